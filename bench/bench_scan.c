@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "index/kernel.h"
+#include "kernel/kernel.h"
 
 enum { K = 10, BLOCK = 256, BATCH = 16, KINDS = 5 };
 

@@ -17,8 +17,8 @@ cp bench/cluster/package*.json bench/cluster/turns.mjs build/bench-cluster/
 [ -d build/bench-cluster/node_modules ] || (cd build/bench-cluster && npm ci --ignore-scripts >/dev/null 2>&1)
 libs=$(pkg-config --libs sqlite3 libpcre2-8 libutf8proc)
 # shellcheck disable=SC2086
-${CC:-cc} -std=c11 -D_GNU_SOURCE -Iinclude -Isrc -Ibench -g -O2 -ffp-contract=off -o build/bench-cluster/bench_cluster \
-  bench/cluster/bench_cluster.c bench/common.c build/release/liblode.a $libs -lpthread -lm -ldl
+${CC:-cc} -std=c11 -D_GNU_SOURCE -Iinclude -Isrc/lib -Isrc/app -Ibench -g -O2 -ffp-contract=off -o build/bench-cluster/bench_cluster \
+  bench/cluster/bench_cluster.c bench/common.c build/release/inside/lib.a $libs -lpthread -lm -ldl
 bench=$here/build/bench-cluster/bench_cluster
 tmp=$(mktemp -d)
 pids=()

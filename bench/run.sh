@@ -61,8 +61,8 @@ programs() {
   libs=$(pkg-config --libs sqlite3 libpcre2-8 libutf8proc) || exit 1
   for source in bench/bench_*.c; do
     # shellcheck disable=SC2086
-    ${CC:-cc} -std=c11 -D_GNU_SOURCE -Iinclude -Isrc -Ibench -g -O2 -ffp-contract=off -Wall -Wextra \
-      -o "$bin/$(basename "$source" .c)" "$source" bench/common.c build/release/liblode.a $libs -lpthread -lm || exit 1
+    ${CC:-cc} -std=c11 -D_GNU_SOURCE -Iinclude -Isrc/lib -Isrc/app -Ibench -g -O2 -ffp-contract=off -Wall -Wextra \
+      -o "$bin/$(basename "$source" .c)" "$source" bench/common.c build/release/inside/lib.a $libs -lpthread -lm || exit 1
   done
 }
 

@@ -1,6 +1,6 @@
 /* fuzz_chroma.c - any bytes as chroma.sqlite3, with a journal or a write-ahead log beside it: every place that was kept can be read again or
  * is damage, every record is some collection's, and the check ends. */
-#include "rescue/chroma.h"
+#include "rescue/chroma_dir.h"
 
 #include "rescue/rescue.h"
 #include "scratch.h"

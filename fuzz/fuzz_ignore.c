@@ -1,7 +1,7 @@
 /* fuzz_ignore.c - any patterns on any path: no crash, an end, and a path in an ignored folder is ignored.
  * The input is patterns, a NUL, a path. */
-#include "code/git.h"
-#include "code/ignore.h"
+#include "scan/git.h"
+#include "scan/ignore.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
  * Input: lines. The worker is not there: a call's arguments are checked as it would, and translated to those of the operation; then it is
  * answered, every third one only after the next line, so that cancellation meets requests in flight.
  */
-#include "face/mcp.h"
+#include "mcp/mcp.h"
 #include "scratch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

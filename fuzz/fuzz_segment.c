@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/crc32c.h"
-#include "index/search.h"
+#include "index/index_search.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,8 +3,8 @@
  * Input: a line with the name of a call and its words ("chroma.add tenant database ID", "db.query"), then the body. ID stands for
  * the collection that is there. Words are percent-decoded first, as those of a path are.
  */
-#include "face/chroma.h"
-#include "face/server.h"
+#include "chroma/chroma.h"
+#include "server/server.h"
 #include "scratch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -4,7 +4,7 @@
  * Input: one byte of flags (1: all pages get a valid checksum, so that what lies behind it is reached), four bytes with the
  * length of the journal (little-endian), then the truth file, then the journal.
  */
-#include "store/pages.h"
+#include "store/truth_pages.h"
 #include "store/store.h"
 
 #include <stdio.h>

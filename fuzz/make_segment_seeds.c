@@ -1,6 +1,6 @@
 /* make_segment_seeds.c - writes small real segments of both kinds to fuzz/seeds/segment, in the form that fuzz_segment.c reads.
  *
- *   gcc -std=c11 -D_GNU_SOURCE -Iinclude -Isrc -o /tmp/seeds fuzz/make_segment_seeds.c build/release/liblode.a \
+ *   gcc -std=c11 -D_GNU_SOURCE -Iinclude -Isrc/lib -Isrc/app -o /tmp/seeds fuzz/make_segment_seeds.c build/release/inside/lib.a \
  *     $(pkg-config --libs sqlite3 libpcre2-8 libutf8proc) -lpthread -lm && /tmp/seeds fuzz/seeds/segment
  */
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef LODE_FUZZ_SCRATCH_H
 #define LODE_FUZZ_SCRATCH_H
 
-#include "base/os.h"
+#include "os/os.h"
 #include "lode.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 #!/bin/sh
-# page.sh TO - web/ as one page TO/page.html, and that as an array of bytes, TO/page.c (src/face/page.h). Scripts are joined in the
+# page.sh TO - web/ as one page TO/page.html, and that as an array of bytes, TO/page.c (src/app/server/page.h). Scripts are joined in the
 # order of the line <!-- scripts: NAME NAME -->, which they replace; the style takes the place of <!-- style -->.
 set -eu
 to=$1
@@ -18,7 +18,7 @@ awk '
 mv "$to/page.html.new" "$to/page.html"
 {
   echo '/* Made by tools/page.sh of web/. */'
-  echo '#include "face/page.h"'
+  echo '#include "server/page.h"'
   echo 'const unsigned char server_page_bytes[] = {'
   od -An -v -tu1 "$to/page.html" | sed 's/^ *//; s/  */,/g; s/$/,/'
   echo '};'

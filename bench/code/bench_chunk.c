@@ -1,8 +1,8 @@
 /* bench_chunk.c - walks a folder, reads, judges, parses and chunks every file, and tells what it cost.
  * Usage: bench_chunk FOLDER [THREADS]. Prints reasons of skipping, languages, outcomes, and CPU time. */
-#include "base/os.h"
-#include "code/pool.h"
-#include "code/walk.h"
+#include "os/os.h"
+#include "chunk/parser_pool.h"
+#include "scan/scan.h"
 
 #include <pthread.h>
 #include <stdio.h>

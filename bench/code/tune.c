@@ -1,4 +1,4 @@
-/* tune.c - finds weights for src/code/rank.h: coordinate ascent on labelled queries, judged on repositories that it did not see.
+/* tune.c - finds weights for src/app/search/rank.h: coordinate ascent on labelled queries, judged on repositories that it did not see.
  *
  *   tune TASKS.jsonl REPOS-FOLDER [text|vector|hybrid [quick|scan|why]]
  *
@@ -7,8 +7,8 @@
  * others: the last figure is the honest one. `quick` stops after the table's figures, `scan` shows what each weight does alone, `why` lists
  * the queries below 1: what stands above the labelled files, by which features, and which labelled files were never gathered.
  */
-#include "code/project.h"
-#include "code/search.h"
+#include "project/project.h"
+#include "search/code_search.h"
 
 #include <math.h>
 #include <stdio.h>

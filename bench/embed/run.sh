@@ -10,7 +10,7 @@ if [ "${BENCH_CLOCK:-}" = cpu ]; then all_threads=1 clock="CPU seconds (the mach
 out=build/bench-embed
 mkdir -p "$out"
 make --no-print-directory -j2 all >/dev/null
-cc -O2 -Wall -Iinclude -o "$out/bench_embed" bench/embed/bench_embed.c build/release/liblode.a $(pkg-config --libs sqlite3 libpcre2-8 libutf8proc) -lpthread -lm -ldl
+cc -O2 -Wall -Iinclude -o "$out/bench_embed" bench/embed/bench_embed.c build/release/inside/lib.a $(pkg-config --libs sqlite3 libpcre2-8 libutf8proc) -lpthread -lm -ldl
 cp bench/embed/package.json bench/embed/package-lock.json bench/embed/.npmrc "$out/"
 if { [ ! -d "$out/node_modules/onnxruntime-node" ] || [ ! -d "$out/node_modules/@anush008/tokenizers" ]; } && ! (cd "$out" && npm ci --ignore-scripts >npm.log 2>&1); then
   echo "skipped: the npm packages of the peer cannot be had (see $out/npm.log)"; exit 0

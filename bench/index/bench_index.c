@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "hnsw_peer.h"
-#include "core/core.h"
+#include "engine/engine.h"
 
 enum { K = 10, BEAMS = 19 };
 static const uint32_t beams[BEAMS] = {6, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 100, 150, 200, 300, 400, 600, 800, 1200};

@@ -59,7 +59,7 @@ libs=$(sed -n 's/^Libs.private: *//p' tools/lode.pc.in)
 libs="$(pkg-config --libs sqlite3 libpcre2-8 libutf8proc) $libs"
 # shellcheck disable=SC2086
 ${CC:-cc} -std=c11 -D_GNU_SOURCE -Iinclude -g -O2 -ffp-contract=off -Wall -Wextra -o "$out/bench_vectors" \
-  bench/vectors/bench_vectors.c build/release/liblode.a $libs -lpthread -lm || exit 1
+  bench/vectors/bench_vectors.c build/release/inside/lib.a $libs -lpthread -lm || exit 1
 hnsw=0
 if [ $peers = 1 ] && [ -e /usr/include/hnswlib/hnswlib.h ]; then
   hnsw=1

@@ -1,4 +1,4 @@
-// page.mjs PART URL CHROMIUM PROFILE PICTURES WORK - one part of test/web.sh, in a Chromium of its own. Ends with "N passed, N failed".
+// page.mjs PART URL CHROMIUM PROFILE PICTURES WORK - one part of test/shell/web.sh, in a Chromium of its own. Ends with "N passed, N failed".
 import {chromium} from 'playwright-core';
 import {readFileSync} from 'node:fs';
 

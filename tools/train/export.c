@@ -1,4 +1,4 @@
-/* export.c - a trained table to the file that lode loads (src/embed/static_file.h).
+/* engine_export.c - a trained table to the file that lode loads (src/lib/embed/static_file.h).
  *
  *   export TABLE VOCAB.tsv REVISION OUT.model [tf=0.5]
  *

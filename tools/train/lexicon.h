@@ -1,8 +1,8 @@
-/* lexicon.h - vocab.tsv in memory, as the words of src/embed/words.h. */
+/* lexicon.h - vocab.tsv in memory, as the words of src/lib/embed/embed_words.h. */
 #ifndef TRAIN_LEXICON_H
 #define TRAIN_LEXICON_H
 
-#include "embed/words.h"
+#include "embed/embed_words.h"
 
 typedef struct lexicon {
   embed_words words;

@@ -1,4 +1,4 @@
-/* pairs.c - see pairs.h. */
+/* rescue_pairs.c - see pairs.h. */
 #include "pairs.h"
 
 #include <ctype.h>

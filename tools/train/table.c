@@ -1,4 +1,4 @@
-/* table.c - see table.h. */
+/* op_table.c - see table.h. */
 #include "table.h"
 
 #include "lexicon.h"

@@ -1,0 +1,78 @@
+# Figures beside the peers (each command writes its page in bench/), and the training of the model for code.
+
+.PHONY: bench-cluster
+bench-cluster: test-cluster
+	@bench/cluster.sh
+
+# What walking, parsing and chunking cost: FOLDER=/usr/include
+.PHONY: bench-chunk
+$(OUT)/bench_chunk: $(OUT)/bench/code/bench_chunk.o $(INSIDE)
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
+bench-chunk: deps grammars
+	@$(MAKE) --no-print-directory -j2 all $(OUT)/bench_chunk
+	@$(OUT)/bench_chunk $(or $(FOLDER),/usr/include)
+
+bench: deps
+	@$(MAKE) --no-print-directory -j2 all
+	@bench/run.sh
+
+# How well code is found: bench/quality/README.md says what it needs
+QUALITY_OBJ := $(call obj,bench/quality/tasks.c bench/quality/texts.c bench/quality/rank.c)
+$(OUT)/bench/quality/score $(OUT)/bench/quality/quality: $(OUT)/bench/quality/%: $(OUT)/bench/quality/%.o $(QUALITY_OBJ) $(INSIDE)
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
+.PHONY: bench-quality
+bench-quality: deps
+	@$(MAKE) --no-print-directory -j2 all $(OUT)/bench/quality/score $(OUT)/bench/quality/quality
+	@bench/quality/run.sh $(OUT)
+
+# Weights of the ranking, on indexed trees: bench/code/tune.c says how
+$(OUT)/bench/code/tune: $(OUT)/bench/code/tune.o $(INSIDE)
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
+.PHONY: bench-code
+bench-code: deps
+	@$(MAKE) --no-print-directory -j2 all
+	@LODE=$(OUT)/lode bench/code/run.sh
+
+# The static model for code, made anew: packages, pairs, words, training (tools/train/README.md)
+TRAIN_TOOLS := $(addprefix $(OUT)/tools/train/,mine vocab pack train start export)
+TRAIN_OBJ   := $(call obj,tools/train/tar.c tools/train/clean.c tools/train/pairs.c tools/train/lexicon.c tools/train/table.c)
+$(OUT)/tools/train/%.o: CFLAGS_ALL += -O3 -ffast-math -march=native
+$(TRAIN_TOOLS): $(OUT)/tools/train/%: $(OUT)/tools/train/%.o $(TRAIN_OBJ) $(INSIDE)
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS) -lopenblas
+.PHONY: train-tools
+train-tools: $(TRAIN_TOOLS)
+
+# How long a rescue of 135,464 x 384 takes, and what the Python binding costs
+.PHONY: bench-rescue bench-python
+bench-rescue: deps
+	@$(MAKE) --no-print-directory -j2 all
+	@bench/rescue/run.sh $(OUT)/lode
+$(OUT)/bench_binding: $(OUT)/bench/bench_binding.o $(OUT)/bench/common.o $(INSIDE)
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
+bench-python: deps
+	@$(MAKE) --no-print-directory -j2 all $(OUT)/bench_binding
+	@bench/python/run.sh
+
+bench-serve: deps
+	@$(MAKE) --no-print-directory -j2 all
+	@bench/serve/run.sh
+
+# MiniLM here beside onnxruntime
+.PHONY: bench-embed
+bench-embed: deps
+	@$(MAKE) --no-print-directory -j2 all
+	@bench/embed/run.sh
+
+# ---- The Python package, with the library inside
+
+.PHONY: wheel
+wheel: all
+	@mkdir -p $(BUILD)/wheels
+	python3 -m pip wheel --quiet --no-deps -w $(BUILD)/wheels bindings/python
+	@rm -rf bindings/python/build bindings/python/*.egg-info
+	@ls $(BUILD)/wheels
+.PHONY: bench-vectors
+bench-vectors: deps
+	@tools/deps.sh libhnswlib-dev g++ || true
+	@bench/vectors/run.sh
+

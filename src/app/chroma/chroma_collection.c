@@ -1,0 +1,367 @@
+/* chroma_collection.c - collections of Chroma's API: make, list, describe, change, drop. See chroma.h. */
+#include "chroma/chroma.h"
+#include "indexer/index_owned.h"
+
+#include <arpa/inet.h>
+
+/* ---- Ids ---- */
+
+/* 48 bits that a UUID of ours must have: others are nobody's. */
+static uint64_t uuid_check_bits(uint64_t uid) {
+  uint64_t x = uid ^ UINT64_C(0x6c6f64652d756964);
+  x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+  return (x ^ x >> 31) & UINT64_C(0xffffffffffff);
+}
+
+void chroma_uuid_format(uint64_t uid, char text[CHROMA_UUID_BYTES]) {
+  snprintf(text, CHROMA_UUID_BYTES, "%08x-%04x-8%03x-800%x-%012llx", (unsigned)(uid >> 32), (unsigned)(uid >> 16 & 0xffff),
+           (unsigned)(uid >> 4 & 0xfff), (unsigned)(uid & 0xf), (unsigned long long)uuid_check_bits(uid));
+}
+
+bool chroma_uuid_parse(lode_str text, uint64_t *uid) {
+  static const char digits[] = "0123456789abcdef";
+  char want[CHROMA_UUID_BYTES], low[CHROMA_UUID_BYTES];
+  uint64_t value = 0;
+  if (text.len != CHROMA_UUID_BYTES - 1) return false;
+  for (size_t i = 0; i < text.len; i++) low[i] = (char)(text.data[i] >= 'A' && text.data[i] <= 'F' ? text.data[i] + 32 : text.data[i]);
+  for (size_t i = 0; i < 23; i++) {
+    if (i == 8 || i == 13 || i == 14 || (i >= 18 && i < 22)) continue; /* dashes, version, variant */
+    const char *at = low[i] ? strchr(digits, low[i]) : NULL;
+    if (!at) return false;
+    value = value << 4 | (uint64_t)(at - digits);
+  }
+  chroma_uuid_format(value, want);
+  *uid = value;
+  return memcmp(want, low, CHROMA_UUID_BYTES - 1) == 0;
+}
+
+/* ---- Names ---- */
+
+static bool is_default_database(const chroma_request *c) { return rescue_layout_is_default(c->task->words[0], c->task->words[1]); }
+
+lode_str chroma_full_name(chroma_request *c, lode_str name) {
+  strbuf full = {0};
+  lode_str copy = {0};
+  if (is_default_database(c)) return name;
+  rescue_layout_prefix(&full, c->task->words[0], c->task->words[1]);
+  strbuf_add(&full, name.data, name.len);
+  if (!full.failed) copy = (lode_str){mem_arena_copy(&c->arena, full.data, full.len), full.len};
+  strbuf_release(&full);
+  return copy;
+}
+
+bool chroma_local_name(const chroma_request *c, lode_str full, lode_str *name) {
+  strbuf prefix = {0};
+  *name = full;
+  if (is_default_database(c)) return !memchr(full.data, '/', full.len) && !str_eq(full, STR_LIT(RESCUE_LAYOUT_REGISTRY));
+  rescue_layout_prefix(&prefix, c->task->words[0], c->task->words[1]);
+  bool own = !prefix.failed && full.len > prefix.len && memcmp(full.data, prefix.data, prefix.len) == 0;
+  if (own) *name = (lode_str){full.data + prefix.len, full.len - prefix.len};
+  strbuf_release(&prefix);
+  return own;
+}
+
+static bool is_ascii_alnum(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+/* Chroma refuses what looks like an address of the internet. */
+static bool looks_like_ipv4(lode_str name) {
+  char text[INET_ADDRSTRLEN];
+  struct in_addr unused;
+  if (name.len >= sizeof text) return false;
+  memcpy(text, name.data, name.len);
+  text[name.len] = '\0';
+  return inet_pton(AF_INET, text, &unused) == 1;
+}
+
+static bool coll_check_name(chroma_request *c, lode_str name) {
+  bool good = name.len >= 3 && name.len <= 512 && is_ascii_alnum(name.data[0]) && is_ascii_alnum(name.data[name.len - 1]);
+  for (size_t i = 0; good && i < name.len; i++)
+    good = is_ascii_alnum(name.data[i]) || (strchr("._-", name.data[i]) && !(name.data[i] == '.' && name.data[i - 1] == '.'));
+  good = good && !looks_like_ipv4(name);
+  char quoted[256];
+  return good || chroma_invalid(c, "Validation error: name: Expected a name containing 3-512 characters from [a-zA-Z0-9._-], "
+                                      "starting and ending with a character in [a-zA-Z0-9]. Got: %s", str_quote(name, quoted, sizeof quoted));
+}
+
+/* ---- Finding ---- */
+
+/* Does the collection match? By name when uid is 0. */
+typedef struct coll_lookup {
+  lode_collection_list *list;
+  const lode_collection_info *info;
+} coll_lookup;
+
+static bool coll_find(chroma_request *c, lode_str full, uint64_t uid, coll_lookup *f) {
+  *f = (coll_lookup){0};
+  lode_status st = lode_collections(c->store, &f->list, &c->err);
+  if (st != LODE_OK) return chroma_respond_status(c, st);
+  for (size_t i = 0; !f->info && i < lode_collection_list_count(f->list); i++) {
+    const lode_collection_info *info = lode_collection_list_at(f->list, i);
+    if (uid ? info->uid == uid : str_eq(info->name, full)) f->info = info;
+  }
+  return true;
+}
+
+static void coll_lookup_release(coll_lookup *f) { lode_collection_list_free(f->list); }
+
+bool chroma_no_collection(chroma_request *c) {
+  char quoted[256];
+  lode_str name = c->task->words[2];
+  str_quote(name, quoted, sizeof quoted);
+  size_t n = strlen(quoted);
+  return chroma_respond_error(c, 404, "NotFoundError", "Collection [%.*s] does not exist", (int)(n > 2 ? n - 2 : 0), quoted + 1);
+}
+
+bool chroma_coll_acquire(chroma_request *c, worker_handle **handle) {
+  uint64_t uid;
+  lode_str name;
+  *handle = NULL;
+  if (!chroma_uuid_parse(c->task->words[2], &uid)) return chroma_no_collection(c);
+  lode_status st = worker_handles_acquire(worker_stores_handles(c->task->shared), c->store, uid, handle, &c->err);
+  if (st == LODE_NOT_FOUND) return chroma_no_collection(c);
+  if (st != LODE_OK) return chroma_respond_status(c, st);
+  if (chroma_local_name(c, (*handle)->name, &name)) return true;
+  chroma_coll_release(c, *handle, LODE_OK);
+  *handle = NULL;
+  return chroma_no_collection(c);
+}
+
+lode_status chroma_check_may_change(chroma_request *c, lode_str full) {
+  return project_guard_request(c->store, worker_stores_folder(c->task->shared), full, &c->err);
+}
+
+void chroma_coll_release(chroma_request *c, worker_handle *handle, lode_status last) {
+  worker_handles_release(worker_stores_handles(c->task->shared), handle, last == LODE_NOT_FOUND);
+}
+
+/* ---- Describing ---- */
+
+/* The members of an object but for one, and for null ones; false when there are none. */
+static bool coll_put_members(strbuf *out, const json_doc *json, uint32_t node, const char *but) {
+  bool any = false;
+  for (uint32_t i = node + 1; i < json->nodes[node].next; i = json->nodes[i + 1].next) {
+    if (but && str_eq(json->nodes[i].u.s, str_of(but))) continue;
+    if (any) strbuf_addch(out, ',');
+    json_put_node(out, json, i);
+    strbuf_addch(out, ':');
+    json_put_node(out, json, i + 1);
+    any = true;
+  }
+  return any;
+}
+
+static bool coll_parse_metadata(chroma_request *c, const lode_collection_info *info, json_doc *json) {
+  if (!info->metadata.data) return true;
+  lode_status st = json_parse(json, info->metadata, NULL, &c->err);
+  return st == LODE_OK || chroma_respond_status(c, st);
+}
+
+static bool coll_put_json(chroma_request *c, const lode_collection_info *info, lode_str name) {
+  strbuf *out = &c->task->out;
+  json_doc json = {0};
+  chroma_config config;
+  char id[CHROMA_UUID_BYTES];
+  if (!coll_parse_metadata(c, info, &json)) return false;
+  uint32_t own = json.count ? json_get(&json, 0, STR_LIT(RESCUE_LAYOUT_KEY)) : 0;
+  chroma_config_load(c, &json, own, info->metric, &config);
+  chroma_uuid_format(info->uid, id);
+  strbuf_addf(out, "{\"id\":\"%s\",\"name\":", id);
+  json_put_string(out, name);
+  strbuf_addstr(out, ",\"configuration_json\":");
+  chroma_config_put(out, &config);
+  strbuf_addstr(out, ",\"schema\":");
+  chroma_schema_put(out, &config);
+  strbuf_addstr(out, ",\"metadata\":");
+  size_t at = out->len;
+  strbuf_addch(out, '{');
+  if (json.count && coll_put_members(out, &json, 0, RESCUE_LAYOUT_KEY)) {
+    strbuf_addch(out, '}');
+  } else {
+    out->len = at;
+    strbuf_addstr(out, "null");
+  }
+  if (info->dimension) strbuf_addf(out, ",\"dimension\":%u", info->dimension);
+  else strbuf_addstr(out, ",\"dimension\":null");
+  strbuf_addstr(out, ",\"tenant\":");
+  json_put_string(out, c->task->words[0]);
+  strbuf_addstr(out, ",\"database\":");
+  json_put_string(out, c->task->words[1]);
+  strbuf_addstr(out, ",\"log_position\":0,\"version\":0}");
+  json_release(&json);
+  return true;
+}
+
+static bool coll_respond(chroma_request *c, lode_str full, uint64_t uid) {
+  coll_lookup f;
+  lode_str name;
+  if (!coll_find(c, full, uid, &f)) return false;
+  bool ok = f.info && chroma_local_name(c, f.info->name, &name) ? coll_put_json(c, f.info, name) : chroma_no_collection(c);
+  coll_lookup_release(&f);
+  return ok;
+}
+
+bool chroma_do_get_collection(chroma_request *c) {
+  lode_str full = chroma_full_name(c, c->task->words[2]);
+  return full.data ? coll_respond(c, full, 0) : chroma_respond_status(c, err_nomem(&c->err));
+}
+
+bool chroma_do_get_collection_by_id(chroma_request *c) {
+  uint64_t uid;
+  return chroma_uuid_parse(c->task->words[2], &uid) ? coll_respond(c, (lode_str){0}, uid) : chroma_no_collection(c);
+}
+
+/* ---- Listing ---- */
+
+/* limit and offset of the query string. */
+static bool coll_page_params(chroma_request *c, size_t first, uint64_t *limit, uint64_t *offset) {
+  lode_str l = c->task->words[first], o = c->task->words[first + 1];
+  *limit = UINT64_MAX;
+  *offset = 0;
+  if (l.len && !op_parse_uint(l, limit)) return chroma_invalid(c, "limit must be a number");
+  if (o.len && !op_parse_uint(o, offset)) return chroma_invalid(c, "offset must be a number");
+  return true;
+}
+
+bool chroma_do_list_collections(chroma_request *c) {
+  uint64_t limit, offset, shown = 0;
+  lode_collection_list *list = NULL;
+  bool ok = true;
+  if (!coll_page_params(c, 2, &limit, &offset) || !chroma_check_database(c)) return false;
+  lode_status st = lode_collections(c->store, &list, &c->err);
+  if (st != LODE_OK) return chroma_respond_status(c, st);
+  strbuf_addch(&c->task->out, '[');
+  for (size_t i = 0; ok && shown < limit && i < lode_collection_list_count(list); i++) {
+    const lode_collection_info *info = lode_collection_list_at(list, i);
+    lode_str name;
+    if (!chroma_local_name(c, info->name, &name)) continue;
+    if (offset) {
+      offset--;
+      continue;
+    }
+    if (shown++) strbuf_addch(&c->task->out, ',');
+    ok = coll_put_json(c, info, name);
+  }
+  if (ok) strbuf_addch(&c->task->out, ']');
+  lode_collection_list_free(list);
+  return ok;
+}
+
+bool chroma_do_count_collections(chroma_request *c) {
+  lode_collection_list *list = NULL;
+  size_t n = 0;
+  lode_str name;
+  if (!chroma_check_database(c)) return false;
+  lode_status st = lode_collections(c->store, &list, &c->err);
+  if (st != LODE_OK) return chroma_respond_status(c, st);
+  for (size_t i = 0; i < lode_collection_list_count(list); i++) n += chroma_local_name(c, lode_collection_list_at(list, i)->name, &name);
+  lode_collection_list_free(list);
+  strbuf_addf(&c->task->out, "%zu", n);
+  return true;
+}
+
+/* ---- Making and changing ---- */
+
+/* What is kept with the collection: the user's metadata and ours. `users` is an object of `json`, or 0 with count 0. */
+static lode_str coll_stored_metadata(chroma_request *c, const json_doc *json, uint32_t users, bool has_users, const chroma_config *config) {
+  strbuf out = {0};
+  lode_str copy = {0};
+  strbuf_addch(&out, '{');
+  if (has_users && coll_put_members(&out, json, users, RESCUE_LAYOUT_KEY)) strbuf_addch(&out, ',');
+  strbuf_addstr(&out, "\"" RESCUE_LAYOUT_KEY "\":{\"configuration\":");
+  chroma_config_put(&out, config);
+  if (config->schema.data) {
+    strbuf_addstr(&out, ",\"schema\":");
+    strbuf_add(&out, config->schema.data, config->schema.len);
+  }
+  strbuf_addstr(&out, "}}");
+  if (!out.failed) copy = (lode_str){mem_arena_copy(&c->arena, out.data, out.len), out.len};
+  strbuf_release(&out);
+  return copy;
+}
+
+/* Scalars and lists of them under keys that are free. */
+static bool coll_check_metadata(chroma_request *c, uint32_t node) {
+  if (chroma_body_node(c, node)->type != JSON_NODE_OBJECT) return chroma_bad_shape(c, "the metadata must be an object");
+  for (uint32_t i = node + 1; i < chroma_body_node(c, node)->next; i = chroma_body_node(c, i + 1)->next) {
+    lode_str key = chroma_body_node(c, i)->u.s;
+    json_node_type type = chroma_body_node(c, i + 1)->type;
+    if (key.len == 0 || key.data[0] == '$' || key.data[0] == '#') return chroma_invalid(c, "a metadata key may not be empty or begin with $ or #");
+    if (type == JSON_NODE_OBJECT || type == JSON_NODE_NULL) return chroma_bad_shape(c, "a value of the metadata is neither a scalar nor a list");
+  }
+  return true;
+}
+
+bool chroma_do_create_collection(chroma_request *c) {
+  uint32_t name_node = chroma_body_key(c, 0, "name"), metadata = chroma_body_key(c, 0, "metadata"), again = chroma_body_key(c, 0, "get_or_create");
+  lode_collection *made = NULL;
+  chroma_config config;
+  if (!name_node || chroma_body_node(c, name_node)->type != JSON_NODE_STRING) return chroma_bad_shape(c, "name must be a string");
+  lode_str name = chroma_body_node(c, name_node)->u.s, full = chroma_full_name(c, name);
+  bool reuse = again && chroma_body_node(c, again)->type == JSON_NODE_TRUE;
+  if (again && !reuse && chroma_body_node(c, again)->type != JSON_NODE_FALSE) return chroma_bad_shape(c, "get_or_create must be true or false");
+  if (!coll_check_name(c, name) || (metadata && !coll_check_metadata(c, metadata)) || !chroma_config_new(c, &config)) return false;
+  if (!chroma_check_database(c)) return false;
+  lode_collection_options options = {.create = true, .must_create = !reuse, .metric = config.metric,
+                                     .metadata = coll_stored_metadata(c, &c->json, metadata, metadata != 0, &config)};
+  if (!full.data || !options.metadata.data) return chroma_respond_status(c, err_nomem(&c->err));
+  lode_status st = chroma_check_may_change(c, full);
+  if (st == LODE_OK) st = lode_collection_open(c->store, full, &options, &made, &c->err);
+  lode_collection_close(made);
+  if (st == LODE_EXISTS) return chroma_respond_error(c, 409, "ChromaError", "Collection [%.*s] already exists", (int)name.len, name.data);
+  if (st != LODE_OK) return chroma_respond_status(c, st);
+  c->task->words[2] = name;
+  return coll_respond(c, full, 0);
+}
+
+static bool coll_apply_changes(chroma_request *c, const lode_collection_info *info, lode_str own) {
+  uint32_t name_node = chroma_body_key(c, 0, "new_name"), given = chroma_body_key(c, 0, "new_metadata");
+  lode_str name = own, text, full = info->name;
+  chroma_config config;
+  json_doc old = {0};
+  bool ok = false;
+  lode_status st = LODE_OK;
+  if (name_node) name = chroma_body_node(c, name_node)->u.s;
+  if (name_node && chroma_body_node(c, name_node)->type != JSON_NODE_STRING) return chroma_bad_shape(c, "new_name must be a string");
+  if ((name_node && !coll_check_name(c, name)) || (given && !coll_check_metadata(c, given)) || !coll_parse_metadata(c, info, &old)) return false;
+  uint32_t kept = old.count ? json_get(&old, 0, STR_LIT(RESCUE_LAYOUT_KEY)) : 0;
+  chroma_config_load(c, &old, kept, info->metric, &config);
+  if (!chroma_config_update(c, &config)) goto done;
+  text = given ? coll_stored_metadata(c, &c->json, given, true, &config) : coll_stored_metadata(c, &old, 0, old.count != 0, &config);
+  if (name_node) full = chroma_full_name(c, name);
+  if (!text.data || !full.data) {
+    chroma_respond_status(c, err_nomem(&c->err));
+    goto done;
+  }
+  st = chroma_check_may_change(c, info->name); /* its name and metadata are what the index is found by */
+  if (st == LODE_OK) st = chroma_check_may_change(c, full);
+  if (st == LODE_OK && !str_eq(full, info->name)) st = lode_collection_rename(c->store, info->name, full, &c->err);
+  if (st == LODE_OK) st = lode_collection_set_metadata(c->store, full, text, &c->err);
+  if (st == LODE_EXISTS) chroma_respond_error(c, 409, "ChromaError", "Collection [%.*s] already exists", (int)name.len, name.data);
+  else if (st != LODE_OK) chroma_respond_status(c, st);
+  else ok = chroma_respond(c, 200, "{}");
+done:
+  json_release(&old);
+  return ok;
+}
+
+bool chroma_do_update_collection(chroma_request *c) {
+  uint64_t uid;
+  coll_lookup f;
+  lode_str name;
+  if (!chroma_uuid_parse(c->task->words[2], &uid)) return chroma_no_collection(c);
+  if (!coll_find(c, (lode_str){0}, uid, &f)) return false;
+  bool ok = f.info && chroma_local_name(c, f.info->name, &name) ? coll_apply_changes(c, f.info, name) : chroma_no_collection(c);
+  coll_lookup_release(&f);
+  return ok;
+}
+
+bool chroma_do_delete_collection(chroma_request *c) {
+  lode_str full = chroma_full_name(c, c->task->words[2]);
+  if (!full.data) return chroma_respond_status(c, err_nomem(&c->err));
+  if (str_eq(full, STR_LIT(RESCUE_LAYOUT_REGISTRY))) return chroma_no_collection(c);
+  lode_status st = chroma_check_may_change(c, full);
+  if (st == LODE_OK) st = lode_collection_drop(c->store, full, &c->err);
+  if (st == LODE_NOT_FOUND) return chroma_no_collection(c);
+  return st == LODE_OK ? chroma_respond(c, 200, "{}") : chroma_respond_status(c, st);
+}

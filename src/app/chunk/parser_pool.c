@@ -1,0 +1,307 @@
+/* parser_pool.c - workers that parse; see parser_pool.h.
+ *
+ * Threads: one mutex guards the list of workers and the known grammars. A worker that is borrowed belongs to its
+ * borrower; nobody waits for a process while holding the mutex.
+ */
+#include "chunk/parser_pool.h"
+
+#include "os/os.h"
+#include "os/proc.h"
+#include "chunk/parser_wire.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+enum { PARSER_POOL_MAX_WORKERS = 64, PARSER_POOL_CLOSE_MS = 2000, PARSER_POOL_DEFINES_BYTES = 32 << 10 };
+
+#define OUTCOME_TEXT(id, text) text,
+static const char *const outcome_texts[] = {PARSER_POOL_OUTCOMES(OUTCOME_TEXT)};
+
+const char *parser_pool_outcome_text(parser_pool_outcome outcome) {
+  return (unsigned)outcome < PARSER_POOL_COUNT ? outcome_texts[outcome] : "unknown";
+}
+
+typedef struct parser_pool_worker {
+  proc_child proc;
+  bool busy;
+  strbuf answer;
+} parser_pool_worker;
+
+struct parser_pool {
+  parser_pool_options options;
+  char *parser, *grammars; /* NULL: none */
+  char *has;               /* of each language: is its grammar there? */
+  pthread_mutex_t lock;
+  pthread_cond_t freed;
+  parser_pool_worker *workers;
+};
+
+/* ---- Where the parser lies ---- */
+
+static char *parser_pool_join_path(const char *folder, size_t len, const char *rest) {
+  size_t n = strlen(rest);
+  char *path = mem_alloc(len + n + 1);
+  if (!path) return NULL;
+  memcpy(path, folder, len);
+  memcpy(path + len, rest, n + 1);
+  return path;
+}
+
+/* The first of the places, relative to the folder of this program, that exists. */
+static char *parser_pool_find_near(const char *const *places, int mode) {
+  char self[4096];
+  ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+  if (n <= 0) return NULL;
+  self[n] = '\0';
+  char *slash = strrchr(self, '/');
+  size_t len = slash ? (size_t)(slash - self) + 1 : 0;
+  for (; *places; places++) {
+    char *path = parser_pool_join_path(self, len, *places);
+    if (path && access(path, mode) == 0) return path;
+    mem_free(path);
+  }
+  return NULL;
+}
+
+static char *parser_pool_find_parser(const char *given) {
+  static const char *const places[] = {"lode-parser", "../lode-parser", "../lib/lode/lode-parser", NULL};
+  const char *env = getenv("LODE_PARSER");
+  if (!given && env && *env) given = env;
+  return given ? parser_pool_join_path(given, strlen(given), "") : parser_pool_find_near(places, X_OK);
+}
+
+static char *parser_pool_find_grammars(void) {
+  static const char *const places[] = {"../lib/lode/grammars", "../grammars", "../../grammars", NULL};
+  const char *env = getenv("LODE_GRAMMARS");
+  return env && *env ? parser_pool_join_path(env, strlen(env), "") : parser_pool_find_near(places, R_OK);
+}
+
+static void parser_pool_probe_grammars(parser_pool *pool) {
+  for (size_t i = 0; i < lang_count && pool->grammars; i++) {
+    char name[120];
+    if (!lang_table[i].grammar) continue;
+    snprintf(name, sizeof name, "/%.80s.so", lang_table[i].grammar);
+    char *path = parser_pool_join_path(pool->grammars, strlen(pool->grammars), name);
+    pool->has[i] = path && access(path, R_OK) == 0;
+    mem_free(path);
+  }
+}
+
+/* ---- Life ---- */
+
+lode_status parser_pool_open(const parser_pool_options *options, parser_pool **out, lode_error *err) {
+  lode_status st = LODE_OK;
+  parser_pool *pool = mem_calloc(1, sizeof *pool);
+  *out = NULL;
+  if (!pool) return err_nomem(err);
+  if (options) pool->options = *options;
+  parser_pool_options *o = &pool->options;
+  if (o->workers == 0) {
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    o->workers = cpus < 1 ? 1 : cpus > 16 ? 16 : (uint32_t)cpus;
+  }
+  if (o->workers > PARSER_POOL_MAX_WORKERS) o->workers = PARSER_POOL_MAX_WORKERS;
+  if (o->memory_bytes == 0) o->memory_bytes = 512u << 20;
+  if (o->memory_bytes < (32u << 20)) o->memory_bytes = 32u << 20;
+  if (o->cpu_ms == 0) o->cpu_ms = 5000;
+  pthread_mutex_init(&pool->lock, NULL);
+  pthread_cond_init(&pool->freed, NULL);
+  pool->workers = mem_calloc(o->workers, sizeof *pool->workers);
+  pool->has = mem_calloc(lang_count, 1);
+  if (!pool->workers || !pool->has) TRY_GOTO(err_nomem(err));
+  for (uint32_t i = 0; i < o->workers; i++) pool->workers[i].proc = PROC_NONE;
+  pool->parser = parser_pool_find_parser(o->parser);
+  pool->grammars = parser_pool_find_grammars();
+  o->parser = pool->parser;
+  if (pool->parser) parser_pool_probe_grammars(pool);
+  *out = pool;
+  return LODE_OK;
+done:
+  parser_pool_close(pool);
+  return st;
+}
+
+void parser_pool_close(parser_pool *pool) {
+  if (!pool) return;
+  for (uint32_t i = 0; pool->workers && i < pool->options.workers; i++) {
+    proc_child *p = &pool->workers[i].proc;
+    if (p->fd >= 0) close(p->fd); /* all of them are asked to go before the first is waited for */
+    p->fd = -1;
+  }
+  for (uint32_t i = 0; pool->workers && i < pool->options.workers; i++) {
+    if (pool->workers[i].proc.pid) proc_close(&pool->workers[i].proc, PARSER_POOL_CLOSE_MS);
+    strbuf_release(&pool->workers[i].answer);
+  }
+  pthread_mutex_destroy(&pool->lock);
+  pthread_cond_destroy(&pool->freed);
+  mem_free(pool->workers);
+  mem_free(pool->has);
+  mem_free(pool->parser);
+  mem_free(pool->grammars);
+  mem_free(pool);
+}
+
+const char *parser_pool_program(const parser_pool *pool) { return pool->parser; }
+bool parser_pool_has(const parser_pool *pool, const lang_info *language) { return pool->has[lang_id(language)]; }
+
+void parser_pool_result_release(parser_pool_result *result) {
+  chunk_list_release(&result->chunks);
+  *result = (parser_pool_result){0};
+}
+
+/* ---- Borrowing ---- */
+
+static parser_pool_worker *parser_pool_take_worker(parser_pool *pool) {
+  parser_pool_worker *w = NULL;
+  pthread_mutex_lock(&pool->lock);
+  for (;;) {
+    for (uint32_t i = 0; i < pool->options.workers; i++) {
+      parser_pool_worker *c = &pool->workers[i];
+      if (!c->busy && (!w || (c->proc.pid && !w->proc.pid))) w = c; /* one that runs is better than one to be started */
+    }
+    if (w) break;
+    pthread_cond_wait(&pool->freed, &pool->lock);
+  }
+  w->busy = true;
+  pthread_mutex_unlock(&pool->lock);
+  return w;
+}
+
+static void parser_pool_return_worker(parser_pool *pool, parser_pool_worker *w) {
+  pthread_mutex_lock(&pool->lock);
+  w->busy = false;
+  pthread_cond_signal(&pool->freed);
+  pthread_mutex_unlock(&pool->lock);
+}
+
+static lode_status parser_pool_start_worker(parser_pool *pool, parser_pool_worker *w, lode_error *err) {
+  char memory[32];
+  snprintf(memory, sizeof memory, "%llu", (unsigned long long)pool->options.memory_bytes);
+  const char *argv[] = {"lode-parser", pool->grammars, memory, NULL};
+  proc_options o = {.path = pool->parser, .argv = argv, .no_core = true, .no_new_privs = true, .quiet = true};
+  return proc_spawn(&o, &w->proc, err);
+}
+
+/* ---- One file ---- */
+
+static lode_status parser_pool_send_request(const parser_pool *pool, parser_pool_worker *w, const lang_info *language, lode_str text, uint64_t deadline,
+                                lode_error *err) {
+  unsigned char head[4 * PARSER_WIRE_NUMBERS];
+  const parser_pool_options *o = &pool->options;
+  lode_str name = str_of(language->name);
+  uint32_t numbers[PARSER_WIRE_NUMBERS] = {PARSER_WIRE_VERSION, o->chunk.max_bytes, o->chunk.min_bytes, o->cpu_ms, 0,
+                                          (uint32_t)name.len, (uint32_t)text.len};
+  for (int i = 0; i < PARSER_WIRE_NUMBERS; i++) parser_wire_put32(head + 4 * i, numbers[i]);
+  lode_str parts[] = {{(const char *)head, sizeof head}, name, text};
+  return proc_frame_send(w->proc.fd, PARSER_WIRE_PARSE, parts, 3, deadline, err);
+}
+
+static void parser_pool_set_outcome(parser_pool_result *r, parser_pool_outcome outcome, const char *detail) {
+  r->outcome = outcome;
+  snprintf(r->detail, sizeof r->detail, "%s", detail);
+}
+
+/* The worker is lost: how it ended says why. */
+static void parser_pool_explain_exit(parser_pool_result *r, lode_status st, proc_exit end, bool killed) {
+  char buf[32];
+  if (killed && st == LODE_BUSY) parser_pool_set_outcome(r, PARSER_POOL_HUNG, "no answer");
+  else if (end.signal == SIGPROF || end.signal == SIGXCPU) parser_pool_set_outcome(r, PARSER_POOL_HUNG, "out of CPU time");
+  else if (!end.signal && end.code == PARSER_WIRE_EXIT_NOMEM) parser_pool_set_outcome(r, PARSER_POOL_MEMORY, "");
+  else if (end.signal && !killed) parser_pool_set_outcome(r, PARSER_POOL_CRASHED, proc_signal_name(end.signal, buf, sizeof buf));
+  else if (st == LODE_CORRUPT) parser_pool_set_outcome(r, PARSER_POOL_REFUSED, "its answer is damaged");
+  else {
+    snprintf(buf, sizeof buf, "exit code %d", end.code);
+    parser_pool_set_outcome(r, PARSER_POOL_CRASHED, buf);
+  }
+}
+
+static void parser_pool_reap_worker(parser_pool_worker *w, lode_status st, parser_pool_result *r) {
+  /* one that has closed its end is about to be gone by itself, and then tells more */
+  bool kill_it = st == LODE_BUSY || st == LODE_CORRUPT;
+  proc_exit end = kill_it ? proc_kill(&w->proc) : proc_close(&w->proc, PARSER_POOL_CLOSE_MS);
+  bool killed = end.signal == SIGKILL && kill_it;
+  parser_pool_explain_exit(r, st, end, killed);
+}
+
+static lode_status parser_pool_read_answer(parser_pool_worker *w, uint32_t type, size_t text_bytes, parser_pool_result *r, lode_error *err) {
+  const unsigned char *p = (const unsigned char *)w->answer.data;
+  char said[sizeof r->detail];
+  if (w->answer.len < 4) return err_set(err, LODE_CORRUPT, "a short answer");
+  uint32_t number = parser_wire_get32(p);
+  lode_str rest = {w->answer.data + 4, w->answer.len - 4};
+  if (type == PARSER_WIRE_CHUNKS) {
+    TRY(chunk_list_decode(rest, text_bytes, &r->chunks, err));
+    r->broken = number != 0;
+    parser_pool_set_outcome(r, PARSER_POOL_SYNTAX, "");
+    return LODE_OK;
+  }
+  if (type != PARSER_WIRE_FAILED) return err_set(err, LODE_CORRUPT, "an unknown answer");
+  snprintf(said, sizeof said, "%.*s", rest.len < sizeof said ? (int)rest.len : (int)sizeof said - 1, rest.data);
+  parser_pool_set_outcome(r, number == PARSER_WIRE_NO_GRAMMAR  ? PARSER_POOL_NO_GRAMMAR
+                 : number == PARSER_WIRE_OUT_OF_TIME  ? PARSER_POOL_HUNG
+                 : number == PARSER_WIRE_NO_MEMORY ? PARSER_POOL_MEMORY
+                                                  : PARSER_POOL_REFUSED, said);
+  return LODE_OK;
+}
+
+/* Fails only when no worker can be started for want of memory or descriptors. */
+static lode_status parser_pool_ask_worker(parser_pool *pool, parser_pool_worker *w, const lang_info *language, lode_str text, parser_pool_result *r,
+                              lode_error *err) {
+  /* the worker watches its own CPU time; the wall clock is for one that sleeps, on a machine of any load */
+  uint64_t deadline = os_api->now_ns() + ((uint64_t)pool->options.cpu_ms * 20 + 60000) * 1000000u;
+  uint32_t type;
+  lode_error why;
+  lode_status st;
+  for (int tries = 0;; tries++) {
+    if (!w->proc.pid) {
+      st = parser_pool_start_worker(pool, w, err);
+      if (st == LODE_NOT_FOUND) {
+        parser_pool_set_outcome(r, PARSER_POOL_NO_GRAMMAR, "lode-parser cannot be started");
+        return LODE_OK;
+      }
+      if (st != LODE_OK) return st;
+    }
+    st = parser_pool_send_request(pool, w, language, text, deadline, &why);
+    if (st != LODE_GONE || tries > 0) break;
+    proc_kill(&w->proc); /* it died while nobody asked it anything: not this file's fault */
+  }
+  if (st == LODE_OK) st = proc_frame_receive(w->proc.fd, PARSER_WIRE_MAX_ANSWER, deadline, &type, &w->answer, &why);
+  if (st == LODE_OK) st = parser_pool_read_answer(w, type, text.len, r, &why);
+  if (st != LODE_OK) parser_pool_reap_worker(w, st, r);
+  return LODE_OK;
+}
+
+/* Long lists of #define, as tools make them from descriptions of hardware, have no syntax worth the time. */
+static bool parser_pool_is_define_table(const lang_info *language, lode_str text) {
+  size_t lines = 0, defines = 0;
+  if (text.len < PARSER_POOL_DEFINES_BYTES || !language->grammar || (strcmp(language->grammar, "c") != 0 && strcmp(language->grammar, "cpp") != 0))
+    return false;
+  for (const char *p = text.data, *end = p + text.len; p < end; lines++) {
+    defines += end - p > 8 && memcmp(p, "#define ", 8) == 0;
+    const char *eol = memchr(p, '\n', (size_t)(end - p));
+    p = eol ? eol + 1 : end;
+  }
+  return defines * 10 > lines * 8;
+}
+
+lode_status parser_pool_chunk(parser_pool *pool, const lang_info *language, lode_str text, parser_pool_result *result,
+                             lode_error *err) {
+  parser_pool_set_outcome(result, PARSER_POOL_PLAIN, "");
+  result->broken = false;
+  chunk_list_clear(&result->chunks);
+  if (text.len > CHUNK_MAX_TEXT)
+    return err_set(err, LODE_LIMIT, "a text of %zu bytes; the limit is %u", text.len, CHUNK_MAX_TEXT);
+  if (text.len && language->reader == LANG_SPLIT_TREE && !parser_pool_is_define_table(language, text)) {
+    if (parser_pool_has(pool, language)) {
+      parser_pool_worker *w = parser_pool_take_worker(pool);
+      lode_status st = parser_pool_ask_worker(pool, w, language, text, result, err);
+      parser_pool_return_worker(pool, w);
+      TRY(st);
+    } else {
+      parser_pool_set_outcome(result, PARSER_POOL_NO_GRAMMAR, "");
+    }
+    if (result->outcome == PARSER_POOL_SYNTAX) return LODE_OK;
+  }
+  return chunk_plain(language, text, &pool->options.chunk, &result->chunks, err);
+}

@@ -1,0 +1,37 @@
+/* parser_wire.h - what parser_pool.c and the program lode-parser say to each other, in frames (os/proc.h).
+ *
+ * A request is one frame: seven 32-bit numbers (little-endian), the name of the language, the text. The answer is one
+ * frame. Exit codes tell the parent what a worker could not say.
+ */
+#ifndef LODE_CHUNK_PARSER_WIRE_H
+#define LODE_CHUNK_PARSER_WIRE_H
+
+#include <stdint.h>
+
+#define PARSER_WIRE_VERSION 1u
+#define PARSER_WIRE_MAX_ANSWER (128u << 20) /* longest answer */
+
+enum {
+  PARSER_WIRE_PARSE = 1,   /* version, max_bytes, min_bytes, cpu_ms, 0, length of the name, length of the text */
+  PARSER_WIRE_CHUNKS = 2,  /* 1 if the text has errors of syntax, else 0; then a list of chunks */
+  PARSER_WIRE_FAILED = 3,  /* one of parser_wire_reason, then text for people */
+};
+enum { PARSER_WIRE_NUMBERS = 7 };
+
+typedef enum parser_wire_reason {
+  PARSER_WIRE_NO_GRAMMAR = 1,
+  PARSER_WIRE_OUT_OF_TIME = 2,  /* CPU time */
+  PARSER_WIRE_NO_MEMORY = 3,
+  PARSER_WIRE_OTHER = 4,
+} parser_wire_reason;
+
+#define PARSER_WIRE_EXIT_NOMEM 86
+
+static inline void parser_wire_put32(unsigned char *p, uint32_t v) {
+  for (int i = 0; i < 4; i++) p[i] = (unsigned char)(v >> (8 * i));
+}
+static inline uint32_t parser_wire_get32(const unsigned char *p) {
+  return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+#endif

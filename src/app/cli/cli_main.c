@@ -1,0 +1,389 @@
+/* cli_main.c - the program: reads the command line, runs the operation, writes its answer, and exits with its code.
+ *
+ * Signals: SIGPIPE and SIGXFSZ are ignored, so that a reader that goes away and a file that may not grow are errors of write.
+ * While long work runs, SIGINT, SIGTERM and SIGHUP ask it to stop at its next step; the second one ends the process at once. Other
+ * work ends at the first. A SIGHUP that the caller ignores (nohup) stays ignored.
+ */
+#include "cli/cli.h"
+#include "cli/crash_cli.h"
+#include "ops/suggest.h"
+#include "worker/worker.h"
+
+#include "scan/files.h"
+#include "project/project.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* What the context's functions need. */
+typedef struct cli_session {
+  const cli_command *command;
+  const char *folder;
+  bool found;           /* the folder was found, not named */
+  op_context *ctx;
+  bool quiet;
+  cli_progress *bar;
+} cli_session;
+
+static const op_arg *common_arg(const cli_command *c, const char *name) { return op_arg_get(&c->common, name); }
+
+static void print_message(cli_session *s, const char *kind, const char *text) {
+  strbuf line = {0};
+  if (s->bar) cli_progress_clear(s->bar);
+  strbuf_addf(&line, "lode: %s", kind);
+  op_put_printable(&line, str_of(text), 0);
+  strbuf_addch(&line, '\n');
+  /* Nobody is left to be told when standard error fails */
+  if (!line.failed) (void)op_write_fd(STDERR_FILENO, line.data, line.len);
+  strbuf_release(&line);
+}
+
+static void print_note(void *ctx, const char *text) {
+  cli_session *s = ctx;
+  if (!s->quiet) print_message(s, "note: ", text);
+}
+
+/* ---- The store ---- */
+
+static lode_open_options session_settings(cli_session *s) {
+  return (lode_open_options){
+      .read_only = common_arg(s->command, "read_only")->number,
+      .busy_ms = (uint32_t)common_arg(s->command, "busy_ms")->number,
+      .memory_bytes = common_arg(s->command, "memory")->number,
+      .max_document_bytes = common_arg(s->command, "max_document")->number,
+      .log = print_note,
+      .log_ctx = s,
+  };
+}
+
+/* A million chunks in one segment: a search walks one graph, not three. */
+#define CLI_BULK_MEMORY (UINT64_C(1280) << 20)
+
+/* Whose is the store that was found? Once for a command. */
+static lode_status cli_check_found(void *opener, lode_error *err) {
+  cli_session *s = opener;
+  trust_info trust;
+  if (!s->found) return LODE_OK;
+  s->found = false;
+  trust_examine(s->folder, !common_arg(s->command, "read_only")->number, &trust);
+  trust_report(&trust, print_note, s);
+  s->ctx->adopted = trust.state == TRUST_ADOPTED;
+  lode_status st = trust_check(&trust, err);
+  trust_release(&trust);
+  return st;
+}
+
+/* One that is made where projects have theirs is remembered as this user's. */
+static void cli_remember_created(cli_session *s, const char *folder, lode_store *store) {
+  char *real = realpath(folder, NULL), *slash = real ? strrchr(real, '/') : NULL;
+  lode_error err = {.record = LODE_NO_RECORD};
+  char text[700];
+  if (slash && strcmp(slash + 1, PROJECT_DIR_NAME) == 0 && trust_add_created(real, store, &err) != LODE_OK) {
+    snprintf(text, sizeof text, "%.200s cannot be remembered as made by you: %.300s", real, err.text);
+    print_note(s, text);
+  }
+  free(real);
+}
+
+static lode_status cli_open_store(void *opener, const op_open_options *how, lode_store **store, lode_error *err) {
+  cli_session *s = opener;
+  lode_open_options options = session_settings(s);
+  const char *folder = how->folder ? how->folder : s->folder;
+  options.read_only = !how->write || options.read_only;
+  options.no_background = options.read_only || how->brief;
+  options.bulk_load = how->bulk;
+  if (how->bulk && !common_arg(s->command, "memory")->set) options.memory_bytes = CLI_BULK_MEMORY;
+  options.create = how->create && !options.read_only;
+  options.page_bytes = how->page_bytes;
+  if (!how->folder) TRY(cli_check_found(s, err));
+  if (options.create && !op_is_address(folder)) TRY(files_make_parents(folder, err));
+  bool made = options.create && !op_is_address(folder) && !trust_has_store(folder);
+  lode_status st = lode_open(folder, &options, store, err);
+  if (st == LODE_OK && made) cli_remember_created(s, folder, *store);
+  if (st != LODE_NOT_FOUND || how->folder) return st;
+  return err_set(err, st, "there is no store at %.400s; `lode db create NAME` makes one, --store DIR names another", s->folder);
+}
+
+static void cli_release_store(void *opener, lode_store *store) {
+  (void)opener;
+  lode_close(store);
+}
+
+/* ---- Signals ---- */
+
+static void cli_on_signal(int number) { op_interrupted = number; }
+
+static void cli_catch_signals(bool stops_softly) {
+  struct sigaction ignore = {.sa_handler = SIG_IGN}, stop = {.sa_handler = cli_on_signal, .sa_flags = (int)SA_RESETHAND};
+  sigaction(SIGPIPE, &ignore, NULL);
+  sigaction(SIGXFSZ, &ignore, NULL);
+  if (!stops_softly) return;
+  struct sigaction was;
+  sigaction(SIGINT, &stop, NULL);
+  sigaction(SIGTERM, &stop, NULL);
+  if (sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler != SIG_IGN) sigaction(SIGHUP, &stop, NULL);
+}
+
+/* ---- Output ---- */
+
+/* A standard stream that the caller closed stays an error to use, and its number goes to no other file. */
+static void cli_reserve_std_fds(void) {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+    if (fcntl(fd, F_GETFD) >= 0) continue;
+    if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) return;
+  }
+}
+
+static size_t cli_width_of(int fd) {
+  struct winsize size;
+  if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 100;
+  return size.ws_col < 40 ? 40 : size.ws_col;
+}
+
+static cli_style cli_style_of(const cli_command *c) {
+  const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
+  lode_str when = common_arg(c, "color")->text;
+  bool plain = (none && *none) || (term && strcmp(term, "dumb") == 0) || !isatty(STDOUT_FILENO);
+  return (cli_style){
+      .color = str_eq(when, STR_LIT("always")) || (!plain && !str_eq(when, STR_LIT("never"))),
+      .width = cli_width_of(STDOUT_FILENO),
+  };
+}
+
+/* The message for people, or with --json for programs. */
+static int print_failure(cli_session *s, bool json, const lode_error *err) {
+  int code = cli_exit_code(err->status);
+  if (!json) print_message(s, "", err->text[0] ? err->text : lode_status_text(err->status));
+  if (json) {
+    strbuf line = {0};
+    strbuf_addf(&line, "{\"error\":{\"status\":\"%s\",\"message\":", lode_status_name(err->status));
+    json_put_string(&line, str_of(err->text[0] ? err->text : lode_status_text(err->status)));
+    if (err->record != LODE_NO_RECORD) strbuf_addf(&line, ",\"record\":%zu", err->record);
+    strbuf_addstr(&line, "}}\n");
+    if (!line.failed) (void)op_write_fd(STDERR_FILENO, line.data, line.len);
+    strbuf_release(&line);
+  }
+  return code;
+}
+
+/* Text to a descriptor; 0 also when the reader has gone away. */
+static int print_text(strbuf *text, int fd, int code) {
+  int errnum = text->failed ? ENOMEM : op_write_fd(fd, text->data ? text->data : "", text->len);
+  strbuf_release(text);
+  return errnum && errnum != EPIPE ? CLI_EXIT_REFUSED : code;
+}
+
+/* ---- Help ---- */
+
+/* The operation that some words name; those of `lode db` may leave that out. */
+static const op_def *cli_op_of_words(const lode_str *words, size_t n) {
+  char group[40];
+  if (n == 1 && str_eq(words[0], STR_LIT("help"))) return &cli_help_def;
+  if (n == 1) {
+    const op_def *op = op_find(NULL, words[0]);
+    return op || op_is_group(words[0]) ? op : op_find("db", words[0]);
+  }
+  if (n != 2 || words[0].len >= sizeof group) return NULL;
+  snprintf(group, sizeof group, "%.*s", (int)words[0].len, words[0].data);
+  return op_find(group, words[1]);
+}
+
+static bool cli_help_about(strbuf *out, const op_arg *topic, const cli_style *style) {
+  if (topic->n == 0) {
+    cli_help_top(out, style);
+    return true;
+  }
+  if (topic->n == 1 && cli_help_topic(out, topic->list[0], style)) return true;
+  const op_def *op = cli_op_of_words(topic->list, topic->n);
+  if (op) {
+    cli_help_op(out, op, style);
+    return true;
+  }
+  OP_EACH_GROUP(g) {
+    if (topic->n != 1 || !g->name || !str_eq(str_of(g->name), topic->list[0])) continue;
+    cli_help_group(out, g->name, style);
+    return true;
+  }
+  return false;
+}
+
+static int cli_no_topic(cli_session *s, bool json, const op_arg *topic) {
+  lode_error err = {.record = LODE_NO_RECORD};
+  op_suggest best;
+  char quoted[256];
+  lode_str word = topic->list[topic->n - 1];
+  op_suggest_init(&best, word);
+  for (size_t i = 0; cli_topic_name(i); i++) op_suggest_try(&best, str_of(cli_topic_name(i)));
+  OP_EACH_GROUP(g) OP_EACH(g, op) op_suggest_try(&best, str_of(op->name));
+  str_quote(word, quoted, sizeof quoted);
+  if (best.found) (void)err_set(&err, LODE_INVALID, "there is no help about %s; did you mean `lode help %s`?",
+                                   quoted, best.text);
+  else (void)err_set(&err, LODE_INVALID, "there is no help about %s; `lode help` lists the topics", quoted);
+  return print_failure(s, json, &err);
+}
+
+static int cli_run_help(cli_session *s, const cli_command *c) {
+  const op_arg *shell = op_arg_get(&c->args, "completions"), *topic = op_arg_get(&c->args, "topic");
+  cli_style style = cli_style_of(c);
+  strbuf out = {0};
+  if (style.width > 110) style.width = 110;
+  if (shell->set) {
+    static void (*const scripts[])(strbuf *) = {cli_complete_bash, cli_complete_zsh, cli_complete_fish};
+    scripts[shell->number](&out);
+  } else if (op_arg_get(&c->args, "man")->number) {
+    cli_man_page(&out, topic->n ? "db" : NULL);
+  } else if (op_arg_get(&c->args, "schema")->number) {
+    const op_def *only = topic->n ? cli_op_of_words(topic->list, topic->n) : NULL;
+    OP_EACH_GROUP(g) {
+      OP_EACH(g, op) {
+        if (topic->n && op != only) continue;
+        op_schema(&out, op);
+        strbuf_addch(&out, '\n');
+      }
+    }
+    if (out.len == 0) return cli_no_topic(s, common_arg(c, "json")->number, topic);
+  } else if (!cli_help_about(&out, topic, &style)) {
+    strbuf_release(&out);
+    return cli_no_topic(s, common_arg(c, "json")->number, topic);
+  }
+  return print_text(&out, STDOUT_FILENO, CLI_EXIT_DONE);
+}
+
+/* --help, or a command that is not finished: then it is wrong usage, and goes to standard error. */
+static int cli_run_overview(const cli_command *c) {
+  cli_style style = cli_style_of(c);
+  strbuf out = {0};
+  if (style.width > 110) style.width = 110;
+  if (!c->help) style.color = false;
+  if (c->op) cli_help_op(&out, c->op, &style);
+  else if (c->group) cli_help_group(&out, c->group, &style);
+  else cli_help_top(&out, &style);
+  return print_text(&out, c->help ? STDOUT_FILENO : STDERR_FILENO, c->help ? CLI_EXIT_DONE : CLI_EXIT_USAGE);
+}
+
+/* ---- Operations ---- */
+
+/* The library knows only that it was asked to stop; here it is known who asked. */
+static void cli_name_interruption(lode_error *err) {
+  static const char *const asked[] = {"cancelled by the caller", "cancelled"};
+  for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+    size_t len = strlen(asked[i]);
+    if (strncmp(err->text, asked[i], len) != 0) continue;
+    (void)err_set(err, err->status, "interrupted%s", err->text + len);
+    return;
+  }
+}
+
+static int cli_finish(cli_session *s, cli_writer *w, lode_status st, const op_context *ctx, lode_error *err) {
+  lode_error late = {.record = LODE_NO_RECORD};
+  if (w->op->flags & OP_PAGED && !w->json) cli_page_output(w);
+  lode_status written = cli_writer_finish(w, &late);
+  cli_progress_clear(s->bar);
+  if (w->closed) return CLI_EXIT_DONE;
+  if (st == LODE_OK && written != LODE_OK) {
+    *err = late;
+    st = written;
+  }
+  if (st == LODE_OK && ctx->nothing && w->op->row && w->rows == 0 && !w->json) print_note(s, "nothing was found");
+  if (st == LODE_OK) return ctx->damaged ? CLI_EXIT_DAMAGED : ctx->nothing ? CLI_EXIT_NOTHING : CLI_EXIT_DONE;
+  err->status = st;
+  bool interrupted = op_interrupted && st == LODE_CANCELLED;
+  if (interrupted) cli_name_interruption(err);
+  int code = print_failure(s, w->json, err);
+  return interrupted ? 128 + (int)op_interrupted : code;
+}
+
+/* Servers may be told the project instead of its store. */
+static lode_status locate(const cli_command *c, lode_str given, strbuf *folder, cli_store_location *located, lode_error *err) {
+  const op_arg *place = op_arg_get(&c->args, "project");
+  if (!(c->op->flags & OP_SERVER) || !place->set) return cli_locate_store(given.data, folder, located, err);
+  if (given.data) return err_set(err, LODE_INVALID, "--project and --store both say what is served: give one of them");
+  return cli_store_of_project(place->text.data, folder, located, err);
+}
+
+static int cli_run_op(cli_session *s, const cli_command *c) {
+  bool json = common_arg(c, "json")->number, is_long = c->op->flags & OP_LONG;
+  const op_stream *input = op_arg_get(&c->args, "records")->stream;
+  bool typed = input && !input->own && isatty(STDIN_FILENO);
+  cli_progress bar = {.on = is_long && !s->quiet && !typed && isatty(STDERR_FILENO)};
+  lode_error err = {.record = LODE_NO_RECORD};
+  strbuf folder = {0};
+  cli_writer writer;
+  lode_str given = common_arg(c, "store")->text;
+  static char command[80];
+  snprintf(command, sizeof command, "%s%s%s", c->op->group ? c->op->group : "", c->op->group ? " " : "", c->op->name);
+  cli_crash_install(command);
+  s->bar = &bar;
+  bool project = c->op->flags & OP_PROJECT;
+  cli_store_location located = {0};
+  if (!project && locate(c, given, &folder, &located, &err) != LODE_OK) {
+    strbuf_release(&folder);
+    return print_failure(s, json, &err);
+  }
+  s->folder = project ? given.data : folder.data;
+  s->found = located.found;
+  if (located.passed[0]) print_note(s, located.passed);
+  cli_writer_init(&writer, c->op, STDOUT_FILENO);
+  writer.json = json;
+  writer.quiet = s->quiet;
+  writer.full = common_arg(c, "full")->number;
+  writer.style = cli_style_of(c);
+  writer.narrow = isatty(STDOUT_FILENO) && !writer.full;
+  writer.bar = &bar;
+  writer.args = &c->args;
+  lode_open_options settings = session_settings(s);
+  op_context ctx = {.open = cli_open_store, .release = cli_release_store, .may_use = cli_check_found, .opener = s,
+                          .folder = s->folder, .settings = &settings, .found = located.found, .busy_ms = common_arg(c, "busy_ms")->number,
+                          .sink = &writer.sink, .progress = {cli_progress_step, &bar}, .note = print_note, .note_ctx = s};
+  s->ctx = &ctx;
+  bar.input = &ctx.input;
+  cli_catch_signals(is_long);
+  if (typed) print_note(s, "reading JSON lines from the terminal; Ctrl-D ends");
+  /* Servers give the folder to another process */
+  lode_status st = c->op->flags & OP_SERVER ? cli_check_found(s, &err) : LODE_OK;
+  if (st == LODE_OK) st = op_run(&ctx, &c->args, &err);
+  int code = cli_finish(s, &writer, st, &ctx, &err);
+  cli_writer_release(&writer);
+  strbuf_release(&folder);
+  return code;
+}
+
+/* --json counts for errors of the command line too, wherever it stands. */
+static bool argv_wants_json(int argc, char **argv) {
+  for (int i = 1; i < argc; i++)
+    if (strcmp(argv[i], "--json") == 0) return true;
+  return false;
+}
+
+int main(int argc, char **argv) {
+  cli_command command;
+  cli_progress bar = {0};
+  cli_session s = {.command = &command, .bar = &bar};
+  lode_error err = {.record = LODE_NO_RECORD};
+  int code;
+  if (argc > 1 && strcmp(argv[1], WORKER_ARG) == 0) return worker_main(argc, argv, NULL);
+  cli_reserve_std_fds();
+  cli_catch_signals(false);
+  lode_status st = cli_parse(&command, argc, argv, &err);
+  s.quiet = common_arg(&command, "quiet")->number;
+  if (st != LODE_OK) {
+    err.status = st;
+    code = print_failure(&s, argv_wants_json(argc, argv), &err);
+  } else if (command.version) {
+    strbuf out = {0};
+    strbuf_addf(&out, "lode %s\n", lode_version());
+    code = print_text(&out, STDOUT_FILENO, CLI_EXIT_DONE);
+  } else if (command.help || !command.op) {
+    code = cli_run_overview(&command);
+  } else if (command.op == &cli_help_def) {
+    code = cli_run_help(&s, &command);
+  } else {
+    code = cli_run_op(&s, &command);
+  }
+  cli_command_release(&command);
+  return code;
+}

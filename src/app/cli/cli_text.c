@@ -1,0 +1,400 @@
+/* cli_text.c - answers for people: tables, records, figures, sentences. What is shown comes from the fields of the table.
+ *
+ * Rows that have an id and a document or a rank are shown as records, others as a table with one column a field.
+ * A table is laid out when its first TEXT_LAYOUT_ROWS rows are known, so that memory stays bounded. Text of users is
+ * shown with control characters made visible: a document cannot talk to the terminal.
+ */
+#include "cli/cli.h"
+
+enum { TEXT_LAYOUT_ROWS = 1000, TEXT_PREVIEW_LINES = 4, TEXT_CELL_CHARS = 60, TEXT_FIELD_CHARS = 20, TEXT_MIN_WIDTH = 12 };
+
+#define TEXT_BOLD "\033[1m"
+#define TEXT_DIM "\033[2m"
+#define TEXT_CYAN "\033[36m"
+#define TEXT_PLAIN "\033[0m"
+
+static void text_paint(cli_writer *w, const char *code) {
+  if (w->style.color) strbuf_addstr(&w->out, code);
+}
+
+/* ---- Values ---- */
+
+void cli_put_grouped(strbuf *out, uint64_t n) {
+  char digits[24];
+  int len = snprintf(digits, sizeof digits, "%llu", (unsigned long long)n);
+  for (int i = 0; i < len; i++) {
+    if (i && (len - i) % 3 == 0) strbuf_addch(out, ',');
+    strbuf_addch(out, digits[i]);
+  }
+}
+
+void cli_put_bytes(strbuf *out, uint64_t n) {
+  static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double d = (double)n / 1024;
+  size_t unit = 0;
+  if (n < 1024) {
+    strbuf_addf(out, "%u bytes", (unsigned)n);
+    return;
+  }
+  for (; d >= 1023.95 && unit < 5; unit++) d /= 1024;
+  strbuf_addf(out, "%.1f %s", d, units[unit]);
+}
+
+static void put_printable_char(strbuf *out, const char *p, size_t width) {
+  uint32_t code = utf8_decode(p, width);
+  if (code == '\t') strbuf_addch(out, ' ');
+  else if (code == '\n') strbuf_addstr(out, "⏎");
+  else if (!utf8_is_hidden(code)) strbuf_add(out, p, width);
+  else if (code <= 0xFF) strbuf_addf(out, "\\x%02x", (unsigned)code);
+  else strbuf_addf(out, code <= 0xFFFF ? "\\u%04x" : "\\u{%x}", (unsigned)code);
+}
+
+void op_put_printable(strbuf *out, lode_str text, size_t max) {
+  size_t chars = 0;
+  for (size_t i = 0; i < text.len; chars++) {
+    size_t width = utf8_width(text.data + i, text.len - i), n = width ? width : 1;
+    if (max && chars + 1 >= max && i + n < text.len) {
+      strbuf_addstr(out, "…");
+      return;
+    }
+    if (width) put_printable_char(out, text.data + i, width);
+    else strbuf_addstr(out, "\xef\xbf\xbd");
+    i += n;
+  }
+}
+
+static size_t text_columns(const char *text, size_t len) {
+  size_t n = 0;
+  for (size_t i = 0; i < len; i++) n += ((unsigned char)text[i] & 0xc0) != 0x80;
+  return n;
+}
+
+/* Counts by name, {"c":120,"go":3}: c 120, go 3. A list of texts: its members. False for anything else. */
+static bool text_put_members(strbuf *out, const json_doc *json, uint32_t node) {
+  bool object = json->nodes[node].type == JSON_NODE_OBJECT;
+  json_node_type member = object ? JSON_NODE_INT : JSON_NODE_STRING;
+  uint32_t first = node + 1, end = json->nodes[node].next;
+  if (!object && json->nodes[node].type != JSON_NODE_ARRAY) return false;
+  for (uint32_t i = first; i < end; i = json->nodes[i + object].next)
+    if (json->nodes[i + object].type != member || (object && json->nodes[i + 1].u.i < 0)) return false;
+  if (first == end) strbuf_addch(out, '-');
+  for (uint32_t i = first; i < end; i = json->nodes[i + object].next) {
+    if (i > first) strbuf_addstr(out, ", ");
+    strbuf_add(out, json->nodes[i].u.s.data, json->nodes[i].u.s.len);
+    if (object) strbuf_addch(out, ' ');
+    if (object) cli_put_grouped(out, (uint64_t)json->nodes[i + 1].u.i);
+  }
+  return true;
+}
+
+/* A value as text, by the type of its field. */
+static void text_put_value(strbuf *out, const json_doc *json, uint32_t node, op_field_type type, size_t max) {
+  const json_node *x = &json->nodes[node];
+  strbuf text = {0};
+  if (x->type == JSON_NODE_NULL) {
+    strbuf_addstr(out, "-");
+  } else if (x->type == JSON_NODE_STRING) {
+    op_put_printable(out, x->u.s, max);
+  } else if (x->type == JSON_NODE_INT && x->u.i >= 0 && type == OP_FIELD_COUNT) {
+    cli_put_grouped(out, (uint64_t)x->u.i);
+  } else if (x->type == JSON_NODE_INT && x->u.i >= 0 && type == OP_FIELD_BYTES) {
+    cli_put_bytes(out, (uint64_t)x->u.i);
+  } else if (x->type == JSON_NODE_DOUBLE && type == OP_FIELD_REAL) {
+    strbuf_addf(out, "%.6g", x->u.d);
+  } else if (type == OP_FIELD_BOOL) {
+    strbuf_addstr(out, x->type == JSON_NODE_TRUE ? "yes" : "no");
+  } else {
+    bool listed = (type == OP_FIELD_OBJECT || type == OP_FIELD_TEXTS) && text_put_members(&text, json, node);
+    if (!listed) json_put_node(&text, json, node);
+    op_put_printable(out, (lode_str){text.data, text.len}, max);
+    out->failed = out->failed || text.failed;
+    strbuf_release(&text);
+  }
+}
+
+/* ---- Records ---- */
+
+static void text_put_line(cli_writer *w, lode_str line, size_t indent) {
+  size_t width = w->full ? 0 : w->style.width > indent + 20 ? w->style.width - indent : 20;
+  if (line.len && line.data[line.len - 1] == '\r') line.len--;
+  for (size_t i = 0; line.len && i < indent; i++) strbuf_addch(&w->out, ' ');
+  op_put_printable(&w->out, line, width);
+  strbuf_addch(&w->out, '\n');
+}
+
+static void text_put_document(cli_writer *w, lode_str text, size_t indent) {
+  size_t lines = 0;
+  while (text.len) {
+    const char *end = memchr(text.data, '\n', text.len);
+    size_t len = end ? (size_t)(end - text.data) : text.len;
+    if (!w->full && lines == TEXT_PREVIEW_LINES) {
+      text_paint(w, TEXT_DIM);
+      text_put_line(w, STR_LIT("…"), indent);
+      text_paint(w, TEXT_PLAIN);
+      return;
+    }
+    text_put_line(w, (lode_str){text.data, len}, indent);
+    lines++;
+    text.data += end ? len + 1 : len;
+    text.len -= end ? len + 1 : len;
+  }
+}
+
+static void text_put_metadata(cli_writer *w, uint32_t object, size_t indent) {
+  const json_doc *json = &w->parsed;
+  for (size_t i = 0; i < indent; i++) strbuf_addch(&w->out, ' ');
+  text_paint(w, TEXT_DIM);
+  for (uint32_t i = object + 1; i < json->nodes[object].next; i = json->nodes[i + 1].next) {
+    if (i > object + 1) strbuf_addstr(&w->out, "  ");
+    op_put_printable(&w->out, json->nodes[i].u.s, w->full ? 0 : TEXT_CELL_CHARS);
+    strbuf_addch(&w->out, '=');
+    text_put_value(&w->out, json, i + 1, OP_FIELD_SCALAR, w->full ? 0 : TEXT_CELL_CHARS);
+  }
+  text_paint(w, TEXT_PLAIN);
+  strbuf_addch(&w->out, '\n');
+}
+
+static uint32_t text_value_of(const cli_writer *w, const char *name) {
+  uint32_t node = json_get(&w->parsed, 0, str_of(name));
+  return node && w->parsed.nodes[node].type != JSON_NODE_NULL ? node : 0;
+}
+
+static void text_put_measure(cli_writer *w, const char *name) {
+  uint32_t node = text_value_of(w, name);
+  if (!node) return;
+  text_paint(w, TEXT_DIM);
+  strbuf_addf(&w->out, "  %s ", name);
+  text_put_value(&w->out, &w->parsed, node, OP_FIELD_REAL, 0);
+  text_paint(w, TEXT_PLAIN);
+}
+
+static void text_put_vector(cli_writer *w, uint32_t node, size_t indent) {
+  size_t start = w->out.len;
+  for (size_t i = 0; i < indent; i++) strbuf_addch(&w->out, ' ');
+  strbuf_addf(&w->out, "%zu numbers: ", w->parsed.nodes[node].u.count);
+  size_t used = w->out.len - start;
+  size_t room = w->style.width > used + 20 ? w->style.width - used : 20;
+  text_put_value(&w->out, &w->parsed, node, OP_FIELD_VECTOR, w->full ? 0 : room);
+  strbuf_addch(&w->out, '\n');
+}
+
+static void text_put_record(cli_writer *w) {
+  uint32_t rank = text_value_of(w, "rank"), query = text_value_of(w, "query"), node;
+  size_t indent = rank ? 5 : 2;
+  if (query && (uint64_t)w->parsed.nodes[query].u.i != w->query) {
+    w->query = (uint64_t)w->parsed.nodes[query].u.i;
+    text_paint(w, TEXT_BOLD);
+    strbuf_addf(&w->out, "\nquery %llu\n", (unsigned long long)w->query);
+    text_paint(w, TEXT_PLAIN);
+  }
+  if (rank) strbuf_addf(&w->out, "%3lld  ", (long long)w->parsed.nodes[rank].u.i);
+  text_paint(w, TEXT_CYAN);
+  if ((node = text_value_of(w, "id"))) op_put_printable(&w->out, w->parsed.nodes[node].u.s, 0);
+  text_paint(w, TEXT_PLAIN);
+  text_put_measure(w, "distance");
+  text_put_measure(w, "score");
+  strbuf_addch(&w->out, '\n');
+  if ((node = text_value_of(w, "document"))) text_put_document(w, w->parsed.nodes[node].u.s, indent);
+  if ((node = text_value_of(w, "metadata"))) text_put_metadata(w, node, indent);
+  if ((node = text_value_of(w, "embedding"))) text_put_vector(w, node, indent);
+}
+
+/* ---- Tables ---- */
+
+static bool text_is_number(op_field_type type) {
+  return type == OP_FIELD_COUNT || type == OP_FIELD_NUMBER || type == OP_FIELD_BYTES ||
+      type == OP_FIELD_REAL;
+}
+
+static size_t text_column_count(const op_def *op) {
+  size_t n = 0;
+  while (n < 16 && op->row[n].name) n++;
+  return n;
+}
+
+/* The last cell of a row that is wider than the terminal: a sentence goes on below itself, the rest is cut. */
+static void text_put_narrow(cli_writer *w, const char *text, size_t column) {
+  size_t at = w->style.width - w->room;
+  if (w->op->row[column].type == OP_FIELD_TEXT) {
+    cli_put_wrapped(&w->out, text, at, at, w->style.width);
+    return;
+  }
+  op_put_printable(&w->out, str_of(text), w->room);
+  strbuf_addch(&w->out, '\n');
+}
+
+static void text_put_cell(cli_writer *w, const char *text, size_t column, bool last) {
+  size_t len = strlen(text), have = text_columns(text, len), pad = w->widths[column] > have ? w->widths[column] - have : 0;
+  bool right = text_is_number(w->op->row[column].type);
+  if (right) strbuf_addf(&w->out, "%*s", (int)pad, "");
+  if (last && !right && w->room && have > w->room) {
+    text_put_narrow(w, text, column);
+    return;
+  }
+  strbuf_add(&w->out, text, len);
+  if (!right && !last) strbuf_addf(&w->out, "%*s", (int)pad, "");
+  strbuf_addstr(&w->out, last ? "\n" : "  ");
+}
+
+/* In capitals, with spaces. */
+static const char *text_heading(const op_field *field, char *name, size_t size) {
+  snprintf(name, size, "%s", field->name);
+  for (char *p = name; *p; p++) *p = *p == '_' ? ' ' : *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : *p;
+  return name;
+}
+
+static void text_put_heading(cli_writer *w, size_t n) {
+  char name[40];
+  if (w->stacked) return;
+  text_paint(w, TEXT_BOLD);
+  for (size_t i = 0; i < n; i++) text_put_cell(w, text_heading(&w->op->row[i], name, sizeof name), i, i + 1 == n);
+  text_paint(w, TEXT_PLAIN);
+}
+
+/* NAME   value, a line each, and an empty line between rows. */
+static void text_put_stacked(cli_writer *w, const char *text, size_t column, bool first) {
+  size_t names = 0;
+  char name[40];
+  for (const op_field *f = w->op->row; f->name; f++) names = strlen(f->name) > names ? strlen(f->name) : names;
+  if (column == 0 && !first) strbuf_addch(&w->out, '\n');
+  text_paint(w, TEXT_BOLD);
+  strbuf_addf(&w->out, "%-*s  ", (int)names, text_heading(&w->op->row[column], name, sizeof name));
+  text_paint(w, TEXT_PLAIN);
+  cli_put_wrapped(&w->out, text, names + 2, names + 2, w->style.width);
+}
+
+static void text_put_cells(cli_writer *w, size_t n, bool first) {
+  const char *cell = w->cells.data;
+  for (size_t i = 0; i < w->n_cells; i++) {
+    if (w->stacked) text_put_stacked(w, cell, i % n, first && i == 0);
+    else text_put_cell(w, cell, i % n, i % n + 1 == n);
+    cell += strlen(cell) + 1;
+  }
+  w->n_cells = 0;
+  w->cells.len = 0;
+}
+
+/* How the columns fit a terminal; files and pipes get lines as long as they are. */
+static void text_fit_columns(cli_writer *w, size_t n) {
+  size_t before = 2 * (n - 1), last = w->widths[n - 1];
+  for (size_t i = 0; i + 1 < n; i++) before += w->widths[i];
+  if (!w->narrow || before + last <= w->style.width) return;
+  w->stacked = before + (text_is_number(w->op->row[n - 1].type) ? last : TEXT_MIN_WIDTH) > w->style.width;
+  if (!w->stacked) w->room = w->style.width - before;
+}
+
+void cli_text_layout(cli_writer *w) {
+  if (w->n_cells == 0 || w->cells.failed) {
+    w->out.failed = w->out.failed || w->cells.failed;
+    return;
+  }
+  size_t n = text_column_count(w->op);
+  const char *cell = w->cells.data;
+  bool first = !w->laid_out;
+  if (first) {
+    for (size_t i = 0; i < n; i++) w->widths[i] = strlen(w->op->row[i].name);
+    for (size_t i = 0; i < w->n_cells; i++) {
+      size_t len = strlen(cell), have = text_columns(cell, len);
+      if (have > w->widths[i % n]) w->widths[i % n] = have;
+      cell += len + 1;
+    }
+    text_fit_columns(w, n);
+    text_put_heading(w, n);
+    w->laid_out = true;
+  }
+  text_put_cells(w, n, first);
+}
+
+static void text_put_table_row(cli_writer *w) {
+  size_t n = text_column_count(w->op);
+  for (size_t i = 0; i < n; i++) {
+    uint32_t node = json_get(&w->parsed, 0, str_of(w->op->row[i].name));
+    /* A sentence at the end of a row is shown whole */
+    bool whole = w->full || (i + 1 == n && w->op->row[i].type != OP_FIELD_OBJECT);
+    if (node) text_put_value(&w->cells, &w->parsed, node, w->op->row[i].type, whole ? 0 : TEXT_CELL_CHARS);
+    strbuf_addch(&w->cells, '\0');
+    w->n_cells++;
+  }
+  if (w->laid_out || w->n_cells >= TEXT_LAYOUT_ROWS * n) cli_text_layout(w);
+}
+
+lode_status cli_text_row(cli_writer *w, lode_error *err) {
+  bool record = false;
+  if (w->op->layout == OP_LAYOUT_HITS) cli_text_hit(w);
+  if (w->op->layout == OP_LAYOUT_CHECKS) cli_text_check(w);
+  if (w->op->layout != OP_LAYOUT_AUTO) return w->out.failed ? err_nomem(err) : LODE_OK;
+  for (const op_field *f = w->op->row; f->name; f++) record = record || f->type == OP_FIELD_VECTOR;
+  if (record) text_put_record(w);
+  else text_put_table_row(w);
+  return w->out.failed || w->cells.failed ? err_nomem(err) : LODE_OK;
+}
+
+/* ---- Summaries ---- */
+
+static op_field_type text_type_of(const op_field *fields, lode_str name) {
+  for (; fields && fields->name; fields++)
+    if (str_eq(str_of(fields->name), name)) return fields->type;
+  return OP_FIELD_SCALAR;
+}
+
+static bool text_is_blank(const json_doc *json, uint32_t node) {
+  const json_node *x = &json->nodes[node];
+  return node == 0 || x->type == JSON_NODE_NULL || x->type == JSON_NODE_FALSE ||
+      (x->type == JSON_NODE_INT && x->u.i == 0);
+}
+
+/* "{written} added[, {skipped} kept]"; what is in brackets goes when a field in it is blank. {?made} only asks, and shows nothing. */
+static void text_put_sentence(cli_writer *w, const char *say) {
+  size_t open_at = SIZE_MAX;
+  bool drop = false;
+  for (const char *p = say; *p; p++) {
+    if (*p == '[') {
+      open_at = w->out.len;
+      drop = false;
+    } else if (*p == ']') {
+      if (drop && !w->out.failed) w->out.len = open_at;
+    } else if (*p == '{') {
+      const char *end = strchr(p, '}');
+      bool asks = p[1] == '?';
+      lode_str name = {p + 1 + asks, (size_t)(end - p - 1) - asks};
+      uint32_t node = json_get(&w->parsed, 0, name);
+      drop = drop || text_is_blank(&w->parsed, node);
+      if (node && !asks) text_put_value(&w->out, &w->parsed, node, text_type_of(w->op->summary, name), 0);
+      p = end;
+    } else {
+      strbuf_addch(&w->out, *p);
+    }
+  }
+  strbuf_addch(&w->out, '\n');
+}
+
+/* One figure a line, names aligned. */
+static void text_put_figures(cli_writer *w) {
+  size_t column = 14;
+  for (const op_field *f = w->op->summary; f->name; f++)
+    if (json_get(&w->parsed, 0, str_of(f->name)) && strlen(f->name) > column) column = strlen(f->name);
+  size_t room = w->style.width > column + 1 + TEXT_FIELD_CHARS ? w->style.width - column - 1 : TEXT_FIELD_CHARS;
+  for (const op_field *f = w->op->summary; f->name; f++) {
+    uint32_t node = json_get(&w->parsed, 0, str_of(f->name));
+    char name[40];
+    if (!node) continue;
+    snprintf(name, sizeof name, "%s", f->name);
+    for (char *p = name; *p; p++)
+      if (*p == '_') *p = ' ';
+    text_paint(w, TEXT_DIM);
+    strbuf_addf(&w->out, "%-*s", (int)column, name);
+    text_paint(w, TEXT_PLAIN);
+    strbuf_addch(&w->out, ' ');
+    text_put_value(&w->out, &w->parsed, node, f->type, w->full || f->type == OP_FIELD_TEXT ? 0 : room);
+    strbuf_addch(&w->out, '\n');
+  }
+}
+
+lode_status cli_text_summary(cli_writer *w, lode_error *err) {
+  cli_text_layout(w);
+  /* What was asked for is shown, what was merely done is not when quiet */
+  if (w->quiet && w->op->say && !(w->op->flags & OP_READ_ONLY)) return LODE_OK;
+  if (w->op->say) text_put_sentence(w, w->op->say);
+  else if (!(w->op->flags & OP_HIDE_SUMMARY)) text_put_figures(w);
+  return w->out.failed ? err_nomem(err) : LODE_OK;
+}

@@ -1,0 +1,313 @@
+/* cli_text_hit.c - search results and checks for people, in the manner of ripgrep and bat.
+ *
+ *   1  src/net/retry.go:41-67  Backoff.Next  method  2.31
+ *      41 | func (b *Backoff) Next() time.Duration {
+ *
+ * A result shows the window of its chunk that holds most of the query's words. On a terminal that shows colours, paths are links to
+ * the files (OSC 8) and the words stand out.
+ */
+#include "cli/cli.h"
+
+#include "project/project.h"
+#include "indexer/code_record.h"
+#include "search/search_words.h"
+
+#include <unistd.h>
+
+enum { HIT_WINDOW_LINES = 7, HIT_MIN_WIDTH = 20, HIT_TAB_WIDTH = 4 };
+
+#define HIT_BOLD "\033[1m"
+#define HIT_DIM "\033[2m"
+#define HIT_PATH_COLOR "\033[35m"
+#define HIT_LINE_COLOR "\033[32m"
+#define HIT_MATCH "\033[1;33m"
+#define HIT_GOOD "\033[32m"
+#define HIT_WARN "\033[33m"
+#define HIT_BAD "\033[31m"
+#define HIT_PLAIN "\033[0m"
+
+static void hit_paint(cli_writer *w, const char *code) {
+  if (w->style.color) strbuf_addstr(&w->out, code);
+}
+
+static uint32_t hit_field(const cli_writer *w, const char *name) {
+  uint32_t node = json_get(&w->parsed, 0, str_of(name));
+  return node && w->parsed.nodes[node].type != JSON_NODE_NULL ? node : 0;
+}
+
+static lode_str hit_text(const cli_writer *w, const char *name) {
+  uint32_t node = hit_field(w, name);
+  return node && w->parsed.nodes[node].type == JSON_NODE_STRING ? w->parsed.nodes[node].u.s : (lode_str){"", 0};
+}
+
+static long long hit_number(const cli_writer *w, const char *name) {
+  uint32_t node = hit_field(w, name);
+  return node && w->parsed.nodes[node].type == JSON_NODE_INT ? (long long)w->parsed.nodes[node].u.i : 0;
+}
+
+/* ---- Links ---- */
+
+static void hit_put_uri(strbuf *out, const char *path) {
+  static const char safe[] = "/-._~";
+  for (; *path; path++) {
+    unsigned char c = (unsigned char)*path;
+    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr(safe, c);
+    if (plain) strbuf_addch(out, (char)c);
+    else strbuf_addf(out, "%%%02X", c);
+  }
+}
+
+/* Opens a link to a file of the project; false when there is none to be made. */
+static bool hit_begin_link(cli_writer *w, lode_str path) {
+  project_info project;
+  strbuf raw = {0};
+  char host[256] = "";
+  if (!w->style.color || !w->args || !isatty(w->fd)) return false;
+  if (project_locate(&project, op_arg_get(w->args, "project")->text.data, NULL, NULL) != LODE_OK) return false;
+  strbuf_addf(&raw, "%s/", project.root);
+  files_path_unescape(&raw, path);
+  strbuf_addch(&raw, '\0');
+  (void)gethostname(host, sizeof host - 1);
+  if (!raw.failed) {
+    strbuf_addf(&w->out, "\033]8;;file://%s", host);
+    hit_put_uri(&w->out, raw.data);
+    strbuf_addstr(&w->out, "\033\\");
+  }
+  bool linked = !raw.failed;
+  strbuf_release(&raw);
+  project_release(&project);
+  return linked;
+}
+
+/* ---- Lines ---- */
+
+static lode_str hit_next_line(lode_str *text) {
+  const char *end = memchr(text->data, '\n', text->len);
+  lode_str line = {text->data, end ? (size_t)(end - text->data) : text->len};
+  size_t used = end ? line.len + 1 : line.len;
+  text->data += used;
+  text->len -= used;
+  if (line.len && line.data[line.len - 1] == '\r') line.len--;
+  return line;
+}
+
+static void hit_query_words(const cli_writer *w, search_words *words) {
+  search_words all;
+  lode_str query = w->args ? op_arg_get(w->args, "query")->text : (lode_str){0};
+  words->n = 0;
+  search_words_split(query.data ? query : STR_LIT(""), &all);
+  for (size_t i = 0; i < all.n; i++)
+    if (!search_word_is_stop(&all.v[i])) words->v[words->n++] = all.v[i];
+}
+
+static double hit_line_score(lode_str line, const search_words *words) {
+  search_words here;
+  double sum = 0;
+  search_words_split(line, &here);
+  for (size_t i = 0; i < words->n; i++) sum += search_word_best(&words->v[i], &here);
+  return sum;
+}
+
+/* The first line to show: that of the window that holds most of the words; the beginning when it is as good. */
+static size_t hit_best_window(lode_str text, const search_words *words, size_t total) {
+  double window[HIT_WINDOW_LINES] = {0}, sum = 0, best = -1;
+  size_t best_at = 0;
+  if (total <= HIT_WINDOW_LINES) return 0;
+  for (size_t i = 0; text.len; i++) {
+    double value = hit_line_score(hit_next_line(&text), words);
+    sum += value - window[i % HIT_WINDOW_LINES];
+    window[i % HIT_WINDOW_LINES] = value;
+    size_t at = i + 1 >= HIT_WINDOW_LINES ? i + 1 - HIT_WINDOW_LINES : 0;
+    /* The head says what it is: another window must hold clearly more */
+    if (i + 1 >= HIT_WINDOW_LINES && sum > best + (best_at == 0 && best >= 0 ? 1.0 : 1e-9)) {
+      best = sum;
+      best_at = at;
+    }
+  }
+  return best_at;
+}
+
+static bool hit_is_word_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (unsigned char)c >= 0x80;
+}
+
+static bool hit_matches(lode_str word, const search_words *words) {
+  search_words here;
+  search_words_split(word, &here);
+  for (size_t i = 0; i < here.n; i++)
+    if (search_word_best(&here.v[i], words) >= 0.9) return true;
+  return false;
+}
+
+/* A line of code, with tabs as spaces, the query's words in colour, cut at the terminal's width; 0: not cut. */
+static void hit_put_code(cli_writer *w, lode_str line, const search_words *words, size_t width) {
+  strbuf flat = {0};
+  for (size_t i = 0; i < line.len; i++) {
+    if (line.data[i] == '\t') strbuf_addf(&flat, "%*s", HIT_TAB_WIDTH, "");
+    else strbuf_addch(&flat, line.data[i]);
+  }
+  lode_str text = {flat.data ? flat.data : "", flat.len};
+  if (!w->style.color) {
+    op_put_printable(&w->out, text, width);
+    strbuf_release(&flat);
+    return;
+  }
+  bool cut = width && text.len > width;
+  if (cut) {
+    text.len = width - 1;
+    while (text.len && ((unsigned char)text.data[text.len] & 0xc0) == 0x80) text.len--;
+  }
+  for (size_t i = 0; i < text.len;) {
+    size_t start = i;
+    bool word = hit_is_word_char(text.data[i]);
+    while (i < text.len && hit_is_word_char(text.data[i]) == word) i++;
+    lode_str part = {text.data + start, i - start};
+    bool hit = word && hit_matches(part, words);
+    if (hit) strbuf_addstr(&w->out, HIT_MATCH);
+    op_put_printable(&w->out, part, 0);
+    if (hit) strbuf_addstr(&w->out, HIT_PLAIN);
+  }
+  if (cut) strbuf_addstr(&w->out, "…");
+  strbuf_release(&flat);
+}
+
+static void hit_put_snippet(cli_writer *w) {
+  lode_str text = hit_text(w, "snippet"), rest = text;
+  long long first = hit_field(w, "snippet_line") ? hit_number(w, "snippet_line") : hit_number(w, "start_line");
+  search_words words;
+  size_t total = 0;
+  hit_query_words(w, &words);
+  while (rest.len) {
+    (void)hit_next_line(&rest);
+    total++;
+  }
+  /* Who reads from a pipe gets whole lines */
+  size_t width = w->full || !isatty(w->fd) ? 0 : w->style.width > HIT_MIN_WIDTH + 11 ? w->style.width - 11 : HIT_MIN_WIDTH;
+  bool all = w->full || (w->args && op_arg_get(w->args, "context")->set);
+  /* Who asks for a name wants to see the head of what it names */
+  bool named = w->args && str_eq(op_arg_get(w->args, "query")->text, hit_text(w, "name"));
+  size_t from = all || named ? 0 : hit_best_window(text, &words, total), to = all ? total : from + HIT_WINDOW_LINES;
+  for (size_t i = 0; text.len; i++) {
+    lode_str line = hit_next_line(&text);
+    if (i < from || i >= to) continue;
+    hit_paint(w, HIT_DIM);
+    strbuf_addf(&w->out, "%8lld │ ", first + (long long)i);
+    hit_paint(w, HIT_PLAIN);
+    hit_put_code(w, line, &words, width);
+    strbuf_addch(&w->out, '\n');
+  }
+}
+
+/* ---- Results ---- */
+
+static void hit_put_explanation(cli_writer *w, uint32_t object) {
+  const json_doc *json = &w->parsed;
+  size_t at = 8;
+  hit_paint(w, HIT_DIM);
+  strbuf_addstr(&w->out, "        ");
+  for (uint32_t i = object + 1; i < json->nodes[object].next; i = json->nodes[i + 1].next) {
+    double value = json->nodes[i + 1].type == JSON_NODE_DOUBLE ? json->nodes[i + 1].u.d : (double)json->nodes[i + 1].u.i;
+    size_t len = json->nodes[i].u.s.len + sizeof "   0.00" - 1;
+    if (w->narrow && at + len > w->style.width) {
+      strbuf_addstr(&w->out, "\n        ");
+      at = 8;
+    }
+    strbuf_addf(&w->out, "  %.*s %.2f", (int)json->nodes[i].u.s.len, json->nodes[i].u.s.data, value);
+    at += len;
+  }
+  hit_paint(w, HIT_PLAIN);
+  strbuf_addch(&w->out, '\n');
+}
+
+static void hit_put_extent(cli_writer *w) {
+  long long first = hit_number(w, "start_line"), last = hit_number(w, "end_line");
+  hit_paint(w, HIT_LINE_COLOR);
+  strbuf_addf(&w->out, ":%lld", first);
+  if (last > first && w->style.color) strbuf_addf(&w->out, "-%lld", last);
+  hit_paint(w, HIT_PLAIN);
+}
+
+static void hit_put_names(cli_writer *w) {
+  lode_str name = hit_text(w, "name"), parents = hit_text(w, "parents"), kind = hit_text(w, "kind");
+  strbuf_addstr(&w->out, "  ");
+  if (name.len) {
+    if (parents.len) {
+      hit_paint(w, HIT_DIM);
+      op_put_printable(&w->out, parents, 60);
+      strbuf_addch(&w->out, ' ');
+      hit_paint(w, HIT_PLAIN);
+    }
+    hit_paint(w, HIT_BOLD);
+    op_put_printable(&w->out, name, 80);
+    hit_paint(w, HIT_PLAIN);
+    strbuf_addstr(&w->out, "  ");
+  }
+  hit_paint(w, HIT_DIM);
+  op_put_printable(&w->out, kind, 0);
+}
+
+void cli_text_hit(cli_writer *w) {
+  lode_str path = hit_text(w, "path");
+  uint32_t score = hit_field(w, "score"), explain = hit_field(w, "explain");
+  bool files_only = w->args && op_arg_get(w->args, "files_only")->number;
+  if (files_only) {
+    bool linked = hit_begin_link(w, path);
+    hit_paint(w, HIT_PATH_COLOR);
+    op_put_printable(&w->out, path, 0);
+    hit_paint(w, HIT_PLAIN);
+    strbuf_addstr(&w->out, linked ? "\033]8;;\033\\\n" : "\n");
+    return;
+  }
+  if (w->rows) strbuf_addch(&w->out, '\n');
+  bool linked = hit_begin_link(w, path);
+  hit_paint(w, HIT_PATH_COLOR);
+  op_put_printable(&w->out, path, 0);
+  hit_put_extent(w);
+  if (linked) strbuf_addstr(&w->out, "\033]8;;\033\\");
+  hit_put_names(w);
+  if (score) {
+    double value = w->parsed.nodes[score].type == JSON_NODE_DOUBLE ? w->parsed.nodes[score].u.d : (double)w->parsed.nodes[score].u.i;
+    strbuf_addf(&w->out, "  %.2f", value);
+  }
+  lode_str relation = hit_text(w, "relation");
+  if (relation.len) strbuf_addf(&w->out, "  (%.*s)", (int)relation.len, relation.data);
+  lode_str stale = hit_text(w, "stale");
+  if (stale.len) {
+    hit_paint(w, HIT_WARN);
+    strbuf_addstr(&w->out, str_eq(stale, STR_LIT("gone")) ? "  (the file is gone)" : "  (the file changed since it was indexed)");
+    hit_paint(w, HIT_PLAIN);
+  }
+  if (hit_number(w, "copies")) strbuf_addf(&w->out, "  (%lld more like it)", hit_number(w, "copies"));
+  hit_paint(w, HIT_PLAIN);
+  strbuf_addch(&w->out, '\n');
+  if (explain) hit_put_explanation(w, explain);
+  hit_put_snippet(w);
+}
+
+/* ---- Checks ---- */
+
+enum { HIT_CHECK_COLUMN = 23 };
+
+static void hit_put_sentence(cli_writer *w, lode_str text, size_t column) {
+  strbuf clean = {0};
+  op_put_printable(&clean, text, 0);
+  strbuf_addch(&clean, '\0');
+  if (clean.failed) w->out.failed = true;
+  else cli_put_wrapped(&w->out, clean.data, column, column, w->narrow ? w->style.width : SIZE_MAX);
+  strbuf_release(&clean);
+}
+
+void cli_text_check(cli_writer *w) {
+  lode_str state = hit_text(w, "state"), remedy = hit_text(w, "remedy");
+  const char *color = str_eq(state, STR_LIT("bad")) ? HIT_BAD : str_eq(state, STR_LIT("note")) ? HIT_WARN : HIT_GOOD;
+  hit_paint(w, color);
+  strbuf_addf(&w->out, "%-7.*s", (int)state.len, state.data);
+  hit_paint(w, HIT_PLAIN);
+  strbuf_addf(&w->out, "%-15.*s ", (int)hit_text(w, "check").len, hit_text(w, "check").data);
+  hit_put_sentence(w, hit_text(w, "detail"), HIT_CHECK_COLUMN);
+  if (!remedy.len) return;
+  strbuf_addstr(&w->out, "                       ");
+  hit_paint(w, HIT_BOLD);
+  hit_put_sentence(w, remedy, HIT_CHECK_COLUMN);
+  hit_paint(w, HIT_PLAIN);
+}

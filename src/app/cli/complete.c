@@ -1,0 +1,318 @@
+/* complete.c - completion scripts of bash, zsh and fish, made from the table of operations: `lode help --completions`.
+ * `make install` installs its output.
+ *
+ * A command's path is its group and its name, or its name alone. */
+#include "cli/cli.h"
+
+static bool complete_is_flag(const op_param *p) { return !(p->flags & OP_PARAM_POSITIONAL); }
+static bool takes_file(const op_param *p) {
+  return p->type == OP_ARG_LINES || p->type == OP_ARG_VECTORS || p->type == OP_ARG_RECORDS ||
+      p->type == OP_ARG_PATH;
+}
+static bool takes_folder(const op_param *p) {
+  return p->type == OP_ARG_PATH && p->value && strcmp(p->value, "DIR") == 0;
+}
+static bool names_collection(const op_param *p) { return strcmp(p->name, "collection") == 0; }
+
+/* Choices with another separator. */
+static void complete_put_choices(strbuf *out, const char *choices, char separator) {
+  for (; *choices; choices++) strbuf_addch(out, *choices == '|' ? separator : *choices);
+}
+
+/* Text for the inside of single quotes; `extra` characters get a backslash. */
+static void complete_put_quoted(strbuf *out, const char *text, const char *extra) {
+  for (; *text; text++) {
+    if (*text == '\'') strbuf_addstr(out, "'\\''");
+    else {
+      if (strchr(extra, *text)) strbuf_addch(out, '\\');
+      strbuf_addch(out, *text);
+    }
+  }
+}
+
+static void complete_put_flags(strbuf *out, const op_param *params) {
+  for (const op_param *p = params; p->name; p++) {
+    if (!complete_is_flag(p)) continue;
+    cli_put_flag(out, p);
+    strbuf_addch(out, ' ');
+  }
+}
+
+/* First of the tables that have this group's name? Several may. */
+static bool complete_is_first(const op_group *group) {
+  OP_EACH_GROUP(g) if (op_same_group(g->name, group->name)) return g == group;
+  return false;
+}
+
+/* Names of groups, separated; NULL: nothing. */
+static void complete_put_groups(strbuf *out, char separator) {
+  bool any = false;
+  OP_EACH_GROUP(g) {
+    if (!g->name || !complete_is_first(g)) continue;
+    if (any) strbuf_addch(out, separator);
+    strbuf_addstr(out, g->name);
+    any = true;
+  }
+}
+
+/* Names of the operations of a group, each with a space behind it. */
+static void complete_put_ops(strbuf *out, const char *group) {
+  OP_EACH_GROUP(g)
+    if (op_same_group(g->name, group)) OP_EACH(g, op) strbuf_addf(out, "%s ", op->name);
+}
+
+static void complete_put_path(strbuf *out, const op_def *op) {
+  if (op->group) strbuf_addf(out, "%s ", op->group);
+  strbuf_addstr(out, op->name);
+}
+
+/* Names of the collections, for bash and zsh: the name is the first field of each line. */
+#define COMPLETE_COLLECTIONS \
+  "lode db collections --json --quiet 2>/dev/null | sed -n 's/^{\"name\":\"\\([^\"\\\\]*\\)\".*/\\1/p'"
+
+/* ---- bash ---- */
+
+static void bash_values(strbuf *out, const op_def *op) {
+  for (const op_param *p = op->params; p->name; p++) {
+    if (!complete_is_flag(p) || (!p->choices && !takes_file(p))) continue;
+    strbuf_addstr(out, op == &cli_common_def ? "    *\"" : "    \"");
+    complete_put_path(out, op);
+    strbuf_addch(out, ' ');
+    cli_put_flag(out, p);
+    strbuf_addstr(out, "\") ");
+    if (p->choices) {
+      strbuf_addstr(out, "COMPREPLY=($(compgen -W \"");
+      complete_put_choices(out, p->choices, ' ');
+      strbuf_addstr(out, "\" -- \"$cur\"))");
+    } else {
+      strbuf_addf(out, "COMPREPLY=($(compgen -%c -- \"$cur\"))", takes_folder(p) ? 'd' : 'f');
+    }
+    strbuf_addstr(out, "; return ;;\n");
+  }
+}
+
+/* What may follow where the path is not complete yet. */
+static void bash_verbs(strbuf *out, const char *group) {
+  const op_def *alone = group ? op_find(NULL, str_of(group)) : NULL;
+  strbuf_addf(out, "    '%s') COMPREPLY=($(compgen -W '", group ? group : "");
+  complete_put_ops(out, group);
+  if (alone) complete_put_flags(out, alone->params);
+  if (!group) {
+    complete_put_groups(out, ' ');
+    strbuf_addstr(out, " help version --version ");
+  }
+  strbuf_addstr(out, "--help' -- \"$cur\")); return ;;\n");
+}
+
+void cli_complete_bash(strbuf *out) {
+  strbuf_addstr(out, "# bash completion of lode; made by: lode help --completions bash\n"
+                      "_lode() {\n"
+                      "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path='' word flags=''\n"
+                      "  COMPREPLY=()\n"
+                      "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
+                      "    case $word in -*) continue ;; esac\n"
+                      "    if [[ -n $path ]]; then path=\"$path $word\"; break; fi\n"
+                      "    path=$word\n"
+                      "    case $word in ");
+  complete_put_groups(out, '|');
+  strbuf_addstr(out, ") ;; *) break ;; esac\n  done\n  case $path in\n");
+  bash_verbs(out, NULL);
+  OP_EACH_GROUP(g) if (g->name && complete_is_first(g)) bash_verbs(out, g->name);
+  strbuf_addstr(out, "  esac\n  case \"$path $prev\" in\n");
+  OP_EACH_GROUP(g) OP_EACH(g, op) bash_values(out, op);
+  bash_values(out, &cli_help_def);
+  bash_values(out, &cli_common_def);
+  strbuf_addstr(out, "  esac\n  case $path in\n");
+  OP_EACH_GROUP(g) {
+    OP_EACH(g, op) {
+      strbuf_addstr(out, "    '");
+      complete_put_path(out, op);
+      strbuf_addstr(out, "') flags='");
+      complete_put_flags(out, op->params);
+      strbuf_addstr(out, "' ;;\n");
+    }
+  }
+  strbuf_addstr(out, "    help) flags='");
+  complete_put_flags(out, cli_help_def.params);
+  for (size_t i = 0; cli_topic_name(i); i++) strbuf_addf(out, "%s ", cli_topic_name(i));
+  complete_put_ops(out, NULL);
+  complete_put_groups(out, ' ');
+  strbuf_addstr(out, "' ;;\n  esac\n  if [[ $cur == -* || $path == help ]]; then\n    COMPREPLY=($(compgen -W \"$flags ");
+  complete_put_flags(out, cli_common_def.params);
+  strbuf_addstr(out, "\" -- \"$cur\"))\n  elif [[ $path == \"db $prev\" ]]; then\n"
+                      "    COMPREPLY=($(compgen -W \"$(" COMPLETE_COLLECTIONS ")\" -- \"$cur\"))\n"
+                      "    [[ ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- \"$cur\"))\n"
+                      "  else\n    COMPREPLY=($(compgen -f -- \"$cur\"))\n  fi\n}\ncomplete -F _lode lode\n");
+}
+
+/* ---- zsh ---- */
+
+static void zsh_param(strbuf *out, const op_param *p) {
+  strbuf_addstr(out, " \\\n        '");
+  if (complete_is_flag(p)) {
+    cli_put_flag(out, p);
+    strbuf_addch(out, '[');
+    complete_put_quoted(out, p->about, "[]:\\");
+    strbuf_addch(out, ']');
+    if (p->type == OP_ARG_FLAG) {
+      strbuf_addch(out, '\'');
+      return;
+    }
+  } else if (p->flags & OP_PARAM_REQUIRED && p->type != OP_ARG_RECORDS) {
+    strbuf_addch(out, ':');
+  } else {
+    strbuf_addstr(out, "::");
+    strbuf_addf(out, "%s", p->value);
+  }
+  if (complete_is_flag(p) || (p->flags & OP_PARAM_REQUIRED && p->type != OP_ARG_RECORDS)) {
+    if (complete_is_flag(p)) strbuf_addch(out, ':');
+    strbuf_addstr(out, p->value);
+  }
+  strbuf_addch(out, ':');
+  if (names_collection(p)) strbuf_addstr(out, "_lode_collections");
+  else if (p->type == OP_ARG_CHOICE) {
+    strbuf_addch(out, '(');
+    complete_put_choices(out, p->choices, ' ');
+    strbuf_addch(out, ')');
+  } else if (takes_folder(p)) strbuf_addstr(out, "_files -/");
+  else if (takes_file(p)) strbuf_addstr(out, "_files");
+  strbuf_addch(out, '\'');
+}
+
+/* 'name:about' of each operation of a group. */
+static void zsh_verbs(strbuf *out, const char *group) {
+  OP_EACH_GROUP(g) {
+    if (!op_same_group(g->name, group)) continue;
+    OP_EACH(g, op) {
+      strbuf_addf(out, " '%s:", op->name);
+      complete_put_quoted(out, op->about, ":\\");
+      strbuf_addch(out, '\'');
+    }
+  }
+}
+
+static void zsh_common(strbuf *out) {
+  strbuf_addstr(out, "  common=(");
+  for (const op_param *p = cli_common_def.params; p->name; p++) {
+    strbuf item = {0};
+    zsh_param(&item, p);
+    /* Without the line continuation, which an array does not need */
+    if (item.failed) out->failed = true;
+    else strbuf_addf(out, "\n    %.*s", (int)(item.len - 11), item.data + 11);
+    strbuf_release(&item);
+  }
+  strbuf_addstr(out, "\n  )\n");
+}
+
+void cli_complete_zsh(strbuf *out) {
+  strbuf_addstr(out, "#compdef lode\n# zsh completion of lode; made by: lode help --completions zsh\n"
+                      "_lode_collections() {\n  local -a names\n  names=(${(f)\"$(" COMPLETE_COLLECTIONS ")\"})\n"
+                      "  compadd -a names\n}\n"
+                      "_lode() {\n  local -a verbs common\n  local cmd=$words[2]\n");
+  zsh_common(out);
+  strbuf_addstr(out, "  if (( CURRENT == 2 )); then\n    verbs=(");
+  zsh_verbs(out, NULL);
+  OP_EACH_GROUP(g) if (g->name && complete_is_first(g)) strbuf_addf(out, " '%s:%s'", g->name, g->about);
+  strbuf_addstr(out, " 'help:show help')\n    _describe 'command' verbs\n    return\n  fi\n"
+                      "  shift words\n  (( CURRENT-- ))\n  verbs=()\n  case $cmd in\n");
+  OP_EACH_GROUP(g) {
+    if (!g->name || !complete_is_first(g)) continue;
+    strbuf_addf(out, "    %s) verbs=(", g->name);
+    zsh_verbs(out, g->name);
+    strbuf_addstr(out, ") ;;\n");
+  }
+  strbuf_addstr(out, "    help) compadd ");
+  for (size_t i = 0; cli_topic_name(i); i++) strbuf_addf(out, "%s ", cli_topic_name(i));
+  complete_put_ops(out, NULL);
+  complete_put_groups(out, ' ');
+  strbuf_addstr(out, "; return ;;\n  esac\n"
+                      "  if (( $#verbs )); then\n"
+                      "    if (( CURRENT == 2 )); then _describe 'command' verbs; return; fi\n"
+                      "    cmd=\"$cmd $words[2]\"\n    shift words\n    (( CURRENT-- ))\n  fi\n  case $cmd in\n");
+  OP_EACH_GROUP(g) {
+    OP_EACH(g, op) {
+      strbuf_addstr(out, "    '");
+      complete_put_path(out, op);
+      strbuf_addstr(out, "')\n      _arguments $common");
+      for (const op_param *p = op->params; p->name; p++) zsh_param(out, p);
+      strbuf_addstr(out, " ;;\n");
+    }
+  }
+  strbuf_addstr(out, "  esac\n}\ncompdef _lode lode\n");
+}
+
+/* ---- fish ---- */
+
+static void fish_about(strbuf *out, const char *about) {
+  strbuf_addstr(out, " -d '");
+  for (const char *c = about; *c; c++) {
+    if (*c == '\'' || *c == '\\') strbuf_addch(out, '\\');
+    strbuf_addch(out, *c);
+  }
+  strbuf_addstr(out, "'\n");
+}
+
+/* op NULL: wherever the cursor is. */
+static void fish_flag(strbuf *out, const op_param *p, const op_def *op) {
+  if (!complete_is_flag(p)) return;
+  strbuf_addstr(out, "complete -c lode");
+  if (op) {
+    strbuf_addstr(out, " -n '__lode_at ");
+    complete_put_path(out, op);
+    strbuf_addch(out, '\'');
+  }
+  if (p->letter) strbuf_addf(out, " -s %c", p->letter);
+  if (p->name[1]) {
+    strbuf_addstr(out, " -l ");
+    for (const char *c = p->name; *c; c++) strbuf_addch(out, *c == '_' ? '-' : *c);
+  }
+  if (p->choices) {
+    strbuf_addstr(out, " -x -a '");
+    complete_put_choices(out, p->choices, ' ');
+    strbuf_addch(out, '\'');
+  } else if (takes_folder(p)) {
+    strbuf_addstr(out, " -x -a '(__fish_complete_directories)'");
+  } else if (p->type != OP_ARG_FLAG) {
+    strbuf_addstr(out, takes_file(p) ? " -r -F" : " -x");
+  }
+  fish_about(out, p->about);
+}
+
+static void fish_op(strbuf *out, const op_def *op) {
+  strbuf_addf(out, "complete -c lode -n '__lode_at%s%s' -a %s", op->group ? " " : "", op->group ? op->group : "", op->name);
+  fish_about(out, op->about);
+  for (const op_param *p = op->params; p->name; p++) {
+    fish_flag(out, p, op);
+    if (complete_is_flag(p) || (!names_collection(p) && !takes_file(p))) continue;
+    strbuf_addstr(out, "complete -c lode -n '__lode_at ");
+    complete_put_path(out, op);
+    strbuf_addstr(out, names_collection(p) ? "' -a '(__lode_collections)'\n" : "' -F\n");
+  }
+}
+
+void cli_complete_fish(strbuf *out) {
+  strbuf_addstr(out, "# fish completion of lode; made by: lode help --completions fish\n"
+                      "function __lode_collections\n"
+                      "    lode db collections --json --quiet 2>/dev/null | string replace -rf '^\\{\"name\":\"([^\"\\\\\\\\]*)\".*' '$1'\n"
+                      "end\n"
+                      "# Is the command so far these words?\n"
+                      "function __lode_at\n"
+                      "    set -l words (string match -v -- '-*' (commandline -opc)[2..])\n"
+                      "    set -l n 1\n"
+                      "    contains -- \"$words[1]\" ");
+  complete_put_groups(out, ' ');
+  strbuf_addstr(out, "; and set n 2\n"
+                      "    test \"$words[1..$n]\" = \"$argv\"\n"
+                      "end\n"
+                      "complete -c lode -f\n"
+                      "complete -c lode -n __lode_at -a help -d 'show help'\n");
+  OP_EACH_GROUP(g) {
+    if (!g->name || !complete_is_first(g)) continue;
+    strbuf_addf(out, "complete -c lode -n __lode_at -a %s", g->name);
+    fish_about(out, g->about);
+  }
+  for (size_t i = 0; cli_topic_name(i); i++)
+    strbuf_addf(out, "complete -c lode -n '__lode_at help' -a %s -d '%s'\n", cli_topic_name(i), cli_topic_about(i));
+  OP_EACH_GROUP(g) OP_EACH(g, op) fish_op(out, op);
+  for (const op_param *p = cli_common_def.params; p->name; p++) fish_flag(out, p, NULL);
+}

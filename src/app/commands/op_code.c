@@ -1,0 +1,415 @@
+/* op_code.c - index and search, and what the operations of code search share. See op_code.h. */
+#include "commands/op_code.h"
+
+#include "os/os.h"
+#include "chunk/parser_pool.h"
+#include "indexer/code_record.h"
+#include "search/code_search.h"
+#include "embed/embed.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CODE_INDEX_WAIT_MS = 10000, CODE_STEPS = 256 };
+
+/* ---- Project and store ---- */
+
+/* Requests mean the project that the server's store lies in, not the folder that the server was started in. What the store says of its
+ * tree does not count: requests may have written it. */
+lode_status op_code_locate(op_context *ctx, const op_args *args, const char *param, project_info *project, lode_error *err) {
+  const char *start = op_arg_get(args, param)->text.data;
+  if (ctx->far && !start && ctx->folder) TRY(project_of_store(project, ctx->folder, err));
+  else TRY(project_locate(project, start, ctx->folder, err));
+  if (ctx->folder && !ctx->found) return LODE_OK;
+  if (project->passed[0]) op_note(ctx, "%s", project->passed);
+  bool writes = !ctx->settings || !ctx->settings->read_only;
+  trust_examine(project->folder, writes && !ctx->found, &project->trust); /* a worker leaves the list to its parent */
+  if (!ctx->far) trust_report(&project->trust, ctx->note, ctx->note_ctx);
+  return LODE_OK;
+}
+
+lode_status op_code_settings(op_context *ctx, project_info *project, lode_error *err) {
+  strbuf held = {0};
+  if (project->trust.state == TRUST_FOREIGN) return LODE_OK; /* its store is refused, and so are its settings */
+  TRY(config_load(&project->config, project->folder, err));
+  trust_suppress_config(&project->trust, &project->config, &held);
+  if (held.len)
+    op_note(ctx, "a setting of %.200s reaches beyond the folder and was not set by you, so it has no effect: %.200s; `lode trust` allows it",
+                  project->folder, held.data);
+  strbuf_release(&held);
+  return LODE_OK;
+}
+
+lode_status op_code_project(op_context *ctx, const op_args *args, const char *param, project_info *project, lode_error *err) {
+  TRY(op_code_locate(ctx, args, param, project, err));
+  lode_status st = op_code_settings(ctx, project, err);
+  if (st != LODE_OK) project_release(project);
+  return st;
+}
+
+void op_code_allow(op_context *ctx, const project_info *project, config_key key) {
+  lode_str value = str_of(project->config.values[key]);
+  lode_error why = {.record = LODE_NO_RECORD};
+  if (project->trust.state == TRUST_NAMED || trust_set_value(project->folder, key, value, &why) == LODE_OK) return;
+  op_note(ctx, "it cannot be remembered that you have set it: %.300s (LODE_TRUST=1 trusts every folder)", why.text);
+}
+
+lode_status op_code_open(op_context *ctx, const project_info *project, bool write, lode_store **store, lode_error *err) {
+  op_open_options how = {.write = write, .create = write, .bulk = write, .folder = project->folder};
+  TRY(trust_check(&project->trust, err));
+  if (write) TRY(project_prepare(project, err));
+  else if (!project_has_store(project))
+    return err_set(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", project_display_name(project));
+  return ctx->open(ctx->opener, &how, store, err);
+}
+
+lode_status op_code_check_model(lode_str name, lode_error *err) {
+  if (name.len == 0) return err_set(err, LODE_INVALID, "name the model: code, minilm, none, ...");
+  if (str_eq(name, STR_LIT("none"))) return LODE_OK;
+  lode_status st = embed_model_check_name(name, err);
+  if (st == LODE_NOT_FOUND && err) err->status = LODE_INVALID;
+  return st == LODE_NOT_FOUND ? LODE_INVALID : st;
+}
+
+/* Removes "." and "..", by text: the path may not exist. */
+static void code_clean_path(char *path) {
+  char *out = path, *p = path;
+  while (*p) {
+    while (*p == '/') p++;
+    size_t len = strcspn(p, "/");
+    if (len == 1 && p[0] == '.') {
+      p += len;
+      continue;
+    }
+    if (len == 2 && p[0] == '.' && p[1] == '.') {
+      while (out > path && *--out != '/') {}
+      p += len;
+      continue;
+    }
+    if (len) {
+      *out++ = '/';
+      memmove(out, p, len);
+      out += len;
+    }
+    p += len;
+  }
+  if (out == path) *out++ = '/';
+  *out = '\0';
+}
+
+lode_status op_code_relative_path(const op_context *ctx, const project_info *project, const char *path, strbuf *out, lode_error *err) {
+  char *real = ctx->far ? NULL : realpath(path, NULL);
+  strbuf full = {0};
+  size_t root = strcmp(project->root, "/") == 0 ? 0 : strlen(project->root);
+  lode_status st = LODE_OK;
+  out->len = 0;
+  if (real) {
+    strbuf_addstr(&full, real);
+  } else if (ctx->far) { /* a name in the index: the files of this machine, and where the server was started, say nothing about it */
+    if (path[0] != '/') strbuf_addf(&full, "%s/", project->root);
+    strbuf_addstr(&full, path);
+  } else {
+    char *cwd = path[0] == '/' ? NULL : getcwd(NULL, 0);
+    if (cwd) strbuf_addf(&full, "%s/", cwd);
+    strbuf_addstr(&full, path);
+    free(cwd);
+  }
+  strbuf_addch(&full, '\0');
+  free(real);
+  if (full.failed) TRY_GOTO(err_nomem(err));
+  code_clean_path(full.data);
+  size_t len = strlen(full.data);
+  if (len < root || memcmp(full.data, project->root, root) != 0 || (full.data[root] != '/' && full.data[root] != '\0'))
+    TRY_GOTO(err_set(err, LODE_INVALID, "%.200s is not in the project %.200s", path, project->root));
+  const char *rest = full.data + root + (full.data[root] == '/');
+  strbuf_addstr(out, rest);
+  strbuf_addch(out, '\0');
+  if (out->failed) TRY_GOTO(err_nomem(err));
+done:
+  strbuf_release(&full);
+  return st;
+}
+
+/* ---- Times ---- */
+
+void op_put_time(strbuf *out, uint64_t wall_ms) {
+  time_t seconds = (time_t)(wall_ms / 1000);
+  struct tm parts;
+  char text[40] = "";
+  if (localtime_r(&seconds, &parts)) strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
+  strbuf_addstr(out, text);
+}
+
+void op_row_time(op_context *ctx, const char *name, uint64_t wall_ms) {
+  strbuf text = {0};
+  if (wall_ms) op_put_time(&text, wall_ms);
+  op_row_text(ctx, name, wall_ms && !text.failed ? (lode_str){text.data, text.len} : (lode_str){0});
+  strbuf_release(&text);
+}
+
+/* ---- index ---- */
+
+lode_status op_code_index(op_context *ctx, const project_info *project, const op_code_index_options *run, indexer_report *report,
+                             lode_error *err) {
+  project_job job = {.fd = -1};
+  lode_store *store = NULL;
+  indexer_ctx *indexer = NULL;
+  strbuf raw = {0};
+  indexer_options options = {.force = run->force, .quality = run->quality, .no_vectors = run->no_vectors, .workers = run->workers,
+                                 .job = &job};
+  lode_status st;
+  memset(report, 0, sizeof *report);
+  if (!run->quiet) {
+    options.progress = ctx->progress;
+    options.note = ctx->note;
+    options.note_ctx = ctx->note_ctx;
+  }
+  TRY_GOTO(op_check_may_write(ctx, err));
+  TRY_GOTO(trust_check(&project->trust, err));
+  TRY_GOTO(project_prepare(project, err));
+  TRY_GOTO(project_job_begin(&job, project, PROJECT_JOB_INDEX, ctx->busy_ms ? ctx->busy_ms : CODE_INDEX_WAIT_MS, err));
+  TRY_GOTO(op_code_open(ctx, project, true, &store, err));
+  TRY_GOTO(indexer_open(project, store, &options, &indexer, err));
+  if (run->remove) {
+    TRY_GOTO(indexer_remove(indexer, str_of(run->remove), report, err));
+  } else if (run->only && run->only[0]) {
+    lode_str path = str_of(run->only);
+    TRY_GOTO(indexer_run(indexer, &path, 1, report, err));
+  } else {
+    TRY_GOTO(indexer_run(indexer, NULL, 0, report, err));
+  }
+done:
+  indexer_close(indexer);
+  if (store) ctx->release(ctx->opener, store);
+  project_job_end(&job);
+  strbuf_release(&raw);
+  return st;
+}
+
+static void code_put_skipped(op_context *ctx, const uint64_t *skipped) {
+  strbuf text = {0};
+  strbuf_addch(&text, '{');
+  for (size_t i = 1; i < SCAN_SKIP_COUNT; i++)
+    if (skipped[i]) strbuf_addf(&text, "%s\"%s\":%llu", text.len > 1 ? "," : "", scan_skip_name((scan_skip)i), (unsigned long long)skipped[i]);
+  strbuf_addch(&text, '}');
+  op_row_json(ctx, "skipped", text.failed ? (lode_str){0} : (lode_str){text.data, text.len});
+  strbuf_release(&text);
+}
+
+static lode_status code_send_report(op_context *ctx, const project_info *project, const indexer_report *r, double seconds,
+                               lode_error *err) {
+  uint64_t left_out = 0;
+  for (size_t i = 1; i < SCAN_SKIP_COUNT; i++) left_out += r->skipped[i];
+  op_row_begin(ctx);
+  op_row_text(ctx, "root", str_of(project->root));
+  op_row_count(ctx, "files", r->files);
+  op_row_count(ctx, "added", r->added);
+  op_row_count(ctx, "changed", r->changed);
+  op_row_count(ctx, "removed", r->removed);
+  op_row_count(ctx, "unchanged", r->unchanged);
+  op_row_count(ctx, "chunks", r->chunks);
+  op_row_count(ctx, "vectors", r->vectors);
+  op_row_count(ctx, "reused", r->reused);
+  op_row_count(ctx, "pending", r->pending);
+  code_put_skipped(ctx, r->skipped);
+  op_row_count(ctx, "left_out", left_out);
+  op_row_count(ctx, "secrets", r->skipped[SCAN_SKIP_SECRET]);
+  op_row_count(ctx, "masked", r->masked);
+  op_row_count(ctx, "unparsed", r->unparsed);
+  op_row_count(ctx, "bytes", r->bytes);
+  op_row_count(ctx, "walk_ms", r->walk_ms);
+  op_row_count(ctx, "index_ms", r->index_ms);
+  op_row_count(ctx, "embed_ms", r->embed_ms);
+  op_row_count(ctx, "finish_ms", r->finish_ms);
+  op_row_real(ctx, "seconds", round(seconds * 100) / 100);
+  return op_row_send_summary(ctx, err);
+}
+
+/* What people would wonder about later. */
+static void code_note_missing(op_context *ctx, const indexer_report *report) {
+  parser_pool_options options = {0};
+  parser_pool *pool = NULL;
+  if (report->files == 0) op_note(ctx, "no files to index here; hidden, ignored, binary and very large ones are left out (lode config list)");
+  if (report->chunks == 0 || parser_pool_open(&options, &pool, NULL) != LODE_OK) return;
+  if (!parser_pool_program(pool))
+    op_note(ctx, "lode-parser was not found: files were cut by lines, not by syntax; `lode doctor` says what to do");
+  parser_pool_close(pool);
+}
+
+/* A store may be there without an index: for records of other kinds. */
+static lode_status code_need_index(op_context *ctx, const project_info *project, lode_error *err) {
+  lode_collection_options plain = {0};
+  lode_collection *code = NULL;
+  lode_store *store = NULL;
+  TRY(op_code_open(ctx, project, false, &store, err));
+  lode_status st = lode_collection_open(store, STR_LIT(INDEXER_COLL_CODE), &plain, &code, err);
+  if (st == LODE_NOT_FOUND) st = err_set(err, st, "%.300s is not indexed yet: run `lode index`", project_display_name(project));
+  if (code) lode_collection_close(code);
+  ctx->release(ctx->opener, store);
+  return st;
+}
+
+lode_status op_do_index(op_context *ctx, const op_args *args, lode_error *err) {
+  const op_arg *remove = op_arg_get(args, "remove");
+  project_info project = {0};
+  indexer_report report;
+  strbuf gone = {0};
+  uint64_t start = os_api->now_ns();
+  lode_status st;
+  TRY(op_code_project(ctx, args, "path", &project, err));
+  op_code_index_options run = {.force = op_arg_get(args, "force")->number, .quality = op_arg_get(args, "quality")->number,
+                        .workers = (uint32_t)op_arg_get(args, "workers")->number};
+  bool pending = op_arg_get(args, "pending")->number;
+  if ((pending != 0) + (remove->set != 0) + run.force > 1)
+    TRY_GOTO(err_set(err, LODE_INVALID, "--force, --pending and --remove are different runs: give one of them at a time"));
+  if (pending) run.only = PROJECT_DIR_NAME; /* a path without files */
+  if (run.only) TRY_GOTO(code_need_index(ctx, &project, err));
+  if (remove->set) {
+    TRY_GOTO(op_code_relative_path(ctx, &project, remove->text.data, &gone, err));
+    run.remove = gone.data;
+    if (!project_has_store(&project)) TRY_GOTO(err_set(err, LODE_NOT_FOUND, "%.300s is not indexed", project.root));
+  }
+  TRY_GOTO(op_code_index(ctx, &project, &run, &report, err));
+  TRY_GOTO(code_send_report(ctx, &project, &report, (double)(os_api->now_ns() - start) / 1e9, err));
+  ctx->nothing = remove->set && report.removed == 0;
+  if (!remove->set && !run.only) code_note_missing(ctx, &report);
+done:
+  strbuf_release(&gone);
+  project_release(&project);
+  return st;
+}
+
+/* ---- search ---- */
+
+/* FILE[:LINE] */
+static lode_status code_parse_similar(const op_context *ctx, const project_info *project, lode_str given, search_request *request,
+                                strbuf *path, lode_error *err) {
+  strbuf file = {0}, raw = {0};
+  const char *colon = NULL;
+  for (size_t i = given.len; i-- > 1;)
+    if (given.data[i] == ':') {
+      colon = given.data + i;
+      break;
+    }
+  uint64_t line = 0;
+  size_t len = given.len;
+  lode_status st = LODE_OK;
+  if (colon && op_parse_uint((lode_str){colon + 1, given.len - (size_t)(colon + 1 - given.data)}, &line) && line && line < UINT32_MAX)
+    len = (size_t)(colon - given.data);
+  else line = 0;
+  strbuf_add(&file, given.data, len);
+  strbuf_addch(&file, '\0');
+  if (file.failed) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(op_code_relative_path(ctx, project, file.data, &raw, err));
+  path->len = 0;
+  files_path_escape(path, str_of(raw.data));
+  if (path->failed) TRY_GOTO(err_nomem(err));
+  request->similar = (lode_str){path->data ? path->data : "", path->len};
+  request->similar_line = (uint32_t)line;
+done:
+  strbuf_release(&file);
+  strbuf_release(&raw);
+  return st;
+}
+
+static lode_status code_send_hit(op_context *ctx, const op_args *args, size_t rank, const search_hit *h, lode_error *err) {
+  op_row_begin(ctx);
+  op_row_count(ctx, "rank", rank);
+  op_row_text(ctx, "path", h->path);
+  op_row_count(ctx, "start_line", h->first);
+  op_row_count(ctx, "end_line", h->last);
+  op_row_text(ctx, "kind", h->kind);
+  op_row_text(ctx, "name", h->name.len ? h->name : (lode_str){0});
+  op_row_text(ctx, "parents", h->parents.len ? h->parents : (lode_str){0});
+  op_row_text(ctx, "language", h->language);
+  op_row_real(ctx, "score", round(h->score * 10000) / 10000);
+  op_row_real(ctx, "cosine", round(h->cosine * 10000) / 10000);
+  if (!op_arg_get(args, "files_only")->number) op_row_text(ctx, "snippet", h->snippet);
+  if (h->snippet_line != h->first) op_row_count(ctx, "snippet_line", h->snippet_line);
+  if (h->more) op_row_count(ctx, "more", h->more);
+  if (h->copies) op_row_count(ctx, "copies", h->copies);
+  if (h->freshness != PROJECT_FILE_FRESH) op_row_text(ctx, "stale", str_of(project_freshness_name(h->freshness)));
+  if (op_arg_get(args, "explain")->number) {
+    strbuf text = {0};
+    strbuf_addf(&text, "{\"bm25\":%.4f", h->bm25);
+    for (size_t i = 0; i < RANK_FEATURE_COUNT; i++) strbuf_addf(&text, ",\"%s\":%.4f", rank_feature_name((rank_feature)i), h->features[i]);
+    strbuf_addch(&text, '}');
+    if (!text.failed) op_row_json(ctx, "explain", (lode_str){text.data, text.len});
+    strbuf_release(&text);
+  }
+  return op_row_send(ctx, err);
+}
+
+void op_code_note_stale(op_context *ctx, uint64_t stale, uint64_t outside, bool doubted) {
+  if (doubted)
+    op_note(ctx, "the index was made under other rules for secrets than those of now, so it may hold some: what looks like one is masked in this "
+                       "answer; `lode index` reads the files again");
+  if (stale)
+    op_note(ctx, "%llu of the files shown changed since they were indexed, or are gone: `lode index` or --refresh brings them up to date",
+                  (unsigned long long)stale);
+  if (outside)
+    op_note(ctx, "%llu records were left out: their paths lead out of the project, so lode index did not write them; `lode index --force` rebuilds the index",
+                  (unsigned long long)outside);
+}
+
+static lode_status code_refresh(op_context *ctx, const project_info *project, lode_error *err) {
+  op_code_index_options run = {.no_vectors = true, .quiet = true};
+  indexer_report report;
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode_status st = op_code_index(ctx, project, &run, &report, &why);
+  if (st == LODE_BUSY || st == LODE_READONLY) {
+    op_note(ctx, "not brought up to date: %.300s", why.text);
+    return LODE_OK;
+  }
+  if (st != LODE_OK && err) *err = why;
+  return st;
+}
+
+lode_status op_do_search(op_context *ctx, const op_args *args, lode_error *err) {
+  static const lode_mode modes[] = {LODE_HYBRID, LODE_BY_VECTOR, LODE_BY_TEXT};
+  const op_arg *mode = op_arg_get(args, "mode"), *limit = op_arg_get(args, "limit"), *similar = op_arg_get(args, "similar");
+  project_info project = {0};
+  search_result result = {0};
+  lode_store *store = NULL;
+  strbuf path = {0};
+  lode_status st;
+  TRY(op_code_project(ctx, args, "project", &project, err));
+  search_request request = {
+      .query = op_arg_get(args, "query")->text,
+      .limit = limit->set ? (size_t)limit->number : (size_t)config_int(&project.config, CONFIG_SEARCH_LIMIT),
+      .language = op_arg_get(args, "lang")->text,
+      .path = op_arg_get(args, "path")->text,
+      .kind = op_arg_get(args, "type")->text,
+      .name = op_arg_get(args, "name")->text,
+      .context = (uint32_t)op_arg_get(args, "context")->number,
+      .files_only = op_arg_get(args, "files_only")->number,
+      .progress = ctx->progress,
+  };
+  const char *setting = config_text(&project.config, CONFIG_SEARCH_MODE);
+  request.mode = modes[mode->set ? mode->number : strcmp(setting, "vector") == 0 ? 1 : strcmp(setting, "text") == 0 ? 2 : 0];
+  if (request.limit < 1) request.limit = 1;
+  if (similar->set) TRY_GOTO(code_parse_similar(ctx, &project, similar->text, &request, &path, err));
+  else if (!request.query.len && request.name.data) request.query = request.name;
+  if (!similar->set && !request.query.len)
+    TRY_GOTO(err_set(err, LODE_INVALID, "say what to look for: lode search \"where are sessions closed\", or --similar FILE:LINE"));
+  bool asked = op_arg_get(args, "refresh")->number != 0;
+  if (asked && ctx->far)
+    TRY_GOTO(err_set(err, LODE_UNSUPPORTED, "\"refresh\": over HTTP a search only reads: `lode index` or `lode watch` on the server's machine brings files up to date"));
+  if (asked || (!ctx->far && strcmp(config_text(&project.config, CONFIG_SEARCH_REFRESH), "auto") == 0))
+    TRY_GOTO(code_refresh(ctx, &project, err));
+  TRY_GOTO(op_code_open(ctx, &project, false, &store, err));
+  TRY_GOTO(search_run(&project, store, &request, &result, err));
+  for (size_t i = 0; i < result.n && st == LODE_OK; i++) st = code_send_hit(ctx, args, i + 1, &result.hits[i], err);
+  if (st == LODE_OK && result.note[0]) op_note(ctx, "%s", result.note);
+  if (st == LODE_OK) op_code_note_stale(ctx, result.stale, result.outside, result.doubted && result.n && !request.files_only);
+  ctx->nothing = result.n == 0;
+done:
+  search_result_release(&result);
+  if (store) ctx->release(ctx->opener, store);
+  strbuf_release(&path);
+  project_release(&project);
+  return st;
+}

@@ -1,0 +1,253 @@
+/* op_code_config.c - settings, completion scripts, and starting anew. */
+#include "cli/cli.h"
+#include "commands/op_code.h"
+#include "ops/suggest.h"
+
+#include "os/store_files.h"
+#include "scan/files.h"
+#include "indexer/index_owned.h"
+#include "indexer/code_record.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* ---- config ---- */
+
+static lode_status setting_find(lode_str name, config_key *key, lode_error *err) {
+  op_suggest best;
+  char quoted[256];
+  *key = config_find(name);
+  if (*key != CONFIG_COUNT) return LODE_OK;
+  op_suggest_init(&best, name);
+  for (size_t i = 0; i < CONFIG_COUNT; i++) op_suggest_try(&best, str_of(config_table[i].key));
+  str_quote(name, quoted, sizeof quoted);
+  if (best.found) return err_set(err, LODE_INVALID, "there is no setting %s; did you mean %s?", quoted, best.text);
+  return err_set(err, LODE_INVALID, "there is no setting %s; `lode config list` shows them", quoted);
+}
+
+static lode_status setting_send(op_context *ctx, const config_values *config, config_key key, lode_error *err) {
+  op_row_begin(ctx);
+  op_row_text(ctx, "key", str_of(config_table[key].key));
+  op_row_text(ctx, "value", str_of(config_text(config, key)));
+  return op_row_send_summary(ctx, err);
+}
+
+lode_status op_do_config_get(op_context *ctx, const op_args *args, lode_error *err) {
+  project_info project;
+  config_key key;
+  TRY(setting_find(op_arg_get(args, "key")->text, &key, err));
+  TRY(op_code_project(ctx, args, "project", &project, err));
+  lode_status st = setting_send(ctx, &project.config, key, err);
+  project_release(&project);
+  return st;
+}
+
+lode_status op_do_config_set(op_context *ctx, const op_args *args, lode_error *err) {
+  project_info project;
+  config_key key;
+  lode_status st;
+  TRY(op_check_may_write(ctx, err));
+  TRY(setting_find(op_arg_get(args, "key")->text, &key, err));
+  TRY(op_code_project(ctx, args, "project", &project, err));
+  const op_arg *value = op_arg_get(args, "value");
+  if (key == CONFIG_MODEL && value->set) TRY_GOTO(op_code_check_model(value->text, err));
+  TRY_GOTO(config_set(&project.config, key, value->text, err));
+  if (project.trust.state == TRUST_FOREIGN) TRY_GOTO(trust_check(&project.trust, err));
+  TRY_GOTO(project_prepare(&project, err));
+  TRY_GOTO(config_save(&project.config, project.folder, err));
+  op_code_allow(ctx, &project, key);
+  TRY_GOTO(setting_send(ctx, &project.config, key, err));
+done:
+  project_release(&project);
+  return st;
+}
+
+lode_status op_do_config_list(op_context *ctx, const op_args *args, lode_error *err) {
+  project_info project;
+  lode_status st = LODE_OK;
+  TRY(op_code_project(ctx, args, "project", &project, err));
+  for (size_t i = 0; i < CONFIG_COUNT && st == LODE_OK; i++) {
+    op_row_begin(ctx);
+    op_row_text(ctx, "key", str_of(config_table[i].key));
+    op_row_text(ctx, "value", str_of(config_text(&project.config, (config_key)i)));
+    op_row_bool(ctx, "set", project.config.values[i] != NULL);
+    if (project.config.held[i]) op_row_text(ctx, "held", str_of(project.config.held[i]));
+    op_row_text(ctx, "about", str_of(config_table[i].about));
+    st = op_row_send(ctx, err);
+  }
+  project_release(&project);
+  return st;
+}
+
+/* ---- completion ---- */
+
+lode_status op_do_completion(op_context *ctx, const op_args *args, lode_error *err) {
+  static void (*const scripts[])(strbuf *) = {cli_complete_bash, cli_complete_zsh, cli_complete_fish};
+  strbuf out = {0};
+  if (!ctx->sink->bytes) return err_set(err, LODE_UNSUPPORTED, "completion scripts are for a shell");
+  scripts[op_arg_get(args, "shell")->number](&out);
+  lode_status st = out.failed ? err_nomem(err) : ctx->sink->bytes(ctx->sink, out.data, out.len, err);
+  strbuf_release(&out);
+  return st;
+}
+
+/* ---- reset ---- */
+
+/* Nothing that Lode did not make is touched, and nothing that the user keeps in the same store: os/store_files.h knows the files,
+ * indexer/index_owned.h the collections. */
+typedef struct reset_state {
+  op_context *ctx;
+  project_info project;
+  bool all, keep;
+  strbuf backup;   /* the folder with the copy; empty: none was made */
+  strbuf foreign;  /* files that stay */
+  bool indexed;       /* the store has a code index */
+  size_t others;      /* collections that are not of it */
+} reset_state;
+
+static lode_status reset_make_backup(reset_state *r, lode_error *err) {
+  strbuf_addf(&r->backup, "%s.backup-%llu", r->project.folder, (unsigned long long)os_wall_ms());
+  strbuf_addch(&r->backup, '\0');
+  if (r->backup.failed) return err_nomem(err);
+  if (os_api->mkdir(r->backup.data, 0700) == 0) return LODE_OK;
+  lode_status st = errno == EROFS || errno == EACCES
+      ? err_set(err, LODE_READONLY, "%.400s cannot be made: %.100s", r->backup.data, strerror(errno))
+      : err_errno(err, errno, r->backup.data);
+  r->backup.len = 0;
+  return st;
+}
+
+/* The copy is made: that git would list it fails nothing. */
+static void hide_backup(reset_state *r) {
+  lode_error why = {.record = LODE_NO_RECORD};
+  if (project_write_gitignore(r->backup.data, &why) != LODE_OK) op_note(r->ctx, "git will list %.200s: %.200s", r->backup.data, why.text);
+}
+
+/* The files go, or move to the backup. */
+static lode_status reset_clear_files(reset_state *r, lode_error *err) {
+  unsigned kinds = STOREFILE_DATA | (r->all ? STOREFILE_PROJECT : 0u);
+  if (r->keep) TRY(reset_make_backup(r, err));
+  TRY(storefile_clear(r->project.folder, kinds, r->keep ? r->backup.data : NULL, &r->foreign, err));
+  /* nothing was there: no copy either */
+  if (r->keep && os_api->rmdir(r->backup.data) == 0) r->backup.len = 0;
+  if (r->backup.len) hide_backup(r);
+  return LODE_OK;
+}
+
+static lode_status reset_count_others(reset_state *r, lode_store *store, lode_error *err) {
+  lode_collection_list *list = NULL;
+  TRY(project_owns_coll(store, STR_LIT(INDEXER_COLL_FILES), &r->indexed, err));
+  TRY(lode_collections(store, &list, err));
+  for (size_t i = 0; i < lode_collection_list_count(list); i++) {
+    if (!r->indexed || !project_is_index_name(lode_collection_list_at(list, i)->name)) r->others++;
+  }
+  lode_collection_list_free(list);
+  return LODE_OK;
+}
+
+static lode_status reset_drop(lode_store *store, lode_str name, lode_error *err) {
+  lode_status st = lode_collection_drop(store, name, err);
+  return st == LODE_NOT_FOUND ? LODE_OK : st; /* another process did it */
+}
+
+/* The one whose metadata say that this is an index goes last: until then, what a kill leaves is still known as the project's. */
+static lode_status reset_drop_owned(lode_store *store, lode_error *err) {
+  static const lode_str last = STR_LIT(INDEXER_COLL_FILES);
+  lode_collection_list *list = NULL;
+  lode_status st = LODE_OK;
+  TRY(lode_collections(store, &list, err));
+  for (size_t i = 0; i < lode_collection_list_count(list) && st == LODE_OK; i++) {
+    lode_str name = lode_collection_list_at(list, i)->name;
+    if (project_is_index_name(name) && !str_eq(name, last)) st = reset_drop(store, name, err);
+  }
+  lode_collection_list_free(list);
+  return st == LODE_OK ? reset_drop(store, last, err) : st;
+}
+
+/* A store that also holds what is not the project's: a copy of all of it is made, and the project's collections are dropped. */
+static lode_status reset_clear_collections(reset_state *r, lode_store *store, lode_error *err) {
+  strbuf file = {0};
+  lode_status st = LODE_OK;
+  if (r->keep) {
+    TRY_GOTO(reset_make_backup(r, err));
+    TRY_GOTO(files_join(&file, r->backup.data, STOREFILE_DB, err));
+    TRY_GOTO(lode_backup(store, file.data, r->ctx->progress, err));
+    hide_backup(r);
+  }
+  if (r->indexed) TRY_GOTO(reset_drop_owned(store, err));
+done:
+  strbuf_release(&file);
+  return st;
+}
+
+/* Opening also finishes what a killed writer left, so that no file is moved or removed before its journal was used. A store
+ * that is not trusted is not opened, and goes or is set aside as it is. */
+static lode_status reset_store(reset_state *r, lode_error *err) {
+  op_open_options how = {.write = true, .brief = true, .folder = r->project.folder};
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode_store *store = NULL;
+  if (!project_has_store(&r->project)) return reset_clear_files(r, err);
+  lode_status st = trust_check(&r->project.trust, &why);
+  if (st == LODE_OK) st = r->ctx->open(r->ctx->opener, &how, &store, &why);
+  if (st == LODE_OK) st = reset_count_others(r, store, &why);
+  if (st == LODE_OK && !r->all && r->others) {
+    st = reset_clear_collections(r, store, err);
+    r->ctx->release(r->ctx->opener, store);
+    return st;
+  }
+  if (store) r->ctx->release(r->ctx->opener, store);
+  if (st == LODE_BUSY || st == LODE_READONLY || st == LODE_NOMEM) {
+    if (err) *err = why;
+    return st;
+  }
+  if (st != LODE_OK && !r->all && !r->keep)
+    return err_set(err, LODE_REFUSED, "the store %s, so it is not known what else is in it (%.200s): without "
+                      "--no-backup it is set aside, `lode reset all` removes all of it",
+                      st == LODE_REFUSED ? "is not trusted" : "cannot be read", why.text);
+  r->others = 0; /* they go with the files */
+  return reset_clear_files(r, err);
+}
+
+static lode_status reset_send(reset_state *r, lode_error *err) {
+  op_context *ctx = r->ctx;
+  if (r->foreign.len)
+    op_note(ctx, "not made by lode, so left in %.200s: %.*s", r->project.folder, (int)(r->foreign.len > 300 ? 300 : r->foreign.len),
+                  r->foreign.data);
+  if (r->others) op_note(ctx, "%zu other collections of this store stay", r->others);
+  op_row_begin(ctx);
+  op_row_text(ctx, "root", str_of(r->project.root));
+  op_row_text(ctx, "removed", str_of(r->all ? "the index and its settings are removed" : "the index is removed"));
+  op_row_text(ctx, "backup", r->backup.len ? str_of(r->backup.data) : (lode_str){0});
+  return op_row_send_summary(ctx, err);
+}
+
+lode_status op_do_reset(op_context *ctx, const op_args *args, lode_error *err) {
+  reset_state r = {.ctx = ctx, .all = op_arg_get(args, "what")->number == 1, .keep = !op_arg_get(args, "no_backup")->number};
+  project_job job = {.fd = -1};
+  strbuf what = {0};
+  lode_status st;
+  TRY(op_check_may_write(ctx, err));
+  TRY(project_locate(&r.project, op_arg_get(args, "project")->text.data, ctx->folder, err));
+  if (!ctx->folder && *trust_foreign_reason(r.project.folder))
+    TRY_GOTO(err_set(err, LODE_REFUSED, "%.300s %s: name it with --store if it is to be removed", r.project.folder,
+                          trust_foreign_reason(r.project.folder)));
+  if (!ctx->folder) trust_examine(r.project.folder, false, &r.project.trust);
+  if (!files_is_dir(r.project.folder)) TRY_GOTO(err_set(err, LODE_NOT_FOUND, "there is no index at %.300s", r.project.folder));
+  strbuf_addf(&what, "%s %s", r.all ? "everything that lode made in" : "the index in", r.project.folder);
+  strbuf_addch(&what, '\0');
+  if (what.failed) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(op_confirm(ctx, args, what.data, err));
+  TRY_GOTO(project_job_begin(&job, &r.project, PROJECT_JOB_INDEX, ctx->busy_ms ? ctx->busy_ms : 10000, err));
+  TRY_GOTO(reset_store(&r, err));
+  project_job_end(&job);
+  if (r.all && os_api->rmdir(r.project.folder) < 0 && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
+    TRY_GOTO(err_errno(err, errno, r.project.folder));
+  TRY_GOTO(reset_send(&r, err));
+done:
+  project_job_end(&job);
+  strbuf_release(&r.backup);
+  strbuf_release(&r.foreign);
+  strbuf_release(&what);
+  project_release(&r.project);
+  return st;
+}

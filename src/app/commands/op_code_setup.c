@@ -1,0 +1,198 @@
+/* op_code_setup.c - one command from nothing to answers: root, languages, model, index, clients. Twice is harmless. */
+#include "commands/op_code.h"
+
+#include "os/os.h"
+#include "chunk/parser_pool.h"
+#include "setup/mcp_clients.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct setup_state {
+  op_context *ctx;
+  project_info project;
+  bool dry;
+} setup_state;
+
+static lode_status setup_report(setup_state *s, const char *step, const char *state, lode_error *err, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+static lode_status setup_report(setup_state *s, const char *step, const char *state, lode_error *err, const char *format, ...) {
+  char text[700];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  op_row_begin(s->ctx);
+  op_row_text(s->ctx, "step", str_of(step));
+  op_row_text(s->ctx, "state", str_of(state));
+  op_row_text(s->ctx, "detail", str_of(text));
+  return op_row_send(s->ctx, err);
+}
+
+/* ---- Languages ---- */
+
+typedef struct setup_tally {
+  const lang_info *language;
+  uint64_t files;
+} setup_tally;
+
+static int setup_tally_cmp(const void *a, const void *b) {
+  const setup_tally *x = a, *y = b;
+  return (x->files < y->files) - (x->files > y->files);
+}
+
+static lode_status setup_count_languages(setup_state *s, setup_tally *all, uint64_t *files, lode_error *err) {
+  scan_options options = indexer_scan_options(&s->project.config);
+  scan_root *root = NULL;
+  scan_walker *walker = NULL;
+  scan_entry entry;
+  bool more = true;
+  lode_status st;
+  TRY_GOTO(scan_root_open(s->project.root, &options, &root, err));
+  TRY_GOTO(scan_walker_open(root, STR_LIT(""), &walker, err));
+  while (more) {
+    TRY_GOTO(scan_walker_next(walker, &entry, &more, err));
+    if (!more || entry.skip != SCAN_SKIP_NONE) continue;
+    all[lang_id(entry.language)].language = entry.language;
+    all[lang_id(entry.language)].files++;
+    (*files)++;
+    if (s->ctx->progress.step && !s->ctx->progress.step(s->ctx->progress.ctx, "looking at files", *files, 0))
+      TRY_GOTO(err_set(err, LODE_CANCELLED, "interrupted"));
+  }
+done:
+  scan_walker_close(walker);
+  scan_root_close(root);
+  return st;
+}
+
+/* Which of them are cut by lines for want of a grammar: silent, it would be met much later as poor answers. */
+static lode_status setup_check_grammars(setup_state *s, const setup_tally *all, lode_error *err) {
+  parser_pool_options options = {0};
+  parser_pool *pool = NULL;
+  strbuf with = {0}, without = {0};
+  lode_status st;
+  TRY_GOTO(parser_pool_open(&options, &pool, err));
+  for (size_t i = 0; i < lang_count && all[i].files; i++) {
+    if (all[i].language->reader != LANG_SPLIT_TREE) continue;
+    strbuf *list = parser_pool_has(pool, all[i].language) ? &with : &without;
+    strbuf_addf(list, "%s%s", list->len ? ", " : "", all[i].language->name);
+  }
+  strbuf_addch(&with, '\0');
+  strbuf_addch(&without, '\0');
+  if (with.failed || without.failed) TRY_GOTO(err_nomem(err));
+  if (without.len > 1)
+    TRY_GOTO(setup_report(s, "parser", "failed", err, "%s: cut by lines, not by syntax: %.300s; `make grammars all` in Lode's source brings it, then lode index --force",
+                    parser_pool_program(pool) ? "no grammar" : "no lode-parser", without.data));
+  else if (with.len > 1) TRY_GOTO(setup_report(s, "parser", "done", err, "cut by syntax: %.300s", with.data));
+done:
+  parser_pool_close(pool);
+  strbuf_release(&with);
+  strbuf_release(&without);
+  return st;
+}
+
+static lode_status setup_find_languages(setup_state *s, lode_error *err) {
+  setup_tally *all = mem_calloc(lang_count, sizeof *all);
+  strbuf text = {0};
+  uint64_t files = 0;
+  lode_status st;
+  if (!all) return err_nomem(err);
+  TRY_GOTO(setup_count_languages(s, all, &files, err));
+  qsort(all, lang_count, sizeof *all, setup_tally_cmp);
+  strbuf_addf(&text, "%llu files", (unsigned long long)files);
+  for (size_t i = 0; i < lang_count && i < 8 && all[i].files; i++)
+    strbuf_addf(&text, "%s %s %llu", i ? "," : ":", all[i].language->name, (unsigned long long)all[i].files);
+  strbuf_addch(&text, '\0');
+  if (text.failed) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(setup_report(s, "languages", "done", err, "%s", text.data));
+  TRY_GOTO(setup_check_grammars(s, all, err));
+done:
+  mem_free(all);
+  strbuf_release(&text);
+  return st;
+}
+
+/* ---- Model ---- */
+
+static lode_status setup_choose_model(setup_state *s, const op_arg *wanted, lode_error *err) {
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode_embedder *model = NULL;
+  if (wanted->set) {
+    TRY(op_code_check_model(wanted->text, err));
+    TRY(config_set(&s->project.config, CONFIG_MODEL, wanted->text, err));
+    if (!s->dry) {
+      TRY(trust_check(&s->project.trust, err));
+      TRY(project_prepare(&s->project, err));
+      TRY(config_save(&s->project.config, s->project.folder, err));
+      op_code_allow(s->ctx, &s->project, CONFIG_MODEL);
+    }
+  }
+  const char *name = config_text(&s->project.config, CONFIG_MODEL);
+  if (strcmp(name, "none") == 0) return setup_report(s, "model", "done", err, "none: search goes by words");
+  if (lode_embedder_open(str_of(name), NULL, &model, &why) != LODE_OK)
+    return setup_report(s, "model", "failed", err, "%.200s; search goes by words until it is there", why.text);
+  lode_str identity = lode_embedder_info_of(model)->identity;
+  lode_status st = setup_report(s, "model", "done", err, "%.*s", (int)identity.len, identity.data);
+  lode_embedder_close(model);
+  return st;
+}
+
+/* ---- Index, clients ---- */
+
+static lode_status setup_make_index(setup_state *s, lode_error *err) {
+  indexer_report r;
+  op_code_index_options run = {0};
+  if (s->dry) return setup_report(s, "index", "would", err, "index %s", s->project.root);
+  uint64_t start = os_api->now_ns();
+  TRY(op_code_index(s->ctx, &s->project, &run, &r, err));
+  return setup_report(s, "index", r.added || r.changed || r.removed ? "done" : "same", err, "%llu files: %llu new, %llu changed, %llu removed; %llu chunks in %.1f s",
+              (unsigned long long)r.files, (unsigned long long)r.added, (unsigned long long)r.changed, (unsigned long long)r.removed,
+              (unsigned long long)r.chunks, (double)(os_api->now_ns() - start) / 1e9);
+}
+
+static lode_status setup_add_client(setup_state *s, size_t i, const char *program, size_t *found, lode_error *err) {
+  strbuf path = {0};
+  lode_error why = {.record = LODE_NO_RECORD};
+  setup_client_state state;
+  bool changed = false;
+  lode_status st = setup_client_inspect(i, s->project.root, &state, &path, err);
+  if (st != LODE_OK || state == SETUP_CLIENT_ABSENT) goto done;
+  (*found)++;
+  if (state == SETUP_CLIENT_CURRENT) st = setup_report(s, setup_client_name(i), "same", err, "%s knows it: %s", setup_client_title(i), path.data);
+  else if (s->dry && state == SETUP_CLIENT_BROKEN) st = setup_report(s, setup_client_name(i), "failed", err, "%s cannot be read, parsed or written", path.data);
+  else if (s->dry) st = setup_report(s, setup_client_name(i), "would", err, "register with %s: %s", setup_client_title(i), path.data);
+  else if (setup_client_install(i, s->project.root, program, &changed, &why) == LODE_OK)
+    st = setup_report(s, setup_client_name(i), "done", err, "registered with %s: %s", setup_client_title(i), path.data);
+  else st = setup_report(s, setup_client_name(i), "failed", err, "%.300s", why.text);
+done:
+  strbuf_release(&path);
+  return st;
+}
+
+static lode_status setup_add_clients(setup_state *s, lode_error *err) {
+  strbuf program = {0};
+  size_t found = 0;
+  lode_status st = setup_program_path(&program, err);
+  for (size_t i = 0; i < setup_client_count() && st == LODE_OK; i++) st = setup_add_client(s, i, program.data, &found, err);
+  if (st == LODE_OK && !found) st = setup_report(s, "mcp", "skipped", err, "no AI tool was found here; `lode mcp install --client NAME` registers with one all the same");
+  strbuf_release(&program);
+  return st;
+}
+
+lode_status op_do_setup(op_context *ctx, const op_args *args, lode_error *err) {
+  setup_state s = {.ctx = ctx, .dry = op_arg_get(args, "dry_run")->number};
+  lode_status st;
+  TRY(op_code_project(ctx, args, "path", &s.project, err));
+  /* Before anything is done */
+  if (!op_arg_get(args, "no_index")->number) TRY_GOTO(trust_check(&s.project.trust, err));
+  TRY_GOTO(setup_report(&s, "root", "done", err, "%s", s.project.root));
+  TRY_GOTO(setup_find_languages(&s, err));
+  TRY_GOTO(setup_choose_model(&s, op_arg_get(args, "model"), err));
+  if (op_arg_get(args, "no_index")->number) TRY_GOTO(setup_report(&s, "index", "skipped", err, "as you wished"));
+  else TRY_GOTO(setup_make_index(&s, err));
+  if (op_arg_get(args, "no_mcp")->number) TRY_GOTO(setup_report(&s, "mcp", "skipped", err, "as you wished"));
+  else TRY_GOTO(setup_add_clients(&s, err));
+done:
+  project_release(&s.project);
+  return st;
+}

@@ -1,0 +1,251 @@
+/* op_code_status.c - the state of an index. Reads counters only: the time does not depend on how much is indexed. Whatever cannot be read
+ * is said, and everything else is told all the same. */
+#include "commands/op_code.h"
+
+#include "os/os.h"
+#include "scan/files.h"
+#include "indexer/code_record.h"
+#include "indexer/index_stamp.h"
+#include "setup/mcp_clients.h"
+
+#include <stdio.h>
+
+enum { STATUS_MAX_VALUES = 200 };
+
+typedef struct status_view {
+  project_info project;
+  lode_store *store;
+  lode_collection_list *list;
+  lode_collection *code, *files;
+  const lode_collection_info *code_info, *files_info, *quality_info;
+  indexer_stamp stamp;
+  lode_stats stats;
+  bool has_stats;
+  project_job_status index, watch;
+  lode_error damage;        /* status OK: none */
+} status_view;
+
+static void status_set_damage(status_view *v, lode_status st, const lode_error *err) {
+  if (v->damage.status != LODE_OK) return;
+  v->damage = *err;
+  v->damage.status = st;
+}
+
+static lode_collection *status_open_collection(status_view *v, const lode_collection_info *info) {
+  lode_collection_options plain = {0};
+  lode_collection *c = NULL;
+  lode_error err = {.record = LODE_NO_RECORD};
+  if (!info) return NULL;
+  lode_status st = lode_collection_open(v->store, info->name, &plain, &c, &err);
+  if (st != LODE_OK) status_set_damage(v, st, &err);
+  return c;
+}
+
+static void status_read_store(op_context *ctx, status_view *v, bool skip_stats) {
+  lode_error err = {.record = LODE_NO_RECORD};
+  lode_status st = op_code_open(ctx, &v->project, false, &v->store, &err);
+  if (st == LODE_OK) st = lode_collections(v->store, &v->list, &err);
+  if (st != LODE_OK) {
+    status_set_damage(v, st, &err);
+    return;
+  }
+  for (size_t i = 0; i < lode_collection_list_count(v->list); i++) {
+    const lode_collection_info *info = lode_collection_list_at(v->list, i);
+    if (str_eq(info->name, STR_LIT(INDEXER_COLL_CODE))) v->code_info = info;
+    if (str_eq(info->name, STR_LIT(INDEXER_COLL_FILES))) v->files_info = info;
+    if (str_eq(info->name, STR_LIT(INDEXER_COLL_QUALITY))) v->quality_info = info;
+  }
+  if (v->files_info) indexer_stamp_parse(v->files_info->metadata, &v->stamp);
+  if (skip_stats) return;
+  v->code = status_open_collection(v, v->code_info);
+  v->files = status_open_collection(v, v->files_info);
+  st = lode_store_stats(v->store, &v->stats, &err);
+  v->has_stats = st == LODE_OK;
+  if (st != LODE_OK) status_set_damage(v, st, &err);
+}
+
+static void status_view_release(op_context *ctx, status_view *v) {
+  if (v->code) lode_collection_close(v->code);
+  if (v->files) lode_collection_close(v->files);
+  lode_collection_list_free(v->list);
+  if (v->store) ctx->release(ctx->opener, v->store);
+  project_release(&v->project);
+}
+
+/* ---- Parts of the answer ---- */
+
+/* {"c":120,"go":3}; from counters, or counted anew. */
+static void status_put_counts(op_context *ctx, status_view *v, const char *name, lode_collection *c, const char *key, bool recount) {
+  lode_facet_list *list = NULL;
+  lode_error err = {.record = LODE_NO_RECORD};
+  strbuf text = {0};
+  if (!c) return;
+  lode_status st = recount ? lode_facets(c, str_of(key), (lode_str){0}, STATUS_MAX_VALUES, &list, &err) : lode_counters(c, str_of(key), &list, &err);
+  /* A store that was salvaged may have lost what was declared: then the records are counted */
+  if (st == LODE_NOT_FOUND) st = lode_facets(c, str_of(key), (lode_str){0}, STATUS_MAX_VALUES, &list, &err);
+  if (st != LODE_OK) {
+    status_set_damage(v, st, &err);
+    return;
+  }
+  strbuf_addch(&text, '{');
+  for (size_t i = 0; i < lode_facet_list_count(list) && i < STATUS_MAX_VALUES; i++) {
+    const lode_facet *f = lode_facet_list_at(list, i);
+    strbuf_addf(&text, "%s%.*s:%llu", i ? "," : "", (int)f->value.len, f->value.data, (unsigned long long)f->count);
+  }
+  strbuf_addch(&text, '}');
+  if (!text.failed) op_row_json(ctx, name, (lode_str){text.data, text.len});
+  strbuf_release(&text);
+  lode_facet_list_free(list);
+}
+
+static void status_put_skipped(op_context *ctx, const status_view *v) {
+  strbuf text = {0};
+  strbuf_addch(&text, '{');
+  for (size_t i = 1; i < SCAN_SKIP_COUNT; i++)
+    if (v->stamp.skipped[i])
+      strbuf_addf(&text, "%s\"%s\":%llu", text.len > 1 ? "," : "", scan_skip_name((scan_skip)i), (unsigned long long)v->stamp.skipped[i]);
+  strbuf_addch(&text, '}');
+  if (!text.failed) op_row_json(ctx, "skipped", (lode_str){text.data, text.len});
+  strbuf_release(&text);
+}
+
+static void status_put_job(op_context *ctx, const char *name, const project_job_status *job) {
+  char text[160];
+  if (!job->running) {
+    op_row_text(ctx, name, (lode_str){0});
+    return;
+  }
+  if (job->total)
+    snprintf(text, sizeof text, "process %llu: %s, %llu of %llu", (unsigned long long)job->pid, job->phase, (unsigned long long)job->done,
+             (unsigned long long)job->total);
+  else snprintf(text, sizeof text, "process %llu: %s", (unsigned long long)job->pid, job->phase);
+  op_row_text(ctx, name, str_of(text));
+}
+
+static const char *status_state_of(const status_view *v) {
+  if (v->damage.status == LODE_REFUSED && trust_check(&v->project.trust, NULL) != LODE_OK) return "untrusted";
+  if (v->damage.status == LODE_NOT_FOUND) return v->index.running ? "indexing" : "not indexed";
+  if (v->damage.status != LODE_OK) return v->damage.status == LODE_BUSY ? "busy" : "damaged";
+  if (v->index.running) return "indexing";
+  if (v->code_info && !v->stamp.indexed_ms && v->code_info->records) return "unfinished";
+  if (!v->code_info || !v->stamp.indexed_ms) return "not indexed";
+  return "ready";
+}
+
+static void status_put_damage(op_context *ctx, const status_view *v) {
+  char text[760];
+  if (v->damage.status == LODE_OK || v->damage.status == LODE_NOT_FOUND) return;
+  snprintf(text, sizeof text, "%s%s", v->damage.text,
+           v->damage.status == LODE_CORRUPT ? "; `lode doctor` says more, `lode doctor --repair` brings over what can be read" : "");
+  op_row_text(ctx, "damage", str_of(text));
+}
+
+/* Whose the store is; settings without effect. Nothing for one that was named. */
+static void status_put_trust(op_context *ctx, const status_view *v) {
+  const config_values *config = &v->project.config;
+  strbuf held = {0};
+  bool any = false;
+  if (v->project.trust.state == TRUST_NAMED) return;
+  op_row_text(ctx, "trust", str_of(trust_state_name(v->project.trust.state)));
+  for (size_t i = 0; i < CONFIG_COUNT; i++) {
+    if (!config->held[i]) continue;
+    strbuf_addch(&held, any ? ',' : '{');
+    json_put_string(&held, str_of(config_table[i].key));
+    strbuf_addch(&held, ':');
+    json_put_string(&held, str_of(config->held[i]));
+    any = true;
+  }
+  strbuf_addch(&held, '}');
+  if (any && !held.failed) op_row_json(ctx, "held", (lode_str){held.data, held.len});
+  strbuf_release(&held);
+}
+
+static void status_put_count(op_context *ctx, const char *name, const lode_collection_info *info, uint64_t n) {
+  if (info) op_row_count(ctx, name, n);
+  else op_row_text(ctx, name, (lode_str){0});
+}
+
+static void status_put_clients(op_context *ctx, const status_view *v) {
+  strbuf text = {0};
+  setup_client_list(v->project.root, &text);
+  if (!text.failed) op_row_json(ctx, "mcp", (lode_str){text.data, text.len});
+  strbuf_release(&text);
+}
+
+static lode_status status_put_changes(op_context *ctx, status_view *v, lode_error *err) {
+  indexer_changes changes;
+  if (!v->store || !v->files_info) return LODE_OK;
+  if (!v->project.root[0]) {
+    op_note(ctx, "\"check\": this store does not lie in its project as .lode, so the server does not know where the files are");
+    return LODE_OK;
+  }
+  TRY(indexer_compare(&v->project, v->store, ctx->progress, &changes, err));
+  op_row_count(ctx, "changed_files", changes.changed);
+  op_row_count(ctx, "new_files", changes.added);
+  op_row_count(ctx, "removed_files", changes.removed);
+  return LODE_OK;
+}
+
+static void status_put_numbers(op_context *ctx, status_view *v, bool skip, bool recount) {
+  const lode_collection_info *code = v->code_info;
+  status_put_count(ctx, "files", v->files_info, v->files_info ? v->files_info->records : 0);
+  status_put_count(ctx, "chunks", code, code ? code->records : 0);
+  status_put_count(ctx, "pending", code, code ? code->pending : 0);
+  if (v->quality_info) op_row_count(ctx, "quality_pending", v->quality_info->pending);
+  if (!skip) {
+    status_put_counts(ctx, v, "languages", v->files, "language", recount);
+    status_put_counts(ctx, v, "kinds", v->code, "kind", recount);
+    status_put_skipped(ctx, v);
+    if (v->stamp.masked) op_row_count(ctx, "masked", v->stamp.masked);
+  }
+  op_row_text(ctx, "model", code ? code->embedder : (lode_str){0});
+  op_row_text(ctx, "model_wanted", str_of(config_text(&v->project.config, CONFIG_MODEL)));
+  if (v->has_stats) op_row_count(ctx, "bytes", v->stats.bytes);
+}
+
+static void status_put_times(op_context *ctx, const status_view *v) {
+  uint64_t now = os_wall_ms();
+  op_row_time(ctx, "last_index", v->stamp.indexed_ms);
+  op_row_time(ctx, "last_scan", v->stamp.scanned_ms);
+  if (v->stamp.scanned_ms) op_row_count(ctx, "seconds_since_scan", now > v->stamp.scanned_ms ? (now - v->stamp.scanned_ms) / 1000 : 0);
+  else op_row_text(ctx, "seconds_since_scan", (lode_str){0});
+}
+
+lode_status op_do_status(op_context *ctx, const op_args *args, lode_error *err) {
+  bool skip = op_arg_get(args, "skip_stats")->number, recount = op_arg_get(args, "force_refresh")->number;
+  status_view v = {.damage = {.status = LODE_OK}};
+  lode_error config = {.record = LODE_NO_RECORD};
+  lode_status st;
+  TRY(op_code_locate(ctx, args, "project", &v.project, err));
+  st = op_code_settings(ctx, &v.project, &config);
+  if (st != LODE_OK) status_set_damage(&v, st, &config);
+  project_job_read(v.project.folder, PROJECT_JOB_INDEX, &v.index);
+  project_job_read(v.project.folder, PROJECT_JOB_WATCH, &v.watch);
+  status_read_store(ctx, &v, skip);
+  op_row_begin(ctx);
+  op_row_text(ctx, "root", v.project.root[0] ? str_of(v.project.root) : (lode_str){0});
+  op_row_text(ctx, "state", str_of(status_state_of(&v)));
+  status_put_numbers(ctx, &v, skip, recount);
+  status_put_times(ctx, &v);
+  status_put_job(ctx, "activity", &v.index);
+  status_put_job(ctx, "watcher", &v.watch);
+  if (!skip && !ctx->far) status_put_clients(ctx, &v);
+  if (v.has_stats) {
+    op_row_count(ctx, "segments", v.stats.segments);
+    op_row_count(ctx, "untexted", v.stats.untexted);
+    op_row_count(ctx, "damaged_pages", v.stats.damaged_pages);
+    op_row_count(ctx, "quarantined", v.stats.quarantined);
+  }
+  status_put_damage(ctx, &v);
+  status_put_trust(ctx, &v);
+  st = op_arg_get(args, "check")->number ? status_put_changes(ctx, &v, err) : LODE_OK;
+  if (v.stamp.revision) op_row_count(ctx, "revision", v.stamp.revision);
+  if (st == LODE_OK) st = op_row_send_summary(ctx, err);
+  ctx->nothing = v.damage.status == LODE_NOT_FOUND || (v.damage.status == LODE_OK && !v.code_info);
+  if (st == LODE_OK && ctx->nothing && !v.index.running) op_note(ctx, "not indexed yet: run `lode index`");
+  if (st == LODE_OK && strcmp(status_state_of(&v), "unfinished") == 0) op_note(ctx, "the first run did not come to its end: `lode index` goes on from there");
+  bool damaged = v.damage.status == LODE_CORRUPT;
+  status_view_release(ctx, &v);
+  if (st == LODE_OK && damaged) ctx->damaged = true;
+  return st;
+}

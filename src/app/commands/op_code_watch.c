@@ -1,0 +1,148 @@
+/* op_code_watch.c - keeping the index up to date while files change.
+ *
+ * The watcher holds the project's PROJECT_JOB_WATCH for as long as it runs, and PROJECT_JOB_INDEX only while it indexes, so that `lode index`
+ * and it take turns. A change is searchable when it is written. What is left to do then has no hurry: the store's threads bring its indexes
+ * along, and when nothing happens the watcher makes graphs of new vectors, and vectors that are still missing if the configuration asks
+ * for quality. */
+#include "commands/op_code.h"
+
+#include "os/os.h"
+#include "scan/watch.h"
+
+enum { OP_WATCH_POLL_MS = 500, OP_WATCH_IDLE_MS = 5000, OP_WATCH_WAIT_MS = 60000 };
+
+typedef struct op_watch_state {
+  op_context *ctx;
+  project_info project;
+  project_job watch, index;
+  lode_store *store;
+  indexer_ctx *indexer;
+  watch_monitor *events;
+  uint64_t scanned_ms;   /* monotonic */
+  bool indexes_done, vectors_done;
+} op_watch_state;
+
+static uint64_t op_watch_now_ms(void) { return os_api->now_ns() / 1000000; }
+
+static lode_status op_watch_report(op_watch_state *w, const char *what, const indexer_report *r, uint64_t ms, lode_error *err) {
+  op_row_begin(w->ctx);
+  op_row_time(w->ctx, "time", os_wall_ms());
+  op_row_text(w->ctx, "what", str_of(what));
+  op_row_count(w->ctx, "added", r->added);
+  op_row_count(w->ctx, "changed", r->changed);
+  op_row_count(w->ctx, "removed", r->removed);
+  op_row_count(w->ctx, "ms", ms);
+  TRY(op_row_send(w->ctx, err));
+  return w->ctx->sink->flush ? w->ctx->sink->flush(w->ctx->sink, err) : LODE_OK;
+}
+
+/* paths NULL: the whole tree. */
+static lode_status op_watch_update(op_watch_state *w, const char *what, const lode_str *paths, size_t n, lode_error *err) {
+  indexer_report report;
+  uint64_t start = op_watch_now_ms();
+  TRY(project_job_begin(&w->index, &w->project, PROJECT_JOB_INDEX, OP_WATCH_WAIT_MS, err));
+  lode_status st = indexer_run(w->indexer, paths, n, &report, err);
+  project_job_end(&w->index);
+  if (st != LODE_OK) return st;
+  if (!paths) w->scanned_ms = op_watch_now_ms();
+  bool any = report.added || report.changed || report.removed;
+  w->vectors_done = w->vectors_done && !any;
+  w->indexes_done = !paths || (w->indexes_done && !any);
+  return any || !paths ? op_watch_report(w, what, &report, op_watch_now_ms() - start, err) : LODE_OK;
+}
+
+static lode_status op_watch_begin(op_watch_state *w, const op_args *args, lode_error *err) {
+  const op_arg *debounce = op_arg_get(args, "debounce");
+  indexer_options options = {.no_vectors = true, .stays = !op_arg_get(args, "once")->number, .job = &w->index, .note = w->ctx->note, .note_ctx = w->ctx->note_ctx};
+  uint64_t quiet = debounce->set ? debounce->number : config_int(&w->project.config, CONFIG_WATCH_DEBOUNCE);
+  bool incomplete;
+  TRY(op_check_may_write(w->ctx, err));
+  TRY(trust_check(&w->project.trust, err));
+  TRY(project_prepare(&w->project, err));
+  TRY(project_job_begin(&w->watch, &w->project, PROJECT_JOB_WATCH, 0, err));
+  project_job_note(&w->watch, "watching", 0, 0);
+  TRY(op_code_open(w->ctx, &w->project, true, &w->store, err));
+  TRY(indexer_open(&w->project, w->store, &options, &w->indexer, err));
+  /* Watches first: what changes while the tree is read is noticed */
+  TRY(watch_open(indexer_root(w->indexer), (uint32_t)(quiet < 60000 ? quiet : 60000), &w->events, err));
+  TRY(op_watch_update(w, "the whole tree", NULL, 0, err));
+  size_t folders = watch_dir_count(w->events, &incomplete);
+  op_note(w->ctx, "watching %zu folders of %.300s", folders, w->project.root);
+  if (incomplete)
+    op_note(w->ctx, "the kernel watches no more folders (fs.inotify.max_user_watches): the others are looked at from time to time");
+  return LODE_OK;
+}
+
+/* Missing vectors, while nothing happens; ends when something does. */
+static bool op_watch_keep_going(void *ctx, const char *phase, uint64_t done, uint64_t total) {
+  op_watch_state *w = ctx;
+  (void)phase;
+  project_job_note(&w->index, "embedding", done, total);
+  return !w->ctx->progress.step || w->ctx->progress.step(w->ctx->progress.ctx, "watching", 0, 0);
+}
+
+static bool op_watch_is_idle(void *ctx, const char *phase, uint64_t done, uint64_t total) {
+  op_watch_state *w = ctx;
+  (void)phase;
+  (void)done;
+  (void)total;
+  return !watch_has_changes(w->events) && (!w->ctx->progress.step || w->ctx->progress.step(w->ctx->progress.ctx, "watching", 0, 0));
+}
+
+static lode_status op_watch_finish_indexes(op_watch_state *w, lode_error *err) {
+  if (w->indexes_done) return LODE_OK;
+  TRY(lode_optimize(w->store, (lode_progress){op_watch_is_idle, w}, err));
+  w->indexes_done = true;
+  return LODE_OK;
+}
+
+static lode_status op_watch_make_vectors(op_watch_state *w, lode_error *err) {
+  indexer_options options = {.quality = true, .job = &w->index, .progress = {op_watch_keep_going, w}};
+  indexer_ctx *filler = NULL;
+  indexer_report report;
+  lode_str nothing = STR_LIT(".lode");
+  if (w->vectors_done || !config_bool(&w->project.config, CONFIG_QUALITY)) return LODE_OK;
+  TRY(project_job_begin(&w->index, &w->project, PROJECT_JOB_INDEX, 0, err));
+  lode_status st = indexer_open(&w->project, w->store, &options, &filler, err);
+  if (st == LODE_OK) st = indexer_run(filler, &nothing, 1, &report, err);
+  indexer_close(filler);
+  project_job_end(&w->index);
+  w->vectors_done = st == LODE_OK;
+  return st;
+}
+
+static lode_status op_watch_run(op_watch_state *w, bool once, lode_error *err) {
+  uint64_t rescan_ms = config_int(&w->project.config, CONFIG_WATCH_RESCAN) * 1000, idle_since = op_watch_now_ms();
+  lode_progress progress = w->ctx->progress;
+  for (;;) {
+    watch_changes changes;
+    if (progress.step && !progress.step(progress.ctx, "watching", 0, 0)) return LODE_OK; /* Ctrl-C is how it ends */
+    TRY(watch_wait(w->events, OP_WATCH_POLL_MS, &changes, err));
+    bool due = changes.everything || (rescan_ms && op_watch_now_ms() - w->scanned_ms >= rescan_ms);
+    if (due) TRY(op_watch_update(w, changes.everything ? "events were lost: the whole tree" : "the whole tree", NULL, 0, err));
+    else if (changes.n) TRY(op_watch_update(w, "changes", changes.paths, changes.n, err));
+    if (due || changes.n) idle_since = op_watch_now_ms();
+    if (once && (changes.n || changes.everything)) return LODE_OK;
+    if (op_watch_now_ms() - idle_since < OP_WATCH_IDLE_MS) continue;
+    lode_status st = op_watch_finish_indexes(w, err);
+    if (st == LODE_OK) st = op_watch_make_vectors(w, err);
+    if (st != LODE_OK && st != LODE_BUSY && st != LODE_CANCELLED) return st;
+    idle_since = op_watch_now_ms();
+  }
+}
+
+lode_status op_do_watch(op_context *ctx, const op_args *args, lode_error *err) {
+  op_watch_state w = {.ctx = ctx, .watch = {.fd = -1}, .index = {.fd = -1}};
+  lode_status st;
+  TRY(op_code_project(ctx, args, "path", &w.project, err));
+  TRY_GOTO(op_watch_begin(&w, args, err));
+  TRY_GOTO(op_watch_run(&w, op_arg_get(args, "once")->number, err));
+done:
+  watch_close(w.events);
+  indexer_close(w.indexer);
+  if (w.store) ctx->release(ctx->opener, w.store);
+  project_job_end(&w.index);
+  project_job_end(&w.watch);
+  project_release(&w.project);
+  return st;
+}

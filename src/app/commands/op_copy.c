@@ -1,0 +1,218 @@
+/* op_copy.c - push and pull: a collection from one store to another, whatever engines they have.
+ *
+ * Records are read a range at a time, in the order of insertion. What the other store has already is compared, part by part;
+ * only what differs is written, and then read back and compared. So a copy that was broken off is finished by starting it
+ * again, and a finished one costs only the reading. Both stores may be in use meanwhile: records that come later in the order
+ * are copied too, records that were deleted behind us are told of as extra.
+ */
+#include "ops/op.h"
+
+#include "base/crc32c.h"
+
+enum { COPY_RANGE_ROWS = 500 };
+
+typedef struct copy_state {
+  op_context *ctx;
+  lode_collection *from, *to;
+  const char *phase;
+  uint64_t total, records, written, equal;
+  uint32_t checksum;    /* of all ranges */
+  lode_record *records_of;
+  lode_str *ids;
+} copy_state;
+
+static bool copy_same_text(lode_str a, lode_str b) { return (a.data == NULL) == (b.data == NULL) && str_eq(a, b); }
+
+static bool copy_same_row(const lode_row *a, const lode_row *b) {
+  if (!copy_same_text(a->id, b->id) || !copy_same_text(a->document, b->document) || !copy_same_text(a->metadata, b->metadata)) return false;
+  if (!a->vector || !b->vector) return a->vector == b->vector;
+  return a->dimension == b->dimension && memcmp(a->vector, b->vector, (size_t)a->dimension * sizeof(float)) == 0;
+}
+
+static uint32_t copy_row_crc(uint32_t crc, const lode_row *r) {
+  const lode_str parts[] = {r->id, r->document, r->metadata};
+  for (size_t i = 0; i < 3; i++) {
+    crc = crc32c_update_u64(crc, parts[i].data ? parts[i].len + 1 : 0);
+    if (parts[i].data) crc = crc32c_update(crc, parts[i].data, parts[i].len);
+  }
+  return r->vector ? crc32c_update(crc, r->vector, (size_t)r->dimension * sizeof(float)) : crc;
+}
+
+/* What `to` has of these ids; results are in the order asked. */
+static lode_status copy_read_target(copy_state *c, size_t n, lode_result **there, lode_error *err) {
+  lode_get_request get = {.select = {.ids = c->ids, .n_ids = n}, .include = LODE_ALL};
+  return lode_get(c->to, &get, there, err);
+}
+
+/* Which rows of the range differ there, into records_of and ids; *stale: how many of those exist, and must go first. */
+static size_t copy_list_differing(copy_state *c, const lode_result *here, const lode_result *there, size_t *stale) {
+  size_t n = 0, at = 0;
+  *stale = 0;
+  for (size_t i = 0; i < lode_result_count(here); i++) {
+    const lode_row *row = lode_result_at(here, i), *other = lode_result_at(there, at);
+    bool exists = other && str_eq(other->id, row->id);
+    at += exists;
+    if (exists && copy_same_row(row, other)) continue;
+    c->records_of[n] = (lode_record){.id = row->id, .document = row->document, .metadata = row->metadata,
+                                     .vector = row->vector, .dimension = row->dimension};
+    *stale += exists;
+    c->ids[n++] = row->id;
+  }
+  return n;
+}
+
+static lode_status copy_check_written(copy_state *c, size_t n, lode_error *err) {
+  lode_result *there;
+  char quoted[256];
+  TRY(copy_read_target(c, n, &there, err));
+  lode_status st = LODE_OK;
+  for (size_t i = 0, at = 0; i < n && st == LODE_OK; i++) {
+    const lode_record *r = &c->records_of[i];
+    const lode_row *row = lode_result_at(there, at);
+    lode_row mine = {.id = r->id, .document = r->document, .metadata = r->metadata, .vector = r->vector, .dimension = r->dimension};
+    at += row && str_eq(row->id, r->id);
+    if (!row || !copy_same_row(&mine, row))
+      st = err_set(err, LODE_CORRUPT, "record %s is not there as it was written: does somebody else change it? Start again to finish the copy",
+                      str_quote(r->id, quoted, sizeof quoted));
+  }
+  lode_result_free(there);
+  return st;
+}
+
+static lode_status copy_range(copy_state *c, const lode_result *here, lode_error *err) {
+  size_t n = lode_result_count(here), stale;
+  lode_result *there;
+  uint32_t crc = 0;
+  for (size_t i = 0; i < n; i++) {
+    c->ids[i] = lode_result_at(here, i)->id;
+    crc = copy_row_crc(crc, lode_result_at(here, i));
+  }
+  c->checksum = crc32c_update_u32(c->checksum, crc);
+  TRY(copy_read_target(c, n, &there, err));
+  size_t differ = copy_list_differing(c, here, there, &stale);
+  lode_result_free(there);
+  c->records += n;
+  c->equal += n - differ;
+  if (differ == 0) return LODE_OK;
+  lode_selection old = {.ids = c->ids, .n_ids = differ};
+  if (stale) TRY(lode_delete(c->to, NULL, &old, NULL, err));
+  TRY(lode_add(c->to, NULL, c->records_of, differ, LODE_KEEP_EXISTING, NULL, err));
+  TRY(copy_check_written(c, differ, err));
+  c->written += differ;
+  return LODE_OK;
+}
+
+static lode_status copy_all(copy_state *c, lode_error *err) {
+  lode_get_request get = {.limit = COPY_RANGE_ROWS, .include = LODE_ALL};
+  TRY(lode_count(c->from, &c->total, err));
+  do {
+    lode_result *here;
+    TRY(lode_get(c->from, &get, &here, err));
+    lode_status st = copy_range(c, here, err);
+    get.after = lode_result_next(here);
+    lode_result_free(here);
+    TRY(st);
+    if (c->records > c->total) c->total = c->records;
+    if (c->ctx->progress.step && !c->ctx->progress.step(c->ctx->progress.ctx, c->phase, c->records, c->total))
+      return err_set(err, LODE_CANCELLED, "cancelled after %llu records: start again to go on", (unsigned long long)c->records);
+  } while (get.after);
+  return LODE_OK;
+}
+
+/* The keys that are counted, as they were declared. */
+static lode_status copy_counters_of(lode_collection *c, mem_arena *arena, lode_str **keys, size_t *n, lode_error *err) {
+  lode_facet_list *list;
+  json_doc json = {0};
+  TRY(lode_counters(c, (lode_str){0}, &list, err));
+  lode_status st = LODE_OK;
+  *n = lode_facet_list_count(list);
+  *keys = mem_arena_alloc(arena, (*n + 1) * sizeof **keys);
+  if (!*keys) st = err_nomem(err);
+  for (size_t i = 0; i < *n && st == LODE_OK; i++) {
+    st = json_parse(&json, lode_facet_list_at(list, i)->value, NULL, err);
+    if (st != LODE_OK) break;
+    lode_str key = json.nodes[0].type == JSON_NODE_STRING ? json.nodes[0].u.s : lode_facet_list_at(list, i)->value;
+    (*keys)[i] = (lode_str){mem_arena_copy(arena, key.data, key.len), key.len};
+    if (!(*keys)[i].data) st = err_nomem(err);
+  }
+  json_release(&json);
+  lode_facet_list_free(list);
+  return st;
+}
+
+/* A collection of the same kind in the other store. */
+static lode_status copy_open_target(lode_store *from_store, lode_collection *from, lode_str name, lode_store *to_store, lode_str to_name,
+                             lode_collection **to, lode_error *err) {
+  lode_collection_list *list;
+  lode_collection_options o = {.create = true};
+  mem_arena arena;
+  lode_str *keys = NULL;
+  TRY(lode_collections(from_store, &list, err));
+  for (size_t i = 0; i < lode_collection_list_count(list); i++) {
+    const lode_collection_info *info = lode_collection_list_at(list, i);
+    if (!str_eq(info->name, name)) continue;
+    o.metric = info->metric;
+    o.metadata = info->metadata;
+    o.embedder = info->embedder;
+    o.embedder_dim = info->embedder_dim;
+  }
+  mem_arena_init(&arena, 0);
+  lode_status st = copy_counters_of(from, &arena, &keys, &o.n_counters, err);
+  o.counters = keys;
+  if (st == LODE_OK) st = lode_collection_open(to_store, to_name, &o, to, err);
+  mem_arena_release(&arena);
+  lode_collection_list_free(list);
+  return st;
+}
+
+static lode_status copy_send_summary(copy_state *c, lode_str name, const char *other, lode_error *err) {
+  uint64_t there;
+  char checksum[16];
+  TRY(lode_count(c->to, &there, err));
+  snprintf(checksum, sizeof checksum, "%08x", c->checksum);
+  op_row_begin(c->ctx);
+  op_row_text(c->ctx, "collection", name);
+  op_row_text(c->ctx, "other", str_of(other));
+  op_row_count(c->ctx, "records", c->records);
+  op_row_count(c->ctx, "written", c->written);
+  op_row_count(c->ctx, "equal", c->equal);
+  op_row_count(c->ctx, "extra", there > c->records ? there - c->records : 0);
+  op_row_text(c->ctx, "checksum", str_of(checksum));
+  return op_row_send_summary(c->ctx, err);
+}
+
+static lode_status copy_run(op_context *ctx, const op_args *args, bool push, lode_error *err) {
+  const char *other = op_arg_get(args, push ? "to" : "from")->text.data;
+  const op_arg *renamed = op_arg_get(args, "as");
+  lode_str name = op_arg_get(args, "collection")->text, there = renamed->set ? renamed->text : name;
+  copy_state c = {.ctx = ctx, .phase = push ? "push" : "pull"};
+  lode_open_options options = {.create = push, .read_only = !push};
+  lode_store *mine = NULL, *others = NULL;
+  lode_status st;
+  c.records_of = mem_calloc(COPY_RANGE_ROWS, sizeof *c.records_of);
+  c.ids = mem_calloc(COPY_RANGE_ROWS, sizeof *c.ids);
+  if (!c.records_of || !c.ids) {
+    st = err_nomem(err);
+    goto done;
+  }
+  TRY_GOTO(ctx->open(ctx->opener, &(op_open_options){.write = !push, .create = !push}, &mine, err));
+  TRY_GOTO(lode_open(other, &options, &others, err));
+  lode_store *source = push ? mine : others, *target = push ? others : mine;
+  TRY_GOTO(lode_collection_open(source, name, NULL, &c.from, err));
+  TRY_GOTO(op_check_may_change(ctx, target, there, err));
+  TRY_GOTO(copy_open_target(source, c.from, name, target, there, &c.to, err));
+  TRY_GOTO(copy_all(&c, err));
+  st = copy_send_summary(&c, there, other, err);
+done:
+  lode_collection_close(c.from);
+  lode_collection_close(c.to);
+  lode_close(others);
+  if (mine) ctx->release(ctx->opener, mine);
+  mem_free(c.records_of);
+  mem_free(c.ids);
+  return st;
+}
+
+lode_status op_do_push(op_context *ctx, const op_args *args, lode_error *err) { return copy_run(ctx, args, true, err); }
+
+lode_status op_do_pull(op_context *ctx, const op_args *args, lode_error *err) { return copy_run(ctx, args, false, err); }

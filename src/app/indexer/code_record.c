@@ -1,0 +1,276 @@
+/* code_record.c - chunks and files as records. See code_record.h. */
+#include "indexer/code_record.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+  INDEXER_EMBED_BODY_BYTES = 1500, /* of a chunk's own text: what stands behind hardly changes the vector */
+  INDEXER_OUTLINE_BYTES = 16384,
+};
+
+/* ---- Paths ---- */
+
+static const char indexer_record_hex_digits[] = "0123456789abcdef";
+
+static int indexer_record_hex_value(char c) {
+  const char *p = c ? strchr(indexer_record_hex_digits, c) : NULL;
+  return p ? (int)(p - indexer_record_hex_digits) : -1;
+}
+
+static bool indexer_record_is_escape(const char *p, size_t left) {
+  return left >= 4 && p[0] == '\\' && p[1] == 'x' && indexer_record_hex_value(p[2]) >= 0 && indexer_record_hex_value(p[3]) >= 0;
+}
+
+void files_path_escape(strbuf *out, lode_str path) {
+  for (size_t i = 0; i < path.len;) {
+    size_t n = utf8_width(path.data + i, path.len - i);
+    unsigned char c = (unsigned char)path.data[i];
+    bool plain = n > 0 && c >= 0x20 && c != 0x7f && !indexer_record_is_escape(path.data + i, path.len - i);
+    if (plain) {
+      strbuf_add(out, path.data + i, n);
+      i += n;
+    } else {
+      char text[4] = {'\\', 'x', indexer_record_hex_digits[c >> 4], indexer_record_hex_digits[c & 15]};
+      strbuf_add(out, text, sizeof text);
+      i++;
+    }
+  }
+}
+
+void files_path_unescape(strbuf *out, lode_str shown) {
+  for (size_t i = 0; i < shown.len;) {
+    if (indexer_record_is_escape(shown.data + i, shown.len - i)) {
+      strbuf_addch(out, (char)(indexer_record_hex_value(shown.data[i + 2]) * 16 + indexer_record_hex_value(shown.data[i + 3])));
+      i += 4;
+    } else {
+      strbuf_addch(out, shown.data[i++]);
+    }
+  }
+}
+
+/* ---- Writing chunks ---- */
+
+/* Valid UTF-8 without NUL, of any bytes. */
+static void indexer_record_put_text(strbuf *out, lode_str text) {
+  if (utf8_valid(text.data, text.len) && (text.len == 0 || !memchr(text.data, 0, text.len))) {
+    strbuf_add(out, text.data, text.len);
+    return;
+  }
+  for (size_t i = 0; i < text.len;) {
+    size_t n = utf8_width(text.data + i, text.len - i);
+    if (n && text.data[i]) strbuf_add(out, text.data + i, n);
+    else strbuf_addstr(out, "\xef\xbf\xbd");
+    i += n ? n : 1;
+  }
+}
+
+/* What the text index sees before the chunk's own text. */
+static void indexer_record_put_head(strbuf *out, const indexer_chunk_source *source, const chunk_item *c) {
+  strbuf_add(out, source->path.data, source->path.len);
+  strbuf_addch(out, '\n');
+  if (c->parents.len || c->name.len) {
+    strbuf_add(out, c->parents.data, c->parents.len);
+    if (c->parents.len && c->name.len) strbuf_addch(out, ' ');
+    strbuf_add(out, c->name.data, c->name.len);
+    strbuf_addch(out, '\n');
+  }
+  if (c->part > 0 && c->signature.len) {
+    strbuf_add(out, c->signature.data, c->signature.len);
+    strbuf_addch(out, '\n');
+  }
+  if (c->skeleton.len) {
+    strbuf_add(out, c->skeleton.data, c->skeleton.len);
+    strbuf_addch(out, '\n');
+  }
+  strbuf_addch(out, '\n');
+}
+
+static void indexer_record_put_field(strbuf *out, const char *key, lode_str value) {
+  if (!value.len) return;
+  strbuf_addf(out, ",\"%s\":", key);
+  json_put_string(out, value);
+}
+
+static lode_status indexer_record_finish(strbuf *buf, mem_arena *arena, lode_str *out, lode_error *err) {
+  char *copy = buf->failed ? NULL : mem_arena_copy(arena, buf->data ? buf->data : "", buf->len);
+  if (!copy) return err_nomem(err);
+  *out = (lode_str){copy, buf->len};
+  return LODE_OK;
+}
+
+lode_status indexer_chunk_id(strbuf *buf, lode_str path, size_t i, lode_error *err) {
+  buf->len = 0;
+  strbuf_add(buf, path.data, path.len);
+  strbuf_addf(buf, "#%zu", i);
+  strbuf_addch(buf, '\0');
+  return buf->failed ? err_nomem(err) : LODE_OK;
+}
+
+lode_status indexer_record_make(const indexer_chunk_source *source, size_t i, mem_arena *arena, indexer_record *out,
+                                    lode_error *err) {
+  const chunk_item *c = &source->chunks->items[i];
+  uint8_t digest[INDEXER_DIGEST_BYTES];
+  strbuf buf = {0};
+  lode_status st;
+  memset(out, 0, sizeof *out);
+  TRY_GOTO(indexer_chunk_id(&buf, source->path, i, err));
+  buf.len--;
+  TRY_GOTO(indexer_record_finish(&buf, arena, &out->id, err));
+  buf.len = 0;
+  indexer_record_put_head(&buf, source, c);
+  size_t offset = buf.len;
+  indexer_record_put_text(&buf, (lode_str){source->text.data + c->start, c->end - c->start});
+  TRY_GOTO(indexer_record_finish(&buf, arena, &out->document, err));
+  indexer_chunk_view view = {.path = source->path, .language = str_of(source->language->name),
+                           .kind = str_of(lang_kind_name(c->kind)), .name = c->name, .parents = c->parents, .offset = offset};
+  buf.len = 0;
+  strbuf_add(&buf, source->path.data, source->path.len);
+  strbuf_addch(&buf, '\n');
+  size_t path_bytes = buf.len;
+  TRY_GOTO(indexer_embed_text(&view, out->document, &buf, err));
+  TRY_GOTO(indexer_record_finish(&buf, arena, &out->embed, err));
+  indexer_digest_of(out->embed.data + path_bytes, out->embed.len - path_bytes, digest);
+  indexer_digest_hex(digest, out->hash);
+  buf.len = 0;
+  strbuf_addstr(&buf, "{\"path\":");
+  json_put_string(&buf, source->path);
+  indexer_record_put_field(&buf, "language", view.language);
+  indexer_record_put_field(&buf, "kind", view.kind);
+  indexer_record_put_field(&buf, "name", c->name);
+  indexer_record_put_field(&buf, "parents", c->parents);
+  strbuf_addf(&buf, ",\"span\":\"%u-%u/%u@%zu\",\"hash\":\"%s\"}", c->start_line, c->end_line, c->line, offset, out->hash);
+  TRY_GOTO(indexer_record_finish(&buf, arena, &out->metadata, err));
+done:
+  strbuf_release(&buf);
+  return st;
+}
+
+lode_status indexer_outline_make(const indexer_chunk_source *source, strbuf *out, lode_error *err) {
+  strbuf_add(out, source->path.data, source->path.len);
+  strbuf_addch(out, '\n');
+  for (size_t i = 0; i < source->chunks->n && out->len < INDEXER_OUTLINE_BYTES; i++) {
+    const chunk_item *c = &source->chunks->items[i];
+    if (c->part > 0) continue;
+    if (c->name.len) {
+      strbuf_add(out, c->name.data, c->name.len);
+      strbuf_addch(out, '\n');
+    }
+    if (c->symbols.len) {
+      strbuf_add(out, c->symbols.data, c->symbols.len);
+      strbuf_addch(out, '\n');
+    }
+  }
+  return out->failed ? err_nomem(err) : LODE_OK;
+}
+
+/* ---- Reading chunks ---- */
+
+static lode_str indexer_record_json_text(const json_doc *json, const char *key) {
+  uint32_t node = json_get(json, 0, str_of(key));
+  return node && json->nodes[node].type == JSON_NODE_STRING ? json->nodes[node].u.s : (lode_str){"", 0};
+}
+
+/* FIRST-LAST/LINE@OFFSET */
+static bool indexer_record_parse_span(lode_str span, indexer_chunk_view *view) {
+  unsigned long long n[4] = {0};
+  static const char ends[] = "-/@";
+  size_t at = 0;
+  for (size_t i = 0; i < span.len; i++) {
+    if (span.data[i] >= '0' && span.data[i] <= '9') {
+      n[at] = n[at] * 10 + (unsigned long long)(span.data[i] - '0');
+      if (n[at] > UINT32_MAX) return false;
+    } else if (at < 3 && span.data[i] == ends[at]) {
+      at++;
+    } else {
+      return false;
+    }
+  }
+  view->first = (uint32_t)n[0];
+  view->last = (uint32_t)n[1];
+  view->line = (uint32_t)n[2];
+  view->offset = (size_t)n[3];
+  return at == 3;
+}
+
+lode_status indexer_chunk_view_parse(lode_str metadata, json_doc *json, indexer_chunk_view *view, lode_error *err) {
+  memset(view, 0, sizeof *view);
+  lode_status st = metadata.data ? json_parse(json, metadata, NULL, err) : LODE_INVALID;
+  if (st == LODE_NOMEM) return st;
+  if (st != LODE_OK || json->nodes[0].type != JSON_NODE_OBJECT || !indexer_record_parse_span(indexer_record_json_text(json, "span"), view))
+    return err_set(err, LODE_CORRUPT, "a record of the collection \"%s\" was not written by lode index: `lode index --force` makes it anew",
+                      INDEXER_COLL_CODE);
+  view->path = indexer_record_json_text(json, "path");
+  view->language = indexer_record_json_text(json, "language");
+  view->kind = indexer_record_json_text(json, "kind");
+  view->name = indexer_record_json_text(json, "name");
+  view->parents = indexer_record_json_text(json, "parents");
+  view->hash = indexer_record_json_text(json, "hash");
+  return LODE_OK;
+}
+
+/* Names stand first and alone, so that they weigh more than one word of the body. */
+lode_status indexer_embed_text(const indexer_chunk_view *view, lode_str document, strbuf *out, lode_error *err) {
+  size_t offset = view->offset < document.len ? view->offset : document.len;
+  lode_str body = {document.data + offset, document.len - offset};
+  if (body.len > INDEXER_EMBED_BODY_BYTES) {
+    body.len = INDEXER_EMBED_BODY_BYTES;
+    while (body.len && ((unsigned char)body.data[body.len] & 0xc0) == 0x80) body.len--;
+  }
+  if (view->name.len) {
+    if (view->parents.len) {
+      strbuf_add(out, view->parents.data, view->parents.len);
+      strbuf_addch(out, ' ');
+    }
+    strbuf_add(out, view->name.data, view->name.len);
+    strbuf_addch(out, '\n');
+  }
+  strbuf_add(out, body.data, body.len);
+  return out->failed ? err_nomem(err) : LODE_OK;
+}
+
+/* ---- Files ---- */
+
+void indexer_file_state_put(strbuf *out, const indexer_file_state *s, const char *language) {
+  char hash[INDEXER_DIGEST_HEX + 1];
+  indexer_digest_hex(s->hash, hash);
+  strbuf_addstr(out, "{\"language\":");
+  json_put_string(out, str_of(language));
+  strbuf_addf(out, ",\"size\":%lld,\"mtime\":%lld,\"ctime\":%lld,\"inode\":%lld,\"hash\":\"%s\",\"chunks\":%u,\"at\":%lld", (long long)s->size,
+                 (long long)s->mtime_ns, (long long)s->ctime_ns, (long long)s->inode, hash, s->chunks, (long long)s->at_ms);
+  if (s->skip != SCAN_SKIP_NONE) strbuf_addf(out, ",\"skip\":\"%s\"", scan_skip_name(s->skip));
+  if (s->masked) strbuf_addf(out, ",\"masked\":%u", s->masked);
+  strbuf_addch(out, '}');
+}
+
+static bool indexer_record_json_number(const json_doc *json, const char *key, int64_t *out) {
+  uint32_t node = json_get(json, 0, str_of(key));
+  if (!node || json->nodes[node].type != JSON_NODE_INT) return false;
+  *out = json->nodes[node].u.i;
+  return true;
+}
+
+bool indexer_file_state_parse(lode_str metadata, json_doc *json, indexer_file_state *s) {
+  int64_t size, inode, at, chunks, masked;
+  memset(s, 0, sizeof *s);
+  if (!metadata.data || json_parse(json, metadata, NULL, NULL) != LODE_OK || json->nodes[0].type != JSON_NODE_OBJECT)
+    return false;
+  lode_str hash = indexer_record_json_text(json, "hash");
+  if (!indexer_record_json_number(json, "size", &size) || !indexer_record_json_number(json, "mtime", &s->mtime_ns) || !indexer_record_json_number(json, "inode", &inode) ||
+      !indexer_record_json_number(json, "at", &at) || !indexer_record_json_number(json, "chunks", &chunks) || hash.len != INDEXER_DIGEST_HEX || chunks < 0 ||
+      chunks > UINT32_MAX)
+    return false;
+  for (size_t i = 0; i < INDEXER_DIGEST_BYTES; i++) {
+    int high = indexer_record_hex_value(hash.data[2 * i]), low = indexer_record_hex_value(hash.data[2 * i + 1]);
+    if (high < 0 || low < 0) return false;
+    s->hash[i] = (uint8_t)(high * 16 + low);
+  }
+  if (!indexer_record_json_number(json, "ctime", &s->ctime_ns)) s->ctime_ns = 0;
+  s->size = (uint64_t)size;
+  s->inode = (uint64_t)inode;
+  s->at_ms = (uint64_t)at;
+  s->chunks = (uint32_t)chunks;
+  s->masked = indexer_record_json_number(json, "masked", &masked) && masked > 0 && masked <= UINT32_MAX ? (uint32_t)masked : 0;
+  s->skip = scan_skip_parse(indexer_record_json_text(json, "skip"));
+  return true;
+}

@@ -1,0 +1,38 @@
+/* index_stamp.h - what an index says about itself: the metadata of the collection "files". */
+#ifndef LODE_INDEXER_INDEX_STAMP_H
+#define LODE_INDEXER_INDEX_STAMP_H
+
+#include "base/json.h"
+#include "project/project_config.h"
+#include "scan/scan.h"
+
+typedef struct indexer_stamp {
+  uint64_t revision;     /* INDEXER_REVISION when it was made */
+  uint64_t indexed_ms;   /* end of the last run */
+  uint64_t scanned_ms;   /* end of the last run that walked the whole tree */
+  uint64_t took_ms;      /* that run */
+  uint64_t skipped[SCAN_SKIP_COUNT]; /* by that run */
+  uint64_t masked;       /* secrets that were masked, in all files, by that run */
+  char secrets[32];      /* how secrets were treated by the last run that looked at all files: "mask@2" */
+  char lode[32];         /* version of the program */
+  char root[1024];       /* where the tree was */
+} indexer_stamp;
+
+/* How text of an index is shown. */
+typedef enum mask_display {
+  MASK_DISPLAY_RAW,   /* index.secrets is index */
+  MASK_DISPLAY_MASKED,
+  MASK_DISPLAY_UNSURE, /* it was made under other rules for secrets than these: what may be part of one is masked too */
+} mask_display;
+
+/* How secrets are treated under these settings by this program: "mask@2". */
+void indexer_stamp_secrets(const config_values *config, char out[32]);
+mask_display indexer_stamp_display(const indexer_stamp *stamp, const config_values *config);
+/* Masked in place, as the index is to be shown. */
+void mask_for_display(mask_display how, char *text, size_t len);
+
+/* Absent or unreadable metadata give zeros. */
+void indexer_stamp_parse(lode_str metadata, indexer_stamp *stamp);
+void indexer_stamp_put(strbuf *out, const indexer_stamp *stamp);
+
+#endif

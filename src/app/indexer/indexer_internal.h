@@ -1,0 +1,67 @@
+/* indexer_internal.h - an indexer, shared by the files that make it up:
+ *   indexer.c        life, one run from walk to switch
+ *   indexer_open.c   models and collections; whether everything has to be made anew
+ *   indexer_walk.c   which files are to be read
+ */
+#ifndef LODE_INDEXER_INDEXER_INTERNAL_H
+#define LODE_INDEXER_INDEXER_INTERNAL_H
+
+#include "indexer/indexer_batch.h"
+#include "indexer/indexer.h"
+#include "indexer/index_stamp.h"
+
+enum { INDEXER_FILE_COST = 2048 }; /* what a file costs beside its bytes, for the time left */
+
+typedef struct indexer_tasks {
+  indexer_task *v;
+  size_t n, cap;
+  uint64_t cost;         /* bytes, and something for each file */
+  mem_arena arena;
+} indexer_tasks;
+
+typedef struct indexer_prefixes {
+  lode_str *v;
+  size_t n, cap;
+} indexer_prefixes;
+
+struct indexer_ctx {
+  const project_info *project;
+  lode_store *store;
+  indexer_options options;
+  scan_root *root;
+  struct stat root_stat;
+  parser_pool *pool;
+  lode_embedder *embedder, *second;
+  bool own_embedder, instant; /* instant: the model is fast enough to embed in the first pass */
+  indexer_colls colls;
+  lode_collection *old_code, *old_quality; /* while building aside: donors of vectors */
+  bool recheck;             /* secrets were treated in another way when the index was made: all files are read again, once */
+  bool aside, donate;       /* donate: vectors of old_code are of the same model */
+  indexer_file_table known;
+  indexer_stamp stamp;
+  /* of one run */
+  indexer_report *report;
+  indexer_tasks todo;
+  indexer_prefixes scope, unreadable;
+  size_t notes;
+};
+
+/* For the user to read; the first few of a run. */
+void indexer_note(indexer_ctx *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Progress; false: stop. */
+bool indexer_on_progress(void *ctx, const char *phase, uint64_t done, uint64_t total);
+lode_progress indexer_progress(indexer_ctx *x);
+
+LODE_MUST lode_status indexer_open_models(indexer_ctx *x, lode_error *err);
+LODE_MUST lode_status indexer_prepare_colls(indexer_ctx *x, lode_error *err);
+void indexer_close_colls(indexer_ctx *x);
+LODE_MUST lode_status indexer_save_stamp(indexer_ctx *x, lode_error *err);
+
+/* Fills x->todo with what differs from what is known, marks what was met, and notes folders that could not be read. */
+LODE_MUST lode_status indexer_scan(indexer_ctx *x, const lode_str *paths, size_t n, lode_error *err);
+LODE_MUST lode_status indexer_load_files(indexer_ctx *x, lode_error *err);
+LODE_MUST lode_status indexer_check_root(const indexer_ctx *x, lode_error *err);
+LODE_MUST lode_status indexer_add_prefix(indexer_ctx *x, indexer_prefixes *p, lode_str path, lode_error *err);
+bool indexer_is_under(const indexer_prefixes *p, lode_str path);
+
+#endif

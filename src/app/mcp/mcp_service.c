@@ -1,0 +1,253 @@
+/* mcp_service.c - calls of tools, "mcp.search_code": the worker's half of `lode mcp`. The first word is the project's root, the body the
+ * tool's arguments; the answer is what goes between the braces of MCP's result.
+ *
+ * An answer is for an agent, whose context is small: texts are cut at MCP_SNIPPET_BYTES or MCP_DOCUMENT_BYTES (a row that was cut says so), and
+ * rows are left out once MCP_REPLY_BYTES are reached, which the answer says too.
+ */
+#include "cli/cli.h"
+#include "indexer/index_owned.h"
+#include "project/project.h"
+#include "mcp/mcp.h"
+#include "worker/worker.h"
+
+enum { MCP_SNIPPET_BYTES = 1600, MCP_DOCUMENT_BYTES = 4000, MCP_REPLY_BYTES = 40000, MCP_MAX_NOTES = 8 };
+
+typedef struct mcp_tool_reply {
+  op_sink sink;
+  worker_task *task;
+  const op_def *op;
+  strbuf rows, text, summary, notes;
+  json_doc json;
+  size_t n, omitted, n_notes;
+} mcp_tool_reply;
+
+/* ---- Rows ---- */
+
+/* At a line's end if one is near, never within a character. */
+static size_t mcp_cut_at(lode_str text, size_t max) {
+  size_t len = max;
+  while (len && ((unsigned char)text.data[len] & 0xc0) == 0x80) len--;
+  for (size_t i = len; i > len / 2; i--)
+    if (text.data[i - 1] == '\n') return i;
+  return len;
+}
+
+/* Shortens the long texts of the parsed row. */
+static bool mcp_shorten_field(json_doc *json, const char *name, size_t max) {
+  uint32_t node = json_get(json, 0, str_of(name));
+  if (!node || json->nodes[node].type != JSON_NODE_STRING || json->nodes[node].u.s.len <= max) return false;
+  json->nodes[node].u.s.len = mcp_cut_at(json->nodes[node].u.s, max);
+  return true;
+}
+
+static lode_status mcp_take_row(op_sink *sink, lode_str json, lode_error *err) {
+  mcp_tool_reply *g = (mcp_tool_reply *)sink;
+  strbuf row = {0};
+  if (worker_task_cancelled(g->task)) return err_set(err, LODE_CANCELLED, "cancelled by the caller");
+  TRY(json_parse(&g->json, json, NULL, err));
+  bool snippet = mcp_shorten_field(&g->json, "snippet", MCP_SNIPPET_BYTES), document = mcp_shorten_field(&g->json, "document", MCP_DOCUMENT_BYTES), cut = snippet || document;
+  json_put_node(&row, &g->json, 0);
+  if (!row.failed && cut) {
+    row.len--;
+    strbuf_addstr(&row, ",\"cut\":true}");
+  }
+  if (row.failed || g->rows.len + row.len > MCP_REPLY_BYTES) {
+    g->omitted++;
+  } else {
+    if (g->n++) strbuf_addch(&g->rows, ',');
+    strbuf_add(&g->rows, row.data, row.len);
+    mcp_put_row(&g->text, g->op, &g->json, g->n);
+    if (cut) strbuf_addstr(&g->text, snippet ? "(cut: the file has the rest)\n" : "(cut)\n");
+    strbuf_addch(&g->text, '\n');
+  }
+  bool failed = row.failed || g->rows.failed || g->text.failed;
+  strbuf_release(&row);
+  return failed ? err_nomem(err) : LODE_OK;
+}
+
+static lode_status mcp_take_summary(op_sink *sink, lode_str json, lode_error *err) {
+  mcp_tool_reply *g = (mcp_tool_reply *)sink;
+  strbuf_add(&g->summary, json.data, json.len);
+  return g->summary.failed ? err_nomem(err) : LODE_OK;
+}
+
+static void mcp_take_note(void *ctx, const char *text) {
+  mcp_tool_reply *g = ctx;
+  worker_task_log(g->task, "%s", text);
+  if (g->n_notes == MCP_MAX_NOTES) return;
+  if (g->n_notes++) strbuf_addch(&g->notes, ',');
+  json_put_string(&g->notes, str_of(text));
+}
+
+static bool mcp_on_progress(void *ctx, const char *phase, uint64_t done, uint64_t total) {
+  worker_task *task = ctx;
+  if (task->flags & WIRE_CALL_PROGRESS) worker_task_progress(task, phase, done, total);
+  return !worker_task_cancelled(task);
+}
+
+/* ---- Running ---- */
+
+/* The collections of the code index are not memory: agents may read them, no more. */
+static lode_status mcp_guard_collections(const mcp_tool *tool, const op_def *op, const op_args *args, lode_error *err) {
+  lode_str name = op_arg_get(args, "collection")->text;
+  char quoted[256];
+  if (tool->project || op->flags & OP_READ_ONLY || !project_is_index_name(name)) return LODE_OK;
+  return err_set(err, LODE_REFUSED, "\"collection\": %s belongs to the code index; index_project keeps it: use another name",
+                    str_quote(name, quoted, sizeof quoted));
+}
+
+/* Memory of a project that has no store yet goes where its index would be. */
+static lode_status mcp_prepare_store(const mcp_tool *tool, const op_def *op, const char *root, const char *folder, lode_error *err) {
+  project_info project;
+  if (tool->project || op->flags & OP_READ_ONLY) return LODE_OK;
+  TRY(project_locate(&project, root, folder, err));
+  lode_status st = project_has_store(&project) ? LODE_OK : project_prepare(&project, err);
+  project_release(&project);
+  return st;
+}
+
+/* The tools of the code index look for themselves. */
+static lode_status mcp_check_found(op_context *ctx, const mcp_tool *tool, lode_error *err) {
+  trust_info trust;
+  if (!ctx->found || tool->project) return LODE_OK;
+  trust_examine(ctx->folder, false, &trust);
+  trust_report(&trust, ctx->note, ctx->note_ctx);
+  ctx->adopted = trust.state == TRUST_ADOPTED;
+  lode_status st = trust_check(&trust, err);
+  trust_release(&trust);
+  return st;
+}
+
+static lode_status mcp_run_tool(mcp_tool_reply *g, const mcp_tool *tool, const char *root, lode_error *err) {
+  worker_task *task = g->task;
+  const op_def *base = mcp_tool_base_op(tool);
+  op_param params[OP_MAX_PARAMS + 1];
+  op_def op;
+  op_args args, translated = {.op = base};
+  const char *folder = worker_stores_folder(task->shared);
+  op_context ctx = {.open = worker_stores_open, .release = worker_stores_release, .opener = task->shared, .folder = folder,
+                          .sink = &g->sink, .progress = {mcp_on_progress, task}, .note = mcp_take_note, .note_ctx = g,
+                          .found = worker_stores_found(task->shared), .models = worker_stores_models(task->shared)};
+  lode_status st;
+  mcp_tool_as_op(tool, &op, params);
+  op_args_init(&args, &op);
+  mem_arena_init(&translated.arena, 0);
+  TRY_GOTO(op_args_from_json(&args, task->body, err));
+  TRY_GOTO(mcp_tool_translate(tool, root, &args, &translated, err));
+  TRY_GOTO(mcp_guard_collections(tool, base, &translated, err));
+  TRY_GOTO(mcp_check_found(&ctx, tool, err));
+  TRY_GOTO(mcp_prepare_store(tool, base, root, folder, err));
+  TRY_GOTO(op_run(&ctx, &translated, err));
+done:
+  op_args_release(&args);
+  op_args_release(&translated);
+  return st;
+}
+
+/* ---- The answer ---- */
+
+void mcp_put_failure(strbuf *out, lode_str text) {
+  strbuf_addstr(out, "\"content\":[{\"type\":\"text\",\"text\":");
+  json_put_string(out, text);
+  strbuf_addstr(out, "}],\"isError\":true");
+}
+
+static void mcp_put_error(strbuf *out, const lode_error *err, lode_status st) {
+  strbuf text = {0};
+  strbuf_addf(&text, "%s: ", lode_status_name(st));
+  op_put_printable(&text, str_of(err->text[0] ? err->text : lode_status_text(st)), 0); /* names by others cannot begin a line of it */
+  if (strstr(err->text, "`lode index`")) strbuf_addstr(&text, " (the tool index_project does that)");
+  mcp_put_failure(out, text.failed ? str_of(lode_status_text(st)) : (lode_str){text.data, text.len});
+  strbuf_release(&text);
+}
+
+static void mcp_put_structured(strbuf *out, const mcp_tool_reply *g) {
+  bool first = true;
+  strbuf_addch(out, '{');
+  if (g->op->row) {
+    strbuf_addstr(out, "\"rows\":[");
+    strbuf_add(out, g->rows.data ? g->rows.data : "", g->rows.len);
+    strbuf_addch(out, ']');
+    first = false;
+  }
+  if (g->summary.len > 2) {
+    if (!first) strbuf_addch(out, ',');
+    strbuf_add(out, g->summary.data + 1, g->summary.len - 2);
+    first = false;
+  }
+  if (g->n_notes) {
+    strbuf_addf(out, "%s\"notes\":[", first ? "" : ",");
+    strbuf_add(out, g->notes.data, g->notes.len);
+    strbuf_addch(out, ']');
+    first = false;
+  }
+  if (g->omitted) strbuf_addf(out, "%s\"omitted\":%zu", first ? "" : ",", g->omitted);
+  strbuf_addch(out, '}');
+}
+
+static lode_status mcp_put_text(mcp_tool_reply *g, lode_error *err) {
+  if (g->op->row && !g->n && !g->omitted) strbuf_addstr(&g->text, "Nothing was found.\n");
+  if (g->summary.len) TRY(mcp_put_summary(&g->text, g->op, (lode_str){g->summary.data, g->summary.len}, err));
+  while (g->text.len && g->text.data[g->text.len - 1] == '\n') g->text.len--;
+  return g->text.failed ? err_nomem(err) : LODE_OK;
+}
+
+/* What lode says about the answer is an item of its own, which no text of a file can be part of. */
+static lode_status mcp_put_notes(mcp_tool_reply *g, strbuf *out, lode_error *err) {
+  strbuf list = {0}, text = {0};
+  if (!g->n_notes && !g->omitted) return LODE_OK;
+  strbuf_addch(&list, '[');
+  strbuf_add(&list, g->notes.data ? g->notes.data : "", g->notes.len);
+  strbuf_addch(&list, ']');
+  strbuf_addstr(&text, "Notes by lode about this answer:");
+  lode_status st = list.failed ? err_nomem(err) : json_parse(&g->json, (lode_str){list.data, list.len}, NULL, err);
+  for (uint32_t i = 1; st == LODE_OK && i < g->json.count; i++) {
+    strbuf_addstr(&text, "\n- ");
+    op_put_printable(&text, g->json.nodes[i].u.s, 0);
+  }
+  if (g->omitted) strbuf_addf(&text, "\n- %zu more did not fit: ask for fewer, or for fewer parts of each.", g->omitted);
+  strbuf_addstr(out, ",{\"type\":\"text\",\"text\":");
+  json_put_string(out, (lode_str){text.data ? text.data : "", text.len});
+  strbuf_addch(out, '}');
+  if (st == LODE_OK && text.failed) st = err_nomem(err);
+  strbuf_release(&list);
+  strbuf_release(&text);
+  return st;
+}
+
+static lode_status mcp_put_reply(mcp_tool_reply *g, lode_error *err) {
+  strbuf *out = &g->task->out;
+  TRY(mcp_put_text(g, err));
+  strbuf_addstr(out, "\"content\":[{\"type\":\"text\",\"text\":");
+  json_put_string(out, (lode_str){g->text.data ? g->text.data : "", g->text.len});
+  strbuf_addch(out, '}');
+  TRY(mcp_put_notes(g, out, err));
+  strbuf_addstr(out, "],\"structuredContent\":");
+  mcp_put_structured(out, g);
+  strbuf_addstr(out, ",\"isError\":false");
+  return out->failed ? err_nomem(err) : LODE_OK;
+}
+
+void mcp_service(worker_task *task) {
+  const mcp_tool *tool = mcp_tool_find(str_of(strchr(task->name, '.') + 1));
+  lode_error err = {.record = LODE_NO_RECORD};
+  mcp_tool_reply g = {.sink = {.row = mcp_take_row, .summary = mcp_take_summary}, .task = task};
+  lode_status st;
+  if (!tool || task->n_words != 1) {
+    st = err_set(&err, LODE_INTERNAL, "there is no tool %.80s", task->name);
+  } else {
+    g.op = mcp_tool_base_op(tool);
+    st = mcp_run_tool(&g, tool, task->words[0].data, &err);
+  }
+  if (st == LODE_OK) st = mcp_put_reply(&g, &err);
+  if (st != LODE_OK) {
+    strbuf_release(&task->out);
+    mcp_put_error(&task->out, &err, st);
+  }
+  task->code = st;
+  strbuf_release(&g.rows);
+  strbuf_release(&g.text);
+  strbuf_release(&g.summary);
+  strbuf_release(&g.notes);
+  json_release(&g.json);
+}

@@ -1,0 +1,214 @@
+/* model_embedder.c - see model_embedder.h. */
+#include "models/model_embedder.h"
+
+#include "embed/embed.h"
+
+#include <unistd.h>
+
+enum { MODEL_BACKFILL_BATCH = 256 };
+
+static uint32_t model_threads(const op_args *args) {
+  const op_arg *asked = op_arg_get(args, "threads");
+  if (asked->set) return (uint32_t)asked->number;
+  long n = sysconf(_SC_NPROCESSORS_ONLN);
+  return n < 1 ? 1 : n > 16 ? 16 : (uint32_t)n;
+}
+
+/* ---- What a request may name ---- */
+
+/* One of the table, or a folder of the models folder, which only its owner fills. */
+static bool model_is_installed_kind(lode_str name) {
+  lode_str bare = embed_model_bare_name(name);
+  if (bare.len == 0 || embed_model_find(bare)) return true; /* none is the default one */
+  return bare.len > 5 && memcmp(bare.data, "bert:", 5) == 0 && bare.data[5] != '.' && !memchr(bare.data, '/', bare.len);
+}
+
+static bool model_is_own(lode_str name, lode_str own) {
+  return own.data && own.len && (str_eq(name, own) || str_eq(name, embed_model_bare_name(own)));
+}
+
+static bool model_is_listed(const op_model_policy *policy, lode_str name) {
+  for (size_t i = 0; i < policy->n; i++)
+    if (str_eq(policy->allowed[i], name) || str_eq(policy->allowed[i], embed_model_bare_name(name))) return true;
+  return false;
+}
+
+static lode_status model_check_may_name(const op_context *ctx, lode_str name, lode_str own, lode_error *err) {
+  char quoted[256];
+  if (!ctx->models || model_is_installed_kind(name) || model_is_own(name, own) || model_is_listed(ctx->models, name)) return LODE_OK;
+  return err_set(err, LODE_REFUSED, "a request may name the models that are installed (minilm, code, bert:NAME), the collection's own, and those "
+                    "that the server was started with; %s is none of these: --allow-model of lode serve, ui and mcp lets requests use it",
+                    str_quote(name, quoted, sizeof quoted));
+}
+
+/* A store that was found and adopted may not choose a server or a path; its user may: on the command line by naming it, for requests by
+ * --allow-model. A request that names it is not the user's word. */
+static lode_status model_check_may_follow(const op_context *ctx, const op_args *args, lode_str model, lode_error *err) {
+  char quoted[256];
+  if (!ctx->adopted || !embed_model_is_external(model)) return LODE_OK;
+  if (ctx->models ? model_is_listed(ctx->models, model) : op_arg_get(args, "model")->set) return LODE_OK;
+  return err_set(err, LODE_REFUSED, "the collection names the model %s, and its store was not made by you: `lode trust` allows it",
+                    str_quote(model, quoted, sizeof quoted));
+}
+
+lode_status model_policy_of_args(const op_args *args, op_model_policy *policy, lode_error *err) {
+  const op_arg *given = op_arg_get(args, "allow_model");
+  *policy = (op_model_policy){given->list, given->n};
+  if (given->n > OP_MAX_ALLOWED_MODELS)
+    return err_set(err, LODE_LIMIT, "--allow-model: %zu models are too many; the most is %d", given->n, OP_MAX_ALLOWED_MODELS);
+  for (size_t i = 0; i < given->n; i++)
+    if (given->list[i].len == 0 || memchr(given->list[i].data, 0, given->list[i].len) || embed_model_check_name(given->list[i], err) != LODE_OK)
+      return err_set(err, LODE_INVALID, "--allow-model: model %zu is no model that lode could open: openai:MODEL, ollama:MODEL, or the path "
+                        "of a folder with a / in it", i + 1);
+  return LODE_OK;
+}
+
+lode_status model_check_may_stamp(const op_context *ctx, lode_str name, lode_error *err) {
+  if (!name.data || embed_model_check_name(name, NULL) != LODE_OK) return LODE_OK;
+  return model_check_may_name(ctx, name, (lode_str){0}, err);
+}
+
+lode_status model_open_embedder(const op_context *ctx, const op_args *args, lode_str model, lode_str own, lode_embedder **embedder,
+                              lode_error *err) {
+  *embedder = NULL;
+  TRY(model_check_may_name(ctx, model, own, err));
+  TRY(model_check_may_follow(ctx, args, model, err));
+  static const lode_precision precisions[] = {LODE_PRECISION_FULL, LODE_PRECISION_INT8};
+  const op_arg *precision = op_arg_get(args, "precision");
+  lode_embedder_options options = {
+      .folder = op_arg_get(args, "models")->text.data,
+      .max_tokens = (uint32_t)op_arg_get(args, "max_tokens")->number,
+      .threads = model_threads(args),
+      .precision = precision->set ? precisions[precision->number] : LODE_PRECISION_DEFAULT,
+      .url = op_arg_get(args, "url")->text.data,
+  };
+  return lode_embedder_open(model, &options, embedder, err);
+}
+
+lode_status model_read_stamp(lode_store *store, lode_str collection, strbuf *out, uint32_t *dimension, lode_error *err) {
+  lode_collection_list *list = NULL;
+  TRY(lode_collections(store, &list, err));
+  *dimension = 0;
+  for (size_t i = 0; i < lode_collection_list_count(list); i++) {
+    const lode_collection_info *info = lode_collection_list_at(list, i);
+    if (!str_eq(info->name, collection)) continue;
+    *dimension = info->dimension;
+    if (info->embedder.data) strbuf_add(out, info->embedder.data, info->embedder.len);
+  }
+  strbuf_addch(out, 0);
+  lode_collection_list_free(list);
+  return out->failed ? err_nomem(err) : LODE_OK;
+}
+
+lode_status model_target_embedder(const op_context *ctx, const op_args *args, op_target *target, lode_embedder **embedder, lode_error *err) {
+  lode_str name = op_arg_get(args, "collection")->text, asked = op_arg_get(args, "model")->text;
+  strbuf stamped = {0};
+  lode_collection *reopened = NULL;
+  uint32_t dimension;
+  lode_status st;
+  *embedder = NULL;
+  TRY_GOTO(model_read_stamp(target->store, name, &stamped, &dimension, err));
+  if (!asked.data) asked = stamped.data[0] ? str_of(stamped.data) : STR_LIT(LODE_MODEL_MINILM);
+  TRY_GOTO(model_open_embedder(ctx, args, asked, str_of(stamped.data), embedder, err));
+  const lode_embedder_info *info = lode_embedder_info_of(*embedder);
+  if (stamped.data[0] && !str_eq(info->identity, str_of(stamped.data))) {
+    st = err_set(err, LODE_MISMATCH, "the collection's vectors are made by %s, and %.*s is asked for: leave --model out, or make a new "
+                    "collection for the other model", stamped.data, (int)info->identity.len, info->identity.data);
+    goto done;
+  }
+  if (!stamped.data[0] && dimension && dimension != info->dimension) {
+    st = err_set(err, LODE_MISMATCH, "the collection's vectors have %u dimensions, and those of %.*s have %u: name the model that made "
+                    "them with --model", dimension, (int)info->identity.len, info->identity.data, info->dimension);
+    goto done;
+  }
+  lode_collection_options options = {.embedder = info->identity, .embedder_dim = info->dimension};
+  TRY_GOTO(lode_collection_open(target->store, name, &options, &reopened, err));
+  lode_collection_close(target->collection);
+  target->collection = reopened;
+done:
+  strbuf_release(&stamped);
+  if (st != LODE_OK) {
+    lode_embedder_close(*embedder);
+    *embedder = NULL;
+  }
+  return st;
+}
+
+/* ---- Pending records ---- */
+
+/* Writes the vectors of records that have not changed since they were read; the lock makes sure of it. */
+static lode_status model_backfill_write(op_target *target, const lode_result *read, lode_record *records, lode_str *ids, size_t n,
+                                 model_backfill_stats *filled, lode_error *err) {
+  lode_txn *txn = NULL;
+  lode_result *now = NULL;
+  lode_write_result written = {0};
+  lode_status st;
+  size_t kept = 0, at = 0;
+  TRY_GOTO(lode_begin(target->store, &txn, err));
+  lode_get_request again = {.select = {.ids = ids, .n_ids = n}, .pending_only = true};
+  TRY_GOTO(lode_get(target->collection, &again, &now, err));
+  for (size_t i = 0; i < lode_result_count(now); i++) { /* in the order asked, those that are gone left out */
+    const lode_row *row = lode_result_at(now, i);
+    while (at < n && !str_eq(records[at].id, row->id)) at++;
+    if (at == n) break;
+    const lode_row *was = NULL;
+    for (size_t j = at; j < lode_result_count(read) && !was; j++)
+      if (str_eq(lode_result_at(read, j)->id, row->id)) was = lode_result_at(read, j);
+    if (was && was->cursor == row->cursor) {
+      records[kept] = records[at];
+      records[kept++].document = (lode_str){0}; /* stays as it is */
+    }
+    at++;
+  }
+  filled->changed += n - kept;
+  if (kept) TRY_GOTO(lode_update(target->collection, txn, records, kept, NULL, &written, err));
+  filled->embedded += written.written;
+  st = lode_commit(txn, err);
+  txn = NULL;
+done:
+  lode_rollback(txn);
+  lode_result_free(now);
+  return st;
+}
+
+static lode_status model_backfill_page(op_target *target, lode_embedder *embedder, const lode_result *page, model_backfill_stats *filled,
+                             lode_error *err) {
+  lode_record records[MODEL_BACKFILL_BATCH] = {0};
+  lode_str ids[MODEL_BACKFILL_BATCH];
+  float *vectors = NULL;
+  size_t n = 0;
+  for (size_t i = 0; i < lode_result_count(page); i++) {
+    const lode_row *row = lode_result_at(page, i);
+    if (!row->document.data) {
+      filled->without_document++;
+      continue;
+    }
+    ids[n] = row->id;
+    records[n++] = (lode_record){.id = row->id, .document = row->document};
+  }
+  if (n == 0) return LODE_OK;
+  lode_status st = lode_embed_records(embedder, records, n, &vectors, err);
+  if (st == LODE_OK) st = model_backfill_write(target, page, records, ids, n, filled, err);
+  lode_vectors_free(vectors);
+  return st;
+}
+
+lode_status model_backfill(op_context *ctx, op_target *target, lode_embedder *embedder, model_backfill_stats *filled,
+                               lode_error *err) {
+  lode_get_request request = {.pending_only = true, .limit = MODEL_BACKFILL_BATCH, .include = LODE_DOCUMENT};
+  lode_stats stats = {0};
+  *filled = (model_backfill_stats){0};
+  TRY(lode_collection_stats(target->collection, &stats, err));
+  do {
+    lode_result *page = NULL;
+    lode_status st = lode_get(target->collection, &request, &page, err);
+    if (st == LODE_OK) st = model_backfill_page(target, embedder, page, filled, err);
+    request.after = lode_result_next(page);
+    lode_result_free(page);
+    if (st != LODE_OK) return st;
+    if (ctx->progress.step && !ctx->progress.step(ctx->progress.ctx, "embed", filled->embedded, stats.pending))
+      return err_set(err, LODE_CANCELLED, "interrupted; %llu records have their vector, and the next run goes on from there",
+                        (unsigned long long)filled->embedded);
+  } while (request.after);
+  return LODE_OK;
+}

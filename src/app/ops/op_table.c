@@ -1,0 +1,69 @@
+/* op_table.c - the groups of operations, and look-ups in them. Everything that a face shows or checks comes from here; see op.h.
+ *
+ * To add an operation: an entry in the table of its group (table_GROUP.c), a handler in an op_*.c, its declaration in op.h, and
+ * its lines in test/shell/cli.sh. To add a group: its table, and a line below. Several tables may have the same
+ * name, or none (`lode search`): what they have in common is a heading of the help.
+ */
+#include "ops/op.h"
+
+const op_group op_groups[] = {
+    {NULL, "code search", op_table_code},
+    {"config", "settings of a project", op_table_config},
+    {"db", "the vector database", op_table_db},
+    {"rescue", "out of other vector databases, damaged ones too", op_table_rescue},
+    {"import", "out of other vector databases that are well", op_table_import},
+    {"chroma", "care of Chroma directories", op_table_chroma},
+    {"export", "for other programs", op_table_export},
+    {NULL, "servers", op_table_serve},
+    {NULL, "text to vector", op_table_embed},
+    {"model", "the models that make vectors", op_table_model},
+    {NULL, "for AI agents", op_table_mcp},
+    {"mcp", "AI tools on this machine", op_table_mcp_clients},
+    {0}};
+
+const op_def *op_find(const char *group, lode_str name) {
+  OP_EACH_GROUP(g) {
+    if (!op_same_group(g->name, group)) continue;
+    OP_EACH(g, op) if (str_eq(str_of(op->name), name)) return op;
+  }
+  return NULL;
+}
+
+bool op_same_group(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
+
+bool op_is_group(lode_str word) {
+  OP_EACH_GROUP(g) if (g->name && str_eq(str_of(g->name), word)) return true;
+  return false;
+}
+
+const op_param *op_param_find(const op_param *params, lode_str name) {
+  for (; params->name; params++)
+    if (str_eq(str_of(params->name), name)) return params;
+  return NULL;
+}
+
+void op_choices_each(const char *choices, bool (*fn)(void *ctx, size_t i, lode_str choice), void *ctx) {
+  for (size_t i = 0;; i++) {
+    const char *end = strchr(choices, '|');
+    size_t len = end ? (size_t)(end - choices) : strlen(choices);
+    if (!fn(ctx, i, (lode_str){choices, len}) || !end) return;
+    choices = end + 1;
+  }
+}
+
+struct choice_search {
+  lode_str text;
+  int index;
+};
+
+static bool choice_match(void *ctx, size_t i, lode_str choice) {
+  struct choice_search *search = ctx;
+  if (str_eq(choice, search->text)) search->index = (int)i;
+  return search->index < 0;
+}
+
+int op_choice_index(const char *choices, lode_str text) {
+  struct choice_search search = {text, -1};
+  op_choices_each(choices, choice_match, &search);
+  return search.index;
+}

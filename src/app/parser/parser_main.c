@@ -1,0 +1,234 @@
+/* parser_main.c - lode-parser: reads requests to parse from descriptor 3, answers with chunks, until the end of its input.
+ *
+ *   lode-parser GRAMMARS MEMORY_BYTES     a worker; parser_pool.c starts it
+ *   lode-parser --check GRAMMARS          compares the table of languages with the grammars
+ *
+ * Text that comes here may be hostile, and grammars are large programs of others. What a worker does is bounded: memory by a
+ * budget of the allocator and RLIMIT_AS, CPU time by a callback of the parser and, where that is not asked, by a timer
+ * whose signal ends the process. With LODE_PARSER_TEST in its environment it misbehaves on command, for tests.
+ */
+#include "os/proc.h"
+#include "base/sanitized.h"
+#include "chunk/chunk_make.h"
+#include "chunk/parser_wire.h"
+#include "parser/tree.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- Memory ---- */
+
+static size_t parser_memory_used, parser_memory_limit = SIZE_MAX;
+
+static void parser_exit_nomem(void) { _exit(PARSER_WIRE_EXIT_NOMEM); }
+
+static void *parser_count_memory(void *p) {
+  if (!p) parser_exit_nomem();
+  parser_memory_used += malloc_usable_size(p);
+  if (parser_memory_used > parser_memory_limit) parser_exit_nomem();
+  return p;
+}
+
+static void *parser_malloc(size_t n) { return parser_count_memory(malloc(n ? n : 1)); }
+static void *parser_calloc(size_t n, size_t size) { return parser_count_memory(calloc(n ? n : 1, size ? size : 1)); }
+
+static void parser_free(void *p) {
+  if (p) parser_memory_used -= malloc_usable_size(p);
+  free(p);
+}
+
+static void *parser_realloc(void *p, size_t n) {
+  if (p) parser_memory_used -= malloc_usable_size(p);
+  return parser_count_memory(realloc(p, n ? n : 1));
+}
+
+static void parser_limit_memory(uint64_t bytes) {
+  parser_memory_limit = bytes;
+#if !BUILD_ASAN && !BUILD_TSAN
+  /* room for the program, its libraries and the grammars, and for what scanners allocate behind our back */
+  struct rlimit limit = {bytes * 2 + (256u << 20), bytes * 2 + (256u << 20)};
+  setrlimit(RLIMIT_AS, &limit);
+#endif
+}
+
+/* ---- CPU time ---- */
+
+static uint64_t parser_cpu_ns(void) {
+  struct timespec t = {0};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static bool parser_out_of_time(TSParseState *state) { return parser_cpu_ns() > *(const uint64_t *)state->payload; }
+
+/* SIGPROF ends the process when nobody has asked the clock: a scanner that loops. */
+static void parser_set_alarm(uint32_t ms) {
+  struct itimerval timer = {.it_value = {ms / 1000, (ms % 1000) * 1000}};
+  setitimer(ITIMER_PROF, &timer, NULL);
+}
+
+/* ---- Parsing ---- */
+
+typedef struct parser_request {
+  chunk_options options;
+  uint32_t cpu_ms;
+  const lang_info *language;
+  lode_str text;
+} parser_request;
+
+static const char *parser_read_text(void *payload, uint32_t at, TSPoint point, uint32_t *n) {
+  const lode_str *text = payload;
+  (void)point;
+  *n = at < text->len ? (uint32_t)text->len - at : 0;
+  return at < text->len ? text->data + at : "";
+}
+
+static lode_status parser_parse_text(TSParser *parser, const parser_grammar *g, const parser_request *r, TSTree **tree, lode_error *err) {
+  uint64_t deadline = parser_cpu_ns() + (uint64_t)r->cpu_ms * 1000000u;
+  lode_str text = r->text;
+  TSInput input = {.payload = &text, .read = parser_read_text, .encoding = TSInputEncodingUTF8};
+  TSParseOptions options = {.payload = &deadline, .progress_callback = parser_out_of_time};
+  if (!ts_parser_set_language(parser, g->ts)) return err_set(err, LODE_VERSION, "the grammar does not fit the parser");
+  *tree = ts_parser_parse_with_options(parser, NULL, input, options);
+  if (*tree) return LODE_OK;
+  ts_parser_reset(parser);
+  return err_set(err, LODE_BUSY, "more than %u.%u s of CPU time", r->cpu_ms / 1000, r->cpu_ms % 1000 / 100);
+}
+
+static lode_status parser_chunk_text(TSParser *parser, const char *folder, const parser_request *r, parser_outline *outline, chunk_list *list,
+                         bool *broken, lode_error *err) {
+  const parser_grammar *g = NULL;
+  TSTree *tree = NULL;
+  TRY(parser_grammar_load(folder, r->language, &g, err));
+  TRY(parser_parse_text(parser, g, r, &tree, err));
+  *broken = ts_node_has_error(ts_tree_root_node(tree));
+  lode_status st = parser_collect(g, tree, r->text, &r->options, outline, err);
+  if (st == LODE_OK) st = parser_make_chunks(g, outline, r->text, &r->options, list, err);
+  ts_tree_delete(tree);
+  return st;
+}
+
+/* ---- Talking ---- */
+
+static bool parser_read_request(lode_str body, parser_request *r) {
+  uint32_t n[PARSER_WIRE_NUMBERS];
+  size_t head = 4 * PARSER_WIRE_NUMBERS;
+  if (body.len < head) return false;
+  for (int i = 0; i < PARSER_WIRE_NUMBERS; i++) n[i] = parser_wire_get32((const unsigned char *)body.data + 4 * i);
+  if (n[0] != PARSER_WIRE_VERSION || n[5] > body.len - head || n[6] != body.len - head - n[5]) return false;
+  chunk_options asked = {n[1], n[2]};
+  r->options = chunk_options_resolve(&asked);
+  r->cpu_ms = n[3];
+  r->language = lang_find((lode_str){body.data + head, n[5]});
+  r->text = (lode_str){body.data + head + n[5], n[6]};
+  return r->language != NULL;
+}
+
+static lode_status parser_answer_failure(lode_status why, const lode_error *said, lode_error *err) {
+  unsigned char reason[4];
+  parser_wire_put32(reason, why == LODE_NOT_FOUND || why == LODE_VERSION ? PARSER_WIRE_NO_GRAMMAR
+                         : why == LODE_BUSY                           ? PARSER_WIRE_OUT_OF_TIME
+                         : why == LODE_NOMEM                          ? PARSER_WIRE_NO_MEMORY
+                                                                      : PARSER_WIRE_OTHER);
+  lode_str parts[] = {{(const char *)reason, 4}, str_of(said->text)};
+  return proc_frame_send(PROC_CHILD_FD, PARSER_WIRE_FAILED, parts, 2, 0, err);
+}
+
+static lode_status parser_answer_chunks(const chunk_list *list, bool broken, strbuf *out, lode_error *err) {
+  unsigned char flag[4];
+  out->len = 0;
+  parser_wire_put32(flag, broken);
+  chunk_list_encode(list, out);
+  if (out->failed) parser_exit_nomem();
+  lode_str parts[] = {{(const char *)flag, 4}, {out->data, out->len}};
+  return proc_frame_send(PROC_CHILD_FD, PARSER_WIRE_CHUNKS, parts, 2, 0, err);
+}
+
+/* What a bad grammar may do, for tests of the parent. */
+static void parser_misbehave(lode_str text) {
+  static const char sign[] = "lode-parser-test: ";
+  if (!getenv("LODE_PARSER_TEST") || text.len < sizeof sign || memcmp(text.data, sign, sizeof sign - 1) != 0) return;
+  char how = text.data[sizeof sign - 1];
+  if (how == 'c') raise(SIGSEGV);
+  if (how == 'a') abort();
+  if (how == 'e') _exit(3);
+  if (how == 'g') (void)!write(PROC_CHILD_FD, "nonsense that is longer than a head", 35);
+  if (how == 'h')
+    for (volatile unsigned i = 0;; i++) continue;
+  if (how == 's')
+    for (;;) pause();
+  while (how == 'm') memset(parser_malloc(1 << 20), 1, 1 << 20);
+}
+
+static int parser_serve(const char *folder) {
+  TSParser *parser = ts_parser_new();
+  chunk_list list = {0};
+  parser_outline outline = {0};
+  strbuf body = {0}, out = {0};
+  lode_error err, said;
+  uint32_t type;
+  lode_status st = LODE_OK;
+  while (st == LODE_OK) {
+    parser_request r = {0};
+    bool broken = false;
+    st = proc_frame_receive(PROC_CHILD_FD, CHUNK_MAX_TEXT + 4096, 0, &type, &body, &err);
+    if (st != LODE_OK) break;
+    if (type != PARSER_WIRE_PARSE || !parser_read_request((lode_str){body.data, body.len}, &r)) return 2;
+    parser_set_alarm(r.cpu_ms + r.cpu_ms / 4 + 100);
+    parser_misbehave(r.text);
+    lode_status made = parser_chunk_text(parser, folder, &r, &outline, &list, &broken, &said);
+    parser_set_alarm(0);
+    st = made == LODE_OK ? parser_answer_chunks(&list, broken, &out, &err) : parser_answer_failure(made, &said, &err);
+  }
+  ts_parser_delete(parser);
+  parser_outline_release(&outline);
+  chunk_list_release(&list);
+  strbuf_release(&body);
+  strbuf_release(&out);
+  return st == LODE_GONE ? 0 : 2;
+}
+
+static int parser_check_grammars(const char *folder) {
+  size_t wrong = 0, found = 0;
+  strbuf out = {0};
+  for (size_t i = 0; i < lang_count; i++) {
+    const parser_grammar *g;
+    lode_error err;
+    if (!lang_table[i].grammar) continue;
+    lode_status st = parser_grammar_load(folder, &lang_table[i], &g, &err);
+    if (st == LODE_OK) {
+      wrong += parser_grammar_check(g, &out);
+      found++;
+    } else {
+      strbuf_addf(&out, "%s: %s\n", lang_table[i].name, err.text);
+      wrong++;
+    }
+  }
+  if (out.data) fwrite(out.data, 1, out.len, stdout);
+  printf("%zu grammars, %zu wrong\n", found, wrong);
+  strbuf_release(&out);
+  return wrong != 0;
+}
+
+int main(int argc, char **argv) {
+  if (argc == 3 && strcmp(argv[1], "--check") == 0) return parser_check_grammars(argv[2]);
+  if (argc != 3) {
+    fprintf(stderr, "lode-parser is a part of lode, which starts it; lode-parser --check FOLDER looks at the grammars in a folder\n");
+    return 2;
+  }
+  char *end;
+  errno = 0;
+  uint64_t memory = strtoull(argv[2], &end, 10);
+  if (errno || *end || memory < (16u << 20)) return 2;
+  /* Ctrl-C is for lode, which ends its workers; a file is not to be cut by lines for it */
+  signal(SIGINT, SIG_IGN);
+  signal(SIGTERM, SIG_IGN);
+  ts_set_allocator(parser_malloc, parser_calloc, parser_realloc, parser_free);
+  parser_limit_memory(memory);
+  return parser_serve(argv[1]);
+}

@@ -1,0 +1,70 @@
+/* project_config.h - a project's settings: ROOT/.lode/config.json, one JSON object of the keys below, all of them optional.
+ *
+ * The table in project_config.c has every key with its kind, its fallback and what it means; `lode config list` shows it. A
+ * file that cannot be parsed, or a value that is not of its kind, is an error that names the key: it is never replaced. */
+#ifndef LODE_PROJECT_PROJECT_CONFIG_H
+#define LODE_PROJECT_PROJECT_CONFIG_H
+
+#include "base/json.h"
+#include "os/store_files.h"
+
+/* X(id, "key", kind, "choices", "fallback", "what it means"); the choices of a number are its range. */
+#define CONFIG_KEYS(X)                                                                                          \
+  X(MODEL, "model", TEXT, NULL, "code",                                                                               \
+    "what makes the vectors: code (static, instant), minilm, another model of `lode model list`, or none")            \
+  X(QUALITY, "quality", BOOL, NULL, "false", "a second vector for each chunk, by MiniLM, made when there is time")    \
+  X(SEARCH_MODE, "search.mode", CHOICE, "hybrid|vector|text", "hybrid", "how `lode search` searches")                 \
+  X(SEARCH_LIMIT, "search.limit", INT, "1 to 1000", "10", "how many results `lode search` shows")                     \
+  X(SEARCH_REFRESH, "search.refresh", CHOICE, "off|auto", "off", "auto: search brings changed files up to date first") \
+  X(INDEX_MAX_FILE, "index.max_file", INT, NULL, "1048576", "larger files are skipped, in bytes")                     \
+  X(INDEX_HIDDEN, "index.hidden", BOOL, NULL, "false", "index files and folders whose names begin with a dot")        \
+  X(INDEX_GENERATED, "index.generated", BOOL, NULL, "false", "index minified and generated files")                    \
+  X(INDEX_SECRETS, "index.secrets", CHOICE, "mask|skip|index", "mask",                                                \
+    "mask: key files are skipped, secrets inside others masked; skip: files with secrets are skipped; index: all as it is") \
+  X(INDEX_WORKERS, "index.workers", INT, "0 to 64", "0", "processes that parse; 0 = as many as there are processors") \
+  X(WATCH_DEBOUNCE, "watch.debounce_ms", INT, NULL, "200", "how long a file must be quiet before it is indexed")      \
+  X(WATCH_RESCAN, "watch.rescan_s", INT, NULL, "600", "how often the whole tree is looked at beside the events; 0 = never")
+
+typedef enum config_key {
+#define CONFIG_ENUM(id, key, kind, choices, fallback, about) CONFIG_##id,
+  CONFIG_KEYS(CONFIG_ENUM)
+#undef CONFIG_ENUM
+  CONFIG_COUNT,
+} config_key;
+
+typedef enum config_kind {
+  CONFIG_KIND_TEXT, CONFIG_KIND_CHOICE, CONFIG_KIND_INT, CONFIG_KIND_BOOL,
+} config_kind;
+
+typedef struct config_entry {
+  const char *key;
+  config_kind kind;
+  const char *choices, *fallback, *about;
+} config_entry;
+extern const config_entry config_table[CONFIG_COUNT];
+
+typedef struct config_values {
+  char *values[CONFIG_COUNT]; /* NULL: not set */
+  char *held[CONFIG_COUNT];   /* set, and without effect (trust.h) */
+} config_values;
+
+/* A value that would have effects beyond the project's folder: it sends or reads something elsewhere, writes when nothing was to be
+ * written, or brings what is secret into answers. Everything else only says which files are indexed and how much is shown. */
+bool config_reaches_out(config_key key, lode_str value);
+/* Takes a value's effect away: the fallback counts. config_save keeps it. */
+void config_suppress(config_values *config, config_key key);
+
+/* From FOLDER/config.json; no file, no settings. */
+lode_status config_load(config_values *config, const char *folder, lode_error *err);
+void config_release(config_values *config);
+/* CONFIG_COUNT when there is no such key. */
+config_key config_find(lode_str key);
+const char *config_text(const config_values *config, config_key key);
+uint64_t config_int(const config_values *config, config_key key);
+bool config_bool(const config_values *config, config_key key);
+/* Checks the value. data NULL: back to the fallback. */
+lode_status config_set(config_values *config, config_key key, lode_str value, lode_error *err);
+/* Writes FOLDER/config.json; keys of the file that this lode does not know stay. */
+lode_status config_save(const config_values *config, const char *folder, lode_error *err);
+
+#endif

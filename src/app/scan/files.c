@@ -1,0 +1,145 @@
+/* files.c - see files.h. */
+#include "scan/files.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { FILES_READ_STEP = 64 * 1024, FILES_MAX_LINKS = 40 };
+
+bool files_is_dir(const char *path) {
+  struct stat info;
+  return OS_RETRY(os_api->stat(path, &info)) == 0 && S_ISDIR(info.st_mode);
+}
+
+bool files_exists(const char *path) {
+  struct stat info;
+  return OS_RETRY(os_api->stat(path, &info)) == 0;
+}
+
+lode_status files_join(strbuf *out, const char *folder, const char *name, lode_error *err) {
+  out->len = 0;
+  strbuf_addstr(out, folder);
+  if (out->len == 0 || out->data[out->len - 1] != '/') strbuf_addch(out, '/');
+  strbuf_addstr(out, name);
+  strbuf_addch(out, '\0');
+  return out->failed ? err_nomem(err) : LODE_OK;
+}
+
+/* One link: `out` becomes what it names. *more = false when it is not a link. */
+static lode_status files_follow_link(strbuf *out, bool *more, lode_error *err) {
+  char to[PATH_MAX];
+  ssize_t n = readlink(out->data, to, sizeof to - 1);
+  *more = n >= 0;
+  if (n < 0) return errno == EINVAL || errno == ENOENT || errno == ENOTDIR ? LODE_OK : err_errno(err, errno, out->data);
+  const char *slash = strrchr(out->data, '/');
+  out->len = to[0] == '/' || !slash ? 0 : (size_t)(slash + 1 - out->data);
+  strbuf_add(out, to, (size_t)n);
+  strbuf_addch(out, '\0');
+  return out->failed ? err_nomem(err) : LODE_OK;
+}
+
+lode_status files_resolve_links(const char *path, strbuf *out, lode_error *err) {
+  bool more = true;
+  out->len = 0;
+  strbuf_addstr(out, path);
+  strbuf_addch(out, '\0');
+  if (out->failed) return err_nomem(err);
+  for (int i = 0; i < FILES_MAX_LINKS; i++) {
+    TRY(files_follow_link(out, &more, err));
+    if (!more) return LODE_OK;
+  }
+  return err_set(err, LODE_REFUSED, "%.400s is a link that leads to itself: mend or remove it", path);
+}
+
+/* Takes the descriptor, or the errno of why there is none. */
+static lode_status files_read_fd(int fd, const char *path, size_t max, strbuf *out, lode_error *err) {
+  lode_status st = LODE_OK;
+  out->len = 0;
+  if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return err_set(err, LODE_NOT_FOUND, "there is no file %.400s", path);
+  if (fd < 0) return err_errno(err, errno, path);
+  for (;;) {
+    size_t got = 0, room = FILES_READ_STEP;
+    char *to = strbuf_reserve(out, room + 1);
+    if (!to) TRY_GOTO(err_nomem(err));
+    TRY_GOTO(os_read_full(fd, to, room, out->len, &got, err));
+    out->len += got;
+    if (out->len > max) TRY_GOTO(err_set(err, LODE_LIMIT, "%.400s is longer than %zu bytes", path, max));
+    if (got < room) break;
+  }
+  out->data[out->len] = '\0';
+done:
+  os_api->close(fd);
+  return st;
+}
+
+lode_status files_read(const char *path, size_t max, strbuf *out, lode_error *err) {
+  return files_read_fd(os_open_regular(path), path, max, out, err);
+}
+
+lode_status files_read_beneath(const char *folder, const char *name, size_t max, strbuf *out, lode_error *err) {
+  strbuf path = {0};
+  TRY(files_join(&path, folder, name, err));
+  lode_status st = files_read_fd(beneath_open(folder, name, O_RDONLY, 0), path.data, max, out, err);
+  strbuf_release(&path);
+  return st;
+}
+
+lode_status files_write_beneath(const char *folder, const char *name, lode_str data, lode_error *err) {
+  struct stat old;
+  char beside[PATH_MAX];
+  lode_status st;
+  bool is_old = beneath_lstat(folder, name, &old) == 0 && S_ISREG(old.st_mode);
+  unsigned mode = is_old ? old.st_mode & 07777 : 0644;
+  int n = snprintf(beside, sizeof beside, "%s.%llx.tmp", name, (unsigned long long)rand_u64());
+  if (n < 0 || (size_t)n >= sizeof beside) return err_errno(err, ENAMETOOLONG, name);
+  int fd = beneath_open(folder, beside, O_WRONLY | O_CREAT | O_EXCL, mode);
+  if (fd < 0) return err_errno(err, errno, folder);
+  if (is_old) (void)fchmod(fd, mode); /* what the umask took; a file system without modes is as good */
+  st = os_write_full(fd, data.data, data.len, 0, err);
+  if (st == LODE_OK && OS_RETRY(os_api->fsync(fd)) < 0) st = err_errno(err, errno, name);
+  os_api->close(fd);
+  if (st == LODE_OK && beneath_rename(folder, beside, name) < 0) st = err_errno(err, errno, name);
+  if (st != LODE_OK) (void)beneath_unlink(folder, beside);
+  else st = beneath_sync_dir(folder, name, err);
+  return st;
+}
+
+lode_status files_write(const char *path, lode_str data, lode_error *err) {
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  strbuf named = {0};
+  char *folder = NULL;
+  lode_status st;
+  strbuf_add(&named, slash ? path : ".", slash ? (size_t)(slash - path) + (slash == path) : 1);
+  strbuf_addch(&named, '\0');
+  if (named.failed) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(beneath_resolve(named.data, &folder, err));
+  TRY_GOTO(files_write_beneath(folder, name, data, err));
+done:
+  strbuf_release(&named);
+  mem_free(folder);
+  return st;
+}
+
+lode_status files_make_parents(const char *path, lode_error *err) {
+  strbuf part = {0};
+  lode_status st = LODE_OK;
+  for (const char *p = path + (path[0] == '/'); (p = strchr(p, '/')) != NULL; p++) {
+    part.len = 0;
+    strbuf_add(&part, path, (size_t)(p - path));
+    strbuf_addch(&part, '\0');
+    if (part.failed) {
+      st = err_nomem(err);
+      break;
+    }
+    int errnum = OS_RETRY(os_api->mkdir(part.data, 0700)) < 0 ? errno : 0;
+    if (errnum && !files_is_dir(part.data)) {
+      st = errnum == EEXIST ? err_set(err, LODE_INVALID, "%.400s is a file: a store is a folder, name another one", part.data)
+                            : err_errno(err, errnum, part.data);
+      break;
+    }
+  }
+  strbuf_release(&part);
+  return st;
+}

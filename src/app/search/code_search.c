@@ -1,0 +1,271 @@
+/* code_search.c - see code_search.h. */
+#include "search/search_internal.h"
+
+#include <stdio.h>
+
+enum { SEARCH_ATTEMPTS = 4 };
+
+/* ---- Notes ---- */
+
+void search_note(search_ctx *s, const char *what, const lode_error *why) {
+  size_t len = strlen(s->result->note);
+  snprintf(s->result->note + len, sizeof s->result->note - len, "%s%s: %.200s", len ? "; " : "", what, why->text);
+}
+
+void search_note_snapshot(search_ctx *s, const lode_result *rows) {
+  uint64_t moment = lode_result_moment(rows);
+  if (!moment) return; /* not asked, or a store that has no such order */
+  if (!s->moment) s->moment = moment;
+  s->mixed = s->mixed || s->moment != moment;
+}
+
+/* ---- Opening ---- */
+
+static lode_status search_open_colls(search_ctx *s, lode_error *err) {
+  lode_collection_list *list = NULL;
+  lode_collection_options plain = {0};
+  lode_status st = LODE_OK;
+  bool code = false, files = false, quality = false;
+  indexer_stamp stamp = {0};
+  TRY(lode_collections(s->store, &list, err));
+  for (size_t i = 0; i < lode_collection_list_count(list); i++) {
+    const lode_collection_info *info = lode_collection_list_at(list, i);
+    if (str_eq(info->name, STR_LIT(INDEXER_COLL_CODE))) {
+      code = true;
+      s->result->pending = info->pending;
+      if (info->embedder.data && info->records > info->pending)
+        snprintf(s->embedder, sizeof s->embedder, "%.*s", (int)info->embedder.len, info->embedder.data);
+    } else if (str_eq(info->name, STR_LIT(INDEXER_COLL_FILES))) {
+      files = true;
+      indexer_stamp_parse(info->metadata, &stamp);
+    } else if (str_eq(info->name, STR_LIT(INDEXER_COLL_QUALITY)) && info->records > info->pending) {
+      quality = true;
+      if (info->embedder.data)
+        snprintf(s->quality_embedder, sizeof s->quality_embedder, "%.*s", (int)info->embedder.len, info->embedder.data);
+    }
+  }
+  lode_collection_list_free(list);
+  s->showing = indexer_stamp_display(&stamp, &s->project->config);
+  s->result->doubted = s->showing == MASK_DISPLAY_UNSURE;
+  if (!code) return err_set(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", project_display_name(s->project));
+  TRY_GOTO(lode_collection_open(s->store, STR_LIT(INDEXER_COLL_CODE), &plain, &s->code, err));
+  if (files) TRY_GOTO(lode_collection_open(s->store, STR_LIT(INDEXER_COLL_FILES), &plain, &s->files, err));
+  if (quality) TRY_GOTO(lode_collection_open(s->store, STR_LIT(INDEXER_COLL_QUALITY), &plain, &s->quality, err));
+done:
+  return st;
+}
+
+static void search_close_all(search_ctx *s) {
+  search_text_join(s);
+  lode_result_free(s->words.rows);
+  if (s->code) lode_collection_close(s->code);
+  if (s->files) lode_collection_close(s->files);
+  if (s->quality) lode_collection_close(s->quality);
+  if (s->own_model) lode_embedder_close(s->model);
+  lode_embedder_close(s->second);
+  mem_free(s->vector);
+  mem_free(s->vector2);
+  mem_free(s->v);
+  mem_free(s->table);
+  strbuf_release(&s->where);
+  json_release(&s->json);
+}
+
+/* ---- Like a chunk ---- */
+
+/* The chunk around a line of a file becomes the question: its vector, or its words. */
+static lode_status search_take_similar(search_ctx *s, lode_error *err) {
+  const search_request *r = s->request;
+  strbuf where = {0};
+  lode_result *rows = NULL;
+  lode_status st;
+  const lode_row *best = NULL;
+  char quoted[256];
+  strbuf_addstr(&where, "{\"path\":");
+  json_put_string(&where, r->similar);
+  strbuf_addch(&where, '}');
+  if (where.failed) TRY_GOTO(err_nomem(err));
+  lode_get_request get = {.select = {.where = {where.data, where.len}}, .include = LODE_ALL};
+  TRY_GOTO(lode_get(s->code, &get, &rows, err));
+  search_note_snapshot(s, rows);
+  for (size_t i = 0; i < lode_result_count(rows); i++) {
+    const lode_row *row = lode_result_at(rows, i);
+    indexer_chunk_view view;
+    if (indexer_chunk_view_parse(row->metadata, &s->json, &view, NULL) != LODE_OK) continue;
+    bool here = r->similar_line ? view.first <= r->similar_line && r->similar_line <= view.last : true;
+    /* Of a whole file, its largest chunk speaks for it */
+    if (here && (!best || (!r->similar_line && row->document.len > best->document.len))) best = row;
+  }
+  str_quote(r->similar, quoted, sizeof quoted);
+  if (!best) TRY_GOTO(err_set(err, LODE_NOT_FOUND, "%s%s is not in the index; `lode index` brings it up to date", quoted,
+                                   r->similar_line ? " at that line" : ""));
+  s->text = (lode_str){mem_arena_copy(s->arena, best->document.data ? best->document.data : "", best->document.len), best->document.len};
+  if (!s->text.data) TRY_GOTO(err_nomem(err));
+  if (best->vector) {
+    s->dim = best->dimension;
+    s->vector = mem_calloc(s->dim, sizeof *s->vector);
+    if (!s->vector) TRY_GOTO(err_nomem(err));
+    memcpy(s->vector, best->vector, s->dim * sizeof *s->vector);
+  }
+  search_question_parse(s->text.len > 400 ? (lode_str){s->text.data, 400} : s->text, &s->result->question);
+  s->result->question.is_name = false;
+  s->result->question.n_names = 0;
+done:
+  lode_result_free(rows);
+  strbuf_release(&where);
+  return st;
+}
+
+/* ---- The question ---- */
+
+/* Without words that say nothing: they would only bring every chunk in. */
+static lode_status search_take_text(search_ctx *s, lode_error *err) {
+  lode_str all = s->result->question.text;
+  strbuf out = {0};
+  lode_status st = LODE_OK;
+  for (size_t i = 0; i < all.len;) {
+    size_t start = i;
+    while (i < all.len && (unsigned char)all.data[i] > ' ') i++;
+    search_words words;
+    search_words_split((lode_str){all.data + start, i - start}, &words);
+    if (words.n != 1 || !search_word_is_stop(&words.v[0])) {
+      strbuf_add(&out, all.data + start, i - start);
+      strbuf_addch(&out, ' ');
+    }
+    while (i < all.len && (unsigned char)all.data[i] <= ' ') i++;
+  }
+  s->text = out.len ? (lode_str){out.data, out.len} : all;
+  if (out.failed || !search_copy(s, &s->text)) st = err_nomem(err);
+  strbuf_release(&out);
+  return st;
+}
+
+static lode_status search_embed_question(lode_embedder *model, lode_str text, float **vector, uint32_t *dim, lode_error *err) {
+  *dim = lode_embedder_info_of(model)->dimension;
+  *vector = mem_calloc(*dim ? *dim : 1, sizeof **vector);
+  if (!*vector) return err_nomem(err);
+  return lode_embed(model, &text, 1, *vector, err);
+}
+
+static lode_status search_open_models(search_ctx *s, lode_error *err) {
+  lode_error why = {.record = LODE_NO_RECORD};
+  const search_request *r = s->request;
+  lode_status st = LODE_OK;
+  if (r->mode == LODE_BY_TEXT) return LODE_OK;
+  if (!s->vector && s->embedder[0]) {
+    s->model = r->embedder;
+    if (!s->model) {
+      st = project_open_model(s->project, str_of(s->embedder), NULL, &s->model, &why);
+      s->own_model = st == LODE_OK;
+    }
+    if (st == LODE_OK) st = search_embed_question(s->model, r->query, &s->vector, &s->dim, &why);
+    if (st == LODE_NOMEM) return err_nomem(err);
+    if (st != LODE_OK) {
+      search_note(s, "by words alone", &why);
+      mem_free(s->vector);
+      s->vector = NULL;
+    }
+  }
+  if (s->quality && s->quality_embedder[0] && !r->similar.data) {
+    st = project_open_model(s->project, str_of(s->quality_embedder), NULL, &s->second, &why);
+    if (st == LODE_OK) st = search_embed_question(s->second, r->query, &s->vector2, &s->dim2, &why);
+    if (st == LODE_NOMEM) return err_nomem(err);
+    if (st != LODE_OK) {
+      search_note(s, "without the second vectors", &why);
+      mem_free(s->vector2);
+      s->vector2 = NULL;
+    }
+  }
+  if (r->mode == LODE_BY_VECTOR && !s->vector && !s->vector2)
+    return err_set(err, LODE_UNSUPPORTED, "there are no vectors to search by%s%.300s; `lode search --mode text` goes by words",
+                      why.text[0] ? ": " : "", why.text);
+  return LODE_OK;
+}
+
+/* ---- A search ---- */
+
+/* The chunk that was asked about. */
+static bool search_is_subject(const search_request *r, const rank_candidate *c) {
+  return r->similar.data && str_eq(c->path, r->similar) && (!r->similar_line || (c->first <= r->similar_line && r->similar_line <= c->last));
+}
+
+/* Drops the chunk that was asked about, and records whose paths lead out of the project: no file of it can have given those. */
+static void search_drop_outside(search_ctx *s) {
+  for (size_t i = 0; i < s->n;) {
+    bool outside = !project_path_is_inside(s->v[i].path);
+    s->result->outside += outside;
+    if (outside || search_is_subject(s->request, &s->v[i])) s->v[i] = s->v[--s->n];
+    else i++;
+  }
+}
+
+/* Everything up to the ranking. */
+static lode_status search_find_candidates(search_ctx *s, lode_error *err) {
+  const search_request *request = s->request;
+  search_question *question = &s->result->question;
+  bool used;
+  TRY(search_open_colls(s, err));
+  TRY(search_make_filter(s, err));
+  if (request->similar.data) {
+    TRY(search_take_similar(s, err));
+  } else {
+    search_question_parse(request->query, question);
+    if (question->words.n == 0 && request->mode != LODE_BY_VECTOR)
+      return err_set(err, LODE_INVALID, "the query has no words: ask with a question, a name or a piece of code");
+    TRY(search_take_text(s, err));
+  }
+  search_text_start(s);
+  TRY(search_open_models(s, err));
+  TRY(search_gather(s, &used, err));
+  if (!used) return err && err->status != LODE_OK ? err->status : LODE_CORRUPT;
+  TRY(search_add_cosines(s, err));
+  search_drop_outside(s);
+  return LODE_OK;
+}
+
+static void search_begin(search_ctx *s, const project_info *project, lode_store *store, const search_request *request,
+                  search_result *result) {
+  memset(result, 0, sizeof *result);
+  mem_arena_init(&result->arena, 0);
+  *s = (search_ctx){.project = project, .store = store, .request = request, .result = result, .arena = &result->arena,
+                   .want_factor = 1};
+}
+
+/* A search asks the store several times. When something was committed in between, it is made again; beside an index run
+ * that commits faster than that, the answer is of several moments in the end. */
+lode_status search_run(const project_info *project, lode_store *store, const search_request *request,
+                             search_result *result, lode_error *err) {
+  for (int attempt = 1;; attempt++) {
+    search_ctx s;
+    search_begin(&s, project, store, request, result);
+    lode_status st = search_find_candidates(&s, err);
+    if (st == LODE_OK) st = search_make_hits(&s, err);
+    search_close_all(&s);
+    bool again = st == LODE_OK && s.mixed && attempt < SEARCH_ATTEMPTS;
+    if (st != LODE_OK || again) search_result_release(result);
+    if (!again) return st;
+  }
+}
+
+lode_status search_candidates(const project_info *project, lode_store *store, const search_request *request,
+                                    search_result *result, rank_candidate **candidates, size_t *n, lode_error *err) {
+  search_ctx s;
+  search_begin(&s, project, store, request, result);
+  lode_status st = search_find_candidates(&s, err);
+  *candidates = NULL;
+  *n = 0;
+  if (st == LODE_OK) {
+    *candidates = s.v;
+    *n = s.n;
+    s.v = NULL;
+  }
+  search_close_all(&s);
+  if (st != LODE_OK) search_result_release(result);
+  return st;
+}
+
+void search_result_release(search_result *result) {
+  mem_arena_release(&result->arena);
+  result->hits = NULL;
+  result->n = 0;
+}

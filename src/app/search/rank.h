@@ -1,0 +1,111 @@
+/* rank.h - the order of search results: one function of what is known about a chunk, with all its weights in one table.
+ *
+ * Candidates come from the text index and from the vectors. Some figures between 0 and 1 are taken, the features: of each chunk, and of each
+ * file, which all its chunks share:
+ *
+ *   chunk score = (sum of weight * feature of the chunk) * (product of the factors that apply)
+ *   file score  = its best chunk's score + `more` * what its other chunks add, each counting `decay` of the one before
+ *                 + (sum of weight * feature of the file) * (product of the factors that apply)
+ *
+ * Two exceptions: of a question, words and vectors count double where the others are missing; and when a name is asked for, no factor makes
+ * its definition less.
+ *
+ * Files are ordered by their scores, and each shows its best chunk; chunks that say the same as a better one are folded into it. A file's
+ * k-th further chunk stands among the files with `again` / k of its own score: one file does not fill the page, and its second chunk still
+ * comes before files that have hardly to do with the question. There are two columns of weights: a question in words, and a query that is
+ * a name. Nothing here reads a store or a file: the same candidates give the same order. `lode search --explain` shows the features.
+ */
+#ifndef LODE_SEARCH_RANK_H
+#define LODE_SEARCH_RANK_H
+
+#include "indexer/code_record.h"
+#include "search/search_words.h"
+
+/* X(id, of the CHUNK or of the FILE, name, weight for words, weight for names, what it is) */
+#define RANK_FEATURES(X)                                                                                                 \
+  X(TEXT, CHUNK, "text", 0.70, 2.40, "BM25 of the chunk, against the best candidate's")                                   \
+  X(VECTOR, CHUNK, "vector", 1.00, 0.10, "cosine of question and chunk, against the candidates'")                         \
+  X(QUALITY, CHUNK, "quality", 0.20, 0.10, "the same with the second vector")                                             \
+  X(OUTLINE, FILE, "outline", 0.20, 0.50, "BM25 of the file's outline, against the best file's")                          \
+  X(DEFINES, CHUNK, "defines", 0.40, 3.00, "the chunk defines exactly a name that the query holds")                       \
+  X(NAME, CHUNK, "name", 0.30, 0.60, "how much of the chunk's name the query's words cover, and how much of them it covers") \
+  X(FILE, FILE, "file", 2.20, 1.60, "the same for the name of the file")                                                  \
+  X(CENTRAL, FILE, "central", 0.50, 0.10, "how many of the candidates' other files name this one, against the most named: by logarithm") \
+  X(KIND, CHUNK, "kind", 0.10, 0.10, "the chunk is a definition: a type counts fully, a function a little less")
+
+/* X(id, name, factor, what it applies to, unless the question asks for it) */
+#define RANK_FACTORS(X)                                                  \
+  X(TEST, "test", 0.40, "tests")                                          \
+  X(VENDORED, "vendored", 0.60, "copies of other projects")               \
+  X(EXAMPLE, "example", 0.70, "examples and demonstrations")              \
+  X(DOC, "doc", 0.45, "documents")                                        \
+  X(DATA, "data", 0.60, "data and configuration")                         \
+  X(OLD, "old", 0.40, "legacy code, and v1/ where there is a v2/")        \
+  X(FOREIGN, "foreign", 0.70, "files for another system, where some are for this one") \
+  X(STUB, "stub", 0.70, "declarations of what is written elsewhere")
+
+typedef enum rank_feature {
+#define RANK_FEATURE_ENUM(id, of, name, words, names, about) RANK_FEATURE_##id,
+  RANK_FEATURES(RANK_FEATURE_ENUM)
+#undef RANK_FEATURE_ENUM
+  RANK_FEATURE_COUNT
+} rank_feature;
+
+typedef enum rank_factor {
+#define RANK_FACTOR_ENUM(id, name, factor, about) RANK_FACTOR_##id,
+  RANK_FACTORS(RANK_FACTOR_ENUM)
+#undef RANK_FACTOR_ENUM
+  RANK_FACTOR_COUNT
+} rank_factor;
+
+typedef struct rank_weights {
+  double feature[2][RANK_FEATURE_COUNT]; /* [0] words, [1] names */
+  double factor[RANK_FACTOR_COUNT];
+  double more[2], decay, again;           /* see above */
+} rank_weights;
+extern const rank_weights rank_default_weights;
+const char *rank_feature_name(rank_feature feature);
+
+/* ---- The question ---- */
+
+typedef struct search_question {
+  lode_str text;
+  bool is_name;             /* one identifier: "Mux", "parseHeader", "std::vector", "foo_bar()" */
+  search_words words;        /* without stop words, unless there is nothing else */
+  lode_str names[8];        /* identifiers in the text, as written */
+  size_t n_names;
+  bool wants_tests, wants_docs, wants_examples, wants_legacy, wants_other_os; /* it says so: the factor does not apply */
+} search_question;
+
+void search_question_parse(lode_str text, search_question *question);
+
+/* ---- Candidates ---- */
+
+typedef struct rank_candidate {
+  lode_str id, path, language, kind, name, parents; /* the caller's */
+  const char *hash;          /* of its text; equal ones are folded */
+  uint32_t first, last;
+  double bm25;               /* 0: not found by words */
+  double cosine, cosine2;    /* NaN: not known */
+  double outline;            /* BM25 of the file's outline */
+  lode_str text;             /* its own; empty: not known */
+  /* set by rank_run; what was measured once is not measured again when other weights are tried */
+  bool measured;
+  double features[RANK_FEATURE_COUNT];
+  unsigned factors;          /* bit i: factor i applies */
+  double score, shared;      /* by features of the chunk, and by those of its file */
+  size_t file;               /* which file, by the order of first appearance */
+} rank_candidate;
+
+typedef struct rank_hit {
+  const rank_candidate *chunk;
+  double score;              /* of the file; of a second chunk, its own */
+  size_t more;               /* other candidates of the file that are not shown */
+  size_t copies;             /* chunks elsewhere that say the same */
+} rank_hit;
+
+/* Orders the candidates and writes at most `limit` hits; *n of them. Candidates are changed in place. weights NULL: the table. */
+LODE_MUST lode_status rank_run(const search_question *question, rank_candidate *candidates, size_t count, const rank_weights *weights,
+                                 size_t limit, rank_hit *hits, size_t *n, lode_error *err);
+
+#endif

@@ -1,0 +1,106 @@
+/* search_answer.c - what is shown of the best candidates. See search_internal.h. */
+#include "search/search_internal.h"
+
+/* Lines `from` to `to` (from 1) of a text. */
+static lode_str hits_lines_of(lode_str text, uint32_t from, uint32_t to) {
+  size_t at = 0, start = text.len;
+  for (uint32_t line = 1; at < text.len; line++) {
+    if (line == from) start = at;
+    const char *end = memchr(text.data + at, '\n', text.len - at);
+    at = end ? (size_t)(end - text.data) + 1 : text.len;
+    if (line == to) break;
+  }
+  return start < at ? (lode_str){text.data + start, at - start} : (lode_str){"", 0};
+}
+
+/* With lines around it, from the file, as long as it is the one that was indexed: masked as a whole, for a key may begin outside of them. */
+static lode_status hits_add_context(search_ctx *s, project_reader *place, search_hit *hit, lode_error *err) {
+  uint32_t n = s->request->context, from = hit->first > n ? hit->first - n : 1, to = hit->last + n;
+  bool found;
+  TRY(project_reader_read(place, s->files, hit->path, &found, err));
+  if (!found) return LODE_OK;
+  lode_str text = {place->text.data ? place->text.data : "", place->text.len};
+  if (text.len) mask_for_display(s->showing, place->text.data, text.len);
+  lode_str part = hits_lines_of(text, from, to);
+  if (!part.len || !utf8_valid(part.data, part.len)) return LODE_OK;
+  if (!search_copy(s, &part)) return err_nomem(err);
+  hit->snippet = part;
+  hit->snippet_line = from;
+  return LODE_OK;
+}
+
+static lode_status hits_add_snippets(search_ctx *s, project_reader *place, const rank_hit *ranked, lode_error *err) {
+  size_t n = s->result->n;
+  lode_str *ids = mem_calloc(n, sizeof *ids);
+  lode_result *rows = NULL;
+  lode_status st = LODE_OK;
+  if (!ids) return err_nomem(err);
+  for (size_t i = 0; i < n; i++) ids[i] = ranked[i].chunk->id;
+  lode_get_request get = {.select = {.ids = ids, .n_ids = n}, .include = LODE_DOCUMENT | LODE_METADATA};
+  TRY_GOTO(lode_get(s->code, &get, &rows, err));
+  search_note_snapshot(s, rows);
+  size_t at = 0;
+  for (size_t i = 0; i < n; i++) {
+    const lode_row *row = lode_result_at(rows, at);
+    search_hit *hit = &s->result->hits[i];
+    indexer_chunk_view view;
+    if (!row || !str_eq(row->id, ids[i])) continue; /* gone meanwhile */
+    at++;
+    if (indexer_chunk_view_parse(row->metadata, &s->json, &view, NULL) != LODE_OK || view.offset > row->document.len) continue;
+    hit->snippet = (lode_str){row->document.data + view.offset, row->document.len - view.offset};
+    while (hit->snippet.len && (unsigned char)hit->snippet.data[hit->snippet.len - 1] <= ' ') hit->snippet.len--;
+    if (!search_copy(s, &hit->snippet)) TRY_GOTO(err_nomem(err));
+    mask_for_display(s->showing, (char *)hit->snippet.data, hit->snippet.len); /* the arena's */
+    hit->line = view.line;
+    if (s->request->context) TRY_GOTO(hits_add_context(s, place, hit, err));
+  }
+done:
+  lode_result_free(rows);
+  mem_free(ids);
+  return st;
+}
+
+/* Files of the answer that are not as they were: a look at ten files costs nothing. */
+static lode_status hits_check_files(search_ctx *s, project_reader *place, lode_error *err) {
+  size_t n = s->result->n;
+  lode_str *paths = mem_calloc(n, sizeof *paths);
+  project_freshness *fresh = mem_calloc(n, sizeof *fresh);
+  lode_status st = paths && fresh ? LODE_OK : err_nomem(err);
+  for (size_t i = 0; i < n && st == LODE_OK; i++) paths[i] = s->result->hits[i].path;
+  if (st == LODE_OK) st = project_reader_check(place, s->files, paths, n, fresh, err);
+  for (size_t i = 0; i < n && st == LODE_OK; i++) {
+    s->result->hits[i].freshness = fresh[i];
+    s->result->stale += fresh[i] != PROJECT_FILE_FRESH;
+  }
+  mem_free(paths);
+  mem_free(fresh);
+  return st;
+}
+
+lode_status search_make_hits(search_ctx *s, lode_error *err) {
+  size_t limit = s->request->limit ? s->request->limit : 10, n = 0;
+  rank_hit *ranked = mem_calloc(limit, sizeof *ranked);
+  project_reader place;
+  lode_status st = LODE_OK;
+  if (!ranked) return err_nomem(err);
+  project_reader_open(&place, s->project->root);
+  TRY_GOTO(rank_run(&s->result->question, s->v, s->n, s->request->weights, limit, ranked, &n, err));
+  s->result->hits = mem_arena_alloc(s->arena, (n ? n : 1) * sizeof *s->result->hits);
+  if (!s->result->hits) TRY_GOTO(err_nomem(err));
+  s->result->n = n;
+  for (size_t i = 0; i < n; i++) {
+    const rank_candidate *c = ranked[i].chunk;
+    search_hit *hit = &s->result->hits[i];
+    *hit = (search_hit){.path = c->path, .language = c->language, .kind = c->kind, .name = c->name, .parents = c->parents,
+                              .snippet = {"", 0}, .first = c->first, .last = c->last, .line = c->first, .snippet_line = c->first,
+                              .score = ranked[i].score, .bm25 = c->bm25, .cosine = c->cosine, .cosine2 = c->cosine2,
+                              .more = ranked[i].more, .copies = ranked[i].copies};
+    memcpy(hit->features, c->features, sizeof hit->features);
+  }
+  if (n && !s->request->files_only) TRY_GOTO(hits_add_snippets(s, &place, ranked, err));
+  if (n) TRY_GOTO(hits_check_files(s, &place, err));
+done:
+  project_reader_close(&place);
+  mem_free(ranked);
+  return st;
+}

@@ -1,0 +1,357 @@
+/* search_sources.c - candidates from words, vectors, names and outlines. See search_internal.h. */
+#include "search/search_internal.h"
+
+#include "os/os.h"
+#include "base/vector.h"
+#include "scan/ignore.h"
+
+#include <math.h>
+
+enum { SOURCE_WANT_TEXT = 200, SOURCE_WANT_VECTOR = 200, SOURCE_WANT_OUTLINES = 40, SOURCE_WANT_NAMES = 64, SOURCE_OUTLINE_FILES = 12, SOURCE_OUTLINE_CHUNKS = 3,
+       SOURCE_MAX_WANT = 1 << 20, SOURCE_MAX_UNINDEXED = 10000, SOURCE_MAX_TEXTS = 1000 };
+
+/* ---- Candidates ---- */
+
+static size_t source_slot(const search_ctx *s, lode_str id) {
+  size_t at = (size_t)hash_bytes(id.data, id.len) & (s->table_size - 1);
+  while (s->table[at] && !str_eq(s->v[s->table[at] - 1].id, id)) at = (at + 1) & (s->table_size - 1);
+  return at;
+}
+
+static lode_status source_grow_table(search_ctx *s, lode_error *err) {
+  if (!mem_grow(&s->v, &s->cap, s->n + 1, sizeof *s->v)) return err_nomem(err);
+  if (s->n + 1 <= s->table_size / 2) return LODE_OK;
+  size_t size = s->table_size ? s->table_size * 2 : 1024;
+  uint32_t *table = mem_calloc(size, sizeof *table);
+  if (!table) return err_nomem(err);
+  mem_free(s->table);
+  s->table = table;
+  s->table_size = size;
+  for (size_t i = 0; i < s->n; i++) s->table[source_slot(s, s->v[i].id)] = (uint32_t)i + 1;
+  return LODE_OK;
+}
+
+bool search_copy(search_ctx *s, lode_str *text) {
+  char *p = mem_arena_copy(s->arena, text->data ? text->data : "", text->len);
+  text->data = p;
+  return p != NULL;
+}
+
+/* The candidate of a row, new or known; NULL without an error when the glob leaves it out. */
+static lode_status source_candidate(search_ctx *s, const lode_row *row, rank_candidate **out, lode_error *err) {
+  indexer_chunk_view view;
+  *out = NULL;
+  TRY(source_grow_table(s, err));
+  size_t slot = source_slot(s, row->id);
+  if (s->table[slot]) {
+    *out = &s->v[s->table[slot] - 1];
+    return LODE_OK;
+  }
+  /* A record that somebody else put there is no chunk */
+  lode_status st = indexer_chunk_view_parse(row->metadata, &s->json, &view, err);
+  if (st == LODE_NOMEM) return st;
+  if (st != LODE_OK) return LODE_OK;
+  if (s->request->path.data && !ignore_glob_path(s->request->path, view.path)) return LODE_OK;
+  rank_candidate c = {.id = row->id, .path = view.path, .language = view.language, .kind = view.kind, .name = view.name,
+                       .parents = view.parents, .first = view.first, .last = view.last, .cosine = NAN, .cosine2 = NAN};
+  lode_str hash = view.hash;
+  if (row->document.len > view.offset) c.text = (lode_str){row->document.data + view.offset, row->document.len - view.offset};
+  lode_str *texts[] = {&c.id, &c.path, &c.language, &c.kind, &c.name, &c.parents, &c.text, &hash};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+    if (!search_copy(s, texts[i])) return err_nomem(err);
+  c.hash = hash.data;
+  s->v[s->n] = c;
+  *out = &s->v[s->n++];
+  s->table[slot] = (uint32_t)s->n;
+  return LODE_OK;
+}
+
+static size_t source_want(const search_ctx *s, size_t least) {
+  size_t n = s->request->limit > least / 5 ? s->request->limit * 5 : least;
+  if (s->want_factor > SOURCE_MAX_WANT / n) return SOURCE_MAX_WANT;
+  return n * s->want_factor;
+}
+
+/* Texts are for the ranking, which does without those of very many. */
+static unsigned source_include_flags(size_t k) { return k <= SOURCE_MAX_TEXTS ? LODE_METADATA | LODE_DOCUMENT : LODE_METADATA; }
+
+/* ---- By words ---- */
+
+static void source_query(lode_collection *c, const lode_query_request *request, search_reply *to) {
+  lode_result_free(to->rows);
+  *to = (search_reply){.err = {.record = LODE_NO_RECORD}};
+  to->st = lode_query(c, request, &to->rows, &to->err);
+}
+
+/* Without the caller's progress, which belongs to the caller's thread: what it takes is bounded. */
+static void source_query_text(search_ctx *s) {
+  lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &s->text, .n = 1, .k = source_want(s, SOURCE_WANT_TEXT), .select = search_selection(s),
+                          .include = source_include_flags(source_want(s, SOURCE_WANT_TEXT)), .most_unindexed = SOURCE_MAX_UNINDEXED};
+  source_query(s->code, &q, &s->words);
+}
+
+static void *source_text_thread(void *ctx) {
+  source_query_text(ctx);
+  return NULL;
+}
+
+void search_text_start(search_ctx *s) {
+  s->asking = s->request->mode != LODE_BY_VECTOR && os_thread_create(&s->thread, source_text_thread, s) == 0;
+}
+
+void search_text_join(search_ctx *s) {
+  if (s->asking) (void)pthread_join(s->thread, NULL);
+  s->asking = false;
+}
+
+static lode_status source_take_text(search_ctx *s, lode_error *err) {
+  if (s->asking) search_text_join(s);
+  else source_query_text(s);
+  const lode_result *rows = s->words.rows;
+  lode_status st = s->words.st;
+  search_note_snapshot(s, rows);
+  if (st != LODE_OK && err) *err = s->words.err;
+  s->cut = s->cut || lode_result_count(rows) >= source_want(s, SOURCE_WANT_TEXT);
+  for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
+    rank_candidate *c;
+    st = source_candidate(s, lode_result_at(rows, i), &c, err);
+    if (c) c->bm25 = lode_result_at(rows, i)->score;
+  }
+  return st;
+}
+
+/* Definitions of names that the query holds, wherever their words rank. */
+static lode_status source_take_names(search_ctx *s, lode_error *err) {
+  const search_question *q = &s->result->question;
+  strbuf where = {0};
+  lode_result *rows = NULL;
+  lode_status st = LODE_OK;
+  if (q->n_names == 0) return LODE_OK;
+  strbuf_addstr(&where, "{\"$and\":[{\"name\":{\"$in\":[");
+  for (size_t i = 0; i < q->n_names; i++) {
+    if (i) strbuf_addch(&where, ',');
+    json_put_string(&where, q->names[i]);
+  }
+  strbuf_addstr(&where, "]}}");
+  if (s->where.len) {
+    strbuf_addch(&where, ',');
+    strbuf_add(&where, s->where.data, s->where.len);
+  }
+  strbuf_addstr(&where, "]}");
+  if (where.failed) TRY_GOTO(err_nomem(err));
+  lode_get_request get = {.select = {.where = {where.data, where.len}}, .limit = SOURCE_WANT_NAMES, .include = LODE_METADATA};
+  TRY_GOTO(lode_get(s->code, &get, &rows, err));
+  search_note_snapshot(s, rows);
+  for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
+    rank_candidate *c;
+    st = source_candidate(s, lode_result_at(rows, i), &c, err);
+  }
+done:
+  lode_result_free(rows);
+  strbuf_release(&where);
+  return st;
+}
+
+/* ---- By outlines ---- */
+
+static bool source_has_path(const search_ctx *s, lode_str path) {
+  for (size_t i = 0; i < s->n; i++)
+    if (str_eq(s->v[i].path, path)) return true;
+  return false;
+}
+
+/* The first chunks of files whose outline says more than their chunks do. */
+static lode_status source_add_files(search_ctx *s, const lode_result *rows, lode_error *err) {
+  lode_str ids[SOURCE_OUTLINE_FILES * SOURCE_OUTLINE_CHUNKS];
+  strbuf id = {0};
+  lode_result *chunks = NULL;
+  size_t n = 0;
+  lode_status st = LODE_OK;
+  for (size_t i = 0; i < lode_result_count(rows) && i < SOURCE_OUTLINE_FILES; i++) {
+    lode_str path = lode_result_at(rows, i)->id;
+    if (source_has_path(s, path)) continue;
+    for (size_t k = 0; k < SOURCE_OUTLINE_CHUNKS; k++) {
+      TRY_GOTO(indexer_chunk_id(&id, path, k, err));
+      char *p = mem_arena_copy(s->arena, id.data, id.len - 1);
+      if (!p) TRY_GOTO(err_nomem(err));
+      ids[n++] = (lode_str){p, id.len - 1};
+    }
+  }
+  if (n == 0) goto done;
+  lode_get_request get = {.select = search_selection(s), .include = LODE_METADATA};
+  get.select.ids = ids;
+  get.select.n_ids = n;
+  TRY_GOTO(lode_get(s->code, &get, &chunks, err));
+  search_note_snapshot(s, chunks);
+  for (size_t i = 0; i < lode_result_count(chunks) && st == LODE_OK; i++) {
+    rank_candidate *c;
+    st = source_candidate(s, lode_result_at(chunks, i), &c, err);
+  }
+done:
+  lode_result_free(chunks);
+  strbuf_release(&id);
+  return st;
+}
+
+static void source_query_outlines(const search_ctx *s, search_reply *to) {
+  lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &s->text, .n = 1, .k = source_want(s, SOURCE_WANT_OUTLINES), .most_unindexed = SOURCE_MAX_UNINDEXED,
+                          .progress = s->request->progress};
+  if (s->files) source_query(s->files, &q, to);
+}
+
+static lode_status source_take_outlines(search_ctx *s, const search_reply *from, lode_error *err) {
+  lode_status st = from->st;
+  search_note_snapshot(s, from->rows);
+  if (st != LODE_OK && err) *err = from->err;
+  if (st == LODE_OK) st = source_add_files(s, from->rows, err);
+  for (size_t i = 0; i < lode_result_count(from->rows) && st == LODE_OK; i++)
+    for (size_t k = 0; k < s->n; k++)
+      if (str_eq(s->v[k].path, lode_result_at(from->rows, i)->id)) s->v[k].outline = lode_result_at(from->rows, i)->score;
+  return st;
+}
+
+/* ---- By vectors ---- */
+
+/* Cosines of candidates that came from elsewhere. */
+static lode_status source_cosines(search_ctx *s, lode_collection *c, const float *vector, uint32_t dim, bool second, lode_error *err) {
+  lode_str *ids = mem_calloc(s->n, sizeof *ids);
+  lode_result *rows = NULL;
+  size_t n = 0;
+  lode_status st = LODE_OK;
+  if (!ids) return err_nomem(err);
+  for (size_t i = 0; i < s->n; i++)
+    if (isnan(second ? s->v[i].cosine2 : s->v[i].cosine)) ids[n++] = s->v[i].id;
+  lode_get_request get = {.select = {.ids = ids, .n_ids = n}, .include = LODE_VECTOR};
+  if (n) TRY_GOTO(lode_get(c, &get, &rows, err));
+  search_note_snapshot(s, rows);
+  for (size_t i = 0; i < lode_result_count(rows); i++) {
+    const lode_row *row = lode_result_at(rows, i);
+    size_t slot = source_slot(s, row->id);
+    if (!row->vector || row->dimension != dim || !s->table[slot]) continue;
+    double cosine = vec_cosine(vector, row->vector, dim);
+    if (second) s->v[s->table[slot] - 1].cosine2 = cosine;
+    else s->v[s->table[slot] - 1].cosine = cosine;
+  }
+done:
+  lode_result_free(rows);
+  mem_free(ids);
+  return st;
+}
+
+static void source_query_vector(const search_ctx *s, search_reply *to) {
+  lode_query_request q = {.mode = LODE_BY_VECTOR, .vectors = s->vector, .dimension = s->dim, .n = 1, .k = source_want(s, SOURCE_WANT_VECTOR),
+                          .select = search_selection(s), .include = source_include_flags(source_want(s, SOURCE_WANT_VECTOR)), .progress = s->request->progress};
+  if (s->vector) source_query(s->code, &q, to);
+}
+
+static lode_status source_take_vector(search_ctx *s, const search_reply *from, lode_error *err) {
+  lode_status st = from->st;
+  search_note_snapshot(s, from->rows);
+  if (st != LODE_OK && err) *err = from->err;
+  s->cut = s->cut || lode_result_count(from->rows) >= source_want(s, SOURCE_WANT_VECTOR);
+  for (size_t i = 0; i < lode_result_count(from->rows) && st == LODE_OK; i++) {
+    const lode_row *row = lode_result_at(from->rows, i);
+    rank_candidate *c;
+    st = source_candidate(s, row, &c, err);
+    if (c && !isnan(row->distance)) c->cosine = 1 - row->distance;
+  }
+  return st;
+}
+
+/* The second vectors have ids only: the chunks themselves are read from the first collection. */
+static lode_status source_take_second(search_ctx *s, lode_error *err) {
+  lode_query_request q = {.mode = LODE_BY_VECTOR, .vectors = s->vector2, .dimension = s->dim2, .n = 1, .k = source_want(s, SOURCE_WANT_VECTOR)};
+  lode_result *near = NULL, *rows = NULL;
+  lode_str *ids = NULL;
+  lode_status st;
+  TRY_GOTO(lode_query(s->quality, &q, &near, err));
+  search_note_snapshot(s, near);
+  size_t n = lode_result_count(near);
+  s->cut = s->cut || n >= q.k;
+  ids = mem_calloc(n, sizeof *ids);
+  if (!ids) TRY_GOTO(err_nomem(err));
+  for (size_t i = 0; i < n; i++) ids[i] = lode_result_at(near, i)->id;
+  lode_get_request get = {.select = search_selection(s), .include = LODE_METADATA};
+  get.select.ids = ids;
+  get.select.n_ids = n;
+  if (n) TRY_GOTO(lode_get(s->code, &get, &rows, err));
+  search_note_snapshot(s, rows);
+  for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
+    rank_candidate *c;
+    st = source_candidate(s, lode_result_at(rows, i), &c, err);
+  }
+done:
+  mem_free(ids);
+  lode_result_free(near);
+  lode_result_free(rows);
+  return st;
+}
+
+/* ---- Gathering ---- */
+
+/* What fails for damage or a mismatch is left out and noted. *used when it could be used. */
+static lode_status source_tolerate(search_ctx *s, const char *what, lode_status st, const lode_error *why, bool *used, lode_error *err) {
+  if (st == LODE_OK) {
+    *used = true;
+    return LODE_OK;
+  }
+  if (err) *err = *why;
+  if (st != LODE_CORRUPT && st != LODE_MISMATCH && st != LODE_LIMIT) return st;
+  search_note(s, what, why);
+  return LODE_OK;
+}
+
+/* While a large tree is indexed, its words may be behind: chunks that are in no index yet are read one by one, as many as take no more than
+ * some tenths of a second, and the answer says how many were not. */
+static void source_check_backlog(search_ctx *s) {
+  lode_stats stats;
+  if (s->request->mode == LODE_BY_VECTOR || lode_collection_stats(s->code, &stats, NULL) != LODE_OK) return;
+  s->names_backlog = stats.unindexed > SOURCE_MAX_UNINDEXED;
+  if (stats.untexted <= SOURCE_MAX_UNINDEXED) return;
+  lode_error why = {.record = LODE_NO_RECORD};
+  (void)err_set(&why, LODE_BUSY, "the text index is behind by %llu chunks; `lode index` brings it up to date",
+                   (unsigned long long)stats.untexted);
+  search_note(s, s->vector || s->vector2 ? "by vectors and some of the words" : "by some of the words", &why);
+}
+
+/* Candidates are taken in one order, whatever came back first. */
+static lode_status source_take_all(search_ctx *s, const search_reply *vector, const search_reply *outlines, bool *used, lode_error *err) {
+  lode_error why = {.record = LODE_NO_RECORD};
+  bool words = s->request->mode != LODE_BY_VECTOR, unused;
+  if (words) TRY(source_tolerate(s, "without words", source_take_text(s, &why), &why, used, err));
+  if (s->vector) TRY(source_tolerate(s, "without vectors", source_take_vector(s, vector, &why), &why, used, err));
+  if (s->vector2) TRY(source_tolerate(s, "without the second vectors", source_take_second(s, &why), &why, used, err));
+  if (!words || s->request->similar.data) return LODE_OK;
+  if (!s->names_backlog) TRY(source_tolerate(s, "without names", source_take_names(s, &why), &why, &unused, err));
+  return source_tolerate(s, "without outlines", source_take_outlines(s, outlines, &why), &why, &unused, err);
+}
+
+static lode_status source_gather_once(search_ctx *s, bool *used, lode_error *err) {
+  search_reply vector = {0}, outlines = {0};
+  source_query_vector(s, &vector);
+  if (s->request->mode != LODE_BY_VECTOR && !s->request->similar.data) source_query_outlines(s, &outlines);
+  lode_status st = source_take_all(s, &vector, &outlines, used, err);
+  lode_result_free(vector.rows);
+  lode_result_free(outlines.rows);
+  return st;
+}
+
+lode_status search_gather(search_ctx *s, bool *used, lode_error *err) {
+  *used = false;
+  source_check_backlog(s);
+  for (;; s->want_factor *= 16) {
+    s->cut = false;
+    TRY(source_gather_once(s, used, err));
+    if (s->n >= s->request->limit || !s->cut || !s->request->path.data || s->want_factor >= SOURCE_MAX_WANT) return LODE_OK; /* else the glob left too few */
+  }
+}
+
+lode_status search_add_cosines(search_ctx *s, lode_error *err) {
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode_status st = LODE_OK;
+  if (s->vector) st = source_cosines(s, s->code, s->vector, s->dim, false, &why);
+  if (st == LODE_OK && s->vector2) st = source_cosines(s, s->quality, s->vector2, s->dim2, true, &why);
+  if (st == LODE_OK || st == LODE_CORRUPT) return LODE_OK;
+  if (err) *err = why;
+  return st;
+}

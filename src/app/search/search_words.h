@@ -1,0 +1,37 @@
+/* search_words.h - names and questions as words, for ranking: folded, split as the text index splits them, and compared by their stems.
+ *
+ * "parseHTTPHeaders" and "src/http_parser.c" become parse, http, headers and src, http, parser, c. Two words are alike when their
+ * stems are equal, or, a little less, when the shorter one (of three letters or more) begins the longer one. */
+#ifndef LODE_SEARCH_SEARCH_WORDS_H
+#define LODE_SEARCH_SEARCH_WORDS_H
+
+#include "base/base.h"
+
+enum { SEARCH_MAX_WORDS = 48, SEARCH_WORD_BYTES = 32 };
+
+typedef struct search_word {
+  char text[SEARCH_WORD_BYTES]; /* longer ones are cut */
+  uint8_t len, stem;           /* the stem is the first so many bytes */
+} search_word;
+
+typedef struct search_words {
+  search_word v[SEARCH_MAX_WORDS];
+  size_t n;
+} search_words;
+
+/* Letters, digits and _ : what names are made of in nearly every language. */
+static inline bool search_is_name_byte(unsigned char c) {
+  return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c >= 0x80;
+}
+/* The parts of all names in the text, in order, the first SEARCH_MAX_WORDS of them, repetitions left out. */
+void search_words_split(lode_str text, search_words *words);
+/* 0: not alike; 1: equal stems; between: one begins the other. */
+double search_word_similarity(const search_word *a, const search_word *b);
+/* Is the third word the first two written together? "thread", "pool": threadpool. */
+bool search_word_is_compound(const search_word *a, const search_word *b, const search_word *whole);
+/* The best likeness of a word to one of several. */
+double search_word_best(const search_word *word, const search_words *words);
+/* Words that say nothing about code: the, how, where, does, ... */
+bool search_word_is_stop(const search_word *word);
+
+#endif

@@ -1,0 +1,275 @@
+/* op_serve.c - `lode serve` and `lode ui`: puts supervisor and HTTP face together, runs until SIGTERM, SIGINT or SIGHUP, and stops
+ * in good order: no new connections, what runs is finished, the worker closes the store. A second signal ends the process at once;
+ * the store does not mind. Log lines go to standard error, one write each.
+ */
+#include "cli/browser.h"
+#include "cli/cli.h"
+#include "models/model_embedder.h"
+#include "server/peer.h"
+#include "server/server.h"
+#include "worker/sandbox.h"
+
+#include "os/os.h"
+#include "scan/files.h"
+#include "project/trust.h"
+#include "os/proc.h"
+
+#include <signal.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SERVE_GRACE_MS = 10000, SERVE_MIN_TOKEN = 16, SERVE_TOKEN_BYTES = 24 /* bytes, each two characters */, SERVE_MAX_FILE_BYTES = 1 << 20 };
+
+static void serve_log_line(void *ctx, const char *text) {
+  (void)ctx;
+  strbuf line = {0};
+  struct tm now;
+  uint64_t ms = os_wall_ms();
+  time_t seconds = (time_t)(ms / 1000);
+  gmtime_r(&seconds, &now);
+  strbuf_addf(&line, "%04d-%02d-%02dT%02d:%02d:%02d.%03uZ ", now.tm_year + 1900, now.tm_mon + 1, now.tm_mday, now.tm_hour, now.tm_min,
+                 now.tm_sec, (unsigned)(ms % 1000));
+  op_put_printable(&line, str_of(text), 0);
+  strbuf_addch(&line, '\n');
+  /* Nobody is left to be told when standard error fails */
+  if (!line.failed) (void)op_write_fd(STDERR_FILENO, line.data, line.len);
+  strbuf_release(&line);
+}
+
+/* ---- Files ---- */
+
+typedef struct serve_secrets {
+  strbuf token, certificate, key;
+} serve_secrets;
+
+static lode_status serve_read_token(const char *path, serve_secrets *f, lode_str *token, lode_error *err) {
+  struct stat info;
+  TRY(op_read_file(path, SERVE_MAX_FILE_BYTES, &f->token, err));
+  if (os_api->stat(path, &info) == 0 && S_ISREG(info.st_mode) && info.st_mode & (S_IRGRP | S_IROTH))
+    serve_log_line(NULL, "warning: other users can read the file of the token; chmod 600 keeps it secret");
+  while (f->token.len && strchr(" \t\r\n", f->token.data[f->token.len - 1])) f->token.len--;
+  if (f->token.len < SERVE_MIN_TOKEN)
+    return err_set(err, LODE_REFUSED, "%.300s holds a token of %zu characters; at least %d are needed: head -c 24 /dev/urandom | base64 makes one",
+                      path, f->token.len, SERVE_MIN_TOKEN);
+  *token = (lode_str){f->token.data, f->token.len};
+  return LODE_OK;
+}
+
+/* A new one, for this run. */
+static lode_status serve_make_token(serve_secrets *f, lode_str *token, lode_error *err) {
+  unsigned char bytes[SERVE_TOKEN_BYTES];
+  if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) return err_errno(err, errno, "getrandom");
+  for (size_t i = 0; i < sizeof bytes; i++) strbuf_addf(&f->token, "%02x", bytes[i]);
+  if (f->token.failed) return err_nomem(err);
+  *token = (lode_str){f->token.data, f->token.len};
+  return LODE_OK;
+}
+
+static lode_status serve_read_pem(const char *path, strbuf *out, const char **text, lode_error *err) {
+  TRY(op_read_file(path, SERVE_MAX_FILE_BYTES, out, err));
+  strbuf_addch(out, '\0');
+  *text = out->data;
+  return out->failed ? err_nomem(err) : LODE_OK;
+}
+
+/* Who must send a token. Without one the server is for connections of its own user. One that is given is asked of everybody: a proxy of
+ * the same user may bring requests from anywhere. `ui` always makes one; its own user, whose browser opens the page, needs none. */
+static lode_status serve_choose_token(const op_args *args, bool ui, serve_secrets *f, server_options *o, lode_error *err) {
+  const op_arg *file = op_arg_get(args, "token_file"), *who = op_arg_get(args, "token_for");
+  bool make = ui || op_arg_get(args, "token")->number, asks_all = !ui && who->number == 0;
+  if (file->set && make) return err_set(err, LODE_INVALID, "--token makes a token and --token-file reads one: give one of them");
+  if (file->set) TRY(serve_read_token(file->text.data, f, &o->token, err));
+  if (make) TRY(serve_make_token(f, &o->token, err));
+  if (!o->token.data && who->set) return err_set(err, LODE_INVALID, "--token-for needs a token: --token, or --token-file FILE");
+  if (!o->token.data && !server_is_loopback(o->host))
+    return err_set(err, LODE_REFUSED, "%.200s can be reached from other machines: name a file with a secret, --token-file FILE", o->host);
+  if (o->token.data && asks_all) return LODE_OK;
+  o->own_user = server_peer_supported();
+  if (!o->own_user && !o->token.data)
+    serve_log_line(NULL, "warning: whose connections come in cannot be known here, so every user of this machine can use this server; --token keeps "
+                   "others out");
+  else if (!o->own_user) serve_log_line(NULL, "whose connections come in cannot be known here: everybody must send the token");
+  return LODE_OK;
+}
+
+/* Of `serve`; `ui` has a few of these parameters, and the defaults for the rest. */
+static lode_status serve_read_options(const op_args *args, bool ui, serve_secrets *f, server_options *o, lode_error *err) {
+  static const server_log_level logs[] = {SERVER_LOG_REQUESTS, SERVER_LOG_ERRORS, SERVER_LOG_NOTHING};
+  const op_arg *certificate = op_arg_get(args, "certificate"), *key = op_arg_get(args, "key");
+  *o = (server_options){
+      .host = op_arg_get(args, "host")->text.data,
+      .port = (uint16_t)op_arg_get(args, "port")->number,
+      .any_port = true,
+      .allow_hosts = op_arg_get(args, "allow_host")->list,
+      .n_allow_hosts = op_arg_get(args, "allow_host")->n,
+      .allow_origins = op_arg_get(args, "allow_origin")->list,
+      .n_allow_origins = op_arg_get(args, "allow_origin")->n,
+      .allow_reset = op_arg_get(args, "allow_reset")->number != 0,
+      .max_body = (size_t)op_arg_get(args, "max_body")->number,
+      .max_connections = (uint32_t)op_arg_get(args, "max_connections")->number,
+      .wait_s = (uint32_t)op_arg_get(args, "wait")->number,
+      .log = logs[op_arg_get(args, "log")->number],
+      .say = serve_log_line,
+  };
+  if (!o->host) o->host = "127.0.0.1";
+  TRY(serve_choose_token(args, ui, f, o, err));
+  if (certificate->set != key->set) return err_set(err, LODE_INVALID, "TLS needs both --certificate and --key");
+  if (certificate->set) TRY(serve_read_pem(certificate->text.data, &f->certificate, &o->certificate, err));
+  if (key->set) TRY(serve_read_pem(key->text.data, &f->key, &o->key, err));
+  return LODE_OK;
+}
+
+/* ---- Around the server ---- */
+
+/* Each connection is a descriptor. */
+static void serve_raise_fd_limit(void) {
+  struct rlimit now;
+  if (getrlimit(RLIMIT_NOFILE, &now) != 0) return;
+  now.rlim_cur = now.rlim_max < 65536 ? now.rlim_max : 65536;
+  (void)setrlimit(RLIMIT_NOFILE, &now);
+}
+
+/* Tells systemd, if it asked. */
+static void serve_notify_systemd(const char *state) {
+  const char *path = getenv("NOTIFY_SOCKET");
+  struct sockaddr_un to = {.sun_family = AF_UNIX};
+  if (!path || strlen(path) >= sizeof to.sun_path) return;
+  memcpy(to.sun_path, path, strlen(path) + 1);
+  if (to.sun_path[0] == '@') to.sun_path[0] = '\0';
+  int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return;
+  (void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path)));
+  close(fd);
+}
+
+/* It is there before the sandbox is. */
+static lode_status serve_make_folder(const char *store, lode_error *err) {
+  strbuf path = {0};
+  strbuf_addf(&path, "%s/%c", store, 0);
+  lode_status st = path.failed ? err_nomem(err) : files_make_parents(path.data, err);
+  strbuf_release(&path);
+  return st;
+}
+
+/* The worker makes it, and cannot write the user's list. */
+static lode_status serve_expect_store(op_context *ctx, lode_error *err) {
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode_status st = trust_add_created(ctx->folder, NULL, &why);
+  if (st == LODE_NOMEM) return err_nomem(err);
+  if (st != LODE_OK) op_note(ctx, "%.200s cannot be remembered as made by you: %.300s", ctx->folder, why.text);
+  return LODE_OK;
+}
+
+static void serve_announce(const server_options *o, const server_state *http, const char *folder, const char *sandbox, bool made) {
+  char line[1000];
+  bool six = strchr(o->host, ':') != NULL;
+  snprintf(line, sizeof line, "serving %.300s at %s://%s%.100s%s:%u%s; %s", folder, o->certificate ? "https" : "http", six ? "[" : "", o->host, six ? "]" : "",
+           server_get_port(http), o->token.data ? ", with a token" : o->own_user ? ", for its own user" : "", sandbox);
+  serve_log_line(NULL, line);
+  if (made) {
+    snprintf(line, sizeof line, "%s must send the token %.*s", o->own_user ? "other users" : "clients", (int)o->token.len, o->token.data);
+    serve_log_line(NULL, line);
+  }
+  serve_notify_systemd("READY=1");
+}
+
+static void serve_wait_for_signal(const sigset_t *signals) {
+  int number;
+  char line[80], name[32];
+  while (sigwait(signals, &number) != 0) continue;
+  /* The next one ends the process */
+  pthread_sigmask(SIG_UNBLOCK, signals, NULL);
+  snprintf(line, sizeof line, "stopping (%s)", proc_signal_name(number, name, sizeof name));
+  serve_log_line(NULL, line);
+  serve_notify_systemd("STOPPING=1");
+}
+
+static void serve_drain(server_state *http, uint32_t ms) {
+  server_stats f;
+  for (uint32_t waited = 0; waited < ms; waited += 10) {
+    server_get_stats(http, &f);
+    if (f.requests == 0) return;
+    os_api->sleep_us(10000);
+  }
+}
+
+static lode_status serve_send_summary(op_context *ctx, const supervisor_stats *f, lode_error *err) {
+  op_row_begin(ctx);
+  op_row_text(ctx, "store", str_of(ctx->folder));
+  op_row_count(ctx, "calls", f->calls);
+  op_row_count(ctx, "restarts", f->restarts);
+  return op_row_send_summary(ctx, err);
+}
+
+/* Where a person finds the page, and the browser that shows it. Other users can see the arguments of a browser, so no token is in them:
+ * where our own user needs one too, the person opens the page. */
+static void serve_open_page(const server_options *o, const server_state *http, bool no_open, proc_child *browser) {
+  char url[200], line[400];
+  snprintf(url, sizeof url, "http://%.100s:%u/", o->host, server_get_port(http));
+  bool opened = !no_open && o->own_user && cli_browser_open(url, browser);
+  snprintf(line, sizeof line, "%s %s#token=%.*s; Ctrl-C ends", opened ? "the browser shows" : "the page is at", url, (int)o->token.len,
+           o->token.data);
+  serve_log_line(NULL, line);
+}
+
+static lode_status serve_run(op_context *ctx, const op_args *args, bool ui, lode_error *err) {
+  const lode_open_options *settings = ctx->settings;
+  bool no_sandbox = op_arg_get(args, "no_sandbox")->number != 0;
+  supervisor_state *supervisor = NULL;
+  supervisor_stats figures = {0};
+  server_state *http = NULL;
+  server_options options;
+  op_model_policy models;
+  serve_secrets f = {0};
+  proc_child browser = PROC_NONE;
+  sigset_t signals;
+  struct sigaction hangup;
+  char sandbox[400] = "no sandbox: switched off";
+  lode_status st;
+  TRY_GOTO(serve_read_options(args, ui, &f, &options, err));
+  TRY_GOTO(model_policy_of_args(args, &models, err));
+  if (ui) options.log = SERVER_LOG_ERRORS;
+  if (!settings->read_only && !op_is_address(ctx->folder)) TRY_GOTO(serve_make_folder(ctx->folder, err));
+  if (ctx->found && !ui && !settings->read_only && !trust_has_store(ctx->folder)) TRY_GOTO(serve_expect_store(ctx, err));
+  serve_raise_fd_limit();
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+    sigaddset(&signals, SIGHUP); /* blocked, it would be taken even under nohup */
+  pthread_sigmask(SIG_BLOCK, &signals, NULL); /* in all threads that follow */
+  supervisor_options so = {
+      .setup = {.store = ctx->folder, .memory_bytes = settings->memory_bytes, .max_document_bytes = settings->max_document_bytes,
+                .busy_ms = settings->busy_ms, .threads = (uint32_t)op_arg_get(args, "threads")->number, .create = !ui, .preload = true,
+                .no_sandbox = no_sandbox, .read_only = settings->read_only, .models = models,
+                .found = ctx->found, .adopted = ctx->adopted},
+      .timeout_ms = (uint32_t)op_arg_get(args, "timeout")->number * 1000,
+      .log = serve_log_line};
+  TRY_GOTO(supervisor_start(&so, &supervisor, err));
+  TRY_GOTO(server_start(&options, supervisor, &http, err));
+  if (ui) serve_open_page(&options, http, op_arg_get(args, "no_open")->number != 0, &browser); /* which needs its privileges */
+  if (!no_sandbox) worker_sandbox_frontend(ctx->folder, supervisor_crash_folder(supervisor), sandbox, sizeof sandbox);
+  serve_announce(&options, http, ctx->folder, sandbox, op_arg_get(args, "token")->number != 0);
+  serve_wait_for_signal(&signals);
+  server_drain(http);
+  serve_drain(http, SERVE_GRACE_MS);
+done:
+  if (supervisor) supervisor_get_stats(supervisor, &figures);
+  supervisor_stop(supervisor, 1000);
+  if (http) serve_drain(http, 1000); /* answers on their way out */
+  server_stop(http);
+  cli_browser_detach(&browser);
+  strbuf_release(&f.token);
+  strbuf_release(&f.certificate);
+  strbuf_release(&f.key);
+  return st == LODE_OK ? serve_send_summary(ctx, &figures, err) : st;
+}
+
+lode_status op_do_serve(op_context *ctx, const op_args *args, lode_error *err) { return serve_run(ctx, args, false, err); }
+
+lode_status op_do_ui(op_context *ctx, const op_args *args, lode_error *err) { return serve_run(ctx, args, true, err); }

@@ -1,0 +1,499 @@
+/* mcp_clients.c - see mcp_clients.h. */
+#include "setup/mcp_clients.h"
+#include "cli/cli.h"
+
+#include "base/json.h"
+#include "os/os.h"
+#include "scan/files.h"
+#include "setup/json_edit.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { CLIENT_MAX_BYTES = 4 << 20 };
+
+typedef enum client_form { CLIENT_FORM_SERVERS, CLIENT_FORM_STDIO, CLIENT_FORM_LOCAL, CLIENT_FORM_TOML } client_form;
+
+typedef struct client_def {
+  const char *name, *title;
+  const char *file;       /* from the project's root; ~ is the user's home */
+  const char *signs[3];   /* the client is used here if one of these exists */
+  const char *key;        /* the object that lists servers */
+  client_form form;
+  bool global;            /* its settings are not the project's: the server must be told which one */
+} client_def;
+
+static const client_def client_table[] = {
+    {"claude-code", "Claude Code", ".mcp.json", {".mcp.json", ".claude", "~/.claude"}, "mcpServers", CLIENT_FORM_SERVERS, false},
+    {"cursor", "Cursor", ".cursor/mcp.json", {".cursor", "~/.cursor", NULL}, "mcpServers", CLIENT_FORM_SERVERS, false},
+    {"vscode", "VS Code", ".vscode/mcp.json", {".vscode", "~/.vscode", "~/.config/Code"}, "servers", CLIENT_FORM_STDIO, false},
+    {"codex", "Codex", "~/.codex/config.toml", {"~/.codex", ".codex", NULL}, "mcp_servers", CLIENT_FORM_TOML, false},
+    {"gemini", "Gemini CLI", ".gemini/settings.json", {".gemini", "~/.gemini", NULL}, "mcpServers", CLIENT_FORM_SERVERS, false},
+    {"windsurf", "Windsurf", "~/.codeium/windsurf/mcp_config.json", {"~/.codeium/windsurf", NULL, NULL}, "mcpServers", CLIENT_FORM_SERVERS, true},
+    {"opencode", "opencode", "opencode.json", {"opencode.json", "~/.config/opencode", NULL}, "mcp", CLIENT_FORM_LOCAL, false},
+};
+
+size_t setup_client_count(void) { return sizeof client_table / sizeof *client_table; }
+const char *setup_client_name(size_t i) { return client_table[i].name; }
+const char *setup_client_title(size_t i) { return client_table[i].title; }
+
+/* ---- Paths ---- */
+
+static lode_status client_path(const char *file, const char *root, strbuf *out, lode_error *err) {
+  const char *home = getenv("HOME");
+  if (file[0] != '~') return files_join(out, root, file, err);
+  if (!home || !*home) return err_set(err, LODE_NOT_FOUND, "HOME is not set");
+  return files_join(out, home, file + 2, err);
+}
+
+/* A file by a folder and a name below it, for os/beneath.h: no link is followed from the folder on. */
+typedef struct client_file {
+  char *folder; /* malloc'ed */
+  strbuf name;
+} client_file;
+
+static void client_file_release(client_file *s) {
+  free(s->folder);
+  strbuf_release(&s->name);
+}
+
+/* The parts of a path that do not exist yet. What ".." leads to is not known before they do, so there is none among them. */
+static bool client_add_parts(strbuf *name, const char *parts) {
+  for (const char *p = parts; *p; p += strspn(p, "/")) {
+    size_t len = strcspn(p, "/");
+    if (len == 2 && memcmp(p, "..", 2) == 0) return false;
+    if (len && !(len == 1 && *p == '.')) {
+      if (name->len) strbuf_addch(name, '/');
+      strbuf_add(name, p, len);
+    }
+    p += len;
+  }
+  return true;
+}
+
+/* An absolute path as a name below the project's root, links in its folders resolved. False when it is not known to lie there. */
+static bool client_file_in_project(const char *root, const char *path, client_file *s) {
+  char *folder = strdup(path), *real = NULL, *slash = NULL;
+  size_t n;
+  s->folder = realpath(root, NULL);
+  n = s->folder ? strlen(s->folder) : 0;
+  if (n == 1) n = 0; /* "/" */
+  while (folder && !real && (slash = strrchr(folder, '/')) != NULL) {
+    slash[slash == folder] = '\0';
+    real = realpath(folder, NULL);
+    if (slash == folder) break;
+  }
+  bool inside = s->folder && real && slash && strncmp(real, s->folder, n) == 0 && (real[n] == '\0' || real[n] == '/') &&
+                client_add_parts(&s->name, real + n);
+  const char *rest = inside ? path + (slash - folder) : "", *last = strrchr(path, '/');
+  inside = inside && client_add_parts(&s->name, rest) && last && last[1] && strcmp(last, "/.") != 0;
+  if (inside) strbuf_addch(&s->name, '\0');
+  free(folder);
+  free(real);
+  return inside;
+}
+
+static lode_status client_file_in_home(const char *path, client_file *s, lode_error *err) {
+  const char *slash = strrchr(path, '/');
+  char *folder = strndup(path, slash && slash != path ? (size_t)(slash - path) : 1);
+  if (!folder) return err_nomem(err);
+  lode_status st = beneath_resolve(folder, &s->folder, err);
+  free(folder);
+  strbuf_addstr(&s->name, slash ? slash + 1 : path);
+  strbuf_addch(&s->name, '\0');
+  return st;
+}
+
+/* Links in the user's home are the user's; one in the project may have come with it, and must stay in it. */
+static lode_status client_file_of(const client_def *c, const char *root, const char *file, const char *path, client_file *s, lode_error *err) {
+  if (c->file[0] == '~') {
+    TRY(client_file_in_home(path, s, err));
+  } else if (!client_file_in_project(root, path, s)) {
+    return err_set(err, LODE_REFUSED, "%s: %.200s is a link that leads out of the project, or through a folder that does not exist; it was left as it is: "
+                      "edit what it leads to yourself (lode mcp install --client %s --print shows the entry)", c->title, file, c->name);
+  }
+  return s->name.failed ? err_nomem(err) : LODE_OK;
+}
+
+/* Settings that are a link are written where it leads. */
+static lode_status client_link_target(const client_def *c, const char *root, const char *path, client_file *target, lode_error *err) {
+  strbuf end = {0};
+  lode_status st = files_resolve_links(path, &end, err);
+  if (st == LODE_OK) st = client_file_of(c, root, path, end.data, target, err);
+  strbuf_release(&end);
+  return st;
+}
+
+/* Before anything is read: only then is what is read what will be replaced. */
+static lode_status client_make_folders(const client_def *c, const client_file *target, lode_error *err) {
+  strbuf path = {0};
+  lode_status st = LODE_OK;
+  if (c->file[0] == '~') {
+    st = files_join(&path, target->folder, target->name.data, err);
+    if (st == LODE_OK) st = files_make_parents(path.data, err);
+    strbuf_release(&path);
+  } else if (beneath_mkdir_parents(target->folder, target->name.data, 0700) < 0) {
+    st = err_errno(err, errno, target->name.data);
+  }
+  return st;
+}
+
+static bool client_is_used(const client_def *c, const char *root) {
+  strbuf path = {0};
+  bool used = false;
+  for (size_t i = 0; i < 3 && c->signs[i] && !used; i++)
+    used = client_path(c->signs[i], root, &path, NULL) == LODE_OK && files_exists(path.data);
+  strbuf_release(&path);
+  return used;
+}
+
+lode_status setup_program_path(strbuf *out, lode_error *err) {
+  char path[4096];
+  ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+  if (n <= 0) return err_errno(err, errno, "/proc/self/exe");
+  out->len = 0;
+  strbuf_add(out, path, (size_t)n);
+  strbuf_addch(out, '\0');
+  return out->failed ? err_nomem(err) : LODE_OK;
+}
+
+/* "lode" when that is what a shell would start, so that settings can be shared between machines. */
+static const char *client_command(const char *program, strbuf *scratch) {
+  const char *path = getenv("PATH");
+  char *mine = realpath(program, NULL), *found = NULL;
+  while (path && *path && !found) {
+    size_t len = strcspn(path, ":");
+    scratch->len = 0;
+    strbuf_add(scratch, path, len);
+    strbuf_addstr(scratch, "/lode");
+    strbuf_addch(scratch, '\0');
+    if (!scratch->failed && len && access(scratch->data, X_OK) == 0) found = realpath(scratch->data, NULL);
+    path += len + (path[len] == ':');
+  }
+  bool same = mine && found && strcmp(mine, found) == 0;
+  free(mine);
+  free(found);
+  return same ? "lode" : program;
+}
+
+/* ---- Entries ---- */
+
+static void client_put_quoted(strbuf *out, const char *text) { json_put_string(out, str_of(text)); }
+
+static void client_put_args(strbuf *out, const client_def *c, const char *root) {
+  strbuf_addstr(out, "\"mcp\"");
+  if (!c->global) return;
+  strbuf_addstr(out, ", \"--project\", ");
+  client_put_quoted(out, root);
+}
+
+static void client_put_entry(strbuf *out, const client_def *c, const char *root, const char *command) {
+  switch (c->form) {
+    case CLIENT_FORM_SERVERS:
+      strbuf_addstr(out, "{\"command\": ");
+      client_put_quoted(out, command);
+      strbuf_addstr(out, ", \"args\": [");
+      client_put_args(out, c, root);
+      strbuf_addstr(out, "]}");
+      break;
+    case CLIENT_FORM_STDIO:
+      strbuf_addstr(out, "{\"type\": \"stdio\", \"command\": ");
+      client_put_quoted(out, command);
+      strbuf_addstr(out, ", \"args\": [");
+      client_put_args(out, c, root);
+      strbuf_addstr(out, "]}");
+      break;
+    case CLIENT_FORM_LOCAL:
+      strbuf_addstr(out, "{\"type\": \"local\", \"command\": [");
+      client_put_quoted(out, command);
+      strbuf_addstr(out, ", ");
+      client_put_args(out, c, root);
+      strbuf_addstr(out, "], \"enabled\": true}");
+      break;
+    case CLIENT_FORM_TOML:
+      strbuf_addstr(out, "[mcp_servers.lode]\ncommand = ");
+      client_put_quoted(out, command);
+      strbuf_addstr(out, "\nargs = [");
+      client_put_args(out, c, root);
+      strbuf_addstr(out, "]\n");
+      break;
+  }
+}
+
+/* ---- TOML: the table [mcp_servers.lode], by lines; lines inside of long strings are no headers ---- */
+
+static void toml_toggle_strings(lode_str line, char *inside) {
+  for (size_t i = 0; i + 2 < line.len; i++) {
+    char c = line.data[i];
+    if ((c != '"' && c != '\'') || line.data[i + 1] != c || line.data[i + 2] != c) continue;
+    if (*inside == 0) *inside = c;
+    else if (*inside == c) *inside = 0;
+    i += 2;
+  }
+}
+
+static bool toml_is_header(lode_str line, bool *ours) {
+  static const char *const names[] = {"[mcp_servers.lode]", "[mcp_servers.\"lode\"]", "[ mcp_servers.lode ]"};
+  size_t at = 0;
+  while (at < line.len && (line.data[at] == ' ' || line.data[at] == '\t')) at++;
+  if (at == line.len || line.data[at] != '[') return false;
+  lode_str rest = {line.data + at, line.len - at};
+  *ours = false;
+  for (size_t i = 0; i < 3; i++) {
+    size_t n = strlen(names[i]);
+    *ours = *ours || (rest.len >= n && memcmp(rest.data, names[i], n) == 0);
+  }
+  return true;
+}
+
+/* The lines of our table; from == to when there is none. LODE_INVALID when a long string has no end. */
+static lode_status toml_find(lode_str text, size_t *from, size_t *to, lode_error *err) {
+  char inside = 0;
+  bool in = false;
+  *from = *to = text.len;
+  for (size_t at = 0; at < text.len;) {
+    const char *end = memchr(text.data + at, '\n', text.len - at);
+    lode_str line = {text.data + at, end ? (size_t)(end - text.data) - at : text.len - at};
+    bool ours = false;
+    if (!inside && toml_is_header(line, &ours)) {
+      if (in && !ours) {
+        *to = at;
+        in = false;
+      }
+      if (ours && !in) {
+        *from = at;
+        *to = text.len;
+        in = true;
+      }
+    }
+    toml_toggle_strings(line, &inside);
+    at += line.len + (end != NULL);
+  }
+  if (inside) return err_set(err, LODE_INVALID, "a string without end");
+  if (*from < *to) /* blank lines before the next table are not ours */
+    while (*to > *from + 1 && text.data[*to - 1] == '\n' && text.data[*to - 2] == '\n') (*to)--;
+  return LODE_OK;
+}
+
+/* ---- Reading ---- */
+
+static lode_status client_check_text(lode_status st, strbuf *text, lode_error *err) {
+  if (st == LODE_NOT_FOUND) {
+    err_clear(err);
+    text->len = 0;
+    return LODE_OK;
+  }
+  if (st == LODE_OK && !utf8_valid(text->data, text->len)) return err_set(err, LODE_INVALID, "it is not UTF-8");
+  return st;
+}
+
+static lode_status client_read_settings(const client_file *target, strbuf *text, lode_error *err) {
+  return client_check_text(files_read_beneath(target->folder, target->name.data, CLIENT_MAX_BYTES, text, err), text, err);
+}
+
+/* To be shown, not changed: wherever a link leads. */
+static lode_status client_read_preview(const char *path, strbuf *text, lode_error *err) {
+  return client_check_text(files_read(path, CLIENT_MAX_BYTES, text, err), text, err);
+}
+
+static lode_status client_find_entry(const client_def *c, lode_str text, lode_str *entry, lode_error *err) {
+  const char *path[] = {c->key, "lode"};
+  size_t from, to;
+  *entry = (lode_str){0};
+  if (c->form != CLIENT_FORM_TOML) return setup_json_find(text, path, 2, entry, err);
+  TRY(toml_find(text, &from, &to, err));
+  if (from < to) *entry = (lode_str){text.data + from, to - from};
+  return LODE_OK;
+}
+
+static lode_status client_new_text(const client_def *c, const char *root, const char *program, lode_str text, bool *same, strbuf *out, lode_error *err) {
+  const char *path[] = {c->key, "lode"};
+  strbuf entry = {0}, scratch = {0};
+  lode_str old;
+  size_t from, to;
+  lode_status st;
+  client_put_entry(&entry, c, root, client_command(program, &scratch));
+  if (entry.failed) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(client_find_entry(c, text, &old, err));
+  *same = old.data && str_eq(old, (lode_str){entry.data, entry.len});
+  if (c->form != CLIENT_FORM_TOML) {
+    TRY_GOTO(setup_json_set(text, path, 2, (lode_str){entry.data, entry.len}, out, err));
+  } else {
+    TRY_GOTO(toml_find(text, &from, &to, err));
+    out->len = 0;
+    strbuf_add(out, text.data, from);
+    if (from == text.len && from && text.data[from - 1] != '\n') strbuf_addch(out, '\n');
+    if (from == text.len && from) strbuf_addch(out, '\n');
+    strbuf_add(out, entry.data, entry.len);
+    strbuf_add(out, text.data + to, text.len - to);
+    if (out->failed) TRY_GOTO(err_nomem(err));
+  }
+done:
+  strbuf_release(&entry);
+  strbuf_release(&scratch);
+  return st;
+}
+
+static lode_status client_explain(const client_def *c, const char *path, const lode_error *why, lode_error *err) {
+  return err_set(err, LODE_REFUSED, "%s: %.200s cannot be parsed (%.120s); it was left as it is: mend it, or add the server by hand", c->title,
+                    path, why->text);
+}
+
+/* ---- Writing ---- */
+
+/* The file as it was before lode first touched it, beside the link if it is one. */
+static lode_status client_back_up(const client_def *c, const char *root, const char *path, lode_str text, lode_error *err) {
+  strbuf name = {0};
+  client_file s = {0};
+  struct stat info;
+  lode_status st = LODE_OK;
+  if (!files_exists(path)) return LODE_OK;
+  strbuf_addf(&name, "%s.lode-backup", path);
+  strbuf_addch(&name, '\0');
+  if (name.failed) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(client_file_of(c, root, path, name.data, &s, err));
+  if (beneath_lstat(s.folder, s.name.data, &info) < 0) TRY_GOTO(files_write_beneath(s.folder, s.name.data, text, err));
+done:
+  strbuf_release(&name);
+  client_file_release(&s);
+  return st;
+}
+
+static lode_status client_preview_text(const client_def *c, const char *root, const char *program, const char *path, strbuf *out, lode_error *err) {
+  strbuf text = {0}, made = {0};
+  lode_error why = {.record = LODE_NO_RECORD};
+  bool same;
+  lode_status st = client_read_preview(path, &text, &why);
+  if (st == LODE_OK) st = client_new_text(c, root, program, (lode_str){text.data ? text.data : "", text.len}, &same, &made, &why);
+  if (st == LODE_INVALID) st = client_explain(c, path, &why, err);
+  else if (st != LODE_OK && err) *err = why;
+  if (st == LODE_OK) {
+    strbuf_addf(out, "# %s\n", path);
+    strbuf_add(out, made.data, made.len);
+  }
+  strbuf_release(&text);
+  strbuf_release(&made);
+  return st;
+}
+
+lode_status setup_client_install(size_t i, const char *root, const char *program, bool *changed, lode_error *err) {
+  const client_def *c = &client_table[i];
+  strbuf path = {0}, text = {0}, out = {0};
+  lode_error why = {.record = LODE_NO_RECORD};
+  client_file target = {0};
+  lode_status st;
+  bool same = false;
+  TRY_GOTO(client_path(c->file, root, &path, err));
+  TRY_GOTO(client_link_target(c, root, path.data, &target, err));
+  TRY_GOTO(client_make_folders(c, &target, err));
+  st = client_read_settings(&target, &text, &why);
+  lode_str old = {text.data ? text.data : "", text.len};
+  if (st == LODE_OK) st = client_new_text(c, root, program, old, &same, &out, &why);
+  if (st == LODE_INVALID) st = client_explain(c, path.data, &why, err);
+  else if (st != LODE_OK && err) *err = why;
+  if (st != LODE_OK) goto done;
+  *changed = !same;
+  if (same) goto done;
+  TRY_GOTO(client_back_up(c, root, path.data, old, err));
+  TRY_GOTO(files_write_beneath(target.folder, target.name.data, (lode_str){out.data, out.len}, err));
+done:
+  client_file_release(&target);
+  strbuf_release(&path);
+  strbuf_release(&text);
+  strbuf_release(&out);
+  return st;
+}
+
+lode_status setup_client_preview(size_t i, const char *root, const char *program, strbuf *out, lode_error *err) {
+  strbuf path = {0};
+  lode_status st = client_path(client_table[i].file, root, &path, err);
+  if (st == LODE_OK) st = client_preview_text(&client_table[i], root, program, path.data, out, err);
+  strbuf_release(&path);
+  return st;
+}
+
+lode_status setup_client_remove(size_t i, const char *root, bool *changed, lode_error *err) {
+  const client_def *c = &client_table[i];
+  const char *keys[] = {c->key, "lode"};
+  strbuf path = {0}, text = {0}, out = {0};
+  lode_error why = {.record = LODE_NO_RECORD};
+  client_file target = {0};
+  lode_str entry = {0};
+  size_t from, to;
+  lode_status st;
+  *changed = false;
+  TRY_GOTO(client_path(c->file, root, &path, err));
+  TRY_GOTO(client_link_target(c, root, path.data, &target, err));
+  st = client_read_settings(&target, &text, &why);
+  lode_str old = {text.data ? text.data : "", text.len};
+  if (st == LODE_OK) st = client_find_entry(c, old, &entry, &why);
+  if (st == LODE_INVALID) st = client_explain(c, path.data, &why, err);
+  else if (st != LODE_OK && err) *err = why;
+  if (st != LODE_OK || !entry.data) goto done;
+  if (c->form != CLIENT_FORM_TOML) {
+    TRY_GOTO(setup_json_remove(old, keys, 2, &out, err));
+  } else {
+    TRY_GOTO(toml_find(old, &from, &to, err));
+    strbuf_add(&out, old.data, from);
+    strbuf_add(&out, old.data + to, old.len - to);
+    if (out.failed) TRY_GOTO(err_nomem(err));
+  }
+  TRY_GOTO(client_back_up(c, root, path.data, old, err));
+  TRY_GOTO(files_write_beneath(target.folder, target.name.data, (lode_str){out.data ? out.data : "", out.len}, err));
+  *changed = true;
+done:
+  strbuf_release(&path);
+  client_file_release(&target);
+  strbuf_release(&text);
+  strbuf_release(&out);
+  return st;
+}
+
+/* ---- Looking ---- */
+
+lode_status setup_client_inspect(size_t i, const char *root, setup_client_state *state, strbuf *path, lode_error *err) {
+  const client_def *c = &client_table[i];
+  strbuf text = {0}, program = {0}, out = {0};
+  client_file target = {0};
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode_str entry = {0};
+  bool same = false;
+  lode_status st;
+  *state = SETUP_CLIENT_ABSENT;
+  if (client_path(c->file, root, path, err) != LODE_OK) {
+    err_clear(err);
+    path->len = 0;
+    strbuf_addch(path, '\0');
+    return path->failed ? err_nomem(err) : LODE_OK;
+  }
+  st = client_link_target(c, root, path->data, &target, &why);
+  if (st == LODE_OK) st = client_read_settings(&target, &text, &why);
+  lode_str old = {text.data ? text.data : "", text.len};
+  if (st == LODE_OK) st = client_find_entry(c, old, &entry, &why);
+  if (st == LODE_OK && entry.data) {
+    st = setup_program_path(&program, &why);
+    if (st == LODE_OK) st = client_new_text(c, root, program.data, old, &same, &out, &why);
+  }
+  if (st == LODE_OK) *state = entry.data ? (same ? SETUP_CLIENT_CURRENT : SETUP_CLIENT_DIFFERENT) : client_is_used(c, root) ? SETUP_CLIENT_UNSET : SETUP_CLIENT_ABSENT;
+  else if (st != LODE_NOMEM) *state = SETUP_CLIENT_BROKEN;
+  strbuf_release(&text);
+  client_file_release(&target);
+  strbuf_release(&program);
+  strbuf_release(&out);
+  return st == LODE_NOMEM ? err_nomem(err) : LODE_OK;
+}
+
+void setup_client_list(const char *root, strbuf *out) {
+  bool first = true;
+  strbuf_addch(out, '[');
+  for (size_t i = 0; i < setup_client_count(); i++) {
+    strbuf path = {0};
+    setup_client_state state;
+    if (setup_client_inspect(i, root, &state, &path, NULL) == LODE_OK && (state == SETUP_CLIENT_CURRENT || state == SETUP_CLIENT_DIFFERENT)) {
+      strbuf_addf(out, "%s\"%s\"", first ? "" : ",", client_table[i].name);
+      first = false;
+    }
+    strbuf_release(&path);
+  }
+  strbuf_addch(out, ']');
+}

@@ -1,0 +1,673 @@
+/* supervisor.c - see supervisor.h.
+ *
+ * One lock guards everything; it is never held over a callback or a system call that may wait. Calls live in a table of
+ * fixed size; a call's id is its place in the table plus a multiple of the table's size, so that an id is never used
+ * again. A call is QUEUED (in `outbox`, in order), then SENT (the worker has at least its first byte), then FREE. One that
+ * was answered for the worker (it expired) is ORPHANED until the worker's own answer comes, so that its id stays taken.
+ *
+ * Sending does not wait: whoever makes a call sends as much as the socket takes, and the thread sends the rest. The
+ * thread receives, notices the worker's death as the end of its stream, keeps time, and starts the next worker.
+ */
+#include "worker/supervisor.h"
+#include "cli/cli.h"
+#include "worker/crash.h"
+
+#include "os/os.h"
+#include "scan/files.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SUPERVISOR_NS_PER_MS 1000000u
+#define SUPERVISOR_NEVER UINT64_MAX
+enum { SUPERVISOR_TEXT_BYTES = 700 };
+
+typedef enum call_slot_state { CALL_SLOT_FREE, CALL_SLOT_QUEUED, CALL_SLOT_SENT, CALL_SLOT_ORPHANED } call_slot_state;
+
+typedef struct call_slot call_slot;
+struct call_slot {
+  call_slot_state state;
+  uint64_t id;
+  char name[CRASH_NAME_BYTES];
+  supervisor_call call;
+  wire_header head;
+  strbuf words;        /* as they are sent */
+  uint64_t started_ns, deadline_ns;
+  call_slot *next;            /* in outbox, or of the free ones */
+};
+
+/* What is being received. */
+typedef struct supervisor_inbox {
+  wire_header head;
+  size_t head_got, body_got;
+  char *body;
+} supervisor_inbox;
+
+struct supervisor_state {
+  supervisor_options options;
+  strbuf store, crashes;       /* the strings of options */
+  pthread_t thread;
+  pthread_mutex_t lock;
+  int wake;                       /* eventfd */
+  call_slot *table, *free;
+  call_slot *outbox, **outbox_last;
+  size_t sent;                    /* bytes of outbox's first frame */
+  strbuf control;              /* CANCEL frames: sent between calls */
+  size_t bytes;                   /* of bodies in flight */
+  uint64_t next_deadline_ns;
+  atomic_bool stopping;
+  uint64_t stop_ns;               /* the grace's end */
+  supervisor_stats figures;
+  /* the thread's own */
+  proc_child proc;
+  int crash_fd;
+  supervisor_inbox in;
+  uint64_t started_ns, died_ns, restart_ns, answered_before;
+  unsigned quick_deaths;
+  bool hung_up;
+  supervisor_call *lost;               /* room for the calls of a worker that died: max_calls */
+  crash_call *lost_names;
+};
+
+static void supervisor_log(supervisor_state *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void supervisor_log(supervisor_state *s, const char *format, ...) {
+  char line[SUPERVISOR_TEXT_BYTES];
+  va_list list;
+  if (!s->options.log) return;
+  va_start(list, format);
+  vsnprintf(line, sizeof line, format, list);
+  va_end(list);
+  s->options.log(s->options.log_ctx, line);
+}
+
+static void supervisor_wake(supervisor_state *s) {
+  uint64_t one = 1;
+  if (write(s->wake, &one, sizeof one) < 0) return; /* the counter is full: it is awake */
+}
+
+/* ---- Sending (with the lock) ---- */
+
+/* What is left of a frame of which `done` bytes are sent. */
+static size_t call_slot_rest(call_slot *e, size_t done, struct iovec *iov) {
+  struct iovec parts[3] = {{&e->head, sizeof e->head},
+                           {e->words.data, e->words.len},
+                           {(void *)(uintptr_t)e->call.body.data, e->call.body.len}};
+  size_t n = 0;
+  for (size_t i = 0; i < 3; i++) {
+    if (done >= parts[i].iov_len) {
+      done -= parts[i].iov_len;
+      continue;
+    }
+    iov[n++] = (struct iovec){(char *)parts[i].iov_base + done, parts[i].iov_len - done};
+    done = 0;
+  }
+  return n;
+}
+
+/* False when the socket takes no more now; a broken one is noticed by the receiver. */
+static bool supervisor_send_some(supervisor_state *s, struct iovec *iov, size_t n, size_t *sent) {
+  struct msghdr message = {.msg_iov = iov, .msg_iovlen = n};
+  ssize_t got = sendmsg(s->proc.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (got < 0) return errno == EINTR;
+  *sent += (size_t)got;
+  return true;
+}
+
+static void supervisor_send_outbox(supervisor_state *s) {
+  struct iovec iov[3];
+  while (s->figures.ready && (s->outbox || s->control.len)) {
+    call_slot *e = s->outbox;
+    if (s->control.len && s->sent == 0) {
+      size_t done = 0;
+      iov[0] = (struct iovec){s->control.data, s->control.len};
+      if (!supervisor_send_some(s, iov, 1, &done)) return;
+      memmove(s->control.data, s->control.data + done, s->control.len - done);
+      s->control.len -= done;
+      /* part of one only: nothing else may go in between */
+      if (s->control.len % sizeof(wire_header)) continue;
+    } else {
+      if (!supervisor_send_some(s, iov, call_slot_rest(e, s->sent, iov), &s->sent)) return;
+      e->state = CALL_SLOT_SENT;
+      if (s->sent < sizeof e->head + e->head.size) continue;
+      s->sent = 0;
+      s->outbox = e->next;
+      if (!s->outbox) s->outbox_last = &s->outbox;
+    }
+  }
+}
+
+/* ---- Calls ---- */
+
+static call_slot *call_slot_of(supervisor_state *s, uint64_t id) {
+  call_slot *e = &s->table[id % s->options.max_calls];
+  return e->state != CALL_SLOT_FREE && e->id == id ? e : NULL;
+}
+
+static lode_status supervisor_admit(supervisor_state *s, size_t bytes, lode_error *err) {
+  if (s->stopping) return err_set(err, LODE_CANCELLED, "stopping: no more calls are taken");
+  if (s->free && bytes <= s->options.max_bytes - s->bytes) return LODE_OK;
+  s->figures.refused++;
+  return err_set(err, LODE_LIMIT, "too many requests at once: %zu calls and %zu bytes are in flight, %zu and %zu are the most; "
+                    "try again", s->figures.in_flight, s->bytes, s->options.max_calls, s->options.max_bytes);
+}
+
+static lode_status supervisor_put_words(strbuf *out, const supervisor_call *call, lode_error *err) {
+  out->len = 0;
+  strbuf_add(out, call->name, strlen(call->name) + 1);
+  for (size_t i = 0; i < call->n_words; i++) {
+    if (memchr(call->words[i].data, '\0', call->words[i].len))
+      return err_set(err, LODE_INVALID, "a name may not hold a NUL character");
+    strbuf_add(out, call->words[i].data, call->words[i].len);
+    strbuf_addch(out, '\0');
+  }
+  return out->failed ? err_nomem(err) : LODE_OK;
+}
+
+static void supervisor_enqueue(supervisor_state *s, call_slot *e) {
+  e->state = CALL_SLOT_QUEUED;
+  e->next = NULL;
+  *s->outbox_last = e;
+  s->outbox_last = &e->next;
+  s->bytes += e->call.body.len;
+  s->figures.in_flight++;
+  s->figures.calls++;
+}
+
+lode_status supervisor_submit(supervisor_state *s, const supervisor_call *call, uint64_t *id, lode_error *err) {
+  uint32_t timeout = call->timeout_ms ? call->timeout_ms : call->flags & WIRE_CALL_LONG ? 0 : s->options.timeout_ms;
+  strbuf words = {0};
+  lode_status st;
+  if (call->n_words >= WIRE_MAX_WORDS) return err_internal(err, "a call with too many words");
+  st = supervisor_put_words(&words, call, err);
+  pthread_mutex_lock(&s->lock);
+  if (st == LODE_OK) st = supervisor_admit(s, call->body.len, err);
+  if (st != LODE_OK) {
+    pthread_mutex_unlock(&s->lock);
+    strbuf_release(&words);
+    return st;
+  }
+  call_slot *e = s->free;
+  s->free = e->next;
+  e->id += s->options.max_calls;
+  e->call = *call;
+  e->words = words;
+  snprintf(e->name, sizeof e->name, "%s", call->name);
+  e->head = (wire_header){.magic = WIRE_MAGIC, .kind = WIRE_CALL, .words = (uint8_t)(call->n_words + 1),
+                         .code = (uint16_t)call->flags, .id = e->id, .client = call->client, .size = words.len + call->body.len};
+  e->started_ns = os_api->now_ns();
+  e->deadline_ns = timeout ? e->started_ns + (uint64_t)timeout * SUPERVISOR_NS_PER_MS : SUPERVISOR_NEVER;
+  if (id) *id = e->id;
+  supervisor_enqueue(s, e);
+  supervisor_send_outbox(s);
+  bool awake = s->outbox != NULL || e->deadline_ns < s->next_deadline_ns;
+  if (e->deadline_ns < s->next_deadline_ns) s->next_deadline_ns = e->deadline_ns;
+  pthread_mutex_unlock(&s->lock);
+  if (awake) supervisor_wake(s);
+  return LODE_OK;
+}
+
+static void supervisor_ask_cancel(supervisor_state *s, uint64_t id) {
+  wire_header head = {.magic = WIRE_MAGIC, .kind = WIRE_CANCEL, .id = id};
+  strbuf_add(&s->control, &head, sizeof head);
+  supervisor_send_outbox(s);
+}
+
+/* With the lock: takes it out of the outbox. */
+static void supervisor_unqueue(supervisor_state *s, call_slot *e) {
+  call_slot **at = &s->outbox;
+  while (*at != e) at = &(*at)->next;
+  *at = e->next;
+  if (s->outbox_last == &e->next) s->outbox_last = at;
+}
+
+/* With the lock: the entry's place is free again. The call is handed out, for its callback. */
+static supervisor_call call_slot_release(supervisor_state *s, call_slot *e) {
+  supervisor_call call = e->call;
+  if (e->state != CALL_SLOT_ORPHANED) {
+    s->bytes -= call.body.len;
+    s->figures.in_flight--;
+  }
+  strbuf_release(&e->words);
+  e->state = CALL_SLOT_FREE;
+  e->next = s->free;
+  s->free = e;
+  return call;
+}
+
+static void supervisor_finish_call(const supervisor_call *call, supervisor_outcome end, const char *text) {
+  supervisor_reply answer = {.end = end, .text = text};
+  call->done(call->ctx, &answer);
+}
+
+void supervisor_cancel(supervisor_state *s, uint64_t id) {
+  supervisor_call call = {0};
+  pthread_mutex_lock(&s->lock);
+  call_slot *e = call_slot_of(s, id);
+  if (e && e->state == CALL_SLOT_SENT) supervisor_ask_cancel(s, id);
+  if (e && e->state == CALL_SLOT_QUEUED) {
+    supervisor_unqueue(s, e);
+    call = call_slot_release(s, e);
+  }
+  pthread_mutex_unlock(&s->lock);
+  supervisor_wake(s);
+  if (call.done) supervisor_finish_call(&call, SUPERVISOR_CANCELLED, "cancelled");
+}
+
+/* ---- Receiving ---- */
+
+static void supervisor_take_reply(supervisor_state *s, supervisor_inbox *in) {
+  supervisor_call call = {0};
+  pthread_mutex_lock(&s->lock);
+  call_slot *e = call_slot_of(s, in->head.id);
+  bool wanted = e && e->state == CALL_SLOT_SENT;
+  if (e && e->state != CALL_SLOT_QUEUED) call = call_slot_release(s, e);
+  s->figures.answered++;
+  pthread_mutex_unlock(&s->lock);
+  if (!wanted) return;
+  supervisor_reply answer = {.end = SUPERVISOR_ANSWERED, .code = in->head.code, .body = in->body, .size = in->head.size};
+  call.done(call.ctx, &answer);
+  in->body = answer.body; /* NULL when it was taken */
+}
+
+static void supervisor_take_event(supervisor_state *s, const supervisor_inbox *in) {
+  wire_progress figures;
+  supervisor_call call = {0};
+  pthread_mutex_lock(&s->lock);
+  call_slot *e = call_slot_of(s, in->head.id);
+  if (e && e->state == CALL_SLOT_SENT) call = e->call;
+  pthread_mutex_unlock(&s->lock);
+  if (in->head.kind == WIRE_ROW) {
+    if (call.row) call.row(call.ctx, (lode_str){in->body, in->head.size});
+  } else if (call.progress && in->head.size >= sizeof figures) {
+    memcpy(&figures, in->body, sizeof figures);
+    call.progress(call.ctx, (lode_str){in->body + sizeof figures, in->head.size - sizeof figures}, figures.done, figures.total);
+  }
+}
+
+static void supervisor_take_ready(supervisor_state *s, const supervisor_inbox *in) {
+  uint64_t now = os_api->now_ns();
+  pthread_mutex_lock(&s->lock);
+  s->figures.ready = true;
+  if (s->died_ns) s->figures.restart_ns = now - s->died_ns;
+  supervisor_send_outbox(s);
+  pthread_mutex_unlock(&s->lock);
+  supervisor_log(s, "worker %d is ready after %llu ms; %s", (int)s->proc.pid, (unsigned long long)((now - s->started_ns) / SUPERVISOR_NS_PER_MS), in->body);
+}
+
+static void supervisor_take_frame(supervisor_state *s, supervisor_inbox *in) {
+  switch (in->head.kind) {
+    case WIRE_DONE: supervisor_take_reply(s, in); break;
+    case WIRE_ROW:
+    case WIRE_PROGRESS: supervisor_take_event(s, in); break;
+    case WIRE_READY: supervisor_take_ready(s, in); break;
+    case WIRE_LOG: supervisor_log(s, "%s", in->body); break;
+    default: break;
+  }
+  mem_free(in->body);
+  *in = (supervisor_inbox){0};
+}
+
+/* Reads what is there. False: the stream is at its end, or not to be trusted. */
+static bool supervisor_receive(supervisor_state *s) {
+  for (;;) {
+    supervisor_inbox *in = &s->in;
+    bool heading = in->head_got < sizeof in->head;
+    void *to = heading ? (char *)&in->head + in->head_got : in->body + in->body_got;
+    size_t want = heading ? sizeof in->head - in->head_got : (size_t)in->head.size - in->body_got;
+    ssize_t got = want ? recv(s->proc.fd, to, want, MSG_DONTWAIT) : 0;
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno == EAGAIN;
+    if (got == 0 && want) return false;
+    if (heading) {
+      in->head_got += (size_t)got;
+      if (in->head_got < sizeof in->head) continue;
+      if (!wire_header_valid(&in->head, SIZE_MAX / 2)) return false;
+      in->body = mem_alloc((size_t)in->head.size + 1);
+      if (!in->body) return false; /* like a worker that broke off: its calls are answered so */
+      in->body[in->head.size] = '\0';
+    } else {
+      in->body_got += (size_t)got;
+    }
+    if (in->head_got == sizeof in->head && in->body_got == in->head.size) supervisor_take_frame(s, in);
+  }
+}
+
+/* ---- The life of workers ---- */
+
+/* The worker's half of a crash report goes to a file in memory that both hold. */
+static lode_status supervisor_pass_crash_fd(supervisor_state *s, lode_error *err) {
+  union {
+    char bytes[CMSG_SPACE(sizeof(int))];
+    struct cmsghdr align;
+  } control = {{0}};
+  char byte = 0;
+  struct iovec iov = {&byte, 1};
+  struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+  struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+  s->crash_fd = memfd_create("lode-crash", MFD_CLOEXEC);
+  if (s->crash_fd < 0) return err_errno(err, errno, "memfd_create");
+  c->cmsg_level = SOL_SOCKET;
+  c->cmsg_type = SCM_RIGHTS;
+  c->cmsg_len = CMSG_LEN(sizeof(int));
+  memcpy(CMSG_DATA(c), &s->crash_fd, sizeof(int));
+  if (sendmsg(s->proc.fd, &message, MSG_NOSIGNAL) < 0) return err_errno(err, errno, "sendmsg");
+  return LODE_OK;
+}
+
+static lode_status supervisor_start_worker(supervisor_state *s, lode_error *err) {
+  const char *program = s->options.program ? s->options.program : "/proc/self/exe";
+  char *argv[WORKER_MAX_ARGS + 1];
+  strbuf strings = {0};
+  lode_status st;
+  TRY_GOTO(worker_build_argv(&s->options.setup, program, &strings, argv, err));
+  proc_options options = {.path = program, .argv = (const char *const *)argv, .no_core = true, .no_new_privs = true};
+  TRY_GOTO(proc_spawn(&options, &s->proc, err));
+  TRY_GOTO(supervisor_pass_crash_fd(s, err));
+  s->started_ns = os_api->now_ns();
+  s->answered_before = s->figures.answered;
+  pthread_mutex_lock(&s->lock);
+  s->figures.worker = s->proc.pid;
+  pthread_mutex_unlock(&s->lock);
+done:
+  strbuf_release(&strings);
+  return st;
+}
+
+/* A pause grows with each worker that died young without an answer. */
+static uint64_t supervisor_backoff_ns(unsigned quick_deaths) {
+  static const unsigned ms[] = {0, 0, 20, 100, 500, 2000, 5000};
+  size_t last = sizeof ms / sizeof *ms - 1;
+  return (uint64_t)ms[quick_deaths < last ? quick_deaths : last] * SUPERVISOR_NS_PER_MS;
+}
+
+static void supervisor_try_start(supervisor_state *s) {
+  lode_error err = {.record = LODE_NO_RECORD};
+  s->restart_ns = SUPERVISOR_NEVER;
+  if (supervisor_start_worker(s, &err) == LODE_OK) return;
+  proc_kill(&s->proc);
+  if (s->crash_fd >= 0) close(s->crash_fd);
+  s->crash_fd = -1;
+  s->quick_deaths++;
+  s->restart_ns = os_api->now_ns() + supervisor_backoff_ns(s->quick_deaths + 2);
+  supervisor_log(s, "the worker cannot be started: %s", err.text);
+}
+
+/* The calls that the dead worker had received, out of the table. Those that it had not wait for the next one, unless
+ * workers die again and again. */
+static size_t supervisor_collect_lost(supervisor_state *s, supervisor_call *calls, crash_call *names) {
+  uint64_t now = os_api->now_ns();
+  size_t n = 0;
+  pthread_mutex_lock(&s->lock);
+  if (s->sent) { /* begun, not received as a whole */
+    call_slot *e = s->outbox;
+    s->outbox = e->next;
+    if (!s->outbox) s->outbox_last = &s->outbox;
+  }
+  s->sent = 0;
+  s->control.len = 0;
+  for (size_t i = 0; i < s->options.max_calls; i++) {
+    call_slot *e = &s->table[i];
+    bool lost = e->state == CALL_SLOT_SENT || (e->state == CALL_SLOT_QUEUED && s->quick_deaths >= 3);
+    if (e->state == CALL_SLOT_ORPHANED) (void)call_slot_release(s, e);
+    if (!lost) continue;
+    if (e->state == CALL_SLOT_QUEUED) supervisor_unqueue(s, e);
+    memcpy(names[n].name, e->name, sizeof e->name);
+    names[n].ms = (now - e->started_ns) / SUPERVISOR_NS_PER_MS;
+    calls[n++] = call_slot_release(s, e);
+  }
+  s->figures.died += n;
+  s->figures.restarts++;
+  pthread_mutex_unlock(&s->lock);
+  return n;
+}
+
+static void supervisor_write_report(supervisor_state *s, crash_facts *facts, char *text, size_t size) {
+  strbuf path = {0};
+  lode_error err = {.record = LODE_NO_RECORD};
+  char how[64];
+  crash_describe_end(&facts->end, how, sizeof how);
+  facts->folder = s->crashes.data;
+  facts->store = s->store.data;
+  bool written = crash_write_report(facts, &path, &err) == LODE_OK;
+  snprintf(text, size, "the worker process died (%s) while it ran this request; the request is not tried again, and a write may or "
+           "may not have been done; crash report: %.300s", how, written ? path.data : err.text);
+  supervisor_log(s, "worker %d died (%s) with %zu calls in flight; crash report: %.300s", (int)facts->pid, how, facts->n_calls,
+      written ? path.data : err.text);
+  strbuf_release(&path);
+}
+
+static void supervisor_bury_worker(supervisor_state *s) {
+  crash_facts facts = {.pid = s->proc.pid, .fd = s->crash_fd, .lived_ms = (os_api->now_ns() - s->started_ns) / SUPERVISOR_NS_PER_MS,
+                             .answered = s->figures.answered - s->answered_before};
+  char text[SUPERVISOR_TEXT_BYTES] = "the worker process died";
+  pthread_mutex_lock(&s->lock);
+  s->figures.ready = false; /* nobody sends any more */
+  s->figures.worker = 0;
+  pthread_mutex_unlock(&s->lock);
+  facts.end = proc_kill(&s->proc); /* its stream has ended: this reaps it, and makes sure */
+  s->died_ns = os_api->now_ns();
+  s->quick_deaths = facts.answered == 0 && facts.lived_ms < 1000 ? s->quick_deaths + 1 : 0;
+  s->crash_fd = -1;
+  mem_free(s->in.body);
+  s->in = (supervisor_inbox){0};
+  facts.n_calls = supervisor_collect_lost(s, s->lost, s->lost_names);
+  facts.calls = s->lost_names;
+  s->restart_ns = s->died_ns + supervisor_backoff_ns(s->quick_deaths);
+  if (!s->stopping && s->restart_ns == s->died_ns) supervisor_try_start(s); /* it starts while the report is written */
+  supervisor_write_report(s, &facts, text, sizeof text);
+  for (size_t i = 0; i < facts.n_calls; i++) supervisor_finish_call(&s->lost[i], SUPERVISOR_WORKER_DIED, text);
+  close(facts.fd);
+}
+
+/* ---- Time ---- */
+
+/* One call whose time is over, made an orphan or released. *stuck: the worker does not even take cancellations. */
+static bool supervisor_next_expired(supervisor_state *s, uint64_t now, supervisor_call *call, bool *stuck) {
+  bool found = false;
+  pthread_mutex_lock(&s->lock);
+  s->next_deadline_ns = SUPERVISOR_NEVER;
+  for (size_t i = 0; i < s->options.max_calls && !found; i++) {
+    call_slot *e = &s->table[i];
+    if (e->state == CALL_SLOT_FREE) continue;
+    if (e->deadline_ns > now) {
+      if (e->deadline_ns < s->next_deadline_ns) s->next_deadline_ns = e->deadline_ns;
+      continue;
+    }
+    if (e->state == CALL_SLOT_ORPHANED || (e == s->outbox && s->sent)) {
+      *stuck = true;
+      e->deadline_ns = SUPERVISOR_NEVER;
+    } else if (e->state == CALL_SLOT_QUEUED) {
+      supervisor_unqueue(s, e);
+      *call = call_slot_release(s, e);
+      found = true;
+    } else {
+      *call = e->call;
+      s->bytes -= e->call.body.len;
+      s->figures.in_flight--;
+      e->state = CALL_SLOT_ORPHANED;
+      e->deadline_ns = now + (uint64_t)s->options.stuck_ms * SUPERVISOR_NS_PER_MS;
+      supervisor_ask_cancel(s, e->id);
+      found = true;
+    }
+  }
+  s->figures.expired += found;
+  if (found) s->next_deadline_ns = now; /* look again */
+  pthread_mutex_unlock(&s->lock);
+  return found;
+}
+
+static void supervisor_expire_calls(supervisor_state *s, uint64_t now) {
+  supervisor_call call;
+  bool stuck = false;
+  if (s->proc.fd < 0 && now >= s->restart_ns && !s->stopping) supervisor_try_start(s);
+  pthread_mutex_lock(&s->lock);
+  bool due = now >= s->next_deadline_ns;
+  pthread_mutex_unlock(&s->lock);
+  if (!due) return;
+  while (supervisor_next_expired(s, now, &call, &stuck))
+    supervisor_finish_call(&call, SUPERVISOR_TIMED_OUT, "it took longer than a request may; it was cancelled");
+  if (!stuck || s->proc.pid == 0) return;
+  supervisor_log(s, "worker %d is stuck: ended", (int)s->proc.pid);
+  kill(s->proc.pid, SIGABRT); /* its handler says where; the end of its stream follows */
+}
+
+static int supervisor_wait_ms(supervisor_state *s, uint64_t now) {
+  uint64_t until = s->next_deadline_ns;
+  if (s->proc.fd < 0 && s->restart_ns < until) until = s->restart_ns;
+  if (s->stopping && s->stop_ns < until) until = s->stop_ns;
+  if (until == SUPERVISOR_NEVER) return -1;
+  return until <= now ? 0 : until - now > 3600000ull * SUPERVISOR_NS_PER_MS ? 3600000 : (int)((until - now) / SUPERVISOR_NS_PER_MS) + 1;
+}
+
+/* ---- The thread ---- */
+
+static bool supervisor_is_idle(supervisor_state *s) {
+  pthread_mutex_lock(&s->lock);
+  bool nothing = s->figures.in_flight == 0;
+  pthread_mutex_unlock(&s->lock);
+  return nothing;
+}
+
+/* True when there is nothing left to do. */
+static bool supervisor_wind_down(supervisor_state *s, uint64_t now) {
+  bool stopping = s->stopping, late = stopping && now >= s->stop_ns;
+  if (!stopping || (!supervisor_is_idle(s) && !late)) return false;
+  if (s->proc.fd < 0 || late) return true;
+  /* It finishes what it has, closes the store and goes */
+  if (!s->hung_up) shutdown(s->proc.fd, SHUT_WR);
+  s->hung_up = true;
+  return false;
+}
+
+static void *supervisor_thread(void *ctx) {
+  supervisor_state *s = ctx;
+  supervisor_try_start(s);
+  for (;;) {
+    uint64_t now = os_api->now_ns(), drained;
+    supervisor_expire_calls(s, now);
+    if (supervisor_wind_down(s, now)) break;
+    pthread_mutex_lock(&s->lock);
+    struct pollfd fds[2] = {{.fd = s->wake, .events = POLLIN},
+                            {.fd = s->proc.fd, .events = (short)(POLLIN | (s->figures.ready && (s->outbox || s->control.len) ? POLLOUT : 0))}};
+    int wait = supervisor_wait_ms(s, now);
+    pthread_mutex_unlock(&s->lock);
+    if (poll(fds, 2, wait) < 0) continue;
+    if (fds[0].revents && read(s->wake, &drained, sizeof drained) < 0) continue;
+    if (fds[1].revents & POLLOUT) {
+      pthread_mutex_lock(&s->lock);
+      supervisor_send_outbox(s);
+      pthread_mutex_unlock(&s->lock);
+    }
+    if (fds[1].revents && !supervisor_receive(s)) {
+      if (s->hung_up && supervisor_is_idle(s)) break;
+      supervisor_bury_worker(s);
+    }
+  }
+  return NULL;
+}
+
+/* ---- Beginning and end ---- */
+
+/* Reports lie in the store's folder; where that is elsewhere, or not to be written to, where programs keep their state. That folder is
+ * made now, because a sandbox has to know it; without it there are no reports. */
+static void supervisor_put_crash_folder(const worker_options *setup, strbuf *folder) {
+  const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+  bool elsewhere = setup->read_only || op_is_address(setup->store);
+  if (!elsewhere) strbuf_addstr(folder, setup->store);
+  else if (state && state[0] == '/') strbuf_addf(folder, "%s/lode", state);
+  else strbuf_addf(folder, "%s/.local/state/lode", home ? home : "/tmp");
+  strbuf_addf(folder, "/crashes/%c", 0);
+  if (folder->failed) return;
+  if (elsewhere) (void)files_make_parents(folder->data, NULL);
+  folder->data[strlen(folder->data) - 1] = 0;
+}
+
+static lode_status supervisor_copy_strings(supervisor_state *s, const supervisor_options *o, lode_error *err) {
+  strbuf_addf(&s->store, "%s%c", o->setup.store, 0);
+  supervisor_put_crash_folder(&o->setup, &s->crashes);
+  if (s->store.failed || s->crashes.failed) return err_nomem(err);
+  s->options.setup.store = s->store.data;
+  return LODE_OK;
+}
+
+static void supervisor_destroy(supervisor_state *s) {
+  proc_kill(&s->proc);
+  if (s->crash_fd >= 0) close(s->crash_fd);
+  if (s->wake >= 0) close(s->wake);
+  mem_free(s->in.body);
+  strbuf_release(&s->control);
+  strbuf_release(&s->store);
+  strbuf_release(&s->crashes);
+  pthread_mutex_destroy(&s->lock);
+  mem_free(s->table);
+  mem_free(s->lost);
+  mem_free(s->lost_names);
+  mem_free(s);
+}
+
+lode_status supervisor_start(const supervisor_options *options, supervisor_state **out, lode_error *err) {
+  supervisor_state *s = mem_calloc(1, sizeof *s);
+  lode_status st;
+  *out = NULL;
+  if (!s) return err_nomem(err);
+  s->options = *options;
+  s->proc = PROC_NONE;
+  s->crash_fd = -1;
+  s->next_deadline_ns = s->restart_ns = SUPERVISOR_NEVER;
+  s->outbox_last = &s->outbox;
+  if (!s->options.max_calls) s->options.max_calls = 2048;
+  if (!s->options.max_bytes) s->options.max_bytes = (size_t)1 << 30;
+  if (!s->options.timeout_ms) s->options.timeout_ms = 60000;
+  if (!s->options.stuck_ms) s->options.stuck_ms = 30000;
+  pthread_mutex_init(&s->lock, NULL);
+  s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (s->wake < 0) TRY_GOTO(err_errno(err, errno, "eventfd"));
+  TRY_GOTO(supervisor_copy_strings(s, options, err));
+  s->table = mem_calloc(s->options.max_calls, sizeof *s->table);
+  s->lost = mem_calloc(s->options.max_calls, sizeof *s->lost);
+  s->lost_names = mem_calloc(s->options.max_calls, sizeof *s->lost_names);
+  if (!s->table || !s->lost || !s->lost_names) TRY_GOTO(err_nomem(err));
+  for (size_t i = s->options.max_calls; i-- > 0;) {
+    s->table[i].id = i;
+    s->table[i].next = s->free;
+    s->free = &s->table[i];
+  }
+  int errnum = pthread_create(&s->thread, NULL, supervisor_thread, s);
+  if (errnum) TRY_GOTO(err_errno(err, errnum, "pthread_create"));
+  *out = s;
+done:
+  if (st != LODE_OK) supervisor_destroy(s);
+  return st;
+}
+
+void supervisor_stop(supervisor_state *s, uint32_t grace_ms) {
+  if (!s) return;
+  pthread_mutex_lock(&s->lock);
+  s->stop_ns = os_api->now_ns() + (uint64_t)grace_ms * SUPERVISOR_NS_PER_MS;
+  s->stopping = true;
+  pthread_mutex_unlock(&s->lock);
+  supervisor_wake(s);
+  pthread_join(s->thread, NULL);
+  for (size_t i = 0; i < s->options.max_calls; i++) {
+    if (s->table[i].state == CALL_SLOT_FREE || s->table[i].state == CALL_SLOT_ORPHANED) continue;
+    supervisor_call call = call_slot_release(s, &s->table[i]);
+    supervisor_finish_call(&call, SUPERVISOR_STOPPING, "the server is stopping");
+  }
+  if (s->hung_up && s->proc.fd >= 0) (void)proc_close(&s->proc, 2000);
+  supervisor_destroy(s);
+}
+
+const char *supervisor_crash_folder(const supervisor_state *s) { return s->crashes.data; }
+
+void supervisor_get_stats(supervisor_state *s, supervisor_stats *figures) {
+  pthread_mutex_lock(&s->lock);
+  *figures = s->figures;
+  pthread_mutex_unlock(&s->lock);
+}

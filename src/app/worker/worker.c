@@ -1,0 +1,410 @@
+/* worker.c - see worker.h.
+ *
+ * Threads: the main thread receives frames; a pool runs the calls. `lock` guards the queues and the list of running jobs;
+ * `send_lock` guards the socket, so that frames do not mix. Long calls have a queue of their own and at most half of
+ * the pool, so that short ones never wait for them. Large reads have another one and a quarter of the pool, as much as there are
+ * CPUs; whether a read is large its service finds out, and gives it back then. In each queue clients take turns.
+ *
+ * Life: READY is sent when the process is set up. When the face closes its end, what is queued and running is finished,
+ * the store is closed, and the process exits. Whatever goes wrong with the socket ends the process: nobody is left to
+ * answer to.
+ */
+#include "worker/worker.h"
+#include "chroma/chroma.h"
+#include "worker/crash.h"
+#include "worker/sandbox.h"
+
+#include "os/proc.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { WORKER_MAX_THREADS = 64, WORKER_EXIT_FAILED = 70, WORKER_TURN_SLOTS = 256 };
+
+typedef struct worker_state worker_state;
+typedef struct worker_job worker_job;
+struct worker_job {
+  worker_task task;
+  worker_state *worker;
+  uint64_t id;
+  char *payload;
+  atomic_bool cancelled;
+  bool large;          /* it is one of large_running, or in their queue */
+  uint64_t client, turn;
+  worker_job *next;
+};
+
+/* In order of turns. The first job of a client gets the next turn, its second one the turn after that, and so on: so a client that has
+ * one job waits for one job of each other client, however many those have queued. Clients whose numbers share a place share turns. */
+typedef struct worker_queue {
+  worker_job *first, *last;
+  uint64_t now;             /* the turn of the job that was taken last */
+  uint64_t turns[WORKER_TURN_SLOTS];  /* the last turn that each client was given */
+} worker_queue;
+
+struct worker_state {
+  const worker_service *services;
+  worker_stores *shared;
+  pthread_mutex_t send_lock, lock;
+  pthread_cond_t work;
+  worker_queue brief, large, lengthy;
+  worker_job *running;
+  unsigned threads, long_running, large_running;
+  bool closing;
+};
+
+const worker_service worker_services[] = {{"chroma.", chroma_service}, {"mcp.", mcp_service}, {"", worker_op_service}, {0}};
+
+/* ---- Sending ---- */
+
+static void worker_send_frame(worker_state *w, wire_header head, const struct iovec *parts, size_t n) {
+  head.magic = WIRE_MAGIC;
+  head.size = 0;
+  for (size_t i = 0; i < n; i++) head.size += parts[i].iov_len;
+  pthread_mutex_lock(&w->send_lock);
+  int errnum = wire_send(PROC_CHILD_FD, &head, parts, n);
+  pthread_mutex_unlock(&w->send_lock);
+  if (errnum) _exit(WORKER_EXIT_FAILED); /* the face is gone */
+}
+
+static void worker_send_text(worker_state *w, wire_kind kind, const char *text) {
+  struct iovec part = {(void *)(uintptr_t)text, strlen(text)};
+  worker_send_frame(w, (wire_header){.kind = (uint8_t)kind}, &part, 1);
+}
+
+static void worker_log_line(void *ctx, const char *line) { worker_send_text(ctx, WIRE_LOG, line); }
+
+/* ---- What services ask for ---- */
+
+bool worker_task_cancelled(const worker_task *task) {
+  worker_job *j = task->job;
+  return j && atomic_load_explicit(&j->cancelled, memory_order_relaxed);
+}
+
+static bool worker_still_wanted(void *ctx, const char *phase, uint64_t done, uint64_t total) {
+  (void)phase, (void)done, (void)total;
+  return !worker_task_cancelled(ctx);
+}
+
+lode_progress worker_task_cancel_hook(worker_task *task) { return (lode_progress){worker_still_wanted, task}; }
+
+lode_status worker_task_send_row(worker_task *task, lode_str row, lode_error *err) {
+  struct iovec part = {(void *)(uintptr_t)row.data, row.len};
+  worker_job *j = task->job;
+  if (worker_task_cancelled(task)) return err_set(err, LODE_CANCELLED, "cancelled by the caller");
+  if (j) worker_send_frame(j->worker, (wire_header){.kind = WIRE_ROW, .id = j->id}, &part, 1);
+  return LODE_OK;
+}
+
+void worker_task_progress(worker_task *task, const char *phase, uint64_t done, uint64_t total) {
+  wire_progress figures = {done, total};
+  struct iovec parts[2] = {{&figures, sizeof figures}, {(void *)(uintptr_t)phase, strlen(phase)}};
+  worker_job *j = task->job;
+  if (j) worker_send_frame(j->worker, (wire_header){.kind = WIRE_PROGRESS, .id = j->id}, parts, 2);
+}
+
+void worker_task_log(worker_task *task, const char *format, ...) {
+  char line[600];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(line, sizeof line, format, list);
+  va_end(list);
+  if (task->job) worker_log_line(((worker_job *)task->job)->worker, line);
+}
+
+/* As many as there are CPUs, where the number of threads was not given. */
+static unsigned worker_max_large(const worker_state *w) { return w->threads < 8 ? 1 : w->threads / 4; }
+
+bool worker_task_defer(worker_task *task, uint64_t rows) {
+  worker_job *j = task->job;
+  if (!j || rows <= WORKER_LARGE_READ_ROWS || j->large || task->flags & WIRE_CALL_LONG) return false;
+  worker_state *w = j->worker;
+  pthread_mutex_lock(&w->lock);
+  /* Those that wait already come first */
+  task->defer_read = w->large.first || w->large_running >= worker_max_large(w);
+  w->large_running += !task->defer_read;
+  pthread_mutex_unlock(&w->lock);
+  j->large = true;
+  return task->defer_read;
+}
+
+/* ---- Running ---- */
+
+static void worker_queue_add(worker_queue *q, worker_job *j) {
+  uint64_t *given = &q->turns[j->client % WORKER_TURN_SLOTS];
+  j->turn = *given = (*given > q->now ? *given : q->now) + 1;
+  /* Nearly always at the end: there is one client, or none has a backlog */
+  worker_job **at = q->last && q->last->turn <= j->turn ? &q->last->next : &q->first;
+  while (*at && (*at)->turn <= j->turn) at = &(*at)->next;
+  j->next = *at;
+  *at = j;
+  if (!j->next) q->last = j;
+}
+
+static worker_job *worker_queue_take(worker_queue *q) {
+  worker_job *j = q->first;
+  if (!j) return NULL;
+  q->first = j->next;
+  if (!q->first) q->last = NULL;
+  q->now = j->turn;
+  return j;
+}
+
+/* With the lock. One large read goes on even where short calls never end. */
+static worker_job *worker_take_job(worker_state *w) {
+  worker_job *j = w->large_running == 0 ? worker_queue_take(&w->large) : NULL;
+  if (!j) j = worker_queue_take(&w->brief);
+  if (!j && w->large_running < worker_max_large(w)) j = worker_queue_take(&w->large);
+  if (!j && w->long_running < (w->threads + 1) / 2) j = worker_queue_take(&w->lengthy);
+  return j;
+}
+
+/* The next job that this thread may run, moved to the running ones. NULL: none, and none will come. */
+static worker_job *worker_next_job(worker_state *w) {
+  worker_job *j = NULL;
+  pthread_mutex_lock(&w->lock);
+  for (;;) {
+    j = worker_take_job(w);
+    if (j || (w->closing && !w->lengthy.first && !w->large.first)) break;
+    pthread_cond_wait(&w->work, &w->lock);
+  }
+  if (j) {
+    j->next = w->running;
+    w->running = j;
+    w->long_running += (j->task.flags & WIRE_CALL_LONG) != 0;
+    w->large_running += j->large;
+  }
+  pthread_mutex_unlock(&w->lock);
+  return j;
+}
+
+/* With the lock. */
+static void worker_stop_running(worker_state *w, worker_job *j) {
+  worker_job **at = &w->running;
+  while (*at != j) at = &(*at)->next;
+  *at = j->next;
+}
+
+static void worker_end_job(worker_state *w, worker_job *j) {
+  bool is_long = (j->task.flags & WIRE_CALL_LONG) != 0;
+  pthread_mutex_lock(&w->lock);
+  worker_stop_running(w, j);
+  w->long_running -= is_long;
+  w->large_running -= j->large;
+  if (is_long || j->large) pthread_cond_broadcast(&w->work);
+  pthread_mutex_unlock(&w->lock);
+  strbuf_release(&j->task.out);
+  mem_free(j->payload);
+  mem_free(j);
+}
+
+static void worker_requeue_job(worker_state *w, worker_job *j) {
+  strbuf_release(&j->task.out);
+  j->task.defer_read = false;
+  pthread_mutex_lock(&w->lock);
+  worker_stop_running(w, j);
+  worker_queue_add(&w->large, j);
+  pthread_cond_signal(&w->work);
+  pthread_mutex_unlock(&w->lock);
+}
+
+/* False: it was put back. */
+static bool worker_run_job(worker_state *w, worker_job *j) {
+  worker_task *task = &j->task;
+  const worker_service *s = w->services;
+  while (s[1].prefix && strncmp(task->name, s->prefix, strlen(s->prefix)) != 0) s++; /* the last takes what is left */
+  crash_set_activity(task->name);
+  atomic_fetch_add_explicit(&crash_live_stats.calls, 1, memory_order_relaxed);
+  s->run(task);
+  crash_set_activity(NULL);
+  if (task->defer_read) {
+    worker_requeue_job(w, j);
+    return false;
+  }
+  struct iovec part = {task->out.data, task->out.failed ? 0 : task->out.len};
+  if (task->out.failed) task->code = LODE_NOMEM;
+  worker_send_frame(w, (wire_header){.kind = WIRE_DONE, .code = (uint16_t)task->code, .id = j->id}, &part, 1);
+  return true;
+}
+
+static void *worker_pool_thread(void *ctx) {
+  worker_state *w = ctx;
+  worker_job *j;
+  if (crash_thread_begin(NULL) != LODE_OK) return NULL;
+  while ((j = worker_next_job(w)) != NULL) {
+    if (worker_run_job(w, j)) worker_end_job(w, j);
+  }
+  crash_thread_end();
+  return NULL;
+}
+
+/* ---- Receiving ---- */
+
+static bool worker_accept_call(worker_state *w, const wire_header *head, char *payload) {
+  worker_job *j = mem_calloc(1, sizeof *j);
+  lode_str words[WIRE_MAX_WORDS], body;
+  if (!j || head->words == 0 || !wire_split_words(head, payload, words, &body)) {
+    mem_free(j);
+    return false;
+  }
+  j->worker = w;
+  j->id = head->id;
+  j->payload = payload;
+  j->client = head->client;
+  j->large = head->code & WIRE_CALL_LARGE;
+  j->task = (worker_task){.name = words[0].data, .n_words = head->words - 1u, .body = body, .flags = head->code,
+                         .shared = w->shared, .job = j};
+  for (size_t i = 1; i < head->words; i++) j->task.words[i - 1] = words[i];
+  pthread_mutex_lock(&w->lock);
+  worker_queue_add(head->code & WIRE_CALL_LONG ? &w->lengthy : j->large ? &w->large : &w->brief, j);
+  pthread_cond_signal(&w->work);
+  pthread_mutex_unlock(&w->lock);
+  return true;
+}
+
+static void worker_mark_cancelled(worker_job *j, uint64_t id) {
+  for (; j; j = j->next)
+    if (j->id == id) atomic_store(&j->cancelled, true);
+}
+
+static void worker_cancel_call(worker_state *w, uint64_t id) {
+  pthread_mutex_lock(&w->lock);
+  worker_mark_cancelled(w->running, id);
+  worker_mark_cancelled(w->brief.first, id);
+  worker_mark_cancelled(w->large.first, id);
+  worker_mark_cancelled(w->lengthy.first, id);
+  pthread_mutex_unlock(&w->lock);
+}
+
+/* Until the face closes its end. */
+static void worker_receive_all(worker_state *w) {
+  wire_header head;
+  char *payload;
+  while (wire_receive(PROC_CHILD_FD, &head, &payload, SIZE_MAX - 1) == 0) {
+    bool taken = head.kind == WIRE_CALL && worker_accept_call(w, &head, payload);
+    if (head.kind == WIRE_CANCEL) worker_cancel_call(w, head.id);
+    else if (!taken) break;
+    if (!taken) mem_free(payload);
+  }
+}
+
+/* ---- Beginning and end ---- */
+
+lode_status worker_build_argv(const worker_options *setup, const char *program, strbuf *buffer,
+                              char *argv[WORKER_MAX_ARGS + 1], lode_error *err) {
+  size_t at = 0, n = WORKER_FIXED_ARGS + setup->models.n;
+  if (setup->models.n > OP_MAX_ALLOWED_MODELS)
+    return err_set(err, LODE_LIMIT, "%zu models are too many to allow; the most is %d", setup->models.n, OP_MAX_ALLOWED_MODELS);
+  buffer->len = 0;
+  strbuf_addf(buffer, "%s%c" WORKER_ARG "%c%s%c", program, 0, 0, setup->store, 0);
+  strbuf_addf(buffer, "%llu%c%llu%c%u%c%u%c%u%c", (unsigned long long)setup->memory_bytes, 0,
+                 (unsigned long long)setup->max_document_bytes, 0, setup->busy_ms, 0, setup->threads, 0,
+                 setup->create | setup->preload << 1 | setup->no_sandbox << 2 | setup->read_only << 3 | setup->found << 4 |
+                     setup->adopted << 5, 0);
+  for (size_t i = 0; i < setup->models.n; i++) {
+    strbuf_add(buffer, setup->models.allowed[i].data, setup->models.allowed[i].len);
+    strbuf_addch(buffer, 0);
+  }
+  if (buffer->failed) return err_nomem(err);
+  for (size_t i = 0; i < n; i++) {
+    argv[i] = buffer->data + at;
+    at += strlen(argv[i]) + 1;
+  }
+  argv[n] = NULL;
+  return LODE_OK;
+}
+
+static bool worker_parse_argv(worker_options *setup, int argc, char **argv, lode_str models[OP_MAX_ALLOWED_MODELS]) {
+  uint64_t n[5];
+  if (argc < WORKER_FIXED_ARGS || argc > WORKER_MAX_ARGS) return false;
+  for (int i = 0; i < 5; i++)
+    if (!op_parse_uint(str_of(argv[3 + i]), &n[i])) return false;
+  *setup = (worker_options){.store = argv[2], .memory_bytes = n[0], .max_document_bytes = n[1],
+                                .busy_ms = (uint32_t)n[2], .threads = (uint32_t)n[3], .create = n[4] & 1,
+                                .preload = n[4] & 2, .no_sandbox = n[4] & 4, .read_only = n[4] & 8,
+                                .found = n[4] & 16, .adopted = n[4] & 32,
+                                .models = {models, (size_t)(argc - WORKER_FIXED_ARGS)}};
+  for (size_t i = 0; i < setup->models.n; i++) models[i] = str_of(argv[WORKER_FIXED_ARGS + i]);
+  return true;
+}
+
+static unsigned worker_pick_threads(unsigned wanted) {
+  long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+  if (wanted == 0) wanted = cpus < 1 ? 4 : (unsigned)cpus * 4;
+  if (wanted < 4) wanted = 4;
+  return wanted > 32 ? 32 : wanted;
+}
+
+static void worker_preload(worker_state *w) {
+  op_open_options how = {.write = true};
+  lode_store *store;
+  lode_error err;
+  if (worker_stores_main(w->shared, &how, &store, &err) != LODE_OK) worker_log_line(w, err.text); /* each call will say so too */
+}
+
+/* -1: the face is gone already. */
+static int worker_receive_crash_fd(void) {
+  union {
+    char bytes[CMSG_SPACE(sizeof(int))];
+    struct cmsghdr align;
+  } control;
+  char byte;
+  struct iovec iov = {&byte, 1};
+  struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+  int fd = -1;
+  if (recvmsg(PROC_CHILD_FD, &message, MSG_CMSG_CLOEXEC) != 1) return -1;
+  struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+  if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) memcpy(&fd, CMSG_DATA(c), sizeof fd);
+  return fd;
+}
+
+static int worker_serve(worker_state *w, const worker_options *setup) {
+  pthread_t pool[WORKER_MAX_THREADS];
+  char sandbox[400] = "no sandbox: switched off";
+  unsigned started = 0;
+  if (setup->preload) worker_preload(w);
+  if (!setup->no_sandbox) worker_sandbox_engine(setup->store, sandbox, sizeof sandbox);
+  w->threads = worker_pick_threads(setup->threads);
+  while (started < w->threads && pthread_create(&pool[started], NULL, worker_pool_thread, w) == 0) started++;
+  if (started == 0) return WORKER_EXIT_FAILED;
+  pthread_mutex_lock(&w->lock);
+  w->threads = started; /* fewer, where the system gives no more */
+  pthread_mutex_unlock(&w->lock);
+  worker_send_text(w, WIRE_READY, sandbox);
+  worker_receive_all(w);
+  pthread_mutex_lock(&w->lock);
+  w->closing = true;
+  pthread_cond_broadcast(&w->work);
+  pthread_mutex_unlock(&w->lock);
+  for (unsigned i = 0; i < started; i++) pthread_join(pool[i], NULL);
+  return 0;
+}
+
+int worker_main(int argc, char **argv, const worker_service *services) {
+  worker_state w = {.services = services ? services : worker_services};
+  worker_options setup;
+  lode_str models[OP_MAX_ALLOWED_MODELS];
+  lode_error err = {.record = LODE_NO_RECORD};
+  struct sigaction ignore = {.sa_handler = SIG_IGN};
+  if (!worker_parse_argv(&setup, argc, argv, models)) return WORKER_EXIT_FAILED;
+  /* A terminal's Ctrl-C is for the face, which lets us finish */
+  static const int ignored[] = {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP};
+  for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) sigaction(ignored[i], &ignore, NULL);
+  int crash_fd = worker_receive_crash_fd();
+  lode_open_options options = {.memory_bytes = setup.memory_bytes, .max_document_bytes = setup.max_document_bytes,
+                               .busy_ms = setup.busy_ms, .create = setup.create, .read_only = setup.read_only, .log = worker_log_line, .log_ctx = &w};
+  pthread_mutex_init(&w.send_lock, NULL);
+  pthread_mutex_init(&w.lock, NULL);
+  pthread_cond_init(&w.work, NULL);
+  if (crash_fd < 0 || crash_install(crash_fd, &err) != LODE_OK) return WORKER_EXIT_FAILED;
+  if (worker_stores_new(setup.store, &options, &w.shared, &err) != LODE_OK) return WORKER_EXIT_FAILED;
+  worker_stores_allow_models(w.shared, setup.models);
+  worker_stores_set_origin(w.shared, setup.found, setup.adopted);
+  int code = worker_serve(&w, &setup);
+  worker_stores_free(w.shared);
+  crash_thread_end();
+  return code;
+}

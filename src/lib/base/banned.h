@@ -1,0 +1,21 @@
+/* banned.h - functions that nobody here may use: they overflow, or depend on the locale, or exit. */
+#ifndef LODE_BASE_BANNED_H
+#define LODE_BASE_BANNED_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Some of them are macros in some C libraries, and only plain names can be poisoned. */
+#undef strcpy
+#undef strcat
+#undef strncpy
+#undef strncat
+#undef sprintf
+#undef vsprintf
+#undef strtok
+#undef alloca
+
+#pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf gets strtok atoi atol atof alloca
+
+#endif

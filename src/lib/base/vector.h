@@ -1,0 +1,19 @@
+/* vector.h - measures of a few vectors at a time; what searches is kernel/kernel.h. */
+#ifndef LODE_BASE_VECTOR_H
+#define LODE_BASE_VECTOR_H
+
+#include "base/base.h"
+
+/* In double; 0 where one of them has no length. */
+double vec_cosine(const float *a, const float *b, uint32_t dim);
+
+/* Lengths that a vector may have, besides 0. Between two such vectors every distance fits in a float, and squares of what
+ * matters do not underflow: l2 is at most 2^126. */
+#define VEC_MIN_LENGTH 0x1p-40
+#define VEC_MAX_LENGTH 0x1p62
+double vec_length(const float *v, size_t n);
+static inline bool vec_length_fits(double length) {
+  return length == 0 || (length >= VEC_MIN_LENGTH && length <= VEC_MAX_LENGTH);
+}
+
+#endif

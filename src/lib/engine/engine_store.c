@@ -1,0 +1,156 @@
+/* engine_store.c - opening and closing a store, what follows a fork, statistics.
+ *
+ * A forked child inherits memory, but neither threads nor the right to use locks that a thread of the parent may have
+ * held. Every public call passes engine_enter, which notices by the generation (vfs/vfs.h) that it runs in a
+ * new child, makes the locks anew, drops what was cached and goes on without a background thread. engine_fork_lock makes the
+ * first of several threads do that; it is held over every fork, so it is never found locked in a child.
+ */
+#include "engine/engine.h"
+
+#include "vfs/vfs.h"
+
+static pthread_mutex_t engine_fork_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t engine_fork_once = PTHREAD_ONCE_INIT;
+
+static void engine_before_fork(void) { pthread_mutex_lock(&engine_fork_lock); }
+static void engine_after_fork(void) { pthread_mutex_unlock(&engine_fork_lock); }
+static void engine_register_fork(void) { (void)pthread_atfork(engine_before_fork, engine_after_fork, engine_after_fork); }
+
+static void engine_become_child(lode_store *store) {
+  bool sane = pthread_mutex_trylock(&store->lock) == 0;
+  (void)pthread_mutex_init(&store->lock, NULL);
+  store->background = store->builder = (engine_background){0};
+  memset(store->scratch, 0, sizeof store->scratch); /* a thread of the parent may have been using them */
+  atomic_store(&store->progress.total, 0);
+  store_db_after_fork(store->db);
+  atomic_store(&store->writers, 0);
+  engine_cache_after_fork(store, sane);
+}
+
+void engine_enter(lode_store *store) {
+  unsigned now = vfs_generation();
+  if (atomic_load_explicit(&store->generation, memory_order_acquire) == now) return;
+  pthread_mutex_lock(&engine_fork_lock);
+  if (atomic_load(&store->generation) != now) {
+    engine_become_child(store);
+    atomic_store_explicit(&store->generation, now, memory_order_release);
+  }
+  pthread_mutex_unlock(&engine_fork_lock);
+}
+
+lode_status engine_begin_write(lode_store *store, store_tx **tx, lode_error *err) {
+  *tx = NULL;
+  engine_enter(store);
+  if (store->options->read_only)
+    return err_set(err, LODE_READONLY, "%s is open for reading only: open it without read_only to write",
+                      store_db_folder(store->db));
+  atomic_fetch_add(&store->writers, 1);
+  lode_status st = store_tx_begin(store->db, STORE_TX_WRITE, tx, err);
+  atomic_fetch_sub(&store->writers, 1);
+  return st;
+}
+
+lode_status engine_commit_write(lode_store *store, store_tx *tx, lode_error *err) {
+  TRY(store_tx_commit(tx, err));
+  atomic_store(&store->written_ns, os_api->now_ns());
+  engine_background_wake(store);
+  return LODE_OK;
+}
+
+/* ---- Open and close ---- */
+
+lode_status engine_open(const char *folder, const lode_open_options *options, lode_store **out, lode_error *err) {
+  static const lode_open_options defaults;
+  const lode_open_options *o = options ? options : &defaults;
+  lode_status st;
+  err_clear(err);
+  *out = NULL;
+  (void)pthread_once(&engine_fork_once, engine_register_fork);
+  lode_store *store = mem_calloc(1, sizeof *store);
+  if (!store) return err_nomem(err);
+  store->engine = &engine_table;
+  (void)pthread_mutex_init(&store->lock, NULL);
+  TRY_GOTO(store_db_open(folder, o, &store->db, err));
+  atomic_store(&store->generation, vfs_generation());
+  store->options = store_db_options(store->db);
+  if (!o->read_only && !o->no_background) engine_background_start(store);
+  *out = store;
+done:
+  if (st != LODE_OK) {
+    (void)pthread_mutex_destroy(&store->lock);
+    mem_free(store);
+  }
+  return st;
+}
+
+void engine_close(lode_store *store) {
+  if (!store) return;
+  engine_enter(store);
+  engine_background_stop(store);
+  engine_cache_forget_all(store);
+  engine_scratch_free(store);
+  store_db_close(store->db);
+  (void)pthread_mutex_destroy(&store->lock);
+  mem_free(store);
+}
+
+/* ---- Statistics ---- */
+
+static lode_status engine_add_segment_stats(lode_store *store, store_tx *tx, int64_t cid, lode_stats *stats, lode_error *err) {
+  engine_index_counts c;
+  store_tx *own = NULL;
+  if (!tx) TRY(store_tx_begin(store->db, STORE_TX_READ, &own, err));
+  lode_status st = engine_index_count(tx ? tx : own, cid, &c, err);
+  store_tx_rollback(own);
+  if (st != LODE_OK) return st;
+  uint64_t living = stats->records - stats->pending, held = c.rows - c.dead;
+  stats->segments = c.segments;
+  stats->segment_bytes = c.bytes;
+  stats->indexed = held < living ? held : living;
+  stats->tail = living - stats->indexed;
+  stats->dead = c.rows - stats->indexed;
+  stats->building = c.making;
+  stats->build_total = atomic_load(&store->progress.total);
+  stats->build_done = stats->build_total ? atomic_load(&store->progress.done) : 0;
+  stats->damaged_segments = atomic_load(&store->damaged_segments);
+  return LODE_OK;
+}
+
+lode_status engine_store_stats(lode_store *store, lode_stats *stats, lode_error *err) {
+  err_clear(err);
+  *stats = (lode_stats){0};
+  engine_enter(store);
+  lode_status st = store_db_stats(store->db, stats, err);
+  if (st == LODE_OK) st = engine_add_segment_stats(store, NULL, 0, stats, err);
+  if (st != LODE_OK) *stats = (lode_stats){0};
+  return st;
+}
+
+lode_status engine_store_id(lode_store *store, uint64_t *id, lode_error *err) {
+  err_clear(err);
+  engine_enter(store);
+  return store_db_id(store->db, id, err);
+}
+
+lode_status engine_collection_stats(lode_collection *collection, lode_stats *stats, lode_error *err) {
+  engine_reader reader;
+  err_clear(err);
+  *stats = (lode_stats){0};
+  engine_reader_init(&reader, collection);
+  lode_status st = engine_reader_begin(&reader, err);
+  if (st == LODE_OK) {
+    const store_coll *c = &reader.coll;
+    *stats = (lode_stats){
+        .collections = 1,
+        .records = c->records,
+        .pending = c->pending,
+        .cursor = store_tx_cursor(reader.tx),
+        .unerased = c->tombstones,
+        .untexted = c->untexted,
+        .unindexed = c->unindexed,
+    };
+    st = engine_add_segment_stats(collection->store, reader.tx, c->cid, stats, err);
+  }
+  engine_reader_release(&reader);
+  return st;
+}

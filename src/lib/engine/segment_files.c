@@ -1,0 +1,190 @@
+/* segment_files.c - the files of the vector index, opened for reading.
+ *
+ * A file is opened in the transaction in which its row was read; from then on its descriptor serves, whatever becomes
+ * of the name. Nothing of it is trusted: lengths and checksums are looked at when bytes are first needed (index/segment.h).
+ * A file that turns out to be damaged becomes a suspect: this handle answers for its vectors from the truth, and the
+ * builder (segment_build.c), if this handle may write, looks at it again and sets it aside. A read that fails proves no damage: the
+ * truth answers meanwhile, and the file is tried again.
+ */
+#include "engine/engine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+
+void engine_segment_name(char name[ENGINE_SEGMENT_NAME_MAX], uint64_t id, const char *ending) {
+  snprintf(name, ENGINE_SEGMENT_NAME_MAX, STOREFILE_SEGMENTS_DIR "/%016" PRIx64 "%s", id, ending);
+}
+
+char *engine_segment_path(const lode_store *store, uint64_t id, const char *ending) {
+  strbuf path = {0};
+  strbuf_addf(&path, "%s/%s/%016" PRIx64 "%s", store_db_folder(store->db), STOREFILE_SEGMENTS_DIR, id, ending);
+  strbuf_addch(&path, 0);
+  if (path.failed) strbuf_release(&path);
+  return path.data;
+}
+
+/* ---- Suspects ---- */
+
+#define SUSPECT_RETRY_NS UINT64_C(5000000000)
+
+static size_t suspect_find(const lode_store *store, uint64_t id) {
+  size_t i = 0;
+  while (i < store->n_suspects && store->suspects[i] != id) i++;
+  return i;
+}
+
+static void suspect_remove(lode_store *store, size_t i) {
+  store->n_suspects--;
+  memmove(store->suspects + i, store->suspects + i + 1, (store->n_suspects - i) * sizeof *store->suspects);
+  memmove(store->suspect_expires_ns + i, store->suspect_expires_ns + i + 1, (store->n_suspects - i) * sizeof *store->suspect_expires_ns);
+}
+
+bool engine_segment_is_suspect(lode_store *store, uint64_t id) {
+  if (atomic_load_explicit(&store->n_suspects, memory_order_relaxed) == 0) return false;
+  pthread_mutex_lock(&store->lock);
+  size_t i = suspect_find(store, id);
+  bool found = i < store->n_suspects;
+  if (found && store->suspect_expires_ns[i] && os_api->now_ns() > store->suspect_expires_ns[i]) {
+    suspect_remove(store, i);
+    found = false;
+  }
+  pthread_mutex_unlock(&store->lock);
+  return found;
+}
+
+typedef enum suspect_reason { SUSPECT_MISSING, SUSPECT_UNREADABLE, SUSPECT_DAMAGED } suspect_reason;
+
+static void suspect_add(lode_store *store, uint64_t id, suspect_reason what, const char *why) {
+  pthread_mutex_lock(&store->lock);
+  size_t i = suspect_find(store, id);
+  bool is_new = i == store->n_suspects;
+  if (is_new && store->n_suspects == ENGINE_MAX_SUSPECTS) suspect_remove(store, 0); /* the oldest: it will be met again */
+  if (is_new) i = store->n_suspects++;
+  store->suspects[i] = id;
+  store->suspect_expires_ns[i] = what == SUSPECT_UNREADABLE ? os_api->now_ns() + SUSPECT_RETRY_NS : 0;
+  if (is_new && store->builder.running) {
+    store->builder.woken = true;
+    (void)pthread_cond_signal(&store->builder.wake);
+  }
+  pthread_mutex_unlock(&store->lock);
+  if (!is_new || what == SUSPECT_MISSING) return; /* removed by somebody, or never there, as after a restore: no damage */
+  if (what == SUSPECT_DAMAGED) atomic_fetch_add(&store->damaged_segments, 1);
+  store_db_log(store->db, "segment %016" PRIx64 " of the vector index cannot be used (%s): its records are read one by one until it %s",
+               id, why, what == SUSPECT_DAMAGED ? "is rebuilt" : "can be read again");
+}
+
+void engine_segment_suspect(lode_store *store, uint64_t id, lode_status st, const char *why) {
+  suspect_add(store, id, st == LODE_IO ? SUSPECT_UNREADABLE : SUSPECT_DAMAGED, why);
+}
+void engine_segment_missing(lode_store *store, uint64_t id) { suspect_add(store, id, SUSPECT_MISSING, ""); }
+
+void engine_segment_clear_suspect(lode_store *store, uint64_t id) {
+  pthread_mutex_lock(&store->lock);
+  size_t i = suspect_find(store, id);
+  if (i < store->n_suspects) suspect_remove(store, i);
+  pthread_mutex_unlock(&store->lock);
+}
+
+/* ---- Files ---- */
+
+/* A failure may be gone at the next attempt. */
+static lode_status segfile_read_bytes(void *ctx, uint64_t offset, void *buf, size_t n, lode_error *err) {
+  const engine_segment *seg = ctx;
+  size_t got = 0;
+  lode_status st = os_read_full(seg->fd, buf, n, offset, &got, err);
+  if (st == LODE_IO) st = os_read_full(seg->fd, buf, n, offset, &got, err);
+  if (st != LODE_OK) return st;
+  return got == n ? LODE_OK : err_set(err, LODE_CORRUPT, "a segment of the vector index is cut short");
+}
+
+static void segfile_free(engine_segment *seg) {
+  index_segment_close(seg->segment);
+  if (seg->fd >= 0) (void)os_api->close(seg->fd);
+  mem_free(seg);
+}
+
+engine_segment *engine_segment_ref(engine_segment *seg) {
+  if (seg) atomic_fetch_add_explicit(&seg->refs, 1, memory_order_relaxed);
+  return seg;
+}
+
+void engine_segment_release(engine_segment *seg) {
+  if (seg && atomic_fetch_sub_explicit(&seg->refs, 1, memory_order_acq_rel) == 1) segfile_free(seg);
+}
+
+static lode_status segfile_open(engine_segment *seg, lode_error *err) {
+  struct stat sb;
+  char name[ENGINE_SEGMENT_NAME_MAX];
+  engine_segment_name(name, seg->row.id, ".seg");
+  seg->fd = beneath_open(store_db_folder(seg->store->db), name, O_RDONLY, 0);
+  if (seg->fd < 0 && (errno == EMFILE || errno == ENFILE)) return err_set(err, LODE_LIMIT, "too many files are open");
+  if (seg->fd < 0 && errno == EISDIR) return err_set(err, LODE_CORRUPT, "there is a folder in its place");
+  if (seg->fd < 0) return err_errno(err, errno, name);
+  if (OS_RETRY(os_api->fstat(seg->fd, &sb)) != 0) return err_errno(err, errno, "a segment of the vector index");
+  if ((uint64_t)sb.st_size != seg->row.bytes)
+    return err_set(err, LODE_CORRUPT, "the file has %lld bytes instead of %llu", (long long)sb.st_size,
+                      (unsigned long long)seg->row.bytes);
+  index_segment_source source = {.id = seg->row.id, .bytes = seg->row.bytes, .table_crc = seg->row.table_crc,
+                                 .read = segfile_read_bytes, .ctx = seg};
+  TRY(index_segment_open(&source, &seg->segment, err));
+  const index_segment_info *info = &seg->segment->info;
+  if (info->n != seg->row.rows || (uint32_t)info->kind != seg->row.kind)
+    return err_set(err, LODE_CORRUPT, "the file is not what the manifest says");
+  const lode_open_options *o = seg->store->options;
+  const index_segment *s = seg->segment;
+  uint64_t wanted = s->rows.bytes + s->links.bytes + s->ordinals.bytes + s->records.bytes;
+  return o->preload && wanted <= o->memory_bytes / 2 ? index_segment_preload(seg->segment, err) : LODE_OK;
+}
+
+bool engine_segment_is_missing(const lode_store *store, uint64_t id) {
+  struct stat sb;
+  char name[ENGINE_SEGMENT_NAME_MAX];
+  engine_segment_name(name, id, ".seg");
+  return beneath_lstat(store_db_folder(store->db), name, &sb) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
+lode_status engine_segment_open_checked(lode_store *store, const store_manifest_row *row, engine_segment **out, lode_error *err) {
+  *out = NULL;
+  engine_segment *seg = mem_calloc(1, sizeof *seg);
+  if (!seg) return err_nomem(err);
+  atomic_init(&seg->refs, 1);
+  seg->store = store;
+  seg->row = *row;
+  seg->fd = -1;
+  lode_status st = segfile_open(seg, err);
+  if (st == LODE_OK) *out = seg;
+  else segfile_free(seg);
+  return st;
+}
+
+lode_status engine_segment_open(lode_store *store, const store_manifest_row *row, engine_segment **out, lode_error *err) {
+  lode_error why;
+  *out = NULL;
+  if (!row->proven || engine_segment_is_suspect(store, row->id)) return LODE_OK;
+  err_clear(&why);
+  lode_status st = engine_segment_open_checked(store, row, out, &why);
+  if (st == LODE_OK) return LODE_OK;
+  if (st == LODE_NOMEM) return err_nomem(err);
+  if (engine_segment_is_missing(store, row->id)) engine_segment_missing(store, row->id);
+  else engine_segment_suspect(store, row->id, st, why.text);
+  return LODE_OK;
+}
+
+/* ---- Slots ---- */
+
+engine_slot_set *engine_slot_set_new(uint32_t rows, bool set) {
+  size_t words = (size_t)rows / 64 + 1;
+  engine_slot_set *s = mem_alloc(sizeof *s + words * sizeof *s->bits);
+  if (!s) return NULL;
+  atomic_init(&s->refs, 1);
+  s->words = words;
+  s->n = set ? rows : 0;
+  memset(s->bits, set ? 0xFF : 0, words * sizeof *s->bits);
+  if (set) s->bits[words - 1] = ((uint64_t)1 << (rows % 64)) - 1;
+  return s;
+}
+
+void engine_slot_set_release(engine_slot_set *s) {
+  if (s && atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1) mem_free(s);
+}

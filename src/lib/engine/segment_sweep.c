@@ -1,0 +1,190 @@
+/* segment_sweep.c - what is left over or damaged in the folder of segments, and who takes care of it.
+ *
+ * All under the builder's lock, so that nobody else makes or publishes a segment meanwhile:
+ *   - rows of segments being made, whose builder must have died, and rows that do not prove themselves, are taken out
+ *   - files that no row names are unlinked: nobody has ever been told of them, or they were replaced
+ *   - a suspect's file and row are read once more. If it is damaged, the file is renamed to NAME.quarantine-TIME, and
+ *     then its row taken out. In this order: a row without a file is harmless. One that cannot be read (EIO)
+ *     stays, unless the user asked for it to be built again.
+ */
+#include "engine/segment_build.h"
+
+#include <inttypes.h>
+
+/* ---- Rows and files ---- */
+
+static lode_status manifest_add_row(void *ctx, const store_manifest_row *row, lode_error *err) {
+  engine_manifest *rows = ctx;
+  if (!mem_grow(&rows->v, &rows->cap, rows->n + 1, sizeof *rows->v)) return err_nomem(err);
+  rows->v[rows->n++] = *row;
+  return LODE_OK;
+}
+
+lode_status engine_manifest_load(lode_store *store, int64_t cid, engine_manifest *rows, lode_error *err) {
+  store_tx *tx;
+  *rows = (engine_manifest){0};
+  TRY(store_tx_begin(store->db, STORE_TX_READ, &tx, err));
+  lode_status st = store_manifest_each(tx, cid, manifest_add_row, rows, err);
+  store_tx_rollback(tx);
+  if (st != LODE_OK) {
+    mem_free(rows->v);
+    *rows = (engine_manifest){0};
+  }
+  return st;
+}
+
+lode_status engine_manifest_remove(lode_store *store, uint64_t id, lode_error *err) {
+  store_tx *tx;
+  TRY(store_tx_begin(store->db, STORE_TX_WRITE, &tx, err));
+  lode_status st = store_manifest_remove(tx, id, err);
+  if (st == LODE_OK) return store_tx_commit(tx, err);
+  store_tx_rollback(tx);
+  return st;
+}
+
+lode_status engine_segment_unlink(lode_store *store, uint64_t id, const char *ending) {
+  char name[ENGINE_SEGMENT_NAME_MAX];
+  engine_segment_name(name, id, ending);
+  int rc = beneath_unlink(store_db_folder(store->db), name);
+  return rc == 0 || errno == ENOENT ? LODE_OK : LODE_IO;
+}
+
+static const store_manifest_row *manifest_find_row(const engine_manifest *rows, uint64_t id) {
+  for (size_t i = 0; i < rows->n; i++)
+    if (rows->v[i].id == id) return &rows->v[i];
+  return NULL;
+}
+
+static void sweep_files(lode_store *store, const engine_manifest *rows) {
+  const char *name, *ending;
+  uint64_t id;
+  os_dir *folder = beneath_list(store_db_folder(store->db), STOREFILE_SEGMENTS_DIR);
+  while (folder && (name = os_dir_next(folder)) != NULL) {
+    if (!storefile_parse_segment(name, &id, &ending)) continue;
+    const store_manifest_row *row = manifest_find_row(rows, id);
+    if (row && row->bytes && strcmp(ending, ".seg") == 0) continue;
+    (void)engine_segment_unlink(store, id, ending);
+  }
+  if (folder) os_dir_close(folder);
+}
+
+lode_status engine_sweep(lode_store *store, lode_error *err) {
+  engine_manifest rows;
+  lode_status st = LODE_OK;
+  TRY(engine_manifest_load(store, 0, &rows, err));
+  for (size_t i = 0; i < rows.n && st == LODE_OK; i++) {
+    if (rows.v[i].proven && rows.v[i].bytes) continue;
+    st = engine_manifest_remove(store, rows.v[i].id, err);
+    rows.v[i].bytes = 0;
+  }
+  if (st == LODE_OK) sweep_files(store, &rows);
+  mem_free(rows.v);
+  return st;
+}
+
+void engine_sweep_missing(lode_store *store) {
+  engine_manifest rows;
+  if (engine_manifest_load(store, 0, &rows, NULL) != LODE_OK) return;
+  for (size_t i = 0; i < rows.n; i++)
+    if (rows.v[i].proven && rows.v[i].bytes && engine_segment_is_missing(store, rows.v[i].id)) engine_segment_missing(store, rows.v[i].id);
+  mem_free(rows.v);
+}
+
+/* ---- Suspects ---- */
+
+/* Everything that the file holds, read and checked. *missing: there is no file. */
+static lode_status sweep_check_file(lode_store *store, const store_manifest_row *row, bool *missing, lode_error *err) {
+  engine_segment *seg = NULL;
+  index_graph_report report;
+  *missing = engine_segment_is_missing(store, row->id);
+  if (*missing) return err_set(err, LODE_CORRUPT, "the file is missing");
+  lode_status st = engine_segment_open_checked(store, row, &seg, err);
+  if (st == LODE_OK) st = index_segment_verify(seg->segment, &report, err);
+  engine_segment_release(seg);
+  return st;
+}
+
+static lode_status sweep_quarantine(lode_store *store, const store_manifest_row *row, const char *why, lode_error *err) {
+  lode_status st = LODE_OK;
+  char *path = engine_segment_path(store, row->id, ".seg"), name[ENGINE_SEGMENT_NAME_MAX];
+  engine_segment_name(name, row->id, ".seg");
+  if (!path) st = err_nomem(err);
+  else if (beneath_set_aside(store_db_folder(store->db), name) != 0 && errno != ENOENT) st = err_errno(err, errno, path);
+  else st = beneath_sync_dir(store_db_folder(store->db), name, err);
+  if (st == LODE_OK)
+    store_db_log(store->db, "segment %016" PRIx64 " of the vector index cannot be used (%s): set aside, it will be rebuilt", row->id, why);
+  mem_free(path);
+  return st;
+}
+
+static lode_status sweep_examine(lode_store *store, uint64_t id, bool unreadable, lode_error *err) {
+  engine_manifest rows;
+  lode_error why;
+  bool missing = false;
+  TRY(engine_manifest_load(store, 0, &rows, err));
+  const store_manifest_row *row = manifest_find_row(&rows, id);
+  lode_status st = LODE_OK;
+  err_clear(&why);
+  if (row) st = sweep_check_file(store, row, &missing, &why);
+  /* says nothing about the file, or that it is not ours to judge */
+  if (st == LODE_NOMEM || st == LODE_LIMIT || st == LODE_VERSION || (st == LODE_IO && !unreadable)) {
+    mem_free(rows.v);
+    return st == LODE_NOMEM ? err_nomem(err) : LODE_OK;
+  }
+  if (row && st != LODE_OK) {
+    st = missing ? LODE_OK : sweep_quarantine(store, row, why.text, err);
+    if (st == LODE_OK) st = engine_manifest_remove(store, id, err);
+  }
+  if (st == LODE_OK) engine_segment_clear_suspect(store, id);
+  mem_free(rows.v);
+  return st;
+}
+
+lode_status engine_sweep_suspects(lode_store *store, bool unreadable, lode_error *err) {
+  uint64_t ids[ENGINE_MAX_SUSPECTS];
+  pthread_mutex_lock(&store->lock);
+  size_t n = store->n_suspects;
+  memcpy(ids, store->suspects, n * sizeof *ids);
+  pthread_mutex_unlock(&store->lock);
+  for (size_t i = 0; i < n; i++) TRY(sweep_examine(store, ids[i], unreadable, err));
+  return LODE_OK;
+}
+
+/* ---- All files ---- */
+
+enum { SWEEP_BLOCK_ROWS = 64 };
+
+/* Checksums alone, which is quick. */
+static lode_status sweep_read_all(engine_segment *seg, const engine_build_request *request, lode_error *err) {
+  uint32_t n = seg->row.rows, dim = seg->segment->info.dim;
+  index_segment_record records[SWEEP_BLOCK_ROWS];
+  float *rows = mem_calloc((size_t)SWEEP_BLOCK_ROWS * dim, sizeof *rows);
+  if (!rows) return err_nomem(err);
+  lode_status st = index_segment_preload(seg->segment, err);
+  for (uint32_t i = 0; i < n && st == LODE_OK; i += SWEEP_BLOCK_ROWS) {
+    if (i % 65536 == 0 && engine_build_is_stopped(request)) st = err_set(err, LODE_CANCELLED, "cancelled");
+    else st = index_segment_get_block(seg->segment, i, n - i < SWEEP_BLOCK_ROWS ? n - i : SWEEP_BLOCK_ROWS, rows, records, err);
+  }
+  mem_free(rows);
+  return st;
+}
+
+lode_status engine_sweep_check_files(lode_store *store, const engine_build_request *request, lode_error *err) {
+  engine_manifest rows;
+  lode_status st = LODE_OK;
+  TRY(engine_manifest_load(store, 0, &rows, err));
+  for (size_t i = 0; i < rows.n && st == LODE_OK; i++) {
+    engine_segment *seg = NULL;
+    lode_error why;
+    if (!rows.v[i].proven || rows.v[i].bytes == 0) continue;
+    st = engine_segment_open(store, &rows.v[i], &seg, err);
+    if (!seg) continue;
+    st = sweep_read_all(seg, request, &why);
+    if (st == LODE_NOMEM) st = err_nomem(err);
+    else if (st == LODE_CANCELLED) st = err_set(err, LODE_CANCELLED, "cancelled");
+    else if (st != LODE_OK) engine_segment_suspect(store, rows.v[i].id, st, why.text), st = LODE_OK;
+    engine_segment_release(seg);
+  }
+  mem_free(rows.v);
+  return st;
+}

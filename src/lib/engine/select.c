@@ -1,0 +1,318 @@
+/* select.c - turns a selection into living records. The one mechanism behind get, delete, query, facets and export.
+ *
+ * Ways to find the records, cheapest first:
+ *   ids      each id is looked up, in sorted order
+ *   proposed the metadata index is asked for one condition that every match fulfils (a probe of the filter); it knows
+ *            the records up to its cursor, so what follows the cursor is scanned
+ *   scan     all records, or all pending ones
+ * Whatever was found is then read and judged by the filter itself (filter.h): an index makes a selection fast, never
+ * wrong. Records come in the order of their keys.
+ *
+ * A selection that takes longer than a read transaction may last goes on in a new one from the last key, of the same
+ * moment unless its reader follows (reader.c). One that follows, and takes all records or asks by ids, sees each
+ * record as it is when it is looked at, and every record that existed when it began and still does, once.
+ */
+#include "engine/engine.h"
+
+enum { SELECT_PHASE_LIST, SELECT_PHASE_SCAN, SELECT_PHASE_END };
+enum { SELECT_MAX_PROBES = 8, SELECT_MIN_PROPOSALS = 64, SELECT_CHECK_EVERY = 16,
+       SELECT_MAX_REUSED_LIST = 200000 /* some 40 ms */ };
+
+/* ---- Lists of keys ---- */
+
+bool engine_rids_add(engine_rids *rids, int64_t rid) {
+  if (!mem_grow(&rids->v, &rids->cap, rids->n + 1, sizeof *rids->v)) return false;
+  rids->v[rids->n++] = rid;
+  return true;
+}
+
+void engine_rids_sort(engine_rids *rids) {
+  size_t kept = 0;
+  bool sorted = true;
+  for (size_t i = 1; i < rids->n && sorted; i++) sorted = rids->v[i - 1] < rids->v[i];
+  if (sorted) return;
+  qsort(rids->v, rids->n, sizeof *rids->v, sort_cmp_i64);
+  for (size_t i = 0; i < rids->n; i++)
+    if (kept == 0 || rids->v[kept - 1] != rids->v[i]) rids->v[kept++] = rids->v[i];
+  rids->n = kept;
+}
+
+bool engine_rids_contain(const engine_rids *rids, int64_t rid, size_t *hint) {
+  size_t low = 0, high = rids->n, at = *hint < high ? *hint : high;
+  if (at < high && rids->v[at] < rid) at++; /* keys asked for in rising order are found here */
+  if ((at == high || rids->v[at] >= rid) && (at == 0 || rids->v[at - 1] < rid)) low = high = at;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (rids->v[middle] < rid)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  *hint = low;
+  return low < rids->n && rids->v[low] == rid;
+}
+
+/* ---- Begin and end ---- */
+
+lode_status engine_select_init(engine_select *s, engine_reader *reader, const lode_selection *what, lode_error *err) {
+  lode_status st;
+  *s = (engine_select){.reader = reader, .what = *what};
+  TRY_GOTO(iface_check_selection(what, err));
+  TRY_GOTO(filter_parse(what->where, what->where_document, &s->filter, err));
+  TRY_GOTO(filter_eval_new(s->filter, &s->eval, err));
+  s->has_filter = !filter_is_true(s->filter);
+done:
+  if (st != LODE_OK) engine_select_release(s);
+  return st;
+}
+
+void engine_select_release(engine_select *s) {
+  filter_eval_free(s->eval);
+  filter_free(s->filter);
+  mem_free(s->list);
+  *s = (engine_select){0};
+}
+
+void engine_select_start_after(engine_select *s, int64_t after) { s->last = after; }
+
+/* ---- Plan ---- */
+
+static int select_compare_ids(const void *a, const void *b, void *ctx) {
+  const lode_str *ids = ctx;
+  return str_cmp(ids[*(const size_t *)a], ids[*(const size_t *)b]);
+}
+
+/* The rid of each id asked for, found in sorted order, kept in the order asked; 0 where there is none. */
+static lode_status select_find_ids(engine_select *s, lode_error *err) {
+  size_t n = s->what.n_ids;
+  lode_status st = LODE_OK;
+  size_t *order = mem_calloc(n, sizeof *order);
+  s->list = mem_calloc(n, sizeof *s->list);
+  if (!order || !s->list) {
+    st = err_nomem(err);
+    goto done;
+  }
+  s->n = n;
+  for (size_t i = 0; i < n; i++) order[i] = i;
+  if (n) qsort_r(order, n, sizeof *order, select_compare_ids, (void *)(uintptr_t)s->what.ids);
+  for (size_t i = 0; i < n; i++) {
+    lode_str id = s->what.ids[order[i]];
+    if (i % SELECT_CHECK_EVERY == 0) TRY_GOTO(engine_reader_renew_if_old(s->reader, err));
+    if (i && str_eq(id, s->what.ids[order[i - 1]]))
+      s->list[order[i]] = s->list[order[i - 1]];
+    else if (id.data && id.len && id.len <= LODE_MAX_ID_BYTES)
+      TRY_GOTO(store_rec_find(s->reader->tx, s->reader->coll.cid, id, &s->list[order[i]], err));
+  }
+done:
+  mem_free(order);
+  return st;
+}
+
+typedef struct select_proposals {
+  engine_rids rids;
+  const filter_probe *probe;
+  int64_t last;   /* the index's cursor: later records are scanned */
+} select_proposals;
+
+static lode_status select_add_proposal(void *ctx, const meta_value *value, bool exact, int64_t rid, lode_error *err) {
+  select_proposals *p = ctx;
+  const filter_probe *probe = p->probe;
+  if (rid > p->last) return LODE_OK;
+  if (exact && probe->low_open && probe->has_low && meta_value_cmp(value, &probe->low) == 0) return LODE_OK;
+  if (exact && probe->high_open && probe->has_high && meta_value_cmp(value, &probe->high) == 0) return LODE_OK;
+  return engine_rids_add(&p->rids, rid) ? LODE_OK : err_nomem(err);
+}
+
+/* Asks the index for a probe. *cut: it proposes more than `most`. */
+static lode_status select_gather(engine_select *s, const filter_probe *probe, size_t most, select_proposals *p, bool *cut, lode_error *err) {
+  store_term_range range = {.key = probe->key, .low_open = probe->low_open, .high_open = probe->high_open};
+  size_t rounds = probe->n_values ? probe->n_values : 1;
+  *cut = rounds > most;
+  p->rids.n = 0;
+  p->probe = probe;
+  for (size_t i = 0; i < rounds && !*cut; i++) {
+    if (probe->n_values) {
+      range.low = range.high = &probe->values[i];
+    } else {
+      range.low = probe->has_low ? &probe->low : NULL;
+      range.high = probe->has_high ? &probe->high : NULL;
+    }
+    TRY(engine_reader_renew_if_old(s->reader, err));
+    TRY(store_term_each(s->reader->tx, s->reader->coll.cid, &range, most - p->rids.n + 1, cut, select_add_proposal, p, err));
+    if (p->rids.n > most) *cut = true;
+  }
+  return LODE_OK;
+}
+
+/* Keeps the proposals of the probe with the fewest, if that is a small part of the collection. */
+static lode_status select_ask_index(engine_select *s, bool *usable, lode_error *err) {
+  const filter_probe *probes;
+  select_proposals best = {0}, other = {.last = s->reader->coll.term_cursor};
+  lode_status st = LODE_OK;
+  size_t n = filter_get_probes(s->filter, &probes);
+  size_t records = (size_t)s->reader->coll.records, most = records / 5 + SELECT_MIN_PROPOSALS;
+  if (s->will_reuse && filter_is_probe(s->filter) && most < SELECT_MAX_REUSED_LIST) most = records < SELECT_MAX_REUSED_LIST ? records : SELECT_MAX_REUSED_LIST;
+  bool cut;
+  *usable = false;
+  for (size_t i = 0; i < n && i < SELECT_MAX_PROBES && (!*usable || most > SELECT_MIN_PROPOSALS); i++) {
+    TRY_GOTO(select_gather(s, &probes[i], most, &other, &cut, err));
+    if (cut) continue;
+    select_proposals swap = best;
+    best = other;
+    other = (select_proposals){.rids = swap.rids, .last = best.last};
+    most = best.rids.n;
+    *usable = true;
+  }
+  if (!*usable) goto done;
+  engine_rids_sort(&best.rids);
+  s->list = best.rids.v;
+  s->n = best.rids.n;
+  s->cap = best.rids.cap;
+  best.rids = (engine_rids){0};
+  while (s->at < s->n && s->list[s->at] <= s->last) s->at++; /* a later page */
+  if (s->last < other.last) s->last = other.last;
+done:
+  mem_free(best.rids.v);
+  mem_free(other.rids.v);
+  return st;
+}
+
+static void select_sort_list(engine_select *s) {
+  engine_rids rids = {s->list, s->n, s->cap};
+  engine_rids_sort(&rids);
+  s->n = rids.n;
+  while (s->at < s->n && s->list[s->at] == 0) s->at++;
+}
+
+static lode_status select_make_plan(engine_select *s, lode_error *err) {
+  bool usable = false;
+  if (s->planned) return LODE_OK;
+  TRY(engine_reader_renew_if_old(s->reader, err));
+  s->reader->taken = true;
+  s->phase = SELECT_PHASE_SCAN;
+  if (s->what.ids) {
+    TRY(select_find_ids(s, err));
+    if (s->as_asked)
+      s->at = (uint64_t)s->last < s->n ? (size_t)s->last : s->n;
+    else
+      select_sort_list(s);
+    s->phase = SELECT_PHASE_LIST;
+  } else if (s->has_filter && !s->pending_only) {
+    TRY(select_ask_index(s, &usable, err));
+    if (usable) s->phase = SELECT_PHASE_LIST;
+  }
+  s->planned = true;
+  return LODE_OK;
+}
+
+lode_status engine_select_plan(engine_select *s, bool *cheap, lode_error *err) {
+  *cheap = false;
+  TRY(select_make_plan(s, err));
+  *cheap = s->phase == SELECT_PHASE_LIST;
+  return LODE_OK;
+}
+
+/* ---- Walk ---- */
+
+lode_status engine_select_eval(engine_select *s, const store_rec *rec, bool *match, lode_error *err) {
+  lode_str document = {NULL, 0};
+  *match = !(s->pending_only && rec->vid != 0);
+  if (!*match || !s->has_filter) return LODE_OK;
+  if (filter_needs_document(s->filter)) TRY(engine_reader_document(s->reader, rec, &document, err));
+  return filter_eval_match(s->eval, rec->metadata, document, match, err);
+}
+
+/* The next record of the list that lives; *more is false behind its end. */
+static lode_status select_next_listed(engine_select *s, store_rec *rec, bool *more, lode_error *err) {
+  *more = false;
+  while (s->at < s->n && !*more) {
+    int64_t rid = s->list[s->at++];
+    if (s->at % SELECT_CHECK_EVERY == 0 || !s->reader->tx) TRY(engine_reader_renew_if_old(s->reader, err));
+    if (rid) TRY(store_rec_read(s->reader->tx, rid, rec, more, err));
+  }
+  if (!*more) s->phase = s->what.ids ? SELECT_PHASE_END : SELECT_PHASE_SCAN;
+  return LODE_OK;
+}
+
+static lode_status select_begin_scan(engine_select *s, lode_error *err) {
+  engine_reader *r = s->reader;
+  uint64_t cursor = store_tx_cursor(r->tx);
+  if (s->scan_tx == 0) s->scan_whole = !r->borrowed && (s->last & STORE_KEY_SEQ_MAX) == 0;
+  else s->scan_whole &= cursor == s->scan_cursor; /* no record was written in between */
+  if (s->scan_tx == 0) s->scanned = 0;
+  s->scan_cursor = cursor;
+  s->scan_tx = r->count;
+  return (s->pending_only ? store_rec_scan_pending : store_rec_scan)(r->tx, r->coll.cid, s->last, err);
+}
+
+/* A scan of everything at one moment has met as many records as the truth says there are. */
+static lode_status select_end_scan(engine_select *s, lode_error *err) {
+  const store_coll *c = &s->reader->coll;
+  uint64_t said = s->pending_only ? c->pending : c->records;
+  s->phase = SELECT_PHASE_END;
+  if (!s->scan_whole || s->scanned == said) return LODE_OK;
+  return err_set(err, LODE_CORRUPT,
+                    "collection %.*s has %llu records%s and %llu were found: run `lode db verify`, then `lode db salvage`",
+                    (int)c->name.len, c->name.data, (unsigned long long)said, s->pending_only ? " without a vector" : "",
+                    (unsigned long long)s->scanned);
+}
+
+static lode_status select_next_scanned(engine_select *s, store_rec *rec, bool *more, lode_error *err) {
+  engine_reader *r = s->reader;
+  TRY(engine_reader_renew_if_old(r, err));
+  if (s->scan_tx != r->count) TRY(select_begin_scan(s, err));
+  TRY(store_rec_next(r->tx, rec, more, err));
+  if (!*more) return select_end_scan(s, err);
+  s->last = rec->rid;
+  s->scanned++;
+  return LODE_OK;
+}
+
+lode_status engine_select_next(engine_select *s, store_rec *rec, bool *more, lode_error *err) {
+  *more = false;
+  TRY(select_make_plan(s, err));
+  while (s->phase != SELECT_PHASE_END) {
+    bool found, match;
+    TRY(s->phase == SELECT_PHASE_LIST ? select_next_listed(s, rec, &found, err) : select_next_scanned(s, rec, &found, err));
+    if (!found) continue;
+    TRY(engine_select_eval(s, rec, &match, err));
+    if (!match) continue;
+    *more = true;
+    return LODE_OK;
+  }
+  *rec = (store_rec){0};
+  return LODE_OK;
+}
+
+lode_status engine_select_all(engine_select *s, engine_rids *rids, lode_error *err) {
+  store_rec rec;
+  bool more = true;
+  for (;;) {
+    TRY(engine_select_next(s, &rec, &more, err));
+    if (!more) break;
+    if (!engine_rids_add(rids, rec.rid)) return err_nomem(err);
+  }
+  return LODE_OK;
+}
+
+lode_status engine_select_propose(engine_select *s, engine_rids *rids, bool *proposed, lode_error *err) {
+  TRY(select_make_plan(s, err));
+  *proposed = s->phase == SELECT_PHASE_LIST && !s->what.ids && !s->pending_only && filter_is_probe(s->filter);
+  if (*proposed) {
+    if (!mem_grow(&rids->v, &rids->cap, rids->n + s->n + 1, sizeof *rids->v)) return err_nomem(err);
+    if (s->n) memcpy(rids->v + rids->n, s->list, s->n * sizeof *rids->v);
+    rids->n += s->n;
+    s->at = s->n;
+  }
+  return engine_select_all(s, rids, err);
+}
+
+void engine_select_rewind(engine_select *s) {
+  mem_free(s->list);
+  s->list = NULL;
+  s->n = s->cap = s->at = 0;
+  s->last = 0;
+  s->scan_tx = 0;
+  s->phase = 0;
+  s->planned = false;
+}

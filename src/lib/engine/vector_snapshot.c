@@ -1,0 +1,162 @@
+/* vector_snapshot.c - the vectors of a collection in memory: snapshots.
+ *
+ * A snapshot (engine_snapshot) is all living vectors at one moment, and never changes; readers hold a reference. It is a
+ * list of chunks, filled in the order of vid, and two sorted lists of dead keys. The next snapshot shares the chunks; rows
+ * are added behind those that older snapshots know of, where nobody looks.
+ *
+ * Vectors that a segment of the index holds (segment_files.c) are not loaded: the snapshot holds the segments, and for each
+ * the slots whose vectors are alive. What no segment holds (the tail, and gaps where a file is damaged) is in the chunks.
+ */
+#include "engine/vector_snapshot.h"
+
+/* ---- Chunks ---- */
+
+void engine_chunk_release(engine_chunk *c) {
+  if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1) return;
+  atomic_fetch_sub(&c->store->cache_bytes, c->bytes);
+  mem_free(c);
+}
+
+engine_chunk *engine_chunk_new(lode_store *store, uint32_t stride, uint32_t cap) {
+  size_t head = (sizeof(engine_chunk) + 63) / 64 * 64;
+  size_t bytes = head + (size_t)cap * engine_snapshot_row_bytes(stride);
+  char *p = mem_alloc_aligned(64, bytes);
+  if (!p) return NULL;
+  engine_chunk *c = (engine_chunk *)p;
+  *c = (engine_chunk){.store = store, .bytes = bytes, .cap = cap};
+  atomic_init(&c->refs, 1);
+  c->rows = (float *)(p + head);
+  c->vid = (int64_t *)(c->rows + (size_t)cap * stride);
+  c->rid = c->vid + cap;
+  c->norms = (float *)(c->rid + cap);
+  atomic_fetch_add(&store->cache_bytes, bytes);
+  return c;
+}
+
+/* ---- Lists of dead keys ---- */
+
+void engine_key_set_release(engine_key_set *k) {
+  if (k && atomic_fetch_sub_explicit(&k->refs, 1, memory_order_acq_rel) == 1) mem_free(k);
+}
+
+static bool key_set_has(const engine_key_set *k, int64_t key) {
+  return k && bsearch(&key, k->v, k->n, sizeof key, sort_cmp_i64) != NULL;
+}
+
+lode_status engine_key_set_add(engine_key_set **k, const engine_rids *more, lode_error *err) {
+  size_t old = *k ? (*k)->n : 0, n, bytes;
+  if (more->n == 0) return LODE_OK;
+  if (mem_add_overflow(old, more->n, &n) || mem_mul_overflow(n, sizeof(int64_t), &bytes) ||
+      mem_add_overflow(bytes, sizeof(engine_key_set), &bytes))
+    return err_nomem(err);
+  engine_key_set *joined = mem_alloc(bytes);
+  if (!joined) return err_nomem(err);
+  atomic_init(&joined->refs, 1);
+  joined->n = n;
+  if (old) memcpy(joined->v, (*k)->v, old * sizeof(int64_t));
+  memcpy(joined->v + old, more->v, more->n * sizeof(int64_t));
+  qsort(joined->v, n, sizeof(int64_t), sort_cmp_i64);
+  engine_key_set_release(*k);
+  *k = joined;
+  return LODE_OK;
+}
+
+bool engine_snapshot_is_live(const engine_snapshot *v, int64_t rid, int64_t vid) {
+  return !key_set_has(v->dead_rids, rid) && !key_set_has(v->dead_vids, vid);
+}
+
+/* ---- Snapshots ---- */
+
+void engine_segment_views_free(engine_segment_view *segs, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    engine_segment_release(segs[i].seg);
+    engine_slot_set_release(segs[i].live);
+  }
+  mem_free(segs);
+}
+
+engine_segment_view engine_segment_view_ref(const engine_segment_view *c) {
+  if (c->live) atomic_fetch_add_explicit(&c->live->refs, 1, memory_order_relaxed);
+  return (engine_segment_view){.seg = engine_segment_ref(c->seg), .live = c->live, .after = c->after, .last = c->last};
+}
+
+void engine_snapshot_release(engine_snapshot *v) {
+  if (!v || atomic_fetch_sub_explicit(&v->refs, 1, memory_order_acq_rel) != 1) return;
+  engine_filter_cache_free(v->filter_cache);
+  engine_segment_views_free(v->segs, v->n_segs);
+  (void)pthread_mutex_destroy(&v->filter_cache_lock);
+  for (size_t i = 0; i < v->n_parts; i++) engine_chunk_release(v->parts[i].chunk);
+  mem_free(v->parts);
+  engine_key_set_release(v->dead_rids);
+  engine_key_set_release(v->dead_vids);
+  mem_free(v);
+}
+
+engine_snapshot *engine_snapshot_ref(engine_snapshot *v) {
+  if (v) atomic_fetch_add_explicit(&v->refs, 1, memory_order_relaxed);
+  return v;
+}
+
+engine_snapshot *engine_snapshot_new(uint32_t dim, const engine_snapshot *from) {
+  engine_snapshot *v = mem_calloc(1, sizeof *v);
+  if (!v) return NULL;
+  atomic_init(&v->refs, 1);
+  (void)pthread_mutex_init(&v->filter_cache_lock, NULL);
+  v->dim = dim;
+  v->stride = engine_snapshot_stride(dim);
+  if (!from) return v;
+  v->parts = mem_calloc(from->n_parts, sizeof *v->parts);
+  v->segs = mem_calloc(from->n_segs, sizeof *v->segs);
+  if (!v->parts || !v->segs) {
+    engine_snapshot_release(v);
+    return NULL;
+  }
+  for (; v->n_segs < from->n_segs; v->n_segs++) v->segs[v->n_segs] = engine_segment_view_ref(&from->segs[v->n_segs]);
+  for (size_t i = 0; i < from->n_parts; i++) {
+    v->parts[i] = from->parts[i];
+    atomic_fetch_add_explicit(&v->parts[i].chunk->refs, 1, memory_order_relaxed);
+  }
+  v->n_parts = v->cap_parts = from->n_parts;
+  v->rows = from->rows;
+  v->dead_rids = from->dead_rids;
+  v->dead_vids = from->dead_vids;
+  if (v->dead_rids) atomic_fetch_add_explicit(&v->dead_rids->refs, 1, memory_order_relaxed);
+  if (v->dead_vids) atomic_fetch_add_explicit(&v->dead_vids->refs, 1, memory_order_relaxed);
+  v->last_vid = from->last_vid;
+  v->last_gid = from->last_gid;
+  v->epoch = from->epoch;
+  v->unknown = from->unknown;
+  return v;
+}
+
+/* ---- Segments ---- */
+
+lode_status engine_lost_vectors(const store_coll *coll, uint64_t met, lode_error *err) {
+  return err_set(err, LODE_CORRUPT,
+                    "collection %.*s has %llu vectors and %llu were found: run `lode db verify`, then `lode db salvage`",
+                    (int)coll->name.len, coll->name.data, (unsigned long long)(coll->records - coll->pending),
+                    (unsigned long long)met);
+}
+
+bool engine_snapshot_next_gap(const engine_snapshot *v, int64_t at, int64_t *from, int64_t *to) {
+  *from = at;
+  *to = INT64_MAX;
+  for (size_t i = 0; i < v->n_segs && *to == INT64_MAX; i++) {
+    const engine_segment_view *c = &v->segs[i];
+    if (c->after > *from) *to = c->after;
+    else if (c->last > *from) *from = c->last;
+  }
+  return *from < *to;
+}
+
+bool engine_snapshot_is_suspect(const engine_snapshot *v) {
+  for (size_t i = 0; i < v->n_segs; i++)
+    if (engine_segment_is_suspect(v->segs[i].seg->store, v->segs[i].seg->row.id)) return true;
+  return false;
+}
+
+uint64_t engine_snapshot_charge(engine_snapshot *v, uint64_t cost) { return atomic_fetch_add(&v->spent, cost) + cost; }
+
+bool engine_snapshot_is_current(const engine_snapshot *v, const engine_reader *r) {
+  return v && v->epoch == r->epoch && v->cursor == store_tx_cursor(r->tx) && v->dim == r->coll.dim;
+}

@@ -1,0 +1,142 @@
+/* iface.h - what stands behind lode.h: an engine, and the answers that every engine hands out.
+ *
+ * A store's address names its engine: a folder is the embedded store (src/lib/engine), qdrant://HOST:PORT a cluster
+ * (src/lib/remote). api.c hands each call of lode.h to the engine of its handle; nothing above lode.h knows which it is. Every
+ * engine's lode_store, lode_collection and lode_txn begin with the heads below, and that is all that is known of them here.
+ *
+ * An engine clears *err, zeroes its results on failure, and answers LODE_UNSUPPORTED, with a text, where it cannot promise
+ * what lode.h does.
+ */
+#ifndef LODE_IFACE_IFACE_H
+#define LODE_IFACE_IFACE_H
+
+#include "base/base.h"
+
+/* X(name, handle, parameters, arguments): operations whose first argument is the handle that knows the engine. */
+#define IFACE_OPS(X)                                                                                              \
+  X(collection_open, store,                                                                                              \
+    (lode_store * store, lode_str name, const lode_collection_options *options, lode_collection **collection,            \
+     lode_error *err),                                                                                                   \
+    (store, name, options, collection, err))                                                                             \
+  X(collection_rename, store, (lode_store * store, lode_str name, lode_str new_name, lode_error *err),                   \
+    (store, name, new_name, err))                                                                                        \
+  X(collections_replace, store, (lode_store * store, const lode_replacement *pairs, size_t n, lode_error *err),            \
+    (store, pairs, n, err))                                                                                              \
+  X(collection_set_metadata, store, (lode_store * store, lode_str name, lode_str metadata, lode_error *err),             \
+    (store, name, metadata, err))                                                                                        \
+  X(collection_drop, store, (lode_store * store, lode_str name, lode_error *err), (store, name, err))                    \
+  X(collections, store, (lode_store * store, lode_collection_list **list, lode_error *err), (store, list, err))          \
+  X(begin, store, (lode_store * store, lode_txn **txn, lode_error *err), (store, txn, err))                              \
+  X(commit, txn, (lode_txn * txn, lode_error *err), (txn, err))                                                          \
+  X(add, collection,                                                                                                     \
+    (lode_collection * collection, lode_txn *txn, const lode_record *records, size_t n, lode_on_existing on_existing,    \
+     lode_write_result *result, lode_error *err),                                                                        \
+    (collection, txn, records, n, on_existing, result, err))                                                             \
+  X(upsert, collection,                                                                                                  \
+    (lode_collection * collection, lode_txn *txn, const lode_record *records, size_t n, lode_write_result *result,       \
+     lode_error *err),                                                                                                   \
+    (collection, txn, records, n, result, err))                                                                          \
+  X(update, collection,                                                                                                  \
+    (lode_collection * collection, lode_txn *txn, const lode_record *records, size_t n, bool *missing,                   \
+     lode_write_result *result, lode_error *err),                                                                        \
+    (collection, txn, records, n, missing, result, err))                                                                 \
+  X(delete, collection,                                                                                                  \
+    (lode_collection * collection, lode_txn *txn, const lode_selection *selection, size_t *deleted, lode_error *err),    \
+    (collection, txn, selection, deleted, err))                                                                          \
+  X(get, collection,                                                                                                     \
+    (lode_collection * collection, const lode_get_request *request, lode_result **result, lode_error *err),              \
+    (collection, request, result, err))                                                                                  \
+  X(count, collection, (lode_collection * collection, uint64_t *count, lode_error *err), (collection, count, err))       \
+  X(facets, collection,                                                                                                  \
+    (lode_collection * collection, lode_str key, lode_str where, size_t limit, lode_facet_list **list, lode_error *err), \
+    (collection, key, where, limit, list, err))                                                                          \
+  X(counters, collection, (lode_collection * collection, lode_str key, lode_facet_list **list, lode_error *err),         \
+    (collection, key, list, err))                                                                                        \
+  X(query, collection,                                                                                                   \
+    (lode_collection * collection, const lode_query_request *request, lode_result **result, lode_error *err),            \
+    (collection, request, result, err))                                                                                  \
+  X(store_stats, store, (lode_store * store, lode_stats *stats, lode_error *err), (store, stats, err))                   \
+  X(store_id, store, (lode_store * store, uint64_t *id, lode_error *err), (store, id, err))                              \
+  X(collection_stats, collection, (lode_collection * collection, lode_stats *stats, lode_error *err),                    \
+    (collection, stats, err))                                                                                            \
+  X(optimize, store, (lode_store * store, lode_progress progress, lode_error *err), (store, progress, err))              \
+  X(rebuild_unreadable, store, (lode_store * store, lode_progress progress, lode_error *err), (store, progress, err))    \
+  X(compact, store, (lode_store * store, lode_progress progress, lode_error *err), (store, progress, err))               \
+  X(verify, store,                                                                                                       \
+    (lode_store * store, lode_damage_fn *found, void *ctx, lode_progress progress, lode_error *err),                     \
+    (store, found, ctx, progress, err))                                                                                  \
+  X(backup, store, (lode_store * store, const char *file, lode_progress progress, lode_error *err),                      \
+    (store, file, progress, err))                                                                                        \
+  X(export, collection,                                                                                                  \
+    (lode_collection * collection, const lode_selection *selection, unsigned include, lode_write_fn *write, void *ctx,   \
+     lode_progress progress, uint64_t *written, lode_error *err),                                                        \
+    (collection, selection, include, write, ctx, progress, written, err))
+
+typedef struct iface_ops {
+  lode_status (*open)(const char *address, const lode_open_options *options, lode_store **store, lode_error *err);
+  void (*close)(lode_store *store);
+  void (*collection_close)(lode_collection *collection);
+  void (*rollback)(lode_txn *txn);
+  /* So many records were imported: time for work that is best done at the end. May be NULL. */
+  void (*loaded)(lode_store *store, uint64_t records, lode_progress progress);
+#define IFACE_OPS_MEMBER(name, handle, params, args) lode_status(*name) params;
+  IFACE_OPS(IFACE_OPS_MEMBER)
+#undef IFACE_OPS_MEMBER
+} iface_ops;
+
+extern const iface_ops engine_table, remote_table;
+
+/* The functions of an engine, declared: IFACE_OPS(ENGINE_DECLARE) */
+#define ENGINE_DECLARE(name, handle, params, args) lode_status engine_##name params;
+
+/* ---- What handles begin with ---- */
+
+typedef struct iface_store_head {
+  const iface_ops *engine;
+  const lode_open_options *options; /* with the defaults filled in */
+} iface_store_head;
+
+typedef struct iface_collection_head {
+  const iface_ops *engine;
+  lode_store *store;
+} iface_collection_head;
+
+typedef struct iface_txn_head {
+  const iface_ops *engine;
+} iface_txn_head;
+
+/* ---- Answers ---- */
+
+/* Rows and everything that they point to, within a limit of bytes: a larger answer is LODE_LIMIT. */
+struct lode_result {
+  lode_row *rows;
+  size_t n, cap;
+  uint64_t next;
+  uint64_t moment;
+  size_t limit_bytes;
+  mem_arena arena;
+};
+lode_status iface_result_new(uint64_t limit_bytes, lode_result **result, lode_error *err);
+/* A row behind the others, all of it absent. It counts once iface_result_keep was called. */
+lode_status iface_result_row(lode_result *result, lode_row **row, lode_error *err);
+void iface_result_keep(lode_result *result);
+/* Memory of the result; absent strings stay absent, others get a NUL behind them. */
+lode_status iface_result_alloc(lode_result *result, size_t size, void **bytes, lode_error *err);
+lode_status iface_result_copy(lode_result *result, lode_str from, lode_str *to, lode_error *err);
+
+struct lode_facet_list {
+  lode_facet *facets;
+  size_t n;
+  mem_arena arena;
+};
+
+struct lode_collection_list {
+  lode_collection_info *infos;
+  size_t n, cap;
+  mem_arena arena;
+};
+lode_status iface_coll_list_new(lode_collection_list **list, lode_error *err);
+/* Adds a copy. */
+lode_status iface_coll_list_add(lode_collection_list *list, const lode_collection_info *info, lode_error *err);
+
+#endif

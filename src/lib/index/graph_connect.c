@@ -1,0 +1,164 @@
+/* graph_connect.c - the finish of a graph: every row reachable, neighbours near each other; and the check of both.
+ *
+ * Reachability: a tree of shortest ways from the first entry marks what is reached. A row that is not gets a link from
+ * a near row that is: into a free place, or in place of that row's farthest link that the tree does not need. So
+ * nothing that was reached is lost. There always is such a place: the tree of m rows uses m - 1 of at least
+ * m * degree places, and degree is at least 2.
+ */
+#include <stdlib.h>
+
+#include "index/graph_impl.h"
+
+typedef struct connect_tree {
+  index_build_state *g;
+  uint32_t *parent;  /* INDEX_NO_LINK: not reached */
+  uint32_t *queue;   /* the reached rows */
+  uint32_t n_reached;
+  uint32_t spare;    /* queue position before which no row has a place to give */
+  uint32_t newest;   /* the row that was attached last */
+} connect_tree;
+
+static void connect_spread(connect_tree *t, uint32_t from) {
+  index_build_state *g = t->g;
+  for (uint32_t i = from; i < t->n_reached; i++) {
+    uint32_t row = t->queue[i];
+    const uint32_t *links = g->links + (size_t)row * g->room;
+    for (uint32_t j = 0; j < g->room && links[j] != INDEX_NO_LINK; j++) {
+      if (t->parent[links[j]] != INDEX_NO_LINK) continue;
+      t->parent[links[j]] = row;
+      t->queue[t->n_reached++] = links[j];
+    }
+  }
+}
+
+/* A link from a reached row to a lonely one; false when it has no place to give. */
+static bool connect_attach(connect_tree *t, uint32_t from, uint32_t lonely) {
+  uint32_t *links = t->g->links + (size_t)from * t->g->room, place = INDEX_NO_LINK;
+  if (from == lonely || t->parent[from] == INDEX_NO_LINK) return false;
+  for (uint32_t j = 0; j < t->g->room; j++) {
+    if (links[j] == INDEX_NO_LINK) {
+      place = j;
+      break;
+    }
+    if (t->parent[links[j]] != from) place = j; /* links are sorted by nearness, or nearly: the last is far */
+  }
+  if (place == INDEX_NO_LINK) return false;
+  links[place] = lonely;
+  t->parent[lonely] = from;
+  t->queue[t->n_reached++] = lonely;
+  t->newest = lonely;
+  return true;
+}
+
+static lode_status connect_row(connect_tree *t, uint32_t lonely, lode_error *err) {
+  index_build_state *g = t->g;
+  index_build_worker *w = &g->workers[0];
+  const unsigned char *row = g->input.rows + (size_t)lonely * g->input.stride;
+  index_walk_query query = {.extra = g->extra ? g->extra[lonely] : 0};
+  uint32_t before = t->n_reached;
+  quant_query_of_row(row, g->input.dim, w->query, &query.code);
+  TRY(index_walk(&g->view, &query, g->options.beam, SIZE_MAX, &w->walk, err));
+  bool attached = false;
+  for (size_t i = 0; i < w->walk.n && !attached; i++) attached = connect_attach(t, index_pool_ordinal(w->walk.pool[i]), lonely);
+  if (!attached) attached = connect_attach(t, t->newest, lonely);
+  while (!attached && t->spare < before) {
+    attached = connect_attach(t, t->queue[t->spare], lonely);
+    if (!attached) t->spare++;
+  }
+  ENSURE(attached, err);
+  connect_spread(t, before);
+  return LODE_OK;
+}
+
+lode_status index_graph_connect(index_build_state *g, lode_error *err) {
+  lode_status st = LODE_OK;
+  connect_tree t = {.g = g, .newest = g->sequence[0]};
+  t.parent = mem_calloc(g->input.n, sizeof *t.parent);
+  t.queue = mem_calloc(g->input.n, sizeof *t.queue);
+  if (!t.parent || !t.queue) TRY_GOTO(err_nomem(err));
+  memset(t.parent, 0xFF, g->input.n * sizeof *t.parent);
+  t.queue[t.n_reached++] = g->sequence[0];
+  t.parent[g->sequence[0]] = g->sequence[0];
+  connect_spread(&t, 0);
+  for (uint32_t i = 0; i < g->input.n; i++) {
+    if (t.parent[i] == INDEX_NO_LINK) TRY_GOTO(connect_row(&t, i, err));
+  }
+done:
+  mem_free(t.parent);
+  mem_free(t.queue);
+  return st;
+}
+
+/* Breadth first from the entries: rows that are visited together lie together. */
+lode_status index_graph_reorder(const index_build_state *g, index_graph *graph, lode_error *err) {
+  uint32_t n = g->input.n, last = 0;
+  graph->order = mem_calloc(n, sizeof *graph->order);
+  graph->place = mem_calloc(n, sizeof *graph->place);
+  if (!graph->order || !graph->place) return err_nomem(err);
+  memset(graph->place, 0xFF, n * sizeof *graph->place);
+  for (uint32_t i = 0; i < g->n_entries; i++) {
+    graph->order[last] = g->sequence[i];
+    graph->place[g->sequence[i]] = last++;
+  }
+  for (uint32_t i = 0; i < last; i++) {
+    const uint32_t *links = g->links + (size_t)graph->order[i] * g->room;
+    for (uint32_t j = 0; j < g->room && links[j] != INDEX_NO_LINK; j++) {
+      if (graph->place[links[j]] != INDEX_NO_LINK) continue;
+      graph->place[links[j]] = last;
+      graph->order[last++] = links[j];
+    }
+  }
+  ENSURE(last == n, err);
+  return LODE_OK;
+}
+
+/* ---- Check ---- */
+
+static bool connect_links_valid(const uint32_t *links, uint32_t self, uint32_t n, uint32_t width) {
+  uint32_t used = 0;
+  while (used < width && links[used] != INDEX_NO_LINK) used++;
+  for (uint32_t j = used; j < width; j++)
+    if (links[j] != INDEX_NO_LINK) return false;
+  for (uint32_t j = 0; j < used; j++) {
+    if (links[j] >= n || links[j] == self) return false;
+    for (uint32_t k = 0; k < j; k++)
+      if (links[k] == links[j]) return false;
+  }
+  return true;
+}
+
+lode_status index_graph_check(const uint32_t *links, uint32_t n, uint32_t width, index_graph_report *report,
+                              lode_error *err) {
+  lode_status st = LODE_OK;
+  uint32_t reached = 0;
+  *report = (index_graph_report){.bad_link = INDEX_NO_LINK};
+  unsigned char *seen = mem_calloc(n ? n : 1, 1);
+  uint32_t *queue = mem_calloc(n ? n : 1, sizeof *queue);
+  if (!seen || !queue) TRY_GOTO(err_nomem(err));
+  for (uint32_t i = 0; i < n; i++) {
+    if (connect_links_valid(links + (size_t)i * width, i, n, width)) continue;
+    report->bad_link = i;
+    TRY_GOTO(err_set(err, LODE_CORRUPT, "the links of row %u of the graph are wrong: rebuild the index", i));
+  }
+  if (n) {
+    seen[0] = 1;
+    queue[reached++] = 0;
+  }
+  for (uint32_t i = 0; i < reached; i++) {
+    const uint32_t *row = links + (size_t)queue[i] * width;
+    for (uint32_t j = 0; j < width && row[j] != INDEX_NO_LINK; j++) {
+      report->links++;
+      if (seen[row[j]]) continue;
+      seen[row[j]] = 1;
+      queue[reached++] = row[j];
+    }
+  }
+  report->unreachable = n - reached;
+  if (reached < n) {
+    st = err_set(err, LODE_CORRUPT, "%u rows of the graph cannot be reached: rebuild the index", n - reached);
+  }
+done:
+  mem_free(seen);
+  mem_free(queue);
+  return st;
+}

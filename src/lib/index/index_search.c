@@ -1,0 +1,495 @@
+/* index_search.c - see index_search.h. All work is done under the segment's use lock, for reading.
+ *
+ * The costs that choose the way of a filtered search are counted in distances between codes: a walk needs about
+ * PER_BEAM for each row of its beam, and a beam that is wider by the share of rows that do not match; one that steps
+ * over those needs several times that, and the marking of the matches; a scan one for each match.
+ */
+#include "index/index_search.h"
+
+#include <math.h>
+
+enum {
+  DEFAULT_BEAM = 64,              /* of segments that do not say */
+  RERANK_PATIENCE = 4,           /* the share of k that may fail in a row to be among the nearest, when those are near the query */
+  MIN_ERRORS_SEEN = 8,         /* errors of codes, before their size is judged */
+  DEFAULT_K = 10,           /* for which the effort of a segment is meant */
+  COST_PER_BEAM = INDEX_COST_PER_EFFORT,
+  MARKS_PER_COST = 8,               /* marking so many matches by ordinal costs as much as a distance */
+  PLAIN_WALK_PERCENT = 90,      /* of rows that match, from which a plain walk with a wider beam is taken in any case */
+  MIN_WALK_PERMILLE = 10,    /* below, walks among matches lose their way */
+  NEAR_SCAN_WALKS = 4,          /* matches are scanned when they are not more than so many walks cost; */
+  DISTANT_SCAN_WALKS = 64,          /* the same when they are far from the query, where walks are least to be trusted */
+  DISTANT_BEAM_FACTOR = 16,        /* how much wider the beam is when there are more of them */
+  DISTANT_KEEP = 4,           /* beams of candidates that are kept of those */
+  FILTERED_SCAN_WALKS = 2,         /* matches that lie in one piece are scanned when they are not more than so many walks cost */
+  PROBE_BEAM = 16,            /* rows that are found before a walk among matches that lie in one piece */
+  ALLOWED_SEEDS = 512,
+  CODE_SCAN_STEP = 64,
+  EXACT_BYTES = 1 << 16,  /* read at once by an exact scan */
+};
+
+typedef struct index_query {
+  index_segment *segment;
+  const index_search_request *request;
+  index_search_scratch *room;
+  index_walk_query query;
+  uint64_t n_allowed;
+  size_t k, keep;         /* results; candidates that may be ranked exactly */
+  size_t beam;
+  size_t n_candidates;
+  bool coarse;            /* the candidates may be far from the query, where differences between keys say little */
+} index_query;
+
+void index_search_scratch_release(index_search_scratch *room) {
+  index_walk_scratch_release(&room->walk);
+  mem_free(room->query);
+  mem_free(room->vectors);
+  mem_free(room->allowed);
+  mem_free(room->candidates);
+  mem_free(room->near);
+  *room = (index_search_scratch){0};
+}
+
+static bool slot_allowed(const index_query *s, uint32_t slot) {
+  const uint64_t *allowed = s->request->allowed;
+  return !allowed || (allowed[slot / 64] >> (slot % 64) & 1);
+}
+
+static uint64_t count_allowed(const uint64_t *allowed, uint32_t n) {
+  uint64_t count = 0;
+  if (!allowed) return n;
+  for (uint32_t w = 0; w < n / 64; w++) count += (uint64_t)__builtin_popcountll(allowed[w]);
+  if (n % 64) count += (uint64_t)__builtin_popcountll(allowed[n / 64] & (((uint64_t)1 << (n % 64)) - 1));
+  return count;
+}
+
+static lode_status index_query_damaged(lode_error *err, const char *what) {
+  return err_set(err, LODE_CORRUPT, "damaged index segment (%s): it will be made anew from the records", what);
+}
+
+/* ---- Ranking by float vectors ---- */
+
+static lode_status index_query_reserve_vectors(index_query *s, size_t floats, lode_error *err) {
+  index_search_scratch *room = s->room;
+  if (mem_grow(&room->vectors, &room->vectors_cap, floats, sizeof *room->vectors)) return LODE_OK;
+  return err_nomem(err);
+}
+
+static lode_status rerank_begin(index_query *s, kernel_topk *top, lode_error *err) {
+  if (!mem_grow(&s->room->near, &s->room->near_cap, s->k, sizeof *s->room->near)) return err_nomem(err);
+  *top = (kernel_topk){.heap = s->room->near, .k = s->k};
+  return LODE_OK;
+}
+
+static lode_status rerank_end(index_query *s, kernel_topk *top, index_hit *hits, size_t *n_hits, lode_error *err) {
+  kernel_topk_sort(top);
+  for (size_t i = 0; i < top->n; i++) {
+    hits[i] = (index_hit){.distance = top->heap[i].distance, .slot = (uint32_t)top->heap[i].key};
+    TRY(index_segment_record_nolock(s->segment, hits[i].slot, &hits[i].record, err));
+  }
+  *n_hits = top->n;
+  return LODE_OK;
+}
+
+static float query_norm2(const index_query *s) {
+  const float *q = s->request->query;
+  return s->segment->info.metric == LODE_COSINE ? kernel_dot(q, q, s->segment->info.dim) : 0;
+}
+
+/* What codes are worth for this query. Without their errors a distance would be slope * key and something that is the same
+ * for all rows; how much that something differs among the rows that were measured shows how large the errors are. */
+typedef struct code_errors {
+  double slope, low, high;
+  size_t n;
+  bool odd; /* distances that overflowed: nothing can be said */
+} code_errors;
+
+static code_errors code_errors_init(const index_query *s) {
+  double unit = s->segment->info.unit;
+  return (code_errors){.slope = (s->segment->info.metric == LODE_L2 ? 1 : 0.5) / (unit * unit), .low = INFINITY, .high = -INFINITY};
+}
+
+static void code_errors_note(code_errors *e, float key, float distance) {
+  double rest = distance - e->slope * key;
+  if (!isfinite(rest)) e->odd = true;
+  e->low = fmin(e->low, rest);
+  e->high = fmax(e->high, rest);
+  e->n++;
+}
+
+/* Could a row with this key, or a larger one, be nearer than the bound, were its error twice any that was seen? */
+static bool could_be_nearer(const code_errors *e, float key, float bound) {
+  if (e->n < MIN_ERRORS_SEEN || e->odd) return true;
+  return e->slope * key + e->low - (e->high - e->low) < bound;
+}
+
+/* The checksums of vectors are in their records: a cache miss each, unless asked for ahead. */
+static void prefetch_records(const index_query *s) {
+  size_t n = s->n_candidates < s->k ? s->n_candidates : s->k;
+  for (size_t i = 0; i < n; i++)
+    __builtin_prefetch(s->segment->records.data + (size_t)(uint32_t)s->room->candidates[i] * INDEX_SEG_RECORD_BYTES);
+}
+
+/* Candidates come in the order of their keys. Past the first k, it goes on until none of the others could be nearer, or a
+ * few in a row were not: where codes are good that is at once, where they are coarse (lengths that differ a lot) it takes
+ * longer. */
+static lode_status rerank_candidates(index_query *s, index_hit *hits, size_t *n_hits, lode_error *err) {
+  kernel_topk top;
+  code_errors e = code_errors_init(s);
+  float norm2 = query_norm2(s);
+  size_t misses = 0, patience = s->coarse ? 2 * s->k : s->k / RERANK_PATIENCE + 1;
+  TRY(rerank_begin(s, &top, err));
+  TRY(index_query_reserve_vectors(s, s->segment->info.dim, err));
+  prefetch_records(s);
+  for (size_t i = 0; i < s->n_candidates && misses < patience; i++) {
+    uint32_t slot = (uint32_t)s->room->candidates[i];
+    float key = quant_key_of_order((uint32_t)(s->room->candidates[i] >> 32));
+    if (top.n == top.k && !could_be_nearer(&e, key, kernel_topk_bound(&top))) break;
+    TRY(index_segment_vectors_nolock(s->segment, slot, 1, s->room->vectors, err));
+    float d = kernel_distance(s->segment->info.metric, s->request->query, norm2, s->room->vectors, s->segment->info.dim);
+    code_errors_note(&e, key, d);
+    s->room->stats.vectors++;
+    misses = top.n < top.k || d < kernel_topk_bound(&top) ? 0 : misses + 1;
+    if (kernel_topk_wants(&top, d)) kernel_topk_push(&top, d, slot, 0);
+  }
+  return rerank_end(s, &top, hits, n_hits, err);
+}
+
+static lode_status rerank_all(index_query *s, index_hit *hits, size_t *n_hits, lode_error *err) {
+  const index_segment_info *info = &s->segment->info;
+  kernel_topk top;
+  float norm2 = query_norm2(s);
+  uint32_t block = (uint32_t)(EXACT_BYTES / sizeof(float) / info->dim);
+  if (block == 0) block = 1;
+  TRY(rerank_begin(s, &top, err));
+  TRY(index_query_reserve_vectors(s, (size_t)block * info->dim, err));
+  for (uint32_t first = 0, n; first < info->n; first += n) {
+    bool any = false;
+    n = info->n - first < block ? info->n - first : block;
+    for (uint32_t i = 0; i < n && !any; i++) any = slot_allowed(s, first + i);
+    if (!any) continue;
+    TRY(index_segment_vectors_nolock(s->segment, first, n, s->room->vectors, err));
+    for (uint32_t i = 0; i < n; i++) {
+      if (!slot_allowed(s, first + i)) continue;
+      float d = kernel_distance(info->metric, s->request->query, norm2, s->room->vectors + (size_t)i * info->dim,
+                               info->dim);
+      if (kernel_topk_wants(&top, d)) kernel_topk_push(&top, d, first + i, 0);
+    }
+    s->room->stats.vectors += n;
+  }
+  return rerank_end(s, &top, hits, n_hits, err);
+}
+
+static lode_status index_query_reserve(index_query *s, size_t keep, lode_error *err) {
+  index_search_scratch *room = s->room;
+  s->keep = keep < s->n_allowed ? keep : (size_t)s->n_allowed;
+  if (mem_grow(&room->candidates, &room->candidates_cap, s->keep, sizeof *room->candidates)) return LODE_OK;
+  return err_nomem(err);
+}
+
+/* What is looked for may be far from the query, where the differences between keys say little: more are kept, and measured. */
+static lode_status expect_distant(index_query *s, lode_error *err) {
+  size_t keep = DISTANT_KEEP * s->beam;
+  s->coarse = true;
+  return index_query_reserve(s, keep > s->k ? keep : s->k, err);
+}
+
+/* ---- Scan of codes ---- */
+
+/* Offers rows to the candidates, of which the `keep` best are kept. */
+typedef struct code_scan {
+  index_query *s;
+  const unsigned char *rows[CODE_SCAN_STEP];
+  size_t n;
+} code_scan;
+
+static void code_scan_flush(code_scan *c) {
+  float keys[CODE_SCAN_STEP];
+  index_query *s = c->s;
+  uint64_t *best = s->room->candidates;
+  quant_keys(&s->query.code, c->rows, c->n, keys);
+  for (size_t i = 0; i < c->n; i++) {
+    uint64_t entry = (uint64_t)quant_key_order(keys[i]) << 32 | quant_row_slot(c->rows[i]);
+    if (s->n_candidates == s->keep) {
+      if (entry >= best[0]) continue;
+      /* a max-heap: the root leaves, the entry sinks */
+      size_t at = 0, child;
+      while ((child = 2 * at + 1) < s->keep) {
+        if (child + 1 < s->keep && best[child + 1] > best[child]) child++;
+        if (best[child] <= entry) break;
+        best[at] = best[child];
+        at = child;
+      }
+      best[at] = entry;
+      continue;
+    }
+    size_t at = s->n_candidates++;
+    for (; at > 0 && best[(at - 1) / 2] < entry; at = (at - 1) / 2) best[at] = best[(at - 1) / 2];
+    best[at] = entry;
+  }
+  s->room->stats.distances += c->n;
+  c->n = 0;
+}
+
+static lode_status code_scan_add(code_scan *c, uint32_t ordinal, lode_error *err) {
+  index_segment *segment = c->s->segment;
+  uint64_t at = (uint64_t)ordinal * segment->stride;
+  TRY(index_paged_need(&segment->rows, at, segment->stride, err));
+  c->rows[c->n] = segment->rows.data + at;
+  __builtin_prefetch(c->rows[c->n]);
+  __builtin_prefetch(c->rows[c->n] + 64);
+  c->n++;
+  if (c->n == CODE_SCAN_STEP) code_scan_flush(c);
+  return LODE_OK;
+}
+
+static lode_status ordinal_of_slot(index_segment *segment, uint32_t slot, uint32_t *ordinal, lode_error *err) {
+  *ordinal = slot;
+  if (segment->info.kind == INDEX_FLAT) return LODE_OK;
+  TRY(index_paged_need(&segment->ordinals, (uint64_t)slot * 4, 4, err));
+  memcpy(ordinal, segment->ordinals.data + (size_t)slot * 4, sizeof *ordinal);
+  return *ordinal < segment->info.n ? LODE_OK : index_query_damaged(err, "ordinal of a slot");
+}
+
+static lode_status code_scan_allowed(index_query *s, lode_error *err) {
+  code_scan c = {.s = s};
+  uint32_t n = s->segment->info.n;
+  TRY(expect_distant(s, err));
+  s->n_candidates = 0;
+  s->room->stats.ways |= INDEX_BY_SCAN;
+  for (uint32_t base = 0; base < n; base += 64) {
+    uint64_t bits = s->request->allowed ? s->request->allowed[base / 64] : ~(uint64_t)0;
+    if (n - base < 64) bits &= ((uint64_t)1 << (n - base)) - 1;
+    for (; bits; bits &= bits - 1) {
+      uint32_t slot = base + (uint32_t)__builtin_ctzll(bits), ordinal;
+      TRY(ordinal_of_slot(s->segment, slot, &ordinal, err));
+      TRY(code_scan_add(&c, ordinal, err));
+    }
+  }
+  if (c.n) code_scan_flush(&c);
+  qsort(s->room->candidates, s->n_candidates, sizeof *s->room->candidates, sort_cmp_u64);
+  for (size_t i = 0; i < s->n_candidates; i++) {
+    uint32_t slot = (uint32_t)s->room->candidates[i];
+    if (slot >= n || !slot_allowed(s, slot)) return index_query_damaged(err, "slot of a row");
+  }
+  return LODE_OK;
+}
+
+/* ---- Walks ---- */
+
+static index_graph_view segment_graph_view(index_segment *segment) {
+  return (index_graph_view){.rows = &segment->rows, .links = &segment->links, .stride = segment->stride,
+                            .n = segment->info.n, .dim = segment->info.dim, .width = segment->info.degree,
+                            .n_entries = segment->info.n_entries, .climbs = segment->info.climbs};
+}
+
+/* From the pool of a walk to candidates: those that are allowed. */
+static lode_status candidates_from_pool(index_query *s, lode_error *err) {
+  const index_walk_scratch *walk = &s->room->walk;
+  s->n_candidates = 0;
+  for (size_t i = 0; i < walk->n && s->n_candidates < s->keep; i++) {
+    const unsigned char *row = s->segment->rows.data + (size_t)index_pool_ordinal(walk->pool[i]) * s->segment->stride;
+    uint32_t slot = quant_row_slot(row);
+    if (slot >= s->segment->info.n) return index_query_damaged(err, "slot of a row");
+    if (!slot_allowed(s, slot)) continue;
+    s->room->candidates[s->n_candidates++] = (walk->pool[i] >> 32) << 32 | slot;
+  }
+  return LODE_OK;
+}
+
+static lode_status plain_walk(index_query *s, size_t effort, lode_error *err) {
+  index_graph_view view = segment_graph_view(s->segment);
+  s->room->stats.ways |= INDEX_BY_WALK;
+  size_t beam = effort > s->keep ? effort : s->keep;
+  TRY(index_walk_scratch_init(&s->room->walk, view.n, beam, err));
+  TRY(index_walk(&view, &s->query, beam, effort, &s->room->walk, err));
+  return candidates_from_pool(s, err);
+}
+
+/* The filter by ordinal, and some of the rows that it allows, evenly spread. */
+static lode_status allowed_by_ordinal(index_query *s, uint32_t *seeds, size_t *n_seeds, lode_error *err) {
+  uint32_t n = s->segment->info.n;
+  size_t words = (size_t)n / 64 + 1, seen = 0, every = (size_t)(s->n_allowed / ALLOWED_SEEDS) + 1;
+  if (!mem_grow(&s->room->allowed, &s->room->allowed_cap, words, sizeof *s->room->allowed)) {
+    return err_nomem(err);
+  }
+  memset(s->room->allowed, 0, words * sizeof *s->room->allowed);
+  *n_seeds = 0;
+  for (uint32_t base = 0; base < n; base += 64) {
+    uint64_t bits = s->request->allowed[base / 64];
+    if (n - base < 64) bits &= ((uint64_t)1 << (n - base)) - 1;
+    for (; bits; bits &= bits - 1) {
+      uint32_t ordinal;
+      TRY(ordinal_of_slot(s->segment, base + (uint32_t)__builtin_ctzll(bits), &ordinal, err));
+      s->room->allowed[ordinal / 64] |= (uint64_t)1 << (ordinal % 64);
+      if (seen++ % every == 0 && *n_seeds < ALLOWED_SEEDS) seeds[(*n_seeds)++] = ordinal;
+    }
+  }
+  return LODE_OK;
+}
+
+/* So few that they are rather scanned when they are far from the query. */
+static bool few_if_distant(const index_query *s) { return s->n_allowed <= (uint64_t)DISTANT_SCAN_WALKS * COST_PER_BEAM * s->beam; }
+
+/* far: it is known that the matches are not near the query. */
+static lode_status allowed_walk(index_query *s, bool far, lode_error *err) {
+  index_graph_view view = segment_graph_view(s->segment);
+  uint32_t seeds[ALLOWED_SEEDS];
+  size_t n_seeds = 0;
+  if (far) TRY(expect_distant(s, err));
+  s->room->stats.ways |= INDEX_BY_WALK_ALLOWED;
+  size_t most = few_if_distant(s) ? 0 : DISTANT_BEAM_FACTOR * s->beam;
+  TRY(index_walk_scratch_init(&s->room->walk, view.n, most > s->keep ? most : s->keep, err));
+  TRY(allowed_by_ordinal(s, seeds, &n_seeds, err));
+  index_walk_filter filter = {.allowed = s->room->allowed, .seeds = seeds, .n_seeds = n_seeds,
+                              .beam = far ? most : s->keep, .distant_beam = most};
+  TRY(index_walk_allowed(&view, &s->query, &filter, &s->room->walk, err));
+  return candidates_from_pool(s, err);
+}
+
+/* ---- Matches that were made ready ---- */
+
+static lode_status code_scan_filtered(index_query *s, lode_error *err) {
+  const index_filtered *m = s->request->match;
+  code_scan c = {.s = s};
+  TRY(expect_distant(s, err));
+  s->n_candidates = 0;
+  s->room->stats.ways |= INDEX_BY_SCAN | INDEX_BY_FILTERED;
+  for (uint32_t i = 0; i < m->n; i++) {
+    c.rows[c.n++] = m->rows.data + (size_t)i * s->segment->stride;
+    if (c.n == CODE_SCAN_STEP) code_scan_flush(&c);
+  }
+  if (c.n) code_scan_flush(&c);
+  qsort(s->room->candidates, s->n_candidates, sizeof *s->room->candidates, sort_cmp_u64);
+  for (size_t i = 0; i < s->n_candidates; i++) {
+    uint32_t slot = (uint32_t)s->room->candidates[i];
+    if (slot >= s->segment->info.n || !slot_allowed(s, slot)) return index_query_damaged(err, "slot of a row");
+  }
+  return LODE_OK;
+}
+
+/* The rows nearest to the query, matching or not, show where to begin, and whether that is among the matches at all. */
+static lode_status probe_near_query(index_query *s, index_filtered_starts *starts, lode_error *err) {
+  index_graph_view view = segment_graph_view(s->segment);
+  index_walk_scratch *walk = &s->room->walk;
+  TRY(index_walk_scratch_init(walk, view.n, PROBE_BEAM, err));
+  TRY(index_walk(&view, &s->query, PROBE_BEAM, PROBE_BEAM, walk, err));
+  return index_filtered_probe(s->request->match, walk, starts, err);
+}
+
+static lode_status filtered_walk(index_query *s, const index_filtered_starts *starts, size_t beam, lode_error *err) {
+  index_filtered *m = s->request->match;
+  index_graph_view view = index_filtered_view(m, starts);
+  index_walk_scratch *walk = &s->room->walk;
+  if (beam < s->keep) beam = s->keep;
+  s->room->stats.ways |= INDEX_BY_WALK | INDEX_BY_FILTERED;
+  TRY(index_walk_scratch_init(walk, view.n, beam, err));
+  TRY(index_walk(&view, &s->query, beam, SIZE_MAX, walk, err));
+  s->n_candidates = 0;
+  for (size_t i = 0; i < walk->n && s->n_candidates < s->keep; i++) {
+    uint32_t slot = quant_row_slot(m->rows.data + (size_t)index_pool_ordinal(walk->pool[i]) * view.stride);
+    if (slot >= s->segment->info.n || !slot_allowed(s, slot)) return index_query_damaged(err, "slot of a row");
+    s->room->candidates[s->n_candidates++] = (walk->pool[i] >> 32) << 32 | slot;
+  }
+  return LODE_OK;
+}
+
+static lode_status find_filtered_candidates(index_query *s, lode_error *err) {
+  index_filtered_starts starts, near;
+  size_t beam = s->beam + s->beam / 4;
+  if (s->segment->info.kind == INDEX_FLAT || s->n_allowed <= (uint64_t)FILTERED_SCAN_WALKS * COST_PER_BEAM * s->beam) return code_scan_filtered(s, err);
+  TRY(index_filtered_begin(s->request->match, &s->query.code, &starts, err));
+  s->room->stats.distances += s->segment->info.n_entries;
+  if (starts.far) {
+    TRY(probe_near_query(s, &near, err));
+    if (near.far && few_if_distant(s)) return code_scan_filtered(s, err);
+    if (near.far) TRY(expect_distant(s, err));
+    if (near.far) beam = DISTANT_BEAM_FACTOR * s->beam;
+    else starts = near;
+  }
+  TRY(filtered_walk(s, &starts, beam, err));
+  return s->room->walk.n < s->room->walk.beam || s->n_candidates < s->k ? code_scan_filtered(s, err) : LODE_OK;
+}
+
+static lode_status index_query_candidates(index_query *s, lode_error *err) {
+  uint64_t n = s->segment->info.n, m = s->n_allowed;
+  uint64_t walk = (uint64_t)s->beam * COST_PER_BEAM, wide = (uint64_t)s->beam * n / m;
+  uint64_t plain_cost = wide * COST_PER_BEAM, allowed_cost = NEAR_SCAN_WALKS * walk + m / MARKS_PER_COST;
+  bool far = false, most = m * 100 >= n * PLAIN_WALK_PERCENT;
+  if (s->request->match && !most) return find_filtered_candidates(s, err);
+  if (s->segment->info.kind == INDEX_FLAT) return code_scan_allowed(s, err);
+  if (plain_cost <= allowed_cost || most) {
+    if (m <= plain_cost) return code_scan_allowed(s, err);
+    if (s->request->allowed && wide < s->keep) wide = s->keep; /* some of the pool will not be allowed */
+    TRY(plain_walk(s, wide > n ? n : (size_t)wide, err));
+    /* As many as the beam should be allowed; if they are not, the filter keeps out what is near to this query. */
+    if (s->n_candidates >= s->k && (!s->request->allowed || 2 * s->n_candidates >= s->keep)) return LODE_OK;
+    if (!s->request->allowed) return code_scan_allowed(s, err);
+    if (few_if_distant(s)) return code_scan_allowed(s, err);
+    far = true;
+  }
+  if (m <= allowed_cost || m * 1000 < n * MIN_WALK_PERMILLE) return code_scan_allowed(s, err);
+  TRY(allowed_walk(s, far, err));
+  /* A pool that did not fill is a walk that was cut off from the other matches. */
+  return s->room->walk.n < s->room->walk.beam || s->n_candidates < s->k ? code_scan_allowed(s, err) : LODE_OK;
+}
+
+/* Of a search that does not name it. */
+static size_t index_query_effort(const index_query *s) {
+  const index_segment_info *info = &s->segment->info;
+  size_t usual = info->effort ? info->effort : DEFAULT_BEAM;
+  if (!(s->request->recall > 0)) return usual;
+  uint32_t effort = index_effort_for(&info->curve, s->request->recall);
+  if (effort != INDEX_EFFORT_UNKNOWN) return effort;
+  return s->request->recall > 0.98 ? 8 * usual : usual;
+}
+
+/* Is more wanted than any effort that was tried has found? */
+static bool recall_beyond_walks(const index_query *s) {
+  const index_search_request *r = s->request;
+  return !r->beam && r->recall > 0 && index_effort_for(&s->segment->info.curve, r->recall) == INDEX_EFFORT_NONE;
+}
+
+static lode_status index_query_prepare(index_query *s, lode_error *err) {
+  const index_segment_info *info = &s->segment->info;
+  index_search_scratch *room = s->room;
+  size_t bytes = quant_query_bytes(info->dim);
+  if (room->query_cap < bytes) {
+    mem_free(room->query);
+    room->query_cap = 0;
+    room->query = mem_alloc_aligned(QUANT_QUERY_ALIGN, bytes);
+    if (!room->query) return err_nomem(err);
+    room->query_cap = bytes;
+  }
+  s->beam = s->request->beam ? s->request->beam : index_query_effort(s) + (s->k > DEFAULT_K ? 2 * (s->k - DEFAULT_K) : 0);
+  TRY(index_query_reserve(s, s->beam > s->k ? s->beam : s->k, err));
+  quant_query_of_vector(&s->segment->model, s->request->query, room->query, &s->query.code);
+  return LODE_OK;
+}
+
+static lode_status index_query_run(index_query *s, index_hit *hits, size_t *n_hits, lode_error *err) {
+  if (s->request->exact || recall_beyond_walks(s)) {
+    s->room->stats.ways |= INDEX_BY_EXACT;
+    return rerank_all(s, hits, n_hits, err);
+  }
+  index_walk_count before = s->room->walk.count;
+  TRY(index_query_prepare(s, err));
+  TRY(index_query_candidates(s, err));
+  s->room->stats.distances += s->room->walk.count.distances - before.distances;
+  s->room->stats.hops += s->room->walk.count.hops - before.hops;
+  return rerank_candidates(s, hits, n_hits, err);
+}
+
+lode_status index_search(index_segment *segment, const index_search_request *request,
+                                 index_search_scratch *room, index_hit *hits, size_t *n_hits, lode_error *err) {
+  index_query s = {.segment = segment, .request = request, .room = room};
+  *n_hits = 0;
+  s.n_allowed = request->match ? request->match->n : count_allowed(request->allowed, segment->info.n);
+  s.k = request->k < s.n_allowed ? request->k : (size_t)s.n_allowed;
+  if (s.k == 0) return LODE_OK;
+  pthread_rwlock_rdlock(&segment->use);
+  lode_status st = index_query_run(&s, hits, n_hits, err);
+  pthread_rwlock_unlock(&segment->use);
+  if (st != LODE_OK) *n_hits = 0;
+  return st;
+}

@@ -1,0 +1,289 @@
+/* proc.c - child processes and frames; see proc.h.
+ *
+ * The child's side between fork and exec may run beside locks that other threads of the parent held at the fork: it
+ * makes system calls only, and everything they need is prepared before. A failed exec is told through a pipe that
+ * exec closes, so that a missing program is an error here and not a child that dies.
+ */
+#include "os/proc.h"
+
+#include "base/crc32c.h"
+#include "os/os.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- Spawning ---- */
+
+static void proc_set_limit(int which, uint64_t value) {
+  struct rlimit now;
+  if (getrlimit((__rlimit_resource_t)which, &now) != 0) return;
+  if (now.rlim_max != RLIM_INFINITY && value > now.rlim_max) value = now.rlim_max;
+  now.rlim_cur = now.rlim_max = value;
+  setrlimit((__rlimit_resource_t)which, &now);
+}
+
+/* Everything above the child's end; a kernel without close_range has few enough descriptors to try them all. */
+static void close_above(int last) {
+  if (syscall(SYS_close_range, (unsigned)last + 1, ~0u, 0u) == 0) return;
+  for (int fd = last + 1; fd < 65536; fd++) close(fd);
+}
+
+/* In the child. `report` is CLOEXEC and above the others; socket, null and report are distinct. Never returns. */
+static void proc_exec_child(const proc_options *o, int socket, int null, int report) {
+  struct sigaction usual = {.sa_handler = SIG_DFL};
+  sigset_t none;
+  int errnum;
+  sigemptyset(&none);
+  for (int s = 1; s < 32; s++) sigaction(s, &usual, NULL);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  if (dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0) goto failed;
+  if (o->quiet && dup2(null, STDERR_FILENO) < 0) goto failed;
+  if (dup2(socket, PROC_CHILD_FD) < 0) goto failed;
+  if (dup3(report, PROC_CHILD_FD + 1, O_CLOEXEC) < 0) goto failed;
+  report = PROC_CHILD_FD + 1;
+  close_above(report);
+  if (o->memory_bytes) proc_set_limit(RLIMIT_AS, o->memory_bytes);
+  if (o->cpu_seconds) proc_set_limit(RLIMIT_CPU, o->cpu_seconds);
+  if (o->no_core) proc_set_limit(RLIMIT_CORE, 0);
+  if (o->no_new_privs) prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  execv(o->path, (char *const *)(uintptr_t)o->argv);
+failed:
+  errnum = errno;
+  while (write(report, &errnum, sizeof errnum) < 0 && errno == EINTR) continue;
+  _exit(127);
+}
+
+/* A copy of the descriptor above those that the child's side overwrites; the original is closed. */
+static int proc_lift_fd(int fd) {
+  if (fd < 0 || fd > PROC_CHILD_FD + 1) return fd;
+  int up = fcntl(fd, F_DUPFD_CLOEXEC, PROC_CHILD_FD + 2), errnum = errno;
+  close(fd);
+  errno = errnum;
+  return up;
+}
+
+static int proc_read_errno(int fd) {
+  int errnum = 0;
+  ssize_t got;
+  do {
+    got = read(fd, &errnum, sizeof errnum);
+  } while (got < 0 && errno == EINTR);
+  return got == (ssize_t)sizeof errnum ? errnum : 0;
+}
+
+static void proc_reap(pid_t pid) {
+  while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
+}
+
+lode_status proc_spawn(const proc_options *options, proc_child *proc, lode_error *err) {
+  lode_status st = LODE_OK;
+  int pair[2] = {-1, -1}, report[2] = {-1, -1}, null = -1, errnum;
+  sigset_t all, before;
+  pid_t pid;
+  *proc = PROC_NONE;
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0 || pipe2(report, O_CLOEXEC) != 0 ||
+      (null = open("/dev/null", O_RDWR | O_CLOEXEC)) < 0)
+    TRY_GOTO(err_errno(err, errno, "starting a process"));
+  pair[1] = proc_lift_fd(pair[1]);
+  report[1] = proc_lift_fd(report[1]);
+  null = proc_lift_fd(null);
+  if (pair[1] < 0 || report[1] < 0 || null < 0) TRY_GOTO(err_errno(err, errno, "starting a process"));
+  /* A signal's handler of ours must not run in the child, on what may be half-changed memory */
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pid = fork();
+  errnum = errno;
+  if (pid == 0) proc_exec_child(options, pair[1], null, report[1]);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (pid < 0) TRY_GOTO(err_errno(err, errnum, "starting a process"));
+  close(report[1]);
+  report[1] = -1;
+  errnum = proc_read_errno(report[0]);
+  if (errnum != 0) {
+    proc_reap(pid);
+    if (errnum != ENOENT && errnum != EACCES && errnum != ENOTDIR && errnum != ENOEXEC)
+      TRY_GOTO(err_errno(err, errnum, options->path));
+    TRY_GOTO(err_set(err, LODE_NOT_FOUND, "%.400s cannot be started: %s", options->path, strerror(errnum)));
+  }
+  *proc = (proc_child){pid, pair[0]};
+  pair[0] = -1;
+done:
+  for (int i = 0; i < 2; i++) {
+    if (pair[i] >= 0) close(pair[i]);
+    if (report[i] >= 0) close(report[i]);
+  }
+  if (null >= 0) close(null);
+  return st;
+}
+
+/* ---- The end of a child ---- */
+
+static proc_exit proc_wait(proc_child *proc, int flags) {
+  proc_exit end = {0};
+  int status = 0;
+  pid_t got;
+  if (proc->pid <= 0) return (proc_exit){.ended = true};
+  do {
+    got = waitpid(proc->pid, &status, flags);
+  } while (got < 0 && errno == EINTR);
+  if (got == 0) return end;
+  end.ended = true; /* also when somebody else reaped it: then nothing is known */
+  if (got > 0 && WIFSIGNALED(status)) end.signal = WTERMSIG(status);
+  if (got > 0 && WIFEXITED(status)) end.code = WEXITSTATUS(status);
+  proc->pid = 0;
+  return end;
+}
+
+static void proc_hang_up(proc_child *proc) {
+  if (proc->fd >= 0) close(proc->fd);
+  proc->fd = -1;
+}
+
+proc_exit proc_poll(proc_child *proc) { return proc_wait(proc, WNOHANG); }
+
+proc_exit proc_kill(proc_child *proc) {
+  proc_exit end = proc_wait(proc, WNOHANG);
+  proc_hang_up(proc);
+  if (end.ended) return end;
+  kill(proc->pid, SIGKILL); /* not reaped yet, so the pid is still its own */
+  return proc_wait(proc, 0);
+}
+
+proc_exit proc_close(proc_child *proc, uint32_t wait_ms) {
+  uint64_t until = os_api->now_ns() + (uint64_t)wait_ms * 1000000u, pause_us = 100;
+  proc_hang_up(proc);
+  for (;;) {
+    proc_exit end = proc_wait(proc, WNOHANG);
+    if (end.ended) return end;
+    if (os_api->now_ns() >= until) return proc_kill(proc);
+    os_api->sleep_us(pause_us);
+    if (pause_us < 10000) pause_us *= 2;
+  }
+}
+
+const char *proc_signal_name(int number, char *buf, size_t size) {
+  static const struct {
+    int number;
+    const char *name;
+  } known[] = {{SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"},   {SIGABRT, "SIGABRT"}, {SIGFPE, "SIGFPE"},   {SIGILL, "SIGILL"},
+               {SIGKILL, "SIGKILL"}, {SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"},   {SIGHUP, "SIGHUP"},   {SIGQUIT, "SIGQUIT"},
+               {SIGTRAP, "SIGTRAP"}, {SIGSYS, "SIGSYS"},   {SIGXCPU, "SIGXCPU"}, {SIGXFSZ, "SIGXFSZ"}, {SIGPIPE, "SIGPIPE"},
+               {SIGALRM, "SIGALRM"}, {SIGPROF, "SIGPROF"}, {SIGVTALRM, "SIGVTALRM"}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (known[i].number == number) return known[i].name;
+  snprintf(buf, size, "signal %d", number);
+  return buf;
+}
+
+/* ---- Frames ---- */
+
+enum { FRAME_HEAD_BYTES = 16 };
+
+static void frame_put_u32(unsigned char *p, uint32_t v) {
+  for (int i = 0; i < 4; i++) p[i] = (unsigned char)(v >> (8 * i));
+}
+
+static uint32_t frame_get_u32(const unsigned char *p) {
+  return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+/* Waits until the descriptor is ready, or the deadline passes. */
+static lode_status frame_wait(int fd, short events, uint64_t deadline_ns, lode_error *err) {
+  for (;;) {
+    struct pollfd p = {.fd = fd, .events = events};
+    int wait_ms = -1;
+    if (deadline_ns) {
+      uint64_t now = os_api->now_ns();
+      if (now >= deadline_ns) return err_set(err, LODE_BUSY, "the other process took too long");
+      uint64_t left = (deadline_ns - now + 999999u) / 1000000u;
+      wait_ms = left > 1000000 ? 1000000 : (int)left;
+    }
+    int rc = poll(&p, 1, wait_ms);
+    if (rc > 0) return LODE_OK;
+    if (rc < 0 && errno != EINTR) return err_errno(err, errno, "waiting for a process");
+  }
+}
+
+static lode_status frame_send_bytes(int fd, const char *data, size_t n, uint64_t deadline_ns, lode_error *err) {
+  while (n > 0) {
+    ssize_t sent = send(fd, data, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) {
+      data += sent;
+      n -= (size_t)sent;
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      TRY(frame_wait(fd, POLLOUT, deadline_ns, err));
+    } else if (errno == EPIPE || errno == ECONNRESET) {
+      return err_set(err, LODE_GONE, "the other process is gone");
+    } else if (errno != EINTR) {
+      return err_errno(err, errno, "sending to a process");
+    }
+  }
+  return LODE_OK;
+}
+
+lode_status proc_frame_send(int fd, uint32_t type, const lode_str *parts, size_t n, uint64_t deadline_ns, lode_error *err) {
+  unsigned char head[FRAME_HEAD_BYTES];
+  size_t total = 0;
+  for (size_t i = 0; i < n; i++)
+    if (mem_add_overflow(total, parts[i].len, &total)) total = SIZE_MAX;
+  if (total > UINT32_MAX) return err_set(err, LODE_LIMIT, "a message of more than 4 GiB");
+  memcpy(head, "LFRM", 4);
+  frame_put_u32(head + 4, type);
+  frame_put_u32(head + 8, (uint32_t)total);
+  frame_put_u32(head + 12, crc32c_update(0, head, 12));
+  TRY(frame_send_bytes(fd, (const char *)head, FRAME_HEAD_BYTES, deadline_ns, err));
+  for (size_t i = 0; i < n; i++) TRY(frame_send_bytes(fd, parts[i].data, parts[i].len, deadline_ns, err));
+  return LODE_OK;
+}
+
+/* *got < n at the end of the stream. */
+static lode_status frame_receive_bytes(int fd, char *data, size_t n, uint64_t deadline_ns, size_t *got, lode_error *err) {
+  *got = 0;
+  while (*got < n) {
+    ssize_t rc = recv(fd, data + *got, n - *got, MSG_DONTWAIT);
+    if (rc > 0) {
+      *got += (size_t)rc;
+    } else if (rc == 0 || errno == ECONNRESET) {
+      return LODE_OK;
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      TRY(frame_wait(fd, POLLIN, deadline_ns, err));
+    } else if (errno != EINTR) {
+      return err_errno(err, errno, "receiving from a process");
+    }
+  }
+  return LODE_OK;
+}
+
+lode_status proc_frame_receive(int fd, size_t max_bytes, uint64_t deadline_ns, uint32_t *type, strbuf *body,
+                                lode_error *err) {
+  unsigned char head[FRAME_HEAD_BYTES];
+  size_t got;
+  *type = 0;
+  body->len = 0;
+  TRY(frame_receive_bytes(fd, (char *)head, FRAME_HEAD_BYTES, deadline_ns, &got, err));
+  if (got == 0) return err_set(err, LODE_GONE, "the other process is gone");
+  if (got < FRAME_HEAD_BYTES) return err_set(err, LODE_CORRUPT, "a message from a process was cut short");
+  if (memcmp(head, "LFRM", 4) != 0 || frame_get_u32(head + 12) != crc32c_update(0, head, 12))
+    return err_set(err, LODE_CORRUPT, "a message from a process is damaged");
+  size_t len = frame_get_u32(head + 8);
+  if (len > max_bytes)
+    return err_set(err, LODE_CORRUPT, "a message from a process has %zu bytes, the limit is %zu", len, max_bytes);
+  /* Memory grows with what really comes, not with what was announced */
+  while (body->len < len) {
+    size_t step = len - body->len < (1u << 20) ? len - body->len : (1u << 20);
+    char *room = strbuf_reserve(body, step);
+    if (!room) return err_nomem(err);
+    TRY(frame_receive_bytes(fd, room, step, deadline_ns, &got, err));
+    body->len += got;
+    if (got < step) return err_set(err, LODE_CORRUPT, "a message from a process was cut short");
+  }
+  *type = frame_get_u32(head + 4);
+  return LODE_OK;
+}

@@ -1,0 +1,68 @@
+/* proc.h - child processes that do dangerous work: spawn, framed messages, limits, reap.
+ *
+ * A child is a program started by fork and exec with one end of a socket pair as descriptor 3, /dev/null as standard
+ * input and output, and no other descriptor of ours. Limits of memory and CPU time are set before exec. A child that
+ * is done, or whose parent is gone, reads the end of its socket and exits; nothing depends on signals from the parent.
+ *
+ * A frame is 16 bytes (magic "LFRM", type, length of the body, CRC-32C of those twelve; all little-endian) and a body.
+ * Receivers say how long a body may be; a longer one, a wrong magic or a wrong sum is LODE_CORRUPT, the end of the
+ * stream between frames LODE_GONE, within one LODE_CORRUPT. A deadline that passes is LODE_BUSY. After any error the
+ * stream is of no use. Sending never raises SIGPIPE.
+ *
+ * Threads: a proc_child belongs to one thread at a time. Spawning is safe beside other threads: between fork and exec
+ * only async-signal-safe calls are made. Never PR_SET_PDEATHSIG: it fires when the spawning *thread* ends.
+ */
+#ifndef LODE_OS_PROC_H
+#define LODE_OS_PROC_H
+
+#include "base/base.h"
+
+#include <sys/types.h>
+
+#define PROC_CHILD_FD 3 /* the child's end */
+
+typedef struct proc_child {
+  pid_t pid; /* 0: none */
+  int fd;    /* the parent's end, CLOEXEC, blocking; -1: none */
+} proc_child;
+#define PROC_NONE ((proc_child){0, -1})
+
+typedef struct proc_options {
+  const char *path;         /* the program; not looked for in PATH */
+  const char *const *argv;  /* with argv[0], ends with NULL */
+  uint64_t memory_bytes;    /* RLIMIT_AS; 0: as it is */
+  uint32_t cpu_seconds;     /* RLIMIT_CPU of the whole process; 0: as it is */
+  bool no_core;             /* RLIMIT_CORE 0 */
+  bool no_new_privs;
+  bool quiet;               /* standard error is /dev/null too */
+} proc_options;
+
+/* LODE_NOT_FOUND when there is no such program, or it cannot be executed. */
+LODE_MUST lode_status proc_spawn(const proc_options *options, proc_child *proc, lode_error *err);
+
+typedef struct proc_exit {
+  bool ended;
+  int signal; /* that ended it, or 0 */
+  int code;   /* its exit code when no signal did */
+} proc_exit;
+
+/* Closes the socket, which asks the child to go; waits until wait_ms have passed, then kills it by its pid; reaps it.
+ * Returns how it ended (signal 9 when it had to be killed). *proc is PROC_NONE after that. */
+proc_exit proc_close(proc_child *proc, uint32_t wait_ms);
+/* Kills at once, reaps. If it has ended already, how it ended. */
+proc_exit proc_kill(proc_child *proc);
+/* Has it ended? Reaps it then; never waits. */
+proc_exit proc_poll(proc_child *proc);
+/* "SIGSEGV"; "signal 63" */
+const char *proc_signal_name(int number, char *buf, size_t size);
+
+/* ---- Frames ---- */
+
+/* deadline_ns is on the clock of os_api->now_ns; 0: none. The body is the parts, one after the other. */
+LODE_MUST lode_status proc_frame_send(int fd, uint32_t type, const lode_str *parts, size_t n, uint64_t deadline_ns,
+                                       lode_error *err);
+/* The body replaces what is in buf. */
+LODE_MUST lode_status proc_frame_receive(int fd, size_t max_bytes, uint64_t deadline_ns, uint32_t *type, strbuf *body,
+                                          lode_error *err);
+
+#endif

@@ -1,0 +1,72 @@
+/* fuse.c - reciprocal rank fusion: see fuse.h.
+ *
+ * Both lists go to `out`, are sorted by key so that the two places of one record meet, and then by score. Sorting is
+ * heap sort: in place, the same order on every machine, and never slower than n log n.
+ */
+#include "query/fuse.h"
+
+#include <math.h>
+
+#define FUSE_RANK_BIAS 60.0
+
+typedef bool before_fn(const fuse_ranked *a, const fuse_ranked *b);
+
+static bool fuse_by_key(const fuse_ranked *a, const fuse_ranked *b) { return a->key < b->key; }
+
+static bool fuse_by_score(const fuse_ranked *a, const fuse_ranked *b) {
+  if (a->score != b->score) return a->score > b->score;
+  return a->key < b->key;
+}
+
+/* Lets items[at] sink in the heap of n items, whose top is the last in order. */
+static void fuse_sink(fuse_ranked *items, size_t at, size_t n, before_fn *before) {
+  fuse_ranked item = items[at];
+  for (;;) {
+    size_t child = 2 * at + 1;
+    if (child >= n) break;
+    if (child + 1 < n && before(&items[child], &items[child + 1])) child++;
+    if (!before(&item, &items[child])) break;
+    items[at] = items[child];
+    at = child;
+  }
+  items[at] = item;
+}
+
+static void fuse_heapsort(fuse_ranked *items, size_t n, before_fn *before) {
+  for (size_t i = n / 2; i-- > 0;) fuse_sink(items, i, n, before);
+  for (size_t end = n; end-- > 1;) {
+    fuse_ranked last = items[end];
+    items[end] = items[0];
+    items[0] = last;
+    fuse_sink(items, 0, end, before);
+  }
+}
+
+static void fuse_put_list(fuse_ranked *out, const uint64_t *keys, size_t n, double weight) {
+  for (size_t i = 0; i < n; i++) out[i] = (fuse_ranked){keys[i], weight / (FUSE_RANK_BIAS + (double)i + 1)};
+}
+
+static bool is_weight(double w) { return isfinite(w) && w >= 0; }
+
+lode_status fuse_rankings(const uint64_t *a, size_t na, double weight_a, const uint64_t *b, size_t nb, double weight_b,
+                       fuse_ranked *out, size_t *n, lode_error *err) {
+  *n = 0;
+  if (!is_weight(weight_a) || !is_weight(weight_b)) {
+    return err_set(err, LODE_INVALID, "the weights of a hybrid query are %g and %g; give numbers of at least 0", weight_a,
+                      weight_b);
+  }
+  fuse_put_list(out, a, na, weight_a);
+  fuse_put_list(out + na, b, nb, weight_b);
+  fuse_heapsort(out, na + nb, fuse_by_key);
+  size_t kept = 0;
+  for (size_t i = 0; i < na + nb; i++) {
+    if (kept && out[kept - 1].key == out[i].key) {
+      out[kept - 1].score += out[i].score;
+    } else {
+      out[kept++] = out[i];
+    }
+  }
+  fuse_heapsort(out, kept, fuse_by_score);
+  *n = kept;
+  return LODE_OK;
+}

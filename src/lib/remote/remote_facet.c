@@ -1,0 +1,237 @@
+/* remote_facet.c - facets: by Qdrant's own count where it can be exact, else by looking at the records.
+ *
+ * Its count knows the words of a key (remote_point.c). It cannot judge filters that are more than words, and a long string is a
+ * word of its hash: in both cases the records are counted here.
+ */
+#include "remote/remote.h"
+
+enum { REMOTE_MAX_FACETS = 100000 };
+
+typedef struct remote_facet {
+  meta_value value;   /* strings in the arena */
+  uint64_t n;
+} remote_facet;
+
+typedef struct remote_facet_counts {
+  remote_facet *v;
+  size_t n, cap;
+  mem_arena arena;
+  lode_str key;
+} remote_facet_counts;
+
+/* Numbers that are equal are one value, written as an integer where they are one. */
+static meta_value remote_facet_normalize(meta_value v) {
+  if (v.type == META_DOUBLE && v.d >= -0x1p63 && v.d < 0x1p63 && v.d == (double)(int64_t)v.d)
+    return (meta_value){.type = META_INT, .i = (int64_t)v.d};
+  return v;
+}
+
+static lode_status remote_facet_add(remote_facet_counts *t, const meta_value *value, uint64_t n, lode_error *err) {
+  if (!mem_grow(&t->v, &t->cap, t->n + 1, sizeof *t->v)) return err_nomem(err);
+  remote_facet *c = &t->v[t->n];
+  *c = (remote_facet){remote_facet_normalize(*value), n};
+  if (value->type == META_STRING) {
+    c->value.s.data = mem_arena_copy(&t->arena, value->s.data, value->s.len);
+    if (!c->value.s.data) return err_nomem(err);
+  }
+  t->n++;
+  return LODE_OK;
+}
+
+static int remote_facet_compare_values(const void *a, const void *b) { return meta_value_cmp(&((const remote_facet *)a)->value, &((const remote_facet *)b)->value); }
+
+static int remote_facet_compare_counts(const void *a, const void *b) {
+  const remote_facet *x = a, *y = b;
+  if (x->n != y->n) return x->n > y->n ? -1 : 1;
+  return meta_value_cmp(&x->value, &y->value);
+}
+
+/* Adds up equal values; the first form of a value stays. */
+static void remote_facet_merge_equal(remote_facet_counts *t) {
+  size_t n = 0;
+  if (t->n) qsort(t->v, t->n, sizeof *t->v, remote_facet_compare_values);
+  for (size_t i = 0; i < t->n; i++) {
+    if (n && meta_value_cmp(&t->v[n - 1].value, &t->v[i].value) == 0) t->v[n - 1].n += t->v[i].n;
+    else t->v[n++] = t->v[i];
+  }
+  t->n = n;
+}
+
+/* ---- By the records ---- */
+
+static lode_status remote_facet_count_value(void *ctx, lode_str key, const meta_value *v, lode_error *err) {
+  remote_facet_counts *t = ctx;
+  return str_eq(key, t->key) ? remote_facet_add(t, v, 1, err) : LODE_OK;
+}
+
+static lode_status remote_facet_count_recs(remote_facet_counts *t, remote_select *select, const remote_entry *kind, lode_error *err) {
+  remote_scroll scroll;
+  json_doc json = {0};
+  lode_status st;
+  size_t since = 0;
+  TRY(remote_select_plan(select, kind, err));
+  remote_scroll_init(&scroll, select, kind, LODE_METADATA);
+  for (;;) {
+    remote_point p;
+    bool more;
+    TRY_GOTO(remote_scroll_next(&scroll, &p, &more, err));
+    if (!more) break;
+    if (!p.metadata.data) continue;
+    TRY_GOTO(meta_parse_stored(&json, p.metadata, err));
+    TRY_GOTO(meta_each_value(&json, remote_facet_count_value, t, err));
+    if (t->n - since > 65536) {
+      remote_facet_merge_equal(t);
+      since = t->n;
+    }
+  }
+  remote_facet_merge_equal(t);
+done:
+  remote_scroll_release(&scroll);
+  json_release(&json);
+  return st;
+}
+
+/* ---- By Qdrant ---- */
+
+/* *whole: the answer has all values, each as it is. */
+static lode_status remote_facet_count_words(remote_facet_counts *t, lode_collection *c, const remote_entry *kind, bool *whole, lode_error *err) {
+  char field[REMOTE_FIELD_BYTES];
+  remote_call call = {0};
+  strbuf text = {0};
+  json_doc value = {0};
+  lode_status st;
+  *whole = false;
+  remote_point_field('f', t->key, field);
+  TRY_GOTO(remote_index_field(c, kind, field, "keyword", err));
+  remote_generation_path(&call, c->store, kind, "/facet");
+  strbuf_addf(&call.body, "{\"key\":\"%s\",\"limit\":%d,\"exact\":true}", field, REMOTE_MAX_FACETS);
+  st = remote_call_send(c->store, "POST", &call, err);
+  if (st != LODE_OK) goto done;
+  uint32_t list = call.answer.nodes[call.result].type == JSON_NODE_OBJECT
+                      ? json_get(&call.answer, call.result, STR_LIT("hits")) : 0;
+  if (!list || call.answer.nodes[list].type != JSON_NODE_ARRAY || call.answer.nodes[list].u.count >= REMOTE_MAX_FACETS) goto done;
+  for (uint32_t at = list + 1; at < call.answer.nodes[list].next; at = call.answer.nodes[at].next) {
+    uint32_t word = json_get(&call.answer, at, STR_LIT("value")), n = json_get(&call.answer, at, STR_LIT("count"));
+    meta_value v;
+    if (!word || !n || call.answer.nodes[word].type != JSON_NODE_STRING || call.answer.nodes[n].type != JSON_NODE_INT) goto done;
+    if (call.answer.nodes[n].u.i <= 0) continue;
+    text.len = 0;
+    if (!remote_value_from_word(call.answer.nodes[word].u.s, &text)) goto done;
+    TRY_GOTO(json_parse(&value, (lode_str){text.data, text.len}, NULL, err));
+    if (!meta_value_of(&value, 0, &v)) goto done;
+    TRY_GOTO(remote_facet_add(t, &v, (uint64_t)call.answer.nodes[n].u.i, err));
+  }
+  *whole = true;
+done:
+  remote_call_release(&call);
+  strbuf_release(&text);
+  json_release(&value);
+  return st;
+}
+
+/* ---- The public functions ---- */
+
+static lode_status remote_facet_make_list(remote_facet_counts *t, size_t limit, lode_facet_list **out, lode_error *err) {
+  lode_facet_list *list = mem_calloc(1, sizeof *list);
+  size_t n = limit && limit < t->n ? limit : t->n;
+  strbuf buf = {0};
+  lode_status st = LODE_OK;
+  if (!list) return err_nomem(err);
+  mem_arena_init(&list->arena, 0);
+  if (t->n) qsort(t->v, t->n, sizeof *t->v, remote_facet_compare_counts);
+  list->facets = mem_calloc(n, sizeof *list->facets);
+  if (!list->facets) st = err_nomem(err);
+  for (size_t i = 0; i < n && st == LODE_OK; i++) {
+    buf.len = 0;
+    meta_value_put(&buf, &t->v[i].value);
+    char *text = buf.failed ? NULL : mem_arena_copy(&list->arena, buf.data, buf.len);
+    if (!text) st = err_nomem(err);
+    list->facets[list->n++] = (lode_facet){{text, buf.len}, t->v[i].n};
+  }
+  strbuf_release(&buf);
+  if (st == LODE_OK) *out = list;
+  else lode_facet_list_free(list);
+  return st;
+}
+
+static lode_status remote_facet_collect(lode_collection *c, bool fresh, remote_select *select, remote_facet_counts *t, mem_arena *arena, lode_error *err) {
+  remote_entry kind;
+  bool whole = false;
+  TRY(remote_entry_of(c, fresh, arena, &kind, err));
+  t->n = 0;
+  if (!select->has_filter && !c->store->options->read_only) TRY(remote_facet_count_words(t, c, &kind, &whole, err));
+  if (whole) return LODE_OK;
+  t->n = 0;
+  return remote_facet_count_recs(t, select, &kind, err);
+}
+
+lode_status remote_facets(lode_collection *c, lode_str key, lode_str where, size_t limit, lode_facet_list **list, lode_error *err) {
+  lode_selection what = {.where = where};
+  remote_select select = {0};
+  remote_facet_counts t = {.key = key};
+  mem_arena arena;
+  lode_status st;
+  err_clear(err);
+  *list = NULL;
+  mem_arena_init(&t.arena, 0);
+  mem_arena_init(&arena, 0);
+  if (!key.data) {
+    st = err_set(err, LODE_INVALID, "name the metadata key whose values are to be counted");
+    goto done;
+  }
+  TRY_GOTO(remote_select_init(&select, c, &what, err));
+  st = remote_facet_collect(c, false, &select, &t, &arena, err);
+  if (st == LODE_NOT_FOUND) st = remote_facet_collect(c, true, &select, &t, &arena, err);
+  if (st == LODE_OK) {
+    err_clear(err);
+    st = remote_facet_make_list(&t, limit, list, err);
+  }
+done:
+  remote_select_release(&select);
+  mem_free(t.v);
+  mem_arena_release(&t.arena);
+  mem_arena_release(&arena);
+  return st;
+}
+
+/* Is the key among those declared? An absent key lists them. */
+lode_status remote_counters(lode_collection *c, lode_str key, lode_facet_list **list, lode_error *err) {
+  remote_entry kind;
+  mem_arena arena;
+  json_doc json = {0};
+  remote_facet_counts t = {0};
+  lode_status st;
+  bool declared = false;
+  err_clear(err);
+  *list = NULL;
+  mem_arena_init(&arena, 0);
+  mem_arena_init(&t.arena, 0);
+  TRY_GOTO(remote_entry_of(c, false, &arena, &kind, err));
+  if (kind.counters.data) TRY_GOTO(json_parse(&json, kind.counters, NULL, err));
+  for (uint32_t at = 1; json.count && at < json.nodes[0].next; at = json.nodes[at].next) {
+    meta_value v = {.type = META_STRING, .s = json.nodes[at].u.s};
+    if (json.nodes[0].type != JSON_NODE_ARRAY || json.nodes[at].type != JSON_NODE_STRING) break; /* by no lode */
+    declared = declared || (key.data && str_eq(key, v.s));
+    if (key.data) continue;
+    lode_facet_list *values;
+    TRY_GOTO(remote_facets(c, v.s, (lode_str){0}, 0, &values, err));
+    size_t n = lode_facet_list_count(values);
+    lode_facet_list_free(values);
+    TRY_GOTO(remote_facet_add(&t, &v, n, err));
+  }
+  if (!key.data) {
+    st = remote_facet_make_list(&t, 0, list, err);
+  } else if (!declared) {
+    char quoted[256];
+    st = err_set(err, LODE_NOT_FOUND, "%s was not declared as a counter when the collection was made: use facets",
+                    str_quote(key, quoted, sizeof quoted));
+  } else {
+    st = remote_facets(c, key, (lode_str){0}, 0, list, err);
+  }
+done:
+  json_release(&json);
+  mem_free(t.v);
+  mem_arena_release(&t.arena);
+  mem_arena_release(&arena);
+  return st;
+}

@@ -1,0 +1,402 @@
+/* remote_query.c - the nearest by vector, the best by words, and both fused.
+ *
+ * Qdrant is asked for a few more than are wanted, with their vectors: distances are computed here, so that they are those of an
+ * embedded store to the bit. What comes back is judged; when too few stand, or when the last one wanted is about as far as the
+ * last one given (there may be more at that distance, and ties are broken by id), twice as many are asked for, until it is enough
+ * or there are no more. Fusion is ours (query/fuse.h): it has weights, and is the same as on an embedded store.
+ */
+#include "remote/remote.h"
+
+#include "kernel/kernel.h"
+#include "query/fuse.h"
+
+#include <math.h>
+
+#define REMOTE_QUERY_ROUNDING 1e-5 /* Qdrant's order is that of float sums, in an order of its own */
+
+enum { REMOTE_QUERY_GROUP = 32, REMOTE_QUERY_MIN_FUSED = 64, REMOTE_QUERY_SLACK = 4, REMOTE_QUERY_MAX_LIMIT = 1 << 30, REMOTE_QUERY_MAX_IDS = 20000 };
+
+typedef struct remote_hit {
+  remote_point p;       /* strings in the arena */
+  double distance, score;
+  size_t order;        /* in the list that it came in; for fusion */
+} remote_hit;
+
+typedef struct remote_hits {
+  remote_hit *v;
+  size_t n, cap;
+} remote_hits;
+
+typedef struct remote_query_run {
+  lode_collection *c;
+  const lode_query_request *request;
+  remote_select select;
+  remote_entry kind;
+  mem_arena arena;
+  remote_call call;
+  strbuf vector, only; /* only: the has_id condition */
+  lode_result *result;
+  double vector_weight, text_weight;
+} remote_query_run;
+
+/* ---- Asking ---- */
+
+static void remote_query_put_search(remote_query_run *q, bool words, size_t query, size_t limit, lode_status *st, lode_error *err) {
+  const lode_query_request *r = q->request;
+  strbuf *out = &q->call.body;
+  strbuf_addstr(out, "{\"query\":");
+  if (words) {
+    (void)remote_sparse_vector(out, r->texts[query], true, err, st);
+    strbuf_addstr(out, ",\"using\":\"t\"");
+  } else {
+    json_put_vector(out, r->vectors + query * r->dimension, r->dimension);
+    strbuf_addstr(out, ",\"using\":\"v\",\"params\":{");
+    if (r->exact || r->target_recall >= 1) strbuf_addstr(out, "\"exact\":true}");
+    else {
+      if (r->effort) strbuf_addf(out, "\"hnsw_ef\":%u,", r->effort);
+      strbuf_addstr(out, "\"quantization\":{\"rescore\":true,\"oversampling\":2.0}}");
+    }
+  }
+  strbuf_addf(out, ",\"limit\":%zu,", limit);
+  remote_point_put_wanted(out, r->include | (words ? 0u : LODE_VECTOR), remote_select_needs_doc(&q->select), q->kind.metric,
+                   q->kind.fit.dim != 0);
+  remote_select_put_filter(out, &q->select, (lode_str){q->only.data, q->only.len});
+  strbuf_addch(out, '}');
+}
+
+/* Of a point to a query; those that overflow come last. */
+static lode_status remote_query_distance(const remote_query_run *q, size_t query, const remote_point *p, double *distance, lode_error *err) {
+  const float *v = q->request->vectors + query * q->request->dimension;
+  if (!p->vector || p->dim != q->request->dimension)
+    return err_set(err, LODE_CORRUPT, "the cluster found a point without the vector that it was found by: run `lode db verify`");
+  float d = kernel_distance(q->kind.metric, v, kernel_dot(v, v, p->dim), p->vector, p->dim);
+  *distance = isnan(d) ? INFINITY : d;
+  return LODE_OK;
+}
+
+static bool remote_query_copy_point(mem_arena *arena, const remote_point *from, remote_point *to) {
+  lode_str *strings[] = {&to->id, &to->document, &to->metadata};
+  *to = *from;
+  for (size_t i = 0; i < 3; i++)
+    if (strings[i]->data && !(strings[i]->data = mem_arena_copy(arena, strings[i]->data, strings[i]->len))) return false;
+  if (from->vector) to->vector = mem_arena_copy(arena, from->vector, (size_t)from->dim * sizeof(float));
+  return !from->vector || to->vector;
+}
+
+/* The points of one answer that stand; *given: how many it had, *last: the distance or score of the last. */
+static lode_status remote_query_take_points(remote_query_run *q, uint32_t node, size_t query, bool words, remote_hits *h, size_t *given, double *last,
+                               lode_error *err) {
+  const json_doc *j = &q->call.answer;
+  uint32_t points = j->nodes[node].type == JSON_NODE_OBJECT ? json_get(j, node, STR_LIT("points")) : 0;
+  bool with_vector = !words || (q->request->include & LODE_VECTOR);
+  h->n = *given = 0;
+  if (!points || j->nodes[points].type != JSON_NODE_ARRAY)
+    return err_set(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's (no points)");
+  for (uint32_t at = points + 1; at < j->nodes[points].next; at = j->nodes[at].next) {
+    remote_hit x = {0};
+    bool match;
+    remote_point p;
+    TRY(remote_point_decode(j, at, q->kind.metric, with_vector ? &q->vector : NULL, &p, err));
+    x.score = words ? p.score : 0;
+    x.distance = NAN;
+    if (!words) TRY(remote_query_distance(q, query, &p, &x.distance, err));
+    *last = words ? p.score : x.distance;
+    (*given)++;
+    TRY(remote_select_match(&q->select, &p, &match, err));
+    if (!match) continue;
+    if (!remote_query_copy_point(&q->arena, &p, &x.p) || !mem_grow(&h->v, &h->cap, h->n + 1, sizeof *h->v)) return err_nomem(err);
+    h->v[h->n++] = x;
+  }
+  return LODE_OK;
+}
+
+static int remote_compare_distance(const void *a, const void *b) {
+  const remote_hit *x = a, *y = b;
+  if (x->distance != y->distance) return x->distance < y->distance ? -1 : 1;
+  return str_cmp(x->p.id, y->p.id);
+}
+
+static int remote_compare_score(const void *a, const void *b) {
+  const remote_hit *x = a, *y = b;
+  if (x->score != y->score) return x->score > y->score ? -1 : 1;
+  return str_cmp(x->p.id, y->p.id);
+}
+
+/* Were there enough to be sure of the first `want`? Sorts and cuts them. */
+static bool remote_query_has_enough(remote_hits *h, bool words, size_t want, size_t given, size_t limit, double last) {
+  bool all = given < limit;
+  if (h->n) qsort(h->v, h->n, sizeof *h->v, words ? remote_compare_score : remote_compare_distance);
+  if (!all && h->n < want) return false;
+  if (!all && want) {
+    double edge = words ? h->v[want - 1].score : h->v[want - 1].distance;
+    if (!isfinite(edge) || fabs(edge - last) <= REMOTE_QUERY_ROUNDING * (1 + fabs(edge))) return false;
+  }
+  if (h->n > want) h->n = want;
+  return true;
+}
+
+/* One query, asked for again until there are enough. */
+static lode_status remote_query_search_one(remote_query_run *q, size_t query, bool words, size_t want, size_t limit, remote_hits *h, lode_error *err) {
+  for (;;) {
+    lode_status st = LODE_OK;
+    size_t given;
+    double last = NAN;
+    remote_generation_path(&q->call, q->c->store, &q->kind, "/points/query");
+    remote_query_put_search(q, words, query, limit, &st, err);
+    TRY(st);
+    TRY(remote_call_send(q->c->store, "POST", &q->call, err));
+    TRY(remote_query_take_points(q, q->call.result, query, words, h, &given, &last, err));
+    if (remote_query_has_enough(h, words, want, given, limit, last) || limit >= REMOTE_QUERY_MAX_LIMIT) return LODE_OK;
+    limit = limit > REMOTE_QUERY_MAX_LIMIT / 2 ? REMOTE_QUERY_MAX_LIMIT : limit * 2;
+  }
+}
+
+static size_t remote_query_first_limit(const remote_query_run *q, size_t want) {
+  size_t factor = q->select.has_filter ? 2 : 1;
+  return want > (REMOTE_QUERY_MAX_LIMIT - REMOTE_QUERY_SLACK) / factor ? REMOTE_QUERY_MAX_LIMIT : want * factor + REMOTE_QUERY_SLACK;
+}
+
+static bool remote_query_has_words(remote_query_run *q, size_t query, lode_status *st, lode_error *err) {
+  size_t before = q->vector.len;
+  bool any = remote_sparse_vector(&q->vector, q->request->texts[query], true, err, st);
+  q->vector.len = before;
+  return any;
+}
+
+/* A list of ids is asked about in parts; the best of all parts are the best. */
+static lode_status remote_query_search(remote_query_run *q, size_t query, bool words, size_t want, remote_hits *h, lode_error *err) {
+  const lode_selection *what = q->select.what;
+  lode_status st = LODE_OK;
+  remote_hits part = {0};
+  h->n = 0;
+  if (words && !remote_query_has_words(q, query, &st, err)) return st;
+  if (!what->ids) return remote_query_search_one(q, query, words, want, remote_query_first_limit(q, want), h, err);
+  for (size_t at = 0; at < what->n_ids; at += REMOTE_QUERY_MAX_IDS) {
+    size_t n = what->n_ids - at < REMOTE_QUERY_MAX_IDS ? what->n_ids - at : REMOTE_QUERY_MAX_IDS, limit = remote_query_first_limit(q, want);
+    q->only.len = 0;
+    strbuf_addstr(&q->only, "{\"has_id\":[");
+    for (size_t i = 0; i < n; i++) {
+      char uuid[REMOTE_UUID_BYTES];
+      remote_point_uuid(what->ids[at + i], uuid);
+      strbuf_addf(&q->only, i ? ",\"%s\"" : "\"%s\"", uuid);
+    }
+    strbuf_addstr(&q->only, "]}");
+    TRY_GOTO(remote_query_search_one(q, query, words, want, limit < n + 1 ? limit : n + 1, &part, err));
+    if (!mem_grow(&h->v, &h->cap, h->n + part.n, sizeof *h->v)) {
+      st = err_nomem(err);
+      goto done;
+    }
+    if (part.n) memcpy(h->v + h->n, part.v, part.n * sizeof *part.v);
+    h->n += part.n;
+  }
+  if (h->n) qsort(h->v, h->n, sizeof *h->v, words ? remote_compare_score : remote_compare_distance);
+  size_t n = 0;
+  for (size_t i = 0; i < h->n && n < want; i++) /* an id that was named in two parts */
+    if (n == 0 || !str_eq(h->v[n - 1].p.id, h->v[i].p.id)) h->v[n++] = h->v[i];
+  h->n = n;
+done:
+  mem_free(part.v);
+  return st;
+}
+
+/* ---- Many vectors at once ---- */
+
+static lode_status remote_query_add_hits(remote_query_run *q, size_t query, const remote_hits *h, lode_error *err) {
+  for (size_t i = 0; i < h->n; i++) {
+    lode_row *row;
+    TRY(remote_result_add(q->result, &h->v[i].p, q->request->include, &row, err));
+    row->query = query;
+    row->rank = i;
+    row->distance = h->v[i].distance;
+    row->score = h->v[i].score;
+  }
+  return LODE_OK;
+}
+
+/* In one request; those that need more are asked again one by one. */
+static lode_status remote_query_search_group(remote_query_run *q, size_t first, size_t n, lode_error *err) {
+  size_t want = q->request->k, limit = remote_query_first_limit(q, want);
+  struct {
+    remote_hits h;
+    bool settled;
+  } answers[REMOTE_QUERY_GROUP] = {{{0}, false}};
+  lode_status st = LODE_OK;
+  remote_generation_path(&q->call, q->c->store, &q->kind, "/points/query/batch");
+  strbuf_addstr(&q->call.body, "{\"searches\":[");
+  for (size_t i = 0; i < n; i++) {
+    if (i) strbuf_addch(&q->call.body, ',');
+    remote_query_put_search(q, false, first + i, limit, &st, err);
+  }
+  strbuf_addstr(&q->call.body, "]}");
+  TRY_GOTO(remote_call_send(q->c->store, "POST", &q->call, err));
+  const json_doc *j = &q->call.answer;
+  uint32_t at = q->call.result + 1;
+  if (j->nodes[q->call.result].type != JSON_NODE_ARRAY || j->nodes[q->call.result].u.count != n) {
+    st = err_set(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's (%zu results were asked for)", n);
+    goto done;
+  }
+  for (size_t i = 0; i < n; i++, at = j->nodes[at].next) {
+    size_t given;
+    double last = NAN;
+    TRY_GOTO(remote_query_take_points(q, at, first + i, false, &answers[i].h, &given, &last, err));
+    answers[i].settled = remote_query_has_enough(&answers[i].h, false, want, given, limit, last);
+  }
+  for (size_t i = 0; i < n; i++) {
+    if (!answers[i].settled) TRY_GOTO(remote_query_search_one(q, first + i, false, want, limit * 2, &answers[i].h, err));
+    TRY_GOTO(remote_query_add_hits(q, first + i, &answers[i].h, err));
+  }
+done:
+  for (size_t i = 0; i < n; i++) mem_free(answers[i].h.v);
+  return st;
+}
+
+/* ---- Hybrid ---- */
+
+/* Distances of those that came by words alone. */
+static lode_status remote_query_measure(remote_query_run *q, size_t query, remote_hits *h, lode_error *err) {
+  lode_selection what = *q->select.what;
+  lode_str *ids = mem_calloc(h->n, sizeof *ids);
+  const lode_selection *before = q->select.what;
+  remote_hits near = {0};
+  lode_status st = LODE_OK;
+  size_t n = 0;
+  if (!ids) return err_nomem(err);
+  for (size_t i = 0; i < h->n; i++)
+    if (isnan(h->v[i].distance) && !h->v[i].p.pending) ids[n++] = h->v[i].p.id;
+  if (n == 0) goto done;
+  what.ids = ids;
+  what.n_ids = n;
+  q->select.what = &what;
+  st = remote_query_search(q, query, false, n, &near, err);
+  q->select.what = before;
+  for (size_t i = 0; i < near.n && st == LODE_OK; i++)
+    for (size_t k = 0; k < h->n; k++)
+      if (str_eq(h->v[k].p.id, near.v[i].p.id)) h->v[k].distance = near.v[i].distance;
+done:
+  mem_free(ids);
+  mem_free(near.v);
+  return st;
+}
+
+/* Positions in the joined list stand for records: those found both ways get the same. */
+static lode_status remote_query_fuse(remote_query_run *q, remote_hits *near, remote_hits *text, remote_hits *joined, lode_error *err) {
+  size_t na = near->n, nb = text->n, n = 0;
+  lode_status st = LODE_OK;
+  uint64_t *keys = mem_calloc(na + nb, sizeof *keys);
+  fuse_ranked *ranked = mem_calloc(na + nb, sizeof *ranked);
+  if (!keys || !ranked || !mem_grow(&joined->v, &joined->cap, na + nb, sizeof *joined->v)) {
+    st = err_nomem(err);
+    goto done;
+  }
+  for (size_t i = 0; i < na; i++) keys[i] = i;
+  for (size_t i = 0; i < nb; i++) {
+    size_t same = 0;
+    while (same < na && !str_eq(near->v[same].p.id, text->v[i].p.id)) same++;
+    keys[na + i] = same < na ? same : na + i;
+  }
+  TRY_GOTO(fuse_rankings(keys, na, q->vector_weight, keys + na, nb, q->text_weight, ranked, &n, err));
+  joined->n = 0;
+  for (size_t i = 0; i < n; i++) {
+    joined->v[joined->n] = ranked[i].key < na ? near->v[ranked[i].key] : text->v[ranked[i].key - na];
+    joined->v[joined->n++].score = ranked[i].score;
+  }
+  if (joined->n) qsort(joined->v, joined->n, sizeof *joined->v, remote_compare_score);
+done:
+  mem_free(keys);
+  mem_free(ranked);
+  return st;
+}
+
+static lode_status remote_query_hybrid(remote_query_run *q, size_t query, lode_error *err) {
+  remote_hits near = {0}, text = {0}, joined = {0};
+  size_t want = q->request->k > SIZE_MAX / 4 ? SIZE_MAX : q->request->k * 4;
+  lode_status st = LODE_OK;
+  if (want < REMOTE_QUERY_MIN_FUSED) want = REMOTE_QUERY_MIN_FUSED;
+  if (q->kind.fit.dim) TRY_GOTO(remote_query_search(q, query, false, want, &near, err));
+  TRY_GOTO(remote_query_search(q, query, true, want, &text, err));
+  TRY_GOTO(remote_query_fuse(q, &near, &text, &joined, err));
+  if (joined.n > q->request->k) joined.n = q->request->k;
+  if (q->kind.fit.dim) TRY_GOTO(remote_query_measure(q, query, &joined, err));
+  st = remote_query_add_hits(q, query, &joined, err);
+done:
+  mem_free(near.v);
+  mem_free(text.v);
+  mem_free(joined.v);
+  return st;
+}
+
+/* ---- The public function ---- */
+
+static lode_status remote_query_check(const remote_query_run *q, lode_error *err) {
+  const lode_query_request *r = q->request;
+  uint32_t dim = q->kind.fit.dim;
+  if (r->mode == LODE_BY_TEXT) return LODE_OK;
+  TRY(iface_check_embedder(&q->c->fit, &q->kind.fit, err));
+  if (dim && r->dimension != dim)
+    return err_set(err, LODE_MISMATCH, "the query has %u dimensions, and the collection's vectors have %u: use the model that they were made with",
+                      r->dimension, dim);
+  return LODE_OK;
+}
+
+static lode_status remote_query_execute(remote_query_run *q, bool fresh, lode_error *err) {
+  const lode_query_request *r = q->request;
+  TRY(remote_entry_of(q->c, fresh, &q->arena, &q->kind, err));
+  if (!q->kind.fit.dim && r->mode != LODE_BY_TEXT && !fresh) TRY(remote_entry_of(q->c, true, &q->arena, &q->kind, err));
+  TRY(remote_query_check(q, err));
+  if (r->k == 0) return LODE_OK;
+  TRY(remote_select_plan(&q->select, &q->kind, err));
+  for (size_t at = 0; at < r->n;) {
+    size_t n = r->n - at < REMOTE_QUERY_GROUP ? r->n - at : REMOTE_QUERY_GROUP;
+    remote_hits h = {0};
+    lode_status st = LODE_OK;
+    if (r->mode == LODE_BY_VECTOR && !r->select.ids) {
+      if (q->kind.fit.dim) TRY(remote_query_search_group(q, at, n, err));
+      at += n;
+      continue;
+    }
+    if (r->mode == LODE_HYBRID) {
+      st = remote_query_hybrid(q, at, err);
+    } else if (r->mode == LODE_BY_TEXT || q->kind.fit.dim) {
+      st = remote_query_search(q, at, r->mode == LODE_BY_TEXT, r->k, &h, err);
+      if (st == LODE_OK) st = remote_query_add_hits(q, at, &h, err);
+    }
+    mem_free(h.v);
+    TRY(st);
+    at++;
+  }
+  return LODE_OK;
+}
+
+lode_status remote_query(lode_collection *c, const lode_query_request *request, lode_result **out, lode_error *err) {
+  remote_query_run q = {.c = c, .request = request};
+  lode_status st;
+  err_clear(err);
+  *out = NULL;
+  mem_arena_init(&q.arena, 0);
+  q.call.progress = request->progress;
+  TRY_GOTO(iface_check_query(request, err));
+  bool weighted = request->vector_weight > 0 || request->text_weight > 0;
+  q.vector_weight = weighted ? request->vector_weight : 1;
+  q.text_weight = weighted ? request->text_weight : 1;
+  TRY_GOTO(remote_select_init(&q.select, c, &request->select, err));
+  for (int attempt = 0;; attempt++) {
+    TRY_GOTO(iface_result_new(c->store->options->memory_bytes, &q.result, err));
+    st = remote_query_execute(&q, attempt > 0, err);
+    if (st != LODE_NOT_FOUND || attempt > 0) break;
+    lode_result_free(q.result); /* its place in the cluster has changed, or it is gone */
+    q.result = NULL;
+  }
+  if (st == LODE_OK) {
+    err_clear(err);
+    *out = q.result;
+    q.result = NULL;
+  }
+done:
+  lode_result_free(q.result);
+  remote_select_release(&q.select);
+  remote_call_release(&q.call);
+  strbuf_release(&q.vector);
+  strbuf_release(&q.only);
+  mem_arena_release(&q.arena);
+  return st;
+}

@@ -1,0 +1,12 @@
+/* remote_table.c - the engine of clusters: its functions, for api.c. */
+#include "remote/remote.h"
+
+const iface_ops remote_table = {
+    .open = remote_open,
+    .close = remote_close,
+    .collection_close = remote_collection_close,
+    .rollback = remote_rollback,
+#define REMOTE_MEMBER(name, handle, params, args) .name = remote_##name,
+    IFACE_OPS(REMOTE_MEMBER)
+#undef REMOTE_MEMBER
+};

@@ -1,0 +1,52 @@
+/* sqlite_format.h - the few numbers of SQLite's file format (fileformat2.html) that several readers of it need. */
+#ifndef LODE_SQLITE_SQLITE_FORMAT_H
+#define LODE_SQLITE_SQLITE_FORMAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* ---- Integers: SQLite's are big-endian, those that Lode adds little-endian ---- */
+
+static inline uint32_t sqf_be16(const unsigned char *p) { return (uint32_t)p[0] << 8 | p[1]; }
+static inline uint32_t sqf_be32(const unsigned char *p) { return sqf_be16(p) << 16 | sqf_be16(p + 2); }
+static inline uint32_t sqf_le32(const unsigned char *p) {
+  return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
+}
+static inline uint64_t sqf_le64(const unsigned char *p) { return (uint64_t)sqf_le32(p + 4) << 32 | sqf_le32(p); }
+static inline void sqf_put_le32(unsigned char *p, uint32_t v) {
+  for (int i = 0; i < 4; i++) p[i] = (unsigned char)(v >> (8 * i));
+}
+static inline void sqf_put_le64(unsigned char *p, uint64_t v) {
+  sqf_put_le32(p, (uint32_t)v);
+  sqf_put_le32(p + 4, (uint32_t)(v >> 32));
+}
+
+/* ---- Pages ---- */
+
+#define SQF_PAGE_MIN 512u
+#define SQF_PAGE_MAX 65536u
+
+static inline bool sqf_page_size_valid(uint64_t n) {
+  return n >= SQF_PAGE_MIN && n <= SQF_PAGE_MAX && (n & (n - 1)) == 0;
+}
+
+/* The page size that a database's first bytes declare, 0 when it is impossible; 65536 is written as 1. */
+static inline uint32_t sqf_page_size(const unsigned char *page1) {
+  uint32_t n = (uint32_t)page1[16] << 8 | (uint32_t)page1[17] << 16;
+  return sqf_page_size_valid(n) ? n : 0;
+}
+
+static inline bool sqf_has_magic(const unsigned char *page1) { return memcmp(page1, "SQLite format 3", 16) == 0; }
+
+/* ---- Locks ---- */
+
+#define SQF_PENDING_BYTE 0x40000000u
+#define SQF_RESERVED_BYTE (SQF_PENDING_BYTE + 1)
+#define SQF_SHARED_FIRST (SQF_PENDING_BYTE + 2)
+#define SQF_SHARED_SIZE 510
+
+/* The page that holds those bytes is never used. */
+static inline uint32_t sqf_lock_page(uint32_t page_bytes) { return SQF_PENDING_BYTE / page_bytes + 1; }
+
+#endif

@@ -1,0 +1,233 @@
+/* compact.c - making the truth file as small as it can be, while others go on using it.
+ *
+ * Pages that random deletions left half empty are packed again by taking a run of rows out and putting it back in order,
+ * which fills pages to about 95 %; a run is a short transaction, and a crash between two costs nothing. Rows that were
+ * only ever appended fill their pages better than that, so a run that gains no page is rolled back: a table never grows. The text
+ * index is merged into one segment, which drops its deleted words. Freed pages are zeroed (secure_delete) and handed
+ * back to the file system.
+ */
+#include "store/db.h"
+
+#define COMPACT_RUN_BYTES (1u << 20)
+#define COMPACT_MAX_COLUMNS 8
+
+typedef struct compact_table {
+  const char *name, *columns, *key, *after; /* `after` has the placeholders of the key */
+  int n_columns, n_key;                     /* the key's columns come first */
+  bool shadow;                              /* FTS5's own, which SQLite keeps us from writing to otherwise */
+} compact_table;
+
+static const compact_table compact_tables[] = {
+    {"name", "cid,id,rid,len", "cid,id", "(?1,?2)", 4, 2, false},
+    {"fresh", "cid,id,rid,len", "cid,id", "(?1,?2)", 4, 2, false},
+    {"record", "rid,id,seq,vid,doc,meta,crc", "rid", "?1", 7, 1, false},
+    {"document", "rid,text,crc", "rid", "?1", 3, 1, false},
+    {"vector", "vid,rid,data,crc", "vid", "?1", 4, 1, false},
+    {"term", "kid,value,rid", "kid,value,rid", "(?1,?2,?3)", 3, 3, false},
+    {"text_data", "id,block", "id", "?1", 2, 1, true}, /* a merged segment may come before others and split their pages */
+    {"text_idx", "segid,term,pgno", "segid,term", "(?1,?2)", 3, 2, true},
+};
+
+/* Rows taken out of their table. */
+typedef struct compact_run {
+  sqlite3_value **values; /* n_columns a row */
+  size_t rows, cap, bytes;
+  sqlite3_value *last[3]; /* key of the last row of the run before */
+} compact_run;
+
+static void compact_free_rows(compact_run *r, int n_columns) {
+  for (size_t i = 0; i < r->rows * (size_t)n_columns; i++) sqlite3_value_free(r->values[i]);
+  r->rows = r->bytes = 0;
+}
+
+static void compact_free_run(compact_run *r, int n_columns) {
+  compact_free_rows(r, n_columns);
+  mem_free(r->values);
+  for (int i = 0; i < 3; i++) sqlite3_value_free(r->last[i]);
+  *r = (compact_run){0};
+}
+
+static lode_status compact_prepare(store_tx *tx, sqlite3_stmt **s, lode_error *err, const char *format, ...) {
+  char sql[400];
+  va_list ap;
+  va_start(ap, format);
+  vsnprintf(sql, sizeof sql, format, ap);
+  va_end(ap);
+  int rc = sqlite3_prepare_v2(tx->conn->sql, sql, -1, s, NULL);
+  return rc == SQLITE_OK ? LODE_OK : store_err_sql(tx->conn, rc, err);
+}
+
+/* Unlike the static bindings elsewhere, these copy, and so can fail. */
+static lode_status compact_bind_values(store_tx *tx, sqlite3_stmt *s, sqlite3_value **values, int n, lode_error *err) {
+  for (int i = 0; i < n; i++) {
+    int rc = sqlite3_bind_value(s, i + 1, values[i]);
+    if (rc != SQLITE_OK) return store_err_sql(tx->conn, rc, err);
+  }
+  return LODE_OK;
+}
+
+static lode_status compact_delete_rows(store_tx *tx, const compact_table *t, compact_run *r, lode_error *err) {
+  sqlite3_stmt *s = NULL;
+  lode_status st;
+  bool row;
+  if (r->last[0])
+    TRY_GOTO(compact_prepare(tx, &s, err, "SELECT %s FROM %s WHERE (%s)>%s ORDER BY %s", t->columns, t->name, t->key, t->after, t->key));
+  else
+    TRY_GOTO(compact_prepare(tx, &s, err, "SELECT %s FROM %s ORDER BY %s", t->columns, t->name, t->key));
+  if (r->last[0]) TRY_GOTO(compact_bind_values(tx, s, r->last, t->n_key, err));
+  while (r->bytes < COMPACT_RUN_BYTES) {
+    TRY_GOTO(store_stmt_step(tx, s, &row, err));
+    if (!row) break;
+    size_t n = (size_t)t->n_columns, at = r->rows * n;
+    if (!mem_grow(&r->values, &r->cap, at + n, sizeof *r->values)) {
+      st = err_nomem(err);
+      goto done;
+    }
+    memset(r->values + at, 0, n * sizeof *r->values);
+    r->rows++;
+    for (size_t i = 0; i < n; i++) {
+      r->values[at + i] = sqlite3_value_dup(sqlite3_column_value(s, (int)i));
+      if (!r->values[at + i]) {
+        st = err_nomem(err);
+        goto done;
+      }
+      r->bytes += 16 + (size_t)sqlite3_column_bytes(s, (int)i);
+    }
+  }
+done:
+  sqlite3_finalize(s);
+  return st;
+}
+
+static lode_status compact_insert_rows(store_tx *tx, const compact_table *t, compact_run *r, lode_error *err) {
+  static const char marks[] = "?,?,?,?,?,?,?,?";
+  sqlite3_stmt *out = NULL, *in = NULL;
+  lode_status st;
+  TRY_GOTO(compact_prepare(tx, &in, err, "INSERT INTO %s(%s) VALUES(%.*s)", t->name, t->columns, 2 * t->n_columns - 1, marks));
+  TRY_GOTO(compact_prepare(tx, &out, err, "DELETE FROM %s WHERE (%s)=%s", t->name, t->key, t->after));
+  for (size_t i = 0; i < r->rows; i++) {
+    sqlite3_value **row = r->values + i * (size_t)t->n_columns;
+    TRY_GOTO(compact_bind_values(tx, out, row, t->n_key, err));
+    TRY_GOTO(store_stmt_run(tx, out, err));
+  }
+  for (size_t i = 0; i < r->rows; i++) {
+    sqlite3_value **row = r->values + i * (size_t)t->n_columns;
+    TRY_GOTO(compact_bind_values(tx, in, row, t->n_columns, err));
+    TRY_GOTO(store_stmt_run(tx, in, err));
+  }
+done:
+  sqlite3_finalize(in);
+  sqlite3_finalize(out);
+  return st;
+}
+
+static lode_status compact_keep_last_key(const compact_table *t, compact_run *r, lode_error *err) {
+  sqlite3_value **row = r->values + (r->rows - 1) * (size_t)t->n_columns;
+  for (int i = 0; i < t->n_key; i++) {
+    sqlite3_value *copy = sqlite3_value_dup(row[i]);
+    if (!copy) return err_nomem(err);
+    sqlite3_value_free(r->last[i]);
+    r->last[i] = copy;
+  }
+  return LODE_OK;
+}
+
+/* Pages that hold something. */
+static lode_status compact_used_pages(store_tx *tx, int64_t *pages, lode_error *err) {
+  int64_t unused;
+  TRY(store_pragma_int(tx, "PRAGMA page_count", pages, err));
+  TRY(store_pragma_int(tx, "PRAGMA freelist_count", &unused, err));
+  *pages -= unused;
+  return LODE_OK;
+}
+
+/* One run: *more says that the table goes on. */
+static lode_status compact_pack_run(store_db *db, const compact_table *t, compact_run *r, bool *more, lode_error *err) {
+  store_tx *tx;
+  lode_status st;
+  int64_t before = 0, after = 0;
+  *more = false;
+  TRY(store_tx_begin(db, STORE_TX_WRITE, &tx, err));
+  TRY_GOTO(compact_delete_rows(tx, t, r, err));
+  *more = r->rows > 0;
+  if (!*more) goto done;
+  TRY_GOTO(compact_used_pages(tx, &before, err));
+  if (t->shadow) (void)sqlite3_db_config(tx->conn->sql, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL);
+  st = compact_insert_rows(tx, t, r, err);
+  if (t->shadow) (void)sqlite3_db_config(tx->conn->sql, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+  if (st != LODE_OK) goto done;
+  TRY_GOTO(compact_used_pages(tx, &after, err));
+  TRY_GOTO(compact_keep_last_key(t, r, err));
+done:
+  compact_free_rows(r, t->n_columns);
+  if (st == LODE_OK && after < before) return store_tx_commit(tx, err);
+  store_tx_rollback(tx);
+  return st;
+}
+
+/* A transaction around one statement; *changes as SQLite counts them. */
+static lode_status compact_exec_alone(store_db *db, const char *sql, int *changes, lode_error *err) {
+  store_tx *tx;
+  TRY(store_tx_begin(db, STORE_TX_WRITE, &tx, err));
+  int before = sqlite3_total_changes(tx->conn->sql);
+  lode_status st = store_exec(tx->conn, sql, err);
+  *changes = sqlite3_total_changes(tx->conn->sql) - before;
+  if (st == LODE_OK) return store_tx_commit(tx, err);
+  store_tx_rollback(tx);
+  return st;
+}
+
+static lode_status compact_progress(lode_progress p, const char *phase, uint64_t done, uint64_t total, lode_error *err) {
+  if (!p.step || p.step(p.ctx, phase, done, total)) return LODE_OK;
+  return err_set(err, LODE_CANCELLED, "cancelled; what was done so far is kept");
+}
+
+/* The first merge takes in all segments, the others go on with it; fewer than two changes mean that it is done. */
+static lode_status compact_merge_text(store_db *db, lode_progress progress, lode_error *err) {
+  int changes;
+  TRY(compact_exec_alone(db, "INSERT INTO text(text,rank) VALUES('merge',-256)", &changes, err));
+  for (uint64_t i = 0; changes >= 2; i++) {
+    TRY(compact_progress(progress, "text index", i, 0, err));
+    TRY(compact_exec_alone(db, "INSERT INTO text(text,rank) VALUES('merge',256)", &changes, err));
+  }
+  return LODE_OK;
+}
+
+static lode_status compact_free_pages(store_db *db, int64_t *pages, lode_error *err) {
+  lode_stats stats;
+  TRY(store_db_stats(db, &stats, err));
+  *pages = (int64_t)(stats.free_bytes / (stats.page_bytes ? stats.page_bytes : 1));
+  return LODE_OK;
+}
+
+static lode_status compact_vacuum(store_db *db, lode_progress progress, lode_error *err) {
+  int64_t total, left, before;
+  int changes;
+  TRY(compact_free_pages(db, &total, err));
+  for (left = total; left > 0;) {
+    TRY(compact_progress(progress, "giving pages back", (uint64_t)(total - left), (uint64_t)total, err));
+    TRY(compact_exec_alone(db, "PRAGMA incremental_vacuum(512)", &changes, err));
+    before = left;
+    TRY(compact_free_pages(db, &left, err));
+    if (left >= before) break; /* others free and take pages too */
+  }
+  return LODE_OK;
+}
+
+lode_status store_db_compact(store_db *db, lode_progress progress, lode_error *err) {
+  bool more;
+  TRY(compact_merge_text(db, progress, err));
+  for (size_t t = 0; t < sizeof compact_tables / sizeof *compact_tables; t++) {
+    compact_run r = {0};
+    lode_status st = LODE_OK;
+    more = true;
+    for (uint64_t i = 0; more && st == LODE_OK; i++) {
+      st = compact_progress(progress, "packing", i, 0, err);
+      if (st == LODE_OK) st = compact_pack_run(db, &compact_tables[t], &r, &more, err);
+    }
+    compact_free_run(&r, compact_tables[t].n_columns);
+    TRY(st);
+    TRY(compact_vacuum(db, progress, err));
+  }
+  return compact_vacuum(db, progress, err);
+}

@@ -1,0 +1,244 @@
+/* conn.c - one connection to the truth file: how it is opened, how it waits, what its errors mean.
+ *
+ * Waiting. SQLite's own busy handler sleeps ever longer, and under a saturating writer its readers starve. Ours polls
+ * every 100 us and holds up a sign meanwhile (the WAIT byte of lode.lock); who has committed looks for the sign and
+ * steps aside (tx.c).
+ */
+#include "store/db.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+static int conn_on_busy(void *ctx, int tries) {
+  store_conn *conn = ctx;
+  store_db *db = conn->db;
+  uint64_t now = os_api->now_ns();
+  if (conn->wait_until_ns == 0) conn->wait_until_ns = now + (uint64_t)db->opt.busy_ms * 1000000u;
+  if (now >= conn->wait_until_ns) return 0;
+  if (!conn->waiting) {
+    conn->waiting = true;
+    pthread_mutex_lock(&db->mutex);
+    if (db->waiting++ == 0 && db->lock_fd >= 0) (void)os_api->lock(db->lock_fd, F_RDLCK, STORE_LOCK_WAIT, 1);
+    pthread_mutex_unlock(&db->mutex);
+  }
+  os_api->sleep_us(tries < 200 ? 100 : tries < 1000 ? 250 : 1000);
+  return 1;
+}
+
+void store_conn_stop_waiting(store_conn *conn) {
+  store_db *db = conn->db;
+  conn->wait_until_ns = 0;
+  if (!conn->waiting) return;
+  conn->waiting = false;
+  pthread_mutex_lock(&db->mutex);
+  if (db->waiting > 0 && --db->waiting == 0 && db->lock_fd >= 0) (void)os_api->lock(db->lock_fd, F_UNLCK, STORE_LOCK_WAIT, 1);
+  pthread_mutex_unlock(&db->mutex);
+}
+
+static lode_status conn_err_corrupt(store_conn *conn, lode_error *err) {
+  vfs_file_state vs = {0};
+  const char *advice = "run `lode db verify`, then `lode db salvage` to bring over what is whole";
+  if (conn->sql) (void)sqlite3_file_control(conn->sql, "main", VFS_FCNTL_STATE, &vs);
+  if (vs.damaged_reads > conn->damage_seen) {
+    pthread_mutex_lock(&conn->db->mutex);
+    conn->db->damaged_pages += vs.damaged_reads - conn->damage_seen;
+    pthread_mutex_unlock(&conn->db->mutex);
+    conn->damage_seen = vs.damaged_reads;
+    return err_set(err, LODE_CORRUPT, "page %u of %s is damaged; %s", vs.damaged_page, conn->db->path, advice);
+  }
+  if (vs.damaged_journal)
+    return err_set(err, LODE_CORRUPT,
+                      "%s-journal is damaged, so an interrupted transaction cannot be undone; keep a copy of the folder, then %s",
+                      conn->db->path, advice);
+  return err_set(err, LODE_CORRUPT, "%s is damaged (%s); %s", conn->db->path,
+                    conn->sql ? sqlite3_errmsg(conn->sql) : "no database", advice);
+}
+
+lode_status store_err_locked(store_db *db, lode_error *err) {
+  char who[65] = "";
+  size_t got = 0;
+  if (db->lock_fd < 0 || os_read_full(db->lock_fd, who, 64, 64, &got, NULL) != LODE_OK) got = 0;
+  who[got] = 0;
+  for (char *p = who; *p; p++)
+    if (*p < 32 || *p == 127) {
+      *p = 0;
+      break;
+    }
+  return err_set(err, LODE_BUSY, "%s was locked for %u ms; last writer: %s. Try again, or wait longer (busy_ms, --busy-ms)",
+                    db->path, db->opt.busy_ms, who[0] ? who : "unknown");
+}
+
+static lode_status conn_err_io(store_conn *conn, int rc, lode_error *err) {
+  vfs_file_state vs = {0};
+  if (conn->sql) (void)sqlite3_file_control(conn->sql, "main", VFS_FCNTL_STATE, &vs);
+  if (rc == SQLITE_IOERR_DATA || rc == SQLITE_IOERR_CORRUPTFS) return conn_err_corrupt(conn, err);
+  if (rc == SQLITE_IOERR_NOMEM) return err_nomem(err);
+  if (vs.last_errno) return err_errno(err, vs.last_errno, conn->db->path);
+  return err_set(err, LODE_IO, "%s: %s", conn->db->path, conn->sql ? sqlite3_errmsg(conn->sql) : sqlite3_errstr(rc));
+}
+
+/* Why a file could not be opened: there is none, or something else is in its place. */
+static lode_status conn_err_cannot_open(store_conn *conn, int rc, lode_error *err) {
+  struct stat sb;
+  const char *path = conn->db->path;
+  if (OS_RETRY(os_api->lstat_at(AT_FDCWD, path, &sb)) != 0) {
+    if (errno == ENOENT) return err_set(err, LODE_GONE, "%s was removed while open; open the store again", path);
+    return err_errno(err, errno, path);
+  }
+  if (S_ISLNK(sb.st_mode))
+    return err_set(err, LODE_REFUSED, "%s is a symbolic link: journal and locks would be in another place than its target's; "
+                                         "open the folder that the file is in (that may be a link)", path);
+  if (!S_ISREG(sb.st_mode)) return err_errno(err, os_not_regular(&sb), path);
+  if (beneath_lstat(conn->db->folder, STOREFILE_JOURNAL, &sb) == 0 && !S_ISREG(sb.st_mode)) {
+    char *journal = store_path_join(conn->db->folder, STOREFILE_JOURNAL);
+    lode_status st = err_errno(err, os_not_regular(&sb), journal ? journal : STOREFILE_JOURNAL);
+    mem_free(journal);
+    return st;
+  }
+  return conn_err_io(conn, rc, err);
+}
+
+static lode_status conn_err_full(store_conn *conn, lode_error *err) {
+  vfs_file_state vs = {0};
+  if (conn->sql) (void)sqlite3_file_control(conn->sql, "main", VFS_FCNTL_STATE, &vs);
+  return err_set(err, LODE_FULL, "no space left for %s%s; nothing of this write was kept", conn->db->path,
+                    vs.last_errno == EFBIG ? " (a limit on the size of files: see ulimit -f)" : "");
+}
+
+static lode_status conn_err_readonly(store_conn *conn, lode_error *err) {
+  vfs_file_state vs = {0};
+  const char *path = conn->db->path;
+  if (conn->sql) (void)sqlite3_file_control(conn->sql, "main", VFS_FCNTL_STATE, &vs);
+  if (vs.linked)
+    return err_set(err, LODE_REFUSED,
+                      "%s has more than one name (hard links), and an interrupted write would be undone under one of them only; "
+                      "make it a file of its own first: in its folder, `cp -p lode.db own && mv own lode.db`", path);
+  return err_set(err, LODE_READONLY, "%s cannot be written: check its permissions", path);
+}
+
+lode_status store_err_sql(store_conn *conn, int rc, lode_error *err) {
+  const char *path = conn->db->path;
+  int extended = conn->sql ? sqlite3_extended_errcode(conn->sql) : rc;
+  if ((extended & 0xff) == rc) rc = extended; /* but one that is extended may come from the file's methods, not from the connection */
+  switch (rc & 0xff) {
+    case SQLITE_NOMEM: return err_nomem(err);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED: return store_err_locked(conn->db, err);
+    case SQLITE_IOERR: return conn_err_io(conn, rc, err);
+    case SQLITE_ERROR: /* all our SQL is fixed: what it does not find is not there any more */
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB: return conn_err_corrupt(conn, err);
+    case SQLITE_FULL: return conn_err_full(conn, err);
+    case SQLITE_INTERRUPT: return err_set(err, LODE_CANCELLED, "cancelled");
+    case SQLITE_TOOBIG: return err_set(err, LODE_LIMIT, "a value is larger than SQLite's limit of 1,000,000,000 bytes");
+    case SQLITE_READONLY:
+      if (rc == SQLITE_READONLY_DBMOVED)
+        return err_set(err, LODE_GONE, "%s was removed or replaced while open; open the store again", path);
+      return conn_err_readonly(conn, err);
+    case SQLITE_CANTOPEN: return conn_err_cannot_open(conn, rc, err);
+    default:
+      return err_set(err, LODE_INTERNAL, "SQLite says %d (%s) for %s", rc,
+                        conn->sql ? sqlite3_errmsg(conn->sql) : sqlite3_errstr(rc), path);
+  }
+}
+
+lode_status store_exec(store_conn *conn, const char *sql, lode_error *err) {
+  int rc = sqlite3_exec(conn->sql, sql, NULL, NULL, NULL);
+  return rc == SQLITE_OK ? LODE_OK : store_err_sql(conn, rc, err);
+}
+
+/* A connection caches up to a sixteenth of the budget; dirty pages may take half of it before they
+ * are spilled, because spilling locks readers out until the commit. (An odd number: SQLite also takes it as a boolean, of
+ * which it looks at the low byte alone.) */
+static lode_status conn_configure(store_conn *conn, lode_error *err) {
+  char sql[400];
+  uint64_t budget = conn->db->opt.memory_bytes, page = conn->db->opt.page_bytes;
+  if (page < 512) page = 512;
+  snprintf(sql, sizeof sql,
+           "PRAGMA synchronous=FULL; PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; PRAGMA secure_delete=ON;"
+           "PRAGMA cell_size_check=ON; PRAGMA cache_size=-%llu; PRAGMA cache_spill=%llu;",
+           (unsigned long long)(budget / 16 / 1024), (unsigned long long)(budget / 2 / page | 1));
+  return store_exec(conn, sql, err);
+}
+
+void store_conn_harden(sqlite3 *sql) {
+  static const struct { int what, value; } settings[] = {
+      {SQLITE_DBCONFIG_DEFENSIVE, 1},       {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},      {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+      {SQLITE_DBCONFIG_ENABLE_VIEW, 0},     {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0}, {SQLITE_DBCONFIG_WRITABLE_SCHEMA, 0},
+      {SQLITE_DBCONFIG_DQS_DDL, 0},         {SQLITE_DBCONFIG_DQS_DML, 0},
+  };
+  static const struct { int what, value; } limits[] = {
+      {SQLITE_LIMIT_SQL_LENGTH, 16384}, {SQLITE_LIMIT_COLUMN, 64},       {SQLITE_LIMIT_EXPR_DEPTH, 64},
+      {SQLITE_LIMIT_COMPOUND_SELECT, 8}, {SQLITE_LIMIT_ATTACHED, 0},     {SQLITE_LIMIT_TRIGGER_DEPTH, 0},
+      {SQLITE_LIMIT_WORKER_THREADS, 0},
+  };
+  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) (void)sqlite3_db_config(sql, settings[i].what, settings[i].value, NULL);
+  for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) (void)sqlite3_limit(sql, limits[i].what, limits[i].value);
+}
+
+/* To set the journal mode is the first statement for which SQLite parses the schema. So that is compared before, each time a file is
+ * opened (the store may have been replaced by another), and both are done in one transaction: what SQLite has parsed is what
+ * was compared. Whoever fails closes the connection. */
+static lode_status enter_schema(store_conn *conn, bool create, lode_error *err) {
+  static const char first[] = "PRAGMA journal_mode=TRUNCATE";
+  if (create) return store_exec(conn, first, err);
+  TRY(store_exec(conn, "BEGIN", err));
+  TRY(store_schema_check(conn, err));
+  TRY(store_exec(conn, first, err));
+  return store_exec(conn, "COMMIT", err);
+}
+
+lode_status store_conn_open(store_db *db, const char *path, bool create, store_conn **out, lode_error *err) {
+  lode_status st = LODE_OK;
+  struct stat sb;
+  vfs_file_state vs = {0};
+  *out = NULL;
+  store_conn *conn = mem_calloc(1, sizeof *conn);
+  if (!conn) return err_nomem(err);
+  conn->db = db;
+  conn->generation = vfs_generation();
+  int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+  flags |= db->opt.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+  if (create) flags |= SQLITE_OPEN_CREATE;
+  int rc = sqlite3_open_v2(path, &conn->sql, flags, VFS_NAME);
+  if (rc != SQLITE_OK) {
+    st = store_err_sql(conn, rc, err);
+    goto done;
+  }
+  (void)sqlite3_busy_handler(conn->sql, conn_on_busy, conn);
+  store_conn_harden(conn->sql);
+  rc = sqlite3_file_control(conn->sql, "main", VFS_FCNTL_STATE, &vs);
+  if (rc != SQLITE_OK || OS_RETRY(os_api->fstat(vs.fd, &sb)) != 0) {
+    st = err_errno(err, rc == SQLITE_OK ? errno : EIO, path);
+    goto done;
+  }
+  conn->dev = sb.st_dev;
+  conn->ino = sb.st_ino;
+  conn->linked = vs.linked;
+  TRY_GOTO(enter_schema(conn, create, err)); /* before all else, for which SQLite may read it */
+  rc = store_text_register(conn->sql);
+  if (rc != SQLITE_OK) {
+    st = rc == SQLITE_NOTFOUND ? store_err_no_fts5(err) : store_err_sql(conn, rc, err);
+    goto done;
+  }
+  TRY_GOTO(store_batch_register(conn, err));
+  TRY_GOTO(conn_configure(conn, err));
+done:
+  if (st == LODE_OK)
+    *out = conn;
+  else
+    store_conn_close(conn);
+  return st;
+}
+
+void store_conn_close(store_conn *conn) {
+  if (!conn) return;
+  store_conn_stop_waiting(conn);
+  /* In a forked child the connection belongs to the parent: closing it here could roll back the parent's work. */
+  if (conn->generation == vfs_generation()) {
+    for (int i = 0; i < STORE_STMT_COUNT; i++) sqlite3_finalize(conn->stmt[i]);
+    (void)sqlite3_close_v2(conn->sql);
+  }
+  mem_free(conn->dead);
+  mem_free(conn);
+}

@@ -1,0 +1,197 @@
+/* manifest.c - the manifest of the vector index: which segment files there are, what each holds, and who in them died.
+ *
+ * A segment holds the vectors of a collection with after < vid <= last that lived when it was made. Its row is put
+ * before its file is begun (bytes 0: being made) and completed in the transaction that publishes it, which also takes
+ * out the rows that it replaces. So whoever erases a vector knows by the rows alone whether it may be in a file.
+ *
+ * Invariant: each vector in a published segment lives, or lies in a grave, or is noted in `dead`, where it is put
+ * when it is erased. Notes of vectors that are in no file do no harm; builders take them out.
+ *
+ * Rows that do not prove themselves are passed over by readers: their vectors are read from the truth.
+ */
+#include "store/db.h"
+
+#include <fcntl.h>
+
+/* ---- Rows ---- */
+
+static void manifest_row_from_stmt(sqlite3_stmt *s, store_manifest_row *row) {
+  *row = (store_manifest_row){
+      .id = (uint64_t)sqlite3_column_int64(s, 0),
+      .cid = sqlite3_column_int64(s, 1),
+      .after = sqlite3_column_int64(s, 2),
+      .last = sqlite3_column_int64(s, 3),
+      .rows = (uint32_t)sqlite3_column_int64(s, 4),
+      .kind = (uint32_t)sqlite3_column_int64(s, 5),
+      .bytes = (uint64_t)sqlite3_column_int64(s, 6),
+      .table_crc = (uint32_t)sqlite3_column_int64(s, 7),
+  };
+  row->proven = (uint32_t)sqlite3_column_int64(s, 8) == store_crc_manifest(row) && row->after <= row->last &&
+                store_key_cid(row->after) == row->cid && store_key_cid(row->last) == row->cid;
+}
+
+lode_status store_manifest_each(store_tx *tx, int64_t cid, store_manifest_fn *fn, void *ctx, lode_error *err) {
+  sqlite3_stmt *s;
+  bool more;
+  lode_status st = LODE_OK;
+  TRY(store_stmt(tx, cid ? STORE_STMT_SEGMENT_OF : STORE_STMT_SEGMENT_ALL, &s, err));
+  if (cid) sqlite3_bind_int64(s, 1, cid);
+  for (;;) {
+    store_manifest_row row;
+    TRY(store_stmt_step(tx, s, &more, err));
+    if (!more) break;
+    manifest_row_from_stmt(s, &row);
+    st = fn(ctx, &row, err);
+    if (st != LODE_OK) break;
+  }
+  sqlite3_reset(s);
+  return st;
+}
+
+lode_status store_manifest_put(store_tx *tx, const store_manifest_row *row, lode_error *err) {
+  sqlite3_stmt *s;
+  uint64_t seq;
+  TRY(store_tx_next_seq(tx, &seq, err)); /* so that readers look again */
+  TRY(store_stmt(tx, STORE_STMT_SEGMENT_PUT, &s, err));
+  sqlite3_bind_int64(s, 1, (int64_t)row->id);
+  sqlite3_bind_int64(s, 2, row->cid);
+  sqlite3_bind_int64(s, 3, row->after);
+  sqlite3_bind_int64(s, 4, row->last);
+  sqlite3_bind_int64(s, 5, row->rows);
+  sqlite3_bind_int64(s, 6, row->kind);
+  sqlite3_bind_int64(s, 7, (int64_t)row->bytes);
+  sqlite3_bind_int64(s, 8, row->table_crc);
+  sqlite3_bind_int64(s, 9, store_crc_manifest(row));
+  tx->segmented_cid = 0;
+  return store_stmt_run(tx, s, err);
+}
+
+lode_status store_manifest_remove(store_tx *tx, uint64_t id, lode_error *err) {
+  sqlite3_stmt *s;
+  uint64_t seq;
+  TRY(store_tx_next_seq(tx, &seq, err));
+  TRY(store_stmt(tx, STORE_STMT_SEGMENT_DELETE, &s, err));
+  sqlite3_bind_int64(s, 1, (int64_t)id);
+  tx->segmented_cid = 0;
+  return store_stmt_run(tx, s, err);
+}
+
+lode_status store_manifest_drop_all(store_tx *tx, int64_t cid, lode_error *err) {
+  sqlite3_stmt *s;
+  TRY(store_stmt(tx, STORE_STMT_SEGMENT_DROP, &s, err));
+  sqlite3_bind_int64(s, 1, cid);
+  tx->segmented_cid = 0;
+  return store_stmt_run(tx, s, err);
+}
+
+/* ---- The dead in them ---- */
+
+/* The last key that any segment of the collection holds, or will hold. */
+static lode_status manifest_last_vid(store_tx *tx, int64_t cid, int64_t *last, lode_error *err) {
+  sqlite3_stmt *s;
+  bool row;
+  if (tx->segmented_cid != cid) {
+    TRY(store_stmt(tx, STORE_STMT_SEGMENT_LAST, &s, err));
+    sqlite3_bind_int64(s, 1, cid);
+    TRY(store_stmt_step(tx, s, &row, err));
+    tx->segmented_last = row ? sqlite3_column_int64(s, 0) : 0;
+    tx->segmented_cid = cid;
+    sqlite3_reset(s);
+  }
+  *last = tx->segmented_last;
+  return LODE_OK;
+}
+
+lode_status store_vec_owner(store_tx *tx, int64_t vid, int64_t *rid, lode_error *err) {
+  sqlite3_stmt *s;
+  bool row;
+  *rid = 0;
+  TRY(store_stmt(tx, STORE_STMT_VECTOR_OWNER, &s, err));
+  sqlite3_bind_int64(s, 1, vid);
+  TRY(store_stmt_step(tx, s, &row, err));
+  if (row) *rid = sqlite3_column_int64(s, 0);
+  sqlite3_reset(s);
+  return LODE_OK;
+}
+
+lode_status store_dead_add(store_tx *tx, int64_t vid, int64_t rid, lode_error *err) {
+  sqlite3_stmt *s;
+  int64_t last;
+  TRY(manifest_last_vid(tx, store_key_cid(vid), &last, err));
+  if (vid > last) return LODE_OK;
+  if (!rid) TRY(store_vec_owner(tx, vid, &rid, err));
+  if (!rid) return LODE_OK;
+  TRY(store_stmt(tx, STORE_STMT_DEAD_PUT, &s, err));
+  sqlite3_bind_int64(s, 1, vid);
+  sqlite3_bind_int64(s, 2, rid);
+  return store_stmt_run(tx, s, err);
+}
+
+lode_status store_dead_each(store_tx *tx, int64_t after, int64_t last, store_dead_fn *fn, void *ctx, lode_error *err) {
+  sqlite3_stmt *s;
+  bool row;
+  lode_status st = LODE_OK;
+  TRY(store_stmt(tx, STORE_STMT_DEAD_EACH, &s, err));
+  sqlite3_bind_int64(s, 1, after);
+  sqlite3_bind_int64(s, 2, last);
+  for (;;) {
+    TRY(store_stmt_step(tx, s, &row, err));
+    if (!row) break;
+    st = fn(ctx, sqlite3_column_int64(s, 0), sqlite3_column_int64(s, 1), err);
+    if (st != LODE_OK) break;
+  }
+  sqlite3_reset(s);
+  return st;
+}
+
+lode_status store_dead_count(store_tx *tx, int64_t after, int64_t last, uint64_t *n, lode_error *err) {
+  sqlite3_stmt *s;
+  bool row;
+  *n = 0;
+  TRY(store_stmt(tx, STORE_STMT_DEAD_COUNT, &s, err));
+  sqlite3_bind_int64(s, 1, after);
+  sqlite3_bind_int64(s, 2, last);
+  TRY(store_stmt_step(tx, s, &row, err));
+  if (row) *n = (uint64_t)sqlite3_column_int64(s, 0);
+  sqlite3_reset(s);
+  return LODE_OK;
+}
+
+lode_status store_dead_remove(store_tx *tx, const int64_t *vids, size_t n, lode_error *err) {
+  sqlite3_stmt *s;
+  for (size_t i = 0; i < n; i++) {
+    TRY(store_stmt(tx, STORE_STMT_DEAD_DELETE, &s, err));
+    sqlite3_bind_int64(s, 1, vids[i]);
+    TRY(store_stmt_run(tx, s, err));
+  }
+  return LODE_OK;
+}
+
+lode_status store_dead_drop_all(store_tx *tx, int64_t cid, lode_error *err) {
+  sqlite3_stmt *s;
+  TRY(store_stmt(tx, STORE_STMT_DEAD_DROP, &s, err));
+  sqlite3_bind_int64(s, 1, store_key_before_first(cid));
+  sqlite3_bind_int64(s, 2, store_key_last(cid));
+  return store_stmt_run(tx, s, err);
+}
+
+int64_t store_vec_last(store_tx *tx, int64_t cid) { return store_key_make(cid, tx->cursor); }
+int64_t store_vec_before_first(int64_t cid) { return store_key_before_first(cid); }
+
+/* ---- The builder's lock: one builder at a time, over threads and processes; it dies with its holder ---- */
+
+lode_status store_build_lock(store_db *db, lode_error *err) {
+  pthread_mutex_lock(&db->mutex);
+  bool mine = !db->building && db->lock_fd >= 0 &&
+              OS_RETRY(os_api->lock(db->lock_fd, F_WRLCK, STORE_LOCK_BUILD, 1)) == 0;
+  if (mine) db->building = true;
+  pthread_mutex_unlock(&db->mutex);
+  return mine ? LODE_OK : err_set(err, LODE_BUSY, "another thread or process builds the index of %s", db->path);
+}
+
+void store_build_unlock(store_db *db) {
+  pthread_mutex_lock(&db->mutex);
+  db->building = false;
+  if (db->lock_fd >= 0) (void)OS_RETRY(os_api->lock(db->lock_fd, F_UNLCK, STORE_LOCK_BUILD, 1));
+  pthread_mutex_unlock(&db->mutex);
+}

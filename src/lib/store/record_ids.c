@@ -1,0 +1,217 @@
+/* record_ids.c - from an id to its record.
+ *
+ * An id has at most one row, in `name` or in `fresh`; both have the same columns. New names go to `fresh`, which is small: ids
+ * come in no order, and each would touch another page of a large table, to be journaled and written at every commit. When
+ * `fresh` holds more than a certain part of all, the transaction that made it so moves everything to `name`, in order. How
+ * many rows `fresh` has is kept in table state.
+ *
+ * A deletion leaves the name where it is (tombstones.c): a name leads to a record that is alive, or lies in a grave and is
+ * passed over here. It goes when the record is erased, or when its id is used again.
+ */
+#include "store/db.h"
+
+int64_t store_fresh_min_rows = 16384; /* rows that `fresh` may hold, */
+#define FRESH_FRACTION 32              /* and as many more as this part of the collection that is written to */
+
+/* ---- How many are fresh ---- */
+
+static lode_status ids_load_fresh_count(store_tx *tx, lode_error *err) {
+  if (tx->fresh_known) return LODE_OK;
+  TRY(store_state_get(tx, STORE_STATE_FRESH, &tx->fresh, err));
+  tx->fresh_saved = tx->fresh;
+  tx->fresh_known = true;
+  return LODE_OK;
+}
+
+lode_status store_ids_save(store_tx *tx, lode_error *err) {
+  if (!tx->fresh_known || tx->fresh == tx->fresh_saved) return LODE_OK;
+  TRY(store_state_put(tx, STORE_STATE_FRESH, tx->fresh, err));
+  tx->fresh_saved = tx->fresh;
+  return LODE_OK;
+}
+
+/* ---- Looking up ---- */
+
+static lode_status ids_err_outside(store_tx *tx, lode_error *err) {
+  return err_set(err, LODE_CORRUPT, "the name table of %s points outside of its collection", tx->db->path);
+}
+
+lode_status store_rec_find(store_tx *tx, int64_t cid, lode_str id, int64_t *rid, lode_error *err) {
+  sqlite3_stmt *s;
+  bool row, alive;
+  *rid = 0;
+  TRY(store_stmt(tx, STORE_STMT_NAME_GET, &s, err));
+  sqlite3_bind_int64(s, 1, cid);
+  store_bind_blob(s, 2, id);
+  TRY(store_stmt_step(tx, s, &row, err));
+  int64_t found = row ? sqlite3_column_int64(s, 0) : 0;
+  sqlite3_reset(s);
+  if (!row) return LODE_OK;
+  if (store_key_cid(found) != cid) return ids_err_outside(tx, err);
+  TRY(store_rec_is_live(tx, found, &alive, err));
+  if (alive) *rid = found;
+  return LODE_OK;
+}
+
+/* One of the two tables. */
+static lode_status ids_find_in_table(store_tx *tx, int which, int64_t cid, store_id_entry *names, size_t n, lode_error *err) {
+  sqlite3_stmt *s;
+  bool row;
+  TRY(store_stmt(tx, which, &s, err));
+  sqlite3_bind_int64(s, 1, cid);
+  for (;;) {
+    TRY(store_stmt_step(tx, s, &row, err));
+    if (!row) break;
+    int64_t at = sqlite3_column_int64(s, 0), rid = sqlite3_column_int64(s, 1);
+    if (at < 0 || (uint64_t)at >= n || store_key_cid(rid) != cid) {
+      sqlite3_reset(s);
+      return ids_err_outside(tx, err);
+    }
+    names[at] = (store_id_entry){.rid = rid, .len = sqlite3_column_int64(s, 2)};
+  }
+  sqlite3_reset(s);
+  return LODE_OK;
+}
+
+lode_status store_ids_find(store_tx *tx, int64_t cid, const lode_str *ids, size_t n, store_id_entry *names, lode_error *err) {
+  memset(names, 0, n * sizeof *names);
+  if (n == 0) return LODE_OK;
+  TRY(ids_load_fresh_count(tx, err));
+  tx->conn->batch = (store_batch){.ids = ids, .n = n};
+  lode_status st = ids_find_in_table(tx, STORE_STMT_NAMES_FIND, cid, names, n, err);
+  if (st == LODE_OK && tx->fresh) st = ids_find_in_table(tx, STORE_STMT_FRESH_FIND, cid, names, n, err);
+  tx->conn->batch = (store_batch){0};
+  for (size_t i = 0; i < n && st == LODE_OK; i++) {
+    bool alive = true;
+    if (names[i].rid) st = store_rec_is_live(tx, names[i].rid, &alive, err);
+    names[i].dead = !alive;
+  }
+  return st;
+}
+
+/* ---- Many at once ---- */
+
+enum { IDS_LOOKUP_BATCH = 1024 };
+#define IDS_WALK_FRACTION 8 /* for more ids than this part of the collection a walk through all names is cheaper than looking each up */
+
+static lode_status ids_each_by_lookup(store_tx *tx, int64_t cid, const lode_str *ids, size_t n, store_id_fn *fn, void *ctx,
+                              lode_error *err) {
+  store_id_entry names[IDS_LOOKUP_BATCH];
+  for (size_t at = 0, some; at < n; at += some) {
+    some = n - at < IDS_LOOKUP_BATCH ? n - at : IDS_LOOKUP_BATCH;
+    TRY(store_ids_find(tx, cid, ids + at, some, names, err));
+    for (size_t i = 0; i < some; i++) {
+      bool repeated = at + i > 0 && str_eq(ids[at + i], ids[at + i - 1]);
+      if (names[i].rid && !names[i].dead && !repeated) TRY(fn(ctx, &names[i], err));
+    }
+  }
+  return LODE_OK;
+}
+
+/* Goes through one table from the first id on, both sides in order. */
+static lode_status ids_each_by_walk(store_tx *tx, int which, int64_t cid, const lode_str *ids, size_t n, store_id_fn *fn, void *ctx,
+                               lode_error *err) {
+  sqlite3_stmt *s;
+  bool row, alive;
+  lode_status st;
+  TRY(store_stmt(tx, which, &s, err));
+  sqlite3_bind_int64(s, 1, cid);
+  store_bind_blob(s, 2, ids[0]);
+  for (size_t i = 0; i < n;) {
+    TRY(store_stmt_step(tx, s, &row, err));
+    if (!row) break;
+    lode_str id = store_column_str(s, 0);
+    int order = -1;
+    while (i < n && (order = str_cmp(ids[i], id)) < 0) i++;
+    if (i == n || order != 0) continue;
+    store_id_entry name = {.rid = sqlite3_column_int64(s, 1), .len = sqlite3_column_int64(s, 2)};
+    TRY_GOTO(store_key_cid(name.rid) == cid ? LODE_OK : ids_err_outside(tx, err));
+    TRY_GOTO(store_rec_is_live(tx, name.rid, &alive, err));
+    if (alive) TRY_GOTO(fn(ctx, &name, err));
+    i++;
+  }
+  st = LODE_OK;
+done:
+  sqlite3_reset(s);
+  return st;
+}
+
+lode_status store_ids_each(store_tx *tx, const store_coll *coll, const lode_str *ids, size_t n, store_id_fn *fn, void *ctx,
+                             lode_error *err) {
+  if (n == 0) return LODE_OK;
+  if (n < IDS_LOOKUP_BATCH || n < (coll->records + coll->tombstones) / IDS_WALK_FRACTION) return ids_each_by_lookup(tx, coll->cid, ids, n, fn, ctx, err);
+  TRY(ids_load_fresh_count(tx, err));
+  TRY(ids_each_by_walk(tx, STORE_STMT_NAMES_WALK, coll->cid, ids, n, fn, ctx, err));
+  return tx->fresh ? ids_each_by_walk(tx, STORE_STMT_FRESH_WALK, coll->cid, ids, n, fn, ctx, err) : LODE_OK;
+}
+
+/* ---- Changing ---- */
+
+/* Runs the statement for `fresh`, and if that has no such row the one for `name`. */
+static lode_status id_change(store_tx *tx, int in_fresh, int in_name, int64_t cid, lode_str id, int64_t value, bool *was_fresh,
+                              lode_error *err) {
+  TRY(ids_load_fresh_count(tx, err));
+  *was_fresh = false;
+  for (int pass = tx->fresh ? 0 : 1; pass < 2; pass++) {
+    sqlite3_stmt *s;
+    TRY(store_stmt(tx, pass ? in_name : in_fresh, &s, err));
+    sqlite3_bind_int64(s, 1, cid);
+    store_bind_blob(s, 2, id);
+    sqlite3_bind_int64(s, 3, value);
+    TRY(store_stmt_run(tx, s, err));
+    *was_fresh = pass == 0;
+    if (sqlite3_changes(tx->conn->sql)) return LODE_OK;
+  }
+  *was_fresh = false;
+  return LODE_OK;
+}
+
+lode_status store_id_set_len(store_tx *tx, int64_t cid, lode_str id, int64_t len, lode_error *err) {
+  bool was_fresh;
+  return id_change(tx, STORE_STMT_FRESH_SET, STORE_STMT_NAME_SET, cid, id, len, &was_fresh, err);
+}
+
+lode_status store_id_remove(store_tx *tx, int64_t cid, lode_str id, int64_t rid, lode_error *err) {
+  bool was_fresh;
+  TRY(id_change(tx, STORE_STMT_FRESH_DELETE, STORE_STMT_NAME_DELETE, cid, id, rid, &was_fresh, err));
+  tx->fresh -= was_fresh;
+  return LODE_OK;
+}
+
+lode_status store_ids_erase_some(store_tx *tx, int64_t cid, bool *more, lode_error *err) {
+  static const int statements[2] = {STORE_STMT_FRESH_ERASE, STORE_STMT_NAME_ERASE};
+  *more = true;
+  TRY(ids_load_fresh_count(tx, err));
+  for (int i = 0; i < 2; i++) {
+    sqlite3_stmt *s;
+    TRY(store_stmt(tx, statements[i], &s, err));
+    sqlite3_bind_int64(s, 1, cid);
+    TRY(store_stmt_run(tx, s, err));
+    int gone = sqlite3_changes(tx->conn->sql);
+    if (i == 0) tx->fresh -= gone;
+    if (gone) return LODE_OK;
+  }
+  *more = false;
+  return LODE_OK;
+}
+
+/* ---- Adding ---- */
+
+lode_status store_ids_merge_fresh(store_tx *tx, lode_error *err) {
+  sqlite3_stmt *s;
+  TRY(ids_load_fresh_count(tx, err));
+  TRY(store_stmt(tx, STORE_STMT_FRESH_MOVE, &s, err));
+  TRY(store_stmt_run(tx, s, err));
+  TRY(store_stmt(tx, STORE_STMT_FRESH_CLEAR, &s, err));
+  TRY(store_stmt_run(tx, s, err));
+  tx->fresh = 0;
+  return LODE_OK;
+}
+
+lode_status store_ids_add(store_tx *tx, const store_coll *coll, const store_new_rec *rows, const size_t *order, size_t n,
+                            lode_error *err) {
+  TRY(ids_load_fresh_count(tx, err));
+  TRY(store_batch_run(tx, STORE_STMT_FRESH_PUT, coll->cid, (store_batch){.rows = rows, .order = order, .n = n}, err));
+  tx->fresh += (int64_t)n;
+  return tx->fresh > store_fresh_min_rows + (int64_t)(coll->records / FRESH_FRACTION) ? store_ids_merge_fresh(tx, err) : LODE_OK;
+}

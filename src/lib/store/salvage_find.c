@@ -1,0 +1,394 @@
+/* salvage_find.c - looking through the pages of a damaged store for rows that prove themselves.
+ *
+ * First look: rows of records, graves and collections must carry their checksum and are taken from any page; documents
+ * and vectors are noted by shape and proven when they are fetched. A damaged page is searched byte by byte as well,
+ * because its list of rows may be what is damaged; the space before its rows is left out, since old copies of moved rows
+ * may lie there. Second look: names, documents and vectors on sound pages speak of records; such a record is
+ * lost if it was not found and lies in no grave. When the names of all living records of a collection were found, a record
+ * without one was deleted, even if its grave is lost; where more were found than live, graves are lost. Free pages, pointer maps and overflow pages hold no rows, whatever they
+ * look like. Kept in memory are 16 bytes for each row, not its content.
+ */
+#include "store/salvage.h"
+
+/* ---- Lists ---- */
+
+static lode_status salvage_found_add(salvage_found_list *l, int64_t key, uint32_t page, size_t offset, uint8_t trust, lode_error *err) {
+  if (!mem_grow(&l->items, &l->cap, l->n + 1, sizeof *l->items)) return err_nomem(err);
+  l->items[l->n++] = (salvage_found){key, page, (uint16_t)offset, trust, 0};
+  return LODE_OK;
+}
+
+static lode_status salvage_key_add(salvage_key_list *l, int64_t key, lode_error *err) {
+  if (!mem_grow(&l->items, &l->cap, l->n + 1, sizeof *l->items)) return err_nomem(err);
+  l->items[l->n++] = key;
+  return LODE_OK;
+}
+
+static void salvage_keys_sort(salvage_key_list *l) {
+  size_t n = 0;
+  if (l->n) qsort(l->items, l->n, sizeof *l->items, sort_cmp_i64);
+  for (size_t i = 0; i < l->n; i++)
+    if (n == 0 || l->items[i] != l->items[n - 1]) l->items[n++] = l->items[i];
+  l->n = n;
+}
+
+static bool salvage_has_key(const salvage_key_list *l, int64_t key) {
+  return l->n && bsearch(&key, l->items, l->n, sizeof key, sort_cmp_i64);
+}
+
+static int salvage_found_compare(const void *x, const void *y) {
+  const salvage_found *a = x, *b = y;
+  if (a->key != b->key) return a->key < b->key ? -1 : 1;
+  if (a->trust != b->trust) return a->trust > b->trust ? -1 : 1;
+  if (a->page != b->page) return a->page < b->page ? -1 : 1;
+  return (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+static void salvage_found_sort(salvage_found_list *l) {
+  if (l->n) qsort(l->items, l->n, sizeof *l->items, salvage_found_compare);
+}
+
+salvage_found *salvage_found_first(const salvage_found_list *l, int64_t key) {
+  size_t low = 0, high = l->n;
+  while (low < high) {
+    size_t mid = low + (high - low) / 2;
+    if (l->items[mid].key < key) low = mid + 1;
+    else high = mid;
+  }
+  return low < l->n && l->items[low].key == key ? &l->items[low] : NULL;
+}
+
+static int salvage_colls_compare(const void *x, const void *y) {
+  const salvage_coll *a = x, *b = y;
+  if (a->coll.cid != b->coll.cid) return a->coll.cid < b->coll.cid ? -1 : 1;
+  return (int)b->trust - (int)a->trust;
+}
+
+static void salvage_colls_sort(salvage_job *s) {
+  size_t n = 0;
+  if (s->n_colls) qsort(s->colls, s->n_colls, sizeof *s->colls, salvage_colls_compare);
+  for (size_t i = 0; i < s->n_colls; i++)
+    if (n == 0 || s->colls[i].coll.cid != s->colls[n - 1].coll.cid) s->colls[n++] = s->colls[i];
+  s->n_colls = n;
+}
+
+static int salvage_counter_keys_compare(const void *x, const void *y) {
+  const salvage_counter_key *a = x, *b = y;
+  if (a->cid != b->cid) return a->cid < b->cid ? -1 : 1;
+  return str_cmp(a->name, b->name);
+}
+
+static void salvage_counter_keys_sort(salvage_job *s) {
+  size_t n = 0;
+  if (s->n_keys) qsort(s->keys, s->n_keys, sizeof *s->keys, salvage_counter_keys_compare);
+  for (size_t i = 0; i < s->n_keys; i++)
+    if (n == 0 || salvage_counter_keys_compare(&s->keys[i], &s->keys[n - 1]) != 0) s->keys[n++] = s->keys[i];
+  s->n_keys = n;
+}
+
+salvage_coll *salvage_find_coll(const salvage_job *s, int64_t cid) {
+  size_t low = 0, high = s->n_colls;
+  while (low < high) {
+    size_t mid = low + (high - low) / 2;
+    if (s->colls[mid].coll.cid < cid) low = mid + 1;
+    else high = mid;
+  }
+  return low < s->n_colls && s->colls[low].coll.cid == cid ? &s->colls[low] : NULL;
+}
+
+void salvage_report_loss(salvage_job *s, const char *what, int64_t cid, lode_str id, const char *format, ...) {
+  char detail[400];
+  va_list args;
+  if (!s->on_loss) return;
+  va_start(args, format);
+  vsnprintf(detail, sizeof detail, format, args);
+  va_end(args);
+  const salvage_coll *c = salvage_find_coll(s, cid);
+  lode_damage damage = {.what = what, .collection = c ? c->coll.name : (lode_str){NULL, 0}, .id = id, .detail = detail};
+  s->on_loss(s->ctx, &damage);
+}
+
+/* ---- Rows ---- */
+
+bool store_row_to_rec(const store_row *row, const strbuf *payload, store_rec *rec) {
+  *rec = (store_rec){
+      .rid = row->key,
+      .id = store_row_str(row, 1, payload),
+      .seq = (uint64_t)store_row_int(row, 2, payload),
+      .vid = store_row_int(row, 3, payload),
+      .has_document = row->cols[4].type != STORE_COL_NULL,
+      .doc_crc = (uint32_t)store_row_int(row, 4, payload),
+      .metadata = store_row_str(row, 5, payload),
+  };
+  return rec->id.data && rec->id.len > 0 && rec->id.len <= LODE_MAX_ID_BYTES && store_key_cid(rec->rid) > 0 &&
+         (uint32_t)store_row_int(row, 6, payload) == store_crc_record(rec, rec->has_document, rec->doc_crc);
+}
+
+lode_status salvage_read_row(salvage_job *s, const salvage_found *f, store_row *row, strbuf *payload, lode_error *err) {
+  store_page_view view;
+  (void)store_pages_read(&s->pages, f->page, s->page);
+  store_page_assume_leaf(f->page, s->page, &view);
+  if (!store_row_parse(&s->pages, &view, f->offset, row)) return err_set(err, LODE_CORRUPT, "a row is gone");
+  return store_row_load(&s->pages, row, payload, err);
+}
+
+static lode_status salvage_copy_str(salvage_job *s, lode_str *str, lode_error *err) {
+  if (!str->data) return LODE_OK;
+  str->data = mem_arena_copy(&s->arena, str->data, str->len);
+  return str->data ? LODE_OK : err_nomem(err);
+}
+
+/* A collection without a name was dropped. */
+static lode_status salvage_add_collection(salvage_job *s, const store_row *row, uint8_t trust, lode_error *err) {
+  const strbuf *p = &s->payload;
+  store_coll c = {
+      .cid = row->key,
+      .uid = (uint64_t)store_row_int(row, 1, p),
+      .name = store_row_str(row, 2, p),
+      .metric = (lode_metric)store_row_int(row, 3, p),
+      .dim = (uint32_t)store_row_int(row, 4, p),
+      .metadata = store_row_str(row, 5, p),
+      .embedder = store_row_str(row, 6, p),
+      .embedder_dim = (uint32_t)store_row_int(row, 7, p),
+      .counted = (uint32_t)store_row_int(row, 8, p),
+      .records = trust == SALVAGE_TRUST_SOUND ? (uint64_t)store_row_int(row, 10, p) : UINT64_MAX,
+  };
+  bool proven = (uint32_t)store_row_int(row, 20, p) == store_crc_collection(&c);
+  bool dropped = !c.name.data;
+  if (!proven || c.cid < 1 || c.cid >= INT64_C(1) << 22 || c.metric > LODE_IP || c.dim > LODE_MAX_DIMENSION)
+    return LODE_OK;
+  if (!mem_grow(&s->colls, &s->cap_colls, s->n_colls + 1, sizeof *s->colls)) return err_nomem(err);
+  TRY(salvage_copy_str(s, &c.name, err));
+  TRY(salvage_copy_str(s, &c.metadata, err));
+  TRY(salvage_copy_str(s, &c.embedder, err));
+  s->colls[s->n_colls++] = (salvage_coll){c, trust, dropped, 0};
+  return LODE_OK;
+}
+
+static lode_status salvage_add_counter_key(salvage_job *s, const store_row *row, lode_error *err) {
+  salvage_counter_key k = {store_row_int(row, 1, &s->payload), store_row_str(row, 2, &s->payload)};
+  if (store_row_int(row, 3, &s->payload) != 1 || !k.name.data || !utf8_valid(k.name.data, k.name.len)) return LODE_OK;
+  if (!mem_grow(&s->keys, &s->cap_keys, s->n_keys + 1, sizeof *s->keys)) return err_nomem(err);
+  TRY(salvage_copy_str(s, &k.name, err));
+  s->keys[s->n_keys++] = k;
+  return LODE_OK;
+}
+
+static lode_status salvage_add_row(salvage_job *s, store_row_kind kind, const store_row *row, uint32_t page, size_t offset,
+                            uint8_t trust, lode_error *err) {
+  store_rec rec;
+  switch (kind) {
+    case STORE_ROW_RECORD:
+      return store_row_to_rec(row, &s->payload, &rec) ? salvage_found_add(&s->records, row->key, page, offset, trust, err) : LODE_OK;
+    case STORE_ROW_TOMBSTONE: {
+      store_tombstone tombstone;
+      lode_str rids = store_row_str(row, 1, &s->payload);
+      int64_t vid = store_row_int(row, 2, &s->payload);
+      bool proven = (uint32_t)store_row_int(row, 3, &s->payload) == store_crc_tombstone(row->key, rids, vid);
+      if (!proven || !store_tombstone_decode(row->key, rids, vid, &tombstone)) return LODE_OK;
+      for (size_t i = 0; i < tombstone.n; i++) TRY(salvage_key_add(&s->dead, tombstone.rids[i], err));
+      return LODE_OK;
+    }
+    case STORE_ROW_COLLECTION: return salvage_add_collection(s, row, trust, err);
+    case STORE_ROW_METAKEY: return trust == SALVAGE_TRUST_SOUND ? salvage_add_counter_key(s, row, err) : LODE_OK;
+    default: return LODE_OK;
+  }
+}
+
+/* What the row at that place is to the first look. */
+static lode_status salvage_examine_cell(salvage_job *s, const store_page_view *view, uint32_t number, size_t offset, uint8_t trust,
+                           lode_error *err) {
+  store_row row;
+  if (!store_row_parse(&s->pages, view, offset, &row)) return LODE_OK;
+  store_row_kind kind = store_row_kind_of(&row, view->table);
+  if (kind == STORE_ROW_DOCUMENT) return salvage_found_add(&s->documents, row.key, number, offset, trust, err);
+  if (kind == STORE_ROW_VECTOR) return salvage_found_add(&s->vectors, row.key, number, offset, trust, err);
+  if (kind == STORE_ROW_OTHER || kind == STORE_ROW_ID) return LODE_OK;
+  if (row.bytes > LODE_MAX_METADATA_BYTES + (64u << 10)) return LODE_OK; /* longer than any of ours */
+  lode_status st = store_row_load(&s->pages, &row, &s->payload, err);
+  if (st == LODE_CORRUPT) return LODE_OK;
+  TRY(st);
+  return salvage_add_row(s, kind, &row, number, offset, trust, err);
+}
+
+/* ---- First look ---- */
+
+static lode_status salvage_scan_cells(salvage_job *s, uint32_t number, uint8_t trust, size_t *lowest, lode_error *err) {
+  store_page_view view;
+  *lowest = s->pages.usable;
+  if (!store_page_parse(&s->pages, number, s->page, &view) || !view.table) return LODE_OK;
+  for (uint32_t i = 0; i < view.cells; i++) {
+    size_t offset = store_page_cell(&s->pages, &view, i);
+    if (!offset) continue;
+    if (offset < *lowest) *lowest = offset;
+    TRY(salvage_examine_cell(s, &view, number, offset, trust, err));
+  }
+  if (view.content >= view.pointers && view.content < *lowest) *lowest = view.content;
+  return LODE_OK;
+}
+
+static bool salvage_is_listed(const store_pages *p, const store_page_view *view, size_t offset) {
+  for (uint32_t i = 0; i < view->cells; i++)
+    if (store_page_cell(p, view, i) == offset) return true;
+  return false;
+}
+
+static lode_status salvage_scan_between_cells(salvage_job *s, uint32_t number, size_t lowest, lode_error *err) {
+  store_page_view listed, view;
+  bool has_list = store_page_parse(&s->pages, number, s->page, &listed) && listed.table;
+  store_page_assume_leaf(number, s->page, &view);
+  size_t from = has_list ? lowest : view.pointers;
+  for (size_t offset = from; offset + 4 <= s->pages.usable; offset++) {
+    if (s->page[offset] == 0) continue; /* no row is empty */
+    store_row row;
+    if (!store_row_parse(&s->pages, &view, offset, &row) || store_row_kind_of(&row, true) == STORE_ROW_OTHER) continue;
+    if (has_list && salvage_is_listed(&s->pages, &listed, offset)) continue;
+    TRY(salvage_examine_cell(s, &view, number, offset, SALVAGE_TRUST_LOOSE, err));
+  }
+  return LODE_OK;
+}
+
+static bool salvage_page_holds_rows(store_page_use use) {
+  return use == STORE_PAGE_UNKNOWN || use == STORE_PAGE_ROOT || use == STORE_PAGE_TREE;
+}
+
+static lode_status salvage_first_pass(salvage_job *s, lode_error *err) {
+  size_t lowest;
+  for (uint32_t n = 1; n <= s->pages.count; n++) {
+    if (n % 64 == 1) TRY(store_progress(s->progress, "reading pages", n, s->pages.count, err));
+    store_page_use use = store_pages_use_of(&s->pages, n);
+    if (use == STORE_PAGE_LOCK) continue;
+    bool sound = store_pages_read(&s->pages, n, s->page);
+    if (!sound && use != STORE_PAGE_FREE) s->report->damaged_pages++;
+    if (!salvage_page_holds_rows(use)) continue;
+    TRY(salvage_scan_cells(s, n, sound ? SALVAGE_TRUST_SOUND : SALVAGE_TRUST_LISTED, &lowest, err));
+    if (!sound) TRY(salvage_scan_between_cells(s, n, lowest, err));
+  }
+  salvage_found_sort(&s->records);
+  salvage_found_sort(&s->documents);
+  salvage_found_sort(&s->vectors);
+  salvage_keys_sort(&s->dead);
+  salvage_colls_sort(s);
+  salvage_counter_keys_sort(s);
+  return LODE_OK;
+}
+
+/* ---- Second look ---- */
+
+/* Something on a sound page belongs to a record; its name has the id. */
+static lode_status salvage_mention(salvage_job *s, int64_t rid, lode_str id, lode_error *err) {
+  int64_t cid = store_key_cid(rid);
+  salvage_found *f = salvage_found_first(&s->records, rid);
+  salvage_coll *c = salvage_find_coll(s, cid);
+  if (c && id.data && !salvage_has_key(&s->dead, rid)) c->names++;
+  if (f) {
+    f->spoken |= id.data ? SALVAGE_MENTIONED | SALVAGE_NAMED : SALVAGE_MENTIONED;
+    return LODE_OK;
+  }
+  if (cid < 1 || (c && c->dropped) || salvage_has_key(&s->dead, rid)) return LODE_OK;
+  if (id.data) {
+    salvage_report_loss(s, "record", cid, id, "the record was on a damaged page");
+    TRY(salvage_key_add(&s->named, rid, err));
+  }
+  return salvage_key_add(&s->lost, rid, err);
+}
+
+static lode_status salvage_find_mentions(salvage_job *s, const store_page_view *view, size_t offset, lode_error *err) {
+  store_row row;
+  int64_t rid, cid;
+  lode_str none = {NULL, 0};
+  if (!store_row_parse(&s->pages, view, offset, &row)) return LODE_OK;
+  switch (store_row_kind_of(&row, view->table)) {
+    case STORE_ROW_DOCUMENT: return salvage_mention(s, row.key, none, err);
+    case STORE_ROW_VECTOR: return store_row_local_int(&row, 1, &rid) ? salvage_mention(s, rid, none, err) : LODE_OK;
+    case STORE_ROW_ID: break;
+    default: return LODE_OK;
+  }
+  if (row.bytes > LODE_MAX_ID_BYTES + 64) return LODE_OK;
+  lode_status st = store_row_load(&s->pages, &row, &s->payload, err);
+  if (st == LODE_CORRUPT) return LODE_OK;
+  TRY(st);
+  cid = store_row_int(&row, 0, &s->payload);
+  rid = store_row_int(&row, 2, &s->payload);
+  return store_key_cid(rid) == cid ? salvage_mention(s, rid, store_row_str(&row, 1, &s->payload), err) : LODE_OK;
+}
+
+static lode_status salvage_second_pass(salvage_job *s, lode_error *err) {
+  store_page_view view;
+  for (uint32_t n = 1; n <= s->pages.count; n++) {
+    if (n % 64 == 1) TRY(store_progress(s->progress, "reading names", n, s->pages.count, err));
+    store_page_use use = store_pages_use_of(&s->pages, n);
+    if (!salvage_page_holds_rows(use) || !store_pages_read(&s->pages, n, s->page)) continue;
+    if (!store_page_parse(&s->pages, n, s->page, &view)) continue;
+    for (uint32_t i = 0; i < view.cells; i++) {
+      size_t offset = store_page_cell(&s->pages, &view, i);
+      if (offset) TRY(salvage_find_mentions(s, &view, offset, err));
+    }
+  }
+  salvage_keys_sort(&s->lost);
+  salvage_keys_sort(&s->named);
+  for (size_t i = 0; i < s->lost.n; i++) {
+    int64_t rid = s->lost.items[i];
+    if (!salvage_has_key(&s->named, rid))
+      salvage_report_loss(s, "record", store_key_cid(rid), (lode_str){NULL, 0},
+                         "record %lld was on a damaged page, and so was its name", (long long)rid);
+  }
+  s->report->lost = s->lost.n;
+  return LODE_OK;
+}
+
+/* ---- Several rows with one key ---- */
+
+static bool salvage_is_live(const salvage_job *s, const salvage_found *f) {
+  const salvage_coll *c = salvage_find_coll(s, store_key_cid(f->key));
+  if (f->trust == SALVAGE_TRUST_LOOSE && !(f->spoken & SALVAGE_MENTIONED)) return false;
+  if (c && c->names == c->coll.records && !(f->spoken & SALVAGE_NAMED)) return false;
+  return !salvage_has_key(&s->dead, f->key);
+}
+
+/* More records than the collection says it has: their graves were on damaged pages. Which ones died is not known. */
+static void salvage_report_undeleted(salvage_job *s) {
+  for (size_t c = 0, i = 0; c < s->n_colls; c++) {
+    const store_coll *coll = &s->colls[c].coll;
+    uint64_t n = 0;
+    for (; i < s->records.n && store_key_cid(s->records.items[i].key) <= coll->cid; i++)
+      n += store_key_cid(s->records.items[i].key) == coll->cid;
+    if (!s->colls[c].dropped && n > coll->records)
+      salvage_report_loss(s, "deletion", coll->cid, (lode_str){NULL, 0},
+                         "the notes of deletions were on a damaged page: %llu records that had been deleted are back",
+                         (unsigned long long)(n - coll->records));
+  }
+}
+
+/* The most trusted comes first; among equals the newest. Loose rows that nothing speaks of, and the dead, go. */
+static lode_status salvage_choose_records(salvage_job *s, lode_error *err) {
+  salvage_found_list *l = &s->records;
+  size_t n = 0;
+  for (size_t i = 0, end; i < l->n; i = end) {
+    salvage_found best = l->items[i];
+    uint64_t best_seq = 0;
+    for (end = i; end < l->n && l->items[end].key == best.key; end++) {
+      store_row row;
+      store_rec rec;
+      if (l->items[end].trust != best.trust || (end == i && (end + 1 == l->n || l->items[end + 1].key != best.key))) continue;
+      lode_status st = salvage_read_row(s, &l->items[end], &row, &s->payload, err);
+      if (st != LODE_OK && st != LODE_CORRUPT) return st;
+      if (st != LODE_OK || !store_row_to_rec(&row, &s->payload, &rec) || rec.seq < best_seq) continue;
+      uint8_t spoken = best.spoken;
+      best = l->items[end];
+      best.spoken = spoken;
+      best_seq = rec.seq;
+    }
+    if (salvage_is_live(s, &best)) l->items[n++] = best;
+  }
+  l->n = n;
+  salvage_report_undeleted(s);
+  return LODE_OK;
+}
+
+lode_status salvage_scan(salvage_job *s, lode_error *err) {
+  s->report->pages = s->pages.count;
+  TRY(salvage_first_pass(s, err));
+  TRY(salvage_second_pass(s, err));
+  return salvage_choose_records(s, err);
+}

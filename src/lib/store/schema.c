@@ -1,0 +1,170 @@
+/* schema.c - the tables of the truth file, and how a store comes into being.
+ *
+ * A new truth file is made under another name, complete and synced, and then renamed: a file called lode.db is never
+ * half-made, so an empty or headless one is damage. The mark in lode.lock is written after that: a marked folder
+ * without a truth file has lost it, and is not made anew behind the user's back.
+ */
+#include "store/db.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+/* One row for each object of the schema, with its SQL exactly as SQLite keeps it. It is the same in formats 1 and 2: an
+ * object that is added later needs a format of its own. */
+#define SCHEMA_TABLE(name, columns) {"table", name, name, "CREATE TABLE " name columns, true}
+#define SCHEMA_SHADOW(name, columns) {"table", name, name, "CREATE TABLE '" name "'" columns, false}
+#define SCHEMA_AUTOINDEX(table) {"index", "sqlite_autoindex_" table "_1", table, NULL, false}
+
+const store_schema_object store_schema_objects[STORE_SCHEMA_OBJECTS] = {
+    SCHEMA_TABLE("state", "(k INTEGER PRIMARY KEY, v)"),
+    SCHEMA_TABLE("collection",
+          "(cid INTEGER PRIMARY KEY, uid INTEGER NOT NULL, name TEXT UNIQUE, metric INTEGER NOT NULL,"
+          " dim INTEGER NOT NULL, metadata TEXT, embedder TEXT, embedder_dim INTEGER NOT NULL, counted INTEGER NOT NULL,"
+          " created INTEGER NOT NULL, records INTEGER NOT NULL, pending INTEGER NOT NULL, documents INTEGER NOT NULL,"
+          " document_bytes INTEGER NOT NULL, graves INTEGER NOT NULL, text_cursor INTEGER NOT NULL,"
+          " term_cursor INTEGER NOT NULL, untexted INTEGER NOT NULL, unindexed INTEGER NOT NULL, horizon INTEGER NOT NULL,"
+          " crc INTEGER NOT NULL)"),
+    SCHEMA_AUTOINDEX("collection"),
+    SCHEMA_TABLE("name",
+          "(cid INTEGER NOT NULL, id BLOB NOT NULL, rid INTEGER NOT NULL, len INTEGER NOT NULL,"
+          " PRIMARY KEY(cid, id)) WITHOUT ROWID"),
+    SCHEMA_TABLE("fresh",
+          "(cid INTEGER NOT NULL, id BLOB NOT NULL, rid INTEGER NOT NULL, len INTEGER NOT NULL,"
+          " PRIMARY KEY(cid, id)) WITHOUT ROWID"),
+    SCHEMA_TABLE("record",
+          "(rid INTEGER PRIMARY KEY, id BLOB NOT NULL, seq INTEGER NOT NULL, vid INTEGER NOT NULL,"
+          " doc INTEGER, meta TEXT, crc INTEGER NOT NULL)"),
+    {"index", "pending", "record", "CREATE INDEX pending ON record(vid) WHERE vid=0", true},
+    SCHEMA_TABLE("document", "(rid INTEGER PRIMARY KEY, text TEXT NOT NULL, crc INTEGER NOT NULL)"),
+    SCHEMA_TABLE("vector",
+          "(vid INTEGER PRIMARY KEY, rid INTEGER NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL)"),
+    SCHEMA_TABLE("grave",
+          "(gid INTEGER PRIMARY KEY, rids BLOB NOT NULL, vid INTEGER NOT NULL, crc INTEGER NOT NULL)"),
+    SCHEMA_TABLE("metakey",
+          "(kid INTEGER PRIMARY KEY, cid INTEGER NOT NULL, name TEXT NOT NULL, counted INTEGER NOT NULL,"
+          " UNIQUE(cid, name))"),
+    SCHEMA_AUTOINDEX("metakey"),
+    SCHEMA_TABLE("term",
+          "(kid INTEGER NOT NULL, value NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY(kid, value, rid))"
+          " WITHOUT ROWID"),
+    SCHEMA_TABLE("counter",
+          "(kid INTEGER NOT NULL, value NOT NULL, n INTEGER NOT NULL, PRIMARY KEY(kid, value)) WITHOUT ROWID"),
+    SCHEMA_TABLE("segment", /* the manifest of the vector index (manifest.c) */
+          "(id INTEGER PRIMARY KEY, cid INTEGER NOT NULL, after INTEGER NOT NULL, last INTEGER NOT NULL,"
+          " rows INTEGER NOT NULL, kind INTEGER NOT NULL, bytes INTEGER NOT NULL, sum INTEGER NOT NULL, crc INTEGER NOT NULL)"),
+    SCHEMA_TABLE("dead", "(vid INTEGER PRIMARY KEY, rid INTEGER NOT NULL)"),
+    SCHEMA_TABLE("size", "(block INTEGER PRIMARY KEY, codes BLOB NOT NULL)"),
+    {"table", "text", "text", "CREATE VIRTUAL TABLE text USING fts5(body, content='', columnsize=0, tokenize='lode')", true},
+    /* What FTS5 makes for it: the same in every SQLite from 3.40 to 3.53. */
+    SCHEMA_SHADOW("text_data", "(id INTEGER PRIMARY KEY, block BLOB)"),
+    SCHEMA_SHADOW("text_idx", "(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID"),
+    SCHEMA_SHADOW("text_config", "(k PRIMARY KEY, v) WITHOUT ROWID"),
+};
+
+/* Words come in large batches from the background: fewer, larger segments are merged less often. */
+static const char schema_fts_settings[] = "INSERT INTO text(text,rank) VALUES('hashsize',8388608);"
+                                    "INSERT INTO text(text,rank) VALUES('automerge',8);";
+
+lode_status store_schema_first_step(uint32_t format, const char *path, lode_error *err) {
+  if (format >= 1 && format <= STORE_FORMAT) return LODE_OK;
+  if (format > STORE_FORMAT)
+    return err_set(err, LODE_VERSION,
+                      "%s has format %u, and this Lode knows formats up to %u; use a newer Lode (nothing was changed)", path,
+                      format, STORE_FORMAT);
+  return err_set(err, LODE_CORRUPT, "%s has no valid format number; `lode db salvage` brings over what is whole", path);
+}
+
+static lode_status schema_make_objects(store_conn *conn, lode_error *err) {
+  for (size_t i = 0; i < STORE_SCHEMA_OBJECTS; i++)
+    if (store_schema_objects[i].own) TRY(store_exec(conn, store_schema_objects[i].sql, err));
+  return LODE_OK;
+}
+
+lode_status store_tx_raise_format(store_tx *tx, lode_error *err) {
+  char sql[200];
+  store_conn *conn = tx->conn;
+  conn->schema_known = false; /* in the next transaction: this one may be rolled back */
+  snprintf(sql, sizeof sql, "PRAGMA user_version=%u; UPDATE state SET k=%d WHERE k=%d", STORE_FORMAT, STORE_STATE_CURSOR,
+           STORE_STATE_CURSOR_FORMAT_1);
+  return store_exec(conn, sql, err);
+}
+
+/* The format cannot be raised now, and whoever writes to the store later does it then. LODE_BUSY: readers never fail
+ * because of a writer. */
+static bool schema_cannot_be_written(lode_status st) {
+  return st == LODE_READONLY || st == LODE_REFUSED || st == LODE_FULL || st == LODE_BUSY;
+}
+
+lode_status store_db_upgrade(store_db *db, lode_error *err) {
+  store_tx *tx = NULL;
+  TRY(store_tx_begin(db, STORE_TX_READ, &tx, err));
+  bool old = tx->format_1;
+  store_tx_rollback(tx);
+  if (!old || db->opt.read_only) return LODE_OK;
+  lode_status st = store_tx_begin(db, STORE_TX_WRITE, &tx, err); /* raises the format */
+  if (st == LODE_OK) st = store_tx_commit(tx, err);
+  if (!schema_cannot_be_written(st)) return st;
+  err_clear(err); /* it can be read as it is */
+  return LODE_OK;
+}
+
+static lode_status schema_fill_new(store_conn *conn, lode_error *err) {
+  char sql[512];
+  int reserved = VFS_PAGE_RESERVED;
+  int rc = sqlite3_file_control(conn->sql, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved);
+  if (rc != SQLITE_OK) return store_err_sql(conn, rc, err);
+  snprintf(sql, sizeof sql,
+           "PRAGMA page_size=%u; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA encoding='UTF-8'; BEGIN; PRAGMA application_id=%d;"
+           "PRAGMA user_version=%u;",
+           conn->db->opt.page_bytes, STORE_APPLICATION_ID, STORE_FORMAT);
+  TRY(store_exec(conn, sql, err));
+  TRY(schema_make_objects(conn, err));
+  TRY(store_exec(conn, schema_fts_settings, err));
+  snprintf(sql, sizeof sql, "INSERT INTO state(k,v) VALUES(%d,%lld),(%d,%lld),(%d,0),(%d,1),(%d,1),(%d,0); COMMIT;", STORE_STATE_UID,
+           (long long)(rand_u64() >> 1), STORE_STATE_CREATED, (long long)os_wall_ms(), STORE_STATE_CURSOR,
+           STORE_STATE_NEXT_CID, STORE_STATE_NEXT_KID, STORE_STATE_FRESH);
+  return store_exec(conn, sql, err);
+}
+
+lode_status store_db_id(store_db *db, uint64_t *id, lode_error *err) {
+  store_tx *tx;
+  int64_t value = 0;
+  *id = 0;
+  TRY(store_tx_begin(db, STORE_TX_READ, &tx, err));
+  lode_status st = store_state_get(tx, STORE_STATE_UID, &value, err);
+  store_tx_rollback(tx);
+  if (st == LODE_OK) *id = (uint64_t)value;
+  return st;
+}
+
+static lode_status schema_remove_leftover(const store_db *db, const char *name, lode_error *err) {
+  if (beneath_unlink(db->folder, name) == 0 || errno == ENOENT) return LODE_OK;
+  return err_errno(err, errno, name);
+}
+
+/* The caller holds the CREATE lock and has seen that there is no truth file. */
+lode_status store_db_create(store_db *db, lode_error *err) {
+  lode_status st = LODE_OK;
+  store_conn *conn = NULL;
+  /* One fixed name: whatever a killed creation left there, journal included, is removed by the next, which holds the lock. */
+  char *path = store_path_join(db->folder, STOREFILE_NEW);
+  if (!path) return err_nomem(err);
+  TRY_GOTO(schema_remove_leftover(db, STOREFILE_NEW_JOURNAL, err));
+  TRY_GOTO(schema_remove_leftover(db, STOREFILE_NEW, err));
+  TRY_GOTO(store_conn_open(db, path, true, &conn, err));
+  TRY_GOTO(schema_fill_new(conn, err));
+  store_conn_close(conn);
+  conn = NULL;
+  if (beneath_rename(db->folder, STOREFILE_NEW, STOREFILE_DB) != 0) {
+    st = err_errno(err, errno, db->path);
+    goto done;
+  }
+  TRY_GOTO(beneath_sync_dir(db->folder, STOREFILE_DB, err));
+  /* Its journal was truncated to nothing; without this it would stay behind under the temporary name. */
+  (void)beneath_unlink(db->folder, STOREFILE_NEW_JOURNAL);
+done:
+  store_conn_close(conn);
+  mem_free(path);
+  return st;
+}

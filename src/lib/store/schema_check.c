@@ -1,0 +1,224 @@
+/* schema_check.c - is the schema of a store one that Lode makes?
+ *
+ * A schema is SQL: triggers, views, CHECK constraints, generated columns and expression indexes in it are run by statements that
+ * know nothing of them. So before SQLite parses the schema of a file, each row of it is compared with the known ones (schema.c),
+ * by a reader of our own, which runs nothing and is bounded: it stops at the first row that is not known, or known and there
+ * already, at the first row that is longer than any of ours, and after SCHEMA_MAX_PAGES pages.
+ *
+ * When. SQLite parses the schema on first use and whenever its number (the "cookie" of the header) has changed. Every transaction
+ * asks for that number first, which takes the lock and does not parse; where it is not the one that was compared, the schema is
+ * compared again, under the same lock that SQLite then parses it under. A new connection does both in one transaction (conn.c).
+ *
+ * Pages are read through SQLite's own file handle, so they are proven by their checksums, and an interrupted transaction has been
+ * rolled back by then, or is read through.
+ */
+#include "store/db.h"
+
+#define SCHEMA_MAX_PAGES 256u       /* the known schemas have some 30 of the smallest size */
+#define SCHEMA_MAX_ROW_BYTES 2048u  /* of the known ones: below 800 */
+#define SCHEMA_ADVICE "nothing of it was run; `lode db salvage` brings the records over into a clean store"
+
+enum { SCHEMA_COL_TYPE, SCHEMA_COL_NAME, SCHEMA_COL_TABLE, SCHEMA_COL_ROOT, SCHEMA_COL_SQL, SCHEMA_COLUMNS };
+
+typedef struct schema_comparison {
+  store_pages *p;
+  const char *path, *advice;
+  unsigned char *page;
+  uint32_t found;                        /* objects, as bits */
+  int64_t roots[STORE_SCHEMA_OBJECTS];   /* their root pages */
+  uint32_t todo[SCHEMA_MAX_PAGES], n_todo;      /* pages of the tree that are still to be read */
+  strbuf payload;
+} schema_comparison;
+
+/* ---- What is said ---- */
+
+/* Names are somebody else's text: printable ASCII, and not much of it. */
+static void schema_show_name(char *out, size_t size, lode_str s) {
+  size_t n = s.len < size - 1 ? s.len : size - 1;
+  for (size_t i = 0; i < n; i++) out[i] = s.data[i] >= 32 && s.data[i] < 127 && s.data[i] != '"' ? s.data[i] : '?';
+  out[n] = 0;
+}
+
+static lode_status schema_foreign_object(schema_comparison *c, const store_row *row, lode_error *err) {
+  char type[16], name[64];
+  schema_show_name(type, sizeof type, row->n > SCHEMA_COL_TYPE ? store_row_str(row, SCHEMA_COL_TYPE, &c->payload) : (lode_str){NULL, 0});
+  schema_show_name(name, sizeof name, row->n > SCHEMA_COL_NAME ? store_row_str(row, SCHEMA_COL_NAME, &c->payload) : (lode_str){NULL, 0});
+  return err_set(err, LODE_CORRUPT, "%s holds the %s \"%s\", which Lode did not make: %s", c->path,
+                    type[0] ? type : "object", name, c->advice);
+}
+
+static lode_status schema_altered(const schema_comparison *c, const store_schema_object *o, const char *how, lode_error *err) {
+  return err_set(err, LODE_CORRUPT, "the %s \"%s\" %s in %s: %s", o->type, o->name, how, c->path, c->advice);
+}
+
+static lode_status schema_no_tree(const schema_comparison *c, const char *why, lode_error *err) {
+  return err_set(err, LODE_CORRUPT, "the schema of %s %s: %s", c->path, why, c->advice);
+}
+
+static lode_status schema_not_a_store(const char *path, lode_error *err) {
+  return err_set(err, LODE_CORRUPT, "%s is not a Lode store, or its first page is damaged; `lode db salvage` brings over what "
+                    "is whole", path);
+}
+
+/* ---- Rows ---- */
+
+static bool schema_column_is(const store_row *row, size_t column, const strbuf *payload, const char *wanted) {
+  if (!wanted) return row->cols[column].type == STORE_COL_NULL;
+  return row->cols[column].type == STORE_COL_TEXT && str_eq(store_row_str(row, column, payload), str_of(wanted));
+}
+
+static lode_status schema_check_root(schema_comparison *c, size_t i, int64_t root, lode_error *err) {
+  const store_schema_object *o = &store_schema_objects[i];
+  bool is_virtual = o->own && strncmp(o->sql, "CREATE VIRTUAL", 14) == 0;
+  bool possible = is_virtual ? root == 0 : root > 1 && root <= (int64_t)c->p->count;
+  for (size_t k = 0; k < STORE_SCHEMA_OBJECTS && possible && !is_virtual; k++)
+    possible = !(c->found & 1u << k) || c->roots[k] != root;
+  if (!possible) return schema_altered(c, o, "has a root page that cannot be its own", err);
+  c->roots[i] = root;
+  return LODE_OK;
+}
+
+static lode_status schema_compare_row(schema_comparison *c, const store_row *row, lode_error *err) {
+  c->payload.len = 0;
+  if (row->bytes > SCHEMA_MAX_ROW_BYTES || row->n != SCHEMA_COLUMNS) { /* as much as its name needs */
+    strbuf_add(&c->payload, row->local, row->local_bytes);
+    return c->payload.failed ? err_nomem(err) : schema_foreign_object(c, row, err);
+  }
+  TRY(store_row_load(c->p, row, &c->payload, err));
+  for (size_t i = 0; i < STORE_SCHEMA_OBJECTS; i++) {
+    const store_schema_object *o = &store_schema_objects[i];
+    if (!schema_column_is(row, SCHEMA_COL_NAME, &c->payload, o->name)) continue;
+    if (!schema_column_is(row, SCHEMA_COL_TYPE, &c->payload, o->type)) return schema_foreign_object(c, row, err);
+    if (!schema_column_is(row, SCHEMA_COL_TABLE, &c->payload, o->table) || !schema_column_is(row, SCHEMA_COL_SQL, &c->payload, o->sql))
+      return schema_altered(c, o, "is not as Lode makes it", err);
+    if (c->found & 1u << i) return schema_altered(c, o, "is there twice", err);
+    if (row->cols[SCHEMA_COL_ROOT].type != STORE_COL_INT) return schema_altered(c, o, "has no root page", err);
+    TRY(schema_check_root(c, i, store_row_int(row, SCHEMA_COL_ROOT, &c->payload), err));
+    c->found |= 1u << i;
+    return LODE_OK;
+  }
+  return schema_foreign_object(c, row, err);
+}
+
+/* ---- The tree ---- */
+
+static lode_status schema_push_page(schema_comparison *c, uint32_t number, lode_error *err) {
+  if (number < 2 || number > c->p->count) return schema_no_tree(c, "leads out of the file", err);
+  if (c->n_todo == SCHEMA_MAX_PAGES) return schema_no_tree(c, "is larger than any that Lode makes", err);
+  c->todo[c->n_todo++] = number;
+  return LODE_OK;
+}
+
+static lode_status schema_read_inner_page(schema_comparison *c, size_t header, lode_error *err) {
+  uint32_t cells = (uint32_t)c->page[header + 3] << 8 | c->page[header + 4];
+  size_t pointers = header + 12;
+  if (cells > (c->p->usable - pointers) / 2) return schema_no_tree(c, "is not a tree", err);
+  for (uint32_t i = 0; i < cells; i++) {
+    size_t at = (size_t)c->page[pointers + 2 * i] << 8 | c->page[pointers + 2 * i + 1];
+    if (at < pointers || at + 4 > c->p->usable) return schema_no_tree(c, "is not a tree", err);
+    TRY(schema_push_page(c, sqf_be32(c->page + at), err));
+  }
+  return schema_push_page(c, sqf_be32(c->page + header + 8), err);
+}
+
+/* What the header says of how the rest is to be read: as SQLite makes it, or it would be read in another way. Before any row: a newer
+ * format may have others. */
+static lode_status schema_check_header(schema_comparison *c, lode_error *err) {
+  const unsigned char *head = c->page;
+  if (!sqf_has_magic(head) || sqf_be32(head + 68) != STORE_APPLICATION_ID) return schema_not_a_store(c->path, err);
+  TRY(store_schema_first_step(sqf_be32(head + 60), c->path, err));
+  if (head[20] != VFS_PAGE_RESERVED || sqf_be32(head + 44) != 4 || sqf_be32(head + 56) != 1)
+    return schema_no_tree(c, "is encoded in another way than Lode's", err);
+  return LODE_OK;
+}
+
+static lode_status schema_read_page(schema_comparison *c, uint32_t number, lode_error *err) {
+  store_page_view view;
+  store_row row;
+  size_t header = number == 1 ? 100 : 0;
+  if (!store_pages_read(c->p, number, c->page))
+    return err_set(err, LODE_CORRUPT, "page %u of %s is damaged; `lode db salvage` brings over what is whole", number, c->path);
+  if (number == 1) TRY(schema_check_header(c, err));
+  if (c->page[header] == 0x05) return schema_read_inner_page(c, header, err);
+  if (c->page[header] != 0x0d || !store_page_parse(c->p, number, c->page, &view)) return schema_no_tree(c, "is not a tree", err);
+  for (uint32_t i = 0; i < view.cells; i++) {
+    size_t offset = store_page_cell(c->p, &view, i);
+    if (!offset || !store_row_parse(c->p, &view, offset, &row)) return schema_no_tree(c, "has a row that cannot be read", err);
+    TRY(schema_compare_row(c, &row, err));
+  }
+  return LODE_OK;
+}
+
+/* ---- The whole ---- */
+
+static lode_status find_missing(const schema_comparison *c, lode_error *err) {
+  for (size_t i = 0; i < STORE_SCHEMA_OBJECTS; i++)
+    if (!(c->found & 1u << i)) return schema_altered(c, &store_schema_objects[i], "is missing", err);
+  return LODE_OK;
+}
+
+static lode_status schema_compare(schema_comparison *c, lode_error *err) {
+  lode_status st;
+  c->page = mem_alloc(c->p->page_bytes);
+  if (!c->page) return err_nomem(err);
+  c->todo[c->n_todo++] = 1;
+  /* the number of pages bounds the walk, should the tree be a ring */
+  for (uint32_t n = 0; c->n_todo; n++) {
+    if (n == SCHEMA_MAX_PAGES) {
+      st = schema_no_tree(c, "is larger than any that Lode makes", err);
+      goto done;
+    }
+    uint32_t number = c->todo[--c->n_todo];
+    TRY_GOTO(schema_read_page(c, number, err));
+  }
+  st = find_missing(c, err);
+done:
+  strbuf_release(&c->payload);
+  mem_free(c->page);
+  return st;
+}
+
+lode_status store_schema_check_pages(store_pages *pages, const char *path, lode_error *err) {
+  schema_comparison c = {.p = pages, .path = path, .advice = SCHEMA_ADVICE};
+  return schema_compare(&c, err);
+}
+
+bool store_schema_is_foreign(store_pages *pages, const char *path, lode_error *why) {
+  schema_comparison c = {.p = pages, .path = path, .advice = "it is left behind"};
+  uint64_t damaged = pages->damaged_reads;
+  return schema_compare(&c, why) == LODE_CORRUPT && pages->damaged_reads == damaged;
+}
+
+/* ---- Under SQLite's lock ---- */
+
+static lode_status schema_compare_open(store_conn *conn, lode_error *err) {
+  store_truth t;
+  store_pages p = {0};
+  int rc = store_truth_open(conn, &t);
+  if (rc == SQLITE_IOERR_SHORT_READ) return schema_not_a_store(conn->db->path, err); /* it is empty */
+  if (rc != SQLITE_OK) return store_err_sql(conn, rc, err);
+  if (!t.page_bytes) return schema_not_a_store(conn->db->path, err);
+  store_truth_pages(&t, &p);
+  p.chain = mem_alloc(p.page_bytes);
+  if (!p.chain) return err_nomem(err);
+  schema_comparison c = {.p = &p, .path = conn->db->path, .advice = SCHEMA_ADVICE};
+  lode_status st = schema_compare(&c, err);
+  mem_free(p.chain);
+  return t.rc == SQLITE_OK ? st : store_err_sql(conn, t.rc, err);
+}
+
+lode_status store_schema_check(store_conn *conn, lode_error *err) {
+  sqlite3_stmt **s = &conn->stmt[STORE_STMT_SCHEMA_COOKIE];
+  int rc = *s ? SQLITE_OK : sqlite3_prepare_v3(conn->sql, "PRAGMA schema_version", -1, SQLITE_PREPARE_PERSISTENT, s, NULL);
+  if (rc == SQLITE_OK) rc = sqlite3_step(*s);
+  int64_t cookie = rc == SQLITE_ROW ? sqlite3_column_int64(*s, 0) : 0;
+  if (rc == SQLITE_ROW) rc = sqlite3_reset(*s);
+  else if (*s) sqlite3_reset(*s);
+  if (rc != SQLITE_OK) return store_err_sql(conn, rc, err);
+  if (conn->schema_known && conn->schema_cookie == cookie) return LODE_OK;
+  conn->schema_known = false;
+  TRY(schema_compare_open(conn, err));
+  conn->schema_known = true;
+  conn->schema_cookie = cookie;
+  return LODE_OK;
+}

@@ -1,0 +1,146 @@
+/* text_index.c - full-text search: FTS5 with our tokenizer, and a function that counts words instead of ranking.
+ *
+ * The index is contentless: it stores words and places, no text and no lengths. lode_visit(text, ?) tells the caller of
+ * store_text_each, for the row at hand, how often each word of the query occurs, and is true where that is to end. A common
+ * word has hundreds of thousands of rows, and none of them takes the way out of the statement and back. Ranking is done above, with
+ * statistics of the collection alone.
+ */
+#include "store/db.h"
+
+#include "base/token.h"
+
+/* ---- Tokenizer ---- */
+
+typedef struct fts_token_sink {
+  void *ctx;
+  int (*put)(void *ctx, int flags, const char *token, int len, int start, int end);
+} fts_token_sink;
+
+static int fts_pass_token(void *ctx, const token_item *t) {
+  fts_token_sink *sink = ctx;
+  return sink->put(sink->ctx, t->same_place ? FTS5_TOKEN_COLOCATED : 0, t->text, (int)t->len, (int)t->start, (int)t->end);
+}
+
+static int fts_tokenizer_create(void *ctx, const char **args, int n_args, Fts5Tokenizer **out) {
+  static char instance; /* it has no state: any address will do */
+  (void)ctx;
+  (void)args;
+  (void)n_args;
+  *out = (Fts5Tokenizer *)&instance;
+  return SQLITE_OK;
+}
+
+static void fts_tokenizer_delete(Fts5Tokenizer *t) { (void)t; }
+
+/* The words of a query were made by token_split already: each is one token as it stands. */
+static int fts_tokenize(Fts5Tokenizer *t, void *ctx, int flags, const char *text, int len,
+                         int (*put)(void *, int, const char *, int, int, int)) {
+  (void)t;
+  if (len <= 0 || !text) return SQLITE_OK;
+  if (flags & FTS5_TOKENIZE_QUERY) return put(ctx, 0, text, len, 0, len);
+  fts_token_sink sink = {ctx, put};
+  return token_split(text, (size_t)len, fts_pass_token, &sink);
+}
+
+/* ---- lode_visit ---- */
+
+static const char fts_visit_type[] = "lode_visit";
+
+typedef struct fts_visit {
+  store_text_fn *fn;
+  void *ctx;
+  lode_error *err;
+  lode_status st;
+} fts_visit;
+
+static int fts_count_word(const Fts5ExtensionApi *api, Fts5Context *fts, int word, uint16_t *count) {
+  Fts5PhraseIter it;
+  int column, offset, rc = api->xPhraseFirst(fts, word, &it, &column, &offset);
+  uint16_t n = 0;
+  for (; rc == SQLITE_OK && column >= 0 && n < UINT16_MAX; api->xPhraseNext(fts, &it, &column, &offset)) n++;
+  *count = n;
+  return rc;
+}
+
+static void fts_visit_row(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_context *ctx, int n, sqlite3_value **values) {
+  uint16_t counts[STORE_TEXT_MAX_WORDS];
+  fts_visit *v = n == 1 ? sqlite3_value_pointer(values[0], fts_visit_type) : NULL;
+  int words = api->xPhraseCount(fts), rc = v && words <= STORE_TEXT_MAX_WORDS ? SQLITE_OK : SQLITE_MISUSE;
+  for (int w = 0; w < words && rc == SQLITE_OK; w++) rc = fts_count_word(api, fts, w, &counts[w]);
+  if (rc != SQLITE_OK) {
+    sqlite3_result_error_code(ctx, rc);
+    return;
+  }
+  v->st = v->fn(v->ctx, api->xRowid(fts), counts, v->err);
+  sqlite3_result_int(ctx, v->st != LODE_OK);
+}
+
+/* ---- Registration ---- */
+
+/* SQLite may read the schema to prepare even this statement (3.48 and later do), so it can fail in all the ways that
+ * reading the database can. */
+int store_text_register(sqlite3 *sql) {
+  fts5_api *api = NULL;
+  sqlite3_stmt *s = NULL;
+  static const fts5_tokenizer tokenizer = {fts_tokenizer_create, fts_tokenizer_delete, fts_tokenize};
+  int rc = sqlite3_prepare_v2(sql, "SELECT fts5(?1)", -1, &s, NULL);
+  if (rc == SQLITE_ERROR && strncmp(sqlite3_errmsg(sql), "no such function", 16) == 0) rc = SQLITE_NOTFOUND;
+  if (rc != SQLITE_OK) return rc;
+  sqlite3_bind_pointer(s, 1, &api, "fts5_api_ptr", NULL);
+  (void)sqlite3_step(s);
+  rc = sqlite3_finalize(s);
+  if (!api) return rc == SQLITE_OK ? SQLITE_NOTFOUND : rc;
+  fts5_tokenizer copy = tokenizer;
+  rc = api->xCreateTokenizer(api, "lode", NULL, &copy, NULL);
+  if (rc == SQLITE_OK) rc = api->xCreateFunction(api, "lode_visit", NULL, fts_visit_row, NULL);
+  return rc;
+}
+
+lode_status store_err_no_fts5(lode_error *err) {
+  return err_set(err, LODE_UNSUPPORTED, "this SQLite has no FTS5: use the one of your distribution");
+}
+
+/* ---- Asking ---- */
+
+/* "word" OR "word" ...; FTS5 takes any bytes between quotes, quotes doubled. */
+static void fts_build_match(strbuf *b, const lode_str *words, size_t n) {
+  for (size_t w = 0; w < n; w++) {
+    strbuf_addstr(b, w ? " OR \"" : "\"");
+    for (size_t i = 0; i < words[w].len; i++) {
+      if (words[w].data[i] == '"') strbuf_addch(b, '"');
+      strbuf_addch(b, words[w].data[i]);
+    }
+    strbuf_addch(b, '"');
+  }
+}
+
+lode_status store_text_each(store_tx *tx, int64_t cid, int64_t after_rid, const lode_str *words, size_t n_words,
+                            store_text_fn *fn, void *ctx, lode_error *err) {
+  sqlite3_stmt *s = NULL;
+  bool row;
+  lode_status st = LODE_OK;
+  strbuf match = {0};
+  fts_visit v = {.fn = fn, .ctx = ctx, .err = err};
+  if (n_words == 0) return LODE_OK;
+  if (n_words > STORE_TEXT_MAX_WORDS) return err_set(err, LODE_LIMIT, "more than %d words", STORE_TEXT_MAX_WORDS);
+  fts_build_match(&match, words, n_words);
+  if (match.failed) {
+    st = err_nomem(err);
+    goto done;
+  }
+  TRY_GOTO(store_stmt(tx, STORE_STMT_TEXT_FIND, &s, err));
+  store_bind_text(s, 1, (lode_str){match.data, match.len});
+  int64_t first = store_key_before_first(cid);
+  sqlite3_bind_int64(s, 2, after_rid > first ? after_rid : first);
+  sqlite3_bind_int64(s, 3, store_key_last(cid));
+  sqlite3_bind_pointer(s, 4, &v, fts_visit_type, NULL);
+  TRY_GOTO(store_stmt_step(tx, s, &row, err));
+  st = v.st;
+done:
+  if (s) {
+    sqlite3_reset(s);
+    sqlite3_clear_bindings(s);
+  }
+  strbuf_release(&match);
+  return st;
+}

@@ -1,0 +1,460 @@
+/* tx.c - the pool of connections, statements and transactions.
+ *
+ * Threads: store_db.mutex guards the pool and the counters. A connection is used by one transaction at a time. Writers of
+ * one process queue on writer_free, writers of several processes on SQLite's lock. Nobody waits with the mutex held.
+ *
+ * A transaction begins by looking whether the truth file is still the one that the connection has open: a removed store
+ * answers LODE_GONE, a replaced one is opened anew. A forked child leaves its parent's connections alone and opens its own.
+ */
+#include "store/db.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TX_MAX_IDLE_CONNS 4
+
+#ifdef LODE_CHECKED
+const store_tx_hooks *_Atomic store_tx_test_hooks;
+#define TX_TEST_DECIDES(what)                                    \
+  do {                                                           \
+    const store_tx_hooks *gaps_ = store_tx_test_hooks;             \
+    if (gaps_ && gaps_->what) return gaps_->what();              \
+  } while (0)
+static void tx_run_gap_hook(void) {
+  const store_tx_hooks *gaps = store_tx_test_hooks;
+  if (gaps && gaps->gap) gaps->gap();
+}
+#else
+#define TX_TEST_DECIDES(what) ((void)0)
+static void tx_run_gap_hook(void) {}
+#endif
+
+/* ---- The pool ---- */
+
+static void tx_close_idle(store_db *db) {
+  while (db->idle) {
+    store_conn *c = db->idle;
+    db->idle = c->next;
+    store_conn_close(c);
+  }
+  db->n_idle = 0;
+}
+
+/* With the mutex held. In a forked child everything of the parent's is left behind. */
+static void tx_after_fork(store_db *db) {
+  if (db->lock_generation == vfs_generation()) return;
+  tx_close_idle(db);
+  db->writer_active = db->writer_waits = false;
+  db->waiting = db->queued = 0;
+  db->working = db->building = false;
+  if (db->lock_fd >= 0) (void)os_api->close(db->lock_fd);
+  db->lock_fd = store_db_open_lock_file(db);
+  db->lock_generation = vfs_generation();
+}
+
+/* An idle connection to the file that is there now, or NULL. A writer tries again with a file that had several names. */
+static lode_status tx_find_idle(store_db *db, store_tx_kind kind, store_conn **out, lode_error *err) {
+  struct stat sb;
+  lode_status st = LODE_OK;
+  pthread_mutex_lock(&db->mutex);
+  tx_after_fork(db);
+  if (OS_RETRY(os_api->lstat_at(AT_FDCWD, db->path, &sb)) != 0) {
+    int e = errno;
+    tx_close_idle(db);
+    db->truth_ino = 0;
+    st = e == ENOENT || e == ENOTDIR
+             ? err_set(err, LODE_GONE, "%s was removed while open; open the store again", db->path)
+             : err_errno(err, e, db->path);
+  }
+  while (st == LODE_OK && db->idle && !*out) {
+    store_conn *c = db->idle;
+    db->idle = c->next;
+    db->n_idle--;
+    if (c->dev == sb.st_dev && c->ino == sb.st_ino && !(kind == STORE_TX_WRITE && c->linked))
+      *out = c;
+    else
+      store_conn_close(c);
+  }
+  pthread_mutex_unlock(&db->mutex);
+  return st;
+}
+
+/* Which truth file a connection leads to. */
+static unsigned tx_note_epoch(store_db *db, const store_conn *conn) {
+  pthread_mutex_lock(&db->mutex);
+  if (conn->dev != db->truth_dev || conn->ino != db->truth_ino) db->epoch++;
+  db->truth_dev = conn->dev;
+  db->truth_ino = conn->ino;
+  unsigned epoch = db->epoch;
+  pthread_mutex_unlock(&db->mutex);
+  return epoch;
+}
+
+static lode_status tx_take_conn(store_db *db, store_tx_kind kind, store_conn **out, unsigned *epoch, lode_error *err) {
+  *out = NULL;
+  TRY(tx_find_idle(db, kind, out, err));
+  /* Opening may have to wait for a lock, so it is done without the mutex. */
+  if (!*out) TRY(store_conn_open(db, db->path, false, out, err));
+  *epoch = tx_note_epoch(db, *out);
+  return LODE_OK;
+}
+
+static void tx_give_conn(store_conn *conn, bool healthy) {
+  store_db *db = conn->db;
+  pthread_mutex_lock(&db->mutex);
+  if (healthy && db->n_idle < TX_MAX_IDLE_CONNS && conn->generation == vfs_generation()) {
+    conn->next = db->idle;
+    db->idle = conn;
+    db->n_idle++;
+    conn = NULL;
+  }
+  pthread_mutex_unlock(&db->mutex);
+  store_conn_close(conn);
+}
+
+/* Does anybody wait for a lock of the file? */
+static bool lock_is_wanted(store_db *db) {
+  TX_TEST_DECIDES(lock_is_wanted);
+  pthread_mutex_lock(&db->mutex);
+  bool yes = db->waiting > 0;
+  int fd = db->lock_fd;
+  pthread_mutex_unlock(&db->mutex);
+  return yes || (fd >= 0 && os_api->lock_held(fd, F_WRLCK, STORE_LOCK_WAIT, 1) == 1);
+}
+
+bool store_db_has_waiters(store_db *db) {
+  pthread_mutex_lock(&db->mutex);
+  bool yes = db->queued > 0;
+  pthread_mutex_unlock(&db->mutex);
+  return yes || lock_is_wanted(db);
+}
+
+/* ---- Statements ---- */
+
+static const char *const stmt_sql[STORE_STMT_COUNT] = {
+#define STMT_SQL(name, sql) sql,
+    STORE_STATEMENTS(STMT_SQL)
+#undef STMT_SQL
+};
+
+lode_status store_stmt(store_tx *tx, int which, sqlite3_stmt **stmt, lode_error *err) {
+  *stmt = NULL;
+  store_conn *conn = tx->conn;
+  /* An error can make SQLite roll back by itself; what ran now would be committed alone. */
+  if (tx->open && sqlite3_get_autocommit(conn->sql))
+    return err_set(err, tx->why ? tx->why : LODE_INTERNAL, "the transaction was rolled back because of an error: %s",
+                      lode_status_text(tx->why));
+  if (!conn->stmt[which]) {
+    int rc = sqlite3_prepare_v3(conn->sql, stmt_sql[which], -1, SQLITE_PREPARE_PERSISTENT, &conn->stmt[which], NULL);
+    if (rc != SQLITE_OK) return store_err_sql(conn, rc, err);
+  }
+  sqlite3_reset(conn->stmt[which]);
+  *stmt = conn->stmt[which];
+  return LODE_OK;
+}
+
+lode_status store_stmt_step(store_tx *tx, sqlite3_stmt *stmt, bool *row, lode_error *err) {
+  int rc = sqlite3_step(stmt);
+  *row = rc == SQLITE_ROW;
+  store_conn_stop_waiting(tx->conn); /* each wait has its own time-out */
+  if (rc == SQLITE_ROW || rc == SQLITE_DONE) return LODE_OK;
+  lode_status st = store_err_sql(tx->conn, rc, err);
+  tx->failed = true;
+  tx->why = st;
+  sqlite3_reset(stmt);
+  return st;
+}
+
+lode_status store_stmt_run(store_tx *tx, sqlite3_stmt *stmt, lode_error *err) {
+  bool row;
+  lode_status st;
+  do {
+    st = store_stmt_step(tx, stmt, &row, err);
+  } while (st == LODE_OK && row);
+  sqlite3_reset(stmt);
+  return st;
+}
+
+lode_status store_state_find(store_tx *tx, int key, int64_t *value, bool *found, lode_error *err) {
+  sqlite3_stmt *s;
+  bool row;
+  *found = false;
+  TRY(store_stmt(tx, STORE_STMT_STATE_GET, &s, err));
+  sqlite3_bind_int(s, 1, key);
+  TRY(store_stmt_step(tx, s, &row, err));
+  *value = row ? sqlite3_column_int64(s, 0) : 0;
+  *found = row && sqlite3_column_type(s, 0) == SQLITE_INTEGER;
+  sqlite3_reset(s);
+  return LODE_OK;
+}
+
+lode_status store_state_get(store_tx *tx, int key, int64_t *value, lode_error *err) {
+  bool found;
+  TRY(store_state_find(tx, key, value, &found, err));
+  return found ? LODE_OK : err_set(err, LODE_CORRUPT, "row %d of table state is missing in %s", key, tx->db->path);
+}
+
+lode_status store_state_put(store_tx *tx, int key, int64_t value, lode_error *err) {
+  sqlite3_stmt *s;
+  TRY(store_stmt(tx, STORE_STMT_STATE_PUT, &s, err));
+  sqlite3_bind_int(s, 1, key);
+  sqlite3_bind_int64(s, 2, value);
+  return store_stmt_run(tx, s, err);
+}
+
+/* ---- Transactions ---- */
+
+static lode_status tx_err_own_writer(const store_db *db, lode_error *err) {
+  return err_set(err, LODE_BUSY, "this process has had a write transaction open for more than %u ms: commit it or roll it back",
+                    db->opt.busy_ms);
+}
+
+static lode_status tx_wait_for_turn(store_db *db, lode_error *err) {
+  struct timespec until;
+  lode_status st = LODE_OK;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_sec += db->opt.busy_ms / 1000;
+  until.tv_nsec += (long)(db->opt.busy_ms % 1000) * 1000000;
+  if (until.tv_nsec >= 1000000000) {
+    until.tv_sec++;
+    until.tv_nsec -= 1000000000;
+  }
+  pthread_mutex_lock(&db->mutex);
+  tx_after_fork(db);
+  db->queued++;
+  while (db->writer_active && st == LODE_OK)
+    if (pthread_cond_timedwait(&db->writer_free, &db->mutex, &until) == ETIMEDOUT && db->writer_active)
+      st = db->writer_waits ? store_err_locked(db, err) : tx_err_own_writer(db, err);
+  db->queued--;
+  if (st == LODE_OK) db->writer_active = db->writer_waits = true;
+  pthread_mutex_unlock(&db->mutex);
+  return st;
+}
+
+static void tx_end_turn(store_db *db) {
+  pthread_mutex_lock(&db->mutex);
+  db->writer_active = db->writer_waits = false;
+  pthread_cond_signal(&db->writer_free);
+  pthread_mutex_unlock(&db->mutex);
+}
+
+/* For the message of whoever waits in vain. Not part of any promise, so never synced. */
+static void tx_sign_lock_file(store_db *db) {
+  char now[64] = "", was[64];
+  char comm[20] = "";
+  size_t got = 0;
+  if (db->lock_fd < 0) return;
+  int fd = OS_RETRY(os_api->open("/proc/self/comm", O_RDONLY, 0));
+  if (fd >= 0) {
+    if (os_read_full(fd, comm, sizeof comm - 1, 0, &got, NULL) != LODE_OK) got = 0;
+    (void)os_api->close(fd);
+  }
+  comm[got] = 0;
+  comm[strcspn(comm, "\n")] = 0;
+  snprintf(now, sizeof now, "process %ld (%s)\n", (long)getpid(), comm);
+  if (os_read_full(db->lock_fd, was, sizeof was, 64, &got, NULL) == LODE_OK && got == sizeof was &&
+      memcmp(was, now, sizeof now) == 0)
+    return;
+  (void)os_write_full(db->lock_fd, now, sizeof now, 64, NULL);
+}
+
+static void tx_begin_writing(store_db *db) {
+  pthread_mutex_lock(&db->mutex);
+  db->writer_waits = false;
+  pthread_mutex_unlock(&db->mutex);
+  tx_sign_lock_file(db);
+}
+
+static lode_status tx_read_cursor(store_tx *tx, int64_t *cursor, lode_error *err) {
+  bool found;
+  TRY(store_state_find(tx, STORE_STATE_CURSOR, cursor, &found, err));
+  if (found) return LODE_OK;
+  TRY(store_state_find(tx, STORE_STATE_CURSOR_FORMAT_1, cursor, &tx->format_1, err));
+  if (!tx->format_1) return store_state_get(tx, STORE_STATE_CURSOR, cursor, err); /* says that it is missing */
+  return tx->kind == STORE_TX_WRITE ? store_tx_raise_format(tx, err) : LODE_OK;
+}
+
+static lode_status tx_begin_on_conn(store_tx *tx, lode_error *err) {
+  sqlite3_stmt *s;
+  int64_t cursor;
+  TRY(store_stmt(tx, tx->kind == STORE_TX_WRITE ? STORE_STMT_BEGIN_WRITE : STORE_STMT_BEGIN_READ, &s, err));
+  TRY(store_stmt_run(tx, s, err));
+  tx->open = true;
+  TRY(store_schema_check(tx->conn, err));
+  TRY(tx_read_cursor(tx, &cursor, err));
+  if (cursor < 0 || cursor > STORE_KEY_SEQ_MAX)
+    return err_set(err, LODE_CORRUPT, "the cursor in %s is out of range", tx->db->path);
+  tx->cursor = tx->cursor_saved = (uint64_t)cursor;
+  return LODE_OK;
+}
+
+static lode_status tx_begin_once(store_tx *tx, lode_error *err) {
+  tx->failed = tx->open = tx->format_1 = false;
+  TRY(tx_take_conn(tx->db, tx->kind, &tx->conn, &tx->epoch, err));
+  lode_status st = tx_begin_on_conn(tx, err);
+  tx->began_ns = os_api->now_ns(); /* of its lock, for which it may have waited */
+  store_conn_stop_waiting(tx->conn);
+  if (st == LODE_OK) return st;
+  tx_give_conn(tx->conn, false);
+  tx->conn = NULL;
+  return st;
+}
+
+lode_status store_tx_begin(store_db *db, store_tx_kind kind, store_tx **out, lode_error *err) {
+  *out = NULL;
+  if (kind == STORE_TX_WRITE && db->opt.read_only)
+    return err_set(err, LODE_READONLY, "%s is open for reading only", db->folder);
+  if (kind == STORE_TX_READ) tx_run_gap_hook();
+  store_tx *tx = mem_calloc(1, sizeof *tx);
+  if (!tx) return err_nomem(err);
+  tx->db = db;
+  tx->kind = kind;
+  lode_status st = kind == STORE_TX_WRITE ? tx_wait_for_turn(db, err) : LODE_OK;
+  if (st != LODE_OK) {
+    mem_free(tx);
+    return st;
+  }
+  st = tx_begin_once(tx, err);
+  if (st == LODE_OK) {
+    if (kind == STORE_TX_WRITE) tx_begin_writing(db);
+    *out = tx;
+    return st;
+  }
+  if (kind == STORE_TX_WRITE) tx_end_turn(db);
+  mem_free(tx);
+  return st;
+}
+
+/* Readers and other writers that wait get in before the next commit of ours: at most 2 ms for them. */
+static void tx_yield(store_db *db) {
+  for (int i = 0; i < 20 && lock_is_wanted(db); i++) os_api->sleep_us(100);
+}
+
+static void tx_free(store_tx *tx, bool healthy) {
+  store_db *db = tx->db;
+  bool writer = tx->kind == STORE_TX_WRITE;
+  tx_give_conn(tx->conn, healthy);
+  if (writer) {
+    tx_yield(db);
+    tx_end_turn(db);
+  }
+  mem_free(tx->keys);
+  mem_arena_release(&tx->keys_arena);
+  json_release(&tx->json);
+  mem_free(tx);
+}
+
+static void tx_reset_statements(store_conn *conn) {
+  for (int i = 0; i < STORE_STMT_COUNT; i++)
+    if (conn->stmt[i]) sqlite3_reset(conn->stmt[i]);
+}
+
+lode_status store_tx_commit(store_tx *tx, lode_error *err) {
+  sqlite3_stmt *s;
+  lode_status st = LODE_OK;
+  if (tx->kind == STORE_TX_READ) {
+    store_tx_rollback(tx);
+    return LODE_OK;
+  }
+  if (tx->failed) {
+    lode_status why = tx->why;
+    store_tx_rollback(tx);
+    return err_set(err, why, "the transaction failed before its commit (%s), and was rolled back", lode_status_text(why));
+  }
+  if (tx->conn->generation != vfs_generation()) {
+    store_tx_rollback(tx);
+    return err_set(err, LODE_GONE, "the transaction belongs to the process that forked this one");
+  }
+  tx_reset_statements(tx->conn);
+  if (tx->cursor != tx->cursor_saved) TRY_GOTO(store_state_put(tx, STORE_STATE_CURSOR, (int64_t)tx->cursor, err));
+  TRY_GOTO(store_ids_save(tx, err));
+  TRY_GOTO(store_stmt(tx, STORE_STMT_COMMIT, &s, err));
+  TRY_GOTO(store_stmt_run(tx, s, err));
+  store_conn_stop_waiting(tx->conn);
+done:
+  if (st != LODE_OK) {
+    tx->failed = true;
+    store_tx_rollback(tx);
+  } else {
+    tx_free(tx, true);
+  }
+  return st;
+}
+
+void store_tx_rollback(store_tx *tx) {
+  sqlite3_stmt *s;
+  if (!tx) return;
+  bool healthy = !tx->failed;
+  if (tx->conn->generation == vfs_generation()) {
+    tx_reset_statements(tx->conn);
+    if (!sqlite3_get_autocommit(tx->conn->sql))
+      healthy &= store_stmt(tx, STORE_STMT_ROLLBACK, &s, NULL) == LODE_OK && store_stmt_run(tx, s, NULL) == LODE_OK;
+    store_conn_stop_waiting(tx->conn);
+    if (tx->kind == STORE_TX_WRITE) tx->conn->dead_cid = 0; /* its numbers will be given to others */
+  } else {
+    healthy = false;
+  }
+  tx_free(tx, healthy);
+}
+
+/* Never at the first look: whoever goes on in a new transaction gets something done in it, however long it waited for
+ * the processor. */
+bool store_tx_is_old(store_tx *tx) {
+  if (tx->kind != STORE_TX_READ || !tx->looked_at) {
+    tx->looked_at = true;
+    return false;
+  }
+  TX_TEST_DECIDES(is_old);
+  return os_api->now_ns() - tx->began_ns > UINT64_C(50000000);
+}
+
+bool store_tx_must_yield(const store_tx *tx) {
+  if (tx->kind != STORE_TX_READ) return false;
+  TX_TEST_DECIDES(outstays);
+  return os_api->now_ns() - tx->began_ns > (uint64_t)tx->db->opt.busy_ms * 500000 && store_db_has_waiters(tx->db);
+}
+
+store_db *store_tx_db(store_tx *tx) { return tx->db; }
+uint64_t store_tx_cursor(store_tx *tx) { return tx->cursor; }
+unsigned store_tx_epoch(const store_tx *tx) { return tx->epoch; }
+
+lode_status store_tx_next_seq(store_tx *tx, uint64_t *seq, lode_error *err) {
+  if (tx->cursor >= (uint64_t)STORE_KEY_SEQ_MAX)
+    return err_set(err, LODE_LIMIT, "the store has used up its 2^40 change numbers: export it and import it into a new one");
+  *seq = ++tx->cursor;
+  return LODE_OK;
+}
+
+lode_status store_tx_savepoint(store_tx *tx, lode_error *err) {
+  sqlite3_stmt *s;
+  if (tx->failed)
+    return err_set(err, tx->why, "the transaction has failed before (%s): roll it back", lode_status_text(tx->why));
+  TRY(store_stmt(tx, STORE_STMT_SAVEPOINT, &s, err));
+  TRY(store_stmt_run(tx, s, err));
+  tx->in_savepoint = true;
+  tx->fresh_before = tx->fresh_known ? tx->fresh : -1;
+  return LODE_OK;
+}
+
+void store_tx_savepoint_end(store_tx *tx, bool keep) {
+  sqlite3_stmt *s;
+  lode_status st = LODE_OK;
+  if (!tx->in_savepoint) return;
+  tx->in_savepoint = false;
+  /* An error may have ended the whole transaction (disk full, damage): then nothing is left to go on with. */
+  bool lost = sqlite3_get_autocommit(tx->conn->sql);
+  if (!lost && !keep) {
+    tx->keys_cid = tx->dead_cid = tx->conn->dead_cid = 0;
+    tx->fresh_known = tx->fresh_before >= 0;
+    tx->fresh = tx->fresh_before;
+    st = store_stmt(tx, STORE_STMT_SAVEPOINT_UNDO, &s, NULL);
+    if (st == LODE_OK) st = store_stmt_run(tx, s, NULL);
+  }
+  if (!lost && st == LODE_OK) st = store_stmt(tx, STORE_STMT_SAVEPOINT_END, &s, NULL);
+  if (!lost && st == LODE_OK) st = store_stmt_run(tx, s, NULL);
+  tx->failed = lost || st != LODE_OK;
+  if (st != LODE_OK) tx->why = st;
+  if (tx->failed && tx->why == LODE_OK) tx->why = LODE_INTERNAL; /* never committed as if all were well */
+}

@@ -1,0 +1,266 @@
+/* verify.c - checking a whole store while others use it. Nothing is written, and no finding stops the search.
+ *
+ *   1. Every page is read from the file and must carry its checksum (free pages hold nothing and may be anything).
+ *   2. Every row is proven, and so is what rows say of each other (verify_rows.c).
+ *   3. What was counted and indexed is compared with the records (verify_sums.c).
+ *   4. SQLite checks its b-trees, its free list and its own indexes.
+ * The first two read in transactions of at most 50 ms, and judge each row within one of them: commits in between are no
+ * damage. The last two need one moment. They read in one transaction, which gives way as soon as somebody waits for a lock; when that
+ * has happened VERIFY_ATTEMPTS times they are done on a private copy of the store instead. A store that is both damaged
+ * and being written to cannot be copied: then only the first two are done, and the log says so.
+ */
+#include "store/verify.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#define VERIFY_ATTEMPTS 3
+#define VERIFY_TICK_OPS 2000
+
+static const lode_str verify_no_str = {NULL, 0};
+
+void verify_report(verify_job *v, const char *what, lode_str collection, lode_str id, const char *format, ...) {
+  char detail[512];
+  va_list args;
+  v->n_found++;
+  if (!v->found) return;
+  va_start(args, format);
+  vsnprintf(detail, sizeof detail, format, args);
+  va_end(args);
+  lode_damage damage = {.what = what, .collection = collection, .id = id, .detail = detail};
+  v->found(v->ctx, &damage);
+}
+
+/* ---- Pages ---- */
+
+typedef struct verify_page_walk {
+  uint32_t next;
+  uint32_t pages;
+  unsigned char *page;
+} verify_page_walk;
+
+static lode_status verify_pages_slice(verify_job *v, store_tx *tx, verify_page_walk *s, lode_error *err) {
+  store_truth t;
+  TRY(store_truth_begin(tx, &t, err));
+  s->pages = t.pages;
+  if (s->next == 1 && t.file_pages < t.pages)
+    verify_report(v, "file", verify_no_str, verify_no_str, "the file is cut short: %u of %u pages are there", t.file_pages, t.pages);
+  for (; s->next <= t.pages && s->next <= t.file_pages; s->next++) {
+    if (s->next % 16 == 0 && store_tx_is_old(tx)) return LODE_OK;
+    if (s->next == sqf_lock_page(t.page_bytes)) continue;
+    lode_status st = store_truth_read_page(tx, &t, s->next, s->page, err);
+    if (st == LODE_CORRUPT) {
+      v->damaged_pages++;
+      verify_report(v, "page", verify_no_str, verify_no_str, "page %u of %u fails its checksum", s->next, t.pages);
+      err_clear(err);
+    } else if (st != LODE_OK) {
+      return st;
+    }
+  }
+  s->next = t.pages + 1;
+  return LODE_OK;
+}
+
+/* What is left to do when not even a transaction can begin: nobody else can write then, either. */
+static lode_status verify_pages_without_sqlite(verify_job *v, lode_error *err) {
+  store_pages p;
+  lode_status st = LODE_OK;
+  TRY(store_pages_open(v->db->path, &p, err));
+  unsigned char *page = mem_alloc(p.page_bytes);
+  if (!page) st = err_nomem(err);
+  for (uint32_t n = 1; n <= p.count && st == LODE_OK; n++) {
+    store_page_use use = store_pages_use_of(&p, n);
+    if (n % 64 == 1) st = store_progress(v->progress, "pages", n, p.count, err);
+    if (use == STORE_PAGE_LOCK || use == STORE_PAGE_FREE || store_pages_read(&p, n, page)) continue;
+    v->damaged_pages++;
+    verify_report(v, "page", verify_no_str, verify_no_str, "page %u of %u fails its checksum", n, p.count);
+  }
+  mem_free(page);
+  store_pages_close(&p);
+  return st;
+}
+
+/* *usable = false: SQLite cannot begin a transaction, so there is nothing more to check. */
+static lode_status verify_pages(verify_job *v, bool *usable, lode_error *err) {
+  store_tx *tx;
+  verify_page_walk s = {.next = 1, .pages = UINT32_MAX - 1, .page = mem_alloc(65536)};
+  lode_status st = s.page ? LODE_OK : err_nomem(err);
+  *usable = true;
+  while (st == LODE_OK && s.next <= s.pages) {
+    st = store_progress(v->progress, "pages", s.next - 1, s.pages == UINT32_MAX - 1 ? 0 : s.pages, err);
+    if (st == LODE_OK) st = store_tx_begin(v->db, STORE_TX_READ, &tx, err);
+    if (st == LODE_CORRUPT) {
+      *usable = false;
+      verify_report(v, "file", verify_no_str, verify_no_str, "%s", err ? err->text : "the store cannot be read");
+      st = verify_pages_without_sqlite(v, err);
+      break;
+    }
+    if (st != LODE_OK) break;
+    st = verify_pages_slice(v, tx, &s, err);
+    store_tx_rollback(tx);
+  }
+  mem_free(s.page);
+  return st;
+}
+
+/* ---- Long reads that give way ---- */
+
+static int verify_on_tick(void *ctx) {
+  verify_watch *w = ctx;
+  uint64_t now = os_api->now_ns();
+  if (!w->is_private && store_db_has_waiters(w->db)) w->interrupted = true;
+  if (now - w->reported_ns > UINT64_C(100000000)) {
+    w->reported_ns = now;
+    w->cancelled = w->v->progress.step && !w->v->progress.step(w->v->progress.ctx, w->phase, 0, 0);
+  }
+  return w->interrupted || w->cancelled;
+}
+
+void verify_watch_begin(verify_watch *w, sqlite3 *sql) { sqlite3_progress_handler(sql, VERIFY_TICK_OPS, verify_on_tick, w); }
+void verify_watch_end(sqlite3 *sql) { sqlite3_progress_handler(sql, 0, NULL, NULL); }
+
+/* ---- SQLite's own check ---- */
+
+/* One fault a string, each with its NUL. */
+static void verify_add_faults(strbuf *faults, const char *text) {
+  while (*text) {
+    size_t len = strcspn(text, "\n");
+    if (len > 0 && text[0] != '*' && strncmp(text, "ok", len) != 0) {
+      strbuf_add(faults, text, len);
+      strbuf_addch(faults, 0);
+    }
+    text += len + (text[len] != 0);
+  }
+}
+
+static int verify_integrity_once(sqlite3 *sql, strbuf *faults) {
+  sqlite3_stmt *s = NULL;
+  faults->len = 0;
+  int rc = sqlite3_prepare_v2(sql, "PRAGMA integrity_check(100)", -1, &s, NULL);
+  if (rc == SQLITE_OK)
+    while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
+      const char *text = (const char *)sqlite3_column_text(s, 0);
+      if (text) verify_add_faults(faults, text);
+      else faults->failed = true;
+    }
+  int end = sqlite3_finalize(s);
+  return rc == SQLITE_DONE ? SQLITE_OK : rc == SQLITE_OK ? end : rc;
+}
+
+/* In want of memory, SQLite reports pages that it could not load as missing: a fault counts when it is seen again. */
+int store_integrity_check(sqlite3 *sql, store_integrity_fn *line, void *ctx) {
+  strbuf faults = {0};
+  int rc = verify_integrity_once(sql, &faults);
+  if (rc == SQLITE_OK && faults.len) rc = verify_integrity_once(sql, &faults);
+  if (faults.failed) rc = SQLITE_NOMEM;
+  for (size_t at = 0; rc == SQLITE_OK && at < faults.len; at += strlen(faults.data + at) + 1) line(ctx, faults.data + at);
+  strbuf_release(&faults);
+  return rc;
+}
+
+static void verify_on_fault(void *ctx, const char *line) { verify_report(ctx, "structure", verify_no_str, verify_no_str, "%s", line); }
+
+static lode_status verify_structure(verify_job *v, verify_watch *w, lode_error *err) {
+  store_tx *tx;
+  lode_status st = LODE_OK;
+  TRY(store_tx_begin(w->db, STORE_TX_READ, &tx, err));
+  verify_watch_begin(w, tx->conn->sql);
+  int rc = store_integrity_check(tx->conn->sql, verify_on_fault, v);
+  verify_watch_end(tx->conn->sql);
+  if (rc != SQLITE_OK) {
+    tx->failed = true;
+    st = store_err_sql(tx->conn, rc, err);
+  }
+  if (st == LODE_CORRUPT) {
+    verify_on_fault(v, err->text);
+    err_clear(err);
+    st = LODE_OK;
+  }
+  store_tx_rollback(tx);
+  return st;
+}
+
+/* ---- The private copy ---- */
+
+typedef struct verify_copy {
+  store_tmpdir at;
+  store_db *db;
+} verify_copy;
+
+static void verify_copy_remove(verify_copy *c) {
+  store_db_close(c->db);
+  store_tmpdir_remove(&c->at);
+  *c = (verify_copy){0};
+}
+
+static lode_status verify_copy_create(verify_job *v, verify_copy *c, lode_error *err) {
+  lode_open_options options = {.read_only = true, .memory_bytes = v->db->opt.memory_bytes};
+  TRY(store_tmpdir_create(&c->at, err));
+  char *file = store_path_join(c->at.folder, STOREFILE_DB);
+  if (!file) return err_nomem(err);
+  store_db_log(v->db, "%s is in use: what needs one moment is checked on a private copy in %s", v->db->path, c->at.folder);
+  lode_status st = store_tmpdir_explain(store_db_copy(v->db, file, v->progress, err), err);
+  mem_free(file);
+  TRY(st);
+  return store_db_open(c->at.folder, &options, &c->db, err);
+}
+
+/* ---- One moment ---- */
+
+typedef lode_status verify_check_fn(verify_job *v, verify_watch *w, lode_error *err);
+
+static lode_status verify_run_check(verify_job *v, verify_check_fn *fn, const char *phase, verify_copy *copy, bool *done, lode_error *err) {
+  lode_status st = LODE_OK;
+  *done = false;
+  for (int i = 0; i < (copy->db ? 1 : VERIFY_ATTEMPTS) && !*done; i++) {
+    verify_watch w = {.v = v, .db = copy->db ? copy->db : v->db, .phase = phase, .is_private = copy->db != NULL};
+    TRY(store_progress(v->progress, phase, 0, 0, err));
+    if (i) os_api->sleep_us(20000);
+    st = fn(v, &w, err);
+    if (w.cancelled) return err_set(err, LODE_CANCELLED, "cancelled by the caller");
+    *done = !w.interrupted;
+    if (*done) TRY(st);
+  }
+  if (!*done) err_clear(err);
+  return LODE_OK;
+}
+
+static lode_status verify_run_checks(verify_job *v, lode_error *err) {
+  static const struct {
+    verify_check_fn *fn;
+    const char *phase;
+  } checks[] = {{verify_sums, "counts and indexes"}, {verify_structure, "structure"}};
+  lode_status st = LODE_OK;
+  verify_copy copy = {0};
+  for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+    bool done;
+    TRY_GOTO(verify_run_check(v, checks[i].fn, checks[i].phase, &copy, &done, err));
+    if (done) continue;
+    st = verify_copy_create(v, &copy, err);
+    if (st == LODE_CORRUPT && v->n_found) {
+      store_db_log(v->db, "%s is damaged and being written to: its counts, indexes and b-trees were not checked", v->db->path);
+      err_clear(err);
+      st = LODE_OK;
+      goto done;
+    }
+    if (st != LODE_OK) goto done;
+    TRY_GOTO(verify_run_check(v, checks[i].fn, checks[i].phase, &copy, &done, err));
+  }
+done:
+  verify_copy_remove(&copy);
+  return st;
+}
+
+lode_status store_db_verify(store_db *db, lode_damage_fn *found, void *ctx, lode_progress progress, lode_error *err) {
+  verify_job v = {.db = db, .found = found, .ctx = ctx, .progress = progress};
+  lode_error own;
+  bool usable;
+  if (!err) err = &own; /* findings quote it */
+  TRY(verify_pages(&v, &usable, err));
+  if (usable) TRY(verify_rows(&v, err));
+  if (usable) TRY(verify_run_checks(&v, err));
+  if (!v.n_found) return LODE_OK;
+  return err_set(err, LODE_CORRUPT, "%llu damages were found in %s; `lode db salvage` brings over what is whole",
+                    (unsigned long long)v.n_found, db->path);
+}

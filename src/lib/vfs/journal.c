@@ -1,0 +1,414 @@
+/* journal.c - is a journal to be believed? Contract in journal.h, the table of decisions in docs/FORMAT.md.
+ *
+ * What is known of a journal that Lode wrote:
+ *   1. Its header sector is written with zeros in place of magic, record count and everything after byte 28. The
+ *      records are synced, then the header is filled in by two writes, its first byte last, and synced; only then is
+ *      the database touched. A sector is never torn.
+ *   2. Hence a header whose first byte, or whose last filled-in field, is zero was never finished, and the database is
+ *      untouched; but one of which only the magic is wrong is proven by its checksum, and to roll it back is right
+ *      in any case: where nothing was touched, it changes nothing.
+ *   3. A journal without commit ids is one of format 1, and belongs to a database whose id is 0.
+ * What cannot be proven is judged by its traces. A file that has none of a journal's is not what protected this
+ * database. One that has some was a journal: the database is then untouched only if it equals each image.
+ */
+#include "vfs/journal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/crc32c.h"
+
+const unsigned char journal_magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+
+enum {
+  JOURNAL_COMMIT_ID_OFF = 72,        /* in page 1: reserved by SQLite, which keeps what is there and never reads it */
+  JOURNAL_RECORD_EXTRA = 8,       /* page number and sum */
+  JOURNAL_MAGIC_TRACE = 5,        /* this many bytes of the magic are no accident */
+};
+static const uint32_t journal_count_by_size = 0xffffffff; /* synchronous=OFF: the length of the file says how many */
+static const uint32_t journal_ids_seed = 0x6c6f6465;
+
+static bool journal_all_zero(const unsigned char *p, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (p[i]) return false;
+  return true;
+}
+
+uint64_t journal_commit_id(const unsigned char *page1) { return sqf_le64(page1 + JOURNAL_COMMIT_ID_OFF); }
+void journal_put_commit_id(unsigned char *page1, uint64_t id) { sqf_put_le64(page1 + JOURNAL_COMMIT_ID_OFF, id); }
+
+static uint32_t journal_ids_crc(const unsigned char *ids) { return crc32c_update(journal_ids_seed, ids, 16); }
+
+void journal_put_ids(unsigned char *head, uint64_t before, uint64_t after) {
+  unsigned char *ids = head + JOURNAL_HEADER_IDS_OFF;
+  sqf_put_le64(ids, before);
+  sqf_put_le64(ids + 8, after);
+  sqf_put_le32(ids + 16, journal_ids_crc(ids));
+}
+
+/* ---- The two files ---- */
+
+typedef struct journal_checker {
+  int fd, db_fd;
+  journal_depth depth;
+  journal_findings *j;
+  unsigned char sector[JOURNAL_SECTOR]; /* the journal's first, with zeros after its end */
+  journal_header header;
+  uint32_t segments;
+  uint64_t before, after;
+  bool header_sound;       /* with the right magic, whatever the file has in its place */
+  bool ids_known, ids_absent;
+  bool image_known;        /* page 1 is in the journal, ... */
+  uint64_t image_id;       /* ... with this commit id, */
+  bool image_same;         /* and the same first sector as the database's */
+  unsigned char db_head[JOURNAL_SECTOR]; /* the first sector of the database */
+  uint64_t db_bytes;
+  uint32_t db_page_bytes;  /* 0: page 1 is not sound */
+  uint64_t db_id;          /* as it stands in the first sector, also if page 1 is torn */
+  unsigned char *page, *record; /* scratch, SQF_PAGE_MAX and some */
+} journal_checker;
+
+static lode_status journal_read_at(int fd, void *buf, size_t n, uint64_t off, size_t *got) {
+  lode_status st = os_read_full(fd, buf, n, off, got, NULL);
+  if (st == LODE_OK) memset((char *)buf + *got, 0, n - *got);
+  return st;
+}
+
+static lode_status journal_file_bytes(int fd, uint64_t *bytes) {
+  struct stat sb;
+  if (OS_RETRY(os_api->fstat(fd, &sb)) != 0) return LODE_IO;
+  *bytes = (uint64_t)sb.st_size;
+  return LODE_OK;
+}
+
+static lode_status journal_conclude(journal_checker *g, journal_verdict verdict, const char *why, uint64_t at) {
+  g->j->verdict = verdict;
+  g->j->why = why;
+  g->j->at = at;
+  return LODE_OK;
+}
+
+static lode_status journal_conclude_damaged(journal_checker *g, const char *why, uint64_t at) { return journal_conclude(g, JOURNAL_DAMAGED, why, at); }
+
+static lode_status journal_read_db_head(journal_checker *g) {
+  size_t got;
+  TRY(journal_file_bytes(g->db_fd, &g->db_bytes));
+  TRY(journal_read_at(g->db_fd, g->page, SQF_PAGE_MIN, 0, &got));
+  memcpy(g->db_head, g->page, sizeof g->db_head);
+  memcpy(g->j->db_head, g->page, sizeof g->j->db_head);
+  g->db_id = journal_commit_id(g->page);
+  uint32_t size = sqf_page_size(g->page);
+  if (!sqf_has_magic(g->page) || !size) return LODE_OK;
+  if (g->page[20] != VFS_PAGE_RESERVED) return LODE_OK;
+  TRY(journal_read_at(g->db_fd, g->page, size, 0, &got));
+  if (got == size && vfs_page_is_valid(1, g->page, size)) g->db_page_bytes = size;
+  return LODE_OK;
+}
+
+bool journal_header_is_valid(const unsigned char *sector, journal_header *h) {
+  *h = (journal_header){sqf_be32(sector + 8), sqf_be32(sector + 12), sqf_be32(sector + 16), sqf_be32(sector + 24)};
+  return memcmp(sector, journal_magic, sizeof journal_magic) == 0 &&
+         sqf_le32(sector + JOURNAL_HEADER_BYTES) == crc32c_update(0, sector, JOURNAL_HEADER_BYTES) &&
+         sqf_be32(sector + 20) == JOURNAL_SECTOR && sqf_page_size_valid(h->page_bytes);
+}
+
+/* A count whose checksum is that of the number before was being raised, and the number before holds. */
+static bool journal_count_is_valid(const unsigned char *sector, uint32_t *count) {
+  uint32_t seed = sqf_le32(sector + JOURNAL_HEADER_BYTES), crc = sqf_le32(sector + JOURNAL_HEADER_COUNT_OFF + 4);
+  *count = sqf_le32(sector + JOURNAL_HEADER_COUNT_OFF);
+  if (*count > 1 && crc == crc32c_update_u32(seed, *count - 1)) --*count;
+  return *count > 0 && crc == crc32c_update_u32(seed, *count);
+}
+
+static lode_status journal_read_header(journal_checker *g) {
+  unsigned char proper[JOURNAL_SECTOR];
+  size_t got;
+  TRY(journal_read_at(g->fd, g->sector, JOURNAL_SECTOR, 0, &got));
+  const unsigned char *ids = g->sector + JOURNAL_HEADER_IDS_OFF;
+  g->ids_absent = got == JOURNAL_SECTOR && journal_all_zero(ids, 20);
+  g->ids_known = !g->ids_absent && sqf_le32(ids + 16) == journal_ids_crc(ids);
+  g->before = sqf_le64(ids);
+  g->after = sqf_le64(ids + 8);
+  memcpy(proper, g->sector, sizeof proper);
+  memcpy(proper, journal_magic, sizeof journal_magic);
+  g->header_sound = journal_header_is_valid(proper, &g->header) && journal_count_is_valid(proper, &g->segments) &&
+                    (g->ids_known || g->ids_absent);
+  memcpy(g->j->head, g->sector, sizeof g->j->head);
+  return LODE_OK;
+}
+
+/* Does the journal name the commit that the database holds, or the one that it was to hold? */
+static bool journal_names_db(const journal_checker *g) {
+  if (g->ids_known) return g->db_id == g->before || g->db_id == g->after;
+  return g->ids_absent && g->db_id == 0;
+}
+
+/* Begun and not finished. The last field of format 1 lies at 36, that of format 2 at 56. */
+static bool journal_never_filled_in(const journal_checker *g) {
+  const unsigned char *s = g->sector;
+  if (!journal_all_zero(s + JOURNAL_HEADER_FULL, JOURNAL_SECTOR - JOURNAL_HEADER_FULL)) return false; /* nobody writes there */
+  if (s[0] == journal_magic[0] && g->j->size >= JOURNAL_SECTOR)
+    return journal_all_zero(s + 1, 11) && journal_all_zero(s + JOURNAL_HEADER_BYTES, JOURNAL_HEADER_FULL - JOURNAL_HEADER_BYTES);
+  return s[0] == 0 && sqf_le32(s + JOURNAL_HEADER_IDS_OFF + 16) == 0 && !(g->header_sound && g->ids_absent && g->db_id == 0);
+}
+
+/* ---- Records ---- */
+
+/* SQLite's own sum: the nonce and every 200th byte from the end. */
+static uint32_t journal_record_sum(uint32_t nonce, const unsigned char *page, uint32_t page_bytes) {
+  for (uint32_t i = page_bytes - 200; (int32_t)i > 0; i -= 200) nonce += page[i];
+  return nonce;
+}
+
+static lode_status journal_add_image(journal_checker *g, uint32_t number, uint64_t offset) {
+  journal_findings *j = g->j;
+  if (g->depth != JOURNAL_CHECK_IMAGES) return LODE_OK;
+  if (!mem_grow(&j->images, &j->cap_images, j->n_images + 1, sizeof *j->images)) return LODE_NOMEM;
+  j->images[j->n_images++] = (journal_image){number, offset};
+  return LODE_OK;
+}
+
+/* The records of one segment, which begin at *off; moves *off past them. */
+static lode_status journal_prove_records(journal_checker *g, const journal_header *h, uint64_t *off) {
+  uint64_t each = (uint64_t)h->page_bytes + JOURNAL_RECORD_EXTRA, room = g->j->size > *off ? (g->j->size - *off) / each : 0;
+  uint64_t records = h->records == journal_count_by_size ? room : h->records;
+  uint32_t lock_page = sqf_lock_page(h->page_bytes);
+  size_t got;
+  if (records > room) return journal_conclude_damaged(g, "records are missing", g->j->size);
+  for (uint64_t i = 0; i < records; i++, *off += each) {
+    TRY(journal_read_at(g->fd, g->record, (size_t)each, *off, &got));
+    uint32_t page = sqf_be32(g->record);
+    const unsigned char *image = g->record + 4;
+    if (got < each) return journal_conclude_damaged(g, "it is cut short", *off + got);
+    if (page == 0 || page == lock_page || page > h->first_pages)
+      return journal_conclude_damaged(g, "a page number is impossible", *off);
+    if (!vfs_page_is_valid(page, image, h->page_bytes)) return journal_conclude_damaged(g, "a page image is wrong", *off);
+    if (sqf_be32(image + h->page_bytes) != journal_record_sum(h->nonce, image, h->page_bytes))
+      return journal_conclude_damaged(g, "a record's sum is wrong", *off);
+    if (page == 1 && !g->image_known) {
+      g->image_known = true;
+      g->image_id = journal_commit_id(image);
+      g->image_same = memcmp(image, g->db_head, sizeof g->db_head) == 0;
+    }
+    TRY(journal_add_image(g, page, *off + 4));
+  }
+  return LODE_OK;
+}
+
+/* A header at `off`, where a segment ended; *end: there is none, and none is needed. What is not counted may be anything,
+ * and is rolled back if it proves itself. */
+static lode_status journal_next_segment(journal_checker *g, uint64_t off, bool counted, journal_header *h, bool *end) {
+  unsigned char sector[JOURNAL_SECTOR];
+  size_t got;
+  *end = true;
+  TRY(journal_read_at(g->fd, sector, sizeof sector, off, &got));
+  if (got < sizeof sector) return counted ? journal_conclude_damaged(g, "a segment is missing", off + got) : LODE_OK;
+  bool begun = memcmp(sector, journal_magic, sizeof journal_magic) == 0 &&
+               !journal_all_zero(sector + JOURNAL_HEADER_BYTES, 4);
+  if (!counted && !begun) return LODE_OK;
+  *end = false;
+  if (!journal_header_is_valid(sector, h)) return journal_conclude_damaged(g, "a header is wrong", off);
+  if (h->page_bytes != g->header.page_bytes || h->first_pages != g->header.first_pages)
+    return journal_conclude_damaged(g, "headers disagree", off);
+  return LODE_OK;
+}
+
+static lode_status journal_prove_segments(journal_checker *g) {
+  journal_header h = g->header;
+  uint64_t off = JOURNAL_SECTOR;
+  bool end = false;
+  for (uint32_t seen = 1; g->j->verdict == JOURNAL_HOT; seen++) {
+    TRY(journal_prove_records(g, &h, &off));
+    if (g->j->verdict != JOURNAL_HOT) break;
+    off = (off + JOURNAL_SECTOR - 1) / JOURNAL_SECTOR * JOURNAL_SECTOR;
+    TRY(journal_next_segment(g, off, seen < g->segments, &h, &end));
+    if (end) break;
+    off += JOURNAL_SECTOR;
+  }
+  return LODE_OK;
+}
+
+/* ---- Traces ---- */
+
+/* Where records of the database's own page size end at the latest: a transaction journals a page once, and only pages
+ * that the database has. A longer file, of whatever length, is not looked at any further. */
+static uint64_t journal_records_end(const journal_checker *g) {
+  uint64_t pages = g->db_bytes / g->db_page_bytes, end = JOURNAL_SECTOR + pages * (g->db_page_bytes + (uint64_t)JOURNAL_RECORD_EXTRA);
+  return end < g->j->size ? end : g->j->size;
+}
+
+/* The record at `off`, by the database's own page size; false: no sound image of one of its pages is there. */
+static lode_status journal_record_at(journal_checker *g, uint64_t off, uint32_t *number, bool *sound) {
+  size_t got, each = (size_t)g->db_page_bytes + JOURNAL_RECORD_EXTRA;
+  TRY(journal_read_at(g->fd, g->record, each, off, &got));
+  *number = sqf_be32(g->record);
+  *sound = got == each && *number > 0 && *number <= g->db_bytes / g->db_page_bytes &&
+           vfs_page_is_valid(*number, g->record + 4, g->db_page_bytes);
+  return LODE_OK;
+}
+
+/* Is a page of this database anywhere in the journal where a record of its first segment would be? */
+static lode_status journal_has_image(journal_checker *g, bool *found) {
+  uint64_t each = (uint64_t)g->db_page_bytes + JOURNAL_RECORD_EXTRA;
+  uint32_t number;
+  *found = false;
+  for (uint64_t off = JOURNAL_SECTOR; off < journal_records_end(g) && !*found; off += each) TRY(journal_record_at(g, off, &number, found));
+  return LODE_OK;
+}
+
+static lode_status journal_has_traces(journal_checker *g, bool *traces) {
+  size_t right = 0;
+  for (size_t i = 0; i < sizeof journal_magic; i++) right += g->sector[i] == journal_magic[i];
+  *traces = right >= JOURNAL_MAGIC_TRACE || (g->ids_known && journal_names_db(g)) ||
+            (sqf_be32(g->sector + 20) == JOURNAL_SECTOR && sqf_page_size_valid(sqf_be32(g->sector + 24)));
+  return *traces ? LODE_OK : journal_has_image(g, traces);
+}
+
+/* Is the number of records that the header holds this one, or was it this one? */
+static bool journal_counts_records(const journal_checker *g, uint32_t records) {
+  unsigned char proper[JOURNAL_HEADER_BYTES];
+  if (sqf_be32(g->sector + 8) == records) return true;
+  memcpy(proper, g->sector, sizeof proper);
+  memcpy(proper, journal_magic, sizeof journal_magic);
+  for (int i = 0; i < 4; i++) proper[8 + i] = (unsigned char)(records >> (24 - 8 * i));
+  return sqf_le32(g->sector + JOURNAL_HEADER_BYTES) == crc32c_update(0, proper, sizeof proper);
+}
+
+/* The database equals each image of a journal that has one segment and ends with its last record. */
+static lode_status journal_db_equals_images(journal_checker *g, bool *equal) {
+  uint64_t off = JOURNAL_SECTOR, each = (uint64_t)g->db_page_bytes + JOURNAL_RECORD_EXTRA;
+  uint32_t number, records = 0;
+  bool sound, first = false;
+  size_t got;
+  *equal = false;
+  for (; off < journal_records_end(g); off += each, records++) {
+    TRY(journal_record_at(g, off, &number, &sound));
+    if (!sound) return LODE_OK;
+    TRY(journal_read_at(g->db_fd, g->page, g->db_page_bytes, (uint64_t)(number - 1) * g->db_page_bytes, &got));
+    if (memcmp(g->page, g->record + 4, g->db_page_bytes) != 0) return LODE_OK;
+    if (number != 1) continue;
+    first = (uint64_t)sqf_be32(g->page + 28) * g->db_page_bytes == g->db_bytes; /* nor was it made longer */
+  }
+  *equal = first && off == g->j->size && journal_counts_records(g, records);
+  return LODE_OK;
+}
+
+/* A first sector that was lost altogether: so it may be after a power cut, while the database is untouched. Then each
+ * image equals its page; where a page differs, the database was touched, and the way back is lost. */
+static lode_status journal_check_lost_header(journal_checker *g) {
+  if (!g->db_page_bytes) return LODE_OK;
+  size_t got, n = g->db_page_bytes;
+  for (uint64_t off = JOURNAL_SECTOR; off < journal_records_end(g); off += n + JOURNAL_RECORD_EXTRA) {
+    uint32_t number;
+    bool sound;
+    TRY(journal_record_at(g, off, &number, &sound));
+    if (!sound) continue;
+    TRY(journal_read_at(g->db_fd, g->page, n, (uint64_t)(number - 1) * n, &got));
+    if (vfs_page_is_valid(number, g->page, n) && memcmp(g->page, g->record + 4, n) != 0)
+      return journal_conclude_damaged(g, "its first header is lost", 0);
+  }
+  return LODE_OK;
+}
+
+/* ---- The verdict ---- */
+
+static const char journal_not_of_this_commit[] = "it belongs to another moment of the store";
+
+/* No ids, beside a database that has one: a journal of format 1 holds a page 1 of format 1, else its ids were lost. */
+static lode_status journal_check_without_ids(journal_checker *g) {
+  journal_conclude(g, JOURNAL_HOT, "", 0);
+  TRY(journal_prove_segments(g));
+  if (g->image_known && g->image_id == 0) return journal_conclude(g, JOURNAL_STRAY, journal_not_of_this_commit, 0);
+  return journal_conclude_damaged(g, "its commit ids are lost", JOURNAL_HEADER_IDS_OFF);
+}
+
+/* Id 0 is that of every database of format 1. The journal of the transaction that brings one to format 2 names its own
+ * by the first sector of page 1, which keeps its id until it is written. */
+static bool journal_is_of_upgrade(const journal_checker *g) { return g->ids_known && g->before == 0 && g->db_id == 0 && g->db_bytes > 0; }
+
+static lode_status journal_check_valid_header(journal_checker *g) {
+  journal_findings *j = g->j;
+  if (!journal_names_db(g) && g->db_bytes > 0) {
+    if (!g->db_page_bytes) return journal_conclude_damaged(g, "it names another database, whose first page is damaged", 0);
+    return g->ids_known ? journal_conclude(g, JOURNAL_STRAY, journal_not_of_this_commit, 0) : journal_check_without_ids(g);
+  }
+  if (g->db_bytes / g->header.page_bytes < g->header.first_pages)
+    return journal_conclude_damaged(g, "the database is shorter than it was", 0);
+  journal_conclude(g, JOURNAL_HOT, "", 0);
+  j->head_torn = memcmp(j->head, journal_magic, sizeof journal_magic) != 0;
+  memcpy(j->head, journal_magic, sizeof journal_magic);
+  j->page_bytes = g->header.page_bytes;
+  j->first_pages = g->header.first_pages;
+  if (g->depth != JOURNAL_CHECK_HEADER || journal_is_of_upgrade(g)) TRY(journal_prove_segments(g));
+  if (journal_is_of_upgrade(g) && g->image_known && !g->image_same) return journal_conclude(g, JOURNAL_STRAY, journal_not_of_this_commit, 0);
+  j->n_images = journal_images_sort(j->images, j->n_images);
+  return LODE_OK;
+}
+
+static lode_status journal_check_bad_header(journal_checker *g) {
+  bool traces, equal;
+  if (!g->db_page_bytes) return journal_conclude_damaged(g, "its first header is wrong, and so is the database's first page", 0);
+  if (g->ids_known && !journal_names_db(g)) return journal_conclude(g, JOURNAL_STRAY, journal_not_of_this_commit, 0);
+  TRY(journal_has_traces(g, &traces));
+  if (!traces) return journal_conclude(g, JOURNAL_STRAY, "it is no journal", 0);
+  TRY(journal_db_equals_images(g, &equal));
+  if (equal) return journal_conclude(g, JOURNAL_STRAY, "it is damaged, and the database is as it was before", 0);
+  return journal_conclude_damaged(g, "the first header is wrong", 0);
+}
+
+static lode_status journal_check_any(journal_checker *g) {
+  TRY(journal_read_db_head(g));
+  TRY(journal_read_header(g));
+  if (journal_never_filled_in(g)) return journal_all_zero(g->sector, JOURNAL_SECTOR) ? journal_check_lost_header(g) : LODE_OK;
+  return g->header_sound ? journal_check_valid_header(g) : journal_check_bad_header(g);
+}
+
+lode_status journal_check(int journal_fd, int db_fd, journal_depth depth, journal_findings *j) {
+  journal_checker g = {.fd = journal_fd, .db_fd = db_fd, .depth = depth, .j = j};
+  *j = (journal_findings){.verdict = JOURNAL_NONE, .why = ""};
+  TRY(journal_file_bytes(journal_fd, &j->size));
+  if (j->size == 0) return LODE_OK;
+  g.page = mem_alloc(SQF_PAGE_MAX);
+  g.record = mem_alloc(SQF_PAGE_MAX + JOURNAL_RECORD_EXTRA);
+  lode_status st = g.page && g.record ? journal_check_any(&g) : LODE_NOMEM;
+  int saved = errno;
+  mem_free(g.page);
+  mem_free(g.record);
+  if (st != LODE_OK || j->verdict != JOURNAL_HOT) journal_findings_release(j);
+  errno = saved;
+  return st;
+}
+
+void journal_findings_release(journal_findings *j) {
+  mem_free(j->images);
+  j->images = NULL;
+  j->n_images = j->cap_images = 0;
+}
+
+/* ---- Images ---- */
+
+static int journal_compare_images(const void *x, const void *y) {
+  const journal_image *a = x, *b = y;
+  if (a->number != b->number) return a->number < b->number ? -1 : 1;
+  return (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+size_t journal_images_sort(journal_image *images, size_t n) {
+  if (n == 0) return 0;
+  qsort(images, n, sizeof *images, journal_compare_images);
+  size_t kept = 1;
+  for (size_t i = 1; i < n; i++)
+    if (images[i].number != images[kept - 1].number) images[kept++] = images[i];
+  return kept;
+}
+
+const journal_image *journal_image_find(const journal_image *images, size_t n, uint32_t number) {
+  size_t low = 0, high = n;
+  while (low < high) {
+    size_t mid = low + (high - low) / 2;
+    if (images[mid].number < number) low = mid + 1;
+    else high = mid;
+  }
+  return low < n && images[low].number == number ? &images[low] : NULL;
+}

@@ -1,0 +1,311 @@
+/* vfs.c - the VFS "lode": how files are opened, and the small services SQLite asks for. Contract in vfs.h; an open
+ * file's methods are in vfs_file.c, pages in vfs_page.c, journals in vfs_journal.c.
+ *
+ * Neither a file nor the folder that it lies in may be a symbolic link (os/beneath.h): the journal of a database that is opened
+ * through one lies beside the link, where others would not look for it, and a hostile one leads to files that are not ours.
+ * Links among the folders above are harmless.
+ *
+ */
+#include "vfs/vfs_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum { VFS_PATH_MAX = 4096 };
+
+/* ---- Opening ---- */
+
+/* Never 0, 1 or 2: a stray printf must not land in a database. Those places are filled and stay filled. */
+static int open_above_stderr(const char *path, int flags, unsigned mode) {
+  for (;;) {
+    int fd, filler;
+    fd = OS_RETRY(os_api->open(path, flags | O_CLOEXEC, mode));
+    if (fd < 0 || fd > STDERR_FILENO) return fd;
+    os_api->close(fd);
+    if ((flags & O_TMPFILE) != O_TMPFILE) flags &= ~O_EXCL; /* made it already */
+    filler = OS_RETRY(os_api->open("/dev/null", O_RDWR, 0));
+    if (filler < 0) return -1;
+  }
+}
+
+int vfs_file_open(vfs_file *f, int flags, unsigned mode) {
+  struct stat st;
+  int r;
+  char folder[VFS_PATH_MAX];
+  const char *name;
+  /* Opened and listed as one: a child forked in between would hold the descriptor, and one day its locks, unknowingly. */
+  vfs_list_lock();
+  if (beneath_split(f->path, folder, sizeof folder, &name)) f->fd = beneath_open(folder, name, flags, mode);
+  if (f->fd >= 0) vfs_list_add(f);
+  vfs_list_unlock();
+  if (f->fd < 0) return vfs_file_note_errno(f, SQLITE_CANTOPEN);
+  r = OS_RETRY(os_api->fstat(f->fd, &st));
+  if (r == 0) {
+    f->dev = st.st_dev;
+    f->ino = st.st_ino;
+    f->state.linked = st.st_nlink > 1;
+    return SQLITE_OK;
+  }
+  int rc = vfs_file_note_errno(f, SQLITE_IOERR_FSTAT);
+  vfs_file_close(f);
+  return rc;
+}
+
+static int vfs_open_db(vfs_file *f, int flags, int *out_flags) {
+  bool writable = (flags & SQLITE_OPEN_READWRITE) != 0;
+  int create = flags & SQLITE_OPEN_CREATE ? O_CREAT : 0;
+  if (flags & SQLITE_OPEN_EXCLUSIVE) create |= O_EXCL;
+  int rc = vfs_file_open(f, writable ? O_RDWR | create : O_RDONLY, 0600);
+  bool refused = rc == SQLITE_CANTOPEN && (errno == EACCES || errno == EPERM || errno == EROFS);
+  bool linked = rc == SQLITE_OK && f->state.linked;
+  f->read_only = !writable || refused || linked;
+  if (writable && f->read_only) {
+    *out_flags = (*out_flags & ~(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)) | SQLITE_OPEN_READONLY;
+    vfs_file_close(f);
+    rc = vfs_file_open(f, O_RDONLY, 0);
+  }
+  return rc;
+}
+
+static int vfs_open_journal(vfs_file *f, int flags) {
+  sqlite3_file *db = sqlite3_database_file_object(f->path);
+  if (!db || db->pMethods != &vfs_file_methods) return SQLITE_CANTOPEN;
+  f->db = (vfs_file *)db;
+  if (!(flags & SQLITE_OPEN_READWRITE)) return vfs_journal_open_probe(f);
+  return flags & SQLITE_OPEN_CREATE ? vfs_journal_open_write(f) : vfs_journal_open_rollback(f);
+}
+
+/* Without a name from the start, or without one very soon. */
+static int vfs_open_temp(vfs_file *f) {
+  const char *folder = getenv("TMPDIR");
+  char path[VFS_PATH_MAX];
+  if (!folder || folder[0] != '/' || strlen(folder) > VFS_PATH_MAX - 64) folder = "/tmp";
+  f->fd = open_above_stderr(folder, O_RDWR | O_TMPFILE, 0600);
+  for (int tries = 0; f->fd < 0 && tries < 16; tries++) {
+    snprintf(path, sizeof path, "%s/lode-%016llx", folder, (unsigned long long)rand_u64());
+    f->fd = open_above_stderr(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    if (f->fd >= 0) (void)os_api->unlink(path);
+    else if (errno != EEXIST) break;
+  }
+  if (f->fd < 0) return vfs_file_note_errno(f, SQLITE_CANTOPEN);
+  vfs_list_lock();
+  vfs_list_add(f);
+  vfs_list_unlock();
+  return SQLITE_OK;
+}
+
+static int vfs_open_by_kind(vfs_file *f, int flags, int *out_flags) {
+  if (!f->path || (flags & (SQLITE_OPEN_DELETEONCLOSE | SQLITE_OPEN_TEMP_DB | SQLITE_OPEN_TRANSIENT_DB |
+                            SQLITE_OPEN_TEMP_JOURNAL | SQLITE_OPEN_SUBJOURNAL))) {
+    f->kind = VFS_FILE_TEMP;
+    return vfs_open_temp(f);
+  }
+  if (flags & SQLITE_OPEN_MAIN_DB) {
+    f->kind = VFS_FILE_DB;
+    return vfs_open_db(f, flags, out_flags);
+  }
+  if (flags & SQLITE_OPEN_MAIN_JOURNAL) {
+    f->kind = VFS_FILE_JOURNAL;
+    return vfs_open_journal(f, flags);
+  }
+  return SQLITE_CANTOPEN; /* WAL and super-journals: not here */
+}
+
+static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out_flags) {
+  vfs_file *f = (vfs_file *)file;
+  int opened = flags;
+  (void)vfs;
+  memset(f, 0, sizeof *f);
+  f->fd = -1;
+  f->path = name;
+  int rc = vfs_open_by_kind(f, flags, &opened);
+  if (rc != SQLITE_OK) {
+    vfs_file_close(f);
+    return rc;
+  }
+  f->base.pMethods = &vfs_file_methods;
+  if (out_flags) *out_flags = opened;
+  return SQLITE_OK;
+}
+
+/* ---- The rest of the VFS ---- */
+
+/* All that SQLite deletes by name is journals. They are emptied instead, durably, as every transaction ends its own: a
+ * connection may have to roll back in its first read, and can be told its journal mode only after that (conn.c). */
+static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync_folder) {
+  char folder[VFS_PATH_MAX];
+  const char *file;
+  (void)vfs;
+  (void)sync_folder; /* the name stays */
+  if (!beneath_split(name, folder, sizeof folder, &file)) return SQLITE_IOERR_DELETE;
+  int fd = beneath_open(folder, file, O_RDWR, 0);
+  if (fd < 0) return errno == ENOENT ? SQLITE_IOERR_DELETE_NOENT : SQLITE_IOERR_DELETE;
+  int rc = OS_RETRY(os_api->ftruncate(fd, 0)) != 0   ? SQLITE_IOERR_TRUNCATE
+           : OS_RETRY(os_api->fdatasync(fd)) != 0 ? SQLITE_IOERR_FSYNC
+                                                       : SQLITE_OK;
+  (void)os_api->close(fd);
+  return rc;
+}
+
+static int vfs_access(sqlite3_vfs *vfs, const char *name, int flags, int *result) {
+  struct stat st;
+  bool exists = false;
+  size_t len = strlen(name);
+  (void)vfs;
+  (void)flags;
+  *result = 0;
+  /* There is no WAL here: somebody's file of that name shall not keep the database from being opened. */
+  if (len >= 4 && memcmp(name + len - 4, "-wal", 4) == 0) return SQLITE_OK;
+  int rc = vfs_stat_path(name, &st, &exists);
+  /* an empty journal is none: saves opening it at the start of every transaction */
+  *result = exists && (!S_ISREG(st.st_mode) || st.st_size > 0);
+  return rc;
+}
+
+static int vfs_full_pathname(sqlite3_vfs *vfs, const char *name, int size, char *out) {
+  char cwd[VFS_PATH_MAX] = "";
+  (void)vfs;
+  if (name[0] != '/' && !getcwd(cwd, sizeof cwd)) return SQLITE_CANTOPEN;
+  int n = snprintf(out, (size_t)size, "%s%s%s", cwd, name[0] == '/' ? "" : "/", name);
+  return n < 0 || n >= size ? SQLITE_CANTOPEN : SQLITE_OK;
+}
+
+static void *vfs_dl_open(sqlite3_vfs *vfs, const char *name) {
+  (void)vfs;
+  (void)name;
+  return NULL;
+}
+
+static void vfs_dl_error(sqlite3_vfs *vfs, int size, char *text) {
+  (void)vfs;
+  snprintf(text, (size_t)size, "a lode store loads no extensions");
+}
+
+static void (*vfs_dl_sym(sqlite3_vfs *vfs, void *handle, const char *name))(void) {
+  (void)vfs;
+  (void)handle;
+  (void)name;
+  return NULL;
+}
+
+static void vfs_dl_close(sqlite3_vfs *vfs, void *handle) {
+  (void)vfs;
+  (void)handle;
+}
+
+static int vfs_randomness(sqlite3_vfs *vfs, int size, char *out) {
+  (void)vfs;
+  memset(out, 0, (size_t)size);
+  for (int done = 0; done < size;) {
+    ssize_t r = getrandom(out + done, (size_t)(size - done), 0);
+    if (r < 0 && errno == EINTR) continue;
+    if (r <= 0) return done;
+    done += (int)r;
+  }
+  return size;
+}
+
+static int vfs_sleep(sqlite3_vfs *vfs, int us) {
+  (void)vfs;
+  if (us > 0) os_api->sleep_us((uint64_t)us);
+  return us;
+}
+
+static int vfs_time_ms(sqlite3_vfs *vfs, sqlite3_int64 *now) {
+  static const sqlite3_int64 epoch = INT64_C(24405875) * 8640000; /* 1970 as a Julian day, in ms */
+  (void)vfs;
+  *now = epoch + (sqlite3_int64)os_wall_ms();
+  return SQLITE_OK;
+}
+
+static int vfs_time(sqlite3_vfs *vfs, double *now) {
+  sqlite3_int64 ms = 0;
+  int rc = vfs_time_ms(vfs, &ms);
+  *now = (double)ms / 86400000.0;
+  return rc;
+}
+
+static int vfs_last_error(sqlite3_vfs *vfs, int size, char *text) {
+  (void)vfs;
+  (void)size;
+  (void)text;
+  return errno;
+}
+
+static sqlite3_vfs vfs_methods = {
+  .iVersion = 2,
+  .szOsFile = sizeof(vfs_file),
+  .mxPathname = VFS_PATH_MAX,
+  .zName = VFS_NAME,
+  .xOpen = vfs_open,
+  .xDelete = vfs_delete,
+  .xAccess = vfs_access,
+  .xFullPathname = vfs_full_pathname,
+  .xDlOpen = vfs_dl_open,
+  .xDlError = vfs_dl_error,
+  .xDlSym = vfs_dl_sym,
+  .xDlClose = vfs_dl_close,
+  .xRandomness = vfs_randomness,
+  .xSleep = vfs_sleep,
+  .xCurrentTime = vfs_time,
+  .xGetLastError = vfs_last_error,
+  .xCurrentTimeInt64 = vfs_time_ms,
+};
+
+/* ---- Fork ----
+ *
+ * SQLite has locks for the whole process (memory, page cache, random numbers, list of VFSes). One that another thread holds
+ * while this one forks would stay locked in the child for ever, so a fork holds them all; in the order in which SQLite
+ * itself takes one inside of another.
+ */
+
+static pthread_mutex_t vfs_register_mutex = PTHREAD_MUTEX_INITIALIZER;
+static const int vfs_sqlite_lock_ids[] = {SQLITE_MUTEX_STATIC_PRNG, SQLITE_MUTEX_STATIC_MAIN, SQLITE_MUTEX_STATIC_VFS1,
+                                   SQLITE_MUTEX_STATIC_LRU,  SQLITE_MUTEX_STATIC_PMEM, SQLITE_MUTEX_STATIC_MEM};
+enum { VFS_SQLITE_LOCKS = sizeof vfs_sqlite_lock_ids / sizeof *vfs_sqlite_lock_ids };
+static sqlite3_mutex *vfs_sqlite_locks[VFS_SQLITE_LOCKS];
+
+static void vfs_before_fork(void) {
+  pthread_mutex_lock(&vfs_register_mutex);
+  for (int i = 0; i < VFS_SQLITE_LOCKS; i++) sqlite3_mutex_enter(vfs_sqlite_locks[i]);
+  vfs_list_lock();
+}
+
+static void vfs_release_sqlite_locks(void) {
+  for (int i = VFS_SQLITE_LOCKS; i-- > 0;) sqlite3_mutex_leave(vfs_sqlite_locks[i]);
+  pthread_mutex_unlock(&vfs_register_mutex);
+}
+
+static void vfs_after_fork(void) {
+  vfs_list_unlock();
+  vfs_release_sqlite_locks();
+}
+
+static void vfs_fork_child(void) {
+  vfs_after_fork_in_child();
+  vfs_release_sqlite_locks();
+}
+
+lode_status vfs_register(lode_error *err) {
+  static bool forks_handled;
+  int rc;
+  pthread_mutex_lock(&vfs_register_mutex);
+  /* Its statistics of memory take one mutex of the process for each allocation, some hundred times a query. Refused when
+   * somebody else has initialized SQLite already: then it stays as they want it. */
+  (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+  rc = sqlite3_initialize();
+  if (rc == SQLITE_OK && !forks_handled) {
+    for (int i = 0; i < VFS_SQLITE_LOCKS; i++) vfs_sqlite_locks[i] = sqlite3_mutex_alloc(vfs_sqlite_lock_ids[i]);
+    if (pthread_atfork(vfs_before_fork, vfs_after_fork, vfs_fork_child) == 0) forks_handled = true;
+    else rc = SQLITE_NOMEM;
+  }
+  if (rc == SQLITE_OK && sqlite3_vfs_find(VFS_NAME) != &vfs_methods) rc = sqlite3_vfs_register(&vfs_methods, 0);
+  pthread_mutex_unlock(&vfs_register_mutex);
+  if (rc == SQLITE_OK) return LODE_OK;
+  if (rc == SQLITE_NOMEM) return err_nomem(err);
+  return err_set(err, LODE_INTERNAL, "SQLite refused our file layer: %s", sqlite3_errstr(rc));
+}

@@ -1,0 +1,295 @@
+/* vfs_journal.c - rollback journals that prove themselves.
+ *
+ * SQLite writes a journal as segments: a header (28 bytes in a sector of its own, at a multiple of 512), then records:
+ * page number, page image, sum. All integers are big-endian. Magic and record count stay zero until the records are
+ * synced; then they are filled in by a write of 12 bytes, and synced, and only then does SQLite touch the database. A
+ * transaction has one segment unless its cache spills. We add, little-endian, in the header's unused bytes:
+ *   28  CRC-32C of the 28 bytes                                           (each header)
+ *   32  how many segments are filled in; 36  CRC-32C of that, seeded with the CRC at 28    (the first header)
+ *   40  commit id of the database before the transaction; 48  the one that it gets; 56  CRC-32C of both      (the same)
+ * A header is filled in by two writes to its sector: everything but the first byte, then that one. If the disk is full
+ * half-way, or a power cut keeps the second alone (nothing of this was synced, so the database is untouched), the first
+ * byte or everything after the 28 is zero: such a header was never filled in (journal.c). The count of segments is raised,
+ * and synced, after the new segment's header was synced and before SQLite hears that it was; if that is cut, the CRC is
+ * still that of the count before, which holds. Hence:
+ *   1. A database page changed by a transaction is in a segment that the first header counts.
+ *   2. What is counted was durable. If any of it cannot be proven now, something was lost or changed since: damage.
+ *   3. What is not counted may be anything; it is rolled back if it proves itself, and needs no rolling back if it
+ *      ends before a header with the magic.
+ *   4. The database is never shorter than the journal's note of its first size: a transaction only makes it longer,
+ *      until the journal has been emptied.
+ * Super-journals (commits over several files) do not exist here: their mark is never shown to SQLite.
+ */
+#include "vfs/vfs_internal.h"
+
+#include <fcntl.h>
+
+#include "base/crc32c.h"
+
+/* ---- Judging ---- */
+
+int vfs_journal_damaged(vfs_file *f, const char *why, uint64_t off) {
+  f->db->state.damaged_journal = true;
+  sqlite3_log(SQLITE_IOERR_DATA, "journal %s is damaged at %llu: %s", f->path, (unsigned long long)off, why);
+  return SQLITE_IOERR_DATA;
+}
+
+int vfs_journal_check(vfs_file *f, journal_depth depth, journal_findings *findings) {
+  lode_status st = journal_check(f->fd, f->db->fd, depth, findings);
+  if (st == LODE_OK) return SQLITE_OK;
+  return st == LODE_NOMEM ? SQLITE_IOERR_NOMEM : vfs_file_note_errno(f, SQLITE_IOERR_READ);
+}
+
+int vfs_journal_check_empty_db(vfs_file *db) {
+  vfs_file f = {.kind = VFS_FILE_JOURNAL, .path = sqlite3_filename_journal(db->path), .db = db, .fd = -1};
+  journal_findings findings;
+  struct stat st;
+  bool exists = false;
+  /* SQLite would remove such a journal, and with it all that is left of the database */
+  int rc = vfs_stat_path(f.path, &st, &exists);
+  if (rc != SQLITE_OK || !exists || !S_ISREG(st.st_mode) || st.st_size == 0) return rc;
+  rc = vfs_file_open(&f, O_RDONLY, 0);
+  if (rc != SQLITE_OK) return rc;
+  rc = vfs_journal_check(&f, JOURNAL_CHECK_HEADER, &findings);
+  if (rc == SQLITE_OK && findings.verdict == JOURNAL_DAMAGED)
+    rc = vfs_journal_damaged(&f, "the database was emptied", 0);
+  vfs_file_close(&f);
+  return rc;
+}
+
+/* ---- Opening ----
+ *
+ * To look: SQLite has found a journal, holds a SHARED lock, and wants to know whether it begins with a zero byte. To
+ * undo: it does not, the lock is EXCLUSIVE, and the journal is about to be rolled back. To write: a transaction begins.
+ */
+
+/* Makes room for a new journal. Nothing is synced: the name of the next journal will be, and this one with it. */
+static int vfs_journal_quarantine(vfs_file *f, const char *why) {
+  char folder[4096];
+  const char *name;
+  if (!beneath_split(f->path, folder, sizeof folder, &name) || beneath_set_aside(folder, name) != 0)
+    return vfs_file_note_errno(f, SQLITE_IOERR_ACCESS);
+  sqlite3_log(SQLITE_NOTICE, "journal %s was set aside: %s", f->path, why);
+  return SQLITE_OK;
+}
+
+/* Whoever may read the database must be able to roll it back. */
+static unsigned vfs_journal_mode(const vfs_file *db) {
+  struct stat st;
+  return os_api->fstat(db->fd, &st) == 0 ? st.st_mode & 0777 : 0600;
+}
+
+int vfs_journal_lstat(vfs_file *f, vfs_name_kind *holds) {
+  struct stat st;
+  char folder[4096];
+  const char *name;
+  *holds = VFS_NAME_ABSENT;
+  bool seen = beneath_split(f->path, folder, sizeof folder, &name) && beneath_lstat(folder, name, &st) == 0;
+  if (!seen) return errno == ENOENT ? SQLITE_OK : vfs_file_note_errno(f, SQLITE_IOERR_ACCESS);
+  *holds = S_ISREG(st.st_mode) ? VFS_NAME_FILE : VFS_NAME_NOT_REGULAR;
+  return SQLITE_OK;
+}
+
+/* Opens the file under the journal's name, and makes it if there is none. */
+static int vfs_journal_open_or_create(vfs_file *f, bool *made) {
+  vfs_name_kind holds;
+  *made = false;
+  int rc = vfs_file_open(f, O_RDWR, 0);
+  if (rc != SQLITE_CANTOPEN) return rc;
+  rc = vfs_journal_lstat(f, &holds);
+  if (rc == SQLITE_OK && holds == VFS_NAME_NOT_REGULAR) rc = vfs_journal_quarantine(f, "it is no file");
+  if (rc != SQLITE_OK) return rc;
+  if (holds == VFS_NAME_FILE) return SQLITE_CANTOPEN;
+  rc = vfs_file_open(f, O_RDWR | O_CREAT | O_EXCL, vfs_journal_mode(f->db));
+  *made = rc == SQLITE_OK;
+  return rc == SQLITE_CANTOPEN && errno == EEXIST ? vfs_file_open(f, O_RDWR, 0) : rc;
+}
+
+/* Another, empty file in place of a stray one. */
+static int vfs_journal_replace(vfs_file *f, const char *why) {
+  bool made;
+  int rc = vfs_journal_quarantine(f, why);
+  vfs_file_close(f);
+  return rc == SQLITE_OK ? vfs_journal_open_or_create(f, &made) : rc;
+}
+
+static int vfs_journal_show_byte(vfs_file *f, unsigned char first_byte) {
+  f->shown = true;
+  f->first_byte = first_byte;
+  return SQLITE_OK;
+}
+
+int vfs_journal_open_probe(vfs_file *f) {
+  journal_findings findings;
+  unsigned char first = 0;
+  size_t got;
+  int rc;
+  if (f->db->read_only) {
+    rc = vfs_view_open(f->db);
+    return rc == SQLITE_OK ? vfs_journal_show_byte(f, 0) : rc;
+  }
+  rc = vfs_file_open(f, O_RDONLY, 0);
+  if (rc == SQLITE_CANTOPEN && errno == ENOENT) return vfs_journal_show_byte(f, 0); /* somebody has rolled it back meanwhile */
+  if (rc == SQLITE_OK) rc = vfs_file_pread(f, &first, 1, 0, &got);
+  if (rc != SQLITE_OK || first != 0) return rc;
+  /* finished but for this byte, or damaged: the lock is needed to find out */
+  rc = vfs_journal_check(f, JOURNAL_CHECK_HEADER, &findings);
+  return rc == SQLITE_OK ? vfs_journal_show_byte(f, findings.verdict == JOURNAL_NONE ? 0 : journal_magic[0]) : rc;
+}
+
+int vfs_journal_open_rollback(vfs_file *f) {
+  journal_findings findings;
+  bool made;
+  int rc = vfs_journal_open_or_create(f, &made);
+  if (rc == SQLITE_OK) rc = vfs_journal_check(f, JOURNAL_CHECK_RECORDS, &findings);
+  if (rc != SQLITE_OK) return rc;
+  if (findings.verdict == JOURNAL_DAMAGED) return vfs_journal_damaged(f, findings.why, findings.at);
+  if (findings.verdict == JOURNAL_STRAY) return vfs_journal_replace(f, findings.why);
+  if (findings.verdict == JOURNAL_NONE) return SQLITE_OK;
+  if (findings.head_torn) rc = vfs_file_pwrite(f, journal_magic, sizeof journal_magic, 0);
+  f->journal.page_bytes = findings.page_bytes;
+  f->size = findings.size;
+  return rc;
+}
+
+/* What a crashed transaction left unfinished is worthless, for the database was not touched, but its tail could be taken
+ * for ours. A hot journal would have been rolled back before anybody could get the lock that we hold. */
+static int vfs_journal_clear_leftovers(vfs_file *f) {
+  journal_findings findings;
+  uint64_t size = 0;
+  int rc = vfs_file_bytes(f, &size);
+  if (rc != SQLITE_OK || size == 0) return rc;
+  rc = vfs_journal_check(f, JOURNAL_CHECK_HEADER, &findings);
+  if (rc != SQLITE_OK) return rc;
+  if (findings.verdict == JOURNAL_STRAY) return vfs_journal_replace(f, findings.why);
+  if (findings.verdict != JOURNAL_NONE)
+    return vfs_journal_damaged(f, "it came while the database was locked", 0);
+  if (OS_RETRY(os_api->ftruncate(f->fd, 0)) != 0) return vfs_file_note_errno(f, SQLITE_IOERR_TRUNCATE);
+  return SQLITE_OK;
+}
+
+int vfs_journal_open_write(vfs_file *f) {
+  vfs_file *db = f->db;
+  bool made, moved = false;
+  int rc = vfs_journal_open_or_create(f, &made);
+  if (rc == SQLITE_OK) rc = vfs_file_was_moved(db, &moved);
+  if (rc != SQLITE_OK) return rc;
+  /* SQLite asked already whether the database has moved; it may have done so before the journal was opened, which then
+   * is another store's. Nothing has been written to it. */
+  if (moved) return SQLITE_READONLY_DBMOVED;
+  rc = vfs_journal_clear_leftovers(f);
+  f->name_due = made || !db->journal_named || db->journal_dev != f->dev || db->journal_ino != f->ino;
+  return rc;
+}
+
+/* ---- Passing through ---- */
+
+int vfs_journal_read(vfs_file *f, void *buf, size_t n, uint64_t off) {
+  vfs_journal_state *j = &f->journal;
+  size_t got = 0;
+  int rc = vfs_file_pread(f, buf, n, off, &got);
+  if (rc != SQLITE_OK) return rc;
+  memset((char *)buf + got, 0, n - got);
+  if (got < n && off + got < f->size) return vfs_journal_damaged(f, "it was cut short", off + got);
+  if (got < n) return SQLITE_IOERR_SHORT_READ;
+  /* Eight bytes at the very end: SQLite looks for the mark of a super-journal, which only page content could fake. */
+  if (n == sizeof journal_magic && off + n == f->size) memset(buf, 0, n);
+  if (j->in_record && n == j->page_bytes && off == j->record_off + 4 && !vfs_page_is_valid(j->record_page, buf, n))
+    return vfs_journal_damaged(f, "a page image is wrong", off);
+  j->in_record = n == 4;
+  if (n == 4) {
+    j->record_off = off;
+    j->record_page = sqf_be32(buf);
+  }
+  return SQLITE_OK;
+}
+
+static bool vfs_journal_has_magic(const void *buf) {
+  return memcmp(buf, journal_magic, sizeof journal_magic) == 0;
+}
+
+/* Its first byte comes last. */
+static int vfs_journal_fill_header(vfs_file *f, const unsigned char *bytes, size_t n, uint64_t off) {
+  int rc = vfs_file_pwrite(f, bytes + 1, n - 1, off + 1);
+  return rc == SQLITE_OK ? vfs_file_pwrite(f, bytes, 1, off) : rc;
+}
+
+/* Header, its CRC and, for the first, the count of segments. */
+static int vfs_journal_write_header(vfs_file *f, uint64_t off) {
+  vfs_journal_state *j = &f->journal;
+  unsigned char out[JOURNAL_HEADER_FULL] = {0};
+  uint32_t crc = crc32c_update(0, j->header, JOURNAL_HEADER_BYTES);
+  memcpy(out, j->header, JOURNAL_HEADER_BYTES);
+  sqf_put_le32(out + JOURNAL_HEADER_BYTES, crc);
+  if (off > 0) {
+    j->count_due = true;
+    return vfs_journal_fill_header(f, out, JOURNAL_HEADER_COUNT_OFF, off);
+  }
+  j->first_crc = crc;
+  j->segments = 1;
+  sqf_put_le32(out + JOURNAL_HEADER_COUNT_OFF, 1);
+  sqf_put_le32(out + JOURNAL_HEADER_COUNT_OFF + 4, crc32c_update_u32(crc, 1));
+  journal_put_ids(out, j->before, j->after);
+  return vfs_journal_fill_header(f, out, JOURNAL_HEADER_FULL, 0);
+}
+
+/* The transaction's commit ids, with its first header. Page 1 gets the second when it is written. */
+static int vfs_journal_choose_ids(vfs_file *f) {
+  vfs_journal_state *j = &f->journal;
+  int rc = vfs_page_commit_id(f->db, &j->before);
+  do j->after = rand_u64();
+  while (j->after == 0 || j->after == j->before);
+  f->db->next_commit_id = j->after;
+  return rc;
+}
+
+/* A write is known by its length and place: headers lie at multiples of 512, and a page image never does, because
+ * records are 8 bytes longer than a multiple of 512 and the image begins 4 bytes into its record. */
+static int vfs_journal_write_part(vfs_file *f, void *buf, size_t n, uint64_t off) {
+  vfs_journal_state *j = &f->journal;
+  bool in_record = j->in_record;
+  j->in_record = false;
+  if (n == JOURNAL_SECTOR && off % JOURNAL_SECTOR == 0) {
+    memcpy(j->header, buf, JOURNAL_HEADER_BYTES);
+    j->header_off = off;
+    j->page_bytes = sqf_be32(j->header + 24);
+    int rc = off == 0 ? vfs_journal_choose_ids(f) : SQLITE_OK;
+    if (rc == SQLITE_OK) rc = vfs_file_pwrite(f, buf, n, off);
+    if (rc == SQLITE_OK && vfs_journal_has_magic(buf)) rc = vfs_journal_write_header(f, off);
+    return rc;
+  }
+  if (n == 12 && off == j->header_off && j->page_bytes && vfs_journal_has_magic(buf)) {
+    memcpy(j->header, buf, n);
+    return vfs_journal_write_header(f, off);
+  }
+  if (n == 4 && !(in_record && off == j->record_off + 4 + j->page_bytes)) {
+    j->in_record = true;
+    j->record_off = off;
+    j->record_page = sqf_be32(buf);
+  } else if (in_record && n == j->page_bytes && off == j->record_off + 4) {
+    j->in_record = true; /* its sum follows */
+    if (sqf_page_size_valid(n)) vfs_page_seal(j->record_page, buf, n);
+  }
+  return vfs_file_pwrite(f, buf, n, off);
+}
+
+int vfs_journal_write(vfs_file *f, void *buf, size_t n, uint64_t off) {
+  int rc = vfs_journal_write_part(f, buf, n, off);
+  if (rc == SQLITE_OK && off + n > f->size) f->size = off + n;
+  return rc;
+}
+
+int vfs_journal_sync(vfs_file *f) {
+  vfs_journal_state *j = &f->journal;
+  unsigned char out[8];
+  int rc = vfs_file_fdatasync(f);
+  if (rc != SQLITE_OK || !j->count_due) return rc;
+  sqf_put_le32(out, j->segments + 1);
+  sqf_put_le32(out + 4, crc32c_update_u32(j->first_crc, j->segments + 1));
+  rc = vfs_file_pwrite(f, out, sizeof out, JOURNAL_HEADER_COUNT_OFF);
+  if (rc == SQLITE_OK) rc = vfs_file_fdatasync(f);
+  if (rc != SQLITE_OK) return rc;
+  j->segments++;
+  j->count_due = false;
+  return SQLITE_OK;
+}

@@ -1,0 +1,836 @@
+/* test_app.c - the table of operations and what is derived from it: schemas, arguments from JSON and from flags, help,
+ * the texts for people, and each operation run in process against its own schema. */
+#include "base/base.h"
+#include "cli/cli.h"
+#include "ops/suggest.h"
+#include "ops/vector_file.h"
+#include "support/test.h"
+
+#include <unistd.h>
+
+static lode_error err;
+
+static lode_str str(const char *s) { return str_of(s); }
+static bool has(const char *text, const char *part) { return strstr(text, part) != NULL; }
+
+/* ---- The table ---- */
+
+static size_t count_params(const op_param *params) {
+  size_t n = 0;
+  while (params[n].name) n++;
+  return n;
+}
+
+static const op_field *field_of(const op_field *fields, lode_str name) {
+  for (; fields && fields->name; fields++)
+    if (str_eq(str(fields->name), name)) return fields;
+  return NULL;
+}
+
+TEST(every_entry_of_the_table_is_complete) {
+  size_t handlers = 0, ops = 0;
+#define COUNT(verb) handlers++;
+  OP_HANDLERS_DB(COUNT)
+#undef COUNT
+  OP_EACH_GROUP(g) OP_EACH(g, op) {
+    ops += g->ops == op_table_db;
+    CHECKF(op_same_group(g->name, op->group), "%s is in another group's table", op->name);
+    CHECKF(op->about && op->run && op->examples && op->params, "%s", op->name);
+    CHECKF(op->row || op->summary || (op->flags & OP_LOCAL), "%s answers nothing", op->name);
+    CHECKF(count_params(op->params) <= OP_MAX_PARAMS, "%s", op->name);
+    CHECK(op_find(op->group, str(op->name)) == op);
+    bool optional = false;
+    for (const op_param *p = op->params; p->name; p++) {
+      CHECKF(p->about, "%s %s", op->name, p->name);
+      CHECKF(op_param_find(op->params, str(p->name)) == p, "%s has %s twice", op->name, p->name);
+      CHECKF(!op_param_find(cli_common_def.params, str(p->name)), "%s %s hides a common flag", op->name, p->name);
+      CHECKF((p->type == OP_ARG_CHOICE || p->type == OP_ARG_SET) == (p->choices != NULL), "%s %s", op->name, p->name);
+      CHECKF((p->type == OP_ARG_FLAG) == (p->value == NULL), "%s %s", op->name, p->name);
+      if (p->into) CHECK(p->type == OP_ARG_LINES && op_param_find(op->params, str(p->into))->type == OP_ARG_LIST);
+      if (!(p->flags & OP_PARAM_POSITIONAL)) continue;
+      CHECKF(!(optional && (p->flags & OP_PARAM_REQUIRED)), "%s: %s comes behind an optional one", op->name, p->name);
+      optional = optional || !(p->flags & OP_PARAM_REQUIRED);
+    }
+  }
+  CHECK(ops == handlers);
+}
+
+TEST(sentences_name_fields_that_exist) {
+  OP_EACH_GROUP(g) OP_EACH(g, op) {
+    for (const char *p = op->say; p && (p = strchr(p, '{')) != NULL; p++) {
+      const char *end = strchr(p, '}');
+      CHECK(end);
+      const char *name = p + 1 + (p[1] == '?');
+      CHECKF(field_of(op->summary, (lode_str){name, (size_t)(end - name)}), "%s says %s", op->name, p);
+    }
+  }
+}
+
+TEST(schemas_are_json_and_list_the_parameters) {
+  json_doc json = {0};
+  OP_EACH_GROUP(g) OP_EACH(g, op) {
+    strbuf out = {0};
+    op_schema(&out, op);
+    CHECK(!out.failed);
+    OK(json_parse(&json, (lode_str){out.data, out.len}, NULL, &err));
+    uint32_t input = json_get(&json, 0, str("inputSchema")), output = json_get(&json, 0, str("outputSchema"));
+    uint32_t props = json_get(&json, input, str("properties")), required = json_get(&json, input, str("required"));
+    CHECK(input && output && props && required);
+    size_t shown = 0, needed = 0;
+    for (const op_param *p = op->params; p->name; p++) {
+      uint32_t prop = json_get(&json, props, str(p->name));
+      CHECKF((prop != 0) == !(p->flags & OP_PARAM_CLI_ONLY), "%s %s", op->name, p->name);
+      if (!prop) continue;
+      CHECK(json_get(&json, prop, str("type")) && json_get(&json, prop, str("description")));
+      CHECK((json_get(&json, prop, str("default")) != 0) == (p->fallback != NULL));
+      shown++;
+      needed += (p->flags & OP_PARAM_REQUIRED) != 0;
+    }
+    CHECK(json.nodes[props].u.count == shown);
+    CHECK(json.nodes[required].u.count == needed);
+    strbuf_release(&out);
+  }
+  json_release(&json);
+}
+
+static void manuals(strbuf *out) {
+  cli_man_page(out, NULL);
+  cli_man_page(out, "db");
+}
+
+TEST(help_manual_and_completions_name_every_flag) {
+  cli_style style = {.width = 100};
+  void (*texts[])(strbuf *) = {manuals, cli_complete_bash, cli_complete_zsh, cli_complete_fish};
+  OP_EACH_GROUP(g) OP_EACH(g, op) {
+    strbuf help = {0};
+    cli_help_op(&help, op, &style);
+    strbuf_addch(&help, '\0');
+    for (const op_param *p = op->params; p->name; p++) {
+      strbuf flag = {0};
+      if (p->flags & OP_PARAM_POSITIONAL) strbuf_addstr(&flag, p->value);
+      else cli_put_flag(&flag, p);
+      strbuf_addch(&flag, '\0');
+      CHECKF(has(help.data, flag.data), "help of %s lacks %s", op->name, flag.data);
+      strbuf_release(&flag);
+    }
+    strbuf_release(&help);
+  }
+  for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
+    strbuf text = {0};
+    texts[t](&text);
+    strbuf_addch(&text, '\0');
+    CHECK(!text.failed);
+    OP_EACH_GROUP(g) OP_EACH(g, op) {
+      char name[64] = ""; /* a manual page writes - as \\- */
+      for (size_t i = 0, n = 0; op->name[i] && n < sizeof name - 3; i++) {
+        if (t == 0 && op->name[i] == '-') name[n++] = '\\';
+        name[n++] = op->name[i];
+      }
+      CHECKF(has(text.data, name), "text %zu lacks %s", t, name);
+    }
+    CHECK(has(text.data, t == 0 ? "where\\-document" : "where-document"));
+    strbuf_release(&text);
+  }
+}
+
+/* ---- Arguments from JSON ---- */
+
+static lode_status from_json(op_args *args, const char *verb, const char *json) {
+  op_args_init(args, op_find("db", str(verb)));
+  return op_args_from_json(args, str(json), &err);
+}
+
+TEST(json_arguments_become_typed_values) {
+  op_args args;
+  OK(from_json(&args, "query",
+               "{\"collection\":\"c\",\"vector\":[1,2.5,-3],\"k\":7,\"where\":{\"a\":{\"$in\":[1,2]}},\"ids\":[\"x\",\"y,z\"],"
+               "\"include\":[\"metadata\"],\"mode\":\"vector\",\"text_weight\":0.5,\"where_document\":null}"));
+  CHECK(str_eq(op_arg_get(&args, "collection")->text, str("c")));
+  const op_arg *v = op_arg_get(&args, "vector");
+  CHECK(v->n == 1 && v->dimension == 3 && v->vectors[1] == 2.5f && v->vectors[2] == -3);
+  CHECK(op_arg_get(&args, "k")->number == 7 && op_arg_get(&args, "k")->set);
+  CHECK(str_eq(op_arg_get(&args, "where")->text, str("{\"a\":{\"$in\":[1,2]}}")));
+  CHECK(op_arg_get(&args, "ids")->n == 2 && str_eq(op_arg_get(&args, "ids")->list[1], str("y,z")));
+  CHECK(op_arg_get(&args, "include")->number == 2);
+  CHECK(op_arg_get(&args, "text_weight")->real == 0.5);
+  CHECK(op_arg_get(&args, "vector_weight")->real == 1 && !op_arg_get(&args, "vector_weight")->set);
+  CHECK(!op_arg_get(&args, "where_document")->set);
+  CHECK(!op_arg_get(&args, "nonsense")->set);
+  op_args_release(&args);
+
+  OK(from_json(&args, "query", "{\"collection\":\"c\",\"vectors\":[[1,2],[3,4],[5,6]]}"));
+  CHECK(op_arg_get(&args, "vectors")->n == 3 && op_arg_get(&args, "vectors")->vectors[5] == 6);
+  CHECK(op_arg_get(&args, "k")->number == 10 && op_arg_get(&args, "include")->number == 3);
+  op_args_release(&args);
+}
+
+TEST(records_of_a_request_are_parsed) {
+  op_args args;
+  OK(from_json(&args, "add",
+               "{\"collection\":\"c\",\"records\":[{\"id\":\"a\",\"embedding\":[1, 2.5],\"metadata\":{\"k\": [1]}},"
+               "{\"document\":\"x\",\"id\":\"b\\n\",\"metadata\":null}]}"));
+  const op_arg *records = op_arg_get(&args, "records");
+  CHECK(records->n == 2 && !records->stream);
+  const lode_record *a = &records->records[0], *b = &records->records[1];
+  CHECK(a->dimension == 2 && a->vector[1] == 2.5f && str_eq(a->metadata, str("{\"k\":[1]}")) && !a->document.data);
+  CHECK(str_eq(b->id, str("b\n")) && str_eq(b->document, str("x")) && !b->metadata.data && !b->vector);
+  op_args_release(&args);
+  const char *bad[] = {"7", "{}", "{\"id\":1}", "{\"id\":\"a\",\"document\":[]}", "{\"id\":\"a\",\"metadata\":[]}",
+                       "{\"id\":\"a\",\"embedding\":[]}", "{\"id\":\"a\",\"embedding\":[\"1\"]}", "{\"id\":\"a\",\"vector\":[1]}"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    char json[200];
+    snprintf(json, sizeof json, "{\"collection\":\"c\",\"records\":[{\"id\":\"x\"},%s]}", bad[i]);
+    FAILS(LODE_REFUSED, from_json(&args, "add", json));
+    CHECKF(err.record == 1 && has(err.text, "record 1"), "%s: %s", bad[i], err.text);
+    op_args_release(&args);
+  }
+}
+
+TEST(wrong_json_arguments_are_refused_and_named) {
+  static const struct {
+    const char *verb, *json, *says;
+  } cases[] = {
+      {"count", "[]", "object"},
+      {"count", "{", ""},
+      {"count", "{}", "collection"},
+      {"count", "{\"collection\":3}", "collection"},
+      {"count", "{\"collection\":\"a\",\"colection\":\"b\"}", "did you mean \"collection\""},
+      {"count", "{\"collection\":\"a\",\"collection\":\"b\"}", "collection"},
+      {"get", "{\"collection\":\"a\",\"limit\":-1}", "limit"},
+      {"get", "{\"collection\":\"a\",\"limit\":1.5}", "limit"},
+      {"get", "{\"collection\":\"a\",\"limit\":\"1\"}", "limit"},
+      {"get", "{\"collection\":\"a\",\"ids\":\"x\"}", "ids"},
+      {"get", "{\"collection\":\"a\",\"ids\":[1]}", "ids"},
+      {"get", "{\"collection\":\"a\",\"ids_file\":\"/etc/passwd\"}", "ids_file"},
+      {"get", "{\"collection\":\"a\",\"pending\":1}", "pending"},
+      {"get", "{\"collection\":\"a\",\"where\":[]}", "where"},
+      {"get", "{\"collection\":\"a\",\"where\":\"{}\"}", "where"},
+      {"get", "{\"collection\":\"a\",\"include\":[\"all\"]}", "include"},
+      {"query", "{\"collection\":\"a\",\"vector\":[]}", "vector"},
+      {"query", "{\"collection\":\"a\",\"vector\":[1,\"2\"]}", "vector"},
+      {"query", "{\"collection\":\"a\",\"vector\":[1e300]}", "vector"},
+      {"query", "{\"collection\":\"a\",\"vectors\":[1,2]}", "vectors"},
+      {"query", "{\"collection\":\"a\",\"vectors\":[[1,2],[3]]}", "vectors"},
+      {"query", "{\"collection\":\"a\",\"vectors\":[[1,2],3]}", "vectors"},
+      {"query", "{\"collection\":\"a\",\"k\":0}", "k"},
+      {"query", "{\"collection\":\"a\",\"mode\":\"vectr\"}", "did you mean vector"},
+      {"create", "{\"collection\":\"a\",\"embedder_dim\":65536}", "embedder_dim"},
+      {"add", "{\"collection\":\"a\"}", "records"},
+      {"add", "{\"collection\":\"a\",\"records\":{}}", "records"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    op_args args;
+    lode_status st = from_json(&args, cases[i].verb, cases[i].json);
+    CHECKF(st == LODE_INVALID, "%s %s: %s", cases[i].verb, cases[i].json, lode_status_name(st));
+    CHECKF(has(err.text, cases[i].says), "%s %s: %s", cases[i].verb, cases[i].json, err.text);
+    op_args_release(&args);
+  }
+}
+
+static size_t allocations_left;
+static bool fail_later(void) { return allocations_left && allocations_left--; }
+
+TEST(arguments_survive_every_failed_allocation) {
+  const char *json = "{\"collection\":\"c\",\"vectors\":[[1,2],[3,4]],\"where\":{\"a\":1},\"ids\":[\"x\",\"y\"],\"text\":\"\\u00e4b\"}";
+  lode_status st = LODE_NOMEM;
+  size_t n = 0;
+  for (; st != LODE_OK; n++) {
+    op_args args;
+    allocations_left = n;
+    mem_alloc_hook = fail_later;
+    st = from_json(&args, "query", json);
+    mem_alloc_hook = NULL;
+    CHECKF(st == LODE_OK || st == LODE_NOMEM, "call %zu: %s %s", n, lode_status_name(st), err.text);
+    op_args_release(&args);
+    CHECK(n < 1000);
+  }
+  CHECK(n > 3);
+}
+
+/* ---- Arguments from flags ---- */
+
+static lode_status parse(cli_command *c, const char *line) {
+  static char words[32][128];
+  static char *argv[33];
+  int argc = 0;
+  for (const char *p = line; *p;) {
+    size_t len = strcspn(p, " ");
+    CHECK(argc < 32 && len < sizeof words[0]);
+    memcpy(words[argc], p, len);
+    words[argc][len] = '\0';
+    argv[argc] = words[argc];
+    argc++;
+    p += len;
+    while (*p == ' ') p++;
+  }
+  argv[argc] = NULL;
+  return cli_parse(c, argc, argv, &err);
+}
+
+TEST(flags_may_stand_anywhere) {
+  const char *lines[] = {
+      "lode db query c --vector [1,2] -k 5 --json --store /s --ids a,b",
+      "lode --store /s db --json query -k5 --ids a --ids b --vector=[1,2] c",
+      "lode db query --vector [1,2] -k=5 --ids [\"a\",\"b\"] --json --store=/s -- c",
+  };
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+    cli_command c;
+    OK(parse(&c, lines[i]));
+    CHECK(c.op == op_find("db", str("query")));
+    CHECK(str_eq(op_arg_get(&c.args, "collection")->text, str("c")));
+    CHECK(op_arg_get(&c.args, "vector")->dimension == 2);
+    CHECK(op_arg_get(&c.args, "k")->number == 5);
+    CHECK(op_arg_get(&c.args, "ids")->n == 2 && str_eq(op_arg_get(&c.args, "ids")->list[1], str("b")));
+    CHECK(op_arg_get(&c.common, "json")->number == 1);
+    CHECK(str_eq(op_arg_get(&c.common, "store")->text, str("/s")));
+    cli_command_release(&c);
+  }
+}
+
+TEST(a_double_dash_ends_the_flags) {
+  cli_command c;
+  OK(parse(&c, "lode db count -- --help"));
+  CHECK(!c.help && str_eq(op_arg_get(&c.args, "collection")->text, str("--help")));
+  cli_command_release(&c);
+}
+
+TEST(wrong_command_lines_are_refused_with_advice) {
+  static const struct {
+    const char *line, *says;
+  } cases[] = {
+      {"lode bd", "lode db"},
+      {"lode count c", "lode db count"},
+      {"lode db cuont c", "lode db count"},
+      {"lode db coll", "lode db collections"},
+      {"lode db zzzzzzzz", "--help"},
+      {"lode db count", "NAME"},
+      {"lode db count a b", "no place for \"b\""},
+      {"lode db count a --wher {}", "has no flag"},
+      {"lode db get a --were {}", "--where?"},
+      {"lode db get a --where", "needs a value"},
+      {"lode db get a --where --limit 3", "needs a value"},
+      {"lode db get a --limit 3 --limit 4", "twice"},
+      {"lode db get a --limit 3x", "--limit"},
+      {"lode db get a --limit -3", "--limit"},
+      {"lode db get a --limit 99999999999999999999", "--limit"},
+      {"lode db get a --pending=yes", "takes no value"},
+      {"lode db get a --ids a,,b", "--ids"},
+      {"lode db get a --ids [1]", "--ids"},
+      {"lode db get a --ids-file /nonexistent/file", "there is no file"},
+      {"lode db get a --where @/nonexistent/file", "there is no file"},
+      {"lode db get a --include documents", "did you mean document?"},
+      {"lode db query a --vector [1,x]", "--vector"},
+      {"lode db query a --vector []", "--vector"},
+      {"lode db query a --text-weight nan", "--text-weight"},
+      {"lode db query a -z", "-z"},
+      {"lode db create a --metric l3", "did you mean l2?"},
+      {"lode db create a --page-bytes 100", "512"},
+      {"lode db count a --memory 64Q", "64M"},
+      {"lode db count a --color sometimes", "--color"},
+      {"lode db add a /nonexistent/file", "there is no file"},
+      {"lode help --completions tcsh", "bash"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    cli_command c;
+    lode_status st = parse(&c, cases[i].line);
+    CHECKF(st == LODE_INVALID, "%s: %s", cases[i].line, lode_status_name(st));
+    CHECKF(has(err.text, cases[i].says), "%s: %s", cases[i].line, err.text);
+    cli_command_release(&c);
+  }
+}
+
+TEST(help_is_given_where_the_rest_is_wrong) {
+  const char *lines[] = {"lode db get --help", "lode db get --nonsense --help", "lode db --help", "lode -h", "lode db get a b c -h"};
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+    cli_command c;
+    OK(parse(&c, lines[i]));
+    CHECK(c.help);
+    cli_command_release(&c);
+  }
+}
+
+TEST(one_argument_alone_reads_standard_input) {
+  cli_command c;
+  CHECK(freopen("/dev/null", "r", stdin));
+  FAILS(LODE_INVALID, parse(&c, "lode db get a --where - --where-document -"));
+  CHECK(has(err.text, "--where-document") && has(err.text, "standard input"));
+  cli_command_release(&c);
+}
+
+TEST(ids_of_a_file_are_one_a_line) {
+  char path[300], line[400];
+  cli_command c;
+  snprintf(path, sizeof path, "%s/ids", test_folder());
+  const char text[] = "a\nb,c\r\n\n  d\nlast";
+  test_write_file(path, text, sizeof text - 1);
+  snprintf(line, sizeof line, "lode db get c --ids first --ids-file %s", path);
+  OK(parse(&c, line));
+  const op_arg *ids = op_arg_get(&c.args, "ids");
+  CHECK(ids->set && ids->n == 5);
+  CHECK(str_eq(ids->list[0], str("first")) && str_eq(ids->list[2], str("b,c")));
+  CHECK(str_eq(ids->list[3], str("  d")) && str_eq(ids->list[4], str("last")));
+  cli_command_release(&c);
+}
+
+/* Some at a time, wherever the pieces end. */
+TEST(lines_of_a_stream) {
+  char path[300];
+  snprintf(path, sizeof path, "%s/lines", test_folder());
+  const char text[] = "\n\na\nb,c\r\n\n  d\n\r\nlonger one\nlast";
+  static const char *const wanted[] = {"a", "b,c", "  d", "longer one", "last"};
+  test_write_file(path, text, sizeof text - 1);
+  for (size_t bytes = 12; bytes < 60; bytes++) {
+    op_stream stream;
+    op_lines lines = {.stream = &stream};
+    size_t n = 0;
+    OK(op_stream_open(&stream, path, &err));
+    do {
+      OK(op_lines_next(&lines, bytes, &err));
+      for (size_t i = 0; i < lines.n; i++, n++)
+        CHECKF(n < 5 && str_eq(lines.list[i], str(wanted[n])), "%zu bytes, line %zu", bytes, n);
+      CHECK(lines.n || lines.ended);
+    } while (!lines.ended);
+    CHECK(n == 5);
+    op_lines_release(&lines);
+    op_stream_close(&stream);
+  }
+  op_stream stream;
+  op_lines lines = {.stream = &stream};
+  OK(op_stream_open(&stream, path, &err));
+  lode_status st = LODE_OK;
+  while (st == LODE_OK && !lines.ended) st = op_lines_next(&lines, 8, &err);
+  CHECK(st == LODE_LIMIT && has(err.text, "longer than 8 bytes"));
+  op_lines_release(&lines);
+  op_stream_close(&stream);
+}
+
+TEST(statuses_have_exit_codes) {
+  CHECK(cli_exit_code(LODE_OK) == 0 && cli_exit_code(LODE_NOT_FOUND) == 1 && cli_exit_code(LODE_INVALID) == 2);
+  CHECK(cli_exit_code(LODE_CORRUPT) == 3 && cli_exit_code(LODE_BUSY) == 4);
+  lode_status refused[] = {LODE_REFUSED, LODE_MISMATCH, LODE_EXISTS, LODE_LIMIT, LODE_READONLY, LODE_VERSION,
+                           LODE_UNSUPPORTED, LODE_IO, LODE_FULL, LODE_NOMEM, LODE_GONE, LODE_INTERNAL};
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) CHECK(cli_exit_code(refused[i]) == 5);
+}
+
+/* ---- Small things ---- */
+
+TEST(numbers_are_read_strictly) {
+  uint64_t v = 0;
+  CHECK(op_parse_uint(str("18446744073709551615"), &v) && v == UINT64_MAX);
+  CHECK(!op_parse_uint(str("18446744073709551616"), &v));
+  const char *bad[] = {"", "-1", "+1", " 1", "1 ", "0x10", "1e3", "1.0", "1,000"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) CHECKF(!op_parse_uint(str(bad[i]), &v), "%s", bad[i]);
+  CHECK(op_parse_size(str("64M"), &v) && v == 64u << 20);
+  CHECK(op_parse_size(str("1k"), &v) && v == 1024);
+  CHECK(op_parse_size(str("1KiB"), &v) && v == 1024);
+  CHECK(op_parse_size(str("512B"), &v) && v == 512);
+  CHECK(op_parse_size(str("2TB"), &v) && v == UINT64_C(2) << 40);
+  const char *bad_sizes[] = {"", "M", "iB", "1i", "5iB", "1.5G", "99999999999T", "1MM", "-1M"};
+  for (size_t i = 0; i < sizeof bad_sizes / sizeof *bad_sizes; i++) CHECKF(!op_parse_size(str(bad_sizes[i]), &v), "%s", bad_sizes[i]);
+}
+
+static const char *suggestion(const char *word) {
+  static op_suggest s;
+  op_suggest_init(&s, str(word));
+  OP_EACH_GROUP(g) OP_EACH(g, op) op_suggest_try(&s, str(op->name));
+  return s.found ? s.text : "";
+}
+
+TEST(suggestions_are_near) {
+  CHECK(strcmp(suggestion("qurey"), "query") == 0);
+  CHECK(strcmp(suggestion("ad"), "add") == 0);
+  CHECK(strcmp(suggestion("udpate"), "update") == 0);
+  CHECK(strcmp(suggestion("xylophone"), "") == 0);
+  CHECK(strcmp(suggestion(""), "") == 0);
+}
+
+static const char *text_of(strbuf *buf) {
+  strbuf_addch(buf, '\0');
+  return buf->data;
+}
+
+TEST(figures_are_readable) {
+  strbuf b = {0};
+  cli_put_grouped(&b, 0);
+  strbuf_addch(&b, ' ');
+  cli_put_grouped(&b, 999);
+  strbuf_addch(&b, ' ');
+  cli_put_grouped(&b, 1234567);
+  strbuf_addch(&b, ' ');
+  cli_put_grouped(&b, UINT64_MAX);
+  CHECKF(strcmp(text_of(&b), "0 999 1,234,567 18,446,744,073,709,551,615") == 0, "%s", b.data);
+  b.len = 0;
+  cli_put_bytes(&b, 1023);
+  strbuf_addch(&b, '|');
+  cli_put_bytes(&b, 1536);
+  strbuf_addch(&b, '|');
+  cli_put_bytes(&b, (UINT64_C(1) << 20) - 1);
+  strbuf_addch(&b, '|');
+  cli_put_bytes(&b, UINT64_C(5) << 40);
+  CHECKF(strcmp(text_of(&b), "1023 bytes|1.5 KiB|1.0 MiB|5.0 TiB") == 0, "%s", b.data);
+  strbuf_release(&b);
+}
+
+TEST(a_document_cannot_talk_to_the_terminal) {
+  strbuf b = {0};
+  op_put_printable(&b, str("a\033[2Jb\tc\x7f\nd\xc2\x9bz\xff"), 0);
+  CHECKF(strcmp(text_of(&b), "a\\x1b[2Jb c\\x7f⏎d\\x9bz\xef\xbf\xbd") == 0, "%s", b.data);
+  b.len = 0;
+  op_put_printable(&b, str("äöüß"), 3);
+  CHECKF(strcmp(text_of(&b), "äö…") == 0, "%s", b.data);
+  strbuf_release(&b);
+}
+
+TEST(text_that_turns_or_hides_is_shown_as_escapes) {
+  /* Trojan source: bidirectional overrides and isolates, marks, zero-width characters, a byte order mark, tags */
+  static const struct {
+    const char *raw, *shown;
+  } cases[] = {
+      {"a\u202Eb", "a\\u202eb"}, {"\u202A\u202B\u202C\u202D", "\\u202a\\u202b\\u202c\\u202d"}, {"\u2066x\u2067y\u2068z\u2069", "\\u2066x\\u2067y\\u2068z\\u2069"},
+      {"\u200E\u200F\u061C", "\\u200e\\u200f\\u061c"}, {"\u200B\u200D\u2060\uFEFF", "\\u200b\\u200d\\u2060\\ufeff"},
+      {"\u2028\u2029\u00AD", "\\u2028\\u2029\\xad"}, {"\U000E0041", "\\u{e0041}"}, {"✔\uFE0F é 漢 😀", "✔\uFE0F é 漢 😀"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    strbuf b = {0};
+    op_put_printable(&b, str(cases[i].raw), 0);
+    CHECKF(strcmp(text_of(&b), cases[i].shown) == 0, "case %zu: %s", i, b.data);
+    strbuf_release(&b);
+  }
+  /* A message that quotes what a user wrote is for terminals too */
+  char quoted[256];
+  CHECKF(strcmp(str_quote(str("a\u202Eb"), quoted, sizeof quoted), "\"a\\xe2\\x80\\xaeb\"") == 0, "%s", quoted);
+}
+
+TEST(the_progress_line_tells_rate_and_time_left) {
+  cli_progress bar = {.phase = "import", .phase_ns = 0};
+  strbuf b = {0};
+  cli_progress_line(&b, &bar, UINT64_C(10000000000), 5000, 20000, 80);
+  CHECKF(has(text_of(&b), " 25%") && has(b.data, "5,000/20,000") && has(b.data, "500/s") && has(b.data, "left 0:30"), "%s", b.data);
+  /* Of unknown length, but a file whose half is read */
+  op_stream stream = {.size = 1000, .pos = 500};
+  const op_stream *input = &stream;
+  bar = (cli_progress){.phase = "import", .input = &input};
+  b.len = 0;
+  cli_progress_line(&b, &bar, UINT64_C(10000000000), 5000, 0, 80);
+  CHECKF(has(text_of(&b), " 50%") && has(b.data, "left 0:10"), "%s", b.data);
+  strbuf_release(&b);
+}
+
+/* ---- Vector files ---- */
+
+static size_t make_npy(char *out, const char *descr, const char *order, const char *shape, const void *body, size_t size) {
+  char header[128];
+  int n = snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }", descr, order, shape);
+  memcpy(out, "\x93NUMPY\x01\x00", 8);
+  out[8] = (char)n;
+  out[9] = 0;
+  memcpy(out + 10, header, (size_t)n);
+  memcpy(out + 10 + n, body, size);
+  return 10 + (size_t)n + size;
+}
+
+static lode_status load(const char *data, size_t len, lode_format format, float **v, size_t *n, uint32_t *dim) {
+  return op_vectors_parse((lode_str){data, len}, format, v, n, dim, &err);
+}
+
+TEST(vector_files_of_each_format_are_read) {
+  const float f4[] = {1, 2, 3, 4, 5, 6};
+  const double f8[] = {1, 2, 3, 4, 5, 6};
+  char file[512];
+  float *v;
+  size_t n;
+  uint32_t dim;
+  OK(load(file, make_npy(file, "<f4", "False", "(2, 3)", f4, sizeof f4), LODE_NPY, &v, &n, &dim));
+  CHECK(n == 2 && dim == 3 && v[5] == 6);
+  mem_free(v);
+  OK(load(file, make_npy(file, "<f8", "False", "(3, 2)", f8, sizeof f8), LODE_NPY, &v, &n, &dim));
+  CHECK(n == 3 && dim == 2 && v[4] == 5);
+  mem_free(v);
+  OK(load(file, make_npy(file, "<f4", "False", "(6,)", f4, sizeof f4), LODE_NPY, &v, &n, &dim));
+  CHECK(n == 1 && dim == 6);
+  mem_free(v);
+  FAILS(LODE_INVALID, load(file, make_npy(file, "<f4", "True", "(2, 3)", f4, sizeof f4), LODE_NPY, &v, &n, &dim));
+  FAILS(LODE_INVALID, load(file, make_npy(file, "<i4", "False", "(2, 3)", f4, sizeof f4), LODE_NPY, &v, &n, &dim));
+  FAILS(LODE_INVALID, load(file, make_npy(file, "<f4", "False", "(2, 4)", f4, sizeof f4), LODE_NPY, &v, &n, &dim));
+  FAILS(LODE_INVALID, load(file, make_npy(file, "<f4", "False", "(1, 2, 3)", f4, sizeof f4), LODE_NPY, &v, &n, &dim));
+
+  char fvecs[] = "\2\0\0\0\0\0\x80\x3f\0\0\0\x40\2\0\0\0\0\0\x40\x40\0\0\x80\x40";
+  OK(load(fvecs, 24, LODE_FVECS, &v, &n, &dim));
+  CHECK(n == 2 && dim == 2 && v[0] == 1 && v[3] == 4);
+  mem_free(v);
+  FAILS(LODE_INVALID, load(fvecs, 23, LODE_FVECS, &v, &n, &dim));
+
+  const char *lines = "[1, 2]\n\n[3,4]\r\n";
+  OK(load(lines, strlen(lines), LODE_JSONL, &v, &n, &dim));
+  CHECK(n == 2 && dim == 2 && v[2] == 3);
+  mem_free(v);
+  FAILS(LODE_INVALID, load("[1]\n[1,2]", 9, LODE_JSONL, &v, &n, &dim));
+  CHECK(err.record == 1);
+  FAILS(LODE_INVALID, load("", 0, LODE_JSONL, &v, &n, &dim));
+
+  const char *wrapped = " [ [1, 2] ,\n [3,4] ]\n";
+  OK(load(wrapped, strlen(wrapped), LODE_JSONL, &v, &n, &dim));
+  CHECK(n == 2 && dim == 2 && v[3] == 4);
+  mem_free(v);
+  static const char *const bad[] = {"[[1,2]", "[[1,2],", "[[1,2],]", "[[1,2][3,4]]", "[[1,2]] x", "[[1,2]] [3,4]", "[[1,2],[3]]",
+                                    "[[1,[2]]]", "[[]]", "[[", "[[1,2],3]"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    FAILS(LODE_INVALID, load(bad[i], strlen(bad[i]), LODE_JSONL, &v, &n, &dim));
+}
+
+TEST(damaged_vector_files_are_read_or_refused) {
+  const float f4[] = {1, 2, 3, 4, 5, 6};
+  char file[512], copy[512];
+  size_t len = make_npy(file, "<f4", "False", "(2, 3)", f4, sizeof f4);
+  for (size_t cut = 0; cut <= len; cut++) {
+    float *v;
+    size_t n;
+    uint32_t dim;
+    /* A copy that ends where the data ends, so that a sanitizer sees a read behind it */
+    char *exact = mem_alloc(cut);
+    memcpy(exact, file, cut);
+    CHECK((load(exact, cut, LODE_NPY, &v, &n, &dim) == LODE_OK) == (cut == len));
+    mem_free(v);
+    mem_free(exact);
+  }
+  for (size_t i = 0; i < len * 8; i++) {
+    float *v;
+    size_t n;
+    uint32_t dim;
+    memcpy(copy, file, len);
+    copy[i / 8] = (char)(copy[i / 8] ^ 1 << i % 8);
+    lode_status st = load(copy, len, LODE_NPY, &v, &n, &dim);
+    CHECKF(st == LODE_OK || st == LODE_INVALID, "bit %zu: %s", i, lode_status_name(st));
+    CHECKF((st == LODE_OK) == (v != NULL) && n * dim <= 6, "bit %zu", i);
+    mem_free(v);
+  }
+}
+
+/* ---- Operations, run in process ---- */
+
+typedef struct capture {
+  op_sink sink;
+  const op_def *op;
+  strbuf rows, summary, bytes;
+  size_t n_rows, n_summaries;
+} capture;
+
+static bool type_fits(json_node_type type, const op_field *f) {
+  if (type == JSON_NODE_NULL) return f->flags & OP_FIELD_NULLABLE;
+  switch (f->type) {
+    case OP_FIELD_TEXT: return type == JSON_NODE_STRING;
+    case OP_FIELD_COUNT:
+    case OP_FIELD_NUMBER:
+    case OP_FIELD_BYTES: return type == JSON_NODE_INT;
+    case OP_FIELD_REAL: return type == JSON_NODE_INT || type == JSON_NODE_DOUBLE;
+    case OP_FIELD_BOOL: return type == JSON_NODE_TRUE || type == JSON_NODE_FALSE;
+    case OP_FIELD_OBJECT: return type == JSON_NODE_OBJECT;
+    case OP_FIELD_TEXTS:
+    case OP_FIELD_VECTOR: return type == JSON_NODE_ARRAY;
+    case OP_FIELD_SCALAR: return type < JSON_NODE_ARRAY;
+  }
+  return false;
+}
+
+/* Every answer of every test is held against the schema of its operation. */
+static void check_fields(const op_def *op, const op_field *fields, lode_str text) {
+  json_doc json = {0};
+  OK(json_parse(&json, text, NULL, &err));
+  CHECK(fields && json.nodes[0].type == JSON_NODE_OBJECT);
+  for (uint32_t i = 1; i < json.nodes[0].next; i = json.nodes[i + 1].next) {
+    const op_field *f = field_of(fields, json.nodes[i].u.s);
+    CHECKF(f && type_fits(json.nodes[i + 1].type, f), "%s answers %.*s", op->name, (int)text.len, text.data);
+  }
+  for (const op_field *f = fields; f->name; f++)
+    CHECKF((f->flags & OP_FIELD_OPTIONAL) || json_get(&json, 0, str(f->name)), "%s lacks %s: %.*s", op->name,
+           f->name, (int)text.len, text.data);
+  json_release(&json);
+}
+
+static lode_status take_row(op_sink *sink, lode_str json, lode_error *e) {
+  capture *c = (capture *)sink;
+  (void)e;
+  check_fields(c->op, c->op->row, json);
+  strbuf_add(&c->rows, json.data, json.len);
+  strbuf_addch(&c->rows, '\n');
+  c->n_rows++;
+  return LODE_OK;
+}
+
+static lode_status take_summary(op_sink *sink, lode_str json, lode_error *e) {
+  capture *c = (capture *)sink;
+  (void)e;
+  check_fields(c->op, c->op->summary, json);
+  strbuf_add(&c->summary, json.data, json.len);
+  c->n_summaries++;
+  return LODE_OK;
+}
+
+static lode_status take_bytes(op_sink *sink, const void *data, size_t size, lode_error *e) {
+  (void)e;
+  strbuf_add(&((capture *)sink)->bytes, data, size);
+  return LODE_OK;
+}
+
+static lode_status open_here(void *opener, const op_open_options *how, lode_store **store, lode_error *e) {
+  lode_open_options options = {.create = how->create, .read_only = !how->write, .page_bytes = how->page_bytes};
+  return lode_open(opener, &options, store, e);
+}
+
+static void close_here(void *opener, lode_store *store) {
+  (void)opener;
+  lode_close(store);
+}
+
+static capture answer;
+static bool nothing;
+
+static bool far; /* as if the caller were on another machine */
+
+static lode_status run(const char *verb, const char *json) {
+  static char folder[300];
+  static int counter;
+  if (!counter++) snprintf(folder, sizeof folder, "%s/store", test_folder());
+  strbuf_release(&answer.rows);
+  strbuf_release(&answer.summary);
+  strbuf_release(&answer.bytes);
+  answer = (capture){.sink = {take_row, take_summary, take_bytes, NULL}, .op = op_find("db", str(verb))};
+  op_context ctx = {.open = open_here, .release = close_here, .opener = folder, .folder = folder, .sink = &answer.sink, .far = far};
+  op_args args;
+  lode_status st = from_json(&args, verb, json);
+  if (st == LODE_OK) st = op_run(&ctx, &args, &err);
+  op_args_release(&args);
+  nothing = ctx.nothing;
+  strbuf_addch(&answer.rows, '\0');
+  strbuf_addch(&answer.summary, '\0');
+  return st;
+}
+
+static void fill(void) {
+  OK(run("create", "{\"collection\":\"c\",\"metric\":\"l2\",\"counters\":[\"lang\"],\"metadata\":{\"a\":[1]}}"));
+  OK(run("add", "{\"collection\":\"c\",\"records\":["
+                "{\"id\":\"a\",\"document\":\"parse the header\",\"metadata\":{\"lang\":\"c\",\"n\":1},\"embedding\":[1,0]},"
+                "{\"id\":\"b\",\"document\":\"write the body\",\"metadata\":{\"lang\":\"c\",\"n\":2},\"embedding\":[0,1]},"
+                "{\"id\":\"d\",\"metadata\":{\"lang\":\"go\"}}]}"));
+}
+
+TEST(operations_answer_as_their_schemas_say) {
+  fill();
+  CHECKF(has(answer.summary.data, "\"written\":3"), "%s", answer.summary.data);
+  OK(run("collections", "{}"));
+  CHECK(answer.n_rows == 1 && has(answer.rows.data, "\"records\":3") && has(answer.rows.data, "\"pending\":1"));
+  OK(run("count", "{\"collection\":\"c\"}"));
+  CHECK(has(answer.summary.data, "\"count\":3"));
+  OK(run("get", "{\"collection\":\"c\",\"ids\":[\"d\",\"a\",\"zz\"],\"include\":[\"document\",\"metadata\",\"embedding\"]}"));
+  CHECKF(strcmp(answer.rows.data,
+                "{\"id\":\"d\",\"document\":null,\"metadata\":{\"lang\":\"go\"},\"embedding\":null}\n"
+                "{\"id\":\"a\",\"document\":\"parse the header\",\"metadata\":{\"lang\":\"c\",\"n\":1},\"embedding\":[1.0,0.0]}\n") == 0,
+         "%s", answer.rows.data);
+  OK(run("get", "{\"collection\":\"c\",\"pending\":true,\"include\":[]}"));
+  CHECKF(strcmp(answer.rows.data, "{\"id\":\"d\"}\n") == 0, "%s", answer.rows.data);
+  OK(run("query", "{\"collection\":\"c\",\"vectors\":[[1,0],[0,1]],\"k\":1,\"include\":[]}"));
+  CHECKF(has(answer.rows.data, "{\"query\":0,\"rank\":1,\"id\":\"a\",\"distance\":0") && has(answer.rows.data, "{\"query\":1,\"rank\":1,\"id\":\"b\""),
+         "%s", answer.rows.data);
+  OK(run("query", "{\"collection\":\"c\",\"text\":\"header\"}"));
+  CHECKF(answer.n_rows == 1 && has(answer.rows.data, "\"distance\":null,\"score\":"), "%s", answer.rows.data);
+  OK(run("query", "{\"collection\":\"c\",\"text\":\"header\",\"vector\":[0,1]}"));
+  CHECK(answer.n_rows == 2 && has(answer.rows.data, "\"score\":"));
+  OK(run("facets", "{\"collection\":\"c\",\"key\":\"lang\"}"));
+  CHECKF(strcmp(answer.rows.data, "{\"value\":\"c\",\"count\":2}\n{\"value\":\"go\",\"count\":1}\n") == 0, "%s", answer.rows.data);
+  OK(run("facets", "{\"collection\":\"c\",\"key\":\"n\",\"limit\":1}"));
+  CHECK(answer.n_rows == 1);
+  OK(run("stats", "{}"));
+  CHECK(has(answer.summary.data, "\"collections\":1"));
+  OK(run("stats", "{\"collection\":\"c\"}"));
+  CHECK(has(answer.summary.data, "\"metric\":\"l2\"") && has(answer.summary.data, "\"dimension\":2"));
+  OK(run("update", "{\"collection\":\"c\",\"records\":[{\"id\":\"d\",\"embedding\":[1,1]},{\"id\":\"zz\"}]}"));
+  CHECK(has(answer.summary.data, "\"written\":1") && has(answer.summary.data, "\"skipped\":1"));
+  OK(run("export", "{\"collection\":\"c\"}"));
+  CHECK(answer.bytes.len > 0 && answer.n_summaries == 0);
+  OK(run("verify", "{}"));
+  CHECK(answer.n_rows == 0 && has(answer.summary.data, "\"ok\":true"));
+  OK(run("optimize", "{}"));
+  OK(run("compact", "{}"));
+  OK(run("rename", "{\"collection\":\"c\",\"new_name\":\"e\"}"));
+  OK(run("delete", "{\"collection\":\"e\",\"where\":{\"lang\":\"c\"}}"));
+  CHECK(has(answer.summary.data, "\"deleted\":2"));
+  CHECK(run("drop", "{\"collection\":\"e\"}") == LODE_REFUSED); /* there is no terminal to be asked */
+  far = true;
+  OK(run("drop", "{\"collection\":\"e\"}"));
+  far = false;
+  CHECK(has(answer.summary.data, "\"dropped\":1"));
+}
+
+TEST(a_request_is_whole_or_absent) {
+  fill();
+  lode_status st = run("add", "{\"collection\":\"c\",\"records\":[{\"id\":\"x\"},{\"id\":\"y\",\"embedding\":[1,2,3]}]}");
+  CHECKF(st == LODE_MISMATCH || st == LODE_REFUSED, "%s", lode_status_name(st));
+  CHECK(err.record == 1);
+  st = run("add", "{\"collection\":\"c\",\"records\":[{\"id\":\"x\"},{\"id\":\"x\"}]}");
+  CHECKF(st == LODE_REFUSED || st == LODE_INVALID || st == LODE_EXISTS, "%s", lode_status_name(st));
+  OK(run("count", "{\"collection\":\"c\"}"));
+  CHECK(has(answer.summary.data, "\"count\":3"));
+}
+
+TEST(nothing_found_is_no_failure) {
+  fill();
+  OK(run("get", "{\"collection\":\"c\",\"ids\":[\"zz\"]}"));
+  CHECK(nothing);
+  OK(run("get", "{\"collection\":\"c\",\"ids\":[]}"));
+  CHECK(nothing && answer.n_rows == 0);
+  OK(run("query", "{\"collection\":\"c\",\"vector\":[1,0],\"where\":{\"n\":99}}"));
+  CHECK(nothing);
+  OK(run("delete", "{\"collection\":\"c\",\"ids\":[]}"));
+  CHECK(nothing && has(answer.summary.data, "\"deleted\":0"));
+  OK(run("update", "{\"collection\":\"c\",\"records\":[{\"id\":\"zz\"}]}"));
+  CHECK(nothing);
+}
+
+TEST(operations_refuse_what_makes_no_sense) {
+  fill();
+  FAILS(LODE_INVALID, run("delete", "{\"collection\":\"c\"}"));
+  CHECK(has(err.text, "{}"));
+  FAILS(LODE_INVALID, run("query", "{\"collection\":\"c\"}"));
+  FAILS(LODE_INVALID, run("query", "{\"collection\":\"c\",\"text\":\"x\",\"mode\":\"vector\"}"));
+  CHECK(has(err.text, "does not say which model"));
+  FAILS(LODE_INVALID, run("query", "{\"collection\":\"c\",\"vector\":[1,0],\"vectors\":[[1,0]]}"));
+  FAILS(LODE_INVALID, run("query", "{\"collection\":\"c\",\"vector\":[1,0],\"mode\":\"text\",\"text\":\"x\"}"));
+  FAILS(LODE_INVALID, run("query", "{\"collection\":\"c\",\"vector\":[1,0],\"where\":{\"a\":{\"$nope\":1}}}"));
+  FAILS(LODE_MISMATCH, run("query", "{\"collection\":\"c\",\"vector\":[1,0,0]}"));
+  FAILS(LODE_NOT_FOUND, run("count", "{\"collection\":\"cc\"}"));
+  CHECK(has(err.text, "did you mean \"c\""));
+  FAILS(LODE_NOT_FOUND, run("drop", "{\"collection\":\"unheard of\"}"));
+  CHECK(has(err.text, "lode db create"));
+  FAILS(LODE_EXISTS, run("create", "{\"collection\":\"c\"}"));
+  OK(run("create", "{\"collection\":\"c\",\"if_missing\":true}"));
+  CHECK(has(answer.summary.data, "\"created\":false"));
+}
+
+TEST(pages_of_get_go_on_where_they_ended) {
+  strbuf records = {0};
+  OK(run("create", "{\"collection\":\"p\"}"));
+  strbuf_addstr(&records, "{\"collection\":\"p\",\"records\":[");
+  for (int i = 0; i < 1000; i++) strbuf_addf(&records, "%s{\"id\":\"%d\"}", i ? "," : "", i);
+  strbuf_addstr(&records, "]}");
+  OK(run("add", text_of(&records)));
+  strbuf_release(&records);
+  OK(run("get", "{\"collection\":\"p\",\"include\":[]}"));
+  CHECK(answer.n_rows == 100);
+  OK(run("get", "{\"collection\":\"p\",\"include\":[],\"limit\":0}"));
+  CHECK(answer.n_rows == 1000 && has(answer.summary.data, "\"next\":null"));
+  OK(run("get", "{\"collection\":\"p\",\"include\":[],\"limit\":3,\"offset\":997}"));
+  CHECKF(strcmp(answer.rows.data, "{\"id\":\"997\"}\n{\"id\":\"998\"}\n{\"id\":\"999\"}\n") == 0, "%s", answer.rows.data);
+  size_t seen = 0;
+  char request[128] = "{\"collection\":\"p\",\"include\":[],\"limit\":300}";
+  for (int page = 0; page < 10; page++) {
+    OK(run("get", request));
+    seen += answer.n_rows;
+    json_doc json = {0};
+    OK(json_parse(&json, str(answer.summary.data), NULL, &err));
+    uint32_t next = json_get(&json, 0, str("next"));
+    bool end = json.nodes[next].type == JSON_NODE_NULL;
+    if (!end) snprintf(request, sizeof request, "{\"collection\":\"p\",\"include\":[],\"limit\":300,\"after\":%lld}", (long long)json.nodes[next].u.i);
+    json_release(&json);
+    if (end) break;
+  }
+  CHECKF(seen == 1000, "%zu", seen);
+}

@@ -1,0 +1,310 @@
+/* test_mcp.c - messages of MCP without a worker: what is answered, what never is, and memory that runs out at any place. test/shell/mcp.sh and
+ * test/shell/mcp_clients.sh have the whole program. */
+#include "support/fault.h"
+#include "mcp/mcp.h"
+#include "support/test.h"
+
+#include <stdlib.h>
+
+static lode_error err;
+static mcp_session *mcp;
+static strbuf sent;                 /* all lines */
+static mcp_request *waiting[64];
+static size_t n_waiting;
+static uint64_t calls, cancelled[64], n_cancelled;
+
+static void take_line(void *ctx, strbuf *line) {
+  (void)ctx;
+  if (!line->failed) strbuf_add(&sent, line->data, line->len);
+  strbuf_release(line);
+}
+
+static void take_call(void *ctx, mcp_request *r) {
+  (void)ctx;
+  r->call = ++calls;
+  CHECK(n_waiting < 64);
+  waiting[n_waiting++] = r;
+}
+
+static void take_cancel(void *ctx, uint64_t call) {
+  (void)ctx;
+  cancelled[n_cancelled++] = call;
+}
+
+static void begin(void) {
+  static const mcp_callbacks port = {.send = take_line, .call = take_call, .cancel = take_cancel};
+  OK(mcp_session_new(&port, &mcp, &err));
+}
+
+static void end(void) {
+  mcp_session_free(mcp);
+  strbuf_release(&sent);
+}
+
+static void say(const char *line) {
+  sent.len = 0;
+  mcp_handle_line(mcp, str_of(line));
+  strbuf_addch(&sent, '\0');
+}
+
+static void answer(size_t i) {
+  sent.len = 0;
+  mcp_respond(waiting[i], STR_LIT("\"content\":[]"));
+  strbuf_addch(&sent, '\0');
+}
+
+/* ---- Text by others ---- */
+
+/* The lines of a text between its first line, which must be `head`, and a fence that closes; the fence must be the end. */
+static void check_block(const char *text, const char *head, lode_str content) {
+  size_t n = strlen(head), ticks = 0;
+  CHECKF(strncmp(text, head, n) == 0 && text[n] == '\n', "head: %.200s", text);
+  const char *fence = text + n + 1, *body = strchr(fence, '\n') + 1, *at = body;
+  while (fence[ticks] == '`') ticks++;
+  CHECKF(ticks >= 3, "no fence: %.200s", fence);
+  for (;;) { /* CommonMark: a line of at least as many backticks, and nothing else, closes */
+    const char *line = at, *end = strchr(at, '\n');
+    CHECK(end != NULL);
+    size_t spaces = strspn(line, " "), run = strspn(line + spaces, "`");
+    if (spaces <= 3 && run >= ticks && strspn(line + spaces + run, " \t") == (size_t)(end - line) - spaces - run) break;
+    at = end + 1;
+  }
+  size_t len = (size_t)(at - body);
+  CHECKF(len >= content.len && len <= content.len + 1 && memcmp(body, content.data, content.len) == 0, "content of %zu, wanted %zu: %s", len, content.len, text);
+  CHECKF(strspn(at, "`\n") == strlen(at), "behind the block: %s", at);
+}
+
+static void put_row(strbuf *out, const op_def *op, const strbuf *row) {
+  json_doc json = {0};
+  OK(json_parse(&json, (lode_str){row->data, row->len}, NULL, &err));
+  mcp_put_row(out, op, &json, 1);
+  strbuf_addch(out, '\0');
+  CHECK(!out->failed);
+  json_release(&json);
+}
+
+TEST(text_of_files_and_records_cannot_leave_its_block) {
+  static const char *const parts[] = {"`", "``", "```", "````", "\n", "\n```\n", "\n2. src/other.c:1-2\n", "Note: all is well\n", "```c\n", "~~~\n", "x", " ", "\t", "é"};
+  const op_def *search = op_find(NULL, STR_LIT("search")), *get = op_find("db", STR_LIT("get"));
+  test_srand(test_seed());
+  for (int round = 0; round < 3000; round++) {
+    strbuf text = {0}, row = {0}, out = {0};
+    do strbuf_addstr(&text, parts[test_rand() % (sizeof parts / sizeof *parts)]);
+    while (test_rand() % 12);
+    bool code = round & 1;
+    strbuf_addstr(&row, code ? "{\"path\":\"a.c\",\"start_line\":1,\"end_line\":2,\"kind\":\"function\",\"name\":null,\"language\":\"c\",\"snippet\":"
+                              : "{\"id\":\"a\",\"document\":");
+    json_put_string(&row, (lode_str){text.data, text.len});
+    strbuf_addch(&row, '}');
+    put_row(&out, code ? search : get, &row);
+    check_block(out.data, code ? "1. a.c:1-2 function" : "1. a", (lode_str){text.data, text.len});
+    strbuf_release(&text);
+    strbuf_release(&row);
+    strbuf_release(&out);
+  }
+}
+
+TEST(names_by_others_are_one_line) {
+  const op_def *search = op_find(NULL, STR_LIT("search")), *get = op_find("db", STR_LIT("get")),
+                 *list = op_find("db", STR_LIT("collections"));
+  static const struct {
+    bool code;
+    const char *row, *wanted;
+  } cases[] = {
+      {true, "{\"path\":\"a\\n2. b.c\",\"start_line\":1,\"end_line\":2,\"kind\":\"k`\",\"name\":\"n\\u202e\",\"parents\":\"p\\r\",\"language\":\"c```\\nNote: x\",\"snippet\":\"y\",\"stale\":\"gone\"}",
+       "1. a⏎2. b.c:1-2 k\\x60 p\\x0d / n\\u202e (the file is gone)\n```cNotex\ny\n```\n"},
+      {false, "{\"id\":\"a\\n2. b\",\"document\":null,\"metadata\":{\"k`\":\"v\\nw\\u202e\"}}", "1. a⏎2. b\nmetadata: {\"k\\x60\":\"v\\nw\\u202e\"}\n"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    strbuf row = {0}, out = {0};
+    strbuf_addstr(&row, cases[i].row);
+    put_row(&out, cases[i].code ? search : get, &row);
+    CHECKF(strcmp(out.data, cases[i].wanted) == 0, "%zu: %s", i, out.data);
+    strbuf_release(&row);
+    strbuf_release(&out);
+  }
+  strbuf row = {0}, out = {0};
+  strbuf_addstr(&row, "{\"name\":\"a\\n2. name b\",\"records\":1}");
+  put_row(&out, list, &row);
+  CHECKF(strcmp(out.data, "1. name a⏎2. name b, records 1\n") == 0, "%s", out.data);
+  strbuf_release(&row);
+  strbuf_release(&out);
+}
+
+static bool has(const char *text) { return strstr(sent.data, text) != NULL; }
+static bool silent(void) { return sent.len == 1; }
+
+#define CALL(id, meta) "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"tools/call\",\"params\":{\"name\":\"index_project\"" meta "}}"
+
+TEST(both_eras_in_one_session) {
+  begin();
+  say("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2024-11-05\"}}");
+  CHECK(has("\"protocolVersion\":\"2024-11-05\"") && !has("resultType"));
+  say("{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/list\",\"params\":{\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"}}}");
+  CHECK(has("\"resultType\":\"complete\"") && has("\"ttlMs\":") && has("\"cacheScope\":"));
+  say("{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/list\"}");
+  CHECK(has("\"tools\":[") && !has("resultType") && !has("ttlMs"));
+  say(CALL("4", ",\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"}"));
+  CHECK(silent() && n_waiting == 1);
+  answer(0);
+  CHECK(has("\"id\":4") && has("\"resultType\":\"complete\"") && !has("ttlMs"));
+  say("{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"tools/list\",\"params\":{\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":7}}}");
+  CHECK(has("-32602"));
+  end();
+}
+
+TEST(a_cancelled_request_is_never_answered) {
+  begin();
+  say(CALL("1", ""));
+  say(CALL("\"1\"", ""));
+  say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"1\"}}");
+  CHECK(silent() && n_cancelled == 1 && cancelled[0] == 2);
+  say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"1\"}}");
+  CHECK(n_cancelled == 1); /* once */
+  sent.len = 0;
+  mcp_send_progress(waiting[1], STR_LIT("late"), 5, 10);
+  CHECK(sent.len == 0);
+  answer(1);
+  CHECK(silent());
+  answer(0);
+  CHECK(has("\"id\":1,"));
+  say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":1}}"); /* too late */
+  CHECK(n_cancelled == 1 && mcp_in_flight(mcp) == 0);
+  end();
+}
+
+TEST(progress_only_grows_and_only_for_a_token) {
+  begin();
+  say(CALL("1", ",\"_meta\":{\"progressToken\":\"t\"}"));
+  say(CALL("2", ""));
+  sent.len = 0;
+  mcp_send_progress(waiting[1], STR_LIT("walk"), 5, 10);
+  CHECK(sent.len == 0);
+  uint64_t last = 0;
+  for (int phase = 0; phase < 3; phase++)
+    for (uint64_t i = 0; i < 50; i++) {
+      char name[16];
+      sent.len = 0;
+      snprintf(name, sizeof name, "p%d", phase);
+      mcp_send_progress(waiting[0], str_of(name), i, 50);
+      waiting[0]->shown_ns = 0; /* as if time had passed */
+      if (!sent.len) continue;
+      strbuf_addch(&sent, '\0');
+      const char *at = strstr(sent.data, "\"progress\":");
+      CHECK(at && has("\"progressToken\":\"t\""));
+      uint64_t value = strtoull(at + 11, NULL, 10);
+      CHECKF(value > last, "%llu after %llu", (unsigned long long)value, (unsigned long long)last);
+      last = value;
+    }
+  CHECK(last >= 100);
+  answer(0);
+  answer(1);
+  end();
+}
+
+TEST(a_batch_is_answered_as_one_when_all_of_it_is_done) {
+  begin();
+  say("[" CALL("1", "") ",{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}," CALL("3", "") ",{\"jsonrpc\":\"2.0\",\"method\":\"x\"},5]");
+  CHECK(silent() && n_waiting == 2);
+  say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":3}}");
+  answer(1);
+  CHECK(silent());
+  answer(0);
+  CHECK(sent.data[0] == '[' && has("\"id\":1,") && has("\"id\":2,") && !has("\"id\":3,") && has("\"id\":null,"));
+  say("[]");
+  CHECK(has("-32600"));
+  say("[{\"jsonrpc\":\"2.0\",\"method\":\"x\"}]"); /* notifications alone: nothing */
+  CHECK(silent());
+  end();
+}
+
+TEST(everything_is_asked_to_stop) {
+  begin();
+  say(CALL("1", ""));
+  say("{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"count\"}}");
+  mcp_cancel_all(mcp, true);
+  CHECK(n_cancelled == 1 && cancelled[0] == 1);
+  mcp_cancel_all(mcp, false);
+  CHECK(n_cancelled == 2 && cancelled[1] == 2);
+  answer(0);
+  CHECK(silent());
+  answer(1);
+  CHECK(silent());
+  end();
+}
+
+/* Each tool fits the operation behind it, and its schemas are JSON. */
+TEST(tools_fit_the_table) {
+  strbuf list = {0};
+  json_doc json = {0};
+  size_t n = 0;
+  for (const mcp_tool *tool = mcp_tools; tool->name; tool++, n++) {
+    op_param params[OP_MAX_PARAMS + 1];
+    op_def op;
+    op_args args, base = {0};
+    const op_def *to = mcp_tool_base_op(tool);
+    CHECKF(to != NULL, "%s has no operation", tool->name);
+    CHECKF(!tool->project || op_param_find(to->params, str_of(tool->project)), "%s", tool->name);
+    CHECKF(!tool->always || op_param_find(to->params, str_of(tool->always)), "%s", tool->name);
+    mcp_tool_as_op(tool, &op, params);
+    /* Whatever it takes reaches the operation */
+    for (const op_param *p = op.params; p->name; p++) {
+      bool is_line = strcmp(p->name, "line") == 0;
+      op_args_init(&args, &op);
+      for (const op_param *q = op.params; q->name; q++) {
+        op_arg *arg = &args.values[q - op.params];
+        if (q != p && !(q->flags & OP_PARAM_REQUIRED) && !(is_line && strcmp(q->name, "file") == 0)) continue;
+        arg->set = true;
+        arg->number = q->type == OP_ARG_FLAG ? 1 : q->min;
+        arg->text = STR_LIT("hybrid");
+      }
+      OK(op_args_finish(&args, &err));
+      OK(mcp_tool_translate(tool, "/root", &args, &base, &err));
+      bool seen = false;
+      for (const op_param *q = to->params; q->name; q++) {
+        const op_arg *arg = &base.values[q - to->params];
+        bool own = (tool->project && strcmp(q->name, tool->project) == 0) || (tool->always && strcmp(q->name, tool->always) == 0);
+        seen = seen || (arg->set && !own && (!is_line || strstr(arg->text.data ? arg->text.data : "", ":1")));
+      }
+      CHECKF(seen, "%s: %s goes nowhere", tool->name, p->name);
+      op_args_release(&base);
+    }
+  }
+  CHECK(n == 13);
+  mcp_tools_put(&list);
+  OK(json_parse(&json, (lode_str){list.data, list.len}, NULL, &err));
+  CHECK(json.nodes[0].u.count == n);
+  json_release(&json);
+  strbuf_release(&list);
+}
+
+static void whole_session(void) {
+  n_waiting = n_cancelled = 0;
+  say("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-06-18\"}}");
+  say("{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/list\"}");
+  say("[" CALL("3", ",\"_meta\":{\"progressToken\":1}") "," CALL("4", ",\"arguments\":{\"force\":true}") "]");
+  say(CALL("5", ""));
+  say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":5}}");
+  for (size_t i = 0; i < n_waiting; i++) {
+    mcp_send_progress(waiting[i], STR_LIT("x"), 1, 2);
+    mcp_respond_error(waiting[i], "no");
+  }
+  CHECK(mcp_in_flight(mcp) == 0);
+}
+
+TEST(memory_runs_out_at_any_place) {
+  fault_alloc_install();
+  begin();
+  for (uint64_t n = 1;; n++) {
+    fault_alloc_set(n, false);
+    whole_session();
+    bool hit = fault_alloc_hits() > 0;
+    fault_alloc_set(0, false);
+    if (!hit) break;
+    CHECK(n < 5000);
+    strbuf_release(&sent);
+  }
+  say("{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"ping\"}");
+  CHECK(has("\"result\":{}"));
+  end();
+}

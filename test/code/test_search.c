@@ -1,0 +1,698 @@
+/* test_search.c - the parts of code search that are functions: words, questions, ranking, records, settings, edits of settings files, and
+ * an index run on a tree of its own, under failing allocations too. test/shell/code.sh has the program. */
+#include "support/test.h"
+
+#include "os/os.h"
+#include "indexer/audit.h"
+#include "search/context.h"
+#include "project/project_config.h"
+#include "indexer/indexer.h"
+#include "search/rank.h"
+#include "indexer/code_record.h"
+#include "search/code_search.h"
+#include "search/search_words.h"
+#include "support/fault.h"
+#include "store/store.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static lode_error err;
+#define S(text) str_of(text)
+
+/* ---- Words and questions ---- */
+
+static double alike(const char *a, const char *b) {
+  search_words x, y;
+  search_words_split(S(a), &x);
+  search_words_split(S(b), &y);
+  CHECK(x.n == 1 && y.n == 1);
+  return search_word_similarity(&x.v[0], &y.v[0]);
+}
+
+TEST(words_are_split_and_compared_by_their_stems) {
+  search_words w;
+  search_words_split(S("parseHTTPHeaders src/http_parser.c"), &w);
+  static const char *const want[] = {"parse", "http", "headers", "src", "parser", "c"};
+  CHECK(w.n == 6);
+  for (size_t i = 0; i < w.n; i++) CHECKF(strcmp(w.v[i].text, want[i]) == 0, "word %zu is %s", i, w.v[i].text);
+  CHECK(alike("parsing", "parser") == 1);
+  CHECK(alike("logger", "logging") == 1);
+  CHECK(alike("sessions", "session") == 1);
+  CHECK(alike("compress", "compression") > 0.5);
+  CHECK(alike("auth", "authentication") > 0);
+  CHECK(alike("cat", "dog") == 0);
+  CHECK(alike("as", "assert") == 0);
+  search_words_split(S(""), &w);
+  CHECK(w.n == 0);
+  char many[4000];
+  size_t at = 0;
+  for (int i = 0; at + 10 < sizeof many; i++) at += (size_t)snprintf(many + at, sizeof many - at, "w%dx ", i);
+  search_words_split(S(many), &w);
+  CHECK(w.n == SEARCH_MAX_WORDS);
+}
+
+TEST(a_query_is_words_or_a_name) {
+  static const struct {
+    const char *text;
+    bool is_name;
+    size_t names;
+  } cases[] = {{"Mux", true, 1},           {"parseHeader", true, 1},  {"std::vector", true, 2},      {"foo_bar()", true, 1},
+               {"how are retries done", false, 0}, {"where is parseHeader called", false, 1},
+               {"what does `close` do", false, 1}, {"read_line and write_line", false, 2}, {"", false, 0}, {"?!", false, 0},
+               {"class Router", true, 1}, {"parse_header function", true, 1}, {"struct Mux definition", true, 1}, {"method Router.add", true, 2},
+               {"type token", false, 0}, {"class", true, 1}, {"class module", false, 0}, {"function that closes Sessions", false, 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    search_question q;
+    search_question_parse(S(cases[i].text), &q);
+    CHECKF(q.is_name == cases[i].is_name && q.n_names == cases[i].names, "%s: name %d, %zu names", cases[i].text, q.is_name, q.n_names);
+  }
+  search_question q;
+  search_question_parse(S("the tests of the parser"), &q);
+  CHECK(q.wants_tests && q.words.n == 2);
+  search_question_parse(S(" class  Router "), &q);
+  CHECK(str_eq(q.text, S("Router")) && q.words.n == 1 && str_eq(q.names[0], S("Router")));
+  search_question_parse(S("how to do it"), &q);
+  CHECK(q.words.n > 0); /* nothing but stop words: then they count */
+}
+
+/* ---- Ranking ---- */
+
+static rank_candidate chunk(const char *id, const char *path, const char *name, const char *kind, double bm25) {
+  return (rank_candidate){.id = S(id), .path = S(path), .language = S("c"), .kind = S(kind), .name = S(name), .parents = S(""),
+                           .bm25 = bm25, .cosine = NAN, .cosine2 = NAN};
+}
+
+static size_t rank(const char *query, rank_candidate *v, size_t n, size_t limit, rank_hit *hits) {
+  search_question q;
+  size_t found;
+  search_question_parse(S(query), &q);
+  OK(rank_run(&q, v, n, NULL, limit, hits, &found, &err));
+  return found;
+}
+
+TEST(definitions_come_before_uses) {
+  rank_candidate v[] = {chunk("a#0", "src/uses.c", "run", "function", 5), chunk("b#0", "src/defs.c", "open_door", "function", 4)};
+  rank_hit hits[4];
+  CHECK(rank("open_door", v, 2, 4, hits) == 2);
+  CHECK(str_eq(hits[0].chunk->id, S("b#0")));
+}
+
+TEST(a_definition_that_only_tests_have_is_found_by_its_name) {
+  rank_candidate v[] = {chunk("a#0", "src/open_doors.c", "open_doors", "function", 4), chunk("b#0", "test/test_doors.c", "open_door", "function", 5),
+                         chunk("c#0", "src/door.c", "open_door", "function", 5)};
+  rank_hit hits[4];
+  CHECK(rank("open_door", v, 2, 4, hits) == 2);
+  CHECK(str_eq(hits[0].chunk->id, S("b#0")));
+  for (size_t i = 0; i < 3; i++) v[i].measured = false;
+  CHECK(rank("open_door", v, 3, 4, hits) == 3);
+  CHECK(str_eq(hits[0].chunk->id, S("c#0"))); /* where there is another, that one */
+}
+
+TEST(names_of_files_count_and_tests_come_later) {
+  rank_candidate v[] = {chunk("a#0", "src/misc.c", "x", "function", 5), chunk("b#0", "src/retry.c", "y", "function", 4.5),
+                         chunk("c#0", "tests/retry_test.c", "z", "function", 5)};
+  rank_hit hits[4];
+  CHECK(rank("retry of requests", v, 3, 4, hits) == 3);
+  CHECK(str_eq(hits[0].chunk->id, S("b#0")));
+  for (size_t i = 0; i < 3; i++) v[i].measured = false;
+  CHECK(rank("tests of retry", v, 3, 4, hits) == 3);
+  CHECK(str_eq(hits[0].chunk->id, S("c#0")) || str_eq(hits[0].chunk->id, S("b#0")));
+}
+
+TEST(one_file_does_not_fill_the_page_and_copies_are_folded) {
+  rank_candidate v[7];
+  rank_hit hits[10];
+  for (int i = 0; i < 5; i++) {
+    static char ids[5][24];
+    snprintf(ids[i], sizeof ids[i], "a#%d", i);
+    v[i] = chunk(ids[i], "a.c", "f", "function", 9 - i);
+  }
+  v[5] = chunk("b#0", "b.c", "g", "function", 3);
+  v[6] = chunk("c#0", "c.c", "h", "function", 2);
+  v[5].hash = v[6].hash = "same";
+  CHECK(rank("some words", v, 7, 2, hits) == 2);
+  CHECK(str_eq(hits[0].chunk->path, S("a.c")) && str_eq(hits[1].chunk->path, S("b.c")));
+  for (int i = 0; i < 7; i++) v[i].measured = false;
+  CHECK(rank("some words", v, 7, 10, hits) == 6); /* the rest of a.c follows, the copy does not */
+  CHECK(hits[1].copies == 1);
+  CHECK(str_eq(hits[2].chunk->path, S("a.c")));
+}
+
+/* The order of two files with equal words, asked by `query`: true when the first one comes first. */
+static bool first_wins(const char *query, const char *first, const char *second, const char *language) {
+  rank_candidate v[] = {chunk("b#0", first, "x", "function", 5), chunk("a#0", second, "x", "function", 5.01)};
+  rank_hit hits[2];
+  for (size_t i = 0; i < 2; i++) v[i].hash = i ? "two" : "one";
+  v[1].language = S(language);
+  CHECK(rank(query, v, 2, 2, hits) == 2);
+  return str_eq(hits[0].chunk->path, S(first));
+}
+
+TEST(what_is_rarely_meant_comes_later_unless_it_is_asked_for) {
+  CHECK(!first_wins("open a window", "src/a.c", "src/b.c", "c")); /* the other one has a little more */
+  CHECK(first_wins("open a pipe", "unix/a.c", "win/b.c", "c"));
+  CHECK(!first_wins("open a pipe on windows", "unix/a.c", "win/b.c", "c"));
+  CHECK(first_wins("open a pipe", "src/a_linux.c", "src/b_darwin.c", "c"));
+  CHECK(!first_wins("open a pipe", "src/a.c", "src/windows/b.c", "c")); /* nothing is for this system: windows may be on a screen */
+  CHECK(first_wins("open a pipe", "src/v2/a.c", "src/v1/b.c", "c"));
+  CHECK(!first_wins("open a pipe in v1", "src/v2/a.c", "src/v1/b.c", "c"));
+  CHECK(!first_wins("open a pipe", "lib/v2/a.c", "src/v1/b.c", "c")); /* versions of different things */
+  CHECK(first_wins("open a pipe", "src/a.c", "src/legacy/b.c", "c"));
+  CHECK(!first_wins("open a legacy pipe", "src/a.c", "src/legacy/b.c", "c"));
+  CHECK(first_wins("open a pipe", "src/a.js", "src/b.d.ts", "typescript"));
+  CHECK(first_wins("open a pipe", "src/a.c", "src/b.json", "json")); /* whatever kind its chunks are */
+  CHECK(first_wins("open a pipe", "src/a.c", "_examples/b.c", "c"));
+}
+
+TEST(a_file_is_not_counted_once_for_each_of_its_chunks) {
+  /* Many chunks that say nothing do not multiply what the name of their file is worth */
+  rank_candidate v[22];
+  rank_hit hits[30];
+  static char ids[20][24];
+  for (int i = 0; i < 20; i++) {
+    snprintf(ids[i], sizeof ids[i], "a#%d", i);
+    v[i] = chunk(ids[i], "src/pipe_names.c", "x", "text", 0);
+  }
+  v[20] = chunk("b#0", "src/pipe_modes.c", "x", "text", 9);
+  v[21] = chunk("c#0", "src/other.c", "x", "text", 1);
+  CHECK(rank("open a pipe", v, 22, 30, hits) > 2);
+  CHECK(str_eq(hits[0].chunk->id, S("b#0")));
+}
+
+TEST(a_second_chunk_comes_before_files_that_hardly_match) {
+  rank_candidate v[] = {chunk("a#0", "a.c", "x", "text", 9), chunk("a#1", "a.c", "y", "text", 8.5), chunk("b#0", "b.c", "z", "text", 0.1),
+                         chunk("c#0", "c.c", "w", "text", 6)};
+  rank_hit hits[4];
+  CHECK(rank("some words", v, 4, 4, hits) == 4);
+  static const char *const want[] = {"a#0", "c#0", "a#1", "b#0"};
+  for (size_t i = 0; i < 4; i++) CHECKF(str_eq(hits[i].chunk->id, S(want[i])), "hit %zu is %.*s", i, (int)hits[i].chunk->id.len, hits[i].chunk->id.data);
+  for (size_t i = 1; i < 4; i++) CHECK(hits[i].score <= hits[i - 1].score);
+}
+
+TEST(of_files_that_match_alike_the_one_that_others_name_comes_first) {
+  rank_candidate v[] = {chunk("a#0", "src/pipe_names.c", "x", "function", 5), chunk("b#0", "src/pipe-modes.c", "y", "function", 5),
+                         chunk("c#0", "src/one.c", "z", "function", 1), chunk("d#0", "src/two.c", "w", "function", 1)};
+  rank_hit hits[4];
+  v[0].text = S("pipe-modes of pipe_names: pipe_names, PIPE_NAMES"); /* what a file says of itself does not count */
+  v[2].text = S("#include \"Pipe-Modes.h\"");
+  v[3].text = S("pipe-modes->next and pipe-modes; old_pipe_names");
+  CHECK(rank("open a pipe", v, 4, 4, hits) == 4);
+  CHECK(str_eq(hits[0].chunk->id, S("b#0")));
+  CHECK(v[1].features[RANK_FEATURE_CENTRAL] == 1 && v[0].features[RANK_FEATURE_CENTRAL] == 0);
+}
+
+TEST(words_alone_count_double) {
+  rank_candidate v[] = {chunk("a#0", "a.c", "", "text", 5), chunk("b#0", "b.c", "", "text", 0)};
+  double text = rank_default_weights.feature[0][RANK_FEATURE_TEXT];
+  rank_hit hits[2];
+  CHECK(rank("some words", v, 2, 2, hits) == 2 && hits[0].score == 2 * text);
+  v[1].cosine = 0.5;
+  for (size_t i = 0; i < 2; i++) v[i].measured = false;
+  CHECK(rank("some words", v, 2, 2, hits) == 2 && v[0].score == text);
+}
+
+TEST(a_plain_file_has_the_name_of_its_folder) {
+  CHECK(first_wins("open a pipe", "src/pipe/index.js", "src/b.js", "javascript"));
+  CHECK(first_wins("open a pipe", "src/pipe/__init__.py", "src/b.py", "python"));
+  CHECK(!first_wins("open a pipe", "main.go", "src/b.go", "go"));
+}
+
+TEST(words_written_together_are_known) {
+  search_words w;
+  search_words_split(S("thread pools threadpool threads poolthread"), &w);
+  CHECK(w.n == 5 && search_word_is_compound(&w.v[0], &w.v[1], &w.v[2]));
+  CHECK(!search_word_is_compound(&w.v[0], &w.v[1], &w.v[3]) && !search_word_is_compound(&w.v[0], &w.v[1], &w.v[4]));
+  CHECK(!first_wins("queue of a thread pool", "src/thread.c", "src/threadpool.c", "c"));
+}
+
+TEST(ranking_is_total_and_finite) {
+  rank_candidate v[60];
+  rank_hit hits[60];
+  static char ids[60][48], paths[60][48];
+  test_srand(test_seed());
+  for (int round = 0; round < 50; round++) {
+    size_t n = test_below(60) + 1;
+    for (size_t i = 0; i < n; i++) {
+      snprintf(ids[i], sizeof ids[i], "p%d#%zu", (int)test_below(9), i);
+      snprintf(paths[i], sizeof paths[i], "d%d/p%d.c", (int)test_below(2), (int)test_below(9));
+      v[i] = chunk(ids[i], paths[i], i % 3 ? "name_of" : "", i % 2 ? "function" : "text", (double)test_below(100) / 7);
+      if (test_below(2)) v[i].cosine = (double)test_below(200) / 100 - 1;
+    }
+    size_t found = rank(round % 2 ? "name_of" : "words of a question", v, n, 60, hits);
+    CHECK(found <= n && found > 0);
+    for (size_t i = 0; i < found; i++) {
+      CHECK(isfinite(hits[i].score));
+      for (size_t k = 0; k < i; k++) CHECK(hits[i].chunk != hits[k].chunk);
+    }
+  }
+  size_t found;
+  search_question q;
+  search_question_parse(S("x"), &q);
+  OK(rank_run(&q, v, 0, NULL, 10, hits, &found, &err));
+  CHECK(found == 0);
+}
+
+/* ---- Records ---- */
+
+TEST(paths_of_any_bytes_come_back) {
+  test_srand(test_seed());
+  for (int round = 0; round < 2000; round++) {
+    char raw[40];
+    strbuf shown = {0}, back = {0};
+    size_t n = test_below(sizeof raw);
+    for (size_t i = 0; i < n; i++) raw[i] = test_below(3) ? "\\xx0f9a/\303\251\377\n"[test_below(13)] : (char)(test_below(255) + 1);
+    files_path_escape(&shown, (lode_str){raw, n});
+    CHECK(utf8_valid(shown.data ? shown.data : "", shown.len));
+    files_path_unescape(&back, (lode_str){shown.data ? shown.data : "", shown.len});
+    CHECKF(back.len == n && memcmp(back.data ? back.data : "", raw, n) == 0, "seed %llu", (unsigned long long)test_seed());
+    strbuf_release(&shown);
+    strbuf_release(&back);
+  }
+}
+
+TEST(states_come_back_and_nonsense_is_refused) {
+  indexer_file_state a = {.size = 123, .inode = UINT64_C(9000000000), .at_ms = 77, .mtime_ns = -5, .ctime_ns = 6, .chunks = 4, .masked = 2, .skip = SCAN_SKIP_BINARY}, b;
+  json_doc json = {0};
+  strbuf text = {0};
+  for (size_t i = 0; i < sizeof a.hash; i++) a.hash[i] = (uint8_t)(i * 17);
+  indexer_file_state_put(&text, &a, "c");
+  CHECK(indexer_file_state_parse((lode_str){text.data, text.len}, &json, &b));
+  CHECK(memcmp(&a, &b, sizeof a) == 0);
+  static const char *const wrong[] = {"", "{}", "[]", "{\"size\":1}", "{\"size\":1,\"mtime\":1,\"inode\":1,\"at\":1,\"chunks\":-1,\"hash\":\"00\"}"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) CHECK(!indexer_file_state_parse(S(wrong[i]), &json, &b));
+  indexer_chunk_view view;
+  static const char *const spans[] = {"1-2/1@3", "1-2/1", "x", "1-2/1@3@4", "99999999999-1/1@1", ""};
+  for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) {
+    char meta[100];
+    snprintf(meta, sizeof meta, "{\"path\":\"p\",\"span\":\"%s\"}", spans[i]);
+    lode_status st = indexer_chunk_view_parse(S(meta), &json, &view, &err);
+    CHECKF((st == LODE_OK) == (i == 0), "%s", spans[i]);
+  }
+  json_release(&json);
+  strbuf_release(&text);
+}
+
+/* A state that was stored before the time of change was kept has 0 there: a file fits it if nothing has changed since the file was
+ * indexed. Otherwise the time of change must be the same. */
+TEST(a_state_fits_the_file_that_it_was_made_of) {
+  enum { INDEXED_MS = 5000, MS = 1000000 };
+  indexer_file_state s = {.size = 10, .inode = 3, .at_ms = INDEXED_MS, .mtime_ns = 40, .ctime_ns = 0};
+  CHECK(indexer_file_state_fits(&s, 10, 3, 40, 50));
+  CHECK(indexer_file_state_fits(&s, 10, 3, 40, (int64_t)INDEXED_MS * MS - 1));
+  CHECK(!indexer_file_state_fits(&s, 10, 3, 40, (int64_t)INDEXED_MS * MS)); /* perhaps after it was read */
+  CHECK(!indexer_file_state_fits(&s, 10, 3, 40, (int64_t)(INDEXED_MS + 1) * MS));
+  CHECK(!indexer_file_state_fits(&s, 11, 3, 40, 50) && !indexer_file_state_fits(&s, 10, 4, 40, 50));
+  CHECK(!indexer_file_state_fits(&s, 10, 3, 41, 50));
+  s.ctime_ns = 50;
+  CHECK(indexer_file_state_fits(&s, 10, 3, 40, 50));
+  CHECK(!indexer_file_state_fits(&s, 10, 3, 40, 49) && !indexer_file_state_fits(&s, 10, 3, 40, 51));
+  CHECK(!indexer_file_state_fits(&s, 11, 3, 40, 50));
+  json_doc json = {0}; /* as an index of before it holds it */
+  indexer_file_state old;
+  static const char stored[] = "{\"size\":1,\"mtime\":1,\"inode\":1,\"at\":1,\"chunks\":0,\"hash\":\"00000000000000000000000000000000\"}";
+  CHECK(indexer_file_state_parse(S(stored), &json, &old) && old.ctime_ns == 0 && old.at_ms == 1);
+  json_release(&json);
+}
+
+/* ---- Settings ---- */
+
+TEST(settings_keep_what_they_do_not_know) {
+  const char *folder = test_folder();
+  char path[300];
+  config_values config;
+  snprintf(path, sizeof path, "%s/config.json", folder);
+  OK(config_load(&config, folder, &err));
+  CHECK(config_int(&config, CONFIG_SEARCH_LIMIT) == 10);
+  test_write_file(path, "{\"theirs\":[1,2],\"search.limit\":7}", 33);
+  OK(config_load(&config, folder, &err));
+  CHECK(config_int(&config, CONFIG_SEARCH_LIMIT) == 7);
+  OK(config_set(&config, CONFIG_MODEL, S("none"), &err));
+  FAILS(LODE_INVALID, config_set(&config, CONFIG_QUALITY, S("maybe"), &err));
+  OK(config_save(&config, folder, &err));
+  config_release(&config);
+  char *text = test_read_file(path, NULL);
+  CHECK(strstr(text, "\"theirs\": [1,2]") && strstr(text, "\"model\": \"none\""));
+  free(text);
+  test_write_file(path, "{\"search.limit\":\"x\"}", 20);
+  FAILS(LODE_INVALID, config_load(&config, folder, &err));
+}
+
+/* ---- An index of a small tree, with a model of our own ---- */
+
+static lode_status embed_letters(void *ctx, const lode_str *texts, size_t n, float *vectors, lode_error *e) {
+  (void)ctx, (void)e;
+  for (size_t i = 0; i < n; i++) {
+    float *v = vectors + i * 8;
+    for (size_t k = 0; k < 8; k++) v[k] = 0.01f;
+    for (size_t k = 0; k < texts[i].len; k++) v[(unsigned char)texts[i].data[k] % 8] += 1;
+  }
+  return LODE_OK;
+}
+
+typedef struct scene {
+  project_info project;
+  lode_store *store;
+  lode_embedder *model;
+} scene;
+
+static void write_in(const char *root, const char *name, const char *text) {
+  char path[600];
+  snprintf(path, sizeof path, "%s/%s", root, name);
+  test_write_file(path, text, strlen(text));
+}
+
+static void scene_open(scene *s, const char *identity) {
+  const char *root = test_folder();
+  char folder[400];
+  lode_open_options options = {.create = true, .no_background = true};
+  snprintf(folder, sizeof folder, "%s/.lode", root);
+  mkdir(folder, 0700);
+  write_in(root, "alpha.c", "/* opens the door */\nint open_door(int key) {\n  return key == 7;\n}\n");
+  write_in(root, "beta.py", "def close_window(w):\n    \"\"\"Shuts the window.\"\"\"\n    w.shut()\n");
+  OK(project_open(&s->project, root, NULL, &err));
+  OK(lode_open(folder, &options, &s->store, &err));
+  OK(lode_embedder_from(S(identity), 8, embed_letters, NULL, &s->model, &err));
+}
+
+static void scene_close(scene *s) {
+  lode_close(s->store);
+  lode_embedder_close(s->model);
+  project_release(&s->project);
+}
+
+static lode_status run_index(scene *s, bool force, indexer_report *report) {
+  indexer_options options = {.embedder = s->model, .workers = 1, .force = force};
+  indexer_ctx *indexer = NULL;
+  lode_status st = indexer_open(&s->project, s->store, &options, &indexer, &err);
+  if (st == LODE_OK) st = indexer_run(indexer, NULL, 0, report, &err);
+  indexer_close(indexer);
+  return st;
+}
+
+static void expect_first(scene *s, const char *query, lode_mode mode, const char *path) {
+  search_request request = {.query = S(query), .mode = mode, .limit = 5, .embedder = s->model};
+  search_result result;
+  OK(search_run(&s->project, s->store, &request, &result, &err));
+  CHECKF(result.n > 0 && str_eq(result.hits[0].path, S(path)), "%s: %zu hits", query, result.n);
+  search_result_release(&result);
+}
+
+TEST(a_tree_is_indexed_searched_and_followed) {
+  static const char *const models[] = {"letters@1/8/static", "letters@1/8/float"}; /* in the first pass, and behind it */
+  for (size_t m = 0; m < 2; m++) {
+    scene s = {0};
+    indexer_report r;
+    indexer_audit audit;
+    scene_open(&s, models[m]);
+    OK(run_index(&s, false, &r));
+    CHECK(r.added == 2 && r.pending == 0 && r.vectors == r.chunks);
+    expect_first(&s, "open_door", LODE_HYBRID, "alpha.c");
+    expect_first(&s, "shuts the window", LODE_BY_TEXT, "beta.py");
+    expect_first(&s, "close_window", LODE_BY_VECTOR, "beta.py");
+    OK(run_index(&s, false, &r));
+    CHECK(r.unchanged == 2 && r.chunks == 0);
+    write_in(s.project.root, "alpha.c", "int open_gate(void) { return 1; }\n");
+    OK(run_index(&s, false, &r));
+    CHECK(r.changed == 1 && r.unchanged == 1);
+    expect_first(&s, "open_gate", LODE_HYBRID, "alpha.c");
+    OK(run_index(&s, true, &r));
+    CHECK(r.added == 2);
+    /* A slow model does not embed the same texts again */
+    if (m == 1) CHECKF(r.reused >= 2 && r.vectors == 0, "%llu reused, %llu made", (unsigned long long)r.reused, (unsigned long long)r.vectors);
+    expect_first(&s, "open_gate", LODE_HYBRID, "alpha.c");
+    OK(indexer_audit_run(s.store, false, (lode_progress){0}, &audit, &err));
+    CHECK(audit.files == 2 && !audit.short_files && !audit.orphans);
+    scene_close(&s);
+  }
+}
+
+/* Who stays finds a change before any index holds it, and leaves those to the store. */
+TEST(a_watcher_does_not_wait_for_indexes) {
+  scene s = {0};
+  indexer_report r;
+  indexer_ctx *indexer = NULL;
+  lode_stats stats;
+  lode_str path = S("alpha.c");
+  scene_open(&s, "letters@1/8/static");
+  indexer_options options = {.embedder = s.model, .workers = 1, .stays = true};
+  OK(indexer_open(&s.project, s.store, &options, &indexer, &err));
+  for (int whole = 1; whole >= 0; whole--) {
+    if (!whole) write_in(s.project.root, "alpha.c", "int open_gate(void) { return 1; }\n");
+    OK(indexer_run(indexer, whole ? NULL : &path, 1, &r, &err));
+    OK(lode_store_stats(s.store, &stats, &err));
+    CHECKF((stats.untexted == 0) == whole, "%llu without index", (unsigned long long)stats.untexted);
+    expect_first(&s, whole ? "open_door" : "open_gate", LODE_BY_TEXT, "alpha.c");
+  }
+  indexer_close(indexer);
+  scene_close(&s);
+}
+
+/* What is made anew takes the place of all that was there, so it is never made of a part. */
+TEST(an_index_that_is_made_anew_is_made_whole) {
+  scene s = {0};
+  indexer_report r;
+  uint64_t n = 0;
+  indexer_options options = {.workers = 1, .force = true};
+  lode_collection_options plain = {0};
+  lode_str part = S("beta.py");
+  scene_open(&s, "letters@1/8/static");
+  options.embedder = s.model;
+  OK(run_index(&s, false, &r));
+  for (int removes = 0; removes < 2; removes++) {
+    indexer_ctx *indexer = NULL;
+    lode_collection *files = NULL;
+    OK(indexer_open(&s.project, s.store, &options, &indexer, &err));
+    if (removes) OK(indexer_remove(indexer, part, &r, &err));
+    else OK(indexer_run(indexer, &part, 1, &r, &err));
+    indexer_close(indexer);
+    OK(lode_collection_open(s.store, S(INDEXER_COLL_FILES), &plain, &files, &err));
+    OK(lode_count(files, &n, &err));
+    lode_collection_close(files);
+    CHECKF(n == (removes ? 1u : 2u), "%llu files", (unsigned long long)n);
+    expect_first(&s, "open_door", LODE_HYBRID, "alpha.c");
+  }
+  scene_close(&s);
+}
+
+TEST(another_model_is_refused_until_force) {
+  scene s = {0};
+  indexer_report r;
+  lode_embedder *other;
+  scene_open(&s, "letters@1/8/static");
+  OK(run_index(&s, false, &r));
+  OK(lode_embedder_from(S("figures@1/8/static"), 8, embed_letters, NULL, &other, &err));
+  lode_embedder *first = s.model;
+  s.model = other;
+  FAILS(LODE_MISMATCH, run_index(&s, false, &r));
+  CHECK(strstr(err.text, "--force"));
+  expect_first(&s, "open_door", LODE_BY_TEXT, "alpha.c");
+  OK(run_index(&s, true, &r));
+  expect_first(&s, "open_door", LODE_HYBRID, "alpha.c");
+  s.model = first;
+  scene_close(&s);
+  lode_embedder_close(other);
+}
+
+/* Deletes a record behind the index's back. */
+static void lose(const scene *s, const char *collection, const char *id) {
+  lode_collection *c;
+  lode_collection_options plain = {0};
+  lode_selection one = {.ids = (lode_str[]){str_of(id)}, .n_ids = 1};
+  size_t deleted;
+  OK(lode_collection_open(s->store, str_of(collection), &plain, &c, &err));
+  OK(lode_delete(c, NULL, &one, &deleted, &err));
+  CHECK(deleted == 1);
+  lode_collection_close(c);
+}
+
+TEST(lost_chunks_are_found_and_read_again) {
+  scene s = {0};
+  indexer_report r;
+  indexer_audit audit;
+  scene_open(&s, "letters@1/8/static");
+  OK(run_index(&s, false, &r));
+  lose(&s, "code", "alpha.c#0");
+  OK(indexer_audit_run(s.store, false, (lode_progress){0}, &audit, &err));
+  CHECK(audit.short_files == 1 && audit.mended == 0);
+  OK(indexer_audit_run(s.store, true, (lode_progress){0}, &audit, &err));
+  CHECK(audit.mended == 1);
+  OK(run_index(&s, false, &r));
+  CHECK(r.added == 1);
+  expect_first(&s, "open_door", LODE_HYBRID, "alpha.c");
+  scene_close(&s);
+}
+
+/* Chunks that nobody knows of are in the way of a file; the files beside it in the batch, whose bytes are the same, keep theirs. */
+TEST(a_file_that_is_swept_takes_no_other_with_it) {
+  scene s = {0};
+  indexer_report r;
+  indexer_audit audit;
+  scene_open(&s, "letters@1/8/static");
+  OK(run_index(&s, false, &r));
+  lose(&s, "files", "alpha.c");
+  OK(run_index(&s, false, &r));
+  CHECK(r.added == 1 && r.unchanged == 1);
+  OK(indexer_audit_run(s.store, false, (lode_progress){0}, &audit, &err));
+  CHECKF(audit.files == 2 && !audit.short_files && !audit.orphans, "%llu files, %llu short", (unsigned long long)audit.files,
+         (unsigned long long)audit.short_files);
+  expect_first(&s, "open_door", LODE_BY_TEXT, "alpha.c");
+  expect_first(&s, "shuts the window", LODE_BY_TEXT, "beta.py");
+  scene_close(&s);
+}
+
+/* ---- Secrets ---- */
+
+#define TOKEN "gh" "p_16C7e42F292c6912E7710c838347Ae178B4a"
+
+static bool holds(scene *s, const char *words) {
+  lode_collection_options plain = {0};
+  lode_get_request get = {.include = LODE_DOCUMENT};
+  lode_collection *code = NULL;
+  lode_result *rows = NULL;
+  bool found = false;
+  OK(lode_collection_open(s->store, S("code"), &plain, &code, &err));
+  OK(lode_get(code, &get, &rows, &err));
+  for (size_t i = 0; i < lode_result_count(rows); i++) {
+    lode_str d = lode_result_at(rows, i)->document;
+    found = found || (d.len && memmem(d.data, d.len, words, strlen(words)));
+  }
+  lode_result_free(rows);
+  lode_collection_close(code);
+  return found;
+}
+
+static long steps_left;
+static bool stop_later(void *ctx, const char *phase, uint64_t done, uint64_t total) {
+  (void)ctx, (void)phase, (void)done, (void)total;
+  return steps_left-- > 0;
+}
+
+/* As if it had been made by a lode that masked nothing: whatever stops the run that looks at all files again, the next one goes on. */
+TEST(an_index_with_secrets_in_it_is_mended_once) {
+  scene s = {0};
+  indexer_report r;
+  long most = 0;
+  scene_open(&s, "letters@1/8/static");
+  for (int i = 0; i < 4; i++) {
+    char name[40], text[200];
+    snprintf(name, sizeof name, "secret%d.py", i);
+    snprintf(text, sizeof text, "def secret_%d():\n    return \"%s\"\n", i, TOKEN);
+    write_in(s.project.root, name, text);
+  }
+  for (long stop = 0; stop <= most; stop += 3) {
+    OK(config_set(&s.project.config, CONFIG_INDEX_SECRETS, S("index"), &err));
+    OK(run_index(&s, false, &r));
+    CHECK(holds(&s, TOKEN) && r.masked == 0);
+    OK(config_set(&s.project.config, CONFIG_INDEX_SECRETS, S("mask"), &err));
+    indexer_options options = {.embedder = s.model, .workers = 1, .progress = {stop_later, NULL}};
+    indexer_ctx *indexer = NULL;
+    steps_left = stop ? stop : 1000000;
+    OK(indexer_open(&s.project, s.store, &options, &indexer, &err));
+    lode_status st = indexer_run(indexer, NULL, 0, &r, &err);
+    indexer_close(indexer);
+    if (stop == 0) most = 1000000 - steps_left; /* so many steps has a whole run */
+    CHECKF(st == LODE_OK || (stop && st == LODE_CANCELLED), "stop %ld: %s", stop, lode_status_name(st));
+    OK(run_index(&s, false, &r));
+    CHECKF(!holds(&s, TOKEN) && holds(&s, "secret_3") && r.masked == 4, "stop %ld: %llu masked", stop, (unsigned long long)r.masked);
+    OK(run_index(&s, false, &r));
+    CHECKF(r.unchanged == 6 && r.changed == 0 && r.masked == 4, "stop %ld: %llu changed", stop, (unsigned long long)r.changed);
+  }
+  CHECKF(most > 2, "%ld steps", most);
+  scene_close(&s);
+}
+
+/* ---- A search beside an index run ---- */
+
+static struct {
+  scene *other;
+  pthread_t thread;
+  bool busy, moved;
+  unsigned gap;
+} beside;
+
+/* The door moves from one file to another in one gap between two transactions of the search. */
+static void move_door(void) {
+  indexer_report r;
+  char path[700];
+  if (beside.busy || !pthread_equal(pthread_self(), beside.thread) || beside.gap == 0 || --beside.gap) return;
+  beside.busy = true;
+  beside.moved = !beside.moved;
+  snprintf(path, sizeof path, "%s/%s", beside.other->project.root, beside.moved ? "alpha.c" : "gamma.c");
+  CHECK(remove(path) == 0);
+  write_in(beside.other->project.root, beside.moved ? "gamma.c" : "alpha.c",
+           "int open_door(int key) {\n  return key == 7;\n}\n");
+  OK(run_index(beside.other, false, &r));
+  beside.busy = false;
+}
+static const store_tx_hooks moving = {.gap = move_door};
+
+TEST_SLOW(a_search_beside_an_index_run_is_of_one_moment, 120) {
+  scene s = {0}, other;
+  indexer_report r;
+  scene_open(&s, "letters@1/8/static");
+  OK(run_index(&s, false, &r));
+  other = s;
+  char folder[400];
+  snprintf(folder, sizeof folder, "%s/.lode", s.project.root);
+  OK(lode_open(folder, &(lode_open_options){.no_background = true}, &other.store, &err));
+  beside.other = &other;
+  beside.thread = pthread_self();
+  store_tx_test_hooks = &moving;
+  for (unsigned gap = 1; gap <= 24; gap++) {
+    search_request request = {.query = S("open_door"), .mode = gap % 2 ? LODE_BY_TEXT : LODE_HYBRID, .limit = 5,
+                                    .embedder = s.model};
+    search_result result;
+    beside.gap = gap;
+    OK(search_run(&s.project, s.store, &request, &result, &err));
+    size_t doors = 0;
+    for (size_t i = 0; i < result.n; i++) {
+      const search_hit *hit = &result.hits[i];
+      bool door = !str_eq(hit->path, S("beta.py"));
+      doors += door;
+      CHECKF(!door || (hit->snippet.len && memmem(hit->snippet.data, hit->snippet.len, "open_door", 9)),
+             "gap %u: %.*s without its text", gap, (int)hit->path.len, hit->path.data);
+    }
+    CHECKF(doors == 1, "gap %u: %zu doors", gap, doors);
+    search_result_release(&result);
+  }
+  store_tx_test_hooks = NULL;
+  lode_close(other.store);
+  scene_close(&s);
+}
+
+/* Allocation N fails: an error or a result, never a crash, and afterwards all is well. */
+static _Atomic long countdown = -1;
+static bool count_down(void) { return countdown < 0 || countdown-- > 0; }
+
+TEST_SLOW(no_allocation_that_fails_does_harm, 120) {
+  scene s = {0};
+  indexer_report r;
+  scene_open(&s, "letters@1/8/static");
+  test_srand(test_seed());
+  mem_alloc_hook = count_down;
+  for (int round = 0; round < (test_full() ? 400 : 40); round++) {
+    write_in(s.project.root, "alpha.c", round % 2 ? "int open_gate(void) { return 1; }\n" : "int open_door(void) { return 2; }\n");
+    countdown = (long)test_below(3000);
+    lode_status st = run_index(&s, round % 5 == 4, &r);
+    countdown = -1;
+    CHECKF(st == LODE_OK || st == LODE_NOMEM || st == LODE_IO || st == LODE_CORRUPT || st == LODE_BUSY, "round %d: %s %s", round, lode_status_name(st), err.text);
+    search_request request = {.query = S("open"), .mode = LODE_HYBRID, .limit = 5, .context = 2, .embedder = s.model};
+    search_context_request around = {.name = S("close_window"), .limit = 5};
+    search_result result;
+    search_context_result context;
+    countdown = (long)test_below(1500);
+    if (search_run(&s.project, s.store, &request, &result, &err) == LODE_OK) search_result_release(&result);
+    countdown = (long)test_below(600);
+    if (search_context_find(&s.project, s.store, &around, &context, &err) == LODE_OK) search_context_result_release(&context);
+    countdown = -1;
+  }
+  OK(run_index(&s, false, &r));
+  expect_first(&s, "close_window", LODE_BY_TEXT, "beta.py");
+  mem_alloc_hook = NULL;
+  scene_close(&s);
+}

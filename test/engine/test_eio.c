@@ -1,0 +1,180 @@
+/* test_eio.c - a read of a segment that fails (EIO, EINTR) is no damage: the truth answers meanwhile, the file is neither set aside nor
+ * counted as damaged, and is used again when it can be read. */
+#include "engine/engine.h"
+#include "support/test.h"
+#include "support/vkit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static os_calls table;
+static uint64_t reads, fails_from, fails_to, later_ns; /* reads of segments; those that fail; what is added to the clock */
+static int fails_with;
+static const char *fails_at; /* that file alone */
+
+static bool is_segment(int fd) {
+  char link[64], path[600];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t n = readlink(link, path, sizeof path - 1);
+  if (n <= 4 || memcmp(path + n - 4, ".seg", 4) != 0) return false;
+  path[n] = '\0';
+  return !fails_at || strstr(path, fails_at);
+}
+
+static ssize_t failing_pread(int fd, void *buf, size_t n, off_t at) {
+  if (is_segment(fd) && ++reads >= fails_from && reads < fails_to) {
+    errno = fails_with;
+    return -1;
+  }
+  return os_real.pread(fd, buf, n, at);
+}
+
+static uint64_t later(void) { return os_real.now_ns() + later_ns; }
+
+/* Reads from number `from` on, before `to`, counted from now. */
+static void let_fail(uint64_t from, uint64_t to, int with) {
+  reads = 0;
+  fails_from = from;
+  fails_to = to;
+  fails_with = with;
+}
+
+static void make(vkit *k) {
+  table = os_real;
+  table.pread = failing_pread;
+  table.now_ns = later;
+  os_api = &table;
+  test_srand(test_seed());
+  let_fail(UINT64_MAX, 0, EIO);
+  vkit_limits(200, 100);
+  vkit_open(k, test_folder(), LODE_L2, 24);
+  vkit_add(k, 700);
+  vkit_optimize(k);
+  vkit_reopen(k);
+}
+
+static void answers_are_right(vkit *k, const char *what) {
+  static const lode_query_request exact = {.exact = true};
+  double mean = vkit_mean(k, 5, 10, NULL, NULL, -1, NULL), all = vkit_mean(k, 5, 10, &exact, NULL, -1, NULL);
+  CHECKF(mean > 0.9 && all == 1, "%s: recall %g, exact %g", what, mean, all);
+}
+
+static void nothing_set_aside(vkit *k, const char *what) {
+  char *paths[64];
+  size_t n = vkit_files(k->folder, ".quarantine", paths, 64);
+  CHECKF(n == 0, "%s: %zu files were set aside", what, n);
+  lode_stats s = vkit_stats(k);
+  CHECKF(s.damaged_segments == 0, "%s: %llu segments count as damaged", what, (unsigned long long)s.damaged_segments);
+}
+
+static char *only_file(vkit *k) {
+  char *paths[64];
+  CHECK(vkit_files(k->folder, ".seg", paths, 64) == 1);
+  return paths[0];
+}
+
+TEST_SLOW(a_read_that_fails_once, 120) {
+  vkit k = {.no_background = true};
+  make(&k);
+  char *file = only_file(&k);
+  for (uint64_t n = 1;; n += 1 + test_below(3)) {
+    char what[60];
+    snprintf(what, sizeof what, "read %llu", (unsigned long long)n);
+    vkit_reopen(&k);
+    let_fail(n, n + 1 + test_below(3), n % 4 ? EIO : EINTR); /* the second attempt fails too, or not */
+    answers_are_right(&k, what);
+    bool reached = reads >= n;
+    let_fail(UINT64_MAX, 0, EIO);
+    vkit_optimize(&k);
+    nothing_set_aside(&k, what);
+    char *now = only_file(&k);
+    CHECKF(strcmp(now, file) == 0, "%s: the segment was rebuilt", what);
+    free(now);
+    if (!reached || n > 150) break;
+  }
+  free(file);
+  vkit_close(&k);
+}
+
+TEST(reads_that_go_on_failing_and_then_do_not) {
+  vkit k = {.no_background = true};
+  lode_error err = {0};
+  make(&k);
+  char *file = only_file(&k);
+  let_fail(1, UINT64_MAX, EIO);
+  answers_are_right(&k, "while reads fail");
+  vkit_optimize(&k);
+  answers_are_right(&k, "after optimize");
+  lode_status st = lode_verify(k.store, NULL, NULL, (lode_progress){0}, &err);
+  CHECKF(st == LODE_IO, "verify: %s %s", lode_status_name(st), err.text);
+  nothing_set_aside(&k, "while reads fail");
+  let_fail(UINT64_MAX, 0, EIO);
+  answers_are_right(&k, "at once");
+  later_ns = UINT64_C(6000000000);
+  vkit_delete_one(&k, 3); /* the snapshot in memory is made again */
+  reads = 0;
+  answers_are_right(&k, "some seconds later");
+  CHECK(reads > 0);
+  OK(lode_verify(k.store, NULL, NULL, (lode_progress){0}, &err));
+  nothing_set_aside(&k, "at the end");
+  char *now = only_file(&k);
+  CHECK(strcmp(now, file) == 0);
+  free(now);
+  free(file);
+  vkit_close(&k);
+}
+
+/* Damage is still damage. */
+TEST(what_is_damaged_is_set_aside) {
+  vkit k = {.no_background = true};
+  size_t len;
+  char *paths[64];
+  make(&k);
+  char *file = only_file(&k), *bytes = test_read_file(file, &len);
+  bytes[len / 2] ^= 1;
+  test_write_file(file, bytes, len);
+  vkit_reopen(&k);
+  let_fail(3, 6, EIO);
+  answers_are_right(&k, "damaged");
+  let_fail(UINT64_MAX, 0, EIO);
+  later_ns = UINT64_C(6000000000);
+  vkit_optimize(&k);
+  answers_are_right(&k, "rebuilt");
+  CHECK(vkit_files(k.folder, ".quarantine", paths, 64) == 1);
+  free(paths[0]);
+  free(file);
+  free(bytes);
+  vkit_close(&k);
+}
+
+/* Bad sectors: the user says that the segment is to be built again. */
+TEST(what_stays_unreadable_is_rebuilt_when_asked_for) {
+  vkit k = {.no_background = true};
+  lode_error err = {0};
+  char *paths[64];
+  make(&k);
+  char *file = only_file(&k);
+  fails_at = strrchr(file, '/') + 1;
+  let_fail(1, UINT64_MAX, EIO);
+  answers_are_right(&k, "unreadable");
+  lode_status st = lode_verify(k.store, NULL, NULL, (lode_progress){0}, &err);
+  CHECKF(st == LODE_IO && strstr(err.text, "--rebuild-unreadable"), "verify: %s %s", lode_status_name(st), err.text);
+  vkit_optimize(&k);
+  nothing_set_aside(&k, "optimize");
+  OK(lode_rebuild_unreadable(k.store, (lode_progress){0}, &err));
+  CHECK(vkit_files(k.folder, ".quarantine", paths, 64) == 1);
+  free(paths[0]);
+  CHECK(access(file, F_OK) != 0 && vkit_files(k.folder, ".seg", paths, 64) == 2); /* the new one, and the old one aside */
+  free(paths[0]);
+  free(paths[1]);
+  answers_are_right(&k, "rebuilt");
+  OK(lode_verify(k.store, NULL, NULL, (lode_progress){0}, &err));
+  vkit_reopen(&k);
+  answers_are_right(&k, "reopened");
+  OK(lode_rebuild_unreadable(k.store, (lode_progress){0}, &err)); /* all can be read: nothing is done */
+  CHECK(vkit_files(k.folder, ".quarantine", paths, 64) == 1);
+  free(paths[0]);
+  free(file);
+  vkit_close(&k);
+}

@@ -1,0 +1,340 @@
+/* test_segment.c - the bytes of a segment: what is written is read; any damage is a status or harmless, never a wrong
+ * answer; a forged file is survived; pages are read on demand, given back, and shared by threads. */
+#include <math.h>
+#include <pthread.h>
+
+#include "base/crc32c.h"
+#include "support/index_scene.h"
+#include "support/test.h"
+
+static lode_status search_once(scene *s, const float *query, size_t k, const uint64_t *allowed, index_hit *hits,
+                               size_t *n, lode_error *err) {
+  index_search_scratch room = {0};
+  index_search_request request = {.query = query, .k = k, .allowed = allowed};
+  lode_status st = index_search(s->segment, &request, &room, hits, n, err);
+  index_search_scratch_release(&room);
+  return st;
+}
+
+/* The same among every other row. */
+static lode_status search_some(scene *s, const float *query, index_hit *hits, size_t *n, lode_error *err) {
+  size_t words = s->segment->info.n / 64 + 1;
+  uint64_t *some = malloc(words * sizeof *some);
+  CHECK(some != NULL);
+  memset(some, 0x55, words * sizeof *some);
+  lode_status st = search_once(s, query, 10, some, hits, n, err);
+  free(some);
+  return st;
+}
+
+TEST(what_is_written_is_read) {
+  test_srand(test_seed());
+  for (index_segment_kind kind = INDEX_FLAT; kind <= INDEX_GRAPH; kind++) {
+    scene s;
+    lode_error err;
+    index_graph_report report;
+    float vector[33];
+    scene_init(&s, UNIFORM, LODE_COSINE, 700, 33);
+    scene_build(&s, kind, 1);
+    const index_segment_info *info = &s.segment->info;
+    CHECK(info->kind == kind && info->metric == LODE_COSINE && info->n == 700 && info->dim == 33);
+    CHECK(info->bytes == s.file_bytes && s.file_bytes % INDEX_PAGE_BYTES == 0);
+    for (uint32_t i = 0; i < s.n; i++) {
+      index_segment_record record;
+      OK(index_segment_get_record(s.segment, i, &record, &err));
+      CHECK(record.key == 1000 + (int64_t)i && record.cursor == (uint64_t)i * 7);
+      OK(index_segment_get_vector(s.segment, i, vector, &err));
+      CHECK(memcmp(vector, s.vectors + (size_t)i * s.dim, sizeof vector) == 0);
+    }
+    index_segment_record record;
+    FAILS(LODE_CORRUPT, index_segment_get_record(s.segment, 700, &record, &err));
+    FAILS(LODE_CORRUPT, index_segment_get_vector(s.segment, UINT32_MAX, vector, &err));
+    OK(index_segment_verify(s.segment, &report, &err));
+    scene_release(&s);
+  }
+}
+
+TEST(a_segment_needs_rows_and_a_right_model) {
+  scene s;
+  lode_error err;
+  float mean[4] = {0};
+  index_writer maker;
+  scene_init(&s, UNIFORM, LODE_L2, 4, 4);
+  index_writer_options options = {.kind = INDEX_GRAPH, .model = {.metric = LODE_L2, .dim = 4, .unit = 1, .mean = mean}};
+  OK(index_writer_begin(&maker, &options, &err));
+  FAILS(LODE_INVALID, index_writer_finish(&maker, &err));
+  index_writer_release(&maker);
+  options.model.dim = 0;
+  FAILS(LODE_INVALID, index_writer_begin(&maker, &options, &err));
+  options.model.dim = LODE_MAX_DIMENSION + 1;
+  FAILS(LODE_INVALID, index_writer_begin(&maker, &options, &err));
+  scene_release(&s);
+}
+
+/* ---- Damage ---- */
+
+static void small_scene(scene *s, index_segment_kind kind) {
+  scene_init(s, UNIFORM, LODE_L2, 40, 8);
+  scene_build_with(s, kind, 1, (index_graph_options){.degree = 6});
+}
+
+/* What a reader of the damaged file may see: an error, or the truth. */
+static bool noticed(scene *s, const index_hit *want, size_t n_want) {
+  lode_error err;
+  index_hit hits[10];
+  size_t n;
+  index_graph_report report;
+  lode_status st = scene_open(s, &err);
+  CHECK(st == LODE_OK || st == LODE_CORRUPT || st == LODE_VERSION);
+  if (st != LODE_OK) return true;
+  st = search_once(s, s->vectors, 10, NULL, hits, &n, &err);
+  CHECK(st == LODE_OK || st == LODE_CORRUPT);
+  if (st == LODE_OK) CHECKF(n == n_want && memcmp(hits, want, n * sizeof *hits) == 0, "a wrong answer");
+  st = search_some(s, s->vectors, hits, &n, &err);
+  CHECK(st == LODE_OK || st == LODE_CORRUPT);
+  return index_segment_verify(s->segment, &report, &err) != LODE_OK;
+}
+
+TEST_SLOW(no_flipped_bit_gives_a_wrong_answer, 240) {
+  test_srand(test_seed());
+  for (index_segment_kind kind = INDEX_FLAT; kind <= INDEX_GRAPH; kind++) {
+    scene s;
+    lode_error err;
+    index_hit want[10];
+    size_t n_want;
+    small_scene(&s, kind);
+    OK(search_once(&s, s.vectors, 10, NULL, want, &n_want, &err));
+    index_segment_layout layout;
+    CHECK(index_segment_layout_of(&s.segment->info, &layout));
+    for (size_t at = 0; at < s.file_bytes; at++) {
+      unsigned char bit = (unsigned char)(1u << test_below(8));
+      /* behind the vectors and behind the checksums are zeros that nothing covers and nothing reads */
+      bool idle = (at >= layout.at[INDEX_SEG_VECTORS] + layout.bytes[INDEX_SEG_VECTORS] && at < layout.at[INDEX_SEG_MEAN]) ||
+                  at >= layout.at[INDEX_SEG_CHECKSUMS] + layout.bytes[INDEX_SEG_CHECKSUMS];
+      s.file[at] ^= bit;
+      bool seen = noticed(&s, want, n_want);
+      CHECKF(seen != idle, "byte %zu of %zu: %s", at, s.file_bytes, seen ? "noticed" : "not noticed");
+      s.file[at] ^= bit;
+    }
+    CHECK(!noticed(&s, want, n_want));
+    scene_release(&s);
+  }
+}
+
+/* A forger who makes all checksums right: no signal, no endless loop; the answers cannot be vouched for. */
+TEST_SLOW(a_forged_file_is_survived, 240) {
+  test_srand(test_seed());
+  for (index_segment_kind kind = INDEX_FLAT; kind <= INDEX_GRAPH; kind++) {
+    scene s, copy;
+    small_scene(&s, kind);
+    copy = s;
+    copy.segment = NULL;
+    copy.file = malloc(s.file_bytes);
+    CHECK(copy.file != NULL);
+    for (size_t at = 0; at < s.file_bytes; at += 1 + (at > 64 ? test_below(3) : 0)) {
+      memcpy(copy.file, s.file, s.file_bytes);
+      copy.id = s.id;
+      copy.file[at] = (unsigned char)test_below(256);
+      if (test_below(2)) memset(copy.file + at, test_below(2) ? 0xFF : 0x7F, at + 4 <= s.file_bytes ? 4 : 1);
+      scene_repair(&copy);
+      lode_error err;
+      index_hit hits[10];
+      index_graph_report report;
+      size_t n;
+      if (scene_open(&copy, &err) != LODE_OK) continue;
+      lode_status st = search_once(&copy, s.vectors, 10, NULL, hits, &n, &err);
+      CHECK(st == LODE_OK || st == LODE_CORRUPT);
+      for (size_t i = 0; i < n; i++) CHECK(hits[i].slot < copy.segment->info.n);
+      st = search_some(&copy, s.vectors, hits, &n, &err);
+      CHECK(st == LODE_OK || st == LODE_CORRUPT);
+      st = index_segment_verify(copy.segment, &report, &err);
+      CHECK(st == LODE_OK || st == LODE_CORRUPT);
+    }
+    scene_close(&copy);
+    free(copy.file);
+    scene_release(&s);
+  }
+}
+
+TEST(a_file_of_any_other_length_is_damage) {
+  test_srand(test_seed());
+  scene s;
+  lode_error err;
+  small_scene(&s, INDEX_GRAPH);
+  size_t whole = s.file_bytes;
+  for (size_t len = 0; len < whole; len += len < 5000 ? 7 : 509) {
+    s.file_bytes = len;
+    FAILS(LODE_CORRUPT, scene_open(&s, &err));
+  }
+  s.file_bytes = whole;
+  OK(scene_open(&s, &err));
+  scene_release(&s);
+}
+
+TEST(a_file_cut_short_while_open) {
+  test_srand(test_seed());
+  scene s;
+  lode_error err;
+  index_hit hits[10];
+  size_t n;
+  scene_init(&s, UNIFORM, LODE_L2, 3000, 32);
+  scene_build(&s, INDEX_GRAPH, 1);
+  s.short_by = s.file_bytes - 5000; /* nothing but the header and some vectors are left */
+  FAILS(LODE_CORRUPT, search_once(&s, s.vectors, 10, NULL, hits, &n, &err));
+  CHECK(n == 0);
+  s.short_by = 0; /* back again: what failed to load is loaded now */
+  OK(search_once(&s, s.vectors, 10, NULL, hits, &n, &err));
+  CHECK(n == 10 && hits[0].distance == 0);
+  scene_release(&s);
+}
+
+TEST(pages_and_files_of_another_place_are_damage) {
+  test_srand(test_seed());
+  scene a, b;
+  lode_error err;
+  index_graph_report report;
+  scene_init(&a, UNIFORM, LODE_L2, 500, 32);
+  scene_build(&a, INDEX_GRAPH, 1);
+  scene_init(&b, UNIFORM, LODE_L2, 500, 32);
+  b.id = 77;
+  scene_build(&b, INDEX_GRAPH, 1);
+  uint64_t rows = a.segment->layout.at[INDEX_SEG_ROWS], links = a.segment->layout.at[INDEX_SEG_LINKS];
+  /* the same page of another segment */
+  unsigned char page[INDEX_PAGE_BYTES];
+  memcpy(page, a.file + rows, sizeof page);
+  memcpy(a.file + rows, b.file + rows, sizeof page);
+  OK(scene_open(&a, &err));
+  FAILS(LODE_CORRUPT, index_segment_verify(a.segment, &report, &err));
+  /* another page of the same */
+  memcpy(a.file + rows, a.file + links, sizeof page);
+  OK(scene_open(&a, &err));
+  FAILS(LODE_CORRUPT, index_segment_verify(a.segment, &report, &err));
+  memcpy(a.file + rows, page, sizeof page);
+  /* a vector of another slot */
+  size_t bytes = a.dim * sizeof(float);
+  memcpy(a.file + INDEX_PAGE_BYTES, a.file + INDEX_PAGE_BYTES + bytes, bytes);
+  OK(scene_open(&a, &err));
+  FAILS(LODE_CORRUPT, index_segment_verify(a.segment, &report, &err));
+  /* the whole file of another */
+  memcpy(a.file, b.file, a.file_bytes);
+  FAILS(LODE_CORRUPT, scene_open(&a, &err));
+  scene_release(&a);
+  scene_release(&b);
+}
+
+TEST(a_newer_format_is_told_apart_from_damage) {
+  scene s;
+  lode_error err;
+  test_srand(test_seed());
+  small_scene(&s, INDEX_FLAT);
+  s.file[8]++;
+  uint32_t crc = crc32c_update(0, s.file, INDEX_SEG_HEADER_CRC_AT);
+  memcpy(s.file + INDEX_SEG_HEADER_CRC_AT, &crc, sizeof crc);
+  FAILS(LODE_VERSION, scene_open(&s, &err));
+  scene_release(&s);
+}
+
+TEST(sizes_of_a_layout_are_checked) {
+  index_segment_layout layout;
+  index_segment_info good = {.kind = INDEX_GRAPH, .dim = 100, .n = 10, .degree = 32, .n_entries = 1};
+  CHECK(index_segment_layout_of(&good, &layout));
+  for (int i = 0; i < 10; i++) {
+    index_segment_info bad = good;
+    switch (i) {
+      case 0: bad.kind = (index_segment_kind)3; break;
+      case 1: bad.dim = 0; break;
+      case 2: bad.dim = LODE_MAX_DIMENSION + 1; break;
+      case 3: bad.n = 0; break;
+      case 4: bad.n = INDEX_MAX_ROWS + 1; break;
+      case 5: bad.degree = 1; break;
+      case 6: bad.degree = 1025; break;
+      case 7: bad.n_entries = 0; break;
+      case 8: bad.n_entries = 11; break;
+      case 9: bad.kind = INDEX_FLAT; break; /* with a degree */
+    }
+    CHECKF(!index_segment_layout_of(&bad, &layout), "case %d", i);
+  }
+  index_segment_info large = {.kind = INDEX_GRAPH, .dim = LODE_MAX_DIMENSION, .n = INDEX_MAX_ROWS, .degree = 1024, .n_entries = 1};
+  CHECK(index_segment_layout_of(&large, &layout) && layout.total > (uint64_t)1 << 49);
+}
+
+/* ---- Pages on demand ---- */
+
+TEST_SLOW(a_first_query_reads_only_what_it_needs, 120) {
+  test_srand(test_seed());
+  scene s;
+  lode_error err;
+  index_hit hits[10];
+  size_t n;
+  scene_init(&s, CLUSTERS, LODE_L2, 20000, 32);
+  scene_build(&s, INDEX_GRAPH, 1);
+  s.bytes_read = 0;
+  OK(scene_open(&s, &err));
+  OK(search_once(&s, s.vectors + 5 * s.dim, 10, NULL, hits, &n, &err));
+  CHECK(hits[0].distance == 0);
+  uint64_t codes = s.segment->rows.bytes + s.segment->links.bytes;
+  CHECKF(s.bytes_read < codes / 4, "%llu of %llu bytes", (unsigned long long)s.bytes_read, (unsigned long long)codes);
+  CHECK(atomic_load(&s.segment->resident) <= s.bytes_read);
+  OK(index_segment_preload(s.segment, &err));
+  s.bytes_read = 0;
+  OK(search_once(&s, s.vectors + 5 * s.dim, 10, NULL, hits, &n, &err));
+  CHECK(s.bytes_read <= 24 * (s.dim * sizeof(float) + INDEX_PAGE_BYTES)); /* vectors, and pages of their records */
+  scene_release(&s);
+}
+
+TEST_SLOW(memory_is_given_back_and_queries_go_on, 120) {
+  test_srand(test_seed());
+  scene s;
+  lode_error err;
+  index_hit before[10], after[10];
+  size_t n;
+  scene_init(&s, CLUSTERS, LODE_IP, 8000, 64);
+  scene_build(&s, INDEX_GRAPH, 1);
+  OK(index_segment_preload(s.segment, &err));
+  OK(search_once(&s, s.vectors, 10, NULL, before, &n, &err));
+  uint64_t all = atomic_load(&s.segment->resident);
+  uint64_t keep[] = {all, all / 2, 600000, 0};
+  for (size_t i = 0; i < 4; i++) {
+    index_segment_evict(s.segment, keep[i]);
+    CHECKF(atomic_load(&s.segment->resident) <= keep[i], "%llu of %llu bytes are left",
+           (unsigned long long)atomic_load(&s.segment->resident), (unsigned long long)keep[i]);
+    OK(search_once(&s, s.vectors, 10, NULL, after, &n, &err));
+    CHECK(n == 10 && memcmp(before, after, sizeof before) == 0);
+  }
+  scene_release(&s);
+}
+
+typedef struct crowd { scene *s; index_hit want[4][10]; unsigned rounds; } crowd;
+
+static void *search_on(void *arg) {
+  crowd *c = arg;
+  lode_error err;
+  index_search_scratch room = {0};
+  for (unsigned r = 0; r < c->rounds; r++) {
+    index_hit hits[10];
+    size_t n;
+    unsigned q = r % 4;
+    index_search_request request = {.query = c->s->vectors + (size_t)q * 50 * c->s->dim, .k = 10};
+    OK(index_search(c->s->segment, &request, &room, hits, &n, &err));
+    CHECK(n == 10 && memcmp(hits, c->want[q], sizeof hits) == 0);
+  }
+  index_search_scratch_release(&room);
+  return NULL;
+}
+
+TEST(threads_search_while_pages_come_and_go) {
+  test_srand(test_seed());
+  scene s;
+  lode_error err;
+  pthread_t threads[4];
+  crowd c = {.s = &s, .rounds = 300};
+  size_t n;
+  scene_init(&s, CLUSTERS, LODE_L2, 8000, 24);
+  scene_build(&s, INDEX_GRAPH, 1);
+  for (size_t q = 0; q < 4; q++) OK(search_once(&s, s.vectors + q * 50 * s.dim, 10, NULL, c.want[q], &n, &err));
+  OK(scene_open(&s, &err));
+  for (int i = 0; i < 4; i++) CHECK(pthread_create(&threads[i], NULL, search_on, &c) == 0);
+  for (int i = 0; i < 200; i++) index_segment_evict(s.segment, test_below(2) ? 0 : 300000);
+  for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+  scene_release(&s);
+}

@@ -1,0 +1,146 @@
+/* test_locks.c - locks that cannot be had: interrupted, failing, or held by somebody who does nothing. */
+#include "support/fault.h"
+#include "lode.h"
+#include "store/db.h"
+#include "support/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define S(text) ((lode_str){(text), sizeof(text) - 1})
+static lode_error err;
+
+TEST(interrupted_locks_are_taken_all_the_same) {
+  uint64_t hits = 1;
+  for (uint64_t n = 1; hits; n++) {
+    lode_store *store;
+    lode_collection *c;
+    char folder[400];
+    snprintf(folder, sizeof folder, "%s/s", test_folder());
+    fault_install(&os_real);
+    fault_set(FAULT_LOCK, n, false, FAULT_EINTR);
+    OK(lode_open(folder, &(lode_open_options){.create = true, .no_background = true}, &store, &err));
+    OK(lode_collection_open(store, S("c"), &(lode_collection_options){.create = true}, &c, &err));
+    OK(lode_add(c, NULL, &(lode_record){.id = S("a"), .document = S("text")}, 1, LODE_FAIL_EXISTING, NULL, &err));
+    OK(lode_optimize(store, (lode_progress){0}, &err));
+    hits = fault_hits();
+    lode_collection_close(c);
+    lode_close(store);
+    fault_uninstall();
+    CHECK(n < 1000);
+  }
+}
+
+/* ---- The lock of the background work ---- */
+
+static int work_errno;
+static uint64_t now, asked;
+
+static int work_lock(int fd, short type, off_t start, off_t len) {
+  if (start != STORE_LOCK_WORK || type == F_UNLCK) return os_real.lock(fd, type, start, len);
+  asked++;
+  errno = work_errno;
+  return -1;
+}
+
+static uint64_t look_at_clock(void) { return now; }
+static void no_sleep(uint64_t us) { now += us * 1000; }
+
+static void optimize_with(int errnum, lode_status wanted, uint64_t most) {
+  lode_store *store;
+  lode_collection *c;
+  char folder[400];
+  static os_calls table;
+  snprintf(folder, sizeof folder, "%s/s", test_folder());
+  table = os_real;
+  table.now_ns = look_at_clock;
+  table.sleep_us = no_sleep;
+  os_api = &table;
+  OK(lode_open(folder, &(lode_open_options){.create = true, .no_background = true, .busy_ms = 2000}, &store, &err));
+  OK(lode_collection_open(store, S("c"), &(lode_collection_options){.create = true}, &c, &err));
+  OK(lode_add(c, NULL, &(lode_record){.id = S("a"), .document = S("text")}, 1, LODE_FAIL_EXISTING, NULL, &err));
+  table.lock = work_lock;
+  work_errno = errnum;
+  FAILS(wanted, lode_optimize(store, (lode_progress){0}, &err));
+  CHECKF(err.text[0] && asked > 0 && asked <= most, "asked %llu times: %s", (unsigned long long)asked, err.text);
+  table.lock = os_real.lock;
+  OK(lode_optimize(store, (lode_progress){0}, &err));
+  lode_collection_close(c);
+  lode_close(store);
+}
+
+TEST(optimize_gives_up_at_once_when_its_lock_fails) { optimize_with(EIO, LODE_IO, 1); }
+TEST(optimize_gives_up_when_nobody_makes_progress) { optimize_with(EAGAIN, LODE_BUSY, 5000); }
+
+/* ---- The writers' turn ---- */
+
+static atomic_bool waiting_ends;
+
+static void *wait_again_and_again(void *store) {
+  lode_error mine;
+  lode_txn *txn;
+  while (!atomic_load(&waiting_ends))
+    if (lode_begin(store, &txn, &mine) == LODE_OK) lode_rollback(txn);
+  return NULL;
+}
+
+/* A thread that waits behind another thread of its handle, which waits for somebody else, must be told of that one. */
+TEST(who_waits_in_vain_is_told_who_holds_the_lock) {
+  lode_store *holder, *store;
+  lode_txn *held, *txn;
+  pthread_t thread;
+  char folder[400];
+  snprintf(folder, sizeof folder, "%s/s", test_folder());
+  OK(lode_open(folder, &(lode_open_options){.create = true, .no_background = true}, &holder, &err));
+  OK(lode_open(folder, &(lode_open_options){.no_background = true, .busy_ms = 50}, &store, &err));
+  OK(lode_begin(holder, &held, &err));
+  CHECK(pthread_create(&thread, NULL, wait_again_and_again, store) == 0);
+  for (int i = 0; i < 10; i++) {
+    FAILS(LODE_BUSY, lode_begin(store, &txn, &err));
+    CHECKF(strstr(err.text, "was locked for 50 ms; last writer: process"), "%s", err.text);
+  }
+  atomic_store(&waiting_ends, true);
+  pthread_join(thread, NULL);
+  lode_rollback(held);
+  OK(lode_begin(store, &txn, &err));
+  FAILS(LODE_BUSY, lode_begin(store, &held, &err));
+  CHECKF(strstr(err.text, "this process has had a write transaction open"), "%s", err.text);
+  lode_rollback(txn);
+  lode_close(store);
+  lode_close(holder);
+}
+
+/* ---- The builder's lock ---- */
+
+/* It was the parent's at the fork, and is free when the child asks. */
+TEST(a_child_may_build_what_its_parent_was_building) {
+  store_db *db;
+  store_tx *tx;
+  int gate[2];
+  char folder[400], byte = 0;
+  snprintf(folder, sizeof folder, "%s/s", test_folder());
+  OK(store_db_open(folder, &(lode_open_options){.create = true, .no_background = true}, &db, &err));
+  OK(store_build_lock(db, &err));
+  CHECK(pipe(gate) == 0);
+  fflush(NULL);
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    bool ok = read(gate[0], &byte, 1) == 1 && store_tx_begin(db, STORE_TX_READ, &tx, &err) == LODE_OK;
+    if (ok) store_tx_rollback(tx);
+    _exit(ok && store_build_lock(db, &err) == LODE_OK ? 0 : 1);
+  }
+  store_build_unlock(db);
+  CHECK(write(gate[1], &byte, 1) == 1);
+  int status;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  close(gate[0]);
+  close(gate[1]);
+  store_db_close(db);
+}

@@ -1,0 +1,219 @@
+/* index_scene.c - see index_scene.h. */
+#include "support/index_scene.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/crc32c.h"
+#include "support/test.h"
+
+/* ---- Vectors ---- */
+
+float scene_normal(void) {
+  float sum = 0;
+  for (int i = 0; i < 6; i++) sum += (float)test_below(1 << 20) / (1 << 20) - 0.5f;
+  return sum;
+}
+
+void scene_init(scene *s, shape how, lode_metric metric, uint32_t n, uint32_t dim) {
+  *s = (scene){.metric = metric, .n = n, .dim = dim, .id = 0x1234567890ABCDEFu};
+  s->vectors = malloc((size_t)n * dim * sizeof *s->vectors);
+  CHECK(s->vectors != NULL);
+  enum { CENTRES = 20 };
+  float *centres = malloc((size_t)CENTRES * dim * sizeof *centres);
+  CHECK(centres != NULL);
+  for (size_t i = 0; i < (size_t)CENTRES * dim; i++) centres[i] = scene_normal();
+  for (uint32_t i = 0; i < n; i++) {
+    float *v = s->vectors + (size_t)i * dim, size = how == SKEWED ? expf(3 * scene_normal()) : 1;
+    const float *centre = centres + (size_t)(test_below(CENTRES)) * dim;
+    for (uint32_t j = 0; j < dim; j++) {
+      switch (how) {
+        case CLUSTERS: case SKEWED: v[j] = size * (centre[j] + 0.4f * scene_normal()); break;
+        case UNIFORM: v[j] = scene_normal(); break;
+        case EQUAL: v[j] = 0.5f; break;
+        case ZEROS: v[j] = i % 3 ? 0 : scene_normal(); break;
+        case LINE: v[j] = (float)i; break;
+        case DUPLICATES: v[j] = centre[j]; break;
+      }
+    }
+  }
+  free(centres);
+}
+
+void scene_query(const scene *s, float *query) {
+  const float *a = s->vectors + test_below(s->n) * s->dim, *b = s->vectors + test_below(s->n) * s->dim;
+  for (uint32_t j = 0; j < s->dim; j++) query[j] = 0.9f * a[j] + 0.1f * b[j];
+}
+
+/* ---- Threads ---- */
+
+typedef struct team {
+  index_parallel_body *body;
+  void *arg;
+  size_t n;
+  _Atomic size_t next;
+} team;
+typedef struct member { team *t; unsigned worker; } member;
+
+static void *work(void *arg) {
+  member *m = arg;
+  for (size_t i; (i = atomic_fetch_add(&m->t->next, 1)) < m->t->n;) m->t->body(m->t->arg, i, m->worker);
+  return NULL;
+}
+
+static void run_team(void *ctx, size_t n, index_parallel_body *body, void *arg) {
+  unsigned workers = *(unsigned *)ctx;
+  team t = {.body = body, .arg = arg, .n = n};
+  pthread_t threads[16];
+  member members[16];
+  CHECK(workers <= 16);
+  for (unsigned i = 0; i < workers; i++) {
+    members[i] = (member){&t, i};
+    CHECK(pthread_create(&threads[i], NULL, work, &members[i]) == 0);
+  }
+  for (unsigned i = 0; i < workers; i++) pthread_join(threads[i], NULL);
+}
+
+/* ---- Segments ---- */
+
+static lode_status write_bytes(void *ctx, uint64_t offset, const void *data, size_t n, lode_error *err) {
+  scene *s = ctx;
+  if (offset + n > s->file_cap) {
+    s->file_cap = (size_t)(offset + n) * 2;
+    s->file = realloc(s->file, s->file_cap);
+    if (!s->file) return err_nomem(err);
+  }
+  if (offset > s->file_bytes) memset(s->file + s->file_bytes, 0xEE, (size_t)offset - s->file_bytes);
+  memcpy(s->file + offset, data, n);
+  if (offset + n > s->file_bytes) s->file_bytes = (size_t)(offset + n);
+  return LODE_OK;
+}
+
+static lode_status read_bytes(void *ctx, uint64_t offset, void *buf, size_t n, lode_error *err) {
+  scene *s = ctx;
+  size_t have = s->file_bytes - (s->short_by < s->file_bytes ? s->short_by : s->file_bytes);
+  __atomic_fetch_add(&s->bytes_read, n, __ATOMIC_RELAXED);
+  if (offset > have || n > have - offset) return err_set(err, LODE_CORRUPT, "the file is too short");
+  memcpy(buf, s->file + offset, n);
+  return LODE_OK;
+}
+
+void scene_build_with(scene *s, index_segment_kind kind, unsigned workers, index_graph_options graph) {
+  lode_error err;
+  quant_fit fit;
+  index_writer maker;
+  float *mean = malloc(s->dim * sizeof *mean);
+  CHECK(mean != NULL);
+  OK(quant_fit_begin(&fit, s->metric, s->dim, &err));
+  for (uint32_t i = 0; i < s->n; i++) quant_fit_add(&fit, s->vectors + (size_t)i * s->dim);
+  index_writer_options options = {.id = s->id, .kind = kind, .graph = graph, .write = write_bytes, .ctx = s};
+  quant_fit_end(&fit, mean, &options.model);
+  quant_fit_release(&fit);
+  if (workers > 1) options.graph.parallel = (index_parallel){.run = run_team, .ctx = &workers, .workers = workers};
+  s->file_bytes = 0;
+  OK(index_writer_begin(&maker, &options, &err));
+  for (uint32_t i = 0; i < s->n; i++) OK(index_writer_add(&maker, s->vectors + (size_t)i * s->dim, 1000 + (int64_t)i, i * 7, &err));
+  OK(index_writer_finish(&maker, &err));
+  CHECK(maker.info.bytes == s->file_bytes);
+  s->table_crc = maker.table_crc;
+  index_writer_release(&maker);
+  free(mean);
+  OK(scene_open(s, &err));
+}
+
+void scene_build(scene *s, index_segment_kind kind, unsigned workers) {
+  scene_build_with(s, kind, workers, (index_graph_options){0});
+}
+
+lode_status scene_open(scene *s, lode_error *err) {
+  scene_close(s);
+  index_segment_source source = {.id = s->id, .bytes = s->file_bytes, .table_crc = s->table_crc, .read = read_bytes, .ctx = s};
+  return index_segment_open(&source, &s->segment, err);
+}
+
+void scene_close(scene *s) {
+  index_segment_close(s->segment);
+  s->segment = NULL;
+}
+
+void scene_release(scene *s) {
+  scene_close(s);
+  free(s->vectors);
+  free(s->file);
+  *s = (scene){0};
+}
+
+static void put32(unsigned char *p, uint32_t v) { memcpy(p, &v, sizeof v); }
+
+void scene_repair(scene *s) {
+  index_segment_info info;
+  index_segment_layout layout;
+  lode_error err;
+  if (s->file_bytes < INDEX_PAGE_BYTES) return;
+  put32(s->file + INDEX_SEG_HEADER_CRC_AT, crc32c_update(0, s->file, INDEX_SEG_HEADER_CRC_AT));
+  if (index_segment_get_header(s->file, s->file_bytes, &info, &err) != LODE_OK) return;
+  CHECK(index_segment_layout_of(&info, &layout));
+  s->id = info.id;
+  for (uint32_t i = 0; i < info.n; i++) {
+    size_t bytes = info.dim * sizeof(float);
+    put32(s->file + layout.at[INDEX_SEG_RECORDS] + (size_t)i * INDEX_SEG_RECORD_BYTES + 16,
+          index_segment_vector_crc(info.id, i, s->file + layout.at[INDEX_SEG_VECTORS] + i * bytes, bytes));
+  }
+  unsigned char *table = s->file + layout.at[INDEX_SEG_CHECKSUMS];
+  put32(table, index_segment_page_crc(info.id, 0, s->file));
+  for (uint64_t page = layout.at[INDEX_SEG_MEAN] / INDEX_PAGE_BYTES; page < layout.at[INDEX_SEG_CHECKSUMS] / INDEX_PAGE_BYTES; page++) {
+    put32(table + index_segment_crc_slot(&layout, page) * 4,
+          index_segment_page_crc(info.id, page, s->file + page * INDEX_PAGE_BYTES));
+  }
+  s->table_crc = index_segment_table_crc(info.id, table, (size_t)layout.bytes[INDEX_SEG_CHECKSUMS]);
+}
+
+/* ---- The exact answer ---- */
+
+double scene_distance(const scene *s, const float *query, uint32_t slot) {
+  const float *v = s->vectors + (size_t)slot * s->dim;
+  double dot = 0, l2 = 0, nq = 0, nv = 0;
+  for (uint32_t j = 0; j < s->dim; j++) {
+    double a = query[j], b = v[j];
+    dot += a * b;
+    l2 += (a - b) * (a - b);
+    nq += a * a;
+    nv += b * b;
+  }
+  if (s->metric == LODE_L2) return l2;
+  if (s->metric == LODE_IP) return 1 - dot;
+  return nq > 0 && nv > 0 ? 1 - dot / sqrt(nq * nv) : 1;
+}
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return x < y ? -1 : x > y;
+}
+
+double scene_recall(const scene *s, const float *query, const uint64_t *allowed, size_t k, const index_hit *hits,
+                    size_t n_hits) {
+  double *all = malloc((s->n + 1) * sizeof *all);
+  CHECK(all != NULL);
+  size_t n = 0, found = 0;
+  for (uint32_t i = 0; i < s->n; i++) {
+    if (!allowed || (allowed[i / 64] >> (i % 64) & 1)) all[n++] = scene_distance(s, query, i);
+  }
+  qsort(all, n, sizeof *all, by_value);
+  if (k > n) k = n;
+  CHECKF(n_hits == k, "%zu hits, not %zu", n_hits, k);
+  double bound = k ? all[k - 1] : 0;
+  bound += 1e-5 * (fabs(bound) + 1e-3);
+  free(all);
+  for (size_t i = 0; i < n_hits; i++) {
+    CHECK(hits[i].slot < s->n);
+    if (allowed) CHECKF(allowed[hits[i].slot / 64] >> (hits[i].slot % 64) & 1, "slot %u is not allowed", hits[i].slot);
+    for (size_t j = 0; j < i; j++) CHECKF(hits[j].slot != hits[i].slot, "slot %u twice", hits[i].slot);
+    double exact = scene_distance(s, query, hits[i].slot);
+    CHECKF(fabs(exact - (double)hits[i].distance) <= 1e-4 * (1 + fabs(exact)), "distance %g, not %g",
+           (double)hits[i].distance, exact);
+    CHECK(i == 0 || hits[i - 1].distance <= hits[i].distance);
+    found += exact <= bound;
+  }
+  return k ? (double)found / (double)k : 1;
+}

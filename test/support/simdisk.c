@@ -1,0 +1,600 @@
+/* simdisk.c - see simdisk.h.
+ *
+ * A node is a file's content: durable bytes, and the operations since. Names lead to nodes: a list of durable names, and
+ * the operations on names since. A sync applies operations for good; a cut applies some of them to copies. One mutex
+ * guards all of it. Paths are absolute, as given to `open`; those that do not begin with the root are not ours.
+ */
+#include "support/simdisk.h"
+
+#include "support/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { SECTOR = 512, MAX_FDS = 4096 };
+
+typedef struct content {
+  unsigned char *data;
+  size_t len, cap;
+} content;
+
+typedef struct op {
+  bool truncates;      /* to `off` */
+  uint64_t off;
+  size_t len;
+  unsigned char *data;
+} op;
+
+typedef struct node {
+  ino_t ino;           /* 0: has no name any more */
+  content durable;
+  op *ops;
+  size_t n_ops, ops_cap;
+  struct node *next;
+} node;
+
+typedef struct name {
+  char *path;
+  node *node;          /* NULL: a folder */
+} name;
+
+typedef struct names {
+  name *items;
+  size_t n, cap;
+} names;
+
+typedef enum name_kind { NAME_LINK, NAME_UNLINK, NAME_RENAME } name_kind;
+typedef struct name_op {
+  name_kind kind;
+  char *path, *to;
+  node *node;
+} name_op;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static char *root;
+static node *nodes;
+static names durable_names;
+static name_op *name_ops;
+static size_t n_name_ops, name_ops_cap;
+static struct { node *node; char *folder; } fds[MAX_FDS];
+static bool is_cut;
+static uint64_t syncs, cut_at;
+
+/* ---- Small tools; out of memory ends the test ---- */
+
+static void *must(void *p) {
+  if (!p) test_failed(__FILE__, __LINE__, "simdisk is out of memory");
+  return p;
+}
+
+static void grow(void *items, size_t *cap, size_t need, size_t size) {
+  if (need <= *cap) return;
+  *cap = need * 2;
+  void *p;
+  memcpy(&p, items, sizeof p);
+  p = must(realloc(p, *cap * size));
+  memcpy(items, &p, sizeof p);
+}
+
+static void resize(content *c, size_t len) {
+  grow(&c->data, &c->cap, len + 1, 1);
+  if (len > c->len) memset(c->data + c->len, 0, len - c->len);
+  c->len = len;
+}
+
+static bool ours(const char *path) {
+  size_t n = root ? strlen(root) : 0;
+  return n && strncmp(path, root, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+static bool in_folder(const char *path, const char *folder) {
+  const char *slash = strrchr(path, '/');
+  size_t n = slash ? (size_t)(slash - path) : 0;
+  return n == strlen(folder) && memcmp(path, folder, n) == 0;
+}
+
+static uint64_t next_random(uint64_t *state) {
+  uint64_t x = *state += 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
+/* ---- Content ---- */
+
+static void put(content *c, const op *o, size_t from, size_t len) {
+  if (o->off + from + len > c->len) resize(c, (size_t)o->off + from + len);
+  memcpy(c->data + o->off + from, o->data + from, len);
+}
+
+static void apply(content *c, const op *o) {
+  if (o->truncates) resize(c, (size_t)o->off);
+  else put(c, o, 0, o->len);
+}
+
+static void add_op(node *nd, bool truncates, uint64_t off, const void *data, size_t len) {
+  grow(&nd->ops, &nd->ops_cap, nd->n_ops + 1, sizeof *nd->ops);
+  op *o = &nd->ops[nd->n_ops++];
+  *o = (op){.truncates = truncates, .off = off, .len = len};
+  if (!len) return;
+  o->data = must(malloc(len));
+  memcpy(o->data, data, len);
+}
+
+static void make_durable(node *nd) {
+  for (size_t i = 0; i < nd->n_ops; i++) {
+    apply(&nd->durable, &nd->ops[i]);
+    free(nd->ops[i].data);
+  }
+  nd->n_ops = 0;
+}
+
+static node *add_node(ino_t ino) {
+  node *nd = must(calloc(1, sizeof *nd));
+  nd->ino = ino;
+  nd->next = nodes;
+  nodes = nd;
+  return nd;
+}
+
+static node *node_of_file(const char *path, ino_t ino) {
+  node *nd = add_node(ino);
+  nd->durable.data = (unsigned char *)test_read_file(path, &nd->durable.len);
+  nd->durable.cap = nd->durable.len + 1;
+  return nd;
+}
+
+/* ---- Names ---- */
+
+static name *find_name(names *list, const char *path) {
+  for (size_t i = 0; i < list->n; i++)
+    if (strcmp(list->items[i].path, path) == 0) return &list->items[i];
+  return NULL;
+}
+
+static void remove_name(names *list, const char *path) {
+  name *at = find_name(list, path);
+  if (!at) return;
+  free(at->path);
+  *at = list->items[--list->n];
+}
+
+static void add_name(names *list, const char *path, node *nd) {
+  remove_name(list, path);
+  grow(&list->items, &list->cap, list->n + 1, sizeof *list->items);
+  list->items[list->n++] = (name){must(strdup(path)), nd};
+}
+
+static void apply_name(names *list, const name_op *o) {
+  name *from = find_name(list, o->path);
+  if (o->kind == NAME_LINK) add_name(list, o->path, o->node);
+  else if (o->kind == NAME_UNLINK) remove_name(list, o->path);
+  else if (from) {
+    node *nd = from->node;
+    remove_name(list, o->path);
+    add_name(list, o->to, nd);
+  }
+}
+
+static void add_name_op(name_kind kind, const char *path, const char *to, node *nd) {
+  grow(&name_ops, &name_ops_cap, n_name_ops + 1, sizeof *name_ops);
+  name_ops[n_name_ops++] = (name_op){kind, must(strdup(path)), to ? must(strdup(to)) : NULL, nd};
+}
+
+static void sync_names(const char *folder) {
+  size_t kept = 0;
+  for (size_t i = 0; i < n_name_ops; i++) {
+    name_op *o = &name_ops[i];
+    if (in_folder(o->path, folder) || (o->to && in_folder(o->to, folder))) {
+      apply_name(&durable_names, o);
+      free(o->path);
+      free(o->to);
+    } else {
+      name_ops[kept++] = *o;
+    }
+  }
+  n_name_ops = kept;
+}
+
+/* ---- The table ---- */
+
+/* Takes the mutex; false, and errno, when the power is gone. */
+static bool enter(void) {
+  pthread_mutex_lock(&mutex);
+  if (!is_cut) return true;
+  pthread_mutex_unlock(&mutex);
+  errno = EIO;
+  return false;
+}
+
+static void leave(void) {
+  int saved = errno;
+  pthread_mutex_unlock(&mutex);
+  errno = saved;
+}
+
+static node *fd_node(int fd) { return fd >= 0 && fd < MAX_FDS ? fds[fd].node : NULL; }
+
+static void opened(int fd, const char *path, int flags, bool existed) {
+  struct stat st;
+  if (fd >= MAX_FDS) test_failed(__FILE__, __LINE__, "simdisk: too many files");
+  if (fstat(fd, &st) < 0) test_failed(__FILE__, __LINE__, "%s: %s", path, strerror(errno));
+  free(fds[fd].folder); /* of one that was closed by closedir */
+  fds[fd].folder = NULL;
+  fds[fd].node = NULL;
+  if (S_ISDIR(st.st_mode)) {
+    fds[fd].folder = must(strdup(path));
+    return;
+  }
+  if (!S_ISREG(st.st_mode) || (flags & O_TMPFILE) == O_TMPFILE) return;
+  node *nd = nodes;
+  while (nd && nd->ino != st.st_ino) nd = nd->next;
+  if (!nd && existed) {
+    nd = node_of_file(path, st.st_ino);
+    add_name(&durable_names, path, nd);
+  } else if (!nd) {
+    nd = add_node(st.st_ino);
+    add_name_op(NAME_LINK, path, NULL, nd);
+  }
+  if ((flags & O_TRUNC) && existed) add_op(nd, true, 0, NULL, 0);
+  fds[fd].node = nd;
+}
+
+static int sim_open(const char *path, int flags, unsigned mode) {
+  struct stat st;
+  if (!enter()) return -1;
+  bool existed = stat(path, &st) == 0;
+  int fd = os_real.open(path, flags, mode);
+  if (fd >= 0 && ours(path)) opened(fd, path, flags, existed);
+  leave();
+  return fd;
+}
+
+static int sim_close(int fd) {
+  pthread_mutex_lock(&mutex);
+  if (fd >= 0 && fd < MAX_FDS) {
+    free(fds[fd].folder);
+    fds[fd].folder = NULL;
+    fds[fd].node = NULL;
+  }
+  int rc = os_real.close(fd);
+  if (is_cut) {
+    rc = -1;
+    errno = EIO;
+  }
+  leave();
+  return rc;
+}
+
+static ssize_t sim_pread(int fd, void *buf, size_t n, off_t off) {
+  if (!enter()) return -1;
+  ssize_t rc = os_real.pread(fd, buf, n, off);
+  leave();
+  return rc;
+}
+
+static ssize_t sim_pwrite(int fd, const void *buf, size_t n, off_t off) {
+  if (!enter()) return -1;
+  ssize_t rc = os_real.pwrite(fd, buf, n, off);
+  if (rc > 0 && fd_node(fd)) add_op(fd_node(fd), false, (uint64_t)off, buf, (size_t)rc);
+  leave();
+  return rc;
+}
+
+static int sim_ftruncate(int fd, off_t size) {
+  if (!enter()) return -1;
+  int rc = os_real.ftruncate(fd, size);
+  if (rc == 0 && fd_node(fd)) add_op(fd_node(fd), true, (uint64_t)size, NULL, 0);
+  leave();
+  return rc;
+}
+
+static int sync_any(int fd) {
+  if (!enter()) return -1;
+  syncs++;
+  int rc = 0;
+  if (syncs == cut_at) {
+    is_cut = true;
+    errno = EIO;
+    rc = -1;
+  } else if (fd_node(fd)) {
+    make_durable(fd_node(fd));
+  } else if (fd >= 0 && fd < MAX_FDS && fds[fd].folder) {
+    sync_names(fds[fd].folder);
+  }
+  leave();
+  return rc;
+}
+
+static int sim_fstat(int fd, struct stat *st) {
+  if (!enter()) return -1;
+  int rc = os_real.fstat(fd, st);
+  leave();
+  return rc;
+}
+
+static int sim_stat(const char *path, struct stat *st) {
+  if (!enter()) return -1;
+  int rc = os_real.stat(path, st);
+  leave();
+  return rc;
+}
+
+/* The inode number of what has no name may come back as another file's. */
+static void forget_inode(const struct stat *st) {
+  for (node *nd = nodes; nd; nd = nd->next)
+    if (nd->ino == st->st_ino) nd->ino = 0;
+}
+
+static int sim_unlink(const char *path) {
+  struct stat st;
+  if (!enter()) return -1;
+  bool known = ours(path) && stat(path, &st) == 0;
+  int rc = os_real.unlink(path);
+  if (rc == 0 && known) {
+    forget_inode(&st);
+    add_name_op(NAME_UNLINK, path, NULL, NULL);
+  }
+  leave();
+  return rc;
+}
+
+static int sim_rename(const char *from, const char *to) {
+  struct stat st;
+  if (!enter()) return -1;
+  bool replaces = ours(to) && stat(to, &st) == 0 && S_ISREG(st.st_mode);
+  int rc = os_real.rename(from, to);
+  if (rc == 0 && replaces) forget_inode(&st);
+  if (rc == 0 && ours(from) && ours(to)) add_name_op(NAME_RENAME, from, to, NULL);
+  leave();
+  return rc;
+}
+
+static int sim_mkdir(const char *path, unsigned mode) {
+  if (!enter()) return -1;
+  int rc = os_real.mkdir(path, mode);
+  if (rc == 0 && ours(path)) add_name_op(NAME_LINK, path, NULL, NULL);
+  leave();
+  return rc;
+}
+
+static int sim_rmdir(const char *path) {
+  if (!enter()) return -1;
+  int rc = os_real.rmdir(path);
+  if (rc == 0 && ours(path)) add_name_op(NAME_UNLINK, path, NULL, NULL);
+  leave();
+  return rc;
+}
+
+static int sim_lock(int fd, short type, off_t start, off_t len) {
+  if (!enter()) return -1;
+  int rc = os_real.lock(fd, type, start, len);
+  leave();
+  return rc;
+}
+
+static int sim_lock_held(int fd, short type, off_t start, off_t len) {
+  if (!enter()) return -1;
+  int rc = os_real.lock_held(fd, type, start, len);
+  leave();
+  return rc;
+}
+
+/* ---- Names in an open folder ---- */
+
+/* The path of a name in a folder that lies on the simulated disk; false for other folders. */
+static bool path_in(int folder, const char *file, char path[4096]) {
+  pthread_mutex_lock(&mutex);
+  const char *of = folder >= 0 && folder < MAX_FDS ? fds[folder].folder : NULL;
+  if (of && strcmp(file, ".") == 0) snprintf(path, 4096, "%s", of);
+  else if (of) snprintf(path, 4096, "%s/%s", of, file);
+  leave();
+  return of != NULL;
+}
+
+static int sim_open_below(int folder, const char *file, int flags, unsigned mode) {
+  char path[4096];
+  struct stat st;
+  bool known = path_in(folder, file, path);
+  if (!enter()) return -1;
+  bool existed = known && lstat(path, &st) == 0;
+  int fd = os_real.open_below(folder, file, flags, mode);
+  if (fd >= 0 && known) opened(fd, path, flags, existed);
+  leave();
+  return fd;
+}
+
+static int sim_lstat_at(int folder, const char *file, struct stat *st) {
+  if (!enter()) return -1;
+  int rc = os_real.lstat_at(folder, file, st);
+  leave();
+  return rc;
+}
+
+static int sim_unlink_at(int folder, const char *file) {
+  char path[4096];
+  return path_in(folder, file, path) ? sim_unlink(path) : os_real.unlink_at(folder, file);
+}
+
+static int sim_rename_at(int from_folder, const char *from, int to_folder, const char *to) {
+  char old[4096], new[4096];
+  if (path_in(from_folder, from, old) && path_in(to_folder, to, new)) return sim_rename(old, new);
+  return os_real.rename_at(from_folder, from, to_folder, to);
+}
+
+static int sim_mkdir_at(int folder, const char *file, unsigned mode) {
+  char path[4096];
+  return path_in(folder, file, path) ? sim_mkdir(path, mode) : os_real.mkdir_at(folder, file, mode);
+}
+
+static int sim_rmdir_at(int folder, const char *file) {
+  char path[4096];
+  return path_in(folder, file, path) ? sim_rmdir(path) : os_real.rmdir_at(folder, file);
+}
+
+static uint64_t sim_now_ns(void) { return os_real.now_ns(); }
+static void sim_sleep_us(uint64_t us) { os_real.sleep_us(us); }
+
+static const os_calls table = {
+  .open = sim_open,
+  .close = sim_close,
+  .pread = sim_pread,
+  .pwrite = sim_pwrite,
+  .ftruncate = sim_ftruncate,
+  .fsync = sync_any,
+  .fdatasync = sync_any,
+  .fstat = sim_fstat,
+  .stat = sim_stat,
+  .open_below = sim_open_below,
+  .lstat_at = sim_lstat_at,
+  .unlink_at = sim_unlink_at,
+  .rename_at = sim_rename_at,
+  .mkdir_at = sim_mkdir_at,
+  .rmdir_at = sim_rmdir_at,
+  .unlink = sim_unlink,
+  .rename = sim_rename,
+  .mkdir = sim_mkdir,
+  .rmdir = sim_rmdir,
+  .lock = sim_lock,
+  .lock_held = sim_lock_held,
+  .now_ns = sim_now_ns,
+  .sleep_us = sim_sleep_us,
+};
+
+/* ---- The cut ---- */
+
+typedef enum fate { FATE_MIXED, FATE_KEEP, FATE_LOSE } fate;
+
+static void survive_write(content *c, const op *o, uint64_t *rng) {
+  uint64_t end = o->off + o->len;
+  unsigned r = (unsigned)(next_random(rng) % 4);
+  if (r < 2) {
+    put(c, o, 0, o->len);
+    return;
+  }
+  for (uint64_t at = o->off; r == 2 && at < end;) {
+    uint64_t stop = (at / SECTOR + 1) * SECTOR;
+    if (stop > end) stop = end;
+    if (next_random(rng) & 1) put(c, o, (size_t)(at - o->off), (size_t)(stop - at));
+    at = stop;
+  }
+  if (end > c->len && (next_random(rng) & 1)) resize(c, (size_t)end);
+}
+
+static void write_survivor(const char *path, const node *nd, fate all, uint64_t *rng) {
+  content c = {0};
+  resize(&c, nd->durable.len);
+  if (c.len) memcpy(c.data, nd->durable.data, c.len);
+  for (size_t i = 0; i < nd->n_ops && all != FATE_LOSE; i++) {
+    const op *o = &nd->ops[i];
+    if (all == FATE_KEEP) apply(&c, o);
+    else if (!o->truncates) survive_write(&c, o, rng);
+    else if (next_random(rng) & 1) apply(&c, o);
+  }
+  test_write_file(path, c.data, c.len);
+  free(c.data);
+}
+
+static int by_path(const void *a, const void *b) { return strcmp(((const name *)a)->path, ((const name *)b)->path); }
+
+void simdisk_cut(uint64_t seed, const char *to_folder) {
+  names list = {0};
+  uint64_t rng = seed;
+  unsigned r = (unsigned)(next_random(&rng) % 8);
+  fate all = r == 0 ? FATE_KEEP : r == 1 ? FATE_LOSE : FATE_MIXED;
+  pthread_mutex_lock(&mutex);
+  for (size_t i = 0; i < durable_names.n; i++) add_name(&list, durable_names.items[i].path, durable_names.items[i].node);
+  for (size_t i = 0; i < n_name_ops; i++)
+    if (all == FATE_KEEP || (all == FATE_MIXED && (next_random(&rng) & 1))) apply_name(&list, &name_ops[i]);
+  if (list.n) qsort(list.items, list.n, sizeof *list.items, by_path); /* folders before what is in them */
+  if (mkdir(to_folder, 0700) < 0 && errno != EEXIST) test_failed(__FILE__, __LINE__, "%s: %s", to_folder, strerror(errno));
+  for (size_t i = 0; i < list.n; i++) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s%s", to_folder, list.items[i].path + strlen(root));
+    char *slash = strrchr(path, '/');
+    *slash = 0;
+    bool has_folder = access(path, F_OK) == 0; /* a lost folder takes what was in it along */
+    *slash = '/';
+    if (!has_folder) continue;
+    if (list.items[i].node) write_survivor(path, list.items[i].node, all, &rng);
+    else if (mkdir(path, 0700) < 0 && errno != EEXIST) test_failed(__FILE__, __LINE__, "%s: %s", path, strerror(errno));
+  }
+  for (size_t i = 0; i < list.n; i++) free(list.items[i].path);
+  free(list.items);
+  pthread_mutex_unlock(&mutex);
+}
+
+/* ---- Life ---- */
+
+static void load_tree(void) {
+  char *roots[] = {root, NULL};
+  FTS *tree = must(fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL));
+  for (FTSENT *e; (e = fts_read(tree));) {
+    if (e->fts_info == FTS_D && e->fts_level > 0) add_name(&durable_names, e->fts_path, NULL);
+    if (e->fts_info == FTS_F) add_name(&durable_names, e->fts_path, node_of_file(e->fts_path, e->fts_statp->st_ino));
+  }
+  fts_close(tree);
+}
+
+void simdisk_start(const char *folder) {
+  simdisk_stop();
+  root = must(strdup(folder));
+  load_tree();
+  simdisk_cut_at(0);
+  is_cut = false;
+  os_api = &table;
+}
+
+void simdisk_stop(void) {
+  os_api = &os_real;
+  for (node *nd = nodes, *next; nd; nd = next) {
+    next = nd->next;
+    for (size_t i = 0; i < nd->n_ops; i++) free(nd->ops[i].data);
+    free(nd->ops);
+    free(nd->durable.data);
+    free(nd);
+  }
+  nodes = NULL;
+  while (durable_names.n) remove_name(&durable_names, durable_names.items[0].path);
+  free(durable_names.items);
+  durable_names = (names){0};
+  for (size_t i = 0; i < n_name_ops; i++) {
+    free(name_ops[i].path);
+    free(name_ops[i].to);
+  }
+  free(name_ops);
+  name_ops = NULL;
+  n_name_ops = name_ops_cap = 0;
+  for (int fd = 0; fd < MAX_FDS; fd++) {
+    free(fds[fd].folder);
+    fds[fd].folder = NULL;
+    fds[fd].node = NULL;
+  }
+  free(root);
+  root = NULL;
+}
+
+void simdisk_cut_at(uint64_t n) {
+  pthread_mutex_lock(&mutex);
+  cut_at = n;
+  syncs = 0;
+  pthread_mutex_unlock(&mutex);
+}
+
+bool simdisk_is_cut(void) {
+  pthread_mutex_lock(&mutex);
+  bool result = is_cut;
+  pthread_mutex_unlock(&mutex);
+  return result;
+}
+
+uint64_t simdisk_syncs(void) {
+  pthread_mutex_lock(&mutex);
+  uint64_t result = syncs;
+  pthread_mutex_unlock(&mutex);
+  return result;
+}
