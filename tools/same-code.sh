@@ -24,11 +24,9 @@ cat tools/rename/names/*.txt >"$work/names"
 : >"$work/moves"
 [ ! -f tools/rename/moves.txt ] || cat tools/rename/moves.txt >"$work/moves"
 
-# OBJECT SECTIONS...: bytes and relocations of the sections, without the names of files
-dump() {
-  object=$1; shift
-  objdump -w -s -r "$@" "$object" 2>/dev/null | sed -e '/file format/d' -e '/^$/d'
-}
+# OBJECT SECTIONS...: the bytes; the relocations
+bytes() { objdump -w -s "$@" 2>/dev/null | sed -e '/file format/d' -e '/^$/d'; }
+relocations() { objdump -w -r "$@" 2>/dev/null | sed -e '/file format/d' -e '/^$/d'; }
 sections() { objdump -h -w "$1" | awk -v p="$2" '$2 ~ p { printf "-j %s ", $2 }'; }
 
 same=0 texts=0 bad=0
@@ -44,16 +42,17 @@ for new in $(cd "$work/new/release" && find src -name '*.o' | sort); do
     { all[$1] = $2 }
     END { for (n in own) print n, own[n]; for (n in all) if (!(n in own)) print n, all[n] }' "$work/names" >"$work/table"
   for kind in '^[.]text' '^[.](rodata|data)'; do
-    dump "$old" $(sections "$old" "$kind") >"$work/a"
-    dump "$work/new/release/$new" $(sections "$work/new/release/$new" "$kind") >"$work/b"
-    "$work/rename" -k "$work/table" "$work/a"
+    a="$old $(sections "$old" "$kind")" b="$work/new/release/$new $(sections "$work/new/release/$new" "$kind")"
+    # shellcheck disable=SC2086
+    { bytes $a >"$work/a"; relocations $a >"$work/symbols"; bytes $b >"$work/b"; relocations $b >>"$work/b"; }
+    "$work/rename" -k "$work/table" "$work/symbols"
+    cat "$work/symbols" >>"$work/a"
     cmp -s "$work/a" "$work/b" && continue
     case "$kind" in
       *text*) echo "$source: code differs"; bad=$((bad + 1)); continue 2 ;;
     esac
     strings -a "$old" | sort -u >"$work/a"
     strings -a "$work/new/release/$new" | sort -u >"$work/b"
-    "$work/rename" -k "$work/table" "$work/a"; sort -u -o "$work/a" "$work/a"
     echo "$source: texts differ"; diff "$work/a" "$work/b" | sed -n 's/^[<>]/  &/p' | head -20
     texts=$((texts + 1))
     continue 2

@@ -451,22 +451,22 @@ static const char *text_of(strbuf *buf) {
 
 TEST(figures_are_readable) {
   strbuf b = {0};
-  cli_put_grouped(&b, 0);
+  op_put_grouped(&b, 0);
   strbuf_addch(&b, ' ');
-  cli_put_grouped(&b, 999);
+  op_put_grouped(&b, 999);
   strbuf_addch(&b, ' ');
-  cli_put_grouped(&b, 1234567);
+  op_put_grouped(&b, 1234567);
   strbuf_addch(&b, ' ');
-  cli_put_grouped(&b, UINT64_MAX);
+  op_put_grouped(&b, UINT64_MAX);
   CHECKF(strcmp(text_of(&b), "0 999 1,234,567 18,446,744,073,709,551,615") == 0, "%s", b.data);
   b.len = 0;
-  cli_put_bytes(&b, 1023);
+  op_put_bytes(&b, 1023);
   strbuf_addch(&b, '|');
-  cli_put_bytes(&b, 1536);
+  op_put_bytes(&b, 1536);
   strbuf_addch(&b, '|');
-  cli_put_bytes(&b, (UINT64_C(1) << 20) - 1);
+  op_put_bytes(&b, (UINT64_C(1) << 20) - 1);
   strbuf_addch(&b, '|');
-  cli_put_bytes(&b, UINT64_C(5) << 40);
+  op_put_bytes(&b, UINT64_C(5) << 40);
   CHECKF(strcmp(text_of(&b), "1023 bytes|1.5 KiB|1.0 MiB|5.0 TiB") == 0, "%s", b.data);
   strbuf_release(&b);
 }

@@ -361,7 +361,7 @@ TEST(memory_that_runs_out_is_an_error) {
 
 TEST(texts_beyond_the_limit_are_refused) {
   chunk_list list = {0};
-  FAILS(LODE_LIMIT, chunk_plain(&lang_table[0], (lode_str){"", (size_t)CHUNK_MAX_TEXT + 1}, NULL, &list, &err));
+  FAILS(LODE_LIMIT, chunk_plain(&lang_table[0], (lode_str){"", (size_t)LANG_MAX_TEXT + 1}, NULL, &list, &err));
   OK(chunk_plain(&lang_table[0], STR_LIT(""), NULL, &list, &err));
   CHECK(list.n == 0 && chunk_list_problem(&list, 0) == NULL && chunk_list_problem(&list, 1) != NULL);
   chunk_list_release(&list);

@@ -444,7 +444,7 @@ TEST(the_same_files_as_git_on_this_tree) {
   /* only folders that nothing writes to while tests run */
   snprintf(command, sizeof command,
            "cp -r src include docs test fuzz '%.500s' && cp .gitignore '%.500s' && cd '%.500s' && git init -q . && mkdir -p src/build && echo x >src/build/a.c && "
-           "echo x >src/base/x.o && git ls-files --others --exclude-standard >.git/list",
+           "echo x >src/lib/x.o && git ls-files --others --exclude-standard >.git/list",
            tmp, tmp, tmp);
   CHECK(system(command) == 0);
   snprintf(path, sizeof path, "%s/.git/list", tmp);

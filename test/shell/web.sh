@@ -49,7 +49,7 @@ pages=$(($(stat -c %s "$work/broken/lode.db") / 16384))
 for page in $(seq 6 3 $((pages - 1))); do
   printf 'this is not what was written here' | dd of="$work/broken/lode.db" bs=1 seek=$((page * 16384 + 9000)) conv=notrunc 2> /dev/null
 done
-printf 'an index that did not check' > "$work/broken/old.seg.quarantine-1"
+printf 'an index that did not check' > "$work/broken/lode.db-journal.quarantine-1"
 
 # start NAME FOLDER ARGS...: a server; prints its address into $work/NAME.url
 start() {

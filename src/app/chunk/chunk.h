@@ -19,7 +19,6 @@
 #define CHUNK_MAX_SKELETON 2048
 #define CHUNK_MAX_SYMBOLS 2048
 #define CHUNK_MAX_PARENTS 512
-#define CHUNK_MAX_TEXT (64u << 20) /* longest text of a file */
 #define CHUNK_NO_PARENT UINT32_MAX
 
 typedef struct chunk_item {
@@ -53,7 +52,7 @@ void chunk_list_release(chunk_list *list);
 void chunk_list_clear(chunk_list *list); /* keeps memory */
 
 /* Without a grammar, in this process: documents by their headings, everything else by paragraphs and lines. Never fails on
- * any bytes but for memory, or a text of more than CHUNK_MAX_TEXT (LODE_LIMIT). */
+ * any bytes but for memory, or a text of more than LANG_MAX_TEXT (LODE_LIMIT). */
 LODE_MUST lode_status chunk_plain(const lang_info *language, lode_str text, const chunk_options *options,
                                         chunk_list *list, lode_error *err);
 

@@ -219,8 +219,8 @@ lode_status chunk_plain(const lang_info *language, lode_str text, const chunk_op
   chunk_options o = chunk_options_resolve(options);
   bool ok = true;
   chunk_list_clear(list);
-  if (text.len > CHUNK_MAX_TEXT)
-    return err_set(err, LODE_LIMIT, "a text of %zu bytes; the limit is %u", text.len, CHUNK_MAX_TEXT);
+  if (text.len > LANG_MAX_TEXT)
+    return err_set(err, LODE_LIMIT, "a text of %zu bytes; the limit is %u", text.len, LANG_MAX_TEXT);
   if (text.len == 0) return LODE_OK;
   if (language->reader == LANG_SPLIT_MARKDOWN || language->reader == LANG_SPLIT_RST) {
     plain_document d = {.list = list, .text = text, .max = o.max_bytes};

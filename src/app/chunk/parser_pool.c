@@ -290,8 +290,8 @@ lode_status parser_pool_chunk(parser_pool *pool, const lang_info *language, lode
   parser_pool_set_outcome(result, PARSER_POOL_PLAIN, "");
   result->broken = false;
   chunk_list_clear(&result->chunks);
-  if (text.len > CHUNK_MAX_TEXT)
-    return err_set(err, LODE_LIMIT, "a text of %zu bytes; the limit is %u", text.len, CHUNK_MAX_TEXT);
+  if (text.len > LANG_MAX_TEXT)
+    return err_set(err, LODE_LIMIT, "a text of %zu bytes; the limit is %u", text.len, LANG_MAX_TEXT);
   if (text.len && language->reader == LANG_SPLIT_TREE && !parser_pool_is_define_table(language, text)) {
     if (parser_pool_has(pool, language)) {
       parser_pool_worker *w = parser_pool_take_worker(pool);

@@ -6,7 +6,7 @@
 #ifndef LODE_CLI_CLI_H
 #define LODE_CLI_CLI_H
 
-#include "ops/op.h"
+#include "ops/op_text.h"
 
 /* Exit codes; `lode help exit-codes` has them in words. */
 enum {
@@ -113,11 +113,6 @@ void cli_text_hit(cli_writer *writer);
 void cli_text_check(cli_writer *writer);
 /* Shows what is gathered through $PAGER if it is longer than the terminal; does nothing where that is not so. */
 void cli_page_output(cli_writer *writer);
-/* 1234567 as 1,234,567; 1536 as 1.5 KiB */
-void cli_put_grouped(strbuf *out, uint64_t n);
-void cli_put_bytes(strbuf *out, uint64_t n);
-/* User text for a terminal: control characters become visible; at most max characters (0 = all), then an ellipsis. */
-void op_put_printable(strbuf *out, lode_str text, size_t max);
 
 /* ---- The store ---- */
 
@@ -130,7 +125,5 @@ typedef struct cli_store_location {
 lode_status cli_locate_store(const char *given, strbuf *path, cli_store_location *located, lode_error *err);
 /* The store of the project that a file or folder belongs to; LODE_NOT_FOUND when it has none. */
 lode_status cli_store_of_project(const char *place, strbuf *path, cli_store_location *located, lode_error *err);
-/* A cluster's address, not a folder. */
-bool op_is_address(const char *store);
 
 #endif

@@ -17,99 +17,10 @@ static void text_paint(cli_writer *w, const char *code) {
   if (w->style.color) strbuf_addstr(&w->out, code);
 }
 
-/* ---- Values ---- */
-
-void cli_put_grouped(strbuf *out, uint64_t n) {
-  char digits[24];
-  int len = snprintf(digits, sizeof digits, "%llu", (unsigned long long)n);
-  for (int i = 0; i < len; i++) {
-    if (i && (len - i) % 3 == 0) strbuf_addch(out, ',');
-    strbuf_addch(out, digits[i]);
-  }
-}
-
-void cli_put_bytes(strbuf *out, uint64_t n) {
-  static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  double d = (double)n / 1024;
-  size_t unit = 0;
-  if (n < 1024) {
-    strbuf_addf(out, "%u bytes", (unsigned)n);
-    return;
-  }
-  for (; d >= 1023.95 && unit < 5; unit++) d /= 1024;
-  strbuf_addf(out, "%.1f %s", d, units[unit]);
-}
-
-static void put_printable_char(strbuf *out, const char *p, size_t width) {
-  uint32_t code = utf8_decode(p, width);
-  if (code == '\t') strbuf_addch(out, ' ');
-  else if (code == '\n') strbuf_addstr(out, "⏎");
-  else if (!utf8_is_hidden(code)) strbuf_add(out, p, width);
-  else if (code <= 0xFF) strbuf_addf(out, "\\x%02x", (unsigned)code);
-  else strbuf_addf(out, code <= 0xFFFF ? "\\u%04x" : "\\u{%x}", (unsigned)code);
-}
-
-void op_put_printable(strbuf *out, lode_str text, size_t max) {
-  size_t chars = 0;
-  for (size_t i = 0; i < text.len; chars++) {
-    size_t width = utf8_width(text.data + i, text.len - i), n = width ? width : 1;
-    if (max && chars + 1 >= max && i + n < text.len) {
-      strbuf_addstr(out, "…");
-      return;
-    }
-    if (width) put_printable_char(out, text.data + i, width);
-    else strbuf_addstr(out, "\xef\xbf\xbd");
-    i += n;
-  }
-}
-
 static size_t text_columns(const char *text, size_t len) {
   size_t n = 0;
   for (size_t i = 0; i < len; i++) n += ((unsigned char)text[i] & 0xc0) != 0x80;
   return n;
-}
-
-/* Counts by name, {"c":120,"go":3}: c 120, go 3. A list of texts: its members. False for anything else. */
-static bool text_put_members(strbuf *out, const json_doc *json, uint32_t node) {
-  bool object = json->nodes[node].type == JSON_NODE_OBJECT;
-  json_node_type member = object ? JSON_NODE_INT : JSON_NODE_STRING;
-  uint32_t first = node + 1, end = json->nodes[node].next;
-  if (!object && json->nodes[node].type != JSON_NODE_ARRAY) return false;
-  for (uint32_t i = first; i < end; i = json->nodes[i + object].next)
-    if (json->nodes[i + object].type != member || (object && json->nodes[i + 1].u.i < 0)) return false;
-  if (first == end) strbuf_addch(out, '-');
-  for (uint32_t i = first; i < end; i = json->nodes[i + object].next) {
-    if (i > first) strbuf_addstr(out, ", ");
-    strbuf_add(out, json->nodes[i].u.s.data, json->nodes[i].u.s.len);
-    if (object) strbuf_addch(out, ' ');
-    if (object) cli_put_grouped(out, (uint64_t)json->nodes[i + 1].u.i);
-  }
-  return true;
-}
-
-/* A value as text, by the type of its field. */
-static void text_put_value(strbuf *out, const json_doc *json, uint32_t node, op_field_type type, size_t max) {
-  const json_node *x = &json->nodes[node];
-  strbuf text = {0};
-  if (x->type == JSON_NODE_NULL) {
-    strbuf_addstr(out, "-");
-  } else if (x->type == JSON_NODE_STRING) {
-    op_put_printable(out, x->u.s, max);
-  } else if (x->type == JSON_NODE_INT && x->u.i >= 0 && type == OP_FIELD_COUNT) {
-    cli_put_grouped(out, (uint64_t)x->u.i);
-  } else if (x->type == JSON_NODE_INT && x->u.i >= 0 && type == OP_FIELD_BYTES) {
-    cli_put_bytes(out, (uint64_t)x->u.i);
-  } else if (x->type == JSON_NODE_DOUBLE && type == OP_FIELD_REAL) {
-    strbuf_addf(out, "%.6g", x->u.d);
-  } else if (type == OP_FIELD_BOOL) {
-    strbuf_addstr(out, x->type == JSON_NODE_TRUE ? "yes" : "no");
-  } else {
-    bool listed = (type == OP_FIELD_OBJECT || type == OP_FIELD_TEXTS) && text_put_members(&text, json, node);
-    if (!listed) json_put_node(&text, json, node);
-    op_put_printable(out, (lode_str){text.data, text.len}, max);
-    out->failed = out->failed || text.failed;
-    strbuf_release(&text);
-  }
 }
 
 /* ---- Records ---- */
@@ -148,7 +59,7 @@ static void text_put_metadata(cli_writer *w, uint32_t object, size_t indent) {
     if (i > object + 1) strbuf_addstr(&w->out, "  ");
     op_put_printable(&w->out, json->nodes[i].u.s, w->full ? 0 : TEXT_CELL_CHARS);
     strbuf_addch(&w->out, '=');
-    text_put_value(&w->out, json, i + 1, OP_FIELD_SCALAR, w->full ? 0 : TEXT_CELL_CHARS);
+    op_put_value(&w->out, json, i + 1, OP_FIELD_SCALAR, w->full ? 0 : TEXT_CELL_CHARS);
   }
   text_paint(w, TEXT_PLAIN);
   strbuf_addch(&w->out, '\n');
@@ -164,7 +75,7 @@ static void text_put_measure(cli_writer *w, const char *name) {
   if (!node) return;
   text_paint(w, TEXT_DIM);
   strbuf_addf(&w->out, "  %s ", name);
-  text_put_value(&w->out, &w->parsed, node, OP_FIELD_REAL, 0);
+  op_put_value(&w->out, &w->parsed, node, OP_FIELD_REAL, 0);
   text_paint(w, TEXT_PLAIN);
 }
 
@@ -174,7 +85,7 @@ static void text_put_vector(cli_writer *w, uint32_t node, size_t indent) {
   strbuf_addf(&w->out, "%zu numbers: ", w->parsed.nodes[node].u.count);
   size_t used = w->out.len - start;
   size_t room = w->style.width > used + 20 ? w->style.width - used : 20;
-  text_put_value(&w->out, &w->parsed, node, OP_FIELD_VECTOR, w->full ? 0 : room);
+  op_put_value(&w->out, &w->parsed, node, OP_FIELD_VECTOR, w->full ? 0 : room);
   strbuf_addch(&w->out, '\n');
 }
 
@@ -311,7 +222,7 @@ static void text_put_table_row(cli_writer *w) {
     uint32_t node = json_get(&w->parsed, 0, str_of(w->op->row[i].name));
     /* A sentence at the end of a row is shown whole */
     bool whole = w->full || (i + 1 == n && w->op->row[i].type != OP_FIELD_OBJECT);
-    if (node) text_put_value(&w->cells, &w->parsed, node, w->op->row[i].type, whole ? 0 : TEXT_CELL_CHARS);
+    if (node) op_put_value(&w->cells, &w->parsed, node, w->op->row[i].type, whole ? 0 : TEXT_CELL_CHARS);
     strbuf_addch(&w->cells, '\0');
     w->n_cells++;
   }
@@ -331,43 +242,6 @@ lode_status cli_text_row(cli_writer *w, lode_error *err) {
 
 /* ---- Summaries ---- */
 
-static op_field_type text_type_of(const op_field *fields, lode_str name) {
-  for (; fields && fields->name; fields++)
-    if (str_eq(str_of(fields->name), name)) return fields->type;
-  return OP_FIELD_SCALAR;
-}
-
-static bool text_is_blank(const json_doc *json, uint32_t node) {
-  const json_node *x = &json->nodes[node];
-  return node == 0 || x->type == JSON_NODE_NULL || x->type == JSON_NODE_FALSE ||
-      (x->type == JSON_NODE_INT && x->u.i == 0);
-}
-
-/* "{written} added[, {skipped} kept]"; what is in brackets goes when a field in it is blank. {?made} only asks, and shows nothing. */
-static void text_put_sentence(cli_writer *w, const char *say) {
-  size_t open_at = SIZE_MAX;
-  bool drop = false;
-  for (const char *p = say; *p; p++) {
-    if (*p == '[') {
-      open_at = w->out.len;
-      drop = false;
-    } else if (*p == ']') {
-      if (drop && !w->out.failed) w->out.len = open_at;
-    } else if (*p == '{') {
-      const char *end = strchr(p, '}');
-      bool asks = p[1] == '?';
-      lode_str name = {p + 1 + asks, (size_t)(end - p - 1) - asks};
-      uint32_t node = json_get(&w->parsed, 0, name);
-      drop = drop || text_is_blank(&w->parsed, node);
-      if (node && !asks) text_put_value(&w->out, &w->parsed, node, text_type_of(w->op->summary, name), 0);
-      p = end;
-    } else {
-      strbuf_addch(&w->out, *p);
-    }
-  }
-  strbuf_addch(&w->out, '\n');
-}
-
 /* One figure a line, names aligned. */
 static void text_put_figures(cli_writer *w) {
   size_t column = 14;
@@ -385,7 +259,7 @@ static void text_put_figures(cli_writer *w) {
     strbuf_addf(&w->out, "%-*s", (int)column, name);
     text_paint(w, TEXT_PLAIN);
     strbuf_addch(&w->out, ' ');
-    text_put_value(&w->out, &w->parsed, node, f->type, w->full || f->type == OP_FIELD_TEXT ? 0 : room);
+    op_put_value(&w->out, &w->parsed, node, f->type, w->full || f->type == OP_FIELD_TEXT ? 0 : room);
     strbuf_addch(&w->out, '\n');
   }
 }
@@ -394,7 +268,7 @@ lode_status cli_text_summary(cli_writer *w, lode_error *err) {
   cli_text_layout(w);
   /* What was asked for is shown, what was merely done is not when quiet */
   if (w->quiet && w->op->say && !(w->op->flags & OP_READ_ONLY)) return LODE_OK;
-  if (w->op->say) text_put_sentence(w, w->op->say);
+  if (w->op->say) op_put_sentence(&w->out, w->op, &w->parsed);
   else if (!(w->op->flags & OP_HIDE_SUMMARY)) text_put_figures(w);
   return w->out.failed ? err_nomem(err) : LODE_OK;
 }

@@ -316,3 +316,13 @@ void cli_complete_fish(strbuf *out) {
   OP_EACH_GROUP(g) OP_EACH(g, op) fish_op(out, op);
   for (const op_param *p = cli_common_def.params; p->name; p++) fish_flag(out, p, NULL);
 }
+
+lode_status op_do_completion(op_context *ctx, const op_args *args, lode_error *err) {
+  static void (*const scripts[])(strbuf *) = {cli_complete_bash, cli_complete_zsh, cli_complete_fish};
+  strbuf out = {0};
+  if (!ctx->sink->bytes) return err_set(err, LODE_UNSUPPORTED, "completion scripts are for a shell");
+  scripts[op_arg_get(args, "shell")->number](&out);
+  lode_status st = out.failed ? err_nomem(err) : ctx->sink->bytes(ctx->sink, out.data, out.len, err);
+  strbuf_release(&out);
+  return st;
+}

@@ -52,5 +52,3 @@ lode_status cli_store_of_project(const char *place, strbuf *path, cli_store_loca
   project_release(&project);
   return st == LODE_OK && path->failed ? err_nomem(err) : st;
 }
-
-bool op_is_address(const char *store) { return strstr(store, "://") != NULL; }

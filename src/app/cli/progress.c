@@ -52,14 +52,14 @@ void cli_progress_line(strbuf *out, cli_progress *bar, uint64_t now_ns, uint64_t
     progress_put_bar(out, part, width >= 100 ? 30 : width >= 70 ? 16 : 8);
     strbuf_addf(out, " %3d%%  ", (int)(part * 100));
   }
-  cli_put_grouped(out, done);
+  op_put_grouped(out, done);
   if (total) {
     strbuf_addch(out, '/');
-    cli_put_grouped(out, total);
+    op_put_grouped(out, total);
   }
   if (bar->rate > 0) {
     strbuf_addstr(out, "  ");
-    cli_put_grouped(out, (uint64_t)(bar->rate + 0.5));
+    op_put_grouped(out, (uint64_t)(bar->rate + 0.5));
     strbuf_addstr(out, "/s");
   }
   strbuf_addstr(out, left >= 0 ? "  left " : "  ");

@@ -1,5 +1,4 @@
 /* op_code_config.c - settings, completion scripts, and starting anew. */
-#include "cli/cli.h"
 #include "commands/op_code.h"
 #include "ops/suggest.h"
 
@@ -76,18 +75,6 @@ lode_status op_do_config_list(op_context *ctx, const op_args *args, lode_error *
     st = op_row_send(ctx, err);
   }
   project_release(&project);
-  return st;
-}
-
-/* ---- completion ---- */
-
-lode_status op_do_completion(op_context *ctx, const op_args *args, lode_error *err) {
-  static void (*const scripts[])(strbuf *) = {cli_complete_bash, cli_complete_zsh, cli_complete_fish};
-  strbuf out = {0};
-  if (!ctx->sink->bytes) return err_set(err, LODE_UNSUPPORTED, "completion scripts are for a shell");
-  scripts[op_arg_get(args, "shell")->number](&out);
-  lode_status st = out.failed ? err_nomem(err) : ctx->sink->bytes(ctx->sink, out.data, out.len, err);
-  strbuf_release(&out);
   return st;
 }
 

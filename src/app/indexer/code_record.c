@@ -9,46 +9,6 @@ enum {
   INDEXER_OUTLINE_BYTES = 16384,
 };
 
-/* ---- Paths ---- */
-
-static const char indexer_record_hex_digits[] = "0123456789abcdef";
-
-static int indexer_record_hex_value(char c) {
-  const char *p = c ? strchr(indexer_record_hex_digits, c) : NULL;
-  return p ? (int)(p - indexer_record_hex_digits) : -1;
-}
-
-static bool indexer_record_is_escape(const char *p, size_t left) {
-  return left >= 4 && p[0] == '\\' && p[1] == 'x' && indexer_record_hex_value(p[2]) >= 0 && indexer_record_hex_value(p[3]) >= 0;
-}
-
-void files_path_escape(strbuf *out, lode_str path) {
-  for (size_t i = 0; i < path.len;) {
-    size_t n = utf8_width(path.data + i, path.len - i);
-    unsigned char c = (unsigned char)path.data[i];
-    bool plain = n > 0 && c >= 0x20 && c != 0x7f && !indexer_record_is_escape(path.data + i, path.len - i);
-    if (plain) {
-      strbuf_add(out, path.data + i, n);
-      i += n;
-    } else {
-      char text[4] = {'\\', 'x', indexer_record_hex_digits[c >> 4], indexer_record_hex_digits[c & 15]};
-      strbuf_add(out, text, sizeof text);
-      i++;
-    }
-  }
-}
-
-void files_path_unescape(strbuf *out, lode_str shown) {
-  for (size_t i = 0; i < shown.len;) {
-    if (indexer_record_is_escape(shown.data + i, shown.len - i)) {
-      strbuf_addch(out, (char)(indexer_record_hex_value(shown.data[i + 2]) * 16 + indexer_record_hex_value(shown.data[i + 3])));
-      i += 4;
-    } else {
-      strbuf_addch(out, shown.data[i++]);
-    }
-  }
-}
-
 /* ---- Writing chunks ---- */
 
 /* Valid UTF-8 without NUL, of any bytes. */
@@ -261,7 +221,7 @@ bool indexer_file_state_parse(lode_str metadata, json_doc *json, indexer_file_st
       chunks > UINT32_MAX)
     return false;
   for (size_t i = 0; i < INDEXER_DIGEST_BYTES; i++) {
-    int high = indexer_record_hex_value(hash.data[2 * i]), low = indexer_record_hex_value(hash.data[2 * i + 1]);
+    int high = files_hex_value(hash.data[2 * i]), low = files_hex_value(hash.data[2 * i + 1]);
     if (high < 0 || low < 0) return false;
     s->hash[i] = (uint8_t)(high * 16 + low);
   }

@@ -16,6 +16,7 @@
 #ifndef LODE_INDEXER_CODE_RECORD_H
 #define LODE_INDEXER_CODE_RECORD_H
 
+#include "scan/files.h"
 #include "indexer/digest.h"
 #include "base/json.h"
 #include "chunk/chunk.h"
@@ -67,13 +68,6 @@ typedef struct indexer_chunk_view {
 lode_status indexer_chunk_view_parse(lode_str metadata, json_doc *json, indexer_chunk_view *view, lode_error *err);
 /* The text that slow models embed: names and body, made of a stored record. Appends. */
 lode_status indexer_embed_text(const indexer_chunk_view *view, lode_str document, strbuf *out, lode_error *err);
-
-/* ---- Paths ---- */
-
-/* Bytes that are not UTF-8, and control characters and backslashes before xHH, as \xHH. Appends. */
-void files_path_escape(strbuf *out, lode_str path);
-/* Back to bytes. Appends. */
-void files_path_unescape(strbuf *out, lode_str shown);
 
 /* ---- Files ---- */
 

@@ -15,7 +15,7 @@
 #ifndef LODE_MCP_MCP_H
 #define LODE_MCP_MCP_H
 
-#include "ops/op.h"
+#include "worker/worker.h"
 
 #define MCP_MAX_LINE_BYTES (32u << 20) /* longest line */
 #define MCP_STATELESS_VERSION "2026-07-28"
@@ -89,6 +89,9 @@ void mcp_cancel_all(mcp_session *mcp, bool only_long);
 size_t mcp_in_flight(mcp_session *mcp);
 
 /* ---- Answers (mcp_service.c, mcp_text.c) ---- */
+
+/* The worker's half of a call. */
+void mcp_service(worker_task *task);
 
 /* "content":[..],"isError":true */
 void mcp_put_failure(strbuf *out, lode_str text);

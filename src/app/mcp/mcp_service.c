@@ -4,11 +4,10 @@
  * An answer is for an agent, whose context is small: texts are cut at MCP_SNIPPET_BYTES or MCP_DOCUMENT_BYTES (a row that was cut says so), and
  * rows are left out once MCP_REPLY_BYTES are reached, which the answer says too.
  */
-#include "cli/cli.h"
+#include "ops/op_text.h"
 #include "indexer/index_owned.h"
 #include "project/project.h"
 #include "mcp/mcp.h"
-#include "worker/worker.h"
 
 enum { MCP_SNIPPET_BYTES = 1600, MCP_DOCUMENT_BYTES = 4000, MCP_REPLY_BYTES = 40000, MCP_MAX_NOTES = 8 };
 

@@ -3,7 +3,7 @@
  * What files and records say cannot pass for what lode says: texts stand in fences that are longer than any in them, names and paths are one
  * line without control characters and backticks, and notes are another item of the answer (mcp_service.c).
  */
-#include "cli/cli.h"
+#include "ops/op_text.h"
 #include "mcp/mcp.h"
 
 static uint32_t mcp_row_field(const json_doc *row, const char *name) {
@@ -159,12 +159,10 @@ static void mcp_put_figures(strbuf *out, const op_def *op, const json_doc *summa
 }
 
 lode_status mcp_put_summary(strbuf *out, const op_def *op, lode_str summary, lode_error *err) {
-  cli_writer w;
-  cli_writer_init(&w, op, -1);
-  lode_status st = json_parse(&w.parsed, summary, NULL, err);
-  if (st == LODE_OK && op->say) st = cli_text_summary(&w, err);
-  else if (st == LODE_OK) mcp_put_figures(&w.out, op, &w.parsed);
-  if (st == LODE_OK) strbuf_add(out, w.out.data ? w.out.data : "", w.out.len);
-  cli_writer_release(&w);
-  return st;
+  json_doc parsed = {0};
+  lode_status st = json_parse(&parsed, summary, NULL, err);
+  if (st == LODE_OK && op->say) op_put_sentence(out, op, &parsed);
+  else if (st == LODE_OK) mcp_put_figures(out, op, &parsed);
+  json_release(&parsed);
+  return st == LODE_OK && out->failed ? err_nomem(err) : st;
 }

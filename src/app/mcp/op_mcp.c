@@ -9,7 +9,7 @@
  * request may take, unless nobody reads answers for OP_MCP_GRACE_MS.
  * A store's folder that was replaced meanwhile (`lode reset`, `lode doctor --repair`) gets a new worker.
  */
-#include "cli/cli.h"
+#include "ops/op_text.h"
 #include "mcp/mcp.h"
 #include "setup/mcp_clients.h"
 #include "models/model_embedder.h"

@@ -1,5 +1,5 @@
 /* op.c - what handlers share: running, rows, opening the store and the collection. */
-#include "cli/cli.h"
+#include "ops/op_text.h"
 #include "ops/op.h"
 #include "ops/op_stream.h"
 #include "ops/suggest.h"

@@ -176,7 +176,7 @@ static int parser_serve(const char *folder) {
   while (st == LODE_OK) {
     parser_request r = {0};
     bool broken = false;
-    st = proc_frame_receive(PROC_CHILD_FD, CHUNK_MAX_TEXT + 4096, 0, &type, &body, &err);
+    st = proc_frame_receive(PROC_CHILD_FD, LANG_MAX_TEXT + 4096, 0, &type, &body, &err);
     if (st != LODE_OK) break;
     if (type != PARSER_WIRE_PARSE || !parser_read_request((lode_str){body.data, body.len}, &r)) return 2;
     parser_set_alarm(r.cpu_ms + r.cpu_ms / 4 + 100);

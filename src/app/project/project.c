@@ -40,7 +40,7 @@ static bool project_put_name(strbuf *path, lode_str from, size_t len, const char
 static bool project_path_exists(const char *path, bool *own) {
   struct stat st;
   bool there = os_api->lstat_at(AT_FDCWD, path, &st) == 0;
-  *own = there && !trust_is_stranger(&st);
+  *own = there && !files_is_stranger(&st);
   return there;
 }
 

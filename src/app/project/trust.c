@@ -62,7 +62,7 @@ static const char *trust_writable_by(struct stat *st) {
 const char *trust_foreign_reason(const char *folder) {
   static const char *const files[] = {"lode.db", STOREFILE_CONFIG};
   struct stat st;
-  if (trust_everybody() || os_api->stat(folder, &st) < 0) return "";
+  if (files_trusts_everybody() || os_api->stat(folder, &st) < 0) return "";
   const char *why = trust_writable_by(&st);
   bool closed = (st.st_mode & (S_IXGRP | S_IXOTH)) == 0;
   for (size_t i = 0; !*why && i < sizeof files / sizeof *files; i++) {
@@ -247,7 +247,7 @@ static void trust_explain_foreign(const char *folder, const char *foreign, char 
 
 void trust_examine(const char *folder, bool keep, trust_info *trust) {
   memset(trust, 0, sizeof *trust);
-  if (trust_everybody()) return;
+  if (files_trusts_everybody()) return;
   const char *foreign = trust_foreign_reason(folder);
   if (!*foreign) {
     trust_examine_store(folder, keep, trust);
@@ -307,7 +307,7 @@ static bool trust_begin_entry(const char *folder, trust_entry *e) {
 
 lode_status trust_add_created(const char *folder, lode_store *store, lode_error *err) {
   trust_entry e = {0};
-  if (trust_everybody()) return LODE_OK;
+  if (files_trusts_everybody()) return LODE_OK;
   lode_status st = trust_begin_entry(folder, &e) ? LODE_OK : err_nomem(err);
   e.level = TRUST_LEVEL_MADE;
   e.id[0] = e.file[0] = '\0';
@@ -338,7 +338,7 @@ lode_status trust_set_value(const char *folder, config_key key, lode_str value, 
   strbuf settings = {0};
   const char *name = config_table[key].key;
   bool reaches = value.data && config_reaches_out(key, value);
-  if (trust_everybody()) return LODE_OK;
+  if (files_trusts_everybody()) return LODE_OK;
   lode_status st = trust_begin_entry(folder, &e) ? LODE_OK : err_nomem(err);
   bool had = e.settings.len && json_parse(&json, (lode_str){e.settings.data, e.settings.len}, NULL, NULL) == LODE_OK &&
              json.nodes[0].type == JSON_NODE_OBJECT && json_get(&json, 0, str_of(name));

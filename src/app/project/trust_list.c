@@ -3,7 +3,6 @@
 
 #include "base/crc32c.h"
 #include "scan/files.h"
-#include "indexer/code_record.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,29 +21,8 @@ void trust_entry_release(trust_entry *entry) {
   memset(entry, 0, sizeof *entry);
 }
 
-/* ---- Owners ---- */
-
-/* As git does: whoever became root by sudo is still oneself. */
-static bool trust_is_own_uid(uid_t owner) {
-  uid_t me = geteuid();
-  const char *sudo = me == 0 ? getenv("SUDO_UID") : NULL;
-  char *end = NULL;
-  if (owner == me) return true;
-  if (!sudo || *sudo < '0' || *sudo > '9') return false;
-  errno = 0;
-  unsigned long uid = strtoul(sudo, &end, 10);
-  return errno == 0 && *end == '\0' && (unsigned long)owner == uid;
-}
-
-bool trust_everybody(void) {
-  const char *all = getenv("LODE_TRUST");
-  return all && strcmp(all, "1") == 0;
-}
-
-bool trust_is_stranger(const struct stat *st) { return !trust_is_own_uid(st->st_uid) && !trust_everybody(); }
-
 const char *trust_owner_problem(const struct stat *st) {
-  if (!trust_is_own_uid(st->st_uid)) return "belongs to another user";
+  if (!files_is_own_uid(st->st_uid)) return "belongs to another user";
   if (st->st_mode & (S_IWGRP | S_IWOTH)) return TRUST_WRITABLE_TEXT;
   return "";
 }
@@ -85,7 +63,7 @@ static void trust_list_check_text(trust_list *list, const char *path) {
 
 static bool trust_is_foreign_link(const char *path) {
   struct stat st;
-  return OS_RETRY(os_api->lstat_at(AT_FDCWD, path, &st)) == 0 && S_ISLNK(st.st_mode) && !trust_is_own_uid(st.st_uid);
+  return OS_RETRY(os_api->lstat_at(AT_FDCWD, path, &st)) == 0 && S_ISLNK(st.st_mode) && !files_is_own_uid(st.st_uid);
 }
 
 static void trust_list_read_path(trust_list *list, const char *path) {
@@ -306,7 +284,7 @@ static lode_status trust_list_write(const char *path, const strbuf *lines, lode_
 
 static bool trust_list_is_own_file(const char *path) {
   struct stat st;
-  return OS_RETRY(os_api->lstat_at(AT_FDCWD, path, &st)) == 0 && S_ISREG(st.st_mode) && trust_is_own_uid(st.st_uid);
+  return OS_RETRY(os_api->lstat_at(AT_FDCWD, path, &st)) == 0 && S_ISREG(st.st_mode) && files_is_own_uid(st.st_uid);
 }
 
 /* The file that is written: the target of a link, which may not exist yet. Links that lead in a circle, or to what is not a

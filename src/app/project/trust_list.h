@@ -50,12 +50,8 @@ bool trust_list_next(const trust_list *list, size_t *at, trust_entry *entry);
 LODE_MUST lode_status trust_list_put(const trust_entry *entry, lode_error *err);
 LODE_MUST lode_status trust_list_remove(const char *path, bool *was_there, lode_error *err);
 
-/* LODE_TRUST=1: the user trusts everybody whose files are found. */
-bool trust_everybody(void);
-/* A file of another user, who is not trusted. */
-struct stat;
-bool trust_is_stranger(const struct stat *st);
 #define TRUST_WRITABLE_TEXT "can be written by other users"
+struct stat;
 /* "" unless the owner and the mode of a file or folder let others change it: then what to say about it. */
 const char *trust_owner_problem(const struct stat *st);
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 enum { FILES_READ_STEP = 64 * 1024, FILES_MAX_LINKS = 40 };
@@ -142,4 +143,64 @@ lode_status files_make_parents(const char *path, lode_error *err) {
   }
   strbuf_release(&part);
   return st;
+}
+
+/* ---- Owners ---- */
+
+bool files_is_own_uid(uid_t owner) {
+  uid_t me = geteuid();
+  const char *sudo = me == 0 ? getenv("SUDO_UID") : NULL;
+  char *end = NULL;
+  if (owner == me) return true;
+  if (!sudo || *sudo < '0' || *sudo > '9') return false;
+  errno = 0;
+  unsigned long uid = strtoul(sudo, &end, 10);
+  return errno == 0 && *end == '\0' && (unsigned long)owner == uid;
+}
+
+bool files_trusts_everybody(void) {
+  const char *all = getenv("LODE_TRUST");
+  return all && strcmp(all, "1") == 0;
+}
+
+bool files_is_stranger(const struct stat *st) { return !files_is_own_uid(st->st_uid) && !files_trusts_everybody(); }
+
+/* ---- Paths as text ---- */
+
+static const char files_hex_digits[] = "0123456789abcdef";
+
+int files_hex_value(char c) {
+  const char *p = c ? strchr(files_hex_digits, c) : NULL;
+  return p ? (int)(p - files_hex_digits) : -1;
+}
+
+static bool files_is_escape(const char *p, size_t left) {
+  return left >= 4 && p[0] == '\\' && p[1] == 'x' && files_hex_value(p[2]) >= 0 && files_hex_value(p[3]) >= 0;
+}
+
+void files_path_escape(strbuf *out, lode_str path) {
+  for (size_t i = 0; i < path.len;) {
+    size_t n = utf8_width(path.data + i, path.len - i);
+    unsigned char c = (unsigned char)path.data[i];
+    bool plain = n > 0 && c >= 0x20 && c != 0x7f && !files_is_escape(path.data + i, path.len - i);
+    if (plain) {
+      strbuf_add(out, path.data + i, n);
+      i += n;
+    } else {
+      char text[4] = {'\\', 'x', files_hex_digits[c >> 4], files_hex_digits[c & 15]};
+      strbuf_add(out, text, sizeof text);
+      i++;
+    }
+  }
+}
+
+void files_path_unescape(strbuf *out, lode_str shown) {
+  for (size_t i = 0; i < shown.len;) {
+    if (files_is_escape(shown.data + i, shown.len - i)) {
+      strbuf_addch(out, (char)(files_hex_value(shown.data[i + 2]) * 16 + files_hex_value(shown.data[i + 3])));
+      i += 4;
+    } else {
+      strbuf_addch(out, shown.data[i++]);
+    }
+  }
 }

@@ -22,4 +22,22 @@ lode_status files_make_parents(const char *path, lode_error *err);
 bool files_is_dir(const char *path);
 bool files_exists(const char *path);
 
+/* ---- Owners ---- */
+
+/* As git does: whoever became root by sudo is still oneself. */
+bool files_is_own_uid(uid_t owner);
+/* LODE_TRUST=1: the user trusts everybody whose files are found. */
+bool files_trusts_everybody(void);
+/* A file of another user, who is not trusted. */
+bool files_is_stranger(const struct stat *st);
+
+/* ---- Paths as text ---- */
+
+/* Bytes that are not UTF-8, and control characters and backslashes before xHH, as \xHH. Appends. */
+void files_path_escape(strbuf *out, lode_str path);
+/* Back to bytes. Appends. */
+void files_path_unescape(strbuf *out, lode_str shown);
+/* Of a hexadecimal digit in lower case; -1 for anything else. */
+int files_hex_value(char c);
+
 #endif

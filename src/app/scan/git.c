@@ -2,7 +2,7 @@
 #include "scan/git.h"
 
 #include "os/os.h"
-#include "project/trust_list.h"
+#include "scan/files.h"
 
 #include <ctype.h>
 #include <fcntl.h>
@@ -75,7 +75,7 @@ static bool git_follow_gitdir(const char *path, size_t top, strbuf *git, strbuf 
 
 static bool git_is_foreign(const char *git) {
   struct stat st;
-  return os_api->lstat_at(AT_FDCWD, git, &st) == 0 && trust_is_stranger(&st);
+  return os_api->lstat_at(AT_FDCWD, git, &st) == 0 && files_is_stranger(&st);
 }
 
 bool git_find_repo(const char *path, size_t *top, strbuf *git) {

@@ -10,6 +10,8 @@
 
 #include "base/base.h"
 
+#define LANG_MAX_TEXT (64u << 20) /* longest text of a file that is read, cut into chunks and indexed */
+
 /* X(enum, name as users write it and as it is stored). Kinds from FUNCTION to MACRO are definitions. */
 #define LANG_KINDS(X)                                                                          \
   X(TEXT, "text")           /* paragraphs and lines of what has no grammar */                   \

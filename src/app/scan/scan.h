@@ -66,7 +66,7 @@ typedef struct scan_options {
   bool generated;      /* also generated and minified files, and dependencies */
   mask_policy secrets; /* INDEX: names and texts that look like secrets are as good as others */
   bool one_device;     /* stays on the root's file system */
-  uint64_t max_bytes;  /* larger files are skipped; 0 = 1 MiB, the most is CHUNK_MAX_TEXT */
+  uint64_t max_bytes;  /* larger files are skipped; 0 = 1 MiB, the most is LANG_MAX_TEXT */
   lode_str exclude;    /* more lines of .lodeignore, of the configuration; they lie at the root */
 } scan_options;
 

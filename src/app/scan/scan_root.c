@@ -2,7 +2,6 @@
 #include "scan/scan_root.h"
 
 #include "os/os.h"
-#include "chunk/chunk.h"
 #include "scan/git.h"
 #include "scan/scan_classify.h"
 
@@ -38,7 +37,7 @@ lode_status scan_root_open(const char *path, const scan_options *options, scan_r
   root->fd = -1;
   if (options) root->options = *options;
   if (root->options.max_bytes == 0) root->options.max_bytes = 1u << 20;
-  if (root->options.max_bytes > CHUNK_MAX_TEXT) root->options.max_bytes = CHUNK_MAX_TEXT;
+  if (root->options.max_bytes > LANG_MAX_TEXT) root->options.max_bytes = LANG_MAX_TEXT;
   if (!realpath(path, real)) {
     if (errno == ENOENT) TRY_GOTO(err_set(err, LODE_NOT_FOUND, "there is no folder %.400s", path));
     TRY_GOTO(err_errno(err, errno, path));

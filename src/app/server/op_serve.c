@@ -2,8 +2,8 @@
  * in good order: no new connections, what runs is finished, the worker closes the store. A second signal ends the process at once;
  * the store does not mind. Log lines go to standard error, one write each.
  */
-#include "cli/browser.h"
-#include "cli/cli.h"
+#include "server/browser.h"
+#include "ops/op_text.h"
 #include "models/model_embedder.h"
 #include "server/peer.h"
 #include "server/server.h"
@@ -211,7 +211,7 @@ static lode_status serve_send_summary(op_context *ctx, const supervisor_stats *f
 static void serve_open_page(const server_options *o, const server_state *http, bool no_open, proc_child *browser) {
   char url[200], line[400];
   snprintf(url, sizeof url, "http://%.100s:%u/", o->host, server_get_port(http));
-  bool opened = !no_open && o->own_user && cli_browser_open(url, browser);
+  bool opened = !no_open && o->own_user && server_browser_open(url, browser);
   snprintf(line, sizeof line, "%s %s#token=%.*s; Ctrl-C ends", opened ? "the browser shows" : "the page is at", url, (int)o->token.len,
            o->token.data);
   serve_log_line(NULL, line);
@@ -263,7 +263,7 @@ done:
   supervisor_stop(supervisor, 1000);
   if (http) serve_drain(http, 1000); /* answers on their way out */
   server_stop(http);
-  cli_browser_detach(&browser);
+  server_browser_detach(&browser);
   strbuf_release(&f.token);
   strbuf_release(&f.certificate);
   strbuf_release(&f.key);

@@ -1,6 +1,6 @@
 /* mcp_clients.c - see mcp_clients.h. */
 #include "setup/mcp_clients.h"
-#include "cli/cli.h"
+#include "ops/op_text.h"
 
 #include "base/json.h"
 #include "os/os.h"

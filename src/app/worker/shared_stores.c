@@ -4,7 +4,7 @@
  * held while a write or a commit runs.
  */
 #include "worker/shared_stores.h"
-#include "cli/cli.h"
+#include "ops/op_text.h"
 #include "worker/crash.h"
 
 #include "scan/files.h"

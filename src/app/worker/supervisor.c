@@ -9,7 +9,7 @@
  * thread receives, notices the worker's death as the end of its stream, keeps time, and starts the next worker.
  */
 #include "worker/supervisor.h"
-#include "cli/cli.h"
+#include "ops/op_text.h"
 #include "worker/crash.h"
 
 #include "os/os.h"

@@ -10,7 +10,6 @@
  * answer to.
  */
 #include "worker/worker.h"
-#include "chroma/chroma.h"
 #include "worker/crash.h"
 #include "worker/sandbox.h"
 
@@ -55,8 +54,6 @@ struct worker_state {
   unsigned threads, long_running, large_running;
   bool closing;
 };
-
-const worker_service worker_services[] = {{"chroma.", chroma_service}, {"mcp.", mcp_service}, {"", worker_op_service}, {0}};
 
 /* ---- Sending ---- */
 

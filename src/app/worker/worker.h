@@ -70,7 +70,6 @@ extern const worker_service worker_services[]; /* ends with a NULL prefix */
 #define WORKER_MAX_REPLY_BYTES (256 << 20)
 void worker_op_service(worker_task *task);
 #define WORKER_REMOTE_CALLER "afar"
-void mcp_service(worker_task *task);
 /* The operation that a call's name means, or NULL. */
 const op_def *worker_op_of_call(const char *name);
 /* {"error":{"status","message","record"}} */

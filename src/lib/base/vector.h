@@ -16,4 +16,8 @@ static inline bool vec_length_fits(double length) {
   return length == 0 || (length >= VEC_MIN_LENGTH && length <= VEC_MAX_LENGTH);
 }
 
+/* IEEE half precision, as its bits. */
+float vec_half_to_float(uint16_t half);
+uint16_t vec_float_to_half(float value); /* nearest, ties to even; beyond its range: infinity */
+
 #endif

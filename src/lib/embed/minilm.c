@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "os/os.h"
 #include "base/sha256.h"
+#include "base/vector.h"
 #include "embed/bert.h"
 #include "embed/embed.h"
 #include "embed/pack.h"
@@ -76,7 +77,7 @@ static lode_status minilm_write_words(embed_pack_writer *w, const embed_bert *be
   float *rows = mem_alloc(n * h * sizeof *rows);
   uint16_t *halfs = mem_alloc(n * h * sizeof *halfs);
   lode_status st = rows && halfs ? embed_safetensors_read(file, t, 0, n * h, rows, err) : err_nomem(err);
-  for (size_t i = 0; st == LODE_OK && i < n * h; i++) halfs[i] = embed_float_to_half(rows[i]);
+  for (size_t i = 0; st == LODE_OK && i < n * h; i++) halfs[i] = vec_float_to_half(rows[i]);
   if (st == LODE_OK) st = embed_pack_add(w, "words", (uint32_t)(WORD_ROWS * h * 2), halfs, n * h * 2, err);
   mem_free(rows);
   mem_free(halfs);
@@ -88,7 +89,7 @@ static uint16_t *minilm_put_halfs(const gemm_weights *w, uint16_t *to) {
   for (size_t p = 0; p < gemm_panels(w->n); p++) {
     for (size_t in = 0; in < w->k; in += GEMM_STEP) {
       const float *from = gemm_weights_panel(&gemm_portable.full, w, in, p);
-      for (size_t i = 0; i < gemm_step_inputs(w, in) * GEMM_PANEL; i++) *to++ = embed_float_to_half(from[i]);
+      for (size_t i = 0; i < gemm_step_inputs(w, in) * GEMM_PANEL; i++) *to++ = vec_float_to_half(from[i]);
     }
   }
   return to;

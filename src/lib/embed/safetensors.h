@@ -42,7 +42,4 @@ const embed_tensor *embed_safetensors_find(const embed_safetensors *file, lode_s
 lode_status embed_safetensors_read(const embed_safetensors *file, const embed_tensor *tensor, uint64_t first, size_t n,
                                    float *out, lode_error *err);
 
-float embed_half_to_float(uint16_t half);
-uint16_t embed_float_to_half(float value); /* nearest, ties to even; beyond its range: infinity */
-
 #endif

@@ -11,7 +11,7 @@
 #include "gemm/gemm_float.h"
 #include "gemm/gemm_int.h"
 
-#include "embed/safetensors.h"
+#include "base/vector.h"
 
 static bool gemm_portable_supported(void) { return true; }
 
@@ -40,7 +40,7 @@ static void gemm_multiply16(const gemm_product *p) {
 }
 
 static void gemm_widen(const uint16_t *halfs, float *out, size_t n) {
-  for (size_t i = 0; i < n; i++) out[i] = embed_half_to_float(halfs[i]);
+  for (size_t i = 0; i < n; i++) out[i] = vec_half_to_float(halfs[i]);
 }
 
 const gemm_kernel gemm_portable = {

@@ -125,7 +125,7 @@ int beneath_set_aside(const char *folder, const char *name) {
   int rc = 0, at = beneath_open_parent(folder, name, &last);
   if (at < 0) return -1;
   for (uint64_t i = 0; i < 1000 && rc == 0; i++) {
-    int n = snprintf(aside, sizeof aside, "%s" VFS_QUARANTINE_INFIX "%llu", last, (unsigned long long)(now + i));
+    int n = snprintf(aside, sizeof aside, "%s" STOREFILE_QUARANTINE_INFIX "%llu", last, (unsigned long long)(now + i));
     errno = ENAMETOOLONG;
     rc = n < (int)sizeof aside ? OS_RETRY(os_api->lstat_at(at, aside, &st)) : -1;
   }

@@ -21,7 +21,7 @@ int beneath_lstat(const char *folder, const char *name, struct stat *st);
 int beneath_unlink(const char *folder, const char *name); /* regular files only, too: anything else stays */
 /* Renames it, whatever it is, to NAME.quarantine-TIME beside it (milliseconds since 1970), a name that nothing has. The caller
  * holds a lock that keeps others from doing the same. */
-#define VFS_QUARANTINE_INFIX ".quarantine-"
+#define STOREFILE_QUARANTINE_INFIX ".quarantine-"
 int beneath_set_aside(const char *folder, const char *name);
 /* Both names in the same folder below `folder`. */
 int beneath_rename(const char *folder, const char *from, const char *to);

@@ -14,8 +14,8 @@ static const struct {
 } storefile_table[] = {
     {SEGMENTS_PREFIX "@.seg", STOREFILE_DATA},
     {SEGMENTS_PREFIX "@.tmp", STOREFILE_DATA},
-    {SEGMENTS_PREFIX "@.seg" VFS_QUARANTINE_INFIX "#", STOREFILE_DATA},
-    {STOREFILE_JOURNAL VFS_QUARANTINE_INFIX "#", STOREFILE_DATA},
+    {SEGMENTS_PREFIX "@.seg" STOREFILE_QUARANTINE_INFIX "#", STOREFILE_DATA},
+    {STOREFILE_JOURNAL STOREFILE_QUARANTINE_INFIX "#", STOREFILE_DATA},
     {STOREFILE_NEW_JOURNAL, STOREFILE_DATA},
     {STOREFILE_NEW, STOREFILE_DATA},
     {STOREFILE_RESTORE, STOREFILE_DATA},
@@ -59,7 +59,7 @@ unsigned storefile_kind_of(const char *name) {
   return row < STOREFILE_TABLE_ROWS ? storefile_table[row].kind : 0;
 }
 
-bool storefile_is_set_aside(const char *name) { return strstr(name, VFS_QUARANTINE_INFIX) && storefile_kind_of(name); }
+bool storefile_is_set_aside(const char *name) { return strstr(name, STOREFILE_QUARANTINE_INFIX) && storefile_kind_of(name); }
 
 bool storefile_parse_segment(const char *name, uint64_t *id, const char **ending) {
   if (!storefile_matches("@.seg", name) && !storefile_matches("@.tmp", name)) return false;

@@ -18,7 +18,7 @@
  * unused). In a journal whose header says that it holds N synced pages, each page image must carry its page checksum
  * and SQLite's own, and none may be missing; nor may the database be shorter than it was. Otherwise the rollback fails
  * with SQLITE_IOERR_DATA instead of quietly stopping half-way, and changes nothing. A journal that names other commits,
- * or that is none, is renamed (VFS_QUARANTINE_INFIX and a time are appended), and the database is used as it is.
+ * or that is none, is renamed (STOREFILE_QUARANTINE_INFIX and a time are appended), and the database is used as it is.
  *
  * A connection that may only read does not roll back: it reads through the journal (vfs_rollback_view.c). It leaves alone what
  * a writer would set aside.

@@ -1,5 +1,5 @@
 /* browser.c - see browser.h. */
-#include "cli/browser.h"
+#include "server/browser.h"
 
 #include "os/os.h"
 
@@ -19,7 +19,7 @@ static bool browser_find_program(const char *name, strbuf *path) {
   return false;
 }
 
-bool cli_browser_open(const char *url, proc_child *proc) {
+bool server_browser_open(const char *url, proc_child *proc) {
   const char *x = getenv("DISPLAY"), *wayland = getenv("WAYLAND_DISPLAY");
   lode_error err = {.record = LODE_NO_RECORD};
   strbuf path = {0};
@@ -34,7 +34,7 @@ bool cli_browser_open(const char *url, proc_child *proc) {
   return opened;
 }
 
-void cli_browser_detach(proc_child *proc) {
+void server_browser_detach(proc_child *proc) {
   if (!proc->pid) return;
   (void)proc_poll(proc); /* reaps it when it has ended; else it goes on, and belongs to init */
   if (proc->fd >= 0) close(proc->fd);

@@ -1,0 +1,130 @@
+/* op_text.c - values of answers as text for people: see op_text.h. */
+#include "ops/op_text.h"
+
+bool op_is_address(const char *store) { return strstr(store, "://") != NULL; }
+
+/* ---- Values ---- */
+
+void op_put_grouped(strbuf *out, uint64_t n) {
+  char digits[24];
+  int len = snprintf(digits, sizeof digits, "%llu", (unsigned long long)n);
+  for (int i = 0; i < len; i++) {
+    if (i && (len - i) % 3 == 0) strbuf_addch(out, ',');
+    strbuf_addch(out, digits[i]);
+  }
+}
+
+void op_put_bytes(strbuf *out, uint64_t n) {
+  static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double d = (double)n / 1024;
+  size_t unit = 0;
+  if (n < 1024) {
+    strbuf_addf(out, "%u bytes", (unsigned)n);
+    return;
+  }
+  for (; d >= 1023.95 && unit < 5; unit++) d /= 1024;
+  strbuf_addf(out, "%.1f %s", d, units[unit]);
+}
+
+static void put_printable_char(strbuf *out, const char *p, size_t width) {
+  uint32_t code = utf8_decode(p, width);
+  if (code == '\t') strbuf_addch(out, ' ');
+  else if (code == '\n') strbuf_addstr(out, "⏎");
+  else if (!utf8_is_hidden(code)) strbuf_add(out, p, width);
+  else if (code <= 0xFF) strbuf_addf(out, "\\x%02x", (unsigned)code);
+  else strbuf_addf(out, code <= 0xFFFF ? "\\u%04x" : "\\u{%x}", (unsigned)code);
+}
+
+void op_put_printable(strbuf *out, lode_str text, size_t max) {
+  size_t chars = 0;
+  for (size_t i = 0; i < text.len; chars++) {
+    size_t width = utf8_width(text.data + i, text.len - i), n = width ? width : 1;
+    if (max && chars + 1 >= max && i + n < text.len) {
+      strbuf_addstr(out, "…");
+      return;
+    }
+    if (width) put_printable_char(out, text.data + i, width);
+    else strbuf_addstr(out, "\xef\xbf\xbd");
+    i += n;
+  }
+}
+
+/* Counts by name, {"c":120,"go":3}: c 120, go 3. A list of texts: its members. False for anything else. */
+static bool put_members(strbuf *out, const json_doc *json, uint32_t node) {
+  bool object = json->nodes[node].type == JSON_NODE_OBJECT;
+  json_node_type member = object ? JSON_NODE_INT : JSON_NODE_STRING;
+  uint32_t first = node + 1, end = json->nodes[node].next;
+  if (!object && json->nodes[node].type != JSON_NODE_ARRAY) return false;
+  for (uint32_t i = first; i < end; i = json->nodes[i + object].next)
+    if (json->nodes[i + object].type != member || (object && json->nodes[i + 1].u.i < 0)) return false;
+  if (first == end) strbuf_addch(out, '-');
+  for (uint32_t i = first; i < end; i = json->nodes[i + object].next) {
+    if (i > first) strbuf_addstr(out, ", ");
+    strbuf_add(out, json->nodes[i].u.s.data, json->nodes[i].u.s.len);
+    if (object) strbuf_addch(out, ' ');
+    if (object) op_put_grouped(out, (uint64_t)json->nodes[i + 1].u.i);
+  }
+  return true;
+}
+
+void op_put_value(strbuf *out, const json_doc *json, uint32_t node, op_field_type type, size_t max) {
+  const json_node *x = &json->nodes[node];
+  strbuf text = {0};
+  if (x->type == JSON_NODE_NULL) {
+    strbuf_addstr(out, "-");
+  } else if (x->type == JSON_NODE_STRING) {
+    op_put_printable(out, x->u.s, max);
+  } else if (x->type == JSON_NODE_INT && x->u.i >= 0 && type == OP_FIELD_COUNT) {
+    op_put_grouped(out, (uint64_t)x->u.i);
+  } else if (x->type == JSON_NODE_INT && x->u.i >= 0 && type == OP_FIELD_BYTES) {
+    op_put_bytes(out, (uint64_t)x->u.i);
+  } else if (x->type == JSON_NODE_DOUBLE && type == OP_FIELD_REAL) {
+    strbuf_addf(out, "%.6g", x->u.d);
+  } else if (type == OP_FIELD_BOOL) {
+    strbuf_addstr(out, x->type == JSON_NODE_TRUE ? "yes" : "no");
+  } else {
+    bool listed = (type == OP_FIELD_OBJECT || type == OP_FIELD_TEXTS) && put_members(&text, json, node);
+    if (!listed) json_put_node(&text, json, node);
+    op_put_printable(out, (lode_str){text.data, text.len}, max);
+    out->failed = out->failed || text.failed;
+    strbuf_release(&text);
+  }
+}
+
+/* ---- Summaries ---- */
+
+static op_field_type field_type_of(const op_field *fields, lode_str name) {
+  for (; fields && fields->name; fields++)
+    if (str_eq(str_of(fields->name), name)) return fields->type;
+  return OP_FIELD_SCALAR;
+}
+
+static bool value_is_blank(const json_doc *json, uint32_t node) {
+  const json_node *x = &json->nodes[node];
+  return node == 0 || x->type == JSON_NODE_NULL || x->type == JSON_NODE_FALSE ||
+      (x->type == JSON_NODE_INT && x->u.i == 0);
+}
+
+void op_put_sentence(strbuf *out, const op_def *op, const json_doc *summary) {
+  size_t open_at = SIZE_MAX;
+  bool drop = false;
+  for (const char *p = op->say; *p; p++) {
+    if (*p == '[') {
+      open_at = out->len;
+      drop = false;
+    } else if (*p == ']') {
+      if (drop && !out->failed) out->len = open_at;
+    } else if (*p == '{') {
+      const char *end = strchr(p, '}');
+      bool asks = p[1] == '?';
+      lode_str name = {p + 1 + asks, (size_t)(end - p - 1) - asks};
+      uint32_t node = json_get(summary, 0, name);
+      drop = drop || value_is_blank(summary, node);
+      if (node && !asks) op_put_value(out, summary, node, field_type_of(op->summary, name), 0);
+      p = end;
+    } else {
+      strbuf_addch(out, *p);
+    }
+  }
+  strbuf_addch(out, '\n');
+}
