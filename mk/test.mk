@@ -58,8 +58,8 @@ TSAN_RUNS   = $(foreach t,$(TSAN_TESTS),tsan/$(t)=$(BUILD)/tsan/test/test_$(t))
 SHELL_RUNS  = cluster="test/shell/cluster.sh $(BUILD)/release/lode $(BUILD)/asan/test"
 SHELL_RUNS += cli="test/shell/cli.sh $(BUILD)/release/lode"
 SHELL_RUNS += code="test/shell/code.sh $(BUILD)/release/lode" trust="test/shell/trust.sh $(BUILD)/release/lode"
-SHELL_RUNS += install="test/shell/install.sh" includes=tools/check-includes.sh \
-              symbols="tools/check-symbols.sh $(BUILD)/release/liblode.so.$(VERSION)" clang=tools/check-clang.sh
+SHELL_RUNS += install="test/shell/install.sh" includes=tools/check-includes.sh names="tools/check-names.sh $(BUILD)/release" \
+              symbols="tools/check-symbols.sh $(BUILD)/release $(VERSION)" clang=tools/check-clang.sh
 SHELL_RUNS += serve="test/shell/serve.sh $(BUILD)/release/lode" serve_asan="test/shell/serve.sh $(BUILD)/asan/lode" clients="test/shell/clients.sh $(BUILD)/release/lode"
 SHELL_RUNS += hostile="test/shell/hostile.sh $(BUILD)/release/lode"
 SHELL_RUNS += agents="test/shell/agents.sh $(BUILD)/release/lode" doors="test/shell/doors.sh $(BUILD)/release/lode"

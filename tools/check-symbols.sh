@@ -1,9 +1,10 @@
 #!/bin/sh
-# check-symbols.sh LIB - does the shared library export exactly what lode.h declares?
+# check-symbols.sh OUT VERSION - do the shared and the static library in OUT define exactly the global names that lode.h declares?
 set -eu
 cd "$(dirname "$0")/.."
-want=$(mktemp) have=$(mktemp)
-trap 'rm -f "$want" "$have"' EXIT
-tr '\n' ' ' <include/lode.h | sed 's/;/;\n/g' | sed -n 's/.*LODE_API[^(]*[ *]\(lode_[a-z0-9_]*\)(.*/\1/p' | sort -u >"$want"
-nm -D --defined-only "$1" | awk '$2 ~ /[TDBR]/ { print $3 }' | sort -u >"$have"
-if diff "$want" "$have"; then echo "1 passed, 0 failed"; else echo "0 passed, 1 failed"; exit 1; fi
+work=$(mktemp -d "${TMPDIR:-/tmp}/lode-symbols-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+tr '\n' ' ' <include/lode.h | sed 's/;/;\n/g' | sed -n 's/.*LODE_API[^(]*[ *]\(lode_[a-z0-9_]*\)(.*/\1/p' | sort -u >"$work/want"
+nm -D --defined-only "$1/liblode.so.$2" | awk '$2 ~ /[TDBR]/ { print $3 }' | sort -u >"$work/shared"
+nm -g --defined-only "$1/liblode.a" | awk 'NF == 3 { print $3 }' | sort -u >"$work/static"
+if diff "$work/want" "$work/shared" && diff "$work/want" "$work/static"; then echo "1 passed, 0 failed"; else echo "0 passed, 1 failed"; exit 1; fi

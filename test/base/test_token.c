@@ -65,7 +65,7 @@ TEST(token_splits_names_of_code) {
 TEST(token_joins_names) {
   GIVES("std::vector", "std::vector =std vector");
   GIVES("std::vector.push_back", "std::vector.push_back =std vector push_back =push back");
-  GIVES("src/lib/vfs/vfs.c", "src/lib/vfs/vfs.c =src store vfs c");
+  GIVES("src/store/vfs.c", "src/store/vfs.c =src store vfs c");
   GIVES("App\\Models\\User", "app\\models\\user =app models user");
   GIVES("a.b.c", "a.b.c =a b c");
   GIVES("v1.2.3", "v1.2.3 =v1 =v 1 2 3");

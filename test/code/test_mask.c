@@ -271,9 +271,9 @@ TEST(pieces_of_keys_are_masked_where_they_are_doubted) {
 TEST(an_index_of_other_rules_is_doubted) {
   static const struct {
     const char *stamp, *setting;
-    mask_display showing;
-  } cases[] = {{"", "mask", MASK_DISPLAY_UNSURE}, {"mask@1", "mask", MASK_DISPLAY_UNSURE}, {"index@2", "mask", MASK_DISPLAY_UNSURE},
-               {"mask@2", "skip", MASK_DISPLAY_UNSURE}, {"mask@2", "mask", MASK_DISPLAY_MASKED}, {"", "index", MASK_DISPLAY_RAW}};
+    indexer_display showing;
+  } cases[] = {{"", "mask", INDEXER_DISPLAY_UNSURE}, {"mask@1", "mask", INDEXER_DISPLAY_UNSURE}, {"index@2", "mask", INDEXER_DISPLAY_UNSURE},
+               {"mask@2", "skip", INDEXER_DISPLAY_UNSURE}, {"mask@2", "mask", INDEXER_DISPLAY_MASKED}, {"", "index", INDEXER_DISPLAY_RAW}};
   CHECK(MASK_VERSION == 2); /* then the table wants the new number */
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     indexer_stamp stamp = {0};
@@ -282,10 +282,10 @@ TEST(an_index_of_other_rules_is_doubted) {
     char text[] = "mPq2WvN5cFgHjKlZxCvBnM8QwErTyUiOpAsDfGhJkLzXcVbNm\n";
     OK(config_set(&config, CONFIG_INDEX_SECRETS, str_of(cases[i].setting), &err));
     snprintf(stamp.secrets, sizeof stamp.secrets, "%s", cases[i].stamp);
-    mask_display showing = indexer_stamp_display(&stamp, &config);
+    indexer_display showing = indexer_stamp_display(&stamp, &config);
     CHECKF(showing == cases[i].showing, "case %zu: %d", i, showing);
-    mask_for_display(showing, text, strlen(text));
-    CHECKF((text[0] == '*') == (showing == MASK_DISPLAY_UNSURE), "case %zu: %s", i, text);
+    indexer_mask_for_display(showing, text, strlen(text));
+    CHECKF((text[0] == '*') == (showing == INDEXER_DISPLAY_UNSURE), "case %zu: %s", i, text);
     config_release(&config);
   }
 }
@@ -293,7 +293,7 @@ TEST(an_index_of_other_rules_is_doubted) {
 /* ---- This project's own files ---- */
 
 static void scan_folder(const char *folder, unsigned *files) {
-  static const char *const keys[] = {"./test/test_mask.c", "./test/test_scan.c", "./test/shell/code.sh"}; /* have some for tests */
+  static const char *const keys[] = {"./test/code/test_mask.c", "./test/code/test_scan.c", "./test/shell/code.sh"}; /* have some for tests */
   DIR *dir = opendir(folder);
   CHECKF(dir != NULL, "%s", folder);
   for (struct dirent *e; (e = readdir(dir)) != NULL;) {

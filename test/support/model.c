@@ -33,7 +33,7 @@ static const lode_str keys[MODEL_KEYS] = {
     {"owner", 5},
 };
 static const lode_str words[] = {
-    {"alpha", 5}, {"beta", 4}, {"gamma", 5}, {"delta", 5}, {"getUserName", 11}, {"get_user_name", 13}, {"src/lib/vfs/vfs.c", 15},
+    {"alpha", 5}, {"beta", 4}, {"gamma", 5}, {"delta", 5}, {"getUserName", 11}, {"get_user_name", 13}, {"src/store/vfs.c", 15},
     {"HTTPServer2", 11}, {"std::vector.push_back", 21}, {"na\xC3\xAFve", 6}, {"\xE6\x90\x9C\xE7\xB4\xA2", 6}, {"w1", 2}, {"w22", 3},
     {"x86_64", 6}, {"TODO", 4}, {"nul\0byte", 8}, {"\xF0\x9F\x98\x80", 4}, {"_", 1}, {"...", 3}, {"the", 3}, {"the", 3}, {"of", 2},
 };

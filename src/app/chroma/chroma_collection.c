@@ -128,7 +128,7 @@ bool chroma_coll_acquire(chroma_request *c, worker_handle **handle) {
 }
 
 lode_status chroma_check_may_change(chroma_request *c, lode_str full) {
-  return project_guard_request(c->store, worker_stores_folder(c->task->shared), full, &c->err);
+  return indexer_guard_request(c->store, worker_stores_folder(c->task->shared), full, &c->err);
 }
 
 void chroma_coll_release(chroma_request *c, worker_handle *handle, lode_status last) {

@@ -201,7 +201,7 @@ static lode_status tenant_drop_collections(chroma_request *c, bool everything) {
     lode_str full = lode_collection_list_at(list, i)->name;
     bool owned;
     if (!everything && !chroma_local_name(c, full, &name)) continue;
-    st = project_owns_coll(c->store, full, &owned, &c->err);
+    st = indexer_owns_coll(c->store, full, &owned, &c->err);
     if (st == LODE_OK && !owned) st = lode_collection_drop(c->store, full, &c->err);
     if (st == LODE_NOT_FOUND) st = LODE_OK; /* somebody else was quicker */
   }

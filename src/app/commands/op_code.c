@@ -331,7 +331,7 @@ static lode_status code_send_hit(op_context *ctx, const op_args *args, size_t ra
   if (h->snippet_line != h->first) op_row_count(ctx, "snippet_line", h->snippet_line);
   if (h->more) op_row_count(ctx, "more", h->more);
   if (h->copies) op_row_count(ctx, "copies", h->copies);
-  if (h->freshness != PROJECT_FILE_FRESH) op_row_text(ctx, "stale", str_of(project_freshness_name(h->freshness)));
+  if (h->freshness != SEARCH_FILE_FRESH) op_row_text(ctx, "stale", str_of(search_freshness_name(h->freshness)));
   if (op_arg_get(args, "explain")->number) {
     strbuf text = {0};
     strbuf_addf(&text, "{\"bm25\":%.4f", h->bm25);

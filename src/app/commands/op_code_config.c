@@ -123,10 +123,10 @@ static lode_status reset_clear_files(reset_state *r, lode_error *err) {
 
 static lode_status reset_count_others(reset_state *r, lode_store *store, lode_error *err) {
   lode_collection_list *list = NULL;
-  TRY(project_owns_coll(store, STR_LIT(INDEXER_COLL_FILES), &r->indexed, err));
+  TRY(indexer_owns_coll(store, STR_LIT(INDEXER_COLL_FILES), &r->indexed, err));
   TRY(lode_collections(store, &list, err));
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
-    if (!r->indexed || !project_is_index_name(lode_collection_list_at(list, i)->name)) r->others++;
+    if (!r->indexed || !indexer_is_index_name(lode_collection_list_at(list, i)->name)) r->others++;
   }
   lode_collection_list_free(list);
   return LODE_OK;
@@ -145,7 +145,7 @@ static lode_status reset_drop_owned(lode_store *store, lode_error *err) {
   TRY(lode_collections(store, &list, err));
   for (size_t i = 0; i < lode_collection_list_count(list) && st == LODE_OK; i++) {
     lode_str name = lode_collection_list_at(list, i)->name;
-    if (project_is_index_name(name) && !str_eq(name, last)) st = reset_drop(store, name, err);
+    if (indexer_is_index_name(name) && !str_eq(name, last)) st = reset_drop(store, name, err);
   }
   lode_collection_list_free(list);
   return st == LODE_OK ? reset_drop(store, last, err) : st;

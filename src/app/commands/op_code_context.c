@@ -48,7 +48,7 @@ static lode_status context_send_item(op_context *ctx, size_t rank, const search_
   op_row_text(ctx, "language", i->language);
   op_row_text(ctx, "snippet", i->snippet);
   if (i->snippet_line != i->first) op_row_count(ctx, "snippet_line", i->snippet_line);
-  if (i->freshness != PROJECT_FILE_FRESH) op_row_text(ctx, "stale", str_of(project_freshness_name(i->freshness)));
+  if (i->freshness != SEARCH_FILE_FRESH) op_row_text(ctx, "stale", str_of(search_freshness_name(i->freshness)));
   return op_row_send(ctx, err);
 }
 

@@ -251,7 +251,7 @@ static lode_status doctor_check_index(doctor_state *d, lode_store *store) {
   if (aside) TRY(doctor_report(d, "index", DOCTOR_WARNING, "lode index", "a run with --force was interrupted; the old index serves"));
   if (stamp.revision != INDEXER_REVISION)
     TRY(doctor_report(d, "index", DOCTOR_WARNING, "lode index", "it was made by lode %s, which cuts files in another way", stamp.lode));
-  if (indexer_stamp_display(&stamp, &d->project.config) == MASK_DISPLAY_UNSURE)
+  if (indexer_stamp_display(&stamp, &d->project.config) == INDEXER_DISPLAY_UNSURE)
     TRY(doctor_report(d, "index", DOCTOR_WARNING, "lode index", "it was made under other rules for secrets than those of now, and may hold some"));
   if (stamp.root[0] && strcmp(stamp.root, d->project.root) != 0)
     TRY(doctor_report(d, "index", DOCTOR_WARNING, NULL, "it was made when the project lay at %.300s", stamp.root));

@@ -5,18 +5,18 @@
 #include "indexer/code_record.h"
 #include "indexer/index_stamp.h"
 
-bool project_is_index_name(lode_str name) {
+bool indexer_is_index_name(lode_str name) {
   static const lode_str aside = STR_LIT(INDEXER_NEW_SUFFIX);
   if (name.len > aside.len && memcmp(name.data + name.len - aside.len, aside.data, aside.len) == 0) name.len -= aside.len;
   return str_eq(name, STR_LIT(INDEXER_COLL_CODE)) || str_eq(name, STR_LIT(INDEXER_COLL_FILES)) ||
       str_eq(name, STR_LIT(INDEXER_COLL_QUALITY));
 }
 
-lode_status project_owns_coll(lode_store *store, lode_str name, bool *owned, lode_error *err) {
+lode_status indexer_owns_coll(lode_store *store, lode_str name, bool *owned, lode_error *err) {
   lode_collection_list *list = NULL;
   indexer_stamp stamp = {0};
   *owned = false;
-  if (!project_is_index_name(name)) return LODE_OK;
+  if (!indexer_is_index_name(name)) return LODE_OK;
   TRY(lode_collections(store, &list, err));
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
@@ -33,17 +33,17 @@ static lode_status project_refuse_name(lode_str name, lode_error *err) {
                     "`lode index --force` rebuilds it, `lode reset index` removes it", str_quote(name, quoted, sizeof quoted));
 }
 
-lode_status project_guard_index(lode_store *store, lode_str name, lode_error *err) {
+lode_status indexer_guard_index(lode_store *store, lode_str name, lode_error *err) {
   bool owned;
-  TRY(project_owns_coll(store, name, &owned, err));
+  TRY(indexer_owns_coll(store, name, &owned, err));
   return owned ? project_refuse_name(name, err) : LODE_OK;
 }
 
-lode_status project_guard_request(lode_store *store, const char *folder, lode_str name, lode_error *err) {
+lode_status indexer_guard_request(lode_store *store, const char *folder, lode_str name, lode_error *err) {
   project_info project;
-  if (!project_is_index_name(name)) return LODE_OK;
+  if (!indexer_is_index_name(name)) return LODE_OK;
   TRY(project_of_store(&project, folder, err));
   bool in_project = project.root[0] != '\0';
   project_release(&project);
-  return in_project ? project_refuse_name(name, err) : project_guard_index(store, name, err);
+  return in_project ? project_refuse_name(name, err) : indexer_guard_index(store, name, err);
 }

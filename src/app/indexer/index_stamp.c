@@ -56,14 +56,14 @@ void indexer_stamp_secrets(const config_values *config, char out[32]) {
   snprintf(out, 32, "%s@%d", mask_policy_name(mask_policy_parse(config_text(config, CONFIG_INDEX_SECRETS))), MASK_VERSION);
 }
 
-mask_display indexer_stamp_display(const indexer_stamp *stamp, const config_values *config) {
+indexer_display indexer_stamp_display(const indexer_stamp *stamp, const config_values *config) {
   char secrets[32];
-  if (mask_policy_parse(config_text(config, CONFIG_INDEX_SECRETS)) == MASK_POLICY_INDEX) return MASK_DISPLAY_RAW;
+  if (mask_policy_parse(config_text(config, CONFIG_INDEX_SECRETS)) == MASK_POLICY_INDEX) return INDEXER_DISPLAY_RAW;
   indexer_stamp_secrets(config, secrets);
-  return strcmp(stamp->secrets, secrets) == 0 ? MASK_DISPLAY_MASKED : MASK_DISPLAY_UNSURE;
+  return strcmp(stamp->secrets, secrets) == 0 ? INDEXER_DISPLAY_MASKED : INDEXER_DISPLAY_UNSURE;
 }
 
-void mask_for_display(mask_display how, char *stamp_get_text, size_t len) {
-  if (how == MASK_DISPLAY_MASKED) (void)mask_secrets(stamp_get_text, len);
-  else if (how == MASK_DISPLAY_UNSURE) (void)mask_fragment(stamp_get_text, len);
+void indexer_mask_for_display(indexer_display how, char *stamp_get_text, size_t len) {
+  if (how == INDEXER_DISPLAY_MASKED) (void)mask_secrets(stamp_get_text, len);
+  else if (how == INDEXER_DISPLAY_UNSURE) (void)mask_fragment(stamp_get_text, len);
 }

@@ -19,17 +19,17 @@ typedef struct indexer_stamp {
 } indexer_stamp;
 
 /* How text of an index is shown. */
-typedef enum mask_display {
-  MASK_DISPLAY_RAW,   /* index.secrets is index */
-  MASK_DISPLAY_MASKED,
-  MASK_DISPLAY_UNSURE, /* it was made under other rules for secrets than these: what may be part of one is masked too */
-} mask_display;
+typedef enum indexer_display {
+  INDEXER_DISPLAY_RAW,   /* index.secrets is index */
+  INDEXER_DISPLAY_MASKED,
+  INDEXER_DISPLAY_UNSURE, /* it was made under other rules for secrets than these: what may be part of one is masked too */
+} indexer_display;
 
 /* How secrets are treated under these settings by this program: "mask@2". */
 void indexer_stamp_secrets(const config_values *config, char out[32]);
-mask_display indexer_stamp_display(const indexer_stamp *stamp, const config_values *config);
+indexer_display indexer_stamp_display(const indexer_stamp *stamp, const config_values *config);
 /* Masked in place, as the index is to be shown. */
-void mask_for_display(mask_display how, char *text, size_t len);
+void indexer_mask_for_display(indexer_display how, char *text, size_t len);
 
 /* Absent or unreadable metadata give zeros. */
 void indexer_stamp_parse(lode_str metadata, indexer_stamp *stamp);

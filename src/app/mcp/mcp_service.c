@@ -90,7 +90,7 @@ static bool mcp_on_progress(void *ctx, const char *phase, uint64_t done, uint64_
 static lode_status mcp_guard_collections(const mcp_tool *tool, const op_def *op, const op_args *args, lode_error *err) {
   lode_str name = op_arg_get(args, "collection")->text;
   char quoted[256];
-  if (tool->project || op->flags & OP_READ_ONLY || !project_is_index_name(name)) return LODE_OK;
+  if (tool->project || op->flags & OP_READ_ONLY || !indexer_is_index_name(name)) return LODE_OK;
   return err_set(err, LODE_REFUSED, "\"collection\": %s belongs to the code index; index_project keeps it: use another name",
                     str_quote(name, quoted, sizeof quoted));
 }

@@ -26,7 +26,7 @@ lode_status op_check_trust(const op_context *ctx, lode_error *err) {
 }
 
 lode_status op_check_may_change(const op_context *ctx, lode_store *store, lode_str name, lode_error *err) {
-  return ctx->far && ctx->folder ? project_guard_request(store, ctx->folder, name, err) : project_guard_index(store, name, err);
+  return ctx->far && ctx->folder ? indexer_guard_request(store, ctx->folder, name, err) : indexer_guard_index(store, name, err);
 }
 
 lode_status op_confirm(const op_context *ctx, const op_args *args, const char *what, lode_error *err) {

@@ -46,7 +46,7 @@ static lode_status search_open_colls(search_ctx *s, lode_error *err) {
   }
   lode_collection_list_free(list);
   s->showing = indexer_stamp_display(&stamp, &s->project->config);
-  s->result->doubted = s->showing == MASK_DISPLAY_UNSURE;
+  s->result->doubted = s->showing == INDEXER_DISPLAY_UNSURE;
   if (!code) return err_set(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", project_display_name(s->project));
   TRY_GOTO(lode_collection_open(s->store, STR_LIT(INDEXER_COLL_CODE), &plain, &s->code, err));
   if (files) TRY_GOTO(lode_collection_open(s->store, STR_LIT(INDEXER_COLL_FILES), &plain, &s->files, err));
@@ -192,7 +192,7 @@ static bool search_is_subject(const search_request *r, const rank_candidate *c) 
 /* Drops the chunk that was asked about, and records whose paths lead out of the project: no file of it can have given those. */
 static void search_drop_outside(search_ctx *s) {
   for (size_t i = 0; i < s->n;) {
-    bool outside = !project_path_is_inside(s->v[i].path);
+    bool outside = !search_path_is_inside(s->v[i].path);
     s->result->outside += outside;
     if (outside || search_is_subject(s->request, &s->v[i])) s->v[i] = s->v[--s->n];
     else i++;

@@ -35,7 +35,7 @@ typedef struct search_hit {
   double score, bm25, cosine, cosine2; /* cosines: NaN where there is none */
   double features[RANK_FEATURE_COUNT];
   size_t more, copies;
-  project_freshness freshness;     /* of its file */
+  search_freshness freshness;     /* of its file */
 } search_hit;
 
 typedef struct search_result {

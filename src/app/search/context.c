@@ -12,7 +12,7 @@ enum { CONTEXT_MAX_DEFINITIONS = 4, CONTEXT_CANDIDATES = 200, CONTEXT_USE_LINES 
 typedef struct context_state {
   search_context_result *out;
   lode_collection *code, *files;
-  mask_display showing;
+  indexer_display showing;
   json_doc json;
   strbuf where;
 } context_state;
@@ -35,7 +35,7 @@ static lode_status context_add_item(context_state *f, const indexer_chunk_view *
   if (!context_keep_text(&c->arena, &i.path) || !context_keep_text(&c->arena, &i.language) || !context_keep_text(&c->arena, &i.kind) || !context_keep_text(&c->arena, &i.name) ||
       !context_keep_text(&c->arena, &i.parents) || !context_keep_text(&c->arena, &i.snippet))
     return err_nomem(err);
-  mask_for_display(f->showing, (char *)i.snippet.data, i.snippet.len);
+  indexer_mask_for_display(f->showing, (char *)i.snippet.data, i.snippet.len);
   c->items[c->n++] = i;
   return LODE_OK;
 }
@@ -43,7 +43,7 @@ static lode_status context_add_item(context_state *f, const indexer_chunk_view *
 /* The chunk's own text, without the head that the text index sees. False: this record is no chunk. */
 static bool context_view_of(context_state *f, const lode_row *row, indexer_chunk_view *view, lode_str *text) {
   if (indexer_chunk_view_parse(row->metadata, &f->json, view, NULL) != LODE_OK || view->offset > row->document.len) return false;
-  if (!project_path_is_inside(view->path)) {
+  if (!search_path_is_inside(view->path)) {
     f->out->outside++;
     return false;
   }
@@ -238,17 +238,17 @@ done:
 static lode_status context_check_files(context_state *f, const char *root, lode_error *err) {
   search_context_result *c = f->out;
   lode_str *paths = mem_calloc(c->n, sizeof *paths);
-  project_freshness *fresh = mem_calloc(c->n, sizeof *fresh);
-  project_reader place;
+  search_freshness *fresh = mem_calloc(c->n, sizeof *fresh);
+  search_file_reader place;
   lode_status st = paths && fresh ? LODE_OK : err_nomem(err);
-  project_reader_open(&place, root);
+  search_file_reader_open(&place, root);
   for (size_t i = 0; i < c->n && st == LODE_OK; i++) paths[i] = c->items[i].path;
-  if (st == LODE_OK) st = project_reader_check(&place, f->files, paths, c->n, fresh, err);
+  if (st == LODE_OK) st = search_file_reader_check(&place, f->files, paths, c->n, fresh, err);
   for (size_t i = 0; i < c->n && st == LODE_OK; i++) {
     c->items[i].freshness = fresh[i];
-    c->stale += fresh[i] != PROJECT_FILE_FRESH;
+    c->stale += fresh[i] != SEARCH_FILE_FRESH;
   }
-  project_reader_close(&place);
+  search_file_reader_close(&place);
   mem_free(paths);
   mem_free(fresh);
   return st;
@@ -264,7 +264,7 @@ static lode_status find_showing(context_state *f, const project_info *project, l
   }
   lode_collection_list_free(list);
   f->showing = indexer_stamp_display(&stamp, &project->config);
-  f->out->doubted = f->showing == MASK_DISPLAY_UNSURE;
+  f->out->doubted = f->showing == INDEXER_DISPLAY_UNSURE;
   return LODE_OK;
 }
 

@@ -24,7 +24,7 @@ typedef struct search_context_item {
   search_relation relation;
   lode_str path, language, kind, name, parents, snippet;
   uint32_t first, last, snippet_line;
-  project_freshness freshness; /* of its file */
+  search_freshness freshness; /* of its file */
 } search_context_item;
 
 typedef struct search_context_result {

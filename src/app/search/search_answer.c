@@ -14,13 +14,13 @@ static lode_str hits_lines_of(lode_str text, uint32_t from, uint32_t to) {
 }
 
 /* With lines around it, from the file, as long as it is the one that was indexed: masked as a whole, for a key may begin outside of them. */
-static lode_status hits_add_context(search_ctx *s, project_reader *place, search_hit *hit, lode_error *err) {
+static lode_status hits_add_context(search_ctx *s, search_file_reader *place, search_hit *hit, lode_error *err) {
   uint32_t n = s->request->context, from = hit->first > n ? hit->first - n : 1, to = hit->last + n;
   bool found;
-  TRY(project_reader_read(place, s->files, hit->path, &found, err));
+  TRY(search_file_reader_read(place, s->files, hit->path, &found, err));
   if (!found) return LODE_OK;
   lode_str text = {place->text.data ? place->text.data : "", place->text.len};
-  if (text.len) mask_for_display(s->showing, place->text.data, text.len);
+  if (text.len) indexer_mask_for_display(s->showing, place->text.data, text.len);
   lode_str part = hits_lines_of(text, from, to);
   if (!part.len || !utf8_valid(part.data, part.len)) return LODE_OK;
   if (!search_copy(s, &part)) return err_nomem(err);
@@ -29,7 +29,7 @@ static lode_status hits_add_context(search_ctx *s, project_reader *place, search
   return LODE_OK;
 }
 
-static lode_status hits_add_snippets(search_ctx *s, project_reader *place, const rank_hit *ranked, lode_error *err) {
+static lode_status hits_add_snippets(search_ctx *s, search_file_reader *place, const rank_hit *ranked, lode_error *err) {
   size_t n = s->result->n;
   lode_str *ids = mem_calloc(n, sizeof *ids);
   lode_result *rows = NULL;
@@ -50,7 +50,7 @@ static lode_status hits_add_snippets(search_ctx *s, project_reader *place, const
     hit->snippet = (lode_str){row->document.data + view.offset, row->document.len - view.offset};
     while (hit->snippet.len && (unsigned char)hit->snippet.data[hit->snippet.len - 1] <= ' ') hit->snippet.len--;
     if (!search_copy(s, &hit->snippet)) TRY_GOTO(err_nomem(err));
-    mask_for_display(s->showing, (char *)hit->snippet.data, hit->snippet.len); /* the arena's */
+    indexer_mask_for_display(s->showing, (char *)hit->snippet.data, hit->snippet.len); /* the arena's */
     hit->line = view.line;
     if (s->request->context) TRY_GOTO(hits_add_context(s, place, hit, err));
   }
@@ -61,16 +61,16 @@ done:
 }
 
 /* Files of the answer that are not as they were: a look at ten files costs nothing. */
-static lode_status hits_check_files(search_ctx *s, project_reader *place, lode_error *err) {
+static lode_status hits_check_files(search_ctx *s, search_file_reader *place, lode_error *err) {
   size_t n = s->result->n;
   lode_str *paths = mem_calloc(n, sizeof *paths);
-  project_freshness *fresh = mem_calloc(n, sizeof *fresh);
+  search_freshness *fresh = mem_calloc(n, sizeof *fresh);
   lode_status st = paths && fresh ? LODE_OK : err_nomem(err);
   for (size_t i = 0; i < n && st == LODE_OK; i++) paths[i] = s->result->hits[i].path;
-  if (st == LODE_OK) st = project_reader_check(place, s->files, paths, n, fresh, err);
+  if (st == LODE_OK) st = search_file_reader_check(place, s->files, paths, n, fresh, err);
   for (size_t i = 0; i < n && st == LODE_OK; i++) {
     s->result->hits[i].freshness = fresh[i];
-    s->result->stale += fresh[i] != PROJECT_FILE_FRESH;
+    s->result->stale += fresh[i] != SEARCH_FILE_FRESH;
   }
   mem_free(paths);
   mem_free(fresh);
@@ -80,10 +80,10 @@ static lode_status hits_check_files(search_ctx *s, project_reader *place, lode_e
 lode_status search_make_hits(search_ctx *s, lode_error *err) {
   size_t limit = s->request->limit ? s->request->limit : 10, n = 0;
   rank_hit *ranked = mem_calloc(limit, sizeof *ranked);
-  project_reader place;
+  search_file_reader place;
   lode_status st = LODE_OK;
   if (!ranked) return err_nomem(err);
-  project_reader_open(&place, s->project->root);
+  search_file_reader_open(&place, s->project->root);
   TRY_GOTO(rank_run(&s->result->question, s->v, s->n, s->request->weights, limit, ranked, &n, err));
   s->result->hits = mem_arena_alloc(s->arena, (n ? n : 1) * sizeof *s->result->hits);
   if (!s->result->hits) TRY_GOTO(err_nomem(err));
@@ -100,7 +100,7 @@ lode_status search_make_hits(search_ctx *s, lode_error *err) {
   if (n && !s->request->files_only) TRY_GOTO(hits_add_snippets(s, &place, ranked, err));
   if (n) TRY_GOTO(hits_check_files(s, &place, err));
 done:
-  project_reader_close(&place);
+  search_file_reader_close(&place);
   mem_free(ranked);
   return st;
 }

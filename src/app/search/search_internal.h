@@ -29,7 +29,7 @@ typedef struct search_ctx {
   lode_collection *code, *files, *quality;
   lode_embedder *model, *second;
   bool own_model;
-  mask_display showing;      /* of snippets */
+  indexer_display showing;      /* of snippets */
   char embedder[400], quality_embedder[400];
   float *vector, *vector2;    /* of the question */
   uint32_t dim, dim2;

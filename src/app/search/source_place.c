@@ -5,7 +5,7 @@
 
 #define PROJECT_MAX_FILE_BYTES (64u << 20)
 
-const char *project_freshness_name(project_freshness freshness) {
+const char *search_freshness_name(search_freshness freshness) {
   static const char *const names[] = {NULL, "changed", "gone"};
   return names[freshness];
 }
@@ -23,7 +23,7 @@ static bool project_reader_is_inside(lode_str path) {
   return true;
 }
 
-bool project_path_is_inside(lode_str shown) {
+bool search_path_is_inside(lode_str shown) {
   strbuf raw = {0};
   files_path_unescape(&raw, shown);
   bool inside = !raw.failed && project_reader_is_inside((lode_str){raw.data ? raw.data : "", raw.len});
@@ -31,12 +31,12 @@ bool project_path_is_inside(lode_str shown) {
   return inside;
 }
 
-void project_reader_open(project_reader *p, const char *root) {
-  *p = (project_reader){.fd = -1, .nowhere = !root[0]};
+void search_file_reader_open(search_file_reader *p, const char *root) {
+  *p = (search_file_reader){.fd = -1, .nowhere = !root[0]};
   if (!p->nowhere) p->fd = OS_RETRY(os_api->open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
 }
 
-void project_reader_close(project_reader *p) {
+void search_file_reader_close(search_file_reader *p) {
   if (p->fd >= 0) os_api->close(p->fd);
   strbuf_release(&p->raw);
   strbuf_release(&p->text);
@@ -44,7 +44,7 @@ void project_reader_close(project_reader *p) {
 }
 
 /* -1 with errno. */
-static int project_reader_open_file(project_reader *p, lode_str shown, int flags) {
+static int project_reader_open_file(search_file_reader *p, lode_str shown, int flags) {
   p->raw.len = 0;
   files_path_unescape(&p->raw, shown);
   strbuf_addch(&p->raw, '\0');
@@ -53,7 +53,7 @@ static int project_reader_open_file(project_reader *p, lode_str shown, int flags
   return OS_RETRY(os_api->open_below(p->fd, p->raw.data, flags | O_CLOEXEC, 0));
 }
 
-static lode_status project_reader_read_file(project_reader *p, lode_str shown, size_t max, bool *found, lode_error *err) {
+static lode_status project_reader_read_file(search_file_reader *p, lode_str shown, size_t max, bool *found, lode_error *err) {
   struct stat s;
   size_t got = 0;
   *found = false;
@@ -79,7 +79,7 @@ static bool project_reader_stat_matches(const struct stat *s, const indexer_file
 }
 
 /* Into p->text; *same when it has the digest of the state. */
-static lode_status project_reader_read_same(project_reader *p, lode_str shown, const indexer_file_state *state, bool *same, lode_error *err) {
+static lode_status project_reader_read_same(search_file_reader *p, lode_str shown, const indexer_file_state *state, bool *same, lode_error *err) {
   uint8_t digest[INDEXER_DIGEST_BYTES];
   TRY(project_reader_read_file(p, shown, (size_t)state->size, same, err));
   if (!*same) return LODE_OK;
@@ -88,25 +88,25 @@ static lode_status project_reader_read_same(project_reader *p, lode_str shown, c
   return LODE_OK;
 }
 
-static lode_status project_reader_check_file(project_reader *p, lode_str shown, const indexer_file_state *state, project_freshness *out, lode_error *err) {
+static lode_status project_reader_check_file(search_file_reader *p, lode_str shown, const indexer_file_state *state, search_freshness *out, lode_error *err) {
   struct stat s;
-  *out = PROJECT_FILE_CHANGED;
+  *out = SEARCH_FILE_CHANGED;
   int fd = project_reader_open_file(p, shown, O_PATH);
   if (fd < 0) {
     if (errno == ENOMEM) return err_nomem(err);
-    if (errno == ENOENT || errno == ENOTDIR) *out = PROJECT_FILE_GONE;
+    if (errno == ENOENT || errno == ENOTDIR) *out = SEARCH_FILE_GONE;
     return LODE_OK;
   }
   bool known = OS_RETRY(os_api->fstat(fd, &s)) == 0 && S_ISREG(s.st_mode) && state;
   os_api->close(fd);
   if (!known || (uint64_t)s.st_size != state->size) return LODE_OK;
   if (project_reader_stat_matches(&s, state)) {
-    *out = PROJECT_FILE_FRESH;
+    *out = SEARCH_FILE_FRESH;
     return LODE_OK;
   }
   bool same;
   TRY(project_reader_read_same(p, shown, state, &same, err));
-  if (same) *out = PROJECT_FILE_FRESH;
+  if (same) *out = SEARCH_FILE_FRESH;
   return LODE_OK;
 }
 
@@ -116,12 +116,12 @@ static const lode_row *project_reader_row_of(const lode_result *rows, lode_str i
   return NULL;
 }
 
-lode_status project_reader_check(project_reader *p, lode_collection *files, const lode_str *paths, size_t n, project_freshness *out, lode_error *err) {
+lode_status search_file_reader_check(search_file_reader *p, lode_collection *files, const lode_str *paths, size_t n, search_freshness *out, lode_error *err) {
   lode_get_request get = {.select = {.ids = paths, .n_ids = n}, .include = LODE_METADATA};
   lode_result *rows = NULL;
   json_doc json = {0};
   lode_status st = LODE_OK;
-  if (p->nowhere) memset(out, 0, n * sizeof *out); /* PROJECT_FILE_FRESH: nothing is known against them */
+  if (p->nowhere) memset(out, 0, n * sizeof *out); /* SEARCH_FILE_FRESH: nothing is known against them */
   if (n == 0 || p->nowhere) return LODE_OK;
   if (files) st = lode_get(files, &get, &rows, err);
   for (size_t i = 0; i < n && st == LODE_OK; i++) {
@@ -135,7 +135,7 @@ lode_status project_reader_check(project_reader *p, lode_collection *files, cons
   return st;
 }
 
-lode_status project_reader_read(project_reader *p, lode_collection *files, lode_str shown, bool *found, lode_error *err) {
+lode_status search_file_reader_read(search_file_reader *p, lode_collection *files, lode_str shown, bool *found, lode_error *err) {
   lode_get_request get = {.select = {.ids = &shown, .n_ids = 1}, .include = LODE_METADATA};
   lode_result *rows = NULL;
   json_doc json = {0};

@@ -9,30 +9,30 @@
 #include "os/os.h"
 #include "indexer/code_record.h"
 
-typedef enum project_freshness {
-  PROJECT_FILE_FRESH,   /* the file is as it was indexed */
-  PROJECT_FILE_CHANGED, /* it is another one now, or was never indexed */
-  PROJECT_FILE_GONE,
-} project_freshness;
+typedef enum search_freshness {
+  SEARCH_FILE_FRESH,   /* the file is as it was indexed */
+  SEARCH_FILE_CHANGED, /* it is another one now, or was never indexed */
+  SEARCH_FILE_GONE,
+} search_freshness;
 /* "changed", "gone"; NULL when it is fresh. */
-const char *project_freshness_name(project_freshness freshness);
+const char *search_freshness_name(search_freshness freshness);
 
 /* Is it a path below the root, as shown: relative, with no empty name, "." or ".." in it? */
-bool project_path_is_inside(lode_str shown);
+bool search_path_is_inside(lode_str shown);
 
-typedef struct project_reader {
+typedef struct search_file_reader {
   int fd;         /* the root; -1: it cannot be opened, so all files are gone */
   bool nowhere;   /* the project has no root: no file is looked at, and none counts as changed or gone */
   strbuf raw, text;
-} project_reader;
+} search_file_reader;
 
-void project_reader_open(project_reader *place, const char *root);
-void project_reader_close(project_reader *place);
+void search_file_reader_open(search_file_reader *place, const char *root);
+void search_file_reader_close(search_file_reader *place);
 /* Are the files as the collection "files" says (NULL: nothing is known)? One for each path. A file that was only touched is fresh. */
-LODE_MUST lode_status project_reader_check(project_reader *place, lode_collection *files, const lode_str *paths, size_t n, project_freshness *out,
+LODE_MUST lode_status search_file_reader_check(search_file_reader *place, lode_collection *files, const lode_str *paths, size_t n, search_freshness *out,
                                         lode_error *err);
 /* The whole file into place->text, when it is byte for byte the one that "files" says was indexed; else *found is false. Sizes and times
  * do not count here: whoever writes a store can claim them, but the digest only of a file that they know. */
-LODE_MUST lode_status project_reader_read(project_reader *place, lode_collection *files, lode_str shown, bool *found, lode_error *err);
+LODE_MUST lode_status search_file_reader_read(search_file_reader *place, lode_collection *files, lode_str shown, bool *found, lode_error *err);
 
 #endif

@@ -1,0 +1,90 @@
+#!/bin/sh
+# check-names.sh OUT - does every name that two files see tell its room? OUT is a folder that make has filled: build/release.
+#
+# Functions and variables come from the objects; types, macros and enum constants from the headers. Names of lode.h are public and
+# belong to nobody else. In the library, no two files have a static function of the same name.
+set -eu
+cd "$(dirname "$0")/.."
+out=${1:-build/release}
+
+prefixes() {
+  case "$1" in
+    lib/base) echo "err mem strbuf str utf8 hash rand sort num vec crc32c sha256 json meta token try invariant ensure build" ;;
+    lib/os) echo "os beneath proc http storefile" ;;
+    lib/sqlite) echo "sqf" ;;
+    lib/kernel) echo "kernel quant" ;;
+    lib/index) echo "index" ;;
+    lib/query) echo "filter regex fuse" ;;
+    lib/vfs) echo "vfs journal" ;;
+    lib/store) echo "store salvage verify" ;;
+    lib/iface) echo "iface engine remote" ;; # the tables of both engines are declared there
+    lib/engine) echo "engine" ;;
+    lib/remote) echo "remote" ;;
+    lib/gemm) echo "gemm" ;;
+    lib/embed) echo "embed" ;;
+    lib/api) echo "api" ;;
+    app/scan) echo "scan ignore mask lang watch git files" ;;
+    app/chunk) echo "chunk parser_pool parser_wire" ;;
+    app/parser) echo "parser" ;;
+    app/project) echo "project config trust" ;;
+    app/indexer) echo "indexer" ;;
+    app/search) echo "search rank" ;;
+    app/rescue) echo "rescue" ;;
+    app/ops) echo "op" ;;
+    app/commands) echo "op" ;;
+    app/models) echo "model" ;;
+    app/setup) echo "setup" ;;
+    app/worker) echo "worker supervisor wire crash" ;;
+    app/chroma) echo "chroma" ;;
+    app/mcp) echo "mcp op" ;;
+    app/server) echo "server op" ;;
+    app/cli) echo "cli op worker_services" ;;
+  esac
+}
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/lode-names-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+rooms=$(ls -d src/*/*/ | sed -e 's#^src/##' -e 's#/$##')
+for room in $rooms; do echo "$room $(prefixes "$room")"; done >"$work/prefixes"
+
+# NAME WHERE of everything that is shared
+{
+  find "$out/src/lib" "$out/src/app" -name '*.o' -print0 | xargs -0 nm -gA --defined-only | awk 'NF == 3 { sub(/:.*/, "", $1); print $3, $1 }'
+  # shellcheck disable=SC2046
+  awk '
+    FNR == 1 { in_enum = 0; guard = ""; template = 1 }
+    /^#ifndef [A-Z0-9_]+_H$/ && guard == "" { guard = $2; template = 0; next }
+    { line = $0; gsub(/\/\*.*\*\//, "", line); sub(/\/\*.*/, "", line); if (line ~ /^ \*/) next }
+    line ~ /^#define / { split(line, w, /[ (]/); if (w[2] != guard && !template) print w[2], FILENAME; next }
+    line ~ /^typedef (struct|union|enum) [a-z0-9_]+/ { split(line, w, " "); print w[3], FILENAME }
+    line ~ /^} [a-z0-9_]+;/ { split(line, w, /[ ;]/); print w[2], FILENAME }
+    line ~ /^(typedef )?enum [a-z0-9_ ]*[{]/ { in_enum = 1; sub(/^[^{]*[{]/, "", line) }
+    in_enum {
+      n = split(line, w, /,/)
+      for (i = 1; i <= n; i++) { x = w[i]; gsub(/[ \t]/, "", x); sub(/[=}].*/, "", x); if (x ~ /^[A-Z][A-Z0-9_]*$/) print x, FILENAME }
+      if (line ~ /}/) in_enum = 0
+    }' $(ls src/*/*/*.h)
+} | sort -u >"$work/names"
+
+awk -v out="$out/" '
+  NR == FNR { room = $1; $1 = ""; allowed[room] = $0; next }
+  $1 ~ /^(lode_|LODE_|main$)/ { next }
+  {
+    where = $2; sub("^" out, "", where)
+    split(where, part, "/"); room = part[2] "/" part[3]
+    n = split(allowed[room], prefix, " "); name = tolower($1); ok = 0
+    for (i = 1; i <= n; i++) if (name == prefix[i] || index(name, prefix[i] "_") == 1) ok = 1
+    if (!ok) print where ": " $1 " does not tell its room, " room " (" substr(allowed[room], 2) ")"
+  }' "$work/prefixes" "$work/names" >"$work/bad"
+cat "$work/bad"
+bad=$(wc -l <"$work/bad")
+
+nm -A --defined-only "$out"/src/lib/*/*.o | awk '$2 == "t" { sub(/[.].*/, "", $3); sub(/:.*/, "", $1); print $3, $1 }' | sort -u |
+  awk '{ print $1 }' | uniq -d >"$work/twice"
+for name in $(cat "$work/twice"); do
+  # instances of one template or of one inline function of a header
+  grep -qE "^(static|[A-Z_]+) .*\b$name\(" src/lib/*/*.h && continue
+  echo "two files of the library have a static function $name"; bad=$((bad + 1))
+done
+if [ "$bad" = 0 ]; then echo "1 passed, 0 failed"; else echo "0 passed, 1 failed"; exit 1; fi
