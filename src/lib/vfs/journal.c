@@ -1,15 +1,16 @@
-/* journal.c - is a journal to be believed? Contract in journal.h, the table of decisions in docs/FORMAT.md.
+/* journal.c - can a journal be trusted? The contract is in journal.h, the decision table in docs/FORMAT.md.
  *
- * What is known of a journal that Lode wrote:
- *   1. Its header sector is written with zeros in place of magic, record count and everything after byte 28. The
+ * What is known about a journal that Lode wrote:
+ *   1. Its header sector is first written with zeros in the magic, the record count and everything after byte 28. The
  *      records are synced, then the header is filled in by two writes, its first byte last, and synced; only then is
- *      the database touched. A sector is never torn.
- *   2. Hence a header whose first byte, or whose last filled-in field, is zero was never finished, and the database is
- *      untouched; but one of which only the magic is wrong is proven by its checksum, and to roll it back is right
- *      in any case: where nothing was touched, it changes nothing.
- *   3. A journal without commit ids is one of format 1, and belongs to a database whose id is 0.
- * What cannot be proven is judged by its traces. A file that has none of a journal's is not what protected this
- * database. One that has some was a journal: the database is then untouched only if it equals each image.
+ *      the database modified. A sector is never torn.
+ *   2. Hence a header whose first byte or whose last field is zero was never completed, and the database is
+ *      unmodified. A header with nothing wrong but its magic is proven by its checksum; rolling it back is always
+ *      correct, because it changes nothing if the database is unmodified.
+ *   3. A journal without commit ids is of format 1, and belongs to a database whose id is 0.
+ * A journal whose header cannot be proven is judged by its traces. A file without any trace of a journal did not
+ * protect this database. A file with some was a journal: then the database is unmodified only if it equals each page
+ * image.
  */
 #include "vfs/journal.h"
 
@@ -22,11 +23,11 @@
 const unsigned char journal_magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
 
 enum {
-  JOURNAL_COMMIT_ID_OFF = 72,        /* in page 1: reserved by SQLite, which keeps what is there and never reads it */
-  JOURNAL_RECORD_EXTRA = 8,       /* page number and sum */
-  JOURNAL_MAGIC_TRACE = 5,        /* this many bytes of the magic are no accident */
+  JOURNAL_COMMIT_ID_OFF = 72, /* in page 1: reserved by SQLite, which preserves these bytes and never reads them */
+  JOURNAL_RECORD_EXTRA = 8,   /* page number and checksum */
+  JOURNAL_MAGIC_TRACE = 5,    /* this many matching bytes of the magic are no coincidence */
 };
-static const uint32_t journal_count_by_size = 0xffffffff; /* synchronous=OFF: the length of the file says how many */
+static const uint32_t journal_count_by_size = 0xffffffff; /* synchronous=OFF: the file's length gives the count */
 static const uint32_t journal_ids_seed = 0x6c6f6465;
 
 static bool journal_all_zero(const unsigned char *p, size_t n) {
@@ -53,20 +54,20 @@ typedef struct journal_checker {
   int fd, db_fd;
   journal_depth depth;
   journal_findings *j;
-  unsigned char sector[JOURNAL_SECTOR]; /* the journal's first, with zeros after its end */
+  unsigned char sector[JOURNAL_SECTOR]; /* the journal's first sector, padded with zeros */
   journal_header header;
   uint32_t segments;
   uint64_t before, after;
-  bool header_sound;       /* with the right magic, whatever the file has in its place */
+  bool header_valid;     /* valid once the magic is replaced by the right one */
   bool ids_known, ids_absent;
-  bool image_known;        /* page 1 is in the journal, ... */
-  uint64_t image_id;       /* ... with this commit id, */
-  bool image_same;         /* and the same first sector as the database's */
+  bool image_known;      /* the journal has an image of page 1 */
+  uint64_t image_id;     /* the commit id in that image */
+  bool image_same;       /* the image's first sector equals the database's */
   unsigned char db_head[JOURNAL_SECTOR]; /* the first sector of the database */
   uint64_t db_bytes;
-  uint32_t db_page_bytes;  /* 0: page 1 is not sound */
-  uint64_t db_id;          /* as it stands in the first sector, also if page 1 is torn */
-  unsigned char *page, *record; /* scratch, SQF_PAGE_MAX and some */
+  uint32_t db_page_bytes; /* 0: page 1 is not valid */
+  uint64_t db_id;         /* as found in the first sector, even if page 1 is torn */
+  unsigned char *page, *record; /* scratch: SQF_PAGE_MAX bytes, and JOURNAL_RECORD_EXTRA more for a record */
 } journal_checker;
 
 static lode_status journal_read_at(int fd, void *buf, size_t n, uint64_t off, size_t *got) {
@@ -89,7 +90,9 @@ static lode_status journal_conclude(journal_checker *g, journal_verdict verdict,
   return LODE_OK;
 }
 
-static lode_status journal_conclude_damaged(journal_checker *g, const char *why, uint64_t at) { return journal_conclude(g, JOURNAL_DAMAGED, why, at); }
+static lode_status journal_conclude_damaged(journal_checker *g, const char *why, uint64_t at) {
+  return journal_conclude(g, JOURNAL_DAMAGED, why, at);
+}
 
 static lode_status journal_read_db_head(journal_checker *g) {
   size_t got;
@@ -113,7 +116,7 @@ bool journal_header_is_valid(const unsigned char *sector, journal_header *h) {
          sqf_be32(sector + 20) == JOURNAL_SECTOR && sqf_page_size_valid(h->page_bytes);
 }
 
-/* A count whose checksum is that of the number before was being raised, and the number before holds. */
+/* A count whose checksum is that of the previous number was being incremented: the previous number is valid. */
 static bool journal_count_is_valid(const unsigned char *sector, uint32_t *count) {
   uint32_t seed = sqf_le32(sector + JOURNAL_HEADER_BYTES), crc = sqf_le32(sector + JOURNAL_HEADER_COUNT_OFF + 4);
   *count = sqf_le32(sector + JOURNAL_HEADER_COUNT_OFF);
@@ -132,30 +135,33 @@ static lode_status journal_read_header(journal_checker *g) {
   g->after = sqf_le64(ids + 8);
   memcpy(proper, g->sector, sizeof proper);
   memcpy(proper, journal_magic, sizeof journal_magic);
-  g->header_sound = journal_header_is_valid(proper, &g->header) && journal_count_is_valid(proper, &g->segments) &&
+  g->header_valid = journal_header_is_valid(proper, &g->header) && journal_count_is_valid(proper, &g->segments) &&
                     (g->ids_known || g->ids_absent);
   memcpy(g->j->head, g->sector, sizeof g->j->head);
   return LODE_OK;
 }
 
-/* Does the journal name the commit that the database holds, or the one that it was to hold? */
+/* Does the journal name the commit that the database holds, or the one that its transaction was making? */
 static bool journal_names_db(const journal_checker *g) {
   if (g->ids_known) return g->db_id == g->before || g->db_id == g->after;
   return g->ids_absent && g->db_id == 0;
 }
 
-/* Begun and not finished. The last field of format 1 lies at 36, that of format 2 at 56. */
+/* Started but not completed. The last field of format 1 is at 36, that of format 2 at 56. */
 static bool journal_never_filled_in(const journal_checker *g) {
   const unsigned char *s = g->sector;
-  if (!journal_all_zero(s + JOURNAL_HEADER_FULL, JOURNAL_SECTOR - JOURNAL_HEADER_FULL)) return false; /* nobody writes there */
+  if (!journal_all_zero(s + JOURNAL_HEADER_FULL, JOURNAL_SECTOR - JOURNAL_HEADER_FULL))
+    return false; /* never written */
   if (s[0] == journal_magic[0] && g->j->size >= JOURNAL_SECTOR)
-    return journal_all_zero(s + 1, 11) && journal_all_zero(s + JOURNAL_HEADER_BYTES, JOURNAL_HEADER_FULL - JOURNAL_HEADER_BYTES);
-  return s[0] == 0 && sqf_le32(s + JOURNAL_HEADER_IDS_OFF + 16) == 0 && !(g->header_sound && g->ids_absent && g->db_id == 0);
+    return journal_all_zero(s + 1, 11) &&
+           journal_all_zero(s + JOURNAL_HEADER_BYTES, JOURNAL_HEADER_FULL - JOURNAL_HEADER_BYTES);
+  return s[0] == 0 && sqf_le32(s + JOURNAL_HEADER_IDS_OFF + 16) == 0 &&
+         !(g->header_valid && g->ids_absent && g->db_id == 0);
 }
 
 /* ---- Records ---- */
 
-/* SQLite's own sum: the nonce and every 200th byte from the end. */
+/* SQLite's checksum: the nonce plus every 200th byte, counted from the end. */
 static uint32_t journal_record_sum(uint32_t nonce, const unsigned char *page, uint32_t page_bytes) {
   for (uint32_t i = page_bytes - 200; (int32_t)i > 0; i -= 200) nonce += page[i];
   return nonce;
@@ -169,13 +175,14 @@ static lode_status journal_add_image(journal_checker *g, uint32_t number, uint64
   return LODE_OK;
 }
 
-/* The records of one segment, which begin at *off; moves *off past them. */
+/* Checks the records of one segment, which start at *off; moves *off past them. */
 static lode_status journal_prove_records(journal_checker *g, const journal_header *h, uint64_t *off) {
-  uint64_t each = (uint64_t)h->page_bytes + JOURNAL_RECORD_EXTRA, room = g->j->size > *off ? (g->j->size - *off) / each : 0;
-  uint64_t records = h->records == journal_count_by_size ? room : h->records;
+  uint64_t each = (uint64_t)h->page_bytes + JOURNAL_RECORD_EXTRA;
+  uint64_t fit = g->j->size > *off ? (g->j->size - *off) / each : 0;
+  uint64_t records = h->records == journal_count_by_size ? fit : h->records;
   uint32_t lock_page = sqf_lock_page(h->page_bytes);
   size_t got;
-  if (records > room) return journal_conclude_damaged(g, "records are missing", g->j->size);
+  if (records > fit) return journal_conclude_damaged(g, "records are missing", g->j->size);
   for (uint64_t i = 0; i < records; i++, *off += each) {
     TRY(journal_read_at(g->fd, g->record, (size_t)each, *off, &got));
     uint32_t page = sqf_be32(g->record);
@@ -196,8 +203,8 @@ static lode_status journal_prove_records(journal_checker *g, const journal_heade
   return LODE_OK;
 }
 
-/* A header at `off`, where a segment ended; *end: there is none, and none is needed. What is not counted may be anything,
- * and is rolled back if it proves itself. */
+/* Reads the header at `off`, where a segment ended. *end: there is none, and none is required. What is not counted may
+ * be anything; it is rolled back if it can be proven. */
 static lode_status journal_next_segment(journal_checker *g, uint64_t off, bool counted, journal_header *h, bool *end) {
   unsigned char sector[JOURNAL_SECTOR];
   size_t got;
@@ -231,29 +238,31 @@ static lode_status journal_prove_segments(journal_checker *g) {
 
 /* ---- Traces ---- */
 
-/* Where records of the database's own page size end at the latest: a transaction journals a page once, and only pages
- * that the database has. A longer file, of whatever length, is not looked at any further. */
+/* The last offset at which records of the database's page size can end: a transaction journals a page once, and only
+ * pages that the database has. Anything after that is not read. */
 static uint64_t journal_records_end(const journal_checker *g) {
-  uint64_t pages = g->db_bytes / g->db_page_bytes, end = JOURNAL_SECTOR + pages * (g->db_page_bytes + (uint64_t)JOURNAL_RECORD_EXTRA);
+  uint64_t pages = g->db_bytes / g->db_page_bytes;
+  uint64_t end = JOURNAL_SECTOR + pages * (g->db_page_bytes + (uint64_t)JOURNAL_RECORD_EXTRA);
   return end < g->j->size ? end : g->j->size;
 }
 
-/* The record at `off`, by the database's own page size; false: no sound image of one of its pages is there. */
-static lode_status journal_record_at(journal_checker *g, uint64_t off, uint32_t *number, bool *sound) {
+/* Reads the record at `off`, assuming the database's page size. *valid: it is a valid image of one of its pages. */
+static lode_status journal_record_at(journal_checker *g, uint64_t off, uint32_t *number, bool *valid) {
   size_t got, each = (size_t)g->db_page_bytes + JOURNAL_RECORD_EXTRA;
   TRY(journal_read_at(g->fd, g->record, each, off, &got));
   *number = sqf_be32(g->record);
-  *sound = got == each && *number > 0 && *number <= g->db_bytes / g->db_page_bytes &&
+  *valid = got == each && *number > 0 && *number <= g->db_bytes / g->db_page_bytes &&
            vfs_page_is_valid(*number, g->record + 4, g->db_page_bytes);
   return LODE_OK;
 }
 
-/* Is a page of this database anywhere in the journal where a record of its first segment would be? */
+/* Does the journal contain a page of this database at any place where a record of its first segment would be? */
 static lode_status journal_has_image(journal_checker *g, bool *found) {
   uint64_t each = (uint64_t)g->db_page_bytes + JOURNAL_RECORD_EXTRA;
   uint32_t number;
   *found = false;
-  for (uint64_t off = JOURNAL_SECTOR; off < journal_records_end(g) && !*found; off += each) TRY(journal_record_at(g, off, &number, found));
+  for (uint64_t off = JOURNAL_SECTOR; off < journal_records_end(g) && !*found; off += each)
+    TRY(journal_record_at(g, off, &number, found));
   return LODE_OK;
 }
 
@@ -265,7 +274,7 @@ static lode_status journal_has_traces(journal_checker *g, bool *traces) {
   return *traces ? LODE_OK : journal_has_image(g, traces);
 }
 
-/* Is the number of records that the header holds this one, or was it this one? */
+/* Does the header hold this number of records, or does its checksum say that it did? */
 static bool journal_counts_records(const journal_checker *g, uint32_t records) {
   unsigned char proper[JOURNAL_HEADER_BYTES];
   if (sqf_be32(g->sector + 8) == records) return true;
@@ -275,35 +284,35 @@ static bool journal_counts_records(const journal_checker *g, uint32_t records) {
   return sqf_le32(g->sector + JOURNAL_HEADER_BYTES) == crc32c_update(0, proper, sizeof proper);
 }
 
-/* The database equals each image of a journal that has one segment and ends with its last record. */
+/* Does the database equal each image of a journal that has one segment and ends with its last record? */
 static lode_status journal_db_equals_images(journal_checker *g, bool *equal) {
   uint64_t off = JOURNAL_SECTOR, each = (uint64_t)g->db_page_bytes + JOURNAL_RECORD_EXTRA;
   uint32_t number, records = 0;
-  bool sound, first = false;
+  bool valid, first = false;
   size_t got;
   *equal = false;
   for (; off < journal_records_end(g); off += each, records++) {
-    TRY(journal_record_at(g, off, &number, &sound));
-    if (!sound) return LODE_OK;
+    TRY(journal_record_at(g, off, &number, &valid));
+    if (!valid) return LODE_OK;
     TRY(journal_read_at(g->db_fd, g->page, g->db_page_bytes, (uint64_t)(number - 1) * g->db_page_bytes, &got));
     if (memcmp(g->page, g->record + 4, g->db_page_bytes) != 0) return LODE_OK;
     if (number != 1) continue;
-    first = (uint64_t)sqf_be32(g->page + 28) * g->db_page_bytes == g->db_bytes; /* nor was it made longer */
+    first = (uint64_t)sqf_be32(g->page + 28) * g->db_page_bytes == g->db_bytes; /* the file was not extended either */
   }
   *equal = first && off == g->j->size && journal_counts_records(g, records);
   return LODE_OK;
 }
 
-/* A first sector that was lost altogether: so it may be after a power cut, while the database is untouched. Then each
- * image equals its page; where a page differs, the database was touched, and the way back is lost. */
+/* The first sector reads as zeros. A power cut can do that while the database is still unmodified: then each image
+ * equals its page. If a page differs, the database was modified and cannot be rolled back. */
 static lode_status journal_check_lost_header(journal_checker *g) {
   if (!g->db_page_bytes) return LODE_OK;
   size_t got, n = g->db_page_bytes;
   for (uint64_t off = JOURNAL_SECTOR; off < journal_records_end(g); off += n + JOURNAL_RECORD_EXTRA) {
     uint32_t number;
-    bool sound;
-    TRY(journal_record_at(g, off, &number, &sound));
-    if (!sound) continue;
+    bool valid;
+    TRY(journal_record_at(g, off, &number, &valid));
+    if (!valid) continue;
     TRY(journal_read_at(g->db_fd, g->page, n, (uint64_t)(number - 1) * n, &got));
     if (vfs_page_is_valid(number, g->page, n) && memcmp(g->page, g->record + 4, n) != 0)
       return journal_conclude_damaged(g, "its first header is lost", 0);
@@ -315,7 +324,7 @@ static lode_status journal_check_lost_header(journal_checker *g) {
 
 static const char journal_not_of_this_commit[] = "it belongs to another moment of the store";
 
-/* No ids, beside a database that has one: a journal of format 1 holds a page 1 of format 1, else its ids were lost. */
+/* No ids, but the database has one. A journal of format 1 has a page 1 of format 1; otherwise its ids were lost. */
 static lode_status journal_check_without_ids(journal_checker *g) {
   journal_conclude(g, JOURNAL_HOT, "", 0);
   TRY(journal_prove_segments(g));
@@ -323,15 +332,19 @@ static lode_status journal_check_without_ids(journal_checker *g) {
   return journal_conclude_damaged(g, "its commit ids are lost", JOURNAL_HEADER_IDS_OFF);
 }
 
-/* Id 0 is that of every database of format 1. The journal of the transaction that brings one to format 2 names its own
- * by the first sector of page 1, which keeps its id until it is written. */
-static bool journal_is_of_upgrade(const journal_checker *g) { return g->ids_known && g->before == 0 && g->db_id == 0 && g->db_bytes > 0; }
+/* Every database of format 1 has id 0, so the id does not identify the journal of the transaction that upgrades one to
+ * format 2. The first sector of page 1 does: it is unchanged until page 1 is written. */
+static bool journal_is_of_upgrade(const journal_checker *g) {
+  return g->ids_known && g->before == 0 && g->db_id == 0 && g->db_bytes > 0;
+}
 
 static lode_status journal_check_valid_header(journal_checker *g) {
   journal_findings *j = g->j;
   if (!journal_names_db(g) && g->db_bytes > 0) {
-    if (!g->db_page_bytes) return journal_conclude_damaged(g, "it names another database, whose first page is damaged", 0);
-    return g->ids_known ? journal_conclude(g, JOURNAL_STRAY, journal_not_of_this_commit, 0) : journal_check_without_ids(g);
+    if (!g->db_page_bytes)
+      return journal_conclude_damaged(g, "it names another database, whose first page is damaged", 0);
+    if (!g->ids_known) return journal_check_without_ids(g);
+    return journal_conclude(g, JOURNAL_STRAY, journal_not_of_this_commit, 0);
   }
   if (g->db_bytes / g->header.page_bytes < g->header.first_pages)
     return journal_conclude_damaged(g, "the database is shorter than it was", 0);
@@ -341,14 +354,16 @@ static lode_status journal_check_valid_header(journal_checker *g) {
   j->page_bytes = g->header.page_bytes;
   j->first_pages = g->header.first_pages;
   if (g->depth != JOURNAL_CHECK_HEADER || journal_is_of_upgrade(g)) TRY(journal_prove_segments(g));
-  if (journal_is_of_upgrade(g) && g->image_known && !g->image_same) return journal_conclude(g, JOURNAL_STRAY, journal_not_of_this_commit, 0);
+  if (journal_is_of_upgrade(g) && g->image_known && !g->image_same)
+    return journal_conclude(g, JOURNAL_STRAY, journal_not_of_this_commit, 0);
   j->n_images = journal_images_sort(j->images, j->n_images);
   return LODE_OK;
 }
 
 static lode_status journal_check_bad_header(journal_checker *g) {
   bool traces, equal;
-  if (!g->db_page_bytes) return journal_conclude_damaged(g, "its first header is wrong, and so is the database's first page", 0);
+  if (!g->db_page_bytes)
+    return journal_conclude_damaged(g, "its first header is wrong, and so is the database's first page", 0);
   if (g->ids_known && !journal_names_db(g)) return journal_conclude(g, JOURNAL_STRAY, journal_not_of_this_commit, 0);
   TRY(journal_has_traces(g, &traces));
   if (!traces) return journal_conclude(g, JOURNAL_STRAY, "it is no journal", 0);
@@ -360,8 +375,9 @@ static lode_status journal_check_bad_header(journal_checker *g) {
 static lode_status journal_check_any(journal_checker *g) {
   TRY(journal_read_db_head(g));
   TRY(journal_read_header(g));
-  if (journal_never_filled_in(g)) return journal_all_zero(g->sector, JOURNAL_SECTOR) ? journal_check_lost_header(g) : LODE_OK;
-  return g->header_sound ? journal_check_valid_header(g) : journal_check_bad_header(g);
+  if (journal_never_filled_in(g))
+    return journal_all_zero(g->sector, JOURNAL_SECTOR) ? journal_check_lost_header(g) : LODE_OK;
+  return g->header_valid ? journal_check_valid_header(g) : journal_check_bad_header(g);
 }
 
 lode_status journal_check(int journal_fd, int db_fd, journal_depth depth, journal_findings *j) {

@@ -1,10 +1,10 @@
-/* journal.h - what a rollback journal that lies beside a database says, and whether it is to be believed.
+/* journal.h - reads the rollback journal beside a database and decides whether it can be trusted.
  *
- * A journal is believed when it proves itself and names the commit that the database holds: page 1 carries a random
- * commit id, new with every transaction (vfs_page.c), and the first header of a journal holds the id before its
- * transaction and the one after it. docs/FORMAT.md has the layout and the table of decisions; vfs_journal.c writes journals.
+ * A journal is trusted if it can be proven and names the commit that the database holds: page 1 has a random commit id,
+ * which changes with every transaction (vfs_page.c), and the first header of a journal holds the ids before and after
+ * its transaction. docs/FORMAT.md has the layout and the decision table; vfs_journal.c writes journals.
  *
- * Both files are read by their descriptors, and nothing is written. The caller sees to it that neither changes.
+ * Both files are read through their descriptors, and nothing is written. The caller ensures that neither file changes.
  */
 #ifndef LODE_VFS_JOURNAL_H
 #define LODE_VFS_JOURNAL_H
@@ -12,61 +12,60 @@
 #include "sqlite/sqlite_format.h"
 #include "vfs/vfs.h"
 
-#define JOURNAL_SECTOR 512u        /* what a power cut leaves whole; also the place of a journal header */
-#define JOURNAL_HEADER_BYTES 28    /* of SQLite's header; what follows is ours */
+#define JOURNAL_SECTOR 512u          /* a power cut leaves a sector whole; headers are at multiples of it */
+#define JOURNAL_HEADER_BYTES 28      /* SQLite's header; the rest of the sector is ours */
 #define JOURNAL_HEADER_COUNT_OFF 32
 #define JOURNAL_HEADER_IDS_OFF 40
 #define JOURNAL_HEADER_FULL 60
-#define JOURNAL_DB_HEADER_BYTES 100        /* SQLite's header of a database; the commit id is in it */
+#define JOURNAL_DB_HEADER_BYTES 100  /* SQLite's database header, which includes the commit id */
 
 typedef struct journal_image {
   uint32_t number;
-  uint64_t offset; /* of the page in the journal */
+  uint64_t offset; /* of the page image in the journal */
 } journal_image;
 
 typedef enum journal_verdict {
-  JOURNAL_NONE,    /* empty or never filled in: nothing is to be undone */
-  JOURNAL_HOT,     /* proven, and this database's: to be rolled back, or read through */
-  JOURNAL_STRAY,   /* of another moment, or no journal at all: to be set aside */
-  JOURNAL_DAMAGED, /* its transaction may have touched the database, and cannot be undone */
+  JOURNAL_NONE,    /* empty or never filled in: nothing to roll back */
+  JOURNAL_HOT,     /* proven, and this database's: roll it back, or read through it */
+  JOURNAL_STRAY,   /* of another commit, or not a journal: quarantine it */
+  JOURNAL_DAMAGED, /* its transaction may have modified the database and cannot be rolled back */
 } journal_verdict;
 
 typedef struct journal_findings {
   journal_verdict verdict;
-  const char *why;      /* for damage: what is wrong, and where */
-  uint64_t at;
+  const char *why;      /* damage: what is wrong */
+  uint64_t at;          /* damage: the offset in the journal */
   uint64_t size;        /* of the journal */
-  unsigned char head[JOURNAL_HEADER_FULL]; /* with a right magic if hot; tells one journal from another */
-  unsigned char db_head[JOURNAL_DB_HEADER_BYTES];  /* of the database that it was judged by */
-  bool head_torn;       /* hot, but the magic in the file is not right */
-  uint32_t page_bytes, first_pages; /* of the database before the transaction; hot ones only */
-  journal_image *images; /* hot ones, if asked for: sorted by number, each page once */
+  unsigned char head[JOURNAL_HEADER_FULL]; /* identifies the journal; if hot, with the right magic */
+  unsigned char db_head[JOURNAL_DB_HEADER_BYTES]; /* of the database it was checked against */
+  bool head_torn;       /* hot, but the magic in the file is wrong */
+  uint32_t page_bytes, first_pages; /* hot: the database's page size, and its pages before the transaction */
+  journal_image *images; /* hot, with JOURNAL_CHECK_IMAGES: sorted by number, each page once */
   size_t n_images, cap_images;
 } journal_findings;
 
 typedef enum journal_depth {
-  JOURNAL_CHECK_HEADER,  /* believes the records of a hot journal */
-  JOURNAL_CHECK_RECORDS, /* proves every one of them */
-  JOURNAL_CHECK_IMAGES,  /* and says where they are */
+  JOURNAL_CHECK_HEADER,  /* trusts the records of a hot journal */
+  JOURNAL_CHECK_RECORDS, /* checks every record */
+  JOURNAL_CHECK_IMAGES,  /* checks every record and returns their offsets */
 } journal_depth;
 
-/* Fails for want of memory and when a file cannot be read (errno says why), never because of what is in it. */
+/* Fails only if memory runs out or a file cannot be read (errno is set), never because of a file's content. */
 lode_status journal_check(int journal_fd, int db_fd, journal_depth depth, journal_findings *findings);
 void journal_findings_release(journal_findings *findings);
 
-/* NULL: the journal has no image of that page. */
+/* NULL if the journal has no image of the page. */
 const journal_image *journal_image_find(const journal_image *images, size_t n, uint32_t number);
-/* Sorts by number; of several images of a page the first in the journal stays. Returns how many are left. */
+/* Sorts by number and keeps the first image of each page in the journal. Returns how many are left. */
 size_t journal_images_sort(journal_image *images, size_t n);
 
-/* Does the header at `sector` (JOURNAL_SECTOR bytes) prove itself? */
+/* Is the header at `sector` (JOURNAL_SECTOR bytes) valid? */
 typedef struct journal_header {
   uint32_t records, nonce, first_pages, page_bytes;
 } journal_header;
 bool journal_header_is_valid(const unsigned char *sector, journal_header *header);
 extern const unsigned char journal_magic[8];
 
-/* Commit ids. */
 uint64_t journal_commit_id(const unsigned char *page1);
 void journal_put_commit_id(unsigned char *page1, uint64_t id);
 void journal_put_ids(unsigned char *head, uint64_t before, uint64_t after); /* into the first header */

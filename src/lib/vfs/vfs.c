@@ -1,10 +1,9 @@
-/* vfs.c - the VFS "lode": how files are opened, and the small services SQLite asks for. Contract in vfs.h; an open
- * file's methods are in vfs_file.c, pages in vfs_page.c, journals in vfs_journal.c.
+/* vfs.c - the VFS "lode": opening files, and the small services SQLite asks for. The contract is in vfs.h; the methods
+ * of an open file are in vfs_file.c, pages in vfs_page.c, journals in vfs_journal.c.
  *
- * Neither a file nor the folder that it lies in may be a symbolic link (os/beneath.h): the journal of a database that is opened
- * through one lies beside the link, where others would not look for it, and a hostile one leads to files that are not ours.
- * Links among the folders above are harmless.
- *
+ * Neither a file nor the directory it is in may be a symbolic link (os/beneath.h): a database opened through a link
+ * would have its journal beside the link, where other processes would not find it, and a hostile link leads to files
+ * that are not ours. Links further up in the path are harmless.
  */
 #include "vfs/vfs_internal.h"
 
@@ -19,14 +18,15 @@ enum { VFS_PATH_MAX = 4096 };
 
 /* ---- Opening ---- */
 
-/* Never 0, 1 or 2: a stray printf must not land in a database. Those places are filled and stay filled. */
+/* Never returns 0, 1 or 2, so that a stray printf cannot write into a database: /dev/null occupies those descriptors.
+ * */
 static int open_above_stderr(const char *path, int flags, unsigned mode) {
   for (;;) {
     int fd, filler;
     fd = OS_RETRY(os_api->open(path, flags | O_CLOEXEC, mode));
     if (fd < 0 || fd > STDERR_FILENO) return fd;
     os_api->close(fd);
-    if ((flags & O_TMPFILE) != O_TMPFILE) flags &= ~O_EXCL; /* made it already */
+    if ((flags & O_TMPFILE) != O_TMPFILE) flags &= ~O_EXCL; /* the file now exists */
     filler = OS_RETRY(os_api->open("/dev/null", O_RDWR, 0));
     if (filler < 0) return -1;
   }
@@ -37,7 +37,7 @@ int vfs_file_open(vfs_file *f, int flags, unsigned mode) {
   int r;
   char folder[VFS_PATH_MAX];
   const char *name;
-  /* Opened and listed as one: a child forked in between would hold the descriptor, and one day its locks, unknowingly. */
+  /* Under the list's lock: a child forked between open and add would keep the descriptor, and with it its locks. */
   vfs_list_lock();
   if (beneath_split(f->path, folder, sizeof folder, &name)) f->fd = beneath_open(folder, name, flags, mode);
   if (f->fd >= 0) vfs_list_add(f);
@@ -79,7 +79,7 @@ static int vfs_open_journal(vfs_file *f, int flags) {
   return flags & SQLITE_OPEN_CREATE ? vfs_journal_open_write(f) : vfs_journal_open_rollback(f);
 }
 
-/* Without a name from the start, or without one very soon. */
+/* Has no name from the start, or is unlinked at once. */
 static int vfs_open_temp(vfs_file *f) {
   const char *folder = getenv("TMPDIR");
   char path[VFS_PATH_MAX];
@@ -112,7 +112,7 @@ static int vfs_open_by_kind(vfs_file *f, int flags, int *out_flags) {
     f->kind = VFS_FILE_JOURNAL;
     return vfs_open_journal(f, flags);
   }
-  return SQLITE_CANTOPEN; /* WAL and super-journals: not here */
+  return SQLITE_CANTOPEN; /* WAL and super-journals are not supported */
 }
 
 static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out_flags) {
@@ -134,8 +134,8 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
 
 /* ---- The rest of the VFS ---- */
 
-/* All that SQLite deletes by name is journals. They are emptied instead, durably, as every transaction ends its own: a
- * connection may have to roll back in its first read, and can be told its journal mode only after that (conn.c). */
+/* SQLite deletes only journals by name. They are truncated and synced instead, as at the end of every transaction: a
+ * connection may have to roll back in its first read, before its journal mode can be set (conn.c). */
 static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync_folder) {
   char folder[VFS_PATH_MAX];
   const char *file;
@@ -144,9 +144,9 @@ static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync_folder) {
   if (!beneath_split(name, folder, sizeof folder, &file)) return SQLITE_IOERR_DELETE;
   int fd = beneath_open(folder, file, O_RDWR, 0);
   if (fd < 0) return errno == ENOENT ? SQLITE_IOERR_DELETE_NOENT : SQLITE_IOERR_DELETE;
-  int rc = OS_RETRY(os_api->ftruncate(fd, 0)) != 0   ? SQLITE_IOERR_TRUNCATE
-           : OS_RETRY(os_api->fdatasync(fd)) != 0 ? SQLITE_IOERR_FSYNC
-                                                       : SQLITE_OK;
+  int rc = OS_RETRY(os_api->ftruncate(fd, 0)) != 0 ? SQLITE_IOERR_TRUNCATE
+           : OS_RETRY(os_api->fdatasync(fd)) != 0  ? SQLITE_IOERR_FSYNC
+                                                   : SQLITE_OK;
   (void)os_api->close(fd);
   return rc;
 }
@@ -158,10 +158,10 @@ static int vfs_access(sqlite3_vfs *vfs, const char *name, int flags, int *result
   (void)vfs;
   (void)flags;
   *result = 0;
-  /* There is no WAL here: somebody's file of that name shall not keep the database from being opened. */
+  /* WAL is not supported: a file of that name must not keep the database from being opened. */
   if (len >= 4 && memcmp(name + len - 4, "-wal", 4) == 0) return SQLITE_OK;
   int rc = vfs_stat_path(name, &st, &exists);
-  /* an empty journal is none: saves opening it at the start of every transaction */
+  /* An empty journal counts as absent: this saves opening it at the start of every transaction. */
   *result = exists && (!S_ISREG(st.st_mode) || st.st_size > 0);
   return rc;
 }
@@ -258,14 +258,13 @@ static sqlite3_vfs vfs_methods = {
 
 /* ---- Fork ----
  *
- * SQLite has locks for the whole process (memory, page cache, random numbers, list of VFSes). One that another thread holds
- * while this one forks would stay locked in the child for ever, so a fork holds them all; in the order in which SQLite
- * itself takes one inside of another.
+ * SQLite has process-wide locks (memory, page cache, random numbers, list of VFSes). One held by another thread during
+ * a fork would stay locked in the child for ever, so a fork takes them all, in the order in which SQLite nests them.
  */
 
 static pthread_mutex_t vfs_register_mutex = PTHREAD_MUTEX_INITIALIZER;
 static const int vfs_sqlite_lock_ids[] = {SQLITE_MUTEX_STATIC_PRNG, SQLITE_MUTEX_STATIC_MAIN, SQLITE_MUTEX_STATIC_VFS1,
-                                   SQLITE_MUTEX_STATIC_LRU,  SQLITE_MUTEX_STATIC_PMEM, SQLITE_MUTEX_STATIC_MEM};
+                                          SQLITE_MUTEX_STATIC_LRU, SQLITE_MUTEX_STATIC_PMEM, SQLITE_MUTEX_STATIC_MEM};
 enum { VFS_SQLITE_LOCKS = sizeof vfs_sqlite_lock_ids / sizeof *vfs_sqlite_lock_ids };
 static sqlite3_mutex *vfs_sqlite_locks[VFS_SQLITE_LOCKS];
 
@@ -294,8 +293,8 @@ lode_status vfs_register(lode_error *err) {
   static bool forks_handled;
   int rc;
   pthread_mutex_lock(&vfs_register_mutex);
-  /* Its statistics of memory take one mutex of the process for each allocation, some hundred times a query. Refused when
-   * somebody else has initialized SQLite already: then it stays as they want it. */
+  /* Memory statistics would take a process-wide mutex for each allocation, some hundred times per query. The call is
+   * refused if the application has already initialized SQLite: then its own setting stays. */
   (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   rc = sqlite3_initialize();
   if (rc == SQLITE_OK && !forks_handled) {

@@ -1,15 +1,15 @@
-/* vfs_file.c - the methods of an open file: transfers, locks, syncs.
+/* vfs_file.c - the methods of an open file: reads and writes, locks, syncs.
  *
- * Locks are SQLite's (the same bytes as its "unix" VFS, so its command-line tool can look on), taken on the open file
- * description: each connection has its own, so connections of one process exclude each other without bookkeeping, and
- * closing some other descriptor of the file drops nothing.
+ * Locks are SQLite's (the same bytes as in its "unix" VFS, so its command-line tool can read a store in use). They are
+ * taken on the open file description: each connection has its own, so connections of one process exclude each other
+ * without bookkeeping, and closing another descriptor of the file releases nothing.
  *
- * A failed sync says that the kernel may have forgotten what it could not write. It is never tried again: the database
- * file of the connection remembers it, for itself and its journals, until it is closed.
+ * After a failed sync the kernel may have dropped what it could not write. A sync is therefore never retried: the
+ * connection's database file remembers the failure, for itself and its journals, until it is closed.
  *
- * Threads and fork: a file belongs to its connection, which SQLite serialises. The list of open files is guarded by
- * vfs_list_mutex, which fork holds; the child closes every file of the list (to keep them would keep the parent's locks
- * alive) and marks it by fd = -1, on which every method fails.
+ * Threads and fork: a file belongs to its connection, which SQLite serializes. The list of open files is guarded by
+ * vfs_list_mutex, which fork holds; the child closes every file of the list (keeping them would keep the parent's locks
+ * alive) and sets fd = -1, on which every method fails.
  */
 #include "vfs/vfs_internal.h"
 
@@ -19,7 +19,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-enum { VFS_PENDING_LOCK = 3 }; /* SQLITE_LOCK_PENDING; SQLite never asks for it by name */
+enum { VFS_PENDING_LOCK = 3 }; /* SQLITE_LOCK_PENDING; SQLite never requests it itself */
 
 static pthread_mutex_t vfs_list_mutex = PTHREAD_MUTEX_INITIALIZER;
 static vfs_file *vfs_list_head;
@@ -63,7 +63,7 @@ int vfs_file_fdatasync(vfs_file *f) {
   vfs_file *owner = f->db ? f->db : f;
   int r;
   if (owner->sync_failed) return SQLITE_IOERR_FSYNC;
-  /* enough: it covers the length of the file, which is all the metadata that reading it back needs */
+  /* fdatasync is enough: it includes the file's length, the only metadata needed to read it back */
   r = OS_RETRY(os_api->fdatasync(f->fd));
   if (r == 0) return SQLITE_OK;
   owner->sync_failed = true;
@@ -84,7 +84,7 @@ int vfs_stat_path(const char *path, struct stat *st, bool *exists) {
   int r;
   r = OS_RETRY(os_api->lstat_at(AT_FDCWD, path, st));
   *exists = r == 0;
-  /* "cannot tell" must not become "no journal" */
+  /* if the file cannot be examined, that must not be taken for "no journal" */
   return r == 0 || errno == ENOENT || errno == ENOTDIR ? SQLITE_OK : SQLITE_IOERR_ACCESS;
 }
 
@@ -112,11 +112,11 @@ void vfs_file_close(vfs_file *f) {
   }
   f->fd = -1;
   vfs_list_unlock();
-  if (fd >= 0) os_api->close(fd); /* what matters was synced; an error would change nothing */
+  if (fd >= 0) os_api->close(fd); /* everything that matters was synced: an error changes nothing */
 }
 
 void vfs_after_fork_in_child(void) {
-  /* Only close() is allowed here, and no test's table should keep us from it. */
+  /* Only close() is safe here, and it must not go through a test's os_api. */
   for (vfs_file *f = vfs_list_head, *next; f; f = next) {
     next = f->next;
     if (f->fd >= 0) close(f->fd);
@@ -150,7 +150,7 @@ static int vfs_lock_shared(vfs_file *f) {
   return rc != SQLITE_OK ? rc : rc2;
 }
 
-/* A file that got a second name since it was opened; see vfs.h. */
+/* Fails if the file got a second name after it was opened; see vfs.h. */
 static int vfs_refuse_linked(vfs_file *f) {
   struct stat st;
   if (OS_RETRY(os_api->fstat(f->fd, &st)) != 0) return vfs_file_note_errno(f, SQLITE_IOERR_FSTAT);
@@ -170,9 +170,10 @@ static int vfs_lock(sqlite3_file *file, int level) {
     rc = vfs_refuse_linked(f);
     if (rc == SQLITE_OK) rc = vfs_set_lock(f, F_WRLCK, SQF_RESERVED_BYTE, 1, SQLITE_IOERR_LOCK);
   } else {
-    /* PENDING keeps new readers out while the old ones leave; it is kept when they have not left yet. */
+    /* PENDING keeps new readers out while the old ones finish; it is kept even if they have not finished yet. */
     if (f->lock < SQLITE_LOCK_RESERVED) rc = vfs_refuse_linked(f); /* to roll back */
-    if (rc == SQLITE_OK && f->lock < VFS_PENDING_LOCK) rc = vfs_set_lock(f, F_WRLCK, SQF_PENDING_BYTE, 1, SQLITE_IOERR_LOCK);
+    if (rc == SQLITE_OK && f->lock < VFS_PENDING_LOCK)
+      rc = vfs_set_lock(f, F_WRLCK, SQF_PENDING_BYTE, 1, SQLITE_IOERR_LOCK);
     if (rc != SQLITE_OK) return rc;
     f->lock = VFS_PENDING_LOCK;
     rc = vfs_set_lock(f, F_WRLCK, SQF_SHARED_FIRST, SQF_SHARED_SIZE, SQLITE_IOERR_LOCK);
@@ -190,14 +191,14 @@ static int vfs_unlock(sqlite3_file *file, int level) {
   f->next_commit_id = 0;
   f->commit_known = false;
   if (level == SQLITE_LOCK_SHARED) {
-    /* to a read lock first: there must be no moment without one */
+    /* convert to a read lock first: some lock must be held at all times */
     rc = vfs_set_lock(f, F_RDLCK, SQF_SHARED_FIRST, SQF_SHARED_SIZE, SQLITE_IOERR_RDLOCK);
     if (rc == SQLITE_OK) rc = vfs_set_lock(f, F_UNLCK, SQF_PENDING_BYTE, 2, SQLITE_IOERR_UNLOCK);
     if (rc == SQLITE_OK) f->lock = level;
     return rc == SQLITE_BUSY ? SQLITE_IOERR_RDLOCK : rc;
   }
   vfs_view_pause(f);
-  f->size = 0; /* others may change it from now on */
+  f->size = 0; /* from now on others may change it */
   f->lock = SQLITE_LOCK_NONE;
   return vfs_set_lock(f, F_UNLCK, 0, 0, SQLITE_IOERR_UNLOCK);
 }
@@ -267,8 +268,8 @@ static int vfs_truncate(sqlite3_file *file, sqlite3_int64 size) {
   return SQLITE_OK;
 }
 
-/* A journal that nobody can find does not help: its name is made durable with its first content. One folder sync for
- * each journal and connection is enough, for the file stays. */
+/* A journal is useless if its name is lost in a crash, so its name is synced with its first content. One directory sync
+ * per journal and connection is enough, because the file stays. */
 static int vfs_sync_journal_name(vfs_file *f) {
   if (os_sync_parent_dir(f->path, NULL) != LODE_OK) {
     if (f->db) f->db->sync_failed = true;
@@ -329,7 +330,7 @@ static int vfs_control_db(vfs_file *f, int op, void *arg) {
       *(vfs_file_state *)arg = f->state;
       return SQLITE_OK;
     case SQLITE_FCNTL_PRAGMA: {
-      /* VACUUM to another page size would write pages in pieces: the size of an existing database stays */
+      /* VACUUM to another page size would write partial pages: an existing database keeps its page size */
       char **argv = arg;
       bool set = argv[2] && sqlite3_stricmp(argv[1], "page_size") == 0;
       return set && f->page_bytes ? SQLITE_OK : SQLITE_NOTFOUND;
@@ -366,8 +367,8 @@ static int vfs_sector_size(sqlite3_file *file) {
   return JOURNAL_SECTOR;
 }
 
-/* A power cut does not harm bytes beside those being written (as SQLite's own VFS assumes): this is what makes SQLite
- * put journal headers at multiples of 512. Nothing else is promised, so it syncs before and after each header. */
+/* A power cut does not damage bytes next to those being written (SQLite's own VFS assumes the same): this makes SQLite
+ * place journal headers at multiples of 512. Nothing else is promised, so SQLite syncs before and after each header. */
 static int vfs_characteristics(sqlite3_file *file) {
   (void)file;
   return SQLITE_IOCAP_POWERSAFE_OVERWRITE;

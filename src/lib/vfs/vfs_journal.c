@@ -1,24 +1,24 @@
-/* vfs_journal.c - rollback journals that prove themselves.
+/* vfs_journal.c - rollback journals with checksums.
  *
  * SQLite writes a journal as segments: a header (28 bytes in a sector of its own, at a multiple of 512), then records:
- * page number, page image, sum. All integers are big-endian. Magic and record count stay zero until the records are
- * synced; then they are filled in by a write of 12 bytes, and synced, and only then does SQLite touch the database. A
- * transaction has one segment unless its cache spills. We add, little-endian, in the header's unused bytes:
- *   28  CRC-32C of the 28 bytes                                           (each header)
- *   32  how many segments are filled in; 36  CRC-32C of that, seeded with the CRC at 28    (the first header)
- *   40  commit id of the database before the transaction; 48  the one that it gets; 56  CRC-32C of both      (the same)
- * A header is filled in by two writes to its sector: everything but the first byte, then that one. If the disk is full
- * half-way, or a power cut keeps the second alone (nothing of this was synced, so the database is untouched), the first
- * byte or everything after the 28 is zero: such a header was never filled in (journal.c). The count of segments is raised,
- * and synced, after the new segment's header was synced and before SQLite hears that it was; if that is cut, the CRC is
- * still that of the count before, which holds. Hence:
+ * page number, page image, checksum. All integers are big-endian. Magic and record count stay zero until the records
+ * are synced; then they are filled in by a write of 12 bytes, and synced, and only then does SQLite modify the
+ * database. A transaction has one segment unless its cache spills. We add, little-endian, in the header's unused bytes:
+ *   28  CRC-32C of the 28 bytes                                               (each header)
+ *   32  number of completed segments; 36  CRC-32C of it, seeded with the CRC at 28           (first header only)
+ *   40  commit id of the database before the transaction; 48  after it; 56  CRC-32C of both  (first header only)
+ * A header is filled in by two writes to its sector: everything but the first byte, then that byte. If the disk is full
+ * half-way, or a power cut preserves only the second write (nothing was synced yet, so the database is unmodified), the
+ * first byte or everything after the 28 is zero: such a header was never completed (journal.c). The segment count is
+ * incremented and synced after the new segment's header was synced and before SQLite's sync returns; if that write is
+ * interrupted, the CRC is still that of the previous count, which is valid. Hence:
  *   1. A database page changed by a transaction is in a segment that the first header counts.
- *   2. What is counted was durable. If any of it cannot be proven now, something was lost or changed since: damage.
- *   3. What is not counted may be anything; it is rolled back if it proves itself, and needs no rolling back if it
+ *   2. What is counted was durable. If any of it cannot be proven, something was lost or changed since: damage.
+ *   3. What is not counted may be anything; it is rolled back if it can be proven, and needs no rollback if it
  *      ends before a header with the magic.
- *   4. The database is never shorter than the journal's note of its first size: a transaction only makes it longer,
- *      until the journal has been emptied.
- * Super-journals (commits over several files) do not exist here: their mark is never shown to SQLite.
+ *   4. The database is never shorter than the original size in the journal: a transaction only extends it, until
+ *      the journal has been truncated.
+ * Super-journals (commits over several files) are not supported: their marker is never shown to SQLite.
  */
 #include "vfs/vfs_internal.h"
 
@@ -26,7 +26,7 @@
 
 #include "base/crc32c.h"
 
-/* ---- Judging ---- */
+/* ---- Checking ---- */
 
 int vfs_journal_damaged(vfs_file *f, const char *why, uint64_t off) {
   f->db->state.damaged_journal = true;
@@ -45,7 +45,7 @@ int vfs_journal_check_empty_db(vfs_file *db) {
   journal_findings findings;
   struct stat st;
   bool exists = false;
-  /* SQLite would remove such a journal, and with it all that is left of the database */
+  /* SQLite would delete such a journal, and with it all that is left of the database */
   int rc = vfs_stat_path(f.path, &st, &exists);
   if (rc != SQLITE_OK || !exists || !S_ISREG(st.st_mode) || st.st_size == 0) return rc;
   rc = vfs_file_open(&f, O_RDONLY, 0);
@@ -59,11 +59,12 @@ int vfs_journal_check_empty_db(vfs_file *db) {
 
 /* ---- Opening ----
  *
- * To look: SQLite has found a journal, holds a SHARED lock, and wants to know whether it begins with a zero byte. To
- * undo: it does not, the lock is EXCLUSIVE, and the journal is about to be rolled back. To write: a transaction begins.
+ * Probe: SQLite has found a journal, holds a SHARED lock, and checks whether the first byte is zero.
+ * Rollback: it is not, the lock is EXCLUSIVE, and the journal is about to be rolled back.
+ * Write: a transaction begins.
  */
 
-/* Makes room for a new journal. Nothing is synced: the name of the next journal will be, and this one with it. */
+/* Renames the journal to make way for a new one. Nothing is synced: syncing the next journal's name covers this. */
 static int vfs_journal_quarantine(vfs_file *f, const char *why) {
   char folder[4096];
   const char *name;
@@ -73,7 +74,7 @@ static int vfs_journal_quarantine(vfs_file *f, const char *why) {
   return SQLITE_OK;
 }
 
-/* Whoever may read the database must be able to roll it back. */
+/* Whoever may read the database must also be able to roll it back. */
 static unsigned vfs_journal_mode(const vfs_file *db) {
   struct stat st;
   return os_api->fstat(db->fd, &st) == 0 ? st.st_mode & 0777 : 0600;
@@ -90,7 +91,7 @@ int vfs_journal_lstat(vfs_file *f, vfs_name_kind *holds) {
   return SQLITE_OK;
 }
 
-/* Opens the file under the journal's name, and makes it if there is none. */
+/* Opens the file under the journal's name, or creates it. */
 static int vfs_journal_open_or_create(vfs_file *f, bool *made) {
   vfs_name_kind holds;
   *made = false;
@@ -105,7 +106,7 @@ static int vfs_journal_open_or_create(vfs_file *f, bool *made) {
   return rc == SQLITE_CANTOPEN && errno == EEXIST ? vfs_file_open(f, O_RDWR, 0) : rc;
 }
 
-/* Another, empty file in place of a stray one. */
+/* Replaces a stray journal with an empty file. */
 static int vfs_journal_replace(vfs_file *f, const char *why) {
   bool made;
   int rc = vfs_journal_quarantine(f, why);
@@ -129,10 +130,10 @@ int vfs_journal_open_probe(vfs_file *f) {
     return rc == SQLITE_OK ? vfs_journal_show_byte(f, 0) : rc;
   }
   rc = vfs_file_open(f, O_RDONLY, 0);
-  if (rc == SQLITE_CANTOPEN && errno == ENOENT) return vfs_journal_show_byte(f, 0); /* somebody has rolled it back meanwhile */
+  if (rc == SQLITE_CANTOPEN && errno == ENOENT) return vfs_journal_show_byte(f, 0); /* rolled back in the meantime */
   if (rc == SQLITE_OK) rc = vfs_file_pread(f, &first, 1, 0, &got);
   if (rc != SQLITE_OK || first != 0) return rc;
-  /* finished but for this byte, or damaged: the lock is needed to find out */
+  /* complete except for this byte, or damaged: finding out requires the lock */
   rc = vfs_journal_check(f, JOURNAL_CHECK_HEADER, &findings);
   return rc == SQLITE_OK ? vfs_journal_show_byte(f, findings.verdict == JOURNAL_NONE ? 0 : journal_magic[0]) : rc;
 }
@@ -152,8 +153,8 @@ int vfs_journal_open_rollback(vfs_file *f) {
   return rc;
 }
 
-/* What a crashed transaction left unfinished is worthless, for the database was not touched, but its tail could be taken
- * for ours. A hot journal would have been rolled back before anybody could get the lock that we hold. */
+/* What a crashed transaction left unfinished is useless, because the database was not modified, but its tail could be
+ * mistaken for ours. A hot journal would have been rolled back before anyone could get the lock that we hold. */
 static int vfs_journal_clear_leftovers(vfs_file *f) {
   journal_findings findings;
   uint64_t size = 0;
@@ -174,15 +175,15 @@ int vfs_journal_open_write(vfs_file *f) {
   int rc = vfs_journal_open_or_create(f, &made);
   if (rc == SQLITE_OK) rc = vfs_file_was_moved(db, &moved);
   if (rc != SQLITE_OK) return rc;
-  /* SQLite asked already whether the database has moved; it may have done so before the journal was opened, which then
-   * is another store's. Nothing has been written to it. */
+  /* SQLite has already checked whether the database was moved, but it may have been moved before the journal was
+   * opened, which then belongs to another store. Nothing has been written to it. */
   if (moved) return SQLITE_READONLY_DBMOVED;
   rc = vfs_journal_clear_leftovers(f);
   f->name_due = made || !db->journal_named || db->journal_dev != f->dev || db->journal_ino != f->ino;
   return rc;
 }
 
-/* ---- Passing through ---- */
+/* ---- Reading and writing ---- */
 
 int vfs_journal_read(vfs_file *f, void *buf, size_t n, uint64_t off) {
   vfs_journal_state *j = &f->journal;
@@ -192,7 +193,7 @@ int vfs_journal_read(vfs_file *f, void *buf, size_t n, uint64_t off) {
   memset((char *)buf + got, 0, n - got);
   if (got < n && off + got < f->size) return vfs_journal_damaged(f, "it was cut short", off + got);
   if (got < n) return SQLITE_IOERR_SHORT_READ;
-  /* Eight bytes at the very end: SQLite looks for the mark of a super-journal, which only page content could fake. */
+  /* Eight bytes at the very end: SQLite looks for the marker of a super-journal, which only page content could fake. */
   if (n == sizeof journal_magic && off + n == f->size) memset(buf, 0, n);
   if (j->in_record && n == j->page_bytes && off == j->record_off + 4 && !vfs_page_is_valid(j->record_page, buf, n))
     return vfs_journal_damaged(f, "a page image is wrong", off);
@@ -208,13 +209,13 @@ static bool vfs_journal_has_magic(const void *buf) {
   return memcmp(buf, journal_magic, sizeof journal_magic) == 0;
 }
 
-/* Its first byte comes last. */
+/* Writes the first byte last. */
 static int vfs_journal_fill_header(vfs_file *f, const unsigned char *bytes, size_t n, uint64_t off) {
   int rc = vfs_file_pwrite(f, bytes + 1, n - 1, off + 1);
   return rc == SQLITE_OK ? vfs_file_pwrite(f, bytes, 1, off) : rc;
 }
 
-/* Header, its CRC and, for the first, the count of segments. */
+/* Writes a header, its CRC and, for the first one, the segment count and the commit ids. */
 static int vfs_journal_write_header(vfs_file *f, uint64_t off) {
   vfs_journal_state *j = &f->journal;
   unsigned char out[JOURNAL_HEADER_FULL] = {0};
@@ -233,7 +234,7 @@ static int vfs_journal_write_header(vfs_file *f, uint64_t off) {
   return vfs_journal_fill_header(f, out, JOURNAL_HEADER_FULL, 0);
 }
 
-/* The transaction's commit ids, with its first header. Page 1 gets the second when it is written. */
+/* Chooses the transaction's commit ids, for its first header. Page 1 gets the second one when it is written. */
 static int vfs_journal_choose_ids(vfs_file *f) {
   vfs_journal_state *j = &f->journal;
   int rc = vfs_page_commit_id(f->db, &j->before);
@@ -243,8 +244,8 @@ static int vfs_journal_choose_ids(vfs_file *f) {
   return rc;
 }
 
-/* A write is known by its length and place: headers lie at multiples of 512, and a page image never does, because
- * records are 8 bytes longer than a multiple of 512 and the image begins 4 bytes into its record. */
+/* A write is recognized by its length and offset: headers are at multiples of 512, and a page image never is, because
+ * records are 8 bytes longer than a multiple of 512 and the image starts 4 bytes into its record. */
 static int vfs_journal_write_part(vfs_file *f, void *buf, size_t n, uint64_t off) {
   vfs_journal_state *j = &f->journal;
   bool in_record = j->in_record;
@@ -267,7 +268,7 @@ static int vfs_journal_write_part(vfs_file *f, void *buf, size_t n, uint64_t off
     j->record_off = off;
     j->record_page = sqf_be32(buf);
   } else if (in_record && n == j->page_bytes && off == j->record_off + 4) {
-    j->in_record = true; /* its sum follows */
+    j->in_record = true; /* its checksum follows */
     if (sqf_page_size_valid(n)) vfs_page_seal(j->record_page, buf, n);
   }
   return vfs_file_pwrite(f, buf, n, off);

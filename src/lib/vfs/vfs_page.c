@@ -1,24 +1,25 @@
-/* vfs_page.c - pages of a database file: their checksums on the way in and out.
+/* vfs_page.c - pages of a database file: checksums are added on writes and verified on reads.
  *
- * Every page of a database file carries a valid checksum, or is damaged, or is a leaf of the free list (see below).
- *   1. Every read is of whole pages here, whatever SQLite asks for: a part is copied from the page after all of it was
- *      proven. The page size is that of a proven page 1, which is first proven by the size in its own header, so a
- *      damaged header cannot choose a size that suits it. Parts that SQLite reads: of page 1, 16 bytes at 24 ("has the
- *      file changed?"); of overflow pages, the first bytes, past its cache (3.45.0 to 3.47.0 unasked; later versions only
- *      if a VFS offers SQLITE_IOCAP_SUBPAGE_READ). One read is not proven: 100 bytes at 0, without a lock, a hint for
- *      the page size which SQLite compares with the proven page 1 afterwards.
- *   2. A page is sealed in the buffer that SQLite gives us to write. That buffer is the pager's own image of the
- *      page (or scratch space), so a page in the cache carries what the file carries.
- *   3. A page in the journal is such an image from before its first change. It would be sealed already, but for pages
+ * Every page of a database file has a valid checksum, or is damaged, or is a leaf of the free list (see below).
+ *   1. Every read is of whole pages, whatever SQLite asks for: a part is copied from the page after all of it was
+ *      verified. The page size comes from a verified page 1, which is itself verified with the size in its own header,
+ *      so a damaged header cannot choose a size that suits it. Partial reads by SQLite: of page 1, 16 bytes at 24 ("has
+ *      the file changed?"); of overflow pages, the first bytes, bypassing its cache (3.45.0 to 3.47.0 always; later
+ *      versions only if a VFS offers SQLITE_IOCAP_SUBPAGE_READ). One read is not verified: 100 bytes at 0, without a
+ *      lock, as a hint for the page size; SQLite compares it with the verified page 1 later.
+ *   2. A page is sealed in the buffer that SQLite passes to the write. That buffer is the pager's own image of the
+ *      page (or scratch memory), so a page in the cache equals the page in the file.
+ *   3. A page in the journal is such an image from before its first change. It is already sealed, except for pages
  *      that were free and never written: their image is zeros. The journal's writer seals those (vfs_journal.c).
  *   4. Pages that a transaction skips (freed before they were ever written) would be holes: they are written as
  *      sealed zeros when the file grows past them.
- *   5. A free-list leaf has no content, so SQLite neither journals it when it is used again nor minds what a crash
- *      leaves there. A bad checksum is looked up in the file's free list before it is called damage; a free page
- *      reads as zeros. That holds while the file is as the last commit left it, i.e. until this handle writes.
- *   6. Page 1 gets the transaction's commit id when it is written. A page 1 that carries a right checksum was not changed
+ *   5. A free-list leaf has no content, so SQLite neither journals it when it is reused nor cares what a crash
+ *      leaves there. A page with a bad checksum is looked up in the file's free list before it is reported as damaged;
+ *      a free page reads as zeros. That is valid while the file is as the last commit left it, i.e. until this handle
+ *      writes.
+ *   6. Page 1 gets the transaction's commit id when it is written. A page 1 with a valid checksum has not changed
  *      since it got its id (or comes from the journal, in a rollback), and is written as it is: every commit changes
- *      it, because SQLite's change counter lies there.
+ *      it, because it contains SQLite's change counter.
  */
 #include "vfs/vfs_internal.h"
 
@@ -53,7 +54,7 @@ static int vfs_page_need_buffer(vfs_file *f) {
   return f->page ? SQLITE_OK : SQLITE_IOERR_NOMEM;
 }
 
-/* Proves page 1 and leaves it in f->page. SQLITE_IOERR_SHORT_READ: the file is empty. */
+/* Verifies page 1 and leaves it in f->page. SQLITE_IOERR_SHORT_READ: the file is empty. */
 static int vfs_page_load_first(vfs_file *f) {
   size_t got = 0, n = f->page_bytes ? f->page_bytes : SQF_PAGE_MIN;
   int rc = vfs_page_need_buffer(f);
@@ -94,12 +95,12 @@ static int vfs_page_read_first(vfs_file *f, unsigned char *buf, size_t n, uint64
     memcpy(buf, f->page + off, n);
     return SQLITE_OK;
   }
-  /* The pager does not know the page size yet: it will look at the header only, and ask again. */
+  /* The pager does not know the page size yet: it will use only the header, and read again. */
   memcpy(buf, f->page, f->page_bytes);
   return SQLITE_OK;
 }
 
-/* Is the page a leaf of the free list, as the last commit left it? Trunk pages: next trunk, count, leaves. */
+/* Is the page a leaf of the free list, as of the last commit? Trunk pages: next trunk, count, leaves. */
 static int vfs_page_is_free_leaf(vfs_file *f, uint32_t page_number, size_t n, bool *is_free) {
   unsigned char *trunk = NULL;
   uint64_t size = 0;
@@ -112,7 +113,7 @@ static int vfs_page_is_free_leaf(vfs_file *f, uint32_t page_number, size_t n, bo
   if (rc != SQLITE_OK) return rc;
   if (!(trunk = mem_alloc(n))) return SQLITE_IOERR_NOMEM;
   uint32_t at = sqf_be32(f->page + 32);
-  /* the number of pages bounds the walk, should the list be a ring */
+  /* the number of pages bounds the loop, in case the list is circular */
   for (uint64_t left = size / n; at > 1 && left > 0 && !*is_free; left--) {
     rc = vfs_view_pread(f, trunk, n, (uint64_t)(at - 1) * n, &got);
     if (rc != SQLITE_OK || got < n || !vfs_page_is_valid(at, trunk, n)) break;
@@ -133,7 +134,7 @@ static int vfs_page_read_other(vfs_file *f, unsigned char *buf, size_t n, uint64
   if (rc != SQLITE_OK) return rc;
   if (got == n && vfs_page_is_valid(page_number, buf, n)) return SQLITE_OK;
   memset(buf + got, 0, n - got);
-  /* Past the end lies what this transaction allocated and has not written yet. */
+  /* Past the end: a page that this transaction has allocated and not written yet. */
   if (got == 0 && off >= f->size) return SQLITE_IOERR_SHORT_READ;
   if (got < n) return vfs_page_damaged(f, page_number, "the file is cut short");
   rc = vfs_page_is_free_leaf(f, page_number, n, &is_free);
@@ -142,8 +143,8 @@ static int vfs_page_read_other(vfs_file *f, unsigned char *buf, size_t n, uint64
   return rc;
 }
 
-/* A part of a page other than the first. When the page is not sound, vfs_page_read_other looks for it in the free list, which
- * puts page 1 into f->page; it sets the page to zeros afterwards. */
+/* Reads a part of a page other than the first. If the page is not valid, vfs_page_read_other() searches the free list,
+ * which loads page 1 into f->page; it zeroes the buffer afterwards. */
 static int vfs_page_read_part(vfs_file *f, unsigned char *buf, size_t n, uint64_t off) {
   uint64_t start = off - off % f->page_bytes;
   int rc = vfs_page_need_buffer(f);
@@ -155,24 +156,25 @@ static int vfs_page_read_part(vfs_file *f, unsigned char *buf, size_t n, uint64_
 
 int vfs_page_read(vfs_file *f, void *buf, size_t n, uint64_t off) {
   size_t got = 0, page = f->page_bytes;
-  if (off == 0 && n == 100) { /* the hint: no lock is held, so the bytes prove nothing, nor does their damage */
+  if (off == 0 && n == 100) { /* the hint: no lock is held, so neither the bytes nor damage to them prove anything */
     int rc = vfs_file_pread(f, buf, n, off, &got);
     if (rc != SQLITE_OK) return rc;
     memset((char *)buf + got, 0, n - got);
     return got < n ? SQLITE_IOERR_SHORT_READ : SQLITE_OK;
   }
   if (off / SQF_PAGE_MAX > UINT32_MAX) return SQLITE_IOERR_READ;
-  if (page && off >= page && n != page)
-    return off % page + n <= page ? vfs_page_read_part(f, buf, n, off) : SQLITE_IOERR_READ; /* two pages: no checksum of its own */
+  if (page && off >= page && n != page) { /* a range over two pages has no checksum */
+    return off % page + n <= page ? vfs_page_read_part(f, buf, n, off) : SQLITE_IOERR_READ;
+  }
   bool whole = sqf_page_size_valid(n) && off % n == 0;
   if (whole && off > 0) return vfs_page_read_other(f, buf, n, off);
   if (whole || off + n <= SQF_PAGE_MIN) return vfs_page_read_first(f, buf, n, off);
-  return SQLITE_IOERR_READ; /* nothing that could be proven */
+  return SQLITE_IOERR_READ; /* cannot be verified */
 }
 
 /* ---- Writing ---- */
 
-/* Sealed zeros for the pages between the end of the file and `off`. */
+/* Writes sealed zeros to the pages between the end of the file and `off`. */
 static int vfs_page_fill_gap(vfs_file *f, size_t n, uint64_t off) {
   uint64_t size = 0;
   if (off <= f->size) return SQLITE_OK;

@@ -1,19 +1,19 @@
-/* vfs_rollback_view.c - the journal as a connection sees it that may only read.
+/* vfs_rollback_view.c - how a read-only connection sees a database with a hot journal.
  *
- * An interrupted transaction leaves a journal with the pages as they were. A connection that may write rolls it back.
- * One that may only read takes those pages from the journal and all others from the database, and SQLite is told that
- * there is no journal. What a writer would set aside, or use again, it leaves alone.
+ * An interrupted transaction leaves a journal with the original pages. A connection that may write rolls it back. A
+ * read-only one takes those pages from the journal and all others from the database, and SQLite sees no journal. It
+ * leaves alone what a writer would quarantine or reuse.
  *
- * SQLite looks for a journal once it holds a SHARED lock and has seen that nobody holds the RESERVED lock. As long as the
- * SHARED lock is held, a hot journal stays as it is, and so does the database: whoever wants to write must roll back first,
- * which takes the EXCLUSIVE lock. But a writer may have begun since SQLite looked, may have filled in a journal of its own,
- * and may roll back and empty it without having touched the database. So a journal counts as hot when it was proven, then
- * nobody held the RESERVED lock, and then it still was the same one. If somebody holds that lock, the journal is the
- * writer's, and the database is read as it is.
+ * SQLite looks for a journal once it holds a SHARED lock and has seen that nobody holds the RESERVED lock. While the
+ * SHARED lock is held, neither a hot journal nor the database changes: whoever wants to write must roll back first,
+ * which takes the EXCLUSIVE lock. But a writer may have started since SQLite looked, may have completed a journal of
+ * its own, and may roll back and truncate it without having modified the database. So a journal counts as hot if it was
+ * proven, then nobody held the RESERVED lock, and then it was still the same journal. If somebody holds that lock, the
+ * journal is the writer's, and the database is read as it is.
  *
- * To judge a journal may take reading all of it. The verdict is kept for the connection's next transactions, for as long as
- * nothing that it rests on has changed: the journal (which file it is, its length, its times, its header) and the
- * database's header, which holds the commit id.
+ * Checking a journal may require reading all of it. The verdict is kept for the connection's next transactions, as long
+ * as nothing it depends on has changed: the journal (file, length, times, header) and the database's header, which
+ * holds the commit id.
  */
 #include "vfs/vfs_internal.h"
 
@@ -23,9 +23,9 @@ enum { VFS_VIEW_ATTEMPTS = 3 };
 
 struct vfs_rollback_view {
   vfs_file journal;
-  struct stat seen;    /* of the journal, before it was judged */
+  struct stat seen;    /* of the journal, before it was checked */
   journal_findings findings;
-  bool in_use;         /* the verdict is that of the transaction at hand */
+  bool in_use;         /* the verdict applies to the current transaction */
 };
 
 static bool reads_through(const vfs_rollback_view *t) { return t && t->in_use && t->findings.verdict == JOURNAL_HOT; }
@@ -42,7 +42,7 @@ void vfs_view_drop(vfs_file *db) {
 
 void vfs_view_pause(vfs_file *db) {
   if (!db->view) return;
-  if (!db->view->in_use) vfs_view_drop(db); /* a whole transaction without that journal */
+  if (!db->view->in_use) vfs_view_drop(db); /* a whole transaction did not use that journal */
   else db->view->in_use = false;
   db->state.journal_pages = 0;
 }
@@ -54,7 +54,7 @@ static bool is_same_file(const struct stat *a, const struct stat *b) {
          is_same_time(a->st_mtim, b->st_mtim) && is_same_time(a->st_ctim, b->st_ctim);
 }
 
-/* The first bytes of a file, with zeros after its end. */
+/* Reads the first bytes of a file, padded with zeros. */
 static int read_head(vfs_file *f, unsigned char *head, size_t n) {
   size_t got = 0;
   int rc = vfs_file_pread(f, head, n, 0, &got);
@@ -62,7 +62,7 @@ static int read_head(vfs_file *f, unsigned char *head, size_t n) {
   return rc;
 }
 
-/* Are the file under the journal's name and the database still those that were judged? */
+/* Are the file under the journal's name and the database still those that were checked? */
 static int vfs_view_is_same_journal(vfs_file *db, bool *same) {
   vfs_rollback_view *t = db->view;
   unsigned char head[JOURNAL_HEADER_FULL], db_head[JOURNAL_DB_HEADER_BYTES];
@@ -76,11 +76,12 @@ static int vfs_view_is_same_journal(vfs_file *db, bool *same) {
   if (rc == SQLITE_OK) rc = read_head(db, db_head, sizeof db_head);
   if (rc != SQLITE_OK) return rc;
   if (t->findings.head_torn) memcpy(head, journal_magic, sizeof journal_magic);
-  *same = memcmp(head, t->findings.head, sizeof head) == 0 && memcmp(db_head, t->findings.db_head, sizeof db_head) == 0;
+  *same = memcmp(head, t->findings.head, sizeof head) == 0 &&
+          memcmp(db_head, t->findings.db_head, sizeof db_head) == 0;
   return SQLITE_OK;
 }
 
-/* *found = false: there is no journal, or it is nothing that SQLite could have made. */
+/* *found is false if there is no journal, or if it is something that SQLite could not have made. */
 static int vfs_view_open_journal(vfs_file *db, bool *found) {
   vfs_name_kind holds;
   vfs_rollback_view *t = mem_calloc(1, sizeof *t);
@@ -90,13 +91,14 @@ static int vfs_view_open_journal(vfs_file *db, bool *found) {
   db->view = t;
   int rc = vfs_file_open(&t->journal, O_RDONLY, 0);
   *found = rc == SQLITE_OK;
-  if (*found && OS_RETRY(os_api->fstat(t->journal.fd, &t->seen)) != 0) rc = vfs_file_note_errno(db, SQLITE_IOERR_FSTAT);
+  if (*found && OS_RETRY(os_api->fstat(t->journal.fd, &t->seen)) != 0)
+    rc = vfs_file_note_errno(db, SQLITE_IOERR_FSTAT);
   if (rc != SQLITE_CANTOPEN) return rc;
   rc = vfs_journal_lstat(&t->journal, &holds);
   return rc == SQLITE_OK && holds == VFS_NAME_FILE ? SQLITE_IOERR_ACCESS : rc;
 }
 
-/* One look. *settled = false: it changed meanwhile. */
+/* One attempt. *settled is false if the journal changed in the meantime. */
 static int vfs_view_try_open(vfs_file *db, bool *settled) {
   bool found = false, same = false;
   int rc = vfs_view_open_journal(db, &found);
@@ -151,7 +153,7 @@ int vfs_view_pread(vfs_file *db, void *buf, size_t n, uint64_t off, size_t *got)
   if (!vfs_view_size(db, &size)) return vfs_file_pread(db, buf, n, off, got);
   *got = 0;
   if (off >= size) return SQLITE_OK;
-  if (off > 0 && n != t->findings.page_bytes) return SQLITE_IOERR_READ; /* nothing that SQLite asks for */
+  if (off > 0 && n != t->findings.page_bytes) return SQLITE_IOERR_READ; /* SQLite never asks for that */
   const journal_image *image = journal_image_find(t->findings.images, t->findings.n_images, (uint32_t)(off / n + 1));
   if (image) return vfs_file_pread(&db->view->journal, buf, n, image->offset, got);
   return vfs_file_pread(db, buf, n, off, got);
