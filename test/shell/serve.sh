@@ -251,7 +251,13 @@ raw 'two encodings' 400 "${upload}Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{
 raw 'no host' 400 'GET /api/v2/version HTTP/1.1\r\nConnection: close\r\n\r\n'
 raw 'an old client' 200 'GET /api/v2/version HTTP/1.0\r\n\r\n'
 raw 'a body in chunks' 422 "${upload}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\nX-After: v\r\n\r\n"
-raw 'a chunk with extensions' 422 "${upload}Transfer-Encoding: chunked\r\n\r\n1;name=value;other=\"a b\"\r\n{\r\n1;x\r\n}\r\n0;end\r\n\r\n"
+# passed over, or refused where the library does not take them (libmicrohttpd 1.0)
+extensions="${upload}Transfer-Encoding: chunked\r\n\r\n1;name=value;other=\"a b\"\r\n{\r\n1;x\r\n}\r\n0;end\r\n\r\n"
+exec 5<> "/dev/tcp/127.0.0.1/$port"
+printf "$extensions" >&5
+IFS= read -r -t 10 got <&5
+exec 5>&-
+case $got in "HTTP/1.1 422"* | "HTTP/1.1 400"*) ok ;; *) bad "a chunk with extensions: $got" ;; esac
 raw 'a chunk of no size' 400 "${upload}Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n"
 for line in 'X-After : v' 'X-After: v\r\n more'; do raw "after the chunks $line" 400 "${upload}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n$line\r\n\r\n"; done
 # In pieces, and as the second request of a connection
