@@ -18,6 +18,7 @@ fail() { echo "FAILED $*"; echo "0 passed, 1 failed"; exit 1; }
 chromium=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || command -v google-chrome)}
 [ -n "$chromium" ] || skip "chromium is not installed"
 command -v node > /dev/null && command -v npm > /dev/null || skip "node and npm are not installed"
+node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' || skip "playwright needs Node.js 20, and this is $(node --version)"
 mkdir -p "$to"
 cp "$from"/package.json "$from"/package-lock.json "$from"/*.mjs "$to/"
 if ! cmp -s "$to/package-lock.json" "$to/installed.json" || [ ! -d "$to/node_modules" ]; then
