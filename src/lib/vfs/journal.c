@@ -343,8 +343,8 @@ static lode_status journal_check_valid_header(journal_checker *g) {
   if (!journal_names_db(g) && g->db_bytes > 0) {
     if (!g->db_page_bytes)
       return journal_conclude_damaged(g, "it names another database, whose first page is damaged", 0);
-    if (!g->ids_known) return journal_check_without_ids(g);
-    return journal_conclude(g, JOURNAL_STRAY, journal_not_of_this_commit, 0);
+    return g->ids_known ? journal_conclude(g, JOURNAL_STRAY, journal_not_of_this_commit, 0)
+                        : journal_check_without_ids(g);
   }
   if (g->db_bytes / g->header.page_bytes < g->header.first_pages)
     return journal_conclude_damaged(g, "the database is shorter than it was", 0);
