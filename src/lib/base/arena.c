@@ -1,10 +1,10 @@
 /* arena.c - memory of one request, freed at once.
  *
- * Blocks form a list; the newest is `head` and the only one that is cut from. A block's size grows with the arena,
- * and shrinks to what the limit still allows, so that a small limit is usable to its last byte. `used` is the sum
- * of what the blocks took from the allocator, headers included; used <= limit always. A reset keeps the largest
- * block of at most KEEP_BYTES. Under AddressSanitizer what is not handed out is poisoned, so that a read past an
- * object or after a reset is seen. An arena belongs to one thread at a time.
+ * Blocks form a list; objects are allocated only from the newest, `head`. A block's size grows with the arena and
+ * shrinks to what the limit still allows, so that a small limit can be used to its last byte. `used` is the total size
+ * of the blocks, headers included; used <= limit always. A reset keeps the largest block of at most ARENA_KEEP_BYTES.
+ * Under AddressSanitizer, memory that is not handed out is poisoned, so that a read past an object or after a reset is
+ * detected. An arena belongs to one thread at a time.
  */
 #include "base/base.h"
 #include "base/sanitized.h"
@@ -21,7 +21,7 @@ enum { ARENA_ALIGN = 16, ARENA_FIRST_BYTES = 4096, ARENA_MAX_BLOCK = 1 << 20, AR
 struct mem_arena_block {
   mem_arena_block *older;
   size_t size; /* of the whole block, header included */
-  size_t at;   /* where the next object begins, from the block's begin */
+  size_t at;   /* offset of the next object in the block */
 };
 
 #define ARENA_HEADER_BYTES ((sizeof(mem_arena_block) + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN)
@@ -39,7 +39,7 @@ static void arena_free_block(mem_arena_block *block) {
   mem_free(block);
 }
 
-/* A new head with room for `size` bytes. */
+/* Adds a new head with space for `size` bytes. */
 static bool arena_add_block(mem_arena *arena, size_t size) {
   size_t need, want = arena->used < ARENA_FIRST_BYTES ? ARENA_FIRST_BYTES : arena->used;
   if (mem_add_overflow(size, ARENA_HEADER_BYTES, &need)) return false;

@@ -1,4 +1,4 @@
-/* banned.h - functions that nobody here may use: they overflow, or depend on the locale, or exit. */
+/* banned.h - functions that must not be used here: they overflow, depend on the locale, or cannot report errors. */
 #ifndef LODE_BASE_BANNED_H
 #define LODE_BASE_BANNED_H
 
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Some of them are macros in some C libraries, and only plain names can be poisoned. */
+/* Some of them are macros in some C libraries, and only plain identifiers can be poisoned. */
 #undef strcpy
 #undef strcat
 #undef strncpy

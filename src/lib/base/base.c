@@ -1,7 +1,7 @@
-/* base.c - errors, invariants, the door to memory, growing buffers and arrays, strings.
+/* base.c - errors, invariants, memory allocation, growing buffers and arrays, strings.
  *
- * Error texts are cut at a character, so that a text of UTF-8 pieces stays UTF-8. Nothing here has state but
- * mem_alloc_hook, so everything may be called from any thread.
+ * Error texts are truncated at a character boundary, so that UTF-8 stays UTF-8. The only state here is mem_alloc_hook,
+ * so every function may be called from any thread.
  */
 #include "base/base.h"
 
@@ -29,7 +29,7 @@ const char *lode_status_text(lode_status status) {
 
 const char *lode_version(void) { return LODE_VERSION_TEXT; }
 
-/* Removes a character that the end of the text cut in two. */
+/* Removes a character that was truncated at the end of the text. */
 static void cut_at_character(char *text, size_t len) {
   size_t back = 0;
   while (back < 3 && back < len && ((unsigned char)text[len - 1 - back] & 0xC0) == 0x80) back++;
@@ -40,8 +40,8 @@ static void cut_at_character(char *text, size_t len) {
 }
 
 __attribute__((format(printf, 4, 0))) static lode_status err_vset(lode_error *err, lode_status status, size_t record,
-                                                              const char *format, va_list args) {
-  char text[sizeof err->text] = ""; /* apart, because the old text may be one of the arguments */
+                                                                  const char *format, va_list args) {
+  char text[sizeof err->text] = ""; /* a separate buffer: the old text may be one of the arguments */
   if (!err) return status;
   int n = vsnprintf(text, sizeof text, format, args);
   if (n >= (int)sizeof text) cut_at_character(text, sizeof text - 1);
@@ -110,7 +110,7 @@ bool err_invariant_broken(const char *cond, const char *file, int line) {
 
 enum { QUOTE_BYTES = 60 };
 
-/* Writes one byte as an escape, at most 4 characters. */
+/* Writes one byte as an escape of at most 4 characters. */
 static char *put_escaped(char *out, unsigned char c) {
   static const char hex[] = "0123456789abcdef";
   *out++ = '\\';
@@ -160,7 +160,7 @@ const char *str_quote(lode_str s, char *buf, size_t size) {
 
 bool (*_Atomic mem_alloc_hook)(void);
 
-/* No request of ours is larger; absurd sizes are refused here, before allocators that abort on them. */
+/* We never need more; absurd sizes are refused here, because some allocators abort on them. */
 #define MEM_MAX_BYTES (SIZE_MAX >> 25)
 
 static bool may_allocate(size_t size) {
@@ -207,7 +207,7 @@ void *mem_alloc_large(size_t size) {
   void *p = mem_alloc_aligned(size < HUGE_PAGE ? 64 : HUGE_PAGE, size);
 #ifdef MADV_HUGEPAGE
   int saved = errno;
-  if (p && size >= HUGE_PAGE) (void)madvise(p, size, MADV_HUGEPAGE); /* a hint: where it is not taken, all works the same */
+  if (p && size >= HUGE_PAGE) (void)madvise(p, size, MADV_HUGEPAGE); /* only a hint: failure does not matter */
   errno = saved;
 #endif
   return p;
@@ -260,7 +260,7 @@ void strbuf_addf(strbuf *buf, const char *format, ...) {
   int n = vsnprintf(NULL, 0, format, args);
   va_end(args);
   if (n < 0) buf->failed = true;
-  char *at = n < 0 ? NULL : strbuf_reserve(buf, (size_t)n + 1); /* vsnprintf wants to write its NUL */
+  char *at = n < 0 ? NULL : strbuf_reserve(buf, (size_t)n + 1); /* vsnprintf also writes a NUL */
   if (!at) return;
   va_start(args, format);
   vsnprintf(at, (size_t)n + 1, format, args);
@@ -277,7 +277,7 @@ bool mem_grow(void *items, size_t *cap, size_t need, size_t item_size) {
   if (want < 8) want = 8;
   if (mem_mul_overflow(want, item_size, &bytes)) return false;
   void *p;
-  memcpy(&p, items, sizeof p); /* *items is a pointer of some type: its bytes are what we know of it */
+  memcpy(&p, items, sizeof p); /* *items is a pointer of unknown type: copied as bytes */
   p = mem_realloc(p, bytes);
   if (!p) return false;
   memcpy(items, &p, sizeof p);

@@ -1,10 +1,11 @@
-/* crc32c.c - CRC-32C: polynomial 0x1EDC6F41, reflected, begun with and ended by all ones.
+/* crc32c.c - CRC-32C: polynomial 0x1EDC6F41, reflected, initial value and final XOR all ones.
  *
- * Two ways, with the same values. Portable: slicing by 8, one table look-up per byte, eight bytes a step. Hardware:
- * the CPU's instruction (SSE4.2, ARMv8 CRC), which has a latency of three cycles and starts one each cycle: so long
- * inputs are cut in three streams that run side by side. Streams are joined by linearity: the register after A then B
- * is shift(register after A, length of B) ^ (register of B begun with 0); shift by a fixed length is four look-ups.
- * Tables are computed at the first use; the choice is published with them, so that any thread may come first.
+ * Two implementations with the same results. Portable: slicing by 8, one table lookup per byte, eight bytes per step.
+ * Hardware: the CPU's instruction (SSE4.2, ARMv8 CRC), which has a latency of three cycles and a throughput of one per
+ * cycle: so long inputs are processed as three interleaved streams. Streams are combined by linearity: the register
+ * after A then B is shift(register after A, length of B) ^ (register of B started with 0); a shift by a fixed length is
+ * four lookups. Tables are computed on first use; the chosen function is published after them, so any thread may be
+ * first.
  */
 #include "base/crc32c.h"
 
@@ -16,7 +17,7 @@
 
 #define POLYNOMIAL 0x82F63B78u /* bits reversed */
 
-enum { CRC_LONG_BYTES = 4096, CRC_SHORT_BYTES = 256, CRC_TINY_BYTES = 80 }; /* of one stream; multiples of 16 */
+enum { CRC_LONG_BYTES = 4096, CRC_SHORT_BYTES = 256, CRC_TINY_BYTES = 80 }; /* bytes per stream; multiples of 16 */
 
 static uint32_t crc_slices[8][256];
 static uint32_t shift_long[4][256], shift_short[4][256], shift_tiny[4][256];
@@ -31,7 +32,7 @@ static inline uint64_t load_le64(const unsigned char *p) {
   return v;
 }
 
-/* ---- Portable; these work on the bare register, neither begun nor ended by ones ---- */
+/* ---- Portable; works on the raw register, without the initial and final inversion ---- */
 
 static uint32_t crc_sliced(uint32_t reg, const unsigned char *p, size_t len) {
   for (; len >= 8; p += 8, len -= 8) {
@@ -43,7 +44,7 @@ static uint32_t crc_sliced(uint32_t reg, const unsigned char *p, size_t len) {
   return reg;
 }
 
-/* table[j][b] = what byte j with value b of a register becomes after `bytes` zero bytes. */
+/* table[j][b]: the effect on a register of byte j with value b, after `bytes` zero bytes. */
 static void make_shift(uint32_t table[4][256], size_t bytes) {
   static const unsigned char zeros[16];
   for (unsigned bit = 0; bit < 32; bit++) {

@@ -1,8 +1,8 @@
 /* hash.c - a keyed hash for tables whose keys come from users, and random numbers.
  *
- * SipHash-1-3 with a key drawn once per process: without the key nobody can choose colliding ids. The value differs
- * between runs and must never be stored. Random numbers come straight from the kernel, so that two processes that
- * forked from one do not draw the same back-off or salt.
+ * SipHash-1-3 with a key chosen once per process: without the key nobody can construct colliding ids. The value differs
+ * between runs and must never be stored. Random numbers come straight from the kernel, so that processes forked from
+ * the same parent do not draw the same backoff or salt.
  */
 #include "base/base.h"
 
@@ -20,11 +20,11 @@ static uint64_t hash_mix(uint64_t x) {
 uint64_t rand_u64(void) {
   uint64_t value;
   if (getrandom(&value, sizeof value, GRND_NONBLOCK) == (ssize_t)sizeof value) return value;
-  /* Early at boot or under a filter of system calls: what differs between calls, threads and processes must do. */
+  /* Early at boot, or system call filtered: use what differs between calls, threads and processes. */
   struct timespec now = {0};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return hash_mix((uint64_t)now.tv_nsec + ((uint64_t)now.tv_sec << 30) + hash_mix((uint64_t)getpid()) +
-             hash_mix((uint64_t)(uintptr_t)&now));
+                  hash_mix((uint64_t)(uintptr_t)&now));
 }
 
 static pthread_once_t hash_key_once = PTHREAD_ONCE_INIT;
@@ -58,7 +58,7 @@ uint64_t hash_bytes(const void *data, size_t len) {
     v[0] ^= word;
   }
   uint64_t last = (uint64_t)len << 56;
-  if (left) memcpy(&last, p, left); /* at most 7 bytes: the length stays on top */
+  if (left) memcpy(&last, p, left); /* at most 7 bytes: the length stays in the top byte */
   v[3] ^= last;
   sip_round(v);
   v[0] ^= last;

@@ -1,9 +1,9 @@
-/* json.c - JSON text (RFC 8259, exactly) to a flat array of nodes, and arrays of numbers to floats.
+/* json.c - parses JSON text (RFC 8259, strictly) to a flat array of nodes, and arrays of numbers to floats.
  *
- * One loop and an explicit stack of open containers, so that nesting costs four bytes a level and never the C stack.
- * Strings without escapes point into the source text. The others are decoded into json->strings, which is made large
- * enough for all that is left of the text when the first one is met (decoding never lengthens), so that it does not
- * move under the nodes that point into it. UTF-8 is checked where it can occur: inside strings.
+ * One loop and an explicit stack of open containers: nesting costs four bytes per level and no C stack. Strings without
+ * escapes point into the source text. The others are decoded into json->strings, which is allocated with the size of
+ * the remaining text at the first escape (decoding never lengthens), so that it does not move under the nodes that
+ * point into it. UTF-8 is checked where it can occur: inside strings.
  */
 #include "base/json.h"
 
@@ -16,7 +16,7 @@ typedef struct json_parser {
   const char *begin, *p, *end;
   size_t max_nodes, max_depth, depth;
   bool decodes; /* json->strings has its full size */
-  bool loose;   /* white space between tokens, or an escape, was met */
+  bool loose;   /* white space between tokens, or an escape, was found */
   lode_error *err;
 } json_parser;
 
@@ -24,7 +24,9 @@ static lode_status fail_at_byte(lode_error *err, const char *begin, const char *
   return err_set(err, LODE_INVALID, "invalid JSON at byte %zu: %s", (size_t)(at - begin), what);
 }
 
-static lode_status json_syntax_error(const json_parser *ps, const char *what) { return fail_at_byte(ps->err, ps->begin, ps->p, what); }
+static lode_status json_syntax_error(const json_parser *ps, const char *what) {
+  return fail_at_byte(ps->err, ps->begin, ps->p, what);
+}
 
 static inline const char *json_skip_blanks(const char *p, const char *end) {
   while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) p++;
@@ -41,7 +43,7 @@ static lode_status json_add_node(json_parser *ps, json_node_type type, json_node
   json_doc *json = ps->json;
   if (json->count >= ps->max_nodes) {
     return err_set(ps->err, LODE_LIMIT, "the JSON text has more than %zu values (at byte %zu): send less at once",
-                      ps->max_nodes, (size_t)(ps->p - ps->begin));
+                   ps->max_nodes, (size_t)(ps->p - ps->begin));
   }
   if (json->count == json->cap && !mem_grow(&json->nodes, &json->cap, (size_t)json->count + 1, sizeof *json->nodes)) {
     return err_nomem(ps->err);
@@ -54,8 +56,8 @@ static lode_status json_add_node(json_parser *ps, json_node_type type, json_node
 
 /* ---- Strings ---- */
 
-/* The first byte that ends a run of plain characters: a quote, a backslash or a control byte. *high: whether bytes
- * past ASCII were among them. */
+/* Returns the first byte that ends a run of plain characters: a quote, a backslash or a control byte. *high: the run
+ * has bytes outside ASCII. */
 static const char *plain_run(const char *p, const char *end, bool *high) {
   const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
   uint64_t seen = 0;
@@ -73,7 +75,7 @@ static const char *plain_run(const char *p, const char *end, bool *high) {
   return p;
 }
 
-/* Moves over a run of plain characters up to a quote or backslash, checking it. */
+/* Checks and skips a run of plain characters, up to a quote or backslash. */
 static lode_status json_read_run(json_parser *ps) {
   const char *begin = ps->p;
   bool high;
@@ -126,7 +128,7 @@ static char *put_utf8(char *out, uint32_t c) {
   return out;
 }
 
-/* \uXXXX, of which ps->p is at the X; a pair of surrogates is one character. */
+/* \uXXXX, with ps->p at the first X; a surrogate pair is one character. */
 static lode_status json_read_unicode(json_parser *ps, char **out) {
   int32_t c = hex4(ps->p, ps->end);
   if (c < 0) return json_syntax_error(ps, "\\u takes four hexadecimal digits");
@@ -142,7 +144,7 @@ static lode_status json_read_unicode(json_parser *ps, char **out) {
   return LODE_OK;
 }
 
-/* The character behind a backslash. */
+/* The character after a backslash. */
 static lode_status json_read_escape(json_parser *ps, char **out) {
   static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
   if (ps->p == ps->end) return json_syntax_error(ps, "the string is not closed");
@@ -157,7 +159,7 @@ static lode_status json_read_escape(json_parser *ps, char **out) {
   return LODE_OK;
 }
 
-/* The rest of a string whose first escape is at ps->p; its plain beginning is at `begin`. */
+/* Decodes the rest of a string whose first escape is at ps->p; its plain start is at `begin`. */
 static lode_status decode_string(json_parser *ps, const char *begin, lode_str *s) {
   strbuf *strings = &ps->json->strings;
   if (!ps->decodes && !strbuf_reserve(strings, (size_t)(ps->end - begin))) return err_nomem(ps->err);
@@ -178,7 +180,7 @@ static lode_status decode_string(json_parser *ps, const char *begin, lode_str *s
   return LODE_OK;
 }
 
-/* ps->p is at the opening quote, and afterwards behind the closing one. */
+/* ps->p is at the opening quote, and afterwards after the closing one. */
 static lode_status json_read_string(json_parser *ps) {
   json_node *node;
   TRY(json_add_node(ps, JSON_NODE_STRING, &node));
@@ -195,14 +197,14 @@ static lode_status json_read_string(json_parser *ps) {
 static lode_status json_read_number(json_parser *ps) {
   num_parsed number;
   json_node *node;
-  const char *behind = num_scan(ps->p, ps->end, &number);
-  if (!behind) return json_syntax_error(ps, "not a number as JSON writes them");
+  const char *after = num_scan(ps->p, ps->end, &number);
+  if (!after) return json_syntax_error(ps, "not a number as JSON writes them");
   TRY(json_add_node(ps, JSON_NODE_INT, &node));
   if (!num_to_int(&number, &node->u.i)) {
     node->type = JSON_NODE_DOUBLE;
     if (!num_to_double(&number, &node->u.d)) return json_syntax_error(ps, "the number is too large for a double");
   }
-  ps->p = behind;
+  ps->p = after;
   return LODE_OK;
 }
 
@@ -221,7 +223,7 @@ static lode_status open_container(json_parser *ps, json_node_type type) {
   json_node *node;
   if (ps->depth >= ps->max_depth) {
     return err_set(ps->err, LODE_LIMIT, "the JSON text is nested deeper than %zu levels (at byte %zu)",
-                      ps->max_depth, (size_t)(ps->p - ps->begin));
+                   ps->max_depth, (size_t)(ps->p - ps->begin));
   }
   if (!mem_grow(&json->stack, &json->stack_cap, ps->depth + 1, sizeof *json->stack)) return err_nomem(ps->err);
   TRY(json_add_node(ps, type, &node));
@@ -231,7 +233,7 @@ static lode_status open_container(json_parser *ps, json_node_type type) {
   return LODE_OK;
 }
 
-/* A value, or the beginning of a container (which is then the top of the stack). */
+/* Reads a value, or the start of a container (which is then the top of the stack). */
 static lode_status json_read_value(json_parser *ps) {
   json_skip(ps);
   if (ps->p == ps->end) return json_syntax_error(ps, "the text ends where a value is expected");
@@ -262,7 +264,7 @@ static lode_status json_read_key(json_parser *ps) {
 
 static inline json_node *json_top(const json_parser *ps) { return &ps->json->nodes[ps->json->stack[ps->depth - 1]]; }
 
-/* Takes the end of the top container if it is there. */
+/* Reads the end of the top container, if it is next. */
 static bool json_read_close(json_parser *ps) {
   json_node *node = json_top(ps);
   json_skip(ps);
@@ -273,14 +275,15 @@ static bool json_read_close(json_parser *ps) {
   return true;
 }
 
-/* Behind a whole value: closes what ends here, and stands where the next value begins unless depth is 0. */
+/* After a complete value: closes the containers that end here, and moves to the next value unless depth is 0. */
 static lode_status after_value(json_parser *ps) {
   while (ps->depth > 0) {
     json_node *node = json_top(ps);
     node->u.count++;
     if (json_read_close(ps)) continue;
     bool object = node->type == JSON_NODE_OBJECT;
-    if (ps->p == ps->end || *ps->p != ',') return json_syntax_error(ps, object ? "expected ',' or '}'" : "expected ',' or ']'");
+    if (ps->p == ps->end || *ps->p != ',')
+      return json_syntax_error(ps, object ? "expected ',' or '}'" : "expected ',' or ']'");
     ps->p++;
     return object ? json_read_key(ps) : LODE_OK;
   }
@@ -344,13 +347,13 @@ static lode_status json_read_floats(lode_str text, float *out, size_t max, size_
   while (more) {
     num_parsed number;
     p = json_skip_blanks(p, end);
-    const char *behind = num_scan(p, end, &number);
-    if (!behind) return fail_at_byte(err, text.data, p, "expected a number");
+    const char *after = num_scan(p, end, &number);
+    if (!after) return fail_at_byte(err, text.data, p, "expected a number");
     if (n == max) return err_set(err, LODE_LIMIT, "the array has more than %zu numbers", max);
     if (!num_to_float(&number, &out[n++])) {
       return fail_at_byte(err, text.data, p, "the number is too large for a 32-bit float");
     }
-    p = json_skip_blanks(behind, end);
+    p = json_skip_blanks(after, end);
     if (p == end || (*p != ',' && *p != ']')) return fail_at_byte(err, text.data, p, "expected ',' or ']'");
     more = *p == ',';
     if (more) p++;

@@ -1,8 +1,7 @@
-/* json_write.c - values to JSON text, appended to a buffer.
+/* json_write.c - appends values as JSON text to a buffer.
  *
- * What is written is always valid JSON in valid UTF-8: bytes that are not UTF-8 become U+FFFD one by one, numbers that
- * JSON lacks become null. A subtree is written in one walk over its nodes with a stack of the containers that are
- * open, never by recursion.
+ * The output is always valid JSON in valid UTF-8: each byte that is not UTF-8 becomes U+FFFD, numbers that JSON lacks
+ * become null. A subtree is written in one pass over its nodes with a stack of open containers, without recursion.
  */
 #include "base/json.h"
 
@@ -28,7 +27,7 @@ static void put_escape(strbuf *buf, unsigned char c) {
 }
 
 void json_put_string(strbuf *buf, lode_str s) {
-  size_t run = 0, i = 0; /* bytes from run to i go out as they are */
+  size_t run = 0, i = 0; /* bytes from run to i are copied unchanged */
   strbuf_addch(buf, '"');
   while (i < s.len) {
     unsigned char c = (unsigned char)s.data[i];
@@ -71,7 +70,7 @@ void json_put_float(strbuf *buf, float f) {
 }
 
 void json_put_vector(strbuf *buf, const float *v, size_t n) {
-  enum { VECTOR_BATCH = 64 }; /* numbers that room is made for at once */
+  enum { VECTOR_BATCH = 64 }; /* numbers per reservation of the buffer */
   strbuf_addch(buf, '[');
   for (size_t i = 0; i < n;) {
     char *begin = strbuf_reserve(buf, (size_t)VECTOR_BATCH * (NUM_MAX_BYTES + 1)), *at = begin;
@@ -110,7 +109,7 @@ static void put_scalar(strbuf *buf, const json_node *node) {
   }
 }
 
-/* An open container, and how many of its children (keys count) were written. */
+/* An open container, and how many of its children (counting keys) have been written. */
 typedef struct json_level {
   uint32_t node;
   size_t children;

@@ -1,13 +1,13 @@
 /* meta.c - a record's metadata: see meta.h.
  *
- * Values are compared by what they mean: the integer 1 and the double 1.0 are equal, and 2^53 + 1 is greater than
- * 9007199254740992.0 although no double lies between them. Every duplicate (keys of an object, elements of an array,
- * values of a filter) is found in linearithmic time: metadata may be a megabyte of keys, and hostile.
- * Nodes are walked by `next`, never by recursion; the checks allow one level of arrays and nothing deeper.
+ * Values are compared by meaning: the integer 1 equals the double 1.0, and 2^53 + 1 is greater than
+ * 9007199254740992.0 although no double lies between them. Duplicates (keys of an object, elements of an array, values
+ * of a filter) are always found in O(n log n): metadata may be a megabyte of hostile keys.
+ * Nodes are traversed by `next`, without recursion; the checks allow one level of arrays and nothing deeper.
  */
 #include "base/meta.h"
 
-#define META_FEW 16 /* up to so many, comparing all with all is faster than a table */
+#define META_FEW 16 /* up to this many, comparing all pairs is faster than a table */
 
 /* ---- Values ---- */
 
@@ -72,8 +72,8 @@ bool meta_value_of(const json_doc *json, uint32_t node, meta_value *value) {
 
 /* ---- Sorting values ---- */
 
-/* Merges the sorted runs [from, middle) and [middle, to) of `in` to the same places of `out`; the left one's value
- * goes first among equals. */
+/* Merges the sorted runs [from, middle) and [middle, to) of `in` to the same range of `out`. Stable: among equal values
+ * the left one comes first. */
 static void merge_runs(const meta_value *in, meta_value *out, size_t from, size_t middle, size_t to) {
   size_t l = from, r = middle;
   for (size_t i = from; i < to; i++) {
@@ -116,7 +116,7 @@ lode_status meta_values_sort(meta_value *values, size_t *n, lode_error *err) {
   return LODE_OK;
 }
 
-/* ---- Keys of an object: a table of key nodes, for objects with more than a few ---- */
+/* ---- Keys of an object: a hash table of key nodes, for objects with more than META_FEW ---- */
 
 typedef struct key_table {
   const json_doc *json;
@@ -131,7 +131,7 @@ static uint32_t *meta_key_slot(const key_table *table, lode_str key) {
   return &table->slots[at];
 }
 
-/* Fills the table with the keys of the object at the root. *twice: a key that occurs twice, or 0. */
+/* Fills the table with the keys of the root object. *twice: a key that occurs twice, or 0. */
 static lode_status key_table_init(key_table *table, const json_doc *json, uint32_t *twice, lode_error *err) {
   *table = (key_table){.json = json};
   *twice = 0;
@@ -160,7 +160,7 @@ static lode_status key_table_init(key_table *table, const json_doc *json, uint32
 
 static void key_table_release(key_table *table) { mem_free(table->slots); }
 
-/* Node of the value of `key`, or 0. */
+/* The node of the value of `key`, or 0. */
 static uint32_t key_find(const key_table *table, lode_str key) {
   if (!table->slots) return json_get(table->json, 0, key);
   uint32_t node = *meta_key_slot(table, key);
@@ -172,8 +172,8 @@ static uint32_t key_find(const key_table *table, lode_str key) {
 static lode_status refuse_value(lode_str key, const char *what, lode_error *err) {
   char shown[256];
   return err_set(err, LODE_REFUSED,
-                    "the metadata's key %s has %s; values are strings, numbers, booleans, or arrays of one of those",
-                    str_quote(key, shown, sizeof shown), what);
+                 "the metadata's key %s has %s; values are strings, numbers, booleans, or arrays of one of those",
+                 str_quote(key, shown, sizeof shown), what);
 }
 
 static lode_status meta_check_array(const json_doc *json, uint32_t array, lode_str key, lode_error *err) {
@@ -187,10 +187,12 @@ static lode_status meta_check_array(const json_doc *json, uint32_t array, lode_s
   return LODE_OK;
 }
 
-static lode_status meta_check_value(const json_doc *json, uint32_t node, lode_str key, bool allow_null, lode_error *err) {
+static lode_status meta_check_value(const json_doc *json, uint32_t node, lode_str key, bool allow_null,
+                                    lode_error *err) {
   switch (json->nodes[node].type) {
     case JSON_NODE_NULL:
-      return allow_null ? LODE_OK : refuse_value(key, "the value null (only an update may have one, to remove a key)", err);
+      if (allow_null) return LODE_OK;
+      return refuse_value(key, "the value null (only an update may have one, to remove a key)", err);
     case JSON_NODE_OBJECT: return refuse_value(key, "an object as its value", err);
     case JSON_NODE_ARRAY: return meta_check_array(json, node, key, err);
     default: return LODE_OK;
@@ -199,8 +201,9 @@ static lode_status meta_check_value(const json_doc *json, uint32_t node, lode_st
 
 lode_status meta_check(json_doc *parsed, lode_str text, bool allow_null, lode_error *err) {
   if (text.len > LODE_MAX_METADATA_BYTES) {
-    return err_set(err, LODE_REFUSED, "the metadata is %zu bytes long, the limit is %u: keep large texts in the document",
-                      text.len, LODE_MAX_METADATA_BYTES);
+    return err_set(err, LODE_REFUSED,
+                   "the metadata is %zu bytes long, the limit is %u: keep large texts in the document", text.len,
+                   LODE_MAX_METADATA_BYTES);
   }
   lode_error why;
   lode_status st = json_parse(parsed, text, NULL, &why);
@@ -217,7 +220,7 @@ lode_status meta_check(json_doc *parsed, lode_str text, bool allow_null, lode_er
   if (twice) {
     char shown[256];
     return err_set(err, LODE_REFUSED, "the metadata has the key %s twice; name each key once",
-                      str_quote(parsed->nodes[twice].u.s, shown, sizeof shown));
+                   str_quote(parsed->nodes[twice].u.s, shown, sizeof shown));
   }
   for (uint32_t k = 1; k < parsed->nodes[0].next; k = parsed->nodes[k + 1].next) {
     TRY(meta_check_value(parsed, k + 1, parsed->nodes[k].u.s, allow_null, err));
@@ -306,8 +309,7 @@ static void put_new(strbuf *out, size_t start, const json_doc *change, const key
   }
 }
 
-lode_status meta_merge(const json_doc *old, const json_doc *change, strbuf *out, bool *empty,
-                             lode_error *err) {
+lode_status meta_merge(const json_doc *old, const json_doc *change, strbuf *out, bool *empty, lode_error *err) {
   lode_status st = LODE_OK;
   key_table olds = {0}, changes = {0};
   uint32_t twice;
@@ -324,7 +326,7 @@ lode_status meta_merge(const json_doc *old, const json_doc *change, strbuf *out,
   if (out->failed) st = err_nomem(err);
   if (st == LODE_OK && out->len - start > LODE_MAX_METADATA_BYTES) {
     st = err_set(err, LODE_REFUSED, "the merged metadata is %zu bytes long, the limit is %u: remove keys with null",
-                    out->len - start, LODE_MAX_METADATA_BYTES);
+                 out->len - start, LODE_MAX_METADATA_BYTES);
     out->len = start;
   }
 done:

@@ -1,14 +1,14 @@
 /* number.c - decimal text to binary numbers and back.
  *
  * Reading: up to 19 digits w and a power 10^e with |e| <= 27 are exact in integers: w * 5^e has at most 127 bits, and
- * w / 5^-e is a 64-bit quotient with a remainder that says whether it is exact. One rounding to 53 or 24 bits follows,
+ * w / 5^-e is a 64-bit quotient with a remainder that shows whether it is exact. One rounding to 53 or 24 bits follows,
  * so the result is the nearest number (a float is never rounded twice). Other numbers go to strtod as plain digits with
  * an exponent, which reads the same in every locale.
  *
- * Writing: the value times a power of ten, rounded to an integer of N digits in the same arithmetic, for the smallest
- * N whose integer is nearer to the value than half way to its neighbours, and so reads back; 17 digits are always
- * enough for a double, 9 for a float. Floats that need no more than 64 bits for it are scaled only once. Values too large or
- * small go through printf's digits.
+ * Writing: the value times a power of ten, rounded to an integer of N digits with the same arithmetic, for the smallest
+ * N whose integer is closer to the value than half the distance to its neighbours, and so reads back; 17 digits are
+ * always enough for a double, 9 for a float. Floats that need no more than 64 bits for this are scaled only once.
+ * Values too large or too small use printf's digits.
  */
 #include "base/number.h"
 
@@ -22,9 +22,9 @@ typedef unsigned __int128 u128;
 enum {
   POW5_MAX = 27,       /* 5^27 < 2^63 */
   EXACT_DIGITS = 19,   /* 10^19 < 2^64 */
-  SIGNIFICANT = 800,   /* more than any halfway point between two doubles has (768) */
+  SIGNIFICANT = 800,   /* more digits than any midpoint between two doubles has (768) */
 };
-#define EXPONENT_CAP INT64_C(1000000000000000) /* far past any text's length, far from overflow */
+#define EXPONENT_CAP INT64_C(1000000000000000) /* larger than any text's length, far from overflow */
 
 static const uint64_t pow5[POW5_MAX + 1] = {
   1u, 5u, 25u, 125u, 625u, 3125u, 15625u, 78125u, 390625u, 1953125u, 9765625u, 48828125u, 244140625u, 1220703125u,
@@ -43,7 +43,7 @@ static const uint64_t pow10_table[20] = {
 
 static inline bool is_digit(char c) { return (unsigned char)(c - '0') < 10; }
 
-/* Adds the digits at p to *w, modulo 2^64. */
+/* Appends the digits at p to *w, modulo 2^64. */
 static inline const char *take_digits(const char *p, const char *end, uint64_t *w) {
   uint64_t v = *w;
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -52,7 +52,7 @@ static inline const char *take_digits(const char *p, const char *end, uint64_t *
     memcpy(&x, p, 8);
     uint64_t high = (x & 0xF0F0F0F0F0F0F0F0u) | (((x + 0x0606060606060606u) & 0xF0F0F0F0F0F0F0F0u) >> 4);
     if (high != 0x3333333333333333u) break;
-    x -= 0x3030303030303030u; /* then pairs, fours, all eight */
+    x -= 0x3030303030303030u; /* then combine to pairs, fours, eight */
     x = x * 10 + (x >> 8);
     const uint64_t mask = 0x000000FF000000FFu;
     x = ((x & mask) * 0x000F424000000064u + ((x >> 16) & mask) * 0x0000271000000001u) >> 32;
@@ -65,7 +65,7 @@ static inline const char *take_digits(const char *p, const char *end, uint64_t *
   return p;
 }
 
-/* The exponent behind the 'e'; NULL when it has no digit. */
+/* The exponent after the 'e'; NULL if it has no digit. */
 static const char *take_exponent(const char *p, const char *end, int64_t *exponent) {
   bool negative = false;
   int64_t e = 0;
@@ -78,7 +78,7 @@ static const char *take_exponent(const char *p, const char *end, int64_t *expone
   return p;
 }
 
-/* Digits from the first that is not 0. */
+/* Number of digits from the first nonzero one. */
 static size_t significant(const char *p, const char *end) {
   while (p < end && (*p == '0' || *p == '.')) p++;
   size_t n = (size_t)(end - p);
@@ -115,8 +115,8 @@ const char *num_scan(const char *p, const char *end, num_parsed *number) {
 }
 
 bool num_to_int(const num_parsed *number, int64_t *value) {
-  uint64_t most = (uint64_t)INT64_MAX + number->negative;
-  if (!number->integer || !number->exact || number->digits > most) return false;
+  uint64_t max = (uint64_t)INT64_MAX + number->negative;
+  if (!number->integer || !number->exact || number->digits > max) return false;
   *value = number->negative ? (int64_t)(0 - number->digits) : (int64_t)number->digits;
   return true;
 }
@@ -128,11 +128,11 @@ static inline unsigned leading_zeros(u128 x) {
   return (unsigned)(high ? __builtin_clzll(high) : 64 + __builtin_clzll((uint64_t)x));
 }
 
-/* w * 10^e10, w > 0, |e10| <= POW5_MAX, as the nearest m * 2^*e2 with m of exactly `bits` bits. */
+/* w * 10^e10, w > 0, |e10| <= POW5_MAX, as the nearest m * 2^*e2 where m has exactly `bits` bits. */
 static inline uint64_t scale_to_binary(uint64_t w, int e10, unsigned bits, int *e2) {
   unsigned zeros = (unsigned)__builtin_clzll(w);
   uint64_t top; /* the leading 64 bits of the value */
-  bool rest;    /* whether anything follows them */
+  bool rest;    /* whether nonzero bits follow them */
   int e;
   w <<= zeros;
   if (e10 >= 0) {
@@ -149,7 +149,7 @@ static inline uint64_t scale_to_binary(uint64_t w, int e10, unsigned bits, int *
     top = (uint64_t)(dividend / divisor); /* in (2^62, 2^64) */
     rest = (u128)top * divisor != dividend;
     e = e10 - (int)zeros + (int)divisor_zeros - 63;
-    if (!(top >> 63)) top <<= 1, e--; /* the bit that comes in is below all that matter: `rest` speaks for it */
+    if (!(top >> 63)) top <<= 1, e--; /* the bit shifted in is below all that matter: `rest` covers it */
   }
   unsigned drop = 64 - bits;
   uint64_t half = (uint64_t)1 << (drop - 1), low = top & (2 * half - 1), m = top >> drop;
@@ -183,7 +183,7 @@ static inline float make_float(uint64_t w, int e10, bool negative) {
   return f;
 }
 
-/* All digits that can matter as "-DIGITSe-EXP" for strtod; returns false when the value is 0. */
+/* All digits that can matter, as "-DIGITSe-EXP" for strtod; false if the value is 0. */
 static bool plain_text(const num_parsed *number, char out[SIGNIFICANT + 32]) {
   size_t n = 0;
   int64_t dropped = 0, exponent = number->exp10;
@@ -201,7 +201,7 @@ static bool plain_text(const num_parsed *number, char out[SIGNIFICANT + 32]) {
   }
   if (n == 0) return false;
   exponent += dropped;
-  if (tail) out[n++] = '1', exponent--; /* somewhat more than the digits kept: as good as all of them */
+  if (tail) out[n++] = '1', exponent--; /* slightly more than the digits kept: rounds like all of them */
   if (exponent > 10000) exponent = 10000;
   if (exponent < -10000) exponent = -10000;
   snprintf(out + n, 16, "e%d", (int)exponent);
@@ -237,23 +237,23 @@ typedef struct num_decimal {
   int exp10;
 } num_decimal;
 
-/* A value taken apart: m * 2^e2 with m of 53 bits; neighbours of its type are `ulp` units of m away. */
+/* A decomposed value: m * 2^e2 where m has 53 bits; neighbours of its type are `ulp` units of m away. */
 typedef struct num_binary {
   uint64_t m;
   int e2;
   uint64_t ulp;
 } num_binary;
 
-/* d was rounded from the value and differs from it by `distance`, in units of which the value's ulp has `ulp`.
- * Whether it rounds back: less than half way to the neighbour, or half way and even. Below a power of two the
- * neighbour is nearer. */
+/* A candidate was rounded from the value and differs from it by `distance`, in units of which the value's ulp has
+ * `ulp`. Does it round back? Yes if it is less than halfway to the neighbour, or halfway and the value is even. Below a
+ * power of two the neighbour is nearer. */
 static inline bool rounds_back(u128 distance, u128 ulp, bool below, const num_binary *value) {
   bool near = below && value->m == UINT64_C(1) << 52, even = (value->m & value->ulp) == 0;
   distance <<= near ? 2 : 1;
   return distance < ulp || (distance == ulp && even);
 }
 
-/* Rounds the value to an integer times 10^-k. False when that is out of range; *back: whether it reads back. */
+/* Rounds the value to an integer times 10^-k. False if that is out of range; *back: whether it reads back. */
 static inline bool scale_to_integer(const num_binary *value, int k, uint64_t *integer, bool *back) {
   int shift = value->e2 + k;
   u128 quotient;
@@ -280,13 +280,13 @@ static inline bool scale_to_integer(const num_binary *value, int k, uint64_t *in
   return quotient >> 64 == 0;
 }
 
-/* floor(log10(2^power)), with 78913 / 2^18 for log10(2): the place of the first digit, or one less. */
+/* floor(log10(2^power)), with 78913 / 2^18 for log10(2): the exponent of the first digit, or one less. */
 static inline int first_place(int power) { return (power * 78913 - (power < 0 ? (1 << 18) - 1 : 0)) / (1 << 18); }
 
-/* The fewest digits that read back. False when the value is out of this method's range. */
+/* The fewest digits that read back. False if the value is out of range for this method. */
 static bool shortest_by_integers(double size, bool single, num_decimal *best) {
-  if (size < 1e-19 || size > 1e40) return false; /* all floats and doubles between are normal */
-  int n = single ? 9 : 17, least = single ? 6 : 15;
+  if (size < 1e-19 || size > 1e40) return false; /* all floats and doubles in between are normal */
+  int n = single ? 9 : 17, min_digits = single ? 6 : 15;
   const uint64_t hidden = UINT64_C(1) << 52;
   uint64_t image;
   memcpy(&image, &size, sizeof image);
@@ -303,26 +303,26 @@ static bool shortest_by_integers(double size, bool single, num_decimal *best) {
   for (;;) {
     best->digits = d.digits;
     best->exp10 = place - n + 1;
-    if (--n < least) return true;
+    if (--n < min_digits) return true;
     if (!scale_to_integer(&value, n - 1 - place, &d.digits, &back)) return false;
     if (!back) return true;
   }
 }
 
-/* A float scaled to nine digits: digits + rest / unit. What is less than limit / 4 of the rest's units away from it reads back. */
+/* A float scaled to nine digits: digits + rest / unit. Whatever is within limit / 4 units of the rest reads back. */
 typedef struct nine_digits {
   uint64_t digits, rest, unit, limit;
 } nine_digits;
 
-/* Rounds the last digits away, step being 10, 100, ... Whether that reads back. */
+/* Rounds the last digits away (step is 10, 100, ...). Does the result read back? */
 static inline bool round_to(const nine_digits *v, uint64_t step, uint64_t *integer) {
   uint64_t unit = v->unit * step, rest = v->digits % step * v->unit + v->rest, other = unit - rest;
   *integer = v->digits / step + (rest > other);
   return 4 * (rest > other ? other : rest) < v->limit;
 }
 
-/* The same for floats from 10^-9 to 10^8, which vectors are made of: in 64 bits, scaled once, and with few branches, because nobody can
- * tell beforehand where they go. */
+/* The same for floats from 10^-9 to 10^8, as in vectors: in 64 bits, scaled once, and with few branches, because they
+ * would be unpredictable. */
 static bool shortest_float(float size, num_decimal *best) {
   enum { FLOAT_MAX_POW5 = 17 }; /* 24 bits times 5^17 are 64 */
   const uint32_t hidden = 1u << 23;
@@ -330,10 +330,11 @@ static bool shortest_float(float size, num_decimal *best) {
   memcpy(&image, &size, sizeof image);
   uint32_t m = (image & (hidden - 1)) | hidden;
   int e2 = (int)(image >> 23) - 150, k = 8 - first_place(e2 + 23), shift = -(e2 + k);
-  if (k < 0 || k > FLOAT_MAX_POW5 || shift <= 0 || m == hidden) return false; /* powers of two: their neighbours are not equally near */
+  /* not for powers of two: their neighbours are at different distances */
+  if (k < 0 || k > FLOAT_MAX_POW5 || shift <= 0 || m == hidden) return false;
   uint64_t value = m * pow5[k], unit = UINT64_C(1) << shift, integer, shorter;
   nine_digits v = {value >> shift, value & (unit - 1), unit, 2 * pow5[k] + !(m & 1)};
-  if (v.digits >= pow10_table[9]) { /* ten of them */
+  if (v.digits >= pow10_table[9]) { /* ten digits */
     v = (nine_digits){v.digits / 10, v.digits % 10 * unit + v.rest, unit * 10, v.limit};
     k--;
   }
@@ -344,11 +345,11 @@ static bool shortest_float(float size, num_decimal *best) {
   return true;
 }
 
-/* The same by printf: slow, for every value. Subnormal ones have fewer digits the smaller they are. */
+/* The same by printf: slow, for every value. The smaller a subnormal value, the fewer digits it needs. */
 static void shortest_by_printf(double value, bool single, num_decimal *best) {
-  int most = single ? 9 : 17, least = single ? 6 : 15;
-  if (value < (single ? (double)FLT_MIN : DBL_MIN)) least = 1;
-  for (int n = least; n <= most; n++) {
+  int max_digits = single ? 9 : 17, min_digits = single ? 6 : 15;
+  if (value < (single ? (double)FLT_MIN : DBL_MIN)) min_digits = 1;
+  for (int n = min_digits; n <= max_digits; n++) {
     char text[64];
     num_parsed number = {.exact = true};
     double back_double = 0;
@@ -356,7 +357,7 @@ static void shortest_by_printf(double value, bool single, num_decimal *best) {
     snprintf(text, sizeof text, "%.*e", n - 1, value);
     best->digits = 0;
     const char *p = text;
-    for (; *p != 'e'; p++) { /* past the locale's decimal point, whatever it is */
+    for (; *p != 'e'; p++) { /* skips the locale's decimal point, whatever it is */
       if (is_digit(*p)) best->digits = best->digits * 10 + (uint64_t)(*p - '0');
     }
     best->exp10 = (int)strtol(p + 1, NULL, 10) - (n - 1);
@@ -369,10 +370,11 @@ static void shortest_by_printf(double value, bool single, num_decimal *best) {
   }
 }
 
-/* Eight digits, leading zeros too. */
+/* Eight digits, with leading zeros. */
 static inline void put_eight(uint32_t w, char *out) {
-  static const char pairs[] = "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
-                              "5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
+  static const char pairs[] =
+      "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
+      "5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
   uint32_t high = w / 10000, low = w % 10000;
   memcpy(out, pairs + high / 100 * 2, 2);
   memcpy(out + 2, pairs + high % 100 * 2, 2);
@@ -380,7 +382,7 @@ static inline void put_eight(uint32_t w, char *out) {
   memcpy(out + 6, pairs + low % 100 * 2, 2);
 }
 
-/* Plain from 0.00001 to 10^16, as d.ddde-7 outside. */
+/* Plain notation from 0.00001 to 10^16, otherwise d.ddde-7. */
 static size_t num_format(num_decimal d, bool negative, char *out) {
   enum { EIGHTS = 3, NUM_MAX_DIGITS = 17 };
   char digits[8 * EIGHTS + NUM_MAX_DIGITS] = {0}, *begin = out;
@@ -413,7 +415,7 @@ static size_t num_format(num_decimal d, bool negative, char *out) {
   if (place < 0) {
     memcpy(out, "0.0000", 6);
     out += 1 - place;
-    memcpy(out, from, NUM_MAX_DIGITS); /* of a fixed length, which is quicker; what is behind the digits does not count */
+    memcpy(out, from, NUM_MAX_DIGITS); /* a fixed length is faster; bytes after the digits are ignored */
     return (size_t)(out - begin) + (size_t)n;
   }
   for (int i = 0; i <= place; i++) *out++ = i < n ? *from++ : '0';

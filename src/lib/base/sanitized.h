@@ -1,4 +1,4 @@
-/* sanitized.h - is this build one of AddressSanitizer or ThreadSanitizer? gcc says it by macros, clang by features. */
+/* sanitized.h - is this an AddressSanitizer or ThreadSanitizer build? gcc defines macros, clang has features. */
 #ifndef LODE_BASE_SANITIZED_H
 #define LODE_BASE_SANITIZED_H
 

@@ -1,4 +1,4 @@
-/* sha256.c - SHA-256 as FIPS 180-4 has it; with the CPU's instructions where it has them. */
+/* sha256.c - SHA-256 (FIPS 180-4), with the CPU's SHA instructions where available. */
 #include "base/sha256.h"
 
 #if defined(__x86_64__)
@@ -19,7 +19,9 @@ static inline uint32_t sha256_rotr(uint32_t x, unsigned n) { return x >> n | x <
 
 static void sha256_blocks_portable(uint32_t state[8], const uint8_t *p, size_t n) {
   for (; n; n--, p += 64) {
-    uint32_t w[64], a = state[0], b = state[1], c = state[2], d = state[3], e = state[4], f = state[5], g = state[6], h = state[7];
+    uint32_t w[64];
+    uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+    uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
     for (size_t i = 0; i < 16; i++)
       w[i] = (uint32_t)p[4 * i] << 24 | (uint32_t)p[4 * i + 1] << 16 | (uint32_t)p[4 * i + 2] << 8 | p[4 * i + 3];
     for (size_t i = 16; i < 64; i++) {
@@ -28,24 +30,27 @@ static void sha256_blocks_portable(uint32_t state[8], const uint8_t *p, size_t n
       w[i] = w[i - 16] + s0 + w[i - 7] + s1;
     }
     for (size_t i = 0; i < 64; i++) {
-      uint32_t t1 = h + (sha256_rotr(e, 6) ^ sha256_rotr(e, 11) ^ sha256_rotr(e, 25)) + ((e & f) ^ (~e & g)) + SHA256_K[i] + w[i];
+      uint32_t s1 = sha256_rotr(e, 6) ^ sha256_rotr(e, 11) ^ sha256_rotr(e, 25);
+      uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + SHA256_K[i] + w[i];
       uint32_t t2 = (sha256_rotr(a, 2) ^ sha256_rotr(a, 13) ^ sha256_rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
       h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
     }
-    state[0] += a, state[1] += b, state[2] += c, state[3] += d, state[4] += e, state[5] += f, state[6] += g, state[7] += h;
+    state[0] += a, state[1] += b, state[2] += c, state[3] += d;
+    state[4] += e, state[5] += f, state[6] += g, state[7] += h;
   }
 }
 
 #if defined(__x86_64__)
 /* Four rounds: w holds their words. */
-#define SHA256_ROUNDS(w, k)                                                                          \
-  do {                                                                                        \
-    __m128i m_ = _mm_add_epi32(w, _mm_loadu_si128((const __m128i *)(const void *)&SHA256_K[k]));     \
-    cdgh = _mm_sha256rnds2_epu32(cdgh, abef, m_);                                             \
-    abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(m_, 0x0E));                    \
+#define SHA256_ROUNDS(w, k)                                                                      \
+  do {                                                                                           \
+    __m128i m_ = _mm_add_epi32(w, _mm_loadu_si128((const __m128i *)(const void *)&SHA256_K[k])); \
+    cdgh = _mm_sha256rnds2_epu32(cdgh, abef, m_);                                                \
+    abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(m_, 0x0E));                       \
   } while (0)
 
-__attribute__((target("sha,sse4.1,ssse3"))) static void sha256_blocks_shani(uint32_t state[8], const uint8_t *p, size_t n) {
+__attribute__((target("sha,sse4.1,ssse3"))) static void sha256_blocks_shani(uint32_t state[8], const uint8_t *p,
+                                                                            size_t n) {
   const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
   __m128i lo = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)(const void *)state), 0xB1);
   __m128i hi = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)(const void *)(state + 4)), 0x1B);
@@ -80,9 +85,9 @@ static bool has_sha(void) {
 
 static void sha256_blocks(uint32_t state[8], const uint8_t *p, size_t n) {
 #if defined(__x86_64__)
-  static int known; /* 0: not asked yet, 1: no, 2: yes */
-  int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
-  if (!answer) __atomic_store_n(&known, answer = has_sha() ? 2 : 1, __ATOMIC_RELAXED);
+  static int support; /* 0: not checked yet, 1: no, 2: yes */
+  int answer = __atomic_load_n(&support, __ATOMIC_RELAXED);
+  if (!answer) __atomic_store_n(&support, answer = has_sha() ? 2 : 1, __ATOMIC_RELAXED);
   if (answer == 2) {
     sha256_blocks_shani(state, p, n);
     return;
@@ -92,7 +97,8 @@ static void sha256_blocks(uint32_t state[8], const uint8_t *p, size_t n) {
 }
 
 void sha256_init(sha256_ctx *sha) {
-  *sha = (sha256_ctx){.state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
+  *sha = (sha256_ctx){.state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab,
+                                0x5be0cd19}};
 }
 
 void sha256_update(sha256_ctx *sha, const void *data, size_t len) {

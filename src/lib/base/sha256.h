@@ -1,4 +1,4 @@
-/* sha256.h - SHA-256, for names that nobody can make collide: content of files, ids of points, downloads. */
+/* sha256.h - SHA-256, where collisions must be impossible: content of files, ids of points, downloads. */
 #ifndef LODE_BASE_SHA256_H
 #define LODE_BASE_SHA256_H
 

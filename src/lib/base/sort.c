@@ -1,12 +1,12 @@
-/* sort.c - orders: numbers and strings, and many strings at once.
+/* sort.c - comparison of numbers and strings, and sorting of many strings.
  *
- * Sorted are the first eight bytes of each, as a number, and its position: they mostly tell, and lie side by side. The
- * strings themselves are asked only where those eight are equal.
+ * The sort keys are the first eight bytes of each string, as a number, and its position: these usually decide, and are
+ * contiguous in memory. The strings themselves are compared only if the eight bytes are equal.
  */
 #include "base/base.h"
 
 typedef struct sort_key {
-  uint64_t prefix; /* big-endian, zeros behind a short string */
+  uint64_t prefix; /* big-endian, a short string is padded with zeros */
   size_t at;
 } sort_key;
 

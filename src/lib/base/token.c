@@ -1,9 +1,9 @@
 /* token.c - words of text and code: see token.h.
  *
- * A unit (a whole name, one component, one part) is read into a buffer of folded bytes, with the borders of its
- * components and parts noted on the way: every token is a slice of that buffer. A name that does not fit is read again
- * component by component, a component that does not fit part by part, so that each byte is read three times at most
- * and nothing is allocated. ASCII goes through a table; only other characters ask utf8proc.
+ * A unit (a whole name, one component, one part) is read into a buffer of folded bytes, and the boundaries of its
+ * components and parts are recorded on the way: every token is a slice of that buffer. A name that does not fit is read
+ * again component by component, a component that does not fit part by part, so each byte is read at most three times
+ * and nothing is allocated. ASCII uses a table; only other characters need utf8proc.
  *
  * Invariant: parts[i] lies within components[parts[i].owner], and both within folded[0 .. used).
  */
@@ -15,10 +15,10 @@ typedef enum char_class {
   TOKEN_OTHER,
   TOKEN_JOINER,
   TOKEN_ALONE, /* a word by itself */
-  TOKEN_MARK,  /* goes with the character before it */
+  TOKEN_MARK,  /* belongs to the previous character */
   TOKEN_UNDERSCORE,
   TOKEN_DIGIT,
-  TOKEN_LOWER, /* and letters without case */
+  TOKEN_LOWER, /* also letters without case */
   TOKEN_UPPER,
 } char_class;
 
@@ -42,15 +42,15 @@ static const uint8_t ascii_class[128] = {
 typedef enum unit_level { TOKEN_WHOLE, TOKEN_COMPONENT, TOKEN_PART } unit_level;
 
 enum {
-  FOLD_CODEPOINTS = 32,                  /* the longest decomposition of one character has 18 */
+  FOLD_CODEPOINTS = 32,             /* the longest decomposition of one character has 18 */
   FOLD_BYTES = FOLD_CODEPOINTS * 4,
-  MAX_PIECES = TOKEN_MAX_BYTES + 1,    /* each takes a byte of the buffer, or a joiner does */
+  MAX_PIECES = TOKEN_MAX_BYTES + 1, /* each takes a byte of the buffer, or its joiner does */
 };
 
 typedef struct token_char {
   char_class class;
   uint32_t width;
-  int32_t codepoint; /* only of characters that are not ASCII */
+  int32_t codepoint; /* only if it is not ASCII */
 } token_char;
 
 typedef struct token_piece {
@@ -64,12 +64,12 @@ typedef struct tokenizer {
   size_t len;
   token_fn *fn;
   void *ctx;
-  /* the unit that was read last */
+  /* the last unit that was read */
   size_t start, end;
   uint32_t used, n_components, n_parts;
   bool part_open;
-  char_class before_last, last; /* of the open part's letters and digits; OTHER: none */
-  size_t last_pos;              /* where `last` begins */
+  char_class before_last, last; /* letters and digits of the open part; TOKEN_OTHER: none */
+  size_t last_pos;              /* where `last` starts */
   uint32_t last_at;
   char folded[TOKEN_MAX_BYTES + FOLD_BYTES];
   token_piece components[MAX_PIECES + 1], parts[MAX_PIECES + 1];
@@ -77,7 +77,7 @@ typedef struct tokenizer {
 
 /* ---- Characters ---- */
 
-/* Letters of scripts whose words have no spaces between them. */
+/* Letters of scripts that are written without spaces between words. */
 static bool is_unspaced(int32_t c) {
   static const struct { int32_t first, last; } ranges[] = {
       {0x0E00, 0x0EFF}, {0x1000, 0x109F},   {0x1780, 0x17FF},   {0x2E80, 0x2FDF},   {0x3005, 0x3007},
@@ -92,7 +92,7 @@ static bool is_unspaced(int32_t c) {
 }
 
 static char_class token_class_of(int32_t c) {
-  if (c == 0xFF9E || c == 0xFF9F) return TOKEN_MARK; /* half-width kana voicing: a letter by name only */
+  if (c == 0xFF9E || c == 0xFF9F) return TOKEN_MARK; /* half-width kana voicing marks: letters only by category */
   switch (utf8proc_category(c)) {
     case UTF8PROC_CATEGORY_LU:
     case UTF8PROC_CATEGORY_LT: return TOKEN_UPPER;
@@ -105,7 +105,7 @@ static char_class token_class_of(int32_t c) {
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_MC:
     case UTF8PROC_CATEGORY_ME: return TOKEN_MARK;
-    case UTF8PROC_CATEGORY_CF: /* soft hyphen, (non-)joiners: inside a word, and without meaning to it */
+    case UTF8PROC_CATEGORY_CF: /* soft hyphen, (non-)joiners: inside a word, without meaning */
       return c == 0xAD || c == 0x200C || c == 0x200D || c == 0x2060 ? TOKEN_MARK : TOKEN_OTHER;
     default: return TOKEN_OTHER;
   }
@@ -129,20 +129,19 @@ static inline token_char token_peek(const tokenizer *t, size_t pos) {
   return token_decode(t, pos);
 }
 
-/* Whether a character of a decomposition is part of the folded word: accents, points and enclosing marks are not. */
+/* Is a character of a decomposition part of the folded word? Accents, points and enclosing marks are not. */
 static bool token_keeps(int32_t codepoint) {
   if (codepoint < 0x80) return ascii_class[codepoint] >= TOKEN_UNDERSCORE;
   if (utf8proc_get_property(codepoint)->combining_class >= 10) return false;
   return token_class_of(codepoint) != TOKEN_OTHER && utf8proc_category(codepoint) != UTF8PROC_CATEGORY_ME;
 }
 
-/* Writes the folded bytes of a character that is not ASCII (at most FOLD_BYTES) and returns how many. */
+/* Writes the folded bytes of a non-ASCII character (at most FOLD_BYTES) and returns their number. */
 static uint32_t token_fold(int32_t codepoint, char *out) {
   utf8proc_int32_t points[FOLD_CODEPOINTS];
   int last_boundclass = 0;
-  utf8proc_ssize_t n =
-      utf8proc_decompose_char(codepoint, points, FOLD_CODEPOINTS,
-                              UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT | UTF8PROC_CASEFOLD | UTF8PROC_IGNORE, &last_boundclass);
+  const int options = UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT | UTF8PROC_CASEFOLD | UTF8PROC_IGNORE;
+  utf8proc_ssize_t n = utf8proc_decompose_char(codepoint, points, FOLD_CODEPOINTS, options, &last_boundclass);
   if (n < 0 || n > FOLD_CODEPOINTS) return 0;
   uint32_t used = 0;
   for (utf8proc_ssize_t i = 0; i < n; i++) {
@@ -151,7 +150,7 @@ static uint32_t token_fold(int32_t codepoint, char *out) {
   return used;
 }
 
-/* Adds a character to the buffer. False: it does not fit. */
+/* Adds a character to the buffer. False if it does not fit. */
 static inline bool token_add_char(tokenizer *t, size_t pos, token_char c) {
   if (c.width == 1) {
     unsigned char byte = t->text[pos];
@@ -163,10 +162,10 @@ static inline bool token_add_char(tokenizer *t, size_t pos, token_char c) {
   return t->used <= TOKEN_MAX_BYTES;
 }
 
-/* Adds what follows of small ASCII letters, as far as it fits: most text is that, and it makes no borders. */
+/* Adds the ASCII lower case letters that follow, as far as they fit: most text is that, and they make no boundaries. */
 static inline size_t token_add_lower(tokenizer *t, size_t pos) {
-  size_t room = TOKEN_MAX_BYTES - t->used;
-  size_t end = t->len - pos < room ? t->len : pos + room;
+  size_t space = TOKEN_MAX_BYTES - t->used;
+  size_t end = t->len - pos < space ? t->len : pos + space;
   for (; pos < end; pos++) {
     unsigned char byte = t->text[pos];
     if ((unsigned char)(byte - 'a') >= 26) break;
@@ -177,7 +176,7 @@ static inline size_t token_add_lower(tokenizer *t, size_t pos) {
 
 /* ---- Reading a unit ---- */
 
-/* How many bytes at pos join what is before it to what is behind it, or 0. */
+/* How many bytes at pos join the characters before and after them, or 0. */
 static size_t joiner_width(const tokenizer *t, size_t pos) {
   size_t width = 1;
   if (t->text[pos] == ':' && pos + 1 < t->len && t->text[pos + 1] == ':') width = 2;
@@ -199,7 +198,7 @@ static void open_part(tokenizer *t, size_t pos, uint32_t at) {
   t->part_open = true;
 }
 
-/* Ends the open part, if any; one that folded to nothing is forgotten. */
+/* Ends the open part, if any; one that folded to nothing is dropped. */
 static void close_part(tokenizer *t, size_t pos, uint32_t at) {
   if (!t->part_open) return;
   t->part_open = false;
@@ -209,7 +208,7 @@ static void close_part(tokenizer *t, size_t pos, uint32_t at) {
   if (part->to > part->from) t->n_parts++;
 }
 
-/* Steps over the joiner at pos into the next component. Returns its width, 0 when it joins nothing. */
+/* Skips the joiner at pos and starts the next component. Returns the joiner's width, 0 if it joins nothing. */
 static size_t cross_joiner(tokenizer *t, size_t pos) {
   size_t width = joiner_width(t, pos);
   if (!width) return 0;
@@ -221,8 +220,8 @@ static size_t cross_joiner(tokenizer *t, size_t pos) {
   return width;
 }
 
-/* The border of a part that the letter or digit at pos makes known; false: none. It is at pos, or one character back
- * ("HTTPServer" shows it at its first e). */
+/* The part boundary that the letter or digit at pos reveals; false if none. It is at pos, or one character back
+ * ("HTTPServer" reveals it at its first e). */
 static inline bool find_border(const tokenizer *t, char_class now, size_t pos, size_t *border, uint32_t *at) {
   if (!t->part_open || t->last == TOKEN_OTHER) return false;
   *border = pos;
@@ -233,7 +232,7 @@ static inline bool find_border(const tokenizer *t, char_class now, size_t pos, s
   return now == TOKEN_LOWER && t->last == TOKEN_UPPER && t->before_last == TOKEN_UPPER;
 }
 
-/* Notes that a letter, digit or mark follows at pos. False: a new part begins, and the unit is only one. */
+/* Records a letter, digit or mark at pos. False if a new part starts but the unit is a single part. */
 static inline bool extend_part(tokenizer *t, char_class now, size_t *pos, unit_level level) {
   size_t border;
   uint32_t at;
@@ -260,8 +259,8 @@ static inline bool extend_part(tokenizer *t, char_class now, size_t *pos, unit_l
   return true;
 }
 
-/* Reads the unit of that level at pos, where a name's character is. False: it does not fit in the buffer. A part always
- * does: it is cut. */
+/* Reads the unit of that level at pos, where a character of a name is. False if it does not fit in the buffer. A part
+ * always fits: it is truncated. */
 static bool read_unit(tokenizer *t, size_t pos, unit_level level) {
   bool cut = false;
   t->start = pos;
@@ -298,37 +297,37 @@ static bool read_unit(tokenizer *t, size_t pos, unit_level level) {
   return true;
 }
 
-/* ---- Giving tokens ---- */
+/* ---- Emitting tokens ---- */
 
 static int token_emit(const tokenizer *t, const token_piece *p, bool same_place, bool part) {
-  token_item token = {
-      .text = t->folded + p->from, .len = p->to - p->from, .start = p->start, .end = p->end, .same_place = same_place, .part = part};
+  token_item token = {.text = t->folded + p->from, .len = p->to - p->from, .start = p->start, .end = p->end,
+                      .same_place = same_place, .part = part};
   return t->fn(t->ctx, &token);
 }
 
 static bool token_same_text(const token_piece *a, const token_piece *b) { return a->from == b->from && a->to == b->to; }
 
-/* Gives the tokens of the unit that was read: at each position the longest first. */
+/* Emits the tokens of the last unit: at each position the longest first. */
 static int token_emit_unit(const tokenizer *t) {
   const token_piece whole = {.start = t->start, .end = t->end, .from = 0, .to = t->used};
   int stop = 0;
   for (uint32_t i = 0; i < t->n_parts && !stop; i++) {
     const token_piece *part = &t->parts[i], *component = &t->components[part->owner];
-    bool first = i == 0 || t->parts[i - 1].owner != part->owner, given = false;
+    bool first = i == 0 || t->parts[i - 1].owner != part->owner, emitted = false;
     if (i == 0 && !token_same_text(&whole, component)) {
       stop = token_emit(t, &whole, false, false);
-      given = true;
+      emitted = true;
     }
     if (!stop && first && !token_same_text(component, part)) {
-      stop = token_emit(t, component, given, false);
-      given = true;
+      stop = token_emit(t, component, emitted, false);
+      emitted = true;
     }
-    if (!stop) stop = token_emit(t, part, given, true);
+    if (!stop) stop = token_emit(t, part, emitted, true);
   }
   return stop;
 }
 
-/* A component that is too long to be a token: its parts, up to *pos. */
+/* Emits the parts of a component that is too long to be a token; moves *pos past it. */
 static int token_emit_parts(tokenizer *t, size_t *pos) {
   int stop = 0;
   while (*pos < t->len && !stop) {
@@ -345,7 +344,7 @@ static int token_emit_parts(tokenizer *t, size_t *pos) {
   return stop;
 }
 
-/* The name at *pos; moves *pos behind it. */
+/* Emits the name at *pos; moves *pos past it. */
 static int token_emit_name(tokenizer *t, size_t *pos) {
   if (read_unit(t, *pos, TOKEN_WHOLE)) {
     *pos = t->end;
@@ -366,7 +365,7 @@ static int token_emit_name(tokenizer *t, size_t *pos) {
   }
 }
 
-/* A character that is a word, and its marks. */
+/* Emits a character that is a word by itself, with its marks. */
 static int token_emit_alone(tokenizer *t, size_t *pos) {
   token_piece word = {.start = *pos};
   t->used = 0;
@@ -407,7 +406,7 @@ int token_split(const char *text, size_t len, token_fn *fn, void *ctx) {
 typedef struct token_query {
   token_fn *fn;
   void *ctx;
-  size_t word_end; /* of the last word: what ends there or before is a part of it */
+  size_t word_end; /* of the last word: a token that ends here or earlier is a part of it */
 } token_query;
 
 static int token_query_filter(void *ctx, const token_item *token) {

@@ -1,7 +1,7 @@
-/* utf8.c - is this UTF-8? Exactly RFC 3629: no overlong forms, no surrogates, nothing past U+10FFFF.
+/* utf8.c - UTF-8 validation, strictly by RFC 3629: no overlong forms, no surrogates, nothing past U+10FFFF.
  *
- * The lead byte gives the number of continuation bytes and the range of the first of them; the others are 80..BF.
- * ASCII, which is most text, goes eight bytes at a time.
+ * The lead byte determines the number of continuation bytes and the range of the first one; the others are 80..BF.
+ * ASCII, which most text is, is checked eight bytes at a time.
  */
 #include "base/base.h"
 
@@ -48,14 +48,15 @@ bool utf8_valid(const char *data, size_t len) {
   return true;
 }
 
-/* Characters that a terminal obeys or does not show: controls, those that turn the direction of text, those without width, and tags.
- * U+FE0E and U+FE0F stay: they choose between text and emoji. */
+/* Characters that a terminal interprets or does not show: controls, bidirectional and zero-width characters, and tags.
+ * U+FE0E and U+FE0F are not included: they select between text and emoji. */
 static const struct {
   uint32_t first, last;
 } utf8_hidden_ranges[] = {
-    {0x00, 0x1F},     {0x7F, 0x9F},     {0xAD, 0xAD},     {0x34F, 0x34F},   {0x61C, 0x61C},   {0x115F, 0x1160},     {0x17B4, 0x17B5},
-    {0x180B, 0x180F}, {0x200B, 0x200F}, {0x2028, 0x202E}, {0x2060, 0x206F}, {0x3164, 0x3164}, {0xFE00, 0xFE0D},     {0xFEFF, 0xFEFF},
-    {0xFFA0, 0xFFA0}, {0xFFF0, 0xFFFB}, {0x1BCA0, 0x1BCA3}, {0x1D173, 0x1D17A}, {0xE0000, 0xE0FFF},
+    {0x00, 0x1F},       {0x7F, 0x9F},       {0xAD, 0xAD},       {0x34F, 0x34F},   {0x61C, 0x61C},
+    {0x115F, 0x1160},   {0x17B4, 0x17B5},   {0x180B, 0x180F},   {0x200B, 0x200F}, {0x2028, 0x202E},
+    {0x2060, 0x206F},   {0x3164, 0x3164},   {0xFE00, 0xFE0D},   {0xFEFF, 0xFEFF}, {0xFFA0, 0xFFA0},
+    {0xFFF0, 0xFFFB},   {0x1BCA0, 0x1BCA3}, {0x1D173, 0x1D17A}, {0xE0000, 0xE0FFF},
 };
 
 uint32_t utf8_decode(const char *text, size_t width) {
@@ -69,7 +70,8 @@ uint32_t utf8_decode(const char *text, size_t width) {
 }
 
 bool utf8_is_hidden(uint32_t code) {
-  for (size_t i = 0; i < sizeof utf8_hidden_ranges / sizeof *utf8_hidden_ranges && code >= utf8_hidden_ranges[i].first; i++)
+  const size_t n = sizeof utf8_hidden_ranges / sizeof *utf8_hidden_ranges;
+  for (size_t i = 0; i < n && code >= utf8_hidden_ranges[i].first; i++)
     if (code <= utf8_hidden_ranges[i].last) return true;
   return false;
 }

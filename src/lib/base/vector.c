@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* In lanes, of which the compiler makes vector code. The squares of all floats are normal numbers in double. */
+/* Several partial sums, so that the compiler can vectorize. Squares of all floats are normal numbers in double. */
 double vec_length(const float *v, size_t n) {
   enum { VEC_LANES = 8 };
   double sums[VEC_LANES] = {0}, sum = 0;
