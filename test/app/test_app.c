@@ -694,7 +694,7 @@ static lode_status run(const char *verb, const char *json) {
   strbuf_release(&answer.summary);
   strbuf_release(&answer.bytes);
   answer = (capture){.sink = {take_row, take_summary, take_bytes, NULL}, .op = op_find("db", str(verb))};
-  op_context ctx = {.open = open_here, .release = close_here, .opener = folder, .folder = folder, .sink = &answer.sink, .far = far};
+  op_context ctx = {.open = open_here, .release = close_here, .opener = folder, .folder = folder, .sink = &answer.sink, .remote = far};
   op_args args;
   lode_status st = from_json(&args, verb, json);
   if (st == LODE_OK) st = op_run(&ctx, &args, &err);

@@ -21,13 +21,13 @@ enum { CODE_INDEX_WAIT_MS = 10000, CODE_STEPS = 256 };
  * tree does not count: requests may have written it. */
 lode_status op_code_locate(op_context *ctx, const op_args *args, const char *param, project_info *project, lode_error *err) {
   const char *start = op_arg_get(args, param)->text.data;
-  if (ctx->far && !start && ctx->folder) TRY(project_of_store(project, ctx->folder, err));
+  if (ctx->remote && !start && ctx->folder) TRY(project_of_store(project, ctx->folder, err));
   else TRY(project_locate(project, start, ctx->folder, err));
   if (ctx->folder && !ctx->found) return LODE_OK;
   if (project->passed[0]) op_note(ctx, "%s", project->passed);
   bool writes = !ctx->settings || !ctx->settings->read_only;
   trust_examine(project->folder, writes && !ctx->found, &project->trust); /* a worker leaves the list to its parent */
-  if (!ctx->far) trust_report(&project->trust, ctx->note, ctx->note_ctx);
+  if (!ctx->remote) trust_report(&project->trust, ctx->note, ctx->note_ctx);
   return LODE_OK;
 }
 
@@ -101,14 +101,14 @@ static void code_clean_path(char *path) {
 }
 
 lode_status op_code_relative_path(const op_context *ctx, const project_info *project, const char *path, strbuf *out, lode_error *err) {
-  char *real = ctx->far ? NULL : realpath(path, NULL);
+  char *real = ctx->remote ? NULL : realpath(path, NULL);
   strbuf full = {0};
   size_t root = strcmp(project->root, "/") == 0 ? 0 : strlen(project->root);
   lode_status st = LODE_OK;
   out->len = 0;
   if (real) {
     strbuf_addstr(&full, real);
-  } else if (ctx->far) { /* a name in the index: the files of this machine, and where the server was started, say nothing about it */
+  } else if (ctx->remote) { /* a name in the index: the files of this machine, and where the server was started, say nothing about it */
     if (path[0] != '/') strbuf_addf(&full, "%s/", project->root);
     strbuf_addstr(&full, path);
   } else {
@@ -396,9 +396,9 @@ lode_status op_do_search(op_context *ctx, const op_args *args, lode_error *err) 
   if (!similar->set && !request.query.len)
     TRY_GOTO(err_set(err, LODE_INVALID, "say what to look for: lode search \"where are sessions closed\", or --similar FILE:LINE"));
   bool asked = op_arg_get(args, "refresh")->number != 0;
-  if (asked && ctx->far)
+  if (asked && ctx->remote)
     TRY_GOTO(err_set(err, LODE_UNSUPPORTED, "\"refresh\": over HTTP a search only reads: `lode index` or `lode watch` on the server's machine brings files up to date"));
-  if (asked || (!ctx->far && strcmp(config_text(&project.config, CONFIG_SEARCH_REFRESH), "auto") == 0))
+  if (asked || (!ctx->remote && strcmp(config_text(&project.config, CONFIG_SEARCH_REFRESH), "auto") == 0))
     TRY_GOTO(code_refresh(ctx, &project, err));
   TRY_GOTO(op_code_open(ctx, &project, false, &store, err));
   TRY_GOTO(search_run(&project, store, &request, &result, err));

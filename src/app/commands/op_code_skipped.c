@@ -106,7 +106,7 @@ lode_status op_do_skipped(op_context *ctx, const op_args *args, lode_error *err)
   skipped_list l = {.ctx = ctx, .reason = op_arg_get(args, "reason")->text};
   project_info project = {0};
   lode_status st;
-  if (ctx->far) return err_set(err, LODE_UNSUPPORTED, "this lists files of the server's machine: use the command line there");
+  if (ctx->remote) return err_set(err, LODE_UNSUPPORTED, "this lists files of the server's machine: use the command line there");
   TRY(skipped_check_reason(l.reason, err));
   TRY(op_code_project(ctx, args, "path", &project, err));
   TRY_GOTO(trust_check(&project.trust, err));

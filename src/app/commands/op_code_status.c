@@ -229,7 +229,7 @@ lode_status op_do_status(op_context *ctx, const op_args *args, lode_error *err) 
   status_put_times(ctx, &v);
   status_put_job(ctx, "activity", &v.index);
   status_put_job(ctx, "watcher", &v.watch);
-  if (!skip && !ctx->far) status_put_clients(ctx, &v);
+  if (!skip && !ctx->remote) status_put_clients(ctx, &v);
   if (v.has_stats) {
     op_row_count(ctx, "segments", v.stats.segments);
     op_row_count(ctx, "untexted", v.stats.untexted);

@@ -26,13 +26,14 @@ lode_status op_check_trust(const op_context *ctx, lode_error *err) {
 }
 
 lode_status op_check_may_change(const op_context *ctx, lode_store *store, lode_str name, lode_error *err) {
-  return ctx->far && ctx->folder ? indexer_guard_request(store, ctx->folder, name, err) : indexer_guard_index(store, name, err);
+  return ctx->remote && ctx->folder ? indexer_guard_request(store, ctx->folder, name, err)
+                                    : indexer_guard_index(store, name, err);
 }
 
 lode_status op_confirm(const op_context *ctx, const op_args *args, const char *what, lode_error *err) {
   strbuf line = {0};
   char answer[16] = "";
-  if (ctx->far || op_arg_get(args, "yes")->number) return LODE_OK;
+  if (ctx->remote || op_arg_get(args, "yes")->number) return LODE_OK;
   if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
     return err_set(err, LODE_REFUSED, "this removes %.300s: say --yes to do it", what);
   strbuf_addstr(&line, "remove ");
@@ -135,7 +136,7 @@ lode_status op_row_send_summary(op_context *ctx, lode_error *err) {
 
 /* ---- Store and collection ---- */
 
-/* Says how to make the collection, or which one was meant. */
+/* Fails with a hint: the nearest name, or how to list and create collections. */
 static lode_status op_no_collection(op_context *ctx, lode_store *store, lode_str name, lode_error *err) {
   lode_collection_list *list = NULL;
   op_suggest best;
@@ -148,14 +149,14 @@ static lode_status op_no_collection(op_context *ctx, lode_store *store, lode_str
   lode_collection_list_free(list);
   if (best.found)
     return err_set(err, LODE_NOT_FOUND,
-                      "there is no collection %s in %.200s; did you mean \"%s\"? `lode db create` makes a new one",
-                      quoted, ctx->folder, best.text);
+                   "there is no collection %s in %.200s; did you mean \"%s\"? `lode db create` makes a new one",
+                   quoted, ctx->folder, best.text);
   return err_set(err, LODE_NOT_FOUND, "there is no collection %s in %.200s; `lode db collections` lists them, `lode db create` makes one",
-                    quoted, ctx->folder);
+                 quoted, ctx->folder);
 }
 
 lode_status op_target_open(op_context *ctx, const op_args *args, const op_open_options *how,
-                              const lode_collection_options *options, op_target *target, lode_error *err) {
+                           const lode_collection_options *options, op_target *target, lode_error *err) {
   static const lode_collection_options existing;
   lode_str name = op_arg_get(args, "collection")->text;
   memset(target, 0, sizeof *target);
@@ -177,7 +178,7 @@ lode_selection op_selection_of(const op_args *args) {
   static const lode_str none;
   const op_arg *ids = op_arg_get(args, "ids");
   return (lode_selection){
-      /* An empty list restricts to nothing; NULL would mean everything */
+      /* an empty list selects nothing; NULL would select everything */
       .ids = ids->set ? (ids->list ? ids->list : &none) : NULL,
       .n_ids = ids->n,
       .where = op_arg_get(args, "where")->text,

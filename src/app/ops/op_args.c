@@ -1,7 +1,9 @@
-/* op_args.c - typed arguments of an operation, checked against its parameters; from JSON here, from text in op_args_text.c.
+/* op_args.c - typed arguments of an operation, checked against its parameters; from JSON here, from text in
+ * op_args_text.c.
  *
- * Strings of a JSON request are not copied: they point into args->json or into the request's text, which outlive
- * the call. What is made anew lives in args->arena; lists and vectors are freed by op_args_release.
+ * Lists and records of a JSON request are not copied: their strings point into args->json or into the request's text,
+ * which outlive the call. Copies live in args->arena; arrays of lists, vectors and records are freed by
+ * op_args_release.
  */
 #include "ops/op.h"
 #include "ops/suggest.h"
@@ -189,7 +191,7 @@ static lode_status args_record_vector(op_args *args, uint32_t node, size_t at, l
 }
 
 static lode_status args_record_part(op_args *args, lode_str key, uint32_t node, size_t at, lode_record *record,
-                               lode_error *err) {
+                                    lode_error *err) {
   const json_node *x = &args->json.nodes[node];
   char quoted[256];
   bool id = str_eq(key, STR_LIT("id")), document = str_eq(key, STR_LIT("document"));
@@ -203,13 +205,13 @@ static lode_status args_record_part(op_args *args, lode_str key, uint32_t node, 
   str_quote(key, quoted, sizeof quoted);
   if (!id && !document)
     return err_set_at(err, LODE_REFUSED, at, "record %zu has a key %s; there are id, document, metadata and embedding",
-                         at, quoted);
+                      at, quoted);
   if (x->type != JSON_NODE_STRING) return err_set_at(err, LODE_REFUSED, at, "record %zu: %s must be a string", at, quoted);
   *(id ? &record->id : &record->document) = x->u.s;
   return LODE_OK;
 }
 
-/* Whether each is well-formed; what may be written is for the store to say. */
+/* Checks the form only; the store decides what may be written. */
 static lode_status args_json_records(op_args *args, const op_param *param, uint32_t node, lode_error *err) {
   const json_doc *json = &args->json;
   op_arg *arg = &args->values[param - args->op->params];
@@ -289,7 +291,7 @@ static lode_status args_unknown_key(const op_args *args, lode_str key, lode_erro
     if (!(p->flags & OP_PARAM_CLI_ONLY)) op_suggest_try(&best, str_of(p->name));
   str_quote(key, quoted, sizeof quoted);
   if (best.found) return err_set(err, LODE_INVALID, "%s has no argument %s; did you mean \"%s\"?", args->op->name,
-                                    quoted, best.text);
+                                 quoted, best.text);
   return err_set(err, LODE_INVALID, "%s has no argument %s", args->op->name, quoted);
 }
 
@@ -306,16 +308,16 @@ lode_status op_args_from_json(op_args *args, lode_str text, lode_error *err) {
   return op_args_finish(args, err);
 }
 
-/* ---- What holds for every source ---- */
+/* ---- Checks for both sources ---- */
 
 static lode_status args_check_range(const op_args *args, const op_param *param, const op_arg *arg,
-                               lode_error *err) {
+                                    lode_error *err) {
   char label[80];
   if (param->type != OP_ARG_INT || !arg->set) return LODE_OK;
   if (arg->number >= param->min && (param->max == 0 || arg->number <= param->max)) return LODE_OK;
   op_param_label(args, param, label, sizeof label);
   if (param->max) return err_set(err, LODE_INVALID, "%s must be %llu to %llu", label,
-                                    (unsigned long long)param->min, (unsigned long long)param->max);
+                                 (unsigned long long)param->min, (unsigned long long)param->max);
   return err_set(err, LODE_INVALID, "%s must be at least %llu", label, (unsigned long long)param->min);
 }
 
@@ -326,9 +328,9 @@ static lode_status args_missing(const op_args *args, const op_param *param, lode
   if (!args->flags) return err_set(err, LODE_INVALID, "%s needs %s: %s", args->op->name, label, param->about);
   if (param->choices)
     return err_set(err, LODE_INVALID, "lode %s%s%s needs %s, one of %s; see: lode %s%s%s --help", group, space, args->op->name, label,
-                      param->choices, group, space, args->op->name);
+                   param->choices, group, space, args->op->name);
   return err_set(err, LODE_INVALID, "lode %s%s%s needs %s, %s; see: lode %s%s%s --help", group, space, args->op->name,
-                    label, param->about, group, space, args->op->name);
+                 label, param->about, group, space, args->op->name);
 }
 
 lode_status op_args_finish(op_args *args, lode_error *err) {

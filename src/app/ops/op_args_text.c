@@ -1,6 +1,6 @@
-/* op_args_text.c - arguments from text, as a command line gives them: numbers, lists, and the files they may name.
+/* op_args_text.c - arguments from text, as on a command line: numbers, lists, and the files they may name.
  *
- * A JSON argument is the text itself, @FILE, or - for standard input. One argument alone may take standard input.
+ * A JSON argument is the text itself, @FILE, or - for standard input. Only one argument may read standard input.
  */
 #include "ops/op.h"
 #include "ops/suggest.h"
@@ -9,11 +9,11 @@
 #define ARGS_MAX_IDS_BYTES ((size_t)8 << 30)
 
 static lode_status args_refuse_text(const op_args *args, const op_param *param, lode_str text, const char *wanted,
-                          lode_error *err) {
+                                    lode_error *err) {
   char label[80], quoted[256];
   op_param_label(args, param, label, sizeof label);
   return err_set(err, LODE_INVALID, "%s must be %s, not %s", label, wanted,
-                    str_quote(text, quoted, sizeof quoted));
+                 str_quote(text, quoted, sizeof quoted));
 }
 
 static lode_status args_copy_text(op_args *args, lode_str text, lode_str *out, lode_error *err) {
@@ -28,16 +28,16 @@ static lode_status args_claim_stdin(op_args *args, const op_param *param, const 
   if (args->stdin_user) {
     const op_param *user = op_param_find(args->op->params, str_of(args->stdin_user));
     return err_set(err, LODE_INVALID, "%s and %s cannot both read standard input: give one of them a file",
-                      op_param_label(args, user ? user : param, other, sizeof other),
-                      op_param_label(args, param, label, sizeof label));
+                   op_param_label(args, user ? user : param, other, sizeof other),
+                   op_param_label(args, param, label, sizeof label));
   }
   args->stdin_user = param->name;
   return LODE_OK;
 }
 
-/* The text of a JSON argument, wherever it is. */
+/* The text of a JSON argument: given inline, in a file, or on standard input. */
 static lode_status args_load_json(op_args *args, const op_param *param, lode_str text, lode_str *out,
-                             lode_error *err) {
+                                  lode_error *err) {
   strbuf file = {0};
   lode_str path;
   if (!args->flags || text.len == 0 || (text.data[0] != '@' && !str_eq(text, STR_LIT("-"))))
@@ -61,7 +61,7 @@ static lode_status args_list_add(op_arg *arg, lode_str item, lode_error *err) {
 }
 
 static lode_status args_list_from_json(op_args *args, const op_param *param, op_arg *arg, lode_str text,
-                             lode_error *err) {
+                                       lode_error *err) {
   json_doc json = {0};
   lode_status st = json_parse(&json, text, NULL, err);
   if (st == LODE_INVALID) st = args_refuse_text(args, param, text, "a JSON array of strings, as it begins with [", err);
@@ -81,9 +81,9 @@ done:
 }
 
 static lode_status args_text_list(op_args *args, const op_param *param, op_arg *arg, lode_str text,
-                            lode_error *err) {
+                                  lode_error *err) {
   lode_str copy;
-  bool by_place = param->flags & OP_PARAM_POSITIONAL; /* the shell has separated the items */
+  bool by_place = param->flags & OP_PARAM_POSITIONAL; /* the shell has split the items */
   if (!by_place && text.len && text.data[0] == '[') return args_list_from_json(args, param, arg, text, err);
   TRY(args_copy_text(args, text, &copy, err));
   if (by_place) return args_list_add(arg, copy, err);
@@ -99,7 +99,7 @@ static lode_status args_text_list(op_args *args, const op_param *param, op_arg *
   return LODE_OK;
 }
 
-/* One item a line; empty lines are none; a CR before the end of line is dropped. */
+/* One item per line; empty lines are skipped, a CR at the end of a line is dropped. */
 static lode_status args_text_lines(op_args *args, const op_param *param, lode_str path, lode_error *err) {
   const op_param *list = op_param_find(args->op->params, str_of(param->into));
   op_arg *arg = &args->values[list - args->op->params];
@@ -171,7 +171,7 @@ static lode_status args_text_set(op_args *args, const op_param *param, op_arg *a
 /* ---- Numbers and vectors ---- */
 
 static lode_status args_text_real(op_args *args, const op_param *param, op_arg *arg, lode_str text,
-                            lode_error *err) {
+                                  lode_error *err) {
   json_doc json = {0};
   lode_status st = json_parse(&json, text, NULL, err);
   if (st == LODE_OK && json.nodes[0].type == JSON_NODE_INT) arg->real = (double)json.nodes[0].u.i;
@@ -188,7 +188,7 @@ static bool args_is_digits(lode_str text) {
 }
 
 static lode_status args_text_vector(op_args *args, const op_param *param, op_arg *arg, lode_str text,
-                              lode_error *err) {
+                                    lode_error *err) {
   lode_str json;
   size_t dimension = 0;
   char label[80];
@@ -199,16 +199,16 @@ static lode_status args_text_vector(op_args *args, const op_param *param, op_arg
   lode_status st = json_parse_floats(json, arg->vectors, LODE_MAX_DIMENSION, &dimension, &why);
   if (st != LODE_OK || dimension == 0)
     return err_set(err, st == LODE_NOMEM ? st : LODE_INVALID,
-                      "%s must be a JSON array of 1 to 65,535 finite numbers%s%.300s",
-                      op_param_label(args, param, label, sizeof label), st != LODE_OK ? ": " : "",
-                      st != LODE_OK ? why.text : "");
+                   "%s must be a JSON array of 1 to 65,535 finite numbers%s%.300s",
+                   op_param_label(args, param, label, sizeof label), st != LODE_OK ? ": " : "",
+                   st != LODE_OK ? why.text : "");
   arg->n = 1;
   arg->dimension = (uint32_t)dimension;
   return LODE_OK;
 }
 
 static lode_status args_text_stream(op_args *args, const op_param *param, op_arg *arg, lode_str text,
-                              lode_error *err) {
+                                    lode_error *err) {
   TRY(args_copy_text(args, text, &text, err));
   TRY(args_claim_stdin(args, param, text.data, err));
   arg->stream = mem_calloc(1, sizeof *arg->stream);
@@ -219,7 +219,7 @@ static lode_status args_text_stream(op_args *args, const op_param *param, op_arg
 }
 
 static lode_status args_text_vector_file(op_args *args, const op_param *param, op_arg *arg, lode_str text,
-                                   lode_error *err) {
+                                         lode_error *err) {
   TRY(args_copy_text(args, text, &text, err));
   TRY(args_claim_stdin(args, param, text.data, err));
   return op_vectors_load(text.data, &arg->vectors, &arg->n, &arg->dimension, err);

@@ -1,4 +1,4 @@
-/* op_schema.c - JSON Schema of an operation's arguments and answer, from the table. */
+/* op_schema.c - JSON Schema of an operation's arguments and result, from the table. */
 #include "ops/op.h"
 
 static void schema_put(strbuf *out, const char *text) { json_put_string(out, str_of(text)); }
@@ -41,16 +41,16 @@ static void schema_put_type(strbuf *out, const op_param *p) {
     case OP_ARG_LIST: strbuf_addstr(out, "{\"type\":\"array\",\"items\":{\"type\":\"string\"}"); break;
     case OP_ARG_VECTOR:
       strbuf_addf(out, "{\"type\":\"array\",\"items\":{\"type\":\"number\"},\"minItems\":1,\"maxItems\":%d",
-                     LODE_MAX_DIMENSION);
+                  LODE_MAX_DIMENSION);
       break;
     case OP_ARG_VECTORS:
       strbuf_addf(out, "{\"type\":\"array\",\"minItems\":1,\"items\":{\"type\":\"array\",\"items\":{\"type\":\"number\"},"
-                          "\"minItems\":1,\"maxItems\":%d}", LODE_MAX_DIMENSION);
+                  "\"minItems\":1,\"maxItems\":%d}", LODE_MAX_DIMENSION);
       break;
     case OP_ARG_RECORDS:
       strbuf_addstr(out, "{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"id\":{\"type\":\"string\"},"
-                          "\"document\":{\"type\":[\"string\",\"null\"]},\"metadata\":{\"type\":[\"object\",\"null\"]},"
-                          "\"embedding\":{\"type\":[\"array\",\"null\"],\"items\":{\"type\":\"number\"}}},\"required\":[\"id\"]}");
+                    "\"document\":{\"type\":[\"string\",\"null\"]},\"metadata\":{\"type\":[\"object\",\"null\"]},"
+                    "\"embedding\":{\"type\":[\"array\",\"null\"],\"items\":{\"type\":\"number\"}}},\"required\":[\"id\"]}");
       break;
   }
 }
@@ -117,7 +117,7 @@ void op_input_schema(strbuf *out, const op_def *op) {
   strbuf_addstr(out, "],\"additionalProperties\":false}");
 }
 
-/* ---- Answers ---- */
+/* ---- Results ---- */
 
 static const char *schema_field_type(op_field_type type) {
   switch (type) {
@@ -148,7 +148,6 @@ static void schema_put_field(strbuf *out, const op_field *f) {
   strbuf_addch(out, '}');
 }
 
-/* The properties, and then the names of those that are always there. */
 static void schema_put_fields(strbuf *out, const op_field *fields, bool first) {
   for (const op_field *f = fields; f && f->name; f++) {
     if (!first) strbuf_addch(out, ',');
@@ -193,5 +192,5 @@ void op_schema(strbuf *out, const op_def *op) {
   strbuf_addstr(out, ",\"outputSchema\":");
   op_output_schema(out, op);
   strbuf_addf(out, ",\"annotations\":{\"readOnlyHint\":%s,\"destructiveHint\":%s,\"openWorldHint\":false}}",
-                 reads ? "true" : "false", destroys ? "true" : "false");
+              reads ? "true" : "false", destroys ? "true" : "false");
 }

@@ -1,5 +1,5 @@
-/* op_stream.c - see op_stream.h. Data goes through read(2) and write(2), which work on pipes too; names (open, rename,
- * unlink) and syncs go through the door to the operating system. */
+/* op_stream.c - see op_stream.h. Data goes through read(2) and write(2), which also work on pipes; open, rename,
+ * unlink and fsync go through os_api. */
 #include "ops/op_stream.h"
 
 #include "os/os.h"
@@ -76,12 +76,12 @@ lode_status op_read_file(const char *path, size_t max, strbuf *out, lode_error *
   if (st != LODE_OK) return st;
   for (;;) {
     size_t chunk = out->len == 0 && stream.size > 0 && stream.size < max ? (size_t)stream.size + 1 : 65536;
-    char *room = strbuf_reserve(out, chunk);
-    if (!room) {
+    char *space = strbuf_reserve(out, chunk);
+    if (!space) {
       st = err_nomem(err);
       break;
     }
-    int64_t n = op_stream_read(&stream, room, chunk);
+    int64_t n = op_stream_read(&stream, space, chunk);
     if (n <= 0) {
       if (n < 0) st = err_errno(err, stream.errnum, path);
       break;
@@ -103,9 +103,9 @@ enum { STREAM_READ_BYTES = 1 << 20 };
 static lode_status lines_fill(op_lines *l, size_t bytes, lode_error *err) {
   while (!l->ended && l->buf.len < bytes) {
     size_t some = bytes - l->buf.len < STREAM_READ_BYTES ? bytes - l->buf.len : STREAM_READ_BYTES;
-    char *room = strbuf_reserve(&l->buf, some);
-    if (!room) return err_nomem(err);
-    int64_t n = op_stream_read(l->stream, room, some);
+    char *space = strbuf_reserve(&l->buf, some);
+    if (!space) return err_nomem(err);
+    int64_t n = op_stream_read(l->stream, space, some);
     if (n < 0) return err_errno(err, l->stream->errnum, "the lines cannot be read");
     l->ended = n == 0;
     l->buf.len += (size_t)n;
@@ -113,7 +113,7 @@ static lode_status lines_fill(op_lines *l, size_t bytes, lode_error *err) {
   return LODE_OK;
 }
 
-/* Up to the last end of line, or to the end of the stream. */
+/* Splits the buffer up to the last end of line, or up to the end of the stream. */
 static lode_status lines_split(op_lines *l, lode_error *err) {
   while (l->used < l->buf.len) {
     const char *line = l->buf.data + l->used;
@@ -138,7 +138,7 @@ lode_status op_lines_next(op_lines *l, size_t bytes, lode_error *err) {
     TRY(lines_split(l, err));
     if (l->n == 0 && l->used == 0 && !l->ended)
       return err_set(err, LODE_LIMIT, "a line is longer than %zu bytes", bytes);
-    if (l->n == 0 && l->used) { /* empty lines alone */
+    if (l->n == 0 && l->used) { /* only empty lines */
       memmove(l->buf.data, l->buf.data + l->used, l->buf.len - l->used);
       l->buf.len -= l->used;
       l->used = 0;

@@ -1,7 +1,7 @@
 /* op_stream.h - bytes in and out of files, pipes and standard input and output.
  *
- * Sources and targets may be pipes, so they are read and written from first byte to last, never by position.
- * A file that is written appears under its name only when it is whole: it is written beside it, synced and renamed.
+ * Sources and targets may be pipes, so they are read and written sequentially, never by position. An output file
+ * appears under its name only when complete: it is written under a temporary name beside it, synced and renamed.
  */
 #ifndef LODE_OPS_OP_STREAM_H
 #define LODE_OPS_OP_STREAM_H
@@ -10,13 +10,13 @@
 
 #include <signal.h>
 
-/* Raised by a signal handler: reads and long work stop. */
+/* Set by a signal handler: reads and long operations stop. */
 extern volatile sig_atomic_t op_interrupted;
 
 typedef struct op_stream {
   int fd;
-  bool own;         /* fd is closed by op_stream_close */
-  uint64_t size;    /* bytes in all, 0 when not known */
+  bool own;         /* op_stream_close closes fd */
+  uint64_t size;    /* total bytes, 0 if unknown */
   uint64_t pos;
   int errnum;       /* of a failed read */
 } op_stream;
@@ -29,36 +29,36 @@ void op_stream_close(op_stream *stream);
 /* All of a file or of standard input, at most max bytes. */
 lode_status op_read_file(const char *path, size_t max, strbuf *out, lode_error *err);
 
-/* The lines of a stream, some at a time. Empty lines are none; a CR before the end of a line is dropped. */
+/* The lines of a stream, some at a time. Empty lines are skipped, a CR at the end of a line is dropped. */
 typedef struct op_lines {
   op_stream *stream;
   strbuf buf;
-  size_t used;      /* bytes of buf that were handed out */
-  lode_str *list;   /* the present ones; they point into buf */
+  size_t used;      /* bytes of buf that were returned as lines */
+  lode_str *list;   /* the current lines; they point into buf */
   size_t n, cap;
   bool ended;
 } op_lines;
-/* The next lines, about `bytes` of them, at least one unless the stream has ended. */
+/* Reads the next lines, about `bytes` bytes; at least one line unless the stream has ended. */
 lode_status op_lines_next(op_lines *lines, size_t bytes, lode_error *err);
 void op_lines_release(op_lines *lines);
 
 typedef struct op_out_file {
   int fd;
-  bool direct;       /* not a plain file (a pipe, a device): written in place */
+  bool direct; /* not a plain file (a pipe, a device): written in place */
   const char *path;
-  strbuf tmp;     /* name beside it */
+  strbuf tmp;  /* temporary name */
   int errnum;
 } op_out_file;
 
 lode_status op_out_file_open(op_out_file *file, const char *path, lode_error *err);
 /* A lode_write_fn; ctx is the file. */
 int64_t op_out_file_write(void *file, const void *data, size_t size);
-/* Makes it appear. */
+/* Syncs the file and renames it to its name. */
 lode_status op_out_file_commit(op_out_file *file, lode_error *err);
-/* Closes, and removes what was not committed. */
+/* Closes the file, and removes it if it was not committed. */
 void op_out_file_close(op_out_file *file);
 
-/* All bytes to a descriptor: 0, or errno. */
+/* Writes all bytes to a descriptor: 0, or errno. */
 int op_write_fd(int fd, const void *data, size_t size);
 
 #endif

@@ -1,8 +1,9 @@
-/* op_table.c - the groups of operations, and look-ups in them. Everything that a face shows or checks comes from here; see op.h.
+/* op_table.c - the groups of operations, and lookups in them. All that a front end shows or checks comes from here;
+ * see op.h.
  *
- * To add an operation: an entry in the table of its group (table_GROUP.c), a handler in an op_*.c, its declaration in op.h, and
- * its lines in test/shell/cli.sh. To add a group: its table, and a line below. Several tables may have the same
- * name, or none (`lode search`): what they have in common is a heading of the help.
+ * To add an operation: an entry in the table of its group (op_table_GROUP.c), a handler in an op_*.c, its declaration
+ * in op.h, and tests in test/shell/cli.sh. To add a group: its table, and a line below. Several tables may share a
+ * name, or have none (`lode search`): each table is a section of the help.
  */
 #include "ops/op.h"
 

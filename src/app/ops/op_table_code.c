@@ -2,11 +2,11 @@
 #include "ops/op.h"
 
 
-#define P_CODE_PROJECT                                                                                    \
-  {.name = "project", .type = OP_ARG_PATH, .letter = 'p', .value = "DIR",                         \
+#define P_CODE_PROJECT                                                    \
+  {.name = "project", .type = OP_ARG_PATH, .letter = 'p', .value = "DIR", \
    .about = "a file or folder of the project; the working directory when not given"}
-#define P_CODE_PATH                                                                                       \
-  {.name = "path", .type = OP_ARG_PATH, .flags = OP_PARAM_POSITIONAL, .value = "PATH",                          \
+#define P_CODE_PATH                                                                    \
+  {.name = "path", .type = OP_ARG_PATH, .flags = OP_PARAM_POSITIONAL, .value = "PATH", \
    .about = "a file or folder of the project; the working directory when not given"}
 
 /* ---- Parameters ---- */

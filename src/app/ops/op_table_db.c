@@ -4,49 +4,49 @@
 /* ---- Parameters that several operations share ---- */
 
 
-#define P_DB_COLLECTION                                                                                \
-  {.name = "collection", .type = OP_ARG_TEXT, .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "NAME",        \
+#define P_DB_COLLECTION                                                                                          \
+  {.name = "collection", .type = OP_ARG_TEXT, .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "NAME", \
    .about = "name of the collection"}
-#define P_DB_IDS                                                                                       \
-  {.name = "ids", .type = OP_ARG_LIST, .value = "ID,ID",                                         \
-   .about = "these records only; on the command line separated by commas, or a JSON array for ids "  \
+#define P_DB_IDS                                                                                    \
+  {.name = "ids", .type = OP_ARG_LIST, .value = "ID,ID",                                            \
+   .about = "these records only; on the command line separated by commas, or a JSON array for ids " \
             "that hold commas or begin with ["}
-#define P_DB_IDS_FILE                                                                                  \
-  {.name = "ids_file", .type = OP_ARG_LINES, .flags = OP_PARAM_CLI_ONLY, .value = "FILE", .into = "ids",       \
+#define P_DB_IDS_FILE                                                                                    \
+  {.name = "ids_file", .type = OP_ARG_LINES, .flags = OP_PARAM_CLI_ONLY, .value = "FILE", .into = "ids", \
    .about = "the ids of this file, one a line (- is standard input)"}
-#define P_DB_IDS_STREAM                                                                                \
-  {.name = "ids_file", .type = OP_ARG_LINES, .flags = OP_PARAM_CLI_ONLY, .value = "FILE",                      \
+#define P_DB_IDS_STREAM                                                                   \
+  {.name = "ids_file", .type = OP_ARG_LINES, .flags = OP_PARAM_CLI_ONLY, .value = "FILE", \
    .about = "the ids of this file, one a line (- is standard input)"}
-#define P_DB_WHERE                                                                                     \
-  {.name = "where", .type = OP_ARG_JSON, .value = "JSON",                                        \
+#define P_DB_WHERE                                        \
+  {.name = "where", .type = OP_ARG_JSON, .value = "JSON", \
    .about = "records whose metadata match this filter (lode help filters)"}
-#define P_DB_WHERE_DOCUMENT                                                                            \
-  {.name = "where_document", .type = OP_ARG_JSON, .value = "JSON",                               \
+#define P_DB_WHERE_DOCUMENT                                        \
+  {.name = "where_document", .type = OP_ARG_JSON, .value = "JSON", \
    .about = "records whose document matches this filter"}
-#define P_DB_INCLUDE(given)                                                                            \
+#define P_DB_INCLUDE(given)                                                                               \
   {.name = "include", .type = OP_ARG_SET, .value = "PART,PART", .choices = "document|metadata|embedding", \
    .fallback = given, .about = "parts of each record to show"}
-#define P_DB_RECORDS                                                                                   \
-  {.name = "records", .type = OP_ARG_RECORDS, .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "FILE",        \
-   .about = "the records, {\"id\",\"document\",\"metadata\",\"embedding\"} each; on the command line a file " \
+#define P_DB_RECORDS                                                                                             \
+  {.name = "records", .type = OP_ARG_RECORDS, .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "FILE", \
+   .about = "the records, {\"id\",\"document\",\"metadata\",\"embedding\"} each; on the command line a file "    \
             "with one a line, standard input when not given"}
-#define P_DB_BATCH                                                                                     \
-  {.name = "batch", .type = OP_ARG_INT, .flags = OP_PARAM_CLI_ONLY, .value = "N", .min = 1, .max = 1000000,    \
+#define P_DB_BATCH                                                                                          \
+  {.name = "batch", .type = OP_ARG_INT, .flags = OP_PARAM_CLI_ONLY, .value = "N", .min = 1, .max = 1000000, \
    .about = "records in one commit (1,000); each commit is whole or absent, and durable"}
-#define P_DB_CREATE                                                                                    \
+#define P_DB_CREATE \
   {.name = "create", .type = OP_ARG_FLAG, .about = "make the collection if it does not exist"}
-#define P_DB_METRIC                                                                                    \
+#define P_DB_METRIC                                                                                         \
   {.name = "metric", .type = OP_ARG_CHOICE, .value = "METRIC", .choices = "l2|cosine|ip", .fallback = "l2", \
    .about = "distance of a new collection: squared Euclidean, 1 - cosine, 1 - inner product"}
-#define P_DB_ON_EXISTING                                                                               \
+#define P_DB_ON_EXISTING                                                                                      \
   {.name = "on_existing", .type = OP_ARG_CHOICE, .value = "WHAT", .choices = "fail|keep", .fallback = "fail", \
    .about = "an id that exists: refuse the batch, or keep the old record and go on"}
 
-#define P_DB_MODEL                                                                                     \
-  {.name = "model", .type = OP_ARG_TEXT, .value = "MODEL",                                       \
+#define P_DB_MODEL                                         \
+  {.name = "model", .type = OP_ARG_TEXT, .value = "MODEL", \
    .about = "the model that makes the vectors; when not given, the collection's own, else minilm"}
-#define P_DB_EMBED                                                                                     \
-  {.name = "embed", .type = OP_ARG_FLAG,                                                         \
+#define P_DB_EMBED                       \
+  {.name = "embed", .type = OP_ARG_FLAG, \
    .about = "make vectors for records that have a document and no embedding"}, P_DB_MODEL
 
 static const op_param params_none[] = {{0}};
@@ -155,7 +155,7 @@ static const op_param params_db_stats[] = {
     {.name = "collection", .type = OP_ARG_TEXT, .flags = OP_PARAM_POSITIONAL, .value = "NAME",
      .about = "one collection; the whole store when not given"},
     {0}};
-#define P_DB_AS                                                                                        \
+#define P_DB_AS \
   {.name = "as", .type = OP_ARG_TEXT, .value = "NAME", .about = "its name there; the same when not given"}
 static const op_param params_db_push[] = {
     P_DB_COLLECTION,

@@ -1,11 +1,11 @@
-/* op_table_mcp.c - `lode mcp` and what tells clients of it, as data. See op.h. */
+/* op_table_mcp.c - `lode mcp` and the operations that register it with clients, as data. See op.h. */
 #include "ops/op.h"
 
-#define P_MCP_PATH                                                                                       \
-  {.name = "path", .type = OP_ARG_PATH, .flags = OP_PARAM_POSITIONAL, .value = "PATH",                          \
+#define P_MCP_PATH                                                                     \
+  {.name = "path", .type = OP_ARG_PATH, .flags = OP_PARAM_POSITIONAL, .value = "PATH", \
    .about = "a file or folder of the project; the working directory when not given"}
-/* The names of mcp_clients.c. */
-#define P_MCP_CLIENT                                                                                     \
+/* choices: the names in mcp_clients.c */
+#define P_MCP_CLIENT                                                                                      \
   {.name = "client", .type = OP_ARG_CHOICE, .letter = 'c', .flags = OP_PARAM_REQUIRED, .value = "CLIENT", \
    .choices = "claude-code|cursor|vscode|codex|gemini|windsurf|opencode", .about = "which program"}
 

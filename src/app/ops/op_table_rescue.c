@@ -2,8 +2,8 @@
 #include "ops/op.h"
 
 
-#define P_RESCUE_FROM                                                                                       \
-  {.name = "dir", .type = OP_ARG_PATH, .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "DIR",                 \
+#define P_RESCUE_FROM                                                                                    \
+  {.name = "dir", .type = OP_ARG_PATH, .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "DIR", \
    .about = "the Chroma directory: what chromadb.PersistentClient(path=...) was given"}
 
 static const op_param params_rescue[] = {
@@ -47,16 +47,16 @@ static const op_field summary_rescue[] = {
     {"doubtful_file", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "the list; null when there is none"},
     {0}};
 
-#define SAY_RESCUE                                                                                             \
+#define SAY_RESCUE                                                                                                        \
   "{from}: {records} records in {collections} collections, {exact} vectors from the index[, {from_queue} from the queue]" \
   "[, {re_embedded} made again][, {missing} missing][, {refused} refused][, {lost} lost][, {doubtful} doubtful][; those are listed in {doubtful_file}]"
-#define DETAIL_RESCUE                                                                                          \
-  "Reads directories of chromadb 0.4 to 1.x. Nothing of the directory is written or loaded by Chroma's code: rows come from the pages of "    \
-  "chroma.sqlite3, vectors from the write-ahead queue and from data_level0.bin; a damaged graph, header, pickle or database "  \
+#define DETAIL_RESCUE                                                                                                                      \
+  "Reads directories of chromadb 0.4 to 1.x. Nothing of the directory is written or loaded by Chroma's code: rows come from the pages of " \
+  "chroma.sqlite3, vectors from the write-ahead queue and from data_level0.bin; a damaged graph, header, pickle or database "              \
   "costs what it held and nothing else. The directory may be read-only or in use. Running it again goes on where it stopped. Exit code 3 " \
   "when something is missing."
 
-#define OP_OF_RESCUE(group_name)                                                                                  \
+#define OP_OF_RESCUE(group_name)                                                                  \
   .group = group_name, .name = "chroma", .run = op_do_rescue_chroma, .flags = OP_LONG | OP_LOCAL, \
   .params = params_rescue, .row = row_rescue, .summary = summary_rescue, .say = SAY_RESCUE, .detail = DETAIL_RESCUE
 
@@ -134,9 +134,9 @@ const op_def op_table_chroma[] = {
 
 /* ---- export ---- */
 
-#define P_EXPORT_COLLECTION                                                                                              \
+#define P_EXPORT_COLLECTION \
   {.name = "collection", .type = OP_ARG_TEXT, .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "NAME", .about = "name of the collection"}
-#define P_EXPORT_WHERE                                                                                        \
+#define P_EXPORT_WHERE \
   {.name = "where", .type = OP_ARG_JSON, .value = "JSON", .about = "records whose metadata match this filter (lode help filters)"}
 
 static const op_param params_export_jsonl[] = {
@@ -163,7 +163,7 @@ static const op_field summary_export[] = {
     {"written", OP_FIELD_COUNT, 0, "how many records"},
     {0}};
 
-#define OP_OF_EXPORT(op_name, handler)                                                                           \
+#define OP_OF_EXPORT(op_name, handler)                                                                                       \
   .group = "export", .name = op_name, .run = handler, .flags = OP_READ_ONLY | OP_LONG | OP_LOCAL, .summary = summary_export, \
   .say = "{file}: {written} records"
 

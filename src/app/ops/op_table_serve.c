@@ -1,12 +1,12 @@
 /* op_table_serve.c - operations that are servers. See op_table.c. */
 #include "ops/op.h"
 
-#define P_SERVE_ALLOW_MODEL                                                                                   \
-  {.name = "allow_model", .type = OP_ARG_LIST, .value = "MODEL,MODEL",                              \
+#define P_SERVE_ALLOW_MODEL                                            \
+  {.name = "allow_model", .type = OP_ARG_LIST, .value = "MODEL,MODEL", \
    .about = "models that requests may name besides those installed and the collection's own: openai:MODEL, ollama:MODEL, a folder"}
 
-#define P_PROJECT                                                                                       \
-  {.name = "project", .type = OP_ARG_PATH, .letter = 'p', .value = "DIR",                           \
+#define P_PROJECT                                                         \
+  {.name = "project", .type = OP_ARG_PATH, .letter = 'p', .value = "DIR", \
    .about = "a file or folder of the project whose store is served; when not given, the store is found as --store says"}
 
 static const op_param params_serve[] = {

@@ -1,4 +1,4 @@
-/* op_text.c - values of answers as text for people: see op_text.h. */
+/* op_text.c - values of results as text for people: see op_text.h. */
 #include "ops/op_text.h"
 
 bool op_is_address(const char *store) { return strstr(store, "://") != NULL; }
@@ -49,7 +49,7 @@ void op_put_printable(strbuf *out, lode_str text, size_t max) {
   }
 }
 
-/* Counts by name, {"c":120,"go":3}: c 120, go 3. A list of texts: its members. False for anything else. */
+/* An object of counts as "c 120, go 3", an array of strings as its members. False for anything else. */
 static bool put_members(strbuf *out, const json_doc *json, uint32_t node) {
   bool object = json->nodes[node].type == JSON_NODE_OBJECT;
   json_node_type member = object ? JSON_NODE_INT : JSON_NODE_STRING;

@@ -1,21 +1,21 @@
-/* op_text.h - values of answers as text for people: what the command line and the tools of MCP share. */
+/* op_text.h - values of results as text for people: shared by the command line and the MCP tools. */
 #ifndef LODE_OPS_OP_TEXT_H
 #define LODE_OPS_OP_TEXT_H
 
 #include "ops/op.h"
 
-/* 1234567 as 1,234,567; 1536 as 1.5 KiB */
+/* 1234567 as 1,234,567; 1536 as 1.5 KiB. */
 void op_put_grouped(strbuf *out, uint64_t n);
 void op_put_bytes(strbuf *out, uint64_t n);
-/* User text for a terminal: control characters become visible; at most max characters (0 = all), then an ellipsis. */
+/* User text for a terminal: control characters are made visible; at most max characters (0 = all), then an ellipsis. */
 void op_put_printable(strbuf *out, lode_str text, size_t max);
-/* A value by the type of its field. */
+/* A value, formatted by the type of its field. */
 void op_put_value(strbuf *out, const json_doc *json, uint32_t node, op_field_type type, size_t max);
-/* The sentence of an operation, which has one, filled in from its summary: "{written} added[, {skipped} kept]". What is in brackets is
- * left out when a field in it is blank. {?made} only asks, and shows nothing. */
+/* The sentence of an operation (op->say, not NULL), filled in from its summary: "{written} added[, {skipped} kept]".
+ * A part in brackets is left out if a field in it is blank. {?made} is only tested, and prints nothing. */
 void op_put_sentence(strbuf *out, const op_def *op, const json_doc *summary);
 
-/* A cluster's address, not a folder. */
+/* Is it a cluster's address, not a folder? */
 bool op_is_address(const char *store);
 
 #endif

@@ -1,4 +1,4 @@
-/* suggest.h - did you mean? The nearest of some words by edits (insert, delete, change, swap). */
+/* suggest.h - "did you mean?": the nearest of some words by edit distance (insert, delete, change, swap). */
 #ifndef LODE_OPS_SUGGEST_H
 #define LODE_OPS_SUGGEST_H
 

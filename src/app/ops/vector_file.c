@@ -1,8 +1,8 @@
 /* vector_file.c - see vector_file.h.
  *
  * .npy: "\x93NUMPY", version, header length (2 bytes in version 1, 4 later), a Python dict with descr, fortran_order
- * and shape, then the numbers. .fvecs: for each vector an int32 dimension and so many float32; all of one
- * dimension. All little-endian. Every length is checked against the bytes that are there.
+ * and shape, then the numbers. .fvecs: for each vector an int32 dimension, followed by this many float32; all of one
+ * dimension. All little-endian. Every length is checked against the size of the file.
  */
 #include "ops/vector_file.h"
 
@@ -45,7 +45,7 @@ static lode_status vectors_alloc(size_t n, size_t dimension, float **vectors, lo
 static lode_status vectors_check_dimension(uint64_t dimension, lode_error *err) {
   if (dimension >= 1 && dimension <= LODE_MAX_DIMENSION) return LODE_OK;
   return err_set(err, LODE_INVALID, "dimension %llu: a vector has 1 to %d numbers", (unsigned long long)dimension,
-                    LODE_MAX_DIMENSION);
+                 LODE_MAX_DIMENSION);
 }
 
 static lode_status vectors_check_finite(const float *vectors, size_t n, uint32_t dimension, lode_error *err) {
@@ -106,7 +106,6 @@ static bool vectors_npy_shape(lode_str header, uint64_t shape[2], size_t *axes) 
   return p < end && *axes > 0;
 }
 
-/* Finds header and body. */
 static bool vectors_npy_split(lode_str bytes, lode_str *header, lode_str *body) {
   if (bytes.len < 12 || memcmp(bytes.data, "\x93NUMPY", 6) != 0) return false;
   size_t at = bytes.data[6] == 1 ? 10 : 12;
@@ -145,14 +144,14 @@ static lode_status vectors_parse_npy(lode_str bytes, float **vectors, size_t *n,
   return LODE_OK;
 }
 
-/* ---- JSON: one array a line, or one array of arrays ---- */
+/* ---- JSON: one array per line, or one array of arrays ---- */
 
 typedef struct vectors_arrays {
   lode_str rest;
   bool wrapped; /* an array of arrays */
 } vectors_arrays;
 
-static char vectors_first_char(lode_str *text) { /* behind white space; 0 at the end */
+static char vectors_first_char(lode_str *text) { /* after white space; 0 at the end */
   while (text->len && isspace((unsigned char)*text->data)) text->data++, text->len--;
   return text->len ? *text->data : 0;
 }
@@ -165,7 +164,7 @@ static vectors_arrays vectors_arrays_of(lode_str text) {
   return a;
 }
 
-/* The text of the next vector; false at the end. What is no array of numbers is for json_parse_floats to find. */
+/* The text of the next vector; false at the end. json_parse_floats rejects what is not an array of numbers. */
 static bool vectors_next_array(vectors_arrays *a, lode_str *array) {
   if (vectors_first_char(&a->rest) == 0) return false;
   const char *end = memchr(a->rest.data, a->wrapped ? ']' : '\n', a->rest.len);
@@ -192,7 +191,7 @@ static lode_status vectors_parse_json(lode_str text, float **vectors, size_t *n,
     st = json_parse_floats(array, row, LODE_MAX_DIMENSION, &dim, &why);
     if (st != LODE_OK || dim == 0)
       st = err_set_at(err, LODE_INVALID, *n, "vector %zu must be a JSON array of numbers%s%.300s", *n,
-                         st != LODE_OK ? ": " : "", st != LODE_OK ? why.text : "");
+                      st != LODE_OK ? ": " : "", st != LODE_OK ? why.text : "");
     else if (*dimension && dim != *dimension)
       st = err_set_at(err, LODE_INVALID, *n, "vector %zu has dimension %zu, the first has %u", *n, dim, *dimension);
     else if (mem_mul_overflow(*n + 1, dim, &total) || !mem_grow(vectors, &cap, total, sizeof **vectors))
@@ -209,7 +208,7 @@ static lode_status vectors_parse_json(lode_str text, float **vectors, size_t *n,
 }
 
 lode_status op_vectors_parse(lode_str bytes, lode_format format, float **vectors, size_t *n, uint32_t *dimension,
-                                lode_error *err) {
+                             lode_error *err) {
   lode_status st;
   *vectors = NULL;
   *n = 0;

@@ -81,7 +81,7 @@ static lode_status service_run(service_reply *g, const op_def *op, lode_error *e
   op_args args;
   op_context ctx = {.open = worker_stores_open, .release = worker_stores_release, .write = worker_stores_write, .opener = task->shared,
                           .folder = worker_stores_folder(task->shared), .settings = worker_stores_settings(task->shared), .sink = &g->sink, .progress = {service_on_progress, task},
-                          .note = service_take_note, .note_ctx = task, .far = service_is_remote(task),
+                          .note = service_take_note, .note_ctx = task, .remote = service_is_remote(task),
                           .found = worker_stores_found(task->shared), .adopted = worker_stores_adopted(task->shared),
                           .models = worker_stores_models(task->shared), .defer_read = service_defer, .defer_read_ctx = task};
   op_args_init(&args, op);
