@@ -1,4 +1,4 @@
-/* op_code.c - index and search, and what the operations of code search share. See op_code.h. */
+/* op_code.c - index and search, and helpers shared by the code search operations. See op_code.h. */
 #include "commands/op_code.h"
 
 #include "os/os.h"
@@ -17,8 +17,8 @@ enum { CODE_INDEX_WAIT_MS = 10000, CODE_STEPS = 256 };
 
 /* ---- Project and store ---- */
 
-/* Requests mean the project that the server's store lies in, not the folder that the server was started in. What the store says of its
- * tree does not count: requests may have written it. */
+/* Remote requests mean the project around the server's store, not the server's working directory. What the store
+ * says about its project root is ignored: requests may have written it. */
 lode_status op_code_locate(op_context *ctx, const op_args *args, const char *param, project_info *project, lode_error *err) {
   const char *start = op_arg_get(args, param)->text.data;
   if (ctx->remote && !start && ctx->folder) TRY(project_of_store(project, ctx->folder, err));
@@ -26,7 +26,8 @@ lode_status op_code_locate(op_context *ctx, const op_args *args, const char *par
   if (ctx->folder && !ctx->found) return LODE_OK;
   if (project->passed[0]) op_note(ctx, "%s", project->passed);
   bool writes = !ctx->settings || !ctx->settings->read_only;
-  trust_examine(project->folder, writes && !ctx->found, &project->trust); /* a worker leaves the list to its parent */
+  /* a worker leaves the trust list to its parent */
+  trust_examine(project->folder, writes && !ctx->found, &project->trust);
   if (!ctx->remote) trust_report(&project->trust, ctx->note, ctx->note_ctx);
   return LODE_OK;
 }
@@ -38,7 +39,7 @@ lode_status op_code_settings(op_context *ctx, project_info *project, lode_error 
   trust_suppress_config(&project->trust, &project->config, &held);
   if (held.len)
     op_note(ctx, "a setting of %.200s reaches beyond the folder and was not set by you, so it has no effect: %.200s; `lode trust` allows it",
-                  project->folder, held.data);
+            project->folder, held.data);
   strbuf_release(&held);
   return LODE_OK;
 }
@@ -74,7 +75,7 @@ lode_status op_code_check_model(lode_str name, lode_error *err) {
   return st == LODE_NOT_FOUND ? LODE_INVALID : st;
 }
 
-/* Removes "." and "..", by text: the path may not exist. */
+/* Removes "." and ".." textually: the path may not exist. */
 static void code_clean_path(char *path) {
   char *out = path, *p = path;
   while (*p) {
@@ -108,7 +109,7 @@ lode_status op_code_relative_path(const op_context *ctx, const project_info *pro
   out->len = 0;
   if (real) {
     strbuf_addstr(&full, real);
-  } else if (ctx->remote) { /* a name in the index: the files of this machine, and where the server was started, say nothing about it */
+  } else if (ctx->remote) { /* a name in the index; this machine's files do not matter */
     if (path[0] != '/') strbuf_addf(&full, "%s/", project->root);
     strbuf_addstr(&full, path);
   } else {
@@ -153,7 +154,7 @@ void op_row_time(op_context *ctx, const char *name, uint64_t wall_ms) {
 /* ---- index ---- */
 
 lode_status op_code_index(op_context *ctx, const project_info *project, const op_code_index_options *run, indexer_report *report,
-                             lode_error *err) {
+                          lode_error *err) {
   project_job job = {.fd = -1};
   lode_store *store = NULL;
   indexer_ctx *indexer = NULL;
@@ -200,7 +201,7 @@ static void code_put_skipped(op_context *ctx, const uint64_t *skipped) {
 }
 
 static lode_status code_send_report(op_context *ctx, const project_info *project, const indexer_report *r, double seconds,
-                               lode_error *err) {
+                                    lode_error *err) {
   uint64_t left_out = 0;
   for (size_t i = 1; i < SCAN_SKIP_COUNT; i++) left_out += r->skipped[i];
   op_row_begin(ctx);
@@ -228,7 +229,7 @@ static lode_status code_send_report(op_context *ctx, const project_info *project
   return op_row_send_summary(ctx, err);
 }
 
-/* What people would wonder about later. */
+/* Reports what would otherwise be noticed only later: no files, or no parser. */
 static void code_note_missing(op_context *ctx, const indexer_report *report) {
   parser_pool_options options = {0};
   parser_pool *pool = NULL;
@@ -239,7 +240,7 @@ static void code_note_missing(op_context *ctx, const indexer_report *report) {
   parser_pool_close(pool);
 }
 
-/* A store may be there without an index: for records of other kinds. */
+/* LODE_NOT_FOUND if the store has no code index: it may exist for other records only. */
 static lode_status code_need_index(op_context *ctx, const project_info *project, lode_error *err) {
   lode_collection_options plain = {0};
   lode_collection *code = NULL;
@@ -265,7 +266,7 @@ lode_status op_do_index(op_context *ctx, const op_args *args, lode_error *err) {
   bool pending = op_arg_get(args, "pending")->number;
   if ((pending != 0) + (remove->set != 0) + run.force > 1)
     TRY_GOTO(err_set(err, LODE_INVALID, "--force, --pending and --remove are different runs: give one of them at a time"));
-  if (pending) run.only = PROJECT_DIR_NAME; /* a path without files */
+  if (pending) run.only = PROJECT_DIR_NAME; /* matches no files */
   if (run.only) TRY_GOTO(code_need_index(ctx, &project, err));
   if (remove->set) {
     TRY_GOTO(op_code_relative_path(ctx, &project, remove->text.data, &gone, err));
@@ -286,7 +287,7 @@ done:
 
 /* FILE[:LINE] */
 static lode_status code_parse_similar(const op_context *ctx, const project_info *project, lode_str given, search_request *request,
-                                strbuf *path, lode_error *err) {
+                                      strbuf *path, lode_error *err) {
   strbuf file = {0}, raw = {0};
   const char *colon = NULL;
   for (size_t i = given.len; i-- > 1;)
@@ -346,13 +347,13 @@ static lode_status code_send_hit(op_context *ctx, const op_args *args, size_t ra
 void op_code_note_stale(op_context *ctx, uint64_t stale, uint64_t outside, bool doubted) {
   if (doubted)
     op_note(ctx, "the index was made under other rules for secrets than those of now, so it may hold some: what looks like one is masked in this "
-                       "answer; `lode index` reads the files again");
+            "answer; `lode index` reads the files again");
   if (stale)
     op_note(ctx, "%llu of the files shown changed since they were indexed, or are gone: `lode index` or --refresh brings them up to date",
-                  (unsigned long long)stale);
+            (unsigned long long)stale);
   if (outside)
     op_note(ctx, "%llu records were left out: their paths lead out of the project, so lode index did not write them; `lode index --force` rebuilds the index",
-                  (unsigned long long)outside);
+            (unsigned long long)outside);
 }
 
 static lode_status code_refresh(op_context *ctx, const project_info *project, lode_error *err) {

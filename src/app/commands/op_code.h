@@ -1,4 +1,4 @@
-/* op_code.h - what the operations of code search share. */
+/* op_code.h - helpers shared by the code search operations. */
 #ifndef LODE_COMMANDS_OP_CODE_H
 #define LODE_COMMANDS_OP_CODE_H
 
@@ -6,29 +6,32 @@
 #include "project/project.h"
 #include "ops/op.h"
 
-/* The project that args name by `param` ("path" or "project"); the store's folder is the context's, if it has one. */
+/* The project named by argument `param` ("path" or "project"); the store's folder is the context's if it has one.
+ * op_code_project also loads the settings. */
 lode_status op_code_locate(op_context *ctx, const op_args *args, const char *param, project_info *project, lode_error *err);
 lode_status op_code_project(op_context *ctx, const op_args *args, const char *param, project_info *project, lode_error *err);
-/* Its settings, those without effect held; part of op_code_project. */
+/* Loads the project's settings; those that are not trusted have no effect. Part of op_code_project. */
 lode_status op_code_settings(op_context *ctx, project_info *project, lode_error *err);
-/* The user has set the value that the configuration has now: it may reach beyond the folder. */
+/* Records that the user has set the current value of `key`, so that it may reach beyond the folder. */
 void op_code_allow(op_context *ctx, const project_info *project, config_key key);
-/* The project's store. For reading: LODE_NOT_FOUND says that it is not indexed. */
+/* Opens the project's store. For reading: LODE_NOT_FOUND if the project is not indexed. */
 lode_status op_code_open(op_context *ctx, const project_info *project, bool write, lode_store **store, lode_error *err);
-/* A setting `model` that could be one: a name of a model, installed or not, or none. Else LODE_INVALID. */
+/* LODE_INVALID unless `name` can be a value of the setting `model`: a model's name, installed or not, or none. */
 lode_status op_code_check_model(lode_str name, lode_error *err);
-/* A whole run of the indexer: takes the job, opens the store. `only` may be NULL. */
+/* A complete run of the indexer: takes the job lock and opens the store. */
 typedef struct op_code_index_options {
   bool force, quality, no_vectors, quiet;
   uint32_t workers;
-  const char *remove;  /* a path from the root */
-  const char *only;    /* a path from the root: no more than this */
+  const char *remove;  /* path relative to the root, or NULL */
+  const char *only;    /* index only this path, relative to the root; may be NULL */
 } op_code_index_options;
 lode_status op_code_index(op_context *ctx, const project_info *project, const op_code_index_options *run, indexer_report *report,
-                             lode_error *err);
-/* A path as the user wrote it, from the working directory, becomes one from the root, as shown. It need not exist. */
+                          lode_error *err);
+/* Makes a path as the user wrote it, relative to the working directory, relative to the root (not escaped). It need
+ * not exist. */
 lode_status op_code_relative_path(const op_context *ctx, const project_info *project, const char *path, strbuf *out, lode_error *err);
-/* What should be known about an answer that shows files: how many are not as they were indexed, and what was left out. */
+/* Reports what a result that shows files may hide: files that changed since they were indexed, and what was left
+ * out. */
 void op_code_note_stale(op_context *ctx, uint64_t stale, uint64_t outside, bool doubted);
 /* "2026-11-16 02:55:01" */
 void op_put_time(strbuf *out, uint64_t wall_ms);

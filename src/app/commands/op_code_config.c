@@ -1,4 +1,4 @@
-/* op_code_config.c - settings, completion scripts, and starting anew. */
+/* op_code_config.c - settings, and `lode reset`. */
 #include "commands/op_code.h"
 #include "ops/suggest.h"
 
@@ -80,16 +80,16 @@ lode_status op_do_config_list(op_context *ctx, const op_args *args, lode_error *
 
 /* ---- reset ---- */
 
-/* Nothing that Lode did not make is touched, and nothing that the user keeps in the same store: os/store_files.h knows the files,
- * indexer/index_owned.h the collections. */
+/* Removes nothing that Lode did not make, and nothing else that the user keeps in the same store: os/store_files.h
+ * knows the files, indexer/index_owned.h the collections. */
 typedef struct reset_state {
   op_context *ctx;
   project_info project;
   bool all, keep;
-  strbuf backup;   /* the folder with the copy; empty: none was made */
-  strbuf foreign;  /* files that stay */
-  bool indexed;       /* the store has a code index */
-  size_t others;      /* collections that are not of it */
+  strbuf backup;  /* folder with the backup; empty: none was made */
+  strbuf foreign; /* names of files that are left alone */
+  bool indexed;   /* the store has a code index */
+  size_t others;  /* collections that do not belong to it */
 } reset_state;
 
 static lode_status reset_make_backup(reset_state *r, lode_error *err) {
@@ -104,18 +104,18 @@ static lode_status reset_make_backup(reset_state *r, lode_error *err) {
   return st;
 }
 
-/* The copy is made: that git would list it fails nothing. */
+/* The backup is complete, so a failure here is only reported. */
 static void hide_backup(reset_state *r) {
   lode_error why = {.record = LODE_NO_RECORD};
   if (project_write_gitignore(r->backup.data, &why) != LODE_OK) op_note(r->ctx, "git will list %.200s: %.200s", r->backup.data, why.text);
 }
 
-/* The files go, or move to the backup. */
+/* Removes the store's files, or moves them to the backup. */
 static lode_status reset_clear_files(reset_state *r, lode_error *err) {
   unsigned kinds = STOREFILE_DATA | (r->all ? STOREFILE_PROJECT : 0u);
   if (r->keep) TRY(reset_make_backup(r, err));
   TRY(storefile_clear(r->project.folder, kinds, r->keep ? r->backup.data : NULL, &r->foreign, err));
-  /* nothing was there: no copy either */
+  /* there were no files, so there is no backup */
   if (r->keep && os_api->rmdir(r->backup.data) == 0) r->backup.len = 0;
   if (r->backup.len) hide_backup(r);
   return LODE_OK;
@@ -134,10 +134,11 @@ static lode_status reset_count_others(reset_state *r, lode_store *store, lode_er
 
 static lode_status reset_drop(lode_store *store, lode_str name, lode_error *err) {
   lode_status st = lode_collection_drop(store, name, err);
-  return st == LODE_NOT_FOUND ? LODE_OK : st; /* another process did it */
+  return st == LODE_NOT_FOUND ? LODE_OK : st; /* another process dropped it */
 }
 
-/* The one whose metadata say that this is an index goes last: until then, what a kill leaves is still known as the project's. */
+/* Drops the collection whose metadata marks this as an index last: if the process is killed before, what is left is
+ * still recognised as the project's. */
 static lode_status reset_drop_owned(lode_store *store, lode_error *err) {
   static const lode_str last = STR_LIT(INDEXER_COLL_FILES);
   lode_collection_list *list = NULL;
@@ -151,7 +152,7 @@ static lode_status reset_drop_owned(lode_store *store, lode_error *err) {
   return st == LODE_OK ? reset_drop(store, last, err) : st;
 }
 
-/* A store that also holds what is not the project's: a copy of all of it is made, and the project's collections are dropped. */
+/* For a store that also holds other collections: backs up all of it and drops the project's collections. */
 static lode_status reset_clear_collections(reset_state *r, lode_store *store, lode_error *err) {
   strbuf file = {0};
   lode_status st = LODE_OK;
@@ -167,8 +168,8 @@ done:
   return st;
 }
 
-/* Opening also finishes what a killed writer left, so that no file is moved or removed before its journal was used. A store
- * that is not trusted is not opened, and goes or is set aside as it is. */
+/* Opening the store also finishes what a killed writer left, so that no file is moved or removed while its journal
+ * is needed. A store that is not trusted is not opened, but removed or moved as it is. */
 static lode_status reset_store(reset_state *r, lode_error *err) {
   op_open_options how = {.write = true, .brief = true, .folder = r->project.folder};
   lode_error why = {.record = LODE_NO_RECORD};
@@ -189,9 +190,9 @@ static lode_status reset_store(reset_state *r, lode_error *err) {
   }
   if (st != LODE_OK && !r->all && !r->keep)
     return err_set(err, LODE_REFUSED, "the store %s, so it is not known what else is in it (%.200s): without "
-                      "--no-backup it is set aside, `lode reset all` removes all of it",
-                      st == LODE_REFUSED ? "is not trusted" : "cannot be read", why.text);
-  r->others = 0; /* they go with the files */
+                   "--no-backup it is set aside, `lode reset all` removes all of it",
+                   st == LODE_REFUSED ? "is not trusted" : "cannot be read", why.text);
+  r->others = 0; /* they are removed with the files */
   return reset_clear_files(r, err);
 }
 
@@ -199,7 +200,7 @@ static lode_status reset_send(reset_state *r, lode_error *err) {
   op_context *ctx = r->ctx;
   if (r->foreign.len)
     op_note(ctx, "not made by lode, so left in %.200s: %.*s", r->project.folder, (int)(r->foreign.len > 300 ? 300 : r->foreign.len),
-                  r->foreign.data);
+            r->foreign.data);
   if (r->others) op_note(ctx, "%zu other collections of this store stay", r->others);
   op_row_begin(ctx);
   op_row_text(ctx, "root", str_of(r->project.root));
@@ -217,7 +218,7 @@ lode_status op_do_reset(op_context *ctx, const op_args *args, lode_error *err) {
   TRY(project_locate(&r.project, op_arg_get(args, "project")->text.data, ctx->folder, err));
   if (!ctx->folder && *trust_foreign_reason(r.project.folder))
     TRY_GOTO(err_set(err, LODE_REFUSED, "%.300s %s: name it with --store if it is to be removed", r.project.folder,
-                          trust_foreign_reason(r.project.folder)));
+                     trust_foreign_reason(r.project.folder)));
   if (!ctx->folder) trust_examine(r.project.folder, false, &r.project.trust);
   if (!files_is_dir(r.project.folder)) TRY_GOTO(err_set(err, LODE_NOT_FOUND, "there is no index at %.300s", r.project.folder));
   strbuf_addf(&what, "%s %s", r.all ? "everything that lode made in" : "the index in", r.project.folder);

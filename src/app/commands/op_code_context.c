@@ -1,10 +1,10 @@
-/* op_code_context.c - what belongs to a piece of code. */
+/* op_code_context.c - `lode context`: what belongs to a piece of code. */
 #include "commands/op_code.h"
 
 #include "search/context.h"
 #include "indexer/code_record.h"
 
-/* FILE:LINE or FILE; *line 0 when there is none. */
+/* Splits FILE:LINE; returns the length of FILE. *line is 0 if there is none. */
 static size_t context_split_place(lode_str given, uint64_t *line) {
   *line = 0;
   for (size_t i = given.len; i-- > 1;) {
@@ -17,7 +17,7 @@ static size_t context_split_place(lode_str given, uint64_t *line) {
 }
 
 static lode_status context_parse_place(const op_context *ctx, const project_info *project, lode_str given, search_context_request *request,
-                              strbuf *path, lode_error *err) {
+                                       strbuf *path, lode_error *err) {
   strbuf file = {0}, raw = {0};
   uint64_t line;
   lode_status st;

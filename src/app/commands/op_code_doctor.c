@@ -1,7 +1,7 @@
-/* op_code_doctor.c - everything that can be wrong, looked at one after the other; each finding with its remedy.
+/* op_code_doctor.c - `lode doctor`: checks everything that can be wrong; each finding comes with its remedy.
  *
- * With --repair, nothing is deleted: a damaged store is renamed aside, what can be read of it is brought into a new one, and the files whose
- * chunks were lost are indexed again.
+ * --repair never deletes a store: a damaged one is renamed, what can be read of it is copied to a new one, and files
+ * whose chunks were lost are indexed again. Chunks without a file are deleted.
  */
 #include "commands/op_code.h"
 
@@ -25,7 +25,7 @@ typedef struct doctor_state {
   project_info project;
   bool repair, has_config;
   uint64_t checks, bad, mended;
-  bool reindex;            /* files must be read again */
+  bool reindex;            /* files must be indexed again */
   lode_error *err;
 } doctor_state;
 
@@ -57,7 +57,7 @@ static lode_status doctor_check_settings(doctor_state *d) {
   d->has_config = st == LODE_OK;
   if (st != LODE_OK) return doctor_report(d, "settings", DOCTOR_FAULT, "mend or move away .lode/" STOREFILE_CONFIG, "%s", why.text);
   return doctor_report(d, "settings", DOCTOR_OK, NULL, "model %s, search %s", config_text(&d->project.config, CONFIG_MODEL),
-              config_text(&d->project.config, CONFIG_SEARCH_MODE));
+                       config_text(&d->project.config, CONFIG_SEARCH_MODE));
 }
 
 static lode_status doctor_check_trust(doctor_state *d) {
@@ -69,12 +69,12 @@ static lode_status doctor_check_trust(doctor_state *d) {
   if (t->state == TRUST_FOREIGN) return doctor_report(d, "trust", DOCTOR_FAULT, "use --store DIR", "%s", t->why);
   if (t->tracked)
     TRY(doctor_report(d, "git", DOCTOR_WARNING, "git rm -r --cached .lode",
-                   "git tracks files of the store: what a pull changes there is used as yours"));
+                      "git tracks files of the store: what a pull changes there is used as yours"));
   if (held) return doctor_report(d, "trust", DOCTOR_WARNING, "lode config list, then lode trust", "settings that reach beyond the folder were not set by you, and have no effect");
   if (t->state == TRUST_ADOPTED)
     return doctor_report(d, "trust", DOCTOR_WARNING, "lode trust", "the index was found here, not made by you: it is used, but the models that it names may not reach beyond this machine");
   return doctor_report(d, "trust", DOCTOR_OK, NULL, "%s", t->state == TRUST_NAMED ? "the store was named, or LODE_TRUST is set" : t->state == TRUST_NONE ?
-              "there is no store yet" : "the store is yours");
+                       "there is no store yet" : "the store is yours");
 }
 
 static lode_status doctor_check_folder(doctor_state *d) {
@@ -84,10 +84,10 @@ static lode_status doctor_check_folder(doctor_state *d) {
     return doctor_report(d, "folder", DOCTOR_WARNING, "lode index", "%.300s does not exist: the project is not indexed", d->project.folder);
   if (access(d->project.folder, W_OK) != 0)
     TRY(doctor_report(d, "folder", DOCTOR_WARNING, "search works; to index, give yourself the right to write, or use --store DIR",
-                   "%.300s cannot be written", d->project.folder));
+                      "%.300s cannot be written", d->project.folder));
   if (os_is_network_fs(d->project.folder, network, sizeof network))
     TRY(doctor_report(d, "folder", DOCTOR_WARNING, "keep the index on a local disk: --store DIR", "it lies on a network file system (%s), whose locks are not to be trusted",
-                   network));
+                      network));
   if (statvfs(d->project.folder, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize < DOCTOR_MIN_FREE_BYTES)
     return doctor_report(d, "disk", DOCTOR_FAULT, "make room on the disk", "only %llu KiB are free", (unsigned long long)((uint64_t)disk.f_bavail * disk.f_frsize / 1024));
   return doctor_report(d, "folder", DOCTOR_OK, NULL, "%.300s", d->project.folder);
@@ -99,12 +99,12 @@ static lode_status doctor_check_jobs(doctor_state *d) {
   project_job_read(d->project.folder, PROJECT_JOB_WATCH, &watch);
   if (index.running)
     TRY(doctor_report(d, "indexer", DOCTOR_WARNING, NULL, "process %llu is at work: %s %llu of %llu", (unsigned long long)index.pid, index.phase,
-                   (unsigned long long)index.done, (unsigned long long)index.total));
+                      (unsigned long long)index.done, (unsigned long long)index.total));
   return doctor_report(d, "watcher", DOCTOR_OK, NULL, "%s", watch.running ? "runs" : "does not run");
 }
 
 static lode_status doctor_check_clients(doctor_state *d) {
-  size_t known = 0;
+  size_t registered = 0;
   for (size_t i = 0; i < setup_client_count(); i++) {
     setup_client_state state;
     strbuf path = {0};
@@ -113,11 +113,12 @@ static lode_status doctor_check_clients(doctor_state *d) {
       st = doctor_report(d, "mcp", DOCTOR_FAULT, "mend that file", "%s: %.300s cannot be parsed", setup_client_title(i), path.data);
     if (st == LODE_OK && state == SETUP_CLIENT_DIFFERENT)
       st = doctor_report(d, "mcp", DOCTOR_WARNING, "lode setup", "%s starts another lode: %.300s", setup_client_title(i), path.data);
-    known += state == SETUP_CLIENT_CURRENT || state == SETUP_CLIENT_DIFFERENT;
+    registered += state == SETUP_CLIENT_CURRENT || state == SETUP_CLIENT_DIFFERENT;
     strbuf_release(&path);
     if (st != LODE_OK) return st;
   }
-  return doctor_report(d, "mcp", known ? DOCTOR_OK : DOCTOR_WARNING, known ? NULL : "lode setup", "%zu clients know this project's server", known);
+  return doctor_report(d, "mcp", registered ? DOCTOR_OK : DOCTOR_WARNING, registered ? NULL : "lode setup",
+                       "%zu clients know this project's server", registered);
 }
 
 static lode_status doctor_check_parser(doctor_state *d) {
@@ -143,7 +144,7 @@ static lode_status doctor_check_model(doctor_state *d) {
   lode_error why = {.record = LODE_NO_RECORD};
   lode_embedder *model = NULL;
   if (strcmp(name, "none") == 0) return doctor_report(d, "model", DOCTOR_OK, NULL, "none is wanted: search goes by words");
-  lode_status st = lode_embedder_open(str_of(name), NULL, &model, &why); /* what is held is not set */
+  lode_status st = lode_embedder_open(str_of(name), NULL, &model, &why); /* a suppressed setting counts as not set */
   if (st != LODE_OK) return doctor_report(d, "model", DOCTOR_WARNING, "lode model list", "%s", why.text);
   lode_str identity = lode_embedder_info_of(model)->identity;
   st = doctor_report(d, "model", DOCTOR_OK, NULL, "%.*s", (int)identity.len, identity.data);
@@ -163,13 +164,13 @@ static void doctor_count_damage(void *ctx, const lode_damage *damage) {
   if (all->n++ == 0) snprintf(all->first, sizeof all->first, "%s: %s", damage->what, damage->detail);
 }
 
-/* The new store has an id of its own, and is as much the user's as the old one was. */
+/* The new store has its own id; it is trusted like the old one. */
 static void doctor_remember_store(doctor_state *d) {
   lode_error why = {.record = LODE_NO_RECORD};
   if (trust_add_created(d->project.folder, NULL, &why) != LODE_OK) op_note(d->ctx, "%.200s cannot be remembered: %.300s", d->project.folder, why.text);
 }
 
-/* Everything that still proves itself, into a new store that takes the place of the old; the old one is kept. */
+/* Copies all that is provably intact to a new store that replaces the old one; the old one is kept. */
 static lode_status doctor_salvage(doctor_state *d, lode_salvage_report *report, strbuf *kept) {
   unsigned long long now = (unsigned long long)(os_wall_ms() / 1000);
   strbuf fresh = {0};
@@ -204,7 +205,7 @@ static lode_status doctor_repair_store(doctor_state *d, const char *why) {
   TRY_GOTO(doctor_salvage(d, &report, &kept));
   d->reindex = true;
   st = doctor_report(d, "store", DOCTOR_REPAIRED, NULL, "%llu records were brought into a new store, %llu were lost; the damaged one is at %.300s",
-            (unsigned long long)report.records, (unsigned long long)report.lost, kept.data);
+                     (unsigned long long)report.records, (unsigned long long)report.lost, kept.data);
 done:
   project_job_end(&job);
   strbuf_release(&kept);
@@ -229,7 +230,7 @@ static lode_status doctor_verify(doctor_state *d, lode_store *store, bool *sound
 static lode_status doctor_check_index(doctor_state *d, lode_store *store) {
   lode_collection_list *list = NULL;
   indexer_stamp stamp = {0};
-  bool code = false, files = false, aside = false;
+  bool code = false, files = false, unfinished = false;
   char embedder[400] = "";
   TRY(lode_collections(store, &list, d->err));
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
@@ -244,11 +245,13 @@ static lode_status doctor_check_index(doctor_state *d, lode_store *store) {
       files = true;
       indexer_stamp_parse(info->metadata, &stamp);
     }
-    aside = aside || str_eq(info->name, STR_LIT(INDEXER_COLL_CODE INDEXER_NEW_SUFFIX));
+    unfinished = unfinished || str_eq(info->name, STR_LIT(INDEXER_COLL_CODE INDEXER_NEW_SUFFIX));
   }
   lode_collection_list_free(list);
   if (!code || !files || !stamp.indexed_ms) return doctor_report(d, "index", DOCTOR_WARNING, "lode index", "the project is not indexed yet, or not to the end");
-  if (aside) TRY(doctor_report(d, "index", DOCTOR_WARNING, "lode index", "a run with --force was interrupted; the old index serves"));
+  if (unfinished)
+    TRY(doctor_report(d, "index", DOCTOR_WARNING, "lode index",
+                      "a run with --force was interrupted; the old index serves"));
   if (stamp.revision != INDEXER_REVISION)
     TRY(doctor_report(d, "index", DOCTOR_WARNING, "lode index", "it was made by lode %s, which cuts files in another way", stamp.lode));
   if (indexer_stamp_display(&stamp, &d->project.config) == INDEXER_DISPLAY_UNSURE)
@@ -276,14 +279,14 @@ static lode_status doctor_check_agreement(doctor_state *d) {
   d->reindex = d->reindex || d->repair;
   return doctor_report(d, "agreement", d->repair ? DOCTOR_REPAIRED : DOCTOR_FAULT, d->repair ? NULL : "lode doctor --repair",
               "%llu files lack chunks, %llu chunks lack their file, %llu lack their pair", (unsigned long long)audit.short_files,
-              (unsigned long long)audit.orphans, (unsigned long long)audit.unpaired);
+                       (unsigned long long)audit.orphans, (unsigned long long)audit.unpaired);
 }
 
 static lode_status doctor_check_store(doctor_state *d) {
   lode_store *store = NULL;
   lode_error why = {.record = LODE_NO_RECORD};
   bool sound = false;
-  if (trust_check(&d->project.trust, NULL) != LODE_OK) return LODE_OK; /* said already */
+  if (trust_check(&d->project.trust, NULL) != LODE_OK) return LODE_OK; /* already reported */
   if (!project_has_store(&d->project)) return doctor_report(d, "store", DOCTOR_WARNING, "lode index", "there is none yet");
   lode_status st = op_code_open(d->ctx, &d->project, false, &store, &why);
   if (st == LODE_OK) {
@@ -292,7 +295,7 @@ static lode_status doctor_check_store(doctor_state *d) {
     if (st == LODE_OK && sound) st = doctor_check_index(d, store);
     if (st == LODE_OK && lode_store_stats(store, &stats, NULL) == LODE_OK && stats.quarantined)
       st = doctor_report(d, "quarantine", DOCTOR_WARNING, "look at them, then remove them", "%llu damaged files were set aside and replaced",
-                (unsigned long long)stats.quarantined);
+                         (unsigned long long)stats.quarantined);
     d->ctx->release(d->ctx->opener, store);
     if (st != LODE_OK) return st;
     return sound ? LODE_OK : doctor_repair_store(d, "the store is damaged");
@@ -301,7 +304,7 @@ static lode_status doctor_check_store(doctor_state *d) {
   return doctor_report(d, "store", DOCTOR_FAULT, st == LODE_BUSY ? "wait, or end the process that holds it" : NULL, "%s", why.text);
 }
 
-/* What was lost is read from the files again. */
+/* Indexes again the files whose records were lost. */
 static lode_status doctor_reindex(doctor_state *d) {
   op_code_index_options run = {0};
   indexer_report report;
@@ -310,7 +313,7 @@ static lode_status doctor_reindex(doctor_state *d) {
   lode_status st = op_code_index(d->ctx, &d->project, &run, &report, &why);
   if (st != LODE_OK) return doctor_report(d, "index", DOCTOR_FAULT, "lode index", "it could not be brought up to date: %s", why.text);
   return doctor_report(d, "index", DOCTOR_REPAIRED, NULL, "%llu files were read again, %llu chunks written", (unsigned long long)(report.added + report.changed),
-              (unsigned long long)report.chunks);
+                       (unsigned long long)report.chunks);
 }
 
 lode_status op_do_doctor(op_context *ctx, const op_args *args, lode_error *err) {

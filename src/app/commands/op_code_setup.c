@@ -1,4 +1,5 @@
-/* op_code_setup.c - one command from nothing to answers: root, languages, model, index, clients. Twice is harmless. */
+/* op_code_setup.c - `lode setup`: root, languages, model, index and clients in one command. Running it twice is
+ * harmless. */
 #include "commands/op_code.h"
 
 #include "os/os.h"
@@ -65,7 +66,8 @@ done:
   return st;
 }
 
-/* Which of them are cut by lines for want of a grammar: silent, it would be met much later as poor answers. */
+/* Reports languages that are split by lines because there is no grammar; unreported, this would only show as poor
+ * results. */
 static lode_status setup_check_grammars(setup_state *s, const setup_tally *all, lode_error *err) {
   parser_pool_options options = {0};
   parser_pool *pool = NULL;
@@ -82,7 +84,7 @@ static lode_status setup_check_grammars(setup_state *s, const setup_tally *all, 
   if (with.failed || without.failed) TRY_GOTO(err_nomem(err));
   if (without.len > 1)
     TRY_GOTO(setup_report(s, "parser", "failed", err, "%s: cut by lines, not by syntax: %.300s; `make grammars all` in Lode's source brings it, then lode index --force",
-                    parser_pool_program(pool) ? "no grammar" : "no lode-parser", without.data));
+                          parser_pool_program(pool) ? "no grammar" : "no lode-parser", without.data));
   else if (with.len > 1) TRY_GOTO(setup_report(s, "parser", "done", err, "cut by syntax: %.300s", with.data));
 done:
   parser_pool_close(pool);
@@ -147,7 +149,7 @@ static lode_status setup_make_index(setup_state *s, lode_error *err) {
   TRY(op_code_index(s->ctx, &s->project, &run, &r, err));
   return setup_report(s, "index", r.added || r.changed || r.removed ? "done" : "same", err, "%llu files: %llu new, %llu changed, %llu removed; %llu chunks in %.1f s",
               (unsigned long long)r.files, (unsigned long long)r.added, (unsigned long long)r.changed, (unsigned long long)r.removed,
-              (unsigned long long)r.chunks, (double)(os_api->now_ns() - start) / 1e9);
+                      (unsigned long long)r.chunks, (double)(os_api->now_ns() - start) / 1e9);
 }
 
 static lode_status setup_add_client(setup_state *s, size_t i, const char *program, size_t *found, lode_error *err) {
@@ -183,7 +185,7 @@ lode_status op_do_setup(op_context *ctx, const op_args *args, lode_error *err) {
   setup_state s = {.ctx = ctx, .dry = op_arg_get(args, "dry_run")->number};
   lode_status st;
   TRY(op_code_project(ctx, args, "path", &s.project, err));
-  /* Before anything is done */
+  /* check before anything is done */
   if (!op_arg_get(args, "no_index")->number) TRY_GOTO(trust_check(&s.project.trust, err));
   TRY_GOTO(setup_report(&s, "root", "done", err, "%s", s.project.root));
   TRY_GOTO(setup_find_languages(&s, err));

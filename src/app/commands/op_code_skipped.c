@@ -1,4 +1,5 @@
-/* op_code_skipped.c - which files are not in the index, or not wholly, and why: from a walk of the tree, and from what the index knows. */
+/* op_code_skipped.c - which files are not, or not completely, in the index, and why: from a scan of the tree, and from
+ * the index. */
 #include "commands/op_code.h"
 
 #include "indexer/file_table.h"
@@ -8,7 +9,7 @@
 
 typedef struct skipped_list {
   op_context *ctx;
-  lode_str reason; /* only these; absent: all */
+  lode_str reason; /* only this reason; no data: all */
   strbuf shown, about;
   uint64_t rows;
 } skipped_list;
@@ -33,7 +34,7 @@ static lode_status skipped_send_entry(skipped_list *l, const scan_entry *e, lode
   return skipped_send(l, (lode_str){l->shown.data ? l->shown.data : "", l->shown.len}, scan_skip_name(e->skip), scan_skip_text(e->skip), err);
 }
 
-/* Files left out because of their names, kinds and sizes. */
+/* Files left out because of their name, kind or size. */
 static lode_status skipped_list_tree(skipped_list *l, const project_info *project, lode_error *err) {
   scan_options options = indexer_scan_options(&project->config);
   scan_root *root = NULL;
@@ -66,10 +67,10 @@ static lode_status skipped_send_indexed(skipped_list *l, const indexer_file_entr
   return l->about.failed ? err_nomem(err) : skipped_send(l, k->path, SKIPPED_MASKED, l->about.data, err);
 }
 
-/* Files left out, or masked, because of their text, as the last run found them. */
+/* Files left out or masked because of their contents, as found by the last run. */
 static lode_status skipped_list_index(skipped_list *l, const project_info *project, lode_error *err) {
   lode_collection_options plain = {0};
-  indexer_file_table known = {0};
+  indexer_file_table table = {0};
   lode_collection *files = NULL;
   lode_store *store = NULL;
   lode_status st = op_code_open(l->ctx, project, false, &store, err);
@@ -80,10 +81,10 @@ static lode_status skipped_list_index(skipped_list *l, const project_info *proje
     st = LODE_OK;
     goto done;
   }
-  if (st == LODE_OK) st = indexer_file_table_load(&known, files, l->ctx->progress, err);
-  for (size_t i = 0; i < known.n && st == LODE_OK; i++) st = skipped_send_indexed(l, &known.items[i], err);
+  if (st == LODE_OK) st = indexer_file_table_load(&table, files, l->ctx->progress, err);
+  for (size_t i = 0; i < table.n && st == LODE_OK; i++) st = skipped_send_indexed(l, &table.items[i], err);
 done:
-  indexer_file_table_release(&known);
+  indexer_file_table_release(&table);
   if (files) lode_collection_close(files);
   if (store) l->ctx->release(l->ctx->opener, store);
   return st;
@@ -106,7 +107,8 @@ lode_status op_do_skipped(op_context *ctx, const op_args *args, lode_error *err)
   skipped_list l = {.ctx = ctx, .reason = op_arg_get(args, "reason")->text};
   project_info project = {0};
   lode_status st;
-  if (ctx->remote) return err_set(err, LODE_UNSUPPORTED, "this lists files of the server's machine: use the command line there");
+  if (ctx->remote)
+    return err_set(err, LODE_UNSUPPORTED, "this lists files of the server's machine: use the command line there");
   TRY(skipped_check_reason(l.reason, err));
   TRY(op_code_project(ctx, args, "path", &project, err));
   TRY_GOTO(trust_check(&project.trust, err));

@@ -1,5 +1,5 @@
-/* op_code_status.c - the state of an index. Reads counters only: the time does not depend on how much is indexed. Whatever cannot be read
- * is said, and everything else is told all the same. */
+/* op_code_status.c - `lode status`: the state of an index. Reads counters only, so the time does not depend on the
+ * size of the index. What cannot be read is reported, and everything else is still shown. */
 #include "commands/op_code.h"
 
 #include "os/os.h"
@@ -72,16 +72,16 @@ static void status_view_release(op_context *ctx, status_view *v) {
   project_release(&v->project);
 }
 
-/* ---- Parts of the answer ---- */
+/* ---- Parts of the result ---- */
 
-/* {"c":120,"go":3}; from counters, or counted anew. */
+/* {"c":120,"go":3}; from counters, or from the records. */
 static void status_put_counts(op_context *ctx, status_view *v, const char *name, lode_collection *c, const char *key, bool recount) {
   lode_facet_list *list = NULL;
   lode_error err = {.record = LODE_NO_RECORD};
   strbuf text = {0};
   if (!c) return;
   lode_status st = recount ? lode_facets(c, str_of(key), (lode_str){0}, STATUS_MAX_VALUES, &list, &err) : lode_counters(c, str_of(key), &list, &err);
-  /* A store that was salvaged may have lost what was declared: then the records are counted */
+  /* a salvaged store may have lost its counters: then count the records */
   if (st == LODE_NOT_FOUND) st = lode_facets(c, str_of(key), (lode_str){0}, STATUS_MAX_VALUES, &list, &err);
   if (st != LODE_OK) {
     status_set_damage(v, st, &err);
@@ -140,7 +140,7 @@ static void status_put_damage(op_context *ctx, const status_view *v) {
   op_row_text(ctx, "damage", str_of(text));
 }
 
-/* Whose the store is; settings without effect. Nothing for one that was named. */
+/* Trust in the store, and settings without effect. Nothing if the store was named. */
 static void status_put_trust(op_context *ctx, const status_view *v) {
   const config_values *config = &v->project.config;
   strbuf held = {0};

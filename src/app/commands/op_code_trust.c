@@ -1,4 +1,5 @@
-/* op_code_trust.c - `lode trust`: the user's word about folders of stores that Lode found. The rules are in project/trust.h. */
+/* op_code_trust.c - `lode trust`: the user's decisions about store folders that Lode found. The rules are in
+ * project/trust.h. */
 #include "commands/op_code.h"
 
 #include "os/os.h"
@@ -32,7 +33,7 @@ static lode_status op_trust_send_summary(op_context *ctx, const char *folder, co
   return op_row_send_summary(ctx, err);
 }
 
-/* A folder that is gone is forgotten by its path. */
+/* A folder that no longer exists is removed from the list by its path. */
 static lode_status op_trust_forget(op_context *ctx, const char *start, const project_info *project, lode_error *err) {
   strbuf folder = {0};
   bool was = false;

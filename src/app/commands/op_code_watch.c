@@ -1,9 +1,10 @@
-/* op_code_watch.c - keeping the index up to date while files change.
+/* op_code_watch.c - `lode watch`: keeps the index up to date while files change.
  *
- * The watcher holds the project's PROJECT_JOB_WATCH for as long as it runs, and PROJECT_JOB_INDEX only while it indexes, so that `lode index`
- * and it take turns. A change is searchable when it is written. What is left to do then has no hurry: the store's threads bring its indexes
- * along, and when nothing happens the watcher makes graphs of new vectors, and vectors that are still missing if the configuration asks
- * for quality. */
+ * The watcher holds the project's PROJECT_JOB_WATCH as long as it runs, and PROJECT_JOB_INDEX only while it indexes,
+ * so that it alternates with `lode index`. A change is searchable once it is written. The rest is not urgent: the
+ * store's threads update its indexes, and when idle the watcher builds the graphs of new vectors, and makes missing
+ * vectors if the setting `quality` is on.
+ */
 #include "commands/op_code.h"
 
 #include "os/os.h"
@@ -63,7 +64,7 @@ static lode_status op_watch_begin(op_watch_state *w, const op_args *args, lode_e
   project_job_note(&w->watch, "watching", 0, 0);
   TRY(op_code_open(w->ctx, &w->project, true, &w->store, err));
   TRY(indexer_open(&w->project, w->store, &options, &w->indexer, err));
-  /* Watches first: what changes while the tree is read is noticed */
+  /* start watching first, so that changes during the scan are noticed */
   TRY(watch_open(indexer_root(w->indexer), (uint32_t)(quiet < 60000 ? quiet : 60000), &w->events, err));
   TRY(op_watch_update(w, "the whole tree", NULL, 0, err));
   size_t folders = watch_dir_count(w->events, &incomplete);
@@ -73,7 +74,7 @@ static lode_status op_watch_begin(op_watch_state *w, const op_args *args, lode_e
   return LODE_OK;
 }
 
-/* Missing vectors, while nothing happens; ends when something does. */
+/* Progress callback while vectors are made: stops only when the watcher is stopped. */
 static bool op_watch_keep_going(void *ctx, const char *phase, uint64_t done, uint64_t total) {
   op_watch_state *w = ctx;
   (void)phase;
@@ -81,6 +82,7 @@ static bool op_watch_keep_going(void *ctx, const char *phase, uint64_t done, uin
   return !w->ctx->progress.step || w->ctx->progress.step(w->ctx->progress.ctx, "watching", 0, 0);
 }
 
+/* Progress callback while graphs are built: stops when a file changes, too. */
 static bool op_watch_is_idle(void *ctx, const char *phase, uint64_t done, uint64_t total) {
   op_watch_state *w = ctx;
   (void)phase;
@@ -116,7 +118,7 @@ static lode_status op_watch_run(op_watch_state *w, bool once, lode_error *err) {
   lode_progress progress = w->ctx->progress;
   for (;;) {
     watch_changes changes;
-    if (progress.step && !progress.step(progress.ctx, "watching", 0, 0)) return LODE_OK; /* Ctrl-C is how it ends */
+    if (progress.step && !progress.step(progress.ctx, "watching", 0, 0)) return LODE_OK; /* Ctrl-C is the normal end */
     TRY(watch_wait(w->events, OP_WATCH_POLL_MS, &changes, err));
     bool due = changes.everything || (rescan_ms && op_watch_now_ms() - w->scanned_ms >= rescan_ms);
     if (due) TRY(op_watch_update(w, changes.everything ? "events were lost: the whole tree" : "the whole tree", NULL, 0, err));

@@ -1,4 +1,4 @@
-/* op_collection.c - collections as a whole: create, collections, rename, drop, count, facets, stats. */
+/* op_collection.c - operations on whole collections: create, collections, rename, drop, count, facets, stats. */
 #include "models/model_embedder.h"
 
 static lode_status collection_open_store(op_context *ctx, bool write, lode_store **store, lode_error *err) {
@@ -16,7 +16,7 @@ static const lode_collection_info *collection_info_of(const lode_collection_list
 
 /* ---- create ---- */
 
-/* One that existed has the metric that it was made with, whatever was asked for now. */
+/* An existing collection keeps its metric, whatever was requested. */
 static lode_status collection_existing_metric(lode_store *store, lode_str name, lode_metric *metric, lode_error *err) {
   lode_collection_list *list = NULL;
   TRY(lode_collections(store, &list, err));
@@ -26,7 +26,7 @@ static lode_status collection_existing_metric(lode_store *store, lode_str name, 
   return info ? LODE_OK : err_set(err, LODE_NOT_FOUND, "the collection was dropped meanwhile: try again");
 }
 
-/* A model that lode knows is stamped with its identity; another name is kept as it is. */
+/* A known model is recorded by its identity; another name is recorded as given. */
 static void collection_name_embedder(lode_collection_options *options) {
   for (size_t i = 0; options->embedder.data && i < lode_model_count(); i++) {
     lode_model_info info;
@@ -77,7 +77,7 @@ lode_status op_do_create(op_context *ctx, const op_args *args, lode_error *err) 
   if (!created) TRY_GOTO(collection_existing_metric(store, name, &options.metric, err));
   if (wanted != options.metric && op_arg_get(args, "metric")->set)
     TRY_GOTO(err_set(err, LODE_MISMATCH, "the collection exists with the metric %s, not %s: name another, or drop it first",
-                          lode_metric_name(options.metric), lode_metric_name(wanted)));
+                     lode_metric_name(options.metric), lode_metric_name(wanted)));
   op_row_begin(ctx);
   op_row_text(ctx, "collection", name);
   op_row_text(ctx, "metric", str_of(lode_metric_name(options.metric)));
@@ -190,7 +190,7 @@ lode_status op_do_facets(op_context *ctx, const op_args *args, lode_error *err) 
   lode_facet_list *list = NULL;
   op_target target;
   TRY(op_target_open(ctx, args, &how, NULL, &target, err));
-  /* A declared counter answers without reading records; other keys are counted */
+  /* a declared counter needs no records; other keys are counted */
   lode_status st = where.data ? LODE_NOT_FOUND : lode_counters(target.collection, key, &list, err);
   if (st == LODE_NOT_FOUND || st == LODE_INVALID || st == LODE_UNSUPPORTED)
     st = lode_facets(target.collection, key, where, limit, &list, err);
@@ -261,7 +261,8 @@ static void collection_put_info(op_context *ctx, const lode_collection_info *inf
 
 #define COLLECTION_SHOWN_VALUES 20
 
-/* {"key": {value: count, ...}, ...} of the declared counters, the largest counts of each; absent when there are none. */
+/* {"key": {value: count, ...}, ...} for the declared counters, the largest counts of each; nothing if there are
+ * none. */
 static lode_status collection_put_counters(op_context *ctx, lode_collection *collection, lode_error *err) {
   lode_facet_list *keys = NULL, *values = NULL;
   json_doc parsed = {0};

@@ -1,9 +1,9 @@
-/* op_copy.c - push and pull: a collection from one store to another, whatever engines they have.
+/* op_copy.c - push and pull: copies a collection from one store to another, whatever their engines.
  *
- * Records are read a range at a time, in the order of insertion. What the other store has already is compared, part by part;
- * only what differs is written, and then read back and compared. So a copy that was broken off is finished by starting it
- * again, and a finished one costs only the reading. Both stores may be in use meanwhile: records that come later in the order
- * are copied too, records that were deleted behind us are told of as extra.
+ * Records are read a range at a time, in insertion order, and compared with the target's. Only records that differ are
+ * written, then read back and compared. So an interrupted copy is completed by starting it again, and a complete one
+ * costs only the reading. Both stores may be in use: records added meanwhile are copied too; records deleted after
+ * they were copied are reported as extra.
  */
 #include "ops/op.h"
 
@@ -38,18 +38,20 @@ static uint32_t copy_row_crc(uint32_t crc, const lode_row *r) {
   return r->vector ? crc32c_update(crc, r->vector, (size_t)r->dimension * sizeof(float)) : crc;
 }
 
-/* What `to` has of these ids; results are in the order asked. */
-static lode_status copy_read_target(copy_state *c, size_t n, lode_result **there, lode_error *err) {
+/* The target's records with these ids, in the order of the ids. */
+static lode_status copy_read_target(copy_state *c, size_t n, lode_result **target_rows, lode_error *err) {
   lode_get_request get = {.select = {.ids = c->ids, .n_ids = n}, .include = LODE_ALL};
-  return lode_get(c->to, &get, there, err);
+  return lode_get(c->to, &get, target_rows, err);
 }
 
-/* Which rows of the range differ there, into records_of and ids; *stale: how many of those exist, and must go first. */
-static size_t copy_list_differing(copy_state *c, const lode_result *here, const lode_result *there, size_t *stale) {
+/* Collects the rows of the range that differ in the target into records_of and ids; *stale: how many of them exist
+ * there and must be deleted first. */
+static size_t copy_list_differing(copy_state *c, const lode_result *here, const lode_result *target_rows,
+                                  size_t *stale) {
   size_t n = 0, at = 0;
   *stale = 0;
   for (size_t i = 0; i < lode_result_count(here); i++) {
-    const lode_row *row = lode_result_at(here, i), *other = lode_result_at(there, at);
+    const lode_row *row = lode_result_at(here, i), *other = lode_result_at(target_rows, at);
     bool exists = other && str_eq(other->id, row->id);
     at += exists;
     if (exists && copy_same_row(row, other)) continue;
@@ -62,35 +64,35 @@ static size_t copy_list_differing(copy_state *c, const lode_result *here, const 
 }
 
 static lode_status copy_check_written(copy_state *c, size_t n, lode_error *err) {
-  lode_result *there;
+  lode_result *target_rows;
   char quoted[256];
-  TRY(copy_read_target(c, n, &there, err));
+  TRY(copy_read_target(c, n, &target_rows, err));
   lode_status st = LODE_OK;
   for (size_t i = 0, at = 0; i < n && st == LODE_OK; i++) {
     const lode_record *r = &c->records_of[i];
-    const lode_row *row = lode_result_at(there, at);
+    const lode_row *row = lode_result_at(target_rows, at);
     lode_row mine = {.id = r->id, .document = r->document, .metadata = r->metadata, .vector = r->vector, .dimension = r->dimension};
     at += row && str_eq(row->id, r->id);
     if (!row || !copy_same_row(&mine, row))
       st = err_set(err, LODE_CORRUPT, "record %s is not there as it was written: does somebody else change it? Start again to finish the copy",
-                      str_quote(r->id, quoted, sizeof quoted));
+                   str_quote(r->id, quoted, sizeof quoted));
   }
-  lode_result_free(there);
+  lode_result_free(target_rows);
   return st;
 }
 
 static lode_status copy_range(copy_state *c, const lode_result *here, lode_error *err) {
   size_t n = lode_result_count(here), stale;
-  lode_result *there;
+  lode_result *target_rows;
   uint32_t crc = 0;
   for (size_t i = 0; i < n; i++) {
     c->ids[i] = lode_result_at(here, i)->id;
     crc = copy_row_crc(crc, lode_result_at(here, i));
   }
   c->checksum = crc32c_update_u32(c->checksum, crc);
-  TRY(copy_read_target(c, n, &there, err));
-  size_t differ = copy_list_differing(c, here, there, &stale);
-  lode_result_free(there);
+  TRY(copy_read_target(c, n, &target_rows, err));
+  size_t differ = copy_list_differing(c, here, target_rows, &stale);
+  lode_result_free(target_rows);
   c->records += n;
   c->equal += n - differ;
   if (differ == 0) return LODE_OK;
@@ -119,7 +121,7 @@ static lode_status copy_all(copy_state *c, lode_error *err) {
   return LODE_OK;
 }
 
-/* The keys that are counted, as they were declared. */
+/* The keys of the declared counters. */
 static lode_status copy_counters_of(lode_collection *c, mem_arena *arena, lode_str **keys, size_t *n, lode_error *err) {
   lode_facet_list *list;
   json_doc json = {0};
@@ -140,9 +142,9 @@ static lode_status copy_counters_of(lode_collection *c, mem_arena *arena, lode_s
   return st;
 }
 
-/* A collection of the same kind in the other store. */
+/* Opens or creates a collection of the same kind in the other store. */
 static lode_status copy_open_target(lode_store *from_store, lode_collection *from, lode_str name, lode_store *to_store, lode_str to_name,
-                             lode_collection **to, lode_error *err) {
+                                    lode_collection **to, lode_error *err) {
   lode_collection_list *list;
   lode_collection_options o = {.create = true};
   mem_arena arena;
@@ -166,9 +168,9 @@ static lode_status copy_open_target(lode_store *from_store, lode_collection *fro
 }
 
 static lode_status copy_send_summary(copy_state *c, lode_str name, const char *other, lode_error *err) {
-  uint64_t there;
+  uint64_t target_count;
   char checksum[16];
-  TRY(lode_count(c->to, &there, err));
+  TRY(lode_count(c->to, &target_count, err));
   snprintf(checksum, sizeof checksum, "%08x", c->checksum);
   op_row_begin(c->ctx);
   op_row_text(c->ctx, "collection", name);
@@ -176,7 +178,7 @@ static lode_status copy_send_summary(copy_state *c, lode_str name, const char *o
   op_row_count(c->ctx, "records", c->records);
   op_row_count(c->ctx, "written", c->written);
   op_row_count(c->ctx, "equal", c->equal);
-  op_row_count(c->ctx, "extra", there > c->records ? there - c->records : 0);
+  op_row_count(c->ctx, "extra", target_count > c->records ? target_count - c->records : 0);
   op_row_text(c->ctx, "checksum", str_of(checksum));
   return op_row_send_summary(c->ctx, err);
 }
@@ -184,7 +186,7 @@ static lode_status copy_send_summary(copy_state *c, lode_str name, const char *o
 static lode_status copy_run(op_context *ctx, const op_args *args, bool push, lode_error *err) {
   const char *other = op_arg_get(args, push ? "to" : "from")->text.data;
   const op_arg *renamed = op_arg_get(args, "as");
-  lode_str name = op_arg_get(args, "collection")->text, there = renamed->set ? renamed->text : name;
+  lode_str name = op_arg_get(args, "collection")->text, target_name = renamed->set ? renamed->text : name;
   copy_state c = {.ctx = ctx, .phase = push ? "push" : "pull"};
   lode_open_options options = {.create = push, .read_only = !push};
   lode_store *mine = NULL, *others = NULL;
@@ -199,10 +201,10 @@ static lode_status copy_run(op_context *ctx, const op_args *args, bool push, lod
   TRY_GOTO(lode_open(other, &options, &others, err));
   lode_store *source = push ? mine : others, *target = push ? others : mine;
   TRY_GOTO(lode_collection_open(source, name, NULL, &c.from, err));
-  TRY_GOTO(op_check_may_change(ctx, target, there, err));
-  TRY_GOTO(copy_open_target(source, c.from, name, target, there, &c.to, err));
+  TRY_GOTO(op_check_may_change(ctx, target, target_name, err));
+  TRY_GOTO(copy_open_target(source, c.from, name, target, target_name, &c.to, err));
   TRY_GOTO(copy_all(&c, err));
-  st = copy_send_summary(&c, there, other, err);
+  st = copy_send_summary(&c, target_name, other, err);
 done:
   lode_collection_close(c.from);
   lode_collection_close(c.to);

@@ -1,4 +1,5 @@
-/* op_export.c - records for other programs: the lines that Chroma's add() takes, and NumPy arrays. Both are written page by page. */
+/* op_export.c - exports for other programs: JSON lines for Chroma's add(), and NumPy arrays. Both are written page by
+ * page. */
 #include <stdio.h>
 
 #include "os/os.h"
@@ -6,11 +7,11 @@
 
 enum { EXPORT_PAGE_ROWS = 1000, EXPORT_NPY_HEADER_BYTES = 128 };
 
-/* Calls fn for each record of the selection, in the order of insertion. */
+/* Called by export_each_record for each record of the selection, in insertion order. */
 typedef lode_status export_record_fn(void *ctx, const lode_row *row, lode_error *err);
 
 static lode_status export_each_record(op_context *ctx, const op_args *args, lode_collection *c, unsigned include, export_record_fn *fn, void *v,
-                               lode_error *err) {
+                                      lode_error *err) {
   lode_get_request get = {.select = op_selection_of(args), .limit = EXPORT_PAGE_ROWS, .include = include};
   uint64_t done = 0, total = 0;
   (void)!lode_count(c, &total, NULL);
@@ -56,7 +57,7 @@ static void export_put_text(strbuf *line, const char *key, lode_str text) {
   else strbuf_addstr(line, "null");
 }
 
-/* The uri is an argument of its own for Chroma, and among the metadata here. */
+/* Chroma takes the uri as an argument of its own; here it is part of the metadata. */
 static lode_status export_put_metadata(export_lines *l, lode_str metadata, lode_error *err) {
   strbuf *out = &l->line;
   lode_str uri = {0};
@@ -116,7 +117,7 @@ lode_status op_do_export_chroma(op_context *ctx, const op_args *args, lode_error
   return st == LODE_OK ? export_send_summary(ctx, args, l.written, err) : st;
 }
 
-/* ---- npy: the vectors; their number stands in the header, so a first pass counts them ---- */
+/* ---- npy: vectors; the header holds their number, so a first pass counts them ---- */
 
 typedef struct export_arrays {
   op_out_file vectors, ids;
@@ -145,7 +146,7 @@ static lode_status export_put_npy_header(export_arrays *a, lode_error *err) {
 
 static lode_status export_put_npy_vector(void *v, const lode_row *row, lode_error *err) {
   export_arrays *a = v;
-  if (!row->vector || a->written == a->counted) return LODE_OK; /* added since they were counted: not part of this export */
+  if (!row->vector || a->written == a->counted) return LODE_OK; /* added after counting: not exported */
   a->line.len = 0;
   json_put_string(&a->line, row->id);
   strbuf_addch(&a->line, '\n');

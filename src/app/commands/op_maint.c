@@ -1,9 +1,9 @@
-/* op_maint.c - care of the store: verify, salvage, backup, restore, compact, optimize. */
+/* op_maint.c - maintenance of the store: verify, salvage, backup, restore, compact, optimize. */
 #include "ops/op.h"
 
 #include "os/os.h"
 
-/* Damages become rows; a failure to send one is kept until the library returns. */
+/* Sends each damage as a row; a failure to send is kept until the library returns. */
 typedef struct maint_damages {
   op_context *ctx;
   uint64_t count;
@@ -29,7 +29,7 @@ static lode_status maint_damages_status(const maint_damages *d, lode_error *err)
 }
 
 static lode_status maint_verify_summary(op_context *ctx, bool ok, uint64_t count, const lode_stats *stats,
-                                  lode_error *err) {
+                                        lode_error *err) {
   op_row_begin(ctx);
   op_row_text(ctx, "store", str_of(ctx->folder));
   op_row_bool(ctx, "ok", ok);
@@ -40,7 +40,7 @@ static lode_status maint_verify_summary(op_context *ctx, bool ok, uint64_t count
   return op_row_send_summary(ctx, err);
 }
 
-/* A store that cannot even be opened is a damage like others. */
+/* A store that cannot be opened is reported as a damage. */
 static lode_status maint_verify_unopened(op_context *ctx, lode_error *err) {
   lode_error why = *err;
   maint_damages found = {.ctx = ctx};
@@ -124,8 +124,8 @@ lode_status op_do_restore(op_context *ctx, const op_args *args, lode_error *err)
 }
 
 static lode_status maint_shrink(op_context *ctx, lode_status (*work)(lode_store *, lode_progress, lode_error *),
-                          lode_error *err) {
-  op_open_options how = {.write = true, .brief = true}; /* what is measured is what `work` did */
+                                lode_error *err) {
+  op_open_options how = {.write = true, .brief = true}; /* no background work: measure only `work` */
   lode_stats before = {0}, after = {0};
   lode_store *store = NULL;
   TRY(ctx->open(ctx->opener, &how, &store, err));

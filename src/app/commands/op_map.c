@@ -1,8 +1,9 @@
-/* op_map.c - `lode db map`: a sample of a collection's vectors on the plane, for a picture of it.
+/* op_map.c - `lode db map`: projects a sample of a collection's vectors to two dimensions, to be drawn.
  *
- * The sample is the same for the same records: all of them while they are few, else those at places that are spread evenly over the
- * order of insertion. A place is found by seeking, so the cost is that of the sample, however large the collection. The end
- * of the order is found by bisection: "is there a record behind this place" can only turn from yes to no.
+ * The sample is the same for the same records: all of them if there are few, else those at positions spread evenly
+ * over the insertion order. A position is reached by seeking, so the cost depends on the sample, not on the
+ * collection. The last position is found by bisection: "is there a record after this position" only changes from yes
+ * to no.
  */
 #include "ops/op.h"
 #include "commands/projection.h"
@@ -12,20 +13,20 @@
 enum { OP_MAP_PAGE_ROWS = 256, OP_MAP_LABEL_BYTES = 240, OP_MAP_MAX_FLOATS = 8 << 20 };
 
 typedef struct map_point {
-  lode_str id, label, group; /* group: absent where there is none */
+  lode_str id, label, group; /* group: no data if there is none */
 } map_point;
 
 typedef struct map_sample {
   lode_collection *collection;
   lode_selection select;
-  lode_str key;       /* of the groups; may be absent */
+  lode_str key;      /* metadata key of the groups; no data: none */
   bool unit;
   uint32_t dimension;
   uint64_t records;
-  size_t want;        /* points at most */
+  size_t want;       /* maximum number of points */
   size_t n;
-  map_point *points;      /* want */
-  float *vectors;     /* want x dimension */
+  map_point *points; /* `want` of them */
+  float *vectors;    /* want x dimension */
   mem_arena arena;
   json_doc json;
 } map_sample;
@@ -39,7 +40,7 @@ static lode_status map_copy_text(map_sample *s, lode_str text, lode_str *out, lo
   return LODE_OK;
 }
 
-/* As much of the text as a label may show, whole characters. */
+/* As much of the text as a label shows, in whole characters. */
 static lode_str map_label_of(lode_str text) {
   if (text.len <= OP_MAP_LABEL_BYTES) return text;
   text.len = OP_MAP_LABEL_BYTES;
@@ -47,7 +48,7 @@ static lode_str map_label_of(lode_str text) {
   return text;
 }
 
-/* The value of the key: a string as it is, another scalar as JSON writes it. */
+/* The value of the key: a string as is, another scalar as JSON. */
 static lode_status map_group_of(map_sample *s, lode_str metadata, lode_str *group, lode_error *err) {
   strbuf text = {0};
   *group = (lode_str){0};
@@ -63,7 +64,8 @@ static lode_status map_group_of(map_sample *s, lode_str metadata, lode_str *grou
 }
 
 static lode_status map_add_row(map_sample *s, const lode_row *row, lode_error *err) {
-  if (!row->vector || row->dimension != s->dimension || s->n == s->want) return LODE_OK; /* still pending */
+  /* no vector yet, or enough points */
+  if (!row->vector || row->dimension != s->dimension || s->n == s->want) return LODE_OK;
   map_point *p = &s->points[s->n];
   TRY(map_copy_text(s, row->id, &p->id, err));
   TRY(map_copy_text(s, map_label_of(row->document), &p->label, err));
@@ -104,7 +106,7 @@ static lode_status map_any_after(const map_sample *s, uint64_t place, bool *any,
   return st;
 }
 
-/* A place behind which there is nothing, at most one too far. */
+/* Finds a position with no records after it. */
 static lode_status map_find_end(const map_sample *s, uint64_t *end, lode_error *err) {
   uint64_t low = 0, high = s->records;
   bool any = true;
@@ -126,17 +128,17 @@ static lode_status map_find_end(const map_sample *s, uint64_t *end, lode_error *
 
 static lode_status map_read_spread(map_sample *s, lode_progress progress, lode_error *err) {
   lode_get_request request = {.limit = 1, .include = LODE_DOCUMENT | LODE_METADATA | LODE_VECTOR};
-  uint64_t end = 0, behind = 0;
+  uint64_t end = 0, next = 0;
   TRY(map_find_end(s, &end, err));
   for (size_t i = 0; i < s->want; i++) {
     lode_result *result = NULL;
     uint64_t place = (uint64_t)((double)i * (double)end / (double)s->want);
     if (i % OP_MAP_PAGE_ROWS == 0 && !map_keep_going(progress, i, s->want)) return map_cancelled(err);
-    request.after = place > behind ? place : behind; /* a gap of deleted records was jumped: no record twice */
+    request.after = place > next ? place : next; /* do not return a record twice after a gap of deleted ones */
     lode_status st = lode_get(s->collection, &request, &result, err);
     if (st == LODE_OK && lode_result_count(result)) st = map_add_row(s, lode_result_at(result, 0), err);
-    behind = lode_result_next(result);
-    bool last = st != LODE_OK || behind == 0;
+    next = lode_result_next(result);
+    bool last = st != LODE_OK || next == 0;
     lode_result_free(result);
     if (last) return st;
   }
@@ -172,12 +174,13 @@ static lode_status map_send_points(op_context *ctx, const map_sample *s, const d
   return LODE_OK;
 }
 
-static lode_status map_send_summary(op_context *ctx, const op_args *args, const map_sample *s, const op_projection *plane, lode_error *err) {
+static lode_status map_send_summary(op_context *ctx, const op_args *args, const map_sample *s, const op_projection *projection,
+                                    lode_error *err) {
   op_row_begin(ctx);
   op_row_text(ctx, "collection", op_arg_get(args, "collection")->text);
   op_row_count(ctx, "records", s->records);
   op_row_count(ctx, "points", s->n);
-  op_row_real(ctx, "variance", round(plane->kept * 1e4) / 1e4);
+  op_row_real(ctx, "variance", round(projection->kept * 1e4) / 1e4);
   return op_row_send_summary(ctx, err);
 }
 
@@ -185,7 +188,7 @@ lode_status op_do_map(op_context *ctx, const op_args *args, lode_error *err) {
   const op_arg *key = op_arg_get(args, "key");
   op_open_options how = {0};
   op_target target = {0};
-  op_projection plane = {.kept = 1};
+  op_projection projection = {.kept = 1};
   double *xy = NULL;
   map_sample s = {.select = op_selection_of(args), .want = (size_t)op_arg_get(args, "sample")->number};
   lode_status st;
@@ -202,10 +205,10 @@ lode_status op_do_map(op_context *ctx, const op_args *args, lode_error *err) {
     xy = mem_calloc(2 * s.want, sizeof *xy);
     if (!s.points || !s.vectors || !xy) TRY_GOTO(err_nomem(err));
     TRY_GOTO(filtered || s.records <= s.want ? map_read_all(&s, ctx->progress, err) : map_read_spread(&s, ctx->progress, err));
-    TRY_GOTO(op_projection_compute(s.vectors, s.n, s.dimension, s.unit, ctx->progress, xy, &plane, err));
+    TRY_GOTO(op_projection_compute(s.vectors, s.n, s.dimension, s.unit, ctx->progress, xy, &projection, err));
     TRY_GOTO(map_send_points(ctx, &s, xy, err));
   }
-  TRY_GOTO(map_send_summary(ctx, args, &s, &plane, err));
+  TRY_GOTO(map_send_summary(ctx, args, &s, &projection, err));
   ctx->nothing = s.n == 0;
 done:
   op_target_close(ctx, &target);

@@ -1,4 +1,4 @@
-/* op_model.c - text to vector, and the models that do it: embed, model list, install, info, verify, db embed. */
+/* op_model.c - text to vector: embed, model list, install, info, verify, db embed. */
 #include "models/model_embedder.h"
 
 enum { OP_EMBED_BATCH = 256, OP_EMBED_LINES_BYTES = 1 << 20 };
@@ -10,9 +10,9 @@ typedef struct op_embed_state {
   op_context *ctx;
   lode_embedder *embedder;
   bool npy;
-  strbuf npy_data;  /* with --npy: the rows */
+  strbuf npy_data; /* with --npy: the rows so far */
   uint64_t n;
-  float *vectors;      /* of a batch */
+  float *vectors;  /* of one batch */
 } op_embed_state;
 
 static lode_status op_embed_texts(op_embed_state *e, const lode_str *texts, size_t n, lode_error *err) {
@@ -163,7 +163,7 @@ lode_status op_do_model_list(op_context *ctx, const op_args *args, lode_error *e
   return LODE_OK;
 }
 
-/* The model that the argument names. */
+/* The model named by the argument. */
 static lode_status op_model_find(const op_args *args, lode_model_info *info, lode_error *err) {
   lode_embedder_options options = op_model_options(args);
   lode_str name = op_arg_get(args, "name")->text;

@@ -1,8 +1,7 @@
-/* op_read.c - records out: get, query, export.
+/* op_read.c - reading records: get, query, export.
  *
- * Any number of records is read in pages and sent as it comes, so that memory does not grow with the answer: by
- * cursor where a filter selects, by slices of the list where ids do. Queries are asked in groups whose answers
- * stay small.
+ * Records are read in pages and sent as they arrive, so that memory does not grow with the result: by cursor for
+ * filters, by slices of the list for ids. Queries run in groups with small results.
  */
 #include "models/model_embedder.h"
 #include "ops/op.h"
@@ -27,7 +26,7 @@ static void get_put_parts(op_context *ctx, const lode_row *row, unsigned include
 typedef struct get_state {
   lode_get_request request;
   uint64_t left;   /* rows that may still be sent */
-  uint64_t skip;   /* by ids: rows that are passed over first */
+  uint64_t skip;   /* by ids: rows to skip first */
   uint64_t sent;
 } get_state;
 
@@ -88,7 +87,7 @@ static lode_status get_send_summary(op_context *ctx, const get_state *get, bool 
   return op_row_send_summary(ctx, err);
 }
 
-/* All that there are, if no limit says less: even a filter may have to look at them. */
+/* Admits a read of all records or up to the limit: even a filter may have to read them. */
 static lode_status get_admit(op_context *ctx, lode_collection *collection, uint64_t limit, lode_error *err) {
   uint64_t count = limit;
   if (!ctx->defer_read) return LODE_OK;
@@ -118,17 +117,17 @@ lode_status op_do_get(op_context *ctx, const op_args *args, lode_error *err) {
   bool more = !by_ids && get.request.after != 0;
   if (more && !limit->set)
     op_note(ctx, "these are the first %d, and there may be more: a limit of 0 gives all, after %llu goes on",
-                  GET_DEFAULT_LIMIT, (unsigned long long)get.request.after);
+            GET_DEFAULT_LIMIT, (unsigned long long)get.request.after);
   return get_send_summary(ctx, &get, more, err);
 }
 
 /* ---- query ---- */
 
-/* What to look for, as the arguments have it. */
+/* The query, from the arguments. */
 typedef struct query_input {
   lode_mode mode;
-  bool embed;    /* a vector is to be made of the text */
-  bool may_not;  /* and if that cannot be, words alone will do */
+  bool embed;    /* embed the text */
+  bool optional; /* ... but if that is not possible, search by words only */
 } query_input;
 
 static lode_status query_pick_mode(const op_args *args, query_input *ask, lode_error *err) {
@@ -140,7 +139,7 @@ static lode_status query_pick_mode(const op_args *args, query_input *ask, lode_e
   if (!vector && !text) return err_set(err, LODE_INVALID, "say what to look for: a vector, vectors, or text");
   ask->mode = asked->set ? modes[asked->number] : text ? LODE_HYBRID : LODE_BY_VECTOR;
   ask->embed = text && !vector && ask->mode != LODE_BY_TEXT;
-  ask->may_not = ask->embed && !asked->set;
+  ask->optional = ask->embed && !asked->set;
   if (ask->mode == LODE_HYBRID && !text)
     return err_set(err, LODE_INVALID, "mode %.*s needs text", (int)asked->text.len, asked->text.data);
   if (ask->mode == LODE_BY_TEXT && !text) return err_set(err, LODE_INVALID, "mode text needs text");
@@ -151,23 +150,23 @@ static lode_status query_pick_mode(const op_args *args, query_input *ask, lode_e
   return LODE_OK;
 }
 
-/* The vector of the text by the collection's model. *vector stays NULL where words have to do. */
+/* Embeds the text with the collection's model. *vector stays NULL if only words can be searched. */
 static lode_status query_embed_text(op_context *ctx, const op_args *args, const op_target *target, const query_input *ask, float **vector,
-                               uint32_t *dimension, lode_error *err) {
+                                    uint32_t *dimension, lode_error *err) {
   strbuf stamped = {0};
   lode_embedder *embedder = NULL;
   lode_str text = op_arg_get(args, "text")->text;
   lode_status st;
   TRY_GOTO(model_read_stamp(target->store, op_arg_get(args, "collection")->text, &stamped, dimension, err));
-  if (*dimension == 0 && ask->may_not) goto done; /* no vectors to compare with */
+  if (*dimension == 0 && ask->optional) goto done; /* no vectors to compare with */
   if (!stamped.data[0]) {
-    if (!ask->may_not)
+    if (!ask->optional)
       st = err_set(err, LODE_INVALID, "the collection does not say which model makes its vectors, so none can be made of the text: give a "
-                      "vector, use mode text, or make vectors with `lode db embed`");
+                   "vector, use mode text, or make vectors with `lode db embed`");
     goto done;
   }
   st = model_open_embedder(ctx, args, str_of(stamped.data), str_of(stamped.data), &embedder, err);
-  if (st != LODE_OK && ask->may_not) { /* not installed, no server, or a name that only its owner knows */
+  if (st != LODE_OK && ask->optional) { /* not installed, no server, or a name unknown to Lode */
     if (err && st != LODE_NOT_FOUND) op_note(ctx, "searching by words alone: %s", err->text);
     else op_note(ctx, "searching by words alone: the collection's model %s is not at hand", stamped.data);
     err_clear(err);
@@ -186,7 +185,7 @@ done:
 }
 
 static lode_status query_send_hits(op_context *ctx, const lode_query_request *request, const lode_result *result,
-                             size_t first, lode_error *err) {
+                                   size_t first, lode_error *err) {
   for (size_t i = 0; i < lode_result_count(result); i++) {
     const lode_row *row = lode_result_at(result, i);
     op_row_begin(ctx);
@@ -202,9 +201,9 @@ static lode_status query_send_hits(op_context *ctx, const lode_query_request *re
   return LODE_OK;
 }
 
-/* In groups of queries, so that the rows in memory stay few. */
+/* Runs the queries in groups, to bound the rows in memory. */
 static lode_status query_run_groups(op_context *ctx, lode_collection *collection, lode_query_request *request,
-                               lode_error *err) {
+                                    lode_error *err) {
   const float *vectors = request->vectors;
   size_t n = request->n, group = request->k < OP_QUERY_GROUP_ROWS ? OP_QUERY_GROUP_ROWS / request->k : 1;
   bool found = false;
@@ -279,7 +278,7 @@ typedef struct export_state {
   lode_error error;
 } export_state;
 
-/* An empty collection exports well; a selection that matches nothing has found nothing. */
+/* Exporting an empty collection is a success; a selection that matches nothing has found nothing. */
 static bool export_selects(const lode_selection *s) { return s->ids || s->where.data || s->where_document.data; }
 
 static int64_t export_write_sink(void *ctx, const void *data, size_t size) {

@@ -1,4 +1,4 @@
-/* op_rescue.c - Chroma directories: rescue, check, quarantine; and exports for other programs. */
+/* op_rescue.c - Chroma directories: rescue, import, check, quarantine. */
 #include "ops/op.h"
 
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include "embed/embed.h"
 #include "rescue/rescue.h"
 
-/* ---- The list of doubtful records: a file that appears with the first of them ---- */
+/* ---- The list of doubtful records: a file, created with the first of them ---- */
 
 typedef struct op_rescue_doubts {
   const char *path;
@@ -50,7 +50,7 @@ static lode_status op_rescue_doubts_close(op_rescue_doubts *d, lode_error *err) 
 
 /* ---- The code index of the target ---- */
 
-/* Where a rescue writes: the first member of what its callbacks get. */
+/* Where a rescue writes; the first member of the state that its callbacks get. */
 typedef struct rescue_target {
   op_context *ctx;
   lode_store *store;
@@ -62,7 +62,7 @@ static lode_status may_write(void *v, lode_str name, lode_error *err) {
   lode_status st = op_check_may_change(t->ctx, t->store, name, err);
   if (st != LODE_REFUSED) return st;
   return err_set(err, st, "the directory has a collection %s, and in this store that name belongs to the code index of the project: nothing was "
-                    "brought over; --to DIR brings it into another store", str_quote(name, quoted, sizeof quoted));
+                 "brought over; --to DIR brings it into another store", str_quote(name, quoted, sizeof quoted));
 }
 
 /* ---- rescue chroma, import chroma ---- */
@@ -118,7 +118,7 @@ static void op_rescue_on_note(void *v, const char *text) {
   op_note(r->ctx, "%s", text);
 }
 
-/* The nearest folder above a path that may not exist yet, by its real name; NULL: there is no memory. */
+/* The real path of the nearest existing folder of a path that may not exist yet; NULL on failure. */
 static char *op_rescue_real_folder(const char *path) {
   size_t len = strlen(path);
   char *copy = strdup(path), *real = NULL;
@@ -133,7 +133,7 @@ static char *op_rescue_real_folder(const char *path) {
   return real;
 }
 
-/* The directory is only read, so no store is made in it. */
+/* The directory is only read, so no store may be created in it. */
 static lode_status op_rescue_check_apart(const char *from, const char *target, lode_error *err) {
   char *dir = realpath(from, NULL), *place = NULL;
   lode_status st = LODE_OK;
@@ -205,8 +205,8 @@ lode_status op_do_rescue_chroma(op_context *ctx, const op_args *args, lode_error
   TRY_GOTO(op_rescue_send_summary(&r, from, dry ? NULL : target, err));
   if (r.total.missing || r.total.refused || r.total.lost)
     st = err_set(err, LODE_CORRUPT, "%llu records came without their vector and %llu not at all: they are damaged in the directory%s",
-                    (unsigned long long)r.total.missing, (unsigned long long)(r.total.refused + r.total.lost),
-                    r.total.missing && !q.embed ? "; --embed makes vectors again from the documents" : "");
+                 (unsigned long long)r.total.missing, (unsigned long long)(r.total.refused + r.total.lost),
+                 r.total.missing && !q.embed ? "; --embed makes vectors again from the documents" : "");
 done:
   if (op_rescue_doubts_close(&r.list, &ignored) != LODE_OK && st == LODE_OK) {
     *err = ignored;
@@ -297,7 +297,7 @@ lode_status op_do_chroma_quarantine(op_context *ctx, const op_args *args, lode_e
   if (st != LODE_OK) return st;
   if (all->missing || all->refused)
     return err_set(err, LODE_REFUSED, "nothing was done: %llu vectors and %llu records did not come over into the store; see `lode rescue chroma`",
-                      (unsigned long long)all->missing, (unsigned long long)all->refused);
+                   (unsigned long long)all->missing, (unsigned long long)all->refused);
   TRY(rescue_quarantine(&q, &r, err));
   op_row_begin(ctx);
   op_row_text(ctx, "dir", str_of(dir));

@@ -1,7 +1,7 @@
-/* op_write.c - records in and out of existence: add, upsert, update, import, delete.
+/* op_write.c - writing records: add, upsert, update, import, delete.
  *
- * From a command line records come as a stream of JSON lines and are committed batch by batch. From a request they
- * are all there, and are one commit: the request is whole or absent.
+ * From a command line, records are a stream of JSON lines and are committed batch by batch. From a request, all
+ * records are present and are one commit.
  */
 #include "models/model_embedder.h"
 #include "ops/op.h"
@@ -10,13 +10,13 @@
 #include <errno.h>
 
 #define WRITE_BULK_RECORDS 1000
-/* Requests with up to so many records may share a commit with others. */
+/* Requests with up to this many records may share a commit with others. */
 #define WRITE_SMALL_RECORDS 512
 
-/* Ids that an update did not find: the first ones by name. */
+/* How many ids that an update did not find are listed. */
 #define WRITE_SHOWN_MISSING 100
 typedef struct write_missing {
-  strbuf list; /* a JSON array, without its end */
+  strbuf list; /* a JSON array without its end */
   size_t n;
 } write_missing;
 
@@ -28,7 +28,7 @@ static void write_note_missing(void *ctx, lode_str id) {
 }
 
 static lode_status write_send_report(op_context *ctx, const op_args *args, const lode_import_report *r, write_missing *u,
-                          lode_error *err) {
+                                     lode_error *err) {
   op_row_begin(ctx);
   op_row_text(ctx, "collection", op_arg_get(args, "collection")->text);
   op_row_count(ctx, "read", r->lines);
@@ -50,9 +50,9 @@ static lode_status write_open_target(op_context *ctx, const op_args *args, op_ta
   return op_target_open(ctx, args, &how, &options, target, err);
 }
 
-/* With --embed, the embedder of the collection, which is opened anew with it; else NULL. */
+/* With --embed: the collection's embedder, for which the collection is reopened; else NULL. */
 static lode_status write_embedder(op_context *ctx, const op_args *args, op_target *target, lode_embedder **embedder,
-                                      lode_error *err) {
+                                  lode_error *err) {
   *embedder = NULL;
   if (!op_arg_get(args, "embed")->number) {
     if (!op_arg_get(args, "model")->set) return LODE_OK;
@@ -132,8 +132,8 @@ static lode_status write_stream(op_context *ctx, const op_args *args, lode_impor
   lode_status st = lode_import(target.collection, request, ctx->progress, &done, err);
   ctx->input = NULL;
   lode_embedder_close(request->embedder);
-  /* A bulk load leaves the indexes behind; a short-lived process brings them along before it goes. The records are safe
-   * either way, so a lock or an interruption here is no failure of the load. */
+  /* A bulk load leaves index work to do; a short-lived process does it before it exits. The records are safe either
+   * way, so a lock or an interruption here does not fail the load. */
   if (st == LODE_OK && done.written >= WRITE_BULK_RECORDS) (void)!lode_optimize(target.store, ctx->progress, NULL);
   op_target_close(ctx, &target);
   if (st != LODE_OK) strbuf_release(&u.list);
@@ -143,14 +143,14 @@ static lode_status write_stream(op_context *ctx, const op_args *args, lode_impor
     return err_set(err, LODE_CANCELLED, "interrupted; %llu records are written", (unsigned long long)done.written);
   if (st != LODE_OK && done.written)
     return err_set_at(err, st, err->record, "%s; %llu records of earlier batches are written", err->text,
-                         (unsigned long long)done.written);
+                      (unsigned long long)done.written);
   if (st != LODE_OK) return st;
   ctx->nothing = request->mode == LODE_IMPORT_UPDATE && done.written == 0 && done.skipped > 0;
   return write_send_report(ctx, args, &done, &u, err);
 }
 
 static lode_status write_from_args(op_context *ctx, const op_args *args, lode_import_request *request,
-                                 lode_error *err) {
+                                   lode_error *err) {
   request->ctx = op_arg_get(args, "records")->stream;
   return request->ctx ? write_stream(ctx, args, request, err) : write_request(ctx, args, request, err);
 }
@@ -197,11 +197,11 @@ lode_status op_do_import(op_context *ctx, const op_args *args, lode_error *err) 
   return st;
 }
 
-#define DELETE_IDS_BYTES (3072u << 10) /* of a file of ids that are deleted at once */
-#define DELETE_MAX_IDS_BYTES ((size_t)1 << 30) /* of a pipe, which is read to its end first */
+#define DELETE_IDS_BYTES (3072u << 10)         /* bytes of an id file deleted at a time */
+#define DELETE_MAX_IDS_BYTES ((size_t)1 << 30) /* maximum for a pipe, which is read completely first */
 
-/* The ids of the argument and those of a file, in one transaction. What may keep us waiting for the next line is read before that
- * begins; a file is read while it is open, so that there may be any number of ids. */
+/* Deletes the ids of the argument and those of a file, in one transaction. A pipe, which may block, is read before
+ * the transaction begins; a file is read during it, so the number of ids is not limited. */
 static lode_status delete_listed(op_target *target, lode_selection *selection, op_lines *lines, size_t *deleted,
                                  lode_error *err) {
   lode_txn *txn = NULL;

@@ -1,27 +1,28 @@
 /* projection.c - principal components by subspace iteration. See projection.h.
  *
- * A pass multiplies both axes by the covariance: for each vector v its coordinates (a, b) on the axes, then next_a += a v, next_b += b v.
- * Between passes the axes are made orthonormal; the second is thereby kept out of the first. The sums of a*a, b*b and a*b that a pass
- * yields are the covariance within the plane: the iteration ends when its trace no longer grows. At the end a rotation within the
- * plane makes the axes principal (Rayleigh-Ritz), which also parts axes of nearly equal variance.
+ * A pass multiplies both axes by the covariance: for each vector v with coordinates (a, b) on the axes, next_a += a v
+ * and next_b += b v. Between passes the axes are orthonormalised, which keeps the second from converging to the first.
+ * The sums of a*a, b*b and a*b of a pass are the covariance within the plane; the iteration ends when its trace no
+ * longer grows. Finally a rotation within the plane makes the axes principal (Rayleigh-Ritz), which also separates
+ * axes of nearly equal variance.
  */
 #include "commands/projection.h"
 
 #include <math.h>
 
 enum { PCA_MAX_PASSES = 60 };
-#define PCA_TOLERANCE 1e-6 /* relative growth of the variance shown, in one pass */
+#define PCA_TOLERANCE 1e-6 /* relative growth of the shown variance per pass */
 
 typedef struct pca_fit {
   float *vectors;
   size_t n;
   uint32_t dimension;
-  double *axis[2], *next[2]; /* dimension each */
-  double aa, bb, ab;         /* of the last pass, per vector */
-  double total;              /* variance in all */
+  double *axis[2], *next[2]; /* `dimension` each */
+  double aa, bb, ab;         /* averages of the last pass */
+  double total;              /* total variance */
 } pca_fit;
 
-/* ---- The vectors ---- */
+/* ---- Vectors ---- */
 
 static void pca_make_unit(float *v, uint32_t dimension) {
   double sum = 0;
@@ -30,7 +31,7 @@ static void pca_make_unit(float *v, uint32_t dimension) {
   for (uint32_t i = 0; i < dimension; i++) v[i] = (float)(v[i] * scale);
 }
 
-/* By the largest magnitude, so that no square of a float can overflow or vanish. */
+/* Divides by the largest magnitude, so that no square of a float overflows or underflows. */
 static void pca_rescale(pca_fit *f) {
   double largest = 0;
   size_t count = f->n * f->dimension;
@@ -55,7 +56,7 @@ static void pca_centre(pca_fit *f) {
   f->total /= (double)f->n;
 }
 
-/* ---- The axes ---- */
+/* ---- Axes ---- */
 
 static double pca_dot(const double *a, const double *b, uint32_t n) {
   double sum = 0;
@@ -63,7 +64,7 @@ static double pca_dot(const double *a, const double *b, uint32_t n) {
   return sum;
 }
 
-/* To length 1; what is too short to have a direction becomes zero. */
+/* To length 1; a vector too short to have a direction becomes zero. */
 static void pca_normalise(double *a, uint32_t n, double shortest) {
   double length = sqrt(pca_dot(a, a, n)), scale = length > shortest ? 1 / length : 0;
   for (uint32_t i = 0; i < n; i++) a[i] *= scale;
@@ -71,14 +72,14 @@ static void pca_normalise(double *a, uint32_t n, double shortest) {
 
 static void pca_orthonormalise(double *a, double *b, uint32_t n, double shortest) {
   pca_normalise(a, n, shortest);
-  for (int twice = 0; twice < 2; twice++) { /* the second round takes off what rounding left */
+  for (int twice = 0; twice < 2; twice++) { /* the second round removes rounding errors */
     double along = pca_dot(a, b, n);
     for (uint32_t i = 0; i < n; i++) b[i] -= along * a[i];
   }
   pca_normalise(b, n, shortest);
 }
 
-static uint64_t pca_splitmix64(uint64_t x) { /* splitmix64 */
+static uint64_t pca_splitmix64(uint64_t x) {
   x += UINT64_C(0x9e3779b97f4a7c15);
   x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
   x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
@@ -101,7 +102,7 @@ static void pca_coordinates(const pca_fit *f, const float *v, double *a, double 
   *b = y;
 }
 
-/* next = covariance * axis, and the covariance within the plane. */
+/* Computes next = covariance * axis, and the covariance within the plane. */
 static void pca_pass(pca_fit *f) {
   f->aa = f->bb = f->ab = 0;
   for (int k = 0; k < 2; k++) memset(f->next[k], 0, f->dimension * sizeof(double));
@@ -128,14 +129,14 @@ static void pca_step(pca_fit *f) {
     f->axis[k] = f->next[k];
     f->next[k] = was;
   }
-  /* Shorter than this is rounding, not a direction */
+  /* anything shorter is rounding error, not a direction */
   pca_orthonormalise(f->axis[0], f->axis[1], f->dimension, f->total * (double)f->n * 1e-13);
 }
 
-static lode_status pca_iterate(pca_fit *f, lode_progress progress, op_projection *plane, lode_error *err) {
+static lode_status pca_iterate(pca_fit *f, lode_progress progress, op_projection *projection, lode_error *err) {
   double shown = -1;
-  for (plane->passes = 0; plane->passes < PCA_MAX_PASSES; plane->passes++) {
-    if (progress.step && !progress.step(progress.ctx, "projecting", plane->passes, PCA_MAX_PASSES))
+  for (projection->passes = 0; projection->passes < PCA_MAX_PASSES; projection->passes++) {
+    if (progress.step && !progress.step(progress.ctx, "projecting", projection->passes, PCA_MAX_PASSES))
       return err_set(err, LODE_CANCELLED, "the map was not finished");
     pca_pass(f);
     if (f->aa + f->bb - shown <= PCA_TOLERANCE * f->total) break;
@@ -145,9 +146,9 @@ static lode_status pca_iterate(pca_fit *f, lode_progress progress, op_projection
   return LODE_OK;
 }
 
-/* ---- The picture ---- */
+/* ---- Coordinates ---- */
 
-/* Turns the plane so that its axes are principal, larger variance first. */
+/* Rotates the axes within the plane so that they are principal, larger variance first. */
 static void pca_rotate(pca_fit *f) {
   double angle = 0.5 * atan2(2 * f->ab, f->aa - f->bb), c = cos(angle), s = sin(angle);
   for (uint32_t i = 0; i < f->dimension; i++) {
@@ -158,45 +159,45 @@ static void pca_rotate(pca_fit *f) {
 }
 
 static void pca_place(const pca_fit *f, double *xy) {
-  double far[2] = {0, 0}, scale;
+  double extreme[2] = {0, 0}, scale;
   for (size_t r = 0; r < f->n; r++) {
     pca_coordinates(f, f->vectors + r * f->dimension, &xy[2 * r], &xy[2 * r + 1]);
     for (int k = 0; k < 2; k++)
-      if (fabs(xy[2 * r + (unsigned)k]) > fabs(far[k])) far[k] = xy[2 * r + (unsigned)k];
+      if (fabs(xy[2 * r + (unsigned)k]) > fabs(extreme[k])) extreme[k] = xy[2 * r + (unsigned)k];
   }
-  scale = fabs(far[0]) > fabs(far[1]) ? fabs(far[0]) : fabs(far[1]);
+  scale = fabs(extreme[0]) > fabs(extreme[1]) ? fabs(extreme[0]) : fabs(extreme[1]);
   for (size_t r = 0; r < f->n; r++)
     for (unsigned k = 0; k < 2; k++) {
       double at = xy[2 * r + k];
-      xy[2 * r + k] = at == 0 || scale <= 0 ? 0 : far[k] < 0 ? -at / scale : at / scale;
+      xy[2 * r + k] = at == 0 || scale <= 0 ? 0 : extreme[k] < 0 ? -at / scale : at / scale;
     }
 }
 
-lode_status op_projection_compute(float *vectors, size_t n, uint32_t dimension, bool unit, lode_progress progress, double *xy, op_projection *plane,
-                           lode_error *err) {
+lode_status op_projection_compute(float *vectors, size_t n, uint32_t dimension, bool unit, lode_progress progress,
+                                  double *xy, op_projection *projection, lode_error *err) {
   pca_fit f = {.vectors = vectors, .n = n, .dimension = dimension};
-  *plane = (op_projection){.kept = 1};
+  *projection = (op_projection){.kept = 1};
   for (size_t i = 0; i < 2 * n; i++) xy[i] = 0;
   if (n < 2 || dimension == 0) return LODE_OK;
-  double *room = mem_calloc((size_t)dimension * 4, sizeof *room);
-  if (!room) return err_nomem(err);
+  double *space = mem_calloc((size_t)dimension * 4, sizeof *space);
+  if (!space) return err_nomem(err);
   for (int k = 0; k < 2; k++) {
-    f.axis[k] = room + (size_t)k * dimension;
-    f.next[k] = room + (size_t)(2 + k) * dimension;
+    f.axis[k] = space + (size_t)k * dimension;
+    f.next[k] = space + (size_t)(2 + k) * dimension;
   }
   lode_status st = LODE_OK;
   if (!unit) pca_rescale(&f);
   for (size_t r = 0; unit && r < n; r++) pca_make_unit(vectors + r * dimension, dimension);
   pca_centre(&f);
-  if (f.total > 1e-20) { /* less is rounding of equal vectors */
+  if (f.total > 1e-20) { /* less is rounding error of equal vectors */
     pca_start(&f);
-    TRY_GOTO(pca_iterate(&f, progress, plane, err));
-    plane->kept = (f.aa + f.bb) / f.total;
-    if (plane->kept > 1) plane->kept = 1;
+    TRY_GOTO(pca_iterate(&f, progress, projection, err));
+    projection->kept = (f.aa + f.bb) / f.total;
+    if (projection->kept > 1) projection->kept = 1;
     pca_rotate(&f);
     pca_place(&f, xy);
   }
 done:
-  mem_free(room);
+  mem_free(space);
   return st;
 }

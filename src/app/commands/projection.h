@@ -1,7 +1,7 @@
-/* projection.h - vectors onto the plane: their two directions of largest variance (PCA), for a map that people look at.
+/* projection.h - projects vectors to two dimensions: the directions of largest variance (PCA), for a map.
  *
- * Subspace iteration in double on the centred vectors, from a start that is always the same: equal input gives equal output, bit by
- * bit, on every machine with IEEE doubles. Never forms the covariance matrix: a pass costs n * dimension, whatever the dimension.
+ * Subspace iteration in double on the centred vectors, always from the same start: equal input gives equal output, bit
+ * for bit, on every machine with IEEE doubles. The covariance matrix is never formed: a pass costs n * dimension.
  */
 #ifndef LODE_COMMANDS_PROJECTION_H
 #define LODE_COMMANDS_PROJECTION_H
@@ -9,15 +9,15 @@
 #include "base/base.h"
 
 typedef struct op_projection {
-  double kept;     /* share of the variance that the plane shows, 0 to 1; 1 where there is no variance */
+  double kept;     /* share of the variance that the projection shows, 0 to 1; 1 if there is no variance */
   uint32_t passes; /* over the vectors */
 } op_projection;
 
-/* `vectors` are n rows of `dimension`; with `unit` each counts by its direction alone. They are changed: unit length, mean taken off.
- * xy gets n pairs from -1 to 1, both axes by the same scale, the larger spread on x; the sign of an axis is such that
- * its largest coordinate is positive. No variance in a direction (one vector, all equal, dimension 1): zeros there.
- * LODE_CANCELLED when `progress` says so. */
-lode_status op_projection_compute(float *vectors, size_t n, uint32_t dimension, bool unit, lode_progress progress, double *xy, op_projection *plane,
-                           lode_error *err);
+/* `vectors` are n rows of `dimension`; they are modified (centred, and scaled: each to unit length if `unit`). xy
+ * gets n pairs from -1 to 1, both axes with the same scale, the larger variance on x; the sign of an axis makes its
+ * largest coordinate positive. A direction without variance (one vector, all equal, dimension 1) gives zeros.
+ * LODE_CANCELLED if `progress` says so. */
+lode_status op_projection_compute(float *vectors, size_t n, uint32_t dimension, bool unit, lode_progress progress,
+                                  double *xy, op_projection *projection, lode_error *err);
 
 #endif
