@@ -1,12 +1,13 @@
-/* background.c - two threads per store handle: one does maintenance in short steps, one makes segments of the vector index.
+/* background.c - two threads per store handle: one does maintenance in short steps, one builds segments of the vector
+ * index.
  *
- * Each sleeps on its `wake` until a commit of this handle kicks it, and looks by itself every two seconds
- * for what other processes left. Each step is a transaction of some milliseconds (store.h). It makes room for
- * writers: while this handle is being written to, a step waits for a quiet moment, but not longer than BACKGROUND_MAX_PAUSES allow, so
- * that a saturating writer loses little and yet does not keep the indexes from growing; LODE_BUSY (another process
- * writes) makes it wait longer each time. Any other failure is logged once and tried again later: maintenance is never
- * needed for right answers. The builder works long, but holds no transaction while it computes; it stops when the
- * handle is closed, and leaves the work to lode_optimize() while that runs.
+ * Each sleeps on its `wake` until a commit of this handle wakes it, and checks every two seconds for work that other
+ * processes left. A step is a transaction of some milliseconds (store.h). Steps yield to writers: while this handle is
+ * being written to, a step waits for a quiet moment, but for at most BACKGROUND_MAX_PAUSES pauses, so that a saturating
+ * writer loses little and the indexes still grow. After LODE_BUSY (another process writes) the wait doubles each time.
+ * Any other failure is logged once and retried later: maintenance is never needed for correct results. The builder runs
+ * long, but holds no transaction while it computes; it stops when the handle is closed, and leaves the work to
+ * lode_optimize() while that runs.
  *
  * Flags are guarded by store->lock, which is never held during a step. The threads block all signals.
  */
@@ -14,7 +15,14 @@
 
 #include <time.h>
 
-enum { BACKGROUND_POLL_MS = 2000, BACKGROUND_PAUSE_MS = 20, BACKGROUND_MAX_PAUSES = 100, BACKGROUND_QUIET_MS = 300, BACKGROUND_BUSY_MIN_MS = 5, BACKGROUND_BUSY_MAX_MS = 250 };
+enum {
+  BACKGROUND_POLL_MS = 2000,     /* between two checks for work of other processes */
+  BACKGROUND_PAUSE_MS = 20,      /* one pause while writers are active */
+  BACKGROUND_MAX_PAUSES = 100,   /* before a step runs all the same */
+  BACKGROUND_QUIET_MS = 300,     /* since the last commit: no writer is active */
+  BACKGROUND_BUSY_MIN_MS = 5,    /* first wait after LODE_BUSY */
+  BACKGROUND_BUSY_MAX_MS = 250,  /* longest wait after LODE_BUSY */
+};
 
 static struct timespec background_deadline(unsigned ms) {
   struct timespec t;
@@ -28,14 +36,14 @@ static struct timespec background_deadline(unsigned ms) {
   return t;
 }
 
-/* Sleeps; a kick ends it early if `for_kick`, a stop always does. Returns false when it is time to stop. */
-static bool background_sleep(lode_store *store, engine_background *b, unsigned ms, bool for_kick, bool *kicked) {
+/* Sleeps; ends early when woken, if `until_woken`, and always on stop. Returns false when it is time to stop. */
+static bool background_sleep(lode_store *store, engine_background *b, unsigned ms, bool until_woken, bool *woken) {
   struct timespec until = background_deadline(ms);
   pthread_mutex_lock(&store->lock);
-  while (!b->stop && !(for_kick && b->woken))
+  while (!b->stop && !(until_woken && b->woken))
     if (pthread_cond_timedwait(&b->wake, &store->lock, &until) != 0) break;
-  *kicked = b->woken;
-  if (for_kick) b->woken = false;
+  *woken = b->woken;
+  if (until_woken) b->woken = false;
   bool go_on = !b->stop;
   pthread_mutex_unlock(&store->lock);
   return go_on;
@@ -53,31 +61,32 @@ static bool background_has_writers(lode_store *store) {
   return os_api->now_ns() - atomic_load(&store->written_ns) < (uint64_t)BACKGROUND_QUIET_MS * 1000000;
 }
 
-/* In a bulk load there is no quiet moment, and what falls behind has to be caught up with at its end, on one thread: what is enough for a
- * whole step does not wait. */
+/* A bulk load has no quiet moments, and its backlog would have to be worked off at its end on one thread: when there is
+ * enough for a whole step, the step does not wait. */
 static bool background_is_urgent(lode_store *store, const engine_background *b) {
   bool much = false;
   if (!store->options->bulk_load || b != &store->background) return false;
   return store_maintain_fills_step(store->db, &much, NULL) == LODE_OK && much;
 }
 
-/* Waits for a quiet moment; false: it is time to stop. */
+/* Waits for a quiet moment; false: time to stop. */
 static bool background_wait_for_quiet(lode_store *store, engine_background *b) {
-  bool kicked;
-  for (unsigned i = 0; i < BACKGROUND_MAX_PAUSES && background_has_writers(store) && !background_is_urgent(store, b); i++)
-    if (!background_sleep(store, b, BACKGROUND_PAUSE_MS, false, &kicked)) return false;
+  bool woken;
+  for (unsigned i = 0; i < BACKGROUND_MAX_PAUSES && background_has_writers(store) &&
+       !background_is_urgent(store, b); i++)
+    if (!background_sleep(store, b, BACKGROUND_PAUSE_MS, false, &woken)) return false;
   return true;
 }
 
-/* Steps until nothing is left, a failure or a stop. */
+/* Runs steps until nothing is left, one fails, or it is time to stop. */
 static lode_status background_work(lode_store *store, lode_error *err) {
-  bool more = true, kicked;
+  bool more = true, woken;
   unsigned busy_ms = BACKGROUND_BUSY_MIN_MS;
   while (more && !background_must_stop(store, &store->background) && atomic_load(&store->optimizers) == 0) {
     if (!background_wait_for_quiet(store, &store->background)) return LODE_OK;
     lode_status st = store_maintain_step(store->db, &more, err);
     if (st == LODE_BUSY) {
-      if (!background_sleep(store, &store->background, busy_ms, false, &kicked)) break;
+      if (!background_sleep(store, &store->background, busy_ms, false, &woken)) break;
       busy_ms = busy_ms * 2 < BACKGROUND_BUSY_MAX_MS ? busy_ms * 2 : BACKGROUND_BUSY_MAX_MS;
       more = true;
       continue;
@@ -90,19 +99,19 @@ static lode_status background_work(lode_store *store, lode_error *err) {
 
 static void *background_main(void *ctx) {
   lode_store *store = ctx;
-  lode_status told = LODE_OK;
-  bool kicked = true; /* look once at the start */
+  lode_status logged = LODE_OK;
+  bool woken = true; /* check once at the start */
   do {
     lode_error err;
     uint64_t left = 0;
     err_clear(&err);
-    lode_status st = kicked ? LODE_OK : store_maintain_left(store->db, &left, &err);
-    if (st == LODE_OK && (kicked || left > 0)) st = background_work(store, &err);
+    lode_status st = woken ? LODE_OK : store_maintain_left(store->db, &left, &err);
+    if (st == LODE_OK && (woken || left > 0)) st = background_work(store, &err);
     if (st == LODE_BUSY) st = LODE_OK;
-    if (st != LODE_OK && st != told) store_db_log(store->db, "maintenance is put off: %s", err.text);
-    told = st;
-    if (st != LODE_OK && !background_sleep(store, &store->background, BACKGROUND_POLL_MS, false, &kicked)) break;
-  } while (background_sleep(store, &store->background, BACKGROUND_POLL_MS, true, &kicked));
+    if (st != LODE_OK && st != logged) store_db_log(store->db, "maintenance is put off: %s", err.text);
+    logged = st;
+    if (st != LODE_OK && !background_sleep(store, &store->background, BACKGROUND_POLL_MS, false, &woken)) break;
+  } while (background_sleep(store, &store->background, BACKGROUND_POLL_MS, true, &woken));
   return NULL;
 }
 
@@ -113,7 +122,7 @@ static bool background_build_stops(void *ctx) {
   return background_must_stop(store, &store->builder);
 }
 
-/* Has anything been written, by whomever, since it was last seen that there is nothing to do? */
+/* Has anyone written since the last check that found nothing to do? */
 static bool background_has_news(lode_store *store, uint64_t *seen) {
   store_tx *tx;
   engine_sweep_missing(store);
@@ -127,7 +136,8 @@ static bool background_has_news(lode_store *store, uint64_t *seen) {
 }
 
 static lode_status background_build(lode_store *store, lode_error *err) {
-  engine_build_request request = {.stop = background_build_stops, .stop_ctx = store, .gentle = true, .flat = store->options->bulk_load};
+  engine_build_request request = {.stop = background_build_stops, .stop_ctx = store, .gentle = true,
+                                  .flat = store->options->bulk_load};
   bool more = true;
   while (more && !background_build_stops(store) && atomic_load(&store->optimizers) == 0) {
     if (!background_wait_for_quiet(store, &store->builder)) return LODE_OK;
@@ -138,9 +148,9 @@ static lode_status background_build(lode_store *store, lode_error *err) {
 
 static void *background_build_main(void *ctx) {
   lode_store *store = ctx;
-  lode_status told = LODE_OK;
+  lode_status logged = LODE_OK;
   uint64_t seen = UINT64_MAX;
-  bool kicked = true, failed = false;
+  bool woken = true, failed = false;
   do {
     lode_error err;
     err_clear(&err);
@@ -148,10 +158,10 @@ static void *background_build_main(void *ctx) {
     lode_status st = news || failed ? background_build(store, &err) : LODE_OK;
     failed = st != LODE_OK;
     if (st == LODE_BUSY || st == LODE_CANCELLED) st = LODE_OK;
-    if (st != LODE_OK && st != told) store_db_log(store->db, "the vector index is put off: %s", err.text);
-    told = st;
-    if (st != LODE_OK && !background_sleep(store, &store->builder, BACKGROUND_POLL_MS, false, &kicked)) break;
-  } while (background_sleep(store, &store->builder, BACKGROUND_POLL_MS, true, &kicked));
+    if (st != LODE_OK && st != logged) store_db_log(store->db, "the vector index is put off: %s", err.text);
+    logged = st;
+    if (st != LODE_OK && !background_sleep(store, &store->builder, BACKGROUND_POLL_MS, false, &woken)) break;
+  } while (background_sleep(store, &store->builder, BACKGROUND_POLL_MS, true, &woken));
   return NULL;
 }
 

@@ -1,15 +1,16 @@
 /* engine_collection.c - collections: open, list, rename, describe, drop.
  *
- * A handle holds the collection's number and its random uid, not its name: after a drop it answers LODE_NOT_FOUND, even
- * when a new collection has taken the name. It also holds the embedding model that its user named, against which
- * each vector write and vector query is checked (check.c).
+ * A handle holds the collection's number and its random uid, not its name: after a drop it returns LODE_NOT_FOUND, even
+ * when a new collection has taken the name. It also holds the embedding model that its user named; each vector write
+ * and vector query is checked against it (iface_check.c).
  */
 #include "engine/engine.h"
 
 static const char *const collection_metric_names[] = {"l2", "cosine", "ip"};
 
 const char *lode_metric_name(lode_metric metric) {
-  return (size_t)metric < sizeof collection_metric_names / sizeof *collection_metric_names ? collection_metric_names[metric] : "unknown";
+  size_t n = sizeof collection_metric_names / sizeof *collection_metric_names;
+  return (size_t)metric < n ? collection_metric_names[metric] : "unknown";
 }
 
 bool lode_metric_parse(lode_str text, lode_metric *metric) {
@@ -23,7 +24,7 @@ bool lode_metric_parse(lode_str text, lode_metric *metric) {
 
 /* ---- Open ---- */
 
-/* A model is stamped on a collection that has none, unless its vectors are plainly another's. */
+/* A model is recorded with a collection that has none, unless the dimension of its vectors differs. */
 static bool collection_wants_embedder(const lode_collection_options *o, const store_coll *c) {
   return o->embedder.data && !c->embedder.data && !(o->embedder_dim && c->dim && o->embedder_dim != c->dim);
 }
@@ -74,7 +75,7 @@ static lode_status collection_open_writing(collection_opening *o, lode_error *er
 }
 
 lode_status engine_collection_open(lode_store *store, lode_str name, const lode_collection_options *options,
-                                       lode_collection **out, lode_error *err) {
+                                   lode_collection **out, lode_error *err) {
   static const lode_collection_options none;
   collection_opening o = {.store = store, .name = name, .options = options ? options : &none};
   lode_collection *c = NULL;
@@ -99,10 +100,10 @@ lode_status engine_collection_open(lode_store *store, lode_str name, const lode_
                          .store = store,
                          .cid = o.coll.cid,
                          .uid = o.coll.uid,
-                         .fit.embedder_dim = o.options->embedder_dim};
+                         .spec.embedder_dim = o.options->embedder_dim};
   if (embedder_len) {
     memcpy(c + 1, o.options->embedder.data, embedder_len);
-    c->fit.embedder = (lode_str){(const char *)(c + 1), embedder_len};
+    c->spec.embedder = (lode_str){(const char *)(c + 1), embedder_len};
   }
   *out = c;
   if (store->options->preload) engine_snapshot_preload(c);
@@ -115,7 +116,8 @@ void engine_collection_close(lode_collection *collection) { mem_free(collection)
 
 /* ---- Changes ---- */
 
-typedef enum collection_change_kind { COLLECTION_RENAME, COLLECTION_SET_METADATA, COLLECTION_DROP } collection_change_kind;
+typedef enum collection_change_kind { COLLECTION_RENAME, COLLECTION_SET_METADATA,
+                                      COLLECTION_DROP } collection_change_kind;
 
 static lode_status collection_rename_in(store_tx *tx, const store_coll *coll, lode_str name, lode_error *err) {
   store_coll other;
@@ -124,13 +126,14 @@ static lode_status collection_rename_in(store_tx *tx, const store_coll *coll, lo
   lode_status st = store_coll_find(tx, name, NULL, &other, err);
   if (st == LODE_OK)
     return err_set(err, LODE_EXISTS, "there is a collection %s already: choose another name or drop it first",
-                      str_quote(name, quoted, sizeof quoted));
+                   str_quote(name, quoted, sizeof quoted));
   if (st != LODE_NOT_FOUND) return st;
   err_clear(err);
   return store_coll_rename(tx, coll->cid, name, err);
 }
 
-static lode_status collection_change(lode_store *store, collection_change_kind kind, lode_str name, lode_str text, lode_error *err) {
+static lode_status collection_change(lode_store *store, collection_change_kind kind, lode_str name, lode_str text,
+                                     lode_error *err) {
   mem_arena arena;
   store_tx *tx = NULL;
   store_coll coll = {0};
@@ -172,7 +175,8 @@ lode_status engine_collection_drop(lode_store *store, lode_str name, lode_error 
 }
 
 /* *dropped is the collection that had the name, or 0. */
-static lode_status collection_replace_in(store_tx *tx, const lode_replacement *pair, mem_arena *arena, int64_t *dropped, lode_error *err) {
+static lode_status collection_replace_in(store_tx *tx, const lode_replacement *pair, mem_arena *arena, int64_t *dropped,
+                                         lode_error *err) {
   store_coll coll, old;
   *dropped = 0;
   TRY(store_coll_find(tx, pair->name, arena, &coll, err));

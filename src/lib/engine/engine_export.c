@@ -1,13 +1,13 @@
 /* engine_export.c - records as lines of JSON.
  *
- * Lines are gathered in memory while a read transaction is open, and handed to the caller's function when it is not: a
- * slow consumer must not hold up commits.
+ * Lines are gathered in memory while a read transaction is open, and passed to the caller's function when none is: a
+ * slow consumer must not block commits.
  *
- * The first EXPORT_FLUSH_BYTES are an answer of one moment (reader.c), so a small export is, unless even that takes longer
- * than commits can wait. What was handed out cannot be taken back: a longer one follows later moments from there on.
- * It goes by keys, which are in the order of insertion, so every record that is there from beginning to end is in it
- * once, as it was when it was read; one that is deleted and added again meanwhile has a new key, and may be in it
- * twice. A backup is of one moment whatever its size.
+ * The first EXPORT_FLUSH_BYTES are of one moment (reader.c), so a small export is, unless even that takes longer than
+ * commits can wait. Lines that were written cannot be taken back: a longer export continues with later moments. It goes
+ * by keys, in insertion order, so every record that exists throughout is exported once, as it was when it was read; one
+ * that is deleted and added again meanwhile has a new key, and may be exported twice. A backup is of one moment
+ * whatever its size.
  */
 #include "engine/engine.h"
 
@@ -23,7 +23,7 @@ typedef struct export_job {
   void *ctx;
   lode_progress progress;
   uint64_t total, written;
-  bool more, flows;
+  bool more, allows_later;
 } export_job;
 
 static lode_status export_put_vector(export_job *e, const store_rec *rec, lode_error *err) {
@@ -55,7 +55,7 @@ static lode_status export_put_line(export_job *e, const store_rec *rec, lode_err
   return e->lines.failed ? err_nomem(err) : LODE_OK;
 }
 
-/* Without a transaction. */
+/* Must be called without a transaction. */
 static lode_status export_flush(export_job *e, lode_error *err) {
   size_t at = 0;
   while (at < e->lines.len) {
@@ -65,16 +65,16 @@ static lode_status export_flush(export_job *e, lode_error *err) {
     at += (size_t)n;
   }
   e->lines.len = 0;
-  if (e->total && e->total < e->written) e->total = e->written; /* somebody added some meanwhile */
+  if (e->total && e->total < e->written) e->total = e->written; /* records were added meanwhile */
   if (e->progress.step && !e->progress.step(e->progress.ctx, "export", e->written, e->total))
     return err_set(err, LODE_CANCELLED, "cancelled after %llu records", (unsigned long long)e->written);
   return LODE_OK;
 }
 
-/* As many as fit in one flush. */
+/* Gathers as many lines as fit in one flush. */
 static lode_status export_gather(export_job *e, lode_error *err) {
   e->more = true;
-  while (e->lines.len < EXPORT_FLUSH_BYTES && !(e->flows && engine_reader_is_old(&e->reader))) {
+  while (e->lines.len < EXPORT_FLUSH_BYTES && !(e->allows_later && engine_reader_is_old(&e->reader))) {
     store_rec rec;
     TRY(engine_select_next(&e->select, &rec, &e->more, err));
     if (!e->more) break;
@@ -97,7 +97,7 @@ static lode_status export_run(export_job *e, lode_error *err) {
   if (st != LODE_OK && !e->reader.gave_way) return st;
   err_clear(err);
   (void)engine_reader_allow_later(&e->reader);
-  e->flows = true;
+  e->allows_later = true;
   if (st != LODE_OK) TRY(export_gather_first(e, err));
   for (;;) {
     engine_reader_pause(&e->reader);
@@ -107,8 +107,8 @@ static lode_status export_run(export_job *e, lode_error *err) {
   }
 }
 
-lode_status engine_export(lode_collection *collection, const lode_selection *selection, unsigned include, lode_write_fn *write,
-                              void *ctx, lode_progress progress, uint64_t *written, lode_error *err) {
+lode_status engine_export(lode_collection *collection, const lode_selection *selection, unsigned include,
+                          lode_write_fn *write, void *ctx, lode_progress progress, uint64_t *written, lode_error *err) {
   static const lode_selection everything;
   const lode_selection *what = selection ? selection : &everything;
   export_job e = {.include = include, .write = write, .ctx = ctx, .progress = progress};

@@ -1,11 +1,11 @@
 /* engine_facet.c - how many records have each value of a metadata key.
  *
- * Without a filter the metadata index is asked: it holds (value, record) for all records up to its cursor; the records
- * behind it are read. With a filter the selected records are read. Either way a record counts once for each distinct
- * value, and numbers that are equal are one value (1 and 1.0), written as an integer where they are one.
+ * Without a filter, values come from the metadata index: it holds (value, record) for all records up to its cursor;
+ * records after the cursor are read. With a filter, the selected records are read. Either way a record counts once for
+ * each distinct value, and equal numbers are one value (1 and 1.0), written as an integer if it is one.
  *
- * The index is walked in short transactions of one moment (reader.c), one kind of value after the other (they have
- * different places in it), resuming at a value.
+ * The index is scanned in short transactions of one moment (reader.c), one type of value after the other (they have
+ * different key ranges), resuming at a value.
  */
 #include "engine/engine.h"
 
@@ -20,11 +20,11 @@ typedef struct facet_count {
 /* ---- Table of counts ---- */
 
 typedef struct facet_table {
-  facet_count *counts;         /* in the order of their first appearance */
+  facet_count *counts;  /* in order of first appearance */
   size_t n, cap;
-  size_t *slots;         /* open addressing: position + 1, or 0 */
-  size_t n_slots;        /* a power of two */
-  size_t last;           /* the value counted last: an index brings equal ones in a row */
+  size_t *slots;        /* open addressing: position + 1, or 0 */
+  size_t n_slots;       /* a power of two */
+  size_t last;          /* the value counted last: an index yields equal values in a row */
   size_t limit_bytes;
   mem_arena arena;
 } facet_table;
@@ -43,7 +43,9 @@ static uint64_t facet_hash(const meta_value *v) {
   }
 }
 
-static bool facet_values_equal(const meta_value *a, const meta_value *b) { return a->type == b->type && meta_value_cmp(a, b) == 0; }
+static bool facet_values_equal(const meta_value *a, const meta_value *b) {
+  return a->type == b->type && meta_value_cmp(a, b) == 0;
+}
 
 static lode_status facet_rehash(facet_table *t, lode_error *err) {
   size_t n = t->n_slots ? t->n_slots * 2 : 256;
@@ -63,8 +65,9 @@ static lode_status facet_rehash(facet_table *t, lode_error *err) {
 static lode_status facet_add_value(facet_table *t, meta_value v, uint64_t hash, size_t slot, lode_error *err) {
   size_t bytes = t->arena.used + t->n * sizeof *t->counts + t->n_slots * sizeof *t->slots;
   if (bytes > t->limit_bytes)
-    return err_set(err, LODE_LIMIT, "the key has more different values than fit in the store's memory budget: narrow them "
-                                       "by a filter, or open the store with more memory_bytes");
+    return err_set(err, LODE_LIMIT,
+                   "the key has more different values than fit in the store's memory budget: narrow them "
+                   "by a filter, or open the store with more memory_bytes");
   if (v.type == META_STRING) {
     v.s.data = mem_arena_copy(&t->arena, v.s.data, v.s.len);
     if (!v.s.data) return err_nomem(err);
@@ -101,7 +104,7 @@ static void facet_table_release(facet_table *t) {
   mem_arena_release(&t->arena);
 }
 
-/* ---- The list that is handed out ---- */
+/* ---- The resulting list ---- */
 
 static int facet_compare_counts(const void *a, const void *b) {
   const facet_count *x = a, *y = b;
@@ -141,12 +144,12 @@ typedef struct facet_counting {
   lode_str key;
   facet_table totals;
   json_doc json;
-  /* walking the index */
-  int64_t cursor;       /* records behind it are read */
-  meta_value at;       /* where to go on; strings in `text` */
+  /* scan of the index */
+  int64_t cursor;         /* records after it are read */
+  meta_value at;          /* where to resume; strings are in `text` */
   strbuf text;
   bool paused;
-  engine_rids long_rids; /* records with strings too long for the index */
+  engine_rids long_rids;  /* records with strings too long for the index */
 } facet_counting;
 
 static lode_status facet_count_if_key(void *ctx, lode_str key, const meta_value *value, lode_error *err) {
@@ -154,7 +157,7 @@ static lode_status facet_count_if_key(void *ctx, lode_str key, const meta_value 
   return str_eq(key, c->key) ? facet_count_value(&c->totals, value, err) : LODE_OK;
 }
 
-/* All records that the select brings. */
+/* Counts all selected records. */
 static lode_status facet_count_selected(facet_counting *c, engine_select *select, lode_error *err) {
   for (;;) {
     store_rec rec;
@@ -178,7 +181,7 @@ static bool facet_set_position(facet_counting *c, const meta_value *value) {
   return !c->text.failed;
 }
 
-/* Strings of some length are cut in the index: `prefix` is what it has of them. */
+/* Long strings are truncated in the index: `prefix` is what it holds of them. */
 typedef struct facet_long_values {
   facet_counting *c;
   lode_str prefix;
@@ -191,7 +194,7 @@ static lode_status facet_count_long(void *ctx, lode_str key, const meta_value *v
   return is_it ? facet_count_value(&l->c->totals, value, err) : LODE_OK;
 }
 
-/* Reads the records that the index has under the present, cut value. */
+/* Reads the records that the index holds under the current, truncated value. */
 static lode_status facet_count_long_values(facet_counting *c, lode_error *err) {
   facet_long_values l = {c, c->at.s};
   for (size_t i = 0; i < c->long_rids.n; i++) {
@@ -252,7 +255,6 @@ static void facet_counting_init(facet_counting *c, engine_reader *reader, lode_s
   mem_arena_init(&c->totals.arena, 0);
 }
 
-/* Makes it empty again. */
 static void facet_counting_reset(facet_counting *c) {
   size_t limit = c->totals.limit_bytes;
   facet_table_release(&c->totals);
@@ -285,8 +287,8 @@ static lode_status facet_count_all(void *ctx, lode_error *err) {
   return facet_count_selected(&f->c, &f->select, err);
 }
 
-lode_status engine_facets(lode_collection *collection, lode_str key, lode_str where, size_t limit, lode_facet_list **list,
-                              lode_error *err) {
+lode_status engine_facets(lode_collection *collection, lode_str key, lode_str where, size_t limit,
+                          lode_facet_list **list, lode_error *err) {
   lode_selection what = {.where = where};
   facet_job f = {0};
   lode_status st;
@@ -313,7 +315,7 @@ static lode_status facet_take_counter(void *ctx, const meta_value *value, uint64
   return LODE_OK;
 }
 
-/* A declared key is listed also while no record has a value of it. */
+/* A declared key is listed even while no record has a value for it. */
 static lode_status facet_take_key(void *ctx, const meta_value *value, uint64_t n, lode_error *err) {
   facet_counting *c = ctx;
   TRY(facet_count_value(&c->totals, value, err));
@@ -331,7 +333,7 @@ lode_status engine_counters(lode_collection *collection, lode_str key, lode_face
   facet_counting_init(&c, &reader, key);
   TRY_GOTO(engine_reader_begin(&reader, err));
   TRY_GOTO(key.data ? store_counter_each(reader.tx, reader.coll.cid, key, facet_take_counter, &c, err)
-                      : store_counter_keys(reader.tx, reader.coll.cid, facet_take_key, &c, err));
+           : store_counter_keys(reader.tx, reader.coll.cid, facet_take_key, &c, err));
   st = facet_make_list(&c.totals, 0, list, err);
 done:
   facet_counting_release(&c);

@@ -1,4 +1,5 @@
-/* engine_maintain.c - maintenance on demand. The store does the work (store.h); here are waiting, progress and handles. */
+/* engine_maintain.c - maintenance on demand. The store does the work (store.h); this file adds waiting, progress and
+ * handles. */
 #include "engine/engine.h"
 
 #include <pthread.h>
@@ -7,12 +8,12 @@ static bool optimize_goes_on(lode_progress p, const char *phase, uint64_t done, 
   return !p.step || p.step(p.ctx, phase, done, total);
 }
 
-/* Writers come first, and another process may be doing the same work: we try again, and give up only when nothing has been
- * done, by whomever, for as long as the store is to wait for a lock. */
+/* Writers come first, and another process may be doing the same work: retry, and give up only when nobody has made
+ * progress for busy_ms. */
 typedef lode_status optimize_step_fn(store_db *db, bool *more, lode_error *err);
 
 static lode_status optimize_step_or_wait(lode_store *store, optimize_step_fn *step, bool *more, lode_error *err) {
-  uint64_t patience = (uint64_t)store->options->busy_ms * 1000000, until = os_api->now_ns() + patience;
+  uint64_t wait_ns = (uint64_t)store->options->busy_ms * 1000000, until = os_api->now_ns() + wait_ns;
   uint64_t left = UINT64_MAX, now_left;
   for (uint64_t us = 500;; us = us < 20000 ? us * 2 : us) {
     lode_status st = step(store->db, more, err);
@@ -21,7 +22,7 @@ static lode_status optimize_step_or_wait(lode_store *store, optimize_step_fn *st
       TRY(store_maintain_left(store->db, &now_left, NULL));
       if (now_left >= left) return st;
       left = now_left;
-      until = os_api->now_ns() + patience;
+      until = os_api->now_ns() + wait_ns;
     }
     os_api->sleep_us(us);
   }
@@ -45,13 +46,15 @@ static lode_status optimize_store(lode_store *store, lode_progress progress, lod
 
 static lode_status optimize_check_writable(const lode_store *store, lode_error *err) {
   if (!store->options->read_only) return LODE_OK;
-  return err_set(err, LODE_READONLY, "%s is open for reading only: open it without read_only", store_db_folder(store->db));
+  return err_set(err, LODE_READONLY, "%s is open for reading only: open it without read_only",
+                 store_db_folder(store->db));
 }
 
-/* ---- Both indexes side by side ----
+/* ---- Both indexes in parallel ----
  *
- * The work on words is one thread's. The vector index is made beside it on another, which tells no progress itself: the caller's
- * function is called by the caller's thread alone. */
+ * The text index is built by one thread. In a bulk load, another thread builds the vector index meanwhile; it reports
+ * no progress itself, because the caller's function is only called on the caller's thread.
+ */
 
 typedef struct optimize_builder {
   lode_store *store;
@@ -78,11 +81,12 @@ static void optimize_wait_builder(optimize_builder *b, lode_progress progress) {
   }
 }
 
-static lode_status optimize_in_parallel(lode_store *store, optimize_builder *b, lode_progress progress, lode_error *err) {
+static lode_status optimize_in_parallel(lode_store *store, optimize_builder *b, lode_progress progress,
+                                        lode_error *err) {
   pthread_t thread;
-  bool beside = os_thread_create(&thread, optimize_build_main, b) == 0;
+  bool in_parallel = os_thread_create(&thread, optimize_build_main, b) == 0;
   lode_status st = optimize_store(store, progress, err);
-  if (!beside) return st;
+  if (!in_parallel) return st;
   if (st != LODE_OK) atomic_store(&b->stop, true);
   optimize_wait_builder(b, st == LODE_OK ? progress : (lode_progress){0});
   (void)pthread_join(thread, NULL);
@@ -90,14 +94,16 @@ static lode_status optimize_in_parallel(lode_store *store, optimize_builder *b, 
   return st == LODE_OK ? b->st : st;
 }
 
-/* What was erased meanwhile may have left segments with many dead: so the builder looks once more at the end. The files were checked by
- * then, unless this is the end of a load, which is no time for reading all that was there before. */
+/* Erasing may have left segments with many dead rows, so the builder runs once more at the end. It then checks all
+ * files, except at the end of a bulk load, when reading all older data would take too long. */
 static lode_status optimize_all(lode_store *store, bool unreadable, lode_progress progress, lode_error *err) {
-  bool beside = store->options->bulk_load;
-  optimize_builder b = {.store = store, .request = {.stop = optimize_builder_stops, .stop_ctx = &b}, .err = {.record = LODE_NO_RECORD}};
-  engine_build_request request = {.progress = progress, .thorough = unreadable || !store->options->bulk_load, .unreadable = unreadable};
+  bool in_parallel = store->options->bulk_load;
+  optimize_builder b = {.store = store, .request = {.stop = optimize_builder_stops, .stop_ctx = &b},
+                        .err = {.record = LODE_NO_RECORD}};
+  engine_build_request request = {.progress = progress, .thorough = unreadable || !store->options->bulk_load,
+                                  .unreadable = unreadable};
   atomic_fetch_add(&store->optimizers, 1);
-  lode_status st = beside ? optimize_in_parallel(store, &b, progress, err) : optimize_store(store, progress, err);
+  lode_status st = in_parallel ? optimize_in_parallel(store, &b, progress, err) : optimize_store(store, progress, err);
   if (st == LODE_OK) st = engine_build_all(store, &request, err);
   atomic_fetch_sub(&store->optimizers, 1);
   return st;
@@ -120,15 +126,16 @@ lode_status engine_rebuild_unreadable(lode_store *store, lode_progress progress,
 static lode_status compact_erase_all(lode_store *store, lode_progress progress, lode_error *err) {
   bool more = true;
   while (more) {
-    if (!optimize_goes_on(progress, "erase", 0, 0)) return err_set(err, LODE_CANCELLED, "cancelled: what is done stays done");
+    if (!optimize_goes_on(progress, "erase", 0, 0)) return err_set(err, LODE_CANCELLED,
+                                                                   "cancelled: what is done stays done");
     TRY(optimize_step_or_wait(store, store_maintain_erase, &more, err));
   }
   err_clear(err);
   return LODE_OK;
 }
 
-/* Vectors that were deleted leave the segments too. Nothing that could make the store larger is done: indexes that lag stay as they
- * are, for the background or lode_optimize() to bring up to date. */
+/* Removes deleted vectors from segments too. Nothing is done that could make the store larger: indexes that lag stay as
+ * they are, for the background threads or lode_optimize() to update. */
 lode_status engine_compact(lode_store *store, lode_progress progress, lode_error *err) {
   engine_build_request request = {.progress = progress, .only_dead = true};
   lode_status st;
@@ -144,7 +151,8 @@ done:
   return st;
 }
 
-lode_status engine_verify(lode_store *store, lode_damage_fn *found, void *ctx, lode_progress progress, lode_error *err) {
+lode_status engine_verify(lode_store *store, lode_damage_fn *found, void *ctx, lode_progress progress,
+                          lode_error *err) {
   err_clear(err);
   engine_enter(store);
   uint64_t n = 0;
@@ -152,10 +160,10 @@ lode_status engine_verify(lode_store *store, lode_damage_fn *found, void *ctx, l
   lode_status st = store_db_verify(store->db, found, ctx, progress, err);
   if (st != LODE_OK && st != LODE_CORRUPT) return st;
   lode_status index = engine_index_verify(store, found, ctx, progress, &n, &why);
-  if (st == LODE_CORRUPT) return st; /* the index of a damaged truth is the lesser worry */
+  if (st == LODE_CORRUPT) return st; /* damage of the truth file matters more */
   if (index != LODE_OK) return err_set(err, index, "%s", why.text);
   return n ? err_set(err, LODE_CORRUPT, "%llu damages in the vector index; `lode db optimize` makes it anew",
-                        (unsigned long long)n) : LODE_OK;
+                     (unsigned long long)n) : LODE_OK;
 }
 
 lode_status lode_salvage(const char *from, const char *to, lode_damage_fn *lost, void *ctx, lode_progress progress,
@@ -164,7 +172,8 @@ lode_status lode_salvage(const char *from, const char *to, lode_damage_fn *lost,
   err_clear(err);
   if (!report) report = &unused;
   *report = (lode_salvage_report){0};
-  if (!from || !*from || !to || !*to) return err_set(err, LODE_INVALID, "name the damaged store and a folder for the new one");
+  if (!from || !*from || !to || !*to) return err_set(err, LODE_INVALID,
+                                                     "name the damaged store and a folder for the new one");
   return store_db_salvage(from, to, lost, ctx, progress, report, err);
 }
 
@@ -182,7 +191,8 @@ lode_status lode_restore(const char *file, const char *folder, lode_progress pro
   return store_db_restore(file, folder, progress, err);
 }
 
-/* A bulk load ends with its vector index. The records are there in any case: what fails here is made up for later. */
+/* Builds the vector index at the end of a bulk load. The records are safe in any case: what fails here is done
+ * later. */
 void engine_loaded(lode_store *store, uint64_t records, lode_progress progress) {
   engine_build_request request = {.progress = progress};
   lode_error why;

@@ -1,15 +1,15 @@
 /* engine_query.c - the three kinds of query.
  *
- * A request of many queries is answered in groups, each of which is an answer of one moment (reader.c). For one group:
- *   1. the selection, if there is one, becomes a list of records; a filter that many records match, or that no index
- *      helps with, is first tried the other way round, by judging the nearest records until enough match
- *   2. nearest.c and engine_text.c bring candidates
- *   3. every candidate is read: it must live, still have the vector that was measured, and match the filter; then it
- *      is ordered, ties by id, and becomes a row
- * A selection by filter that was listed stays with the snapshot of vectors (segment_search.c) and serves until something is
- * written; one that is judged the other way round is listed as soon as that has cost as much as listing it would have.
- * When too few are left although there were more candidates, the group is done again, asking for more; the last
- * attempt looks at every vector in the truth.
+ * A request of many queries is processed in groups, each of one moment (reader.c). For each group:
+ *   1. the selection, if there is one, becomes a list of records (pre-filter); a filter that many records match, or
+ *      that no index supports, is first tried as a post-filter: the nearest records are evaluated until enough match
+ *   2. nearest.c and engine_text.c find candidates
+ *   3. every candidate is read: it must be live, still have the vector that was measured, and match the filter; the
+ *      rest is sorted, ties by id, and becomes rows
+ * The list of a filter is cached with the snapshot of vectors (segment_search.c) until something is written; a filter
+ * used as a post-filter is listed as soon as evaluating it has cost as much as listing it would have. When too few hits
+ * are left although there were more candidates, the group is repeated, asking for more; the last attempt reads every
+ * vector from the truth file.
  */
 #include "engine/engine.h"
 
@@ -17,10 +17,16 @@
 
 #include <math.h>
 
-enum { QUERY_GROUP_QUERIES = 64, QUERY_GROUP_ROWS = 8192, QUERY_ATTEMPTS = 4, QUERY_MIN_FUSED = 64, QUERY_FEW_MORE = 4,
-       QUERY_MAX_EVALS_FACTOR = 8,         /* times as many as wanted: a filter that needs more is listed when it comes again */
-       QUERY_PROPOSALS_PER_EVAL = 16, /* that the metadata index lists while one record is judged */
-       QUERY_EXPECTED_REUSES = 4        /* for which a list is made */ };
+enum {
+  QUERY_GROUP_QUERIES = 64,       /* queries of a group, at most */
+  QUERY_GROUP_ROWS = 8192,        /* rows of a group's result, at most, unless one query has more */
+  QUERY_ATTEMPTS = 4,             /* at a group, each with more candidates */
+  QUERY_MIN_FUSED = 64,           /* hits of each ranking that go into a fusion, at least */
+  QUERY_FEW_MORE = 4,             /* candidates added to those that a post-filter is expected to need */
+  QUERY_MAX_EVALS_FACTOR = 8,     /* a filter that needs more evaluations per hit is listed when it is used again */
+  QUERY_PROPOSALS_PER_EVAL = 16,  /* the metadata index lists this many records in the time of one evaluation */
+  QUERY_EXPECTED_REUSES = 4,      /* how often a cached list is expected to be used */
+};
 
 typedef struct query_run {
   lode_collection *handle;
@@ -28,25 +34,25 @@ typedef struct query_run {
   double vector_weight, text_weight;
   engine_reader reader;
   engine_select select;
-  bool selects;            /* there is a selection */
-  bool listed;             /* `only` holds it */
-  engine_moment listed_at;  /* what is known of the selection is of this moment */
-  bool proposed;           /* as an index proposed it: some may not match */
-  bool reversed;           /* the filter is left to step 3 for now */
-  bool new_filter;         /* nothing was known of it before */
-  unsigned eval_attempt;   /* 1: so it was tried twice */
-  size_t postfilter_extra;    /* and so many candidates more are asked for */
-  engine_filter_stats evaluated; /* what step 3 has shown of the filter */
+  bool selects;                   /* there is a selection */
+  bool listed;                    /* `only` holds it */
+  engine_moment listed_at;        /* the moment that the selection's state is of */
+  bool proposed;                  /* `only` is as an index proposed it: some may not match */
+  bool postfilter;                /* the filter is only evaluated in step 3 */
+  bool new_filter;                /* there were no statistics of the filter before */
+  unsigned eval_attempt;          /* 1: the post-filter was tried twice */
+  size_t postfilter_extra;        /* a post-filter asks for this many more candidates */
+  engine_filter_stats evaluated;  /* what step 3 found out about the filter */
   engine_rids only;
-  const engine_rids *list;  /* `only`, or that of the snapshot */
-  engine_snapshot *held;     /* which is held for it */
-  strbuf key;           /* names the filter among the snapshot's; empty: none */
+  const engine_rids *list;        /* `only`, or a list of the filter cache */
+  engine_snapshot *held;          /* referenced while `list` is in use */
+  strbuf key;                     /* the filter's key in the filter cache; empty: none */
   lode_result *result;
-  mem_arena arena;       /* ids of one attempt */
-  size_t first, n;         /* the group */
-  size_t rows;             /* of the groups before it */
+  mem_arena arena;                /* ids of one attempt */
+  size_t first, n;                /* the group */
+  size_t rows;                    /* of the groups before */
   unsigned attempt;
-  engine_hits near, text;   /* of one query */
+  engine_hits near, text;         /* of one query */
 } query_run;
 
 /* ---- Checks ---- */
@@ -55,14 +61,14 @@ static lode_status query_check_against(const query_run *q, lode_error *err) {
   const lode_query_request *r = q->request;
   const store_coll *coll = &q->reader.coll;
   if (r->mode == LODE_BY_TEXT) return LODE_OK;
-  iface_vector_spec fit = engine_coll_vector_spec(coll);
-  TRY(iface_check_embedder(&q->handle->fit, &fit, err));
+  iface_vector_spec spec = engine_coll_vector_spec(coll);
+  TRY(iface_check_embedder(&q->handle->spec, &spec, err));
   uint32_t dim = coll->dim ? coll->dim : coll->embedder_dim;
   if (dim && dim != r->dimension)
     return err_set(err, LODE_MISMATCH,
                       "the query has %u dimensions, and the vectors of the collection have %u: embed it with the model that "
-                      "those were made with",
-                      r->dimension, dim);
+                   "those were made with",
+                   r->dimension, dim);
   return LODE_OK;
 }
 
@@ -84,8 +90,9 @@ void engine_hits_sort(engine_hits *hits, bool larger_first) {
   if (hits->n) qsort(hits->v, hits->n, sizeof *hits->v, larger_first ? query_compare_score : query_compare_distance);
 }
 
-/* Reads a candidate in the present transaction: *found if it lives, has this vector and matches. */
-static lode_status query_read_hit(query_run *q, int64_t rid, int64_t vid, bool *found, bool *changed, engine_hit *hit, lode_error *err) {
+/* Reads a candidate in the current transaction: *found if it is live, has this vector and matches. */
+static lode_status query_read_hit(query_run *q, int64_t rid, int64_t vid, bool *found, bool *changed, engine_hit *hit,
+                                  lode_error *err) {
   store_rec rec;
   *changed = false;
   TRY(store_rec_read(q->reader.tx, rid, &rec, found, err));
@@ -105,10 +112,10 @@ static lode_status query_read_hit(query_run *q, int64_t rid, int64_t vid, bool *
   return LODE_OK;
 }
 
-/* The candidates of one query that stand the test, best first, until there are enough. *again when more might have been
- * found than were. */
-static lode_status query_confirm_hits(query_run *q, const engine_nearest *near, engine_best *best, size_t want, engine_hits *hits, bool *again,
-                          lode_error *err) {
+/* The candidates of one query that are confirmed, best first, until there are enough. *again: too few, although more
+ * could have been found. */
+static lode_status query_confirm_hits(query_run *q, const engine_nearest *near, engine_best *best, size_t want,
+                                      engine_hits *hits, bool *again, lode_error *err) {
   hits->n = 0;
   q->reader.taken = true;
   kernel_topk_sort(&best->top);
@@ -134,13 +141,14 @@ static lode_status query_confirm_hits(query_run *q, const engine_nearest *near, 
 
 /* ---- Rows ---- */
 
-static lode_status query_add_row(query_run *q, size_t query, size_t rank, const engine_hit *hit, bool *again, lode_error *err) {
+static lode_status query_add_row(query_run *q, size_t query, size_t rank, const engine_hit *hit, bool *again,
+                                 lode_error *err) {
   store_rec rec = hit->rec;
   lode_row *row;
   bool found = true;
   if (hit->seen != q->reader.count) TRY(store_rec_read(q->reader.tx, hit->rid, &rec, &found, err));
   if (!found || rec.vid != hit->vid) {
-    *again = true; /* a later transaction than the one that it was found in */
+    *again = true; /* changed since the transaction that found it */
     return LODE_OK;
   }
   TRY(engine_result_add(q->result, &q->reader, &rec, q->request->include, &row, err));
@@ -158,7 +166,7 @@ static lode_status query_add_rows(query_run *q, size_t query, const engine_hits 
 
 /* ---- Text and hybrid ---- */
 
-static lode_status query_search_text(query_run *q, size_t query, size_t want, bool telling, lode_error *err) {
+static lode_status query_search_text(query_run *q, size_t query, size_t want, bool skip_common, lode_error *err) {
   engine_text_query t = {
       .text = q->request->texts[query],
       .want = want,
@@ -166,12 +174,12 @@ static lode_status query_search_text(query_run *q, size_t query, size_t want, bo
       .only = q->listed ? q->list : NULL,
       .max_tail = q->request->most_unindexed,
       .arena = &q->arena,
-      .skip_common = telling,
+      .skip_common = skip_common,
   };
   return engine_text_search(&q->reader, &t, &q->text, err);
 }
 
-/* Distances of the hits that came by text alone. */
+/* Computes the distances of hits found by text alone. */
 static lode_status query_measure_hits(query_run *q, size_t query, engine_hits *hits, bool *again, lode_error *err) {
   const store_coll *coll = &q->reader.coll;
   const float *v = coll->dim ? q->request->vectors + query * coll->dim : NULL;
@@ -202,10 +210,10 @@ static int query_compare_rid(const void *a, const void *b) {
   return (x->rid > y->rid) - (x->rid < y->rid);
 }
 
-/* Joins both lists into `joined`, ordered by fused score. Fusion goes by ranks, and a rank says nothing where the score does not:
- * records that were found by words without weight are in the answer, and their words bring them nothing. */
+/* Joins both lists into `joined`, ordered by fused score. Fusion goes by rank, and a rank means nothing if the score
+ * does not: records found only by words without weight are in the result, but gain nothing from their rank. */
 static lode_status query_fuse(query_run *q, engine_hits *joined, lode_error *err) {
-  size_t na = q->near.n, nb = q->text.n, n = 0, telling = 0;
+  size_t na = q->near.n, nb = q->text.n, n = 0, n_scored = 0;
   lode_status st = LODE_OK;
   uint64_t *keys = mem_calloc(na + nb, sizeof *keys);
   fuse_ranked *ranked = mem_calloc(na + nb, sizeof *ranked);
@@ -214,13 +222,14 @@ static lode_status query_fuse(query_run *q, engine_hits *joined, lode_error *err
     goto done;
   }
   for (size_t i = 0; i < na; i++) keys[i] = (uint64_t)q->near.v[i].rid;
-  while (telling < nb && q->text.v[telling].score > 0) telling++;
+  while (n_scored < nb && q->text.v[n_scored].score > 0) n_scored++;
   for (size_t i = 0; i < nb; i++) keys[na + i] = (uint64_t)q->text.v[i].rid;
-  TRY_GOTO(fuse_rankings(keys, na, q->vector_weight, keys + na, telling, q->text_weight, ranked, &n, err));
+  TRY_GOTO(fuse_rankings(keys, na, q->vector_weight, keys + na, n_scored, q->text_weight, ranked, &n, err));
   if (q->near.n) qsort(q->near.v, q->near.n, sizeof *q->near.v, query_compare_rid);
-  for (size_t i = telling; i < nb; i++) {
+  for (size_t i = n_scored; i < nb; i++) {
     engine_hit key = {.rid = (int64_t)keys[na + i]};
-    if (!na || !bsearch(&key, q->near.v, na, sizeof key, query_compare_rid)) ranked[n++] = (fuse_ranked){.key = keys[na + i]};
+    if (!na ||
+        !bsearch(&key, q->near.v, na, sizeof key, query_compare_rid)) ranked[n++] = (fuse_ranked){.key = keys[na + i]};
   }
   if (q->text.n) qsort(q->text.v, q->text.n, sizeof *q->text.v, query_compare_rid);
   joined->n = 0;
@@ -245,7 +254,8 @@ static size_t query_fused_want(const query_run *q) {
   return want > QUERY_MIN_FUSED ? want : QUERY_MIN_FUSED;
 }
 
-static lode_status query_answer_hybrid(query_run *q, engine_nearest *near, size_t query, size_t at, bool *again, lode_error *err) {
+static lode_status query_answer_hybrid(query_run *q, engine_nearest *near, size_t query, size_t at, bool *again,
+                                       lode_error *err) {
   engine_hits joined = {0};
   lode_status st = LODE_OK;
   q->near.n = 0;
@@ -263,14 +273,16 @@ done:
 
 /* ---- A group ---- */
 
-static size_t query_hits_wanted(const query_run *q) { return q->request->mode == LODE_HYBRID ? query_fused_want(q) : q->request->k; }
+static size_t query_hits_wanted(const query_run *q) {
+  return q->request->mode == LODE_HYBRID ? query_fused_want(q) : q->request->k;
+}
 
 static size_t query_add_saturating(size_t a, size_t b) { return a > SIZE_MAX - b ? SIZE_MAX : a + b; }
 
-/* How many candidates to ask for: more than wanted where some may be refused in the end. */
+/* How many candidates to ask for: more than wanted, because some may be rejected in step 3. */
 static size_t query_candidates_wanted(const query_run *q) {
   size_t want = query_hits_wanted(q), more = 16;
-  if (q->reversed) return query_add_saturating(want, q->postfilter_extra);
+  if (q->postfilter) return query_add_saturating(want, q->postfilter_extra);
   for (unsigned i = 0; i < q->attempt; i++) more = more > SIZE_MAX / 8 ? SIZE_MAX : more * 8;
   return query_add_saturating(want, more);
 }
@@ -282,9 +294,9 @@ static lode_status query_answer_group(query_run *q, bool *again, lode_error *err
   q->evaluated = (engine_filter_stats){0};
   bool by_vector = r->mode != LODE_BY_TEXT && q->reader.coll.dim != 0;
   if (by_vector) {
-    TRY_GOTO(engine_nearest_init(&near, &q->reader, r->vectors + q->first * r->dimension, q->n, query_candidates_wanted(q),
-                                  q->listed ? q->list : NULL, err));
-    if (q->attempt == 0 && !q->reversed) near.k = query_hits_wanted(q);
+    TRY_GOTO(engine_nearest_init(&near, &q->reader, r->vectors + q->first * r->dimension, q->n,
+                                 query_candidates_wanted(q), q->listed ? q->list : NULL, err));
+    if (q->attempt == 0 && !q->postfilter) near.k = query_hits_wanted(q);
     near.exact = r->exact || r->target_recall == 1;
     near.from_truth = q->attempt + 1 == QUERY_ATTEMPTS;
     near.effort = r->effort;
@@ -305,38 +317,41 @@ static lode_status query_answer_group(query_run *q, bool *again, lode_error *err
       TRY_GOTO(query_add_rows(q, query, &q->near, again, err));
     }
   }
-  if (q->reversed && q->held && q->key.len)
+  if (q->postfilter && q->held && q->key.len)
     engine_filter_cache_note(q->handle->store, q->held, q->key.data, q->key.len, q->evaluated);
 done:
   engine_nearest_release(&near);
   return st;
 }
 
-/* Where an index brings the nearest, a filter is first tried on them, before its matches are listed: of one that most records match
- * that is all there is to do. How many match is learned on the way; when judging has cost a part of what listing would, it is
- * time for the list. One that is new, and of which too few matched, is tried once more, on as many as that has shown to be needed, where
- * this is cheaper than the list: it may never come again. */
+/* With a vector index, a filter is first tried as a post-filter, before its matches are listed: if most records match,
+ * that is enough. The share of matches is learned on the way; once evaluating has cost a part of what listing would,
+ * the list is made. A new filter that matched too few is tried once more, with as many candidates as the share
+ * suggests, if that is cheaper than the list: it may never be used again. */
 static bool query_try_postfilter(query_run *q) {
   size_t want = query_hits_wanted(q);
   if (!q->held || !q->key.len || q->attempt > 1 || q->select.what.ids || want > QUERY_GROUP_ROWS) return false;
-  engine_filter_stats note = engine_filter_cache_stats(q->held, q->key.data, q->key.len);
-  if (q->attempt == 0) q->new_filter = !note.evaluated, q->eval_attempt = 0;
-  else if (!q->new_filter || !note.evaluated) return false;
-  double share = ((double)note.matched + 1) / ((double)note.evaluated + 1), records = (double)q->reader.coll.records;
+  engine_filter_stats stats = engine_filter_cache_stats(q->held, q->key.data, q->key.len);
+  if (q->attempt == 0) q->new_filter = !stats.evaluated, q->eval_attempt = 0;
+  else if (!q->new_filter || !stats.evaluated) return false;
+  double share = ((double)stats.matched + 1) / ((double)stats.evaluated + 1), records = (double)q->reader.coll.records;
   double more = q->attempt    ? 3 * (double)want / share
-                : note.evaluated ? 2 * (double)want * (1 / share - 1) + QUERY_FEW_MORE
+                : stats.evaluated ? 2 * (double)want * (1 / share - 1) + QUERY_FEW_MORE
                               : 4 * (double)(want + QUERY_FEW_MORE);
-  if (q->attempt == 0 && note.evaluated && more > QUERY_MAX_EVALS_FACTOR * (double)want) return false;
-  bool probe = filter_is_probe(q->select.filter) && !note.scans;
+  if (q->attempt == 0 && stats.evaluated && more > QUERY_MAX_EVALS_FACTOR * (double)want) return false;
+  bool probe = filter_is_probe(q->select.filter) && !stats.scans;
   double list = probe ? share * records / QUERY_PROPOSALS_PER_EVAL : records;
-  if (q->attempt && (more * (double)q->n > list || (probe && !note.matched))) return false; /* a short list may be all there is */
+  /* a short list may hold all matches */
+  if (q->attempt && (more * (double)q->n > list || (probe && !stats.matched))) return false;
   q->postfilter_extra = (size_t)more;
   q->eval_attempt = q->attempt;
-  return (double)engine_snapshot_charge(q->held, q->postfilter_extra * q->n) <= (probe ? list / QUERY_EXPECTED_REUSES : list) || q->new_filter;
+  return (double)engine_snapshot_charge(q->held, q->postfilter_extra * q->n) <=
+             (probe ? list / QUERY_EXPECTED_REUSES : list) ||
+         q->new_filter;
 }
 
-/* To judge the nearest is cheaper than to list all that match, if that is likely to find enough: when many match. Where an index
- * of vectors brings the nearest, few are asked for at first, and more if too few of them match. */
+/* Post-filtering is cheaper than listing all matches if it is likely to find enough, that is, if many match. With a
+ * vector index, few candidates are asked for at first, and more if too few match. */
 static bool query_can_postfilter(query_run *q, bool cheap) {
   uint64_t records = q->reader.coll.records, matches = q->select.n + q->reader.coll.unindexed;
   size_t want = query_hits_wanted(q), factor = 8, more = 32;
@@ -356,7 +371,7 @@ static void query_key_add(strbuf *key, lode_str part) {
   strbuf_add(key, part.data, part.len);
 }
 
-/* Holds the snapshot, and takes the list that it has, if it has one. */
+/* Takes a reference to the snapshot, and uses its cached list if there is one. */
 static lode_status query_find_listed(query_run *q, lode_error *err) {
   if (q->attempt > 0) return LODE_OK;
   if (q->request->mode == LODE_BY_TEXT || q->select.what.ids || q->reader.coll.dim == 0) return LODE_OK;
@@ -368,7 +383,7 @@ static lode_status query_find_listed(query_run *q, lode_error *err) {
   q->held = NULL;
   if (q->reader.taken) {
     TRY(engine_snapshot_peek(&q->reader, &q->held, err));
-  } else { /* nothing depends on the moment yet: it may be a later one */
+  } else { /* nothing depends on the moment yet: a later one will do */
     (void)engine_reader_allow_later(&q->reader);
     lode_status st = engine_snapshot_peek(&q->reader, &q->held, err);
     lode_status settled = engine_reader_adopt_current(&q->reader, st == LODE_OK ? err : NULL);
@@ -383,34 +398,36 @@ static lode_status query_find_listed(query_run *q, lode_error *err) {
   return LODE_OK;
 }
 
-/* Leaves the list with the snapshot, if that shows the moment at which listing began, and nothing was written since. */
+/* Caches the list with the snapshot, if that is of the moment at which listing began, and nothing was written since. */
 static void query_keep_listed(query_run *q, uint64_t cursor) {
   if (!q->held || q->held->cursor != cursor || !q->reader.tx || store_tx_cursor(q->reader.tx) != cursor) return;
   const engine_rids *kept = engine_filter_cache_add(q->handle->store, q->held, q->key.data, q->key.len, &q->only);
   if (kept) q->list = kept;
 }
 
-/* Decides how the selection takes part; lists it when that is due. */
+/* Decides how the selection is applied; lists it if needed. */
 static lode_status query_plan_selection(query_run *q, lode_error *err) {
   bool cheap = false;
   if (!q->selects || q->listed) return LODE_OK;
   TRY(engine_reader_begin(&q->reader, err));
   TRY(query_find_listed(q, err));
   if (q->listed) return LODE_OK;
-  q->reversed = query_try_postfilter(q);
-  if (q->reversed) return LODE_OK;
+  q->postfilter = query_try_postfilter(q);
+  if (q->postfilter) return LODE_OK;
   uint64_t cursor = store_tx_cursor(q->reader.tx);
   q->select.will_reuse = q->held != NULL;
-  bool known = q->held && q->key.len, scans = known && engine_filter_cache_stats(q->held, q->key.data, q->key.len).scans;
+  bool has_key = q->held && q->key.len;
+  bool scans = has_key && engine_filter_cache_stats(q->held, q->key.data, q->key.len).scans;
   if (!scans) TRY(engine_select_plan(&q->select, &cheap, err));
-  if (!scans && !cheap && known && q->held->cursor == cursor)
+  if (!scans && !cheap && has_key && q->held->cursor == cursor)
     engine_filter_cache_note(q->handle->store, q->held, q->key.data, q->key.len, (engine_filter_stats){.scans = true});
-  q->reversed = query_can_postfilter(q, cheap);
+  q->postfilter = query_can_postfilter(q, cheap);
   uint64_t price = cheap ? q->select.n + q->reader.coll.unindexed : q->reader.coll.records;
-  if (q->reversed && q->held && engine_snapshot_charge(q->held, q->postfilter_extra) > price) q->reversed = false;
-  bool by_index = q->held && cheap && q->attempt <= 1 + q->eval_attempt && filter_is_probe(q->select.filter); /* the list is there */
-  if (!by_index && (q->reversed || (!cheap && q->request->mode == LODE_BY_TEXT))) return LODE_OK;
-  q->reversed = false;
+  if (q->postfilter && q->held && engine_snapshot_charge(q->held, q->postfilter_extra) > price) q->postfilter = false;
+  /* the index has already listed it */
+  bool by_index = q->held && cheap && q->attempt <= 1 + q->eval_attempt && filter_is_probe(q->select.filter);
+  if (!by_index && (q->postfilter || (!cheap && q->request->mode == LODE_BY_TEXT))) return LODE_OK;
+  q->postfilter = false;
   q->only.n = 0;
   if (by_index) TRY(engine_select_propose(&q->select, &q->only, &q->proposed, err));
   else TRY(engine_select_all(&q->select, &q->only, err));
@@ -433,8 +450,8 @@ static lode_status query_run_group(void *ctx, lode_error *err) {
   for (q->attempt = 0; q->attempt < QUERY_ATTEMPTS; q->attempt++) {
     bool again = false;
     q->result->n = q->rows;
-    q->reversed = false;
-    if (q->attempt > 1 && q->proposed) query_forget_selection(q); /* what was proposed did not match: it is judged now */
+    q->postfilter = false;
+    if (q->attempt > 1 && q->proposed) query_forget_selection(q); /* the proposals did not match: evaluate them */
     mem_arena_reset(&q->arena);
     TRY(engine_reader_renew_if_old(&q->reader, err));
     TRY(query_plan_selection(q, err));
@@ -464,7 +481,8 @@ static lode_status query_run_all(query_run *q, lode_error *err) {
   return LODE_OK;
 }
 
-lode_status engine_query(lode_collection *collection, const lode_query_request *request, lode_result **out, lode_error *err) {
+lode_status engine_query(lode_collection *collection, const lode_query_request *request, lode_result **out,
+                         lode_error *err) {
   query_run q = {.handle = collection, .request = request};
   lode_status st;
   err_clear(err);

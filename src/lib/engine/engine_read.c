@@ -1,17 +1,18 @@
-/* engine_read.c - get and count: both read the truth alone.
+/* engine_read.c - get and count, which read only the truth file.
  *
- * A page is of one moment (reader.c); the next page is of a later one.
- * A page of lode_get() ends at a key; `after` continues behind it. Keys are handed out without the collection's part, so
- * that they stay small numbers. By ids the position in the list of ids takes the key's place.
+ * A page is of one moment (reader.c); the next page may be of a later one. A page of lode_get() ends at a key; `after`
+ * continues after it. Keys are returned without the collection's part, so that they stay small numbers. For a selection
+ * by ids, the position in the list of ids takes the place of the key.
  */
 #include "engine/engine.h"
 
 static lode_status get_check_request(const lode_get_request *r, lode_error *err) {
   TRY(iface_check_include(r->include, err));
-  uint64_t most = r->select.ids ? r->select.n_ids : (uint64_t)STORE_KEY_SEQ_MAX;
-  if (r->after > most)
-    return err_set(err, LODE_INVALID, "after is %llu, which no page of this request has returned: pass lode_result_next()",
-                      (unsigned long long)r->after);
+  uint64_t max = r->select.ids ? r->select.n_ids : (uint64_t)STORE_KEY_SEQ_MAX;
+  if (r->after > max)
+    return err_set(err, LODE_INVALID,
+                   "after is %llu, which no page of this request has returned: pass lode_result_next()",
+                   (unsigned long long)r->after);
   return LODE_OK;
 }
 
@@ -61,7 +62,8 @@ static lode_status get_make_page(void *ctx, lode_error *err) {
   return get_fill_page(p, err);
 }
 
-lode_status engine_get(lode_collection *collection, const lode_get_request *request, lode_result **out, lode_error *err) {
+lode_status engine_get(lode_collection *collection, const lode_get_request *request, lode_result **out,
+                       lode_error *err) {
   static const lode_get_request everything;
   get_page p = {.request = request ? request : &everything};
   lode_status st;

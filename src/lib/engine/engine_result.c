@@ -1,8 +1,8 @@
-/* engine_result.c - records as rows of an answer (iface/iface_result.c). */
+/* engine_result.c - records as rows of a result (iface/iface_result.c). */
 #include "engine/engine.h"
 
 lode_status engine_result_add(lode_result *result, engine_reader *reader, const store_rec *rec, unsigned include,
-                             lode_row **out, lode_error *err) {
+                              lode_row **out, lode_error *err) {
   lode_row *row;
   reader->taken = true;
   TRY(iface_result_row(result, &row, err));
@@ -17,7 +17,7 @@ lode_status engine_result_add(lode_result *result, engine_reader *reader, const 
     row->vector = v;
     row->dimension = reader->coll.dim;
   }
-  if (include & LODE_DOCUMENT) { /* last: the record's own strings need not outlive it */
+  if (include & LODE_DOCUMENT) { /* last: it may invalidate the record's strings */
     lode_str document;
     TRY(engine_reader_document(reader, rec, &document, err));
     TRY(iface_result_copy(result, document, &row->document, err));

@@ -1,9 +1,9 @@
-/* engine_store.c - opening and closing a store, what follows a fork, statistics.
+/* engine_store.c - opening and closing a store, fork, statistics.
  *
  * A forked child inherits memory, but neither threads nor the right to use locks that a thread of the parent may have
- * held. Every public call passes engine_enter, which notices by the generation (vfs/vfs.h) that it runs in a
- * new child, makes the locks anew, drops what was cached and goes on without a background thread. engine_fork_lock makes the
- * first of several threads do that; it is held over every fork, so it is never found locked in a child.
+ * held. Every public call goes through engine_enter(), which notices by the generation (vfs/vfs.h) that it runs in a
+ * new child, reinitialises the locks, drops the caches and continues without background threads. engine_fork_lock makes
+ * sure that only one thread does that; it is held across every fork, so a child never finds it locked.
  */
 #include "engine/engine.h"
 
@@ -14,7 +14,9 @@ static pthread_once_t engine_fork_once = PTHREAD_ONCE_INIT;
 
 static void engine_before_fork(void) { pthread_mutex_lock(&engine_fork_lock); }
 static void engine_after_fork(void) { pthread_mutex_unlock(&engine_fork_lock); }
-static void engine_register_fork(void) { (void)pthread_atfork(engine_before_fork, engine_after_fork, engine_after_fork); }
+static void engine_register_fork(void) {
+  (void)pthread_atfork(engine_before_fork, engine_after_fork, engine_after_fork);
+}
 
 static void engine_become_child(lode_store *store) {
   bool sane = pthread_mutex_trylock(&store->lock) == 0;
@@ -43,7 +45,7 @@ lode_status engine_begin_write(lode_store *store, store_tx **tx, lode_error *err
   engine_enter(store);
   if (store->options->read_only)
     return err_set(err, LODE_READONLY, "%s is open for reading only: open it without read_only to write",
-                      store_db_folder(store->db));
+                   store_db_folder(store->db));
   atomic_fetch_add(&store->writers, 1);
   lode_status st = store_tx_begin(store->db, STORE_TX_WRITE, tx, err);
   atomic_fetch_sub(&store->writers, 1);
@@ -96,7 +98,8 @@ void engine_close(lode_store *store) {
 
 /* ---- Statistics ---- */
 
-static lode_status engine_add_segment_stats(lode_store *store, store_tx *tx, int64_t cid, lode_stats *stats, lode_error *err) {
+static lode_status engine_add_segment_stats(lode_store *store, store_tx *tx, int64_t cid, lode_stats *stats,
+                                            lode_error *err) {
   engine_index_counts c;
   store_tx *own = NULL;
   if (!tx) TRY(store_tx_begin(store->db, STORE_TX_READ, &own, err));

@@ -1,4 +1,4 @@
-/* engine_table.c - the embedded engine: its functions, for api.c. */
+/* engine_table.c - the embedded engine's table of functions, for api/api.c. */
 #include "engine/engine.h"
 
 const iface_ops engine_table = {

@@ -1,16 +1,16 @@
-/* engine_text.c - search by words, ranked by BM25.
+/* engine_text.c - text search, ranked by BM25.
  *
- * score = sum over words of idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / average)), k1 = 1.2, b = 0.75,
- * idf = ln(1 + (N - df + 0.5) / (df + 0.5)). Lengths are in bytes of the document, which needs no counts of words to be
- * kept. tf comes from the text index for records up to its cursor, and from the documents themselves behind it: the same
- * tokenizer on both sides, so that the score does not tell where a record was found. df counts living records only.
+ * score = sum over words of idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / average)), k1 = 1.2, b = 0.75, idf =
+ * ln(1 + (N - df + 0.5) / (df + 0.5)). Lengths are bytes of the document, so that no word counts need be stored. tf
+ * comes from the text index for records up to its cursor, and from the documents themselves after it: both use the same
+ * tokenizer, so the score does not depend on where a record was found. df counts live records only.
  *
- * A common word is in a million documents, and a transaction lasts 50 ms: index and tail are read in as many as it
- * takes, all of one moment (reader.c).
+ * A common word is in a million documents, and a transaction lasts 50 ms: index and tail are read in as many
+ * transactions as needed, all of one moment (reader.c).
  *
- * Candidates are looked at in the order of the score that they would have with a document of the length that the text index
- * keeps, a little too short (store/document_sizes.c), which none exceeds; once `want` have been found whose scores are out of reach for
- * the rest, the rest is not read.
+ * Candidates are visited in order of an upper bound of their score: the score with the document length from the text
+ * index, which is rounded down (store/document_sizes.c). Once `want` hits have scores that the rest cannot reach, the
+ * rest is not read.
  */
 #include "engine/engine.h"
 
@@ -22,17 +22,17 @@ enum { BM25_CHECK_EVERY = 16 };
 #define BM25_K1 1.2
 #define BM25_B 0.75
 
-typedef struct bm25_tally { /* how often a candidate holds a word */
+typedef struct bm25_tally { /* how often a candidate contains a word */
   uint16_t count;
   uint8_t word;
 } bm25_tally;
 
 typedef struct bm25_candidate {
   int64_t rid;
-  uint64_t bytes;   /* of its document, no more than that */
-  size_t first;     /* its tallies */
+  uint64_t bytes;  /* lower bound of its document's length */
+  size_t first;    /* index of its first tally */
   uint32_t n;
-  double bound;     /* no less than its score */
+  double bound;    /* upper bound of its score */
 } bm25_candidate;
 
 typedef struct bm25_search {
@@ -48,13 +48,13 @@ typedef struct bm25_search {
   size_t n, cap;
   bm25_tally *tallies;
   size_t n_tallies, cap_tallies;
-  int64_t cursor;   /* the index's: later records are scanned */
-  int64_t last;     /* records up to here were taken from the index */
+  int64_t cursor;  /* of the index; later records are scanned */
+  int64_t last;    /* records up to here were read from the index */
   unsigned looks;
   store_doc_sizes sizes;
-  bool cut;         /* the transaction grew old before the end of the index */
+  bool cut;        /* the transaction grew old before the end of the index */
   size_t hint;
-  double *kept;     /* the best scores so far, the least first: a heap of at most `want` */
+  double *kept;    /* heap of the best scores so far, at most `want`, smallest first */
   size_t n_kept, cap_kept;
 } bm25_search;
 
@@ -72,7 +72,7 @@ static int bm25_add_word(void *ctx, const token_item *t) {
   char *copy = mem_arena_copy(&s->arena, t->text, t->len);
   if (!copy) return -1;
   s->words[s->n_words++] = (lode_str){copy, t->len};
-  return s->n_words == STORE_TEXT_MAX_WORDS; /* the first of them will do */
+  return s->n_words == STORE_TEXT_MAX_WORDS; /* further words are ignored */
 }
 
 typedef struct bm25_counting {
@@ -89,11 +89,13 @@ static int bm25_count_word(void *ctx, const token_item *t) {
 
 /* ---- Candidates ---- */
 
-static lode_status bm25_add_candidate(bm25_search *s, int64_t rid, uint64_t bytes, const uint16_t *counts, lode_error *err) {
+static lode_status bm25_add_candidate(bm25_search *s, int64_t rid, uint64_t bytes, const uint16_t *counts,
+                                      lode_error *err) {
   uint64_t limit = s->reader->handle->store->options->memory_bytes;
   if (s->n * sizeof *s->all + s->n_tallies * sizeof *s->tallies > limit)
-    return err_set(err, LODE_LIMIT, "too many records hold these words for the store's memory budget: use rarer words, or "
-                                       "open the store with more memory_bytes");
+    return err_set(err, LODE_LIMIT,
+                   "too many records hold these words for the store's memory budget: use rarer words, or "
+                   "open the store with more memory_bytes");
   if (!mem_grow(&s->all, &s->cap, s->n + 1, sizeof *s->all) ||
       !mem_grow(&s->tallies, &s->cap_tallies, s->n_tallies + s->n_words, sizeof *s->tallies))
     return err_nomem(err);
@@ -104,7 +106,7 @@ static lode_status bm25_add_candidate(bm25_search *s, int64_t rid, uint64_t byte
     s->df[w]++;
     c.n++;
   }
-  /* Counted in df all the same: scores do not depend on what is selected. */
+  /* Counted in df in any case: scores do not depend on the selection. */
   if (c.n && (!s->query->only || engine_rids_contain(s->query->only, rid, &s->hint)))
     s->all[s->n++] = c;
   else
@@ -117,7 +119,7 @@ static lode_status bm25_on_posting(void *ctx, int64_t rid, const uint16_t *count
   bool alive;
   if (++s->looks % BM25_CHECK_EVERY == 0 && engine_reader_is_old(s->reader)) {
     s->cut = true;
-    return LODE_CANCELLED; /* this one comes again */
+    return LODE_CANCELLED; /* this posting comes again */
   }
   s->last = rid;
   if (rid > s->cursor) return LODE_OK;
@@ -235,7 +237,7 @@ static bool bm25_keep_score(bm25_search *s, double score) {
 
 /* ---- The search ---- */
 
-/* Reads the candidate, if it still lives and matches, into hits. */
+/* Adds the candidate to hits if it is still live and matches. */
 static lode_status bm25_consider(bm25_search *s, bm25_candidate *c, engine_hits *hits, lode_error *err) {
   store_rec rec;
   bool found, match = true;
@@ -251,7 +253,8 @@ static lode_status bm25_consider(bm25_search *s, bm25_candidate *c, engine_hits 
   char *id = mem_arena_copy(s->query->arena, rec.id.data, rec.id.len);
   if (!id || !bm25_keep_score(s, score) || !mem_grow(&hits->v, &hits->cap, hits->n + 1, sizeof *hits->v))
     return err_nomem(err);
-  hits->v[hits->n++] = (engine_hit){.rid = rec.rid, .vid = rec.vid, .id = {id, rec.id.len}, .distance = NAN, .score = score};
+  hits->v[hits->n++] = (engine_hit){.rid = rec.rid, .vid = rec.vid, .id = {id, rec.id.len}, .distance = NAN,
+                                    .score = score};
   return LODE_OK;
 }
 
@@ -261,7 +264,8 @@ static lode_status bm25_gather(bm25_search *s, lode_error *err) {
   return bm25_scan_index(s, err);
 }
 
-lode_status engine_text_search(engine_reader *reader, const engine_text_query *query, engine_hits *hits, lode_error *err) {
+lode_status engine_text_search(engine_reader *reader, const engine_text_query *query, engine_hits *hits,
+                               lode_error *err) {
   bm25_search s = {.reader = reader, .query = query};
   lode_status st = LODE_OK;
   hits->n = 0;

@@ -1,12 +1,12 @@
 /* engine_write.c - add, upsert, update, delete, and transactions of several.
  *
- * Everything that can be checked without the store is checked before the write lock is taken (check.c). A call without
- * a txn is a transaction of its own; in a txn it is a savepoint, so that a failed call leaves the txn as it was. Counts
- * of a collection live in a store_coll during the transaction and are written back before the commit: a txn keeps one
- * for each collection it has touched.
+ * Everything that can be checked without the store is checked before the write lock is taken (iface_check.c). A call
+ * without a txn is a transaction of its own; in a txn it is a savepoint, so that a failed call leaves the txn as it
+ * was. Counts of a collection are kept in a store_coll during the transaction and written back before the commit; a txn
+ * keeps one for each collection it has touched.
  *
- * Ids are looked up in sorted order, which reads each page of the name table once. Those that exist are changed first; the
- * others are then inserted, some at a time, in the order of the batch, which is the order that lode_get() promises.
+ * Ids are looked up in sorted order, which reads each page of the id index once. Records that exist are changed first;
+ * the others are then inserted, in groups, in the order of the batch, which is the order that lode_get() promises.
  */
 #include "engine/engine.h"
 
@@ -19,7 +19,7 @@ typedef struct txn_collection {
 } txn_collection;
 
 struct lode_txn {
-  const iface_ops *engine; /* iface_txn_head */
+  const iface_ops *engine;  /* iface_txn_head */
   lode_store *store;
   store_tx *tx;
   txn_collection *changed_colls;
@@ -53,7 +53,8 @@ lode_status engine_commit(lode_txn *txn, lode_error *err) {
   lode_status st = LODE_OK;
   err_clear(err);
   engine_enter(txn->store);
-  for (txn_collection *t = txn->changed_colls; t && st == LODE_OK; t = t->next) st = store_coll_save(txn->tx, &t->coll, err);
+  for (txn_collection *t = txn->changed_colls; t && st == LODE_OK; t = t->next) st = store_coll_save(txn->tx, &t->coll,
+                                                                                                     err);
   if (st == LODE_OK)
     st = engine_commit_write(txn->store, txn->tx, err);
   else
@@ -73,9 +74,9 @@ void engine_rollback(lode_txn *txn) {
 
 typedef struct write_call {
   lode_collection *handle;
-  lode_txn *txn;      /* NULL: own transaction */
+  lode_txn *txn;     /* NULL: own transaction */
   store_tx *tx;
-  store_coll *coll;   /* its counts change with each write */
+  store_coll *coll;  /* its counts change with each write */
   store_coll own, before;
   mem_arena arena;
 } write_call;
@@ -141,48 +142,53 @@ static lode_status write_call_end(write_call *w, lode_status st, lode_error *err
 
 /* ---- Batches ---- */
 
-typedef enum write_batch_kind { WRITE_BATCH_ADD_OR_FAIL, WRITE_BATCH_ADD_OR_KEEP, WRITE_BATCH_UPSERT, WRITE_BATCH_UPDATE } write_batch_kind;
+typedef enum write_batch_kind { WRITE_BATCH_ADD_OR_FAIL, WRITE_BATCH_ADD_OR_KEEP, WRITE_BATCH_UPSERT,
+                                WRITE_BATCH_UPDATE } write_batch_kind;
 
 typedef struct write_batch_job {
   write_batch_kind kind;
   write_call w;
   iface_batch batch;
-  store_id_entry *names;    /* of each record */
-  store_change *inserts; /* the next to be inserted */
+  store_id_entry *entries;  /* the id index's entry of each record */
+  store_change *inserts;    /* the next group to insert */
   size_t n_inserts;
-  mem_arena arena;    /* their metadata, where it is not the caller's */
+  mem_arena arena;          /* metadata of inserts that is not the caller's */
   bool *missing;
   lode_write_result result;
   json_doc old, patch;
   strbuf buf;
 } write_batch_job;
 
-enum { WRITE_BATCH_GROUP = 1000 }; /* ids to look up, or records to insert, at once */
+enum { WRITE_BATCH_GROUP = 1000 }; /* ids looked up, or records inserted, at a time */
 
-static bool write_batch_rec_exists(const write_batch_job *b, size_t i) { return b->names[i].rid && !b->names[i].dead; }
+static bool write_batch_rec_exists(const write_batch_job *b, size_t i) {
+  return b->entries[i].rid && !b->entries[i].dead;
+}
 
 static lode_status write_batch_look_up(write_batch_job *b, lode_error *err) {
   lode_str ids[WRITE_BATCH_GROUP];
-  store_id_entry names[WRITE_BATCH_GROUP];
+  store_id_entry entries[WRITE_BATCH_GROUP];
   for (size_t first = 0, n; first < b->batch.n; first += n) {
     const size_t *order = b->batch.order + first;
     n = b->batch.n - first < WRITE_BATCH_GROUP ? b->batch.n - first : WRITE_BATCH_GROUP;
     for (size_t i = 0; i < n; i++) ids[i] = b->batch.records[order[i]].id;
-    TRY(store_ids_find(b->w.tx, b->w.coll->cid, ids, n, names, err));
-    for (size_t i = 0; i < n; i++) b->names[order[i]] = names[i];
+    TRY(store_ids_find(b->w.tx, b->w.coll->cid, ids, n, entries, err));
+    for (size_t i = 0; i < n; i++) b->entries[order[i]] = entries[i];
   }
   if (b->kind != WRITE_BATCH_ADD_OR_FAIL) return LODE_OK;
   for (size_t i = 0; i < b->batch.n; i++) {
     char quoted[256];
     if (write_batch_rec_exists(b, i))
-      return err_set_at(err, LODE_EXISTS, i, "the id %s exists already: use upsert or update, or keep it (LODE_KEEP_EXISTING, --on-existing keep)",
-                           str_quote(b->batch.records[i].id, quoted, sizeof quoted));
+      return err_set_at(err, LODE_EXISTS, i,
+                        "the id %s exists already: use upsert or update, or keep it (LODE_KEEP_EXISTING, --on-existing keep)",
+                        str_quote(b->batch.records[i].id, quoted, sizeof quoted));
   }
   return LODE_OK;
 }
 
-/* Metadata of the batch's record over what is there already (absent: nothing); the text lives in b->buf. */
-static lode_status write_batch_merge_metadata(write_batch_job *b, lode_str old, size_t i, lode_str *merged, lode_error *err) {
+/* Merges the metadata of the batch's record over `old` (may be absent); the text is in b->buf. */
+static lode_status write_batch_merge_metadata(write_batch_job *b, lode_str old, size_t i, lode_str *merged,
+                                              lode_error *err) {
   bool empty;
   *merged = (lode_str){NULL, 0};
   if (old.data) TRY(meta_parse_stored(&b->old, old, err));
@@ -206,7 +212,7 @@ static lode_status write_batch_insert(write_batch_job *b, size_t i, lode_error *
   const lode_record *r = &b->batch.records[i];
   store_change c = {.id = r->id, .set_document = true, .set_metadata = true, .document = r->document,
                     .metadata = b->batch.metadata[i], .vector = r->vector, .dim = r->dimension,
-                    .dead_rid = b->names[i].rid};
+                    .dead_rid = b->entries[i].rid};
   if (b->batch.has_null[i]) {
     TRY(write_batch_merge_metadata(b, (lode_str){NULL, 0}, i, &c.metadata, err));
     if (c.metadata.data && !(c.metadata.data = mem_arena_copy(&b->arena, c.metadata.data, c.metadata.len)))
@@ -223,14 +229,14 @@ static lode_status write_batch_change(write_batch_job *b, size_t i, lode_error *
   store_rec rec;
   bool found;
   if (!c.set_document && !c.set_metadata && !c.vector) return LODE_OK;
-  TRY(store_rec_read_live(b->w.tx, b->names[i].rid, &rec, &found, err));
+  TRY(store_rec_read_live(b->w.tx, b->entries[i].rid, &rec, &found, err));
   if (!found)
     return err_set(err, LODE_CORRUPT, "the name table points to a record that is not there: run `lode db verify`");
   if (c.set_metadata) TRY(write_batch_merge_metadata(b, rec.metadata, i, &c.metadata, err));
   return store_rec_update(b->w.tx, b->w.coll, &rec, &c, err);
 }
 
-/* Those that exist (changed), or those that do not (inserted). */
+/* Changes those that exist, or inserts those that do not. */
 static lode_status write_batch_write_group(write_batch_job *b, bool existing, uint32_t dim, lode_error *err) {
   for (size_t i = 0; i < b->batch.n; i++) {
     if (write_batch_rec_exists(b, i) != existing) continue;
@@ -249,26 +255,26 @@ static lode_status write_batch_write_group(write_batch_job *b, bool existing, ui
 
 static lode_status write_batch_write_all(write_batch_job *b, lode_error *err) {
   uint32_t dim;
-  iface_vector_spec fit = engine_coll_vector_spec(b->w.coll);
-  TRY(iface_batch_check_vectors(&b->batch, &b->w.handle->fit, &fit, &dim, err));
+  iface_vector_spec spec = engine_coll_vector_spec(b->w.coll);
+  TRY(iface_batch_check_vectors(&b->batch, &b->w.handle->spec, &spec, &dim, err));
   TRY(write_batch_look_up(b, err));
   TRY(write_batch_write_group(b, true, dim, err));
   TRY(write_batch_write_group(b, false, dim, err));
   return write_batch_insert_gathered(b, err);
 }
 
-static lode_status write_batch_run(write_batch_job *b, lode_collection *handle, lode_txn *txn, const lode_record *records,
-                               size_t n, lode_write_result *result, lode_error *err) {
+static lode_status write_batch_run(write_batch_job *b, lode_collection *handle, lode_txn *txn,
+                                   const lode_record *records, size_t n, lode_write_result *result, lode_error *err) {
   lode_status st;
   err_clear(err);
   if (result) *result = (lode_write_result){0};
   TRY(iface_batch_init(&b->batch, handle->store->options->max_document_bytes, records, n,
-                             b->kind == WRITE_BATCH_UPSERT || b->kind == WRITE_BATCH_UPDATE, err));
+                       b->kind == WRITE_BATCH_UPSERT || b->kind == WRITE_BATCH_UPDATE, err));
   if (b->missing) memset(b->missing, 0, n * sizeof *b->missing);
   mem_arena_init(&b->arena, 0);
-  b->names = mem_calloc(n, sizeof *b->names);
+  b->entries = mem_calloc(n, sizeof *b->entries);
   b->inserts = mem_calloc(n < WRITE_BATCH_GROUP ? n : WRITE_BATCH_GROUP, sizeof *b->inserts);
-  st = b->names && b->inserts ? LODE_OK : err_nomem(err);
+  st = b->entries && b->inserts ? LODE_OK : err_nomem(err);
   if (st == LODE_OK && n > 0) {
     st = write_call_begin(&b->w, handle, txn, err);
     if (st == LODE_OK) st = write_batch_write_all(b, err);
@@ -276,7 +282,7 @@ static lode_status write_batch_run(write_batch_job *b, lode_collection *handle, 
   }
   if (st == LODE_OK && result) *result = b->result;
   if (st != LODE_OK && b->missing) memset(b->missing, 0, n * sizeof *b->missing);
-  mem_free(b->names);
+  mem_free(b->entries);
   mem_free(b->inserts);
   mem_arena_release(&b->arena);
   iface_batch_release(&b->batch);
@@ -287,19 +293,19 @@ static lode_status write_batch_run(write_batch_job *b, lode_collection *handle, 
 }
 
 lode_status engine_add(lode_collection *collection, lode_txn *txn, const lode_record *records, size_t n,
-                           lode_on_existing on_existing, lode_write_result *result, lode_error *err) {
+                       lode_on_existing on_existing, lode_write_result *result, lode_error *err) {
   write_batch_job b = {.kind = on_existing == LODE_KEEP_EXISTING ? WRITE_BATCH_ADD_OR_KEEP : WRITE_BATCH_ADD_OR_FAIL};
   return write_batch_run(&b, collection, txn, records, n, result, err);
 }
 
 lode_status engine_upsert(lode_collection *collection, lode_txn *txn, const lode_record *records, size_t n,
-                              lode_write_result *result, lode_error *err) {
+                          lode_write_result *result, lode_error *err) {
   write_batch_job b = {.kind = WRITE_BATCH_UPSERT};
   return write_batch_run(&b, collection, txn, records, n, result, err);
 }
 
 lode_status engine_update(lode_collection *collection, lode_txn *txn, const lode_record *records, size_t n,
-                              bool *missing, lode_write_result *result, lode_error *err) {
+                          bool *missing, lode_write_result *result, lode_error *err) {
   write_batch_job b = {.kind = WRITE_BATCH_UPDATE, .missing = missing};
   return write_batch_run(&b, collection, txn, records, n, result, err);
 }
@@ -308,18 +314,18 @@ lode_status engine_update(lode_collection *collection, lode_txn *txn, const lode
 
 enum { DELETE_GROUP = 250000 };
 
-/* Nothing but ids: no record need be looked at. Some at a time, so that the sorted copy is small. */
+/* By ids alone: no record is read. In groups, so that the sorted copy stays small. */
 static lode_status delete_by_ids(write_call *w, const lode_str *ids, size_t n, size_t *deleted, lode_error *err) {
-  size_t most = n < DELETE_GROUP ? n : DELETE_GROUP, some, gone;
+  size_t group = n < DELETE_GROUP ? n : DELETE_GROUP, some, gone;
   lode_status st = LODE_OK;
-  size_t *order = mem_calloc(most, sizeof *order);
-  lode_str *sorted = mem_calloc(most, sizeof *sorted);
+  size_t *order = mem_calloc(group, sizeof *order);
+  lode_str *sorted = mem_calloc(group, sizeof *sorted);
   if (!order || !sorted) {
     st = err_nomem(err);
     goto done;
   }
   for (size_t at = 0; at < n; at += some) {
-    some = n - at < most ? n - at : most;
+    some = n - at < group ? n - at : group;
     TRY_GOTO(sort_strings(ids + at, sizeof *ids, some, order, err));
     for (size_t i = 0; i < some; i++) sorted[i] = ids[at + order[i]];
     TRY_GOTO(store_rec_delete(w->tx, w->coll, sorted, some, &gone, err));
@@ -331,7 +337,7 @@ done:
   return st;
 }
 
-/* The ids of a selection, in memory of their own. */
+/* The ids of a selection, copied. */
 typedef struct delete_id_list {
   lode_str *v;
   size_t n, cap;
@@ -371,14 +377,15 @@ done:
 }
 
 lode_status engine_delete(lode_collection *collection, lode_txn *txn, const lode_selection *selection, size_t *deleted,
-                              lode_error *err) {
+                          lode_error *err) {
   write_call w;
   size_t n = 0;
   err_clear(err);
   if (deleted) *deleted = 0;
   TRY(iface_check_selection(selection, err));
   if (!selection->ids && !selection->where.data && !selection->where_document.data)
-    return err_set(err, LODE_INVALID, "the selection is empty and would delete everything: say where = {} if you mean it");
+    return err_set(err, LODE_INVALID,
+                   "the selection is empty and would delete everything: say where = {} if you mean it");
   lode_status st = write_call_begin(&w, collection, txn, err);
   if (st == LODE_OK) st = delete_selected(&w, selection, &n, err);
   st = write_call_end(&w, st, err);

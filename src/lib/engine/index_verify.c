@@ -1,8 +1,8 @@
-/* index_verify.c - the vector index, checked against itself and against the truth.
+/* index_verify.c - checks the vector index against itself and the truth file.
  *
- * Of each segment that the manifest names: every checksum, code, link and ordinal, and that every row can be reached; then that
- * it holds every living vector of its range; then how many of the ten nearest its search finds for some of its own
- * vectors. A missing file is no damage: segments may be removed at any time and are made anew.
+ * For each segment of the manifest: every checksum, quantised row, link and ordinal; that every row can be reached;
+ * that it holds every live vector of its range; and how many of the ten nearest its search finds for a sample of its
+ * own vectors. A missing file is no damage: segments may be removed at any time and are rebuilt.
  */
 #include "engine/segment_build.h"
 
@@ -10,7 +10,7 @@
 
 enum { RECHECK_NEAREST = 10, RECHECK_MAX_SAMPLES = 32, RECHECK_CHECK_EVERY = 64 };
 #define RECHECK_MAX_READ_BYTES ((uint64_t)4 << 30)
-#define RECHECK_MIN_RECALL 0.7 /* of a sample: well below what chance makes of a good graph */
+#define RECHECK_MIN_RECALL 0.7 /* of a sample; a good graph is well above that */
 
 typedef struct recheck_job {
   lode_store *store;
@@ -24,12 +24,13 @@ typedef struct recheck_job {
 
 static void recheck_report(recheck_job *c, const store_manifest_row *row, const char *why) {
   char text[800];
-  snprintf(text, sizeof text, "segment %016" PRIx64 " of the vector index: %s; `lode db optimize` makes it anew", row->id, why);
+  snprintf(text, sizeof text, "segment %016" PRIx64 " of the vector index: %s; `lode db optimize` makes it anew",
+           row->id, why);
   c->n_found++;
   if (c->found) c->found(c->ctx, &(lode_damage){.what = "index", .detail = text});
 }
 
-/* The keys of the living vectors that the segment answers for, by record. */
+/* The keys of the live vectors in the segment's range, by record. */
 static lode_status recheck_read_keys(recheck_job *c, const store_manifest_row *row, lode_error *err) {
   lode_status st = LODE_OK;
   int64_t at = row->after;
@@ -53,8 +54,8 @@ static lode_status recheck_read_keys(recheck_job *c, const store_manifest_row *r
   return st;
 }
 
-/* Between two transactions a vector may be replaced by one that lies in the range of another segment: of two with the same
- * record the newer one was there when it was read, the older one before. */
+/* Between two transactions a vector may be replaced by one in the range of another segment. Of two with the same
+ * record, the newer one is current and the older one is ignored. */
 static lode_status recheck_rows(recheck_job *c, engine_segment *seg, lode_error *err) {
   char why[160];
   size_t marked = 0;
@@ -72,18 +73,19 @@ static lode_status recheck_rows(recheck_job *c, engine_segment *seg, lode_error 
 }
 
 typedef struct recheck_sampling {
-  index_search_scratch room;
+  index_search_scratch scratch;
   index_hit near[RECHECK_NEAREST], exact[RECHECK_NEAREST];
   float *vector;
 } recheck_sampling;
 
-static lode_status recheck_search_both(index_segment *segment, recheck_sampling *s, uint32_t slot, size_t *hits, size_t *total, lode_error *err) {
+static lode_status recheck_search_both(index_segment *segment, recheck_sampling *s, uint32_t slot, size_t *hits,
+                                       size_t *total, lode_error *err) {
   size_t n_near, n_exact;
   index_search_request request = {.query = s->vector, .k = RECHECK_NEAREST};
   TRY(index_segment_get_vector(segment, slot, s->vector, err));
-  TRY(index_search(segment, &request, &s->room, s->near, &n_near, err));
+  TRY(index_search(segment, &request, &s->scratch, s->near, &n_near, err));
   request.exact = true;
-  TRY(index_search(segment, &request, &s->room, s->exact, &n_exact, err));
+  TRY(index_search(segment, &request, &s->scratch, s->exact, &n_exact, err));
   *total += n_exact;
   for (size_t i = 0; i < n_near && n_exact; i++) *hits += s->near[i].distance <= s->exact[n_exact - 1].distance;
   return LODE_OK;
@@ -101,7 +103,7 @@ static lode_status recheck_recall(recheck_job *c, engine_segment *seg, lode_erro
   lode_status st = s.vector ? LODE_OK : err_nomem(err);
   for (uint64_t i = 0; i < samples && st == LODE_OK; i++)
     st = recheck_search_both(seg->segment, &s, (uint32_t)(i * n / samples), &hits, &total, err);
-  index_search_scratch_release(&s.room);
+  index_search_scratch_release(&s.scratch);
   mem_free(s.vector);
   if (st != LODE_OK || (double)hits >= RECHECK_MIN_RECALL * (double)total) return st;
   snprintf(why, sizeof why, "its search finds %zu of %zu nearest vectors only", hits, total);
@@ -122,8 +124,9 @@ static lode_status recheck_file(recheck_job *c, const store_manifest_row *row, l
   engine_segment_release(seg);
   if (st == LODE_NOMEM) return err_nomem(err);
   if (st == LODE_IO)
-    return err_set(err, st, "segment %016" PRIx64 " of the vector index cannot be read: %.400s; if that stays so, `lode db optimize "
-                      "--rebuild-unreadable` builds it again from the records", row->id, why.text);
+    return err_set(err, st,
+                   "segment %016" PRIx64 " of the vector index cannot be read: %.400s; if that stays so, `lode db optimize "
+                   "--rebuild-unreadable` builds it again from the records", row->id, why.text);
   if (st == LODE_BUSY || st == LODE_GONE || st == LODE_CANCELLED) return err_set(err, st, "%s", why.text);
   if (st == LODE_OK) return LODE_OK;
   recheck_report(c, row, why.text);
@@ -131,7 +134,7 @@ static lode_status recheck_file(recheck_job *c, const store_manifest_row *row, l
   return LODE_OK;
 }
 
-/* A segment that was replaced meanwhile, and whose file is gone or being unlinked, is not looked at. */
+/* A segment that was replaced meanwhile is skipped: its file may be gone. */
 static lode_status recheck_still_listed(recheck_job *c, uint64_t id, bool *there, lode_error *err) {
   engine_manifest rows;
   *there = false;
@@ -142,7 +145,7 @@ static lode_status recheck_still_listed(recheck_job *c, uint64_t id, bool *there
 }
 
 lode_status engine_index_verify(lode_store *store, lode_damage_fn *found, void *ctx, lode_progress progress,
-                               uint64_t *n_found, lode_error *err) {
+                                uint64_t *n_found, lode_error *err) {
   recheck_job c = {.store = store, .found = found, .ctx = ctx, .progress = progress};
   engine_manifest rows = {0};
   bool there;
@@ -156,7 +159,9 @@ lode_status engine_index_verify(lode_store *store, lode_damage_fn *found, void *
     if (!row->proven) recheck_report(&c, row, "its row in the manifest is damaged");
     else if (row->bytes) st = recheck_file(&c, row, err);
   }
-  if (st == LODE_CORRUPT && c.n_found++ == 0 && found) found(ctx, &(lode_damage){.what = "index", .detail = err->text}); /* the manifest */
+  if (st == LODE_CORRUPT && c.n_found++ == 0 && found) found(ctx,
+                                                             &(lode_damage){.what = "index",
+                                                                            .detail = err->text}); /* the manifest */
   *n_found = c.n_found;
   mem_free(c.keys);
   mem_free(rows.v);

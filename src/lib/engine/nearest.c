@@ -2,28 +2,33 @@
  *
  * Where the vectors come from:
  *   record by record   a selection of few records: each vector is read by its key
- *   segments           those that the index holds: walked or scanned by codes and ranked exactly (segment_search.c), or, when
- *                      the caller wants exact results, all read
- *   memory             the others, as a snapshot of vector_snapshot.c holds them, scanned
- *   stream             those that do not fit in memory: read from the store in short transactions
- * A long scan is done without a transaction, and one that turns out to be long (each block of rows and each query of a
- * segment looks at the clock) goes on without it; the vectors that have come since are then scanned in a new one. A stream
- * goes from small keys to large: what is written meanwhile has larger keys and is met at its end. So in each case all
- * living vectors of the last transaction have been looked at, and some that died on the way; the caller looks at the
- * candidates again in that transaction, and asks for some more than it needs because some may have died. That is why
- * a search of all records may follow later moments (reader.c). A list of records is of one moment, and so is its
- * search.
- * A segment that turns out to be damaged is left out, and the search done again: its vectors come from the store then.
+ *   segments           vectors in the index: found by quantised codes, through the graph or by a scan, and reranked
+ *                      exactly (segment_search.c); all read if exact results are wanted
+ *   memory             the others, in chunks of a snapshot (vector_snapshot.c): scanned
+ *   stream             vectors that do not fit in memory: read from the store in short transactions
+ * A long scan runs without a transaction, and one that turns out to be long (the clock is checked at each block of rows
+ * and each query of a segment) continues without it; vectors added since are then scanned in a new one. A stream goes
+ * from small keys to large ones: what is written meanwhile has larger keys and is seen at the end. So in each case all
+ * live vectors of the last transaction have been considered, and some that died on the way; the caller checks the
+ * candidates again in that transaction, and asks for a few more than it needs. That is why a search of all records may
+ * accept later moments (reader.c). A list of records is of one moment, and so is a search of it. If a segment turns out
+ * to be damaged, the search is repeated without it: its vectors then come from the store.
  *
- * The k best are kept together with all others at the k-th distance: which of those belong to the answer is decided by
+ * The k best are kept together with all others at the k-th distance: which of those belong to the result is decided by
  * their ids, which are not known here. Distances that overflowed to NaN count as infinite.
  */
 #include "engine/engine.h"
 
 #include <math.h>
 
-enum { NEAREST_BLOCK_ROWS = 256, NEAREST_BLOCK_QUERIES = 8, NEAREST_CHECK_EVERY = 16, NEAREST_FEW_RECORDS = 8, NEAREST_FEW_WHEN_COLD = 2000 };
-uint64_t engine_scan_in_tx_bytes = (uint64_t)128 << 20; /* some 20 ms */
+enum {
+  NEAREST_BLOCK_ROWS = 256,      /* rows of a block */
+  NEAREST_BLOCK_QUERIES = 8,     /* queries compared with a block at a time */
+  NEAREST_CHECK_EVERY = 16,      /* records between two checks of the transaction's age */
+  NEAREST_FEW_RECORDS = 8,       /* read record by record in any case */
+  NEAREST_FEW_WHEN_COLD = 2000,  /* read record by record if the index is not loaded */
+};
+uint64_t engine_scan_in_tx_bytes = (uint64_t)128 << 20; /* about 20 ms */
 
 /* ---- The best ---- */
 
@@ -55,16 +60,16 @@ typedef struct nearest_block {
   const float *data, *norms;
   size_t stride, n;
   const int64_t *rid, *vid;
-  const engine_snapshot *snapshot; /* knows who is dead; NULL: nobody is */
+  const engine_snapshot *snapshot;  /* knows which rows are dead; NULL: none */
 } nearest_block;
 
 static bool nearest_row_is_live(const nearest_block *b, size_t i) {
   return !b->snapshot || engine_snapshot_is_live(b->snapshot, b->rid[i], b->vid[i]);
 }
 
-/* Distances of some queries to the rows that take part. */
-static void nearest_distances(const engine_nearest *near, const nearest_block *b, size_t q, size_t nq, const bool *takes_part, bool few,
-                    float *out) {
+/* Distances of nq queries from q on to the rows that take part. */
+static void nearest_distances(const engine_nearest *near, const nearest_block *b, size_t q, size_t nq,
+                              const bool *takes_part, bool few, float *out) {
   kernel_rows queries = {near->queries + q * near->dim, near->norms + q, nq, near->dim, near->dim};
   kernel_rows rows = {b->data, b->norms, b->n, near->dim, b->stride};
   if (!few) {
@@ -78,7 +83,8 @@ static void nearest_distances(const engine_nearest *near, const nearest_block *b
   }
 }
 
-static bool nearest_push_block(engine_best *best, const nearest_block *b, const bool *takes_part, const float *distances) {
+static bool nearest_push_block(engine_best *best, const nearest_block *b, const bool *takes_part,
+                               const float *distances) {
   for (size_t i = 0; i < b->n; i++) {
     if (!takes_part[i]) continue;
     float d = isnan(distances[i]) ? INFINITY : distances[i];
@@ -104,7 +110,8 @@ static lode_status nearest_scan_block(engine_nearest *near, const nearest_block 
     size_t nq = near->n - q < NEAREST_BLOCK_QUERIES ? near->n - q : NEAREST_BLOCK_QUERIES;
     nearest_distances(near, b, q, nq, takes_part, n * 4 < b->n, distances);
     for (size_t i = 0; i < nq; i++)
-      if (!nearest_push_block(&near->best[q + i], b, takes_part, distances + i * NEAREST_BLOCK_ROWS)) return err_nomem(err);
+      if (!nearest_push_block(&near->best[q + i], b, takes_part,
+                              distances + i * NEAREST_BLOCK_ROWS)) return err_nomem(err);
   }
   return LODE_OK;
 }
@@ -123,8 +130,9 @@ static uint32_t nearest_first_after(const engine_chunk_part *p, int64_t vid) {
   return low;
 }
 
-/* All rows with keys larger than after_vid. */
-static lode_status nearest_scan_memory(engine_nearest *near, const engine_snapshot *v, int64_t after_vid, lode_error *err) {
+/* Scans all rows with vid > after_vid. */
+static lode_status nearest_scan_memory(engine_nearest *near, const engine_snapshot *v, int64_t after_vid,
+                                       lode_error *err) {
   size_t hint = 0;
   for (size_t p = 0; p < v->n_parts; p++) {
     const engine_chunk_part *part = &v->parts[p];
@@ -150,14 +158,15 @@ static lode_status nearest_scan_memory(engine_nearest *near, const engine_snapsh
 
 typedef struct nearest_stream {
   engine_nearest *near;
-  const engine_snapshot *v; /* whose segments are passed over; NULL: nothing is */
+  const engine_snapshot *v;  /* whose segments are skipped; NULL: nothing is */
   float *rows, *norms;
   int64_t rid[NEAREST_BLOCK_ROWS], vid[NEAREST_BLOCK_ROWS];
   size_t n;
   int64_t last_vid;
   size_t hint;
-  uint64_t met, cursor;   /* all of them so far, and the commit that all transactions saw; */
-  bool moved;             /* or they did not */
+  uint64_t met;              /* vectors seen so far */
+  uint64_t cursor;           /* of the last transaction */
+  bool moved;                /* the transactions saw different commits */
 } nearest_stream;
 
 static lode_status nearest_stream_flush(nearest_stream *s, lode_error *err) {
@@ -168,11 +177,11 @@ static lode_status nearest_stream_flush(nearest_stream *s, lode_error *err) {
   return nearest_scan_block(s->near, &b, &s->hint, err);
 }
 
-/* One transaction's worth, of one gap between segments at most; *ended says that the last vector was reached. */
+/* Reads until the transaction is old or one gap between segments ends. *ended: the last vector was reached. */
 static lode_status nearest_stream_some(nearest_stream *s, bool *ended, lode_error *err) {
   engine_reader *reader = s->near->reader;
   int64_t from = s->last_vid, to = INT64_MAX;
-  bool more = true, behind = false;
+  bool more = true, past_gap = false;
   *ended = false;
   s->moved |= s->cursor && s->cursor != store_tx_cursor(reader->tx);
   s->cursor = store_tx_cursor(reader->tx);
@@ -182,23 +191,23 @@ static lode_status nearest_stream_some(nearest_stream *s, bool *ended, lode_erro
   }
   s->last_vid = from;
   TRY(store_vec_scan(reader->tx, reader->coll.cid, from, err));
-  while (more && !behind) {
+  while (more && !past_gap) {
     const void *data;
     uint32_t dim;
     TRY(store_vec_next(reader->tx, &s->vid[s->n], &s->rid[s->n], &data, &dim, &more, err));
-    behind = more && s->vid[s->n] > to;
+    past_gap = more && s->vid[s->n] > to;
     if (more && dim != s->near->dim)
       return err_set(err, LODE_CORRUPT, "a stored vector has %u dimensions in a collection of %u: run `lode db verify`",
-                        dim, s->near->dim);
-    if (behind) s->last_vid = to;
-    if (more && !behind) {
+                     dim, s->near->dim);
+    if (past_gap) s->last_vid = to;
+    if (more && !past_gap) {
       memcpy(s->rows + s->n * dim, data, (size_t)dim * sizeof(float));
       s->last_vid = s->vid[s->n++];
       s->met++;
     }
-    if (s->n < NEAREST_BLOCK_ROWS && more && !behind) continue;
+    if (s->n < NEAREST_BLOCK_ROWS && more && !past_gap) continue;
     TRY(nearest_stream_flush(s, err));
-    if (more && !behind && engine_reader_is_old(reader)) return LODE_OK;
+    if (more && !past_gap && engine_reader_is_old(reader)) return LODE_OK;
   }
   *ended = !more;
   return LODE_OK;
@@ -239,8 +248,8 @@ static bool nearest_slot_is_live(const engine_segment_view *c, uint32_t slot) {
   return !c->live || (c->live->bits[slot / 64] >> (slot % 64) & 1);
 }
 
-static lode_status nearest_read_block(engine_nearest *near, const engine_segment_view *c, uint32_t first, uint32_t n, nearest_segment_scan *w, size_t *hint,
-                              lode_error *err) {
+static lode_status nearest_read_block(engine_nearest *near, const engine_segment_view *c, uint32_t first, uint32_t n,
+                                      nearest_segment_scan *w, size_t *hint, lode_error *err) {
   size_t dim = near->dim, kept = 0;
   TRY(index_segment_get_block(c->seg->segment, first, n, w->rows, w->records, err));
   for (uint32_t i = 0; i < n; i++) {
@@ -256,8 +265,9 @@ static lode_status nearest_read_block(engine_nearest *near, const engine_segment
   return nearest_scan_block(near, &b, hint, err);
 }
 
-/* Every living vector of the segments, by blocks: of all, or of those without a graph, which are small. */
-static lode_status nearest_scan_segments(engine_nearest *near, engine_snapshot *v, bool all, bool *damaged, lode_error *err) {
+/* Scans every live vector of the segments: of all, or of those without a graph, which are small. */
+static lode_status nearest_scan_segments(engine_nearest *near, engine_snapshot *v, bool all, bool *damaged,
+                                         lode_error *err) {
   lode_status st = LODE_OK;
   lode_error why;
   nearest_segment_scan *w = mem_calloc(1, sizeof *w);
@@ -272,7 +282,8 @@ static lode_status nearest_scan_segments(engine_nearest *near, engine_snapshot *
     if (!all && c->seg->segment->info.kind == INDEX_GRAPH) continue;
     for (uint32_t at = 0; at < rows && st == LODE_OK; at += NEAREST_BLOCK_ROWS) {
       TRY_GOTO(engine_reader_yield_if_old(near->reader, err));
-      st = nearest_read_block(near, c, at, rows - at < NEAREST_BLOCK_ROWS ? rows - at : NEAREST_BLOCK_ROWS, w, &hint, &why);
+      st = nearest_read_block(near, c, at, rows - at < NEAREST_BLOCK_ROWS ? rows - at : NEAREST_BLOCK_ROWS, w, &hint,
+                              &why);
     }
     if (st == LODE_OK) continue;
     if (st != LODE_NOMEM) engine_segment_suspect(c->seg->store, c->seg->row.id, st, why.text);
@@ -290,7 +301,7 @@ done:
 
 /* ---- A snapshot ---- */
 
-/* Does the order depend on ids alone, or is so much asked for that an index does not help? */
+/* Does the order depend on ids alone, or is k so large that an index does not help? */
 static bool nearest_must_be_exact(const engine_nearest *near, const engine_snapshot *v) {
   uint64_t rows = 0;
   if (near->exact) return true;
@@ -306,7 +317,7 @@ static uint64_t nearest_bytes_to_read(const engine_nearest *near, const engine_s
   return rows * v->stride * sizeof(float) * near->n;
 }
 
-/* The vectors in memory, and as long as that was done without a transaction, those that have come since. */
+/* Scans the vectors in memory and, as long as that was done without a transaction, those added since. */
 static lode_status scan_to_present(engine_nearest *near, engine_snapshot *v, bool *again, lode_error *err) {
   engine_reader *reader = near->reader;
   engine_snapshot *held = NULL;
@@ -329,13 +340,14 @@ done:
   return st;
 }
 
-static lode_status nearest_run_snapshot(engine_nearest *near, engine_snapshot *v, bool *damaged, bool *again, lode_error *err) {
+static lode_status nearest_run_snapshot(engine_nearest *near, engine_snapshot *v, bool *damaged, bool *again,
+                                        lode_error *err) {
   engine_reader *reader = near->reader;
   if (v->dim != near->dim) {
     *again = true;
     return LODE_OK;
   }
-  for (size_t q = 0; q < near->n; q++) { /* so many may turn out to be dead */
+  for (size_t q = 0; q < near->n; q++) { /* this many may turn out to be dead */
     size_t *k = &near->best[q].top.k;
     *k = *k > SIZE_MAX - v->unknown ? SIZE_MAX : *k + v->unknown;
   }
@@ -374,8 +386,8 @@ done:
 
 /* ---- The search ---- */
 
-lode_status engine_nearest_init(engine_nearest *near, engine_reader *reader, const float *queries, size_t n, size_t want,
-                               const engine_rids *only, lode_error *err) {
+lode_status engine_nearest_init(engine_nearest *near, engine_reader *reader, const float *queries, size_t n,
+                                size_t want, const engine_rids *only, lode_error *err) {
   *near = (engine_nearest){.reader = reader, .metric = reader->coll.metric, .dim = reader->coll.dim, .queries = queries,
                           .n = n, .only = only};
   near->k = want;
@@ -399,8 +411,8 @@ static lode_status nearest_find_published(void *ctx, const store_manifest_row *r
   return LODE_OK;
 }
 
-/* Reading a vector by its key costs some ten times what scanning past it does, in memory some hundred times; where there is
- * an index in use it is worth while for a handful only. */
+/* Reading a vector by its key costs about ten times as much as scanning past it, about a hundred times in memory; with
+ * a loaded index it pays for a handful only. */
 static lode_status nearest_is_few(const engine_nearest *near, bool *few, lode_error *err) {
   uint64_t all = near->reader->coll.records;
   bool indexed = false;
@@ -428,7 +440,7 @@ static lode_status nearest_search(engine_nearest *near, bool *again, lode_error 
   TRY(nearest_is_few(near, &few, err));
   if (few) return nearest_run_by_record(near, err);
   if (near->from_truth) return nearest_run_stream(near, NULL, err);
-  while (damaged) { /* each round leaves out one segment more */
+  while (damaged) { /* each round leaves out one more segment */
     engine_snapshot *v = NULL;
     damaged = false;
     nearest_start_over(near, &wanted);

@@ -1,10 +1,10 @@
-/* parallel.c - one loop on several threads: started for it, joined at its end. The caller's thread takes part; when
- * threads cannot be had, fewer do the work. The threads block all signals. */
+/* parallel.c - runs one loop on several threads, started for it and joined at its end. The caller's thread takes part;
+ * if threads cannot be created, fewer do the work. The threads block all signals. */
 #include "engine/engine.h"
 
 #include <unistd.h>
 
-enum { PARALLEL_MAX_THREADS = 8, PARALLEL_GRAIN = 16 };
+enum { PARALLEL_MAX_THREADS = 8, PARALLEL_GRAIN = 16 /* iterations that a thread takes at a time */ };
 
 typedef struct parallel_loop {
   atomic_size_t next;
@@ -28,9 +28,9 @@ static void *parallel_worker(void *ctx) {
 static void parallel_run(void *ctx, size_t n, index_parallel_body *body, void *arg) {
   const unsigned *wanted = ctx;
   pthread_t threads[PARALLEL_MAX_THREADS];
-  unsigned started = 0, most = n / PARALLEL_GRAIN < *wanted ? (unsigned)(n / PARALLEL_GRAIN) : *wanted;
+  unsigned started = 0, max = n / PARALLEL_GRAIN < *wanted ? (unsigned)(n / PARALLEL_GRAIN) : *wanted;
   parallel_loop l = {.n = n, .body = body, .arg = arg};
-  while (started + 1 < most && os_thread_create(&threads[started], parallel_worker, &l) == 0) started++;
+  while (started + 1 < max && os_thread_create(&threads[started], parallel_worker, &l) == 0) started++;
   (void)parallel_worker(&l);
   for (unsigned i = 0; i < started; i++) (void)pthread_join(threads[i], NULL);
 }

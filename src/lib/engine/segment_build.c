@@ -1,29 +1,36 @@
-/* segment_build.c - makes one segment of the vector index out of the truth.
+/* segment_build.c - builds one segment of the vector index from the truth file.
  *
- *   1. its row is put into the manifest, without bytes: whoever erases a vector of its range notes that from now on
- *   2. the keys of the living vectors of the range are read, and sorted by record
- *   3. a model of the codes is made from some of them, then all are read and go into a file NAME.tmp
- *   4. the graph is made, the file is synced and renamed, the folder synced
- *   5. one transaction completes the row and takes out those of the segments that it replaces; then their files go
- * Reading is done in transactions of at most 50 ms. A failure or a stop at any point leaves what was published as it was.
- * A merge is nothing else: the vectors are read from the truth again, which makes it the same as a first build.
+ *   1. its row is put into the manifest, without bytes: from now on, erased vectors of its range are noted
+ *   2. the keys of the live vectors in the range are read and sorted by record
+ *   3. a quantisation model is made from a sample, then all vectors are read and go into a file NAME.tmp
+ *   4. the graph is built, the file synced and renamed, the directory synced
+ *   5. one transaction completes the row and removes those of the segments that it replaces; then their files are
+ *      unlinked
+ * Transactions for reading last at most 50 ms. A failure or a stop at any point leaves what was published as it was. A
+ * merge is no different: the vectors are read from the truth file again.
  */
 #include "engine/segment_build.h"
 
 #include <fcntl.h>
 
-enum { BUILD_SAMPLE_ROWS = 4096, BUILD_CHECK_EVERY = 16, BUILD_FORGET_ROWS = 1000, BUILD_BULK_BEAM = 64, BUILD_BULK_DEGREE = 24 };
+enum {
+  BUILD_SAMPLE_ROWS = 4096,  /* vectors that the quantisation model is made from */
+  BUILD_CHECK_EVERY = 16,    /* rows between two checks of the transaction's age */
+  BUILD_FORGET_ROWS = 1000,  /* notes of dead vectors removed in a transaction */
+  BUILD_BULK_BEAM = 64,      /* beam of graph construction in a bulk load */
+  BUILD_BULK_DEGREE = 24,    /* degree of graphs made in a bulk load */
+};
 
 typedef struct build_job {
   lode_store *store;
   const engine_build_request *request;
   engine_build_plan plan;
   store_manifest_row row;
-  store_tx *tx;                /* while reading */
+  store_tx *tx;                /* open while reading */
   index_segment_record *keys;  /* rid, vid; by rid */
   size_t n, cap;
   float *vector, *mean;
-  index_writer maker;
+  index_writer writer;
   int fd;
   char *tmp, *path;
   unsigned threads;
@@ -41,7 +48,8 @@ static lode_status build_progress(build_job *b, const char *phase, uint64_t done
   const lode_progress *p = &b->request->progress;
   atomic_store(&b->store->progress.total, total);
   atomic_store(&b->store->progress.done, done);
-  if (engine_build_is_stopped(b->request) || (p->step && !p->step(p->ctx, phase, done, total))) return build_cancelled(err);
+  if (engine_build_is_stopped(b->request) ||
+      (p->step && !p->step(p->ctx, phase, done, total))) return build_cancelled(err);
   return LODE_OK;
 }
 
@@ -60,7 +68,8 @@ static lode_status build_register_row(build_job *b, lode_error *err) {
   TRY(store_tx_begin(b->store->db, STORE_TX_WRITE, &tx, err));
   TRY_GOTO(build_check_collection(b, tx, err));
   if (b->plan.last == INT64_MAX) b->plan.last = store_vec_last(tx, b->plan.cid);
-  b->row = (store_manifest_row){.id = rand_u64() >> 1, .cid = b->plan.cid, .after = b->plan.after, .last = b->plan.last};
+  b->row = (store_manifest_row){.id = rand_u64() >> 1, .cid = b->plan.cid, .after = b->plan.after,
+                                .last = b->plan.last};
   TRY_GOTO(store_manifest_put(tx, &b->row, err));
 done:
   if (st == LODE_OK) return store_tx_commit(tx, err);
@@ -89,7 +98,7 @@ static lode_status build_add_key(build_job *b, int64_t rid, int64_t vid, lode_er
   return LODE_OK;
 }
 
-/* As many as one segment may have; the range is shortened when there are more. */
+/* Reads at most as many keys as a segment may have; the range is shortened if there are more. */
 static lode_status build_read_keys(build_job *b, lode_error *err) {
   int64_t at = b->plan.after, vid, rid;
   bool more = true;
@@ -176,7 +185,8 @@ static lode_status build_open_file(build_job *b, lode_error *err) {
   b->tmp = engine_segment_path(b->store, b->row.id, ".tmp");
   b->path = engine_segment_path(b->store, b->row.id, ".seg");
   if (!b->tmp || !b->path) return err_nomem(err);
-  if (beneath_mkdir(folder, STOREFILE_SEGMENTS_DIR, 0700) == 0) TRY(beneath_sync_dir(folder, STOREFILE_SEGMENTS_DIR, err));
+  if (beneath_mkdir(folder, STOREFILE_SEGMENTS_DIR, 0700) == 0) TRY(beneath_sync_dir(folder, STOREFILE_SEGMENTS_DIR,
+                                                                                     err));
   else if (errno != EEXIST) return err_errno(err, errno, STOREFILE_SEGMENTS_DIR);
   engine_segment_name(name, b->row.id, ".tmp");
   b->fd = beneath_open(folder, name, O_RDWR | O_CREAT | O_EXCL, 0600);
@@ -188,7 +198,7 @@ static lode_status build_add_rows(build_job *b, lode_error *err) {
   for (size_t i = 0; i < b->n; i++) {
     if (i % 1024 == 0) TRY(build_progress(b, "index", i, 2 * (uint64_t)b->n, err));
     TRY(build_read_vector(b, i, &found, err));
-    if (found) TRY(index_writer_add(&b->maker, b->vector, b->keys[i].key, b->keys[i].cursor, err));
+    if (found) TRY(index_writer_add(&b->writer, b->vector, b->keys[i].key, b->keys[i].cursor, err));
   }
   build_end_reading(b);
   return LODE_OK;
@@ -215,10 +225,10 @@ static lode_status build_make_file(build_job *b, lode_error *err) {
   }
   TRY(build_train_model(b, &options.model, err));
   TRY(build_open_file(b, err));
-  TRY(index_writer_begin(&b->maker, &options, err));
+  TRY(index_writer_begin(&b->writer, &options, err));
   TRY(build_add_rows(b, err));
-  if (b->maker.info.n == 0) return LODE_OK; /* all were erased meanwhile */
-  return index_writer_finish(&b->maker, err);
+  if (b->writer.info.n == 0) return LODE_OK; /* all were erased meanwhile */
+  return index_writer_finish(&b->writer, err);
 }
 
 /* ---- 4 and 5: publication ---- */
@@ -232,7 +242,7 @@ static lode_status build_finish_file(build_job *b, lode_error *err) {
   return beneath_sync_dir(store_db_folder(b->store->db), to, err);
 }
 
-/* Those that lie within the new one's range; the one behind an empty gap takes the gap over. */
+/* Notes the segments within the new one's range. */
 static lode_status build_note_replaced(void *ctx, const store_manifest_row *row, lode_error *err) {
   build_job *b = ctx;
   if (row->id == b->row.id || row->after < b->row.after || row->last > b->row.last) return LODE_OK;
@@ -253,6 +263,7 @@ static lode_status build_find_successor(void *ctx, const store_manifest_row *row
   return LODE_OK;
 }
 
+/* If the new segment is empty, the one after it takes over its range. */
 static lode_status build_change_rows(build_job *b, store_tx *tx, bool empty, lode_error *err) {
   build_successor next = {.at = b->row.last};
   TRY(build_check_collection(b, tx, err));
@@ -277,7 +288,7 @@ static lode_status build_publish(build_job *b, bool empty, lode_error *err) {
   return st;
 }
 
-/* ---- Afterwards: notes of dead vectors that are in no file any more ---- */
+/* ---- Afterwards: removing notes of dead vectors that no file holds any more ---- */
 
 static int build_compare_vids(const void *x, const void *y) {
   const index_segment_record *a = x, *c = y;
@@ -312,7 +323,7 @@ static lode_status build_forget_some(build_job *b, build_dead_notes *l, bool *mo
   return st;
 }
 
-/* Not needed for right answers: what is left is left to the next build of the range. */
+/* Not needed for correct results: what is left is removed by the next build of the range. */
 static void build_forget_dead(build_job *b) {
   build_dead_notes l = {.b = b, .last = b->row.after};
   bool more = true;
@@ -335,12 +346,12 @@ static lode_status build_segment(build_job *b, lode_error *err) {
   b->n = engine_keys_dedup(b->keys, b->n);
   empty = b->n == 0;
   if (!empty) TRY(build_make_file(b, err));
-  empty = empty || b->maker.info.n == 0;
+  empty = empty || b->writer.info.n == 0;
   if (!empty) {
-    b->row.bytes = b->maker.info.bytes;
-    b->row.rows = b->maker.info.n;
-    b->row.kind = (uint32_t)b->maker.info.kind;
-    b->row.table_crc = b->maker.table_crc;
+    b->row.bytes = b->writer.info.bytes;
+    b->row.rows = b->writer.info.n;
+    b->row.kind = (uint32_t)b->writer.info.kind;
+    b->row.table_crc = b->writer.table_crc;
     TRY(build_finish_file(b, err));
   }
   TRY(build_publish(b, empty, err));
@@ -351,7 +362,8 @@ static lode_status build_segment(build_job *b, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status build_run(lode_store *store, const engine_build_request *request, const engine_build_plan *plan, lode_error *err) {
+static lode_status build_run(lode_store *store, const engine_build_request *request, const engine_build_plan *plan,
+                             lode_error *err) {
   build_job b = {.store = store, .request = request, .plan = *plan, .fd = -1};
   lode_status st = LODE_OK;
   b.vector = mem_calloc(plan->dim, sizeof *b.vector);
@@ -361,13 +373,14 @@ static lode_status build_run(lode_store *store, const engine_build_request *requ
   st = build_segment(&b, err);
   build_end_reading(&b);
   if (b.tmp && (st != LODE_OK || b.row.bytes == 0)) (void)engine_segment_unlink(store, b.row.id, ".tmp");
-  if (st != LODE_OK) { /* whether or not the commit came through: the row and the file go together */
+  if (st != LODE_OK) { /* whether or not the commit succeeded: the row and the file go together */
     lode_error ignored;
-    if (engine_manifest_remove(store, b.row.id, &ignored) == LODE_OK) (void)engine_segment_unlink(store, b.row.id, ".seg");
+    if (engine_manifest_remove(store, b.row.id, &ignored) == LODE_OK) (void)engine_segment_unlink(store, b.row.id,
+                                                                                                  ".seg");
   }
 done:
   if (b.fd >= 0) (void)os_api->close(b.fd);
-  index_writer_release(&b.maker);
+  index_writer_release(&b.writer);
   mem_free(b.keys);
   mem_free(b.replaced);
   mem_free(b.vector);
@@ -378,7 +391,8 @@ done:
   return st;
 }
 
-static lode_status build_step_locked(lode_store *store, const engine_build_request *request, bool *more, lode_error *err) {
+static lode_status build_step_locked(lode_store *store, const engine_build_request *request, bool *more,
+                                     lode_error *err) {
   engine_build_plan plan;
   TRY(engine_sweep(store, err));
   engine_sweep_missing(store);
@@ -404,10 +418,10 @@ lode_status engine_build_all(lode_store *store, const engine_build_request *requ
   while (more) {
     lode_status st = engine_build_step(store, &r, &more, err);
     if (st == LODE_BUSY) {
-      /* a thread of ours gets as long as it needs, another process does not need our help */
+      /* wait for a thread of this handle as long as it takes; another process does the work without us */
       if (engine_build_is_stopped(&r)) return build_cancelled(err);
       if (atomic_load(&store->progress.total) > 0) until = os_api->now_ns() + (uint64_t)store->options->busy_ms * 1000000;
-      if (os_api->now_ns() >= until && r.unreadable) return st; /* what was asked for was not done */
+      if (os_api->now_ns() >= until && r.unreadable) return st; /* the request was not carried out */
       if (os_api->now_ns() >= until) break;
       os_api->sleep_us(2000);
       more = true;

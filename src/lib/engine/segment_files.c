@@ -1,10 +1,10 @@
 /* segment_files.c - the files of the vector index, opened for reading.
  *
- * A file is opened in the transaction in which its row was read; from then on its descriptor serves, whatever becomes
- * of the name. Nothing of it is trusted: lengths and checksums are looked at when bytes are first needed (index/segment.h).
- * A file that turns out to be damaged becomes a suspect: this handle answers for its vectors from the truth, and the
- * builder (segment_build.c), if this handle may write, looks at it again and sets it aside. A read that fails proves no damage: the
- * truth answers meanwhile, and the file is tried again.
+ * A file is opened in the transaction that read its row; from then on its descriptor is used, whatever happens to the
+ * name. Nothing in it is trusted: lengths and checksums are checked when bytes are first needed (index/segment.h). A
+ * file that turns out to be damaged becomes a suspect: this handle reads its vectors from the truth file, and the
+ * builder (segment_build.c), if this handle may write, checks it again and quarantines it. A failed read proves no
+ * damage: the truth file is used meanwhile, and the file is tried again.
  */
 #include "engine/engine.h"
 
@@ -37,7 +37,8 @@ static size_t suspect_find(const lode_store *store, uint64_t id) {
 static void suspect_remove(lode_store *store, size_t i) {
   store->n_suspects--;
   memmove(store->suspects + i, store->suspects + i + 1, (store->n_suspects - i) * sizeof *store->suspects);
-  memmove(store->suspect_expires_ns + i, store->suspect_expires_ns + i + 1, (store->n_suspects - i) * sizeof *store->suspect_expires_ns);
+  memmove(store->suspect_expires_ns + i, store->suspect_expires_ns + i + 1,
+          (store->n_suspects - i) * sizeof *store->suspect_expires_ns);
 }
 
 bool engine_segment_is_suspect(lode_store *store, uint64_t id) {
@@ -59,7 +60,8 @@ static void suspect_add(lode_store *store, uint64_t id, suspect_reason what, con
   pthread_mutex_lock(&store->lock);
   size_t i = suspect_find(store, id);
   bool is_new = i == store->n_suspects;
-  if (is_new && store->n_suspects == ENGINE_MAX_SUSPECTS) suspect_remove(store, 0); /* the oldest: it will be met again */
+  /* the oldest: it will be found again */
+  if (is_new && store->n_suspects == ENGINE_MAX_SUSPECTS) suspect_remove(store, 0);
   if (is_new) i = store->n_suspects++;
   store->suspects[i] = id;
   store->suspect_expires_ns[i] = what == SUSPECT_UNREADABLE ? os_api->now_ns() + SUSPECT_RETRY_NS : 0;
@@ -68,9 +70,10 @@ static void suspect_add(lode_store *store, uint64_t id, suspect_reason what, con
     (void)pthread_cond_signal(&store->builder.wake);
   }
   pthread_mutex_unlock(&store->lock);
-  if (!is_new || what == SUSPECT_MISSING) return; /* removed by somebody, or never there, as after a restore: no damage */
+  if (!is_new || what == SUSPECT_MISSING) return; /* removed, or never there, as after a restore: no damage */
   if (what == SUSPECT_DAMAGED) atomic_fetch_add(&store->damaged_segments, 1);
-  store_db_log(store->db, "segment %016" PRIx64 " of the vector index cannot be used (%s): its records are read one by one until it %s",
+  store_db_log(store->db,
+               "segment %016" PRIx64 " of the vector index cannot be used (%s): its records are read one by one until it %s",
                id, why, what == SUSPECT_DAMAGED ? "is rebuilt" : "can be read again");
 }
 
@@ -88,7 +91,7 @@ void engine_segment_clear_suspect(lode_store *store, uint64_t id) {
 
 /* ---- Files ---- */
 
-/* A failure may be gone at the next attempt. */
+/* Retries once: a failure may be transient. */
 static lode_status segfile_read_bytes(void *ctx, uint64_t offset, void *buf, size_t n, lode_error *err) {
   const engine_segment *seg = ctx;
   size_t got = 0;
@@ -124,7 +127,7 @@ static lode_status segfile_open(engine_segment *seg, lode_error *err) {
   if (OS_RETRY(os_api->fstat(seg->fd, &sb)) != 0) return err_errno(err, errno, "a segment of the vector index");
   if ((uint64_t)sb.st_size != seg->row.bytes)
     return err_set(err, LODE_CORRUPT, "the file has %lld bytes instead of %llu", (long long)sb.st_size,
-                      (unsigned long long)seg->row.bytes);
+                   (unsigned long long)seg->row.bytes);
   index_segment_source source = {.id = seg->row.id, .bytes = seg->row.bytes, .table_crc = seg->row.table_crc,
                                  .read = segfile_read_bytes, .ctx = seg};
   TRY(index_segment_open(&source, &seg->segment, err));
@@ -144,7 +147,8 @@ bool engine_segment_is_missing(const lode_store *store, uint64_t id) {
   return beneath_lstat(store_db_folder(store->db), name, &sb) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
-lode_status engine_segment_open_checked(lode_store *store, const store_manifest_row *row, engine_segment **out, lode_error *err) {
+lode_status engine_segment_open_checked(lode_store *store, const store_manifest_row *row, engine_segment **out,
+                                        lode_error *err) {
   *out = NULL;
   engine_segment *seg = mem_calloc(1, sizeof *seg);
   if (!seg) return err_nomem(err);
@@ -158,7 +162,8 @@ lode_status engine_segment_open_checked(lode_store *store, const store_manifest_
   return st;
 }
 
-lode_status engine_segment_open(lode_store *store, const store_manifest_row *row, engine_segment **out, lode_error *err) {
+lode_status engine_segment_open(lode_store *store, const store_manifest_row *row, engine_segment **out,
+                                lode_error *err) {
   lode_error why;
   *out = NULL;
   if (!row->proven || engine_segment_is_suspect(store, row->id)) return LODE_OK;

@@ -1,21 +1,27 @@
-/* segment_plan.c - which segment to make next.
+/* segment_plan.c - which segment to build next.
  *
- * In the order in which they matter, for each collection:
- *   1. gaps between segments, where a damaged file was set aside: made anew
- *   2. flat segments that a bulk load left: made graphs, as many of them at once as may be one segment
- *   3. segments with many dead: made anew without them
+ * In order of importance, for each collection:
+ *   1. gaps between segments, where a damaged file was quarantined: rebuilt
+ *   2. flat segments that a bulk load left: rebuilt with a graph, as many of them at once as fit in one segment
+ *   3. segments with many dead rows: rebuilt without them
  *   4. the tail, when it has tail_rows: made a segment together with those before it that are not much larger, so that
- *      each is at least about twice all that come after it, and their number grows with the logarithm of the rows
+ *      each is at least about twice as large as all that follow, and their number grows with the logarithm of the rows
  *   5. the same without a tail, after deletions
- * While a bulk load goes on (request->flat), graphs are left as they are, the dead in them too; what the load brings is written at most
- * twice before it becomes a graph: as a segment of tail_rows, and as one of PLAN_LOAD_FACTOR times as many.
- * A segment has at most as many rows as can be built within half of the memory budget: the rest is for pages and transactions.
+ * During a bulk load (request->flat) graphs are left as they are, with their dead rows; what the load adds is written
+ * at most twice before it becomes a graph: as a segment of tail_rows, and as one of PLAN_LOAD_FACTOR times as many. A
+ * segment has at most as many rows as can be built within half of the memory budget: the rest is for pages and
+ * transactions.
  */
 #include "engine/segment_build.h"
 
 engine_build_limits engine_limits = {.tail_rows = 4096, .graph_rows = 2000, .dead_percent = 20};
 
-enum { PLAN_MIN_ROW_LIMIT = 20000, PLAN_MERGE_FACTOR = 2, PLAN_DEGREE = 32, PLAN_LOAD_FACTOR = 8 };
+enum {
+  PLAN_MIN_ROW_LIMIT = 20000,  /* rows that a segment may have however small the memory budget is */
+  PLAN_MERGE_FACTOR = 2,       /* a segment is merged with what follows unless it is more than this many times larger */
+  PLAN_DEGREE = 32,            /* links per row, to estimate the memory of a build */
+  PLAN_LOAD_FACTOR = 8,        /* in a bulk load, this many times tail_rows are merged into one flat segment */
+};
 
 typedef struct plan_segment {
   store_manifest_row row;
@@ -27,15 +33,15 @@ typedef struct plan_ctx {
   store_tx *tx;
   const engine_build_request *request;
   engine_build_plan *plan;
-  plan_segment *cells;
+  plan_segment *segs;
   size_t n, cap;
 } plan_ctx;
 
 static lode_status plan_add_segment(void *ctx, const store_manifest_row *row, lode_error *err) {
   plan_ctx *s = ctx;
   if (!row->proven || row->bytes == 0) return LODE_OK;
-  if (!mem_grow(&s->cells, &s->cap, s->n + 1, sizeof *s->cells)) return err_nomem(err);
-  s->cells[s->n++] = (plan_segment){.row = *row};
+  if (!mem_grow(&s->segs, &s->cap, s->n + 1, sizeof *s->segs)) return err_nomem(err);
+  s->segs[s->n++] = (plan_segment){.row = *row};
   return LODE_OK;
 }
 
@@ -47,7 +53,7 @@ static size_t plan_max_rows(const lode_store *store, uint32_t dim) {
   return rows < INDEX_MAX_ROWS ? (size_t)rows : INDEX_MAX_ROWS;
 }
 
-/* Sets the range; true for "found". */
+/* Sets the range; always true, for "found". */
 static bool plan_set_range(plan_ctx *s, int64_t after, int64_t last) {
   s->plan->after = after;
   s->plan->last = last;
@@ -57,11 +63,11 @@ static bool plan_set_range(plan_ctx *s, int64_t after, int64_t last) {
 static bool plan_find_gap(plan_ctx *s, int64_t first) {
   int64_t at = first;
   for (size_t i = 0; i < s->n; i++) {
-    if (s->cells[i].row.after > at) {
+    if (s->segs[i].row.after > at) {
       s->plan->gap = true;
-      return plan_set_range(s, at, s->cells[i].row.after);
+      return plan_set_range(s, at, s->segs[i].row.after);
     }
-    if (s->cells[i].row.last > at) at = s->cells[i].row.last;
+    if (s->segs[i].row.last > at) at = s->segs[i].row.last;
   }
   return false;
 }
@@ -69,12 +75,12 @@ static bool plan_find_gap(plan_ctx *s, int64_t first) {
 static bool plan_find_dead(plan_ctx *s) {
   if (s->request->flat) return false;
   for (size_t i = 0; i < s->n; i++) {
-    const plan_segment *c = &s->cells[i];
+    const plan_segment *c = &s->segs[i];
     bool many = c->dead * 100 >= (uint64_t)engine_limits.dead_percent * c->row.rows;
     if (c->dead == 0 || (!many && !s->request->only_dead)) continue;
     s->plan->empty = c->live == 0;
     s->plan->flat = s->request->only_dead && c->row.kind == INDEX_FLAT;
-    s->plan->max_rows = INDEX_MAX_ROWS; /* what was one segment may be one again */
+    s->plan->max_rows = INDEX_MAX_ROWS; /* what was one segment may stay one */
     return plan_set_range(s, c->row.after, c->row.last);
   }
   return false;
@@ -83,17 +89,18 @@ static bool plan_find_dead(plan_ctx *s) {
 static size_t plan_load_run_start(const plan_ctx *s, size_t end, uint64_t sum) {
   uint64_t full = (uint64_t)PLAN_LOAD_FACTOR * engine_limits.tail_rows;
   size_t i = end;
-  if (full > s->plan->max_rows / 2) full = s->plan->max_rows / 2; /* two that are not full are no more than one may have */
-  while (sum < full && i > 0 && s->cells[i - 1].live < full && s->cells[i - 1].row.kind == INDEX_FLAT) sum += s->cells[--i].live;
+  if (full > s->plan->max_rows / 2) full = s->plan->max_rows / 2; /* two that are not full always fit in one */
+  while (sum < full && i > 0 && s->segs[i - 1].live < full &&
+         s->segs[i - 1].row.kind == INDEX_FLAT) sum += s->segs[--i].live;
   return sum >= full ? i : end;
 }
 
-/* The run of segments from the end that is merged with `sum` rows behind them. */
+/* Start of the run of segments before `end` that is merged with the `sum` rows after them. */
 static size_t plan_run_start(const plan_ctx *s, size_t end, uint64_t sum) {
   if (s->request->flat) return plan_load_run_start(s, end, sum);
   size_t i = end;
-  while (i > 0 && s->cells[i - 1].live <= PLAN_MERGE_FACTOR * sum && sum + s->cells[i - 1].live <= s->plan->max_rows)
-    sum += s->cells[--i].live;
+  while (i > 0 && s->segs[i - 1].live <= PLAN_MERGE_FACTOR * sum && sum + s->segs[i - 1].live <= s->plan->max_rows)
+    sum += s->segs[--i].live;
   return i;
 }
 
@@ -101,32 +108,34 @@ static bool plan_is_left_flat(const plan_segment *c) {
   return c->row.kind == INDEX_FLAT && c->row.rows >= engine_limits.graph_rows;
 }
 
-/* With those before it that would be merged with it anyway, and with the tail behind the last. */
-static bool plan_find_flat(plan_ctx *s, uint64_t loose) {
+/* Merged with those before it that would be merged with it anyway, and with the tail after the last. */
+static bool plan_find_flat(plan_ctx *s, uint64_t n_tail) {
   size_t i = 0, end;
   uint64_t sum = 0;
   if (s->request->flat) return false;
-  while (i < s->n && !plan_is_left_flat(&s->cells[i])) i++;
+  while (i < s->n && !plan_is_left_flat(&s->segs[i])) i++;
   if (i == s->n) return false;
-  for (end = i; end < s->n && (end == i || sum + s->cells[end].live <= s->plan->max_rows); end++) sum += s->cells[end].live;
+  for (end = i; end < s->n &&
+       (end == i || sum + s->segs[end].live <= s->plan->max_rows); end++) sum += s->segs[end].live;
   i = plan_run_start(s, i, sum);
-  int64_t last = s->cells[end - 1].row.last;
-  for (size_t k = i; k < end; k++) loose += s->cells[k].live;
-  if (end == s->n && loose <= s->plan->max_rows) last = INT64_MAX;
+  int64_t last = s->segs[end - 1].row.last;
+  for (size_t k = i; k < end; k++) n_tail += s->segs[k].live;
+  if (end == s->n && n_tail <= s->plan->max_rows) last = INT64_MAX;
   s->plan->max_rows = INDEX_MAX_ROWS;
-  return plan_set_range(s, s->cells[i].row.after, last);
+  return plan_set_range(s, s->segs[i].row.after, last);
 }
 
-static bool plan_find_merge(plan_ctx *s, int64_t first, uint64_t loose) {
-  if (loose >= engine_limits.tail_rows) {
-    size_t i = plan_run_start(s, s->n, loose);
-    if (i < s->n) s->plan->max_rows = INDEX_MAX_ROWS; /* not cut short: a segment is replaced wholly or not at all */
-    return plan_set_range(s, i < s->n ? s->cells[i].row.after : s->n ? s->cells[s->n - 1].row.last : first, INT64_MAX);
+static bool plan_find_merge(plan_ctx *s, int64_t first, uint64_t n_tail) {
+  if (n_tail >= engine_limits.tail_rows) {
+    size_t i = plan_run_start(s, s->n, n_tail);
+    /* not shortened: a segment is replaced completely or not at all */
+    if (i < s->n) s->plan->max_rows = INDEX_MAX_ROWS;
+    return plan_set_range(s, i < s->n ? s->segs[i].row.after : s->n ? s->segs[s->n - 1].row.last : first, INT64_MAX);
   }
   if (s->n < 2) return false;
-  size_t i = plan_run_start(s, s->n - 1, s->cells[s->n - 1].live);
+  size_t i = plan_run_start(s, s->n - 1, s->segs[s->n - 1].live);
   s->plan->max_rows = INDEX_MAX_ROWS;
-  return i < s->n - 1 && plan_set_range(s, s->cells[i].row.after, s->cells[s->n - 1].row.last);
+  return i < s->n - 1 && plan_set_range(s, s->segs[i].row.after, s->segs[s->n - 1].row.last);
 }
 
 static lode_status plan_collection(void *ctx, const store_coll *coll, lode_error *err) {
@@ -137,7 +146,7 @@ static lode_status plan_collection(void *ctx, const store_coll *coll, lode_error
   TRY(store_manifest_each(s->tx, coll->cid, plan_add_segment, s, err));
   if (s->n == 0 && living < engine_limits.tail_rows) return LODE_OK;
   for (size_t i = 0; i < s->n; i++) {
-    plan_segment *c = &s->cells[i];
+    plan_segment *c = &s->segs[i];
     TRY(store_dead_count(s->tx, c->row.after, c->row.last, &c->dead, err));
     if (c->dead > c->row.rows) c->dead = c->row.rows;
     c->live = c->row.rows - c->dead;
@@ -146,19 +155,21 @@ static lode_status plan_collection(void *ctx, const store_coll *coll, lode_error
   *s->plan = (engine_build_plan){.uid = coll->uid, .metric = coll->metric, .dim = coll->dim,
                           .max_rows = plan_max_rows(s->store, coll->dim)};
   int64_t first = store_vec_before_first(coll->cid);
-  uint64_t loose = living > held ? living - held : 0;
-  if (s->request->only_dead ? plan_find_dead(s) : plan_find_gap(s, first) || plan_find_flat(s, loose) || plan_find_dead(s) || plan_find_merge(s, first, loose))
+  uint64_t n_tail = living > held ? living - held : 0;
+  if (s->request->only_dead ? plan_find_dead(s) : plan_find_gap(s, first) || plan_find_flat(s, n_tail) ||
+      plan_find_dead(s) || plan_find_merge(s, first, n_tail))
     s->plan->cid = coll->cid;
   return LODE_OK;
 }
 
-lode_status engine_build_plan_next(lode_store *store, const engine_build_request *request, engine_build_plan *plan, lode_error *err) {
+lode_status engine_build_plan_next(lode_store *store, const engine_build_request *request, engine_build_plan *plan,
+                                   lode_error *err) {
   plan_ctx s = {.store = store, .request = request, .plan = plan};
   *plan = (engine_build_plan){0};
   TRY(store_tx_begin(store->db, STORE_TX_READ, &s.tx, err));
   lode_status st = store_coll_each(s.tx, plan_collection, &s, err);
   store_tx_rollback(s.tx);
-  mem_free(s.cells);
+  mem_free(s.segs);
   return st;
 }
 

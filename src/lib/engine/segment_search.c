@@ -1,19 +1,25 @@
-/* segment_search.c - the nearest vectors in the segments of a snapshot, and the filters that were used with it.
+/* segment_search.c - the nearest vectors in the segments of a snapshot, and the filter cache.
  *
- * A filter becomes a bitmap of slots for each segment: those whose record matches and whose vector lives. The list of
- * the records that match, and these bitmaps, stay with the snapshot, so that a filter that is used again costs nothing
- * as long as nothing is written; when it comes a second time, its matches are made ready for many searches (index/filtered.h).
- * A few are kept, within an eighth of the memory budget. They are only proposals: the caller judges every record that it
- * answers with.
+ * For each segment, a filter becomes a bitmap of slots: those whose record matches and whose vector is live. The list
+ * of matching records and these bitmaps stay with the snapshot, so that using a filter again costs nothing until
+ * something is written; at its second use, its matches get a graph of their own (index/filtered.h). A few are kept,
+ * within an eighth of the memory budget. They are only proposals: the caller evaluates the filter on every record that
+ * it returns.
  *
- * Threads: `marks` of a snapshot are guarded by its filter_cache_lock, which is held while a filter is marked; an entry that was
- * handed out stays as long as the snapshot does. Rooms of searches are kept by the store, under its lock.
+ * Threads: `filter_cache` of a snapshot is guarded by its filter_cache_lock, which is held while bitmaps and graphs are
+ * made; an entry that was returned lives as long as the snapshot. Scratch memory of searches is kept by the store,
+ * under its lock.
  */
 #include "engine/engine.h"
 
 #include <math.h>
 
-enum { FCACHE_MAX_LISTS = 16, FCACHE_MAX_NOTES = 256, FCACHE_GRAPH_AFTER_USES = 1, FCACHE_ALL_PERCENT = 90 };
+enum {
+  FCACHE_MAX_LISTS = 16,        /* entries with a list */
+  FCACHE_MAX_NOTES = 256,       /* entries with statistics only */
+  FCACHE_GRAPH_AFTER_USES = 1,  /* uses of a filter before it gets a graph */
+  FCACHE_ALL_PERCENT = 90,      /* a filter that matches this share of a segment gets no graph */
+};
 
 struct engine_filter_entry {
   engine_filter_entry *next;
@@ -21,22 +27,22 @@ struct engine_filter_entry {
   size_t len;
   engine_rids rids;
   struct fcache_segment {
-    engine_slot_set *slots;   /* NULL: not marked yet */
-    index_filtered *match;   /* NULL: not made ready */
+    engine_slot_set *slots;   /* NULL: not made yet */
+    index_filtered *match;   /* NULL: no graph */
     unsigned uses;
   } *segs;                /* of each segment */
   size_t n_segs;
   uint64_t bytes;
-  bool listed;            /* else only this is known: */
-  engine_filter_stats note;
+  bool listed;  /* has a list; else only `stats` is set */
+  engine_filter_stats stats;
 };
 
 /* ---- Filters ---- */
 
-void engine_filter_cache_free(engine_filter_entry *marks) {
-  while (marks) {
-    engine_filter_entry *m = marks;
-    marks = m->next;
+void engine_filter_cache_free(engine_filter_entry *entries) {
+  while (entries) {
+    engine_filter_entry *m = entries;
+    entries = m->next;
     for (size_t i = 0; i < m->n_segs; i++) {
       engine_slot_set_release(m->segs[i].slots);
       index_filtered_free(m->segs[i].match);
@@ -64,19 +70,19 @@ const engine_rids *engine_filter_cache_find(engine_snapshot *v, const char *filt
 engine_filter_stats engine_filter_cache_stats(engine_snapshot *v, const char *filter, size_t len) {
   pthread_mutex_lock(&v->filter_cache_lock);
   const engine_filter_entry *m = fcache_find(v, filter, len, false);
-  engine_filter_stats note = m ? m->note : (engine_filter_stats){0};
+  engine_filter_stats stats = m ? m->stats : (engine_filter_stats){0};
   pthread_mutex_unlock(&v->filter_cache_lock);
-  return note;
+  return stats;
 }
 
-/* Entries may be in use by others: when there is no room, the new one is not kept, or not made ready. */
+/* Entries may be in use: if there is no room, a new one is not kept, or gets no graph. */
 static bool fcache_fits_budget(const engine_snapshot *v, uint64_t budget, uint64_t more) {
   uint64_t bytes = more;
   for (const engine_filter_entry *m = v->filter_cache; m; m = m->next) bytes += m->bytes;
   return bytes <= budget;
 }
 
-/* Lists and notes each have places of their own: whoever asks with many filters takes none from those that come again. */
+/* Lists and statistics have limits of their own: many filters that are used once do not displace those used again. */
 static bool fcache_has_slot(const engine_snapshot *v, bool listed) {
   size_t n = 0;
   for (const engine_filter_entry *m = v->filter_cache; m; m = m->next) n += m->listed == listed;
@@ -101,7 +107,7 @@ static engine_filter_entry *fcache_entry_new(const engine_snapshot *v, const cha
   return m;
 }
 
-/* Under the lock: the entry that there is, or m if there is room for it, or NULL. */
+/* Under the lock: the existing entry, or m if there is room for it, or NULL. */
 static engine_filter_entry *fcache_insert(const lode_store *store, engine_snapshot *v, engine_filter_entry *m) {
   engine_filter_entry *old = fcache_find(v, m->filter, m->len, m->listed);
   if (old) return old;
@@ -110,7 +116,8 @@ static engine_filter_entry *fcache_insert(const lode_store *store, engine_snapsh
   return v->filter_cache = m;
 }
 
-const engine_rids *engine_filter_cache_add(const lode_store *store, engine_snapshot *v, const char *filter, size_t len, engine_rids *rids) {
+const engine_rids *engine_filter_cache_add(const lode_store *store, engine_snapshot *v, const char *filter, size_t len,
+                                           engine_rids *rids) {
   engine_filter_entry *m = fcache_entry_new(v, filter, len);
   if (!m) return NULL;
   m->listed = true;
@@ -127,27 +134,29 @@ const engine_rids *engine_filter_cache_add(const lode_store *store, engine_snaps
   return kept ? &kept->rids : NULL;
 }
 
-void engine_filter_cache_note(const lode_store *store, engine_snapshot *v, const char *filter, size_t len, engine_filter_stats more) {
+void engine_filter_cache_note(const lode_store *store, engine_snapshot *v, const char *filter, size_t len,
+                              engine_filter_stats more) {
   engine_filter_entry *m = fcache_entry_new(v, filter, len);
   if (!m) return;
   pthread_mutex_lock(&v->filter_cache_lock);
   engine_filter_entry *kept = fcache_insert(store, v, m);
   if (kept) {
-    kept->note.evaluated += more.evaluated;
-    kept->note.matched += more.matched;
-    kept->note.scans |= more.scans;
+    kept->stats.evaluated += more.evaluated;
+    kept->stats.matched += more.matched;
+    kept->stats.scans |= more.scans;
   }
   pthread_mutex_unlock(&v->filter_cache_lock);
   if (kept != m) engine_filter_cache_free(m);
 }
 
-static lode_status fcache_make_bitmap(const engine_segment_view *c, const engine_rids *rids, engine_slot_set **out, lode_error *err) {
+static lode_status fcache_make_bitmap(const engine_segment_view *c, const engine_rids *rids, engine_slot_set **out,
+                                      lode_error *err) {
   size_t found = 0;
-  index_segment_record *who = mem_calloc(rids->n, sizeof *who);
+  index_segment_record *keys = mem_calloc(rids->n, sizeof *keys);
   engine_slot_set *slots = engine_slot_set_new(c->seg->row.rows, false);
-  lode_status st = who && slots ? LODE_OK : err_nomem(err);
-  for (size_t i = 0; i < rids->n && st == LODE_OK; i++) who[i].key = rids->v[i];
-  if (st == LODE_OK) st = index_segment_mark(c->seg->segment, who, rids->n, slots->bits, &found, err);
+  lode_status st = keys && slots ? LODE_OK : err_nomem(err);
+  for (size_t i = 0; i < rids->n && st == LODE_OK; i++) keys[i].key = rids->v[i];
+  if (st == LODE_OK) st = index_segment_mark(c->seg->segment, keys, rids->n, slots->bits, &found, err);
   if (st == LODE_OK) {
     slots->n = 0;
     for (size_t w = 0; w < slots->words; w++) {
@@ -158,11 +167,11 @@ static lode_status fcache_make_bitmap(const engine_segment_view *c, const engine
     slots = NULL;
   }
   engine_slot_set_release(slots);
-  mem_free(who);
+  mem_free(keys);
   return st;
 }
 
-/* Is the filter worth a graph of its own here? */
+/* Builds the filter's graph for segment i if it is worth it. */
 static void fcache_make_graph(const lode_store *store, engine_snapshot *v, engine_filter_entry *m, size_t i) {
   struct fcache_segment *s = &m->segs[i];
   index_segment *segment = v->segs[i].seg->segment;
@@ -171,17 +180,19 @@ static void fcache_make_graph(const lode_store *store, engine_snapshot *v, engin
   if (segment->info.kind != INDEX_GRAPH || s->slots->n * 100 >= (size_t)segment->info.n * FCACHE_ALL_PERCENT) return;
   uint64_t bytes = index_filtered_bytes(segment, (uint32_t)s->slots->n);
   if (!fcache_fits_budget(v, fcache_budget(store), bytes)) return;
-  /* if it fails, the search itself will meet what is wrong */
-  if (index_filtered_new(segment, s->slots->bits, (uint32_t)s->slots->n, &s->match, &ignored) == LODE_OK) m->bytes += bytes;
+  /* if it fails, the search itself will report why */
+  if (index_filtered_new(segment, s->slots->bits, (uint32_t)s->slots->n, &s->match,
+                         &ignored) == LODE_OK) m->bytes += bytes;
 }
 
 typedef struct segsearch_allowed {
-  engine_slot_set *slots;   /* NULL: all; to be released */
-  index_filtered *match;   /* the snapshot's; NULL: not made ready */
+  engine_slot_set *slots;  /* NULL: all; the caller releases it */
+  index_filtered *match;   /* owned by the snapshot; NULL: none */
 } segsearch_allowed;
 
-/* The slots of a segment that may be answered. */
-static lode_status segsearch_find_allowed(const engine_nearest *near, engine_snapshot *v, size_t i, segsearch_allowed *out, lode_error *err) {
+/* The slots of a segment that may be returned. */
+static lode_status segsearch_find_allowed(const engine_nearest *near, engine_snapshot *v, size_t i,
+                                          segsearch_allowed *out, lode_error *err) {
   const engine_segment_view *c = &v->segs[i];
   lode_status st = LODE_OK;
   *out = (segsearch_allowed){0};
@@ -203,30 +214,30 @@ static lode_status segsearch_find_allowed(const engine_nearest *near, engine_sna
   return m ? st : fcache_make_bitmap(c, near->only, &out->slots, err);
 }
 
-/* ---- Rooms ---- */
+/* ---- Scratch memory ---- */
 
 static index_search_scratch *scratch_take(lode_store *store) {
-  index_search_scratch *room = NULL;
+  index_search_scratch *scratch = NULL;
   pthread_mutex_lock(&store->lock);
-  for (size_t i = 0; i < ENGINE_SCRATCH_SLOTS && !room; i++) {
-    room = store->scratch[i];
+  for (size_t i = 0; i < ENGINE_SCRATCH_SLOTS && !scratch; i++) {
+    scratch = store->scratch[i];
     store->scratch[i] = NULL;
   }
   pthread_mutex_unlock(&store->lock);
-  return room ? room : mem_calloc(1, sizeof *room);
+  return scratch ? scratch : mem_calloc(1, sizeof *scratch);
 }
 
-static void scratch_give(lode_store *store, index_search_scratch *room) {
+static void scratch_give(lode_store *store, index_search_scratch *scratch) {
   pthread_mutex_lock(&store->lock);
-  for (size_t i = 0; i < ENGINE_SCRATCH_SLOTS && room; i++) {
+  for (size_t i = 0; i < ENGINE_SCRATCH_SLOTS && scratch; i++) {
     if (store->scratch[i]) continue;
-    store->scratch[i] = room;
-    room = NULL;
+    store->scratch[i] = scratch;
+    scratch = NULL;
   }
   pthread_mutex_unlock(&store->lock);
-  if (!room) return;
-  index_search_scratch_release(room);
-  mem_free(room);
+  if (!scratch) return;
+  index_search_scratch_release(scratch);
+  mem_free(scratch);
 }
 
 /* ---- The search ---- */
@@ -240,26 +251,26 @@ static lode_status segsearch_push_hits(engine_best *best, const index_hit *hits,
   return LODE_OK;
 }
 
-/* What a search works with. */
 typedef struct segsearch_ctx {
   engine_snapshot *v;
-  index_search_scratch *room;
-  index_hit *hits; /* near->k of them */
+  index_search_scratch *scratch;
+  index_hit *hits;  /* near->k elements */
 } segsearch_ctx;
 
-/* Pages that are too many are given back after each query: a group of queries may touch all there are. */
-static lode_status segsearch_one(engine_nearest *near, const segsearch_ctx *kit, size_t seg, const segsearch_allowed *may, lode_error *err) {
-  index_segment *segment = kit->v->segs[seg].seg->segment;
+/* Excess pages are evicted after each query: a group of queries may touch all pages. */
+static lode_status segsearch_one(engine_nearest *near, const segsearch_ctx *ctx, size_t seg,
+                                 const segsearch_allowed *allowed, lode_error *err) {
+  index_segment *segment = ctx->v->segs[seg].seg->segment;
   size_t n = 0;
   index_search_request request = {.k = near->k, .beam = near->effort, .recall = near->target_recall,
-                                  .allowed = may->slots ? may->slots->bits : NULL, .match = may->match};
+                                  .allowed = allowed->slots ? allowed->slots->bits : NULL, .match = allowed->match};
   for (size_t q = 0; q < near->n; q++) {
     TRY(engine_reader_yield_if_old(near->reader, err));
     request.query = near->queries + q * near->dim;
-    TRY(index_search(segment, &request, kit->room, kit->hits, &n, err));
-    TRY(segsearch_push_hits(&near->best[q], kit->hits, n, err));
-    if (n == near->k) near->best[q].full = true; /* more may be there */
-    engine_snapshot_trim(near->reader->handle->store, kit->v);
+    TRY(index_search(segment, &request, ctx->scratch, ctx->hits, &n, err));
+    TRY(segsearch_push_hits(&near->best[q], ctx->hits, n, err));
+    if (n == near->k) near->best[q].full = true; /* there may be more */
+    engine_snapshot_trim(near->reader->handle->store, ctx->v);
   }
   return LODE_OK;
 }
@@ -268,16 +279,16 @@ lode_status engine_segments_search(engine_nearest *near, engine_snapshot *v, boo
   lode_store *store = near->reader->handle->store;
   lode_status st = LODE_OK;
   lode_error why;
-  segsearch_ctx kit = {.v = v, .room = scratch_take(store), .hits = mem_calloc(near->k, sizeof *kit.hits)};
-  if (!kit.room || !kit.hits) st = err_nomem(err);
+  segsearch_ctx ctx = {.v = v, .scratch = scratch_take(store), .hits = mem_calloc(near->k, sizeof *ctx.hits)};
+  if (!ctx.scratch || !ctx.hits) st = err_nomem(err);
   for (size_t i = 0; i < v->n_segs && st == LODE_OK; i++) {
-    segsearch_allowed may;
-    if (v->segs[i].seg->segment->info.kind == INDEX_FLAT) continue; /* nearest.c reads them wholly */
-    st = segsearch_find_allowed(near, v, i, &may, &why);
-    if (st == LODE_OK && (!may.slots || may.slots->n)) st = segsearch_one(near, &kit, i, &may, &why);
-    engine_slot_set_release(may.slots);
+    segsearch_allowed allowed;
+    if (v->segs[i].seg->segment->info.kind == INDEX_FLAT) continue; /* nearest.c scans them */
+    st = segsearch_find_allowed(near, v, i, &allowed, &why);
+    if (st == LODE_OK && (!allowed.slots || allowed.slots->n)) st = segsearch_one(near, &ctx, i, &allowed, &why);
+    engine_slot_set_release(allowed.slots);
     if (st == LODE_OK) continue;
-    if (st == LODE_NOMEM || near->reader->gave_way) { /* says nothing about the file */
+    if (st == LODE_NOMEM || near->reader->gave_way) { /* not the file's fault */
       st = err_set(err, st, "%s", why.text);
       break;
     }
@@ -286,8 +297,8 @@ lode_status engine_segments_search(engine_nearest *near, engine_snapshot *v, boo
     st = LODE_OK;
     break;
   }
-  if (kit.room) scratch_give(store, kit.room);
-  mem_free(kit.hits);
+  if (ctx.scratch) scratch_give(store, ctx.scratch);
+  mem_free(ctx.hits);
   return st;
 }
 

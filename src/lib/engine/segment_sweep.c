@@ -1,11 +1,11 @@
-/* segment_sweep.c - what is left over or damaged in the folder of segments, and who takes care of it.
+/* segment_sweep.c - removes leftovers and quarantines damaged files in the directory of segments.
  *
  * All under the builder's lock, so that nobody else makes or publishes a segment meanwhile:
- *   - rows of segments being made, whose builder must have died, and rows that do not prove themselves, are taken out
- *   - files that no row names are unlinked: nobody has ever been told of them, or they were replaced
- *   - a suspect's file and row are read once more. If it is damaged, the file is renamed to NAME.quarantine-TIME, and
- *     then its row taken out. In this order: a row without a file is harmless. One that cannot be read (EIO)
- *     stays, unless the user asked for it to be built again.
+ *   - rows of unfinished segments, whose builder must have died, and rows with a wrong checksum, are removed
+ *   - files that no row names are unlinked: they were never published, or were replaced
+ *   - the file and row of a suspect are read again. If it is damaged, the file is renamed to NAME.quarantine-TIME and
+ *     then its row removed, in this order: a row without a file is harmless. One that cannot be read (EIO) stays,
+ *     unless the user asked for it to be rebuilt.
  */
 #include "engine/segment_build.h"
 
@@ -86,13 +86,14 @@ void engine_sweep_missing(lode_store *store) {
   engine_manifest rows;
   if (engine_manifest_load(store, 0, &rows, NULL) != LODE_OK) return;
   for (size_t i = 0; i < rows.n; i++)
-    if (rows.v[i].proven && rows.v[i].bytes && engine_segment_is_missing(store, rows.v[i].id)) engine_segment_missing(store, rows.v[i].id);
+    if (rows.v[i].proven && rows.v[i].bytes &&
+        engine_segment_is_missing(store, rows.v[i].id)) engine_segment_missing(store, rows.v[i].id);
   mem_free(rows.v);
 }
 
 /* ---- Suspects ---- */
 
-/* Everything that the file holds, read and checked. *missing: there is no file. */
+/* Reads and checks everything in the file. *missing: there is no file. */
 static lode_status sweep_check_file(lode_store *store, const store_manifest_row *row, bool *missing, lode_error *err) {
   engine_segment *seg = NULL;
   index_graph_report report;
@@ -104,15 +105,19 @@ static lode_status sweep_check_file(lode_store *store, const store_manifest_row 
   return st;
 }
 
-static lode_status sweep_quarantine(lode_store *store, const store_manifest_row *row, const char *why, lode_error *err) {
+static lode_status sweep_quarantine(lode_store *store, const store_manifest_row *row, const char *why,
+                                    lode_error *err) {
   lode_status st = LODE_OK;
   char *path = engine_segment_path(store, row->id, ".seg"), name[ENGINE_SEGMENT_NAME_MAX];
   engine_segment_name(name, row->id, ".seg");
   if (!path) st = err_nomem(err);
-  else if (beneath_set_aside(store_db_folder(store->db), name) != 0 && errno != ENOENT) st = err_errno(err, errno, path);
+  else if (beneath_set_aside(store_db_folder(store->db), name) != 0 && errno != ENOENT) st = err_errno(err, errno,
+                                                                                                       path);
   else st = beneath_sync_dir(store_db_folder(store->db), name, err);
   if (st == LODE_OK)
-    store_db_log(store->db, "segment %016" PRIx64 " of the vector index cannot be used (%s): set aside, it will be rebuilt", row->id, why);
+    store_db_log(store->db,
+                 "segment %016" PRIx64 " of the vector index cannot be used (%s): set aside, it will be rebuilt",
+                 row->id, why);
   mem_free(path);
   return st;
 }
@@ -126,7 +131,7 @@ static lode_status sweep_examine(lode_store *store, uint64_t id, bool unreadable
   lode_status st = LODE_OK;
   err_clear(&why);
   if (row) st = sweep_check_file(store, row, &missing, &why);
-  /* says nothing about the file, or that it is not ours to judge */
+  /* not the file's fault, or a version that we cannot check */
   if (st == LODE_NOMEM || st == LODE_LIMIT || st == LODE_VERSION || (st == LODE_IO && !unreadable)) {
     mem_free(rows.v);
     return st == LODE_NOMEM ? err_nomem(err) : LODE_OK;
@@ -154,7 +159,7 @@ lode_status engine_sweep_suspects(lode_store *store, bool unreadable, lode_error
 
 enum { SWEEP_BLOCK_ROWS = 64 };
 
-/* Checksums alone, which is quick. */
+/* Verifies checksums only, which is fast. */
 static lode_status sweep_read_all(engine_segment *seg, const engine_build_request *request, lode_error *err) {
   uint32_t n = seg->row.rows, dim = seg->segment->info.dim;
   index_segment_record records[SWEEP_BLOCK_ROWS];
@@ -163,7 +168,8 @@ static lode_status sweep_read_all(engine_segment *seg, const engine_build_reques
   lode_status st = index_segment_preload(seg->segment, err);
   for (uint32_t i = 0; i < n && st == LODE_OK; i += SWEEP_BLOCK_ROWS) {
     if (i % 65536 == 0 && engine_build_is_stopped(request)) st = err_set(err, LODE_CANCELLED, "cancelled");
-    else st = index_segment_get_block(seg->segment, i, n - i < SWEEP_BLOCK_ROWS ? n - i : SWEEP_BLOCK_ROWS, rows, records, err);
+    else st = index_segment_get_block(seg->segment, i, n - i < SWEEP_BLOCK_ROWS ? n - i : SWEEP_BLOCK_ROWS, rows,
+                                      records, err);
   }
   mem_free(rows);
   return st;

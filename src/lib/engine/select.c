@@ -1,22 +1,26 @@
-/* select.c - turns a selection into living records. The one mechanism behind get, delete, query, facets and export.
+/* select.c - finds the live records of a selection, for get, delete, query, facets and export.
  *
  * Ways to find the records, cheapest first:
- *   ids      each id is looked up, in sorted order
- *   proposed the metadata index is asked for one condition that every match fulfils (a probe of the filter); it knows
- *            the records up to its cursor, so what follows the cursor is scanned
- *   scan     all records, or all pending ones
- * Whatever was found is then read and judged by the filter itself (filter.h): an index makes a selection fast, never
- * wrong. Records come in the order of their keys.
+ *   ids        each id is looked up, in sorted order
+ *   proposals  the metadata index is asked for one condition that every match fulfils (a probe of the filter); it holds
+ *              the records up to its cursor; those after it are scanned
+ *   scan       all records, or all pending ones
+ * Every record found is then read and the filter evaluated on it (filter.h): an index makes a selection fast, never
+ * wrong. Records come in key order.
  *
- * A selection that takes longer than a read transaction may last goes on in a new one from the last key, of the same
- * moment unless its reader follows (reader.c). One that follows, and takes all records or asks by ids, sees each
- * record as it is when it is looked at, and every record that existed when it began and still does, once.
+ * A selection that takes longer than a read transaction may last continues in a new one from the last key, of the same
+ * moment unless its reader allows later ones (reader.c). In that case a selection of all records or by ids sees each
+ * record as it is when it is visited, and every record that exists from beginning to end, once.
  */
 #include "engine/engine.h"
 
 enum { SELECT_PHASE_LIST, SELECT_PHASE_SCAN, SELECT_PHASE_END };
-enum { SELECT_MAX_PROBES = 8, SELECT_MIN_PROPOSALS = 64, SELECT_CHECK_EVERY = 16,
-       SELECT_MAX_REUSED_LIST = 200000 /* some 40 ms */ };
+enum {
+  SELECT_MAX_PROBES = 8,            /* probes of a filter that are tried */
+  SELECT_MIN_PROPOSALS = 64,        /* a list this short is always used */
+  SELECT_CHECK_EVERY = 16,          /* records between two checks of the transaction's age */
+  SELECT_MAX_REUSED_LIST = 200000,  /* longest list made for the filter cache: about 40 ms */
+};
 
 /* ---- Lists of keys ---- */
 
@@ -39,7 +43,7 @@ void engine_rids_sort(engine_rids *rids) {
 
 bool engine_rids_contain(const engine_rids *rids, int64_t rid, size_t *hint) {
   size_t low = 0, high = rids->n, at = *hint < high ? *hint : high;
-  if (at < high && rids->v[at] < rid) at++; /* keys asked for in rising order are found here */
+  if (at < high && rids->v[at] < rid) at++; /* hit for lookups in ascending order */
   if ((at == high || rids->v[at] >= rid) && (at == 0 || rids->v[at - 1] < rid)) low = high = at;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
@@ -82,7 +86,7 @@ static int select_compare_ids(const void *a, const void *b, void *ctx) {
   return str_cmp(ids[*(const size_t *)a], ids[*(const size_t *)b]);
 }
 
-/* The rid of each id asked for, found in sorted order, kept in the order asked; 0 where there is none. */
+/* The rid of each id, looked up in sorted order and stored in the order asked for; 0 if there is none. */
 static lode_status select_find_ids(engine_select *s, lode_error *err) {
   size_t n = s->what.n_ids;
   lode_status st = LODE_OK;
@@ -111,7 +115,7 @@ done:
 typedef struct select_proposals {
   engine_rids rids;
   const filter_probe *probe;
-  int64_t last;   /* the index's cursor: later records are scanned */
+  int64_t last;  /* cursor of the index; later records are scanned */
 } select_proposals;
 
 static lode_status select_add_proposal(void *ctx, const meta_value *value, bool exact, int64_t rid, lode_error *err) {
@@ -123,11 +127,12 @@ static lode_status select_add_proposal(void *ctx, const meta_value *value, bool 
   return engine_rids_add(&p->rids, rid) ? LODE_OK : err_nomem(err);
 }
 
-/* Asks the index for a probe. *cut: it proposes more than `most`. */
-static lode_status select_gather(engine_select *s, const filter_probe *probe, size_t most, select_proposals *p, bool *cut, lode_error *err) {
+/* Asks the index for a probe. *cut: it proposes more than `max`. */
+static lode_status select_gather(engine_select *s, const filter_probe *probe, size_t max, select_proposals *p,
+                                 bool *cut, lode_error *err) {
   store_term_range range = {.key = probe->key, .low_open = probe->low_open, .high_open = probe->high_open};
   size_t rounds = probe->n_values ? probe->n_values : 1;
-  *cut = rounds > most;
+  *cut = rounds > max;
   p->rids.n = 0;
   p->probe = probe;
   for (size_t i = 0; i < rounds && !*cut; i++) {
@@ -138,29 +143,31 @@ static lode_status select_gather(engine_select *s, const filter_probe *probe, si
       range.high = probe->has_high ? &probe->high : NULL;
     }
     TRY(engine_reader_renew_if_old(s->reader, err));
-    TRY(store_term_each(s->reader->tx, s->reader->coll.cid, &range, most - p->rids.n + 1, cut, select_add_proposal, p, err));
-    if (p->rids.n > most) *cut = true;
+    TRY(store_term_each(s->reader->tx, s->reader->coll.cid, &range, max - p->rids.n + 1, cut, select_add_proposal, p,
+                        err));
+    if (p->rids.n > max) *cut = true;
   }
   return LODE_OK;
 }
 
-/* Keeps the proposals of the probe with the fewest, if that is a small part of the collection. */
+/* Keeps the proposals of the most selective probe, if that is a small part of the collection. */
 static lode_status select_ask_index(engine_select *s, bool *usable, lode_error *err) {
   const filter_probe *probes;
   select_proposals best = {0}, other = {.last = s->reader->coll.term_cursor};
   lode_status st = LODE_OK;
   size_t n = filter_get_probes(s->filter, &probes);
-  size_t records = (size_t)s->reader->coll.records, most = records / 5 + SELECT_MIN_PROPOSALS;
-  if (s->will_reuse && filter_is_probe(s->filter) && most < SELECT_MAX_REUSED_LIST) most = records < SELECT_MAX_REUSED_LIST ? records : SELECT_MAX_REUSED_LIST;
+  size_t records = (size_t)s->reader->coll.records, max = records / 5 + SELECT_MIN_PROPOSALS;
+  if (s->will_reuse && filter_is_probe(s->filter) &&
+      max < SELECT_MAX_REUSED_LIST) max = records < SELECT_MAX_REUSED_LIST ? records : SELECT_MAX_REUSED_LIST;
   bool cut;
   *usable = false;
-  for (size_t i = 0; i < n && i < SELECT_MAX_PROBES && (!*usable || most > SELECT_MIN_PROPOSALS); i++) {
-    TRY_GOTO(select_gather(s, &probes[i], most, &other, &cut, err));
+  for (size_t i = 0; i < n && i < SELECT_MAX_PROBES && (!*usable || max > SELECT_MIN_PROPOSALS); i++) {
+    TRY_GOTO(select_gather(s, &probes[i], max, &other, &cut, err));
     if (cut) continue;
     select_proposals swap = best;
     best = other;
     other = (select_proposals){.rids = swap.rids, .last = best.last};
-    most = best.rids.n;
+    max = best.rids.n;
     *usable = true;
   }
   if (!*usable) goto done;
@@ -222,7 +229,7 @@ lode_status engine_select_eval(engine_select *s, const store_rec *rec, bool *mat
   return filter_eval_match(s->eval, rec->metadata, document, match, err);
 }
 
-/* The next record of the list that lives; *more is false behind its end. */
+/* The next live record of the list; *more is false at its end. */
 static lode_status select_next_listed(engine_select *s, store_rec *rec, bool *more, lode_error *err) {
   *more = false;
   while (s->at < s->n && !*more) {
@@ -238,23 +245,23 @@ static lode_status select_begin_scan(engine_select *s, lode_error *err) {
   engine_reader *r = s->reader;
   uint64_t cursor = store_tx_cursor(r->tx);
   if (s->scan_tx == 0) s->scan_whole = !r->borrowed && (s->last & STORE_KEY_SEQ_MAX) == 0;
-  else s->scan_whole &= cursor == s->scan_cursor; /* no record was written in between */
+  else s->scan_whole &= cursor == s->scan_cursor; /* nothing was written in between */
   if (s->scan_tx == 0) s->scanned = 0;
   s->scan_cursor = cursor;
   s->scan_tx = r->count;
   return (s->pending_only ? store_rec_scan_pending : store_rec_scan)(r->tx, r->coll.cid, s->last, err);
 }
 
-/* A scan of everything at one moment has met as many records as the truth says there are. */
+/* A full scan of one moment must have seen as many records as the collection's count says. */
 static lode_status select_end_scan(engine_select *s, lode_error *err) {
   const store_coll *c = &s->reader->coll;
-  uint64_t said = s->pending_only ? c->pending : c->records;
+  uint64_t expected = s->pending_only ? c->pending : c->records;
   s->phase = SELECT_PHASE_END;
-  if (!s->scan_whole || s->scanned == said) return LODE_OK;
+  if (!s->scan_whole || s->scanned == expected) return LODE_OK;
   return err_set(err, LODE_CORRUPT,
-                    "collection %.*s has %llu records%s and %llu were found: run `lode db verify`, then `lode db salvage`",
-                    (int)c->name.len, c->name.data, (unsigned long long)said, s->pending_only ? " without a vector" : "",
-                    (unsigned long long)s->scanned);
+                 "collection %.*s has %llu records%s and %llu were found: run `lode db verify`, then `lode db salvage`",
+                 (int)c->name.len, c->name.data, (unsigned long long)expected,
+                 s->pending_only ? " without a vector" : "", (unsigned long long)s->scanned);
 }
 
 static lode_status select_next_scanned(engine_select *s, store_rec *rec, bool *more, lode_error *err) {
@@ -273,7 +280,8 @@ lode_status engine_select_next(engine_select *s, store_rec *rec, bool *more, lod
   TRY(select_make_plan(s, err));
   while (s->phase != SELECT_PHASE_END) {
     bool found, match;
-    TRY(s->phase == SELECT_PHASE_LIST ? select_next_listed(s, rec, &found, err) : select_next_scanned(s, rec, &found, err));
+    TRY(s->phase == SELECT_PHASE_LIST ? select_next_listed(s, rec, &found, err) : select_next_scanned(s, rec, &found,
+                                                                                                      err));
     if (!found) continue;
     TRY(engine_select_eval(s, rec, &match, err));
     if (!match) continue;

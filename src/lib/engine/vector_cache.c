@@ -1,18 +1,18 @@
 /* vector_cache.c - which collections' vectors are kept in memory, shared by the threads of a store handle.
  *
- * All chunks of a store together take at most half of memory_bytes. Room is made by forgetting the collections that
- * were used longest ago; a reader that still holds them keeps them a little longer. A collection that cannot fit is not
- * cached at all (nearest.c then reads from the store), except for its segments.
+ * All chunks of a store together take at most half of memory_bytes. Room is made by dropping the least recently used
+ * collections; a reader that still holds one keeps it a little longer. A collection that cannot fit is not cached at
+ * all (nearest.c then reads from the store), except for its segments.
  *
- * Pages of segments take the other half: what is more is given back, of the collections used longest ago first.
+ * Pages of segments take the other half: the excess is evicted, from the least recently used collections first.
  *
- * The list of entries, which snapshot is current, and when it was used are guarded by the store's lock.
+ * The list of entries, the current snapshots and their times of use are guarded by the store's lock.
  */
 #include "engine/vector_snapshot.h"
 
 enum { CACHE_TRIM_EVERY = 64 };
 
-/* ---- Room ---- */
+/* ---- Memory ---- */
 
 size_t engine_cache_budget(const lode_store *store) {
   uint64_t half = store->options->memory_bytes / 2;
@@ -20,10 +20,10 @@ size_t engine_cache_budget(const lode_store *store) {
 }
 
 bool engine_cache_make_room(lode_store *store, const engine_cache_entry *self, size_t bytes) {
-  size_t most = engine_cache_budget(store);
-  if (bytes > most) return false;
+  size_t budget = engine_cache_budget(store);
+  if (bytes > budget) return false;
   for (;;) {
-    if (atomic_load(&store->cache_bytes) <= most - bytes) return true;
+    if (atomic_load(&store->cache_bytes) <= budget - bytes) return true;
     engine_cache_entry *oldest = NULL;
     engine_snapshot *gone = NULL;
     pthread_mutex_lock(&store->lock);
@@ -52,11 +52,12 @@ static void cache_evict(engine_snapshot *v, uint64_t keep) {
   for (size_t i = 0; i < v->n_segs; i++) {
     index_segment *s = v->segs[i].seg->segment;
     double share = (double)atomic_load(&s->resident) / (double)total;
-    index_segment_evict(s, (uint64_t)((double)keep * share * 7 / 8)); /* so that it is not due again at once */
+    /* some headroom, so that it is not due again at once */
+    index_segment_evict(s, (uint64_t)((double)keep * share * 7 / 8));
   }
 }
 
-/* The snapshot whose segments were used longest ago, with a reference, and what all together take. */
+/* A reference to the least recently used snapshot with resident segment pages, and the total of all. */
 static engine_snapshot *cache_least_used(lode_store *store, const engine_snapshot *self, uint64_t *total) {
   engine_cache_entry *oldest = NULL;
   *total = 0;
@@ -74,16 +75,16 @@ static engine_snapshot *cache_least_used(lode_store *store, const engine_snapsho
 }
 
 void engine_snapshot_trim(lode_store *store, engine_snapshot *self) {
-  uint64_t most = engine_cache_budget(store), mine = cache_resident_bytes(self), total;
-  if (mine <= most && atomic_fetch_add(&store->trim_tick, 1) % CACHE_TRIM_EVERY != 0) return;
+  uint64_t budget = engine_cache_budget(store), mine = cache_resident_bytes(self), total;
+  if (mine <= budget && atomic_fetch_add(&store->trim_tick, 1) % CACHE_TRIM_EVERY != 0) return;
   for (;;) {
     engine_snapshot *other = cache_least_used(store, self, &total);
-    bool due = other && total > most;
+    bool due = other && total > budget;
     if (due) cache_evict(other, 0);
     engine_snapshot_release(other);
     if (!due) break;
   }
-  if (total > most) cache_evict(self, total - mine < most ? most - (total - mine) : 0);
+  if (total > budget) cache_evict(self, total - mine < budget ? budget - (total - mine) : 0);
 }
 
 /* ---- Entries ---- */
@@ -145,7 +146,7 @@ lode_status engine_snapshot_get(engine_reader *reader, engine_snapshot **out, lo
   }
   engine_snapshot_release(now);
   if (pthread_mutex_trylock(&entry->update) != 0) {
-    if (reader->pinned) return LODE_OK; /* see engine.h: never wait with a transaction open */
+    if (reader->pinned) return LODE_OK; /* never wait with a transaction open: see engine.h */
     engine_reader_pause(reader);
     pthread_mutex_lock(&entry->update);
   }
@@ -179,7 +180,8 @@ void engine_snapshot_preload(lode_collection *handle) {
   engine_reader reader;
   engine_snapshot *v = NULL;
   engine_reader_init(&reader, handle);
-  if (engine_reader_begin(&reader, NULL) == LODE_OK && reader.coll.dim && engine_snapshot_get(&reader, &v, NULL) == LODE_OK)
+  if (engine_reader_begin(&reader, NULL) == LODE_OK && reader.coll.dim &&
+      engine_snapshot_get(&reader, &v, NULL) == LODE_OK)
     engine_snapshot_release(v);
   engine_reader_release(&reader);
 }
@@ -216,12 +218,13 @@ void engine_cache_forget_all(lode_store *store) {
 
 void engine_cache_after_fork(lode_store *store, bool sane) {
   for (size_t i = 0; i < ENGINE_CACHE_BUCKETS; i++) {
-    if (!sane) store->cached[i] = NULL; /* half changed by a thread that is not here: lost to the child */
+    /* may be half changed by a thread that does not exist here: leaked in the child */
+    if (!sane) store->cached[i] = NULL;
     for (engine_cache_entry *e = store->cached[i]; e; e = e->next) {
       (void)pthread_mutex_init(&e->update, NULL);
-      engine_snapshot_release(e->current); /* another thread of the parent may have been adding rows to its chunks */
+      engine_snapshot_release(e->current); /* a thread of the parent may have been adding rows to its chunks */
       e->current = NULL;
     }
   }
-  atomic_store(&store->cache_bytes, 0); /* what threads of the parent held will never be given back here */
+  atomic_store(&store->cache_bytes, 0); /* what threads of the parent held is never released here */
 }

@@ -1,11 +1,11 @@
 /* vector_snapshot.c - the vectors of a collection in memory: snapshots.
  *
- * A snapshot (engine_snapshot) is all living vectors at one moment, and never changes; readers hold a reference. It is a
- * list of chunks, filled in the order of vid, and two sorted lists of dead keys. The next snapshot shares the chunks; rows
- * are added behind those that older snapshots know of, where nobody looks.
+ * A snapshot (engine_snapshot) is all live vectors at one moment. It is immutable; readers hold a reference. It is a
+ * list of chunks, filled in vid order, and two sorted lists of dead keys. The next snapshot shares the chunks; rows are
+ * added after those that older snapshots know of, where no reader looks.
  *
- * Vectors that a segment of the index holds (segment_files.c) are not loaded: the snapshot holds the segments, and for each
- * the slots whose vectors are alive. What no segment holds (the tail, and gaps where a file is damaged) is in the chunks.
+ * Vectors in a segment of the index (segment_files.c) are not loaded: the snapshot holds the segments, and for each a
+ * bitmap of its live slots. What no segment holds (the tail, and gaps where a file is damaged) is in the chunks.
  */
 #include "engine/vector_snapshot.h"
 
@@ -133,9 +133,9 @@ engine_snapshot *engine_snapshot_new(uint32_t dim, const engine_snapshot *from) 
 
 lode_status engine_lost_vectors(const store_coll *coll, uint64_t met, lode_error *err) {
   return err_set(err, LODE_CORRUPT,
-                    "collection %.*s has %llu vectors and %llu were found: run `lode db verify`, then `lode db salvage`",
-                    (int)coll->name.len, coll->name.data, (unsigned long long)(coll->records - coll->pending),
-                    (unsigned long long)met);
+                 "collection %.*s has %llu vectors and %llu were found: run `lode db verify`, then `lode db salvage`",
+                 (int)coll->name.len, coll->name.data, (unsigned long long)(coll->records - coll->pending),
+                 (unsigned long long)met);
 }
 
 bool engine_snapshot_next_gap(const engine_snapshot *v, int64_t at, int64_t *from, int64_t *to) {

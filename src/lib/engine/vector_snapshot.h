@@ -1,5 +1,5 @@
-/* vector_snapshot.h - what the three files of the vectors in memory share: snapshots (vector_snapshot.c), how the next one is made (vector_snapshot_next.c),
- * and which are kept (vector_cache.c). Everybody else uses engine.h. */
+/* vector_snapshot.h - shared by the three files for vectors in memory: snapshots (vector_snapshot.c), making the next
+ * one (vector_snapshot_next.c), and the cache (vector_cache.c). Everyone else uses engine.h. */
 #ifndef LODE_ENGINE_VECTOR_SNAPSHOT_H
 #define LODE_ENGINE_VECTOR_SNAPSHOT_H
 
@@ -15,28 +15,30 @@ void engine_chunk_release(engine_chunk *chunk);
 /* Replaces *keys by a list that also holds the new keys. */
 lode_status engine_key_set_add(engine_key_set **keys, const engine_rids *more, lode_error *err);
 void engine_key_set_release(engine_key_set *keys);
-engine_segment_view engine_segment_view_ref(const engine_segment_view *covered);
+engine_segment_view engine_segment_view_ref(const engine_segment_view *view);
 void engine_segment_views_free(engine_segment_view *segs, size_t n);
-/* A snapshot to be extended: an empty one, or one that shares all of `from`. NULL: no memory. */
+/* A new snapshot to be filled: empty, or sharing everything of `from`. NULL: out of memory. */
 engine_snapshot *engine_snapshot_new(uint32_t dim, const engine_snapshot *from);
 engine_snapshot *engine_snapshot_ref(engine_snapshot *vectors); /* NULL is allowed */
 bool engine_snapshot_is_current(const engine_snapshot *vectors, const engine_reader *reader);
 
-/* vector_snapshot_next.c: with entry->update held. *out is NULL when the collection cannot be kept in memory. */
-lode_status engine_snapshot_next(engine_reader *reader, engine_cache_entry *entry, engine_snapshot **out, lode_error *err);
+/* vector_snapshot_next.c: call with entry->update held. *out is NULL if the collection cannot be kept in memory. */
+lode_status engine_snapshot_next(engine_reader *reader, engine_cache_entry *entry, engine_snapshot **out,
+                                 lode_error *err);
 
 /* vector_cache.c */
 struct engine_cache_entry {
   engine_cache_entry *next;
   int64_t cid;
-  pthread_mutex_t update;  /* held while the next snapshot is made */
-  engine_snapshot *current;  /* guarded, as is `used`, by the store's lock; NULL: none */
+  pthread_mutex_t update;    /* held while the next snapshot is made */
+  engine_snapshot *current;  /* NULL: none; guarded, like `used`, by the store's lock */
   uint64_t used;
 };
 size_t engine_cache_budget(const lode_store *store);
-/* Makes room for so many bytes by forgetting other collections. */
+/* Makes room for this many bytes by dropping other collections; false: they cannot fit. */
 bool engine_cache_make_room(lode_store *store, const engine_cache_entry *self, size_t bytes);
-engine_snapshot *engine_cache_current(lode_store *store, engine_cache_entry *entry); /* with a reference; NULL: none */
+/* returns a reference; NULL: none */
+engine_snapshot *engine_cache_current(lode_store *store, engine_cache_entry *entry);
 void engine_cache_publish(lode_store *store, engine_cache_entry *entry, engine_snapshot *vectors);
 void engine_cache_drop(lode_store *store, engine_cache_entry *entry);
 

@@ -1,33 +1,41 @@
-/* vector_snapshot_next.c - the next snapshot of a collection's vectors, from the last one and what has happened since.
+/* vector_snapshot_next.c - makes the next snapshot of a collection's vectors from the last one and what has changed
+ * since.
  *
- * That is: vectors with larger keys, and graves behind the last one seen. When a quarter of the rows is dead, chunks are
- * copied without them.
+ * That is: vectors with larger keys, and tombstones after the last one seen. When a quarter of the rows is dead, chunks
+ * are copied without them.
  *
- * Graves may be erased before they were seen (the collection's horizon). How many vectors live is known, so how many of
- * ours are dead without our knowing is known too. As long as they are few they stay: whoever searches asks for that many
- * more and looks at each in the store. Otherwise everything is loaded anew.
+ * Tombstones may be erased before they were seen (the collection's low-water mark). The number of live vectors is
+ * known, so the number of rows that are dead without being in the lists is known too. As long as these are few they
+ * stay: a search asks for that many more and checks each in the store. Otherwise everything is loaded again.
  *
- * A segment that is new to the snapshot is marked with all that died (graves, and the store's notes of what was erased);
- * those that it had before, with the graves that are new.
+ * In a segment that is new to the snapshot, all dead vectors are cleared (tombstones, and the store's notes of what was
+ * erased); in the others, those with new tombstones.
  *
  * One thread at a time makes the next snapshot, under the entry's `update` lock. It loads in read transactions of at
- * most 50 ms; in between, what it has is no snapshot yet. It is done when one transaction has seen both lists to their
- * end, and that transaction is handed on: it is the moment that the snapshot shows.
+ * most 50 ms. It is done when one transaction has seen both lists to their end; that transaction is passed on: its
+ * moment is the snapshot's.
  */
 #include "engine/vector_snapshot.h"
 
-enum { REFRESH_CHUNK_BYTES = 1 << 20, REFRESH_CHUNK_MAX_ROWS = 4096, REFRESH_CHUNK_MIN_ROWS = 16, REFRESH_CHECK_EVERY = 64, REFRESH_MIN_DEAD = 1024, REFRESH_MAX_UNKNOWN = 1024 };
+enum {
+  REFRESH_CHUNK_BYTES = 1 << 20,  /* size of a chunk, within the two limits that follow */
+  REFRESH_CHUNK_MAX_ROWS = 4096,  /* rows of a chunk, at most */
+  REFRESH_CHUNK_MIN_ROWS = 16,    /* rows of a chunk, at least */
+  REFRESH_CHECK_EVERY = 64,       /* rows between two checks of the transaction's age */
+  REFRESH_MIN_DEAD = 1024,        /* dead keys before chunks are copied without them */
+  REFRESH_MAX_UNKNOWN = 1024,     /* unknown dead rows that a search can cope with */
+};
 
 typedef struct refresh_job {
   engine_reader *reader;
   engine_cache_entry *entry;
-  engine_snapshot *v;         /* in the making */
-  engine_rids rids, vids;    /* died, not in its lists yet */
-  index_segment_record *died; /* the same as segments know them */
+  engine_snapshot *v;          /* being made */
+  engine_rids rids, vids;      /* dead, not in its lists yet */
+  index_segment_record *died;  /* the same, as keys of segments; sorted by rid */
   size_t n_died, cap_died;
-  bool fresh;               /* loaded from nothing */
+  bool fresh;                  /* loaded from scratch */
   bool too_large;
-  bool cut;                 /* the transaction grew old before the end */
+  bool cut;                    /* the transaction grew old before the end */
 } refresh_job;
 
 /* ---- Segments ---- */
@@ -47,7 +55,7 @@ static lode_status refresh_note_erased(void *ctx, int64_t vid, int64_t rid, lode
   return refresh_note_died(ctx, rid, vid, err);
 }
 
-/* Of a replaced vector the grave says the vector's key alone. */
+/* The tombstone of a replaced vector holds only the vector's key. */
 static lode_status refresh_note_tombstone(void *ctx, int64_t gid, int64_t rid, int64_t vid, lode_error *err) {
   refresh_job *u = ctx;
   (void)gid;
@@ -55,7 +63,7 @@ static lode_status refresh_note_tombstone(void *ctx, int64_t gid, int64_t rid, i
   return rid ? refresh_note_died(u, rid, vid, err) : LODE_OK;
 }
 
-/* Takes those that were noted out of the living of a segment. */
+/* Clears the noted vectors in the live bitmap of a segment. */
 static lode_status refresh_clear_dead(refresh_job *u, engine_segment_view *c, lode_error *err) {
   uint32_t rows = c->seg->row.rows;
   size_t found = 0;
@@ -81,7 +89,7 @@ static lode_status refresh_clear_dead(refresh_job *u, engine_segment_view *c, lo
   return st;
 }
 
-/* A damaged segment is left out from now on. */
+/* A damaged segment becomes a suspect and is left out. */
 static lode_status refresh_clear_or_suspect(refresh_job *u, engine_segment_view *c, lode_error *err) {
   lode_error why;
   lode_status st = refresh_clear_dead(u, c, &why);
@@ -91,7 +99,7 @@ static lode_status refresh_clear_or_suspect(refresh_job *u, engine_segment_view 
   return LODE_OK;
 }
 
-/* All that died in a segment, whenever. */
+/* Clears everything that ever died in a segment. */
 static lode_status refresh_clear_all_dead(refresh_job *u, engine_segment_view *c, lode_error *err) {
   store_tx *tx = u->reader->tx;
   u->n_died = 0;
@@ -113,13 +121,14 @@ static lode_status refresh_add_segment(void *ctx, const store_manifest_row *row,
   engine_snapshot *v = list->u->v;
   lode_store *store = list->u->reader->handle->store;
   engine_segment_view c = {0};
-  if (!row->proven || row->bytes == 0 || row->after < list->last || engine_segment_is_suspect(store, row->id)) return LODE_OK;
+  if (!row->proven || row->bytes == 0 || row->after < list->last ||
+      engine_segment_is_suspect(store, row->id)) return LODE_OK;
   for (size_t i = 0; i < v->n_segs && !c.seg; i++)
     if (v->segs[i].seg->row.id == row->id) c = engine_segment_view_ref(&v->segs[i]);
   if (!c.seg) TRY(engine_segment_open(store, row, &c.seg, err));
-  c.after = row->after; /* the range of a known one may have grown over an empty gap */
+  c.after = row->after; /* the range of a segment may have grown over an empty gap */
   c.last = row->last;
-  if (c.seg && c.seg->segment->info.dim != v->dim) { /* of another store, or forged */
+  if (c.seg && c.seg->segment->info.dim != v->dim) { /* from another store, or forged */
     engine_segment_suspect(store, row->id, LODE_CORRUPT, "its dimension is not the collection's");
     engine_segment_release(c.seg);
     engine_slot_set_release(c.live);
@@ -142,7 +151,7 @@ static bool refresh_is_known(const engine_snapshot *v, const engine_segment_view
   return false;
 }
 
-/* Is what the old ones held still held? */
+/* Do the new segments cover what the old ones covered? */
 static bool refresh_covers(const refresh_segments *list, const engine_snapshot *v) {
   for (size_t i = 0; i < v->n_segs; i++) {
     const engine_segment_view *old = &v->segs[i];
@@ -164,7 +173,7 @@ static uint32_t refresh_first_after(const engine_chunk_part *p, int64_t vid) {
   return low;
 }
 
-/* Drops rows that a segment holds now. False when that would cut a part in two. */
+/* Drops rows that a segment now holds. False when that would split a part. */
 static bool refresh_drop_covered(engine_snapshot *v) {
   size_t kept = 0;
   bool ok = true;
@@ -188,7 +197,7 @@ static bool refresh_drop_covered(engine_snapshot *v) {
 
 static lode_status refresh_start_over(refresh_job *u, lode_error *err);
 
-/* The segments as the transaction sees them. */
+/* Loads the segments as the transaction sees them. */
 static lode_status refresh_read_segments(refresh_job *u, lode_error *err) {
   refresh_segments list = {.u = u, .last = INT64_MIN};
   lode_status st;
@@ -208,7 +217,7 @@ done:
   return st;
 }
 
-/* ---- Graves and vectors ---- */
+/* ---- Tombstones and vectors ---- */
 
 static lode_status refresh_on_tombstone(void *ctx, int64_t gid, int64_t rid, int64_t vid, lode_error *err) {
   refresh_job *u = ctx;
@@ -222,7 +231,8 @@ static lode_status refresh_on_tombstone(void *ctx, int64_t gid, int64_t rid, int
 
 static lode_status refresh_read_tombstones(refresh_job *u, lode_error *err) {
   u->rids.n = u->vids.n = u->n_died = 0;
-  lode_status st = store_tombstone_each(u->reader->tx, u->reader->coll.cid, u->v->last_gid, refresh_on_tombstone, u, err);
+  lode_status st = store_tombstone_each(u->reader->tx, u->reader->coll.cid, u->v->last_gid, refresh_on_tombstone, u,
+                                        err);
   if (st == LODE_CANCELLED && u->cut) st = LODE_OK;
   if (st == LODE_OK) st = engine_key_set_add(&u->v->dead_rids, &u->rids, err);
   if (st == LODE_OK) st = engine_key_set_add(&u->v->dead_vids, &u->vids, err);
@@ -231,7 +241,7 @@ static lode_status refresh_read_tombstones(refresh_job *u, lode_error *err) {
   return st;
 }
 
-/* Makes sure that the last part has room. false: out of room (too_large) or of memory. */
+/* Makes sure that the last part has room for a row. false: over budget (too_large) or out of memory. */
 static bool refresh_reserve_row(refresh_job *u) {
   engine_snapshot *v = u->v;
   lode_store *store = u->reader->handle->store;
@@ -265,7 +275,7 @@ static void refresh_put_row(engine_snapshot *v, int64_t vid, int64_t rid, const 
   v->rows++;
 }
 
-/* Those of one gap between segments; *ended says that there are none behind it either. */
+/* Reads the vectors of one gap between segments; *ended: there are none after it. */
 static lode_status refresh_read_gap(refresh_job *u, int64_t from, int64_t to, bool *ended, lode_error *err) {
   store_tx *tx = u->reader->tx;
   TRY(store_vec_scan(tx, u->reader->coll.cid, from, err));
@@ -279,7 +289,7 @@ static lode_status refresh_read_gap(refresh_job *u, int64_t from, int64_t to, bo
     if (!more || vid > to) return LODE_OK;
     if (dim != u->v->dim)
       return err_set(err, LODE_CORRUPT, "a stored vector has %u dimensions in a collection of %u: run `lode db verify`",
-                        dim, u->v->dim);
+                     dim, u->v->dim);
     if (!refresh_reserve_row(u)) return u->too_large ? LODE_OK : err_nomem(err);
     refresh_put_row(u->v, vid, rid, data);
     u->v->last_vid = vid;
@@ -302,7 +312,7 @@ static lode_status refresh_read_vectors(refresh_job *u, lode_error *err) {
   return LODE_OK;
 }
 
-/* Keeps the segments: who is dead in them stays dead. */
+/* Starts with an empty snapshot, but keeps the segments and their live bitmaps. */
 static lode_status refresh_start_over(refresh_job *u, lode_error *err) {
   engine_snapshot *old = u->v;
   u->v = engine_snapshot_new(u->reader->coll.dim, NULL);
@@ -324,7 +334,7 @@ static lode_status refresh_start_over(refresh_job *u, lode_error *err) {
   return LODE_OK;
 }
 
-/* How many vectors are in no segment: about, as graves of others may be among those counted. */
+/* About how many vectors are in no segment: live bitmaps may lack some tombstones. */
 static uint64_t refresh_loose_rows(const refresh_job *u) {
   uint64_t living = u->reader->coll.records - u->reader->coll.pending, held = 0;
   for (size_t i = 0; i < u->v->n_segs; i++)
@@ -333,10 +343,11 @@ static uint64_t refresh_loose_rows(const refresh_job *u) {
 }
 
 static bool refresh_could_fit(const refresh_job *u) {
-  return refresh_loose_rows(u) <= engine_cache_budget(u->reader->handle->store) / engine_snapshot_row_bytes(engine_snapshot_stride(u->reader->coll.dim));
+  return refresh_loose_rows(u) <= engine_cache_budget(u->reader->handle->store) /
+                                      engine_snapshot_row_bytes(engine_snapshot_stride(u->reader->coll.dim));
 }
 
-/* In one transaction as far as its age allows; u->cut says that it ended early. */
+/* Loads within one transaction, as far as its age allows; u->cut: it ended early. */
 static lode_status refresh_advance(refresh_job *u, lode_error *err) {
   u->cut = false;
   if (!u->v || u->v->dim != u->reader->coll.dim || u->v->streams) TRY(refresh_start_over(u, err));
@@ -347,8 +358,8 @@ static lode_status refresh_advance(refresh_job *u, lode_error *err) {
   TRY(refresh_read_segments(u, err));
   u->too_large = !refresh_could_fit(u);
   if (!u->too_large) TRY(refresh_read_vectors(u, err));
-  if (!u->cut) TRY(refresh_read_tombstones(u, err)); /* behind the scan: it may have met vectors that were replaced */
-  if (!u->cut && engine_snapshot_is_suspect(u->v)) u->cut = true; /* once more without them */
+  if (!u->cut) TRY(refresh_read_tombstones(u, err)); /* after the vectors, some of which may have been replaced */
+  if (!u->cut && engine_snapshot_is_suspect(u->v)) u->cut = true; /* again, without the suspects */
   return LODE_OK;
 }
 
@@ -360,7 +371,7 @@ static lode_status refresh_load(refresh_job *u, lode_error *err) {
   return LODE_OK;
 }
 
-/* ---- The dead that we do not know of ---- */
+/* ---- Dead rows that are in no list ---- */
 
 static size_t refresh_count_live(const engine_snapshot *v) {
   size_t alive = 0;
@@ -371,7 +382,8 @@ static size_t refresh_count_live(const engine_snapshot *v) {
   return alive;
 }
 
-/* Every living vector has been met; fewer than the truth says means that some are lost. (Segments are the builder's to judge.) */
+/* Every live vector has been loaded; fewer than the collection's count means that some are lost. Segments are checked
+ * by the builder. */
 static lode_status refresh_check_count(const refresh_job *u, lode_error *err) {
   const store_coll *c = &u->reader->coll;
   uint64_t living = c->records - c->pending;
@@ -383,13 +395,13 @@ static lode_status refresh_check_count(const refresh_job *u, lode_error *err) {
 static void refresh_count_unknown(refresh_job *u) {
   engine_snapshot *v = u->v;
   uint64_t living = u->reader->coll.records - u->reader->coll.pending;
-  if (!v->missed) return; /* those that were unknown before still are: their graves are gone */
+  if (!v->missed) return; /* those that were unknown before still are: their tombstones are gone */
   size_t alive = refresh_count_live(v);
   v->unknown = alive > living ? alive - (size_t)living : 0;
   v->missed = false;
 }
 
-/* Are they more than a search can cope with? A patient reader wants none at all. */
+/* Are they more than a search can cope with? */
 static bool refresh_too_many_unknown(const refresh_job *u) {
   const engine_snapshot *v = u->v;
   return v->unknown > REFRESH_MAX_UNKNOWN || v->unknown > v->rows / 4 + 16;
@@ -401,7 +413,7 @@ static size_t refresh_count_dead(const engine_snapshot *v) {
   return (v->dead_rids ? v->dead_rids->n : 0) + (v->dead_vids ? v->dead_vids->n : 0);
 }
 
-/* Chunk by chunk, so that it takes one chunk more than before. The new parts are v's alone. */
+/* One chunk at a time, so that it takes memory for one more chunk only. The new parts belong to v alone. */
 static bool refresh_copy_part(refresh_job *u, engine_chunk_part *part) {
   engine_snapshot *v = u->v;
   engine_chunk *from = part->chunk;
@@ -429,9 +441,10 @@ static void refresh_drop_dead(refresh_job *u) {
   size_t dead = refresh_count_dead(v), kept = 0;
   bool ok = true;
   if (dead < REFRESH_MIN_DEAD || dead < v->rows / 4) return;
-  engine_cache_drop(u->reader->handle->store, u->entry); /* else its chunks would stay beside the copies */
+  /* otherwise its chunks would stay in memory beside the copies */
+  engine_cache_drop(u->reader->handle->store, u->entry);
   for (size_t i = 0; i < v->n_parts && ok; i++) ok = refresh_copy_part(u, &v->parts[i]);
-  if (!ok) return; /* no memory: what is dead is still in the lists */
+  if (!ok) return; /* out of memory: the dead rows are still in the lists */
   for (size_t i = 0; i < v->n_parts; i++) {
     if (v->parts[i].n)
       v->parts[kept++] = v->parts[i];
@@ -452,7 +465,7 @@ static lode_status refresh_make_current(refresh_job *u, engine_snapshot **out, l
   lode_status st = LODE_OK;
   engine_snapshot *base = engine_cache_current(store, u->entry);
   TRY_GOTO(engine_reader_begin(r, err));
-  if (base && base->epoch != r->epoch) { /* another store: the same keys may mean other vectors there */
+  if (base && base->epoch != r->epoch) { /* another truth file: the same keys may be other vectors */
     engine_snapshot_release(base);
     base = NULL;
   }
@@ -475,7 +488,7 @@ static lode_status refresh_make_current(refresh_job *u, engine_snapshot **out, l
   TRY_GOTO(refresh_check_count(u, err));
   if (u->too_large && u->v->n_segs == 0) goto done;
   if (u->too_large) {
-    TRY_GOTO(refresh_start_over(u, err)); /* gives the chunks back */
+    TRY_GOTO(refresh_start_over(u, err)); /* frees the chunks */
     u->v->streams = true;
   }
   engine_snapshot_release(base);
@@ -492,7 +505,8 @@ done:
   return st;
 }
 
-lode_status engine_snapshot_next(engine_reader *reader, engine_cache_entry *entry, engine_snapshot **out, lode_error *err) {
+lode_status engine_snapshot_next(engine_reader *reader, engine_cache_entry *entry, engine_snapshot **out,
+                                 lode_error *err) {
   refresh_job u = {.reader = reader, .entry = entry};
   lode_status st = refresh_make_current(&u, out, err);
   engine_snapshot_release(u.v);
