@@ -20,7 +20,8 @@ lode_status beneath_resolve(const char *path, char **resolved, lode_error *err) 
   strbuf_add(&b, path, len);
   strbuf_addch(&b, '\0');
   char *target = NULL;
-  if (!b.failed && OS_RETRY(os_api->lstat_at(AT_FDCWD, b.data, &st)) == 0 && S_ISLNK(st.st_mode)) target = realpath(b.data, NULL);
+  bool exists = !b.failed && OS_RETRY(os_api->lstat_at(AT_FDCWD, b.data, &st)) == 0;
+  if (exists && S_ISLNK(st.st_mode)) target = realpath(b.data, NULL);
   if (target) {
     b.len = 0;
     strbuf_add(&b, target, strlen(target) + 1);
@@ -31,20 +32,20 @@ lode_status beneath_resolve(const char *path, char **resolved, lode_error *err) 
   return b.data ? LODE_OK : err_nomem(err);
 }
 
-bool beneath_split(const char *path, char *folder, size_t folder_size, const char **name) {
+bool beneath_split(const char *path, char *dir, size_t dir_size, const char **name) {
   const char *slash = strrchr(path, '/');
   size_t len = slash == path ? 1 : slash ? (size_t)(slash - path) : 0;
-  if (len == 0 || len >= folder_size) {
+  if (len == 0 || len >= dir_size) {
     errno = ENAMETOOLONG;
     return false;
   }
-  memcpy(folder, path, len);
-  folder[len] = '\0';
+  memcpy(dir, path, len);
+  dir[len] = '\0';
   *name = slash + 1;
   return true;
 }
 
-/* ---- Getting there ---- */
+/* ---- Reaching a directory ---- */
 
 static void close_keeping_errno(int fd) {
   int errnum = errno;
@@ -52,20 +53,20 @@ static void close_keeping_errno(int fd) {
   errno = errnum;
 }
 
-int beneath_open_dir(const char *folder) {
+int beneath_open_dir(const char *dir) {
   struct stat st;
-  int fd = OS_RETRY(os_api->open(folder, OS_OPEN_DIR, 0));
-  if (fd < 0 && errno == ENOTDIR) { /* also said of a link */
-    errno = OS_RETRY(os_api->lstat_at(AT_FDCWD, folder, &st)) == 0 && S_ISLNK(st.st_mode) ? ELOOP : ENOTDIR;
+  int fd = OS_RETRY(os_api->open(dir, OS_OPEN_DIR, 0));
+  if (fd < 0 && errno == ENOTDIR) { /* also returned for a link */
+    errno = OS_RETRY(os_api->lstat_at(AT_FDCWD, dir, &st)) == 0 && S_ISLNK(st.st_mode) ? ELOOP : ENOTDIR;
   }
   return fd;
 }
 
-/* The folder that holds the last part of the name. */
-static int beneath_open_parent(const char *folder, const char *name, const char **last) {
+/* Opens the directory that holds the last component of the name. */
+static int beneath_open_parent(const char *dir, const char *name, const char **last) {
   char between[PATH_MAX];
   const char *slash = strrchr(name, '/');
-  int at = beneath_open_dir(folder), fd;
+  int at = beneath_open_dir(dir), fd;
   *last = slash ? slash + 1 : name;
   if (at < 0 || !slash) return at;
   if ((size_t)(slash - name) >= sizeof between) {
@@ -80,12 +81,12 @@ static int beneath_open_parent(const char *folder, const char *name, const char 
   return fd;
 }
 
-/* ---- Doing it ---- */
+/* ---- Operations ---- */
 
-int beneath_open(const char *folder, const char *name, int flags, unsigned mode) {
+int beneath_open(const char *dir, const char *name, int flags, unsigned mode) {
   struct stat st;
   const char *last;
-  int fd = -1, at = beneath_open_parent(folder, name, &last);
+  int fd = -1, at = beneath_open_parent(dir, name, &last);
   if (at < 0) return -1;
   int errnum = OS_RETRY(os_api->lstat_at(at, last, &st)) == 0 ? os_not_regular(&st) : errno == ENOENT ? 0 : errno;
   if (errnum) errno = errnum;
@@ -94,19 +95,19 @@ int beneath_open(const char *folder, const char *name, int flags, unsigned mode)
   return fd;
 }
 
-int beneath_lstat(const char *folder, const char *name, struct stat *st) {
+int beneath_lstat(const char *dir, const char *name, struct stat *st) {
   const char *last;
-  int at = beneath_open_parent(folder, name, &last);
+  int at = beneath_open_parent(dir, name, &last);
   if (at < 0) return -1;
   int rc = OS_RETRY(os_api->lstat_at(at, last, st));
   close_keeping_errno(at);
   return rc;
 }
 
-int beneath_unlink(const char *folder, const char *name) {
+int beneath_unlink(const char *dir, const char *name) {
   struct stat st;
   const char *last;
-  int at = beneath_open_parent(folder, name, &last);
+  int at = beneath_open_parent(dir, name, &last);
   if (at < 0) return -1;
   int rc = OS_RETRY(os_api->lstat_at(at, last, &st));
   if (rc == 0) {
@@ -117,12 +118,12 @@ int beneath_unlink(const char *folder, const char *name) {
   return rc;
 }
 
-int beneath_set_aside(const char *folder, const char *name) {
+int beneath_set_aside(const char *dir, const char *name) {
   char aside[NAME_MAX + 1];
   struct stat st;
   const char *last;
   const uint64_t now = os_wall_ms();
-  int rc = 0, at = beneath_open_parent(folder, name, &last);
+  int rc = 0, at = beneath_open_parent(dir, name, &last);
   if (at < 0) return -1;
   for (uint64_t i = 0; i < 1000 && rc == 0; i++) {
     int n = snprintf(aside, sizeof aside, "%s" STOREFILE_QUARANTINE_INFIX "%llu", last, (unsigned long long)(now + i));
@@ -139,25 +140,25 @@ int beneath_set_aside(const char *folder, const char *name) {
   return rc;
 }
 
-int beneath_rename(const char *folder, const char *from, const char *to) {
+int beneath_rename(const char *dir, const char *from, const char *to) {
   const char *last, *slash = strrchr(to, '/');
-  int at = beneath_open_parent(folder, from, &last);
+  int at = beneath_open_parent(dir, from, &last);
   if (at < 0) return -1;
   int rc = OS_RETRY(os_api->rename_at(at, last, at, slash ? slash + 1 : to));
   close_keeping_errno(at);
   return rc;
 }
 
-int beneath_mkdir(const char *folder, const char *name, unsigned mode) {
+int beneath_mkdir(const char *dir, const char *name, unsigned mode) {
   const char *last;
-  int at = beneath_open_parent(folder, name, &last);
+  int at = beneath_open_parent(dir, name, &last);
   if (at < 0) return -1;
   int rc = OS_RETRY(os_api->mkdir_at(at, last, mode));
   close_keeping_errno(at);
   return rc;
 }
 
-int beneath_mkdir_parents(const char *folder, const char *name, unsigned mode) {
+int beneath_mkdir_parents(const char *dir, const char *name, unsigned mode) {
   char part[PATH_MAX];
   for (const char *p = name; (p = strchr(p, '/')) != NULL; p++) {
     size_t len = (size_t)(p - name);
@@ -167,21 +168,21 @@ int beneath_mkdir_parents(const char *folder, const char *name, unsigned mode) {
     }
     memcpy(part, name, len);
     part[len] = '\0';
-    if (beneath_mkdir(folder, part, mode) < 0 && errno != EEXIST) return -1;
+    if (beneath_mkdir(dir, part, mode) < 0 && errno != EEXIST) return -1;
   }
   return 0;
 }
 
-lode_status beneath_sync_dir(const char *folder, const char *name, lode_error *err) {
+lode_status beneath_sync_dir(const char *dir, const char *name, lode_error *err) {
   const char *last;
-  int fd = -1, at = beneath_open_parent(folder, name, &last);
+  int fd = -1, at = beneath_open_parent(dir, name, &last);
   if (at >= 0) fd = OS_RETRY(os_api->open_below(at, ".", O_RDONLY | O_DIRECTORY, 0));
   close_keeping_errno(at);
-  return os_sync_dir(fd, folder, err);
+  return os_sync_dir(fd, dir, err);
 }
 
-os_dir *beneath_list(const char *folder, const char *name) {
-  int at = beneath_open_dir(folder);
+os_dir *beneath_list(const char *dir, const char *name) {
+  int at = beneath_open_dir(dir);
   if (at < 0) return NULL;
   int fd = OS_RETRY(os_api->open_below(at, name, O_RDONLY | O_DIRECTORY, 0));
   close_keeping_errno(at);

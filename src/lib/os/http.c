@@ -1,4 +1,4 @@
-/* http.c - requests through libcurl, which is loaded when it is first needed. See http.h. */
+/* http.c - HTTP requests through libcurl, which is loaded on first use. See http.h. */
 #include "os/http.h"
 
 #include <curl/curl.h>
@@ -12,7 +12,7 @@
 #undef curl_easy_setopt
 #undef curl_easy_getinfo
 
-/* What libcurl sends and takes at once: by default less, and it waits for the socket each time. */
+/* libcurl's buffer sizes. Its defaults are smaller, and it waits for the socket after each buffer. */
 enum { UPLOAD_BYTES = 1 << 20, DOWNLOAD_BYTES = 1 << 18 };
 
 typedef struct curl_library {
@@ -45,14 +45,22 @@ static void load_curl(void) {
   const struct {
     const char *name;
     void *into;
-  } symbols[] = {{"curl_global_init", &curl_lib.global_init},     {"curl_easy_init", &curl_lib.easy_init},
-                 {"curl_multi_init", &curl_lib.multi_init},       {"curl_multi_add_handle", &curl_lib.multi_add_handle},
-                 {"curl_multi_perform", &curl_lib.multi_perform}, {"curl_multi_remove_handle", &curl_lib.multi_remove_handle},
-                 {"curl_multi_poll", &curl_lib.multi_poll},       {"curl_multi_info_read", &curl_lib.multi_info_read},
-                 {"curl_easy_setopt", &curl_lib.easy_setopt},     {"curl_multi_cleanup", &curl_lib.multi_cleanup},
-                 {"curl_easy_getinfo", &curl_lib.easy_getinfo},   {"curl_easy_cleanup", &curl_lib.easy_cleanup},
-                 {"curl_easy_reset", &curl_lib.easy_reset},       {"curl_easy_strerror", &curl_lib.easy_strerror},
-                 {"curl_slist_append", &curl_lib.slist_append},   {"curl_slist_free_all", &curl_lib.slist_free_all}};
+  } symbols[] = {{"curl_global_init", &curl_lib.global_init},
+                 {"curl_easy_init", &curl_lib.easy_init},
+                 {"curl_multi_init", &curl_lib.multi_init},
+                 {"curl_multi_add_handle", &curl_lib.multi_add_handle},
+                 {"curl_multi_perform", &curl_lib.multi_perform},
+                 {"curl_multi_remove_handle", &curl_lib.multi_remove_handle},
+                 {"curl_multi_poll", &curl_lib.multi_poll},
+                 {"curl_multi_info_read", &curl_lib.multi_info_read},
+                 {"curl_easy_setopt", &curl_lib.easy_setopt},
+                 {"curl_multi_cleanup", &curl_lib.multi_cleanup},
+                 {"curl_easy_getinfo", &curl_lib.easy_getinfo},
+                 {"curl_easy_cleanup", &curl_lib.easy_cleanup},
+                 {"curl_easy_reset", &curl_lib.easy_reset},
+                 {"curl_easy_strerror", &curl_lib.easy_strerror},
+                 {"curl_slist_append", &curl_lib.slist_append},
+                 {"curl_slist_free_all", &curl_lib.slist_free_all}};
   for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
     void *symbol = dlsym(so, symbols[i].name);
     if (!symbol) return;
@@ -71,13 +79,13 @@ typedef struct http_exchange {
 
 struct http_client {
   CURL *curl;
-  CURLM *multi;     /* has the connection, and drives curl while a request is on its way */
-  pid_t pid;        /* whose connection it is */
-  char *text;       /* libcurl's own words about the last failure */
+  CURLM *multi;     /* owns the connection, and drives `curl` during a request */
+  pid_t pid;        /* the process that owns the connection */
+  char *text;       /* libcurl's message for the last failure */
   http_exchange x;
 };
 
-/* A forked child leaves the parent's connection alone. */
+/* A forked child does not use the parent's connection. */
 static lode_status http_connect(http_client *http, lode_error *err) {
   if (http->pid != getpid()) {
     http->pid = getpid();
@@ -93,7 +101,8 @@ lode_status http_new(http_client **out, lode_error *err) {
   *out = NULL;
   (void)pthread_once(&curl_once, load_curl);
   if (!curl_loaded)
-    return err_set(err, LODE_UNSUPPORTED, "speaking HTTP needs libcurl (Debian: apt-get install libcurl4), which could not be loaded");
+    return err_set(err, LODE_UNSUPPORTED,
+                   "speaking HTTP needs libcurl (Debian: apt-get install libcurl4), which could not be loaded");
   http_client *http = mem_calloc(1, sizeof *http);
   if (!http) return err_nomem(err);
   http->text = mem_calloc(1, CURL_ERROR_SIZE);
@@ -103,7 +112,7 @@ lode_status http_new(http_client **out, lode_error *err) {
   return st;
 }
 
-/* The request is over, or given up. */
+/* After a request, finished or abandoned. */
 static void http_reset(http_client *http) {
   if (http->x.begun) (void)curl_lib.multi_remove_handle(http->multi, http->curl);
   curl_lib.slist_free_all(http->x.headers);
@@ -154,7 +163,7 @@ static bool http_make_headers(const http_request *r, struct curl_slist **list) {
     typed = typed || strncasecmp(*h, "content-type:", 13) == 0;
   }
   if (r->body.data && !typed && !http_add_header(list, "Content-Type: application/json")) return false;
-  return http_add_header(list, "Expect:"); /* no waiting for 100 Continue */
+  return http_add_header(list, "Expect:"); /* do not wait for 100 Continue */
 }
 
 static void http_set_options(http_client *http) {
@@ -165,8 +174,8 @@ static void http_set_options(http_client *http) {
   http->text[0] = '\0';
   curl_lib.easy_setopt(c, CURLOPT_ERRORBUFFER, http->text);
   curl_lib.easy_setopt(c, CURLOPT_URL, r->url);
-  if (curl_lib.easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK) /* before 7.85 */
-    curl_lib.easy_setopt(c, (CURLoption)(CURLOPTTYPE_LONG + 181), 3L);           /* CURLOPT_PROTOCOLS, of which the headers warn */
+  if (curl_lib.easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK) /* libcurl before 7.85: */
+    curl_lib.easy_setopt(c, (CURLoption)(CURLOPTTYPE_LONG + 181), 3L); /* CURLOPT_PROTOCOLS, now deprecated */
   curl_lib.easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
   if (!getenv("no_proxy") && !getenv("NO_PROXY")) curl_lib.easy_setopt(c, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
   curl_lib.easy_setopt(c, CURLOPT_TCP_NODELAY, 1L);
@@ -203,7 +212,7 @@ static lode_status http_explain(const http_client *http, CURLcode code, lode_err
   if (x->too_long)
     return err_set(err, LODE_LIMIT, "the answer of %s is longer than %zu bytes", x->request.url, x->max);
   return err_set(err, LODE_IO, "no answer from %s: %s", x->request.url,
-                    http->text[0] ? http->text : curl_lib.easy_strerror(code));
+                 http->text[0] ? http->text : curl_lib.easy_strerror(code));
 }
 
 lode_status http_begin(http_client *http, const http_request *request, http_response *response, lode_error *err) {
@@ -212,7 +221,8 @@ lode_status http_begin(http_client *http, const http_request *request, http_resp
   response->unsent = true;
   response->body.len = 0;
   TRY(http_connect(http, err));
-  http->x = (http_exchange){.request = *request, .response = response, .max = request->max_bytes ? request->max_bytes : (size_t)1 << 30};
+  http->x = (http_exchange){.request = *request, .response = response,
+                            .max = request->max_bytes ? request->max_bytes : (size_t)1 << 30};
   bool made = http_make_headers(request, &http->x.headers);
   if (made) http_set_options(http);
   http->x.begun = made && curl_lib.multi_add_handle(http->multi, http->curl) == CURLM_OK;
@@ -226,17 +236,17 @@ lode_status http_begin(http_client *http, const http_request *request, http_resp
 
 void http_pump(http_client *http) {
   int running;
-  (void)curl_lib.multi_perform(http->multi, &running); /* whatever it is, it comes again at the end */
+  (void)curl_lib.multi_perform(http->multi, &running); /* http_wait() reports any failure */
 }
 
-/* How it went, when it is over. */
+/* Runs the request to its end and returns the result. */
 static CURLcode http_wait(http_client *http) {
   enum { HTTP_POLL_MS = 1000 };
   int running = 1, left;
   while (curl_lib.multi_perform(http->multi, &running) == CURLM_OK && running)
     if (curl_lib.multi_poll(http->multi, NULL, 0, HTTP_POLL_MS, NULL) != CURLM_OK) break;
   const CURLMsg *end = curl_lib.multi_info_read(http->multi, &left);
-  return end ? end->data.result : CURLE_OUT_OF_MEMORY; /* all that a sound handle can fail by */
+  return end ? end->data.result : CURLE_OUT_OF_MEMORY; /* the only way a valid handle can fail */
 }
 
 lode_status http_finish(http_client *http, lode_error *err) {

@@ -1,10 +1,10 @@
-/* http.h - a client of HTTP servers, over libcurl.
+/* http.h - an HTTP client, based on libcurl.
  *
- * libcurl and the libraries that it needs take some 10 ms to load, and most processes never speak HTTP: it is
- * loaded at the first use, and where it is not installed that is LODE_UNSUPPORTED with a text that says so.
+ * libcurl and its dependencies take some 10 ms to load, and most processes never use HTTP: it is loaded on first use;
+ * if it is not installed, that is LODE_UNSUPPORTED with a text that says so.
  *
- * A http_client is one connection that is kept alive between requests. It belongs to one thread at a time; after a fork it
- * connects anew.
+ * An http_client is one connection that is kept alive between requests. It belongs to one thread at a time; after a
+ * fork the child opens a connection of its own.
  */
 #ifndef LODE_OS_HTTP_H
 #define LODE_OS_HTTP_H
@@ -20,25 +20,25 @@ typedef struct http_request {
   lode_str body;              /* absent: none; sent as application/json unless a header says otherwise */
   uint32_t connect_ms;        /* 0 = 5,000 */
   uint32_t timeout_ms;        /* of the whole request; 0 = 60,000 */
-  size_t max_bytes;           /* of the answer's body; 0 = 1 GiB */
-  bool (*go_on)(void *ctx);   /* asked some times a second; false ends it with LODE_CANCELLED; may be NULL */
+  size_t max_bytes;           /* of the response body; 0 = 1 GiB */
+  bool (*go_on)(void *ctx);   /* called several times a second; false ends it with LODE_CANCELLED; may be NULL */
   void *ctx;
 } http_request;
 
 typedef struct http_response {
-  long status;             /* of HTTP; 0 when there was no answer */
-  strbuf body;          /* not NUL-terminated; kept between requests, released by the caller */
-  uint32_t retry_after_s;  /* as the server asks; 0 = it does not */
-  bool unsent;             /* there was no answer, and the server cannot have seen the request */
+  long status;             /* HTTP status; 0 if there was no response */
+  strbuf body;             /* not NUL-terminated; reused by later requests, released by the caller */
+  uint32_t retry_after_s;  /* as requested by the server; 0 = not given */
+  bool unsent;             /* there was no response, and the server cannot have seen the request */
 } http_response;
 
 lode_status http_new(http_client **http, lode_error *err);
 void http_free(http_client *http);
-/* LODE_OK: there is an answer, of whatever status. LODE_IO: there is none (refused, cut, timed out). */
-lode_status http_send(http_client *http, const http_request *request, http_response *response,
-                            lode_error *err);
-/* The same in two steps, for who has something else to do meanwhile: what the request points to, and the response, must live until
- * the end. Nothing moves by itself: push sends and takes what can be without waiting, and is to be called now and then. */
+/* LODE_OK: there is a response, with any status. LODE_IO: there is none (refused, disconnected, timed out). */
+lode_status http_send(http_client *http, const http_request *request, http_response *response, lode_error *err);
+/* The same in two steps, for callers that have other work meanwhile: whatever the request points to, and the response,
+ * must live until http_finish(). Nothing happens in the background: http_pump() sends and receives what it can without
+ * waiting, and must be called now and then. */
 lode_status http_begin(http_client *http, const http_request *request, http_response *response, lode_error *err);
 void http_pump(http_client *http);
 lode_status http_finish(http_client *http, lode_error *err);

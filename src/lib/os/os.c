@@ -1,8 +1,8 @@
-/* os.c - the real table behind os.h, and what is built on the table in use.
+/* os.c - the real os_calls table, and helpers based on the table in use.
  *
- * Every descriptor is CLOEXEC and above 2. Calls that a signal may interrupt are tried again here and, because a
- * test's table may interrupt too, in the helpers. Locks are open-file-description locks: two descriptors from two opens conflict
- * even within one process, and closing one never drops the other's.
+ * Every descriptor is CLOEXEC and above 2. Calls interrupted by a signal are retried here and, because a test's table
+ * may interrupt too, in the helpers. Locks are open-file-description locks: two descriptors from two opens conflict
+ * even within one process, and closing one never releases the other's.
  */
 #include "os/os.h"
 
@@ -20,7 +20,7 @@
 
 /* ---- The table ---- */
 
-/* A host that runs without standard input, output or error still prints to 1 and 2: no file may stand there. */
+/* A program without standard input, output or error still prints to 1 and 2: no file may have those descriptors. */
 static int os_above_stdio(int fd) {
   if (fd < 0 || fd > STDERR_FILENO) return fd;
   int up = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), errnum = errno;
@@ -38,7 +38,7 @@ static int real_open(const char *path, int flags, unsigned mode) {
 }
 
 static int real_close(int fd) {
-  /* Linux frees the descriptor also when it says EINTR: to try again could close somebody else's. */
+  /* Linux closes the descriptor even on EINTR: retrying could close somebody else's. */
   int rc = close(fd);
   return rc < 0 && errno == EINTR ? 0 : rc;
 }
@@ -73,17 +73,18 @@ static int real_fdatasync(int fd) {
 static int real_fstat(int fd, struct stat *st) { return fstat(fd, st); }
 static int real_stat(const char *path, struct stat *st) { return stat(path, st); }
 
-/* Of a link where a folder is wanted the kernel says ENOTDIR: let it be ELOOP, as elsewhere. */
-static int os_loop_errno(int fd, int folder, const char *path) {
+/* For a link where a directory is expected the kernel returns ENOTDIR: convert it to ELOOP, as elsewhere. */
+static int os_loop_errno(int fd, int dir, const char *path) {
   struct stat st;
-  if (fd < 0 && errno == ENOTDIR) errno = fstatat(folder, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode) ? ELOOP : ENOTDIR;
+  if (fd < 0 && errno == ENOTDIR)
+    errno = fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode) ? ELOOP : ENOTDIR;
   return fd;
 }
 
-/* Name by name, for kernels without openat2. */
-static int portable_open_below(int folder, const char *path, int flags, unsigned mode) {
+/* Component by component, for kernels without openat2. */
+static int portable_open_below(int dir, const char *path, int flags, unsigned mode) {
   char name[256];
-  int at = folder, fd = -1;
+  int at = dir, fd = -1;
   for (;;) {
     size_t len = strcspn(path, "/");
     if (len == 0 || len >= sizeof name || (len == 2 && path[0] == '.' && path[1] == '.')) {
@@ -101,49 +102,55 @@ static int portable_open_below(int folder, const char *path, int flags, unsigned
       if (fd >= 0 && last) path = NULL;
     }
     int errnum = errno;
-    if (at != folder) close(at);
+    if (at != dir) close(at);
     errno = errnum;
     if (fd < 0 || !path) return os_above_stdio(fd);
     at = fd;
   }
 }
 
-/* openat2 says EAGAIN when a rename kept it from proving that the path stays below the folder, and also when somebody holds a lease
- * on the file, for as long as that lasts. So it is tried a few times, and then name by name, where EAGAIN is the answer. */
+/* openat2 returns EAGAIN if a rename kept it from proving that the path stays below the directory, and also as long as
+ * somebody holds a lease on the file. So it is tried a few times, then component by component, where EAGAIN is final.
+ * */
 enum { OPENAT2_TRIES = 16 };
 
-static int real_open_below(int folder, const char *path, int flags, unsigned mode) {
+static int real_open_below(int dir, const char *path, int flags, unsigned mode) {
   struct open_how how = {.flags = (unsigned)(flags | O_NOFOLLOW | O_CLOEXEC), .mode = flags & O_CREAT ? mode : 0,
                          .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
   long fd;
   int tries = 0;
   do {
-    fd = syscall(SYS_openat2, folder, path, &how, sizeof how);
+    fd = syscall(SYS_openat2, dir, path, &how, sizeof how);
   } while (fd < 0 && (errno == EINTR || (errno == EAGAIN && ++tries < OPENAT2_TRIES)));
   /* EPERM: a sandbox that does not know the call */
-  if (fd < 0 && (errno == ENOSYS || errno == EPERM || errno == EAGAIN)) return portable_open_below(folder, path, flags, mode);
-  return os_above_stdio(os_loop_errno((int)fd, folder, path));
+  if (fd < 0 && (errno == ENOSYS || errno == EPERM || errno == EAGAIN))
+    return portable_open_below(dir, path, flags, mode);
+  return os_above_stdio(os_loop_errno((int)fd, dir, path));
 }
 
-static int real_lstat_at(int folder, const char *name, struct stat *st) {
-  return fstatat(folder, name, st, AT_SYMLINK_NOFOLLOW);
+static int real_lstat_at(int dir, const char *name, struct stat *st) {
+  return fstatat(dir, name, st, AT_SYMLINK_NOFOLLOW);
 }
 
-/* A name, not a path: nothing on the way could be a link. */
+/* Accepts a name, not a path: no component could be a link. */
 static bool os_is_one_name(const char *name) {
   if (!strchr(name, '/')) return true;
   errno = EXDEV;
   return false;
 }
 
-static int real_unlink_at(int folder, const char *name) { return os_is_one_name(name) ? unlinkat(folder, name, 0) : -1; }
-static int real_rename_at(int from_folder, const char *from, int to_folder, const char *to) {
-  return os_is_one_name(from) && os_is_one_name(to) ? renameat(from_folder, from, to_folder, to) : -1;
+static int real_unlink_at(int dir, const char *name) {
+  return os_is_one_name(name) ? unlinkat(dir, name, 0) : -1;
 }
-static int real_mkdir_at(int folder, const char *name, unsigned mode) {
-  return os_is_one_name(name) ? mkdirat(folder, name, (mode_t)mode) : -1;
+static int real_rename_at(int from_dir, const char *from, int to_dir, const char *to) {
+  return os_is_one_name(from) && os_is_one_name(to) ? renameat(from_dir, from, to_dir, to) : -1;
 }
-static int real_rmdir_at(int folder, const char *name) { return os_is_one_name(name) ? unlinkat(folder, name, AT_REMOVEDIR) : -1; }
+static int real_mkdir_at(int dir, const char *name, unsigned mode) {
+  return os_is_one_name(name) ? mkdirat(dir, name, (mode_t)mode) : -1;
+}
+static int real_rmdir_at(int dir, const char *name) {
+  return os_is_one_name(name) ? unlinkat(dir, name, AT_REMOVEDIR) : -1;
+}
 
 static int real_unlink(const char *path) { return unlink(path); }
 static int real_rename(const char *from, const char *to) { return rename(from, to); }
@@ -182,12 +189,12 @@ static void real_sleep_us(uint64_t us) {
   while (nanosleep(&left, &left) < 0 && errno == EINTR) continue;
 }
 
-#define ALL_BUT_OPEN_BELOW \
-  .open = real_open, .close = real_close, .pread = real_pread, .pwrite = real_pwrite, \
-  .ftruncate = real_ftruncate, .fsync = real_fsync, .fdatasync = real_fdatasync, .fstat = real_fstat, \
+#define ALL_BUT_OPEN_BELOW                                                                                \
+  .open = real_open, .close = real_close, .pread = real_pread, .pwrite = real_pwrite,                     \
+  .ftruncate = real_ftruncate, .fsync = real_fsync, .fdatasync = real_fdatasync, .fstat = real_fstat,     \
   .stat = real_stat, .lstat_at = real_lstat_at, .unlink_at = real_unlink_at, .rename_at = real_rename_at, \
-  .mkdir_at = real_mkdir_at, .rmdir_at = real_rmdir_at, .unlink = real_unlink, .rename = real_rename, \
-  .mkdir = real_mkdir, .rmdir = real_rmdir, .lock = real_lock, .lock_held = real_lock_held, \
+  .mkdir_at = real_mkdir_at, .rmdir_at = real_rmdir_at, .unlink = real_unlink, .rename = real_rename,     \
+  .mkdir = real_mkdir, .rmdir = real_rmdir, .lock = real_lock, .lock_held = real_lock_held,               \
   .now_ns = real_now_ns, .sleep_us = real_sleep_us
 
 const os_calls os_real = {ALL_BUT_OPEN_BELOW, .open_below = real_open_below};
@@ -195,7 +202,7 @@ const os_calls os_portable = {ALL_BUT_OPEN_BELOW, .open_below = portable_open_be
 
 const os_calls *os_api = &os_real;
 
-/* ---- Files that may be anything ---- */
+/* ---- Files of unknown type ---- */
 
 int os_not_regular(const struct stat *st) {
   if (S_ISREG(st->st_mode)) return 0;
@@ -220,9 +227,9 @@ int os_open_regular(const char *path) {
   return os_keep_regular(OS_RETRY(os_api->open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)));
 }
 
-/* ---- Whole transfers ---- */
+/* ---- Complete reads and writes ---- */
 
-/* Linux moves at most 0x7ffff000 bytes in one call; asking for less keeps counts within ssize_t everywhere. */
+/* Linux transfers at most 0x7ffff000 bytes per call; asking for less keeps counts within ssize_t everywhere. */
 enum { TRANSFER_MAX = 1 << 30 };
 
 static bool os_past_max_offset(uint64_t off, size_t n) {
@@ -253,27 +260,27 @@ lode_status os_write_full(int fd, const void *buf, size_t n, uint64_t off, lode_
     ssize_t rc = os_api->pwrite(fd, (const char *)buf + done, ask, (off_t)(off + done));
     if (rc < 0 && errno == EINTR) continue;
     if (rc < 0) return err_errno(err, errno, "writing a file");
-    if (rc == 0) return err_errno(err, EIO, "writing a file"); /* no progress and no reason given */
+    if (rc == 0) return err_errno(err, EIO, "writing a file"); /* no progress and no error */
     done += (size_t)rc;
   }
   return LODE_OK;
 }
 
-/* ---- Folders ---- */
+/* ---- Directories ---- */
 
-static lode_status os_parent_dir(const char *path, char **folder, lode_error *err) {
+static lode_status os_parent_dir(const char *path, char **dir, lode_error *err) {
   size_t len = strlen(path);
   while (len > 1 && path[len - 1] == '/') len--;
   while (len > 0 && path[len - 1] != '/') len--;
   while (len > 1 && path[len - 1] == '/') len--;
   const char *from = len ? path : ".";
   if (len == 0) len = 1;
-  *folder = str_dup(from, len);
-  return *folder ? LODE_OK : err_nomem(err);
+  *dir = str_dup(from, len);
+  return *dir ? LODE_OK : err_nomem(err);
 }
 
 lode_status os_sync_dir(int fd, const char *what, lode_error *err) {
-  /* Some file systems cannot sync a folder and say EINVAL: they have nothing better to offer. */
+  /* Some file systems cannot sync a directory and return EINVAL: nothing more can be done there. */
   int rc = fd < 0 ? -1 : OS_RETRY(os_api->fsync(fd));
   lode_status st = rc < 0 && (fd < 0 || errno != EINVAL) ? err_errno(err, errno, what) : LODE_OK;
   if (fd >= 0) (void)os_api->close(fd);
@@ -281,28 +288,28 @@ lode_status os_sync_dir(int fd, const char *what, lode_error *err) {
 }
 
 lode_status os_sync_parent_dir(const char *path, lode_error *err) {
-  char *folder = NULL;
-  TRY(os_parent_dir(path, &folder, err));
-  lode_status st = os_sync_dir(OS_RETRY(os_api->open(folder, O_RDONLY | O_DIRECTORY, 0)), folder, err);
-  mem_free(folder);
+  char *dir = NULL;
+  TRY(os_parent_dir(path, &dir, err));
+  lode_status st = os_sync_dir(OS_RETRY(os_api->open(dir, O_RDONLY | O_DIRECTORY, 0)), dir, err);
+  mem_free(dir);
   return st;
 }
 
-bool os_program_dir(char *folder, size_t size) {
+bool os_program_dir(char *dir, size_t size) {
   Dl_info self;
   char *slash;
   if (size < 2) return false;
-  /* A shared library is known by the path it was loaded from. A program may be known by a bare name only, and a worker, which is
-   * this program again, as /proc/self/exe. */
-  if (dladdr((const void *)&os_real, &self) && self.dli_fname && self.dli_fname[0] == '/' && strlen(self.dli_fname) < size &&
-      strcmp(self.dli_fname, "/proc/self/exe") != 0) {
-    memcpy(folder, self.dli_fname, strlen(self.dli_fname) + 1);
+  /* A shared library is identified by the path it was loaded from. A program may have only a bare name here, or, in a
+   * worker, which is this program started again, /proc/self/exe. */
+  if (dladdr((const void *)&os_real, &self) && self.dli_fname && self.dli_fname[0] == '/' &&
+      strlen(self.dli_fname) < size && strcmp(self.dli_fname, "/proc/self/exe") != 0) {
+    memcpy(dir, self.dli_fname, strlen(self.dli_fname) + 1);
   } else {
-    ssize_t n = readlink("/proc/self/exe", folder, size - 1);
+    ssize_t n = readlink("/proc/self/exe", dir, size - 1);
     if (n <= 0 || (size_t)n >= size - 1) return false;
-    folder[n] = 0;
+    dir[n] = 0;
   }
-  slash = strrchr(folder, '/');
+  slash = strrchr(dir, '/');
   if (!slash) return false;
   *slash = 0;
   return true;
@@ -313,7 +320,7 @@ int os_thread_create(pthread_t *thread, void *(*body)(void *arg), void *arg) {
   sigset_t others, before;
   sigfillset(&others);
   for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) sigdelset(&others, faults[i]);
-  pthread_sigmask(SIG_BLOCK, &others, &before); /* a thread begins with the mask of the one that starts it */
+  pthread_sigmask(SIG_BLOCK, &others, &before); /* a thread inherits the mask of its creator */
   int errnum = pthread_create(thread, NULL, body, arg);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   return errnum;
@@ -340,7 +347,8 @@ void os_file_identity(const char *path, char *text, size_t size, bool *exact) {
   *exact = false;
 #ifdef STATX_BTIME
   struct statx s;
-  if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &s) == 0 && s.stx_mask & STATX_INO && s.stx_mask & STATX_BTIME) {
+  if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &s) == 0 && s.stx_mask & STATX_INO &&
+      s.stx_mask & STATX_BTIME) {
     snprintf(text, size, "%llx-%llx.%x", (unsigned long long)s.stx_ino, (unsigned long long)s.stx_btime.tv_sec,
              s.stx_btime.tv_nsec);
     *exact = true;
@@ -368,49 +376,49 @@ bool os_is_network_fs(const char *path, char *name, size_t name_size) {
 }
 
 struct os_dir {
-  DIR *dir;
+  DIR *stream;
 };
 
 os_dir *os_dir_open(const char *path) {
-  os_dir *folder = mem_alloc(sizeof *folder);
-  if (!folder) return NULL;
-  folder->dir = opendir(path);
-  if (folder->dir) return folder;
-  mem_free(folder);
+  os_dir *dir = mem_alloc(sizeof *dir);
+  if (!dir) return NULL;
+  dir->stream = opendir(path);
+  if (dir->stream) return dir;
+  mem_free(dir);
   return NULL;
 }
 
 os_dir *os_dir_from_fd(int fd) {
-  os_dir *folder = mem_alloc(sizeof *folder);
-  if (folder) folder->dir = fdopendir(fd);
-  if (folder && folder->dir) return folder;
-  int errnum = folder ? errno : ENOMEM;
-  mem_free(folder);
+  os_dir *dir = mem_alloc(sizeof *dir);
+  if (dir) dir->stream = fdopendir(fd);
+  if (dir && dir->stream) return dir;
+  int errnum = dir ? errno : ENOMEM;
+  mem_free(dir);
   close(fd);
   errno = errnum;
   return NULL;
 }
 
-const char *os_dir_next_kind(os_dir *folder, int *kind, int *errnum) {
+const char *os_dir_next_kind(os_dir *dir, int *kind, int *errnum) {
   struct dirent *e;
   do {
     errno = 0;
-    e = readdir(folder->dir);
+    e = readdir(dir->stream);
   } while (e && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0));
   *errnum = e ? 0 : errno;
   *kind = e ? e->d_type : DT_UNKNOWN;
   return e ? e->d_name : NULL;
 }
 
-const char *os_dir_next(os_dir *folder) {
+const char *os_dir_next(os_dir *dir) {
   int kind, errnum;
-  return os_dir_next_kind(folder, &kind, &errnum);
+  return os_dir_next_kind(dir, &kind, &errnum);
 }
 
-int os_dir_fd(const os_dir *folder) { return dirfd(folder->dir); }
+int os_dir_fd(const os_dir *dir) { return dirfd(dir->stream); }
 
-void os_dir_close(os_dir *folder) {
-  if (!folder) return;
-  closedir(folder->dir);
-  mem_free(folder);
+void os_dir_close(os_dir *dir) {
+  if (!dir) return;
+  closedir(dir->stream);
+  mem_free(dir);
 }

@@ -1,8 +1,8 @@
 /* proc.c - child processes and frames; see proc.h.
  *
- * The child's side between fork and exec may run beside locks that other threads of the parent held at the fork: it
- * makes system calls only, and everything they need is prepared before. A failed exec is told through a pipe that
- * exec closes, so that a missing program is an error here and not a child that dies.
+ * Between fork and exec, locks may be held by threads of the parent that do not exist in the child: the child makes
+ * only system calls, and everything they need is prepared before. A failed exec is reported through a pipe that a
+ * successful exec closes, so that a missing program is an error here and not a child that dies.
  */
 #include "os/proc.h"
 
@@ -29,19 +29,19 @@ static void proc_set_limit(int which, uint64_t value) {
   setrlimit((__rlimit_resource_t)which, &now);
 }
 
-/* Everything above the child's end; a kernel without close_range has few enough descriptors to try them all. */
+/* Closes everything above the child's descriptors; without close_range, tries all descriptors below 65536. */
 static void close_above(int last) {
   if (syscall(SYS_close_range, (unsigned)last + 1, ~0u, 0u) == 0) return;
   for (int fd = last + 1; fd < 65536; fd++) close(fd);
 }
 
-/* In the child. `report` is CLOEXEC and above the others; socket, null and report are distinct. Never returns. */
+/* Runs in the child. `report` is CLOEXEC and above the others; socket, null and report are distinct. Never returns. */
 static void proc_exec_child(const proc_options *o, int socket, int null, int report) {
-  struct sigaction usual = {.sa_handler = SIG_DFL};
+  struct sigaction default_action = {.sa_handler = SIG_DFL};
   sigset_t none;
   int errnum;
   sigemptyset(&none);
-  for (int s = 1; s < 32; s++) sigaction(s, &usual, NULL);
+  for (int s = 1; s < 32; s++) sigaction(s, &default_action, NULL);
   sigprocmask(SIG_SETMASK, &none, NULL);
   if (dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0) goto failed;
   if (o->quiet && dup2(null, STDERR_FILENO) < 0) goto failed;
@@ -60,7 +60,7 @@ failed:
   _exit(127);
 }
 
-/* A copy of the descriptor above those that the child's side overwrites; the original is closed. */
+/* Moves a descriptor above those that the child overwrites; the original is closed. */
 static int proc_lift_fd(int fd) {
   if (fd < 0 || fd > PROC_CHILD_FD + 1) return fd;
   int up = fcntl(fd, F_DUPFD_CLOEXEC, PROC_CHILD_FD + 2), errnum = errno;
@@ -95,7 +95,7 @@ lode_status proc_spawn(const proc_options *options, proc_child *proc, lode_error
   report[1] = proc_lift_fd(report[1]);
   null = proc_lift_fd(null);
   if (pair[1] < 0 || report[1] < 0 || null < 0) TRY_GOTO(err_errno(err, errno, "starting a process"));
-  /* A signal's handler of ours must not run in the child, on what may be half-changed memory */
+  /* None of our signal handlers may run in the child, where memory may be half-modified. */
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pid = fork();
@@ -123,7 +123,7 @@ done:
   return st;
 }
 
-/* ---- The end of a child ---- */
+/* ---- Waiting for a child ---- */
 
 static proc_exit proc_wait(proc_child *proc, int flags) {
   proc_exit end = {0};
@@ -134,7 +134,7 @@ static proc_exit proc_wait(proc_child *proc, int flags) {
     got = waitpid(proc->pid, &status, flags);
   } while (got < 0 && errno == EINTR);
   if (got == 0) return end;
-  end.ended = true; /* also when somebody else reaped it: then nothing is known */
+  end.ended = true; /* also if somebody else reaped it: then the exit status is unknown */
   if (got > 0 && WIFSIGNALED(status)) end.signal = WTERMSIG(status);
   if (got > 0 && WIFEXITED(status)) end.code = WEXITSTATUS(status);
   proc->pid = 0;
@@ -152,7 +152,7 @@ proc_exit proc_kill(proc_child *proc) {
   proc_exit end = proc_wait(proc, WNOHANG);
   proc_hang_up(proc);
   if (end.ended) return end;
-  kill(proc->pid, SIGKILL); /* not reaped yet, so the pid is still its own */
+  kill(proc->pid, SIGKILL); /* it is not reaped yet, so the pid is still its own */
   return proc_wait(proc, 0);
 }
 
@@ -172,12 +172,13 @@ const char *proc_signal_name(int number, char *buf, size_t size) {
   static const struct {
     int number;
     const char *name;
-  } known[] = {{SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"},   {SIGABRT, "SIGABRT"}, {SIGFPE, "SIGFPE"},   {SIGILL, "SIGILL"},
-               {SIGKILL, "SIGKILL"}, {SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"},   {SIGHUP, "SIGHUP"},   {SIGQUIT, "SIGQUIT"},
-               {SIGTRAP, "SIGTRAP"}, {SIGSYS, "SIGSYS"},   {SIGXCPU, "SIGXCPU"}, {SIGXFSZ, "SIGXFSZ"}, {SIGPIPE, "SIGPIPE"},
-               {SIGALRM, "SIGALRM"}, {SIGPROF, "SIGPROF"}, {SIGVTALRM, "SIGVTALRM"}};
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-    if (known[i].number == number) return known[i].name;
+  } names[] = {{SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"},   {SIGABRT, "SIGABRT"}, {SIGFPE, "SIGFPE"},
+               {SIGILL, "SIGILL"},   {SIGKILL, "SIGKILL"}, {SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"},
+               {SIGHUP, "SIGHUP"},   {SIGQUIT, "SIGQUIT"}, {SIGTRAP, "SIGTRAP"}, {SIGSYS, "SIGSYS"},
+               {SIGXCPU, "SIGXCPU"}, {SIGXFSZ, "SIGXFSZ"}, {SIGPIPE, "SIGPIPE"}, {SIGALRM, "SIGALRM"},
+               {SIGPROF, "SIGPROF"}, {SIGVTALRM, "SIGVTALRM"}};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (names[i].number == number) return names[i].name;
   snprintf(buf, size, "signal %d", number);
   return buf;
 }
@@ -228,7 +229,8 @@ static lode_status frame_send_bytes(int fd, const char *data, size_t n, uint64_t
   return LODE_OK;
 }
 
-lode_status proc_frame_send(int fd, uint32_t type, const lode_str *parts, size_t n, uint64_t deadline_ns, lode_error *err) {
+lode_status proc_frame_send(int fd, uint32_t type, const lode_str *parts, size_t n, uint64_t deadline_ns,
+                            lode_error *err) {
   unsigned char head[FRAME_HEAD_BYTES];
   size_t total = 0;
   for (size_t i = 0; i < n; i++)
@@ -244,7 +246,8 @@ lode_status proc_frame_send(int fd, uint32_t type, const lode_str *parts, size_t
 }
 
 /* *got < n at the end of the stream. */
-static lode_status frame_receive_bytes(int fd, char *data, size_t n, uint64_t deadline_ns, size_t *got, lode_error *err) {
+static lode_status frame_receive_bytes(int fd, char *data, size_t n, uint64_t deadline_ns, size_t *got,
+                                       lode_error *err) {
   *got = 0;
   while (*got < n) {
     ssize_t rc = recv(fd, data + *got, n - *got, MSG_DONTWAIT);
@@ -262,7 +265,7 @@ static lode_status frame_receive_bytes(int fd, char *data, size_t n, uint64_t de
 }
 
 lode_status proc_frame_receive(int fd, size_t max_bytes, uint64_t deadline_ns, uint32_t *type, strbuf *body,
-                                lode_error *err) {
+                               lode_error *err) {
   unsigned char head[FRAME_HEAD_BYTES];
   size_t got;
   *type = 0;
@@ -275,12 +278,12 @@ lode_status proc_frame_receive(int fd, size_t max_bytes, uint64_t deadline_ns, u
   size_t len = frame_get_u32(head + 8);
   if (len > max_bytes)
     return err_set(err, LODE_CORRUPT, "a message from a process has %zu bytes, the limit is %zu", len, max_bytes);
-  /* Memory grows with what really comes, not with what was announced */
+  /* Allocates as bytes arrive, not what was announced. */
   while (body->len < len) {
     size_t step = len - body->len < (1u << 20) ? len - body->len : (1u << 20);
-    char *room = strbuf_reserve(body, step);
-    if (!room) return err_nomem(err);
-    TRY(frame_receive_bytes(fd, room, step, deadline_ns, &got, err));
+    char *space = strbuf_reserve(body, step);
+    if (!space) return err_nomem(err);
+    TRY(frame_receive_bytes(fd, space, step, deadline_ns, &got, err));
     body->len += got;
     if (got < step) return err_set(err, LODE_CORRUPT, "a message from a process was cut short");
   }

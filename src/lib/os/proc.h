@@ -1,16 +1,17 @@
-/* proc.h - child processes that do dangerous work: spawn, framed messages, limits, reap.
+/* proc.h - child processes that do dangerous work: spawning, framed messages, limits, reaping.
  *
  * A child is a program started by fork and exec with one end of a socket pair as descriptor 3, /dev/null as standard
- * input and output, and no other descriptor of ours. Limits of memory and CPU time are set before exec. A child that
- * is done, or whose parent is gone, reads the end of its socket and exits; nothing depends on signals from the parent.
+ * input and output, and no other descriptor of ours except standard error. Memory and CPU limits are set before exec. A
+ * child reads the end of its socket when it is no longer needed or its parent is gone, and exits; nothing depends on
+ * signals from the parent.
  *
  * A frame is 16 bytes (magic "LFRM", type, length of the body, CRC-32C of those twelve; all little-endian) and a body.
- * Receivers say how long a body may be; a longer one, a wrong magic or a wrong sum is LODE_CORRUPT, the end of the
- * stream between frames LODE_GONE, within one LODE_CORRUPT. A deadline that passes is LODE_BUSY. After any error the
- * stream is of no use. Sending never raises SIGPIPE.
+ * Receivers set the maximum length of a body; a longer one, a wrong magic or a wrong checksum is LODE_CORRUPT, the end
+ * of the stream between frames LODE_GONE, within one LODE_CORRUPT. A deadline that passes is LODE_BUSY. After any error
+ * the stream is unusable. Sending never raises SIGPIPE.
  *
- * Threads: a proc_child belongs to one thread at a time. Spawning is safe beside other threads: between fork and exec
- * only async-signal-safe calls are made. Never PR_SET_PDEATHSIG: it fires when the spawning *thread* ends.
+ * Threads: a proc_child belongs to one thread at a time. Spawning is safe in a multi-threaded process: between fork and
+ * exec only async-signal-safe calls are made. Never use PR_SET_PDEATHSIG: it fires when the spawning *thread* ends.
  */
 #ifndef LODE_OS_PROC_H
 #define LODE_OS_PROC_H
@@ -28,41 +29,41 @@ typedef struct proc_child {
 #define PROC_NONE ((proc_child){0, -1})
 
 typedef struct proc_options {
-  const char *path;         /* the program; not looked for in PATH */
-  const char *const *argv;  /* with argv[0], ends with NULL */
-  uint64_t memory_bytes;    /* RLIMIT_AS; 0: as it is */
-  uint32_t cpu_seconds;     /* RLIMIT_CPU of the whole process; 0: as it is */
+  const char *path;         /* the program; PATH is not searched */
+  const char *const *argv;  /* with argv[0]; ends with NULL */
+  uint64_t memory_bytes;    /* RLIMIT_AS; 0: unchanged */
+  uint32_t cpu_seconds;     /* RLIMIT_CPU of the whole process; 0: unchanged */
   bool no_core;             /* RLIMIT_CORE 0 */
   bool no_new_privs;
   bool quiet;               /* standard error is /dev/null too */
 } proc_options;
 
-/* LODE_NOT_FOUND when there is no such program, or it cannot be executed. */
+/* LODE_NOT_FOUND if there is no such program, or it cannot be executed. */
 LODE_MUST lode_status proc_spawn(const proc_options *options, proc_child *proc, lode_error *err);
 
 typedef struct proc_exit {
   bool ended;
-  int signal; /* that ended it, or 0 */
-  int code;   /* its exit code when no signal did */
+  int signal; /* the signal that ended it, or 0 */
+  int code;   /* its exit code if no signal did */
 } proc_exit;
 
-/* Closes the socket, which asks the child to go; waits until wait_ms have passed, then kills it by its pid; reaps it.
- * Returns how it ended (signal 9 when it had to be killed). *proc is PROC_NONE after that. */
+/* Closes the socket, which asks the child to exit; waits up to wait_ms, then kills it by its pid; reaps it. Returns how
+ * it ended (signal 9 if it had to be killed). *proc is PROC_NONE afterwards. */
 proc_exit proc_close(proc_child *proc, uint32_t wait_ms);
-/* Kills at once, reaps. If it has ended already, how it ended. */
+/* Kills it at once and reaps it. If it has ended already, returns how. */
 proc_exit proc_kill(proc_child *proc);
-/* Has it ended? Reaps it then; never waits. */
+/* Has it ended? If so, reaps it; never waits. */
 proc_exit proc_poll(proc_child *proc);
-/* "SIGSEGV"; "signal 63" */
+/* "SIGSEGV", or "signal 63" if it has no well-known name; buf is used only for the latter. */
 const char *proc_signal_name(int number, char *buf, size_t size);
 
 /* ---- Frames ---- */
 
-/* deadline_ns is on the clock of os_api->now_ns; 0: none. The body is the parts, one after the other. */
+/* deadline_ns is on the clock of os_api->now_ns; 0: none. The body is the concatenated parts. */
 LODE_MUST lode_status proc_frame_send(int fd, uint32_t type, const lode_str *parts, size_t n, uint64_t deadline_ns,
-                                       lode_error *err);
-/* The body replaces what is in buf. */
+                                      lode_error *err);
+/* The body replaces the content of `body`. */
 LODE_MUST lode_status proc_frame_receive(int fd, size_t max_bytes, uint64_t deadline_ns, uint32_t *type, strbuf *body,
-                                          lode_error *err);
+                                         lode_error *err);
 
 #endif

@@ -5,9 +5,10 @@
 
 #define SEGMENTS_PREFIX STOREFILE_SEGMENTS_DIR "/"
 
-/* @: 16 hexadecimal digits, %: one or more, #: one or more decimal ones. The order is that of removal: the journal goes before the truth,
- * which opens without one (whoever removes has seen to it that it is empty), while a new truth must not meet an old journal;
- * and the lock file before the truth, because one without a truth says that the truth was lost. */
+/* @: 16 hexadecimal digits, %: one or more, #: one or more decimal ones. The order is that of removal. The journal goes
+ * before the database: the database opens without one (the caller has made sure that it is empty), while a new database
+ * must not find an old journal. The lock file goes before the database, because a lock file without a database means
+ * that the database was lost. */
 static const struct {
   const char *pattern;
   unsigned kind;
@@ -28,7 +29,7 @@ static const struct {
     {".gitignore.%.tmp", STOREFILE_PROJECT},
     {STOREFILE_WATCH_LOCK, STOREFILE_PROJECT},
     {STOREFILE_INDEX_LOCK, STOREFILE_PROJECT},
-    {STOREFILE_IN_USE, STOREFILE_PRIVATE}, /* last: as long as it is there, others can tell that the folder is in use */
+    {STOREFILE_IN_USE, STOREFILE_PRIVATE}, /* last: while it exists, others can see that the directory is in use */
 };
 enum { STOREFILE_TABLE_ROWS = sizeof storefile_table / sizeof *storefile_table };
 
@@ -59,7 +60,9 @@ unsigned storefile_kind_of(const char *name) {
   return row < STOREFILE_TABLE_ROWS ? storefile_table[row].kind : 0;
 }
 
-bool storefile_is_set_aside(const char *name) { return strstr(name, STOREFILE_QUARANTINE_INFIX) && storefile_kind_of(name); }
+bool storefile_is_set_aside(const char *name) {
+  return strstr(name, STOREFILE_QUARANTINE_INFIX) && storefile_kind_of(name);
+}
 
 bool storefile_parse_segment(const char *name, uint64_t *id, const char **ending) {
   if (!storefile_matches("@.seg", name) && !storefile_matches("@.tmp", name)) return false;
@@ -76,22 +79,24 @@ typedef struct storefile_entry {
 } storefile_entry;
 
 typedef struct storefile_clearing {
-  const char *folder;
+  const char *dir;
   unsigned kinds;
-  int to; /* -1: removed */
+  int to; /* -1: remove the files */
   strbuf *foreign;
   storefile_entry **list;
   size_t n, cap;
 } storefile_clearing;
 
-static lode_status storefile_note_foreign(storefile_clearing *c, const char *within, const char *name, lode_error *err) {
+static lode_status storefile_note_foreign(storefile_clearing *c, const char *within, const char *name,
+                                          lode_error *err) {
   if (!c->foreign) return LODE_OK;
   if (c->foreign->len) strbuf_addstr(c->foreign, ", ");
   strbuf_addf(c->foreign, "%s%s", within, name);
   return c->foreign->failed ? err_nomem(err) : LODE_OK;
 }
 
-static lode_status storefile_add_entry(storefile_clearing *c, size_t row, const char *within, const char *name, lode_error *err) {
+static lode_status storefile_add_entry(storefile_clearing *c, size_t row, const char *within, const char *name,
+                                       lode_error *err) {
   size_t a = strlen(within), b = strlen(name);
   storefile_entry *e = mem_grow(&c->list, &c->cap, c->n + 1, sizeof *c->list) ? mem_alloc(sizeof *e + a + b + 1) : NULL;
   if (!e) return err_nomem(err);
@@ -102,14 +107,14 @@ static lode_status storefile_add_entry(storefile_clearing *c, size_t row, const 
   return LODE_OK;
 }
 
-/* What the folder holds, or the one of segments in it: ours to the list, the rest is foreign. */
+/* Lists the directory, or its segments directory: our files are added to the list, the others are foreign. */
 static lode_status storefile_list_dir(storefile_clearing *c, const char *within, lode_error *err) {
   strbuf path = {0};
   struct stat st;
   const char *name;
   lode_status status = LODE_OK;
-  os_dir *names = beneath_list(c->folder, *within ? STOREFILE_SEGMENTS_DIR : ".");
-  if (!names) return err_errno(err, errno, c->folder);
+  os_dir *names = beneath_list(c->dir, *within ? STOREFILE_SEGMENTS_DIR : ".");
+  if (!names) return err_errno(err, errno, c->dir);
   while (status == LODE_OK && (name = os_dir_next(names)) != NULL) {
     path.len = 0;
     strbuf_addf(&path, "%s%s", within, name);
@@ -118,9 +123,10 @@ static lode_status storefile_list_dir(storefile_clearing *c, const char *within,
       status = err_nomem(err);
       break;
     }
-    if (OS_RETRY(os_api->lstat_at(os_dir_fd(names), name, &st)) != 0) continue; /* gone meanwhile */
+    if (OS_RETRY(os_api->lstat_at(os_dir_fd(names), name, &st)) != 0) continue; /* removed in the meantime */
     size_t row = storefile_row_of(path.data);
-    if (!*within && strcmp(name, STOREFILE_SEGMENTS_DIR) == 0 && S_ISDIR(st.st_mode)) status = storefile_list_dir(c, SEGMENTS_PREFIX, err);
+    if (!*within && strcmp(name, STOREFILE_SEGMENTS_DIR) == 0 && S_ISDIR(st.st_mode))
+      status = storefile_list_dir(c, SEGMENTS_PREFIX, err);
     else if (row == STOREFILE_TABLE_ROWS || !S_ISREG(st.st_mode)) status = storefile_note_foreign(c, within, name, err);
     else if (storefile_table[row].kind & c->kinds) status = storefile_add_entry(c, row, within, name, err);
   }
@@ -138,48 +144,49 @@ static int storefile_clear_one(const storefile_clearing *c, int from, const char
   return c->to < 0 ? OS_RETRY(os_api->unlink_at(from, name)) : OS_RETRY(os_api->rename_at(from, name, c->to, name));
 }
 
-/* From the folder of segments; the same one, in the target, is made when it is needed. */
-static int storefile_clear_segment(const storefile_clearing *c, int folder, const char *name) {
-  int from = OS_RETRY(os_api->open_below(folder, STOREFILE_SEGMENTS_DIR, OS_OPEN_DIR, 0)), rc = -1;
-  storefile_clearing there = *c;
+/* For a file in the segments directory; the target's segments directory is created if needed. */
+static int storefile_clear_segment(const storefile_clearing *c, int dir, const char *name) {
+  int from = OS_RETRY(os_api->open_below(dir, STOREFILE_SEGMENTS_DIR, OS_OPEN_DIR, 0)), rc = -1;
+  storefile_clearing target = *c;
   if (from < 0) return -1;
   if (c->to >= 0) {
     (void)OS_RETRY(os_api->mkdir_at(c->to, STOREFILE_SEGMENTS_DIR, 0700));
-    there.to = OS_RETRY(os_api->open_below(c->to, STOREFILE_SEGMENTS_DIR, OS_OPEN_DIR, 0));
+    target.to = OS_RETRY(os_api->open_below(c->to, STOREFILE_SEGMENTS_DIR, OS_OPEN_DIR, 0));
   }
-  if (c->to < 0 || there.to >= 0) rc = storefile_clear_one(&there, from, name);
+  if (c->to < 0 || target.to >= 0) rc = storefile_clear_one(&target, from, name);
   int errnum = errno;
   (void)os_api->close(from);
-  if (there.to >= 0) (void)os_api->close(there.to);
+  if (target.to >= 0) (void)os_api->close(target.to);
   errno = errnum;
   return rc;
 }
 
-static lode_status storefile_clear_all(const storefile_clearing *c, int folder, lode_error *err) {
+static lode_status storefile_clear_all(const storefile_clearing *c, int dir, lode_error *err) {
   const size_t within = sizeof SEGMENTS_PREFIX - 1;
   for (size_t i = 0; i < c->n; i++) {
     const char *name = c->list[i]->name;
-    int rc = strncmp(name, SEGMENTS_PREFIX, within) == 0 ? storefile_clear_segment(c, folder, name + within) : storefile_clear_one(c, folder, name);
+    int rc = strncmp(name, SEGMENTS_PREFIX, within) == 0 ? storefile_clear_segment(c, dir, name + within)
+                                                         : storefile_clear_one(c, dir, name);
     if (rc < 0 && errno != ENOENT) {
       int errnum = errno;
       strbuf path = {0};
-      strbuf_addf(&path, "%s/%s", c->folder, name);
+      strbuf_addf(&path, "%s/%s", c->dir, name);
       strbuf_addch(&path, '\0');
       lode_status st = err_errno(err, errnum, path.failed ? name : path.data);
       strbuf_release(&path);
       return st;
     }
   }
-  /* fails when something foreign is in it, or when it is a link: then it stays */
-  if (c->kinds & STOREFILE_DATA) (void)OS_RETRY(os_api->rmdir_at(folder, STOREFILE_SEGMENTS_DIR));
+  /* fails if it has foreign files in it, or is a link: then it stays */
+  if (c->kinds & STOREFILE_DATA) (void)OS_RETRY(os_api->rmdir_at(dir, STOREFILE_SEGMENTS_DIR));
   return LODE_OK;
 }
 
-lode_status storefile_clear(const char *folder, unsigned kinds, const char *to, strbuf *foreign, lode_error *err) {
-  storefile_clearing c = {.folder = folder, .kinds = kinds, .to = -1, .foreign = foreign};
+lode_status storefile_clear(const char *dir, unsigned kinds, const char *to, strbuf *foreign, lode_error *err) {
+  storefile_clearing c = {.dir = dir, .kinds = kinds, .to = -1, .foreign = foreign};
   lode_status st;
-  int fd = beneath_open_dir(folder);
-  if (fd < 0) return err_errno(err, errno, folder);
+  int fd = beneath_open_dir(dir);
+  if (fd < 0) return err_errno(err, errno, dir);
   if (to) {
     c.to = beneath_open_dir(to);
     if (c.to < 0) TRY_GOTO(err_errno(err, errno, to));
