@@ -1,4 +1,4 @@
-/* crash.c - see crash.h. The upper half of this file runs in a signal handler: no locks, no allocation, no stdio. */
+/* crash.c - see crash.h. The first part of this file runs in a signal handler: no locks, no allocation, no stdio. */
 #include "worker/crash.h"
 
 #include "os/os.h"
@@ -23,7 +23,7 @@ static _Thread_local void *crash_stack;
 static const int crash_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS, SIGABRT};
 
 static void crash_put(const char *text) {
-  /* Nobody is left to be told when this fails */
+  /* a failure cannot be reported to anybody */
   if (write(crash_fd, text, strlen(text)) < 0) return;
 }
 
@@ -58,7 +58,7 @@ static void crash_handler(int number, siginfo_t *info, void *context) {
     crash_put("backtrace\n");
     backtrace_symbols_fd(frames, backtrace(frames, CRASH_MAX_FRAMES), crash_fd);
   }
-  /* SA_RESETHAND: returning from a fault or raising again now ends the process by the same signal */
+  /* SA_RESETHAND: returning from a fault, or raising the signal again, now ends the process by the same signal */
   raise(number);
 }
 
@@ -66,7 +66,7 @@ lode_status crash_install(int fd, lode_error *err) {
   struct sigaction action = {.sa_sigaction = crash_handler, .sa_flags = (int)(SA_SIGINFO | SA_ONSTACK | SA_RESETHAND)};
   void *frames[4];
   crash_fd = fd;
-  /* The first backtrace loads a library, which the handler must not do */
+  /* the first backtrace loads a library, which the handler must not do */
   (void)backtrace(frames, 4);
   for (size_t i = 0; i < sizeof crash_signals / sizeof *crash_signals; i++)
     if (sigaction(crash_signals[i], &action, NULL) < 0) return err_errno(err, errno, "sigaction");
@@ -114,8 +114,8 @@ static void crash_put_files(strbuf *out, const char *folder) {
 
 static void crash_put_worker_part(strbuf *out, int fd) {
   size_t got = 0;
-  char *room = strbuf_reserve(out, CRASH_MAX_REPORT_BYTES);
-  if (room && os_read_full(fd, room, CRASH_MAX_REPORT_BYTES, 0, &got, NULL) == LODE_OK) out->len += got;
+  char *space = strbuf_reserve(out, CRASH_MAX_REPORT_BYTES);
+  if (space && os_read_full(fd, space, CRASH_MAX_REPORT_BYTES, 0, &got, NULL) == LODE_OK) out->len += got;
   if (got == 0) strbuf_addstr(out, "nothing: the process was ended before it could say anything (SIGKILL, out of memory)\n");
 }
 
@@ -124,9 +124,9 @@ static void crash_put_report(strbuf *out, const crash_facts *facts, const struct
   crash_describe_end(&facts->end, how, sizeof how);
   strbuf_addf(out, "lode %s: the worker process died\n\n", lode_version());
   strbuf_addf(out, "time        %04d-%02d-%02dT%02d:%02d:%02dZ\n", now->tm_year + 1900, now->tm_mon + 1, now->tm_mday,
-                 now->tm_hour, now->tm_min, now->tm_sec);
+              now->tm_hour, now->tm_min, now->tm_sec);
   strbuf_addf(out, "end         %s\nprocess     %d, lived %llu ms, answered %llu calls\n\n", how, (int)facts->pid,
-                 (unsigned long long)facts->lived_ms, (unsigned long long)facts->answered);
+              (unsigned long long)facts->lived_ms, (unsigned long long)facts->answered);
   strbuf_addf(out, "calls in flight: %zu\n", facts->n_calls);
   for (size_t i = 0; i < facts->n_calls; i++)
     strbuf_addf(out, "  %s, for %llu ms\n", facts->calls[i].name, (unsigned long long)facts->calls[i].ms);
@@ -136,7 +136,7 @@ static void crash_put_report(strbuf *out, const crash_facts *facts, const struct
   crash_put_files(out, facts->store);
 }
 
-/* Names sort by time: the oldest is the smallest. */
+/* Names sort by time: the oldest sorts first. */
 static void crash_remove_oldest(const char *folder) {
   for (;;) {
     os_dir *list = os_dir_open(folder);
@@ -171,8 +171,8 @@ lode_status crash_write_report(const crash_facts *facts, strbuf *path, lode_erro
   if (os_api->mkdir(facts->folder, 0700) < 0 && errno != EEXIST) return err_errno(err, errno, facts->folder);
   path->len = 0;
   strbuf_addf(path, "%s/crash-%04d%02d%02dT%02d%02d%02d.%03u-%d-%u.txt", facts->folder, now.tm_year + 1900,
-                 now.tm_mon + 1, now.tm_mday, now.tm_hour, now.tm_min, now.tm_sec, (unsigned)(ms % 1000),
-                 (int)facts->pid, atomic_fetch_add(&serial, 1));
+              now.tm_mon + 1, now.tm_mday, now.tm_hour, now.tm_min, now.tm_sec, (unsigned)(ms % 1000),
+              (int)facts->pid, atomic_fetch_add(&serial, 1));
   strbuf_addch(path, '\0');
   crash_put_report(&text, facts, &now);
   if (text.failed || path->failed) TRY_GOTO(err_nomem(err));

@@ -32,7 +32,7 @@ void worker_handles_free(worker_handles *h) {
   mem_free(h);
 }
 
-/* With the lock. */
+/* Caller holds the lock. */
 static worker_handle *handles_find(worker_handles *h, uint64_t uid) {
   worker_handle *at = h->list;
   while (at && (at->uid != uid || at->stale)) at = at->next;
@@ -59,7 +59,7 @@ static void handles_evict(worker_handles *h) {
   handles_close(oldest);
 }
 
-/* The name of a uid, into the handle; LODE_NOT_FOUND. */
+/* Allocates a handle with the name of a uid; LODE_NOT_FOUND if there is none. */
 static lode_status handles_read_name(lode_store *store, uint64_t uid, worker_handle **handle, lode_error *err) {
   lode_collection_list *list = NULL;
   *handle = NULL;
@@ -84,7 +84,8 @@ static lode_status handles_read_name(lode_store *store, uint64_t uid, worker_han
   return st == LODE_NOT_FOUND ? err_set(err, st, "there is no such collection") : st;
 }
 
-/* A name may change hands at any moment: it had the uid before and after it was opened, so the handle has that uid. */
+/* Names can be reassigned at any time. If the name has the uid both before and after it is opened, so has the
+ * handle. */
 static lode_status handles_open(lode_store *store, uint64_t uid, worker_handle **handle, lode_error *err) {
   worker_handle *again = NULL;
   TRY(handles_read_name(store, uid, handle, err));

@@ -1,7 +1,8 @@
-/* handles.h - open collections by uid, shared by the threads of a worker: opening one for each call would cost a transaction.
+/* handles.h - open collections by uid, shared by the threads of a worker: opening one per call would cost a
+ * transaction.
  *
- * At most WORKER_MAX_HANDLES stay open; the one that was not used for longest goes. A handle answers LODE_NOT_FOUND after its
- * collection was dropped, by whomever: let go as stale, it is not handed out again.
+ * At most WORKER_MAX_HANDLES stay open; the least recently used one is closed. A handle returns LODE_NOT_FOUND after
+ * its collection was dropped, by any process: released as stale, it is not handed out again.
  */
 #ifndef LODE_WORKER_HANDLES_H
 #define LODE_WORKER_HANDLES_H
@@ -14,8 +15,8 @@ typedef struct worker_handles worker_handles;
 typedef struct worker_handle {
   lode_collection *collection;
   uint64_t uid;
-  lode_str name;          /* as it was when it was opened */
-  /* of handles.c */
+  lode_str name;          /* when it was opened */
+  /* private to handles.c */
   unsigned users;
   bool stale;
   uint64_t used;

@@ -1,9 +1,8 @@
-/* op_service.c - calls that name an operation of the table: "db.query", "search". The body is its arguments as a JSON object;
- * the answer is {"rows":[..],"summary":{..}}, or {"error":{"status","message","record"}}, and its code a lode_status. Of damage
- * that was found (LODE_CORRUPT) the rows that name it are in the answer too, before the error. With
- * WIRE_CALL_ROWS the rows go ahead one by one, and the answer holds the summary alone. The word WORKER_REMOTE_CALLER says that the
- * caller may be on another machine.
- */
+/* op_service.c - calls that name an operation of the table: "db.query", "search". The body is its arguments as a JSON
+ * object; the reply is {"rows":[..],"summary":{..}} or {"error":{"status","message","record"}}, and its code a
+ * lode_status. For LODE_CORRUPT the rows that describe the damage are in the reply too, before the error. With
+ * WIRE_CALL_ROWS rows are sent one by one, and the reply has no rows. The word WORKER_REMOTE_CALLER means that the
+ * caller may be on another machine. */
 #include "worker/worker.h"
 
 typedef struct service_reply {
@@ -65,7 +64,7 @@ static lode_status service_no_bytes(op_sink *sink, const void *data, size_t size
 
 static bool service_is_remote(const worker_task *task) { return task->n_words > 0 && str_eq(task->words[0], STR_LIT(WORKER_REMOTE_CALLER)); }
 
-/* What requests may do with the files of this machine: read those that belong to the store, and name none. */
+/* Remote calls may read files that belong to the store, but not name any file of this machine. */
 static lode_status service_check_remote(const worker_task *task, const op_def *op, const op_args *args, lode_error *err) {
   if (!service_is_remote(task)) return LODE_OK;
   bool names = false;

@@ -1,8 +1,9 @@
 /* sandbox.c - see sandbox.h.
  *
- * Landlock: files may be read everywhere, and written only below the store, the temporary folder and the user's cache. seccomp:
- * a list of system calls that nothing here ever needs and that attacks on a kernel like (EPERM). Both are inherited by every
- * process that is started later. Neither is needed for lode to be right; they bound the damage if it is not.
+ * Landlock: files may be read everywhere, and written only below the store, the temporary folder, the user's cache
+ * and, for a front end, the folder of crash reports. seccomp: system calls that are never needed here and that kernel
+ * exploits use fail with EPERM. Both are inherited by child processes. Lode does not rely on either; they limit the
+ * damage of a bug.
  */
 #include "worker/sandbox.h"
 
@@ -39,7 +40,7 @@ static uint64_t sandbox_write_access(int abi) {
   return access;
 }
 
-/* `flags`: O_NOFOLLOW | O_DIRECTORY for a name inside the store, which anybody may have made. */
+/* `flags`: O_NOFOLLOW | O_DIRECTORY for a name inside the store, which anybody may have created. */
 static bool sandbox_allow_below(int rules, const char *path, int flags, uint64_t access) {
   struct landlock_path_beneath_attr below = {.allowed_access = access};
   below.parent_fd = open(path, O_PATH | O_CLOEXEC | flags);
@@ -49,7 +50,7 @@ static bool sandbox_allow_below(int rules, const char *path, int flags, uint64_t
   return added;
 }
 
-/* "" when it is in force, else why not. */
+/* "" if it is in force, else the reason why not. */
 static const char *landlock(const char *store, const char *crashes) {
   const char *tmp = getenv("TMPDIR"), *home = getenv("HOME"), *cache = getenv("XDG_CACHE_HOME");
   char path[4096];
@@ -82,7 +83,7 @@ static const char *landlock(const char *store, const char *crashes) {
 static const char *seccomp(void) {
 #ifdef SANDBOX_ARCH
   static const int denied[] = {
-#if !BUILD_ASAN /* whose leak check uses it */
+#if !BUILD_ASAN /* its leak check uses ptrace */
       SYS_ptrace,
 #endif
       SYS_process_vm_readv, SYS_process_vm_writev, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_setns, SYS_unshare,
@@ -100,22 +101,24 @@ static const char *seccomp(void) {
   code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
   code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
   struct sock_fprog program = {.len = (unsigned short)n, .filter = code};
-  /* for all threads: some may run already */
+  /* applies to all threads: some may already be running */
   return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0 ? "" : "it was refused";
 #else
   return "not for this architecture";
 #endif
 }
 
-static void sandbox_apply(const char *store, const char *crashes, char *said, size_t size) {
+static void sandbox_apply(const char *store, const char *crashes, char *summary, size_t size) {
   struct rlimit none = {0, 0};
   bool privs = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
   bool cores = setrlimit(RLIMIT_CORE, &none) == 0;
   const char *files = privs ? landlock(store, crashes) : "no_new_privs is off", *calls = privs ? seccomp() : files;
-  snprintf(said, size, "no_new_privs %s, core dumps %s, Landlock %s%s%s, seccomp %s%s%s", privs ? "on" : "off",
+  snprintf(summary, size, "no_new_privs %s, core dumps %s, Landlock %s%s%s, seccomp %s%s%s", privs ? "on" : "off",
            cores ? "off" : "as they were", *files ? "off (" : "on", files, *files ? ")" : "", *calls ? "off (" : "on", calls,
            *calls ? ")" : "");
 }
 
-void worker_sandbox_engine(const char *store, char *said, size_t size) { sandbox_apply(store, NULL, said, size); }
-void worker_sandbox_frontend(const char *store, const char *crashes, char *said, size_t size) { sandbox_apply(store, crashes, said, size); }
+void worker_sandbox_engine(const char *store, char *summary, size_t size) { sandbox_apply(store, NULL, summary, size); }
+void worker_sandbox_frontend(const char *store, const char *crashes, char *summary, size_t size) {
+  sandbox_apply(store, crashes, summary, size);
+}

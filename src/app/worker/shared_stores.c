@@ -1,7 +1,7 @@
 /* shared_stores.c - see shared_stores.h.
  *
- * Locks: `open_lock` guards the opening of stores and the list of others; `lock` guards the queue of writes and `leading`. Neither is
- * held while a write or a commit runs.
+ * Locks: `open_lock` guards the opening of stores and the list `others`; `lock` guards the queue of writes and
+ * `leading`. Neither is held while a write or a commit runs.
  */
 #include "worker/shared_stores.h"
 #include "ops/op_text.h"
@@ -11,7 +11,7 @@
 
 #include <stdatomic.h>
 
-/* One commit takes up to this many writes: later ones wait for the next, so that nobody waits long. */
+/* Maximum number of writes in one commit, so that no write waits long; the others wait for the next commit. */
 enum { STORES_MAX_GROUP = 256 };
 
 typedef struct stores_pending stores_pending;
@@ -25,7 +25,7 @@ struct stores_pending {
   stores_pending *next;
 };
 
-/* A store other than the worker's own, of an operation that names one. */
+/* A store other than the worker's own, named by an operation. */
 typedef struct stores_other stores_other;
 struct stores_other {
   lode_store *store;
@@ -35,7 +35,7 @@ struct stores_other {
   stores_other *next;
   char folder[];
 };
-enum { STORES_MAX_IDLE = 4 }; /* that stay open while nobody uses them */
+enum { STORES_MAX_IDLE = 4 }; /* unused stores that stay open */
 
 struct worker_stores {
   char *folder;
@@ -118,7 +118,7 @@ lode_status worker_stores_main(worker_stores *e, const op_open_options *how, lod
   return st;
 }
 
-/* With open_lock. */
+/* Caller holds open_lock. */
 static lode_status stores_open_other(worker_stores *e, const op_open_options *how, stores_other **out, lode_error *err) {
   size_t size = strlen(how->folder) + 1;
   lode_open_options options = e->options;
@@ -141,7 +141,7 @@ static lode_status stores_open_other(worker_stores *e, const op_open_options *ho
   return LODE_OK;
 }
 
-/* With open_lock: closes those that were not used for longest. */
+/* Caller holds open_lock. Closes unused stores, the least recently used first, until `keep` are left. */
 static void stores_close_others(worker_stores *e, size_t keep) {
   for (;;) {
     stores_other **oldest = NULL;
@@ -199,7 +199,7 @@ void worker_stores_free(worker_stores *e) {
 
 /* ---- Group commit ---- */
 
-/* Runs a batch of writes and their commit. */
+/* Runs a group of writes and commits them. */
 static void stores_commit_group(lode_store *store, stores_pending *batch) {
   lode_error err = {.record = LODE_NO_RECORD};
   lode_txn *txn = NULL;
@@ -227,7 +227,7 @@ static void stores_commit_group(lode_store *store, stores_pending *batch) {
   }
 }
 
-/* The writes that wait, at most STORES_MAX_GROUP of them, taken off the queue. */
+/* Removes up to STORES_MAX_GROUP writes from the queue. */
 static stores_pending *stores_take_group(worker_stores *e) {
   stores_pending *batch = e->first, *last = batch;
   for (size_t n = 1; last->next && n < STORES_MAX_GROUP; n++) last = last->next;
@@ -239,7 +239,7 @@ static stores_pending *stores_take_group(worker_stores *e) {
 
 static void stores_wake_group(stores_pending *batch, const stores_pending *self) {
   while (batch) {
-    stores_pending *next = batch->next; /* its owner may be gone the moment it is done */
+    stores_pending *next = batch->next; /* the owner may free it once it is done */
     batch->done = true;
     if (batch != self) pthread_cond_signal(&batch->wake);
     batch = next;
@@ -260,7 +260,7 @@ lode_status worker_stores_write(void *shared, op_write_fn *write, void *ctx, lod
   while (!self.done && e->leading) pthread_cond_wait(&self.wake, &e->lock);
   if (!self.done) {
     e->leading = true;
-    /* The batch that is taken first holds self: nobody else has taken it, and the queue is in order */
+    /* self is in the queue, in order: nobody else has taken it, so this loop reaches it */
     while (!self.done) {
       stores_pending *batch = stores_take_group(e);
       pthread_mutex_unlock(&e->lock);

@@ -1,12 +1,13 @@
 /* supervisor.c - see supervisor.h.
  *
- * One lock guards everything; it is never held over a callback or a system call that may wait. Calls live in a table of
- * fixed size; a call's id is its place in the table plus a multiple of the table's size, so that an id is never used
- * again. A call is QUEUED (in `outbox`, in order), then SENT (the worker has at least its first byte), then FREE. One that
- * was answered for the worker (it expired) is ORPHANED until the worker's own answer comes, so that its id stays taken.
+ * One lock guards everything; it is never held during a callback or a blocking system call. Calls live in a table of
+ * fixed size; a call's id is its index in the table plus a multiple of the table's size, so that ids are never reused.
+ * A call is QUEUED (in `outbox`, in order), then SENT (the worker has at least its first byte), then FREE. A call that
+ * was sent and timed out is ORPHANED until the worker's own reply arrives, so that its id stays taken.
  *
- * Sending does not wait: whoever makes a call sends as much as the socket takes, and the thread sends the rest. The
- * thread receives, notices the worker's death as the end of its stream, keeps time, and starts the next worker.
+ * Sending never blocks: whoever makes a call sends as much as the socket takes, and the supervisor's thread sends the
+ * rest. That thread also receives, detects the worker's death as the end of its stream, expires calls, and starts the
+ * next worker.
  */
 #include "worker/supervisor.h"
 #include "ops/op_text.h"
@@ -38,12 +39,12 @@ struct call_slot {
   char name[CRASH_NAME_BYTES];
   supervisor_call call;
   wire_header head;
-  strbuf words;        /* as they are sent */
+  strbuf words;    /* as sent */
   uint64_t started_ns, deadline_ns;
-  call_slot *next;            /* in outbox, or of the free ones */
+  call_slot *next; /* in outbox, or in the free list */
 };
 
-/* What is being received. */
+/* The frame being received. */
 typedef struct supervisor_inbox {
   wire_header head;
   size_t head_got, body_got;
@@ -52,27 +53,27 @@ typedef struct supervisor_inbox {
 
 struct supervisor_state {
   supervisor_options options;
-  strbuf store, crashes;       /* the strings of options */
+  strbuf store, crashes; /* strings that `options` points to */
   pthread_t thread;
   pthread_mutex_t lock;
-  int wake;                       /* eventfd */
+  int wake;              /* eventfd */
   call_slot *table, *free;
   call_slot *outbox, **outbox_last;
-  size_t sent;                    /* bytes of outbox's first frame */
-  strbuf control;              /* CANCEL frames: sent between calls */
-  size_t bytes;                   /* of bodies in flight */
+  size_t sent;           /* bytes sent of the first frame in outbox */
+  strbuf control;        /* CANCEL frames: sent between calls */
+  size_t bytes;          /* total size of bodies in flight */
   uint64_t next_deadline_ns;
   atomic_bool stopping;
-  uint64_t stop_ns;               /* the grace's end */
-  supervisor_stats figures;
-  /* the thread's own */
+  uint64_t stop_ns;      /* end of the grace period */
+  supervisor_stats stats;
+  /* used by the supervisor's thread only */
   proc_child proc;
   int crash_fd;
   supervisor_inbox in;
   uint64_t started_ns, died_ns, restart_ns, answered_before;
   unsigned quick_deaths;
   bool hung_up;
-  supervisor_call *lost;               /* room for the calls of a worker that died: max_calls */
+  supervisor_call *lost;               /* calls of a worker that died; max_calls entries */
   crash_call *lost_names;
 };
 
@@ -89,12 +90,12 @@ static void supervisor_log(supervisor_state *s, const char *format, ...) {
 
 static void supervisor_wake(supervisor_state *s) {
   uint64_t one = 1;
-  if (write(s->wake, &one, sizeof one) < 0) return; /* the counter is full: it is awake */
+  if (write(s->wake, &one, sizeof one) < 0) return; /* the counter is full: the thread is awake */
 }
 
-/* ---- Sending (with the lock) ---- */
+/* ---- Sending (caller holds the lock) ---- */
 
-/* What is left of a frame of which `done` bytes are sent. */
+/* The rest of a frame of which `done` bytes are sent. */
 static size_t call_slot_rest(call_slot *e, size_t done, struct iovec *iov) {
   struct iovec parts[3] = {{&e->head, sizeof e->head},
                            {e->words.data, e->words.len},
@@ -111,7 +112,7 @@ static size_t call_slot_rest(call_slot *e, size_t done, struct iovec *iov) {
   return n;
 }
 
-/* False when the socket takes no more now; a broken one is noticed by the receiver. */
+/* False if the socket takes no more now; a broken socket is detected by the receiver. */
 static bool supervisor_send_some(supervisor_state *s, struct iovec *iov, size_t n, size_t *sent) {
   struct msghdr message = {.msg_iov = iov, .msg_iovlen = n};
   ssize_t got = sendmsg(s->proc.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -122,7 +123,7 @@ static bool supervisor_send_some(supervisor_state *s, struct iovec *iov, size_t 
 
 static void supervisor_send_outbox(supervisor_state *s) {
   struct iovec iov[3];
-  while (s->figures.ready && (s->outbox || s->control.len)) {
+  while (s->stats.ready && (s->outbox || s->control.len)) {
     call_slot *e = s->outbox;
     if (s->control.len && s->sent == 0) {
       size_t done = 0;
@@ -130,7 +131,7 @@ static void supervisor_send_outbox(supervisor_state *s) {
       if (!supervisor_send_some(s, iov, 1, &done)) return;
       memmove(s->control.data, s->control.data + done, s->control.len - done);
       s->control.len -= done;
-      /* part of one only: nothing else may go in between */
+      /* a partly sent frame: nothing may be sent in between */
       if (s->control.len % sizeof(wire_header)) continue;
     } else {
       if (!supervisor_send_some(s, iov, call_slot_rest(e, s->sent, iov), &s->sent)) return;
@@ -153,9 +154,9 @@ static call_slot *call_slot_of(supervisor_state *s, uint64_t id) {
 static lode_status supervisor_admit(supervisor_state *s, size_t bytes, lode_error *err) {
   if (s->stopping) return err_set(err, LODE_CANCELLED, "stopping: no more calls are taken");
   if (s->free && bytes <= s->options.max_bytes - s->bytes) return LODE_OK;
-  s->figures.refused++;
+  s->stats.refused++;
   return err_set(err, LODE_LIMIT, "too many requests at once: %zu calls and %zu bytes are in flight, %zu and %zu are the most; "
-                    "try again", s->figures.in_flight, s->bytes, s->options.max_calls, s->options.max_bytes);
+                 "try again", s->stats.in_flight, s->bytes, s->options.max_calls, s->options.max_bytes);
 }
 
 static lode_status supervisor_put_words(strbuf *out, const supervisor_call *call, lode_error *err) {
@@ -176,8 +177,8 @@ static void supervisor_enqueue(supervisor_state *s, call_slot *e) {
   *s->outbox_last = e;
   s->outbox_last = &e->next;
   s->bytes += e->call.body.len;
-  s->figures.in_flight++;
-  s->figures.calls++;
+  s->stats.in_flight++;
+  s->stats.calls++;
 }
 
 lode_status supervisor_submit(supervisor_state *s, const supervisor_call *call, uint64_t *id, lode_error *err) {
@@ -219,7 +220,7 @@ static void supervisor_ask_cancel(supervisor_state *s, uint64_t id) {
   supervisor_send_outbox(s);
 }
 
-/* With the lock: takes it out of the outbox. */
+/* Caller holds the lock. Removes the call from the outbox. */
 static void supervisor_unqueue(supervisor_state *s, call_slot *e) {
   call_slot **at = &s->outbox;
   while (*at != e) at = &(*at)->next;
@@ -227,12 +228,12 @@ static void supervisor_unqueue(supervisor_state *s, call_slot *e) {
   if (s->outbox_last == &e->next) s->outbox_last = at;
 }
 
-/* With the lock: the entry's place is free again. The call is handed out, for its callback. */
+/* Caller holds the lock. Frees the slot and returns its call, for the callback. */
 static supervisor_call call_slot_release(supervisor_state *s, call_slot *e) {
   supervisor_call call = e->call;
   if (e->state != CALL_SLOT_ORPHANED) {
     s->bytes -= call.body.len;
-    s->figures.in_flight--;
+    s->stats.in_flight--;
   }
   strbuf_release(&e->words);
   e->state = CALL_SLOT_FREE;
@@ -242,8 +243,8 @@ static supervisor_call call_slot_release(supervisor_state *s, call_slot *e) {
 }
 
 static void supervisor_finish_call(const supervisor_call *call, supervisor_outcome end, const char *text) {
-  supervisor_reply answer = {.end = end, .text = text};
-  call->done(call->ctx, &answer);
+  supervisor_reply reply = {.end = end, .text = text};
+  call->done(call->ctx, &reply);
 }
 
 void supervisor_cancel(supervisor_state *s, uint64_t id) {
@@ -268,16 +269,16 @@ static void supervisor_take_reply(supervisor_state *s, supervisor_inbox *in) {
   call_slot *e = call_slot_of(s, in->head.id);
   bool wanted = e && e->state == CALL_SLOT_SENT;
   if (e && e->state != CALL_SLOT_QUEUED) call = call_slot_release(s, e);
-  s->figures.answered++;
+  s->stats.answered++;
   pthread_mutex_unlock(&s->lock);
   if (!wanted) return;
-  supervisor_reply answer = {.end = SUPERVISOR_ANSWERED, .code = in->head.code, .body = in->body, .size = in->head.size};
-  call.done(call.ctx, &answer);
-  in->body = answer.body; /* NULL when it was taken */
+  supervisor_reply reply = {.end = SUPERVISOR_ANSWERED, .code = in->head.code, .body = in->body, .size = in->head.size};
+  call.done(call.ctx, &reply);
+  in->body = reply.body; /* NULL if the callback took it */
 }
 
 static void supervisor_take_event(supervisor_state *s, const supervisor_inbox *in) {
-  wire_progress figures;
+  wire_progress progress;
   supervisor_call call = {0};
   pthread_mutex_lock(&s->lock);
   call_slot *e = call_slot_of(s, in->head.id);
@@ -285,17 +286,18 @@ static void supervisor_take_event(supervisor_state *s, const supervisor_inbox *i
   pthread_mutex_unlock(&s->lock);
   if (in->head.kind == WIRE_ROW) {
     if (call.row) call.row(call.ctx, (lode_str){in->body, in->head.size});
-  } else if (call.progress && in->head.size >= sizeof figures) {
-    memcpy(&figures, in->body, sizeof figures);
-    call.progress(call.ctx, (lode_str){in->body + sizeof figures, in->head.size - sizeof figures}, figures.done, figures.total);
+  } else if (call.progress && in->head.size >= sizeof progress) {
+    memcpy(&progress, in->body, sizeof progress);
+    call.progress(call.ctx, (lode_str){in->body + sizeof progress, in->head.size - sizeof progress},
+                  progress.done, progress.total);
   }
 }
 
 static void supervisor_take_ready(supervisor_state *s, const supervisor_inbox *in) {
   uint64_t now = os_api->now_ns();
   pthread_mutex_lock(&s->lock);
-  s->figures.ready = true;
-  if (s->died_ns) s->figures.restart_ns = now - s->died_ns;
+  s->stats.ready = true;
+  if (s->died_ns) s->stats.restart_ns = now - s->died_ns;
   supervisor_send_outbox(s);
   pthread_mutex_unlock(&s->lock);
   supervisor_log(s, "worker %d is ready after %llu ms; %s", (int)s->proc.pid, (unsigned long long)((now - s->started_ns) / SUPERVISOR_NS_PER_MS), in->body);
@@ -314,7 +316,7 @@ static void supervisor_take_frame(supervisor_state *s, supervisor_inbox *in) {
   *in = (supervisor_inbox){0};
 }
 
-/* Reads what is there. False: the stream is at its end, or not to be trusted. */
+/* Reads what has arrived. False: end of stream, or invalid data. */
 static bool supervisor_receive(supervisor_state *s) {
   for (;;) {
     supervisor_inbox *in = &s->in;
@@ -330,7 +332,7 @@ static bool supervisor_receive(supervisor_state *s) {
       if (in->head_got < sizeof in->head) continue;
       if (!wire_header_valid(&in->head, SIZE_MAX / 2)) return false;
       in->body = mem_alloc((size_t)in->head.size + 1);
-      if (!in->body) return false; /* like a worker that broke off: its calls are answered so */
+      if (!in->body) return false; /* handled as if the worker had died */
       in->body[in->head.size] = '\0';
     } else {
       in->body_got += (size_t)got;
@@ -339,9 +341,9 @@ static bool supervisor_receive(supervisor_state *s) {
   }
 }
 
-/* ---- The life of workers ---- */
+/* ---- Worker life cycle ---- */
 
-/* The worker's half of a crash report goes to a file in memory that both hold. */
+/* The worker part of a crash report goes to a shared memory file. */
 static lode_status supervisor_pass_crash_fd(supervisor_state *s, lode_error *err) {
   union {
     char bytes[CMSG_SPACE(sizeof(int))];
@@ -371,16 +373,16 @@ static lode_status supervisor_start_worker(supervisor_state *s, lode_error *err)
   TRY_GOTO(proc_spawn(&options, &s->proc, err));
   TRY_GOTO(supervisor_pass_crash_fd(s, err));
   s->started_ns = os_api->now_ns();
-  s->answered_before = s->figures.answered;
+  s->answered_before = s->stats.answered;
   pthread_mutex_lock(&s->lock);
-  s->figures.worker = s->proc.pid;
+  s->stats.worker = s->proc.pid;
   pthread_mutex_unlock(&s->lock);
 done:
   strbuf_release(&strings);
   return st;
 }
 
-/* A pause grows with each worker that died young without an answer. */
+/* The delay grows with each worker that died young without answering a call. */
 static uint64_t supervisor_backoff_ns(unsigned quick_deaths) {
   static const unsigned ms[] = {0, 0, 20, 100, 500, 2000, 5000};
   size_t last = sizeof ms / sizeof *ms - 1;
@@ -399,13 +401,13 @@ static void supervisor_try_start(supervisor_state *s) {
   supervisor_log(s, "the worker cannot be started: %s", err.text);
 }
 
-/* The calls that the dead worker had received, out of the table. Those that it had not wait for the next one, unless
- * workers die again and again. */
+/* Removes the calls that the dead worker had received from the table. The others wait for the next worker, unless
+ * workers keep dying. */
 static size_t supervisor_collect_lost(supervisor_state *s, supervisor_call *calls, crash_call *names) {
   uint64_t now = os_api->now_ns();
   size_t n = 0;
   pthread_mutex_lock(&s->lock);
-  if (s->sent) { /* begun, not received as a whole */
+  if (s->sent) { /* partly sent */
     call_slot *e = s->outbox;
     s->outbox = e->next;
     if (!s->outbox) s->outbox_last = &s->outbox;
@@ -422,8 +424,8 @@ static size_t supervisor_collect_lost(supervisor_state *s, supervisor_call *call
     names[n].ms = (now - e->started_ns) / SUPERVISOR_NS_PER_MS;
     calls[n++] = call_slot_release(s, e);
   }
-  s->figures.died += n;
-  s->figures.restarts++;
+  s->stats.died += n;
+  s->stats.restarts++;
   pthread_mutex_unlock(&s->lock);
   return n;
 }
@@ -445,13 +447,13 @@ static void supervisor_write_report(supervisor_state *s, crash_facts *facts, cha
 
 static void supervisor_bury_worker(supervisor_state *s) {
   crash_facts facts = {.pid = s->proc.pid, .fd = s->crash_fd, .lived_ms = (os_api->now_ns() - s->started_ns) / SUPERVISOR_NS_PER_MS,
-                             .answered = s->figures.answered - s->answered_before};
+                             .answered = s->stats.answered - s->answered_before};
   char text[SUPERVISOR_TEXT_BYTES] = "the worker process died";
   pthread_mutex_lock(&s->lock);
-  s->figures.ready = false; /* nobody sends any more */
-  s->figures.worker = 0;
+  s->stats.ready = false; /* stops sending */
+  s->stats.worker = 0;
   pthread_mutex_unlock(&s->lock);
-  facts.end = proc_kill(&s->proc); /* its stream has ended: this reaps it, and makes sure */
+  facts.end = proc_kill(&s->proc); /* its stream has ended: kills it to make sure, and reaps it */
   s->died_ns = os_api->now_ns();
   s->quick_deaths = facts.answered == 0 && facts.lived_ms < 1000 ? s->quick_deaths + 1 : 0;
   s->crash_fd = -1;
@@ -460,15 +462,16 @@ static void supervisor_bury_worker(supervisor_state *s) {
   facts.n_calls = supervisor_collect_lost(s, s->lost, s->lost_names);
   facts.calls = s->lost_names;
   s->restart_ns = s->died_ns + supervisor_backoff_ns(s->quick_deaths);
-  if (!s->stopping && s->restart_ns == s->died_ns) supervisor_try_start(s); /* it starts while the report is written */
+  if (!s->stopping && s->restart_ns == s->died_ns) supervisor_try_start(s); /* starts while the report is written */
   supervisor_write_report(s, &facts, text, sizeof text);
   for (size_t i = 0; i < facts.n_calls; i++) supervisor_finish_call(&s->lost[i], SUPERVISOR_WORKER_DIED, text);
   close(facts.fd);
 }
 
-/* ---- Time ---- */
+/* ---- Timeouts ---- */
 
-/* One call whose time is over, made an orphan or released. *stuck: the worker does not even take cancellations. */
+/* Finds one call that timed out, and orphans or releases it. *stuck: the worker does not even react to
+ * cancellations. */
 static bool supervisor_next_expired(supervisor_state *s, uint64_t now, supervisor_call *call, bool *stuck) {
   bool found = false;
   pthread_mutex_lock(&s->lock);
@@ -490,14 +493,14 @@ static bool supervisor_next_expired(supervisor_state *s, uint64_t now, superviso
     } else {
       *call = e->call;
       s->bytes -= e->call.body.len;
-      s->figures.in_flight--;
+      s->stats.in_flight--;
       e->state = CALL_SLOT_ORPHANED;
       e->deadline_ns = now + (uint64_t)s->options.stuck_ms * SUPERVISOR_NS_PER_MS;
       supervisor_ask_cancel(s, e->id);
       found = true;
     }
   }
-  s->figures.expired += found;
+  s->stats.expired += found;
   if (found) s->next_deadline_ns = now; /* look again */
   pthread_mutex_unlock(&s->lock);
   return found;
@@ -515,7 +518,7 @@ static void supervisor_expire_calls(supervisor_state *s, uint64_t now) {
     supervisor_finish_call(&call, SUPERVISOR_TIMED_OUT, "it took longer than a request may; it was cancelled");
   if (!stuck || s->proc.pid == 0) return;
   supervisor_log(s, "worker %d is stuck: ended", (int)s->proc.pid);
-  kill(s->proc.pid, SIGABRT); /* its handler says where; the end of its stream follows */
+  kill(s->proc.pid, SIGABRT); /* its handler reports where; then its stream ends */
 }
 
 static int supervisor_wait_ms(supervisor_state *s, uint64_t now) {
@@ -530,17 +533,17 @@ static int supervisor_wait_ms(supervisor_state *s, uint64_t now) {
 
 static bool supervisor_is_idle(supervisor_state *s) {
   pthread_mutex_lock(&s->lock);
-  bool nothing = s->figures.in_flight == 0;
+  bool nothing = s->stats.in_flight == 0;
   pthread_mutex_unlock(&s->lock);
   return nothing;
 }
 
-/* True when there is nothing left to do. */
+/* True if there is nothing left to do. */
 static bool supervisor_wind_down(supervisor_state *s, uint64_t now) {
   bool stopping = s->stopping, late = stopping && now >= s->stop_ns;
   if (!stopping || (!supervisor_is_idle(s) && !late)) return false;
   if (s->proc.fd < 0 || late) return true;
-  /* It finishes what it has, closes the store and goes */
+  /* the worker finishes its calls, closes the store and exits */
   if (!s->hung_up) shutdown(s->proc.fd, SHUT_WR);
   s->hung_up = true;
   return false;
@@ -555,7 +558,8 @@ static void *supervisor_thread(void *ctx) {
     if (supervisor_wind_down(s, now)) break;
     pthread_mutex_lock(&s->lock);
     struct pollfd fds[2] = {{.fd = s->wake, .events = POLLIN},
-                            {.fd = s->proc.fd, .events = (short)(POLLIN | (s->figures.ready && (s->outbox || s->control.len) ? POLLOUT : 0))}};
+                            {.fd = s->proc.fd,
+                             .events = (short)(POLLIN | (s->stats.ready && (s->outbox || s->control.len) ? POLLOUT : 0))}};
     int wait = supervisor_wait_ms(s, now);
     pthread_mutex_unlock(&s->lock);
     if (poll(fds, 2, wait) < 0) continue;
@@ -573,10 +577,10 @@ static void *supervisor_thread(void *ctx) {
   return NULL;
 }
 
-/* ---- Beginning and end ---- */
+/* ---- Start and stop ---- */
 
-/* Reports lie in the store's folder; where that is elsewhere, or not to be written to, where programs keep their state. That folder is
- * made now, because a sandbox has to know it; without it there are no reports. */
+/* Reports go to the store's folder; if the store is a cluster or read-only, to the user's state folder. That folder
+ * is created now, because the sandbox has to know it; without it there are no reports. */
 static void supervisor_put_crash_folder(const worker_options *setup, strbuf *folder) {
   const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
   bool elsewhere = setup->read_only || op_is_address(setup->store);
@@ -666,8 +670,8 @@ void supervisor_stop(supervisor_state *s, uint32_t grace_ms) {
 
 const char *supervisor_crash_folder(const supervisor_state *s) { return s->crashes.data; }
 
-void supervisor_get_stats(supervisor_state *s, supervisor_stats *figures) {
+void supervisor_get_stats(supervisor_state *s, supervisor_stats *stats) {
   pthread_mutex_lock(&s->lock);
-  *figures = s->figures;
+  *stats = s->stats;
   pthread_mutex_unlock(&s->lock);
 }

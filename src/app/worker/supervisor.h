@@ -1,15 +1,18 @@
-/* supervisor.h - the worker process of a long-lived face, kept alive.
+/* supervisor.h - runs the worker process of a long-lived front end, and restarts it.
  *
- * A face that lives long (HTTP, MCP) parses its protocol and never touches the store. All engine work is a call, run by a
- * worker: this program again, under `lode --worker`. Whatever kills the worker,
- *   - each call that it had received is answered DIED, with a text that names the crash report; none is tried again by us;
- *   - calls that it had not received wait for the next one;
- *   - a crash report is written (crash.h), and a new worker is started: at once, or after a growing pause when workers
+ * A long-lived front end (HTTP, MCP) parses its protocol and never touches the store. All engine work is a call, run
+ * by a worker: this program again, as `lode --worker`. If the worker dies for any reason,
+ *   - each call that it had received ends with SUPERVISOR_WORKER_DIED and a text that names the crash report; it is not
+ *     retried;
+ *   - calls that it had not received wait for the next worker;
+ *   - a crash report is written (crash.h), and a new worker is started: at once, or after a growing delay if workers
  *     die without having answered anything.
  *
- * Threads: any thread may call, cancel and ask for figures. One thread of the supervisor's own does the rest, and runs
- * all callbacks, one at a time and without a lock held: keep them short; they may make calls. `done` comes exactly once for
- * each accepted call, and last. Everything is bounded: calls, bytes in flight, and the time of each.
+ * Threads: any thread may submit and cancel calls and read statistics. The supervisor's own thread does the rest and
+ * runs the callbacks, one at a time and without a lock held: keep them short; they may submit calls. Only `done` of a
+ * call that is cancelled before it was sent runs in supervisor_cancel, and of calls left at the end in
+ * supervisor_stop. `done` is called exactly once for each accepted call, and last. Everything is bounded: calls, bytes
+ * in flight, and the time of each call.
  */
 #ifndef LODE_WORKER_SUPERVISOR_H
 #define LODE_WORKER_SUPERVISOR_H
@@ -20,69 +23,69 @@
 typedef struct supervisor_state supervisor_state;
 
 typedef struct supervisor_options {
-  const char *program;     /* NULL: this one */
+  const char *program;     /* NULL: this program */
   worker_options setup;
-  size_t max_calls;        /* at a time; 0 = 2,048 */
-  size_t max_bytes;        /* of bodies in flight; 0 = 1 GiB */
-  uint32_t timeout_ms;     /* of calls that name none and are not long; 0 = 60,000 */
-  uint32_t stuck_ms;       /* a worker that keeps a call for this long after it was given up is ended; 0 = 30,000 */
-  void (*log)(void *ctx, const char *line); /* from any thread of the supervisor's; may be NULL */
+  size_t max_calls;        /* calls in flight; 0 = 2,048 */
+  size_t max_bytes;        /* total size of bodies in flight; 0 = 1 GiB */
+  uint32_t timeout_ms;     /* default for calls that are not long; 0 = 60,000 */
+  uint32_t stuck_ms;       /* a worker that still holds a call this long after its timeout is killed; 0 = 30,000 */
+  void (*log)(void *ctx, const char *line); /* called from any of its threads; may be NULL */
   void *log_ctx;
 } supervisor_options;
 
 lode_status supervisor_start(const supervisor_options *options, supervisor_state **supervisor, lode_error *err);
-/* Takes no more calls, lets those in flight finish for grace_ms, lets the worker close the store, and frees. */
+/* Accepts no more calls, waits up to grace_ms for those in flight, lets the worker close the store, and frees. */
 void supervisor_stop(supervisor_state *supervisor, uint32_t grace_ms);
 
 /* ---- Calls ---- */
 
 typedef enum supervisor_outcome {
   SUPERVISOR_ANSWERED,
-  SUPERVISOR_WORKER_DIED,      /* the worker did, while it had the call */
-  SUPERVISOR_TIMED_OUT,   /* it took longer than it may */
-  SUPERVISOR_CANCELLED, /* before the worker had it */
-  SUPERVISOR_STOPPING,   /* the supervisor is stopping */
+  SUPERVISOR_WORKER_DIED, /* while it had the call */
+  SUPERVISOR_TIMED_OUT,   /* took longer than allowed */
+  SUPERVISOR_CANCELLED,   /* before it was sent to the worker */
+  SUPERVISOR_STOPPING,    /* the supervisor is stopping */
 } supervisor_outcome;
 
 typedef struct supervisor_reply {
   supervisor_outcome end;
-  unsigned code;       /* ANSWERED: what the service said */
-  char *body;          /* ANSWERED: allocated, NUL behind it; whoever takes it sets this to NULL */
+  unsigned code;       /* ANSWERED: status set by the service */
+  char *body;          /* ANSWERED: allocated, NUL-terminated; a callback that takes it sets this to NULL */
   size_t size;
   const char *text;    /* otherwise: what happened, for people */
 } supervisor_reply;
 
 typedef struct supervisor_call {
-  const char *name;           /* "db.query", "chroma.add": goes into logs and reports */
-  const lode_str *words;      /* arguments that are names: no NUL in them; copied */
+  const char *name;           /* "db.query", "chroma.add": appears in logs and reports */
+  const lode_str *words;      /* arguments that are names, without NUL; copied */
   size_t n_words;
-  lode_str body;              /* must stay until done */
+  lode_str body;              /* must stay valid until done */
   unsigned flags;             /* WIRE_CALL_ROWS, ... */
   uint32_t timeout_ms;
-  uint64_t client;            /* calls of different clients take turns; 0 is one too */
+  uint64_t client;            /* calls of different clients take turns; 0 is a client too */
   void (*row)(void *ctx, lode_str row);
   void (*progress)(void *ctx, lode_str phase, uint64_t done, uint64_t total);
   void (*done)(void *ctx, supervisor_reply *answer);
   void *ctx;
 } supervisor_call;
 
-/* LODE_LIMIT: too many at once, try again later. LODE_CANCELLED: stopping. When it is LODE_OK, done will come, perhaps
- * before this returns. `id` may be NULL. */
+/* LODE_LIMIT: too many calls at once, try again later. LODE_CANCELLED: stopping. On LODE_OK, done will be called,
+ * perhaps before this returns. `id` may be NULL. */
 lode_status supervisor_submit(supervisor_state *supervisor, const supervisor_call *call, uint64_t *id, lode_error *err);
-/* Asks it to stop; done comes anyway. An id that is gone is nothing. */
+/* Asks a call to stop; done is called in any case. An id that is no longer in use is ignored. */
 void supervisor_cancel(supervisor_state *supervisor, uint64_t id);
 
-/* ---- Figures ---- */
+/* ---- Statistics ---- */
 
 typedef struct supervisor_stats {
-  bool ready;            /* a worker takes calls */
-  pid_t worker;          /* 0: none */
+  bool ready;            /* a worker accepts calls */
+  pid_t worker;          /* pid, 0: none */
   size_t in_flight;
   uint64_t calls, refused, answered, died, expired, restarts;
-  uint64_t restart_ns;   /* of the last restart: from the death of a worker to the next one taking calls */
+  uint64_t restart_ns;   /* duration of the last restart: from the death of a worker until the next one was ready */
 } supervisor_stats;
-/* The folder of reports; as long as the supervisor lives. */
+/* The folder of crash reports; valid as long as the supervisor. */
 const char *supervisor_crash_folder(const supervisor_state *supervisor);
-void supervisor_get_stats(supervisor_state *supervisor, supervisor_stats *figures);
+void supervisor_get_stats(supervisor_state *supervisor, supervisor_stats *stats);
 
 #endif

@@ -1,16 +1,17 @@
-/* wire.h - messages between a face and its worker, over a stream socket.
+/* wire.h - messages between a front end and its worker, over a stream socket.
  *
- * A frame is a head and a payload. Both ends are the same program on the same machine, so numbers are in its byte order.
+ * A frame is a header and a payload. Both ends are the same program on the same machine, so numbers are in native byte
+ * order.
  *
- *   face -> worker   CALL      words, each ended by NUL, then the body; `code` holds the WIRE_CALL_ flags
- *                    CANCEL    nothing; the call is asked to stop, and still answers DONE
- *   worker -> face   READY     a sentence: what the worker runs under
- *                    LOG       a line for the log
- *                    ROW       one row of a call's answer (calls with WIRE_CALL_ROWS)
- *                    PROGRESS  a wire_progress, then the name of the phase (calls with WIRE_CALL_PROGRESS)
- *                    DONE      the answer; `code` is its status: a lode_status, or one of HTTP
+ *   front end -> worker   CALL      words, each NUL-terminated, then the body; `code` holds the WIRE_CALL_ flags
+ *                         CANCEL    empty; asks the call to stop, which is still answered with DONE
+ *   worker -> front end   READY     a sentence: the worker's sandbox
+ *                         LOG       a line for the log
+ *                         ROW       one row of a call's reply (calls with WIRE_CALL_ROWS)
+ *                         PROGRESS  a wire_progress, then the name of the phase (calls with WIRE_CALL_PROGRESS)
+ *                         DONE      the reply; `code` is its status: a lode_status, or one of HTTP
  *
- * Frames of one call keep their order. The face closing its end means: finish what you have and exit.
+ * Frames of one call keep their order. When the front end closes its end, the worker finishes its calls and exits.
  */
 #ifndef LODE_WORKER_WIRE_H
 #define LODE_WORKER_WIRE_H
@@ -20,7 +21,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#define WIRE_MAGIC 0x4d46444cu /* out of step: the stream is not to be trusted any more */
+#define WIRE_MAGIC 0x4d46444cu /* anything else: the stream is out of step and unusable */
 #define WIRE_MAX_WORDS 8
 
 typedef enum wire_kind {
@@ -28,35 +29,35 @@ typedef enum wire_kind {
   WIRE_DONE,
 } wire_kind;
 
-/* How a call wants to be run and answered. */
+/* How a call is run and answered. */
 enum {
-  WIRE_CALL_ROWS = 1,     /* send each row when it is there, instead of all of them in the answer */
-  WIRE_CALL_PROGRESS = 2, /* tell how far it is */
-  WIRE_CALL_LONG = 4,     /* may take minutes: runs beside the short ones, never instead of them */
-  WIRE_CALL_LARGE = 8,    /* reads much: a few of these run at a time, so that short ones find a thread */
+  WIRE_CALL_ROWS = 1,     /* send each row as it comes, instead of all in the reply */
+  WIRE_CALL_PROGRESS = 2, /* send progress */
+  WIRE_CALL_LONG = 4,     /* may take minutes: must not keep short calls waiting */
+  WIRE_CALL_LARGE = 8,    /* reads much: only a few of these run at a time, so that short calls find a thread */
 };
 
 typedef struct wire_header {
   uint32_t magic;
   uint8_t kind;
-  uint8_t words;  /* CALL: how many */
+  uint8_t words;   /* CALL: number of words */
   uint16_t code;
-  uint64_t id;    /* of the call */
-  uint64_t client; /* CALL: whose it is; a number that means nothing */
-  uint64_t size;  /* of the payload */
+  uint64_t id;     /* id of the call */
+  uint64_t client; /* CALL: identifies the caller, for fairness */
+  uint64_t size;   /* size of the payload */
 } wire_header;
 
 typedef struct wire_progress {
   uint64_t done, total;
 } wire_progress;
 
-/* Blocking transfers of whole frames. 0, or errno; EPIPE also for the end of the stream, EPROTO for nonsense. The payload
- * is allocated, NUL behind it; more than `max` bytes are nonsense. */
+/* Blocking transfer of a complete frame. Returns 0 or errno; EPIPE also at the end of the stream, EPROTO for an
+ * invalid header or a payload larger than `max`. The payload is allocated and NUL-terminated. */
 int wire_send(int fd, const wire_header *head, const struct iovec *parts, size_t n_parts);
 int wire_receive(int fd, wire_header *head, char **payload, size_t max);
 bool wire_header_valid(const wire_header *head, size_t max);
 
-/* Takes a CALL's payload apart: words point into it. False when it does not hold that many. */
+/* Splits a CALL's payload; words and body point into it. False if it has fewer words. */
 bool wire_split_words(const wire_header *head, const char *payload, lode_str *words, lode_str *body);
 
 #endif

@@ -1,13 +1,14 @@
 /* worker.c - see worker.h.
  *
- * Threads: the main thread receives frames; a pool runs the calls. `lock` guards the queues and the list of running jobs;
- * `send_lock` guards the socket, so that frames do not mix. Long calls have a queue of their own and at most half of
- * the pool, so that short ones never wait for them. Large reads have another one and a quarter of the pool, as much as there are
- * CPUs; whether a read is large its service finds out, and gives it back then. In each queue clients take turns.
+ * Threads: the main thread receives frames; a thread pool runs the calls. `lock` guards the queues and the list of
+ * running jobs; `send_lock` guards the socket, so that frames do not mix. Long calls have a queue of their own and at
+ * most half of the pool, so that short calls never wait for them. Large reads have a third queue and a quarter of the
+ * pool (by default one thread per CPU); a service finds out whether a read is large, and may defer it then. In each
+ * queue clients take turns.
  *
- * Life: READY is sent when the process is set up. When the face closes its end, what is queued and running is finished,
- * the store is closed, and the process exits. Whatever goes wrong with the socket ends the process: nobody is left to
- * answer to.
+ * Life cycle: READY is sent when the process is set up. When the front end closes its end, queued and running calls
+ * are finished, the store is closed, and the process exits. A failure of the socket ends the process: there is nobody
+ * to answer to.
  */
 #include "worker/worker.h"
 #include "worker/crash.h"
@@ -31,17 +32,18 @@ struct worker_job {
   uint64_t id;
   char *payload;
   atomic_bool cancelled;
-  bool large;          /* it is one of large_running, or in their queue */
+  bool large;          /* counted in large_running, or in the queue of large reads */
   uint64_t client, turn;
   worker_job *next;
 };
 
-/* In order of turns. The first job of a client gets the next turn, its second one the turn after that, and so on: so a client that has
- * one job waits for one job of each other client, however many those have queued. Clients whose numbers share a place share turns. */
+/* Sorted by turn. The first job of a client gets the next turn, its second job the turn after that, and so on: a
+ * client with one job waits for at most one job of each other client, however many they have queued. Clients whose
+ * numbers share a slot share turns. */
 typedef struct worker_queue {
   worker_job *first, *last;
-  uint64_t now;             /* the turn of the job that was taken last */
-  uint64_t turns[WORKER_TURN_SLOTS];  /* the last turn that each client was given */
+  uint64_t now;                      /* turn of the last job taken */
+  uint64_t turns[WORKER_TURN_SLOTS]; /* last turn given to each client */
 } worker_queue;
 
 struct worker_state {
@@ -64,7 +66,7 @@ static void worker_send_frame(worker_state *w, wire_header head, const struct io
   pthread_mutex_lock(&w->send_lock);
   int errnum = wire_send(PROC_CHILD_FD, &head, parts, n);
   pthread_mutex_unlock(&w->send_lock);
-  if (errnum) _exit(WORKER_EXIT_FAILED); /* the face is gone */
+  if (errnum) _exit(WORKER_EXIT_FAILED); /* the front end is gone */
 }
 
 static void worker_send_text(worker_state *w, wire_kind kind, const char *text) {
@@ -74,7 +76,7 @@ static void worker_send_text(worker_state *w, wire_kind kind, const char *text) 
 
 static void worker_log_line(void *ctx, const char *line) { worker_send_text(ctx, WIRE_LOG, line); }
 
-/* ---- What services ask for ---- */
+/* ---- For services ---- */
 
 bool worker_task_cancelled(const worker_task *task) {
   worker_job *j = task->job;
@@ -97,8 +99,8 @@ lode_status worker_task_send_row(worker_task *task, lode_str row, lode_error *er
 }
 
 void worker_task_progress(worker_task *task, const char *phase, uint64_t done, uint64_t total) {
-  wire_progress figures = {done, total};
-  struct iovec parts[2] = {{&figures, sizeof figures}, {(void *)(uintptr_t)phase, strlen(phase)}};
+  wire_progress progress = {done, total};
+  struct iovec parts[2] = {{&progress, sizeof progress}, {(void *)(uintptr_t)phase, strlen(phase)}};
   worker_job *j = task->job;
   if (j) worker_send_frame(j->worker, (wire_header){.kind = WIRE_PROGRESS, .id = j->id}, parts, 2);
 }
@@ -112,7 +114,7 @@ void worker_task_log(worker_task *task, const char *format, ...) {
   if (task->job) worker_log_line(((worker_job *)task->job)->worker, line);
 }
 
-/* As many as there are CPUs, where the number of threads was not given. */
+/* A quarter of the pool: the number of CPUs, unless the number of threads was set. */
 static unsigned worker_max_large(const worker_state *w) { return w->threads < 8 ? 1 : w->threads / 4; }
 
 bool worker_task_defer(worker_task *task, uint64_t rows) {
@@ -120,7 +122,7 @@ bool worker_task_defer(worker_task *task, uint64_t rows) {
   if (!j || rows <= WORKER_LARGE_READ_ROWS || j->large || task->flags & WIRE_CALL_LONG) return false;
   worker_state *w = j->worker;
   pthread_mutex_lock(&w->lock);
-  /* Those that wait already come first */
+  /* those already waiting come first */
   task->defer_read = w->large.first || w->large_running >= worker_max_large(w);
   w->large_running += !task->defer_read;
   pthread_mutex_unlock(&w->lock);
@@ -133,7 +135,7 @@ bool worker_task_defer(worker_task *task, uint64_t rows) {
 static void worker_queue_add(worker_queue *q, worker_job *j) {
   uint64_t *given = &q->turns[j->client % WORKER_TURN_SLOTS];
   j->turn = *given = (*given > q->now ? *given : q->now) + 1;
-  /* Nearly always at the end: there is one client, or none has a backlog */
+  /* usually at the end: there is one client, or none has a backlog */
   worker_job **at = q->last && q->last->turn <= j->turn ? &q->last->next : &q->first;
   while (*at && (*at)->turn <= j->turn) at = &(*at)->next;
   j->next = *at;
@@ -150,7 +152,7 @@ static worker_job *worker_queue_take(worker_queue *q) {
   return j;
 }
 
-/* With the lock. One large read goes on even where short calls never end. */
+/* Caller holds the lock. One large read makes progress even under a constant load of short calls. */
 static worker_job *worker_take_job(worker_state *w) {
   worker_job *j = w->large_running == 0 ? worker_queue_take(&w->large) : NULL;
   if (!j) j = worker_queue_take(&w->brief);
@@ -159,7 +161,7 @@ static worker_job *worker_take_job(worker_state *w) {
   return j;
 }
 
-/* The next job that this thread may run, moved to the running ones. NULL: none, and none will come. */
+/* The next job for this thread, moved to the running jobs. NULL: none, and none will come. */
 static worker_job *worker_next_job(worker_state *w) {
   worker_job *j = NULL;
   pthread_mutex_lock(&w->lock);
@@ -178,7 +180,7 @@ static worker_job *worker_next_job(worker_state *w) {
   return j;
 }
 
-/* With the lock. */
+/* Caller holds the lock. */
 static void worker_stop_running(worker_state *w, worker_job *j) {
   worker_job **at = &w->running;
   while (*at != j) at = &(*at)->next;
@@ -208,11 +210,12 @@ static void worker_requeue_job(worker_state *w, worker_job *j) {
   pthread_mutex_unlock(&w->lock);
 }
 
-/* False: it was put back. */
+/* False: it was deferred. */
 static bool worker_run_job(worker_state *w, worker_job *j) {
   worker_task *task = &j->task;
   const worker_service *s = w->services;
-  while (s[1].prefix && strncmp(task->name, s->prefix, strlen(s->prefix)) != 0) s++; /* the last takes what is left */
+  /* the last service takes the rest */
+  while (s[1].prefix && strncmp(task->name, s->prefix, strlen(s->prefix)) != 0) s++;
   crash_set_activity(task->name);
   atomic_fetch_add_explicit(&crash_live_stats.calls, 1, memory_order_relaxed);
   s->run(task);
@@ -276,7 +279,7 @@ static void worker_cancel_call(worker_state *w, uint64_t id) {
   pthread_mutex_unlock(&w->lock);
 }
 
-/* Until the face closes its end. */
+/* Returns when the front end closes its end. */
 static void worker_receive_all(worker_state *w) {
   wire_header head;
   char *payload;
@@ -288,7 +291,7 @@ static void worker_receive_all(worker_state *w) {
   }
 }
 
-/* ---- Beginning and end ---- */
+/* ---- Start and stop ---- */
 
 lode_status worker_build_argv(const worker_options *setup, const char *program, strbuf *buffer,
                               char *argv[WORKER_MAX_ARGS + 1], lode_error *err) {
@@ -298,9 +301,9 @@ lode_status worker_build_argv(const worker_options *setup, const char *program, 
   buffer->len = 0;
   strbuf_addf(buffer, "%s%c" WORKER_ARG "%c%s%c", program, 0, 0, setup->store, 0);
   strbuf_addf(buffer, "%llu%c%llu%c%u%c%u%c%u%c", (unsigned long long)setup->memory_bytes, 0,
-                 (unsigned long long)setup->max_document_bytes, 0, setup->busy_ms, 0, setup->threads, 0,
-                 setup->create | setup->preload << 1 | setup->no_sandbox << 2 | setup->read_only << 3 | setup->found << 4 |
-                     setup->adopted << 5, 0);
+              (unsigned long long)setup->max_document_bytes, 0, setup->busy_ms, 0, setup->threads, 0,
+              setup->create | setup->preload << 1 | setup->no_sandbox << 2 | setup->read_only << 3 | setup->found << 4 |
+              setup->adopted << 5, 0);
   for (size_t i = 0; i < setup->models.n; i++) {
     strbuf_add(buffer, setup->models.allowed[i].data, setup->models.allowed[i].len);
     strbuf_addch(buffer, 0);
@@ -339,10 +342,11 @@ static void worker_preload(worker_state *w) {
   op_open_options how = {.write = true};
   lode_store *store;
   lode_error err;
-  if (worker_stores_main(w->shared, &how, &store, &err) != LODE_OK) worker_log_line(w, err.text); /* each call will say so too */
+  /* each call will report a failure too */
+  if (worker_stores_main(w->shared, &how, &store, &err) != LODE_OK) worker_log_line(w, err.text);
 }
 
-/* -1: the face is gone already. */
+/* -1: the front end is gone. */
 static int worker_receive_crash_fd(void) {
   union {
     char bytes[CMSG_SPACE(sizeof(int))];
@@ -368,7 +372,7 @@ static int worker_serve(worker_state *w, const worker_options *setup) {
   while (started < w->threads && pthread_create(&pool[started], NULL, worker_pool_thread, w) == 0) started++;
   if (started == 0) return WORKER_EXIT_FAILED;
   pthread_mutex_lock(&w->lock);
-  w->threads = started; /* fewer, where the system gives no more */
+  w->threads = started; /* fewer, if the system does not allow more */
   pthread_mutex_unlock(&w->lock);
   worker_send_text(w, WIRE_READY, sandbox);
   worker_receive_all(w);
@@ -387,7 +391,7 @@ int worker_main(int argc, char **argv, const worker_service *services) {
   lode_error err = {.record = LODE_NO_RECORD};
   struct sigaction ignore = {.sa_handler = SIG_IGN};
   if (!worker_parse_argv(&setup, argc, argv, models)) return WORKER_EXIT_FAILED;
-  /* A terminal's Ctrl-C is for the face, which lets us finish */
+  /* Ctrl-C on a terminal is for the front end, which lets us finish */
   static const int ignored[] = {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP};
   for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) sigaction(ignored[i], &ignore, NULL);
   int crash_fd = worker_receive_crash_fd();

@@ -1,7 +1,7 @@
-/* worker.h - the process that does the engine work of a long-lived face. supervisor.h starts it.
+/* worker.h - the process that does the engine work of a long-lived front end. supervisor.h starts it.
  *
- * It receives calls, runs each on a thread of its pool, and sends the answers. A service is the code behind calls with
- * one prefix: "chroma." or, for all other names, the table of operations ("db.query", "search").
+ * It receives calls, runs each on a thread of its pool, and sends the replies. A service handles the calls with one
+ * prefix: "chroma." or, for all other names, the operation table ("db.query", "search").
  */
 #ifndef LODE_WORKER_WORKER_H
 #define LODE_WORKER_WORKER_H
@@ -9,25 +9,25 @@
 #include "worker/shared_stores.h"
 #include "worker/wire.h"
 
-/* What a worker is started with. It travels as its arguments; its socket is PROC_CHILD_FD, and the first thing that comes
- * through it is the descriptor for its half of a crash report (SCM_RIGHTS, with one byte). */
+/* Options of a worker, passed as its arguments. Its socket is PROC_CHILD_FD; the first message on it is the
+ * descriptor for the worker part of a crash report (SCM_RIGHTS, with one byte). */
 typedef struct worker_options {
   const char *store;
   uint64_t memory_bytes, max_document_bytes; /* 0: the library's defaults */
   uint32_t busy_ms;
-  uint32_t threads;    /* 0 = by the number of CPUs, 4 to 32 */
-  bool create;         /* make the store if there is none */
-  bool preload;        /* open the store before the first call */
-  bool no_sandbox;     /* no Landlock, no seccomp: for sanitizers and debuggers */
-  bool read_only;      /* never write to the store, nor make one */
-  bool found, adopted; /* as in op_context */
-  op_model_policy models; /* which ones requests may name; at most OP_MAX_ALLOWED_MODELS */
+  uint32_t threads;                          /* 0 = by the number of CPUs, 4 to 32 */
+  bool create;                               /* create the store if it does not exist */
+  bool preload;                              /* open the store before the first call */
+  bool no_sandbox;                           /* no Landlock, no seccomp: for sanitizers and debuggers */
+  bool read_only;                            /* never write to the store, nor create one */
+  bool found, adopted;                       /* see op_context */
+  op_model_policy models;                    /* models that requests may name; at most OP_MAX_ALLOWED_MODELS */
 } worker_options;
 
 #define WORKER_ARG "--worker"
 
-/* argv for exec, NULL behind it; its strings live in the buffer. */
-#define WORKER_FIXED_ARGS 8 /* and the names of models after these */
+/* argv for exec, NULL-terminated; its strings live in the buffer. */
+#define WORKER_FIXED_ARGS 8 /* followed by the names of models */
 #define WORKER_MAX_ARGS (WORKER_FIXED_ARGS + OP_MAX_ALLOWED_MODELS)
 lode_status worker_build_argv(const worker_options *setup, const char *program, strbuf *buffer,
                               char *argv[WORKER_MAX_ARGS + 1], lode_error *err);
@@ -38,39 +38,39 @@ struct worker_task {
   const char *name;
   lode_str words[WIRE_MAX_WORDS];
   size_t n_words;
-  lode_str body;       /* NUL behind it */
+  lode_str body;   /* NUL-terminated */
   unsigned flags;
   worker_stores *shared;
-  strbuf out;       /* the answer's body: filled by the service */
-  unsigned code;       /* and its status */
-  bool defer_read;       /* by worker_task_defer() */
-  void *job;           /* the worker's; NULL: run without one, and nobody cancels it or hears of rows and progress */
+  strbuf out;      /* body of the reply: filled by the service */
+  unsigned code;   /* status of the reply */
+  bool defer_read; /* set by worker_task_defer() */
+  void *job;       /* private to the worker; NULL: run without a worker, with no cancellation, rows or progress */
 };
 
-/* True when the caller does not want it any more. */
+/* True if the caller has cancelled the call. */
 bool worker_task_cancelled(const worker_task *task);
-/* Before a read of this many rows. True: it is a large one, and as many of those run as may. The service returns at once, without an
- * answer, and is run again from the start when there is room. */
+/* Asked before a read of this many rows. True: it is a large read, and no more of those may run now. The service
+ * must return at once without a reply; it is run again from the start later. */
 bool worker_task_defer(worker_task *task, uint64_t rows);
 #define WORKER_LARGE_READ_ROWS 1000
-/* For requests to the library: asks whether the caller still wants it. */
+/* A progress callback for the library that stops it when the caller has cancelled. */
 lode_progress worker_task_cancel_hook(worker_task *task);
-/* Only where task->flags ask for them. */
+/* Only if task->flags ask for it. */
 lode_status worker_task_send_row(worker_task *task, lode_str row, lode_error *err);
 void worker_task_progress(worker_task *task, const char *phase, uint64_t done, uint64_t total);
 __attribute__((format(printf, 2, 3))) void worker_task_log(worker_task *task, const char *format, ...);
 
 typedef struct worker_service {
-  const char *prefix;  /* "chroma."; the last one takes what is left */
+  const char *prefix;  /* "chroma."; the last service takes the rest */
   void (*run)(worker_task *task);
 } worker_service;
 extern const worker_service worker_services[]; /* ends with a NULL prefix */
 
-/* Of the services: an answer that is gathered as a whole may be this long, a little more or less. */
+/* For services: approximate maximum size of a reply that is collected in memory. */
 #define WORKER_MAX_REPLY_BYTES (256 << 20)
 void worker_op_service(worker_task *task);
 #define WORKER_REMOTE_CALLER "afar"
-/* The operation that a call's name means, or NULL. */
+/* The operation named by a call, or NULL. */
 const op_def *worker_op_of_call(const char *name);
 /* {"error":{"status","message","record"}} */
 void worker_put_error(strbuf *out, lode_status status, const lode_error *err);
