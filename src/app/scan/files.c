@@ -54,20 +54,20 @@ lode_status files_resolve_links(const char *path, strbuf *out, lode_error *err) 
   return err_set(err, LODE_REFUSED, "%.400s is a link that leads to itself: mend or remove it", path);
 }
 
-/* Takes the descriptor, or the errno of why there is none. */
+/* Closes fd. fd < 0: opening failed, and errno says why. */
 static lode_status files_read_fd(int fd, const char *path, size_t max, strbuf *out, lode_error *err) {
   lode_status st = LODE_OK;
   out->len = 0;
   if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return err_set(err, LODE_NOT_FOUND, "there is no file %.400s", path);
   if (fd < 0) return err_errno(err, errno, path);
   for (;;) {
-    size_t got = 0, room = FILES_READ_STEP;
-    char *to = strbuf_reserve(out, room + 1);
+    size_t got = 0, step = FILES_READ_STEP;
+    char *to = strbuf_reserve(out, step + 1);
     if (!to) TRY_GOTO(err_nomem(err));
-    TRY_GOTO(os_read_full(fd, to, room, out->len, &got, err));
+    TRY_GOTO(os_read_full(fd, to, step, out->len, &got, err));
     out->len += got;
     if (out->len > max) TRY_GOTO(err_set(err, LODE_LIMIT, "%.400s is longer than %zu bytes", path, max));
-    if (got < room) break;
+    if (got < step) break;
   }
   out->data[out->len] = '\0';
 done:
@@ -97,7 +97,7 @@ lode_status files_write_beneath(const char *folder, const char *name, lode_str d
   if (n < 0 || (size_t)n >= sizeof beside) return err_errno(err, ENAMETOOLONG, name);
   int fd = beneath_open(folder, beside, O_WRONLY | O_CREAT | O_EXCL, mode);
   if (fd < 0) return err_errno(err, errno, folder);
-  if (is_old) (void)fchmod(fd, mode); /* what the umask took; a file system without modes is as good */
+  if (is_old) (void)fchmod(fd, mode); /* undo the umask; may fail on file systems without modes */
   st = os_write_full(fd, data.data, data.len, 0, err);
   if (st == LODE_OK && OS_RETRY(os_api->fsync(fd)) < 0) st = err_errno(err, errno, name);
   os_api->close(fd);

@@ -1,43 +1,43 @@
-/* files.h - whole files in and out, through the one door to the OS: by path, or inside a folder that others may have filled
- * (os/beneath.h). */
+/* files.h - reading and writing whole files through os/os.h: by path, or beneath a directory that others may have
+ * filled (os/beneath.h). */
 #ifndef LODE_SCAN_FILES_H
 #define LODE_SCAN_FILES_H
 
 #include "os/beneath.h"
 
-/* All of a file of at most `max` bytes (LODE_LIMIT), NUL behind; LODE_NOT_FOUND when there is none. */
+/* Reads the whole file, NUL-terminated. LODE_LIMIT: longer than `max` bytes. LODE_NOT_FOUND: there is no such file. */
 lode_status files_read(const char *path, size_t max, strbuf *out, lode_error *err);
-/* The file is there whole or as it was: written beside it, synced, renamed. Keeps the mode of a file that existed. */
+/* Atomic: writes a temporary file in the same directory, syncs and renames it. Keeps the mode of an existing file. */
 lode_status files_write(const char *path, lode_str data, lode_error *err);
-/* Where a chain of links at the end of a path leads, NUL-terminated: the path itself when it is not a link. The file need not exist.
- * LODE_REFUSED: the links form a loop. */
+/* Follows the chain of links that the last name of a path may be; out is NUL-terminated, and is the path itself when
+ * that is not a link. The file need not exist. LODE_REFUSED: the links form a loop. */
 lode_status files_resolve_links(const char *path, strbuf *out, lode_error *err);
-/* The same for a name in such a folder: no link is followed. */
+/* As files_read() and files_write(), for a name beneath `folder`: no link is followed. */
 lode_status files_read_beneath(const char *folder, const char *name, size_t max, strbuf *out, lode_error *err);
 lode_status files_write_beneath(const char *folder, const char *name, lode_str data, lode_error *err);
-/* "folder/name", NUL behind; out is cleared first. */
+/* "folder/name", NUL-terminated; out is cleared first. */
 lode_status files_join(strbuf *out, const char *folder, const char *name, lode_error *err);
-/* Makes the folders above path. */
+/* Creates the missing folders above path. */
 lode_status files_make_parents(const char *path, lode_error *err);
 bool files_is_dir(const char *path);
 bool files_exists(const char *path);
 
 /* ---- Owners ---- */
 
-/* As git does: whoever became root by sudo is still oneself. */
+/* Is it the user's own id? As in git, someone who became root by sudo keeps their own files. */
 bool files_is_own_uid(uid_t owner);
-/* LODE_TRUST=1: the user trusts everybody whose files are found. */
+/* LODE_TRUST=1: the user trusts the files of every user. */
 bool files_trusts_everybody(void);
-/* A file of another user, who is not trusted. */
+/* Does it belong to another user, who is not trusted? */
 bool files_is_stranger(const struct stat *st);
 
 /* ---- Paths as text ---- */
 
-/* Bytes that are not UTF-8, and control characters and backslashes before xHH, as \xHH. Appends. */
+/* Writes bytes that are not UTF-8, control characters, and backslashes that begin \xHH, as \xHH. Appends. */
 void files_path_escape(strbuf *out, lode_str path);
-/* Back to bytes. Appends. */
+/* The reverse of files_path_escape(). Appends. */
 void files_path_unescape(strbuf *out, lode_str shown);
-/* Of a hexadecimal digit in lower case; -1 for anything else. */
+/* Value of a lower-case hexadecimal digit; -1 for anything else. */
 int files_hex_value(char c);
 
 #endif

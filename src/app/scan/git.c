@@ -1,4 +1,4 @@
-/* git.c - repositories as far as ignoring goes; see git.h. */
+/* git.c - finding repositories and their exclude files; see git.h. */
 #include "scan/git.h"
 
 #include "os/os.h"
@@ -7,7 +7,7 @@
 #include <ctype.h>
 #include <fcntl.h>
 
-/* A small file, NUL behind; false when there is none that can be read. */
+/* Reads at most `max` bytes of a file, NUL-terminated; false when it cannot be read. */
 static bool git_read_small(const char *path, size_t max, strbuf *out) {
   lode_error err;
   struct stat st;
@@ -18,9 +18,9 @@ static bool git_read_small(const char *path, size_t max, strbuf *out) {
   if (fd < 0) return false;
   if (OS_RETRY(os_api->fstat(fd, &st)) == 0) {
     size_t want = st.st_size < 0 ? 0 : (uint64_t)st.st_size > max ? max : (size_t)st.st_size;
-    char *room = strbuf_reserve(out, want + 1);
-    if (room && os_read_full(fd, room, want, 0, &got, &err) == LODE_OK) {
-      room[got] = '\0';
+    char *buf = strbuf_reserve(out, want + 1);
+    if (buf && os_read_full(fd, buf, want, 0, &got, &err) == LODE_OK) {
+      buf[got] = '\0';
       out->len = got;
       ok = true;
     }
@@ -49,8 +49,8 @@ static void git_trim_line(char *text) {
   text[n] = '\0';
 }
 
-/* A .git that is a file says "gitdir: PATH", which is the folder of a worktree or submodule; that folder may say in commondir where the
- * shared one is, and `git` becomes that. */
+/* A .git file contains "gitdir: PATH", the folder of a worktree or submodule (*own). That folder may have a file
+ * commondir, which names the shared folder; `git` becomes that. */
 static bool git_follow_gitdir(const char *path, size_t top, strbuf *git, strbuf *own) {
   strbuf text = {0};
   bool found = false;
@@ -107,7 +107,7 @@ static bool git_config_word_at(const char *p, const char *end, const char *word)
   return (size_t)(end - p) >= n && strncasecmp(p, word, n) == 0;
 }
 
-/* The value behind a =, with git's quotes and escapes, up to the end of its line or a comment. */
+/* The value after a =, with git's quotes and escapes, up to the end of its line or a comment. */
 static void git_config_put_value(const char *p, const char *end, strbuf *value) {
   bool quoted = false;
   size_t keep = 0;
@@ -131,7 +131,7 @@ static void git_config_put_value(const char *p, const char *end, strbuf *value) 
   value->len = keep;
 }
 
-/* The last value of a key of a section, which is given as "[core]". */
+/* The last value of a key in a section, which is given as "[core]". */
 static bool git_config_find_value(lode_str config, const char *section, const char *key, strbuf *value) {
   const char *p = config.data, *end = p + config.len;
   bool inside = false, found = false;
@@ -159,7 +159,9 @@ static bool git_config_find_value(lode_str config, const char *section, const ch
   return found;
 }
 
-bool git_config_excludes_file(lode_str config, strbuf *value) { return git_config_find_value(config, "[core]", "excludesfile", value); }
+bool git_config_excludes_file(lode_str config, strbuf *value) {
+  return git_config_find_value(config, "[core]", "excludesfile", value);
+}
 
 static void git_put_home(strbuf *out, const char *rest) {
   const char *home = getenv("HOME");
@@ -182,7 +184,8 @@ static void git_put_config_home(strbuf *out, const char *rest) {
   strbuf_release(&base);
 }
 
-/* Path of the user's excludes, from the least specific configuration to the most; the last that says something counts. */
+/* Path of the user's excludes file. Configuration files are read from the least to the most specific; the last one that
+ * sets it wins. */
 static void git_locate_excludes(const char *git, strbuf *path) {
   strbuf file = {0}, text = {0}, value = {0};
   bool said = false;
@@ -225,30 +228,30 @@ static bool git_uses_sha256(const char *common) {
   return is;
 }
 
-git_repo_found git_repo_find(const char *path, size_t len, git_repo *place) {
+git_repo_found git_repo_find(const char *path, size_t len, git_repo *repo) {
   strbuf common = {0};
   git_repo_found found = GIT_REPO_NONE;
   while (found == GIT_REPO_NONE) {
     git_set_path(&common, path, len, ".git");
     if (common.failed || git_is_foreign(common.data)) break;
     if (git_path_is_dir(common.data)) {
-      git_set_path(&place->own, "", 0, common.data);
+      git_set_path(&repo->own, "", 0, common.data);
       found = GIT_REPO_FOUND;
     } else if (git_path_exists(common.data)) {
-      found = git_follow_gitdir(path, len, &common, &place->own) ? GIT_REPO_FOUND : GIT_REPO_BROKEN;
+      found = git_follow_gitdir(path, len, &common, &repo->own) ? GIT_REPO_FOUND : GIT_REPO_BROKEN;
     }
-    place->top = len;
+    repo->top = len;
     if (len <= 1) break;
     while (len > 0 && path[len - 1] != '/') len--;
     if (len > 1) len--;
   }
-  if (common.failed || place->own.failed) found = GIT_REPO_BROKEN;
-  if (found == GIT_REPO_FOUND) place->sha256 = git_uses_sha256(common.data);
+  if (common.failed || repo->own.failed) found = GIT_REPO_BROKEN;
+  if (found == GIT_REPO_FOUND) repo->sha256 = git_uses_sha256(common.data);
   strbuf_release(&common);
   return found;
 }
 
-void git_repo_release(git_repo *place) { strbuf_release(&place->own); }
+void git_repo_release(git_repo *repo) { strbuf_release(&repo->own); }
 
 lode_status git_add_excludes(ignore_rules *ignore, const char *git, lode_error *err) {
   lode_status st = LODE_OK;

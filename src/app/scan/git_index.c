@@ -10,18 +10,18 @@
 
 enum {
   GIT_INDEX_BUFFER = 64 * 1024,
-  GIT_INDEX_MAX_NAME = 16 * 1024,   /* longer paths exist on no system that git runs on */
-  GIT_INDEX_STAT_BYTES = 40,         /* of an entry, before its object id */
-  GIT_INDEX_MODE_AT = 24,
+  GIT_INDEX_MAX_NAME = 16 * 1024, /* no system that git runs on has longer paths */
+  GIT_INDEX_STAT_BYTES = 40,      /* bytes of an entry before its object id */
+  GIT_INDEX_MODE_AT = 24,         /* offset of the mode in an entry */
   GIT_MAX_REPOS = 32,
 };
 #define GIT_INDEX_MAX_BYTES (UINT64_C(4) << 30)
 
-/* ---- A file, byte after byte ---- */
+/* ---- Buffered reading ---- */
 
 typedef struct git_index_source {
   int fd;
-  uint64_t at, end;      /* of the file; the checksum at its end is not part of it */
+  uint64_t at, end; /* file offsets: next read, and end of the data; the checksum after it is not read */
   unsigned char piece[GIT_INDEX_BUFFER];
   size_t next, have;
   bool failed;
@@ -62,7 +62,7 @@ static bool git_source_bytes(git_index_source *s, void *to, size_t n) {
   return true;
 }
 
-/* Past extensions that do not matter, without reading them. */
+/* Skips extensions that do not matter, without reading them. */
 static bool git_source_skip(git_index_source *s, uint64_t n) {
   uint64_t here = s->have - s->next;
   if (n > git_source_left(s)) return false;
@@ -86,7 +86,7 @@ typedef struct git_index_name {
   size_t len;
 } git_index_name;
 
-/* Up to a NUL, behind what is there already. */
+/* Appends bytes up to a NUL. */
 static bool git_read_to_nul(git_index_source *s, git_index_name *n) {
   for (int c; (c = git_source_byte(s)) != 0;) {
     if (c < 0 || n->len == GIT_INDEX_MAX_NAME) return false;
@@ -95,7 +95,7 @@ static bool git_read_to_nul(git_index_source *s, git_index_name *n) {
   return true;
 }
 
-/* Version 4: how much of the name before goes, then what comes behind. */
+/* Version 4: how many bytes to drop from the end of the previous name, then what to append. */
 static bool git_read_compressed(git_index_source *s, git_index_name *n) {
   int c = git_source_byte(s);
   uint64_t strip = (uint64_t)(c & 127);
@@ -136,7 +136,7 @@ static bool git_index_read_entry(git_index_source *s, uint32_t version, size_t o
   return version == 4 ? git_read_compressed(s, n) : git_read_padded(s, n, flags & 0xfff, size);
 }
 
-/* ---- Does it concern the folder? ---- */
+/* ---- Does an entry match? ---- */
 
 static bool git_entry_is_excepted(const char *const *except, const char *text, size_t len) {
   for (; except && *except; except++)
@@ -154,7 +154,7 @@ static bool git_entry_matches(const git_index_query *q, const git_index_name *n,
   return n->text[len] == '/' && !git_entry_is_excepted(q->except, n->text + len + 1, n->len - len - 1);
 }
 
-/* Neither this name nor any after it concerns the folder: in the order of bytes, capital letters come before small ones. */
+/* True when neither this name nor any later one can match: in byte order, capital letters come before small ones. */
 static bool is_past(const git_index_query *q, const git_index_name *n) {
   for (size_t i = 0; i < q->below.len && i < n->len; i++) {
     unsigned char c = (unsigned char)q->below.data[i], other = (unsigned char)n->text[i];
@@ -176,14 +176,14 @@ static bool git_read_extensions(git_index_source *s, const git_index_query *q, g
       answer->split = true;
       size -= q->oid_bytes;
     } else if (memcmp(head, "sdir", 4) != 0 && (head[0] < 'A' || head[0] > 'Z')) {
-      return false; /* one that must be understood */
+      return false; /* a mandatory extension that we do not know */
     }
     if (!git_source_skip(s, size)) return false;
   }
   return true;
 }
 
-/* False: damaged. */
+/* False when it is damaged. */
 static bool git_index_read_all(git_index_source *s, const git_index_query *q, git_index_answer *answer, git_index_name *n) {
   unsigned char head[12];
   uint32_t mode;
@@ -202,7 +202,7 @@ static bool git_index_read_all(git_index_source *s, const git_index_query *q, gi
   }
   if (!git_read_extensions(s, q, answer)) return false;
   answer->tracked = found ? GIT_TRACKED_YES : GIT_TRACKED_NO;
-  /* Entries without a name replace those of the shared index, which has the names */
+  /* In a split index, entries without a name replace entries of the shared index, which has their names. */
   return answer->split || !nameless;
 }
 
@@ -225,7 +225,7 @@ void git_index_read(int fd, uint64_t size, const git_index_query *query, git_ind
 
 /* ---- Repositories ---- */
 
-/* A file that is not there tracks nothing. */
+/* A file that does not exist tracks nothing, unless it must exist. */
 static void git_index_read_file(const char *path, const git_index_query *query, bool must_exist, git_index_answer *answer) {
   struct stat st;
   int fd = os_open_regular(path);
@@ -239,7 +239,7 @@ static void git_index_read_file(const char *path, const git_index_query *query, 
   os_api->close(fd);
 }
 
-/* An index that is split says so at its end, and its base lies beside it. True when that cannot be known. */
+/* A split index says so only at its end, but its base lies in the same folder. True when that folder cannot be read. */
 static bool may_be_split(const char *git) {
   static const char base[] = "sharedindex.";
   os_dir *folder = os_dir_open(git);
@@ -290,7 +290,7 @@ git_tracked git_tracks(const char *folder, const char *name, const char *const *
       git_index_query query = {.below = {below.data, below.len}, .except = except, .quick = quick};
       answer = git_ask_repo(&git, &query, file);
     }
-    if (answer == GIT_TRACKED_UNKNOWN && i > 0) answer = GIT_TRACKED_NO; /* only the nearest may stop the user */
+    if (answer == GIT_TRACKED_UNKNOWN && i > 0) answer = GIT_TRACKED_NO; /* only the nearest one may block the user */
     if (git.top <= 1) break;
     for (len = git.top; len > 1 && folder[len - 1] != '/';) len--;
     if (len > 1) len--;

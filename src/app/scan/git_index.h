@@ -1,11 +1,11 @@
 /* git_index.h - does git track a file of a folder?
  *
- * Answered from the index file alone (versions 2 to 4, SHA-1 and SHA-256, split and sparse), because to run git in a repository runs
- * what its configuration names (core.fsmonitor, for one). The file is read once from beginning to end in small pieces: a damaged or
- * hostile one costs its own size in time and a few kilobytes of memory.
+ * Answered from the index file alone (versions 2 to 4, SHA-1 and SHA-256, split and sparse): running git in a
+ * repository would run whatever its configuration names (core.fsmonitor, for example). The file is read once, front
+ * to back, in small pieces: a damaged or hostile one costs time linear in its size and a few kilobytes of memory.
  *
- * A file that is deleted in a split index counts as tracked, and so does everything below a folder that a sparse index leaves closed:
- * an error in that direction costs the user one command.
+ * A file that is deleted in a split index counts as tracked, and so does everything below a collapsed folder of a
+ * sparse index: an error in that direction only costs the user one more command.
  */
 #ifndef LODE_SCAN_GIT_INDEX_H
 #define LODE_SCAN_GIT_INDEX_H
@@ -15,15 +15,16 @@
 typedef enum git_tracked {
   GIT_TRACKED_NO,
   GIT_TRACKED_YES,
-  GIT_TRACKED_UNKNOWN, /* there is a repository, and its index cannot be read */
+  GIT_TRACKED_UNKNOWN, /* there is a repository, but its index cannot be read */
 } git_tracked;
 
-/* `quick`: git keeps its entries in order, so the file is read no further than a name could be that matters; damage further
- * on is not noticed.
+/* Looks in every repository at or above `folder` (absolute, without links) for tracked files at or below FOLDER/NAME,
+ * except those in `except` (NULL-terminated). Ignores case, because some file systems do. Of the repositories above
+ * the nearest one, those that cannot be read are skipped. `file` gets the path of the index that tracks a file, or of
+ * what cannot be read.
  *
- * Looks in every repository at or above the folder (absolute, without links) for files of FOLDER/NAME, those listed in `except`
- * (NULL at the end) left out. Letters count in either case, for file systems that do not tell them apart. Of the repositories above the
- * nearest one, those that cannot be read are passed over. `file` gets the index that says so, or what is wrong. */
+ * `quick`: entries are sorted, so reading stops at the first one past all names that matter; damage after that is not
+ * noticed. */
 git_tracked git_tracks(const char *folder, const char *name, const char *const *except, bool quick, strbuf *file);
 
 /* ---- One index file ---- */
@@ -32,16 +33,16 @@ typedef struct git_index_query {
   lode_str below;            /* path from the top of the repository, without a slash at its end */
   const char *const *except; /* names directly below it */
   size_t oid_bytes;          /* 20 or 32 */
-  bool quick;                /* as above; whether it is split is not told */
+  bool quick;                /* as above; answer.split is then not set */
 } git_index_query;
 
 typedef struct git_index_answer {
   git_tracked tracked;
-  bool split;                /* the rest is in sharedindex.OID */
+  bool split;                /* the rest is in sharedindex.OID, OID is `base` */
   unsigned char base[32];
 } git_index_answer;
 
-/* Of an open file of `size` bytes. */
+/* Reads an index from an open file of `size` bytes. */
 void git_index_read(int fd, uint64_t size, const git_index_query *query, git_index_answer *answer);
 
 #endif

@@ -1,7 +1,8 @@
-/* glob.c - one pattern against one path, as git's wildmatch decides with WM_PATHNAME.
+/* glob.c - matches one pattern against one path, as git's wildmatch does with WM_PATHNAME.
  *
- * Iterative: of several stars only the last one ever needs another try. A single star retries within its name; when it
- * has come to the end of that, the last double star goes on by one character. Time is at most the product of the lengths.
+ * Iterative: of several stars only the last one is ever retried. A single star is retried within its name; when that
+ * name is exhausted, the last double star advances, by a whole name if a slash follows it and by a byte otherwise.
+ * Time is at most the product of the lengths.
  */
 #include "scan/ignore.h"
 
@@ -31,12 +32,12 @@ static bool glob_class_known(lode_str name) {
   return false;
 }
 
-/* [...] at c->p, which is behind the opening bracket. Moves behind the closing one. False when it never closes or
- * names an unknown class: then the whole pattern matches nothing. */
+/* [...]; c->p is after the opening bracket and is moved after the closing one. False when it is not closed or names an
+ * unknown class: then the whole pattern matches nothing. */
 static bool glob_bracket(glob_cursor *c, unsigned char t, bool *match) {
   const unsigned char *p = c->p, *end = c->end;
   bool negated = false, matched = false, first = true;
-  int before = -1; /* the character that a range may begin with */
+  int before = -1; /* the character that may begin a range */
   if (p < end && (*p == '!' || *p == '^')) {
     negated = true;
     p++;
@@ -67,7 +68,7 @@ static bool glob_bracket(glob_cursor *c, unsigned char t, bool *match) {
         before = -1;
         continue;
       }
-      /* no class after all: an ordinary [ */
+      /* not a class: an ordinary [ */
     }
     if (ch == '\\') {
       if (p >= end) return false;
@@ -81,7 +82,7 @@ static bool glob_bracket(glob_cursor *c, unsigned char t, bool *match) {
   return true;
 }
 
-/* One element of the pattern against one byte of text: 1 yes, 0 no, -1 the pattern can match nothing. */
+/* One element of the pattern against one byte of text: 1 match, 0 no match, -1 the pattern can never match. */
 static int glob_match_one(glob_cursor *c, unsigned char t) {
   unsigned char ch = *c->p++;
   bool match;
@@ -103,9 +104,9 @@ bool ignore_glob_match(lode_str glob, lode_str text) {
   const unsigned char *begin = (const unsigned char *)(glob.data ? glob.data : "");
   const unsigned char *t = (const unsigned char *)(text.data ? text.data : ""), *t_end = t + text.len;
   glob_cursor c = {begin, begin + glob.len};
-  /* where to go on when what follows a star does not match: the pattern behind it, the text it has not eaten yet */
+  /* where to resume on a mismatch after a star: the pattern after it, and the text it has not consumed yet */
   const unsigned char *star_p = NULL, *star_t = NULL, *deep_p = NULL, *deep_t = NULL;
-  bool deep_at_name = false; /* the double star stands before a / and may match nothing */
+  bool deep_at_name = false; /* a / follows the double star, which may match no name at all */
   for (;;) {
     if (c.p < c.end && *c.p == '*') {
       const unsigned char *first = c.p;
@@ -118,7 +119,7 @@ bool ignore_glob_match(lode_str glob, lode_str text) {
         continue;
       }
       if (c.p == c.end) return true;
-      /* whole names, or none at all */
+      /* whole names, or none */
       deep_at_name = *c.p == '/';
       if (deep_at_name) c.p++;
       deep_p = c.p;
@@ -144,7 +145,7 @@ bool ignore_glob_match(lode_str glob, lode_str text) {
     }
     star_p = NULL;
     if (!deep_p) return false;
-    if (deep_at_name) { /* on to the next name */
+    if (deep_at_name) { /* to the next name */
       while (deep_t < t_end && *deep_t != '/') deep_t++;
       if (deep_t >= t_end) return false;
       deep_t++;

@@ -1,8 +1,8 @@
 /* ignore.c - layers of patterns, and which one decides; see ignore.h.
  *
- * A layer is one file of patterns. Layers of one source are kept in the order of depth, so that leaving a folder cuts
- * the list. A pattern is parsed once: flags, and the longest beginning that holds no wildcard. Most patterns are
- * decided by comparing bytes (a name, or * and an ending); only the others are matched as globs.
+ * A layer is one file of patterns. Layers of one source are ordered by depth, so that leaving a folder truncates the
+ * list. A pattern is parsed once, into flags and the length of its prefix without wildcards. Most patterns are
+ * decided by comparing bytes (a name, or * and a suffix); only the others are matched as globs.
  */
 #include "scan/ignore.h"
 
@@ -11,14 +11,14 @@
 enum {
   IGNORE_NEGATED = 1,
   IGNORE_DIR_ONLY = 2,
-  IGNORE_NAME_ONLY = 4, /* no slash: the last name of the path, at any depth */
+  IGNORE_NAME_ONLY = 4, /* no slash: matches the last name of the path, at any depth */
   IGNORE_LITERAL = 8,
-  IGNORE_SUFFIX = 16,   /* * and a literal */
+  IGNORE_SUFFIX = 16,   /* * followed by a literal */
 };
 
 typedef struct ignore_pattern {
   const char *text;
-  uint32_t len, plain; /* plain: bytes at the beginning without wildcards */
+  uint32_t len, plain; /* plain: length of the prefix without wildcards */
   uint32_t flags;
 } ignore_pattern;
 
@@ -32,7 +32,7 @@ typedef struct ignore_layer {
 } ignore_layer;
 
 struct ignore_rules {
-  ignore_layer *layers; /* of all sources, in the order they were added */
+  ignore_layer *layers; /* of all sources, in the order in which they were added */
   size_t n, cap;
 };
 
@@ -64,7 +64,7 @@ static uint32_t ignore_pattern_plain_length(const char *s, size_t n) {
   return (uint32_t)i;
 }
 
-/* Spaces at the end do not count unless a backslash stands before them. */
+/* Length without trailing spaces, except those after a backslash. */
 static size_t ignore_pattern_trim_end(const char *s, size_t n) {
   size_t last = SIZE_MAX;
   for (size_t i = 0; i < n; i++) {
@@ -73,7 +73,7 @@ static size_t ignore_pattern_trim_end(const char *s, size_t n) {
     } else {
       if (s[i] == '\\') {
         i++;
-        if (i >= n) return n; /* a lonely backslash: the pattern is as it is */
+        if (i >= n) return n; /* a backslash at the end: keep the pattern as it is */
       }
       last = SIZE_MAX;
     }
@@ -126,7 +126,7 @@ static lode_status ignore_layer_parse(ignore_layer *l, size_t len, lode_error *e
 }
 
 lode_status ignore_add(ignore_rules *ignore, ignore_source source, lode_str folder, lode_str patterns,
-                             lode_error *err) {
+                       lode_error *err) {
   lode_status st = LODE_OK;
   ignore_layer l = {.source = source, .folder_len = folder.len};
   if (patterns.len > IGNORE_MAX_FILE_BYTES) patterns.len = IGNORE_MAX_FILE_BYTES;
@@ -134,7 +134,7 @@ lode_status ignore_add(ignore_rules *ignore, ignore_source source, lode_str fold
   l.text = str_dup(patterns.data, patterns.len);
   if (!l.folder || !l.text) TRY_GOTO(err_nomem(err));
   TRY_GOTO(ignore_layer_parse(&l, patterns.len, err));
-  if (l.n == 0) goto done; /* nothing to remember */
+  if (l.n == 0) goto done; /* no patterns */
   if (!mem_grow(&ignore->layers, &ignore->cap, ignore->n + 1, sizeof *ignore->layers)) TRY_GOTO(err_nomem(err));
   ignore->layers[ignore->n++] = l;
   return LODE_OK;
@@ -143,7 +143,7 @@ done:
   return st;
 }
 
-/* Does the path lie in the layer's folder? */
+/* Is the path below the layer's folder? */
 static bool ignore_layer_covers(const ignore_layer *l, lode_str path) {
   if (l->folder_len == 0) return true;
   return path.len > l->folder_len && path.data[l->folder_len] == '/' && memcmp(path.data, l->folder, l->folder_len) == 0;
@@ -170,8 +170,9 @@ static bool ignore_pattern_matches(const ignore_pattern *p, lode_str path, lode_
     return subject.len >= p->len - 1 && same_bytes(subject.data + subject.len - (p->len - 1), p->text + 1, p->len - 1);
   if (subject.len < p->plain || !same_bytes(subject.data, p->text, p->plain)) return false;
   if (p->flags & IGNORE_NAME_ONLY) return ignore_glob_match((lode_str){p->text, p->len}, subject);
-  /* git matches what follows the plain beginning as a pattern of its own, so that in "/f**" the stars are deep */
-  return ignore_glob_match((lode_str){p->text + p->plain, p->len - p->plain}, (lode_str){subject.data + p->plain, subject.len - p->plain});
+  /* git matches what follows the plain prefix as a separate pattern: in "/f**" the stars match slashes */
+  return ignore_glob_match((lode_str){p->text + p->plain, p->len - p->plain},
+                           (lode_str){subject.data + p->plain, subject.len - p->plain});
 }
 
 static ignore_verdict ignore_layer_match(const ignore_layer *l, lode_str path, bool is_folder) {
@@ -192,7 +193,7 @@ static ignore_verdict ignore_layer_match(const ignore_layer *l, lode_str path, b
 }
 
 ignore_verdict ignore_match(const ignore_rules *ignore, lode_str path, bool is_folder, ignore_source *by) {
-  /* layers of one source stand in the order of depth: the deepest is asked first */
+  /* layers of one source are ordered by depth: test the deepest first */
   for (int source = IGNORE_LODE; source >= IGNORE_GLOBAL; source--) {
     for (size_t i = ignore->n; i-- > 0;) {
       const ignore_layer *l = &ignore->layers[i];

@@ -1,10 +1,10 @@
-/* ignore.h - which paths a .gitignore leaves out, as git decides it; and globs for --path.
+/* ignore.h - which paths .gitignore files exclude, by git's rules; and globs for --path.
  *
  * Paths are bytes, relative to the root of the rules, with / between names and none at either end. Rules are kept in
- * layers: the most specific layer that has a matching pattern decides, in it the last pattern that matches. From the
- * most specific: .lodeignore files from the deepest folder up, .gitignore files from the deepest up, .git/info/exclude,
- * core.excludesFile. A pattern never re-includes what lies in an ignored folder: who walks does not enter one, and
- * ignore_match_path asks from the outside in.
+ * layers. The most specific layer with a matching pattern decides, and in it the last matching pattern. From the most
+ * specific: .lodeignore files from the deepest folder up, .gitignore files from the deepest folder up,
+ * .git/info/exclude, core.excludesFile. A pattern never re-includes anything in an ignored folder: a walk does not
+ * enter one, and ignore_match_path() tests from the outermost folder in.
  *
  * Matching is iterative and takes time linear in the path for each pattern and wildcard.
  */
@@ -13,7 +13,7 @@
 
 #include "base/base.h"
 
-#define IGNORE_MAX_FILE_BYTES (4u << 20) /* of one file of patterns; the rest is not read */
+#define IGNORE_MAX_FILE_BYTES (4u << 20) /* only this much of a file of patterns is read */
 
 typedef enum ignore_source {
   IGNORE_GLOBAL,  /* core.excludesFile */
@@ -26,27 +26,28 @@ typedef struct ignore_rules ignore_rules;
 
 LODE_MUST lode_status ignore_new(ignore_rules **ignore, lode_error *err);
 void ignore_free(ignore_rules *ignore);
-/* Adds the patterns of a file that lies in `folder` ("" for the root). */
+/* Adds the patterns of a file in `folder` ("" for the root). */
 LODE_MUST lode_status ignore_add(ignore_rules *ignore, ignore_source source, lode_str folder, lode_str patterns,
-                                       lode_error *err);
-/* Forgets the layers of all folders that do not lead to `folder`: a walk that comes out of one calls it. */
+                                 lode_error *err);
+/* Drops the layers of all folders that are neither `folder` nor above it. A walk calls it when it leaves a folder. */
 void ignore_leave(ignore_rules *ignore, lode_str folder);
 
 typedef enum ignore_verdict {
   IGNORE_UNDECIDED,
   IGNORE_YES,
-  IGNORE_NO, /* a pattern with ! says so */
+  IGNORE_NO, /* re-included by a pattern with ! */
 } ignore_verdict;
 
-/* The path alone, not the folders above it. *source says who decided, if anybody; it may be NULL. */
+/* Tests the path alone, not the folders above it. *source gets the layer's source if one decided; it may be NULL. */
 ignore_verdict ignore_match(const ignore_rules *ignore, lode_str path, bool is_folder, ignore_source *source);
-/* Folders above first, as git does. */
+/* Tests the folders above it first, as git does. */
 bool ignore_match_path(const ignore_rules *ignore, lode_str path, bool is_folder);
 
-/* One glob of --path, with the rules of a line of .gitignore: "*.c" at any depth, "src/x" and "/x" from the root, "src" and
- * all below it, "src/ **" ... A leading ! has no meaning. */
+/* Tests one glob of --path, with the rules of a .gitignore line: "*.c" matches at any depth, "src/x" and "/x" from
+ * the root, "src" matches the folder and everything below it, as "src/ **" does. A leading ! has no special
+ * meaning. */
 bool ignore_glob_path(lode_str glob, lode_str path);
-/* wildmatch with WM_PATHNAME: * and ? and [...] stop at /, ** between slashes does not. */
+/* wildmatch with WM_PATHNAME: *, ? and [...] do not match /, ** between slashes does. */
 bool ignore_glob_match(lode_str glob, lode_str text);
 
 #endif

@@ -1,6 +1,6 @@
-/* language.c - finding a language by its name, the name of a file, or the first line of a text; see language.h.
+/* language.c - finds a language by its name, a file name, or the first line of a text; see language.h.
  *
- * Endings and names of files are looked up in a hash table that is made from the table of languages on first use.
+ * File names and extensions are looked up in a hash table that is built from lang_table on first use.
  */
 #include "scan/language.h"
 
@@ -39,7 +39,7 @@ static bool lang_list_has(const char *list, lode_str word) {
   return false;
 }
 
-/* ---- Endings and names of files ---- */
+/* ---- File names and extensions ---- */
 
 enum { LANG_SLOTS = 1024, LANG_WORD_BYTES = 40 };
 enum { LANG_BY_EXTENSION = 1, LANG_BY_FILE_NAME = 2 };
@@ -61,7 +61,8 @@ static uint32_t lang_word_hash(int what, const char *p, size_t n) {
 
 static lang_slot *lang_find_slot(int what, lode_str word) {
   uint32_t i = lang_word_hash(what, word.data, word.len);
-  while (lang_slots[i % LANG_SLOTS].word.data && !(lang_slots[i % LANG_SLOTS].what == what && lang_same_word(lang_slots[i % LANG_SLOTS].word, word))) i++;
+  while (lang_slots[i % LANG_SLOTS].word.data &&
+         !(lang_slots[i % LANG_SLOTS].what == what && lang_same_word(lang_slots[i % LANG_SLOTS].word, word))) i++;
   return &lang_slots[i % LANG_SLOTS];
 }
 
@@ -74,7 +75,7 @@ static void lang_fill_slots(void) {
       lode_str word;
       while (lang_next_word(&list, &word) && used < LANG_SLOTS / 2) {
         lang_slot *s = lang_find_slot(what, word);
-        if (s->word.data) continue; /* the first language that claims it has it */
+        if (s->word.data) continue; /* the first language that lists it gets it */
         *s = (lang_slot){word, what, l};
         used++;
       }
@@ -89,7 +90,7 @@ static const lang_info *lang_look_up(int what, const char *p, size_t n) {
 
 /* ---- By text ---- */
 
-/* "#!/usr/bin/env -S python3 -u": the interpreter's name, without what follows its letters ("python3.11" is "python"). */
+/* The interpreter of "#!/usr/bin/env -S python3 -u", without version digits: "python3.11" is "python". */
 static lode_str lang_by_shebang(lode_str head) {
   const char *p = head.data, *end = p + (head.len < 256 ? head.len : 256);
   if (head.len < 3 || p[0] != '#' || p[1] != '!') return (lode_str){0};
@@ -114,12 +115,13 @@ static lode_str lang_by_shebang(lode_str head) {
 
 static bool lang_text_has(lode_str text, const char *words) { return memmem(text.data, text.len, words, strlen(words)) != NULL; }
 
-/* Endings that two languages share, told apart by the text. */
+/* Extensions that two languages share, told apart by the text. */
 static const lang_info *lang_disambiguate(const lang_info *l, lode_str ending, lode_str head) {
   if (!head.data) return l;
   if (head.len > 32768) head.len = 32768;
-  if (lang_same_word(ending, STR_LIT("h")) && (lang_text_has(head, "\nclass ") || lang_text_has(head, "\nnamespace ") || lang_text_has(head, "\ntemplate ") ||
-                                            lang_text_has(head, "\ntemplate<") || lang_text_has(head, "public:") || lang_text_has(head, "std::")))
+  if (lang_same_word(ending, STR_LIT("h")) &&
+      (lang_text_has(head, "\nclass ") || lang_text_has(head, "\nnamespace ") || lang_text_has(head, "\ntemplate ") ||
+       lang_text_has(head, "\ntemplate<") || lang_text_has(head, "public:") || lang_text_has(head, "std::")))
     return lang_find(STR_LIT("c++"));
   if (lang_same_word(ending, STR_LIT("h")) && (lang_text_has(head, "\n@interface") || lang_text_has(head, "\n#import ")))
     return lang_find(STR_LIT("objective-c"));
@@ -128,11 +130,12 @@ static const lang_info *lang_disambiguate(const lang_info *l, lode_str ending, l
   return l;
 }
 
-/* ---- The doors ---- */
+/* ---- Entry points ---- */
 
 const lang_info *lang_find(lode_str name) {
   for (size_t i = 0; i < lang_count; i++)
-    if (lang_same_word(name, str_of(lang_table[i].name)) || lang_list_has(lang_table[i].aliases, name)) return &lang_table[i];
+    if (lang_same_word(name, str_of(lang_table[i].name)) || lang_list_has(lang_table[i].aliases, name))
+      return &lang_table[i];
   return NULL;
 }
 
@@ -149,7 +152,8 @@ const lang_info *lang_detect(lode_str path, lode_str head) {
     l = lang_look_up(LANG_BY_EXTENSION, ending.data, ending.len);
     if (l) return lang_disambiguate(l, ending, head);
   }
-  if (dot && dot > name && lang_look_up(LANG_BY_FILE_NAME, name, (size_t)(dot - name))) { /* Dockerfile.dev, Makefile.am */
+  /* Dockerfile.dev, Makefile.am */
+  if (dot && dot > name && lang_look_up(LANG_BY_FILE_NAME, name, (size_t)(dot - name))) {
     l = lang_look_up(LANG_BY_FILE_NAME, name, (size_t)(dot - name));
     return l;
   }

@@ -1,9 +1,10 @@
-/* language_table.c - the table of languages. To add one: its rules, its row, a line of deps/grammars/grammars.txt, its
- * package in deps/grammars/package.json, a sample in test/chunk. `lode-parser --check` compares the rules with the grammars.
+/* language_table.c - the table of languages. To add one: its rules, its row, a line of deps/grammars/grammars.txt,
+ * its package in deps/grammars/package.json, a sample in test/chunk. `lode-parser --check` compares the rules with
+ * the grammars.
  *
- * Names of nodes are the grammars' own. The path to a name goes down through fields and, where there is no such field,
- * through children of that type; ^ is the first child, * repeats a step as often as possible, and what follows a < is
- * the path to what the definition says that it belongs to. The first rule of a node whose condition holds counts.
+ * Node types are the grammars' own. A path to a name descends through fields or, where there is no such field, through
+ * children of that type. ^ is the first child, * repeats a step as often as possible, and what follows < is the path to
+ * what the definition says it belongs to. The first rule for a node whose condition holds is used.
  */
 #include "scan/language.h"
 
@@ -384,7 +385,7 @@ static const lang_rule make_rules[] = {
 #define PLAIN_LANG(name_, ext_, ...) {.name = name_, .extensions = ext_, .reader = LANG_SPLIT_LINES, __VA_ARGS__}
 
 const lang_info lang_table[] = {
-    /* the first is what nothing is known about */
+    /* the first is the default: nothing is known about the file */
     {.name = "text", .aliases = "txt plain", .extensions = "txt text log"},
     {.name = "c", .extensions = "c h i inl", .reader = LANG_SPLIT_TREE, .grammar = "c", .rules = c_rules},
     {.name = "c++", .aliases = "cpp cxx", .extensions = "cc cpp cxx c++ hpp hh hxx h++ ipp tpp ixx cppm cu cuh ino", .reader = LANG_SPLIT_TREE,

@@ -1,4 +1,5 @@
-/* mask.c - see mask.h. The rules are data; a scan goes once over the text and tries those that begin with the three bytes at hand. */
+/* mask.c - see mask.h. The rules are data. One pass over the text tries, at each byte, the rules that begin with the
+ * three bytes there. */
 #include "scan/mask.h"
 
 #include <pthread.h>
@@ -17,7 +18,17 @@ const char *mask_policy_name(mask_policy secrets) { return mask_policy_names[sec
 
 /* ---- Alphabets ---- */
 
-enum { MASK_UPPER = 1, MASK_LOWER = 2, MASK_DIGIT = 4, MASK_DASH = 8, MASK_UNDERSCORE = 16, MASK_BASE64 = 32 /* + /, and = at the end */, MASK_DOT = 64, MASK_SLASH = 128, MASK_PADDING = 256 };
+enum {
+  MASK_UPPER = 1,
+  MASK_LOWER = 2,
+  MASK_DIGIT = 4,
+  MASK_DASH = 8,
+  MASK_UNDERSCORE = 16,
+  MASK_BASE64 = 32, /* + and /, and = at the end */
+  MASK_DOT = 64,
+  MASK_SLASH = 128,
+  MASK_PADDING = 256,
+};
 #define MASK_ALNUM (MASK_UPPER | MASK_LOWER | MASK_DIGIT)
 #define MASK_URL_SAFE (MASK_ALNUM | MASK_DASH | MASK_UNDERSCORE)
 
@@ -42,8 +53,8 @@ enum { MASK_KEY_RUN = 16, KEY_LINE = 40 };
 
 static bool mask_is_key_char(char c) { return mask_class_of(c) & (MASK_ALNUM | MASK_BASE64 | MASK_PADDING); }
 
-/* Is most of it base64, in runs of at least `least`? Code between two constants that name the armour is not. */
-static bool mask_is_key_text(const char *text, size_t len, size_t least) {
+/* Is most of it base64, in runs of at least `min`? Code between two constants that name the armour is not. */
+static bool mask_is_key_text(const char *text, size_t len, size_t min) {
   size_t solid = 0, key = 0, run = 0;
   for (size_t i = 0; i <= len; i++) {
     if (i < len && mask_is_key_char(text[i])) {
@@ -51,13 +62,13 @@ static bool mask_is_key_text(const char *text, size_t len, size_t least) {
       continue;
     }
     solid += run + (i < len && (unsigned char)text[i] > ' ');
-    if (run >= least) key += run;
+    if (run >= min) key += run;
     run = 0;
   }
   return key && key * 10 >= solid * 6;
 }
 
-/* Base64 becomes mask; quotes, escapes, operators and indentation stay, so that the code around it is still code. */
+/* Masks base64; quotes, escapes, operators and indentation stay, so that the code around it is still code. */
 static void mask_key(char *text, size_t len) {
   for (size_t i = 0; i < len;) {
     size_t n = 0;
@@ -68,7 +79,7 @@ static void mask_key(char *text, size_t len) {
   }
 }
 
-/* Without its end: the lines that look like a key, and headers like "Proc-Type: 4,ENCRYPTED" before them. */
+/* Length of a key without an end line: lines that look like a key, after headers like "Proc-Type: 4,ENCRYPTED". */
 static size_t mask_unclosed_key(const char *text, size_t len) {
   size_t end = 0;
   for (size_t at = 0, line = 0; at < len; line++) {
@@ -84,21 +95,22 @@ static size_t mask_unclosed_key(const char *text, size_t len) {
 /* ---- Tokens ---- */
 
 enum {
-  MASK_RULE_MIXED = 1,   /* upper case, lower case, digits, and 16 of them in a row: rules out words joined by hyphens */
-  MASK_RULE_VALUE = 2,   /* the prefix is the name of a setting: quotes, colons, ... may stand between it and its value */
-  MASK_RULE_JWT = 4,     /* three parts with dots, the second one JSON too */
-  MASK_RULE_KEY64 = 8,   /* base64 of a PEM block that is no certificate and no public key */
-  VARIED = 16, /* upper case, lower case and digits */
-  HEX = 32,    /* digits and a to f alone */
-  INSIDE = 64, /* the prefix stands in the middle of the token */
-  PUTTY = 128, /* a number follows, and lines of base64 up to "Private-MAC" */
+  MASK_RULE_MIXED = 1, /* upper case, lower case and digits, 16 of them in a row: rules out words joined by hyphens */
+  MASK_RULE_VALUE = 2, /* the prefix is the name of a setting: quotes, colons, ... may stand between it and its value */
+  MASK_RULE_JWT = 4,   /* three parts separated by dots, the second one JSON too */
+  MASK_RULE_KEY64 = 8, /* base64 of a PEM block that is neither a certificate nor a public key */
+  VARIED = 16,         /* upper case, lower case and digits */
+  HEX = 32,            /* digits and a to f only */
+  INSIDE = 64,         /* the prefix is in the middle of the token */
+  PUTTY = 128,         /* a number follows, then lines of base64 up to "Private-MAC" */
 };
 
-/* `least` to `most` bytes of the alphabet follow the prefix, and nothing of it comes before. Those that begin with the same byte stand together. */
+/* The prefix is followed by `min` to `max` bytes of the alphabet, and not preceded by one. Rules with the same first
+ * byte must be adjacent. */
 typedef struct mask_rule {
   const char *prefix;
   unsigned alphabet, flags;
-  size_t least, most;
+  size_t min, max;
 } mask_rule;
 
 #define LOWNUM (MASK_LOWER | MASK_DIGIT)
@@ -119,9 +131,9 @@ static const mask_rule mask_rule_table[] = {
     {"CLOJARS_", LOWNUM, 0, 60, 60},
     {"EZAK", MASK_ALNUM, MASK_RULE_MIXED, 54, 54},                                 /* EasyPost */
     {"GOCSPX-", MASK_URL_SAFE, 0, 24, 40},
-    {"GR1348941", MASK_URL_SAFE, VARIED, 20, 20},                        /* runners of GitLab */
+    {"GR1348941", MASK_URL_SAFE, VARIED, 20, 20},                        /* GitLab runners */
     {"HRKU-AA", MASK_URL_SAFE, 0, 58, 58},                               /* Heroku */
-    {"LS0tLS1CRUdJTi", MASK_ALNUM | MASK_BASE64, MASK_RULE_KEY64, 100, 100000},         /* "-----BEGIN " in base64: kubeconfig, CI variables */
+    {"LS0tLS1CRUdJTi", MASK_ALNUM | MASK_BASE64, MASK_RULE_KEY64, 100, 100000}, /* "-----BEGIN ": kubeconfig, CI */
     {"LTAI", MASK_ALNUM, MASK_RULE_MIXED, 20, 20},                                 /* Alibaba Cloud */
     {"NRAK-", MASK_UPPER | MASK_DIGIT, 0, 27, 27},                            /* New Relic */
     {"PMAK-", LOWNUM | MASK_DASH, 0, 59, 59},                            /* Postman */
@@ -210,7 +222,7 @@ static const mask_rule mask_rule_table[] = {
     {"sq0csp-", MASK_URL_SAFE, VARIED, 43, 43},
     {"tfp_", MASK_URL_SAFE | MASK_DOT, VARIED, 59, 59},                       /* Typeform */
     {"v1.0-", LOWNUM | MASK_DASH, 0, 171, 171},                          /* Cloudflare */
-    {"whsec_", MASK_ALNUM | MASK_BASE64, MASK_RULE_MIXED, 32, 60},                      /* webhooks of Stripe and others */
+    {"whsec_", MASK_ALNUM | MASK_BASE64, MASK_RULE_MIXED, 32, 60},                      /* webhooks: Stripe, ... */
     {"xai-", MASK_ALNUM, MASK_RULE_MIXED, 80, 80},
     {"xapp-", MASK_ALNUM | MASK_DASH, MASK_RULE_MIXED, 30, 255},                        /* Slack */
     {"xkeysib-", LOWNUM | MASK_DASH, 0, 80, 90},                         /* Brevo */
@@ -226,7 +238,8 @@ static const mask_rule mask_rule_table[] = {
 };
 enum { MASK_RULES = sizeof mask_rule_table / sizeof *mask_rule_table, TRIPLE_BITS = 14, TRIPLES = 1 << TRIPLE_BITS };
 
-/* Which three bytes begin a rule, by their hash, and the first rule of each first byte. */
+/* A bitmap of the hashes of the three bytes that begin each rule; and the first rule, and number of rules, by first
+ * byte. */
 static struct {
   uint64_t triples[TRIPLES / 64];
   uint8_t first[256], n[256];
@@ -248,30 +261,30 @@ static void mask_make_table(void) {
     const char *prefix = mask_rule_table[i].prefix;
     unsigned char a = (unsigned char)prefix[0];
     if (prefix[2]) add_triple(prefix[0], prefix[1], prefix[2]);
-    for (int c = 0; !prefix[2] && c < 128; c++) /* of two bytes: with any that may follow */
+    for (int c = 0; !prefix[2] && c < 128; c++) /* two bytes: with every byte that may follow */
       if (mask_class_of((char)c) & mask_rule_table[i].alphabet) add_triple(prefix[0], prefix[1], (char)c);
     mask_prefix_table.first[a] = (uint8_t)i;
     mask_prefix_table.n[a]++;
   }
 }
 
-static size_t mask_run_length(const char *text, size_t at, size_t len, unsigned alphabet, size_t most) {
+static size_t mask_run_length(const char *text, size_t at, size_t len, unsigned alphabet, size_t max) {
   size_t n = 0;
-  while (n <= most && at + n < len && mask_class_of(text[at + n]) & alphabet) n++;
+  while (n <= max && at + n < len && mask_class_of(text[at + n]) & alphabet) n++;
   if (alphabet & MASK_BASE64)
     for (int i = 0; i < 2 && n && at + n < len && text[at + n] == '='; i++) n++;
   return n;
 }
 
-/* A token begins where a word of its alphabet does, so that no byte is looked at from many beginnings; \n and the like before it are the
- * escapes of a string. */
+/* A token starts where a word of its alphabet starts, so that no byte is scanned from many starts. A \n or the like
+ * before it is an escape in a string. */
 static bool mask_token_begins(const char *text, size_t at, unsigned alphabet) {
   if (at == 0 || !mask_class_of(text[at]) || !(mask_class_of(text[at - 1]) & (alphabet | MASK_ALNUM | MASK_UNDERSCORE))) return true;
   if (alphabet & MASK_SLASH && text[at - 1] == '/') return true; /* https://hooks... */
   return at >= 2 && text[at - 2] == '\\' && strchr("nrt", text[at - 1]);
 }
 
-/* Upper case, lower case and digits, `row` of them in a row. */
+/* Has it upper case, lower case and digits, and `row` alphanumeric characters in a row? */
 static bool mask_is_mixed(const char *text, size_t n, size_t row) {
   unsigned seen = 0;
   size_t part = 0, longest = 0;
@@ -302,8 +315,8 @@ static bool mask_is_private64(const char *text, size_t n) {
   return n > 6 && memcmp(text, certificate, 6) != 0 && memcmp(text, public_key, 6) != 0;
 }
 
-/* PuTTY's private part, which begins with the number of its lines; the public part before it stays. The next "Private-" ends it, so that no
- * byte is looked at from many beginnings. */
+/* PuTTY's private part, which begins with the number of its lines; the public part before it stays. It ends at the next
+ * "Private-", so that no byte is scanned from many starts. */
 static size_t putty_key(const char *text, size_t at, size_t len, size_t *start) {
   static const char end[] = "Private-";
   while (at < len && mask_class_of(text[at]) & MASK_DIGIT) at++;
@@ -315,24 +328,25 @@ static size_t putty_key(const char *text, size_t at, size_t len, size_t *start) 
   return n && mask_is_key_text(text + at, n, MASK_KEY_RUN) ? n : 0;
 }
 
-/* The bytes to mask: from *start, as many as are returned. */
+/* Returns the number of bytes to mask, from *start. */
 static size_t mask_match_rule(const mask_rule *r, const char *text, size_t at, size_t len, size_t *start) {
   size_t prefix = strlen(r->prefix);
-  if (text[at + 1] != r->prefix[1] || len - at < prefix + r->least || memcmp(text + at, r->prefix, prefix) != 0) return 0;
+  if (text[at + 1] != r->prefix[1] || len - at < prefix + r->min || memcmp(text + at, r->prefix, prefix) != 0) return 0;
   if (!(r->flags & INSIDE) && !mask_token_begins(text, at, r->alphabet)) return 0;
   size_t from = at + prefix;
   if (r->flags & PUTTY) return putty_key(text, from, len, start);
   if (r->flags & MASK_RULE_VALUE) {
-    size_t most = from + 8;
-    while (from < len && from < most && strchr(" \t\"':=>,", text[from]) && text[from]) from++;
+    size_t max = from + 8;
+    while (from < len && from < max && strchr(" \t\"':=>,", text[from]) && text[from]) from++;
   }
-  size_t n = mask_run_length(text, from, len, r->alphabet, r->most);
-  if (n < r->least || n > r->most) return 0;
-  if (r->flags & (MASK_RULE_MIXED | VARIED) && !mask_is_mixed(text + from, n, r->flags & MASK_RULE_MIXED ? 16 : 1)) return 0;
+  size_t n = mask_run_length(text, from, len, r->alphabet, r->max);
+  if (n < r->min || n > r->max) return 0;
+  if (r->flags & (MASK_RULE_MIXED | VARIED) && !mask_is_mixed(text + from, n, r->flags & MASK_RULE_MIXED ? 16 : 1))
+    return 0;
   if (r->flags & HEX && !is_hex(text + from, n)) return 0;
   if (r->flags & MASK_RULE_JWT && !mask_is_jwt(text + from, n)) return 0;
   if (r->flags & MASK_RULE_KEY64 && !mask_is_private64(text + from, n)) return 0;
-  /* A longer word of other characters is another thing; AWS's documents have AKIAIOSFODNN7EXAMPLE */
+  /* Part of a longer word is something else. AWS's documentation has AKIAIOSFODNN7EXAMPLE. */
   if (from + n < len && mask_class_of(text[from + n]) & (MASK_ALNUM | MASK_UNDERSCORE)) return 0;
   if (n >= 7 && memcmp(text + from + n - 7, "EXAMPLE", 7) == 0) return 0;
   *start = from;
@@ -375,7 +389,8 @@ static size_t mask_pem(char *text, size_t len) {
   char *head;
   while (at < len && (head = memmem(text + at, len - at, begin, sizeof begin - 1)) != NULL) {
     size_t left = len - (size_t)(head - text) - (sizeof begin - 1);
-    char *name = head + sizeof begin - 1, *close = memmem(name, left < MASK_LABEL_BYTES ? left : MASK_LABEL_BYTES, dashes, sizeof dashes - 1);
+    char *name = head + sizeof begin - 1;
+    char *close = memmem(name, left < MASK_LABEL_BYTES ? left : MASK_LABEL_BYTES, dashes, sizeof dashes - 1);
     at = (size_t)(name - text);
     if (!close || !has_label(name, (size_t)(close - name))) continue;
     char *body = close + sizeof dashes - 1;

@@ -1,8 +1,8 @@
 /* scan.c - the walk; see scan.h.
  *
  * A stack of open folders, each read as a stream. `path` is the path of the current entry from the top of the git
- * repository (whose rules need it), `base` bytes of it lie above the root. Names that come from readdir are opened and
- * asked about relative to the descriptor of their folder, so that nothing that is moved or replaced meanwhile can lead
+ * repository, as its rules need it; the first `base` bytes are above the root. Names from readdir are opened and
+ * examined relative to the descriptor of their folder, so that files moved or replaced meanwhile cannot lead
  * elsewhere.
  */
 #include "os/os.h"
@@ -14,7 +14,7 @@
 
 typedef struct scan_walker_frame {
   os_dir *folder;
-  size_t path_len; /* of walker->path, this folder */
+  size_t path_len; /* length of walker->path for this folder */
   uint64_t device, inode;
 } scan_walker_frame;
 
@@ -25,7 +25,7 @@ struct scan_walker {
   size_t depth, frames_cap;
   char path[2 * SCAN_MAX_PATH];
   size_t path_len, base;
-  scan_entry single; /* what the walk was opened for, when that is no folder to enter */
+  scan_entry single; /* the entry that the walk was opened for, when it is not a folder to enter */
   bool has_single;
   uint64_t counts[SCAN_SKIP_COUNT];
 };
@@ -35,7 +35,7 @@ static lode_str scan_walker_path(const scan_walker *w) {
   return (lode_str){w->path + w->base, w->path_len - w->base};
 }
 
-/* The path of `name` in the folder of the given length; false when it is too long. */
+/* Sets the path to `name` in the folder whose path has the given length; false when it is too long. */
 static bool scan_walker_set_path(scan_walker *w, size_t folder_len, const char *name) {
   size_t n = strlen(name), at = folder_len;
   if (at > 0 && w->path[at - 1] != '/') w->path[at++] = '/';
@@ -49,7 +49,7 @@ static bool scan_walker_set_path(scan_walker *w, size_t folder_len, const char *
   return true;
 }
 
-/* ---- Judging one entry ---- */
+/* ---- Classifying one entry ---- */
 
 static int scan_walker_dirent_type(mode_t mode) {
   return S_ISDIR(mode) ? DT_DIR : S_ISREG(mode) ? DT_REG : S_ISLNK(mode) ? DT_LNK : DT_CHR;
@@ -60,7 +60,7 @@ static scan_skip scan_walker_apply_rules(const scan_walker *w, lode_str name, bo
   ignore_source by = IGNORE_GLOBAL;
   ignore_verdict v = ignore_match(w->rules, (lode_str){w->path, w->path_len}, is_folder, &by);
   if (v == IGNORE_YES) return SCAN_SKIP_IGNORED;
-  bool wanted = v == IGNORE_NO && by == IGNORE_LODE; /* a ! of .lodeignore brings back what we would leave out */
+  bool wanted = v == IGNORE_NO && by == IGNORE_LODE; /* a ! in .lodeignore re-includes what we would skip */
   if (wanted) return SCAN_SKIP_NONE;
   if (is_folder && !o->generated && scan_is_dependency_dir(name)) return SCAN_SKIP_DEPENDENCIES;
   if (!o->hidden && name.data[0] == '.') return SCAN_SKIP_HIDDEN;
@@ -74,7 +74,7 @@ static scan_skip scan_walker_classify_type(int kind) {
   return kind == DT_LNK ? SCAN_SKIP_LINK : kind == DT_DIR || kind == DT_REG ? SCAN_SKIP_NONE : SCAN_SKIP_SPECIAL;
 }
 
-/* Fills entry for a name in an open folder whose path is already current. A folder to enter has skip NONE and is_folder. */
+/* Fills entry for a name in an open folder; w->path is already set. A folder to enter has skip NONE and is_folder. */
 static void scan_walker_classify(scan_walker *w, int folder_fd, const char *name, int kind, scan_entry *entry) {
   const scan_options *o = &w->root->options;
   lode_str file = str_of(name);
@@ -91,7 +91,8 @@ static void scan_walker_classify(scan_walker *w, int folder_fd, const char *name
   if (strcmp(name, ".git") == 0 || strcmp(name, ".lode") == 0) return;
   entry->skip = scan_walker_classify_type(kind);
   if (entry->skip != SCAN_SKIP_NONE) return;
-  if (kind == DT_REG && file.data[0] == '.' && o->secrets != MASK_POLICY_INDEX && scan_classify_name(entry->path) == SCAN_SKIP_SECRET) {
+  if (kind == DT_REG && file.data[0] == '.' && o->secrets != MASK_POLICY_INDEX &&
+      scan_classify_name(entry->path) == SCAN_SKIP_SECRET) {
     entry->skip = SCAN_SKIP_SECRET;
     return;
   }
@@ -127,7 +128,7 @@ static bool scan_walker_is_cache_dir(int fd) {
   return false;
 }
 
-/* Why the open folder is not entered. */
+/* Why the open folder must not be entered; NONE: enter it. */
 static scan_skip scan_walker_classify_dir(const scan_walker *w, int fd, struct stat *s) {
   if (OS_RETRY(os_api->fstat(fd, s)) < 0) return SCAN_SKIP_UNREADABLE;
   if (w->root->options.one_device && (uint64_t)s->st_dev != w->root->device) return SCAN_SKIP_OTHER_DEVICE;
@@ -136,7 +137,7 @@ static scan_skip scan_walker_classify_dir(const scan_walker *w, int fd, struct s
   return SCAN_SKIP_NONE;
 }
 
-/* Opens the folder `name` of an open folder and makes it the current one. *skip says why it was not entered. */
+/* Opens folder `name` in an open folder and pushes it on the stack. *skip says why it was not entered. */
 static lode_status scan_walker_enter(scan_walker *w, int folder_fd, const char *name, scan_skip *skip, lode_error *err) {
   struct stat s;
   *skip = SCAN_SKIP_TOO_DEEP;
@@ -198,8 +199,8 @@ static lode_status scan_walker_enter_root(scan_walker *w, lode_error *err) {
   return err_set(err, LODE_IO, "the folder %.400s cannot be read: %s", w->root->path, scan_skip_text(skip));
 }
 
-/* Goes down from the root to `below`, judging each name on the way. Ends in the folder (entered, *entry.is_folder and NONE),
- * or before what is no folder or is skipped (*entry). */
+/* Descends from the root to `below`, classifying each name on the way. Ends in the folder (entered; *entry has
+ * is_folder and NONE), or at the first name that is skipped or not a folder (*entry). */
 static lode_status scan_walker_descend(scan_walker *w, lode_str below, scan_entry *entry, lode_error *err) {
   char name[256];
   TRY(scan_walker_enter_root(w, err));
@@ -207,7 +208,8 @@ static lode_status scan_walker_descend(scan_walker *w, lode_str below, scan_entr
   for (size_t at = 0; at < below.len;) {
     const char *slash = memchr(below.data + at, '/', below.len - at);
     size_t n = slash ? (size_t)(slash - below.data) - at : below.len - at;
-    if (n == 0 || n >= sizeof name || memchr(below.data + at, '\0', n) || (n == 2 && memcmp(below.data + at, "..", 2) == 0))
+    if (n == 0 || n >= sizeof name || memchr(below.data + at, '\0', n) ||
+        (n == 2 && memcmp(below.data + at, "..", 2) == 0))
       return err_set(err, LODE_NOT_FOUND, "there is no such file below the root");
     memcpy(name, below.data + at, n);
     name[n] = '\0';
@@ -238,7 +240,7 @@ lode_status scan_walker_open(const scan_root *root, lode_str below, scan_walker 
   TRY_GOTO(scan_walker_new(root, &w, err));
   TRY_GOTO(scan_walker_descend(w, below, &w->single, err));
   w->has_single = !w->single.is_folder || w->single.skip != SCAN_SKIP_NONE;
-  /* of the folders on the way only the last one is walked */
+  /* only the last of the folders on the way is walked */
   while (!w->has_single && w->depth > 1) {
     os_dir_close(w->frames[0].folder);
     memmove(w->frames, w->frames + 1, --w->depth * sizeof *w->frames);
@@ -281,7 +283,8 @@ lode_status scan_walker_next(scan_walker *w, scan_entry *entry, bool *more, lode
     if (!name) { /* the rest of the folder cannot be read */
       w->path_len = f->path_len;
       w->path[w->path_len] = '\0';
-      *entry = (scan_entry){.path = scan_walker_path(w), .skip = SCAN_SKIP_UNREADABLE, .is_folder = true, .language = &lang_table[0]};
+      *entry = (scan_entry){
+          .path = scan_walker_path(w), .skip = SCAN_SKIP_UNREADABLE, .is_folder = true, .language = &lang_table[0]};
       scan_walker_leave(w);
     } else if (!scan_walker_set_path(w, f->path_len, name)) {
       *entry = (scan_entry){.path = scan_walker_path(w), .skip = SCAN_SKIP_TOO_DEEP, .language = &lang_table[0]};

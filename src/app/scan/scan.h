@@ -1,12 +1,12 @@
 /* scan.h - the files below a root that are worth indexing, and why the others are not.
  *
- * A walk gives every file once, with what stat says and its language, or as skipped with the reason; a skipped folder
- * is given once and not entered. Order is that of the file system. Symbolic links are never followed, folders are
- * opened relative to their parents without following links: a walk does not leave its root and cannot loop. Memory is
- * bounded by the depth of the tree and the size of its ignore files, not by the number of files.
+ * A walk returns every file once: with its stat data and language, or as skipped with the reason. A skipped folder is
+ * returned once and not entered. The order is the file system's. Symbolic links are never followed and folders are
+ * opened relative to their parents: a walk does not leave its root and cannot loop. Memory is bounded by the depth of
+ * the tree and the size of its ignore files, not by the number of files.
  *
- * What can be told from name and stat is told by the walk; what needs the text by scan_classify_text, which any thread may
- * call. scan_root_* may be called by any thread; a scan_walker belongs to one.
+ * The walk decides what name and stat can decide; scan_classify_text() decides what needs the text. Any thread may call
+ * scan_classify_text() and scan_root_*(); a scan_walker belongs to one thread.
  *
  * Paths are bytes, relative to the root, with / between names; they need not be UTF-8.
  */
@@ -16,7 +16,7 @@
 #include "scan/language.h"
 #include "scan/mask.h"
 
-/* X(enum, name as stored and shown, text for people) */
+/* X(enum, name in the index and in output, text for people) */
 #define SCAN_SKIPS(X)                                                             \
   X(NONE, "none", "is indexed")                                                    \
   X(IGNORED, "ignored", "left out by .gitignore or .lodeignore")                   \
@@ -43,73 +43,75 @@ typedef enum scan_skip {
 
 const char *scan_skip_name(scan_skip skip);
 const char *scan_skip_text(scan_skip skip);
-/* By its name; NONE when there is no such reason. */
+/* By name; NONE when there is no such reason. */
 scan_skip scan_skip_parse(lode_str name);
 
-enum { /* marks: what ranking may want to know; told from the path alone */
+enum { /* hints for ranking, from the path alone */
   SCAN_PATH_TEST = 1,
   SCAN_PATH_VENDORED = 2,
   SCAN_PATH_EXAMPLE = 4,
   SCAN_PATH_DOC = 8,
-  SCAN_PATH_LEGACY = 16,      /* kept for those who used it before: legacy, deprecated */
-  SCAN_PATH_OTHER_OS = 32,  /* for another system than this one */
-  SCAN_PATH_STUB = 64,     /* declarations of what is written elsewhere: .d.ts, .pyi */
-  SCAN_PATH_THIS_OS = 128,  /* for this system */
+  SCAN_PATH_LEGACY = 16,   /* kept for compatibility: legacy, deprecated */
+  SCAN_PATH_OTHER_OS = 32, /* for another operating system */
+  SCAN_PATH_STUB = 64,     /* declarations only: .d.ts, .pyi */
+  SCAN_PATH_THIS_OS = 128, /* for this operating system */
 };
 unsigned scan_path_flags(lode_str path);
-/* Is the word the name of another system than this one: windows, darwin, freebsd? */
+/* Is the word the name of another operating system: windows, darwin, freebsd? */
 bool scan_is_other_os(lode_str word);
 
 typedef struct scan_options {
-  bool hidden;         /* also what begins with a dot (never .git and .lode) */
-  bool no_ignore;      /* ignore files do not count */
-  bool generated;      /* also generated and minified files, and dependencies */
-  mask_policy secrets; /* INDEX: names and texts that look like secrets are as good as others */
-  bool one_device;     /* stays on the root's file system */
-  uint64_t max_bytes;  /* larger files are skipped; 0 = 1 MiB, the most is LANG_MAX_TEXT */
-  lode_str exclude;    /* more lines of .lodeignore, of the configuration; they lie at the root */
+  bool hidden;         /* include names that begin with a dot (never .git and .lode) */
+  bool no_ignore;      /* disregard ignore files */
+  bool generated;      /* include generated and minified files, and dependencies */
+  mask_policy secrets; /* INDEX: names and texts that look like secrets are not skipped */
+  bool one_device;     /* stay on the root's file system */
+  uint64_t max_bytes;  /* larger files are skipped; 0: 1 MiB; at most LANG_MAX_TEXT */
+  lode_str exclude;    /* from the configuration: further .lodeignore lines, relative to the root */
 } scan_options;
 
 typedef struct scan_entry {
   lode_str path;       /* NUL-terminated; valid until the next call */
-  scan_skip skip;     /* NONE: a file to index */
+  scan_skip skip;      /* NONE: a file to index */
   bool is_folder;      /* only when skipped */
-  unsigned marks;
+  unsigned marks;      /* SCAN_PATH_* */
   uint64_t size;
   int64_t mtime_ns, ctime_ns;
   uint64_t inode, device;
-  const lang_info *language; /* by name alone; "text" may turn out to be a script: lang_detect with the head */
+  const lang_info *language; /* from the name alone; "text" may turn out to be a script: lang_detect() with the head */
 } scan_entry;
 
-/* ---- The root: opened once, read from by any thread ---- */
+/* ---- The root: opened once, used by any thread ---- */
 
 typedef struct scan_root scan_root;
-/* LODE_NOT_FOUND, LODE_INVALID (no folder), LODE_IO. Finds the git repository around it and its excludes. */
+/* LODE_NOT_FOUND, LODE_INVALID (not a folder), LODE_IO. Finds the git repository around it and its excludes. */
 LODE_MUST lode_status scan_root_open(const char *path, const scan_options *options, scan_root **root, lode_error *err);
 void scan_root_close(scan_root *root);
 const char *scan_root_path(const scan_root *root); /* absolute, without links */
 
-/* The whole file, checked to be regular and below the root with no link on the way; *entry gets what fstat said after the
- * reading, if that is what it said before (else it is read again; a file that keeps changing is UNREADABLE). Replaces
- * what is in text. A file that cannot be had is no error: entry->skip says why (also too large, gone: UNREADABLE). */
+/* Replaces text with the whole file, which must be regular and below the root with no link on the way. *entry gets
+ * the stat data, which is the same before and after the read: else the file is read again, and is UNREADABLE if it
+ * keeps changing. A file that cannot be read is not an error: entry->skip says why (also TOO_LARGE; UNREADABLE when
+ * gone). */
 LODE_MUST lode_status scan_root_read(const scan_root *root, lode_str path, strbuf *text, scan_entry *entry,
-                                      lode_error *err);
-/* One path, by the rules of the walk (ignore files are read anew): for watchers. NOT_FOUND when it does not exist. */
+                                     lode_error *err);
+/* Classifies one path by the rules of the walk, reading ignore files again: for watchers. LODE_NOT_FOUND: no such
+ * path. */
 LODE_MUST lode_status scan_root_classify(const scan_root *root, lode_str path, scan_entry *entry, lode_error *err);
-/* Is the text binary, minified, generated, a secret? */
+/* EMPTY, BINARY, SECRET, MINIFIED, GENERATED or NONE, from the text and the options. */
 scan_skip scan_classify_text(const scan_root *root, lode_str path, const lang_info *language, lode_str text);
 
-/* Masks the secrets inside the text, as the options want it: SECRET when the file is to be left out because of them. */
+/* Masks the secrets inside the text according to the options. SECRET: the file is to be skipped because of them. */
 scan_skip scan_root_mask(const scan_root *root, char *text, size_t len, uint32_t *masked);
 
 /* ---- The walk ---- */
 
 typedef struct scan_walker scan_walker;
-/* `below`: only this folder or file of the root ("" for all). The rules of the folders above it hold. */
+/* `below`: a folder or file to walk, from the root ("" for all). The rules of the folders above it apply. */
 LODE_MUST lode_status scan_walker_open(const scan_root *root, lode_str below, scan_walker **walker, lode_error *err);
-/* *more = false at the end. Folders that cannot be read are given as UNREADABLE and are no error. */
+/* *more = false at the end. Folders that cannot be read are returned as UNREADABLE; that is not an error. */
 LODE_MUST lode_status scan_walker_next(scan_walker *walker, scan_entry *entry, bool *more, lode_error *err);
-/* So far: skipped files (and folders, once each) by reason; [NONE] counts the files given. */
+/* Counts so far, by reason: skipped files and folders, each once; [NONE] counts the files to index. */
 const uint64_t *scan_walker_counts(const scan_walker *walker);
 void scan_walker_close(scan_walker *walker);
 

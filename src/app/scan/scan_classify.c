@@ -1,7 +1,7 @@
-/* scan_classify.c - what a name and a text say about a file: secrets, dependencies, binaries, minified and generated files.
+/* scan_classify.c - what names and texts say about a file: secret, dependency, binary, minified, generated.
  *
- * The lists are data at the top. Names are compared without regard to case where file systems differ in it. Everything
- * looks at a bounded part of a text.
+ * The lists are data at the top. Names are compared ignoring case where file systems differ in it. Only a bounded
+ * part of a text is examined.
  */
 #include "scan/scan_classify.h"
 
@@ -23,7 +23,7 @@ scan_skip scan_skip_parse(lode_str name) {
   return SCAN_SKIP_NONE;
 }
 
-/* Globs over lower-case names, each with its verdict; the first that matches decides. */
+/* Globs over lower-case names, and what a match means; the first match decides. */
 static const struct {
   const char *glob;
   scan_skip skip;
@@ -69,7 +69,7 @@ static const struct {
     {"*.bundle.js", SCAN_SKIP_MINIFIED},
 };
 
-/* Files that are secrets because of the folder they are in: both as globs over lower-case names. The first that matches decides. */
+/* Files that are secrets because of the folder they are in; globs match lower-case names. The first match decides. */
 static const struct {
   const char *folder, *glob;
   bool secret;
@@ -78,7 +78,7 @@ static const struct {
     {".ssh", "config", false},        {".ssh", "known_hosts*", false}, {".ssh", "*", true},      {".gnupg", "*", true},
 };
 
-/* Endings of what is never text: saves the reading. */
+/* Extensions of files that are never text: saves reading them. */
 static const char binary_extensions[] =
     " png jpg jpeg gif bmp ico webp tif tiff psd xcf heic avif mp3 mp4 m4a m4v mkv avi mov webm ogg oga ogv opus flac wav aac mid"
     " zip gz tgz bz2 tbz xz txz zst lz lz4 lzma 7z rar tar jar war ear whl egg apk aab ipa deb rpm dmg iso img cab msi"
@@ -93,7 +93,7 @@ static const char dependency_folders[] =
     " .gradle .terraform .next .nuxt .svelte-kit .parcel-cache .yarn .pnpm-store .eggs .stack-work .dart_tool .bundle elm-stuff"
     " .ipynb_checkpoints __pypackages__ pods deriveddata ";
 
-/* Is the word, in lower case, in a list with a space around each? */
+/* Is the word, in lower case, in a list with spaces around each word? */
 static bool scan_list_has(const char *list, const char *word, size_t len) {
   char key[40];
   if (len == 0 || len + 3 > sizeof key) return false;
@@ -117,11 +117,12 @@ static bool scan_lower_name(lode_str name, char low[256]) {
 
 static bool scan_is_secret_path(lode_str folder, lode_str low) {
   for (size_t i = 0; i < sizeof scan_secret_globs / sizeof *scan_secret_globs; i++)
-    if (str_eq(folder, str_of(scan_secret_globs[i].folder)) && ignore_glob_match(str_of(scan_secret_globs[i].glob), low)) return scan_secret_globs[i].secret;
+    if (str_eq(folder, str_of(scan_secret_globs[i].folder)) &&
+        ignore_glob_match(str_of(scan_secret_globs[i].glob), low)) return scan_secret_globs[i].secret;
   return false;
 }
 
-/* The name of the folder that the last name of a path is in; empty when there is none. */
+/* The name of the folder that contains the last name of a path; empty when there is none. */
 static lode_str scan_parent_name(lode_str path, lode_str name) {
   if (path.len == name.len) return (lode_str){path.data, 0};
   size_t end = path.len - name.len - 1, start = end;
@@ -142,19 +143,20 @@ scan_skip scan_classify_name(lode_str path) {
   return SCAN_SKIP_NONE;
 }
 
-/* ---- Marks ---- */
+/* ---- Path flags ---- */
 
 static const char test_folders[] = " test tests testing spec specs testdata test_data fixtures mocks e2e selftests ";
 static const char vendor_folders[] =
     " vendor vendors vendored third_party third-party thirdparty 3rdparty external externals extern godeps"
     " submodules bundled deps ";
-static const char example_folders[] = " example examples sample samples demo demos tutorial tutorials benchmark benchmarks bench ";
+static const char example_folders[] =
+    " example examples sample samples demo demos tutorial tutorials benchmark benchmarks bench ";
 static const char doc_folders[] = " doc docs documentation man manual ";
 
 static const char legacy_folders[] = " legacy compat deprecated obsolete attic ";
 static const char other_os_names[] =
-    " win windows win32 win64 winnt mingw cygwin msvc darwin macos osx freebsd openbsd netbsd dragonfly dragonflybsd bsd solaris sunos illumos aix"
-    " os390 zos os400 ibmi hpux haiku plan9 qnx vxworks vms amiga ";
+    " win windows win32 win64 winnt mingw cygwin msvc darwin macos osx freebsd openbsd netbsd dragonfly dragonflybsd bsd"
+    " solaris sunos illumos aix os390 zos os400 ibmi hpux haiku plan9 qnx vxworks vms amiga ";
 static const char this_os_names[] = " linux unix posix ";
 
 bool scan_is_other_os(lode_str word) { return scan_list_has(other_os_names, word.data, word.len); }
@@ -169,7 +171,8 @@ static bool scan_is_test_name(lode_str name) {
   const char *dot = memchr(name.data, '.', name.len);
   lode_str stem = {name.data, dot ? (size_t)(dot - name.data) : name.len};
   lode_str rest = {stem.data + stem.len, name.len - stem.len};
-  if (scan_starts_with(name, "test_") || scan_starts_with(name, "conftest.") || scan_starts_with(rest, ".test.") || scan_starts_with(rest, ".spec.")) return true;
+  if (scan_starts_with(name, "test_") || scan_starts_with(name, "conftest.") || scan_starts_with(rest, ".test.") ||
+      scan_starts_with(rest, ".spec.")) return true;
   static const char *const ends[] = {"_test", "_tests", "_spec", "-test", "-spec", "Test", "Tests", "Spec", "TestCase"};
   for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
     size_t n = strlen(ends[i]);
@@ -183,7 +186,7 @@ static bool scan_has_extension(lode_str name, const char *ending) {
   return name.len > n && memcmp(name.data + name.len - n, ending, n) == 0;
 }
 
-/* The system of x_windows.go, x-win.c, windows.rs; empty when there is none. */
+/* The operating system in x_windows.go, x-win.c, windows.rs; empty when there is none. */
 static lode_str scan_os_of_name(lode_str name) {
   const char *dot = memchr(name.data, '.', name.len);
   size_t end = dot ? (size_t)(dot - name.data) : name.len, start = end;
@@ -192,11 +195,12 @@ static lode_str scan_os_of_name(lode_str name) {
 }
 
 static unsigned scan_os_flags(lode_str word) {
-  return (scan_list_has(other_os_names, word.data, word.len) ? SCAN_PATH_OTHER_OS : 0u) | (scan_list_has(this_os_names, word.data, word.len) ? SCAN_PATH_THIS_OS : 0u);
+  return (scan_list_has(other_os_names, word.data, word.len) ? SCAN_PATH_OTHER_OS : 0u) |
+         (scan_list_has(this_os_names, word.data, word.len) ? SCAN_PATH_THIS_OS : 0u);
 }
 
 unsigned scan_path_flags(lode_str path) {
-  unsigned marks = 0;
+  unsigned flags = 0;
   size_t at = 0;
   for (size_t i = 0; i < path.len; i++) {
     if (path.data[i] != '/') continue;
@@ -204,20 +208,20 @@ unsigned scan_path_flags(lode_str path) {
     const char *word = path.data + at;
     size_t len = i - at;
     while (len && word[len - 1] == '_') len--;
-    if (scan_list_has(test_folders, word, len)) marks |= SCAN_PATH_TEST;
-    if (scan_list_has(vendor_folders, word, len)) marks |= SCAN_PATH_VENDORED;
-    if (scan_list_has(example_folders, word, len)) marks |= SCAN_PATH_EXAMPLE;
-    if (scan_list_has(doc_folders, word, len)) marks |= SCAN_PATH_DOC;
-    if (scan_list_has(legacy_folders, word, len)) marks |= SCAN_PATH_LEGACY;
-    marks |= scan_os_flags((lode_str){word, len});
+    if (scan_list_has(test_folders, word, len)) flags |= SCAN_PATH_TEST;
+    if (scan_list_has(vendor_folders, word, len)) flags |= SCAN_PATH_VENDORED;
+    if (scan_list_has(example_folders, word, len)) flags |= SCAN_PATH_EXAMPLE;
+    if (scan_list_has(doc_folders, word, len)) flags |= SCAN_PATH_DOC;
+    if (scan_list_has(legacy_folders, word, len)) flags |= SCAN_PATH_LEGACY;
+    flags |= scan_os_flags((lode_str){word, len});
     at = i + 1;
   }
   lode_str name = {path.data + at, path.len - at};
-  if (name.len == 0) return marks;
-  if (scan_is_test_name(name)) marks |= SCAN_PATH_TEST;
-  marks |= scan_os_flags(scan_os_of_name(name));
-  if (scan_has_extension(name, ".d.ts") || scan_has_extension(name, ".pyi")) marks |= SCAN_PATH_STUB;
-  return marks;
+  if (name.len == 0) return flags;
+  if (scan_is_test_name(name)) flags |= SCAN_PATH_TEST;
+  flags |= scan_os_flags(scan_os_of_name(name));
+  if (scan_has_extension(name, ".d.ts") || scan_has_extension(name, ".pyi")) flags |= SCAN_PATH_STUB;
+  return flags;
 }
 
 /* ---- Text ---- */
@@ -226,7 +230,7 @@ enum { SCAN_HEAD_BYTES = 64 << 10, SCAN_GENERATED_BYTES = 2048, SCAN_LONG_LINE =
 
 static bool scan_text_has(lode_str text, const char *words) { return memmem(text.data, text.len, words, strlen(words)) != NULL; }
 
-/* A NUL in the first part, or too many control characters: no text. UTF-16 has NULs, and is taken as binary too. */
+/* Binary: a NUL in the head of the text, or too many control characters. UTF-16 contains NULs and counts as binary. */
 static bool scan_is_binary(lode_str text) {
   size_t n = text.len < SCAN_HEAD_BYTES ? text.len : SCAN_HEAD_BYTES, odd = 0;
   if (n == 0) return false;
@@ -238,7 +242,7 @@ static bool scan_is_binary(lode_str text) {
   return odd * 20 > n;
 }
 
-/* Programs write lines of thousands of bytes, people do not. Only for languages in which lines can be joined at will. */
+/* Programs write lines of thousands of bytes, people do not. Only for languages in which lines may be joined freely. */
 static bool scan_is_minified(const lang_info *language, lode_str text) {
   static const char *const squeezed[] = {"javascript", "typescript", "tsx", "css", "html", "json", "svg", "xml"};
   bool can_be = false;
@@ -254,7 +258,7 @@ static bool scan_is_minified(const lang_info *language, lode_str text) {
   return longest >= SCAN_LONG_LINE && n / lines > 400;
 }
 
-/* What generators write into the head of their files. */
+/* Phrases that generators write at the head of their files. */
 static bool scan_is_generated(lode_str text) {
   lode_str head = {text.data, text.len < SCAN_GENERATED_BYTES ? text.len : SCAN_GENERATED_BYTES};
   static const char *const says[] = {"@generated", "DO NOT EDIT", "Do not edit this file", "do not edit by hand",
@@ -266,14 +270,15 @@ static bool scan_is_generated(lode_str text) {
   for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
     if (!scan_text_has(head, says[i])) continue;
     if (i != 1) return true;
-    /* "DO NOT EDIT" alone is also said by people */
+    /* people write "DO NOT EDIT" too */
     for (size_t j = 0; j < sizeof doubts / sizeof *doubts; j++)
       if (scan_text_has(head, doubts[j])) return true;
   }
   return false;
 }
 
-/* The whole file is a secret: a private key, the account of a service, the settings of kubectl. Secrets inside other files are masked. */
+/* Is the whole file a secret: a private key, a service account, a kubectl configuration? Secrets inside other files are
+ * masked instead. */
 static bool scan_is_secret_text(lode_str text) {
   lode_str head = {text.data, text.len < SCAN_HEAD_BYTES ? text.len : SCAN_HEAD_BYTES};
   size_t at = 0;
@@ -281,8 +286,10 @@ static bool scan_is_secret_text(lode_str text) {
   lode_str first = {head.data + at, head.len - at < 64 ? head.len - at : 64};
   if (scan_starts_with(first, "-----BEGIN ") && scan_text_has(first, "PRIVATE KEY") && head.len - at > 100) return true;
   if (scan_starts_with(first, "PuTTY-User-Key-File-") && scan_text_has(head, "Private-Lines: ")) return true;
-  if (scan_starts_with(first, "{") && scan_text_has(head, "\"service_account\"") && scan_text_has(head, "\"private_key\"")) return true;
-  return scan_text_has(head, "kind: Config") && scan_text_has(head, "clusters:") && scan_text_has(head, "users:") && scan_text_has(head, "contexts:");
+  if (scan_starts_with(first, "{") && scan_text_has(head, "\"service_account\"") && scan_text_has(head, "\"private_key\""))
+    return true;
+  return scan_text_has(head, "kind: Config") && scan_text_has(head, "clusters:") && scan_text_has(head, "users:") &&
+         scan_text_has(head, "contexts:");
 }
 
 scan_skip scan_classify_content(const lang_info *language, lode_str text, const scan_options *options) {

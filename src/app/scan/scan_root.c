@@ -10,7 +10,7 @@
 
 enum { SCAN_READ_TRIES = 3 };
 
-/* A folder that its own repository leaves out is a project of its own: the rules above it do not count. */
+/* A root that its repository ignores is a separate project: the repository's rules do not apply to it. */
 static lode_status scan_root_drop_foreign(scan_root *root, lode_error *err) {
   lode_status st = LODE_OK;
   ignore_rules *rules = NULL;
@@ -85,17 +85,18 @@ lode_status scan_read_rules(ignore_rules *rules, int folder_fd, lode_str folder,
   for (size_t i = 0; i < 2; i++) {
     struct stat s;
     size_t got;
-    if (os_api->lstat_at(folder_fd, files[i].name, &s) < 0 || !S_ISREG(s.st_mode)) continue; /* to open a device may act on it */
+    /* opening a device may act on it */
+    if (os_api->lstat_at(folder_fd, files[i].name, &s) < 0 || !S_ISREG(s.st_mode)) continue;
     int fd = OS_RETRY(os_api->open_below(folder_fd, files[i].name, O_RDONLY | O_NONBLOCK, 0));
-    if (fd < 0) continue; /* also a link by now, which git does not follow here either */
-    char *room = NULL;
+    if (fd < 0) continue; /* perhaps a link by now, which git does not follow here either */
+    char *buf = NULL;
     if (OS_RETRY(os_api->fstat(fd, &s)) == 0 && S_ISREG(s.st_mode)) {
       size_t want = (uint64_t)s.st_size > IGNORE_MAX_FILE_BYTES ? IGNORE_MAX_FILE_BYTES : (size_t)s.st_size;
       text.len = 0;
-      room = strbuf_reserve(&text, want);
-      if (!room) st = err_nomem(err);
-      else if (os_read_full(fd, room, want, 0, &got, NULL) == LODE_OK)
-        st = ignore_add(rules, files[i].source, folder, (lode_str){room, got}, err);
+      buf = strbuf_reserve(&text, want);
+      if (!buf) st = err_nomem(err);
+      else if (os_read_full(fd, buf, want, 0, &got, NULL) == LODE_OK)
+        st = ignore_add(rules, files[i].source, folder, (lode_str){buf, got}, err);
     }
     os_api->close(fd);
     if (st != LODE_OK) break;
@@ -104,7 +105,7 @@ lode_status scan_read_rules(ignore_rules *rules, int folder_fd, lode_str folder,
   return st;
 }
 
-/* The .gitignore files from the top of the repository down to the folder above the root. */
+/* Reads the ignore files from the top of the repository down to the folder above the root. */
 static lode_status scan_root_rules_above(const scan_root *root, ignore_rules *rules, lode_error *err) {
   lode_str prefix = scan_root_prefix(root);
   char folder[PATH_MAX];
@@ -155,8 +156,9 @@ static bool scan_root_same_stat(const struct stat *a, const struct stat *b) {
          a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-/* One try; *again when the file changed under it. */
-static lode_status scan_root_read_once(const scan_root *root, int fd, strbuf *text, scan_entry *entry, bool *again, lode_error *err) {
+/* One attempt; *again when the file changed meanwhile. */
+static lode_status scan_root_read_once(const scan_root *root, int fd, strbuf *text, scan_entry *entry, bool *again,
+                                       lode_error *err) {
   struct stat before, after;
   size_t got = 0;
   *again = false;
@@ -168,10 +170,10 @@ static lode_status scan_root_read_once(const scan_root *root, int fd, strbuf *te
   else entry->skip = SCAN_SKIP_NONE;
   if (entry->skip != SCAN_SKIP_NONE) return LODE_OK;
   text->len = 0;
-  char *room = strbuf_reserve(text, (size_t)before.st_size + 1);
-  if (!room) return err_nomem(err);
+  char *buf = strbuf_reserve(text, (size_t)before.st_size + 1);
+  if (!buf) return err_nomem(err);
   entry->skip = SCAN_SKIP_UNREADABLE;
-  if (os_read_full(fd, room, (size_t)before.st_size + 1, 0, &got, NULL) != LODE_OK) return LODE_OK;
+  if (os_read_full(fd, buf, (size_t)before.st_size + 1, 0, &got, NULL) != LODE_OK) return LODE_OK;
   if (OS_RETRY(os_api->fstat(fd, &after)) < 0) return LODE_OK;
   if (got != (size_t)before.st_size || !scan_root_same_stat(&before, &after)) {
     *again = true;
@@ -186,7 +188,7 @@ lode_status scan_root_read(const scan_root *root, lode_str path, strbuf *text, s
   char name[SCAN_MAX_PATH];
   bool again = true;
   *entry = (scan_entry){.path = path, .skip = SCAN_SKIP_TOO_DEEP, .language = lang_detect(path, (lode_str){0}),
-                         .marks = scan_path_flags(path)};
+                        .marks = scan_path_flags(path)};
   text->len = 0;
   if (path.len >= sizeof name || memchr(path.data, '\0', path.len)) return LODE_OK;
   memcpy(name, path.data, path.len);
@@ -194,7 +196,7 @@ lode_status scan_root_read(const scan_root *root, lode_str path, strbuf *text, s
   struct stat before;
   if (OS_RETRY(os_api->lstat_at(root->fd, name, &before)) == 0 && os_not_regular(&before) == ENXIO) {
     scan_entry_set_stat(entry, &before);
-    entry->skip = SCAN_SKIP_SPECIAL; /* to open a device may act on it */
+    entry->skip = SCAN_SKIP_SPECIAL; /* opening a device may act on it */
     return LODE_OK;
   }
   entry->skip = SCAN_SKIP_UNREADABLE;
@@ -205,7 +207,8 @@ lode_status scan_root_read(const scan_root *root, lode_str path, strbuf *text, s
     return LODE_OK;
   }
   lode_status st = LODE_OK;
-  for (int i = 0; st == LODE_OK && again && i < SCAN_READ_TRIES; i++) st = scan_root_read_once(root, fd, text, entry, &again, err);
+  for (int i = 0; st == LODE_OK && again && i < SCAN_READ_TRIES; i++)
+    st = scan_root_read_once(root, fd, text, entry, &again, err);
   os_api->close(fd);
   return st;
 }

@@ -11,10 +11,12 @@
 #include <unistd.h>
 
 enum { WATCH_EVENT_BYTES = 64 * 1024, WATCH_MAX_PENDING = 20000, WATCH_MAX_DEBOUNCES = 10 };
-#define WATCH_EVENTS (IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK)
+#define WATCH_EVENTS \
+  (IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR | IN_DONT_FOLLOW | \
+   IN_EXCL_UNLINK)
 
 typedef struct watch_dir {
-  char *path;        /* from the root; NULL: not in use */
+  char *path; /* from the root; NULL: unused */
 } watch_dir;
 
 typedef struct watch_pending { /* a path that changed */
@@ -31,7 +33,7 @@ struct watch_monitor {
   watch_pending *due;
   size_t n, cap;
   bool everything, incomplete;
-  lode_str *given;   /* the answer of the last call */
+  lode_str *given; /* paths returned by the last watch_wait() */
   size_t n_given, cap_given;
   char *events;
 };
@@ -46,7 +48,7 @@ static lode_status watch_add_dir(watch_monitor *w, const char *path, lode_error 
   TRY_GOTO(files_join(&full, scan_root_path(w->root), path, err));
   int wd = inotify_add_watch(w->fd, full.data, WATCH_EVENTS);
   if (wd < 0) {
-    /* Gone again, or no folder: no matter. No more watches: the tree is looked at from time to time */
+    /* Gone again, or not a folder: harmless. Out of watches: the caller must scan the tree now and then. */
     if (errno == ENOSPC || errno == ENOMEM) w->incomplete = true;
     goto done;
   }
@@ -63,15 +65,14 @@ done:
   return st;
 }
 
-/* Every folder at or below `path` that the walk would enter. The walk gives files: a folder is known by what is in it, and an empty one
- * by its own event. */
+/* Watches every folder at or below `path` that a walk would enter, including empty ones. */
 static lode_status watch_add_tree(watch_monitor *w, const char *path, lode_error *err) {
   strbuf stack = {0}, full = {0}, child = {0};
   lode_status st = LODE_OK;
   strbuf_addstr(&stack, path);
   strbuf_addch(&stack, '\0');
   while (stack.len && st == LODE_OK) {
-    /* The last path of the stack */
+    /* pop the last path */
     size_t start = stack.len - 1;
     while (start && stack.data[start - 1]) start--;
     char *here = str_dup(stack.data + start, strlen(stack.data + start));
@@ -94,9 +95,9 @@ static lode_status watch_add_tree(watch_monitor *w, const char *path, lode_error
       }
       st = files_join(&full, scan_root_path(w->root), child.data, err);
       if (st != LODE_OK || lstat(full.data, &info) < 0 || !S_ISDIR(info.st_mode)) continue;
-      lode_status judged = scan_root_classify(w->root, (lode_str){child.data, child.len - 1}, &entry, err);
-      if (judged == LODE_NOMEM) st = judged;
-      if (judged == LODE_OK && entry.skip == SCAN_SKIP_NONE) strbuf_add(&stack, child.data, child.len);
+      lode_status classified = scan_root_classify(w->root, (lode_str){child.data, child.len - 1}, &entry, err);
+      if (classified == LODE_NOMEM) st = classified;
+      if (classified == LODE_OK && entry.skip == SCAN_SKIP_NONE) strbuf_add(&stack, child.data, child.len);
     }
     os_dir_close(names);
     mem_free(here);
@@ -155,7 +156,7 @@ static lode_status watch_on_event(watch_monitor *w, const struct inotify_event *
   strbuf_addstr(&path, e->name);
   strbuf_addch(&path, '\0');
   if (path.failed) TRY_GOTO(err_nomem(err));
-  /* Other rules may let files in and out anywhere below */
+  /* a change of rules affects everything below */
   if (watch_is_rules_file(e->name)) {
     TRY_GOTO(watch_path_changed(w, f->path, err));
     goto done;
@@ -191,7 +192,7 @@ static lode_status watch_read_events(watch_monitor *w, lode_error *err) {
   }
 }
 
-/* ---- Life ---- */
+/* ---- Opening and closing ---- */
 
 lode_status watch_open(const scan_root *root, uint32_t debounce_ms, watch_monitor **out, lode_error *err) {
   watch_monitor *w = mem_calloc(1, sizeof *w);
@@ -237,7 +238,7 @@ size_t watch_dir_count(const watch_monitor *w, bool *incomplete) {
 
 /* ---- Waiting ---- */
 
-/* Takes out what was quiet long enough; *next is when the next one is due. */
+/* Moves paths that were quiet long enough to w->given; *next is when the next one is due. */
 static lode_status watch_take_due(watch_monitor *w, uint64_t *next, lode_error *err) {
   uint64_t now = watch_now_ms();
   *next = UINT64_MAX;
@@ -273,7 +274,7 @@ lode_status watch_wait(watch_monitor *w, uint32_t wait_ms, watch_changes *change
     if (w->n_given || w->everything || now >= until) break;
     uint64_t wake = next < until ? next : until;
     struct pollfd fd = {.fd = w->fd, .events = POLLIN};
-    if (poll(&fd, 1, (int)(wake - now)) < 0 && errno == EINTR) break; /* a signal: the caller looks */
+    if (poll(&fd, 1, (int)(wake - now)) < 0 && errno == EINTR) break; /* a signal: return to the caller */
   }
   if (!files_is_dir(scan_root_path(w->root)))
     return err_set(err, LODE_GONE, "%.400s was removed", scan_root_path(w->root));
