@@ -1,4 +1,4 @@
-/* chunk.c - lists of chunks: memory, invariants, bytes between processes, cutting, lines; see chunk.h. */
+/* chunk.c - lists of chunks: memory, invariants, wire format, splitting, line numbers; see chunk.h. */
 #include "chunk/chunk_make.h"
 
 #include <ctype.h>
@@ -78,9 +78,10 @@ lode_str chunk_clean_string(chunk_list *list, lode_str bytes, size_t max, unsign
 
 /* ---- Comments ---- */
 
-/* Signs that begin or end a comment, the longer ones first. */
-static const char *const comment_openers[] = {"@moduledoc", "@doc", "<!--", "\"\"\"", "'''", "/**", "/*!", "///", "//!", "--[[", "---", "{-|", "(**", "#'",
-                                      "/*",   "//",     "--",  "{-",  "(*",  ";;;", ";;",  "##",   "%%",  "#",   "*",   NULL};
+/* Comment markers, longer ones first. */
+static const char *const comment_openers[] = {"@moduledoc", "@doc", "<!--", "\"\"\"", "'''", "/**", "/*!", "///", "//!",
+                                              "--[[", "---", "{-|", "(**", "#'", "/*", "//", "--", "{-", "(*", ";;;",
+                                              ";;", "##", "%%", "#", "*", NULL};
 static const char *const comment_closers[] = {"-->", "\"\"\"", "'''", "**/", "*/", "]]", "-}", "*)", NULL};
 
 static lode_str chunk_strip_comment(const char *p, const char *end) {
@@ -105,7 +106,7 @@ static lode_str chunk_strip_comment(const char *p, const char *end) {
   return (lode_str){p, (size_t)(end - p)};
 }
 
-/* #[derive(Debug)], @Override: they stand among the comments of a definition and are none. */
+/* #[derive(Debug)], @Override: found among the comments of a definition, but not comments. */
 static bool chunk_is_attribute(const char *p, const char *end) {
   while (p < end && chunk_is_space(*p)) p++;
   if (end - p < 2) return false;
@@ -113,7 +114,7 @@ static bool chunk_is_attribute(const char *p, const char *end) {
   return p[0] == '#' && p[1] == '[';
 }
 
-/* Lines of signs alone do not. */
+/* False for a line of punctuation only. */
 static bool chunk_has_words(lode_str line) {
   for (size_t i = 0; i < line.len; i++)
     if (!ispunct((unsigned char)line.data[i])) return true;
@@ -139,21 +140,22 @@ lode_str chunk_clean_comment(chunk_list *list, lode_str bytes) {
   return chunk_clean_string(list, (lode_str){text, n}, CHUNK_MAX_DOC, 0);
 }
 
-/* ---- Cutting ---- */
+/* ---- Splitting ---- */
 
-/* How good it is to begin a chunk with the line at `at`: less is better. */
+/* The cost of starting a chunk with the line at `at`: lower is better. */
 static uint32_t chunk_line_cost(lode_str text, uint32_t at, uint32_t end) {
   uint32_t indent = 0, p = at;
   while (p < end && (text.data[p] == ' ' || text.data[p] == '\t')) indent += text.data[p++] == '\t' ? 8 : 1;
-  if (p >= end || text.data[p] == '\n' || text.data[p] == '\r') return UINT32_MAX; /* an empty line begins nothing */
-  bool after_empty = at >= 2 && (text.data[at - 2] == '\n' || (at >= 3 && text.data[at - 2] == '\r' && text.data[at - 3] == '\n'));
+  if (p >= end || text.data[p] == '\n' || text.data[p] == '\r') return UINT32_MAX; /* never start with an empty line */
+  bool after_empty =
+      at >= 2 && (text.data[at - 2] == '\n' || (at >= 3 && text.data[at - 2] == '\r' && text.data[at - 3] == '\n'));
   if (indent > 1000) indent = 1000;
   char c = text.data[p];
   bool closes = c == '}' || c == ')' || c == ']' || c == '{';
   return (after_empty ? 0 : 4) + 8 * indent + (closes ? 6 : 0);
 }
 
-/* In a line without end: behind a space or a sign in its last part, else at a character. */
+/* Within a very long line: after a space or punctuation in its second half, else at a character boundary. */
 static uint32_t chunk_split_line(lode_str text, uint32_t start, uint32_t at) {
   for (uint32_t p = at; p > start + (at - start) / 2; p--) {
     char c = text.data[p - 1];
@@ -179,13 +181,13 @@ uint32_t chunk_split_point(lode_str text, uint32_t start, uint32_t end, uint32_t
     p = at < last ? memchr(text.data + at, '\n', last - at) : NULL;
   }
   if (best) return best;
-  /* no good line: any line end in the first part, else within a line */
+  /* no good line: any line end, else within a line */
   p = memrchr(text.data + start + 1, '\n', last - start - 1);
   if (p) return (uint32_t)(p - text.data) + 1;
   return chunk_split_line(text, start, last);
 }
 
-/* Behind white space that follows `at`, if it leads to the beginning of a line; else `at`. */
+/* After the white space at `at`: `end`, else the last start of a line in it, else `at`. */
 static uint32_t chunk_skip_blank(lode_str text, uint32_t at, uint32_t end) {
   uint32_t p = at, line = at;
   while (p < end && chunk_is_space(text.data[p]))
@@ -193,7 +195,8 @@ static uint32_t chunk_skip_blank(lode_str text, uint32_t at, uint32_t end) {
   return p == end ? end : line;
 }
 
-bool chunk_list_add_split(chunk_list *list, lode_str text, const chunk_item *shape, uint32_t start, uint32_t end, uint32_t max) {
+bool chunk_list_add_split(chunk_list *list, lode_str text, const chunk_item *shape, uint32_t start, uint32_t end,
+                          uint32_t max) {
   size_t first = list->n;
   chunk_item c = *shape;
   uint32_t at = start;
@@ -246,7 +249,8 @@ static const char *chunk_item_problem(const chunk_list *list, size_t i) {
   if ((unsigned)c->kind >= LANG_KIND_COUNT) return "a kind that does not exist";
   if (c->start >= c->end) return "an empty chunk";
   if (c->start != (i ? list->items[i - 1].end : 0)) return "a gap or an overlap";
-  if (c->start_line < 1 || c->start_line > c->end_line || c->line < c->start_line || c->line > c->end_line) return "lines out of order";
+  if (c->start_line < 1 || c->start_line > c->end_line || c->line < c->start_line || c->line > c->end_line)
+    return "lines out of order";
   if (i && c->start_line < list->items[i - 1].end_line) return "lines out of order";
   if (c->parts < 1 || c->part >= c->parts) return "a part that does not exist";
   if (c->parent != CHUNK_NO_PARENT && c->parent >= i) return "a parent that does not come before";
@@ -260,13 +264,13 @@ static const char *chunk_item_problem(const chunk_list *list, size_t i) {
 const char *chunk_list_problem(const chunk_list *list, size_t text_bytes) {
   if (list->n == 0) return text_bytes ? "no chunks" : NULL;
   for (size_t i = 0; i < list->n; i++) {
-    const char *wrong = chunk_item_problem(list, i);
-    if (wrong) return wrong;
+    const char *problem = chunk_item_problem(list, i);
+    if (problem) return problem;
   }
   return list->items[list->n - 1].end == text_bytes ? NULL : "the end of the text is missing";
 }
 
-/* ---- Bytes between processes: a count, then nine numbers and six strings for each; all numbers 32 bits, little-endian ---- */
+/* ---- Wire format: a count, then nine numbers and six strings per chunk; numbers are 32 bits, little-endian ---- */
 
 enum { CHUNK_WIRE_NUMBERS = 9, CHUNK_WIRE_STRINGS = 6 };
 
@@ -279,7 +283,8 @@ void chunk_list_encode(const chunk_list *list, strbuf *out) {
   chunk_put32(out, (uint32_t)list->n);
   for (size_t i = 0; i < list->n; i++) {
     const chunk_item *c = &list->items[i];
-    uint32_t numbers[CHUNK_WIRE_NUMBERS] = {(uint32_t)c->kind, c->start, c->end, c->start_line, c->end_line, c->line, c->parent, c->part, c->parts};
+    uint32_t numbers[CHUNK_WIRE_NUMBERS] = {(uint32_t)c->kind, c->start, c->end, c->start_line, c->end_line,
+                                            c->line, c->parent, c->part, c->parts};
     lode_str strings[CHUNK_WIRE_STRINGS] = {c->name, c->signature, c->doc, c->parents, c->skeleton, c->symbols};
     for (size_t k = 0; k < CHUNK_WIRE_NUMBERS; k++) chunk_put32(out, numbers[k]);
     for (size_t k = 0; k < CHUNK_WIRE_STRINGS; k++) {
@@ -316,7 +321,7 @@ static lode_str chunk_get_string(chunk_decoder *r) {
   return s;
 }
 
-/* The strings point into the bytes; the caller copies those first. */
+/* The strings point into the bytes, which the caller has copied. */
 static void chunk_get_item(chunk_decoder *r, chunk_item *c) {
   c->kind = (lang_kind)chunk_get32(r);
   c->start = chunk_get32(r);
@@ -336,7 +341,7 @@ static void chunk_get_item(chunk_decoder *r, chunk_item *c) {
 }
 
 lode_status chunk_list_decode(lode_str bytes, size_t text_bytes, chunk_list *list, lode_error *err) {
-  const char *wrong = "cut short";
+  const char *problem = "cut short";
   chunk_list_clear(list);
   if (bytes.len > CHUNK_STRINGS_LIMIT / 2) return err_set(err, LODE_CORRUPT, "a list of chunks is too long");
   char *copy = mem_arena_copy(&list->strings, bytes.data, bytes.len);
@@ -349,8 +354,8 @@ lode_status chunk_list_decode(lode_str bytes, size_t text_bytes, chunk_list *lis
     chunk_get_item(&r, &c);
     if (!r.bad && !chunk_list_add(list, &c)) return err_nomem(err);
   }
-  if (!r.bad) wrong = r.left ? "too long" : chunk_list_problem(list, text_bytes);
-  if (!r.bad && !wrong) return LODE_OK;
+  if (!r.bad) problem = r.left ? "too long" : chunk_list_problem(list, text_bytes);
+  if (!r.bad && !problem) return LODE_OK;
   chunk_list_clear(list);
-  return err_set(err, LODE_CORRUPT, "a list of chunks is damaged: %s", wrong);
+  return err_set(err, LODE_CORRUPT, "a list of chunks is damaged: %s", problem);
 }

@@ -1,30 +1,31 @@
-/* chunk_make.h - what the chunkers share: adding to a list, cleaning strings, cutting long runs, counting lines. */
+/* chunk_make.h - what the splitters share: adding to a list, cleaning strings, splitting long runs, numbering lines. */
 #ifndef LODE_CHUNK_CHUNK_MAKE_H
 #define LODE_CHUNK_CHUNK_MAKE_H
 
 #include "chunk/chunk.h"
 
-/* The options with their defaults and bounds. */
+/* Options with defaults filled in and limits applied. */
 chunk_options chunk_options_resolve(const chunk_options *options);
 
-/* Appends; strings that are NULL become empty. NULL when out of memory. */
+/* Appends a chunk; NULL strings become empty. NULL when out of memory. */
 chunk_item *chunk_list_add(chunk_list *list, const chunk_item *chunk);
 
-enum { CHUNK_STRING_ONE_LINE = 1 }; /* white space of any length becomes one space */
-/* A copy in the list's memory: valid UTF-8 without NUL, at most max bytes, cut at a character, without white space at
- * either end. When memory is short it is empty, and the list has failed. */
+enum { CHUNK_STRING_ONE_LINE = 1 }; /* collapse each run of white space to one space */
+/* A copy owned by the list: valid UTF-8 without NUL, truncated to max bytes at a character boundary, without white
+ * space at either end. When out of memory: "", and list->failed is set. */
 lode_str chunk_clean_string(chunk_list *list, lode_str bytes, size_t max, unsigned flags);
-/* The text of comments without their signs. */
+/* The text of comments without comment markers. */
 lode_str chunk_clean_comment(chunk_list *list, lode_str bytes);
 
-/* Where to cut text[start..end), which is longer than max: behind start, at most max bytes on; at an empty line before
- * a line that is not indented if possible, else an empty line, the least indented line, any line, a space, a character. */
+/* Where to split text[start..end), which is longer than max: after start, at most max bytes on. Prefers a line that
+ * is not indented after an empty line; then any line after an empty one, the least indented line, any line, a space,
+ * a character. */
 uint32_t chunk_split_point(lode_str text, uint32_t start, uint32_t end, uint32_t max);
 /* Adds text[start..end) as one chunk like `shape`, or as several parts. */
-LODE_MUST bool chunk_list_add_split(chunk_list *list, lode_str text, const chunk_item *shape, uint32_t start, uint32_t end,
-                                   uint32_t max);
+LODE_MUST bool chunk_list_add_split(chunk_list *list, lode_str text, const chunk_item *shape, uint32_t start,
+                                    uint32_t end, uint32_t max);
 
-/* Before it `line` of a chunk is a byte's position; sets start_line, end_line and line of all. */
+/* Sets start_line, end_line and line of all chunks. Before the call, `line` holds a byte offset. */
 void chunk_number_lines(chunk_list *list, lode_str text);
 
 #endif

@@ -1,18 +1,18 @@
 /* chunk_plain.c - chunks without a grammar: sections of documents, paragraphs and lines of everything else.
  *
- * Documents are cut at their headings; a heading without text of its own stays with the section below it. What is longer than
- * a chunk is cut into parts. One pass over the lines, with a stack of the headings that are open.
+ * Documents are split at their headings; a heading without text of its own shares a chunk with the section below it.
+ * What is longer than a chunk is split into parts. One pass over the lines, with a stack of open headings.
  */
 #include "chunk/chunk_make.h"
 
 #include <ctype.h>
 
-enum { PLAIN_HEADING_LEVELS = 8 }; /* headings nested deeper count as the last level */
+enum { PLAIN_HEADING_LEVELS = 8 }; /* deeper headings count as the last level */
 
 typedef struct plain_heading {
   uint32_t start; /* of its first line */
-  uint32_t body;  /* behind its last line */
-  int level;      /* 1 to LEVELS */
+  uint32_t body;  /* after its last line */
+  int level;      /* 1 to PLAIN_HEADING_LEVELS */
   lode_str name;
 } plain_heading;
 
@@ -37,7 +37,7 @@ static bool plain_is_blank(const plain_line *l) {
   return true;
 }
 
-/* How many times the line repeats one sign from `signs`, with nothing but spaces behind; 0 if it is no such line. */
+/* Length of a line that repeats one character of `signs`, perhaps followed by spaces; 0 for any other line. */
 static size_t plain_rule_length(const plain_line *l, const char *signs) {
   size_t n = 0, i;
   if (l->n == 0 || !strchr(signs, l->p[0])) return 0;
@@ -47,16 +47,16 @@ static size_t plain_rule_length(const plain_line *l, const char *signs) {
   return n;
 }
 
-/* ---- The sections of a document, as they are found ---- */
+/* ---- The sections of a document ---- */
 
 typedef struct plain_document {
   chunk_list *list;
   lode_str text;
   uint32_t max;
   plain_heading open[PLAIN_HEADING_LEVELS]; /* the headings above the current one, by depth */
-  uint32_t index[PLAIN_HEADING_LEVELS]; /* their chunks */
+  uint32_t index[PLAIN_HEADING_LEVELS];     /* their chunks */
   int depth;
-  uint32_t from;        /* where the section that is being read begins, empty headings before it included */
+  uint32_t from; /* start of the current section, with the empty headings before it */
   plain_heading now;
   bool has_heading;
   bool failed;
@@ -101,7 +101,7 @@ static bool plain_only_blank(lode_str text, uint32_t from, uint32_t to) {
 static void plain_open_section(plain_document *d, plain_heading h) {
   bool empty = d->has_heading && plain_only_blank(d->text, d->now.body, h.start) && h.level > d->now.level;
   if (h.level > PLAIN_HEADING_LEVELS) h.level = PLAIN_HEADING_LEVELS;
-  if (empty) { /* no chunk of its own, but a name above the next one */
+  if (empty) { /* not a chunk, but a parent of the next one */
     if (d->depth < PLAIN_HEADING_LEVELS) {
       d->open[d->depth] = d->now;
       d->index[d->depth++] = CHUNK_NO_PARENT;
@@ -134,7 +134,7 @@ static int plain_atx_level(const plain_line *l, const char **name, size_t *n) {
   return (int)level;
 }
 
-/* ``` or ~~~, three or more, at most three spaces before: how many, and which. */
+/* A fence of three or more ` or ~ after at most three spaces: its length, and the character. */
 static size_t plain_fence_length(const plain_line *l, char *sign) {
   size_t i = 0, n = 0;
   while (i < l->n && i < 3 && l->p[i] == ' ') i++;
@@ -144,34 +144,36 @@ static size_t plain_fence_length(const plain_line *l, char *sign) {
   return n >= 3 ? n : 0;
 }
 
-/* Lines that cannot be the text of an underlined heading. */
+/* May the line be the text of an underlined heading? */
 static bool plain_is_text_line(const plain_line *l) {
   size_t i = 0;
   while (i < l->n && l->p[i] == ' ') i++;
   if (i > 3 || i == l->n) return false;
   char c = l->p[i];
-  return !(c == '>' || c == '|' || c == '#' || c == '<' || ((c == '-' || c == '*' || c == '+') && i + 1 < l->n && l->p[i + 1] == ' '));
+  return !(c == '>' || c == '|' || c == '#' || c == '<' ||
+           ((c == '-' || c == '*' || c == '+') && i + 1 < l->n && l->p[i + 1] == ' '));
 }
 
 static void plain_read_markdown(plain_document *d) {
   plain_line l = {0}, before = {0};
   size_t fenced = 0;
   char fence_sign = 0, sign = 0;
-  bool front = d->text.len >= 4 && memcmp(d->text.data, "---", 3) == 0 && (d->text.data[3] == '\n' || d->text.data[3] == '\r');
+  bool front = d->text.len >= 4 && memcmp(d->text.data, "---", 3) == 0 &&
+               (d->text.data[3] == '\n' || d->text.data[3] == '\r');
   for (uint32_t at = 0; plain_next_line(d->text, at, &l) && !d->failed; before = l, at = l.next) {
     const char *name = NULL;
-    size_t n = 0, marks;
-    if (front) { /* settings before the text */
+    size_t n = 0, length;
+    if (front) { /* front matter */
       if (at > 0 && plain_rule_length(&l, "-.") == 3) front = false;
       continue;
     }
-    marks = plain_fence_length(&l, &sign);
+    length = plain_fence_length(&l, &sign);
     if (fenced) {
-      if (marks >= fenced && sign == fence_sign) fenced = 0;
+      if (length >= fenced && sign == fence_sign) fenced = 0;
       continue;
     }
-    if (marks) {
-      fenced = marks;
+    if (length) {
+      fenced = length;
       fence_sign = sign;
       continue;
     }
@@ -180,42 +182,44 @@ static void plain_read_markdown(plain_document *d) {
       plain_open_section(d, (plain_heading){l.at, l.next, level, plain_heading_name(d, name, n)});
       continue;
     }
-    marks = plain_rule_length(&l, "=-");
+    length = plain_rule_length(&l, "=-");
     bool follows = before.n && before.next == l.at && !plain_is_blank(&before) && plain_is_text_line(&before);
-    if (marks && follows && (l.p[0] == '=' || marks >= 3) && before.at >= d->from) {
-      plain_open_section(d, (plain_heading){before.at, l.next, l.p[0] == '=' ? 1 : 2, plain_heading_name(d, before.p, before.n)});
+    if (length && follows && (l.p[0] == '=' || length >= 3) && before.at >= d->from) {
+      plain_open_section(d, (plain_heading){before.at, l.next, l.p[0] == '=' ? 1 : 2,
+                                            plain_heading_name(d, before.p, before.n)});
       l.n = 0;
     }
   }
 }
 
-/* ---- reStructuredText: a line and a ruler below it of at least its length, perhaps one above ---- */
+/* ---- reStructuredText: a line with a rule below it of at least its length, perhaps one above too ---- */
 
 static const char rst_signs[] = "=-`:.'\"~^_*+#<>";
 
 static void plain_read_rst(plain_document *d) {
   plain_line l = {0}, before = {0}, above = {0};
-  char styles[PLAIN_HEADING_LEVELS]; /* in the order of their first use: the levels */
+  char styles[PLAIN_HEADING_LEVELS]; /* in the order of first use, which gives the levels */
   int n_styles = 0;
   for (uint32_t at = 0; plain_next_line(d->text, at, &l) && !d->failed; above = before, before = l, at = l.next) {
-    size_t marks = plain_rule_length(&l, rst_signs), over = plain_rule_length(&above, rst_signs);
+    size_t length = plain_rule_length(&l, rst_signs), over = plain_rule_length(&above, rst_signs);
     bool text = before.n && !plain_is_blank(&before) && !plain_rule_length(&before, rst_signs) && before.at >= d->from;
-    if (!text || marks < 2 || marks + 1 < before.n) continue;
-    bool has_over = over == marks && above.p && above.p[0] == l.p[0];
+    if (!text || length < 2 || length + 1 < before.n) continue;
+    bool has_over = over == length && above.p && above.p[0] == l.p[0];
     if (!has_over && isspace((unsigned char)before.p[0])) continue;
     char style = (char)(l.p[0] | (has_over ? 0x80 : 0));
     int level = 0;
     while (level < n_styles && styles[level] != style) level++;
     if (level == n_styles && n_styles < PLAIN_HEADING_LEVELS) styles[n_styles++] = style;
-    plain_open_section(d, (plain_heading){has_over && above.at >= d->from ? above.at : before.at, l.next, level + 1, plain_heading_name(d, before.p, before.n)});
+    plain_open_section(d, (plain_heading){has_over && above.at >= d->from ? above.at : before.at, l.next, level + 1,
+                                          plain_heading_name(d, before.p, before.n)});
     l.n = 0;
   }
 }
 
-/* ---- All ---- */
+/* ---- Entry point ---- */
 
-lode_status chunk_plain(const lang_info *language, lode_str text, const chunk_options *options,
-                              chunk_list *list, lode_error *err) {
+lode_status chunk_plain(const lang_info *language, lode_str text, const chunk_options *options, chunk_list *list,
+                        lode_error *err) {
   chunk_options o = chunk_options_resolve(options);
   bool ok = true;
   chunk_list_clear(list);
@@ -231,7 +235,7 @@ lode_status chunk_plain(const lang_info *language, lode_str text, const chunk_op
   } else {
     chunk_item shape = {.kind = language->data ? LANG_KIND_DATA : LANG_KIND_TEXT, .parent = CHUNK_NO_PARENT};
     ok = chunk_list_add_split(list, text, &shape, 0, (uint32_t)text.len, o.max_bytes);
-    /* pieces of a file are no parts of a definition */
+    /* pieces of a file are not parts of a definition */
     for (size_t i = 0; i < list->n; i++) list->items[i].part = 0, list->items[i].parts = 1;
   }
   if (!ok || list->failed) {

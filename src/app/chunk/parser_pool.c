@@ -1,7 +1,7 @@
-/* parser_pool.c - workers that parse; see parser_pool.h.
+/* parser_pool.c - the pool of parser processes; see parser_pool.h.
  *
- * Threads: one mutex guards the list of workers and the known grammars. A worker that is borrowed belongs to its
- * borrower; nobody waits for a process while holding the mutex.
+ * Threads: one mutex guards the `busy` flags of the workers. A worker that is taken belongs to the thread that took it;
+ * nobody waits for a process while holding the mutex.
  */
 #include "chunk/parser_pool.h"
 
@@ -31,13 +31,13 @@ typedef struct parser_pool_worker {
 struct parser_pool {
   parser_pool_options options;
   char *parser, *grammars; /* NULL: none */
-  char *has;               /* of each language: is its grammar there? */
+  char *has;               /* by language id: is its grammar installed? */
   pthread_mutex_t lock;
   pthread_cond_t freed;
   parser_pool_worker *workers;
 };
 
-/* ---- Where the parser lies ---- */
+/* ---- Finding the parser ---- */
 
 static char *parser_pool_join_path(const char *folder, size_t len, const char *rest) {
   size_t n = strlen(rest);
@@ -48,7 +48,7 @@ static char *parser_pool_join_path(const char *folder, size_t len, const char *r
   return path;
 }
 
-/* The first of the places, relative to the folder of this program, that exists. */
+/* The first of the paths, relative to the folder of this program, that exists. */
 static char *parser_pool_find_near(const char *const *places, int mode) {
   char self[4096];
   ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -88,7 +88,7 @@ static void parser_pool_probe_grammars(parser_pool *pool) {
   }
 }
 
-/* ---- Life ---- */
+/* ---- Opening and closing ---- */
 
 lode_status parser_pool_open(const parser_pool_options *options, parser_pool **out, lode_error *err) {
   lode_status st = LODE_OK;
@@ -126,7 +126,7 @@ void parser_pool_close(parser_pool *pool) {
   if (!pool) return;
   for (uint32_t i = 0; pool->workers && i < pool->options.workers; i++) {
     proc_child *p = &pool->workers[i].proc;
-    if (p->fd >= 0) close(p->fd); /* all of them are asked to go before the first is waited for */
+    if (p->fd >= 0) close(p->fd); /* asks all of them to exit before waiting for the first */
     p->fd = -1;
   }
   for (uint32_t i = 0; pool->workers && i < pool->options.workers; i++) {
@@ -150,7 +150,7 @@ void parser_pool_result_release(parser_pool_result *result) {
   *result = (parser_pool_result){0};
 }
 
-/* ---- Borrowing ---- */
+/* ---- Taking and returning workers ---- */
 
 static parser_pool_worker *parser_pool_take_worker(parser_pool *pool) {
   parser_pool_worker *w = NULL;
@@ -158,7 +158,7 @@ static parser_pool_worker *parser_pool_take_worker(parser_pool *pool) {
   for (;;) {
     for (uint32_t i = 0; i < pool->options.workers; i++) {
       parser_pool_worker *c = &pool->workers[i];
-      if (!c->busy && (!w || (c->proc.pid && !w->proc.pid))) w = c; /* one that runs is better than one to be started */
+      if (!c->busy && (!w || (c->proc.pid && !w->proc.pid))) w = c; /* prefer one that is running */
     }
     if (w) break;
     pthread_cond_wait(&pool->freed, &pool->lock);
@@ -185,13 +185,13 @@ static lode_status parser_pool_start_worker(parser_pool *pool, parser_pool_worke
 
 /* ---- One file ---- */
 
-static lode_status parser_pool_send_request(const parser_pool *pool, parser_pool_worker *w, const lang_info *language, lode_str text, uint64_t deadline,
-                                lode_error *err) {
+static lode_status parser_pool_send_request(const parser_pool *pool, parser_pool_worker *w, const lang_info *language,
+                                            lode_str text, uint64_t deadline, lode_error *err) {
   unsigned char head[4 * PARSER_WIRE_NUMBERS];
   const parser_pool_options *o = &pool->options;
   lode_str name = str_of(language->name);
   uint32_t numbers[PARSER_WIRE_NUMBERS] = {PARSER_WIRE_VERSION, o->chunk.max_bytes, o->chunk.min_bytes, o->cpu_ms, 0,
-                                          (uint32_t)name.len, (uint32_t)text.len};
+                                           (uint32_t)name.len, (uint32_t)text.len};
   for (int i = 0; i < PARSER_WIRE_NUMBERS; i++) parser_wire_put32(head + 4 * i, numbers[i]);
   lode_str parts[] = {{(const char *)head, sizeof head}, name, text};
   return proc_frame_send(w->proc.fd, PARSER_WIRE_PARSE, parts, 3, deadline, err);
@@ -202,13 +202,15 @@ static void parser_pool_set_outcome(parser_pool_result *r, parser_pool_outcome o
   snprintf(r->detail, sizeof r->detail, "%s", detail);
 }
 
-/* The worker is lost: how it ended says why. */
+/* The worker ended, or was killed: sets the outcome from the way it ended. */
 static void parser_pool_explain_exit(parser_pool_result *r, lode_status st, proc_exit end, bool killed) {
   char buf[32];
   if (killed && st == LODE_BUSY) parser_pool_set_outcome(r, PARSER_POOL_HUNG, "no answer");
-  else if (end.signal == SIGPROF || end.signal == SIGXCPU) parser_pool_set_outcome(r, PARSER_POOL_HUNG, "out of CPU time");
+  else if (end.signal == SIGPROF || end.signal == SIGXCPU)
+    parser_pool_set_outcome(r, PARSER_POOL_HUNG, "out of CPU time");
   else if (!end.signal && end.code == PARSER_WIRE_EXIT_NOMEM) parser_pool_set_outcome(r, PARSER_POOL_MEMORY, "");
-  else if (end.signal && !killed) parser_pool_set_outcome(r, PARSER_POOL_CRASHED, proc_signal_name(end.signal, buf, sizeof buf));
+  else if (end.signal && !killed)
+    parser_pool_set_outcome(r, PARSER_POOL_CRASHED, proc_signal_name(end.signal, buf, sizeof buf));
   else if (st == LODE_CORRUPT) parser_pool_set_outcome(r, PARSER_POOL_REFUSED, "its answer is damaged");
   else {
     snprintf(buf, sizeof buf, "exit code %d", end.code);
@@ -217,14 +219,15 @@ static void parser_pool_explain_exit(parser_pool_result *r, lode_status st, proc
 }
 
 static void parser_pool_reap_worker(parser_pool_worker *w, lode_status st, parser_pool_result *r) {
-  /* one that has closed its end is about to be gone by itself, and then tells more */
+  /* one that closed its end is about to exit by itself, and its exit code says more */
   bool kill_it = st == LODE_BUSY || st == LODE_CORRUPT;
   proc_exit end = kill_it ? proc_kill(&w->proc) : proc_close(&w->proc, PARSER_POOL_CLOSE_MS);
   bool killed = end.signal == SIGKILL && kill_it;
   parser_pool_explain_exit(r, st, end, killed);
 }
 
-static lode_status parser_pool_read_answer(parser_pool_worker *w, uint32_t type, size_t text_bytes, parser_pool_result *r, lode_error *err) {
+static lode_status parser_pool_read_answer(parser_pool_worker *w, uint32_t type, size_t text_bytes,
+                                           parser_pool_result *r, lode_error *err) {
   const unsigned char *p = (const unsigned char *)w->answer.data;
   char said[sizeof r->detail];
   if (w->answer.len < 4) return err_set(err, LODE_CORRUPT, "a short answer");
@@ -238,17 +241,17 @@ static lode_status parser_pool_read_answer(parser_pool_worker *w, uint32_t type,
   }
   if (type != PARSER_WIRE_FAILED) return err_set(err, LODE_CORRUPT, "an unknown answer");
   snprintf(said, sizeof said, "%.*s", rest.len < sizeof said ? (int)rest.len : (int)sizeof said - 1, rest.data);
-  parser_pool_set_outcome(r, number == PARSER_WIRE_NO_GRAMMAR  ? PARSER_POOL_NO_GRAMMAR
-                 : number == PARSER_WIRE_OUT_OF_TIME  ? PARSER_POOL_HUNG
-                 : number == PARSER_WIRE_NO_MEMORY ? PARSER_POOL_MEMORY
-                                                  : PARSER_POOL_REFUSED, said);
+  parser_pool_set_outcome(r, number == PARSER_WIRE_NO_GRAMMAR    ? PARSER_POOL_NO_GRAMMAR
+                             : number == PARSER_WIRE_OUT_OF_TIME ? PARSER_POOL_HUNG
+                             : number == PARSER_WIRE_NO_MEMORY   ? PARSER_POOL_MEMORY
+                                                                 : PARSER_POOL_REFUSED, said);
   return LODE_OK;
 }
 
-/* Fails only when no worker can be started for want of memory or descriptors. */
-static lode_status parser_pool_ask_worker(parser_pool *pool, parser_pool_worker *w, const lang_info *language, lode_str text, parser_pool_result *r,
-                              lode_error *err) {
-  /* the worker watches its own CPU time; the wall clock is for one that sleeps, on a machine of any load */
+/* Fails only when a worker cannot be started, for lack of memory or descriptors. */
+static lode_status parser_pool_ask_worker(parser_pool *pool, parser_pool_worker *w, const lang_info *language,
+                                          lode_str text, parser_pool_result *r, lode_error *err) {
+  /* the worker limits its own CPU time; this deadline is for one that sleeps, and allows for a busy machine */
   uint64_t deadline = os_api->now_ns() + ((uint64_t)pool->options.cpu_ms * 20 + 60000) * 1000000u;
   uint32_t type;
   lode_error why;
@@ -264,7 +267,7 @@ static lode_status parser_pool_ask_worker(parser_pool *pool, parser_pool_worker 
     }
     st = parser_pool_send_request(pool, w, language, text, deadline, &why);
     if (st != LODE_GONE || tries > 0) break;
-    proc_kill(&w->proc); /* it died while nobody asked it anything: not this file's fault */
+    proc_kill(&w->proc); /* it died while idle: not this file's fault */
   }
   if (st == LODE_OK) st = proc_frame_receive(w->proc.fd, PARSER_WIRE_MAX_ANSWER, deadline, &type, &w->answer, &why);
   if (st == LODE_OK) st = parser_pool_read_answer(w, type, text.len, r, &why);
@@ -272,10 +275,11 @@ static lode_status parser_pool_ask_worker(parser_pool *pool, parser_pool_worker 
   return LODE_OK;
 }
 
-/* Long lists of #define, as tools make them from descriptions of hardware, have no syntax worth the time. */
+/* Long lists of #define, as generated from descriptions of hardware, have no syntax worth the time. */
 static bool parser_pool_is_define_table(const lang_info *language, lode_str text) {
   size_t lines = 0, defines = 0;
-  if (text.len < PARSER_POOL_DEFINES_BYTES || !language->grammar || (strcmp(language->grammar, "c") != 0 && strcmp(language->grammar, "cpp") != 0))
+  if (text.len < PARSER_POOL_DEFINES_BYTES || !language->grammar ||
+      (strcmp(language->grammar, "c") != 0 && strcmp(language->grammar, "cpp") != 0))
     return false;
   for (const char *p = text.data, *end = p + text.len; p < end; lines++) {
     defines += end - p > 8 && memcmp(p, "#define ", 8) == 0;
@@ -286,7 +290,7 @@ static bool parser_pool_is_define_table(const lang_info *language, lode_str text
 }
 
 lode_status parser_pool_chunk(parser_pool *pool, const lang_info *language, lode_str text, parser_pool_result *result,
-                             lode_error *err) {
+                              lode_error *err) {
   parser_pool_set_outcome(result, PARSER_POOL_PLAIN, "");
   result->broken = false;
   chunk_list_clear(&result->chunks);

@@ -1,7 +1,7 @@
-/* parser_wire.h - what parser_pool.c and the program lode-parser say to each other, in frames (os/proc.h).
+/* parser_wire.h - the protocol between parser_pool.c and the program lode-parser, in frames (os/proc.h).
  *
- * A request is one frame: seven 32-bit numbers (little-endian), the name of the language, the text. The answer is one
- * frame. Exit codes tell the parent what a worker could not say.
+ * A request is one frame: seven 32-bit little-endian numbers, the name of the language, the text. The answer is one
+ * frame. A worker that can no longer answer reports the reason with its exit code.
  */
 #ifndef LODE_CHUNK_PARSER_WIRE_H
 #define LODE_CHUNK_PARSER_WIRE_H
@@ -13,8 +13,8 @@
 
 enum {
   PARSER_WIRE_PARSE = 1,   /* version, max_bytes, min_bytes, cpu_ms, 0, length of the name, length of the text */
-  PARSER_WIRE_CHUNKS = 2,  /* 1 if the text has errors of syntax, else 0; then a list of chunks */
-  PARSER_WIRE_FAILED = 3,  /* one of parser_wire_reason, then text for people */
+  PARSER_WIRE_CHUNKS = 2,  /* 1 if the text has syntax errors, else 0; then a list of chunks */
+  PARSER_WIRE_FAILED = 3,  /* a parser_wire_reason, then text for people */
 };
 enum { PARSER_WIRE_NUMBERS = 7 };
 
