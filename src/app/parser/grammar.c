@@ -1,12 +1,12 @@
-/* grammar.c - loading grammars, and asking nodes what the table wants to know; see grammar.h.
+/* grammar.c - loading grammars, and evaluating the rules of lang_table on nodes; see grammar.h.
  *
- * Paths and conditions are read from their text each time: they are short, and definitions are few beside nodes.
+ * Paths and conditions are parsed each time they are used: they are short, and few nodes are definitions.
  */
 #include "parser/grammar.h"
 
 #include <dlfcn.h>
 
-static parser_grammar *grammar_cache; /* one for each language, made when first needed */
+static parser_grammar *grammar_cache; /* one per language, loaded on first use */
 
 /* ---- Words of the table ---- */
 
@@ -42,7 +42,7 @@ static TSNode grammar_child_named(TSNode node, lode_str name) {
   TSNode none = {0}, child = grammar_child_by_field(node, name);
   if (!ts_node_is_null(child)) return child;
   uint32_t n = ts_node_named_child_count(node);
-  if (n > 64) n = 64; /* what gives a name stands near the beginning */
+  if (n > 64) n = 64; /* a name is near the start */
   for (uint32_t i = 0; i < n; i++) {
     child = ts_node_named_child(node, i);
     if (str_eq(str_of(ts_node_type(child)), name)) return child;
@@ -100,7 +100,8 @@ static lode_status grammar_load_library(const char *folder, parser_grammar *g, l
   return st;
 }
 
-lode_status parser_grammar_load(const char *folder, const lang_info *language, const parser_grammar **grammar, lode_error *err) {
+lode_status parser_grammar_load(const char *folder, const lang_info *language, const parser_grammar **grammar,
+                                lode_error *err) {
   *grammar = NULL;
   if (!language->grammar) return err_set(err, LODE_NOT_FOUND, "the language has no grammar");
   if (!grammar_cache) grammar_cache = mem_calloc(lang_count, sizeof *grammar_cache);
@@ -115,9 +116,9 @@ lode_status parser_grammar_load(const char *folder, const lang_info *language, c
   return LODE_OK;
 }
 
-/* ---- Asking nodes ---- */
+/* ---- Evaluating rules ---- */
 
-/* "field*=a|b": one of the nodes that lead down through that field is of a type. */
+/* "field*=a|b": following that field repeatedly, is one of the nodes of such a type? */
 static bool grammar_chain_has(lode_str field, lode_str types, TSNode node) {
   for (int i = 0; i < 32; i++) {
     node = grammar_child_by_field(node, field);
@@ -127,7 +128,7 @@ static bool grammar_chain_has(lode_str field, lode_str types, TSNode node) {
   return false;
 }
 
-/* "field": it is there. "field=a|b": its type; "a.b=c": further down. "field:x|y": its text. */
+/* "field": it exists. "field=a|b": its type is one of these; "a.b=c": of a deeper node. "field:x|y": its text is. */
 static bool grammar_condition_holds(const char *given, TSNode node, const char *text) {
   size_t n = strcspn(given, "=:");
   const char *values = given[n] ? given + n + 1 : NULL;
@@ -155,12 +156,14 @@ const lang_rule *parser_grammar_rule(const parser_grammar *g, TSNode node, TSSym
   return NULL;
 }
 
-/* One step as often as it goes. In declarators without the field (a reference, parentheses) the last child goes on. */
+/* Repeats one step as often as possible. A declarator without the field (a reference, parentheses) continues in its
+ * last child. */
 static TSNode grammar_repeat_step(TSNode node, lode_str step) {
   for (int i = 0; i < 32; i++) {
     TSNode next = grammar_child_by_field(node, step);
     uint32_t n = ts_node_named_child_count(node);
-    if (ts_node_is_null(next) && n > 0 && strstr(ts_node_type(node), "declarator")) next = ts_node_named_child(node, n - 1);
+    if (ts_node_is_null(next) && n > 0 && strstr(ts_node_type(node), "declarator"))
+      next = ts_node_named_child(node, n - 1);
     if (ts_node_is_null(next)) break;
     node = next;
   }
@@ -168,12 +171,12 @@ static TSNode grammar_repeat_step(TSNode node, lode_str step) {
 }
 
 TSNode parser_name_node(const lang_rule *rule, TSNode node, bool scope) {
-  const char *path = rule->name ? rule->name : "name", *behind = strchr(path, '<');
+  const char *path = rule->name ? rule->name : "name", *angle = strchr(path, '<');
   size_t end = strlen(path);
   TSNode none = {0};
   lode_str step;
-  if (!scope && behind) end = (size_t)(behind - path);
-  if (scope) path = behind ? behind + 1 : "", end = strlen(path);
+  if (!scope && angle) end = (size_t)(angle - path);
+  if (scope) path = angle ? angle + 1 : "", end = strlen(path);
   const char *stop = path + end;
   if (path == stop) return none;
   while (path < stop && grammar_next_word(&path, ".<", &step)) {

@@ -1,4 +1,4 @@
-/* grammar.h - a language's grammar, loaded, with the table's rules bound to its symbols. */
+/* grammar.h - the grammar of a language, loaded, with the rules of lang_table bound to its symbols. */
 #ifndef LODE_PARSER_GRAMMAR_H
 #define LODE_PARSER_GRAMMAR_H
 
@@ -12,25 +12,25 @@ typedef struct parser_grammar {
   const lang_info *language;
   const TSLanguage *ts;
   uint32_t symbols;
-  uint8_t *first_rule; /* of each symbol: 1 + the first rule with that node, or 0 */
-  bool *comment, *body; /* of each symbol */
+  uint8_t *first_rule;                /* by symbol: 1 + the first rule for that node, or 0 */
+  bool *comment, *body;               /* by symbol */
   lode_str bodies[PARSER_MAX_BODIES]; /* names of fields and types */
   size_t n_bodies;
 } parser_grammar;
 
-/* Loads FOLDER/NAME.so once, and keeps it. LODE_NOT_FOUND when it is not there. */
+/* Loads FOLDER/NAME.so once, and keeps it. LODE_NOT_FOUND when it cannot be loaded. */
 LODE_MUST lode_status parser_grammar_load(const char *folder, const lang_info *language, const parser_grammar **grammar,
-                                         lode_error *err);
-/* A node, field or type that the table names and the grammar does not know; adds a line for each. How many. */
+                                          lode_error *err);
+/* Adds a line for each node, field or type that the table names and the grammar does not have. Returns how many. */
 size_t parser_grammar_check(const parser_grammar *grammar, strbuf *out);
 
-/* The rule of a node whose condition holds, or NULL. */
+/* The first rule for a node whose condition holds, or NULL. */
 const lang_rule *parser_grammar_rule(const parser_grammar *grammar, TSNode node, TSSymbol symbol, const char *text);
-/* The node where a rule says that the name (or the scope) is; a null node when there is none. */
+/* The node that holds the name (or the scope) according to the rule; a null node when there is none. */
 TSNode parser_name_node(const lang_rule *rule, TSNode node, bool scope);
-/* Where the body of a definition begins; 0 when it has none. */
+/* The offset of the body of a definition; 0 when it has none. */
 uint32_t parser_body_start(const parser_grammar *grammar, TSNode node);
-/* The string that begins the body; a null node when there is none, or the language has no such documentation. */
+/* The string at the start of the body; a null node when there is none, or the language has no docstrings. */
 TSNode parser_docstring_node(const parser_grammar *grammar, TSNode node);
 
 #endif

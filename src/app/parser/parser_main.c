@@ -1,11 +1,12 @@
-/* parser_main.c - lode-parser: reads requests to parse from descriptor 3, answers with chunks, until the end of its input.
+/* parser_main.c - lode-parser: reads requests from descriptor 3 and answers with chunks, until the end of its input.
  *
- *   lode-parser GRAMMARS MEMORY_BYTES     a worker; parser_pool.c starts it
+ *   lode-parser GRAMMARS MEMORY_BYTES     a worker, started by parser_pool.c
  *   lode-parser --check GRAMMARS          compares the table of languages with the grammars
  *
- * Text that comes here may be hostile, and grammars are large programs of others. What a worker does is bounded: memory by a
- * budget of the allocator and RLIMIT_AS, CPU time by a callback of the parser and, where that is not asked, by a timer
- * whose signal ends the process. With LODE_PARSER_TEST in its environment it misbehaves on command, for tests.
+ * The text may be hostile, and grammars are large programs of others. A worker is bounded: its memory by a budget in
+ * the allocator and by RLIMIT_AS, its CPU time by a callback of the parser and, where the callback is not called, by
+ * a timer whose signal ends the process. With LODE_PARSER_TEST in its environment it misbehaves on command, for
+ * tests.
  */
 #include "os/proc.h"
 #include "base/sanitized.h"
@@ -50,7 +51,7 @@ static void *parser_realloc(void *p, size_t n) {
 static void parser_limit_memory(uint64_t bytes) {
   parser_memory_limit = bytes;
 #if !BUILD_ASAN && !BUILD_TSAN
-  /* room for the program, its libraries and the grammars, and for what scanners allocate behind our back */
+  /* extra space for the program, its libraries and grammars, and for scanners that allocate with malloc */
   struct rlimit limit = {bytes * 2 + (256u << 20), bytes * 2 + (256u << 20)};
   setrlimit(RLIMIT_AS, &limit);
 #endif
@@ -66,7 +67,7 @@ static uint64_t parser_cpu_ns(void) {
 
 static bool parser_out_of_time(TSParseState *state) { return parser_cpu_ns() > *(const uint64_t *)state->payload; }
 
-/* SIGPROF ends the process when nobody has asked the clock: a scanner that loops. */
+/* SIGPROF ends the process when the callback is not called: a scanner that loops. */
 static void parser_set_alarm(uint32_t ms) {
   struct itimerval timer = {.it_value = {ms / 1000, (ms % 1000) * 1000}};
   setitimer(ITIMER_PROF, &timer, NULL);
@@ -88,7 +89,8 @@ static const char *parser_read_text(void *payload, uint32_t at, TSPoint point, u
   return at < text->len ? text->data + at : "";
 }
 
-static lode_status parser_parse_text(TSParser *parser, const parser_grammar *g, const parser_request *r, TSTree **tree, lode_error *err) {
+static lode_status parser_parse_text(TSParser *parser, const parser_grammar *g, const parser_request *r, TSTree **tree,
+                                     lode_error *err) {
   uint64_t deadline = parser_cpu_ns() + (uint64_t)r->cpu_ms * 1000000u;
   lode_str text = r->text;
   TSInput input = {.payload = &text, .read = parser_read_text, .encoding = TSInputEncodingUTF8};
@@ -100,8 +102,8 @@ static lode_status parser_parse_text(TSParser *parser, const parser_grammar *g, 
   return err_set(err, LODE_BUSY, "more than %u.%u s of CPU time", r->cpu_ms / 1000, r->cpu_ms % 1000 / 100);
 }
 
-static lode_status parser_chunk_text(TSParser *parser, const char *folder, const parser_request *r, parser_outline *outline, chunk_list *list,
-                         bool *broken, lode_error *err) {
+static lode_status parser_chunk_text(TSParser *parser, const char *folder, const parser_request *r,
+                                     parser_outline *outline, chunk_list *list, bool *broken, lode_error *err) {
   const parser_grammar *g = NULL;
   TSTree *tree = NULL;
   TRY(parser_grammar_load(folder, r->language, &g, err));
@@ -113,7 +115,7 @@ static lode_status parser_chunk_text(TSParser *parser, const char *folder, const
   return st;
 }
 
-/* ---- Talking ---- */
+/* ---- Requests and answers ---- */
 
 static bool parser_read_request(lode_str body, parser_request *r) {
   uint32_t n[PARSER_WIRE_NUMBERS];
@@ -132,9 +134,9 @@ static bool parser_read_request(lode_str body, parser_request *r) {
 static lode_status parser_answer_failure(lode_status why, const lode_error *said, lode_error *err) {
   unsigned char reason[4];
   parser_wire_put32(reason, why == LODE_NOT_FOUND || why == LODE_VERSION ? PARSER_WIRE_NO_GRAMMAR
-                         : why == LODE_BUSY                           ? PARSER_WIRE_OUT_OF_TIME
-                         : why == LODE_NOMEM                          ? PARSER_WIRE_NO_MEMORY
-                                                                      : PARSER_WIRE_OTHER);
+                            : why == LODE_BUSY                           ? PARSER_WIRE_OUT_OF_TIME
+                            : why == LODE_NOMEM                          ? PARSER_WIRE_NO_MEMORY
+                                                                         : PARSER_WIRE_OTHER);
   lode_str parts[] = {{(const char *)reason, 4}, str_of(said->text)};
   return proc_frame_send(PROC_CHILD_FD, PARSER_WIRE_FAILED, parts, 2, 0, err);
 }
@@ -149,7 +151,7 @@ static lode_status parser_answer_chunks(const chunk_list *list, bool broken, str
   return proc_frame_send(PROC_CHILD_FD, PARSER_WIRE_CHUNKS, parts, 2, 0, err);
 }
 
-/* What a bad grammar may do, for tests of the parent. */
+/* Does what a bad grammar may do, to test the parent. */
 static void parser_misbehave(lode_str text) {
   static const char sign[] = "lode-parser-test: ";
   if (!getenv("LODE_PARSER_TEST") || text.len < sizeof sign || memcmp(text.data, sign, sizeof sign - 1) != 0) return;
@@ -225,7 +227,7 @@ int main(int argc, char **argv) {
   errno = 0;
   uint64_t memory = strtoull(argv[2], &end, 10);
   if (errno || *end || memory < (16u << 20)) return 2;
-  /* Ctrl-C is for lode, which ends its workers; a file is not to be cut by lines for it */
+  /* Ctrl-C is for lode, which stops its workers; it must not make a file fall back to chunks by lines */
   signal(SIGINT, SIG_IGN);
   signal(SIGTERM, SIG_IGN);
   ts_set_allocator(parser_malloc, parser_calloc, parser_realloc, parser_free);

@@ -1,8 +1,9 @@
 /* tree_chunks.c - the second pass: definitions become chunks that cover the text; see tree.h.
  *
- * `at` is the end of what is laid so far. A definition that is kept whole is one chunk. One that holds others, or is too
- * long, stays open while its inside is laid: what lies between its members are parts of it. What lies outside of
- * definitions is a module's. Scraps (a closing brace, the head of a namespace) join their neighbours.
+ * `at` is the end of what has been emitted. A definition that is kept whole is one chunk. One that contains others,
+ * or is too long, stays open while its inside is emitted: the text between its members becomes parts of it. Text
+ * outside of definitions becomes module chunks. Scraps (a closing brace, the head of a namespace) are merged into
+ * their neighbours.
  */
 #include "parser/tree.h"
 
@@ -11,14 +12,14 @@
 #include <ctype.h>
 
 enum {
-  TREE_SCRAP_BYTES = 48,   /* less than this outside of definitions is no chunk of its own */
-  TREE_MIN_MINOR_LINES = 6,    /* small definitions of at least that many lines are chunks after all */
-  TREE_MIN_DEF_LINES = 3,
+  TREE_SCRAP_BYTES = 48,    /* text outside of definitions with fewer bytes is not a chunk */
+  TREE_MIN_MINOR_LINES = 6, /* minor definitions with this many lines are chunks */
+  TREE_MIN_DEF_LINES = 3,   /* other definitions with this many lines are chunks */
 };
 
-typedef struct tree_piece { /* beside each chunk */
-  uint32_t def;        /* whose part it is, or PARSER_NO_DEF */
-  uint32_t inside;     /* the definition around it */
+typedef struct tree_piece { /* parallel to the chunks */
+  uint32_t def;    /* the definition it is part of, or PARSER_NO_DEF */
+  uint32_t inside; /* the enclosing definition */
 } tree_piece;
 
 typedef struct tree_builder {
@@ -29,23 +30,23 @@ typedef struct tree_builder {
   chunk_list *list;
   tree_piece *pieces;
   size_t pieces_cap;
-  bool *carved;       /* of each definition: it is a chunk */
-  uint32_t *first;    /* its first chunk, or PARSER_NO_DEF */
-  uint32_t *open;     /* definitions that are open, from the outside in */
+  bool *carved;       /* by definition: it becomes a chunk */
+  uint32_t *first;    /* by definition: its first chunk, or PARSER_NO_DEF */
+  uint32_t *open;     /* open definitions, outermost first */
   size_t n_open;
   uint32_t at;
-  size_t mark;        /* the first mark that may still matter */
+  size_t next_break;  /* the first break that may still matter */
   bool failed;
 } tree_builder;
 
 /* ---- Which definitions become chunks ---- */
 
 static bool tree_is_class(lang_kind k) {
-  return k == LANG_KIND_CLASS || k == LANG_KIND_STRUCT || k == LANG_KIND_UNION || k == LANG_KIND_ENUM || k == LANG_KIND_INTERFACE ||
-         k == LANG_KIND_TRAIT || k == LANG_KIND_IMPL;
+  return k == LANG_KIND_CLASS || k == LANG_KIND_STRUCT || k == LANG_KIND_UNION || k == LANG_KIND_ENUM ||
+         k == LANG_KIND_INTERFACE || k == LANG_KIND_TRAIT || k == LANG_KIND_IMPL;
 }
 
-/* A namespace is not a thing to find; it only gives names to what it holds. */
+/* A namespace is never a chunk; it only gives names to what it contains. */
 static bool tree_is_transparent(const parser_def *d) { return d->rule->kind == LANG_KIND_NAMESPACE; }
 
 static bool tree_is_whole(const tree_builder *b, const parser_def *d) {
@@ -69,8 +70,10 @@ static void tree_choose_chunks(tree_builder *b) {
   for (size_t i = 0; i < b->o->n_defs; i++) {
     const parser_def *d = &b->o->defs[i];
     bool inside_ok = d->outer == PARSER_NO_DEF || (b->carved[d->outer] && !tree_is_whole(b, &b->o->defs[d->outer]));
-    /* what a wrapper of a sibling has swallowed stays with it */
-    bool free = d->outer != PARSER_NO_DEF ? d->own > b->o->defs[d->outer].own || tree_is_transparent(&b->o->defs[d->outer]) : true;
+    /* a definition inside a sibling's wrapper stays with that sibling */
+    bool free = d->outer != PARSER_NO_DEF
+                    ? d->own > b->o->defs[d->outer].own || tree_is_transparent(&b->o->defs[d->outer])
+                    : true;
     b->carved[i] = inside_ok && free && d->own >= last_end && tree_deserves_chunk(b, d);
     if (b->carved[i] && tree_is_whole(b, d)) last_end = d->end;
   }
@@ -83,13 +86,15 @@ static lode_str tree_slice(const tree_builder *b, uint32_t from, uint32_t to) {
   return (lode_str){b->text.data + from, to > from ? to - from : 0};
 }
 
-/* "Store::open" and "M.open" are open, in Store or M. */
+/* "Store::open" and "M.open": `open`, in scope Store or M. */
 static void tree_split_name(lode_str name, lode_str *scope, lode_str *last) {
   *scope = STR_LIT("");
   *last = name;
   if (name.len > CHUNK_MAX_NAME) return;
   for (size_t i = 0; i < name.len; i++)
-    if (!isalnum((unsigned char)name.data[i]) && !strchr("_.:~$", name.data[i]) && !((unsigned char)name.data[i] & 0x80)) return;
+    if (!isalnum((unsigned char)name.data[i]) && !strchr("_.:~$", name.data[i]) &&
+        !((unsigned char)name.data[i] & 0x80))
+      return;
   for (size_t i = name.len; i-- > 1;) {
     if (name.data[i] != '.' && name.data[i] != ':') continue;
     if (i + 1 == name.len) return;
@@ -99,19 +104,21 @@ static void tree_split_name(lode_str name, lode_str *scope, lode_str *last) {
   }
 }
 
-/* Without quotes, the sign of a pointer, arguments of a type: "Point<T>" is Point. */
+/* Without quotes, pointer signs and type arguments: "Point<T>" is Point. */
 static lode_str tree_bare_name(lode_str s) {
   if (s.len >= 2 && (s.data[0] == '"' || s.data[0] == '\'' || s.data[0] == '`') && s.data[s.len - 1] == s.data[0])
     return (lode_str){s.data + 1, s.len - 2};
   while (s.len > 1 && (s.data[0] == '*' || s.data[0] == '&')) s.data++, s.len--;
   bool is_operator = s.len >= 8 && memcmp(s.data, "operator", 8) == 0;
   char last = s.len ? s.data[s.len - 1] : 0;
-  const char *args = s.len && (last == '>' || last == ']') && !is_operator ? memchr(s.data, last == '>' ? '<' : '[', s.len) : NULL;
+  const char *args = s.len && (last == '>' || last == ']') && !is_operator
+                         ? memchr(s.data, last == '>' ? '<' : '[', s.len)
+                         : NULL;
   if (args && args > s.data && isalnum((unsigned char)args[-1])) s.len = (size_t)(args - s.data);
   return s;
 }
 
-/* The last part of a definition's name, and what it is said to lie in. */
+/* The last part of a definition's name, and the scope it names. */
 static void tree_names_of(const parser_def *d, lode_str *scope, lode_str *last) {
   tree_split_name(tree_bare_name(d->name), scope, last);
   if (scope->len == 0) *scope = tree_bare_name(d->scope);
@@ -125,7 +132,7 @@ static lode_str tree_name_of(tree_builder *b, const parser_def *d) {
 
 static lode_str tree_parents_of(tree_builder *b, uint32_t outer, lode_str scope) {
   char text[CHUNK_MAX_PARENTS];
-  size_t at = sizeof text; /* filled from its end: the innermost first */
+  size_t at = sizeof text; /* filled from the end, innermost first */
   for (bool is_scope = true; is_scope || outer != PARSER_NO_DEF; is_scope = false) {
     lode_str name = scope;
     if (!is_scope) {
@@ -143,13 +150,14 @@ static lode_str tree_parents_of(tree_builder *b, uint32_t outer, lode_str scope)
 
 static lode_str tree_signature_of(tree_builder *b, const parser_def *d) {
   uint32_t from = ts_node_start_byte(d->node), end = d->body ? d->body : parser_body_start(b->g, d->node);
-  if (end <= from || end > d->end) { /* no body: the first line, or up to the brace */
+  if (end <= from || end > d->end) { /* no body: the first line, or up to a brace */
     end = from;
-    uint32_t most = d->end < from + CHUNK_MAX_SIGNATURE ? d->end : from + CHUNK_MAX_SIGNATURE;
-    while (end < most && b->text.data[end] != '\n' && b->text.data[end] != '{') end++;
+    uint32_t max = d->end < from + CHUNK_MAX_SIGNATURE ? d->end : from + CHUNK_MAX_SIGNATURE;
+    while (end < max && b->text.data[end] != '\n' && b->text.data[end] != '{') end++;
   }
   while (end > from && (isspace((unsigned char)b->text.data[end - 1]) || strchr("{:=>", b->text.data[end - 1]))) {
-    if (b->text.data[end - 1] == '>' && !(end - 1 > from && b->text.data[end - 2] == '=')) break; /* of a type's arguments */
+    /* a > of type arguments stays */
+    if (b->text.data[end - 1] == '>' && !(end - 1 > from && b->text.data[end - 2] == '=')) break;
     end--;
   }
   return chunk_clean_string(b->list, tree_slice(b, from, end), CHUNK_MAX_SIGNATURE, CHUNK_STRING_ONE_LINE);
@@ -157,7 +165,8 @@ static lode_str tree_signature_of(tree_builder *b, const parser_def *d) {
 
 static lode_str tree_doc_of(tree_builder *b, const parser_def *d) {
   TSNode string = parser_docstring_node(b->g, d->node);
-  if (!ts_node_is_null(string)) return chunk_clean_comment(b->list, tree_slice(b, ts_node_start_byte(string), ts_node_end_byte(string)));
+  if (!ts_node_is_null(string))
+    return chunk_clean_comment(b->list, tree_slice(b, ts_node_start_byte(string), ts_node_end_byte(string)));
   return chunk_clean_comment(b->list, tree_slice(b, d->doc_start, d->doc_end));
 }
 
@@ -168,7 +177,8 @@ static lang_kind tree_kind_of(const tree_builder *b, const parser_def *d) {
 }
 
 static uint32_t tree_parent_chunk(const tree_builder *b, uint32_t outer) {
-  while (outer != PARSER_NO_DEF && (!b->carved[outer] || tree_is_transparent(&b->o->defs[outer]) || b->first[outer] == PARSER_NO_DEF))
+  while (outer != PARSER_NO_DEF &&
+         (!b->carved[outer] || tree_is_transparent(&b->o->defs[outer]) || b->first[outer] == PARSER_NO_DEF))
     outer = b->o->defs[outer].outer;
   return outer == PARSER_NO_DEF ? CHUNK_NO_PARENT : b->first[outer];
 }
@@ -186,7 +196,7 @@ static void tree_describe_def(tree_builder *b, uint32_t def, chunk_item *c) {
   if (b->first[def] == PARSER_NO_DEF) c->doc = tree_doc_of(b, d);
 }
 
-/* ---- Laying chunks ---- */
+/* ---- Emitting chunks ---- */
 
 static bool tree_add_chunk(tree_builder *b, const chunk_item *c, tree_piece p) {
   if (!mem_grow(&b->pieces, &b->pieces_cap, b->list->n + 1, sizeof *b->pieces) || !chunk_list_add(b->list, c)) {
@@ -197,22 +207,23 @@ static bool tree_add_chunk(tree_builder *b, const chunk_item *c, tree_piece p) {
   return true;
 }
 
-/* Where to cut [start, end), which is too long: at the shallowest mark of its later part, else as text is cut. */
+/* Where to split [start, end), if too long: at the shallowest break in its later part, else as plain text is split. */
 static uint32_t tree_split_point(tree_builder *b, uint32_t start, uint32_t end) {
   uint32_t max = b->options.max_bytes, from = start + max / 3, last = start + max, best = 0, depth = UINT32_MAX;
   if (end - start <= max) return end;
-  while (b->mark < b->o->n_marks && b->o->marks[b->mark].at <= from) b->mark++;
-  for (size_t i = b->mark; i < b->o->n_marks && b->o->marks[i].at <= last && b->o->marks[i].at < end; i++) {
-    if (b->o->marks[i].depth > depth) continue;
-    best = b->o->marks[i].at;
-    depth = b->o->marks[i].depth;
+  while (b->next_break < b->o->n_breaks && b->o->breaks[b->next_break].at <= from) b->next_break++;
+  for (size_t i = b->next_break; i < b->o->n_breaks && b->o->breaks[i].at <= last && b->o->breaks[i].at < end; i++) {
+    if (b->o->breaks[i].depth > depth) continue;
+    best = b->o->breaks[i].at;
+    depth = b->o->breaks[i].depth;
   }
   return best ? best : chunk_split_point(b->text, start, end, max);
 }
 
-/* Lays [at, end) as part of a definition, or of the module. */
+/* Emits [at, end) as part of a definition, or of the module. */
 static void tree_emit_range(tree_builder *b, uint32_t end, uint32_t def, uint32_t inside) {
-  chunk_item c = {.kind = b->g->language->data ? LANG_KIND_DATA : LANG_KIND_MODULE, .parent = CHUNK_NO_PARENT, .parts = 1};
+  chunk_item c = {.kind = b->g->language->data ? LANG_KIND_DATA : LANG_KIND_MODULE,
+                  .parent = CHUNK_NO_PARENT, .parts = 1};
   if (end <= b->at || b->failed) return;
   if (def != PARSER_NO_DEF) {
     tree_describe_def(b, def, &c);
@@ -232,7 +243,7 @@ static void tree_emit_range(tree_builder *b, uint32_t end, uint32_t def, uint32_
   }
 }
 
-/* White space and signs alone, or a word that ends a block: it belongs to what stands before it. */
+/* Only white space, punctuation and words that end a block? Then it belongs to the chunk before it. */
 static bool tree_is_rest(const tree_builder *b, uint32_t from, uint32_t to) {
   static const char *const words[] = {"end", "endif", "fi", "done", "else", "esac"};
   if (to - from > 400) return false;
@@ -244,9 +255,10 @@ static bool tree_is_rest(const tree_builder *b, uint32_t from, uint32_t to) {
     }
     uint32_t w = p;
     while (p < to && isalnum((unsigned char)b->text.data[p])) p++;
-    bool known = false;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) known |= str_eq(tree_slice(b, w, p), str_of(words[i]));
-    if (!known) return false;
+    bool ends_block = false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+      ends_block |= str_eq(tree_slice(b, w, p), str_of(words[i]));
+    if (!ends_block) return false;
   }
   return true;
 }
@@ -257,7 +269,7 @@ static uint32_t tree_solid_bytes(const tree_builder *b, uint32_t from, uint32_t 
   return n;
 }
 
-/* What lies between the end of what is laid and `to`. */
+/* Emits the text between `at` and `to`; `ends`: nothing follows it that a scrap could be merged into. */
 static void tree_emit_gap(tree_builder *b, uint32_t to, bool ends) {
   uint32_t inside = b->n_open ? b->open[b->n_open - 1] : PARSER_NO_DEF;
   bool of_def = inside != PARSER_NO_DEF && !tree_is_transparent(&b->o->defs[inside]);
@@ -268,7 +280,7 @@ static void tree_emit_gap(tree_builder *b, uint32_t to, bool ends) {
     b->list->items[b->list->n - 1].end = b->at = to;
     return;
   }
-  /* a scrap begins what follows it, if anything does */
+  /* a scrap is merged into what follows it, if anything does */
   if (!head && tree_solid_bytes(b, b->at, to) < TREE_SCRAP_BYTES) {
     if (!ends) return;
     if (b->list->n > 0) {
@@ -280,7 +292,7 @@ static void tree_emit_gap(tree_builder *b, uint32_t to, bool ends) {
   else tree_emit_range(b, to, PARSER_NO_DEF, inside);
 }
 
-/* Behind a comment at p that ends its line; else p. */
+/* The end of the line after a comment at p that ends its line; else p. */
 static uint32_t tree_skip_comment(const tree_builder *b, uint32_t p, size_t limit) {
   static const char *const signs[] = {"//", "/*", "#", "--"};
   for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
@@ -294,7 +306,7 @@ static uint32_t tree_skip_comment(const tree_builder *b, uint32_t p, size_t limi
   return p;
 }
 
-/* Behind signs, a comment and the end of the line that follow a definition, and empty lines. */
+/* After the punctuation, comment and line end that follow a definition, and the empty lines after that. */
 static uint32_t tree_end_of_line(const tree_builder *b, uint32_t end) {
   uint32_t p = end, line = end;
   size_t limit = b->text.len < (size_t)end + 4096 ? b->text.len : (size_t)end + 4096;
@@ -312,7 +324,8 @@ static void tree_close_until(tree_builder *b, uint32_t start) {
   while (b->n_open > 0) {
     const parser_def *d = &b->o->defs[b->open[b->n_open - 1]];
     if (d->end > start) break;
-    tree_emit_gap(b, tree_end_of_line(b, d->end) > start ? d->end : tree_end_of_line(b, d->end), b->first[b->open[b->n_open - 1]] != PARSER_NO_DEF);
+    tree_emit_gap(b, tree_end_of_line(b, d->end) > start ? d->end : tree_end_of_line(b, d->end),
+                  b->first[b->open[b->n_open - 1]] != PARSER_NO_DEF);
     b->n_open--;
   }
 }
@@ -331,10 +344,10 @@ static void tree_emit_def(tree_builder *b, uint32_t def) {
   tree_emit_range(b, end, def, d->outer);
 }
 
-/* ---- What is known at the end ---- */
+/* ---- After all chunks are emitted ---- */
 
 static void tree_number_parts(tree_builder *b) {
-  uint32_t *count = b->open; /* no longer needed for what is open; as long as there are definitions */
+  uint32_t *count = b->open; /* reuses the memory: no definition is open any more */
   memset(count, 0, b->o->n_defs * sizeof *count);
   for (size_t i = 0; i < b->list->n; i++) {
     uint32_t def = b->pieces[i].def;
@@ -350,61 +363,66 @@ static void tree_add_line(strbuf *out, lode_str line, size_t max) {
   strbuf_add(out, line.data, line.len);
 }
 
-static void tree_list_members(tree_builder *b, strbuf *room) {
+static void tree_list_members(tree_builder *b, strbuf *scratch) {
   for (size_t i = 0; i < b->list->n && !b->failed; i++) {
     chunk_item *c = &b->list->items[i];
     uint32_t def = b->pieces[i].def;
     if (def == PARSER_NO_DEF || c->part != 0 || !tree_is_class(c->kind)) continue;
-    room->len = 0;
+    scratch->len = 0;
     for (size_t k = i + 1; k < b->list->n && b->list->items[k].start < b->o->defs[def].end; k++) {
       const chunk_item *m = &b->list->items[k];
-      if (m->parent == i && m->part == 0) tree_add_line(room, m->signature.len ? m->signature : m->name, CHUNK_MAX_SKELETON);
-      if (room->len + 16 > CHUNK_MAX_SKELETON) break;
+      if (m->parent == i && m->part == 0)
+        tree_add_line(scratch, m->signature.len ? m->signature : m->name, CHUNK_MAX_SKELETON);
+      if (scratch->len + 16 > CHUNK_MAX_SKELETON) break;
     }
-    if (room->len) c->skeleton = chunk_clean_string(b->list, (lode_str){room->data, room->len}, CHUNK_MAX_SKELETON, 0);
-    b->failed = room->failed;
+    if (scratch->len)
+      c->skeleton = chunk_clean_string(b->list, (lode_str){scratch->data, scratch->len}, CHUNK_MAX_SKELETON, 0);
+    b->failed = scratch->failed;
   }
 }
 
-/* A module's chunk that is mostly one small definition goes by its name. */
-static void tree_take_name(tree_builder *b, size_t chunk, uint32_t def, strbuf *room) {
+/* A module chunk that is mostly one small definition takes its name. */
+static void tree_take_name(tree_builder *b, size_t chunk, uint32_t def, strbuf *scratch) {
   chunk_item *c = &b->list->items[chunk];
   const parser_def *d = &b->o->defs[def];
-  if (b->pieces[chunk].def != PARSER_NO_DEF || d->own < c->start || d->end > c->end || (d->end - d->start) * 2 < c->end - c->start) return;
+  if (b->pieces[chunk].def != PARSER_NO_DEF || d->own < c->start || d->end > c->end ||
+      (d->end - d->start) * 2 < c->end - c->start) return;
   chunk_item named = *c;
   tree_describe_def(b, def, &named);
   named.doc = tree_doc_of(b, d);
   *c = named;
-  room->len = 0;
+  scratch->len = 0;
 }
 
-static void tree_list_symbols(tree_builder *b, strbuf *room) {
+static void tree_list_symbols(tree_builder *b, strbuf *scratch) {
   size_t chunk = 0, n = 0;
   uint32_t only = 0;
-  room->len = 0;
+  scratch->len = 0;
   for (size_t i = 0; i <= b->o->n_defs && b->list->n > 0 && !b->failed; i++) {
     bool last = i == b->o->n_defs;
     uint32_t at = last ? UINT32_MAX : b->o->defs[i].own;
     while (chunk < b->list->n && b->list->items[chunk].end <= at) {
-      if (n == 1) tree_take_name(b, chunk, only, room);
-      if (room->len) b->list->items[chunk].symbols = chunk_clean_string(b->list, (lode_str){room->data, room->len}, CHUNK_MAX_SYMBOLS, 0);
-      room->len = n = 0;
+      if (n == 1) tree_take_name(b, chunk, only, scratch);
+      if (scratch->len)
+        b->list->items[chunk].symbols =
+            chunk_clean_string(b->list, (lode_str){scratch->data, scratch->len}, CHUNK_MAX_SYMBOLS, 0);
+      scratch->len = n = 0;
       chunk++;
     }
     if (last || b->carved[i]) continue;
     lode_str scope, name;
     tree_names_of(&b->o->defs[i], &scope, &name);
     if (name.len == 0 || name.len > CHUNK_MAX_NAME || memchr(name.data, '\n', name.len)) continue;
-    tree_add_line(room, name, CHUNK_MAX_SYMBOLS);
+    tree_add_line(scratch, name, CHUNK_MAX_SYMBOLS);
     only = (uint32_t)i;
     n++;
-    b->failed = room->failed;
+    b->failed = scratch->failed;
   }
 }
 
 lode_status parser_make_chunks(const parser_grammar *grammar, const parser_outline *outline, lode_str text,
-                             const chunk_options *options, chunk_list *list, lode_error *err) {
-  strbuf room = {0};
+                               const chunk_options *options, chunk_list *list, lode_error *err) {
+  strbuf scratch = {0};
   tree_builder b = {.g = grammar, .o = outline, .text = text, .options = *options, .list = list};
   b.carved = mem_calloc(outline->n_defs + 1, sizeof *b.carved);
   b.first = mem_calloc(outline->n_defs + 1, sizeof *b.first);
@@ -421,8 +439,8 @@ lode_status parser_make_chunks(const parser_grammar *grammar, const parser_outli
   }
   if (!b.failed) {
     tree_number_parts(&b);
-    tree_list_members(&b, &room);
-    tree_list_symbols(&b, &room);
+    tree_list_members(&b, &scratch);
+    tree_list_symbols(&b, &scratch);
   }
   if (!b.failed) chunk_number_lines(list, text);
   bool failed = b.failed || list->failed;
@@ -430,7 +448,7 @@ lode_status parser_make_chunks(const parser_grammar *grammar, const parser_outli
   mem_free(b.first);
   mem_free(b.open);
   mem_free(b.pieces);
-  strbuf_release(&room);
+  strbuf_release(&scratch);
   if (failed) chunk_list_clear(list);
   return failed ? err_nomem(err) : LODE_OK;
 }

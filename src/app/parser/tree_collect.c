@@ -1,17 +1,17 @@
-/* tree_collect.c - the first pass over a tree: definitions and marks; see tree.h.
+/* tree_collect.c - the first pass over a tree: collects definitions and breaks; see tree.h.
  *
- * For each depth a level keeps what its siblings share: the definition around them, the run of comments that ended just
- * now, the wrapper that waits for its definition. Scans of white space are bounded, so that hostile text cannot make
- * the pass quadratic.
+ * A level for each depth holds what siblings share: the enclosing definition, the run of comments that just ended, the
+ * wrapper that waits for its definition. Scans of white space are bounded, so that hostile text cannot make the pass
+ * quadratic.
  */
 #include "parser/tree.h"
 
 enum { COLLECT_MAX_GAP = 256 };
 
 typedef struct collect_level {
-  uint32_t outer;               /* definition around the siblings */
-  uint32_t run_start, run_end;  /* comments that end at the current place; equal: none */
-  uint32_t last;                /* the definition before, to which a body may still come */
+  uint32_t outer;               /* the definition around the siblings */
+  uint32_t run_start, run_end;  /* comments that end at the current position; equal: none */
+  uint32_t last;                /* the previous definition, whose body may still follow */
   bool wraps;                   /* the parent is a wrapper whose definition was not found yet */
   uint32_t wrap_start, wrap_own, wrap_end, wrap_doc_start, wrap_doc_end, wrap_depth;
 } collect_level;
@@ -25,15 +25,15 @@ typedef struct collect_state {
   uint32_t depth;
 } collect_state;
 
-/* Is there only white space before `at` on its line? *line gets where the line begins. */
+/* Is there only white space before `at` on its line? *line gets the start of the line. */
 static bool collect_begins_line(lode_str text, uint32_t at, uint32_t *line) {
-  uint32_t p = at, least = at > COLLECT_MAX_GAP ? at - COLLECT_MAX_GAP : 0;
-  while (p > least && (text.data[p - 1] == ' ' || text.data[p - 1] == '\t')) p--;
+  uint32_t p = at, min = at > COLLECT_MAX_GAP ? at - COLLECT_MAX_GAP : 0;
+  while (p > min && (text.data[p - 1] == ' ' || text.data[p - 1] == '\t')) p--;
   *line = p;
   return p == 0 || text.data[p - 1] == '\n';
 }
 
-/* White space alone between two places, with at most one end of line? */
+/* Is there only white space between two offsets, with at most one line end? */
 static bool collect_adjoins(lode_str text, uint32_t from, uint32_t to) {
   unsigned newlines = 0;
   if (to < from || to - from > COLLECT_MAX_GAP) return false;
@@ -47,9 +47,9 @@ static bool collect_adjoins(lode_str text, uint32_t from, uint32_t to) {
 
 static bool collect_add_break(collect_state *w, uint32_t at) {
   parser_outline *o = w->out;
-  if (o->n_marks && o->marks[o->n_marks - 1].at >= at) return true; /* a node that begins with its first child */
-  if (!mem_grow(&o->marks, &o->marks_cap, o->n_marks + 1, sizeof *o->marks)) return false;
-  o->marks[o->n_marks++] = (parser_break){at, w->depth};
+  if (o->n_breaks && o->breaks[o->n_breaks - 1].at >= at) return true; /* same start as its parent */
+  if (!mem_grow(&o->breaks, &o->breaks_cap, o->n_breaks + 1, sizeof *o->breaks)) return false;
+  o->breaks[o->n_breaks++] = (parser_break){at, w->depth};
   return true;
 }
 
@@ -73,14 +73,15 @@ static lode_str collect_name_of(const collect_state *w, const lang_rule *rule, T
   return (lode_str){w->text.data + start, end - start};
 }
 
-/* The next clause of the definition before: f 0 = ..., f n = ... */
+/* Is it the next clause of the previous definition: f 0 = ..., f n = ...? */
 static bool collect_is_clause(collect_state *w, const collect_level *l, const lang_rule *rule, lode_str name) {
   if (!w->g->language->clauses || l->last == PARSER_NO_DEF || name.len == 0) return false;
   const parser_def *before = &w->out->defs[l->last];
   return before->rule == rule && str_eq(before->name, name);
 }
 
-static bool collect_definition(collect_state *w, TSNode node, const lang_rule *rule, uint32_t start, uint32_t end, uint32_t *index) {
+static bool collect_definition(collect_state *w, TSNode node, const lang_rule *rule, uint32_t start, uint32_t end,
+                               uint32_t *index) {
   collect_level *l = &w->levels[w->depth];
   parser_outline *o = w->out;
   parser_def d = {.node = node, .rule = rule, .start = start, .own = start, .end = end, .outer = l->outer};
@@ -116,7 +117,7 @@ static bool collect_definition(collect_state *w, TSNode node, const lang_rule *r
   return true;
 }
 
-/* A body that stands beside the head of its definition. */
+/* Adds a body that is a sibling of its definition's head to that definition. */
 static bool collect_joins_body(collect_state *w, TSSymbol symbol, uint32_t start, uint32_t end, uint32_t lines) {
   collect_level *l = &w->levels[w->depth];
   if (symbol >= w->g->symbols || !w->g->body[symbol] || l->last == PARSER_NO_DEF) return false;
@@ -132,11 +133,11 @@ static void collect_open_level(collect_state *w, uint32_t outer) {
   w->levels[w->depth + 1] = (collect_level){.outer = outer, .last = PARSER_NO_DEF};
 }
 
-/* The level below a wrapper: the wrapper's beginning and comments go to the definition in it. */
+/* Opens the level below a wrapper, whose start and comments go to the definition in it. */
 static void collect_open_wrapper(collect_state *w, uint32_t start, uint32_t end) {
   const collect_level *up = &w->levels[w->depth];
   collect_level *l = &w->levels[w->depth + 1];
-  if (up->wraps) { /* a wrapper in a wrapper: the outer one counts */
+  if (up->wraps) { /* nested wrappers: the outermost counts */
     *l = *up;
     l->last = PARSER_NO_DEF;
     l->run_start = l->run_end = 0;
@@ -153,7 +154,7 @@ static void collect_open_wrapper(collect_state *w, uint32_t start, uint32_t end)
   }
 }
 
-/* One node; *down: its children are to be looked at, and their level is ready. */
+/* Visits one node; *down: visit its children too, their level is ready. */
 static bool collect_visit(collect_state *w, TSNode node, bool *down) {
   collect_level *l = &w->levels[w->depth];
   uint32_t start = ts_node_start_byte(node), end = ts_node_end_byte(node), line, index;
@@ -161,7 +162,8 @@ static bool collect_visit(collect_state *w, TSNode node, bool *down) {
   *down = false;
   if (end > w->text.len || start >= end) return true;
   if (symbol < w->g->symbols && w->g->comment[symbol]) {
-    if (!(l->run_end > l->run_start && collect_adjoins(w->text, l->run_end, start)) && collect_begins_line(w->text, start, &line) && !collect_add_break(w, line))
+    if (!(l->run_end > l->run_start && collect_adjoins(w->text, l->run_end, start)) &&
+        collect_begins_line(w->text, start, &line) && !collect_add_break(w, line))
       return false;
     collect_comment(w, start, end);
     return true;
@@ -191,12 +193,12 @@ static bool collect_visit(collect_state *w, TSNode node, bool *down) {
 }
 
 lode_status parser_collect(const parser_grammar *grammar, TSTree *tree, lode_str text, const chunk_options *options,
-                               parser_outline *outline, lode_error *err) {
+                           parser_outline *outline, lode_error *err) {
   TSTreeCursor cursor = ts_tree_cursor_new(ts_tree_root_node(tree));
   collect_state *w = mem_calloc(1, sizeof *w);
   lode_status st = LODE_OK;
   bool going;
-  outline->n_defs = outline->n_marks = 0;
+  outline->n_defs = outline->n_breaks = 0;
   if (!w) st = err_nomem(err);
   if (w) {
     w->g = grammar;
@@ -205,7 +207,7 @@ lode_status parser_collect(const parser_grammar *grammar, TSTree *tree, lode_str
     w->out = outline;
     w->levels[0] = (collect_level){.outer = PARSER_NO_DEF, .last = PARSER_NO_DEF};
   }
-  /* the root itself is no definition: its children are what the file is made of */
+  /* the root is not a definition: start with its children */
   going = w && ts_tree_cursor_goto_first_child(&cursor);
   while (going) {
     bool down;
@@ -229,6 +231,6 @@ lode_status parser_collect(const parser_grammar *grammar, TSTree *tree, lode_str
 
 void parser_outline_release(parser_outline *outline) {
   mem_free(outline->defs);
-  mem_free(outline->marks);
+  mem_free(outline->breaks);
   *outline = (parser_outline){0};
 }
