@@ -1,7 +1,7 @@
-/* job.c - who indexes or watches, and how far it is. See project.h.
+/* job.c - which process is indexing or watching, and its progress; see project.h.
  *
- * The lock is on the first byte; the text, of NOTE_BYTES at most, is "pid started_ms done total phase\n". A reader may meet
- * one text half written over another: it only ever shows it. */
+ * The lock is on the first byte of the lock file. The text in it, at most PROJECT_JOB_NOTE_BYTES, is
+ * "pid started_ms done total phase\n". A reader may see a text half overwritten by the next: it is only displayed. */
 #include "project/project.h"
 
 #include "scan/files.h"
@@ -37,7 +37,8 @@ void project_job_read(const char *folder, project_job_kind kind, project_job_sta
   os_api->close(fd);
 }
 
-static lode_status project_job_wait_lock(int fd, const char *folder, project_job_kind kind, uint64_t wait_ms, lode_error *err) {
+static lode_status project_job_wait_lock(int fd, const char *folder, project_job_kind kind, uint64_t wait_ms,
+                                         lode_error *err) {
   uint64_t start = os_api->now_ns();
   project_job_status view;
   while (os_api->lock(fd, F_WRLCK, 0, 1) < 0) {
@@ -45,17 +46,19 @@ static lode_status project_job_wait_lock(int fd, const char *folder, project_job
     if (os_api->now_ns() - start >= wait_ms * 1000000) {
       project_job_read(folder, kind, &view);
       if (view.total == 0)
-        return err_set(err, LODE_BUSY, "process %llu %s this project; `lode status` shows it", (unsigned long long)view.pid, project_job_verbs[kind]);
+        return err_set(err, LODE_BUSY, "process %llu %s this project; `lode status` shows it",
+                       (unsigned long long)view.pid, project_job_verbs[kind]);
       return err_set(err, LODE_BUSY, "process %llu %s this project (%s %llu of %llu); `lode status` shows how far it is",
-                        (unsigned long long)view.pid, project_job_verbs[kind], view.phase, (unsigned long long)view.done,
-                        (unsigned long long)view.total);
+                     (unsigned long long)view.pid, project_job_verbs[kind], view.phase, (unsigned long long)view.done,
+                     (unsigned long long)view.total);
     }
     os_api->sleep_us(PROJECT_JOB_POLL_US);
   }
   return LODE_OK;
 }
 
-lode_status project_job_begin(project_job *job, const project_info *project, project_job_kind kind, uint64_t wait_ms, lode_error *err) {
+lode_status project_job_begin(project_job *job, const project_info *project, project_job_kind kind, uint64_t wait_ms,
+                              lode_error *err) {
   strbuf path = {0};
   lode_status st;
   *job = (project_job){.fd = -1};
@@ -63,15 +66,15 @@ lode_status project_job_begin(project_job *job, const project_info *project, pro
   job->fd = beneath_open(project->folder, project_job_lock_files[kind], O_RDWR | O_CREAT, 0600);
   if (job->fd < 0) {
     st = errno == EACCES || errno == EROFS
-        ? err_set(err, LODE_READONLY, "%.400s cannot be written: %.80s; another place can be named with --store DIR",
-                     path.data, strerror(errno))
-        : err_errno(err, errno, path.data);
+             ? err_set(err, LODE_READONLY, "%.400s cannot be written: %.80s; another place can be named with --store DIR",
+                       path.data, strerror(errno))
+             : err_errno(err, errno, path.data);
     goto done;
   }
   TRY_GOTO(project_job_wait_lock(job->fd, project->folder, kind, wait_ms, err));
   job->started_ms = os_wall_ms();
   project_job_note(job, "starting", 0, 0);
-  job->noted_ms = 0; /* what is really being done shall be seen at once */
+  job->noted_ms = 0; /* the first real phase is written at once */
 done:
   if (st != LODE_OK) project_job_end(job);
   strbuf_release(&path);
@@ -84,7 +87,7 @@ void project_job_note(project_job *job, const char *phase, uint64_t done, uint64
   if (job->fd < 0 || (now >= job->noted_ms && now - job->noted_ms < PROJECT_JOB_NOTE_EVERY_MS)) return;
   int n = snprintf(text, sizeof text, "%llu %llu %llu %llu %.39s\n", (unsigned long long)getpid(),
                    (unsigned long long)job->started_ms, (unsigned long long)done, (unsigned long long)total, phase);
-  /* Only for others to look at: a full disk is no reason to stop */
+  /* For display only: a full disk is no reason to stop */
   if (n > 0) (void)!os_api->pwrite(job->fd, text, (size_t)n, 0);
   job->noted_ms = now;
 }

@@ -1,4 +1,4 @@
-/* project.c - finding a project's root and its store. See project.h. */
+/* project.c - finding a project's root and its store; see project.h. */
 #include "project/project.h"
 
 #include "scan/files.h"
@@ -11,14 +11,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The absolute folder of `start`, without links; the folder around it when it is a file. */
+/* The folder of `start`, absolute and without links; the folder that contains it when it is a file. */
 static lode_status project_start_dir(const char *start, strbuf *out, bool *is_file, lode_error *err) {
   char *real = realpath(start ? start : ".", NULL);
   if (!real && errno == ENOENT)
-    return err_set(err, LODE_NOT_FOUND, "there is no file or folder %.400s", start ? start : "(the working directory was removed)");
+    return err_set(err, LODE_NOT_FOUND, "there is no file or folder %.400s",
+                   start ? start : "(the working directory was removed)");
   if (!real) return err_errno(err, errno, start ? start : "the working directory");
   size_t len = strlen(real);
-  *is_file = start && !files_is_dir(real); /* the working directory may lie where its own user cannot look */
+  *is_file = start && !files_is_dir(real); /* the user may not be allowed to stat the working directory */
   if (*is_file)
     while (len > 1 && real[--len] != '/') {}
   out->len = 0;
@@ -27,7 +28,7 @@ static lode_status project_start_dir(const char *start, strbuf *out, bool *is_fi
   return out->failed ? err_nomem(err) : LODE_OK;
 }
 
-/* "folder/name", of a folder that is from[0..len). */
+/* Sets path to "folder/name", for the folder from[0..len). */
 static bool project_put_name(strbuf *path, lode_str from, size_t len, const char *name) {
   path->len = 0;
   strbuf_add(path, from.data, len);
@@ -36,7 +37,7 @@ static bool project_put_name(strbuf *path, lode_str from, size_t len, const char
   return !path->failed;
 }
 
-/* Also a .git that leads nowhere. *own = false: another user's. */
+/* True also for a .git that leads nowhere. *own = false: another user's. */
 static bool project_path_exists(const char *path, bool *own) {
   struct stat st;
   bool there = os_api->lstat_at(AT_FDCWD, path, &st) == 0;
@@ -66,7 +67,10 @@ lode_status project_find(lode_str from, size_t *store, size_t *git, char *passed
     bool own, ends = project_path_exists(path.data, &own);
     if (own) *git = at ? at : 1;
     else if (ends && !*store && !passed[0])
-      snprintf(passed, size, "%.300s belongs to another user: its folder is not taken for the project (LODE_TRUST=1 trusts every folder)", path.data);
+      snprintf(passed, size,
+               "%.300s belongs to another user: its folder is not taken for the project "
+               "(LODE_TRUST=1 trusts every folder)",
+               path.data);
     if (*store || ends || at <= 1) break;
     while (at > 1 && from.data[at - 1] != '/') at--;
     if (at > 1) at--;
@@ -76,7 +80,7 @@ done:
   return st;
 }
 
-/* A store that lies in a project's root belongs to that project: *root is its path's length, 0 for other stores. */
+/* A store ROOT/.lode belongs to the project ROOT: *root is the length of ROOT in path; 0 for other stores. */
 static lode_status project_root_of_store(const char *store, strbuf *path, size_t *root, lode_error *err) {
   char *real = realpath(store, NULL), *slash = real ? strrchr(real, '/') : NULL;
   *root = 0;
@@ -89,19 +93,19 @@ static lode_status project_root_of_store(const char *store, strbuf *path, size_t
   return path->failed ? err_nomem(err) : LODE_OK;
 }
 
-/* The user may name a link; one that was found in a folder may lead anywhere. */
+/* A link that the user named is followed; one that was found could lead anywhere and is refused. */
 static lode_status project_check_link(const project_info *p, const char *store, char **target, lode_error *err) {
   *target = NULL;
   if (!project_is_link(p->folder)) return LODE_OK;
   if (store) return beneath_resolve(store, target, err);
-  return err_set(err, LODE_REFUSED, "%.300s is a symbolic link, and could lead to anybody's files: remove it, or name the folder that it leads "
-                                       "to with --store DIR", p->folder);
+  return err_set(err, LODE_REFUSED, "%.300s is a symbolic link, and could lead to anybody's files: remove it, or name "
+                                    "the folder that it leads to with --store DIR", p->folder);
 }
 
 lode_status project_locate(project_info *p, const char *start, const char *store, lode_error *err) {
   strbuf at = {0}, folder = {0};
   lode_status st;
-  git_repo place = {0};
+  git_repo repo = {0};
   size_t len = 0, found, git;
   bool is_file = false;
   char *target = NULL;
@@ -111,12 +115,13 @@ lode_status project_locate(project_info *p, const char *start, const char *store
   if (!store) {
     TRY_GOTO(project_find((lode_str){at.data, at.len}, &found, &git, p->passed, sizeof p->passed, err));
     len = found ? found : git;
-  } else if (!len && git_repo_find(at.data, at.len, &place) != GIT_REPO_NONE) {
-    len = place.top;
+  } else if (!len && git_repo_find(at.data, at.len, &repo) != GIT_REPO_NONE) {
+    len = repo.top;
   }
-  /* A file stands for its project, but not for whatever else lies in its folder */
+  /* A file stands for its project, but not for whatever else is in its folder */
   if (!len && is_file)
-    TRY_GOTO(err_set(err, LODE_INVALID, "%.300s is a file that belongs to no project (there is neither .lode nor .git above it): name a folder", start));
+    TRY_GOTO(err_set(err, LODE_INVALID, "%.300s is a file that belongs to no project (there is neither .lode nor .git "
+                                        "above it): name a folder", start));
   p->root = str_dup(at.data, len ? len : at.len);
   if (!p->root) TRY_GOTO(err_nomem(err));
   if (store) strbuf_addstr(&folder, store);
@@ -125,13 +130,14 @@ lode_status project_locate(project_info *p, const char *start, const char *store
   if (!p->folder) TRY_GOTO(err_nomem(err));
   TRY_GOTO(project_check_link(p, store, &target, err));
   size_t n = strlen(p->folder);
-  if (!store && strncmp(p->passed, p->folder, n) == 0 && p->passed[n] == ' ') p->passed[0] = '\0'; /* not passed over, but refused */
+  /* not passed over, but refused */
+  if (!store && strncmp(p->passed, p->folder, n) == 0 && p->passed[n] == ' ') p->passed[0] = '\0';
   if (target) {
     mem_free(p->folder);
     p->folder = target;
   }
 done:
-  git_repo_release(&place);
+  git_repo_release(&repo);
   strbuf_release(&at);
   strbuf_release(&folder);
   if (st != LODE_OK) project_release(p);
@@ -174,13 +180,13 @@ void project_release(project_info *p) {
   memset(p, 0, sizeof *p);
 }
 
-lode_status project_open_model(const project_info *p, lode_str name, const lode_embedder_options *options, lode_embedder **model,
-                                     lode_error *err) {
+lode_status project_open_model(const project_info *p, lode_str name, const lode_embedder_options *options,
+                               lode_embedder **model, lode_error *err) {
   char quoted[256];
   *model = NULL;
   if (trust_allows_model(&p->trust, name)) return lode_embedder_open(name, options, model, err);
   return err_set(err, LODE_REFUSED, "the index names the model %s, and was not made by you: `lode trust` allows it",
-                    str_quote(name, quoted, sizeof quoted));
+                 str_quote(name, quoted, sizeof quoted));
 }
 
 const char *project_display_name(const project_info *p) { return p->root[0] ? p->root : p->folder; }
@@ -201,7 +207,8 @@ lode_status project_prepare(const project_info *p, lode_error *err) {
   if (os_api->mkdir(p->folder, 0700) < 0 && errno != EEXIST) {
     if (errno == ENOENT) return err_set(err, LODE_GONE, "the folder of %.400s was removed", p->folder);
     return err_set(err, errno == EROFS || errno == EACCES ? LODE_READONLY : LODE_IO,
-                      "the index cannot be made in %.300s: %.100s; name another place with --store DIR", p->folder, strerror(errno));
+                   "the index cannot be made in %.300s: %.100s; name another place with --store DIR", p->folder,
+                   strerror(errno));
   }
   return project_write_gitignore(p->folder, err);
 }

@@ -78,8 +78,8 @@ static bool config_in_range(const char *range, lode_str digits) {
   char *to, text[CONFIG_INT_DIGITS + 1];
   if (!range) return true;
   snprintf(text, sizeof text, "%.*s", (int)digits.len, digits.data);
-  unsigned long long v = strtoull(text, NULL, 10), least = strtoull(range, &to, 10);
-  return v >= least && v <= strtoull(to + strlen(" to "), NULL, 10);
+  unsigned long long v = strtoull(text, NULL, 10), min = strtoull(range, &to, 10);
+  return v >= min && v <= strtoull(to + strlen(" to "), NULL, 10);
 }
 
 static lode_status config_check_value(const config_entry *e, lode_str value, lode_error *err) {
@@ -94,7 +94,8 @@ static lode_status config_check_value(const config_entry *e, lode_str value, lod
       return err_set(err, LODE_INVALID, "%s is one of %s, not %s", e->key, e->choices, quoted);
     case CONFIG_KIND_INT:
       if (config_is_int(value) && config_in_range(e->choices, value)) return LODE_OK;
-      return err_set(err, LODE_INVALID, "%s is a number%s%s, not %s", e->key, e->choices ? ", " : "", e->choices ? e->choices : "", quoted);
+      return err_set(err, LODE_INVALID, "%s is a number%s%s, not %s", e->key, e->choices ? ", " : "",
+                     e->choices ? e->choices : "", quoted);
     case CONFIG_KIND_TEXT:
       if (value.len && !memchr(value.data, 0, value.len)) return LODE_OK;
       return err_set(err, LODE_INVALID, "%s must not be empty", e->key);
@@ -102,7 +103,7 @@ static lode_status config_check_value(const config_entry *e, lode_str value, lod
   return LODE_OK;
 }
 
-/* index.secrets was true or false. */
+/* Earlier versions had true or false for index.secrets. */
 static lode_str config_migrate_value(config_key key, lode_str value) {
   if (key != CONFIG_INDEX_SECRETS) return value;
   if (str_eq(value, STR_LIT("true"))) return STR_LIT("index");
@@ -127,7 +128,7 @@ lode_status config_set(config_values *config, config_key key, lode_str value, lo
 /* ---- The file ---- */
 
 static lode_status config_take_node(config_values *config, config_key key, const json_doc *json, uint32_t node,
-                              lode_error *err) {
+                                    lode_error *err) {
   strbuf text = {0};
   if (json->nodes[node].type == JSON_NODE_STRING) strbuf_add(&text, json->nodes[node].u.s.data, json->nodes[node].u.s.len);
   else json_put_node(&text, json, node);

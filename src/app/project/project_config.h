@@ -1,14 +1,15 @@
-/* project_config.h - a project's settings: ROOT/.lode/config.json, one JSON object of the keys below, all of them optional.
+/* project_config.h - a project's settings: ROOT/.lode/config.json, one JSON object with the keys below, all optional.
  *
- * The table in project_config.c has every key with its kind, its fallback and what it means; `lode config list` shows it. A
- * file that cannot be parsed, or a value that is not of its kind, is an error that names the key: it is never replaced. */
+ * CONFIG_KEYS lists every key with its kind, fallback and meaning; `lode config list` shows it. A file that cannot be
+ * parsed, or a value of the wrong kind, is an error that names the file or the key; the file is never overwritten
+ * then. */
 #ifndef LODE_PROJECT_PROJECT_CONFIG_H
 #define LODE_PROJECT_PROJECT_CONFIG_H
 
 #include "base/json.h"
 #include "os/store_files.h"
 
-/* X(id, "key", kind, "choices", "fallback", "what it means"); the choices of a number are its range. */
+/* X(id, "key", kind, "choices", "fallback", "meaning"); for a number, "choices" is its range. */
 #define CONFIG_KEYS(X)                                                                                          \
   X(MODEL, "model", TEXT, NULL, "code",                                                                               \
     "what makes the vectors: code (static, instant), minilm, another model of `lode model list`, or none")            \
@@ -45,16 +46,17 @@ extern const config_entry config_table[CONFIG_COUNT];
 
 typedef struct config_values {
   char *values[CONFIG_COUNT]; /* NULL: not set */
-  char *held[CONFIG_COUNT];   /* set, and without effect (trust.h) */
+  char *held[CONFIG_COUNT];   /* set, but suppressed (trust.h) */
 } config_values;
 
-/* A value that would have effects beyond the project's folder: it sends or reads something elsewhere, writes when nothing was to be
- * written, or brings what is secret into answers. Everything else only says which files are indexed and how much is shown. */
+/* Does the value have effects beyond the project's folder: does it send or read something elsewhere, write when
+ * nothing should be written, or put secrets into answers? All other settings only say which files are indexed and how
+ * much is shown. */
 bool config_reaches_out(config_key key, lode_str value);
-/* Takes a value's effect away: the fallback counts. config_save keeps it. */
+/* Suppresses a value: the fallback applies, but config_save() keeps the value. */
 void config_suppress(config_values *config, config_key key);
 
-/* From FOLDER/config.json; no file, no settings. */
+/* Reads FOLDER/config.json; without the file nothing is set. */
 lode_status config_load(config_values *config, const char *folder, lode_error *err);
 void config_release(config_values *config);
 /* CONFIG_COUNT when there is no such key. */
@@ -62,9 +64,9 @@ config_key config_find(lode_str key);
 const char *config_text(const config_values *config, config_key key);
 uint64_t config_int(const config_values *config, config_key key);
 bool config_bool(const config_values *config, config_key key);
-/* Checks the value. data NULL: back to the fallback. */
+/* Checks the value. value.data NULL: back to the fallback. */
 lode_status config_set(config_values *config, config_key key, lode_str value, lode_error *err);
-/* Writes FOLDER/config.json; keys of the file that this lode does not know stay. */
+/* Writes FOLDER/config.json; keys in the file that this version does not know are kept. */
 lode_status config_save(const config_values *config, const char *folder, lode_error *err);
 
 #endif

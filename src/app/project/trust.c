@@ -42,13 +42,14 @@ bool trust_has_store(const char *folder) {
   return trust_stat_file(folder, "lode.db", &st);
 }
 
-/* The owner's own group, as under umask 002: the primary one, of the same name, without other members. */
+/* The owner's private group, as under umask 002: the primary group, of the same name, without other members. */
 static bool trust_is_private_group(const struct stat *st) {
   char user_text[4096], group_text[16384];
   struct passwd user, *u = NULL;
   struct group group, *g = NULL;
   if (getpwuid_r(st->st_uid, &user, user_text, sizeof user_text, &u) != 0 || !u || u->pw_gid != st->st_gid) return false;
-  if (getgrgid_r(st->st_gid, &group, group_text, sizeof group_text, &g) != 0 || !g || strcmp(g->gr_name, u->pw_name) != 0) return false;
+  if (getgrgid_r(st->st_gid, &group, group_text, sizeof group_text, &g) != 0 || !g ||
+      strcmp(g->gr_name, u->pw_name) != 0) return false;
   for (char **member = g->gr_mem; *member; member++)
     if (strcmp(*member, u->pw_name) != 0) return false;
   return true;
@@ -67,15 +68,15 @@ const char *trust_foreign_reason(const char *folder) {
   bool closed = (st.st_mode & (S_IXGRP | S_IXOTH)) == 0;
   for (size_t i = 0; !*why && i < sizeof files / sizeof *files; i++) {
     if (!trust_stat_file(folder, files[i], &st)) continue;
-    /* Where nobody else gets in, the mode of a file opens it to others only by a second name elsewhere */
+    /* In a folder that nobody else can enter, others reach a file only through another hard link */
     if (closed && st.st_nlink == 1) st.st_mode &= ~(mode_t)(S_IWGRP | S_IWOTH);
-    if (S_ISLNK(st.st_mode)) st.st_mode = 0; /* its mode means nothing */
+    if (S_ISLNK(st.st_mode)) st.st_mode = 0; /* the mode of a link means nothing */
     why = trust_writable_by(&st);
   }
   return why;
 }
 
-/* True when no other file can ever be the same. */
+/* Returns true when no other file can ever have the same identity. */
 static bool trust_file_of(const char *folder, char file[TRUST_FILE_CHARS]) {
   strbuf path = {0};
   bool exact = false;
@@ -91,7 +92,7 @@ static void trust_put_id(lode_store *store, char id[TRUST_ID_CHARS]) {
   if (lode_store_id(store, &number, NULL) == LODE_OK) snprintf(id, TRUST_ID_CHARS, "%016llx", (unsigned long long)number);
 }
 
-/* "" when it cannot be read: then the store is known by nothing but its file. */
+/* "" when it cannot be read: then only its file identifies the store. */
 static void trust_store_id(const char *folder, char id[TRUST_ID_CHARS]) {
   lode_open_options options = {.read_only = true, .no_background = true, .busy_ms = TRUST_OPEN_MS};
   lode_store *store = NULL;
@@ -112,13 +113,14 @@ static bool trust_entry_set_path(trust_entry *e, const char *folder) {
 static void trust_remember(trust_info *trust, trust_entry *e, const char *folder, bool wanted) {
   lode_error err = {.record = LODE_NO_RECORD};
   if (!wanted || !trust_entry_set_path(e, folder) || trust_list_put(e, &err) == LODE_OK || trust->list_note[0]) return;
-  snprintf(trust->list_note, sizeof trust->list_note, "%.150s cannot be remembered: %.200s (LODE_TRUST=1 trusts every folder)", folder, err.text);
+  snprintf(trust->list_note, sizeof trust->list_note,
+           "%.150s cannot be remembered: %.200s (LODE_TRUST=1 trusts every folder)", folder, err.text);
 }
 
-/* Does git track files in the folder? `root` gets the folder around it. Asked for a store that is unknown, git's index is read
- * to its end, and has to be sound; otherwise (quick) as far as it matters. */
+/* Does git track files in the folder? `root` gets the folder that contains it. For an unknown store git's index is
+ * read to its end and must be valid; with `quick` only as far as needed. */
 static git_tracked trust_ask_git(const char *folder, bool quick, strbuf *root) {
-  /* Settings are looked at by their values, and every .lode has the same .gitignore */
+  /* Settings are checked by value, and every .lode has the same .gitignore */
   static const char *const except[] = {STOREFILE_CONFIG, ".gitignore", NULL};
   strbuf file = {0};
   struct stat st;
@@ -127,26 +129,30 @@ static git_tracked trust_ask_git(const char *folder, bool quick, strbuf *root) {
   if (slash) strbuf_add(root, folder, slash == folder ? 1 : (size_t)(slash - folder));
   strbuf_addch(root, '\0');
   if (slash && !root->failed) tracked = git_tracks(root->data, slash + 1, except, quick, &file);
-  if (tracked == GIT_TRACKED_NO && trust_stat_file(folder, ".git", &st)) tracked = GIT_TRACKED_YES; /* it is a repository itself */
+  /* it is a repository itself */
+  if (tracked == GIT_TRACKED_NO && trust_stat_file(folder, ".git", &st)) tracked = GIT_TRACKED_YES;
   strbuf_release(&file);
   return tracked;
 }
 
-/* Why a folder is refused, and the lines to run. */
+/* Reasons for a refusal, and the commands to run. */
 #define TRUST_IN_CONTAINER "(in a container, set LODE_TRUST=1)"
-static const char trust_unknown_format[] = "%.220s %s; look at it, then run `lode trust %.220s` to use it " TRUST_IN_CONTAINER
-                                   ", or remove it with `git rm -r .lode`";
-static const char trust_changed_format[] = "%.220s %s, and a pull or checkout may have changed them; look at it, then run "
-                                   "`lode trust %.220s` to use it " TRUST_IN_CONTAINER
-                                   ", or `git rm -r --cached .lode` to take it out of git";
-static const char trust_empty_format[] = "%.220s %s, but has no store: run `git rm -r .lode` in %.220s to remove it, or name "
-                                 "another place with --store DIR " TRUST_IN_CONTAINER;
+static const char trust_unknown_format[] =
+    "%.220s %s; look at it, then run `lode trust %.220s` to use it " TRUST_IN_CONTAINER
+    ", or remove it with `git rm -r .lode`";
+static const char trust_changed_format[] =
+    "%.220s %s, and a pull or checkout may have changed them; look at it, then run "
+    "`lode trust %.220s` to use it " TRUST_IN_CONTAINER
+    ", or `git rm -r --cached .lode` to take it out of git";
+static const char trust_empty_format[] =
+    "%.220s %s, but has no store: run `git rm -r .lode` in %.220s to remove it, or name "
+    "another place with --store DIR " TRUST_IN_CONTAINER;
 
 static void trust_refuse(trust_info *trust, const char *form, const char *folder, git_tracked tracked,
-                   const strbuf *root) {
+                         const strbuf *root) {
   const char *place = root->failed ? "" : root->data;
   const char *what = tracked == GIT_TRACKED_UNKNOWN ? "may have come with a repository: git's index cannot be read"
-                     : form == trust_unknown_format           ? "came with the repository: git tracks its files"
+                     : form == trust_unknown_format   ? "came with the repository: git tracks its files"
                                                       : "has files that git tracks";
   snprintf(trust->why, sizeof trust->why, form, folder, what, place);
   trust->state = TRUST_TRACKED;
@@ -165,8 +171,8 @@ static void trust_use_entry(trust_info *trust, const trust_entry *e) {
   trust->state = e->level == TRUST_LEVEL_ADOPTED ? TRUST_ADOPTED : TRUST_OURS;
 }
 
-/* The list knows the file, and that proves lode.db alone: what git tracks beside it (segments, a journal) comes with every
- * pull. An index of git's that cannot be read takes nothing away, as no pull can damage it. */
+/* The list has the file, but that vouches for lode.db alone: other files that git tracks (segments, a journal) change
+ * with every pull. A git index that cannot be read is accepted here, as no pull can damage it. */
 static void trust_examine_known(const char *folder, const trust_entry *e, trust_info *trust) {
   strbuf root = {0};
   trust->tracked = trust_ask_git(folder, true, &root) == GIT_TRACKED_YES;
@@ -181,7 +187,7 @@ static void trust_examine_known(const char *folder, const trust_entry *e, trust_
   strbuf_release(&root);
 }
 
-/* A folder that git fills, and no store: it would be made among files of others. */
+/* Refuses a folder without a store in which git tracks files: the store would be made among files of others. */
 static void trust_examine_empty(const char *folder, trust_info *trust) {
   strbuf root = {0};
   trust->state = TRUST_NONE;
@@ -190,9 +196,10 @@ static void trust_examine_empty(const char *folder, trust_info *trust) {
   strbuf_release(&root);
 }
 
-/* The list does not know the file: it was moved, copied, restored, replaced, or is new to it. `e` is the path's entry, if there is one. */
-static void trust_examine_unknown(const char *folder, const trust_list *list, bool known_path, trust_entry *e, const char *file, bool keep,
-                        trust_info *trust) {
+/* The list does not have the file: it was moved, copied, restored or replaced, or is new. `e` is the path's entry, if
+ * there is one. */
+static void trust_examine_unknown(const char *folder, const trust_list *list, bool known_path, trust_entry *e,
+                                  const char *file, bool keep, trust_info *trust) {
   char id[TRUST_ID_CHARS];
   if (trust_is_tracked(folder, trust)) return;
   trust_store_id(folder, id);
@@ -202,14 +209,15 @@ static void trust_examine_unknown(const char *folder, const trust_list *list, bo
   if (!expected && !same && !moved) {
     strbuf_release(&e->settings);
     e->level = TRUST_LEVEL_ADOPTED;
-    snprintf(trust->note, sizeof trust->note, "%.200s is not known to have been made by you here: it is used from now on, as git does not track it; "
+    snprintf(trust->note, sizeof trust->note,
+             "%.200s is not known to have been made by you here: it is used from now on, as git does not track it; "
              "`lode trust` lets its settings reach beyond the folder, `lode trust --forget` forgets it", folder);
   }
   snprintf(e->id, sizeof e->id, "%s", id);
   snprintf(e->file, sizeof e->file, "%s", file);
   e->tracked = false;
   trust_use_entry(trust, e);
-  /* A store that cannot be read is asked for its id again next time */
+  /* A store whose id cannot be read is not listed: it is asked again next time */
   trust_remember(trust, e, folder, keep && id[0]);
 }
 
@@ -239,10 +247,11 @@ static void trust_examine_store(const char *folder, bool keep, trust_info *trust
 
 static void trust_explain_foreign(const char *folder, const char *foreign, char *why, size_t size) {
   if (strcmp(foreign, TRUST_WRITABLE_TEXT) == 0)
-    snprintf(why, size, "%.250s %s, so it is not used: look at it, then run `chmod -R go-w %.250s`, or name another place with --store", folder, foreign, folder);
+    snprintf(why, size, "%.250s %s, so it is not used: look at it, then run `chmod -R go-w %.250s`, or name another place "
+             "with --store", folder, foreign, folder);
   else
-    snprintf(why, size, "%.300s %s, so it is not used: if you trust them, name it with --store or set LODE_TRUST=1 (as in a container); else name another place",
-             folder, foreign);
+    snprintf(why, size, "%.300s %s, so it is not used: if you trust them, name it with --store or set LODE_TRUST=1 (as in a "
+             "container); else name another place", folder, foreign);
 }
 
 void trust_examine(const char *folder, bool keep, trust_info *trust) {
@@ -258,7 +267,8 @@ void trust_examine(const char *folder, bool keep, trust_info *trust) {
 }
 
 lode_status trust_check(const trust_info *trust, lode_error *err) {
-  return trust->state == TRUST_TRACKED || trust->state == TRUST_FOREIGN ? err_set(err, LODE_REFUSED, "%s", trust->why) : LODE_OK;
+  bool refused = trust->state == TRUST_TRACKED || trust->state == TRUST_FOREIGN;
+  return refused ? err_set(err, LODE_REFUSED, "%s", trust->why) : LODE_OK;
 }
 
 bool trust_allows_model(const trust_info *trust, lode_str model) {
@@ -290,9 +300,9 @@ void trust_suppress_config(const trust_info *trust, config_values *config, strbu
   json_release(&allowed);
 }
 
-/* ---- What the list learns ---- */
+/* ---- Changes to the list ---- */
 
-/* The path's entry, or a new one. */
+/* The entry of the path, or a new one. */
 static bool trust_begin_entry(const char *folder, trust_entry *e) {
   trust_list list;
   trust_list_read(&list);
@@ -342,7 +352,7 @@ lode_status trust_set_value(const char *folder, config_key key, lode_str value, 
   lode_status st = trust_begin_entry(folder, &e) ? LODE_OK : err_nomem(err);
   bool had = e.settings.len && json_parse(&json, (lode_str){e.settings.data, e.settings.len}, NULL, NULL) == LODE_OK &&
              json.nodes[0].type == JSON_NODE_OBJECT && json_get(&json, 0, str_of(name));
-  if (st != LODE_OK || (!reaches && !had)) goto done; /* nothing to learn */
+  if (st != LODE_OK || (!reaches && !had)) goto done; /* nothing to change */
   for (uint32_t i = 1; json.count && i < json.nodes[0].next; i = json.nodes[i + 1].next) {
     lode_str other = json.nodes[i].u.s;
     if (str_eq(other, str_of(name)) || json.nodes[i + 1].type != JSON_NODE_STRING) continue;
@@ -374,10 +384,10 @@ lode_status trust_grant(const char *folder, strbuf *settings, lode_error *err) {
     trust_explain_foreign(folder, foreign, why, sizeof why);
     return err_set(err, LODE_REFUSED, "%s", why);
   }
-  /* Trust is of a store: one that appears here later is another question */
+  /* Trust is given to a store: one that appears here later must be trusted again */
   if (!trust_has_store(folder))
     return err_set(err, LODE_NOT_FOUND, "there is no store in %.300s, so there is nothing to trust: what you make "
-                      "yourself is trusted; for its settings run `lode index` first, then `lode trust`", folder);
+                   "yourself is trusted; for its settings run `lode index` first, then `lode trust`", folder);
   TRY_GOTO(config_load(&config, folder, err));
   for (size_t i = 0; i < CONFIG_COUNT; i++)
     if (config.values[i] && config_reaches_out((config_key)i, str_of(config.values[i])))

@@ -27,7 +27,7 @@ const char *trust_owner_problem(const struct stat *st) {
   return "";
 }
 
-/* ---- Where it is ---- */
+/* ---- Path of the list ---- */
 
 static lode_status trust_list_path(strbuf *path, const char *name, lode_error *err) {
   const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
@@ -52,7 +52,8 @@ static void trust_list_check_text(trust_list *list, const char *path) {
   char head[TRUST_LIST_HEAD_BYTES + 1] = "";
   strbuf *t = &list->text;
   if (t->len >= TRUST_LIST_HEAD_BYTES) memcpy(head, t->data, TRUST_LIST_HEAD_BYTES);
-  if (sscanf(head, "lode-trusted 1 %8x", &stated) != 1 || head[TRUST_LIST_HEAD_BYTES - 1] != '\n' || t->data[t->len - 1] != '\n' ||
+  if (sscanf(head, "lode-trusted 1 %8x", &stated) != 1 || head[TRUST_LIST_HEAD_BYTES - 1] != '\n' ||
+      t->data[t->len - 1] != '\n' ||
       crc32c_update(0, t->data + TRUST_LIST_HEAD_BYTES, t->len - TRUST_LIST_HEAD_BYTES) != stated) {
     trust_list_reject(list, path, true, "is damaged");
     return;
@@ -81,8 +82,8 @@ static void trust_list_read_path(trust_list *list, const char *path) {
   else if (*trust_owner_problem(&st)) trust_list_reject(list, path, true, trust_owner_problem(&st));
   else if (st.st_size > TRUST_LIST_MAX_BYTES) trust_list_reject(list, path, true, "is too long");
   else {
-    char *room = strbuf_reserve(&list->text, (size_t)st.st_size + 1);
-    if (!room || os_read_full(fd, room, (size_t)st.st_size, 0, &got, NULL) != LODE_OK) {
+    char *buf = strbuf_reserve(&list->text, (size_t)st.st_size + 1);
+    if (!buf || os_read_full(fd, buf, (size_t)st.st_size, 0, &got, NULL) != LODE_OK) {
       trust_list_reject(list, path, false, "cannot be read");
     } else {
       list->text.len = got;
@@ -105,7 +106,7 @@ void trust_list_release(trust_list *list) { strbuf_release(&list->text); }
 
 /* ---- Entries ---- */
 
-/* How the line of a path begins. */
+/* The start of a path's line. */
 static void trust_list_put_path(strbuf *out, const char *path) {
   strbuf shown = {0};
   files_path_escape(&shown, str_of(path));
@@ -128,7 +129,7 @@ static lode_str trust_list_json_text(const json_doc *json, const char *key) {
   return i && json->nodes[i].type == JSON_NODE_STRING ? json->nodes[i].u.s : (lode_str){"", 0};
 }
 
-/* Older lists have the device first, whose number may change with the next boot: "8.1-INODE-SECONDS.NANOSECONDS". */
+/* Older lists have the device first, whose number may change at the next boot: "8.1-INODE-SECONDS.NANOSECONDS". */
 static lode_str trust_without_device(lode_str file) {
   const char *dash = file.len ? memchr(file.data, '-', file.len) : NULL;
   size_t rest = dash ? file.len - (size_t)(dash + 1 - file.data) : 0;
@@ -140,7 +141,8 @@ static bool trust_list_parse_entry(lode_str line, trust_entry *e) {
   bool ok = json_parse(&json, line, NULL, NULL) == LODE_OK && json.nodes[0].type == JSON_NODE_OBJECT;
   e->path.len = e->settings.len = 0;
   if (ok) {
-    lode_str path = trust_list_json_text(&json, "path"), level = trust_list_json_text(&json, "level"), id = trust_list_json_text(&json, "id");
+    lode_str path = trust_list_json_text(&json, "path"), level = trust_list_json_text(&json, "level");
+    lode_str id = trust_list_json_text(&json, "id");
     lode_str file = trust_without_device(trust_list_json_text(&json, "file"));
     uint32_t settings = json_get(&json, 0, STR_LIT("settings"));
     uint32_t tracked = json_get(&json, 0, STR_LIT("tracked"));
@@ -160,11 +162,12 @@ static bool trust_list_parse_entry(lode_str line, trust_entry *e) {
   return ok;
 }
 
-/* The line that begins with `text`; len 0: none. */
+/* The line that starts with `begin`; len 0: none. */
 static lode_str trust_list_find_line(const strbuf *all, lode_str begin) {
   const char *p = all->data, *end = p + all->len;
   while (p && (p = memmem(p, (size_t)(end - p), begin.data, begin.len)) != NULL) {
-    if (p == all->data || p[-1] == '\n') return (lode_str){p, (size_t)((const char *)memchr(p, '\n', (size_t)(end - p)) - p)};
+    if (p == all->data || p[-1] == '\n')
+      return (lode_str){p, (size_t)((const char *)memchr(p, '\n', (size_t)(end - p)) - p)};
     p++;
   }
   return (lode_str){NULL, 0};
@@ -194,7 +197,7 @@ bool trust_list_find_file(const trust_list *list, const char *file, trust_entry 
   char part[TRUST_FILE_CHARS + 16];
   size_t at = 0;
   if (!*file || !list->text.len) return false;
-  snprintf(part, sizeof part, "%s\"", file); /* there may be a device before it */
+  snprintf(part, sizeof part, "%s\"", file); /* a device may precede it */
   if (!memmem(list->text.data, list->text.len, part, strlen(part))) return false;
   while (trust_list_next(list, &at, entry))
     if (strcmp(entry->file, file) == 0) return true;
@@ -211,8 +214,9 @@ static lode_status trust_list_make_dir(const char *path, lode_error *err) {
   strbuf_addch(&folder, '\0');
   if (status == LODE_OK && folder.failed) status = err_nomem(err);
   if (status == LODE_OK && OS_RETRY(os_api->stat(folder.data, &st)) < 0) status = err_errno(err, errno, folder.data);
-  /* What root writes there, its owner could no longer read */
-  if (status == LODE_OK && st.st_uid != geteuid()) status = err_set(err, LODE_REFUSED, "%.300s belongs to another user", folder.data);
+  /* Files that root creates there would not be readable by the owner */
+  if (status == LODE_OK && st.st_uid != geteuid())
+    status = err_set(err, LODE_REFUSED, "%.300s belongs to another user", folder.data);
   strbuf_release(&folder);
   return status;
 }
@@ -248,8 +252,10 @@ static bool trust_list_dir_is_gone(lode_str line) {
   return gone;
 }
 
-/* All lines but that of `path`; of too many, those that are gone are left out, then the oldest. */
-static lode_status trust_list_copy_lines(const trust_list *list, const char *path, size_t most, strbuf *out, bool *was_there, lode_error *err) {
+/* Copies all lines except that of `path`. If there are too many, drops those whose folders are gone, then the
+ * oldest. */
+static lode_status trust_list_copy_lines(const trust_list *list, const char *path, size_t max, strbuf *out,
+                                         bool *was_there, lode_error *err) {
   strbuf begin = {0};
   size_t n = 0;
   const char *p = list->text.data, *end = p + list->text.len;
@@ -258,12 +264,12 @@ static lode_status trust_list_copy_lines(const trust_list *list, const char *pat
   while (p < end && !begin.failed) {
     size_t len = (size_t)((const char *)memchr(p, '\n', (size_t)(end - p)) - p) + 1;
     bool same = len > begin.len && memcmp(p, begin.data, begin.len) == 0;
-    if (same || (n > most && trust_list_dir_is_gone((lode_str){p, len - 1}))) n--;
+    if (same || (n > max && trust_list_dir_is_gone((lode_str){p, len - 1}))) n--;
     else strbuf_add(out, p, len);
     *was_there = *was_there || same;
     p += len;
   }
-  for (; n > most && !out->failed; n--) {
+  for (; n > max && !out->failed; n--) {
     size_t first = (size_t)((char *)memchr(out->data, '\n', out->len) - out->data) + 1;
     memmove(out->data, out->data + first, out->len - first);
     out->len -= first;
@@ -287,8 +293,8 @@ static bool trust_list_is_own_file(const char *path) {
   return OS_RETRY(os_api->lstat_at(AT_FDCWD, path, &st)) == 0 && S_ISREG(st.st_mode) && files_is_own_uid(st.st_uid);
 }
 
-/* The file that is written: the target of a link, which may not exist yet. Links that lead in a circle, or to what is not a
- * file of this user's, are no place for it: then the link itself gives way. */
+/* The file to write: the target of a link, which may not exist yet. If links form a loop, or lead to something that
+ * is not a file of this user's, the link itself is replaced. */
 static lode_status trust_list_find_target(const char *path, bool damaged, strbuf *target, lode_error *err) {
   if (trust_is_foreign_link(path) || files_resolve_links(path, target, NULL) != LODE_OK ||
       (damaged && !trust_list_is_own_file(target->data))) {
@@ -298,7 +304,7 @@ static lode_status trust_list_find_target(const char *path, bool damaged, strbuf
   return target->failed ? err_nomem(err) : LODE_OK;
 }
 
-/* A list that cannot be used is kept, once. */
+/* Renames a list that cannot be used; an earlier one is overwritten. */
 static lode_status trust_list_set_aside(const char *path, lode_error *err) {
   strbuf aside = {0};
   strbuf_addf(&aside, "%s.damaged", path);
@@ -309,7 +315,7 @@ static lode_status trust_list_set_aside(const char *path, lode_error *err) {
   return st;
 }
 
-/* entry NULL: the path's one goes. */
+/* entry NULL: removes the path's entry. */
 static lode_status trust_list_update(const char *path, const trust_entry *entry, bool *was_there, lode_error *err) {
   trust_list list = {0};
   strbuf file = {0}, target = {0}, lines = {0};
@@ -322,7 +328,8 @@ static lode_status trust_list_update(const char *path, const trust_entry *entry,
   TRY_GOTO(trust_list_find_target(file.data, list.damaged, &target, err));
   if (list.damaged) TRY_GOTO(trust_list_set_aside(target.data, err));
   else if (list.note[0]) TRY_GOTO(err_set(err, LODE_IO, "%s", list.note));
-  TRY_GOTO(trust_list_copy_lines(&list, path, entry ? TRUST_MAX_ENTRIES - 1 : TRUST_MAX_ENTRIES, &lines, was_there, err));
+  TRY_GOTO(trust_list_copy_lines(&list, path, entry ? TRUST_MAX_ENTRIES - 1 : TRUST_MAX_ENTRIES, &lines, was_there,
+                                 err));
   if (entry) trust_list_put_entry(&lines, entry);
   if (lines.failed) TRY_GOTO(err_nomem(err));
   if (entry || *was_there) TRY_GOTO(trust_list_write(target.data, &lines, err));
@@ -340,4 +347,6 @@ lode_status trust_list_put(const trust_entry *entry, lode_error *err) {
   return trust_list_update(entry->path.data, entry, &unused, err);
 }
 
-lode_status trust_list_remove(const char *path, bool *was_there, lode_error *err) { return trust_list_update(path, NULL, was_there, err); }
+lode_status trust_list_remove(const char *path, bool *was_there, lode_error *err) {
+  return trust_list_update(path, NULL, was_there, err);
+}
