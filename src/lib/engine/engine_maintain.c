@@ -126,8 +126,8 @@ lode_status engine_rebuild_unreadable(lode_store *store, lode_progress progress,
 static lode_status compact_erase_all(lode_store *store, lode_progress progress, lode_error *err) {
   bool more = true;
   while (more) {
-    if (!optimize_goes_on(progress, "erase", 0, 0)) return err_set(err, LODE_CANCELLED,
-                                                                   "cancelled: what is done stays done");
+    if (!optimize_goes_on(progress, "erase", 0, 0))
+      return err_set(err, LODE_CANCELLED, "cancelled: what is done stays done");
     TRY(optimize_step_or_wait(store, store_maintain_erase, &more, err));
   }
   err_clear(err);
@@ -172,8 +172,8 @@ lode_status lode_salvage(const char *from, const char *to, lode_damage_fn *lost,
   err_clear(err);
   if (!report) report = &unused;
   *report = (lode_salvage_report){0};
-  if (!from || !*from || !to || !*to) return err_set(err, LODE_INVALID,
-                                                     "name the damaged store and a folder for the new one");
+  if (!from || !*from || !to || !*to)
+    return err_set(err, LODE_INVALID, "name the damaged store and a folder for the new one");
   return store_db_salvage(from, to, lost, ctx, progress, report, err);
 }
 

@@ -53,8 +53,8 @@ lode_status engine_commit(lode_txn *txn, lode_error *err) {
   lode_status st = LODE_OK;
   err_clear(err);
   engine_enter(txn->store);
-  for (txn_collection *t = txn->changed_colls; t && st == LODE_OK; t = t->next) st = store_coll_save(txn->tx, &t->coll,
-                                                                                                     err);
+  for (txn_collection *t = txn->changed_colls; t && st == LODE_OK; t = t->next)
+    st = store_coll_save(txn->tx, &t->coll, err);
   if (st == LODE_OK)
     st = engine_commit_write(txn->store, txn->tx, err);
   else

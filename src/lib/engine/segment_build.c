@@ -185,8 +185,8 @@ static lode_status build_open_file(build_job *b, lode_error *err) {
   b->tmp = engine_segment_path(b->store, b->row.id, ".tmp");
   b->path = engine_segment_path(b->store, b->row.id, ".seg");
   if (!b->tmp || !b->path) return err_nomem(err);
-  if (beneath_mkdir(folder, STOREFILE_SEGMENTS_DIR, 0700) == 0) TRY(beneath_sync_dir(folder, STOREFILE_SEGMENTS_DIR,
-                                                                                     err));
+  if (beneath_mkdir(folder, STOREFILE_SEGMENTS_DIR, 0700) == 0)
+    TRY(beneath_sync_dir(folder, STOREFILE_SEGMENTS_DIR, err));
   else if (errno != EEXIST) return err_errno(err, errno, STOREFILE_SEGMENTS_DIR);
   engine_segment_name(name, b->row.id, ".tmp");
   b->fd = beneath_open(folder, name, O_RDWR | O_CREAT | O_EXCL, 0600);
@@ -375,8 +375,8 @@ static lode_status build_run(lode_store *store, const engine_build_request *requ
   if (b.tmp && (st != LODE_OK || b.row.bytes == 0)) (void)engine_segment_unlink(store, b.row.id, ".tmp");
   if (st != LODE_OK) { /* whether or not the commit succeeded: the row and the file go together */
     lode_error ignored;
-    if (engine_manifest_remove(store, b.row.id, &ignored) == LODE_OK) (void)engine_segment_unlink(store, b.row.id,
-                                                                                                  ".seg");
+    if (engine_manifest_remove(store, b.row.id, &ignored) == LODE_OK)
+      (void)engine_segment_unlink(store, b.row.id, ".seg");
   }
 done:
   if (b.fd >= 0) (void)os_api->close(b.fd);
@@ -420,7 +420,8 @@ lode_status engine_build_all(lode_store *store, const engine_build_request *requ
     if (st == LODE_BUSY) {
       /* wait for a thread of this handle as long as it takes; another process does the work without us */
       if (engine_build_is_stopped(&r)) return build_cancelled(err);
-      if (atomic_load(&store->progress.total) > 0) until = os_api->now_ns() + (uint64_t)store->options->busy_ms * 1000000;
+      if (atomic_load(&store->progress.total) > 0)
+        until = os_api->now_ns() + (uint64_t)store->options->busy_ms * 1000000;
       if (os_api->now_ns() >= until && r.unreadable) return st; /* the request was not carried out */
       if (os_api->now_ns() >= until) break;
       os_api->sleep_us(2000);
