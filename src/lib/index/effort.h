@@ -1,17 +1,18 @@
-/* effort.h - what effort finds how many of the nearest, as it was tried out when the graph was made (calibrate.c). */
+/* effort.h - how many of the nearest rows a given effort finds, as measured when the graph was built (calibrate.c). */
 #ifndef LODE_INDEX_EFFORT_H
 #define LODE_INDEX_EFFORT_H
 
 #include "base/base.h"
 
-enum { INDEX_EFFORTS = 20, INDEX_FOUND_ALL = 10000 };
+enum { INDEX_EFFORTS = 20 /* points of the curve */, INDEX_FOUND_ALL = 10000 };
 
-/* found[i]: how many of 10,000 of the ten nearest a walk with index_effort_at(i) finds. Rising; all zero: not known. */
+/* found[i]: how many of 10,000 of the ten nearest a walk with index_effort_at(i) finds. Ascending; all zero: not
+ * known. */
 typedef struct index_effort_curve {
   uint16_t found[INDEX_EFFORTS];
 } index_effort_curve;
 
-/* Distances that a walk computes for each row of its effort, about: with an effort of more than n / 20 all codes are scanned
+/* A walk computes about this many distances per unit of effort: with an effort above n / 20 all codes are scanned
  * instead. */
 enum { INDEX_COST_PER_EFFORT = 20 };
 
@@ -19,8 +20,8 @@ enum { INDEX_COST_PER_EFFORT = 20 };
 static inline uint32_t index_effort_at(size_t i) { return (i % 2 ? 12u : 8u) << (i / 2); }
 
 enum { INDEX_EFFORT_UNKNOWN = 0, INDEX_EFFORT_NONE = UINT16_MAX };
-/* The effort that finds that share of the ten nearest, with a margin as a sample needs it: a quarter of what may be missed.
- * INDEX_EFFORT_NONE: none that was tried. */
+/* The effort that finds this share of the ten nearest, with a margin for sampling error: a quarter of what may be
+ * missed. INDEX_EFFORT_NONE: none of those tried. */
 uint32_t index_effort_for(const index_effort_curve *curve, double recall);
 
 #endif

@@ -1,7 +1,7 @@
 /* filtered.c - see filtered.h.
  *
- * Invariants: entries of `rows` and `ordinal_of` are complete when index_filtered_new returns; a row of `links` is complete
- * when its bit in `loaded` is set, which is done under one of the locks. The codes are copies of pages that were checked;
+ * Invariants: `rows` and `ordinal_of` are complete when index_filtered_new() returns; a row of `links` is complete when
+ * its bit in `loaded` is set, which is done under one of the locks. The codes are copies of pages that were checked;
  * links of the segment are checked when they are followed.
  */
 #include "index/filtered.h"
@@ -11,13 +11,14 @@
 _Static_assert(INDEX_FILTERED_WIDTH * sizeof(uint32_t) == 128, "a row of links is a page of 1 << ROW_BITS bytes");
 
 enum {
-  REACH_MAX = 1024,      /* rows that are looked at for the links of one match, at most */
-  REACH_TABLE = 2 * REACH_MAX, /* a hash table of those */
-  ROW_BITS = 7, ROW_BYTES = 1 << ROW_BITS, /* of links: each is a page of its own, made when a walk first comes there */
-  NEAR_ENTRIES = 8,       /* entries of the segment that are asked what is near a query */
-  SPREAD_STARTS = INDEX_FILTERED_STARTS - NEAR_ENTRIES, /* matches that are starts in any case */
-  FILTERED_STEP = 64,           /* rows whose keys are computed together */
-  FILTERED_SLACK = 4,           /* matches that may be missing around a query by chance */
+  REACH_MAX = 1024,             /* rows visited to find the links of one match, at most */
+  REACH_TABLE = 2 * REACH_MAX,  /* places of the hash table of visited rows */
+  ROW_BITS = 7,                 /* a row of links is a page of its own, built when a walk first visits it */
+  ROW_BYTES = 1 << ROW_BITS,    /* size of a row of links */
+  NEAR_ENTRIES = 8,             /* entries of the segment nearest to a query that are used */
+  SPREAD_STARTS = INDEX_FILTERED_STARTS - NEAR_ENTRIES,  /* evenly spread matches that are always starts */
+  FILTERED_STEP = 64,                                    /* rows whose keys are computed together */
+  FILTERED_SLACK = 4,                                    /* matches that may be missing around a query by chance */
 };
 
 uint64_t index_filtered_bytes(const index_segment *segment, uint32_t n) {
@@ -25,14 +26,16 @@ uint64_t index_filtered_bytes(const index_segment *segment, uint32_t n) {
   return words * 12 + (uint64_t)n * (segment->stride + ROW_BYTES + sizeof(uint32_t)) + n / 8;
 }
 
-static bool filtered_has(const index_filtered *m, uint32_t ordinal) { return m->ordinals[ordinal / 64] >> (ordinal % 64) & 1; }
+static bool filtered_has(const index_filtered *m, uint32_t ordinal) {
+  return m->ordinals[ordinal / 64] >> (ordinal % 64) & 1;
+}
 
 static uint32_t filtered_rank_of(const index_filtered *m, uint32_t ordinal) {
   uint64_t below = m->ordinals[ordinal / 64] & (((uint64_t)1 << (ordinal % 64)) - 1);
   return m->before[ordinal / 64] + (uint32_t)__builtin_popcountll(below);
 }
 
-/* Are so many of the rows that were seen fewer than chance would have it? */
+/* Are these fewer matches among the rows seen than expected by chance? */
 static bool filtered_too_few(const index_filtered *m, uint64_t found, uint64_t seen) {
   return found * m->segment->info.n <= seen * m->n;
 }
@@ -44,17 +47,17 @@ static lode_status filtered_links_of(index_segment *s, uint32_t ordinal, const u
   return LODE_OK;
 }
 
-/* ---- Links, as they are needed ---- */
+/* ---- Links, built on demand ---- */
 
 typedef struct filtered_reach {
   uint32_t queue[REACH_MAX];
-  uint32_t table[REACH_TABLE]; /* ordinal + 1; 0: free */
+  uint32_t table[REACH_TABLE];           /* ordinal + 1; 0: free */
   size_t n, seen;
-  uint32_t found[INDEX_FILTERED_WIDTH]; /* ranks of matches, the nearest by links first */
+  uint32_t found[INDEX_FILTERED_WIDTH];  /* ranks of matches, the nearest by links first */
   uint32_t n_found;
 } filtered_reach;
 
-/* table: TABLE places, of which no more than REACHED are taken. */
+/* table: REACH_TABLE places, of which at most REACH_MAX are used. */
 static bool filtered_is_new(uint32_t *table, uint32_t ordinal) {
   uint32_t at = ordinal * 2654435761u % REACH_TABLE;
   for (; table[at]; at = (at + 1) % REACH_TABLE)
@@ -63,7 +66,7 @@ static bool filtered_is_new(uint32_t *table, uint32_t ordinal) {
   return true;
 }
 
-/* Breadth first from an ordinal over rows that do not match; ends of the ways are matches, which are what is found. */
+/* Breadth-first search from an ordinal over rows that do not match; paths end at matches, which are collected. */
 static lode_status filtered_find_near(index_filtered *m, uint32_t ordinal, filtered_reach *r, lode_error *err) {
   index_segment *s = m->segment;
   memset(r->table, 0, sizeof r->table);
@@ -92,7 +95,7 @@ static lode_status filtered_load_row(index_filtered *m, uint64_t rank, filtered_
   return LODE_OK;
 }
 
-/* Called within a search: the segment's use lock is held. */
+/* Called during a search, with the segment's use lock held. */
 static lode_status filtered_load(index_paged *paged, uint64_t first, uint64_t last, lode_error *err) {
   index_filtered *m = paged->owner;
   lode_status st = LODE_OK;
@@ -108,7 +111,7 @@ static lode_status filtered_load(index_paged *paged, uint64_t first, uint64_t la
   return st;
 }
 
-/* ---- Making ---- */
+/* ---- Construction ---- */
 
 static lode_status filtered_mark_ordinals(index_filtered *m, const uint64_t *slots, lode_error *err) {
   index_segment *s = m->segment;
@@ -123,7 +126,8 @@ static lode_status filtered_mark_ordinals(index_filtered *m, const uint64_t *slo
         memcpy(&ordinal, s->ordinals.data + (size_t)slot * 4, sizeof ordinal);
       }
       if (ordinal >= n || filtered_has(m, ordinal))
-        return err_set(err, LODE_CORRUPT, "damaged index segment (ordinal of a slot): it will be made anew from the records");
+        return err_set(err, LODE_CORRUPT,
+                       "damaged index segment (ordinal of a slot): it will be made anew from the records");
       m->ordinals[ordinal / 64] |= (uint64_t)1 << (ordinal % 64);
       marked++;
     }
@@ -148,8 +152,8 @@ static lode_status filtered_copy_rows(index_filtered *m, lode_error *err) {
   return LODE_OK;
 }
 
-/* The segment's entries were chosen so that they lie in all parts of the data: each stands here as the match nearest to it by
- * links, so that what lies apart from all others is found, however few of it match. */
+/* The segment's entries are spread over all parts of the data. For each of them the match nearest to it by links is
+ * recorded, so that isolated regions are found however few of their rows match. */
 static lode_status filtered_probe_entries(index_filtered *m, lode_error *err) {
   lode_status st = LODE_OK;
   filtered_reach *r = mem_alloc(sizeof *r);
@@ -171,21 +175,26 @@ static lode_status filtered_alloc(index_filtered *m, lode_error *err) {
   m->ordinal_of = mem_calloc(m->n, sizeof *m->ordinal_of);
   m->stand_in = mem_calloc(m->segment->info.n_entries, sizeof *m->stand_in);
   m->sparse = mem_calloc(m->segment->info.n_entries, sizeof *m->sparse);
-  m->rows = (index_paged){.data = mem_alloc_aligned(64, (size_t)m->n * m->segment->stride), .bytes = (uint64_t)m->n * m->segment->stride};
-  m->links = (index_paged){.data = mem_alloc_aligned(INDEX_PAGE_BYTES, links), .bytes = links, .page_bits = ROW_BITS, .load = filtered_load,
+  m->rows = (index_paged){.data = mem_alloc_aligned(64, (size_t)m->n * m->segment->stride),
+                          .bytes = (uint64_t)m->n * m->segment->stride};
+  m->links = (index_paged){.data = mem_alloc_aligned(INDEX_PAGE_BYTES, links), .bytes = links, .page_bits = ROW_BITS,
+                           .load = filtered_load,
                            .owner = m, .missing = m->n, .loaded = mem_calloc((size_t)m->n / 64 + 1, sizeof(uint64_t))};
-  bool ok = m->ordinals && m->before && m->ordinal_of && m->stand_in && m->sparse && m->rows.data && m->links.data && m->links.loaded;
+  bool ok = m->ordinals && m->before && m->ordinal_of && m->stand_in && m->sparse && m->rows.data &&
+            m->links.data && m->links.loaded;
   return ok ? LODE_OK : err_nomem(err);
 }
 
-lode_status index_filtered_new(index_segment *segment, const uint64_t *slots, uint32_t n, index_filtered **out, lode_error *err) {
+lode_status index_filtered_new(index_segment *segment, const uint64_t *slots, uint32_t n, index_filtered **out,
+                               lode_error *err) {
   *out = NULL;
   index_filtered *m = mem_calloc(1, sizeof *m);
   if (!m) return err_nomem(err);
   m->segment = segment;
   m->n = n;
   for (int i = 0; i < INDEX_FILTERED_LOCKS; i++) (void)pthread_mutex_init(&m->locks[i], NULL);
-  lode_status st = n > 0 && n <= segment->info.n ? filtered_alloc(m, err) : err_set(err, LODE_INVALID, "a filter without matches");
+  lode_status st = n > 0 && n <= segment->info.n ? filtered_alloc(m, err) : err_set(err, LODE_INVALID,
+                                                                                    "a filter without matches");
   pthread_rwlock_rdlock(&segment->use);
   if (st == LODE_OK) st = filtered_mark_ordinals(m, slots, err);
   if (st == LODE_OK) st = filtered_copy_rows(m, err);
@@ -210,7 +219,7 @@ void index_filtered_free(index_filtered *m) {
   mem_free(m);
 }
 
-/* ---- Where walks begin ---- */
+/* ---- Where walks start ---- */
 
 static uint32_t filtered_sort_unique(uint32_t *ranks, uint32_t n) {
   uint32_t kept = 0;
@@ -221,7 +230,8 @@ static uint32_t filtered_sort_unique(uint32_t *ranks, uint32_t n) {
 }
 
 /* Those of the segment's entries that are nearest to the query: the order of the key, then the entry. */
-static lode_status filtered_near_entries(index_segment *s, const quant_query *query, uint64_t *best, size_t *n, lode_error *err) {
+static lode_status filtered_near_entries(index_segment *s, const quant_query *query, uint64_t *best, size_t *n,
+                                         lode_error *err) {
   const unsigned char *rows[FILTERED_STEP];
   float keys[FILTERED_STEP];
   *n = 0;
@@ -241,7 +251,8 @@ static lode_status filtered_near_entries(index_segment *s, const quant_query *qu
   return LODE_OK;
 }
 
-lode_status index_filtered_begin(index_filtered *m, const quant_query *query, index_filtered_starts *starts, lode_error *err) {
+lode_status index_filtered_begin(index_filtered *m, const quant_query *query, index_filtered_starts *starts,
+                                 lode_error *err) {
   uint64_t best[NEAR_ENTRIES], matching = 0;
   size_t n;
   *starts = (index_filtered_starts){0};
@@ -249,29 +260,32 @@ lode_status index_filtered_begin(index_filtered *m, const quant_query *query, in
   for (size_t i = 0; i < n; i++) {
     uint32_t entry = (uint32_t)best[i];
     if (m->stand_in[entry] != INDEX_NO_LINK) starts->ranks[starts->n++] = m->stand_in[entry];
-    starts->far = starts->far || m->sparse[entry];
+    starts->distant = starts->distant || m->sparse[entry];
     matching += filtered_has(m, entry);
   }
-  starts->far = starts->far || filtered_too_few(m, matching + FILTERED_SLACK / 2, n);
-  for (uint32_t i = 0; i < SPREAD_STARTS; i++) starts->ranks[starts->n++] = (uint32_t)((uint64_t)i * m->n / SPREAD_STARTS);
+  starts->distant = starts->distant || filtered_too_few(m, matching + FILTERED_SLACK / 2, n);
+  for (uint32_t i = 0; i < SPREAD_STARTS; i++)
+    starts->ranks[starts->n++] = (uint32_t)((uint64_t)i * m->n / SPREAD_STARTS);
   starts->n = filtered_sort_unique(starts->ranks, starts->n);
   return LODE_OK;
 }
 
-/* What is seen around a query. */
+/* What was seen around a query. */
 typedef struct filtered_around {
   uint32_t table[REACH_TABLE];
-  uint32_t seen, found, nearest; /* nearest: of the rows nearest to the query, those that match */
+  uint32_t seen, found, nearest;  /* nearest: matches among the rows nearest to the query */
 } filtered_around;
 
-static void filtered_probe_row(const index_filtered *m, uint32_t ordinal, filtered_around *around, index_filtered_starts *starts) {
+static void filtered_probe_row(const index_filtered *m, uint32_t ordinal, filtered_around *around,
+                               index_filtered_starts *starts) {
   if (around->seen == REACH_MAX || !filtered_is_new(around->table, ordinal)) return;
   around->seen++;
   if (!filtered_has(m, ordinal)) return;
   if (around->found++ < INDEX_FILTERED_STARTS) starts->ranks[starts->n++] = filtered_rank_of(m, ordinal);
 }
 
-lode_status index_filtered_probe(index_filtered *m, const index_walk_scratch *probes, index_filtered_starts *starts, lode_error *err) {
+lode_status index_filtered_probe(index_filtered *m, const index_walk_scratch *probes, index_filtered_starts *starts,
+                                 lode_error *err) {
   const index_segment_info *info = &m->segment->info;
   filtered_around around = {0};
   *starts = (index_filtered_starts){0};
@@ -283,12 +297,14 @@ lode_status index_filtered_probe(index_filtered *m, const index_walk_scratch *pr
     filtered_probe_row(m, ordinal, &around, starts);
     for (uint32_t j = 0; j < info->degree && links[j] < info->n; j++) filtered_probe_row(m, links[j], &around, starts);
   }
-  starts->far = around.found == 0 || filtered_too_few(m, 2 * (uint64_t)around.found + FILTERED_SLACK, around.seen) ||
+  starts->distant = around.found == 0 || filtered_too_few(m, 2 * (uint64_t)around.found + FILTERED_SLACK,
+                                                          around.seen) ||
                 filtered_too_few(m, 4 * (uint64_t)around.nearest + FILTERED_SLACK, probes->n);
   return LODE_OK;
 }
 
 index_graph_view index_filtered_view(index_filtered *m, const index_filtered_starts *starts) {
-  return (index_graph_view){.rows = &m->rows, .links = &m->links, .stride = m->segment->stride, .n = m->n, .dim = m->segment->info.dim,
+  return (index_graph_view){.rows = &m->rows, .links = &m->links, .stride = m->segment->stride, .n = m->n,
+                            .dim = m->segment->info.dim,
                             .width = INDEX_FILTERED_WIDTH, .n_entries = starts->n, .entries = starts->ranks};
 }

@@ -1,10 +1,10 @@
 /* graph.c - construction of the graph; see graph.h.
  *
- * Distances are squared lengths of differences of decoded rows: bias + bias - 2 * dot. For inner products there is one
- * more dimension ("extra") that gives all rows the same length, so that the nearest by l2 are the greatest by inner
- * product: sqrt(longest^2 - length^2). Under cosine only zero vectors have it: they are as far from each row as a row
- * at right angles is. Links have room for more than `degree` while the graph grows, so that a row is pruned only once
- * in a while, not for each link back.
+ * Distances are squared distances of decoded rows: bias + bias - 2 * dot. For inner products there is an additional
+ * dimension ("extra") that gives all rows the same length, so that the nearest by l2 have the greatest inner product:
+ * sqrt(longest^2 - length^2). For cosine only zero vectors have it: their distance to each row is that of an orthogonal
+ * row. While the graph grows, rows have places for more than `degree` links, so that a row is pruned only once in a
+ * while, not for each reverse link.
  */
 #include "index/graph.h"
 
@@ -14,16 +14,18 @@
 #include "index/graph_impl.h"
 
 enum {
-  GRAPH_DEGREE = 32, GRAPH_BEAM = 128,
-  GRAPH_MAX_DEGREE = 1024,
-  GRAPH_MIN_ENTRIES = 32, GRAPH_MAX_ENTRIES = 256,
-  ENTRY_SAMPLE = 8,   /* rows for each entry, among which those are looked for that lie apart */
-  PRUNE_GROUP = 8,          /* neighbours that a candidate is compared with at once */
-  FIRST_BATCH = 32,   /* a batch is as large as the graph until here, then a share of it */
-  BATCH_SHARE = 24,
-  MAX_BATCH = 16384,
-  ENTRY_CLIMBS = 32,
-  UNEVEN_LENGTHS = 2,         /* the longest row is so many times as long (squared) as rows are on average */
+  GRAPH_DEGREE = 32,        /* default degree */
+  GRAPH_BEAM = 128,         /* default beam */
+  GRAPH_MAX_DEGREE = 1024,  /* greatest degree */
+  GRAPH_MIN_ENTRIES = 32,   /* entries of a small graph */
+  GRAPH_MAX_ENTRIES = 256,  /* entries of a large graph */
+  ENTRY_SAMPLE = 8,         /* sampled rows for each entry, to find isolated ones */
+  PRUNE_GROUP = 8,          /* neighbours that a candidate is compared with at a time */
+  FIRST_BATCH = 32,         /* up to this size of the graph, a batch is as large as the graph */
+  BATCH_SHARE = 24,         /* afterwards a batch is the graph's size divided by this */
+  MAX_BATCH = 16384,        /* largest batch */
+  ENTRY_CLIMBS = 32,        /* entry climbs if lengths are uneven */
+  UNEVEN_LENGTHS = 2,       /* lengths are uneven if the longest row is more than this many times the mean (squared) */
 };
 
 #define PRUNE_ALPHA 1.05f
@@ -45,21 +47,21 @@ static void graph_for_each(index_build_state *g, size_t n, index_parallel_body *
 
 /* ---- Set-up ---- */
 
-/* More do not shorten walks, but in data of separate clusters each should have an entry of its own. They lie side by
- * side and stay in the cache. */
+/* More entries do not shorten walks, but each cluster of the data should have one. They are stored next to each other
+ * and stay in the cache. */
 static uint32_t entries_for(uint32_t n) {
   uint32_t some = (uint32_t)(sqrt((double)n) / 2);
   return some < GRAPH_MIN_ENTRIES ? GRAPH_MIN_ENTRIES : some > GRAPH_MAX_ENTRIES ? GRAPH_MAX_ENTRIES : some;
 }
 
-/* The row nearest to the centre first, the others shuffled. */
+/* Puts the row nearest to the centre first and shuffles the others. */
 static void choose_order(index_build_state *g) {
   uint32_t n = g->n_unique, middle = 0, *sequence = g->sequence;
-  float least = INFINITY;
+  float nearest = INFINITY;
   for (uint32_t i = 0; i < n; i++) {
     float norm = quant_row_norm2(g->input.rows + sequence[i] * g->input.stride, g->input.dim);
-    if (norm < least) {
-      least = norm;
+    if (norm < nearest) {
+      nearest = norm;
       middle = i;
     }
   }
@@ -74,7 +76,7 @@ static void choose_order(index_build_state *g) {
   }
 }
 
-/* The additional dimension, and a bias that counts it. */
+/* Sets the additional dimension, and a bias that includes it. */
 static lode_status set_extra(index_build_state *g, lode_error *err) {
   const index_graph_input *in = &g->input;
   float longest = 0;
@@ -86,12 +88,12 @@ static lode_status set_extra(index_build_state *g, lode_error *err) {
     if (in->metric == LODE_COSINE && in->lengths[i] == 0) wanted = true;
   }
   if (!wanted) return LODE_OK;
-  if (in->metric == LODE_IP && UNEVEN_LENGTHS * sum < (double)longest * in->n) g->climbs = ENTRY_CLIMBS;
+  if (in->metric == LODE_IP && UNEVEN_LENGTHS * sum < (double)longest * in->n) g->entry_climbs = ENTRY_CLIMBS;
   g->extra = mem_calloc(in->n, sizeof *g->extra);
   if (!g->extra) return err_nomem(err);
   for (uint32_t i = 0; i < in->n; i++) {
     if (in->metric == LODE_COSINE) {
-      g->extra[i] = in->lengths[i] == 0 ? in->unit : 0; /* the bias has it already */
+      g->extra[i] = in->lengths[i] == 0 ? in->unit : 0; /* the bias already includes it */
       continue;
     }
     unsigned char *row = in->rows + i * in->stride;
@@ -111,15 +113,15 @@ static void unset_extra(index_build_state *g) {
 
 static lode_status make_workers(index_build_state *g, lode_error *err) {
   size_t query_bytes = quant_query_bytes(g->input.dim);
-  size_t most = (size_t)g->options.beam + g->room + g->options.degree + MAX_BATCH; /* candidates of one row */
+  size_t max = (size_t)g->options.beam + g->width + g->options.degree + MAX_BATCH; /* candidates of one row, at most */
   for (unsigned i = 0; i < g->n_workers; i++) {
     index_build_worker *w = &g->workers[i];
     TRY(index_walk_scratch_init(&w->walk, g->input.n, g->options.beam, err));
     w->query = mem_alloc_aligned(QUANT_QUERY_ALIGN, query_bytes);
     w->candidate = mem_alloc_aligned(QUANT_QUERY_ALIGN, query_bytes);
-    w->candidates = mem_calloc(most, sizeof *w->candidates);
-    w->chosen = mem_calloc(g->room, sizeof *w->chosen);
-    w->chosen_rows = mem_calloc(g->room, sizeof *w->chosen_rows);
+    w->candidates = mem_calloc(max, sizeof *w->candidates);
+    w->chosen = mem_calloc(g->width, sizeof *w->chosen);
+    w->chosen_rows = mem_calloc(g->width, sizeof *w->chosen_rows);
     if (!w->query || !w->candidate || !w->candidates || !w->chosen || !w->chosen_rows) return err_nomem(err);
   }
   return LODE_OK;
@@ -128,9 +130,9 @@ static lode_status make_workers(index_build_state *g, lode_error *err) {
 static lode_status graph_set_up(index_build_state *g, lode_error *err) {
   const index_graph_input *in = &g->input;
   g->n_workers = g->options.parallel.run && g->options.parallel.workers ? g->options.parallel.workers : 1;
-  g->room = g->options.degree + g->options.degree / 2;
+  g->width = g->options.degree + g->options.degree / 2;
   size_t cells;
-  if (mem_mul_overflow(in->n, g->room, &cells) || cells > SIZE_MAX / sizeof *g->links) return err_nomem(err);
+  if (mem_mul_overflow(in->n, g->width, &cells) || cells > SIZE_MAX / sizeof *g->links) return err_nomem(err);
   g->links = mem_alloc_large(cells * sizeof *g->links);
   g->sequence = mem_calloc(in->n, sizeof *g->sequence);
   g->original = mem_calloc(in->n, sizeof *g->original);
@@ -153,7 +155,7 @@ static lode_status graph_set_up(index_build_state *g, lode_error *err) {
   g->row_bytes = (index_paged){.data = in->rows, .bytes = (uint64_t)in->n * in->stride};
   g->link_bytes = (index_paged){.data = (const unsigned char *)g->links, .bytes = cells * sizeof *g->links};
   g->view = (index_graph_view){.rows = &g->row_bytes, .links = &g->link_bytes, .stride = in->stride, .n = in->n,
-                               .dim = in->dim, .width = g->room, .entries = g->sequence, .extra = g->extra};
+                               .dim = in->dim, .width = g->width, .entries = g->sequence, .extra = g->extra};
   return LODE_OK;
 }
 
@@ -184,15 +186,16 @@ static void graph_tear_down(index_build_state *g) {
 
 static inline float extra_of(const index_build_state *g, uint32_t i) { return g->extra ? g->extra[i] : 0; }
 
-/* A candidate: the order of its distance to the row, then its ordinal. */
+/* A candidate: its distance to the row as an order-preserving integer, then its ordinal. */
 static inline uint64_t candidate_of(float distance, uint32_t ordinal) {
   return (uint64_t)quant_key_order(distance) << 32 | ordinal;
 }
 
 static inline float candidate_distance(uint64_t candidate) { return quant_key_of_order((uint32_t)(candidate >> 32)); }
 
-/* Does one of the chosen stand in front of the candidate, seen from the row that is `distance` away? */
-static bool prune_is_occluded(const index_build_state *g, index_build_worker *w, uint32_t candidate, float distance, size_t n) {
+/* Is one of the n chosen rows nearer to the candidate than `distance`, its distance from the row (RNG pruning)? */
+static bool prune_is_occluded(const index_build_state *g, index_build_worker *w, uint32_t candidate, float distance,
+                              size_t n) {
   const unsigned char *row = index_build_row(g, candidate);
   quant_query query;
   float keys[PRUNE_GROUP], bias = quant_row_bias(row), extra = 2 * extra_of(g, candidate);
@@ -209,8 +212,9 @@ static bool prune_is_occluded(const index_build_state *g, index_build_worker *w,
   return false;
 }
 
-/* From candidates (all different) sorted by nearness to w->chosen; returns how many, at most degree. Places that are
- * left go to the nearest of the hidden ones: they cost nothing, and at equal recall save a tenth of the distances. */
+/* Chooses neighbours from distinct candidates, sorted by distance, into w->chosen; returns how many, at most degree.
+ * Places that are left go to the nearest of the occluded ones: they cost nothing, and at equal recall save a tenth of
+ * the distances. */
 static size_t graph_prune(const index_build_state *g, index_build_worker *w, const uint64_t *candidates, size_t n) {
   size_t chosen = 0, seen = 0;
   for (size_t i = 0; i < n && chosen < g->options.degree; i++) {
@@ -219,7 +223,7 @@ static size_t graph_prune(const index_build_state *g, index_build_worker *w, con
     w->chosen[chosen] = c;
     w->chosen_rows[chosen++] = index_build_row(g, c);
   }
-  size_t visible = chosen; /* these are in the order of the candidates */
+  size_t visible = chosen; /* in the order of the candidates */
   for (size_t i = 0; i < n && chosen < g->options.degree; i++) {
     uint32_t c = (uint32_t)candidates[i];
     if (seen < visible && c == w->chosen[seen]) seen++;
@@ -230,8 +234,8 @@ static size_t graph_prune(const index_build_state *g, index_build_worker *w, con
 
 /* ---- Entries ---- */
 
-/* Distances from one row to others, taken into account where they are the least so far. */
-static void keep_least(const index_build_state *g, uint32_t from, const uint32_t *rows, size_t n, float *least) {
+/* Lowers `nearest` to the distances from one row where those are smaller. */
+static void keep_least(const index_build_state *g, uint32_t from, const uint32_t *rows, size_t n, float *nearest) {
   const unsigned char *row = index_build_row(g, from), *others[PRUNE_GROUP];
   index_build_worker *w = &g->workers[0];
   quant_query query;
@@ -243,37 +247,38 @@ static void keep_least(const index_build_state *g, uint32_t from, const uint32_t
     quant_keys(&query, others, m, keys);
     for (size_t j = 0; j < m; j++) {
       float d = bias + keys[j] - 2 * extra_of(g, from) * extra_of(g, rows[i + j]);
-      if (d < least[i + j]) least[i + j] = d;
+      if (d < nearest[i + j]) nearest[i + j] = d;
     }
   }
 }
 
-/* Half of the entries are as they come, where most rows are; each of the others is the row of a sample that is farthest from all
- * entries so far, so that what lies apart has one. */
+/* Half of the entries are random rows, which lie where most rows are; each of the others is the row of a sample that is
+ * farthest from all entries so far, so that isolated regions have one. */
 static lode_status spread_entries(index_build_state *g, lode_error *err) {
   uint32_t drawn = (g->n_entries + 1) / 2, *sequence = g->sequence;
   uint32_t sample = g->n_unique / ENTRY_SAMPLE < g->n_entries ? g->n_unique : g->n_entries * ENTRY_SAMPLE;
-  float *least = mem_calloc(sample, sizeof *least);
-  if (!least) return err_nomem(err);
-  for (uint32_t i = 0; i < sample; i++) least[i] = INFINITY;
-  for (uint32_t i = 0; i < drawn; i++) keep_least(g, sequence[i], sequence + drawn, sample - drawn, least + drawn);
+  float *nearest = mem_calloc(sample, sizeof *nearest);
+  if (!nearest) return err_nomem(err);
+  for (uint32_t i = 0; i < sample; i++) nearest[i] = INFINITY;
+  for (uint32_t i = 0; i < drawn; i++) keep_least(g, sequence[i], sequence + drawn, sample - drawn, nearest + drawn);
   for (uint32_t next = drawn; next < g->n_entries; next++) {
     uint32_t farthest = next;
     for (uint32_t i = next + 1; i < sample; i++)
-      if (least[i] > least[farthest]) farthest = i;
+      if (nearest[i] > nearest[farthest]) farthest = i;
     uint32_t row = sequence[farthest];
     sequence[farthest] = sequence[next];
-    least[farthest] = least[next];
+    nearest[farthest] = nearest[next];
     sequence[next] = row;
-    keep_least(g, row, sequence + next + 1, sample - next - 1, least + next + 1);
+    keep_least(g, row, sequence + next + 1, sample - next - 1, nearest + next + 1);
   }
-  mem_free(least);
+  mem_free(nearest);
   return LODE_OK;
 }
 
 /* ---- One batch ---- */
 
-/* Search for one row of the batch, and prune: the result goes to found, not to links, which others are reading. */
+/* Searches for one row of the batch and prunes the result into `found`, not into `links`, which other threads are
+ * reading. */
 static void find_links(void *arg, size_t i, unsigned worker) {
   index_build_state *g = arg;
   index_build_worker *w = &g->workers[worker];
@@ -290,13 +295,13 @@ static void find_links(void *arg, size_t i, unsigned worker) {
     uint64_t entry = w->walk.pool[j];
     uint32_t ordinal = index_pool_ordinal(entry);
     if (ordinal == self) continue;
-    w->candidates[n++] = candidate_of(bias + candidate_distance(entry), ordinal); /* stays sorted */
+    w->candidates[n++] = candidate_of(bias + candidate_distance(entry), ordinal); /* remains sorted */
   }
   size_t chosen = graph_prune(g, w, w->candidates, n);
   for (size_t j = 0; j < g->options.degree; j++) found[j] = j < chosen ? w->chosen[j] : INDEX_NO_LINK;
 }
 
-/* Sorts the links back by target, in order of the batch: targets, starts and sources. */
+/* Sorts the reverse links by target, in the order of the batch: targets, starts and sources. */
 static void collect_targets(index_build_state *g, size_t batch) {
   size_t degree = g->options.degree;
   uint32_t total = 0;
@@ -320,17 +325,17 @@ static void collect_targets(index_build_state *g, size_t batch) {
   for (size_t i = 0; i < g->n_targets; i++) g->incoming[g->targets[i]] = 0;
 }
 
-static size_t count_links(const uint32_t *links, size_t room) {
+static size_t count_links(const uint32_t *links, size_t width) {
   size_t n = 0;
-  while (n < room && links[n] != INDEX_NO_LINK) n++;
+  while (n < width && links[n] != INDEX_NO_LINK) n++;
   return n;
 }
 
-/* Prunes a row's links together with n more to `degree`. */
+/* Prunes a row's links and n more to `degree`. */
 static void prune_links(index_build_state *g, index_build_worker *w, uint32_t self, const uint32_t *more, size_t n) {
-  uint32_t *links = g->links + (size_t)self * g->room;
+  uint32_t *links = g->links + (size_t)self * g->width;
   const unsigned char *row = index_build_row(g, self), *rows[PRUNE_GROUP];
-  size_t old = count_links(links, g->room), all = old + n;
+  size_t old = count_links(links, g->width), all = old + n;
   quant_query query;
   float keys[PRUNE_GROUP], bias = quant_row_bias(row), extra = 2 * extra_of(g, self);
   quant_query_of_row(row, g->input.dim, w->query, &query);
@@ -350,15 +355,15 @@ static void prune_links(index_build_state *g, index_build_worker *w, uint32_t se
   }
   qsort(w->candidates, all, sizeof *w->candidates, sort_cmp_u64);
   size_t chosen = graph_prune(g, w, w->candidates, all);
-  for (size_t j = 0; j < g->room; j++) links[j] = j < chosen ? w->chosen[j] : INDEX_NO_LINK;
+  for (size_t j = 0; j < g->width; j++) links[j] = j < chosen ? w->chosen[j] : INDEX_NO_LINK;
 }
 
 static void merge_target(void *arg, size_t i, unsigned worker) {
   index_build_state *g = arg;
-  uint32_t target = g->targets[i], *links = g->links + (size_t)target * g->room;
+  uint32_t target = g->targets[i], *links = g->links + (size_t)target * g->width;
   const uint32_t *more = g->sources + g->starts[i];
-  size_t n = g->starts[i + 1] - g->starts[i], old = count_links(links, g->room);
-  if (old + n <= g->room) {
+  size_t n = g->starts[i + 1] - g->starts[i], old = count_links(links, g->width);
+  if (old + n <= g->width) {
     for (size_t j = 0; j < n; j++) links[old + j] = more[j];
     return;
   }
@@ -367,7 +372,7 @@ static void merge_target(void *arg, size_t i, unsigned worker) {
 
 static void shrink_row(void *arg, size_t i, unsigned worker) {
   index_build_state *g = arg;
-  uint32_t *links = g->links + i * g->room;
+  uint32_t *links = g->links + i * g->width;
   if (links[g->options.degree] != INDEX_NO_LINK) prune_links(g, &g->workers[worker], (uint32_t)i, NULL, 0);
 }
 
@@ -375,7 +380,8 @@ static size_t next_batch(const index_build_state *g) {
   size_t batch = g->done <= FIRST_BATCH ? g->done : g->done / BATCH_SHARE;
   if (batch < FIRST_BATCH && g->done >= FIRST_BATCH) batch = FIRST_BATCH;
   if (batch > MAX_BATCH) batch = MAX_BATCH;
-  if (g->done < g->n_entries && batch > g->n_entries - g->done) batch = g->n_entries - g->done; /* batches are sorted: none mixes them */
+  /* batches get sorted, so none may contain both entries and other rows */
+  if (g->done < g->n_entries && batch > g->n_entries - g->done) batch = g->n_entries - g->done;
   if (batch > g->n_unique - g->done) batch = g->n_unique - g->done;
   return batch;
 }
@@ -408,7 +414,7 @@ static lode_status graph_grow(index_build_state *g, lode_error *err) {
     graph_for_each(g, batch, find_links);
     TRY(first_failure(g, err));
     for (size_t i = 0; i < batch; i++) {
-      memcpy(g->links + (size_t)g->sequence[g->done + i] * g->room, g->found + i * g->options.degree,
+      memcpy(g->links + (size_t)g->sequence[g->done + i] * g->width, g->found + i * g->options.degree,
              g->options.degree * sizeof *g->links);
     }
     collect_targets(g, batch);
@@ -421,16 +427,17 @@ static lode_status graph_grow(index_build_state *g, lode_error *err) {
   }
   graph_for_each(g, g->input.n, shrink_row);
   for (uint32_t i = 0; i < g->input.n; i++) {
-    memmove(g->links + (size_t)i * g->options.degree, g->links + (size_t)i * g->room,
+    memmove(g->links + (size_t)i * g->options.degree, g->links + (size_t)i * g->width,
             g->options.degree * sizeof *g->links);
   }
-  g->room = g->view.width = g->options.degree;
+  g->width = g->view.width = g->options.degree;
   return LODE_OK;
 }
 
-/* ---- The whole ---- */
+/* ---- All of it ---- */
 
-static lode_status graph_check_input(const index_graph_input *input, const index_graph_options *options, lode_error *err) {
+static lode_status graph_check_input(const index_graph_input *input, const index_graph_options *options,
+                                     lode_error *err) {
   if (input->n == 0 || input->n > INDEX_MAX_ROWS || input->dim == 0 || input->dim > LODE_MAX_DIMENSION ||
       input->stride < quant_stride(input->dim) || (input->metric != LODE_L2 && !input->lengths)) {
     return err_set(err, LODE_INVALID, "a graph needs 1 to 2,147,483,647 rows of 1 to 65,535 dimensions");
@@ -460,7 +467,7 @@ lode_status index_graph_build(const index_graph_input *input, const index_graph_
   graph->n_entries = g.n_entries;
   graph->effort = g.effort;
   graph->curve = g.curve;
-  graph->climbs = g.climbs;
+  graph->entry_climbs = g.entry_climbs;
   TRY_GOTO(index_graph_add_copies(&g, err));
   TRY_GOTO(index_graph_connect(&g, err));
   TRY_GOTO(index_graph_reorder(&g, graph, err));

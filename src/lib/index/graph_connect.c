@@ -1,9 +1,9 @@
-/* graph_connect.c - the finish of a graph: every row reachable, neighbours near each other; and the check of both.
+/* graph_connect.c - finishes a graph: every row reachable, neighbours close to each other; and the check of both.
  *
- * Reachability: a tree of shortest ways from the first entry marks what is reached. A row that is not gets a link from
- * a near row that is: into a free place, or in place of that row's farthest link that the tree does not need. So
- * nothing that was reached is lost. There always is such a place: the tree of m rows uses m - 1 of at least
- * m * degree places, and degree is at least 2.
+ * Reachability: a tree of shortest paths from the first entry marks what is reachable. A row that is not gets a link
+ * from a near row that is: in a free place, or in place of that row's farthest link that the tree does not need. So
+ * nothing that was reachable is lost. There always is such a place: the tree of m rows uses m - 1 of at least m *
+ * degree places, and degree is at least 2.
  */
 #include <stdlib.h>
 
@@ -12,18 +12,18 @@
 typedef struct connect_tree {
   index_build_state *g;
   uint32_t *parent;  /* INDEX_NO_LINK: not reached */
-  uint32_t *queue;   /* the reached rows */
+  uint32_t *queue;   /* the reachable rows */
   uint32_t n_reached;
-  uint32_t spare;    /* queue position before which no row has a place to give */
-  uint32_t newest;   /* the row that was attached last */
+  uint32_t spare;    /* no row before this queue position has a place to give */
+  uint32_t newest;   /* the row attached last */
 } connect_tree;
 
 static void connect_spread(connect_tree *t, uint32_t from) {
   index_build_state *g = t->g;
   for (uint32_t i = from; i < t->n_reached; i++) {
     uint32_t row = t->queue[i];
-    const uint32_t *links = g->links + (size_t)row * g->room;
-    for (uint32_t j = 0; j < g->room && links[j] != INDEX_NO_LINK; j++) {
+    const uint32_t *links = g->links + (size_t)row * g->width;
+    for (uint32_t j = 0; j < g->width && links[j] != INDEX_NO_LINK; j++) {
       if (t->parent[links[j]] != INDEX_NO_LINK) continue;
       t->parent[links[j]] = row;
       t->queue[t->n_reached++] = links[j];
@@ -31,38 +31,39 @@ static void connect_spread(connect_tree *t, uint32_t from) {
   }
 }
 
-/* A link from a reached row to a lonely one; false when it has no place to give. */
-static bool connect_attach(connect_tree *t, uint32_t from, uint32_t lonely) {
-  uint32_t *links = t->g->links + (size_t)from * t->g->room, place = INDEX_NO_LINK;
-  if (from == lonely || t->parent[from] == INDEX_NO_LINK) return false;
-  for (uint32_t j = 0; j < t->g->room; j++) {
+/* Links a reachable row to an orphan; false when it has no place to give. */
+static bool connect_attach(connect_tree *t, uint32_t from, uint32_t orphan) {
+  uint32_t *links = t->g->links + (size_t)from * t->g->width, place = INDEX_NO_LINK;
+  if (from == orphan || t->parent[from] == INDEX_NO_LINK) return false;
+  for (uint32_t j = 0; j < t->g->width; j++) {
     if (links[j] == INDEX_NO_LINK) {
       place = j;
       break;
     }
-    if (t->parent[links[j]] != from) place = j; /* links are sorted by nearness, or nearly: the last is far */
+    if (t->parent[links[j]] != from) place = j; /* links are sorted by distance, or nearly: the last one is distant */
   }
   if (place == INDEX_NO_LINK) return false;
-  links[place] = lonely;
-  t->parent[lonely] = from;
-  t->queue[t->n_reached++] = lonely;
-  t->newest = lonely;
+  links[place] = orphan;
+  t->parent[orphan] = from;
+  t->queue[t->n_reached++] = orphan;
+  t->newest = orphan;
   return true;
 }
 
-static lode_status connect_row(connect_tree *t, uint32_t lonely, lode_error *err) {
+static lode_status connect_row(connect_tree *t, uint32_t orphan, lode_error *err) {
   index_build_state *g = t->g;
   index_build_worker *w = &g->workers[0];
-  const unsigned char *row = g->input.rows + (size_t)lonely * g->input.stride;
-  index_walk_query query = {.extra = g->extra ? g->extra[lonely] : 0};
+  const unsigned char *row = g->input.rows + (size_t)orphan * g->input.stride;
+  index_walk_query query = {.extra = g->extra ? g->extra[orphan] : 0};
   uint32_t before = t->n_reached;
   quant_query_of_row(row, g->input.dim, w->query, &query.code);
   TRY(index_walk(&g->view, &query, g->options.beam, SIZE_MAX, &w->walk, err));
   bool attached = false;
-  for (size_t i = 0; i < w->walk.n && !attached; i++) attached = connect_attach(t, index_pool_ordinal(w->walk.pool[i]), lonely);
-  if (!attached) attached = connect_attach(t, t->newest, lonely);
+  for (size_t i = 0; i < w->walk.n && !attached; i++)
+    attached = connect_attach(t, index_pool_ordinal(w->walk.pool[i]), orphan);
+  if (!attached) attached = connect_attach(t, t->newest, orphan);
   while (!attached && t->spare < before) {
-    attached = connect_attach(t, t->queue[t->spare], lonely);
+    attached = connect_attach(t, t->queue[t->spare], orphan);
     if (!attached) t->spare++;
   }
   ENSURE(attached, err);
@@ -89,7 +90,7 @@ done:
   return st;
 }
 
-/* Breadth first from the entries: rows that are visited together lie together. */
+/* Breadth-first order from the entries: rows that are visited together are stored together. */
 lode_status index_graph_reorder(const index_build_state *g, index_graph *graph, lode_error *err) {
   uint32_t n = g->input.n, last = 0;
   graph->order = mem_calloc(n, sizeof *graph->order);
@@ -101,8 +102,8 @@ lode_status index_graph_reorder(const index_build_state *g, index_graph *graph, 
     graph->place[g->sequence[i]] = last++;
   }
   for (uint32_t i = 0; i < last; i++) {
-    const uint32_t *links = g->links + (size_t)graph->order[i] * g->room;
-    for (uint32_t j = 0; j < g->room && links[j] != INDEX_NO_LINK; j++) {
+    const uint32_t *links = g->links + (size_t)graph->order[i] * g->width;
+    for (uint32_t j = 0; j < g->width && links[j] != INDEX_NO_LINK; j++) {
       if (graph->place[links[j]] != INDEX_NO_LINK) continue;
       graph->place[links[j]] = last;
       graph->order[last++] = links[j];

@@ -1,14 +1,14 @@
-/* graph_copies.c - rows whose codes are equal: found before the graph grows, hung in afterwards.
+/* graph_copies.c - rows with equal codes: found before the graph grows, linked afterwards.
  *
- * The copies of a row form a tree under it: row 0 is the original, row i > 0 hangs under row (i - 1) / FAN of them, so
- * thousands are reached in a few steps. The rest of a copy's links are those of the original, which keep it from being
- * a dead end. The original gives up its last links for those to its first copies.
+ * The copies of a row form a tree below it: row 0 is the original, the parent of row i > 0 is row (i - 1) /
+ * COPIES_FANOUT, so thousands are reached in a few steps. The other links of a copy are those of the original, so that
+ * it is no dead end. The original gives up its last links for those to its first copies.
  */
 #include <stdlib.h>
 
 #include "index/graph_impl.h"
 
-enum { COPIES_FANOUT = 8 };
+enum { COPIES_FANOUT = 8 /* children of a copy */ };
 
 lode_status index_graph_find_copies(index_build_state *g, lode_error *err) {
   uint32_t n = g->input.n, last = n;
@@ -22,7 +22,8 @@ lode_status index_graph_find_copies(index_build_state *g, lode_error *err) {
   for (uint32_t i = 1; i < n; i++) {
     uint32_t before = g->original[(uint32_t)sums[i - 1]], self = (uint32_t)sums[i];
     if (sums[i] >> 32 != sums[i - 1] >> 32) continue;
-    if (quant_row_equal(index_build_row(g, before), index_build_row(g, self), g->input.stride)) g->original[self] = before;
+    if (quant_row_equal(index_build_row(g, before), index_build_row(g, self), g->input.stride))
+      g->original[self] = before;
   }
   mem_free(sums);
   for (uint32_t i = n; i-- > 0;) {
@@ -35,22 +36,22 @@ lode_status index_graph_find_copies(index_build_state *g, lode_error *err) {
   return LODE_OK;
 }
 
-/* A link into a free place, or in place of the last. */
+/* Puts a link into a free place, or in place of the nth last. */
 static void copies_put_link(index_build_state *g, uint32_t from, uint32_t to, uint32_t nth) {
-  uint32_t *links = g->links + (size_t)from * g->room, used = 0;
-  while (used < g->room && links[used] != INDEX_NO_LINK) used++;
-  links[used < g->room ? used : g->room - 1 - nth] = to;
+  uint32_t *links = g->links + (size_t)from * g->width, used = 0;
+  while (used < g->width && links[used] != INDEX_NO_LINK) used++;
+  links[used < g->width ? used : g->width - 1 - nth] = to;
 }
 
-/* One group: its rows in `rows`, the original first. */
+/* Links the rows of one group, the original first. */
 static void copies_link_group(index_build_state *g, const uint32_t *rows, uint32_t n) {
-  const uint32_t *first = g->links + (size_t)rows[0] * g->room;
-  uint32_t fan = g->room > 2 * COPIES_FANOUT ? COPIES_FANOUT : 1;
+  const uint32_t *first = g->links + (size_t)rows[0] * g->width;
+  uint32_t fan = g->width > 2 * COPIES_FANOUT ? COPIES_FANOUT : 1;
   for (uint32_t i = 1; i < n; i++) {
-    uint32_t *links = g->links + (size_t)rows[i] * g->room, used = 0;
-    /* as they are before the original gives some up: room for the way back and its own copies is kept */
+    uint32_t *links = g->links + (size_t)rows[i] * g->width, used = 0;
+    /* copied before the original gives some up; places for the link back and for its own copies are kept */
     links[used++] = rows[0];
-    for (uint32_t j = 0; used + fan < g->room && first[j] != INDEX_NO_LINK; j++) links[used++] = first[j];
+    for (uint32_t j = 0; used + fan < g->width && first[j] != INDEX_NO_LINK; j++) links[used++] = first[j];
   }
   for (uint32_t i = 1; i < n; i++) copies_put_link(g, rows[(i - 1) / fan], rows[i], (i - 1) % fan);
 }
@@ -58,7 +59,7 @@ static void copies_link_group(index_build_state *g, const uint32_t *rows, uint32
 lode_status index_graph_add_copies(index_build_state *g, lode_error *err) {
   uint32_t n = g->input.n, copies = n - g->n_unique, total = 0, *ends = g->incoming;
   if (copies == 0) return LODE_OK;
-  uint32_t *rows = mem_calloc(n, sizeof *rows); /* group after group: a counting sort by original */
+  uint32_t *rows = mem_calloc(n, sizeof *rows); /* grouped by original, by a counting sort */
   if (!rows) return err_nomem(err);
   for (uint32_t i = g->n_unique; i < n; i++) ends[g->original[g->sequence[i]]]++;
   for (uint32_t i = 0; i < n; i++) {

@@ -1,50 +1,50 @@
 /* graph_walk.c - see graph_walk.h.
  *
- * Where the time goes is memory: a hop gathers the neighbours that were not seen yet, starts the loads of all their
- * rows, and only then computes. The visited set is a bitmap (n / 8 bytes: it stays in the second-level cache), cleared
- * by the list of what was touched. Whether a row was seen before nobody can foretell: that is found without a branch.
+ * The time is spent waiting for memory: a hop gathers the neighbours that were not seen yet, prefetches all their rows,
+ * and only then computes. The visited set is a bitmap (n / 8 bytes: it stays in the second-level cache), cleared
+ * through the list of touched rows. Whether a row was seen before is unpredictable, so it is tested without a branch.
  */
 #include "index/graph_walk.h"
 
 #include <math.h>
 
 enum {
-  WALK_SEEDS = 8,          /* entries that a walk begins with, */
-  WALK_MAX_SEEDS = 64,    /* if it climbs */
-  POOL_SHIFT = 8,          /* entries of the pool that make room together */
-  WALK_STEP = 64,          /* rows whose keys are computed together */
-  WALK_MAX_FRESH = 32,         /* allowed rows that an expansion among them brings at most */
-  WALK_LINKS_AHEAD = 8,          /* rows of links that are asked for before they are looked at */
-  WALK_LINES_AHEAD = 14,   /* cache lines of a row that are asked for before the hardware sees the stream */
+  WALK_SEEDS = 8,         /* entries that a walk starts with */
+  WALK_MAX_SEEDS = 64,    /* the same with entry climbs, at most */
+  POOL_SHIFT = 8,         /* entries of the pool that are moved together */
+  WALK_STEP = 64,         /* rows whose keys are computed together */
+  WALK_MAX_FRESH = 32,    /* allowed rows that an expansion among them finds at most */
+  WALK_LINKS_AHEAD = 8,   /* rows of links that are prefetched */
+  WALK_LINES_AHEAD = 14,  /* cache lines of a row that are prefetched; the hardware then recognises the stream */
 };
 
-lode_status index_walk_scratch_init(index_walk_scratch *room, uint32_t n, size_t beam, lode_error *err) {
+lode_status index_walk_scratch_init(index_walk_scratch *scratch, uint32_t n, size_t beam, lode_error *err) {
   size_t words = (size_t)n / 64 + 1;
   if (beam > n) beam = n;
   if (beam < 1) beam = 1;
-  if (room->visited_words < words) {
-    mem_free(room->visited);
-    room->visited_words = 0;
-    room->visited = mem_calloc(words, sizeof *room->visited);
-    if (!room->visited) return err_nomem(err);
-    room->visited_words = words;
+  if (scratch->visited_words < words) {
+    mem_free(scratch->visited);
+    scratch->visited_words = 0;
+    scratch->visited = mem_calloc(words, sizeof *scratch->visited);
+    if (!scratch->visited) return err_nomem(err);
+    scratch->visited_words = words;
   }
-  if (!mem_grow(&room->pool, &room->pool_cap, beam + 1, sizeof *room->pool)) return err_nomem(err);
+  if (!mem_grow(&scratch->pool, &scratch->pool_cap, beam + 1, sizeof *scratch->pool)) return err_nomem(err);
   return LODE_OK;
 }
 
-void index_walk_scratch_release(index_walk_scratch *room) {
-  mem_free(room->pool);
-  mem_free(room->visited);
-  mem_free(room->touched);
-  *room = (index_walk_scratch){0};
+void index_walk_scratch_release(index_walk_scratch *scratch) {
+  mem_free(scratch->pool);
+  mem_free(scratch->visited);
+  mem_free(scratch->touched);
+  *scratch = (index_walk_scratch){0};
 }
 
-/* Those of the rows, up to the first that is not below the limit, that were not seen before go to `touched`, where there is room
- * for n more; returns how many. */
-static inline size_t walk_visit_all(index_walk_scratch *room, const uint32_t *ordinals, size_t n, uint32_t limit) {
-  uint64_t *visited = room->visited;
-  uint32_t *fresh = room->touched + room->n_touched;
+/* Appends to `touched`, which must have room for n more, the rows not seen before, up to the first that is not below
+ * the limit. Returns how many. */
+static inline size_t walk_visit_all(index_walk_scratch *scratch, const uint32_t *ordinals, size_t n, uint32_t limit) {
+  uint64_t *visited = scratch->visited;
+  uint32_t *fresh = scratch->touched + scratch->n_touched;
   size_t n_fresh = 0;
   for (size_t i = 0; i < n && ordinals[i] < limit; i++) {
     uint32_t ordinal = ordinals[i];
@@ -53,31 +53,33 @@ static inline size_t walk_visit_all(index_walk_scratch *room, const uint32_t *or
     fresh[n_fresh] = ordinal;
     n_fresh += !(before & bit);
   }
-  room->n_touched += n_fresh;
+  scratch->n_touched += n_fresh;
   return n_fresh;
 }
 
-static inline bool walk_visit(index_walk_scratch *room, uint32_t ordinal) { return walk_visit_all(room, &ordinal, 1, UINT32_MAX) == 1; }
+static inline bool walk_visit(index_walk_scratch *scratch, uint32_t ordinal) {
+  return walk_visit_all(scratch, &ordinal, 1, UINT32_MAX) == 1;
+}
 
-static void walk_clear_visited(index_walk_scratch *room) {
-  for (size_t i = 0; i < room->n_touched; i++) room->visited[room->touched[i] / 64] = 0;
-  room->n_touched = 0;
+static void walk_clear_visited(index_walk_scratch *scratch) {
+  for (size_t i = 0; i < scratch->n_touched; i++) scratch->visited[scratch->touched[i] / 64] = 0;
+  scratch->n_touched = 0;
 }
 
 static inline float pool_entry_key(uint64_t entry) { return quant_key_of_order((uint32_t)(entry >> 32)); }
 
-/* Looks for its place from the end: most that come are not much better than the worst. */
-static inline void pool_offer(index_walk_scratch *room, uint64_t entry) {
-  uint64_t *pool = room->pool;
-  size_t at = room->n;
-  if (at < room->beam) room->n++;
+/* Searches from the end: most entries are hardly better than the worst. */
+static inline void pool_offer(index_walk_scratch *scratch, uint64_t entry) {
+  uint64_t *pool = scratch->pool;
+  size_t at = scratch->n;
+  if (at < scratch->beam) scratch->n++;
   else if (entry >= pool[--at]) return;
   for (; at >= POOL_SHIFT && pool[at - POOL_SHIFT] > entry; at -= POOL_SHIFT) {
     memmove(pool + at - POOL_SHIFT + 1, pool + at - POOL_SHIFT, POOL_SHIFT * sizeof *pool);
   }
   for (; at > 0 && pool[at - 1] > entry; at--) pool[at] = pool[at - 1];
   pool[at] = entry;
-  if (at < room->next) room->next = at;
+  if (at < scratch->next) scratch->next = at;
 }
 
 static inline const unsigned char *walk_row_at(const index_graph_view *view, uint32_t ordinal) {
@@ -88,9 +90,9 @@ static inline lode_status walk_need_row(const index_graph_view *view, uint32_t o
   return index_paged_need(view->rows, (uint64_t)ordinal * view->stride, view->stride, err);
 }
 
-/* The row of links, there to be read. */
+/* The row of links, loaded. */
 static inline lode_status walk_links_of(const index_graph_view *view, uint32_t ordinal, const uint32_t **links,
-                                   lode_error *err) {
+                                        lode_error *err) {
   size_t bytes = view->width * sizeof(uint32_t);
   TRY(index_paged_need(view->links, (uint64_t)ordinal * bytes, bytes, err));
   *links = (const uint32_t *)(const void *)(view->links->data + (size_t)ordinal * bytes);
@@ -105,11 +107,13 @@ static inline void walk_prefetch_row(const unsigned char *row, size_t stride) {
   }
 }
 
-static inline uint64_t pool_entry(float key, uint32_t ordinal) { return (uint64_t)quant_key_order(key) << 32 | (uint64_t)ordinal << 1; }
+static inline uint64_t pool_entry(float key, uint32_t ordinal) {
+  return (uint64_t)quant_key_order(key) << 32 | (uint64_t)ordinal << 1;
+}
 
-/* Keys of at most STEP rows. */
-static inline void walk_keys_of(const index_graph_view *view, const index_walk_query *query, const uint32_t *list, size_t n,
-                           float *keys) {
+/* Keys of at most WALK_STEP rows. */
+static inline void walk_keys_of(const index_graph_view *view, const index_walk_query *query, const uint32_t *list,
+                                size_t n, float *keys) {
   const unsigned char *rows[WALK_STEP];
   if (n == 0) return;
   for (size_t j = 0; j < n; j++) rows[j] = walk_row_at(view, list[j]);
@@ -117,85 +121,86 @@ static inline void walk_keys_of(const index_graph_view *view, const index_walk_q
   for (size_t j = 0; view->extra && j < n; j++) keys[j] -= 2 * query->extra * view->extra[list[j]];
 }
 
-/* Keys of the rows in list, offered to the pool. */
+/* Offers the rows in list to the pool. */
 static void walk_score(const index_graph_view *view, const index_walk_query *query, const uint32_t *list, size_t n,
-                  index_walk_scratch *room) {
-  float keys[WALK_STEP], worst = room->n < room->beam ? INFINITY : pool_entry_key(room->pool[room->n - 1]);
+                       index_walk_scratch *scratch) {
+  float keys[WALK_STEP], worst = scratch->n < scratch->beam ? INFINITY : pool_entry_key(scratch->pool[scratch->n - 1]);
   for (size_t i = 0; i < n; i += WALK_STEP) {
     size_t m = n - i < WALK_STEP ? n - i : WALK_STEP;
     walk_keys_of(view, query, list + i, m, keys);
     for (size_t j = 0; j < m; j++) {
       if (keys[j] > worst) continue; /* most are */
-      pool_offer(room, pool_entry(keys[j], list[i + j]));
-      if (room->n == room->beam) worst = pool_entry_key(room->pool[room->n - 1]);
+      pool_offer(scratch, pool_entry(keys[j], list[i + j]));
+      if (scratch->n == scratch->beam) worst = pool_entry_key(scratch->pool[scratch->n - 1]);
     }
   }
-  room->count.distances += n;
+  scratch->count.distances += n;
 }
 
-static lode_status walk_reserve(index_walk_scratch *room, size_t more, lode_error *err) {
-  size_t need = room->n_touched + more;
-  if (need <= room->touched_cap || mem_grow(&room->touched, &room->touched_cap, need, sizeof *room->touched)) {
+static lode_status walk_reserve(index_walk_scratch *scratch, size_t more, lode_error *err) {
+  size_t need = scratch->n_touched + more;
+  if (need <= scratch->touched_cap ||
+      mem_grow(&scratch->touched, &scratch->touched_cap, need, sizeof *scratch->touched)) {
     return LODE_OK;
   }
   return err_nomem(err);
 }
 
-/* Starts the loads of the rows. */
+/* Prefetches the rows. */
 static lode_status walk_prefetch_rows(const index_graph_view *view, const uint32_t *list, size_t n, lode_error *err) {
   for (size_t i = 0; i < n && !index_paged_complete(view->rows); i++) TRY(walk_need_row(view, list[i], err));
   for (size_t i = 0; i < n; i++) walk_prefetch_row(walk_row_at(view, list[i]), view->stride);
   return LODE_OK;
 }
 
-/* The neighbours of a row that were not seen yet, on their way to the cache. */
-static lode_status walk_gather(const index_graph_view *view, uint32_t ordinal, index_walk_scratch *room, const uint32_t **fresh,
-                          size_t *n, lode_error *err) {
+/* The neighbours of a row that were not seen yet, prefetched. */
+static lode_status walk_gather(const index_graph_view *view, uint32_t ordinal, index_walk_scratch *scratch,
+                               const uint32_t **fresh, size_t *n, lode_error *err) {
   const uint32_t *links;
   TRY(walk_links_of(view, ordinal, &links, err));
-  TRY(walk_reserve(room, view->width, err));
-  room->count.hops++;
-  *n = walk_visit_all(room, links, view->width, view->n);
-  *fresh = room->touched + room->n_touched - *n;
+  TRY(walk_reserve(scratch, view->width, err));
+  scratch->count.hops++;
+  *n = walk_visit_all(scratch, links, view->width, view->n);
+  *fresh = scratch->touched + scratch->n_touched - *n;
   return walk_prefetch_rows(view, *fresh, *n, err);
 }
 
 static lode_status walk_expand(const index_graph_view *view, const index_walk_query *query, uint32_t ordinal,
-                          index_walk_scratch *room, lode_error *err) {
+                               index_walk_scratch *scratch, lode_error *err) {
   const uint32_t *fresh;
   size_t n;
-  TRY(walk_gather(view, ordinal, room, &fresh, &n, err));
-  walk_score(view, query, fresh, n, room);
+  TRY(walk_gather(view, ordinal, scratch, &fresh, &n, err));
+  walk_score(view, query, fresh, n, scratch);
   return LODE_OK;
 }
 
-/* From neighbour to better neighbour, until there is none, whether or not the pool has better ones. */
-static lode_status walk_climb(const index_graph_view *view, const index_walk_query *query, uint64_t from, index_walk_scratch *room,
-                         lode_error *err) {
+/* Entry climb: from neighbour to better neighbour until there is none, whether or not the pool has better ones. */
+static lode_status walk_climb(const index_graph_view *view, const index_walk_query *query, uint64_t from,
+                              index_walk_scratch *scratch, lode_error *err) {
   float keys[WALK_STEP];
   for (uint64_t best = from;; from = best) {
     const uint32_t *fresh;
     size_t n;
-    TRY(walk_gather(view, index_pool_ordinal(from), room, &fresh, &n, err));
+    TRY(walk_gather(view, index_pool_ordinal(from), scratch, &fresh, &n, err));
     for (size_t i = 0; i < n; i += WALK_STEP) {
       size_t m = n - i < WALK_STEP ? n - i : WALK_STEP;
       walk_keys_of(view, query, fresh + i, m, keys);
       for (size_t j = 0; j < m; j++) {
         uint64_t entry = pool_entry(keys[j], fresh[i + j]);
-        pool_offer(room, entry);
+        pool_offer(scratch, entry);
         if (entry < best) best = entry;
       }
     }
-    room->count.distances += n;
+    scratch->count.distances += n;
     if (best == from) return LODE_OK;
   }
 }
 
-/* Begins with the nearest few of the entries. */
-static lode_status walk_seed(const index_graph_view *view, const index_walk_query *query, index_walk_scratch *room,
-                        lode_error *err) {
-  size_t n = view->n_entries, climbs = view->climbs < WALK_MAX_SEEDS ? view->climbs : WALK_MAX_SEEDS;
-  size_t wanted = climbs > WALK_SEEDS ? climbs : WALK_SEEDS, n_best = n < wanted ? n : wanted;
+/* Starts with the nearest few of the entries. */
+static lode_status walk_seed(const index_graph_view *view, const index_walk_query *query, index_walk_scratch *scratch,
+                             lode_error *err) {
+  size_t n = view->n_entries, entry_climbs = view->entry_climbs < WALK_MAX_SEEDS ? view->entry_climbs : WALK_MAX_SEEDS;
+  size_t wanted = entry_climbs > WALK_SEEDS ? entry_climbs : WALK_SEEDS, n_best = n < wanted ? n : wanted;
   uint64_t best[WALK_MAX_SEEDS];
   uint32_t list[WALK_STEP];
   float keys[WALK_STEP], worst = INFINITY;
@@ -215,47 +220,47 @@ static lode_status walk_seed(const index_graph_view *view, const index_walk_quer
       if (best[wanted - 1] != UINT64_MAX) worst = pool_entry_key(best[wanted - 1]);
     }
   }
-  room->count.distances += n;
+  scratch->count.distances += n;
   for (size_t i = 0; i < n_best; i++) {
-    walk_visit(room, index_pool_ordinal(best[i]));
-    pool_offer(room, best[i]);
+    walk_visit(scratch, index_pool_ordinal(best[i]));
+    pool_offer(scratch, best[i]);
   }
-  for (size_t i = 0; i < n_best && i < climbs; i++) TRY(walk_climb(view, query, best[i], room, err));
+  for (size_t i = 0; i < n_best && i < entry_climbs; i++) TRY(walk_climb(view, query, best[i], scratch, err));
   return LODE_OK;
 }
 
-/* The best of the pool that is not expanded yet is marked and given; false when there is none. Its links and those of
- * the next are on their way. */
-static inline bool walk_take_best(const index_graph_view *view, index_walk_scratch *room, uint32_t *ordinal) {
-  size_t end = room->n < room->effort ? room->n : room->effort;
-  while (room->next < end && (room->pool[room->next] & 1)) room->next++;
-  if (room->next >= end) return false;
-  *ordinal = index_pool_ordinal(room->pool[room->next]);
-  room->pool[room->next++] |= 1;
+/* Marks and returns the best of the pool that is not expanded yet; false when there is none. Prefetches the links of
+ * the next one. */
+static inline bool walk_take_best(const index_graph_view *view, index_walk_scratch *scratch, uint32_t *ordinal) {
+  size_t end = scratch->n < scratch->effort ? scratch->n : scratch->effort;
+  while (scratch->next < end && (scratch->pool[scratch->next] & 1)) scratch->next++;
+  if (scratch->next >= end) return false;
+  *ordinal = index_pool_ordinal(scratch->pool[scratch->next]);
+  scratch->pool[scratch->next++] |= 1;
   size_t bytes = view->width * sizeof(uint32_t);
-  if (room->next < room->n) {
-    walk_prefetch_row(view->links->data + (size_t)index_pool_ordinal(room->pool[room->next]) * bytes, bytes);
+  if (scratch->next < scratch->n) {
+    walk_prefetch_row(view->links->data + (size_t)index_pool_ordinal(scratch->pool[scratch->next]) * bytes, bytes);
   }
   return true;
 }
 
-static lode_status walk_begin(const index_graph_view *view, size_t beam, size_t effort, index_walk_scratch *room,
-                         lode_error *err) {
-  room->beam = beam < view->n ? beam : view->n;
-  room->effort = effort;
-  room->n = room->next = 0;
-  return walk_reserve(room, WALK_MAX_SEEDS, err);
+static lode_status walk_begin(const index_graph_view *view, size_t beam, size_t effort, index_walk_scratch *scratch,
+                              lode_error *err) {
+  scratch->beam = beam < view->n ? beam : view->n;
+  scratch->effort = effort;
+  scratch->n = scratch->next = 0;
+  return walk_reserve(scratch, WALK_MAX_SEEDS, err);
 }
 
 lode_status index_walk(const index_graph_view *view, const index_walk_query *query, size_t beam, size_t effort,
-                       index_walk_scratch *room, lode_error *err) {
+                       index_walk_scratch *scratch, lode_error *err) {
   lode_status st = LODE_OK;
   uint32_t ordinal;
-  TRY_GOTO(walk_begin(view, beam, effort, room, err));
-  TRY_GOTO(walk_seed(view, query, room, err));
-  while (walk_take_best(view, room, &ordinal)) TRY_GOTO(walk_expand(view, query, ordinal, room, err));
+  TRY_GOTO(walk_begin(view, beam, effort, scratch, err));
+  TRY_GOTO(walk_seed(view, query, scratch, err));
+  while (walk_take_best(view, scratch, &ordinal)) TRY_GOTO(walk_expand(view, query, ordinal, scratch, err));
 done:
-  walk_clear_visited(room);
+  walk_clear_visited(scratch);
   return st;
 }
 
@@ -265,72 +270,83 @@ static inline bool walk_is_allowed(const uint64_t *allowed, uint32_t ordinal) {
   return allowed[ordinal / 64] >> (ordinal % 64) & 1;
 }
 
-/* Like expand; but rows that are not allowed only pass on their own neighbours, until about a row's worth is found. */
-static lode_status walk_expand_allowed(const index_graph_view *view, const index_walk_query *query, const uint64_t *allowed,
-                                  uint32_t ordinal, index_walk_scratch *room, lode_error *err) {
+/* Like walk_expand(), but rows that are not allowed only pass on their own neighbours, until about a row's worth is
+ * found. */
+static lode_status walk_expand_allowed(const index_graph_view *view, const index_walk_query *query,
+                                       const uint64_t *allowed,
+                                       uint32_t ordinal, index_walk_scratch *scratch, lode_error *err) {
   uint32_t fresh[WALK_MAX_FRESH], passed[WALK_STEP];
   size_t n_fresh = 0, n_passed = 0;
   const uint32_t *links;
   TRY(walk_links_of(view, ordinal, &links, err));
-  TRY(walk_reserve(room, (size_t)view->width + WALK_MAX_FRESH, err));
-  room->count.hops++;
+  TRY(walk_reserve(scratch, (size_t)view->width + WALK_MAX_FRESH, err));
+  scratch->count.hops++;
   for (uint32_t i = 0; i < view->width && links[i] < view->n && n_fresh < WALK_MAX_FRESH && n_passed < WALK_STEP; i++) {
-    if (!walk_visit(room, links[i])) continue;
+    if (!walk_visit(scratch, links[i])) continue;
     if (walk_is_allowed(allowed, links[i])) fresh[n_fresh++] = links[i];
     else passed[n_passed++] = links[i];
   }
   size_t bytes = view->width * sizeof(uint32_t);
-  for (size_t p = 0; p < n_passed && p < WALK_LINKS_AHEAD; p++) walk_prefetch_row(view->links->data + (size_t)passed[p] * bytes, bytes);
+  for (size_t p = 0; p < n_passed && p < WALK_LINKS_AHEAD; p++)
+    walk_prefetch_row(view->links->data + (size_t)passed[p] * bytes, bytes);
   for (size_t p = 0; p < n_passed && n_fresh < WALK_MAX_FRESH; p++) {
-    if (p + WALK_LINKS_AHEAD < n_passed) walk_prefetch_row(view->links->data + (size_t)passed[p + WALK_LINKS_AHEAD] * bytes, bytes);
+    if (p + WALK_LINKS_AHEAD < n_passed)
+      walk_prefetch_row(view->links->data + (size_t)passed[p + WALK_LINKS_AHEAD] * bytes, bytes);
     TRY(walk_links_of(view, passed[p], &links, err));
     for (uint32_t i = 0; i < view->width && links[i] < view->n && n_fresh < WALK_MAX_FRESH; i++) {
-      if (walk_is_allowed(allowed, links[i]) && walk_visit(room, links[i])) fresh[n_fresh++] = links[i];
+      if (walk_is_allowed(allowed, links[i]) && walk_visit(scratch, links[i])) fresh[n_fresh++] = links[i];
     }
   }
   TRY(walk_prefetch_rows(view, fresh, n_fresh, err));
-  walk_score(view, query, fresh, n_fresh, room);
+  walk_score(view, query, fresh, n_fresh, scratch);
   return LODE_OK;
 }
 
-enum { WALK_PROBES = 16, WALK_FEW_ALLOWED = 4 * WALK_PROBES, WALK_NEAR_SEEDS = 32 };
+enum {
+  WALK_PROBES = 16,                    /* rows nearest to the query that are found first */
+  WALK_FEW_ALLOWED = 4 * WALK_PROBES,  /* with fewer allowed rows around them, the matches are distant */
+  WALK_NEAR_SEEDS = 32,                /* seeds that are used unless the matches are distant, about */
+};
 
-/* Scores those of the rows that are allowed and new: every `every`th of them. */
-static lode_status walk_score_allowed(const index_graph_view *view, const index_walk_query *query, const uint64_t *allowed,
-                                 const uint32_t *rows, size_t n, size_t every, index_walk_scratch *room,
-                                 lode_error *err) {
-  size_t before = room->n_touched;
-  TRY(walk_reserve(room, n, err));
+/* Scores the allowed and new ones of every `every`th row. */
+static lode_status walk_score_allowed(const index_graph_view *view, const index_walk_query *query,
+                                      const uint64_t *allowed,
+                                      const uint32_t *rows, size_t n, size_t every, index_walk_scratch *scratch,
+                                      lode_error *err) {
+  size_t before = scratch->n_touched;
+  TRY(walk_reserve(scratch, n, err));
   for (size_t i = 0; i < n; i += every) {
-    if (rows[i] < view->n && walk_is_allowed(allowed, rows[i])) (void)walk_visit(room, rows[i]);
+    if (rows[i] < view->n && walk_is_allowed(allowed, rows[i])) (void)walk_visit(scratch, rows[i]);
   }
-  TRY(walk_prefetch_rows(view, room->touched + before, room->n_touched - before, err));
-  walk_score(view, query, room->touched + before, room->n_touched - before, room);
+  TRY(walk_prefetch_rows(view, scratch->touched + before, scratch->n_touched - before, err));
+  walk_score(view, query, scratch->touched + before, scratch->n_touched - before, scratch);
   return LODE_OK;
 }
 
 lode_status index_walk_allowed(const index_graph_view *view, const index_walk_query *query,
-                               const index_walk_filter *filter, index_walk_scratch *room, lode_error *err) {
+                               const index_walk_filter *filter, index_walk_scratch *scratch, lode_error *err) {
   lode_status st = LODE_OK;
   uint32_t probes[WALK_PROBES], ordinal;
   size_t n_probes;
-  TRY(index_walk_scratch_init(room, view->n, WALK_PROBES, err)); /* where all beams are narrower */
-  TRY(index_walk(view, query, WALK_PROBES, WALK_PROBES, room, err));
-  for (n_probes = 0; n_probes < room->n; n_probes++) probes[n_probes] = index_pool_ordinal(room->pool[n_probes]);
-  TRY_GOTO(walk_begin(view, filter->beam, SIZE_MAX, room, err));
-  TRY_GOTO(walk_score_allowed(view, query, filter->allowed, probes, n_probes, 1, room, err));
-  uint64_t scored = room->count.distances;
-  for (size_t i = 0; i < n_probes; i++) TRY_GOTO(walk_expand_allowed(view, query, filter->allowed, probes[i], room, err));
-  bool far = room->count.distances - scored < WALK_FEW_ALLOWED;
-  size_t every = far ? 1 : filter->n_seeds / WALK_NEAR_SEEDS + 1;
-  if (far && filter->distant_beam == 0) {
-    room->n = 0;
+  TRY(index_walk_scratch_init(scratch, view->n, WALK_PROBES, err)); /* in case all other beams are narrower */
+  TRY(index_walk(view, query, WALK_PROBES, WALK_PROBES, scratch, err));
+  for (n_probes = 0; n_probes < scratch->n; n_probes++) probes[n_probes] = index_pool_ordinal(scratch->pool[n_probes]);
+  TRY_GOTO(walk_begin(view, filter->beam, SIZE_MAX, scratch, err));
+  TRY_GOTO(walk_score_allowed(view, query, filter->allowed, probes, n_probes, 1, scratch, err));
+  uint64_t scored = scratch->count.distances;
+  for (size_t i = 0; i < n_probes; i++)
+    TRY_GOTO(walk_expand_allowed(view, query, filter->allowed, probes[i], scratch, err));
+  bool distant = scratch->count.distances - scored < WALK_FEW_ALLOWED;
+  size_t every = distant ? 1 : filter->n_seeds / WALK_NEAR_SEEDS + 1;
+  if (distant && filter->distant_beam == 0) {
+    scratch->n = 0;
     goto done;
   }
-  if (far) room->beam = filter->distant_beam < view->n ? filter->distant_beam : view->n;
-  TRY_GOTO(walk_score_allowed(view, query, filter->allowed, filter->seeds, filter->n_seeds, every, room, err));
-  while (walk_take_best(view, room, &ordinal)) TRY_GOTO(walk_expand_allowed(view, query, filter->allowed, ordinal, room, err));
+  if (distant) scratch->beam = filter->distant_beam < view->n ? filter->distant_beam : view->n;
+  TRY_GOTO(walk_score_allowed(view, query, filter->allowed, filter->seeds, filter->n_seeds, every, scratch, err));
+  while (walk_take_best(view, scratch, &ordinal))
+    TRY_GOTO(walk_expand_allowed(view, query, filter->allowed, ordinal, scratch, err));
 done:
-  walk_clear_visited(room);
+  walk_clear_visited(scratch);
   return st;
 }

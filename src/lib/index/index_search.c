@@ -1,53 +1,53 @@
-/* index_search.c - see index_search.h. All work is done under the segment's use lock, for reading.
+/* index_search.c - see index_search.h. Everything runs under the segment's use lock, held for reading.
  *
- * The costs that choose the way of a filtered search are counted in distances between codes: a walk needs about
- * PER_BEAM for each row of its beam, and a beam that is wider by the share of rows that do not match; one that steps
- * over those needs several times that, and the marking of the matches; a scan one for each match.
+ * The costs that decide how a filtered search is done are in distances between codes: a walk needs about COST_PER_BEAM
+ * for each row of its beam, and a beam that is wider by the share of rows that do not match; one that steps over those
+ * needs several times that, and the marking of the matches; a scan needs one for each match.
  */
 #include "index/index_search.h"
 
 #include <math.h>
 
 enum {
-  DEFAULT_BEAM = 64,              /* of segments that do not say */
-  RERANK_PATIENCE = 4,           /* the share of k that may fail in a row to be among the nearest, when those are near the query */
-  MIN_ERRORS_SEEN = 8,         /* errors of codes, before their size is judged */
-  DEFAULT_K = 10,           /* for which the effort of a segment is meant */
-  COST_PER_BEAM = INDEX_COST_PER_EFFORT,
-  MARKS_PER_COST = 8,               /* marking so many matches by ordinal costs as much as a distance */
-  PLAIN_WALK_PERCENT = 90,      /* of rows that match, from which a plain walk with a wider beam is taken in any case */
-  MIN_WALK_PERMILLE = 10,    /* below, walks among matches lose their way */
-  NEAR_SCAN_WALKS = 4,          /* matches are scanned when they are not more than so many walks cost; */
-  DISTANT_SCAN_WALKS = 64,          /* the same when they are far from the query, where walks are least to be trusted */
-  DISTANT_BEAM_FACTOR = 16,        /* how much wider the beam is when there are more of them */
-  DISTANT_KEEP = 4,           /* beams of candidates that are kept of those */
-  FILTERED_SCAN_WALKS = 2,         /* matches that lie in one piece are scanned when they are not more than so many walks cost */
-  PROBE_BEAM = 16,            /* rows that are found before a walk among matches that lie in one piece */
-  ALLOWED_SEEDS = 512,
-  CODE_SCAN_STEP = 64,
-  EXACT_BYTES = 1 << 16,  /* read at once by an exact scan */
+  DEFAULT_BEAM = 64,    /* for segments without a calibrated effort */
+  RERANK_PATIENCE = 4,  /* reranking stops after k / this candidates in a row that are not among the nearest */
+  MIN_ERRORS_SEEN = 8,  /* measured candidates before the error of codes is estimated */
+  DEFAULT_K = 10,       /* the k that the effort of a segment is calibrated for */
+  COST_PER_BEAM = INDEX_COST_PER_EFFORT,  /* distances that a walk computes for each row of its beam */
+  MARKS_PER_COST = 8,                     /* marking this many matches by ordinal costs as much as a distance */
+  PLAIN_WALK_PERCENT = 90,   /* if at least this share of rows matches, always use a plain walk with a wider beam */
+  MIN_WALK_PERMILLE = 10,    /* if a smaller share matches, walks among matches go astray */
+  NEAR_SCAN_WALKS = 4,       /* matches are scanned if that costs no more than this many walks */
+  DISTANT_SCAN_WALKS = 64,   /* the same for matches distant from the query, where walks are least reliable */
+  DISTANT_BEAM_FACTOR = 16,  /* how much wider the beam is for more distant matches than that */
+  DISTANT_KEEP = 4,          /* candidates kept for distant matches, in beams */
+  FILTERED_SCAN_WALKS = 2,   /* matches of a prepared filter are scanned if that costs no more than this many walks */
+  PROBE_BEAM = 16,           /* beam of the probe before a walk among matches of a prepared filter */
+  ALLOWED_SEEDS = 512,       /* seeds of a walk among allowed rows, at most */
+  CODE_SCAN_STEP = 64,       /* rows whose keys are computed together */
+  EXACT_BYTES = 1 << 16,     /* read at a time by an exact scan */
 };
 
 typedef struct index_query {
   index_segment *segment;
   const index_search_request *request;
-  index_search_scratch *room;
+  index_search_scratch *scratch;
   index_walk_query query;
   uint64_t n_allowed;
-  size_t k, keep;         /* results; candidates that may be ranked exactly */
+  size_t k, keep;  /* results; candidates that may be reranked */
   size_t beam;
   size_t n_candidates;
-  bool coarse;            /* the candidates may be far from the query, where differences between keys say little */
+  bool coarse;     /* the candidates may be distant from the query, where differences between keys mean little */
 } index_query;
 
-void index_search_scratch_release(index_search_scratch *room) {
-  index_walk_scratch_release(&room->walk);
-  mem_free(room->query);
-  mem_free(room->vectors);
-  mem_free(room->allowed);
-  mem_free(room->candidates);
-  mem_free(room->near);
-  *room = (index_search_scratch){0};
+void index_search_scratch_release(index_search_scratch *scratch) {
+  index_walk_scratch_release(&scratch->walk);
+  mem_free(scratch->query);
+  mem_free(scratch->vectors);
+  mem_free(scratch->allowed);
+  mem_free(scratch->candidates);
+  mem_free(scratch->near);
+  *scratch = (index_search_scratch){0};
 }
 
 static bool slot_allowed(const index_query *s, uint32_t slot) {
@@ -70,14 +70,14 @@ static lode_status index_query_damaged(lode_error *err, const char *what) {
 /* ---- Ranking by float vectors ---- */
 
 static lode_status index_query_reserve_vectors(index_query *s, size_t floats, lode_error *err) {
-  index_search_scratch *room = s->room;
-  if (mem_grow(&room->vectors, &room->vectors_cap, floats, sizeof *room->vectors)) return LODE_OK;
+  index_search_scratch *scratch = s->scratch;
+  if (mem_grow(&scratch->vectors, &scratch->vectors_cap, floats, sizeof *scratch->vectors)) return LODE_OK;
   return err_nomem(err);
 }
 
 static lode_status rerank_begin(index_query *s, kernel_topk *top, lode_error *err) {
-  if (!mem_grow(&s->room->near, &s->room->near_cap, s->k, sizeof *s->room->near)) return err_nomem(err);
-  *top = (kernel_topk){.heap = s->room->near, .k = s->k};
+  if (!mem_grow(&s->scratch->near, &s->scratch->near_cap, s->k, sizeof *s->scratch->near)) return err_nomem(err);
+  *top = (kernel_topk){.heap = s->scratch->near, .k = s->k};
   return LODE_OK;
 }
 
@@ -96,17 +96,18 @@ static float query_norm2(const index_query *s) {
   return s->segment->info.metric == LODE_COSINE ? kernel_dot(q, q, s->segment->info.dim) : 0;
 }
 
-/* What codes are worth for this query. Without their errors a distance would be slope * key and something that is the same
- * for all rows; how much that something differs among the rows that were measured shows how large the errors are. */
+/* Estimates the error of codes for this query. Without error, a distance would be slope * key plus a constant; how much
+ * that constant varies among the rows measured shows how large the errors are. */
 typedef struct code_errors {
   double slope, low, high;
   size_t n;
-  bool odd; /* distances that overflowed: nothing can be said */
+  bool odd;  /* a distance overflowed: no estimate */
 } code_errors;
 
 static code_errors code_errors_init(const index_query *s) {
   double unit = s->segment->info.unit;
-  return (code_errors){.slope = (s->segment->info.metric == LODE_L2 ? 1 : 0.5) / (unit * unit), .low = INFINITY, .high = -INFINITY};
+  return (code_errors){.slope = (s->segment->info.metric == LODE_L2 ? 1 : 0.5) / (unit * unit), .low = INFINITY,
+                       .high = -INFINITY};
 }
 
 static void code_errors_note(code_errors *e, float key, float distance) {
@@ -117,22 +118,21 @@ static void code_errors_note(code_errors *e, float key, float distance) {
   e->n++;
 }
 
-/* Could a row with this key, or a larger one, be nearer than the bound, were its error twice any that was seen? */
+/* Could a row with this key, or a larger one, be nearer than the bound if its error were twice the largest seen? */
 static bool could_be_nearer(const code_errors *e, float key, float bound) {
   if (e->n < MIN_ERRORS_SEEN || e->odd) return true;
   return e->slope * key + e->low - (e->high - e->low) < bound;
 }
 
-/* The checksums of vectors are in their records: a cache miss each, unless asked for ahead. */
+/* The checksums of vectors are in their records: each is a cache miss unless prefetched. */
 static void prefetch_records(const index_query *s) {
   size_t n = s->n_candidates < s->k ? s->n_candidates : s->k;
   for (size_t i = 0; i < n; i++)
-    __builtin_prefetch(s->segment->records.data + (size_t)(uint32_t)s->room->candidates[i] * INDEX_SEG_RECORD_BYTES);
+    __builtin_prefetch(s->segment->records.data + (size_t)(uint32_t)s->scratch->candidates[i] * INDEX_SEG_RECORD_BYTES);
 }
 
-/* Candidates come in the order of their keys. Past the first k, it goes on until none of the others could be nearer, or a
- * few in a row were not: where codes are good that is at once, where they are coarse (lengths that differ a lot) it takes
- * longer. */
+/* Candidates are in key order. After the first k, continues until none of the others could be nearer, or a few in a row
+ * were not: with precise codes that is at once, with coarse ones (lengths that differ a lot) it takes longer. */
 static lode_status rerank_candidates(index_query *s, index_hit *hits, size_t *n_hits, lode_error *err) {
   kernel_topk top;
   code_errors e = code_errors_init(s);
@@ -142,13 +142,14 @@ static lode_status rerank_candidates(index_query *s, index_hit *hits, size_t *n_
   TRY(index_query_reserve_vectors(s, s->segment->info.dim, err));
   prefetch_records(s);
   for (size_t i = 0; i < s->n_candidates && misses < patience; i++) {
-    uint32_t slot = (uint32_t)s->room->candidates[i];
-    float key = quant_key_of_order((uint32_t)(s->room->candidates[i] >> 32));
+    uint32_t slot = (uint32_t)s->scratch->candidates[i];
+    float key = quant_key_of_order((uint32_t)(s->scratch->candidates[i] >> 32));
     if (top.n == top.k && !could_be_nearer(&e, key, kernel_topk_bound(&top))) break;
-    TRY(index_segment_vectors_nolock(s->segment, slot, 1, s->room->vectors, err));
-    float d = kernel_distance(s->segment->info.metric, s->request->query, norm2, s->room->vectors, s->segment->info.dim);
+    TRY(index_segment_vectors_nolock(s->segment, slot, 1, s->scratch->vectors, err));
+    float d = kernel_distance(s->segment->info.metric, s->request->query, norm2, s->scratch->vectors,
+                              s->segment->info.dim);
     code_errors_note(&e, key, d);
-    s->room->stats.vectors++;
+    s->scratch->stats.vectors++;
     misses = top.n < top.k || d < kernel_topk_bound(&top) ? 0 : misses + 1;
     if (kernel_topk_wants(&top, d)) kernel_topk_push(&top, d, slot, 0);
   }
@@ -168,26 +169,27 @@ static lode_status rerank_all(index_query *s, index_hit *hits, size_t *n_hits, l
     n = info->n - first < block ? info->n - first : block;
     for (uint32_t i = 0; i < n && !any; i++) any = slot_allowed(s, first + i);
     if (!any) continue;
-    TRY(index_segment_vectors_nolock(s->segment, first, n, s->room->vectors, err));
+    TRY(index_segment_vectors_nolock(s->segment, first, n, s->scratch->vectors, err));
     for (uint32_t i = 0; i < n; i++) {
       if (!slot_allowed(s, first + i)) continue;
-      float d = kernel_distance(info->metric, s->request->query, norm2, s->room->vectors + (size_t)i * info->dim,
-                               info->dim);
+      float d = kernel_distance(info->metric, s->request->query, norm2, s->scratch->vectors + (size_t)i * info->dim,
+                                info->dim);
       if (kernel_topk_wants(&top, d)) kernel_topk_push(&top, d, first + i, 0);
     }
-    s->room->stats.vectors += n;
+    s->scratch->stats.vectors += n;
   }
   return rerank_end(s, &top, hits, n_hits, err);
 }
 
 static lode_status index_query_reserve(index_query *s, size_t keep, lode_error *err) {
-  index_search_scratch *room = s->room;
+  index_search_scratch *scratch = s->scratch;
   s->keep = keep < s->n_allowed ? keep : (size_t)s->n_allowed;
-  if (mem_grow(&room->candidates, &room->candidates_cap, s->keep, sizeof *room->candidates)) return LODE_OK;
+  if (mem_grow(&scratch->candidates, &scratch->candidates_cap, s->keep, sizeof *scratch->candidates)) return LODE_OK;
   return err_nomem(err);
 }
 
-/* What is looked for may be far from the query, where the differences between keys say little: more are kept, and measured. */
+/* The matches may be distant from the query, where differences between keys mean little: keep and rerank more
+ * candidates. */
 static lode_status expect_distant(index_query *s, lode_error *err) {
   size_t keep = DISTANT_KEEP * s->beam;
   s->coarse = true;
@@ -196,7 +198,7 @@ static lode_status expect_distant(index_query *s, lode_error *err) {
 
 /* ---- Scan of codes ---- */
 
-/* Offers rows to the candidates, of which the `keep` best are kept. */
+/* Adds rows to the candidates, of which the `keep` best are kept. */
 typedef struct code_scan {
   index_query *s;
   const unsigned char *rows[CODE_SCAN_STEP];
@@ -206,13 +208,13 @@ typedef struct code_scan {
 static void code_scan_flush(code_scan *c) {
   float keys[CODE_SCAN_STEP];
   index_query *s = c->s;
-  uint64_t *best = s->room->candidates;
+  uint64_t *best = s->scratch->candidates;
   quant_keys(&s->query.code, c->rows, c->n, keys);
   for (size_t i = 0; i < c->n; i++) {
     uint64_t entry = (uint64_t)quant_key_order(keys[i]) << 32 | quant_row_slot(c->rows[i]);
     if (s->n_candidates == s->keep) {
       if (entry >= best[0]) continue;
-      /* a max-heap: the root leaves, the entry sinks */
+      /* a max-heap: replace the root, sift down */
       size_t at = 0, child;
       while ((child = 2 * at + 1) < s->keep) {
         if (child + 1 < s->keep && best[child + 1] > best[child]) child++;
@@ -227,7 +229,7 @@ static void code_scan_flush(code_scan *c) {
     for (; at > 0 && best[(at - 1) / 2] < entry; at = (at - 1) / 2) best[at] = best[(at - 1) / 2];
     best[at] = entry;
   }
-  s->room->stats.distances += c->n;
+  s->scratch->stats.distances += c->n;
   c->n = 0;
 }
 
@@ -256,7 +258,7 @@ static lode_status code_scan_allowed(index_query *s, lode_error *err) {
   uint32_t n = s->segment->info.n;
   TRY(expect_distant(s, err));
   s->n_candidates = 0;
-  s->room->stats.ways |= INDEX_BY_SCAN;
+  s->scratch->stats.ways |= INDEX_BY_SCAN;
   for (uint32_t base = 0; base < n; base += 64) {
     uint64_t bits = s->request->allowed ? s->request->allowed[base / 64] : ~(uint64_t)0;
     if (n - base < 64) bits &= ((uint64_t)1 << (n - base)) - 1;
@@ -267,9 +269,9 @@ static lode_status code_scan_allowed(index_query *s, lode_error *err) {
     }
   }
   if (c.n) code_scan_flush(&c);
-  qsort(s->room->candidates, s->n_candidates, sizeof *s->room->candidates, sort_cmp_u64);
+  qsort(s->scratch->candidates, s->n_candidates, sizeof *s->scratch->candidates, sort_cmp_u64);
   for (size_t i = 0; i < s->n_candidates; i++) {
-    uint32_t slot = (uint32_t)s->room->candidates[i];
+    uint32_t slot = (uint32_t)s->scratch->candidates[i];
     if (slot >= n || !slot_allowed(s, slot)) return index_query_damaged(err, "slot of a row");
   }
   return LODE_OK;
@@ -280,40 +282,40 @@ static lode_status code_scan_allowed(index_query *s, lode_error *err) {
 static index_graph_view segment_graph_view(index_segment *segment) {
   return (index_graph_view){.rows = &segment->rows, .links = &segment->links, .stride = segment->stride,
                             .n = segment->info.n, .dim = segment->info.dim, .width = segment->info.degree,
-                            .n_entries = segment->info.n_entries, .climbs = segment->info.climbs};
+                            .n_entries = segment->info.n_entries, .entry_climbs = segment->info.entry_climbs};
 }
 
-/* From the pool of a walk to candidates: those that are allowed. */
+/* Turns the pool of a walk into candidates: the allowed ones. */
 static lode_status candidates_from_pool(index_query *s, lode_error *err) {
-  const index_walk_scratch *walk = &s->room->walk;
+  const index_walk_scratch *walk = &s->scratch->walk;
   s->n_candidates = 0;
   for (size_t i = 0; i < walk->n && s->n_candidates < s->keep; i++) {
     const unsigned char *row = s->segment->rows.data + (size_t)index_pool_ordinal(walk->pool[i]) * s->segment->stride;
     uint32_t slot = quant_row_slot(row);
     if (slot >= s->segment->info.n) return index_query_damaged(err, "slot of a row");
     if (!slot_allowed(s, slot)) continue;
-    s->room->candidates[s->n_candidates++] = (walk->pool[i] >> 32) << 32 | slot;
+    s->scratch->candidates[s->n_candidates++] = (walk->pool[i] >> 32) << 32 | slot;
   }
   return LODE_OK;
 }
 
 static lode_status plain_walk(index_query *s, size_t effort, lode_error *err) {
   index_graph_view view = segment_graph_view(s->segment);
-  s->room->stats.ways |= INDEX_BY_WALK;
+  s->scratch->stats.ways |= INDEX_BY_WALK;
   size_t beam = effort > s->keep ? effort : s->keep;
-  TRY(index_walk_scratch_init(&s->room->walk, view.n, beam, err));
-  TRY(index_walk(&view, &s->query, beam, effort, &s->room->walk, err));
+  TRY(index_walk_scratch_init(&s->scratch->walk, view.n, beam, err));
+  TRY(index_walk(&view, &s->query, beam, effort, &s->scratch->walk, err));
   return candidates_from_pool(s, err);
 }
 
-/* The filter by ordinal, and some of the rows that it allows, evenly spread. */
+/* Makes the bitmap of allowed ordinals, and picks some of them, evenly spread, as seeds. */
 static lode_status allowed_by_ordinal(index_query *s, uint32_t *seeds, size_t *n_seeds, lode_error *err) {
   uint32_t n = s->segment->info.n;
   size_t words = (size_t)n / 64 + 1, seen = 0, every = (size_t)(s->n_allowed / ALLOWED_SEEDS) + 1;
-  if (!mem_grow(&s->room->allowed, &s->room->allowed_cap, words, sizeof *s->room->allowed)) {
+  if (!mem_grow(&s->scratch->allowed, &s->scratch->allowed_cap, words, sizeof *s->scratch->allowed)) {
     return err_nomem(err);
   }
-  memset(s->room->allowed, 0, words * sizeof *s->room->allowed);
+  memset(s->scratch->allowed, 0, words * sizeof *s->scratch->allowed);
   *n_seeds = 0;
   for (uint32_t base = 0; base < n; base += 64) {
     uint64_t bits = s->request->allowed[base / 64];
@@ -321,57 +323,59 @@ static lode_status allowed_by_ordinal(index_query *s, uint32_t *seeds, size_t *n
     for (; bits; bits &= bits - 1) {
       uint32_t ordinal;
       TRY(ordinal_of_slot(s->segment, base + (uint32_t)__builtin_ctzll(bits), &ordinal, err));
-      s->room->allowed[ordinal / 64] |= (uint64_t)1 << (ordinal % 64);
+      s->scratch->allowed[ordinal / 64] |= (uint64_t)1 << (ordinal % 64);
       if (seen++ % every == 0 && *n_seeds < ALLOWED_SEEDS) seeds[(*n_seeds)++] = ordinal;
     }
   }
   return LODE_OK;
 }
 
-/* So few that they are rather scanned when they are far from the query. */
-static bool few_if_distant(const index_query *s) { return s->n_allowed <= (uint64_t)DISTANT_SCAN_WALKS * COST_PER_BEAM * s->beam; }
+/* Are there so few that they are scanned if they are distant from the query? */
+static bool few_if_distant(const index_query *s) {
+  return s->n_allowed <= (uint64_t)DISTANT_SCAN_WALKS * COST_PER_BEAM * s->beam;
+}
 
-/* far: it is known that the matches are not near the query. */
-static lode_status allowed_walk(index_query *s, bool far, lode_error *err) {
+/* distant: the matches are known not to be near the query. */
+static lode_status allowed_walk(index_query *s, bool distant, lode_error *err) {
   index_graph_view view = segment_graph_view(s->segment);
   uint32_t seeds[ALLOWED_SEEDS];
   size_t n_seeds = 0;
-  if (far) TRY(expect_distant(s, err));
-  s->room->stats.ways |= INDEX_BY_WALK_ALLOWED;
-  size_t most = few_if_distant(s) ? 0 : DISTANT_BEAM_FACTOR * s->beam;
-  TRY(index_walk_scratch_init(&s->room->walk, view.n, most > s->keep ? most : s->keep, err));
+  if (distant) TRY(expect_distant(s, err));
+  s->scratch->stats.ways |= INDEX_BY_WALK_ALLOWED;
+  size_t wide_beam = few_if_distant(s) ? 0 : DISTANT_BEAM_FACTOR * s->beam;
+  TRY(index_walk_scratch_init(&s->scratch->walk, view.n, wide_beam > s->keep ? wide_beam : s->keep, err));
   TRY(allowed_by_ordinal(s, seeds, &n_seeds, err));
-  index_walk_filter filter = {.allowed = s->room->allowed, .seeds = seeds, .n_seeds = n_seeds,
-                              .beam = far ? most : s->keep, .distant_beam = most};
-  TRY(index_walk_allowed(&view, &s->query, &filter, &s->room->walk, err));
+  index_walk_filter filter = {.allowed = s->scratch->allowed, .seeds = seeds, .n_seeds = n_seeds,
+                              .beam = distant ? wide_beam : s->keep, .distant_beam = wide_beam};
+  TRY(index_walk_allowed(&view, &s->query, &filter, &s->scratch->walk, err));
   return candidates_from_pool(s, err);
 }
 
-/* ---- Matches that were made ready ---- */
+/* ---- Prepared filters ---- */
 
 static lode_status code_scan_filtered(index_query *s, lode_error *err) {
   const index_filtered *m = s->request->match;
   code_scan c = {.s = s};
   TRY(expect_distant(s, err));
   s->n_candidates = 0;
-  s->room->stats.ways |= INDEX_BY_SCAN | INDEX_BY_FILTERED;
+  s->scratch->stats.ways |= INDEX_BY_SCAN | INDEX_BY_FILTERED;
   for (uint32_t i = 0; i < m->n; i++) {
     c.rows[c.n++] = m->rows.data + (size_t)i * s->segment->stride;
     if (c.n == CODE_SCAN_STEP) code_scan_flush(&c);
   }
   if (c.n) code_scan_flush(&c);
-  qsort(s->room->candidates, s->n_candidates, sizeof *s->room->candidates, sort_cmp_u64);
+  qsort(s->scratch->candidates, s->n_candidates, sizeof *s->scratch->candidates, sort_cmp_u64);
   for (size_t i = 0; i < s->n_candidates; i++) {
-    uint32_t slot = (uint32_t)s->room->candidates[i];
+    uint32_t slot = (uint32_t)s->scratch->candidates[i];
     if (slot >= s->segment->info.n || !slot_allowed(s, slot)) return index_query_damaged(err, "slot of a row");
   }
   return LODE_OK;
 }
 
-/* The rows nearest to the query, matching or not, show where to begin, and whether that is among the matches at all. */
+/* The rows nearest to the query, matching or not, show where to start, and whether the matches are there at all. */
 static lode_status probe_near_query(index_query *s, index_filtered_starts *starts, lode_error *err) {
   index_graph_view view = segment_graph_view(s->segment);
-  index_walk_scratch *walk = &s->room->walk;
+  index_walk_scratch *walk = &s->scratch->walk;
   TRY(index_walk_scratch_init(walk, view.n, PROBE_BEAM, err));
   TRY(index_walk(&view, &s->query, PROBE_BEAM, PROBE_BEAM, walk, err));
   return index_filtered_probe(s->request->match, walk, starts, err);
@@ -380,16 +384,16 @@ static lode_status probe_near_query(index_query *s, index_filtered_starts *start
 static lode_status filtered_walk(index_query *s, const index_filtered_starts *starts, size_t beam, lode_error *err) {
   index_filtered *m = s->request->match;
   index_graph_view view = index_filtered_view(m, starts);
-  index_walk_scratch *walk = &s->room->walk;
+  index_walk_scratch *walk = &s->scratch->walk;
   if (beam < s->keep) beam = s->keep;
-  s->room->stats.ways |= INDEX_BY_WALK | INDEX_BY_FILTERED;
+  s->scratch->stats.ways |= INDEX_BY_WALK | INDEX_BY_FILTERED;
   TRY(index_walk_scratch_init(walk, view.n, beam, err));
   TRY(index_walk(&view, &s->query, beam, SIZE_MAX, walk, err));
   s->n_candidates = 0;
   for (size_t i = 0; i < walk->n && s->n_candidates < s->keep; i++) {
     uint32_t slot = quant_row_slot(m->rows.data + (size_t)index_pool_ordinal(walk->pool[i]) * view.stride);
     if (slot >= s->segment->info.n || !slot_allowed(s, slot)) return index_query_damaged(err, "slot of a row");
-    s->room->candidates[s->n_candidates++] = (walk->pool[i] >> 32) << 32 | slot;
+    s->scratch->candidates[s->n_candidates++] = (walk->pool[i] >> 32) << 32 | slot;
   }
   return LODE_OK;
 }
@@ -397,54 +401,55 @@ static lode_status filtered_walk(index_query *s, const index_filtered_starts *st
 static lode_status find_filtered_candidates(index_query *s, lode_error *err) {
   index_filtered_starts starts, near;
   size_t beam = s->beam + s->beam / 4;
-  if (s->segment->info.kind == INDEX_FLAT || s->n_allowed <= (uint64_t)FILTERED_SCAN_WALKS * COST_PER_BEAM * s->beam) return code_scan_filtered(s, err);
+  if (s->segment->info.kind == INDEX_FLAT || s->n_allowed <= (uint64_t)FILTERED_SCAN_WALKS * COST_PER_BEAM * s->beam)
+    return code_scan_filtered(s, err);
   TRY(index_filtered_begin(s->request->match, &s->query.code, &starts, err));
-  s->room->stats.distances += s->segment->info.n_entries;
-  if (starts.far) {
+  s->scratch->stats.distances += s->segment->info.n_entries;
+  if (starts.distant) {
     TRY(probe_near_query(s, &near, err));
-    if (near.far && few_if_distant(s)) return code_scan_filtered(s, err);
-    if (near.far) TRY(expect_distant(s, err));
-    if (near.far) beam = DISTANT_BEAM_FACTOR * s->beam;
+    if (near.distant && few_if_distant(s)) return code_scan_filtered(s, err);
+    if (near.distant) TRY(expect_distant(s, err));
+    if (near.distant) beam = DISTANT_BEAM_FACTOR * s->beam;
     else starts = near;
   }
   TRY(filtered_walk(s, &starts, beam, err));
-  return s->room->walk.n < s->room->walk.beam || s->n_candidates < s->k ? code_scan_filtered(s, err) : LODE_OK;
+  return s->scratch->walk.n < s->scratch->walk.beam || s->n_candidates < s->k ? code_scan_filtered(s, err) : LODE_OK;
 }
 
 static lode_status index_query_candidates(index_query *s, lode_error *err) {
   uint64_t n = s->segment->info.n, m = s->n_allowed;
   uint64_t walk = (uint64_t)s->beam * COST_PER_BEAM, wide = (uint64_t)s->beam * n / m;
   uint64_t plain_cost = wide * COST_PER_BEAM, allowed_cost = NEAR_SCAN_WALKS * walk + m / MARKS_PER_COST;
-  bool far = false, most = m * 100 >= n * PLAIN_WALK_PERCENT;
-  if (s->request->match && !most) return find_filtered_candidates(s, err);
+  bool distant = false, nearly_all = m * 100 >= n * PLAIN_WALK_PERCENT;
+  if (s->request->match && !nearly_all) return find_filtered_candidates(s, err);
   if (s->segment->info.kind == INDEX_FLAT) return code_scan_allowed(s, err);
-  if (plain_cost <= allowed_cost || most) {
+  if (plain_cost <= allowed_cost || nearly_all) {
     if (m <= plain_cost) return code_scan_allowed(s, err);
-    if (s->request->allowed && wide < s->keep) wide = s->keep; /* some of the pool will not be allowed */
+    if (s->request->allowed && wide < s->keep) wide = s->keep; /* not all of the pool will be allowed */
     TRY(plain_walk(s, wide > n ? n : (size_t)wide, err));
-    /* As many as the beam should be allowed; if they are not, the filter keeps out what is near to this query. */
+    /* About `beam` candidates should be allowed; if not, the filter excludes what is near this query. */
     if (s->n_candidates >= s->k && (!s->request->allowed || 2 * s->n_candidates >= s->keep)) return LODE_OK;
     if (!s->request->allowed) return code_scan_allowed(s, err);
     if (few_if_distant(s)) return code_scan_allowed(s, err);
-    far = true;
+    distant = true;
   }
   if (m <= allowed_cost || m * 1000 < n * MIN_WALK_PERMILLE) return code_scan_allowed(s, err);
-  TRY(allowed_walk(s, far, err));
-  /* A pool that did not fill is a walk that was cut off from the other matches. */
-  return s->room->walk.n < s->room->walk.beam || s->n_candidates < s->k ? code_scan_allowed(s, err) : LODE_OK;
+  TRY(allowed_walk(s, distant, err));
+  /* If the pool did not fill up, the walk was cut off from the other matches. */
+  return s->scratch->walk.n < s->scratch->walk.beam || s->n_candidates < s->k ? code_scan_allowed(s, err) : LODE_OK;
 }
 
-/* Of a search that does not name it. */
+/* The effort of a search that does not give one. */
 static size_t index_query_effort(const index_query *s) {
   const index_segment_info *info = &s->segment->info;
-  size_t usual = info->effort ? info->effort : DEFAULT_BEAM;
-  if (!(s->request->recall > 0)) return usual;
+  size_t fallback = info->effort ? info->effort : DEFAULT_BEAM;
+  if (!(s->request->recall > 0)) return fallback;
   uint32_t effort = index_effort_for(&info->curve, s->request->recall);
   if (effort != INDEX_EFFORT_UNKNOWN) return effort;
-  return s->request->recall > 0.98 ? 8 * usual : usual;
+  return s->request->recall > 0.98 ? 8 * fallback : fallback;
 }
 
-/* Is more wanted than any effort that was tried has found? */
+/* Is the target recall higher than any effort that was tried has reached? */
 static bool recall_beyond_walks(const index_query *s) {
   const index_search_request *r = s->request;
   return !r->beam && r->recall > 0 && index_effort_for(&s->segment->info.curve, r->recall) == INDEX_EFFORT_NONE;
@@ -452,37 +457,38 @@ static bool recall_beyond_walks(const index_query *s) {
 
 static lode_status index_query_prepare(index_query *s, lode_error *err) {
   const index_segment_info *info = &s->segment->info;
-  index_search_scratch *room = s->room;
+  index_search_scratch *scratch = s->scratch;
   size_t bytes = quant_query_bytes(info->dim);
-  if (room->query_cap < bytes) {
-    mem_free(room->query);
-    room->query_cap = 0;
-    room->query = mem_alloc_aligned(QUANT_QUERY_ALIGN, bytes);
-    if (!room->query) return err_nomem(err);
-    room->query_cap = bytes;
+  if (scratch->query_cap < bytes) {
+    mem_free(scratch->query);
+    scratch->query_cap = 0;
+    scratch->query = mem_alloc_aligned(QUANT_QUERY_ALIGN, bytes);
+    if (!scratch->query) return err_nomem(err);
+    scratch->query_cap = bytes;
   }
-  s->beam = s->request->beam ? s->request->beam : index_query_effort(s) + (s->k > DEFAULT_K ? 2 * (s->k - DEFAULT_K) : 0);
+  s->beam = s->request->beam ? s->request->beam
+                             : index_query_effort(s) + (s->k > DEFAULT_K ? 2 * (s->k - DEFAULT_K) : 0);
   TRY(index_query_reserve(s, s->beam > s->k ? s->beam : s->k, err));
-  quant_query_of_vector(&s->segment->model, s->request->query, room->query, &s->query.code);
+  quant_query_of_vector(&s->segment->model, s->request->query, scratch->query, &s->query.code);
   return LODE_OK;
 }
 
 static lode_status index_query_run(index_query *s, index_hit *hits, size_t *n_hits, lode_error *err) {
   if (s->request->exact || recall_beyond_walks(s)) {
-    s->room->stats.ways |= INDEX_BY_EXACT;
+    s->scratch->stats.ways |= INDEX_BY_EXACT;
     return rerank_all(s, hits, n_hits, err);
   }
-  index_walk_count before = s->room->walk.count;
+  index_walk_count before = s->scratch->walk.count;
   TRY(index_query_prepare(s, err));
   TRY(index_query_candidates(s, err));
-  s->room->stats.distances += s->room->walk.count.distances - before.distances;
-  s->room->stats.hops += s->room->walk.count.hops - before.hops;
+  s->scratch->stats.distances += s->scratch->walk.count.distances - before.distances;
+  s->scratch->stats.hops += s->scratch->walk.count.hops - before.hops;
   return rerank_candidates(s, hits, n_hits, err);
 }
 
 lode_status index_search(index_segment *segment, const index_search_request *request,
-                                 index_search_scratch *room, index_hit *hits, size_t *n_hits, lode_error *err) {
-  index_query s = {.segment = segment, .request = request, .room = room};
+                         index_search_scratch *scratch, index_hit *hits, size_t *n_hits, lode_error *err) {
+  index_query s = {.segment = segment, .request = request, .scratch = scratch};
   *n_hits = 0;
   s.n_allowed = request->match ? request->match->n : count_allowed(request->allowed, segment->info.n);
   s.k = request->k < s.n_allowed ? request->k : (size_t)s.n_allowed;

@@ -1,10 +1,11 @@
-/* index_search.h - the nearest rows of a segment: by graph, by a scan of codes, or exactly; always with exact distances.
+/* index_search.h - the nearest rows of a segment: by graph, by a scan of codes, or exactly; always with exact
+ * distances.
  *
- * Codes only choose candidates; these are ranked by their float vectors, whose distances (kernel.h) are returned.
- * With a filter the cheapest of three ways is taken: a scan of the codes of the matches (few of them), a walk that steps
- * over rows that do not match (some), a plain walk with a wider beam (most). When a walk finds fewer than it should,
- * the matches are scanned: never fewer results than exist. A filter that was made ready (filtered.h) is scanned in one piece
- * of memory, or walked over a graph of its own.
+ * Codes only choose candidates; these are reranked by their float vectors, whose distances (kernel.h) are returned.
+ * With a filter the cheapest of three methods is used: a scan of the codes of the matches (if few match), a walk that
+ * steps over rows that do not match (some), or a plain walk with a wider beam (most). If a walk finds fewer than it
+ * should, the matches are scanned: there are never fewer results than exist. A prepared filter (filtered.h) is scanned
+ * in one array, or walked over a graph of its own.
  */
 #ifndef LODE_INDEX_INDEX_SEARCH_H
 #define LODE_INDEX_INDEX_SEARCH_H
@@ -13,14 +14,13 @@
 #include "index/filtered.h"
 
 typedef struct index_search_request {
-  const float *query;      /* dim finite floats */
+  const float *query;       /* dim finite floats */
   size_t k;
-  uint32_t beam;           /* effort: how many of the nearest rows a walk expands; 0: as recall says. May be below k */
-  double recall;           /* the share of the nearest to find, as the segment was calibrated; 0: its default */
-  bool exact;              /* read every vector that is allowed */
-  const uint64_t *allowed; /* a bit for each of segment->info.n slots (live, and matching the filter), in whole words;
-                              NULL: all. Bits past the last slot are ignored */
-  index_filtered *match;      /* the same, made ready; NULL: not */
+  uint32_t beam;            /* effort: how many of the nearest rows a walk expands; 0: by `recall`. May be below k */
+  double recall;            /* the share of the nearest to find, as calibrated; 0: the segment's default */
+  bool exact;               /* read every allowed vector */
+  const uint64_t *allowed;  /* bitmap of the slots that are live and match the filter, in whole words; NULL: all */
+  index_filtered *match;    /* the same filter, prepared; NULL: not */
 } index_search_request;
 
 typedef struct index_hit {
@@ -30,33 +30,33 @@ typedef struct index_hit {
 } index_hit;
 
 enum { INDEX_BY_WALK = 1, INDEX_BY_WALK_ALLOWED = 2, INDEX_BY_SCAN = 4, INDEX_BY_EXACT = 8, INDEX_BY_FILTERED = 16 };
-typedef struct index_search_stats { /* adds up */
-  uint64_t distances;  /* of codes */
+typedef struct index_search_stats { /* accumulates */
+  uint64_t distances;  /* between codes */
   uint64_t hops;
   uint64_t vectors;    /* read for exact distances */
-  unsigned ways;       /* which were taken */
+  unsigned ways;       /* methods used: INDEX_BY_* */
 } index_search_stats;
 
-/* Room of one thread, for any segments one after the other; zeroed is empty. */
+/* Scratch memory of one thread, for any segments one after the other; valid when zeroed. */
 typedef struct index_search_scratch {
   index_walk_scratch walk;
   int8_t *query;
   size_t query_cap;
   float *vectors;
   size_t vectors_cap;
-  uint64_t *allowed;      /* by ordinal */
+  uint64_t *allowed;     /* by ordinal */
   size_t allowed_cap;
-  uint64_t *candidates;   /* order of the key, then slot */
+  uint64_t *candidates;  /* key (order-preserving integer), then slot */
   size_t candidates_cap;
   kernel_neighbour *near;
   size_t near_cap;
   index_search_stats stats;
 } index_search_scratch;
-void index_search_scratch_release(index_search_scratch *room);
+void index_search_scratch_release(index_search_scratch *scratch);
 
 /* Writes min(k, allowed rows) hits, nearest first, ties by slot; hits has room for k. LODE_CORRUPT when the segment is
- * damaged: then answer from the truth. */
+ * damaged: read the truth file instead. */
 LODE_MUST lode_status index_search(index_segment *segment, const index_search_request *request,
-                                           index_search_scratch *room, index_hit *hits, size_t *n_hits, lode_error *err);
+                                   index_search_scratch *scratch, index_hit *hits, size_t *n_hits, lode_error *err);
 
 #endif

@@ -1,8 +1,9 @@
-/* paged.h - a range of bytes in memory that is filled page by page when it is first needed.
+/* paged.h - a range of bytes in memory that is loaded page by page on demand.
  *
- * `data` is anonymous memory as long as the range; `loaded` has a bit for each page of 1 << page_bits bytes, `missing` counts the pages
- * that are not there. Whoever needs bytes asks index_paged_need for them first: a look at `missing` when all of them are there (a
- * graph being built, a preloaded segment), a test of bits when some are, else the loader, which reads, checks and then publishes them.
+ * `data` is anonymous memory of the size of the range; `loaded` has a bit for each page of 1 << page_bits bytes;
+ * `missing` counts the pages that are not loaded. Before bytes are read, index_paged_need() must be called: it checks
+ * `missing` if everything is loaded (a graph being built, a preloaded segment), the bits if something is not, and
+ * otherwise calls the loader, which reads, checks and publishes the pages.
  */
 #ifndef LODE_INDEX_PAGED_H
 #define LODE_INDEX_PAGED_H
@@ -18,23 +19,23 @@ struct index_paged {
   const unsigned char *data;
   uint64_t bytes;
   _Atomic uint64_t missing;
-  _Atomic uint64_t *loaded; /* NULL: nothing is ever missing */
+  _Atomic uint64_t *loaded;  /* NULL: nothing is ever missing */
   unsigned page_bits;
-  /* Makes pages [first, last] present; LODE_CORRUPT, LODE_IO, LODE_NOMEM when that cannot be done. */
+  /* Loads pages [first, last]; LODE_CORRUPT, LODE_IO, LODE_NOMEM when that fails. */
   lode_status (*load)(index_paged *paged, uint64_t first, uint64_t last, lode_error *err);
-  void *owner; /* of the loader */
+  void *owner;  /* for the loader */
 };
 
 static inline bool index_paged_has(const index_paged *paged, uint64_t page) {
   return (atomic_load_explicit(&paged->loaded[page / 64], memory_order_acquire) >> (page % 64)) & 1;
 }
 
-/* Is all of it there? Whoever gives pages back waits for those who asked. */
+/* Is everything loaded? Eviction waits for running searches. */
 static inline bool index_paged_complete(const index_paged *paged) {
   return atomic_load_explicit(&paged->missing, memory_order_acquire) == 0;
 }
 
-/* Of the loader: these pages, of one word of `loaded`, are there now, and were not before. */
+/* For the loader: marks pages of one word of `loaded` as loaded, which they were not before. */
 static inline void index_paged_publish(index_paged *paged, uint64_t word, uint64_t bits) {
   atomic_fetch_or_explicit(&paged->loaded[word], bits, memory_order_release);
   atomic_fetch_sub_explicit(&paged->missing, (uint64_t)__builtin_popcountll(bits), memory_order_release);

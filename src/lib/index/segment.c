@@ -3,10 +3,10 @@
  * Header:  0 "LODESEG1"   8 u32 format (2)   12 u32 kind   16 u32 metric   20 u32 dim   24 u32 n   28 u32 degree
  *         32 u32 entries  36 float unit      40 u64 id     48 u64 bytes of the file     56 u32 effort
  *         60 u32 CRC-32C of 0 .. 59            64 u16 x 20: what efforts find (effort.h)
- *        104 u32 climbs                       108 zeros up to the end of the page
+ *        104 u32 entry climbs                 108 zeros up to the end of the page
  *
- * Invariants: a page's bit in `loaded` is set, and then it is no more counted in `missing`, only after its checksum was right and its bytes are in place; bytes of
- * a loaded page do not change until eviction, which nothing overlaps (the use lock).
+ * Invariants: a page's bit in `loaded` is set, and then `missing` decremented, only after its checksum was verified and
+ * its bytes are in place; bytes of a loaded page do not change until eviction, which runs alone (the use lock).
  */
 #include "index/segment.h"
 
@@ -20,12 +20,14 @@ static const char segment_magic[8] = {'L', 'O', 'D', 'E', 'S', 'E', 'G', '1'};
 enum {
   SEGMENT_FORMAT = 2,
   SEGMENT_HEADER_CRC_AT = INDEX_SEG_HEADER_CRC_AT,
-  SEGMENT_CURVE_AT = 64, SEGMENT_CLIMBS_AT = 104,
-  SEGMENT_MAX_DEGREE = 1024, SEGMENT_MAX_EFFORT = 65536,
-  SEGMENT_RUN_PAGES = 64,            /* pages of one word of `loaded`: read together, given back together */
+  SEGMENT_CURVE_AT = 64,    /* offset of the effort curve in the header */
+  SEGMENT_CLIMBS_AT = 104,  /* offset of the entry climbs in the header */
+  SEGMENT_MAX_DEGREE = 1024,
+  SEGMENT_MAX_EFFORT = 65536,
+  SEGMENT_RUN_PAGES = 64,   /* pages of one word of `loaded`: read and evicted together */
   SEGMENT_RUN_BYTES = SEGMENT_RUN_PAGES * INDEX_PAGE_BYTES,
-  LARGE_BYTES = 4 << 20,
-  LARGE_ALIGN = 2 << 20,     /* of large pages */
+  LARGE_BYTES = 4 << 20,    /* sections of this size use large pages */
+  LARGE_ALIGN = 2 << 20,    /* alignment of large pages */
 };
 
 /* ---- Layout ---- */
@@ -47,7 +49,7 @@ bool index_segment_layout_of(const index_segment_info *info, index_segment_layou
   if (info->kind != INDEX_FLAT && !graph) return false;
   if (info->dim == 0 || info->dim > LODE_MAX_DIMENSION || info->n == 0 || info->n > INDEX_MAX_ROWS) return false;
   if (graph ? info->degree < 2 || info->degree > SEGMENT_MAX_DEGREE || info->n_entries == 0 || info->n_entries > info->n
-            : info->degree != 0 || info->n_entries != 0) {
+      : info->degree != 0 || info->n_entries != 0) {
     return false;
   }
   if (!segment_add_section(layout, INDEX_SEG_VECTORS, (uint64_t)info->n * info->dim, sizeof(float)) ||
@@ -113,7 +115,7 @@ void index_segment_put_header(const index_segment_info *info, unsigned char *pag
   segment_put_u32(page + 56, info->effort);
   segment_put_u32(page + SEGMENT_HEADER_CRC_AT, crc32c_update(0, page, SEGMENT_HEADER_CRC_AT));
   memcpy(page + SEGMENT_CURVE_AT, info->curve.found, sizeof info->curve.found);
-  segment_put_u32(page + SEGMENT_CLIMBS_AT, info->climbs);
+  segment_put_u32(page + SEGMENT_CLIMBS_AT, info->entry_climbs);
 }
 
 static lode_status segment_damaged(lode_error *err, const char *what) {
@@ -125,15 +127,18 @@ lode_status index_segment_get_header(const unsigned char *page, uint64_t file_by
   index_segment_layout layout;
   *info = (index_segment_info){0};
   if (memcmp(page, segment_magic, sizeof segment_magic) != 0) return segment_damaged(err, "not a segment");
-  if (segment_get_u32(page + SEGMENT_HEADER_CRC_AT) != crc32c_update(0, page, SEGMENT_HEADER_CRC_AT)) return segment_damaged(err, "header checksum");
+  if (segment_get_u32(page + SEGMENT_HEADER_CRC_AT) != crc32c_update(0, page, SEGMENT_HEADER_CRC_AT))
+    return segment_damaged(err, "header checksum");
   if (segment_get_u32(page + 8) > SEGMENT_FORMAT) {
     return err_set(err, LODE_VERSION, "an index segment has format %u: this lode knows formats up to %d, update it",
-                      segment_get_u32(page + 8), SEGMENT_FORMAT);
+                   segment_get_u32(page + 8), SEGMENT_FORMAT);
   }
   uint32_t kind = segment_get_u32(page + 12), metric = segment_get_u32(page + 16);
-  index_segment_info got = {.dim = segment_get_u32(page + 20), .n = segment_get_u32(page + 24), .degree = segment_get_u32(page + 28),
-                            .n_entries = segment_get_u32(page + 32), .id = segment_get_u64(page + 40), .bytes = segment_get_u64(page + 48),
-                            .effort = segment_get_u32(page + 56), .climbs = segment_get_u32(page + SEGMENT_CLIMBS_AT)};
+  index_segment_info got = {.dim = segment_get_u32(page + 20), .n = segment_get_u32(page + 24),
+                            .degree = segment_get_u32(page + 28),
+                            .n_entries = segment_get_u32(page + 32), .id = segment_get_u64(page + 40),
+                            .bytes = segment_get_u64(page + 48), .effort = segment_get_u32(page + 56),
+                            .entry_climbs = segment_get_u32(page + SEGMENT_CLIMBS_AT)};
   memcpy(&got.unit, page + 36, sizeof got.unit);
   memcpy(got.curve.found, page + SEGMENT_CURVE_AT, sizeof got.curve.found);
   if (kind != INDEX_FLAT && kind != INDEX_GRAPH) return segment_damaged(err, "kind");
@@ -163,8 +168,9 @@ static bool page_is_right(const index_segment *s, uint64_t page, const void *byt
   return segment_get_u32(s->table + index * sizeof(uint32_t)) == index_segment_page_crc(s->info.id, page, bytes);
 }
 
-/* Pages [first, last] of one word of `loaded`, all absent, under the lock of that word. */
-static lode_status segment_load_run(index_segment *s, index_paged *paged, uint64_t first, uint64_t last, lode_error *err) {
+/* Loads pages [first, last] of one word of `loaded`, none of them loaded, under the lock of that word. */
+static lode_status segment_load_run(index_segment *s, index_paged *paged, uint64_t first, uint64_t last,
+                                    lode_error *err) {
   uint64_t base = section_page(s, paged), bits = 0;
   unsigned char *to = (unsigned char *)(uintptr_t)paged->data + first * INDEX_PAGE_BYTES;
   size_t bytes = (size_t)(last - first + 1) * INDEX_PAGE_BYTES;
@@ -206,11 +212,11 @@ static lode_status make_paged(index_segment *s, index_paged *paged, int section,
   uint64_t bytes = s->layout.bytes[section];
   if (bytes == 0) return LODE_OK;
   uint64_t pages = (bytes + INDEX_PAGE_BYTES - 1) / INDEX_PAGE_BYTES;
-  /* Not touched here: untouched anonymous memory costs nothing. */
+  /* Not written to: untouched anonymous memory costs nothing. */
   size_t align = bytes >= LARGE_BYTES ? LARGE_ALIGN : SEGMENT_RUN_BYTES;
   unsigned char *data = mem_alloc_aligned(align, (size_t)(pages * INDEX_PAGE_BYTES));
-  *paged = (index_paged){.data = data, .bytes = bytes, .page_bits = INDEX_PAGE_BITS, .load = segment_load_pages, .owner = s,
-                          .missing = pages};
+  *paged = (index_paged){.data = data, .bytes = bytes, .page_bits = INDEX_PAGE_BITS, .load = segment_load_pages,
+                         .owner = s, .missing = pages};
   if (!data) return err_nomem(err);
   paged->loaded = mem_calloc((size_t)(pages / 64 + 1), sizeof *paged->loaded);
   return paged->loaded ? LODE_OK : err_nomem(err);
@@ -221,7 +227,8 @@ static lode_status segment_read_checksums(index_segment *s, uint32_t table_crc, 
   s->table = mem_alloc(bytes);
   if (!s->table) return err_nomem(err);
   TRY(s->read(s->ctx, s->layout.at[INDEX_SEG_CHECKSUMS], s->table, bytes, err));
-  if (index_segment_table_crc(s->info.id, s->table, bytes) != table_crc) return segment_damaged(err, "checksum of checksums");
+  if (index_segment_table_crc(s->info.id, s->table, bytes) != table_crc)
+    return segment_damaged(err, "checksum of checksums");
   return LODE_OK;
 }
 
@@ -259,7 +266,7 @@ static lode_status segment_open_checked(index_segment *s, const index_segment_so
   return make_paged(s, &s->records, INDEX_SEG_RECORDS, err);
 }
 
-/* Eviction must get its turn although there are always some that search; nobody takes the lock twice. */
+/* Eviction must get its turn although there are always searches; no thread takes the lock twice. */
 static void init_use_lock(pthread_rwlock_t *lock) {
   pthread_rwlockattr_t attr;
   (void)pthread_rwlockattr_init(&attr);
@@ -303,8 +310,8 @@ void index_segment_close(index_segment *segment) {
 
 /* ---- Whole sections ---- */
 
-/* Random reads over large arrays miss the TLB as often as the cache: whole arrays are worth large pages. Not so those
- * that are loaded page by page, which would grow by a large page at each touch. */
+/* Random reads over large arrays miss the TLB as often as the cache: whole arrays use large pages. Not those loaded
+ * page by page, which would grow by a large page at each access. */
 static void ask_for_large_pages(const index_paged *paged) {
   if (paged->bytes >= LARGE_BYTES) (void)madvise((void *)(uintptr_t)paged->data, (size_t)paged->bytes, MADV_HUGEPAGE);
 }
@@ -321,8 +328,8 @@ lode_status index_segment_preload(index_segment *segment, lode_error *err) {
   return st;
 }
 
-/* Gives a run of pages back; returns the bytes. A kernel with larger pages than a run may refuse: they stay allocated,
- * but are read anew. */
+/* Evicts a run of pages; returns the bytes. A kernel with larger pages than a run may refuse: they then stay allocated,
+ * but are read again. */
 static uint64_t segment_drop_run(index_paged *paged, uint64_t word) {
   uint64_t bits = atomic_load_explicit(&paged->loaded[word], memory_order_relaxed);
   uint64_t at = word * SEGMENT_RUN_BYTES, pages = (paged->bytes + INDEX_PAGE_BYTES - 1) / INDEX_PAGE_BYTES;
@@ -343,8 +350,9 @@ void index_segment_evict(index_segment *segment, uint64_t keep) {
   pthread_rwlock_wrlock(&segment->use);
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     total += runs_of(all[i]);
-    /* from now on it is loaded page by page, which is to cost a page */
-    if (all[i]->bytes >= LARGE_BYTES) (void)madvise((void *)(uintptr_t)all[i]->data, (size_t)all[i]->bytes, MADV_NOHUGEPAGE);
+    /* from now on it is loaded page by page, and should not use large pages */
+    if (all[i]->bytes >= LARGE_BYTES)
+      (void)madvise((void *)(uintptr_t)all[i]->data, (size_t)all[i]->bytes, MADV_NOHUGEPAGE);
   }
   for (uint64_t tried = 0; tried < total && atomic_load(&segment->resident) > keep; tried++) {
     uint64_t run = segment->hand++ % total;
@@ -366,7 +374,8 @@ static lode_status segment_need_record(index_segment *s, uint32_t slot, const un
   return LODE_OK;
 }
 
-lode_status index_segment_record_nolock(index_segment *s, uint32_t slot, index_segment_record *record, lode_error *err) {
+lode_status index_segment_record_nolock(index_segment *s, uint32_t slot, index_segment_record *record,
+                                        lode_error *err) {
   const unsigned char *bytes = NULL;
   *record = (index_segment_record){0};
   TRY(segment_need_record(s, slot, &bytes, err));
@@ -375,7 +384,7 @@ lode_status index_segment_record_nolock(index_segment *s, uint32_t slot, index_s
 }
 
 lode_status index_segment_get_record(index_segment *segment, uint32_t slot, index_segment_record *record,
-                                    lode_error *err) {
+                                     lode_error *err) {
   pthread_rwlock_rdlock(&segment->use);
   lode_status st = index_segment_record_nolock(segment, slot, record, err);
   pthread_rwlock_unlock(&segment->use);
@@ -383,7 +392,7 @@ lode_status index_segment_get_record(index_segment *segment, uint32_t slot, inde
 }
 
 lode_status index_segment_vectors_nolock(index_segment *s, uint32_t first, uint32_t n, float *vectors,
-                                           lode_error *err) {
+                                         lode_error *err) {
   const unsigned char *record = NULL;
   size_t bytes = s->info.dim * sizeof(float);
   if (n == 0 || n > s->info.n || first > s->info.n - n) return segment_damaged(err, "slot");
@@ -400,10 +409,11 @@ lode_status index_segment_vectors_nolock(index_segment *s, uint32_t first, uint3
 }
 
 lode_status index_segment_get_block(index_segment *segment, uint32_t first, uint32_t n, float *vectors,
-                                index_segment_record *records, lode_error *err) {
+                                    index_segment_record *records, lode_error *err) {
   pthread_rwlock_rdlock(&segment->use);
   lode_status st = index_segment_vectors_nolock(segment, first, n, vectors, err);
-  for (uint32_t i = 0; i < n && st == LODE_OK; i++) st = index_segment_record_nolock(segment, first + i, &records[i], err);
+  for (uint32_t i = 0; i < n && st == LODE_OK; i++)
+    st = index_segment_record_nolock(segment, first + i, &records[i], err);
   pthread_rwlock_unlock(&segment->use);
   return st;
 }
@@ -415,7 +425,7 @@ static lode_status segment_key_at(index_segment *s, uint32_t slot, int64_t *key,
   return LODE_OK;
 }
 
-/* The first slot from `from` on whose key is not less: with growing steps, then by halving. */
+/* The first slot from `from` on whose key is not less: by exponential, then binary search. */
 static lode_status segment_seek_key(index_segment *s, int64_t key, uint32_t from, uint32_t *slot, lode_error *err) {
   uint64_t low = from, high = s->info.n, step = 1;
   int64_t found;
@@ -438,44 +448,45 @@ static lode_status segment_seek_key(index_segment *s, int64_t key, uint32_t from
   return LODE_OK;
 }
 
-/* How many of those sorted by key are below it. */
-static size_t count_below(const index_segment_record *who, size_t n, int64_t key) {
+/* How many of the keys, which are sorted, are below `key`. */
+static size_t count_below(const index_segment_record *keys, size_t n, int64_t key) {
   size_t low = 0, high = n;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
-    if (who[middle].key < key) low = middle + 1;
+    if (keys[middle].key < key) low = middle + 1;
     else high = middle;
   }
   return low;
 }
 
-/* Many on few pages: those are read run by run rather than one by one. */
-static lode_status segment_need_range(index_segment *s, const index_segment_record *who, size_t n, lode_error *err) {
+/* If there are many keys on few pages, reads those pages run by run rather than one by one. */
+static lode_status segment_need_range(index_segment *s, const index_segment_record *keys, size_t n, lode_error *err) {
   enum { RANGE_MIN_KEYS = 64 };
   int64_t least, greatest;
   uint32_t first, last;
   if (n < RANGE_MIN_KEYS) return LODE_OK;
   TRY(segment_key_at(s, 0, &least, err));
   TRY(segment_key_at(s, s->info.n - 1, &greatest, err));
-  size_t before = count_below(who, n, least), end = count_below(who, n, greatest);
+  size_t before = count_below(keys, n, least), end = count_below(keys, n, greatest);
   if (end < before + RANGE_MIN_KEYS) return LODE_OK;
-  TRY(segment_seek_key(s, who[before].key, 0, &first, err));
-  TRY(segment_seek_key(s, who[end - 1].key, first, &last, err));
+  TRY(segment_seek_key(s, keys[before].key, 0, &first, err));
+  TRY(segment_seek_key(s, keys[end - 1].key, first, &last, err));
   if (last >= s->info.n) return LODE_OK;
   uint64_t at = (uint64_t)first * INDEX_SEG_RECORD_BYTES, bytes = (uint64_t)(last - first + 1) * INDEX_SEG_RECORD_BYTES;
   return end - before > bytes / INDEX_PAGE_BYTES / 2 ? index_paged_need(&s->records, at, bytes, err) : LODE_OK;
 }
 
-static lode_status segment_mark_nolock(index_segment *s, const index_segment_record *who, size_t n, uint64_t *bits,
-                                 size_t *marked, lode_error *err) {
+static lode_status segment_mark_nolock(index_segment *s, const index_segment_record *keys, size_t n, uint64_t *bits,
+                                       size_t *marked, lode_error *err) {
   const unsigned char *bytes = NULL;
   uint32_t slot = 0;
-  TRY(segment_need_range(s, who, n, err));
+  TRY(segment_need_range(s, keys, n, err));
   for (size_t i = 0; i < n && slot < s->info.n; i++) {
-    TRY(segment_seek_key(s, who[i].key, slot, &slot, err));
+    TRY(segment_seek_key(s, keys[i].key, slot, &slot, err));
     if (slot >= s->info.n) break;
     TRY(segment_need_record(s, slot, &bytes, err));
-    if ((int64_t)segment_get_u64(bytes) != who[i].key || (who[i].cursor && segment_get_u64(bytes + 8) != who[i].cursor)) continue;
+    if ((int64_t)segment_get_u64(bytes) != keys[i].key ||
+        (keys[i].cursor && segment_get_u64(bytes + 8) != keys[i].cursor)) continue;
     uint64_t bit = (uint64_t)1 << (slot % 64);
     *marked += !(bits[slot / 64] & bit);
     bits[slot / 64] |= bit;
@@ -483,10 +494,10 @@ static lode_status segment_mark_nolock(index_segment *s, const index_segment_rec
   return LODE_OK;
 }
 
-lode_status index_segment_mark(index_segment *segment, const index_segment_record *who, size_t n, uint64_t *bits,
+lode_status index_segment_mark(index_segment *segment, const index_segment_record *keys, size_t n, uint64_t *bits,
                                size_t *marked, lode_error *err) {
   pthread_rwlock_rdlock(&segment->use);
-  lode_status st = segment_mark_nolock(segment, who, n, bits, marked, err);
+  lode_status st = segment_mark_nolock(segment, keys, n, bits, marked, err);
   pthread_rwlock_unlock(&segment->use);
   return st;
 }
@@ -500,10 +511,12 @@ lode_status index_segment_get_vector(index_segment *segment, uint32_t slot, floa
 
 /* ---- Verification ---- */
 
-static lode_status segment_verify_row(index_segment *s, uint32_t ordinal, float *vector, unsigned char *row, lode_error *err) {
+static lode_status segment_verify_row(index_segment *s, uint32_t ordinal, float *vector, unsigned char *row,
+                                      lode_error *err) {
   const unsigned char *stored = s->rows.data + (size_t)ordinal * s->stride;
   uint32_t slot = quant_row_slot(stored);
-  if (slot >= s->info.n || (s->info.kind == INDEX_FLAT && slot != ordinal)) return segment_damaged(err, "slot of a row");
+  if (slot >= s->info.n || (s->info.kind == INDEX_FLAT && slot != ordinal))
+    return segment_damaged(err, "slot of a row");
   if (s->info.kind == INDEX_GRAPH && segment_get_u32(s->ordinals.data + (size_t)slot * 4) != ordinal) {
     return segment_damaged(err, "ordinal of a slot");
   }

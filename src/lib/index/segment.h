@@ -1,24 +1,25 @@
-/* segment.h - the bytes of a segment: an immutable file of vectors, their codes and their graph.
+/* segment.h - the format of a segment: an immutable file of vectors, their codes and their graph.
  *
- * All numbers are little-endian; P is INDEX_PAGE_BYTES; every section begins at a page and is padded with zeros to one.
+ * All numbers are little-endian; P is INDEX_PAGE_BYTES; every section starts at a page and is padded with zeros to one.
  *
  *   header     one page: see segment.c
  *   vectors    n rows of dim floats, by slot (the order in which rows were added); each has a checksum in its record
- *   mean       dim floats: the model of the codes
- *   rows       n codes (quant.h), by ordinal
+ *   mean       dim floats: the quantisation model
+ *   rows       n codes, that is, quantised vectors (quant.h), by ordinal
  *   links      n rows of `degree` ordinals (graph_walk.h); graph only
  *   ordinals   the ordinal of each slot, u32; graph only
  *   records    by slot: i64 key | u64 cursor | u32 checksum of the vector | u32 zero
- *   checksums  u32 for each page of the file but those of `vectors` and of this section: header first, then the others
+ *   checksums  u32 for each page of the file except `vectors` and this section: header first, then the others
  *
  * The layout follows from kind, n, dim and degree alone, and must end where the file does. A page's checksum is CRC-32C
  * over segment id, page number and bytes; a vector's over segment id, slot and bytes; the section of checksums has one
- * over segment id and bytes, which is kept outside (in the manifest). So a page of another file or place is damage too.
+ * over segment id and bytes, which is kept outside (in the manifest). So a page from another file or position is
+ * detected as damage too.
  *
- * Nothing here knows files: bytes are read and written through callbacks. Pages are read when they are first needed,
- * checked, and kept in memory until evicted. Vectors are never kept: each is read and checked when it is wanted.
- * A segment may be searched by many threads at once; loading a page takes one of a few mutexes; eviction waits for the
- * searches that run, and searches that begin wait for it.
+ * This module does no file I/O: bytes are read and written through callbacks. Pages are read when they are first
+ * needed, checked, and kept in memory until evicted. Vectors are never kept: each is read and checked when it is
+ * needed. A segment may be searched by many threads at once; loading a page takes one of a few mutexes; eviction waits
+ * for running searches, and new searches wait for it.
  */
 #ifndef LODE_INDEX_SEGMENT_H
 #define LODE_INDEX_SEGMENT_H
@@ -27,7 +28,7 @@
 
 #include "index/graph.h"
 
-/* Reads exactly n bytes at the offset; what cannot be read is LODE_IO, or LODE_CORRUPT when the file is too short. */
+/* Reads exactly n bytes at the offset. LODE_IO if they cannot be read, LODE_CORRUPT if the file is too short. */
 typedef lode_status index_read_fn(void *ctx, uint64_t offset, void *buf, size_t n, lode_error *err);
 typedef lode_status index_write_fn(void *ctx, uint64_t offset, const void *data, size_t n, lode_error *err);
 
@@ -37,12 +38,12 @@ typedef struct index_segment_info {
   index_segment_kind kind;
   lode_metric metric;
   uint32_t dim, n, degree, n_entries;
-  uint64_t id;       /* seeds all checksums */
-  uint64_t bytes;    /* of the file */
-  float unit;        /* of the codes */
-  uint32_t effort;   /* of a search that does not say: see index_graph; 0: not known */
-  index_effort_curve curve; /* of one that wants a recall */
-  uint32_t climbs;   /* of walks: see index_graph */
+  uint64_t id;               /* part of all checksums */
+  uint64_t bytes;            /* of the file */
+  float unit;                /* of the codes */
+  uint32_t effort;           /* default of searches: see index_graph; 0: not known */
+  index_effort_curve curve;  /* for searches with a target recall */
+  uint32_t entry_climbs;     /* see index_graph */
 } index_segment_info;
 
 /* ---- Layout; only for segment*.c and tests ---- */
@@ -52,14 +53,14 @@ enum { INDEX_SEG_VECTORS, INDEX_SEG_MEAN, INDEX_SEG_ROWS, INDEX_SEG_LINKS, INDEX
 enum { INDEX_SEG_RECORD_BYTES = 24, INDEX_SEG_HEADER_CRC_AT = 60 };
 
 typedef struct index_segment_layout {
-  uint64_t at[INDEX_SEG_SECTIONS], bytes[INDEX_SEG_SECTIONS]; /* bytes without padding */
+  uint64_t at[INDEX_SEG_SECTIONS], bytes[INDEX_SEG_SECTIONS];  /* bytes without padding */
   uint64_t total;
-  uint64_t checked_pages; /* entries of the section of checksums */
+  uint64_t checked_pages;                                      /* entries of the section of checksums */
 } index_segment_layout;
 
-/* False when the numbers are out of their ranges or the file would be too large. */
+/* False if the numbers are out of range or the file would be too large. */
 bool index_segment_layout_of(const index_segment_info *info, index_segment_layout *layout);
-/* The index of a page's checksum; the page must not be one of vectors or checksums. */
+/* The index of a page's checksum; not for pages of vectors or checksums. */
 uint64_t index_segment_crc_slot(const index_segment_layout *layout, uint64_t page);
 uint32_t index_segment_page_crc(uint64_t id, uint64_t page, const void *bytes);
 uint32_t index_segment_vector_crc(uint64_t id, uint32_t slot, const void *bytes, size_t n);
@@ -70,15 +71,15 @@ LODE_MUST lode_status index_segment_get_header(const unsigned char *page, uint64
 
 /* ---- Writing ----
  *
- * index_writer_begin, index_writer_add for each row, index_writer_finish, index_writer_release. Vectors go straight to the
- * file; codes and records stay in memory, and while the graph is made its links: about
+ * index_writer_begin(), index_writer_add() for each row, index_writer_finish(), index_writer_release(). Vectors go
+ * straight to the file; codes and records stay in memory, and during the construction of the graph its links: about
  * stride + 6 * degree + 44 bytes for each row. The header is written last.
  */
 typedef struct index_writer_options {
   uint64_t id;
   index_segment_kind kind;
-  quant_model model;     /* its mean is read until the finish */
-  uint32_t rows_hint;         /* how many there will be, if known */
+  quant_model model;   /* its mean must stay valid until index_writer_finish() */
+  uint32_t rows_hint;  /* expected number of rows, if known */
   index_graph_options graph;
   index_write_fn *write;
   void *ctx;
@@ -90,18 +91,18 @@ typedef struct index_writer {
   size_t stride, rows_cap, records_cap, lengths_cap;
   unsigned char *rows, *records;
   float *lengths;
-  unsigned char *buffer;   /* of vectors, to be written */
+  unsigned char *buffer;  /* vectors to be written */
   size_t buffered;
-  uint64_t vectors_end;    /* in the file */
-  uint32_t table_crc;      /* after the finish: for the manifest */
+  uint64_t vectors_end;   /* file offset */
+  uint32_t table_crc;     /* set by index_writer_finish(), for the manifest */
 } index_writer;
 
-LODE_MUST lode_status index_writer_begin(index_writer *maker, const index_writer_options *options, lode_error *err);
-LODE_MUST lode_status index_writer_add(index_writer *maker, const float *vector, int64_t key, uint64_t cursor,
-                                      lode_error *err);
-/* After it maker->info (bytes, n, ...) and maker->table_crc say what to put into the manifest. */
-LODE_MUST lode_status index_writer_finish(index_writer *maker, lode_error *err);
-void index_writer_release(index_writer *maker);
+LODE_MUST lode_status index_writer_begin(index_writer *writer, const index_writer_options *options, lode_error *err);
+LODE_MUST lode_status index_writer_add(index_writer *writer, const float *vector, int64_t key, uint64_t cursor,
+                                       lode_error *err);
+/* Afterwards writer->info (bytes, n, ...) and writer->table_crc hold what goes into the manifest. */
+LODE_MUST lode_status index_writer_finish(index_writer *writer, lode_error *err);
+void index_writer_release(index_writer *writer);
 
 /* ---- Reading ---- */
 
@@ -113,29 +114,30 @@ typedef struct index_segment {
   quant_model model;
   size_t stride;
   index_paged rows, links, ordinals, records;
-  unsigned char *table;         /* the checksums */
+  unsigned char *table;       /* the section of checksums */
   index_read_fn *read;
   void *ctx;
-  _Atomic uint64_t resident;    /* bytes of loaded pages */
+  _Atomic uint64_t resident;  /* bytes of loaded pages */
   pthread_mutex_t locks[INDEX_SEG_LOCKS];
-  pthread_rwlock_t use;         /* read: searches; write: eviction */
-  uint64_t hand;                /* where eviction goes on */
+  pthread_rwlock_t use;       /* read: searches; write: eviction */
+  uint64_t hand;              /* where eviction resumes */
 } index_segment;
 
-/* What the manifest says of the file: its id, length and table_crc must match. Reads the header, the checksums and the
- * mean; all else on demand. LODE_VERSION for a newer format, LODE_CORRUPT for damage. */
+/* What the manifest says about the file: its id, length and table_crc must match. */
 typedef struct index_segment_source {
   uint64_t id, bytes;
   uint32_t table_crc;
   index_read_fn *read;
   void *ctx;
 } index_segment_source;
+/* Reads the header, the checksums and the mean; everything else on demand. LODE_VERSION for a newer format,
+ * LODE_CORRUPT for damage. */
 LODE_MUST lode_status index_segment_open(const index_segment_source *source, index_segment **segment, lode_error *err);
 void index_segment_close(index_segment *segment);
 
-/* Brings all but the vectors into memory. */
+/* Loads everything except the vectors. */
 LODE_MUST lode_status index_segment_preload(index_segment *segment, lode_error *err);
-/* Gives memory back until at most `keep` bytes of pages are resident; the entries stay. Waits for running searches. */
+/* Evicts pages until at most `keep` bytes are resident; the entries stay. Waits for running searches. */
 void index_segment_evict(index_segment *segment, uint64_t keep);
 
 typedef struct index_segment_record {
@@ -143,25 +145,25 @@ typedef struct index_segment_record {
   uint64_t cursor;
 } index_segment_record;
 LODE_MUST lode_status index_segment_get_record(index_segment *segment, uint32_t slot, index_segment_record *record,
-                                              lode_error *err);
-/* Sets the bit of each slot whose key is among `who`, which is sorted by key, and whose cursor is that of the entry (0:
- * whatever it is); *marked counts those that were not set before. Only for segments whose rows were added by ascending key:
- * in others, forged ones say, some are not found. */
-LODE_MUST lode_status index_segment_mark(index_segment *segment, const index_segment_record *who, size_t n, uint64_t *bits,
-                                         size_t *marked, lode_error *err);
-/* n vectors from slot `first` on, and their records, read and checked. */
+                                               lode_error *err);
+/* Sets the bit of each slot whose key is among `keys`, which are sorted by key, and whose cursor is that of the entry
+ * (0: any); *marked counts those that were not set before. Only for segments whose rows were added by ascending key: in
+ * others (forged ones) some are not found. */
+LODE_MUST lode_status index_segment_mark(index_segment *segment, const index_segment_record *keys, size_t n,
+                                         uint64_t *bits, size_t *marked, lode_error *err);
+/* Reads and checks n vectors from slot `first` on, and their records. */
 LODE_MUST lode_status index_segment_get_block(index_segment *segment, uint32_t first, uint32_t n, float *vectors,
-                                          index_segment_record *records, lode_error *err);
-/* The vector of a slot (dim floats), read and checked. */
+                                              index_segment_record *records, lode_error *err);
+/* Reads and checks the vector of a slot (dim floats). */
 LODE_MUST lode_status index_segment_get_vector(index_segment *segment, uint32_t slot, float *vector, lode_error *err);
 
 /* For index_search.c, which holds the use lock: n vectors from slot `first` on; the record of a slot. */
 LODE_MUST lode_status index_segment_record_nolock(index_segment *s, uint32_t slot, index_segment_record *record,
-                                                    lode_error *err);
+                                                  lode_error *err);
 LODE_MUST lode_status index_segment_vectors_nolock(index_segment *s, uint32_t first, uint32_t n, float *vectors,
-                                                     lode_error *err);
+                                                   lode_error *err);
 
-/* Reads all of it: every checksum, every invariant of rows, links and ordinals, and that each code is that of its
+/* Reads everything: checks every checksum, every invariant of rows, links and ordinals, and each code against its
  * vector. */
 LODE_MUST lode_status index_segment_verify(index_segment *segment, index_graph_report *report, lode_error *err);
 
