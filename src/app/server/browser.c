@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The program in PATH, with a NUL behind. */
+/* Finds the program in PATH; the path is NUL-terminated. */
 static bool browser_find_program(const char *name, strbuf *path) {
   for (const char *at = getenv("PATH"); at && *at; at += *at == ':') {
     size_t len = strcspn(at, ":");
@@ -36,7 +36,7 @@ bool server_browser_open(const char *url, proc_child *proc) {
 
 void server_browser_detach(proc_child *proc) {
   if (!proc->pid) return;
-  (void)proc_poll(proc); /* reaps it when it has ended; else it goes on, and belongs to init */
+  (void)proc_poll(proc); /* reaps it if it has exited; else it goes on, as a child of init */
   if (proc->fd >= 0) close(proc->fd);
   *proc = PROC_NONE;
 }

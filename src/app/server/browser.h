@@ -1,12 +1,12 @@
-/* browser.h - shows an address in the person's browser. */
+/* browser.h - opens an address in the user's browser. */
 #ifndef LODE_SERVER_BROWSER_H
 #define LODE_SERVER_BROWSER_H
 
 #include "os/proc.h"
 
-/* By xdg-open, where there is a desktop and such a program. False: nothing was opened, tell the address. */
+/* Runs xdg-open, if there is a desktop and that program. False: nothing was opened; print the address instead. */
 bool server_browser_open(const char *url, proc_child *proc);
-/* Lets go of it: the browser may outlive us. */
+/* Forgets the child: the browser may outlive us. */
 void server_browser_detach(proc_child *proc);
 
 #endif

@@ -14,7 +14,7 @@ lode_status server_mhd_load(lode_error *err) {
       SERVER_MHD_FUNCTIONS(SERVER_MHD_ENTRY)
 #undef SERVER_MHD_ENTRY
   };
-  void *so = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_LOCAL); /* stays until the process ends */
+  void *so = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_LOCAL); /* stays loaded until the process exits */
   if (!so) return err_set(err, LODE_UNSUPPORTED, "lode serve needs libmicrohttpd: install the package libmicrohttpd12 (%.200s)", dlerror());
   for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
     void *symbol = dlsym(so, symbols[i].name);

@@ -1,7 +1,6 @@
-/* op_serve.c - `lode serve` and `lode ui`: puts supervisor and HTTP face together, runs until SIGTERM, SIGINT or SIGHUP, and stops
- * in good order: no new connections, what runs is finished, the worker closes the store. A second signal ends the process at once;
- * the store does not mind. Log lines go to standard error, one write each.
- */
+/* op_serve.c - `lode serve` and `lode ui`: starts supervisor and HTTP server, runs until SIGTERM, SIGINT or SIGHUP,
+ * and shuts down in order: no new connections, running requests are finished, the worker closes the store. A second
+ * signal ends the process at once, which is safe for the store. Log lines go to standard error, one write each. */
 #include "server/browser.h"
 #include "ops/op_text.h"
 #include "models/model_embedder.h"
@@ -23,7 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SERVE_GRACE_MS = 10000, SERVE_MIN_TOKEN = 16, SERVE_TOKEN_BYTES = 24 /* bytes, each two characters */, SERVE_MAX_FILE_BYTES = 1 << 20 };
+enum { SERVE_GRACE_MS = 10000, SERVE_MIN_TOKEN = 16, SERVE_MAX_FILE_BYTES = 1 << 20 };
+enum { SERVE_TOKEN_BYTES = 24 }; /* of a token that we make: two characters each */
 
 static void serve_log_line(void *ctx, const char *text) {
   (void)ctx;
@@ -33,15 +33,15 @@ static void serve_log_line(void *ctx, const char *text) {
   time_t seconds = (time_t)(ms / 1000);
   gmtime_r(&seconds, &now);
   strbuf_addf(&line, "%04d-%02d-%02dT%02d:%02d:%02d.%03uZ ", now.tm_year + 1900, now.tm_mon + 1, now.tm_mday, now.tm_hour, now.tm_min,
-                 now.tm_sec, (unsigned)(ms % 1000));
+              now.tm_sec, (unsigned)(ms % 1000));
   op_put_printable(&line, str_of(text), 0);
   strbuf_addch(&line, '\n');
-  /* Nobody is left to be told when standard error fails */
+  /* a failure cannot be reported to anybody */
   if (!line.failed) (void)op_write_fd(STDERR_FILENO, line.data, line.len);
   strbuf_release(&line);
 }
 
-/* ---- Files ---- */
+/* ---- Token and TLS files ---- */
 
 typedef struct serve_secrets {
   strbuf token, certificate, key;
@@ -55,12 +55,12 @@ static lode_status serve_read_token(const char *path, serve_secrets *f, lode_str
   while (f->token.len && strchr(" \t\r\n", f->token.data[f->token.len - 1])) f->token.len--;
   if (f->token.len < SERVE_MIN_TOKEN)
     return err_set(err, LODE_REFUSED, "%.300s holds a token of %zu characters; at least %d are needed: head -c 24 /dev/urandom | base64 makes one",
-                      path, f->token.len, SERVE_MIN_TOKEN);
+                   path, f->token.len, SERVE_MIN_TOKEN);
   *token = (lode_str){f->token.data, f->token.len};
   return LODE_OK;
 }
 
-/* A new one, for this run. */
+/* A new token, for this run. */
 static lode_status serve_make_token(serve_secrets *f, lode_str *token, lode_error *err) {
   unsigned char bytes[SERVE_TOKEN_BYTES];
   if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) return err_errno(err, errno, "getrandom");
@@ -77,8 +77,9 @@ static lode_status serve_read_pem(const char *path, strbuf *out, const char **te
   return out->failed ? err_nomem(err) : LODE_OK;
 }
 
-/* Who must send a token. Without one the server is for connections of its own user. One that is given is asked of everybody: a proxy of
- * the same user may bring requests from anywhere. `ui` always makes one; its own user, whose browser opens the page, needs none. */
+/* Decides who must send a token. Without a token the server only serves its own user. A given token is required of
+ * everybody by default: a proxy of the same user may forward requests from anywhere. `ui` always makes a token; its
+ * own user, whose browser opens the page, does not need it. */
 static lode_status serve_choose_token(const op_args *args, bool ui, serve_secrets *f, server_options *o, lode_error *err) {
   const op_arg *file = op_arg_get(args, "token_file"), *who = op_arg_get(args, "token_for");
   bool make = ui || op_arg_get(args, "token")->number, asks_all = !ui && who->number == 0;
@@ -97,7 +98,7 @@ static lode_status serve_choose_token(const op_args *args, bool ui, serve_secret
   return LODE_OK;
 }
 
-/* Of `serve`; `ui` has a few of these parameters, and the defaults for the rest. */
+/* The options of `serve`; `ui` has a few of these parameters, and defaults for the rest. */
 static lode_status serve_read_options(const op_args *args, bool ui, serve_secrets *f, server_options *o, lode_error *err) {
   static const server_log_level logs[] = {SERVER_LOG_REQUESTS, SERVER_LOG_ERRORS, SERVER_LOG_NOTHING};
   const op_arg *certificate = op_arg_get(args, "certificate"), *key = op_arg_get(args, "key");
@@ -124,9 +125,9 @@ static lode_status serve_read_options(const op_args *args, bool ui, serve_secret
   return LODE_OK;
 }
 
-/* ---- Around the server ---- */
+/* ---- Running the server ---- */
 
-/* Each connection is a descriptor. */
+/* Each connection takes a descriptor. */
 static void serve_raise_fd_limit(void) {
   struct rlimit now;
   if (getrlimit(RLIMIT_NOFILE, &now) != 0) return;
@@ -134,7 +135,7 @@ static void serve_raise_fd_limit(void) {
   (void)setrlimit(RLIMIT_NOFILE, &now);
 }
 
-/* Tells systemd, if it asked. */
+/* sd_notify(), if started by systemd. */
 static void serve_notify_systemd(const char *state) {
   const char *path = getenv("NOTIFY_SOCKET");
   struct sockaddr_un to = {.sun_family = AF_UNIX};
@@ -147,7 +148,7 @@ static void serve_notify_systemd(const char *state) {
   close(fd);
 }
 
-/* It is there before the sandbox is. */
+/* Creates the store's folder: it must exist before the sandbox is set up. */
 static lode_status serve_make_folder(const char *store, lode_error *err) {
   strbuf path = {0};
   strbuf_addf(&path, "%s/%c", store, 0);
@@ -156,7 +157,7 @@ static lode_status serve_make_folder(const char *store, lode_error *err) {
   return st;
 }
 
-/* The worker makes it, and cannot write the user's list. */
+/* Adds the store to the user's trust list: the worker, which creates the store, cannot write that list. */
 static lode_status serve_expect_store(op_context *ctx, lode_error *err) {
   lode_error why = {.record = LODE_NO_RECORD};
   lode_status st = trust_add_created(ctx->folder, NULL, &why);
@@ -182,7 +183,7 @@ static void serve_wait_for_signal(const sigset_t *signals) {
   int number;
   char line[80], name[32];
   while (sigwait(signals, &number) != 0) continue;
-  /* The next one ends the process */
+  /* the next signal ends the process */
   pthread_sigmask(SIG_UNBLOCK, signals, NULL);
   snprintf(line, sizeof line, "stopping (%s)", proc_signal_name(number, name, sizeof name));
   serve_log_line(NULL, line);
@@ -206,8 +207,8 @@ static lode_status serve_send_summary(op_context *ctx, const supervisor_stats *f
   return op_row_send_summary(ctx, err);
 }
 
-/* Where a person finds the page, and the browser that shows it. Other users can see the arguments of a browser, so no token is in them:
- * where our own user needs one too, the person opens the page. */
+/* Shows the page's address, and opens it in the browser. Other users can see the arguments of a process, so the
+ * browser's URL has no token; if our own user needs one too, the browser is not opened. */
 static void serve_open_page(const server_options *o, const server_state *http, bool no_open, proc_child *browser) {
   char url[200], line[400];
   snprintf(url, sizeof url, "http://%.100s:%u/", o->host, server_get_port(http));
@@ -221,7 +222,7 @@ static lode_status serve_run(op_context *ctx, const op_args *args, bool ui, lode
   const lode_open_options *settings = ctx->settings;
   bool no_sandbox = op_arg_get(args, "no_sandbox")->number != 0;
   supervisor_state *supervisor = NULL;
-  supervisor_stats figures = {0};
+  supervisor_stats stats = {0};
   server_state *http = NULL;
   server_options options;
   op_model_policy models;
@@ -241,8 +242,8 @@ static lode_status serve_run(op_context *ctx, const op_args *args, bool ui, lode
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
-    sigaddset(&signals, SIGHUP); /* blocked, it would be taken even under nohup */
-  pthread_sigmask(SIG_BLOCK, &signals, NULL); /* in all threads that follow */
+    sigaddset(&signals, SIGHUP); /* only if not ignored: if blocked, it would be received even under nohup */
+  pthread_sigmask(SIG_BLOCK, &signals, NULL); /* in all threads started from here on */
   supervisor_options so = {
       .setup = {.store = ctx->folder, .memory_bytes = settings->memory_bytes, .max_document_bytes = settings->max_document_bytes,
                 .busy_ms = settings->busy_ms, .threads = (uint32_t)op_arg_get(args, "threads")->number, .create = !ui, .preload = true,
@@ -252,22 +253,22 @@ static lode_status serve_run(op_context *ctx, const op_args *args, bool ui, lode
       .log = serve_log_line};
   TRY_GOTO(supervisor_start(&so, &supervisor, err));
   TRY_GOTO(server_start(&options, supervisor, &http, err));
-  if (ui) serve_open_page(&options, http, op_arg_get(args, "no_open")->number != 0, &browser); /* which needs its privileges */
+  if (ui) serve_open_page(&options, http, op_arg_get(args, "no_open")->number != 0, &browser); /* before the sandbox */
   if (!no_sandbox) worker_sandbox_frontend(ctx->folder, supervisor_crash_folder(supervisor), sandbox, sizeof sandbox);
   serve_announce(&options, http, ctx->folder, sandbox, op_arg_get(args, "token")->number != 0);
   serve_wait_for_signal(&signals);
   server_drain(http);
   serve_drain(http, SERVE_GRACE_MS);
 done:
-  if (supervisor) supervisor_get_stats(supervisor, &figures);
+  if (supervisor) supervisor_get_stats(supervisor, &stats);
   supervisor_stop(supervisor, 1000);
-  if (http) serve_drain(http, 1000); /* answers on their way out */
+  if (http) serve_drain(http, 1000); /* responses being sent */
   server_stop(http);
   server_browser_detach(&browser);
   strbuf_release(&f.token);
   strbuf_release(&f.certificate);
   strbuf_release(&f.key);
-  return st == LODE_OK ? serve_send_summary(ctx, &figures, err) : st;
+  return st == LODE_OK ? serve_send_summary(ctx, &stats, err) : st;
 }
 
 lode_status op_do_serve(op_context *ctx, const op_args *args, lode_error *err) { return serve_run(ctx, args, false, err); }

@@ -17,11 +17,11 @@ static void page_digest_text(lode_str part, char out[PAGE_DIGEST_BYTES]) {
     uint32_t three = (uint32_t)d[i] << 16 | (uint32_t)d[i + 1] << 8 | (i + 2 < SHA256_BYTES ? d[i + 2] : 0u);
     for (int shift = 18; shift >= 0; shift -= 6) out[n++] = letters[three >> shift & 63];
   }
-  out[n - 1] = '='; /* 32 bytes are two short of a multiple of three by one */
+  out[n - 1] = '='; /* 32 bytes are one short of a multiple of three */
   out[n] = '\0';
 }
 
-/* What is between the first `open` and the first `close` behind it; empty when they are not there. */
+/* The text between the first `open` and the next `close`; empty if they are missing. */
 static lode_str page_between(lode_str html, const char *open, const char *close) {
   const char *from = memmem(html.data, html.len, open, strlen(open)), *end = html.data + html.len;
   if (!from) return (lode_str){html.data, 0};

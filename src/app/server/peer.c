@@ -1,11 +1,11 @@
-/* peer.c - see peer.h. Linux: the kernel is asked for the socket at the other end, by the exact addresses and ports of the connection:
- * over netlink (sock_diag), or where that is missing by reading /proc/net/tcp and tcp6.
+/* peer.c - see peer.h. Linux: asks the kernel for the socket at the other end, by the exact addresses and ports of the
+ * connection: over netlink (sock_diag) or, if that is missing, by reading /proc/net/tcp and tcp6.
  *
- * A row of these tables counts only when it can be nothing but our peer:
- *   - it belongs to an open socket (it has an inode) that is connected, perhaps with its sending side shut. A socket that was closed
- *     is reported with user 0 until it is gone;
- *   - after the row was read, our own end is still connected. A peer that resets the connection leaves its bytes to us and its
- *     port to others, who may connect from there: but not while our end stands, so the row was not theirs.
+ * A row of these tables is accepted only if it cannot be anybody but our peer:
+ *   - it belongs to an open socket (it has an inode) that is connected, perhaps with its sending side shut. A closed
+ *     socket is reported with user 0 until it is gone;
+ *   - after the row was read, our own end is still connected. A peer that resets the connection leaves its bytes to us
+ *     and its port to others, who may connect from there; but not while our end is connected, so the row was not theirs.
  */
 #include "server/peer.h"
 
@@ -27,11 +27,11 @@
 
 enum { PEER_TABLE_BYTES = 16 << 20, PEER_READ_BYTES = 16 << 10, PEER_LINE_BYTES = 320, PEER_OVERFLOW_UID = 65534 };
 
-/* A connection as the other end sees it: `from` is its own address. IPv4 in IPv6 is IPv4 here. */
+/* A connection as the other end sees it: `from` is the peer's own address. IPv4 mapped to IPv6 is stored as IPv4. */
 typedef struct peer_ends {
   bool six;
-  struct in6_addr from, to; /* IPv4: the first four bytes */
-  in_port_t from_port, to_port; /* in network order */
+  struct in6_addr from, to;     /* IPv4: the first four bytes */
+  in_port_t from_port, to_port; /* network byte order */
 } peer_ends;
 
 typedef struct peer_row {
@@ -40,11 +40,11 @@ typedef struct peer_row {
   uint64_t inode;
 } peer_row;
 
-/* What a way of asking knows. */
+/* Result of a query. */
 typedef enum peer_verdict {
   PEER_FOUND,
   PEER_NOBODY,    /* there is no such socket */
-  PEER_NO_ANSWER, /* this way does not work here */
+  PEER_NO_ANSWER, /* this method does not work here */
 } peer_verdict;
 
 static bool peer_address_of(const struct sockaddr_storage *a, bool *six, struct in6_addr *address, in_port_t *port) {
@@ -95,7 +95,7 @@ static peer_verdict peer_query_diag(const peer_ends *e, peer_row *found) {
   memcpy(ask.request.id.idiag_dst, &e->to, sizeof e->to);
   int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
   if (fd < 0) return PEER_NO_ANSWER;
-  /* The kernel answers within the call: there is nothing to wait for */
+  /* the kernel replies within the call, so there is nothing to wait for */
   if (send(fd, &ask, sizeof ask, MSG_DONTWAIT) == (ssize_t)sizeof ask)
     got = recvfrom(fd, &answer, sizeof answer, MSG_DONTWAIT, (struct sockaddr *)&sender, &sender_size);
   close(fd);
@@ -105,13 +105,14 @@ static peer_verdict peer_query_diag(const peer_ends *e, peer_row *found) {
     return PEER_NOBODY;
   struct inet_diag_msg socket_row;
   memcpy(&socket_row, answer.bytes + NLMSG_HDRLEN, sizeof socket_row);
-  /* Where no socket has both addresses and ports, the kernel may answer with one that listens */
+  /* if no socket has both addresses and ports, the kernel may return a listening one */
   if (socket_row.id.idiag_sport != e->from_port || socket_row.id.idiag_dport != e->to_port) return PEER_NOBODY;
   *found = (peer_row){socket_row.idiag_state, socket_row.idiag_uid, socket_row.idiag_inode};
   return PEER_FOUND;
 }
 
-/* A kernel without the module for TCP answers as if there were no such socket: our own end shows which it is. */
+/* A kernel without the TCP module replies as if there were no such socket; a query for our own end tells the
+ * difference. */
 static peer_verdict peer_ask_diag(const peer_ends *e, peer_row *found) {
   peer_ends own = {.six = e->six, .from = e->to, .to = e->from, .from_port = e->to_port, .to_port = e->from_port};
   peer_row unused;
@@ -121,7 +122,7 @@ static peer_verdict peer_ask_diag(const peer_ends *e, peer_row *found) {
 
 /* ---- /proc/net/tcp ---- */
 
-/* As the tables write it: the words of the address in the machine's order. */
+/* Formats an address as in the tables: 32-bit words in native byte order. */
 static size_t peer_put_address(char *out, size_t size, const struct in6_addr *address, size_t words, in_port_t port) {
   size_t len = 0;
   for (size_t i = 0; i < words; i++) {
@@ -151,11 +152,11 @@ unsigned long server_peer_tables_read(void) { return atomic_load(&peer_tables_re
 static bool peer_search_table(const char *path, const char *wanted, peer_row *found) {
   char buffer[PEER_READ_BYTES + PEER_LINE_BYTES + 1];
   size_t kept = 0, total = 0;
-  bool there = false;
+  bool match = false;
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
   atomic_fetch_add(&peer_tables_read, 1);
-  while (!there && total < PEER_TABLE_BYTES) {
+  while (!match && total < PEER_TABLE_BYTES) {
     ssize_t got = read(fd, buffer + kept, PEER_READ_BYTES);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
@@ -163,17 +164,17 @@ static bool peer_search_table(const char *path, const char *wanted, peer_row *fo
     kept += (size_t)got;
     buffer[kept] = '\0';
     char *line = buffer, *end;
-    while (!there && (end = strchr(line, '\n')) != NULL) {
+    while (!match && (end = strchr(line, '\n')) != NULL) {
       *end = '\0';
-      there = peer_parse_line(line, wanted, found);
+      match = peer_parse_line(line, wanted, found);
       line = end + 1;
     }
     kept -= (size_t)(line - buffer);
-    if (kept > PEER_LINE_BYTES) break; /* no table of ours */
+    if (kept > PEER_LINE_BYTES) break; /* not a line of such a table */
     memmove(buffer, line, kept);
   }
   close(fd);
-  return there;
+  return match;
 }
 
 static bool peer_find_in_tables(const peer_ends *e, peer_row *found) {
@@ -183,7 +184,7 @@ static bool peer_find_in_tables(const peer_ends *e, peer_row *found) {
   peer_put_address(wanted + len, sizeof wanted - len, &e->to, words, e->to_port);
   if (e->six) return peer_search_table("/proc/net/tcp6", wanted, found);
   if (peer_search_table("/proc/net/tcp", wanted, found)) return true;
-  /* A socket of IPv6 that talks IPv4 */
+  /* an IPv6 socket that talks IPv4 */
   struct in6_addr from = {.s6_addr = {[10] = 0xff, [11] = 0xff}}, to = from;
   memcpy(from.s6_addr + 12, &e->from, 4);
   memcpy(to.s6_addr + 12, &e->to, 4);
@@ -195,7 +196,7 @@ static bool peer_find_in_tables(const peer_ends *e, peer_row *found) {
 
 static peer_verdict peer_ask_table(const peer_ends *e, peer_row *found) { return peer_find_in_tables(e, found) ? PEER_FOUND : PEER_NOBODY; }
 
-/* ---- Either ---- */
+/* ---- Both methods ---- */
 
 static bool peer_is_connected(int fd) {
   struct tcp_info info;
@@ -226,21 +227,21 @@ bool server_peer_uid(int fd, uid_t *uid) {
   return v == PEER_NO_ANSWER && peer_is_connected(fd) ? server_peer_uid_by_table(fd, uid) : v == PEER_FOUND;
 }
 
-/* In a user namespace, users that it does not map are all shown as this one: it is nobody in particular. */
+/* In a user namespace all users that are not mapped appear with this uid, so it identifies nobody. */
 static bool peer_is_user(uid_t uid) { return uid != (uid_t)-1 && uid != PEER_OVERFLOW_UID; }
 
 bool server_peer_supported(void) {
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t size = sizeof at;
   uid_t uid = (uid_t)-1;
-  bool known = false;
+  bool works = false;
   int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), ours = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), accepted = -1;
   if (listener >= 0 && ours >= 0 && bind(listener, (struct sockaddr *)&at, sizeof at) == 0 && listen(listener, 1) == 0 &&
       getsockname(listener, (struct sockaddr *)&at, &size) == 0 && connect(ours, (struct sockaddr *)&at, sizeof at) == 0)
     accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-  if (accepted >= 0) known = server_peer_uid(accepted, &uid) && uid == geteuid() && peer_is_user(uid);
+  if (accepted >= 0) works = server_peer_uid(accepted, &uid) && uid == geteuid() && peer_is_user(uid);
   if (listener >= 0) close(listener);
   if (ours >= 0) close(ours);
   if (accepted >= 0) close(accepted);
-  return known;
+  return works;
 }

@@ -1,13 +1,14 @@
 /* server.c - connections and requests over libmicrohttpd. See server.h.
  *
- * A connection has a conn_slot: a small struct in one list, which says what it waits for and since when. The lock of that list
- * guards the conn_slots and nothing else. The reaper shuts down sockets that have waited too long for the rest of a request,
- * byte by byte or not at all, and those whose client does not read its answer: when the kernel's queue of bytes that
- * the client has not taken stays as it is, or the whole takes too long. When nearly all conn_slots are taken it begins with whoever has waited longest, so that
- * slow clients cannot keep others out. It also looks at the sockets of those that wait for an answer, which sleep in
- * libmicrohttpd: the call of a client that hung up is cancelled.
+ * Each connection has a server_conn_slot in one list, which says what it waits for and since when. `lock` guards the
+ * slots and the statistics, nothing else. The reaper thread shuts down sockets that take too long to send a request,
+ * and those whose client does not read its response: the number of bytes in the kernel's send queue does not change,
+ * or the response takes too long as a whole. When nearly all slots are taken, the connection that has waited longest
+ * is shut down, so that slow clients cannot keep others out. The reaper also polls the sockets of suspended
+ * connections, which libmicrohttpd does not: the call of a client that hung up is cancelled.
  *
- * A request in work: REQUEST_OPEN (being read), REQUEST_CALLED (its connection sleeps, the supervisor has it), REQUEST_READY (to be answered).
+ * States of a request: REQUEST_OPEN (being read), REQUEST_CALLED (its connection is suspended, the supervisor has it),
+ * REQUEST_READY (to be answered).
  */
 #include "server/server.h"
 #include "server/mhd.h"
@@ -26,19 +27,19 @@
 
 #define SERVER_NS_PER_MS 1000000ull
 enum { REQUEST_OPEN, REQUEST_CALLED, REQUEST_READY };
-enum { SERVER_SPARE_SLOTS = 16, SERVER_MIN_BODY_RATE = 64 << 10 /* bytes a second, at least */, SERVER_CONN_BYTES = 64 << 10 };
+enum { SERVER_SPARE_SLOTS = 16, SERVER_MIN_BODY_RATE = 64 << 10 /* bytes per second */, SERVER_CONN_BYTES = 64 << 10 };
 enum { SERVER_MAX_CANCELS = 64, SERVER_REAP_NS = 200000000 };
 
 typedef struct server_conn_slot server_conn_slot;
 struct server_conn_slot {
   int fd;
-  bool working;        /* a whole request is being answered: nobody dawdles */
-  bool answering;      /* an answer is being sent: */
-  int unread;          /* bytes of it in the kernel that the client had not taken at the last look */
+  bool working;        /* a complete request is being processed: no deadline */
+  bool answering;      /* a response is being sent */
+  int unread;          /* bytes of the response in the send queue at the last look */
   bool shut;
-  uint64_t client;     /* the same for all connections from one address, and there from one user where that is known */
-  bool own_user;       /* the other end belongs to our user; settled before the first byte is read */
-  uint64_t call;       /* of the supervisor, while working; 0: none, or it was cancelled */
+  uint64_t client;     /* the same for all connections from one address and, if known, one user */
+  bool own_user;       /* the other end belongs to our user; determined before the first byte is read */
+  uint64_t call;       /* the supervisor's call, while working; 0: none, or cancelled */
   uint64_t since_ns, until_ns;
   server_conn_slot *before, *after;
 };
@@ -53,10 +54,10 @@ struct server_state {
   pthread_cond_t wake;
   pthread_t reaper;
   bool reaping, stopping;
-  bool cancelling;     /* the reaper is, without the lock: the supervisor must stay */
+  bool cancelling;     /* the reaper is cancelling calls without the lock: the supervisor must stay */
   atomic_bool draining;
   server_conn_slot *conn_slots;
-  server_stats figures;
+  server_stats stats;
   atomic_ullong serial;
   uint32_t salt;
 };
@@ -66,9 +67,9 @@ supervisor_state *server_get_supervisor(const server_state *h) { return h->super
 server_metrics *server_get_metrics(server_state *h) { return h->metrics; }
 uint16_t server_get_port(const server_state *h) { return h->port; }
 
-void server_get_stats(server_state *h, server_stats *figures) {
+void server_get_stats(server_state *h, server_stats *stats) {
   pthread_mutex_lock(&h->lock);
-  *figures = h->figures;
+  *stats = h->stats;
   pthread_mutex_unlock(&h->lock);
 }
 
@@ -82,9 +83,9 @@ static void server_log_line(server_state *h, const char *format, ...) {
   h->options.say(h->options.say_ctx, line);
 }
 
-/* ---- Seats ---- */
+/* ---- Connections ---- */
 
-/* With the lock: from now on the connection is given `ms` for what it owes. */
+/* Caller holds the lock. Gives the connection `ms` for its next step. */
 static void conn_set_deadline(server_conn_slot *s, uint64_t ms) {
   s->working = s->answering = false;
   s->call = 0;
@@ -92,14 +93,14 @@ static void conn_set_deadline(server_conn_slot *s, uint64_t ms) {
   s->until_ns = s->since_ns + ms * SERVER_NS_PER_MS;
 }
 
-/* With the lock: the client has to read an answer. */
+/* Caller holds the lock. The client must read a response of this size. */
 static void wait_for_reader(const server_state *h, server_conn_slot *s, uint64_t bytes) {
   conn_set_deadline(s, h->options.wait_s * 1000ull + bytes * 1000 / SERVER_MIN_BODY_RATE);
   s->answering = true;
   s->unread = 0;
 }
 
-/* An empty queue is not the client's fault, and one that changes is being read. */
+/* The client is not late if the send queue is empty, or changes. */
 static bool is_late(const server_state *h, server_conn_slot *s, uint64_t now) {
   int unread = 0;
   if (now >= s->until_ns) return true;
@@ -112,25 +113,26 @@ static bool is_late(const server_state *h, server_conn_slot *s, uint64_t now) {
 static void conn_shut(server_state *h, server_conn_slot *s) {
   if (s->shut) return;
   s->shut = true;
-  h->figures.reaped++;
-  shutdown(s->fd, SHUT_RDWR); /* libmicrohttpd sees the end and closes it */
+  h->stats.reaped++;
+  shutdown(s->fd, SHUT_RDWR); /* libmicrohttpd sees the end of the stream and closes it */
 }
 
 static void conn_evict(server_state *h) {
   server_conn_slot *oldest = NULL;
-  if (h->figures.connections + SERVER_SPARE_SLOTS < h->options.max_connections) return;
+  if (h->stats.connections + SERVER_SPARE_SLOTS < h->options.max_connections) return;
   for (server_conn_slot *s = h->conn_slots; s; s = s->after)
     if (!s->working && !s->shut && (!oldest || s->since_ns < oldest->since_ns)) oldest = s;
   if (oldest) conn_shut(h, oldest);
 }
 
-/* Once for each connection, when it begins: it cannot change hands. Without the lock, because the kernel is asked. */
+/* Called once, when the connection is accepted: its user cannot change. Called without the lock, because it asks the
+ * kernel. */
 static bool conn_is_own_user(const server_state *h, int fd) {
   uid_t uid;
   return h->options.own_user && server_peer_uid(fd, &uid) && uid == geteuid();
 }
 
-/* Never 0, which is what calls that are nobody's have. */
+/* Never 0, which means no client. */
 static uint64_t conn_client_id(int fd, bool own_user) {
   struct sockaddr_storage peer;
   struct in6_addr address = {0};
@@ -163,29 +165,29 @@ static void mhd_on_connection(void *cls, struct MHD_Connection *connection, void
       s->after = h->conn_slots;
       if (s->after) s->after->before = s;
       h->conn_slots = s;
-      h->figures.connections++;
+      h->stats.connections++;
     }
   } else if (s) {
     if (s->before) s->before->after = s->after;
     else h->conn_slots = s->after;
     if (s->after) s->after->before = s->before;
-    h->figures.connections--;
+    h->stats.connections--;
     mem_free(s);
     *context = NULL;
   }
   pthread_mutex_unlock(&h->lock);
 }
 
-/* With the lock: calls of clients that are gone, at most `most`; each is told once. */
-static size_t conn_find_hung_up(server_state *h, uint64_t *calls, size_t most) {
+/* Caller holds the lock. The calls of clients that have hung up, at most `max`; each is returned once. */
+static size_t conn_find_hung_up(server_state *h, uint64_t *calls, size_t max) {
   size_t n = 0;
-  for (server_conn_slot *s = h->conn_slots; s && n < most; s = s->after) {
+  for (server_conn_slot *s = h->conn_slots; s && n < max; s = s->after) {
     struct pollfd fd = {.fd = s->fd, .events = POLLRDHUP};
     if (!s->working || !s->call || poll(&fd, 1, 0) <= 0) continue;
     calls[n++] = s->call;
     s->call = 0;
   }
-  h->figures.hung_up += n;
+  h->stats.hung_up += n;
   return n;
 }
 
@@ -219,7 +221,7 @@ static void *conn_reaper(void *ctx) {
   return NULL;
 }
 
-/* ---- Answers ---- */
+/* ---- Responses ---- */
 
 void server_respond(server_request *r, unsigned status, strbuf *body) {
   mem_free(r->answer);
@@ -255,7 +257,8 @@ lode_str server_query_param(const server_request *r, const char *name) {
 }
 
 static void response_add_header(struct MHD_Response *response, const char *name, const char *value) {
-  (void)server_mhd.add_response_header(response, name, value); /* only fails without memory: then without it */
+  /* fails only for lack of memory: then the header is missing */
+  (void)server_mhd.add_response_header(response, name, value);
 }
 
 static void request_log(server_request *r, uint64_t ns) {
@@ -273,7 +276,7 @@ static enum MHD_Result request_send_response(server_request *r) {
       r->answer ? server_mhd.create_response_from_buffer_with_free_callback(r->answer_size, r->answer, mem_free)
                 : server_mhd.create_response_from_buffer(0, (void *)(uintptr_t)"", MHD_RESPMEM_PERSISTENT);
   if (!response) return MHD_NO;
-  r->answer = NULL; /* the response's */
+  r->answer = NULL; /* owned by the response */
   if (r->answer_size || r->type) response_add_header(response, "Content-Type", r->type ? r->type : "application/json");
   response_add_header(response, "X-Request-Id", r->id);
   response_add_header(response, "X-Content-Type-Options", "nosniff");
@@ -332,8 +335,8 @@ static void request_call(server_request *r) {
   supervisor_call call = {.name = r->call, .words = r->words, .n_words = r->n_words, .body = {r->body.data, r->body.len},
                      .flags = r->call_flags, .client = r->conn_slot ? ((server_conn_slot *)r->conn_slot)->client : 0, .done = request_on_done, .ctx = r};
   r->waiting = REQUEST_CALLED;
-  server_mhd.suspend_connection(r->connection); /* before the call: its end may come at once */
-  /* Whoever frees the conn_slot takes this lock: its end may come at once, and then r is gone */
+  server_mhd.suspend_connection(r->connection); /* before the call, which may be done at once */
+  /* The slot is freed under this lock. The call may be done at once, and then r no longer exists. */
   pthread_mutex_t *lock = &r->http->lock;
   pthread_mutex_lock(lock);
   lode_status st = supervisor_submit(r->http->supervisor, &call, r->conn_slot ? &((server_conn_slot *)r->conn_slot)->call : NULL, &err);
@@ -369,7 +372,7 @@ static bool request_token_given(const server_request *r) {
   return chroma && server_token_matches(token, str_of(chroma));
 }
 
-/* What tells nothing of the store: the probes, and the page, which asks for the token. */
+/* Paths that reveal nothing about the store: the probes, and the page, which asks for the token. */
 static bool request_is_public(const server_request *r) {
   static const char *const paths[] = {"/healthz", "/readyz", "/", "/ui", "/ui/"};
   for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
@@ -384,13 +387,13 @@ static bool request_token_missing(const server_request *r) {
   return strcmp(r->method, "OPTIONS") != 0 && !request_is_public(r) && !(o->token.data && request_token_given(r));
 }
 
-/* Headers that must come once: a proxy in front may go by the other one, and see requests where we see a body. The same holds for names
- * with spaces and for lines that are continued on the next one. libmicrohttpd refuses those from 1.0 on. Earlier ones make a wrong
- * name of a continued line, in memory of its own; all others lie as they came, name and value on one line, which is how they are told
- * apart. */
+/* Some headers may come only once: a proxy in front of us may use the other one, and see requests where we see a
+ * body. The same applies to names with spaces and to continued lines, which libmicrohttpd refuses from 1.0 on.
+ * Earlier versions build a wrong name for a continued line, in other memory; all other headers stay where they were
+ * received, name and value on one line, which is how they are distinguished. */
 typedef struct header_framing {
   unsigned hosts, lengths, encodings;
-  bool strict; /* libmicrohttpd is */
+  bool strict; /* libmicrohttpd refuses them itself */
   bool malformed, unknown_encoding;
 } header_framing;
 
@@ -405,7 +408,7 @@ static enum MHD_Result header_count(void *cls, enum MHD_ValueKind kind, const ch
   return MHD_YES;
 }
 
-/* What is wrong with the headers, or with those after a body in chunks; NULL: nothing. */
+/* What is wrong with the headers, or with the trailers of a chunked body; NULL: nothing. */
 static const char *header_misframed(server_request *r, enum MHD_ValueKind kind) {
   header_framing f = {.strict = server_mhd.get_version()[0] != '0'};
   (void)server_mhd.get_connection_values(r->connection, kind, header_count, &f);
@@ -423,7 +426,7 @@ static bool request_well_framed(server_request *r, enum MHD_ValueKind kind) {
   return false;
 }
 
-/* Before the body is read. */
+/* Checks a request before its body is read. */
 static void request_guard(server_request *r) {
   const server_options *o = &r->http->options;
   const char *host = request_header(r, "Host"), *origin = request_header(r, "Origin"), *length = request_header(r, "Content-Length");
@@ -440,7 +443,7 @@ static void request_guard(server_request *r) {
     server_respond_error(r, 401, "AuthError", "a token is needed: Authorization: Bearer TOKEN, or X-Chroma-Token: TOKEN");
   else if (request_token_missing(r))
     server_respond_error(r, 401, "AuthError", "this server is for connections of its own user, and has no token for others: lode serve --token or "
-                       "--token-file FILE gives it one");
+                         "--token-file FILE gives it one");
   else if (length && (!op_parse_uint(str_of(length), &bytes) || bytes > o->max_body))
     server_respond_error(r, 413, "PayloadTooLargeError", "the body is longer than %zu bytes; --max-body sets that limit", o->max_body);
 }
@@ -453,7 +456,7 @@ static server_request *request_begin(server_state *h, struct MHD_Connection *con
   r->started_ns = os_api->now_ns();
   snprintf(r->method, sizeof r->method, "%s", method);
   strbuf_add(&r->target, url, strlen(url));
-  if (!strbuf_reserve(&r->target, strlen(url))) { /* for its words, decoded */
+  if (!strbuf_reserve(&r->target, strlen(url))) { /* space for the decoded words */
     strbuf_release(&r->target);
     mem_free(r);
     return NULL;
@@ -466,7 +469,7 @@ static server_request *request_begin(server_state *h, struct MHD_Connection *con
   uint64_t bytes = 0;
   if (length) (void)op_parse_uint(str_of(length), &bytes);
   pthread_mutex_lock(&h->lock);
-  h->figures.requests++;
+  h->stats.requests++;
   if (r->conn_slot) conn_set_deadline(r->conn_slot, h->options.wait_s * 1000ull + (bytes < h->options.max_body ? bytes : 0) * 1000 / SERVER_MIN_BODY_RATE);
   pthread_mutex_unlock(&h->lock);
   request_guard(r);
@@ -474,11 +477,11 @@ static server_request *request_begin(server_state *h, struct MHD_Connection *con
 }
 
 static void request_add_body(server_request *r, const char *data, size_t size) {
-  if (r->answered) return; /* refused already: it is read to its end and dropped */
+  if (r->answered) return; /* already refused: the rest is read and dropped */
   if (r->body.len + size > r->http->options.max_body) {
     strbuf_release(&r->body);
     server_respond_error(r, 413, "PayloadTooLargeError", "the body is longer than %zu bytes; --max-body sets that limit",
-                       r->http->options.max_body);
+                         r->http->options.max_body);
     return;
   }
   strbuf_add(&r->body, data, size);
@@ -489,14 +492,14 @@ static void request_add_body(server_request *r, const char *data, size_t size) {
 }
 
 static enum MHD_Result mhd_on_request(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
-                                  const char *version, const char *data, size_t *size, void **context) {
+                                      const char *version, const char *data, size_t *size, void **context) {
   server_request *r = *context;
   (void)version;
   if (!r) {
     r = request_begin(cls, connection, url, method);
     *context = r;
     if (!r) return MHD_NO;
-    /* A body that is refused unread ends the connection */
+    /* refusing a body unread ends the connection */
     return r->answered ? request_send_response(r) : MHD_YES;
   }
   if (*size) {
@@ -524,7 +527,7 @@ static void mhd_on_completed(void *cls, struct MHD_Connection *connection, void 
   (void)code;
   if (!r) return;
   pthread_mutex_lock(&h->lock);
-  h->figures.requests--;
+  h->stats.requests--;
   if (r->conn_slot && code == MHD_REQUEST_TERMINATED_COMPLETED_OK) conn_set_deadline(r->conn_slot, h->options.wait_s * 1000ull);
   pthread_mutex_unlock(&h->lock);
   mem_free(r->answer);
@@ -534,7 +537,7 @@ static void mhd_on_completed(void *cls, struct MHD_Connection *connection, void 
   *context = NULL;
 }
 
-/* Paths are decoded segment by segment, by us: a name may hold %2F. */
+/* We decode paths ourselves, segment by segment: a name may contain %2F. */
 static size_t mhd_keep_escapes(void *cls, struct MHD_Connection *connection, char *text) {
   (void)cls;
   (void)connection;
@@ -548,7 +551,7 @@ static void mhd_on_notice(void *cls, const char *format, va_list list) {
   if (((server_state *)cls)->options.log == SERVER_LOG_REQUESTS) server_log_line(cls, "http: %s", line);
 }
 
-/* ---- Beginning and end ---- */
+/* ---- Start and stop ---- */
 
 static lode_status listen_resolve(const server_options *o, struct addrinfo **found, lode_error *err) {
   struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};

@@ -1,10 +1,10 @@
-/* server_guard.c - who may talk to us. See server.h. */
+/* server_guard.c - checks who may talk to us. See server.h. */
 #include "server/server.h"
 
 #include <arpa/inet.h>
 #include <strings.h>
 
-/* The name of "name:port", "[::1]:port" or "name"; false when it is neither. */
+/* The name in "name:port", "[::1]:port" or "name"; false if it is none of these. */
 static bool guard_host_name(const char *host, char *name, size_t size) {
   size_t len = strlen(host);
   const char *end = host + len;
@@ -44,7 +44,7 @@ static bool guard_is_listed(const lode_str *list, size_t n, const char *text) {
 
 bool server_host_allowed(const server_options *options, const char *host) {
   char name[256];
-  if (!host) return true; /* HTTP/1.0; browsers always send one */
+  if (!host) return true; /* HTTP/1.0; browsers always send Host */
   if (!guard_host_name(host, name, sizeof name)) return false;
   return guard_is_ip(name) || strcasecmp(name, "localhost") == 0 || strcasecmp(name, options->host) == 0 ||
          guard_is_listed(options->allow_hosts, options->n_allow_hosts, name);

@@ -1,14 +1,14 @@
-/* server_metrics.c - counts and times of requests, as Prometheus reads them.
+/* server_metrics.c - counts and durations of requests, in Prometheus format.
  *
- * One slot for each pair of route and status, found by the route's address; a fixed number of them. Adding is lock-free but
- * for a new slot. Times go into buckets that grow by powers of two.
+ * A fixed number of slots, one for each pair of route and status, looked up by the route's address. Recording takes a
+ * lock only for a new slot. Durations go into buckets that grow by powers of two.
  */
 #include "server/server.h"
 
 #include <pthread.h>
 #include <sys/resource.h>
 
-enum { METRICS_SLOTS = 512, METRICS_BUCKETS = 16, METRICS_FIRST_US = 100 }; /* 0.1 ms to 3.3 s, and the rest */
+enum { METRICS_SLOTS = 512, METRICS_BUCKETS = 16, METRICS_FIRST_US = 100 }; /* buckets: 0.1 ms to 3.3 s, and the rest */
 
 typedef struct metrics_slot {
   const char *_Atomic route;
@@ -98,7 +98,7 @@ static void metrics_put_times(server_metrics *m, strbuf *out) {
       strbuf_addf(out, "\"} %llu\n", sum);
     }
     strbuf_addf(out, "lode_http_request_seconds_sum{route=\"%s\",status=\"%u\"} %.6f\n", route, s->status,
-                   (double)atomic_load(&s->sum_us) / 1e6);
+                (double)atomic_load(&s->sum_us) / 1e6);
     strbuf_addf(out, "lode_http_request_seconds_count{route=\"%s\",status=\"%u\"} %llu\n", route, s->status, sum);
   }
 }

@@ -1,7 +1,8 @@
-/* server_route.c - from method and path to an answer or to a call of the worker.
+/* server_route.c - maps method and path to a response or to a call of the worker.
  *
- * The table is the whole map. In a pattern {} stands for one segment, which becomes a word of the call, decoded; "?limit" asks for
- * values of the query string, which become words too. First match wins; a path that matches with another method is 405.
+ * route_table has all routes. In a pattern {} stands for one segment, which is decoded and becomes a word of the call;
+ * values of the query string that a route names become words too. The first match wins; a path that only matches with
+ * another method is 405.
  */
 #include "chroma/chroma.h"
 #include "server/page.h"
@@ -13,12 +14,12 @@ typedef void route_fn(server_request *r);
 
 typedef struct route_entry {
   const char *method, *pattern;
-  const char *call;     /* of the worker, or NULL */
-  route_fn *answer;    /* here, without the worker; or NULL */
-  const char *query[2]; /* names of query values that go along */
+  const char *call;     /* call of the worker, or NULL */
+  route_fn *answer;     /* responds without the worker, or NULL */
+  const char *query[2]; /* names of query values that become words */
 } route_entry;
 
-/* ---- Answers without the worker ---- */
+/* ---- Responses without the worker ---- */
 
 static void route_put_text(server_request *r, unsigned status, const char *text) {
   strbuf body = {0};
@@ -32,7 +33,7 @@ static void route_heartbeat(server_request *r) {
   server_respond(r, 200, &body);
 }
 
-/* The version of Chroma's API that we speak, not ours: its clients look at it. */
+/* The version of Chroma's API that we implement, not ours: its clients check it. */
 static void route_version(server_request *r) { route_put_text(r, 200, "\"1.0.0\""); }
 
 static void route_identity(server_request *r) {
@@ -75,9 +76,9 @@ static void route_metrics(server_request *r) {
 
 static void route_page(server_request *r) {
   const server_page_headers *head = server_page_headers_get();
-  const char *known = server_request_header(r, "If-None-Match");
+  const char *cached = server_request_header(r, "If-None-Match");
   strbuf body = {0};
-  bool same = known && strcmp(known, head->etag) == 0;
+  bool same = cached && strcmp(cached, head->etag) == 0;
   if (!same) strbuf_add(&body, (const char *)server_page_bytes, server_page_size);
   server_respond(r, same ? 304 : 200, &body);
   r->type = "text/html; charset=utf-8";
@@ -135,7 +136,7 @@ static void route_put_schema(strbuf *out, const op_def *op) {
   op_schema(out, &shown);
 }
 
-/* Words "db", "query", or "search": the operation, and its name as a call. */
+/* The operation named by the words "db", "query", or "search"; sets the name of its call. */
 static const op_def *route_op_of_words(server_request *r) {
   if (r->n_words == 2)
     snprintf(r->call_name, sizeof r->call_name, "%.*s.%.*s", (int)r->words[0].len, r->words[0].data, (int)r->words[1].len, r->words[1].data);
@@ -149,7 +150,7 @@ static void route_run_op(server_request *r) {
   r->n_words = 1;
   if (!op) {
     route_fail_status(r, LODE_NOT_FOUND, "there is no such operation; GET /api/lode/v1 lists them");
-  } else if (!op_allowed_over_http(op)) { /* the worker looks at the arguments too */
+  } else if (!op_allowed_over_http(op)) { /* the worker checks the arguments too */
     route_fail_status(r, LODE_UNSUPPORTED, "this operation works on files of the server's machine: use the command line there");
   } else {
     r->route = op->name;
@@ -187,7 +188,7 @@ static void route_op_list(server_request *r) {
   server_respond(r, 200, &body);
 }
 
-/* ---- The map ---- */
+/* ---- Routes ---- */
 
 #define ROUTE_V2 "/api/v2"
 #define ROUTE_DATABASE ROUTE_V2 "/tenants/{}/databases/{}"
@@ -240,7 +241,7 @@ static const route_entry route_table[] = {
     {"GET", "/api/lode/v1/{}", NULL, route_op_schema, {0}},
     {0}};
 
-/* Does the path match? Its {} segments become words, still encoded. */
+/* Does the path match? Its {} segments become words, not decoded yet. */
 static bool route_matches(const char *pattern, lode_str path, lode_str *words, size_t *n_words) {
   const char *p = path.data, *end = p + path.len;
   *n_words = 0;
@@ -261,7 +262,7 @@ static bool route_matches(const char *pattern, lode_str path, lode_str *words, s
   return p == end;
 }
 
-/* Copies of the words behind the path, where there is room for them; decoded there. */
+/* Copies the words to the reserved space after the path, and decodes them there. */
 static bool route_decode_words(server_request *r) {
   size_t at = r->target.len;
   for (size_t i = 0; i < r->n_words; i++) {
@@ -317,5 +318,5 @@ void server_route(server_request *r) {
   }
   if (r->allow[0]) server_respond_error(r, 405, "MethodNotAllowedError", "this path takes %s", r->allow);
   else server_respond_error(r, 404, "NotFoundError", "there is nothing at this path; GET /api/lode/v1 lists the operations, / is a page "
-                                                  "for people");
+                            "for people");
 }
