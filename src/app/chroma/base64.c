@@ -1,7 +1,7 @@
 /* base64.c - see base64.h. Four characters become three bytes, twelve bytes three floats. */
 #include "chroma/base64.h"
 
-/* The value of each character; 255: it is none. */
+/* The value of each character; 255: not base64. */
 static const unsigned char base64_values[256] = {
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,

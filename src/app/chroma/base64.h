@@ -4,9 +4,9 @@
 
 #include "base/base.h"
 
-/* How many floats a text holds, or SIZE_MAX when its length cannot be right. */
+/* Number of floats in the text, or SIZE_MAX if its length is invalid. */
 size_t chroma_base64_floats(lode_str text);
-/* Decodes that many. False when it is not base64. */
+/* Decodes all of them. False if the text is not base64. */
 bool chroma_base64_decode(lode_str text, float *out);
 
 #endif

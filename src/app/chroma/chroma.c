@@ -1,4 +1,4 @@
-/* chroma.c - calls of Chroma's API: dispatch, the body, errors. See chroma.h. */
+/* chroma.c - calls of Chroma's API: dispatch, request body, errors. See chroma.h. */
 #include "chroma/chroma.h"
 
 enum { CHROMA_MAX_DEPTH = 1000, CHROMA_MAX_NODES = 64 << 20 };
@@ -14,7 +14,7 @@ static const chroma_handler chroma_handlers[] = {
 #undef CHROMA_HANDLER_ENTRY
     {0}};
 
-/* ---- Answers ---- */
+/* ---- Replies ---- */
 
 static bool chroma_put_error(chroma_request *c, unsigned status, const char *name, const char *text) {
   strbuf *out = &c->task->out;
@@ -80,7 +80,7 @@ bool chroma_respond(chroma_request *c, unsigned status, const char *text) {
   return true;
 }
 
-/* ---- The body ---- */
+/* ---- Request body ---- */
 
 uint32_t chroma_body_key(const chroma_request *c, uint32_t object, const char *key) {
   uint32_t node = c->json.count ? json_get(&c->json, object, str_of(key)) : 0;
@@ -160,12 +160,12 @@ void chroma_service(worker_task *task) {
   chroma_request c = {.task = task, .err = {.record = LODE_NO_RECORD}};
   mem_arena_init(&c.arena, 0);
   task->code = 200;
-  (void)chroma_run(&c); /* either way the answer is in task->out */
+  (void)chroma_run(&c); /* in both cases the reply is in task->out */
   json_release(&c.json);
   mem_arena_release(&c.arena);
 }
 
-/* ---- What a local server does not have ---- */
+/* ---- Not supported by a local server ---- */
 
 bool chroma_do_fork(chroma_request *c) {
   return chroma_respond_error(c, 501, "ChromaError", "Collection forking is unsupported for local chroma");

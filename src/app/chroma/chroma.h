@@ -1,9 +1,10 @@
-/* chroma.h - Chroma's v2 API over lode: what its routes do. Runs in the worker; server_route.c has the paths.
+/* chroma.h - the handlers of Chroma's v2 API. They run in the worker; server_route.c has the paths.
  *
- * How Chroma's things are kept in a store: rescue/chroma_layout.h, as what was rescued is served too. A collection's id is its uid, spelled as a
- * UUID (version 8): nothing needs to be kept, nothing can drift.
+ * rescue/chroma_layout.h says how tenants, databases and collections are stored: rescued data is served in the same
+ * way. A collection's id is its uid written as a UUID (version 8), so no mapping is stored.
  *
- * A handler answers true when it has written its answer to task->out, false after it has failed; then the error is there.
+ * A handler returns true after it has written its reply to task->out, and false after a failure; then task->out holds
+ * the error.
  */
 #ifndef LODE_CHROMA_CHROMA_H
 #define LODE_CHROMA_CHROMA_H
@@ -13,60 +14,60 @@
 #include "worker/worker.h"
 
 #define CHROMA_MAX_BATCH 100000 /* records in one write */
-#define CHROMA_MAX_HITS 1000000 /* rows of one query's answer: queries times n_results */
+#define CHROMA_MAX_HITS 1000000 /* rows of one reply: queries times n_results */
 
 typedef struct chroma_request {
   worker_task *task;
   lode_store *store;
-  json_doc json;    /* the body */
+  json_doc json;    /* the request body */
   mem_arena arena;
   lode_error err;
 } chroma_request;
 
 void chroma_service(worker_task *task);
 
-/* ---- Answers ---- */
+/* ---- Replies ---- */
 
 __attribute__((format(printf, 4, 5))) bool chroma_respond_error(chroma_request *c, unsigned status, const char *name, const char *format, ...);
 /* 400 InvalidArgumentError, and 422 ChromaError for JSON of the wrong shape. */
 __attribute__((format(printf, 2, 3))) bool chroma_invalid(chroma_request *c, const char *format, ...);
 __attribute__((format(printf, 2, 3))) bool chroma_bad_shape(chroma_request *c, const char *format, ...);
-/* From a status of the library; the text is c->err's. */
+/* The error for a status of the library; the text is that of c->err. */
 bool chroma_respond_status(chroma_request *c, lode_status status);
 bool chroma_respond(chroma_request *c, unsigned status, const char *text);
 
-/* ---- The body ---- */
+/* ---- Request body ---- */
 
-/* The value of a key of the body, or 0; null counts as absent. */
+/* The value of a key of the body, or 0; null counts as missing. */
 uint32_t chroma_body_key(const chroma_request *c, uint32_t object, const char *key);
 static inline const json_node *chroma_body_node(const chroma_request *c, uint32_t node) { return &c->json.nodes[node]; }
-/* A subtree as text in the arena; absent without memory. */
+/* A subtree as text in the arena; no data if out of memory. */
 lode_str chroma_body_subtree(chroma_request *c, uint32_t node);
-/* A number that is not negative; absent: `fallback`. */
+/* A number that is not negative; `fallback` if missing. */
 bool chroma_body_count(chroma_request *c, const char *key, uint64_t fallback, uint64_t *value);
-/* An array of strings. *ids is NULL when it is absent. */
+/* An array of strings. *ids is NULL if it is missing. */
 bool chroma_body_ids(chroma_request *c, const lode_str **ids, size_t *n);
 /* ids, where and where_document, checked as Chroma does. */
 bool chroma_body_selection(chroma_request *c, lode_selection *selection);
-/* The numbers of an array; there is room for them. */
+/* The numbers of an array; `out` must have space for them. */
 bool chroma_body_floats(chroma_request *c, uint32_t node, float *out);
-/* chroma_where.c */
+/* Checks a filter (chroma_where.c). */
 bool chroma_body_where(chroma_request *c, uint32_t node, bool on_document, lode_str *text);
 
 /* ---- Collections ---- */
 
-/* A collection by the UUID in word 2; must be let go, with the status of what was done with it. */
+/* The collection with the UUID in word 2. It must be released with the status of the last operation on it. */
 bool chroma_coll_acquire(chroma_request *c, worker_handle **handle);
 void chroma_coll_release(chroma_request *c, worker_handle *handle, lode_status last);
-/* LODE_REFUSED, in c->err, for the collections of a code index. */
+/* LODE_REFUSED, in c->err, for collections of a code index. */
 LODE_MUST lode_status chroma_check_may_change(chroma_request *c, lode_str full);
 bool chroma_no_collection(chroma_request *c);
 
 /* "TENANT/DATABASE/NAME" or the plain name; words 0 and 1 of the task are tenant and database. */
 lode_str chroma_full_name(chroma_request *c, lode_str name);
-/* The other way round: false when a collection is not in the task's tenant and database. */
+/* The reverse: false if the collection is not in the task's tenant and database. */
 bool chroma_local_name(const chroma_request *c, lode_str full, lode_str *name);
-/* False, and the error is there, when the task's database does not exist. */
+/* False, with the error set, if the task's database does not exist. */
 bool chroma_check_database(chroma_request *c);
 
 /* ---- Configuration (chroma_config.c) ---- */
@@ -75,18 +76,19 @@ typedef struct chroma_config {
   lode_metric metric;
   uint64_t ef_construction, ef_search, max_neighbors, sync_threshold;
   double resize_factor;
-  lode_str embedding_function, schema; /* JSON, or absent */
+  lode_str embedding_function, schema; /* JSON, or no data */
 } chroma_config;
 
-/* The one that a new collection gets, from its request: configuration, schema, and the old "hnsw:..." keys of metadata. */
+/* For a new collection, from its request: configuration, schema, and the legacy "hnsw:..." keys of metadata. */
 bool chroma_config_new(chroma_request *c, chroma_config *config);
-/* From a collection's metadata, parsed; `node` is that of "$chroma", or 0. */
+/* From a collection's parsed metadata; `node` is the value of "$chroma", or 0. */
 void chroma_config_load(chroma_request *c, const json_doc *json, uint32_t node, lode_metric metric, chroma_config *config);
-/* new_configuration over it. */
+/* Applies the request's new_configuration. */
 bool chroma_config_update(chroma_request *c, chroma_config *config);
 /* {"hnsw":{..},"spann":null,"embedding_function":..} */
 void chroma_config_put(strbuf *out, const chroma_config *config);
-/* The schema that came with the collection, or the one that Chroma derives from the configuration: its clients change that. */
+/* The schema that came with the collection, or the one that Chroma derives from the configuration: its clients
+ * modify it. */
 void chroma_schema_put(strbuf *out, const chroma_config *config);
 
 enum { CHROMA_UUID_BYTES = 37 };
@@ -95,11 +97,11 @@ bool chroma_uuid_parse(lode_str text, uint64_t *uid);
 
 /* ---- Handlers ---- */
 
-#define CHROMA_HANDLERS(X)                                                                                                    \
-  X(query) X(get) X(add) X(upsert) X(update) X(delete) X(count) X(indexing_status) X(search) X(fork) X(fork_count)               \
-  X(get_collection_by_id) X(get_collection) X(update_collection) X(delete_collection) X(list_collections) X(create_collection)    \
-  X(count_collections) X(get_database) X(delete_database) X(list_databases) X(create_database) X(get_tenant) X(create_tenant)    \
-  X(reset)
+#define CHROMA_HANDLERS(X)                                                                                          \
+  X(query) X(get) X(add) X(upsert) X(update) X(delete) X(count) X(indexing_status) X(search) X(fork) X(fork_count)  \
+  X(get_collection_by_id) X(get_collection) X(update_collection) X(delete_collection) X(list_collections)           \
+  X(create_collection) X(count_collections) X(get_database) X(delete_database) X(list_databases) X(create_database) \
+  X(get_tenant) X(create_tenant) X(reset)
 #define CHROMA_DECLARE_HANDLER(verb) bool chroma_do_##verb(chroma_request *c);
 CHROMA_HANDLERS(CHROMA_DECLARE_HANDLER)
 #undef CHROMA_DECLARE_HANDLER

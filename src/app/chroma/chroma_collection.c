@@ -1,4 +1,4 @@
-/* chroma_collection.c - collections of Chroma's API: make, list, describe, change, drop. See chroma.h. */
+/* chroma_collection.c - collections of Chroma's API: create, list, get, update, delete. See chroma.h. */
 #include "chroma/chroma.h"
 #include "indexer/index_owned.h"
 
@@ -6,7 +6,7 @@
 
 /* ---- Ids ---- */
 
-/* 48 bits that a UUID of ours must have: others are nobody's. */
+/* 48 check bits: a UUID without them is not one of ours. */
 static uint64_t uuid_check_bits(uint64_t uid) {
   uint64_t x = uid ^ UINT64_C(0x6c6f64652d756964);
   x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -64,7 +64,7 @@ bool chroma_local_name(const chroma_request *c, lode_str full, lode_str *name) {
 
 static bool is_ascii_alnum(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-/* Chroma refuses what looks like an address of the internet. */
+/* Chroma refuses names that look like an IPv4 address. */
 static bool looks_like_ipv4(lode_str name) {
   char text[INET_ADDRSTRLEN];
   struct in_addr unused;
@@ -81,12 +81,12 @@ static bool coll_check_name(chroma_request *c, lode_str name) {
   good = good && !looks_like_ipv4(name);
   char quoted[256];
   return good || chroma_invalid(c, "Validation error: name: Expected a name containing 3-512 characters from [a-zA-Z0-9._-], "
-                                      "starting and ending with a character in [a-zA-Z0-9]. Got: %s", str_quote(name, quoted, sizeof quoted));
+                                "starting and ending with a character in [a-zA-Z0-9]. Got: %s", str_quote(name, quoted, sizeof quoted));
 }
 
-/* ---- Finding ---- */
+/* ---- Lookup ---- */
 
-/* Does the collection match? By name when uid is 0. */
+/* Result of coll_find, which searches by uid, or by name if uid is 0. */
 typedef struct coll_lookup {
   lode_collection_list *list;
   const lode_collection_info *info;
@@ -135,9 +135,9 @@ void chroma_coll_release(chroma_request *c, worker_handle *handle, lode_status l
   worker_handles_release(worker_stores_handles(c->task->shared), handle, last == LODE_NOT_FOUND);
 }
 
-/* ---- Describing ---- */
+/* ---- JSON of a collection ---- */
 
-/* The members of an object but for one, and for null ones; false when there are none. */
+/* Writes the members of an object except `but`; false if there are none. */
 static bool coll_put_members(strbuf *out, const json_doc *json, uint32_t node, const char *but) {
   bool any = false;
   for (uint32_t i = node + 1; i < json->nodes[node].next; i = json->nodes[i + 1].next) {
@@ -260,9 +260,9 @@ bool chroma_do_count_collections(chroma_request *c) {
   return true;
 }
 
-/* ---- Making and changing ---- */
+/* ---- Create, update, delete ---- */
 
-/* What is kept with the collection: the user's metadata and ours. `users` is an object of `json`, or 0 with count 0. */
+/* The metadata to store: the user's and ours. `users` is an object of `json`, ignored unless has_users. */
 static lode_str coll_stored_metadata(chroma_request *c, const json_doc *json, uint32_t users, bool has_users, const chroma_config *config) {
   strbuf out = {0};
   lode_str copy = {0};
@@ -280,7 +280,7 @@ static lode_str coll_stored_metadata(chroma_request *c, const json_doc *json, ui
   return copy;
 }
 
-/* Scalars and lists of them under keys that are free. */
+/* Allows scalars and lists under keys that are not reserved. */
 static bool coll_check_metadata(chroma_request *c, uint32_t node) {
   if (chroma_body_node(c, node)->type != JSON_NODE_OBJECT) return chroma_bad_shape(c, "the metadata must be an object");
   for (uint32_t i = node + 1; i < chroma_body_node(c, node)->next; i = chroma_body_node(c, i + 1)->next) {
@@ -333,7 +333,7 @@ static bool coll_apply_changes(chroma_request *c, const lode_collection_info *in
     chroma_respond_status(c, err_nomem(&c->err));
     goto done;
   }
-  st = chroma_check_may_change(c, info->name); /* its name and metadata are what the index is found by */
+  st = chroma_check_may_change(c, info->name); /* the index is found by its name and metadata */
   if (st == LODE_OK) st = chroma_check_may_change(c, full);
   if (st == LODE_OK && !str_eq(full, info->name)) st = lode_collection_rename(c->store, info->name, full, &c->err);
   if (st == LODE_OK) st = lode_collection_set_metadata(c->store, full, text, &c->err);

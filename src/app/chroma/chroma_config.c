@@ -1,5 +1,5 @@
-/* chroma_config.c - a collection's configuration, as Chroma's clients give it and read it back. Only the space (the metric) and the
- * embedding function mean something to lode and to clients; the figures of the HNSW index are kept and echoed. See chroma.h. */
+/* chroma_config.c - a collection's configuration, as Chroma's clients send it and read it back. Only the space (the
+ * metric) and the embedding function have a meaning; the HNSW parameters are stored and echoed. See chroma.h. */
 #include "chroma/chroma.h"
 
 typedef struct hnsw_number {
@@ -22,7 +22,7 @@ static bool conf_number(const json_node *x, double *value) {
   return true;
 }
 
-/* One field of an hnsw or spann object; NULL when it is fine. */
+/* Sets one field of an hnsw or spann object; returns what is wrong, or NULL. */
 static const char *conf_set_field(chroma_config *config, lode_str key, const json_node *x, bool strict) {
   double number;
   if (x->type == JSON_NODE_NULL) return NULL;
@@ -53,7 +53,7 @@ static chroma_config conf_defaults(lode_metric metric) {
                                .resize_factor = 1.2};
 }
 
-/* A configuration object of a request over what is there. */
+/* Applies a configuration object of a request. */
 static bool conf_apply(chroma_request *c, uint32_t node, chroma_config *config) {
   if (chroma_body_node(c, node)->type != JSON_NODE_OBJECT) return chroma_bad_shape(c, "the configuration must be an object");
   uint32_t hnsw = chroma_body_key(c, node, "hnsw"), spann = chroma_body_key(c, node, "spann");
@@ -65,7 +65,7 @@ static bool conf_apply(chroma_request *c, uint32_t node, chroma_config *config) 
   return !ef || config->embedding_function.data || chroma_respond_status(c, err_nomem(&c->err));
 }
 
-/* {"hnsw:space":"cosine","hnsw:M":32}: how older clients say it. */
+/* The legacy form: {"hnsw:space":"cosine","hnsw:M":32}. */
 static bool conf_apply_metadata(chroma_request *c, uint32_t node, chroma_config *config) {
   static const char *const names[][2] = {{"construction_ef", "ef_construction"}, {"search_ef", "ef_search"}, {"M", "max_neighbors"}};
   if (chroma_body_node(c, node)->type != JSON_NODE_OBJECT) return chroma_bad_shape(c, "the metadata must be an object");
@@ -89,7 +89,7 @@ static uint32_t conf_path(const chroma_request *c, uint32_t node, const char *co
   return node;
 }
 
-/* A schema is kept and echoed; the space in it counts. */
+/* A schema is stored and echoed; only the space in it is used. */
 static bool conf_apply_schema(chroma_request *c, uint32_t node, chroma_config *config) {
   static const char *const all[] = {"defaults", "float_list", "vector_index", "config", "space"};
   static const char *const own[] = {"keys", "#embedding", "float_list", "vector_index", "config", "space"};
@@ -135,15 +135,15 @@ void chroma_config_load(chroma_request *c, const json_doc *json, uint32_t node, 
   config->schema = conf_copy_node(c, json, json_get(json, node, STR_LIT("schema")));
   if (!own || json->nodes[own].type != JSON_NODE_OBJECT) return;
   uint32_t hnsw = json_get(json, own, STR_LIT("hnsw"));
-  if (hnsw) (void)conf_set_fields(config, json, hnsw, false); /* whatever is odd in it stays at its default */
+  if (hnsw) (void)conf_set_fields(config, json, hnsw, false); /* invalid fields keep their defaults */
   config->metric = metric;
   config->embedding_function = conf_copy_node(c, json, json_get(json, own, STR_LIT("embedding_function")));
 }
 
 void chroma_config_put(strbuf *out, const chroma_config *config) {
   strbuf_addf(out, "{\"hnsw\":{\"space\":\"%s\",\"ef_construction\":%llu,\"ef_search\":%llu,\"max_neighbors\":%llu,\"resize_factor\":",
-                 lode_metric_name(config->metric), (unsigned long long)config->ef_construction, (unsigned long long)config->ef_search,
-                 (unsigned long long)config->max_neighbors);
+              lode_metric_name(config->metric), (unsigned long long)config->ef_construction, (unsigned long long)config->ef_search,
+              (unsigned long long)config->max_neighbors);
   json_put_double(out, config->resize_factor);
   strbuf_addf(out, ",\"sync_threshold\":%llu},\"spann\":null,\"embedding_function\":", (unsigned long long)config->sync_threshold);
   if (config->embedding_function.data) strbuf_add(out, config->embedding_function.data, config->embedding_function.len);
@@ -159,9 +159,9 @@ static void conf_put_vector_index(strbuf *out, const chroma_config *config, bool
   }
   if (enabled) strbuf_addstr(out, ",\"source_key\":\"#document\"");
   strbuf_addf(out, ",\"hnsw\":{\"ef_construction\":%llu,\"max_neighbors\":%llu,\"ef_search\":%llu,\"num_threads\":2,\"batch_size\":100,"
-                 "\"sync_threshold\":%llu,\"resize_factor\":",
-                 (unsigned long long)config->ef_construction, (unsigned long long)config->max_neighbors, (unsigned long long)config->ef_search,
-                 (unsigned long long)config->sync_threshold);
+              "\"sync_threshold\":%llu,\"resize_factor\":",
+              (unsigned long long)config->ef_construction, (unsigned long long)config->max_neighbors, (unsigned long long)config->ef_search,
+              (unsigned long long)config->sync_threshold);
   json_put_double(out, config->resize_factor);
   strbuf_addstr(out, "}}}}}");
 }
@@ -175,9 +175,9 @@ void chroma_schema_put(strbuf *out, const chroma_config *config) {
   conf_put_vector_index(out, config, false);
   out->len -= out->len > 0; /* more members follow */
   strbuf_addstr(out, ",\"string\":{\"fts_index\":{\"enabled\":false,\"config\":{}},\"string_inverted_index\":{\"enabled\":true,\"config\":{}}},"
-                      "\"sparse_vector\":{\"sparse_vector_index\":{\"enabled\":false,\"config\":{\"embedding_function\":{\"type\":\"unknown\"},\"bm25\":false}}},"
-                      "\"int\":{\"int_inverted_index\":{\"enabled\":true,\"config\":{}}},\"float\":{\"float_inverted_index\":{\"enabled\":true,\"config\":{}}},"
-                      "\"bool\":{\"bool_inverted_index\":{\"enabled\":true,\"config\":{}}}},\"keys\":{\"#embedding\":");
+                "\"sparse_vector\":{\"sparse_vector_index\":{\"enabled\":false,\"config\":{\"embedding_function\":{\"type\":\"unknown\"},\"bm25\":false}}},"
+                "\"int\":{\"int_inverted_index\":{\"enabled\":true,\"config\":{}}},\"float\":{\"float_inverted_index\":{\"enabled\":true,\"config\":{}}},"
+                "\"bool\":{\"bool_inverted_index\":{\"enabled\":true,\"config\":{}}}},\"keys\":{\"#embedding\":");
   conf_put_vector_index(out, config, true);
   strbuf_addstr(out, ",\"#document\":{\"string\":{\"fts_index\":{\"enabled\":true,\"config\":{}},\"string_inverted_index\":{\"enabled\":false,\"config\":{}}}}}}");
 }

@@ -1,7 +1,7 @@
 /* chroma_read.c - get, query and count of Chroma's API. See chroma.h.
  *
- * Answers are columns: ids, documents, ... They grow side by side while rows are read page by page, and are put together at the
- * end, so that memory is that of the answer, which is bounded.
+ * Replies are columns: ids, documents, ... They grow in parallel while rows are read page by page, and are joined at
+ * the end, so the memory used is that of the reply, which is bounded.
  */
 #include "chroma/chroma.h"
 
@@ -14,12 +14,12 @@ typedef struct chroma_reply {
   chroma_request *c;
   unsigned include;
   strbuf ids, documents, embeddings, metadatas, uris, distances;
-  json_doc metadata; /* of a row */
-  size_t rows;         /* in the list that is open */
+  json_doc metadata; /* of the current row */
+  size_t rows;       /* rows in the current list */
   size_t page_rows;
-  uint64_t moment;     /* of its pages, */
-  size_t pages;        /* which are so many */
-  bool again;          /* one was of another moment */
+  uint64_t snapshot; /* commit that the pages show */
+  size_t pages;      /* number of pages */
+  bool again;        /* a page showed another commit: read again */
 } chroma_reply;
 
 static void reply_release(chroma_reply *a) {
@@ -97,7 +97,7 @@ static strbuf *reply_column(chroma_reply *a, unsigned bit) {
   }
 }
 
-/* To the end of every list that the answer has. */
+/* Appends to every column of the reply. */
 static void reply_put_all(chroma_reply *a, const char *text) {
   strbuf_addstr(&a->ids, text);
   for (unsigned bit = 1; bit <= INCLUDE_URIS; bit <<= 1)
@@ -132,7 +132,7 @@ static void reply_put_column(chroma_reply *a, const char *name, unsigned bit) {
   out->failed = out->failed || values->failed;
 }
 
-/* The columns as one object. `fallback`: include as it is echoed when the request had none. */
+/* Joins the columns to one object. `fallback`: the echoed include if the request had none. */
 static bool reply_finish(chroma_reply *a, bool query, const char *fallback) {
   strbuf *out = &a->c->task->out;
   uint32_t include = chroma_body_key(a->c, 0, "include");
@@ -164,7 +164,7 @@ static int row_place_cmp(const void *a, const void *b) {
   return x->position < y->position ? -1 : x->position > y->position;
 }
 
-/* The rows in the order of insertion, each once. */
+/* The rows in insertion order, without duplicates. */
 static lode_status reply_order_rows(chroma_request *c, const lode_result *rows, row_place **out, size_t *kept) {
   size_t n = lode_result_count(rows);
   row_place *places = *out = mem_arena_alloc(&c->arena, (n + 1) * sizeof *places);
@@ -180,7 +180,7 @@ static lode_status reply_order_rows(chroma_request *c, const lode_result *rows, 
   return LODE_OK;
 }
 
-/* Which of the ids are there and match, in the order of insertion, each once; replaces the selection's. */
+/* Replaces the selection by the ids that exist and match, in insertion order, without duplicates. */
 static lode_status reply_order_ids(chroma_request *c, lode_collection *collection, lode_selection *select, lode_result **rows) {
   lode_get_request request = {.select = *select, .progress = worker_task_cancel_hook(c->task)};
   row_place *places;
@@ -194,7 +194,7 @@ static lode_status reply_order_ids(chroma_request *c, lode_collection *collectio
   return LODE_OK;
 }
 
-/* In one call: needs memory for all that match. */
+/* In one call, which needs memory for all matches. */
 static lode_status chroma_get_ids_at_once(chroma_reply *a, lode_collection *collection, lode_get_request *request, uint64_t limit) {
   chroma_request *c = a->c;
   lode_result *rows = NULL;
@@ -208,11 +208,11 @@ static lode_status chroma_get_ids_at_once(chroma_reply *a, lode_collection *coll
   return st;
 }
 
-/* All pages must be of one moment: *again when this one is not of the first one's. */
+/* All pages must show the same commit; sets a->again if this one shows another than the first. */
 static lode_status reply_put_page(chroma_reply *a, const lode_result *result, lode_error *err) {
-  uint64_t moment = lode_result_moment(result);
-  if (a->pages++ == 0) a->moment = moment;
-  if (a->moment != moment) {
+  uint64_t snapshot = lode_result_moment(result);
+  if (a->pages++ == 0) a->snapshot = snapshot;
+  if (a->snapshot != snapshot) {
     a->again = true;
     return LODE_OK;
   }
@@ -230,7 +230,7 @@ static lode_status chroma_get_by_ids(chroma_reply *a, lode_collection *collectio
   size_t n = request->select.n_ids, at = request->offset;
   if (limit < n && at < n - limit) n = at + (size_t)limit;
   request->offset = 0;
-  if (places) a->moment = lode_result_moment(places), a->pages = 1;
+  if (places) a->snapshot = lode_result_moment(places), a->pages = 1;
   for (st = LODE_OK; st == LODE_OK && at < n && !a->again; at += request->select.n_ids) {
     lode_result *result = NULL;
     request->select.ids = ids + at;
@@ -260,14 +260,16 @@ static lode_status chroma_get_by_filter(chroma_reply *a, lode_collection *collec
   return st;
 }
 
-/* As many as there are, if no limit says less: even a filter may have to look at them. */
+/* The cost is that of all records, or of the limit: even a filter may have to read them. */
 static bool chroma_get_deferred(chroma_request *c, const worker_handle *handle, const lode_selection *select, uint64_t limit) {
   uint64_t rows = select->ids && select->n_ids < limit ? select->n_ids : limit;
-  if (rows > WORKER_LARGE_READ_ROWS && !select->ids && lode_count(handle->collection, &rows, &c->err) != LODE_OK) return false; /* the read will say why */
+  /* if the count fails, the read will report it */
+  if (rows > WORKER_LARGE_READ_ROWS && !select->ids && lode_count(handle->collection, &rows, &c->err) != LODE_OK)
+    return false;
   return worker_task_defer(c->task, rows < limit ? rows : limit);
 }
 
-/* Page by page, which needs little memory; where others write all the time, at once. */
+/* Reads page by page, which needs little memory; if others commit all the time, the last attempt reads all at once. */
 static lode_status chroma_get_all(chroma_reply *a, lode_collection *collection, const lode_get_request *request, uint64_t limit) {
   lode_status st = LODE_OK;
   a->again = true;
@@ -333,7 +335,7 @@ static bool chroma_read_queries(chroma_request *c, lode_query_request *request) 
   return true;
 }
 
-/* Rows come query by query: a list for each of them, also for those without a row. */
+/* Rows come query by query: writes one list per query, even without rows. */
 static lode_status reply_put_hits(chroma_reply *a, const lode_result *result, size_t queries, lode_error *err) {
   size_t at = 0, n = result ? lode_result_count(result) : 0;
   for (size_t q = 0; q < queries; q++) {
@@ -386,7 +388,7 @@ bool chroma_do_count(chroma_request *c) {
   return true;
 }
 
-/* Queries see every record, indexed or not: this only says how far the background is. */
+/* Queries see every record, indexed or not: this only reports the progress of background work. */
 bool chroma_do_indexing_status(chroma_request *c) {
   worker_handle *handle;
   lode_stats stats;
@@ -397,7 +399,7 @@ bool chroma_do_indexing_status(chroma_request *c) {
   if (st != LODE_OK) return chroma_respond_status(c, st);
   uint64_t left = stats.unindexed > stats.untexted ? stats.unindexed : stats.untexted;
   strbuf_addf(&c->task->out, "{\"op_indexing_progress\":%.4f,\"num_unindexed_ops\":%llu,\"num_indexed_ops\":%llu,\"total_ops\":%llu}",
-                 stats.records ? (double)(stats.records - left) / (double)stats.records : 1.0, (unsigned long long)left,
-                 (unsigned long long)(stats.records - left), (unsigned long long)stats.records);
+              stats.records ? (double)(stats.records - left) / (double)stats.records : 1.0, (unsigned long long)left,
+              (unsigned long long)(stats.records - left), (unsigned long long)stats.records);
   return true;
 }

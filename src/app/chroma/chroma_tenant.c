@@ -1,4 +1,5 @@
-/* chroma_tenant.c - tenants and databases: records of the collection ".chroma". See rescue/chroma_layout.h. */
+/* chroma_tenant.c - tenants and databases: records of the collection ".chroma", the registry. See
+ * rescue/chroma_layout.h. */
 #include "chroma/chroma.h"
 #include "indexer/index_owned.h"
 
@@ -23,7 +24,7 @@ static lode_str database_id(chroma_request *c, lode_str tenant, lode_str databas
   return tenant_text(c, &id);
 }
 
-/* Records of the registry that match; *result is NULL when there is no registry. */
+/* Records of the registry that match; *result is NULL if there is no registry. */
 static lode_status registry_find(chroma_request *c, const lode_selection *select, lode_result **result) {
   lode_collection *registry = NULL;
   lode_get_request request = {.select = *select, .include = LODE_METADATA};
@@ -34,16 +35,16 @@ static lode_status registry_find(chroma_request *c, const lode_selection *select
   return st == LODE_NOT_FOUND ? LODE_OK : st;
 }
 
-/* The record with an id; *metadata is absent when there is none. */
-static bool registry_find_id(chroma_request *c, lode_str id, bool *there, lode_str *metadata) {
+/* Looks up a record by id; *metadata has no data if it does not exist. */
+static bool registry_find_id(chroma_request *c, lode_str id, bool *exists, lode_str *metadata) {
   lode_selection select = {.ids = &id, .n_ids = 1};
   lode_result *result;
   if (!id.data) return chroma_respond_status(c, err_nomem(&c->err));
   lode_status st = registry_find(c, &select, &result);
   if (st != LODE_OK) return chroma_respond_status(c, st);
-  *there = result && lode_result_count(result) > 0;
+  *exists = result && lode_result_count(result) > 0;
   *metadata = (lode_str){0};
-  if (*there) {
+  if (*exists) {
     lode_str text = lode_result_at(result, 0)->metadata;
     *metadata = (lode_str){mem_arena_copy(&c->arena, text.data, text.len), text.len};
   }
@@ -62,7 +63,7 @@ static lode_status registry_add(chroma_request *c, lode_str id, lode_str metadat
   return st;
 }
 
-/* The name in the body: at least three characters. */
+/* The name in the body: 3 to LODE_MAX_NAME_BYTES bytes. */
 static bool tenant_body_name(chroma_request *c, lode_str *name) {
   uint32_t node = chroma_body_key(c, 0, "name");
   char quoted[256];
@@ -70,7 +71,7 @@ static bool tenant_body_name(chroma_request *c, lode_str *name) {
   *name = chroma_body_node(c, node)->u.s;
   if (name->len >= 3 && name->len <= LODE_MAX_NAME_BYTES && !memchr(name->data, '\0', name->len)) return true;
   return chroma_invalid(c, "Validation error: name: a name of 3 to %d characters is needed, got %s", LODE_MAX_NAME_BYTES,
-                              str_quote(*name, quoted, sizeof quoted));
+                        str_quote(*name, quoted, sizeof quoted));
 }
 
 /* ---- Tenants ---- */
@@ -88,9 +89,9 @@ bool chroma_do_create_tenant(chroma_request *c) {
 
 bool chroma_do_get_tenant(chroma_request *c) {
   lode_str tenant = c->task->words[0], metadata;
-  bool there = tenant_is(tenant, "default_tenant");
-  if (!there && !registry_find_id(c, tenant_id(c, tenant), &there, &metadata)) return false;
-  if (!there) return chroma_respond_error(c, 404, "NotFoundError", "Tenant [%.*s] not found", (int)tenant.len, tenant.data);
+  bool exists = tenant_is(tenant, "default_tenant");
+  if (!exists && !registry_find_id(c, tenant_id(c, tenant), &exists, &metadata)) return false;
+  if (!exists) return chroma_respond_error(c, 404, "NotFoundError", "Tenant [%.*s] not found", (int)tenant.len, tenant.data);
   strbuf_addstr(&c->task->out, "{\"name\":");
   json_put_string(&c->task->out, tenant);
   strbuf_addstr(&c->task->out, ",\"resource_name\":null}");
@@ -112,7 +113,7 @@ static void tenant_put_database(chroma_request *c, lode_str id, lode_str name) {
 
 #define TENANT_NIL_UUID STR_LIT("00000000-0000-0000-0000-000000000000")
 
-/* id and name from a record's metadata. */
+/* Writes id and name from a record's metadata. */
 static bool registry_put_record(chroma_request *c, lode_str metadata) {
   json_doc json = {0};
   if (json_parse(&json, metadata, NULL, &c->err) != LODE_OK) return false;
@@ -129,10 +130,10 @@ static bool tenant_no_database(chroma_request *c) {
 }
 
 bool chroma_check_database(chroma_request *c) {
-  bool there = rescue_layout_is_default(c->task->words[0], c->task->words[1]);
+  bool exists = rescue_layout_is_default(c->task->words[0], c->task->words[1]);
   lode_str metadata;
-  if (!there && !registry_find_id(c, database_id(c, c->task->words[0], c->task->words[1]), &there, &metadata)) return false;
-  return there || tenant_no_database(c);
+  if (!exists && !registry_find_id(c, database_id(c, c->task->words[0], c->task->words[1]), &exists, &metadata)) return false;
+  return exists || tenant_no_database(c);
 }
 
 bool chroma_do_create_database(chroma_request *c) {
@@ -150,13 +151,13 @@ bool chroma_do_create_database(chroma_request *c) {
 
 bool chroma_do_get_database(chroma_request *c) {
   lode_str tenant = c->task->words[0], name = c->task->words[1], metadata;
-  bool there;
+  bool exists;
   if (rescue_layout_is_default(tenant, name)) {
     tenant_put_database(c, TENANT_NIL_UUID, name);
     return true;
   }
-  if (!registry_find_id(c, database_id(c, tenant, name), &there, &metadata)) return false;
-  if (!there || !metadata.data) return tenant_no_database(c);
+  if (!registry_find_id(c, database_id(c, tenant, name), &exists, &metadata)) return false;
+  if (!exists || !metadata.data) return tenant_no_database(c);
   return registry_put_record(c, metadata) || chroma_respond_error(c, 500, "InternalError", "the record of the database is damaged");
 }
 
@@ -191,7 +192,7 @@ bool chroma_do_list_databases(chroma_request *c) {
   return true;
 }
 
-/* The collections of this database, or all; those of a project's code index stay. */
+/* Drops the collections of this database, or all; those of a project's code index are kept. */
 static lode_status tenant_drop_collections(chroma_request *c, bool everything) {
   lode_collection_list *list = NULL;
   lode_str name;
@@ -203,13 +204,13 @@ static lode_status tenant_drop_collections(chroma_request *c, bool everything) {
     if (!everything && !chroma_local_name(c, full, &name)) continue;
     st = indexer_owns_coll(c->store, full, &owned, &c->err);
     if (st == LODE_OK && !owned) st = lode_collection_drop(c->store, full, &c->err);
-    if (st == LODE_NOT_FOUND) st = LODE_OK; /* somebody else was quicker */
+    if (st == LODE_NOT_FOUND) st = LODE_OK; /* already dropped by somebody else */
   }
   lode_collection_list_free(list);
   return st;
 }
 
-/* The collections first: a database that is gone has none, and one that is half gone can be deleted again. */
+/* Drops the collections first: if this fails halfway, the database still exists and can be deleted again. */
 bool chroma_do_delete_database(chroma_request *c) {
   lode_str id = database_id(c, c->task->words[0], c->task->words[1]);
   lode_selection select = {.ids = &id, .n_ids = 1};
@@ -224,7 +225,7 @@ bool chroma_do_delete_database(chroma_request *c) {
   return st == LODE_OK ? chroma_respond(c, 200, "{}") : chroma_respond_status(c, st);
 }
 
-/* The front has asked whether it is allowed. */
+/* The server has checked that it is allowed. */
 bool chroma_do_reset(chroma_request *c) {
   lode_status st = tenant_drop_collections(c, true);
   return st == LODE_OK ? chroma_respond(c, 200, "true") : chroma_respond_status(c, st);

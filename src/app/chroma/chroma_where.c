@@ -1,7 +1,7 @@
-/* chroma_where.c - filters as Chroma takes them: stricter than ours (one key in an object, one kind in a list), so that what
- * its server refuses is refused here too. What passes means the same to lode, and goes on as text.
+/* chroma_where.c - checks filters as Chroma does: stricter than ours (one key per object, one type per list), so that
+ * what its server refuses is refused here too. Valid filters mean the same to Lode, and are passed on as text.
  *
- * Objects that are still to be looked at wait on a list: nesting costs no stack.
+ * Objects still to be checked are kept in a list: nesting does not use the stack.
  */
 #include "chroma/chroma.h"
 

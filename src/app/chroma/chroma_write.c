@@ -1,7 +1,7 @@
 /* chroma_write.c - add, update, upsert and delete of Chroma's API. See chroma.h.
  *
- * The body's lists become records whose strings point into it. Small writes share a commit with those of other callers
- * (shared_stores.h); large ones have one of their own, so that they do not keep the small ones waiting longer than they must.
+ * The lists of the body become records whose strings point into it. Small writes share a commit with those of other
+ * callers (shared_stores.h); large ones have their own, so that they do not delay the small ones more than necessary.
  */
 #include "chroma/base64.h"
 #include "chroma/chroma.h"
@@ -85,7 +85,7 @@ static bool chroma_check_value(chroma_request *c, uint32_t node, bool update) {
   return true;
 }
 
-/* Metadata and uri of a record as one object; absent when there is nothing in it. Either node may be 0. */
+/* Joins metadata and uri of a record to one object; no data if it is empty. Either node may be 0. */
 static bool chroma_read_metadata(chroma_request *c, uint32_t node, uint32_t uri, bool update, lode_str *text) {
   strbuf out = {0};
   bool ok = true, any = false;
@@ -119,7 +119,7 @@ static bool chroma_read_metadata(chroma_request *c, uint32_t node, uint32_t uri,
 
 /* ---- Batches ---- */
 
-/* A list beside ids, or 0: as long as they are. */
+/* A list parallel to ids, of the same length; 0 if missing. */
 static bool chroma_body_list(chroma_request *c, const char *key, size_t n, uint32_t *node) {
   *node = chroma_body_key(c, 0, key);
   if (!*node) return true;
@@ -128,7 +128,7 @@ static bool chroma_body_list(chroma_request *c, const char *key, size_t n, uint3
   return count == n || chroma_invalid(c, "%zu ids, but %zu %s: there must be as many", n, count, key);
 }
 
-/* Steps to the next element of a list that may not be there. */
+/* Steps to the next element of a list that may be missing. */
 static void chroma_next_element(chroma_request *c, uint32_t *at) {
   if (*at) *at = chroma_body_node(c, *at)->next;
 }
@@ -205,7 +205,7 @@ static lode_status chroma_run_deletion(void *ctx, lode_txn *txn, lode_error *err
   return lode_delete(d->collection, txn, &d->select, &d->deleted, err);
 }
 
-/* The first `limit` records that match, as a selection of ids. */
+/* The first `limit` matches, as a selection of ids. */
 static lode_status chroma_limit_selection(chroma_request *c, chroma_deletion *d, uint64_t limit, lode_result **rows) {
   lode_get_request request = {.select = d->select, .limit = (size_t)limit};
   TRY(lode_get(d->collection, &request, rows, &c->err));
@@ -234,7 +234,7 @@ bool chroma_do_delete(chroma_request *c) {
   chroma_coll_release(c, handle, st);
   if (st == LODE_NOT_FOUND) return chroma_no_collection(c);
   if (st != LODE_OK) return chroma_respond_status(c, st);
-  /* Chroma counts the ids that were asked for, there or not */
+  /* Chroma counts the requested ids, even those that do not exist */
   strbuf_addf(&c->task->out, "{\"deleted\":%zu}", by_ids ? asked : d.deleted);
   return true;
 }
