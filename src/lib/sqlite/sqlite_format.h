@@ -1,4 +1,4 @@
-/* sqlite_format.h - the few numbers of SQLite's file format (fileformat2.html) that several readers of it need. */
+/* sqlite_format.h - the parts of SQLite's file format (fileformat2.html) that all our readers of it need. */
 #ifndef LODE_SQLITE_SQLITE_FORMAT_H
 #define LODE_SQLITE_SQLITE_FORMAT_H
 
@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* ---- Integers: SQLite's are big-endian, those that Lode adds little-endian ---- */
+/* ---- Integers: SQLite's are big-endian, those added by Lode little-endian ---- */
 
 static inline uint32_t sqf_be16(const unsigned char *p) { return (uint32_t)p[0] << 8 | p[1]; }
 static inline uint32_t sqf_be32(const unsigned char *p) { return sqf_be16(p) << 16 | sqf_be16(p + 2); }
@@ -31,7 +31,7 @@ static inline bool sqf_page_size_valid(uint64_t n) {
   return n >= SQF_PAGE_MIN && n <= SQF_PAGE_MAX && (n & (n - 1)) == 0;
 }
 
-/* The page size that a database's first bytes declare, 0 when it is impossible; 65536 is written as 1. */
+/* The page size declared in a database's first bytes, 0 if it is invalid; 65536 is stored as 1. */
 static inline uint32_t sqf_page_size(const unsigned char *page1) {
   uint32_t n = (uint32_t)page1[16] << 8 | (uint32_t)page1[17] << 16;
   return sqf_page_size_valid(n) ? n : 0;
@@ -46,7 +46,7 @@ static inline bool sqf_has_magic(const unsigned char *page1) { return memcmp(pag
 #define SQF_SHARED_FIRST (SQF_PENDING_BYTE + 2)
 #define SQF_SHARED_SIZE 510
 
-/* The page that holds those bytes is never used. */
+/* The page that contains those bytes is never used. */
 static inline uint32_t sqf_lock_page(uint32_t page_bytes) { return SQF_PENDING_BYTE / page_bytes + 1; }
 
 #endif

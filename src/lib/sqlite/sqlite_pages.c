@@ -1,5 +1,5 @@
-/* sqlite_pages.c - pages of an SQLite file, with what its journal or write-ahead log say of them. Contract in sqlite_pages.h;
- * trees and rows are in sqlite_rows.c. */
+/* sqlite_pages.c - pages of an SQLite file, taking its journal or write-ahead log into account. The contract is in
+ * sqlite_pages.h; trees and rows are in sqlite_rows.c. */
 #include "sqlite/sqlite_internal.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 
 enum { SQF_SAMPLE_PAGES = 64, SQF_LOCK_TRIES = 40, SQF_LOCK_WAIT_US = 50000 };
 
-/* What the medium does not give back is zeros; how many bytes it gave. */
+/* Returns the number of bytes read; what cannot be read is zeros. */
 static size_t sqf_read_at(int fd, void *buf, size_t n, uint64_t off) {
   size_t got = 0;
   if (os_read_full(fd, buf, n, off, &got, NULL) != LODE_OK) got = 0;
@@ -66,7 +66,7 @@ static int sqf_compare_images(const void *a, const void *b) {
   return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* One image a page: the first of a journal (the page from before), the last of a log (the newest). */
+/* Keeps one image per page: the first of a journal (the original page), the last of a log (the newest). */
 static void sqf_settle_images(sqf_file *f, bool keep_last) {
   size_t n = 0;
   if (f->n_images > 1) qsort(f->images, f->n_images, sizeof *f->images, sqf_compare_images);
@@ -100,8 +100,8 @@ static lode_status sqf_read_journal(sqf_file *f, lode_error *err) {
     if (sqf_be32(h + 24) != f->page_bytes || sector < 32 || sector > 65536 || (sector & (sector - 1))) break;
     if (at == 0) first_pages = sqf_be32(h + 16);
     at += sector;
-    uint64_t room = size > at ? (size - at) / each : 0;
-    if (records == UINT32_MAX || records > room) records = (uint32_t)(room > UINT32_MAX ? UINT32_MAX : room);
+    uint64_t fit = size > at ? (size - at) / each : 0;
+    if (records == UINT32_MAX || records > fit) records = (uint32_t)(fit > UINT32_MAX ? UINT32_MAX : fit);
     for (uint32_t i = 0; i < records && good; i++, at += each) {
       unsigned char word[4], sum[4];
       (void)sqf_read_at(f->side_fd, word, 4, at);
@@ -113,7 +113,7 @@ static lode_status sqf_read_journal(sqf_file *f, lode_error *err) {
     }
     at = (at + sector - 1) / sector * sector;
   }
-  if (f->n_images && first_pages) f->info.pages = first_pages; /* what was appended since does not count */
+  if (f->n_images && first_pages) f->info.pages = first_pages; /* ignore pages appended since */
   sqf_settle_images(f, false);
   f->info.journal_pages = (uint32_t)f->n_images;
   return LODE_OK;
@@ -145,7 +145,8 @@ static lode_status sqf_read_wal(sqf_file *f, lode_error *err) {
     uint32_t number = sqf_be32(frame), after = sqf_be32(frame + 4);
     sqf_wal_sum(frame, 8, big, sum);
     sqf_wal_sum(page, f->page_bytes, big, sum);
-    if (number == 0 || memcmp(frame + 8, h + 16, 8) != 0 || sum[0] != sqf_be32(frame + 16) || sum[1] != sqf_be32(frame + 20)) break;
+    if (number == 0 || memcmp(frame + 8, h + 16, 8) != 0) break;
+    if (sum[0] != sqf_be32(frame + 16) || sum[1] != sqf_be32(frame + 20)) break;
     TRY(sqf_add_image(f, number, at + sizeof frame, err));
     if (after) {
       committed = f->n_images;
@@ -179,7 +180,8 @@ static uint32_t sqf_score_page_size(const sqf_file *f, uint64_t bytes, uint32_t 
   return tried ? good * 1000 / tried : 0;
 }
 
-/* Multiples of the true size look nearly as good, parts of it do not: the smallest that is nearly the best. */
+/* Multiples of the true size score nearly as well, fractions of it do not: takes the smallest size that is nearly the
+ * best. */
 static uint32_t sqf_guess_page_size(const sqf_file *f, uint64_t bytes) {
   uint32_t score[8] = {0}, best = 0;
   for (int i = 0; i < 8; i++) {
@@ -193,7 +195,7 @@ static uint32_t sqf_guess_page_size(const sqf_file *f, uint64_t bytes) {
 
 /* ---- Opening ---- */
 
-/* As SQLite does it: not while a writer waits for the readers to leave. */
+/* As SQLite does it: not while a writer waits for the readers to finish. */
 static bool sqf_lock_shared(sqf_file *f) {
   for (int i = 0; i < SQF_LOCK_TRIES; i++) {
     int pending = os_api->lock_held(f->fd, F_RDLCK, SQF_PENDING_BYTE, 1);
@@ -220,20 +222,22 @@ static int sqf_open_side(const char *path, const char *suffix) {
   return fd;
 }
 
-static void sqf_take_fingerprint(const sqf_file *f, sqf_fingerprint *mark) {
+static void sqf_take_fingerprint(const sqf_file *f, sqf_fingerprint *fingerprint) {
   struct stat sb;
-  memset(mark, 0, sizeof *mark);
-  (void)sqf_read_at(f->fd, mark->counters, sizeof mark->counters, 24);
-  mark->bytes = sqf_file_size(f->fd);
-  if (OS_RETRY(os_api->fstat(f->fd, &sb)) == 0) mark->mtime_ns = (int64_t)sb.st_mtim.tv_sec * 1000000000 + sb.st_mtim.tv_nsec;
-  if (f->side_fd >= 0) (void)sqf_read_at(f->side_fd, mark->side, sizeof mark->side, 0);
+  memset(fingerprint, 0, sizeof *fingerprint);
+  (void)sqf_read_at(f->fd, fingerprint->counters, sizeof fingerprint->counters, 24);
+  fingerprint->bytes = sqf_file_size(f->fd);
+  if (OS_RETRY(os_api->fstat(f->fd, &sb)) == 0)
+    fingerprint->mtime_ns = (int64_t)sb.st_mtim.tv_sec * 1000000000 + sb.st_mtim.tv_nsec;
+  if (f->side_fd >= 0) (void)sqf_read_at(f->side_fd, fingerprint->side, sizeof fingerprint->side, 0);
 }
 
 static lode_status sqf_prepare(sqf_file *f, const char *path, lode_error *err) {
   unsigned char h[100];
   uint64_t bytes = sqf_file_size(f->fd);
   size_t got = sqf_read_at(f->fd, h, sizeof h, 0);
-  if (bytes < SQF_PAGE_MIN) return err_set(err, LODE_CORRUPT, "%.300s is empty or cut short (%llu bytes)", path, (unsigned long long)bytes);
+  if (bytes < SQF_PAGE_MIN)
+    return err_set(err, LODE_CORRUPT, "%.300s is empty or cut short (%llu bytes)", path, (unsigned long long)bytes);
   f->page_bytes = got == sizeof h ? sqf_header_page_size(h) : 0;
   f->info.header_lost = f->page_bytes == 0;
   if (!f->page_bytes) f->page_bytes = sqf_guess_page_size(f, bytes);
@@ -254,13 +258,13 @@ static lode_status sqf_prepare(sqf_file *f, const char *path, lode_error *err) {
   }
   memset(f->cached, 0, sizeof f->cached);
   for (size_t i = 0; i < f->n_images; i++)
-    if (f->images[i].number == 1) { /* the header that counts is that of the page */
+    if (f->images[i].number == 1) { /* the image's header counts, not the file's */
       sqf_load_page(f, 1, f->cache);
       f->info.header_lost = memcmp(f->cache, "SQLite format 3", 16) != 0;
     }
   f->seen = mem_calloc((size_t)f->info.pages / 8 + 1, 1);
   if (!f->seen) return err_nomem(err);
-  sqf_take_fingerprint(f, &f->mark);
+  sqf_take_fingerprint(f, &f->fingerprint);
   return LODE_OK;
 }
 
@@ -271,7 +275,7 @@ lode_status sqf_open(const char *path, sqf_file **out, lode_error *err) {
   sqf_file *f = mem_calloc(1, sizeof *f);
   if (!f) return err_nomem(err);
   f->side_fd = -1;
-  f->fd = OS_RETRY(os_api->open(path, O_RDONLY | O_NONBLOCK, 0)); /* to open a pipe would wait for its other end */
+  f->fd = OS_RETRY(os_api->open(path, O_RDONLY | O_NONBLOCK, 0)); /* opening a pipe would wait for its other end */
   if (f->fd < 0 || OS_RETRY(os_api->fstat(f->fd, &sb)) != 0) {
     st = errno == ENOENT || errno == ENOTDIR ? err_set(err, LODE_NOT_FOUND, "there is no file %.400s", path)
                                              : err_errno(err, errno, path);
@@ -290,7 +294,7 @@ done:
 
 void sqf_close(sqf_file *f) {
   if (!f) return;
-  if (f->fd >= 0) (void)os_api->close(f->fd); /* and the lock is gone */
+  if (f->fd >= 0) (void)os_api->close(f->fd); /* also releases the lock */
   if (f->side_fd >= 0) (void)os_api->close(f->side_fd);
   for (size_t i = 0; i < SQF_MAX_DEPTH; i++) mem_free(f->level[i]);
   strbuf_release(&f->payload);
@@ -307,6 +311,8 @@ void sqf_get_info(const sqf_file *f, sqf_info *info) { *info = f->info; }
 lode_status sqf_check_unchanged(sqf_file *f, lode_error *err) {
   sqf_fingerprint now;
   sqf_take_fingerprint(f, &now);
-  if (memcmp(&now, &f->mark, sizeof now) == 0) return LODE_OK;
-  return err_set(err, LODE_BUSY, "the database was written to while it was read; run again, best when the program that uses it is not running");
+  if (memcmp(&now, &f->fingerprint, sizeof now) == 0) return LODE_OK;
+  return err_set(err, LODE_BUSY,
+                 "the database was written to while it was read; run again, best when the program that uses it is not "
+                 "running");
 }

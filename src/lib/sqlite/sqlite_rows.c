@@ -1,8 +1,8 @@
-/* sqlite_rows.c - trees and rows of an SQLite file. Contract in sqlite_pages.h.
+/* sqlite_rows.c - trees and rows of an SQLite file. The contract is in sqlite_pages.h.
  *
- * A page begins with its type (0x0d leaf of a table, 0x05 inner page of one, 0x0a and 0x02 the same of an index), the number
- * of cells and an array of offsets to them. A cell is: length of the payload, key (tables), payload, page where it goes on.
- * A payload is: length of its header, one type a column, then the columns.
+ * A page starts with its type (0x0d table leaf, 0x05 table inner page, 0x0a index leaf, 0x02 index inner page), the
+ * number of cells and an array of offsets to them. A cell is: payload length, key (tables), payload, first overflow
+ * page. A payload is: header length, one type per column, then the columns.
  */
 #include "sqlite/sqlite_internal.h"
 
@@ -11,8 +11,8 @@ enum { SQF_LEAF_TABLE = 0x0d, SQF_INNER_TABLE = 0x05, SQF_LEAF_INDEX = 0x0a, SQF
 typedef struct sqf_page_view {
   const unsigned char *page;
   uint32_t number;
-  size_t header;    /* where the page's header begins */
-  size_t pointers;  /* where the offsets of the cells begin */
+  size_t header;    /* where the page's header starts */
+  size_t pointers;  /* where the cell offsets start */
   uint32_t cells;
   unsigned char type;
 } sqf_page_view;
@@ -25,7 +25,7 @@ static bool sqf_view_page(const sqf_file *f, uint32_t number, const unsigned cha
   return (inner || type == SQF_LEAF_TABLE || type == SQF_LEAF_INDEX) && v->cells <= (f->usable - v->pointers) / 2;
 }
 
-/* Offset of cell i, 0 when it is impossible. */
+/* Offset of cell i, 0 if it is invalid. */
 static size_t sqf_cell_at(const sqf_file *f, const sqf_page_view *v, uint32_t i) {
   size_t offset = sqf_be16(v->page + v->pointers + 2 * (size_t)i);
   return offset >= v->pointers + 2 * (size_t)v->cells && offset + 4 <= f->usable ? offset : 0;
@@ -47,7 +47,7 @@ size_t sqf_get_varint(const unsigned char *p, const unsigned char *end, uint64_t
   return 0;
 }
 
-/* How much of a payload is on the page itself. */
+/* How many bytes of a payload are on the page itself. */
 static size_t sqf_local_bytes(const sqf_file *f, bool table, uint64_t bytes) {
   size_t u = f->usable, max = table ? u - 35 : (u - 12) * 64 / 255 - 23, min = (u - 12) * 32 / 255 - 23;
   if (bytes <= max) return (size_t)bytes;
@@ -81,7 +81,7 @@ static void sqf_decode_value(uint64_t serial, const char *at, sqf_value *v) {
   }
 }
 
-/* The columns of the payload in the file's buffer, of which `have` bytes are there. */
+/* Decodes the columns of the payload in the file's buffer, which may hold fewer than `bytes` bytes. */
 static bool sqf_decode_payload(sqf_file *f, uint64_t bytes, sqf_row *row) {
   const unsigned char *p = (const unsigned char *)f->payload.data;
   size_t have = f->payload.len, n;
@@ -89,7 +89,8 @@ static bool sqf_decode_payload(sqf_file *f, uint64_t bytes, sqf_row *row) {
   if (!(n = sqf_get_varint(p, p + have, &header)) || header < n || header > have) return false;
   uint64_t body = header;
   for (const unsigned char *h = p + n, *end = p + header; h < end; h += n) {
-    if (row->n == SQF_MAX_COLUMNS || !(n = sqf_get_varint(h, end, &serial)) || serial == 10 || serial == 11) return false;
+    if (row->n == SQF_MAX_COLUMNS || !(n = sqf_get_varint(h, end, &serial))) return false;
+    if (serial == 10 || serial == 11) return false;
     uint64_t size = serial >= 12 ? (serial - 12) / 2 : sqf_serial_bytes(serial);
     if (size > bytes - body) return false;
     sqf_value *v = &row->values[row->n++];
@@ -133,14 +134,14 @@ static bool sqf_parse_cell(const sqf_file *f, const sqf_page_view *v, size_t off
   return true;
 }
 
-/* Brings the payload into the file's buffer. *cut: the chain breaks off. */
+/* Loads the payload into the file's buffer. *cut: the overflow chain is broken. */
 static lode_status sqf_load_payload(sqf_file *f, const sqf_cell *c, bool *cut, lode_error *err) {
   uint64_t left = c->bytes - c->local_bytes;
   uint32_t next = c->overflow;
   *cut = false;
   f->payload.len = 0;
-  strbuf_add(&f->payload, c->local, c->local_bytes); /* grows with what is there, whatever the length says */
-  while (left > 0) { /* each page brings usable - 4 bytes, so the length bounds the chain, should it be a ring */
+  strbuf_add(&f->payload, c->local, c->local_bytes); /* grows with what is read, not with the declared length */
+  while (left > 0) { /* each page adds usable - 4 bytes, so the length bounds the chain even if it is circular */
     size_t take = left < f->usable - 4 ? (size_t)left : f->usable - 4;
     *cut = next < 2 || next > f->info.pages;
     if (*cut || f->payload.failed) break;
@@ -155,8 +156,9 @@ static lode_status sqf_load_payload(sqf_file *f, const sqf_cell *c, bool *cut, l
   return err_nomem(err);
 }
 
-/* False: there is no row. */
-static lode_status sqf_read_cell(sqf_file *f, const sqf_page_view *v, size_t offset, sqf_row *row, bool *is_row, lode_error *err) {
+/* *is_row is false if there is no row. */
+static lode_status sqf_read_cell(sqf_file *f, const sqf_page_view *v, size_t offset, sqf_row *row, bool *is_row,
+                                 lode_error *err) {
   sqf_cell c;
   *is_row = false;
   row->n = 0;
@@ -174,12 +176,13 @@ lode_status sqf_read_row(sqf_file *f, sqf_place place, sqf_row *row, lode_error 
   bool is_row = false;
   sqf_page_view v;
   if (place.page == 0 || place.page > f->info.pages) return err_set(err, LODE_CORRUPT, "there is no such page");
-  /* A buffer of its own, for the payload's pages pass through the cache */
+  /* Needs a buffer of its own, because the payload's pages go through the cache. */
   unsigned char **own = &f->level[SQF_MAX_DEPTH - 1];
   if (!*own && !(*own = mem_alloc(f->page_bytes))) return err_nomem(err);
   if (f->own_page != place.page) memcpy(*own, sqf_get_page(f, place.page), f->page_bytes);
   f->own_page = place.page;
-  if (!sqf_view_page(f, place.page, *own, &v) || place.offset + 4 > f->usable) return err_set(err, LODE_CORRUPT, "a row is gone");
+  if (!sqf_view_page(f, place.page, *own, &v) || place.offset + 4 > f->usable)
+    return err_set(err, LODE_CORRUPT, "a row is gone");
   TRY(sqf_read_cell(f, &v, place.offset, row, &is_row, err));
   return is_row ? LODE_OK : err_set(err, LODE_CORRUPT, "a row is gone");
 }
@@ -191,7 +194,8 @@ bool sqf_type_offset(sqf_file *f, sqf_place place, size_t column, uint64_t *offs
   size_t n;
   if (place.page == 0 || place.page > f->info.pages || f->n_images) return false;
   const unsigned char *page = sqf_get_page(f, place.page);
-  if (!sqf_view_page(f, place.page, page, &v) || place.offset + 4 > f->usable || !sqf_parse_cell(f, &v, place.offset, &c)) return false;
+  if (!sqf_view_page(f, place.page, page, &v) || place.offset + 4 > f->usable) return false;
+  if (!sqf_parse_cell(f, &v, place.offset, &c)) return false;
   const unsigned char *h = c.local, *end = c.local + c.local_bytes;
   if (!(n = sqf_get_varint(h, end, &header)) || header > c.local_bytes) return false;
   for (end = h + header, h += n; h < end; h += n, column--) {
@@ -203,13 +207,14 @@ bool sqf_type_offset(sqf_file *f, sqf_place place, size_t column, uint64_t *offs
   return false;
 }
 
-static lode_status sqf_rows_of_page(sqf_file *f, const sqf_page_view *v, sqf_row_fn *fn, void *ctx, bool stray, lode_error *err) {
+static lode_status sqf_rows_of_page(sqf_file *f, const sqf_page_view *v, sqf_row_fn *fn, void *ctx, bool orphan,
+                                    lode_error *err) {
   sqf_row row;
   for (uint32_t i = 0; i < v->cells; i++) {
     size_t offset = sqf_cell_at(f, v, i);
     bool is_row = false;
     if (offset) TRY(sqf_read_cell(f, v, offset, &row, &is_row, err));
-    else if (!stray) f->info.damaged_rows++;
+    else if (!orphan) f->info.damaged_rows++;
     if (is_row) TRY(fn(ctx, &row, err));
   }
   return LODE_OK;
@@ -227,13 +232,14 @@ static bool sqf_mark_seen(sqf_file *f, uint32_t number) {
 
 typedef struct sqf_level {
   sqf_page_view v;
-  uint32_t next; /* child */
+  uint32_t next; /* child to visit */
 } sqf_level;
 
 static bool sqf_is_table(unsigned char type) { return type == SQF_LEAF_TABLE || type == SQF_INNER_TABLE; }
 
-/* Brings the page at `number` to level `depth`; false: it is not a page of this tree. */
-static lode_status sqf_enter_page(sqf_file *f, sqf_level *l, size_t depth, uint32_t number, bool table, bool *entered, lode_error *err) {
+/* Loads page `number` as level `depth`. *entered is false if it is not a page of this tree. */
+static lode_status sqf_enter_page(sqf_file *f, sqf_level *l, size_t depth, uint32_t number, bool table, bool *entered,
+                                  lode_error *err) {
   *entered = false;
   if (!f->level[depth] && !(f->level[depth] = mem_alloc(f->page_bytes))) return err_nomem(err);
   if (!sqf_mark_seen(f, number)) {
@@ -245,7 +251,7 @@ static lode_status sqf_enter_page(sqf_file *f, sqf_level *l, size_t depth, uint3
   *entered = sqf_view_page(f, number, f->level[depth], &l->v) && sqf_is_table(l->v.type) == table;
   if (!*entered) {
     sqf_note_damage(f, number);
-    f->seen[number / 8] &= (unsigned char)~(1u << number % 8); /* strays may still make something of it */
+    f->seen[number / 8] &= (unsigned char)~(1u << number % 8); /* sqf_walk_orphans() may still find rows in it */
   }
   return LODE_OK;
 }
@@ -289,9 +295,9 @@ lode_status sqf_walk_index(sqf_file *f, uint32_t root, sqf_row_fn *fn, void *ctx
   return sqf_walk_tree(f, root, false, fn, ctx, err);
 }
 
-/* ---- Strays ---- */
+/* ---- Orphans ---- */
 
-/* Free pages hold what was deleted. */
+/* Marks free pages as seen: they hold deleted rows. */
 static void sqf_mark_free(sqf_file *f) {
   if (f->info.header_lost) return;
   uint32_t trunk = sqf_be32(sqf_get_page(f, 1) + 32);
@@ -312,7 +318,8 @@ lode_status sqf_walk_orphans(sqf_file *f, sqf_row_fn *fn, void *ctx, lode_error 
     sqf_page_view v;
     if (f->seen[number / 8] & 1u << number % 8) continue;
     sqf_load_page(f, number, *own);
-    if (sqf_view_page(f, number, *own, &v) && v.type != SQF_INNER_TABLE) TRY(sqf_rows_of_page(f, &v, fn, ctx, true, err));
+    if (sqf_view_page(f, number, *own, &v) && v.type != SQF_INNER_TABLE)
+      TRY(sqf_rows_of_page(f, &v, fn, ctx, true, err));
   }
   return LODE_OK;
 }
