@@ -1,13 +1,13 @@
-/* filter.c - the filter as a whole: made from its texts, asked about itself, freed. See filter_internal.h for the parts.
+/* filter.c - filter objects: parsing, properties, freeing. See filter_internal.h for the parts.
  *
- * A filter is immutable once made, so that judges of many threads may share it. It owns all that it points to; the
- * texts that it was made from may go.
+ * A filter is immutable once made, so that evaluators in many threads can share it. It owns everything that it points
+ * to; the texts it was made from need not outlive the call.
  */
 #include "query/filter_internal.h"
 
 /* ---- Keys ---- */
 
-enum { FILTER_FEW_KEYS = 8 }; /* up to so many, looking at all of them is faster than hashing */
+enum { FILTER_FEW_KEYS = 8 }; /* up to this many, a linear search is faster than hashing */
 
 static uint32_t *filter_key_slot(const filter_expr *f, lode_str key) {
   size_t at = hash_bytes(key.data, key.len) & f->key_mask;
@@ -23,7 +23,7 @@ uint32_t filter_find_key(const filter_expr *f, lode_str key) {
   return FILTER_NO_KEY;
 }
 
-/* Makes the table twice as large as the keys need, which it then holds. */
+/* Allocates a table with at least four slots per key, and inserts the keys. */
 static bool filter_grow_slots(filter_expr *f) {
   size_t size = 64;
   while (size < f->n_keys * 4) size *= 2;

@@ -1,8 +1,8 @@
-/* filter_compile.c - from the tree to the program.
+/* filter_compile.c - compiles the tree to the program.
  *
  * Merging: among the children of an "or", the equality tests on one key become one set, and so do the negated ones of
- * an "and"; the same for tests on array elements. An $or of 30,000 paths is one binary search then. Emitting: tests
- * are written from the last to the first, so that the target of a jump is always known.
+ * an "and"; the same for tests on array elements. An $or of 30,000 paths is then one binary search. Emitting: tests
+ * are written from last to first, so that the target of a jump is always known.
  */
 #include "query/filter_internal.h"
 
@@ -10,10 +10,10 @@
 
 /* The tests of one kind on one key among the children of one node. */
 typedef struct merge_group {
-  uint32_t owner; /* the list that it was counted for, or 0 */
+  uint32_t owner; /* the list it was counted for, or 0 */
   uint32_t tests;
   size_t values;
-  meta_value *merged; /* of `values`, once one of several was met */
+  meta_value *merged; /* `values` of them; allocated at the first of several tests */
   size_t filled;
 } merge_group;
 
@@ -25,7 +25,7 @@ typedef struct merger {
   lode_error *err;
 } merger;
 
-/* The group of a child, or NULL when it cannot be merged with others. */
+/* The group of a child, or NULL if it cannot be merged. */
 static merge_group *merge_group_of(const merger *m, uint32_t node, uint8_t kind) {
   if (m->tree->nodes[node].kind != FILTER_NODE_TEST) return NULL;
   const filter_test *test = &m->tree->tests[m->tree->nodes[node].test];
@@ -44,7 +44,7 @@ static void count_groups(const merger *m, const filter_node_list *list, uint8_t 
   }
 }
 
-/* Adds the test's values to its group; *absorbed: the group's first test stands for it. */
+/* Adds the test's values to its group; *absorbed: the group's first test replaces it. */
 static lode_status join_group(const merger *m, merge_group *g, filter_test *test, bool *absorbed) {
   *absorbed = g->merged != NULL;
   if (!g->merged) {
@@ -79,7 +79,7 @@ static lode_status merge_list(merger *m, filter_node_list *list, uint8_t kind) {
   return LODE_OK;
 }
 
-/* Sets are searched by halving. */
+/* Sorts the sets, for binary search. */
 static lode_status merge_sort_list(const merger *m, const filter_node_list *list) {
   for (uint32_t n = list->last; n; n = m->tree->nodes[n].prev) {
     if (m->tree->nodes[n].kind != FILTER_NODE_TEST) continue;
@@ -113,17 +113,18 @@ done:
 typedef struct program_writer {
   const filter_tree *tree;
   filter_test *program;
-  size_t at; /* where the last written test is: the program is filled from its end */
+  size_t at; /* index of the last written test: the program is filled from its end */
   struct open_node {
-    uint32_t child; /* the next to write, going backwards; 0: none */
+    uint32_t child; /* the next to write, in reverse order; 0: none */
     uint8_t kind;
-    bool begun;     /* a child was written: it begins at writer.at */
+    bool begun;     /* a child was written: it starts at writer.at */
     uint32_t on_true, on_false;
   } *stack;
   size_t depth, cap;
 } program_writer;
 
-static bool open_list(program_writer *w, const filter_node_list *list, uint8_t kind, uint32_t on_true, uint32_t on_false) {
+static bool open_list(program_writer *w, const filter_node_list *list, uint8_t kind, uint32_t on_true,
+                      uint32_t on_false) {
   if (!mem_grow(&w->stack, &w->cap, w->depth + 1, sizeof *w->stack)) return false;
   w->stack[w->depth++] =
       (struct open_node){.child = list->last, .kind = kind, .on_true = on_true, .on_false = on_false};
@@ -139,7 +140,7 @@ static bool program_write_next(program_writer *w) {
   }
   const filter_node *child = &w->tree->nodes[top->child];
   uint32_t on_true = top->on_true, on_false = top->on_false;
-  if (top->begun) { /* not the last child: the others decide if this one does not */
+  if (top->begun) { /* not the last child: if it does not decide, the next one is evaluated */
     if (top->kind == FILTER_NODE_AND) on_true = (uint32_t)w->at;
     else on_false = (uint32_t)w->at;
   }

@@ -1,24 +1,24 @@
-/* filter_parse.c - the filter language: JSON text to a tree, and every error that a user can make in it.
+/* filter_parse.c - parses the filter language: JSON text to a tree, with a message for every error a user can make.
  *
- * The nodes of the JSON text are walked with a stack of frames, one for each object or list that is open. Negation
- * is carried down: under an odd number of $not, "and" and "or" change places and tests are negated, so that the tree
- * has no negation but in its tests. A node with one child is that child; an "and" in an "and" is its children; what
- * is true in an "and" or false in an "or" is left out. So the tree is as small as what was meant.
+ * The nodes of the JSON text are walked with a stack of frames, one for each open object or list. Negation is pushed
+ * down: under an odd number of $not, "and" and "or" are swapped and tests are negated, so that only tests in the tree
+ * are negated. A node with one child is replaced by it; an "and" in an "and" is replaced by its children; true in an
+ * "and" and false in an "or" are dropped. So the tree is minimal.
  */
 #include "query/filter_internal.h"
 
 enum {
-  FILTER_MAX_REGEXES = 256, /* each may be 64 KiB of code */
+  FILTER_MAX_REGEXES = 256, /* each pattern may have 64 KiB */
   FILTER_MAX_JSON_NODES = 16 << 20,
 };
 
 typedef struct parse_frame {
   uint32_t at, end;   /* nodes of the JSON text: the next to read, and where to stop */
-  bool object;        /* else a list of filters */
-  bool document;      /* operators are those on documents */
+  bool object;        /* otherwise a list of filters */
+  bool document;      /* operators are those for documents */
   bool negate;
   bool level;         /* counts as a level of nesting */
-  uint8_t kind;       /* AND or OR, negation regarded */
+  uint8_t kind;       /* AND or OR, after applying negation */
   filter_node_list children;
 } parse_frame;
 
@@ -44,11 +44,16 @@ typedef struct operator_row {
 
 #define OPERATOR_NAME(s) {"" s, sizeof(s) - 1}
 static const operator_row metadata_operators[] = {
-    {OPERATOR_NAME("$eq"), FILTER_TEST_IN, false, OPERAND_SCALAR},        {OPERATOR_NAME("$ne"), FILTER_TEST_IN, true, OPERAND_SCALAR},
-    {OPERATOR_NAME("$gt"), FILTER_TEST_GT, false, OPERAND_ORDERED},       {OPERATOR_NAME("$gte"), FILTER_TEST_GTE, false, OPERAND_ORDERED},
-    {OPERATOR_NAME("$lt"), FILTER_TEST_LT, false, OPERAND_ORDERED},       {OPERATOR_NAME("$lte"), FILTER_TEST_LTE, false, OPERAND_ORDERED},
-    {OPERATOR_NAME("$in"), FILTER_TEST_IN, false, OPERAND_LIST},          {OPERATOR_NAME("$nin"), FILTER_TEST_IN, true, OPERAND_LIST},
-    {OPERATOR_NAME("$contains"), FILTER_TEST_HAS, false, OPERAND_SCALAR}, {OPERATOR_NAME("$not_contains"), FILTER_TEST_HAS, true, OPERAND_SCALAR},
+    {OPERATOR_NAME("$eq"), FILTER_TEST_IN, false, OPERAND_SCALAR},
+    {OPERATOR_NAME("$ne"), FILTER_TEST_IN, true, OPERAND_SCALAR},
+    {OPERATOR_NAME("$gt"), FILTER_TEST_GT, false, OPERAND_ORDERED},
+    {OPERATOR_NAME("$gte"), FILTER_TEST_GTE, false, OPERAND_ORDERED},
+    {OPERATOR_NAME("$lt"), FILTER_TEST_LT, false, OPERAND_ORDERED},
+    {OPERATOR_NAME("$lte"), FILTER_TEST_LTE, false, OPERAND_ORDERED},
+    {OPERATOR_NAME("$in"), FILTER_TEST_IN, false, OPERAND_LIST},
+    {OPERATOR_NAME("$nin"), FILTER_TEST_IN, true, OPERAND_LIST},
+    {OPERATOR_NAME("$contains"), FILTER_TEST_HAS, false, OPERAND_SCALAR},
+    {OPERATOR_NAME("$not_contains"), FILTER_TEST_HAS, true, OPERAND_SCALAR},
 };
 static const operator_row document_operators[] = {
     {OPERATOR_NAME("$contains"), FILTER_TEST_TEXT, false, OPERAND_SCALAR},
@@ -69,7 +74,7 @@ static const operator_row *find_operator(const operator_row *table, size_t n, lo
 
 static lode_status parse_add_node(parse_state *r, filter_node node, uint32_t *index) {
   filter_tree *tree = r->tree;
-  size_t n = tree->n_nodes ? tree->n_nodes : 1; /* 0 is none */
+  size_t n = tree->n_nodes ? tree->n_nodes : 1; /* 0 means none */
   if (!mem_grow(&tree->nodes, &tree->nodes_cap, n + 1, sizeof *tree->nodes)) return err_nomem(r->err);
   if (n == 1) tree->nodes[0] = (filter_node){0};
   tree->nodes[n] = node;
@@ -99,7 +104,7 @@ static lode_status parse_add_test_node(parse_state *r, filter_test test, uint32_
   return LODE_OK;
 }
 
-/* A test of the top frame. */
+/* Adds a test to the top frame. */
 static lode_status parse_add_test(parse_state *r, filter_test test) {
   parse_frame *f = &r->frames[r->n_frames - 1];
   uint32_t node;
@@ -113,7 +118,7 @@ static lode_status count_clauses(parse_state *r, size_t n) {
   r->tree->clauses += n;
   if (r->tree->clauses <= LODE_MAX_FILTER_CLAUSES) return LODE_OK;
   return err_set(r->err, LODE_LIMIT, "the filter has more than %d clauses and list values: ask in several parts",
-                    LODE_MAX_FILTER_CLAUSES);
+                 LODE_MAX_FILTER_CLAUSES);
 }
 
 static lode_status parse_push(parse_state *r, parse_frame f) {
@@ -127,22 +132,22 @@ static lode_status parse_push(parse_state *r, parse_frame f) {
 
 static lode_status parse_push_object(parse_state *r, uint32_t object, bool document, bool negate, bool level) {
   return parse_push(r, (parse_frame){.at = object + 1,
-                         .end = r->json.nodes[object].next,
-                         .object = true,
-                         .document = document,
-                         .negate = negate,
-                         .level = level,
-                         .kind = negate ? FILTER_NODE_OR : FILTER_NODE_AND});
+                                     .end = r->json.nodes[object].next,
+                                     .object = true,
+                                     .document = document,
+                                     .negate = negate,
+                                     .level = level,
+                                     .kind = negate ? FILTER_NODE_OR : FILTER_NODE_AND});
 }
 
-/* Whether the node changes nothing among the children of a node of that kind. */
+/* Does the node have no effect among the children of a node of that kind? */
 static bool is_neutral(const filter_tree *tree, uint32_t node, uint8_t kind) {
   if (tree->nodes[node].kind != FILTER_NODE_TEST) return false;
   const filter_test *test = &tree->tests[tree->nodes[node].test];
   return test->kind == FILTER_TEST_TRUE && test->negated == (kind == FILTER_NODE_OR);
 }
 
-/* Ends the top frame: what it holds becomes a child of the one below, or of the root. */
+/* Ends the top frame: its content becomes a child of the frame below, or of the root. */
 static lode_status parse_pop(parse_state *r) {
   filter_tree *tree = r->tree;
   parse_frame f = r->frames[--r->n_frames];
@@ -189,11 +194,11 @@ static const char *parse_type_name(json_node_type type) {
 static lode_status fail_operand(parse_state *r, lode_str key, lode_str op, uint32_t node, const char *wants) {
   char shown_key[256], shown_op[256];
   return err_set(r->err, LODE_INVALID, "the filter on the key %s gives %s %s; it takes %s",
-                    str_quote(key, shown_key, sizeof shown_key), str_quote(op, shown_op, sizeof shown_op),
-                    parse_type_name(r->json.nodes[node].type), wants);
+                 str_quote(key, shown_key, sizeof shown_key), str_quote(op, shown_op, sizeof shown_op),
+                 parse_type_name(r->json.nodes[node].type), wants);
 }
 
-/* Copies the scalar at the node to the filter's memory. */
+/* Copies the scalar at the node into the filter's memory. */
 static lode_status keep_value(parse_state *r, uint32_t node, meta_value *value, bool *scalar) {
   *scalar = meta_value_of(&r->json, node, value);
   if (*scalar && value->type == META_STRING) {
@@ -203,13 +208,15 @@ static lode_status keep_value(parse_state *r, uint32_t node, meta_value *value, 
   return LODE_OK;
 }
 
-static lode_status read_list_operand(parse_state *r, lode_str key, const operator_row *op, uint32_t node, filter_test *test) {
+static lode_status read_list_operand(parse_state *r, lode_str key, const operator_row *op, uint32_t node,
+                                     filter_test *test) {
   const json_node *list = &r->json.nodes[node];
   if (list->type != JSON_NODE_ARRAY) return fail_operand(r, key, op->name, node, "an array of scalars");
   if (list->u.count == 0) {
     char shown[256];
-    return err_set(r->err, LODE_INVALID, "the filter on the key %s has %.*s with an empty list; name at least one value",
-                      str_quote(key, shown, sizeof shown), (int)op->name.len, op->name.data);
+    return err_set(r->err, LODE_INVALID,
+                   "the filter on the key %s has %.*s with an empty list; name at least one value",
+                   str_quote(key, shown, sizeof shown), (int)op->name.len, op->name.data);
   }
   TRY(count_clauses(r, list->u.count));
   meta_value *items = mem_arena_alloc(&r->filter->arena, list->u.count * sizeof *items);
@@ -225,7 +232,8 @@ static lode_status read_list_operand(parse_state *r, lode_str key, const operato
   return LODE_OK;
 }
 
-static lode_status read_scalar_operand(parse_state *r, lode_str key, const operator_row *op, uint32_t node, filter_test *test) {
+static lode_status read_scalar_operand(parse_state *r, lode_str key, const operator_row *op, uint32_t node,
+                                       filter_test *test) {
   bool scalar;
   TRY(count_clauses(r, 1));
   meta_value *item = mem_arena_alloc(&r->filter->arena, sizeof *item);
@@ -253,16 +261,17 @@ static lode_status read_condition(parse_state *r, lode_str key, uint32_t node) {
   char shown_key[256], shown_op[256];
   if (nodes[node].type != JSON_NODE_OBJECT) return add_metadata_test(r, key, &metadata_operators[0], node);
   if (nodes[node].u.count == 0) {
-    return err_set(r->err, LODE_INVALID, "the filter on the key %s is empty; give a value or an operator: {\"$eq\": 1}",
-                      str_quote(key, shown_key, sizeof shown_key));
+    return err_set(r->err, LODE_INVALID,
+                   "the filter on the key %s is empty; give a value or an operator: {\"$eq\": 1}",
+                   str_quote(key, shown_key, sizeof shown_key));
   }
   for (uint32_t k = node + 1; k < nodes[node].next; k = nodes[k + 1].next) {
     const operator_row *op = find_operator(metadata_operators, OPERATOR_COUNT(metadata_operators), nodes[k].u.s);
     if (!op) {
       return err_set(r->err, LODE_INVALID,
-                        "the filter on the key %s has the unknown operator %s; known are $eq $ne $gt $gte $lt $lte $in $nin "
-                        "$contains $not_contains",
-                        str_quote(key, shown_key, sizeof shown_key), str_quote(nodes[k].u.s, shown_op, sizeof shown_op));
+                     "the filter on the key %s has the unknown operator %s; known are $eq $ne $gt $gte $lt $lte $in $nin "
+                     "$contains $not_contains",
+                     str_quote(key, shown_key, sizeof shown_key), str_quote(nodes[k].u.s, shown_op, sizeof shown_op));
     }
     TRY(add_metadata_test(r, key, op, k + 1));
   }
@@ -275,7 +284,7 @@ static lode_status keep_regex(parse_state *r, lode_str pattern, const regex_patt
   filter_expr *f = r->filter;
   if (f->n_regexes == FILTER_MAX_REGEXES) {
     return err_set(r->err, LODE_LIMIT, "the filter has more than %d regular expressions: write several as one, a|b",
-                      FILTER_MAX_REGEXES);
+                   FILTER_MAX_REGEXES);
   }
   if (!mem_grow(&f->regexes, &f->regexes_cap, f->n_regexes + 1, sizeof *f->regexes)) return err_nomem(r->err);
   TRY(regex_new(pattern, &f->regexes[f->n_regexes], r->err));
@@ -288,13 +297,13 @@ static lode_status read_document_pair(parse_state *r, lode_str key, uint32_t nod
   char shown[256];
   if (!op) {
     return err_set(r->err, LODE_INVALID,
-                      "the document filter has the unknown operator %s; known are $contains $not_contains $regex $not_regex "
-                      "$and $or $not",
-                      str_quote(key, shown, sizeof shown));
+                   "the document filter has the unknown operator %s; known are $contains $not_contains $regex $not_regex "
+                   "$and $or $not",
+                   str_quote(key, shown, sizeof shown));
   }
   if (r->json.nodes[node].type != JSON_NODE_STRING) {
     return err_set(r->err, LODE_INVALID, "the document filter gives %.*s %s; it takes a string", (int)key.len, key.data,
-                      parse_type_name(r->json.nodes[node].type));
+                   parse_type_name(r->json.nodes[node].type));
   }
   TRY(count_clauses(r, 1));
   lode_str text = r->json.nodes[node].u.s;
@@ -314,22 +323,22 @@ static lode_status read_document_pair(parse_state *r, lode_str key, uint32_t nod
 static lode_status read_list(parse_state *r, const parse_frame *f, lode_str op, uint32_t node) {
   const json_node *list = &r->json.nodes[node];
   if (list->type != JSON_NODE_ARRAY || list->u.count == 0) {
-    return err_set(r->err, LODE_INVALID, "the filter gives %.*s %s; it takes a list of at least one filter", (int)op.len,
-                      op.data, list->type == JSON_NODE_ARRAY ? "an empty list" : parse_type_name(list->type));
+    return err_set(r->err, LODE_INVALID, "the filter gives %.*s %s; it takes a list of at least one filter",
+                   (int)op.len, op.data, list->type == JSON_NODE_ARRAY ? "an empty list" : parse_type_name(list->type));
   }
   bool is_and = str_eq(op, STR_LIT("$and"));
   return parse_push(r, (parse_frame){.at = node + 1,
-                         .end = list->next,
-                         .document = f->document,
-                         .negate = f->negate,
-                         .level = true,
-                         .kind = is_and != f->negate ? FILTER_NODE_AND : FILTER_NODE_OR});
+                                     .end = list->next,
+                                     .document = f->document,
+                                     .negate = f->negate,
+                                     .level = true,
+                                     .kind = is_and != f->negate ? FILTER_NODE_AND : FILTER_NODE_OR});
 }
 
 static lode_status read_not(parse_state *r, const parse_frame *f, uint32_t node) {
   if (r->json.nodes[node].type != JSON_NODE_OBJECT) {
     return err_set(r->err, LODE_INVALID, "the filter gives $not %s; it takes one filter, an object",
-                      parse_type_name(r->json.nodes[node].type));
+                   parse_type_name(r->json.nodes[node].type));
   }
   return parse_push_object(r, node, f->document, !f->negate, true);
 }
@@ -342,14 +351,14 @@ static lode_status read_pair(parse_state *r, parse_frame f, lode_str key, uint32
   if (str_eq(key, STR_LIT("#document"))) {
     if (r->json.nodes[node].type == JSON_NODE_OBJECT) return parse_push_object(r, node, true, f.negate, false);
     return err_set(r->err, LODE_INVALID,
-                      "the filter gives #document %s; it takes a document filter as in {\"$contains\": \"text\"}",
-                      parse_type_name(r->json.nodes[node].type));
+                   "the filter gives #document %s; it takes a document filter as in {\"$contains\": \"text\"}",
+                   parse_type_name(r->json.nodes[node].type));
   }
   if (key.len && key.data[0] == '$') {
     return err_set(r->err, LODE_INVALID,
-                      "the filter has %s where a key, $and, $or or $not is expected; operators stand below a key: {\"key\": "
-                      "{\"$eq\": 1}}",
-                      str_quote(key, shown, sizeof shown));
+                   "the filter has %s where a key, $and, $or or $not is expected; operators stand below a key: "
+                   "{\"key\": {\"$eq\": 1}}",
+                   str_quote(key, shown, sizeof shown));
   }
   return read_condition(r, key, node);
 }
@@ -366,7 +375,7 @@ static lode_status parse_step(parse_state *r) {
   f->at = nodes[at].next;
   if (nodes[at].type != JSON_NODE_OBJECT) {
     return err_set(r->err, LODE_INVALID, "the filter has %s in the list of $and or $or; it takes filters (objects)",
-                      parse_type_name(nodes[at].type));
+                   parse_type_name(nodes[at].type));
   }
   return parse_push_object(r, at, f->document, f->negate, false);
 }
@@ -376,14 +385,15 @@ static lode_status parse_text(parse_state *r, lode_str text, bool document) {
   const json_limits limits = {.max_nodes = FILTER_MAX_JSON_NODES, .max_depth = 2 * (size_t)LODE_MAX_FILTER_DEPTH + 8};
   lode_error why;
   if (text.len > LODE_MAX_FILTER_BYTES) {
-    return err_set(r->err, LODE_LIMIT, "the %s is %zu bytes long, the limit is %u: ask in several parts", name, text.len,
-                      LODE_MAX_FILTER_BYTES);
+    return err_set(r->err, LODE_LIMIT, "the %s is %zu bytes long, the limit is %u: ask in several parts", name,
+                   text.len, LODE_MAX_FILTER_BYTES);
   }
   lode_status st = json_parse(&r->json, text, &limits, &why);
   if (st == LODE_NOMEM) return err_nomem(r->err);
   if (st != LODE_OK) return err_set(r->err, st, "the %s is not usable: %s", name, why.text);
   if (r->json.nodes[0].type != JSON_NODE_OBJECT) {
-    return err_set(r->err, LODE_INVALID, "the %s is %s; it must be an object", name, parse_type_name(r->json.nodes[0].type));
+    return err_set(r->err, LODE_INVALID, "the %s is %s; it must be an object", name,
+                   parse_type_name(r->json.nodes[0].type));
   }
   TRY(parse_push_object(r, 0, document, false, false));
   while (r->n_frames) {
@@ -393,8 +403,7 @@ static lode_status parse_text(parse_state *r, lode_str text, bool document) {
   return LODE_OK;
 }
 
-lode_status filter_read(filter_expr *filter, filter_tree *tree, lode_str text, bool document,
-                              lode_error *err) {
+lode_status filter_read(filter_expr *filter, filter_tree *tree, lode_str text, bool document, lode_error *err) {
   parse_state r = {.filter = filter, .tree = tree, .err = err};
   lode_status st = parse_text(&r, text, document);
   json_release(&r.json);

@@ -1,15 +1,19 @@
-/* filter_probe.c - what an index on (key, value) may be asked instead of judging every record.
+/* filter_probe.c - conditions for an index on (key, value), to avoid evaluating the filter on every record.
  *
- * A probe is a condition that every match fulfils, so only what stands in the top conjunction can give one, and
- * nothing negated: a record without the key would match. Array elements are in such an index like scalars, so that
- * $eq and $contains give the same probe. Ranges on one key are narrowed to one: the order tests hold for scalars only,
- * and a record has one scalar for a key.
+ * A probe is a condition that every match satisfies, so only tests of the top conjunction can become one, and no
+ * negated ones: a record without the key would match. Such an index has array elements as well as scalars, so $eq and
+ * $contains give the same probe. Ranges on one key are narrowed to one: the order tests hold for scalars only, and a
+ * record has one scalar per key.
  */
 #include "query/filter_internal.h"
 
-static bool is_set(const filter_test *t) { return (t->kind == FILTER_TEST_IN || t->kind == FILTER_TEST_HAS) && !t->negated; }
+static bool is_set(const filter_test *t) {
+  return (t->kind == FILTER_TEST_IN || t->kind == FILTER_TEST_HAS) && !t->negated;
+}
 
-static bool is_range(const filter_test *t) { return t->kind >= FILTER_TEST_LT && t->kind <= FILTER_TEST_GTE && !t->negated; }
+static bool is_range(const filter_test *t) {
+  return t->kind >= FILTER_TEST_LT && t->kind <= FILTER_TEST_GTE && !t->negated;
+}
 
 static filter_probe *new_probe(filter_expr *f, uint32_t key) {
   if (f->n_probes == FILTER_MAX_PROBES) return NULL;
@@ -26,8 +30,8 @@ static bool add_set(filter_expr *f, const filter_test *test) {
   return true;
 }
 
-/* The range probe of a key whose bounds compare with the value; a new one if there is none. NULL: no room, or the key
- * is asked to be a number and a string at once. */
+/* The range probe of a key, if its bounds are comparable with the value; a new one if there is none. NULL: too many
+ * probes, or the key is required to be both a number and a string. */
 static filter_probe *range_for(filter_expr *f, uint32_t key, const meta_value *value) {
   for (size_t i = 0; i < f->n_probes; i++) {
     filter_probe *probe = &f->probes[i];
@@ -56,7 +60,8 @@ static bool add_range(filter_expr *f, const filter_test *test) {
   return true;
 }
 
-/* An "or" whose branches all ask one key for values: after merging that is one test, or two ($eq and $contains). */
+/* Adds the probe of an "or" whose branches all test one key for values: after merging, that is one test, or two ($eq
+ * and $contains). */
 static lode_status add_union(filter_expr *f, const filter_tree *tree, const filter_node_list *list, lode_error *err) {
   const filter_test *first = NULL;
   size_t n = 0;

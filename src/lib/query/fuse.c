@@ -1,7 +1,7 @@
 /* fuse.c - reciprocal rank fusion: see fuse.h.
  *
- * Both lists go to `out`, are sorted by key so that the two places of one record meet, and then by score. Sorting is
- * heap sort: in place, the same order on every machine, and never slower than n log n.
+ * Both lists are copied to `out`, sorted by key so that the two entries of a record are adjacent, and then by score.
+ * Heap sort is used: in place, the same order on every machine, and always O(n log n).
  */
 #include "query/fuse.h"
 
@@ -18,7 +18,7 @@ static bool fuse_by_score(const fuse_ranked *a, const fuse_ranked *b) {
   return a->key < b->key;
 }
 
-/* Lets items[at] sink in the heap of n items, whose top is the last in order. */
+/* Moves items[at] down in the heap of n items, whose top is the last in order. */
 static void fuse_sink(fuse_ranked *items, size_t at, size_t n, before_fn *before) {
   fuse_ranked item = items[at];
   for (;;) {
@@ -49,11 +49,11 @@ static void fuse_put_list(fuse_ranked *out, const uint64_t *keys, size_t n, doub
 static bool is_weight(double w) { return isfinite(w) && w >= 0; }
 
 lode_status fuse_rankings(const uint64_t *a, size_t na, double weight_a, const uint64_t *b, size_t nb, double weight_b,
-                       fuse_ranked *out, size_t *n, lode_error *err) {
+                          fuse_ranked *out, size_t *n, lode_error *err) {
   *n = 0;
   if (!is_weight(weight_a) || !is_weight(weight_b)) {
-    return err_set(err, LODE_INVALID, "the weights of a hybrid query are %g and %g; give numbers of at least 0", weight_a,
-                      weight_b);
+    return err_set(err, LODE_INVALID, "the weights of a hybrid query are %g and %g; give numbers of at least 0",
+                   weight_a, weight_b);
   }
   fuse_put_list(out, a, na, weight_a);
   fuse_put_list(out + na, b, nb, weight_b);

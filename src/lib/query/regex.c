@@ -1,12 +1,12 @@
-/* regex.c - PCRE2 behind bounds: see regex.h.
+/* regex.c - PCRE2 with bounds on time and memory: see regex.h.
  *
- * PCRE2 counts steps from each start position anew, so that its match limit alone does not bound a search: a pattern
- * that stays just below the limit everywhere would take hours on a long text. So a search goes through the text in
- * windows of start positions (PCRE2's offset limit), and window x limit is constant: one call does at most CALL_STEPS
- * steps, and the clock is read between calls. Windows grow while nothing happens; one that runs into its limit is
- * repeated as smaller ones with a higher limit, and only the smallest window's limit is final.
+ * PCRE2 counts steps again from each start position, so its match limit alone does not bound a search: a pattern that
+ * stays just below the limit everywhere would take hours on a long text. So a search processes the text in windows of
+ * start positions (PCRE2's offset limit), and window x limit is constant: one call does at most CALL_STEPS steps, and
+ * the clock is read between calls. Windows grow while there is no match; one that reaches its limit is repeated as
+ * smaller ones with a higher limit, and only the limit of the smallest window is final.
  *
- * Compiled to machine code where possible; where that runs out of its own small stack, the interpreter takes over,
+ * Patterns are compiled to machine code if possible; if that exhausts its own small stack, the interpreter is used,
  * whose memory is limited too.
  */
 #include "query/regex.h"
@@ -29,9 +29,9 @@
 
 struct regex_pattern {
   pcre2_code *code;
-  bool anchored; /* the only start position is the first */
+  bool anchored;        /* the only start position is the first */
   lode_str pattern;
-  char pattern_bytes[]; /* the first of them, for messages */
+  char pattern_bytes[]; /* the start of the pattern, for messages */
 };
 
 struct regex_runner {
@@ -53,7 +53,7 @@ static void regex_mfree(void *p, void *ctx) {
   mem_free(p);
 }
 
-/* What a pattern has that would not work window by window, or NULL. A false alarm is harmless. */
+/* A construct in the pattern that would not work window by window, or NULL. A false positive is harmless. */
 static const char *regex_forbidden(lode_str p) {
   for (size_t i = 0; i + 1 < p.len; i++) {
     if (p.data[i] == '(' && p.data[i + 1] == '*' && i + 2 < p.len) {
@@ -76,16 +76,16 @@ static lode_status check_pattern(lode_str pattern, lode_error *err) {
   char shown[256];
   if (pattern.len > REGEX_MAX_PATTERN_BYTES) {
     return err_set(err, LODE_LIMIT, "the regular expression %s is %zu bytes long, the limit is %u",
-                      str_quote(pattern, shown, sizeof shown), pattern.len, REGEX_MAX_PATTERN_BYTES);
+                   str_quote(pattern, shown, sizeof shown), pattern.len, REGEX_MAX_PATTERN_BYTES);
   }
   if (!utf8_valid(pattern.data, pattern.len)) {
     return err_set(err, LODE_INVALID, "the regular expression %s is not valid UTF-8",
-                      str_quote(pattern, shown, sizeof shown));
+                   str_quote(pattern, shown, sizeof shown));
   }
   const char *what = regex_forbidden(pattern);
   if (what) {
     return err_set(err, LODE_INVALID, "the regular expression %s has %s, which filters do not allow; leave it out",
-                      str_quote(pattern, shown, sizeof shown), what);
+                   str_quote(pattern, shown, sizeof shown), what);
   }
   return LODE_OK;
 }
@@ -95,7 +95,7 @@ static lode_status fail_compile(lode_str pattern, int code, size_t offset, lode_
   if (code == PCRE2_ERROR_HEAP_FAILED) return err_nomem(err);
   if (pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why) < 0) why[0] = '\0';
   return err_set(err, LODE_INVALID, "the regular expression %s is wrong at byte %zu: %s",
-                    str_quote(pattern, shown, sizeof shown), offset, why);
+                 str_quote(pattern, shown, sizeof shown), offset, why);
 }
 
 lode_status regex_new(lode_str pattern, regex_pattern **regex, lode_error *err) {
@@ -109,7 +109,7 @@ lode_status regex_new(lode_str pattern, regex_pattern **regex, lode_error *err) 
   *regex = NULL;
   TRY_GOTO(check_pattern(pattern, err));
   st = LODE_NOMEM;
-  size_t kept = pattern.len < 64 ? pattern.len : 64; /* str_quote() shows no more than 60 */
+  size_t kept = pattern.len < 64 ? pattern.len : 64; /* str_quote() shows at most 60 */
   r = mem_calloc(1, sizeof *r + kept);
   general = pcre2_general_context_create(regex_malloc, regex_mfree, NULL);
   if (!r || !general) goto done;
@@ -126,7 +126,7 @@ lode_status regex_new(lode_str pattern, regex_pattern **regex, lode_error *err) 
     st = fail_compile(pattern, code, offset, err);
     goto done;
   }
-  (void)pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE); /* without machine code it is slower, and right */
+  (void)pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE); /* without machine code it is slower but correct */
   (void)pcre2_pattern_info(r->code, PCRE2_INFO_ALLOPTIONS, &options);
   r->anchored = options & PCRE2_ANCHORED;
   *regex = r;
@@ -173,9 +173,9 @@ void regex_runner_free(regex_runner *runner) {
   mem_free(runner);
 }
 
-/* One call over the start positions [from, from + window), on the clock. */
-static int regex_search_window(regex_runner *runner, const regex_pattern *regex, lode_str text, size_t from, size_t window,
-                         uint32_t options) {
+/* One timed call over the start positions [from, from + window). */
+static int regex_search_window(regex_runner *runner, const regex_pattern *regex, lode_str text, size_t from,
+                               size_t window, uint32_t options) {
   size_t last = text.len - from < window ? text.len : from + window - 1;
   pcre2_set_offset_limit(runner->context, last);
   pcre2_set_match_limit(runner->context, (uint32_t)(CALL_STEPS / window));
@@ -191,17 +191,17 @@ static lode_status fail_search(const regex_pattern *regex, int rc, lode_error *e
   if (rc == PCRE2_ERROR_NOMEMORY) return err_nomem(err);
   if (pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof why) < 0) why[0] = '\0';
   return err_set(err, LODE_LIMIT,
-                    "the regular expression %s takes too much work on a document (%s); write it without repeats inside "
-                    "repeats, or narrow the search by other filters",
-                    str_quote(regex->pattern, shown, sizeof shown), why);
+                 "the regular expression %s takes too much work on a document (%s); write it without repeats inside "
+                 "repeats, or narrow the search by other filters",
+                 str_quote(regex->pattern, shown, sizeof shown), why);
 }
 
 static lode_status fail_time(const regex_pattern *regex, const regex_runner *runner, lode_error *err) {
   char shown[256];
   return err_set(err, LODE_LIMIT,
-                    "the regular expression %s took %.1f seconds, far more than such an amount of text should; write it "
-                    "without repeats inside repeats, or narrow the search by other filters",
-                    str_quote(regex->pattern, shown, sizeof shown), (double)runner->spent_ns / 1e9);
+                 "the regular expression %s took %.1f seconds, far more than such an amount of text should; write it "
+                 "without repeats inside repeats, or narrow the search by other filters",
+                 str_quote(regex->pattern, shown, sizeof shown), (double)runner->spent_ns / 1e9);
 }
 
 static bool regex_in_character(lode_str text, size_t at) {
@@ -209,7 +209,7 @@ static bool regex_in_character(lode_str text, size_t at) {
 }
 
 lode_status regex_search(regex_runner *runner, const regex_pattern *regex, lode_str text, bool *found,
-                               lode_error *err) {
+                         lode_error *err) {
   size_t from = 0, window = regex->anchored ? MIN_WINDOW : FIRST_WINDOW, max_window = MAX_WINDOW;
   uint32_t options = 0;
   *found = false;
