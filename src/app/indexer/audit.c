@@ -5,8 +5,8 @@ enum { AUDIT_PAGE = 5000 };
 
 typedef struct audit_state {
   indexer_colls colls;
-  indexer_file_table known;
-  uint32_t *counts;        /* chunks seen, by position in known */
+  indexer_file_table file_table;
+  uint32_t *counts; /* chunks found, by position in file_table.items */
   indexer_audit *audit;
   lode_progress progress;
   bool repair;
@@ -47,9 +47,9 @@ static lode_status audit_chunks(audit_state *a, lode_error *err) {
     TRY(lode_get(a->colls.code, &request, &rows, err));
     for (size_t i = 0; i < lode_result_count(rows); i++) {
       lode_str id = lode_result_at(rows, i)->id, path;
-      indexer_file_entry *known = audit_split_id(id, &path) ? indexer_file_table_find(&a->known, path) : NULL;
+      indexer_file_entry *known = audit_split_id(id, &path) ? indexer_file_table_find(&a->file_table, path) : NULL;
       a->audit->chunks++;
-      if (known) a->counts[known - a->known.items]++;
+      if (known) a->counts[known - a->file_table.items]++;
       else orphans[n++] = id;
     }
     a->audit->orphans += n;
@@ -68,29 +68,30 @@ static lode_status audit_chunks(audit_state *a, lode_error *err) {
 }
 
 static lode_status audit_files(audit_state *a, lode_error *err) {
-  for (size_t i = 0; i < a->known.n; i++) {
-    indexer_file_entry *known = &a->known.items[i];
-    uint32_t most = a->counts[i] > known->file.chunks ? a->counts[i] : known->file.chunks;
+  for (size_t i = 0; i < a->file_table.n; i++) {
+    indexer_file_entry *known = &a->file_table.items[i];
+    uint32_t max = a->counts[i] > known->file.chunks ? a->counts[i] : known->file.chunks;
     a->audit->files++;
     if (a->counts[i] == known->file.chunks) continue;
     a->audit->short_files++;
     if (!a->repair) continue;
-    /* Ordinals beyond the count are possible when some in the middle are lost */
-    known->file.chunks = most + 1024;
-    TRY(indexer_remove_files(&a->colls, &a->known, &known, 1, (lode_progress){0}, err));
+    /* Numbers beyond the count are possible when chunks in the middle are lost */
+    known->file.chunks = max + 1024;
+    TRY(indexer_remove_files(&a->colls, &a->file_table, &known, 1, (lode_progress){0}, err));
     a->audit->mended++;
   }
   return LODE_OK;
 }
 
-lode_status indexer_audit_run(lode_store *store, bool repair, lode_progress progress, indexer_audit *audit, lode_error *err) {
+lode_status indexer_audit_run(lode_store *store, bool repair, lode_progress progress, indexer_audit *audit,
+                              lode_error *err) {
   audit_state a = {.audit = audit, .repair = repair, .progress = progress};
   uint64_t code = 0, quality = 0;
   lode_status st;
   memset(audit, 0, sizeof *audit);
   TRY_GOTO(audit_open_colls(&a, store, err));
-  TRY_GOTO(indexer_file_table_load(&a.known, a.colls.files, progress, err));
-  a.counts = mem_calloc(a.known.n + 1, sizeof *a.counts);
+  TRY_GOTO(indexer_file_table_load(&a.file_table, a.colls.files, progress, err));
+  a.counts = mem_calloc(a.file_table.n + 1, sizeof *a.counts);
   if (!a.counts) TRY_GOTO(err_nomem(err));
   TRY_GOTO(audit_chunks(&a, err));
   TRY_GOTO(audit_files(&a, err));
@@ -103,7 +104,7 @@ done:
   if (a.colls.code) lode_collection_close(a.colls.code);
   if (a.colls.files) lode_collection_close(a.colls.files);
   if (a.colls.quality) lode_collection_close(a.colls.quality);
-  indexer_file_table_release(&a.known);
+  indexer_file_table_release(&a.file_table);
   mem_free(a.counts);
   return st;
 }

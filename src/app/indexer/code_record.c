@@ -1,17 +1,17 @@
-/* code_record.c - chunks and files as records. See code_record.h. */
+/* code_record.c - chunks and files as records; see code_record.h. */
 #include "indexer/code_record.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 enum {
-  INDEXER_EMBED_BODY_BYTES = 1500, /* of a chunk's own text: what stands behind hardly changes the vector */
+  INDEXER_EMBED_BODY_BYTES = 1500, /* of a chunk's own text; what follows hardly changes the vector */
   INDEXER_OUTLINE_BYTES = 16384,
 };
 
 /* ---- Writing chunks ---- */
 
-/* Valid UTF-8 without NUL, of any bytes. */
+/* Appends any bytes as valid UTF-8 without NUL. */
 static void indexer_record_put_text(strbuf *out, lode_str text) {
   if (utf8_valid(text.data, text.len) && (text.len == 0 || !memchr(text.data, 0, text.len))) {
     strbuf_add(out, text.data, text.len);
@@ -68,7 +68,7 @@ lode_status indexer_chunk_id(strbuf *buf, lode_str path, size_t i, lode_error *e
 }
 
 lode_status indexer_record_make(const indexer_chunk_source *source, size_t i, mem_arena *arena, indexer_record *out,
-                                    lode_error *err) {
+                                lode_error *err) {
   const chunk_item *c = &source->chunks->items[i];
   uint8_t digest[INDEXER_DIGEST_BYTES];
   strbuf buf = {0};
@@ -83,7 +83,8 @@ lode_status indexer_record_make(const indexer_chunk_source *source, size_t i, me
   indexer_record_put_text(&buf, (lode_str){source->text.data + c->start, c->end - c->start});
   TRY_GOTO(indexer_record_finish(&buf, arena, &out->document, err));
   indexer_chunk_view view = {.path = source->path, .language = str_of(source->language->name),
-                           .kind = str_of(lang_kind_name(c->kind)), .name = c->name, .parents = c->parents, .offset = offset};
+                             .kind = str_of(lang_kind_name(c->kind)), .name = c->name, .parents = c->parents,
+                             .offset = offset};
   buf.len = 0;
   strbuf_add(&buf, source->path.data, source->path.len);
   strbuf_addch(&buf, '\n');
@@ -99,7 +100,8 @@ lode_status indexer_record_make(const indexer_chunk_source *source, size_t i, me
   indexer_record_put_field(&buf, "kind", view.kind);
   indexer_record_put_field(&buf, "name", c->name);
   indexer_record_put_field(&buf, "parents", c->parents);
-  strbuf_addf(&buf, ",\"span\":\"%u-%u/%u@%zu\",\"hash\":\"%s\"}", c->start_line, c->end_line, c->line, offset, out->hash);
+  strbuf_addf(&buf, ",\"span\":\"%u-%u/%u@%zu\",\"hash\":\"%s\"}", c->start_line, c->end_line, c->line, offset,
+              out->hash);
   TRY_GOTO(indexer_record_finish(&buf, arena, &out->metadata, err));
 done:
   strbuf_release(&buf);
@@ -157,9 +159,12 @@ lode_status indexer_chunk_view_parse(lode_str metadata, json_doc *json, indexer_
   memset(view, 0, sizeof *view);
   lode_status st = metadata.data ? json_parse(json, metadata, NULL, err) : LODE_INVALID;
   if (st == LODE_NOMEM) return st;
-  if (st != LODE_OK || json->nodes[0].type != JSON_NODE_OBJECT || !indexer_record_parse_span(indexer_record_json_text(json, "span"), view))
-    return err_set(err, LODE_CORRUPT, "a record of the collection \"%s\" was not written by lode index: `lode index --force` makes it anew",
-                      INDEXER_COLL_CODE);
+  if (st != LODE_OK || json->nodes[0].type != JSON_NODE_OBJECT ||
+      !indexer_record_parse_span(indexer_record_json_text(json, "span"), view))
+    return err_set(err, LODE_CORRUPT,
+                   "a record of the collection \"%s\" was not written by lode index: "
+                   "`lode index --force` makes it anew",
+                   INDEXER_COLL_CODE);
   view->path = indexer_record_json_text(json, "path");
   view->language = indexer_record_json_text(json, "language");
   view->kind = indexer_record_json_text(json, "kind");
@@ -169,7 +174,7 @@ lode_status indexer_chunk_view_parse(lode_str metadata, json_doc *json, indexer_
   return LODE_OK;
 }
 
-/* Names stand first and alone, so that they weigh more than one word of the body. */
+/* Names come first, on their own line, so that they weigh more than a word of the body. */
 lode_status indexer_embed_text(const indexer_chunk_view *view, lode_str document, strbuf *out, lode_error *err) {
   size_t offset = view->offset < document.len ? view->offset : document.len;
   lode_str body = {document.data + offset, document.len - offset};
@@ -196,8 +201,10 @@ void indexer_file_state_put(strbuf *out, const indexer_file_state *s, const char
   indexer_digest_hex(s->hash, hash);
   strbuf_addstr(out, "{\"language\":");
   json_put_string(out, str_of(language));
-  strbuf_addf(out, ",\"size\":%lld,\"mtime\":%lld,\"ctime\":%lld,\"inode\":%lld,\"hash\":\"%s\",\"chunks\":%u,\"at\":%lld", (long long)s->size,
-                 (long long)s->mtime_ns, (long long)s->ctime_ns, (long long)s->inode, hash, s->chunks, (long long)s->at_ms);
+  strbuf_addf(out,
+              ",\"size\":%lld,\"mtime\":%lld,\"ctime\":%lld,\"inode\":%lld,\"hash\":\"%s\",\"chunks\":%u,\"at\":%lld",
+              (long long)s->size, (long long)s->mtime_ns, (long long)s->ctime_ns, (long long)s->inode, hash, s->chunks,
+              (long long)s->at_ms);
   if (s->skip != SCAN_SKIP_NONE) strbuf_addf(out, ",\"skip\":\"%s\"", scan_skip_name(s->skip));
   if (s->masked) strbuf_addf(out, ",\"masked\":%u", s->masked);
   strbuf_addch(out, '}');
@@ -216,8 +223,9 @@ bool indexer_file_state_parse(lode_str metadata, json_doc *json, indexer_file_st
   if (!metadata.data || json_parse(json, metadata, NULL, NULL) != LODE_OK || json->nodes[0].type != JSON_NODE_OBJECT)
     return false;
   lode_str hash = indexer_record_json_text(json, "hash");
-  if (!indexer_record_json_number(json, "size", &size) || !indexer_record_json_number(json, "mtime", &s->mtime_ns) || !indexer_record_json_number(json, "inode", &inode) ||
-      !indexer_record_json_number(json, "at", &at) || !indexer_record_json_number(json, "chunks", &chunks) || hash.len != INDEXER_DIGEST_HEX || chunks < 0 ||
+  if (!indexer_record_json_number(json, "size", &size) || !indexer_record_json_number(json, "mtime", &s->mtime_ns) ||
+      !indexer_record_json_number(json, "inode", &inode) || !indexer_record_json_number(json, "at", &at) ||
+      !indexer_record_json_number(json, "chunks", &chunks) || hash.len != INDEXER_DIGEST_HEX || chunks < 0 ||
       chunks > UINT32_MAX)
     return false;
   for (size_t i = 0; i < INDEXER_DIGEST_BYTES; i++) {

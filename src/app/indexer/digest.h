@@ -1,4 +1,5 @@
-/* digest.h - what files and texts are called by: the first 16 bytes of their SHA-256. Equal digests are taken to mean equal bytes. */
+/* digest.h - the digest of files and texts: the first 16 bytes of SHA-256. Equal digests are taken to mean equal
+ * bytes. */
 #ifndef LODE_INDEXER_DIGEST_H
 #define LODE_INDEXER_DIGEST_H
 
@@ -13,7 +14,7 @@ static inline void indexer_digest_of(const void *data, size_t len, uint8_t out[I
   memcpy(out, whole, INDEXER_DIGEST_BYTES);
 }
 
-/* In lower-case hexadecimal, NUL behind. */
+/* In lower-case hexadecimal, NUL-terminated. */
 static inline void indexer_digest_hex(const uint8_t digest[INDEXER_DIGEST_BYTES], char out[INDEXER_DIGEST_HEX + 1]) {
   static const char digits[] = "0123456789abcdef";
   for (size_t i = 0; i < INDEXER_DIGEST_BYTES; i++) {

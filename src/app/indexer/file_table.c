@@ -1,4 +1,4 @@
-/* file_table.c - see file_table.h. Open addressing; entries are never taken out of the table, a removed one is marked. */
+/* file_table.c - see file_table.h. Open addressing; slots are never freed, a removed entry is only marked. */
 #include "indexer/file_table.h"
 
 enum { FILE_TABLE_PAGE = 5000, FILE_TABLE_MIN_SIZE = 1024 };
@@ -16,7 +16,7 @@ static size_t file_table_slot(const indexer_file_table *s, lode_str path) {
   return at;
 }
 
-/* Room for one more: at most half of the table is used. */
+/* Makes space for one more entry: at most half of the slots are used. */
 static bool file_table_grow(indexer_file_table *s) {
   if (!mem_grow(&s->items, &s->cap, s->n + 1, sizeof *s->items)) return false;
   if (s->n + 1 <= s->table_size / 2) return true;
@@ -37,29 +37,29 @@ static indexer_file_entry *file_table_find_any(indexer_file_table *s, lode_str p
 }
 
 indexer_file_entry *indexer_file_table_find(indexer_file_table *s, lode_str path) {
-  indexer_file_entry *known = file_table_find_any(s, path);
-  return known && !known->gone ? known : NULL;
+  indexer_file_entry *entry = file_table_find_any(s, path);
+  return entry && !entry->gone ? entry : NULL;
 }
 
 lode_status indexer_file_table_put(indexer_file_table *s, lode_str path, const indexer_file_state *file, lode_error *err) {
-  indexer_file_entry *known = file_table_find_any(s, path);
-  if (!known) {
+  indexer_file_entry *entry = file_table_find_any(s, path);
+  if (!entry) {
     if (s->n >= UINT32_MAX - 1) return err_set(err, LODE_LIMIT, "more than four billion files");
     char *copy = mem_arena_copy(&s->paths, path.data, path.len);
     if (!copy || !file_table_grow(s)) return err_nomem(err);
-    known = &s->items[s->n++];
-    *known = (indexer_file_entry){.path = {copy, path.len}};
-    s->table[file_table_slot(s, known->path)] = (uint32_t)s->n;
+    entry = &s->items[s->n++];
+    *entry = (indexer_file_entry){.path = {copy, path.len}};
+    s->table[file_table_slot(s, entry->path)] = (uint32_t)s->n;
   }
-  known->file = *file;
-  known->gone = false;
-  known->mark = s->mark;
+  entry->file = *file;
+  entry->gone = false;
+  entry->mark = s->mark;
   return LODE_OK;
 }
 
-void indexer_file_table_remove(indexer_file_table *s, indexer_file_entry *known) {
+void indexer_file_table_remove(indexer_file_table *s, indexer_file_entry *entry) {
   (void)s;
-  known->gone = true;
+  entry->gone = true;
 }
 
 lode_status indexer_file_table_load(indexer_file_table *s, lode_collection *files, lode_progress progress, lode_error *err) {

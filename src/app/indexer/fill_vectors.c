@@ -14,7 +14,7 @@ typedef struct backfill_need { /* a chunk without a vector */
 
 typedef struct backfill_page {
   lode_result *pending, *texts;
-  lode_result *twins[2], *vectors[2]; /* of the target itself, and of the donor */
+  lode_result *twins[2], *vectors[2]; /* [0] of the target itself, [1] of the donor */
   backfill_need needs[BACKFILL_PAGE];
   lode_str ids[BACKFILL_PAGE];
   size_t n;
@@ -22,7 +22,7 @@ typedef struct backfill_page {
   json_doc json;
   strbuf scratch;
   float *made;
-  uint32_t dimension; /* of the vectors taken from others */
+  uint32_t dimension; /* of copied vectors */
   uint64_t next;
 } backfill_page;
 
@@ -44,7 +44,7 @@ static bool backfill_progress(const indexer_backfill *f, uint64_t done, uint64_t
   return !f->progress.step || f->progress.step(f->progress.ctx, f->phase, done, total);
 }
 
-/* ---- Which, and their texts ---- */
+/* ---- Chunks without a vector, and their texts ---- */
 
 static lode_status backfill_read_needs(indexer_backfill *f, backfill_page *p, uint64_t after, lode_error *err) {
   lode_get_request request = {.pending_only = true, .limit = BACKFILL_PAGE, .after = after};
@@ -71,16 +71,17 @@ static lode_status backfill_read_needs(indexer_backfill *f, backfill_page *p, ui
   return LODE_OK;
 }
 
-/* ---- From others ---- */
+/* ---- Copying ---- */
 
-/* Chunks with these hashes, wherever they are. */
+/* Finds chunks with these hashes, in any file. */
 static lode_status backfill_find_twins(lode_collection *code, backfill_page *p, lode_result **twins, lode_error *err) {
   p->scratch.len = 0;
   strbuf_addstr(&p->scratch, "{\"hash\":{\"$in\":[");
   for (size_t i = 0; i < p->n; i++) strbuf_addf(&p->scratch, "%s\"%s\"", i ? "," : "", p->needs[i].hash);
   strbuf_addstr(&p->scratch, "]}}");
   if (p->scratch.failed) return err_nomem(err);
-  lode_get_request request = {.select = {.where = {p->scratch.data, p->scratch.len}}, .limit = 16 * BACKFILL_PAGE, .include = LODE_METADATA};
+  lode_get_request request = {.select = {.where = {p->scratch.data, p->scratch.len}}, .limit = 16 * BACKFILL_PAGE,
+                              .include = LODE_METADATA};
   return lode_get(code, &request, twins, err);
 }
 
@@ -96,7 +97,7 @@ static lode_status backfill_copy_vectors(indexer_backfill *f, backfill_page *p, 
   lode_get_request request = {.select = {.ids = ids, .n_ids = n}, .include = LODE_VECTOR};
   lode_status st = lode_get(target, &request, &p->vectors[from], err);
   mem_free(ids);
-  size_t at = 0; /* both are in the order of ids; the second may lack some */
+  size_t at = 0; /* both results are ordered by id; the second may lack some */
   for (size_t i = 0; i < n && st == LODE_OK; i++) {
     const lode_row *twin = lode_result_at(p->twins[from], i), *row = lode_result_at(p->vectors[from], at);
     indexer_chunk_view view;
@@ -113,7 +114,7 @@ static lode_status backfill_copy_vectors(indexer_backfill *f, backfill_page *p, 
   return st;
 }
 
-/* ---- From the model ---- */
+/* ---- Embedding ---- */
 
 /* Equal texts of one page are embedded once. */
 static lode_status backfill_make_vectors(indexer_backfill *f, backfill_page *p, lode_error *err) {
@@ -145,7 +146,8 @@ static lode_status backfill_write_vectors(indexer_backfill *f, backfill_page *p,
   size_t n = 0;
   uint32_t dim = p->dimension ? p->dimension : f->embedder ? lode_embedder_info_of(f->embedder)->dimension : 0;
   for (size_t i = 0; i < p->n; i++)
-    if (p->needs[i].vector) records[n++] = (lode_record){.id = p->needs[i].id, .vector = p->needs[i].vector, .dimension = dim};
+    if (p->needs[i].vector)
+      records[n++] = (lode_record){.id = p->needs[i].id, .vector = p->needs[i].vector, .dimension = dim};
   return n ? lode_update(f->target, NULL, records, n, NULL, NULL, err) : LODE_OK;
 }
 

@@ -6,10 +6,11 @@
 #include "indexer/index_stamp.h"
 
 bool indexer_is_index_name(lode_str name) {
-  static const lode_str aside = STR_LIT(INDEXER_NEW_SUFFIX);
-  if (name.len > aside.len && memcmp(name.data + name.len - aside.len, aside.data, aside.len) == 0) name.len -= aside.len;
+  static const lode_str suffix = STR_LIT(INDEXER_NEW_SUFFIX);
+  if (name.len > suffix.len && memcmp(name.data + name.len - suffix.len, suffix.data, suffix.len) == 0)
+    name.len -= suffix.len;
   return str_eq(name, STR_LIT(INDEXER_COLL_CODE)) || str_eq(name, STR_LIT(INDEXER_COLL_FILES)) ||
-      str_eq(name, STR_LIT(INDEXER_COLL_QUALITY));
+         str_eq(name, STR_LIT(INDEXER_COLL_QUALITY));
 }
 
 lode_status indexer_owns_coll(lode_store *store, lode_str name, bool *owned, lode_error *err) {
@@ -29,8 +30,10 @@ lode_status indexer_owns_coll(lode_store *store, lode_str name, bool *owned, lod
 
 static lode_status project_refuse_name(lode_str name, lode_error *err) {
   char quoted[256];
-  return err_set(err, LODE_REFUSED, "%s belongs to the code index of this project: use another name; `lode index` keeps it up to date, "
-                    "`lode index --force` rebuilds it, `lode reset index` removes it", str_quote(name, quoted, sizeof quoted));
+  return err_set(err, LODE_REFUSED,
+                 "%s belongs to the code index of this project: use another name; `lode index` keeps it up to date, "
+                 "`lode index --force` rebuilds it, `lode reset index` removes it",
+                 str_quote(name, quoted, sizeof quoted));
 }
 
 lode_status indexer_guard_index(lode_store *store, lode_str name, lode_error *err) {

@@ -36,8 +36,9 @@ void indexer_stamp_parse(lode_str metadata, indexer_stamp *stamp) {
 
 void indexer_stamp_put(strbuf *out, const indexer_stamp *s) {
   bool first = true;
-  strbuf_addf(out, "{\"revision\":%llu,\"indexed_ms\":%llu,\"scanned_ms\":%llu,\"took_ms\":%llu,\"lode\":", (unsigned long long)s->revision,
-                 (unsigned long long)s->indexed_ms, (unsigned long long)s->scanned_ms, (unsigned long long)s->took_ms);
+  strbuf_addf(out, "{\"revision\":%llu,\"indexed_ms\":%llu,\"scanned_ms\":%llu,\"took_ms\":%llu,\"lode\":",
+              (unsigned long long)s->revision, (unsigned long long)s->indexed_ms, (unsigned long long)s->scanned_ms,
+              (unsigned long long)s->took_ms);
   json_put_string(out, str_of(s->lode));
   strbuf_addstr(out, ",\"root\":");
   json_put_string(out, str_of(s->root));
@@ -53,7 +54,8 @@ void indexer_stamp_put(strbuf *out, const indexer_stamp *s) {
 }
 
 void indexer_stamp_secrets(const config_values *config, char out[32]) {
-  snprintf(out, 32, "%s@%d", mask_policy_name(mask_policy_parse(config_text(config, CONFIG_INDEX_SECRETS))), MASK_VERSION);
+  snprintf(out, 32, "%s@%d", mask_policy_name(mask_policy_parse(config_text(config, CONFIG_INDEX_SECRETS))),
+           MASK_VERSION);
 }
 
 indexer_display indexer_stamp_display(const indexer_stamp *stamp, const config_values *config) {
@@ -63,7 +65,7 @@ indexer_display indexer_stamp_display(const indexer_stamp *stamp, const config_v
   return strcmp(stamp->secrets, secrets) == 0 ? INDEXER_DISPLAY_MASKED : INDEXER_DISPLAY_UNSURE;
 }
 
-void indexer_mask_for_display(indexer_display how, char *stamp_get_text, size_t len) {
-  if (how == INDEXER_DISPLAY_MASKED) (void)mask_secrets(stamp_get_text, len);
-  else if (how == INDEXER_DISPLAY_UNSURE) (void)mask_fragment(stamp_get_text, len);
+void indexer_mask_for_display(indexer_display how, char *text, size_t len) {
+  if (how == INDEXER_DISPLAY_MASKED) (void)mask_secrets(text, len);
+  else if (how == INDEXER_DISPLAY_UNSURE) (void)mask_fragment(text, len);
 }

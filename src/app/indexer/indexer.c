@@ -1,4 +1,4 @@
-/* indexer.c - one run: walk, index, remove, switch, embed. See indexer.h. */
+/* indexer.c - one run: walk, index, remove, switch, embed; see indexer.h. */
 #include "indexer/indexer_internal.h"
 
 #include "indexer/fill_vectors.h"
@@ -27,7 +27,7 @@ bool indexer_on_progress(void *ctx, const char *phase, uint64_t done, uint64_t t
 lode_progress indexer_progress(indexer_ctx *x) { return (lode_progress){indexer_on_progress, x}; }
 static uint64_t indexer_now_ms(void) { return os_api->now_ns() / 1000000; }
 
-/* ---- Life ---- */
+/* ---- Opening and closing ---- */
 
 scan_options indexer_scan_options(const config_values *config) {
   return (scan_options){
@@ -39,7 +39,7 @@ scan_options indexer_scan_options(const config_values *config) {
 }
 
 lode_status indexer_open(const project_info *project, lode_store *store, const indexer_options *options,
-                               indexer_ctx **out, lode_error *err) {
+                         indexer_ctx **out, lode_error *err) {
   const config_values *config = &project->config;
   scan_options walk = indexer_scan_options(config);
   lode_status st;
@@ -52,7 +52,7 @@ lode_status indexer_open(const project_info *project, lode_store *store, const i
   if (!x->options.workers) x->options.workers = (uint32_t)config_int(config, CONFIG_INDEX_WORKERS);
   if (!x->options.workers) x->options.workers = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
   parser_pool_options pool = {.workers = x->options.workers};
-  mem_arena_init(&x->known.paths, 0);
+  mem_arena_init(&x->file_table.paths, 0);
   TRY_GOTO(scan_root_open(project->root, &walk, &x->root, err));
   if (os_api->stat(project->root, &x->root_stat) < 0) TRY_GOTO(err_errno(err, errno, project->root));
   TRY_GOTO(parser_pool_open(&pool, &x->pool, err));
@@ -77,7 +77,7 @@ void indexer_close(indexer_ctx *x) {
   if (!x) return;
   indexer_forget_run(x);
   indexer_close_colls(x);
-  indexer_file_table_release(&x->known);
+  indexer_file_table_release(&x->file_table);
   parser_pool_close(x->pool);
   scan_root_close(x->root);
   if (x->own_embedder) lode_embedder_close(x->embedder);
@@ -105,14 +105,15 @@ static void indexer_count_file(indexer_ctx *x, const indexer_file *f) {
   if (f->outcome < PARSER_POOL_CRASHED) return;
   r->unparsed++;
   indexer_note(x, "%s: %s%s%s; it was cut by lines", str_quote(f->task->path, quoted, sizeof quoted),
-       parser_pool_outcome_text(f->outcome), f->detail[0] ? ": " : "", f->detail);
+               parser_pool_outcome_text(f->outcome), f->detail[0] ? ": " : "", f->detail);
 }
 
-static lode_status indexer_drain(indexer_ctx *x, indexer_pipeline *feed, indexer_batch *batch, size_t *done, lode_error *err) {
+static lode_status indexer_drain(indexer_ctx *x, indexer_pipeline *pipeline, indexer_batch *batch, size_t *done,
+                                 lode_error *err) {
   uint64_t flushed = indexer_now_ms(), cost = 0;
   bool waiting = true;
   indexer_file *file;
-  while ((file = indexer_pipeline_next(feed, INDEXER_WAIT_MS, &waiting)) != NULL || waiting) {
+  while ((file = indexer_pipeline_next(pipeline, INDEXER_WAIT_MS, &waiting)) != NULL || waiting) {
     if (file) {
       lode_error failed = file->error;
       cost += file->task->size + INDEXER_FILE_COST;
@@ -129,7 +130,7 @@ static lode_status indexer_drain(indexer_ctx *x, indexer_pipeline *feed, indexer
       TRY(indexer_batch_flush(batch, err));
       flushed = indexer_now_ms();
     }
-    /* Files, but by their cost: so that the time left is right when large ones are still to come */
+    /* Counts files, weighted by cost: so that the time left is right when large files are still to come */
     uint64_t shown = x->todo.cost ? (uint64_t)((double)cost / (double)x->todo.cost * (double)x->todo.n) : 0;
     if (!indexer_on_progress(x, "indexing", shown < x->todo.n ? shown : x->todo.n, x->todo.n)) {
       TRY(indexer_batch_flush(batch, err));
@@ -141,19 +142,19 @@ static lode_status indexer_drain(indexer_ctx *x, indexer_pipeline *feed, indexer
 
 static lode_status indexer_index_files(indexer_ctx *x, lode_error *err) {
   indexer_pipeline_options o = {.root = x->root, .pool = x->pool, .embedder = x->instant ? x->embedder : NULL,
-                          .threads = x->options.workers, .tasks = x->todo.v, .n = x->todo.n};
-  indexer_batch batch = {.colls = &x->colls, .known = &x->known, .keep_vectors = !x->instant};
-  indexer_pipeline *feed = NULL;
+                                .threads = x->options.workers, .tasks = x->todo.v, .n = x->todo.n};
+  indexer_batch batch = {.colls = &x->colls, .file_table = &x->file_table, .keep_vectors = !x->instant};
+  indexer_pipeline *pipeline = NULL;
   size_t done = 0;
   lode_status st = LODE_OK;
   if (x->todo.n == 0) return LODE_OK;
   if (o.embedder) batch.dimension = lode_embedder_info_of(o.embedder)->dimension;
-  TRY_GOTO(indexer_pipeline_open(&o, &feed, err));
-  TRY_GOTO(indexer_drain(x, feed, &batch, &done, err));
+  TRY_GOTO(indexer_pipeline_open(&o, &pipeline, err));
+  TRY_GOTO(indexer_drain(x, pipeline, &batch, &done, err));
   if (done < x->todo.n) st = err_nomem(err);
 done:
   x->report->reused += batch.reused;
-  indexer_pipeline_close(feed);
+  indexer_pipeline_close(pipeline);
   indexer_batch_release(&batch);
   return st;
 }
@@ -164,14 +165,15 @@ static lode_status indexer_remove_unseen(indexer_ctx *x, lode_error *err) {
   indexer_file_entry **gone = NULL;
   size_t n = 0, cap = 0;
   lode_status st = LODE_OK;
-  for (size_t i = 0; i < x->known.n; i++) {
-    indexer_file_entry *k = &x->known.items[i];
-    if (k->gone || k->mark == x->known.mark || !indexer_is_under(&x->scope, k->path) || indexer_is_under(&x->unreadable, k->path)) continue;
+  for (size_t i = 0; i < x->file_table.n; i++) {
+    indexer_file_entry *k = &x->file_table.items[i];
+    if (k->gone || k->mark == x->file_table.mark || !indexer_is_under(&x->scope, k->path) ||
+        indexer_is_under(&x->unreadable, k->path)) continue;
     if (!mem_grow(&gone, &cap, n + 1, sizeof *gone)) TRY_GOTO(err_nomem(err));
     gone[n++] = k;
   }
   if (n) TRY_GOTO(indexer_check_root(x, err));
-  TRY_GOTO(indexer_remove_files(&x->colls, &x->known, gone, n, indexer_progress(x), err));
+  TRY_GOTO(indexer_remove_files(&x->colls, &x->file_table, gone, n, indexer_progress(x), err));
   x->report->removed = n;
 done:
   mem_free(gone);
@@ -180,10 +182,10 @@ done:
 
 /* ---- Vectors ---- */
 
-static lode_status indexer_run_backfill(indexer_ctx *x, lode_collection *target, lode_collection *donor, lode_embedder *embedder,
-                        const char *phase, lode_error *err) {
-  indexer_backfill f = {.code = x->colls.code, .target = target, .donor_code = x->old_code, .donor_target = donor, .embedder = embedder,
-                  .phase = phase, .progress = indexer_progress(x)};
+static lode_status indexer_run_backfill(indexer_ctx *x, lode_collection *target, lode_collection *donor,
+                                        lode_embedder *embedder, const char *phase, lode_error *err) {
+  indexer_backfill f = {.code = x->colls.code, .target = target, .donor_code = x->old_code, .donor_target = donor,
+                        .embedder = embedder, .phase = phase, .progress = indexer_progress(x)};
   lode_status st = LODE_OK;
   if (target != x->colls.code) st = indexer_backfill_prepare(&f, err);
   if (st == LODE_OK) st = indexer_backfill_run(&f, err);
@@ -192,11 +194,11 @@ static lode_status indexer_run_backfill(indexer_ctx *x, lode_collection *target,
   return st;
 }
 
-/* What others have: without a model, so that it is quick. */
+/* Copies vectors of equal texts; quick, because no model is needed. */
 static lode_status indexer_reuse_vectors(indexer_ctx *x, lode_error *err) {
-  if (!x->instant && x->embedder && (x->report->added || x->aside))
+  if (!x->instant && x->embedder && (x->report->added || x->rebuild))
     TRY(indexer_run_backfill(x, x->colls.code, x->donate ? x->old_code : NULL, NULL, "finding known vectors", err));
-  if (x->colls.quality && (x->report->added || x->aside))
+  if (x->colls.quality && (x->report->added || x->rebuild))
     TRY(indexer_run_backfill(x, x->colls.quality, x->old_quality, NULL, "finding known vectors", err));
   return LODE_OK;
 }
@@ -217,12 +219,12 @@ static lode_status indexer_switch_over(indexer_ctx *x, lode_error *err) {
       {STR_LIT(INDEXER_COLL_FILES INDEXER_NEW_SUFFIX), STR_LIT(INDEXER_COLL_FILES)},
       {STR_LIT(INDEXER_COLL_QUALITY INDEXER_NEW_SUFFIX), STR_LIT(INDEXER_COLL_QUALITY)},
   };
-  if (!x->aside) return LODE_OK;
+  if (!x->rebuild) return LODE_OK;
   if (x->old_code) lode_collection_close(x->old_code);
   if (x->old_quality) lode_collection_close(x->old_quality);
   x->old_code = x->old_quality = NULL;
   TRY(lode_collections_replace(x->store, pairs, x->colls.quality ? 3 : 2, err));
-  x->aside = false;
+  x->rebuild = false;
   x->options.force = false;
   return LODE_OK;
 }
@@ -240,17 +242,21 @@ static lode_status indexer_write_stamp(indexer_ctx *x, bool whole, uint64_t star
     x->recheck = false;
   }
   snprintf(s->lode, sizeof s->lode, "%s", lode_version());
-  snprintf(s->root, sizeof s->root, "%s", utf8_valid(x->project->root, strlen(x->project->root)) ? x->project->root : "");
+  snprintf(s->root, sizeof s->root, "%s",
+           utf8_valid(x->project->root, strlen(x->project->root)) ? x->project->root : "");
   return indexer_save_stamp(x, err);
 }
 
-static bool indexer_changed_anything(const indexer_report *r) { return r->chunks || r->changed || r->removed || r->vectors || r->reused; }
+static bool indexer_changed_anything(const indexer_report *r) {
+  return r->chunks || r->changed || r->removed || r->vectors || r->reused;
+}
 
 static lode_status indexer_finish(indexer_ctx *x, bool whole, uint64_t started, lode_error *err) {
   lode_stats stats;
   TRY(indexer_write_stamp(x, whole, started, err));
   TRY(indexer_switch_over(x, err));
-  if (indexer_changed_anything(x->report) && (whole || !x->options.stays)) TRY(lode_optimize(x->store, indexer_progress(x), err));
+  if (indexer_changed_anything(x->report) && (whole || !x->options.stays))
+    TRY(lode_optimize(x->store, indexer_progress(x), err));
   uint64_t before = indexer_now_ms();
   TRY(indexer_embed_pending(x, err));
   x->report->embed_ms = indexer_now_ms() - before;
@@ -258,18 +264,19 @@ static lode_status indexer_finish(indexer_ctx *x, bool whole, uint64_t started, 
   TRY(lode_collection_stats(x->colls.code, &stats, err));
   x->report->pending = stats.pending;
   TRY(lode_collection_stats(x->colls.files, &stats, err));
-  x->known.cursor = stats.cursor;
+  x->file_table.cursor = stats.cursor;
   return LODE_OK;
 }
 
-lode_status indexer_run(indexer_ctx *x, const lode_str *paths, size_t n_paths, indexer_report *report, lode_error *err) {
+lode_status indexer_run(indexer_ctx *x, const lode_str *paths, size_t n_paths, indexer_report *report,
+                        lode_error *err) {
   uint64_t start = indexer_now_ms(), walked, indexed;
   lode_status st;
   memset(report, 0, sizeof *report);
   x->report = report;
   x->notes = 0;
   mem_arena_init(&x->todo.arena, 0);
-  if (x->aside) paths = NULL; /* what is made anew is made whole: it takes the place of all that was there */
+  if (x->rebuild) paths = NULL; /* a rebuild covers everything: it replaces all that was there */
   report->vectorless = !x->embedder;
   TRY_GOTO(indexer_scan(x, paths, n_paths, err));
   walked = indexer_now_ms();
@@ -288,12 +295,12 @@ done:
 
 lode_status indexer_remove(indexer_ctx *x, lode_str path, indexer_report *report, lode_error *err) {
   lode_status st;
-  if (x->aside) TRY(indexer_run(x, NULL, 0, report, err));
+  if (x->rebuild) TRY(indexer_run(x, NULL, 0, report, err));
   memset(report, 0, sizeof *report);
   x->report = report;
   mem_arena_init(&x->todo.arena, 0);
   TRY_GOTO(indexer_load_files(x, err));
-  x->known.mark++;
+  x->file_table.mark++;
   TRY_GOTO(indexer_add_prefix(x, &x->scope, path, err));
   TRY_GOTO(indexer_remove_unseen(x, err));
   TRY_GOTO(indexer_finish(x, false, indexer_now_ms(), err));

@@ -3,7 +3,12 @@
 
 #include <stdlib.h>
 
-enum { INDEXER_BATCH_MAX_CHUNKS = 4000, INDEXER_BATCH_MAX_FILES = 1000, INDEXER_BATCH_REMOVE_IDS = 20000, INDEXER_BATCH_MAX_TRIES = 20 };
+enum {
+  INDEXER_BATCH_MAX_CHUNKS = 4000,
+  INDEXER_BATCH_MAX_FILES = 1000,
+  INDEXER_BATCH_REMOVE_IDS = 20000,
+  INDEXER_BATCH_MAX_TRIES = 20,
+};
 #define INDEXER_BATCH_MAX_BYTES (16u << 20)
 
 lode_status indexer_batch_add(indexer_batch *b, indexer_file *file, lode_error *err) {
@@ -68,9 +73,9 @@ static lode_status indexer_batch_delete_ids(lode_collection *c, lode_txn *txn, c
   return c && ids->n ? lode_delete(c, txn, &select, NULL, err) : LODE_OK;
 }
 
-/* ---- Vectors that stay ---- */
+/* ---- Saved vectors ---- */
 
-typedef struct indexer_batch_saved_vector { /* a vector of the index by the hash of its text */
+typedef struct indexer_batch_saved_vector { /* vectors in the index, by the hash of their text */
   char hash[INDEXER_DIGEST_HEX + 1];
   const float *code, *quality; /* NULL: there is none */
 } indexer_batch_saved_vector;
@@ -82,7 +87,9 @@ typedef struct indexer_batch_saved_vectors {
   size_t n;
 } indexer_batch_saved_vectors;
 
-static int indexer_batch_compare_hash(const void *a, const void *b) { return strcmp(((const indexer_batch_saved_vector *)a)->hash, ((const indexer_batch_saved_vector *)b)->hash); }
+static int indexer_batch_compare_hash(const void *a, const void *b) {
+  return strcmp(((const indexer_batch_saved_vector *)a)->hash, ((const indexer_batch_saved_vector *)b)->hash);
+}
 
 static void indexer_batch_saved_release(indexer_batch_saved_vectors *k) {
   lode_result_free(k->code);
@@ -99,8 +106,10 @@ static const lode_row *indexer_batch_row_of(const lode_result *rows, lode_str id
   return NULL;
 }
 
-/* The old chunks' vectors, before they go. Both lists are in the order of the ids, so the hint is nearly always right. */
-static lode_status indexer_batch_save_vectors(const indexer_batch *b, const indexer_batch_ids *old, indexer_batch_saved_vectors *k, lode_error *err) {
+/* Reads the vectors of the old chunks before they are deleted. Both results are ordered by id, so the hint is nearly
+ * always right. */
+static lode_status indexer_batch_save_vectors(const indexer_batch *b, const indexer_batch_ids *old,
+                                              indexer_batch_saved_vectors *k, lode_error *err) {
   lode_get_request request = {.select = {.ids = old->v, .n_ids = old->n}, .include = LODE_METADATA | LODE_VECTOR};
   json_doc json = {0};
   indexer_chunk_view view;
@@ -115,7 +124,8 @@ static lode_status indexer_batch_save_vectors(const indexer_batch *b, const inde
   if (!k->v) TRY_GOTO(err_nomem(err));
   for (size_t i = 0; i < lode_result_count(k->code); i++) {
     const lode_row *row = lode_result_at(k->code, i);
-    if (indexer_chunk_view_parse(row->metadata, &json, &view, NULL) != LODE_OK || view.hash.len != INDEXER_DIGEST_HEX) continue;
+    if (indexer_chunk_view_parse(row->metadata, &json, &view, NULL) != LODE_OK || view.hash.len != INDEXER_DIGEST_HEX)
+      continue;
     memcpy(k->v[k->n].hash, view.hash.data, INDEXER_DIGEST_HEX);
     const lode_row *second = indexer_batch_row_of(k->quality, row->id, &hint);
     if (row->vector) k->code_dim = row->dimension;
@@ -143,7 +153,9 @@ typedef struct indexer_batch_records {
   size_t n;
 } indexer_batch_records;
 
-static lode_status indexer_batch_chunk_records(indexer_batch *b, const indexer_batch_saved_vectors *k, indexer_batch_records *code, indexer_batch_records *quality, lode_error *err) {
+static lode_status indexer_batch_chunk_records(indexer_batch *b, const indexer_batch_saved_vectors *k,
+                                               indexer_batch_records *code, indexer_batch_records *quality,
+                                               lode_error *err) {
   code->v = mem_calloc(b->chunks, sizeof *code->v);
   quality->v = mem_calloc(b->chunks, sizeof *quality->v);
   if (!code->v || !quality->v) return err_nomem(err);
@@ -175,7 +187,8 @@ static lode_status indexer_batch_chunk_records(indexer_batch *b, const indexer_b
 
 static bool indexer_batch_has_state(const indexer_file *f) { return f->skip != SCAN_SKIP_UNREADABLE; }
 
-static lode_status indexer_batch_file_records(const indexer_batch *b, mem_arena *arena, indexer_batch_records *files, lode_error *err) {
+static lode_status indexer_batch_file_records(const indexer_batch *b, mem_arena *arena, indexer_batch_records *files,
+                                              lode_error *err) {
   strbuf text = {0};
   lode_status st = LODE_OK;
   files->v = mem_calloc(b->n, sizeof *files->v);
@@ -199,12 +212,12 @@ done:
 
 typedef struct indexer_batch_txn {
   indexer_batch_ids old_chunks, old_files;
-  indexer_batch_saved_vectors kept;
+  indexer_batch_saved_vectors saved;
   indexer_batch_records code, quality, files;
   mem_arena arena;
 } indexer_batch_txn;
 
-/* Files whose bytes are the same keep their chunks and their outline: only their times change. */
+/* A file with the same bytes keeps its chunks: only its state is written. */
 static bool indexer_batch_is_rewritten(const indexer_file *f) { return indexer_batch_has_state(f) && !f->same; }
 
 static lode_status indexer_batch_list_old(const indexer_batch *b, indexer_batch_txn *w, lode_error *err) {
@@ -217,8 +230,8 @@ static lode_status indexer_batch_list_old(const indexer_batch *b, indexer_batch_
   return LODE_OK;
 }
 
-/* What the index holds of the files that are written anew although nobody knows of it: after a loss, say, or because another process
- * was faster. The chunks of the others stay: nothing takes their place. */
+/* Deletes records of the rewritten files that the file table does not know of: left after a loss, or written by
+ * another process meanwhile. Chunks of other files stay: nothing would replace them. */
 static lode_status indexer_batch_delete_unknown(const indexer_batch *b, lode_txn *txn, lode_error *err) {
   strbuf where = {0};
   lode_status st = LODE_OK;
@@ -232,7 +245,8 @@ static lode_status indexer_batch_delete_unknown(const indexer_batch *b, lode_txn
     strbuf_addch(&where, '}');
     lode_get_request request = {.select = {.where = {where.data, where.len}}};
     st = where.failed ? err_nomem(err) : lode_get(b->colls->code, &request, &found, err);
-    for (size_t r = 0; r < lode_result_count(found) && st == LODE_OK; r++) st = indexer_batch_add_id(&ids, lode_result_at(found, r)->id, err);
+    for (size_t r = 0; r < lode_result_count(found) && st == LODE_OK; r++)
+      st = indexer_batch_add_id(&ids, lode_result_at(found, r)->id, err);
     if (st == LODE_OK) st = indexer_batch_delete_ids(b->colls->code, txn, &ids, err);
     if (st == LODE_OK) st = indexer_batch_delete_ids(b->colls->quality, txn, &ids, err);
     ids.n = 0;
@@ -245,7 +259,7 @@ static lode_status indexer_batch_delete_unknown(const indexer_batch *b, lode_txn
   return st;
 }
 
-static lode_status indexer_batch_write_all(const indexer_batch *b, indexer_batch_txn *w, bool sweeping, lode_error *err) {
+static lode_status indexer_batch_write_all(const indexer_batch *b, indexer_batch_txn *w, bool delete_unknown, lode_error *err) {
   const indexer_colls *s = b->colls;
   lode_txn *txn = NULL;
   lode_status st;
@@ -253,9 +267,10 @@ static lode_status indexer_batch_write_all(const indexer_batch *b, indexer_batch
   TRY_GOTO(indexer_batch_delete_ids(s->code, txn, &w->old_chunks, err));
   TRY_GOTO(indexer_batch_delete_ids(s->quality, txn, &w->old_chunks, err));
   TRY_GOTO(indexer_batch_delete_ids(s->files, txn, &w->old_files, err));
-  if (sweeping) TRY_GOTO(indexer_batch_delete_unknown(b, txn, err));
+  if (delete_unknown) TRY_GOTO(indexer_batch_delete_unknown(b, txn, err));
   if (w->code.n) TRY_GOTO(lode_add(s->code, txn, w->code.v, w->code.n, LODE_FAIL_EXISTING, NULL, err));
-  if (s->quality && w->quality.n) TRY_GOTO(lode_add(s->quality, txn, w->quality.v, w->quality.n, LODE_FAIL_EXISTING, NULL, err));
+  if (s->quality && w->quality.n)
+    TRY_GOTO(lode_add(s->quality, txn, w->quality.v, w->quality.n, LODE_FAIL_EXISTING, NULL, err));
   if (w->files.n) TRY_GOTO(lode_upsert(s->files, txn, w->files.v, w->files.n, NULL, err));
   lode_txn *ending = txn;
   txn = NULL;
@@ -267,7 +282,8 @@ done:
 
 static lode_status indexer_batch_note_files(indexer_batch *b, lode_error *err) {
   for (size_t i = 0; i < b->n; i++)
-    if (indexer_batch_has_state(b->files[i])) TRY(indexer_file_table_put(b->known, b->files[i]->task->path, &b->files[i]->state, err));
+    if (indexer_batch_has_state(b->files[i]))
+      TRY(indexer_file_table_put(b->file_table, b->files[i]->task->path, &b->files[i]->state, err));
   return LODE_OK;
 }
 
@@ -279,11 +295,12 @@ lode_status indexer_batch_flush(indexer_batch *b, lode_error *err) {
   mem_arena_init(&w.old_chunks.arena, 0);
   mem_arena_init(&w.old_files.arena, 0);
   TRY_GOTO(indexer_batch_list_old(b, &w, err));
-  TRY_GOTO(indexer_batch_save_vectors(b, &w.old_chunks, &w.kept, err));
-  TRY_GOTO(indexer_batch_chunk_records(b, &w.kept, &w.code, &w.quality, err));
+  TRY_GOTO(indexer_batch_save_vectors(b, &w.old_chunks, &w.saved, err));
+  TRY_GOTO(indexer_batch_chunk_records(b, &w.saved, &w.code, &w.quality, err));
   TRY_GOTO(indexer_batch_file_records(b, &w.arena, &w.files, err));
-  /* A run of many minutes does not end because another thread or process held the store for some seconds */
-  for (int tries = 0; (st = indexer_batch_write_all(b, &w, false, err)) == LODE_BUSY && tries < INDEXER_BATCH_MAX_TRIES; tries++) {}
+  /* A run of many minutes must not fail because the store was busy for some seconds */
+  for (int tries = 0;
+       (st = indexer_batch_write_all(b, &w, false, err)) == LODE_BUSY && tries < INDEXER_BATCH_MAX_TRIES; tries++) {}
   if (st == LODE_EXISTS || st == LODE_REFUSED) st = indexer_batch_write_all(b, &w, true, err);
   if (st == LODE_OK) st = indexer_batch_note_files(b, err);
 done:
@@ -291,7 +308,7 @@ done:
   mem_free(w.code.v);
   mem_free(w.quality.v);
   mem_free(w.files.v);
-  indexer_batch_saved_release(&w.kept);
+  indexer_batch_saved_release(&w.saved);
   indexer_batch_ids_release(&w.old_chunks);
   indexer_batch_ids_release(&w.old_files);
   mem_arena_release(&w.arena);
@@ -300,7 +317,8 @@ done:
 
 /* ---- Removal ---- */
 
-static lode_status indexer_batch_remove_ids(const indexer_colls *s, const indexer_batch_ids *chunks, const indexer_batch_ids *files, lode_error *err) {
+static lode_status indexer_batch_remove_ids(const indexer_colls *s, const indexer_batch_ids *chunks,
+                                            const indexer_batch_ids *files, lode_error *err) {
   lode_txn *txn = NULL;
   lode_status st;
   TRY(lode_begin(s->store, &txn, err));
@@ -315,8 +333,8 @@ done:
   return st;
 }
 
-lode_status indexer_remove_files(const indexer_colls *colls, indexer_file_table *known, indexer_file_entry **files, size_t n,
-                               lode_progress progress, lode_error *err) {
+lode_status indexer_remove_files(const indexer_colls *colls, indexer_file_table *file_table, indexer_file_entry **files,
+                                 size_t n, lode_progress progress, lode_error *err) {
   for (size_t at = 0; at < n;) {
     indexer_batch_ids chunks = {0}, paths = {0};
     size_t end = at;
@@ -331,8 +349,9 @@ lode_status indexer_remove_files(const indexer_colls *colls, indexer_file_table 
     indexer_batch_ids_release(&chunks);
     indexer_batch_ids_release(&paths);
     if (st != LODE_OK) return st;
-    for (; at < end; at++) indexer_file_table_remove(known, files[at]);
-    if (progress.step && !progress.step(progress.ctx, "removing", at, n)) return err_set(err, LODE_CANCELLED, "interrupted");
+    for (; at < end; at++) indexer_file_table_remove(file_table, files[at]);
+    if (progress.step && !progress.step(progress.ctx, "removing", at, n))
+      return err_set(err, LODE_CANCELLED, "interrupted");
   }
   return LODE_OK;
 }

@@ -1,10 +1,10 @@
-/* indexer_compare.c - how many files differ from the index. See indexer.h. */
+/* indexer_compare.c - counts the files that differ from the index; see indexer.h. */
 #include "indexer/indexer.h"
 
 #include "indexer/file_table.h"
 
 typedef struct indexer_compare_state {
-  indexer_file_table known;
+  indexer_file_table file_table;
   indexer_changes *changes;
   strbuf shown;
 } indexer_compare_state;
@@ -14,7 +14,7 @@ static lode_status indexer_compare_entry(indexer_compare_state *c, const scan_en
   c->shown.len = 0;
   files_path_escape(&c->shown, e->path);
   if (c->shown.failed) return err_nomem(err);
-  indexer_file_entry *known = indexer_file_table_find(&c->known, (lode_str){c->shown.data, c->shown.len});
+  indexer_file_entry *known = indexer_file_table_find(&c->file_table, (lode_str){c->shown.data, c->shown.len});
   c->changes->files++;
   if (!known) {
     c->changes->added++;
@@ -26,7 +26,7 @@ static lode_status indexer_compare_entry(indexer_compare_state *c, const scan_en
 }
 
 lode_status indexer_compare(const project_info *project, lode_store *store, lode_progress progress,
-                                indexer_changes *changes, lode_error *err) {
+                            indexer_changes *changes, lode_error *err) {
   scan_options options = indexer_scan_options(&project->config);
   lode_collection_options plain = {0};
   lode_collection *files = NULL;
@@ -38,7 +38,7 @@ lode_status indexer_compare(const project_info *project, lode_store *store, lode
   bool more = true;
   memset(changes, 0, sizeof *changes);
   TRY_GOTO(lode_collection_open(store, STR_LIT(INDEXER_COLL_FILES), &plain, &files, err));
-  TRY_GOTO(indexer_file_table_load(&c.known, files, progress, err));
+  TRY_GOTO(indexer_file_table_load(&c.file_table, files, progress, err));
   TRY_GOTO(scan_root_open(project->root, &options, &root, err));
   TRY_GOTO(scan_walker_open(root, STR_LIT(""), &walker, err));
   while (more) {
@@ -47,10 +47,10 @@ lode_status indexer_compare(const project_info *project, lode_store *store, lode
     if (progress.step && !progress.step(progress.ctx, "looking at files", changes->files, 0))
       TRY_GOTO(err_set(err, LODE_CANCELLED, "interrupted"));
   }
-  for (size_t i = 0; i < c.known.n; i++) changes->removed += c.known.items[i].mark == 0;
+  for (size_t i = 0; i < c.file_table.n; i++) changes->removed += c.file_table.items[i].mark == 0;
 done:
   strbuf_release(&c.shown);
-  indexer_file_table_release(&c.known);
+  indexer_file_table_release(&c.file_table);
   scan_walker_close(walker);
   scan_root_close(root);
   if (files) lode_collection_close(files);

@@ -1,7 +1,7 @@
-/* indexer_internal.h - an indexer, shared by the files that make it up:
- *   indexer.c        life, one run from walk to switch
- *   indexer_open.c   models and collections; whether everything has to be made anew
- *   indexer_walk.c   which files are to be read
+/* indexer_internal.h - the indexer's state, shared by the files that implement it:
+ *   indexer.c        opening and closing; one run from walk to switch
+ *   indexer_open.c   models and collections; whether everything must be rebuilt
+ *   indexer_walk.c   which files must be read
  */
 #ifndef LODE_INDEXER_INDEXER_INTERNAL_H
 #define LODE_INDEXER_INDEXER_INTERNAL_H
@@ -10,12 +10,12 @@
 #include "indexer/indexer.h"
 #include "indexer/index_stamp.h"
 
-enum { INDEXER_FILE_COST = 2048 }; /* what a file costs beside its bytes, for the time left */
+enum { INDEXER_FILE_COST = 2048 }; /* the cost of a file in addition to its bytes, to estimate the time left */
 
 typedef struct indexer_tasks {
   indexer_task *v;
   size_t n, cap;
-  uint64_t cost;         /* bytes, and something for each file */
+  uint64_t cost;         /* bytes, plus INDEXER_FILE_COST per file */
   mem_arena arena;
 } indexer_tasks;
 
@@ -34,10 +34,10 @@ struct indexer_ctx {
   lode_embedder *embedder, *second;
   bool own_embedder, instant; /* instant: the model is fast enough to embed in the first pass */
   indexer_colls colls;
-  lode_collection *old_code, *old_quality; /* while building aside: donors of vectors */
-  bool recheck;             /* secrets were treated in another way when the index was made: all files are read again, once */
-  bool aside, donate;       /* donate: vectors of old_code are of the same model */
-  indexer_file_table known;
+  lode_collection *old_code, *old_quality; /* during a rebuild: donors of vectors */
+  bool recheck;             /* the index was made with another mask policy or version: read all files again, once */
+  bool rebuild, donate;     /* rebuild: into new collections; donate: vectors of old_code are from the same model */
+  indexer_file_table file_table;
   indexer_stamp stamp;
   /* of one run */
   indexer_report *report;
@@ -46,9 +46,9 @@ struct indexer_ctx {
   size_t notes;
 };
 
-/* For the user to read; the first few of a run. */
+/* A message for the user; only the first few of a run are passed on. */
 void indexer_note(indexer_ctx *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Progress; false: stop. */
+/* Reports progress; false: stop. */
 bool indexer_on_progress(void *ctx, const char *phase, uint64_t done, uint64_t total);
 lode_progress indexer_progress(indexer_ctx *x);
 
@@ -57,7 +57,8 @@ LODE_MUST lode_status indexer_prepare_colls(indexer_ctx *x, lode_error *err);
 void indexer_close_colls(indexer_ctx *x);
 LODE_MUST lode_status indexer_save_stamp(indexer_ctx *x, lode_error *err);
 
-/* Fills x->todo with what differs from what is known, marks what was met, and notes folders that could not be read. */
+/* Fills x->todo with files that differ from their recorded state, marks what was visited, and records unreadable
+ * folders. */
 LODE_MUST lode_status indexer_scan(indexer_ctx *x, const lode_str *paths, size_t n, lode_error *err);
 LODE_MUST lode_status indexer_load_files(indexer_ctx *x, lode_error *err);
 LODE_MUST lode_status indexer_check_root(const indexer_ctx *x, lode_error *err);

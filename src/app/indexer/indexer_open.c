@@ -1,6 +1,6 @@
-/* indexer_open.c - models and collections of an index. See indexer_internal.h.
+/* indexer_open.c - models and collections of an index; see indexer_internal.h.
  *
- * What was cut in another way, or has vectors of another model, is not mixed with: either everything is made anew beside the old
+ * Chunks that were split differently, or vectors of another model, are never mixed: either everything is rebuilt in new
  * collections, or the run is refused.
  */
 #include "indexer/indexer_internal.h"
@@ -14,10 +14,12 @@
 
 static bool indexer_is_instant(lode_str identity) {
   static const char family[] = "/static";
-  return identity.len >= sizeof family - 1 && memcmp(identity.data + identity.len - (sizeof family - 1), family, sizeof family - 1) == 0;
+  return identity.len >= sizeof family - 1 &&
+         memcmp(identity.data + identity.len - (sizeof family - 1), family, sizeof family - 1) == 0;
 }
 
-/* The vectors of a held model are not mixed with those of another one: new chunks wait for the user's word. */
+/* The index has vectors of a model that is suppressed until the user trusts it: new chunks must wait, not use another
+ * model. */
 static bool indexer_waits_for_trust(indexer_ctx *x) {
   const char *held = x->project->config.held[CONFIG_MODEL];
   lode_collection_list *list = NULL;
@@ -25,15 +27,17 @@ static bool indexer_waits_for_trust(indexer_ctx *x) {
   if (!held || lode_collections(x->store, &list, NULL) != LODE_OK) return false;
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
-    waits = waits || (str_eq(info->name, STR_LIT(INDEXER_COLL_CODE)) && info->embedder.data && embed_model_is_external(info->embedder));
+    waits = waits || (str_eq(info->name, STR_LIT(INDEXER_COLL_CODE)) && info->embedder.data &&
+                      embed_model_is_external(info->embedder));
   }
   lode_collection_list_free(list);
   if (waits) indexer_note(x, "no vectors are made, search goes by words alone: `lode trust` allows the model %.200s", held);
   return waits;
 }
 
-/* A model that is not there costs its vectors, which is said, not the run. */
-static lode_status indexer_open_first_model(indexer_ctx *x, const char *name, const char *without, lode_embedder **out, lode_error *err) {
+/* Without the model no vectors are made, and a note says so; the run goes on. */
+static lode_status indexer_open_first_model(indexer_ctx *x, const char *name, const char *without, lode_embedder **out,
+                                            lode_error *err) {
   lode_error why = {.record = LODE_NO_RECORD};
   lode_embedder_options options = {.threads = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN)};
   lode_status st = lode_embedder_open(str_of(name), &options, out, &why);
@@ -42,7 +46,7 @@ static lode_status indexer_open_first_model(indexer_ctx *x, const char *name, co
   return LODE_OK;
 }
 
-/* Whoever asks for second vectors in so many words gets them, or is told before anything is done. */
+/* If second vectors are asked for explicitly, a missing model is an error before anything is done. */
 static lode_status indexer_open_second_model(indexer_ctx *x, lode_error *err) {
   lode_error why = {.record = LODE_NO_RECORD};
   lode_embedder_options options = {.threads = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN)};
@@ -64,8 +68,8 @@ lode_status indexer_open_models(indexer_ctx *x, lode_error *err) {
 
 /* ---- Collections ---- */
 
-typedef struct indexer_found { /* what the store says about the collections */
-  bool code, files, quality, aside;
+typedef struct indexer_found { /* the collections that the store has */
+  bool code, files, quality, has_new;
   char embedder[400];
   indexer_stamp stamp;
   uint64_t records;
@@ -88,9 +92,10 @@ static lode_status indexer_inspect(indexer_ctx *x, indexer_found *f, lode_error 
       indexer_stamp_parse(info->metadata, &f->stamp);
     } else if (indexer_is_named(info, INDEXER_COLL_QUALITY)) {
       f->quality = true;
-    } else if (indexer_is_named(info, INDEXER_COLL_CODE INDEXER_NEW_SUFFIX) || indexer_is_named(info, INDEXER_COLL_FILES INDEXER_NEW_SUFFIX) ||
+    } else if (indexer_is_named(info, INDEXER_COLL_CODE INDEXER_NEW_SUFFIX) ||
+               indexer_is_named(info, INDEXER_COLL_FILES INDEXER_NEW_SUFFIX) ||
                indexer_is_named(info, INDEXER_COLL_QUALITY INDEXER_NEW_SUFFIX)) {
-      f->aside = true;
+      f->has_new = true;
     }
   }
   lode_collection_list_free(list);
@@ -108,10 +113,10 @@ static lode_status indexer_drop_new_colls(indexer_ctx *x, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status indexer_open_coll(indexer_ctx *x, const char *name, bool aside, const lode_collection_options *options,
-                            lode_collection **out, lode_error *err) {
+static lode_status indexer_open_coll(indexer_ctx *x, const char *name, bool is_new,
+                                     const lode_collection_options *options, lode_collection **out, lode_error *err) {
   char full[64];
-  snprintf(full, sizeof full, "%s%s", name, aside ? INDEXER_NEW_SUFFIX : "");
+  snprintf(full, sizeof full, "%s%s", name, is_new ? INDEXER_NEW_SUFFIX : "");
   return lode_collection_open(x->store, str_of(full), options, out, err);
 }
 
@@ -127,18 +132,18 @@ static lode_collection_options indexer_options_with_model(lode_embedder *embedde
 static lode_status indexer_open_colls(indexer_ctx *x, const indexer_found *f, lode_error *err) {
   static const lode_str code_counters[] = {{"language", 8}, {"kind", 4}}, file_counters[] = {{"language", 8}, {"skip", 4}};
   lode_collection_options o = indexer_options_with_model(x->embedder);
-  bool aside = x->aside;
+  bool is_new = x->rebuild;
   x->colls.store = x->store;
   o.counters = code_counters;
   o.n_counters = 2;
-  TRY(indexer_open_coll(x, INDEXER_COLL_CODE, aside, &o, &x->colls.code, err));
+  TRY(indexer_open_coll(x, INDEXER_COLL_CODE, is_new, &o, &x->colls.code, err));
   o = (lode_collection_options){.create = true, .counters = file_counters, .n_counters = 2};
-  TRY(indexer_open_coll(x, INDEXER_COLL_FILES, aside, &o, &x->colls.files, err));
+  TRY(indexer_open_coll(x, INDEXER_COLL_FILES, is_new, &o, &x->colls.files, err));
   if (!f->quality && !x->options.quality && !config_bool(&x->project->config, CONFIG_QUALITY)) return LODE_OK;
   if (!x->second) TRY(indexer_open_first_model(x, LODE_MODEL_MINILM, "no second vectors are made", &x->second, err));
   if (!x->second && !f->quality) return LODE_OK;
   o = indexer_options_with_model(x->second);
-  return indexer_open_coll(x, INDEXER_COLL_QUALITY, aside, &o, &x->colls.quality, err);
+  return indexer_open_coll(x, INDEXER_COLL_QUALITY, is_new, &o, &x->colls.quality, err);
 }
 
 void indexer_close_colls(indexer_ctx *x) {
@@ -156,12 +161,12 @@ static lode_status indexer_check_model(const indexer_ctx *x, const indexer_found
   lode_str mine = lode_embedder_info_of(x->embedder)->identity;
   if (str_eq(mine, str_of(f->embedder))) return LODE_OK;
   return err_set(err, LODE_MISMATCH,
-                    "the index has vectors of %.150s, and the configuration says %.*s: `lode index --force` makes the index anew, "
-                    "`lode config set model` goes back; search by words goes on",
-                    f->embedder, (int)mine.len, mine.data);
+                 "the index has vectors of %.150s, and the configuration says %.*s: `lode index --force` makes the index "
+                 "anew, `lode config set model` goes back; search by words goes on",
+                 f->embedder, (int)mine.len, mine.data);
 }
 
-/* The old collections stay open while new ones are built: equal texts take their vectors from there. */
+/* The old collections stay open during a rebuild: vectors of equal texts are copied from there. */
 static lode_status indexer_open_donors(indexer_ctx *x, const indexer_found *f, lode_error *err) {
   lode_collection_options plain = {0};
   x->donate = x->embedder && !x->instant && str_eq(lode_embedder_info_of(x->embedder)->identity, str_of(f->embedder));
@@ -170,7 +175,8 @@ static lode_status indexer_open_donors(indexer_ctx *x, const indexer_found *f, l
   return LODE_OK;
 }
 
-/* A newer code@1 instead of code@0: vectors that cost next to nothing are made anew without being asked. */
+/* code@1 instead of code@0: vectors of an instant model cost next to nothing, and are rebuilt without being asked
+ * for. */
 static bool indexer_is_newer_model(const indexer_ctx *x, const indexer_found *f) {
   if (!x->embedder || !x->instant || !f->embedder[0]) return false;
   lode_str mine = lode_embedder_info_of(x->embedder)->identity, theirs = str_of(f->embedder);
@@ -181,9 +187,11 @@ static bool indexer_is_newer_model(const indexer_ctx *x, const indexer_found *f)
 lode_status indexer_save_stamp(indexer_ctx *x, lode_error *err) {
   strbuf text = {0};
   indexer_stamp_put(&text, &x->stamp);
-  lode_status st = text.failed ? err_nomem(err)
-                               : lode_collection_set_metadata(x->store, str_of(x->aside ? INDEXER_COLL_FILES INDEXER_NEW_SUFFIX : INDEXER_COLL_FILES),
-                                                              (lode_str){text.data, text.len}, err);
+  lode_status st = text.failed
+                       ? err_nomem(err)
+                       : lode_collection_set_metadata(
+                             x->store, str_of(x->rebuild ? INDEXER_COLL_FILES INDEXER_NEW_SUFFIX : INDEXER_COLL_FILES),
+                             (lode_str){text.data, text.len}, err);
   strbuf_release(&text);
   return st;
 }
@@ -192,20 +200,23 @@ lode_status indexer_prepare_colls(indexer_ctx *x, lode_error *err) {
   char secrets[32];
   indexer_found f;
   TRY(indexer_inspect(x, &f, err));
-  if (f.aside) TRY(indexer_drop_new_colls(x, err));
-  bool recut = f.files && f.records && f.stamp.revision != INDEXER_REVISION, newer = indexer_is_newer_model(x, &f);
-  x->aside = f.code && (x->options.force || recut || newer);
-  if (recut && !x->options.force) indexer_note(x, "this lode cuts files in another way than the one that made the index: it is made anew");
-  else if (newer && !x->options.force) indexer_note(x, "this lode has a newer model than the one that made the vectors: the index is made anew");
-  if (!x->aside) TRY(indexer_check_model(x, &f, err));
+  if (f.has_new) TRY(indexer_drop_new_colls(x, err));
+  bool resplit = f.files && f.records && f.stamp.revision != INDEXER_REVISION, newer = indexer_is_newer_model(x, &f);
+  x->rebuild = f.code && (x->options.force || resplit || newer);
+  if (resplit && !x->options.force)
+    indexer_note(x, "this lode cuts files in another way than the one that made the index: it is made anew");
+  else if (newer && !x->options.force)
+    indexer_note(x, "this lode has a newer model than the one that made the vectors: the index is made anew");
+  if (!x->rebuild) TRY(indexer_check_model(x, &f, err));
   x->stamp = f.stamp;
   indexer_stamp_secrets(&x->project->config, secrets);
-  x->recheck = !x->aside && f.files && f.stamp.revision && strcmp(f.stamp.secrets, secrets) != 0;
-  if (x->recheck) indexer_note(x, "secrets are treated in another way than when the index was made: all files are looked at again");
-  if (x->aside) TRY(indexer_open_donors(x, &f, err));
+  x->recheck = !x->rebuild && f.files && f.stamp.revision && strcmp(f.stamp.secrets, secrets) != 0;
+  if (x->recheck)
+    indexer_note(x, "secrets are treated in another way than when the index was made: all files are looked at again");
+  if (x->rebuild) TRY(indexer_open_donors(x, &f, err));
   TRY(indexer_open_colls(x, &f, err));
-  if (x->aside || f.records || f.stamp.revision == INDEXER_REVISION) return LODE_OK;
-  /* Known from the start, so that a first run that was interrupted is gone on with */
+  if (x->rebuild || f.records || f.stamp.revision == INDEXER_REVISION) return LODE_OK;
+  /* Saved at the start, so that the next run continues a first run that was interrupted */
   x->stamp.revision = INDEXER_REVISION;
   memcpy(x->stamp.secrets, secrets, sizeof secrets);
   return indexer_save_stamp(x, err);

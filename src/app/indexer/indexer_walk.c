@@ -1,9 +1,9 @@
-/* indexer_walk.c - which files an index run has to read. See indexer_internal.h. */
+/* indexer_walk.c - which files an index run must read; see indexer_internal.h. */
 #include "indexer/indexer_internal.h"
 
 #include <stdlib.h>
 
-enum { INDEXER_RACY_MS = 2000 };
+enum { INDEXER_RACY_MS = 2000 }; /* a file written this shortly before it was read may have changed unnoticed */
 
 lode_status indexer_add_prefix(indexer_ctx *x, indexer_prefixes *p, lode_str path, lode_error *err) {
   strbuf shown = {0};
@@ -15,9 +15,11 @@ lode_status indexer_add_prefix(indexer_ctx *x, indexer_prefixes *p, lode_str pat
   return LODE_OK;
 }
 
-static bool indexer_prefixes_has(const indexer_prefixes *p, lode_str path) { return p->n && bsearch(&path, p->v, p->n, sizeof *p->v, sort_cmp_str) != NULL; }
+static bool indexer_prefixes_has(const indexer_prefixes *p, lode_str path) {
+  return p->n && bsearch(&path, p->v, p->n, sizeof *p->v, sort_cmp_str) != NULL;
+}
 
-/* Lies the path below one of them? They are sorted. */
+/* Is the path below one of them? They are sorted. */
 static bool indexer_prefixes_cover(const indexer_prefixes *p, lode_str path) {
   if (indexer_prefixes_has(p, (lode_str){path.data, 0})) return path.len > 0;
   for (size_t i = 0; i < path.len; i++)
@@ -25,9 +27,11 @@ static bool indexer_prefixes_cover(const indexer_prefixes *p, lode_str path) {
   return false;
 }
 
-bool indexer_is_under(const indexer_prefixes *p, lode_str path) { return indexer_prefixes_has(p, path) || indexer_prefixes_cover(p, path); }
+bool indexer_is_under(const indexer_prefixes *p, lode_str path) {
+  return indexer_prefixes_has(p, path) || indexer_prefixes_cover(p, path);
+}
 
-/* Sorted, each once, and none below another. */
+/* Sorts them, and removes duplicates and paths below another one. */
 static lode_status indexer_prefixes_normalize(indexer_prefixes *p, lode_error *err) {
   size_t n = 0;
   if (!p->n) return LODE_OK;
@@ -45,12 +49,14 @@ static lode_status indexer_prefixes_normalize(indexer_prefixes *p, lode_error *e
   return LODE_OK;
 }
 
-/* Same name, size, times and inode, and written long enough before it was read that a later write would show. */
+/* Same size, times and inode, and written long enough before it was read that a later write would show. */
 static bool indexer_looks_same(const indexer_file_state *old, const scan_entry *e) {
-  return indexer_file_state_fits(old, e->size, e->inode, e->mtime_ns, e->ctime_ns) && e->mtime_ns / 1000000 + INDEXER_RACY_MS < (int64_t)old->at_ms;
+  return indexer_file_state_fits(old, e->size, e->inode, e->mtime_ns, e->ctime_ns) &&
+         e->mtime_ns / 1000000 + INDEXER_RACY_MS < (int64_t)old->at_ms;
 }
 
-static lode_status indexer_add_task(indexer_ctx *x, lode_str shown, const indexer_file_entry *known, const scan_entry *e, lode_error *err) {
+static lode_status indexer_add_task(indexer_ctx *x, lode_str shown, const indexer_file_entry *known,
+                                    const scan_entry *e, lode_error *err) {
   indexer_tasks *t = &x->todo;
   char *copy = mem_arena_copy(&t->arena, shown.data, shown.len);
   if (!copy || !mem_grow(&t->v, &t->cap, t->n + 1, sizeof *t->v)) return err_nomem(err);
@@ -67,15 +73,15 @@ static lode_status indexer_visit_entry(indexer_ctx *x, const scan_entry *e, strb
   if (shown->failed) return err_nomem(err);
   lode_str path = {shown->data ? shown->data : "", shown->len};
   if (e->skip == SCAN_SKIP_UNREADABLE && e->is_folder) return indexer_add_prefix(x, &x->unreadable, e->path, err);
-  indexer_file_entry *known = e->is_folder ? NULL : indexer_file_table_find(&x->known, path);
-  if (known && e->skip == SCAN_SKIP_UNREADABLE) known->mark = x->known.mark;
+  indexer_file_entry *known = e->is_folder ? NULL : indexer_file_table_find(&x->file_table, path);
+  if (known && e->skip == SCAN_SKIP_UNREADABLE) known->mark = x->file_table.mark;
   if (e->skip != SCAN_SKIP_NONE) return LODE_OK;
   if (path.len > INDEXER_MAX_PATH) {
     x->report->skipped[SCAN_SKIP_TOO_DEEP]++;
     return LODE_OK;
   }
   x->report->files++;
-  if (known) known->mark = x->known.mark;
+  if (known) known->mark = x->file_table.mark;
   if (known && !x->recheck && indexer_looks_same(&known->file, e)) {
     x->report->unchanged++;
     x->report->masked += known->file.masked;
@@ -98,7 +104,8 @@ static lode_status indexer_walk_one(indexer_ctx *x, lode_str below, lode_error *
   while (more && st == LODE_OK) {
     st = scan_walker_next(walker, &entry, &more, err);
     if (st == LODE_OK && more) st = indexer_visit_entry(x, &entry, &shown, err);
-    if (st == LODE_OK && more && !indexer_on_progress(x, "looking at files", x->report->files, 0)) st = err_set(err, LODE_CANCELLED, "interrupted");
+    if (st == LODE_OK && more && !indexer_on_progress(x, "looking at files", x->report->files, 0))
+      st = err_set(err, LODE_CANCELLED, "interrupted");
   }
   if (walker) {
     const uint64_t *counts = scan_walker_counts(walker);
@@ -109,24 +116,26 @@ static lode_status indexer_walk_one(indexer_ctx *x, lode_str below, lode_error *
   return st;
 }
 
-/* A root that went away while it was walked looks like one without files: nothing must be removed because of that. */
+/* A root that went away during the walk looks like one without files: nothing must be removed because of that. */
 lode_status indexer_check_root(const indexer_ctx *x, lode_error *err) {
   struct stat now;
-  if (os_api->stat(x->project->root, &now) == 0 && now.st_ino == x->root_stat.st_ino && now.st_dev == x->root_stat.st_dev)
+  if (os_api->stat(x->project->root, &now) == 0 && now.st_ino == x->root_stat.st_ino &&
+      now.st_dev == x->root_stat.st_dev)
     return LODE_OK;
-  return err_set(err, LODE_GONE, "%.400s was removed or replaced while it was indexed; the index is as it was", x->project->root);
+  return err_set(err, LODE_GONE, "%.400s was removed or replaced while it was indexed; the index is as it was",
+                 x->project->root);
 }
 
 lode_status indexer_load_files(indexer_ctx *x, lode_error *err) {
   lode_stats stats;
   TRY(lode_collection_stats(x->colls.files, &stats, err));
-  if (x->known.table && stats.cursor == x->known.cursor) return LODE_OK;
-  return indexer_file_table_load(&x->known, x->colls.files, indexer_progress(x), err);
+  if (x->file_table.table && stats.cursor == x->file_table.cursor) return LODE_OK;
+  return indexer_file_table_load(&x->file_table, x->colls.files, indexer_progress(x), err);
 }
 
 lode_status indexer_scan(indexer_ctx *x, const lode_str *paths, size_t n, lode_error *err) {
   TRY(indexer_load_files(x, err));
-  x->known.mark++;
+  x->file_table.mark++;
   if (!paths) TRY(indexer_add_prefix(x, &x->scope, STR_LIT(""), err));
   for (size_t i = 0; paths && i < n; i++) TRY(indexer_add_prefix(x, &x->scope, paths[i], err));
   TRY(indexer_prefixes_normalize(&x->scope, err));

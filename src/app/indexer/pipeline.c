@@ -1,7 +1,7 @@
 /* pipeline.c - see pipeline.h.
  *
- * Lock: `mutex` guards the queue, `next_task`, `running` and `stop`. A file that is being made belongs to its thread, one in the queue to
- * nobody, one that was given out to the caller. */
+ * Lock: `mutex` guards the queue, `next_task`, `running` and `stop`. A file in progress belongs to its thread, one in
+ * the queue to the pipeline, and one that was returned to the caller. */
 #include "indexer/pipeline.h"
 
 #include <pthread.h>
@@ -23,8 +23,8 @@ struct indexer_pipeline {
   uint32_t n_threads;
 };
 
-typedef struct pipeline_worker { /* what a thread uses again for each file */
-  indexer_pipeline *feed;
+typedef struct pipeline_worker { /* buffers that a thread reuses for each file */
+  indexer_pipeline *pipeline;
   strbuf text, raw, outline;
   parser_pool_result parsed;
 } pipeline_worker;
@@ -38,9 +38,9 @@ void indexer_file_free(indexer_file *file) {
 
 /* ---- One file ---- */
 
-static lode_status pipeline_embed(const indexer_pipeline *feed, indexer_file *f, lode_error *err) {
+static lode_status pipeline_embed(const indexer_pipeline *p, indexer_file *f, lode_error *err) {
   lode_str texts[PIPELINE_EMBED_BATCH];
-  uint32_t dim = lode_embedder_info_of(feed->options.embedder)->dimension;
+  uint32_t dim = lode_embedder_info_of(p->options.embedder)->dimension;
   size_t total;
   if (mem_mul_overflow(f->n, dim, &total)) return err_nomem(err);
   f->vectors = mem_calloc(total, sizeof *f->vectors);
@@ -48,13 +48,13 @@ static lode_status pipeline_embed(const indexer_pipeline *feed, indexer_file *f,
   for (size_t at = 0; at < f->n; at += PIPELINE_EMBED_BATCH) {
     size_t n = f->n - at < PIPELINE_EMBED_BATCH ? f->n - at : PIPELINE_EMBED_BATCH;
     for (size_t i = 0; i < n; i++) texts[i] = f->records[at + i].embed;
-    TRY(lode_embed(feed->options.embedder, texts, n, f->vectors + at * dim, err));
+    TRY(lode_embed(p->options.embedder, texts, n, f->vectors + at * dim, err));
   }
   return LODE_OK;
 }
 
 static lode_status pipeline_make_records(pipeline_worker *w, indexer_file *f, lode_error *err) {
-  const indexer_pipeline *feed = w->feed;
+  const indexer_pipeline *p = w->pipeline;
   indexer_chunk_source source = {.path = f->task->path, .language = f->language, .text = {w->text.data, w->text.len},
                                .chunks = &w->parsed.chunks};
   f->n = source.chunks->n;
@@ -67,20 +67,20 @@ static lode_status pipeline_make_records(pipeline_worker *w, indexer_file *f, lo
   if (!outline) return err_nomem(err);
   f->outline = (lode_str){outline, w->outline.len};
   f->state.chunks = (uint32_t)f->n;
-  return feed->options.embedder && f->n ? pipeline_embed(feed, f, err) : LODE_OK;
+  return p->options.embedder && f->n ? pipeline_embed(p, f, err) : LODE_OK;
 }
 
-/* Looked at again, the same bytes are left out for the same reason, or have no secrets and had none. */
+/* When rechecked: are the same bytes skipped for the same reason, or without secrets now and before? */
 static bool pipeline_is_unchanged(const indexer_file *f) {
   const indexer_file_state *old = &f->task->old;
   if (f->skip != SCAN_SKIP_NONE) return old->skip == f->skip && !old->chunks;
   return old->skip == SCAN_SKIP_NONE && old->chunks && !old->masked && !f->state.masked;
 }
 
-/* Its bytes are those that are indexed. */
+/* The bytes are the indexed ones: keeps the recorded chunks. */
 static lode_status pipeline_keep_old(indexer_file *f) {
   f->same = true;
-  f->skip = SCAN_SKIP_NONE; /* its state says why it has no chunks */
+  f->skip = SCAN_SKIP_NONE; /* state.skip says why it has no chunks */
   f->state.chunks = f->task->old.chunks;
   f->state.masked = f->task->old.masked;
   f->state.skip = f->task->old.skip;
@@ -88,7 +88,7 @@ static lode_status pipeline_keep_old(indexer_file *f) {
 }
 
 static lode_status pipeline_read_file(pipeline_worker *w, indexer_file *f, lode_error *err) {
-  const indexer_pipeline_options *o = &w->feed->options;
+  const indexer_pipeline_options *o = &w->pipeline->options;
   scan_entry entry;
   w->raw.len = 0;
   files_path_unescape(&w->raw, f->task->path);
@@ -134,77 +134,80 @@ static indexer_file *pipeline_make_file(pipeline_worker *w, const indexer_task *
 
 /* ---- Threads ---- */
 
-static const indexer_task *pipeline_take_task(indexer_pipeline *feed) {
+static const indexer_task *pipeline_take_task(indexer_pipeline *p) {
   const indexer_task *task = NULL;
-  pthread_mutex_lock(&feed->mutex);
-  while (!feed->stop && feed->waiting && (feed->waiting >= PIPELINE_QUEUE_FILES || feed->waiting_bytes >= PIPELINE_QUEUE_BYTES))
-    pthread_cond_wait(&feed->has_room, &feed->mutex);
-  if (!feed->stop && feed->next_task < feed->options.n) task = &feed->options.tasks[feed->next_task++];
-  pthread_mutex_unlock(&feed->mutex);
+  pthread_mutex_lock(&p->mutex);
+  while (!p->stop && p->waiting &&
+         (p->waiting >= PIPELINE_QUEUE_FILES || p->waiting_bytes >= PIPELINE_QUEUE_BYTES))
+    pthread_cond_wait(&p->has_room, &p->mutex);
+  if (!p->stop && p->next_task < p->options.n) task = &p->options.tasks[p->next_task++];
+  pthread_mutex_unlock(&p->mutex);
   return task;
 }
 
-static void pipeline_enqueue(indexer_pipeline *feed, indexer_file *file) {
-  pthread_mutex_lock(&feed->mutex);
-  *feed->last = file;
-  feed->last = &file->next;
-  feed->waiting++;
-  feed->waiting_bytes += file->arena.used;
-  pthread_cond_signal(&feed->has_file);
-  pthread_mutex_unlock(&feed->mutex);
+static void pipeline_enqueue(indexer_pipeline *p, indexer_file *file) {
+  pthread_mutex_lock(&p->mutex);
+  *p->last = file;
+  p->last = &file->next;
+  p->waiting++;
+  p->waiting_bytes += file->arena.used;
+  pthread_cond_signal(&p->has_file);
+  pthread_mutex_unlock(&p->mutex);
 }
 
 static void *pipeline_thread(void *ctx) {
-  pipeline_worker w = {.feed = ctx};
-  indexer_pipeline *feed = ctx;
+  pipeline_worker w = {.pipeline = ctx};
+  indexer_pipeline *p = ctx;
   const indexer_task *task;
-  while ((task = pipeline_take_task(feed)) != NULL) {
+  while ((task = pipeline_take_task(p)) != NULL) {
     indexer_file *file = pipeline_make_file(&w, task);
     if (!file) break; /* the writer notices that a file is missing */
-    pipeline_enqueue(feed, file);
+    pipeline_enqueue(p, file);
   }
   strbuf_release(&w.text);
   strbuf_release(&w.raw);
   strbuf_release(&w.outline);
   parser_pool_result_release(&w.parsed);
-  pthread_mutex_lock(&feed->mutex);
-  feed->running--;
-  pthread_cond_signal(&feed->has_file);
-  pthread_mutex_unlock(&feed->mutex);
+  pthread_mutex_lock(&p->mutex);
+  p->running--;
+  pthread_cond_signal(&p->has_file);
+  pthread_mutex_unlock(&p->mutex);
   return NULL;
 }
 
 lode_status indexer_pipeline_open(const indexer_pipeline_options *options, indexer_pipeline **out, lode_error *err) {
-  indexer_pipeline *feed = mem_calloc(1, sizeof *feed);
+  indexer_pipeline *p = mem_calloc(1, sizeof *p);
   *out = NULL;
-  if (!feed) return err_nomem(err);
-  feed->options = *options;
-  feed->last = &feed->first;
+  if (!p) return err_nomem(err);
+  p->options = *options;
+  p->last = &p->first;
   pthread_condattr_t clock;
   pthread_condattr_init(&clock);
   pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-  pthread_mutex_init(&feed->mutex, NULL);
-  pthread_cond_init(&feed->has_file, &clock);
-  pthread_cond_init(&feed->has_room, &clock);
+  pthread_mutex_init(&p->mutex, NULL);
+  pthread_cond_init(&p->has_file, &clock);
+  pthread_cond_init(&p->has_room, &clock);
   pthread_condattr_destroy(&clock);
-  uint32_t want = options->threads < 1 ? 1 : options->threads > PIPELINE_MAX_THREADS ? PIPELINE_MAX_THREADS : options->threads;
+  uint32_t want = options->threads < 1                      ? 1
+                  : options->threads > PIPELINE_MAX_THREADS ? PIPELINE_MAX_THREADS
+                                                            : options->threads;
   if (want > options->n) want = options->n ? (uint32_t)options->n : 1;
-  feed->running = want;
+  p->running = want;
   int errnum = 0;
-  while (feed->n_threads < want && (errnum = pthread_create(&feed->threads[feed->n_threads], NULL, pipeline_thread, feed)) == 0)
-    feed->n_threads++;
-  pthread_mutex_lock(&feed->mutex);
-  feed->running -= want - feed->n_threads;
-  pthread_mutex_unlock(&feed->mutex);
-  if (feed->n_threads == 0) {
-    indexer_pipeline_close(feed);
+  while (p->n_threads < want && (errnum = pthread_create(&p->threads[p->n_threads], NULL, pipeline_thread, p)) == 0)
+    p->n_threads++;
+  pthread_mutex_lock(&p->mutex);
+  p->running -= want - p->n_threads;
+  pthread_mutex_unlock(&p->mutex);
+  if (p->n_threads == 0) {
+    indexer_pipeline_close(p);
     return err_errno(err, errnum, "no thread can be started");
   }
-  *out = feed;
+  *out = p;
   return LODE_OK;
 }
 
-indexer_file *indexer_pipeline_next(indexer_pipeline *feed, uint32_t wait_ms, bool *waiting) {
+indexer_file *indexer_pipeline_next(indexer_pipeline *p, uint32_t wait_ms, bool *waiting) {
   struct timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
   until.tv_sec += wait_ms / 1000;
@@ -213,37 +216,37 @@ indexer_file *indexer_pipeline_next(indexer_pipeline *feed, uint32_t wait_ms, bo
     until.tv_sec++;
     until.tv_nsec -= 1000000000;
   }
-  pthread_mutex_lock(&feed->mutex);
+  pthread_mutex_lock(&p->mutex);
   int rc = 0;
-  while (!feed->first && feed->running && rc == 0) rc = pthread_cond_timedwait(&feed->has_file, &feed->mutex, &until);
-  indexer_file *file = feed->first;
-  *waiting = !file && feed->running;
+  while (!p->first && p->running && rc == 0) rc = pthread_cond_timedwait(&p->has_file, &p->mutex, &until);
+  indexer_file *file = p->first;
+  *waiting = !file && p->running;
   if (file) {
-    feed->first = file->next;
-    if (!feed->first) feed->last = &feed->first;
+    p->first = file->next;
+    if (!p->first) p->last = &p->first;
     file->next = NULL;
-    feed->waiting--;
-    feed->waiting_bytes -= file->arena.used;
-    pthread_cond_signal(&feed->has_room);
+    p->waiting--;
+    p->waiting_bytes -= file->arena.used;
+    pthread_cond_signal(&p->has_room);
   }
-  pthread_mutex_unlock(&feed->mutex);
+  pthread_mutex_unlock(&p->mutex);
   return file;
 }
 
-void indexer_pipeline_close(indexer_pipeline *feed) {
-  if (!feed) return;
-  pthread_mutex_lock(&feed->mutex);
-  feed->stop = true;
-  pthread_cond_broadcast(&feed->has_room);
-  pthread_mutex_unlock(&feed->mutex);
-  for (uint32_t i = 0; i < feed->n_threads; i++) pthread_join(feed->threads[i], NULL);
-  while (feed->first) {
-    indexer_file *file = feed->first;
-    feed->first = file->next;
+void indexer_pipeline_close(indexer_pipeline *p) {
+  if (!p) return;
+  pthread_mutex_lock(&p->mutex);
+  p->stop = true;
+  pthread_cond_broadcast(&p->has_room);
+  pthread_mutex_unlock(&p->mutex);
+  for (uint32_t i = 0; i < p->n_threads; i++) pthread_join(p->threads[i], NULL);
+  while (p->first) {
+    indexer_file *file = p->first;
+    p->first = file->next;
     indexer_file_free(file);
   }
-  pthread_cond_destroy(&feed->has_file);
-  pthread_cond_destroy(&feed->has_room);
-  pthread_mutex_destroy(&feed->mutex);
-  mem_free(feed);
+  pthread_cond_destroy(&p->has_file);
+  pthread_cond_destroy(&p->has_room);
+  pthread_mutex_destroy(&p->mutex);
+  mem_free(p);
 }

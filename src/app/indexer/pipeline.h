@@ -1,8 +1,8 @@
 /* pipeline.h - files in, chunks and vectors out: the part of indexing that runs on several threads.
  *
- * Each thread takes the next file, reads it, compares its digest, lets the pool cut it into chunks, makes their records and embeds
- * them. What is done waits in a queue of bounded length and bytes for the one thread that writes. Results come in the order in
- * which they are done. */
+ * Each thread takes the next file, reads it, compares its digest, has the parser pool split it into chunks, makes
+ * their records and embeds them. Finished files wait for the writer in a queue that is bounded in length and bytes.
+ * They come in the order in which they are finished. */
 #ifndef LODE_INDEXER_PIPELINE_H
 #define LODE_INDEXER_PIPELINE_H
 
@@ -12,20 +12,20 @@
 #include "scan/scan.h"
 
 typedef struct indexer_task {
-  lode_str path;          /* as shown */
+  lode_str path;          /* escaped */
   indexer_file_state old;
-  bool known;             /* old is set */
-  bool recheck;           /* secrets were treated in another way when it was indexed: the same bytes may have to be done again */
-  uint64_t size;          /* as the walk saw it */
+  bool known;             /* the file was indexed before, and `old` is set */
+  bool recheck;           /* indexed with another mask policy or version: process it even if its bytes are the same */
+  uint64_t size;          /* as seen by the walk */
 } indexer_task;
 
 typedef struct indexer_file {
   const indexer_task *task;
-  scan_skip skip;        /* NONE, or why it has no chunks; UNREADABLE: nothing is known about it now */
-  bool same;              /* its bytes are those that are indexed: only its state changes */
+  scan_skip skip;         /* NONE, or why it has no chunks; UNREADABLE: its record is left alone */
+  bool same;              /* its bytes are the indexed ones: only its state changes */
   const lang_info *language;
   indexer_file_state state;
-  mem_arena arena;      /* of all below */
+  mem_arena arena;        /* of all below */
   indexer_record *records;
   size_t n;
   float *vectors;         /* n x dimension, or NULL */
@@ -41,17 +41,18 @@ typedef struct indexer_pipeline_options {
   parser_pool *pool;
   lode_embedder *embedder; /* NULL: no vectors in this pass */
   uint32_t threads;
-  const indexer_task *tasks; /* must outlive the feed */
+  const indexer_task *tasks; /* must outlive the pipeline */
   size_t n;
 } indexer_pipeline_options;
 
 typedef struct indexer_pipeline indexer_pipeline;
-LODE_MUST lode_status indexer_pipeline_open(const indexer_pipeline_options *options, indexer_pipeline **feed, lode_error *err);
-/* The next file that is done, to be freed with indexer_file_free; NULL when there are no more, or when none was done within
- * wait_ms (then *waiting is true). */
-indexer_file *indexer_pipeline_next(indexer_pipeline *feed, uint32_t wait_ms, bool *waiting);
+LODE_MUST lode_status indexer_pipeline_open(const indexer_pipeline_options *options, indexer_pipeline **pipeline,
+                                            lode_error *err);
+/* The next finished file, to be freed with indexer_file_free(); NULL when there are no more, or when none was
+ * finished within wait_ms (then *waiting is true). */
+indexer_file *indexer_pipeline_next(indexer_pipeline *pipeline, uint32_t wait_ms, bool *waiting);
 void indexer_file_free(indexer_file *file);
-/* Stops the threads after their present files. */
-void indexer_pipeline_close(indexer_pipeline *feed);
+/* Stops the threads after their current files. */
+void indexer_pipeline_close(indexer_pipeline *pipeline);
 
 #endif
