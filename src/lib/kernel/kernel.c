@@ -1,6 +1,6 @@
-/* kernel.c - the choice of an implementation, the portable one, and distances made of its sums.
+/* kernel.c - the choice of an implementation, the portable one, and distances computed from its sums.
  *
- * The choice is one atomic pointer. Threads that meet it empty all choose, and choose the same, so no lock is needed;
+ * The choice is one atomic pointer. Threads that find it empty all choose, and choose the same, so no lock is needed;
  * what it points to is constant, so relaxed order is enough.
  */
 #include "kernel/kernel.h"
@@ -48,11 +48,13 @@ static float kernel_portable_l2sq(const float *a, const float *b, size_t dim) {
   return kernel_sum_lanes(lanes);
 }
 
-static void kernel_portable_dots(const float *query, const float *rows, size_t stride, size_t n, size_t dim, float *out) {
+static void kernel_portable_dots(const float *query, const float *rows, size_t stride, size_t n, size_t dim,
+                                 float *out) {
   for (size_t i = 0; i < n; i++) out[i] = kernel_portable_dot(query, rows + i * stride, dim);
 }
 
-static void kernel_portable_l2sqs(const float *query, const float *rows, size_t stride, size_t n, size_t dim, float *out) {
+static void kernel_portable_l2sqs(const float *query, const float *rows, size_t stride, size_t n, size_t dim,
+                                  float *out) {
   for (size_t i = 0; i < n; i++) out[i] = kernel_portable_l2sq(query, rows + i * stride, dim);
 }
 
@@ -60,7 +62,8 @@ static bool kernel_portable_supported(void) { return true; }
 
 const kernel_ops kernel_portable = {
     .name = "portable", .supported = kernel_portable_supported,
-    .dot = kernel_portable_dot, .l2sq = kernel_portable_l2sq, .dots = kernel_portable_dots, .l2sqs = kernel_portable_l2sqs,
+    .dot = kernel_portable_dot, .l2sq = kernel_portable_l2sq,
+    .dots = kernel_portable_dots, .l2sqs = kernel_portable_l2sqs,
 };
 
 /* ---- The choice ---- */
@@ -79,7 +82,7 @@ static const kernel_ops *const kernel_list[] = {
 
 static _Atomic(const kernel_ops *) kernel_chosen;
 
-/* The one of that name (NULL: the best) that this CPU has, or NULL. */
+/* The implementation of that name (NULL: the best) that this CPU supports, or NULL. */
 static const kernel_ops *kernel_find(const char *name) {
   for (size_t i = 0; i < sizeof kernel_list / sizeof *kernel_list; i++)
     if ((!name || strcmp(name, kernel_list[i]->name) == 0) && kernel_list[i]->supported()) return kernel_list[i];
@@ -113,12 +116,11 @@ bool kernel_use(const char *name) {
 
 /* ---- Distances ---- */
 
-/* CPUs differ in the sign and payload of the NaNs that they make. */
+/* CPUs differ in the sign and payload of the NaNs that they produce. */
 static inline float one_nan(float x) { return x == x ? x : __builtin_nanf(""); }
 
-/* Squared lengths between these leave no trace of what underflowed or overflowed on the way. */
-#define MIN_NORM2 0x1p-80f
-#define MAX_NORM2 0x1p125f
+#define MIN_NORM2 0x1p-80f /* squared lengths from here on are not affected by squares that underflowed */
+#define MAX_NORM2 0x1p125f /* squared lengths up to here did not overflow in between */
 
 static inline bool is_usual(float norm2) { return norm2 >= MIN_NORM2 && norm2 <= MAX_NORM2; }
 static inline bool is_finite(float x) { return x >= -FLT_MAX && x <= FLT_MAX; }
@@ -132,7 +134,8 @@ static float cosine_between(double dot, double norm2_product) {
   return (float)(1 - c);
 }
 
-/* For the few that float's range is too small for. In double no square or product of floats overflows or underflows. */
+/* For the few vectors that exceed the range of float. In double no square or product of floats overflows or
+ * underflows. */
 static float distance_in_double(lode_metric metric, const float *a, const float *b, size_t dim) {
   double l2 = 0, dot = 0, norm2_a = 0, norm2_b = 0;
   for (size_t i = 0; i < dim; i++) {
@@ -163,7 +166,7 @@ float kernel_dot(const float *a, const float *b, size_t dim) { return one_nan(ke
 float kernel_l2sq(const float *a, const float *b, size_t dim) { return one_nan(kernel_current()->l2sq(a, b, dim)); }
 
 void kernel_distances(lode_metric metric, const float *query, float query_norm2, const float *rows, size_t stride,
-                     const float *norms, size_t n, size_t dim, float *out) {
+                      const float *norms, size_t n, size_t dim, float *out) {
   const kernel_ops *k = kernel_current();
   if (metric == LODE_L2) {
     k->l2sqs(query, rows, stride, n, dim, out);
@@ -183,7 +186,7 @@ void kernel_distances(lode_metric metric, const float *query, float query_norm2,
   }
 }
 
-/* By dot and l2sq, which unlike dots and l2sqs do not read ahead of the row. */
+/* Uses dot and l2sq, which unlike dots and l2sqs do not prefetch beyond the row. */
 float kernel_distance(lode_metric metric, const float *query, float query_norm2, const float *row, size_t dim) {
   const kernel_ops *k = kernel_current();
   float sum = metric == LODE_L2 ? k->l2sq(query, row, dim) : k->dot(query, row, dim);
@@ -192,9 +195,9 @@ float kernel_distance(lode_metric metric, const float *query, float query_norm2,
   return metric == LODE_IP ? 1 - sum : sum;
 }
 
-/* Rows are taken in tiles that stay in the second-level cache while query after query passes over them. */
+/* Rows are processed in tiles that stay in the second-level cache while all queries pass over them. */
 void kernel_distances_many(lode_metric metric, const kernel_rows *queries, const kernel_rows *rows, float *out,
-                          size_t out_stride) {
+                           size_t out_stride) {
   enum { TILE_FLOATS = 128 * 1024 / sizeof(float), TILE_MIN_ROWS = 4 };
   size_t tile = TILE_FLOATS / (rows->dim ? rows->dim : 1);
   if (tile < TILE_MIN_ROWS) tile = TILE_MIN_ROWS;

@@ -1,6 +1,6 @@
 /* kernel_avx2.c - the kernels for x86-64 with AVX2.
  *
- * The 16 lanes are two registers of 8. AVX2 without FMA is what the target attribute grants, so that nothing here can be fused.
+ * The 16 lanes are two registers of 8. The target attribute allows AVX2 without FMA, so nothing here can be fused.
  */
 #include "kernel/kernel_impl.h"
 
@@ -15,9 +15,11 @@ typedef struct kernel_lanes { __m256 lo, hi; } kernel_lanes;
 
 KERNEL_INLINE kernel_lanes lanes_zero(void) { return (kernel_lanes){_mm256_setzero_ps(), _mm256_setzero_ps()}; }
 
-KERNEL_INLINE kernel_lanes lanes_load(const float *p) { return (kernel_lanes){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+KERNEL_INLINE kernel_lanes lanes_load(const float *p) {
+  return (kernel_lanes){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+}
 
-/* The first n < 16 floats, then zeros; reads nothing behind them. */
+/* The first n < 16 floats, then zeros; reads nothing after them. */
 KERNEL_INLINE kernel_lanes lanes_load_tail(const float *p, size_t n) {
   static const int32_t mask[2 * KERNEL_LANES] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
   const int32_t *m = mask + KERNEL_LANES - n;
@@ -46,7 +48,9 @@ KERNEL_INLINE __m128 lanes_fold(kernel_lanes sum) {
 static bool kernel_avx2_supported(void) { return __builtin_cpu_supports("avx2"); }
 
 const kernel_ops kernel_avx2 = {
-    .name = "avx2", .supported = kernel_avx2_supported, .dot = kernel_x86_dot, .l2sq = kernel_x86_l2sq, .dots = kernel_x86_dots, .l2sqs = kernel_x86_l2sqs,
+    .name = "avx2", .supported = kernel_avx2_supported,
+    .dot = kernel_x86_dot, .l2sq = kernel_x86_l2sq,
+    .dots = kernel_x86_dots, .l2sqs = kernel_x86_l2sqs,
 };
 
 #endif

@@ -1,7 +1,6 @@
 /* kernel_avx512.c - the kernels for x86-64 with AVX-512F.
  *
- * The 16 lanes are one register. AVX-512 has fused multiply-adds: that the compiler makes none of our separate steps is the work
- * of -ffp-contract=off.
+ * The 16 lanes are one register. AVX-512 has fused multiply-adds: -ffp-contract=off keeps the compiler from using them.
  */
 #include "kernel/kernel_impl.h"
 
@@ -18,7 +17,7 @@ KERNEL_INLINE kernel_lanes lanes_zero(void) { return _mm512_setzero_ps(); }
 
 KERNEL_INLINE kernel_lanes lanes_load(const float *p) { return _mm512_loadu_ps(p); }
 
-/* The first n < 16 floats, then zeros; reads nothing behind them. */
+/* The first n < 16 floats, then zeros; reads nothing after them. */
 KERNEL_INLINE kernel_lanes lanes_load_tail(const float *p, size_t n) {
   return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
 }
@@ -41,7 +40,9 @@ KERNEL_INLINE __m128 lanes_fold(kernel_lanes sum) {
 static bool kernel_avx512_supported(void) { return __builtin_cpu_supports("avx512f"); }
 
 const kernel_ops kernel_avx512 = {
-    .name = "avx512", .supported = kernel_avx512_supported, .dot = kernel_x86_dot, .l2sq = kernel_x86_l2sq, .dots = kernel_x86_dots, .l2sqs = kernel_x86_l2sqs,
+    .name = "avx512", .supported = kernel_avx512_supported,
+    .dot = kernel_x86_dot, .l2sq = kernel_x86_l2sq,
+    .dots = kernel_x86_dots, .l2sqs = kernel_x86_l2sqs,
 };
 
 #endif

@@ -1,6 +1,6 @@
 /* kernel_impl.h - what an implementation of the kernels provides; only for the kernel*.c files.
  *
- * kernel.h defines the sums. The functions here may answer any NaN where those give one: kernel.c makes them equal.
+ * kernel.h defines the sums. The functions here may return any NaN where those give one: kernel.c makes them equal.
  */
 #ifndef LODE_KERNEL_KERNEL_IMPL_H
 #define LODE_KERNEL_KERNEL_IMPL_H
@@ -9,12 +9,12 @@
 
 enum {
   KERNEL_LANES = 16,
-  KERNEL_PREFETCH_BYTES = 768, /* how far ahead of its reads a scan prefetches, the best of those tried with bench_scan */
+  KERNEL_PREFETCH_BYTES = 768,  /* prefetch distance of a scan: the best of those tried with bench_scan */
 };
 
 typedef struct kernel_ops {
   const char *name;
-  bool (*supported)(void); /* by the CPU and the operating system */
+  bool (*supported)(void);  /* by the CPU and the operating system */
   float (*dot)(const float *a, const float *b, size_t dim);
   float (*l2sq)(const float *a, const float *b, size_t dim);
   /* The same between one query and n rows, to out[0 .. n). */

@@ -1,7 +1,7 @@
-/* kernel_neon.c - the kernels for 64-bit ARM, where NEON is always there.
+/* kernel_neon.c - the kernels for 64-bit ARM, which always has NEON.
  *
- * The 16 lanes are four registers of 4. A scan takes row after row, for the reasons given in kernel_avx2.c. NEON has
- * fused multiply-adds: that the compiler makes none of our separate steps is the work of -ffp-contract=off.
+ * The 16 lanes are four registers of 4. A scan processes one row after the other, for the reasons given in
+ * kernel_x86.h. NEON has fused multiply-adds: -ffp-contract=off keeps the compiler from using them.
  */
 #include "kernel/kernel_impl.h"
 
@@ -17,7 +17,7 @@ KERNEL_INLINE kernel_lanes lanes_load(const float *p) {
   return (kernel_lanes){{vld1q_f32(p), vld1q_f32(p + 4), vld1q_f32(p + 8), vld1q_f32(p + 12)}};
 }
 
-/* The first n < 16 floats, then zeros; reads nothing behind them. */
+/* The first n < 16 floats, then zeros; reads nothing after them. */
 KERNEL_INLINE kernel_lanes lanes_load_tail(const float *p, size_t n) {
   float padded[KERNEL_LANES] = {0};
   for (size_t j = 0; j < n; j++) padded[j] = p[j];
@@ -42,7 +42,7 @@ KERNEL_INLINE float lanes_fold(kernel_lanes sum) {
   return vget_lane_f32(s2, 0) + vget_lane_f32(s2, 1);
 }
 
-/* scanning: memory behind the row will be wanted next. */
+/* scanning: the memory after the row will be needed next. */
 KERNEL_INLINE float lanes_sum_terms(const float *a, const float *b, size_t dim, bool l2, bool scanning) {
   const float32x4_t zero = vdupq_n_f32(0);
   kernel_lanes sum = {{zero, zero, zero, zero}};
@@ -55,9 +55,13 @@ KERNEL_INLINE float lanes_sum_terms(const float *a, const float *b, size_t dim, 
   return lanes_fold(sum);
 }
 
-static float kernel_neon_dot(const float *a, const float *b, size_t dim) { return lanes_sum_terms(a, b, dim, false, false); }
+static float kernel_neon_dot(const float *a, const float *b, size_t dim) {
+  return lanes_sum_terms(a, b, dim, false, false);
+}
 
-static float kernel_neon_l2sq(const float *a, const float *b, size_t dim) { return lanes_sum_terms(a, b, dim, true, false); }
+static float kernel_neon_l2sq(const float *a, const float *b, size_t dim) {
+  return lanes_sum_terms(a, b, dim, true, false);
+}
 
 static void kernel_neon_dots(const float *query, const float *rows, size_t stride, size_t n, size_t dim, float *out) {
   for (size_t i = 0; i < n; i++) out[i] = lanes_sum_terms(query, rows + i * stride, dim, false, true);
@@ -70,7 +74,9 @@ static void kernel_neon_l2sqs(const float *query, const float *rows, size_t stri
 static bool kernel_neon_supported(void) { return true; }
 
 const kernel_ops kernel_neon = {
-    .name = "neon", .supported = kernel_neon_supported, .dot = kernel_neon_dot, .l2sq = kernel_neon_l2sq, .dots = kernel_neon_dots, .l2sqs = kernel_neon_l2sqs,
+    .name = "neon", .supported = kernel_neon_supported,
+    .dot = kernel_neon_dot, .l2sq = kernel_neon_l2sq,
+    .dots = kernel_neon_dots, .l2sqs = kernel_neon_l2sqs,
 };
 
 #endif

@@ -1,8 +1,8 @@
-/* quant.c - making codes and keys, and the choice of an integer kernel; see quant.h.
+/* quant.c - encoding of rows and queries, keys, and the choice of an integer kernel; see quant.h.
  *
- * All arithmetic on floats is in single steps in a fixed order (-ffp-contract=off), so codes have the same bytes on
- * every CPU. Values are kept within 2^40 times the greatest of the sample, so that no square leaves float's range:
- * a query or row beyond that is bent, which costs it recall, and its true distance comes from re-ranking anyway.
+ * All float arithmetic is in single steps in a fixed order (-ffp-contract=off), so codes have the same bytes on every
+ * CPU. Values are clamped to 2^40 times the greatest of the sample, so that no square leaves the range of float: a
+ * query or row beyond that is distorted, which costs it recall, and its true distance comes from reranking anyway.
  */
 #include "kernel/quant.h"
 
@@ -17,7 +17,7 @@
 #error "segments hold little-endian numbers that are used where they lie"
 #endif
 
-#define QUANT_MAX_VALUE 0x1p40f
+#define QUANT_MAX_VALUE 0x1p40f /* values are clamped to this, in units */
 
 /* ---- Portable kernel, and the choice ---- */
 
@@ -31,7 +31,7 @@ static void quant_portable_keys(const quant_query *query, const unsigned char *c
   }
 }
 
-/* Eight bytes a step: c - 64 is c ^ 64, with bit 7 set where bit 6 then is. */
+/* Eight bytes per step: c - 64 is c ^ 64, with bit 7 set if bit 6 then is. */
 int32_t quant_portable_centre(const unsigned char *codes, size_t dim, int8_t *out) {
   const uint64_t low7 = 0x7F7F7F7F7F7F7F7Fu, bit6 = 0x4040404040404040u, pairs = 0x00FF00FF00FF00FFu;
   int32_t sum = 0;
@@ -73,7 +73,7 @@ static const quant_ops *const quant_list[] = {
     &quant_portable,
 };
 
-static _Atomic(const quant_ops *) quant_chosen; /* as in kernel.c: whoever comes first, all choose the same */
+static _Atomic(const quant_ops *) quant_chosen; /* as in kernel.c: all threads choose the same */
 
 static const quant_ops *quant_find(const char *name) {
   for (size_t i = 0; i < sizeof quant_list / sizeof *quant_list; i++)
@@ -113,11 +113,13 @@ typedef float lanes4 __attribute__((vector_size(QUANT_LANES * sizeof(float))));
 typedef int32_t ints4 __attribute__((vector_size(QUANT_LANES * sizeof(int32_t))));
 
 static inline lanes4 lanes4_all(float f) { return (lanes4){f, f, f, f}; }
-static inline lanes4 lanes4_choose(ints4 which, lanes4 a, lanes4 b) { return (lanes4)((which & (ints4)a) | (~which & (ints4)b)); }
+static inline lanes4 lanes4_choose(ints4 which, lanes4 a, lanes4 b) {
+  return (lanes4)((which & (ints4)a) | (~which & (ints4)b));
+}
 static inline lanes4 minimum(lanes4 a, lanes4 b) { return lanes4_choose(a < b, a, b); }
 static inline lanes4 lanes4_max(lanes4 a, lanes4 b) { return lanes4_choose(a > b, a, b); }
 
-/* The first n of them, and zeros; n is not 0. */
+/* The first n floats, then zeros; n is not 0. */
 static inline lanes4 lanes4_load(const float *p, size_t n) {
   lanes4 v = {0};
   if (n >= QUANT_LANES) memcpy(&v, p, sizeof v);
@@ -132,7 +134,7 @@ static inline float lanes4_greatest(lanes4 v) {
 
 /* ---- Model ---- */
 
-/* What a vector is multiplied by before anything else: 1, or for cosine 1 / length (0 for a zero vector). */
+/* What a vector is multiplied by first: 1, or for cosine 1 / length (0 for a zero vector). */
 static double quant_rescale(lode_metric metric, const float *vector, size_t dim) {
   if (metric != LODE_COSINE) return 1;
   double sums[QUANT_LANES] = {0};
@@ -182,7 +184,7 @@ size_t quant_stride(uint32_t dim) {
   return (lines - minimum) * 6 <= minimum ? lines : (minimum + 7) / 8 * 8;
 }
 
-/* The vector in the model's units, elements from j on; by is 1 except for cosine. Behind its end there are zeros. */
+/* Four elements of the vector in the model's units, from j on; by is 1 except for cosine. Zeros after its end. */
 static inline lanes4 quant_elements(const quant_model *model, const float *vector, double by, size_t j) {
   lanes4 v = lanes4_load(vector + j, model->dim - j);
   if (model->metric == LODE_COSINE)
@@ -190,14 +192,18 @@ static inline lanes4 quant_elements(const quant_model *model, const float *vecto
   return lanes4_max(minimum(v * lanes4_all(model->unit), lanes4_all(QUANT_MAX_VALUE)), lanes4_all(-QUANT_MAX_VALUE));
 }
 
-static inline lanes4 quant_centred(const quant_model *model, lanes4 v, size_t j) { return v - lanes4_load(model->mean + j, model->dim - j); }
+static inline lanes4 quant_centred(const quant_model *model, lanes4 v, size_t j) {
+  return v - lanes4_load(model->mean + j, model->dim - j);
+}
 
 static inline lanes4 quant_magnitude(lanes4 v) { return (lanes4)((ints4)v & INT32_MAX); }
 
-/* Steps of 1 / per, counted from zero on, which is `middle`; rounded by what is added, and then cut off. */
-static inline ints4 quant_steps(lanes4 v, float per, int middle, int reach) {
-  ints4 c = __builtin_convertvector(v * lanes4_all(per) + lanes4_all((float)middle + 0.5f), ints4), low = c < middle - reach, high = c > middle + reach;
-  return (low & (middle - reach)) | (high & (middle + reach)) | (~(low | high) & c);
+/* Quantises to steps of 1 / per, where zero is `middle`; rounds by adding 0.5 and truncating, and clamps to `max`
+ * steps. */
+static inline ints4 quant_steps(lanes4 v, float per, int middle, int max) {
+  ints4 c = __builtin_convertvector(v * lanes4_all(per) + lanes4_all((float)middle + 0.5f), ints4);
+  ints4 low = c < middle - max, high = c > middle + max;
+  return (low & (middle - max)) | (high & (middle + max)) | (~(low | high) & c);
 }
 
 static void quant_set_top_bits32(unsigned char *bytes, uint32_t bits) {
@@ -212,8 +218,9 @@ static uint32_t quant_bits_of_float(float f) {
 
 void quant_set_row_bias(unsigned char *row, float bias) { quant_set_top_bits32(row + 32, quant_bits_of_float(bias)); }
 
-/* A row without its slot. */
+/* Where the slot is in a row. */
 enum { SLOT_AT = 64, SLOT_END = QUANT_MIN_ROW_BYTES };
+/* The codes of the bytes whose top bits are the slot. */
 static void quant_codes_beside_slot(const unsigned char *row, unsigned char *codes) {
   for (int i = 0; i < SLOT_END - SLOT_AT; i++) codes[i] = row[SLOT_AT + i] & 127;
 }
@@ -222,7 +229,8 @@ bool quant_row_equal(const unsigned char *a, const unsigned char *b, size_t stri
   unsigned char x[SLOT_END - SLOT_AT], y[sizeof x];
   quant_codes_beside_slot(a, x);
   quant_codes_beside_slot(b, y);
-  return memcmp(a, b, SLOT_AT) == 0 && memcmp(x, y, sizeof x) == 0 && memcmp(a + SLOT_END, b + SLOT_END, stride - SLOT_END) == 0;
+  return memcmp(a, b, SLOT_AT) == 0 && memcmp(x, y, sizeof x) == 0 &&
+         memcmp(a + SLOT_END, b + SLOT_END, stride - SLOT_END) == 0;
 }
 
 uint32_t quant_row_hash(const unsigned char *row, size_t stride) {
@@ -231,10 +239,10 @@ uint32_t quant_row_hash(const unsigned char *row, size_t stride) {
   return crc32c_update(crc32c_update(crc32c_update(0, row, SLOT_AT), x, sizeof x), row + SLOT_END, stride - SLOT_END);
 }
 
-/* The scale by which the greatest magnitude is `reach` steps, and its reciprocal; both are 0 where the one would be too small for a
- * reciprocal. */
-static float quant_scale_for(float greatest, int reach, float *per) {
-  float scale = greatest / (float)reach;
+/* The scale with which the greatest magnitude is `max` steps, and its reciprocal; both are 0 if the scale is too small
+ * for a reciprocal. */
+static float quant_scale_for(float greatest, int max, float *per) {
+  float scale = greatest / (float)max;
   *per = scale > FLT_MIN ? 1 / scale : 0;
   return *per == 0 ? 0 : scale;
 }
@@ -250,7 +258,8 @@ float quant_encode_row(const quant_model *model, const float *vector, uint32_t s
   float per, scale = quant_scale_for(lanes4_greatest(greatest), QUANT_ROW_MAX, &per);
   memset(row, 0, quant_stride(model->dim));
   for (size_t j = 0; j < model->dim; j += QUANT_LANES) {
-    ints4 c = quant_steps(quant_centred(model, quant_elements(model, vector, by, j), j), per, QUANT_ZERO, QUANT_ROW_MAX);
+    ints4 c = quant_steps(quant_centred(model, quant_elements(model, vector, by, j), j), per, QUANT_ZERO,
+                          QUANT_ROW_MAX);
     for (size_t k = 0; k < QUANT_LANES && j + k < model->dim; k++) row[j + k] = (unsigned char)c[k];
   }
   quant_set_top_bits32(row, quant_bits_of_float(scale));
@@ -275,13 +284,12 @@ size_t quant_query_bytes(uint32_t dim) {
   return ((size_t)dim + QUANT_QUERY_ALIGN - 1) / QUANT_QUERY_ALIGN * QUANT_QUERY_ALIGN;
 }
 
-static void quant_finish_query(int8_t *room, uint32_t dim, int32_t sum, float scale, quant_query *query) {
-  memset(room + dim, 0, quant_query_bytes(dim) - dim);
-  *query = (quant_query){.code = room, .dim = dim, .offset = QUANT_ZERO * sum, .scale = scale};
+static void quant_finish_query(int8_t *buffer, uint32_t dim, int32_t sum, float scale, quant_query *query) {
+  memset(buffer + dim, 0, quant_query_bytes(dim) - dim);
+  *query = (quant_query){.code = buffer, .dim = dim, .offset = QUANT_ZERO * sum, .scale = scale};
 }
 
-void quant_query_of_vector(const quant_model *model, const float *vector, int8_t *room,
-                             quant_query *query) {
+void quant_query_of_vector(const quant_model *model, const float *vector, int8_t *buffer, quant_query *query) {
   double by = quant_rescale(model->metric, vector, model->dim);
   bool from_mean = model->metric != LODE_IP;
   lanes4 greatest = {0};
@@ -293,17 +301,17 @@ void quant_query_of_vector(const quant_model *model, const float *vector, int8_t
   ints4 sums = {0};
   for (size_t j = 0; j < model->dim; j += QUANT_LANES) {
     lanes4 v = quant_elements(model, vector, by, j);
-    /* counted from 128, as numbers that are cut off must not be negative */
+    /* offset by 128, because truncation needs numbers that are not negative */
     ints4 c = quant_steps(from_mean ? quant_centred(model, v, j) : v, per, 128, QUANT_QUERY_MAX) - 128;
     sums += c;
-    for (size_t k = 0; k < QUANT_LANES && j + k < model->dim; k++) room[j + k] = (int8_t)c[k];
+    for (size_t k = 0; k < QUANT_LANES && j + k < model->dim; k++) buffer[j + k] = (int8_t)c[k];
   }
-  quant_finish_query(room, model->dim, (sums[0] + sums[1]) + (sums[2] + sums[3]), 2 * scale, query);
+  quant_finish_query(buffer, model->dim, (sums[0] + sums[1]) + (sums[2] + sums[3]), 2 * scale, query);
 }
 
-void quant_query_of_row(const unsigned char *row, uint32_t dim, int8_t *room, quant_query *query) {
-  int32_t sum = quant_current()->centre(row, dim, room);
-  quant_finish_query(room, dim, sum, 2 * quant_row_scale(row), query);
+void quant_query_of_row(const unsigned char *row, uint32_t dim, int8_t *buffer, quant_query *query) {
+  int32_t sum = quant_current()->centre(row, dim, buffer);
+  quant_finish_query(buffer, dim, sum, 2 * quant_row_scale(row), query);
 }
 
 /* ---- Keys ---- */

@@ -1,21 +1,23 @@
-/* quant.h - vectors as one byte per dimension, and distances between them that are the same on every CPU.
+/* quant.h - vectors quantised to one byte per dimension, and distances between them that are the same on every CPU.
  *
- * A model belongs to a segment: a power of two that brings the values near 1, and the mean of the vectors. A row is
- * its vector times that unit (for cosine: divided by its length), minus the mean, divided by a scale of its own, rounded
- * to whole numbers from -63 to 63, and stored as 1 to 127 (64 is zero). A query is treated alike, in steps of 1/127 of
- * its greatest element, as -127 to 127. So a dot product is a sum of products of a 7-bit unsigned and an 8-bit signed
+ * A model belongs to a segment: a power of two that brings the values near 1, and the mean of the vectors. A row is its
+ * vector times that unit (for cosine: divided by its length), minus the mean, divided by a scale of its own, rounded to
+ * integers from -63 to 63, and stored as 1 to 127 (64 is zero). A query is treated likewise, in steps of 1/127 of its
+ * greatest element, as -127 to 127. So a dot product is a sum of products of a 7-bit unsigned and an 8-bit signed
  * number: two of them are at most 2 * 127 * 127 = 32,258, which is why the 16-bit steps of AVX2 (vpmaddubsw) cannot
  * saturate, and 65,535 of them fit in 32 bits: all implementations give the exact sum.
  *
- *   row:  a byte for each dimension, 96 at least, and zeros up to the stride. Seven bits of a byte are the code (0 behind the last
- *         dimension); the eighth bits of the first 96 bytes, lowest first, are float scale | float bias | u32 slot (little-endian)
+ *   row:  a byte for each dimension, at least 96, and zeros up to the stride. Seven bits of a byte are the code (0
+ *         after the last dimension); the top bits of the first 96 bytes, lowest first, are float scale | float bias |
+ *         u32 slot (little-endian)
  *
- * So rows of 128, 256, 384, ... dimensions, which is what most models make, are whole cache lines: a row of 128 is read in two of
- * them, not in three, and memory is what walks wait for. One instruction gathers the eighth bits of 64 (32, 16) bytes.
+ * So rows of 128, 256, 384, ... dimensions, as most models have, are whole cache lines: a row of 128 is read in two of
+ * them, not in three, and memory is what walks wait for. One instruction gathers the top bits of 64 (32, 16) bytes.
  *
- * The key of a row for a query orders rows by nearness: bias - scale_q * scale * dot, one rounding for each step, so
- * that it has the same bits everywhere. bias is the squared length of the decoded row (l2 and cosine; 1 more for a
- * zero vector under cosine, whose distance is 1 to everything), 0 for ip. Keys compare only for one query.
+ * The key of a row for a query orders rows by distance: bias - scale_q * scale * dot, with one rounding for each step,
+ * so that it has the same bits everywhere. bias is the squared length of the decoded row (l2 and cosine; 1 more for a
+ * zero vector with cosine, whose distance is 1 to everything), 0 for ip. Keys are only comparable for the same query.
+ *
  * Pure: no files, no clock. LODE_SIMD forces an implementation, as in kernel.h.
  */
 #ifndef LODE_KERNEL_QUANT_H
@@ -24,18 +26,18 @@
 #include "base/base.h"
 
 enum {
-  QUANT_MIN_ROW_BYTES = 96,     /* bytes of a row: as many as its scale, bias and slot have bits */
-  QUANT_ZERO = 64,      /* the byte that stands for zero */
-  QUANT_ROW_MAX = 63,     /* rows: the greatest magnitude */
-  QUANT_QUERY_MAX = 127,   /* queries: the same */
-  QUANT_QUERY_ALIGN = 64,    /* alignment of a query's codes; their room is padded with zeros up to it */
+  QUANT_MIN_ROW_BYTES = 96,  /* smallest row: one byte for each bit of scale, bias and slot */
+  QUANT_ZERO = 64,           /* the code of zero in a row */
+  QUANT_ROW_MAX = 63,        /* greatest magnitude in a row */
+  QUANT_QUERY_MAX = 127,     /* greatest magnitude in a query */
+  QUANT_QUERY_ALIGN = 64,    /* alignment of a query's codes, which are padded with zeros to a multiple of it */
 };
 
 typedef struct quant_model {
   lode_metric metric;
   uint32_t dim;
-  float unit;   /* a power of two, by which values are multiplied */
-  float *mean;  /* dim values, after multiplication */
+  float unit;   /* a power of two that values are multiplied by */
+  float *mean;  /* dim values, in units */
 } quant_model;
 
 /* ---- A model from a sample of the rows (all of them, or some thousands) ---- */
@@ -49,18 +51,18 @@ typedef struct quant_fit {
 } quant_fit;
 LODE_MUST lode_status quant_fit_begin(quant_fit *fit, lode_metric metric, uint32_t dim, lode_error *err);
 void quant_fit_add(quant_fit *fit, const float *vector);
-/* Writes the model; its mean is the caller's array of dim floats. The fit is released either way by _release. */
+/* Writes the model; its mean is the caller's array of dim floats. The fit must be released afterwards. */
 void quant_fit_end(const quant_fit *fit, float *mean, quant_model *model);
 void quant_fit_release(quant_fit *fit);
 
 /* ---- Rows ---- */
 
-/* Bytes from one row to the next: a multiple of 8, or of a cache line where that costs less than a sixth. */
+/* Bytes from one row to the next: a multiple of 8, or of a cache line if that costs less than a sixth. */
 size_t quant_stride(uint32_t dim);
 /* Writes one row (stride bytes). Returns the squared length of the vector in the model's units, before centring. */
 float quant_encode_row(const quant_model *model, const float *vector, uint32_t slot, unsigned char *row);
 
-/* The eighth bits of 8 bytes, or of 32. */
+/* The top bits of 8 bytes, or of 32. */
 static inline uint32_t quant_top_bits8(const unsigned char *bytes) {
   uint64_t x;
   memcpy(&x, bytes, sizeof x);
@@ -80,7 +82,7 @@ static inline float quant_row_bias(const unsigned char *row) { return quant_floa
 static inline uint32_t quant_row_slot(const unsigned char *row) { return quant_top_bits32(row + 64); }
 void quant_set_row_bias(unsigned char *row, float bias);
 
-/* The same but for their slots? And a number that is the same then. */
+/* Are the rows equal except for their slots? And a hash that is equal then. */
 bool quant_row_equal(const unsigned char *a, const unsigned char *b, size_t stride);
 uint32_t quant_row_hash(const unsigned char *row, size_t stride);
 
@@ -92,19 +94,19 @@ float quant_row_norm2(const unsigned char *row, uint32_t dim);
 typedef struct quant_query {
   const int8_t *code;  /* aligned to QUANT_QUERY_ALIGN */
   uint32_t dim;
-  int32_t offset;      /* what the dot product with the stored bytes has too much: 64 times the sum of the codes */
-  float scale;         /* twice the query's own */
+  int32_t offset;      /* excess of the dot product with the stored bytes: 64 times the sum of the codes */
+  float scale;         /* twice the query's scale */
 } quant_query;
 
-size_t quant_query_bytes(uint32_t dim); /* of the room below */
-void quant_query_of_vector(const quant_model *model, const float *vector, int8_t *room, quant_query *query);
-/* A row as a query to other rows. */
-void quant_query_of_row(const unsigned char *row, uint32_t dim, int8_t *room, quant_query *query);
+size_t quant_query_bytes(uint32_t dim); /* size of the buffer below */
+void quant_query_of_vector(const quant_model *model, const float *vector, int8_t *buffer, quant_query *query);
+/* Uses a row as a query for other rows. */
+void quant_query_of_row(const unsigned char *row, uint32_t dim, int8_t *buffer, quant_query *query);
 
 /* Keys of n rows. */
 void quant_keys(const quant_query *query, const unsigned char *const *rows, size_t n, float *out);
 
-/* The order of floats as that of unsigned integers; NaNs come last or first by their sign. */
+/* Maps floats to unsigned integers of the same order; NaNs come last or first by their sign. */
 static inline uint32_t quant_key_order(float key) {
   uint32_t u;
   memcpy(&u, &key, sizeof u);
@@ -119,7 +121,7 @@ static inline float quant_key_of_order(uint32_t order) {
 }
 
 const char *quant_name(void);
-/* Tests: as kernel_use. */
+/* For tests: like kernel_use(). */
 bool quant_use(const char *name);
 
 #endif

@@ -20,16 +20,17 @@ enum { QUANT_BLOCK = 32 };
 QUANT_INLINE __m256i quant_load(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
 
 QUANT_INLINE uint64_t quant_head_of(const unsigned char *row) {
-  return (uint64_t)(uint32_t)_mm256_movemask_epi8(quant_load(row + QUANT_BLOCK)) << 32 | (uint32_t)_mm256_movemask_epi8(quant_load(row));
+  return (uint64_t)(uint32_t)_mm256_movemask_epi8(quant_load(row + QUANT_BLOCK)) << 32 |
+         (uint32_t)_mm256_movemask_epi8(quant_load(row));
 }
 
-/* headed: eighth bits may be set. */
+/* headed: top bits may be set. */
 QUANT_INLINE __m256i quant_step(__m256i sum, __m256i query, __m256i row, bool headed) {
   __m256i codes = headed ? _mm256_and_si256(row, _mm256_set1_epi8(127)) : row;
   return _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(codes, query), _mm256_set1_epi16(1)));
 }
 
-/* The query's last block, beginning at dim - 32, without the first (-dim mod 32) elements. */
+/* The query's last block, starting at dim - 32, without the first (-dim mod 32) elements. */
 QUANT_INLINE __m256i quant_last_block(const int8_t *query, size_t dim) {
   static const int8_t mask[2 * QUANT_BLOCK] = {
       0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
@@ -45,7 +46,8 @@ QUANT_INLINE int32_t quant_total(__m256i sum) {
 }
 
 /* One block of four rows. */
-QUANT_INLINE void quant_step_four(__m256i *sums, __m256i query, const unsigned char *const *rows, size_t i, bool headed) {
+QUANT_INLINE void quant_step_four(__m256i *sums, __m256i query, const unsigned char *const *rows, size_t i,
+                                  bool headed) {
   sums[0] = quant_step(sums[0], query, quant_load(rows[0] + i), headed);
   sums[1] = quant_step(sums[1], query, quant_load(rows[1] + i), headed);
   sums[2] = quant_step(sums[2], query, quant_load(rows[2] + i), headed);
@@ -56,7 +58,8 @@ QUANT_INLINE __m128i quant_sums_of_four(const int8_t *query, size_t dim, const u
   const __m256i none = _mm256_setzero_si256();
   __m256i sums[4] = {none, none, none, none};
   size_t i = 0;
-  for (; i + QUANT_BLOCK <= dim && i < QUANT_MIN_ROW_BYTES; i += QUANT_BLOCK) quant_step_four(sums, quant_load(query + i), rows, i, true);
+  for (; i + QUANT_BLOCK <= dim && i < QUANT_MIN_ROW_BYTES; i += QUANT_BLOCK)
+    quant_step_four(sums, quant_load(query + i), rows, i, true);
   for (; i + QUANT_BLOCK <= dim; i += QUANT_BLOCK) quant_step_four(sums, quant_load(query + i), rows, i, false);
   if (dim < QUANT_BLOCK) quant_step_four(sums, quant_load(query), rows, 0, true); /* both are padded */
   else if (dim % QUANT_BLOCK) quant_step_four(sums, quant_last_block(query, dim), rows, dim - QUANT_BLOCK, true);
@@ -75,11 +78,13 @@ QUANT_TARGET static int32_t quant_avx2_centre(const unsigned char *codes, size_t
     sums = _mm256_add_epi64(sums, _mm256_sad_epu8(c, _mm256_setzero_si256()));
     _mm256_storeu_si256((__m256i *)(void *)(out + i), _mm256_sub_epi8(c, zero));
   }
-  return quant_total(sums) - 64 * (int32_t)i + quant_portable_centre(codes + i, dim - i, out + i); /* sums are below 2^31 */
+  return quant_total(sums) - 64 * (int32_t)i + quant_portable_centre(codes + i, dim - i,
+                                                                     out + i); /* sums are below 2^31 */
 }
 
 static bool quant_avx2_supported(void) { return __builtin_cpu_supports("avx2"); }
 
-const quant_ops quant_avx2 = {.name = "avx2", .supported = quant_avx2_supported, .keys = quant_x86_keys, .centre = quant_avx2_centre};
+const quant_ops quant_avx2 = {.name = "avx2", .supported = quant_avx2_supported, .keys = quant_x86_keys,
+                              .centre = quant_avx2_centre};
 
 #endif

@@ -14,14 +14,16 @@
 
 enum { QUANT_BLOCK = 64 };
 
-QUANT_INLINE uint64_t quant_head_of(const unsigned char *row) { return _cvtmask64_u64(_mm512_movepi8_mask(_mm512_loadu_si512(row))); }
+QUANT_INLINE uint64_t quant_head_of(const unsigned char *row) {
+  return _cvtmask64_u64(_mm512_movepi8_mask(_mm512_loadu_si512(row)));
+}
 
-/* headed: eighth bits may be set. */
+/* headed: top bits may be set. */
 QUANT_INLINE __m512i quant_step(__m512i sum, __m512i query, __m512i row, bool headed) {
   return _mm512_dpbusd_epi32(sum, headed ? _mm512_and_si512(row, _mm512_set1_epi8(127)) : row, query);
 }
 
-/* The sums of the lanes of four registers: together, because at 128 dimensions they cost as much as the products. */
+/* The sums of the lanes of four registers, computed together: at 128 dimensions they cost as much as the products. */
 QUANT_INLINE __m128i quant_sum_each(__m512i a, __m512i b, __m512i c, __m512i d) {
   __m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
   __m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
@@ -31,14 +33,16 @@ QUANT_INLINE __m128i quant_sum_each(__m512i a, __m512i b, __m512i c, __m512i d) 
 }
 
 /* One block of four rows. */
-QUANT_INLINE void quant_step_four(__m512i *sums, __m512i query, const unsigned char *const *rows, size_t i, bool headed) {
+QUANT_INLINE void quant_step_four(__m512i *sums, __m512i query, const unsigned char *const *rows, size_t i,
+                                  bool headed) {
   sums[0] = quant_step(sums[0], query, _mm512_loadu_si512(rows[0] + i), headed);
   sums[1] = quant_step(sums[1], query, _mm512_loadu_si512(rows[1] + i), headed);
   sums[2] = quant_step(sums[2], query, _mm512_loadu_si512(rows[2] + i), headed);
   sums[3] = quant_step(sums[3], query, _mm512_loadu_si512(rows[3] + i), headed);
 }
 
-QUANT_INLINE void quant_step_four_partly(__m512i *sums, __m512i query, const unsigned char *const *rows, size_t i, __mmask64 part) {
+QUANT_INLINE void quant_step_four_partly(__m512i *sums, __m512i query, const unsigned char *const *rows, size_t i,
+                                         __mmask64 part) {
   sums[0] = quant_step(sums[0], query, _mm512_maskz_loadu_epi8(part, rows[0] + i), true);
   sums[1] = quant_step(sums[1], query, _mm512_maskz_loadu_epi8(part, rows[1] + i), true);
   sums[2] = quant_step(sums[2], query, _mm512_maskz_loadu_epi8(part, rows[2] + i), true);
@@ -49,7 +53,8 @@ QUANT_INLINE __m128i quant_sums_of_four(const int8_t *query, size_t dim, const u
   const __m512i none = _mm512_setzero_si512();
   __m512i sums[4] = {none, none, none, none};
   size_t i = 0;
-  for (; i + QUANT_BLOCK <= dim && i < QUANT_MIN_ROW_BYTES; i += QUANT_BLOCK) quant_step_four(sums, _mm512_loadu_si512(query + i), rows, i, true);
+  for (; i + QUANT_BLOCK <= dim && i < QUANT_MIN_ROW_BYTES; i += QUANT_BLOCK)
+    quant_step_four(sums, _mm512_loadu_si512(query + i), rows, i, true);
   for (; i + QUANT_BLOCK <= dim; i += QUANT_BLOCK) quant_step_four(sums, _mm512_loadu_si512(query + i), rows, i, false);
   if (i < dim) quant_step_four_partly(sums, _mm512_loadu_si512(query + i), rows, i, ((__mmask64)1 << (dim - i)) - 1);
   return quant_sum_each(sums[0], sums[1], sums[2], sums[3]);
@@ -70,8 +75,11 @@ QUANT_TARGET static int32_t quant_avx512_centre(const unsigned char *codes, size
   return sum - 64 * (int32_t)i + quant_portable_centre(codes + i, dim - i, out + i);
 }
 
-static bool quant_avx512_supported(void) { return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni"); }
+static bool quant_avx512_supported(void) {
+  return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni");
+}
 
-const quant_ops quant_avx512 = {.name = "avx512", .supported = quant_avx512_supported, .keys = quant_x86_keys, .centre = quant_avx512_centre};
+const quant_ops quant_avx512 = {.name = "avx512", .supported = quant_avx512_supported, .keys = quant_x86_keys,
+                                .centre = quant_avx512_centre};
 
 #endif

@@ -1,8 +1,9 @@
-/* quant_neon.c - keys of rows, by integer dot products, for 64-bit ARM: with the dot product instructions of ARMv8.2, and without.
+/* quant_neon.c - keys of rows, by integer dot products, for 64-bit ARM, with and without the dot product instructions
+ * of ARMv8.2.
  *
- * Codes are below 128, so both sides count as signed. smull makes 16-bit products (at most 127 * 127), sadalp
- * adds them in pairs to 32 bits; sdot does four at once. A partial block is copied and padded with zeros. Products of
- * bytes are exact in both, so both give the same sums.
+ * Codes are below 128, so both operands can be signed. smull makes 16-bit products (at most 127 * 127), sadalp adds
+ * them in pairs to 32 bits; sdot does four at once. A partial block is copied and padded with zeros. Both are exact, so
+ * both give the same sums.
  */
 #include "kernel/quant_impl.h"
 
@@ -22,7 +23,9 @@ QUANT_INLINE int32x4_t quant_step(int32x4_t sum, int8x16_t query, int8x16_t row)
   return vpadalq_s16(sum, vmull_high_s8(query, row));
 }
 
-QUANT_INLINE int8x16_t quant_load_row(const unsigned char *row) { return vreinterpretq_s8_u8(vandq_u8(vld1q_u8(row), vdupq_n_u8(127))); }
+QUANT_INLINE int8x16_t quant_load_row(const unsigned char *row) {
+  return vreinterpretq_s8_u8(vandq_u8(vld1q_u8(row), vdupq_n_u8(127)));
+}
 
 QUANT_INLINE int8x16_t quant_load_part(const unsigned char *row, size_t n) {
   unsigned char padded[QUANT_BLOCK] = {0};
@@ -30,7 +33,7 @@ QUANT_INLINE int8x16_t quant_load_part(const unsigned char *row, size_t n) {
   return quant_load_row(padded);
 }
 
-/* A bit of its own for each of eight bytes, added up in pairs three times: eight bytes become one. */
+/* Gives each of eight bytes a bit of its own and adds them in pairs three times: eight bytes become one. */
 QUANT_INLINE uint64_t quant_head_of(const unsigned char *row) {
   static const unsigned char bit[QUANT_BLOCK] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
   uint8x16_t bits = vld1q_u8(bit), part[4];
@@ -61,7 +64,7 @@ static bool quant_neon_supported(void) { return true; }
 const quant_ops quant_neon = {.name = "neon", .supported = quant_neon_supported, .keys = quant_neon_keys,
                                            .centre = quant_portable_centre};
 
-/* The instruction by hand: clang's header only offers it when the whole file is compiled for it. */
+/* Inline assembly: clang's header only offers the instruction if the whole file is compiled for it. */
 #if defined(__clang__)
 #define QUANT_TARGET_DOT __attribute__((target("dotprod")))
 #else
@@ -73,7 +76,8 @@ QUANT_TARGET_DOT static inline int32x4_t quant_step_dot(int32x4_t sum, int8x16_t
   return sum;
 }
 
-QUANT_TARGET_DOT static void quant_neon_dot_keys(const quant_query *query, const unsigned char *const *rows, size_t n, float *out) {
+QUANT_TARGET_DOT static void quant_neon_dot_keys(const quant_query *query, const unsigned char *const *rows, size_t n,
+                                                 float *out) {
   for (size_t r = 0; r < n; r++) {
     const unsigned char *row = rows[r];
     const int8_t *codes = query->code;
@@ -84,7 +88,8 @@ QUANT_TARGET_DOT static void quant_neon_dot_keys(const quant_query *query, const
       a = quant_step_dot(a, vld1q_s8(codes + i), quant_load_row(row + i));
       b = quant_step_dot(b, vld1q_s8(codes + i + QUANT_BLOCK), quant_load_row(row + i + QUANT_BLOCK));
     }
-    for (; i + QUANT_BLOCK <= dim; i += QUANT_BLOCK) a = quant_step_dot(a, vld1q_s8(codes + i), quant_load_row(row + i));
+    for (; i + QUANT_BLOCK <= dim; i += QUANT_BLOCK)
+      a = quant_step_dot(a, vld1q_s8(codes + i), quant_load_row(row + i));
     if (i < dim) b = quant_step_dot(b, vld1q_s8(codes + i), quant_load_part(row + i, dim - i));
     out[r] = quant_key(query, quant_head_of(row), vaddvq_s32(vaddq_s32(a, b)));
   }
@@ -98,7 +103,7 @@ static bool quant_neon_dot_supported(void) {
 #endif
 }
 
-const quant_ops quant_neon_dot = {.name = "neon-dot", .supported = quant_neon_dot_supported, .keys = quant_neon_dot_keys,
-                                               .centre = quant_portable_centre};
+const quant_ops quant_neon_dot = {.name = "neon-dot", .supported = quant_neon_dot_supported,
+                                  .keys = quant_neon_dot_keys, .centre = quant_portable_centre};
 
 #endif

@@ -1,7 +1,7 @@
 /* topk.c - the k nearest of a stream of candidates, in a max-heap of k places.
  *
- * The heap's root is the farthest that is held. The order is total (distance with NaN behind all, key, aux), so the
- * outcome does not depend on the order in which candidates come.
+ * The root of the heap is the farthest that is held. The order is total (distance with NaN last, key, aux), so the
+ * result does not depend on the order in which candidates come.
  */
 #include "kernel/kernel.h"
 
@@ -26,7 +26,7 @@ static void topk_sift_up(kernel_neighbour *heap, size_t at, kernel_neighbour ite
   heap[at] = item;
 }
 
-/* Puts item in the root's place of a heap of n. */
+/* Replaces the root of a heap of n by item. */
 static void topk_sift_down(kernel_neighbour *heap, size_t n, kernel_neighbour item) {
   size_t at = 0;
   for (size_t child = 1; child < n; child = 2 * at + 1) {
