@@ -269,8 +269,8 @@ static lode_status read_condition(parse_state *r, lode_str key, uint32_t node) {
     const operator_row *op = find_operator(metadata_operators, OPERATOR_COUNT(metadata_operators), nodes[k].u.s);
     if (!op) {
       return err_set(r->err, LODE_INVALID,
-                     "the filter on the key %s has the unknown operator %s; known are $eq $ne $gt $gte $lt $lte $in $nin "
-                     "$contains $not_contains",
+                     "the filter on the key %s has the unknown operator %s; known are $eq $ne $gt $gte $lt $lte $in "
+                     "$nin $contains $not_contains",
                      str_quote(key, shown_key, sizeof shown_key), str_quote(nodes[k].u.s, shown_op, sizeof shown_op));
     }
     TRY(add_metadata_test(r, key, op, k + 1));
@@ -297,8 +297,8 @@ static lode_status read_document_pair(parse_state *r, lode_str key, uint32_t nod
   char shown[256];
   if (!op) {
     return err_set(r->err, LODE_INVALID,
-                   "the document filter has the unknown operator %s; known are $contains $not_contains $regex $not_regex "
-                   "$and $or $not",
+                   "the document filter has the unknown operator %s; known are $contains $not_contains $regex "
+                   "$not_regex $and $or $not",
                    str_quote(key, shown, sizeof shown));
   }
   if (r->json.nodes[node].type != JSON_NODE_STRING) {
