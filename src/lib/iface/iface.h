@@ -1,75 +1,77 @@
-/* iface.h - what stands behind lode.h: an engine, and the answers that every engine hands out.
+/* iface.h - the interface between lode.h and the engines, and the results that every engine returns.
  *
- * A store's address names its engine: a folder is the embedded store (src/lib/engine), qdrant://HOST:PORT a cluster
- * (src/lib/remote). api.c hands each call of lode.h to the engine of its handle; nothing above lode.h knows which it is. Every
- * engine's lode_store, lode_collection and lode_txn begin with the heads below, and that is all that is known of them here.
+ * A store's address selects its engine: a folder is the embedded store (src/lib/engine), qdrant://HOST:PORT a cluster
+ * (src/lib/remote). api.c dispatches each call of lode.h to the engine of its handle; nothing above lode.h knows which
+ * engine it is. Every engine's lode_store, lode_collection and lode_txn start with the heads below; nothing else about
+ * them is known here.
  *
- * An engine clears *err, zeroes its results on failure, and answers LODE_UNSUPPORTED, with a text, where it cannot promise
- * what lode.h does.
+ * An engine clears *err, zeroes its results on failure, and returns LODE_UNSUPPORTED, with a text, if it cannot keep a
+ * promise of lode.h.
  */
 #ifndef LODE_IFACE_IFACE_H
 #define LODE_IFACE_IFACE_H
 
 #include "base/base.h"
 
-/* X(name, handle, parameters, arguments): operations whose first argument is the handle that knows the engine. */
-#define IFACE_OPS(X)                                                                                              \
-  X(collection_open, store,                                                                                              \
-    (lode_store * store, lode_str name, const lode_collection_options *options, lode_collection **collection,            \
-     lode_error *err),                                                                                                   \
-    (store, name, options, collection, err))                                                                             \
-  X(collection_rename, store, (lode_store * store, lode_str name, lode_str new_name, lode_error *err),                   \
-    (store, name, new_name, err))                                                                                        \
-  X(collections_replace, store, (lode_store * store, const lode_replacement *pairs, size_t n, lode_error *err),            \
-    (store, pairs, n, err))                                                                                              \
-  X(collection_set_metadata, store, (lode_store * store, lode_str name, lode_str metadata, lode_error *err),             \
-    (store, name, metadata, err))                                                                                        \
-  X(collection_drop, store, (lode_store * store, lode_str name, lode_error *err), (store, name, err))                    \
-  X(collections, store, (lode_store * store, lode_collection_list **list, lode_error *err), (store, list, err))          \
-  X(begin, store, (lode_store * store, lode_txn **txn, lode_error *err), (store, txn, err))                              \
-  X(commit, txn, (lode_txn * txn, lode_error *err), (txn, err))                                                          \
-  X(add, collection,                                                                                                     \
-    (lode_collection * collection, lode_txn *txn, const lode_record *records, size_t n, lode_on_existing on_existing,    \
-     lode_write_result *result, lode_error *err),                                                                        \
-    (collection, txn, records, n, on_existing, result, err))                                                             \
-  X(upsert, collection,                                                                                                  \
-    (lode_collection * collection, lode_txn *txn, const lode_record *records, size_t n, lode_write_result *result,       \
-     lode_error *err),                                                                                                   \
-    (collection, txn, records, n, result, err))                                                                          \
-  X(update, collection,                                                                                                  \
-    (lode_collection * collection, lode_txn *txn, const lode_record *records, size_t n, bool *missing,                   \
-     lode_write_result *result, lode_error *err),                                                                        \
-    (collection, txn, records, n, missing, result, err))                                                                 \
-  X(delete, collection,                                                                                                  \
-    (lode_collection * collection, lode_txn *txn, const lode_selection *selection, size_t *deleted, lode_error *err),    \
-    (collection, txn, selection, deleted, err))                                                                          \
-  X(get, collection,                                                                                                     \
-    (lode_collection * collection, const lode_get_request *request, lode_result **result, lode_error *err),              \
-    (collection, request, result, err))                                                                                  \
-  X(count, collection, (lode_collection * collection, uint64_t *count, lode_error *err), (collection, count, err))       \
-  X(facets, collection,                                                                                                  \
-    (lode_collection * collection, lode_str key, lode_str where, size_t limit, lode_facet_list **list, lode_error *err), \
-    (collection, key, where, limit, list, err))                                                                          \
-  X(counters, collection, (lode_collection * collection, lode_str key, lode_facet_list **list, lode_error *err),         \
-    (collection, key, list, err))                                                                                        \
-  X(query, collection,                                                                                                   \
-    (lode_collection * collection, const lode_query_request *request, lode_result **result, lode_error *err),            \
-    (collection, request, result, err))                                                                                  \
-  X(store_stats, store, (lode_store * store, lode_stats *stats, lode_error *err), (store, stats, err))                   \
-  X(store_id, store, (lode_store * store, uint64_t *id, lode_error *err), (store, id, err))                              \
-  X(collection_stats, collection, (lode_collection * collection, lode_stats *stats, lode_error *err),                    \
-    (collection, stats, err))                                                                                            \
-  X(optimize, store, (lode_store * store, lode_progress progress, lode_error *err), (store, progress, err))              \
-  X(rebuild_unreadable, store, (lode_store * store, lode_progress progress, lode_error *err), (store, progress, err))    \
-  X(compact, store, (lode_store * store, lode_progress progress, lode_error *err), (store, progress, err))               \
-  X(verify, store,                                                                                                       \
-    (lode_store * store, lode_damage_fn *found, void *ctx, lode_progress progress, lode_error *err),                     \
-    (store, found, ctx, progress, err))                                                                                  \
-  X(backup, store, (lode_store * store, const char *file, lode_progress progress, lode_error *err),                      \
-    (store, file, progress, err))                                                                                        \
-  X(export, collection,                                                                                                  \
-    (lode_collection * collection, const lode_selection *selection, unsigned include, lode_write_fn *write, void *ctx,   \
-     lode_progress progress, uint64_t *written, lode_error *err),                                                        \
+/* X(name, handle, parameters, arguments): operations whose first argument is the handle that has the engine. */
+#define IFACE_OPS(X)                                                                                                   \
+  X(collection_open, store,                                                                                            \
+    (lode_store * store, lode_str name, const lode_collection_options *options, lode_collection **collection,          \
+     lode_error *err),                                                                                                 \
+    (store, name, options, collection, err))                                                                           \
+  X(collection_rename, store, (lode_store * store, lode_str name, lode_str new_name, lode_error *err),                 \
+    (store, name, new_name, err))                                                                                      \
+  X(collections_replace, store, (lode_store * store, const lode_replacement *pairs, size_t n, lode_error *err),        \
+    (store, pairs, n, err))                                                                                            \
+  X(collection_set_metadata, store, (lode_store * store, lode_str name, lode_str metadata, lode_error *err),           \
+    (store, name, metadata, err))                                                                                      \
+  X(collection_drop, store, (lode_store * store, lode_str name, lode_error *err), (store, name, err))                  \
+  X(collections, store, (lode_store * store, lode_collection_list **list, lode_error *err), (store, list, err))        \
+  X(begin, store, (lode_store * store, lode_txn **txn, lode_error *err), (store, txn, err))                            \
+  X(commit, txn, (lode_txn * txn, lode_error *err), (txn, err))                                                        \
+  X(add, collection,                                                                                                   \
+    (lode_collection * collection, lode_txn *txn, const lode_record *records, size_t n, lode_on_existing on_existing,  \
+     lode_write_result *result, lode_error *err),                                                                      \
+    (collection, txn, records, n, on_existing, result, err))                                                           \
+  X(upsert, collection,                                                                                                \
+    (lode_collection * collection, lode_txn *txn, const lode_record *records, size_t n, lode_write_result *result,     \
+     lode_error *err),                                                                                                 \
+    (collection, txn, records, n, result, err))                                                                        \
+  X(update, collection,                                                                                                \
+    (lode_collection * collection, lode_txn *txn, const lode_record *records, size_t n, bool *missing,                 \
+     lode_write_result *result, lode_error *err),                                                                      \
+    (collection, txn, records, n, missing, result, err))                                                               \
+  X(delete, collection,                                                                                                \
+    (lode_collection * collection, lode_txn *txn, const lode_selection *selection, size_t *deleted, lode_error *err),  \
+    (collection, txn, selection, deleted, err))                                                                        \
+  X(get, collection,                                                                                                   \
+    (lode_collection * collection, const lode_get_request *request, lode_result **result, lode_error *err),            \
+    (collection, request, result, err))                                                                                \
+  X(count, collection, (lode_collection * collection, uint64_t *count, lode_error *err), (collection, count, err))     \
+  X(facets, collection,                                                                                                \
+    (lode_collection * collection, lode_str key, lode_str where, size_t limit, lode_facet_list **list,                 \
+     lode_error *err),                                                                                                 \
+    (collection, key, where, limit, list, err))                                                                        \
+  X(counters, collection, (lode_collection * collection, lode_str key, lode_facet_list **list, lode_error *err),       \
+    (collection, key, list, err))                                                                                      \
+  X(query, collection,                                                                                                 \
+    (lode_collection * collection, const lode_query_request *request, lode_result **result, lode_error *err),          \
+    (collection, request, result, err))                                                                                \
+  X(store_stats, store, (lode_store * store, lode_stats *stats, lode_error *err), (store, stats, err))                 \
+  X(store_id, store, (lode_store * store, uint64_t *id, lode_error *err), (store, id, err))                            \
+  X(collection_stats, collection, (lode_collection * collection, lode_stats *stats, lode_error *err),                  \
+    (collection, stats, err))                                                                                          \
+  X(optimize, store, (lode_store * store, lode_progress progress, lode_error *err), (store, progress, err))            \
+  X(rebuild_unreadable, store, (lode_store * store, lode_progress progress, lode_error *err), (store, progress, err))  \
+  X(compact, store, (lode_store * store, lode_progress progress, lode_error *err), (store, progress, err))             \
+  X(verify, store,                                                                                                     \
+    (lode_store * store, lode_damage_fn *found, void *ctx, lode_progress progress, lode_error *err),                   \
+    (store, found, ctx, progress, err))                                                                                \
+  X(backup, store, (lode_store * store, const char *file, lode_progress progress, lode_error *err),                    \
+    (store, file, progress, err))                                                                                      \
+  X(export, collection,                                                                                                \
+    (lode_collection * collection, const lode_selection *selection, unsigned include, lode_write_fn *write, void *ctx, \
+     lode_progress progress, uint64_t *written, lode_error *err),                                                      \
     (collection, selection, include, write, ctx, progress, written, err))
 
 typedef struct iface_ops {
@@ -77,7 +79,7 @@ typedef struct iface_ops {
   void (*close)(lode_store *store);
   void (*collection_close)(lode_collection *collection);
   void (*rollback)(lode_txn *txn);
-  /* So many records were imported: time for work that is best done at the end. May be NULL. */
+  /* Called after an import of this many records, for work that is best done at the end. May be NULL. */
   void (*loaded)(lode_store *store, uint64_t records, lode_progress progress);
 #define IFACE_OPS_MEMBER(name, handle, params, args) lode_status(*name) params;
   IFACE_OPS(IFACE_OPS_MEMBER)
@@ -86,10 +88,10 @@ typedef struct iface_ops {
 
 extern const iface_ops engine_table, remote_table;
 
-/* The functions of an engine, declared: IFACE_OPS(ENGINE_DECLARE) */
+/* Declares the functions of the embedded engine: IFACE_OPS(ENGINE_DECLARE) */
 #define ENGINE_DECLARE(name, handle, params, args) lode_status engine_##name params;
 
-/* ---- What handles begin with ---- */
+/* ---- What handles start with ---- */
 
 typedef struct iface_store_head {
   const iface_ops *engine;
@@ -105,9 +107,9 @@ typedef struct iface_txn_head {
   const iface_ops *engine;
 } iface_txn_head;
 
-/* ---- Answers ---- */
+/* ---- Results ---- */
 
-/* Rows and everything that they point to, within a limit of bytes: a larger answer is LODE_LIMIT. */
+/* Rows and everything that they point to, within a limit of bytes: a larger result is LODE_LIMIT. */
 struct lode_result {
   lode_row *rows;
   size_t n, cap;
@@ -117,10 +119,10 @@ struct lode_result {
   mem_arena arena;
 };
 lode_status iface_result_new(uint64_t limit_bytes, lode_result **result, lode_error *err);
-/* A row behind the others, all of it absent. It counts once iface_result_keep was called. */
+/* Adds a row at the end, with all fields absent. It counts only after iface_result_keep(). */
 lode_status iface_result_row(lode_result *result, lode_row **row, lode_error *err);
 void iface_result_keep(lode_result *result);
-/* Memory of the result; absent strings stay absent, others get a NUL behind them. */
+/* Memory that belongs to the result. A copy of an absent string is absent; others are NUL-terminated. */
 lode_status iface_result_alloc(lode_result *result, size_t size, void **bytes, lode_error *err);
 lode_status iface_result_copy(lode_result *result, lode_str from, lode_str *to, lode_error *err);
 

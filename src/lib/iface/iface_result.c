@@ -1,4 +1,4 @@
-/* iface_result.c - what calls hand out: rows, facets, lists of collections. Each owns everything that it points to. */
+/* iface_result.c - what calls return: rows, facets, lists of collections. Each owns everything that it points to. */
 #include "iface/iface.h"
 
 #include <math.h>
@@ -41,15 +41,16 @@ void iface_result_keep(lode_result *result) { result->n++; }
 
 static lode_status result_too_large(const lode_result *result, lode_error *err) {
   return err_set(err, LODE_LIMIT,
-                    "the answer is larger than the store's memory budget (%zu bytes): ask for fewer rows or parts at a time "
-                    "(limit and after page through lode_get), or open the store with more memory_bytes",
-                    result->limit_bytes);
+                 "the answer is larger than the store's memory budget (%zu bytes): ask for fewer rows or parts at a "
+                 "time (limit and after page through lode_get), or open the store with more memory_bytes",
+                 result->limit_bytes);
 }
 
 lode_status iface_result_alloc(lode_result *result, size_t size, void **out, lode_error *err) {
   size_t rows = result->cap * sizeof *result->rows;
   *out = NULL;
-  if (size > result->limit_bytes || result->arena.used + rows > result->limit_bytes - size) return result_too_large(result, err);
+  if (size > result->limit_bytes || result->arena.used + rows > result->limit_bytes - size)
+    return result_too_large(result, err);
   *out = mem_arena_alloc(&result->arena, size);
   if (*out) return LODE_OK;
   bool at_limit = size + 4096 > result->limit_bytes - result->arena.used; /* 4096: more than a block's header */
@@ -102,7 +103,8 @@ lode_status iface_coll_list_add(lode_collection_list *list, const lode_collectio
   if (!mem_grow(&list->infos, &list->cap, list->n + 1, sizeof *list->infos)) return err_nomem(err);
   lode_collection_info *info = &list->infos[list->n];
   *info = *from;
-  if (!coll_list_copy_str(&list->arena, &info->name) || !coll_list_copy_str(&list->arena, &info->metadata) || !coll_list_copy_str(&list->arena, &info->embedder))
+  if (!coll_list_copy_str(&list->arena, &info->name) || !coll_list_copy_str(&list->arena, &info->metadata) ||
+      !coll_list_copy_str(&list->arena, &info->embedder))
     return err_nomem(err);
   list->n++;
   return LODE_OK;
