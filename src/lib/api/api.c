@@ -1,13 +1,13 @@
-/* api.c - lode.h: each call goes to the engine of its handle. */
+/* api.c - the functions of lode.h: dispatches each call to the engine of its handle. */
 #include "iface/iface_check.h"
 #include "iface/iface.h"
 
-/* Every handle begins with its engine. */
+/* Every handle starts with its engine. */
 static const iface_ops *ops_of_handle(const void *handle) { return *(const iface_ops *const *)handle; }
 
 static bool starts_with(const char *text, const char *prefix) { return strncmp(text, prefix, strlen(prefix)) == 0; }
 
-/* scheme:// of an address; 0: a path. */
+/* Length of the scheme of an address with "://"; 0 for a path. */
 static size_t address_scheme_len(const char *address) {
   size_t len = strspn(address, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");
   return len && starts_with(address + len, "://") ? len : 0;
@@ -16,12 +16,15 @@ static size_t address_scheme_len(const char *address) {
 lode_status lode_open(const char *address, const lode_open_options *options, lode_store **store, lode_error *err) {
   err_clear(err);
   *store = NULL;
-  if (!address || !*address) return err_set(err, LODE_INVALID, "name the folder of the store, or the address of a cluster");
+  if (!address || !*address)
+    return err_set(err, LODE_INVALID, "name the folder of the store, or the address of a cluster");
   if (options) TRY(iface_check_open_options(options, err));
   bool cluster = (starts_with(address, "qdrant://") || starts_with(address, "qdrants://"));
   if (!cluster && address_scheme_len(address))
-    return err_set(err, LODE_INVALID, "%.*s:// is no store that Lode knows: qdrant:// and qdrants:// are; a folder of that name is ./%.300s",
-                      (int)(address_scheme_len(address) < 40 ? address_scheme_len(address) : 40), address, address);
+    return err_set(err, LODE_INVALID,
+                   "%.*s:// is no store that Lode knows: qdrant:// and qdrants:// are; a folder of that name is "
+                   "./%.300s",
+                   (int)(address_scheme_len(address) < 40 ? address_scheme_len(address) : 40), address, address);
   return (cluster ? &remote_table : &engine_table)->open(address, options, store, err);
 }
 

@@ -1,10 +1,10 @@
-/* import.c - records from lines of JSON, from .npy or from .fvecs, in batches of one commit each.
+/* import.c - imports records from JSON lines, .npy or .fvecs, in batches of one commit each.
  *
- * The outcome is that of writing record after record: an id that comes again begins a new batch, so that it does not
- * matter where batches end; an add that fails for existing ids refuses the batch instead. A line is
- * {"id", "document", "metadata", "embedding"}; only the id must be there, null is the same as absent, other keys are
- * refused rather than lost. The embedding is parsed apart, straight to floats, so that a float32 that was exported comes
- * back with the same bits.
+ * The result is the same as writing the records one by one: an id that occurs again starts a new batch, so it does not
+ * matter where batches end. The exception is an add that fails on existing ids, which refuses the batch instead. A line
+ * is {"id", "document", "metadata", "embedding"}; only the id is required, null is the same as absent, and other keys
+ * are refused rather than lost. The embedding is parsed separately, straight to floats, so that an exported float32 is
+ * imported with the same bits.
  */
 #include "base/json.h"
 #include "iface/iface.h"
@@ -19,26 +19,26 @@ typedef struct import_job {
   lode_import_report *report;
   api_input in;
   size_t batch, max_line;
-  uint64_t line;           /* the one being read, from 0 */
+  uint64_t line;           /* the current one, from 0 */
   lode_record *records;
-  uint64_t *lines;         /* of each record in the batch */
+  uint64_t *lines;         /* line of each record in the batch */
   size_t n, cap_records, cap_lines;
   uint64_t *seen;          /* hashes of the batch's ids; open addressing, 0: free */
   size_t n_seen;
-  bool *missing;           /* of the batch; NULL when nobody asks */
-  mem_arena arena;       /* what the records point to */
+  bool *missing;           /* per record of the batch; NULL if not requested */
+  mem_arena arena;         /* what the records point to */
   json_doc json;
-  strbuf rest;          /* a line without its embedding */
-  strbuf text, row;     /* metadata; a vector, or its JSON text */
+  strbuf rest;             /* a line without its embedding */
+  strbuf text, row;        /* metadata; a vector, or its JSON text */
   float *vector;
 } import_job;
 
-/* Names the line, or the row of a matrix, in the error. */
+/* Adds the line, or the row of a matrix, to the error. */
 static lode_status import_err_at_line(const import_job *m, uint64_t line, lode_status st, lode_error *err) {
   if (!err || st == LODE_OK || st == LODE_NOMEM) return st;
   lode_error inner = *err;
-  return err_set_at(err, st, (size_t)line, "%s %llu: %s", m->request->format == LODE_JSONL ? "line" : "row", (unsigned long long)line + 1,
-                       inner.text);
+  const char *unit = m->request->format == LODE_JSONL ? "line" : "row";
+  return err_set_at(err, st, (size_t)line, "%s %llu: %s", unit, (unsigned long long)line + 1, inner.text);
 }
 
 /* ---- Batches ---- */
@@ -64,11 +64,12 @@ static lode_status import_write_batch(import_job *m, lode_progress progress, lod
   memset(m->seen, 0, m->n_seen * sizeof *m->seen);
   mem_arena_reset(&m->arena);
   if (progress.step && !progress.step(progress.ctx, "import", m->report->lines, 0))
-    return err_set(err, LODE_CANCELLED, "cancelled after %llu records: they stay", (unsigned long long)m->report->lines);
+    return err_set(err, LODE_CANCELLED, "cancelled after %llu records: they stay",
+                   (unsigned long long)m->report->lines);
   return LODE_OK;
 }
 
-/* True when the id (or one that looks like it) is in the batch already; else it is noted. */
+/* True if the id, or one with the same hash, is already in the batch; otherwise adds it to `seen`. */
 static bool import_is_repeated(import_job *m, lode_str id) {
   uint64_t hash = hash_bytes(id.data, id.len) | 1;
   size_t at = (hash >> 1) & (m->n_seen - 1);
@@ -82,7 +83,7 @@ static bool import_is_full(const import_job *m) {
   return m->n >= m->batch || m->arena.used > m->options->memory_bytes / 4;
 }
 
-/* Takes a record whose parts live elsewhere. */
+/* Adds a copy of a record to the batch. */
 static lode_status import_add(import_job *m, lode_record r, lode_progress progress, lode_error *err) {
   bool fails = m->request->mode == LODE_IMPORT_ADD && m->request->on_existing == LODE_FAIL_EXISTING;
   if (r.id.data && !fails && import_is_repeated(m, r.id)) {
@@ -108,8 +109,8 @@ static lode_status import_add(import_job *m, lode_record r, lode_progress progre
 
 static bool import_is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
-/* Finds the array that is the value of "embedding" in the object, without parsing what is around it. Only a hint: what it
- * finds in text that is not JSON is refused by the parser. */
+/* Finds the array that is the value of "embedding" in the object, without parsing the rest. Only a guess: if it is
+ * wrong or the text is not JSON, the parser notices. */
 static bool import_find_embedding(lode_str line, lode_str *array) {
   size_t depth = 0, key = 0, key_len = 0;
   for (size_t i = 0; i < line.len; i++) {
@@ -136,9 +137,9 @@ static lode_status import_wrong(lode_error *err, const char *what) {
   return err_set(err, LODE_REFUSED, "%s", what);
 }
 
-/* One key of the object. *floats: the JSON text of the embedding, when it was not taken out before. */
-static lode_status import_take_key(import_job *m, lode_str key, uint32_t node, unsigned *seen, lode_record *r, lode_str *floats,
-                            lode_error *err) {
+/* Reads one key of the object. *floats: the JSON text of the embedding, if it was not removed before. */
+static lode_status import_take_key(import_job *m, lode_str key, uint32_t node, unsigned *seen, lode_record *r,
+                                   lode_str *floats, lode_error *err) {
   static const char *const names[] = {"id", "document", "metadata", "embedding"};
   const json_node *v = &m->json.nodes[node];
   char quoted[256];
@@ -146,7 +147,7 @@ static lode_status import_take_key(import_job *m, lode_str key, uint32_t node, u
   while (k < 4 && !str_eq(key, str_of(names[k]))) k++;
   if (k == 4)
     return err_set(err, LODE_REFUSED, "the key %s is not known: id, document, metadata and embedding are",
-                      str_quote(key, quoted, sizeof quoted));
+                   str_quote(key, quoted, sizeof quoted));
   if (*seen & 1u << k) return err_set(err, LODE_REFUSED, "the key \"%s\" comes twice", names[k]);
   *seen |= 1u << k;
   if (v->type == JSON_NODE_NULL) return LODE_OK;
@@ -165,7 +166,8 @@ static lode_status import_take_key(import_job *m, lode_str key, uint32_t node, u
   return LODE_OK;
 }
 
-static lode_status import_parse_object(import_job *m, lode_str text, lode_record *r, lode_str *floats, lode_error *err) {
+static lode_status import_parse_object(import_job *m, lode_str text, lode_record *r, lode_str *floats,
+                                       lode_error *err) {
   unsigned seen = 0;
   lode_status st = json_parse(&m->json, text, NULL, err);
   if (st != LODE_OK) {
@@ -173,7 +175,8 @@ static lode_status import_parse_object(import_job *m, lode_str text, lode_record
     return st == LODE_NOMEM ? st : LODE_REFUSED;
   }
   const json_node *top = &m->json.nodes[0];
-  if (top->type != JSON_NODE_OBJECT) return import_wrong(err, "an object is wanted: {\"id\": ..., \"document\": ..., ...}");
+  if (top->type != JSON_NODE_OBJECT)
+    return import_wrong(err, "an object is wanted: {\"id\": ..., \"document\": ..., ...}");
   for (uint32_t at = 1; at < top->next; at = m->json.nodes[at + 1].next)
     TRY(import_take_key(m, m->json.nodes[at].u.s, at + 1, &seen, r, floats, err));
   return r->id.data ? LODE_OK : import_wrong(err, "the \"id\" is missing");
@@ -182,7 +185,7 @@ static lode_status import_parse_object(import_job *m, lode_str text, lode_record
 static lode_status import_bad_embedding(const lode_record *r, const lode_error *why, lode_error *err) {
   char quoted[256];
   return err_set(err, LODE_REFUSED, "record %s: the embedding cannot be used: %s",
-                    str_quote(r->id, quoted, sizeof quoted), why->text);
+                 str_quote(r->id, quoted, sizeof quoted), why->text);
 }
 
 static lode_status import_parse_line(import_job *m, lode_str line, lode_record *r, lode_error *err) {
@@ -201,7 +204,7 @@ static lode_status import_parse_line(import_job *m, lode_str line, lode_record *
   }
   lode_status st = import_parse_object(m, text, r, &floats, err);
   if (st == LODE_REFUSED && text.data != line.data) {
-    /* The hint may have cut wrongly; and an error names a byte of the line as it was given */
+    /* The guess may be wrong; and an error must name a byte of the original line. */
     *r = (lode_record){0};
     floats = (lode_str){NULL, 0};
     st = import_parse_object(m, line, r, &floats, err);
@@ -211,7 +214,8 @@ static lode_status import_parse_line(import_job *m, lode_str line, lode_record *
   st = json_parse_floats(floats, m->vector, LODE_MAX_DIMENSION, &dim, &why);
   if (st == LODE_NOMEM) return err_nomem(err);
   if (st != LODE_OK) return import_bad_embedding(r, &why, err);
-  if (dim == 0) return import_wrong(err, "\"embedding\" is an empty array: leave it out for a record without a vector");
+  if (dim == 0)
+    return import_wrong(err, "\"embedding\" is an empty array: leave it out for a record without a vector");
   r->vector = m->vector;
   r->dimension = (uint32_t)dim;
   return LODE_OK;
@@ -225,7 +229,8 @@ static lode_status import_lines(import_job *m, lode_progress progress, lode_erro
     lode_status st = api_input_line(&m->in, m->max_line, &line, &more, err);
     if (st != LODE_OK) return import_err_at_line(m, m->line, st, err);
     if (!more) return LODE_OK;
-    if (m->line == 0 && line.len >= 3 && memcmp(line.data, "\xEF\xBB\xBF", 3) == 0) line = (lode_str){line.data + 3, line.len - 3};
+    bool has_bom = m->line == 0 && line.len >= 3 && memcmp(line.data, "\xEF\xBB\xBF", 3) == 0;
+    if (has_bom) line = (lode_str){line.data + 3, line.len - 3};
     while (line.len && import_is_space(line.data[line.len - 1])) line.len--;
     if (line.len == 0) continue;
     st = import_parse_line(m, line, &r, err);
@@ -248,7 +253,8 @@ static lode_status import_rows(import_job *m, lode_progress progress, lode_error
     if (st != LODE_OK) return import_err_at_line(m, m->line, st, err);
     if (!more) return LODE_OK;
     if (__builtin_add_overflow(m->request->first_id, m->line, &number))
-      return import_err_at_line(m, m->line, err_set(err, LODE_LIMIT, "the ids exceed 64 bits: choose a smaller first_id"), err);
+      return import_err_at_line(m, m->line,
+                                err_set(err, LODE_LIMIT, "the ids exceed 64 bits: choose a smaller first_id"), err);
     int len = snprintf(id, sizeof id, "%llu", (unsigned long long)number);
     r.id = (lode_str){id, (size_t)len};
     r.vector = (const float *)(const void *)m->row.data;
@@ -260,25 +266,27 @@ static lode_status import_rows(import_job *m, lode_progress progress, lode_error
 
 static lode_status import_check_request(const lode_import_request *r, lode_error *err) {
   if (r->format != LODE_JSONL && r->format != LODE_NPY && r->format != LODE_FVECS)
-    return err_set(err, LODE_INVALID, "there is no format %d: use LODE_JSONL, LODE_NPY or LODE_FVECS", (int)r->format);
+    return err_set(err, LODE_INVALID, "there is no format %d: use LODE_JSONL, LODE_NPY or LODE_FVECS",
+                   (int)r->format);
   if (r->mode != LODE_IMPORT_ADD && r->mode != LODE_IMPORT_UPSERT && r->mode != LODE_IMPORT_UPDATE)
     return err_set(err, LODE_INVALID, "there is no import mode %d", (int)r->mode);
-  if (r->batch > IMPORT_MAX_BATCH) return err_set(err, LODE_INVALID, "batch is %zu: the most is %d", r->batch, IMPORT_MAX_BATCH);
+  if (r->batch > IMPORT_MAX_BATCH)
+    return err_set(err, LODE_INVALID, "batch is %zu: the most is %d", r->batch, IMPORT_MAX_BATCH);
   return LODE_OK;
 }
 
 static lode_status import_prepare(import_job *m, lode_error *err) {
   TRY(api_input_init(&m->in, m->request->read, m->request->ctx, err));
   m->batch = m->request->batch ? m->request->batch : IMPORT_DEFAULT_BATCH;
-  /* A character of a document takes up to six bytes as JSON. */
+  /* A byte of text takes up to six bytes as JSON. */
   m->max_line = (size_t)m->options->max_document_bytes * 6 + LODE_MAX_METADATA_BYTES * 6u +
                 LODE_MAX_DIMENSION * 32u + LODE_MAX_ID_BYTES * 6u;
   for (m->n_seen = 64; m->n_seen < m->batch * 2; m->n_seen *= 2) {}
   m->seen = mem_calloc(m->n_seen, sizeof *m->seen);
   m->vector = mem_alloc((size_t)LODE_MAX_DIMENSION * sizeof *m->vector);
-  bool asked = m->request->mode == LODE_IMPORT_UPDATE && m->request->missing;
-  if (asked) m->missing = mem_calloc(m->batch, sizeof *m->missing);
-  if (asked && !m->missing) return err_nomem(err);
+  bool wants_missing = m->request->mode == LODE_IMPORT_UPDATE && m->request->missing;
+  if (wants_missing) m->missing = mem_calloc(m->batch, sizeof *m->missing);
+  if (wants_missing && !m->missing) return err_nomem(err);
   return m->seen && m->vector ? LODE_OK : err_nomem(err);
 }
 
@@ -287,7 +295,8 @@ lode_status lode_import(lode_collection *collection, const lode_import_request *
   lode_import_report unused;
   const iface_collection_head *head = (const iface_collection_head *)collection;
   const iface_store_head *store = (const iface_store_head *)head->store;
-  import_job m = {.handle = collection, .options = store->options, .request = request, .report = report ? report : &unused};
+  import_job m = {.handle = collection, .options = store->options, .request = request,
+                  .report = report ? report : &unused};
   lode_status st;
   err_clear(err);
   *m.report = (lode_import_report){0};

@@ -1,10 +1,10 @@
-/* import_format.c - reading foreign streams: lines, .npy and .fvecs.
+/* import_format.c - reads streams in foreign formats: lines, .npy and .fvecs.
  *
- * .npy: "\x93NUMPY", version (1, 2 or 3) and minor, length of the header (u16, from version 2 on u32), the header: a
- * Python dict with exactly 'descr', 'fortran_order' and 'shape'; then the elements. Taken are '<f4' and '<f8', in C
- * order, two dimensions. .fvecs: for each vector its dimension (i32) and so many f32. All numbers little-endian.
- * The bytes are a stranger's: every length is checked before it is used, and nothing is read past the rows that the
- * header promises.
+ * .npy: "\x93NUMPY", version (1, 2 or 3) and minor version, length of the header (u16, from version 2 on u32), the
+ * header: a Python dict with exactly 'descr', 'fortran_order' and 'shape'; then the elements. Accepted are '<f4' and
+ * '<f8', in C order, with two dimensions. .fvecs: for each vector its dimension (i32) and that many f32. All numbers
+ * are little-endian. The input is untrusted: every length is checked before use, and bytes after the rows announced in
+ * the header are an error.
  */
 #include "api/import_format.h"
 
@@ -25,7 +25,7 @@ void api_input_release(api_input *in) {
   *in = (api_input){0};
 }
 
-/* Reads more behind what is there; moves or grows when there is no room. */
+/* Reads more input after what is in the buffer; moves or grows the buffer if it is full. */
 static lode_status input_fill(api_input *in, lode_error *err) {
   if (in->at > 0 && (in->at == in->end || in->end == in->cap)) {
     memmove(in->data, in->data + in->at, in->end - in->at);
@@ -110,7 +110,8 @@ static bool npy_take_number(npy_cursor *c, uint64_t *out) {
   npy_skip_space(c);
   *out = 0;
   for (from = c->at; c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++)
-    if (__builtin_mul_overflow(*out, 10, out) || __builtin_add_overflow(*out, (uint64_t)(*c->at - '0'), out)) return false;
+    if (__builtin_mul_overflow(*out, 10, out) || __builtin_add_overflow(*out, (uint64_t)(*c->at - '0'), out))
+      return false;
   return c->at > from;
 }
 
@@ -151,10 +152,10 @@ static lode_status npy_parse_header(lode_str text, api_matrix *m, lode_error *er
   m->width = str_eq(descr, STR_LIT("<f4")) ? 4 : str_eq(descr, STR_LIT("<f8")) ? 8 : 0;
   if (!m->width || !c_order)
     return err_set(err, LODE_INVALID, "the .npy must hold little-endian float32 or float64 in C order: "
-                                         "numpy.ascontiguousarray(a, dtype='<f4') makes it so");
+                                      "numpy.ascontiguousarray(a, dtype='<f4') makes it so");
   if (columns < 1 || columns > LODE_MAX_DIMENSION)
     return err_set(err, LODE_INVALID, "the .npy has %llu columns: vectors have 1 to %d dimensions",
-                      (unsigned long long)columns, LODE_MAX_DIMENSION);
+                   (unsigned long long)columns, LODE_MAX_DIMENSION);
   m->dim = (uint32_t)columns;
   return LODE_OK;
 }
@@ -180,7 +181,8 @@ lode_status api_matrix_begin(api_matrix *m, api_input *in, lode_format format, l
     return err_set(err, LODE_INVALID, "version %u of .npy is not known: 1 to 3 are", (unsigned)head[6]);
   if (head[6] > 1) TRY(input_read_exactly(in, head + 10, 2, err));
   size_t len = head[6] == 1 ? (size_t)head[8] | (size_t)head[9] << 8 : matrix_le32(head + 8);
-  if (len > NPY_MAX_HEADER_BYTES) return err_set(err, LODE_INVALID, "the header of the .npy is too long: %zu bytes", len);
+  if (len > NPY_MAX_HEADER_BYTES)
+    return err_set(err, LODE_INVALID, "the header of the .npy is too long: %zu bytes", len);
   char *text = mem_alloc(len);
   if (!text) return err_nomem(err);
   st = input_read_exactly(in, text, len, err);
@@ -230,7 +232,7 @@ static lode_status matrix_next_dim(api_matrix *m, api_input *in, uint32_t *dim, 
   *dim = matrix_le32(head);
   if (*dim < 1 || *dim > LODE_MAX_DIMENSION)
     return err_set(err, LODE_INVALID, "vector %llu has %u dimensions: 1 to %d are possible; is this an .fvecs file?",
-                      (unsigned long long)m->at, *dim, LODE_MAX_DIMENSION);
+                   (unsigned long long)m->at, *dim, LODE_MAX_DIMENSION);
   *more = true;
   return LODE_OK;
 }
@@ -240,9 +242,9 @@ lode_status api_matrix_next(api_matrix *m, api_input *in, strbuf *row, uint32_t 
   TRY(matrix_next_dim(m, in, dim, more, err));
   if (!*more) return LODE_OK;
   row->len = 0;
-  char *room = strbuf_reserve(row, (size_t)*dim * sizeof(float));
-  if (!room) return err_nomem(err);
-  TRY(matrix_read_row(m, in, (float *)(void *)room, *dim, err));
+  char *space = strbuf_reserve(row, (size_t)*dim * sizeof(float));
+  if (!space) return err_nomem(err);
+  TRY(matrix_read_row(m, in, (float *)(void *)space, *dim, err));
   row->len = (size_t)*dim * sizeof(float);
   m->at++;
   return LODE_OK;
