@@ -12,6 +12,8 @@ static os_calls table;
 static uint64_t reads, fails_from, fails_to, later_ns; /* reads of segments; those that fail; what is added to the clock */
 static int fails_with;
 static const char *fails_at; /* that file alone */
+static char **old_files;     /* or these alone */
+static size_t n_old_files;
 
 static bool is_segment(int fd) {
   char link[64], path[600];
@@ -19,7 +21,10 @@ static bool is_segment(int fd) {
   ssize_t n = readlink(link, path, sizeof path - 1);
   if (n <= 4 || memcmp(path + n - 4, ".seg", 4) != 0) return false;
   path[n] = '\0';
-  return !fails_at || strstr(path, fails_at);
+  if (!n_old_files) return !fails_at || strstr(path, fails_at);
+  for (size_t i = 0; i < n_old_files; i++)
+    if (strcmp(old_files[i], path) == 0) return true;
+  return false;
 }
 
 static ssize_t failing_pread(int fd, void *buf, size_t n, off_t at) {
@@ -176,5 +181,50 @@ TEST(what_stays_unreadable_is_rebuilt_when_asked_for) {
   CHECK(vkit_files(k.folder, ".quarantine", paths, 64) == 1);
   free(paths[0]);
   free(file);
+  vkit_close(&k);
+}
+
+/* More segments than the list of suspects holds. */
+TEST(all_that_stay_unreadable_are_rebuilt) {
+  enum { COLLECTIONS = ENGINE_MAX_SUSPECTS + 6, ROWS = 20, DIM = 4 };
+  vkit k = {.no_background = true};
+  lode_error err = {0};
+  lode_stats stats;
+  char *paths[COLLECTIONS], *aside[COLLECTIONS + 1];
+  make(&k);
+  vkit_limits(ROWS, 100);
+  for (int c = 1; c < COLLECTIONS; c++) {
+    char name[16], ids[ROWS][16];
+    float v[ROWS][DIM];
+    lode_record records[ROWS];
+    lode_collection *coll;
+    snprintf(name, sizeof name, "c%d", c);
+    for (int i = 0; i < ROWS; i++) {
+      snprintf(ids[i], sizeof ids[i], "r%d", i);
+      for (int d = 0; d < DIM; d++) v[i][d] = (float)(test_rand() % 1000) / 1000;
+      records[i] = (lode_record){.id = {ids[i], strlen(ids[i])}, .vector = v[i], .dimension = DIM};
+    }
+    OK(lode_collection_open(k.store, (lode_str){name, strlen(name)}, &(lode_collection_options){.create = true}, &coll, &err));
+    OK(lode_upsert(coll, NULL, records, ROWS, NULL, &err));
+    lode_collection_close(coll);
+  }
+  vkit_optimize(&k);
+  OK(lode_store_stats(k.store, &stats, &err));
+  CHECKF(stats.segments == COLLECTIONS, "%llu segments", (unsigned long long)stats.segments);
+  CHECK(vkit_files(k.folder, ".seg", paths, COLLECTIONS) == COLLECTIONS);
+  vkit_reopen(&k);
+  old_files = paths;
+  n_old_files = COLLECTIONS;
+  let_fail(1, UINT64_MAX, EIO);
+  OK(lode_rebuild_unreadable(k.store, (lode_progress){0}, &err));
+  CHECK(vkit_files(k.folder, ".quarantine", aside, COLLECTIONS + 1) == COLLECTIONS);
+  OK(lode_verify(k.store, NULL, NULL, (lode_progress){0}, &err));
+  OK(lode_store_stats(k.store, &stats, &err));
+  CHECKF(stats.segments == COLLECTIONS, "%llu segments", (unsigned long long)stats.segments);
+  n_old_files = 0;
+  for (size_t i = 0; i < COLLECTIONS; i++) {
+    free(paths[i]);
+    free(aside[i]);
+  }
   vkit_close(&k);
 }

@@ -184,12 +184,16 @@ lode_status engine_sweep_check_files(lode_store *store, const engine_build_reque
     lode_error why;
     if (!rows.v[i].proven || rows.v[i].bytes == 0) continue;
     st = engine_segment_open(store, &rows.v[i], &seg, err);
-    if (!seg) continue;
-    st = sweep_read_all(seg, request, &why);
-    if (st == LODE_NOMEM) st = err_nomem(err);
-    else if (st == LODE_CANCELLED) st = err_set(err, LODE_CANCELLED, "cancelled");
-    else if (st != LODE_OK) engine_segment_suspect(store, rows.v[i].id, st, why.text), st = LODE_OK;
+    lode_status found = !seg ? LODE_CORRUPT : sweep_read_all(seg, request, &why);
     engine_segment_release(seg);
+    if (st != LODE_OK || found == LODE_OK) continue;
+    if (found == LODE_NOMEM) st = err_nomem(err);
+    else if (found == LODE_CANCELLED) st = err_set(err, LODE_CANCELLED, "cancelled");
+    else {
+      if (seg) engine_segment_suspect(store, rows.v[i].id, found, why.text);
+      /* at once: the list of suspects is bounded, and those that cannot be read leave it after a while */
+      st = sweep_examine(store, rows.v[i].id, request->unreadable, err);
+    }
   }
   mem_free(rows.v);
   return st;
