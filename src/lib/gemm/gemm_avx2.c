@@ -1,7 +1,7 @@
 /* gemm_avx2.c - the kernel for x86-64 with AVX2, FMA and F16C.
  *
- * Bytes would gain nothing here: vpmaddubsw saturates unless a bit is given up, and needs a second multiplication to widen,
- * so that 16-bit vpmaddwd makes as many products a cycle, twice those of a float multiply-add.
+ * Bytes would be no faster here: vpmaddubsw saturates unless a bit is given up, and needs a second multiplication to
+ * widen, so that 16-bit vpmaddwd makes as many products per cycle, twice those of a float multiply-add.
  */
 #include "gemm/gemm.h"
 
@@ -27,7 +27,9 @@ static bool has_f16c(void) {
   return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
 
-static bool gemm_avx2_supported(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c(); }
+static bool gemm_avx2_supported(void) {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
+}
 
 /* ---- Integers ---- */
 

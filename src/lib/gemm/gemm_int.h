@@ -1,4 +1,5 @@
-/* gemm_int.h - 16-bit integers, after gemm_float.h. The including file has gemm_quantise() and gemm_multiply16() for its instruction set. */
+/* gemm_int.h - 16-bit integers; include after gemm_float.h. The including file defines gemm_quantise() and
+ * gemm_multiply16() for its instruction set. */
 
 GEMM_INLINE void gemm_quantise(const float *x, size_t k, int16_t *q, float *scale);
 GEMM_TARGET static void gemm_multiply16(const gemm_product *p);
@@ -13,7 +14,7 @@ GEMM_INLINE float gemm_top_of(const float *x, size_t n) {
   return top;
 }
 
-/* Rounded to the nearest: adding 1.5 * 2^23 leaves the number in the low bits. */
+/* Rounds to nearest: adding 1.5 * 2^23 leaves the integer in the low bits. */
 GEMM_INLINE gemm_ivec gemm_rounded(gemm_vec x) { return (gemm_ivec)(x + 12582912.0f) - 0x4B400000; }
 
 GEMM_TARGET static void gemm_panel16(const float *x, size_t ldx, size_t k, const float *scales, void *out) {
@@ -37,6 +38,7 @@ GEMM_TARGET static void gemm_rows16(const float *x, size_t ldx, const gemm_produ
   }
 }
 
-/* What gemm.h calls 16-bit integers. */
-#define GEMM_INTEGERS {.bytes = 2, .together = 2, .depth = 384, .scaled = true, .rows = gemm_rows16, .panel = gemm_panel16, .multiply = gemm_multiply16, \
+/* The arithmetic `16-bit integers` of gemm.h. */
+#define GEMM_INTEGERS {.bytes = 2, .together = 2, .depth = 384, .scaled = true, .rows = gemm_rows16, \
+                  .panel = gemm_panel16, .multiply = gemm_multiply16, \
                   .gelu = gemm_gelu_coarse, .softmax = gemm_softmax_coarse}

@@ -1,5 +1,5 @@
-/* gemm_portable.c - the kernel for any CPU. The compiler's vectors of four floats are SSE2 on x86-64 and NEON on ARM, which has
- * registers for larger tiles. */
+/* gemm_portable.c - the kernel for any CPU. The compiler's vectors of four floats are SSE2 on x86-64 and NEON on ARM,
+ * which has enough registers for larger tiles. */
 #define GEMM_LANES 4
 #if defined(__aarch64__)
 #define GEMM_ROWS 6

@@ -1,9 +1,10 @@
-/* gemm_rows.h - what every kernel shares: that which stands between products, written once with the compiler's vectors and
+/* gemm_rows.h - shared by all kernels: the functions between products, written once with the compiler's vectors and
  * compiled for each instruction set.
  *
- * The including file defines LANES (floats in a vector) and TARGET (function attributes); LEAST, MOST and INVERSE (to 11 bits
- * or more), and SUM_OF and GREATEST_OF (of a vector's floats), where the CPU has instructions for them, which compilers do not
- * find. Multiply-adds they do: these files are compiled with -ffp-contract=fast.
+ * The including file defines GEMM_LANES (floats in a vector) and GEMM_TARGET (function attributes). If the CPU has
+ * instructions that compilers do not find, it also defines GEMM_MIN_OP, GEMM_MAX_OP and GEMM_RCP_OP (to 11 bits or
+ * more), and GEMM_SUM_OP and GEMM_GREATEST_OP (of a vector's floats). Multiply-adds are found: these files are compiled
+ * with -ffp-contract=fast.
  */
 #include "gemm/gemm.h"
 
@@ -27,11 +28,13 @@ GEMM_INLINE gemm_vec gemm_load(const float *p) {
 }
 GEMM_INLINE void gemm_store(float *p, gemm_vec v) { memcpy(p, &v, sizeof v); }
 GEMM_INLINE gemm_vec gemm_all(float x) { return x - (gemm_vec){0}; }
-GEMM_INLINE gemm_vec gemm_pick(gemm_ivec mask, gemm_vec yes, gemm_vec no) { return (gemm_vec)((mask & (gemm_ivec)yes) | (~mask & (gemm_ivec)no)); }
+GEMM_INLINE gemm_vec gemm_pick(gemm_ivec mask, gemm_vec yes, gemm_vec no) {
+  return (gemm_vec)((mask & (gemm_ivec)yes) | (~mask & (gemm_ivec)no));
+}
 #ifdef GEMM_MAX_OP
 GEMM_INLINE gemm_vec gemm_least(gemm_vec a, gemm_vec b) { return (gemm_vec)GEMM_MIN_OP(a, b); }
 GEMM_INLINE gemm_vec gemm_most(gemm_vec a, gemm_vec b) { return (gemm_vec)GEMM_MAX_OP(a, b); }
-/* A step of Newton's doubles the digits. */
+/* One Newton step doubles the precision. */
 GEMM_INLINE gemm_vec gemm_inverse(gemm_vec x) {
   gemm_vec y = (gemm_vec)GEMM_RCP_OP(x);
   return y * (2.0f - x * y);
@@ -42,7 +45,7 @@ GEMM_INLINE gemm_vec gemm_most(gemm_vec a, gemm_vec b) { return gemm_pick(a > b,
 GEMM_INLINE gemm_vec gemm_inverse(gemm_vec x) { return 1.0f / x; }
 #endif
 
-/* Halves upon halves: a chain of LANES additions would cost more than the rest of a short row. */
+/* Adds halves repeatedly: a chain of GEMM_LANES additions would cost more than the rest of a short row. */
 #ifdef GEMM_SUM_OP
 GEMM_INLINE float gemm_sum_of(gemm_vec v) { return GEMM_SUM_OP(v); }
 GEMM_INLINE float gemm_greatest_of(gemm_vec v) { return GEMM_GREATEST_OP(v); }
@@ -61,17 +64,22 @@ GEMM_FOLD(gemm_sum_of, sum)
 GEMM_FOLD(gemm_greatest_of, gemm_greater)
 #endif
 
-static inline const void *gemm_row_of(const gemm_product *p, size_t i) { return (const char *)p->rows + i * p->row_bytes; }
-static inline const void *gemm_panel_of(const gemm_product *p, size_t i) { return (const char *)p->panels + i * p->panel_bytes; }
+static inline const void *gemm_row_of(const gemm_product *p, size_t i) {
+  return (const char *)p->rows + i * p->row_bytes;
+}
+static inline const void *gemm_panel_of(const gemm_product *p, size_t i) {
+  return (const char *)p->panels + i * p->panel_bytes;
+}
 
 /* ---- exp and erf ----
  *
- * Fine for full arithmetic; coarse where what comes out is rounded to 8 or 13 bits anyway. */
+ * Fine for full arithmetic; coarse if the result is rounded to 8 or 13 bits anyway.
+ */
 
 /* 2^x for x <= 0, as 2^n * 2^f with |f| <= 1/2; nearly 0 below -126. */
 GEMM_INLINE gemm_vec gemm_exp2(bool fine, gemm_vec x) {
   gemm_vec kept = gemm_most(x, gemm_all(-126.0f));
-  gemm_vec shifted = kept + 12582912.0f; /* 1.5 * 2^23: the low bits hold the rounded number */
+  gemm_vec shifted = kept + 12582912.0f; /* 1.5 * 2^23: the low bits hold the rounded integer */
   gemm_vec f = kept - (shifted - 12582912.0f);
   gemm_vec p;
   if (fine) { /* relative error 2e-7 */
@@ -143,7 +151,8 @@ GEMM_INLINE void gemm_softmax(bool fine, float *x, size_t m, size_t n, size_t st
     for (size_t i = GEMM_LANES; i < stride; i += GEMM_LANES) high = gemm_most(high, gemm_load(x + i));
     gemm_vec top = gemm_all(gemm_greatest_of(high));
     for (size_t i = 0; i < stride; i += GEMM_LANES) {
-      gemm_vec e = gemm_exp2(fine, (gemm_load(x + i) - top) * by); /* in this order: never above 0, however large they are */
+      /* in this order: never above 0, however large the values are */
+      gemm_vec e = gemm_exp2(fine, (gemm_load(x + i) - top) * by);
       gemm_store(x + i, e);
       sum += e;
     }
@@ -164,7 +173,8 @@ GEMM_TARGET static void scale(const float *x, float by, size_t n, float *out) {
   for (; i < n; i++) out[i] = x[i] * by;
 }
 
-GEMM_TARGET static void gemm_norm(float *x, const float *add, const float *gain, const float *shift, size_t n, float epsilon) {
+GEMM_TARGET static void gemm_norm(float *x, const float *add, const float *gain, const float *shift, size_t n,
+                                  float epsilon) {
   gemm_vec sum = {0}, squares = {0};
   size_t i = 0;
   float rest = 0, rest_squares = 0;
@@ -185,6 +195,7 @@ GEMM_TARGET static void gemm_norm(float *x, const float *add, const float *gain,
   }
   for (size_t j = i; j < n; j++) rest_squares += (x[j] - mean) * (x[j] - mean);
   float by = 1.0f / sqrtf((gemm_sum_of(squares) + rest_squares) / (float)n + epsilon);
-  for (i = 0; i + GEMM_LANES <= n; i += GEMM_LANES) gemm_store(x + i, (gemm_load(x + i) - mean) * by * gemm_load(gain + i) + gemm_load(shift + i));
+  for (i = 0; i + GEMM_LANES <= n; i += GEMM_LANES)
+    gemm_store(x + i, (gemm_load(x + i) - mean) * by * gemm_load(gain + i) + gemm_load(shift + i));
   for (size_t j = i; j < n; j++) x[j] = (x[j] - mean) * by * gain[j] + shift[j];
 }

@@ -1,4 +1,4 @@
-/* gemm_x86.h - what the kernels for x86-64 share beside gemm_rows.h, which goes before it. */
+/* gemm_x86.h - shared by the kernels for x86-64; include after gemm_rows.h. */
 GEMM_TARGET static void gemm_widen(const uint16_t *halfs, float *out, size_t n) {
   size_t i = 0;
   for (; i + 8 <= n; i += 8)
