@@ -9,7 +9,7 @@ enum { MCP_PARSE_ERROR = -32700, MCP_BAD_REQUEST = -32600, MCP_NO_METHOD = -3260
 enum { MCP_MAX_BATCH = 1000, MCP_MAX_ID = 256, MCP_MAX_TOKEN = 256, MCP_TTL_MS = 3600000 };
 #define MCP_PROGRESS_NS 100000000u
 
-/* Newest first: what a client asks for and we do not know is answered with the first. */
+/* Newest first: if a client asks for an unknown version, the first is offered. */
 static const char *const mcp_handshake_versions[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
 
 #define MCP_INSTRUCTIONS                                                                                                                 \
@@ -18,24 +18,24 @@ static const char *const mcp_handshake_versions[] = {"2025-11-25", "2025-06-18",
   "index_project. add, upsert, query, get and delete work on collections of your own."
 
 typedef struct mcp_batch {
-  strbuf out;   /* answers, with commas between */
-  size_t waiting;  /* requests without answer, and one for the reader while it reads */
+  strbuf out;     /* replies, separated by commas */
+  size_t waiting; /* requests without reply, plus one while the batch is being read */
 } mcp_batch;
 
 struct mcp_session {
-  mcp_callbacks port;
+  mcp_callbacks callbacks;
   pthread_mutex_t lock;
   mcp_request *requests;
   size_t in_flight;
   json_doc json; /* the line being read */
 };
 
-/* One message while it is read. */
+/* A message being read. */
 typedef struct mcp_message {
   mcp_session *mcp;
   uint32_t params, meta; /* in mcp->json; 0: none */
   strbuf id;
-  bool modern;
+  bool stateless;
   mcp_batch *batch;
 } mcp_message;
 
@@ -53,13 +53,13 @@ static void mcp_batch_flush(mcp_session *m, mcp_batch *b) {
     strbuf_addch(&line, '[');
     strbuf_add(&line, b->out.data, b->out.len);
     strbuf_addstr(&line, "]\n");
-    m->port.send(m->port.ctx, &line);
+    m->callbacks.send(m->callbacks.ctx, &line);
   }
   strbuf_release(&b->out);
   mem_free(b);
 }
 
-/* One that belongs to the batch is done, with or without an answer. */
+/* A member of the batch is done, with or without a reply. */
 static void mcp_batch_leave(mcp_session *m, mcp_batch *b, const strbuf *answer) {
   pthread_mutex_lock(&m->lock);
   if (answer) {
@@ -77,7 +77,7 @@ static void mcp_batch_enter(mcp_session *m, mcp_batch *b) {
   pthread_mutex_unlock(&m->lock);
 }
 
-/* Sends an answer, or keeps it for its batch. Takes the buffer's memory. */
+/* Sends a reply, or adds it to its batch. Takes over the buffer. */
 static void mcp_deliver(mcp_session *m, mcp_batch *b, strbuf *answer) {
   if (b) {
     mcp_batch_leave(m, b, answer);
@@ -85,7 +85,7 @@ static void mcp_deliver(mcp_session *m, mcp_batch *b, strbuf *answer) {
     return;
   }
   strbuf_addch(answer, '\n');
-  m->port.send(m->port.ctx, answer);
+  m->callbacks.send(m->callbacks.ctx, answer);
 }
 
 static void mcp_begin_reply(strbuf *out, const strbuf *id) {
@@ -94,11 +94,11 @@ static void mcp_begin_reply(strbuf *out, const strbuf *id) {
   else strbuf_addstr(out, "null");
 }
 
-static void mcp_put_result(strbuf *out, const strbuf *id, bool modern, lode_str members) {
+static void mcp_put_result(strbuf *out, const strbuf *id, bool stateless, lode_str members) {
   mcp_begin_reply(out, id);
   strbuf_addstr(out, ",\"result\":{");
   strbuf_add(out, members.data, members.len);
-  if (modern) {
+  if (stateless) {
     strbuf_addf(out, "%s\"resultType\":\"complete\",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":", members.len ? "," : "");
     mcp_put_version(out);
     strbuf_addch(out, '}');
@@ -124,7 +124,7 @@ static void mcp_refuse(mcp_message *x, int code, const char *text, const char *d
 static void mcp_send_result(mcp_message *x, strbuf *members) {
   strbuf out = {0};
   if (x->batch) mcp_batch_enter(x->mcp, x->batch);
-  mcp_put_result(&out, &x->id, x->modern, (lode_str){members->data ? members->data : "", members->len});
+  mcp_put_result(&out, &x->id, x->stateless, (lode_str){members->data ? members->data : "", members->len});
   out.failed = out.failed || members->failed;
   mcp_deliver(x->mcp, x->batch, &out);
   strbuf_release(members);
@@ -140,7 +140,7 @@ static uint32_t mcp_member(const mcp_session *m, uint32_t object, const char *ke
 
 static lode_str mcp_text_at(const mcp_session *m, uint32_t node) { return node ? m->json.nodes[node].u.s : (lode_str){"", 0}; }
 
-/* A string or a number. */
+/* Ids and progress tokens: a string or a number, of at most `max` bytes. */
 static bool mcp_take_id(const mcp_session *m, uint32_t node, size_t max, strbuf *out) {
   json_node_type type = m->json.nodes[node].type;
   if (type != JSON_NODE_STRING && type != JSON_NODE_INT && type != JSON_NODE_DOUBLE) return false;
@@ -156,7 +156,7 @@ static void mcp_put_cache(strbuf *out) { strbuf_addf(out, ",\"ttlMs\":%d,\"cache
 
 static void mcp_discover(mcp_message *x) {
   strbuf out = {0};
-  x->modern = true;
+  x->stateless = true;
   strbuf_addstr(&out, "\"supportedVersions\":[\"" MCP_STATELESS_VERSION "\"],\"capabilities\":{\"tools\":{}},\"instructions\":");
   json_put_string(&out, STR_LIT(MCP_INSTRUCTIONS));
   mcp_put_cache(&out);
@@ -169,7 +169,7 @@ static void mcp_initialize(mcp_message *x) {
   strbuf out = {0};
   for (size_t i = 0; i < sizeof mcp_handshake_versions / sizeof *mcp_handshake_versions; i++)
     if (str_eq(str_of(mcp_handshake_versions[i]), wanted)) version = mcp_handshake_versions[i];
-  x->modern = false;
+  x->stateless = false;
   strbuf_addf(&out, "\"protocolVersion\":\"%s\",\"capabilities\":{\"tools\":{}},\"serverInfo\":", version);
   mcp_put_version(&out);
   strbuf_addstr(&out, ",\"instructions\":");
@@ -179,7 +179,7 @@ static void mcp_initialize(mcp_message *x) {
 
 static void mcp_ping(mcp_message *x) {
   strbuf out = {0};
-  if (x->modern) mcp_refuse(x, MCP_NO_METHOD, "ping is not a method of this protocol version", NULL);
+  if (x->stateless) mcp_refuse(x, MCP_NO_METHOD, "ping is not a method of this protocol version", NULL);
   else mcp_send_result(x, &out);
 }
 
@@ -191,7 +191,7 @@ static void mcp_list_tools(mcp_message *x) {
   }
   strbuf_addstr(&out, "\"tools\":");
   mcp_tools_put(&out);
-  if (x->modern) mcp_put_cache(&out);
+  if (x->stateless) mcp_put_cache(&out);
   mcp_send_result(x, &out);
 }
 
@@ -233,14 +233,14 @@ static void mcp_call_tool(mcp_message *x) {
     mcp_refuse(x, MCP_INTERNAL, "out of memory", NULL);
     return;
   }
-  *r = (mcp_request){.mcp = m, .tool = tool, .modern = x->modern, .batch = x->batch, .id = x->id};
+  *r = (mcp_request){.mcp = m, .tool = tool, .stateless = x->stateless, .batch = x->batch, .id = x->id};
   x->id = (strbuf){0};
   if (token) (void)mcp_take_id(m, token, MCP_MAX_TOKEN, &r->token);
   if (given && m->json.nodes[given].type != JSON_NODE_NULL) json_put_node(&r->arguments, &m->json, given);
   else strbuf_addstr(&r->arguments, "{}");
   mcp_request_link(m, r);
   if (r->arguments.failed) mcp_respond_error(r, "out of memory");
-  else m->port.call(m->port.ctx, r);
+  else m->callbacks.call(m->callbacks.ctx, r);
 }
 
 static void mcp_request_unlink(mcp_session *m, mcp_request *r) {
@@ -257,14 +257,14 @@ void mcp_respond(mcp_request *r, lode_str members) {
   bool cancelled = r->cancelled;
   pthread_mutex_unlock(&m->lock);
   if (!cancelled) {
-    mcp_put_result(&out, &r->id, r->modern, members);
+    mcp_put_result(&out, &r->id, r->stateless, members);
     mcp_deliver(m, r->batch, &out);
   } else if (r->batch) {
     mcp_batch_leave(m, r->batch, NULL);
   }
   mcp_request_release(r);
   pthread_mutex_lock(&m->lock);
-  m->in_flight--; /* last: whoever sees none in flight may free everything */
+  m->in_flight--; /* last: when none is in flight, everything may be freed */
   pthread_mutex_unlock(&m->lock);
 }
 
@@ -275,7 +275,7 @@ void mcp_respond_error(mcp_request *r, const char *text) {
   strbuf_release(&members);
 }
 
-/* Phases follow each other, and each begins at 0; what a client sees only grows. */
+/* Each phase begins at 0, but the progress that a client sees must only grow. */
 void mcp_send_progress(mcp_request *r, lode_str phase, uint64_t done, uint64_t total) {
   mcp_session *m = r->mcp;
   strbuf out = {0};
@@ -302,10 +302,10 @@ void mcp_send_progress(mcp_request *r, lode_str phase, uint64_t done, uint64_t t
   strbuf_addstr(&out, ",\"message\":");
   json_put_string(&out, str_of(r->phase));
   strbuf_addstr(&out, "}}\n");
-  m->port.send(m->port.ctx, &out);
+  m->callbacks.send(m->callbacks.ctx, &out);
 }
 
-/* ---- Cancelling ---- */
+/* ---- Cancellation ---- */
 
 static void mcp_cancel(mcp_message *x) {
   mcp_session *m = x->mcp;
@@ -322,7 +322,7 @@ static void mcp_cancel(mcp_message *x) {
   }
   pthread_mutex_unlock(&m->lock);
   strbuf_release(&id);
-  if (call) m->port.cancel(m->port.ctx, call);
+  if (call) m->callbacks.cancel(m->callbacks.ctx, call);
 }
 
 void mcp_cancel_all(mcp_session *m, bool only_long) {
@@ -337,7 +337,7 @@ void mcp_cancel_all(mcp_session *m, bool only_long) {
     }
     pthread_mutex_unlock(&m->lock);
     if (!r) return;
-    if (call) m->port.cancel(m->port.ctx, call);
+    if (call) m->callbacks.cancel(m->callbacks.ctx, call);
   }
 }
 
@@ -350,13 +350,13 @@ size_t mcp_in_flight(mcp_session *m) {
 
 /* ---- Messages ---- */
 
-/* False: refused. */
+/* False: the message was refused. */
 static bool mcp_check_version(mcp_message *x) {
   mcp_session *m = x->mcp;
   uint32_t node = x->meta ? json_get(&m->json, x->meta, STR_LIT("io.modelcontextprotocol/protocolVersion")) : 0;
   strbuf data = {0};
   if (!node) return true;
-  x->modern = true;
+  x->stateless = true;
   if (m->json.nodes[node].type != JSON_NODE_STRING) {
     mcp_refuse(x, MCP_BAD_PARAMS, "\"io.modelcontextprotocol/protocolVersion\" must be a string", NULL);
     return false;
@@ -398,7 +398,7 @@ static void mcp_take_message(mcp_session *m, uint32_t node, mcp_batch *b) {
   }
   uint32_t id = json_get(json, node, STR_LIT("id")), method = json_get(json, node, STR_LIT("method"));
   bool answer = !method && (json_get(json, node, STR_LIT("result")) || json_get(json, node, STR_LIT("error")));
-  if (answer) return; /* we ask nothing, so it is nobody's */
+  if (answer) return; /* we send no requests, so a response is ignored */
   bool bad_id = id && !mcp_take_id(m, id, MCP_MAX_ID, &x.id);
   x.params = json_get(json, node, STR_LIT("params"));
   bool bad_params = x.params && json->nodes[x.params].type != JSON_NODE_OBJECT;
@@ -449,11 +449,11 @@ void mcp_line_too_long(mcp_session *m) {
   mcp_refuse(&x, MCP_BAD_REQUEST, text, NULL);
 }
 
-lode_status mcp_session_new(const mcp_callbacks *port, mcp_session **mcp, lode_error *err) {
+lode_status mcp_session_new(const mcp_callbacks *callbacks, mcp_session **mcp, lode_error *err) {
   mcp_session *m = mem_calloc(1, sizeof *m);
   *mcp = m;
   if (!m) return err_nomem(err);
-  m->port = *port;
+  m->callbacks = *callbacks;
   pthread_mutex_init(&m->lock, NULL);
   return LODE_OK;
 }

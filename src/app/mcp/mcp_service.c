@@ -1,8 +1,8 @@
-/* mcp_service.c - calls of tools, "mcp.search_code": the worker's half of `lode mcp`. The first word is the project's root, the body the
- * tool's arguments; the answer is what goes between the braces of MCP's result.
+/* mcp_service.c - calls of tools, "mcp.search_code": the worker part of `lode mcp`. The first word is the project's
+ * root, the body the tool's arguments; the reply holds the members of MCP's result object.
  *
- * An answer is for an agent, whose context is small: texts are cut at MCP_SNIPPET_BYTES or MCP_DOCUMENT_BYTES (a row that was cut says so), and
- * rows are left out once MCP_REPLY_BYTES are reached, which the answer says too.
+ * Replies are for agents, whose context is small: texts are truncated to MCP_SNIPPET_BYTES or MCP_DOCUMENT_BYTES (such
+ * a row says so), and rows are omitted once MCP_REPLY_BYTES are reached, which the reply reports too.
  */
 #include "ops/op_text.h"
 #include "indexer/index_owned.h"
@@ -22,7 +22,7 @@ typedef struct mcp_tool_reply {
 
 /* ---- Rows ---- */
 
-/* At a line's end if one is near, never within a character. */
+/* Where to truncate: at a near end of line, never within a character. */
 static size_t mcp_cut_at(lode_str text, size_t max) {
   size_t len = max;
   while (len && ((unsigned char)text.data[len] & 0xc0) == 0x80) len--;
@@ -31,7 +31,7 @@ static size_t mcp_cut_at(lode_str text, size_t max) {
   return len;
 }
 
-/* Shortens the long texts of the parsed row. */
+/* Truncates a long text of the parsed row. */
 static bool mcp_shorten_field(json_doc *json, const char *name, size_t max) {
   uint32_t node = json_get(json, 0, str_of(name));
   if (!node || json->nodes[node].type != JSON_NODE_STRING || json->nodes[node].u.s.len <= max) return false;
@@ -86,16 +86,16 @@ static bool mcp_on_progress(void *ctx, const char *phase, uint64_t done, uint64_
 
 /* ---- Running ---- */
 
-/* The collections of the code index are not memory: agents may read them, no more. */
+/* Collections of the code index are not memory: agents may only read them. */
 static lode_status mcp_guard_collections(const mcp_tool *tool, const op_def *op, const op_args *args, lode_error *err) {
   lode_str name = op_arg_get(args, "collection")->text;
   char quoted[256];
   if (tool->project || op->flags & OP_READ_ONLY || !indexer_is_index_name(name)) return LODE_OK;
   return err_set(err, LODE_REFUSED, "\"collection\": %s belongs to the code index; index_project keeps it: use another name",
-                    str_quote(name, quoted, sizeof quoted));
+                 str_quote(name, quoted, sizeof quoted));
 }
 
-/* Memory of a project that has no store yet goes where its index would be. */
+/* Memory of a project without a store goes where its index would be. */
 static lode_status mcp_prepare_store(const mcp_tool *tool, const op_def *op, const char *root, const char *folder, lode_error *err) {
   project_info project;
   if (tool->project || op->flags & OP_READ_ONLY) return LODE_OK;
@@ -105,7 +105,7 @@ static lode_status mcp_prepare_store(const mcp_tool *tool, const op_def *op, con
   return st;
 }
 
-/* The tools of the code index look for themselves. */
+/* For memory tools; the code index operations check the folder themselves. */
 static lode_status mcp_check_found(op_context *ctx, const mcp_tool *tool, lode_error *err) {
   trust_info trust;
   if (!ctx->found || tool->project) return LODE_OK;
@@ -143,7 +143,7 @@ done:
   return st;
 }
 
-/* ---- The answer ---- */
+/* ---- The reply ---- */
 
 void mcp_put_failure(strbuf *out, lode_str text) {
   strbuf_addstr(out, "\"content\":[{\"type\":\"text\",\"text\":");
@@ -154,7 +154,8 @@ void mcp_put_failure(strbuf *out, lode_str text) {
 static void mcp_put_error(strbuf *out, const lode_error *err, lode_status st) {
   strbuf text = {0};
   strbuf_addf(&text, "%s: ", lode_status_name(st));
-  op_put_printable(&text, str_of(err->text[0] ? err->text : lode_status_text(st)), 0); /* names by others cannot begin a line of it */
+  /* on one line: untrusted names cannot begin another */
+  op_put_printable(&text, str_of(err->text[0] ? err->text : lode_status_text(st)), 0);
   if (strstr(err->text, "`lode index`")) strbuf_addstr(&text, " (the tool index_project does that)");
   mcp_put_failure(out, text.failed ? str_of(lode_status_text(st)) : (lode_str){text.data, text.len});
   strbuf_release(&text);
@@ -191,7 +192,7 @@ static lode_status mcp_put_text(mcp_tool_reply *g, lode_error *err) {
   return g->text.failed ? err_nomem(err) : LODE_OK;
 }
 
-/* What lode says about the answer is an item of its own, which no text of a file can be part of. */
+/* Lode's notes about the result are a content item of their own, so that no text of a file can pass for one. */
 static lode_status mcp_put_notes(mcp_tool_reply *g, strbuf *out, lode_error *err) {
   strbuf list = {0}, text = {0};
   if (!g->n_notes && !g->omitted) return LODE_OK;

@@ -1,7 +1,8 @@
-/* mcp_text.c - answers of tools as text that an agent reads: short, exact places, code as code. See mcp.h.
+/* mcp_text.c - results of tools as text for agents: short, exact locations, code as code. See mcp.h.
  *
- * What files and records say cannot pass for what lode says: texts stand in fences that are longer than any in them, names and paths are one
- * line without control characters and backticks, and notes are another item of the answer (mcp_service.c).
+ * Contents of files and records cannot pass for Lode's own text: they are fenced with more backticks than they
+ * contain, names and paths are one line without control characters and backticks, and notes are a separate content
+ * item (mcp_service.c).
  */
 #include "ops/op_text.h"
 #include "mcp/mcp.h"
@@ -32,12 +33,12 @@ void mcp_put_line(strbuf *out, lode_str text) {
   }
 }
 
-/* Names and the like. */
-static void mcp_put_part(strbuf *out, const char *before, lode_str text, const char *behind) {
+/* Untrusted text between two literals; nothing if it is empty. */
+static void mcp_put_part(strbuf *out, const char *before, lode_str text, const char *after) {
   if (!text.len) return;
   strbuf_addstr(out, before);
   mcp_put_line(out, text);
-  strbuf_addstr(out, behind);
+  strbuf_addstr(out, after);
 }
 
 static size_t mcp_longest_ticks(lode_str text) {
@@ -53,7 +54,7 @@ static void mcp_put_fence(strbuf *out, size_t n) {
   while (n--) strbuf_addch(out, '`');
 }
 
-/* The text as it is, between fences that it cannot close. */
+/* The text unchanged, between fences that it cannot close. */
 static void mcp_put_block(strbuf *out, lode_str language, lode_str text) {
   size_t n = mcp_longest_ticks(text) < 3 ? 3 : mcp_longest_ticks(text) + 1;
   mcp_put_fence(out, n);
@@ -72,7 +73,7 @@ static void mcp_put_number(strbuf *out, const json_doc *row, const char *name, c
   uint32_t node = mcp_row_field(row, name);
   if (!node) return;
   strbuf_addf(out, ", %s ", label);
-  /* Every digit is in structuredContent */
+  /* structuredContent has all digits */
   if (row->nodes[node].type == JSON_NODE_DOUBLE) strbuf_addf(out, "%.4g", row->nodes[node].u.d);
   else json_put_node(out, row, node);
 }
@@ -145,7 +146,7 @@ void mcp_put_row(strbuf *out, const op_def *op, const json_doc *row, size_t numb
   else mcp_put_fields(out, op, row, number);
 }
 
-/* "state: ready", a line each; what is null or empty says nothing. */
+/* "state: ready", one line per field; null and empty fields are left out. */
 static void mcp_put_figures(strbuf *out, const op_def *op, const json_doc *summary) {
   for (const op_field *f = op->summary; f->name; f++) {
     uint32_t node = mcp_row_field(summary, f->name);

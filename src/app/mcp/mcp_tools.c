@@ -1,23 +1,23 @@
-/* mcp_tools.c - the tools as data: names and parameters for agents, and the operation of the table that does the work. See mcp.h. */
+/* mcp_tools.c - the tools as data: names and parameters for agents, and the operations that do the work. See mcp.h. */
 #include "mcp/mcp.h"
 
 
 #define MCP_P_LANGUAGE {.name = "language", .type = OP_ARG_TEXT, .about = "only this language: c, python, go, ..."}
-#define MCP_P_PATH                                                                                        \
+#define MCP_P_PATH \
   {.name = "path", .type = OP_ARG_TEXT, .about = "only paths that match, as a line of .gitignore would: src/net, *.c, tests/**/*.py"}
-#define MCP_P_KIND                                                                                        \
-  {.name = "kind", .type = OP_ARG_TEXT,                                                            \
+#define MCP_P_KIND                      \
+  {.name = "kind", .type = OP_ARG_TEXT, \
    .about = "only this kind: function (methods too), class (all types), struct, enum, section, ..."}
-#define MCP_P_LIMIT(most, given)                                                                          \
-  {.name = "limit", .type = OP_ARG_INT, .min = 1, .max = most, .fallback = given, .about = "at most so many results"}
+#define MCP_P_LIMIT(maximum, given) \
+  {.name = "limit", .type = OP_ARG_INT, .min = 1, .max = maximum, .fallback = given, .about = "at most so many results"}
 #define MCP_P_FILE(flag) {.name = "file", .type = OP_ARG_TEXT, .flags = flag, .about = "path of the file, from the project's root"}
 #define MCP_P_LINE {.name = "line", .type = OP_ARG_INT, .min = 1, .max = UINT32_MAX - 1, .about = "a line of the piece of code that is meant"}
 #define MCP_P_COLLECTION {.name = "collection", .type = OP_ARG_TEXT, .flags = OP_PARAM_REQUIRED, .about = "name of the collection"}
-#define MCP_P_WHERE                                                                                       \
+#define MCP_P_WHERE \
   {.name = "where", .type = OP_ARG_JSON, .about = "filter on metadata: {\"topic\":\"build\"}, {\"n\":{\"$gt\":3}}, {\"$and\":[..]}"}
-#define MCP_P_WHERE_DOCUMENT                                                                              \
+#define MCP_P_WHERE_DOCUMENT \
   {.name = "where_document", .type = OP_ARG_JSON, .about = "filter on documents: {\"$contains\":\"text\"}"}
-#define MCP_P_INCLUDE                                                                                     \
+#define MCP_P_INCLUDE                                                                                                \
   {.name = "include", .type = OP_ARG_SET, .choices = "document|metadata|embedding", .fallback = "document,metadata", \
    .about = "parts of each record to show"}
 #define MCP_P_IDS {.name = "ids", .type = OP_ARG_LIST, .about = "these records only"}
@@ -126,7 +126,7 @@ void mcp_tool_as_op(const mcp_tool *tool, op_def *op, op_param params[OP_MAX_PAR
 
 /* ---- The list ---- */
 
-/* What every answer may have besides what the operation says. */
+/* Fields that any reply may have besides those of the operation. */
 #define MCP_EXTRA_FIELDS                                                                                                              \
   "\"notes\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"what should be known about the answer\"},"        \
   "\"omitted\":{\"type\":\"integer\",\"description\":\"rows that did not fit into the answer\"},"
@@ -147,8 +147,8 @@ static void mcp_put_tool(strbuf *out, const mcp_tool *tool) {
   else out->failed = true;
   strbuf_release(&schema);
   strbuf_addf(out, ",\"annotations\":{\"title\":\"%s\",\"readOnlyHint\":%s,\"destructiveHint\":%s,\"idempotentHint\":%s,\"openWorldHint\":false}}",
-                 tool->title, op.flags & OP_READ_ONLY ? "true" : "false",
-                 op.flags & OP_DESTRUCTIVE && !tool->is_long ? "true" : "false", strcmp(tool->name, "add") ? "true" : "false");
+              tool->title, op.flags & OP_READ_ONLY ? "true" : "false",
+              op.flags & OP_DESTRUCTIVE && !tool->is_long ? "true" : "false", strcmp(tool->name, "add") ? "true" : "false");
 }
 
 void mcp_tools_put(strbuf *out) {
@@ -162,7 +162,7 @@ void mcp_tools_put(strbuf *out) {
 
 /* ---- Arguments ---- */
 
-/* Where a parameter of the tool goes: its name in the operation; empty when it is used otherwise. */
+/* The operation's name of a tool's parameter; empty if it is used in another way. */
 static lode_str mcp_target_param(const mcp_tool *tool, const char *name) {
   size_t len = strlen(name);
   for (const char *p = tool->renames; p && *p;) {

@@ -1,13 +1,14 @@
-/* op_mcp.c - `lode mcp`: standard input to messages, messages to standard output, tools to the worker. See mcp.h.
+/* op_mcp.c - `lode mcp`: reads messages from standard input, writes replies to standard output, runs tools in the
+ * worker. See mcp.h.
  *
- * Threads: the main one reads lines and never waits for work, so that cancellation is always heard; a second one writes what is queued,
- * so that a client that does not read holds up nobody; the supervisor's own brings answers. When the queue is long, reading pauses.
- * `lock` guards the queue.
+ * Threads: the main thread reads lines and never waits for tools, so cancellations are always seen; a second thread
+ * writes the queued output, so a client that does not read holds up nobody; the supervisor's thread delivers replies.
+ * When the queue is long, reading pauses. `lock` guards the queue.
  *
- * Life: nothing is opened before a tool is called; then the supervisor starts the worker. The end of the input (or SIGTERM, SIGINT) ends the
- * server: long work is cancelled; at the end of the input every other request that was read is answered, each within the time that a
- * request may take, unless nobody reads answers for OP_MCP_GRACE_MS.
- * A store's folder that was replaced meanwhile (`lode reset`, `lode doctor --repair`) gets a new worker.
+ * Life cycle: nothing is opened before a tool is called; then the supervisor starts the worker. The end of input (or
+ * SIGTERM, SIGINT) ends the server: long calls are cancelled; at the end of input all other requests are answered,
+ * each within its timeout, unless nobody reads replies for OP_MCP_GRACE_MS. If the store's folder is replaced (`lode
+ * reset`, `lode doctor --repair`), a new worker is started.
  */
 #include "ops/op_text.h"
 #include "mcp/mcp.h"
@@ -42,28 +43,28 @@ typedef struct op_mcp_server {
   project_info project;
   const lode_open_options *settings;
   bool no_sandbox;
-  op_model_policy models;    /* that tools may name */
+  op_model_policy models;       /* models that tools may name */
   bool found;                   /* the store's folder was found, not named */
-  bool looked, expected;        /* a tool was called; the store is about to be made by a worker */
+  bool looked, expected;        /* a tool was called; a worker is about to create the store */
   supervisor_state *supervisor; /* NULL until a tool is called */
-  struct stat folder;           /* of the store, when the worker was started; st_ino 0: there was none */
+  struct stat folder;           /* the store's folder when the worker was started; st_ino 0: none */
   /* output */
   pthread_mutex_t lock;
   pthread_cond_t changed;
   op_mcp_output *first, **last;
-  size_t queued;                /* bytes, with those that are being written */
-  uint64_t written;             /* bytes, so far */
-  bool closing, closed;         /* no more will come; nobody reads any more */
+  size_t queued;                /* bytes, including those being written */
+  uint64_t written;             /* total bytes */
+  bool closing, closed;         /* no more output will come; nobody reads output */
   int wake;                     /* eventfd: the output is closed */
   /* input */
   strbuf in;
   size_t scanned;
-  bool skipping;                /* the rest of a line that is too long */
+  bool skipping;                /* dropping the rest of a line that is too long */
   /* watching */
   bool watch;
   atomic_bool watching;
   uint64_t watch_call, watch_ns;
-  strbuf watch_body;         /* its arguments */
+  strbuf watch_body;         /* arguments of the call */
 } op_mcp_server;
 
 static void op_mcp_log_line(void *ctx, const char *text) {
@@ -72,7 +73,7 @@ static void op_mcp_log_line(void *ctx, const char *text) {
   strbuf_addstr(&line, "lode mcp: ");
   op_put_printable(&line, str_of(text), 0);
   strbuf_addch(&line, '\n');
-  /* Nobody is left to be told when standard error fails */
+  /* a failure cannot be reported to anybody */
   if (!line.failed) (void)op_write_fd(STDERR_FILENO, line.data, line.len);
   strbuf_release(&line);
 }
@@ -127,14 +128,14 @@ static void *op_mcp_write_lines(void *ctx) {
   return NULL;
 }
 
-/* Waits until no more than `most` bytes are queued, or nobody reads any more; false when it took too long. */
-static bool op_mcp_wait_output(op_mcp_server *s, size_t most, uint64_t wait_ms) {
+/* Waits until at most `max` bytes are queued, or nobody reads; false after a timeout. */
+static bool op_mcp_wait_output(op_mcp_server *s, size_t max, uint64_t wait_ms) {
   struct timespec until;
   clock_gettime(CLOCK_REALTIME, &until);
   until.tv_sec += (time_t)(wait_ms / 1000);
   int errnum = 0;
   pthread_mutex_lock(&s->lock);
-  while (s->queued > most && !s->closed && errnum == 0)
+  while (s->queued > max && !s->closed && errnum == 0)
     errnum = pthread_cond_timedwait(&s->changed, &s->lock, &until);
   pthread_mutex_unlock(&s->lock);
   return errnum == 0;
@@ -175,8 +176,9 @@ static lode_status op_mcp_need_worker(op_mcp_server *s, lode_error *err) {
   return supervisor_start(&options, &s->supervisor, err);
 }
 
-/* The worker, which may not write the user's list, decides whether the store is to be used and says why not. What it adopted is put into
- * the list behind its first answer, which says so; a store that it is about to make, before. */
+/* The worker, which cannot write the user's trust list, decides whether the store may be used and reports why not. A
+ * store that it adopted is added to the list after its first reply, which says so; a store that it is about to
+ * create is added before. */
 static void op_mcp_update_trust(op_mcp_server *s, bool writes) {
   lode_error err = {.record = LODE_NO_RECORD};
   trust_info trust;
@@ -232,7 +234,7 @@ static void op_mcp_watch_done(void *ctx, supervisor_reply *answer) {
   atomic_store(&s->watching, false);
 }
 
-/* Asks the worker to watch; again after a while when that ended, for another process may watch now and not later. */
+/* Asks the worker to watch. If that ends, asks again later: the process that watches now may have ended by then. */
 static void op_mcp_keep_watching(op_mcp_server *s) {
   strbuf *body = &s->watch_body;
   uint64_t now = os_api->now_ns();
@@ -257,7 +259,7 @@ static void op_mcp_keep_watching(op_mcp_server *s) {
 
 /* ---- Input ---- */
 
-/* Whole lines of what was read. */
+/* Handles the complete lines in the buffer. */
 static void op_mcp_take_lines(op_mcp_server *s) {
   size_t start = 0;
   for (;;) {
@@ -280,21 +282,21 @@ static void op_mcp_take_lines(op_mcp_server *s) {
   }
 }
 
-/* False at the end. */
+/* False at the end of input. */
 static bool op_mcp_read_input(op_mcp_server *s) {
   struct pollfd fds[2] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = s->wake, .events = POLLIN}};
   if (op_interrupted) return false;
   int n = poll(fds, 2, s->watch ? 1000 : -1);
   if (n <= 0) return (n == 0 || errno == EINTR) && !op_interrupted;
   if (fds[1].revents) return false;
-  char *room = strbuf_reserve(&s->in, OP_MCP_READ_BYTES);
-  if (!room) { /* as if the line were too long */
+  char *space = strbuf_reserve(&s->in, OP_MCP_READ_BYTES);
+  if (!space) { /* handled like a line that is too long */
     strbuf_release(&s->in);
     s->scanned = 0;
     s->skipping = true;
     return true;
   }
-  ssize_t got = read(STDIN_FILENO, room, OP_MCP_READ_BYTES);
+  ssize_t got = read(STDIN_FILENO, space, OP_MCP_READ_BYTES);
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return true;
   if (got <= 0) return false;
   s->in.len += (size_t)got;
@@ -302,7 +304,7 @@ static bool op_mcp_read_input(op_mcp_server *s) {
   return true;
 }
 
-/* ---- Beginning and end ---- */
+/* ---- Start and stop ---- */
 
 static void op_mcp_on_signal(int number) { op_interrupted = number; }
 
@@ -311,10 +313,11 @@ static void op_mcp_catch_signals(void) {
   sigaction(SIGINT, &stop, NULL);
   sigaction(SIGTERM, &stop, NULL);
   struct sigaction was;
-  if (sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler != SIG_IGN) sigaction(SIGHUP, &stop, NULL); /* nohup */
+  /* SIGHUP is ignored under nohup */
+  if (sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler != SIG_IGN) sigaction(SIGHUP, &stop, NULL);
 }
 
-/* Waits until all that was asked is answered and written, and nobody stopped us or stopped reading. */
+/* Waits until all requests are answered and written, unless we are interrupted or nobody reads. */
 static void op_mcp_finish_requests(op_mcp_server *s) {
   uint64_t written = 0, since = os_api->now_ns();
   for (;;) {
@@ -322,7 +325,7 @@ static void op_mcp_finish_requests(op_mcp_server *s) {
     uint64_t now = os_api->now_ns();
     pthread_mutex_lock(&s->lock);
     bool end = s->closed || op_interrupted || (left == 0 && s->queued == 0);
-    if (s->queued == 0 || s->written != written) since = now; /* nothing to read, or it is read */
+    if (s->queued == 0 || s->written != written) since = now; /* nothing to read, or it is being read */
     written = s->written;
     pthread_mutex_unlock(&s->lock);
     if (end || now - since > (uint64_t)OP_MCP_GRACE_MS * 1000000) return;
@@ -330,7 +333,7 @@ static void op_mcp_finish_requests(op_mcp_server *s) {
   }
 }
 
-/* Answers what was asked, and goes. */
+/* Answers pending requests and shuts down. */
 static void op_mcp_finish(op_mcp_server *s, pthread_t writer) {
   pthread_mutex_lock(&s->lock);
   bool gone = s->closed || op_interrupted;
@@ -339,7 +342,7 @@ static void op_mcp_finish(op_mcp_server *s, pthread_t writer) {
   if (!gone) op_mcp_finish_requests(s);
   if (s->supervisor) op_mcp_stop_worker(s, gone ? 500 : OP_MCP_GRACE_MS);
   bool written = op_mcp_wait_output(s, 0, gone ? 1000 : OP_MCP_GRACE_MS);
-  /* Blocked in a write that nobody reads: nothing else is left to do */
+  /* blocked in a write that nobody reads */
   if (!written) _exit(0);
   pthread_mutex_lock(&s->lock);
   s->closing = true;
@@ -350,19 +353,20 @@ static void op_mcp_finish(op_mcp_server *s, pthread_t writer) {
 
 static lode_status op_mcp_serve(op_mcp_server *s, lode_error *err) {
   pthread_t writer;
-  mcp_callbacks port = {.send = op_mcp_send_line, .call = op_mcp_run_tool, .cancel = op_mcp_cancel_call, .ctx = s};
+  mcp_callbacks callbacks = {.send = op_mcp_send_line, .call = op_mcp_run_tool, .cancel = op_mcp_cancel_call, .ctx = s};
   s->last = &s->first;
   pthread_mutex_init(&s->lock, NULL);
   pthread_cond_init(&s->changed, NULL);
   s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (s->wake < 0) return err_errno(err, errno, "eventfd");
-  TRY(mcp_session_new(&port, &s->mcp, err));
+  TRY(mcp_session_new(&callbacks, &s->mcp, err));
   int errnum = pthread_create(&writer, NULL, op_mcp_write_lines, s);
   if (errnum) return err_errno(err, errnum, "pthread_create");
   op_mcp_catch_signals();
   do op_mcp_keep_watching(s);
   while (op_mcp_read_input(s));
-  if (s->in.len && !s->skipping) mcp_handle_line(s->mcp, (lode_str){s->in.data, s->in.len}); /* a last line without its end */
+  /* a last line without its end */
+  if (s->in.len && !s->skipping) mcp_handle_line(s->mcp, (lode_str){s->in.data, s->in.len});
   op_mcp_finish(s, writer);
   return LODE_OK;
 }
@@ -428,7 +432,7 @@ done:
   return st;
 }
 
-/* The client that is named, or all that are used here. */
+/* Installs or removes the entry of the named client. */
 static lode_status op_mcp_each_client(op_context *ctx, const op_args *args, bool install, lode_error *err) {
   const op_arg *client = op_arg_get(args, "client");
   bool print = op_arg_get(args, "print")->number, any = false;
