@@ -1,16 +1,17 @@
-/* json_edit.c - see json_edit.h. One pass over the tokens with a stack of its own; it notes where the keys of the path lie. */
+/* json_edit.c - see json_edit.h. One pass over the tokens with an explicit stack, which records where the keys of the
+ * path are. */
 #include "setup/json_edit.h"
 
 enum { EDIT_MAX_DEPTH = 256, EDIT_MAX_PATH = 4 };
 
-typedef struct edit_place { /* of the object that holds key path[i], and of that key */
-  size_t open;         /* behind the object's { */
-  size_t last;         /* behind its last value, or `open` */
-  size_t close;        /* its } */
-  size_t key, value, end; /* of the key, its value and behind it; end 0: there is no such key */
-  size_t before;       /* behind what stands before the key: a comma, or the { */
-  bool empty, comma;   /* has no members; ends with a comma */
-  bool found;          /* the object is there */
+typedef struct edit_place { /* offsets for the object that holds key path[i], and for that key */
+  size_t open;            /* after the object's { */
+  size_t last;            /* after its last value, or `open` */
+  size_t close;           /* its } */
+  size_t key, value, end; /* of the key, of its value, and after the value; end 0: no such key */
+  size_t before;          /* after what precedes the key: the previous value, or the { */
+  bool empty, comma;      /* has no members; ends with a comma */
+  bool found;             /* the object exists */
 } edit_place;
 
 typedef struct edit_scan {
@@ -21,7 +22,7 @@ typedef struct edit_scan {
   char stack[EDIT_MAX_DEPTH]; /* { or [ */
   bool on_path[EDIT_MAX_DEPTH];
   size_t depth;
-  size_t matched;         /* how many keys of the path lead to where we are */
+  size_t matched;             /* how many keys of the path lead to the current position */
 } edit_scan;
 
 static lode_status edit_bad(const edit_scan *s, const char *what, lode_error *err) {
@@ -72,7 +73,7 @@ static edit_place *edit_place_here(edit_scan *s) {
 
 static size_t edit_offset(const edit_scan *s) { return (size_t)(s->p - s->start); }
 
-/* Behind a value: notes where it ended. */
+/* Called after a value: records its end. */
 static void edit_value_ended(edit_scan *s) {
   edit_place *p = edit_place_here(s);
   if (!p || s->stack[s->depth - 1] != '{') return;
@@ -123,7 +124,7 @@ static lode_status edit_take_key(edit_scan *s, lode_error *err) {
   return LODE_OK;
 }
 
-/* One token where a value is due, or a bracket closes. */
+/* One token where a value is expected. */
 static lode_status edit_take_value(edit_scan *s, lode_error *err) {
   lode_str raw;
   if (s->p >= s->end) return edit_bad(s, "the text ends too early", err);
@@ -135,7 +136,7 @@ static lode_status edit_take_value(edit_scan *s, lode_error *err) {
 }
 
 static lode_status edit_run(edit_scan *s, lode_error *err) {
-  bool due = true, after_comma = false; /* a value is due; else a comma or an end */
+  bool due = true, after_comma = false; /* a value is expected; else a comma or an end */
   TRY(edit_skip_space(s, err));
   if (s->p >= s->end || *s->p != '{') return edit_bad(s, "it is not an object", err);
   TRY(edit_open(s, err));
@@ -183,7 +184,7 @@ static lode_status edit_scan_text(edit_scan *s, lode_str text, const char *const
   s->path = path;
   s->n = n;
   if (n > EDIT_MAX_PATH) return err_set(err, LODE_INVALID, "the path is too long");
-  /* A byte order mark is no part of the text */
+  /* skip a byte order mark */
   if (text.len >= 3 && memcmp(text.data, "\xef\xbb\xbf", 3) == 0) s->p += 3;
   return edit_run(s, err);
 }
@@ -230,7 +231,7 @@ lode_status setup_json_set(lode_str text, const char *const *path, size_t n, lod
     edit_indent(out, i);
     strbuf_addch(out, '}');
   }
-  /* What stood behind the last member stays, but for its comma, which is ours now */
+  /* what followed the last member stays, except its comma, which is now ours */
   lode_str rest = {text.data + p->last, text.len - p->last};
   bool dropped = !p->comma;
   bool line = false;
@@ -255,7 +256,7 @@ lode_status setup_json_remove(lode_str text, const char *const *path, size_t n, 
     strbuf_add(out, text.data, text.len);
     return out->failed ? err_nomem(err) : LODE_OK;
   }
-  /* With the comma before it; of the first member, with the one behind it */
+  /* with the comma before it; for the first member, with the comma after it */
   size_t from = p->before, to = p->end;
   if (p->before == p->open) {
     for (size_t i = p->end; i < p->close; i++)

@@ -16,11 +16,11 @@ typedef enum client_form { CLIENT_FORM_SERVERS, CLIENT_FORM_STDIO, CLIENT_FORM_L
 
 typedef struct client_def {
   const char *name, *title;
-  const char *file;       /* from the project's root; ~ is the user's home */
+  const char *file;       /* relative to the project's root; ~ is the user's home */
   const char *signs[3];   /* the client is used here if one of these exists */
   const char *key;        /* the object that lists servers */
   client_form form;
-  bool global;            /* its settings are not the project's: the server must be told which one */
+  bool global;            /* its settings are not per project: the entry must name the project */
 } client_def;
 
 static const client_def client_table[] = {
@@ -46,7 +46,7 @@ static lode_status client_path(const char *file, const char *root, strbuf *out, 
   return files_join(out, home, file + 2, err);
 }
 
-/* A file by a folder and a name below it, for os/beneath.h: no link is followed from the folder on. */
+/* A file as a folder and a name below it, for os/beneath.h: from the folder on no link is followed. */
 typedef struct client_file {
   char *folder; /* malloc'ed */
   strbuf name;
@@ -57,7 +57,8 @@ static void client_file_release(client_file *s) {
   strbuf_release(&s->name);
 }
 
-/* The parts of a path that do not exist yet. What ".." leads to is not known before they do, so there is none among them. */
+/* Appends the parts of a path that do not exist yet. They must not contain "..", which cannot be resolved before
+ * they exist. */
 static bool client_add_parts(strbuf *name, const char *parts) {
   for (const char *p = parts; *p; p += strspn(p, "/")) {
     size_t len = strcspn(p, "/");
@@ -71,7 +72,8 @@ static bool client_add_parts(strbuf *name, const char *parts) {
   return true;
 }
 
-/* An absolute path as a name below the project's root, links in its folders resolved. False when it is not known to lie there. */
+/* Makes an absolute path a name below the project's root, with links in its folders resolved. False if it may not be
+ * there. */
 static bool client_file_in_project(const char *root, const char *path, client_file *s) {
   char *folder = strdup(path), *real = NULL, *slash = NULL;
   size_t n;
@@ -104,18 +106,18 @@ static lode_status client_file_in_home(const char *path, client_file *s, lode_er
   return st;
 }
 
-/* Links in the user's home are the user's; one in the project may have come with it, and must stay in it. */
+/* Links in the user's home are trusted; a link in the project may have come with it, and must not leave it. */
 static lode_status client_file_of(const client_def *c, const char *root, const char *file, const char *path, client_file *s, lode_error *err) {
   if (c->file[0] == '~') {
     TRY(client_file_in_home(path, s, err));
   } else if (!client_file_in_project(root, path, s)) {
     return err_set(err, LODE_REFUSED, "%s: %.200s is a link that leads out of the project, or through a folder that does not exist; it was left as it is: "
-                      "edit what it leads to yourself (lode mcp install --client %s --print shows the entry)", c->title, file, c->name);
+                   "edit what it leads to yourself (lode mcp install --client %s --print shows the entry)", c->title, file, c->name);
   }
   return s->name.failed ? err_nomem(err) : LODE_OK;
 }
 
-/* Settings that are a link are written where it leads. */
+/* If the settings file is a link, its target is written. */
 static lode_status client_link_target(const client_def *c, const char *root, const char *path, client_file *target, lode_error *err) {
   strbuf end = {0};
   lode_status st = files_resolve_links(path, &end, err);
@@ -124,7 +126,7 @@ static lode_status client_link_target(const client_def *c, const char *root, con
   return st;
 }
 
-/* Before anything is read: only then is what is read what will be replaced. */
+/* Called before anything is read, so that the file that is read is the one that will be replaced. */
 static lode_status client_make_folders(const client_def *c, const client_file *target, lode_error *err) {
   strbuf path = {0};
   lode_status st = LODE_OK;
@@ -157,7 +159,7 @@ lode_status setup_program_path(strbuf *out, lode_error *err) {
   return out->failed ? err_nomem(err) : LODE_OK;
 }
 
-/* "lode" when that is what a shell would start, so that settings can be shared between machines. */
+/* "lode" if a shell would start this program by that name, so that settings can be shared between machines. */
 static const char *client_command(const char *program, strbuf *scratch) {
   const char *path = getenv("PATH");
   char *mine = realpath(program, NULL), *found = NULL;
@@ -220,7 +222,7 @@ static void client_put_entry(strbuf *out, const client_def *c, const char *root,
   }
 }
 
-/* ---- TOML: the table [mcp_servers.lode], by lines; lines inside of long strings are no headers ---- */
+/* ---- TOML: the table [mcp_servers.lode], by lines; lines inside long strings are no headers ---- */
 
 static void toml_toggle_strings(lode_str line, char *inside) {
   for (size_t i = 0; i + 2 < line.len; i++) {
@@ -246,7 +248,7 @@ static bool toml_is_header(lode_str line, bool *ours) {
   return true;
 }
 
-/* The lines of our table; from == to when there is none. LODE_INVALID when a long string has no end. */
+/* The lines of our table; from == to if there is none. LODE_INVALID if a long string does not end. */
 static lode_status toml_find(lode_str text, size_t *from, size_t *to, lode_error *err) {
   char inside = 0;
   bool in = false;
@@ -291,7 +293,7 @@ static lode_status client_read_settings(const client_file *target, strbuf *text,
   return client_check_text(files_read_beneath(target->folder, target->name.data, CLIENT_MAX_BYTES, text, err), text, err);
 }
 
-/* To be shown, not changed: wherever a link leads. */
+/* For display only: follows any link. */
 static lode_status client_read_preview(const char *path, strbuf *text, lode_error *err) {
   return client_check_text(files_read(path, CLIENT_MAX_BYTES, text, err), text, err);
 }
@@ -336,12 +338,12 @@ done:
 
 static lode_status client_explain(const client_def *c, const char *path, const lode_error *why, lode_error *err) {
   return err_set(err, LODE_REFUSED, "%s: %.200s cannot be parsed (%.120s); it was left as it is: mend it, or add the server by hand", c->title,
-                    path, why->text);
+                 path, why->text);
 }
 
 /* ---- Writing ---- */
 
-/* The file as it was before lode first touched it, beside the link if it is one. */
+/* Keeps the file as it was before Lode first changed it, beside the link if it is one. */
 static lode_status client_back_up(const client_def *c, const char *root, const char *path, lode_str text, lode_error *err) {
   strbuf name = {0};
   client_file s = {0};
@@ -449,7 +451,7 @@ done:
   return st;
 }
 
-/* ---- Looking ---- */
+/* ---- Inspection ---- */
 
 lode_status setup_client_inspect(size_t i, const char *root, setup_client_state *state, strbuf *path, lode_error *err) {
   const client_def *c = &client_table[i];
