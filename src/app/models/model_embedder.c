@@ -14,12 +14,12 @@ static uint32_t model_threads(const op_args *args) {
   return n < 1 ? 1 : n > 16 ? 16 : (uint32_t)n;
 }
 
-/* ---- What a request may name ---- */
+/* ---- Which models a request may name ---- */
 
-/* One of the table, or a folder of the models folder, which only its owner fills. */
+/* A built-in model, or one in the models folder, which only its owner can fill. */
 static bool model_is_installed_kind(lode_str name) {
   lode_str bare = embed_model_bare_name(name);
-  if (bare.len == 0 || embed_model_find(bare)) return true; /* none is the default one */
+  if (bare.len == 0 || embed_model_find(bare)) return true; /* an empty name is the default model */
   return bare.len > 5 && memcmp(bare.data, "bert:", 5) == 0 && bare.data[5] != '.' && !memchr(bare.data, '/', bare.len);
 }
 
@@ -37,18 +37,18 @@ static lode_status model_check_may_name(const op_context *ctx, lode_str name, lo
   char quoted[256];
   if (!ctx->models || model_is_installed_kind(name) || model_is_own(name, own) || model_is_listed(ctx->models, name)) return LODE_OK;
   return err_set(err, LODE_REFUSED, "a request may name the models that are installed (minilm, code, bert:NAME), the collection's own, and those "
-                    "that the server was started with; %s is none of these: --allow-model of lode serve, ui and mcp lets requests use it",
-                    str_quote(name, quoted, sizeof quoted));
+                 "that the server was started with; %s is none of these: --allow-model of lode serve, ui and mcp lets requests use it",
+                 str_quote(name, quoted, sizeof quoted));
 }
 
-/* A store that was found and adopted may not choose a server or a path; its user may: on the command line by naming it, for requests by
- * --allow-model. A request that names it is not the user's word. */
+/* A store that was found and adopted must not choose a server or a path. Its user may: on the command line by naming
+ * it, for requests by --allow-model. A request that names it is not the user's decision. */
 static lode_status model_check_may_follow(const op_context *ctx, const op_args *args, lode_str model, lode_error *err) {
   char quoted[256];
   if (!ctx->adopted || !embed_model_is_external(model)) return LODE_OK;
   if (ctx->models ? model_is_listed(ctx->models, model) : op_arg_get(args, "model")->set) return LODE_OK;
   return err_set(err, LODE_REFUSED, "the collection names the model %s, and its store was not made by you: `lode trust` allows it",
-                    str_quote(model, quoted, sizeof quoted));
+                 str_quote(model, quoted, sizeof quoted));
 }
 
 lode_status model_policy_of_args(const op_args *args, op_model_policy *policy, lode_error *err) {
@@ -59,7 +59,7 @@ lode_status model_policy_of_args(const op_args *args, op_model_policy *policy, l
   for (size_t i = 0; i < given->n; i++)
     if (given->list[i].len == 0 || memchr(given->list[i].data, 0, given->list[i].len) || embed_model_check_name(given->list[i], err) != LODE_OK)
       return err_set(err, LODE_INVALID, "--allow-model: model %zu is no model that lode could open: openai:MODEL, ollama:MODEL, or the path "
-                        "of a folder with a / in it", i + 1);
+                     "of a folder with a / in it", i + 1);
   return LODE_OK;
 }
 
@@ -69,7 +69,7 @@ lode_status model_check_may_stamp(const op_context *ctx, lode_str name, lode_err
 }
 
 lode_status model_open_embedder(const op_context *ctx, const op_args *args, lode_str model, lode_str own, lode_embedder **embedder,
-                              lode_error *err) {
+                                lode_error *err) {
   *embedder = NULL;
   TRY(model_check_may_name(ctx, model, own, err));
   TRY(model_check_may_follow(ctx, args, model, err));
@@ -113,12 +113,12 @@ lode_status model_target_embedder(const op_context *ctx, const op_args *args, op
   const lode_embedder_info *info = lode_embedder_info_of(*embedder);
   if (stamped.data[0] && !str_eq(info->identity, str_of(stamped.data))) {
     st = err_set(err, LODE_MISMATCH, "the collection's vectors are made by %s, and %.*s is asked for: leave --model out, or make a new "
-                    "collection for the other model", stamped.data, (int)info->identity.len, info->identity.data);
+                 "collection for the other model", stamped.data, (int)info->identity.len, info->identity.data);
     goto done;
   }
   if (!stamped.data[0] && dimension && dimension != info->dimension) {
     st = err_set(err, LODE_MISMATCH, "the collection's vectors have %u dimensions, and those of %.*s have %u: name the model that made "
-                    "them with --model", dimension, (int)info->identity.len, info->identity.data, info->dimension);
+                 "them with --model", dimension, (int)info->identity.len, info->identity.data, info->dimension);
     goto done;
   }
   lode_collection_options options = {.embedder = info->identity, .embedder_dim = info->dimension};
@@ -136,9 +136,9 @@ done:
 
 /* ---- Pending records ---- */
 
-/* Writes the vectors of records that have not changed since they were read; the lock makes sure of it. */
+/* Writes the vectors of records that have not changed since they were read; the transaction makes sure of that. */
 static lode_status model_backfill_write(op_target *target, const lode_result *read, lode_record *records, lode_str *ids, size_t n,
-                                 model_backfill_stats *filled, lode_error *err) {
+                                        model_backfill_stats *filled, lode_error *err) {
   lode_txn *txn = NULL;
   lode_result *now = NULL;
   lode_write_result written = {0};
@@ -147,7 +147,7 @@ static lode_status model_backfill_write(op_target *target, const lode_result *re
   TRY_GOTO(lode_begin(target->store, &txn, err));
   lode_get_request again = {.select = {.ids = ids, .n_ids = n}, .pending_only = true};
   TRY_GOTO(lode_get(target->collection, &again, &now, err));
-  for (size_t i = 0; i < lode_result_count(now); i++) { /* in the order asked, those that are gone left out */
+  for (size_t i = 0; i < lode_result_count(now); i++) { /* in the order of ids, without deleted ones */
     const lode_row *row = lode_result_at(now, i);
     while (at < n && !str_eq(records[at].id, row->id)) at++;
     if (at == n) break;
@@ -156,7 +156,7 @@ static lode_status model_backfill_write(op_target *target, const lode_result *re
       if (str_eq(lode_result_at(read, j)->id, row->id)) was = lode_result_at(read, j);
     if (was && was->cursor == row->cursor) {
       records[kept] = records[at];
-      records[kept++].document = (lode_str){0}; /* stays as it is */
+      records[kept++].document = (lode_str){0}; /* keeps the document */
     }
     at++;
   }
@@ -172,7 +172,7 @@ done:
 }
 
 static lode_status model_backfill_page(op_target *target, lode_embedder *embedder, const lode_result *page, model_backfill_stats *filled,
-                             lode_error *err) {
+                                       lode_error *err) {
   lode_record records[MODEL_BACKFILL_BATCH] = {0};
   lode_str ids[MODEL_BACKFILL_BATCH];
   float *vectors = NULL;
@@ -194,7 +194,7 @@ static lode_status model_backfill_page(op_target *target, lode_embedder *embedde
 }
 
 lode_status model_backfill(op_context *ctx, op_target *target, lode_embedder *embedder, model_backfill_stats *filled,
-                               lode_error *err) {
+                           lode_error *err) {
   lode_get_request request = {.pending_only = true, .limit = MODEL_BACKFILL_BATCH, .include = LODE_DOCUMENT};
   lode_stats stats = {0};
   *filled = (model_backfill_stats){0};
@@ -208,7 +208,7 @@ lode_status model_backfill(op_context *ctx, op_target *target, lode_embedder *em
     if (st != LODE_OK) return st;
     if (ctx->progress.step && !ctx->progress.step(ctx->progress.ctx, "embed", filled->embedded, stats.pending))
       return err_set(err, LODE_CANCELLED, "interrupted; %llu records have their vector, and the next run goes on from there",
-                        (unsigned long long)filled->embedded);
+                     (unsigned long long)filled->embedded);
   } while (request.after);
   return LODE_OK;
 }

