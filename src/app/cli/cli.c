@@ -1,4 +1,4 @@
-/* cli.c - argv to an operation and its arguments. See cli.h. */
+/* cli.c - parses argv into an operation and its arguments. See cli.h. */
 #include "cli/cli.h"
 #include "ops/suggest.h"
 
@@ -87,7 +87,7 @@ static void command_put_name(char *buf, size_t size, const cli_command *c) {
   else snprintf(buf, size, "lode %s%s%s", c->op->group ? c->op->group : "", c->op->group ? " " : "", c->op->name);
 }
 
-/* `name` is as it was typed, dashes included. */
+/* `name` is as typed, dashes included. */
 static lode_status flag_unknown(const cli_command *c, lode_str name, lode_error *err) {
   char quoted[256], command[80];
   op_suggest best;
@@ -97,11 +97,11 @@ static lode_status flag_unknown(const cli_command *c, lode_str name, lode_error 
   command_put_name(command, sizeof command, c);
   str_quote(name, quoted, sizeof quoted);
   if (best.found) return err_set(err, LODE_INVALID, "%s has no flag %s; did you mean --%s?", command,
-                                    quoted, best.text);
+                                 quoted, best.text);
   return err_set(err, LODE_INVALID, "%s has no flag %s; see: %s --help", command, quoted, command);
 }
 
-/* A value that is itself a flag of this command was forgotten, not given. */
+/* If the next word is itself a flag of this command, the value was forgotten. */
 static bool flag_value_forgotten(const cli_command *c, const char *value) {
   bool common;
   return strncmp(value, "--", 2) == 0 && value[2] && flag_of_command(c, str_of(value + 2), 0, &common) != NULL;
@@ -113,7 +113,7 @@ typedef struct argv_cursor {
 } argv_cursor;
 
 static lode_status argv_take_flag(cli_command *c, argv_cursor *cur, const op_param *p, bool common, lode_str attached,
-                             lode_error *err) {
+                                  lode_error *err) {
   op_args *args = common ? &c->common : &c->args;
   char label[80];
   op_param_label(args, p, label, sizeof label);
@@ -173,12 +173,12 @@ static lode_status command_unknown(const cli_command *c, const char *word, lode_
     return err_set(err, LODE_INVALID, "lode has no command %s; did you mean `lode db %s`?", quoted, word);
   if (best.found)
     return err_set(err, LODE_INVALID, "lode%s%s has no command %s; did you mean `lode %s%s%s`?", space, group,
-                      quoted, group, space, best.text);
+                   quoted, group, space, best.text);
   return err_set(err, LODE_INVALID, "lode%s%s has no command %s; see: lode%s%s --help", space, group, quoted,
-                    space, group);
+                 space, group);
 }
 
-/* A word may be both a group and a command (`lode mcp`, `lode mcp install`): the word behind it decides. */
+/* A word may be both a group and a command (`lode mcp`, `lode mcp install`): the next word decides. */
 static bool command_names_group(const cli_command *c, const argv_cursor *cur, const char *word) {
   if (c->group || !op_is_group(str_of(word))) return false;
   if (!op_find(NULL, str_of(word))) return true;
@@ -207,10 +207,10 @@ static lode_status argv_take_positional(cli_command *c, const char *word, lode_e
   }
   command_put_name(command, sizeof command, c);
   return err_set(err, LODE_INVALID, "%s has no place for %s; see: %s --help", command,
-                    str_quote(str_of(word), quoted, sizeof quoted), command);
+                 str_quote(str_of(word), quoted, sizeof quoted), command);
 }
 
-/* Records come from standard input when no file is named. */
+/* Records are read from standard input if no file is named. */
 static lode_status command_default_input(cli_command *c, lode_error *err) {
   for (const op_param *p = c->op->params; p->name; p++)
     if (p->type == OP_ARG_RECORDS && !c->args.values[p - c->op->params].set)
@@ -236,7 +236,7 @@ static lode_status argv_take_all(cli_command *c, argv_cursor *cur, lode_error *e
   return LODE_OK;
 }
 
-/* Help is given even where the rest of the line is wrong or not finished. */
+/* Help is shown even if the rest of the line is wrong or incomplete. */
 static bool argv_asks_help(int argc, char **argv) {
   for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
     if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return true;

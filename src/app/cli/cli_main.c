@@ -1,8 +1,8 @@
-/* cli_main.c - the program: reads the command line, runs the operation, writes its answer, and exits with its code.
+/* cli_main.c - main(): parses the command line, runs the operation, writes its result, and exits with its code.
  *
- * Signals: SIGPIPE and SIGXFSZ are ignored, so that a reader that goes away and a file that may not grow are errors of write.
- * While long work runs, SIGINT, SIGTERM and SIGHUP ask it to stop at its next step; the second one ends the process at once. Other
- * work ends at the first. A SIGHUP that the caller ignores (nohup) stays ignored.
+ * Signals: SIGPIPE and SIGXFSZ are ignored, so that a closed pipe and a file size limit are errors of write. During
+ * long operations SIGINT, SIGTERM and SIGHUP ask to stop at the next step; a second one ends the process at once.
+ * Other operations end at the first. A SIGHUP that the caller ignores (nohup) stays ignored.
  */
 #include "cli/cli.h"
 #include "cli/crash_cli.h"
@@ -19,11 +19,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* What the context's functions need. */
+/* State for the callbacks of the context. */
 typedef struct cli_session {
   const cli_command *command;
   const char *folder;
-  bool found;           /* the folder was found, not named */
+  bool found;           /* the folder was found, not named, and not checked yet */
   op_context *ctx;
   bool quiet;
   cli_progress *bar;
@@ -37,7 +37,7 @@ static void print_message(cli_session *s, const char *kind, const char *text) {
   strbuf_addf(&line, "lode: %s", kind);
   op_put_printable(&line, str_of(text), 0);
   strbuf_addch(&line, '\n');
-  /* Nobody is left to be told when standard error fails */
+  /* a failure cannot be reported to anybody */
   if (!line.failed) (void)op_write_fd(STDERR_FILENO, line.data, line.len);
   strbuf_release(&line);
 }
@@ -60,10 +60,10 @@ static lode_open_options session_settings(cli_session *s) {
   };
 }
 
-/* A million chunks in one segment: a search walks one graph, not three. */
+/* Enough for a million chunks in one segment: a search walks one graph, not three. */
 #define CLI_BULK_MEMORY (UINT64_C(1280) << 20)
 
-/* Whose is the store that was found? Once for a command. */
+/* Checks the trust in a store that was found; only once per command. */
 static lode_status cli_check_found(void *opener, lode_error *err) {
   cli_session *s = opener;
   trust_info trust;
@@ -77,7 +77,7 @@ static lode_status cli_check_found(void *opener, lode_error *err) {
   return st;
 }
 
-/* One that is made where projects have theirs is remembered as this user's. */
+/* A store created in a project's .lode folder is added to the user's trust list. */
 static void cli_remember_created(cli_session *s, const char *folder, lode_store *store) {
   char *real = realpath(folder, NULL), *slash = real ? strrchr(real, '/') : NULL;
   lode_error err = {.record = LODE_NO_RECORD};
@@ -130,7 +130,8 @@ static void cli_catch_signals(bool stops_softly) {
 
 /* ---- Output ---- */
 
-/* A standard stream that the caller closed stays an error to use, and its number goes to no other file. */
+/* Opens /dev/null for standard streams that the caller closed, so that their numbers are not reused; using them
+ * stays an error. */
 static void cli_reserve_std_fds(void) {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
     if (fcntl(fd, F_GETFD) >= 0) continue;
@@ -154,7 +155,7 @@ static cli_style cli_style_of(const cli_command *c) {
   };
 }
 
-/* The message for people, or with --json for programs. */
+/* An error message for people, or for programs with --json. */
 static int print_failure(cli_session *s, bool json, const lode_error *err) {
   int code = cli_exit_code(err->status);
   if (!json) print_message(s, "", err->text[0] ? err->text : lode_status_text(err->status));
@@ -170,7 +171,7 @@ static int print_failure(cli_session *s, bool json, const lode_error *err) {
   return code;
 }
 
-/* Text to a descriptor; 0 also when the reader has gone away. */
+/* Writes text to a descriptor; returns `code` even if nobody reads it. */
 static int print_text(strbuf *text, int fd, int code) {
   int errnum = text->failed ? ENOMEM : op_write_fd(fd, text->data ? text->data : "", text->len);
   strbuf_release(text);
@@ -179,7 +180,7 @@ static int print_text(strbuf *text, int fd, int code) {
 
 /* ---- Help ---- */
 
-/* The operation that some words name; those of `lode db` may leave that out. */
+/* The operation named by some words; "db" may be left out. */
 static const op_def *cli_op_of_words(const lode_str *words, size_t n) {
   char group[40];
   if (n == 1 && str_eq(words[0], STR_LIT("help"))) return &cli_help_def;
@@ -221,7 +222,7 @@ static int cli_no_topic(cli_session *s, bool json, const op_arg *topic) {
   OP_EACH_GROUP(g) OP_EACH(g, op) op_suggest_try(&best, str_of(op->name));
   str_quote(word, quoted, sizeof quoted);
   if (best.found) (void)err_set(&err, LODE_INVALID, "there is no help about %s; did you mean `lode help %s`?",
-                                   quoted, best.text);
+                                quoted, best.text);
   else (void)err_set(&err, LODE_INVALID, "there is no help about %s; `lode help` lists the topics", quoted);
   return print_failure(s, json, &err);
 }
@@ -253,7 +254,7 @@ static int cli_run_help(cli_session *s, const cli_command *c) {
   return print_text(&out, STDOUT_FILENO, CLI_EXIT_DONE);
 }
 
-/* --help, or a command that is not finished: then it is wrong usage, and goes to standard error. */
+/* Help for --help, or for an incomplete command: that is wrong usage, and goes to standard error. */
 static int cli_run_overview(const cli_command *c) {
   cli_style style = cli_style_of(c);
   strbuf out = {0};
@@ -267,7 +268,7 @@ static int cli_run_overview(const cli_command *c) {
 
 /* ---- Operations ---- */
 
-/* The library knows only that it was asked to stop; here it is known who asked. */
+/* The library only knows that it was asked to stop; here we know that it was a signal. */
 static void cli_name_interruption(lode_error *err) {
   static const char *const asked[] = {"cancelled by the caller", "cancelled"};
   for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
@@ -297,7 +298,7 @@ static int cli_finish(cli_session *s, cli_writer *w, lode_status st, const op_co
   return interrupted ? 128 + (int)op_interrupted : code;
 }
 
-/* Servers may be told the project instead of its store. */
+/* Servers may be given the project instead of its store. */
 static lode_status locate(const cli_command *c, lode_str given, strbuf *folder, cli_store_location *located, lode_error *err) {
   const op_arg *place = op_arg_get(&c->args, "project");
   if (!(c->op->flags & OP_SERVER) || !place->set) return cli_locate_store(given.data, folder, located, err);
@@ -343,7 +344,7 @@ static int cli_run_op(cli_session *s, const cli_command *c) {
   bar.input = &ctx.input;
   cli_catch_signals(is_long);
   if (typed) print_note(s, "reading JSON lines from the terminal; Ctrl-D ends");
-  /* Servers give the folder to another process */
+  /* servers pass the folder to another process */
   lode_status st = c->op->flags & OP_SERVER ? cli_check_found(s, &err) : LODE_OK;
   if (st == LODE_OK) st = op_run(&ctx, &c->args, &err);
   int code = cli_finish(s, &writer, st, &ctx, &err);
@@ -352,7 +353,7 @@ static int cli_run_op(cli_session *s, const cli_command *c) {
   return code;
 }
 
-/* --json counts for errors of the command line too, wherever it stands. */
+/* --json applies to errors of the command line too, wherever it stands. */
 static bool argv_wants_json(int argc, char **argv) {
   for (int i = 1; i < argc; i++)
     if (strcmp(argv[i], "--json") == 0) return true;

@@ -1,8 +1,9 @@
-/* cli_text.c - answers for people: tables, records, figures, sentences. What is shown comes from the fields of the table.
+/* cli_text.c - results for people: tables, records, summaries, sentences. What is shown is derived from the fields of
+ * the table.
  *
- * Rows that have an id and a document or a rank are shown as records, others as a table with one column a field.
- * A table is laid out when its first TEXT_LAYOUT_ROWS rows are known, so that memory stays bounded. Text of users is
- * shown with control characters made visible: a document cannot talk to the terminal.
+ * Rows of operations that have a vector field are shown as records, others as a table with one column per field. A
+ * table is laid out when its first TEXT_LAYOUT_ROWS rows are known, so that memory stays bounded. Control characters
+ * in users' texts are made visible: a document cannot control the terminal.
  */
 #include "cli/cli.h"
 
@@ -84,8 +85,8 @@ static void text_put_vector(cli_writer *w, uint32_t node, size_t indent) {
   for (size_t i = 0; i < indent; i++) strbuf_addch(&w->out, ' ');
   strbuf_addf(&w->out, "%zu numbers: ", w->parsed.nodes[node].u.count);
   size_t used = w->out.len - start;
-  size_t room = w->style.width > used + 20 ? w->style.width - used : 20;
-  op_put_value(&w->out, &w->parsed, node, OP_FIELD_VECTOR, w->full ? 0 : room);
+  size_t space = w->style.width > used + 20 ? w->style.width - used : 20;
+  op_put_value(&w->out, &w->parsed, node, OP_FIELD_VECTOR, w->full ? 0 : space);
   strbuf_addch(&w->out, '\n');
 }
 
@@ -123,14 +124,14 @@ static size_t text_column_count(const op_def *op) {
   return n;
 }
 
-/* The last cell of a row that is wider than the terminal: a sentence goes on below itself, the rest is cut. */
+/* The last cell of a row, if it is too wide for the terminal: text is wrapped, other values are truncated. */
 static void text_put_narrow(cli_writer *w, const char *text, size_t column) {
-  size_t at = w->style.width - w->room;
+  size_t at = w->style.width - w->last_width;
   if (w->op->row[column].type == OP_FIELD_TEXT) {
     cli_put_wrapped(&w->out, text, at, at, w->style.width);
     return;
   }
-  op_put_printable(&w->out, str_of(text), w->room);
+  op_put_printable(&w->out, str_of(text), w->last_width);
   strbuf_addch(&w->out, '\n');
 }
 
@@ -138,7 +139,7 @@ static void text_put_cell(cli_writer *w, const char *text, size_t column, bool l
   size_t len = strlen(text), have = text_columns(text, len), pad = w->widths[column] > have ? w->widths[column] - have : 0;
   bool right = text_is_number(w->op->row[column].type);
   if (right) strbuf_addf(&w->out, "%*s", (int)pad, "");
-  if (last && !right && w->room && have > w->room) {
+  if (last && !right && w->last_width && have > w->last_width) {
     text_put_narrow(w, text, column);
     return;
   }
@@ -147,7 +148,7 @@ static void text_put_cell(cli_writer *w, const char *text, size_t column, bool l
   strbuf_addstr(&w->out, last ? "\n" : "  ");
 }
 
-/* In capitals, with spaces. */
+/* Upper case, with spaces. */
 static const char *text_heading(const op_field *field, char *name, size_t size) {
   snprintf(name, size, "%s", field->name);
   for (char *p = name; *p; p++) *p = *p == '_' ? ' ' : *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : *p;
@@ -162,7 +163,7 @@ static void text_put_heading(cli_writer *w, size_t n) {
   text_paint(w, TEXT_PLAIN);
 }
 
-/* NAME   value, a line each, and an empty line between rows. */
+/* NAME   value, one per line, with an empty line between rows. */
 static void text_put_stacked(cli_writer *w, const char *text, size_t column, bool first) {
   size_t names = 0;
   char name[40];
@@ -185,13 +186,13 @@ static void text_put_cells(cli_writer *w, size_t n, bool first) {
   w->cells.len = 0;
 }
 
-/* How the columns fit a terminal; files and pipes get lines as long as they are. */
+/* Fits the columns to the terminal; files and pipes get full lines. */
 static void text_fit_columns(cli_writer *w, size_t n) {
   size_t before = 2 * (n - 1), last = w->widths[n - 1];
   for (size_t i = 0; i + 1 < n; i++) before += w->widths[i];
   if (!w->narrow || before + last <= w->style.width) return;
   w->stacked = before + (text_is_number(w->op->row[n - 1].type) ? last : TEXT_MIN_WIDTH) > w->style.width;
-  if (!w->stacked) w->room = w->style.width - before;
+  if (!w->stacked) w->last_width = w->style.width - before;
 }
 
 void cli_text_layout(cli_writer *w) {
@@ -220,7 +221,7 @@ static void text_put_table_row(cli_writer *w) {
   size_t n = text_column_count(w->op);
   for (size_t i = 0; i < n; i++) {
     uint32_t node = json_get(&w->parsed, 0, str_of(w->op->row[i].name));
-    /* A sentence at the end of a row is shown whole */
+    /* text at the end of a row is not truncated */
     bool whole = w->full || (i + 1 == n && w->op->row[i].type != OP_FIELD_OBJECT);
     if (node) op_put_value(&w->cells, &w->parsed, node, w->op->row[i].type, whole ? 0 : TEXT_CELL_CHARS);
     strbuf_addch(&w->cells, '\0');
@@ -242,12 +243,12 @@ lode_status cli_text_row(cli_writer *w, lode_error *err) {
 
 /* ---- Summaries ---- */
 
-/* One figure a line, names aligned. */
+/* One value per line, names aligned. */
 static void text_put_figures(cli_writer *w) {
   size_t column = 14;
   for (const op_field *f = w->op->summary; f->name; f++)
     if (json_get(&w->parsed, 0, str_of(f->name)) && strlen(f->name) > column) column = strlen(f->name);
-  size_t room = w->style.width > column + 1 + TEXT_FIELD_CHARS ? w->style.width - column - 1 : TEXT_FIELD_CHARS;
+  size_t space = w->style.width > column + 1 + TEXT_FIELD_CHARS ? w->style.width - column - 1 : TEXT_FIELD_CHARS;
   for (const op_field *f = w->op->summary; f->name; f++) {
     uint32_t node = json_get(&w->parsed, 0, str_of(f->name));
     char name[40];
@@ -259,14 +260,14 @@ static void text_put_figures(cli_writer *w) {
     strbuf_addf(&w->out, "%-*s", (int)column, name);
     text_paint(w, TEXT_PLAIN);
     strbuf_addch(&w->out, ' ');
-    op_put_value(&w->out, &w->parsed, node, f->type, w->full || f->type == OP_FIELD_TEXT ? 0 : room);
+    op_put_value(&w->out, &w->parsed, node, f->type, w->full || f->type == OP_FIELD_TEXT ? 0 : space);
     strbuf_addch(&w->out, '\n');
   }
 }
 
 lode_status cli_text_summary(cli_writer *w, lode_error *err) {
   cli_text_layout(w);
-  /* What was asked for is shown, what was merely done is not when quiet */
+  /* quiet hides reports of what was done, but not results */
   if (w->quiet && w->op->say && !(w->op->flags & OP_READ_ONLY)) return LODE_OK;
   if (w->op->say) op_put_sentence(&w->out, w->op, &w->parsed);
   else if (!(w->op->flags & OP_HIDE_SUMMARY)) text_put_figures(w);

@@ -1,10 +1,10 @@
-/* cli_text_hit.c - search results and checks for people, in the manner of ripgrep and bat.
+/* cli_text_hit.c - search results and checks for people, in the style of ripgrep and bat.
  *
  *   1  src/net/retry.go:41-67  Backoff.Next  method  2.31
  *      41 | func (b *Backoff) Next() time.Duration {
  *
- * A result shows the window of its chunk that holds most of the query's words. On a terminal that shows colours, paths are links to
- * the files (OSC 8) and the words stand out.
+ * A result shows the window of its chunk that holds most of the query's words. On a terminal with colours, paths are
+ * links to the files (OSC 8) and the words are highlighted.
  */
 #include "cli/cli.h"
 
@@ -57,7 +57,7 @@ static void hit_put_uri(strbuf *out, const char *path) {
   }
 }
 
-/* Opens a link to a file of the project; false when there is none to be made. */
+/* Opens a link to a file of the project; false if there is none. */
 static bool hit_begin_link(cli_writer *w, lode_str path) {
   project_info project;
   strbuf raw = {0};
@@ -108,7 +108,7 @@ static double hit_line_score(lode_str line, const search_words *words) {
   return sum;
 }
 
-/* The first line to show: that of the window that holds most of the words; the beginning when it is as good. */
+/* The first line to show: that of the window with most of the words; the beginning if it is as good. */
 static size_t hit_best_window(lode_str text, const search_words *words, size_t total) {
   double window[HIT_WINDOW_LINES] = {0}, sum = 0, best = -1;
   size_t best_at = 0;
@@ -118,7 +118,7 @@ static size_t hit_best_window(lode_str text, const search_words *words, size_t t
     sum += value - window[i % HIT_WINDOW_LINES];
     window[i % HIT_WINDOW_LINES] = value;
     size_t at = i + 1 >= HIT_WINDOW_LINES ? i + 1 - HIT_WINDOW_LINES : 0;
-    /* The head says what it is: another window must hold clearly more */
+    /* the head says what it is: another window must be clearly better */
     if (i + 1 >= HIT_WINDOW_LINES && sum > best + (best_at == 0 && best >= 0 ? 1.0 : 1e-9)) {
       best = sum;
       best_at = at;
@@ -139,7 +139,7 @@ static bool hit_matches(lode_str word, const search_words *words) {
   return false;
 }
 
-/* A line of code, with tabs as spaces, the query's words in colour, cut at the terminal's width; 0: not cut. */
+/* A line of code, with tabs as spaces and the query's words in colour, truncated to `width`; 0: not truncated. */
 static void hit_put_code(cli_writer *w, lode_str line, const search_words *words, size_t width) {
   strbuf flat = {0};
   for (size_t i = 0; i < line.len; i++) {
@@ -181,10 +181,10 @@ static void hit_put_snippet(cli_writer *w) {
     (void)hit_next_line(&rest);
     total++;
   }
-  /* Who reads from a pipe gets whole lines */
+  /* pipes get full lines */
   size_t width = w->full || !isatty(w->fd) ? 0 : w->style.width > HIT_MIN_WIDTH + 11 ? w->style.width - 11 : HIT_MIN_WIDTH;
   bool all = w->full || (w->args && op_arg_get(w->args, "context")->set);
-  /* Who asks for a name wants to see the head of what it names */
+  /* a query for a name should show the head of its definition */
   bool named = w->args && str_eq(op_arg_get(w->args, "query")->text, hit_text(w, "name"));
   size_t from = all || named ? 0 : hit_best_window(text, &words, total), to = all ? total : from + HIT_WINDOW_LINES;
   for (size_t i = 0; text.len; i++) {

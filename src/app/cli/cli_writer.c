@@ -1,5 +1,6 @@
-/* cli_writer.c - an operation's answer to a descriptor, as JSON lines or as text (cli_text.c). Output is gathered and written in
- * large pieces. When the reader of our output goes away (head), the work is cancelled and `closed` says why. */
+/* cli_writer.c - writes an operation's result to a descriptor, as JSON lines or as text (cli_text.c). Output is
+ * buffered and written in large pieces. If nobody reads our output any more (head), the operation is cancelled and
+ * `closed` is set. */
 #include "cli/cli.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
-/* complete.c - completion scripts of bash, zsh and fish, made from the table of operations: `lode help --completions`.
+/* complete.c - completion scripts for bash, zsh and fish, derived from the operation table: `lode help --completions`.
  * `make install` installs its output.
  *
- * A command's path is its group and its name, or its name alone. */
+ * A command's path is its group and its name, or its name alone.
+ */
 #include "cli/cli.h"
 
 static bool complete_is_flag(const op_param *p) { return !(p->flags & OP_PARAM_POSITIONAL); }
@@ -19,7 +20,7 @@ static void complete_put_choices(strbuf *out, const char *choices, char separato
   for (; *choices; choices++) strbuf_addch(out, *choices == '|' ? separator : *choices);
 }
 
-/* Text for the inside of single quotes; `extra` characters get a backslash. */
+/* Text inside single quotes; `extra` characters get a backslash. */
 static void complete_put_quoted(strbuf *out, const char *text, const char *extra) {
   for (; *text; text++) {
     if (*text == '\'') strbuf_addstr(out, "'\\''");
@@ -38,13 +39,13 @@ static void complete_put_flags(strbuf *out, const op_param *params) {
   }
 }
 
-/* First of the tables that have this group's name? Several may. */
+/* Is it the first of the tables with this name? Several may share one. */
 static bool complete_is_first(const op_group *group) {
   OP_EACH_GROUP(g) if (op_same_group(g->name, group->name)) return g == group;
   return false;
 }
 
-/* Names of groups, separated; NULL: nothing. */
+/* Names of the groups, separated. */
 static void complete_put_groups(strbuf *out, char separator) {
   bool any = false;
   OP_EACH_GROUP(g) {
@@ -55,7 +56,7 @@ static void complete_put_groups(strbuf *out, char separator) {
   }
 }
 
-/* Names of the operations of a group, each with a space behind it. */
+/* Names of the operations of a group, each followed by a space. */
 static void complete_put_ops(strbuf *out, const char *group) {
   OP_EACH_GROUP(g)
     if (op_same_group(g->name, group)) OP_EACH(g, op) strbuf_addf(out, "%s ", op->name);
@@ -91,7 +92,7 @@ static void bash_values(strbuf *out, const op_def *op) {
   }
 }
 
-/* What may follow where the path is not complete yet. */
+/* What may follow an incomplete path. */
 static void bash_verbs(strbuf *out, const char *group) {
   const op_def *alone = group ? op_find(NULL, str_of(group)) : NULL;
   strbuf_addf(out, "    '%s') COMPREPLY=($(compgen -W '", group ? group : "");
@@ -106,14 +107,14 @@ static void bash_verbs(strbuf *out, const char *group) {
 
 void cli_complete_bash(strbuf *out) {
   strbuf_addstr(out, "# bash completion of lode; made by: lode help --completions bash\n"
-                      "_lode() {\n"
-                      "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path='' word flags=''\n"
-                      "  COMPREPLY=()\n"
-                      "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
-                      "    case $word in -*) continue ;; esac\n"
-                      "    if [[ -n $path ]]; then path=\"$path $word\"; break; fi\n"
-                      "    path=$word\n"
-                      "    case $word in ");
+                "_lode() {\n"
+                "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path='' word flags=''\n"
+                "  COMPREPLY=()\n"
+                "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
+                "    case $word in -*) continue ;; esac\n"
+                "    if [[ -n $path ]]; then path=\"$path $word\"; break; fi\n"
+                "    path=$word\n"
+                "    case $word in ");
   complete_put_groups(out, '|');
   strbuf_addstr(out, ") ;; *) break ;; esac\n  done\n  case $path in\n");
   bash_verbs(out, NULL);
@@ -140,9 +141,9 @@ void cli_complete_bash(strbuf *out) {
   strbuf_addstr(out, "' ;;\n  esac\n  if [[ $cur == -* || $path == help ]]; then\n    COMPREPLY=($(compgen -W \"$flags ");
   complete_put_flags(out, cli_common_def.params);
   strbuf_addstr(out, "\" -- \"$cur\"))\n  elif [[ $path == \"db $prev\" ]]; then\n"
-                      "    COMPREPLY=($(compgen -W \"$(" COMPLETE_COLLECTIONS ")\" -- \"$cur\"))\n"
-                      "    [[ ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- \"$cur\"))\n"
-                      "  else\n    COMPREPLY=($(compgen -f -- \"$cur\"))\n  fi\n}\ncomplete -F _lode lode\n");
+                "    COMPREPLY=($(compgen -W \"$(" COMPLETE_COLLECTIONS ")\" -- \"$cur\"))\n"
+                "    [[ ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- \"$cur\"))\n"
+                "  else\n    COMPREPLY=($(compgen -f -- \"$cur\"))\n  fi\n}\ncomplete -F _lode lode\n");
 }
 
 /* ---- zsh ---- */
@@ -196,7 +197,7 @@ static void zsh_common(strbuf *out) {
   for (const op_param *p = cli_common_def.params; p->name; p++) {
     strbuf item = {0};
     zsh_param(&item, p);
-    /* Without the line continuation, which an array does not need */
+    /* without the line continuation, which an array does not need */
     if (item.failed) out->failed = true;
     else strbuf_addf(out, "\n    %.*s", (int)(item.len - 11), item.data + 11);
     strbuf_release(&item);
@@ -206,15 +207,15 @@ static void zsh_common(strbuf *out) {
 
 void cli_complete_zsh(strbuf *out) {
   strbuf_addstr(out, "#compdef lode\n# zsh completion of lode; made by: lode help --completions zsh\n"
-                      "_lode_collections() {\n  local -a names\n  names=(${(f)\"$(" COMPLETE_COLLECTIONS ")\"})\n"
-                      "  compadd -a names\n}\n"
-                      "_lode() {\n  local -a verbs common\n  local cmd=$words[2]\n");
+                "_lode_collections() {\n  local -a names\n  names=(${(f)\"$(" COMPLETE_COLLECTIONS ")\"})\n"
+                "  compadd -a names\n}\n"
+                "_lode() {\n  local -a verbs common\n  local cmd=$words[2]\n");
   zsh_common(out);
   strbuf_addstr(out, "  if (( CURRENT == 2 )); then\n    verbs=(");
   zsh_verbs(out, NULL);
   OP_EACH_GROUP(g) if (g->name && complete_is_first(g)) strbuf_addf(out, " '%s:%s'", g->name, g->about);
   strbuf_addstr(out, " 'help:show help')\n    _describe 'command' verbs\n    return\n  fi\n"
-                      "  shift words\n  (( CURRENT-- ))\n  verbs=()\n  case $cmd in\n");
+                "  shift words\n  (( CURRENT-- ))\n  verbs=()\n  case $cmd in\n");
   OP_EACH_GROUP(g) {
     if (!g->name || !complete_is_first(g)) continue;
     strbuf_addf(out, "    %s) verbs=(", g->name);
@@ -226,9 +227,9 @@ void cli_complete_zsh(strbuf *out) {
   complete_put_ops(out, NULL);
   complete_put_groups(out, ' ');
   strbuf_addstr(out, "; return ;;\n  esac\n"
-                      "  if (( $#verbs )); then\n"
-                      "    if (( CURRENT == 2 )); then _describe 'command' verbs; return; fi\n"
-                      "    cmd=\"$cmd $words[2]\"\n    shift words\n    (( CURRENT-- ))\n  fi\n  case $cmd in\n");
+                "  if (( $#verbs )); then\n"
+                "    if (( CURRENT == 2 )); then _describe 'command' verbs; return; fi\n"
+                "    cmd=\"$cmd $words[2]\"\n    shift words\n    (( CURRENT-- ))\n  fi\n  case $cmd in\n");
   OP_EACH_GROUP(g) {
     OP_EACH(g, op) {
       strbuf_addstr(out, "    '");
@@ -252,7 +253,7 @@ static void fish_about(strbuf *out, const char *about) {
   strbuf_addstr(out, "'\n");
 }
 
-/* op NULL: wherever the cursor is. */
+/* op NULL: at any position. */
 static void fish_flag(strbuf *out, const op_param *p, const op_def *op) {
   if (!complete_is_flag(p)) return;
   strbuf_addstr(out, "complete -c lode");
@@ -292,20 +293,20 @@ static void fish_op(strbuf *out, const op_def *op) {
 
 void cli_complete_fish(strbuf *out) {
   strbuf_addstr(out, "# fish completion of lode; made by: lode help --completions fish\n"
-                      "function __lode_collections\n"
-                      "    lode db collections --json --quiet 2>/dev/null | string replace -rf '^\\{\"name\":\"([^\"\\\\\\\\]*)\".*' '$1'\n"
-                      "end\n"
-                      "# Is the command so far these words?\n"
-                      "function __lode_at\n"
-                      "    set -l words (string match -v -- '-*' (commandline -opc)[2..])\n"
-                      "    set -l n 1\n"
-                      "    contains -- \"$words[1]\" ");
+                "function __lode_collections\n"
+                "    lode db collections --json --quiet 2>/dev/null | string replace -rf '^\\{\"name\":\"([^\"\\\\\\\\]*)\".*' '$1'\n"
+                "end\n"
+                "# Is the command so far these words?\n"
+                "function __lode_at\n"
+                "    set -l words (string match -v -- '-*' (commandline -opc)[2..])\n"
+                "    set -l n 1\n"
+                "    contains -- \"$words[1]\" ");
   complete_put_groups(out, ' ');
   strbuf_addstr(out, "; and set n 2\n"
-                      "    test \"$words[1..$n]\" = \"$argv\"\n"
-                      "end\n"
-                      "complete -c lode -f\n"
-                      "complete -c lode -n __lode_at -a help -d 'show help'\n");
+                "    test \"$words[1..$n]\" = \"$argv\"\n"
+                "end\n"
+                "complete -c lode -f\n"
+                "complete -c lode -n __lode_at -a help -d 'show help'\n");
   OP_EACH_GROUP(g) {
     if (!g->name || !complete_is_first(g)) continue;
     strbuf_addf(out, "complete -c lode -n __lode_at -a %s", g->name);

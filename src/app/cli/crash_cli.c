@@ -1,6 +1,7 @@
-/* crash_cli.c - see crash_cli.h. The handler runs on a stack of its own, so that an overflow is told of too, and uses only calls that are
- * allowed in a handler. All texts and paths are made beforehand; the file itself is made when it is needed. A report holds the signal, the
- * command's name, the version and a backtrace: no argument, no query, no text of a file. */
+/* crash_cli.c - see crash_cli.h. The handler runs on an alternate stack, so that stack overflows are reported too, and
+ * uses async-signal-safe calls only. All texts and paths are prepared in advance; the file is created when needed. A
+ * report holds the signal, the command's name, the version and a backtrace: no argument, no query, no text of a
+ * file. */
 #include "cli/crash_cli.h"
 
 #include "base/base.h"
@@ -20,13 +21,13 @@ enum { CLI_CRASH_MAX_FRAMES = 64, CLI_CRASH_STACK_BYTES = 64 << 10, CLI_CRASH_PA
 static const int cli_crash_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS, SIGABRT};
 static const char *const cli_crash_signal_names[] = {"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS", "SIGABRT"};
 
-static char cli_crash_folders[4][CLI_CRASH_PATH_BYTES]; /* made in the handler, from the outside in */
-static char cli_crash_report[CLI_CRASH_PATH_BYTES];     /* empty: there is no place for one */
+static char cli_crash_folders[4][CLI_CRASH_PATH_BYTES]; /* created in the handler, outermost first */
+static char cli_crash_report[CLI_CRASH_PATH_BYTES];     /* empty: no place for a report */
 static const char *cli_crash_activity = "";
 static char cli_crash_stack[CLI_CRASH_STACK_BYTES];
 
 static void cli_crash_put(int fd, const char *text) {
-  /* Nobody is left to be told when this fails */
+  /* a failure cannot be reported to anybody */
   if (write(fd, text, strlen(text)) < 0) return;
 }
 
@@ -70,11 +71,11 @@ static void cli_crash_handler(int number) {
     }
     cli_crash_put(STDERR_FILENO, "lode: run `lode doctor` to check the index, `lode db verify` for another store\n");
   }
-  /* SA_RESETHAND: this ends the process by the same signal, so that its exit status tells the truth */
+  /* SA_RESETHAND: this ends the process by the same signal, so that its exit status is right */
   raise(number);
 }
 
-/* BASE/lode/crashes; from the user's state folder. */
+/* BASE/lode/crashes; BASE is the user's state folder. */
 static void cli_crash_choose_folder(void) {
   const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
   char base[CLI_CRASH_PATH_BYTES - 200];
@@ -95,7 +96,7 @@ void cli_crash_install(const char *command) {
   void *frames[4];
   cli_crash_activity = command;
   cli_crash_choose_folder();
-  /* The first backtrace loads a library, which the handler must not do */
+  /* the first backtrace loads a library, which the handler must not do */
   (void)backtrace(frames, 4);
   if (sigaltstack(&stack, NULL) < 0) action.sa_flags &= ~SA_ONSTACK;
   for (size_t i = 0; i < sizeof cli_crash_signals / sizeof *cli_crash_signals; i++) (void)sigaction(cli_crash_signals[i], &action, NULL);

@@ -1,4 +1,4 @@
-/* help.c - help texts, made from the table of operations. */
+/* help.c - help texts, derived from the operation table. */
 #include "cli/cli.h"
 
 enum { HELP_FLAG_COLUMN = 26, HELP_OP_COLUMN = 21 };
@@ -83,7 +83,7 @@ static void help_put_param(strbuf *out, const op_param *p, size_t width) {
 }
 
 static void help_put_params(strbuf *out, const op_param *params, bool positional, const char *title,
-                       const cli_style *style) {
+                            const cli_style *style) {
   bool any = false;
   for (const op_param *p = params; p->name; p++) {
     if (((p->flags & OP_PARAM_POSITIONAL) != 0) != positional) continue;
@@ -169,9 +169,9 @@ void cli_help_top(strbuf *out, const cli_style *style) {
   strbuf_addf(out, "lode %s - code search and a vector database that do not crash\n", lode_version());
   help_heading(out, "Usage", style);
   strbuf_addstr(out, "  lode COMMAND [ARGUMENTS] [FLAGS]\n"
-                      "  lode COMMAND --help          arguments, flags and examples of one command\n"
-                      "  lode help [TOPIC | COMMAND]\n"
-                      "  lode --version\n");
+                "  lode COMMAND --help          arguments, flags and examples of one command\n"
+                "  lode help [TOPIC | COMMAND]\n"
+                "  lode --version\n");
   OP_EACH_GROUP(g) {
     char title[80];
     char first = g->about[0];
@@ -182,13 +182,13 @@ void cli_help_top(strbuf *out, const cli_style *style) {
   help_heading(out, "Topics of lode help", style);
   help_put_topics(out);
   help_put_examples(out,
-               "lode setup\n"
-               "lode search 'where are sessions closed'\n"
-               "lode db create notes --metric cosine\n"
-               "echo '{\"id\":\"a\",\"document\":\"hello all\",\"embedding\":[1,0]}' | lode db add notes\n"
-               "lode db query notes --vector '[1,0.1]' -k 5\n"
-               "lode db query notes --text hello",
-               style);
+                    "lode setup\n"
+                    "lode search 'where are sessions closed'\n"
+                    "lode db create notes --metric cosine\n"
+                    "echo '{\"id\":\"a\",\"document\":\"hello all\",\"embedding\":[1,0]}' | lode db add notes\n"
+                    "lode db query notes --vector '[1,0.1]' -k 5\n"
+                    "lode db query notes --text hello",
+                    style);
 }
 
 bool cli_help_topic(strbuf *out, lode_str topic, const cli_style *style) {

@@ -1,4 +1,4 @@
-/* locate.c - which folder is the store. See cli.h. */
+/* locate.c - finds the store's folder. See cli.h. */
 #include "cli/cli.h"
 
 #include "os/os.h"

@@ -1,8 +1,8 @@
-/* man.c - the manual pages lode(1) and lode-db(1), as roff, made from the table of operations: `lode help [db] --man`.
+/* man.c - the manual pages lode(1) and lode-db(1), as roff, derived from the operation table: `lode help [db] --man`.
  * `make install` installs its output. */
 #include "cli/cli.h"
 
-/* Text of a roff line: backslashes and dashes escaped; a line must not begin with a dot or a quote. */
+/* Text for a roff line: backslashes and dashes are escaped; a line must not begin with a dot or a quote. */
 static void man_put_text(strbuf *out, const char *text, size_t len) {
   if (len && (text[0] == '.' || text[0] == '\'')) strbuf_addstr(out, "\\&");
   for (size_t i = 0; i < len; i++) {
@@ -14,7 +14,7 @@ static void man_put_text(strbuf *out, const char *text, size_t len) {
 
 static void man_put(strbuf *out, const char *text) { man_put_text(out, text, strlen(text)); }
 
-/* Lines that begin with a space, and examples, are shown as they are. */
+/* Lines that begin with a space, and examples, are shown verbatim. */
 static void man_put_paragraphs(strbuf *out, const char *text, bool verbatim) {
   bool filled = true;
   while (*text) {
@@ -82,7 +82,7 @@ static void man_put_op(strbuf *out, const op_def *op) {
   man_put_text(out, usage.data ? usage.data : "", usage.len);
   out->failed = out->failed || usage.failed;
   strbuf_release(&usage);
-  /* A sentence begins with a capital letter */
+  /* begin with a capital letter */
   strbuf_addf(out, "\n%c", op->about[0] - 'a' + 'A');
   man_put(out, op->about + 1);
   strbuf_addstr(out, ".\n");
@@ -141,9 +141,9 @@ void cli_man_page(strbuf *out, const char *group) {
   for (const op_param *p = cli_common_def.params; p->name; p++) man_put_param(out, p);
   for (size_t i = 0; cli_topic_name(i); i++) man_put_topic(out, i);
   strbuf_addstr(out, ".SH ENVIRONMENT\n"
-                      ".TP\n.B XDG_DATA_HOME\nWhere the default store is: its folder lode.\n"
-                      ".TP\n.B LODE_TRUST\n1: every .lode folder that is found is used as it is; see lode trust.\n"
-                      ".TP\n.B NO_COLOR\nNo colours, when set to anything.\n"
-                      ".SH SEE ALSO\n");
+                ".TP\n.B XDG_DATA_HOME\nWhere the default store is: its folder lode.\n"
+                ".TP\n.B LODE_TRUST\n1: every .lode folder that is found is used as it is; see lode trust.\n"
+                ".TP\n.B NO_COLOR\nNo colours, when set to anything.\n"
+                ".SH SEE ALSO\n");
   strbuf_addstr(out, group ? ".BR lode (1)\n" : ".BR lode\\-db (1)\n");
 }

@@ -1,5 +1,5 @@
-/* pager.c - long answers on a terminal go through a pager, as with git: $LODE_PAGER, else $PAGER, else less -FRX. An empty one, or
- * "cat", means none. What cannot be started is no error: the answer is written as it is. */
+/* pager.c - long output on a terminal goes through a pager, as with git: $LODE_PAGER, else $PAGER, else less -FRX. An
+ * empty value, or "cat", means none. If the pager cannot be started, the output is written directly. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ void cli_page_output(cli_writer *w) {
     close(ends[1]);
     return;
   }
-  /* A reader that leaves early has seen enough */
+  /* a reader that quits early has seen enough */
   (void)op_write_fd(ends[1], w->out.data, w->out.len);
   close(ends[1]);
   int status = 0;

@@ -1,8 +1,7 @@
-/* progress.c - one line on a terminal that says how far long work is, how fast, and when it will end.
+/* progress.c - one line on a terminal that shows the progress of a long operation, its rate, and the time left.
  *
- * The time left comes from the rate of the last seconds (smoothed), not from the average since the start, so that it
- * is right when the work changes its pace. Where the total is not known but the input's size is, the bytes read so
- * far stand in for it.
+ * The time left is computed from the recent rate (smoothed), not from the average since the start, so that it stays
+ * right when the rate changes. If the total is unknown but the input's size is known, the bytes read are used instead.
  */
 #include "cli/cli.h"
 
@@ -35,7 +34,7 @@ static void progress_update_rate(cli_progress *bar, uint64_t now_ns, uint64_t do
 }
 
 void cli_progress_line(strbuf *out, cli_progress *bar, uint64_t now_ns, uint64_t done, uint64_t total,
-                         size_t width) {
+                       size_t width) {
   const op_stream *input = bar->input ? *bar->input : NULL;
   double part = -1, left = -1, elapsed = (double)(now_ns - bar->phase_ns) / 1e9;
   progress_update_rate(bar, now_ns, done);
@@ -44,7 +43,7 @@ void cli_progress_line(strbuf *out, cli_progress *bar, uint64_t now_ns, uint64_t
     if (bar->rate > 0) left = (double)(total - (done < total ? done : total)) / bar->rate;
   } else if (input && input->size && input->pos) {
     part = input->pos < input->size ? (double)input->pos / (double)input->size : 1;
-    /* Rows left are as many for each byte as they were so far */
+    /* assumes as many rows per byte as so far */
     if (bar->rate > 0 && done) left = (double)done * (1 - part) / part / bar->rate;
   }
   strbuf_addf(out, "%s ", bar->phase);
@@ -86,12 +85,12 @@ bool cli_progress_step(void *ctx, const char *phase, uint64_t done, uint64_t tot
   uint64_t now = os_api->now_ns();
   if (!phase) phase = "working";
   if (strncmp(bar->phase, phase, sizeof bar->phase - 1) != 0) progress_new_phase(bar, phase, now, done);
-  /* Short work shows nothing */
+  /* short operations show nothing */
   if (now - bar->start_ns < PROGRESS_QUIET_NS || now - bar->drawn_ns < PROGRESS_DRAW_NS) return true;
   strbuf line = {0};
   strbuf_addstr(&line, "\r\033[K");
   cli_progress_line(&line, bar, now, done, total, progress_width(STDERR_FILENO));
-  /* A terminal that cannot be written to is no reason to stop the work */
+  /* a failure to write to the terminal does not stop the operation */
   if (!line.failed && op_write_fd(STDERR_FILENO, line.data, line.len) == 0) bar->drawn = true;
   strbuf_release(&line);
   bar->drawn_ns = now;

@@ -1,4 +1,4 @@
-/* services.c - what a worker of this program serves: see worker/worker.h. */
+/* services.c - the services of this program's worker: see worker/worker.h. */
 #include "chroma/chroma.h"
 #include "mcp/mcp.h"
 

@@ -1,5 +1,5 @@
-/* topics.c - the pages of `lode help TOPIC` that are no command. They are part of the manual page too, so they are
- * plain paragraphs: a line that begins with two spaces is kept as it is. */
+/* topics.c - the pages of `lode help TOPIC` that are not about a command. They are also part of the manual page, so
+ * they are plain paragraphs: a line that begins with two spaces is kept as is. */
 #include "cli/cli.h"
 
 static const struct {

@@ -5,7 +5,8 @@
  *   - it belongs to an open socket (it has an inode) that is connected, perhaps with its sending side shut. A closed
  *     socket is reported with user 0 until it is gone;
  *   - after the row was read, our own end is still connected. A peer that resets the connection leaves its bytes to us
- *     and its port to others, who may connect from there; but not while our end is connected, so the row was not theirs.
+ *     and its port to others, who may connect from there; but not while our end is connected, so the row was not
+ *     theirs.
  */
 #include "server/peer.h"
 
