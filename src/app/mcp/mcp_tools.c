@@ -9,7 +9,7 @@
   {.name = "kind", .type = OP_ARG_TEXT, \
    .about = "only this kind: function (methods too), class (all types), struct, enum, section, ..."}
 #define MCP_P_LIMIT(maximum, given) \
-  {.name = "limit", .type = OP_ARG_INT, .min = 1, .max = maximum, .fallback = given, .about = "at most so many results"}
+  {.name = "limit", .type = OP_ARG_INT, .min = 1, .max = maximum, .fallback = given, .about = "at most this many results"}
 #define MCP_P_FILE(flag) {.name = "file", .type = OP_ARG_TEXT, .flags = flag, .about = "path of the file, from the project's root"}
 #define MCP_P_LINE {.name = "line", .type = OP_ARG_INT, .min = 1, .max = UINT32_MAX - 1, .about = "a line of the piece of code that is meant"}
 #define MCP_P_COLLECTION {.name = "collection", .type = OP_ARG_TEXT, .flags = OP_PARAM_REQUIRED, .about = "name of the collection"}

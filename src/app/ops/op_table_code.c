@@ -31,7 +31,7 @@ static const op_param params_code_search[] = {
     {.name = "query", .type = OP_ARG_TEXT, .flags = OP_PARAM_POSITIONAL | OP_PARAM_REST, .value = "QUERY",
      .about = "a question in plain words, a name, or a piece of code"},
     {.name = "limit", .type = OP_ARG_INT, .letter = 'n', .value = "N", .min = 1, .max = 1000,
-     .about = "at most so many results (10, or search.limit)"},
+     .about = "at most this many results (10, or search.limit)"},
     {.name = "mode", .type = OP_ARG_CHOICE, .letter = 'm', .value = "MODE", .choices = "hybrid|vector|text",
      .about = "by words and vectors, by vectors, or by words (hybrid, or search.mode)"},
     {.name = "lang", .type = OP_ARG_TEXT, .letter = 'l', .value = "LANGUAGE", .about = "only this language"},
@@ -41,7 +41,7 @@ static const op_param params_code_search[] = {
      .about = "only this kind: function (methods too), class (all types), struct, enum, section, ..."},
     {.name = "name", .type = OP_ARG_TEXT, .value = "NAME", .about = "only what defines exactly this name"},
     {.name = "similar", .type = OP_ARG_TEXT, .value = "FILE[:LINE]", .about = "what is like this code, instead of a query"},
-    {.name = "context", .type = OP_ARG_INT, .letter = 'C', .value = "N", .max = 1000, .about = "so many lines of the file before and behind"},
+    {.name = "context", .type = OP_ARG_INT, .letter = 'C', .value = "N", .max = 1000, .about = "this many lines of the file before and after"},
     {.name = "files_only", .type = OP_ARG_FLAG, .about = "paths alone"},
     {.name = "explain", .type = OP_ARG_FLAG, .about = "show what each score is made of"},
     {.name = "refresh", .type = OP_ARG_FLAG, .about = "bring changed files up to date first (search.refresh=auto: always)"},
@@ -50,7 +50,7 @@ static const op_param params_code_search[] = {
 static const op_param params_code_context[] = {
     {.name = "at", .type = OP_ARG_TEXT, .flags = OP_PARAM_POSITIONAL, .value = "FILE[:LINE]", .about = "the piece of code"},
     {.name = "name", .type = OP_ARG_TEXT, .value = "NAME", .about = "or its name"},
-    {.name = "limit", .type = OP_ARG_INT, .letter = 'n', .value = "N", .fallback = "20", .min = 1, .max = 1000, .about = "at most so many uses"},
+    {.name = "limit", .type = OP_ARG_INT, .letter = 'n', .value = "N", .fallback = "20", .min = 1, .max = 1000, .about = "at most this many uses"},
     P_CODE_PROJECT,
     {0}};
 static const op_param params_code_status[] = {
