@@ -37,8 +37,9 @@ static inline uint64_t load_le64(const unsigned char *p) {
 static uint32_t crc_sliced(uint32_t reg, const unsigned char *p, size_t len) {
   for (; len >= 8; p += 8, len -= 8) {
     uint64_t x = load_le64(p) ^ reg;
-    reg = crc_slices[7][x & 255] ^ crc_slices[6][x >> 8 & 255] ^ crc_slices[5][x >> 16 & 255] ^ crc_slices[4][x >> 24 & 255] ^
-          crc_slices[3][x >> 32 & 255] ^ crc_slices[2][x >> 40 & 255] ^ crc_slices[1][x >> 48 & 255] ^ crc_slices[0][x >> 56];
+    reg = crc_slices[7][x & 255] ^ crc_slices[6][x >> 8 & 255] ^ crc_slices[5][x >> 16 & 255] ^
+          crc_slices[4][x >> 24 & 255] ^ crc_slices[3][x >> 32 & 255] ^ crc_slices[2][x >> 40 & 255] ^
+          crc_slices[1][x >> 48 & 255] ^ crc_slices[0][x >> 56];
   }
   for (; len; p++, len--) reg = crc_slices[0][(reg ^ *p) & 255] ^ (reg >> 8);
   return reg;
@@ -63,7 +64,9 @@ static void make_tables(void) {
     crc_slices[0][b] = reg;
   }
   for (int k = 1; k < 8; k++) {
-    for (unsigned b = 0; b < 256; b++) crc_slices[k][b] = crc_slices[0][crc_slices[k - 1][b] & 255] ^ (crc_slices[k - 1][b] >> 8);
+    for (unsigned b = 0; b < 256; b++) {
+      crc_slices[k][b] = crc_slices[0][crc_slices[k - 1][b] & 255] ^ (crc_slices[k - 1][b] >> 8);
+    }
   }
   make_shift(shift_long, CRC_LONG_BYTES);
   make_shift(shift_short, CRC_SHORT_BYTES);

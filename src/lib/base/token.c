@@ -28,10 +28,14 @@ typedef enum char_class {
 #define CL TOKEN_LOWER
 #define CU TOKEN_UPPER
 static const uint8_t ascii_class[128] = {
-    CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO,
-    CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CJ, CJ, CJ, CD, CD, CD, CD, CD, CD, CD, CD, CD, CD, CJ, CO, CO, CO, CO, CO,
-    CO, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CO, CJ, CO, CO, TOKEN_UNDERSCORE,
-    CO, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CO, CO, CO, CO, CO,
+    CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO,
+    CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO,
+    CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CJ, CJ, CJ,
+    CD, CD, CD, CD, CD, CD, CD, CD, CD, CD, CJ, CO, CO, CO, CO, CO,
+    CO, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU,
+    CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CO, CJ, CO, CO, TOKEN_UNDERSCORE,
+    CO, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL,
+    CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CO, CO, CO, CO, CO,
 };
 #undef CO
 #undef CJ

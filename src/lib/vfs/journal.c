@@ -190,7 +190,8 @@ static lode_status journal_prove_records(journal_checker *g, const journal_heade
     if (got < each) return journal_conclude_damaged(g, "it is cut short", *off + got);
     if (page == 0 || page == lock_page || page > h->first_pages)
       return journal_conclude_damaged(g, "a page number is impossible", *off);
-    if (!vfs_page_is_valid(page, image, h->page_bytes)) return journal_conclude_damaged(g, "a page image is wrong", *off);
+    if (!vfs_page_is_valid(page, image, h->page_bytes))
+      return journal_conclude_damaged(g, "a page image is wrong", *off);
     if (sqf_be32(image + h->page_bytes) != journal_record_sum(h->nonce, image, h->page_bytes))
       return journal_conclude_damaged(g, "a record's sum is wrong", *off);
     if (page == 1 && !g->image_known) {

@@ -35,11 +35,11 @@ static int open_above_stderr(const char *path, int flags, unsigned mode) {
 int vfs_file_open(vfs_file *f, int flags, unsigned mode) {
   struct stat st;
   int r;
-  char folder[VFS_PATH_MAX];
+  char dir[VFS_PATH_MAX];
   const char *name;
   /* Under the list's lock: a child forked between open and add would keep the descriptor, and with it its locks. */
   vfs_list_lock();
-  if (beneath_split(f->path, folder, sizeof folder, &name)) f->fd = beneath_open(folder, name, flags, mode);
+  if (beneath_split(f->path, dir, sizeof dir, &name)) f->fd = beneath_open(dir, name, flags, mode);
   if (f->fd >= 0) vfs_list_add(f);
   vfs_list_unlock();
   if (f->fd < 0) return vfs_file_note_errno(f, SQLITE_CANTOPEN);
@@ -81,12 +81,12 @@ static int vfs_open_journal(vfs_file *f, int flags) {
 
 /* Has no name from the start, or is unlinked at once. */
 static int vfs_open_temp(vfs_file *f) {
-  const char *folder = getenv("TMPDIR");
+  const char *dir = getenv("TMPDIR");
   char path[VFS_PATH_MAX];
-  if (!folder || folder[0] != '/' || strlen(folder) > VFS_PATH_MAX - 64) folder = "/tmp";
-  f->fd = open_above_stderr(folder, O_RDWR | O_TMPFILE, 0600);
+  if (!dir || dir[0] != '/' || strlen(dir) > VFS_PATH_MAX - 64) dir = "/tmp";
+  f->fd = open_above_stderr(dir, O_RDWR | O_TMPFILE, 0600);
   for (int tries = 0; f->fd < 0 && tries < 16; tries++) {
-    snprintf(path, sizeof path, "%s/lode-%016llx", folder, (unsigned long long)rand_u64());
+    snprintf(path, sizeof path, "%s/lode-%016llx", dir, (unsigned long long)rand_u64());
     f->fd = open_above_stderr(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (f->fd >= 0) (void)os_api->unlink(path);
     else if (errno != EEXIST) break;
@@ -136,13 +136,13 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
 
 /* SQLite deletes only journals by name. They are truncated and synced instead, as at the end of every transaction: a
  * connection may have to roll back in its first read, before its journal mode can be set (conn.c). */
-static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync_folder) {
-  char folder[VFS_PATH_MAX];
+static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync_dir) {
+  char dir[VFS_PATH_MAX];
   const char *file;
   (void)vfs;
-  (void)sync_folder; /* the name stays */
-  if (!beneath_split(name, folder, sizeof folder, &file)) return SQLITE_IOERR_DELETE;
-  int fd = beneath_open(folder, file, O_RDWR, 0);
+  (void)sync_dir; /* the name stays */
+  if (!beneath_split(name, dir, sizeof dir, &file)) return SQLITE_IOERR_DELETE;
+  int fd = beneath_open(dir, file, O_RDWR, 0);
   if (fd < 0) return errno == ENOENT ? SQLITE_IOERR_DELETE_NOENT : SQLITE_IOERR_DELETE;
   int rc = OS_RETRY(os_api->ftruncate(fd, 0)) != 0 ? SQLITE_IOERR_TRUNCATE
            : OS_RETRY(os_api->fdatasync(fd)) != 0  ? SQLITE_IOERR_FSYNC

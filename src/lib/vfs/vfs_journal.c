@@ -66,9 +66,9 @@ int vfs_journal_check_empty_db(vfs_file *db) {
 
 /* Renames the journal to make way for a new one. Nothing is synced: syncing the next journal's name covers this. */
 static int vfs_journal_quarantine(vfs_file *f, const char *why) {
-  char folder[4096];
+  char dir[4096];
   const char *name;
-  if (!beneath_split(f->path, folder, sizeof folder, &name) || beneath_set_aside(folder, name) != 0)
+  if (!beneath_split(f->path, dir, sizeof dir, &name) || beneath_set_aside(dir, name) != 0)
     return vfs_file_note_errno(f, SQLITE_IOERR_ACCESS);
   sqlite3_log(SQLITE_NOTICE, "journal %s was set aside: %s", f->path, why);
   return SQLITE_OK;
@@ -82,10 +82,10 @@ static unsigned vfs_journal_mode(const vfs_file *db) {
 
 int vfs_journal_lstat(vfs_file *f, vfs_name_kind *holds) {
   struct stat st;
-  char folder[4096];
+  char dir[4096];
   const char *name;
   *holds = VFS_NAME_ABSENT;
-  bool seen = beneath_split(f->path, folder, sizeof folder, &name) && beneath_lstat(folder, name, &st) == 0;
+  bool seen = beneath_split(f->path, dir, sizeof dir, &name) && beneath_lstat(dir, name, &st) == 0;
   if (!seen) return errno == ENOENT ? SQLITE_OK : vfs_file_note_errno(f, SQLITE_IOERR_ACCESS);
   *holds = S_ISREG(st.st_mode) ? VFS_NAME_FILE : VFS_NAME_NOT_REGULAR;
   return SQLITE_OK;
