@@ -24,7 +24,7 @@
 typedef enum storefile_kind {
   STOREFILE_DATA = 1,     /* the database, what belongs to it, and what is derived from it */
   STOREFILE_PROJECT = 2,  /* a project's settings, and the locks of its indexer and watcher */
-  STOREFILE_PRIVATE = 4,  /* in a temporary directory of the store */
+  STOREFILE_PRIVATE = 4,  /* in a temporary directory (store/private_copy.c) */
 } storefile_kind;
 
 /* The kind of a name, 0 for a foreign one. "segments/NAME" for a file in the segments directory. */

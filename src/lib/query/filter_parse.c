@@ -3,7 +3,7 @@
  * The nodes of the JSON text are walked with a stack of frames, one for each open object or list. Negation is pushed
  * down: under an odd number of $not, "and" and "or" are swapped and tests are negated, so that only tests in the tree
  * are negated. A node with one child is replaced by it; an "and" in an "and" is replaced by its children; true in an
- * "and" and false in an "or" are dropped. So the tree is minimal.
+ * "and" and false in an "or" are dropped. This keeps the tree small.
  */
 #include "query/filter_internal.h"
 
