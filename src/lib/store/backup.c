@@ -1,13 +1,13 @@
-/* backup.c - the truth as one file, and back.
+/* backup.c - backup and restore of the truth file.
  *
- * A backup is a copy of the truth file's pages, read through the store's own file, which proves each by its checksum. It is
- * read in transactions of at most 50 ms; if something was committed between two of them (the file's change
- * counter says so) the copy begins anew, and after BACKUP_MAX_RESTARTS times it is made in one transaction, which holds up
- * commits meanwhile. The file appears under its name when it is complete and synced.
+ * A backup is a copy of the truth file's pages, read through SQLite's file handle, which verifies each checksum. It
+ * is read in transactions of at most 50 ms. If something was committed between two of them (SQLite's change counter
+ * differs), the copy starts over; after BACKUP_MAX_RESTARTS restarts it is made in one transaction, which holds up
+ * commits meanwhile. The file gets its name when it is complete and synced.
  *
- * A restore proves the backup first: every page, the format, the number of pages, SQLite's structures. Whoever makes a
- * store holds the CREATE lock; a journal that an earlier store left in the folder is set aside, for it would be rolled
- * back into the restored file.
+ * A restore verifies the backup first: every page, the format, the number of pages, SQLite's structures. It holds the
+ * CREATE lock. A journal that an earlier store left in the folder is quarantined, because it would be rolled back
+ * into the restored file.
  */
 #include "store/db.h"
 
@@ -25,24 +25,25 @@ typedef struct backup_copier {
   lode_progress progress;
   uint32_t next;       /* page to copy */
   unsigned restarts;
-  uint32_t change;     /* of the truth that the pages before it are from */
-  dev_t dev;
+  uint32_t change;     /* change counter of the truth file that the copied pages come from */
+  dev_t dev;           /* its identity */
   ino_t ino;
 } backup_copier;
 
-/* Whether the pages copied so far are still those of the file. */
+/* Are the pages copied so far still those of the file? */
 static bool backup_is_same_file(const backup_copier *c, const store_tx *tx, const store_truth *t) {
   return c->change == t->change && c->dev == tx->conn->dev && c->ino == tx->conn->ino;
 }
 
-static lode_status backup_copy_pages(backup_copier *c, store_tx *tx, const store_truth *t, bool to_end, lode_error *err) {
+static lode_status backup_copy_pages(backup_copier *c, store_tx *tx, const store_truth *t, bool to_end,
+                                     lode_error *err) {
   uint32_t lock = sqf_lock_page(t->page_bytes);
   for (; c->next <= t->pages; c->next++) {
     if (c->next % 64 == 0) {
       if (!to_end && store_tx_is_old(tx)) return LODE_OK;
       TRY(store_progress(c->progress, "copying", c->next, t->pages, err));
     }
-    if (c->next == lock) continue; /* it is never used, and may not be there */
+    if (c->next == lock) continue; /* SQLite never uses this page, and the file may not contain it */
     TRY(store_truth_read_page(tx, t, c->next, c->page, err));
     if (!vfs_page_is_valid(c->next, c->page, t->page_bytes)) vfs_page_seal(c->next, c->page, t->page_bytes);
     TRY(os_write_full(c->fd, c->page, t->page_bytes, (uint64_t)(c->next - 1) * t->page_bytes, err));
@@ -50,7 +51,7 @@ static lode_status backup_copy_pages(backup_copier *c, store_tx *tx, const store
   return LODE_OK;
 }
 
-/* One transaction's worth; *more says that pages are left. */
+/* Copies pages within one transaction; *more: pages are left. */
 static lode_status backup_copy_slice(backup_copier *c, bool *more, lode_error *err) {
   store_tx *tx;
   store_truth t;
@@ -97,7 +98,7 @@ done:
   return st;
 }
 
-/* ---- Is it all there? ---- */
+/* ---- Checking a copy ---- */
 
 typedef struct backup_count_ctx {
   store_tx *tx;
@@ -111,8 +112,8 @@ static lode_status backup_check_collection(void *ctx, const store_coll *coll, lo
   TRY(store_rec_count(c->tx, coll->cid, &n, err));
   if (n == coll->records) return LODE_OK;
   return err_set(err, LODE_CORRUPT,
-                    "collection %.*s has %llu records and %llu were found: run `lode db verify`, then `lode db salvage`",
-                    (int)coll->name.len, coll->name.data, (unsigned long long)coll->records, (unsigned long long)n);
+                 "collection %.*s has %llu records and %llu were found: run `lode db verify`, then `lode db salvage`",
+                 (int)coll->name.len, coll->name.data, (unsigned long long)coll->records, (unsigned long long)n);
 }
 
 lode_status store_copy_check_counts(const char *file, lode_progress progress, lode_error *err) {
@@ -170,8 +171,9 @@ static lode_status backup_check_header(store_pages *p, const char *file, const u
   return LODE_OK;
 }
 
-/* Reads every page; writes it to fd unless that is -1. */
-static lode_status backup_read_pages(store_pages *p, const char *file, int fd, lode_progress progress, lode_error *err) {
+/* Reads and checks every page, and writes it to fd unless fd is -1. */
+static lode_status backup_read_pages(store_pages *p, const char *file, int fd, lode_progress progress,
+                                     lode_error *err) {
   char why[64];
   lode_status st = LODE_OK;
   unsigned char *page = mem_alloc(p->page_bytes);
@@ -214,7 +216,7 @@ static int backup_on_tick(void *ctx) {
   return f->cancelled;
 }
 
-/* SQLite's structures in a file that nobody else knows yet. */
+/* SQLite's integrity check of a file that nobody else uses yet. */
 static lode_status backup_check_structure(const char *path, const char *file, lode_progress progress, lode_error *err) {
   sqlite3 *sql = NULL;
   backup_faults f = {.progress = progress};
@@ -233,9 +235,9 @@ static lode_status backup_check_structure(const char *path, const char *file, lo
 }
 
 /* `path` is that of STOREFILE_RESTORE in the folder. */
-static lode_status restore_write_copy(store_pages *p, const char *file, const char *folder, const char *path, lode_progress progress,
-                              lode_error *err) {
-  /* What a killed restore left may have another name elsewhere: it is not written to. */
+static lode_status restore_write_copy(store_pages *p, const char *file, const char *folder, const char *path,
+                                      lode_progress progress, lode_error *err) {
+  /* A file left by a killed restore may have another hard link: replace it, do not write to it. */
   int fd = beneath_unlink(folder, STOREFILE_RESTORE);
   if (fd == 0 || errno == ENOENT) fd = beneath_open(folder, STOREFILE_RESTORE, O_RDWR | O_CREAT | O_EXCL, 0600);
   if (fd < 0) return err_errno(err, errno, path);
@@ -252,8 +254,9 @@ static lode_status restore_quarantine_journal(const char *folder, lode_error *er
   return beneath_set_aside(folder, STOREFILE_JOURNAL) == 0 ? LODE_OK : err_errno(err, errno, STOREFILE_JOURNAL);
 }
 
-/* With the CREATE lock held. */
-static lode_status restore_publish(store_pages *p, const char *file, const char *folder, lode_progress progress, lode_error *err) {
+/* The caller holds the CREATE lock. */
+static lode_status restore_publish(store_pages *p, const char *file, const char *folder, lode_progress progress,
+                                   lode_error *err) {
   lode_status st;
   char *truth = store_path_join(folder, STOREFILE_DB), *copy = store_path_join(folder, STOREFILE_RESTORE);
   if (!truth || !copy) {
@@ -274,7 +277,8 @@ done:
   return st;
 }
 
-static lode_status restore_into(store_pages *p, const char *file, const char *folder, lode_progress progress, lode_error *err) {
+static lode_status restore_into(store_pages *p, const char *file, const char *folder, lode_progress progress,
+                                lode_error *err) {
   lode_status st;
   int lock = -1;
   char *lock_path = store_path_join(folder, STOREFILE_LOCK);
@@ -292,7 +296,7 @@ static lode_status restore_into(store_pages *p, const char *file, const char *fo
   }
   st = restore_publish(p, file, folder, progress, err);
 done:
-  if (lock >= 0) (void)os_api->close(lock); /* gives the lock back */
+  if (lock >= 0) (void)os_api->close(lock); /* releases the lock */
   mem_free(lock_path);
   return st;
 }
@@ -302,14 +306,14 @@ static lode_status restore_pages(const char *file, const char *folder, lode_prog
   store_pages pages;
   TRY(store_pages_open(file, &pages, err));
   TRY_GOTO(backup_read_pages(&pages, file, -1, progress, err));
-  TRY_GOTO(store_schema_check_pages(&pages, file, err)); /* before SQLite sees it */
+  TRY_GOTO(store_schema_check_pages(&pages, file, err)); /* before SQLite parses it */
   TRY_GOTO(restore_into(&pages, file, folder, progress, err));
 done:
   store_pages_close(&pages);
   return st;
 }
 
-/* The backup and the folder are the user's, and may be links. */
+/* Both paths are given by the user, and may be links. */
 lode_status store_db_restore(const char *file, const char *folder, lode_progress progress, lode_error *err) {
   lode_status st;
   store_db *db = NULL;

@@ -1,12 +1,16 @@
-/* batch_table.c - rows in memory as a table that SQL can read: one statement writes, or looks up, a whole batch.
+/* batch_table.c - a virtual table of the rows in memory: one SQL statement writes, or looks up, a whole batch.
  *
- * A statement for each row costs as much in beginning and ending as in what it does; `INSERT ... SELECT ... FROM lode_feed`
- * begins once, and its cursor stays where the row before was put. The table exists in our connections alone (never in
- * the file), shows what conn->feed points to at that moment, and is empty at all other times.
+ * With one statement per row, starting and finishing it costs as much as the work itself. `INSERT ... SELECT ... FROM
+ * lode_feed` starts once, and its b-tree cursor stays where the previous row was put. The table exists only in our
+ * connections (never in the file), shows conn->batch while store_batch_run() or store_ids_find() runs, and is empty
+ * otherwise.
  */
 #include "store/db.h"
 
-enum { BATCH_COL_RID, BATCH_COL_ID, BATCH_COL_LEN, BATCH_COL_TEXT, BATCH_COL_TEXT_CRC, BATCH_COL_VID, BATCH_COL_DATA, BATCH_COL_DATA_CRC, BATCH_COL_SEQ, BATCH_COL_DOC, BATCH_COL_META, BATCH_COL_CRC };
+enum {
+  BATCH_COL_RID, BATCH_COL_ID, BATCH_COL_LEN, BATCH_COL_TEXT, BATCH_COL_TEXT_CRC, BATCH_COL_VID, BATCH_COL_DATA,
+  BATCH_COL_DATA_CRC, BATCH_COL_SEQ, BATCH_COL_DOC, BATCH_COL_META, BATCH_COL_CRC
+};
 static const char batch_schema[] = "CREATE TABLE x(rid,id,len,text,text_crc,vid,data,data_crc,seq,doc,meta,crc)";
 
 typedef struct batch_vtab {
@@ -38,7 +42,7 @@ static int batch_disconnect(sqlite3_vtab *table) {
   return SQLITE_OK;
 }
 
-/* Always read from end to end, and always the outer loop. */
+/* The table is always scanned completely, and is always the outer loop. */
 static int batch_best_index(sqlite3_vtab *table, sqlite3_index_info *info) {
   (void)table;
   info->estimatedCost = 1;
@@ -63,7 +67,6 @@ static const store_new_rec *batch_row_at(const batch_cursor *c) {
   return &c->batch->rows[c->batch->order ? c->batch->order[c->at] : c->at];
 }
 
-/* Is the row at hand one of those that are wanted? */
 static bool batch_row_is_wanted(const batch_cursor *c) {
   switch (c->batch->part) {
     case STORE_BATCH_DOCUMENTS: return batch_row_at(c)->rec.has_document;
@@ -109,7 +112,7 @@ static void batch_result_text(sqlite3_context *ctx, lode_str v) {
 
 static int batch_column(sqlite3_vtab_cursor *cursor, sqlite3_context *ctx, int column) {
   const batch_cursor *c = (const batch_cursor *)cursor;
-  if (c->batch->ids) { /* ids alone */
+  if (c->batch->ids) { /* only column id is set */
     if (column == BATCH_COL_ID) batch_result_blob(ctx, c->batch->ids[c->at]);
     return SQLITE_OK;
   }

@@ -1,10 +1,10 @@
-/* compact.c - making the truth file as small as it can be, while others go on using it.
+/* compact.c - makes the truth file as small as possible while others use it.
  *
- * Pages that random deletions left half empty are packed again by taking a run of rows out and putting it back in order,
- * which fills pages to about 95 %; a run is a short transaction, and a crash between two costs nothing. Rows that were
- * only ever appended fill their pages better than that, so a run that gains no page is rolled back: a table never grows. The text
- * index is merged into one segment, which drops its deleted words. Freed pages are zeroed (secure_delete) and handed
- * back to the file system.
+ * Pages that random deletions left half empty are repacked: a run of rows is deleted and inserted again in order,
+ * which fills pages to about 95 %. A run is a short transaction, and a crash between two runs costs nothing. Rows
+ * that were only ever appended fill their pages better than that, so a run that gains no page is rolled back: a table
+ * never grows. The text index is merged into one segment, which drops its deleted words. Freed pages are zeroed
+ * (secure_delete) and returned to the file system.
  */
 #include "store/db.h"
 
@@ -12,9 +12,9 @@
 #define COMPACT_MAX_COLUMNS 8
 
 typedef struct compact_table {
-  const char *name, *columns, *key, *after; /* `after` has the placeholders of the key */
+  const char *name, *columns, *key, *after; /* `after` holds the placeholders of the key */
   int n_columns, n_key;                     /* the key's columns come first */
-  bool shadow;                              /* FTS5's own, which SQLite keeps us from writing to otherwise */
+  bool shadow;                              /* a shadow table of FTS5: writable only without SQLite's defensive mode */
 } compact_table;
 
 static const compact_table compact_tables[] = {
@@ -24,15 +24,16 @@ static const compact_table compact_tables[] = {
     {"document", "rid,text,crc", "rid", "?1", 3, 1, false},
     {"vector", "vid,rid,data,crc", "vid", "?1", 4, 1, false},
     {"term", "kid,value,rid", "kid,value,rid", "(?1,?2,?3)", 3, 3, false},
-    {"text_data", "id,block", "id", "?1", 2, 1, true}, /* a merged segment may come before others and split their pages */
+    /* A merged segment may have been inserted before others and have split their pages. */
+    {"text_data", "id,block", "id", "?1", 2, 1, true},
     {"text_idx", "segid,term,pgno", "segid,term", "(?1,?2)", 3, 2, true},
 };
 
-/* Rows taken out of their table. */
+/* A run of rows, copied to memory. */
 typedef struct compact_run {
-  sqlite3_value **values; /* n_columns a row */
+  sqlite3_value **values; /* n_columns for each row */
   size_t rows, cap, bytes;
-  sqlite3_value *last[3]; /* key of the last row of the run before */
+  sqlite3_value *last[3]; /* key of the last row of the previous run */
 } compact_run;
 
 static void compact_free_rows(compact_run *r, int n_columns) {
@@ -57,7 +58,7 @@ static lode_status compact_prepare(store_tx *tx, sqlite3_stmt **s, lode_error *e
   return rc == SQLITE_OK ? LODE_OK : store_err_sql(tx->conn, rc, err);
 }
 
-/* Unlike the static bindings elsewhere, these copy, and so can fail. */
+/* Unlike the SQLITE_STATIC bindings elsewhere, sqlite3_bind_value() copies, and so can fail. */
 static lode_status compact_bind_values(store_tx *tx, sqlite3_stmt *s, sqlite3_value **values, int n, lode_error *err) {
   for (int i = 0; i < n; i++) {
     int rc = sqlite3_bind_value(s, i + 1, values[i]);
@@ -66,6 +67,7 @@ static lode_status compact_bind_values(store_tx *tx, sqlite3_stmt *s, sqlite3_va
   return LODE_OK;
 }
 
+/* Reads the next run of rows. */
 static lode_status compact_delete_rows(store_tx *tx, const compact_table *t, compact_run *r, lode_error *err) {
   sqlite3_stmt *s = NULL;
   lode_status st;
@@ -99,11 +101,13 @@ done:
   return st;
 }
 
+/* Deletes the rows of the run and inserts them again, in order. */
 static lode_status compact_insert_rows(store_tx *tx, const compact_table *t, compact_run *r, lode_error *err) {
-  static const char marks[] = "?,?,?,?,?,?,?,?";
+  static const char placeholders[] = "?,?,?,?,?,?,?,?";
   sqlite3_stmt *out = NULL, *in = NULL;
   lode_status st;
-  TRY_GOTO(compact_prepare(tx, &in, err, "INSERT INTO %s(%s) VALUES(%.*s)", t->name, t->columns, 2 * t->n_columns - 1, marks));
+  TRY_GOTO(compact_prepare(tx, &in, err, "INSERT INTO %s(%s) VALUES(%.*s)", t->name, t->columns, 2 * t->n_columns - 1,
+                           placeholders));
   TRY_GOTO(compact_prepare(tx, &out, err, "DELETE FROM %s WHERE (%s)=%s", t->name, t->key, t->after));
   for (size_t i = 0; i < r->rows; i++) {
     sqlite3_value **row = r->values + i * (size_t)t->n_columns;
@@ -132,7 +136,7 @@ static lode_status compact_keep_last_key(const compact_table *t, compact_run *r,
   return LODE_OK;
 }
 
-/* Pages that hold something. */
+/* Pages that are not on the free list. */
 static lode_status compact_used_pages(store_tx *tx, int64_t *pages, lode_error *err) {
   int64_t unused;
   TRY(store_pragma_int(tx, "PRAGMA page_count", pages, err));
@@ -141,7 +145,7 @@ static lode_status compact_used_pages(store_tx *tx, int64_t *pages, lode_error *
   return LODE_OK;
 }
 
-/* One run: *more says that the table goes on. */
+/* Repacks one run; *more is false at the end of the table. */
 static lode_status compact_pack_run(store_db *db, const compact_table *t, compact_run *r, bool *more, lode_error *err) {
   store_tx *tx;
   lode_status st;
@@ -165,7 +169,7 @@ done:
   return st;
 }
 
-/* A transaction around one statement; *changes as SQLite counts them. */
+/* Runs SQL in a transaction of its own; *changes: rows changed, as SQLite counts them. */
 static lode_status compact_exec_alone(store_db *db, const char *sql, int *changes, lode_error *err) {
   store_tx *tx;
   TRY(store_tx_begin(db, STORE_TX_WRITE, &tx, err));
@@ -177,12 +181,13 @@ static lode_status compact_exec_alone(store_db *db, const char *sql, int *change
   return st;
 }
 
-static lode_status compact_progress(lode_progress p, const char *phase, uint64_t done, uint64_t total, lode_error *err) {
+static lode_status compact_progress(lode_progress p, const char *phase, uint64_t done, uint64_t total,
+                                    lode_error *err) {
   if (!p.step || p.step(p.ctx, phase, done, total)) return LODE_OK;
   return err_set(err, LODE_CANCELLED, "cancelled; what was done so far is kept");
 }
 
-/* The first merge takes in all segments, the others go on with it; fewer than two changes mean that it is done. */
+/* The first command starts a merge of all segments, the others continue it; with fewer than two changes it is done. */
 static lode_status compact_merge_text(store_db *db, lode_progress progress, lode_error *err) {
   int changes;
   TRY(compact_exec_alone(db, "INSERT INTO text(text,rank) VALUES('merge',-256)", &changes, err));
@@ -209,7 +214,7 @@ static lode_status compact_vacuum(store_db *db, lode_progress progress, lode_err
     TRY(compact_exec_alone(db, "PRAGMA incremental_vacuum(512)", &changes, err));
     before = left;
     TRY(compact_free_pages(db, &left, err));
-    if (left >= before) break; /* others free and take pages too */
+    if (left >= before) break; /* others free and use pages meanwhile */
   }
   return LODE_OK;
 }

@@ -1,8 +1,8 @@
-/* conn.c - one connection to the truth file: how it is opened, how it waits, what its errors mean.
+/* conn.c - one connection to the truth file: opening it, waiting for locks, mapping errors.
  *
- * Waiting. SQLite's own busy handler sleeps ever longer, and under a saturating writer its readers starve. Ours polls
- * every 100 us and holds up a sign meanwhile (the WAIT byte of lode.lock); who has committed looks for the sign and
- * steps aside (tx.c).
+ * Waiting. SQLite's own busy handler sleeps longer and longer, so that readers starve while a writer never pauses.
+ * Ours polls every 100 us at first and at most every millisecond, and meanwhile locks the WAIT byte of lode.lock; a
+ * writer that has committed checks that byte and yields (tx.c).
  */
 #include "store/db.h"
 
@@ -48,10 +48,10 @@ static lode_status conn_err_corrupt(store_conn *conn, lode_error *err) {
   }
   if (vs.damaged_journal)
     return err_set(err, LODE_CORRUPT,
-                      "%s-journal is damaged, so an interrupted transaction cannot be undone; keep a copy of the folder, then %s",
-                      conn->db->path, advice);
+                   "%s-journal is damaged, so an interrupted transaction cannot be undone; keep a copy of the folder, then %s",
+                   conn->db->path, advice);
   return err_set(err, LODE_CORRUPT, "%s is damaged (%s); %s", conn->db->path,
-                    conn->sql ? sqlite3_errmsg(conn->sql) : "no database", advice);
+                 conn->sql ? sqlite3_errmsg(conn->sql) : "no database", advice);
 }
 
 lode_status store_err_locked(store_db *db, lode_error *err) {
@@ -65,7 +65,7 @@ lode_status store_err_locked(store_db *db, lode_error *err) {
       break;
     }
   return err_set(err, LODE_BUSY, "%s was locked for %u ms; last writer: %s. Try again, or wait longer (busy_ms, --busy-ms)",
-                    db->path, db->opt.busy_ms, who[0] ? who : "unknown");
+                 db->path, db->opt.busy_ms, who[0] ? who : "unknown");
 }
 
 static lode_status conn_err_io(store_conn *conn, int rc, lode_error *err) {
@@ -77,7 +77,7 @@ static lode_status conn_err_io(store_conn *conn, int rc, lode_error *err) {
   return err_set(err, LODE_IO, "%s: %s", conn->db->path, conn->sql ? sqlite3_errmsg(conn->sql) : sqlite3_errstr(rc));
 }
 
-/* Why a file could not be opened: there is none, or something else is in its place. */
+/* Why could the file not be opened? It does not exist, or something else is in its place. */
 static lode_status conn_err_cannot_open(store_conn *conn, int rc, lode_error *err) {
   struct stat sb;
   const char *path = conn->db->path;
@@ -87,7 +87,7 @@ static lode_status conn_err_cannot_open(store_conn *conn, int rc, lode_error *er
   }
   if (S_ISLNK(sb.st_mode))
     return err_set(err, LODE_REFUSED, "%s is a symbolic link: journal and locks would be in another place than its target's; "
-                                         "open the folder that the file is in (that may be a link)", path);
+                   "open the folder that the file is in (that may be a link)", path);
   if (!S_ISREG(sb.st_mode)) return err_errno(err, os_not_regular(&sb), path);
   if (beneath_lstat(conn->db->folder, STOREFILE_JOURNAL, &sb) == 0 && !S_ISREG(sb.st_mode)) {
     char *journal = store_path_join(conn->db->folder, STOREFILE_JOURNAL);
@@ -102,7 +102,7 @@ static lode_status conn_err_full(store_conn *conn, lode_error *err) {
   vfs_file_state vs = {0};
   if (conn->sql) (void)sqlite3_file_control(conn->sql, "main", VFS_FCNTL_STATE, &vs);
   return err_set(err, LODE_FULL, "no space left for %s%s; nothing of this write was kept", conn->db->path,
-                    vs.last_errno == EFBIG ? " (a limit on the size of files: see ulimit -f)" : "");
+                 vs.last_errno == EFBIG ? " (a limit on the size of files: see ulimit -f)" : "");
 }
 
 static lode_status conn_err_readonly(store_conn *conn, lode_error *err) {
@@ -111,21 +111,22 @@ static lode_status conn_err_readonly(store_conn *conn, lode_error *err) {
   if (conn->sql) (void)sqlite3_file_control(conn->sql, "main", VFS_FCNTL_STATE, &vs);
   if (vs.linked)
     return err_set(err, LODE_REFUSED,
-                      "%s has more than one name (hard links), and an interrupted write would be undone under one of them only; "
-                      "make it a file of its own first: in its folder, `cp -p lode.db own && mv own lode.db`", path);
+                   "%s has more than one name (hard links), and an interrupted write would be undone under one of them only; "
+                   "make it a file of its own first: in its folder, `cp -p lode.db own && mv own lode.db`", path);
   return err_set(err, LODE_READONLY, "%s cannot be written: check its permissions", path);
 }
 
 lode_status store_err_sql(store_conn *conn, int rc, lode_error *err) {
   const char *path = conn->db->path;
   int extended = conn->sql ? sqlite3_extended_errcode(conn->sql) : rc;
-  if ((extended & 0xff) == rc) rc = extended; /* but one that is extended may come from the file's methods, not from the connection */
+  /* An rc that is already extended may come from the file's methods, not from the connection: keep it. */
+  if ((extended & 0xff) == rc) rc = extended;
   switch (rc & 0xff) {
     case SQLITE_NOMEM: return err_nomem(err);
     case SQLITE_BUSY:
     case SQLITE_LOCKED: return store_err_locked(conn->db, err);
     case SQLITE_IOERR: return conn_err_io(conn, rc, err);
-    case SQLITE_ERROR: /* all our SQL is fixed: what it does not find is not there any more */
+    case SQLITE_ERROR: /* all our SQL is fixed, so this means that a table or column is missing */
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB: return conn_err_corrupt(conn, err);
     case SQLITE_FULL: return conn_err_full(conn, err);
@@ -138,7 +139,7 @@ lode_status store_err_sql(store_conn *conn, int rc, lode_error *err) {
     case SQLITE_CANTOPEN: return conn_err_cannot_open(conn, rc, err);
     default:
       return err_set(err, LODE_INTERNAL, "SQLite says %d (%s) for %s", rc,
-                        conn->sql ? sqlite3_errmsg(conn->sql) : sqlite3_errstr(rc), path);
+                     conn->sql ? sqlite3_errmsg(conn->sql) : sqlite3_errstr(rc), path);
   }
 }
 
@@ -147,9 +148,9 @@ lode_status store_exec(store_conn *conn, const char *sql, lode_error *err) {
   return rc == SQLITE_OK ? LODE_OK : store_err_sql(conn, rc, err);
 }
 
-/* A connection caches up to a sixteenth of the budget; dirty pages may take half of it before they
- * are spilled, because spilling locks readers out until the commit. (An odd number: SQLite also takes it as a boolean, of
- * which it looks at the low byte alone.) */
+/* A connection caches up to a sixteenth of the memory budget. Dirty pages may take half of the budget before they are
+ * spilled, because spilling locks out readers until the commit. cache_spill is made odd because SQLite also evaluates
+ * it as a boolean, of which it uses only the low byte. */
 static lode_status conn_configure(store_conn *conn, lode_error *err) {
   char sql[400];
   uint64_t budget = conn->db->opt.memory_bytes, page = conn->db->opt.page_bytes;
@@ -176,9 +177,9 @@ void store_conn_harden(sqlite3 *sql) {
   for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) (void)sqlite3_limit(sql, limits[i].what, limits[i].value);
 }
 
-/* To set the journal mode is the first statement for which SQLite parses the schema. So that is compared before, each time a file is
- * opened (the store may have been replaced by another), and both are done in one transaction: what SQLite has parsed is what
- * was compared. Whoever fails closes the connection. */
+/* Setting the journal mode is the first statement for which SQLite parses the schema. So the schema is checked before
+ * it, each time a file is opened (the store may have been replaced), and both happen in one transaction: what SQLite
+ * parses is what was checked. On failure the caller closes the connection. */
 static lode_status enter_schema(store_conn *conn, bool create, lode_error *err) {
   static const char first[] = "PRAGMA journal_mode=TRUNCATE";
   if (create) return store_exec(conn, first, err);
@@ -215,7 +216,7 @@ lode_status store_conn_open(store_db *db, const char *path, bool create, store_c
   conn->dev = sb.st_dev;
   conn->ino = sb.st_ino;
   conn->linked = vs.linked;
-  TRY_GOTO(enter_schema(conn, create, err)); /* before all else, for which SQLite may read it */
+  TRY_GOTO(enter_schema(conn, create, err)); /* before anything else that makes SQLite parse the schema */
   rc = store_text_register(conn->sql);
   if (rc != SQLITE_OK) {
     st = rc == SQLITE_NOTFOUND ? store_err_no_fts5(err) : store_err_sql(conn, rc, err);
@@ -234,7 +235,7 @@ done:
 void store_conn_close(store_conn *conn) {
   if (!conn) return;
   store_conn_stop_waiting(conn);
-  /* In a forked child the connection belongs to the parent: closing it here could roll back the parent's work. */
+  /* In a forked child the connection belongs to the parent: closing it could roll back the parent's transaction. */
   if (conn->generation == vfs_generation()) {
     for (int i = 0; i < STORE_STMT_COUNT; i++) sqlite3_finalize(conn->stmt[i]);
     (void)sqlite3_close_v2(conn->sql);

@@ -1,11 +1,11 @@
-/* db.h - inside src/lib/store: connections, statements, transactions. Not for other folders.
+/* db.h - internals of src/lib/store: connections, statements, transactions. Not for other rooms.
  *
  * Locks in lode.lock (all open-file-description locks, one descriptor per store_db):
- *   byte CREATE   exclusive: somebody makes the store
- *   byte WAIT     shared: somebody waits for a lock of the truth file. Who has just committed steps aside while it is held.
- *   byte WORK     exclusive: somebody does a step of background work; two would only get in each other's way
- *   byte BUILD    exclusive: somebody makes, replaces or sets aside segments of the vector index
- * The first bytes of the file hold the mark of a complete store and, behind it, who wrote last (for messages only).
+ *   byte CREATE   exclusive: held while the store is being created
+ *   byte WAIT     shared: held while waiting for a lock of the truth file; a writer that has just committed yields
+ *   byte WORK     exclusive: held during a maintenance step; two at once would only obstruct each other
+ *   byte BUILD    exclusive: held while building, replacing or quarantining segments of the vector index
+ * The file begins with the mark of a complete store; at offset 64 it names the last writer (for messages only).
  */
 #ifndef LODE_STORE_DB_H
 #define LODE_STORE_DB_H
@@ -23,7 +23,7 @@
 #define STORE_LOCK_BUILD ((1 << 20) + 3)
 #define STORE_APPLICATION_ID 0x6c6f6465 /* "lode" */
 
-/* X(name, SQL). Keys of a collection are the range (?1, ?2] or so: see FORMAT.md. */
+/* X(name, SQL). The keys of a collection are a range, mostly (?1, ?2]: see docs/FORMAT.md. */
 #define STORE_STATEMENTS(X)                                                                                        \
   X(STATE_GET, "SELECT v FROM state WHERE k=?1")                                                                   \
   X(STATE_PUT, "INSERT INTO state(k,v) VALUES(?1,?2) ON CONFLICT(k) DO UPDATE SET v=excluded.v")                   \
@@ -141,35 +141,35 @@ enum {
   STORE_STMT_COUNT
 };
 
-/* Rows of table state. Format 1 had the cursor in row 3. It has moved so that a program which knows no other format, and
- * has the store open while it is brought up, finds none and stops. */
+/* Rows of table state. Format 1 had the cursor in row 3. It moved so that a program that knows only format 1, and has
+ * the store open during the upgrade, finds no cursor and stops. */
 enum {
   STORE_STATE_UID = 1, STORE_STATE_CREATED, STORE_STATE_CURSOR_FORMAT_1, STORE_STATE_NEXT_CID, STORE_STATE_NEXT_KID,
   STORE_STATE_FRESH, STORE_STATE_CURSOR,
 };
 
-/* A record that is about to be inserted. */
+/* A record to be inserted. */
 typedef struct store_new_rec {
   store_rec rec;
   lode_str document, vector; /* bytes; data NULL: none */
   uint32_t vector_crc, crc;
 } store_new_rec;
 
-/* What table lode_feed shows (batch_table.c). */
+/* What the virtual table lode_feed shows (batch_table.c). */
 typedef enum store_batch_part { STORE_BATCH_ALL, STORE_BATCH_DOCUMENTS, STORE_BATCH_VECTORS } store_batch_part;
 typedef struct store_batch {
   const store_new_rec *rows;
-  const size_t *order;     /* NULL: as they are */
-  const lode_str *ids;     /* instead of rows */
+  const size_t *order;     /* permutation of rows; NULL: as they are */
+  const lode_str *ids;     /* only ids, instead of rows */
   size_t n;
-  store_batch_part part;    /* rows that have this */
+  store_batch_part part;   /* only rows that have this part */
 } store_batch;
 
 /* A temporary folder (private_copy.c). */
 typedef struct store_tmpdir {
   char *folder;          /* NULL: none */
-  int fd;                /* says that it is in use */
-  unsigned generation;   /* of the process that made it, and removes it */
+  int fd;                /* holds the lock that marks it as in use */
+  unsigned generation;   /* of the process that created it; only that process removes it */
 } store_tmpdir;
 
 typedef struct store_conn store_conn;
@@ -181,45 +181,45 @@ struct store_conn {
   dev_t dev;
   ino_t ino;
   unsigned generation;
-  bool linked;             /* the file had several names when it was opened */
-  uint64_t damage_seen;    /* of the VFS state, already added to the db's count */
-  uint64_t wait_until_ns;  /* busy handler: give up then; 0 when not waiting */
-  bool waiting;
-  bool schema_known;       /* the schema with the number below was compared (schema_check.c) */
+  bool linked;             /* the file had several hard links when it was opened */
+  uint64_t damage_seen;    /* damaged reads of the VFS that are already in store_db.damaged_pages */
+  uint64_t wait_until_ns;  /* busy handler: when to give up; 0: not waiting */
+  bool waiting;            /* counted in store_db.waiting */
+  bool schema_known;       /* the schema with schema_cookie was checked (schema_check.c) */
   int64_t schema_cookie;
-  store_batch batch;         /* while a statement that reads it runs */
-  /* The dead (store_record.c): keys in graves of one collection, sorted. Kept from transaction to transaction, because keys are
-   * never used again; erased ones may be among them. */
+  store_batch batch;       /* set while a statement that reads lode_feed runs */
+  /* Dead keys (store_record.c): the rids and vids in tombstones of one collection, sorted. Kept between transactions,
+   * because keys are never reused; erased ones may be among them. */
   int64_t *dead;
   size_t n_dead, cap_dead;
   int64_t dead_cid;        /* 0: not loaded */
-  int64_t dead_gid;        /* graves up to this one are in */
-  uint64_t dead_cursor;    /* and all that a transaction at this cursor sees */
+  int64_t dead_gid;        /* newest tombstone in the list */
+  uint64_t dead_cursor;    /* the list is complete for a transaction at this cursor */
 };
 
 struct store_db {
   char *folder, *path, *lock_path;
   lode_open_options opt;
-  pthread_mutex_t mutex;     /* guards everything below; nobody waits for a lock with it held */
+  pthread_mutex_t mutex;     /* guards everything below; nobody waits for a file lock with it held */
   pthread_cond_t writer_free;
-  bool writer_active;        /* a thread of this handle has a write transaction open, */
-  bool writer_waits;         /* or has its turn and waits for the lock that others hold */
+  bool writer_active;        /* a thread of this handle has its turn to write */
+  bool writer_waits;         /* that thread still waits for SQLite's lock */
   store_conn *idle;
   size_t n_idle;
   int lock_fd;               /* -1: none (read-only medium) */
   unsigned lock_generation;
-  bool working;              /* a thread of this handle does background work */
-  unsigned few;              /* records in a step of that work since the disk was full; 0: many */
+  bool working;              /* a thread of this handle does maintenance */
+  unsigned step_rows;        /* limit of records per maintenance step after the disk was full; 0: no limit */
   bool building;             /* a thread of this handle holds the builder's lock */
-  unsigned queued;           /* writers of this process that wait for their turn */
-  unsigned waiting;          /* connections of this handle that wait now */
-  dev_t truth_dev;           /* the truth file that was last opened */
+  unsigned queued;           /* threads of this handle that wait for their turn to write */
+  unsigned waiting;          /* connections of this handle that wait for a lock */
+  dev_t truth_dev;           /* identity of the truth file that was last used */
   ino_t truth_ino;
-  unsigned epoch;            /* how often that was another one than before */
+  unsigned epoch;            /* how often that identity has changed */
   uint64_t damaged_pages;
 };
 
-/* What store_tx keeps of one collection's metadata keys. */
+/* A metadata key in the cache of a store_tx. */
 typedef struct store_metakey {
   lode_str name;
   int64_t kid;
@@ -232,35 +232,36 @@ struct store_tx {
   store_tx_kind kind;
   unsigned epoch;
   uint64_t began_ns;
-  bool looked_at;        /* store_tx_is_old() was asked before */
-  uint64_t cursor;       /* as read at the start; writers: the last one handed out */
-  uint64_t cursor_saved; /* as it stands in the database */
-  int64_t fresh, fresh_saved; /* rows of table fresh, in the same two ways (record_ids.c) */
-  bool fresh_known;
-  int64_t fresh_before;  /* the savepoint, -1: it was not known */
+  bool age_checked;      /* store_tx_is_old() was called before */
+  uint64_t cursor;       /* as read at the start; in a write, the last number handed out */
+  uint64_t cursor_saved; /* as stored in the database */
+  int64_t fresh;         /* rows of table fresh (record_ids.c) */
+  int64_t fresh_saved;   /* their number as stored in the database */
+  bool fresh_known;      /* fresh and fresh_saved were loaded */
+  int64_t fresh_before;  /* value of fresh at the savepoint; -1: it was not loaded */
   sqlite3_stmt *rec_scan, *vec_scan; /* the running scans */
-  int64_t keys_cid;      /* whose keys are cached; 0: none */
+  int64_t keys_cid;      /* collection whose metadata keys are cached; 0: none */
   store_metakey *keys;
   size_t n_keys, cap_keys;
   mem_arena keys_arena;
-  json_doc json;       /* scratch for metadata */
-  int64_t dead_cid;      /* for which the connection's list of the dead is as this transaction sees it; 0: none */
-  int64_t segmented_cid; /* of which segmented_last is known; 0: of none */
-  int64_t segmented_last; /* the last vector that a segment may hold */
+  json_doc json;         /* scratch for metadata */
+  int64_t dead_cid;      /* collection whose dead keys in conn are up to date for this transaction; 0: none */
+  int64_t segmented_cid; /* collection that segmented_last belongs to; 0: none */
+  int64_t segmented_last; /* the last vid that a segment may hold */
   bool open;             /* BEGIN was done */
-  bool format_1;         /* the store has format 1; writers have raised it */
-  bool failed;           /* a statement failed half-way: only rollback, or an end of the savepoint, is allowed */
-  lode_status why;       /* it failed */
+  bool format_1;         /* the store had format 1 at BEGIN; a write transaction has upgraded it */
+  bool failed;           /* a statement failed: only a rollback, or the end of the savepoint, is allowed */
+  lode_status why;       /* the status of that failure */
   bool in_savepoint;
 };
 
-/* Maps an SQLite result to a status and says what to do. */
+/* Maps an SQLite result to a status, with advice in the text. */
 lode_status store_err_sql(store_conn *conn, int rc, lode_error *err);
-/* LODE_BUSY: others have held the lock for too long, and who they are. */
+/* LODE_BUSY: others held the lock for too long; the text names the last writer. */
 lode_status store_err_locked(store_db *db, lode_error *err);
-/* A reset statement with no bindings left over, prepared on first use. */
+/* A statement of this transaction's connection, reset, prepared on first use. Bindings are not cleared. */
 lode_status store_stmt(store_tx *tx, int which, sqlite3_stmt **stmt, lode_error *err);
-/* Steps to the first row: *row says whether there is one. The statement is not reset. */
+/* Steps once: *row says whether there is a row. The statement is reset only on error. */
 lode_status store_stmt_step(store_tx *tx, sqlite3_stmt *stmt, bool *row, lode_error *err);
 /* Steps to the end and resets. */
 lode_status store_stmt_run(store_tx *tx, sqlite3_stmt *stmt, lode_error *err);
@@ -269,9 +270,9 @@ lode_status store_state_get(store_tx *tx, int key, int64_t *value, lode_error *e
 lode_status store_state_find(store_tx *tx, int key, int64_t *value, bool *found, lode_error *err);
 lode_status store_state_put(store_tx *tx, int key, int64_t value, lode_error *err);
 
-/* The next commit-ordered number of a write. */
+/* The next commit-ordered number, for a write. */
 lode_status store_tx_next_seq(store_tx *tx, uint64_t *seq, lode_error *err);
-/* Is anybody else waiting for a lock? Long work steps aside then. */
+/* Does anybody wait for a lock or for a turn to write? Long work yields then. */
 bool store_db_has_waiters(store_db *db);
 
 static inline int64_t store_key_make(int64_t cid, uint64_t seq) { return (int64_t)((uint64_t)cid << STORE_KEY_SEQ_BITS | seq); }
@@ -279,14 +280,14 @@ static inline int64_t store_key_before_first(int64_t cid) { return (int64_t)((ui
 static inline int64_t store_key_last(int64_t cid) { return store_key_make(cid, STORE_KEY_SEQ_MAX); }
 static inline int64_t store_key_cid(int64_t key) { return key >> STORE_KEY_SEQ_BITS; }
 
-/* Binding of byte strings: absent is NULL. */
+/* An absent string is bound as NULL. */
 static inline int store_bind_blob(sqlite3_stmt *s, int i, lode_str v) {
   return v.data ? sqlite3_bind_blob64(s, i, v.data, v.len, SQLITE_STATIC) : sqlite3_bind_null(s, i);
 }
 static inline int store_bind_text(sqlite3_stmt *s, int i, lode_str v) {
   return v.data ? sqlite3_bind_text64(s, i, v.data, v.len, SQLITE_STATIC, SQLITE_UTF8) : sqlite3_bind_null(s, i);
 }
-/* NULL columns are absent; empty ones have a valid pointer. */
+/* A NULL column is an absent string; an empty one has a valid pointer. */
 static inline lode_str store_column_str(sqlite3_stmt *s, int i) {
   if (sqlite3_column_type(s, i) == SQLITE_NULL) return (lode_str){NULL, 0};
   const void *p = sqlite3_column_blob(s, i);
@@ -294,52 +295,53 @@ static inline lode_str store_column_str(sqlite3_stmt *s, int i) {
 }
 
 /* open.c */
-char *store_path_join(const char *folder, const char *name); /* freed by the caller; NULL when out of memory */
+char *store_path_join(const char *folder, const char *name); /* freed by the caller; NULL: out of memory */
 int store_db_open_lock_file(store_db *db);
-/* A truth file outside of a store's folder, which nobody else knows: for reading, without locks. */
+/* Opens a truth file that nobody else uses, read-only and without lode.lock. */
 lode_status store_db_open_file(const char *file, store_db **db, lode_error *err);
-lode_status store_make_folders(const char *folder, lode_error *err); /* mode 0700, with its parents */
+lode_status store_make_folders(const char *folder, lode_error *err); /* mode 0700; missing parents get 0777 */
 
 /* private_copy.c */
 lode_status store_tmpdir_create(store_tmpdir *p, lode_error *err); /* also removes what killed processes left */
 void store_tmpdir_remove(store_tmpdir *p);                         /* with the files in it */
-/* The text for a full disk under such a folder; other failures stay as they are. */
+/* Sets the error text for LODE_FULL in such a folder; other statuses are returned unchanged. */
 lode_status store_tmpdir_explain(lode_status st, lode_error *err);
 
 /* schema.c */
 typedef struct store_schema_object {
   const char *type, *name, *table;
-  const char *sql;  /* NULL: an index that SQLite makes with its table */
-  bool own;         /* made by its SQL; false: comes with another */
+  const char *sql;  /* NULL: an index that SQLite creates with its table */
+  bool own;         /* created by its SQL; false: created along with another object */
 } store_schema_object;
 #define STORE_SCHEMA_OBJECTS 21
 extern const store_schema_object store_schema_objects[STORE_SCHEMA_OBJECTS];
-/* LODE_VERSION: a newer Lode's. */
+/* Is this format one we can read? LODE_VERSION: it was written by a newer Lode. */
 lode_status store_schema_first_step(uint32_t format, const char *path, lode_error *err);
 lode_status store_db_create(store_db *db, lode_error *err);
-/* Reads the store once, and brings one that was made by an earlier Lode up to date. A read-only handle reads format 1 as it
- * is, and so does one that cannot write at the moment. */
+/* Reads the store once, and upgrades the format of an older Lode. A handle that is read-only, or cannot write at the
+ * moment, uses format 1 as it is. */
 lode_status store_db_upgrade(store_db *db, lode_error *err);
-/* From format 1 to this one, within a write transaction. */
+/* Upgrades format 1 to STORE_FORMAT, within a write transaction. */
 lode_status store_tx_raise_format(store_tx *tx, lode_error *err);
 
 /* schema_check.c */
-/* With a lock of the truth file held, before anything else runs in a transaction: is the schema one of ours? Looks again
- * whenever SQLite would. */
+/* Is the schema one of ours? Called with a lock of the truth file held, before anything else runs in a transaction.
+ * Checks again whenever SQLite would parse the schema again. */
 lode_status store_schema_check(store_conn *conn, lode_error *err);
 /* The same for a file that is read as pages: a backup. */
 lode_status store_schema_check_pages(store_pages *pages, const char *path, lode_error *err);
-/* Is there anything in the schema that Lode did not make? Not known, so false, where pages of it are damaged. */
+/* Does the schema hold anything that Lode did not create? False if damaged pages make it impossible to know. */
 bool store_schema_is_foreign(store_pages *pages, const char *path, lode_error *why);
 
 /* conn.c */
-/* Nothing that a schema might hold is run or trusted, and nothing of SQLite that Lode has no use for can be reached. */
+/* Disables whatever a hostile schema could use: triggers, views, extensions, and SQLite features that Lode does not
+ * need. */
 void store_conn_harden(sqlite3 *sql);
 lode_status store_conn_open(store_db *db, const char *path, bool create, store_conn **conn, lode_error *err);
 void store_conn_close(store_conn *conn); /* NULL is allowed */
 void store_conn_stop_waiting(store_conn *conn);
 
-/* row_checksums.c: what proves a row, also when it is found alone on a page */
+/* row_checksums.c: the checksum of each kind of row; it proves a row even if it is found alone on a page */
 uint32_t store_crc_document(int64_t rid, lode_str text);
 uint32_t store_crc_vector(int64_t vid, int64_t rid, const void *data, size_t bytes);
 uint32_t store_crc_record(const store_rec *rec, bool has_doc, uint32_t doc_crc);
@@ -347,18 +349,19 @@ uint32_t store_crc_tombstone(int64_t gid, lode_str rids, int64_t vid);
 uint32_t store_crc_collection(const store_coll *coll);
 uint32_t store_crc_manifest(const store_manifest_row *row);
 
-/* manifest.c: notes a vector that is about to be erased, if a segment may hold it. rid 0: look it up. */
+/* manifest.c */
+/* Adds a vector that is about to be erased to table dead, if a segment may hold it. rid 0: look it up. */
 lode_status store_dead_add(store_tx *tx, int64_t vid, int64_t rid, lode_error *err);
 lode_status store_dead_drop_all(store_tx *tx, int64_t cid, lode_error *err);
 lode_status store_manifest_drop_all(store_tx *tx, int64_t cid, lode_error *err);
 
-/* store_maintenance.c: what a pragma says. */
+/* store_maintenance.c: the integer result of a pragma */
 lode_status store_pragma_int(store_tx *tx, const char *sql, int64_t *value, lode_error *err);
 
 /* store_record.c */
 lode_status store_rec_count(store_tx *tx, int64_t cid, uint64_t *n, lode_error *err);
 
-/* backup.c: LODE_CORRUPT unless each collection of a copy that nobody else knows has as many records as it says. */
+/* backup.c: LODE_CORRUPT unless each collection of a private copy has as many records as its row says */
 lode_status store_copy_check_counts(const char *file, lode_progress progress, lode_error *err);
 
 /* batch_table.c */
@@ -367,60 +370,62 @@ lode_status store_batch_register(store_conn *conn, lode_error *err); /* for a ne
 lode_status store_batch_run(store_tx *tx, int which, int64_t first, store_batch batch, lode_error *err);
 
 /* record_ids.c */
-extern int64_t store_fresh_min_rows; /* tests make it small, so that names move often */
-/* Adds the names of new records, in the order given (sorted is fastest). No other record, dead or alive, has them. */
-lode_status store_ids_add(store_tx *tx, const store_coll *coll, const store_new_rec *rows, const size_t *order, size_t n,
-                            lode_error *err);
-lode_status store_ids_merge_fresh(store_tx *tx, lode_error *err); /* all of `fresh` to `name` */
-/* Calls fn for each of the ids (sorted; repeated ones count once) that has a living record. */
-typedef lode_status store_id_fn(void *ctx, const store_id_entry *name, lode_error *err);
-lode_status store_ids_each(store_tx *tx, const store_coll *coll, const lode_str *ids, size_t n, store_id_fn *fn, void *ctx,
-                             lode_error *err);
+extern int64_t store_fresh_min_rows; /* tests make it small, so that ids are merged often */
+/* Adds the ids of new records, in the order given (sorted is fastest). No other record, dead or alive, may have them. */
+lode_status store_ids_add(store_tx *tx, const store_coll *coll, const store_new_rec *rows, const size_t *order,
+                          size_t n, lode_error *err);
+lode_status store_ids_merge_fresh(store_tx *tx, lode_error *err); /* moves all rows of `fresh` to `name` */
+/* Calls fn for each of the ids (sorted; repeated ones count once) that has a live record. */
+typedef lode_status store_id_fn(void *ctx, const store_id_entry *entry, lode_error *err);
+lode_status store_ids_each(store_tx *tx, const store_coll *coll, const lode_str *ids, size_t n, store_id_fn *fn,
+                           void *ctx, lode_error *err);
 lode_status store_id_set_len(store_tx *tx, int64_t cid, lode_str id, int64_t len, lode_error *err);
-/* Of that record, if the name is still its own. */
+/* Removes the id if it still belongs to this record. */
 lode_status store_id_remove(store_tx *tx, int64_t cid, lode_str id, int64_t rid, lode_error *err);
 lode_status store_ids_erase_some(store_tx *tx, int64_t cid, bool *more, lode_error *err); /* of a dropped collection */
-lode_status store_ids_save(store_tx *tx, lode_error *err); /* before a commit */
+lode_status store_ids_save(store_tx *tx, lode_error *err); /* saves the row count of `fresh`, before a commit */
 
 /* tombstones.c */
 #define STORE_TOMBSTONE_MAX_RIDS 256 /* records in one row */
 typedef struct store_tombstone {
-  int64_t gid;   /* of the last */
-  int64_t vid;   /* a vector; 0: records */
+  int64_t gid;   /* of the last entry */
+  int64_t vid;   /* a replaced vector; 0: the row holds records */
   size_t n;
-  int64_t rids[STORE_TOMBSTONE_MAX_RIDS]; /* rising */
+  int64_t rids[STORE_TOMBSTONE_MAX_RIDS]; /* ascending */
 } store_tombstone;
 lode_status store_tombstone_add_vector(store_tx *tx, store_coll *coll, int64_t vid, lode_error *err);
-lode_status store_tombstone_add_records(store_tx *tx, store_coll *coll, const int64_t *rids, size_t n, lode_error *err); /* rising */
-/* Keeps the records from `first` on; none left: the row goes. */
+/* The rids must be ascending. */
+lode_status store_tombstone_add_records(store_tx *tx, store_coll *coll, const int64_t *rids, size_t n, lode_error *err);
+/* Keeps only the records from index `first` on; deletes the row if none is left. */
 lode_status store_tombstone_trim(store_tx *tx, const store_tombstone *tombstone, size_t first, lode_error *err);
-bool store_tombstone_decode(int64_t gid, lode_str rids, int64_t vid, store_tombstone *tombstone); /* false: not possible */
-/* The row that a statement with columns gid, rids, vid, crc stands on; proven. */
+bool store_tombstone_decode(int64_t gid, lode_str rids, int64_t vid, store_tombstone *tombstone); /* false: malformed */
+/* The current row of a statement with columns gid, rids, vid, crc; its checksum is verified. */
 lode_status store_tombstone_read(store_tx *tx, sqlite3_stmt *s, store_tombstone *tombstone, lode_error *err);
 
-/* document_sizes.c: about how long documents are. Blocks are read and written as rids come; flush at the end of a writer's turn. */
-unsigned store_doc_size_code(uint64_t bytes);       /* 1 to 255 */
-uint64_t store_doc_size_min(unsigned code);       /* no document with this code is shorter; 0: not known */
+/* document_sizes.c: approximate lengths of documents. A writer flushes the last block when it is done. */
+unsigned store_doc_size_code(uint64_t bytes);     /* 1 to 255 */
+uint64_t store_doc_size_min(unsigned code);       /* least length of a document with this code; 0: not known */
 lode_status store_doc_sizes_put(store_tx *tx, store_doc_sizes *sizes, int64_t rid, uint64_t bytes, lode_error *err);
 lode_status store_doc_sizes_flush(store_tx *tx, store_doc_sizes *sizes, lode_error *err);
 lode_status store_doc_sizes_erase(store_tx *tx, int64_t cid, lode_error *err); /* of a dropped collection */
 
 /* store_maintenance.c */
-extern uint64_t store_load_batch; /* a bulk load indexes the metadata of so many at once; tests make it small */
+extern uint64_t store_load_batch; /* records whose metadata a bulk load indexes at once; tests make it small */
 
 /* store_write.c */
 lode_status store_text_add(store_tx *tx, store_doc_sizes *sizes, int64_t rid, lode_str text, lode_error *err);
 lode_status store_text_remove(store_tx *tx, int64_t rid, lode_str text, lode_error *err);
 
-#define STORE_TERM_MAX_BYTES 64 /* of a string in the metadata index; the rest is cut off */
+#define STORE_TERM_MAX_BYTES 64 /* strings in the metadata index are truncated to this */
 
-/* metadata_index.c: called by the writers for records below the indexes' cursors */
+/* metadata_index.c: called by writers for records up to term_cursor; counters: for all records */
 lode_status store_terms_add(store_tx *tx, int64_t cid, int64_t rid, lode_str metadata, lode_error *err);
 lode_status store_terms_remove(store_tx *tx, int64_t cid, int64_t rid, lode_str metadata, lode_error *err);
 lode_status store_counters_change(store_tx *tx, int64_t cid, lode_str metadata, int delta, lode_error *err);
-lode_status store_metakey_id(store_tx *tx, int64_t cid, lode_str name, bool create, bool counted, int64_t *kid, lode_error *err);
+lode_status store_metakey_id(store_tx *tx, int64_t cid, lode_str name, bool create, bool counted, int64_t *kid,
+                             lode_error *err);
 
-/* The same for many records, written in the order of the index. */
+/* Terms of many records, written in the order of the index. */
 typedef struct store_term_item {
   int64_t kid, rid;
   meta_value value;
@@ -428,7 +433,7 @@ typedef struct store_term_item {
 typedef struct store_term_batch {
   store_tx *tx;
   int64_t cid, rid;
-  bool creates; /* keys that are new */
+  bool creates; /* create keys that do not exist yet */
   store_term_item *items;
   size_t n, cap;
   mem_arena arena;
@@ -439,36 +444,38 @@ lode_status store_term_batch_add(store_term_batch *b, store_tx *tx, int64_t cid,
 lode_status store_term_batch_write(store_term_batch *b, int which, lode_error *err);
 void store_term_batch_release(store_term_batch *b);
 
-/* store_truth.c: the pages of the truth file as a transaction sees them, each proven by its checksum */
+/* store_truth.c: the pages of the truth file as a transaction sees them, each verified by its checksum */
 typedef struct store_truth {
   sqlite3_file *file;
   uint32_t page_bytes;
-  uint32_t pages;      /* of the database */
-  uint32_t file_pages; /* whole ones in the file */
-  uint32_t change;     /* differs after every commit */
+  uint32_t pages;      /* as page 1 declares */
+  uint32_t file_pages; /* complete pages in the file */
+  uint32_t change;     /* SQLite's change counter: differs after every commit */
   bool has_map;        /* as in truth_pages.h */
-  int rc;              /* how a read for truth_pages.h has failed; SQLITE_IOERR_DATA: only by damage */
+  int rc;              /* first error of a read through store_truth_pages(); SQLITE_IOERR_DATA: only damaged pages */
 } store_truth;
-/* SQLite's code; SQLITE_IOERR_SHORT_READ: the file is empty. page_bytes is 0 when page 1 declares an impossible size. */
+/* Returns SQLite's code; SQLITE_IOERR_SHORT_READ: the file is empty. page_bytes is 0 if page 1 declares an impossible
+ * size. */
 int store_truth_open(store_conn *conn, store_truth *truth);
 lode_status store_truth_begin(store_tx *tx, store_truth *truth, lode_error *err);
 /* LODE_CORRUPT: the page is damaged. Free pages may read as zeros. */
-lode_status store_truth_read_page(store_tx *tx, const store_truth *truth, uint32_t number, unsigned char *page, lode_error *err);
-/* Sets up truth_pages.h to read from it, until the transaction ends; page buffers are the caller's. */
+lode_status store_truth_read_page(store_tx *tx, const store_truth *truth, uint32_t number, unsigned char *page,
+                                  lode_error *err);
+/* Makes `pages` read through this handle until the transaction ends. The caller provides the page buffers. */
 void store_truth_pages(store_truth *truth, store_pages *pages);
-/* backup.c: the whole truth at one moment, synced, in a new file. */
+/* backup.c: a consistent copy of the truth file as a new file, synced. */
 lode_status store_db_copy(store_db *db, const char *file, lode_progress progress, lode_error *err);
 
-/* salvage_find.c: decodes a record's row as read by truth_pages.h, and proves it; its strings lie in the payload */
+/* salvage_find.c: decodes the row of a record and verifies its checksum; its strings point into the payload. */
 struct store_row;
 bool store_row_to_rec(const struct store_row *row, const strbuf *payload, store_rec *rec);
 
-/* verify.c: SQLite's own check of its structures; calls line() for each fault and returns SQLite's result */
+/* verify.c: SQLite's integrity check; calls line() for each fault and returns SQLite's result. */
 typedef void store_integrity_fn(void *ctx, const char *line);
 int store_integrity_check(sqlite3 *sql, store_integrity_fn *line, void *ctx);
 
-/* text_index.c: FTS5's tokenizer and the counting function, for a new connection. Returns SQLite's code; SQLITE_NOTFOUND: there
- * is no FTS5, for which the second makes the error. */
+/* text_index.c: registers the FTS5 tokenizer and lode_visit() for a new connection. Returns SQLite's code;
+ * SQLITE_NOTFOUND: SQLite has no FTS5 (then report store_err_no_fts5()). */
 int store_text_register(sqlite3 *sql);
 lode_status store_err_no_fts5(lode_error *err);
 

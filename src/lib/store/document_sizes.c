@@ -1,9 +1,10 @@
-/* document_sizes.c - about how long documents are, in one byte each.
+/* document_sizes.c - approximate lengths of documents, one byte each.
  *
- * A search by words that ranks has to know how long each candidate's document is, and a common word has a hundred thousand
- * candidates: to read the documents themselves would be a page for each. So the text index keeps, for a block of STORE_DOC_SIZES_BLOCK keys
- * in one row, a byte for each: three bits behind the leading one of (bytes + 1), rounded down, so that what is read is never more
- * than the truth and hardly less. 0: not known. Keys are given once, so that a byte never speaks of another record.
+ * A ranked text search needs the length of each candidate's document, and a common word has a hundred thousand
+ * candidates: reading the documents themselves would cost a page each. So table size has a row for each block of
+ * STORE_DOC_SIZES_BLOCK keys, with a byte for each key: the exponent of (bytes + 1) and the three bits after its
+ * leading one, rounded down. The decoded length is never more than the real one, and at most an eighth less. 0: not
+ * known. Keys are never reused, so a byte always belongs to the same record.
  */
 #include "store/db.h"
 
@@ -11,7 +12,8 @@ enum { DOC_SIZE_MANTISSA_BITS = 3 };
 
 unsigned store_doc_size_code(uint64_t bytes) {
   uint64_t v = bytes + 1;
-  unsigned e = 63u - (unsigned)__builtin_clzll(v), m = (unsigned)(v << DOC_SIZE_MANTISSA_BITS >> e) & ((1u << DOC_SIZE_MANTISSA_BITS) - 1);
+  unsigned e = 63u - (unsigned)__builtin_clzll(v);
+  unsigned m = (unsigned)(v << DOC_SIZE_MANTISSA_BITS >> e) & ((1u << DOC_SIZE_MANTISSA_BITS) - 1);
   unsigned code = 1 + (e << DOC_SIZE_MANTISSA_BITS) + m;
   return code < 255 ? code : 255;
 }
@@ -64,9 +66,9 @@ lode_status store_doc_sizes_put(store_tx *tx, store_doc_sizes *z, int64_t rid, u
   return LODE_OK;
 }
 
-lode_status store_doc_sizes_get(store_tx *tx, store_doc_sizes *z, int64_t rid, uint64_t *least, lode_error *err) {
+lode_status store_doc_sizes_get(store_tx *tx, store_doc_sizes *z, int64_t rid, uint64_t *min_bytes, lode_error *err) {
   TRY(doc_sizes_need_block(tx, z, rid, err));
-  *least = store_doc_size_min(z->codes[rid % STORE_DOC_SIZES_BLOCK]);
+  *min_bytes = store_doc_size_min(z->codes[rid % STORE_DOC_SIZES_BLOCK]);
   return LODE_OK;
 }
 

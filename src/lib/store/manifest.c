@@ -1,13 +1,14 @@
-/* manifest.c - the manifest of the vector index: which segment files there are, what each holds, and who in them died.
+/* manifest.c - the manifest of the vector index: which segment files exist, what each holds, and which of it is dead.
  *
- * A segment holds the vectors of a collection with after < vid <= last that lived when it was made. Its row is put
- * before its file is begun (bytes 0: being made) and completed in the transaction that publishes it, which also takes
- * out the rows that it replaces. So whoever erases a vector knows by the rows alone whether it may be in a file.
+ * A segment holds the vectors of a collection with after < vid <= last that were alive when it was built. Its row is
+ * inserted before its file is created (bytes 0: being built) and completed in the transaction that publishes it,
+ * which also removes the rows of the segments that it replaces. So whoever erases a vector can tell from the rows
+ * alone whether a file may hold it.
  *
- * Invariant: each vector in a published segment lives, or lies in a grave, or is noted in `dead`, where it is put
- * when it is erased. Notes of vectors that are in no file do no harm; builders take them out.
+ * Invariant: each vector in a published segment is alive, or has a tombstone, or is in table `dead`, where it is put
+ * when it is erased. Rows of `dead` for vectors that are in no file do no harm; builders remove them.
  *
- * Rows that do not prove themselves are passed over by readers: their vectors are read from the truth.
+ * Readers ignore rows that fail their checksum: the vectors are then read from the truth file.
  */
 #include "store/db.h"
 
@@ -51,7 +52,7 @@ lode_status store_manifest_each(store_tx *tx, int64_t cid, store_manifest_fn *fn
 lode_status store_manifest_put(store_tx *tx, const store_manifest_row *row, lode_error *err) {
   sqlite3_stmt *s;
   uint64_t seq;
-  TRY(store_tx_next_seq(tx, &seq, err)); /* so that readers look again */
+  TRY(store_tx_next_seq(tx, &seq, err)); /* moves the cursor, so that readers notice the change */
   TRY(store_stmt(tx, STORE_STMT_SEGMENT_PUT, &s, err));
   sqlite3_bind_int64(s, 1, (int64_t)row->id);
   sqlite3_bind_int64(s, 2, row->cid);
@@ -84,9 +85,9 @@ lode_status store_manifest_drop_all(store_tx *tx, int64_t cid, lode_error *err) 
   return store_stmt_run(tx, s, err);
 }
 
-/* ---- The dead in them ---- */
+/* ---- Dead vectors in segments ---- */
 
-/* The last key that any segment of the collection holds, or will hold. */
+/* The last vid that any segment of the collection, finished or being built, may hold. */
 static lode_status manifest_last_vid(store_tx *tx, int64_t cid, int64_t *last, lode_error *err) {
   sqlite3_stmt *s;
   bool row;
@@ -178,7 +179,7 @@ lode_status store_dead_drop_all(store_tx *tx, int64_t cid, lode_error *err) {
 int64_t store_vec_last(store_tx *tx, int64_t cid) { return store_key_make(cid, tx->cursor); }
 int64_t store_vec_before_first(int64_t cid) { return store_key_before_first(cid); }
 
-/* ---- The builder's lock: one builder at a time, over threads and processes; it dies with its holder ---- */
+/* ---- The builder's lock: one builder at a time among threads and processes; released when its holder dies ---- */
 
 lode_status store_build_lock(store_db *db, lode_error *err) {
   pthread_mutex_lock(&db->mutex);

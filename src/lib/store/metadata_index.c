@@ -1,9 +1,9 @@
 /* metadata_index.c - the metadata index and the declared counters.
  *
  * Table term holds (key, value, rid) for every scalar value and array element of the records up to the collection's
- * term_cursor. It only proposes: strings are cut to TERM_MAX_BYTES, and the judge (src/lib/query) looks at the record itself.
- * Values are stored as SQLite orders them: numbers (int64 and double by value), then strings by bytes, then
- * booleans as one-byte blobs.
+ * term_cursor. It only proposes records: strings are truncated to TERM_MAX_BYTES, and the filter (src/lib/query) is
+ * always evaluated on the record itself. Values sort in SQLite's order: numbers (int64 and double by value), then
+ * strings by bytes, then booleans as one-byte blobs.
  */
 #include "store/db.h"
 
@@ -84,8 +84,9 @@ static lode_status metakey_find(store_tx *tx, int64_t cid, lode_str name, store_
   return row ? metakey_cache_add(tx, name, key->kid, key->counted, err) : LODE_OK;
 }
 
-/* *kid is 0 when there is no such key and `create` is false. */
-lode_status store_metakey_id(store_tx *tx, int64_t cid, lode_str name, bool create, bool counted, int64_t *kid, lode_error *err) {
+/* *kid is 0 if the key does not exist and `create` is false. */
+lode_status store_metakey_id(store_tx *tx, int64_t cid, lode_str name, bool create, bool counted, int64_t *kid,
+                             lode_error *err) {
   sqlite3_stmt *s;
   store_metakey key;
   *kid = 0;
@@ -140,7 +141,7 @@ lode_status store_terms_remove(store_tx *tx, int64_t cid, int64_t rid, lode_str 
   return term_each_value(tx, metadata, term_on_value, &job, err);
 }
 
-/* ---- Terms of many records at once: sorted first, so that the index is walked from left to right ---- */
+/* ---- Terms of many records at once: sorted first, so that the index is written in order ---- */
 
 static lode_status term_batch_on_value(void *ctx, lode_str key, const meta_value *value, lode_error *err) {
   store_term_batch *b = ctx;
@@ -194,9 +195,9 @@ void store_term_batch_release(store_term_batch *b) {
   *b = (store_term_batch){0};
 }
 
-/* ---- Asking ---- */
+/* ---- Queries ---- */
 
-/* Bounds of a range as SQLite orders values; each end stays within the type of the other. */
+/* Binds the bounds of a range in SQLite's order of values. An open end stays within the type of the other end. */
 static void term_bind_range(sqlite3_stmt *s, const store_term_range *r) {
   const meta_value *any = r->low ? r->low : r->high;
   if (r->low)
@@ -217,14 +218,14 @@ static void term_bind_range(sqlite3_stmt *s, const store_term_range *r) {
     sqlite3_bind_blob(s, 3, "\xff", 1, SQLITE_STATIC);
 }
 
-lode_status store_term_each(store_tx *tx, int64_t cid, const store_term_range *range, size_t limit, bool *cut,
+lode_status store_term_each(store_tx *tx, int64_t cid, const store_term_range *range, size_t limit, bool *truncated,
                             store_term_fn *fn, void *ctx, lode_error *err) {
   sqlite3_stmt *s;
   bool row;
   store_metakey key;
   meta_value value;
   lode_status st = LODE_OK;
-  *cut = false;
+  *truncated = false;
   TRY(metakey_find(tx, cid, range->key, &key, err));
   if (!key.kid) return LODE_OK;
   bool exactly = range->low && range->low == range->high;
@@ -238,7 +239,7 @@ lode_status store_term_each(store_tx *tx, int64_t cid, const store_term_range *r
     TRY(store_stmt_step(tx, s, &row, err));
     if (!row) break;
     if (limit && n == limit) {
-      *cut = true;
+      *truncated = true;
       break;
     }
     term_column_value(s, 0, &value);
@@ -275,7 +276,8 @@ lode_status store_counters_change(store_tx *tx, int64_t cid, lode_str metadata, 
 }
 
 /* Rows of (value, count). */
-static lode_status counter_each_row(store_tx *tx, int which, int64_t key, store_counter_fn *fn, void *ctx, lode_error *err) {
+static lode_status counter_each_row(store_tx *tx, int which, int64_t key, store_counter_fn *fn, void *ctx,
+                                    lode_error *err) {
   sqlite3_stmt *s;
   bool row;
   meta_value value;
@@ -293,13 +295,14 @@ static lode_status counter_each_row(store_tx *tx, int which, int64_t key, store_
   return st;
 }
 
-lode_status store_counter_each(store_tx *tx, int64_t cid, lode_str name, store_counter_fn *fn, void *ctx, lode_error *err) {
+lode_status store_counter_each(store_tx *tx, int64_t cid, lode_str name, store_counter_fn *fn, void *ctx,
+                               lode_error *err) {
   store_metakey key;
   char quoted[256];
   TRY(metakey_find(tx, cid, name, &key, err));
   if (key.counted) return counter_each_row(tx, STORE_STMT_COUNTER_EACH, key.kid, fn, ctx, err);
   return err_set(err, LODE_NOT_FOUND, "%s is not a declared counter of this collection; facets count any key",
-                    str_quote(name, quoted, sizeof quoted));
+                 str_quote(name, quoted, sizeof quoted));
 }
 
 lode_status store_counter_keys(store_tx *tx, int64_t cid, store_counter_fn *fn, void *ctx, lode_error *err) {

@@ -1,7 +1,7 @@
 /* open.c - opening and closing a store: its folder, its lock file, its options.
  *
- * A folder that was marked as a complete store and has no truth file has lost it: that is damage, and is not made good by
- * creating an empty one.
+ * A folder that is marked as a complete store but has no truth file has lost it: that is damage, and no empty truth
+ * file is created in its place.
  */
 #include "store/db.h"
 
@@ -33,7 +33,7 @@ char *store_path_join(const char *folder, const char *name) {
   return b.failed ? NULL : b.data;
 }
 
-/* One folder, durably; it may exist already. */
+/* Creates one folder durably; it may exist already. */
 static lode_status open_make_folder(const char *path, unsigned mode, lode_error *err) {
   struct stat sb;
   if (OS_RETRY(os_api->mkdir(path, mode)) == 0) return os_sync_parent_dir(path, err);
@@ -95,8 +95,8 @@ static lode_status open_create_if_missing(store_db *db, lode_error *err) {
       st = err_errno(err, errno, db->path);
     else if (open_is_marked(db))
       st = err_set(err, LODE_CORRUPT,
-                      "%s is missing, but there was a store here: restore a backup, or remove %s to begin anew", db->path,
-                      db->lock_path);
+                   "%s is missing, but there was a store here: restore a backup, or remove %s to begin anew", db->path,
+                   db->lock_path);
     else
       st = store_db_create(db, err);
   }
@@ -104,7 +104,7 @@ static lode_status open_create_if_missing(store_db *db, lode_error *err) {
   return st;
 }
 
-/* The folder, the lock file and, if asked, a new truth file. */
+/* Prepares the folder, the lock file and, with opt.create, a new truth file. */
 static lode_status open_prepare_folder(store_db *db, lode_error *err) {
   struct stat sb;
   char fs[32];
@@ -116,7 +116,8 @@ static lode_status open_prepare_folder(store_db *db, lode_error *err) {
   if (S_ISLNK(sb.st_mode)) return err_errno(err, ELOOP, db->folder);
   if (!S_ISDIR(sb.st_mode)) return err_set(err, LODE_INVALID, "%s is not a folder", db->folder);
   db->lock_fd = store_db_open_lock_file(db);
-  /* without permission, or on a read-only medium, there may be none; but nobody writes without it because something is in its place */
+  /* Without permission, or on a read-only medium, there may be no lock file. But if something else is in its place,
+   * refuse: otherwise the store would be written without locks. */
   if (db->lock_fd < 0 && beneath_lstat(db->folder, STOREFILE_LOCK, &sb) == 0 && !S_ISREG(sb.st_mode))
     return err_errno(err, os_not_regular(&sb), db->lock_path);
   db->lock_generation = vfs_generation();
@@ -152,7 +153,8 @@ static lode_status open_init_locks(store_db *db, lode_error *err) {
   return err_nomem(err);
 }
 
-/* Made anew, never destroyed: destroying what a thread of the parent waits for would wait for that thread. */
+/* The locks are initialized again without being destroyed: destroying a condition variable that a thread of the
+ * parent waits for would wait for that thread. */
 void store_db_after_fork(store_db *db) { (void)!open_init_locks(db, NULL); }
 
 lode_status store_db_open(const char *folder, const lode_open_options *options, store_db **out, lode_error *err) {
@@ -175,7 +177,7 @@ lode_status store_db_open(const char *folder, const lode_open_options *options, 
     st = err_set(err, LODE_INVALID, "page_bytes must be a power of two from 512 to 65,536");
     goto done;
   }
-  /* The store stays where it was opened, wherever the process goes afterwards, and whatever becomes of a link that led there. */
+  /* The store keeps this path even if the process changes its directory or a link that led here changes. */
   TRY_GOTO(beneath_resolve(folder, &db->folder, err));
   db->path = store_path_join(db->folder, STOREFILE_DB);
   db->lock_path = store_path_join(db->folder, STOREFILE_LOCK);
@@ -195,7 +197,7 @@ done:
   return st;
 }
 
-/* The folder may be a link that the user named; the VFS follows none. */
+/* The folder may be a link given by the user; the VFS follows none. */
 static lode_status open_resolve_folder(const char *file, char **folder, char **path, lode_error *err) {
   char above[4096];
   const char *name;

@@ -1,9 +1,9 @@
-/* private_copy.c - temporary folders for copies of the truth, and the removal of those that nobody uses any more.
+/* private_copy.c - temporary folders for copies of the truth file, and removal of those left by killed processes.
  *
- * A folder is $TMPDIR/lode-private-XXXXXX, mode 0700, and holds a file `in-use`, which is locked for as long as the folder is
- * needed: the lock dies with the process. Whoever makes a folder looks at the others first and removes those whose file
- * can be locked, with the few files that may be in one and no others. A folder without that file was left by
- * somebody who was killed at once, or was made this very moment: it goes when it is an hour old.
+ * A folder is $TMPDIR/lode-private-XXXXXX, mode 0700. It holds a file `in-use`, which is locked for as long as the
+ * folder is needed; the lock is released when the process dies. Before a folder is created, the others are swept:
+ * those whose file can be locked are removed, with the known files in them and no others. A folder without that file
+ * was left by a process that was killed early, or has just been created: it is removed when it is an hour old.
  */
 #include "store/db.h"
 
@@ -27,7 +27,7 @@ static void tmpdir_remove_folder(const char *folder) {
 
 /* ---- Sweeping ---- */
 
-/* Is it a folder of ours, no link to one? */
+/* Is it a folder of this user, and not a link to one? */
 static bool tmpdir_is_own(const char *path, struct stat *sb) {
   int fd = OS_RETRY(os_api->open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK, 0));
   if (fd < 0) return false;
@@ -62,9 +62,9 @@ static void tmpdir_sweep(void) {
   os_dir_close(all);
 }
 
-/* ---- Making ---- */
+/* ---- Creating ---- */
 
-/* Takes the lock of a new folder. *swept: somebody was faster and is removing it. */
+/* Takes the lock of a new folder. *swept: another process was faster and is removing it. */
 static lode_status tmpdir_claim(store_tmpdir *p, bool *swept, lode_error *err) {
   struct stat by_path, by_fd;
   char *path = store_path_join(p->folder, tmpdir_lock_name);
@@ -107,7 +107,7 @@ lode_status store_tmpdir_create(store_tmpdir *p, lode_error *err) {
 
 void store_tmpdir_remove(store_tmpdir *p) {
   if (!p->folder) return;
-  if (p->generation == vfs_generation()) tmpdir_remove_folder(p->folder); /* a forked child leaves its parent's alone */
+  if (p->generation == vfs_generation()) tmpdir_remove_folder(p->folder); /* in a forked child it is the parent's */
   if (p->fd >= 0) (void)os_api->close(p->fd);
   mem_free(p->folder);
   *p = (store_tmpdir){.fd = -1};
@@ -116,5 +116,5 @@ void store_tmpdir_remove(store_tmpdir *p) {
 lode_status store_tmpdir_explain(lode_status st, lode_error *err) {
   if (st != LODE_FULL) return st;
   return err_set(err, LODE_FULL, "there is no room in %s for a private copy of the store: free some, or let TMPDIR name a folder "
-                                    "on a larger disk", tmpdir_parent());
+                 "on a larger disk", tmpdir_parent());
 }

@@ -1,19 +1,20 @@
-/* record_ids.c - from an id to its record.
+/* record_ids.c - the index from an id to its record.
  *
- * An id has at most one row, in `name` or in `fresh`; both have the same columns. New names go to `fresh`, which is small: ids
- * come in no order, and each would touch another page of a large table, to be journaled and written at every commit. When
- * `fresh` holds more than a certain part of all, the transaction that made it so moves everything to `name`, in order. How
- * many rows `fresh` has is kept in table state.
+ * An id has at most one row, in table `name` or in `fresh`; both have the same columns. New ids go to `fresh`, which
+ * is small: ids come in no order, so in a large table each would touch another page, to be journaled and written at
+ * every commit. When `fresh` grows beyond its limit, the same transaction moves all its rows to `name`, in order. The
+ * number of rows of `fresh` is kept in table state.
  *
- * A deletion leaves the name where it is (tombstones.c): a name leads to a record that is alive, or lies in a grave and is
- * passed over here. It goes when the record is erased, or when its id is used again.
+ * A deletion leaves the id in place (tombstones.c): its record is alive, or has a tombstone and is skipped here. The
+ * row is removed when the record is erased, or when its id is used again.
  */
 #include "store/db.h"
 
-int64_t store_fresh_min_rows = 16384; /* rows that `fresh` may hold, */
-#define FRESH_FRACTION 32              /* and as many more as this part of the collection that is written to */
+/* `fresh` may hold store_fresh_min_rows rows, plus 1/FRESH_FRACTION of the records of the collection being written. */
+int64_t store_fresh_min_rows = 16384;
+#define FRESH_FRACTION 32
 
-/* ---- How many are fresh ---- */
+/* ---- The row count of `fresh` ---- */
 
 static lode_status ids_load_fresh_count(store_tx *tx, lode_error *err) {
   if (tx->fresh_known) return LODE_OK;
@@ -30,7 +31,7 @@ lode_status store_ids_save(store_tx *tx, lode_error *err) {
   return LODE_OK;
 }
 
-/* ---- Looking up ---- */
+/* ---- Lookup ---- */
 
 static lode_status ids_err_outside(store_tx *tx, lode_error *err) {
   return err_set(err, LODE_CORRUPT, "the name table of %s points outside of its collection", tx->db->path);
@@ -53,8 +54,9 @@ lode_status store_rec_find(store_tx *tx, int64_t cid, lode_str id, int64_t *rid,
   return LODE_OK;
 }
 
-/* One of the two tables. */
-static lode_status ids_find_in_table(store_tx *tx, int which, int64_t cid, store_id_entry *names, size_t n, lode_error *err) {
+/* Looks up conn->batch in one of the two tables. */
+static lode_status ids_find_in_table(store_tx *tx, int which, int64_t cid, store_id_entry *entries, size_t n,
+                                     lode_error *err) {
   sqlite3_stmt *s;
   bool row;
   TRY(store_stmt(tx, which, &s, err));
@@ -67,24 +69,25 @@ static lode_status ids_find_in_table(store_tx *tx, int which, int64_t cid, store
       sqlite3_reset(s);
       return ids_err_outside(tx, err);
     }
-    names[at] = (store_id_entry){.rid = rid, .len = sqlite3_column_int64(s, 2)};
+    entries[at] = (store_id_entry){.rid = rid, .len = sqlite3_column_int64(s, 2)};
   }
   sqlite3_reset(s);
   return LODE_OK;
 }
 
-lode_status store_ids_find(store_tx *tx, int64_t cid, const lode_str *ids, size_t n, store_id_entry *names, lode_error *err) {
-  memset(names, 0, n * sizeof *names);
+lode_status store_ids_find(store_tx *tx, int64_t cid, const lode_str *ids, size_t n, store_id_entry *entries,
+                           lode_error *err) {
+  memset(entries, 0, n * sizeof *entries);
   if (n == 0) return LODE_OK;
   TRY(ids_load_fresh_count(tx, err));
   tx->conn->batch = (store_batch){.ids = ids, .n = n};
-  lode_status st = ids_find_in_table(tx, STORE_STMT_NAMES_FIND, cid, names, n, err);
-  if (st == LODE_OK && tx->fresh) st = ids_find_in_table(tx, STORE_STMT_FRESH_FIND, cid, names, n, err);
+  lode_status st = ids_find_in_table(tx, STORE_STMT_NAMES_FIND, cid, entries, n, err);
+  if (st == LODE_OK && tx->fresh) st = ids_find_in_table(tx, STORE_STMT_FRESH_FIND, cid, entries, n, err);
   tx->conn->batch = (store_batch){0};
   for (size_t i = 0; i < n && st == LODE_OK; i++) {
     bool alive = true;
-    if (names[i].rid) st = store_rec_is_live(tx, names[i].rid, &alive, err);
-    names[i].dead = !alive;
+    if (entries[i].rid) st = store_rec_is_live(tx, entries[i].rid, &alive, err);
+    entries[i].dead = !alive;
   }
   return st;
 }
@@ -92,25 +95,25 @@ lode_status store_ids_find(store_tx *tx, int64_t cid, const lode_str *ids, size_
 /* ---- Many at once ---- */
 
 enum { IDS_LOOKUP_BATCH = 1024 };
-#define IDS_WALK_FRACTION 8 /* for more ids than this part of the collection a walk through all names is cheaper than looking each up */
+#define IDS_WALK_FRACTION 8 /* from 1/8 of the collection's ids on, a walk through all is cheaper than lookups */
 
-static lode_status ids_each_by_lookup(store_tx *tx, int64_t cid, const lode_str *ids, size_t n, store_id_fn *fn, void *ctx,
-                              lode_error *err) {
-  store_id_entry names[IDS_LOOKUP_BATCH];
+static lode_status ids_each_by_lookup(store_tx *tx, int64_t cid, const lode_str *ids, size_t n, store_id_fn *fn,
+                                      void *ctx, lode_error *err) {
+  store_id_entry entries[IDS_LOOKUP_BATCH];
   for (size_t at = 0, some; at < n; at += some) {
     some = n - at < IDS_LOOKUP_BATCH ? n - at : IDS_LOOKUP_BATCH;
-    TRY(store_ids_find(tx, cid, ids + at, some, names, err));
+    TRY(store_ids_find(tx, cid, ids + at, some, entries, err));
     for (size_t i = 0; i < some; i++) {
       bool repeated = at + i > 0 && str_eq(ids[at + i], ids[at + i - 1]);
-      if (names[i].rid && !names[i].dead && !repeated) TRY(fn(ctx, &names[i], err));
+      if (entries[i].rid && !entries[i].dead && !repeated) TRY(fn(ctx, &entries[i], err));
     }
   }
   return LODE_OK;
 }
 
-/* Goes through one table from the first id on, both sides in order. */
-static lode_status ids_each_by_walk(store_tx *tx, int which, int64_t cid, const lode_str *ids, size_t n, store_id_fn *fn, void *ctx,
-                               lode_error *err) {
+/* Merges the sorted ids with a scan of one table from the first id on. */
+static lode_status ids_each_by_walk(store_tx *tx, int which, int64_t cid, const lode_str *ids, size_t n,
+                                    store_id_fn *fn, void *ctx, lode_error *err) {
   sqlite3_stmt *s;
   bool row, alive;
   lode_status st;
@@ -124,10 +127,10 @@ static lode_status ids_each_by_walk(store_tx *tx, int which, int64_t cid, const 
     int order = -1;
     while (i < n && (order = str_cmp(ids[i], id)) < 0) i++;
     if (i == n || order != 0) continue;
-    store_id_entry name = {.rid = sqlite3_column_int64(s, 1), .len = sqlite3_column_int64(s, 2)};
-    TRY_GOTO(store_key_cid(name.rid) == cid ? LODE_OK : ids_err_outside(tx, err));
-    TRY_GOTO(store_rec_is_live(tx, name.rid, &alive, err));
-    if (alive) TRY_GOTO(fn(ctx, &name, err));
+    store_id_entry entry = {.rid = sqlite3_column_int64(s, 1), .len = sqlite3_column_int64(s, 2)};
+    TRY_GOTO(store_key_cid(entry.rid) == cid ? LODE_OK : ids_err_outside(tx, err));
+    TRY_GOTO(store_rec_is_live(tx, entry.rid, &alive, err));
+    if (alive) TRY_GOTO(fn(ctx, &entry, err));
     i++;
   }
   st = LODE_OK;
@@ -136,10 +139,11 @@ done:
   return st;
 }
 
-lode_status store_ids_each(store_tx *tx, const store_coll *coll, const lode_str *ids, size_t n, store_id_fn *fn, void *ctx,
-                             lode_error *err) {
+lode_status store_ids_each(store_tx *tx, const store_coll *coll, const lode_str *ids, size_t n, store_id_fn *fn,
+                           void *ctx, lode_error *err) {
   if (n == 0) return LODE_OK;
-  if (n < IDS_LOOKUP_BATCH || n < (coll->records + coll->tombstones) / IDS_WALK_FRACTION) return ids_each_by_lookup(tx, coll->cid, ids, n, fn, ctx, err);
+  if (n < IDS_LOOKUP_BATCH || n < (coll->records + coll->tombstones) / IDS_WALK_FRACTION)
+    return ids_each_by_lookup(tx, coll->cid, ids, n, fn, ctx, err);
   TRY(ids_load_fresh_count(tx, err));
   TRY(ids_each_by_walk(tx, STORE_STMT_NAMES_WALK, coll->cid, ids, n, fn, ctx, err));
   return tx->fresh ? ids_each_by_walk(tx, STORE_STMT_FRESH_WALK, coll->cid, ids, n, fn, ctx, err) : LODE_OK;
@@ -147,9 +151,9 @@ lode_status store_ids_each(store_tx *tx, const store_coll *coll, const lode_str 
 
 /* ---- Changing ---- */
 
-/* Runs the statement for `fresh`, and if that has no such row the one for `name`. */
-static lode_status id_change(store_tx *tx, int in_fresh, int in_name, int64_t cid, lode_str id, int64_t value, bool *was_fresh,
-                              lode_error *err) {
+/* Runs the statement for `fresh` and, if that has no such row, the one for `name`. */
+static lode_status id_change(store_tx *tx, int in_fresh, int in_name, int64_t cid, lode_str id, int64_t value,
+                             bool *was_fresh, lode_error *err) {
   TRY(ids_load_fresh_count(tx, err));
   *was_fresh = false;
   for (int pass = tx->fresh ? 0 : 1; pass < 2; pass++) {
@@ -208,8 +212,8 @@ lode_status store_ids_merge_fresh(store_tx *tx, lode_error *err) {
   return LODE_OK;
 }
 
-lode_status store_ids_add(store_tx *tx, const store_coll *coll, const store_new_rec *rows, const size_t *order, size_t n,
-                            lode_error *err) {
+lode_status store_ids_add(store_tx *tx, const store_coll *coll, const store_new_rec *rows, const size_t *order,
+                          size_t n, lode_error *err) {
   TRY(ids_load_fresh_count(tx, err));
   TRY(store_batch_run(tx, STORE_STMT_FRESH_PUT, coll->cid, (store_batch){.rows = rows, .order = order, .n = n}, err));
   tx->fresh += (int64_t)n;

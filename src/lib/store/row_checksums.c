@@ -1,5 +1,6 @@
-/* row_checksums.c - the CRC-32C of each kind of row. Each begins with a letter and the row's key, so that a row proves what it
- * is and where it belongs even when it is found alone on a page of a damaged file. Integers are little-endian. */
+/* row_checksums.c - the CRC-32C of each kind of row. Each begins with a letter and the row's key, so that a row
+ * proves what it is and where it belongs even if it is found alone on a page of a damaged file. Integers are
+ * little-endian. */
 #include "store/db.h"
 
 #include "base/crc32c.h"
@@ -8,7 +9,7 @@ static uint32_t row_crc_begin(char kind, int64_t key) {
   return crc32c_update_u64(crc32c_update(0, &kind, 1), (uint64_t)key);
 }
 
-/* Length + 1 and bytes; 0 for absent. */
+/* Length + 1 and the bytes; 0 if absent. */
 static uint32_t row_crc_add_str(uint32_t crc, lode_str s) {
   if (!s.data) return crc32c_update_u64(crc, 0);
   return crc32c_update(crc32c_update_u64(crc, (uint64_t)s.len + 1), s.data, s.len);

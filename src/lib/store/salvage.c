@@ -1,12 +1,12 @@
-/* salvage.c - bringing over what is whole of a damaged store into a new one.
+/* salvage.c - copies what is intact in a damaged store to a new one.
  *
- * The damaged store is only read, page by page (salvage_find.c); SQLite is not asked about it, so it may be in any state. The new
- * store is made beside `to` under a name of its own and renamed when it is complete: a salvage that was killed leaves
- * nothing that could be taken for a store. Records keep their order, and everything that is written was proven by a
- * checksum and checked like input from a user. A record whose document or vector is lost comes without it. Two
- * living records cannot have one id: if a grave was lost the younger one is right, for it could only be added once the
- * older was deleted. Records of a collection whose description is lost go into "recovered-<number>", with metric l2.
- * Text and metadata index are left to the new store's maintenance.
+ * The damaged store is only read, page by page (salvage_find.c) and without SQLite, so it may be in any state. The
+ * new store is written beside `to` under a temporary name and renamed when it is complete: a killed salvage leaves
+ * nothing that could be mistaken for a store. Records keep their order, and everything that is written has a verified
+ * checksum and is validated like user input. A record whose document or vector is lost is written without it. Two
+ * live records cannot have the same id: if a tombstone was lost, the newer record wins, because it could only be
+ * added after the older one was deleted. Records of a collection whose description is lost go to
+ * "recovered-<number>", with metric l2. The text and metadata indexes are left to the new store's maintenance.
  */
 #include "store/salvage.h"
 
@@ -22,9 +22,9 @@ typedef struct salvage_output {
   salvage_job *s;
   store_db *db;
   store_tx *tx;
-  int64_t cid;         /* of the damaged store; 0: none open */
-  store_coll coll;     /* of the new one */
-  mem_arena arena;   /* its strings */
+  int64_t cid;         /* current collection in the damaged store; 0: none */
+  store_coll coll;     /* the same collection in the new store */
+  mem_arena arena;     /* strings of coll */
   size_t batch, batch_bytes;
   strbuf document, vector;
   float *floats;
@@ -48,7 +48,7 @@ static lode_status salvage_write_collection(salvage_output *o, int64_t cid, cons
   }
   if (wanted->counted > n)
     salvage_report_loss(s, "counter", cid, (lode_str){NULL, 0}, "%u of %u declared counters are lost",
-                       wanted->counted - (uint32_t)n, wanted->counted);
+                        wanted->counted - (uint32_t)n, wanted->counted);
   st = store_coll_create(o->tx, wanted, names, n, &o->arena, &o->coll, err);
 done:
   mem_free(names);
@@ -64,7 +64,7 @@ static lode_status salvage_name_is_free(salvage_output *o, lode_str name, bool *
   return err_set(err, st, "%s", ignored.text);
 }
 
-/* A name that no other collection has or will want. */
+/* A name that no collection of the new store has, and none of the damaged one. */
 static lode_status salvage_recovered_name(salvage_output *o, int64_t cid, lode_str *name, lode_error *err) {
   char text[64];
   for (unsigned i = 1;; i++) {
@@ -80,7 +80,7 @@ static lode_status salvage_recovered_name(salvage_output *o, int64_t cid, lode_s
   }
 }
 
-/* Leaves out what is not a JSON object. */
+/* Drops metadata that is not a JSON object. */
 static lode_status salvage_check_object(salvage_job *s, lode_str *text, lode_error *err) {
   if (!text->data) return LODE_OK;
   lode_status st = json_parse(&s->json, *text, NULL, err);
@@ -89,7 +89,7 @@ static lode_status salvage_check_object(salvage_job *s, lode_str *text, lode_err
   return LODE_OK;
 }
 
-/* Makes the collection with that number in the damaged store, and goes on with it. */
+/* Creates collection `cid` of the damaged store in the new one, and makes it the current one. */
 static lode_status salvage_open_collection(salvage_output *o, int64_t cid, lode_error *err) {
   salvage_job *s = o->s;
   const salvage_coll *found = salvage_find_coll(s, cid);
@@ -108,8 +108,8 @@ static lode_status salvage_open_collection(salvage_output *o, int64_t cid, lode_
   if (!usable) {
     TRY(salvage_recovered_name(o, cid, &wanted.name, err));
     salvage_report_loss(s, "collection", cid, (lode_str){NULL, 0},
-                       "the description of collection %lld is lost: its records are in \"%.*s\", with metric %s", (long long)cid,
-                       (int)wanted.name.len, wanted.name.data, lode_metric_name(wanted.metric));
+                        "the description of collection %lld is lost: its records are in \"%.*s\", with metric %s", (long long)cid,
+                        (int)wanted.name.len, wanted.name.data, lode_metric_name(wanted.metric));
   }
   o->cid = cid;
   return salvage_write_collection(o, cid, &wanted, err);
@@ -117,7 +117,7 @@ static lode_status salvage_open_collection(salvage_output *o, int64_t cid, lode_
 
 /* ---- Parts of a record ---- */
 
-/* text.data stays NULL when the document is lost. */
+/* text->data stays NULL if the document is lost. */
 static lode_status salvage_fetch_document(salvage_output *o, const store_rec *rec, lode_str *text, lode_error *err) {
   salvage_job *s = o->s;
   for (const salvage_found *f = salvage_found_first(&s->documents, rec->rid); f; f = salvage_found_next(&s->documents, f)) {
@@ -141,7 +141,8 @@ static bool salvage_are_finite(const float *v, size_t n) {
   return true;
 }
 
-static bool salvage_vector_is_valid(const salvage_output *o, const store_rec *rec, const store_row *row, lode_str data) {
+static bool salvage_vector_is_valid(const salvage_output *o, const store_rec *rec, const store_row *row,
+                                    lode_str data) {
   int64_t rid = store_row_int(row, 1, &o->vector);
   size_t n = data.len / sizeof(float);
   if (rid != rec->rid || data.len == 0 || data.len % sizeof(float) || n > LODE_MAX_DIMENSION) return false;
@@ -149,7 +150,7 @@ static bool salvage_vector_is_valid(const salvage_output *o, const store_rec *re
   return o->coll.dim == 0 || o->coll.dim == n;
 }
 
-/* *dim stays 0 when the vector is lost; else it is in o->floats. */
+/* *dim stays 0 if the vector is lost; otherwise it is in o->floats. */
 static lode_status salvage_fetch_vector(salvage_output *o, const store_rec *rec, uint32_t *dim, lode_error *err) {
   salvage_job *s = o->s;
   for (const salvage_found *f = salvage_found_first(&s->vectors, rec->vid); f; f = salvage_found_next(&s->vectors, f)) {
@@ -171,7 +172,7 @@ static lode_status salvage_fetch_vector(salvage_output *o, const store_rec *rec,
 
 /* ---- Records ---- */
 
-/* *rid: the older one with that id, 0 when there is none. */
+/* Deletes an older record with this id; *rid: that record, 0 if there was none. */
 static lode_status salvage_drop_older(salvage_output *o, lode_str id, int64_t *rid, lode_error *err) {
   size_t dropped;
   TRY(store_rec_find(o->tx, o->coll.cid, id, rid, err));
@@ -181,8 +182,9 @@ static lode_status salvage_drop_older(salvage_output *o, lode_str id, int64_t *r
   return LODE_OK;
 }
 
-/* Reads the record again and checks it as if a user had given it. */
-static lode_status salvage_read_record(salvage_output *o, const salvage_found *f, store_rec *rec, bool *usable, lode_error *err) {
+/* Reads the record again and validates it like user input. */
+static lode_status salvage_read_record(salvage_output *o, const salvage_found *f, store_rec *rec, bool *usable,
+                                       lode_error *err) {
   salvage_job *s = o->s;
   store_row row;
   *rec = (store_rec){0};
@@ -201,7 +203,7 @@ static lode_status salvage_read_record(salvage_output *o, const salvage_found *f
   return LODE_OK;
 }
 
-/* Its document and vector; says which of them are lost. */
+/* Fetches document and vector, and reports which of them are lost. */
 static lode_status salvage_fetch_parts(salvage_output *o, const store_rec *rec, store_change *change, lode_error *err) {
   salvage_job *s = o->s;
   int64_t cid = store_key_cid(rec->rid);
@@ -257,7 +259,7 @@ static lode_status salvage_end_batch(salvage_output *o, lode_error *err) {
   return store_tx_commit(tx, err);
 }
 
-/* Whole records of dropped collections are no loss. */
+/* Records of dropped collections are not written, and are no loss. */
 static bool salvage_is_dropped(const salvage_job *s, int64_t cid) {
   const salvage_coll *c = salvage_find_coll(s, cid);
   return c && c->dropped;
@@ -275,7 +277,6 @@ static lode_status salvage_write_records(salvage_output *o, lode_error *err) {
   return salvage_end_batch(o, err);
 }
 
-/* Collections without records, which are worth keeping too. */
 static lode_status salvage_write_empty_colls(salvage_output *o, lode_error *err) {
   salvage_job *s = o->s;
   for (size_t c = 0, r = 0; c < s->n_colls; c++) {
@@ -309,7 +310,7 @@ done:
 
 /* ---- Paths ---- */
 
-/* The file in a folder, or the file itself. What the user names may be a link. */
+/* `from` is a store's folder or the truth file itself. It is given by the user, and may be a link. */
 static lode_status salvage_source_file(const char *from, char **file, lode_error *err) {
   struct stat sb;
   char *resolved = NULL;
@@ -338,7 +339,7 @@ static void salvage_remove_partial(const char *folder) {
   (void)os_api->rmdir(folder);
 }
 
-/* Durable at its place, or not there at all. */
+/* Renames the new store to `to` durably; on failure nothing remains there. */
 static lode_status salvage_publish(const char *partial, const char *to, lode_error *err) {
   if (OS_RETRY(os_api->rename(partial, to)) != 0)
     return errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR
@@ -395,9 +396,9 @@ lode_status store_db_salvage(const char *from, const char *to, lode_damage_fn *l
   TRY_GOTO(salvage_source_file(from, &file, err));
   TRY_GOTO(salvage_check_target(to, err));
   TRY_GOTO(store_pages_open(file, &s.pages, err));
-  if (s.pages.format > STORE_FORMAT) { /* its rows may mean something else */
+  if (s.pages.format > STORE_FORMAT) { /* its rows may have another meaning */
     st = err_set(err, LODE_VERSION, "%s has format %u, and this Lode knows formats up to %u; use a newer Lode", file,
-                    s.pages.format, STORE_FORMAT);
+                 s.pages.format, STORE_FORMAT);
     goto done;
   }
   s.page = mem_alloc(s.pages.page_bytes);
@@ -407,7 +408,7 @@ lode_status store_db_salvage(const char *from, const char *to, lode_damage_fn *l
   }
   if (s.pages.declared > s.pages.count)
     salvage_report_loss(&s, "file", 0, (lode_str){NULL, 0}, "the file is cut short: %u of %u pages are there", s.pages.count,
-                       s.pages.declared);
+                        s.pages.declared);
   if (store_schema_is_foreign(&s.pages, file, &foreign)) salvage_report_loss(&s, "schema", 0, (lode_str){NULL, 0}, "%s", foreign.text);
   TRY_GOTO(salvage_scan(&s, err));
   TRY_GOTO(salvage_to(&s, to, err));

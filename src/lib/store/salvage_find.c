@@ -1,18 +1,23 @@
-/* salvage_find.c - looking through the pages of a damaged store for rows that prove themselves.
+/* salvage_find.c - scans the pages of a damaged store for rows with valid checksums.
  *
- * First look: rows of records, graves and collections must carry their checksum and are taken from any page; documents
- * and vectors are noted by shape and proven when they are fetched. A damaged page is searched byte by byte as well,
- * because its list of rows may be what is damaged; the space before its rows is left out, since old copies of moved rows
- * may lie there. Second look: names, documents and vectors on sound pages speak of records; such a record is
- * lost if it was not found and lies in no grave. When the names of all living records of a collection were found, a record
- * without one was deleted, even if its grave is lost; where more were found than live, graves are lost. Free pages, pointer maps and overflow pages hold no rows, whatever they
- * look like. Kept in memory are 16 bytes for each row, not its content.
+ * First pass: rows of records, tombstones and collections must have a valid checksum and are taken from any page;
+ * documents and vectors are recognized by their column types, and verified when they are fetched. A damaged page is
+ * also searched byte by byte, because its cell pointers may be what is damaged; the space before its cells is
+ * skipped, since it may hold old copies of moved rows.
+ *
+ * Second pass: ids, documents and vectors on valid pages refer to records. Such a record is lost if it was not found
+ * and has no tombstone. If the ids of all live records of a collection were found, a record without one was deleted,
+ * even if its tombstone is lost. If more records were found than the collection has, tombstones are lost.
+ *
+ * Free pages, pointer maps and overflow pages hold no rows, whatever they look like. Memory holds 16 bytes for each
+ * row, not its content.
  */
 #include "store/salvage.h"
 
 /* ---- Lists ---- */
 
-static lode_status salvage_found_add(salvage_found_list *l, int64_t key, uint32_t page, size_t offset, uint8_t trust, lode_error *err) {
+static lode_status salvage_found_add(salvage_found_list *l, int64_t key, uint32_t page, size_t offset, uint8_t trust,
+                                     lode_error *err) {
   if (!mem_grow(&l->items, &l->cap, l->n + 1, sizeof *l->items)) return err_nomem(err);
   l->items[l->n++] = (salvage_found){key, page, (uint16_t)offset, trust, 0};
   return LODE_OK;
@@ -174,8 +179,8 @@ static lode_status salvage_add_counter_key(salvage_job *s, const store_row *row,
   return LODE_OK;
 }
 
-static lode_status salvage_add_row(salvage_job *s, store_row_kind kind, const store_row *row, uint32_t page, size_t offset,
-                            uint8_t trust, lode_error *err) {
+static lode_status salvage_add_row(salvage_job *s, store_row_kind kind, const store_row *row, uint32_t page,
+                                   size_t offset, uint8_t trust, lode_error *err) {
   store_rec rec;
   switch (kind) {
     case STORE_ROW_RECORD:
@@ -195,23 +200,23 @@ static lode_status salvage_add_row(salvage_job *s, store_row_kind kind, const st
   }
 }
 
-/* What the row at that place is to the first look. */
-static lode_status salvage_examine_cell(salvage_job *s, const store_page_view *view, uint32_t number, size_t offset, uint8_t trust,
-                           lode_error *err) {
+/* First pass: adds the row at `offset`, if there is one, to the list of its kind. */
+static lode_status salvage_examine_cell(salvage_job *s, const store_page_view *view, uint32_t number, size_t offset,
+                                        uint8_t trust, lode_error *err) {
   store_row row;
   if (!store_row_parse(&s->pages, view, offset, &row)) return LODE_OK;
   store_row_kind kind = store_row_kind_of(&row, view->table);
   if (kind == STORE_ROW_DOCUMENT) return salvage_found_add(&s->documents, row.key, number, offset, trust, err);
   if (kind == STORE_ROW_VECTOR) return salvage_found_add(&s->vectors, row.key, number, offset, trust, err);
   if (kind == STORE_ROW_OTHER || kind == STORE_ROW_ID) return LODE_OK;
-  if (row.bytes > LODE_MAX_METADATA_BYTES + (64u << 10)) return LODE_OK; /* longer than any of ours */
+  if (row.bytes > LODE_MAX_METADATA_BYTES + (64u << 10)) return LODE_OK; /* longer than any row of ours */
   lode_status st = store_row_load(&s->pages, &row, &s->payload, err);
   if (st == LODE_CORRUPT) return LODE_OK;
   TRY(st);
   return salvage_add_row(s, kind, &row, number, offset, trust, err);
 }
 
-/* ---- First look ---- */
+/* ---- First pass ---- */
 
 static lode_status salvage_scan_cells(salvage_job *s, uint32_t number, uint8_t trust, size_t *lowest, lode_error *err) {
   store_page_view view;
@@ -273,16 +278,16 @@ static lode_status salvage_first_pass(salvage_job *s, lode_error *err) {
   return LODE_OK;
 }
 
-/* ---- Second look ---- */
+/* ---- Second pass ---- */
 
-/* Something on a sound page belongs to a record; its name has the id. */
+/* Something on a valid page refers to the record; `id` is set if that was an id row. */
 static lode_status salvage_mention(salvage_job *s, int64_t rid, lode_str id, lode_error *err) {
   int64_t cid = store_key_cid(rid);
   salvage_found *f = salvage_found_first(&s->records, rid);
   salvage_coll *c = salvage_find_coll(s, cid);
   if (c && id.data && !salvage_has_key(&s->dead, rid)) c->names++;
   if (f) {
-    f->spoken |= id.data ? SALVAGE_MENTIONED | SALVAGE_NAMED : SALVAGE_MENTIONED;
+    f->mentions |= id.data ? SALVAGE_MENTIONED | SALVAGE_NAMED : SALVAGE_MENTIONED;
     return LODE_OK;
   }
   if (cid < 1 || (c && c->dropped) || salvage_has_key(&s->dead, rid)) return LODE_OK;
@@ -331,7 +336,7 @@ static lode_status salvage_second_pass(salvage_job *s, lode_error *err) {
     int64_t rid = s->lost.items[i];
     if (!salvage_has_key(&s->named, rid))
       salvage_report_loss(s, "record", store_key_cid(rid), (lode_str){NULL, 0},
-                         "record %lld was on a damaged page, and so was its name", (long long)rid);
+                          "record %lld was on a damaged page, and so was its name", (long long)rid);
   }
   s->report->lost = s->lost.n;
   return LODE_OK;
@@ -341,12 +346,12 @@ static lode_status salvage_second_pass(salvage_job *s, lode_error *err) {
 
 static bool salvage_is_live(const salvage_job *s, const salvage_found *f) {
   const salvage_coll *c = salvage_find_coll(s, store_key_cid(f->key));
-  if (f->trust == SALVAGE_TRUST_LOOSE && !(f->spoken & SALVAGE_MENTIONED)) return false;
-  if (c && c->names == c->coll.records && !(f->spoken & SALVAGE_NAMED)) return false;
+  if (f->trust == SALVAGE_TRUST_LOOSE && !(f->mentions & SALVAGE_MENTIONED)) return false;
+  if (c && c->names == c->coll.records && !(f->mentions & SALVAGE_NAMED)) return false;
   return !salvage_has_key(&s->dead, f->key);
 }
 
-/* More records than the collection says it has: their graves were on damaged pages. Which ones died is not known. */
+/* More records than the collection has: their tombstones were on damaged pages. Which records are dead is not known. */
 static void salvage_report_undeleted(salvage_job *s) {
   for (size_t c = 0, i = 0; c < s->n_colls; c++) {
     const store_coll *coll = &s->colls[c].coll;
@@ -355,12 +360,13 @@ static void salvage_report_undeleted(salvage_job *s) {
       n += store_key_cid(s->records.items[i].key) == coll->cid;
     if (!s->colls[c].dropped && n > coll->records)
       salvage_report_loss(s, "deletion", coll->cid, (lode_str){NULL, 0},
-                         "the notes of deletions were on a damaged page: %llu records that had been deleted are back",
-                         (unsigned long long)(n - coll->records));
+                          "the notes of deletions were on a damaged page: %llu records that had been deleted are back",
+                          (unsigned long long)(n - coll->records));
   }
 }
 
-/* The most trusted comes first; among equals the newest. Loose rows that nothing speaks of, and the dead, go. */
+/* Chooses one row for each key: the most trusted, and among equals the newest. Drops loose rows that nothing refers
+ * to, and dead records. */
 static lode_status salvage_choose_records(salvage_job *s, lode_error *err) {
   salvage_found_list *l = &s->records;
   size_t n = 0;
@@ -374,9 +380,9 @@ static lode_status salvage_choose_records(salvage_job *s, lode_error *err) {
       lode_status st = salvage_read_row(s, &l->items[end], &row, &s->payload, err);
       if (st != LODE_OK && st != LODE_CORRUPT) return st;
       if (st != LODE_OK || !store_row_to_rec(&row, &s->payload, &rec) || rec.seq < best_seq) continue;
-      uint8_t spoken = best.spoken;
+      uint8_t mentions = best.mentions;
       best = l->items[end];
-      best.spoken = spoken;
+      best.mentions = mentions;
       best_seq = rec.seq;
     }
     if (salvage_is_live(s, &best)) l->items[n++] = best;

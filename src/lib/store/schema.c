@@ -1,8 +1,8 @@
-/* schema.c - the tables of the truth file, and how a store comes into being.
+/* schema.c - the tables of the truth file; creating and upgrading a store.
  *
- * A new truth file is made under another name, complete and synced, and then renamed: a file called lode.db is never
- * half-made, so an empty or headless one is damage. The mark in lode.lock is written after that: a marked folder
- * without a truth file has lost it, and is not made anew behind the user's back.
+ * A new truth file is created under another name, completed, synced, and then renamed: a file called lode.db is never
+ * half-made, so an empty one or one without a header is damaged. The mark in lode.lock is written after that: a
+ * marked folder without a truth file has lost it, and no new one is created silently.
  */
 #include "store/db.h"
 
@@ -10,8 +10,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* One row for each object of the schema, with its SQL exactly as SQLite keeps it. It is the same in formats 1 and 2: an
- * object that is added later needs a format of its own. */
+/* One row for each object of the schema, with its SQL exactly as SQLite stores it. The schema is the same in formats
+ * 1 and 2: an object added later needs a new format. */
 #define SCHEMA_TABLE(name, columns) {"table", name, name, "CREATE TABLE " name columns, true}
 #define SCHEMA_SHADOW(name, columns) {"table", name, name, "CREATE TABLE '" name "'" columns, false}
 #define SCHEMA_AUTOINDEX(table) {"index", "sqlite_autoindex_" table "_1", table, NULL, false}
@@ -56,13 +56,13 @@ const store_schema_object store_schema_objects[STORE_SCHEMA_OBJECTS] = {
     SCHEMA_TABLE("dead", "(vid INTEGER PRIMARY KEY, rid INTEGER NOT NULL)"),
     SCHEMA_TABLE("size", "(block INTEGER PRIMARY KEY, codes BLOB NOT NULL)"),
     {"table", "text", "text", "CREATE VIRTUAL TABLE text USING fts5(body, content='', columnsize=0, tokenize='lode')", true},
-    /* What FTS5 makes for it: the same in every SQLite from 3.40 to 3.53. */
+    /* The shadow tables of FTS5: the same in every SQLite from 3.40 to 3.53. */
     SCHEMA_SHADOW("text_data", "(id INTEGER PRIMARY KEY, block BLOB)"),
     SCHEMA_SHADOW("text_idx", "(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID"),
     SCHEMA_SHADOW("text_config", "(k PRIMARY KEY, v) WITHOUT ROWID"),
 };
 
-/* Words come in large batches from the background: fewer, larger segments are merged less often. */
+/* Maintenance adds words in large batches: fewer, larger segments are merged less often. */
 static const char schema_fts_settings[] = "INSERT INTO text(text,rank) VALUES('hashsize',8388608);"
                                     "INSERT INTO text(text,rank) VALUES('automerge',8);";
 
@@ -70,8 +70,8 @@ lode_status store_schema_first_step(uint32_t format, const char *path, lode_erro
   if (format >= 1 && format <= STORE_FORMAT) return LODE_OK;
   if (format > STORE_FORMAT)
     return err_set(err, LODE_VERSION,
-                      "%s has format %u, and this Lode knows formats up to %u; use a newer Lode (nothing was changed)", path,
-                      format, STORE_FORMAT);
+                   "%s has format %u, and this Lode knows formats up to %u; use a newer Lode (nothing was changed)", path,
+                   format, STORE_FORMAT);
   return err_set(err, LODE_CORRUPT, "%s has no valid format number; `lode db salvage` brings over what is whole", path);
 }
 
@@ -84,13 +84,13 @@ static lode_status schema_make_objects(store_conn *conn, lode_error *err) {
 lode_status store_tx_raise_format(store_tx *tx, lode_error *err) {
   char sql[200];
   store_conn *conn = tx->conn;
-  conn->schema_known = false; /* in the next transaction: this one may be rolled back */
+  conn->schema_known = false; /* check again in the next transaction: this one may be rolled back */
   snprintf(sql, sizeof sql, "PRAGMA user_version=%u; UPDATE state SET k=%d WHERE k=%d", STORE_FORMAT, STORE_STATE_CURSOR,
            STORE_STATE_CURSOR_FORMAT_1);
   return store_exec(conn, sql, err);
 }
 
-/* The format cannot be raised now, and whoever writes to the store later does it then. LODE_BUSY: readers never fail
+/* If the upgrade is not possible now, the next writer does it. LODE_BUSY is included because a reader must never fail
  * because of a writer. */
 static bool schema_cannot_be_written(lode_status st) {
   return st == LODE_READONLY || st == LODE_REFUSED || st == LODE_FULL || st == LODE_BUSY;
@@ -102,10 +102,10 @@ lode_status store_db_upgrade(store_db *db, lode_error *err) {
   bool old = tx->format_1;
   store_tx_rollback(tx);
   if (!old || db->opt.read_only) return LODE_OK;
-  lode_status st = store_tx_begin(db, STORE_TX_WRITE, &tx, err); /* raises the format */
+  lode_status st = store_tx_begin(db, STORE_TX_WRITE, &tx, err); /* upgrades the format */
   if (st == LODE_OK) st = store_tx_commit(tx, err);
   if (!schema_cannot_be_written(st)) return st;
-  err_clear(err); /* it can be read as it is */
+  err_clear(err); /* format 1 can be read as it is */
   return LODE_OK;
 }
 
@@ -143,11 +143,11 @@ static lode_status schema_remove_leftover(const store_db *db, const char *name, 
   return err_errno(err, errno, name);
 }
 
-/* The caller holds the CREATE lock and has seen that there is no truth file. */
+/* The caller holds the CREATE lock and has checked that there is no truth file. */
 lode_status store_db_create(store_db *db, lode_error *err) {
   lode_status st = LODE_OK;
   store_conn *conn = NULL;
-  /* One fixed name: whatever a killed creation left there, journal included, is removed by the next, which holds the lock. */
+  /* The name is fixed, so that the next creation, which holds the lock, removes what a killed one left. */
   char *path = store_path_join(db->folder, STOREFILE_NEW);
   if (!path) return err_nomem(err);
   TRY_GOTO(schema_remove_leftover(db, STOREFILE_NEW_JOURNAL, err));
@@ -161,7 +161,7 @@ lode_status store_db_create(store_db *db, lode_error *err) {
     goto done;
   }
   TRY_GOTO(beneath_sync_dir(db->folder, STOREFILE_DB, err));
-  /* Its journal was truncated to nothing; without this it would stay behind under the temporary name. */
+  /* The empty journal would otherwise remain under the temporary name. */
   (void)beneath_unlink(db->folder, STOREFILE_NEW_JOURNAL);
 done:
   store_conn_close(conn);

@@ -1,21 +1,22 @@
-/* schema_check.c - is the schema of a store one that Lode makes?
+/* schema_check.c - is the schema of a file the one that Lode creates?
  *
- * A schema is SQL: triggers, views, CHECK constraints, generated columns and expression indexes in it are run by statements that
- * know nothing of them. So before SQLite parses the schema of a file, each row of it is compared with the known ones (schema.c),
- * by a reader of our own, which runs nothing and is bounded: it stops at the first row that is not known, or known and there
- * already, at the first row that is longer than any of ours, and after SCHEMA_MAX_PAGES pages.
+ * A schema is SQL: triggers, views, CHECK constraints, generated columns and expression indexes in it are executed by
+ * statements that do not mention them. So before SQLite parses the schema of a file, each row of it is compared with
+ * the known ones (schema.c) by a reader of our own, which executes nothing and is bounded: it stops at the first row
+ * that is unknown, duplicate or longer than any of ours, and after SCHEMA_MAX_PAGES pages.
  *
- * When. SQLite parses the schema on first use and whenever its number (the "cookie" of the header) has changed. Every transaction
- * asks for that number first, which takes the lock and does not parse; where it is not the one that was compared, the schema is
- * compared again, under the same lock that SQLite then parses it under. A new connection does both in one transaction (conn.c).
+ * When: SQLite parses the schema on first use and whenever its number (the schema cookie in the header) has changed.
+ * Every transaction first queries that number, which takes the lock but does not parse. If it is not the one that was
+ * checked, the schema is checked again, under the same lock under which SQLite then parses it. A new connection does
+ * both in one transaction (conn.c).
  *
- * Pages are read through SQLite's own file handle, so they are proven by their checksums, and an interrupted transaction has been
- * rolled back by then, or is read through.
+ * Pages are read through SQLite's own file handle, so their checksums are verified, and an interrupted transaction
+ * has been rolled back by then, or is hidden by the rollback view of the VFS.
  */
 #include "store/db.h"
 
-#define SCHEMA_MAX_PAGES 256u       /* the known schemas have some 30 of the smallest size */
-#define SCHEMA_MAX_ROW_BYTES 2048u  /* of the known ones: below 800 */
+#define SCHEMA_MAX_PAGES 256u       /* our schema takes about 30 pages of the smallest size */
+#define SCHEMA_MAX_ROW_BYTES 2048u  /* our rows are below 800 bytes */
 #define SCHEMA_ADVICE "nothing of it was run; `lode db salvage` brings the records over into a clean store"
 
 enum { SCHEMA_COL_TYPE, SCHEMA_COL_NAME, SCHEMA_COL_TABLE, SCHEMA_COL_ROOT, SCHEMA_COL_SQL, SCHEMA_COLUMNS };
@@ -24,15 +25,15 @@ typedef struct schema_comparison {
   store_pages *p;
   const char *path, *advice;
   unsigned char *page;
-  uint32_t found;                        /* objects, as bits */
-  int64_t roots[STORE_SCHEMA_OBJECTS];   /* their root pages */
-  uint32_t todo[SCHEMA_MAX_PAGES], n_todo;      /* pages of the tree that are still to be read */
+  uint32_t found;                          /* bit i: object i was found */
+  int64_t roots[STORE_SCHEMA_OBJECTS];     /* root pages of the objects found */
+  uint32_t todo[SCHEMA_MAX_PAGES], n_todo; /* pages of the tree still to be read */
   strbuf payload;
 } schema_comparison;
 
-/* ---- What is said ---- */
+/* ---- Errors ---- */
 
-/* Names are somebody else's text: printable ASCII, and not much of it. */
+/* Names in a foreign schema are untrusted: only printable ASCII is shown, and at most `size` bytes. */
 static void schema_show_name(char *out, size_t size, lode_str s) {
   size_t n = s.len < size - 1 ? s.len : size - 1;
   for (size_t i = 0; i < n; i++) out[i] = s.data[i] >= 32 && s.data[i] < 127 && s.data[i] != '"' ? s.data[i] : '?';
@@ -44,10 +45,11 @@ static lode_status schema_foreign_object(schema_comparison *c, const store_row *
   schema_show_name(type, sizeof type, row->n > SCHEMA_COL_TYPE ? store_row_str(row, SCHEMA_COL_TYPE, &c->payload) : (lode_str){NULL, 0});
   schema_show_name(name, sizeof name, row->n > SCHEMA_COL_NAME ? store_row_str(row, SCHEMA_COL_NAME, &c->payload) : (lode_str){NULL, 0});
   return err_set(err, LODE_CORRUPT, "%s holds the %s \"%s\", which Lode did not make: %s", c->path,
-                    type[0] ? type : "object", name, c->advice);
+                 type[0] ? type : "object", name, c->advice);
 }
 
-static lode_status schema_altered(const schema_comparison *c, const store_schema_object *o, const char *how, lode_error *err) {
+static lode_status schema_altered(const schema_comparison *c, const store_schema_object *o, const char *how,
+                                  lode_error *err) {
   return err_set(err, LODE_CORRUPT, "the %s \"%s\" %s in %s: %s", o->type, o->name, how, c->path, c->advice);
 }
 
@@ -57,7 +59,7 @@ static lode_status schema_no_tree(const schema_comparison *c, const char *why, l
 
 static lode_status schema_not_a_store(const char *path, lode_error *err) {
   return err_set(err, LODE_CORRUPT, "%s is not a Lode store, or its first page is damaged; `lode db salvage` brings over what "
-                    "is whole", path);
+                 "is whole", path);
 }
 
 /* ---- Rows ---- */
@@ -80,7 +82,7 @@ static lode_status schema_check_root(schema_comparison *c, size_t i, int64_t roo
 
 static lode_status schema_compare_row(schema_comparison *c, const store_row *row, lode_error *err) {
   c->payload.len = 0;
-  if (row->bytes > SCHEMA_MAX_ROW_BYTES || row->n != SCHEMA_COLUMNS) { /* as much as its name needs */
+  if (row->bytes > SCHEMA_MAX_ROW_BYTES || row->n != SCHEMA_COLUMNS) { /* the local part is enough for its name */
     strbuf_add(&c->payload, row->local, row->local_bytes);
     return c->payload.failed ? err_nomem(err) : schema_foreign_object(c, row, err);
   }
@@ -121,8 +123,8 @@ static lode_status schema_read_inner_page(schema_comparison *c, size_t header, l
   return schema_push_page(c, sqf_be32(c->page + header + 8), err);
 }
 
-/* What the header says of how the rest is to be read: as SQLite makes it, or it would be read in another way. Before any row: a newer
- * format may have others. */
+/* The header fields that define how the rest is read must be as we write them. Checked before any row, because a
+ * newer format may have other rows. */
 static lode_status schema_check_header(schema_comparison *c, lode_error *err) {
   const unsigned char *head = c->page;
   if (!sqf_has_magic(head) || sqf_be32(head + 68) != STORE_APPLICATION_ID) return schema_not_a_store(c->path, err);
@@ -149,7 +151,7 @@ static lode_status schema_read_page(schema_comparison *c, uint32_t number, lode_
   return LODE_OK;
 }
 
-/* ---- The whole ---- */
+/* ---- The whole schema ---- */
 
 static lode_status find_missing(const schema_comparison *c, lode_error *err) {
   for (size_t i = 0; i < STORE_SCHEMA_OBJECTS; i++)
@@ -162,7 +164,7 @@ static lode_status schema_compare(schema_comparison *c, lode_error *err) {
   c->page = mem_alloc(c->p->page_bytes);
   if (!c->page) return err_nomem(err);
   c->todo[c->n_todo++] = 1;
-  /* the number of pages bounds the walk, should the tree be a ring */
+  /* The number of pages bounds the loop even if the tree has a cycle. */
   for (uint32_t n = 0; c->n_todo; n++) {
     if (n == SCHEMA_MAX_PAGES) {
       st = schema_no_tree(c, "is larger than any that Lode makes", err);
@@ -195,7 +197,7 @@ static lode_status schema_compare_open(store_conn *conn, lode_error *err) {
   store_truth t;
   store_pages p = {0};
   int rc = store_truth_open(conn, &t);
-  if (rc == SQLITE_IOERR_SHORT_READ) return schema_not_a_store(conn->db->path, err); /* it is empty */
+  if (rc == SQLITE_IOERR_SHORT_READ) return schema_not_a_store(conn->db->path, err); /* the file is empty */
   if (rc != SQLITE_OK) return store_err_sql(conn, rc, err);
   if (!t.page_bytes) return schema_not_a_store(conn->db->path, err);
   store_truth_pages(&t, &p);

@@ -1,11 +1,13 @@
-/* store_collection.c - the rows of table collection: identity (name, metric, dimension, embedder, user metadata; under a CRC of
- * their own) and counts, which every transaction keeps right, so that count and status read one row. */
+/* store_collection.c - the rows of table collection: identity (name, metric, dimension, embedder, user metadata,
+ * covered by a CRC) and counts, which every transaction keeps exact, so that count and status read only one row. */
 #include "store/db.h"
 
 /* Columns of table collection, in the order of the schema. */
 enum {
-  COLL_COL_CID, COLL_COL_UID, COLL_COL_NAME, COLL_COL_METRIC, COLL_COL_DIM, COLL_COL_METADATA, COLL_COL_EMBEDDER, COLL_COL_EMBEDDER_DIM, COLL_COL_COUNTED, COLL_COL_CREATED, COLL_COL_RECORDS, COLL_COL_PENDING,
-  COLL_COL_DOCUMENTS, COLL_COL_DOCUMENT_BYTES, COLL_COL_TOMBSTONES, COLL_COL_TEXT_CURSOR, COLL_COL_TERM_CURSOR, COLL_COL_UNTEXTED, COLL_COL_UNINDEXED, COLL_COL_LOW_WATER, COLL_COL_CRC,
+  COLL_COL_CID, COLL_COL_UID, COLL_COL_NAME, COLL_COL_METRIC, COLL_COL_DIM, COLL_COL_METADATA, COLL_COL_EMBEDDER,
+  COLL_COL_EMBEDDER_DIM, COLL_COL_COUNTED, COLL_COL_CREATED, COLL_COL_RECORDS, COLL_COL_PENDING, COLL_COL_DOCUMENTS,
+  COLL_COL_DOCUMENT_BYTES, COLL_COL_TOMBSTONES, COLL_COL_TEXT_CURSOR, COLL_COL_TERM_CURSOR, COLL_COL_UNTEXTED,
+  COLL_COL_UNINDEXED, COLL_COL_LOW_WATER, COLL_COL_CRC,
 };
 
 static lode_status coll_copy_str(mem_arena *arena, lode_str *s, lode_error *err) {
@@ -14,7 +16,7 @@ static lode_status coll_copy_str(mem_arena *arena, lode_str *s, lode_error *err)
   return s->data ? LODE_OK : err_nomem(err);
 }
 
-/* arena NULL: strings are valid until the statement moves. */
+/* Without an arena, the strings are valid until the next step of the statement. */
 static lode_status coll_from_row(store_tx *tx, sqlite3_stmt *s, mem_arena *arena, store_coll *c, lode_error *err) {
   *c = (store_coll){
       .cid = sqlite3_column_int64(s, COLL_COL_CID),
@@ -45,7 +47,7 @@ static lode_status coll_from_row(store_tx *tx, sqlite3_stmt *s, mem_arena *arena
     return coll_copy_str(arena, &c->embedder, err);
   }
   lode_status st = err_set(err, LODE_CORRUPT, "the description of collection %lld in %s is damaged; `lode db salvage` can help",
-                              (long long)c->cid, tx->db->path);
+                           (long long)c->cid, tx->db->path);
   *c = (store_coll){0};
   return st;
 }
@@ -60,7 +62,7 @@ lode_status store_coll_find(store_tx *tx, lode_str name, mem_arena *arena, store
   TRY(store_stmt_step(tx, s, &row, err));
   lode_status st = row ? coll_from_row(tx, s, arena, coll, err)
                        : err_set(err, LODE_NOT_FOUND, "there is no collection %s; `lode db collections` lists them",
-                                    str_quote(name, quoted, sizeof quoted));
+                                 str_quote(name, quoted, sizeof quoted));
   sqlite3_reset(s);
   return st;
 }
@@ -127,7 +129,6 @@ lode_status store_coll_create(store_tx *tx, const store_coll *wanted, const lode
   return store_coll_load(tx, c.cid, arena, coll, err);
 }
 
-/* Writes name, metric, dimension, metadata and embedder, and their checksum. */
 static lode_status coll_save_identity(store_tx *tx, const store_coll *c, lode_error *err) {
   sqlite3_stmt *s;
   TRY(store_stmt(tx, STORE_STMT_COLL_IDENTITY, &s, err));
@@ -144,7 +145,8 @@ static lode_status coll_save_identity(store_tx *tx, const store_coll *c, lode_er
 
 typedef void coll_change_fn(store_coll *c, lode_str text, uint32_t number);
 
-static lode_status coll_change(store_tx *tx, int64_t cid, coll_change_fn *fn, lode_str text, uint32_t number, lode_error *err) {
+static lode_status coll_change(store_tx *tx, int64_t cid, coll_change_fn *fn, lode_str text, uint32_t number,
+                               lode_error *err) {
   mem_arena arena;
   store_coll c;
   mem_arena_init(&arena, 0);
@@ -180,9 +182,10 @@ lode_status store_coll_set_embedder(store_tx *tx, int64_t cid, lode_str embedder
   return coll_change(tx, cid, coll_apply_embedder, embedder, dim, err);
 }
 
-/* Without its name it is gone for every reader; the checksum goes along, so that the row proves that it was dropped. */
+/* A collection without a name does not exist for readers. The checksum is updated, so the row proves that it was
+ * dropped. */
 lode_status store_coll_drop(store_tx *tx, int64_t cid, lode_error *err) {
-  TRY(store_manifest_drop_all(tx, cid, err)); /* builders remove the files */
+  TRY(store_manifest_drop_all(tx, cid, err)); /* builders remove the files later */
   return coll_change(tx, cid, coll_apply_name, (lode_str){NULL, 0}, 0, err);
 }
 

@@ -1,15 +1,15 @@
-/* store_maintenance.c - background work: erasing what was deleted, and bringing the indexes up to date.
+/* store_maintenance.c - maintenance in the background: erasing deleted records, backfilling the indexes, vacuum.
  *
- * Work is done in steps. A step is one write transaction of at most a second, and is over as soon as somebody waits for the lock,
- * so that neither readers nor other writers are held up; kill -9 between or within steps costs at most one step. A bulk load waits for
- * whole steps, and those of its indexes end by bytes and terms, not by the clock: small ones leave small pieces of an index, which are
- * written again and again until they are large. The order
- * within a collection matters: graves are emptied first, so that an index never takes in a dead record
- * (invariant 5 of store_write.c).
+ * Work is done in steps. A step is one write transaction of at most a second, and ends as soon as somebody waits for
+ * the lock, so that neither readers nor other writers are held up. A crash costs at most one step. During a bulk
+ * load, steps do not end for waiters, and backfill steps are limited by rows, bytes and terms, not by the clock:
+ * small steps leave small pieces of an index, which are rewritten again and again until they are large. The order
+ * within a collection matters: tombstones are erased first, so that an index never takes in a dead record (invariant
+ * 5 of store_write.c).
  *
- * A transaction needs room for a journal of the pages that it changes. On a full disk erasing, which is what makes room, comes
- * first in all collections, in steps so small that little room is enough, twice as large after each that went well, and pages
- * are given back between them.
+ * A transaction needs disk space for a journal of the pages that it changes. When the disk is full, erasing, which
+ * frees space, comes first in all collections. Its steps are so small that little space is enough; they double after
+ * each success, and free pages are returned to the file system between them.
  */
 #include "store/db.h"
 
@@ -19,29 +19,30 @@
 #define MAINT_STEP_NS UINT64_C(1000000000)
 #define MAINT_STEP_TEXT_BYTES (8u << 20)
 #define MAINT_STEP_TERMS (1u << 20)
-#define MAINT_TERM_BYTES 1024 /* of the memory budget for each of them, which takes about a fifth of it */
-#define MAINT_LOAD_ROWS 8192 /* documents, or dead, that are enough for a step of a load, */
-#define MAINT_LOAD_BATCHES 8   /* of store_load_batch are the most of one, whether or not they have anything to index */
-#define MAINT_VACUUM_PAGES 512
-#define MAINT_RESET_RATIO 8   /* so many dead for one that lives, */
-#define MAINT_RESET_MIN_DEAD 2000 /* and so many at all, are reason to begin the text index anew */
-#define MAINT_ERASE_BATCH 128 /* records between two looks at the clock */
+#define MAINT_TERM_BYTES 1024     /* memory budget per term of a step; a term needs about a fifth of this */
+#define MAINT_LOAD_ROWS 8192      /* documents, or dead records, that are enough work for a step of a bulk load */
+#define MAINT_LOAD_BATCHES 8      /* a step of a bulk load reads at most this many times store_load_batch records */
+#define MAINT_VACUUM_PAGES 512    /* free pages returned per step */
+#define MAINT_RESET_RATIO 8       /* the text index is reset only if this many records are dead for each live one */
+#define MAINT_RESET_MIN_DEAD 2000 /* the text index is reset only if at least this many records are dead */
+#define MAINT_ERASE_BATCH 128     /* records erased between two checks of the clock */
 
-uint64_t store_load_batch = 100000; /* and records whose metadata is */
+/* Records with unindexed metadata that are enough work for a step of a bulk load. */
+uint64_t store_load_batch = 100000;
 
 typedef struct maint_step {
   store_tx *tx;
-  store_coll coll;   /* only counts and cursors are used and saved */
-  mem_arena *arena; /* its strings */
+  store_coll coll;
+  mem_arena *arena;  /* strings of coll */
   uint64_t until_ns;
   unsigned ticks;
-  unsigned few;      /* records to erase, no more, and no catching up: the disk is full; 0: as there is time */
-  bool put_off;      /* there is only catching up to do */
+  unsigned max_rows; /* the disk is full: erase at most this many records, and do not backfill; 0: no limit */
+  bool put_off;      /* only backfill is left to do, which has to wait for disk space */
 } maint_step;
 
-/* Cheap enough to ask for each row. */
+/* Cheap enough to call for each row. */
 static bool maint_is_over(maint_step *w) {
-  if (w->few) return true;
+  if (w->max_rows) return true;
   if (++w->ticks % 16 != 0) return false;
   uint64_t now = os_api->now_ns();
   return now > w->until_ns || (!w->tx->db->opt.bulk_load && store_db_has_waiters(w->tx->db));
@@ -54,7 +55,7 @@ static lode_status maint_run_keyed(store_tx *tx, int which, int64_t key, lode_er
   return store_stmt_run(tx, s, err);
 }
 
-/* Collections, records, pending, graves, untexted, unindexed of the whole store. */
+/* Sums over the store: collections, records, pending, tombstones, untexted, unindexed. */
 static lode_status maint_store_sums(store_tx *tx, int64_t out[6], lode_error *err) {
   sqlite3_stmt *s;
   bool row;
@@ -67,9 +68,10 @@ static lode_status maint_store_sums(store_tx *tx, int64_t out[6], lode_error *er
 
 /* ---- Erasing ---- */
 
-/* All that belongs to a record, indexes first. Reads the row without asking whether it is alive: it is not. The name goes
- * unless all names of the collection will. */
-static lode_status maint_erase_record(maint_step *w, int64_t rid, bool with_name, store_term_batch *terms, lode_error *err) {
+/* Erases all that belongs to a dead record, indexes first. Its id is kept if with_name is false: the caller erases
+ * all ids of the collection. */
+static lode_status maint_erase_record(maint_step *w, int64_t rid, bool with_name, store_term_batch *terms,
+                                      lode_error *err) {
   sqlite3_stmt *s;
   bool row;
   lode_str text;
@@ -99,7 +101,7 @@ static lode_status maint_erase_record(maint_step *w, int64_t rid, bool with_name
   return LODE_OK;
 }
 
-/* Some of the dead, taken out of their graves: the oldest, at least one. */
+/* Dead records and vectors whose tombstones were removed, the oldest first. */
 typedef struct maint_dead_batch {
   int64_t rids[MAINT_ERASE_BATCH], vids[MAINT_ERASE_BATCH];
   size_t n_rids, n_vids;
@@ -110,9 +112,9 @@ static lode_status maint_take_dead(maint_step *w, maint_dead_batch *d, lode_erro
   sqlite3_stmt *s;
   bool row;
   store_tombstone tombstone;
-  size_t most = w->few ? w->few : MAINT_ERASE_BATCH;
+  size_t max = w->max_rows ? w->max_rows : MAINT_ERASE_BATCH;
   *d = (maint_dead_batch){0};
-  for (size_t took = 0; took < most;) {
+  for (size_t took = 0; took < max;) {
     TRY(store_stmt(tx, STORE_STMT_TOMBSTONE_SCAN, &s, err));
     sqlite3_bind_int64(s, 1, store_key_before_first(w->coll.cid));
     sqlite3_bind_int64(s, 2, store_key_last(w->coll.cid));
@@ -125,7 +127,7 @@ static lode_status maint_take_dead(maint_step *w, maint_dead_batch *d, lode_erro
     }
     TRY(st);
     size_t n = tombstone.vid ? 1 : tombstone.n;
-    if (n > most - took) n = most - took;
+    if (n > max - took) n = max - took;
     if (tombstone.vid) d->vids[d->n_vids++] = tombstone.vid;
     for (size_t i = 0; i < n && !tombstone.vid; i++) d->rids[d->n_rids++] = tombstone.rids[i];
     TRY(store_tombstone_trim(tx, &tombstone, n, err));
@@ -135,7 +137,7 @@ static lode_status maint_take_dead(maint_step *w, maint_dead_batch *d, lode_erro
   return LODE_OK;
 }
 
-/* In the order of their keys: the text index starts a new segment whenever a record comes before the one before it. */
+/* Erases in key order: FTS5 starts a new segment whenever a rowid is smaller than the previous one. */
 static lode_status maint_erase_dead(maint_step *w, maint_dead_batch *d, lode_error *err) {
   lode_status st = LODE_OK;
   store_term_batch terms = {0};
@@ -151,7 +153,7 @@ done:
   return st;
 }
 
-/* ---- When nearly all is dead ---- */
+/* ---- Resetting the text index ---- */
 
 static lode_status maint_count_dead(void *ctx, int64_t gid, int64_t rid, int64_t vid, lode_error *err) {
   int64_t *n = ctx;
@@ -162,8 +164,9 @@ static lode_status maint_count_dead(void *ctx, int64_t gid, int64_t rid, int64_t
   return LODE_OK;
 }
 
-/* Forgetting word by word takes as long as taking them in did. When what lives is little beside what died, the whole text index
- * is emptied instead and the living are taken in again, of all collections: there is one index. */
+/* Removing documents from the text index takes as long as adding them did. If few records are alive compared to the
+ * dead, the whole index is emptied instead and the live records are backfilled, those of all collections: they share
+ * one index. */
 static lode_status maint_reset_text(maint_step *w, lode_error *err) {
   store_tx *tx = w->tx;
   sqlite3_stmt *s;
@@ -195,17 +198,17 @@ static lode_status maint_reset_text(maint_step *w, lode_error *err) {
 
 static lode_status maint_erase_tombstones(maint_step *w, lode_error *err) {
   maint_dead_batch d;
-  if (!w->few) TRY(maint_reset_text(w, err));
+  if (!w->max_rows) TRY(maint_reset_text(w, err));
   do {
     TRY(maint_take_dead(w, &d, err));
     TRY(maint_erase_dead(w, &d, err));
     w->coll.tombstones -= d.n_rids + d.n_vids;
-    w->ticks |= 15; /* ask */
+    w->ticks |= 15; /* makes maint_is_over() check the clock */
   } while (w->coll.tombstones && !maint_is_over(w));
   return LODE_OK;
 }
 
-/* First key of a table within the dropped collection; 0 when none is left. */
+/* The first key of a table within the dropped collection; 0: none is left. */
 static lode_status maint_first_key(store_tx *tx, int which, int64_t cid, int64_t *key, lode_error *err) {
   sqlite3_stmt *s;
   bool row;
@@ -218,13 +221,13 @@ static lode_status maint_first_key(store_tx *tx, int which, int64_t cid, int64_t
   return LODE_OK;
 }
 
-/* Some of a dropped collection's; *more when there were any. */
+/* Erases some records of a dropped collection; *more: there were any. */
 static lode_status maint_erase_dropped_recs(maint_step *w, bool *more, lode_error *err) {
   lode_status st = LODE_OK;
   store_term_batch terms = {0};
   int64_t rid = 0;
   *more = false;
-  for (size_t i = 0; i < (w->few ? w->few : MAINT_ERASE_BATCH); i++) {
+  for (size_t i = 0; i < (w->max_rows ? w->max_rows : MAINT_ERASE_BATCH); i++) {
     TRY_GOTO(maint_first_key(w->tx, STORE_STMT_RECORD_SCAN, w->coll.cid, &rid, err));
     if (!rid) break;
     *more = true;
@@ -267,7 +270,7 @@ static lode_status maint_erase_dropped(maint_step *w, lode_error *err) {
   return maint_run_keyed(w->tx, STORE_STMT_COLL_ERASE, cid, err);
 }
 
-/* ---- Catching up ---- */
+/* ---- Backfill of the indexes ---- */
 
 static lode_status maint_backfill_text(maint_step *w, lode_error *err) {
   store_tx *tx = w->tx;
@@ -297,8 +300,8 @@ static lode_status maint_backfill_text(maint_step *w, lode_error *err) {
   return store_doc_sizes_flush(tx, &sizes, err);
 }
 
-/* Values come in no order: a batch of terms, small or large, changes pages all over the index. So a load writes few large ones: whenever
- * many records wait, and at its end. */
+/* Values come in no order: a batch of terms, small or large, changes pages all over the index. So a bulk load writes
+ * few large batches: whenever many records wait, and at its end. */
 static bool maint_terms_are_due(const maint_step *w) {
   if (!w->tx->db->opt.bulk_load) return w->coll.unindexed > 0;
   return w->coll.unindexed >= store_load_batch || (w->coll.unindexed && !w->coll.untexted);
@@ -310,10 +313,10 @@ static lode_status maint_backfill_terms(maint_step *w, lode_error *err) {
   bool more, load = tx->db->opt.bulk_load;
   lode_status st;
   store_term_batch batch = {0};
-  uint64_t rows = 0, most = tx->db->opt.memory_bytes / MAINT_TERM_BYTES;
-  if (most > MAINT_STEP_TERMS) most = MAINT_STEP_TERMS;
+  uint64_t rows = 0, max_terms = tx->db->opt.memory_bytes / MAINT_TERM_BYTES;
+  if (max_terms > MAINT_STEP_TERMS) max_terms = MAINT_STEP_TERMS;
   TRY_GOTO(store_rec_scan(tx, w->coll.cid, w->coll.term_cursor, err));
-  /* Half of the time for gathering, the rest for writing. */
+  /* Half of the time is for collecting terms, the rest for writing them. */
   uint64_t until = w->until_ns;
   w->until_ns = until - MAINT_STEP_NS / 2;
   for (;;) {
@@ -325,7 +328,7 @@ static lode_status maint_backfill_terms(maint_step *w, lode_error *err) {
     if (rec.metadata.data) TRY_GOTO(store_term_batch_add(&batch, tx, w->coll.cid, rec.rid, rec.metadata, true, err));
     w->coll.term_cursor = rec.rid;
     w->coll.unindexed--;
-    if (batch.n >= most || (load ? ++rows >= MAINT_LOAD_BATCHES * store_load_batch : maint_is_over(w))) break;
+    if (batch.n >= max_terms || (load ? ++rows >= MAINT_LOAD_BATCHES * store_load_batch : maint_is_over(w))) break;
   }
   st = store_term_batch_write(&batch, STORE_STMT_TERM_PUT, err);
 done:
@@ -333,7 +336,7 @@ done:
   return st;
 }
 
-/* ---- Giving pages back ---- */
+/* ---- Vacuum ---- */
 
 lode_status store_pragma_int(store_tx *tx, const char *sql, int64_t *value, lode_error *err) {
   sqlite3_stmt *s = NULL;
@@ -345,7 +348,7 @@ lode_status store_pragma_int(store_tx *tx, const char *sql, int64_t *value, lode
   return rc == SQLITE_ROW ? LODE_OK : store_err_sql(tx->conn, rc, err);
 }
 
-/* A sixteenth of the file may stay free: new data will fill it. */
+/* A sixteenth of the file may stay free, to be filled by new data. */
 static lode_status maint_vacuum_is_due(store_tx *tx, bool *due, lode_error *err) {
   int64_t pages, free_pages;
   TRY(store_pragma_int(tx, "PRAGMA page_count", &pages, err));
@@ -354,15 +357,15 @@ static lode_status maint_vacuum_is_due(store_tx *tx, bool *due, lode_error *err)
   return LODE_OK;
 }
 
-static lode_status maint_vacuum_some(store_tx *tx, unsigned few, lode_error *err) {
+static lode_status maint_vacuum_some(store_tx *tx, unsigned max_pages, lode_error *err) {
   char sql[64];
-  snprintf(sql, sizeof sql, "PRAGMA incremental_vacuum(%u)", few ? few : MAINT_VACUUM_PAGES);
+  snprintf(sql, sizeof sql, "PRAGMA incremental_vacuum(%u)", max_pages ? max_pages : MAINT_VACUUM_PAGES);
   return store_exec(tx->conn, sql, err);
 }
 
 /* ---- Steps ---- */
 
-/* `which`: COLL_NEXT_WORK or COLL_NEXT_DEAD, all work or erasing alone. */
+/* `which`: STORE_STMT_COLL_NEXT_WORK for all work, or STORE_STMT_COLL_NEXT_DEAD for erasing only. */
 static lode_status maint_next_collection(store_tx *tx, int which, int64_t after, int64_t *cid, lode_error *err) {
   sqlite3_stmt *s;
   bool row;
@@ -396,7 +399,7 @@ static lode_status maint_step_collection(maint_step *w, int64_t cid, lode_error 
   mem_arena_init(&arena, 0);
   w->arena = &arena;
   TRY_GOTO(store_coll_load(w->tx, cid, &arena, &w->coll, err));
-  w->put_off = w->few && !w->coll.tombstones;
+  w->put_off = w->max_rows && !w->coll.tombstones;
   if (w->put_off) goto done;
   if (w->coll.tombstones)
     st = maint_erase_tombstones(w, err);
@@ -410,8 +413,8 @@ done:
   return st;
 }
 
-/* One worker at a time, over threads and processes. A lock that cannot be had for another reason than that is no reason to
- * wait. */
+/* One thread at a time does maintenance, among all processes. LODE_BUSY only if another one has the lock: for any
+ * other error, trying again would not help. */
 static lode_status maint_lock(store_db *db, lode_error *err) {
   int e = 0;
   pthread_mutex_lock(&db->mutex);
@@ -446,17 +449,18 @@ static lode_status maint_find_work(store_db *db, int which, bool *found, lode_er
   return st;
 }
 
-/* A step for the first collection with work behind `after`; *cid: which, 0 for none. */
-static lode_status maint_try_step(store_db *db, int which, int64_t after, int64_t *cid, bool *put_off, lode_error *err) {
+/* A step for the first collection after `after` that has work; *cid: this collection, 0 for none. */
+static lode_status maint_try_step(store_db *db, int which, int64_t after, int64_t *cid, bool *put_off,
+                                  lode_error *err) {
   lode_status st;
-  maint_step w = {.few = db->few};
+  maint_step w = {.max_rows = db->step_rows};
   *cid = 0;
   *put_off = false;
   TRY(store_tx_begin(db, STORE_TX_WRITE, &w.tx, err));
   w.until_ns = os_api->now_ns() + MAINT_STEP_NS;
   TRY_GOTO(maint_next_collection(w.tx, which, after, cid, err));
   if (*cid) st = maint_step_collection(&w, *cid, err);
-  else if (after == 0) st = maint_vacuum_some(w.tx, w.few, err);
+  else if (after == 0) st = maint_vacuum_some(w.tx, w.max_rows, err);
 done:
   *put_off = w.put_off;
   if (st == LODE_OK && !w.put_off) return store_tx_commit(w.tx, err);
@@ -464,31 +468,31 @@ done:
   return st;
 }
 
-/* Free pages make room for the next step. */
+/* Frees disk space for the next step. */
 static void maint_free_some_pages(store_db *db) {
   store_tx *tx;
   if (store_tx_begin(db, STORE_TX_WRITE, &tx, NULL) != LODE_OK) return;
-  if (maint_vacuum_some(tx, db->few, NULL) == LODE_OK) (void)store_tx_commit(tx, NULL);
+  if (maint_vacuum_some(tx, db->step_rows, NULL) == LODE_OK) (void)store_tx_commit(tx, NULL);
   else store_tx_rollback(tx);
 }
 
-/* Only the one who has claimed the work is here. *put_off: nothing was done, for want of room. */
+/* The caller holds the maintenance lock. *put_off: nothing was done, because the disk is full. */
 static lode_status maint_do_step(store_db *db, int which, int64_t after, int64_t *cid, bool *put_off, lode_error *err) {
   lode_status st = maint_try_step(db, which, after, cid, put_off, err);
-  if (st == LODE_FULL && db->few != 1) {
-    db->few = 1;
+  if (st == LODE_FULL && db->step_rows != 1) {
+    db->step_rows = 1;
     maint_free_some_pages(db);
     st = maint_try_step(db, which, after, cid, put_off, err);
     if (*put_off) return err_set(err, LODE_FULL, "no space left for %s; what is to be erased comes first", db->path);
   }
-  if (st != LODE_OK || *put_off || !db->few) return st;
+  if (st != LODE_OK || *put_off || !db->step_rows) return st;
   if (*cid) maint_free_some_pages(db);
-  if (db->few < MAINT_ERASE_BATCH) db->few *= 2;
-  else if (!*cid) db->few = 0;
+  if (db->step_rows < MAINT_ERASE_BATCH) db->step_rows *= 2;
+  else if (!*cid) db->step_rows = 0;
   return LODE_OK;
 }
 
-/* A collection whose work meets damage, or needs room that there is not, does not hold up those behind it. */
+/* A collection that is damaged, or needs more disk space than there is, does not hold up those after it. */
 static lode_status maint_do_work(store_db *db, int which, lode_error *err) {
   lode_error first = {.status = LODE_OK};
   bool put_off, any = false;
@@ -502,7 +506,7 @@ static lode_status maint_do_work(store_db *db, int which, lode_error *err) {
     }
     if (st == LODE_OK && put_off) continue;
     if (st != LODE_OK || cid) return st;
-    db->few = any ? 0 : db->few; /* nothing is left to erase */
+    db->step_rows = any ? 0 : db->step_rows; /* nothing is left to erase */
     if (first.status == LODE_OK && !any) return LODE_OK;
     if (first.status == LODE_OK) {
       any = false;
@@ -548,19 +552,19 @@ lode_status store_maintain_left(store_db *db, uint64_t *left, lode_error *err) {
   return st;
 }
 
-lode_status store_maintain_fills_step(store_db *db, bool *much, lode_error *err) {
+lode_status store_maintain_fills_step(store_db *db, bool *enough, lode_error *err) {
   store_tx *tx;
   int64_t n[6] = {0};
   TRY(store_tx_begin(db, STORE_TX_READ, &tx, err));
   lode_status st = maint_store_sums(tx, n, err);
   store_tx_rollback(tx);
-  *much = st == LODE_OK && (n[3] >= MAINT_LOAD_ROWS || n[4] >= MAINT_LOAD_ROWS || n[5] >= (int64_t)store_load_batch);
+  *enough = st == LODE_OK && (n[3] >= MAINT_LOAD_ROWS || n[4] >= MAINT_LOAD_ROWS || n[5] >= (int64_t)store_load_batch);
   return st;
 }
 
 /* ---- Statistics ---- */
 
-/* What was set aside counts, whatever it is: a link or a FIFO in the place of a file is moved like one. */
+/* A quarantined entry counts whatever its type: a link or a FIFO in the place of a file is quarantined too. */
 static void maint_count_files(const char *store, const char *within, lode_stats *stats) {
   os_dir *folder = beneath_list(store, within);
   const char *name;
@@ -568,7 +572,7 @@ static void maint_count_files(const char *store, const char *within, lode_stats 
   if (!folder) return;
   while ((name = os_dir_next(folder)) != NULL) {
     struct stat sb;
-    if (OS_RETRY(os_api->lstat_at(os_dir_fd(folder), name, &sb)) != 0) continue; /* gone meanwhile */
+    if (OS_RETRY(os_api->lstat_at(os_dir_fd(folder), name, &sb)) != 0) continue; /* removed meanwhile */
     snprintf(below, sizeof below, "%s%s%s", *within == '.' ? "" : within, *within == '.' ? "" : "/", name);
     stats->quarantined += storefile_is_set_aside(below);
     if (!S_ISREG(sb.st_mode)) continue;

@@ -1,4 +1,4 @@
-/* store_record.c - reading records, documents and vectors. Whatever is handed out has been proven by its checksum. */
+/* store_record.c - reading records, documents and vectors. Every row that is returned has a verified checksum. */
 #include "store/db.h"
 
 /* Columns of the SELECTs on record. */
@@ -6,7 +6,7 @@ enum { REC_COL_RID, REC_COL_ID, REC_COL_SEQ, REC_COL_VID, REC_COL_DOC, REC_COL_M
 
 static lode_status rec_damaged(store_tx *tx, const char *what, int64_t key, lode_error *err) {
   return err_set(err, LODE_CORRUPT, "%s %lld in %s fails its checksum; run `lode db verify`, then `lode db salvage`", what,
-                    (long long)key, tx->db->path);
+                 (long long)key, tx->db->path);
 }
 
 static lode_status rec_from_row(store_tx *tx, sqlite3_stmt *s, store_rec *rec, lode_error *err) {
@@ -24,7 +24,7 @@ static lode_status rec_from_row(store_tx *tx, sqlite3_stmt *s, store_rec *rec, l
   return st;
 }
 
-/* ---- The dead ---- */
+/* ---- Dead keys ---- */
 
 typedef struct rec_new_dead {
   int64_t *keys;
@@ -40,7 +40,7 @@ static lode_status rec_collect_dead(void *ctx, int64_t gid, int64_t rid, int64_t
   return LODE_OK;
 }
 
-/* Merges the sorted new ones into the connection's list, from the back. */
+/* Merges the sorted new keys into the connection's list, from the end. */
 static lode_status rec_merge_dead(store_conn *c, const rec_new_dead *d, lode_error *err) {
   if (!mem_grow(&c->dead, &c->cap_dead, c->n_dead + d->n, sizeof *c->dead)) return err_nomem(err);
   size_t old = c->n_dead, new = d->n;
@@ -53,8 +53,8 @@ static lode_status rec_merge_dead(store_conn *c, const rec_new_dead *d, lode_err
   return LODE_OK;
 }
 
-/* Those of a collection as this transaction sees them. A long list is read once, not once for each short transaction: the
- * connection keeps it and reads on behind the last grave it knows. */
+/* Makes conn->dead hold the dead keys of a collection as this transaction sees them. A long list is not read again
+ * for each short transaction: the connection keeps it, and only newer tombstones are read. */
 static lode_status rec_load_dead(store_tx *tx, int64_t cid, lode_error *err) {
   store_conn *c = tx->conn;
   rec_new_dead d = {0};
@@ -62,9 +62,9 @@ static lode_status rec_load_dead(store_tx *tx, int64_t cid, lode_error *err) {
   if (tx->dead_cid == cid) return LODE_OK;
   tx->dead_cid = 0;
   if (c->dead_cid == cid && c->n_dead && tx->cursor >= c->dead_cursor) {
-    int64_t horizon;
-    TRY(store_tombstone_low_water(tx, cid, &horizon, err));
-    if (horizon >= c->dead_gid) c->dead_cid = 0; /* all of them were erased */
+    int64_t low_water;
+    TRY(store_tombstone_low_water(tx, cid, &low_water, err));
+    if (low_water >= c->dead_gid) c->dead_cid = 0; /* all keys in the list were erased */
   }
   if (c->dead_cid != cid || tx->cursor < c->dead_cursor) {
     c->dead_cid = 0;
@@ -72,7 +72,7 @@ static lode_status rec_load_dead(store_tx *tx, int64_t cid, lode_error *err) {
     c->dead_gid = 0;
   }
   if (c->dead_cid != cid || tx->cursor != c->dead_cursor) {
-    c->dead_cid = 0; /* until all is well */
+    c->dead_cid = 0; /* invalid until the new keys are merged */
     d.gid = c->dead_gid;
     TRY_GOTO(store_tombstone_each(tx, cid, c->dead_gid, rec_collect_dead, &d, err));
     if (d.n) qsort(d.keys, d.n, sizeof *d.keys, sort_cmp_i64);
@@ -86,7 +86,7 @@ done:
   return st;
 }
 
-/* Of a record or of a vector: their keys come from one counter and never meet. */
+/* `key` is a rid or a vid: both come from one counter and are never equal. */
 static bool rec_is_dead(const store_tx *tx, int64_t key) {
   const store_conn *c = tx->conn;
   return c->n_dead && bsearch(&key, c->dead, c->n_dead, sizeof key, sort_cmp_i64);
@@ -171,7 +171,8 @@ lode_status store_rec_vector(store_tx *tx, int64_t vid, float *out, uint32_t dim
 
 /* ---- Scans ---- */
 
-static lode_status rec_begin_scan(store_tx *tx, int which, int64_t cid, int64_t after, sqlite3_stmt **scan, lode_error *err) {
+static lode_status rec_begin_scan(store_tx *tx, int which, int64_t cid, int64_t after, sqlite3_stmt **scan,
+                                  lode_error *err) {
   *scan = NULL;
   TRY(rec_load_dead(tx, cid, err));
   TRY(store_stmt(tx, which, scan, err));
@@ -203,7 +204,7 @@ lode_status store_rec_next(store_tx *tx, store_rec *rec, bool *more, lode_error 
   return st;
 }
 
-/* Living records, counted by their keys. */
+/* Counts live records by their keys. */
 lode_status store_rec_count(store_tx *tx, int64_t cid, uint64_t *n, lode_error *err) {
   sqlite3_stmt *s;
   bool more = true;

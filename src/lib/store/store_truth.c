@@ -1,10 +1,10 @@
-/* store_truth.c - the pages of the truth file as a transaction sees them: read through SQLite's own file handle, whose lock the
- * transaction holds, so they are proven by their checksums, and an interrupted transaction has been rolled back or is read
- * through. */
+/* store_truth.c - the pages of the truth file as a transaction sees them. They are read through SQLite's own file
+ * handle, whose lock the transaction holds: checksums are verified, and an interrupted transaction has been rolled
+ * back, or is hidden by the rollback view of the VFS. */
 #include "store/db.h"
 
 int store_truth_open(store_conn *conn, store_truth *t) {
-  unsigned char head[96]; /* a read of 100 bytes would be SQLite's unproven hint */
+  unsigned char head[96]; /* not 100 bytes: the VFS does not verify that read, which SQLite uses as a hint */
   sqlite3_int64 size = 0;
   *t = (store_truth){0};
   int rc = sqlite3_file_control(conn->sql, "main", SQLITE_FCNTL_FILE_POINTER, &t->file);
@@ -29,7 +29,8 @@ static int read_page(const store_truth *t, uint32_t number, unsigned char *page)
   return t->file->pMethods->xRead(t->file, page, (int)t->page_bytes, (sqlite3_int64)(number - 1) * (sqlite3_int64)t->page_bytes);
 }
 
-lode_status store_truth_read_page(store_tx *tx, const store_truth *t, uint32_t number, unsigned char *page, lode_error *err) {
+lode_status store_truth_read_page(store_tx *tx, const store_truth *t, uint32_t number, unsigned char *page,
+                                  lode_error *err) {
   int rc = read_page(t, number, page);
   if (rc == SQLITE_IOERR_SHORT_READ) return err_set(err, LODE_CORRUPT, "page %u of %s is missing", number, tx->db->path);
   return rc == SQLITE_OK ? LODE_OK : store_err_sql(tx->conn, rc, err);

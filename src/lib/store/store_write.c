@@ -1,18 +1,18 @@
-/* store_write.c - inserting, changing and deleting records, inside a write transaction.
+/* store_write.c - inserting, changing and deleting records within a write transaction.
  *
- * Invariants, which verify.c checks
- *   1. every living record has its name, and every name points to a record with that id, alive or in a grave;
+ * Invariants (checked by verify_rows.c and verify_sums.c)
+ *   1. every live record has an id row, and every id row points to a record with that id, alive or with a tombstone;
  *   2. record.vid is 0 or the key of a vector whose rid is the record's;
  *   3. record.doc is the CRC of the document with that rid, or NULL and there is none;
  *   4. collection.records, pending, documents, document_bytes, graves, untexted and unindexed are what a recount gives;
- *   5. the text index holds the documents, and the metadata index the values, of all records (graves included) up to
- *      the cursors, and nothing past them.
- * Deleting touches no document, no vector and no name: a grave is dug. store_maintenance.c erases.
+ *   5. the text index holds the documents, and the metadata index the values, of all records (those with tombstones
+ *      included) up to the cursors, and nothing past them.
+ * A deletion touches no document, vector or id row: it adds a tombstone. store_maintenance.c erases.
  */
 #include "store/db.h"
 
-static lode_status write_put_vector(store_tx *tx, store_coll *coll, int64_t rid, const float *v, uint32_t dim, int64_t *vid,
-                              lode_error *err) {
+static lode_status write_put_vector(store_tx *tx, store_coll *coll, int64_t rid, const float *v, uint32_t dim,
+                                    int64_t *vid, lode_error *err) {
   sqlite3_stmt *s;
   uint64_t seq;
   size_t bytes = (size_t)dim * sizeof *v;
@@ -28,7 +28,8 @@ static lode_status write_put_vector(store_tx *tx, store_coll *coll, int64_t rid,
   return LODE_OK;
 }
 
-static lode_status write_put_document(store_tx *tx, int which, int64_t rid, lode_str text, uint32_t crc, lode_error *err) {
+static lode_status write_put_document(store_tx *tx, int which, int64_t rid, lode_str text, uint32_t crc,
+                                      lode_error *err) {
   sqlite3_stmt *s;
   TRY(store_stmt(tx, which, &s, err));
   sqlite3_bind_int64(s, 1, rid);
@@ -50,16 +51,17 @@ static void write_bind_record(sqlite3_stmt *s, const store_rec *rec) {
   sqlite3_bind_int64(s, 7, store_crc_record(rec, rec->has_document, rec->doc_crc));
 }
 
-/* What a name says of its record's document: bytes + 1, or 0 for none. So a deletion knows without reading the document. */
+/* Column len of an id row: bytes of the document + 1, or 0 for none. A deletion needs it, and so reads no document. */
 static int64_t write_id_len(lode_str document) { return document.data ? (int64_t)document.len + 1 : 0; }
 
 /* ---- Inserting ---- */
 
-/* Gives out keys and checksums, and counts. */
-static lode_status write_make_row(store_tx *tx, store_coll *coll, const store_change *c, store_new_rec *row, lode_error *err) {
+/* Assigns keys and checksums, and updates the counts. */
+static lode_status write_make_row(store_tx *tx, store_coll *coll, const store_change *c, store_new_rec *row,
+                                  lode_error *err) {
   uint64_t seq;
   *row = (store_new_rec){.rec = {.id = c->id, .metadata = c->metadata, .has_document = c->document.data != NULL},
-                     .document = c->document};
+                         .document = c->document};
   store_rec *rec = &row->rec;
   TRY(store_tx_next_seq(tx, &rec->seq, err));
   rec->rid = store_key_make(coll->cid, rec->seq);
@@ -84,8 +86,8 @@ static lode_status write_make_row(store_tx *tx, store_coll *coll, const store_ch
   return LODE_OK;
 }
 
-static lode_status write_insert_rows(store_tx *tx, const store_coll *coll, const store_new_rec *rows, const size_t *order, size_t n,
-                            lode_error *err) {
+static lode_status write_insert_rows(store_tx *tx, const store_coll *coll, const store_new_rec *rows,
+                                     const size_t *order, size_t n, lode_error *err) {
   TRY(store_ids_add(tx, coll, rows, order, n, err));
   TRY(store_batch_run(tx, STORE_STMT_DOCUMENTS_PUT, 0, (store_batch){.rows = rows, .n = n, .part = STORE_BATCH_DOCUMENTS}, err));
   TRY(store_batch_run(tx, STORE_STMT_VECTORS_PUT, 0, (store_batch){.rows = rows, .n = n, .part = STORE_BATCH_VECTORS}, err));
@@ -134,8 +136,9 @@ lode_status store_text_remove(store_tx *tx, int64_t rid, lode_str text, lode_err
   return write_text_row(tx, STORE_STMT_TEXT_DELETE, rid, text, err);
 }
 
-/* The text index must be told the old text to forget it. */
-static lode_status write_change_document(store_tx *tx, store_coll *coll, store_rec *rec, lode_str text, lode_error *err) {
+/* FTS5 needs the old text to remove it from the index. */
+static lode_status write_change_document(store_tx *tx, store_coll *coll, store_rec *rec, lode_str text,
+                                         lode_error *err) {
   bool indexed = rec->rid <= coll->text_cursor, had = rec->has_document;
   if (had) {
     lode_str old;
@@ -163,7 +166,8 @@ static lode_status write_change_document(store_tx *tx, store_coll *coll, store_r
   return store_doc_sizes_flush(tx, &sizes, err);
 }
 
-static lode_status write_change_metadata(store_tx *tx, store_coll *coll, store_rec *rec, lode_str metadata, lode_error *err) {
+static lode_status write_change_metadata(store_tx *tx, store_coll *coll, store_rec *rec, lode_str metadata,
+                                         lode_error *err) {
   if (rec->rid <= coll->term_cursor) {
     if (rec->metadata.data) TRY(store_terms_remove(tx, coll->cid, rec->rid, rec->metadata, err));
     if (metadata.data) TRY(store_terms_add(tx, coll->cid, rec->rid, metadata, err));
@@ -183,7 +187,7 @@ lode_status store_rec_update(store_tx *tx, store_coll *coll, const store_rec *ol
   store_rec rec = *old;
   mem_arena arena;
   mem_arena_init(&arena, 0);
-  /* The old strings belong to a statement that is about to be used again. */
+  /* The old strings belong to a statement that will be used again here. */
   rec.id.data = mem_arena_copy(&arena, old->id.data, old->id.len);
   if (old->metadata.data) rec.metadata.data = mem_arena_copy(&arena, old->metadata.data, old->metadata.len);
   if (!rec.id.data || (old->metadata.data && !rec.metadata.data)) {
@@ -227,19 +231,18 @@ static lode_status write_uncount_metadata(store_tx *tx, store_coll *coll, int64_
   return store_counters_change(tx, coll->cid, rec.metadata, -1, err);
 }
 
-/* The counts without this record. */
-static lode_status write_uncount_record(store_tx *tx, store_coll *coll, const store_id_entry *name, lode_error *err) {
+static lode_status write_uncount_record(store_tx *tx, store_coll *coll, const store_id_entry *entry, lode_error *err) {
   bool pending;
   coll->records--;
-  if (name->len > 0) {
+  if (entry->len > 0) {
     coll->documents--;
-    coll->document_bytes -= (uint64_t)name->len - 1;
+    coll->document_bytes -= (uint64_t)entry->len - 1;
   }
   if (coll->pending) {
-    TRY(write_was_pending(tx, name->rid, &pending, err));
+    TRY(write_was_pending(tx, entry->rid, &pending, err));
     coll->pending -= pending;
   }
-  return coll->counted ? write_uncount_metadata(tx, coll, name->rid, err) : LODE_OK;
+  return coll->counted ? write_uncount_metadata(tx, coll, entry->rid, err) : LODE_OK;
 }
 
 typedef struct write_deletion {
@@ -249,16 +252,17 @@ typedef struct write_deletion {
   size_t n, cap;
 } write_deletion;
 
-static lode_status write_delete_id(void *ctx, const store_id_entry *name, lode_error *err) {
+static lode_status write_delete_id(void *ctx, const store_id_entry *entry, lode_error *err) {
   write_deletion *d = ctx;
   if (!mem_grow(&d->rids, &d->cap, d->n + 1, sizeof *d->rids)) return err_nomem(err);
-  d->rids[d->n++] = name->rid;
-  return write_uncount_record(d->tx, d->coll, name, err);
+  d->rids[d->n++] = entry->rid;
+  return write_uncount_record(d->tx, d->coll, entry, err);
 }
 
-lode_status store_rec_delete(store_tx *tx, store_coll *coll, const lode_str *ids, size_t n, size_t *deleted, lode_error *err) {
+lode_status store_rec_delete(store_tx *tx, store_coll *coll, const lode_str *ids, size_t n, size_t *deleted,
+                             lode_error *err) {
   lode_status st;
-  store_coll before = *coll; /* its counts change while names are looked up */
+  store_coll before = *coll; /* the counts of coll change while ids are looked up */
   write_deletion d = {.tx = tx, .coll = coll};
   *deleted = 0;
   TRY_GOTO(store_ids_each(tx, &before, ids, n, write_delete_id, &d, err));

@@ -1,9 +1,10 @@
 /* text_index.c - full-text search: FTS5 with our tokenizer, and a function that counts words instead of ranking.
  *
- * The index is contentless: it stores words and places, no text and no lengths. lode_visit(text, ?) tells the caller of
- * store_text_each, for the row at hand, how often each word of the query occurs, and is true where that is to end. A common
- * word has hundreds of thousands of rows, and none of them takes the way out of the statement and back. Ranking is done above, with
- * statistics of the collection alone.
+ * The index is contentless: it stores words and positions, but no text and no lengths. The SQL function
+ * lode_visit(text, ?) calls the callback of store_text_each() with the counts of the query's words in the current
+ * row, and returns true if the callback failed, which ends the statement. A common word has hundreds of thousands of
+ * rows; this way none of them has to be returned by sqlite3_step(). Ranking is done by the caller, with statistics of
+ * the collection alone.
  */
 #include "store/db.h"
 
@@ -22,7 +23,7 @@ static int fts_pass_token(void *ctx, const token_item *t) {
 }
 
 static int fts_tokenizer_create(void *ctx, const char **args, int n_args, Fts5Tokenizer **out) {
-  static char instance; /* it has no state: any address will do */
+  static char instance; /* the tokenizer has no state: any address will do */
   (void)ctx;
   (void)args;
   (void)n_args;
@@ -32,9 +33,9 @@ static int fts_tokenizer_create(void *ctx, const char **args, int n_args, Fts5To
 
 static void fts_tokenizer_delete(Fts5Tokenizer *t) { (void)t; }
 
-/* The words of a query were made by token_split already: each is one token as it stands. */
+/* The words of a query come from token_split() already: each is one token. */
 static int fts_tokenize(Fts5Tokenizer *t, void *ctx, int flags, const char *text, int len,
-                         int (*put)(void *, int, const char *, int, int, int)) {
+                        int (*put)(void *, int, const char *, int, int, int)) {
   (void)t;
   if (len <= 0 || !text) return SQLITE_OK;
   if (flags & FTS5_TOKENIZE_QUERY) return put(ctx, 0, text, len, 0, len);
@@ -62,7 +63,8 @@ static int fts_count_word(const Fts5ExtensionApi *api, Fts5Context *fts, int wor
   return rc;
 }
 
-static void fts_visit_row(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_context *ctx, int n, sqlite3_value **values) {
+static void fts_visit_row(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_context *ctx, int n,
+                          sqlite3_value **values) {
   uint16_t counts[STORE_TEXT_MAX_WORDS];
   fts_visit *v = n == 1 ? sqlite3_value_pointer(values[0], fts_visit_type) : NULL;
   int words = api->xPhraseCount(fts), rc = v && words <= STORE_TEXT_MAX_WORDS ? SQLITE_OK : SQLITE_MISUSE;
@@ -77,8 +79,8 @@ static void fts_visit_row(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3
 
 /* ---- Registration ---- */
 
-/* SQLite may read the schema to prepare even this statement (3.48 and later do), so it can fail in all the ways that
- * reading the database can. */
+/* SQLite may read the schema to prepare even this statement (3.48 and later do), so it can fail in all the ways in
+ * which reading the database can fail. */
 int store_text_register(sqlite3 *sql) {
   fts5_api *api = NULL;
   sqlite3_stmt *s = NULL;
@@ -100,9 +102,9 @@ lode_status store_err_no_fts5(lode_error *err) {
   return err_set(err, LODE_UNSUPPORTED, "this SQLite has no FTS5: use the one of your distribution");
 }
 
-/* ---- Asking ---- */
+/* ---- Queries ---- */
 
-/* "word" OR "word" ...; FTS5 takes any bytes between quotes, quotes doubled. */
+/* "word" OR "word" ...; FTS5 accepts any bytes between quotes, with quotes doubled. */
 static void fts_build_match(strbuf *b, const lode_str *words, size_t n) {
   for (size_t w = 0; w < n; w++) {
     strbuf_addstr(b, w ? " OR \"" : "\"");

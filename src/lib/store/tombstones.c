@@ -1,10 +1,10 @@
-/* tombstones.c - what died and is not erased yet.
+/* tombstones.c - records and vectors that were deleted but not erased yet.
  *
- * Every dead record and every replaced vector has a number of its own (gid), in order of death. A row of table grave is
- * one vector, or a run of records that died together: their keys in rising order, the first as its distance from the
- * collection's first key, each further one as its distance from the one before, in LEB128. The row's key is the gid of the
- * last; those before it count down. So a deletion of a million records is some thousand small rows, in the order in
- * which they will be erased.
+ * Every dead record and every replaced vector has a number of its own (gid), in order of deletion. A row of table
+ * grave is one vector, or a run of records that were deleted together: their keys in ascending order, the first as
+ * its distance from store_key_before_first(), each other one as its distance from the previous one, in LEB128. The
+ * row's key is the gid of its last record; the gids of the records before it count down. So deleting a million
+ * records writes some thousand small rows, in the order in which the records will be erased.
  */
 #include "store/db.h"
 
@@ -15,7 +15,7 @@ static size_t tombstone_put_varint(unsigned char *out, uint64_t v) {
   return n;
 }
 
-/* Bytes taken, or 0 when they are no number below 2^42. */
+/* Returns the number of bytes read, or 0 if they are not a number below 2^42. */
 static size_t tombstone_get_varint(const unsigned char *p, size_t left, uint64_t *v) {
   *v = 0;
   for (size_t n = 0; n < left && n < 6; n++) {
@@ -49,7 +49,8 @@ static size_t tombstone_encode(int64_t cid, const int64_t *rids, size_t n, unsig
   return len;
 }
 
-static lode_status tombstone_write_row(store_tx *tx, int which, int64_t gid, const int64_t *rids, size_t n, int64_t vid, lode_error *err) {
+static lode_status tombstone_write_row(store_tx *tx, int which, int64_t gid, const int64_t *rids, size_t n,
+                                       int64_t vid, lode_error *err) {
   unsigned char bytes[STORE_TOMBSTONE_MAX_RIDS * 6];
   sqlite3_stmt *s;
   lode_str coded = {(const char *)bytes, tombstone_encode(store_key_cid(gid), rids, n, bytes)};
@@ -59,11 +60,12 @@ static lode_status tombstone_write_row(store_tx *tx, int which, int64_t gid, con
   sqlite3_bind_int64(s, 3, vid);
   sqlite3_bind_int64(s, 4, store_crc_tombstone(gid, coded, vid));
   lode_status st = store_stmt_run(tx, s, err);
-  sqlite3_clear_bindings(s); /* they point to our stack */
+  sqlite3_clear_bindings(s); /* they point to this stack frame */
   return st;
 }
 
-static lode_status tombstone_add(store_tx *tx, store_coll *coll, const int64_t *rids, size_t n, int64_t vid, lode_error *err) {
+static lode_status tombstone_add(store_tx *tx, store_coll *coll, const int64_t *rids, size_t n, int64_t vid,
+                                 lode_error *err) {
   uint64_t seq = 0;
   size_t dead = vid ? 1 : n;
   for (size_t i = 0; i < dead; i++) TRY(store_tx_next_seq(tx, &seq, err));
@@ -76,7 +78,8 @@ lode_status store_tombstone_add_vector(store_tx *tx, store_coll *coll, int64_t v
   return tombstone_add(tx, coll, NULL, 0, vid, err);
 }
 
-lode_status store_tombstone_add_records(store_tx *tx, store_coll *coll, const int64_t *rids, size_t n, lode_error *err) {
+lode_status store_tombstone_add_records(store_tx *tx, store_coll *coll, const int64_t *rids, size_t n,
+                                        lode_error *err) {
   for (size_t at = 0, some; at < n; at += some) {
     some = n - at < STORE_TOMBSTONE_MAX_RIDS ? n - at : STORE_TOMBSTONE_MAX_RIDS;
     TRY(tombstone_add(tx, coll, rids + at, some, 0, err));
@@ -85,7 +88,9 @@ lode_status store_tombstone_add_records(store_tx *tx, store_coll *coll, const in
 }
 
 lode_status store_tombstone_trim(store_tx *tx, const store_tombstone *tombstone, size_t first, lode_error *err) {
-  if (first < tombstone->n) return tombstone_write_row(tx, STORE_STMT_TOMBSTONE_SET, tombstone->gid, tombstone->rids + first, tombstone->n - first, 0, err);
+  if (first < tombstone->n)
+    return tombstone_write_row(tx, STORE_STMT_TOMBSTONE_SET, tombstone->gid, tombstone->rids + first,
+                               tombstone->n - first, 0, err);
   sqlite3_stmt *s;
   TRY(store_stmt(tx, STORE_STMT_TOMBSTONE_DELETE, &s, err));
   sqlite3_bind_int64(s, 1, tombstone->gid);
@@ -100,11 +105,12 @@ lode_status store_tombstone_read(store_tx *tx, sqlite3_stmt *s, store_tombstone 
   bool proven = (uint32_t)sqlite3_column_int64(s, 3) == store_crc_tombstone(gid, rids, vid);
   if (proven && store_tombstone_decode(gid, rids, vid, tombstone)) return LODE_OK;
   return err_set(err, LODE_CORRUPT, "the note of a deletion (%lld) in %s fails its checksum; run `lode db verify`, then `lode db "
-                                       "salvage`", (long long)gid, tx->db->path);
+                 "salvage`", (long long)gid, tx->db->path);
 }
 
-/* One row's dead behind after_gid. */
-static lode_status tombstone_each_in_row(const store_tombstone *g, int64_t after_gid, store_tombstone_fn *fn, void *ctx, lode_error *err) {
+/* Calls fn for the entries of one row with a gid > after_gid. */
+static lode_status tombstone_each_in_row(const store_tombstone *g, int64_t after_gid, store_tombstone_fn *fn, void *ctx,
+                                         lode_error *err) {
   if (g->vid) return fn(ctx, g->gid, 0, g->vid, err);
   int64_t first = g->gid - (int64_t)g->n + 1;
   size_t i = after_gid >= first ? (size_t)(after_gid - first) + 1 : 0;
@@ -112,7 +118,8 @@ static lode_status tombstone_each_in_row(const store_tombstone *g, int64_t after
   return LODE_OK;
 }
 
-lode_status store_tombstone_each(store_tx *tx, int64_t cid, int64_t after_gid, store_tombstone_fn *fn, void *ctx, lode_error *err) {
+lode_status store_tombstone_each(store_tx *tx, int64_t cid, int64_t after_gid, store_tombstone_fn *fn, void *ctx,
+                                 lode_error *err) {
   sqlite3_stmt *s;
   bool row;
   lode_status st;

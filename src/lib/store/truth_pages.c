@@ -1,8 +1,9 @@
-/* truth_pages.c - pages, cells and rows of the truth file, read without SQLite. Contract in truth_pages.h.
+/* truth_pages.c - pages, cells and rows of the truth file, read without SQLite. See truth_pages.h.
  *
- * The formats are SQLite's (fileformat2.html). A leaf page of a table (0x0d) holds rows with keys; leaf and inner pages of
- * index b-trees (0x0a, 0x02) hold the rows of WITHOUT ROWID tables. All integers are big-endian but our checksums. The
- * page size is the header's if its pages prove it, else the size under which most of a sample of pages are sound.
+ * The format is SQLite's (fileformat2.html). A leaf page of a table (0x0d) holds rows with keys; leaf and inner pages
+ * of index b-trees (0x0a, 0x02) hold the rows of WITHOUT ROWID tables. All integers except our checksums are
+ * big-endian. The page size is that of the header if any page of a sample is valid with it, otherwise the size with
+ * which most pages of a sample are valid.
  */
 #include "store/truth_pages.h"
 
@@ -15,7 +16,7 @@ enum { PAGES_SAMPLE = 512 };
 
 /* ---- Pages ---- */
 
-/* What the medium does not give back is zeros. */
+/* Bytes that cannot be read are zeros. */
 static void pages_read_or_zero(int fd, void *buf, size_t n, uint64_t off) {
   size_t got = 0;
   if (os_read_full(fd, buf, n, off, &got, NULL) != LODE_OK) got = 0;
@@ -65,7 +66,7 @@ store_page_use store_pages_use_of(store_pages *p, uint32_t number) {
 
 /* ---- The page size ---- */
 
-/* Of a sample of pages of that size, how many are sound, in 1/1000. */
+/* How many pages of a sample are valid with this page size, in 1/1000. */
 static uint32_t pages_score_size(int fd, uint64_t file_bytes, uint32_t size, unsigned char *page) {
   uint64_t pages = file_bytes / size, step = pages / PAGES_SAMPLE + 1;
   uint32_t sound = 0, tried = 0;
@@ -96,7 +97,7 @@ static lode_status pages_find_size(store_pages *p, const char *file, lode_error 
     }
   }
   if (best) p->page_bytes = best;
-  else if (!best_score) p->page_bytes = declared; /* every page is damaged: rows may still prove themselves */
+  else if (!best_score) p->page_bytes = declared; /* every page is damaged, but rows may still be valid */
   if (p->page_bytes) {
     p->usable = p->page_bytes - VFS_PAGE_RESERVED;
     uint64_t pages = (p->file_bytes + p->page_bytes - 1) / p->page_bytes;
@@ -105,16 +106,16 @@ static lode_status pages_find_size(store_pages *p, const char *file, lode_error 
   mem_free(page);
   return p->page_bytes ? LODE_OK
                        : err_set(err, LODE_CORRUPT, "%s holds no page of a Lode store: it is another file, or nothing is left of it; "
-                                    "restore a backup", file);
+                                 "restore a backup", file);
 }
 
 /* ---- The journal ---- */
 
-/* Takes in the sound images of a segment's records. */
+/* Collects the valid page images of one segment of the journal. */
 static void pages_collect_images(store_pages *p, const journal_header *h, uint64_t size, uint64_t *off, bool *nomem) {
-  uint64_t each = (uint64_t)p->page_bytes + 8, room = size > *off ? (size - *off) / each : 0;
-  uint64_t records = h->records == UINT32_MAX ? room : h->records;
-  for (uint64_t i = 0; i < records && i < room; i++, *off += each) {
+  uint64_t each = (uint64_t)p->page_bytes + 8, available = size > *off ? (size - *off) / each : 0;
+  uint64_t records = h->records == UINT32_MAX ? available : h->records;
+  for (uint64_t i = 0; i < records && i < available; i++, *off += each) {
     unsigned char number[4];
     pages_read_or_zero(p->journal_fd, number, 4, *off);
     pages_read_or_zero(p->journal_fd, p->chain, p->page_bytes, *off + 4);
@@ -134,7 +135,7 @@ static bool pages_header_at(const store_pages *p, uint64_t off, journal_header *
   return journal_header_is_valid(sector, h) && h->page_bytes == p->page_bytes;
 }
 
-/* Whatever is sound in a journal that is not whole. */
+/* Collects the valid page images of a damaged journal. */
 static lode_status pages_salvage_journal(store_pages *p, uint64_t size, lode_error *err) {
   journal_header h;
   bool nomem = false;
@@ -152,7 +153,7 @@ static lode_status pages_read_journal(store_pages *p, lode_error *err) {
   journal_findings j;
   lode_status st = journal_check(p->journal_fd, p->fd, JOURNAL_CHECK_IMAGES, &j);
   if (st == LODE_NOMEM) return err_nomem(err);
-  if (st != LODE_OK) return LODE_OK; /* the medium does not give it back */
+  if (st != LODE_OK) return LODE_OK; /* the journal cannot be read */
   if (j.verdict == JOURNAL_DAMAGED) return pages_salvage_journal(p, j.size, err);
   if (j.verdict != JOURNAL_HOT || j.page_bytes != p->page_bytes) {
     journal_findings_release(&j);
@@ -162,7 +163,7 @@ static lode_status pages_read_journal(store_pages *p, lode_error *err) {
   p->n_images = j.n_images;
   p->cap_images = j.cap_images;
   p->journal_whole = true;
-  if (j.first_pages && j.first_pages < p->count) p->count = j.first_pages; /* what was appended since does not count */
+  if (j.first_pages && j.first_pages < p->count) p->count = j.first_pages; /* ignore pages appended since */
   return LODE_OK;
 }
 
@@ -245,7 +246,7 @@ size_t store_page_cell(const store_pages *p, const store_page_view *v, uint32_t 
   return offset >= v->pointers && offset + 4 <= p->usable ? offset : 0;
 }
 
-/* How much of a payload is on the page itself. */
+/* How many bytes of a payload are on the page itself. */
 static size_t pages_local_bytes(const store_pages *p, bool table, uint64_t bytes) {
   size_t u = p->usable, max = table ? u - 35 : (u - 12) * 64 / 255 - 23, min = (u - 12) * 32 / 255 - 23;
   if (bytes <= max) return (size_t)bytes;
@@ -302,8 +303,8 @@ lode_status store_row_load(store_pages *p, const store_row *row, strbuf *payload
     return err_nomem(err);
   }
   strbuf_add(payload, row->local, row->local_bytes);
-  /* Each page brings usable - 4 bytes, so the length bounds the chain, should it be a ring. Its pages are followed even when
-   * their own checksums fail: the row's is the judge. */
+  /* Each page adds usable - 4 bytes, so the length bounds the loop even if the chain is a cycle. Pages are used even
+   * if their checksums fail: the checksum of the row decides. */
   for (uint32_t next = row->overflow; left > 0;) {
     size_t take = left < p->usable - 4 ? (size_t)left : p->usable - 4;
     if (next < 2 || next > p->count) return err_set(err, LODE_CORRUPT, "a chain of overflow pages breaks off");
@@ -341,9 +342,9 @@ bool store_row_local_int(const store_row *row, size_t column, int64_t *value) {
   return true;
 }
 
-/* ---- Shapes ---- */
+/* ---- Kinds of rows ---- */
 
-/* One letter a column: n null, i integer, t text, b blob; I integer or null, T text or null. */
+/* One letter for each column: n null, i integer, t text, b blob; I integer or null, T text or null. */
 static bool row_has_shape(const store_row *row, const char *shape) {
   for (size_t i = 0;; i++) {
     if (shape[i] == 0 || i == row->n) return shape[i] == 0 && i == row->n;
@@ -368,7 +369,7 @@ store_row_kind store_row_kind_of(const store_row *row, bool table) {
     store_row_kind kind;
   } tables[] = {
       {"nbiiITi", STORE_ROW_RECORD}, {"nti", STORE_ROW_DOCUMENT}, {"nibi", STORE_ROW_VECTOR},
-      {"nbii", STORE_ROW_TOMBSTONE},     {"niti", STORE_ROW_METAKEY},     {"niTiiTTiiiiiiiiiiiiii", STORE_ROW_COLLECTION},
+      {"nbii", STORE_ROW_TOMBSTONE}, {"niti", STORE_ROW_METAKEY}, {"niTiiTTiiiiiiiiiiiiii", STORE_ROW_COLLECTION},
   };
   if (!table) return row_has_shape(row, "ibii") ? STORE_ROW_ID : STORE_ROW_OTHER;
   for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)

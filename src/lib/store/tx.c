@@ -1,10 +1,12 @@
-/* tx.c - the pool of connections, statements and transactions.
+/* tx.c - the connection pool, statements and transactions.
  *
- * Threads: store_db.mutex guards the pool and the counters. A connection is used by one transaction at a time. Writers of
- * one process queue on writer_free, writers of several processes on SQLite's lock. Nobody waits with the mutex held.
+ * Threads: store_db.mutex guards the pool and the counters. A connection is used by one transaction at a time.
+ * Writers of one handle queue on writer_free, writers of several processes on SQLite's lock. Nobody waits for a file
+ * lock with the mutex held.
  *
- * A transaction begins by looking whether the truth file is still the one that the connection has open: a removed store
- * answers LODE_GONE, a replaced one is opened anew. A forked child leaves its parent's connections alone and opens its own.
+ * A transaction begins by checking whether the truth file is still the one that the connection has open: if it was
+ * removed, the status is LODE_GONE; if it was replaced, the new one is opened. A forked child does not touch its
+ * parent's connections and opens its own.
  */
 #include "store/db.h"
 
@@ -19,12 +21,12 @@
 const store_tx_hooks *_Atomic store_tx_test_hooks;
 #define TX_TEST_DECIDES(what)                                    \
   do {                                                           \
-    const store_tx_hooks *gaps_ = store_tx_test_hooks;             \
-    if (gaps_ && gaps_->what) return gaps_->what();              \
+    const store_tx_hooks *hooks_ = store_tx_test_hooks;          \
+    if (hooks_ && hooks_->what) return hooks_->what();           \
   } while (0)
 static void tx_run_gap_hook(void) {
-  const store_tx_hooks *gaps = store_tx_test_hooks;
-  if (gaps && gaps->gap) gaps->gap();
+  const store_tx_hooks *hooks = store_tx_test_hooks;
+  if (hooks && hooks->gap) hooks->gap();
 }
 #else
 #define TX_TEST_DECIDES(what) ((void)0)
@@ -42,7 +44,7 @@ static void tx_close_idle(store_db *db) {
   db->n_idle = 0;
 }
 
-/* With the mutex held. In a forked child everything of the parent's is left behind. */
+/* Called with the mutex held. In a forked child, drops everything that belongs to the parent. */
 static void tx_after_fork(store_db *db) {
   if (db->lock_generation == vfs_generation()) return;
   tx_close_idle(db);
@@ -54,7 +56,8 @@ static void tx_after_fork(store_db *db) {
   db->lock_generation = vfs_generation();
 }
 
-/* An idle connection to the file that is there now, or NULL. A writer tries again with a file that had several names. */
+/* An idle connection to the present truth file, or NULL. A writer does not use one that was opened while the file had
+ * several hard links: a new connection checks that again. */
 static lode_status tx_find_idle(store_db *db, store_tx_kind kind, store_conn **out, lode_error *err) {
   struct stat sb;
   lode_status st = LODE_OK;
@@ -81,7 +84,7 @@ static lode_status tx_find_idle(store_db *db, store_tx_kind kind, store_conn **o
   return st;
 }
 
-/* Which truth file a connection leads to. */
+/* Returns the epoch of the connection's truth file; a file other than the last one starts a new epoch. */
 static unsigned tx_note_epoch(store_db *db, const store_conn *conn) {
   pthread_mutex_lock(&db->mutex);
   if (conn->dev != db->truth_dev || conn->ino != db->truth_ino) db->epoch++;
@@ -142,10 +145,10 @@ static const char *const stmt_sql[STORE_STMT_COUNT] = {
 lode_status store_stmt(store_tx *tx, int which, sqlite3_stmt **stmt, lode_error *err) {
   *stmt = NULL;
   store_conn *conn = tx->conn;
-  /* An error can make SQLite roll back by itself; what ran now would be committed alone. */
+  /* After some errors SQLite rolls back by itself; a statement run now would be committed on its own. */
   if (tx->open && sqlite3_get_autocommit(conn->sql))
     return err_set(err, tx->why ? tx->why : LODE_INTERNAL, "the transaction was rolled back because of an error: %s",
-                      lode_status_text(tx->why));
+                   lode_status_text(tx->why));
   if (!conn->stmt[which]) {
     int rc = sqlite3_prepare_v3(conn->sql, stmt_sql[which], -1, SQLITE_PREPARE_PERSISTENT, &conn->stmt[which], NULL);
     if (rc != SQLITE_OK) return store_err_sql(conn, rc, err);
@@ -158,7 +161,7 @@ lode_status store_stmt(store_tx *tx, int which, sqlite3_stmt **stmt, lode_error 
 lode_status store_stmt_step(store_tx *tx, sqlite3_stmt *stmt, bool *row, lode_error *err) {
   int rc = sqlite3_step(stmt);
   *row = rc == SQLITE_ROW;
-  store_conn_stop_waiting(tx->conn); /* each wait has its own time-out */
+  store_conn_stop_waiting(tx->conn); /* each wait has its own timeout */
   if (rc == SQLITE_ROW || rc == SQLITE_DONE) return LODE_OK;
   lode_status st = store_err_sql(tx->conn, rc, err);
   tx->failed = true;
@@ -208,7 +211,7 @@ lode_status store_state_put(store_tx *tx, int key, int64_t value, lode_error *er
 
 static lode_status tx_err_own_writer(const store_db *db, lode_error *err) {
   return err_set(err, LODE_BUSY, "this process has had a write transaction open for more than %u ms: commit it or roll it back",
-                    db->opt.busy_ms);
+                 db->opt.busy_ms);
 }
 
 static lode_status tx_wait_for_turn(store_db *db, lode_error *err) {
@@ -240,7 +243,7 @@ static void tx_end_turn(store_db *db) {
   pthread_mutex_unlock(&db->mutex);
 }
 
-/* For the message of whoever waits in vain. Not part of any promise, so never synced. */
+/* Writes who we are, for the LODE_BUSY message of others. Only informative, so it is never synced. */
 static void tx_sign_lock_file(store_db *db) {
   char now[64] = "", was[64];
   char comm[20] = "";
@@ -294,7 +297,7 @@ static lode_status tx_begin_once(store_tx *tx, lode_error *err) {
   tx->failed = tx->open = tx->format_1 = false;
   TRY(tx_take_conn(tx->db, tx->kind, &tx->conn, &tx->epoch, err));
   lode_status st = tx_begin_on_conn(tx, err);
-  tx->began_ns = os_api->now_ns(); /* of its lock, for which it may have waited */
+  tx->began_ns = os_api->now_ns(); /* when it got its lock, for which it may have waited */
   store_conn_stop_waiting(tx->conn);
   if (st == LODE_OK) return st;
   tx_give_conn(tx->conn, false);
@@ -327,7 +330,7 @@ lode_status store_tx_begin(store_db *db, store_tx_kind kind, store_tx **out, lod
   return st;
 }
 
-/* Readers and other writers that wait get in before the next commit of ours: at most 2 ms for them. */
+/* Lets waiting readers and writers of other connections in before our next write, for at most 2 ms. */
 static void tx_yield(store_db *db) {
   for (int i = 0; i < 20 && lock_is_wanted(db); i++) os_api->sleep_us(100);
 }
@@ -392,18 +395,17 @@ void store_tx_rollback(store_tx *tx) {
     if (!sqlite3_get_autocommit(tx->conn->sql))
       healthy &= store_stmt(tx, STORE_STMT_ROLLBACK, &s, NULL) == LODE_OK && store_stmt_run(tx, s, NULL) == LODE_OK;
     store_conn_stop_waiting(tx->conn);
-    if (tx->kind == STORE_TX_WRITE) tx->conn->dead_cid = 0; /* its numbers will be given to others */
+    if (tx->kind == STORE_TX_WRITE) tx->conn->dead_cid = 0; /* its gids will be used again */
   } else {
     healthy = false;
   }
   tx_free(tx, healthy);
 }
 
-/* Never at the first look: whoever goes on in a new transaction gets something done in it, however long it waited for
- * the processor. */
+/* Never true on the first call: every transaction makes some progress, however long it waited for the processor. */
 bool store_tx_is_old(store_tx *tx) {
-  if (tx->kind != STORE_TX_READ || !tx->looked_at) {
-    tx->looked_at = true;
+  if (tx->kind != STORE_TX_READ || !tx->age_checked) {
+    tx->age_checked = true;
     return false;
   }
   TX_TEST_DECIDES(is_old);
@@ -412,7 +414,7 @@ bool store_tx_is_old(store_tx *tx) {
 
 bool store_tx_must_yield(const store_tx *tx) {
   if (tx->kind != STORE_TX_READ) return false;
-  TX_TEST_DECIDES(outstays);
+  TX_TEST_DECIDES(must_yield);
   return os_api->now_ns() - tx->began_ns > (uint64_t)tx->db->opt.busy_ms * 500000 && store_db_has_waiters(tx->db);
 }
 
@@ -443,7 +445,7 @@ void store_tx_savepoint_end(store_tx *tx, bool keep) {
   lode_status st = LODE_OK;
   if (!tx->in_savepoint) return;
   tx->in_savepoint = false;
-  /* An error may have ended the whole transaction (disk full, damage): then nothing is left to go on with. */
+  /* An error may have ended the whole transaction (disk full, damage): then it cannot be continued. */
   bool lost = sqlite3_get_autocommit(tx->conn->sql);
   if (!lost && !keep) {
     tx->keys_cid = tx->dead_cid = tx->conn->dead_cid = 0;
@@ -456,5 +458,5 @@ void store_tx_savepoint_end(store_tx *tx, bool keep) {
   if (!lost && st == LODE_OK) st = store_stmt_run(tx, s, NULL);
   tx->failed = lost || st != LODE_OK;
   if (st != LODE_OK) tx->why = st;
-  if (tx->failed && tx->why == LODE_OK) tx->why = LODE_INTERNAL; /* never committed as if all were well */
+  if (tx->failed && tx->why == LODE_OK) tx->why = LODE_INTERNAL; /* commit must report an error */
 }

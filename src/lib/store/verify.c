@@ -1,13 +1,13 @@
-/* verify.c - checking a whole store while others use it. Nothing is written, and no finding stops the search.
+/* verify.c - checks a whole store while others use it. Nothing is written, and no finding stops the check.
  *
- *   1. Every page is read from the file and must carry its checksum (free pages hold nothing and may be anything).
- *   2. Every row is proven, and so is what rows say of each other (verify_rows.c).
- *   3. What was counted and indexed is compared with the records (verify_sums.c).
+ *   1. Every page is read from the file and must have a valid checksum (free pages may hold anything).
+ *   2. Every row must have a valid checksum, and references between rows must be right (verify_rows.c).
+ *   3. Counts and indexes are compared with the records (verify_sums.c).
  *   4. SQLite checks its b-trees, its free list and its own indexes.
- * The first two read in transactions of at most 50 ms, and judge each row within one of them: commits in between are no
- * damage. The last two need one moment. They read in one transaction, which gives way as soon as somebody waits for a lock; when that
- * has happened VERIFY_ATTEMPTS times they are done on a private copy of the store instead. A store that is both damaged
- * and being written to cannot be copied: then only the first two are done, and the log says so.
+ * The first two read in transactions of at most 50 ms and check each row within one of them, so commits in between do
+ * no harm. The last two need a consistent view: they read in one transaction, which ends as soon as somebody waits
+ * for a lock. After VERIFY_ATTEMPTS such interruptions they run on a private copy of the store. A store that is both
+ * damaged and being written to cannot be copied: then only the first two are done, and the log says so.
  */
 #include "store/verify.h"
 
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define VERIFY_ATTEMPTS 3
-#define VERIFY_TICK_OPS 2000
+#define VERIFY_TICK_OPS 2000 /* SQLite instructions between two calls of verify_on_tick() */
 
 static const lode_str verify_no_str = {NULL, 0};
 
@@ -62,7 +62,7 @@ static lode_status verify_pages_slice(verify_job *v, store_tx *tx, verify_page_w
   return LODE_OK;
 }
 
-/* What is left to do when not even a transaction can begin: nobody else can write then, either. */
+/* Used if not even a transaction can begin; nobody else can write then, either. */
 static lode_status verify_pages_without_sqlite(verify_job *v, lode_error *err) {
   store_pages p;
   lode_status st = LODE_OK;
@@ -81,7 +81,7 @@ static lode_status verify_pages_without_sqlite(verify_job *v, lode_error *err) {
   return st;
 }
 
-/* *usable = false: SQLite cannot begin a transaction, so there is nothing more to check. */
+/* *usable = false: SQLite cannot begin a transaction, so nothing else can be checked. */
 static lode_status verify_pages(verify_job *v, bool *usable, lode_error *err) {
   store_tx *tx;
   verify_page_walk s = {.next = 1, .pages = UINT32_MAX - 1, .page = mem_alloc(65536)};
@@ -104,7 +104,7 @@ static lode_status verify_pages(verify_job *v, bool *usable, lode_error *err) {
   return st;
 }
 
-/* ---- Long reads that give way ---- */
+/* ---- Long reads that yield ---- */
 
 static int verify_on_tick(void *ctx) {
   verify_watch *w = ctx;
@@ -122,7 +122,7 @@ void verify_watch_end(sqlite3 *sql) { sqlite3_progress_handler(sql, 0, NULL, NUL
 
 /* ---- SQLite's own check ---- */
 
-/* One fault a string, each with its NUL. */
+/* Appends the faults in the text of a row, each with its NUL. */
 static void verify_add_faults(strbuf *faults, const char *text) {
   while (*text) {
     size_t len = strcspn(text, "\n");
@@ -148,7 +148,8 @@ static int verify_integrity_once(sqlite3 *sql, strbuf *faults) {
   return rc == SQLITE_DONE ? SQLITE_OK : rc == SQLITE_OK ? end : rc;
 }
 
-/* In want of memory, SQLite reports pages that it could not load as missing: a fault counts when it is seen again. */
+/* When out of memory, SQLite reports pages that it could not load as missing. So if there are faults, the check is
+ * repeated and only its second result counts. */
 int store_integrity_check(sqlite3 *sql, store_integrity_fn *line, void *ctx) {
   strbuf faults = {0};
   int rc = verify_integrity_once(sql, &faults);
@@ -206,11 +207,12 @@ static lode_status verify_copy_create(verify_job *v, verify_copy *c, lode_error 
   return store_db_open(c->at.folder, &options, &c->db, err);
 }
 
-/* ---- One moment ---- */
+/* ---- Checks that need a consistent view ---- */
 
 typedef lode_status verify_check_fn(verify_job *v, verify_watch *w, lode_error *err);
 
-static lode_status verify_run_check(verify_job *v, verify_check_fn *fn, const char *phase, verify_copy *copy, bool *done, lode_error *err) {
+static lode_status verify_run_check(verify_job *v, verify_check_fn *fn, const char *phase, verify_copy *copy,
+                                    bool *done, lode_error *err) {
   lode_status st = LODE_OK;
   *done = false;
   for (int i = 0; i < (copy->db ? 1 : VERIFY_ATTEMPTS) && !*done; i++) {
@@ -256,11 +258,11 @@ lode_status store_db_verify(store_db *db, lode_damage_fn *found, void *ctx, lode
   verify_job v = {.db = db, .found = found, .ctx = ctx, .progress = progress};
   lode_error own;
   bool usable;
-  if (!err) err = &own; /* findings quote it */
+  if (!err) err = &own; /* findings quote its text */
   TRY(verify_pages(&v, &usable, err));
   if (usable) TRY(verify_rows(&v, err));
   if (usable) TRY(verify_run_checks(&v, err));
   if (!v.n_found) return LODE_OK;
   return err_set(err, LODE_CORRUPT, "%llu damages were found in %s; `lode db salvage` brings over what is whole",
-                    (unsigned long long)v.n_found, db->path);
+                 (unsigned long long)v.n_found, db->path);
 }

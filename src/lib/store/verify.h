@@ -1,4 +1,4 @@
-/* verify.h - what verify.c, verify_rows.c and verify_sums.c share. */
+/* verify.h - shared by verify.c, verify_rows.c and verify_sums.c. */
 #ifndef LODE_STORE_VERIFY_H
 #define LODE_STORE_VERIFY_H
 
@@ -17,23 +17,23 @@ typedef struct verify_job {
 void verify_report(verify_job *v, const char *what, lode_str collection, lode_str id, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* Every row, and what rows say of each other, in short transactions. */
+/* Checks every row and the references between rows, in short transactions. */
 lode_status verify_rows(verify_job *v, lode_error *err);
 
-/* Guards a long read: it stops as soon as somebody waits for a lock, or the caller cancels. */
+/* Interrupts a long read as soon as somebody waits for a lock, or the caller cancels. */
 typedef struct verify_watch {
   verify_job *v;
   store_db *db;
   const char *phase;
   uint64_t reported_ns;
-  bool is_private;   /* a copy that nobody else uses */
-  bool interrupted;  /* for others: try again */
+  bool is_private;   /* db is a copy that nobody else uses: never interrupted */
+  bool interrupted;  /* somebody waited for a lock: try again */
   bool cancelled;
 } verify_watch;
 void verify_watch_begin(verify_watch *w, sqlite3 *sql);
 void verify_watch_end(sqlite3 *sql);
 
-/* Counts, indexes and counters against what the records say, in one transaction on `db` (the store or a copy of it). */
+/* Compares counts, indexes and counters with the records, in one transaction on w->db (the store or a copy of it). */
 lode_status verify_sums(verify_job *v, verify_watch *w, lode_error *err);
 
 #endif

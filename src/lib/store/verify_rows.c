@@ -1,28 +1,30 @@
-/* verify_rows.c - every row by its checksum, and invariants 1 to 3 of store_write.c.
+/* verify_rows.c - checks the checksum of every row, and invariants 1 to 3 of store_write.c.
  *
- * Each row is judged within one transaction. When all pages are sound the tables are walked by their keys. When some
- * are not, a walk would end at the first of them: then rows are taken from the sound pages one by one, and what they
- * name is looked up; what cannot be reached from a name is reported by that name. A lookup that meets a damaged page ends
- * the transaction (SQLite rolls back). The row is looked at again in a new one if something of it is left to check, without
- * the parts that are done, so that each part is tried once.
+ * Each row is checked within one transaction. If all pages are valid, the tables are scanned by their keys. If some
+ * are not, a scan would end at the first of them: then rows are taken from the valid pages one by one, and what they
+ * refer to is looked up; what an id refers to and cannot be read is reported with that id. A lookup that meets a
+ * damaged page ends the transaction (SQLite rolls back). If parts of the row are left to check, this is done in a new
+ * transaction, without the parts that are done, so that each part is tried once.
  */
 #include "store/verify.h"
 
 enum { ROWS_PART_ID = 1, ROWS_PART_DOCUMENT = 2, ROWS_PART_VECTOR = 4, ROWS_PART_CONTENT = 8 };
-typedef enum rows_coll_state { ROWS_COLL_KNOWN, ROWS_COLL_DROPPED, ROWS_COLL_ABSENT, ROWS_COLL_UNREADABLE } rows_coll_state;
+typedef enum rows_coll_state {
+  ROWS_COLL_KNOWN, ROWS_COLL_DROPPED, ROWS_COLL_ABSENT, ROWS_COLL_UNREADABLE
+} rows_coll_state;
 
 typedef struct rows_job {
   verify_job *v;
   store_tx *tx;
-  bool broken;          /* a lookup met damage: this transaction is over */
-  bool again;           /* something is left to check of the row at hand */
-  unsigned done;        /* parts of it that are not */
-  int64_t cid;          /* whose description is below, in this transaction; 0: none */
+  bool broken;          /* a lookup met a damaged page: this transaction is over */
+  bool again;           /* parts of the current row are left to check */
+  unsigned done;        /* parts of the current row that were checked: ROWS_PART_* */
+  int64_t cid;          /* collection of `state` and `coll`, loaded in this transaction; 0: none */
   rows_coll_state state;
   store_coll coll;
   mem_arena arena;
-  int64_t bad_cid;      /* its description cannot be read: not tried again */
-  int64_t reported_absent;  /* collections that do not exist are reported once */
+  int64_t bad_cid;      /* collection whose description cannot be read: not tried again */
+  int64_t reported_absent;  /* collection that does not exist and was reported already */
   json_doc json;
 } rows_job;
 
@@ -30,16 +32,18 @@ static const lode_str rows_no_str = {NULL, 0};
 
 /* ---- Lookups ---- */
 
-/* Damage is a finding, not a failure; *readable says which. */
+/* Turns LODE_CORRUPT into *readable = false, because damage is a finding, not a failure. */
 static lode_status rows_absorb_damage(rows_job *r, lode_status st, bool *readable, lode_error *err) {
   *readable = st != LODE_CORRUPT;
   if (*readable) return st;
-  if (sqlite3_get_autocommit(r->tx->conn->sql)) r->broken = true; /* a wrong checksum of a row ends nothing */
+  /* An invalid checksum of a row does not end the transaction; a damaged page does. */
+  if (sqlite3_get_autocommit(r->tx->conn->sql)) r->broken = true;
   err_clear(err);
   return LODE_OK;
 }
 
-static lode_status rows_look_up(rows_job *r, int which, int64_t key, sqlite3_stmt **s, bool *row, bool *readable, lode_error *err) {
+static lode_status rows_look_up(rows_job *r, int which, int64_t key, sqlite3_stmt **s, bool *row, bool *readable,
+                                lode_error *err) {
   *row = false;
   lode_status st = store_stmt(r->tx, which, s, err);
   if (st == LODE_OK) {
@@ -75,7 +79,7 @@ static lode_status rows_load_coll(rows_job *r, int64_t cid, lode_error *err) {
   return LODE_OK;
 }
 
-/* *go = false: rows of this collection are not to be judged. */
+/* *go = false: do not check rows of this collection. */
 static lode_status rows_enter_coll(rows_job *r, int64_t cid, bool *go, lode_error *err) {
   TRY(rows_load_coll(r, cid, err));
   r->again = r->broken;
@@ -86,7 +90,7 @@ static lode_status rows_enter_coll(rows_job *r, int64_t cid, bool *go, lode_erro
   return LODE_OK;
 }
 
-/* Of a record or a vector. When graves cannot be read everything passes for alive and *known is false. */
+/* `key` is a rid or a vid. If tombstones cannot be read, *alive is true and *known is false. */
 static lode_status rows_is_live(rows_job *r, int64_t key, bool *alive, bool *known, lode_error *err) {
   lode_status st = store_rec_is_live(r->tx, key, alive, err);
   if (st == LODE_CORRUPT) *alive = true;
@@ -108,7 +112,7 @@ static lode_status rows_check_id_of(rows_job *r, const store_rec *rec, lode_erro
   return LODE_OK;
 }
 
-/* The name knows how long the document is. */
+/* The id row holds the length of the document. */
 static lode_status rows_check_length_of(rows_job *r, const store_rec *rec, size_t bytes, lode_error *err) {
   sqlite3_stmt *s;
   bool row, readable;
@@ -119,7 +123,7 @@ static lode_status rows_check_length_of(rows_job *r, const store_rec *rec, size_
     st = store_stmt_step(r->tx, s, &row, err);
   }
   TRY(rows_absorb_damage(r, st, &readable, err));
-  if (!readable) return LODE_OK; /* rows_check_id_of tells */
+  if (!readable) return LODE_OK; /* reported by rows_check_id_of() */
   if (row && sqlite3_column_int64(s, 0) == rec->rid && sqlite3_column_int64(s, 1) != (int64_t)bytes)
     verify_report(r->v, "name", r->coll.name, rec->id, "the name tells another length of the document");
   sqlite3_reset(s);
@@ -130,7 +134,7 @@ static lode_status rows_check_document_of(rows_job *r, const store_rec *rec, lod
   sqlite3_stmt *s;
   bool row, readable;
   size_t bytes = 0;
-  /* that there is none in fact is seen from the side of the documents */
+  /* A document that should not exist is found by rows_check_document(). */
   if (!rec->has_document) return rows_check_length_of(r, rec, 0, err);
   TRY(rows_look_up(r, STORE_STMT_DOCUMENT_GET, rec->rid, &s, &row, &readable, err));
   const char *fault = !readable ? "the document cannot be read" : !row ? "the document is missing" : NULL;
@@ -206,7 +210,7 @@ static lode_status rows_check_record(rows_job *r, const store_rec *rec, bool pro
   return LODE_OK;
 }
 
-/* ---- What leads to records ---- */
+/* ---- What refers to records ---- */
 
 static lode_status rows_check_id(rows_job *r, int64_t cid, lode_str id, int64_t rid, lode_error *err) {
   sqlite3_stmt *s;
@@ -231,11 +235,11 @@ static lode_status rows_check_document(rows_job *r, int64_t rid, lode_error *err
   TRY(rows_enter_coll(r, store_key_cid(rid), &go, err));
   if (!go) return LODE_OK;
   TRY(rows_look_up(r, STORE_STMT_RECORD_GET, rid, &s, &row, &readable, err));
-  if (!readable) return LODE_OK; /* reported from the side of its name */
+  if (!readable) return LODE_OK; /* reported by rows_check_id() */
   bool owned = row && sqlite3_column_type(s, 4) != SQLITE_NULL;
   if (!owned)
     verify_report(r->v, "document", r->coll.name, row ? store_column_str(s, 1) : rows_no_str, "document %lld belongs to no record",
-                       (long long)rid);
+                  (long long)rid);
   sqlite3_reset(s);
   return LODE_OK;
 }
@@ -258,7 +262,8 @@ static lode_status rows_check_vector(rows_job *r, int64_t vid, int64_t rid, lode
   return LODE_OK;
 }
 
-static lode_status rows_check_tombstone(rows_job *r, int64_t gid, lode_str rids, int64_t vid, uint32_t crc, lode_error *err) {
+static lode_status rows_check_tombstone(rows_job *r, int64_t gid, lode_str rids, int64_t vid, uint32_t crc,
+                                        lode_error *err) {
   sqlite3_stmt *s;
   bool row, readable, go;
   store_tombstone tombstone;
@@ -275,12 +280,12 @@ static lode_status rows_check_tombstone(rows_job *r, int64_t gid, lode_str rids,
     sqlite3_reset(s);
     if (!row)
       verify_report(r->v, "structure", r->coll.name, rows_no_str, "what was deleted (%lld) is gone, and the note of it is not",
-                         (long long)key);
+                    (long long)key);
   }
   return LODE_OK;
 }
 
-/* ---- Walking by keys ---- */
+/* ---- Scans by key ---- */
 
 static lode_status rows_begin(rows_job *r, lode_error *err) {
   r->broken = r->again = false;
@@ -328,11 +333,12 @@ static lode_status rows_on_vector(rows_job *r, sqlite3_stmt *s, lode_error *err)
 
 static lode_status rows_on_tombstone(rows_job *r, sqlite3_stmt *s, lode_error *err) {
   return rows_check_tombstone(r, sqlite3_column_int64(s, 0), store_column_str(s, 1), sqlite3_column_int64(s, 2),
-                     (uint32_t)sqlite3_column_int64(s, 3), err);
+                              (uint32_t)sqlite3_column_int64(s, 3), err);
 }
 
-/* One transaction; *after moves on. *more = false at the end of the table or where it cannot be read. */
-static lode_status rows_walk_slice(rows_job *r, int which, rows_row_fn *fn, int64_t *after, bool *more, bool *walkable, lode_error *err) {
+/* Scans within one transaction and advances *after. *more = false: end of the table, or it cannot be read. */
+static lode_status rows_walk_slice(rows_job *r, int which, rows_row_fn *fn, int64_t *after, bool *more, bool *walkable,
+                                   lode_error *err) {
   sqlite3_stmt *s;
   *more = true;
   TRY(rows_absorb_damage(r, store_stmt(r->tx, which, &s, err), walkable, err));
@@ -352,8 +358,9 @@ static lode_status rows_walk_slice(rows_job *r, int which, rows_row_fn *fn, int6
   return LODE_OK;
 }
 
-/* *walkable = false: a page in the way cannot be read. */
-static lode_status rows_walk(rows_job *r, int which, const char *phase, rows_row_fn *fn, bool *walkable, lode_error *err) {
+/* *walkable = false: the scan met a page that cannot be read. */
+static lode_status rows_walk(rows_job *r, int which, const char *phase, rows_row_fn *fn, bool *walkable,
+                             lode_error *err) {
   int64_t after = 0;
   bool more = true;
   *walkable = true;
@@ -368,10 +375,11 @@ static lode_status rows_walk(rows_job *r, int which, const char *phase, rows_row
   return LODE_OK;
 }
 
-/* Where the walk through the names is: (cid, id), and the one at hand. */
+/* Position of the scan of ids. */
 typedef struct rows_id_position {
   int64_t cid;
-  strbuf id, next;
+  strbuf id;   /* the last id that was checked */
+  strbuf next; /* the current id */
 } rows_id_position;
 
 static void rows_id_advance(rows_id_position *at, int64_t cid) {
@@ -381,12 +389,13 @@ static void rows_id_advance(rows_id_position *at, int64_t cid) {
   at->next = was;
 }
 
-static lode_status rows_walk_ids_slice(rows_job *r, int which, rows_id_position *at, bool *more, bool *walkable, lode_error *err) {
+static lode_status rows_walk_ids_slice(rows_job *r, int which, rows_id_position *at, bool *more, bool *walkable,
+                                       lode_error *err) {
   sqlite3_stmt *s;
   *more = true;
   TRY(rows_absorb_damage(r, store_stmt(r->tx, which, &s, err), walkable, err));
   if (!*walkable) return LODE_OK;
-  /* the statement keeps its own copy, for the buffers change while it runs */
+  /* The statement needs its own copy, because the buffers change while it runs. */
   sqlite3_bind_int64(s, 1, at->cid);
   sqlite3_bind_blob64(s, 2, at->id.len ? at->id.data : "", at->id.len, SQLITE_TRANSIENT);
   while (!r->broken && !store_tx_is_old(r->tx)) {
@@ -425,14 +434,14 @@ done:
 /* ---- Page by page ---- */
 
 typedef struct rows_page_walk {
-  store_truth truth;     /* as the transaction at hand sees it */
+  store_truth truth;     /* as the current transaction sees it */
   store_pages pages;
   unsigned char *page;
   strbuf payload;
-  uint32_t number, cell; /* where to go on */
+  uint32_t number, cell; /* where to continue */
 } rows_page_walk;
 
-/* A row of a collection's description that fails its checksum on a sound page. */
+/* Reports a collection row on a valid page that fails its checksum. */
 static lode_status rows_check_page_coll(rows_job *r, const store_row *row, lode_error *err) {
   TRY(rows_load_coll(r, row->key, err));
   r->again = false;
@@ -441,7 +450,8 @@ static lode_status rows_check_page_coll(rows_job *r, const store_row *row, lode_
   return LODE_OK;
 }
 
-static lode_status rows_check_page_row(rows_job *r, rows_page_walk *w, const store_row *row, store_row_kind kind, lode_error *err) {
+static lode_status rows_check_page_row(rows_job *r, rows_page_walk *w, const store_row *row, store_row_kind kind,
+                                       lode_error *err) {
   const strbuf *p = &w->payload;
   store_rec rec = {.rid = row->key};
   int64_t rid;
@@ -458,7 +468,7 @@ static lode_status rows_check_page_row(rows_job *r, rows_page_walk *w, const sto
   err_clear(err);
   if (kind == STORE_ROW_COLLECTION) return rows_check_page_coll(r, row, err);
   if (kind == STORE_ROW_RECORD) return rows_check_record(r, &rec, whole && store_row_to_rec(row, p, &rec), err);
-  if (!whole) return LODE_OK; /* of a name, or of a note of a deletion; the page in question was reported */
+  if (!whole) return LODE_OK; /* an id row or a tombstone; the damaged overflow page was reported */
   if (kind == STORE_ROW_TOMBSTONE)
     return rows_check_tombstone(r, row->key, store_row_str(row, 1, p), store_row_int(row, 2, p), (uint32_t)store_row_int(row, 3, p), err);
   int64_t cid = store_row_int(row, 0, p);
@@ -487,9 +497,9 @@ static lode_status rows_check_page(rows_job *r, rows_page_walk *w, lode_error *e
   return LODE_OK;
 }
 
-/* Pages come through the transaction's own handle: it holds the lock, and knows what a journal beside the file means. */
+/* Pages are read through the transaction's own handle, which holds the lock and takes a journal into account. */
 static lode_status rows_check_page_slice(rows_job *r, rows_page_walk *w, lode_error *err) {
-  TRY(store_truth_begin(r->tx, &w->truth, err)); /* others may have committed since */
+  TRY(store_truth_begin(r->tx, &w->truth, err)); /* others may have committed meanwhile */
   store_truth_pages(&w->truth, &w->pages);
   while (w->number <= w->pages.count && !store_tx_is_old(r->tx)) {
     TRY(rows_check_page(r, w, err));

@@ -1,11 +1,11 @@
-/* verify_sums.c - invariants 4 and 5 of store_write.c: counts, declared counters, metadata index and text index against a recount,
- * all within one transaction.
+/* verify_sums.c - checks invariants 4 and 5 of store_write.c: counts, declared counters, metadata index and text
+ * index are compared with a recount, all within one transaction.
  *
- * An index is compared as a whole and in bounded memory: each of its entries is hashed (SipHash under a secret key, so that
- * no entry can be made to cancel another), and the sum of the hashes over the index must be the sum over the entries
- * that the records call for. Sums do not depend on order, so each side is one walk. Entries are (key, value, record)
- * for metadata, (key, value) times its count for counters, and (word, record, position) for text. Numbers that are equal
- * hash alike, as a counter does not tell 1 from 1.0.
+ * An index is compared as a whole and in bounded memory: each of its entries is hashed (SipHash with a secret key, so
+ * that nobody can craft entries that cancel each other), and the sum of the hashes must equal the sum over the
+ * entries that the records require. Sums do not depend on order, so each side is one scan. Entries are (key, value,
+ * record) for metadata, (key, value) times its count for counters, and (word, record, position) for text. Equal
+ * numbers have equal hashes, because a counter does not distinguish 1 from 1.0.
  */
 #include "store/verify.h"
 
@@ -18,10 +18,10 @@ typedef struct sums_entries {
 enum { SUMS_EXPECTED, SUMS_FOUND };
 
 typedef struct sums_tally {
-  store_coll said;    /* the counts and cursors of its row; name in the arena */
+  store_coll stored;  /* counts and cursors of the collection's row; name in the arena */
   bool dropped;
   uint64_t records, pending, documents, document_bytes, tombstones, untexted, unindexed, missized;
-  sums_entries terms[2], counters[2], words[2]; /* what the records call for, what is there */
+  sums_entries terms[2], counters[2], words[2]; /* required by the records (SUMS_EXPECTED), in the index (SUMS_FOUND) */
 } sums_tally;
 
 typedef struct sums_job {
@@ -29,17 +29,17 @@ typedef struct sums_job {
   verify_watch *w;
   store_tx *tx;
   mem_arena arena;
-  sums_tally *tallies;       /* by cid; the first has cid 0 and takes what belongs to no collection */
+  sums_tally *tallies;  /* sorted by cid; the first has cid 0 and counts what belongs to no collection */
   size_t n, cap;
-  sums_tally *last;
-  int64_t *dead;        /* sorted */
+  sums_tally *last;     /* result of the last sums_tally_of() */
+  int64_t *dead;        /* rids in tombstones, sorted */
   size_t n_dead, cap_dead;
   int64_t *counted;     /* kids of declared counters, sorted */
   size_t n_counted, cap_counted;
-  uint64_t *hashes;     /* terms of the record at hand */
+  uint64_t *hashes;     /* terms of the current record */
   size_t n_hashes, cap_hashes;
   json_doc json;
-  /* of the record at hand */
+  /* The current record. */
   sums_tally *t;
   int64_t rid;
   bool alive;
@@ -50,14 +50,14 @@ typedef struct sums_job {
 static const lode_str sums_no_str = {NULL, 0};
 
 static sums_tally *sums_tally_of(sums_job *s, int64_t cid) {
-  if (s->last && s->last->said.cid == cid) return s->last;
+  if (s->last && s->last->stored.cid == cid) return s->last;
   size_t low = 0, high = s->n;
   while (low < high) {
     size_t mid = low + (high - low) / 2;
-    if (s->tallies[mid].said.cid < cid) low = mid + 1;
+    if (s->tallies[mid].stored.cid < cid) low = mid + 1;
     else high = mid;
   }
-  s->last = low < s->n && s->tallies[low].said.cid == cid ? &s->tallies[low] : &s->tallies[0];
+  s->last = low < s->n && s->tallies[low].stored.cid == cid ? &s->tallies[low] : &s->tallies[0];
   return s->last;
 }
 
@@ -90,11 +90,11 @@ static uint64_t sums_hash_double(double d) {
 }
 
 static uint64_t sums_hash_meta(const meta_value *v, size_t max_bytes) {
-  char truth = v->i != 0;
+  char b = v->i != 0;
   switch (v->type) {
     case META_INT: return sums_hash_int(v->i);
     case META_DOUBLE: return sums_hash_double(v->d);
-    case META_BOOL: return sums_hash_bytes('b', &truth, 1);
+    case META_BOOL: return sums_hash_bytes('b', &b, 1);
     case META_STRING: break;
   }
   return sums_hash_bytes('t', v->s.data, v->s.len < max_bytes ? v->s.len : max_bytes);
@@ -110,7 +110,7 @@ static uint64_t sums_hash_column(sqlite3_stmt *q, int i) {
   }
 }
 
-/* ---- Walking a query ---- */
+/* ---- Running a query ---- */
 
 typedef lode_status sums_row_fn(sums_job *s, sqlite3_stmt *q, lode_error *err);
 
@@ -132,14 +132,14 @@ static lode_status sums_each_row(sums_job *s, const char *sql, sums_row_fn *fn, 
   return st;
 }
 
-/* ---- What the rows say ---- */
+/* ---- Rows of the small tables ---- */
 
 static lode_status sums_on_collection(sums_job *s, sqlite3_stmt *q, lode_error *err) {
   if (!mem_grow(&s->tallies, &s->cap, s->n + 1, sizeof *s->tallies)) return err_nomem(err);
   sums_tally *t = &s->tallies[s->n];
   lode_str name = store_column_str(q, 1);
   *t = (sums_tally){
-      .said = {.cid = sqlite3_column_int64(q, 0),
+      .stored = {.cid = sqlite3_column_int64(q, 0),
                .records = (uint64_t)sqlite3_column_int64(q, 2),
                .pending = (uint64_t)sqlite3_column_int64(q, 3),
                .documents = (uint64_t)sqlite3_column_int64(q, 4),
@@ -152,8 +152,8 @@ static lode_status sums_on_collection(sums_job *s, sqlite3_stmt *q, lode_error *
       .dropped = !name.data,
   };
   if (name.data) {
-    t->said.name = (lode_str){mem_arena_copy(&s->arena, name.data, name.len), name.len};
-    if (!t->said.name.data) return err_nomem(err);
+    t->stored.name = (lode_str){mem_arena_copy(&s->arena, name.data, name.len), name.len};
+    if (!t->stored.name.data) return err_nomem(err);
   }
   s->n++;
   return LODE_OK;
@@ -168,7 +168,8 @@ static lode_status sums_push_key(int64_t **items, size_t *n, size_t *cap, int64_
 static lode_status sums_on_tombstone(sums_job *s, sqlite3_stmt *q, lode_error *err) {
   store_tombstone tombstone;
   int64_t gid = sqlite3_column_int64(q, 0);
-  if (!store_tombstone_decode(gid, store_column_str(q, 1), sqlite3_column_int64(q, 2), &tombstone)) return LODE_OK; /* reported with its row */
+  if (!store_tombstone_decode(gid, store_column_str(q, 1), sqlite3_column_int64(q, 2), &tombstone))
+    return LODE_OK; /* reported by verify_rows() */
   sums_tally_of(s, store_key_cid(gid))->tombstones += tombstone.vid ? 1 : tombstone.n;
   for (size_t i = 0; i < tombstone.n; i++) TRY(sums_push_key(&s->dead, &s->n_dead, &s->cap_dead, tombstone.rids[i], err));
   return LODE_OK;
@@ -178,7 +179,7 @@ static lode_status sums_on_fresh(sums_job *s, sqlite3_stmt *q, lode_error *err) 
   (void)err;
   if (sqlite3_column_int64(q, 0) != sqlite3_column_int64(q, 1))
     verify_report(s->v, "counter", sums_no_str, sums_no_str, "the number of fresh names is %lld, and a recount gives %lld",
-                       (long long)sqlite3_column_int64(q, 1), (long long)sqlite3_column_int64(q, 0));
+                  (long long)sqlite3_column_int64(q, 1), (long long)sqlite3_column_int64(q, 0));
   return LODE_OK;
 }
 
@@ -191,13 +192,13 @@ static int sums_compare_hashes(const void *x, const void *y) {
   return (a > b) - (a < b);
 }
 
-/* ---- What the records call for ---- */
+/* ---- What the records require ---- */
 
 static lode_status sums_on_value(void *ctx, lode_str key, const meta_value *value, lode_error *err) {
   sums_job *s = ctx;
   int64_t kid;
-  TRY(store_metakey_id(s->tx, s->t->said.cid, key, false, false, &kid, err));
-  if (s->rid <= s->t->said.term_cursor) {
+  TRY(store_metakey_id(s->tx, s->t->stored.cid, key, false, false, &kid, err));
+  if (s->rid <= s->t->stored.term_cursor) {
     if (!mem_grow(&s->hashes, &s->cap_hashes, s->n_hashes + 1, sizeof *s->hashes)) return err_nomem(err);
     s->hashes[s->n_hashes++] = sums_mix(sums_hash_meta(value, STORE_TERM_MAX_BYTES), kid, s->rid);
   }
@@ -209,14 +210,14 @@ static lode_status sums_on_value(void *ctx, lode_str key, const meta_value *valu
 static lode_status sums_recount_metadata(sums_job *s, lode_str metadata, lode_error *err) {
   lode_status st = json_parse(&s->json, metadata, NULL, err);
   if (st == LODE_NOMEM) return st;
-  if (st != LODE_OK || s->json.nodes[0].type != JSON_NODE_OBJECT) { /* reported with its row */
+  if (st != LODE_OK || s->json.nodes[0].type != JSON_NODE_OBJECT) { /* reported by verify_rows() */
     err_clear(err);
     return LODE_OK;
   }
   s->n_hashes = 0;
   TRY(meta_each_value(&s->json, sums_on_value, s, err));
   if (!s->n_hashes) return LODE_OK;
-  /* long strings that begin alike are one entry */
+  /* Long strings with the same truncated prefix are one entry. */
   qsort(s->hashes, s->n_hashes, sizeof *s->hashes, sums_compare_hashes);
   for (size_t i = 0; i < s->n_hashes; i++)
     if (i == 0 || s->hashes[i] != s->hashes[i - 1]) sums_add(&s->t->terms[SUMS_EXPECTED], s->hashes[i], 1);
@@ -236,8 +237,8 @@ static lode_status sums_on_record(sums_job *s, sqlite3_stmt *q, lode_error *err)
   s->alive = !(s->n_dead && bsearch(&s->rid, s->dead, s->n_dead, sizeof s->rid, sort_cmp_i64));
   t->records += s->alive;
   t->pending += s->alive && sqlite3_column_int64(q, 1) == 0;
-  t->untexted += s->rid > t->said.text_cursor;
-  t->unindexed += s->rid > t->said.term_cursor;
+  t->untexted += s->rid > t->stored.text_cursor;
+  t->unindexed += s->rid > t->stored.term_cursor;
   lode_str metadata = store_column_str(q, 2);
   if (metadata.data) TRY(sums_recount_metadata(s, metadata, err));
   if (sqlite3_column_type(q, 3) == SQLITE_NULL) return LODE_OK;
@@ -245,15 +246,15 @@ static lode_status sums_on_record(sums_job *s, sqlite3_stmt *q, lode_error *err)
   t->documents += s->alive;
   t->document_bytes += s->alive ? text.len : 0;
   s->position = -1;
-  if (s->rid > t->said.text_cursor) return LODE_OK;
+  if (s->rid > t->stored.text_cursor) return LODE_OK;
   (void)token_split(text.data, text.len, sums_on_token, s);
-  uint64_t least;
-  TRY(store_doc_sizes_get(s->tx, &s->sizes, s->rid, &least, err));
-  t->missized += least != 0 && least != store_doc_size_min(store_doc_size_code(text.len));
+  uint64_t min_bytes;
+  TRY(store_doc_sizes_get(s->tx, &s->sizes, s->rid, &min_bytes, err));
+  t->missized += min_bytes != 0 && min_bytes != store_doc_size_min(store_doc_size_code(text.len));
   return LODE_OK;
 }
 
-/* ---- What is there ---- */
+/* ---- What the indexes hold ---- */
 
 static lode_status sums_on_term(sums_job *s, sqlite3_stmt *q, lode_error *err) {
   int64_t rid = sqlite3_column_int64(q, 2);
@@ -265,7 +266,7 @@ static lode_status sums_on_term(sums_job *s, sqlite3_stmt *q, lode_error *err) {
 static lode_status sums_on_counter(sums_job *s, sqlite3_stmt *q, lode_error *err) {
   (void)err;
   sums_add(&sums_tally_of(s, sqlite3_column_int64(q, 3))->counters[SUMS_FOUND], sums_mix(sums_hash_column(q, 1), sqlite3_column_int64(q, 0), 0),
-      (uint64_t)sqlite3_column_int64(q, 2));
+           (uint64_t)sqlite3_column_int64(q, 2));
   return LODE_OK;
 }
 
@@ -290,7 +291,7 @@ static lode_status sums_read_rows(sums_job *s, lode_error *err) {
   TRY(sums_each_row(s, "SELECT kid FROM metakey WHERE counted=1 ORDER BY kid", sums_on_counted_key, err));
   if (s->n_dead) qsort(s->dead, s->n_dead, sizeof *s->dead, sort_cmp_i64);
   return sums_each_row(s, "SELECT r.rid,r.vid,r.meta,d.text FROM record AS r LEFT JOIN document AS d ON d.rid=r.rid AND r.doc IS NOT NULL"
-                 " ORDER BY r.rid", sums_on_record, err);
+                       " ORDER BY r.rid", sums_on_record, err);
 }
 
 static lode_status sums_read_terms(sums_job *s, lode_error *err) { return sums_each_row(s, "SELECT kid,value,rid FROM term", sums_on_term, err); }
@@ -299,7 +300,7 @@ static lode_status sums_read_counters(sums_job *s, lode_error *err) {
   return sums_each_row(s, "SELECT c.kid,c.value,c.n,k.cid FROM counter AS c LEFT JOIN metakey AS k ON k.kid=c.kid", sums_on_counter, err);
 }
 
-/* The table lives in the connection alone; it shows the index as it is, words, records and positions. */
+/* The table fts5vocab exists only in this connection; it shows the words, records and positions of the index. */
 static lode_status sums_read_words(sums_job *s, lode_error *err) {
   store_conn *conn = s->tx->conn;
   TRY(store_exec(conn, "CREATE VIRTUAL TABLE IF NOT EXISTS temp.lode_words USING fts5vocab('main','text','instance')", err));
@@ -307,26 +308,27 @@ static lode_status sums_read_words(sums_job *s, lode_error *err) {
   return store_exec(conn, "DROP TABLE temp.lode_words", err);
 }
 
-/* ---- The verdict ---- */
+/* ---- Comparison ---- */
 
-static void sums_compare_count(sums_job *s, const sums_tally *t, const char *name, uint64_t said, uint64_t counted) {
-  if (said != counted)
-    verify_report(s->v, "counter", t->said.name, sums_no_str, "%s is %llu, and a recount gives %llu", name,
-                       (unsigned long long)said, (unsigned long long)counted);
+static void sums_compare_count(sums_job *s, const sums_tally *t, const char *name, uint64_t stored, uint64_t counted) {
+  if (stored != counted)
+    verify_report(s->v, "counter", t->stored.name, sums_no_str, "%s is %llu, and a recount gives %llu", name,
+                  (unsigned long long)stored, (unsigned long long)counted);
 }
 
-static void sums_compare_entries(sums_job *s, const sums_tally *t, const char *what, const char *name, const sums_entries e[2]) {
+static void sums_compare_entries(sums_job *s, const sums_tally *t, const char *what, const char *name,
+                                 const sums_entries e[2]) {
   if (sums_are_equal(e)) return;
-  verify_report(s->v, what, t->said.name, sums_no_str, "%s holds %llu entries, and the records call for %llu%s", name,
-                     (unsigned long long)e[SUMS_FOUND].n, (unsigned long long)e[SUMS_EXPECTED].n,
-                     e[SUMS_FOUND].n == e[SUMS_EXPECTED].n ? " others" : "");
+  verify_report(s->v, what, t->stored.name, sums_no_str, "%s holds %llu entries, and the records call for %llu%s", name,
+                (unsigned long long)e[SUMS_FOUND].n, (unsigned long long)e[SUMS_EXPECTED].n,
+                e[SUMS_FOUND].n == e[SUMS_EXPECTED].n ? " others" : "");
 }
 
 static void sums_compare(sums_job *s) {
   for (size_t i = 0; i < s->n; i++) {
     const sums_tally *t = &s->tallies[i];
-    const store_coll *c = &t->said;
-    if (!t->dropped) { /* the counts of a dropped collection are not kept while it is erased */
+    const store_coll *c = &t->stored;
+    if (!t->dropped) { /* the counts of a dropped collection are not maintained while it is erased */
       sums_compare_count(s, t, "records", c->records, t->records);
       sums_compare_count(s, t, "pending", c->pending, t->pending);
       sums_compare_count(s, t, "documents", c->documents, t->documents);
@@ -336,12 +338,13 @@ static void sums_compare(sums_job *s) {
       sums_compare_count(s, t, "unindexed", c->unindexed, t->unindexed);
       sums_compare_entries(s, t, "counter", "declared counters", t->counters);
     }
-    if (i == 0 && !t->terms[SUMS_FOUND].n && !t->words[SUMS_FOUND].n) continue; /* rows of no collection are reported elsewhere */
+    /* Records of no collection are reported by verify_rows(). */
+    if (i == 0 && !t->terms[SUMS_FOUND].n && !t->words[SUMS_FOUND].n) continue;
     sums_compare_entries(s, t, "metadata index", "the metadata index", t->terms);
     sums_compare_entries(s, t, "text index", "the text index", t->words);
     if (t->missized)
-      verify_report(s->v, "text index", t->said.name, sums_no_str, "of %llu documents it holds another length than they have",
-                         (unsigned long long)t->missized);
+      verify_report(s->v, "text index", t->stored.name, sums_no_str, "of %llu documents it holds another length than they have",
+                    (unsigned long long)t->missized);
   }
 }
 
@@ -384,7 +387,7 @@ lode_status verify_sums(verify_job *v, verify_watch *w, lode_error *err) {
     if (w->interrupted || w->cancelled) goto done;
     if (st == LODE_OK) continue;
     if (st != LODE_CORRUPT) goto done;
-    /* The transaction is over: the others are still read, to see whether they can be, and compared no more. */
+    /* The transaction is over: the other steps only check whether they can be read, and nothing is compared. */
     snprintf(faults[i], sizeof faults[i], "%.199s", err->text);
     comparable = false;
     err_clear(err);
@@ -394,7 +397,7 @@ lode_status verify_sums(verify_job *v, verify_watch *w, lode_error *err) {
   st = LODE_OK;
   if (comparable) sums_compare(&s);
   for (size_t i = 0; i < SUMS_STEPS; i++)
-    if (faults[i][0] && !(i == 0 && v->n_found)) /* records that cannot be read were named before */
+    if (faults[i][0] && !(i == 0 && v->n_found)) /* unreadable records were reported before */
       verify_report(v, steps[i].what, sums_no_str, sums_no_str, "it cannot be read to its end: %s", faults[i]);
 done:
   sums_end(&s);
