@@ -1,11 +1,12 @@
-/* remote_client.c - the cluster: its addresses, connections, and requests that are tried again.
+/* remote_client.c - the cluster: addresses, connections, requests and their retries.
  *
- * qdrant://HOST:PORT,HOST:PORT/PREFIX?shards=N&replicas=N&write_consistency=N   (qdrants:// speaks TLS)
- * The key is LODE_QDRANT_API_KEY or QDRANT_API_KEY of the environment: addresses end up in logs and process lists, keys must not.
+ * An address is qdrant://HOST:PORT,HOST:PORT/PREFIX?shards=N&replicas=N&write_consistency=N (qdrants:// uses TLS).
+ * The API key is taken from the environment (LODE_QDRANT_API_KEY or QDRANT_API_KEY): addresses end up in logs and
+ * process lists, keys must not.
  *
- * Any node answers for the whole cluster. The one that answered last is asked first; one that does not answer within busy_ms is
- * passed over.
- * Everything we send may be sent twice, so that no failure needs a guess about what the server has done.
+ * Any node can answer for the whole cluster. The one that answered last is tried first; if it does not answer within
+ * busy_ms, the next one is tried. All requests are idempotent: after a failure it does not matter whether the server
+ * has executed them.
  */
 #include "remote/remote.h"
 
@@ -31,15 +32,15 @@ static lode_status address_parse_option(lode_store *s, lode_str option, lode_err
   const struct {
     const char *name;
     uint32_t *into;
-  } known[] = {{"shards=", &s->shards}, {"replicas=", &s->replicas}, {"write_consistency=", &s->write_consistency}};
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-    size_t len = strlen(known[i].name);
-    if (option.len < len || memcmp(option.data, known[i].name, len) != 0) continue;
-    if (address_parse_number((lode_str){option.data + len, option.len - len}, known[i].into)) return LODE_OK;
+  } options[] = {{"shards=", &s->shards}, {"replicas=", &s->replicas}, {"write_consistency=", &s->write_consistency}};
+  for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+    size_t len = strlen(options[i].name);
+    if (option.len < len || memcmp(option.data, options[i].name, len) != 0) continue;
+    if (address_parse_number((lode_str){option.data + len, option.len - len}, options[i].into)) return LODE_OK;
     break;
   }
   return err_set(err, LODE_INVALID, "the store's address has an option %s: shards=N, replicas=N and write_consistency=N are known",
-                    str_quote(option, quoted, sizeof quoted));
+                 str_quote(option, quoted, sizeof quoted));
 }
 
 static bool address_is_name(const char *text, size_t len) {
@@ -66,7 +67,7 @@ static const char *address_copy(lode_store *s, const char *head, const char *tex
   return p;
 }
 
-/* HOST, HOST:PORT, [V6] or [V6]:PORT. */
+/* HOST, HOST:PORT, [V6] or [V6]:PORT. Returns false if the port is invalid. */
 static bool address_has_port(const char *host, size_t len, bool *has_port) {
   size_t at = len;
   unsigned long port = 0;
@@ -80,7 +81,8 @@ static bool address_has_port(const char *host, size_t len, bool *has_port) {
   return port >= 1 && port <= 65535 && at > 1;
 }
 
-static lode_status address_parse_hosts(lode_store *s, const char *scheme, const char *hosts, size_t len, lode_error *err) {
+static lode_status address_parse_hosts(lode_store *s, const char *scheme, const char *hosts, size_t len,
+                                       lode_error *err) {
   for (size_t at = 0; at <= len;) {
     size_t end = at;
     while (end < len && hosts[end] != ',') end++;
@@ -167,7 +169,7 @@ void remote_call_path(remote_call *call, const char *format, ...) {
   call->body.len = 0;
 }
 
-/* The server's words: {"status":{"error":"..."}}. */
+/* The server's message: {"status":{"error":"..."}}. */
 static void client_error_text(remote_call *call, char *text, size_t size) {
   lode_error unused;
   lode_str body = {call->response.body.data, call->response.body.len};
@@ -181,7 +183,7 @@ static void client_error_text(remote_call *call, char *text, size_t size) {
   snprintf(text, size, "status %ld: %.*s", call->response.status, s.len > 300 ? 300 : (int)s.len, s.data);
 }
 
-/* Waiting does not help a disk. */
+/* If so, the request is not retried. */
 static bool client_disk_is_full(const remote_call *call) {
   static const char *const words[] = {"No space left", "out of disk", "disk space"};
   lode_str body = {call->response.body.data, call->response.body.len};
@@ -218,8 +220,9 @@ static bool client_goes_on(void *ctx) {
   return !progress->step || progress->step(progress->ctx, "read", 0, 0);
 }
 
-/* Points into the call. `last`: there is no other address to turn to. */
-static http_request client_make_request(const lode_store *s, size_t base, bool last, const char *method, remote_call *call) {
+/* The request points into the call. `last`: there is no other address to try. */
+static http_request client_make_request(const lode_store *s, size_t base, bool last, const char *method,
+                                        remote_call *call) {
   call->url.len = 0;
   strbuf_addstr(&call->url, s->bases[base]);
   strbuf_add(&call->url, call->path.data, call->path.len);
@@ -238,8 +241,9 @@ static http_request client_make_request(const lode_store *s, size_t base, bool l
 
 static bool client_is_complete(const remote_call *call) { return !call->path.failed && !call->body.failed && !call->url.failed; }
 
-/* One round over the addresses, from the one that answered last. */
-static lode_status client_try_addresses(lode_store *s, http_client *http, const char *method, remote_call *call, lode_error *err) {
+/* Tries each address once, beginning with the one that answered last. */
+static lode_status client_try_addresses(lode_store *s, http_client *http, const char *method, remote_call *call,
+                                        lode_error *err) {
   lode_status st = LODE_IO;
   size_t first = atomic_load_explicit(&s->base, memory_order_relaxed);
   for (size_t i = 0; i < s->n_bases; i++) {
@@ -280,17 +284,19 @@ lode_status remote_call_send(lode_store *s, const char *method, remote_call *cal
   if (!http) TRY(client_take_conn(s, &http, err));
   for (;;) {
     st = started ? http_finish(http, err) : client_try_addresses(s, http, method, call, err);
-    bool passing = st == LODE_IO || (st == LODE_OK && client_is_transient(call->response.status) && !client_disk_is_full(call));
-    bool at_once = started && passing && (st == LODE_IO || s->n_bases > 1); /* who is busy, and alone, is given time */
+    bool transient =
+        st == LODE_IO || (st == LODE_OK && client_is_transient(call->response.status) && !client_disk_is_full(call));
+    /* If the only node is busy, wait before the retry; otherwise retry at once. */
+    bool at_once = started && transient && (st == LODE_IO || s->n_bases > 1);
     started = false;
-    if (at_once) { /* as ever, but the others first, if nobody has turned to them yet */
+    if (at_once) { /* a normal attempt, beginning with the next address unless another thread has moved on already */
       size_t base = call->base;
       atomic_compare_exchange_strong(&s->base, &base, (base + 1) % s->n_bases);
       continue;
     }
     uint64_t now = os_api->now_ns(), asked = (uint64_t)call->response.retry_after_s * 1000;
     if (asked > wait) wait = asked;
-    if (!passing || now + wait * 1000000 > until) break;
+    if (!transient || now + wait * 1000000 > until) break;
     os_api->sleep_us(wait * 1000);
     wait = wait * 2 > CLIENT_MAX_WAIT_MS ? CLIENT_MAX_WAIT_MS : wait * 2;
   }
@@ -326,7 +332,7 @@ static lode_status client_open_registry(lode_store *s, bool create, lode_error *
   if (s->write_consistency) strbuf_addf(&call.body, ",\"write_consistency_factor\":%u", s->write_consistency);
   strbuf_addstr(&call.body, "}");
   st = remote_call_send(s, "PUT", &call, err);
-  if (st == LODE_REFUSED) { /* somebody else made it meanwhile */
+  if (st == LODE_REFUSED) { /* somebody else has created it meanwhile */
     remote_call_path(&call, "/collections/%s-registry", s->prefix);
     st = remote_call_send(s, "GET", &call, err);
   }

@@ -1,11 +1,11 @@
-/* remote_collection.c - collections of Lode: handles, and a collection of Qdrant for the records of each. */
+/* remote_collection.c - collections of Lode: their handles, and the Qdrant collections that hold their records. */
 #include "remote/remote.h"
 
 #include "os/os.h"
 
 static const char *const qdrant_distances[] = {[LODE_L2] = "Euclid", [LODE_COSINE] = "Cosine", [LODE_IP] = "Dot"};
 
-/* ---- Collections of Qdrant ---- */
+/* ---- Qdrant collections ---- */
 
 void remote_generation_path(remote_call *call, const lode_store *s, const remote_entry *k, const char *format, ...) {
   char text[400];
@@ -19,16 +19,17 @@ void remote_generation_path(remote_call *call, const lode_store *s, const remote
 
 static void qdrant_put_collection(strbuf *out, const remote_entry *k) {
   strbuf_addstr(out, "{\"vectors\":{");
-  if (k->fit.dim) strbuf_addf(out, "\"v\":{\"size\":%u,\"distance\":\"%s\"}", k->fit.dim, qdrant_distances[k->metric]);
+  if (k->spec.dim) strbuf_addf(out, "\"v\":{\"size\":%u,\"distance\":\"%s\"}", k->spec.dim, qdrant_distances[k->metric]);
   strbuf_addstr(out, "},\"sparse_vectors\":{\"t\":{\"modifier\":\"idf\"}},\"on_disk_payload\":true");
-  if (k->fit.dim) strbuf_addstr(out, ",\"quantization_config\":{\"scalar\":{\"type\":\"int8\",\"always_ram\":true}}");
+  if (k->spec.dim) strbuf_addstr(out, ",\"quantization_config\":{\"scalar\":{\"type\":\"int8\",\"always_ram\":true}}");
   if (k->shards) strbuf_addf(out, ",\"shard_number\":%u", k->shards);
   if (k->replicas) strbuf_addf(out, ",\"replication_factor\":%u", k->replicas);
   if (k->write_consistency) strbuf_addf(out, ",\"write_consistency_factor\":%u", k->write_consistency);
   strbuf_addch(out, '}');
 }
 
-static lode_status qdrant_make_index(lode_store *s, const remote_entry *k, const char *field, const char *schema, lode_error *err) {
+static lode_status qdrant_make_index(lode_store *s, const remote_entry *k, const char *field, const char *schema,
+                                     lode_error *err) {
   remote_call call = {0};
   remote_generation_path(&call, s, k, "/index?wait=true");
   strbuf_addf(&call.body, "{\"field_name\":\"%s\",\"field_schema\":\"%s\"}", field, schema);
@@ -42,7 +43,7 @@ lode_status remote_generation_create(lode_store *s, const remote_entry *k, lode_
   remote_generation_path(&call, s, k, "%s", "");
   qdrant_put_collection(&call.body, k);
   lode_status st = remote_call_send(s, "PUT", &call, err);
-  if (st == LODE_REFUSED && call.response.status == 409) st = LODE_OK; /* there already: a repeated request */
+  if (st == LODE_REFUSED && call.response.status == 409) st = LODE_OK; /* it exists already: a repeated request */
   remote_call_release(&call);
   if (st == LODE_OK) st = qdrant_make_index(s, k, "n", "integer", err);
   if (st == LODE_OK) st = qdrant_make_index(s, k, "p", "bool", err);
@@ -77,7 +78,7 @@ lode_status remote_index_field(lode_collection *c, const remote_entry *k, const 
 /* ---- Handles ---- */
 
 static bool entry_copy(mem_arena *arena, const remote_entry *from, remote_entry *to) {
-  lode_str *strings[] = {&to->name, &to->metadata, &to->counters, &to->fit.embedder, &to->lock};
+  lode_str *strings[] = {&to->name, &to->metadata, &to->counters, &to->spec.embedder, &to->lock};
   *to = *from;
   for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)
     if (strings[i]->data && !(strings[i]->data = mem_arena_copy(arena, strings[i]->data, strings[i]->len))) return false;
@@ -93,10 +94,10 @@ lode_status remote_handle_update(lode_collection *c, const remote_entry *k, lode
     return err_nomem(err);
   }
   pthread_mutex_lock(&c->lock);
-  if (c->kind.generation != copy.generation) c->indexed.len = 0;
+  if (c->entry.generation != copy.generation) c->indexed.len = 0;
   mem_arena old = c->arena;
   c->arena = arena;
-  c->kind = copy;
+  c->entry = copy;
   pthread_mutex_unlock(&c->lock);
   mem_arena_release(&old);
   return LODE_OK;
@@ -106,7 +107,7 @@ static lode_status entry_dropped(lode_error *err) {
   return err_set(err, LODE_NOT_FOUND, "the collection was dropped: open it again, or make it anew");
 }
 
-/* Finds the entry with this number, whatever its name is now. */
+/* Finds the entry with this uid, whatever its name is now. */
 typedef struct entry_finding {
   uint64_t uid;
   lode_collection *c;
@@ -120,14 +121,14 @@ static lode_status entry_find_uid(void *ctx, const remote_entry *k, lode_error *
   return remote_handle_update(f->c, k, err);
 }
 
-lode_status remote_entry_of(lode_collection *c, bool fresh, mem_arena *arena, remote_entry *kind, lode_error *err) {
+lode_status remote_entry_of(lode_collection *c, bool fresh, mem_arena *arena, remote_entry *entry, lode_error *err) {
   if (fresh) {
     entry_finding f = {c->uid, c, false};
     TRY(remote_registry_each(c->store, entry_find_uid, &f, err));
     if (!f.found) return entry_dropped(err);
   }
   pthread_mutex_lock(&c->lock);
-  bool copied = entry_copy(arena, &c->kind, kind);
+  bool copied = entry_copy(arena, &c->entry, entry);
   pthread_mutex_unlock(&c->lock);
   return copied ? LODE_OK : err_nomem(err);
 }
@@ -135,15 +136,15 @@ lode_status remote_entry_of(lode_collection *c, bool fresh, mem_arena *arena, re
 static lode_status entry_set_embedder(lode_store *s, const remote_entry *k, lode_error *err) {
   strbuf fields = {0};
   strbuf_addstr(&fields, "\"embedder\":");
-  json_put_string(&fields, k->fit.embedder);
-  strbuf_addf(&fields, ",\"embedder_dim\":%u", k->fit.embedder_dim);
+  json_put_string(&fields, k->spec.embedder);
+  strbuf_addf(&fields, ",\"embedder_dim\":%u", k->spec.embedder_dim);
   lode_status st = fields.failed ? err_nomem(err) : remote_registry_change(s, k->name, NULL, (lode_str){fields.data, fields.len}, err);
   strbuf_release(&fields);
   return st;
 }
 
 lode_status remote_collection_open(lode_store *s, lode_str name, const lode_collection_options *options,
-                                         lode_collection **out, lode_error *err) {
+                                   lode_collection **out, lode_error *err) {
   static const lode_collection_options none;
   const lode_collection_options *o = options ? options : &none;
   remote_entry k;
@@ -158,7 +159,7 @@ lode_status remote_collection_open(lode_store *s, lode_str name, const lode_coll
   TRY_GOTO(iface_check_name(name, "the name of the collection", err));
   TRY_GOTO(iface_check_coll_options(o, err));
   TRY_GOTO(remote_registry_load(s, name, &arena, &k, &found, err));
-  if (found && k.fit.dim && k.spare && !s->options->read_only) { /* old readers are still being sent on: no writes before that */
+  if (found && k.spec.dim && k.spare && !s->options->read_only) { /* no writes before the old generation is dropped */
     TRY_GOTO(remote_wait_unlocked(s, name, &arena, &k, err));
   }
   if (found && o->create && o->must_create) {
@@ -188,7 +189,7 @@ lode_status remote_collection_open(lode_store *s, lode_str name, const lode_coll
         .uid = (rand_u64() >> 2) | 1,
         .generation = 1,
         .metric = o->metric,
-        .fit = {.embedder = o->embedder, .embedder_dim = o->embedder_dim, .dim = 0},
+        .spec = {.embedder = o->embedder, .embedder_dim = o->embedder_dim, .dim = 0},
         .name = name,
         .metadata = o->metadata,
         .counters = counters.len ? (lode_str){counters.data, counters.len} : (lode_str){0},
@@ -203,15 +204,15 @@ lode_status remote_collection_open(lode_store *s, lode_str name, const lode_coll
     TRY_GOTO(remote_generation_create(s, &k, err));
     TRY_GOTO(remote_registry_add(s, &k, err));
     remote_entry mine = k;
-    TRY_GOTO(remote_registry_load(s, name, &arena, &k, &found, err)); /* who won? */
+    TRY_GOTO(remote_registry_load(s, name, &arena, &k, &found, err)); /* ours, or that of a concurrent creator? */
     if (!found || k.uid != mine.uid) TRY_GOTO(remote_generation_drop(s, &mine, err));
     if (!found) {
       st = entry_dropped(err);
       goto done;
     }
-  } else if (!k.fit.embedder.data && o->embedder.data && !s->options->read_only) {
-    k.fit.embedder = o->embedder;
-    k.fit.embedder_dim = o->embedder_dim;
+  } else if (!k.spec.embedder.data && o->embedder.data && !s->options->read_only) {
+    k.spec.embedder = o->embedder;
+    k.spec.embedder_dim = o->embedder_dim;
     TRY_GOTO(entry_set_embedder(s, &k, err));
   }
   c = mem_calloc(1, sizeof *c + (o->embedder.data ? o->embedder.len : 0));
@@ -222,10 +223,10 @@ lode_status remote_collection_open(lode_store *s, lode_str name, const lode_coll
   c->engine = s->engine;
   c->store = s;
   c->uid = k.uid;
-  c->fit.embedder_dim = o->embedder_dim;
+  c->spec.embedder_dim = o->embedder_dim;
   if (o->embedder.data) {
     memcpy(c + 1, o->embedder.data, o->embedder.len);
-    c->fit.embedder = (lode_str){(const char *)(c + 1), o->embedder.len};
+    c->spec.embedder = (lode_str){(const char *)(c + 1), o->embedder.len};
   }
   (void)pthread_mutex_init(&c->lock, NULL);
   mem_arena_init(&c->arena, 0);
@@ -249,7 +250,8 @@ void remote_collection_close(lode_collection *c) {
 
 /* ---- Changes ---- */
 
-static lode_status entry_load_existing(lode_store *s, lode_str name, mem_arena *arena, remote_entry *k, lode_error *err) {
+static lode_status entry_load_existing(lode_store *s, lode_str name, mem_arena *arena, remote_entry *k,
+                                       lode_error *err) {
   char quoted[256];
   bool found;
   if (s->options->read_only) return err_set(err, LODE_READONLY, "the store is open for reading only: open it without read_only to write");
@@ -337,7 +339,8 @@ static uint64_t qdrant_count_in(const remote_call *call) {
   return node && call->answer.nodes[node].type == JSON_NODE_INT && call->answer.nodes[node].u.i > 0 ? (uint64_t)call->answer.nodes[node].u.i : 0;
 }
 
-static lode_status qdrant_count_points(lode_store *s, const remote_entry *k, bool pending, uint64_t *count, lode_error *err) {
+static lode_status qdrant_count_points(lode_store *s, const remote_entry *k, bool pending, uint64_t *count,
+                                       lode_error *err) {
   remote_call call = {0};
   remote_generation_path(&call, s, k, "/points/count");
   strbuf_addf(&call.body, "{\"exact\":true%s}", pending ? ",\"filter\":{\"must\":[{\"key\":\"p\",\"match\":{\"value\":true}}]}" : "");
@@ -347,7 +350,8 @@ static lode_status qdrant_count_points(lode_store *s, const remote_entry *k, boo
   return st;
 }
 
-lode_status remote_count_points(lode_store *s, const remote_entry *k, uint64_t *records, uint64_t *pending, lode_error *err) {
+lode_status remote_count_points(lode_store *s, const remote_entry *k, uint64_t *records, uint64_t *pending,
+                                lode_error *err) {
   TRY(qdrant_count_points(s, k, false, records, err));
   return pending ? qdrant_count_points(s, k, true, pending, err) : LODE_OK;
 }
@@ -358,10 +362,10 @@ static lode_status entry_add_info(void *ctx, const remote_entry *k, lode_error *
       .uid = k->uid,
       .name = k->name,
       .metric = k->metric,
-      .dimension = k->fit.dim,
+      .dimension = k->spec.dim,
       .metadata = k->metadata,
-      .embedder = k->fit.embedder,
-      .embedder_dim = k->fit.embedder_dim,
+      .embedder = k->spec.embedder,
+      .embedder_dim = k->spec.embedder_dim,
   };
   lode_status st = remote_count_points(l->store, k, &info.records, &info.pending, err);
   if (st == LODE_NOT_FOUND) return LODE_OK; /* dropped meanwhile */

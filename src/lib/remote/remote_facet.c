@@ -1,7 +1,7 @@
-/* remote_facet.c - facets: by Qdrant's own count where it can be exact, else by looking at the records.
+/* remote_facet.c - facets: counted by Qdrant where that is exact, otherwise by reading the records.
  *
- * Its count knows the words of a key (remote_point.c). It cannot judge filters that are more than words, and a long string is a
- * word of its hash: in both cases the records are counted here.
+ * Qdrant counts the words of a key (remote_point.c). With a filter, on a read-only handle (which cannot create the
+ * index that Qdrant needs), or if a long string is stored as its hash, the records are read and counted here.
  */
 #include "remote/remote.h"
 
@@ -19,7 +19,7 @@ typedef struct remote_facet_counts {
   lode_str key;
 } remote_facet_counts;
 
-/* Numbers that are equal are one value, written as an integer where they are one. */
+/* Equal numbers are one value, written as an integer if possible. */
 static meta_value remote_facet_normalize(meta_value v) {
   if (v.type == META_DOUBLE && v.d >= -0x1p63 && v.d < 0x1p63 && v.d == (double)(int64_t)v.d)
     return (meta_value){.type = META_INT, .i = (int64_t)v.d};
@@ -46,7 +46,7 @@ static int remote_facet_compare_counts(const void *a, const void *b) {
   return meta_value_cmp(&x->value, &y->value);
 }
 
-/* Adds up equal values; the first form of a value stays. */
+/* Adds up the counts of equal values. */
 static void remote_facet_merge_equal(remote_facet_counts *t) {
   size_t n = 0;
   if (t->n) qsort(t->v, t->n, sizeof *t->v, remote_facet_compare_values);
@@ -64,13 +64,14 @@ static lode_status remote_facet_count_value(void *ctx, lode_str key, const meta_
   return str_eq(key, t->key) ? remote_facet_add(t, v, 1, err) : LODE_OK;
 }
 
-static lode_status remote_facet_count_recs(remote_facet_counts *t, remote_select *select, const remote_entry *kind, lode_error *err) {
+static lode_status remote_facet_count_recs(remote_facet_counts *t, remote_select *select, const remote_entry *entry,
+                                           lode_error *err) {
   remote_scroll scroll;
   json_doc json = {0};
   lode_status st;
   size_t since = 0;
-  TRY(remote_select_plan(select, kind, err));
-  remote_scroll_init(&scroll, select, kind, LODE_METADATA);
+  TRY(remote_select_plan(select, entry, err));
+  remote_scroll_init(&scroll, select, entry, LODE_METADATA);
   for (;;) {
     remote_point p;
     bool more;
@@ -93,17 +94,18 @@ done:
 
 /* ---- By Qdrant ---- */
 
-/* *whole: the answer has all values, each as it is. */
-static lode_status remote_facet_count_words(remote_facet_counts *t, lode_collection *c, const remote_entry *kind, bool *whole, lode_error *err) {
+/* *complete: the response has all values, and none as a hash. */
+static lode_status remote_facet_count_words(remote_facet_counts *t, lode_collection *c, const remote_entry *entry,
+                                            bool *complete, lode_error *err) {
   char field[REMOTE_FIELD_BYTES];
   remote_call call = {0};
   strbuf text = {0};
   json_doc value = {0};
   lode_status st;
-  *whole = false;
+  *complete = false;
   remote_point_field('f', t->key, field);
-  TRY_GOTO(remote_index_field(c, kind, field, "keyword", err));
-  remote_generation_path(&call, c->store, kind, "/facet");
+  TRY_GOTO(remote_index_field(c, entry, field, "keyword", err));
+  remote_generation_path(&call, c->store, entry, "/facet");
   strbuf_addf(&call.body, "{\"key\":\"%s\",\"limit\":%d,\"exact\":true}", field, REMOTE_MAX_FACETS);
   st = remote_call_send(c->store, "POST", &call, err);
   if (st != LODE_OK) goto done;
@@ -121,7 +123,7 @@ static lode_status remote_facet_count_words(remote_facet_counts *t, lode_collect
     if (!meta_value_of(&value, 0, &v)) goto done;
     TRY_GOTO(remote_facet_add(t, &v, (uint64_t)call.answer.nodes[n].u.i, err));
   }
-  *whole = true;
+  *complete = true;
 done:
   remote_call_release(&call);
   strbuf_release(&text);
@@ -131,7 +133,8 @@ done:
 
 /* ---- The public functions ---- */
 
-static lode_status remote_facet_make_list(remote_facet_counts *t, size_t limit, lode_facet_list **out, lode_error *err) {
+static lode_status remote_facet_make_list(remote_facet_counts *t, size_t limit, lode_facet_list **out,
+                                          lode_error *err) {
   lode_facet_list *list = mem_calloc(1, sizeof *list);
   size_t n = limit && limit < t->n ? limit : t->n;
   strbuf buf = {0};
@@ -154,18 +157,20 @@ static lode_status remote_facet_make_list(remote_facet_counts *t, size_t limit, 
   return st;
 }
 
-static lode_status remote_facet_collect(lode_collection *c, bool fresh, remote_select *select, remote_facet_counts *t, mem_arena *arena, lode_error *err) {
-  remote_entry kind;
-  bool whole = false;
-  TRY(remote_entry_of(c, fresh, arena, &kind, err));
+static lode_status remote_facet_collect(lode_collection *c, bool fresh, remote_select *select, remote_facet_counts *t,
+                                        mem_arena *arena, lode_error *err) {
+  remote_entry entry;
+  bool complete = false;
+  TRY(remote_entry_of(c, fresh, arena, &entry, err));
   t->n = 0;
-  if (!select->has_filter && !c->store->options->read_only) TRY(remote_facet_count_words(t, c, &kind, &whole, err));
-  if (whole) return LODE_OK;
+  if (!select->has_filter && !c->store->options->read_only) TRY(remote_facet_count_words(t, c, &entry, &complete, err));
+  if (complete) return LODE_OK;
   t->n = 0;
-  return remote_facet_count_recs(t, select, &kind, err);
+  return remote_facet_count_recs(t, select, &entry, err);
 }
 
-lode_status remote_facets(lode_collection *c, lode_str key, lode_str where, size_t limit, lode_facet_list **list, lode_error *err) {
+lode_status remote_facets(lode_collection *c, lode_str key, lode_str where, size_t limit, lode_facet_list **list,
+                          lode_error *err) {
   lode_selection what = {.where = where};
   remote_select select = {0};
   remote_facet_counts t = {.key = key};
@@ -194,9 +199,9 @@ done:
   return st;
 }
 
-/* Is the key among those declared? An absent key lists them. */
+/* The values of a declared counter; without a key, the declared counters with their numbers of values. */
 lode_status remote_counters(lode_collection *c, lode_str key, lode_facet_list **list, lode_error *err) {
-  remote_entry kind;
+  remote_entry entry;
   mem_arena arena;
   json_doc json = {0};
   remote_facet_counts t = {0};
@@ -206,11 +211,11 @@ lode_status remote_counters(lode_collection *c, lode_str key, lode_facet_list **
   *list = NULL;
   mem_arena_init(&arena, 0);
   mem_arena_init(&t.arena, 0);
-  TRY_GOTO(remote_entry_of(c, false, &arena, &kind, err));
-  if (kind.counters.data) TRY_GOTO(json_parse(&json, kind.counters, NULL, err));
+  TRY_GOTO(remote_entry_of(c, false, &arena, &entry, err));
+  if (entry.counters.data) TRY_GOTO(json_parse(&json, entry.counters, NULL, err));
   for (uint32_t at = 1; json.count && at < json.nodes[0].next; at = json.nodes[at].next) {
     meta_value v = {.type = META_STRING, .s = json.nodes[at].u.s};
-    if (json.nodes[0].type != JSON_NODE_ARRAY || json.nodes[at].type != JSON_NODE_STRING) break; /* by no lode */
+    if (json.nodes[0].type != JSON_NODE_ARRAY || json.nodes[at].type != JSON_NODE_STRING) break; /* not ours */
     declared = declared || (key.data && str_eq(key, v.s));
     if (key.data) continue;
     lode_facet_list *values;
@@ -224,7 +229,7 @@ lode_status remote_counters(lode_collection *c, lode_str key, lode_facet_list **
   } else if (!declared) {
     char quoted[256];
     st = err_set(err, LODE_NOT_FOUND, "%s was not declared as a counter when the collection was made: use facets",
-                    str_quote(key, quoted, sizeof quoted));
+                 str_quote(key, quoted, sizeof quoted));
   } else {
     st = remote_facets(c, key, (lode_str){0}, 0, list, err);
   }

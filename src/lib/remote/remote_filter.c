@@ -1,7 +1,8 @@
-/* remote_filter.c - a selection: what Qdrant sorts out for us, and the judge who decides.
+/* remote_filter.c - a selection: the conditions that Qdrant applies, and the evaluation of the whole filter.
  *
- * The probes of a filter (query/filter.h) are conditions that every match fulfils: those are sent. What comes back is judged
- * by the same code as on an embedded store, so that results are never others, whatever Qdrant made of the conditions.
+ * The probes of a filter (query/filter.h) are conditions that every match fulfils: those are sent. The filter is then
+ * evaluated on what comes back, by the same code as in an embedded store, so a condition that Qdrant applies too
+ * loosely cannot add a result.
  */
 #include "remote/remote.h"
 
@@ -42,7 +43,7 @@ static void prefilter_put_values(strbuf *out, const filter_probe *probe, const c
 
 static bool prefilter_is_number(const meta_value *v) { return v->type == META_INT || v->type == META_DOUBLE; }
 
-/* Wider than asked for by a step: integers may not fit a double, and the judge looks at each anyway. */
+/* Each bound is widened by one step, because an integer may not fit a double; the filter decides anyway. */
 static void prefilter_put_range(strbuf *out, const filter_probe *probe, const char *field) {
   strbuf_addf(out, "{\"key\":\"%s\",\"range\":{", field);
   if (probe->has_low) {
@@ -58,7 +59,7 @@ static void prefilter_put_range(strbuf *out, const filter_probe *probe, const ch
   strbuf_addstr(out, "}}");
 }
 
-lode_status remote_select_plan(remote_select *s, const remote_entry *kind, lode_error *err) {
+lode_status remote_select_plan(remote_select *s, const remote_entry *entry, lode_error *err) {
   const filter_probe *probes;
   size_t n = s->has_filter ? filter_get_probes(s->filter, &probes) : 0;
   strbuf *out = &s->prefilter;
@@ -71,7 +72,7 @@ lode_status remote_select_plan(remote_select *s, const remote_entry *kind, lode_
     if (!range && p->n_values > REMOTE_MAX_VALUES) continue;
     if (range && ((p->has_low && !prefilter_is_number(&p->low)) || (p->has_high && !prefilter_is_number(&p->high)))) continue;
     remote_point_field(range ? 'x' : 'f', p->key, field);
-    TRY(remote_index_field(s->c, kind, field, range ? "float" : "keyword", err));
+    TRY(remote_index_field(s->c, entry, field, range ? "float" : "keyword", err));
     if (out->len) strbuf_addch(out, ',');
     if (range) prefilter_put_range(out, p, field);
     else prefilter_put_values(out, p, field);

@@ -1,9 +1,9 @@
-/* remote_maintain.c - statistics, verification, and what a cluster cannot promise. */
+/* remote_maintain.c - statistics, verification, and the operations that a cluster does not support. */
 #include "remote/remote.h"
 
 #include "os/os.h"
 
-/* ---- Refusals ---- */
+/* ---- Unsupported operations ---- */
 
 static lode_status remote_refuse(lode_error *err, const char *what, const char *instead) {
   err_clear(err);
@@ -89,7 +89,7 @@ lode_status remote_store_id(lode_store *s, uint64_t *id, lode_error *err) {
 
 /* ---- Waiting for Qdrant's optimizers ---- */
 
-/* *green: it has nothing left to do. */
+/* *green: Qdrant reports that the optimizers have nothing left to do. */
 static lode_status qdrant_is_green(lode_store *s, const lode_collection_info *info, bool *green, lode_error *err) {
   lode_collection *c;
   remote_entry k;
@@ -146,7 +146,8 @@ static void remote_verify_report(remote_verify_job *v, lode_str collection, lode
   if (v->found) v->found(v->ctx, &(lode_damage){.what = "record", .collection = collection, .id = id, .detail = detail});
 }
 
-static lode_status remote_verify_collection(lode_store *s, const lode_collection_info *info, remote_verify_job *v, lode_error *err) {
+static lode_status remote_verify_collection(lode_store *s, const lode_collection_info *info, remote_verify_job *v,
+                                            lode_error *err) {
   static const lode_selection everything;
   remote_select select = {0};
   remote_entry k;

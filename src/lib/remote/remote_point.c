@@ -1,7 +1,7 @@
-/* remote_point.c - a record as a point of Qdrant, and back. remote.h has the payload's fields.
+/* remote_point.c - a record as a Qdrant point, and back. remote.h describes the payload.
  *
- * Numbers are words by value: 5 and 5.0 are the same word, as they are equal to a filter. Words of documents are hashed
- * to 32 bits by CRC-32C, which must stay what it is: it is in the data.
+ * Numbers become words by value: 5 and 5.0 are the same word, because a filter treats them as equal. Words of
+ * documents are hashed to 32 bits by CRC-32C; this hash must never change, because it is stored.
  */
 #include "remote/remote.h"
 
@@ -13,21 +13,21 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Of BM25; the length is measured against this many words instead of the collection's mean, which changes. */
+/* BM25 */
 #define POINT_BM25_K1 1.2
 #define POINT_BM25_B 0.75
-#define POINT_BM25_AVG_WORDS 120.0
+#define POINT_BM25_AVG_WORDS 120.0 /* fixed, instead of the collection's mean length, which changes */
 
-enum { POINT_WORD_BYTES = 200 };
+enum { POINT_WORD_BYTES = 200 }; /* longer strings become words by their hash */
 
 /* ---- Names ---- */
 
 void remote_point_uuid(lode_str id, char text[REMOTE_UUID_BYTES]) {
-  static const uint8_t groups[][2] = {{0, 8}, {8, 4}, {12, 4}, {16, 4}, {20, 12}}; /* first hex digit, how many */
+  static const uint8_t groups[][2] = {{0, 8}, {8, 4}, {12, 4}, {16, 4}, {20, 12}}; /* first hex digit, count */
   uint8_t d[SHA256_BYTES];
   char hex[SHA256_HEX_BYTES];
   sha256_of(id.data, id.len, d);
-  d[6] = (uint8_t)((d[6] & 0x0F) | 0x80); /* version 8: made by an application's own rule */
+  d[6] = (uint8_t)((d[6] & 0x0F) | 0x80); /* version 8: defined by the application */
   d[8] = (uint8_t)((d[8] & 0x3F) | 0x80);
   sha256_hex(d, hex);
   for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
@@ -144,7 +144,7 @@ bool remote_sparse_vector(strbuf *out, lode_str text, bool query, lode_error *er
   for (size_t i = 0; i < n; i++) {
     double tf = w.v[i].count, norm = POINT_BM25_K1 * (1 - POINT_BM25_B + POINT_BM25_B * (double)w.places / POINT_BM25_AVG_WORDS);
     if (i) strbuf_addch(out, ',');
-    if (i == 0 || w.v[i].count != w.v[i - 1].count) /* most words are there once */
+    if (i == 0 || w.v[i].count != w.v[i - 1].count) /* most words occur once: format the weight only if it changes */
       len = num_put_float(query ? (float)tf : (float)(tf * (POINT_BM25_K1 + 1) / (tf + norm)), value);
     strbuf_add(out, value, len);
   }
@@ -158,8 +158,8 @@ bool remote_sparse_vector(strbuf *out, lode_str text, bool query, lode_error *er
 typedef struct point_fields {
   strbuf *out, *word;
   char kind;         /* 'f' or 'x' */
-  bool any;          /* a key was begun */
-  lode_str key;
+  bool any;          /* a key was written */
+  lode_str key;      /* the current key */
 } point_fields;
 
 static lode_status point_put_value(void *ctx, lode_str key, const meta_value *v, lode_error *err) {
@@ -210,20 +210,20 @@ static lode_status point_put_fields(strbuf *out, lode_str metadata, lode_error *
 static const char base64_digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 static void base64_put(strbuf *out, const uint8_t *p, size_t n) {
-  char *room = strbuf_reserve(out, (n + 2) / 3 * 4);
-  if (!room) return;
+  char *dst = strbuf_reserve(out, (n + 2) / 3 * 4);
+  if (!dst) return;
   size_t len = 0;
   for (size_t i = 0; i < n; i += 3) {
     uint32_t x = (uint32_t)p[i] << 16 | (i + 1 < n ? (uint32_t)p[i + 1] << 8 : 0) | (i + 2 < n ? p[i + 2] : 0);
-    room[len++] = base64_digits[x >> 18];
-    room[len++] = base64_digits[x >> 12 & 63];
-    room[len++] = i + 1 < n ? base64_digits[x >> 6 & 63] : '=';
-    room[len++] = i + 2 < n ? base64_digits[x & 63] : '=';
+    dst[len++] = base64_digits[x >> 18];
+    dst[len++] = base64_digits[x >> 12 & 63];
+    dst[len++] = i + 1 < n ? base64_digits[x >> 6 & 63] : '=';
+    dst[len++] = i + 2 < n ? base64_digits[x & 63] : '=';
   }
   out->len += len;
 }
 
-/* Exactly n bytes. */
+/* Decodes exactly n bytes. */
 static bool base64_take(lode_str text, uint8_t *out, size_t n) {
   enum { BASE64_NONE = 64 };
   uint8_t value[256];
@@ -263,7 +263,7 @@ lode_status remote_point_encode(strbuf *out, const remote_point *p, lode_metric 
   if (!remote_sparse_vector(out, p->document, false, err, &st)) out->len = before;
   TRY(st);
   strbuf_addf(out, "},\"payload\":{\"n\":%llu,\"seq\":%llu,\"crc\":%u,\"p\":%s,\"id\":", (unsigned long long)p->n,
-                 (unsigned long long)p->seq, remote_point_crc(p), p->vector ? "false" : "true");
+              (unsigned long long)p->seq, remote_point_crc(p), p->vector ? "false" : "true");
   json_put_string(out, p->id);
   if (p->document.data) {
     strbuf_addstr(out, ",\"doc\":");
@@ -299,7 +299,8 @@ static uint64_t point_count_of(const json_doc *j, uint32_t object, const char *n
   return node && j->nodes[node].type == JSON_NODE_INT && j->nodes[node].u.i > 0 ? (uint64_t)j->nodes[node].u.i : 0;
 }
 
-static lode_status point_take_numbers(const json_doc *j, uint32_t array, strbuf *buf, remote_point *p, lode_error *err) {
+static lode_status point_take_numbers(const json_doc *j, uint32_t array, strbuf *buf, remote_point *p,
+                                      lode_error *err) {
   size_t n = j->nodes[array].u.count;
   if (n == 0 || n > LODE_MAX_DIMENSION) return point_foreign(err);
   buf->len = 0;
@@ -316,18 +317,19 @@ static lode_status point_take_numbers(const json_doc *j, uint32_t array, strbuf 
   return LODE_OK;
 }
 
-static lode_status point_take_vector(const json_doc *j, uint32_t node, uint32_t payload, lode_metric metric, strbuf *buf,
-                               remote_point *p, lode_error *err) {
-  lode_str kept = point_text_of(j, payload, "v");
-  if (metric == LODE_COSINE && kept.data) {
-    size_t pad = kept.len >= 2 && kept.data[kept.len - 1] == '=' ? (kept.data[kept.len - 2] == '=' ? 2u : 1u) : 0u;
-    size_t bytes = kept.len / 4 * 3 - pad;
-    if (kept.len % 4 || bytes % sizeof(float) || bytes == 0 || bytes / sizeof(float) > LODE_MAX_DIMENSION) return point_foreign(err);
+static lode_status point_take_vector(const json_doc *j, uint32_t node, uint32_t payload, lode_metric metric,
+                                     strbuf *buf, remote_point *p, lode_error *err) {
+  lode_str text = point_text_of(j, payload, "v");
+  if (metric == LODE_COSINE && text.data) {
+    size_t pad = text.len >= 2 && text.data[text.len - 1] == '=' ? (text.data[text.len - 2] == '=' ? 2u : 1u) : 0u;
+    size_t bytes = text.len / 4 * 3 - pad;
+    if (text.len % 4 || bytes % sizeof(float) || bytes == 0 || bytes / sizeof(float) > LODE_MAX_DIMENSION)
+      return point_foreign(err);
     buf->len = 0;
-    uint8_t *room = (uint8_t *)strbuf_reserve(buf, bytes);
-    if (!room) return err_nomem(err);
-    if (!base64_take(kept, room, bytes)) return point_foreign(err);
-    p->vector = (const float *)(const void *)room;
+    uint8_t *dst = (uint8_t *)strbuf_reserve(buf, bytes);
+    if (!dst) return err_nomem(err);
+    if (!base64_take(text, dst, bytes)) return point_foreign(err);
+    p->vector = (const float *)(const void *)dst;
     p->dim = (uint32_t)(bytes / sizeof(float));
     return LODE_OK;
   }
@@ -337,7 +339,7 @@ static lode_status point_take_vector(const json_doc *j, uint32_t node, uint32_t 
 }
 
 lode_status remote_point_decode(const json_doc *j, uint32_t node, lode_metric metric, strbuf *vector, remote_point *p,
-                             lode_error *err) {
+                                lode_error *err) {
   uint32_t payload = j->nodes[node].type == JSON_NODE_OBJECT ? json_get(j, node, STR_LIT("payload")) : 0;
   *p = (remote_point){.score = NAN};
   if (!payload || j->nodes[payload].type != JSON_NODE_OBJECT) return point_foreign(err);

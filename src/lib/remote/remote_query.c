@@ -1,9 +1,10 @@
-/* remote_query.c - the nearest by vector, the best by words, and both fused.
+/* remote_query.c - queries by vector, by text, and hybrid.
  *
- * Qdrant is asked for a few more than are wanted, with their vectors: distances are computed here, so that they are those of an
- * embedded store to the bit. What comes back is judged; when too few stand, or when the last one wanted is about as far as the
- * last one given (there may be more at that distance, and ties are broken by id), twice as many are asked for, until it is enough
- * or there are no more. Fusion is ours (query/fuse.h): it has weights, and is the same as on an embedded store.
+ * Qdrant is asked for a few more records than requested, with their vectors: distances are computed here, so that
+ * they equal those of an embedded store to the bit. The filter is evaluated on each record. If too few match, or if
+ * the last requested record is about as far as the last one returned (there may be more at that distance, and ties
+ * are broken by id), twice as many are requested, until there are enough or no more. Fusion is done here
+ * (query/fuse.h): it has weights, and is the same as in an embedded store.
  */
 #include "remote/remote.h"
 
@@ -12,14 +13,20 @@
 
 #include <math.h>
 
-#define REMOTE_QUERY_ROUNDING 1e-5 /* Qdrant's order is that of float sums, in an order of its own */
+#define REMOTE_QUERY_ROUNDING 1e-5 /* Qdrant sums floats in another order, so its ranking may differ within this */
 
-enum { REMOTE_QUERY_GROUP = 32, REMOTE_QUERY_MIN_FUSED = 64, REMOTE_QUERY_SLACK = 4, REMOTE_QUERY_MAX_LIMIT = 1 << 30, REMOTE_QUERY_MAX_IDS = 20000 };
+enum {
+  REMOTE_QUERY_GROUP = 32,          /* vector queries per request */
+  REMOTE_QUERY_MIN_FUSED = 64,      /* hybrid: candidates of each list, at least */
+  REMOTE_QUERY_SLACK = 4,           /* records requested beyond those wanted */
+  REMOTE_QUERY_MAX_LIMIT = 1 << 30, /* records requested at most */
+  REMOTE_QUERY_MAX_IDS = 20000,     /* ids per request */
+};
 
 typedef struct remote_hit {
   remote_point p;       /* strings in the arena */
   double distance, score;
-  size_t order;        /* in the list that it came in; for fusion */
+  size_t order;        /* not used */
 } remote_hit;
 
 typedef struct remote_hits {
@@ -31,17 +38,19 @@ typedef struct remote_query_run {
   lode_collection *c;
   const lode_query_request *request;
   remote_select select;
-  remote_entry kind;
+  remote_entry entry;
   mem_arena arena;
   remote_call call;
-  strbuf vector, only; /* only: the has_id condition */
+  strbuf vector;
+  strbuf only;         /* the has_id condition */
   lode_result *result;
   double vector_weight, text_weight;
 } remote_query_run;
 
-/* ---- Asking ---- */
+/* ---- Requests ---- */
 
-static void remote_query_put_search(remote_query_run *q, bool words, size_t query, size_t limit, lode_status *st, lode_error *err) {
+static void remote_query_put_search(remote_query_run *q, bool words, size_t query, size_t limit, lode_status *st,
+                                    lode_error *err) {
   const lode_query_request *r = q->request;
   strbuf *out = &q->call.body;
   strbuf_addstr(out, "{\"query\":");
@@ -58,18 +67,19 @@ static void remote_query_put_search(remote_query_run *q, bool words, size_t quer
     }
   }
   strbuf_addf(out, ",\"limit\":%zu,", limit);
-  remote_point_put_wanted(out, r->include | (words ? 0u : LODE_VECTOR), remote_select_needs_doc(&q->select), q->kind.metric,
-                   q->kind.fit.dim != 0);
+  remote_point_put_wanted(out, r->include | (words ? 0u : LODE_VECTOR), remote_select_needs_doc(&q->select), q->entry.metric,
+                          q->entry.spec.dim != 0);
   remote_select_put_filter(out, &q->select, (lode_str){q->only.data, q->only.len});
   strbuf_addch(out, '}');
 }
 
-/* Of a point to a query; those that overflow come last. */
-static lode_status remote_query_distance(const remote_query_run *q, size_t query, const remote_point *p, double *distance, lode_error *err) {
+/* The distance of a point to a query; one that overflows is infinite. */
+static lode_status remote_query_distance(const remote_query_run *q, size_t query, const remote_point *p,
+                                         double *distance, lode_error *err) {
   const float *v = q->request->vectors + query * q->request->dimension;
   if (!p->vector || p->dim != q->request->dimension)
     return err_set(err, LODE_CORRUPT, "the cluster found a point without the vector that it was found by: run `lode db verify`");
-  float d = kernel_distance(q->kind.metric, v, kernel_dot(v, v, p->dim), p->vector, p->dim);
+  float d = kernel_distance(q->entry.metric, v, kernel_dot(v, v, p->dim), p->vector, p->dim);
   *distance = isnan(d) ? INFINITY : d;
   return LODE_OK;
 }
@@ -83,9 +93,9 @@ static bool remote_query_copy_point(mem_arena *arena, const remote_point *from, 
   return !from->vector || to->vector;
 }
 
-/* The points of one answer that stand; *given: how many it had, *last: the distance or score of the last. */
-static lode_status remote_query_take_points(remote_query_run *q, uint32_t node, size_t query, bool words, remote_hits *h, size_t *given, double *last,
-                               lode_error *err) {
+/* The points of one response that match. *given: number of points in it; *last: distance or score of the last. */
+static lode_status remote_query_take_points(remote_query_run *q, uint32_t node, size_t query, bool words,
+                                            remote_hits *h, size_t *given, double *last, lode_error *err) {
   const json_doc *j = &q->call.answer;
   uint32_t points = j->nodes[node].type == JSON_NODE_OBJECT ? json_get(j, node, STR_LIT("points")) : 0;
   bool with_vector = !words || (q->request->include & LODE_VECTOR);
@@ -96,7 +106,7 @@ static lode_status remote_query_take_points(remote_query_run *q, uint32_t node, 
     remote_hit x = {0};
     bool match;
     remote_point p;
-    TRY(remote_point_decode(j, at, q->kind.metric, with_vector ? &q->vector : NULL, &p, err));
+    TRY(remote_point_decode(j, at, q->entry.metric, with_vector ? &q->vector : NULL, &p, err));
     x.score = words ? p.score : 0;
     x.distance = NAN;
     if (!words) TRY(remote_query_distance(q, query, &p, &x.distance, err));
@@ -122,7 +132,7 @@ static int remote_compare_score(const void *a, const void *b) {
   return str_cmp(x->p.id, y->p.id);
 }
 
-/* Were there enough to be sure of the first `want`? Sorts and cuts them. */
+/* Sorts the hits. Are there enough to be sure of the first `want`? If so, drops the others. */
 static bool remote_query_has_enough(remote_hits *h, bool words, size_t want, size_t given, size_t limit, double last) {
   bool all = given < limit;
   if (h->n) qsort(h->v, h->n, sizeof *h->v, words ? remote_compare_score : remote_compare_distance);
@@ -135,13 +145,14 @@ static bool remote_query_has_enough(remote_hits *h, bool words, size_t want, siz
   return true;
 }
 
-/* One query, asked for again until there are enough. */
-static lode_status remote_query_search_one(remote_query_run *q, size_t query, bool words, size_t want, size_t limit, remote_hits *h, lode_error *err) {
+/* One query, repeated with a larger limit until there are enough hits. */
+static lode_status remote_query_search_one(remote_query_run *q, size_t query, bool words, size_t want, size_t limit,
+                                           remote_hits *h, lode_error *err) {
   for (;;) {
     lode_status st = LODE_OK;
     size_t given;
     double last = NAN;
-    remote_generation_path(&q->call, q->c->store, &q->kind, "/points/query");
+    remote_generation_path(&q->call, q->c->store, &q->entry, "/points/query");
     remote_query_put_search(q, words, query, limit, &st, err);
     TRY(st);
     TRY(remote_call_send(q->c->store, "POST", &q->call, err));
@@ -163,8 +174,9 @@ static bool remote_query_has_words(remote_query_run *q, size_t query, lode_statu
   return any;
 }
 
-/* A list of ids is asked about in parts; the best of all parts are the best. */
-static lode_status remote_query_search(remote_query_run *q, size_t query, bool words, size_t want, remote_hits *h, lode_error *err) {
+/* A long list of ids is searched in parts, and the best hits of all parts are taken. */
+static lode_status remote_query_search(remote_query_run *q, size_t query, bool words, size_t want, remote_hits *h,
+                                       lode_error *err) {
   const lode_selection *what = q->select.what;
   lode_status st = LODE_OK;
   remote_hits part = {0};
@@ -191,7 +203,7 @@ static lode_status remote_query_search(remote_query_run *q, size_t query, bool w
   }
   if (h->n) qsort(h->v, h->n, sizeof *h->v, words ? remote_compare_score : remote_compare_distance);
   size_t n = 0;
-  for (size_t i = 0; i < h->n && n < want; i++) /* an id that was named in two parts */
+  for (size_t i = 0; i < h->n && n < want; i++) /* skips an id that was in two parts */
     if (n == 0 || !str_eq(h->v[n - 1].p.id, h->v[i].p.id)) h->v[n++] = h->v[i];
   h->n = n;
 done:
@@ -213,15 +225,15 @@ static lode_status remote_query_add_hits(remote_query_run *q, size_t query, cons
   return LODE_OK;
 }
 
-/* In one request; those that need more are asked again one by one. */
+/* Several queries in one request; those without enough hits are repeated one by one. */
 static lode_status remote_query_search_group(remote_query_run *q, size_t first, size_t n, lode_error *err) {
   size_t want = q->request->k, limit = remote_query_first_limit(q, want);
   struct {
     remote_hits h;
-    bool settled;
+    bool complete;
   } answers[REMOTE_QUERY_GROUP] = {{{0}, false}};
   lode_status st = LODE_OK;
-  remote_generation_path(&q->call, q->c->store, &q->kind, "/points/query/batch");
+  remote_generation_path(&q->call, q->c->store, &q->entry, "/points/query/batch");
   strbuf_addstr(&q->call.body, "{\"searches\":[");
   for (size_t i = 0; i < n; i++) {
     if (i) strbuf_addch(&q->call.body, ',');
@@ -239,10 +251,10 @@ static lode_status remote_query_search_group(remote_query_run *q, size_t first, 
     size_t given;
     double last = NAN;
     TRY_GOTO(remote_query_take_points(q, at, first + i, false, &answers[i].h, &given, &last, err));
-    answers[i].settled = remote_query_has_enough(&answers[i].h, false, want, given, limit, last);
+    answers[i].complete = remote_query_has_enough(&answers[i].h, false, want, given, limit, last);
   }
   for (size_t i = 0; i < n; i++) {
-    if (!answers[i].settled) TRY_GOTO(remote_query_search_one(q, first + i, false, want, limit * 2, &answers[i].h, err));
+    if (!answers[i].complete) TRY_GOTO(remote_query_search_one(q, first + i, false, want, limit * 2, &answers[i].h, err));
     TRY_GOTO(remote_query_add_hits(q, first + i, &answers[i].h, err));
   }
 done:
@@ -252,7 +264,7 @@ done:
 
 /* ---- Hybrid ---- */
 
-/* Distances of those that came by words alone. */
+/* Computes the distances of hits that were found by text only. */
 static lode_status remote_query_measure(remote_query_run *q, size_t query, remote_hits *h, lode_error *err) {
   lode_selection what = *q->select.what;
   lode_str *ids = mem_calloc(h->n, sizeof *ids);
@@ -278,8 +290,9 @@ done:
   return st;
 }
 
-/* Positions in the joined list stand for records: those found both ways get the same. */
-static lode_status remote_query_fuse(remote_query_run *q, remote_hits *near, remote_hits *text, remote_hits *joined, lode_error *err) {
+/* Fusion needs a key for each record: its index in `near`, or na + its index in `text` if it is only there. */
+static lode_status remote_query_fuse(remote_query_run *q, remote_hits *near, remote_hits *text, remote_hits *joined,
+                                     lode_error *err) {
   size_t na = near->n, nb = text->n, n = 0;
   lode_status st = LODE_OK;
   uint64_t *keys = mem_calloc(na + nb, sizeof *keys);
@@ -312,11 +325,11 @@ static lode_status remote_query_hybrid(remote_query_run *q, size_t query, lode_e
   size_t want = q->request->k > SIZE_MAX / 4 ? SIZE_MAX : q->request->k * 4;
   lode_status st = LODE_OK;
   if (want < REMOTE_QUERY_MIN_FUSED) want = REMOTE_QUERY_MIN_FUSED;
-  if (q->kind.fit.dim) TRY_GOTO(remote_query_search(q, query, false, want, &near, err));
+  if (q->entry.spec.dim) TRY_GOTO(remote_query_search(q, query, false, want, &near, err));
   TRY_GOTO(remote_query_search(q, query, true, want, &text, err));
   TRY_GOTO(remote_query_fuse(q, &near, &text, &joined, err));
   if (joined.n > q->request->k) joined.n = q->request->k;
-  if (q->kind.fit.dim) TRY_GOTO(remote_query_measure(q, query, &joined, err));
+  if (q->entry.spec.dim) TRY_GOTO(remote_query_measure(q, query, &joined, err));
   st = remote_query_add_hits(q, query, &joined, err);
 done:
   mem_free(near.v);
@@ -329,34 +342,34 @@ done:
 
 static lode_status remote_query_check(const remote_query_run *q, lode_error *err) {
   const lode_query_request *r = q->request;
-  uint32_t dim = q->kind.fit.dim;
+  uint32_t dim = q->entry.spec.dim;
   if (r->mode == LODE_BY_TEXT) return LODE_OK;
-  TRY(iface_check_embedder(&q->c->fit, &q->kind.fit, err));
+  TRY(iface_check_embedder(&q->c->spec, &q->entry.spec, err));
   if (dim && r->dimension != dim)
     return err_set(err, LODE_MISMATCH, "the query has %u dimensions, and the collection's vectors have %u: use the model that they were made with",
-                      r->dimension, dim);
+                   r->dimension, dim);
   return LODE_OK;
 }
 
 static lode_status remote_query_execute(remote_query_run *q, bool fresh, lode_error *err) {
   const lode_query_request *r = q->request;
-  TRY(remote_entry_of(q->c, fresh, &q->arena, &q->kind, err));
-  if (!q->kind.fit.dim && r->mode != LODE_BY_TEXT && !fresh) TRY(remote_entry_of(q->c, true, &q->arena, &q->kind, err));
+  TRY(remote_entry_of(q->c, fresh, &q->arena, &q->entry, err));
+  if (!q->entry.spec.dim && r->mode != LODE_BY_TEXT && !fresh) TRY(remote_entry_of(q->c, true, &q->arena, &q->entry, err));
   TRY(remote_query_check(q, err));
   if (r->k == 0) return LODE_OK;
-  TRY(remote_select_plan(&q->select, &q->kind, err));
+  TRY(remote_select_plan(&q->select, &q->entry, err));
   for (size_t at = 0; at < r->n;) {
     size_t n = r->n - at < REMOTE_QUERY_GROUP ? r->n - at : REMOTE_QUERY_GROUP;
     remote_hits h = {0};
     lode_status st = LODE_OK;
     if (r->mode == LODE_BY_VECTOR && !r->select.ids) {
-      if (q->kind.fit.dim) TRY(remote_query_search_group(q, at, n, err));
+      if (q->entry.spec.dim) TRY(remote_query_search_group(q, at, n, err));
       at += n;
       continue;
     }
     if (r->mode == LODE_HYBRID) {
       st = remote_query_hybrid(q, at, err);
-    } else if (r->mode == LODE_BY_TEXT || q->kind.fit.dim) {
+    } else if (r->mode == LODE_BY_TEXT || q->entry.spec.dim) {
       st = remote_query_search(q, at, r->mode == LODE_BY_TEXT, r->k, &h, err);
       if (st == LODE_OK) st = remote_query_add_hits(q, at, &h, err);
     }
@@ -383,7 +396,7 @@ lode_status remote_query(lode_collection *c, const lode_query_request *request, 
     TRY_GOTO(iface_result_new(c->store->options->memory_bytes, &q.result, err));
     st = remote_query_execute(&q, attempt > 0, err);
     if (st != LODE_NOT_FOUND || attempt > 0) break;
-    lode_result_free(q.result); /* its place in the cluster has changed, or it is gone */
+    lode_result_free(q.result); /* the generation has changed, or the collection was dropped */
     q.result = NULL;
   }
   if (st == LODE_OK) {

@@ -3,7 +3,8 @@
 
 enum { REMOTE_FIND_BATCH = 500, REMOTE_EXPORT_FLUSH_BYTES = 1 << 20 };
 
-lode_status remote_result_add(lode_result *result, const remote_point *p, unsigned include, lode_row **out, lode_error *err) {
+lode_status remote_result_add(lode_result *result, const remote_point *p, unsigned include, lode_row **out,
+                              lode_error *err) {
   lode_row *row;
   TRY(iface_result_row(result, &row, err));
   row->cursor = p->seq;
@@ -36,9 +37,10 @@ static int remote_compare_wanted(const void *a, const void *b) {
   return c ? c : (x->i > y->i) - (x->i < y->i);
 }
 
-/* Those of a batch, each id once. */
-static lode_status remote_find_batch(lode_collection *c, const remote_entry *k, const remote_wanted_id *list, size_t n, unsigned include,
-                              bool payload, remote_call *call, strbuf *vector, remote_point_fn *fn, void *ctx, lode_error *err) {
+/* Finds the records of one batch of sorted ids. */
+static lode_status remote_find_batch(lode_collection *c, const remote_entry *k, const remote_wanted_id *list, size_t n,
+                                     unsigned include, bool payload, remote_call *call, strbuf *vector,
+                                     remote_point_fn *fn, void *ctx, lode_error *err) {
   remote_generation_path(call, c->store, k, "/points");
   strbuf_addstr(&call->body, "{\"ids\":[");
   for (size_t i = 0; i < n; i++) {
@@ -47,7 +49,7 @@ static lode_status remote_find_batch(lode_collection *c, const remote_entry *k, 
     strbuf_addf(&call->body, i ? ",\"%s\"" : "\"%s\"", uuid);
   }
   strbuf_addstr(&call->body, "],");
-  if (payload) remote_point_put_wanted(&call->body, include, (include & LODE_DOCUMENT) != 0, k->metric, k->fit.dim != 0);
+  if (payload) remote_point_put_wanted(&call->body, include, (include & LODE_DOCUMENT) != 0, k->metric, k->spec.dim != 0);
   else strbuf_addstr(&call->body, "\"with_payload\":[\"id\",\"n\"],\"with_vector\":false");
   strbuf_addch(&call->body, '}');
   TRY(remote_call_send(c->store, "POST", call, err));
@@ -58,7 +60,7 @@ static lode_status remote_find_batch(lode_collection *c, const remote_entry *k, 
     TRY(remote_point_decode(j, at, k->metric, include & LODE_VECTOR ? vector : NULL, &p, err));
     remote_wanted_id key = {p.id, 0};
     const remote_wanted_id *first = list, *end = list + n;
-    while (first < end && str_cmp(first->id, key.id) < 0) { /* binary search for the first of that id */
+    while (first < end && str_cmp(first->id, key.id) < 0) { /* binary search for the first entry with this id */
       const remote_wanted_id *middle = first + (end - first) / 2;
       if (str_cmp(middle->id, key.id) < 0) first = middle + 1;
       else end = middle;
@@ -69,7 +71,7 @@ static lode_status remote_find_batch(lode_collection *c, const remote_entry *k, 
 }
 
 lode_status remote_find(lode_collection *c, const remote_entry *k, const lode_str *ids, size_t n, unsigned include,
-                              bool payload, remote_point_fn *fn, void *ctx, lode_error *err) {
+                        bool payload, remote_point_fn *fn, void *ctx, lode_error *err) {
   remote_call call = {0};
   strbuf vector = {0};
   lode_status st = LODE_OK;
@@ -79,7 +81,7 @@ lode_status remote_find(lode_collection *c, const remote_entry *k, const lode_st
   if (n) qsort(list, n, sizeof *list, remote_compare_wanted);
   for (size_t at = 0, end; at < n && st == LODE_OK; at = end) {
     end = n - at < REMOTE_FIND_BATCH ? n : at + REMOTE_FIND_BATCH;
-    while (end < n && str_eq(list[end].id, list[end - 1].id)) end++; /* repetitions stay together */
+    while (end < n && str_eq(list[end].id, list[end - 1].id)) end++; /* repeated ids stay in one batch */
     st = remote_find_batch(c, k, list + at, end - at, include, payload, &call, &vector, fn, ctx, err);
   }
   mem_free(list);
@@ -94,12 +96,13 @@ typedef struct remote_get_job {
   lode_collection *c;
   const lode_get_request *request;
   remote_select select;
-  remote_entry kind;
+  remote_entry entry;
   lode_result *result;
-  size_t skip, left;  /* rows to pass over, rows to give */
+  size_t skip;  /* rows still to skip */
+  size_t left;  /* rows still to return */
 } remote_get_job;
 
-/* Rows of a batch of ids, at the places where they were asked for. */
+/* Rows of a batch of ids, in the order of the request. */
 typedef struct remote_get_batch {
   remote_get_job *g;
   lode_row *rows;
@@ -115,7 +118,7 @@ static lode_status remote_get_keep_row(void *ctx, size_t i, const remote_point *
   TRY(remote_result_add(b->g->result, p, b->g->request->include, &row, err));
   b->rows[i] = *row;
   b->have[i] = true;
-  b->g->result->n--; /* it comes in its place below */
+  b->g->result->n--; /* remote_get_by_ids() adds it in the right order */
   return LODE_OK;
 }
 
@@ -131,7 +134,7 @@ static lode_status remote_get_by_ids(remote_get_job *g, lode_error *err) {
   for (size_t at = g->request->after; at < what->n_ids && g->left; at += REMOTE_FIND_BATCH) {
     size_t n = what->n_ids - at < REMOTE_FIND_BATCH ? what->n_ids - at : REMOTE_FIND_BATCH;
     memset(b.have, 0, REMOTE_FIND_BATCH * sizeof *b.have);
-    TRY_GOTO(remote_find(g->c, &g->kind, what->ids + at, n, include, true, remote_get_keep_row, &b, err));
+    TRY_GOTO(remote_find(g->c, &g->entry, what->ids + at, n, include, true, remote_get_keep_row, &b, err));
     for (size_t i = 0; i < n && g->left; i++) {
       lode_row *row;
       if (!b.have[i]) continue;
@@ -155,9 +158,9 @@ static lode_status remote_get_in_order(remote_get_job *g, lode_error *err) {
   remote_scroll scroll;
   lode_status st;
   bool more;
-  uint64_t place = 0;
-  TRY(remote_select_plan(&g->select, &g->kind, err));
-  remote_scroll_init(&scroll, &g->select, &g->kind, g->request->include);
+  uint64_t position = 0;
+  TRY(remote_select_plan(&g->select, &g->entry, err));
+  remote_scroll_init(&scroll, &g->select, &g->entry, g->request->include);
   remote_scroll_resume(&scroll, g->request->after);
   scroll.call.progress = g->request->progress;
   for (;;) {
@@ -169,12 +172,12 @@ static lode_status remote_get_in_order(remote_get_job *g, lode_error *err) {
       g->skip--;
       continue;
     }
-    if (!g->left) { /* there is one more */
-      g->result->next = place;
+    if (!g->left) { /* there is at least one more record */
+      g->result->next = position;
       break;
     }
     TRY_GOTO(remote_result_add(g->result, &p, g->request->include, &row, err));
-    place = remote_scroll_position(&scroll, &p);
+    position = remote_scroll_position(&scroll, &p);
     g->left--;
   }
 done:
@@ -183,7 +186,7 @@ done:
 }
 
 static lode_status remote_get_run(remote_get_job *g, bool fresh, mem_arena *arena, lode_error *err) {
-  TRY(remote_entry_of(g->c, fresh, arena, &g->kind, err));
+  TRY(remote_entry_of(g->c, fresh, arena, &g->entry, err));
   g->skip = g->request->offset;
   g->left = g->request->limit ? g->request->limit : SIZE_MAX;
   return g->select.what->ids ? remote_get_by_ids(g, err) : remote_get_in_order(g, err);
@@ -193,7 +196,7 @@ static lode_status remote_get_check_request(const lode_get_request *r, lode_erro
   TRY(iface_check_include(r->include, err));
   if (r->select.ids ? r->after <= r->select.n_ids : remote_scroll_is_position(r->after)) return LODE_OK;
   return err_set(err, LODE_INVALID, "after is %llu, which no page of this request has returned: pass lode_result_next()",
-                    (unsigned long long)r->after);
+                 (unsigned long long)r->after);
 }
 
 lode_status remote_get(lode_collection *c, const lode_get_request *request, lode_result **out, lode_error *err) {
@@ -208,7 +211,7 @@ lode_status remote_get(lode_collection *c, const lode_get_request *request, lode
   g.select.pending_only = request->pending_only;
   TRY_GOTO(iface_result_new(c->store->options->memory_bytes, &g.result, err));
   st = remote_get_run(&g, false, &arena, err);
-  if (st == LODE_NOT_FOUND) { /* its place in the cluster has changed, or it is gone */
+  if (st == LODE_NOT_FOUND) { /* the generation has changed, or the collection was dropped */
     lode_result_free(g.result);
     g.result = NULL;
     TRY_GOTO(iface_result_new(c->store->options->memory_bytes, &g.result, err));
@@ -281,8 +284,10 @@ static int remote_compare_positions(const void *a, const void *b) {
   return str_cmp(x->id, y->id);
 }
 
-/* Those that are there, each once, in the order of insertion. *found owns them. */
-static lode_status remote_order_ids(lode_collection *c, lode_selection *select, lode_result **found, lode_str **ids, lode_error *err) {
+/* Replaces the ids of the selection by those that match, each once, in the order of insertion. *found owns the
+ * strings. */
+static lode_status remote_order_ids(lode_collection *c, lode_selection *select, lode_result **found, lode_str **ids,
+                                    lode_error *err) {
   lode_get_request request = {.select = *select};
   size_t kept = 0;
   TRY(remote_get(c, &request, found, err));
@@ -304,7 +309,7 @@ static lode_status remote_order_ids(lode_collection *c, lode_selection *select, 
 }
 
 lode_status remote_export(lode_collection *c, const lode_selection *selection, unsigned include, lode_write_fn *write,
-                                void *ctx, lode_progress progress, uint64_t *written, lode_error *err) {
+                          void *ctx, lode_progress progress, uint64_t *written, lode_error *err) {
   lode_get_request request = {.limit = 500, .include = include};
   strbuf lines = {0};
   lode_result *page = NULL, *found = NULL;

@@ -1,19 +1,21 @@
-/* remote_registry.c - the entries of collections: a point of the registry for each.
+/* remote_registry.c - the registry: a point for each collection.
  *
- * The registry's point is named after the collection's name, so that two who make the same collection at the same moment
- * write the same point: the first one's stays, and whoever reads it back sees who won. A handle keeps what it last saw and asks again when Qdrant does not
- * know the collection any more (it was dropped, or its generation changed), and when a vector comes and the dimension is not known.
+ * The id of a registry point is derived from the collection's name, so two processes that create the same collection
+ * at the same time write the same point: the first one's stays, and reading it back shows whose it is. A handle keeps
+ * the entry that it read last, and reads it again if Qdrant reports that the generation does not exist (the
+ * collection was dropped, or its generation changed), or if a vector comes and the dimension is not known.
  *
- * What changes where an entry points to (its name, its generation) is done by one at a time: its field `lock` holds the mark of
- * whoever is at it, set by a change that takes place only where no lock is (remote_registry_change). `beat` grows while the holder lives; a lock whose
- * beat stands still is taken over. `spare` names a generation that the next holder removes: the new one until it is in use, then
- * the old one. So whoever dies at it leaves nothing that is lost, and nothing that stays.
+ * Only one process at a time may change the name or the generation of an entry. Its field `lock` holds the token of
+ * that process, set by a conditional change (remote_registry_change()). `beat` grows while the holder is alive; a
+ * lock whose beat does not change for REMOTE_LOCK_STALE_MS is taken over. `spare` is a generation that the next
+ * holder drops: the new one until it is in use, then the old one. So if a holder dies, no record is lost and no
+ * generation is leaked.
  */
 #include "remote/remote.h"
 
 #include "os/os.h"
 
-/* ---- A point of the registry ---- */
+/* ---- Registry points ---- */
 
 static void registry_put_text(strbuf *out, const char *name, lode_str s) {
   strbuf_addf(out, ",\"%s\":", name);
@@ -25,10 +27,10 @@ static void registry_put_entry(strbuf *out, const remote_entry *k) {
   char uuid[REMOTE_UUID_BYTES];
   remote_point_uuid(k->name, uuid);
   strbuf_addf(out, "{\"id\":\"%s\",\"vector\":{},\"payload\":{\"uid\":\"%llu\",\"generation\":%u,\"metric\":\"%s\",\"dim\":%u,\"embedder_dim\":%u",
-                 uuid, (unsigned long long)k->uid, k->generation, lode_metric_name(k->metric), k->fit.dim, k->fit.embedder_dim);
+              uuid, (unsigned long long)k->uid, k->generation, lode_metric_name(k->metric), k->spec.dim, k->spec.embedder_dim);
   registry_put_text(out, "name", k->name);
   registry_put_text(out, "metadata", k->metadata);
-  registry_put_text(out, "embedder", k->fit.embedder);
+  registry_put_text(out, "embedder", k->spec.embedder);
   registry_put_text(out, "counters", k->counters);
   strbuf_addf(out, ",\"shards\":%u,\"replicas\":%u,\"write_consistency\":%u}}", k->shards, k->replicas, k->write_consistency);
 }
@@ -53,7 +55,8 @@ static uint32_t registry_take_int(const json_doc *j, uint32_t payload, const cha
   return n > UINT32_MAX ? 0 : (uint32_t)n;
 }
 
-static lode_status registry_take_entry(const json_doc *j, uint32_t point, mem_arena *arena, remote_entry *k, lode_error *err) {
+static lode_status registry_take_entry(const json_doc *j, uint32_t point, mem_arena *arena, remote_entry *k,
+                                       lode_error *err) {
   lode_str uid, metric;
   uint32_t payload = j->nodes[point].type == JSON_NODE_OBJECT ? json_get(j, point, STR_LIT("payload")) : 0;
   *k = (remote_entry){0};
@@ -61,24 +64,24 @@ static lode_status registry_take_entry(const json_doc *j, uint32_t point, mem_ar
     return err_set(err, LODE_CORRUPT, "the cluster's registry has an entry that no lode has written");
   if (!registry_take_text(j, payload, "uid", arena, &uid) || !registry_take_text(j, payload, "metric", arena, &metric) ||
       !registry_take_text(j, payload, "name", arena, &k->name) || !registry_take_text(j, payload, "metadata", arena, &k->metadata) ||
-      !registry_take_text(j, payload, "embedder", arena, &k->fit.embedder) || !registry_take_text(j, payload, "counters", arena, &k->counters) ||
+      !registry_take_text(j, payload, "embedder", arena, &k->spec.embedder) || !registry_take_text(j, payload, "counters", arena, &k->counters) ||
       !registry_take_text(j, payload, "lock", arena, &k->lock))
     return err_nomem(err);
   for (size_t i = 0; i < uid.len && uid.data[i] >= '0' && uid.data[i] <= '9'; i++) k->uid = k->uid * 10 + (uint64_t)(uid.data[i] - '0');
   k->generation = registry_take_int(j, payload, "generation");
   k->spare = registry_take_int(j, payload, "spare");
   k->beat = registry_take_count(j, payload, "beat");
-  k->fit.dim = registry_take_int(j, payload, "dim");
-  k->fit.embedder_dim = registry_take_int(j, payload, "embedder_dim");
+  k->spec.dim = registry_take_int(j, payload, "dim");
+  k->spec.embedder_dim = registry_take_int(j, payload, "embedder_dim");
   k->shards = registry_take_int(j, payload, "shards");
   k->replicas = registry_take_int(j, payload, "replicas");
   k->write_consistency = registry_take_int(j, payload, "write_consistency");
-  if (!k->uid || !k->name.data || !metric.data || !lode_metric_parse(metric, &k->metric) || k->fit.dim > LODE_MAX_DIMENSION)
+  if (!k->uid || !k->name.data || !metric.data || !lode_metric_parse(metric, &k->metric) || k->spec.dim > LODE_MAX_DIMENSION)
     return err_set(err, LODE_CORRUPT, "the cluster's registry has an entry that no lode has written");
   return LODE_OK;
 }
 
-/* One request for both. */
+/* Adds the new entry and removes the old one in one request. */
 lode_status remote_registry_rename(lode_store *s, const remote_entry *k, lode_str old_name, lode_error *err) {
   remote_call call = {0};
   char uuid[REMOTE_UUID_BYTES];
@@ -92,7 +95,7 @@ lode_status remote_registry_rename(lode_store *s, const remote_entry *k, lode_st
   return st;
 }
 
-/* An entry that is there already stays as it is. */
+/* Does not change an entry that exists already. */
 lode_status remote_registry_add(lode_store *s, const remote_entry *k, lode_error *err) {
   remote_call call = {0};
   remote_call_path(&call, "/collections/%s-registry/points?wait=true&ordering=strong", s->prefix);
@@ -115,7 +118,8 @@ lode_status remote_registry_remove(lode_store *s, lode_str name, lode_error *err
   return st;
 }
 
-lode_status remote_registry_load(lode_store *s, lode_str name, mem_arena *arena, remote_entry *k, bool *found, lode_error *err) {
+lode_status remote_registry_load(lode_store *s, lode_str name, mem_arena *arena, remote_entry *k, bool *found,
+                                 lode_error *err) {
   remote_call call = {0};
   char uuid[REMOTE_UUID_BYTES];
   remote_point_uuid(name, uuid);
@@ -132,7 +136,8 @@ lode_status remote_registry_load(lode_store *s, lode_str name, mem_arena *arena,
   return st;
 }
 
-lode_status remote_registry_change(lode_store *s, lode_str name, const lode_str *lock, lode_str fields, lode_error *err) {
+lode_status remote_registry_change(lode_store *s, lode_str name, const lode_str *lock, lode_str fields,
+                                   lode_error *err) {
   remote_call call = {0};
   char uuid[REMOTE_UUID_BYTES];
   remote_point_uuid(name, uuid);
@@ -188,9 +193,10 @@ done:
   return st;
 }
 
-/* ---- One at a time ---- */
+/* ---- Locks ---- */
 
-static lode_status registry_try_lock(lode_store *s, const remote_entry *seen, remote_lock *lock, bool *mine, lode_error *err) {
+static lode_status registry_try_lock(lode_store *s, const remote_entry *seen, remote_lock *lock, bool *mine,
+                                     lode_error *err) {
   mem_arena arena;
   remote_entry now;
   strbuf fields = {0};
@@ -206,7 +212,7 @@ static lode_status registry_try_lock(lode_store *s, const remote_entry *seen, re
 }
 
 lode_status remote_lock_acquire(lode_store *s, lode_str name, remote_lock *lock, mem_arena *arena, remote_entry *k,
-                                     lode_error *err) {
+                                lode_error *err) {
   char seen[REMOTE_LOCK_TOKEN_BYTES] = "", quoted[256];
   uint64_t begin = os_api->now_ns(), since = begin, beat = 0;
   bool found, mine;
@@ -216,7 +222,7 @@ lode_status remote_lock_acquire(lode_store *s, lode_str name, remote_lock *lock,
     TRY(remote_registry_load(s, name, arena, k, &found, err));
     if (!found) return err_set(err, LODE_NOT_FOUND, "there is no collection %s in this store", str_quote(name, quoted, sizeof quoted));
     uint64_t now = os_api->now_ns();
-    if (k->lock.data && (!str_eq(k->lock, str_of(seen)) || k->beat != beat)) { /* its holder lives */
+    if (k->lock.data && (!str_eq(k->lock, str_of(seen)) || k->beat != beat)) { /* the holder is alive */
       snprintf(seen, sizeof seen, "%.*s", (int)k->lock.len, k->lock.data);
       beat = k->beat;
       since = now;
@@ -227,7 +233,7 @@ lode_status remote_lock_acquire(lode_store *s, lode_str name, remote_lock *lock,
     }
     if (now - begin > (uint64_t)(s->options->busy_ms + REMOTE_LOCK_STALE_MS) * 1000000)
       return err_set(err, LODE_BUSY, "another process has been changing the collection %s for %u s: try again",
-                        str_quote(name, quoted, sizeof quoted), (s->options->busy_ms + REMOTE_LOCK_STALE_MS) / 1000);
+                     str_quote(name, quoted, sizeof quoted), (s->options->busy_ms + REMOTE_LOCK_STALE_MS) / 1000);
     os_api->sleep_us(50000);
   }
 }

@@ -1,15 +1,15 @@
 /* remote_scroll.c - the points of a collection in the order of insertion: by n, then by id.
  *
- * Qdrant gives a page by n from a place on. Several processes may have given out the same n: the points with the last n of a
- * full page are left to the next one, which begins there, so that no page ends between two of them. A place in the order is
- * n << 11 | how many with that n were seen.
+ * Qdrant returns pages ordered by n, from a given n on. Several processes may have used the same n, so the points
+ * with the last n of a full page are left to the next page, which begins with that n: points with equal n are always
+ * on one page. A position in the order is n << 11 | number of points with this n that were returned.
  */
 #include "remote/remote.h"
 
 enum { SCROLL_PAGE = 256, SCROLL_MAX_PAGE = 65536, SCROLL_POSITION_BITS = 11 };
 
-void remote_scroll_init(remote_scroll *s, remote_select *select, const remote_entry *kind, unsigned include) {
-  *s = (remote_scroll){.select = select, .kind = kind, .include = include, .page = include ? SCROLL_PAGE : SCROLL_PAGE * 4};
+void remote_scroll_init(remote_scroll *s, remote_select *select, const remote_entry *entry, unsigned include) {
+  *s = (remote_scroll){.select = select, .entry = entry, .include = include, .page = include ? SCROLL_PAGE : SCROLL_PAGE * 4};
 }
 
 void remote_scroll_release(remote_scroll *s) {
@@ -20,12 +20,12 @@ void remote_scroll_release(remote_scroll *s) {
   *s = (remote_scroll){0};
 }
 
-void remote_scroll_resume(remote_scroll *s, uint64_t place) {
-  s->start = place >> SCROLL_POSITION_BITS;
-  s->skip = place & ((1u << SCROLL_POSITION_BITS) - 1);
+void remote_scroll_resume(remote_scroll *s, uint64_t position) {
+  s->start = position >> SCROLL_POSITION_BITS;
+  s->skip = position & ((1u << SCROLL_POSITION_BITS) - 1);
 }
 
-bool remote_scroll_is_position(uint64_t place) { return place >> SCROLL_POSITION_BITS < ((uint64_t)1 << 53) - 1; }
+bool remote_scroll_is_position(uint64_t position) { return position >> SCROLL_POSITION_BITS < ((uint64_t)1 << 53) - 1; }
 
 uint64_t remote_scroll_position(const remote_scroll *s, const remote_point *p) {
   uint64_t before = 0;
@@ -46,10 +46,10 @@ static int scroll_compare_ids(const void *a, const void *b, void *ctx) {
 
 static lode_status scroll_fetch(remote_scroll *s, lode_error *err) {
   strbuf *body = &s->call.body;
-  const remote_entry *k = s->kind;
+  const remote_entry *k = s->entry;
   remote_generation_path(&s->call, s->select->c->store, k, "/points/scroll");
   strbuf_addf(body, "{\"limit\":%zu,", s->page);
-  remote_point_put_wanted(body, s->include, remote_select_needs_doc(s->select), k->metric, k->fit.dim != 0);
+  remote_point_put_wanted(body, s->include, remote_select_needs_doc(s->select), k->metric, k->spec.dim != 0);
   remote_select_put_filter(body, s->select, (lode_str){0});
   strbuf_addstr(body, ",\"order_by\":{\"key\":\"n\",\"direction\":\"asc\"");
   if (s->start) strbuf_addf(body, ",\"start_from\":%llu", (unsigned long long)s->start);
@@ -57,7 +57,7 @@ static lode_status scroll_fetch(remote_scroll *s, lode_error *err) {
   return remote_call_send(s->select->c->store, "POST", &s->call, err);
 }
 
-/* Nodes and numbers of the page, in order. */
+/* Lists the points of the page, sorted by (n, id). */
 static lode_status scroll_list_page(remote_scroll *s, lode_error *err) {
   const json_doc *j = &s->call.answer;
   uint32_t points = j->nodes[s->call.result].type == JSON_NODE_OBJECT ? json_get(j, s->call.result, STR_LIT("points")) : 0;
@@ -69,7 +69,7 @@ static lode_status scroll_list_page(remote_scroll *s, lode_error *err) {
     return err_nomem(err);
   for (uint32_t at = points + 1; at < j->nodes[points].next; at = j->nodes[at].next) {
     remote_point p;
-    TRY(remote_point_decode(j, at, s->kind->metric, NULL, &p, err));
+    TRY(remote_point_decode(j, at, s->entry->metric, NULL, &p, err));
     if (p.n < s->start || (s->count && p.n < s->ns[s->count - 1]))
       return err_set(err, LODE_CORRUPT, "the cluster's answer is not in the order that was asked for");
     s->nodes[s->count] = at;
@@ -89,7 +89,7 @@ static lode_status scroll_next_page(remote_scroll *s, lode_error *err) {
     s->last = s->count < s->page;
     if (s->last || s->ns[0] != s->ns[s->count - 1]) break;
     if (s->page >= SCROLL_MAX_PAGE) return err_set(err, LODE_LIMIT, "the collection has more than %d records of one moment", SCROLL_MAX_PAGE);
-    s->page *= 2; /* all of one n: more of them at once */
+    s->page *= 2; /* the whole page has one n: it must be larger */
   }
   while (s->at < s->count && s->ns[s->at] == s->start && s->at < s->skip) s->at++;
   if (s->last) return LODE_OK;
@@ -103,14 +103,14 @@ lode_status remote_scroll_next(remote_scroll *s, remote_point *p, bool *more, lo
   for (;;) {
     while (s->at >= s->count) {
       if (s->last) return LODE_OK;
-      if (s->count) { /* the next page begins with the n that this one left out */
+      if (s->count) { /* the next page begins with the n that this one left to it */
         s->start = s->ns[s->count];
         s->skip = 0;
       }
       TRY(scroll_next_page(s, err));
     }
-    TRY(remote_point_decode(&s->call.answer, s->nodes[s->at++], s->kind->metric,
-                               s->include & LODE_VECTOR ? &s->vector : NULL, p, err));
+    TRY(remote_point_decode(&s->call.answer, s->nodes[s->at++], s->entry->metric,
+                            s->include & LODE_VECTOR ? &s->vector : NULL, p, err));
     TRY(remote_select_match(s->select, p, more, err));
     if (*more) return LODE_OK;
   }

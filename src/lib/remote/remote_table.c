@@ -1,4 +1,4 @@
-/* remote_table.c - the engine of clusters: its functions, for api.c. */
+/* remote_table.c - the function table of the cluster engine, for src/lib/api. */
 #include "remote/remote.h"
 
 const iface_ops remote_table = {

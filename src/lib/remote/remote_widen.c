@@ -1,16 +1,17 @@
 /* remote_widen.c - the first vector of a collection.
  *
- * Qdrant fixes the dimension when a collection is made, Lode when the first vector comes: records that were written before move
- * to a new generation, which has room for vectors. Others write meanwhile. What keeps their writes:
+ * Qdrant fixes the dimension when a collection is created, Lode with the first vector: the records written before it
+ * move to a new generation, which has vectors. Others may write meanwhile. These steps make sure that no write is
+ * lost:
  *
- *   1. The entry is locked (remote_registry.c), the new generation made and noted as spare.
- *   2. All records of the old one are copied.
- *   3. The entry is switched to the new one, the old one becoming the spare; only if the lock is still ours.
- *   4. The old one is removed, so that nobody reads there any more, and the lock given back.
+ *   1. The entry is locked (remote_registry.c); the new generation is recorded as spare and created.
+ *   2. All records of the old generation are copied.
+ *   3. The entry is switched to the new generation, with the old one as spare, provided that the lock is still ours.
+ *   4. The old generation is dropped, so that nobody reads it any more, and the lock is released.
  *
- * Whoever writes to a generation without vectors looks at the entry afterwards (remote_write_stands), and waits for the lock. If the
- * generation is still the same, the write was there before any copying began, or will be when it begins. If not, it is
- * done again in the new one. Nobody writes to the new one before step 4 is done.
+ * Whoever writes to a generation without vectors reads the entry afterwards (remote_write_stands()), and waits for
+ * the lock. If the generation is still the same, a later copy will include the write. If not, the write is repeated
+ * in the new generation. Nobody writes to the new generation before step 4 is done.
  */
 #include "remote/remote.h"
 
@@ -32,10 +33,11 @@ lode_status remote_wait_unlocked(lode_store *s, lode_str name, mem_arena *arena,
   return remote_lock_release(s, name, &lock, err);
 }
 
-lode_status remote_write_stands(lode_collection *c, const remote_entry *k, mem_arena *arena, bool *stands, lode_error *err) {
+lode_status remote_write_stands(lode_collection *c, const remote_entry *k, mem_arena *arena, bool *stands,
+                                lode_error *err) {
   remote_entry now;
   *stands = true;
-  if (k->fit.dim) return LODE_OK;
+  if (k->spec.dim) return LODE_OK;
   TRY(remote_entry_of(c, true, arena, &now, err));
   if (now.lock.data) {
     TRY(remote_wait_unlocked(c->store, now.name, arena, &now, err));
@@ -90,30 +92,30 @@ done:
   return st;
 }
 
-/* *switched: false when the lock was taken over meanwhile. */
+/* *switched = false: the lock was taken over meanwhile. */
 static lode_status widen_switch_over(widen_job *m, mem_arena *arena, bool *switched, lode_error *err) {
   char fields[120];
   lode_store *s = m->c->store;
   lode_str token = str_of(m->lock.token);
   remote_entry now;
   bool found;
-  snprintf(fields, sizeof fields, "\"generation\":%u,\"dim\":%u,\"spare\":%u", m->to.generation, m->to.fit.dim, m->from.generation);
+  snprintf(fields, sizeof fields, "\"generation\":%u,\"dim\":%u,\"spare\":%u", m->to.generation, m->to.spec.dim, m->from.generation);
   TRY(remote_registry_change(s, m->from.name, &token, str_of(fields), err));
   TRY(remote_registry_load(s, m->from.name, arena, &now, &found, err));
   *switched = found && now.uid == m->from.uid && now.generation == m->to.generation;
   return LODE_OK;
 }
 
-/* Under the lock. *done: the collection has a dimension. */
+/* The caller holds the lock. *done: the collection has a dimension. */
 static lode_status widen_move(widen_job *m, uint32_t dim, mem_arena *arena, bool *done, lode_error *err) {
   lode_store *s = m->c->store;
   lode_str token = str_of(m->lock.token);
   char fields[40];
-  *done = m->from.fit.dim != 0;
+  *done = m->from.spec.dim != 0;
   TRY(remote_drop_spare(s, &m->from, err));
   if (*done) return LODE_OK; /* somebody else was first */
   m->to = m->from;
-  m->to.fit.dim = dim;
+  m->to.spec.dim = dim;
   m->to.generation = (uint32_t)(rand_u64() >> 33) | 1;
   snprintf(fields, sizeof fields, "\"spare\":%u", m->to.generation);
   TRY(remote_registry_change(s, m->from.name, &token, str_of(fields), err));
@@ -135,9 +137,9 @@ lode_status remote_fix_dimension(lode_collection *c, uint32_t dim, mem_arena *ar
     TRY(remote_entry_of(c, true, arena, k, err));
     TRY(remote_lock_acquire(c->store, k->name, &m.lock, arena, &m.from, err));
     lode_status st = m.from.uid == c->uid ? widen_move(&m, dim, arena, &done, err) : LODE_OK;
-    lode_status given = remote_lock_release(c->store, k->name, &m.lock, st == LODE_OK ? err : &unused);
+    lode_status released = remote_lock_release(c->store, k->name, &m.lock, st == LODE_OK ? err : &unused);
     TRY(st);
-    TRY(given);
+    TRY(released);
   }
   if (!done) return err_set(err, LODE_BUSY, "other processes keep changing the collection: try again");
   return remote_entry_of(c, true, arena, k, err);

@@ -1,18 +1,24 @@
 /* remote_write.c - add, upsert, update, delete.
  *
- * A point is written as a whole: what a record keeps of its old self is read first. A batch is sent in several requests when it
- * is large, one after the other: while one is on its way, the next is made. When one of them fails, those before it stay, and the call
- * may simply be repeated. Acknowledged means wait=true and the collection's write consistency.
+ * A point is always written completely, so the parts that a record keeps are read first. A large batch is sent in
+ * several requests, one after the other: while one is being sent, the next is encoded. If one fails, those before it
+ * remain, and the call may simply be repeated. A write is acknowledged according to wait=true and the collection's
+ * write consistency.
  */
 #include "remote/remote.h"
 
-enum { REMOTE_SEND_POINTS = 500, REMOTE_SEND_BYTES = 8 << 20, REMOTE_PUSH_RECORDS = 16, REMOTE_DELETE_POINTS = 5000 };
+enum {
+  REMOTE_SEND_POINTS = 500,     /* points per request */
+  REMOTE_SEND_BYTES = 8 << 20,  /* a request is sent when it is larger than this */
+  REMOTE_PUSH_RECORDS = 16,     /* records between two calls of remote_call_push() */
+  REMOTE_DELETE_POINTS = 5000,  /* ids per delete request */
+};
 
 typedef enum remote_verb { REMOTE_VERB_ADD, REMOTE_VERB_UPSERT, REMOTE_VERB_UPDATE } remote_verb;
 
-/* What a record was before. */
+/* A record before the write. */
 typedef struct remote_old_rec {
-  bool exists, whole;  /* whole: its parts were read too */
+  bool exists, whole;  /* whole: document, metadata and vector were read too */
   uint64_t n;
   lode_str document, metadata;
   const float *vector;
@@ -28,11 +34,11 @@ typedef struct remote_write_job {
   bool *missing;
   lode_write_result result;
   iface_batch batch;
-  remote_entry kind;
+  remote_entry entry;
   mem_arena arena;
   remote_old_rec *olds;
   lode_str *ids;
-  uint64_t number;     /* of the first record; 0: none was given out yet */
+  uint64_t number;     /* sequence number of the first record; 0: not assigned yet */
 } remote_write_job;
 
 static lode_status remote_is_writable(const lode_collection *c, const lode_txn *txn, lode_error *err) {
@@ -44,7 +50,8 @@ static lode_status remote_is_writable(const lode_collection *c, const lode_txn *
 static lode_status remote_note_old(void *ctx, size_t i, const remote_point *p, lode_error *err) {
   remote_write_job *w = ctx;
   remote_old_rec *o = &w->olds[i];
-  if (w->op == REMOTE_VERB_ADD && w->number && p->n == w->number + i) return LODE_OK; /* by this very call, which is done again */
+  /* Written by an earlier attempt of this call: it counts as new. */
+  if (w->op == REMOTE_VERB_ADD && w->number && p->n == w->number + i) return LODE_OK;
   o->exists = true;
   o->n = p->n;
   o->whole = w->op != REMOTE_VERB_ADD;
@@ -68,10 +75,10 @@ static lode_status remote_note_old(void *ctx, size_t i, const remote_point *p, l
 static lode_status remote_read_olds(remote_write_job *w, lode_error *err) {
   bool parts = w->op != REMOTE_VERB_ADD;
   memset(w->olds, 0, w->n * sizeof *w->olds);
-  return remote_find(w->c, &w->kind, w->ids, w->n, parts ? LODE_ALL : 0, parts, remote_note_old, w, err);
+  return remote_find(w->c, &w->entry, w->ids, w->n, parts ? LODE_ALL : 0, parts, remote_note_old, w, err);
 }
 
-/* The metadata that the record will have. */
+/* The metadata of the record after the write. */
 static lode_status remote_merge_metadata(remote_write_job *w, size_t i, lode_str *out, lode_error *err) {
   const remote_old_rec *o = &w->olds[i];
   lode_str change = w->batch.metadata[i];
@@ -98,8 +105,9 @@ static bool remote_is_skipped(const remote_write_job *w, size_t i) {
   return w->op == REMOTE_VERB_ADD ? w->olds[i].exists : w->op == REMOTE_VERB_UPDATE && !w->olds[i].exists;
 }
 
-/* The record as it will be; *skip: it is not written. */
-static lode_status remote_make_point(remote_write_job *w, size_t i, uint64_t number, remote_point *p, bool *skip, lode_error *err) {
+/* The record after the write; *skip: it is not written. */
+static lode_status remote_make_point(remote_write_job *w, size_t i, uint64_t number, remote_point *p, bool *skip,
+                                     lode_error *err) {
   const lode_record *r = &w->records[i];
   const remote_old_rec *o = &w->olds[i];
   *skip = remote_is_skipped(w, i);
@@ -112,7 +120,7 @@ static lode_status remote_make_point(remote_write_job *w, size_t i, uint64_t num
   return remote_merge_metadata(w, i, &p->metadata, err);
 }
 
-/* Some points: being made, or sent. */
+/* A request that is being encoded or sent. */
 typedef struct remote_send_buffer {
   remote_call call;
   size_t n;
@@ -127,12 +135,12 @@ static lode_status remote_add_record(remote_write_job *w, size_t i, remote_send_
   TRY(st);
   w->result.skipped += skip;
   if (skip) return LODE_OK;
-  if (l->n == 0) remote_generation_path(&l->call, w->c->store, &w->kind, "/points?wait=true");
+  if (l->n == 0) remote_generation_path(&l->call, w->c->store, &w->entry, "/points?wait=true");
   strbuf_addstr(&l->call.body, l->n++ ? "," : "{\"points\":[");
-  return remote_point_encode(&l->call.body, &p, w->kind.metric, err);
+  return remote_point_encode(&l->call.body, &p, w->entry.metric, err);
 }
 
-/* Until it is acknowledged. */
+/* Waits until the request is acknowledged. */
 static lode_status remote_await_send(remote_write_job *w, remote_send_buffer *l, lode_error *err) {
   if (!l->sent) return LODE_OK;
   l->sent = false;
@@ -142,7 +150,9 @@ static lode_status remote_await_send(remote_write_job *w, remote_send_buffer *l,
   return LODE_OK;
 }
 
-static lode_status remote_send_after(remote_write_job *w, remote_send_buffer *before, remote_send_buffer *l, lode_error *err) {
+/* Begins to send `l` once `before` is acknowledged. */
+static lode_status remote_send_after(remote_write_job *w, remote_send_buffer *before, remote_send_buffer *l,
+                                     lode_error *err) {
   TRY(remote_await_send(w, before, err));
   if (l->n == 0) return LODE_OK;
   strbuf_addstr(&l->call.body, "]}");
@@ -152,27 +162,27 @@ static lode_status remote_send_after(remote_write_job *w, remote_send_buffer *be
 }
 
 static lode_status remote_write_points(remote_write_job *w, lode_error *err) {
-  remote_send_buffer loads[2] = {{.n = 0}};
+  remote_send_buffer buffers[2] = {{.n = 0}};
   lode_status st = LODE_OK;
   lode_error late;
-  size_t now = 0; /* which of them is being made */
+  size_t now = 0; /* index of the buffer that is being filled */
   if (!w->number) w->number = remote_next_seq(w->c->store, w->n);
   w->result = (lode_write_result){0};
   for (size_t i = 0; i < w->n && st == LODE_OK; i++) {
-    remote_send_buffer *l = &loads[now], *before = &loads[!now];
+    remote_send_buffer *l = &buffers[now], *before = &buffers[!now];
     st = remote_add_record(w, i, l, err);
     if (i % REMOTE_PUSH_RECORDS == 0) remote_call_push(&before->call);
     if (st != LODE_OK || (l->n < REMOTE_SEND_POINTS && l->call.body.len <= REMOTE_SEND_BYTES)) continue;
     st = remote_send_after(w, before, l, err);
     now = !now;
   }
-  if (st == LODE_OK) st = remote_send_after(w, &loads[!now], &loads[now], err);
+  if (st == LODE_OK) st = remote_send_after(w, &buffers[!now], &buffers[now], err);
   err_clear(&late);
-  for (int i = 0; i < 2; i++) { /* one at most; what was wrong with it was wrong before anything else */
-    lode_status sent = remote_await_send(w, &loads[i], &late);
+  for (int i = 0; i < 2; i++) { /* at most one is still being sent; its error came first, so it is the one reported */
+    lode_status sent = remote_await_send(w, &buffers[i], &late);
     if (sent != LODE_OK) st = sent;
     if (sent != LODE_OK && err) *err = late;
-    remote_call_release(&loads[i].call);
+    remote_call_release(&buffers[i].call);
   }
   return st;
 }
@@ -182,7 +192,7 @@ static lode_status remote_refuse_existing(const remote_write_job *w, lode_error 
   for (size_t i = 0; i < w->n; i++)
     if (w->olds[i].exists)
       return err_set_at(err, LODE_EXISTS, i, "the id %s exists already: use upsert to replace it, or keep existing records",
-                           str_quote(w->records[i].id, quoted, sizeof quoted));
+                        str_quote(w->records[i].id, quoted, sizeof quoted));
   return LODE_OK;
 }
 
@@ -192,31 +202,32 @@ static bool remote_brings_vectors(const remote_write_job *w) {
   return false;
 }
 
-/* What is there, and may it be written to? */
+/* Reads the old records, and checks whether the batch may be written. */
 static lode_status remote_check_target(remote_write_job *w, uint32_t *dim, lode_error *err) {
-  TRY(iface_batch_check_vectors(&w->batch, &w->c->fit, &w->kind.fit, dim, err));
+  TRY(iface_batch_check_vectors(&w->batch, &w->c->spec, &w->entry.spec, dim, err));
   TRY(remote_read_olds(w, err));
   return w->op == REMOTE_VERB_ADD && w->on_existing == LODE_FAIL_EXISTING ? remote_refuse_existing(w, err) : LODE_OK;
 }
 
 static lode_status remote_try_write(remote_write_job *w, bool fresh, lode_error *err) {
   uint32_t dim;
-  TRY(remote_entry_of(w->c, fresh, &w->arena, &w->kind, err));
+  TRY(remote_entry_of(w->c, fresh, &w->arena, &w->entry, err));
   TRY(remote_check_target(w, &dim, err));
-  if (!w->kind.fit.dim && remote_brings_vectors(w)) {
-    TRY(remote_fix_dimension(w->c, dim, &w->arena, &w->kind, err));
-    TRY(remote_check_target(w, &dim, err)); /* others have written meanwhile */
+  if (!w->entry.spec.dim && remote_brings_vectors(w)) {
+    TRY(remote_fix_dimension(w->c, dim, &w->arena, &w->entry, err));
+    TRY(remote_check_target(w, &dim, err)); /* others may have written meanwhile */
   }
   return remote_write_points(w, err);
 }
 
-/* Again where the records have moved meanwhile: Qdrant does not know the collection, or the write came too late for the move. */
+/* Repeats the write if the records have moved to a new generation meanwhile: the old one does not exist any more, or
+ * was copied before the write. */
 static lode_status remote_write_until_stands(remote_write_job *w, lode_error *err) {
   enum { REMOTE_WRITE_ATTEMPTS = 8 };
   for (int attempt = 0; attempt < REMOTE_WRITE_ATTEMPTS; attempt++) {
     bool stands = false;
     lode_status st = remote_try_write(w, attempt > 0, err);
-    if (st == LODE_OK) st = remote_write_stands(w->c, &w->kind, &w->arena, &stands, err);
+    if (st == LODE_OK) st = remote_write_stands(w->c, &w->entry, &w->arena, &stands, err);
     if (st == LODE_NOT_FOUND && attempt == 0) continue;
     if (st != LODE_OK || stands) return st;
   }
@@ -248,16 +259,16 @@ done:
   return st;
 }
 
-lode_status remote_add(lode_collection *c, lode_txn *txn, const lode_record *records, size_t n, lode_on_existing on_existing,
-                             lode_write_result *result, lode_error *err) {
+lode_status remote_add(lode_collection *c, lode_txn *txn, const lode_record *records, size_t n,
+                       lode_on_existing on_existing, lode_write_result *result, lode_error *err) {
   remote_write_job w = {.c = c, .op = REMOTE_VERB_ADD, .on_existing = on_existing, .records = records, .n = n};
   err_clear(err);
   TRY(remote_is_writable(c, txn, err));
   return remote_write_run(&w, result, err);
 }
 
-lode_status remote_upsert(lode_collection *c, lode_txn *txn, const lode_record *records, size_t n, lode_write_result *result,
-                                lode_error *err) {
+lode_status remote_upsert(lode_collection *c, lode_txn *txn, const lode_record *records, size_t n,
+                          lode_write_result *result, lode_error *err) {
   remote_write_job w = {.c = c, .op = REMOTE_VERB_UPSERT, .records = records, .n = n};
   err_clear(err);
   TRY(remote_is_writable(c, txn, err));
@@ -265,7 +276,7 @@ lode_status remote_upsert(lode_collection *c, lode_txn *txn, const lode_record *
 }
 
 lode_status remote_update(lode_collection *c, lode_txn *txn, const lode_record *records, size_t n, bool *missing,
-                                lode_write_result *result, lode_error *err) {
+                          lode_write_result *result, lode_error *err) {
   remote_write_job w = {.c = c, .op = REMOTE_VERB_UPDATE, .records = records, .n = n, .missing = missing};
   err_clear(err);
   TRY(remote_is_writable(c, txn, err));
@@ -277,10 +288,11 @@ lode_status remote_update(lode_collection *c, lode_txn *txn, const lode_record *
 typedef struct remote_delete_job {
   lode_collection *c;
   remote_select select;
-  remote_entry kind;
+  remote_entry entry;
   remote_call call;
-  size_t pending, now; /* to be sent; deleted in this attempt */
-  size_t deleted;      /* the most of any attempt: what was done again is counted once */
+  size_t pending;      /* ids in the request that is being built */
+  size_t now;          /* deleted in this attempt */
+  size_t deleted;      /* maximum over the attempts, so that a repeated deletion is counted once */
 } remote_delete_job;
 
 static lode_status remote_send_deletes(remote_delete_job *d, lode_error *err) {
@@ -296,7 +308,7 @@ static lode_status remote_delete_one(remote_delete_job *d, lode_str id, lode_err
   char uuid[REMOTE_UUID_BYTES];
   remote_point_uuid(id, uuid);
   if (d->pending == 0) {
-    remote_generation_path(&d->call, d->c->store, &d->kind, "/points/delete?wait=true");
+    remote_generation_path(&d->call, d->c->store, &d->entry, "/points/delete?wait=true");
     strbuf_addstr(&d->call.body, "{\"points\":[");
   }
   strbuf_addf(&d->call.body, d->pending ? ",\"%s\"" : "\"%s\"", uuid);
@@ -311,7 +323,7 @@ static lode_status remote_delete_found(void *ctx, size_t i, const remote_point *
   return match ? remote_delete_one(d, p->id, err) : LODE_OK;
 }
 
-/* The ids that were asked for, each once. */
+/* Deletes the ids of the selection that match, each once. */
 static lode_status remote_delete_ids(remote_delete_job *d, lode_error *err) {
   const lode_selection *what = d->select.what;
   size_t n = 0;
@@ -322,19 +334,19 @@ static lode_status remote_delete_ids(remote_delete_job *d, lode_error *err) {
   for (size_t i = 0; i < what->n_ids; i++)
     if (n == 0 || !str_eq(ids[n - 1], ids[i])) ids[n++] = ids[i];
   unsigned include = remote_select_needs_doc(&d->select) ? LODE_DOCUMENT : 0u;
-  lode_status st = remote_find(d->c, &d->kind, ids, n, include, d->select.has_filter, remote_delete_found, d, err);
+  lode_status st = remote_find(d->c, &d->entry, ids, n, include, d->select.has_filter, remote_delete_found, d, err);
   mem_free(ids);
   return st;
 }
 
-/* The points are listed before any is deleted: deleting would pull the ground from under the pages. */
+/* All points are listed before any is deleted, because deletions would shift the pages. */
 static lode_status remote_delete_matches(remote_delete_job *d, lode_error *err) {
   remote_scroll scroll;
   strbuf ids = {0};
   lode_status st;
   bool more;
-  TRY(remote_select_plan(&d->select, &d->kind, err));
-  remote_scroll_init(&scroll, &d->select, &d->kind, 0);
+  TRY(remote_select_plan(&d->select, &d->entry, err));
+  remote_scroll_init(&scroll, &d->select, &d->entry, 0);
   for (;;) {
     remote_point p;
     TRY_GOTO(remote_scroll_next(&scroll, &p, &more, err));
@@ -362,7 +374,7 @@ done:
 }
 
 static lode_status remote_try_delete(remote_delete_job *d, bool fresh, mem_arena *arena, lode_error *err) {
-  TRY(remote_entry_of(d->c, fresh, arena, &d->kind, err));
+  TRY(remote_entry_of(d->c, fresh, arena, &d->entry, err));
   d->pending = d->now = 0;
   TRY(d->select.what->ids ? remote_delete_ids(d, err) : remote_delete_matches(d, err));
   TRY(remote_send_deletes(d, err));
@@ -375,14 +387,15 @@ static lode_status remote_delete_until_stands(remote_delete_job *d, mem_arena *a
   for (int attempt = 0; attempt < REMOTE_WRITE_ATTEMPTS; attempt++) {
     bool stands = false;
     lode_status st = remote_try_delete(d, attempt > 0, arena, err);
-    if (st == LODE_OK) st = remote_write_stands(d->c, &d->kind, arena, &stands, err);
+    if (st == LODE_OK) st = remote_write_stands(d->c, &d->entry, arena, &stands, err);
     if (st == LODE_NOT_FOUND && attempt == 0) continue;
     if (st != LODE_OK || stands) return st;
   }
   return err_set(err, LODE_BUSY, "other processes keep changing the collection: try again");
 }
 
-lode_status remote_delete(lode_collection *c, lode_txn *txn, const lode_selection *selection, size_t *deleted, lode_error *err) {
+lode_status remote_delete(lode_collection *c, lode_txn *txn, const lode_selection *selection, size_t *deleted,
+                          lode_error *err) {
   remote_delete_job d = {.c = c};
   mem_arena arena;
   lode_status st;
