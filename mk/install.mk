@@ -1,8 +1,10 @@
-# Installing and removing. DESTDIR= for packages.
+# Installing and removing. For packages: DESTDIR=, PREFIX=/usr, LIBDIR=/usr/lib/x86_64-linux-gnu. The parser and its grammars are private
+# to the program and stay in PREFIX/lib/lode, where it looks for them.
+LIBDIR ?= $(PREFIX)/lib
 
 .PHONY: install uninstall
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include \
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/include \
 	  $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
 	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d \
 	  $(DESTDIR)$(PREFIX)/share/lode/models
@@ -13,14 +15,14 @@ install: all
 	  install -m 644 $(GRAMMARS)/*.so $(DESTDIR)$(PREFIX)/lib/lode/grammars/; \
 	  else echo "install: without grammars, code is cut by lines; make grammars && make install adds them"; fi
 	install -m 644 include/lode.h $(DESTDIR)$(PREFIX)/include/lode.h
-	install -m 644 $(OUT)/liblode.a $(DESTDIR)$(PREFIX)/lib/liblode.a
-	install -m 755 $(OUT)/liblode.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/liblode.so.$(VERSION)
-	ln -sf liblode.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/liblode.so.0
-	ln -sf liblode.so.0 $(DESTDIR)$(PREFIX)/lib/liblode.so
+	install -m 644 $(OUT)/liblode.a $(DESTDIR)$(LIBDIR)/liblode.a
+	install -m 755 $(OUT)/liblode.so.$(VERSION) $(DESTDIR)$(LIBDIR)/liblode.so.$(VERSION)
+	ln -sf liblode.so.$(VERSION) $(DESTDIR)$(LIBDIR)/liblode.so.0
+	ln -sf liblode.so.0 $(DESTDIR)$(LIBDIR)/liblode.so
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/systemd/user
 	sed 's|/usr/local|$(PREFIX)|' etc/systemd/lode-serve.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/lode-serve.service
 	sed 's|/usr/local|$(PREFIX)|' etc/systemd/lode-watch@.service >$(DESTDIR)$(PREFIX)/lib/systemd/user/lode-watch@.service
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' tools/lode.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/lode.pc
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR))|' -e 's|@VERSION@|$(VERSION)|' tools/lode.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/lode.pc
 	$(OUT)/lode help --man >$(DESTDIR)$(PREFIX)/share/man/man1/lode.1
 	$(OUT)/lode help db --man >$(DESTDIR)$(PREFIX)/share/man/man1/lode-db.1
 	$(OUT)/lode help --completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/lode
@@ -31,8 +33,8 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/lib/systemd/system/lode-serve.service $(DESTDIR)$(PREFIX)/lib/systemd/user/lode-watch@.service
 	rm -f $(DESTDIR)$(PREFIX)/lib/lode/grammars/*.so $(DESTDIR)$(PREFIX)/lib/lode/lode-parser
 	rmdir $(DESTDIR)$(PREFIX)/lib/lode/grammars $(DESTDIR)$(PREFIX)/lib/lode 2>/dev/null || true
-	rm -f $(DESTDIR)$(PREFIX)/bin/lode $(DESTDIR)$(PREFIX)/include/lode.h $(DESTDIR)$(PREFIX)/lib/liblode.* \
-	  $(DESTDIR)$(PREFIX)/lib/pkgconfig/lode.pc $(DESTDIR)$(PREFIX)/share/man/man1/lode.1 \
+	rm -f $(DESTDIR)$(PREFIX)/bin/lode $(DESTDIR)$(PREFIX)/include/lode.h $(DESTDIR)$(LIBDIR)/liblode.* \
+	  $(DESTDIR)$(LIBDIR)/pkgconfig/lode.pc $(DESTDIR)$(PREFIX)/share/man/man1/lode.1 \
 	  $(DESTDIR)$(PREFIX)/share/man/man1/lode-db.1 \
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/lode $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_lode \
 	  $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lode.fish $(DESTDIR)$(PREFIX)/share/lode/models/code.model

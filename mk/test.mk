@@ -80,6 +80,14 @@ test: deps-test grammars
 	@$(MAKE) --no-print-directory test-model
 	@LODE_MODELS=$(CURDIR)/$(BUILD)/models test/support/run.sh $(SHELL_RUNS) $(ASAN_RUNS) $(TSAN_RUNS)
 
+# What needs no network and installs nothing: for packagers, and between two edits
+.PHONY: check
+check:
+	@$(MAKE) --no-print-directory -j2 all $(BUILD)/release/test/outside/outside
+	@$(MAKE) --no-print-directory -j2 SAN=asan tests
+	@test/support/run.sh $(foreach r,cli code trust install hostile agents doors examples mcp,$(r)="test/shell/$(r).sh $(BUILD)/release/lode") \
+	  includes=tools/check-includes.sh names="tools/check-names.sh $(BUILD)/release" symbols="tools/check-symbols.sh $(BUILD)/release $(VERSION)" $(ASAN_RUNS)
+
 # MiniLM for the tests that want it, where npm can be had
 .PHONY: test-model
 test-model:

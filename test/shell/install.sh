@@ -31,6 +31,8 @@ C
 export PKG_CONFIG_PATH=$root/lib/pkgconfig
 check "a program builds against it" sh -c "cc -o $tmp/use $tmp/use.c \$(pkg-config --cflags --libs lode)"
 check "and runs" env LD_LIBRARY_PATH="$root/lib" "$tmp/use" "$tmp/store"
+check "the static library is enough" sh -c "cc -o $tmp/use-static $tmp/use.c \$(pkg-config --cflags lode) $root/lib/liblode.a \$(pkg-config --libs sqlite3 libpcre2-8 libutf8proc) -lpthread -lm -ldl"
+check "and runs, too" "$tmp/use-static" "$tmp/store"
 check "the store's folder is private" sh -c "[ \$(stat -c %a $tmp/store) = 700 ]"
 check "bash completion parses" bash -n "$root/share/bash-completion/completions/lode"
 check "the program runs" "$root/bin/lode" --version
@@ -41,6 +43,11 @@ check "it finds its model" installed model verify code
 check "it indexes" installed index "$tmp/project"
 check "it searches by meaning" sh -c "HOME=$tmp/home $root/bin/lode search 'how many sheep' --mode vector --project $tmp/project | grep -q sheep.c"
 check "it finds the model for code beside itself" env -u LODE_MODELS HOME="$tmp" "$root/bin/lode" embed --model code "read a file"
+check "make install LIBDIR=" make --no-print-directory install DESTDIR="$tmp/multi" PREFIX=/usr LIBDIR=/usr/lib/a-machine
+check "the library is in LIBDIR" test -s "$tmp/multi/usr/lib/a-machine/liblode.a" -a -s "$tmp/multi/usr/lib/a-machine/pkgconfig/lode.pc"
+check "lode.pc names it" grep -q '^libdir=${prefix}/lib/a-machine$' "$tmp/multi/usr/lib/a-machine/pkgconfig/lode.pc"
+check "and make uninstall" make --no-print-directory uninstall DESTDIR="$tmp/multi" PREFIX=/usr LIBDIR=/usr/lib/a-machine
+check "leaves nothing there" sh -c "[ -z \"\$(find $tmp/multi -type f)\" ]"
 check "make uninstall" make --no-print-directory uninstall DESTDIR="$tmp/tree" PREFIX=/opt/lode
 check "nothing is left" sh -c "[ -z \"\$(find $root -type f)\" ]"
 echo "$passed passed, $failed failed"
