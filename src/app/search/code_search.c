@@ -14,7 +14,7 @@ void search_note(search_ctx *s, const char *what, const lode_error *why) {
 
 void search_note_snapshot(search_ctx *s, const lode_result *rows) {
   uint64_t moment = lode_result_moment(rows);
-  if (!moment) return; /* not asked, or a store that has no such order */
+  if (!moment) return; /* no answer, or a store without snapshots */
   if (!s->moment) s->moment = moment;
   s->mixed = s->mixed || s->moment != moment;
 }
@@ -47,7 +47,9 @@ static lode_status search_open_colls(search_ctx *s, lode_error *err) {
   lode_collection_list_free(list);
   s->showing = indexer_stamp_display(&stamp, &s->project->config);
   s->result->doubted = s->showing == INDEXER_DISPLAY_UNSURE;
-  if (!code) return err_set(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", project_display_name(s->project));
+  if (!code)
+    return err_set(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`",
+                   project_display_name(s->project));
   TRY_GOTO(lode_collection_open(s->store, STR_LIT(INDEXER_COLL_CODE), &plain, &s->code, err));
   if (files) TRY_GOTO(lode_collection_open(s->store, STR_LIT(INDEXER_COLL_FILES), &plain, &s->files, err));
   if (quality) TRY_GOTO(lode_collection_open(s->store, STR_LIT(INDEXER_COLL_QUALITY), &plain, &s->quality, err));
@@ -71,9 +73,9 @@ static void search_close_all(search_ctx *s) {
   json_release(&s->json);
 }
 
-/* ---- Like a chunk ---- */
+/* ---- Similar chunks ---- */
 
-/* The chunk around a line of a file becomes the question: its vector, or its words. */
+/* Makes the chunk around a line of a file the question: its vector, or its words. */
 static lode_status search_take_similar(search_ctx *s, lode_error *err) {
   const search_request *r = s->request;
   strbuf where = {0};
@@ -93,13 +95,15 @@ static lode_status search_take_similar(search_ctx *s, lode_error *err) {
     indexer_chunk_view view;
     if (indexer_chunk_view_parse(row->metadata, &s->json, &view, NULL) != LODE_OK) continue;
     bool here = r->similar_line ? view.first <= r->similar_line && r->similar_line <= view.last : true;
-    /* Of a whole file, its largest chunk speaks for it */
+    /* a whole file is represented by its largest chunk */
     if (here && (!best || (!r->similar_line && row->document.len > best->document.len))) best = row;
   }
   str_quote(r->similar, quoted, sizeof quoted);
-  if (!best) TRY_GOTO(err_set(err, LODE_NOT_FOUND, "%s%s is not in the index; `lode index` brings it up to date", quoted,
-                                   r->similar_line ? " at that line" : ""));
-  s->text = (lode_str){mem_arena_copy(s->arena, best->document.data ? best->document.data : "", best->document.len), best->document.len};
+  if (!best)
+    TRY_GOTO(err_set(err, LODE_NOT_FOUND, "%s%s is not in the index; `lode index` brings it up to date", quoted,
+                     r->similar_line ? " at that line" : ""));
+  s->text = (lode_str){mem_arena_copy(s->arena, best->document.data ? best->document.data : "", best->document.len),
+                       best->document.len};
   if (!s->text.data) TRY_GOTO(err_nomem(err));
   if (best->vector) {
     s->dim = best->dimension;
@@ -118,7 +122,7 @@ done:
 
 /* ---- The question ---- */
 
-/* Without words that say nothing: they would only bring every chunk in. */
+/* Sets the text query, without stop words: they would match every chunk. */
 static lode_status search_take_text(search_ctx *s, lode_error *err) {
   lode_str all = s->result->question.text;
   strbuf out = {0};
@@ -140,7 +144,8 @@ static lode_status search_take_text(search_ctx *s, lode_error *err) {
   return st;
 }
 
-static lode_status search_embed_question(lode_embedder *model, lode_str text, float **vector, uint32_t *dim, lode_error *err) {
+static lode_status search_embed_question(lode_embedder *model, lode_str text, float **vector, uint32_t *dim,
+                                         lode_error *err) {
   *dim = lode_embedder_info_of(model)->dimension;
   *vector = mem_calloc(*dim ? *dim : 1, sizeof **vector);
   if (!*vector) return err_nomem(err);
@@ -178,18 +183,20 @@ static lode_status search_open_models(search_ctx *s, lode_error *err) {
   }
   if (r->mode == LODE_BY_VECTOR && !s->vector && !s->vector2)
     return err_set(err, LODE_UNSUPPORTED, "there are no vectors to search by%s%.300s; `lode search --mode text` goes by words",
-                      why.text[0] ? ": " : "", why.text);
+                   why.text[0] ? ": " : "", why.text);
   return LODE_OK;
 }
 
 /* ---- A search ---- */
 
-/* The chunk that was asked about. */
+/* Is it the chunk that was asked about? */
 static bool search_is_subject(const search_request *r, const rank_candidate *c) {
-  return r->similar.data && str_eq(c->path, r->similar) && (!r->similar_line || (c->first <= r->similar_line && r->similar_line <= c->last));
+  return r->similar.data && str_eq(c->path, r->similar) &&
+         (!r->similar_line || (c->first <= r->similar_line && r->similar_line <= c->last));
 }
 
-/* Drops the chunk that was asked about, and records whose paths lead out of the project: no file of it can have given those. */
+/* Drops the chunk that was asked about, and records whose paths lead out of the project: no file of it is their
+ * source. */
 static void search_drop_outside(search_ctx *s) {
   for (size_t i = 0; i < s->n;) {
     bool outside = !search_path_is_inside(s->v[i].path);
@@ -199,7 +206,7 @@ static void search_drop_outside(search_ctx *s) {
   }
 }
 
-/* Everything up to the ranking. */
+/* Everything before the ranking. */
 static lode_status search_find_candidates(search_ctx *s, lode_error *err) {
   const search_request *request = s->request;
   search_question *question = &s->result->question;
@@ -224,17 +231,17 @@ static lode_status search_find_candidates(search_ctx *s, lode_error *err) {
 }
 
 static void search_begin(search_ctx *s, const project_info *project, lode_store *store, const search_request *request,
-                  search_result *result) {
+                         search_result *result) {
   memset(result, 0, sizeof *result);
   mem_arena_init(&result->arena, 0);
   *s = (search_ctx){.project = project, .store = store, .request = request, .result = result, .arena = &result->arena,
-                   .want_factor = 1};
+                    .want_factor = 1};
 }
 
-/* A search asks the store several times. When something was committed in between, it is made again; beside an index run
- * that commits faster than that, the answer is of several moments in the end. */
+/* A search queries the store several times. If something was committed in between, the search is repeated; during an
+ * index run that commits faster than that, the answer may in the end be of several snapshots. */
 lode_status search_run(const project_info *project, lode_store *store, const search_request *request,
-                             search_result *result, lode_error *err) {
+                       search_result *result, lode_error *err) {
   for (int attempt = 1;; attempt++) {
     search_ctx s;
     search_begin(&s, project, store, request, result);
@@ -248,7 +255,7 @@ lode_status search_run(const project_info *project, lode_store *store, const sea
 }
 
 lode_status search_candidates(const project_info *project, lode_store *store, const search_request *request,
-                                    search_result *result, rank_candidate **candidates, size_t *n, lode_error *err) {
+                              search_result *result, rank_candidate **candidates, size_t *n, lode_error *err) {
   search_ctx s;
   search_begin(&s, project, store, request, result);
   lode_status st = search_find_candidates(&s, err);

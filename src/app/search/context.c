@@ -27,12 +27,15 @@ static bool context_keep_text(mem_arena *arena, lode_str *text) {
   return text->data != NULL;
 }
 
-static lode_status context_add_item(context_state *f, const indexer_chunk_view *v, search_relation relation, lode_str snippet, uint32_t line, lode_error *err) {
+static lode_status context_add_item(context_state *f, const indexer_chunk_view *v, search_relation relation,
+                                    lode_str snippet, uint32_t line, lode_error *err) {
   search_context_result *c = f->out;
   if (!mem_grow(&c->items, &c->cap, c->n + 1, sizeof *c->items)) return err_nomem(err);
-  search_context_item i = {.relation = relation, .path = v->path, .language = v->language, .kind = v->kind, .name = v->name, .parents = v->parents,
-                          .snippet = snippet, .first = v->first, .last = v->last, .snippet_line = line};
-  if (!context_keep_text(&c->arena, &i.path) || !context_keep_text(&c->arena, &i.language) || !context_keep_text(&c->arena, &i.kind) || !context_keep_text(&c->arena, &i.name) ||
+  search_context_item i = {.relation = relation, .path = v->path, .language = v->language, .kind = v->kind,
+                           .name = v->name, .parents = v->parents, .snippet = snippet, .first = v->first,
+                           .last = v->last, .snippet_line = line};
+  if (!context_keep_text(&c->arena, &i.path) || !context_keep_text(&c->arena, &i.language) ||
+      !context_keep_text(&c->arena, &i.kind) || !context_keep_text(&c->arena, &i.name) ||
       !context_keep_text(&c->arena, &i.parents) || !context_keep_text(&c->arena, &i.snippet))
     return err_nomem(err);
   indexer_mask_for_display(f->showing, (char *)i.snippet.data, i.snippet.len);
@@ -40,7 +43,7 @@ static lode_status context_add_item(context_state *f, const indexer_chunk_view *
   return LODE_OK;
 }
 
-/* The chunk's own text, without the head that the text index sees. False: this record is no chunk. */
+/* The chunk's own text, without the head that the text index sees. False: the record is not a chunk, or is outside. */
 static bool context_view_of(context_state *f, const lode_row *row, indexer_chunk_view *view, lode_str *text) {
   if (indexer_chunk_view_parse(row->metadata, &f->json, view, NULL) != LODE_OK || view->offset > row->document.len) return false;
   if (!search_path_is_inside(view->path)) {
@@ -63,20 +66,23 @@ static lode_str context_head_of(lode_str text) {
   return text;
 }
 
-static lode_status context_rows_where(context_state *f, const char *key, lode_str value, size_t limit, lode_result **rows, lode_error *err) {
+static lode_status context_rows_where(context_state *f, const char *key, lode_str value, size_t limit,
+                                      lode_result **rows, lode_error *err) {
   f->where.len = 0;
   strbuf_addf(&f->where, "{\"%s\":", key);
   json_put_string(&f->where, value);
   strbuf_addch(&f->where, '}');
   if (f->where.failed) return err_nomem(err);
-  lode_get_request get = {.select = {.where = {f->where.data, f->where.len}}, .limit = limit, .include = LODE_DOCUMENT | LODE_METADATA};
+  lode_get_request get = {.select = {.where = {f->where.data, f->where.len}}, .limit = limit,
+                          .include = LODE_DOCUMENT | LODE_METADATA};
   return lode_get(f->code, &get, rows, err);
 }
 
-/* ---- The piece itself ---- */
+/* ---- The definition ---- */
 
-/* By place: the smallest chunk around the line. */
-static lode_status context_find_place(context_state *f, const search_context_request *r, lode_str *id, lode_str *name, lode_error *err) {
+/* By position: the smallest chunk around the line. */
+static lode_status context_find_place(context_state *f, const search_context_request *r, lode_str *id, lode_str *name,
+                                      lode_error *err) {
   lode_result *rows = NULL;
   const lode_row *best = NULL;
   uint32_t lines = UINT32_MAX;
@@ -95,8 +101,9 @@ static lode_status context_find_place(context_state *f, const search_context_req
     lines = view.last - view.first;
   }
   str_quote(r->path, quoted, sizeof quoted);
-  if (!best) TRY_GOTO(err_set(err, LODE_NOT_FOUND, "%s%s is not in the index; `lode index` brings it up to date", quoted,
-                                   lode_result_count(rows) ? " at that line" : ""));
+  if (!best)
+    TRY_GOTO(err_set(err, LODE_NOT_FOUND, "%s%s is not in the index; `lode index` brings it up to date", quoted,
+                     lode_result_count(rows) ? " at that line" : ""));
   (void)context_view_of(f, best, &view, &text);
   TRY_GOTO(context_add_item(f, &view, SEARCH_RELATION_DEFINITION, text, view.first, err));
   *name = f->out->items[0].name;
@@ -128,7 +135,7 @@ done:
 
 /* ---- Neighbours ---- */
 
-/* The chunks before and behind PATH#N. */
+/* The chunks before and after PATH#N. */
 static lode_status context_find_neighbours(context_state *f, lode_str id, lode_error *err) {
   const char *mark = memrchr(id.data, '#', id.len);
   lode_result *rows = NULL;
@@ -149,7 +156,8 @@ static lode_status context_find_neighbours(context_state *f, lode_str id, lode_e
     const lode_row *row = lode_result_at(rows, i);
     bool before = at > 0 && str_eq(row->id, ids[0]);
     if (!context_view_of(f, row, &view, &text)) continue;
-    TRY_GOTO(context_add_item(f, &view, before ? SEARCH_RELATION_BEFORE : SEARCH_RELATION_AFTER, context_head_of(text), view.first, err));
+    TRY_GOTO(context_add_item(f, &view, before ? SEARCH_RELATION_BEFORE : SEARCH_RELATION_AFTER, context_head_of(text),
+                              view.first, err));
   }
 done:
   lode_result_free(rows);
@@ -168,13 +176,15 @@ static bool context_holds_word(lode_str line, lode_str name) {
   for (size_t i = 0; i + name.len <= line.len; i++) {
     if (memcmp(line.data + i, name.data, name.len) != 0) continue;
     bool left = i == 0 || !context_is_word_char(line.data[i - 1]) || !context_is_word_char(name.data[0]);
-    bool right = i + name.len == line.len || !context_is_word_char(line.data[i + name.len]) || !context_is_word_char(name.data[name.len - 1]);
+    bool right = i + name.len == line.len || !context_is_word_char(line.data[i + name.len]) ||
+                 !context_is_word_char(name.data[name.len - 1]);
     if (left && right) return true;
   }
   return false;
 }
 
-/* The first lines of a chunk that use the name, as one text; *first is the number of the first of them, 0 when there is none. */
+/* The first lines of a chunk that use the name, as one text; *first is the number of the first one, 0 when there is
+ * none. */
 static void context_lines_with(lode_str text, lode_str name, uint32_t line, strbuf *out, uint32_t *first) {
   size_t found = 0;
   out->len = 0;
@@ -183,7 +193,7 @@ static void context_lines_with(lode_str text, lode_str name, uint32_t line, strb
     const char *end = memchr(text.data + at, '\n', text.len - at);
     lode_str one = {text.data + at, end ? (size_t)(end - text.data) - at : text.len - at};
     at += one.len + 1;
-    /* A snippet is whole lines of the file: one without a break */
+    /* A snippet is consecutive lines of the file */
     if (*first && line != *first + found) break;
     if (!context_holds_word(one, name)) continue;
     if (found++ == 0) *first = line;
@@ -194,7 +204,8 @@ static void context_lines_with(lode_str text, lode_str name, uint32_t line, strb
 
 static bool context_is_listed(const search_context_result *c, const indexer_chunk_view *v) {
   for (size_t i = 0; i < c->n; i++)
-    if (c->items[i].relation == SEARCH_RELATION_DEFINITION && c->items[i].first == v->first && str_eq(c->items[i].path, v->path)) return true;
+    if (c->items[i].relation == SEARCH_RELATION_DEFINITION && c->items[i].first == v->first &&
+        str_eq(c->items[i].path, v->path)) return true;
   return false;
 }
 
@@ -210,7 +221,8 @@ static lode_status context_find_uses(context_state *f, lode_str name, size_t lim
   json_put_string(&contains, name);
   strbuf_addch(&contains, '}');
   if (contains.failed) TRY_GOTO(err_nomem(err));
-  lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &name, .n = 1, .k = CONTEXT_CANDIDATES, .include = LODE_DOCUMENT | LODE_METADATA,
+  lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &name, .n = 1, .k = CONTEXT_CANDIDATES,
+                          .include = LODE_DOCUMENT | LODE_METADATA,
                           .select = {.where_document = {contains.data, contains.len}}};
   TRY_GOTO(lode_query(f->code, &q, &rows, err));
   for (size_t i = 0; i < lode_result_count(rows); i++) {
@@ -224,7 +236,8 @@ static lode_status context_find_uses(context_state *f, lode_str name, size_t lim
       break;
     }
     n++;
-    TRY_GOTO(context_add_item(f, &view, SEARCH_RELATION_USE, context_head_of((lode_str){lines.data, lines.len - 1}), first, err));
+    TRY_GOTO(context_add_item(f, &view, SEARCH_RELATION_USE, context_head_of((lode_str){lines.data, lines.len - 1}),
+                              first, err));
   }
 done:
   lode_result_free(rows);
@@ -233,22 +246,22 @@ done:
   return st;
 }
 
-/* ---- All of it ---- */
+/* ---- Entry point ---- */
 
 static lode_status context_check_files(context_state *f, const char *root, lode_error *err) {
   search_context_result *c = f->out;
   lode_str *paths = mem_calloc(c->n, sizeof *paths);
   search_freshness *fresh = mem_calloc(c->n, sizeof *fresh);
-  search_file_reader place;
+  search_file_reader reader;
   lode_status st = paths && fresh ? LODE_OK : err_nomem(err);
-  search_file_reader_open(&place, root);
+  search_file_reader_open(&reader, root);
   for (size_t i = 0; i < c->n && st == LODE_OK; i++) paths[i] = c->items[i].path;
-  if (st == LODE_OK) st = search_file_reader_check(&place, f->files, paths, c->n, fresh, err);
+  if (st == LODE_OK) st = search_file_reader_check(&reader, f->files, paths, c->n, fresh, err);
   for (size_t i = 0; i < c->n && st == LODE_OK; i++) {
     c->items[i].freshness = fresh[i];
     c->stale += fresh[i] != SEARCH_FILE_FRESH;
   }
-  search_file_reader_close(&place);
+  search_file_reader_close(&reader);
   mem_free(paths);
   mem_free(fresh);
   return st;
@@ -269,7 +282,7 @@ static lode_status find_showing(context_state *f, const project_info *project, l
 }
 
 lode_status search_context_find(const project_info *project, lode_store *store, const search_context_request *request,
-                               search_context_result *context, lode_error *err) {
+                                search_context_result *context, lode_error *err) {
   context_state f = {.out = context};
   lode_collection_options plain = {0};
   lode_str id = {0}, name = request->name;
@@ -279,7 +292,8 @@ lode_status search_context_find(const project_info *project, lode_store *store, 
   mem_arena_init(&context->arena, 0);
   TRY_GOTO(find_showing(&f, project, store, err));
   st = lode_collection_open(store, STR_LIT(INDEXER_COLL_CODE), &plain, &f.code, err);
-  if (st == LODE_NOT_FOUND) st = err_set(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", project_display_name(project));
+  if (st == LODE_NOT_FOUND)
+    st = err_set(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", project_display_name(project));
   if (st != LODE_OK) goto done;
   st = lode_collection_open(store, STR_LIT(INDEXER_COLL_FILES), &plain, &f.files, err);
   if (st == LODE_NOT_FOUND) err_clear(err);
@@ -289,7 +303,8 @@ lode_status search_context_find(const project_info *project, lode_store *store, 
   if (id.data) TRY_GOTO(context_find_neighbours(&f, id, err));
   if (name.len) TRY_GOTO(context_find_uses(&f, name, request->limit, err));
   if (!context->n)
-    TRY_GOTO(err_set(err, LODE_NOT_FOUND, "nothing in the index defines or uses %s", str_quote(name, quoted, sizeof quoted)));
+    TRY_GOTO(err_set(err, LODE_NOT_FOUND, "nothing in the index defines or uses %s",
+                     str_quote(name, quoted, sizeof quoted)));
   TRY_GOTO(context_check_files(&f, project->root, err));
 done:
   if (st != LODE_OK) search_context_result_release(context);

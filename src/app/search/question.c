@@ -1,4 +1,4 @@
-/* question.c - what a query is: words, or a name. See rank.h. */
+/* question.c - parses a query: words, or a name; see rank.h. */
 #include "search/rank.h"
 
 #include "scan/scan.h"
@@ -9,13 +9,15 @@ static bool question_is_name_char(unsigned char c) { return c == '$' || search_i
 static bool question_is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 static bool question_is_lower(char c) { return c >= 'a' && c <= 'z'; }
 
-/* snake_case, camelCase, HTTPServer, kCamel, mem2reg: what nobody writes in a sentence. */
+/* snake_case, camelCase, HTTPServer, kCamel, mem2reg: not words of a sentence. */
 static bool question_looks_coded(lode_str name) {
   for (size_t i = 0; i < name.len; i++) {
     char c = name.data[i];
     if (c == '_' || c == '$') return true;
     if (i && question_is_upper(c) && question_is_lower(name.data[i - 1])) return true;
-    if (i && question_is_lower(c) && i > 1 && question_is_upper(name.data[i - 1]) && question_is_upper(name.data[i - 2])) return true;
+    if (i && question_is_lower(c) && i > 1 && question_is_upper(name.data[i - 1]) &&
+        question_is_upper(name.data[i - 2]))
+      return true;
     if (c >= '0' && c <= '9' && i) return true;
   }
   return false;
@@ -29,7 +31,8 @@ static bool question_add_name(search_question *q, lode_str name) {
   return true;
 }
 
-/* Identifiers: of a query that is one name, its parts at joiners; of a sentence, those that look coded, stand in `quotes` or with (). */
+/* Collects identifiers. If the query is one name: its parts between joiners. In a sentence: those that look like
+ * code, are in `backquotes`, are followed by (, or are capitalised and not first. */
 static void question_find_names(search_question *q) {
   const char *p = q->text.data, *end = p + q->text.len;
   while (p < end) {
@@ -39,12 +42,13 @@ static void question_find_names(search_question *q) {
     lode_str name = {start, (size_t)(p - start)};
     bool quoted = start > q->text.data && start[-1] == '`';
     bool called = p < end && *p == '(';
-    if (name.len && (q->is_name || quoted || called || question_looks_coded(name) || (name.len > 1 && question_is_upper(name.data[0]) && start > q->text.data)))
+    if (name.len && (q->is_name || quoted || called || question_looks_coded(name) ||
+                     (name.len > 1 && question_is_upper(name.data[0]) && start > q->text.data)))
       (void)question_add_name(q, name);
   }
 }
 
-/* No spaces, and nothing but name characters and joiners; "foo()" counts. */
+/* No spaces, only name characters and joiners; "foo()" counts. */
 static bool question_is_one_name(lode_str text) {
   size_t letters = 0;
   for (size_t i = 0; i < text.len; i++) {
@@ -80,20 +84,24 @@ static lode_str question_last_word(lode_str text) {
 }
 
 static bool question_is_kind_word(lode_str word) {
-  static const char *const kinds[] = {"class", "constant", "constructor", "def", "definition", "enum", "fn", "func", "function", "interface", "macro", "method",
-                                      "module", "namespace", "object", "protocol", "record", "struct", "trait", "type", "typedef", "union", "variable"};
+  static const char *const kinds[] = {"class", "constant", "constructor", "def", "definition", "enum", "fn", "func",
+                                      "function", "interface", "macro", "method", "module", "namespace", "object",
+                                      "protocol", "record", "struct", "trait", "type", "typedef", "union", "variable"};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (str_eq(word, str_of(kinds[i]))) return true;
   return false;
 }
 
-/* "class Router", "parse_header function", "struct Mux definition" ask for the name. Plain words stay: "type token", "module". */
+/* "class Router", "parse_header function", "struct Mux definition" ask for the name. Ordinary words are kept: "type
+ * token". */
 static lode_str question_drop_kinds(lode_str text) {
   lode_str rest = text;
   while (rest.len && question_is_kind_word(question_first_word(rest)) && question_first_word(rest).len < rest.len)
     rest = question_trim((lode_str){rest.data + question_first_word(rest).len, rest.len - question_first_word(rest).len});
-  while (rest.len && question_is_kind_word(question_last_word(rest)) && question_last_word(rest).len < rest.len) rest = question_trim((lode_str){rest.data, rest.len - question_last_word(rest).len});
-  bool named = rest.len && question_is_one_name(rest) && (question_looks_coded(rest) || question_is_upper(rest.data[0]) || question_has_any(rest, ".:#("));
+  while (rest.len && question_is_kind_word(question_last_word(rest)) && question_last_word(rest).len < rest.len)
+    rest = question_trim((lode_str){rest.data, rest.len - question_last_word(rest).len});
+  bool named = rest.len && question_is_one_name(rest) &&
+               (question_looks_coded(rest) || question_is_upper(rest.data[0]) || question_has_any(rest, ".:#("));
   return named ? rest : text;
 }
 
@@ -117,7 +125,9 @@ void search_question_parse(lode_str text, search_question *q) {
   question_find_names(q);
   q->wants_tests = question_says(&all, "test") || question_says(&all, "tests") || question_says(&all, "spec");
   q->wants_docs = question_says(&all, "documentation") || question_says(&all, "readme") || question_says(&all, "docs");
-  q->wants_legacy = question_says(&all, "legacy") || question_says(&all, "deprecated") || question_says(&all, "compatibility") || question_says(&all, "compat");
-  for (size_t i = 0; i < all.n; i++) q->wants_other_os = q->wants_other_os || scan_is_other_os((lode_str){all.v[i].text, all.v[i].len});
+  q->wants_legacy = question_says(&all, "legacy") || question_says(&all, "deprecated") ||
+                    question_says(&all, "compatibility") || question_says(&all, "compat");
+  for (size_t i = 0; i < all.n; i++)
+    q->wants_other_os = q->wants_other_os || scan_is_other_os((lode_str){all.v[i].text, all.v[i].len});
   q->wants_examples = question_says(&all, "example") || question_says(&all, "demo");
 }

@@ -1,4 +1,4 @@
-/* rank.c - the order of search results. See rank.h. */
+/* rank.c - the order of search results; see rank.h. */
 #include "search/rank.h"
 
 #include "scan/scan.h"
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { RANK_VECTOR_FLOOR = 200 };
+enum { RANK_VECTOR_FLOOR = 200 }; /* the cosine of the candidate at this rank becomes 0 */
 
 const rank_weights rank_default_weights = {
 #define FEATURE_WORDS_WEIGHT(id, of, name, words, names, about) words,
@@ -22,7 +22,7 @@ const rank_weights rank_default_weights = {
     .again = 0.30,
 };
 
-/* A feature of the file is counted once, however many chunks the file has among the candidates */
+/* A file feature is counted once, however many candidates the file has. */
 static const bool rank_is_file_feature[] = {
 #define CHUNK_LEVEL false
 #define FILE_LEVEL true
@@ -45,15 +45,15 @@ const char *rank_feature_name(rank_feature feature) {
 /* ---- Files ---- */
 
 typedef struct rank_file { /* what all chunks of a file share */
-  lode_str path, base;       /* base: the file's name without its ending, or the folder's that it speaks for */
-  unsigned marks;
+  lode_str path, base;       /* base: the file's name without extension, or the name of the folder it stands for */
+  unsigned flags;            /* SCAN_PATH_* */
   search_words stem;          /* of `base` */
-  size_t named, named_by;    /* how many other files name it; the last of them + 1 */
-  size_t next;               /* + 1, in the table of names */
+  size_t named, named_by;    /* how many other files name it; 1 + the last of them */
+  size_t next;               /* 1 + the next file in the same slot of the table of names */
   double name, central;      /* features */
   double best, sum;
   size_t chunks;
-  size_t top;                /* its best chunk */
+  size_t top;                /* position of its best chunk in `order` */
 } rank_file;
 
 typedef struct rank_state {
@@ -63,10 +63,10 @@ typedef struct rank_state {
   size_t n;
   rank_file *files;
   size_t n_files;
-  size_t *order;             /* of candidates, by file; when they are weighed, then by score */
+  size_t *order;             /* candidates by file; once scored, then by score */
   double word_weight[SEARCH_MAX_WORDS];
-  bool is_half;              /* there are no words, or no vectors */
-  bool has_native;           /* some files are for this system: then those for others come later */
+  bool is_half;              /* there are only text candidates, or only vector candidates */
+  bool has_native;           /* some files are for this operating system: files for others rank lower */
 } rank_state;
 
 static int rank_compare_path(const void *a, const void *b, void *ctx) {
@@ -79,7 +79,7 @@ static size_t rank_last_slash(lode_str path) {
   return path.len;
 }
 
-/* index.js, mod.rs, __init__.py, main.go speak for their folder: its name is theirs. */
+/* index.js, mod.rs, __init__.py, main.go stand for their folder: its name is used. */
 static lode_str rank_base_name(lode_str path) {
   static const char *const plain[] = {"index", "mod", "__init__", "main", "lib"};
   size_t slash = rank_last_slash(path);
@@ -110,9 +110,9 @@ static lode_status rank_group_files(rank_state *r, lode_error *err) {
   return LODE_OK;
 }
 
-/* ---- Words of the question against names ---- */
+/* ---- Words of the question and names ---- */
 
-/* A word that most of the candidates' paths have says little about any of them. */
+/* A word that is in most of the candidates' paths says little about any of them. */
 static void rank_weigh_words(rank_state *r) {
   const search_words *words = &r->question->words;
   double have[SEARCH_MAX_WORDS] = {0};
@@ -125,10 +125,11 @@ static void rank_weigh_words(rank_state *r) {
       have[w] += a > b ? a : b;
     }
   }
-  for (size_t w = 0; w < words->n; w++) r->word_weight[w] = log(1 + (double)r->n_files / (1 + have[w])) / log(2 + (double)r->n_files);
+  for (size_t w = 0; w < words->n; w++)
+    r->word_weight[w] = log(1 + (double)r->n_files / (1 + have[w])) / log(2 + (double)r->n_files);
 }
 
-/* How much of a name each word of the question is, and the other way round: 0 to 1 for each. */
+/* How well each word of the question matches a part of a name, and each part a word: 0 to 1. */
 typedef struct rank_match {
   double word[SEARCH_MAX_WORDS], part[SEARCH_MAX_WORDS];
 } rank_match;
@@ -137,25 +138,29 @@ static void rank_keep_larger(double *to, double value) {
   if (value > *to) *to = value;
 }
 
-/* Words one by one; then two neighbours that are one word in the name ("thread pool": threadpool), and the other way round. */
+/* Matches single words; then two adjacent words that are one word in the name ("thread pool": threadpool), and vice
+ * versa. */
 static void rank_match_words(const search_words *words, const search_words *name, rank_match *m) {
   memset(m, 0, sizeof *m);
   for (size_t w = 0; w < words->n; w++)
     for (size_t i = 0; i < name->n; i++) {
-      double alike = search_word_similarity(&words->v[w], &name->v[i]);
-      rank_keep_larger(&m->word[w], alike);
-      rank_keep_larger(&m->part[i], alike);
+      double similarity = search_word_similarity(&words->v[w], &name->v[i]);
+      rank_keep_larger(&m->word[w], similarity);
+      rank_keep_larger(&m->part[i], similarity);
     }
   for (size_t w = 0; w + 1 < words->n; w++)
     for (size_t i = 0; i < name->n; i++)
-      if (search_word_is_compound(&words->v[w], &words->v[w + 1], &name->v[i])) m->word[w] = m->word[w + 1] = m->part[i] = 1;
+      if (search_word_is_compound(&words->v[w], &words->v[w + 1], &name->v[i]))
+        m->word[w] = m->word[w + 1] = m->part[i] = 1;
   for (size_t i = 0; i + 1 < name->n; i++)
     for (size_t w = 0; w < words->n; w++)
-      if (search_word_is_compound(&name->v[i], &name->v[i + 1], &words->v[w])) m->part[i] = m->part[i + 1] = m->word[w] = 1;
+      if (search_word_is_compound(&name->v[i], &name->v[i + 1], &words->v[w]))
+        m->part[i] = m->part[i + 1] = m->word[w] = 1;
 }
 
-/* How well the words cover a name, and the name the words: a mean of both in which the name counts twice. A short name that the query
- * says whole is worth more than a long one of which it says as many words. */
+/* F-measure of how well the words cover the name (precision) and the name the words (recall), with beta = 1/2:
+ * precision counts more. A short name that the query contains whole is worth more than a long one with as many
+ * matching words. */
 static double rank_overlap(const rank_state *r, const search_words *name) {
   const search_words *words = &r->question->words;
   double asked = 0, found = 0, covered = 0;
@@ -180,8 +185,8 @@ static bool rank_same_folded(lode_str a, lode_str b) {
   return true;
 }
 
-/* 1 when the chunk's name is one that the query holds, as written; a little less but for the case of letters. The last of joined
- * names ("Router.add") counts most. */
+/* 1 when the chunk's name is one of the query's names, as written; a little less if only the case differs. Of joined
+ * names ("Router.add"), the last counts most. */
 static double rank_defines(const search_question *q, lode_str name) {
   double best = 0;
   for (size_t i = 0; i < q->n_names && name.len; i++) {
@@ -202,14 +207,14 @@ static double rank_kind_value(lode_str kind) {
   }
 }
 
-/* ---- Files that others name ---- */
+/* ---- Central files ---- */
 
-/* What the others build on is named by them: an import, an include, a type in its own file. Of two files that match alike, such a one is
- * meant more often. Names are compared without case. */
+/* A file that others build on is named by them: in an import, an include, a type of the same name. Of two files that
+ * match equally well, such a file is meant more often. Names are compared ignoring case. */
 typedef struct rank_base_table {
-  size_t *first, mask;       /* files by the hash of their base: index + 1; 0: none */
-  uint64_t lengths[256];     /* by the first byte: bit n, some base has n bytes (63: or more). Few names of a text pass */
-  bool in_name[256];         /* bytes of names, and the hyphen: files are called "fs-poll" */
+  size_t *first, mask;       /* files by the hash of their base: 1 + index; 0: none */
+  uint64_t lengths[256];     /* by first byte: bit n is set if a base has n bytes (63: or more); a filter */
+  bool in_name[256];         /* bytes of names, and the hyphen, as in a file "fs-poll" */
 } rank_base_table;
 
 static uint64_t rank_length_bit(lode_str name) { return (uint64_t)1 << (name.len < 63 ? name.len : 63); }
@@ -235,14 +240,14 @@ static void rank_count_names(rank_state *r, const rank_base_table *table, lode_s
     size_t start = i;
     while (i < text.len && table->in_name[(unsigned char)text.data[i]]) i++;
     lode_str name = {text.data + start, i - start};
-    while (name.len && name.data[name.len - 1] == '-') name.len--; /* of "loop->time" */
+    while (name.len && name.data[name.len - 1] == '-') name.len--; /* the hyphen of "loop->time" */
     if (name.len > 1) rank_count_name(r, table, name, by);
   }
 }
 
 static lode_status rank_find_central(rank_state *r, lode_error *err) {
   rank_base_table table = {.mask = 1};
-  size_t most = 0;
+  size_t max = 0;
   while (table.mask < 2 * r->n_files) table.mask = 2 * table.mask + 1;
   for (int c = 0; c < 256; c++) table.in_name[c] = c == '-' || search_is_name_byte((unsigned char)c);
   table.first = mem_calloc(table.mask + 1, sizeof *table.first);
@@ -254,12 +259,13 @@ static lode_status rank_find_central(rank_state *r, lode_error *err) {
     *slot = f + 1;
     if (base.len) table.lengths[(unsigned char)rank_fold_char(base.data[0])] |= rank_length_bit(base);
   }
-  for (size_t i = 0; i < r->n; i++) { /* by file: each is counted once */
+  for (size_t i = 0; i < r->n; i++) { /* in the order of files, so that each file counts once */
     const rank_candidate *c = &r->v[r->order[i]];
     rank_count_names(r, &table, c->text, c->file);
   }
-  for (size_t f = 0; f < r->n_files; f++) most = r->files[f].named > most ? r->files[f].named : most;
-  for (size_t f = 0; f < r->n_files && most; f++) r->files[f].central = log(1 + (double)r->files[f].named) / log(1 + (double)most);
+  for (size_t f = 0; f < r->n_files; f++) max = r->files[f].named > max ? r->files[f].named : max;
+  for (size_t f = 0; f < r->n_files && max; f++)
+    r->files[f].central = log(1 + (double)r->files[f].named) / log(1 + (double)max);
   mem_free(table.first);
   return LODE_OK;
 }
@@ -271,7 +277,8 @@ static int rank_compare_desc(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-/* Cosines of unrelated texts are not 0, and differ by model: 0 is what the VECTOR_FLOOR_RANK-th best has, 1 the best. */
+/* Cosines of unrelated texts are not 0, and depend on the model: the RANK_VECTOR_FLOOR-th best becomes 0, the best
+ * 1. */
 static lode_status rank_scale_cosines(rank_state *r, size_t at, rank_feature feature, lode_error *err) {
   double *all = mem_calloc(r->n, sizeof *all);
   size_t n = 0;
@@ -306,28 +313,30 @@ static void rank_scale_bm25(rank_state *r) {
   }
 }
 
-/* The number of a folder "v12" that begins here, 0 when it is none. */
+/* The number of a folder "v12" that begins at `at`; 0 when there is none. */
 static unsigned rank_version_at(lode_str path, size_t at) {
   unsigned n = 0;
   size_t i = at + 1;
   if (at >= path.len || (path.data[at] != 'v' && path.data[at] != 'V')) return 0;
-  while (i < path.len && path.data[i] >= '0' && path.data[i] <= '9' && n < 1000) n = n * 10 + (unsigned)(path.data[i++] - '0');
+  while (i < path.len && path.data[i] >= '0' && path.data[i] <= '9' && n < 1000)
+    n = n * 10 + (unsigned)(path.data[i++] - '0');
   return i < path.len && path.data[i] == '/' ? n : 0;
 }
 
-/* "v3" as a word of its own in the question. */
+/* Does the question contain "v3" as a separate word? */
 static bool rank_says_version(lode_str text, unsigned version) {
   for (size_t i = 0; i + 1 < text.len; i++) {
     unsigned n = 0;
     size_t k = i + 1;
     if ((text.data[i] != 'v' && text.data[i] != 'V') || (i && (unsigned char)text.data[i - 1] > ' ')) continue;
-    while (k < text.len && text.data[k] >= '0' && text.data[k] <= '9' && n < 1000) n = n * 10 + (unsigned)(text.data[k++] - '0');
+    while (k < text.len && text.data[k] >= '0' && text.data[k] <= '9' && n < 1000)
+      n = n * 10 + (unsigned)(text.data[k++] - '0');
     if (n == version) return true;
   }
   return false;
 }
 
-/* src/v1/x.go where there is a src/v2/: unless the question names v1, the newer one is meant. */
+/* src/v1/x.go where there is a src/v2/: the newer one is meant, unless the question names v1. */
 static void rank_mark_old_versions(rank_state *r) {
   for (size_t i = 0; i < r->n_files; i++) {
     lode_str path = r->files[i].path;
@@ -337,7 +346,7 @@ static void rank_mark_old_versions(rank_state *r) {
       for (size_t k = 0; k < r->n_files; k++) {
         lode_str other = r->files[k].path;
         if (other.len > at && memcmp(other.data, path.data, at) == 0 && rank_version_at(other, at) > version) {
-          r->files[i].marks |= SCAN_PATH_LEGACY;
+          r->files[i].flags |= SCAN_PATH_LEGACY;
           break;
         }
       }
@@ -350,13 +359,13 @@ static unsigned rank_factors_of(const rank_state *r, const rank_file *f, const r
   const search_question *q = r->question;
   lang_kind kind = lang_kind_find(c->kind);
   unsigned bits = 0;
-  if ((f->marks & SCAN_PATH_TEST) && !q->wants_tests) bits |= 1u << RANK_FACTOR_TEST;
-  if (f->marks & SCAN_PATH_VENDORED) bits |= 1u << RANK_FACTOR_VENDORED;
-  if ((f->marks & SCAN_PATH_EXAMPLE) && !q->wants_examples) bits |= 1u << RANK_FACTOR_EXAMPLE;
-  if (((f->marks & SCAN_PATH_DOC) || kind == LANG_KIND_SECTION) && !q->wants_docs) bits |= 1u << RANK_FACTOR_DOC;
-  if ((f->marks & SCAN_PATH_LEGACY) && !q->wants_legacy) bits |= 1u << RANK_FACTOR_OLD;
-  if ((f->marks & SCAN_PATH_OTHER_OS) && r->has_native && !q->wants_other_os) bits |= 1u << RANK_FACTOR_FOREIGN;
-  if (f->marks & SCAN_PATH_STUB) bits |= 1u << RANK_FACTOR_STUB;
+  if ((f->flags & SCAN_PATH_TEST) && !q->wants_tests) bits |= 1u << RANK_FACTOR_TEST;
+  if (f->flags & SCAN_PATH_VENDORED) bits |= 1u << RANK_FACTOR_VENDORED;
+  if ((f->flags & SCAN_PATH_EXAMPLE) && !q->wants_examples) bits |= 1u << RANK_FACTOR_EXAMPLE;
+  if (((f->flags & SCAN_PATH_DOC) || kind == LANG_KIND_SECTION) && !q->wants_docs) bits |= 1u << RANK_FACTOR_DOC;
+  if ((f->flags & SCAN_PATH_LEGACY) && !q->wants_legacy) bits |= 1u << RANK_FACTOR_OLD;
+  if ((f->flags & SCAN_PATH_OTHER_OS) && r->has_native && !q->wants_other_os) bits |= 1u << RANK_FACTOR_FOREIGN;
+  if (f->flags & SCAN_PATH_STUB) bits |= 1u << RANK_FACTOR_STUB;
   const lang_info *language = lang_find(c->language);
   if (kind == LANG_KIND_DATA || (language && language->data)) bits |= 1u << RANK_FACTOR_DATA;
   return bits;
@@ -367,8 +376,8 @@ static lode_status rank_measure(rank_state *r, lode_error *err) {
   TRY(rank_scale_cosines(r, 0, RANK_FEATURE_VECTOR, err));
   TRY(rank_scale_cosines(r, 1, RANK_FEATURE_QUALITY, err));
   for (size_t i = 0; i < r->n_files; i++) {
-    r->files[i].marks = scan_path_flags(r->files[i].path);
-    r->has_native = r->has_native || (r->files[i].marks & SCAN_PATH_THIS_OS);
+    r->files[i].flags = scan_path_flags(r->files[i].path);
+    r->has_native = r->has_native || (r->files[i].flags & SCAN_PATH_THIS_OS);
     r->files[i].base = rank_base_name(r->files[i].path);
     search_words_split(r->files[i].base, &r->files[i].stem);
   }
@@ -391,8 +400,8 @@ static lode_status rank_measure(rank_state *r, lode_error *err) {
   return LODE_OK;
 }
 
-/* What a feature of this chunk is worth. Of a question, words and vectors count double where the others are missing. What is asked for by its
- * name is meant, also in a test: no factor makes its definition less. */
+/* The contribution of a feature to the score. For a question in words, text and vector features count double when the
+ * other kind is missing. For a name, no factor reduces its definition: it is meant even in a test. */
 static double rank_feature_value(const rank_state *r, const rank_candidate *c, size_t feature, double factor) {
   bool is_name = r->question->is_name;
   double value = r->weights->feature[is_name][feature] * c->features[feature];
@@ -413,7 +422,8 @@ static void rank_score_chunks(rank_state *r) {
     c->score = c->shared = 0;
     for (size_t f = 0; f < RANK_FACTOR_COUNT; f++)
       if (c->factors >> f & 1) factor *= r->weights->factor[f];
-    for (size_t f = 0; f < RANK_FEATURE_COUNT; f++) *(rank_is_file_feature[f] ? &c->shared : &c->score) += rank_feature_value(r, c, f, factor);
+    for (size_t f = 0; f < RANK_FEATURE_COUNT; f++)
+      *(rank_is_file_feature[f] ? &c->shared : &c->score) += rank_feature_value(r, c, f, factor);
   }
 }
 
@@ -443,7 +453,7 @@ static void rank_score_files(rank_state *r) {
   }
 }
 
-/* Says the same as one that is shown already. */
+/* The hit with the same text as this chunk, if there is one. */
 static rank_hit *rank_find_copy(rank_hit *hits, size_t n, const rank_candidate *c) {
   for (size_t i = 0; i < n; i++) {
     const char *other = hits[i].chunk->hash;
@@ -452,7 +462,8 @@ static rank_hit *rank_find_copy(rank_hit *hits, size_t n, const rank_candidate *
   return NULL;
 }
 
-static void rank_emit_hit(rank_state *r, rank_file *f, size_t place, size_t limit, double score, rank_hit *hits, size_t *n) {
+static void rank_emit_hit(rank_state *r, rank_file *f, size_t place, size_t limit, double score, rank_hit *hits,
+                          size_t *n) {
   const rank_candidate *c = &r->v[r->order[f->top + place]];
   rank_hit *same = rank_find_copy(hits, *n, c);
   if (same) {
@@ -462,7 +473,7 @@ static void rank_emit_hit(rank_state *r, rank_file *f, size_t place, size_t limi
   if (*n < limit) hits[(*n)++] = (rank_hit){.chunk = c, .score = score, .more = f->chunks - 1};
 }
 
-typedef struct rank_turn { /* of a chunk: the best of a file has the file's score, the others a share of their own, which is less each time */
+typedef struct rank_turn { /* a chunk, with the score that ranks it: the file's for its best chunk */
   size_t file, place;
   double score;
 } rank_turn;
@@ -482,17 +493,20 @@ static lode_status rank_put_hits(rank_state *r, size_t limit, rank_hit *hits, si
   for (size_t i = 0; i < r->n_files; i++) {
     turns[count++] = (rank_turn){i, 0, r->files[i].best};
     for (size_t place = 1; place < r->files[i].chunks; place++)
-      turns[count++] = (rank_turn){i, place, r->weights->again / (double)place * r->v[r->order[r->files[i].top + place]].score};
+      turns[count++] =
+          (rank_turn){i, place, r->weights->again / (double)place * r->v[r->order[r->files[i].top + place]].score};
   }
   qsort_r(turns, count, sizeof *turns, rank_compare_turn, r->files);
-  for (size_t i = 0; i < count && *n < limit; i++) rank_emit_hit(r, &r->files[turns[i].file], turns[i].place, limit, turns[i].score, hits, n);
+  for (size_t i = 0; i < count && *n < limit; i++)
+    rank_emit_hit(r, &r->files[turns[i].file], turns[i].place, limit, turns[i].score, hits, n);
   mem_free(turns);
   return LODE_OK;
 }
 
-lode_status rank_run(const search_question *question, rank_candidate *candidates, size_t count, const rank_weights *weights,
-                       size_t limit, rank_hit *hits, size_t *n, lode_error *err) {
-  rank_state r = {.question = question, .weights = weights ? weights : &rank_default_weights, .v = candidates, .n = count};
+lode_status rank_run(const search_question *question, rank_candidate *candidates, size_t count,
+                     const rank_weights *weights, size_t limit, rank_hit *hits, size_t *n, lode_error *err) {
+  rank_state r = {.question = question, .weights = weights ? weights : &rank_default_weights, .v = candidates,
+                  .n = count};
   lode_status st = LODE_OK;
   *n = 0;
   if (count == 0 || limit == 0) return LODE_OK;

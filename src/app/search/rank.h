@@ -1,19 +1,21 @@
-/* rank.h - the order of search results: one function of what is known about a chunk, with all its weights in one table.
+/* rank.h - the order of search results: one formula over features of a chunk, with all its weights in one table.
  *
- * Candidates come from the text index and from the vectors. Some figures between 0 and 1 are taken, the features: of each chunk, and of each
- * file, which all its chunks share:
+ * Candidates come from the text index and from the vectors. Features are numbers between 0 and 1, of each chunk and
+ * of each file (shared by all its chunks):
  *
  *   chunk score = (sum of weight * feature of the chunk) * (product of the factors that apply)
- *   file score  = its best chunk's score + `more` * what its other chunks add, each counting `decay` of the one before
+ *   file score  = its best chunk's score
+ *                 + `more` * (sum of its other chunks' scores, each weighted by `decay` times the weight before)
  *                 + (sum of weight * feature of the file) * (product of the factors that apply)
  *
- * Two exceptions: of a question, words and vectors count double where the others are missing; and when a name is asked for, no factor makes
- * its definition less.
+ * Two exceptions: for a question in words, text and vector features count double when the other kind is missing; and
+ * for a name, no factor reduces its definition.
  *
- * Files are ordered by their scores, and each shows its best chunk; chunks that say the same as a better one are folded into it. A file's
- * k-th further chunk stands among the files with `again` / k of its own score: one file does not fill the page, and its second chunk still
- * comes before files that have hardly to do with the question. There are two columns of weights: a question in words, and a query that is
- * a name. Nothing here reads a store or a file: the same candidates give the same order. `lode search --explain` shows the features.
+ * Files are ordered by score, and each shows its best chunk; chunks with the same text as a better one are folded
+ * into it. The k-th further chunk of a file is ranked among the files with `again` / k of its own score: one file
+ * does not fill the page, and its second chunk still comes before files that are hardly relevant. There are two
+ * columns of weights: for a question in words, and for a query that is a name. Nothing here reads a store or a file:
+ * the same candidates give the same order. `lode search --explain` shows the features.
  */
 #ifndef LODE_SEARCH_RANK_H
 #define LODE_SEARCH_RANK_H
@@ -21,7 +23,7 @@
 #include "indexer/code_record.h"
 #include "search/search_words.h"
 
-/* X(id, of the CHUNK or of the FILE, name, weight for words, weight for names, what it is) */
+/* X(id, level: CHUNK or FILE, name, weight for words, weight for names, description) */
 #define RANK_FEATURES(X)                                                                                                 \
   X(TEXT, CHUNK, "text", 0.70, 2.40, "BM25 of the chunk, against the best candidate's")                                   \
   X(VECTOR, CHUNK, "vector", 1.00, 0.10, "cosine of question and chunk, against the candidates'")                         \
@@ -33,7 +35,7 @@
   X(CENTRAL, FILE, "central", 0.50, 0.10, "how many of the candidates' other files name this one, against the most named: by logarithm") \
   X(KIND, CHUNK, "kind", 0.10, 0.10, "the chunk is a definition: a type counts fully, a function a little less")
 
-/* X(id, name, factor, what it applies to, unless the question asks for it) */
+/* X(id, name, factor, what it applies to unless the question asks for it) */
 #define RANK_FACTORS(X)                                                  \
   X(TEST, "test", 0.40, "tests")                                          \
   X(VENDORED, "vendored", 0.60, "copies of other projects")               \
@@ -70,11 +72,11 @@ const char *rank_feature_name(rank_feature feature);
 
 typedef struct search_question {
   lode_str text;
-  bool is_name;             /* one identifier: "Mux", "parseHeader", "std::vector", "foo_bar()" */
-  search_words words;        /* without stop words, unless there is nothing else */
-  lode_str names[8];        /* identifiers in the text, as written */
+  bool is_name;       /* one identifier: "Mux", "parseHeader", "std::vector", "foo_bar()" */
+  search_words words; /* without stop words, unless there are no others */
+  lode_str names[8];  /* identifiers in the text, as written */
   size_t n_names;
-  bool wants_tests, wants_docs, wants_examples, wants_legacy, wants_other_os; /* it says so: the factor does not apply */
+  bool wants_tests, wants_docs, wants_examples, wants_legacy, wants_other_os; /* asked for: the factor does not apply */
 } search_question;
 
 void search_question_parse(lode_str text, search_question *question);
@@ -82,30 +84,31 @@ void search_question_parse(lode_str text, search_question *question);
 /* ---- Candidates ---- */
 
 typedef struct rank_candidate {
-  lode_str id, path, language, kind, name, parents; /* the caller's */
+  lode_str id, path, language, kind, name, parents; /* owned by the caller */
   const char *hash;          /* of its text; equal ones are folded */
   uint32_t first, last;
-  double bm25;               /* 0: not found by words */
-  double cosine, cosine2;    /* NaN: not known */
+  double bm25;               /* 0: not found by text */
+  double cosine, cosine2;    /* NaN: unknown */
   double outline;            /* BM25 of the file's outline */
-  lode_str text;             /* its own; empty: not known */
-  /* set by rank_run; what was measured once is not measured again when other weights are tried */
+  lode_str text;             /* of the chunk; empty: unknown */
+  /* set by rank_run(); features are computed once, and kept when other weights are tried */
   bool measured;
   double features[RANK_FEATURE_COUNT];
   unsigned factors;          /* bit i: factor i applies */
-  double score, shared;      /* by features of the chunk, and by those of its file */
-  size_t file;               /* which file, by the order of first appearance */
+  double score, shared;      /* from features of the chunk, and from those of its file */
+  size_t file;               /* which file, in the order of paths */
 } rank_candidate;
 
 typedef struct rank_hit {
   const rank_candidate *chunk;
-  double score;              /* of the file; of a second chunk, its own */
-  size_t more;               /* other candidates of the file that are not shown */
-  size_t copies;             /* chunks elsewhere that say the same */
+  double score;              /* of the file; for a further chunk, its own */
+  size_t more;               /* other candidates of the file */
+  size_t copies;             /* other chunks with the same text */
 } rank_hit;
 
-/* Orders the candidates and writes at most `limit` hits; *n of them. Candidates are changed in place. weights NULL: the table. */
-LODE_MUST lode_status rank_run(const search_question *question, rank_candidate *candidates, size_t count, const rank_weights *weights,
-                                 size_t limit, rank_hit *hits, size_t *n, lode_error *err);
+/* Orders the candidates and writes at most `limit` hits; *n gets their number. Changes candidates in place. weights
+ * NULL: rank_default_weights. */
+LODE_MUST lode_status rank_run(const search_question *question, rank_candidate *candidates, size_t count,
+                               const rank_weights *weights, size_t limit, rank_hit *hits, size_t *n, lode_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* search_answer.c - what is shown of the best candidates. See search_internal.h. */
+/* search_answer.c - hits from the best candidates; see search_internal.h. */
 #include "search/search_internal.h"
 
 /* Lines `from` to `to` (from 1) of a text. */
@@ -13,14 +13,15 @@ static lode_str hits_lines_of(lode_str text, uint32_t from, uint32_t to) {
   return start < at ? (lode_str){text.data + start, at - start} : (lode_str){"", 0};
 }
 
-/* With lines around it, from the file, as long as it is the one that was indexed: masked as a whole, for a key may begin outside of them. */
-static lode_status hits_add_context(search_ctx *s, search_file_reader *place, search_hit *hit, lode_error *err) {
+/* Replaces the snippet by lines of the file, with context, if the file is the one that was indexed. The whole file is
+ * masked, because a key may begin outside of these lines. */
+static lode_status hits_add_context(search_ctx *s, search_file_reader *reader, search_hit *hit, lode_error *err) {
   uint32_t n = s->request->context, from = hit->first > n ? hit->first - n : 1, to = hit->last + n;
   bool found;
-  TRY(search_file_reader_read(place, s->files, hit->path, &found, err));
+  TRY(search_file_reader_read(reader, s->files, hit->path, &found, err));
   if (!found) return LODE_OK;
-  lode_str text = {place->text.data ? place->text.data : "", place->text.len};
-  if (text.len) indexer_mask_for_display(s->showing, place->text.data, text.len);
+  lode_str text = {reader->text.data ? reader->text.data : "", reader->text.len};
+  if (text.len) indexer_mask_for_display(s->showing, reader->text.data, text.len);
   lode_str part = hits_lines_of(text, from, to);
   if (!part.len || !utf8_valid(part.data, part.len)) return LODE_OK;
   if (!search_copy(s, &part)) return err_nomem(err);
@@ -29,7 +30,8 @@ static lode_status hits_add_context(search_ctx *s, search_file_reader *place, se
   return LODE_OK;
 }
 
-static lode_status hits_add_snippets(search_ctx *s, search_file_reader *place, const rank_hit *ranked, lode_error *err) {
+static lode_status hits_add_snippets(search_ctx *s, search_file_reader *reader, const rank_hit *ranked,
+                                     lode_error *err) {
   size_t n = s->result->n;
   lode_str *ids = mem_calloc(n, sizeof *ids);
   lode_result *rows = NULL;
@@ -44,15 +46,16 @@ static lode_status hits_add_snippets(search_ctx *s, search_file_reader *place, c
     const lode_row *row = lode_result_at(rows, at);
     search_hit *hit = &s->result->hits[i];
     indexer_chunk_view view;
-    if (!row || !str_eq(row->id, ids[i])) continue; /* gone meanwhile */
+    if (!row || !str_eq(row->id, ids[i])) continue; /* deleted meanwhile */
     at++;
-    if (indexer_chunk_view_parse(row->metadata, &s->json, &view, NULL) != LODE_OK || view.offset > row->document.len) continue;
+    if (indexer_chunk_view_parse(row->metadata, &s->json, &view, NULL) != LODE_OK || view.offset > row->document.len)
+      continue;
     hit->snippet = (lode_str){row->document.data + view.offset, row->document.len - view.offset};
     while (hit->snippet.len && (unsigned char)hit->snippet.data[hit->snippet.len - 1] <= ' ') hit->snippet.len--;
     if (!search_copy(s, &hit->snippet)) TRY_GOTO(err_nomem(err));
-    indexer_mask_for_display(s->showing, (char *)hit->snippet.data, hit->snippet.len); /* the arena's */
+    indexer_mask_for_display(s->showing, (char *)hit->snippet.data, hit->snippet.len); /* owned by the arena */
     hit->line = view.line;
-    if (s->request->context) TRY_GOTO(hits_add_context(s, place, hit, err));
+    if (s->request->context) TRY_GOTO(hits_add_context(s, reader, hit, err));
   }
 done:
   lode_result_free(rows);
@@ -60,14 +63,14 @@ done:
   return st;
 }
 
-/* Files of the answer that are not as they were: a look at ten files costs nothing. */
-static lode_status hits_check_files(search_ctx *s, search_file_reader *place, lode_error *err) {
+/* Checks which files of the answer have changed: a few files cost nothing. */
+static lode_status hits_check_files(search_ctx *s, search_file_reader *reader, lode_error *err) {
   size_t n = s->result->n;
   lode_str *paths = mem_calloc(n, sizeof *paths);
   search_freshness *fresh = mem_calloc(n, sizeof *fresh);
   lode_status st = paths && fresh ? LODE_OK : err_nomem(err);
   for (size_t i = 0; i < n && st == LODE_OK; i++) paths[i] = s->result->hits[i].path;
-  if (st == LODE_OK) st = search_file_reader_check(place, s->files, paths, n, fresh, err);
+  if (st == LODE_OK) st = search_file_reader_check(reader, s->files, paths, n, fresh, err);
   for (size_t i = 0; i < n && st == LODE_OK; i++) {
     s->result->hits[i].freshness = fresh[i];
     s->result->stale += fresh[i] != SEARCH_FILE_FRESH;
@@ -80,10 +83,10 @@ static lode_status hits_check_files(search_ctx *s, search_file_reader *place, lo
 lode_status search_make_hits(search_ctx *s, lode_error *err) {
   size_t limit = s->request->limit ? s->request->limit : 10, n = 0;
   rank_hit *ranked = mem_calloc(limit, sizeof *ranked);
-  search_file_reader place;
+  search_file_reader reader;
   lode_status st = LODE_OK;
   if (!ranked) return err_nomem(err);
-  search_file_reader_open(&place, s->project->root);
+  search_file_reader_open(&reader, s->project->root);
   TRY_GOTO(rank_run(&s->result->question, s->v, s->n, s->request->weights, limit, ranked, &n, err));
   s->result->hits = mem_arena_alloc(s->arena, (n ? n : 1) * sizeof *s->result->hits);
   if (!s->result->hits) TRY_GOTO(err_nomem(err));
@@ -91,16 +94,17 @@ lode_status search_make_hits(search_ctx *s, lode_error *err) {
   for (size_t i = 0; i < n; i++) {
     const rank_candidate *c = ranked[i].chunk;
     search_hit *hit = &s->result->hits[i];
-    *hit = (search_hit){.path = c->path, .language = c->language, .kind = c->kind, .name = c->name, .parents = c->parents,
-                              .snippet = {"", 0}, .first = c->first, .last = c->last, .line = c->first, .snippet_line = c->first,
-                              .score = ranked[i].score, .bm25 = c->bm25, .cosine = c->cosine, .cosine2 = c->cosine2,
-                              .more = ranked[i].more, .copies = ranked[i].copies};
+    *hit = (search_hit){.path = c->path, .language = c->language, .kind = c->kind, .name = c->name,
+                        .parents = c->parents, .snippet = {"", 0}, .first = c->first, .last = c->last,
+                        .line = c->first, .snippet_line = c->first, .score = ranked[i].score, .bm25 = c->bm25,
+                        .cosine = c->cosine, .cosine2 = c->cosine2, .more = ranked[i].more,
+                        .copies = ranked[i].copies};
     memcpy(hit->features, c->features, sizeof hit->features);
   }
-  if (n && !s->request->files_only) TRY_GOTO(hits_add_snippets(s, &place, ranked, err));
-  if (n) TRY_GOTO(hits_check_files(s, &place, err));
+  if (n && !s->request->files_only) TRY_GOTO(hits_add_snippets(s, &reader, ranked, err));
+  if (n) TRY_GOTO(hits_check_files(s, &reader, err));
 done:
-  search_file_reader_close(&place);
+  search_file_reader_close(&reader);
   mem_free(ranked);
   return st;
 }

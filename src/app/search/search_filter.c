@@ -1,4 +1,4 @@
-/* search_filter.c - what the flags of a search ask for, as a filter of the store. */
+/* search_filter.c - the options of a search as a filter of the store. */
 #include "search/search_internal.h"
 
 static void search_clause_begin(search_ctx *s) { strbuf_addstr(&s->where, s->where.len ? "," : "{\"$and\":["); }
@@ -12,14 +12,14 @@ static void search_clause_put_in(strbuf *out, const char *key, const lang_kind *
 static lode_status search_clause_kind(search_ctx *s, lode_str kind, lode_error *err) {
   static const lang_kind functions[] = {LANG_KIND_FUNCTION, LANG_KIND_METHOD, LANG_KIND_CONSTRUCTOR};
   static const lang_kind classes[] = {LANG_KIND_CLASS, LANG_KIND_STRUCT, LANG_KIND_UNION, LANG_KIND_ENUM, LANG_KIND_INTERFACE,
-                                       LANG_KIND_TRAIT, LANG_KIND_TYPE, LANG_KIND_IMPL};
+                                      LANG_KIND_TRAIT, LANG_KIND_TYPE, LANG_KIND_IMPL};
   lang_kind one = lang_kind_find(kind);
   char quoted[256];
   strbuf names = {0};
   if (one == LANG_KIND_COUNT) {
     for (int i = 0; i < LANG_KIND_COUNT; i++) strbuf_addf(&names, "%s%s", i ? ", " : "", lang_kind_name((lang_kind)i));
     lode_status st = err_set(err, LODE_INVALID, "there is no type %s; types are %.*s", str_quote(kind, quoted, sizeof quoted),
-                                (int)names.len, names.data ? names.data : "");
+                             (int)names.len, names.data ? names.data : "");
     strbuf_release(&names);
     return st;
   }
@@ -37,8 +37,8 @@ static void search_clause_text(search_ctx *s, const char *key, lode_str value) {
   strbuf_addch(&s->where, '}');
 }
 
-/* A glob with a slash in it begins at the root: what stands before its first wildcard is a range of paths, which the index answers. The
- * glob itself is applied to what comes back. */
+/* A glob with a slash starts at the root: its prefix without wildcards is a range of paths, which the index can
+ * answer. The glob itself is applied to the results. */
 static void search_clause_path(search_ctx *s, lode_str glob) {
   size_t fixed = 0, start = glob.len && glob.data[0] == '/' ? 1 : 0;
   while (fixed < glob.len && !strchr("*?[\\", glob.data[fixed])) fixed++;
@@ -66,7 +66,7 @@ lode_status search_make_filter(search_ctx *s, lode_error *err) {
     const lang_info *language = lang_find(r->language);
     char quoted[256];
     if (!language) return err_set(err, LODE_INVALID, "there is no language %s; `lode status` shows those of the index",
-                                     str_quote(r->language, quoted, sizeof quoted));
+                                  str_quote(r->language, quoted, sizeof quoted));
     search_clause_text(s, "language", str_of(language->name));
   }
   if (r->kind.data) TRY(search_clause_kind(s, r->kind, err));

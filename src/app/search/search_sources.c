@@ -1,4 +1,4 @@
-/* search_sources.c - candidates from words, vectors, names and outlines. See search_internal.h. */
+/* search_sources.c - candidates from text, vectors, names and outlines; see search_internal.h. */
 #include "search/search_internal.h"
 
 #include "os/os.h"
@@ -7,8 +7,17 @@
 
 #include <math.h>
 
-enum { SOURCE_WANT_TEXT = 200, SOURCE_WANT_VECTOR = 200, SOURCE_WANT_OUTLINES = 40, SOURCE_WANT_NAMES = 64, SOURCE_OUTLINE_FILES = 12, SOURCE_OUTLINE_CHUNKS = 3,
-       SOURCE_MAX_WANT = 1 << 20, SOURCE_MAX_UNINDEXED = 10000, SOURCE_MAX_TEXTS = 1000 };
+enum {
+  SOURCE_WANT_TEXT = 200,       /* least number of candidates asked for */
+  SOURCE_WANT_VECTOR = 200,     /* least number of candidates asked for */
+  SOURCE_WANT_OUTLINES = 40,    /* least number of files asked for */
+  SOURCE_WANT_NAMES = 64,       /* most definitions of names */
+  SOURCE_OUTLINE_FILES = 12,    /* best files by outline of which chunks are added */
+  SOURCE_OUTLINE_CHUNKS = 3,    /* chunks added of each */
+  SOURCE_MAX_WANT = 1 << 20,    /* most candidates ever asked for */
+  SOURCE_MAX_UNINDEXED = 10000, /* most chunks that are read because no index has them yet */
+  SOURCE_MAX_TEXTS = 1000,      /* with more candidates than this, their texts are not read */
+};
 
 /* ---- Candidates ---- */
 
@@ -37,7 +46,7 @@ bool search_copy(search_ctx *s, lode_str *text) {
   return p != NULL;
 }
 
-/* The candidate of a row, new or known; NULL without an error when the glob leaves it out. */
+/* The candidate of a row, created if needed; NULL without an error when the glob excludes it or it is not a chunk. */
 static lode_status source_candidate(search_ctx *s, const lode_row *row, rank_candidate **out, lode_error *err) {
   indexer_chunk_view view;
   *out = NULL;
@@ -47,15 +56,17 @@ static lode_status source_candidate(search_ctx *s, const lode_row *row, rank_can
     *out = &s->v[s->table[slot] - 1];
     return LODE_OK;
   }
-  /* A record that somebody else put there is no chunk */
+  /* A record that does not parse was not written by the indexer: skip it */
   lode_status st = indexer_chunk_view_parse(row->metadata, &s->json, &view, err);
   if (st == LODE_NOMEM) return st;
   if (st != LODE_OK) return LODE_OK;
   if (s->request->path.data && !ignore_glob_path(s->request->path, view.path)) return LODE_OK;
-  rank_candidate c = {.id = row->id, .path = view.path, .language = view.language, .kind = view.kind, .name = view.name,
-                       .parents = view.parents, .first = view.first, .last = view.last, .cosine = NAN, .cosine2 = NAN};
+  rank_candidate c = {.id = row->id, .path = view.path, .language = view.language, .kind = view.kind,
+                      .name = view.name, .parents = view.parents, .first = view.first, .last = view.last,
+                      .cosine = NAN, .cosine2 = NAN};
   lode_str hash = view.hash;
-  if (row->document.len > view.offset) c.text = (lode_str){row->document.data + view.offset, row->document.len - view.offset};
+  if (row->document.len > view.offset)
+    c.text = (lode_str){row->document.data + view.offset, row->document.len - view.offset};
   lode_str *texts[] = {&c.id, &c.path, &c.language, &c.kind, &c.name, &c.parents, &c.text, &hash};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
     if (!search_copy(s, texts[i])) return err_nomem(err);
@@ -66,16 +77,16 @@ static lode_status source_candidate(search_ctx *s, const lode_row *row, rank_can
   return LODE_OK;
 }
 
-static size_t source_want(const search_ctx *s, size_t least) {
-  size_t n = s->request->limit > least / 5 ? s->request->limit * 5 : least;
+static size_t source_want(const search_ctx *s, size_t min) {
+  size_t n = s->request->limit > min / 5 ? s->request->limit * 5 : min;
   if (s->want_factor > SOURCE_MAX_WANT / n) return SOURCE_MAX_WANT;
   return n * s->want_factor;
 }
 
-/* Texts are for the ranking, which does without those of very many. */
+/* Texts are used for ranking; very many are not worth reading. */
 static unsigned source_include_flags(size_t k) { return k <= SOURCE_MAX_TEXTS ? LODE_METADATA | LODE_DOCUMENT : LODE_METADATA; }
 
-/* ---- By words ---- */
+/* ---- By text ---- */
 
 static void source_query(lode_collection *c, const lode_query_request *request, search_reply *to) {
   lode_result_free(to->rows);
@@ -83,10 +94,12 @@ static void source_query(lode_collection *c, const lode_query_request *request, 
   to->st = lode_query(c, request, &to->rows, &to->err);
 }
 
-/* Without the caller's progress, which belongs to the caller's thread: what it takes is bounded. */
+/* Runs without the caller's progress callback, which belongs to the caller's thread: its time is bounded. */
 static void source_query_text(search_ctx *s) {
-  lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &s->text, .n = 1, .k = source_want(s, SOURCE_WANT_TEXT), .select = search_selection(s),
-                          .include = source_include_flags(source_want(s, SOURCE_WANT_TEXT)), .most_unindexed = SOURCE_MAX_UNINDEXED};
+  lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &s->text, .n = 1, .k = source_want(s, SOURCE_WANT_TEXT),
+                          .select = search_selection(s),
+                          .include = source_include_flags(source_want(s, SOURCE_WANT_TEXT)),
+                          .most_unindexed = SOURCE_MAX_UNINDEXED};
   source_query(s->code, &q, &s->words);
 }
 
@@ -120,7 +133,7 @@ static lode_status source_take_text(search_ctx *s, lode_error *err) {
   return st;
 }
 
-/* Definitions of names that the query holds, wherever their words rank. */
+/* Definitions of names in the query, wherever their words rank. */
 static lode_status source_take_names(search_ctx *s, lode_error *err) {
   const search_question *q = &s->result->question;
   strbuf where = {0};
@@ -139,7 +152,8 @@ static lode_status source_take_names(search_ctx *s, lode_error *err) {
   }
   strbuf_addstr(&where, "]}");
   if (where.failed) TRY_GOTO(err_nomem(err));
-  lode_get_request get = {.select = {.where = {where.data, where.len}}, .limit = SOURCE_WANT_NAMES, .include = LODE_METADATA};
+  lode_get_request get = {.select = {.where = {where.data, where.len}}, .limit = SOURCE_WANT_NAMES,
+                          .include = LODE_METADATA};
   TRY_GOTO(lode_get(s->code, &get, &rows, err));
   search_note_snapshot(s, rows);
   for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
@@ -160,7 +174,7 @@ static bool source_has_path(const search_ctx *s, lode_str path) {
   return false;
 }
 
-/* The first chunks of files whose outline says more than their chunks do. */
+/* Adds the first chunks of files that match by outline and have no candidate yet. */
 static lode_status source_add_files(search_ctx *s, const lode_result *rows, lode_error *err) {
   lode_str ids[SOURCE_OUTLINE_FILES * SOURCE_OUTLINE_CHUNKS];
   strbuf id = {0};
@@ -194,8 +208,8 @@ done:
 }
 
 static void source_query_outlines(const search_ctx *s, search_reply *to) {
-  lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &s->text, .n = 1, .k = source_want(s, SOURCE_WANT_OUTLINES), .most_unindexed = SOURCE_MAX_UNINDEXED,
-                          .progress = s->request->progress};
+  lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &s->text, .n = 1, .k = source_want(s, SOURCE_WANT_OUTLINES),
+                          .most_unindexed = SOURCE_MAX_UNINDEXED, .progress = s->request->progress};
   if (s->files) source_query(s->files, &q, to);
 }
 
@@ -212,8 +226,9 @@ static lode_status source_take_outlines(search_ctx *s, const search_reply *from,
 
 /* ---- By vectors ---- */
 
-/* Cosines of candidates that came from elsewhere. */
-static lode_status source_cosines(search_ctx *s, lode_collection *c, const float *vector, uint32_t dim, bool second, lode_error *err) {
+/* Computes the cosines of candidates from other sources. */
+static lode_status source_cosines(search_ctx *s, lode_collection *c, const float *vector, uint32_t dim, bool second,
+                                  lode_error *err) {
   lode_str *ids = mem_calloc(s->n, sizeof *ids);
   lode_result *rows = NULL;
   size_t n = 0;
@@ -239,8 +254,10 @@ done:
 }
 
 static void source_query_vector(const search_ctx *s, search_reply *to) {
-  lode_query_request q = {.mode = LODE_BY_VECTOR, .vectors = s->vector, .dimension = s->dim, .n = 1, .k = source_want(s, SOURCE_WANT_VECTOR),
-                          .select = search_selection(s), .include = source_include_flags(source_want(s, SOURCE_WANT_VECTOR)), .progress = s->request->progress};
+  lode_query_request q = {.mode = LODE_BY_VECTOR, .vectors = s->vector, .dimension = s->dim, .n = 1,
+                          .k = source_want(s, SOURCE_WANT_VECTOR), .select = search_selection(s),
+                          .include = source_include_flags(source_want(s, SOURCE_WANT_VECTOR)),
+                          .progress = s->request->progress};
   if (s->vector) source_query(s->code, &q, to);
 }
 
@@ -258,9 +275,10 @@ static lode_status source_take_vector(search_ctx *s, const search_reply *from, l
   return st;
 }
 
-/* The second vectors have ids only: the chunks themselves are read from the first collection. */
+/* The collection of second vectors has only ids: the chunks are read from "code". */
 static lode_status source_take_second(search_ctx *s, lode_error *err) {
-  lode_query_request q = {.mode = LODE_BY_VECTOR, .vectors = s->vector2, .dimension = s->dim2, .n = 1, .k = source_want(s, SOURCE_WANT_VECTOR)};
+  lode_query_request q = {.mode = LODE_BY_VECTOR, .vectors = s->vector2, .dimension = s->dim2, .n = 1,
+                          .k = source_want(s, SOURCE_WANT_VECTOR)};
   lode_result *near = NULL, *rows = NULL;
   lode_str *ids = NULL;
   lode_status st;
@@ -287,10 +305,11 @@ done:
   return st;
 }
 
-/* ---- Gathering ---- */
+/* ---- All sources ---- */
 
-/* What fails for damage or a mismatch is left out and noted. *used when it could be used. */
-static lode_status source_tolerate(search_ctx *s, const char *what, lode_status st, const lode_error *why, bool *used, lode_error *err) {
+/* A source that fails for damage, a mismatch or a limit is left out and noted. *used when it could be used. */
+static lode_status source_tolerate(search_ctx *s, const char *what, lode_status st, const lode_error *why, bool *used,
+                                   lode_error *err) {
   if (st == LODE_OK) {
     *used = true;
     return LODE_OK;
@@ -301,8 +320,8 @@ static lode_status source_tolerate(search_ctx *s, const char *what, lode_status 
   return LODE_OK;
 }
 
-/* While a large tree is indexed, its words may be behind: chunks that are in no index yet are read one by one, as many as take no more than
- * some tenths of a second, and the answer says how many were not. */
+/* While a large tree is indexed, the indexes may lag: chunks that no index has are read one by one, only as many as
+ * take some tenths of a second, and a note says how far the text index is behind. */
 static void source_check_backlog(search_ctx *s) {
   lode_stats stats;
   if (s->request->mode == LODE_BY_VECTOR || lode_collection_stats(s->code, &stats, NULL) != LODE_OK) return;
@@ -310,12 +329,13 @@ static void source_check_backlog(search_ctx *s) {
   if (stats.untexted <= SOURCE_MAX_UNINDEXED) return;
   lode_error why = {.record = LODE_NO_RECORD};
   (void)err_set(&why, LODE_BUSY, "the text index is behind by %llu chunks; `lode index` brings it up to date",
-                   (unsigned long long)stats.untexted);
+                (unsigned long long)stats.untexted);
   search_note(s, s->vector || s->vector2 ? "by vectors and some of the words" : "by some of the words", &why);
 }
 
-/* Candidates are taken in one order, whatever came back first. */
-static lode_status source_take_all(search_ctx *s, const search_reply *vector, const search_reply *outlines, bool *used, lode_error *err) {
+/* Takes candidates in a fixed order, whichever query finished first. */
+static lode_status source_take_all(search_ctx *s, const search_reply *vector, const search_reply *outlines, bool *used,
+                                   lode_error *err) {
   lode_error why = {.record = LODE_NO_RECORD};
   bool words = s->request->mode != LODE_BY_VECTOR, unused;
   if (words) TRY(source_tolerate(s, "without words", source_take_text(s, &why), &why, used, err));
@@ -342,7 +362,9 @@ lode_status search_gather(search_ctx *s, bool *used, lode_error *err) {
   for (;; s->want_factor *= 16) {
     s->cut = false;
     TRY(source_gather_once(s, used, err));
-    if (s->n >= s->request->limit || !s->cut || !s->request->path.data || s->want_factor >= SOURCE_MAX_WANT) return LODE_OK; /* else the glob left too few */
+    /* if too few are left, they may have been excluded by the glob: ask for more */
+    if (s->n >= s->request->limit || !s->cut || !s->request->path.data || s->want_factor >= SOURCE_MAX_WANT)
+      return LODE_OK;
   }
 }
 

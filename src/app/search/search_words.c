@@ -17,7 +17,7 @@ static bool search_words_strip_ending(const search_word *w, const char *suffix, 
   return true;
 }
 
-/* English endings, the longest first, at most one plural and one other. What is left is compared, never shown. */
+/* Removes English endings, longest first: at most one plural and one other. Stems are compared, never displayed. */
 static uint8_t search_words_stem_of(const search_word *w) {
   static const char *const endings[] = {"ation", "ition", "ments", "ment", "ness", "ings", "ing", "ions", "ion",
                                         "able", "ible", "ized", "izer", "ize", "ers", "ors", "er", "or", "ed", "ly", "al"};
@@ -26,7 +26,7 @@ static uint8_t search_words_stem_of(const search_word *w) {
   if (len > SEARCH_MIN_STEM && w->text[len - 1] == 's' && w->text[len - 2] != 's' && w->text[len - 2] != 'u') len--;
   for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
     if (!search_words_strip_ending(w, endings[i], &len)) continue;
-    /* "running", "logger": the doubled letter goes as well */
+    /* "running", "logger": drop the doubled letter too */
     if (len > SEARCH_MIN_STEM && w->text[len - 1] == w->text[len - 2] && !strchr("aeiousl", w->text[len - 1])) len--;
     break;
   }
@@ -38,7 +38,7 @@ static uint8_t search_words_stem_of(const search_word *w) {
 
 typedef struct search_words_splitter {
   search_words *words;
-  search_word last; /* at the present position: the part comes behind the component and the whole */
+  search_word last; /* of the current position: the last token there is the smallest part */
   bool open;
 } search_words_splitter;
 
@@ -89,8 +89,8 @@ bool search_word_is_compound(const search_word *a, const search_word *b, const s
 double search_word_best(const search_word *word, const search_words *words) {
   double best = 0;
   for (size_t i = 0; i < words->n && best < 1; i++) {
-    double alike = search_word_similarity(word, &words->v[i]);
-    if (alike > best) best = alike;
+    double similarity = search_word_similarity(word, &words->v[i]);
+    if (similarity > best) best = similarity;
   }
   return best;
 }

@@ -1,7 +1,9 @@
-/* search_words.h - names and questions as words, for ranking: folded, split as the text index splits them, and compared by their stems.
+/* search_words.h - names and questions as words, for ranking: folded, split as the text index does, and compared by
+ * stem.
  *
- * "parseHTTPHeaders" and "src/http_parser.c" become parse, http, headers and src, http, parser, c. Two words are alike when their
- * stems are equal, or, a little less, when the shorter one (of three letters or more) begins the longer one. */
+ * "parseHTTPHeaders" and "src/http_parser.c" become parse, http, headers and src, http, parser, c. Two words are
+ * similar when their stems are equal or, a little less, when the shorter stem (of three letters or more) is a prefix
+ * of the longer. */
 #ifndef LODE_SEARCH_SEARCH_WORDS_H
 #define LODE_SEARCH_SEARCH_WORDS_H
 
@@ -10,8 +12,8 @@
 enum { SEARCH_MAX_WORDS = 48, SEARCH_WORD_BYTES = 32 };
 
 typedef struct search_word {
-  char text[SEARCH_WORD_BYTES]; /* longer ones are cut */
-  uint8_t len, stem;           /* the stem is the first so many bytes */
+  char text[SEARCH_WORD_BYTES]; /* longer ones are truncated */
+  uint8_t len, stem;            /* stem: length of the prefix that is the stem */
 } search_word;
 
 typedef struct search_words {
@@ -19,17 +21,17 @@ typedef struct search_words {
   size_t n;
 } search_words;
 
-/* Letters, digits and _ : what names are made of in nearly every language. */
+/* Letters, digits and _: the characters of names in nearly every language. */
 static inline bool search_is_name_byte(unsigned char c) {
   return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c >= 0x80;
 }
-/* The parts of all names in the text, in order, the first SEARCH_MAX_WORDS of them, repetitions left out. */
+/* The words of all names in the text, in order, without duplicates, at most SEARCH_MAX_WORDS. */
 void search_words_split(lode_str text, search_words *words);
-/* 0: not alike; 1: equal stems; between: one begins the other. */
+/* 0: not similar; 1: equal stems; between: one stem is a prefix of the other. */
 double search_word_similarity(const search_word *a, const search_word *b);
-/* Is the third word the first two written together? "thread", "pool": threadpool. */
+/* Is the third word the first two joined? "thread", "pool": threadpool. */
 bool search_word_is_compound(const search_word *a, const search_word *b, const search_word *whole);
-/* The best likeness of a word to one of several. */
+/* The greatest similarity of a word to one of several. */
 double search_word_best(const search_word *word, const search_words *words);
 /* Words that say nothing about code: the, how, where, does, ... */
 bool search_word_is_stop(const search_word *word);

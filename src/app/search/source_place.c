@@ -10,7 +10,7 @@ const char *search_freshness_name(search_freshness freshness) {
   return names[freshness];
 }
 
-/* Of the bytes, for \x2e\x2e is .. too. */
+/* Takes the unescaped bytes, because \x2e\x2e is .. too. */
 static bool project_reader_is_inside(lode_str path) {
   if (path.len == 0 || memchr(path.data, '\0', path.len)) return false;
   for (size_t at = 0; at <= path.len;) {
@@ -43,7 +43,7 @@ void search_file_reader_close(search_file_reader *p) {
   p->fd = -1;
 }
 
-/* -1 with errno. */
+/* Returns -1 with errno set on failure. */
 static int project_reader_open_file(search_file_reader *p, lode_str shown, int flags) {
   p->raw.len = 0;
   files_path_unescape(&p->raw, shown);
@@ -53,33 +53,37 @@ static int project_reader_open_file(search_file_reader *p, lode_str shown, int f
   return OS_RETRY(os_api->open_below(p->fd, p->raw.data, flags | O_CLOEXEC, 0));
 }
 
-static lode_status project_reader_read_file(search_file_reader *p, lode_str shown, size_t max, bool *found, lode_error *err) {
+static lode_status project_reader_read_file(search_file_reader *p, lode_str shown, size_t max, bool *found,
+                                            lode_error *err) {
   struct stat s;
   size_t got = 0;
   *found = false;
   p->text.len = 0;
   int fd = project_reader_open_file(p, shown, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return errno == ENOMEM ? err_nomem(err) : LODE_OK;
-  bool whole = OS_RETRY(os_api->fstat(fd, &s)) == 0 && S_ISREG(s.st_mode) && s.st_size >= 0 && (uint64_t)s.st_size <= max;
-  char *room = whole ? strbuf_reserve(&p->text, (size_t)s.st_size + 1) : NULL;
-  if (room && os_read_full(fd, room, (size_t)s.st_size, 0, &got, NULL) == LODE_OK) {
+  bool whole = OS_RETRY(os_api->fstat(fd, &s)) == 0 && S_ISREG(s.st_mode) && s.st_size >= 0 &&
+               (uint64_t)s.st_size <= max;
+  char *buf = whole ? strbuf_reserve(&p->text, (size_t)s.st_size + 1) : NULL;
+  if (buf && os_read_full(fd, buf, (size_t)s.st_size, 0, &got, NULL) == LODE_OK) {
     p->text.len = got;
     *found = true;
   }
   os_api->close(fd);
-  return whole && !room ? err_nomem(err) : LODE_OK;
+  return whole && !buf ? err_nomem(err) : LODE_OK;
 }
 
-/* ---- Fresh? ---- */
+/* ---- Freshness ---- */
 
-/* Times of writing can be set by anybody (touch -r), those of change cannot: after the file was read, nothing may have changed. */
+/* mtime can be set by anyone (touch -r), ctime cannot: it must be earlier than the time when the file was read. */
 static bool project_reader_stat_matches(const struct stat *s, const indexer_file_state *state) {
-  return (int64_t)s->st_mtim.tv_sec * 1000000000 + s->st_mtim.tv_nsec == state->mtime_ns && (uint64_t)s->st_size == state->size &&
-      (int64_t)s->st_ctim.tv_sec * 1000 + s->st_ctim.tv_nsec / 1000000 < (int64_t)state->at_ms;
+  return (int64_t)s->st_mtim.tv_sec * 1000000000 + s->st_mtim.tv_nsec == state->mtime_ns &&
+         (uint64_t)s->st_size == state->size &&
+         (int64_t)s->st_ctim.tv_sec * 1000 + s->st_ctim.tv_nsec / 1000000 < (int64_t)state->at_ms;
 }
 
-/* Into p->text; *same when it has the digest of the state. */
-static lode_status project_reader_read_same(search_file_reader *p, lode_str shown, const indexer_file_state *state, bool *same, lode_error *err) {
+/* Reads the file into p->text; *same when it has the digest of the state. */
+static lode_status project_reader_read_same(search_file_reader *p, lode_str shown, const indexer_file_state *state,
+                                            bool *same, lode_error *err) {
   uint8_t digest[INDEXER_DIGEST_BYTES];
   TRY(project_reader_read_file(p, shown, (size_t)state->size, same, err));
   if (!*same) return LODE_OK;
@@ -88,7 +92,8 @@ static lode_status project_reader_read_same(search_file_reader *p, lode_str show
   return LODE_OK;
 }
 
-static lode_status project_reader_check_file(search_file_reader *p, lode_str shown, const indexer_file_state *state, search_freshness *out, lode_error *err) {
+static lode_status project_reader_check_file(search_file_reader *p, lode_str shown, const indexer_file_state *state,
+                                             search_freshness *out, lode_error *err) {
   struct stat s;
   *out = SEARCH_FILE_CHANGED;
   int fd = project_reader_open_file(p, shown, O_PATH);
@@ -116,12 +121,13 @@ static const lode_row *project_reader_row_of(const lode_result *rows, lode_str i
   return NULL;
 }
 
-lode_status search_file_reader_check(search_file_reader *p, lode_collection *files, const lode_str *paths, size_t n, search_freshness *out, lode_error *err) {
+lode_status search_file_reader_check(search_file_reader *p, lode_collection *files, const lode_str *paths, size_t n,
+                                     search_freshness *out, lode_error *err) {
   lode_get_request get = {.select = {.ids = paths, .n_ids = n}, .include = LODE_METADATA};
   lode_result *rows = NULL;
   json_doc json = {0};
   lode_status st = LODE_OK;
-  if (p->nowhere) memset(out, 0, n * sizeof *out); /* SEARCH_FILE_FRESH: nothing is known against them */
+  if (p->nowhere) memset(out, 0, n * sizeof *out); /* SEARCH_FILE_FRESH: nothing says otherwise */
   if (n == 0 || p->nowhere) return LODE_OK;
   if (files) st = lode_get(files, &get, &rows, err);
   for (size_t i = 0; i < n && st == LODE_OK; i++) {
@@ -135,7 +141,8 @@ lode_status search_file_reader_check(search_file_reader *p, lode_collection *fil
   return st;
 }
 
-lode_status search_file_reader_read(search_file_reader *p, lode_collection *files, lode_str shown, bool *found, lode_error *err) {
+lode_status search_file_reader_read(search_file_reader *p, lode_collection *files, lode_str shown, bool *found,
+                                    lode_error *err) {
   lode_get_request get = {.select = {.ids = &shown, .n_ids = 1}, .include = LODE_METADATA};
   lode_result *rows = NULL;
   json_doc json = {0};
@@ -144,7 +151,8 @@ lode_status search_file_reader_read(search_file_reader *p, lode_collection *file
   if (p->fd < 0 || !files) return LODE_OK;
   TRY(lode_get(files, &get, &rows, err));
   const lode_row *row = project_reader_row_of(rows, shown);
-  bool indexed = row && indexer_file_state_parse(row->metadata, &json, &state) && state.skip == SCAN_SKIP_NONE && state.size <= PROJECT_MAX_FILE_BYTES;
+  bool indexed = row && indexer_file_state_parse(row->metadata, &json, &state) && state.skip == SCAN_SKIP_NONE &&
+                 state.size <= PROJECT_MAX_FILE_BYTES;
   lode_status st = indexed ? project_reader_read_same(p, shown, &state, found, err) : LODE_OK;
   json_release(&json);
   lode_result_free(rows);
