@@ -8,7 +8,8 @@
 
 /* ---- Configuration ---- */
 
-static lode_status bert_config_number(const json_doc *json, const char *key, uint32_t low, uint32_t high, uint32_t *out, lode_error *err) {
+static lode_status bert_config_number(const json_doc *json, const char *key, uint32_t low, uint32_t high, uint32_t *out,
+                                      lode_error *err) {
   uint32_t i = json_get(json, 0, str_of(key));
   if (!i || json->nodes[i].type != JSON_NODE_INT || json->nodes[i].u.i < low || json->nodes[i].u.i > high)
     return err_set(err, LODE_CORRUPT, "config.json: %s is missing, or not between %u and %u", key, low, high);
@@ -16,7 +17,7 @@ static lode_status bert_config_number(const json_doc *json, const char *key, uin
   return LODE_OK;
 }
 
-/* A member that may be absent, and if it is there must be this text. */
+/* A member that may be absent, but otherwise must be this text. */
 static lode_status bert_config_must_be(const json_doc *json, const char *key, const char *want, lode_error *err) {
   uint32_t i = json_get(json, 0, str_of(key));
   if (!i || json->nodes[i].type == JSON_NODE_NULL) return LODE_OK;
@@ -47,7 +48,8 @@ static lode_status bert_read_config(embed_bert_config *c, const json_doc *json, 
   c->epsilon = 1e-12f;
   uint32_t i = json_get(json, 0, STR_LIT("layer_norm_eps"));
   if (i && json->nodes[i].type == JSON_NODE_DOUBLE) c->epsilon = (float)json->nodes[i].u.d;
-  if (!(c->epsilon >= 0 && c->epsilon < 1)) return err_set(err, LODE_CORRUPT, "config.json: layer_norm_eps is out of range");
+  if (!(c->epsilon >= 0 && c->epsilon < 1))
+    return err_set(err, LODE_CORRUPT, "config.json: layer_norm_eps is out of range");
   embed_bert_sizes sizes;
   return embed_bert_measure(c, &sizes, err);
 }
@@ -67,9 +69,11 @@ lode_status embed_bert_read_pooling(embed_bert_config *config, lode_str text, lo
   if (st == LODE_OK) {
     uint32_t first = json_get(&json, 0, STR_LIT("pooling_mode_cls_token"));
     uint32_t mean = json_get(&json, 0, STR_LIT("pooling_mode_mean_tokens"));
-    bool is_first = first && json.nodes[first].type == JSON_NODE_TRUE, is_mean = mean && json.nodes[mean].type == JSON_NODE_TRUE;
+    bool is_first = first && json.nodes[first].type == JSON_NODE_TRUE;
+    bool is_mean = mean && json.nodes[mean].type == JSON_NODE_TRUE;
     if (is_first == is_mean)
-      st = err_set(err, LODE_UNSUPPORTED, "1_Pooling/config.json: either the mean or the first token must be the vector");
+      st = err_set(err, LODE_UNSUPPORTED,
+                   "1_Pooling/config.json: either the mean or the first token must be the vector");
     config->first_token = is_first;
   }
   json_release(&json);
@@ -92,8 +96,9 @@ static void bert_shapes(const embed_bert_config *c, bert_shape out[4]) {
 lode_status embed_bert_measure(const embed_bert_config *c, embed_bert_sizes *sizes, lode_error *err) {
   *sizes = (embed_bert_sizes){0};
   if (c->heads == 0 || c->hidden % c->heads != 0 || c->hidden / c->heads > 256)
-    return err_set(err, LODE_CORRUPT, "a hidden size of %u cannot be shared by %u heads of at most 256", c->hidden, c->heads);
-  /* bounded by the limits of read_config: no product leaves 64 bits */
+    return err_set(err, LODE_CORRUPT, "a hidden size of %u cannot be shared by %u heads of at most 256", c->hidden,
+                   c->heads);
+  /* bounded by the limits of bert_read_config(): no product exceeds 64 bits */
   bert_shape s[4];
   bert_shapes(c, s);
   size_t vectors = 4 * (size_t)c->hidden, panels = 0;
@@ -151,7 +156,7 @@ lode_status embed_bert_init(embed_bert *bert, const embed_bert_config *config, c
                             lode_error *err) {
   *bert = (embed_bert){.config = *config, .kernel = kernel};
   bert->weights = narrow ? &kernel->narrow : &kernel->full;
-  bert->attention = bert->weights->scaled ? &kernel->full : bert->weights; /* keys and values have no scales made for them */
+  bert->attention = bert->weights->scaled ? &kernel->full : bert->weights; /* keys and values have no scales */
   embed_bert_sizes sizes;
   TRY(embed_bert_measure(config, &sizes, err));
   bert->layers = mem_calloc(config->layers, sizeof *bert->layers);
@@ -169,7 +174,7 @@ void embed_bert_release(embed_bert *bert) {
   mem_free(bert->vectors);
   mem_free(bert->panels);
   mem_free(bert->layers);
-  embed_encode_scratch_free(atomic_load(&bert->room));
+  embed_encode_scratch_free(atomic_load(&bert->scratch));
   *bert = (embed_bert){0};
 }
 
@@ -188,21 +193,24 @@ lode_status embed_bert_tensor(const embed_safetensors *file, const char *name, u
   return LODE_OK;
 }
 
-static lode_status bert_load_vector(const embed_safetensors *file, const char *name, size_t n, float *out, lode_error *err) {
+static lode_status bert_load_vector(const embed_safetensors *file, const char *name, size_t n, float *out,
+                                    lode_error *err) {
   const embed_tensor *t;
   TRY(embed_bert_tensor(file, name, n, 0, &t, err));
   return embed_safetensors_read(file, t, 0, n, out, err);
 }
 
-static lode_status bert_load_matrix(const embed_safetensors *file, const char *name, size_t n, size_t k, float *out, lode_error *err) {
+static lode_status bert_load_matrix(const embed_safetensors *file, const char *name, size_t n, size_t k, float *out,
+                                    lode_error *err) {
   const embed_tensor *t;
   TRY(embed_bert_tensor(file, name, n, k, &t, err));
   return embed_safetensors_read(file, t, 0, n * k, out, err);
 }
 
-/* `parts` linear layers, one below the other, as one. `w` has room for all of them, `spare` for a panel of floats. */
-static lode_status bert_load_linear(const gemm_arithmetic *how, gemm_weights *to, const embed_safetensors *file, unsigned layer,
-                          const char *const *parts, size_t n_parts, float *w, float *spare, lode_error *err) {
+/* Loads `parts` linear layers, stacked, as one. `w` has room for all of them, `spare` for a panel of floats. */
+static lode_status bert_load_linear(const gemm_arithmetic *how, gemm_weights *to, const embed_safetensors *file,
+                                    unsigned layer,
+                                    const char *const *parts, size_t n_parts, float *w, float *spare, lode_error *err) {
   size_t n = to->n / n_parts, k = to->k;
   char name[128];
   memset(to->bias, 0, gemm_pad(to->n, GEMM_PANEL) * sizeof(float));
@@ -213,8 +221,10 @@ static lode_status bert_load_linear(const gemm_arithmetic *how, gemm_weights *to
     TRY(bert_load_vector(file, name, n, to->bias + i * n, err));
   }
   for (size_t i = 0; i < to->n * k; i++)
-    if (!isfinite(w[i])) return err_set(err, LODE_CORRUPT, "the weights of layer %u have a value that is not finite", layer);
-  for (size_t o = 0; o < gemm_pad(to->n, GEMM_PANEL); o++) to->scales[o] = o < to->n ? gemm_weight_scale(w + o * k, k) : 1;
+    if (!isfinite(w[i]))
+      return err_set(err, LODE_CORRUPT, "the weights of layer %u have a value that is not finite", layer);
+  for (size_t o = 0; o < gemm_pad(to->n, GEMM_PANEL); o++)
+    to->scales[o] = o < to->n ? gemm_weight_scale(w + o * k, k) : 1;
   for (size_t o = 0; o < to->n; o += GEMM_PANEL) {
     gemm_pack_panel(w + o * k, k, to->n - o < GEMM_PANEL ? to->n - o : GEMM_PANEL, k, spare);
     gemm_weights_put(how, to, o / GEMM_PANEL, spare);
@@ -222,8 +232,8 @@ static lode_status bert_load_linear(const gemm_arithmetic *how, gemm_weights *to
   return LODE_OK;
 }
 
-static lode_status bert_load_norm(const embed_safetensors *file, unsigned layer, const char *which, size_t n, float *gain, float *shift,
-                        lode_error *err) {
+static lode_status bert_load_norm(const embed_safetensors *file, unsigned layer, const char *which, size_t n,
+                                  float *gain, float *shift, lode_error *err) {
   char name[128];
   snprintf(name, sizeof name, "encoder.layer.%u.%s.weight", layer, which);
   TRY(bert_load_vector(file, name, n, gain, err));
@@ -231,9 +241,11 @@ static lode_status bert_load_norm(const embed_safetensors *file, unsigned layer,
   return bert_load_vector(file, name, n, shift, err);
 }
 
-static lode_status bert_load_layer(embed_bert *bert, const embed_safetensors *file, unsigned l, float *w, float *spare, lode_error *err) {
+static lode_status bert_load_layer(embed_bert *bert, const embed_safetensors *file, unsigned l, float *w, float *spare,
+                                   lode_error *err) {
   static const char *const qkv[] = {"attention.self.query", "attention.self.key", "attention.self.value"};
-  static const char *const out[] = {"attention.output.dense"}, *const up[] = {"intermediate.dense"}, *const down[] = {"output.dense"};
+  static const char *const out[] = {"attention.output.dense"}, *const up[] = {"intermediate.dense"},
+                                                     *const down[] = {"output.dense"};
   embed_bert_layer *layer = &bert->layers[l];
   TRY(bert_load_linear(bert->weights, &layer->qkv, file, l, qkv, 3, w, spare, err));
   TRY(bert_load_linear(bert->weights, &layer->out, file, l, out, 1, w, spare, err));
@@ -250,7 +262,7 @@ static lode_status bert_load_embeddings(embed_bert *bert, const embed_safetensor
   if (!types) types = embed_safetensors_find(file, STR_LIT("bert.embeddings.token_type_embeddings.weight"));
   if (!types || types->dims != 2 || types->shape[0] < 1 || types->shape[1] != c->hidden)
     return err_set(err, LODE_CORRUPT, "the weights have no token types of the right shape");
-  TRY(embed_safetensors_read(file, types, 0, c->hidden, bert->gain, err)); /* gain: free as yet */
+  TRY(embed_safetensors_read(file, types, 0, c->hidden, bert->gain, err)); /* gain is not loaded yet: used as scratch */
   for (size_t p = 0; p < c->positions; p++)
     for (size_t i = 0; i < c->hidden; i++) bert->positions[p * c->hidden + i] += bert->gain[i];
   TRY(bert_load_vector(file, "embeddings.LayerNorm.weight", c->hidden, bert->gain, err));
@@ -261,15 +273,16 @@ lode_status embed_bert_load(embed_bert *bert, const embed_safetensors *file, lod
   const embed_bert_config *c = &bert->config;
   TRY(bert_load_embeddings(bert, file, err));
   size_t deepest = c->inner > c->hidden ? c->inner : c->hidden;
-  size_t most = gemm_pad((size_t)c->hidden * (3 * (size_t)c->hidden > c->inner ? 3 * (size_t)c->hidden : c->inner), 16);
-  float *w = mem_alloc_aligned(64, (most + deepest * GEMM_PANEL) * sizeof *w);
+  size_t largest = gemm_pad((size_t)c->hidden * (3 * (size_t)c->hidden > c->inner ? 3 * (size_t)c->hidden : c->inner),
+                            16);
+  float *w = mem_alloc_aligned(64, (largest + deepest * GEMM_PANEL) * sizeof *w);
   if (!w) return err_nomem(err);
   lode_status st = LODE_OK;
   for (uint32_t l = 0; l < c->layers && st == LODE_OK; l++) {
     if (progress.step && !progress.step(progress.ctx, "packing weights", l, c->layers))
       st = err_set(err, LODE_CANCELLED, "cancelled");
     else
-      st = bert_load_layer(bert, file, l, w, w + most, err);
+      st = bert_load_layer(bert, file, l, w, w + largest, err);
   }
   mem_free(w);
   return st;

@@ -1,8 +1,8 @@
-/* bert_folder.c - a BERT-like model in a folder, as it is published: config.json, tokenizer.json (or vocab.txt), model.safetensors,
- * and 1_Pooling/config.json if the vector is not the mean of its tokens.
+/* bert_folder.c - a BERT-like model in a folder, as it is published: config.json, tokenizer.json (or vocab.txt),
+ * model.safetensors, and 1_Pooling/config.json if the vector is not the mean of its tokens.
  *
- * "bert:NAME" is the folder NAME of the models folder; anything with a / in it is a path. The revision in the identity is
- * the CRC-32C of the weights.
+ * "bert:NAME" is the folder NAME of the models folder; anything with a / in it is a path. The revision in the identity
+ * is the CRC-32C of the weights.
  */
 #include <fcntl.h>
 
@@ -18,7 +18,7 @@ typedef struct bert_folder {
   embed_bert bert;
   embed_wordpiece wp;
   embed_encode_options options;
-  bool narrow; /* asked for */
+  bool narrow;  /* as requested */
   float *words;
 } bert_folder;
 
@@ -31,10 +31,11 @@ static char *bert_folder_join(const char *path, const char *file) {
   return NULL;
 }
 
-static lode_status bert_folder_read_text(const char *path, const char *file, size_t most, char **text, size_t *len, lode_error *err) {
+static lode_status bert_folder_read_text(const char *path, const char *file, size_t max, char **text, size_t *len,
+                                         lode_error *err) {
   char *name = bert_folder_join(path, file);
   if (!name) return err_nomem(err);
-  lode_status st = embed_read_file(name, most, text, len, err);
+  lode_status st = embed_read_file(name, max, text, len, err);
   mem_free(name);
   return st;
 }
@@ -70,7 +71,9 @@ static lode_status bert_folder_read_vocab(bert_folder *f, const char *path, lode
     st = bert_folder_read_text(path, "vocab.txt", EMBED_TOKENIZER_MAX_BYTES, &text, &len, err);
     if (st == LODE_OK) st = embed_vocab_from_lines(&vocab, (lode_str){text, len}, true, err);
   }
-  if (st == LODE_OK) st = embed_wordpiece_init(&f->wp, &vocab.settings, vocab.tokens, vocab.count, vocab.specials, vocab.n_specials, err);
+  if (st == LODE_OK)
+    st = embed_wordpiece_init(&f->wp, &vocab.settings, vocab.tokens, vocab.count, vocab.specials, vocab.n_specials,
+                              err);
   embed_vocab_release(&vocab);
   mem_free(text);
   return st;
@@ -110,7 +113,8 @@ static lode_status bert_folder_crc(const embed_safetensors *file, uint32_t *crc,
   return st;
 }
 
-static lode_status bert_folder_read_weights(bert_folder *f, const char *path, const embed_bert_config *config, uint32_t *crc, lode_error *err) {
+static lode_status bert_folder_read_weights(bert_folder *f, const char *path, const embed_bert_config *config,
+                                            uint32_t *crc, lode_error *err) {
   static const char *const names[] = {"model.safetensors", "model.fp16.safetensors"};
   embed_safetensors file = {.fd = -1};
   lode_status st = LODE_NOT_FOUND;
@@ -148,7 +152,7 @@ static lode_status bert_folder_embed(void *self, const lode_str *texts, size_t n
   return embed_encode(&f->bert, &f->wp, &f->options, texts, n, vectors, err);
 }
 
-/* The folder's path, without slashes at its end, and the part behind the last one. */
+/* The folder's path, without trailing slashes, and its last component. */
 static lode_status bert_folder_locate(const embed_setup *setup, char **path, lode_error *err) {
   lode_str name = setup->model;
   *path = NULL;
@@ -180,17 +184,19 @@ lode_status embed_folder_open(const embed_setup *setup, embed_model *model, lode
   TRY_GOTO(bert_folder_read_config(path, &config, err));
   TRY_GOTO(bert_folder_read_vocab(f, path, err));
   if (f->wp.count > config.words) {
-    st = err_set(err, LODE_CORRUPT, "the tokenizer in %.300s has %u tokens, and the model knows %u", path, f->wp.count, config.words);
+    st = err_set(err, LODE_CORRUPT, "the tokenizer in %.300s has %u tokens, and the model knows %u", path, f->wp.count,
+                 config.words);
     goto done;
   }
   TRY_GOTO(bert_folder_read_weights(f, path, &config, &crc, err));
-  uint32_t most = setup->max_tokens ? setup->max_tokens : DEFAULT_TOKENS;
-  f->options.max_tokens = most < 2 ? 2 : most > config.positions ? config.positions : most;
+  uint32_t max = setup->max_tokens ? setup->max_tokens : DEFAULT_TOKENS;
+  f->options.max_tokens = max < 2 ? 2 : max > config.positions ? config.positions : max;
   *model = (embed_model){.embed = bert_folder_embed, .close = bert_folder_close, .self = f, .dimension = config.hidden,
                                .max_tokens = f->options.max_tokens, .precision = f->narrow ? "int8" : "full",
                                .kernel = f->bert.kernel->name};
   const char *slash = strrchr(path, '/');
-  snprintf(model->identity, sizeof model->identity, "bert:%.200s@%08x/%u/float", slash && slash[1] ? slash + 1 : path, crc, config.hidden);
+  snprintf(model->identity, sizeof model->identity, "bert:%.200s@%08x/%u/float", slash && slash[1] ? slash + 1 : path,
+           crc, config.hidden);
   f = NULL;
 done:
   mem_free(path);

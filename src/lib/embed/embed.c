@@ -1,7 +1,7 @@
-/* embed.c - embedders as lode.h has them: open by name, embed, close.
+/* embed.c - the embedders of lode.h: open by name, embed, close.
  *
- * Threads: an embedder is not changed after it was opened, so any number of them may share it. What a model needs to
- * guard, it guards itself (embed.h).
+ * Threads: an embedder does not change after it was opened, so any number of threads may share it. A model with state
+ * of its own has its own locks (embed.h).
  */
 #include "embed/embed.h"
 
@@ -50,8 +50,8 @@ static embed_open_fn *embed_open_fn_of(lode_str name) {
 static lode_status embed_unknown_model(lode_str name, lode_error *err) {
   char quoted[256];
   return err_set(err, LODE_NOT_FOUND,
-                    "there is no model %s; there are minilm, code, openai:MODEL, ollama:MODEL, and folders with a "
-                    "BERT-like model, given as a path with a / in it", str_quote(name, quoted, sizeof quoted));
+                 "there is no model %s; there are minilm, code, openai:MODEL, ollama:MODEL, and folders with a "
+                 "BERT-like model, given as a path with a / in it", str_quote(name, quoted, sizeof quoted));
 }
 
 lode_status embed_model_check_name(lode_str name, lode_error *err) {
@@ -78,7 +78,7 @@ static void embed_describe(lode_embedder *e) {
 static lode_status embed_check_options(const lode_embedder_options *o, lode_error *err) {
   if (o->threads > EMBED_MAX_THREADS)
     return err_set(err, LODE_INVALID, "%u threads are too many for an embedder; the most is %d", o->threads,
-                      EMBED_MAX_THREADS);
+                   EMBED_MAX_THREADS);
   if ((unsigned)o->precision > LODE_PRECISION_INT8)
     return err_set(err, LODE_INVALID, "the precision of an embedder is full or int8");
   return LODE_OK;
@@ -117,9 +117,10 @@ lode_status lode_embedder_open(lode_str model, const lode_embedder_options *opti
   TRY_GOTO(open(&setup, &e->model, err));
   if (name.len < model.len && !str_eq(str_of(e->model.identity), model)) {
     char asked[256];
-    st = err_set(err, LODE_MISMATCH, "the model %s is asked for, but the one that is here is %s; install the former, or "
-                    "embed the collection anew with the latter", str_quote(model, asked, sizeof asked),
-                    e->model.identity);
+    st = err_set(err, LODE_MISMATCH,
+                 "the model %s is asked for, but the one that is here is %s; install the former, or "
+                 "embed the collection anew with the latter", str_quote(model, asked, sizeof asked),
+                 e->model.identity);
     goto done;
   }
   embed_describe(e);
@@ -131,7 +132,7 @@ done:
   return st;
 }
 
-/* ---- A host's own ---- */
+/* ---- Embedders of the host program ---- */
 
 typedef struct embed_host {
   lode_embed_fn *embed;
@@ -147,10 +148,10 @@ lode_status lode_embedder_from(lode_str identity, uint32_t dimension, lode_embed
                                lode_embedder **embedder, lode_error *err) {
   err_clear(err);
   *embedder = NULL;
-  if (!identity.data || identity.len == 0 || identity.len >= EMBED_IDENTITY_BYTES || memchr(identity.data, 0, identity.len) ||
-      !utf8_valid(identity.data, identity.len))
+  if (!identity.data || identity.len == 0 || identity.len >= EMBED_IDENTITY_BYTES ||
+      memchr(identity.data, 0, identity.len) || !utf8_valid(identity.data, identity.len))
     return err_set(err, LODE_INVALID, "the identity of an embedder has 1 to %d bytes of UTF-8 without NUL",
-                      EMBED_IDENTITY_BYTES - 1);
+                   EMBED_IDENTITY_BYTES - 1);
   if (dimension == 0 || dimension > LODE_MAX_DIMENSION)
     return err_set(err, LODE_INVALID, "the dimension of an embedder is 1 to %d", LODE_MAX_DIMENSION);
   if (!embed) return err_set(err, LODE_INVALID, "an embedder needs a function");
@@ -173,7 +174,7 @@ lode_status lode_embedder_from(lode_str identity, uint32_t dimension, lode_embed
 
 const lode_embedder_info *lode_embedder_info_of(const lode_embedder *embedder) { return &embedder->info; }
 
-/* A model that overflows, or a server or a host that answers NaN, must not reach a store. */
+/* NaN or infinity, from a model that overflows, a server or a host, must not reach a store. */
 static lode_status embed_check_finite(const float *vectors, size_t n, uint32_t dimension, lode_error *err) {
   for (size_t i = 0; i < n; i++)
     for (uint32_t d = 0; d < dimension; d++)
@@ -194,7 +195,8 @@ lode_status lode_embed(lode_embedder *embedder, const lode_str *texts, size_t n,
   return st;
 }
 
-lode_status lode_embed_records(lode_embedder *embedder, lode_record *records, size_t n, float **vectors, lode_error *err) {
+lode_status lode_embed_records(lode_embedder *embedder, lode_record *records, size_t n, float **vectors,
+                               lode_error *err) {
   uint32_t dimension = embedder->model.dimension;
   size_t want = 0, at = 0;
   err_clear(err);

@@ -1,4 +1,4 @@
-/* embed_models.c - the models that lode knows by name, and the folders where their packs lie. */
+/* embed_models.c - the models that lode knows by name, and the folders of their packs. */
 #include "embed/embed.h"
 
 #include <fcntl.h>
@@ -108,7 +108,7 @@ lode_status embed_locate(const embed_folders *folders, const char *file, char **
   return err_set(err, LODE_NOT_FOUND, "there is no %s in the models folder %s", file, folders->at[0]);
 }
 
-lode_status embed_read_file(const char *path, size_t most, char **text, size_t *len, lode_error *err) {
+lode_status embed_read_file(const char *path, size_t max, char **text, size_t *len, lode_error *err) {
   *text = NULL;
   *len = 0;
   struct stat info;
@@ -119,8 +119,8 @@ lode_status embed_read_file(const char *path, size_t most, char **text, size_t *
     if (fd >= 0) os_api->close(fd);
     return error == ENOENT ? err_set(err, LODE_NOT_FOUND, "there is no file %s", path) : err_errno(err, error, path);
   }
-  if ((uint64_t)info.st_size > most) {
-    st = err_set(err, LODE_LIMIT, "%s has more than %zu bytes", path, most);
+  if ((uint64_t)info.st_size > max) {
+    st = err_set(err, LODE_LIMIT, "%s has more than %zu bytes", path, max);
     goto done;
   }
   *text = mem_alloc((size_t)info.st_size + 1);
@@ -139,8 +139,8 @@ done:
   return st;
 }
 
-/* What is part of lode lies beside the program: installed as BIN/../share, in the build tree as BUILD/KIND/../../models, and
- * for its tests one folder deeper. */
+/* Models that are part of lode are next to the program: installed in BIN/../share, in the build tree in
+ * BUILD/KIND/../../models, and for its tests one folder deeper. */
 static lode_status embed_locate_builtin(const embed_folders *folders, const char *file, char **path, lode_error *err) {
   static const char *const beside[] = {"../share/lode/models", "../../models/code", "../../../models/code"};
   lode_status st = embed_locate(folders, file, path, err);
@@ -158,11 +158,13 @@ static lode_status embed_locate_builtin(const embed_folders *folders, const char
     mem_free(*path);
     *path = NULL;
   }
-  return err_set(err, LODE_NOT_FOUND, "the file %s, which is part of lode, is neither in the models folder %s nor beside the program; set "
-                    "LODE_MODELS to the folder that has it", file, folders->at[0]);
+  return err_set(err, LODE_NOT_FOUND,
+                 "the file %s, which is part of lode, is neither in the models folder %s nor beside the program; set "
+                 "LODE_MODELS to the folder that has it", file, folders->at[0]);
 }
 
-lode_status embed_locate_model(const embed_folders *folders, const embed_model_kind *kind, char **path, lode_error *err) {
+lode_status embed_locate_model(const embed_folders *folders, const embed_model_kind *kind, char **path,
+                               lode_error *err) {
   if (!kind->package[0]) return embed_locate_builtin(folders, kind->pack, path, err);
   return embed_locate(folders, kind->pack, path, err);
 }
@@ -210,7 +212,7 @@ static lode_status embed_known_model(lode_str name, const embed_model_kind **kin
   *kind = embed_model_find(name);
   if (!*kind)
     return err_set(err, LODE_NOT_FOUND, "there is no model %s to install; `lode model list` shows those there are",
-                      str_quote(name, quoted, sizeof quoted));
+                   str_quote(name, quoted, sizeof quoted));
   return LODE_OK;
 }
 
@@ -244,7 +246,7 @@ static lode_status embed_quarantine(const embed_model_kind *kind, const char *pa
   return result;
 }
 
-/* What an install that was killed has left. One that is at work is younger: it takes seconds. */
+/* Removes what a killed install has left. A running one is younger: it takes seconds. */
 static void embed_sweep(const char *folder, const char *pack) {
   const int64_t old_s = 3600;
   os_dir *list = os_dir_open(folder);
@@ -253,7 +255,8 @@ static void embed_sweep(const char *folder, const char *pack) {
     if (strncmp(name, pack, len) != 0 || strncmp(name + len, ".tmp-", 5) != 0) continue;
     struct stat st;
     char *path = embed_join_path(folder, name);
-    if (path && os_api->stat(path, &st) == 0 && (int64_t)(os_wall_ms() / 1000) - st.st_mtime > old_s) (void)os_api->unlink(path);
+    if (path && os_api->stat(path, &st) == 0 && (int64_t)(os_wall_ms() / 1000) - st.st_mtime > old_s)
+      (void)os_api->unlink(path);
     mem_free(path);
   }
   if (list) os_dir_close(list);
@@ -264,7 +267,8 @@ lode_status lode_model_install(lode_str model, const char *from, const lode_embe
   err_clear(err);
   const embed_model_kind *kind;
   TRY(embed_known_model(model, &kind, err));
-  if (!kind->install) return err_set(err, LODE_UNSUPPORTED, "the model %s is part of lode: nothing to install", kind->name);
+  if (!kind->install)
+    return err_set(err, LODE_UNSUPPORTED, "the model %s is part of lode: nothing to install", kind->name);
   embed_folders folders;
   TRY(embed_folders_init(&folders, options ? options->folder : NULL, err));
   char *to = NULL;

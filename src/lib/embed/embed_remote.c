@@ -1,10 +1,11 @@
-/* embed_remote.c - models behind HTTP: OpenAI-compatible servers (POST BASE/embeddings) and Ollama (POST BASE/api/embed).
+/* embed_remote.c - models behind HTTP: OpenAI-compatible servers (POST BASE/embeddings) and Ollama (POST
+ * BASE/api/embed).
  *
- * Texts are sent in batches. What may pass (no answer, 408, 429, 5xx) is tried again with growing pauses, or when the server
- * says; what will not pass is an error with the server's own words. Every vector is checked: count, order, dimension,
- * numbers. The dimension is learnt by embedding one word when the model is opened.
+ * Texts are sent in batches. Transient failures (no response, 408, 429, 5xx) are retried with growing pauses, or when
+ * the server says; permanent ones are an error with the server's own message. Every vector is checked: count, order,
+ * dimension, numbers. The dimension is determined by embedding one word when the model is opened.
  *
- * Threads: a connection belongs to one thread at a time; those that nobody uses wait in a small stack under a lock.
+ * Threads: a connection belongs to one thread at a time; idle ones wait in a small stack under a lock.
  */
 #include <math.h>
 #include <pthread.h>
@@ -15,16 +16,24 @@
 #include "os/os.h"
 #include "embed/embed.h"
 
-enum { EMBED_REMOTE_BATCH_TEXTS = 64, EMBED_REMOTE_BATCH_BYTES = 1 << 20, EMBED_REMOTE_ATTEMPTS = 5, EMBED_REMOTE_IDLE = 8, EMBED_REMOTE_MAX_ANSWER = 256 << 20, EMBED_REMOTE_PAUSE_MS = 250, EMBED_REMOTE_MAX_PAUSE_MS = 20000 };
+enum {
+  EMBED_REMOTE_BATCH_TEXTS = 64,        /* texts of a request, at most */
+  EMBED_REMOTE_BATCH_BYTES = 1 << 20,   /* bytes of a request's texts, about */
+  EMBED_REMOTE_ATTEMPTS = 5,            /* of a request */
+  EMBED_REMOTE_IDLE = 8,                /* idle connections that are kept */
+  EMBED_REMOTE_MAX_ANSWER = 256 << 20,  /* bytes of a response */
+  EMBED_REMOTE_PAUSE_MS = 250,          /* first pause between attempts */
+  EMBED_REMOTE_MAX_PAUSE_MS = 20000,    /* longest pause between attempts */
+};
 
 typedef struct embed_remote {
   bool ollama;
-  char *url;            /* of the request */
-  char *name;           /* of the model */
-  char *authorization;  /* "Authorization: Bearer ...", or NULL */
+  char *url;             /* of the request */
+  char *name;            /* of the model */
+  char *authorization;   /* "Authorization: Bearer ...", or NULL */
   uint32_t timeout_ms;
-  uint32_t dimension;   /* 0 until it is known */
-  pthread_mutex_t lock; /* of idle */
+  uint32_t dimension;    /* 0: not known yet */
+  pthread_mutex_t lock;  /* guards idle */
   http_client *idle[EMBED_REMOTE_IDLE];
   size_t n_idle;
 } embed_remote;
@@ -46,9 +55,10 @@ static void embed_remote_put_back(embed_remote *s, http_client *http) {
   if (!kept) http_free(http);
 }
 
-/* ---- Answers ---- */
+/* ---- Responses ---- */
 
-static const json_node *embed_remote_member(const json_doc *json, uint32_t object, const char *key, json_node_type type) {
+static const json_node *embed_remote_member(const json_doc *json, uint32_t object, const char *key,
+                                            json_node_type type) {
   if (json->nodes[object].type != JSON_NODE_OBJECT) return NULL;
   uint32_t i = json_get(json, object, str_of(key));
   return i && json->nodes[i].type == type ? &json->nodes[i] : NULL;
@@ -56,13 +66,14 @@ static const json_node *embed_remote_member(const json_doc *json, uint32_t objec
 
 static bool embed_remote_may_retry(long status) { return status == 408 || status == 429 || status >= 500; }
 
-/* {"error": {"message": "..."}}, {"error": "..."}, or whatever it said. */
+/* The message of a refusal: {"error": {"message": "..."}}, {"error": "..."}, or the body as it is. */
 static lode_status embed_remote_refused(const embed_remote *s, const http_response *r, lode_error *err) {
   json_doc json = {0};
   char words[256];
   lode_str said = {r->body.data, r->body.len};
   if (r->body.data && json_parse(&json, said, NULL, NULL) == LODE_OK) {
-    const json_node *e = embed_remote_member(&json, 0, "error", JSON_NODE_STRING), *o = embed_remote_member(&json, 0, "error", JSON_NODE_OBJECT);
+    const json_node *e = embed_remote_member(&json, 0, "error", JSON_NODE_STRING);
+    const json_node *o = embed_remote_member(&json, 0, "error", JSON_NODE_OBJECT);
     if (o) e = embed_remote_member(&json, (uint32_t)(o - json.nodes), "message", JSON_NODE_STRING);
     if (e) said = e->u.s;
   }
@@ -71,18 +82,22 @@ static lode_status embed_remote_refused(const embed_remote *s, const http_respon
   const char *hint = r->status == 401 || r->status == 403 ? (s->ollama ? "" : "; is OPENAI_API_KEY set and right?")
                      : r->status == 404 ? "; does the server have that model?" : "";
   return err_set(err, r->status == 404 ? LODE_NOT_FOUND : embed_remote_may_retry(r->status) ? LODE_BUSY : LODE_REFUSED,
-                    "the embedding server %.150s answers %ld: %s%s", s->url, r->status, words, hint);
+                 "the embedding server %.150s answers %ld: %s%s", s->url, r->status, words, hint);
 }
 
 static lode_status embed_remote_bad_answer(const embed_remote *s, const char *what, lode_error *err) {
   return err_set(err, LODE_IO, "the embedding server %.150s gives an answer that is not one: %s", s->url, what);
 }
 
-static lode_status embed_remote_read_vector(embed_remote *s, const json_doc *json, uint32_t node, uint32_t dimension, float *out, lode_error *err) {
+static lode_status embed_remote_read_vector(embed_remote *s, const json_doc *json, uint32_t node, uint32_t dimension,
+                                            float *out, lode_error *err) {
   const json_node *a = &json->nodes[node];
-  if (a->type != JSON_NODE_ARRAY || a->u.count == 0 || a->u.count > LODE_MAX_DIMENSION) return embed_remote_bad_answer(s, "no vector where one should be", err);
+  if (a->type != JSON_NODE_ARRAY || a->u.count == 0 || a->u.count > LODE_MAX_DIMENSION)
+    return embed_remote_bad_answer(s, "no vector where one should be", err);
   if (a->u.count != dimension)
-    return err_set(err, LODE_MISMATCH, "the embedding server %.150s gives a vector of %zu dimensions, and others had %u", s->url, a->u.count, dimension);
+    return err_set(err, LODE_MISMATCH,
+                   "the embedding server %.150s gives a vector of %zu dimensions, and others had %u", s->url,
+                   a->u.count, dimension);
   for (uint32_t i = 0; i < dimension; i++) {
     const json_node *x = &json->nodes[node + 1 + i];
     double d = x->type == JSON_NODE_INT ? (double)x->u.i : x->type == JSON_NODE_DOUBLE ? x->u.d : NAN;
@@ -92,14 +107,16 @@ static lode_status embed_remote_read_vector(embed_remote *s, const json_doc *jso
   return LODE_OK;
 }
 
-/* Where the vectors are: Ollama's lie in "embeddings", OpenAI's in the items of "data", each with its index. */
-static lode_status embed_remote_read_vectors(embed_remote *s, const json_doc *json, size_t n, float *vectors, lode_error *err) {
+/* Ollama's vectors are in "embeddings", OpenAI's in the items of "data", each with its index. */
+static lode_status embed_remote_read_vectors(embed_remote *s, const json_doc *json, size_t n, float *vectors,
+                                             lode_error *err) {
   const json_node *list = embed_remote_member(json, 0, s->ollama ? "embeddings" : "data", JSON_NODE_ARRAY);
   if (!list || list->u.count != n) return embed_remote_bad_answer(s, "another number of vectors than texts", err);
   uint32_t i = (uint32_t)(list - json->nodes) + 1;
-  if (s->dimension == 0) { /* the first answer: n is 1 */
+  if (s->dimension == 0) { /* the first response: n is 1 */
     const json_node *v = s->ollama ? &json->nodes[i] : embed_remote_member(json, i, "embedding", JSON_NODE_ARRAY);
-    if (!v || v->type != JSON_NODE_ARRAY || v->u.count == 0 || v->u.count > LODE_MAX_DIMENSION) return embed_remote_bad_answer(s, "no vector where one should be", err);
+    if (!v || v->type != JSON_NODE_ARRAY || v->u.count == 0 || v->u.count > LODE_MAX_DIMENSION)
+      return embed_remote_bad_answer(s, "no vector where one should be", err);
     s->dimension = (uint32_t)v->u.count;
     return LODE_OK;
   }
@@ -110,7 +127,8 @@ static lode_status embed_remote_read_vectors(embed_remote *s, const json_doc *js
     size_t place = k;
     uint32_t vector = i;
     if (!s->ollama) {
-      const json_node *index = embed_remote_member(json, i, "index", JSON_NODE_INT), *v = embed_remote_member(json, i, "embedding", JSON_NODE_ARRAY);
+      const json_node *index = embed_remote_member(json, i, "index", JSON_NODE_INT);
+      const json_node *v = embed_remote_member(json, i, "embedding", JSON_NODE_ARRAY);
       if (index) place = index->u.i < 0 ? n : (size_t)index->u.i;
       vector = v ? (uint32_t)(v - json->nodes) : 0;
     }
@@ -125,7 +143,8 @@ static lode_status embed_remote_read_vectors(embed_remote *s, const json_doc *js
   return st;
 }
 
-static lode_status embed_remote_read_answer(embed_remote *s, const http_response *r, size_t n, float *vectors, lode_error *err) {
+static lode_status embed_remote_read_answer(embed_remote *s, const http_response *r, size_t n, float *vectors,
+                                            lode_error *err) {
   json_doc json = {0};
   lode_status st = json_parse(&json, (lode_str){r->body.data ? r->body.data : "", r->body.len}, NULL, NULL);
   if (st == LODE_NOMEM) st = err_nomem(err);
@@ -171,7 +190,8 @@ static lode_status embed_remote_post(embed_remote *s, lode_str body, size_t n, f
   return st;
 }
 
-static lode_status embed_remote_post_batch(embed_remote *s, const lode_str *texts, size_t n, float *vectors, lode_error *err) {
+static lode_status embed_remote_post_batch(embed_remote *s, const lode_str *texts, size_t n, float *vectors,
+                                           lode_error *err) {
   strbuf body = {0};
   strbuf_addstr(&body, "{\"model\":");
   json_put_string(&body, str_of(s->name));
@@ -182,7 +202,8 @@ static lode_status embed_remote_post_batch(embed_remote *s, const lode_str *text
     json_put_string(&body, texts[i].len ? texts[i] : STR_LIT(" "));
   }
   strbuf_addstr(&body, "]}");
-  lode_status st = body.failed ? err_nomem(err) : embed_remote_post(s, (lode_str){body.data, body.len}, n, vectors, err);
+  lode_status st = body.failed ? err_nomem(err) : embed_remote_post(s, (lode_str){body.data, body.len}, n, vectors,
+                                                                    err);
   strbuf_release(&body);
   return st;
 }
@@ -191,7 +212,8 @@ static lode_status embed_remote_embed(void *self, const lode_str *texts, size_t 
   embed_remote *s = self;
   for (size_t from = 0; from < n;) {
     size_t some = 0, bytes = 0;
-    while (from + some < n && some < EMBED_REMOTE_BATCH_TEXTS && (some == 0 || bytes + texts[from + some].len <= EMBED_REMOTE_BATCH_BYTES)) bytes += texts[from + some++].len;
+    while (from + some < n && some < EMBED_REMOTE_BATCH_TEXTS &&
+           (some == 0 || bytes + texts[from + some].len <= EMBED_REMOTE_BATCH_BYTES)) bytes += texts[from + some++].len;
     TRY(embed_remote_post_batch(s, texts + from, some, vectors + from * s->dimension, err));
     from += some;
   }
@@ -231,7 +253,8 @@ static lode_status embed_remote_describe(embed_remote *s, const embed_setup *set
   if (!base) base = s->ollama ? "http://127.0.0.1:11434" : "https://api.openai.com/v1";
   size_t len = strlen(base);
   while (len > 0 && base[len - 1] == '/') len--;
-  strbuf_addf(&url, "%s%.*s%s", strstr(base, "://") ? "" : "http://", (int)(len < 4096 ? len : 4096), base, s->ollama ? "/api/embed" : "/embeddings");
+  strbuf_addf(&url, "%s%.*s%s", strstr(base, "://") ? "" : "http://", (int)(len < 4096 ? len : 4096), base,
+              s->ollama ? "/api/embed" : "/embeddings");
   strbuf_add(&name, model.data + 7, model.len - 7);
   const char *key = setup->key ? setup->key : s->ollama ? NULL : embed_remote_env("OPENAI_API_KEY");
   if (key) strbuf_addf(&auth, "Authorization: Bearer %s", key);
@@ -254,7 +277,9 @@ lode_status embed_remote_open(const embed_setup *setup, embed_model *model, lode
     embed_remote_close(s);
     return st;
   }
-  *model = (embed_model){.embed = embed_remote_embed, .close = embed_remote_close, .self = s, .dimension = s->dimension};
-  snprintf(model->identity, sizeof model->identity, "%.*s@server/%u/float", (int)setup->model.len, setup->model.data, s->dimension);
+  *model = (embed_model){.embed = embed_remote_embed, .close = embed_remote_close, .self = s,
+                         .dimension = s->dimension};
+  snprintf(model->identity, sizeof model->identity, "%.*s@server/%u/float", (int)setup->model.len, setup->model.data,
+           s->dimension);
   return LODE_OK;
 }

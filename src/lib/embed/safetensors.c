@@ -38,17 +38,20 @@ static lode_status tensor_read_shape(const json_doc *json, uint32_t node, embed_
   if (t->dims > EMBED_TENSOR_MAX_DIMS) return tensor_invalid(err, t->name, "it has too many dimensions");
   t->count = 1;
   for (size_t d = 0; d < t->dims; d++) {
-    const json_node *n = &json->nodes[node + 1 + d]; /* numbers: one node each, else refused */
-    if (n->type != JSON_NODE_INT || n->u.i < 0) return tensor_invalid(err, t->name, "its shape is not of whole numbers");
+    const json_node *n = &json->nodes[node + 1 + d]; /* numbers have one node each; anything else is refused */
+    if (n->type != JSON_NODE_INT || n->u.i < 0)
+      return tensor_invalid(err, t->name, "its shape is not of whole numbers");
     t->shape[d] = (uint64_t)n->u.i;
-    if (__builtin_mul_overflow(t->count, t->shape[d], &t->count)) return tensor_invalid(err, t->name, "its shape is impossible");
+    if (__builtin_mul_overflow(t->count, t->shape[d], &t->count))
+      return tensor_invalid(err, t->name, "its shape is impossible");
   }
   return LODE_OK;
 }
 
 static lode_status tensor_read(const json_doc *json, uint32_t object, uint64_t data, uint64_t length, embed_tensor *t,
                                lode_error *err) {
-  if (json->nodes[object].type != JSON_NODE_OBJECT) return tensor_invalid(err, t->name, "it is not described by an object");
+  if (json->nodes[object].type != JSON_NODE_OBJECT)
+    return tensor_invalid(err, t->name, "it is not described by an object");
   uint32_t kind = json_get(json, object, STR_LIT("dtype")), range = json_get(json, object, STR_LIT("data_offsets"));
   uint64_t size = 0, bytes;
   if (!kind || json->nodes[kind].type != JSON_NODE_STRING) return tensor_invalid(err, t->name, "there is no dtype");
@@ -77,7 +80,8 @@ lode_status embed_safetensors_parse(embed_safetensors *file, lode_str header, ui
   if (st != LODE_OK) return err_set(err, LODE_CORRUPT, "safetensors: the header: %s", why.text);
   const json_doc *json = &file->json;
   if (json->nodes[0].type != JSON_NODE_OBJECT || json->nodes[0].u.count > EMBED_TENSORS_MAX)
-    return err_set(err, LODE_CORRUPT, "safetensors: the header is not an object of at most %d tensors", EMBED_TENSORS_MAX);
+    return err_set(err, LODE_CORRUPT, "safetensors: the header is not an object of at most %d tensors",
+                   EMBED_TENSORS_MAX);
   size_t pairs = json->nodes[0].u.count;
   file->tensors = mem_calloc(pairs + 1, sizeof *file->tensors);
   if (!file->tensors) return err_nomem(err);
@@ -167,12 +171,14 @@ static void tensor_to_floats(embed_tensor_kind kind, const unsigned char *bytes,
 
 lode_status embed_safetensors_read(const embed_safetensors *file, const embed_tensor *tensor, uint64_t first, size_t n,
                                    float *out, lode_error *err) {
-  if (tensor->kind == EMBED_TENSOR_OTHER) return tensor_invalid(err, tensor->name, "only F32, F16 and BF16 are supported");
-  if (first > tensor->count || n > tensor->count - first) return tensor_invalid(err, tensor->name, "it is smaller than the model needs");
+  if (tensor->kind == EMBED_TENSOR_OTHER)
+    return tensor_invalid(err, tensor->name, "only F32, F16 and BF16 are supported");
+  if (first > tensor->count || n > tensor->count - first)
+    return tensor_invalid(err, tensor->name, "it is smaller than the model needs");
   unsigned char buf[16384];
-  size_t size = tensor->kind == EMBED_F32 ? 4 : 2, most = sizeof buf / size;
+  size_t size = tensor->kind == EMBED_F32 ? 4 : 2, max = sizeof buf / size;
   for (size_t at = 0; at < n;) {
-    size_t some = n - at < most ? n - at : most, got;
+    size_t some = n - at < max ? n - at : max, got;
     TRY(os_read_full(file->fd, buf, some * size, tensor->offset + (first + at) * size, &got, err));
     if (got < some * size) return tensor_invalid(err, tensor->name, "the file was cut short while it was read");
     tensor_to_floats(tensor->kind, buf, some, out + at);

@@ -1,7 +1,7 @@
 /* safetensors.h - weights in a .safetensors file: u64 length of a JSON header, the header, the bytes of the tensors.
  *
- * The header is data: each tensor's kind, shape and place are checked against each other and against the file's length
- * before anything is read.
+ * The header is not trusted: each tensor's kind, shape and offset are checked against each other and against the file's
+ * length before anything is read.
  */
 #ifndef LODE_EMBED_SAFETENSORS_H
 #define LODE_EMBED_SAFETENSORS_H
@@ -17,8 +17,8 @@ typedef struct embed_tensor {
   embed_tensor_kind kind;
   size_t dims;
   uint64_t shape[EMBED_TENSOR_MAX_DIMS];
-  uint64_t count;  /* elements */
-  uint64_t offset; /* in the file */
+  uint64_t count;   /* elements */
+  uint64_t offset;  /* in the file */
   uint64_t bytes;
 } embed_tensor;
 
@@ -31,14 +31,14 @@ typedef struct embed_safetensors {
   size_t count;
 } embed_safetensors;
 
-/* LODE_CORRUPT: it is no safetensors file, or its header lies. */
+/* LODE_CORRUPT: not a safetensors file, or an invalid header. */
 lode_status embed_safetensors_open(embed_safetensors *file, const char *path, lode_error *err);
 void embed_safetensors_close(embed_safetensors *file);
 /* The same checks on a header alone, for a file of `length` bytes. */
 lode_status embed_safetensors_parse(embed_safetensors *file, lode_str header, uint64_t length, lode_error *err);
 /* NULL when there is none. */
 const embed_tensor *embed_safetensors_find(const embed_safetensors *file, lode_str name);
-/* `n` elements from element `first` on, as floats. The tensor must be F32, F16 or BF16. */
+/* Reads `n` elements from element `first` on, as floats. The tensor must be F32, F16 or BF16. */
 lode_status embed_safetensors_read(const embed_safetensors *file, const embed_tensor *tensor, uint64_t first, size_t n,
                                    float *out, lode_error *err);
 

@@ -1,22 +1,22 @@
-/* static_file.h - the file of a static model, byte by byte. Numbers are little-endian.
+/* static_file.h - the file format of a static model. Numbers are little-endian.
  *
  *   0  "LODESTM1"
  *   8  u32 version (1), u32 dimension (256), u32 words, u32 slots, u32 bytes of all words, u32 pages of rows
  *  32  u32 exponent of a word's count, in thousandths; u32 CRC-32C of the lexicon
- *  40  revision, 24 bytes of printable ASCII, zeros behind it
+ *  40  revision, 24 bytes of printable ASCII, padded with zeros
  *  64  u64 size of the file
  *  72  zeros
- * 124  u32 CRC-32C of bytes 0 to 123
- * 128  the lexicon, up to a multiple of 4,096 (zeros behind it):
- *      u32 starts[words + 1]   where each word begins
- *      u32 crcs[pages]         CRC-32C of each page of rows, begun with the page's number
+ * 124  u32 CRC-32C of bytes 0 to 123 128  the lexicon, padded with zeros to a multiple of 4,096:
+ *      u32 starts[words + 1]   where each word starts
+ *      u32 crcs[pages]         CRC-32C of each page of rows, seeded with the page's number
  *      f32 scales[words]       of the rows
  *      u16 slots[slots]        row + 1 by hash (embed_words.h)
  *      u8 costs[words]         as a piece of an unknown word (embed_words.h)
  *      the words' bytes
- *  ..  the rows, 256 signed bytes each, 16 to a page of 4,096; the last page is filled with zeros
+ *  ..  the rows, 256 signed bytes each, 16 to a page of 4,096; the last page is padded with zeros
  *
- * A vector is the sum of scale x row over the different words of a text, each times count^exponent, brought to length 1.
+ * A vector is the sum of scale x row over the distinct words of a text, each times count^exponent, normalised to length
+ * 1.
  */
 #ifndef LODE_EMBED_STATIC_FILE_H
 #define LODE_EMBED_STATIC_FILE_H
@@ -45,10 +45,10 @@ typedef struct embed_static_header {
 } embed_static_header;
 _Static_assert(sizeof(embed_static_header) == EMBED_STATIC_HEADER_BYTES, "the header has no holes");
 
-/* Where things lie, by the header's numbers alone. */
+/* Offsets, computed from the header alone. */
 typedef struct embed_static_layout {
-  size_t starts, crcs, scales, slots, costs, bytes, lexicon_end; /* from the lexicon's first byte */
-  uint64_t rows, file_size;                                      /* from the file's */
+  size_t starts, crcs, scales, slots, costs, bytes, lexicon_end;  /* relative to the lexicon */
+  uint64_t rows, file_size;                                       /* relative to the file */
 } embed_static_layout;
 
 static inline embed_static_layout embed_static_layout_of(const embed_static_header *h) {
@@ -65,7 +65,7 @@ static inline embed_static_layout embed_static_layout_of(const embed_static_head
   return l;
 }
 
-/* For whoever makes a model: the whole file's bytes (mem_free), or NULL without memory. */
+/* For writing a model: the bytes of the whole file (mem_free()), or NULL when out of memory. */
 typedef struct embed_static_parts {
   const embed_words *words;
   const int8_t *rows;    /* words x 256 */

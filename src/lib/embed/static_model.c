@@ -1,14 +1,14 @@
 /* static_model.c - the static model for code: a table of word vectors, summed.
  *
  * Opening reads the header and the lexicon (about a megabyte) and checks both. Rows are read by pages when a text first
- * needs them, each page checked by its CRC; whoever embeds many texts gets all of them at one go. So a single question
- * in a new process costs a few page reads, and a whole tree one pass over the file.
+ * needs them, and each page is checked by its CRC; after many texts all of them are read at once. So a single query in
+ * a new process costs a few page reads, and a whole source tree one pass over the file.
  *
  * Threads: after opening only `rows` and `ready` change, and only under `lock`. A page's bytes are written before its
- * flag is set (release) and read after the flag was seen (acquire); a flag is never taken back. Scratch memory belongs
- * to the call.
+ * flag is set (release) and read after the flag was seen (acquire); a flag is never cleared. Scratch memory belongs to
+ * the call.
  *
- * The same text gives the same bits on every CPU: sums run in the order in which words first occur, one
+ * The same text gives the same bits on every CPU: sums run in the order in which words first occur, with one
  * multiplication and one addition for each number, never fused.
  */
 #include "embed/embed.h"
@@ -32,9 +32,9 @@
 enum {
   STATIC_DIM = EMBED_STATIC_DIM,
   MAX_WORDS_OF_TEXT = 2048,
-  STATIC_MAX_COUNT = 64,              /* a word that stands more often counts as if it stood so often */
-  MANY_TEXTS = 16,          /* from here on all rows are read at once */
-  MAX_WORD_BYTES = 1 << 22, /* of the vocabulary */
+  STATIC_MAX_COUNT = 64,     /* a word that occurs more often counts as if it occurred this often */
+  MANY_TEXTS = 16,           /* after this many texts all rows are read at once */
+  MAX_WORD_BYTES = 1 << 22,  /* bytes of all words, at most */
 };
 
 typedef void static_sum_fn(const int8_t *rows, const uint16_t *which, const float *weights, size_t n, float *sum);
@@ -48,8 +48,8 @@ typedef struct static_model {
   embed_words words;
   const uint32_t *crcs;
   const float *scales;
-  int8_t *rows;              /* header.pages pages */
-  atomic_uchar *ready;       /* header.pages flags */
+  int8_t *rows;         /* header.pages pages */
+  atomic_uchar *ready;  /* header.pages flags */
   atomic_bool all_ready;
   atomic_uint texts_seen;
   pthread_mutex_t lock;
@@ -70,9 +70,9 @@ static void static_sum_portable(const int8_t *rows, const uint16_t *which, const
 }
 
 #if defined(__x86_64__)
-/* 64 dimensions at a time, so that their sums stay in registers. */
-__attribute__((target("avx2"))) static void static_sum_avx2(const int8_t *rows, const uint16_t *which, const float *weights, size_t n,
-                                                     float *sum) {
+/* 64 dimensions at a time, to keep their sums in registers. */
+__attribute__((target("avx2"))) static void static_sum_avx2(const int8_t *rows, const uint16_t *which,
+                                                            const float *weights, size_t n, float *sum) {
   for (int first = 0; first < STATIC_DIM; first += 64) {
     __m256 s[8];
     for (int k = 0; k < 8; k++) s[k] = _mm256_setzero_ps();
@@ -104,10 +104,11 @@ static static_sum_fn *static_pick_sum(const char **name) {
 /* ---- Rows ---- */
 
 static lode_status static_damaged(const static_model *m, lode_error *err, const char *what) {
-  return err_set(err, LODE_CORRUPT, "the model file %s is damaged (%s): put back the one that came with lode", m->path, what);
+  return err_set(err, LODE_CORRUPT, "the model file %s is damaged (%s): put back the one that came with lode", m->path,
+                 what);
 }
 
-/* Reads pages first to last - 1 where they belong. The lock is held. */
+/* Reads pages first to last - 1 into place. The lock is held. */
 static lode_status static_read_pages(static_model *m, uint32_t first, uint32_t last, lode_error *err) {
   char *to = (char *)m->rows + (size_t)first * EMBED_STATIC_PAGE_BYTES, what[64];
   size_t want = (size_t)(last - first) * EMBED_STATIC_PAGE_BYTES, got;
@@ -123,7 +124,7 @@ static lode_status static_read_pages(static_model *m, uint32_t first, uint32_t l
   return LODE_OK;
 }
 
-/* Pages that are there already are in use: they are never written again. */
+/* Pages that are loaded are in use: they are never written again. */
 static lode_status static_read_all(static_model *m, lode_error *err) {
   lode_status st = LODE_OK;
   pthread_mutex_lock(&m->lock);
@@ -155,8 +156,8 @@ static lode_status static_need_rows(static_model *m, const uint16_t *which, size
 /* ---- Texts ---- */
 
 typedef struct static_scratch {
-  uint16_t *counts;  /* of every word; zero between texts */
-  uint16_t *which;   /* different words, in the order of their first */
+  uint16_t *counts;  /* for every word; zero between texts */
+  uint16_t *which;   /* distinct words, in order of first occurrence */
   float *weights;
   size_t n, left;
 } static_scratch;
@@ -172,7 +173,8 @@ static void static_put_unknown(float *vector) {
   for (int d = 0; d < STATIC_DIM; d++) vector[d] = 1.0f / 16.0f;
 }
 
-static lode_status static_embed_text(static_model *m, lode_str text, static_scratch *s, float *vector, lode_error *err) {
+static lode_status static_embed_text(static_model *m, lode_str text, static_scratch *s, float *vector,
+                                     lode_error *err) {
   s->n = 0;
   s->left = m->max_words;
   (void)embed_words_split(&m->words, text.data, text.len, static_count_word, s);
@@ -249,17 +251,21 @@ static lode_status static_read_header(static_model *m, lode_error *err) {
   size_t got;
   if (OS_RETRY(os_api->fstat(m->fd, &file)) != 0) return err_errno(err, errno, m->path);
   TRY(os_read_full(m->fd, h, sizeof *h, 0, &got, err));
-  if (got != sizeof *h || memcmp(h->magic, EMBED_STATIC_MAGIC, sizeof h->magic) != 0) return static_damaged(m, err, "it is no model");
+  if (got != sizeof *h || memcmp(h->magic, EMBED_STATIC_MAGIC, sizeof h->magic) != 0)
+    return static_damaged(m, err, "it is no model");
   if (crc32c_update(0, h, offsetof(embed_static_header, crc)) != h->crc) return static_damaged(m, err, "its header");
   if (h->version != EMBED_STATIC_VERSION || h->dimension != STATIC_DIM)
-    return err_set(err, LODE_UNSUPPORTED, "the model file %s is of version %u with %u dimensions; this lode knows version %d with %d",
-                      m->path, h->version, h->dimension, EMBED_STATIC_VERSION, STATIC_DIM);
+    return err_set(err, LODE_UNSUPPORTED,
+                   "the model file %s is of version %u with %u dimensions; this lode knows version %d with %d",
+                   m->path, h->version, h->dimension, EMBED_STATIC_VERSION, STATIC_DIM);
   bool sizes = h->words >= 1 && h->words <= EMBED_WORDS_MAX && h->slots > h->words && h->slots <= 1u << 20 &&
                h->word_bytes >= h->words && h->word_bytes <= MAX_WORD_BYTES && h->exponent_milli <= 1000 &&
-               h->pages == (h->words + EMBED_STATIC_PAGE_ROWS - 1) / EMBED_STATIC_PAGE_ROWS && static_is_revision(h->revision);
+               h->pages == (h->words + EMBED_STATIC_PAGE_ROWS - 1) / EMBED_STATIC_PAGE_ROWS &&
+               static_is_revision(h->revision);
   if (!sizes) return static_damaged(m, err, "the sizes in its header");
   m->layout = embed_static_layout_of(h);
-  if (h->file_size != m->layout.file_size || (uint64_t)file.st_size != h->file_size) return static_damaged(m, err, "its size");
+  if (h->file_size != m->layout.file_size || (uint64_t)file.st_size != h->file_size)
+    return static_damaged(m, err, "its size");
   return LODE_OK;
 }
 
@@ -270,7 +276,8 @@ static lode_status static_read_lexicon(static_model *m, lode_error *err) {
   m->lexicon = mem_alloc(size);
   if (!m->lexicon) return err_nomem(err);
   TRY(os_read_full(m->fd, m->lexicon, size, EMBED_STATIC_HEADER_BYTES, &got, err));
-  if (got != size || crc32c_update(0, m->lexicon, size) != h->lexicon_crc) return static_damaged(m, err, "its vocabulary");
+  if (got != size || crc32c_update(0, m->lexicon, size) != h->lexicon_crc)
+    return static_damaged(m, err, "its vocabulary");
   m->crcs = (const uint32_t *)(m->lexicon + l->crcs);
   m->scales = (const float *)(m->lexicon + l->scales);
   m->words = (embed_words){
@@ -346,7 +353,8 @@ lode_status embed_static_open(const embed_setup *setup, embed_model *model, lode
   model->dimension = STATIC_DIM;
   model->max_tokens = m->max_words;
   model->precision = "int8";
-  snprintf(model->identity, sizeof model->identity, "%s@%.*s/%d/static", LODE_MODEL_CODE, EMBED_STATIC_REVISION_BYTES, m->header.revision, STATIC_DIM);
+  snprintf(model->identity, sizeof model->identity, "%s@%.*s/%d/static", LODE_MODEL_CODE, EMBED_STATIC_REVISION_BYTES,
+           m->header.revision, STATIC_DIM);
   return LODE_OK;
 }
 

@@ -21,7 +21,7 @@ static bool vocab_is_kind(const json_doc *json, uint32_t object, const char *kin
   return n && str_eq(n->u.s, str_of(kind));
 }
 
-/* true, false, or `otherwise` when it is absent or null */
+/* true, false, or `otherwise` if it is absent or null */
 static bool vocab_flag(const json_doc *json, uint32_t object, const char *key, bool otherwise) {
   if (vocab_member(json, object, key, JSON_NODE_TRUE)) return true;
   if (vocab_member(json, object, key, JSON_NODE_FALSE)) return false;
@@ -48,11 +48,12 @@ static lode_status vocab_set_token(embed_vocab *v, lode_str text, const json_nod
   return LODE_OK;
 }
 
-/* The next larger id + 1 among the added tokens: they may lie past the vocabulary. */
+/* Reads the vocabulary and the added tokens, which are the special ones; their ids may be past the vocabulary. */
 static lode_status vocab_read_tokens(embed_vocab *v, const json_doc *json, uint32_t vocab, const json_node *added,
-                               lode_error *err) {
+                                     lode_error *err) {
   v->count = json->nodes[vocab].u.count + (added ? added->u.count : 0);
-  if (v->count > EMBED_VOCAB_MAX) return err_set(err, LODE_CORRUPT, "tokenizer.json: %zu tokens are too many", v->count);
+  if (v->count > EMBED_VOCAB_MAX)
+    return err_set(err, LODE_CORRUPT, "tokenizer.json: %zu tokens are too many", v->count);
   v->tokens = mem_calloc(v->count ? v->count : 1, sizeof *v->tokens);
   if (!v->tokens) return err_nomem(err);
   uint32_t i = vocab + 1;
@@ -64,7 +65,8 @@ static lode_status vocab_read_tokens(embed_vocab *v, const json_doc *json, uint3
   if (!added) return LODE_OK;
   i = (uint32_t)(added - json->nodes) + 1;
   for (size_t n = added->u.count; n > 0; n--, i = json->nodes[i].next) {
-    const json_node *id = vocab_member(json, i, "id", JSON_NODE_INT), *text = vocab_member(json, i, "content", JSON_NODE_STRING);
+    const json_node *id = vocab_member(json, i, "id", JSON_NODE_INT), *text = vocab_member(json, i, "content",
+                                                                                           JSON_NODE_STRING);
     if (!id || !text || text->u.s.len == 0)
       return err_set(err, LODE_CORRUPT, "tokenizer.json: an added token without id or content");
     TRY(vocab_set_token(v, text->u.s, id, err));
@@ -75,7 +77,7 @@ static lode_status vocab_read_tokens(embed_vocab *v, const json_doc *json, uint3
   return LODE_OK;
 }
 
-/* Added tokens that are part of the vocabulary left as many unused places at the end. */
+/* Removes unused places at the end: added tokens that are part of the vocabulary were counted twice. */
 static lode_status vocab_close_gaps(embed_vocab *v, lode_error *err) {
   while (v->count > 0 && !v->tokens[v->count - 1].data) v->count--;
   for (size_t i = 0; i < v->count; i++)
@@ -88,7 +90,7 @@ static lode_status vocab_read_json(embed_vocab *v, const json_doc *json, lode_er
   uint32_t pre = vocab_object_at(json, 0, "pre_tokenizer");
   if (!model || !normal || !pre)
     return err_set(err, LODE_CORRUPT, "tokenizer.json: model, normalizer and pre_tokenizer are needed");
-  /* older files do not name the kind of the model */
+  /* older files do not name the type of the model */
   if ((vocab_member(json, model, "type", JSON_NODE_STRING) && !vocab_is_kind(json, model, "WordPiece")) ||
       !vocab_is_kind(json, normal, "BertNormalizer") || !vocab_is_kind(json, pre, "BertPreTokenizer"))
     return err_set(err, LODE_UNSUPPORTED, "tokenizer.json: only BERT's WordPiece tokenizer is supported");
@@ -105,8 +107,9 @@ static lode_status vocab_read_json(embed_vocab *v, const json_doc *json, lode_er
   s->chinese_chars = vocab_flag(json, normal, "handle_chinese_chars", true);
   s->lowercase = vocab_flag(json, normal, "lowercase", true);
   s->strip_accents = vocab_flag(json, normal, "strip_accents", s->lowercase);
-  const json_node *most = vocab_member(json, model, "max_input_chars_per_word", JSON_NODE_INT);
-  s->max_word_chars = !most ? 100 : most->u.i < 1 || most->u.i > EMBED_MAX_WORD_CHARS ? 0 : (uint32_t)most->u.i;
+  const json_node *max_chars = vocab_member(json, model, "max_input_chars_per_word", JSON_NODE_INT);
+  s->max_word_chars = !max_chars ? 100
+                      : max_chars->u.i < 1 || max_chars->u.i > EMBED_MAX_WORD_CHARS ? 0 : (uint32_t)max_chars->u.i;
   const json_node *unknown = vocab_member(json, model, "unk_token", JSON_NODE_STRING);
   if (unknown && !str_eq(unknown->u.s, STR_LIT("[UNK]")))
     return err_set(err, LODE_UNSUPPORTED, "tokenizer.json: the unknown token is not [UNK]");
@@ -118,7 +121,8 @@ static lode_status vocab_read_json(embed_vocab *v, const json_doc *json, lode_er
 lode_status embed_vocab_from_json(embed_vocab *vocab, lode_str text, lode_error *err) {
   *vocab = (embed_vocab){0};
   if (text.len > EMBED_TOKENIZER_MAX_BYTES)
-    return err_set(err, LODE_LIMIT, "tokenizer.json has %zu bytes; the most is %u", text.len, EMBED_TOKENIZER_MAX_BYTES);
+    return err_set(err, LODE_LIMIT, "tokenizer.json has %zu bytes; the most is %u", text.len,
+                   EMBED_TOKENIZER_MAX_BYTES);
   json_doc *json = mem_calloc(1, sizeof *json);
   if (!json) return err_nomem(err);
   vocab->owned = json;
@@ -180,7 +184,8 @@ static void vocab_put_u32(strbuf *out, size_t v) {
 void embed_vocab_put(const embed_vocab *v, strbuf *out) {
   const embed_wordpiece_settings *s = &v->settings;
   vocab_put_u32(out, v->count);
-  vocab_put_u32(out, (s->clean_text ? 1u : 0) | (s->chinese_chars ? 2u : 0) | (s->strip_accents ? 4u : 0) | (s->lowercase ? 8u : 0));
+  vocab_put_u32(out, (s->clean_text ? 1u : 0) | (s->chinese_chars ? 2u : 0) | (s->strip_accents ? 4u : 0) |
+                         (s->lowercase ? 8u : 0));
   vocab_put_u32(out, s->unknown);
   vocab_put_u32(out, s->first);
   vocab_put_u32(out, s->last);
@@ -200,13 +205,14 @@ lode_status embed_vocab_from_pack(embed_vocab *v, lode_str bytes, lode_error *er
   *v = (embed_vocab){0};
   size_t at = 28;
   if (bytes.len < at) return err_set(err, LODE_CORRUPT, "the vocabulary of a pack is cut short");
-  size_t count = vocab_u32_at(bytes.data), flags = vocab_u32_at(bytes.data + 4), n_specials = vocab_u32_at(bytes.data + 24);
+  size_t count = vocab_u32_at(bytes.data), flags = vocab_u32_at(bytes.data + 4);
+  size_t n_specials = vocab_u32_at(bytes.data + 24);
   if (count > EMBED_VOCAB_MAX || n_specials > EMBED_VOCAB_MAX_SPECIALS || bytes.len - at < 4 * n_specials + count)
     return err_set(err, LODE_CORRUPT, "the vocabulary of a pack is cut short");
   v->settings = (embed_wordpiece_settings){
       .clean_text = flags & 1, .chinese_chars = flags & 2, .strip_accents = flags & 4, .lowercase = flags & 8,
-      .unknown = vocab_u32_at(bytes.data + 8), .first = vocab_u32_at(bytes.data + 12), .last = vocab_u32_at(bytes.data + 16),
-      .max_word_chars = vocab_u32_at(bytes.data + 20),
+      .unknown = vocab_u32_at(bytes.data + 8), .first = vocab_u32_at(bytes.data + 12),
+      .last = vocab_u32_at(bytes.data + 16), .max_word_chars = vocab_u32_at(bytes.data + 20),
   };
   for (size_t i = 0; i < n_specials; i++, at += 4) v->specials[i] = vocab_u32_at(bytes.data + at);
   v->n_specials = n_specials;

@@ -1,10 +1,10 @@
 /* wordpiece.c - see wordpiece.h.
  *
- * The vocabulary is a hash table of texts, those with and without the ## of a continuation under different seeds. A word
- * is looked up from its longest possible piece down; the hashes of all its prefixes are made in one pass.
+ * The vocabulary is a hash table of texts; those with and without the ## of a continuation have different seeds. A word
+ * is looked up from its longest possible piece down; the hashes of all its prefixes are computed in one pass.
  *
- * Decomposition orders marks by combining class. Non-spacing marks vanish, so only the few spacing ones with a class wait
- * in a small buffer. It cannot overflow: a word longer than max_word_chars is unknown, whatever the order.
+ * Decomposition orders marks by combining class. Non-spacing marks are dropped, so only the few spacing ones with a
+ * class wait in a small buffer. It cannot overflow: a word longer than max_word_chars is unknown, whatever the order.
  */
 #include "embed/wordpiece.h"
 
@@ -24,7 +24,8 @@ static inline bool wordpiece_same(const embed_wordpiece *wp, uint32_t id, unsign
 }
 
 /* id + 1, or 0 */
-static uint32_t wordpiece_look_up(const embed_wordpiece *wp, uint64_t hash, unsigned kind, const char *text, size_t len) {
+static uint32_t wordpiece_look_up(const embed_wordpiece *wp, uint64_t hash, unsigned kind, const char *text,
+                                  size_t len) {
   for (uint32_t i = wordpiece_hash_end(hash) & wp->mask;; i = (i + 1) & wp->mask) {
     uint32_t slot = wp->slots[i];
     if (slot == 0 || wordpiece_same(wp, slot - 1, kind, text, len)) return slot;
@@ -41,15 +42,15 @@ static void wordpiece_insert(embed_wordpiece *wp, uint32_t id) {
   wp->slots[i] = id + 1;
 }
 
-static lode_status wordpiece_check(const embed_wordpiece_settings *s, const lode_str *tokens, size_t count, const uint32_t *specials,
-                         size_t n_specials, size_t *bytes, lode_error *err) {
+static lode_status wordpiece_check(const embed_wordpiece_settings *s, const lode_str *tokens, size_t count,
+                                   const uint32_t *specials, size_t n_specials, size_t *bytes, lode_error *err) {
   if (count == 0 || count > EMBED_VOCAB_MAX)
     return err_set(err, LODE_CORRUPT, "a vocabulary of %zu tokens; 1 to %u are possible", count, EMBED_VOCAB_MAX);
   if (s->unknown >= count || s->first >= count || s->last >= count)
     return err_set(err, LODE_CORRUPT, "a special token's id is past the vocabulary's end");
   if (s->max_word_chars == 0 || s->max_word_chars > EMBED_MAX_WORD_CHARS)
     return err_set(err, LODE_CORRUPT, "max_input_chars_per_word is %u; 1 to %d are possible", s->max_word_chars,
-                      EMBED_MAX_WORD_CHARS);
+                   EMBED_MAX_WORD_CHARS);
   if (n_specials > EMBED_VOCAB_MAX_SPECIALS)
     return err_set(err, LODE_CORRUPT, "%zu special tokens; the most is %d", n_specials, EMBED_VOCAB_MAX_SPECIALS);
   for (size_t i = 0; i < n_specials; i++)
@@ -59,7 +60,7 @@ static lode_status wordpiece_check(const embed_wordpiece_settings *s, const lode
   for (size_t i = 0; i < count; i++) {
     if (tokens[i].len > EMBED_VOCAB_TOKEN_BYTES)
       return err_set(err, LODE_CORRUPT, "token %zu of the vocabulary has %zu bytes; the most is %d", i, tokens[i].len,
-                        EMBED_VOCAB_TOKEN_BYTES);
+                     EMBED_VOCAB_TOKEN_BYTES);
     *bytes += tokens[i].len; /* at most 2^22 * 2^8 */
   }
   return LODE_OK;
@@ -112,14 +113,14 @@ void embed_wordpiece_release(embed_wordpiece *wp) {
 typedef struct wordpiece_writer {
   const embed_wordpiece *wp;
   uint32_t *ids;
-  size_t n, max;     /* max: room that leaves place for [SEP] */
-  size_t len, chars; /* of the word so far */
+  size_t n, max;                          /* max: leaves room for [SEP] */
+  size_t len, chars;                      /* of the word so far */
   bool too_long;
   size_t n_waiting;
   int32_t waiting[WAITING_MAX];
   unsigned char classes[WAITING_MAX];
   char word[WORDPIECE_WORD_BYTES];
-  uint32_t pieces[EMBED_MAX_WORD_CHARS]; /* of the word that ends */
+  uint32_t pieces[EMBED_MAX_WORD_CHARS];  /* of the word that has just ended */
 } wordpiece_writer;
 
 static inline bool wordpiece_full(const wordpiece_writer *w) { return w->n >= w->max; }
@@ -132,11 +133,11 @@ static uint32_t wordpiece_longest_piece(const wordpiece_writer *w, size_t from, 
   const embed_wordpiece *wp = w->wp;
   uint64_t hashes[EMBED_VOCAB_TOKEN_BYTES + 1];
   unsigned kind = from ? CONTINUATION : 0;
-  size_t most = w->len - from < wp->longest ? w->len - from : wp->longest;
+  size_t max = w->len - from < wp->longest ? w->len - from : wp->longest;
   const char *text = w->word + from;
   uint64_t h = wordpiece_hash_seed(kind);
-  for (size_t i = 0; i < most; i++) hashes[i] = h = wordpiece_hash_step(h, (unsigned char)text[i]);
-  for (size_t n = most; n > 0; n--) {
+  for (size_t i = 0; i < max; i++) hashes[i] = h = wordpiece_hash_step(h, (unsigned char)text[i]);
+  for (size_t n = max; n > 0; n--) {
     if (from + n < w->len && ((unsigned char)text[n] & 0xC0) == 0x80) continue; /* inside a character */
     uint32_t slot = wordpiece_look_up(wp, hashes[n - 1], kind, text, n);
     if (slot) {
@@ -147,7 +148,7 @@ static uint32_t wordpiece_longest_piece(const wordpiece_writer *w, size_t from, 
   return 0;
 }
 
-/* A word is unknown if any part of it is, also a part that no longer finds room. */
+/* A word is unknown if any part of it is, even a part that no longer fits. */
 static void wordpiece_end_word(wordpiece_writer *w) {
   if (w->len > 0) {
     size_t n = 0;
@@ -177,8 +178,8 @@ static void wordpiece_add_char(wordpiece_writer *w, int32_t c) {
 
 /* ---- Characters ---- */
 
-/* The reference's tables are those of Unicode 8. These marks, punctuation and format characters are newer, and it takes
- * them for letters. Found by giving it every character. */
+/* The reference's tables are those of Unicode 8. These marks, punctuation and format characters are newer, and it
+ * treats them as letters. Found by giving it every character. */
 static const struct { int32_t first, last; } newer_than_unicode8[] = {
     {0x61D, 0x61D}, {0x7FD, 0x7FD}, {0x890, 0x891}, {0x898, 0x89F}, {0x8CA, 0x8E2}, {0x9FD, 0x9FE}, {0xA76, 0xA76},
     {0xAFA, 0xAFF}, {0xB55, 0xB55}, {0xC04, 0xC04}, {0xC3C, 0xC3C}, {0xC77, 0xC77}, {0xC84, 0xC84}, {0xD00, 0xD00},
@@ -216,7 +217,7 @@ static bool is_newer_than_unicode8(int32_t c) {
   return low < sizeof newer_than_unicode8 / sizeof *newer_than_unicode8 && c >= newer_than_unicode8[low].first;
 }
 
-/* What Unicode 8 says. */
+/* The category in Unicode 8. */
 static utf8proc_category_t unicode8_category(int32_t c) {
   if (c == 0x166D || c == 0x111C9) return UTF8PROC_CATEGORY_PO;
   if (c == 0x1734) return UTF8PROC_CATEGORY_MN;
@@ -254,7 +255,7 @@ static bool wordpiece_is_chinese(int32_t c) {
          (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
-/* A character as normalisation leaves it. */
+/* Handles a character after normalisation. */
 static void wordpiece_normal(wordpiece_writer *w, int32_t c) {
   if (wordpiece_is_white(c)) {
     wordpiece_end_word(w);
@@ -269,7 +270,7 @@ static void wordpiece_normal(wordpiece_writer *w, int32_t c) {
 
 static void wordpiece_lowered(wordpiece_writer *w, int32_t c) {
   if (w->wp->settings.lowercase) {
-    if (c == 0x130) { /* the one character whose lower case is two */
+    if (c == 0x130) { /* the only character whose lower case is two characters */
       wordpiece_normal(w, 'i');
       c = 0x307;
     } else {
@@ -284,7 +285,7 @@ static void wordpiece_release_waiting(wordpiece_writer *w) {
   w->n_waiting = 0;
 }
 
-/* One character of a decomposition: marks vanish or wait for their order, others go on. */
+/* Handles one character of a decomposition: marks are dropped or wait for their order, others are passed on. */
 static void wordpiece_decomposed(wordpiece_writer *w, int32_t c) {
   const utf8proc_property_t *p = utf8proc_get_property(c);
   if (unicode8_category(c) == UTF8PROC_CATEGORY_MN) return;
@@ -352,7 +353,7 @@ static inline void wordpiece_raw_ascii(wordpiece_writer *w, unsigned char c) {
 
 /* ---- Text ---- */
 
-/* The longest special token that stands at p: its bytes, else 0. */
+/* The longest special token at p: its bytes, or 0. */
 static size_t wordpiece_special_at(const embed_wordpiece *wp, const char *p, size_t left, uint32_t *id) {
   size_t best = 0;
   for (size_t i = 0; i < wp->n_specials; i++) {
@@ -367,7 +368,7 @@ static size_t wordpiece_special_at(const embed_wordpiece *wp, const char *p, siz
 }
 
 size_t embed_wordpiece_encode(const embed_wordpiece *wp, lode_str text, uint32_t *ids, size_t max_ids) {
-  bool begins[256] = {false}; /* bytes that a special token begins with */
+  bool begins[256] = {false}; /* bytes that a special token starts with */
   for (size_t i = 0; i < wp->n_specials; i++) begins[(unsigned char)wp->bytes[wp->starts[wp->specials[i]]]] = true;
   wordpiece_writer w;
   w.wp = wp;
