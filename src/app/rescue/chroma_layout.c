@@ -7,7 +7,7 @@ bool rescue_layout_is_default(lode_str tenant, lode_str database) {
   return str_eq(tenant, STR_LIT("default_tenant")) && str_eq(database, STR_LIT("default_database"));
 }
 
-/* / and % in percent encoding. */
+/* Percent-encodes / and %. */
 static void layout_put_encoded(strbuf *out, lode_str part) {
   for (size_t i = 0; i < part.len; i++) {
     if (part.data[i] == '/' || part.data[i] == '%') strbuf_addf(out, "%%%02X", (unsigned)(unsigned char)part.data[i]);

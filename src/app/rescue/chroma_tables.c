@@ -1,4 +1,5 @@
-/* chroma_tables.c - the tables of chroma.sqlite3, row by row, whole or as strays. See chroma_dir.h; rescue_catalog.c makes collections of them. */
+/* chroma_tables.c - reads the tables of chroma.sqlite3 row by row, from b-trees or as strays; see chroma_dir.h.
+ * rescue_catalog.c makes collections of them. */
 #include "rescue/chroma_tables.h"
 
 #include <stdio.h>
@@ -8,8 +9,8 @@
 
 static const struct {
   const char *name;
-  const char *columns[RESCUE_MAX_COLUMNS]; /* in the order of the enumerations in chroma_tables.h */
-  int usual[RESCUE_MAX_COLUMNS];           /* where they are when the schema is lost */
+  const char *columns[RESCUE_MAX_COLUMNS]; /* names of the columns that are read */
+  int usual[RESCUE_MAX_COLUMNS];           /* their positions when the schema is lost */
 } rescue_known_tables[RESCUE_TABLE_COUNT] = {
     [RESCUE_TABLE_TENANTS] = {"tenants", {"id"}, {0}},
     [RESCUE_TABLE_DATABASES] = {"databases", {"id", "name", "tenant_id"}, {0, 1, 2}},
@@ -26,9 +27,11 @@ static const struct {
     [RESCUE_TABLE_MIGRATIONS] = {"migrations", {"dir", "version"}, {0, 1}},
 };
 
-static bool rescue_table_is_word_char(char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+static bool rescue_table_is_word_char(char c) {
+  return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
 
-/* The next definition of CREATE TABLE x (a INTEGER, b TEXT -- comment \n, PRIMARY KEY (a, b)): its first word. */
+/* The first word of the next definition in CREATE TABLE x (a INTEGER, b TEXT -- comment \n, PRIMARY KEY (a, b)). */
 static lode_str rescue_table_next_column(lode_str sql, size_t *at) {
   lode_str word = {0};
   int depth = 0;
@@ -67,7 +70,8 @@ static int rescue_table_column_of(lode_str sql, const char *name) {
 }
 
 static void stray_usual_columns(rescue_table *t, int which) {
-  for (int i = 0; i < RESCUE_MAX_COLUMNS; i++) t->at[i] = rescue_known_tables[which].columns[i] ? rescue_known_tables[which].usual[i] : -1;
+  for (int i = 0; i < RESCUE_MAX_COLUMNS; i++)
+    t->at[i] = rescue_known_tables[which].columns[i] ? rescue_known_tables[which].usual[i] : -1;
 }
 
 static bool rescue_table_sql_has(lode_str text, const char *word) { return text.data && memmem(text.data, text.len, word, strlen(word)); }
@@ -83,7 +87,9 @@ static lode_status rescue_table_schema_row(void *ctx, const sqf_row *row, lode_e
     int64_t root = row->values[3].i;
     lode_str sql = row->values[4].type == SQF_TEXT ? row->values[4].s : (lode_str){0};
     c->tables[t].root = root > 0 && root <= UINT32_MAX ? (uint32_t)root : 0;
-    for (int i = 0; i < RESCUE_MAX_COLUMNS; i++) c->tables[t].at[i] = rescue_known_tables[t].columns[i] ? rescue_table_column_of(sql, rescue_known_tables[t].columns[i]) : -1;
+    for (int i = 0; i < RESCUE_MAX_COLUMNS; i++)
+      c->tables[t].at[i] =
+          rescue_known_tables[t].columns[i] ? rescue_table_column_of(sql, rescue_known_tables[t].columns[i]) : -1;
     if (t == RESCUE_TABLE_MAX_SEQ) c->seq_integer = rescue_table_sql_has(sql, "INTEGER");
     if (t == RESCUE_TABLE_MIGRATIONS) c->ordered = rescue_table_sql_has(sql, "(\n                dir TEXT");
   }
@@ -112,7 +118,7 @@ static lode_status rescue_table_keep_text(rescue_dir *c, lode_str text, lode_str
   return out->data ? LODE_OK : err_nomem(err);
 }
 
-/* An integer, or eight bytes, the highest first; -1 for what is neither. */
+/* An integer, or eight big-endian bytes; -1 for anything else. */
 static int64_t rescue_table_seq_of(rescue_dir *c, const sqf_value *v, bool *blob) {
   *blob = false;
   if (v->type == SQF_INT) return v->i;
@@ -124,7 +130,7 @@ static int64_t rescue_table_seq_of(rescue_dir *c, const sqf_value *v, bool *blob
   return u > INT64_MAX ? -1 : (int64_t)u;
 }
 
-/* ---- Names: ids of segments and collections as small numbers ---- */
+/* ---- Names: ids of segments and collections, interned as small numbers ---- */
 
 static size_t name_slot(const rescue_dir *c, lode_str text) {
   size_t mask = c->n_slots - 1, i = (size_t)hash_bytes(text.data, text.len) & mask;
@@ -165,7 +171,7 @@ lode_status rescue_intern(rescue_dir *c, lode_str text, uint32_t *name, lode_err
   return LODE_OK;
 }
 
-/* ---- One function a table ---- */
+/* ---- One function per table ---- */
 
 static lode_status rescue_table_progress(rescue_dir *c, lode_error *err) {
   if (++c->rows_read % 8192 || !c->progress.step) return LODE_OK;
@@ -273,16 +279,16 @@ static lode_status rescue_table_embedding_row(void *ctx, const sqf_row *row, lod
 }
 
 lode_status rescue_add_meta(rescue_dir *c, int64_t key, int64_t order, sqf_place place, rescue_meta_kind kind, bool array,
-                                  lode_error *err) {
+                            lode_error *err) {
   TRY(rescue_table_progress(c, err));
   if (!mem_grow(&c->metas, &c->cap_metas, c->n_metas + 1, sizeof *c->metas)) return err_nomem(err);
   c->metas[c->n_metas++] = (rescue_meta){key, order, place, (uint8_t)kind, array, c->stray};
   return LODE_OK;
 }
 
-/* While something is damaged, which rows of the two tables were met. */
+/* Records which rows of the two metadata tables were read. */
 static lode_status rescue_table_note_key(rescue_dir *c, bool array, int64_t key, lode_error *err) {
-  rescue_keys *k = &c->parts->met[array];
+  rescue_keys *k = &c->parts->seen[array];
   if (!mem_grow(&k->items, &k->cap, k->n + 1, sizeof *k->items)) return err_nomem(err);
   k->items[k->n++] = key;
   return LODE_OK;
@@ -320,7 +326,8 @@ static lode_status rescue_table_queue_row(void *ctx, const sqf_row *row, lode_er
   if (!mem_grow(&c->logs, &c->cap_logs, c->n_logs + 1, sizeof *c->logs)) return err_nomem(err);
   rescue_log_entry *l = &c->logs[c->n_logs];
   *l = (rescue_log_entry){.seq = row->key, .place = row->place, .op = (uint8_t)op->i};
-  if (vector->type == SQF_BLOB && vector->s.len % 4 == 0 && vector->s.len <= 4 * LODE_MAX_DIMENSION) l->vector_bytes = (uint32_t)vector->s.len;
+  if (vector->type == SQF_BLOB && vector->s.len % 4 == 0 && vector->s.len <= 4 * LODE_MAX_DIMENSION)
+    l->vector_bytes = (uint32_t)vector->s.len;
   for (size_t i = topic.len; i > 0; i--) /* persistent://default/default/COLLECTION */
     if (topic.data[i - 1] == '/') {
       topic = (lode_str){topic.data + i, topic.len - i};
@@ -349,7 +356,7 @@ static sqf_row_fn *const rescue_table_row_readers[RESCUE_TABLE_COUNT] = {
     [RESCUE_TABLE_QUEUE] = rescue_table_queue_row, [RESCUE_TABLE_FULLTEXT] = rescue_table_fulltext_row, [RESCUE_TABLE_MIGRATIONS] = rescue_table_migration_row,
 };
 
-/* ---- Strays: what kind of row is it? ---- */
+/* ---- Strays: of which table is a row? ---- */
 
 static bool stray_is_uuid(const sqf_value *v) {
   if (v->type != SQF_TEXT || v->s.len != 36) return false;
@@ -369,7 +376,8 @@ static bool stray_is_seq(const sqf_row *row, size_t i) {
   return stray_has_type(row, i, SQF_INT) || (stray_has_type(row, i, SQF_BLOB) && row->values[i].s.len == 8);
 }
 static bool rescue_table_four_values(const sqf_row *row) {
-  return stray_has_type_or_null(row, 2, SQF_TEXT) && stray_has_type_or_null(row, 3, SQF_INT) && (stray_has_type_or_null(row, 4, SQF_REAL) || stray_has_type(row, 4, SQF_INT)) &&
+  return stray_has_type_or_null(row, 2, SQF_TEXT) && stray_has_type_or_null(row, 3, SQF_INT) &&
+         (stray_has_type_or_null(row, 4, SQF_REAL) || stray_has_type(row, 4, SQF_INT)) &&
          stray_has_type_or_null(row, 5, SQF_INT);
 }
 
@@ -399,33 +407,37 @@ static lode_status rescue_table_stray_row(void *ctx, const sqf_row *row, lode_er
   int t = stray_table_of(row);
   if (t < 0) return LODE_OK;
   rescue_table usual = {0}, before = c->tables[t];
-  if (before.root == 0) { /* its schema is lost: where columns usually are; older ones have a topic in the middle */
+  if (before.root == 0) { /* its schema is lost: use the usual columns; older tables have a topic in the middle */
     stray_usual_columns(&usual, t);
-    if (t == RESCUE_TABLE_COLLS && stray_has_type(row, 2, SQF_TEXT)) usual.at[2] = 3, usual.at[3] = 4, usual.at[4] = usual.at[5] = -1;
+    if (t == RESCUE_TABLE_COLLS && stray_has_type(row, 2, SQF_TEXT))
+      usual.at[2] = 3, usual.at[3] = 4, usual.at[4] = usual.at[5] = -1;
     if (t == RESCUE_TABLE_SEGMENTS) usual.at[3] = (int)row->n - 1;
     c->tables[t] = usual;
   }
   c->stray_rows++;
   lode_status st = rescue_table_row_readers[t](c, row, err);
-  if (t != RESCUE_TABLE_METADATA && t != RESCUE_TABLE_QUEUE && t != RESCUE_TABLE_FULLTEXT) c->tables[t] = before; /* those are read again later */
+  /* rows of these three are read again later, with these columns */
+  if (t != RESCUE_TABLE_METADATA && t != RESCUE_TABLE_QUEUE && t != RESCUE_TABLE_FULLTEXT) c->tables[t] = before;
   else if (before.root == 0) c->tables[t].root = 0;
   return st;
 }
 
-/* ---- All ---- */
+/* ---- Entry points ---- */
 
 lode_status rescue_read_tables(rescue_dir *c, lode_error *err) {
   sqf_info info;
   TRY(sqf_walk_table(c->file, 1, rescue_table_schema_row, c, err));
   for (int t = 0; t < RESCUE_TABLE_COUNT; t++) {
     if (!c->tables[t].root) stray_usual_columns(&c->tables[t], t);
-    else if (t != RESCUE_TABLE_FULLTEXT) TRY(sqf_walk_table(c->file, c->tables[t].root, rescue_table_row_readers[t], c, err));
+    else if (t != RESCUE_TABLE_FULLTEXT)
+      TRY(sqf_walk_table(c->file, c->tables[t].root, rescue_table_row_readers[t], c, err));
   }
   c->schema_lost = c->tables[RESCUE_TABLE_COLLS].root == 0 || c->tables[RESCUE_TABLE_EMBEDDINGS].root == 0;
   sqf_get_info(c->file, &info);
   if (info.damaged_pages || info.damaged_rows || info.header_lost || c->schema_lost) c->damaged = true;
   if (!c->damaged) return LODE_OK;
-  if (c->tables[RESCUE_TABLE_FULLTEXT].root) TRY(sqf_walk_table(c->file, c->tables[RESCUE_TABLE_FULLTEXT].root, rescue_table_fulltext_row, c, err));
+  if (c->tables[RESCUE_TABLE_FULLTEXT].root)
+    TRY(sqf_walk_table(c->file, c->tables[RESCUE_TABLE_FULLTEXT].root, rescue_table_fulltext_row, c, err));
   c->stray = true;
   TRY(rescue_read_indexes(c, err));
   TRY(sqf_walk_orphans(c->file, rescue_table_stray_row, c, err));
@@ -451,7 +463,7 @@ lode_status rescue_meta_read(rescue_dir *c, const rescue_meta *m, sqf_row *row, 
     if (v->type == SQF_NULL) continue;
     out->value = v;
     out->is_bool = i == 5;
-    if (i == 4 && v->type == SQF_INT) { /* SQLite keeps whole numbers of a REAL column as integers */
+    if (i == 4 && v->type == SQF_INT) { /* SQLite stores whole numbers of a REAL column as integers */
       sqf_value *w = &row->values[v - row->values];
       w->type = SQF_REAL;
       w->d = (double)w->i;
@@ -460,8 +472,8 @@ lode_status rescue_meta_read(rescue_dir *c, const rescue_meta *m, sqf_row *row, 
   return LODE_OK;
 }
 
-lode_status rescue_log_read(rescue_dir *c, const rescue_log_entry *l, sqf_row *row, lode_str *vector, lode_str *metadata,
-                                  lode_error *err) {
+lode_status rescue_log_read(rescue_dir *c, const rescue_log_entry *l, sqf_row *row, lode_str *vector,
+                            lode_str *metadata, lode_error *err) {
   *vector = *metadata = (lode_str){0};
   TRY(sqf_read_row(c->file, l->place, row, err));
   const sqf_value *v = rescue_table_value_at(c, RESCUE_TABLE_QUEUE, 4, row);
@@ -489,11 +501,15 @@ static lode_status rescue_table_blob_row(void *ctx, const sqf_row *row, lode_err
   return b->fn(b->ctx, offset, err);
 }
 
-lode_status rescue_each_blob_seq(rescue_dir *c, lode_status (*fn)(void *ctx, uint64_t offset, lode_error *err), void *ctx, lode_error *err) {
+lode_status rescue_each_blob_seq(rescue_dir *c, lode_status (*fn)(void *ctx, uint64_t offset, lode_error *err),
+                                 void *ctx, lode_error *err) {
   rescue_table_blobs b = {c, RESCUE_TABLE_EMBEDDINGS, 3, fn, ctx};
   sqf_reset_seen(c->file);
-  if (c->tables[RESCUE_TABLE_EMBEDDINGS].root) TRY(sqf_walk_table(c->file, c->tables[RESCUE_TABLE_EMBEDDINGS].root, rescue_table_blob_row, &b, err));
+  if (c->tables[RESCUE_TABLE_EMBEDDINGS].root)
+    TRY(sqf_walk_table(c->file, c->tables[RESCUE_TABLE_EMBEDDINGS].root, rescue_table_blob_row, &b, err));
   b.table = RESCUE_TABLE_MAX_SEQ;
   b.column = 1;
-  return c->tables[RESCUE_TABLE_MAX_SEQ].root ? sqf_walk_table(c->file, c->tables[RESCUE_TABLE_MAX_SEQ].root, rescue_table_blob_row, &b, err) : LODE_OK;
+  return c->tables[RESCUE_TABLE_MAX_SEQ].root
+             ? sqf_walk_table(c->file, c->tables[RESCUE_TABLE_MAX_SEQ].root, rescue_table_blob_row, &b, err)
+             : LODE_OK;
 }

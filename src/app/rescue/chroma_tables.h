@@ -1,4 +1,4 @@
-/* chroma_tables.h - what chroma_tables.c (rows) hands to rescue_catalog.c (collections). */
+/* chroma_tables.h - what chroma_tables.c (rows) passes to rescue_catalog.c (collections). */
 #ifndef LODE_RESCUE_CHROMA_TABLES_H
 #define LODE_RESCUE_CHROMA_TABLES_H
 
@@ -30,16 +30,16 @@ typedef struct rescue_keys {
   size_t n, cap;
 } rescue_keys;
 
-/* A row that a table has lost, as an index tells it. */
+/* A row that a table has lost, as known from an index. */
 typedef struct rescue_lost_row {
-  int64_t key, id;        /* of the lost row; whose it is */
+  int64_t key, id;        /* key of the lost row; the record it belongs to */
   sqf_place place;
-  bool told;              /* its value was found */
+  bool found;             /* its value was found */
 } rescue_lost_row;
 typedef struct rescue_lost_rows {
   rescue_lost_row *items; /* by key */
   size_t n, cap;
-  bool sound;             /* the index was read without meeting damage */
+  bool sound;             /* the index was read without damage */
 } rescue_lost_rows;
 
 typedef struct rescue_raw_tables {
@@ -51,33 +51,34 @@ typedef struct rescue_raw_tables {
   size_t n_pairs, cap_pairs;
   rescue_segment_row *segments;
   size_t n_segments, cap_segments;
-  rescue_lost_rows owners[2];
-  rescue_keys met[2];   /* keys of the rows of embedding_metadata and embedding_metadata_array that were read */
+  rescue_lost_rows lost[2]; /* of embedding_metadata and embedding_metadata_array */
+  rescue_keys seen[2];      /* keys of the rows of these tables that were read */
 } rescue_raw_tables;
 
-
-/* Reads all tables into the chroma and its parts. */
+/* Reads all tables into chroma and chroma->parts. */
 lode_status rescue_read_tables(rescue_dir *chroma, lode_error *err);
 lode_status rescue_intern(rescue_dir *chroma, lode_str text, uint32_t *name, lode_error *err);
 
-lode_status rescue_add_meta(rescue_dir *chroma, int64_t key, int64_t order, sqf_place place, rescue_meta_kind kind, bool array,
-                                  lode_error *err);
+lode_status rescue_add_meta(rescue_dir *chroma, int64_t key, int64_t order, sqf_place place, rescue_meta_kind kind,
+                            bool array, lode_error *err);
 
-/* rescue_indexes.c: what the indexes still know of rows that the tables have lost. */
+/* rescue_indexes.c: recovers from indexes what the tables have lost. */
 void rescue_set_index_root(rescue_dir *chroma, lode_str name, int64_t root);
 lode_status rescue_read_indexes(rescue_dir *chroma, lode_error *err);
-/* Then, for the rows that the tables have lost and that strays did not bring either. */
+/* To be called after the strays: for rows that are lost and were not found among them either. */
 lode_status rescue_read_index_values(rescue_dir *chroma, lode_error *err);
-/* Whether a stray row of key `row` that belongs to `id` is one that a table has lost (else it is what was deleted once), and of which. */
+/* Is a stray row of key `row` that belongs to `id` one that a table has lost, and which one (*array)? Else it was
+ * deleted. */
 bool rescue_is_lost_row(rescue_dir *chroma, int64_t row, int64_t id, bool *array);
 void rescue_index_value(const rescue_meta *meta, sqf_row *row, rescue_value *value);
 
-/* Calls fn with the place of each sequence id that is a blob, in embeddings and max_seq_id. */
-lode_status rescue_each_blob_seq(rescue_dir *chroma, lode_status (*fn)(void *ctx, uint64_t offset, lode_error *err), void *ctx, lode_error *err);
+/* Calls fn with the file offset of the type of each sequence id that is a blob, in embeddings and max_seq_id. */
+lode_status rescue_each_blob_seq(rescue_dir *chroma, lode_status (*fn)(void *ctx, uint64_t offset, lode_error *err),
+                                 void *ctx, lode_error *err);
 
-/* The value of a key of a collection or of a segment; NULL: none. */
+/* The metadata value of a key, of a collection or segment; NULL: none. */
 const rescue_pair *rescue_pair_find(const rescue_raw_tables *parts, uint32_t owner, const char *key);
-/* rescue_config.c: metric, M, embedding function and the figures of the index, as each era says them. */
+/* rescue_config.c: metric, M, embedding function and HNSW parameters, from wherever each version stores them. */
 lode_status rescue_read_config(rescue_dir *chroma, rescue_coll *coll, lode_error *err);
 
 /* A value as JSON. */

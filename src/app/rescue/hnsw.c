@@ -14,7 +14,9 @@ enum { HNSW_HEADER_BYTES = 100, HNSW_READ_BYTES = 1 << 20, HNSW_SAMPLE = 256, HN
 #define HNSW_MAX_ELEMENTS (UINT32_MAX - 1)
 #define HNSW_MAX_LABEL (UINT64_C(1) << 40)
 
-static uint32_t hnsw_le32(const unsigned char *p) { return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0]; }
+static uint32_t hnsw_le32(const unsigned char *p) {
+  return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
+}
 static uint64_t hnsw_le64(const unsigned char *p) { return (uint64_t)hnsw_le32(p + 4) << 32 | hnsw_le32(p); }
 
 static void hnsw_set_shape(rescue_hnsw_shape *s, uint32_t dimension, uint32_t max_m0) {
@@ -24,8 +26,9 @@ static void hnsw_set_shape(rescue_hnsw_shape *s, uint32_t dimension, uint32_t ma
 bool rescue_hnsw_header(lode_str bytes, uint32_t dimension, rescue_hnsw_shape *s) {
   const unsigned char *h = (const unsigned char *)bytes.data;
   if (bytes.len < HNSW_HEADER_BYTES) return false;
-  uint64_t version = hnsw_le32(h), max_elements = hnsw_le64(h + 12), elements = hnsw_le64(h + 20), size = hnsw_le64(h + 28), label_at = hnsw_le64(h + 36),
-           data_at = hnsw_le64(h + 44), max_m0 = hnsw_le64(h + 68), m = hnsw_le64(h + 76);
+  uint64_t version = hnsw_le32(h), max_elements = hnsw_le64(h + 12), elements = hnsw_le64(h + 20),
+           size = hnsw_le64(h + 28), label_at = hnsw_le64(h + 36), data_at = hnsw_le64(h + 44),
+           max_m0 = hnsw_le64(h + 68), m = hnsw_le64(h + 76);
   if (version != 1 || hnsw_le64(h + 4) != 0 || max_m0 == 0 || max_m0 > 2 * HNSW_MAX_M || m == 0 || m > HNSW_MAX_M) return false;
   if (data_at != 4 + 4 * max_m0 || label_at <= data_at || (label_at - data_at) % 4 || size != label_at + 8) return false;
   uint64_t dim = (label_at - data_at) / 4;
@@ -42,7 +45,7 @@ static bool hnsw_read_at(int fd, void *buf, size_t n, uint64_t off) {
   return os_read_full(fd, buf, n, off, &got, NULL) == LODE_OK && got == n;
 }
 
-/* length.bin has as many floats as data_level0.bin has elements: that tells how large one is. */
+/* length.bin has one float per element of data_level0.bin, which gives the size of an element. */
 static bool hnsw_shape_from_norms(uint64_t bytes, uint64_t n_lengths, uint32_t dimension, rescue_hnsw_shape *s) {
   if (n_lengths == 0 || bytes % n_lengths) return false;
   uint64_t each = bytes / n_lengths, rest = 4 + 4 * (uint64_t)dimension + 8;
@@ -51,7 +54,7 @@ static bool hnsw_shape_from_norms(uint64_t bytes, uint64_t n_lengths, uint32_t d
   return true;
 }
 
-/* How many of the first elements look like one: a label that could be theirs, and neighbours that are elements of the file. */
+/* How many of the first elements are plausible: a valid label, and neighbours that are elements of the file. */
 static uint32_t hnsw_score_shape(int fd, uint64_t bytes, const rescue_hnsw_shape *s) {
   uint64_t count = bytes / s->element_bytes;
   uint32_t score = 0;
@@ -60,10 +63,10 @@ static uint32_t hnsw_score_shape(int fd, uint64_t bytes, const rescue_hnsw_shape
     if (!hnsw_read_at(fd, label, 8, (i + 1) * s->element_bytes - 8)) break;
     if (hnsw_le64(label) == 0 || hnsw_le64(label) > HNSW_MAX_LABEL) continue;
     if (!hnsw_read_at(fd, links, 4 + 4 * (size_t)s->max_m0, i * s->element_bytes)) break;
-    unsigned n = (unsigned)links[0] | (unsigned)links[1] << 8, known = 0;
+    unsigned n = (unsigned)links[0] | (unsigned)links[1] << 8, valid = 0;
     if (n > s->max_m0) continue;
-    while (known < n && hnsw_le32(links + 4 + 4 * known) < count) known++;
-    score += known == n;
+    while (valid < n && hnsw_le32(links + 4 + 4 * valid) < count) valid++;
+    score += valid == n;
   }
   return score;
 }
@@ -72,7 +75,7 @@ static bool hnsw_derive_shape(int fd, uint64_t bytes, uint32_t dimension, uint32
   uint32_t best_score = 0;
   for (uint32_t i = 0; i <= HNSW_MAX_M; i++) {
     rescue_hnsw_shape s;
-    uint32_t candidate = i == 0 ? (m ? m : 16) : i; /* what the collection says first; others must be clearly better */
+    uint32_t candidate = i == 0 ? (m ? m : 16) : i; /* the collection's M first; others must be clearly better */
     if (candidate > HNSW_MAX_M) continue;
     hnsw_set_shape(&s, dimension, 2 * candidate);
     uint32_t score = hnsw_score_shape(fd, bytes, &s);
@@ -92,9 +95,10 @@ static int hnsw_compare_label(const void *a, const void *b) {
   return x->place < y->place ? -1 : x->place > y->place;
 }
 
-/* The labels and flags of all elements, in one pass over the file. */
+/* Reads the labels and flags of all elements, in one pass over the file. */
 static lode_status hnsw_read_slots(rescue_hnsw *x, uint64_t bytes, lode_error *err) {
-  uint64_t each = x->shape.element_bytes, count = bytes / each, in_chunk = HNSW_READ_BYTES / each ? HNSW_READ_BYTES / each : 1;
+  uint64_t each = x->shape.element_bytes, count = bytes / each;
+  uint64_t in_chunk = HNSW_READ_BYTES / each ? HNSW_READ_BYTES / each : 1;
   lode_status st = LODE_OK;
   size_t cap = 0;
   unsigned char *chunk = mem_alloc((size_t)(in_chunk * each));
@@ -249,7 +253,8 @@ const rescue_hnsw_slot *rescue_hnsw_find(const rescue_hnsw *x, uint64_t label) {
 rescue_hnsw_got rescue_hnsw_vector(rescue_hnsw *x, const rescue_hnsw_slot *slot, bool cosine, float *vector) {
   const rescue_hnsw_shape *s = &x->shape;
   double square = 0;
-  if (!hnsw_read_at(x->fd, x->element, (size_t)s->element_bytes, slot->place * s->element_bytes)) return RESCUE_HNSW_BAD;
+  if (!hnsw_read_at(x->fd, x->element, (size_t)s->element_bytes, slot->place * s->element_bytes))
+    return RESCUE_HNSW_BAD;
   if (hnsw_le64(x->element + s->element_bytes - 8) != slot->label) return RESCUE_HNSW_BAD;
   for (uint32_t i = 0; i < s->dimension; i++) {
     uint32_t bits = hnsw_le32(x->element + 4 + 4 * (size_t)s->max_m0 + 4 * (size_t)i);
@@ -257,7 +262,7 @@ rescue_hnsw_got rescue_hnsw_vector(rescue_hnsw *x, const rescue_hnsw_slot *slot,
     if (!isfinite(vector[i])) return RESCUE_HNSW_BAD;
     square += (double)vector[i] * vector[i];
   }
-  if (!vec_length_fits(sqrt(square))) return RESCUE_HNSW_BAD; /* no store takes it */
+  if (!vec_length_fits(sqrt(square))) return RESCUE_HNSW_BAD; /* no store would accept it */
   if (!cosine) return RESCUE_HNSW_EXACT;
   if (square != 0 && fabs(square - 1) > 1e-3) return RESCUE_HNSW_BAD;
   if (slot->place >= x->n_lengths) return RESCUE_HNSW_NO_NORM;

@@ -1,19 +1,24 @@
-/* pickle.c - the machine behind pickle.h.
+/* pickle.c - the stack machine of pickle.h.
  *
- * Bounds: every opcode takes at least one byte and pushes at most one value, so stack and memo hold at most as many values as
- * the file has bytes. Dictionaries are not built: an entry is handed out when the opcode that would store it is met; which
- * dictionary it belongs to is told by the string below that dictionary on the stack, its key in the outer one.
+ * Bounds: every opcode takes at least one byte and pushes at most one value, so stack and memo hold at most as many
+ * values as the file has bytes. Dictionaries are not built: an entry is emitted at the opcode that would store it.
+ * Its dictionary is identified by the string below it on the stack, which is its key in the outer dictionary.
  */
 #include "rescue/pickle.h"
 
 enum {
-  PICKLE_PROTO = 0x80, PICKLE_FRAME = 0x95, PICKLE_STOP = '.', PICKLE_MARK = '(', PICKLE_NONE = 'N', PICKLE_EMPTY_DICT = '}', PICKLE_EMPTY_TUPLE = ')',
-  PICKLE_BININT = 'J', PICKLE_BININT1 = 'K', PICKLE_BININT2 = 'M', PICKLE_LONG1 = 0x8a, PICKLE_BINUNICODE = 'X', PICKLE_SHORT_BINUNICODE = 0x8c,
-  PICKLE_BINUNICODE8 = 0x8d, PICKLE_SETITEM = 's', PICKLE_SETITEMS = 'u', PICKLE_MEMOIZE = 0x94, PICKLE_BINPUT = 'q', PICKLE_LONG_BINPUT = 'r',
-  PICKLE_BINGET = 'h', PICKLE_LONG_BINGET = 'j', PICKLE_GLOBAL = 'c', PICKLE_STACK_GLOBAL = 0x93, PICKLE_NEWOBJ = 0x81, PICKLE_BUILD = 'b',
+  PICKLE_PROTO = 0x80, PICKLE_FRAME = 0x95, PICKLE_STOP = '.', PICKLE_MARK = '(', PICKLE_NONE = 'N',
+  PICKLE_EMPTY_DICT = '}', PICKLE_EMPTY_TUPLE = ')', PICKLE_BININT = 'J', PICKLE_BININT1 = 'K', PICKLE_BININT2 = 'M',
+  PICKLE_LONG1 = 0x8a, PICKLE_BINUNICODE = 'X', PICKLE_SHORT_BINUNICODE = 0x8c, PICKLE_BINUNICODE8 = 0x8d,
+  PICKLE_SETITEM = 's', PICKLE_SETITEMS = 'u', PICKLE_MEMOIZE = 0x94, PICKLE_BINPUT = 'q', PICKLE_LONG_BINPUT = 'r',
+  PICKLE_BINGET = 'h', PICKLE_LONG_BINGET = 'j', PICKLE_GLOBAL = 'c', PICKLE_STACK_GLOBAL = 0x93, PICKLE_NEWOBJ = 0x81,
+  PICKLE_BUILD = 'b',
 };
 
-typedef enum pickle_kind { PICKLE_KIND_NONE, PICKLE_KIND_INT, PICKLE_KIND_STR, PICKLE_KIND_DICT, PICKLE_KIND_MARK, PICKLE_KIND_TUPLE, PICKLE_KIND_CLASS, PICKLE_KIND_OBJECT } pickle_kind;
+typedef enum pickle_kind {
+  PICKLE_KIND_NONE, PICKLE_KIND_INT, PICKLE_KIND_STR, PICKLE_KIND_DICT, PICKLE_KIND_MARK, PICKLE_KIND_TUPLE,
+  PICKLE_KIND_CLASS, PICKLE_KIND_OBJECT
+} pickle_kind;
 typedef struct pickle_value {
   pickle_kind kind;
   int64_t i;
@@ -35,7 +40,7 @@ static pickle_step pickle_push(pickle_machine *m, pickle_value v) {
   return PICKLE_STEP_GO;
 }
 
-/* n bytes, little-endian. */
+/* Reads n bytes, little-endian. */
 static bool pickle_read_number(pickle_machine *m, size_t n, uint64_t *u) {
   *u = 0;
   if ((size_t)(m->end - m->at) < n) return false;
@@ -52,7 +57,7 @@ static pickle_step pickle_push_string(pickle_machine *m, size_t length_bytes) {
   return pickle_push(m, (pickle_value){.kind = PICKLE_KIND_STR, .s = s});
 }
 
-/* A signed number of n <= 8 bytes. */
+/* Pushes a number of n <= 8 bytes. */
 static pickle_step pickle_push_int(pickle_machine *m, size_t n, bool is_signed) {
   uint64_t u;
   if (n > 8 || !pickle_read_number(m, n, &u)) return PICKLE_STEP_BAD;
@@ -74,7 +79,7 @@ static bool pickle_read_line(pickle_machine *m, lode_str *line) {
 }
 
 static pickle_step pickle_memo_put(pickle_machine *m, uint64_t i) {
-  if (m->n == 0 || i > m->n_memo) return PICKLE_STEP_BAD; /* the writers number them one after the other */
+  if (m->n == 0 || i > m->n_memo) return PICKLE_STEP_BAD; /* the writers number them consecutively */
   if (!mem_grow(&m->memo, &m->cap_memo, m->n_memo + 1, sizeof *m->memo)) return PICKLE_STEP_NOMEM;
   if (i == m->n_memo) m->n_memo++;
   m->memo[i] = m->stack[m->n - 1];
@@ -87,7 +92,7 @@ static pickle_step pickle_memo_get(pickle_machine *m, size_t bytes) {
   return pickle_push(m, m->memo[i]);
 }
 
-/* Hands out stack[first .. n): key, value, key, value of the dictionary at stack[dict]. */
+/* Emits stack[first .. n): key, value, key, value of the dictionary at stack[dict]. */
 static pickle_step pickle_emit_items(pickle_machine *m, size_t dict, size_t first) {
   const rescue_pickle_sink *sink = m->sink;
   lode_str name = dict > 0 && m->stack[dict - 1].kind == PICKLE_KIND_STR ? m->stack[dict - 1].s : (lode_str){0};
@@ -124,7 +129,7 @@ static pickle_step pickle_set_item(pickle_machine *m) {
   return pickle_emit_items(m, m->n - 3, m->n - 2);
 }
 
-/* Objects: the class by name, an empty one of it, its fields. Nothing is made: they are markers on the stack. */
+/* Objects: the class by name, an empty instance, its fields. Nothing is created: they are only markers on the stack. */
 static pickle_step pickle_run_object_op(pickle_machine *m, unsigned op) {
   lode_str module, name;
   switch (op) {

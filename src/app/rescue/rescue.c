@@ -1,7 +1,8 @@
-/* rescue.c - collection by collection, batch by batch, from a Chroma directory into a store. See rescue.h.
+/* rescue.c - copies a Chroma directory into a store, collection by collection and batch by batch; see rescue.h.
  *
- * A batch is one transaction. Records that the store has already are compared part by part; one that differs is replaced as a
- * whole (deleted and added in the same transaction), so that a second run leaves what the first one would have.
+ * A batch is one transaction. Records that the store already has are compared field by field; one that differs is
+ * replaced as a whole (deleted and added in the same transaction), so that a second run leaves what the first would
+ * have.
  */
 #include "rescue/rescue.h"
 
@@ -25,7 +26,7 @@ typedef struct rescue_session {
   const rescue_request *q;
   rescue_dir chroma;
   rescue_plan plan;
-  rescue_record_builder maker;
+  rescue_record_builder builder;
   lode_collection *target;
   rescue_reembed re;
   rescue_batch *b;
@@ -61,11 +62,12 @@ static bool rescue_same_text(lode_str a, lode_str b) { return (a.data == NULL) =
 static bool rescue_same_row(const lode_row *row, const lode_record *r) {
   if (!rescue_same_text(row->id, r->id) || !rescue_same_text(row->document, r->document)) return false;
   if ((row->vector == NULL) != (r->vector == NULL)) return false;
-  if (r->vector && (row->dimension != r->dimension || memcmp(row->vector, r->vector, r->dimension * sizeof(float)) != 0)) return false;
+  if (r->vector && (row->dimension != r->dimension ||
+                    memcmp(row->vector, r->vector, r->dimension * sizeof(float)) != 0)) return false;
   return rescue_same_text(row->metadata, r->metadata);
 }
 
-/* Takes out what the store has already, and says what has to go because it differs. */
+/* Removes from the batch what the store already has, and deletes from the store what differs. */
 static lode_status rescue_drop_unchanged(rescue_session *s, lode_txn *txn, lode_error *err) {
   rescue_batch *b = s->b;
   lode_str *ids = mem_alloc(RESCUE_BATCH * sizeof *ids);
@@ -111,7 +113,8 @@ static lode_status rescue_write_batch(rescue_session *s, lode_error *err) {
   while (b->n) {
     st = lode_add(s->target, txn, b->records, b->n, LODE_KEEP_EXISTING, NULL, &why);
     if (st == LODE_OK || why.record >= b->n || st == LODE_NOMEM) break;
-    TRY_GOTO(rescue_report_doubt(s, b->records[why.record].id, why.text, err)); /* one that the store does not take: the others go on */
+    /* the store rejects this one: report it and continue with the others */
+    TRY_GOTO(rescue_report_doubt(s, b->records[why.record].id, why.text, err));
     s->count.refused++;
     s->count.records--;
     if (!b->records[why.record].vector) s->count.missing--;
@@ -140,7 +143,7 @@ static lode_status rescue_add_record(rescue_session *s, const rescue_rec *r, lod
   rescue_plan *p = &s->plan;
   rescue_record made;
   float *vector = b->vectors + b->n * (size_t)p->dimension;
-  TRY(rescue_record_build(&s->maker, r, &b->arena, p->dimension ? vector : NULL, &made, err));
+  TRY(rescue_record_build(&s->builder, r, &b->arena, p->dimension ? vector : NULL, &made, err));
   lode_record *out = &b->records[b->n];
   *out = (lode_record){.id = r->id, .document = made.document, .metadata = made.metadata};
   if (made.has_vector) {
@@ -154,7 +157,10 @@ static lode_status rescue_add_record(rescue_session *s, const rescue_rec *r, lod
   s->count.by_order += made.has_vector && made.from == RESCUE_VEC_INDEX && r->by_order;
   b->from[b->n] = (uint8_t)made.from;
   bool again = !made.has_vector && s->re.embedder && made.document.len;
-  const char *doubt = made.doubt ? made.doubt : made.has_vector ? NULL : again ? "its vector was made again from the document" : "its vector is nowhere on the disk";
+  const char *doubt = made.doubt        ? made.doubt
+                      : made.has_vector ? NULL
+                      : again           ? "its vector was made again from the document"
+                                        : "its vector is nowhere on the disk";
   if (doubt) {
     s->count.doubtful++;
     TRY(rescue_report_doubt(s, r->id, doubt, err));
@@ -163,7 +169,7 @@ static lode_status rescue_add_record(rescue_session *s, const rescue_rec *r, lod
   return LODE_OK;
 }
 
-/* Vectors for those of the batch that have none. */
+/* Embeds the records of the batch that have no vector. */
 static lode_status rescue_embed_batch(rescue_session *s, lode_error *err) {
   rescue_batch *b = s->b;
   uint32_t dim = s->plan.dimension;
@@ -184,7 +190,8 @@ static lode_status rescue_records(rescue_session *s, lode_error *err) {
   rescue_batch *b = s->b;
   lode_status st = LODE_OK;
   size_t bytes;
-  if (mem_mul_overflow((size_t)s->plan.dimension * sizeof(float), RESCUE_BATCH, &bytes) || !(b->vectors = mem_alloc(bytes))) return err_nomem(err);
+  if (mem_mul_overflow((size_t)s->plan.dimension * sizeof(float), RESCUE_BATCH, &bytes) ||
+      !(b->vectors = mem_alloc(bytes))) return err_nomem(err);
   for (size_t i = 0; i < s->plan.n; i++) {
     TRY_GOTO(rescue_add_record(s, &s->plan.recs[i], err));
     if (b->n < RESCUE_BATCH && i + 1 < s->plan.n) continue;
@@ -204,7 +211,8 @@ done:
 static lode_status rescue_report_lost(rescue_session *s, lode_error *err) {
   const rescue_plan *p = &s->plan;
   for (size_t i = 0; i < p->n_lost; i++)
-    TRY(rescue_report_doubt(s, p->lost[i], "its row is lost: the index knows it, and the database, which is damaged, does not", err));
+    TRY(rescue_report_doubt(s, p->lost[i], "its row is lost: the index knows it, and the database, which is damaged, "
+                            "does not", err));
   s->count.lost = p->n_lost;
   return LODE_OK;
 }
@@ -215,10 +223,13 @@ static lode_status rescue_collection(rescue_session *s, rescue_coll *coll, lode_
   lode_status st = rescue_plan_make(&s->chroma, coll, &s->plan, err);
   if (st != LODE_OK) return st;
   if (s->q->embed) TRY_GOTO(rescue_reembed_begin(&s->re, &s->plan, s->q->model, err));
-  if (s->re.why[0]) rescue_note(s, "%.*s: lost vectors are not made again: %s", (int)coll->name.len, coll->name.data, s->re.why);
-  if (coll->metric_unknown) rescue_note(s, "%.*s: its metric is lost with its row; l2 is assumed", (int)coll->name.len, coll->name.data);
-  s->count = (rescue_counts){.chroma_id = coll->id, .metric = lode_metric_name(coll->metric), .dimension = s->plan.dimension};
-  s->maker = (rescue_record_builder){.plan = &s->plan};
+  if (s->re.why[0])
+    rescue_note(s, "%.*s: lost vectors are not made again: %s", (int)coll->name.len, coll->name.data, s->re.why);
+  if (coll->metric_unknown)
+    rescue_note(s, "%.*s: its metric is lost with its row; l2 is assumed", (int)coll->name.len, coll->name.data);
+  s->count = (rescue_counts){.chroma_id = coll->id, .metric = lode_metric_name(coll->metric),
+                             .dimension = s->plan.dimension};
+  s->builder = (rescue_record_builder){.plan = &s->plan};
   TRY_GOTO(rescue_target_name(coll, &s->names, &s->count.name, err));
   if (s->q->to) TRY_GOTO(rescue_target_open(s->q->to, coll, s->count.name, &s->target, err));
   TRY_GOTO(rescue_records(s, err));
@@ -228,7 +239,7 @@ done:
   lode_collection_close(s->target);
   s->target = NULL;
   rescue_reembed_end(&s->re);
-  rescue_record_builder_release(&s->maker);
+  rescue_record_builder_release(&s->builder);
   rescue_plan_release(&s->plan);
   return st;
 }
@@ -255,8 +266,9 @@ lode_status rescue_from_chroma(const rescue_request *q, lode_error *err) {
   mem_arena_init(&s->names, 0);
   TRY_GOTO(rescue_dir_open(q->from, q->progress, &s->chroma, err));
   s->total = s->chroma.n_rows;
-  if (s->chroma.damaged) rescue_note(s, "chroma.sqlite3 is damaged: rows on pages that no table reaches are taken too (%llu of them)",
-                              (unsigned long long)s->chroma.stray_rows);
+  if (s->chroma.damaged)
+    rescue_note(s, "chroma.sqlite3 is damaged: rows on pages that no table reaches are taken too (%llu of them)",
+                (unsigned long long)s->chroma.stray_rows);
   if (q->to) TRY_GOTO(check_names(s, err));
   if (q->to) TRY_GOTO(rescue_target_databases(q->to, &s->chroma, err));
   for (size_t i = 0; i < s->chroma.n_colls; i++) TRY_GOTO(rescue_collection(s, &s->chroma.colls[i], err));

@@ -1,4 +1,5 @@
-/* rescue_catalog.c - collections out of the tables' rows: names, segments, which rows and log entries are whose. See chroma_dir.h. */
+/* rescue_catalog.c - makes collections from the rows of the tables: names, segments, and the owners of rows and log
+ * entries; see chroma_dir.h. */
 #include "rescue/chroma_tables.h"
 
 #include <stdio.h>
@@ -21,7 +22,8 @@ static lode_status catalog_find_metadata(rescue_dir *c, rescue_coll *coll, lode_
   strbuf buf = {0};
   for (size_t i = 0; i < p->n_pairs; i++) {
     const rescue_pair *it = &p->pairs[i];
-    if (it->owner != coll->id_name || it->value.type == SQF_NULL || rescue_pair_find(p, it->owner, it->key.data) != it) continue;
+    if (it->owner != coll->id_name || it->value.type == SQF_NULL || rescue_pair_find(p, it->owner, it->key.data) != it)
+      continue;
     strbuf_addch(&buf, buf.len ? ',' : '{');
     json_put_string(&buf, it->key);
     strbuf_addch(&buf, ':');
@@ -44,7 +46,8 @@ static lode_status catalog_find_metadata(rescue_dir *c, rescue_coll *coll, lode_
 static lode_status catalog_add_coll(rescue_dir *c, rescue_coll **out, lode_error *err) {
   if (!mem_grow(&c->colls, &c->cap_colls, c->n_colls + 1, sizeof *c->colls)) return err_nomem(err);
   *out = &c->colls[c->n_colls++];
-  **out = (rescue_coll){.meta_segment = RESCUE_NO_NAME, .vector_segment = RESCUE_NO_NAME, .id_name = RESCUE_NO_NAME, .meta_seq = -1, .vector_seq = -1};
+  **out = (rescue_coll){.meta_segment = RESCUE_NO_NAME, .vector_segment = RESCUE_NO_NAME, .id_name = RESCUE_NO_NAME,
+                        .meta_seq = -1, .vector_seq = -1};
   return LODE_OK;
 }
 
@@ -66,7 +69,8 @@ static lode_status catalog_finish_coll(rescue_dir *c, rescue_coll *coll, lode_er
   return LODE_OK;
 }
 
-/* A segment whose row is lost is told by the log: the entry at the position that it has taken in is its collection's. */
+/* A segment whose row is lost is inferred from the log: the entry at the position it has applied belongs to its
+ * collection. */
 static lode_status catalog_infer_segments(rescue_dir *c, lode_error *err) {
   rescue_raw_tables *p = c->parts;
   for (uint32_t name = 0; name < c->n_names; name++) {
@@ -110,11 +114,11 @@ static lode_status catalog_known_colls(rescue_dir *c, lode_error *err) {
   return LODE_OK;
 }
 
-/* A collection whose own row is lost, known by a segment or by its id in the log. */
+/* Infers a collection whose own row is lost from a segment or from its id in the log. */
 static lode_status catalog_infer_coll(rescue_dir *c, uint32_t id, uint32_t segment, rescue_coll **out, lode_error *err) {
-  const char *told = c->names[id != RESCUE_NO_NAME ? id : segment].text.data;
+  const char *known_by = c->names[id != RESCUE_NO_NAME ? id : segment].text.data;
   char name[64];
-  int n = snprintf(name, sizeof name, "lost-%.36s", told);
+  int n = snprintf(name, sizeof name, "lost-%.36s", known_by);
   rescue_coll *coll;
   TRY(catalog_add_coll(c, &coll, err));
   coll->inferred = true;
@@ -128,7 +132,7 @@ static lode_status catalog_infer_coll(rescue_dir *c, uint32_t id, uint32_t segme
   return catalog_finish_coll(c, coll, err);
 }
 
-/* ---- Rows and log: whose are they? ---- */
+/* ---- Owners of rows and log entries ---- */
 
 static lode_status catalog_segment_owner(rescue_dir *c, uint32_t segment, uint32_t *owner, lode_error *err) {
   uint32_t id = RESCUE_NO_NAME;
@@ -157,7 +161,8 @@ static lode_status catalog_topic_owner(rescue_dir *c, uint32_t topic, uint32_t *
   return LODE_OK;
 }
 
-/* The log keeps entries of collections that were deleted: those without rows, segments and row of their own are not wanted. */
+/* The log keeps entries of deleted collections: without a collection row or a segment they are ignored, unless the
+ * database is damaged. */
 static bool catalog_topic_is_alive(const rescue_dir *c, uint32_t topic) {
   for (size_t i = 0; i < c->n_colls; i++)
     if (c->colls[i].id_name == topic) return true;
@@ -168,7 +173,8 @@ static bool catalog_topic_is_alive(const rescue_dir *c, uint32_t topic) {
 
 static lode_status catalog_assign_owners(rescue_dir *c, lode_error *err) {
   lode_status st = LODE_OK;
-  uint32_t *owner = mem_alloc((c->n_names + 1) * 2 * sizeof *owner), *of_topic = owner ? owner + c->n_names + 1 : NULL;
+  uint32_t *owner = mem_alloc((c->n_names + 1) * 2 * sizeof *owner);
+  uint32_t *of_topic = owner ? owner + c->n_names + 1 : NULL;
   size_t n = 0;
   if (!owner) return err_nomem(err);
   memset(owner, 0xff, (c->n_names + 1) * 2 * sizeof *owner);
@@ -194,7 +200,7 @@ done:
   return st;
 }
 
-/* ---- Order ---- */
+/* ---- Sorting ---- */
 
 #define COMPARE_FIELD(a, b)                        \
   do {                                  \
@@ -205,13 +211,13 @@ static int catalog_compare_rows(const void *a, const void *b) {
   const rescue_emb_row *x = a, *y = b;
   COMPARE_FIELD(x->coll, y->coll);
   COMPARE_FIELD(x->key, y->key);
-  COMPARE_FIELD(x->stray, y->stray); /* the one from a tree first */
+  COMPARE_FIELD(x->stray, y->stray); /* rows from a tree first */
   return 0;
 }
 static int catalog_compare_metas(const void *a, const void *b) {
   const rescue_meta *x = a, *y = b;
   COMPARE_FIELD(x->key, y->key);
-  COMPARE_FIELD(y->kind, x->kind); /* later ones win: what indexes know, the second copy of a document, strays, then the table's */
+  COMPARE_FIELD(y->kind, x->kind); /* the last wins: indexes, second copies of documents, strays, the table */
   COMPARE_FIELD(y->stray, x->stray);
   COMPARE_FIELD(x->order, y->order);
   return 0;
@@ -229,7 +235,8 @@ static void catalog_sort(rescue_dir *c) {
   if (c->n_metas > 1) qsort(c->metas, c->n_metas, sizeof *c->metas, catalog_compare_metas);
   if (c->n_logs > 1) qsort(c->logs, c->n_logs, sizeof *c->logs, catalog_compare_logs);
   for (size_t i = 0; i < c->n_rows; i++)
-    if (n == 0 || c->rows[n - 1].coll != c->rows[i].coll || c->rows[n - 1].key != c->rows[i].key) c->rows[n++] = c->rows[i];
+    if (n == 0 || c->rows[n - 1].coll != c->rows[i].coll || c->rows[n - 1].key != c->rows[i].key)
+      c->rows[n++] = c->rows[i];
   c->n_rows = n;
   for (size_t i = 0; i < c->n_rows; i++) {
     rescue_coll *coll = &c->colls[c->rows[i].coll];
@@ -237,7 +244,8 @@ static void catalog_sort(rescue_dir *c) {
   }
   n = 0;
   for (size_t i = 0; i < c->n_logs; i++)
-    if (n == 0 || c->logs[n - 1].coll != c->logs[i].coll || c->logs[n - 1].seq != c->logs[i].seq) c->logs[n++] = c->logs[i];
+    if (n == 0 || c->logs[n - 1].coll != c->logs[i].coll || c->logs[n - 1].seq != c->logs[i].seq)
+      c->logs[n++] = c->logs[i];
   c->n_logs = n;
   for (size_t i = 0; i < c->n_logs; i++) {
     rescue_coll *coll = &c->colls[c->logs[i].coll];
@@ -246,7 +254,7 @@ static void catalog_sort(rescue_dir *c) {
   }
 }
 
-/* Positions past anything ever written are not believed; the rows tell how far they are. */
+/* Positions past anything ever written are ignored; the rows show how far they are. */
 static void catalog_check_positions(rescue_dir *c) {
   for (size_t i = 0; i < c->n_colls; i++) {
     rescue_coll *coll = &c->colls[i];
@@ -286,10 +294,10 @@ static void catalog_free_raw_tables(rescue_dir *c) {
   mem_free(p->collections);
   mem_free(p->pairs);
   mem_free(p->segments);
-  mem_free(p->owners[0].items);
-  mem_free(p->owners[1].items);
-  mem_free(p->met[0].items);
-  mem_free(p->met[1].items);
+  mem_free(p->lost[0].items);
+  mem_free(p->lost[1].items);
+  mem_free(p->seen[0].items);
+  mem_free(p->seen[1].items);
   c->parts = NULL;
 }
 
@@ -307,7 +315,8 @@ lode_status rescue_dir_open(const char *folder, lode_progress progress, rescue_d
   }
   st = sqf_open(path.data, &c->file, err);
   if (st == LODE_NOT_FOUND)
-    st = err_set(err, st, "%.300s is no Chroma directory: it has no chroma.sqlite3; give the path that chromadb.PersistentClient was given", folder);
+    st = err_set(err, st, "%.300s is no Chroma directory: it has no chroma.sqlite3; give the path that "
+                          "chromadb.PersistentClient was given", folder);
   if (st != LODE_OK) goto done;
   TRY_GOTO(rescue_read_tables(c, err));
   if (c->damaged) TRY_GOTO(catalog_infer_segments(c, err));

@@ -1,4 +1,4 @@
-/* rescue_check.c - what is wrong with a Chroma directory, without touching it. See rescue.h. */
+/* rescue_check.c - reports what is wrong with a Chroma directory, without changing it; see rescue.h. */
 #include <fcntl.h>
 #include <stdio.h>
 
@@ -9,14 +9,16 @@
 typedef struct rescue_check_state {
   const rescue_check_request *q;
   rescue_check_report *r;
-  lode_status st;      /* of telling */
+  lode_status st; /* of the callback */
   lode_error *err;
 } rescue_check_state;
 
-__attribute__((format(printf, 4, 5))) static void rescue_check_report_finding(rescue_check_state *k, const char *what, lode_str collection, const char *format, ...) {
+__attribute__((format(printf, 4, 5))) static void rescue_check_report_finding(rescue_check_state *k, const char *what,
+                                                                              lode_str collection,
+                                                                              const char *format, ...) {
   char text[500];
   va_list list;
-  bool damage = what[0] != '-'; /* "-age": worth knowing, no damage */
+  bool damage = what[0] != '-'; /* "-age": worth knowing, not damage */
   va_start(list, format);
   vsnprintf(text, sizeof text, format, list);
   va_end(list);
@@ -45,13 +47,13 @@ static void rescue_check_database(rescue_check_state *k, const rescue_dir *c) {
           "%llu sequence ids are blobs, as 0.6 wrote them, in a database of 1.x, versions of which fail on them; quarantine --fix-seq-ids mends them", RESCUE_ULL(c->blob_seqs));
 }
 
-/* Deletions that the queue holds and the index has not taken in yet: the ids are in the index still, and nothing is wrong with that. */
+/* Deletions in the log that the index has not applied yet: the index still has the ids, which is not an error. */
 static uint64_t rescue_check_pending_deletes(const rescue_plan *p, const rescue_index_dir *f) {
-  int64_t taken_in = p->coll->vector_seq >= 0 ? p->coll->vector_seq : f->pickle_seq;
+  int64_t applied = p->coll->vector_seq >= 0 ? p->coll->vector_seq : f->pickle_seq;
   uint64_t n = 0;
-  for (size_t i = 0; taken_in >= 0 && i < p->coll->n_log; i++) {
+  for (size_t i = 0; applied >= 0 && i < p->coll->n_log; i++) {
     const rescue_log_entry *l = &p->chroma->logs[p->coll->log + i];
-    n += l->op == RESCUE_LOG_DELETE && l->seq > taken_in;
+    n += l->op == RESCUE_LOG_DELETE && l->seq > applied;
   }
   return n;
 }
@@ -59,7 +61,7 @@ static uint64_t rescue_check_pending_deletes(const rescue_plan *p, const rescue_
 static void rescue_check_index_dir(rescue_check_state *k, const rescue_plan *p, const rescue_index_dir *f, int64_t db_mtime_s) {
   lode_str name = p->coll->name;
   const rescue_hnsw *x = &f->index;
-  if (f->aside) {
+  if (f->set_aside) {
     rescue_check_report_finding(k, "-set aside", name, "%.300s was set aside; a rescue reads it too", f->path);
     return;
   }
@@ -71,7 +73,8 @@ static void rescue_check_index_dir(rescue_check_state *k, const rescue_plan *p, 
     rescue_check_report_finding(k, "index", name, "%.250s", f->why);
     return;
   }
-  uint64_t live = x->live, rows = 0, beyond = 0, going = rescue_check_pending_deletes(p, f), extra = f->pickle_extra > going ? f->pickle_extra - going : 0;
+  uint64_t live = x->live, rows = 0, beyond = 0, going = rescue_check_pending_deletes(p, f);
+  uint64_t extra = f->pickle_extra > going ? f->pickle_extra - going : 0;
   for (size_t i = 0; i < p->n; i++) {
     const rescue_rec *r = &p->recs[i];
     rows += r->key > 0 && !r->late;
@@ -95,12 +98,13 @@ static void rescue_check_index_dir(rescue_check_state *k, const rescue_plan *p, 
 
 static void rescue_check_coll(rescue_check_state *k, rescue_plan *p, int64_t db_mtime_s) {
   lode_str name = p->coll->name;
-  uint64_t behind = 0;
-  for (size_t i = 0; i < p->coll->n_log; i++) behind += p->coll->vector_seq >= 0 && p->chroma->logs[p->coll->log + i].seq > p->coll->vector_seq;
+  uint64_t pending = 0;
+  for (size_t i = 0; i < p->coll->n_log; i++)
+    pending += p->coll->vector_seq >= 0 && p->chroma->logs[p->coll->log + i].seq > p->coll->vector_seq;
   if (p->coll->inferred) rescue_check_report_finding(k, "collection", name, "its own row is lost: name and configuration are made up");
   if (p->coll->poisoned) rescue_check_report_finding(k, "sequence ids", name, "max_seq_id is past anything that was ever written: Chroma ignores newer writes");
   for (size_t i = 0; i < p->n_folders; i++) rescue_check_index_dir(k, p, &p->folders[i], db_mtime_s);
-  if (behind) rescue_check_report_finding(k, "-lag", name, "%llu writes are in the queue and not in the index yet", RESCUE_ULL(behind));
+  if (pending) rescue_check_report_finding(k, "-lag", name, "%llu writes are in the queue and not in the index yet", RESCUE_ULL(pending));
   if (p->missing) rescue_check_report_finding(k, "vectors", name, "%llu vectors are nowhere on the disk", RESCUE_ULL(p->missing));
   k->r->records += p->alive;
   k->r->exact += p->from_index;

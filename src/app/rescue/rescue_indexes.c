@@ -1,8 +1,9 @@
-/* rescue_indexes.c - rows that tables have lost, out of their indexes. Only walked when something is damaged.
+/* rescue_indexes.c - recovers rows that tables have lost from their indexes. Used only when something is damaged.
  *
- * An index holds the indexed columns and the key of the table's row. embeddings has one over (segment_id, embedding_id), which
- * is all of it but the position; embedding_metadata has one over (id, key) and one for each kind of value but booleans,
- * over (key, value). So for a lost row, the first tells whose it was and the others what it said.
+ * An index has the indexed columns and the key of the table's row. embeddings has an index on (segment_id,
+ * embedding_id), which is everything but the log position. embedding_metadata has one on (id, key), and one for each
+ * type of value except booleans, on (key, value). So for a lost row, the first gives its owner and the others its
+ * value.
  */
 #include "rescue/chroma_tables.h"
 
@@ -34,7 +35,7 @@ static bool lost_has_key(const rescue_keys *k, int64_t key) {
 
 typedef struct lost_reader {
   rescue_dir *c;
-  rescue_keys known;  /* keys of rows that the table still has */
+  rescue_keys present; /* keys of rows that the table still has */
   rescue_meta_kind kind;
   bool array;
 } lost_reader;
@@ -44,7 +45,7 @@ static lode_status lost_row(void *ctx, const sqf_row *row, lode_error *err) {
   rescue_dir *c = r->c;
   const sqf_value *v = row->values;
   if (row->n != 3 || v[0].type != SQF_TEXT || v[1].type != SQF_TEXT || v[2].type != SQF_INT || v[1].s.len == 0) return LODE_OK;
-  if (lost_has_key(&r->known, v[2].i)) return LODE_OK;
+  if (lost_has_key(&r->present, v[2].i)) return LODE_OK;
   if (!mem_grow(&c->rows, &c->cap_rows, c->n_rows + 1, sizeof *c->rows)) return err_nomem(err);
   rescue_emb_row *it = &c->rows[c->n_rows];
   *it = (rescue_emb_row){.key = v[2].i, .seq = -1, .stray = true};
@@ -60,11 +61,11 @@ static lode_status lost_rows(rescue_dir *c, lode_error *err) {
   lost_reader r = {.c = c};
   lode_status st = LODE_OK;
   if (!c->indexes[RESCUE_INDEX_ROWS]) return LODE_OK;
-  if (!mem_grow(&r.known.items, &r.known.cap, c->n_rows + 1, sizeof *r.known.items)) return err_nomem(err);
-  for (size_t i = 0; i < c->n_rows; i++) r.known.items[r.known.n++] = c->rows[i].key;
-  if (r.known.n > 1) qsort(r.known.items, r.known.n, sizeof *r.known.items, sort_cmp_i64);
+  if (!mem_grow(&r.present.items, &r.present.cap, c->n_rows + 1, sizeof *r.present.items)) return err_nomem(err);
+  for (size_t i = 0; i < c->n_rows; i++) r.present.items[r.present.n++] = c->rows[i].key;
+  if (r.present.n > 1) qsort(r.present.items, r.present.n, sizeof *r.present.items, sort_cmp_i64);
   st = sqf_walk_index(c->file, c->indexes[RESCUE_INDEX_ROWS], lost_row, &r, err);
-  mem_free(r.known.items);
+  mem_free(r.present.items);
   return st;
 }
 
@@ -72,10 +73,10 @@ static lode_status lost_rows(rescue_dir *c, lode_error *err) {
 
 static lode_status lost_meta_row(void *ctx, const sqf_row *row, lode_error *err) {
   lost_reader *r = ctx;
-  rescue_lost_rows *o = &r->c->parts->owners[r->array];
+  rescue_lost_rows *o = &r->c->parts->lost[r->array];
   const sqf_value *v = row->values;
   if (row->n != 3 || v[0].type != SQF_INT || v[1].type != SQF_TEXT || v[2].type != SQF_INT) return LODE_OK;
-  if (lost_has_key(&r->c->parts->met[r->array], v[2].i)) return LODE_OK;
+  if (lost_has_key(&r->c->parts->seen[r->array], v[2].i)) return LODE_OK;
   if (!mem_grow(&o->items, &o->cap, o->n + 1, sizeof *o->items)) return err_nomem(err);
   o->items[o->n++] = (rescue_lost_row){v[2].i, v[0].i, row->place, false};
   return LODE_OK;
@@ -88,18 +89,18 @@ static int lost_compare_rows(const void *a, const void *b) {
 
 static rescue_lost_row *lost_find_row(rescue_dir *c, bool array, int64_t key) {
   rescue_lost_row wanted = {.key = key};
-  rescue_lost_rows *o = &c->parts->owners[array];
+  rescue_lost_rows *o = &c->parts->lost[array];
   return o->n ? bsearch(&wanted, o->items, o->n, sizeof *o->items, lost_compare_rows) : NULL;
 }
 
 static lode_status lost_meta_rows(rescue_dir *c, bool array, lode_error *err) {
   lost_reader r = {.c = c, .array = array};
-  rescue_lost_rows *o = &c->parts->owners[array];
-  rescue_keys *met = &c->parts->met[array];
+  rescue_lost_rows *o = &c->parts->lost[array];
+  rescue_keys *seen = &c->parts->seen[array];
   uint32_t root = c->indexes[array ? RESCUE_INDEX_ARRAY : RESCUE_INDEX_META];
   sqf_info before, after;
   if (!root) return LODE_OK;
-  if (met->n > 1) qsort(met->items, met->n, sizeof *met->items, sort_cmp_i64);
+  if (seen->n > 1) qsort(seen->items, seen->n, sizeof *seen->items, sort_cmp_i64);
   sqf_get_info(c->file, &before);
   TRY(sqf_walk_index(c->file, root, lost_meta_row, &r, err));
   sqf_get_info(c->file, &after);
@@ -113,12 +114,12 @@ bool rescue_is_lost_row(rescue_dir *c, int64_t row, int64_t id, bool *array) {
   for (int i = 0; i < 2; i++) {
     rescue_lost_row *o = lost_find_row(c, i, row);
     if (!o || o->id != id) continue;
-    o->told = true;
+    o->found = true;
     *array = i;
     return true;
   }
-  /* without sound indexes, whatever looks like a row is taken */
-  return !p->owners[0].sound || (c->tables[RESCUE_TABLE_ARRAYS].root && !p->owners[1].sound);
+  /* without sound indexes, anything that looks like a row is used */
+  return !p->lost[0].sound || (c->tables[RESCUE_TABLE_ARRAYS].root && !p->lost[1].sound);
 }
 
 static lode_status lost_value(void *ctx, const sqf_row *row, lode_error *err) {
@@ -126,8 +127,8 @@ static lode_status lost_value(void *ctx, const sqf_row *row, lode_error *err) {
   const sqf_value *v = row->values;
   if (row->n != 3 || v[0].type != SQF_TEXT || v[2].type != SQF_INT) return LODE_OK;
   rescue_lost_row *o = lost_find_row(r->c, r->array, v[2].i);
-  if (!o || o->told) return LODE_OK;
-  o->told = true;
+  if (!o || o->found) return LODE_OK;
+  o->found = true;
   r->c->index_rows++;
   return rescue_add_meta(r->c, o->id, v[2].i, row->place, r->kind, r->array, err);
 }
@@ -135,7 +136,7 @@ static lode_status lost_value(void *ctx, const sqf_row *row, lode_error *err) {
 lode_status rescue_read_index_values(rescue_dir *c, lode_error *err) {
   static const rescue_meta_kind kinds[] = {RESCUE_META_STRING, RESCUE_META_INT, RESCUE_META_REAL};
   for (int array = 0; array < 2; array++) {
-    const rescue_lost_rows *o = &c->parts->owners[array];
+    const rescue_lost_rows *o = &c->parts->lost[array];
     lost_reader r = {.c = c, .array = array};
     for (int i = 0; i < 3 && o->n; i++) {
       uint32_t root = c->indexes[(array ? RESCUE_INDEX_ARRAY : RESCUE_INDEX_META) + 1 + i];
@@ -143,7 +144,7 @@ lode_status rescue_read_index_values(rescue_dir *c, lode_error *err) {
       if (root) TRY(sqf_walk_index(c->file, root, lost_value, &r, err));
     }
     for (size_t i = 0; i < o->n; i++) /* booleans have no index */
-      if (!o->items[i].told)
+      if (!o->items[i].found)
         TRY(rescue_add_meta(c, o->items[i].id, o->items[i].key, o->items[i].place, RESCUE_META_LOST, array, err));
   }
   return LODE_OK;
@@ -162,14 +163,16 @@ static lode_status lost_collection(void *ctx, const sqf_row *row, lode_error *er
   for (size_t i = 0; i < p->n_collections && !it; i++)
     if (p->collections[i].key == key) it = &p->collections[i];
   if (!it) {
-    if (!mem_grow(&p->collections, &p->cap_collections, p->n_collections + 1, sizeof *p->collections)) return err_nomem(err);
+    if (!mem_grow(&p->collections, &p->cap_collections, p->n_collections + 1, sizeof *p->collections))
+      return err_nomem(err);
     it = &p->collections[p->n_collections++];
     *it = (rescue_coll_row){.key = key, .id = RESCUE_NO_NAME, .stray = true};
   }
   if (!it->stray) return LODE_OK;
   if (by_id) return rescue_intern(c, v[0].s, &it->id, err);
   it->name = (lode_str){mem_arena_copy(&c->arena, v[0].s.data, v[0].s.len), v[0].s.len};
-  if (v[1].type == SQF_TEXT) it->database = (lode_str){mem_arena_copy(&c->arena, v[1].s.data, v[1].s.len), v[1].s.len};
+  if (v[1].type == SQF_TEXT)
+    it->database = (lode_str){mem_arena_copy(&c->arena, v[1].s.data, v[1].s.len), v[1].s.len};
   return it->name.data ? LODE_OK : err_nomem(err);
 }
 
@@ -183,7 +186,7 @@ lode_status rescue_read_indexes(rescue_dir *c, lode_error *err) {
 
 void rescue_index_value(const rescue_meta *m, sqf_row *row, rescue_value *out) {
   if (m->kind == RESCUE_META_LOST) {
-    out->gone = true;
+    out->lost = true;
     if (row->n == 3 && row->values[1].type == SQF_TEXT) out->key = row->values[1].s;
     return;
   }

@@ -1,4 +1,5 @@
-/* rescue_pairs.c - which element of the index is whose: by the pickle, and where that is lost by order. See rescue_plan.h. */
+/* rescue_pairs.c - matches elements of the index to records: by the pickle or, where that is lost, by order; see
+ * rescue_plan.h. */
 #include "rescue/rescue_plan.h"
 
 #include <fcntl.h>
@@ -11,25 +12,25 @@
 enum { LABEL_MAX_ANCHORS = 16 };
 #define LABEL_MAX_PICKLE_BYTES (UINT64_C(4) << 30)
 
-/* What the pickle says of a record. */
+/* What the pickle says about a record. */
 typedef struct label_claims {
-  uint64_t to_label, to_id; /* 0: nothing */
+  uint64_t to_label, to_id; /* labels by id_to_label and by label_to_id; 0: none */
 } label_claims;
 
 typedef struct label_matcher {
   rescue_plan *p;
   rescue_index_dir *f;
   size_t folder;
-  label_claims *said;        /* of each record */
-  uint32_t *owner;     /* of each element of the index: 1 + record; UINT32_MAX: several claim it */
+  label_claims *said; /* by record */
+  uint32_t *owner;    /* by element of the index: 1 + record; UINT32_MAX: several claim it */
 } label_matcher;
 
 /* ---- The pickle ---- */
 
-/* False: there is no memory. */
+/* Notes an id whose row a damaged database has lost. False: out of memory. */
 static bool label_add_lost(label_matcher *g, lode_str id) {
   rescue_plan *p = g->p;
-  if (!p->chroma->damaged || g->f->aside || rescue_plan_mentions(p, id)) return true;
+  if (!p->chroma->damaged || g->f->set_aside || rescue_plan_mentions(p, id)) return true;
   const char *copy = mem_arena_copy(&p->chroma->arena, id.data, id.len);
   if (!copy || !mem_grow(&p->lost, &p->cap_lost, p->n_lost + 1, sizeof *p->lost)) return false;
   p->lost[p->n_lost++] = (lode_str){copy, id.len};
@@ -71,10 +72,11 @@ static lode_status label_read_pickle(label_matcher *g, lode_error *err) {
   strbuf_release(&path);
   if (fd < 0) return LODE_OK;
   f->has_pickle = true;
-  if (OS_RETRY(os_api->fstat(fd, &sb)) == 0 && S_ISREG(sb.st_mode) && sb.st_size > 0 && (uint64_t)sb.st_size <= LABEL_MAX_PICKLE_BYTES) {
-    char *room = strbuf_reserve(&bytes, (size_t)sb.st_size);
-    if (!room) st = err_nomem(err);
-    else if (os_read_full(fd, room, (size_t)sb.st_size, 0, &got, NULL) != LODE_OK) got = 0;
+  if (OS_RETRY(os_api->fstat(fd, &sb)) == 0 && S_ISREG(sb.st_mode) && sb.st_size > 0 &&
+      (uint64_t)sb.st_size <= LABEL_MAX_PICKLE_BYTES) {
+    char *buf = strbuf_reserve(&bytes, (size_t)sb.st_size);
+    if (!buf) st = err_nomem(err);
+    else if (os_read_full(fd, buf, (size_t)sb.st_size, 0, &got, NULL) != LODE_OK) got = 0;
   }
   (void)os_api->close(fd);
   if (st == LODE_OK) st = rescue_pickle_read((lode_str){bytes.data ? bytes.data : "", got}, &sink, err);
@@ -84,7 +86,7 @@ static lode_status label_read_pickle(label_matcher *g, lode_error *err) {
   return st == LODE_CORRUPT ? LODE_OK : st;
 }
 
-/* ---- Giving elements to records ---- */
+/* ---- Assigning elements to records ---- */
 
 static void label_assign(label_matcher *g, size_t rec, const rescue_hnsw_slot *slot, bool by_order) {
   rescue_rec *r = &g->p->recs[rec];
@@ -95,7 +97,7 @@ static void label_assign(label_matcher *g, size_t rec, const rescue_hnsw_slot *s
   r->by_order = by_order;
 }
 
-/* The label that the pickle gives a record; 0 when its two halves do not agree. */
+/* The label that the pickle gives a record; 0 when it has none or its two dictionaries disagree. */
 static uint64_t label_from_pickle(label_matcher *g, size_t rec) {
   const label_claims *l = &g->said[rec];
   if (l->to_label && l->to_id && l->to_label != l->to_id) return 0;
@@ -119,7 +121,7 @@ static void label_assign_by_pickle(label_matcher *g) {
 
 /* ---- By order ---- */
 
-/* Log vectors whose records may be in the index, looked for in it: the element with the same vector is the record's. */
+/* A record in the index whose vector is also in the log: the element with the same vector is the record's. */
 typedef struct label_anchor {
   size_t rec;
   uint32_t slot;  /* 1 + element */
@@ -137,7 +139,7 @@ static bool label_same_vector(const float *a, const float *b, uint32_t n) {
 static size_t label_choose_anchors(label_matcher *g, label_anchor *anchors, float *vectors) {
   rescue_plan *p = g->p;
   size_t n = 0, candidates = 0, seen = 0;
-  for (int pass = 0; pass < 2; pass++) { /* spread over the collection, the first and the last of them included */
+  for (int pass = 0; pass < 2; pass++) { /* count them, then choose: spread evenly, with the first and the last */
     for (size_t i = 0; i < p->n; i++) {
       const rescue_rec *r = &p->recs[i];
       if (!r->alive || !r->log_vector || r->late || r->weak) continue;
@@ -166,7 +168,8 @@ static lode_status label_find_anchors(label_matcher *g, lode_error *err) {
   float *it = vectors + LABEL_MAX_ANCHORS * (size_t)p->dimension;
   size_t n = label_choose_anchors(g, anchors, vectors);
   for (size_t s = 0; s < x->n && n; s++) {
-    if (!label_slot_is_live(&x->slots[s]) || rescue_hnsw_vector(x, &x->slots[s], cosine, it) != RESCUE_HNSW_EXACT) continue;
+    if (!label_slot_is_live(&x->slots[s]) || rescue_hnsw_vector(x, &x->slots[s], cosine, it) != RESCUE_HNSW_EXACT)
+      continue;
     for (size_t a = 0; a < n; a++) {
       if (!label_same_vector(vectors + a * p->dimension, it, p->dimension)) continue;
       anchors[a].several |= anchors[a].slot != 0;
@@ -192,8 +195,9 @@ static int label_compare_order(const void *a, const void *b) {
   return x->key < y->key ? -1 : x->key > y->key;
 }
 
-/* Rows and elements between two certain pairs, when they are as many. */
-static void label_assign_gap(label_matcher *g, const label_row_order *rows, size_t n_rows, size_t first_slot, size_t end_slot) {
+/* Matches the rows and elements between two certain pairs, if there are equally many. */
+static void label_assign_gap(label_matcher *g, const label_row_order *rows, size_t n_rows, size_t first_slot,
+                             size_t end_slot) {
   const rescue_hnsw *x = &g->f->index;
   size_t live = 0, r = 0;
   for (size_t s = first_slot; s < end_slot; s++) live += label_slot_is_live(&x->slots[s]);
@@ -213,12 +217,13 @@ static lode_status label_assign_by_order(label_matcher *g, lode_error *err) {
   label_row_order *rows = mem_alloc((p->n + 1) * sizeof *rows);
   if (!rows) return err_nomem(err);
   for (size_t i = 0; i < p->n; i++)
-    if (p->recs[i].alive && p->recs[i].key > 0 && !p->recs[i].late) rows[n++] = (label_row_order){p->recs[i].key, (uint32_t)i};
+    if (p->recs[i].alive && p->recs[i].key > 0 && !p->recs[i].late)
+      rows[n++] = (label_row_order){p->recs[i].key, (uint32_t)i};
   if (n > 1) qsort(rows, n, sizeof *rows, label_compare_order);
   for (size_t i = 0; i < n; i++) {
     const rescue_rec *r = &p->recs[rows[i].rec];
     if (!r->slot || r->folder != g->folder) continue;
-    if (r->slot - 1 < from_slot) { /* not in order: whatever lies between is not to be told */
+    if (r->slot - 1 < from_slot) { /* out of order: what is between cannot be matched */
       certain = 0;
       break;
     }
@@ -227,7 +232,8 @@ static lode_status label_assign_by_order(label_matcher *g, lode_error *err) {
     from_slot = r->slot;
     certain++;
   }
-  if (certain) label_assign_gap(g, rows + from_row, n - from_row, from_slot, x->n); /* without any, order proves nothing */
+  /* without a certain pair, order proves nothing */
+  if (certain) label_assign_gap(g, rows + from_row, n - from_row, from_slot, x->n);
   mem_free(rows);
   return LODE_OK;
 }
@@ -244,7 +250,8 @@ lode_status rescue_plan_match_labels(rescue_plan *p, size_t folder, lode_error *
   }
   TRY_GOTO(label_read_pickle(&g, err));
   label_assign_by_pickle(&g);
-  if (p->chroma->ordered && f->index.n && (f->pickle != RESCUE_PICKLE_WHOLE || f->pickle_conflicts)) TRY_GOTO(label_assign_by_order(&g, err));
+  if (p->chroma->ordered && f->index.n && (f->pickle != RESCUE_PICKLE_WHOLE || f->pickle_conflicts))
+    TRY_GOTO(label_assign_by_order(&g, err));
 done:
   mem_free(g.said);
   mem_free(g.owner);

@@ -1,4 +1,5 @@
-/* rescue_plan.c - records of a collection, and the folders of its index. See rescue_plan.h; labels are rescue_pairs.c's. */
+/* rescue_plan.c - records of a collection, and the folders of its index; see rescue_plan.h. Labels are matched in
+ * rescue_pairs.c. */
 #include "rescue/rescue_plan.h"
 
 #include "base/vector.h"
@@ -25,7 +26,7 @@ rescue_rec *rescue_plan_find(const rescue_plan *p, lode_str id) {
 
 bool rescue_plan_mentions(const rescue_plan *p, lode_str id) { return p->n_map && p->map[rescue_plan_slot(p, id)]; }
 
-/* Makes the record, or hands out a dead one of that id. */
+/* Returns the record of the id, dead or alive; creates it if needed. */
 static lode_status rescue_plan_add_rec(rescue_plan *p, lode_str id, rescue_rec **out, lode_error *err) {
   size_t slot = rescue_plan_slot(p, id);
   if (!p->map[slot]) {
@@ -54,11 +55,12 @@ static lode_status rescue_plan_add_rows(rescue_plan *p, lode_error *err) {
     const rescue_emb_row *row = &c->rows[p->coll->row + i];
     rescue_rec *r;
     TRY(rescue_plan_add_rec(p, row->id, &r, err));
-    if (r->alive && (r->seq > row->seq || !row->stray)) { /* twice, which only damage makes: the newer one */
+    if (r->alive && (r->seq > row->seq || !row->stray)) { /* found twice, because of damage: use the newer one */
       r->doubt = "its row was found twice";
       if (r->seq > row->seq) continue;
     }
-    *r = (rescue_rec){.id = row->id, .key = row->key, .seq = row->seq, .alive = true, .doubt = r->alive ? "its row was found twice" : NULL};
+    *r = (rescue_rec){.id = row->id, .key = row->key, .seq = row->seq, .alive = true,
+                      .doubt = r->alive ? "its row was found twice" : NULL};
     if (row->stray) r->doubt = "its row was found on a page that no table reaches";
   }
   return LODE_OK;
@@ -70,27 +72,29 @@ static void rescue_plan_chain_entry(rescue_plan *p, uint32_t *first, uint32_t *l
   *last = entry + 1;
 }
 
-/* An entry that the rows hold already: only its vector is of interest. */
+/* An entry that was applied to the rows: its vector is used, and its values if the rows have lost them. */
 static void rescue_plan_apply_old_entry(rescue_plan *p, const rescue_log_entry *l, uint32_t entry) {
   rescue_rec *r = rescue_plan_find(p, l->id);
-  if (!r || (r->seq >= 0 && l->seq > r->seq)) return; /* e.g. an add of an id that existed: ignored by Chroma */
+  if (!r || (r->seq >= 0 && l->seq > r->seq)) return; /* for example an add of an existing id: ignored by Chroma */
   if (l->op == RESCUE_LOG_DELETE) {
     r->log_vector = 0;
     r->weak = r->late = false;
     r->old = r->old_last = 0;
     return;
   }
-  bool begins = l->op == RESCUE_LOG_ADD && l->seq == r->seq; /* it took effect: whatever came before was deleted */
+  bool begins = l->op == RESCUE_LOG_ADD && l->seq == r->seq; /* it took effect: the id had been deleted before */
   if (begins) r->old = r->old_last = r->log_vector = 0;
   if (l->op != RESCUE_LOG_ADD || !r->old) rescue_plan_chain_entry(p, &r->old, &r->old_last, entry);
-  if (l->op == RESCUE_LOG_ADD && p->coll->vector_seq >= 0 && l->seq > p->coll->vector_seq && l->seq == r->seq) r->late = true;
+  if (l->op == RESCUE_LOG_ADD && p->coll->vector_seq >= 0 && l->seq > p->coll->vector_seq && l->seq == r->seq)
+    r->late = true;
   if (!l->vector_bytes) return;
-  if (l->op == RESCUE_LOG_ADD && r->log_vector && !r->weak) return; /* it was there */
+  if (l->op == RESCUE_LOG_ADD && r->log_vector && !r->weak) return; /* the id existed */
   r->weak = l->op == RESCUE_LOG_ADD && l->seq != r->seq && !r->log_vector;
   r->log_vector = entry + 1;
 }
 
-static lode_status rescue_plan_apply_new_entry(rescue_plan *p, const rescue_log_entry *l, uint32_t entry, lode_error *err) {
+static lode_status rescue_plan_apply_new_entry(rescue_plan *p, const rescue_log_entry *l, uint32_t entry,
+                                               lode_error *err) {
   rescue_rec *r = rescue_plan_find(p, l->id);
   if (l->op == RESCUE_LOG_DELETE) {
     if (r) *r = (rescue_rec){.id = r->id};
@@ -114,8 +118,8 @@ static lode_status rescue_plan_apply_new_entry(rescue_plan *p, const rescue_log_
 static lode_status rescue_plan_apply_log(rescue_plan *p, lode_error *err) {
   for (size_t i = 0; i < p->coll->n_log; i++) {
     const rescue_log_entry *l = &p->chroma->logs[p->coll->log + i];
-    rescue_rec *known;
-    if (l->op == RESCUE_LOG_DELETE) TRY(rescue_plan_add_rec(p, l->id, &known, err));
+    rescue_rec *unused;
+    if (l->op == RESCUE_LOG_DELETE) TRY(rescue_plan_add_rec(p, l->id, &unused, err));
     if (l->seq <= p->coll->meta_seq) rescue_plan_apply_old_entry(p, l, (uint32_t)i);
     else TRY(rescue_plan_apply_new_entry(p, l, (uint32_t)i, err));
   }
@@ -130,12 +134,12 @@ bool rescue_plan_log_vector(rescue_plan *p, const rescue_rec *r, float *vector) 
   if (rescue_log_read(p->chroma, l, &row, &bytes, &metadata, NULL) != LODE_OK) return false;
   if (!bytes.data || bytes.len != 4 * (size_t)p->dimension) return false;
   memcpy(vector, bytes.data, bytes.len); /* little-endian floats, as on every machine that lode runs on */
-  return vec_length_fits(vec_length(vector, p->dimension)); /* not finite ones neither */
+  return vec_length_fits(vec_length(vector, p->dimension)); /* also rejects values that are not finite */
 }
 
 /* ---- Folders of the index ---- */
 
-static lode_status rescue_plan_add_index_dir(rescue_plan *p, const char *name, bool aside, lode_error *err) {
+static lode_status rescue_plan_add_index_dir(rescue_plan *p, const char *name, bool set_aside, lode_error *err) {
   strbuf path = {0};
   if (p->n_folders == RESCUE_MAX_INDEX_DIRS) return LODE_OK;
   strbuf_addf(&path, "%s/%s", p->chroma->folder, name);
@@ -144,7 +148,8 @@ static lode_status rescue_plan_add_index_dir(rescue_plan *p, const char *name, b
     strbuf_release(&path);
     return err_nomem(err);
   }
-  p->folders[p->n_folders++] = (rescue_index_dir){.path = path.data, .aside = aside, .pickle_seq = -1, .index = {.fd = -1}};
+  p->folders[p->n_folders++] =
+      (rescue_index_dir){.path = path.data, .set_aside = set_aside, .pickle_seq = -1, .index = {.fd = -1}};
   return LODE_OK;
 }
 
@@ -152,11 +157,12 @@ static lode_status rescue_plan_find_index_dirs(rescue_plan *p, lode_error *err) 
   if (p->coll->vector_segment == RESCUE_NO_NAME) return LODE_OK;
   lode_str name = p->chroma->names[p->coll->vector_segment].text;
   lode_status st = LODE_OK;
-  if (memchr(name.data, '/', name.len) || name.data[0] == '.') return LODE_OK; /* no id that Chroma makes */
+  if (memchr(name.data, '/', name.len) || name.data[0] == '.') return LODE_OK; /* not an id that Chroma creates */
   TRY(rescue_plan_add_index_dir(p, name.data, false, err));
   os_dir *all = os_dir_open(p->chroma->folder);
   for (const char *it; all && st == LODE_OK && (it = os_dir_next(all));)
-    if (strncmp(it, name.data, name.len) == 0 && it[name.len] == '.') st = rescue_plan_add_index_dir(p, it, true, err);
+    if (strncmp(it, name.data, name.len) == 0 && it[name.len] == '.')
+      st = rescue_plan_add_index_dir(p, it, true, err);
   if (all) os_dir_close(all);
   return st;
 }
@@ -173,7 +179,7 @@ static lode_status rescue_plan_open_index_dirs(rescue_plan *p, lode_error *err) 
   return LODE_OK;
 }
 
-/* ---- All ---- */
+/* ---- Entry points ---- */
 
 static void rescue_plan_choose_vectors(rescue_plan *p) {
   size_t n = 0;
@@ -186,11 +192,12 @@ static void rescue_plan_choose_vectors(rescue_plan *p) {
     p->from_index += r->from == RESCUE_VEC_INDEX;
     p->by_order += r->from == RESCUE_VEC_INDEX && r->by_order;
     p->missing += r->from == RESCUE_VEC_NONE;
-    if (r->from == RESCUE_VEC_INDEX && p->folders[r->folder].aside && !r->doubt) r->doubt = "its vector is from an index that was set aside";
+    if (r->from == RESCUE_VEC_INDEX && p->folders[r->folder].set_aside && !r->doubt)
+      r->doubt = "its vector is from an index that was set aside";
     p->recs[n++] = *r;
   }
   p->n = n;
-  mem_free(p->map); /* its numbers are those of before */
+  mem_free(p->map); /* its positions are out of date now */
   p->map = NULL;
   p->n_map = 0;
 }

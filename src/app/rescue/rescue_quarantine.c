@@ -1,9 +1,11 @@
-/* rescue_quarantine.c - sets stale indexes of a Chroma directory aside, and mends sequence ids. By rename, never by delete. See rescue.h.
+/* rescue_quarantine.c - quarantines stale indexes of a Chroma directory and fixes sequence ids, by renaming, never by
+ * deleting; see rescue.h.
  *
- * Sequence ids: 0.6 wrote eight bytes, the highest first, as a blob; 1.x wants integers, and its upgrade leaves old rows as they are.
- * In SQLite's format an integer of eight bytes is the same eight bytes; only the column's type, one byte in the row's header, differs:
- * 28 (a blob of eight) becomes 6 (an integer of eight). No index holds the column. So a copy of the file is made with those
- * bytes changed, read back and compared, and put in the place of the original, which is kept under another name.
+ * Sequence ids: 0.6 wrote eight big-endian bytes as a blob; 1.x expects integers, and its upgrade leaves old rows as
+ * they are. In SQLite's format an integer of eight bytes is the same eight bytes. Only the column's type, one byte in
+ * the row's header, differs: 28 (a blob of eight bytes) becomes 6 (an integer of eight bytes). No index has the
+ * column. So the file is copied, those bytes are changed in the copy, the copy is read back and compared, and
+ * replaces the original, which is kept under another name.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,7 +22,7 @@ typedef struct quarantine_state {
   const rescue_quarantine_request *q;
   rescue_quarantine_report *r;
   rescue_dir c;
-  strbuf db;          /* path of the database */
+  strbuf db;             /* path of the database */
   char stamp[32];
   struct stat sb;        /* of the database, when it was read */
   uint64_t *offsets;     /* bytes to change */
@@ -30,14 +32,15 @@ typedef struct quarantine_state {
   mem_arena arena;
 } quarantine_state;
 
-static lode_status quarantine_path_of(strbuf *out, const char *folder, const char *name, const char *suffix, lode_error *err) {
+static lode_status quarantine_path_of(strbuf *out, const char *folder, const char *name, const char *suffix,
+                                      lode_error *err) {
   out->len = 0;
   strbuf_addf(out, "%s/%s%s", folder, name, suffix);
   strbuf_addch(out, 0);
   return out->failed ? err_nomem(err) : LODE_OK;
 }
 
-/* ---- Looking ---- */
+/* ---- Finding what to do ---- */
 
 static lode_status quarantine_find_stale(quarantine_state *w, lode_error *err) {
   strbuf path = {0};
@@ -77,14 +80,18 @@ static lode_status quarantine_find_blobs(quarantine_state *w, lode_error *err) {
   sqf_get_info(w->c.file, &info);
   if (!w->q->fix_seq_ids || w->c.blob_seqs == 0) return LODE_OK;
   if (!w->c.seq_integer)
-    return err_set(err, LODE_REFUSED, "this database is of chromadb 0.6 or older, which wants its sequence ids as they are; open it with 1.x first");
-  if (w->c.damaged) return err_set(err, LODE_CORRUPT, "chroma.sqlite3 is damaged: its sequence ids are left as they are; the rescued store has all that can be read");
+    return err_set(err, LODE_REFUSED, "this database is of chromadb 0.6 or older, which wants its sequence ids as they "
+                                      "are; open it with 1.x first");
+  if (w->c.damaged)
+    return err_set(err, LODE_CORRUPT, "chroma.sqlite3 is damaged: its sequence ids are left as they are; the rescued "
+                                      "store has all that can be read");
   if (info.journal_pages || info.wal_pages)
-    return err_set(err, LODE_BUSY, "chroma.sqlite3 has a transaction that did not finish; let the program that uses it end it, then run again");
+    return err_set(err, LODE_BUSY, "chroma.sqlite3 has a transaction that did not finish; let the program that uses it "
+                                   "end it, then run again");
   return rescue_each_blob_seq(&w->c, quarantine_note_offset, w, err);
 }
 
-/* ---- Doing ---- */
+/* ---- Doing it ---- */
 
 static lode_status quarantine_move(quarantine_state *w, const char *what, const char *from, const char *to, lode_error *err) {
   if (!w->q->dry_run && OS_RETRY(os_api->rename(from, to)) != 0) return err_errno(err, errno, from);
@@ -135,15 +142,18 @@ static lode_status quarantine_change_bytes(const quarantine_state *w, int fd, lo
   return LODE_OK;
 }
 
-/* The copy must say the same, without blobs. `folder` holds it as chroma.sqlite3. */
+/* The copy must have the same content, without blobs. It is chroma.sqlite3 in `folder`. */
 static lode_status quarantine_compare_copy(quarantine_state *w, const char *folder, lode_error *err) {
   rescue_dir m;
   TRY(rescue_dir_open(folder, (lode_progress){0}, &m, err));
-  bool same = m.blob_seqs == 0 && !m.damaged && m.n_rows == w->c.n_rows && m.n_logs == w->c.n_logs && m.n_metas == w->c.n_metas;
+  bool same = m.blob_seqs == 0 && !m.damaged && m.n_rows == w->c.n_rows && m.n_logs == w->c.n_logs &&
+              m.n_metas == w->c.n_metas;
   for (size_t i = 0; same && i < m.n_rows; i++)
     same = m.rows[i].key == w->c.rows[i].key && m.rows[i].seq == w->c.rows[i].seq && str_eq(m.rows[i].id, w->c.rows[i].id);
   rescue_dir_close(&m);
-  return same ? LODE_OK : err_set(err, LODE_INTERNAL, "the mended copy of chroma.sqlite3 does not say the same: nothing was changed");
+  return same ? LODE_OK
+              : err_set(err, LODE_INTERNAL,
+                        "the mended copy of chroma.sqlite3 does not say the same: nothing was changed");
 }
 
 static lode_status quarantine_fix_seq_ids(quarantine_state *w, int db, lode_error *err) {
@@ -181,7 +191,7 @@ static lode_status quarantine_fix_seq_ids(quarantine_state *w, int db, lode_erro
   st = os_sync_parent_dir(w->db.data, err);
 done:
   if (fd >= 0) (void)os_api->close(fd);
-  if (st != LODE_OK && copy.data) (void)os_api->unlink(copy.data); /* ours, and not in place */
+  if (st != LODE_OK && copy.data) (void)os_api->unlink(copy.data); /* our own copy, not in place yet */
   if (folder.data) (void)os_api->rmdir(folder.data);
   strbuf_release(&folder);
   strbuf_release(&copy);
@@ -189,14 +199,15 @@ done:
   return st;
 }
 
-/* As SQLite locks a file for writing: nobody reads, nobody writes. */
+/* Takes the locks that SQLite takes for writing: nobody else reads or writes. */
 static lode_status quarantine_lock_db(const quarantine_state *w, int fd, lode_error *err) {
   struct stat sb;
   if (OS_RETRY(os_api->lock(fd, F_WRLCK, SQF_PENDING_BYTE, 2 + SQF_SHARED_SIZE)) != 0)
     return err_set(err, LODE_BUSY, "chroma.sqlite3 is in use; stop the program that uses it, then run again");
   if (OS_RETRY(os_api->fstat(fd, &sb)) != 0 || sb.st_size != w->sb.st_size || sb.st_mtim.tv_sec != w->sb.st_mtim.tv_sec ||
       sb.st_mtim.tv_nsec != w->sb.st_mtim.tv_nsec)
-    return err_set(err, LODE_BUSY, "chroma.sqlite3 was written to meanwhile; stop the program that uses it, then run again");
+    return err_set(err, LODE_BUSY, "chroma.sqlite3 was written to meanwhile; stop the program that uses it, then run "
+                                   "again");
   return LODE_OK;
 }
 
@@ -220,7 +231,7 @@ lode_status rescue_quarantine(const rescue_quarantine_request *q, rescue_quarant
   TRY_GOTO(quarantine_find_stale(&w, err));
   TRY_GOTO(quarantine_find_blobs(&w, err));
   TRY_GOTO(sqf_check_unchanged(w.c.file, err));
-  sqf_close(w.c.file); /* gives the shared lock back: what was read stays in memory */
+  sqf_close(w.c.file); /* releases the shared lock; what was read stays in memory */
   w.c.file = NULL;
   if (!q->dry_run && w.n_stale + w.n > 0) {
     fd = OS_RETRY(os_api->open(w.db.data, O_RDWR, 0));

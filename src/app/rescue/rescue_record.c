@@ -1,8 +1,8 @@
 /* rescue_record.c - see rescue_record.h.
  *
- * Values come from the rows of the metadata table, then from log entries that the table has not taken in: later ones replace
- * earlier ones of the same key, null removes. Array elements of one key come one a row, in order. Chroma keeps the document and the
- * uri among the metadata (chroma:document, chroma:uri); the uri stays there.
+ * Values come from the rows of the metadata table, then from log entries that the table has not applied: later ones
+ * replace earlier ones of the same key, null removes. Array elements of a key come one per row, in order. Chroma
+ * keeps the document and the uri among the metadata (chroma:document, chroma:uri); the uri stays there.
  */
 #include "rescue/rescue_record.h"
 
@@ -14,21 +14,22 @@
 
 typedef struct rescue_record_entry {
   lode_str key;       /* in the arena */
-  size_t at, len;     /* its JSON in maker.text; len 0: removed */
+  size_t at, len;     /* its JSON in builder.text; len 0: removed */
   uint32_t order;
-  bool gone;          /* there was a value, and it is lost: not a value */
+  bool lost;          /* there was a value, and it is lost */
   bool element;       /* of an array */
-  bool stray;         /* of which table is not known */
-  bool old;           /* from an entry that the rows hold: counts only where they are known to have lost the value */
+  bool stray;         /* its table is unknown */
+  bool old;           /* from a log entry that was applied to the rows: used only if the rows have lost the value */
   bool is_text;
-  lode_str text;      /* of strings, in the arena: documents are not decoded again */
+  lode_str text;      /* of a document, in the arena: not encoded as JSON */
 } rescue_record_entry;
 
 static lode_str rescue_record_arena_copy(mem_arena *arena, lode_str s) {
   return (lode_str){mem_arena_copy(arena, s.data ? s.data : "", s.len), s.len};
 }
 
-static lode_status rescue_record_add_entry(rescue_record_builder *m, mem_arena *arena, lode_str key, rescue_record_entry **out, lode_error *err) {
+static lode_status rescue_record_add_entry(rescue_record_builder *m, mem_arena *arena, lode_str key,
+                                           rescue_record_entry **out, lode_error *err) {
   if (!mem_grow(&m->entries, &m->cap, m->n + 1, sizeof *m->entries)) return err_nomem(err);
   rescue_record_entry *e = &m->entries[m->n];
   *e = (rescue_record_entry){.key = rescue_record_arena_copy(arena, key), .at = m->text.len, .order = (uint32_t)m->n};
@@ -37,8 +38,9 @@ static lode_status rescue_record_add_entry(rescue_record_builder *m, mem_arena *
   return e->key.data ? LODE_OK : err_nomem(err);
 }
 
-/* A document is kept as it is; what is not UTF-8 in it can only be damage. */
-static lode_status rescue_record_keep_document(mem_arena *arena, lode_str s, rescue_record_entry *e, rescue_record *made, lode_error *err) {
+/* A document is kept as it is; bytes in it that are not UTF-8 can only be damage. */
+static lode_status rescue_record_keep_document(mem_arena *arena, lode_str s, rescue_record_entry *e,
+                                               rescue_record *made, lode_error *err) {
   e->is_text = true;
   if (utf8_valid(s.data, s.len)) {
     e->text = rescue_record_arena_copy(arena, s);
@@ -50,7 +52,8 @@ static lode_status rescue_record_keep_document(mem_arena *arena, lode_str s, res
   for (size_t i = 0; i < s.len;) {
     size_t n = utf8_width(s.data + i, s.len - i);
     if (n) strbuf_add(&buf, s.data + i, n);
-    else if (buf.len < 3 || memcmp(buf.data + buf.len - 3, "\xef\xbf\xbd", 3) != 0) strbuf_addstr(&buf, "\xef\xbf\xbd"); /* one for a run */
+    else if (buf.len < 3 || memcmp(buf.data + buf.len - 3, "\xef\xbf\xbd", 3) != 0)
+      strbuf_addstr(&buf, "\xef\xbf\xbd"); /* one per run */
     i += n ? n : 1;
   }
   e->text = rescue_record_arena_copy(arena, (lode_str){buf.data, buf.len});
@@ -63,7 +66,8 @@ static bool rescue_record_is_document(lode_str key) { return str_eq(key, STR_LIT
 
 /* ---- From the table ---- */
 
-static lode_status rescue_record_from_rows(rescue_record_builder *m, const rescue_rec *r, mem_arena *arena, rescue_record *made, lode_error *err) {
+static lode_status rescue_record_from_rows(rescue_record_builder *m, const rescue_rec *r, mem_arena *arena,
+                                           rescue_record *made, lode_error *err) {
   rescue_dir *c = m->plan->chroma;
   size_t n = 0, first = r->key ? rescue_metas_of(c, r->key, &n) : 0;
   for (size_t i = first; i < first + n; i++) {
@@ -71,14 +75,14 @@ static lode_status rescue_record_from_rows(rescue_record_builder *m, const rescu
     rescue_value v;
     rescue_record_entry *e;
     lode_status st = rescue_meta_read(c, &c->metas[i], &row, &v, err);
-    if (st == LODE_CORRUPT || (st == LODE_OK && !v.gone && (!v.key.data || !v.value))) {
+    if (st == LODE_CORRUPT || (st == LODE_OK && !v.lost && (!v.key.data || !v.value))) {
       if (st == LODE_CORRUPT || row.cut) made->doubt = "a part of it could not be read";
       continue;
     }
     if (st != LODE_OK) return st;
     TRY(rescue_record_add_entry(m, arena, v.key, &e, err));
-    e->gone = v.gone;
-    if (v.gone) continue;
+    e->lost = v.lost;
+    if (v.lost) continue;
     e->element = c->metas[i].array;
     e->stray = c->metas[i].stray && c->metas[i].kind == RESCUE_META_ROW && !e->element;
     if (v.value->type == SQF_TEXT && rescue_record_is_document(v.key)) {
@@ -95,7 +99,7 @@ static lode_status rescue_record_from_rows(rescue_record_builder *m, const rescu
 
 /* ---- From the log ---- */
 
-/* Whether a store takes the value as metadata. */
+/* Does a store accept the value as metadata? */
 static bool rescue_record_value_fits(const json_doc *json, uint32_t node) {
   const json_node *n = &json->nodes[node];
   if (n->type == JSON_NODE_OBJECT || n->type == JSON_NODE_NULL) return false;
@@ -112,7 +116,8 @@ static bool rescue_record_value_fits(const json_doc *json, uint32_t node) {
   return true;
 }
 
-static lode_status rescue_record_from_json(rescue_record_builder *m, lode_str text, mem_arena *arena, rescue_record *made, lode_error *err) {
+static lode_status rescue_record_from_json(rescue_record_builder *m, lode_str text, mem_arena *arena,
+                                           rescue_record *made, lode_error *err) {
   lode_status st = json_parse(&m->json, text, NULL, NULL);
   if (st == LODE_NOMEM) return err_nomem(err);
   if (st != LODE_OK || m->json.nodes[0].type != JSON_NODE_OBJECT) {
@@ -131,7 +136,7 @@ static lode_status rescue_record_from_json(rescue_record_builder *m, lode_str te
       continue;
     } else if (rescue_record_value_fits(&m->json, value)) {
       json_put_node(&m->text, &m->json, value);
-    } else { /* e.g. a sparse vector: kept as its JSON text */
+    } else { /* for example a sparse vector: kept as its JSON text */
       strbuf inner = {0};
       json_put_node(&inner, &m->json, value);
       json_put_string(&m->text, (lode_str){inner.data, inner.len});
@@ -144,12 +149,14 @@ static lode_status rescue_record_from_json(rescue_record_builder *m, lode_str te
   return LODE_OK;
 }
 
-static lode_status rescue_record_from_log(rescue_record_builder *m, uint32_t first, mem_arena *arena, rescue_record *made, lode_error *err) {
+static lode_status rescue_record_from_log(rescue_record_builder *m, uint32_t first, mem_arena *arena,
+                                          rescue_record *made, lode_error *err) {
   rescue_plan *p = m->plan;
   for (uint32_t at = first; at; at = p->next[at - 1]) {
     sqf_row row;
     lode_str vector, metadata;
-    lode_status st = rescue_log_read(p->chroma, &p->chroma->logs[p->coll->log + at - 1], &row, &vector, &metadata, err);
+    const rescue_log_entry *entry = &p->chroma->logs[p->coll->log + at - 1];
+    lode_status st = rescue_log_read(p->chroma, entry, &row, &vector, &metadata, err);
     if (st == LODE_CORRUPT) {
       made->doubt = "a part of it could not be read";
       continue;
@@ -160,7 +167,7 @@ static lode_status rescue_record_from_log(rescue_record_builder *m, uint32_t fir
   return LODE_OK;
 }
 
-/* ---- Putting it together ---- */
+/* ---- Assembling the record ---- */
 
 static int rescue_record_compare(const void *a, const void *b) {
   const rescue_record_entry *x = a, *y = b;
@@ -168,20 +175,22 @@ static int rescue_record_compare(const void *a, const void *b) {
   return d ? d : x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* Entries first .. end are of one key. */
-static void rescue_record_put_key(rescue_record_builder *m, size_t first, size_t end, strbuf *out, rescue_record *made) {
+/* Appends the value of one key, which the entries from first to end have. */
+static void rescue_record_put_key(rescue_record_builder *m, size_t first, size_t end, strbuf *out,
+                                  rescue_record *made) {
   size_t whole = end, kept_end = first, strays = 0;
-  bool gone = false;
-  for (size_t i = first; i < end; i++) gone |= m->entries[i].gone;
+  bool lost = false;
+  for (size_t i = first; i < end; i++) lost |= m->entries[i].lost;
   for (size_t i = first; i < end; i++) {
-    if (m->entries[i].gone || (m->entries[i].old && !gone)) continue;
+    if (m->entries[i].lost || (m->entries[i].old && !lost)) continue;
     strays += m->entries[i].stray;
     m->entries[kept_end++] = m->entries[i];
   }
-  if (gone && (kept_end == first || m->entries[kept_end - 1].element)) made->doubt = "a value of its metadata is lost";
+  if (lost && (kept_end == first || m->entries[kept_end - 1].element)) made->doubt = "a value of its metadata is lost";
   if (kept_end == first) return;
   end = kept_end;
-  for (size_t i = first; i < end && strays > 1; i++) m->entries[i].element |= m->entries[i].stray; /* a key has one value, or an array */
+  /* a key has one value or an array: several strays of a key are an array */
+  for (size_t i = first; i < end && strays > 1; i++) m->entries[i].element |= m->entries[i].stray;
   for (size_t i = first; i < end; i++)
     if (!m->entries[i].element) whole = i;
   const rescue_record_entry *last = &m->entries[end - 1];
@@ -245,8 +254,8 @@ static void rescue_record_take_vector(rescue_record_builder *m, const rescue_rec
   made->from = RESCUE_VEC_INDEX;
 }
 
-lode_status rescue_record_build(rescue_record_builder *m, const rescue_rec *r, mem_arena *arena, float *vector, rescue_record *made,
-                              lode_error *err) {
+lode_status rescue_record_build(rescue_record_builder *m, const rescue_rec *r, mem_arena *arena, float *vector,
+                                rescue_record *made, lode_error *err) {
   *made = (rescue_record){.doubt = r->doubt};
   m->n = 0;
   m->text.len = 0;

@@ -14,9 +14,10 @@ const char *rescue_reembed_model(lode_str name) {
   return NULL;
 }
 
-/* Whether the model gives the vectors that are still there. *tried: for how many documents that could be asked. */
-static lode_status reembed_model_agrees(lode_embedder *embedder, rescue_plan *p, size_t *tried, bool *same, lode_error *err) {
-  rescue_record_builder maker = {.plan = p};
+/* Does the model give the vectors that are still there? *tried gets the number of documents that could be compared. */
+static lode_status reembed_model_agrees(lode_embedder *embedder, rescue_plan *p, size_t *tried, bool *same,
+                                        lode_error *err) {
+  rescue_record_builder builder = {.plan = p};
   mem_arena arena;
   lode_status st = LODE_OK;
   uint32_t dim = p->dimension;
@@ -28,7 +29,7 @@ static lode_status reembed_model_agrees(lode_embedder *embedder, rescue_plan *p,
   if (!mine) return err_nomem(err);
   for (size_t i = 0; i < p->n && *tried < REEMBED_SAMPLE; i += step) {
     rescue_record made;
-    TRY_GOTO(rescue_record_build(&maker, &p->recs[i], &arena, theirs, &made, err));
+    TRY_GOTO(rescue_record_build(&builder, &p->recs[i], &arena, theirs, &made, err));
     if (!made.has_vector || !made.document.data || made.document.len == 0 || made.doubt) continue;
     TRY_GOTO(lode_embed(embedder, &made.document, 1, mine, err));
     *same &= vec_cosine(mine, theirs, dim) > 0.98;
@@ -37,18 +38,18 @@ static lode_status reembed_model_agrees(lode_embedder *embedder, rescue_plan *p,
 done:
   mem_free(mine);
   mem_arena_release(&arena);
-  rescue_record_builder_release(&maker);
+  rescue_record_builder_release(&builder);
   return st;
 }
 
 lode_status rescue_reembed_begin(rescue_reembed *re, rescue_plan *p, lode_str model, lode_error *err) {
-  const char *known = rescue_reembed_model(p->coll->embedder);
+  const char *named = rescue_reembed_model(p->coll->embedder);
   lode_error why = {0};
   size_t tried;
   bool same;
   *re = (rescue_reembed){0};
   if (p->missing == 0) return LODE_OK;
-  if (!model.data && known) model = str_of(known);
+  if (!model.data && named) model = str_of(named);
   if (!model.data) {
     snprintf(re->why, sizeof re->why, "the directory does not say which model made its vectors; --model names it");
     return LODE_OK;
@@ -62,7 +63,8 @@ lode_status rescue_reembed_begin(rescue_reembed *re, rescue_plan *p, lode_str mo
   uint32_t dim = lode_embedder_info_of(re->embedder)->dimension;
   if (!p->dimension) p->dimension = dim;
   if (dim != p->dimension) {
-    snprintf(re->why, sizeof re->why, "the model makes vectors of %u numbers, and the collection's have %u", dim, p->dimension);
+    snprintf(re->why, sizeof re->why, "the model makes vectors of %u numbers, and the collection's have %u", dim,
+             p->dimension);
     rescue_reembed_end(re);
     return LODE_OK;
   }
