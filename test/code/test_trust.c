@@ -125,8 +125,11 @@ TEST(worktrees_submodules_and_sparse_checkouts_have_their_index_elsewhere) {
   CHECK(tracked("super") == GIT_TRACKED_YES); /* the folder is a submodule */
   sh("cd r && git add -f sub && git commit -qm sub && cd .. && git clone -q --sparse r sparse && cd sparse && "
      "git sparse-checkout set --cone --sparse-index A && mkdir -p .lode sub/deep/.lode sub/other/.lode");
-  CHECK(tracked("sparse") == GIT_TRACKED_YES && tracked("sparse/sub/deep") == GIT_TRACKED_YES);
-  CHECK(tracked("sparse/sub/other") == GIT_TRACKED_YES); /* below a closed folder: not known to be free */
+  CHECK(tracked("sparse") == GIT_TRACKED_YES); /* the store's own folder is closed */
+  /* Below a closed folder: the index does not say */
+  CHECK(tracked("sparse/sub/deep") == GIT_TRACKED_UNKNOWN && tracked("sparse/sub/other") == GIT_TRACKED_UNKNOWN);
+  sh("git init -q sparse/sub/inner && mkdir sparse/sub/inner/.lode");
+  CHECK(tracked("sparse/sub/inner") == GIT_TRACKED_UNKNOWN); /* the closed folder is of the repository around */
   CHECK(tracked("sparse/A") == GIT_TRACKED_NO);
   /* A .git that leads nowhere is not "no repository" */
   sh("mkdir -p r/gone && echo 'gitdir: /nowhere' >r/gone/.git");
@@ -435,6 +438,13 @@ TEST(a_list_that_is_a_link_is_written_through) {
     CHECK(list_size(note, sizeof note) == 0 && strstr(note, "another user"));
     put("/f/.lode", TRUST_LEVEL_MADE, "", "", "");
     sh("test ! -L lode/trusted && grep -q /e/.lode elsewhere/theirs && ! grep -q /f/.lode elsewhere/theirs");
+    /* Each link of a chain counts, not only the first */
+    sh("mv lode/trusted elsewhere/mine && ln -s mine elsewhere/three && ln -s three elsewhere/two && ln -s ../elsewhere/two lode/trusted");
+    CHECK(list_size(note, sizeof note) == 1 && !note[0]);
+    sh("chown -h 65534 elsewhere/three");
+    CHECK(list_size(note, sizeof note) == 0 && strstr(note, "another user"));
+    put("/g/.lode", TRUST_LEVEL_MADE, "", "", "");
+    sh("test ! -L lode/trusted && grep -q /g/.lode lode/trusted && ! grep -q /g/.lode elsewhere/mine && test -L elsewhere/three");
   }
 }
 
@@ -605,6 +615,43 @@ TEST(trust_is_of_a_store_and_not_of_a_place) {
   strbuf_release(&settings);
 }
 
+/* A team that commits its settings, and no store. */
+TEST(settings_are_trusted_without_a_store) {
+  static const char text[] = "{\"model\":\"openai:x\",\"search.limit\":3}", safe[] = "{\"search.limit\":3}";
+  lode_error err;
+  trust_info trust;
+  strbuf settings = {0};
+  lode_store *store;
+  bool said;
+  begin();
+  sh("mkdir -p p/.lode q/.lode");
+  test_write_file(at("p/.lode/config.json"), safe, sizeof safe - 1);
+  CHECK(trust_grant(at("p/.lode"), &settings, &err) == LODE_NOT_FOUND && list_size(NULL, 0) == 0);
+  for (int i = 0; i < 2; i++) {
+    const char *folder = i ? "q/.lode" : "p/.lode", *config = i ? "q/.lode/config.json" : "p/.lode/config.json";
+    test_write_file(at(config), text, sizeof text - 1);
+    OK(trust_grant(at(folder), &settings, &err));
+    CHECK(settings.len && memmem(settings.data, settings.len, "openai:x", 8));
+    trust_examine(at(folder), true, &trust);
+    CHECK(trust.state == TRUST_NONE && trust.settings.len);
+    trust_release(&trust);
+  }
+  /* A store that this user makes there has them */
+  OK(lode_open(at("p/.lode"), &(lode_open_options){.create = true, .no_background = true}, &store, &err));
+  OK(trust_add_created(at("p/.lode"), store, &err));
+  lode_close(store);
+  trust_examine(at("p/.lode"), true, &trust);
+  CHECK(trust.state == TRUST_OURS && !trust.note[0] && trust.settings.len);
+  trust_release(&trust);
+  /* One that appears there does not */
+  make_store("q/.lode");
+  trust_examine(at("q/.lode"), true, &trust);
+  CHECK(trust.state == TRUST_ADOPTED && trust.note[0] && !trust.settings.len);
+  trust_release(&trust);
+  CHECK(look("q/.lode", true, &said) == TRUST_ADOPTED && !said);
+  strbuf_release(&settings);
+}
+
 TEST(what_git_tracks_takes_the_users_word) {
   lode_error err;
   trust_info trust;
@@ -641,6 +688,110 @@ TEST(what_git_tracks_takes_the_users_word) {
   sh("cd r && git add -f .lode/segments");
   CHECK(look("r/.lode", true, NULL) == TRUST_TRACKED);
   strbuf_release(&settings);
+}
+
+TEST(the_users_word_about_a_tracked_store_ends_with_its_reason) {
+  lode_error err;
+  strbuf settings = {0};
+  bool said;
+  begin();
+  sh("git init -q r && mkdir r/.lode");
+  make_store("r/.lode");
+  sh("cd r && git add -f .lode && git commit -qm one");
+  CHECK(look("r/.lode", true, NULL) == TRUST_TRACKED);
+  OK(trust_grant(at("r/.lode"), &settings, &err));
+  CHECK(look("r/.lode", true, &said) == TRUST_OURS && said);
+  sh("cd r && git rm -rq --cached .lode && git commit -qm two");
+  CHECK(look("r/.lode", false, &said) == TRUST_OURS && !said); /* the list must not be written */
+  sh("cd r && mkdir -p .lode/segments && echo x >.lode/segments/0123456789abcdef.seg && git add -f .lode/segments");
+  CHECK(look("r/.lode", true, &said) == TRUST_OURS && said); /* so nothing is known to have changed */
+  sh("cd r && git rm -rq --cached .lode && cp .git/index ../index && printf junk >.git/index");
+  CHECK(look("r/.lode", true, &said) == TRUST_OURS && !said);
+  sh("mv index r/.git/index && cd r && git add -f .lode/segments");
+  CHECK(look("r/.lode", true, &said) == TRUST_OURS && said); /* an index that cannot be read says nothing */
+  sh("cd r && git rm -rq --cached .lode");
+  CHECK(look("r/.lode", true, &said) == TRUST_OURS && !said);
+  sh("cd r && git add -f .lode/segments");
+  CHECK(look("r/.lode", true, NULL) == TRUST_TRACKED);
+  strbuf_release(&settings);
+}
+
+TEST(a_known_store_below_a_closed_folder_is_used) {
+  lode_error err;
+  bool said;
+  begin();
+  sh("git init -q r && cd r && mkdir a b && echo x >a/a && echo x >b/b && git add a b && git commit -qm one && "
+     "git sparse-checkout set --cone --sparse-index a && mkdir -p b/known b/unknown");
+  CHECK(look("r/b/known/.lode", true, NULL) == TRUST_NONE);
+  make_store("r/b/known/.lode");
+  OK(trust_add_created(at("r/b/known/.lode"), NULL, &err));
+  CHECK(look("r/b/known/.lode", true, NULL) == TRUST_TRACKED); /* not known by its file yet */
+  lode_store *store;
+  OK(lode_open(at("r/b/known/.lode"), &(lode_open_options){.no_background = true}, &store, &err));
+  OK(trust_add_created(at("r/b/known/.lode"), store, &err));
+  lode_close(store);
+  CHECK(look("r/b/known/.lode", true, &said) == TRUST_OURS && !said);
+  make_store("r/b/unknown/.lode");
+  trust_info trust;
+  trust_examine(at("r/b/unknown/.lode"), true, &trust);
+  CHECKF(trust.state == TRUST_TRACKED && strstr(trust.why, "sparse"), "%s", trust.why);
+  trust_release(&trust);
+}
+
+/* Appends /NAME to `path` until it has `len` bytes. */
+static void lengthen(char *path, size_t len) {
+  size_t n = strlen(path);
+  while (n < len) {
+    size_t part = len - n > 101 ? 100 : len - n - 1;
+    path[n++] = '/';
+    memset(path + n, 'n', part);
+    path[n += part] = '\0';
+    if (len - n == 1) path[n++] = 'n', path[n] = '\0';
+  }
+}
+
+/* Every command of a refusal is whole, or without a path. */
+TEST(no_refusal_shows_a_part_of_a_path_to_copy) {
+  static const size_t lengths[] = {150, 190, 200, 210, 215, 220, 230, 260, 300, 500};
+  begin();
+  for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+    char root[600] = "r", whole[5000];
+    trust_info trust;
+    lode_error err;
+    if (strlen(base) + 3 > lengths[i]) continue;
+    lengthen(root, lengths[i] - strlen(base) - 1);
+    sh("mkdir -p %s/.lode && git init -q %s && touch %s/.lode/a && cd %s && git add -f .lode", root, root, root, root);
+    for (int kind = 0; kind < 4; kind++) {
+      const char *command = kind == 3 ? "`chmod -R go-w " : kind ? "`lode trust" : "`git rm -r .lode` in ";
+      if (kind == 1) sh("touch %s/.lode/lode.db", root);
+      if (kind == 2) { /* known, and git tracks more by now */
+        trust_entry e = {.level = TRUST_LEVEL_MADE};
+        bool exact;
+        sh("cd %s && git rm -rq --cached .lode && rm .lode/lode.db", root);
+        snprintf(whole, sizeof whole, "%s/.lode", root);
+        make_store(whole);
+        strbuf_addf(&e.path, "%s/.lode%c", at(root), 0);
+        snprintf(whole, sizeof whole, "%s/.lode/lode.db", root);
+        os_file_identity(at(whole), e.file, sizeof e.file, &exact);
+        OK(trust_list_put(&e, &err));
+        trust_entry_release(&e);
+        sh("cd %s && git add -f .lode/a", root);
+      }
+      if (kind == 3) sh("chmod o+w %s/.lode", root);
+      snprintf(whole, sizeof whole, "%s/.lode", root);
+      trust_examine(at(whole), true, &trust);
+      CHECK(trust_check(&trust, &err) == LODE_REFUSED);
+      if (kind == 0) snprintf(whole, sizeof whole, "`git rm -r .lode` in %s/%s to remove", base, root);
+      else if (kind == 3) snprintf(whole, sizeof whole, "`chmod -R go-w %s/%s/.lode`", base, root);
+      else snprintf(whole, sizeof whole, "`lode trust %s/%s`", base, root);
+      bool is_whole = strstr(err.text, whole) != NULL, is_short = strstr(err.text, "the folder that contains it") != NULL;
+      CHECKF(strstr(err.text, command) && is_whole != is_short && (is_whole || lengths[i] > 150), "%zu: %s", lengths[i], err.text);
+      CHECKF(strstr(err.text, kind == 3 ? "--store" : kind == 2 ? "take it out of git" : "LODE_TRUST=1"), "%zu: cut: %s",
+             lengths[i], err.text);
+      trust_release(&trust);
+    }
+    sh("rm -rf r*");
+  }
 }
 
 TEST(many_processes_adopt_one_store_at_once) {

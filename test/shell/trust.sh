@@ -244,6 +244,13 @@ run 0 trust; run 0 search sheep; says "git tracks files of"
 git rm -rq --cached .lode && run 0 search sheep && silent note
 git reset -q --hard; rm -rf .lode/segments/0123456789abcdef.seg; git rm -rq --cached .lode; run 0 trust --forget; run 0 search sheep; run 0 trust
 git reset -q; run 5 search sheep; says "git rm -r --cached .lode"
+# The user's word about a tracked store ends when git no longer tracks it
+git clone -q "$tmp/hub/origin" "$tmp/ended" && chmod -R go-w "$tmp/ended" && cd "$tmp/ended" || exit 1
+run 0 trust; run 0 search sheep; says "git tracks files of"
+git rm -rq --cached .lode && git commit -qm out; run 0 search sheep; silent note
+git clone -q . "$tmp/hub/ended" && (cd "$tmp/hub/ended" && mkdir -p .lode/segments && echo junk >.lode/segments/0123456789abcdef.seg && git add -Af && git commit -qm back)
+git pull -q "$tmp/hub/ended" 2>/dev/null; check "nothing was pulled" [ -e .lode/segments/0123456789abcdef.seg ]
+run 5 search sheep; says "git rm -r --cached .lode"
 # A clone that brings everything but lode.db, or one file that is none of Lode's
 git clone -q "$tmp/hub/later" "$tmp/nostore" && chmod -R go-w "$tmp/nostore" && cd "$tmp/nostore" || exit 1
 for round in there removed; do
@@ -290,6 +297,13 @@ cd "$tmp/super2" && run 5 search sheep && says "lode trust"
 git clone -q "$tmp/hub/origin" "$tmp/around" && chmod -R go-w "$tmp/around" && mkdir "$tmp/around/inner"
 git -C "$tmp/around" mv .lode inner/.lode 2>/dev/null && git init -q "$tmp/around/inner"
 cd "$tmp/around/inner" && run 5 search sheep && says "lode trust"
+# A sparse index does not list the files of a folder that is not checked out: the user's own store there is used
+git init -q "$tmp/sparse" && sources "$tmp/sparse/a" && sources "$tmp/sparse/b" && cd "$tmp/sparse" && git add -A && git commit -qm one || exit 1
+git sparse-checkout set --cone --sparse-index a
+check "git lists the files of the folder" [ "$(git ls-files --sparse | grep -c '^b/$')" -eq 1 ]
+sources "$tmp/sparse/b/own" && mkdir "$tmp/sparse/b/own/.lode" && cd "$tmp/sparse/b/own" || exit 1
+run 0 index -q; silent note; check "no store in the folder" [ -e .lode/lode.db ]; run 0 search sheep; has sheep.c; silent note
+cp -a "$tmp/sparse/b/own" "$tmp/sparse/b/other" && cd "$tmp/sparse/b/other" && run 5 search sheep && says "is sparse there" && says "lode trust"
 # Git's index is damaged: it is not known, so it is asked
 cp -a "$tmp/hub/origin" "$tmp/damaged" && chmod -R go-w "$tmp/damaged" && printf 'DIRC junk' >"$tmp/damaged/.git/index"
 cd "$tmp/damaged" && run 5 search sheep && says "index cannot be read"
@@ -405,6 +419,16 @@ check "a setting was lost: $(cat .lode/config.json)" grep -q 'ollama:spy' .lode/
 run 0 trust; has "ollama:spy"
 run 0 index --force; check "trusted, and nothing was sent" [ "$(sent)" -gt 0 ]
 run 0 search freshly_added; has fresh.c
+# Settings are trusted before there is a store, and a store that appears later is not
+git clone -q "$tmp/hub/settings" "$tmp/team2" && chmod -R go-w "$tmp/team2" && cd "$tmp/team2" || exit 1
+before=$(sent)
+run 0 trust; has "ollama:spy"; has "no store yet"; check "trust sent something" [ "$(sent)" -eq "$before" ]
+run 0 index; silent "lode trust"; check "trusted settings have no effect" [ "$(sent)" -gt "$before" ]
+run 0 search sheep; silent note; run 0 status --json; has '"trust":"ours"'
+git clone -q "$tmp/hub/settings" "$tmp/team3" && chmod -R go-w "$tmp/team3" && cd "$tmp/team3" || exit 1
+run 0 trust; cp -a "$tmp/team2/.lode/." .lode/; before=$(sent)
+run 0 search sheep; says "is used from now on"; says "model = ollama:spy"; check "a store that appeared is trusted" [ "$(sent)" -eq "$before" ]
+cd "$tmp/team" || exit 1
 # Another value than the trusted one is not trusted
 sed -i 's/ollama:spy/ollama:other/' .lode/config.json; before=$(sent)
 run 0 index; says "ollama:other"; says "no vectors are made"

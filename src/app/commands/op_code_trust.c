@@ -53,9 +53,11 @@ done:
 
 static lode_status op_trust_grant(op_context *ctx, const project_info *project, lode_error *err) {
   strbuf settings = {0};
+  bool store = trust_has_store(project->folder);
   lode_status st = LODE_OK;
   TRY_GOTO(trust_grant(project->folder, &settings, err));
-  TRY_GOTO(op_trust_send_summary(ctx, project->folder, "trusted as it is now", &settings, err));
+  const char *done = store ? "trusted as it is now" : "settings trusted, there is no store yet";
+  TRY_GOTO(op_trust_send_summary(ctx, project->folder, done, &settings, err));
 done:
   strbuf_release(&settings);
   return st;

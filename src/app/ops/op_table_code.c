@@ -303,7 +303,7 @@ const op_def op_table_code[] = {
      .row = row_code_trust, .summary = summary_code_trust, .say = "{folder}: {done}; settings that may reach beyond it: {settings}",
      .detail = "A .lode folder that is found is used when you made it, or when it is yours and git does not track it. One that git tracks came with a "
                "clone, or may be changed by a pull: it is refused until you say `lode trust`, and then used with a note; `git rm -r --cached .lode` "
-               "takes it out of git. Where there is no store yet there is nothing to trust. Settings that reach beyond the "
+               "takes it out of git. Where there is no store yet, only the settings are trusted. Settings that reach beyond the "
                "folder (a model that is a server or a path, search.refresh, "
                "index.secrets) count only with the values that you have set by `lode config set` or `lode setup`, or that you trust here. "
                "Look at .lode first: from then on lode reads that store as yours. A store that --store names is always used; LODE_TRUST=1 in the "

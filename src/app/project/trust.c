@@ -135,27 +135,42 @@ static git_tracked trust_ask_git(const char *folder, bool quick, strbuf *root) {
   return tracked;
 }
 
-/* Reasons for a refusal, and the commands to run. */
+/* Reasons for a refusal, and the commands to run: the folder, what is wrong with it, and a command or place. */
 #define TRUST_IN_CONTAINER "(in a container, set LODE_TRUST=1)"
+#define TRUST_PARENT "the folder that contains it"
 static const char trust_unknown_format[] =
-    "%.220s %s; look at it, then run `lode trust %.220s` to use it " TRUST_IN_CONTAINER
-    ", or remove it with `git rm -r .lode`";
+    "%.300s %s; look at it, then run %s to use it " TRUST_IN_CONTAINER ", or remove it with `git rm -r .lode`";
 static const char trust_changed_format[] =
-    "%.220s %s, and a pull or checkout may have changed them; look at it, then run "
-    "`lode trust %.220s` to use it " TRUST_IN_CONTAINER
+    "%.300s %s, and a pull or checkout may have changed them; look at it, then run %s to use it " TRUST_IN_CONTAINER
     ", or `git rm -r --cached .lode` to take it out of git";
 static const char trust_empty_format[] =
-    "%.220s %s, but has no store: run `git rm -r .lode` in %.220s to remove it, or name "
-    "another place with --store DIR " TRUST_IN_CONTAINER;
+    "%.300s %s, but has no store: run `git rm -r .lode` in %s to remove it, or name another place with --store DIR "
+    TRUST_IN_CONTAINER;
+static const char trust_writable_format[] =
+    "%.300s %s, so it is not used: look at it, then run %s, or name another place with --store";
+
+/* Part of a path would be a wrong line to copy: where `whole` does not fit, `brief` is shown, which has no path. */
+static void trust_explain(char *why, size_t size, const char *form, const char *folder, const char *what,
+                          const strbuf *whole, const char *brief) {
+  int n = whole->failed ? -1 : snprintf(why, size, form, folder, what, whole->data);
+  if (n < 0 || (size_t)n >= size) snprintf(why, size, form, folder, what, brief);
+}
 
 static void trust_refuse(trust_info *trust, const char *form, const char *folder, git_tracked tracked,
                          const strbuf *root) {
-  const char *place = root->failed ? "" : root->data;
-  const char *what = tracked == GIT_TRACKED_UNKNOWN ? "may have come with a repository: git's index cannot be read"
-                     : form == trust_unknown_format   ? "came with the repository: git tracks its files"
-                                                      : "has files that git tracks";
-  snprintf(trust->why, sizeof trust->why, form, folder, what, place);
+  strbuf whole = {0};
+  bool empty = form == trust_empty_format;
+  const char *what = "has files that git tracks";
+  if (tracked == GIT_TRACKED_UNKNOWN)
+    what = "may have come with a repository: git's index cannot be read, or is sparse there";
+  else if (form == trust_unknown_format)
+    what = "came with the repository: git tracks its files";
+  strbuf_addf(&whole, empty ? "%s%c" : "`lode trust %s`%c", root->failed ? "" : root->data, 0);
+  if (root->failed) whole.failed = true;
+  trust_explain(trust->why, sizeof trust->why, form, folder, what, &whole,
+                empty ? TRUST_PARENT : "`lode trust` in " TRUST_PARENT);
   trust->state = TRUST_TRACKED;
+  strbuf_release(&whole);
 }
 
 static bool trust_is_tracked(const char *folder, trust_info *trust) {
@@ -172,10 +187,16 @@ static void trust_use_entry(trust_info *trust, const trust_entry *e) {
 }
 
 /* The list has the file, but that vouches for lode.db alone: other files that git tracks (segments, a journal) change
- * with every pull. A git index that cannot be read is accepted here, as no pull can damage it. */
-static void trust_examine_known(const char *folder, const trust_entry *e, trust_info *trust) {
+ * with every pull. A git index that cannot be read is accepted here, as no pull can damage it. The user's word about
+ * tracked files ends when git tracks none: what a later commit brings is not what the user looked at. */
+static void trust_examine_known(const char *folder, trust_entry *e, bool keep, trust_info *trust) {
   strbuf root = {0};
-  trust->tracked = trust_ask_git(folder, true, &root) == GIT_TRACKED_YES;
+  git_tracked tracked = trust_ask_git(folder, true, &root);
+  trust->tracked = tracked == GIT_TRACKED_YES;
+  if (tracked == GIT_TRACKED_NO && e->tracked) {
+    e->tracked = false;
+    trust_remember(trust, e, folder, keep);
+  }
   if (trust->tracked && !e->tracked) {
     trust_refuse(trust, trust_changed_format, folder, GIT_TRACKED_YES, &root);
   } else {
@@ -238,7 +259,7 @@ static void trust_examine_store(const char *folder, bool keep, trust_info *trust
   snprintf(trust->list_note, sizeof trust->list_note, "%s", list.note);
   bool known = trust_list_find(&list, folder, &e);
   if (!trust_has_store(folder)) trust_examine_empty(folder, trust);
-  else if (trust_is_same_store(folder, &e, file) && known) trust_examine_known(folder, &e, trust);
+  else if (trust_is_same_store(folder, &e, file) && known) trust_examine_known(folder, &e, keep, trust);
   else trust_examine_unknown(folder, &list, known, &e, file, keep, trust);
   if (trust->state != TRUST_TRACKED && e.settings.len) strbuf_add(&trust->settings, e.settings.data, e.settings.len);
   trust_entry_release(&e);
@@ -246,12 +267,14 @@ static void trust_examine_store(const char *folder, bool keep, trust_info *trust
 }
 
 static void trust_explain_foreign(const char *folder, const char *foreign, char *why, size_t size) {
+  strbuf whole = {0};
+  strbuf_addf(&whole, "`chmod -R go-w %s`%c", folder, 0);
   if (strcmp(foreign, TRUST_WRITABLE_TEXT) == 0)
-    snprintf(why, size, "%.250s %s, so it is not used: look at it, then run `chmod -R go-w %.250s`, or name another place "
-             "with --store", folder, foreign, folder);
+    trust_explain(why, size, trust_writable_format, folder, foreign, &whole, "`chmod -R go-w .lode` in " TRUST_PARENT);
   else
     snprintf(why, size, "%.300s %s, so it is not used: if you trust them, name it with --store or set LODE_TRUST=1 (as in a "
              "container); else name another place", folder, foreign);
+  strbuf_release(&whole);
 }
 
 void trust_examine(const char *folder, bool keep, trust_info *trust) {
@@ -372,10 +395,23 @@ done:
   return st;
 }
 
-lode_status trust_grant(const char *folder, strbuf *settings, lode_error *err) {
-  trust_entry e = {0};
+/* As JSON: the settings that reach beyond the folder. */
+static lode_status trust_collect_settings(const char *folder, strbuf *settings, lode_error *err) {
   config_values config = {0};
+  settings->len = 0;
+  lode_status st = config_load(&config, folder, err);
+  for (size_t i = 0; st == LODE_OK && i < CONFIG_COUNT; i++)
+    if (config.values[i] && config_reaches_out((config_key)i, str_of(config.values[i])))
+      trust_put_setting(settings, config_table[i].key, str_of(config.values[i]));
+  trust_end_settings(settings);
+  config_release(&config);
+  return st == LODE_OK && settings->failed ? err_nomem(err) : st;
+}
+
+lode_status trust_grant(const char *folder, strbuf *settings, lode_error *err) {
+  trust_entry e = {.level = TRUST_LEVEL_TRUSTED};
   strbuf root = {0};
+  bool store = trust_has_store(folder);
   const char *foreign = trust_foreign_reason(folder);
   lode_status st = LODE_OK;
   settings->len = 0;
@@ -384,26 +420,22 @@ lode_status trust_grant(const char *folder, strbuf *settings, lode_error *err) {
     trust_explain_foreign(folder, foreign, why, sizeof why);
     return err_set(err, LODE_REFUSED, "%s", why);
   }
-  /* Trust is given to a store: one that appears here later must be trusted again */
-  if (!trust_has_store(folder))
-    return err_set(err, LODE_NOT_FOUND, "there is no store in %.300s, so there is nothing to trust: what you make "
-                   "yourself is trusted; for its settings run `lode index` first, then `lode trust`", folder);
-  TRY_GOTO(config_load(&config, folder, err));
-  for (size_t i = 0; i < CONFIG_COUNT; i++)
-    if (config.values[i] && config_reaches_out((config_key)i, str_of(config.values[i])))
-      trust_put_setting(settings, config_table[i].key, str_of(config.values[i]));
-  trust_end_settings(settings);
+  TRY_GOTO(trust_collect_settings(folder, settings, err));
+  if (!store && !settings->len)
+    TRY_GOTO(err_set(err, LODE_NOT_FOUND, "there is no store in %.300s, and no setting that reaches beyond the folder, "
+                     "so there is nothing to trust: what you make yourself is trusted", folder));
   if (!trust_entry_set_path(&e, folder)) TRY_GOTO(err_nomem(err));
-  e.level = TRUST_LEVEL_TRUSTED;
-  e.tracked = trust_ask_git(folder, false, &root) != GIT_TRACKED_NO;
-  trust_store_id(folder, e.id);
-  trust_file_of(folder, e.file);
+  /* Without a store the entry names none: one that appears here later must be trusted again */
+  if (store) {
+    e.tracked = trust_ask_git(folder, false, &root) != GIT_TRACKED_NO;
+    trust_store_id(folder, e.id);
+    trust_file_of(folder, e.file);
+  }
   if (settings->len) strbuf_add(&e.settings, settings->data, settings->len);
-  if (settings->failed || e.settings.failed) TRY_GOTO(err_nomem(err));
+  if (e.settings.failed) TRY_GOTO(err_nomem(err));
   TRY_GOTO(trust_list_put(&e, err));
 done:
   strbuf_release(&root);
-  config_release(&config);
   trust_entry_release(&e);
   return st;
 }

@@ -6,8 +6,8 @@
  *   adopted  owned by this user, unknown so far, and not tracked by git: used from now on, but none of its settings and
  *            models reach beyond the folder;
  *   tracked  git tracks files in it, so a clone, pull or checkout may have written them: not used until the user runs
- *            `lode trust`, even if the user made the store. Without a lode.db there is nothing to trust, and it has to
- *            be removed.
+ *            `lode trust`, even if the user made the store; asked again when git tracks it anew after it did not.
+ *            Without a lode.db there is no store to trust, and it has to be removed.
  * LODE_TRUST=1 in the environment switches all of this off.
  *
  * A store is recognised by its file (inode and birth time of lode.db: git, tar and cp create a new file), else by its
@@ -33,7 +33,7 @@ const char *trust_state_name(trust_state state);
 
 typedef struct trust_info {
   trust_state state;
-  char why[700];       /* tracked, foreign: what is wrong and what to do */
+  char why[600];       /* as long as lode_error.text; tracked, foreign: what is wrong and what to do */
   char note[500];      /* it was adopted just now, or is used although git tracks files in it; "": neither */
   bool tracked;        /* git tracks files in it */
   char list_note[500]; /* what is wrong with the user's list; "": nothing */
@@ -64,8 +64,9 @@ bool trust_has_store(const char *folder);
 LODE_MUST lode_status trust_add_created(const char *folder, lode_store *store, lode_error *err);
 /* The user has set this value; value.data NULL: has unset it. */
 LODE_MUST lode_status trust_set_value(const char *folder, config_key key, lode_str value, lode_error *err);
-/* The user trusts the store as it is now; LODE_NOT_FOUND when there is none. `settings` gets, as JSON, what may reach
- * beyond the folder from now on. */
+/* The user trusts the store as it is now, with its settings; without a store, the settings alone: a store that appears
+ * later must be trusted again, unless this user makes it. LODE_NOT_FOUND when there is neither a store nor a setting
+ * that reaches beyond the folder. `settings` gets, as JSON, what may reach beyond the folder from now on. */
 LODE_MUST lode_status trust_grant(const char *folder, strbuf *settings, lode_error *err);
 
 #endif

@@ -62,16 +62,14 @@ static void trust_list_check_text(trust_list *list, const char *path) {
   t->len -= TRUST_LIST_HEAD_BYTES;
 }
 
-static bool trust_is_foreign_link(const char *path) {
-  struct stat st;
-  return OS_RETRY(os_api->lstat_at(AT_FDCWD, path, &st)) == 0 && S_ISLNK(st.st_mode) && !files_is_own_uid(st.st_uid);
-}
-
 static void trust_list_read_path(trust_list *list, const char *path) {
   struct stat st;
   size_t got = 0;
-  if (trust_is_foreign_link(path)) {
-    trust_list_reject(list, path, true, "belongs to another user");
+  lode_status links = files_check_link_owners(path, NULL);
+  if (links != LODE_OK) {
+    bool foreign = links == LODE_REFUSED;
+    trust_list_reject(list, path, foreign,
+                      foreign ? "leads through a link that belongs to another user" : "cannot be read: out of memory");
     return;
   }
   int fd = os_open_regular(path);
@@ -293,10 +291,12 @@ static bool trust_list_is_own_file(const char *path) {
   return OS_RETRY(os_api->lstat_at(AT_FDCWD, path, &st)) == 0 && S_ISREG(st.st_mode) && files_is_own_uid(st.st_uid);
 }
 
-/* The file to write: the target of a link, which may not exist yet. If links form a loop, or lead to something that
- * is not a file of this user's, the link itself is replaced. */
+/* The file to write: the target of a link, which may not exist yet. If links form a loop, belong to another user, or
+ * lead to something that is not a file of this user's, the link itself is replaced. */
 static lode_status trust_list_find_target(const char *path, bool damaged, strbuf *target, lode_error *err) {
-  if (trust_is_foreign_link(path) || files_resolve_links(path, target, NULL) != LODE_OK ||
+  lode_status st = files_check_link_owners(path, err);
+  if (st == LODE_NOMEM) return st;
+  if (st == LODE_REFUSED || files_resolve_links(path, target, NULL) != LODE_OK ||
       (damaged && !trust_list_is_own_file(target->data))) {
     target->len = 0;
     strbuf_add(target, path, strlen(path) + 1);

@@ -1,5 +1,6 @@
 /* trust_list.h - the folders of stores that this user has made, adopted or trusted: DATA/lode/trusted, where DATA is
- * $XDG_DATA_HOME or ~/.local/share. It may be a symbolic link of this user's, which is followed and kept.
+ * $XDG_DATA_HOME or ~/.local/share. It may be a symbolic link, which is followed and kept if every link
+ * of the chain is this user's.
  *
  * A text file: "lode-trusted 1 CRC\n", where CRC is the hexadecimal CRC-32C of all that follows, then one JSON object
  * per line, oldest first. Writers hold a lock on DATA/lode/trusted.lock and replace the whole file. A file that is

@@ -54,6 +54,22 @@ lode_status files_resolve_links(const char *path, strbuf *out, lode_error *err) 
   return err_set(err, LODE_REFUSED, "%.400s is a link that leads to itself: mend or remove it", path);
 }
 
+lode_status files_check_link_owners(const char *path, lode_error *err) {
+  strbuf at = {0};
+  struct stat info;
+  lode_status st = LODE_OK;
+  bool more = true;
+  strbuf_add(&at, path, strlen(path) + 1);
+  if (at.failed) st = err_nomem(err);
+  for (int i = 0; st == LODE_OK && more && i < FILES_MAX_LINKS; i++) {
+    if (OS_RETRY(os_api->lstat_at(AT_FDCWD, at.data, &info)) < 0 || !S_ISLNK(info.st_mode)) break;
+    st = files_is_own_uid(info.st_uid) ? files_follow_link(&at, &more, err)
+                                       : err_set(err, LODE_REFUSED, "the link %.400s belongs to another user", at.data);
+  }
+  strbuf_release(&at);
+  return st == LODE_REFUSED || st == LODE_NOMEM ? st : LODE_OK;
+}
+
 /* Closes fd. fd < 0: opening failed, and errno says why. */
 static lode_status files_read_fd(int fd, const char *path, size_t max, strbuf *out, lode_error *err) {
   lode_status st = LODE_OK;

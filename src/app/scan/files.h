@@ -12,6 +12,9 @@ lode_status files_write(const char *path, lode_str data, lode_error *err);
 /* Follows the chain of links that the last name of a path may be; out is NUL-terminated, and is the path itself when
  * that is not a link. The file need not exist. LODE_REFUSED: the links form a loop. */
 lode_status files_resolve_links(const char *path, strbuf *out, lode_error *err);
+/* LODE_REFUSED when a link of that chain belongs to another user. A chain that cannot be followed is LODE_OK: opening
+ * the file fails as well. */
+lode_status files_check_link_owners(const char *path, lode_error *err);
 /* As files_read() and files_write(), for a name beneath `folder`: no link is followed. */
 lode_status files_read_beneath(const char *folder, const char *name, size_t max, strbuf *out, lode_error *err);
 lode_status files_write_beneath(const char *folder, const char *name, lode_str data, lode_error *err);

@@ -144,12 +144,21 @@ static bool git_entry_is_excepted(const char *const *except, const char *text, s
   return false;
 }
 
+/* A folder of a sparse index, whose files are not listed: its name ends with a slash. */
+static bool git_entry_is_collapsed(const git_index_name *n, uint32_t mode) {
+  return (mode & 0170000) == 0040000 && n->len && n->text[n->len - 1] == '/';
+}
+
+/* A collapsed folder that contains what is asked for: its files may be tracked. */
+static bool git_entry_may_contain(const git_index_query *q, const git_index_name *n, uint32_t mode) {
+  return git_entry_is_collapsed(n, mode) && n->len <= q->below.len && q->below.data[n->len - 1] == '/' &&
+         strncasecmp(n->text, q->below.data, n->len) == 0;
+}
+
 static bool git_entry_matches(const git_index_query *q, const git_index_name *n, uint32_t mode) {
   size_t len = q->below.len;
-  bool closed = (mode & 0170000) == 0040000; /* a folder of a sparse index */
-  if (closed && n->len && n->text[n->len - 1] == '/' && n->len <= len + 1)
-    return strncasecmp(n->text, q->below.data, n->len - 1) == 0 && (n->len == len + 1 || q->below.data[n->len - 1] == '/');
   if (n->len < len || strncasecmp(n->text, q->below.data, len) != 0) return false;
+  if (git_entry_is_collapsed(n, mode) && n->len == len + 1) return true;
   if (n->len == len) return true; /* a submodule, a link, a file */
   return n->text[len] == '/' && !git_entry_is_excepted(q->except, n->text + len + 1, n->len - len - 1);
 }
@@ -183,6 +192,10 @@ static bool git_read_extensions(git_index_source *s, const git_index_query *q, g
   return true;
 }
 
+static git_tracked git_index_conclude(bool found, bool collapsed) {
+  return found ? GIT_TRACKED_YES : collapsed ? GIT_TRACKED_UNKNOWN : GIT_TRACKED_NO;
+}
+
 /* False when it is damaged. */
 static bool git_index_read_all(git_index_source *s, const git_index_query *q, git_index_answer *answer, git_index_name *n) {
   unsigned char head[12];
@@ -195,13 +208,14 @@ static bool git_index_read_all(git_index_source *s, const git_index_query *q, gi
     if (!git_index_read_entry(s, version, q->oid_bytes, n, &mode)) return false;
     nameless = nameless || n->len == 0;
     found = found || git_entry_matches(q, n, mode);
+    answer->collapsed = answer->collapsed || git_entry_may_contain(q, n, mode);
     if (q->quick && (found || is_past(q, n))) {
-      answer->tracked = found ? GIT_TRACKED_YES : GIT_TRACKED_NO;
+      answer->tracked = git_index_conclude(found, answer->collapsed);
       return true;
     }
   }
   if (!git_read_extensions(s, q, answer)) return false;
-  answer->tracked = found ? GIT_TRACKED_YES : GIT_TRACKED_NO;
+  answer->tracked = git_index_conclude(found, answer->collapsed);
   /* In a split index, entries without a name replace entries of the shared index, which has their names. */
   return answer->split || !nameless;
 }
@@ -251,7 +265,8 @@ static bool may_be_split(const char *git) {
   return split || errnum;
 }
 
-static git_tracked git_ask_repo(const git_repo *git, const git_index_query *asked, strbuf *file) {
+/* *collapsed: the answer is "unknown" only because a folder of a sparse index contains it. */
+static git_tracked git_ask_repo(const git_repo *git, const git_index_query *asked, strbuf *file, bool *collapsed) {
   git_index_query query = *asked;
   git_index_answer answer, shared;
   query.oid_bytes = git->sha256 ? 32 : 20;
@@ -260,14 +275,16 @@ static git_tracked git_ask_repo(const git_repo *git, const git_index_query *aske
   strbuf_addf(file, "%s/index%c", git->own.data, 0);
   if (file->failed) return GIT_TRACKED_UNKNOWN;
   git_index_read_file(file->data, &query, false, &answer);
-  if (answer.tracked != GIT_TRACKED_NO || !answer.split) return answer.tracked;
+  *collapsed = answer.collapsed;
+  if (answer.tracked == GIT_TRACKED_YES || !answer.split) return answer.tracked;
   file->len = 0;
   strbuf_addf(file, "%s/sharedindex.", git->own.data);
   for (size_t i = 0; i < query.oid_bytes; i++) strbuf_addf(file, "%02x", answer.base[i]);
   strbuf_addch(file, '\0');
   if (file->failed) return GIT_TRACKED_UNKNOWN;
   git_index_read_file(file->data, &query, true, &shared);
-  return shared.split ? GIT_TRACKED_UNKNOWN : shared.tracked;
+  *collapsed = *collapsed || shared.collapsed;
+  return shared.split ? GIT_TRACKED_UNKNOWN : shared.tracked == GIT_TRACKED_NO ? answer.tracked : shared.tracked;
 }
 
 git_tracked git_tracks(const char *folder, const char *name, const char *const *except, bool quick, strbuf *file) {
@@ -278,6 +295,7 @@ git_tracked git_tracks(const char *folder, const char *name, const char *const *
   file->len = 0;
   for (int i = 0; i < GIT_MAX_REPOS && answer == GIT_TRACKED_NO; i++) {
     git_repo_found found = git_repo_find(folder, len, &git);
+    bool collapsed = false;
     if (found == GIT_REPO_NONE) break;
     below.len = 0;
     if (git.top < strlen(folder)) strbuf_addf(&below, "%s/", folder + git.top + (folder[git.top] == '/'));
@@ -288,9 +306,10 @@ git_tracked git_tracks(const char *folder, const char *name, const char *const *
       strbuf_addf(file, "%.*s/.git%c", (int)git.top, folder, 0);
     } else {
       git_index_query query = {.below = {below.data, below.len}, .except = except, .quick = quick};
-      answer = git_ask_repo(&git, &query, file);
+      answer = git_ask_repo(&git, &query, file, &collapsed);
     }
-    if (answer == GIT_TRACKED_UNKNOWN && i > 0) answer = GIT_TRACKED_NO; /* only the nearest one may block the user */
+    /* Of those that cannot be read, only the nearest one may block the user */
+    if (answer == GIT_TRACKED_UNKNOWN && i > 0 && !collapsed) answer = GIT_TRACKED_NO;
     if (git.top <= 1) break;
     for (len = git.top; len > 1 && folder[len - 1] != '/';) len--;
     if (len > 1) len--;

@@ -4,8 +4,9 @@
  * repository would run whatever its configuration names (core.fsmonitor, for example). The file is read once, front
  * to back, in small pieces: a damaged or hostile one costs time linear in its size and a few kilobytes of memory.
  *
- * A file that is deleted in a split index counts as tracked, and so does everything below a collapsed folder of a
- * sparse index: an error in that direction only costs the user one more command.
+ * A file that is deleted in a split index counts as tracked: an error in that direction only costs the user one more
+ * command. A collapsed folder of a sparse index does not say what is in it: the answer for what lies below is
+ * "unknown", and "yes" only if FOLDER/NAME itself is collapsed.
  */
 #ifndef LODE_SCAN_GIT_INDEX_H
 #define LODE_SCAN_GIT_INDEX_H
@@ -15,13 +16,13 @@
 typedef enum git_tracked {
   GIT_TRACKED_NO,
   GIT_TRACKED_YES,
-  GIT_TRACKED_UNKNOWN, /* there is a repository, but its index cannot be read */
+  GIT_TRACKED_UNKNOWN, /* there is a repository, but its index cannot be read, or does not list that folder */
 } git_tracked;
 
 /* Looks in every repository at or above `folder` (absolute, without links) for tracked files at or below FOLDER/NAME,
  * except those in `except` (NULL-terminated). Ignores case, because some file systems do. Of the repositories above
- * the nearest one, those that cannot be read are skipped. `file` gets the path of the index that tracks a file, or of
- * what cannot be read.
+ * the nearest one, those that cannot be read are skipped. `file` gets the path of the index that tracks a file or does
+ * not say, or of what cannot be read.
  *
  * `quick`: entries are sorted, so reading stops at the first one past all names that matter; damage after that is not
  * noticed. */
@@ -38,6 +39,7 @@ typedef struct git_index_query {
 
 typedef struct git_index_answer {
   git_tracked tracked;
+  bool collapsed;            /* a folder of a sparse index contains it, so `tracked` is not NO */
   bool split;                /* the rest is in sharedindex.OID, OID is `base` */
   unsigned char base[32];
 } git_index_answer;
