@@ -20,9 +20,13 @@ for tree in "$work/old" "$top"; do
 done
 
 cc -O2 -o "$work/rename" tools/rename/rename.c
-cat tools/rename/names/*.txt >"$work/names"
+# the tables are for trees from before the renaming
+: >"$work/names"
 : >"$work/moves"
-[ ! -f tools/rename/moves.txt ] || cat tools/rename/moves.txt >"$work/moves"
+if [ ! -d "$work/old/src/lib" ]; then
+  cat tools/rename/names/*.txt >"$work/names"
+  cat tools/rename/moves.txt >"$work/moves"
+fi
 
 # OBJECT SECTIONS...: the bytes; the relocations
 bytes() { objdump -w -s "$@" 2>/dev/null | sed -e '/file format/d' -e '/^$/d'; }

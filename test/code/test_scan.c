@@ -337,9 +337,11 @@ TEST(files_that_are_secrets_are_told_by_name_and_text) {
   scan_root *r;
   static const char account[] = "{\n \"type\": \"service_account\",\n \"private_key\": \"x\"\n}\n";
   static const char kube[] = "apiVersion: v1\nkind: Config\nclusters: []\ncontexts: []\nusers: []\n";
+  static const char speaks_of_it[] = "if (has(\"kind: Config\") && has(\"clusters:\") && has(\"users:\") && has(\"contexts:\")) {\n";
   static const char workload[] = "apiVersion: v1\nkind: ConfigMap\ndata: {}\n";
   OK(scan_root_open(root, NULL, &r, &err));
   CHECK(judge(r, "a.json", account, sizeof account - 1) == SCAN_SKIP_SECRET && judge(r, "a.yaml", kube, sizeof kube - 1) == SCAN_SKIP_SECRET);
+  CHECK(judge(r, "k.c", speaks_of_it, sizeof speaks_of_it - 1) == SCAN_SKIP_NONE);
   CHECK(judge(r, "b.yaml", workload, sizeof workload - 1) == SCAN_SKIP_NONE);
   scan_root_close(r);
 }

@@ -277,6 +277,13 @@ static bool scan_is_generated(lode_str text) {
   return false;
 }
 
+/* Does a line begin with it? */
+static bool scan_has_line(lode_str text, const char *begin) {
+  char line[32];
+  snprintf(line, sizeof line, "\n%s", begin);
+  return scan_starts_with(text, begin) || scan_text_has(text, line);
+}
+
 /* Is the whole file a secret: a private key, a service account, a kubectl configuration? Secrets inside other files are
  * masked instead. */
 static bool scan_is_secret_text(lode_str text) {
@@ -288,8 +295,8 @@ static bool scan_is_secret_text(lode_str text) {
   if (scan_starts_with(first, "PuTTY-User-Key-File-") && scan_text_has(head, "Private-Lines: ")) return true;
   if (scan_starts_with(first, "{") && scan_text_has(head, "\"service_account\"") && scan_text_has(head, "\"private_key\""))
     return true;
-  return scan_text_has(head, "kind: Config") && scan_text_has(head, "clusters:") && scan_text_has(head, "users:") &&
-         scan_text_has(head, "contexts:");
+  return scan_has_line(head, "kind: Config") && scan_has_line(head, "clusters:") && scan_has_line(head, "users:") &&
+         scan_has_line(head, "contexts:");
 }
 
 scan_skip scan_classify_content(const lang_info *language, lode_str text, const scan_options *options) {
