@@ -131,12 +131,15 @@ check "and says what to do" grep -q "snapshots" "$tmp/err"
 check "rebuilding what cannot be read is refused with exit code 5" [ $? = 5 ]
 check "verify" "$lode" --store "$S" db verify --quiet >/dev/null
 
-# Collections are dropped when that was asked for in so many words, and those of a code index are not
-"$lode" --store "$S" db create files --metadata '{"revision":1}' --quiet >/dev/null
-"$lode" --store "$S" db drop files --yes 2>"$tmp/err"
-check "the code index is not dropped: $?" grep -q "lode reset index" "$tmp/err"
-"$lode" --store "$tmp/local" db push notes --to "$S" --as files 2>"$tmp/err"
-check "nothing is pushed into the code index: $?" grep -q "belongs to the code index" "$tmp/err"
+# A cluster holds only copies of a code index: they are updated and dropped like other collections
+"$lode" --store "$tmp/local" db create files --metadata '{"revision":1}' --quiet >/dev/null
+"$lode" --store "$tmp/local" db add files --quiet "$tmp/lines" >/dev/null
+"$lode" --store "$tmp/local" db push files --to "$S" --quiet >/dev/null || bad "a push of an index"
+record 701 | "$lode" --store "$tmp/local" db add files --quiet >/dev/null
+out=$("$lode" --store "$tmp/local" db push files --to "$S" --json 2>&1) || bad "a second push of an index: $out"
+case $out in *'"written":1,"equal":700'*) ok ;; *) bad "a second push of an index: $out" ;; esac
+check "a copy of an index is dropped" "$lode" --store "$S" db drop files --yes --quiet >/dev/null
+# Collections are dropped when that was asked for in so many words
 "$lode" --store "$S" db create doomed --quiet >/dev/null
 "$lode" --store "$S" db drop doomed 2>"$tmp/err"
 check "a question is not asked without a terminal" [ $? = 5 ]

@@ -1,6 +1,7 @@
 #!/bin/bash
 # doors.sh PROGRAM - every way to write into a store, tried on the collections of a project's code index: each is refused, and nothing in them
-# changes. A command, tool or route that is in none of the tables below fails the test. Ends with "N passed, N failed, N skipped".
+# changes. A command, tool or route that is in none of the tables below fails the test. A copy of a code index is no project's: commands
+# update, complete and remove it. Ends with "N passed, N failed, N skipped".
 set -u
 patience=${LODE_TEST_PATIENCE:-1} # times as long as on a quiet machine
 lode=$(realpath "${1:?usage: doors.sh PATH-OF-LODE}")
@@ -94,11 +95,87 @@ out=$("$lode" db pull code --from "$tmp/other" --as mine 2>&1) && ok || bad "und
 "$lode" db drop mine --yes --quiet > /dev/null
 
 # Those that read, and those that treat the whole store; restore makes a new store, and refuses one that is there
-harmless=' collections get query count facets map stats verify salvage backup restore compact optimize export '
-for command in $("$lode" help db | sed -n 's/^  db \([a-z]*\) .*/\1/p'); do
-  case $harmless in *" $command "*) continue ;; esac
-  grep -q "^db $command " <<< "$cli" && ok || bad "lode db $command is not in this test"
+harmless=' db collections|db get|db query|db count|db facets|db map|db stats|db verify|db salvage|db backup|db restore|db compact|db optimize|db export'
+# Those whose index it is, and those that write no collection: settings, models, AI tools; servers and mcp have parts of their own below
+harmless+='|setup|index|search|context|status|skipped|watch|doctor|reset|trust|completion|config get|config set|config list'
+harmless+='|chroma check|export jsonl|export chroma-jsonl|export npy|serve|ui|embed|model list|model install|model info|model verify|mcp|mcp install|mcp remove|'
+# listed_by_help: the commands of `lode help`, of all its groups
+listed_by_help() { "$lode" help | sed -n '/^Topics of/q; s/^  \([a-z][a-z-]*\( [a-z][a-z-]*\)\{0,1\}\)  .*/\1/p'; }
+# listed_by_completion: those too that `lode help` leaves out, such as trust
+listed_by_completion() {
+  local script group groups
+  script=$("$lode" completion bash)
+  groups=" $(sed -n 's/^    case $word in \([a-z|-]*\)) ;;.*/\1/p' <<< "$script" | tr '|' ' ') "
+  words() { sed -n "s/^    '$1') COMPREPLY=(\$(compgen -W '\([^']*\)'.*/\1/p" <<< "$script" | tr ' ' '\n' | grep -v '^-'; }
+  for group in $groups; do words "$group" | sed "s/^/$group /"; done
+  for group in $(words ''); do case "$groups help version " in *" $group "*) ;; *) echo "$group" ;; esac; done
+}
+by_help=$(listed_by_help) by_completion=$(listed_by_completion)
+for group in 'db push' 'rescue chroma' 'import chroma' 'chroma quarantine' 'export npy' 'mcp install' reset; do
+  grep -qx "$group" <<< "$by_help" && grep -qx "$group" <<< "$by_completion" && ok || bad "the lists of commands lack $group: $by_help / $by_completion"
 done
+grep -qx trust <<< "$by_completion" && ok || bad "the completions lack trust: $by_completion"
+while read -r command; do
+  case $harmless in *[\ \|]"$command|"*) ok; continue ;; esac
+  grep -q "^$command " <<< "$cli" && ok || bad "lode $command is not in this test"
+done <<< "$(printf '%s\n' "$by_help" "$by_completion" | sort -u)"
+
+# ---- A copy of the code index is no project's ----
+
+# The copy is updated, and goes on after it was interrupted; the project's own store stays closed
+mkdir -p "$tmp/q/.git" && cd "$tmp/q" || exit 1
+for i in $(seq 1200); do echo "int f$i(void) { return $i; }" > "$i.c"; done
+"$lode" index --quiet || bad "no index of many files"
+same() { # same COLLECTION STORE: is its content that of the project's?
+  [ "$("$lode" db export "$1" | sort | cksum)" = "$("$lode" --store "$2" db export "$1" | sort | cksum)" ]
+}
+# push FLAGS: a push that must succeed
+push() { out=$("$lode" db push "$@" 2>&1) && ok || bad "push $*: $out"; }
+push code --to "$tmp/copy"
+push files --to "$tmp/copy"
+echo 'int changed(void) { return 0; }' > 7.c
+"$lode" index --quiet || bad "no second index"
+push code --to "$tmp/copy"
+push files --to "$tmp/copy"
+same code "$tmp/copy" && same files "$tmp/copy" && ok || bad "a copy that was updated differs"
+out=$("$lode" --store "$tmp/copy2" db pull files --from .lode 2>&1 && "$lode" --store "$tmp/copy2" db pull files --from .lode 2>&1) && ok || bad "a second pull: $out"
+# Interrupted: by a limit on the size of files, raised until some of the ranges are written, and by a kill
+for limit in $(seq 128 64 2048); do
+  (ulimit -f "$limit"; "$lode" db push files --to "$tmp/half" > /dev/null 2>&1) && { bad "a push into a small file was not interrupted"; break; }
+  n=$("$lode" --store "$tmp/half" db count files 2> /dev/null)
+  [ "${n:-0}" -gt 0 ] && break
+done
+[ "${n:-0}" -gt 0 ] && [ "$n" -lt 1200 ] && ok || bad "not in the middle: $n of 1200 files"
+"$lode" db push files --to "$tmp/killed" > /dev/null 2>&1 &
+pid=$!
+for _ in $(seq $((1200 * patience))); do [ "$("$lode" --store "$tmp/killed" db count files 2> /dev/null)" ] && break; sleep 0.01; done
+kill -9 $pid 2> /dev/null; wait $pid 2> /dev/null
+for copy in half killed; do
+  push files --to "$tmp/$copy"
+  same files "$tmp/$copy" && ok || bad "a copy that was interrupted differs: $copy"
+done
+# What was copied is an ordinary collection there
+for line in 'db add code' 'db upsert code'; do
+  # shellcheck disable=SC2086
+  out=$("$lode" --store "$tmp/copy" $line "$tmp/planted.jsonl" 2>&1) && ok || bad "$line in a copy: $out"
+done
+out=$("$lode" --store "$tmp/copy" db rename code mine 2>&1) && ok || bad "renaming a copy: $out"
+out=$("$lode" --store "$tmp/copy" db drop files --yes 2>&1) && ok || bad "dropping a copy: $out"
+# An index that `lode index` keeps in another folder is as closed as .lode, also by a link or after it was moved
+"$lode" index --store "$tmp/named" --quiet || bad "no index in a folder that was named"
+ln -s q/.lode "$tmp/link"
+cp -r .lode "$tmp/moved"
+for store in "$tmp/q/.lode" "$tmp/q/.lode/" "$tmp/q/../q/.lode" "$tmp/link" "$tmp/named" "$tmp/moved"; do
+  out=$("$lode" --store "$tmp/other" db push code --to "$store" 2>&1)
+  refused $? 5 "$out" "push to $store"
+  out=$("$lode" --store "$store" db drop files --yes 2>&1)
+  refused $? 5 "$out" "drop in $store"
+  [ "$("$lode" --store "$store" db count files)" = 1200 ] && [ "$("$lode" --store "$store" db get code --ids 'a.c#0' --json)" = '' ] && ok || bad "the index in $store was changed"
+done
+out=$("$lode" --store "$tmp/other" db push code --to "$tmp/named" 2>&1)
+case $out in *"$tmp/named"*) ok ;; *) bad "the refusal does not name the other store: $out" ;; esac
+case $out in *'of this project'*) bad "the other store is called this project: $out" ;; *) ok ;; esac
+cd "$tmp/p" || exit 1
 
 # ---- MCP ----
 
@@ -120,7 +197,7 @@ n=$(grep -c 'belongs to the code index.*"isError":true\|"isError":true.*belongs 
 [ "$n" = 12 ] && ok || bad "$n of 12 calls of tools were refused: $(head -c 600 "$tmp/answers")"
 unchanged 'a tool'
 listed=$(grep -o '"name":"[a-z_]*","title"' "$tmp/answers" | cut -d'"' -f4)
-[ -n "$listed" ] && ok || bad "no list of tools: $(head -c 300 "$tmp/answers")"
+grep -qx upsert <<< "$listed" && ok || bad "no list of tools: $(head -c 300 "$tmp/answers")"
 for tool in $listed; do
   case "$harmless $tools " in *" $tool "*) ok ;; *) bad "the tool $tool is not in this test" ;; esac
 done
@@ -132,14 +209,17 @@ if ! command -v curl > /dev/null; then
   echo "$passed passed, $failed failed, $skipped skipped"
   exit $((failed > 0))
 fi
-"$lode" serve --port 0 2> "$tmp/log" > /dev/null &
-server=$!
-for _ in $(seq $((600 * patience))); do
-  port=$(sed -n 's/.* at https\{0,1\}:[^ ]*:\([0-9]*\)[,;].*/\1/p' "$tmp/log" | head -1)
-  [ -n "$port" ] && grep -q 'is ready' "$tmp/log" && break
-  sleep 0.05
-done
-api=http://127.0.0.1:$port/api
+serve() { # serve FLAGS: $server and $api
+  "$lode" serve --port 0 "$@" 2> "$tmp/log" > /dev/null &
+  server=$!
+  for _ in $(seq $((600 * patience))); do
+    port=$(sed -n 's/.* at https\{0,1\}:[^ ]*:\([0-9]*\)[,;].*/\1/p' "$tmp/log" | head -1)
+    [ -n "$port" ] && grep -q 'is ready' "$tmp/log" && break
+    sleep 0.05
+  done
+  api=http://127.0.0.1:$port/api
+}
+serve
 # call METHOD PATH BODY: $status and $body
 call() {
   status=$(curl -s -m $((60 * patience)) -o "$tmp/body" -w '%{http_code}' -X "$1" "$api$2" ${3:+-d "$3"})
@@ -170,7 +250,9 @@ call POST "$D/collections/$code/fork" '{"new_name":"other"}'
 [ "$status" = 501 ] && ok || bad "fork: $status $body"
 # Those that read, or know no collection; reset and delete_database leave the index (agents.sh)
 harmless=' query get search fork delete_database create_database create_tenant reset '
-for name in $(sed -n 's/^ *{"\(POST\|PUT\|DELETE\|PATCH\)", .*"chroma\.\([a-z_]*\)".*/\2/p' "$here/src/app/server/server_route.c"); do
+listed=$(sed -n 's/^ *{"\(POST\|PUT\|DELETE\|PATCH\)", .*"chroma\.\([a-z_]*\)".*/\2/p' "$here/src/app/server/server_route.c")
+grep -qx delete_collection <<< "$listed" && ok || bad "no list of Chroma's routes: $listed"
+for name in $listed; do
   case $harmless in *" $name "*) continue ;; esac
   grep -q "^$name " <<< "$routes" && ok || bad "Chroma's $name is not in this test"
 done
@@ -198,14 +280,25 @@ while read -r path sent; do
   refused "$status" 422 "$body" "$path $sent"
   unchanged "$path"
 done <<< "$ops"
-harmless=' collections get query count facets map stats verify compact optimize '
+harmless=' search context status config/get config/list embed model/list model/info model/verify'
+harmless+=' db/collections db/get db/query db/count db/facets db/map db/stats db/verify db/compact db/optimize '
 call GET /lode/v1
-listed=$(grep -o '"path":"/api/lode/v1/db/[a-z]*"' <<< "$body" | sed 's|.*/||; s|"||')
-[ -n "$listed" ] && ok || bad "no list of operations"
+listed=$(grep -o '"path":"/api/lode/v1/[a-z/-]*"' <<< "$body" | sed 's|.*/v1/||; s|"||')
+grep -qx db/upsert <<< "$listed" && ok || bad "no list of operations: ${body:0:300}"
 for op in $listed; do
   case $harmless in *" $op "*) continue ;; esac
-  grep -q "^db/$op " <<< "$ops" && ok || bad "the operation db/$op is not in this test"
+  grep -q "^$op " <<< "$ops" && ok || bad "the operation $op is not in this test"
 done
+kill "$server"; wait "$server" 2> /dev/null; server=
+
+# Requests do not change a copy either
+serve --store "$tmp/half"
+call POST /lode/v1/db/upsert '{"collection":"files","records":[{"id":"x","document":"x"}]}'
+refused "$status" 422 "$body" 'writing to a copy over HTTP'
+call DELETE "$D/collections/files"
+refused "$status" 400 "$body" 'deleting a copy as Chroma does'
+same_half=$(cd "$tmp/q" && same files "$tmp/half" && echo yes)
+[ "$same_half" = yes ] && ok || bad "a request changed a copy"
 kill "$server"; wait "$server" 2> /dev/null; server=
 
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -65,7 +65,7 @@ lode_status op_do_create(op_context *ctx, const op_args *args, lode_error *err) 
   TRY(model_check_may_stamp(ctx, options.embedder, err));
   collection_name_embedder(&options);
   TRY_GOTO(ctx->open(ctx->opener, &how, &store, err));
-  TRY_GOTO(op_check_may_change(ctx, store, name, err));
+  TRY_GOTO(op_check_may_change(ctx, store, NULL, name, err));
   st = lode_collection_open(store, name, &options, &collection, err);
   if (st == LODE_EXISTS && op_arg_get(args, "if_missing")->number) {
     created = false;
@@ -128,7 +128,7 @@ lode_status op_do_rename(op_context *ctx, const op_args *args, lode_error *err) 
   lode_str name = op_arg_get(args, "collection")->text, new_name = op_arg_get(args, "new_name")->text;
   op_target target;
   TRY(op_target_open(ctx, args, &how, NULL, &target, err));
-  lode_status st = op_check_may_change(ctx, target.store, new_name, err);
+  lode_status st = op_check_may_change(ctx, target.store, NULL, new_name, err);
   if (st == LODE_OK) st = lode_collection_rename(target.store, name, new_name, err);
   if (st == LODE_OK) {
     op_row_begin(ctx);

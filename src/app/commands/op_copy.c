@@ -183,6 +183,17 @@ static lode_status copy_send_summary(copy_state *c, lode_str name, const char *o
   return op_row_send_summary(c->ctx, err);
 }
 
+/* The code index of a project is not written to; a copy of one is, or no copy could be updated. */
+static lode_status copy_check_target(op_context *ctx, lode_store *target, const char *other, lode_str name,
+                                     lode_error *err) {
+  char quoted[256];
+  lode_status st = op_check_may_change(ctx, target, other, name, err);
+  if (st != LODE_REFUSED || !other) return st;
+  return err_set(err, st, "%s belongs to the code index that `lode index` keeps in %.300s: give the copy another name "
+                          "there with --as NAME, or push it to another store", str_quote(name, quoted, sizeof quoted),
+                 other);
+}
+
 static lode_status copy_run(op_context *ctx, const op_args *args, bool push, lode_error *err) {
   const char *other = op_arg_get(args, push ? "to" : "from")->text.data;
   const op_arg *renamed = op_arg_get(args, "as");
@@ -201,7 +212,7 @@ static lode_status copy_run(op_context *ctx, const op_args *args, bool push, lod
   TRY_GOTO(lode_open(other, &options, &others, err));
   lode_store *source = push ? mine : others, *target = push ? others : mine;
   TRY_GOTO(lode_collection_open(source, name, NULL, &c.from, err));
-  TRY_GOTO(op_check_may_change(ctx, target, target_name, err));
+  TRY_GOTO(copy_check_target(ctx, target, push ? other : NULL, target_name, err));
   TRY_GOTO(copy_open_target(source, c.from, name, target, target_name, &c.to, err));
   TRY_GOTO(copy_all(&c, err));
   st = copy_send_summary(&c, target_name, other, err);

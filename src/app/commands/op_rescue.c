@@ -54,12 +54,13 @@ static lode_status op_rescue_doubts_close(op_rescue_doubts *d, lode_error *err) 
 typedef struct rescue_target {
   op_context *ctx;
   lode_store *store;
+  const char *folder; /* of the store; NULL: the context's */
 } rescue_target;
 
 static lode_status may_write(void *v, lode_str name, lode_error *err) {
   const rescue_target *t = v;
   char quoted[256];
-  lode_status st = op_check_may_change(t->ctx, t->store, name, err);
+  lode_status st = op_check_may_change(t->ctx, t->store, t->folder, name, err);
   if (st != LODE_REFUSED) return st;
   return err_set(err, st, "the directory has a collection %s, and in this store that name belongs to the code index of the project: nothing was "
                  "brought over; --to DIR brings it into another store", str_quote(name, quoted, sizeof quoted));
@@ -173,7 +174,7 @@ lode_status op_do_rescue_chroma(op_context *ctx, const op_args *args, lode_error
   const op_arg *to = op_arg_get(args, "to"), *file = op_arg_get(args, "doubtful");
   const char *from = op_arg_get(args, "dir")->text.data, *target = to->set ? to->text.data : ctx->folder;
   bool dry = op_arg_get(args, "dry_run")->number;
-  op_rescue_state r = {.target = {.ctx = ctx}, .ctx = ctx, .list = {.fd = -1}};
+  op_rescue_state r = {.target = {.ctx = ctx, .folder = target}, .ctx = ctx, .list = {.fd = -1}};
   lode_error ignored;
   strbuf path = {0};
   lode_status st = LODE_OK;
@@ -277,7 +278,7 @@ lode_status op_do_chroma_quarantine(op_context *ctx, const op_args *args, lode_e
   const op_arg *to = op_arg_get(args, "to");
   const char *dir = op_arg_get(args, "dir")->text.data;
   bool dry = op_arg_get(args, "dry_run")->number;
-  quarantining into = {.target = {.ctx = ctx}};
+  quarantining into = {.target = {.ctx = ctx, .folder = to->set ? to->text.data : NULL}};
   const rescue_counts *all = &into.all;
   rescue_request rescue = {.from = dir, .progress = ctx->progress, .may_write = may_write, .collection = op_rescue_count_only, .ctx = &into};
   rescue_quarantine_request q = {

@@ -28,7 +28,16 @@ lode_status indexer_owns_coll(lode_store *store, lode_str name, bool *owned, lod
   return LODE_OK;
 }
 
-static lode_status project_refuse_name(lode_str name, lode_error *err) {
+/* Is the folder ROOT/.lode? */
+static lode_status owned_in_root(const char *folder, bool *in_root, lode_error *err) {
+  project_info project;
+  TRY(project_of_store(&project, folder, err));
+  *in_root = project.root[0] != '\0';
+  project_release(&project);
+  return LODE_OK;
+}
+
+static lode_status owned_refuse(lode_str name, lode_error *err) {
   char quoted[256];
   return err_set(err, LODE_REFUSED,
                  "%s belongs to the code index of this project: use another name; `lode index` keeps it up to date, "
@@ -36,17 +45,24 @@ static lode_status project_refuse_name(lode_str name, lode_error *err) {
                  str_quote(name, quoted, sizeof quoted));
 }
 
-lode_status indexer_guard_index(lode_store *store, lode_str name, lode_error *err) {
-  bool owned;
+lode_status indexer_guard_index(lode_store *store, const char *folder, lode_str name, lode_error *err) {
+  bool owned, in_root;
   TRY(indexer_owns_coll(store, name, &owned, err));
-  return owned ? project_refuse_name(name, err) : LODE_OK;
+  if (!owned) return LODE_OK;
+  TRY(owned_in_root(folder, &in_root, err));
+  return in_root || project_was_indexed(folder) ? owned_refuse(name, err) : LODE_OK;
 }
 
 lode_status indexer_guard_request(lode_store *store, const char *folder, lode_str name, lode_error *err) {
-  project_info project;
+  bool owned, in_root;
+  char quoted[256];
   if (!indexer_is_index_name(name)) return LODE_OK;
-  TRY(project_of_store(&project, folder, err));
-  bool in_project = project.root[0] != '\0';
-  project_release(&project);
-  return in_project ? project_refuse_name(name, err) : indexer_guard_index(store, name, err);
+  TRY(owned_in_root(folder, &in_root, err));
+  if (in_root) return owned_refuse(name, err);
+  TRY(indexer_owns_coll(store, name, &owned, err));
+  if (!owned) return LODE_OK;
+  return err_set(err, LODE_REFUSED,
+                 "%s belongs to the code index in this store, which only `lode index` or a command on the server's "
+                 "machine changes: use another name",
+                 str_quote(name, quoted, sizeof quoted));
 }

@@ -25,9 +25,10 @@ lode_status op_check_trust(const op_context *ctx, lode_error *err) {
   return ctx->may_use ? ctx->may_use(ctx->opener, err) : LODE_OK;
 }
 
-lode_status op_check_may_change(const op_context *ctx, lode_store *store, lode_str name, lode_error *err) {
-  return ctx->remote && ctx->folder ? indexer_guard_request(store, ctx->folder, name, err)
-                                    : indexer_guard_index(store, name, err);
+lode_status op_check_may_change(const op_context *ctx, lode_store *store, const char *folder, lode_str name,
+                                lode_error *err) {
+  if (!folder) folder = ctx->folder;
+  return ctx->remote ? indexer_guard_request(store, folder, name, err) : indexer_guard_index(store, folder, name, err);
 }
 
 lode_status op_confirm(const op_context *ctx, const op_args *args, const char *what, lode_error *err) {
@@ -161,7 +162,7 @@ lode_status op_target_open(op_context *ctx, const op_args *args, const op_open_o
   lode_str name = op_arg_get(args, "collection")->text;
   memset(target, 0, sizeof *target);
   TRY(ctx->open(ctx->opener, how, &target->store, err));
-  lode_status st = how->write ? op_check_may_change(ctx, target->store, name, err) : LODE_OK;
+  lode_status st = how->write ? op_check_may_change(ctx, target->store, how->folder, name, err) : LODE_OK;
   if (st == LODE_OK) st = lode_collection_open(target->store, name, options ? options : &existing, &target->collection, err);
   if (st == LODE_NOT_FOUND) st = op_no_collection(ctx, target->store, name, err);
   if (st != LODE_OK) op_target_close(ctx, target);

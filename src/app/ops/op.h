@@ -258,8 +258,10 @@ lode_status op_run(op_context *ctx, const op_args *args, lode_error *err);
 lode_status op_check_may_write(const op_context *ctx, lode_error *err);
 /* For handlers that use the context's own folder without calling `open`: LODE_REFUSED if it must not be used. */
 LODE_MUST lode_status op_check_trust(const op_context *ctx, lode_error *err);
-/* LODE_REFUSED for the collections of a code index, which only `lode index` writes (indexer/index_owned.h). */
-LODE_MUST lode_status op_check_may_change(const op_context *ctx, lode_store *store, lode_str name, lode_error *err);
+/* LODE_REFUSED for the collections of a project's code index, which only `lode index` writes (indexer/index_owned.h).
+ * `folder` is the store's; NULL: the context's. */
+LODE_MUST lode_status op_check_may_change(const op_context *ctx, lode_store *store, const char *folder, lode_str name,
+                                          lode_error *err);
 /* Confirmation before `what` is removed: asks on a terminal unless --yes was given; without a terminal LODE_REFUSED.
  * Remote callers are not asked. */
 lode_status op_confirm(const op_context *ctx, const op_args *args, const char *what, lode_error *err);

@@ -501,7 +501,8 @@ const op_def op_table_db[] = {
      .summary = summary_db_copy,
      .say = "{collection}: {records} records, {written} written, {equal} were there[, {extra} only there]; checksum {checksum}",
      .detail = "Range by range: what the other store has already is compared, what differs is written, read back and compared. "
-               "Started again, it goes on where it stopped. The code index of the other store, if it has one, is not written to.",
+               "Started again, it goes on where it stopped, or brings the copy up to date. A code index that `lode index` keeps in the other store is "
+               "not written to; a copy of one is.",
      .examples = "lode db push notes --to qdrant://10.0.0.5:6333\n"
                  "# two replicas in six shards\nlode db push notes --to 'qdrant://a:6333,b:6333/team?replicas=2&shards=6'"},
     {OP_OF_DB(pull), .about = "copy a collection from another store, online", .flags = OP_LONG | OP_LOCAL, .params = params_db_pull,

@@ -37,6 +37,13 @@ void project_job_read(const char *folder, project_job_kind kind, project_job_sta
   os_api->close(fd);
 }
 
+bool project_was_indexed(const char *folder) {
+  int fd = beneath_open(folder, STOREFILE_INDEX_LOCK, O_RDONLY, 0);
+  if (fd >= 0) os_api->close(fd);
+  /* A cluster's address is no path; a file that only cannot be read is there */
+  return fd >= 0 || (errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG);
+}
+
 static lode_status project_job_wait_lock(int fd, const char *folder, project_job_kind kind, uint64_t wait_ms,
                                          lode_error *err) {
   uint64_t start = os_api->now_ns();

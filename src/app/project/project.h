@@ -74,6 +74,8 @@ typedef struct project_job_status {
   uint64_t pid, done, total, started_ms;
   char phase[40];
 } project_job_status;
+/* Has `lode index` ever worked on the store in this folder? Its lock file stays. */
+bool project_was_indexed(const char *folder);
 /* Never fails: a job that cannot be read is reported as not running. */
 void project_job_read(const char *folder, project_job_kind kind, project_job_status *status);
 
