@@ -65,8 +65,8 @@ static lode_status vocab_read_tokens(embed_vocab *v, const json_doc *json, uint3
   if (!added) return LODE_OK;
   i = (uint32_t)(added - json->nodes) + 1;
   for (size_t n = added->u.count; n > 0; n--, i = json->nodes[i].next) {
-    const json_node *id = vocab_member(json, i, "id", JSON_NODE_INT), *text = vocab_member(json, i, "content",
-                                                                                           JSON_NODE_STRING);
+    const json_node *id = vocab_member(json, i, "id", JSON_NODE_INT);
+    const json_node *text = vocab_member(json, i, "content", JSON_NODE_STRING);
     if (!id || !text || text->u.s.len == 0)
       return err_set(err, LODE_CORRUPT, "tokenizer.json: an added token without id or content");
     TRY(vocab_set_token(v, text->u.s, id, err));

@@ -66,8 +66,8 @@ static lode_status query_check_against(const query_run *q, lode_error *err) {
   uint32_t dim = coll->dim ? coll->dim : coll->embedder_dim;
   if (dim && dim != r->dimension)
     return err_set(err, LODE_MISMATCH,
-                      "the query has %u dimensions, and the vectors of the collection have %u: embed it with the model that "
-                   "those were made with",
+                   "the query has %u dimensions, and the vectors of the collection have %u: embed it with the model "
+                   "that those were made with",
                    r->dimension, dim);
   return LODE_OK;
 }

@@ -180,7 +180,8 @@ static lode_status write_batch_look_up(write_batch_job *b, lode_error *err) {
     char quoted[256];
     if (write_batch_rec_exists(b, i))
       return err_set_at(err, LODE_EXISTS, i,
-                        "the id %s exists already: use upsert or update, or keep it (LODE_KEEP_EXISTING, --on-existing keep)",
+                        "the id %s exists already: use upsert or update, or keep it (LODE_KEEP_EXISTING, "
+                        "--on-existing keep)",
                         str_quote(b->batch.records[i].id, quoted, sizeof quoted));
   }
   return LODE_OK;

@@ -125,8 +125,8 @@ static lode_status recheck_file(recheck_job *c, const store_manifest_row *row, l
   if (st == LODE_NOMEM) return err_nomem(err);
   if (st == LODE_IO)
     return err_set(err, st,
-                   "segment %016" PRIx64 " of the vector index cannot be read: %.400s; if that stays so, `lode db optimize "
-                   "--rebuild-unreadable` builds it again from the records", row->id, why.text);
+                   "segment %016" PRIx64 " of the vector index cannot be read: %.400s; if that stays so, `lode db "
+                   "optimize --rebuild-unreadable` builds it again from the records", row->id, why.text);
   if (st == LODE_BUSY || st == LODE_GONE || st == LODE_CANCELLED) return err_set(err, st, "%s", why.text);
   if (st == LODE_OK) return LODE_OK;
   recheck_report(c, row, why.text);
@@ -159,9 +159,8 @@ lode_status engine_index_verify(lode_store *store, lode_damage_fn *found, void *
     if (!row->proven) recheck_report(&c, row, "its row in the manifest is damaged");
     else if (row->bytes) st = recheck_file(&c, row, err);
   }
-  if (st == LODE_CORRUPT && c.n_found++ == 0 && found) found(ctx,
-                                                             &(lode_damage){.what = "index",
-                                                                            .detail = err->text}); /* the manifest */
+  if (st == LODE_CORRUPT && c.n_found++ == 0 && found) /* the manifest */
+    found(ctx, &(lode_damage){.what = "index", .detail = err->text});
   *n_found = c.n_found;
   mem_free(c.keys);
   mem_free(rows.v);

@@ -73,7 +73,8 @@ static void suspect_add(lode_store *store, uint64_t id, suspect_reason what, con
   if (!is_new || what == SUSPECT_MISSING) return; /* removed, or never there, as after a restore: no damage */
   if (what == SUSPECT_DAMAGED) atomic_fetch_add(&store->damaged_segments, 1);
   store_db_log(store->db,
-               "segment %016" PRIx64 " of the vector index cannot be used (%s): its records are read one by one until it %s",
+               "segment %016" PRIx64 " of the vector index cannot be used (%s): its records are read one by one "
+               "until it %s",
                id, why, what == SUSPECT_DAMAGED ? "is rebuilt" : "can be read again");
 }
 

@@ -111,8 +111,8 @@ static lode_status sweep_quarantine(lode_store *store, const store_manifest_row 
   char *path = engine_segment_path(store, row->id, ".seg"), name[ENGINE_SEGMENT_NAME_MAX];
   engine_segment_name(name, row->id, ".seg");
   if (!path) st = err_nomem(err);
-  else if (beneath_set_aside(store_db_folder(store->db), name) != 0 && errno != ENOENT) st = err_errno(err, errno,
-                                                                                                       path);
+  else if (beneath_set_aside(store_db_folder(store->db), name) != 0 && errno != ENOENT)
+    st = err_errno(err, errno, path);
   else st = beneath_sync_dir(store_db_folder(store->db), name, err);
   if (st == LODE_OK)
     store_db_log(store->db,

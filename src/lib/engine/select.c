@@ -280,8 +280,8 @@ lode_status engine_select_next(engine_select *s, store_rec *rec, bool *more, lod
   TRY(select_make_plan(s, err));
   while (s->phase != SELECT_PHASE_END) {
     bool found, match;
-    TRY(s->phase == SELECT_PHASE_LIST ? select_next_listed(s, rec, &found, err) : select_next_scanned(s, rec, &found,
-                                                                                                      err));
+    TRY(s->phase == SELECT_PHASE_LIST ? select_next_listed(s, rec, &found, err)
+                                      : select_next_scanned(s, rec, &found, err));
     if (!found) continue;
     TRY(engine_select_eval(s, rec, &match, err));
     if (!match) continue;

@@ -65,8 +65,8 @@ static void calibrate_row(void *arg, size_t i, unsigned worker) {
   quant_query_of_row(row, g->input.dim, w->query, &query.code);
   calibrate_scan(g, &query, best);
   for (size_t e = 0; e < INDEX_EFFORTS && w->st == LODE_OK; e++) { /* more effort almost never finds less */
-    found[e] = e > 0 && found[e - 1] == CALIBRATE_K ? CALIBRATE_K : calibrate_found(g, w, &query, index_effort_at(e),
-                                                                                    best);
+    found[e] = e > 0 && found[e - 1] == CALIBRATE_K ? CALIBRATE_K
+                                                    : calibrate_found(g, w, &query, index_effort_at(e), best);
   }
 }
 

@@ -193,8 +193,8 @@ lode_status index_filtered_new(index_segment *segment, const uint64_t *slots, ui
   m->segment = segment;
   m->n = n;
   for (int i = 0; i < INDEX_FILTERED_LOCKS; i++) (void)pthread_mutex_init(&m->locks[i], NULL);
-  lode_status st = n > 0 && n <= segment->info.n ? filtered_alloc(m, err) : err_set(err, LODE_INVALID,
-                                                                                    "a filter without matches");
+  lode_status st = n > 0 && n <= segment->info.n ? filtered_alloc(m, err)
+                                                  : err_set(err, LODE_INVALID, "a filter without matches");
   pthread_rwlock_rdlock(&segment->use);
   if (st == LODE_OK) st = filtered_mark_ordinals(m, slots, err);
   if (st == LODE_OK) st = filtered_copy_rows(m, err);
