@@ -149,6 +149,10 @@ TEST(files_replaced_emptied_deleted_swapped) {
       }
       restore(&g);
     }
+  /* truth and lock file gone, the journal left: there was a store */
+  CHECK(unlink(g.file) == 0 && unlink(g.lock) == 0 && access(g.journal, F_OK) == 0);
+  CHECK(ask_all(&g, "truth and lock gone", 0) == 0 && verify(&g, &found) == LODE_CORRUPT);
+  restore(&g);
   /* truth and lock file swapped */
   char tmp[700];
   snprintf(tmp, sizeof tmp, "%s/x", g.work);

@@ -5,6 +5,9 @@
  */
 #include "store/db.h"
 
+#include "os/beneath.h"
+#include "os/store_files.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <time.h>
@@ -75,6 +78,18 @@ static bool open_is_marked(store_db *db) {
          memcmp(mark, lock_file_mark, sizeof lock_file_mark - 1) == 0;
 }
 
+/* Was there a store, though its database and its lock file are gone? A journal or a segment is left. */
+static bool open_has_remains(store_db *db) {
+  struct stat sb;
+  uint64_t id;
+  const char *name, *ending;
+  bool found = beneath_lstat(db->folder, STOREFILE_JOURNAL, &sb) == 0 && S_ISREG(sb.st_mode);
+  os_dir *dir = found ? NULL : beneath_list(db->folder, STOREFILE_SEGMENTS_DIR);
+  while (dir && !found && (name = os_dir_next(dir)) != NULL) found = storefile_parse_segment(name, &id, &ending);
+  if (dir) os_dir_close(dir);
+  return found;
+}
+
 static lode_status open_wait_for_create_lock(store_db *db, lode_error *err) {
   uint64_t until = os_api->now_ns() + (uint64_t)db->opt.busy_ms * 1000000u;
   while (OS_RETRY(os_api->lock(db->lock_fd, F_WRLCK, STORE_LOCK_CREATE, 1)) != 0) {
@@ -133,7 +148,7 @@ static lode_status open_prepare_folder(store_db *db, lode_error *err) {
     }
     return open_create_if_missing(db, err);
   }
-  if (open_is_marked(db))
+  if (open_is_marked(db) || open_has_remains(db))
     return err_set(err, LODE_CORRUPT, "%s is missing, but there was a store here: restore a backup", db->path);
   return err_set(err, LODE_NOT_FOUND, "there is no store at %s; `lode db create` makes one", db->folder);
 }
