@@ -94,7 +94,7 @@ TEST(every_grammar_of_the_table_has_a_sample) {
       seen[lang_id(lang_detect(str_of(e->d_name), (lode_str){0}))] = true;
   closedir(dir);
   for (size_t i = 0; i < lang_count; i++)
-    CHECKF(seen[i] || lang_table[i].reader == LANG_SPLIT_LINES, "%s has no sample in test/chunk", lang_table[i].name);
+    CHECKF(seen[i] || lang_table[i].split == LANG_SPLIT_LINES, "%s has no sample in test/chunk", lang_table[i].name);
 }
 
 /* ---- Languages ---- */
@@ -192,7 +192,7 @@ TEST(random_bytes_keep_the_partition) {
     random_text(text, n);
     chunk_options o = {.max_bytes = 256 + (uint32_t)test_below(1000)};
     for (size_t l = 0; l < lang_count; l++) {
-      if (lang_table[l].reader == LANG_SPLIT_TREE || (lang_table[l].reader == LANG_SPLIT_LINES && l != 0)) continue;
+      if (lang_table[l].split == LANG_SPLIT_TREE || (lang_table[l].split == LANG_SPLIT_LINES && l != 0)) continue;
       OK(chunk_plain(&lang_table[l], (lode_str){text, n}, &o, &list, &err));
       const char *wrong = chunk_list_problem(&list, n);
       CHECKF(!wrong, "%s: %s", lang_table[l].name, wrong);

@@ -236,9 +236,9 @@ TEST(one_path_is_judged_as_the_walk_would) {
   put(root, "test/test_a.py", "x\n");
   OK(scan_root_open(root, NULL, &r, &err));
   OK(scan_root_classify(r, STR_LIT("src/a.c"), &e, &err));
-  CHECK(e.skip == SCAN_SKIP_NONE && !e.is_folder && e.size == 7 && strcmp(e.language->name, "c") == 0 && e.marks == 0);
+  CHECK(e.skip == SCAN_SKIP_NONE && !e.is_folder && e.size == 7 && strcmp(e.language->name, "c") == 0 && e.flags == 0);
   OK(scan_root_classify(r, STR_LIT("test/test_a.py"), &e, &err));
-  CHECK(e.marks == SCAN_PATH_TEST);
+  CHECK(e.flags == SCAN_PATH_TEST);
   OK(scan_root_classify(r, STR_LIT("build/x/b.c"), &e, &err));
   CHECK(e.skip == SCAN_SKIP_IGNORED);
   OK(scan_root_classify(r, STR_LIT("src"), &e, &err));

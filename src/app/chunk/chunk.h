@@ -14,7 +14,8 @@
 
 #include "scan/language.h"
 
-#define CHUNK_MAX_NAME 256 /* these are the most bytes that a string of a chunk may have */
+/* Longest strings of a chunk, in bytes. */
+#define CHUNK_MAX_NAME 256
 #define CHUNK_MAX_SIGNATURE 512
 #define CHUNK_MAX_DOC 1024
 #define CHUNK_MAX_SKELETON 2048

@@ -226,9 +226,9 @@ lode_status chunk_plain(const lang_info *language, lode_str text, const chunk_op
   if (text.len > LANG_MAX_TEXT)
     return err_set(err, LODE_LIMIT, "a text of %zu bytes; the limit is %u", text.len, LANG_MAX_TEXT);
   if (text.len == 0) return LODE_OK;
-  if (language->reader == LANG_SPLIT_MARKDOWN || language->reader == LANG_SPLIT_RST) {
+  if (language->split == LANG_SPLIT_MARKDOWN || language->split == LANG_SPLIT_RST) {
     plain_document d = {.list = list, .text = text, .max = o.max_bytes};
-    if (language->reader == LANG_SPLIT_MARKDOWN) plain_read_markdown(&d);
+    if (language->split == LANG_SPLIT_MARKDOWN) plain_read_markdown(&d);
     else plain_read_rst(&d);
     plain_close_section(&d, (uint32_t)text.len);
     ok = !d.failed;

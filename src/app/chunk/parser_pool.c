@@ -296,7 +296,7 @@ lode_status parser_pool_chunk(parser_pool *pool, const lang_info *language, lode
   chunk_list_clear(&result->chunks);
   if (text.len > LANG_MAX_TEXT)
     return err_set(err, LODE_LIMIT, "a text of %zu bytes; the limit is %u", text.len, LANG_MAX_TEXT);
-  if (text.len && language->reader == LANG_SPLIT_TREE && !parser_pool_is_define_table(language, text)) {
+  if (text.len && language->split == LANG_SPLIT_TREE && !parser_pool_is_define_table(language, text)) {
     if (parser_pool_has(pool, language)) {
       parser_pool_worker *w = parser_pool_take_worker(pool);
       lode_status st = parser_pool_ask_worker(pool, w, language, text, result, err);

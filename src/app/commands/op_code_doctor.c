@@ -128,7 +128,7 @@ static lode_status doctor_check_parser(doctor_state *d) {
   TRY(parser_pool_open(&options, &pool, d->err));
   const char *parser = parser_pool_program(pool);
   for (size_t i = 0; i < lang_count; i++) {
-    if (lang_table[i].reader != LANG_SPLIT_TREE) continue;
+    if (lang_table[i].split != LANG_SPLIT_TREE) continue;
     with++;
     have += parser_pool_has(pool, &lang_table[i]);
   }

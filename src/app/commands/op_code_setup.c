@@ -75,7 +75,7 @@ static lode_status setup_check_grammars(setup_state *s, const setup_tally *all, 
   lode_status st;
   TRY_GOTO(parser_pool_open(&options, &pool, err));
   for (size_t i = 0; i < lang_count && all[i].files; i++) {
-    if (all[i].language->reader != LANG_SPLIT_TREE) continue;
+    if (all[i].language->split != LANG_SPLIT_TREE) continue;
     strbuf *list = parser_pool_has(pool, all[i].language) ? &with : &without;
     strbuf_addf(list, "%s%s", list->len ? ", " : "", all[i].language->name);
   }

@@ -81,7 +81,7 @@ typedef struct lang_info {
   const char *extensions;   /* "cc cpp cxx hpp" */
   const char *file_names;   /* "Makefile GNUmakefile" */
   const char *interpreters; /* of a first line with #!: "python python3" */
-  lang_splitter reader;
+  lang_splitter split;
   const char *grammar;      /* shared object and symbol: "cpp" is cpp.so with tree_sitter_cpp() */
   const char *body;         /* fields or types of nodes that are bodies; NULL: "body" */
   const char *comment;      /* types of nodes that are comments; NULL: "comment" */

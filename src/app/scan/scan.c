@@ -109,7 +109,7 @@ static void scan_walker_classify(scan_walker *w, int folder_fd, const char *name
   else if (entry->skip == SCAN_SKIP_NONE && entry->size > o->max_bytes) entry->skip = SCAN_SKIP_TOO_LARGE;
   if (entry->skip != SCAN_SKIP_NONE) return;
   entry->language = lang_detect(entry->path, (lode_str){0});
-  entry->marks = scan_path_flags(entry->path);
+  entry->flags = scan_path_flags(entry->path);
 }
 
 /* ---- Entering folders ---- */

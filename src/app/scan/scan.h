@@ -74,7 +74,7 @@ typedef struct scan_entry {
   lode_str path;       /* NUL-terminated; valid until the next call */
   scan_skip skip;      /* NONE: a file to index */
   bool is_folder;      /* only when skipped */
-  unsigned marks;      /* SCAN_PATH_* */
+  unsigned flags;      /* SCAN_PATH_* */
   uint64_t size;
   int64_t mtime_ns, ctime_ns;
   uint64_t inode, device;

@@ -188,7 +188,7 @@ lode_status scan_root_read(const scan_root *root, lode_str path, strbuf *text, s
   char name[SCAN_MAX_PATH];
   bool again = true;
   *entry = (scan_entry){.path = path, .skip = SCAN_SKIP_TOO_DEEP, .language = lang_detect(path, (lode_str){0}),
-                        .marks = scan_path_flags(path)};
+                        .flags = scan_path_flags(path)};
   text->len = 0;
   if (path.len >= sizeof name || memchr(path.data, '\0', path.len)) return LODE_OK;
   memcpy(name, path.data, path.len);
