@@ -29,7 +29,7 @@ lode_status engine_build_plan_next(lode_store *store, const engine_build_request
 lode_status engine_sweep(lode_store *store, lode_error *err);
 /* Checks suspects again and quarantines what is damaged; with `unreadable` also what cannot be read. */
 lode_status engine_sweep_suspects(lode_store *store, bool unreadable, lode_error *err);
-/* Reads all files; damaged ones become suspects. */
+/* Reads all files and quarantines what is damaged; with request->unreadable also what cannot be read. */
 lode_status engine_sweep_check_files(lode_store *store, const engine_build_request *request, lode_error *err);
 /* Rows of the manifest, of one collection or (cid 0) of all. */
 typedef struct engine_manifest {

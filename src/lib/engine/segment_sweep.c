@@ -86,8 +86,8 @@ void engine_sweep_missing(lode_store *store) {
   engine_manifest rows;
   if (engine_manifest_load(store, 0, &rows, NULL) != LODE_OK) return;
   for (size_t i = 0; i < rows.n; i++)
-    if (rows.v[i].proven && rows.v[i].bytes &&
-        engine_segment_is_missing(store, rows.v[i].id)) engine_segment_missing(store, rows.v[i].id);
+    if (rows.v[i].proven && rows.v[i].bytes && engine_segment_is_missing(store, rows.v[i].id))
+      engine_segment_missing(store, rows.v[i].id);
   mem_free(rows.v);
 }
 
