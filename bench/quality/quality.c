@@ -10,7 +10,7 @@
  *   LODE_REPOS   a folder with the repositories' trees, as owner+name or owner/name
  * What is not there is skipped with a line that says so.
  */
-#include "search/rank.h"
+#include "rank.h"
 #include "texts.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* rank.c - see rank.h. */
-#include "search/rank.h"
+#include "rank.h"
 
 #include <math.h>
 #include <stdio.h>

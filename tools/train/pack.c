@@ -6,7 +6,7 @@
  * with the name of what it describes (Go's way) loses it: nobody asks so.
  */
 #include "lexicon.h"
-#include "embed/pack.h"
+#include "pack.h"
 #include "pairs.h"
 
 #include <ctype.h>

@@ -12,7 +12,7 @@
  * epoch; when it is there already, training goes on from it.
  */
 #include "lexicon.h"
-#include "embed/pack.h"
+#include "pack.h"
 #include "table.h"
 
 #include <cblas.h>
