@@ -39,6 +39,7 @@ help:
 	@echo "make              the library and the program, in build/release"
 	@echo "make grammars     fetch and compile the grammars of programming languages (part of quickstart and test)"
 	@echo "make install      PREFIX=/usr/local LIBDIR=PREFIX/lib DESTDIR="
+	@echo "make amalgamation the library as lode.c, lode_remote.c, lode_gemm.c and lode.h, in build/amalgamation"
 	@echo "make asan | tsan  the tests of one sanitizer"
 	@echo "make test-outside stores damaged from outside, ROUNDS=1200 of them"
 	@echo "make test-sqlite  the store's tests with several versions of SQLite"

@@ -95,6 +95,11 @@ DEPS_BUILD := gcc make pkg-config libc6-dev libsqlite3-dev libpcre2-dev libutf8p
 deps:
 	@tools/deps.sh $(DEPS_BUILD)
 
+# The library as a few files, in build/amalgamation
+.PHONY: amalgamation
+amalgamation: all
+	@LODE_LIB=$(LIB_ALL) tools/amalgamation.sh $(BUILD)/amalgamation
+
 # Are the code and the constants of every object those of REV? For commits that only rename, move or format.
 .PHONY: same-code
 same-code:

@@ -63,6 +63,7 @@ SHELL_RUNS += install="test/shell/install.sh" includes=tools/check-includes.sh n
 SHELL_RUNS += serve="test/shell/serve.sh $(BUILD)/release/lode" serve_asan="test/shell/serve.sh $(BUILD)/asan/lode" clients="test/shell/clients.sh $(BUILD)/release/lode"
 SHELL_RUNS += hostile="test/shell/hostile.sh $(BUILD)/release/lode"
 SHELL_RUNS += agents="test/shell/agents.sh $(BUILD)/release/lode" doors="test/shell/doors.sh $(BUILD)/release/lode"
+SHELL_RUNS += amalgamation="test/shell/amalgamation.sh $(BUILD)/release"
 SHELL_RUNS += examples="test/shell/examples.sh $(BUILD)/release/lode"
 SHELL_RUNS += mcp="test/shell/mcp.sh $(BUILD)/release/lode" mcp_clients="test/shell/mcp_clients.sh $(BUILD)/release/lode"
 SHELL_RUNS += web="test/shell/web.sh $(BUILD)/release/lode"

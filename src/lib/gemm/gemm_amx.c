@@ -255,7 +255,7 @@ const gemm_kernel gemm_amx = {
     .narrow = {.bytes = 2, .together = TILE_INPUTS, .depth = 384, .rows = amx_rows_narrow, .panel = amx_panel_narrow,
                .panel_of_rows = amx_panel_of_rows_narrow, .multiply = amx_multiply_narrow,
                .gelu = gemm_gelu_coarse, .softmax = gemm_softmax_coarse},
-    .block = 256, .scale = scale, .norm = gemm_norm, .widen = gemm_widen,
+    .block = 256, .scale = gemm_scale, .norm = gemm_norm, .widen = gemm_widen,
 };
 
 #endif

@@ -82,7 +82,7 @@ GEMM_TARGET static void gemm_multiply16(const gemm_product *p) { GEMM_BY_TILES(g
 
 const gemm_kernel gemm_avx2 = {
     .name = "avx2", .supported = gemm_avx2_supported, .full = GEMM_FLOATS, .narrow = GEMM_INTEGERS,
-    .block = 96, .scale = scale, .norm = gemm_norm, .widen = gemm_widen,
+    .block = 96, .scale = gemm_scale, .norm = gemm_norm, .widen = gemm_widen,
 };
 
 #endif

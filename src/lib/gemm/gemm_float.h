@@ -17,7 +17,7 @@ static inline void gemm_prefetch_share(const gemm_product *p, size_t at, size_t 
   for (size_t i = lines * t / tiles; i < lines * (t + 1) / tiles; i++) __builtin_prefetch(next + 64 * i, 0, 3);
 }
 
-GEMM_INLINE void tile(int rows, const gemm_product *p, size_t row, size_t at) {
+GEMM_INLINE void gemm_tile_float(int rows, const gemm_product *p, size_t row, size_t at) {
   gemm_vec acc[GEMM_ROWS][GEMM_VECS];
   const float *a = gemm_row_of(p, row), *panel = gemm_panel_of(p, at);
   const float *bias = p->bias ? p->bias + at * GEMM_PANEL : NULL;
@@ -66,13 +66,13 @@ GEMM_INLINE void tile(int rows, const gemm_product *p, size_t row, size_t at) {
     } \
   }
 
-GEMM_TARGET static void gemm_multiply_float(const gemm_product *p) { GEMM_BY_TILES(tile, p, sizeof(float)) }
+GEMM_TARGET static void gemm_multiply_float(const gemm_product *p) { GEMM_BY_TILES(gemm_tile_float, p, sizeof(float)) }
 
-GEMM_TARGET static void panel(const float *x, size_t ldx, size_t k, const float *scales, void *out) {
+GEMM_TARGET static void gemm_panel_float(const float *x, size_t ldx, size_t k, const float *scales, void *out) {
   (void)scales;
   for (size_t i = 0; i < k; i++) memcpy((float *)out + i * GEMM_PANEL, x + i * ldx, GEMM_PANEL * sizeof(float));
 }
 
 /* The arithmetic `floats` of gemm.h. */
-#define GEMM_FLOATS {.bytes = 4, .together = 1, .depth = 192, .panel = panel, .multiply = gemm_multiply_float, \
+#define GEMM_FLOATS {.bytes = 4, .together = 1, .depth = 192, .panel = gemm_panel_float, .multiply = gemm_multiply_float, \
                 .gelu = gemm_gelu_fine, .softmax = gemm_softmax_fine}

@@ -58,9 +58,9 @@ GEMM_INLINE float gemm_greatest_of(gemm_vec v) { return GEMM_GREATEST_OP(v); }
       GEMM_UNROLL for (int i = 0; i < n; i++) x[i] = both(x[i], x[i + n]); \
     return x[0]; \
   }
-static inline float sum(float a, float b) { return a + b; }
+static inline float gemm_add(float a, float b) { return a + b; }
 static inline float gemm_greater(float a, float b) { return a > b ? a : b; }
-GEMM_FOLD(gemm_sum_of, sum)
+GEMM_FOLD(gemm_sum_of, gemm_add)
 GEMM_FOLD(gemm_greatest_of, gemm_greater)
 #endif
 
@@ -167,7 +167,7 @@ GEMM_TARGET static void gemm_softmax_coarse(float *x, size_t m, size_t n, size_t
   gemm_softmax(false, x, m, n, stride, times, factors);
 }
 
-GEMM_TARGET static void scale(const float *x, float by, size_t n, float *out) {
+GEMM_TARGET static void gemm_scale(const float *x, float by, size_t n, float *out) {
   size_t i = 0;
   for (; i + GEMM_LANES <= n; i += GEMM_LANES) gemm_store(out + i, gemm_load(x + i) * by);
   for (; i < n; i++) out[i] = x[i] * by;

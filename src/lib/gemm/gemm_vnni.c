@@ -69,7 +69,7 @@ GEMM_TARGET static void gemm_multiply16(const gemm_product *p) { GEMM_BY_TILES(g
 
 const gemm_kernel gemm_vnni = {
     .name = "avx512-vnni", .supported = gemm_vnni_supported, .full = GEMM_FLOATS, .narrow = GEMM_INTEGERS,
-    .block = 96, .scale = scale, .norm = gemm_norm, .widen = gemm_widen,
+    .block = 96, .scale = gemm_scale, .norm = gemm_norm, .widen = gemm_widen,
 };
 
 #endif
