@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench_adds.c - single-record adds, each durable: files and bytes left behind, and whether the time of one grows.
  *
  *   bench_adds NAME FOLDER ADDS

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench_binding.c - the calls of bench/python/bench.py, made from C on the same store: what is left of Python's figures is the binding's.
  *
  *   bench_binding FOLDER CALLS ROUNDS      prints "name seconds" of CPU for one call of each kind, the best of the rounds

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench_delete.c - deletes the records of many file paths by one $in filter on metadata.
  *
  *   bench_delete NAME FOLDER ROWS PATHS      eight records share a path

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench_disk.c - what the disk itself takes to make bytes durable, for context.
  *
  *   bench_disk NAME FOLDER ROUNDS      append 4 KiB / 2 MiB to a file and fdatasync it, ROUNDS times each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench_ingest.c - durable ingest: id, 500-byte document, 5 metadata keys and a 384-d vector, in batches of 1,000.
  *
  *   bench_ingest NAME FOLDER ROWS [BUDGET_MIB]

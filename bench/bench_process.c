@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench_process.c - a command as a user meets it: from starting the process to its end.
  *
  *   bench_process NAME RUNS EXPECTED PROGRAM [ARGUMENT...]

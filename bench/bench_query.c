@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench_query.c - an exact query through the public API, against a plain read of as many bytes.
  *
  *   bench_query NAME FOLDER ROWS ROUNDS      a store made by bench_ingest; where there is none, one without a vector index

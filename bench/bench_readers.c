@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench_readers.c - how long a reader waits beside a writer that commits without pause, in processes of their own.
  *
  *   bench_readers NAME FOLDER ROWS SECONDS COMMIT     fills a store with ROWS; the writer adds COMMIT rows a commit

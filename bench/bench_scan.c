@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench_scan.c - how near an exact query comes to the speed of plain reading, on one thread.
  *
  *   bench_scan [ROWS [DIM [ROUNDS [MIN_PERCENT]]]]      100,000 rows of 384, 15 rounds

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* common.h - what the benchmark programs share: rows, clock, memory, figures.
  *
  * Row i is a pure function of i, the same here and in peers/data.mjs (32-bit integer arithmetic only), so that each

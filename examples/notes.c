@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* notes.c - liblode in one page: a store, a few records, the nearest of them, a filter.
  *
  *   cc -o notes notes.c $(pkg-config --cflags --libs lode)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_chroma.c - any bytes as chroma.sqlite3, with a journal or a write-ahead log beside it: every place that was kept can be read again or
  * is damage, every record is some collection's, and the check ends. */
 #include "rescue/chroma_dir.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_git_index.c - any bytes as git's index file, with ids of either length: an answer, and one that does not depend on how often it
  * is asked; a folder that is tracked keeps being so when nothing is left out. */
 #include "scan/git_index.h"

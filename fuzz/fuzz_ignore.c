@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_ignore.c - any patterns on any path: no crash, an end, and a path in an ignored folder is ignored.
  * The input is patterns, a NUL, a path. */
 #include "scan/git.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_import.c - any bytes as a stream of records: JSON lines, .npy or .fvecs. Whatever is taken must be what a user would
  * see: the report agrees with the store, and what is exported can be imported and exports the same bytes again.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_mcp.c - any lines to the MCP server: what comes out is one JSON message a line, every request that can be told apart is answered,
  * and no arguments get further than an operation that checks them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_pack.c - any bytes as a model pack: what verifies can be read, and nothing is read outside of it. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_pickle.c - any bytes as index_metadata.pickle: strings lie inside of the input, a cut pickle hands out no more than the whole one. */
 #include "rescue/pickle.h"
 

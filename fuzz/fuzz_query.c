@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_query.c - any query request to a small store: answered or refused, and the answer is one.
  *
  * Input: a JSON object with any of "where", "where_document", "text", "vector", "k" and "ids". What comes back must be in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_remote.c - a cluster that answers anything: no crash, no endless loop, and rows that are whole. The input is answers with NULs
  * between them, each a status of three digits and a body; they are given to the requests in turn, and when there are no more, there is
  * no answer. */

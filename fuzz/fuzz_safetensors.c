@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_safetensors.c - any bytes as the header of a weights file: whatever is accepted lies inside of the file. */
 #include <stdlib.h>
 

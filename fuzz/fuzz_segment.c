@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_segment.c - hostile segment files: any bytes, with and without right checksums.
  *
  * The first byte of the input says what is done: bit 0, whether the checksums are made right before the file is opened

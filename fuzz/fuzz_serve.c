@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_serve.c - any request body to an operation: answered or refused, in JSON, and never by "internal error".
  *
  * Input: a line with the name of a call and its words ("chroma.add tenant database ID", "db.query"), then the body. ID stands for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_static.c - hostile files of static models: any bytes, with and without right checksums.
  *
  * The first byte says whether checksums, sizes and the file's length are made right before the file is opened, so that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_store.c - any bytes as a store: opened for reading, asked, verified and salvaged. Each answers or gives a status; what
  * was salvaged is a whole store.
  *

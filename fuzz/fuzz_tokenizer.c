@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_tokenizer.c - any bytes as a tokenizer.json: a status, or a tokenizer that works and survives its own pack. */
 #include <stdlib.h>
 

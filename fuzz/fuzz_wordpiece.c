@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_wordpiece.c - any bytes as text for BERT's tokenizer: ids are of the vocabulary, their number within bounds, and a shorter limit
  * gives a prefix of a longer one. */
 #include <stdlib.h>

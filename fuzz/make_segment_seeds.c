@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* make_segment_seeds.c - writes small real segments of both kinds to fuzz/seeds/segment, in the form that fuzz_segment.c reads.
  *
  *   gcc -std=c11 -D_GNU_SOURCE -Iinclude -Isrc/lib -Isrc/app -o /tmp/seeds fuzz/make_segment_seeds.c build/release/inside/lib.a \

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* replay.c - runs a fuzz target as a plain test: over its seeds, and over seeded mutations of them.
  * Usage: replay_NAME SEED_FOLDER; LODE_TEST_SEED replays a run, LODE_TEST_FULL=1 does a hundred times more. */
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lode.h - the public API of liblode, and its manual.
  *
  * A store is a folder. The truth in it is one SQLite file that holds every record (id, document,

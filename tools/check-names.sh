@@ -2,7 +2,7 @@
 # check-names.sh OUT - does every name that two files see tell its room? OUT is a folder that make has filled: build/release.
 #
 # Functions and variables come from the objects; types, macros and enum constants from the headers. Names of lode.h are public and
-# belong to nobody else. In the library, no two files have a static function of the same name.
+# belong to nobody else. In the library, no two files have a static function of the same name. Every source names its licence.
 set -eu
 cd "$(dirname "$0")/.."
 out=${1:-build/release}
@@ -86,5 +86,9 @@ for name in $(cat "$work/twice"); do
   # instances of one template or of one inline function of a header
   grep -qE "^(static|[A-Z_]+) .*\b$name\(" src/lib/*/*.h && continue
   echo "two files of the library have a static function $name"; bad=$((bad + 1))
+done
+for file in $(git ls-files 'src/*.[ch]' 'include/*.h' 'test/*.[ch]' 'fuzz/*.[ch]' 'bench/*.[ch]' 'tools/*.[ch]' | grep -v '^test/chunk/'); do
+  IFS= read -r line <"$file"
+  case "$line" in *SPDX-License-Identifier*) ;; *) echo "$file: no licence in its first line"; bad=$((bad + 1)) ;; esac
 done
 if [ "$bad" = 0 ]; then echo "1 passed, 0 failed"; else echo "0 passed, 1 failed"; exit 1; fi

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench_cluster.c - one program against any store, by its address: rows written, queries, queries with a filter, a second; recall.
  *
  *   bench_cluster STORE ROWS [RECALL]

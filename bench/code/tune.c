@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tune.c - finds weights for src/app/search/rank.h: coordinate ascent on labelled queries, judged on repositories that it did not see.
  *
  *   tune TASKS.jsonl REPOS-FOLDER [text|vector|hybrid [quick|scan|why]]

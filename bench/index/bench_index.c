@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench_index.c - the index alone against hnswlib, on one thread, in the same run.
  *
  *   bench_index FILE [options]        FILE: of make-data.mjs

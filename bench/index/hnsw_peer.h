@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hnsw_peer.h - hnswlib behind C, for the benchmark alone. */
 #ifndef LODE_HNSW_PEER_H
 #define LODE_HNSW_PEER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* glibc.c - the C23 names that glibc 2.38 gave to old functions, for a C library that lacks them. See glibc.mjs. */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* quality.c - how well models find code: held-out packages, CoSQA, whole repositories.
  *
  *   quality [NAME=FOLDER ...]

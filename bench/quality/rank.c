@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rank.c - see rank.h. */
 #include "rank.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rank.h - ways to rank texts for a question: BM25, vectors of an embedder, both together. */
 #ifndef QUALITY_RANK_H
 #define QUALITY_RANK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* score.c - NDCG@10 of lists of results, as tasks.h defines it.
  *
  *   score TASKS.jsonl [REPO...] <results.jsonl

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tasks.h - questions to whole repositories, with the places that answer them, and what a list of results is worth.
  *
  * A task is a line of tasks.jsonl: repo, query, category, relevant and secondary, each a list of places (path,

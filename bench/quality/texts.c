@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* texts.c - see texts.h. */
 #include "texts.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* texts.h - what is searched: the chunks of a tree of files, the functions of CoSQA, pairs of held-out packages. */
 #ifndef QUALITY_TEXTS_H
 #define QUALITY_TEXTS_H

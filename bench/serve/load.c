@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* load.c - a client that asks a server of Chroma's API as fast as it can, and says how fast that is.
  *
  *   load HOST PORT NAME RECORDS DIM CONNECTIONS SECONDS [STORE-CHECK]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench_vectors.c - vector queries through lode.h: documents and metadata beside the vectors, durable, in a store on disk.
  *
  *   bench_vectors load FILE STORE [--rows N] [--threads N]     FILE: of bench/index/make-data.mjs

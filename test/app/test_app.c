@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_app.c - the table of operations and what is derived from it: schemas, arguments from JSON and from flags, help,
  * the texts for people, and each operation run in process against its own schema. */
 #include "base/base.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_map.c - vectors on the plane: the projection against what is known of it, and `db map` from a store to its rows. */
 #include "base/base.h"
 #include "ops/op.h"

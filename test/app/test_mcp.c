@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_mcp.c - messages of MCP without a worker: what is answered, what never is, and memory that runs out at any place. test/shell/mcp.sh and
  * test/shell/mcp_clients.sh have the whole program. */
 #include "support/fault.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_peer.c - whose connection is it? Both ways of asking the kernel, every state that a connection can be in, and a port that
  * changes hands. */
 #include "server/peer.h"

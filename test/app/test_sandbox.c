@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_sandbox.c - what a sandboxed process may still write: the store, and where crash reports go, but nothing that a link there leads to. */
 #include "worker/sandbox.h"
 #include "support/test.h"

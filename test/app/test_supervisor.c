@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_supervisor.c - a worker that dies in every way, and a face that never notices more than an error.
  *
  * This program is its own worker: started with WORKER_ARG it serves "test." calls that crash, hang, sleep, count and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_base.c - memory, arenas, buffers, text, checksums and the door to the operating system. */
 #include "base/base.h"
 #include "base/crc32c.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_beneath.c - a store whose folder somebody else filled: links, FIFOs, sockets, devices and folders in place of its files.
  *
  * With openat2 and with the walk for systems without it: nothing outside changes, nothing but files is opened, every call returns.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_json.c - the JSON parser and writers, the decimal numbers under them, and jansson as an oracle. */
 #include "base/json.h"
 #include "base/number.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_meta.c - metadata: order of values, checks, values of a record, merging. */
 #include "base/meta.h"
 #include "support/test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_parser_pool.c - child processes and frames (os/proc.h), and workers that crash, hang, lie or eat memory (chunk/parser_pool.h). */
 #include "os/os.h"
 #include "os/proc.h"

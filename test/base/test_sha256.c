@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SHA-256 against the standard's examples, and in pieces of every size. */
 #include "base/sha256.h"
 #include "support/test.h"

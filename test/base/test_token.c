@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_token.c - words of text and code. Expectations are written as the tokens in order, "=" before one that shares
  * the place of the token before it: "getUser" gives "getuser =get user". */
 #include "base/token.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_chunk.c - chunks: golden results for each language, the partition on real and on hostile text, bytes between processes. */
 #include "chunk/chunk_make.h"
 #include "chunk/parser_pool.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_ignore.c - the rules of .gitignore: by example, and beside git itself on generated patterns and paths. */
 #include "scan/git.h"
 #include "scan/ignore.h"

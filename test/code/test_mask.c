@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_mask.c - secrets inside text: every shape is found, what only looks like one is not, and nothing else changes. */
 #include "scan/mask.h"
 #include "indexer/index_stamp.h"

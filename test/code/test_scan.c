@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_scan.c - walks over trees of every kind: what is given, what is skipped and why, and that nothing leads outside. */
 #include "os/os.h"
 #include "scan/scan.h"

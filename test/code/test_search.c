@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_search.c - the parts of code search that are functions: words, questions, ranking, records, settings, edits of settings files, and
  * an index run on a tree of its own, under failing allocations too. test/shell/code.sh has the program. */
 #include "support/test.h"

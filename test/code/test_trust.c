@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_trust.c - the list of folders that a user trusts, and git's index as far as it says what is tracked: right answers from real
  * repositories, and no harm from damaged files. test/shell/trust.sh has the rest, from end to end. */
 #include "scan/git.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_embed.c - embedders by name, and a host's own. */
 #include "base/base.h"
 #include "support/test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_embed_model.c - encoders from a folder, against the same sums done plainly in doubles; damage to weights and packs; MiniLM
  * itself where it is installed (LODE_MODELS). */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_embed_server.c - embedding servers that answer, are slow, cut the connection, or talk nonsense. Pauses between attempts take no time here. */
 #include <stdatomic.h>
 #include <stdio.h>

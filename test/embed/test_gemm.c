@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_gemm.c - every kernel of the encoder's arithmetic that this CPU runs, against the same sums in doubles: all tile sizes, odd depths,
  * matrices taken in parts. */
 #include "gemm/gemm.h"

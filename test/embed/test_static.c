@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_static.c - the static model: its vocabulary, its file, its sums, and what damage does to it.
  *
  * Most tests write a model of a few dozen words, so that every byte of it can be damaged. The one that is part of lode

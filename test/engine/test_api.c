@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_api.c - lode.h as its users meet it: stores, collections and writes, each function once in the way it is meant to
  * be used, and each refusal. Reading, streams and upkeep have programs of their own. */
 #include "support/api_kit.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_api_read.c - lode.h as its users meet it: getting, facets, and what a query refuses. */
 #include "support/api_kit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_api_streams.c - lode.h as its users meet it: export and import. */
 #include "support/api_kit.h"
 

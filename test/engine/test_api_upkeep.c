@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_api_upkeep.c - lode.h as its users meet it: maintenance, threads and forks, stores that move. */
 #include "support/api_kit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_crash.c - rule 5: an acknowledged write survives kill -9, an unacknowledged one is wholly there or wholly absent.
  * A child writes batches and says before and after each what it does; the parent kills it at a random moment, opens the
  * store and compares. The maintenance thread runs in the child, so kills hit its steps too. */

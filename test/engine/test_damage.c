@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_damage.c - files damaged at rest and while open: each byte flipped, cut at each length, emptied, replaced by the word
  * "corrupted", deleted, swapped. No signal, no hang, no silent wrong answer: an answer is the right one, or there is a
  * status with a text. verify finds every flipped byte of the truth, but for those of free pages, which mean nothing. A sample is tried unless test_full(). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_faults.c - memory and the operating system fail at call 1..N, in every act of scene.c. Whatever happens: no signal, no
  * leak, and afterwards the store holds what it held before or after the act, never something between; an act that says
  * LODE_OK has done its work, and an answer is the right one. A sample of the calls is tried unless test_full(). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_killed.c - kill -9 at any system call of compact, restore and salvage.
  *
  * A child ends at call N, before it is made. What it leaves must be the whole thing or nothing that could be taken for it, and

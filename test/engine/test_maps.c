@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_maps.c - rule 1: no file is ever mapped. Rule 8: many small writes leave few files, and not much more than the data.
  *
  * A mapped file that somebody truncates is a SIGBUS; one that is only ever read is a short read. So no file of a store may

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_metamorphic.c - the same content must give the same answers, whatever way it came about and wherever it lies.
  *
  * ask() puts a fixed list of random questions (gets, vector, text and hybrid queries, facets, all with random filters) to a

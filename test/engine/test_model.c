@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_model.c - random operations against the oracle of model.h, through lode.h only.
  *
  * A world is a store and what it must hold. Each operation is done on both, and what the library answers is compared: rows

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_moments.c - one answer speaks of one moment, whatever is committed while it is made.
  *
  * Whether a read transaction is old, and whether somebody waits, is decided by the seed at every place where the

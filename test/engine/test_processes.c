@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_processes.c - rule 7: many processes, one store. No lost write, no failed read, no lock left behind, nobody starves. */
 #include "lode.h"
 #include "support/test.h"

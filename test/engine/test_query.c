@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_query.c - what queries by vector answer, against the oracle of world.h: selections, changing data, little memory, long scans,
  * cancelling. */
 #include "base/base.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_query_text.c - what queries by words and hybrid ones answer, against naive ones: BM25 and the fusion of ranks computed anew over all
  * records of world.h. */
 #include "base/base.h"

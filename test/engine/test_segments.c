@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_segments.c - the vector index behind lode_query: recall, liveness, merges, knobs, other processes. */
 #include "support/vkit.h"
 

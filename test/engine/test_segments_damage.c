@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_segments_damage.c - files of the vector index that are flipped, cut, emptied, swapped, removed or forged, builders that are
  * killed, a disk that is full: answers stay complete and right, and the index comes back. */
 #include "support/vkit.h"

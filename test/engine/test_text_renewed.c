@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_text_renewed.c - a search by words that does not fit into one read transaction.
  *
  * Each transaction is old as soon as it may be (store_tx_test_hooks), so that a search takes as many as it can. In a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_threads.c - one handle, many threads; two handles in one process. Meant for TSan, and true without it.
  *
  * Records come in pairs that are only ever written together, by one transaction: whoever reads, by whatever way, sees both

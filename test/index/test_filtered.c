@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_filtered.c - the matches of a filter that were made ready: their graph against an independent search of its ways, answers
  * against brute force, odd filters, damage, threads, memory that runs out. */
 #include "support/index_scene.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_graph.c - the graph: its invariants for every kind of data, the same bytes with any number of threads and on any
  * kernel, recall with and without filters, effort, and how many distances a query costs. */
 #include <math.h>

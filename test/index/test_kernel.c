@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_kernel.c - distances and the k nearest: every implementation that this CPU has gives the bits that kernel.h
  * defines, and those are near the truth. */
 #include "kernel/kernel.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_quant.c - codes: every integer kernel gives the exact sum, codes have the same bytes everywhere, keys order rows
  * as their distances do, and odd vectors (zero, huge, tiny, one dimension) are well-behaved. */
 #include "kernel/quant.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* outside.c - damages stores from outside, and asks the program what is left of them.
  *
  * This program knows nothing of Lode but its command line: it includes none of its headers and knows no file of a

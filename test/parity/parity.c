@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parity.c - lode beside the reference: parity FOLDER TOKENIZER MODEL. FOLDER is what reference.mjs wrote, TOKENIZER a tokenizer.json, MODEL the
  * folder of the same model as safetensors. Ends with "N passed, N failed". */
 #include <stdarg.h>

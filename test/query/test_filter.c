@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_filter.c - filters: each rule of the language by example, and what they ask of the index. */
 #include "support/filter_kit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_filter_limits.c - filters that mean harm: size, depth, patterns without end, no memory, garbage. */
 #include "support/filter_kit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_filter_random.c - random filters against a naive recursive evaluator of the same language. */
 #include "support/filter_kit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_fuse.c - fusion of rankings, against a plain quadratic computation of its definition. */
 #include "query/fuse.h"
 #include "support/test.h"

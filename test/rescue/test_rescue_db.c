@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_rescue_db.c - chroma.sqlite3 as SQLite leaves it: journals, logs, live writers, read-only folders, drift; check and quarantine. */
 #include <fcntl.h>
 #include <signal.h>

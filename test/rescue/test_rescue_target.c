@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_rescue_target.c - where a rescue writes: configuration, tenants and databases as `lode serve` keeps them; a rescue that is killed
  * or finds the disk full is gone on with by the next one. */
 #include <stdio.h>

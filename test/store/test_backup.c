@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_backup.c - a backup is the whole store at one moment, in one file; a restore makes that store again, or says why not.
  */
 #include "support/scene.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_compact.c - a store never grows by being compacted, whatever was done to it before, and nothing of it changes. */
 #include "engine/engine.h"
 #include "support/scene.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_journal.c - which journals are believed: the table of decisions in docs/FORMAT.md, row by row, by the VFS alone. A database
  * that is healthy is never refused, and one that a transaction has touched is rolled back or refused, never taken as it is. */
 #include "support/journal_kit.h"

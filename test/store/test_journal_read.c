@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_journal_read.c - connections that may only read, beside journals of all kinds, by the VFS alone: they read through a
  * hot one, leave alone what a writer would set aside, write nothing, and judge a journal once. */
 #include "support/journal_kit.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_journal_store.c - journals as a user meets them: one that was put back later, rubbish in its place, stores of 0.1.0, hard
  * links, and readers beside writers that are killed. */
 #include "support/fault.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_locks.c - locks that cannot be had: interrupted, failing, or held by somebody who does nothing. */
 #include "support/fault.h"
 #include "lode.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_private.c - temporary folders: whose process was killed, those go; all others stay. */
 #include "lode.h"
 #include "store/db.h"

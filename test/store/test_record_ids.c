@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_record_ids.c - names in two tables, graves that are runs, and what is left when nearly all is dead.
  *
  * `fresh` is made as small as it can be or as large, so that names move at every commit, now and then, or never.

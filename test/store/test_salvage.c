@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_salvage.c - what is brought over from a damaged store: all that is whole, nothing that is not, and nothing else.
  *
  * A small store of 512-byte pages is read once while it is whole. Then it is damaged in many ways, salvaged, and the new

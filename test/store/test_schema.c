@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_schema.c - the schema of a store is compared, never trusted: whatever SQL somebody planted in it, with right page
  * checksums, no command runs it. Each answers with a status that names what is foreign, and salvage brings the records over. */
 #include "support/scene.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_verify.c - a whole store passes in every state; each kind of damage is found, called by its name and ascribed to its
  * record; and nothing is reported because others write meanwhile. */
 #include "support/fault.h"

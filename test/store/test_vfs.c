@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_vfs.c - the VFS in fair weather and over damaged files: never wrong rows, never a signal. */
 #include "support/sqlkit.h"
 #include "support/test.h"

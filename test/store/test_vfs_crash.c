@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_vfs_crash.c - the VFS when something fails: killed processes, hot journals (whole and damaged), failing calls,
  * failing memory, power cuts. Always: what was acknowledged is there, and what is there is all of a transaction or none.
  */

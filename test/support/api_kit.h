@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* api_kit.h - what the test_api programs share: short forms for opening, filling and asking a store.
  *
  * LODE_TEST_STORE names where the stores of these tests are, instead of new folders: an address such as qdrant://HOST:PORT, with

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fault.c - see fault.h. Each wrapper asks hit() whether it is its turn, and otherwise passes the call on. */
 #include "support/fault.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fault.h - lets the operating system and the allocator fail on purpose.
  *
  * System calls: fault_install() puts a os_calls between lode and another table (the real one, or a simdisk). It

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* filter_kit.h - what the test_filter programs share: short forms for parsing and judging. */
 #ifndef LODE_FILTER_KIT_H
 #define LODE_FILTER_KIT_H

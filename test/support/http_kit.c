@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* http_kit.c - see http_kit.h. */
 #include "support/http_kit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* http_kit.h - a server in a thread of the test that speaks just enough HTTP. */
 #ifndef LODE_HTTP_KIT_H
 #define LODE_HTTP_KIT_H

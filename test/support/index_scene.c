@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* index_scene.c - see index_scene.h. */
 #include "support/index_scene.h"
 

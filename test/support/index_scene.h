@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* index_scene.h - for tests of the index: segments in memory, vectors of several kinds, threads, an exact answer. */
 #ifndef LODE_INDEX_SCENE_H
 #define LODE_INDEX_SCENE_H

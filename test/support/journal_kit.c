@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* journal_kit.c - see journal_kit.h. */
 #include "support/journal_kit.h"
 #include "vfs/journal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* journal_kit.h - a database whose transaction was killed, and its journal, for the tests of journals. */
 #ifndef LODE_JOURNAL_KIT_H
 #define LODE_JOURNAL_KIT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* minilm_known.h - the first numbers of vectors that onnxruntime makes with the published float32 weights of all-MiniLM-L6-v2. */
 static const known minilm_known[] = {
     {"hello, world",

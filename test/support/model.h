@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* model.h - an oracle: what a collection holds and must answer, in plain arrays, evaluated naively.
  *
  * Records are flat structs, so that a copy is an assignment and a transaction's undo is a copy. Values of metadata are

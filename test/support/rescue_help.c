@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rescue_help.c - see rescue_help.h. */
 #include "support/rescue_help.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rescue_help.h - Chroma directories for the tests: unpacked fixtures, and what they should give back. */
 #ifndef LODE_TEST_RESCUE_HELP_H
 #define LODE_TEST_RESCUE_HELP_H

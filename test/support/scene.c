@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "support/scene.h"
 
 #include "store/db.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scene.h - a small store with everything in it, what can be done to it, and what it then holds.
  * The fault, power-cut and damage tests play these scenes and compare fingerprints. */
 #ifndef LODE_SCENE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* simdisk.c - see simdisk.h.
  *
  * A node is a file's content: durable bytes, and the operations since. Names lead to nodes: a list of durable names, and

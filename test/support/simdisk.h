@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* simdisk.h - a disk that loses what was not synced.
  *
  * simdisk_start(root) puts a os_calls in use that passes calls on to the real files below `root` and remembers,

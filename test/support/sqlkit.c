@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sqlkit.c - see sqlkit.h. */
 #include "support/sqlkit.h"
 

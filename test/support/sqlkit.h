@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sqlkit.h - a small database on the VFS "lode" for tests: made, changed and summed up the same way everywhere.
  *
  * The table is t(id INTEGER PRIMARY KEY, k TEXT, v BLOB) with an index on k. What a row holds follows from its id and a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test.c - runs the tests of one program; see test.h.
  *
  * Each test is a child process that leads a process group of its own. When it ends, by itself or by its timeout, the

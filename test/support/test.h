@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test.h - the whole test framework. A test file has TEST(name) { ... } blocks, CHECKs in them, and nothing else; each
  * file links into its own program. Each test runs in a child process of its own, so that a signal is a failed test
  * and not the end of the run. The program prints one line per failure and ends with "N passed, N failed".

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vkit.c - see vkit.h. */
 #include "support/vkit.h"
 

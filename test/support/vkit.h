@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vkit.h - a collection of vectors and what it must answer, for the tests of the vector index behind lode_query.
  *
  * A kit keeps every record's vector in an array by number (its id is that number in decimal), so that the truth about a query is a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* world.c - see world.h. */
 #include "support/world.h"
 

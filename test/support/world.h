@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* world.h - records of a collection and what queries must answer: an oracle that is too simple to be wrong. All records are in an array,
  * each distance is computed anew in double, everything is sorted. Data are random; a failure prints its seed. */
 #ifndef LODE_WORLD_H

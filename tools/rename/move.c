@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* move.c - rewrites the names of files that have moved, in place. Usage: move MOVES FILE...
  *
  * A line of MOVES is OLD NEW, both paths from the top of the tree. FILE is a file at its new place. In it, every word that

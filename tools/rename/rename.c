@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rename.c - applies a table of names to source files, in place. Usage: rename TABLE FILE...
  *
  * A line of the table is OLD NEW, or PATH:OLD NEW for a name that one file keeps to itself (PATH is the file as it is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* clean.h - a comment as it stands in a source file, made into plain sentences. */
 #ifndef TRAIN_CLEAN_H
 #define TRAIN_CLEAN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* engine_export.c - a trained table to the file that lode loads (src/lib/embed/static_file.h).
  *
  *   export TABLE VOCAB.tsv REVISION OUT.model [tf=0.5]

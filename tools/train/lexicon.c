@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lexicon.c - see lexicon.h. */
 #include "lexicon.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lexicon.h - vocab.tsv in memory, as the words of src/lib/embed/embed_words.h. */
 #ifndef TRAIN_LEXICON_H
 #define TRAIN_LEXICON_H

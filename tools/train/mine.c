@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mine.c - pairs of (description, code) from a tar stream of source files.
  *
  *   dpkg-deb --fsys-tarfile X.deb | mine PACKAGE >>pairs.tsv

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pack.c - pairs to numbers of words, without repetitions; held-out pairs to a file of their own.
  *
  *   pack VOCAB.tsv OUT.pack HELD-OUT.tsv <pairs.tsv

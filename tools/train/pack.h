@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pack.h - pairs as numbers of words: what the trainer reads.
  *
  * A file is the magic word, then records: a pack_record and then its rows (16 bits each), segment by segment. All

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rescue_pairs.c - see pairs.h. */
 #include "pairs.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pairs.h - the miner's lines, read back. */
 #ifndef TRAIN_PAIRS_H
 #define TRAIN_PAIRS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* start.c - a table to begin with: every word as MiniLM sees it, in 256 dimensions.
  *
  *   start VOCAB.tsv TABLE

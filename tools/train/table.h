@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* table.h - a model while it is made: one row of floats a word, and how much each number has moved so far. */
 #ifndef TRAIN_TABLE_H
 #define TRAIN_TABLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tar.c - see tar.h. */
 #include "tar.h"
 

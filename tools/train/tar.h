@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tar.h - reads the files of a tar stream from standard input, one after the other, each whole in memory.
  *
  * What it knows: ustar and GNU names, GNU long names, pax "path" records. What it does not know it steps over. A stream

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* train.c - teaches a table of word vectors to bring descriptions and code together.
  *
  *   train PAIRS.pack VOCAB.tsv TABLE [option=value ...]

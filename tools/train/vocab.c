@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vocab.c - the words of a model, counted in pairs.
  *
  *   vocab SIZE <pairs.tsv >vocab.tsv

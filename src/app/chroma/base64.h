@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* base64.h - vectors as Chroma's clients send them: standard base64, padded, of little-endian 32-bit floats. */
 #ifndef LODE_CHROMA_BASE64_H
 #define LODE_CHROMA_BASE64_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* chroma.c - calls of Chroma's API: dispatch, request body, errors. See chroma.h. */
 #include "chroma/chroma.h"
 

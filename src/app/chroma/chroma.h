@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* chroma.h - the handlers of Chroma's v2 API. They run in the worker; server_route.c has the paths.
  *
  * rescue/chroma_layout.h says how tenants, databases and collections are stored: rescued data is served in the same

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* chroma_collection.c - collections of Chroma's API: create, list, get, update, delete. See chroma.h. */
 #include "chroma/chroma.h"
 #include "indexer/index_owned.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* chroma_config.c - a collection's configuration, as Chroma's clients send it and read it back. Only the space (the
  * metric) and the embedding function have a meaning; the HNSW parameters are stored and echoed. See chroma.h. */
 #include "chroma/chroma.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* chroma_read.c - get, query and count of Chroma's API. See chroma.h.
  *
  * Replies are columns: ids, documents, ... They grow in parallel while rows are read page by page, and are joined at

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* chroma_tenant.c - tenants and databases: records of the collection ".chroma", the registry. See
  * rescue/chroma_layout.h. */
 #include "chroma/chroma.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* chroma_where.c - checks filters as Chroma does: stricter than ours (one key per object, one type per list), so that
  * what its server refuses is refused here too. Valid filters mean the same to Lode, and are passed on as text.
  *

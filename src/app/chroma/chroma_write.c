@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* chroma_write.c - add, update, upsert and delete of Chroma's API. See chroma.h.
  *
  * The lists of the body become records whose strings point into it. Small writes share a commit with those of other

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* chunk.c - lists of chunks: memory, invariants, wire format, splitting, line numbers; see chunk.h. */
 #include "chunk/chunk_make.h"
 

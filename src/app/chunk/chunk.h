@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* chunk.h - splits the text of a file into chunks.
  *
  * The chunks of a file are a partition: in order, without gaps or overlap, from byte 0 to the end. A chunk is a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* chunk_make.h - what the splitters share: adding to a list, cleaning strings, splitting long runs, numbering lines. */
 #ifndef LODE_CHUNK_CHUNK_MAKE_H
 #define LODE_CHUNK_CHUNK_MAKE_H

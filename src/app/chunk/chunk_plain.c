@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* chunk_plain.c - chunks without a grammar: sections of documents, paragraphs and lines of everything else.
  *
  * Documents are split at their headings; a heading without text of its own shares a chunk with the section below it.

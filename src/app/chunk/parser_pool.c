@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parser_pool.c - the pool of parser processes; see parser_pool.h.
  *
  * Threads: one mutex guards the `busy` flags of the workers. A worker that is taken belongs to the thread that took it;

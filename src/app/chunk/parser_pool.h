@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parser_pool.h - parses untrusted text in separate processes.
  *
  * Text of a language with a grammar is parsed by workers: processes of the program lode-parser, which loads grammars

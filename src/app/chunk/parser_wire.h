@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parser_wire.h - the protocol between parser_pool.c and the program lode-parser, in frames (os/proc.h).
  *
  * A request is one frame: seven 32-bit little-endian numbers, the name of the language, the text. The answer is one

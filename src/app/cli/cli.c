@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cli.c - parses argv into an operation and its arguments. See cli.h. */
 #include "cli/cli.h"
 #include "ops/suggest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cli.h - the command line: from argv to an operation and its arguments, and from its result to text.
  *
  * Flags may stand before or after positional arguments; -- ends them. The flags that every command takes and those of

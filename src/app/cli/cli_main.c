@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cli_main.c - main(): parses the command line, runs the operation, writes its result, and exits with its code.
  *
  * Signals: SIGPIPE and SIGXFSZ are ignored, so that a closed pipe and a file size limit are errors of write. During

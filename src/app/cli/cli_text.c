@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cli_text.c - results for people: tables, records, summaries, sentences. What is shown is derived from the fields of
  * the table.
  *

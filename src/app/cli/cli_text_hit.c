@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cli_text_hit.c - search results and checks for people, in the style of ripgrep and bat.
  *
  *   1  src/net/retry.go:41-67  Backoff.Next  method  2.31

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cli_writer.c - writes an operation's result to a descriptor, as JSON lines or as text (cli_text.c). Output is
  * buffered and written in large pieces. If nobody reads our output any more (head), the operation is cancelled and
  * `closed` is set. */

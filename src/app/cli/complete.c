@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* complete.c - completion scripts for bash, zsh and fish, derived from the operation table: `lode help --completions`.
  * `make install` installs its output.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* crash_cli.c - see crash_cli.h. The handler runs on an alternate stack, so that stack overflows are reported too, and
  * uses async-signal-safe calls only. All texts and paths are prepared in advance; the file is created when needed. A
  * report holds the signal, the command's name, the version and a backtrace: no argument, no query, no text of a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* crash_cli.h - if the program itself crashes: prints what it was doing, writes a report, and dies by the same
  * signal. */
 #ifndef LODE_CLI_CRASH_CLI_H

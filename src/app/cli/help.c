@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* help.c - help texts, derived from the operation table. */
 #include "cli/cli.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* locate.c - finds the store's folder. See cli.h. */
 #include "cli/cli.h"
 

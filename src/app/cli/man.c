@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* man.c - the manual pages lode(1) and lode-db(1), as roff, derived from the operation table: `lode help [db] --man`.
  * `make install` installs its output. */
 #include "cli/cli.h"

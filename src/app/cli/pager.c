@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pager.c - long output on a terminal goes through a pager, as with git: $LODE_PAGER, else $PAGER, else less -FRX. An
  * empty value, or "cat", means none. If the pager cannot be started, the output is written directly. */
 #include "cli/cli.h"

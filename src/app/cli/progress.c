@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* progress.c - one line on a terminal that shows the progress of a long operation, its rate, and the time left.
  *
  * The time left is computed from the recent rate (smoothed), not from the average since the start, so that it stays

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* services.c - the services of this program's worker: see worker/worker.h. */
 #include "chroma/chroma.h"
 #include "mcp/mcp.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* topics.c - the pages of `lode help TOPIC` that are not about a command. They are also part of the manual page, so
  * they are plain paragraphs: a line that begins with two spaces is kept as is. */
 #include "cli/cli.h"

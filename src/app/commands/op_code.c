@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_code.c - index and search, and helpers shared by the code search operations. See op_code.h. */
 #include "commands/op_code.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_code.h - helpers shared by the code search operations. */
 #ifndef LODE_COMMANDS_OP_CODE_H
 #define LODE_COMMANDS_OP_CODE_H

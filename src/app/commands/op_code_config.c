@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_code_config.c - settings, and `lode reset`. */
 #include "commands/op_code.h"
 #include "ops/suggest.h"

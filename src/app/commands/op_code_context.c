@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_code_context.c - `lode context`: what belongs to a piece of code. */
 #include "commands/op_code.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_code_doctor.c - `lode doctor`: checks everything that can be wrong; each finding comes with its remedy.
  *
  * --repair never deletes a store: a damaged one is renamed, what can be read of it is copied to a new one, and files

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_code_setup.c - `lode setup`: root, languages, model, index and clients in one command. Running it twice is
  * harmless. */
 #include "commands/op_code.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_code_skipped.c - which files are not, or not completely, in the index, and why: from a scan of the tree, and from
  * the index. */
 #include "commands/op_code.h"

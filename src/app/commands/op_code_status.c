@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_code_status.c - `lode status`: the state of an index. Reads counters only, so the time does not depend on the
  * size of the index. What cannot be read is reported, and everything else is still shown. */
 #include "commands/op_code.h"

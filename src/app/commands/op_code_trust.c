@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_code_trust.c - `lode trust`: the user's decisions about store folders that Lode found. The rules are in
  * project/trust.h. */
 #include "commands/op_code.h"

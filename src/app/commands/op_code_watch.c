@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_code_watch.c - `lode watch`: keeps the index up to date while files change.
  *
  * The watcher holds the project's PROJECT_JOB_WATCH as long as it runs, and PROJECT_JOB_INDEX only while it indexes,

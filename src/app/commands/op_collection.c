@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_collection.c - operations on whole collections: create, collections, rename, drop, count, facets, stats. */
 #include "models/model_embedder.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_copy.c - push and pull: copies a collection from one store to another, whatever their engines.
  *
  * Records are read a range at a time, in insertion order, and compared with the target's. Only records that differ are

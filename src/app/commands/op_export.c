@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_export.c - exports for other programs: JSON lines for Chroma's add(), and NumPy arrays. Both are written page by
  * page. */
 #include <stdio.h>

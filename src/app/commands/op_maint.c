@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_maint.c - maintenance of the store: verify, salvage, backup, restore, compact, optimize. */
 #include "ops/op.h"
 

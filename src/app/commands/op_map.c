@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_map.c - `lode db map`: projects a sample of a collection's vectors to two dimensions, to be drawn.
  *
  * The sample is the same for the same records: all of them if there are few, else those at positions spread evenly

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_model.c - text to vector: embed, model list, install, info, verify, db embed. */
 #include "models/model_embedder.h"
 

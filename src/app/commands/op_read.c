@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_read.c - reading records: get, query, export.
  *
  * Records are read in pages and sent as they arrive, so that memory does not grow with the result: by cursor for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_rescue.c - Chroma directories: rescue, import, check, quarantine. */
 #include "ops/op.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_write.c - writing records: add, upsert, update, import, delete.
  *
  * From a command line, records are a stream of JSON lines and are committed batch by batch. From a request, all

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* projection.c - principal components by subspace iteration. See projection.h.
  *
  * A pass multiplies both axes by the covariance: for each vector v with coordinates (a, b) on the axes, next_a += a v

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* projection.h - projects vectors to two dimensions: the directions of largest variance (PCA), for a map.
  *
  * Subspace iteration in double on the centred vectors, always from the same start: equal input gives equal output, bit

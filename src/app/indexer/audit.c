@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* audit.c - see audit.h. */
 #include "indexer/audit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* audit.h - checks that the collections of an index agree. They change in the same transactions, so they do, unless
  * records were lost to damage or deleted by somebody. */
 #ifndef LODE_INDEXER_AUDIT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* code_record.c - chunks and files as records; see code_record.h. */
 #include "indexer/code_record.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* code_record.h - how chunks and files are stored: names of collections, ids, metadata, documents; writing and
  * parsing them.
  *

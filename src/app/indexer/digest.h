@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* digest.h - the digest of files and texts: the first 16 bytes of SHA-256. Equal digests are taken to mean equal
  * bytes. */
 #ifndef LODE_INDEXER_DIGEST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* file_table.c - see file_table.h. Open addressing; slots are never freed, a removed entry is only marked. */
 #include "indexer/file_table.h"
 

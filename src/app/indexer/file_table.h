@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* file_table.h - the state of each indexed file during an index run: the collection "files" in memory, as a table by
  * path.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fill_vectors.c - see fill_vectors.h. */
 #include "indexer/fill_vectors.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fill_vectors.h - vectors for chunks that have none yet: copied from chunks with the same text, or made by the
  * model. */
 #ifndef LODE_INDEXER_FILL_VECTORS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* index_owned.c - see index_owned.h. */
 #include "indexer/index_owned.h"
 

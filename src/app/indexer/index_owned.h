@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* index_owned.h - which collections of a store are a code index, and who may change them.
  *
  * "code", "files" and "quality" (and their ".new" versions during a rebuild) are a code index if the metadata of

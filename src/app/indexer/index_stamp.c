@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* index_stamp.c - see index_stamp.h. */
 #include "indexer/index_stamp.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* index_stamp.h - what an index says about itself: the metadata of the collection "files". */
 #ifndef LODE_INDEXER_INDEX_STAMP_H
 #define LODE_INDEXER_INDEX_STAMP_H

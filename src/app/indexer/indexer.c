@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* indexer.c - one run: walk, index, remove, switch, embed; see indexer.h. */
 #include "indexer/indexer_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* indexer.h - brings a store up to date with a tree of files.
  *
  * The steps of a run, each resumable:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* indexer_batch.c - see indexer_batch.h. */
 #include "indexer/indexer_batch.h"
 

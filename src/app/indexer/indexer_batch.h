@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* indexer_batch.h - writes what a pipeline has produced, several files per transaction.
  *
  * One transaction deletes the old chunks of each file and adds the new ones, in "code" and in "quality" (if there is

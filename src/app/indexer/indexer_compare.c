@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* indexer_compare.c - counts the files that differ from the index; see indexer.h. */
 #include "indexer/indexer.h"
 

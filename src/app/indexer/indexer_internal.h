@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* indexer_internal.h - the indexer's state, shared by the files that implement it:
  *   indexer.c        opening and closing; one run from walk to switch
  *   indexer_open.c   models and collections; whether everything must be rebuilt

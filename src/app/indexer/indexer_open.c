@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* indexer_open.c - models and collections of an index; see indexer_internal.h.
  *
  * Chunks that were split differently, or vectors of another model, are never mixed: either everything is rebuilt in new

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* indexer_walk.c - which files an index run must read; see indexer_internal.h. */
 #include "indexer/indexer_internal.h"
 

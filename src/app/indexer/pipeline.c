@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pipeline.c - see pipeline.h.
  *
  * Lock: `mutex` guards the queue, `next_task`, `running` and `stop`. A file in progress belongs to its thread, one in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pipeline.h - files in, chunks and vectors out: the part of indexing that runs on several threads.
  *
  * Each thread takes the next file, reads it, compares its digest, has the parser pool split it into chunks, makes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mcp.c - messages of the protocol. See mcp.h. */
 #include "mcp/mcp.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mcp.h - the front end for agents: the Model Context Protocol over standard input and output. `lode mcp` runs it.
  *
  *   op_mcp.c       lines in and out, the supervisor, the watcher

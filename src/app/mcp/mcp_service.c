@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mcp_service.c - calls of tools, "mcp.search_code": the worker part of `lode mcp`. The first word is the project's
  * root, the body the tool's arguments; the reply holds the members of MCP's result object.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mcp_text.c - results of tools as text for agents: short, exact locations, code as code. See mcp.h.
  *
  * Contents of files and records cannot pass for Lode's own text: they are fenced with more backticks than they

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mcp_tools.c - the tools as data: names and parameters for agents, and the operations that do the work. See mcp.h. */
 #include "mcp/mcp.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_mcp.c - `lode mcp`: reads messages from standard input, writes replies to standard output, runs tools in the
  * worker. See mcp.h.
  *

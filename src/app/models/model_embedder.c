@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* model_embedder.c - see model_embedder.h. */
 #include "models/model_embedder.h"
 

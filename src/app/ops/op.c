@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op.c - what handlers share: running, rows, opening the store and the collection. */
 #include "ops/op_text.h"
 #include "ops/op.h"

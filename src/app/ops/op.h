@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op.h - the table of operations, from which every front end is derived.
  *
  * An operation has a name, parameters, the fields of its result, and a handler. The parameters are data: JSON Schema,

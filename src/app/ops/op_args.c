@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_args.c - typed arguments of an operation, checked against its parameters; from JSON here, from text in
  * op_args_text.c.
  *

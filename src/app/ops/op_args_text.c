@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_args_text.c - arguments from text, as on a command line: numbers, lists, and the files they may name.
  *
  * A JSON argument is the text itself, @FILE, or - for standard input. Only one argument may read standard input.

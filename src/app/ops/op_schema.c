@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_schema.c - JSON Schema of an operation's arguments and result, from the table. */
 #include "ops/op.h"
 

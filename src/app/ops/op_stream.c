@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_stream.c - see op_stream.h. Data goes through read(2) and write(2), which also work on pipes; open, rename,
  * unlink and fsync go through os_api. */
 #include "ops/op_stream.h"

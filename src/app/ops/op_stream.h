@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_stream.h - bytes in and out of files, pipes and standard input and output.
  *
  * Sources and targets may be pipes, so they are read and written sequentially, never by position. An output file

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_table.c - the groups of operations, and lookups in them. All that a front end shows or checks comes from here;
  * see op.h.
  *

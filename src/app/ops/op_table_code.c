@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_table_code.c - the operations of code search, as data. See op.h. */
 #include "ops/op.h"
 

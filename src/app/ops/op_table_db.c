@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_table_db.c - the operations of `lode db`, as data; see op.h. */
 #include "ops/op.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_table_mcp.c - `lode mcp` and the operations that register it with clients, as data. See op.h. */
 #include "ops/op.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_table_model.c - `lode embed` and the operations of `lode model`, as data; see op.h. */
 #include "ops/op.h"
 

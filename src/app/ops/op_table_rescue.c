@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_table_rescue.c - the operations of `lode rescue`, `import`, `chroma` and `export`, as data; see op.h. */
 #include "ops/op.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_table_serve.c - operations that are servers. See op_table.c. */
 #include "ops/op.h"
 

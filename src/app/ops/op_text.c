@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_text.c - values of results as text for people: see op_text.h. */
 #include "ops/op_text.h"
 

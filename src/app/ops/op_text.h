@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_text.h - values of results as text for people: shared by the command line and the MCP tools. */
 #ifndef LODE_OPS_OP_TEXT_H
 #define LODE_OPS_OP_TEXT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* suggest.c - see suggest.h. Only short words are compared: names of verbs, flags and collections. */
 #include "ops/suggest.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* suggest.h - "did you mean?": the nearest of some words by edit distance (insert, delete, change, swap). */
 #ifndef LODE_OPS_SUGGEST_H
 #define LODE_OPS_SUGGEST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vector_file.c - see vector_file.h.
  *
  * .npy: "\x93NUMPY", version, header length (2 bytes in version 1, 4 later), a Python dict with descr, fortran_order

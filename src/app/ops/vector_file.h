@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vector_file.h - reads the vectors of a file: .npy (float32 or float64, one or two axes), .fvecs, or JSON lines of
  * arrays. */
 #ifndef LODE_OPS_VECTOR_FILE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grammar.c - loading grammars, and evaluating the rules of lang_table on nodes; see grammar.h.
  *
  * Paths and conditions are parsed each time they are used: they are short, and few nodes are definitions.

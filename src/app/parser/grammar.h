@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grammar.h - the grammar of a language, loaded, with the rules of lang_table bound to its symbols. */
 #ifndef LODE_PARSER_GRAMMAR_H
 #define LODE_PARSER_GRAMMAR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parser_main.c - lode-parser: reads requests from descriptor 3 and answers with chunks, until the end of its input.
  *
  *   lode-parser GRAMMARS MEMORY_BYTES     a worker, started by parser_pool.c

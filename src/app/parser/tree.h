@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tree.h - chunks of a syntax tree, in two passes.
  *
  * The first pass (tree_collect.c) walks the tree with a cursor, without recursion and no deeper than necessary. It

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tree_chunks.c - the second pass: definitions become chunks that cover the text; see tree.h.
  *
  * `at` is the end of what has been emitted. A definition that is kept whole is one chunk. One that contains others,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tree_collect.c - the first pass over a tree: collects definitions and breaks; see tree.h.
  *
  * A level for each depth holds what siblings share: the enclosing definition, the run of comments that just ended, the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* job.c - which process is indexing or watching, and its progress; see project.h.
  *
  * The lock is on the first byte of the lock file. The text in it, at most PROJECT_JOB_NOTE_BYTES, is

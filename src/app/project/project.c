@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* project.c - finding a project's root and its store; see project.h. */
 #include "project/project.h"
 

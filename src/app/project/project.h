@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* project.h - a code base and its index: the root, the folder of its store, the settings, and which process is
  * working on it.
  *

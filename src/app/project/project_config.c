@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* project_config.c - see project_config.h. */
 #include "project/project_config.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* project_config.h - a project's settings: ROOT/.lode/config.json, one JSON object with the keys below, all optional.
  *
  * CONFIG_KEYS lists every key with its kind, fallback and meaning; `lode config list` shows it. A file that cannot be

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trust.c - see trust.h. */
 #include "project/trust.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trust.h - whose is a store that was found? The rules are in docs/SECURITY.md.
  *
  * They apply to a .lode folder that Lode found by itself, never to one that the user named with --store. It is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trust_list.c - see trust_list.h. */
 #include "project/trust_list.h"
 

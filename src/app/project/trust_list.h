@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trust_list.h - the folders of stores that this user has made, adopted or trusted: DATA/lode/trusted, where DATA is
  * $XDG_DATA_HOME or ~/.local/share. It may be a symbolic link, which is followed and kept if every link
  * of the chain is this user's.

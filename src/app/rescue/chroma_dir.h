@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* chroma_dir.h - a Chroma directory as it is on disk: collections, rows, log, and where the rest is.
  *
  * chroma.sqlite3 is read with sqlite/sqlite_pages.h. Only ids and places are kept in memory; documents, metadata and

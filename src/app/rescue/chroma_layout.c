@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* chroma_layout.c - see chroma_layout.h. */
 #include "rescue/chroma_layout.h"
 

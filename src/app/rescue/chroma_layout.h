@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* chroma_layout.h - how Chroma's objects are stored in a store: the same whether they were rescued or made through
  * `lode serve`.
  *

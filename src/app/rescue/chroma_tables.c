@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* chroma_tables.c - reads the tables of chroma.sqlite3 row by row, from b-trees or as strays; see chroma_dir.h.
  * rescue_catalog.c makes collections of them. */
 #include "rescue/chroma_tables.h"

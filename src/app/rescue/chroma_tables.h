@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* chroma_tables.h - what chroma_tables.c (rows) passes to rescue_catalog.c (collections). */
 #ifndef LODE_RESCUE_CHROMA_TABLES_H
 #define LODE_RESCUE_CHROMA_TABLES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hnsw.c - see hnsw.h. */
 #include "rescue/hnsw.h"
 

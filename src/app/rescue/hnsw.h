@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hnsw.h - reads vectors from an hnswlib index as Chroma writes it, without loading the graph.
  *
  * header.bin, 100 bytes, little-endian: version i32, offset of level 0 u64, max elements u64, elements u64, bytes per

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pickle.c - the stack machine of pickle.h.
  *
  * Bounds: every opcode takes at least one byte and pushes at most one value, so stack and memo hold at most as many

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pickle.h - a strict reader of Chroma's index_metadata.pickle, which maps ids to labels of the vector index.
  *
  * A pickle is a program for a small stack machine. This reader implements only the opcodes that the two known writers

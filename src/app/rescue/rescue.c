@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rescue.c - copies a Chroma directory into a store, collection by collection and batch by batch; see rescue.h.
  *
  * A batch is one transaction. Records that the store already has are compared field by field; one that differs is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rescue.h - copies Chroma directories into Lode stores, and reports what is wrong with them: the interface of this
  * room.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rescue_catalog.c - makes collections from the rows of the tables: names, segments, and the owners of rows and log
  * entries; see chroma_dir.h. */
 #include "rescue/chroma_tables.h"

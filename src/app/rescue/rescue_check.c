@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rescue_check.c - reports what is wrong with a Chroma directory, without changing it; see rescue.h. */
 #include <fcntl.h>
 #include <stdio.h>

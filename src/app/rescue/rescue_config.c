@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rescue_config.c - a collection's configuration, as each version stores it; see chroma_tables.h.
  *
  *   0.4 to 0.6   "hnsw:space", "hnsw:M", ... in the metadata of the collection and of its segment; 0.5.4 adds

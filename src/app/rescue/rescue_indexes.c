@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rescue_indexes.c - recovers rows that tables have lost from their indexes. Used only when something is damaged.
  *
  * An index has the indexed columns and the key of the table's row. embeddings has an index on (segment_id,

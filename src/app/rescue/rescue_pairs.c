@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rescue_pairs.c - matches elements of the index to records: by the pickle or, where that is lost, by order; see
  * rescue_plan.h. */
 #include "rescue/rescue_plan.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rescue_plan.c - records of a collection, and the folders of its index; see rescue_plan.h. Labels are matched in
  * rescue_pairs.c. */
 #include "rescue/rescue_plan.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rescue_plan.h - for one collection: which records there are, and where the vector of each one is.
  *
  * Records are the rows of the metadata segment, with the log entries that it has not applied yet (1.x applies them when

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rescue_quarantine.c - quarantines stale indexes of a Chroma directory and fixes sequence ids, by renaming, never by
  * deleting; see rescue.h.
  *

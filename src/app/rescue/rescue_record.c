@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rescue_record.c - see rescue_record.h.
  *
  * Values come from the rows of the metadata table, then from log entries that the table has not applied: later ones

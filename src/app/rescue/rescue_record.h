@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rescue_record.h - builds one record of a Chroma collection from its parts. */
 #ifndef LODE_RESCUE_RESCUE_RECORD_H
 #define LODE_RESCUE_RESCUE_RECORD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rescue_reembed.c - see rescue_reembed.h. */
 #include "rescue/rescue_reembed.h"
 

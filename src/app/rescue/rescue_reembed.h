@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rescue_reembed.h - makes vectors that are nowhere on the disk again, from the documents.
  *
  * Only with the model that made the others: the one that the collection or the user names. Where the collection still

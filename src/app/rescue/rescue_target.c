@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rescue_target.c - see rescue_target.h. */
 #include "rescue/rescue_target.h"
 

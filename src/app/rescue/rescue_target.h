@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rescue_target.h - where a rescue writes: collection names, metadata, tenants and databases, in the layout of
  * chroma_layout.h. */
 #ifndef LODE_RESCUE_RESCUE_TARGET_H

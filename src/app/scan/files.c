@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* files.c - see files.h. */
 #include "scan/files.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* files.h - reading and writing whole files through os/os.h: by path, or beneath a directory that others may have
  * filled (os/beneath.h). */
 #ifndef LODE_SCAN_FILES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* git.c - finding repositories and their exclude files; see git.h. */
 #include "scan/git.h"
 

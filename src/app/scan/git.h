@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* git.h - what ignore rules and trust need of a git repository: its top folder, its index, and the exclude patterns
  * that are not in .gitignore files.
  *

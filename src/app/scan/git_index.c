@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* git_index.c - see git_index.h. The format is that of git's Documentation/gitformat-index.txt. */
 #include "scan/git_index.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* git_index.h - does git track a file of a folder?
  *
  * Answered from the index file alone (versions 2 to 4, SHA-1 and SHA-256, split and sparse): running git in a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* glob.c - matches one pattern against one path, as git's wildmatch does with WM_PATHNAME.
  *
  * Iterative: of several stars only the last one is ever retried. A single star is retried within its name; when that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ignore.c - layers of patterns, and which one decides; see ignore.h.
  *
  * A layer is one file of patterns. Layers of one source are ordered by depth, so that leaving a folder truncates the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ignore.h - which paths .gitignore files exclude, by git's rules; and globs for --path.
  *
  * Paths are bytes, relative to the root of the rules, with / between names and none at either end. Rules are kept in

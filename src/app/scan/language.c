@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* language.c - finds a language by its name, a file name, or the first line of a text; see language.h.
  *
  * File names and extensions are looked up in a hash table that is built from lang_table on first use.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* language.h - one table that describes every language: how its files are recognised, and what its grammar calls
  * things.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* language_table.c - the table of languages. To add one: its rules, its row, a line of deps/grammars/grammars.txt,
  * its package in deps/grammars/package.json, a sample in test/chunk. `lode-parser --check` compares the rules with
  * the grammars.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mask.c - see mask.h. The rules are data. One pass over the text tries, at each byte, the rules that begin with the
  * three bytes there. */
 #include "scan/mask.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mask.h - masks secrets inside ordinary text: private keys and tokens of well-known shapes.
  *
  * A secret is overwritten with '*' in place: no byte is added or removed and no line break is touched, so offsets and

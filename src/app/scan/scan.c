@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scan.c - the walk; see scan.h.
  *
  * A stack of open folders, each read as a stream. `path` is the path of the current entry from the top of the git

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scan.h - the files below a root that are worth indexing, and why the others are not.
  *
  * A walk returns every file once: with its stat data and language, or as skipped with the reason. A skipped folder is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scan_classify.c - what names and texts say about a file: secret, dependency, binary, minified, generated.
  *
  * The lists are data at the top. Names are compared ignoring case where file systems differ in it. Only a bounded

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scan_classify.h - what a name or a text says about a file; internal to scan, others use scan.h. */
 #ifndef LODE_SCAN_SCAN_CLASSIFY_H
 #define LODE_SCAN_SCAN_CLASSIFY_H

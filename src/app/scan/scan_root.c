@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scan_root.c - opening a root, and reading files below it; see scan.h. */
 #include "scan/scan_root.h"
 

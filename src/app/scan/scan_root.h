@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scan_root.h - the layout of a scan_root, for scan.c and scan_root.c. */
 #ifndef LODE_SCAN_SCAN_ROOT_H
 #define LODE_SCAN_SCAN_ROOT_H

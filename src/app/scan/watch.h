@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* watch.h - reports which files of a tree change.
  *
  * inotify reports names in watched folders. A new folder is watched and scanned at once, because files may have been

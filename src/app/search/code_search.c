@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* code_search.c - see code_search.h. */
 #include "search/search_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* code_search.h - searches an indexed project.
  *
  * Candidates come from four sources: text (BM25 over chunks), vectors, the outlines of files, and definitions of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* context.c - see context.h. */
 #include "search/context.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* context.h - what belongs to a piece of code: its definition, its neighbours in the file, and the uses of its name.
  * Reads only the index, and checks whether the files are unchanged.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* question.c - parses a query: words, or a name; see rank.h. */
 #include "search/rank.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rank.c - the order of search results; see rank.h. */
 #include "search/rank.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rank.h - the order of search results: one formula over features of a chunk, with all its weights in one table.
  *
  * Candidates come from the text index and from the vectors. Features are numbers between 0 and 1, of each chunk and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* search_answer.c - hits from the best candidates; see search_internal.h. */
 #include "search/search_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* search_filter.c - the options of a search as a filter of the store. */
 #include "search/search_internal.h"
 

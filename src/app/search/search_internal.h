@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* search_internal.h - the state of one search, shared by the files that implement it:
  *   code_search.c     opens what is needed, parses the question, runs the rest
  *   search_filter.c   options of the request to a filter

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* search_sources.c - candidates from text, vectors, names and outlines; see search_internal.h. */
 #include "search/search_internal.h"
 

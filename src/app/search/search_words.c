@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* search_words.c - see search_words.h. */
 #include "search/search_words.h"
 

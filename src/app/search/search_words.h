@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* search_words.h - names and questions as words, for ranking: folded, split as the text index does, and compared by
  * stem.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* source_place.c - see source_place.h. */
 #include "search/source_place.h"
 

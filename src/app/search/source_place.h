@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* source_place.h - reads files that the records of a store name, beneath the project's root.
  *
  * Anyone may have written the store, so a path in it is not trusted. Paths that lead out of the root are rejected,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* browser.c - see browser.h. */
 #include "server/browser.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* browser.h - opens an address in the user's browser. */
 #ifndef LODE_SERVER_BROWSER_H
 #define LODE_SERVER_BROWSER_H

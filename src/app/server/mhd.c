@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mhd.c - see mhd.h. */
 #include "server/mhd.h"
 

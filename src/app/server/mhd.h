@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mhd.h - libmicrohttpd, loaded when a server starts: it loads a TLS library, and no other command and no restarted
  * worker should pay for that. Its header is needed to build. */
 #ifndef LODE_SERVER_MHD_H

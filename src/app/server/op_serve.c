@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_serve.c - `lode serve` and `lode ui`: starts supervisor and HTTP server, runs until SIGTERM, SIGINT or SIGHUP,
  * and shuts down in order: no new connections, running requests are finished, the worker closes the store. A second
  * signal ends the process at once, which is safe for the store. Log lines go to standard error, one write each. */

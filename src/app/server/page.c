@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* page.c - digests of the web page. See page.h. */
 #include "server/page.h"
 

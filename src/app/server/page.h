@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* page.h - the web page that `lode serve` sends at / and /ui: HTML, style and script of web/ in one text, which
  * tools/page.sh converts to a byte array at build time.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* peer.c - see peer.h. Linux: asks the kernel for the socket at the other end, by the exact addresses and ports of the
  * connection: over netlink (sock_diag) or, if that is missing, by reading /proc/net/tcp and tcp6.
  *

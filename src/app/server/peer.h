@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* peer.h - which user of this machine is at the other end of a TCP connection. All that depends on the system is in
  * peer.c. */
 #ifndef LODE_SERVER_PEER_H

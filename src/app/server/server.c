@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server.c - connections and requests over libmicrohttpd. See server.h.
  *
  * Each connection has a server_conn_slot in one list, which says what it waits for and since when. `lock` guards the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server.h - the HTTP front end: connections, requests and their checks. `lode serve` runs it.
  *
  * A request is read, checked (Host, Origin, token, limits) and routed. What needs the engine becomes a call of the

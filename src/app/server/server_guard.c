@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server_guard.c - checks who may talk to us. See server.h. */
 #include "server/server.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server_metrics.c - counts and durations of requests, in Prometheus format.
  *
  * A fixed number of slots, one for each pair of route and status, looked up by the route's address. Recording takes a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server_route.c - maps method and path to a response or to a call of the worker.
  *
  * route_table has all routes. In a pattern {} stands for one segment, which is decoded and becomes a word of the call;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* json_edit.c - see json_edit.h. One pass over the tokens with an explicit stack, which records where the keys of the
  * path are. */
 #include "setup/json_edit.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* json_edit.h - changes one value in a JSON text written by people, and nothing else.
  *
  * The text may have comments and trailing commas, as editors allow in settings. It is checked completely before

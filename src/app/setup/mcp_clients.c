@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mcp_clients.c - see mcp_clients.h. */
 #include "setup/mcp_clients.h"
 #include "ops/op_text.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mcp_clients.h - registers `lode mcp` with the AI tools on this machine, and removes it again.
  *
  * One table has the clients: where their settings are, and in which form they list servers. A settings file is edited,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* crash.c - see crash.h. The first part of this file runs in a signal handler: no locks, no allocation, no stdio. */
 #include "worker/crash.h"
 

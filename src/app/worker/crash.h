@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* crash.h - reports about workers that died.
  *
  * The worker part runs in a signal handler: it writes signal, operation, backtrace and the state of the store to a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* handles.c - see handles.h. One lock guards the list; it is not held while a collection is opened. */
 #include "worker/handles.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* handles.h - open collections by uid, shared by the threads of a worker: opening one per call would cost a
  * transaction.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_service.c - calls that name an operation of the table: "db.query", "search". The body is its arguments as a JSON
  * object; the reply is {"rows":[..],"summary":{..}} or {"error":{"status","message","record"}}, and its code a
  * lode_status. For LODE_CORRUPT the rows that describe the damage are in the reply too, before the error. With

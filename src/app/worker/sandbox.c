@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sandbox.c - see sandbox.h.
  *
  * Landlock: files may be read everywhere, and written only below the store, the temporary folder, the user's cache

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sandbox.h - a process gives up privileges that it does not need. Each part is used if the kernel supports it;
  * `summary` gets one line for the log that says what is in force and what is not. */
 #ifndef LODE_WORKER_SANDBOX_H

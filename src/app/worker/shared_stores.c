@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shared_stores.c - see shared_stores.h.
  *
  * Locks: `open_lock` guards the opening of stores and the list `others`; `lock` guards the queue of writes and

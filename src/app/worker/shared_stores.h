@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shared_stores.h - what the threads of a worker share: the store, opened once when first needed, and the group
  * commit.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* supervisor.c - see supervisor.h.
  *
  * One lock guards everything; it is never held during a callback or a blocking system call. Calls live in a table of

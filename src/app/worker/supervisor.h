@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* supervisor.h - runs the worker process of a long-lived front end, and restarts it.
  *
  * A long-lived front end (HTTP, MCP) parses its protocol and never touches the store. All engine work is a call, run

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wire.h - messages between a front end and its worker, over a stream socket.
  *
  * A frame is a header and a payload. Both ends are the same program on the same machine, so numbers are in native byte

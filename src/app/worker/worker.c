@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* worker.c - see worker.h.
  *
  * Threads: the main thread receives frames; a thread pool runs the calls. `lock` guards the queues and the list of

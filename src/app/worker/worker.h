@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* worker.h - the process that does the engine work of a long-lived front end. supervisor.h starts it.
  *
  * It receives calls, runs each on a thread of its pool, and sends the replies. A service handles the calls with one

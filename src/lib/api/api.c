@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* api.c - the functions of lode.h: dispatches each call to the engine of its handle. */
 #include "iface/iface_check.h"
 #include "iface/iface.h"

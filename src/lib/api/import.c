@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import.c - imports records from JSON lines, .npy or .fvecs, in batches of one commit each.
  *
  * The result is the same as writing the records one by one: an id that occurs again starts a new batch, so it does not

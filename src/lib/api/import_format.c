@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_format.c - reads streams in foreign formats: lines, .npy and .fvecs.
  *
  * .npy: "\x93NUMPY", version (1, 2 or 3) and minor version, length of the header (u16, from version 2 on u32), the

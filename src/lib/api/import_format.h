@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_format.h - input streams of lines and matrices, for import. */
 #ifndef LODE_API_IMPORT_FORMAT_H
 #define LODE_API_IMPORT_FORMAT_H

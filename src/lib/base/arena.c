@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* arena.c - memory of one request, freed at once.
  *
  * Blocks form a list; objects are allocated only from the newest, `head`. A block's size grows with the arena and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* banned.h - functions that must not be used here: they overflow, depend on the locale, or cannot report errors. */
 #ifndef LODE_BASE_BANNED_H
 #define LODE_BASE_BANNED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* base.c - errors, invariants, memory allocation, growing buffers and arrays, strings.
  *
  * Error texts are truncated at a character boundary, so that UTF-8 stays UTF-8. The only state here is mem_alloc_hook,

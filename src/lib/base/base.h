@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* base.h - what every file needs: errors, memory, arenas, checked sizes, growing buffers.
  *
  * Every allocation of the library goes through mem_alloc() and its relatives, so that a test can make call N fail

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* crc32c.c - CRC-32C: polynomial 0x1EDC6F41, reflected, initial value and final XOR all ones.
  *
  * Two implementations with the same results. Portable: slicing by 8, one table lookup per byte, eight bytes per step.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* crc32c.h - CRC-32C (Castagnoli), using the CPU's instruction where available. */
 #ifndef LODE_BASE_CRC32C_H
 #define LODE_BASE_CRC32C_H

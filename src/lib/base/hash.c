@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hash.c - a keyed hash for tables whose keys come from users, and random numbers.
  *
  * SipHash-1-3 with a key chosen once per process: without the key nobody can construct colliding ids. The value differs

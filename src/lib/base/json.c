@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* json.c - parses JSON text (RFC 8259, strictly) to a flat array of nodes, and arrays of numbers to floats.
  *
  * One loop and an explicit stack of open containers: nesting costs four bytes per level and no C stack. Strings without

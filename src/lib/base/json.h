@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* json.h - JSON text to a flat tree and back, without recursion.
  *
  * A document is an array of nodes in depth-first order. A node that is an array or object is followed by its children;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* json_write.c - appends values as JSON text to a buffer.
  *
  * The output is always valid JSON in valid UTF-8: each byte that is not UTF-8 becomes U+FFFD, numbers that JSON lacks

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* meta.c - a record's metadata: see meta.h.
  *
  * Values are compared by meaning: the integer 1 equals the double 1.0, and 2^53 + 1 is greater than

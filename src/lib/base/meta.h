@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* meta.h - a record's metadata: values, checks, merging.
  *
  * Metadata is one JSON object: strings, 64-bit integers, doubles, booleans, or arrays of one of those kinds

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* number.c - decimal text to binary numbers and back.
  *
  * Reading: up to 19 digits w and a power 10^e with |e| <= 27 are exact in integers: w * 5^e has at most 127 bits, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* number.h - decimal text to binary numbers and back, correctly rounded and independent of the locale. */
 #ifndef LODE_BASE_NUMBER_H
 #define LODE_BASE_NUMBER_H

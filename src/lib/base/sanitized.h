@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sanitized.h - is this an AddressSanitizer or ThreadSanitizer build? gcc defines macros, clang has features. */
 #ifndef LODE_BASE_SANITIZED_H
 #define LODE_BASE_SANITIZED_H

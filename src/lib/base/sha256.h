@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sha256.h - SHA-256, where collisions must be impossible: content of files, ids of points, downloads. */
 #ifndef LODE_BASE_SHA256_H
 #define LODE_BASE_SHA256_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sort.c - comparison of numbers and strings, and sorting of many strings.
  *
  * The sort keys are the first eight bytes of each string, as a number, and its position: these usually decide, and are

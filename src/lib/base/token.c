@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* token.c - words of text and code: see token.h.
  *
  * A unit (a whole name, one component, one part) is read into a buffer of folded bytes, and the boundaries of its

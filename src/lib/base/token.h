@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* token.h - splits text and code into words, for the text index and everything that must split names the same way.
  *
  * A name is a run of letters, digits and _, joined by single . / \ - : or by :: that have a letter, digit or _ on both

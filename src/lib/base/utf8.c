@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* utf8.c - UTF-8 validation, strictly by RFC 3629: no overlong forms, no surrogates, nothing past U+10FFFF.
  *
  * The lead byte determines the number of continuation bytes and the range of the first one; the others are 80..BF.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vector.c - see vector.h. */
 #include "base/vector.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vector.h - lengths and distances of single vectors; searching uses kernel/kernel.h. */
 #ifndef LODE_BASE_VECTOR_H
 #define LODE_BASE_VECTOR_H

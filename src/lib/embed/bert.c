@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bert.c - weights of an encoder in memory; see bert.h. */
 #include "embed/bert.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bert.h - a BERT encoder for sentences: loading its weights, and text to vector.
  *
  * Weights are in two blocks, whose layout follows from the configuration and the arithmetic:

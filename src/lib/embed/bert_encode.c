@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bert_encode.c - text to vector: the encoder itself, over any number of texts and threads.
  *
  * The tokens of all texts of a chunk are rows of one matrix, one text after the other, without padding. Everything

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bert_folder.c - a BERT-like model in a folder, as it is published: config.json, tokenizer.json (or vocab.txt),
  * model.safetensors, and 1_Pooling/config.json if the vector is not the mean of its tokens.
  *

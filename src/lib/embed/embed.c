@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* embed.c - the embedders of lode.h: open by name, embed, close.
  *
  * Threads: an embedder does not change after it was opened, so any number of threads may share it. A model with state

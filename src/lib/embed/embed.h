@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* embed.h - what a kind of model implements, and the table of models that lode knows by name.
  *
  * lode_embedder_open() resolves the options to a setup, finds the kind by name and calls its open function, which fills

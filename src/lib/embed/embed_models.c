@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* embed_models.c - the models that lode knows by name, and the folders of their packs. */
 #include "embed/embed.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* embed_remote.c - models behind HTTP: OpenAI-compatible servers (POST BASE/embeddings) and Ollama (POST
  * BASE/api/embed).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* embed_threads.c - see embed_threads.h. */
 #include "embed/embed_threads.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* embed_threads.h - a thread pool for work that takes less time than starting threads.
  *
  * A pool works for one caller at a time. Between two calls its threads spin for a moment, then sleep. A forked process

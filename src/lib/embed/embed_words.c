@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* embed_words.c - see embed_words.h. */
 #include "embed/embed_words.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* embed_words.h - the vocabulary of a static model: which rows of its table a text consists of.
  *
  * A text is split as in token.h. The parts of a name are looked up one by one; a component or a whole name

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* minilm.c - all-MiniLM-L6-v2: converted to a pack once, then opened from it.
  *
  * Sections: "config" (the model's config.json), "vocab" (vocab.h), "vectors" (bert.h), "panels" (the float panels, in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pack.h - a model in one file of our own format: sections of bytes, with a checksum for every chunk.
  *
  * Little-endian. Header, 64 bytes: "LODEMODL", u32 version (1), u32 sections, u64 length of the file, u64 offset and

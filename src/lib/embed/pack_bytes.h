@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pack_bytes.h - byte order and constants of the pack format, for pack.c and pack_write.c. */
 #ifndef LODE_EMBED_PACK_BYTES_H
 #define LODE_EMBED_PACK_BYTES_H

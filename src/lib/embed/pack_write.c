@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pack_write.c - writing packs; see pack.h. */
 #include "embed/pack.h"
 

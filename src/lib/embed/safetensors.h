@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* safetensors.h - weights in a .safetensors file: u64 length of a JSON header, the header, the bytes of the tensors.
  *
  * The header is not trusted: each tensor's kind, shape and offset are checked against each other and against the file's

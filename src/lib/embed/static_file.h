@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* static_file.h - the file format of a static model. Numbers are little-endian.
  *
  *   0  "LODESTM1"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* static_model.c - the static model for code: a table of word vectors, summed.
  *
  * Opening reads the header and the lexicon (about a megabyte) and checks both. Rows are read by pages when a text first

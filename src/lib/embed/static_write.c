@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* static_write.c - the bytes of a static model's file, from its words and rows: see static_file.h. */
 #include "embed/static_file.h"
 

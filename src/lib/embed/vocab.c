@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vocab.c - see vocab.h. */
 #include "embed/vocab.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vocab.h - a WordPiece vocabulary and its settings from tokenizer.json or vocab.txt, and from the bytes of a pack.
  *
  * In a pack (little-endian): u32 count, flags (1 clean, 2 chinese, 4 strip, 8 lower), unknown, first, last,

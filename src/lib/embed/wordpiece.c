@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wordpiece.c - see wordpiece.h.
  *
  * The vocabulary is a hash table of texts; those with and without the ## of a continuation have different seeds. A word

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wordpiece.h - BERT's tokenizer: any bytes to token ids, the same ids as the reference ("tokenizers") gives.
  *
  * Special tokens are found in the raw text first. Then, character by character: control characters and bytes that are

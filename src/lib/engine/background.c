@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* background.c - two threads per store handle: one does maintenance in short steps, one builds segments of the vector
  * index.
  *

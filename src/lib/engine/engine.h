@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* engine.h - private header of src/lib/engine, the embedded engine: its handles and what its files share.
  *
  * Files

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* engine_collection.c - collections: open, list, rename, describe, drop.
  *
  * A handle holds the collection's number and its random uid, not its name: after a drop it returns LODE_NOT_FOUND, even

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* engine_export.c - records as lines of JSON.
  *
  * Lines are gathered in memory while a read transaction is open, and passed to the caller's function when none is: a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* engine_facet.c - how many records have each value of a metadata key.
  *
  * Without a filter, values come from the metadata index: it holds (value, record) for all records up to its cursor;

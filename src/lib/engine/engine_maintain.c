@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* engine_maintain.c - maintenance on demand. The store does the work (store.h); this file adds waiting, progress and
  * handles. */
 #include "engine/engine.h"

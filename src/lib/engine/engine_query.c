@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* engine_query.c - the three kinds of query.
  *
  * A request of many queries is processed in groups, each of one moment (reader.c). For each group:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* engine_read.c - get and count, which read only the truth file.
  *
  * A page is of one moment (reader.c); the next page may be of a later one. A page of lode_get() ends at a key; `after`

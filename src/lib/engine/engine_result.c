@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* engine_result.c - records as rows of a result (iface/iface_result.c). */
 #include "engine/engine.h"
 

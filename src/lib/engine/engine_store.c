@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* engine_store.c - opening and closing a store, fork, statistics.
  *
  * A forked child inherits memory, but neither threads nor the right to use locks that a thread of the parent may have

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* engine_table.c - the embedded engine's table of functions, for api/api.c. */
 #include "engine/engine.h"
 

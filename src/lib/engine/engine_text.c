@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* engine_text.c - text search, ranked by BM25.
  *
  * score = sum over words of idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / average)), k1 = 1.2, b = 0.75, idf =

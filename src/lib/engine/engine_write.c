@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* engine_write.c - add, upsert, update, delete, and transactions of several.
  *
  * Everything that can be checked without the store is checked before the write lock is taken (iface_check.c). A call

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* index_verify.c - checks the vector index against itself and the truth file.
  *
  * For each segment of the manifest: every checksum, quantised row, link and ordinal; that every row can be reached;

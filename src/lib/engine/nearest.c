@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nearest.c - the nearest vectors to some queries.
  *
  * Where the vectors come from:

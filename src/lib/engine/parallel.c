@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parallel.c - runs one loop on several threads, started for it and joined at its end. The caller's thread takes part;
  * if threads cannot be created, fewer do the work. The threads block all signals. */
 #include "engine/engine.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reader.c - read transactions that are renewed before they grow old, and results of one moment.
  *
  * A read transaction blocks commits, so none lasts much longer than 50 ms: code that visits many records calls

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* segment_build.c - builds one segment of the vector index from the truth file.
  *
  *   1. its row is put into the manifest, without bytes: from now on, erased vectors of its range are noted

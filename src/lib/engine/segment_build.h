@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* segment_build.h - shared by segment_build.c, segment_plan.c and segment_sweep.c: how segments of the vector index are
  * made and removed.
  *

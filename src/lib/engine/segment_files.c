@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* segment_files.c - the files of the vector index, opened for reading.
  *
  * A file is opened in the transaction that read its row; from then on its descriptor is used, whatever happens to the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* segment_plan.c - which segment to build next.
  *
  * In order of importance, for each collection:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* segment_search.c - the nearest vectors in the segments of a snapshot, and the filter cache.
  *
  * For each segment, a filter becomes a bitmap of slots: those whose record matches and whose vector is live. The list

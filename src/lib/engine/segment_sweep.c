@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* segment_sweep.c - removes leftovers and quarantines damaged files in the directory of segments.
  *
  * All under the builder's lock, so that nobody else makes or publishes a segment meanwhile:

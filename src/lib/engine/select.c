@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* select.c - finds the live records of a selection, for get, delete, query, facets and export.
  *
  * Ways to find the records, cheapest first:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vector_cache.c - which collections' vectors are kept in memory, shared by the threads of a store handle.
  *
  * All chunks of a store together take at most half of memory_bytes. Room is made by dropping the least recently used

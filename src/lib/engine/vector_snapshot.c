@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vector_snapshot.c - the vectors of a collection in memory: snapshots.
  *
  * A snapshot (engine_snapshot) is all live vectors at one moment. It is immutable; readers hold a reference. It is a

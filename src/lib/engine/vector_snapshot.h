@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vector_snapshot.h - shared by the three files for vectors in memory: snapshots (vector_snapshot.c), making the next
  * one (vector_snapshot_next.c), and the cache (vector_cache.c). Everyone else uses engine.h. */
 #ifndef LODE_ENGINE_VECTOR_SNAPSHOT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vector_snapshot_next.c - makes the next snapshot of a collection's vectors from the last one and what has changed
  * since.
  *

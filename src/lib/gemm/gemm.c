@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gemm.c - packing of weights, the loops over panels, and the choice of a kernel; see gemm.h. */
 #include "gemm/gemm.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gemm.h - the arithmetic of the encoder: products of activations with packed weights, and the functions between them.
  *
  * A kernel is written for a CPU. It has two arithmetics, `full` and `narrow`, that differ in the number format:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gemm_amx.c - the kernel for x86-64 with AMX: tiles of bfloat16.
  *
  * A tile is 16 rows of 64 bytes. tdpbf16ps multiplies 16 rows of 32 inputs with 32 inputs of 16 outputs and adds the

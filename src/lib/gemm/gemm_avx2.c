@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gemm_avx2.c - the kernel for x86-64 with AVX2, FMA and F16C.
  *
  * Bytes would be no faster here: vpmaddubsw saturates unless a bit is given up, and needs a second multiplication to

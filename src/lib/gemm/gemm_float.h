@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gemm_float.h - products of floats; include after gemm_rows.h. The including file defines GEMM_ROWS, the rows of a
  * tile: as many as there are registers for their sums. */
 enum { GEMM_VECS = GEMM_PANEL / GEMM_LANES };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gemm_int.h - 16-bit integers; include after gemm_float.h. The including file defines gemm_quantise() and
  * gemm_multiply16() for its instruction set. */
 

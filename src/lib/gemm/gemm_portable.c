@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gemm_portable.c - the kernel for any CPU. The compiler's vectors of four floats are SSE2 on x86-64 and NEON on ARM,
  * which has enough registers for larger tiles. */
 #define GEMM_LANES 4

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gemm_rows.h - shared by all kernels: the functions between products, written once with the compiler's vectors and
  * compiled for each instruction set.
  *

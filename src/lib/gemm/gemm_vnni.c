@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gemm_vnni.c - the kernel for x86-64 with AVX-512 and VNNI.
  *
  * vpdpwssd multiplies pairs of 16-bit numbers and adds them to a 32-bit sum: 32 products in one instruction.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gemm_x86.h - shared by the kernels for x86-64; include after gemm_rows.h. */
 GEMM_TARGET static void gemm_widen(const uint16_t *halfs, float *out, size_t n) {
   size_t i = 0;

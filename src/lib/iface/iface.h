@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* iface.h - the interface between lode.h and the engines, and the results that every engine returns.
  *
  * A store's address selects its engine: a folder is the embedded store (src/lib/engine), qdrant://HOST:PORT a cluster

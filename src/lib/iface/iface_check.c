@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* iface_check.c - all checks of user input, before anything is written. See iface_check.h. */
 #include "iface/iface_check.h"
 

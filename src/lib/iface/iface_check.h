@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* iface_check.h - all checks of user input, the same for every engine. A bad record is LODE_REFUSED and its position in
  * the batch is named; a vector that does not fit the collection is LODE_MISMATCH; a bad request is LODE_INVALID. Each
  * text says what to do. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* iface_result.c - what calls return: rows, facets, lists of collections. Each owns everything that it points to. */
 #include "iface/iface.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* calibrate.c - how much effort a walk over this graph needs, measured by searching for rows that are not in it yet.
  *
  * Just before the last batch is inserted, some of its rows are searched for with growing effort, and the results

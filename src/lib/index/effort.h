@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* effort.h - how many of the nearest rows a given effort finds, as measured when the graph was built (calibrate.c). */
 #ifndef LODE_INDEX_EFFORT_H
 #define LODE_INDEX_EFFORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* filtered.c - see filtered.h.
  *
  * Invariants: `rows` and `ordinal_of` are complete when index_filtered_new() returns; a row of `links` is complete when

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* filtered.h - the matches of a filter in one segment, prepared for many searches.
  *
  * A filter that is used again is worth some preparation: the codes of its matches are copied into one array (in the

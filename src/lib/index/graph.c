@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graph.c - construction of the graph; see graph.h.
  *
  * Distances are squared distances of decoded rows: bias + bias - 2 * dot. For inner products there is an additional

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graph.h - construction and validation of the graph of a segment: one layer, alpha-pruned (Vamana).
  *
  * Rows are inserted in shuffled order, in batches that grow with the graph. Each row of a batch searches the graph as

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graph_connect.c - finishes a graph: every row reachable, neighbours close to each other; and the check of both.
  *
  * Reachability: a tree of shortest paths from the first entry marks what is reachable. A row that is not gets a link

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graph_copies.c - rows with equal codes: found before the graph grows, linked afterwards.
  *
  * The copies of a row form a tree below it: row 0 is the original, the parent of row i > 0 is row (i - 1) /

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graph_impl.h - the state of a graph construction, shared by graph.c, graph_connect.c, graph_copies.c and
  * calibrate.c. */
 #ifndef LODE_INDEX_GRAPH_IMPL_H

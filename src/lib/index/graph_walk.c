@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graph_walk.c - see graph_walk.h.
  *
  * The time is spent waiting for memory: a hop gathers the neighbours that were not seen yet, prefetches all their rows,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graph_walk.h - best-first (beam) search over a graph of codes, for queries and for the construction of the graph.
  *
  * A pool holds the `beam` best rows seen, sorted. The best row that is not expanded yet is expanded, which offers its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* index_search.c - see index_search.h. Everything runs under the segment's use lock, held for reading.
  *
  * The costs that decide how a filtered search is done are in distances between codes: a walk needs about COST_PER_BEAM

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* index_search.h - the nearest rows of a segment: by graph, by a scan of codes, or exactly; always with exact
  * distances.
  *

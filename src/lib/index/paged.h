@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* paged.h - a range of bytes in memory that is loaded page by page on demand.
  *
  * `data` is anonymous memory of the size of the range; `loaded` has a bit for each page of 1 << page_bits bytes;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* segment.c - layout, header and reading of a segment; see segment.h. Nothing that comes from the file is trusted.
  *
  * Header:  0 "LODESEG1"   8 u32 format (2)   12 u32 kind   16 u32 metric   20 u32 dim   24 u32 n   28 u32 degree

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* segment.h - the format of a segment: an immutable file of vectors, their codes and their graph.
  *
  * All numbers are little-endian; P is INDEX_PAGE_BYTES; every section starts at a page and is padded with zeros to one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* segment_write.c - writes the bytes of a segment; see segment.h.
  *
  * Vectors are written as they are added. At the end the graph is built, and the other sections are written in file

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel.c - the choice of an implementation, the portable one, and distances computed from its sums.
  *
  * The choice is one atomic pointer. Threads that find it empty all choose, and choose the same, so no lock is needed;

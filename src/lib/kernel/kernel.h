@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel.h - distances between float vectors, the same to the last bit on every CPU.
  *
  * Sums are kept in 16 lanes that start at +0: lane j adds up the elements i with i mod 16 == j, in order of i, each

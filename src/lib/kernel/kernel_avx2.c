@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_avx2.c - the kernels for x86-64 with AVX2.
  *
  * The 16 lanes are two registers of 8. The target attribute allows AVX2 without FMA, so nothing here can be fused.

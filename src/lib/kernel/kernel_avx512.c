@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_avx512.c - the kernels for x86-64 with AVX-512F.
  *
  * The 16 lanes are one register. AVX-512 has fused multiply-adds: -ffp-contract=off keeps the compiler from using them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_impl.h - what an implementation of the kernels provides; only for the kernel*.c files.
  *
  * kernel.h defines the sums. The functions here may return any NaN where those give one: kernel.c makes them equal.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_neon.c - the kernels for 64-bit ARM, which always has NEON.
  *
  * The 16 lanes are four registers of 4. A scan processes one row after the other, for the reasons given in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_x86.h - the loops of the kernels for x86-64, written once and compiled for each instruction set.
  *
  * The including file defines KERNEL_TARGET (function attributes), KERNEL_INLINE, the type `kernel_lanes` of 16 floats

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* quant.c - encoding of rows and queries, keys, and the choice of an integer kernel; see quant.h.
  *
  * All float arithmetic is in single steps in a fixed order (-ffp-contract=off), so codes have the same bytes on every

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* quant.h - vectors quantised to one byte per dimension, and distances between them that are the same on every CPU.
  *
  * A model belongs to a segment: a power of two that brings the values near 1, and the mean of the vectors. A row is its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* quant_avx2.c - keys of rows, by integer dot products, for x86-64 with AVX2.
  *
  * vpmaddubsw adds two products of an unsigned and a signed byte in 16 bits, with saturation; with bytes of 0 to 127

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* quant_avx512.c - keys of rows, by integer dot products, for x86-64 with AVX-512 VNNI.
  *
  * vpdpbusd adds four products of an unsigned and a signed byte to 32 bits, and does not saturate. Four rows at a time

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* quant_impl.h - what an implementation of the integer kernels provides; only for the quant*.c files. */
 #ifndef LODE_KERNEL_QUANT_IMPL_H
 #define LODE_KERNEL_QUANT_IMPL_H

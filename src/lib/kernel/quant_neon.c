@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* quant_neon.c - keys of rows, by integer dot products, for 64-bit ARM, with and without the dot product instructions
  * of ARMv8.2.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* quant_x86.h - keys from sums, four rows at a time, shared by the kernels for x86-64. The including file defines
  * QUANT_TARGET (function attributes), QUANT_INLINE, quant_head_of(): the top bits of 64 bytes, and
  * quant_sums_of_four(): the dot products of a query's codes and those of four rows. */

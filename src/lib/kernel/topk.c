@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* topk.c - the k nearest of a stream of candidates, in a max-heap of k places.
  *
  * The root of the heap is the farthest that is held. The order is total (distance with NaN last, key, aux), so the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* beneath.c - see beneath.h. */
 #include "os/beneath.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* beneath.h - the files of a directory that anybody may have filled: a store, and the .lode of a project.
  *
  * Each function takes the path of the directory and a name below it: "lode.db", or "segments/ID.seg". The parents of

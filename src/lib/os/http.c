@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* http.c - HTTP requests through libcurl, which is loaded on first use. See http.h. */
 #include "os/http.h"
 

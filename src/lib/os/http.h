@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* http.h - an HTTP client, based on libcurl.
  *
  * libcurl and its dependencies take some 10 ms to load, and most processes never use HTTP: it is loaded on first use;

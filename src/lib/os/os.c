@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* os.c - the real os_calls table, and helpers based on the table in use.
  *
  * Every descriptor is CLOEXEC and above 2. Calls interrupted by a signal are retried here and, because a test's table

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* os.h - the only interface to the operating system.
  *
  * Everything that uses a file or a clock goes through the table os_api, so that tests can make call N fail, return

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* proc.c - child processes and frames; see proc.h.
  *
  * Between fork and exec, locks may be held by threads of the parent that do not exist in the child: the child makes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* proc.h - child processes that do dangerous work: spawning, framed messages, limits, reaping.
  *
  * A child is a program started by fork and exec with one end of a socket pair as descriptor 3, /dev/null as standard

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store_files.c - see store_files.h. */
 #include "os/store_files.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store_files.h - the names of all files that Lode creates in a store's directory: one table, for removing or moving
  * them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* filter.c - filter objects: parsing, properties, freeing. See filter_internal.h for the parts.
  *
  * A filter is immutable once made, so that evaluators in many threads can share it. It owns everything that it points

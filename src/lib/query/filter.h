@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* filter.h - filters on metadata and documents: parsed once, evaluated on each record.
  *
  * Only this module decides whether a record matches. Indexes merely propose candidates (through probes), so that an

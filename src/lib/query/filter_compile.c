@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* filter_compile.c - compiles the tree to the program.
  *
  * Merging: among the children of an "or", the equality tests on one key become one set, and so do the negated ones of

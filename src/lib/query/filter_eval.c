@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* filter_eval.c - runs a filter's program on one record.
  *
  * The record's metadata is parsed into reused scratch memory, its pairs are visited once, and the values of keys that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* filter_internal.h - shared by the filter's files; nothing else includes it.
  *
  * filter_parse.c    JSON text -> tree of and, or, test    ($not is eliminated: it negates the nodes below it)

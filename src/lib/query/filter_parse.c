@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* filter_parse.c - parses the filter language: JSON text to a tree, with a message for every error a user can make.
  *
  * The nodes of the JSON text are walked with a stack of frames, one for each open object or list. Negation is pushed

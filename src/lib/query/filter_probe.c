@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* filter_probe.c - conditions for an index on (key, value), to avoid evaluating the filter on every record.
  *
  * A probe is a condition that every match satisfies, so only tests of the top conjunction can become one, and no

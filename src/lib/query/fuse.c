@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuse.c - reciprocal rank fusion: see fuse.h.
  *
  * Both lists are copied to `out`, sorted by key so that the two entries of a record are adjacent, and then by score.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuse.h - reciprocal rank fusion of two rankings. */
 #ifndef LODE_QUERY_FUSE_H
 #define LODE_QUERY_FUSE_H

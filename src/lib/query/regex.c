@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* regex.c - PCRE2 with bounds on time and memory: see regex.h.
  *
  * PCRE2 counts steps again from each start position, so its match limit alone does not bound a search: a pattern that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* regex.h - regular expressions (PCRE2) that cannot hang: every search is bounded in time, stack and memory. */
 #ifndef LODE_QUERY_REGEX_H
 #define LODE_QUERY_REGEX_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* remote.h - internals of src/lib/remote: lode.h on a Qdrant cluster, through its REST API.
  *
  * Files

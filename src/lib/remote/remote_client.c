@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* remote_client.c - the cluster: addresses, connections, requests and their retries.
  *
  * An address is qdrant://HOST:PORT,HOST:PORT/PREFIX?shards=N&replicas=N&write_consistency=N (qdrants:// uses TLS).

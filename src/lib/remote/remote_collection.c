@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* remote_collection.c - collections of Lode: their handles, and the Qdrant collections that hold their records. */
 #include "remote/remote.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* remote_facet.c - facets: counted by Qdrant where that is exact, otherwise by reading the records.
  *
  * Qdrant counts the words of a key (remote_point.c). With a filter, on a read-only handle (which cannot create the

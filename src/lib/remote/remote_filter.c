@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* remote_filter.c - a selection: the conditions that Qdrant applies, and the evaluation of the whole filter.
  *
  * The probes of a filter (query/filter.h) are conditions that every match fulfils: those are sent. The filter is then

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* remote_maintain.c - statistics, verification, and the operations that a cluster does not support. */
 #include "remote/remote.h"
 

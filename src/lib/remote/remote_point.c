@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* remote_point.c - a record as a Qdrant point, and back. remote.h describes the payload.
  *
  * Numbers become words by value: 5 and 5.0 are the same word, because a filter treats them as equal. Words of

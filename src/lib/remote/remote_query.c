@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* remote_query.c - queries by vector, by text, and hybrid.
  *
  * Qdrant is asked for a few more records than requested, with their vectors: distances are computed here, so that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* remote_read.c - get, count, export. */
 #include "remote/remote.h"
 

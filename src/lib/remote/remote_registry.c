@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* remote_registry.c - the registry: a point for each collection.
  *
  * The id of a registry point is derived from the collection's name, so two processes that create the same collection

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* remote_scroll.c - the points of a collection in the order of insertion: by n, then by id.
  *
  * Qdrant returns pages ordered by n, from a given n on. Several processes may have used the same n, so the points

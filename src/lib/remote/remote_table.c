@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* remote_table.c - the function table of the cluster engine, for src/lib/api. */
 #include "remote/remote.h"
 

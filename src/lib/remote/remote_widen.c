@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* remote_widen.c - the first vector of a collection.
  *
  * Qdrant fixes the dimension when a collection is created, Lode with the first vector: the records written before it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* remote_write.c - add, upsert, update, delete.
  *
  * A point is always written completely, so the parts that a record keeps are read first. A large batch is sent in

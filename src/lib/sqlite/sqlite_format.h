@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sqlite_format.h - the parts of SQLite's file format (fileformat2.html) that all our readers of it need. */
 #ifndef LODE_SQLITE_SQLITE_FORMAT_H
 #define LODE_SQLITE_SQLITE_FORMAT_H

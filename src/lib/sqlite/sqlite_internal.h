@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sqlite_internal.h - shared by sqlite_pages.c (pages) and sqlite_rows.c (trees, rows). */
 #ifndef LODE_SQLITE_SQLITE_INTERNAL_H
 #define LODE_SQLITE_SQLITE_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sqlite_pages.c - pages of an SQLite file, taking its journal or write-ahead log into account. The contract is in
  * sqlite_pages.h; trees and rows are in sqlite_rows.c. */
 #include "sqlite/sqlite_internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sqlite_pages.h - reads an SQLite database file without SQLite: pages, trees and rows, none of which is trusted.
  *
  * The same code reads intact and damaged files, files that were not closed, files on read-only media and files in use.

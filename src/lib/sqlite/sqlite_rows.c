@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sqlite_rows.c - trees and rows of an SQLite file. The contract is in sqlite_pages.h.
  *
  * A page starts with its type (0x0d table leaf, 0x05 table inner page, 0x0a index leaf, 0x02 index inner page), the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* backup.c - backup and restore of the truth file.
  *
  * A backup is a copy of the truth file's pages, read through SQLite's file handle, which verifies each checksum. It

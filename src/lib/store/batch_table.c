@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* batch_table.c - a virtual table of the rows in memory: one SQL statement writes, or looks up, a whole batch.
  *
  * With one statement per row, starting and finishing it costs as much as the work itself. `INSERT ... SELECT ... FROM

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* compact.c - makes the truth file as small as possible while others use it.
  *
  * Pages that random deletions left half empty are repacked: a run of rows is deleted and inserted again in order,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conn.c - one connection to the truth file: opening it, waiting for locks, mapping errors.
  *
  * Waiting. SQLite's own busy handler sleeps longer and longer, so that readers starve while a writer never pauses.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* db.h - internals of src/lib/store: connections, statements, transactions. Not for other rooms.
  *
  * Locks in lode.lock (all open-file-description locks, one descriptor per store_db):

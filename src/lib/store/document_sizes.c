@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* document_sizes.c - approximate lengths of documents, one byte each.
  *
  * A ranked text search needs the length of each candidate's document, and a common word has a hundred thousand

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* manifest.c - the manifest of the vector index: which segment files exist, what each holds, and which of it is dead.
  *
  * A segment holds the vectors of a collection with after < vid <= last that were alive when it was built. Its row is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* metadata_index.c - the metadata index and the declared counters.
  *
  * Table term holds (key, value, rid) for every scalar value and array element of the records up to the collection's

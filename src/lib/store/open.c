@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* open.c - opening and closing a store: its folder, its lock file, its options.
  *
  * A folder that is marked as a complete store but has no truth file has lost it: that is damage, and no empty truth

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* record_ids.c - the index from an id to its record.
  *
  * An id has at most one row, in table `name` or in `fresh`; both have the same columns. New ids go to `fresh`, which

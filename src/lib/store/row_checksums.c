@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* row_checksums.c - the CRC-32C of each kind of row. Each begins with a letter and the row's key, so that a row
  * proves what it is and where it belongs even if it is found alone on a page of a damaged file. Integers are
  * little-endian. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* salvage.c - copies what is intact in a damaged store to a new one.
  *
  * The damaged store is only read, page by page (salvage_find.c) and without SQLite, so it may be in any state. The

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* salvage.h - shared by salvage_find.c, which scans the damaged store, and salvage.c, which writes the new one. */
 #ifndef LODE_STORE_SALVAGE_H
 #define LODE_STORE_SALVAGE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* salvage_find.c - scans the pages of a damaged store for rows with valid checksums.
  *
  * First pass: rows of records, tombstones and collections must have a valid checksum and are taken from any page;

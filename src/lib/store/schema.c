@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* schema.c - the tables of the truth file; creating and upgrading a store.
  *
  * A new truth file is created under another name, completed, synced, and then renamed: a file called lode.db is never

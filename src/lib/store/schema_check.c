@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* schema_check.c - is the schema of a file the one that Lode creates?
  *
  * A schema is SQL: triggers, views, CHECK constraints, generated columns and expression indexes in it are executed by

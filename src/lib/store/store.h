@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store.h - the truth file: records, documents, vectors and indexes in one SQLite database. Used by src/lib/engine.
  *
  * Main ideas (docs/FORMAT.md describes every table and byte)

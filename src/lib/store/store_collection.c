@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store_collection.c - the rows of table collection: identity (name, metric, dimension, embedder, user metadata,
  * covered by a CRC) and counts, which every transaction keeps exact, so that count and status read only one row. */
 #include "store/db.h"

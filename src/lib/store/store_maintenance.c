@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store_maintenance.c - maintenance in the background: erasing deleted records, backfilling the indexes, vacuum.
  *
  * Work is done in steps. A step is one write transaction of at most a second, and ends as soon as somebody waits for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store_record.c - reading records, documents and vectors. Every row that is returned has a verified checksum. */
 #include "store/db.h"
 

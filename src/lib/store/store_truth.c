@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store_truth.c - the pages of the truth file as a transaction sees them. They are read through SQLite's own file
  * handle, whose lock the transaction holds: checksums are verified, and an interrupted transaction has been rolled
  * back, or is hidden by the rollback view of the VFS. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store_write.c - inserting, changing and deleting records within a write transaction.
  *
  * Invariants (checked by verify_rows.c and verify_sums.c)

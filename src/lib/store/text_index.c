@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* text_index.c - full-text search: FTS5 with our tokenizer, and a function that counts words instead of ranking.
  *
  * The index is contentless: it stores words and positions, but no text and no lengths. The SQL function

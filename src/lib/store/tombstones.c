@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tombstones.c - records and vectors that were deleted but not erased yet.
  *
  * Every dead record and every replaced vector has a number of its own (gid), in order of deletion. A row of table

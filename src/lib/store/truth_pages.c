@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* truth_pages.c - pages, cells and rows of the truth file, read without SQLite. See truth_pages.h.
  *
  * The format is SQLite's (fileformat2.html). A leaf page of a table (0x0d) holds rows with keys; leaf and inner pages

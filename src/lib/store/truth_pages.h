@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* truth_pages.h - reading the truth file without SQLite: pages, cells and rows of its b-trees.
  *
  * Nothing that is read is trusted: page numbers, offsets, lengths and counts are checked against the file before they

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tx.c - the connection pool, statements and transactions.
  *
  * Threads: store_db.mutex guards the pool and the counters. A connection is used by one transaction at a time.

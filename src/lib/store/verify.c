@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* verify.c - checks a whole store while others use it. Nothing is written, and no finding stops the check.
  *
  *   1. Every page is read from the file and must have a valid checksum (free pages may hold anything).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* verify.h - shared by verify.c, verify_rows.c and verify_sums.c. */
 #ifndef LODE_STORE_VERIFY_H
 #define LODE_STORE_VERIFY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* verify_rows.c - checks the checksum of every row, and invariants 1 to 3 of store_write.c.
  *
  * Each row is checked within one transaction. If all pages are valid, the tables are scanned by their keys. If some

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* verify_sums.c - checks invariants 4 and 5 of store_write.c: counts, declared counters, metadata index and text
  * index are compared with a recount, all within one transaction.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* journal.c - can a journal be trusted? The contract is in journal.h, the decision table in docs/FORMAT.md.
  *
  * What is known about a journal that Lode wrote:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* journal.h - reads the rollback journal beside a database and decides whether it can be trusted.
  *
  * A journal is trusted if it can be proven and names the commit that the database holds: page 1 has a random commit id,

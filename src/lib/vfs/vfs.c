@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vfs.c - the VFS "lode": opening files, and the small services SQLite asks for. The contract is in vfs.h; the methods
  * of an open file are in vfs_file.c, pages in vfs_page.c, journals in vfs_journal.c.
  *

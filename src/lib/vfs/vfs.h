@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vfs.h - SQLite's interface to the operating system: the VFS "lode".
  *
  * It uses only os_api (os/os.h), so tests can inject every fault. Its files have no shared memory and no memory mapping

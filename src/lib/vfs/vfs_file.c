@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vfs_file.c - the methods of an open file: reads and writes, locks, syncs.
  *
  * Locks are SQLite's (the same bytes as in its "unix" VFS, so its command-line tool can read a store in use). They are

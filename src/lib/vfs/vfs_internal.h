@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vfs_internal.h - shared by the vfs*.c files; nothing else includes it.
  *
  * Functions return SQLite result codes, like the methods they serve.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vfs_journal.c - rollback journals with checksums.
  *
  * SQLite writes a journal as segments: a header (28 bytes in a sector of its own, at a multiple of 512), then records:

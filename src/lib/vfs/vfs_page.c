@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vfs_page.c - pages of a database file: checksums are added on writes and verified on reads.
  *
  * Every page of a database file has a valid checksum, or is damaged, or is a leaf of the free list (see below).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vfs_rollback_view.c - how a read-only connection sees a database with a hot journal.
  *
  * An interrupted transaction leaves a journal with the original pages. A connection that may write rolls it back. A
