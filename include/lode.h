@@ -340,7 +340,7 @@ typedef struct lode_query_request {
   bool exact;             /* look at every vector instead of asking the index */
   uint32_t effort;        /* of the index: how many of the nearest rows a search goes on from; 0 = as the data need */
   double target_recall;   /* the share of the true nearest to aim at: 0 = about 0.98, 1 = exact; effort comes first */
-  uint64_t most_unindexed; /* by words: of the records that the text index does not hold yet, so many are looked at, the oldest first; 0 = all */
+  uint64_t most_unindexed; /* by words: of the records that the text index does not hold yet, this many are looked at, the oldest first; 0 = all */
   double vector_weight;   /* hybrid: weights of the two rankings (reciprocal ranks; words of most documents count for nothing); both 0 = 1 and 1 */
   double text_weight;
   lode_progress progress; /* as for lode_get_request */
@@ -390,7 +390,7 @@ typedef struct lode_stats {
   uint64_t dead;             /* deleted or replaced vectors in them */
   uint64_t building;         /* segments being made now, by any process */
   uint64_t build_done;       /* by this handle: how far the one being made is, ... */
-  uint64_t build_total;      /* ... of so many steps; 0 when none is */
+  uint64_t build_total;      /* ... of this many steps; 0 when none is */
   uint64_t damaged_segments; /* found by this handle since it was opened */
   uint64_t damaged_pages;    /* seen by this handle since it was opened */
   uint64_t quarantined;      /* files set aside in the folder */

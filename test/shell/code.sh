@@ -465,7 +465,7 @@ else
   check "exit $code, wanted 130: $(cat "$tmp/err")" [ $code -eq 130 ]
   check "a worker felt it: $(cat "$tmp/err")" [ "$(grep -c "cut by lines" "$tmp/err")" -eq 0 ]
   run 0 status; has "unfinished"; says "goes on from there"
-  run 0 index --json; case $err in *anew*) bad "it was made anew: $err" ;; *) ok ;; esac
+  run 0 index --json; case $err in *rebuilt*) bad "it was rebuilt: $err" ;; *) ok ;; esac
   check "nothing was kept: ${out:0:300}" [ "$(field unchanged)" -gt 0 ]
 fi
 run 0 status --json; has '"state":"ready"'

@@ -119,7 +119,7 @@ static const char man_db_head[] =
     ".SH SYNOPSIS\n.B lode db\n.I COMMAND\n.RI [ ARGUMENTS ]\n.RI [ FLAGS ]\n"
     ".SH DESCRIPTION\n"
     "Keeps records (id, document, metadata, vector) in collections, and finds them by vector, by words, or by both. "
-    "Flags may stand before or behind other arguments; \\fB\\-\\-\\fR ends them.\n";
+    "Flags may stand before or after other arguments; \\fB\\-\\-\\fR ends them.\n";
 
 static const char man_top_head[] =
     ".\\\" made by: lode help --man\n.TH LODE 1 \"\" \"lode\" \"User Commands\"\n"

@@ -164,7 +164,7 @@ lode_status indexer_chunk_view_parse(lode_str metadata, json_doc *json, indexer_
       !indexer_record_parse_span(indexer_record_json_text(json, "span"), view))
     return err_set(err, LODE_CORRUPT,
                    "a record of the collection \"%s\" was not written by lode index: "
-                   "`lode index --force` makes it anew",
+                   "`lode index --force` rebuilds it",
                    INDEXER_COLL_CODE);
   view->path = indexer_record_json_text(json, "path");
   view->language = indexer_record_json_text(json, "language");

@@ -162,8 +162,8 @@ static lode_status indexer_check_model(const indexer_ctx *x, const indexer_found
   lode_str mine = lode_embedder_info_of(x->embedder)->identity;
   if (str_eq(mine, str_of(f->embedder))) return LODE_OK;
   return err_set(err, LODE_MISMATCH,
-                 "the index has vectors of %.150s, and the configuration says %.*s: `lode index --force` makes the index "
-                 "anew, `lode config set model` goes back; search by words goes on",
+                 "the index has vectors of %.150s, and the configuration says %.*s: `lode index --force` rebuilds the index, "
+                 "`lode config set model` goes back; search by words goes on",
                  f->embedder, (int)mine.len, mine.data);
 }
 
@@ -205,9 +205,9 @@ lode_status indexer_prepare_colls(indexer_ctx *x, lode_error *err) {
   bool resplit = f.files && f.records && f.stamp.revision != INDEXER_REVISION, newer = indexer_is_newer_model(x, &f);
   x->rebuild = f.code && (x->options.force || resplit || newer);
   if (resplit && !x->options.force)
-    indexer_note(x, "this lode cuts files in another way than the one that made the index: it is made anew");
+    indexer_note(x, "this lode cuts files in another way than the one that made the index: it is rebuilt");
   else if (newer && !x->options.force)
-    indexer_note(x, "this lode has a newer model than the one that made the vectors: the index is made anew");
+    indexer_note(x, "this lode has a newer model than the one that made the vectors: the index is rebuilt");
   if (!x->rebuild) TRY(indexer_check_model(x, &f, err));
   x->stamp = f.stamp;
   indexer_stamp_secrets(&x->project->config, secrets);

@@ -43,7 +43,7 @@ static const op_param mcp_status_params[] = {
     {.name = "check", .type = OP_ARG_FLAG, .about = "also look at all files and count those that changed since they were indexed"},
     {0}};
 static const op_param mcp_index_params[] = {
-    {.name = "force", .type = OP_ARG_FLAG, .about = "make everything anew instead of what changed; search goes on meanwhile"},
+    {.name = "force", .type = OP_ARG_FLAG, .about = "rebuild everything instead of what changed; search goes on meanwhile"},
     {0}};
 static const op_param mcp_embed_params[] = {
     {.name = "quality", .type = OP_ARG_FLAG, .about = "also the second vectors, by the slower and better model"},
@@ -54,7 +54,7 @@ static const op_param mcp_get_params[] = {
     MCP_P_WHERE,
     MCP_P_WHERE_DOCUMENT,
     MCP_P_LIMIT(200, "20"),
-    {.name = "after", .type = OP_ARG_INT, .about = "go on behind an earlier answer: its `next`"},
+    {.name = "after", .type = OP_ARG_INT, .about = "continue after an earlier answer: its `next`"},
     MCP_P_INCLUDE,
     {0}};
 static const op_param mcp_query_params[] = {
@@ -77,7 +77,7 @@ const mcp_tool mcp_tools[] = {
      .about = "Find code that is like the code at a line of a file, or like a whole file: duplicates, relatives, other implementations."},
     {.name = "search_context", .title = "Code in its context", .base = "context", .params = mcp_context_params, .renames = "file=at|line=",
      .project = "project",
-     .about = "Show what belongs to a piece of code, named by file and line or by name: its definition, the pieces before and behind it "
+     .about = "Show what belongs to a piece of code, named by file and line or by name: its definition, the pieces before and after it "
               "in the file, and who uses its name elsewhere."},
     {.name = "get_project_status", .title = "Project status", .base = "status", .params = mcp_status_params, .project = "project",
      .about = "State of the index: is there one, is it fresh, how many files and chunks, languages, damage, who is indexing now."},

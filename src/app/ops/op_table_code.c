@@ -22,7 +22,7 @@ static const op_param params_code_setup[] = {
 static const op_param params_code_index[] = {
     P_CODE_PATH,
     {.name = "force", .type = OP_ARG_FLAG, .letter = 'f',
-     .about = "make everything anew, beside the present index, which serves until the new one takes its place"},
+     .about = "rebuild everything beside the present index, which serves until the new one takes its place"},
     {.name = "quality", .type = OP_ARG_FLAG, .about = "also second vectors, by MiniLM: slower to make, better to search"},
     {.name = "pending", .type = OP_ARG_FLAG, .about = "read no files, only make the vectors that are still missing"},
     {.name = "remove", .type = OP_ARG_PATH, .value = "PATH", .about = "take this file or folder out of the index instead"},
@@ -264,7 +264,7 @@ const op_def op_table_code[] = {
                ".gitignore or .lodeignore leave out are left out, as are binary, generated and very large ones, and what looks like secrets; "
                "keys and tokens inside other files are masked (index.secrets). `lode skipped` lists what was left out, and why.",
      .examples = "lode index\nlode index ~/src/linux\n# second vectors, better and slower\nlode index --quality\n"
-                 "# everything anew; search goes on meanwhile\nlode index --force\nlode index --remove src/old"},
+                 "# rebuild everything; search goes on meanwhile\nlode index --force\nlode index --remove src/old"},
     {OP_OF_CODE(search), .about = "find code by a question, a name or an example", .flags = OP_READ_ONLY | OP_PROJECT | OP_PAGED,
      .params = params_code_search, .row = row_code_search, .layout = OP_LAYOUT_HITS,
      .detail = "Words and vectors bring candidates; definitions, names of files, how many others name them, and how much of a file matches decide the "
@@ -274,7 +274,7 @@ const op_def op_table_code[] = {
                  "lode search --similar src/net.c:120\nlode search \"read config\" --path 'src/**' --json -n 5"},
     {.name = "context", .run = op_do_context, .about = "show what belongs to a piece of code: its neighbours, and who uses it", .flags = OP_READ_ONLY | OP_PROJECT | OP_PAGED,
      .params = params_code_context, .row = row_code_context, .layout = OP_LAYOUT_HITS,
-     .detail = "The definition, the pieces before and behind it in the file, and the places elsewhere where its name stands. By words, not by "
+     .detail = "The definition, the pieces before and after it in the file, and the places elsewhere where its name stands. By words, not by "
                "types: a name that several things share shows the users of all.",
      .examples = "lode context src/net.c:120\nlode context --name parseHeader"},
     {OP_OF_CODE(status), .about = "show the state of a project's index", .flags = OP_READ_ONLY | OP_PROJECT | OP_LOCAL, .params = params_code_status,

@@ -109,7 +109,7 @@ static const op_param params_db_get[] = {
      .about = "at most this many records; 0 = all. When not given: all of the ids that are asked for, else 100"},
     {.name = "offset", .type = OP_ARG_INT, .value = "N", .fallback = "0", .about = "skip this many records"},
     {.name = "after", .type = OP_ARG_INT, .value = "CURSOR",
-     .about = "go on behind an earlier answer: its `next`; unlike --offset this costs nothing"},
+     .about = "continue after an earlier answer: its `next`; unlike --offset this costs nothing"},
     P_DB_INCLUDE("document,metadata"),
     {0}};
 static const op_param params_db_query[] = {

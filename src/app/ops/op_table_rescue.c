@@ -128,7 +128,7 @@ const op_def op_table_chroma[] = {
      .about = "set indexes aside that make Chroma crash, after everything is safe in a store",
      .say = "{dir}: {set_aside} indexes set aside[, {kept} kept][, {seq_ids} sequence ids mended][; {store} has all {records} records]",
      .detail = "First everything is rescued into the store; when something of it is missing, nothing is done. Then folders of indexes that are older than "
-               "the database are renamed to NAME.drift-TIME; rename them back to undo it. Chroma does not build such an index anew: vectors that its queue no "
+               "the database are renamed to NAME.drift-TIME; rename them back to undo it. Chroma does not rebuild such an index: vectors that its queue no "
                "longer has are then in the store alone. Stop the programs that use the directory first.",
      .examples = "lode chroma quarantine ./chroma --to ./data --dry-run\nlode chroma quarantine ./chroma --to ./data --stale-seconds 3600 --fix-seq-ids"},
     {0}};

@@ -7,7 +7,7 @@
  *   adopted  owned by this user, unknown so far, and not tracked by git: used from now on, but none of its settings and
  *            models reach beyond the folder;
  *   tracked  git tracks files in it, so a clone, pull or checkout may have written them: not used until the user runs
- *            `lode trust`, even if the user made the store; asked again when git tracks it anew after it did not.
+ *            `lode trust`, even if the user made the store; asked again when git tracks it again.
  *            Without a lode.db there is no store to trust, and it has to be removed.
  * LODE_TRUST=1 in the environment switches all of this off.
  *

@@ -169,7 +169,7 @@ static lode_status edit_run(edit_scan *s, lode_error *err) {
   }
   (void)after_comma;
   TRY(edit_skip_space(s, err));
-  return s->p == s->end ? LODE_OK : edit_bad(s, "something stands behind the object", err);
+  return s->p == s->end ? LODE_OK : edit_bad(s, "something stands after the object", err);
 }
 
 static bool edit_is_blank(lode_str text) {

@@ -90,7 +90,7 @@ lode_status err_errno(lode_error *err, int errnum, const char *what) {
 }
 
 lode_status err_internal(lode_error *err, const char *what) {
-  return err_set(err, LODE_INTERNAL, "%s: a bug in lode (please report it); open the store anew to go on", what);
+  return err_set(err, LODE_INTERNAL, "%s: a bug in lode (please report it); open the store again to go on", what);
 }
 
 void err_clear(lode_error *err) {

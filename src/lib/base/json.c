@@ -137,7 +137,7 @@ static lode_status json_read_unicode(json_parser *ps, char **out) {
   ps->p += 4;
   if (c >= 0xD800 && c <= 0xDBFF) {
     int32_t low = ps->end - ps->p >= 6 && ps->p[0] == '\\' && ps->p[1] == 'u' ? hex4(ps->p + 2, ps->end) : -1;
-    if (low < 0xDC00 || low > 0xDFFF) return json_syntax_error(ps, "a high surrogate without a low one behind it");
+    if (low < 0xDC00 || low > 0xDFFF) return json_syntax_error(ps, "a high surrogate without a low one after it");
     c = 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00);
     ps->p += 6;
   }
@@ -258,7 +258,7 @@ static lode_status json_read_key(json_parser *ps) {
   if (ps->p == ps->end || *ps->p != '"') return json_syntax_error(ps, "expected a key in double quotes");
   TRY(json_read_string(ps));
   json_skip(ps);
-  if (ps->p == ps->end || *ps->p != ':') return json_syntax_error(ps, "expected ':' behind the key");
+  if (ps->p == ps->end || *ps->p != ':') return json_syntax_error(ps, "expected ':' after the key");
   ps->p++;
   return LODE_OK;
 }
@@ -302,7 +302,7 @@ static lode_status json_parse_text(json_parser *ps) {
     TRY(after_value(ps));
   } while (ps->depth > 0);
   json_skip(ps);
-  return ps->p == ps->end ? LODE_OK : json_syntax_error(ps, "more text behind the value");
+  return ps->p == ps->end ? LODE_OK : json_syntax_error(ps, "more text after the value");
 }
 
 lode_status json_parse(json_doc *json, lode_str text, const json_limits *limits, lode_error *err) {
@@ -360,7 +360,7 @@ static lode_status json_read_floats(lode_str text, float *out, size_t max, size_
     if (more) p++;
   }
   p = json_skip_blanks(p + 1, end);
-  if (p != end) return fail_at_byte(err, text.data, p, "more text behind the array");
+  if (p != end) return fail_at_byte(err, text.data, p, "more text after the array");
   *dim = n;
   return LODE_OK;
 }

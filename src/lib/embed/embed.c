@@ -120,7 +120,7 @@ lode_status lode_embedder_open(lode_str model, const lode_embedder_options *opti
     char asked[256];
     st = err_set(err, LODE_MISMATCH,
                  "the model %s is asked for, but the one that is here is %s; install the former, or "
-                 "embed the collection anew with the latter", str_quote(model, asked, sizeof asked),
+                 "embed the collection again with the latter", str_quote(model, asked, sizeof asked),
                  e->model.identity);
     goto done;
   }

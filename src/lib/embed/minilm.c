@@ -68,7 +68,7 @@ static lode_status minilm_check_sha256(const char *path, const char *want, lode_
   sha256_hex(digest, hex);
   if (strcmp(hex, want) != 0)
     st = err_set(err, LODE_CORRUPT,
-                 "%s is not the published file: its SHA-256 is %.16s..., and %.16s... is expected; fetch it anew",
+                 "%s is not the published file: its SHA-256 is %.16s..., and %.16s... is expected; fetch it again",
                  path, hex, want);
 done:
   if (fd >= 0) os_api->close(fd);

@@ -163,7 +163,7 @@ lode_status engine_verify(lode_store *store, lode_damage_fn *found, void *ctx, l
   lode_status index = engine_index_verify(store, found, ctx, progress, &n, &why);
   if (st == LODE_CORRUPT) return st; /* damage of the truth file matters more */
   if (index != LODE_OK) return err_set(err, index, "%s", why.text);
-  return n ? err_set(err, LODE_CORRUPT, "%llu damages in the vector index; `lode db optimize` makes it anew",
+  return n ? err_set(err, LODE_CORRUPT, "%llu damages in the vector index; `lode db optimize` rebuilds it",
                      (unsigned long long)n) : LODE_OK;
 }
 

@@ -25,7 +25,7 @@ typedef struct recheck_job {
 
 static void recheck_report(recheck_job *c, const store_manifest_row *row, const char *why) {
   char text[800];
-  snprintf(text, sizeof text, "segment %016" PRIx64 " of the vector index: %s; `lode db optimize` makes it anew",
+  snprintf(text, sizeof text, "segment %016" PRIx64 " of the vector index: %s; `lode db optimize` rebuilds it",
            row->id, why);
   c->n_found++;
   if (c->found) c->found(c->ctx, &(lode_damage){.what = "index", .detail = text});

@@ -128,7 +128,7 @@ static lode_status filtered_mark_ordinals(index_filtered *m, const uint64_t *slo
       }
       if (ordinal >= n || filtered_has(m, ordinal))
         return err_set(err, LODE_CORRUPT,
-                       "damaged index segment (ordinal of a slot): it will be made anew from the records");
+                       "damaged index segment (ordinal of a slot): it will be rebuilt from the records");
       m->ordinals[ordinal / 64] |= (uint64_t)1 << (ordinal % 64);
       marked++;
     }

@@ -65,7 +65,7 @@ static uint64_t count_allowed(const uint64_t *allowed, uint32_t n) {
 }
 
 static lode_status index_query_damaged(lode_error *err, const char *what) {
-  return err_set(err, LODE_CORRUPT, "damaged index segment (%s): it will be made anew from the records", what);
+  return err_set(err, LODE_CORRUPT, "damaged index segment (%s): it will be rebuilt from the records", what);
 }
 
 /* ---- Ranking by float vectors ---- */

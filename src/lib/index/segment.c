@@ -120,7 +120,7 @@ void index_segment_put_header(const index_segment_info *info, unsigned char *pag
 }
 
 static lode_status segment_damaged(lode_error *err, const char *what) {
-  return err_set(err, LODE_CORRUPT, "damaged index segment (%s): it will be made anew from the records", what);
+  return err_set(err, LODE_CORRUPT, "damaged index segment (%s): it will be rebuilt from the records", what);
 }
 
 lode_status index_segment_get_header(const unsigned char *page, uint64_t file_bytes, index_segment_info *info,

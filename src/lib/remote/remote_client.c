@@ -110,7 +110,7 @@ static lode_status address_parse(lode_store *s, const char *address, lode_error 
   s->prefix = "lode";
   if (slash && slash + 1 < stop) {
     if (!address_is_name(slash + 1, (size_t)(stop - slash - 1)))
-      return err_set(err, LODE_INVALID, "the name behind the / of the store's address may have 1 to 64 letters, digits, - and _");
+      return err_set(err, LODE_INVALID, "the name after the / of the store's address may have 1 to 64 letters, digits, - and _");
     if (!(s->prefix = address_copy(s, "", slash + 1, (size_t)(stop - slash - 1)))) return err_nomem(err);
   }
   for (const char *at = query; at && at < end;) {

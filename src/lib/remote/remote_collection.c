@@ -105,7 +105,7 @@ lode_status remote_handle_update(lode_collection *c, const remote_entry *k, lode
 }
 
 static lode_status entry_dropped(lode_error *err) {
-  return err_set(err, LODE_NOT_FOUND, "the collection was dropped: open it again, or make it anew");
+  return err_set(err, LODE_NOT_FOUND, "the collection was dropped: open it again, or create it again");
 }
 
 /* Finds the entry with this uid, whatever its name is now. */

@@ -111,7 +111,7 @@ static lode_status open_create_if_missing(store_db *db, lode_error *err) {
       st = err_errno(err, errno, db->path);
     else if (open_is_marked(db))
       st = err_set(err, LODE_CORRUPT,
-                   "%s is missing, but there was a store here: restore a backup, or remove %s to begin anew", db->path,
+                   "%s is missing, but there was a store here: restore a backup, or remove %s to start over", db->path,
                    db->lock_path);
     else
       st = store_db_create(db, err);
