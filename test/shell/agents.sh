@@ -14,36 +14,8 @@ trap cleanup EXIT
 export HOME="$tmp/home" XDG_DATA_HOME="$tmp/data" NO_COLOR=1 LODE_PAGER= GIT_CONFIG_GLOBAL=/dev/null
 unset LODE_STORE
 mkdir -p "$HOME"
-passed=0 failed=0 skipped=0
+. "$(dirname "$0")/../support/kit.sh"
 
-ok() { passed=$((passed + 1)); }
-bad() {
-  failed=$((failed + 1))
-  echo "FAIL line ${BASH_LINENO[1]}: $*"
-}
-skip() {
-  skipped=$((skipped + 1))
-  echo "skipped: $*"
-}
-# run CODE ARGS...: runs lode in the present folder, checks the exit code, keeps $out and $err
-run() {
-  local want=$1
-  shift
-  out=$("$lode" "$@" 2>"$tmp/err" </dev/null)
-  local got=$?
-  err=$(cat "$tmp/err")
-  if [ $got -eq "$want" ]; then ok; else bad "lode $*: exit $got, wanted $want: ${out:0:300} ${err:0:300}"; fi
-}
-has() { case $out in *"$1"*) ok ;; *) bad "no '$1' in: ${out:0:600}" ;; esac; }
-hasnt() { case $out in *"$1"*) bad "'$1' in: ${out:0:600}" ;; *) ok ;; esac; }
-says() { case $err in *"$1"*) ok ;; *) bad "no '$1' in: ${err:0:400}" ;; esac; }
-check() {
-  local text=$1
-  shift
-  if "$@"; then ok; else bad "$text"; fi
-}
-field() { printf '%s' "$out" | sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p" | head -1; }
-is_field() { check "$1 is '$(field "$1")', wanted $2: ${out:0:400}" [ "$(field "$1")" = "$2" ]; }
 project() { # an empty project in a new folder
   rm -rf "$1"
   mkdir -p "$1/.git"

@@ -20,38 +20,8 @@ mkdir -p "$HOME"
 full=${LODE_TEST_FULL:-}
 RANDOM=${LODE_TEST_SEED:-$$}
 seed=${LODE_TEST_SEED:-$$}
-passed=0
-failed=0
-skipped=0
+. "$(dirname "$0")/../support/kit.sh"
 
-ok() { passed=$((passed + 1)); }
-bad() {
-  failed=$((failed + 1))
-  echo "FAIL line ${BASH_LINENO[1]}: $* (seed $seed)"
-}
-skip() {
-  skipped=$((skipped + 1))
-  echo "skipped: $*"
-}
-# run CODE ARGS...: runs lode in the present folder, checks the exit code, keeps $out and $err
-run() {
-  local want=$1
-  shift
-  out=$("$lode" "$@" 2>"$tmp/err" </dev/null)
-  local got=$?
-  err=$(cat "$tmp/err")
-  if [ $got -eq "$want" ]; then ok; else bad "lode $*: exit $got, wanted $want: ${out:0:300} ${err:0:300}"; fi
-}
-has() { case $out in *"$1"*) ok ;; *) bad "no '$1' in: ${out:0:400}" ;; esac; }
-hasnt() { case $out in *"$1"*) bad "'$1' in: ${out:0:400}" ;; *) ok ;; esac; }
-says() { case $err in *"$1"*) ok ;; *) bad "no '$1' in: ${err:0:400}" ;; esac; }
-check() {
-  local text=$1
-  shift
-  if "$@"; then ok; else bad "$text"; fi
-}
-field() { printf '%s' "$out" | sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p" | head -1; }
-is_field() { check "$1 is $(field "$1"), wanted $2: ${out:0:300}" [ "$(field "$1")" = "$2" ]; }
 # All that the index holds, in one order, without what differs between runs (times, inodes)
 content() {
   "$lode" db export code --include document,metadata 2>/dev/null | sort

@@ -16,16 +16,7 @@ trap cleanup EXIT
 export HOME="$tmp/home" XDG_DATA_HOME="$tmp/data" NO_COLOR=1 LODE_PAGER= GIT_CONFIG_GLOBAL=/dev/null
 unset LODE_STORE
 mkdir -p "$HOME" "$tmp/p/.git"
-passed=0 failed=0 skipped=0
-ok() { passed=$((passed + 1)); }
-bad() {
-  failed=$((failed + 1))
-  echo "FAIL: $*"
-}
-skip() {
-  skipped=$((skipped + 1))
-  echo "skipped: $*"
-}
+. "$(dirname "$0")/../support/kit.sh"
 
 cd "$tmp/p" || exit 1
 printf 'int parse(void) { return 1; }\n' > a.c

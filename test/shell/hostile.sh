@@ -9,24 +9,8 @@ trap 'rm -rf "$tmp"' EXIT
 export HOME="$tmp/home" XDG_DATA_HOME="$tmp/data" XDG_STATE_HOME="$tmp/state" NO_COLOR=1 LODE_PAGER= GIT_CONFIG_GLOBAL=/dev/null
 unset LODE_STORE
 mkdir -p "$HOME"
-passed=0
-failed=0
-skipped=0
+. "$(dirname "$0")/../support/kit.sh"
 
-ok() { passed=$((passed + 1)); }
-bad() {
-  failed=$((failed + 1))
-  echo "FAIL line ${BASH_LINENO[1]}: $*"
-}
-skip() {
-  skipped=$((skipped + 1))
-  echo "skipped: $*"
-}
-check() {
-  local text=$1
-  shift
-  if "$@"; then ok; else bad "$text"; fi
-}
 # ends ARGS...: lode ends within seconds and is not killed; keeps $code, $out and $err
 ends() {
   out=$(timeout -s KILL 20 "$lode" "$@" 2>"$tmp/err" </dev/null)
@@ -40,7 +24,8 @@ exits() {
   ends "$@"
   check "$where: lode $*: exit $code, wanted $want: ${out:0:200} ${err:0:200}" [ $code -eq "$want" ]
 }
-says() { case $err$out in *"$1"*) ok ;; *) bad "$where: no '$1' in: ${out:0:300} ${err:0:300}" ;; esac; }
+# either: $1 is in what lode said, on whichever stream
+either() { case $err$out in *"$1"*) ok ;; *) bad "$where: no '$1' in: ${out:0:300} ${err:0:300}" ;; esac; }
 # What lies outside: names, kinds, sizes, times and content
 outside() {
   rm -rf "$tmp/outside"
@@ -73,9 +58,9 @@ outside
 fresh && mv .lode "$tmp/outside/store" && seen=$(look) && ln -s "$tmp/outside/store" .lode
 for c in status 'search retry' index 'watch --once' 'reset index --yes --no-backup' 'reset all --yes --no-backup' 'reset all --yes' \
   'config set search.limit 3' 'doctor --repair'; do
-  exits 5 $c; says "symbolic link"
+  exits 5 $c; either "symbolic link"
 done
-for c in 'db collections' 'db drop code --yes' 'db compact' 'db create other'; do ends $c; says "symbolic link"; done # passed over: the user's own store
+for c in 'db collections' 'db drop code --yes' 'db compact' 'db create other'; do ends $c; either "symbolic link"; done # passed over: the user's own store
 unchanged reset
 exits 0 search retry --store "$tmp/outside/store" # named by the user: allowed
 exits 0 db collections --store .lode
@@ -165,7 +150,7 @@ for how in '--no-backup' ''; do
   fresh
   exits 0 db add notes "$tmp/note" --create
   exits 0 reset index --yes $how
-  exits 0 db get notes --ids n1; says 'buy milk'
+  exits 0 db get notes --ids n1; either 'buy milk'
   exits 0 db collections --json
   check "$where: code is there: $out" [ "${out#*\"code\"}" = "$out" ]
   exits 1 status
@@ -182,7 +167,7 @@ done
 where='a damaged store'
 fresh
 head -c 100000 /dev/urandom >.lode/lode.db
-exits 5 reset index --yes --no-backup; says "without --no-backup"
+exits 5 reset index --yes --no-backup; either "without --no-backup"
 exits 0 reset index --yes
 exits 0 index -q
 

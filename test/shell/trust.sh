@@ -16,36 +16,8 @@ export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER
 unset LODE_STORE LODE_TRUST SUDO_UID
 mkdir -p "$HOME"
 list="$XDG_DATA_HOME/lode/trusted"
-passed=0
-failed=0
-skipped=0
+. "$(dirname "$0")/../support/kit.sh"
 
-ok() { passed=$((passed + 1)); }
-bad() {
-  failed=$((failed + 1))
-  echo "FAIL line ${BASH_LINENO[1]}: $*"
-}
-skip() {
-  skipped=$((skipped + 1))
-  echo "skipped: $*"
-}
-run() { # CODE ARGS...
-  local want=$1
-  shift
-  out=$(timeout 60 "$lode" "$@" 2>"$tmp/err" </dev/null)
-  local got=$?
-  err=$(cat "$tmp/err")
-  if [ $got -eq "$want" ]; then ok; else bad "lode $*: exit $got, wanted $want: ${out:0:300} ${err:0:300}"; fi
-}
-has() { case $out in *"$1"*) ok ;; *) bad "no '$1' in: ${out:0:400}" ;; esac; }
-hasnt() { case $out in *"$1"*) bad "'$1' in: ${out:0:400}" ;; *) ok ;; esac; }
-says() { case $err in *"$1"*) ok ;; *) bad "no '$1' in: ${err:0:500}" ;; esac; }
-silent() { case $err in *"$1"*) bad "'$1' in: ${err:0:500}" ;; *) ok ;; esac; }
-check() {
-  local text=$1
-  shift
-  if "$@"; then ok; else bad "$text"; fi
-}
 sources() { # FOLDER
   mkdir -p "$1/src"
   printf 'int count_sheep(int n) { return n + 1; }\n' >"$1/src/sheep.c"
