@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_binding.c - the calls of bench/python/bench.py, made from C on the same store: what is left of Python's figures is the binding's.
+/* bench_binding.c - the calls of bench/python/bench.py, made from C on the same store: what is left of Python's figures
+ * is the binding's.
  *
- *   bench_binding FOLDER CALLS ROUNDS      prints "name seconds" of CPU for one call of each kind, the best of the rounds
+ *   bench_binding FOLDER CALLS ROUNDS      prints "name seconds" of CPU for one call of each kind, the best of the
+ * rounds
  *
- * FOLDER is what bench.py has made: collection "bench", ids r0, r1, ...; the questions are the vectors of its first records.
+ * FOLDER is what bench.py has made: collection "bench", ids r0, r1, ...; the questions are the vectors of its first
+ * records.
  */
 #include "common.h"
 
@@ -41,8 +44,11 @@ static void do_get(lode_collection *c, const questions *q, uint32_t i) {
 static void ask(lode_collection *c, const questions *q, uint32_t first, uint32_t n, unsigned include) {
   lode_error err;
   lode_result *rows;
-  lode_query_request request = {
-    .vectors = q->vectors + (size_t)first * q->dimension, .n = n, .dimension = q->dimension, .k = 10, .include = include};
+  lode_query_request request = {.vectors = q->vectors + (size_t)first * q->dimension,
+                                .n = n,
+                                .dimension = q->dimension,
+                                .k = 10,
+                                .include = include};
   need(lode_query(c, &request, &rows, &err), &err, "asking");
   lode_result_free(rows);
 }

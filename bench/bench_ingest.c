@@ -5,9 +5,9 @@
  *
  * Making the rows is not timed; each lode_add() is, until it returns, which is the acknowledgement. The maintenance
  * thread runs as it does for every user, so that the indexes grow at the same time; what it has not done by the last
- * acknowledgement is then done by lode_optimize(): optimize_s is the time until the text and the metadata index hold all
- * rows, which is what the peer's row includes, optimize_all_s until nothing at all is left, the vector index included. Peak memory is that of the whole
- * process. BUDGET_MIB is memory_bytes of the store (256, its default).
+ * acknowledgement is then done by lode_optimize(): optimize_s is the time until the text and the metadata index hold
+ * all rows, which is what the peer's row includes, optimize_all_s until nothing at all is left, the vector index
+ * included. Peak memory is that of the whole process. BUDGET_MIB is memory_bytes of the store (256, its default).
  */
 #include "common.h"
 
@@ -16,9 +16,9 @@
 #include <stdlib.h>
 
 typedef struct outcome {
-  double acked, slowest, peak;     /* until the last acknowledgement */
-  double optimized, all, peak_indexed;  /* lode_optimize() after it: text and metadata index, everything */
-  lode_stats stats;                /* between the two */
+  double acked, slowest, peak;         /* until the last acknowledgement */
+  double optimized, all, peak_indexed; /* lode_optimize() after it: text and metadata index, everything */
+  lode_stats stats;                    /* between the two */
 } outcome;
 
 static void add_rows(opened *o, uint32_t rows, outcome *out) {
@@ -66,7 +66,8 @@ static void catch_up(opened *o, uint32_t rows, outcome *out) {
 int main(int argc, char **argv) {
   if (argc < 4 || argc > 5) fail("usage: bench_ingest NAME FOLDER ROWS [BUDGET_MIB]");
   const char *name = argv[1], *folder = argv[2];
-  uint32_t rows = number(argv[3], 1, 100000000, "ROWS"), mib = argc > 4 ? number(argv[4], 16, 65536, "BUDGET_MIB") : 256;
+  uint32_t rows = number(argv[3], 1, 100000000, "ROWS"),
+           mib = argc > 4 ? number(argv[4], 16, 65536, "BUDGET_MIB") : 256;
   lode_open_options options = {.create = true, .memory_bytes = (uint64_t)mib << 20};
   outcome out = {0};
   double files, bytes;

@@ -58,7 +58,8 @@ static void run_once(char **argv, run *r) {
   r->peak_mib = (double)used.ru_maxrss / 1024;
   (void)close(ends[0]);
   (void)posix_spawn_file_actions_destroy(&actions);
-  if (status != 0) fail("%s ended with status %d", argv[0], WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+  if (status != 0)
+    fail("%s ended with status %d", argv[0], WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
 static int print_ids(uint32_t n) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench_query.c - an exact query through the public API, against a plain read of as many bytes.
  *
- *   bench_query NAME FOLDER ROWS ROUNDS      a store made by bench_ingest; where there is none, one without a vector index
+ *   bench_query NAME FOLDER ROWS ROUNDS      a store made by bench_ingest; where there is none, one without a vector
+ * index
  *
  * The ten nearest of all rows, ids and distances only, after warming up. The plain read adds up a buffer of the same
  * size as integers, in one thread. Rounds are interleaved, and the best of each kind counts. The answers are

@@ -3,8 +3,8 @@
  *
  *   bench_readers NAME FOLDER ROWS SECONDS COMMIT     fills a store with ROWS; the writer adds COMMIT rows a commit
  *
- * A read is one lode_get() of 10 records by id with documents and metadata; it must bring all 10. COMMIT 0: no writer, for
- * comparison. The writer runs from before the first read until after the last, and reports its commits by a pipe.
+ * A read is one lode_get() of 10 records by id with documents and metadata; it must bring all 10. COMMIT 0: no writer,
+ * for comparison. The writer runs from before the first read until after the last, and reports its commits by a pipe.
  */
 #include "common.h"
 
@@ -84,7 +84,8 @@ static double read_ten(opened *o, uint32_t rows, uint32_t *state) {
   lode_str ids[IDS];
   lode_error err;
   lode_result *result = NULL;
-  for (size_t i = 0; i < IDS; i++) ids[i] = (lode_str){text[i], row_id(text[i], sizeof text[i], random_next(state) % rows)};
+  for (size_t i = 0; i < IDS; i++)
+    ids[i] = (lode_str){text[i], row_id(text[i], sizeof text[i], random_next(state) % rows)};
   lode_get_request request = {.select = {.ids = ids, .n_ids = IDS}, .include = LODE_DOCUMENT | LODE_METADATA};
   double start = now_s();
   need(lode_get(o->collection, &request, &result, &err), &err, "get");

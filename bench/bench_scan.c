@@ -5,9 +5,9 @@
  *
  * A scan is what an exact query does: distances of all rows, in blocks, the ten nearest kept. The plain read adds up
  * the same bytes as integers in independent sums. Rounds are interleaved, so that a busy moment of the machine
- * hits all alike, and the best of each kind counts. "batch of 16" is kernel_distances_many; its GB/s count each row once
- * for each query, which is why they may pass those of memory. Ends with 1 when one scan is slower than MIN_PERCENT of
- * the plain read. LODE_SIMD chooses the kernel, as everywhere.
+ * hits all alike, and the best of each kind counts. "batch of 16" is kernel_distances_many; its GB/s count each row
+ * once for each query, which is why they may pass those of memory. Ends with 1 when one scan is slower than MIN_PERCENT
+ * of the plain read. LODE_SIMD chooses the kernel, as everywhere.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -68,7 +68,7 @@ static void scan(scene *s, lode_metric metric) {
   for (size_t i = 0; i < s->n; i += BLOCK) {
     size_t n = s->n - i < BLOCK ? s->n - i : BLOCK;
     kernel_distances(metric, s->queries, s->query_norms[0], s->data + i * s->dim, s->dim, s->norms + i, n, s->dim,
-                    s->out);
+                     s->out);
     keep(&top, s->out, n, i);
   }
   kernel_topk_sort(&top);

@@ -32,8 +32,8 @@ size_t row_id(char *out, size_t size, uint32_t i) {
 }
 
 size_t row_path(char *out, size_t size, uint32_t file) {
-  return (size_t)snprintf(out, size, "src/module_%03" PRIu32 "/part_%02" PRIu32 "/source_file_%06" PRIu32 ".c", file % 977,
-                          file % 31, file);
+  return (size_t)snprintf(out, size, "src/module_%03" PRIu32 "/part_%02" PRIu32 "/source_file_%06" PRIu32 ".c",
+                          file % 977, file % 31, file);
 }
 
 void row_vector(float *out, uint32_t i) {
@@ -43,9 +43,9 @@ void row_vector(float *out, uint32_t i) {
 
 /* Word number w of the vocabulary: one to three syllables, some in snake_case. */
 static size_t word(char *out, uint32_t w) {
-  static const char *const syllables[32] = {"ba", "con", "de",  "fi",  "gra", "ho",  "in",  "ja",  "ker", "lo",  "ma",
-                                            "net", "or", "pa",  "qui", "re",  "sto", "ta",  "un",  "ver", "wal", "xi",
-                                            "yo", "zen", "ad",  "buf", "cur", "dex", "el",  "fet", "get", "set"};
+  static const char *const syllables[32] = {"ba",  "con", "de", "fi",  "gra", "ho",  "in", "ja",  "ker", "lo",  "ma",
+                                            "net", "or",  "pa", "qui", "re",  "sto", "ta", "un",  "ver", "wal", "xi",
+                                            "yo",  "zen", "ad", "buf", "cur", "dex", "el", "fet", "get", "set"};
   size_t n = 0;
   for (uint32_t v = w + 1; v > 0; v /= 32) {
     const char *s = syllables[v % 32];

@@ -57,7 +57,8 @@ typedef struct opened {
 opened open_store(const char *folder, const lode_open_options *options);
 void close_store(opened *o);
 void optimize(opened *o);
-/* A new store of rows 0 .. n; indexed: no row is left that no segment of the vector index holds, else none is in one. */
+/* A new store of rows 0 .. n; indexed: no row is left that no segment of the vector index holds, else none is in one.
+ */
 void fill_store(const char *folder, uint32_t n, bool indexed);
 /* The same, indexed, made by a process of its own that has ended when this returns. */
 void make_store(const char *folder, uint32_t n);

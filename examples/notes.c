@@ -33,19 +33,36 @@ int main(int argc, char **argv) {
 
   static const float north[2] = {0, 1}, east[2] = {1, 0}, north_east[2] = {1, 1};
   lode_record records[] = {
-      {.id = text("n"), .document = text("due north"), .metadata = text("{\"year\":2024}"), .vector = north, .dimension = 2},
-      {.id = text("e"), .document = text("due east"), .metadata = text("{\"year\":2025}"), .vector = east, .dimension = 2},
-      {.id = text("ne"), .document = text("in between"), .metadata = text("{\"year\":2026}"), .vector = north_east, .dimension = 2},
+      {.id = text("n"),
+       .document = text("due north"),
+       .metadata = text("{\"year\":2024}"),
+       .vector = north,
+       .dimension = 2},
+      {.id = text("e"),
+       .document = text("due east"),
+       .metadata = text("{\"year\":2025}"),
+       .vector = east,
+       .dimension = 2},
+      {.id = text("ne"),
+       .document = text("in between"),
+       .metadata = text("{\"year\":2026}"),
+       .vector = north_east,
+       .dimension = 2},
   };
   /* durable when it returns LODE_OK; all of the batch or nothing of it */
   if (lode_upsert(notes, NULL, records, 3, NULL, &err) != LODE_OK) goto failed;
 
-  lode_query_request query = {
-      .vectors = east, .dimension = 2, .n = 1, .k = 2, .select.where = text("{\"year\":{\"$gte\":2025}}"), .include = LODE_ALL};
+  lode_query_request query = {.vectors = east,
+                              .dimension = 2,
+                              .n = 1,
+                              .k = 2,
+                              .select.where = text("{\"year\":{\"$gte\":2025}}"),
+                              .include = LODE_ALL};
   if (lode_query(notes, &query, &rows, &err) != LODE_OK) goto failed;
   for (size_t i = 0; i < lode_result_count(rows); i++) {
     const lode_row *row = lode_result_at(rows, i);
-    printf("%.*s %.3f %.*s\n", (int)row->id.len, row->id.data, row->distance, (int)row->document.len, row->document.data);
+    printf("%.*s %.3f %.*s\n", (int)row->id.len, row->id.data, row->distance, (int)row->document.len,
+           row->document.data);
   }
   code = 0;
   goto done;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_chroma.c - any bytes as chroma.sqlite3, with a journal or a write-ahead log beside it: every place that was kept can be read again or
- * is damage, every record is some collection's, and the check ends. */
+/* fuzz_chroma.c - any bytes as chroma.sqlite3, with a journal or a write-ahead log beside it: every place that was kept
+ * can be read again or is damage, every record is some collection's, and the check ends. */
 #include "rescue/chroma_dir.h"
 
 #include "rescue/rescue.h"
@@ -24,7 +24,8 @@ static void clear(void) {
   }
 }
 
-static lode_status found(void *ctx, const char *what, bool damage, lode_str collection, const char *detail, lode_error *err) {
+static lode_status found(void *ctx, const char *what, bool damage, lode_str collection, const char *detail,
+                         lode_error *err) {
   (void)ctx, (void)damage, (void)collection, (void)err;
   REQUIRE(what && detail && *detail);
   return LODE_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_chunk.c - any text as a document or as lines: chunks are a partition; any bytes as a list from a worker: refused or a
- * partition. The first byte says which, and how long chunks may be. */
+/* fuzz_chunk.c - any text as a document or as lines: chunks are a partition; any bytes as a list from a worker: refused
+ * or a partition. The first byte says which, and how long chunks may be. */
 #include "chunk/chunk.h"
 
 #include <stdlib.h>

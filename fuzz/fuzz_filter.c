@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_filter.c - any filter on any record: no crash, and two truths about whatever comes out. A filter and its $not never
- * agree; a record that matches fulfils every probe. The input is four texts with NULs between them: filter, document
- * filter, metadata, document. */
+/* fuzz_filter.c - any filter on any record: no crash, and two truths about whatever comes out. A filter and its $not
+ * never agree; a record that matches fulfils every probe. The input is four texts with NULs between them: filter,
+ * document filter, metadata, document. */
 #include "query/filter.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_git_index.c - any bytes as git's index file, with ids of either length: an answer, and one that does not depend on how often it
- * is asked; a folder that is tracked keeps being so when nothing is left out. */
+/* fuzz_git_index.c - any bytes as git's index file, with ids of either length: an answer, and one that does not depend
+ * on how often it is asked; a folder that is tracked keeps being so when nothing is left out. */
 #include "scan/git_index.h"
 
 #include <stdlib.h>
@@ -18,7 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   int fd = memfd_create("index", MFD_CLOEXEC);
   require(fd >= 0 && write(fd, data, size) == (ssize_t)size);
   for (size_t oid = 20; oid <= 32; oid += 12) {
-    git_index_query q = {.below = {".lode", 5}, .except = except, .oid_bytes = oid}, all = {.below = {".lode", 5}, .oid_bytes = oid};
+    git_index_query q = {.below = {".lode", 5}, .except = except, .oid_bytes = oid},
+                    all = {.below = {".lode", 5}, .oid_bytes = oid};
     git_index_query quick = {.below = {".lode", 5}, .except = except, .oid_bytes = oid, .quick = true};
     git_index_answer a, b, c, d;
     git_index_read(fd, size, &q, &a);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_hnsw.c - any bytes as header.bin and data_level0.bin: labels come in order and once, every vector is of the shape and finite. */
+/* fuzz_hnsw.c - any bytes as header.bin and data_level0.bin: labels come in order and once, every vector is of the
+ * shape and finite. */
 #include "rescue/hnsw.h"
 
 #include <math.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_import.c - any bytes as a stream of records: JSON lines, .npy or .fvecs. Whatever is taken must be what a user would
- * see: the report agrees with the store, and what is exported can be imported and exports the same bytes again.
+/* fuzz_import.c - any bytes as a stream of records: JSON lines, .npy or .fvecs. Whatever is taken must be what a user
+ * would see: the report agrees with the store, and what is exported can be imported and exports the same bytes again.
  *
- * Input: a byte that chooses (bits 0-1: the format, 2-3: the mode, 4: keep existing ids, 5: batches of 1 instead of 7, 6:
- * the stream gives a byte at a time), then the stream. Each input has a collection of its own.
+ * Input: a byte that chooses (bits 0-1: the format, 2-3: the mode, 4: keep existing ids, 5: batches of 1 instead of 7,
+ * 6: the stream gives a byte at a time), then the stream. Each input has a collection of its own.
  */
 #include "scratch.h"
 
@@ -34,7 +34,8 @@ static int64_t take(void *ctx, const void *data, size_t size) {
 
 /* A store is used for some inputs, or most of the time would go into making them. */
 static void prepare(void) {
-  static const lode_open_options options = {.create = true, .no_background = true, .page_bytes = 4096, .max_document_bytes = 1 << 20};
+  static const lode_open_options options = {
+      .create = true, .no_background = true, .page_bytes = 4096, .max_document_bytes = 1 << 20};
   char path[300];
   lode_error err;
   if (!scratch[0]) scratch_begin();

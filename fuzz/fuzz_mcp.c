@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_mcp.c - any lines to the MCP server: what comes out is one JSON message a line, every request that can be told apart is answered,
- * and no arguments get further than an operation that checks them.
+/* fuzz_mcp.c - any lines to the MCP server: what comes out is one JSON message a line, every request that can be told
+ * apart is answered, and no arguments get further than an operation that checks them.
  *
- * Input: lines. The worker is not there: a call's arguments are checked as it would, and translated to those of the operation; then it is
- * answered, every third one only after the next line, so that cancellation meets requests in flight.
+ * Input: lines. The worker is not there: a call's arguments are checked as it would, and translated to those of the
+ * operation; then it is answered, every third one only after the next line, so that cancellation meets requests in
+ * flight.
  */
 #include "mcp/mcp.h"
 #include "scratch.h"
@@ -42,8 +43,10 @@ static void check_arguments(const mcp_request *r, lode_error *err) {
 static void answer(mcp_request *r) {
   mcp_send_progress(r, STR_LIT("one"), 1, 2);
   mcp_send_progress(r, STR_LIT("two"), 1, 0);
-  if (calls % 2) mcp_respond_error(r, "no");
-  else mcp_respond(r, STR_LIT("\"content\":[]"));
+  if (calls % 2)
+    mcp_respond_error(r, "no");
+  else
+    mcp_respond(r, STR_LIT("\"content\":[]"));
 }
 
 static void run(void *ctx, mcp_request *r) {
@@ -51,8 +54,10 @@ static void run(void *ctx, mcp_request *r) {
   (void)ctx;
   r->call = ++calls;
   check_arguments(r, &err);
-  if (calls % 3 == 0 && n_late < sizeof late / sizeof *late) late[n_late++] = r;
-  else answer(r);
+  if (calls % 3 == 0 && n_late < sizeof late / sizeof *late)
+    late[n_late++] = r;
+  else
+    answer(r);
 }
 
 static void cancel(void *ctx, uint64_t call) {

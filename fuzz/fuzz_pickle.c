@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_pickle.c - any bytes as index_metadata.pickle: strings lie inside of the input, a cut pickle hands out no more than the whole one. */
+/* fuzz_pickle.c - any bytes as index_metadata.pickle: strings lie inside of the input, a cut pickle hands out no more
+ * than the whole one. */
 #include "rescue/pickle.h"
 
 #include <stdlib.h>
@@ -32,7 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   rescue_pickle_sink a = {pair, number, &whole}, b = {pair, number, &half};
   lode_status st = rescue_pickle_read((lode_str){text, size}, &a, NULL);
   if (st != LODE_OK && st != LODE_CORRUPT && st != LODE_NOMEM) abort();
-  if (rescue_pickle_read((lode_str){text, size / 2}, &b, NULL) == LODE_OK && half.pairs != whole.pairs) abort(); /* it ended there */
+  if (rescue_pickle_read((lode_str){text, size / 2}, &b, NULL) == LODE_OK && half.pairs != whole.pairs)
+    abort(); /* it ended there */
   if (half.pairs > whole.pairs) abort();
   return 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_query.c - any query request to a small store: answered or refused, and the answer is one.
  *
- * Input: a JSON object with any of "where", "where_document", "text", "vector", "k" and "ids". What comes back must be in
- * order, without repetition, no more than k; each hit must match the filter by itself (asked for by its id), and with
- * k large enough there must be as many as a plain get of the filter finds.
+ * Input: a JSON object with any of "where", "where_document", "text", "vector", "k" and "ids". What comes back must be
+ * in order, without repetition, no more than k; each hit must match the filter by itself (asked for by its id), and
+ * with k large enough there must be as many as a plain get of the filter finds.
  */
 #include "base/json.h"
 #include "scratch.h"
@@ -24,8 +24,10 @@ static void add_record(unsigned i) {
   float v[DIM] = {(float)(i % 5), (float)(i % 3) - 1, (float)i / 8, i % 11 ? 1 : 0};
   lode_error err;
   snprintf(id, sizeof id, "id-%u", i);
-  snprintf(document, sizeof document, "document %u: getUserName in src/file%u.c, alpha%s", i, i % 7, i % 2 ? " beta" : "\ngamma");
-  snprintf(metadata, sizeof metadata, "{\"n\":%u,\"half\":%u.5,\"path\":\"src/file%u.c\",\"odd\":%s,\"tags\":[\"t%u\",\"all\"]}", i, i, i % 7,
+  snprintf(document, sizeof document, "document %u: getUserName in src/file%u.c, alpha%s", i, i % 7,
+           i % 2 ? " beta" : "\ngamma");
+  snprintf(metadata, sizeof metadata,
+           "{\"n\":%u,\"half\":%u.5,\"path\":\"src/file%u.c\",\"odd\":%s,\"tags\":[\"t%u\",\"all\"]}", i, i, i % 7,
            i % 2 ? "true" : "false", i % 3);
   lode_record r = {.id = str_of(id), .vector = i % 9 ? v : NULL, .dimension = DIM};
   if (i % 6) r.document = str_of(document);
@@ -119,7 +121,9 @@ static bool in_order(const lode_row *a, const lode_row *b, bool by_distance) {
 }
 
 static bool matches(const request *r, lode_str id) {
-  lode_get_request one = {.select = {.ids = &id, .n_ids = 1, .where = r->query.select.where, .where_document = r->query.select.where_document}};
+  lode_get_request one = {
+      .select = {
+          .ids = &id, .n_ids = 1, .where = r->query.select.where, .where_document = r->query.select.where_document}};
   lode_result *rows;
   REQUIRE(lode_get(things, &one, &rows, NULL) == LODE_OK);
   bool found = lode_result_count(rows) == 1;
@@ -154,7 +158,8 @@ static void check_all_found(const request *r, const lode_result *rows) {
   REQUIRE(lode_get(things, &get, &all, NULL) == LODE_OK);
   for (size_t i = 0; i < lode_result_count(all); i++) {
     bool repeated = false;
-    for (size_t j = 0; j < i && !repeated; j++) repeated = str_eq(lode_result_at(all, j)->id, lode_result_at(all, i)->id);
+    for (size_t j = 0; j < i && !repeated; j++)
+      repeated = str_eq(lode_result_at(all, j)->id, lode_result_at(all, i)->id);
     wanted += lode_result_at(all, i)->vector && !repeated;
   }
   REQUIRE(lode_result_count(rows) == (wanted < r->query.k ? wanted : r->query.k));

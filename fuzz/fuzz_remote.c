@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_remote.c - a cluster that answers anything: no crash, no endless loop, and rows that are whole. The input is answers with NULs
- * between them, each a status of three digits and a body; they are given to the requests in turn, and when there are no more, there is
- * no answer. */
+/* fuzz_remote.c - a cluster that answers anything: no crash, no endless loop, and rows that are whole. The input is
+ * answers with NULs between them, each a status of three digits and a body; they are given to the requests in turn, and
+ * when there are no more, there is no answer. */
 #include "remote/remote.h"
 
 #include <math.h>
@@ -29,7 +29,8 @@ static lode_status answer(http_client *http, const http_request *request, http_r
   require(++requests < MOST_REQUESTS); /* each answer is asked for once or twice, and an empty one ends it all */
   const uint8_t *end = memchr(left, 0, n_left);
   size_t len = end ? (size_t)(end - left) : n_left, head = 0;
-  while (head < 3 && head < len && left[head] >= '0' && left[head] <= '9') response->status = response->status * 10 + (left[head++] - '0');
+  while (head < 3 && head < len && left[head] >= '0' && left[head] <= '9')
+    response->status = response->status * 10 + (left[head++] - '0');
   if (head < 3) response->status = 200, head = 0;
   strbuf_add(&response->body, left + head, len - head);
   left += end ? len + 1 : len;
@@ -61,7 +62,8 @@ static void ask(lode_collection *c) {
   lode_facet_list *facets;
   uint64_t n;
   check_rows(lode_get(c, &(lode_get_request){.include = LODE_ALL, .limit = 300}, &rows, &err), &rows, false, &err);
-  check_rows(lode_get(c, &(lode_get_request){.select = {.ids = ids, .n_ids = 2}, .include = LODE_ALL}, &rows, &err), &rows, false, &err);
+  check_rows(lode_get(c, &(lode_get_request){.select = {.ids = ids, .n_ids = 2}, .include = LODE_ALL}, &rows, &err),
+             &rows, false, &err);
   lode_query_request q = {.vectors = v, .dimension = 3, .n = 1, .k = 2, .include = LODE_ALL};
   check_rows(lode_query(c, &q, &rows, &err), &rows, true, &err);
   q.mode = LODE_BY_TEXT;
@@ -73,7 +75,9 @@ static void ask(lode_collection *c) {
   check(lode_count(c, &n, &err), &err);
   check(lode_facets(c, STR_LIT("k"), (lode_str){0}, 0, &facets, &err), &err);
   lode_facet_list_free(facets);
-  check(lode_upsert(c, NULL, &(lode_record){.id = ids[0], .document = text, .vector = v, .dimension = 3}, 1, NULL, &err), &err);
+  check(
+      lode_upsert(c, NULL, &(lode_record){.id = ids[0], .document = text, .vector = v, .dimension = 3}, 1, NULL, &err),
+      &err);
   check(lode_delete(c, NULL, &(lode_selection){.where = STR_LIT("{\"k\":1}")}, NULL, &err), &err);
 }
 
@@ -90,7 +94,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   lode_status st = lode_open("qdrant://127.0.0.1:1/fuzz", &options, &store, &err);
   check(st, &err);
   if (st != LODE_OK) return 0;
-  if (lode_collection_open(store, STR_LIT("c"), &(lode_collection_options){.create = true, .metric = LODE_COSINE}, &c, &err) == LODE_OK) {
+  if (lode_collection_open(store, STR_LIT("c"), &(lode_collection_options){.create = true, .metric = LODE_COSINE}, &c,
+                           &err) == LODE_OK) {
     ask(c);
     lode_collection_close(c);
   }

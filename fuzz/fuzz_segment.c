@@ -62,8 +62,8 @@ static void use(index_segment *segment, uint8_t flags) {
   if (!query || !allowed) abort();
   for (uint32_t i = 0; i < segment->info.dim; i++) query[i] = (float)(i % 7) - 3;
   for (uint32_t i = 0; i < slots; i += 3) allowed[i / 64] |= (uint64_t)1 << (i % 64);
-  index_search_request request = {.query = query, .k = 8, .beam = 8, .allowed = flags & 2 ? allowed : NULL,
-                                  .exact = (flags & 4) != 0};
+  index_search_request request = {
+      .query = query, .k = 8, .beam = 8, .allowed = flags & 2 ? allowed : NULL, .exact = (flags & 4) != 0};
   if (index_search(segment, &request, &room, hits, &n, NULL) != LODE_OK && n != 0) abort();
   for (size_t i = 0; i < n; i++) {
     if (hits[i].slot >= slots) abort();
@@ -124,8 +124,12 @@ static void make_seed(bytes *b, index_segment_kind kind) {
   float mean[DIM] = {0}, vector[DIM];
   index_writer maker;
   bytes file = {0};
-  index_writer_options options = {.id = 42, .kind = kind, .graph = {.degree = 4}, .write = write_bytes, .ctx = &file,
-                                 .model = {.metric = LODE_L2, .dim = DIM, .unit = 1, .mean = mean}};
+  index_writer_options options = {.id = 42,
+                                  .kind = kind,
+                                  .graph = {.degree = 4},
+                                  .write = write_bytes,
+                                  .ctx = &file,
+                                  .model = {.metric = LODE_L2, .dim = DIM, .unit = 1, .mean = mean}};
   lode_status st = index_writer_begin(&maker, &options, NULL);
   for (int i = 0; i < N && st == LODE_OK; i++) {
     for (int j = 0; j < DIM; j++) vector[j] = (float)draw(1000) / 500 - 1;

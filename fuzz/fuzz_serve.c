@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_serve.c - any request body to an operation: answered or refused, in JSON, and never by "internal error".
  *
- * Input: a line with the name of a call and its words ("chroma.add tenant database ID", "db.query"), then the body. ID stands for
- * the collection that is there. Words are percent-decoded first, as those of a path are.
+ * Input: a line with the name of a call and its words ("chroma.add tenant database ID", "db.query"), then the body. ID
+ * stands for the collection that is there. Words are percent-decoded first, as those of a path are.
  */
 #include "chroma/chroma.h"
 #include "server/server.h"
@@ -32,7 +32,10 @@ static void prepare(void) {
   for (int i = 0; i < 20; i++) {
     char name[20];
     snprintf(name, sizeof name, "r%d", i);
-    lode_record r = {.id = str_of(name), .document = str_of(i % 3 ? "some text" : "other"), .vector = v, .dimension = 2,
+    lode_record r = {.id = str_of(name),
+                     .document = str_of(i % 3 ? "some text" : "other"),
+                     .vector = v,
+                     .dimension = 2,
                      .metadata = str_of(i % 2 ? "{\"k\":1,\"tags\":[\"x\"]}" : "{\"chroma:uri\":\"u\",\"k\":2.5}")};
     REQUIRE(lode_upsert(things, NULL, &r, 1, NULL, &err) == LODE_OK);
   }
@@ -44,9 +47,12 @@ static void prepare(void) {
 
 /* Operations that end or leave this process, or that take long, are not for it. */
 static bool allowed(const char *name) {
-  if (strncmp(name, "chroma.", 7) == 0) return strcmp(name, "chroma.reset") != 0 && strcmp(name, "chroma.delete_collection") != 0 && strcmp(name, "chroma.delete_database") != 0;
+  if (strncmp(name, "chroma.", 7) == 0)
+    return strcmp(name, "chroma.reset") != 0 && strcmp(name, "chroma.delete_collection") != 0 &&
+           strcmp(name, "chroma.delete_database") != 0;
   const op_def *op = worker_op_of_call(name);
-  return op && strncmp(name, "db.", 3) == 0 && !(op->flags & (OP_LOCAL | OP_SERVER | OP_LONG)) && strcmp(op->name, "drop") != 0 && strcmp(op->name, "rename") != 0;
+  return op && strncmp(name, "db.", 3) == 0 && !(op->flags & (OP_LOCAL | OP_SERVER | OP_LONG)) &&
+         strcmp(op->name, "drop") != 0 && strcmp(op->name, "rename") != 0;
 }
 
 static void check(const worker_task *task) {
@@ -54,9 +60,12 @@ static void check(const worker_task *task) {
   lode_error err;
   bool chroma = strncmp(task->name, "chroma.", 7) == 0;
   REQUIRE(!task->out.failed);
-  REQUIRE(json_parse(&json, (lode_str){task->out.data, task->out.len}, &(json_limits){.max_depth = 2000}, &err) == LODE_OK);
-  if (chroma) REQUIRE((task->code >= 200 && task->code < 500) || task->code == 501);
-  else REQUIRE(task->code != LODE_INTERNAL && task->code != LODE_CORRUPT && task->code != LODE_IO);
+  REQUIRE(json_parse(&json, (lode_str){task->out.data, task->out.len}, &(json_limits){.max_depth = 2000}, &err) ==
+          LODE_OK);
+  if (chroma)
+    REQUIRE((task->code >= 200 && task->code < 500) || task->code == 501);
+  else
+    REQUIRE(task->code != LODE_INTERNAL && task->code != LODE_CORRUPT && task->code != LODE_IO);
   json_release(&json);
 }
 
@@ -72,9 +81,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     next = strchr(at, ' ');
     if (next) *next++ = '\0';
     size_t len = strlen(at);
-    if (n == 0) task.name = at;
-    else if (!server_percent_decode(at, &len)) return 0;
-    else task.words[task.n_words++] = len == 2 && memcmp(at, "ID", 2) == 0 ? str_of(id) : (lode_str){at, len};
+    if (n == 0)
+      task.name = at;
+    else if (!server_percent_decode(at, &len))
+      return 0;
+    else
+      task.words[task.n_words++] = len == 2 && memcmp(at, "ID", 2) == 0 ? str_of(id) : (lode_str){at, len};
   }
   if (!allowed(task.name)) return 0;
   server_options guard = {.host = "127.0.0.1"};
@@ -92,8 +104,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   body[body_len] = '\0';
   task.body = (lode_str){body, body_len};
   task.shared = shared;
-  if (strncmp(task.name, "chroma.", 7) == 0) chroma_service(&task);
-  else worker_op_service(&task);
+  if (strncmp(task.name, "chroma.", 7) == 0)
+    chroma_service(&task);
+  else
+    worker_op_service(&task);
   check(&task);
   strbuf_release(&task.out);
   free(body);

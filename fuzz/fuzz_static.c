@@ -35,7 +35,8 @@ static size_t repair(char *file, size_t size) {
   if (l.file_size > size) memset(file + size, 0, (size_t)l.file_size - size);
   h.file_size = l.file_size;
   for (uint32_t p = 0; p < h.pages; p++) {
-    uint32_t crc = crc32c_update(crc32c_update_u32(0, p), file + l.rows + (size_t)p * EMBED_STATIC_PAGE_BYTES, EMBED_STATIC_PAGE_BYTES);
+    uint32_t crc = crc32c_update(crc32c_update_u32(0, p), file + l.rows + (size_t)p * EMBED_STATIC_PAGE_BYTES,
+                                 EMBED_STATIC_PAGE_BYTES);
     memcpy(file + EMBED_STATIC_HEADER_BYTES + l.crcs + 4 * (size_t)p, &crc, sizeof crc);
   }
   h.lexicon_crc = crc32c_update(0, file + EMBED_STATIC_HEADER_BYTES, (size_t)l.rows - EMBED_STATIC_HEADER_BYTES);
@@ -47,11 +48,13 @@ static size_t repair(char *file, size_t size) {
 static void use(lode_embedder *e, const uint8_t *data, size_t size) {
   static float v[3 * EMBED_STATIC_DIM];
   lode_error err;
-  lode_str texts[3] = {STR_LIT("read the file of getaddrinfo"), {(const char *)data, size < 2000 ? size : 2000}, {NULL, 0}};
+  lode_str texts[3] = {
+      STR_LIT("read the file of getaddrinfo"), {(const char *)data, size < 2000 ? size : 2000}, {NULL, 0}};
   if (lode_embed(e, texts, 3, v, &err) != LODE_OK) return;
   for (int i = 0; i < 3; i++) {
     double square = 0;
-    for (int d = 0; d < EMBED_STATIC_DIM; d++) square += (double)v[i * EMBED_STATIC_DIM + d] * v[i * EMBED_STATIC_DIM + d];
+    for (int d = 0; d < EMBED_STATIC_DIM; d++)
+      square += (double)v[i * EMBED_STATIC_DIM + d] * v[i * EMBED_STATIC_DIM + d];
     REQUIRE(fabs(square - 1) < 1e-3);
   }
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_store.c - any bytes as a store: opened for reading, asked, verified and salvaged. Each answers or gives a status; what
- * was salvaged is a whole store.
+/* fuzz_store.c - any bytes as a store: opened for reading, asked, verified and salvaged. Each answers or gives a
+ * status; what was salvaged is a whole store.
  *
- * Input: one byte of flags (1: all pages get a valid checksum, so that what lies behind it is reached), four bytes with the
- * length of the journal (little-endian), then the truth file, then the journal.
+ * Input: one byte of flags (1: all pages get a valid checksum, so that what lies behind it is reached), four bytes with
+ * the length of the journal (little-endian), then the truth file, then the journal.
  */
 #include "store/truth_pages.h"
 #include "store/store.h"
@@ -17,7 +17,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static char folder[200], work[220], copy[220];
 
-static void in_folder(char *path, size_t bytes, const char *in, const char *name) { snprintf(path, bytes, "%s/%s", in, name); }
+static void in_folder(char *path, size_t bytes, const char *in, const char *name) {
+  snprintf(path, bytes, "%s/%s", in, name);
+}
 
 static void clear(const char *in) {
   static const char *const names[] = {"lode.db", "lode.db-journal", "lode.lock"};
@@ -83,7 +85,8 @@ static void ask(lode_store *store) {
     uint64_t n;
     if (lode_collection_open(store, lode_collection_list_at(list, i)->name, NULL, &c, &err) != LODE_OK) continue;
     (void)!lode_count(c, &n, &err);
-    if (lode_get(c, &(lode_get_request){.include = LODE_ALL, .limit = 50}, &rows, &err) == LODE_OK) lode_result_free(rows);
+    if (lode_get(c, &(lode_get_request){.include = LODE_ALL, .limit = 50}, &rows, &err) == LODE_OK)
+      lode_result_free(rows);
     lode_str text = STR_LIT("document");
     lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &text, .n = 1, .k = 5};
     if (lode_query(c, &q, &rows, &err) == LODE_OK) lode_result_free(rows);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_token.c - any bytes as text: tokens are within their bounds, and a space separates: the tokens of "a b" are those of
- * "a" and then those of "b". */
+/* fuzz_token.c - any bytes as text: tokens are within their bounds, and a space separates: the tokens of "a b" are
+ * those of "a" and then those of "b". */
 #include "base/token.h"
 
 #include <stdlib.h>

@@ -17,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   uint32_t ids[16];
   if (embed_vocab_from_pack(&back, (lode_str){(const char *)data, size}, NULL) == LODE_OK) embed_vocab_release(&back);
   if (embed_vocab_from_json(&vocab, (lode_str){(const char *)data, size}, NULL) != LODE_OK) return 0;
-  if (embed_wordpiece_init(&wp, &vocab.settings, vocab.tokens, vocab.count, vocab.specials, vocab.n_specials, NULL) == LODE_OK) {
+  if (embed_wordpiece_init(&wp, &vocab.settings, vocab.tokens, vocab.count, vocab.specials, vocab.n_specials, NULL) ==
+      LODE_OK) {
     size_t n = embed_wordpiece_encode(&wp, (lode_str){(const char *)data, size}, ids, 16);
     for (size_t i = 0; i < n; i++) require(ids[i] < vocab.count);
     embed_vocab_put(&vocab, &packed);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_wordpiece.c - any bytes as text for BERT's tokenizer: ids are of the vocabulary, their number within bounds, and a shorter limit
- * gives a prefix of a longer one. */
+/* fuzz_wordpiece.c - any bytes as text for BERT's tokenizer: ids are of the vocabulary, their number within bounds, and
+ * a shorter limit gives a prefix of a longer one. */
 #include <stdlib.h>
 
 #include "embed/wordpiece.h"
@@ -12,8 +12,9 @@ static void require(bool truth) {
 }
 
 static const lode_str vocabulary[] = {
-    STR_LIT("[PAD]"), STR_LIT("[UNK]"), STR_LIT("[CLS]"), STR_LIT("[SEP]"), STR_LIT("a"), STR_LIT("b"), STR_LIT("##a"), STR_LIT("##b"),
-    STR_LIT("ab"), STR_LIT("##aba"), STR_LIT("."), STR_LIT("#"), STR_LIT("\xE4\xB8\xAD"), STR_LIT("##\xCC\x84"), STR_LIT("e"), STR_LIT("1")};
+    STR_LIT("[PAD]"),        STR_LIT("[UNK]"),      STR_LIT("[CLS]"), STR_LIT("[SEP]"), STR_LIT("a"), STR_LIT("b"),
+    STR_LIT("##a"),          STR_LIT("##b"),        STR_LIT("ab"),    STR_LIT("##aba"), STR_LIT("."), STR_LIT("#"),
+    STR_LIT("\xE4\xB8\xAD"), STR_LIT("##\xCC\x84"), STR_LIT("e"),     STR_LIT("1")};
 enum { COUNT = sizeof vocabulary / sizeof *vocabulary, MOST = 64 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

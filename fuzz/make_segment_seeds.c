@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* make_segment_seeds.c - writes small real segments of both kinds to fuzz/seeds/segment, in the form that fuzz_segment.c reads.
+/* make_segment_seeds.c - writes small real segments of both kinds to fuzz/seeds/segment, in the form that
+ * fuzz_segment.c reads.
  *
- *   gcc -std=c11 -D_GNU_SOURCE -Iinclude -Isrc/lib -Isrc/app -o /tmp/seeds fuzz/make_segment_seeds.c build/release/inside/lib.a \
+ *   gcc -std=c11 -D_GNU_SOURCE -Iinclude -Isrc/lib -Isrc/app -o /tmp/seeds fuzz/make_segment_seeds.c
+ * build/release/inside/lib.a \
  *     $(pkg-config --libs sqlite3 libpcre2-8 libutf8proc) -lpthread -lm && /tmp/seeds fuzz/seeds/segment
  */
 #include <stdio.h>
@@ -13,8 +15,15 @@ int replayed_main(int argc, char **argv);
 #undef main
 
 int main(int argc, char **argv) {
-  static const struct { const char *name; unsigned char flags; index_segment_kind kind; } seeds[] = {
-      {"flat", 5, INDEX_FLAT}, {"graph", 1, INDEX_GRAPH}, {"graph_filtered", 3, INDEX_GRAPH}, {"graph_as_it_is", 0, INDEX_GRAPH},
+  static const struct {
+    const char *name;
+    unsigned char flags;
+    index_segment_kind kind;
+  } seeds[] = {
+      {"flat", 5, INDEX_FLAT},
+      {"graph", 1, INDEX_GRAPH},
+      {"graph_filtered", 3, INDEX_GRAPH},
+      {"graph_as_it_is", 0, INDEX_GRAPH},
   };
   if (argc != 2) return 2;
   for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {

@@ -30,9 +30,7 @@ static size_t mutate(uint8_t *data, size_t size) {
       case 1:
         if (size) data[at] = (uint8_t)next();
         break;
-      case 2:
-        size = at;
-        break;
+      case 2: size = at; break;
       case 3:
         if (size && size < INPUT_BYTES) {
           memmove(data + at + 1, data + at, size - at);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scratch.h - a folder in memory for the fuzz targets that need a store. Removed when the process ends; syncs do nothing. */
+/* scratch.h - a folder in memory for the fuzz targets that need a store. Removed when the process ends; syncs do
+ * nothing. */
 #ifndef LODE_FUZZ_SCRATCH_H
 #define LODE_FUZZ_SCRATCH_H
 

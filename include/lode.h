@@ -45,24 +45,24 @@ extern "C" {
 /* ---- Statuses ------------------------------------------------------------------------------- */
 
 /* X(name, what it means) */
-#define LODE_STATUSES(X)                                                                         \
-  X(OK, "done")                                                                                  \
-  X(NOT_FOUND, "no such store, collection or record")                                            \
-  X(EXISTS, "exists already")                                                                    \
-  X(INVALID, "wrong argument or filter")                                                         \
-  X(REFUSED, "a record was refused; nothing of the batch was written")                           \
-  X(MISMATCH, "dimension or embedding model differs from the collection's")                      \
-  X(LIMIT, "a documented limit was exceeded")                                                    \
-  X(CORRUPT, "damaged data on disk")                                                             \
-  X(VERSION, "the store was written by a newer lode")                                            \
-  X(BUSY, "another process holds the lock")                                                      \
-  X(READONLY, "the store is open for reading only")                                              \
-  X(GONE, "the store was removed or replaced while open")                                        \
-  X(IO, "the operating system reported an error")                                                \
-  X(FULL, "no space left on the device")                                                         \
-  X(NOMEM, "out of memory")                                                                      \
-  X(CANCELLED, "cancelled by the caller")                                                        \
-  X(UNSUPPORTED, "not supported by this store")                                                  \
+#define LODE_STATUSES(X)                                                                                               \
+  X(OK, "done")                                                                                                        \
+  X(NOT_FOUND, "no such store, collection or record")                                                                  \
+  X(EXISTS, "exists already")                                                                                          \
+  X(INVALID, "wrong argument or filter")                                                                               \
+  X(REFUSED, "a record was refused; nothing of the batch was written")                                                 \
+  X(MISMATCH, "dimension or embedding model differs from the collection's")                                            \
+  X(LIMIT, "a documented limit was exceeded")                                                                          \
+  X(CORRUPT, "damaged data on disk")                                                                                   \
+  X(VERSION, "the store was written by a newer lode")                                                                  \
+  X(BUSY, "another process holds the lock")                                                                            \
+  X(READONLY, "the store is open for reading only")                                                                    \
+  X(GONE, "the store was removed or replaced while open")                                                              \
+  X(IO, "the operating system reported an error")                                                                      \
+  X(FULL, "no space left on the device")                                                                               \
+  X(NOMEM, "out of memory")                                                                                            \
+  X(CANCELLED, "cancelled by the caller")                                                                              \
+  X(UNSUPPORTED, "not supported by this store")                                                                        \
   X(INTERNAL, "a broken invariant: please report it")
 
 typedef enum lode_status {
@@ -75,8 +75,8 @@ typedef enum lode_status {
 
 typedef struct lode_error {
   lode_status status;
-  size_t record;   /* position in the batch of the record at fault, else LODE_NO_RECORD */
-  char text[600];  /* one sentence or two, NUL-terminated, no trailing newline */
+  size_t record;  /* position in the batch of the record at fault, else LODE_NO_RECORD */
+  char text[600]; /* one sentence or two, NUL-terminated, no trailing newline */
 } lode_error;
 
 LODE_API const char *lode_status_name(lode_status status); /* "NOT_FOUND" */
@@ -100,47 +100,50 @@ typedef struct lode_progress {
 #define LODE_MAX_ID_BYTES 4096
 #define LODE_MAX_NAME_BYTES 512
 #define LODE_MAX_DIMENSION 65535
-#define LODE_MAX_METADATA_BYTES (1u << 20)    /* one record's metadata, as JSON */
-#define LODE_MAX_DOCUMENT_BYTES (256u << 20)  /* the cap that max_document_bytes may not exceed */
-#define LODE_MAX_FILTER_CLAUSES 1000000       /* values in lists of $in and $nin count as clauses */
-#define LODE_MAX_FILTER_DEPTH 200000          /* of $and, $or and $not; deeper nesting is refused */
+#define LODE_MAX_METADATA_BYTES (1u << 20)   /* one record's metadata, as JSON */
+#define LODE_MAX_DOCUMENT_BYTES (256u << 20) /* the cap that max_document_bytes may not exceed */
+#define LODE_MAX_FILTER_CLAUSES 1000000      /* values in lists of $in and $nin count as clauses */
+#define LODE_MAX_FILTER_DEPTH 200000         /* of $and, $or and $not; deeper nesting is refused */
 #define LODE_MAX_EFFORT 65536
 #define LODE_MAX_FILTER_BYTES (256u << 20)
 
 /* ---- Store ---------------------------------------------------------------------------------- */
 
-/* A store is a folder, or has the address of a Qdrant cluster: qdrant://HOST:PORT, several with commas between them (any
- * node answers for all), then perhaps /NAME for one of several stores in a cluster, and
- * ?shards=N&replicas=N&write_consistency=N for new collections; qdrants:// speaks TLS. The key is LODE_QDRANT_API_KEY of the
- * environment. What a cluster cannot promise is LODE_UNSUPPORTED there: docs/SCALING.md has the table. */
+/* A store is a folder, or has the address of a Qdrant cluster: qdrant://HOST:PORT, several with commas between them
+ * (any node answers for all), then perhaps /NAME for one of several stores in a cluster, and
+ * ?shards=N&replicas=N&write_consistency=N for new collections; qdrants:// speaks TLS. The key is LODE_QDRANT_API_KEY
+ * of the environment. What a cluster cannot promise is LODE_UNSUPPORTED there: docs/SCALING.md has the table. */
 typedef struct lode_store lode_store;
 
 typedef struct lode_open_options {
-  bool create;                 /* make the store (folder mode 0700) if there is none */
-  bool read_only;              /* never write anything, not even a recovery */
-  bool no_background;          /* no maintenance thread: lode_optimize() does that work */
-  uint32_t busy_ms;            /* how long to wait for a lock; 0 = 10,000; 1 is the least */
-  uint32_t page_bytes;         /* of a new store: 512 to 65,536, a power of two; 0 = 16,384 */
-  bool preload;                /* a server: bring the vector index into memory when a collection is opened */
-  uint32_t build_threads;      /* for the vector index; 0 = as many as there are processors, at most 8; in the background half of them */
-  uint64_t memory_bytes;       /* budget for caches, transactions and building; 0 = 256 MiB; the least is 16 MiB */
+  bool create;            /* make the store (folder mode 0700) if there is none */
+  bool read_only;         /* never write anything, not even a recovery */
+  bool no_background;     /* no maintenance thread: lode_optimize() does that work */
+  uint32_t busy_ms;       /* how long to wait for a lock; 0 = 10,000; 1 is the least */
+  uint32_t page_bytes;    /* of a new store: 512 to 65,536, a power of two; 0 = 16,384 */
+  bool preload;           /* a server: bring the vector index into memory when a collection is opened */
+  uint32_t build_threads; /* for the vector index; 0 = as many as there are processors, at most 8; in the background
+                             half of them */
+  uint64_t memory_bytes;  /* budget for caches, transactions and building; 0 = 256 MiB; the least is 16 MiB */
   uint64_t max_document_bytes; /* 0 = 64 MiB */
-  bool bulk_load;              /* much is about to be written, and lode_optimize() ends it: until then the vector index stays flat, and its
-                                  graphs are made in half of the time, a little coarser: the same recall takes a tenth more work of a query */
+  bool bulk_load; /* much is about to be written, and lode_optimize() ends it: until then the vector index stays flat,
+                     and its graphs are made in half of the time, a little coarser: the same recall takes a tenth more
+                     work of a query */
   void (*log)(void *ctx, const char *line); /* notices: damage found, network file system, ...; may be NULL */
   void *log_ctx;
 } lode_open_options;
 
-LODE_MUST LODE_API lode_status lode_open(const char *address, const lode_open_options *options,
-                                         lode_store **store, lode_error *err);
-/* Waits for the maintenance thread's current step (milliseconds; of a bulk load, seconds). NULL is allowed. Close collections first. */
+LODE_MUST LODE_API lode_status lode_open(const char *address, const lode_open_options *options, lode_store **store,
+                                         lode_error *err);
+/* Waits for the maintenance thread's current step (milliseconds; of a bulk load, seconds). NULL is allowed. Close
+ * collections first. */
 LODE_API void lode_close(lode_store *store);
 
 /* ---- Collections ---------------------------------------------------------------------------- */
 
 typedef enum lode_metric { LODE_L2, LODE_COSINE, LODE_IP } lode_metric;
 
-LODE_API const char *lode_metric_name(lode_metric metric);                  /* "l2", "cosine", "ip" */
+LODE_API const char *lode_metric_name(lode_metric metric); /* "l2", "cosine", "ip" */
 LODE_API bool lode_metric_parse(lode_str text, lode_metric *metric);
 
 typedef struct lode_collection lode_collection;
@@ -154,9 +157,10 @@ typedef struct lode_collection_options {
   uint32_t embedder_dim;    /* its dimension; 0 = unknown */
   const lode_str *counters; /* of a new collection: metadata keys whose values are counted (see lode_counters) */
   size_t n_counters;
-  uint32_t shards;            /* of a new collection on a cluster, which on one machine mean nothing: parts that it is cut into, */
+  uint32_t shards; /* of a new collection on a cluster, which on one machine mean nothing: parts that it is cut into, */
   uint32_t replicas;          /* copies of each part, */
-  uint32_t write_consistency; /* copies that must have acknowledged a write; 0 = as the store's address says, else the cluster's default */
+  uint32_t write_consistency; /* copies that must have acknowledged a write; 0 = as the store's address says, else the
+                                 cluster's default */
 } lode_collection_options;
 
 /* Opening with another embedder than the stamped one succeeds: reading and text search go on. Vector
@@ -167,29 +171,29 @@ LODE_MUST LODE_API lode_status lode_collection_open(lode_store *store, lode_str 
 LODE_API void lode_collection_close(lode_collection *collection);
 LODE_MUST LODE_API lode_status lode_collection_rename(lode_store *store, lode_str name, lode_str new_name,
                                                       lode_error *err);
-/* Several at once, all or none: each collection `name` takes the name `new_name`; one that had that name is dropped. What was
- * built aside so takes the place of the old in one moment, for every reader. */
+/* Several at once, all or none: each collection `name` takes the name `new_name`; one that had that name is dropped.
+ * What was built aside so takes the place of the old in one moment, for every reader. */
 typedef struct lode_replacement {
   lode_str name, new_name;
 } lode_replacement;
 LODE_MUST LODE_API lode_status lode_collections_replace(lode_store *store, const lode_replacement *pairs, size_t n,
                                                         lode_error *err);
 /* Replaces the user metadata (a JSON object). */
-LODE_MUST LODE_API lode_status lode_collection_set_metadata(lode_store *store, lode_str name,
-                                                            lode_str metadata, lode_error *err);
+LODE_MUST LODE_API lode_status lode_collection_set_metadata(lode_store *store, lode_str name, lode_str metadata,
+                                                            lode_error *err);
 /* Gone at once for every reader; its bytes are erased by maintenance, and surely by lode_compact(). */
 LODE_MUST LODE_API lode_status lode_collection_drop(lode_store *store, lode_str name, lode_error *err);
 
 typedef struct lode_collection_info {
-  uint64_t uid;        /* never used again, also after a drop */
+  uint64_t uid; /* never used again, also after a drop */
   lode_str name;
   lode_metric metric;
-  uint32_t dimension;  /* 0 until the first vector */
-  lode_str metadata;   /* JSON object or absent */
-  lode_str embedder;   /* absent if none was ever named */
+  uint32_t dimension; /* 0 until the first vector */
+  lode_str metadata;  /* JSON object or absent */
+  lode_str embedder;  /* absent if none was ever named */
   uint32_t embedder_dim;
-  uint64_t records;    /* all records */
-  uint64_t pending;    /* those without a vector */
+  uint64_t records; /* all records */
+  uint64_t pending; /* those without a vector */
 } lode_collection_info;
 
 typedef struct lode_collection_list lode_collection_list;
@@ -214,8 +218,8 @@ typedef struct lode_record {
 /* Several operations as one: all of them or none. Holds the store's write lock from begin to commit or
  * rollback, so keep it short. Every write below takes a txn, or NULL to be a transaction of its own.
  *
- * Where this is LODE_UNSUPPORTED (on a cluster), each record of a write is whole or absent, a write that failed may have been done in
- * part and may be repeated, and others may see a part of it before the call returns. */
+ * Where this is LODE_UNSUPPORTED (on a cluster), each record of a write is whole or absent, a write that failed may
+ * have been done in part and may be repeated, and others may see a part of it before the call returns. */
 typedef struct lode_txn lode_txn;
 LODE_MUST LODE_API lode_status lode_begin(lode_store *store, lode_txn **txn, lode_error *err);
 /* When it returns LODE_OK, the writes survive kill -9 and power loss. The txn is freed either way. */
@@ -223,8 +227,8 @@ LODE_MUST LODE_API lode_status lode_commit(lode_txn *txn, lode_error *err);
 LODE_API void lode_rollback(lode_txn *txn);
 
 typedef struct lode_write_result {
-  size_t written;  /* records added or changed */
-  size_t skipped;  /* add: ids that existed and were kept; update: ids that do not exist */
+  size_t written; /* records added or changed */
+  size_t skipped; /* add: ids that existed and were kept; update: ids that do not exist */
 } lode_write_result;
 
 typedef enum lode_on_existing { LODE_FAIL_EXISTING, LODE_KEEP_EXISTING } lode_on_existing;
@@ -252,8 +256,8 @@ typedef struct lode_selection {
 } lode_selection;
 
 /* Refused (LODE_INVALID) when the selection is empty, i.e. would mean everything: say where = {} for that. */
-LODE_MUST LODE_API lode_status lode_delete(lode_collection *collection, lode_txn *txn,
-                                           const lode_selection *selection, size_t *deleted, lode_error *err);
+LODE_MUST LODE_API lode_status lode_delete(lode_collection *collection, lode_txn *txn, const lode_selection *selection,
+                                           size_t *deleted, lode_error *err);
 
 /* ---- Reads ---------------------------------------------------------------------------------- */
 
@@ -266,16 +270,16 @@ enum {
 
 typedef struct lode_row {
   lode_str id;
-  lode_str document;    /* absent unless included and present */
-  lode_str metadata;    /* JSON object; absent unless included and present */
-  const float *vector;  /* NULL unless included and present */
+  lode_str document;   /* absent unless included and present */
+  lode_str metadata;   /* JSON object; absent unless included and present */
+  const float *vector; /* NULL unless included and present */
   uint32_t dimension;
-  uint64_t cursor;      /* commit-ordered position of the record's last change */
-  uint64_t position;    /* of the record in the order of insertion; 0 where the store has no such order */
-  size_t query;         /* queries: which of them, from 0 */
-  size_t rank;          /* queries: from 0 */
-  double distance;      /* queries with a vector: exact; NaN where the record has no vector */
-  double score;         /* text: BM25, larger is better; hybrid: fused score */
+  uint64_t cursor;   /* commit-ordered position of the record's last change */
+  uint64_t position; /* of the record in the order of insertion; 0 where the store has no such order */
+  size_t query;      /* queries: which of them, from 0 */
+  size_t rank;       /* queries: from 0 */
+  double distance;   /* queries with a vector: exact; NaN where the record has no vector */
+  double score;      /* text: BM25, larger is better; hybrid: fused score */
 } lode_row;
 
 /* Rows, in order: one array of them, from lode_result_at(result, 0) on. Owns everything that its rows point to. */
@@ -291,13 +295,13 @@ LODE_API void lode_result_free(lode_result *result);
 
 typedef struct lode_get_request {
   lode_selection select;
-  bool pending_only;   /* only records without a vector */
-  size_t limit;        /* 0 = no limit */
-  size_t offset;       /* skips rows; prefer `after`, which pages in linear time */
-  uint64_t after;      /* a lode_result_next() of an earlier page, 0 = from the start */
-  unsigned include;    /* LODE_DOCUMENT | LODE_METADATA | LODE_VECTOR; 0 = ids only */
-  lode_progress progress; /* asked at the start and some times a second ("read", 0, 0): false ends it with LODE_CANCELLED. It must
-                           * neither wait nor call the library */
+  bool pending_only;      /* only records without a vector */
+  size_t limit;           /* 0 = no limit */
+  size_t offset;          /* skips rows; prefer `after`, which pages in linear time */
+  uint64_t after;         /* a lode_result_next() of an earlier page, 0 = from the start */
+  unsigned include;       /* LODE_DOCUMENT | LODE_METADATA | LODE_VECTOR; 0 = ids only */
+  lode_progress progress; /* asked at the start and some times a second ("read", 0, 0): false ends it with
+                           * LODE_CANCELLED. It must neither wait nor call the library */
 } lode_get_request;
 
 /* By ids: in the order asked, absent ones left out. Otherwise in the order of insertion. */
@@ -314,8 +318,8 @@ typedef struct lode_facet {
   uint64_t count;
 } lode_facet;
 typedef struct lode_facet_list lode_facet_list;
-LODE_MUST LODE_API lode_status lode_facets(lode_collection *collection, lode_str key, lode_str where,
-                                           size_t limit, lode_facet_list **list, lode_error *err);
+LODE_MUST LODE_API lode_status lode_facets(lode_collection *collection, lode_str key, lode_str where, size_t limit,
+                                           lode_facet_list **list, lode_error *err);
 /* The same for a key that was declared as a counter: kept by each write, read without touching records. An absent key
  * (data NULL) lists the declared keys themselves, with how many values each has. */
 LODE_MUST LODE_API lode_status lode_counters(lode_collection *collection, lode_str key, lode_facet_list **list,
@@ -330,18 +334,20 @@ typedef enum lode_mode { LODE_BY_VECTOR, LODE_BY_TEXT, LODE_HYBRID } lode_mode;
 
 typedef struct lode_query_request {
   lode_mode mode;
-  const float *vectors;   /* n queries x dimension, row after row; not for LODE_BY_TEXT */
+  const float *vectors; /* n queries x dimension, row after row; not for LODE_BY_TEXT */
   uint32_t dimension;
-  const lode_str *texts;  /* n texts; not for LODE_BY_VECTOR */
-  size_t n;               /* how many queries */
-  size_t k;               /* results for each; all that exist if fewer do */
-  lode_selection select;  /* only these records take part */
-  unsigned include;       /* parts of the rows, as for lode_get_request */
-  bool exact;             /* look at every vector instead of asking the index */
-  uint32_t effort;        /* of the index: how many of the nearest rows a search goes on from; 0 = as the data need */
-  double target_recall;   /* the share of the true nearest to aim at: 0 = about 0.98, 1 = exact; effort comes first */
-  uint64_t most_unindexed; /* by words: of the records that the text index does not hold yet, this many are looked at, the oldest first; 0 = all */
-  double vector_weight;   /* hybrid: weights of the two rankings (reciprocal ranks; words of most documents count for nothing); both 0 = 1 and 1 */
+  const lode_str *texts;   /* n texts; not for LODE_BY_VECTOR */
+  size_t n;                /* how many queries */
+  size_t k;                /* results for each; all that exist if fewer do */
+  lode_selection select;   /* only these records take part */
+  unsigned include;        /* parts of the rows, as for lode_get_request */
+  bool exact;              /* look at every vector instead of asking the index */
+  uint32_t effort;         /* of the index: how many of the nearest rows a search goes on from; 0 = as the data need */
+  double target_recall;    /* the share of the true nearest to aim at: 0 = about 0.98, 1 = exact; effort comes first */
+  uint64_t most_unindexed; /* by words: of the records that the text index does not hold yet, this many are looked at,
+                              the oldest first; 0 = all */
+  double vector_weight;    /* hybrid: weights of the two rankings (reciprocal ranks; words of most documents count for
+                              nothing); both 0 = 1 and 1 */
   double text_weight;
   lode_progress progress; /* as for lode_get_request */
 } lode_query_request;
@@ -349,8 +355,9 @@ typedef struct lode_query_request {
 /* Rows of query 0 by rank, then of query 1, ... The rows of a query are of one moment; queries of a large request are
  * answered in groups (of 64 at most), each at a later moment than the one before.
  *
- * Large collections have an index of their vectors, made in the background: a query finds nearly all of the true nearest
- * (see target_recall), with exact distances, among all records of the newest commit. Never fewer rows come back than exist. */
+ * Large collections have an index of their vectors, made in the background: a query finds nearly all of the true
+ * nearest (see target_recall), with exact distances, among all records of the newest commit. Never fewer rows come back
+ * than exist. */
 LODE_MUST LODE_API lode_status lode_query(lode_collection *collection, const lode_query_request *request,
                                           lode_result **result, lode_error *err);
 
@@ -365,9 +372,9 @@ LODE_MUST LODE_API lode_status lode_query(lode_collection *collection, const lod
  * $ne, $nin and $not_contains match records without the key. Integers and doubles compare by value; values
  * of different kinds are never equal and never ordered; an array is never equal to a scalar.
  * On documents: {"$contains": text}, $not_contains, {"$regex": pattern}, $not_regex, $and, $or, $not. Text is
- * compared as bytes, case included. A record without a document matches the $not_ forms only. Patterns are PCRE2's, found
- * anywhere in the document; at most 256 of 64 KiB in a filter. One that would backtrack without end is LODE_LIMIT.
- * The key "#document" in a metadata filter takes a document filter.
+ * compared as bytes, case included. A record without a document matches the $not_ forms only. Patterns are PCRE2's,
+ * found anywhere in the document; at most 256 of 64 KiB in a filter. One that would backtrack without end is
+ * LODE_LIMIT. The key "#document" in a metadata filter takes a document filter.
  */
 
 /* ---- Statistics ----------------------------------------------------------------------------- */
@@ -376,21 +383,21 @@ LODE_MUST LODE_API lode_status lode_query(lode_collection *collection, const lod
 typedef struct lode_stats {
   uint64_t collections;
   uint64_t records;
-  uint64_t pending;          /* records without a vector */
-  uint64_t cursor;           /* position of the newest commit */
-  uint64_t bytes;            /* all files of the store; this and what follows is 0 where a store has no files of its own */
-  uint64_t free_bytes;       /* inside them, to be given back by maintenance or lode_compact() */
-  uint64_t unerased;         /* deleted records and vectors whose bytes wait for maintenance */
-  uint64_t untexted;         /* records that the text index does not hold yet (they are scanned) */
-  uint64_t unindexed;        /* records that the metadata index does not hold yet (they are scanned) */
-  uint64_t segments;         /* files of the vector index */
-  uint64_t segment_bytes;    /* in them */
-  uint64_t indexed;          /* living vectors that they hold */
-  uint64_t tail;             /* living vectors that they do not hold (they are scanned) */
-  uint64_t dead;             /* deleted or replaced vectors in them */
-  uint64_t building;         /* segments being made now, by any process */
-  uint64_t build_done;       /* by this handle: how far the one being made is, ... */
-  uint64_t build_total;      /* ... of this many steps; 0 when none is */
+  uint64_t pending;       /* records without a vector */
+  uint64_t cursor;        /* position of the newest commit */
+  uint64_t bytes;         /* all files of the store; this and what follows is 0 where a store has no files of its own */
+  uint64_t free_bytes;    /* inside them, to be given back by maintenance or lode_compact() */
+  uint64_t unerased;      /* deleted records and vectors whose bytes wait for maintenance */
+  uint64_t untexted;      /* records that the text index does not hold yet (they are scanned) */
+  uint64_t unindexed;     /* records that the metadata index does not hold yet (they are scanned) */
+  uint64_t segments;      /* files of the vector index */
+  uint64_t segment_bytes; /* in them */
+  uint64_t indexed;       /* living vectors that they hold */
+  uint64_t tail;          /* living vectors that they do not hold (they are scanned) */
+  uint64_t dead;          /* deleted or replaced vectors in them */
+  uint64_t building;      /* segments being made now, by any process */
+  uint64_t build_done;    /* by this handle: how far the one being made is, ... */
+  uint64_t build_total;   /* ... of this many steps; 0 when none is */
   uint64_t damaged_segments; /* found by this handle since it was opened */
   uint64_t damaged_pages;    /* seen by this handle since it was opened */
   uint64_t quarantined;      /* files set aside in the folder */
@@ -400,22 +407,22 @@ typedef struct lode_stats {
 } lode_stats;
 LODE_MUST LODE_API lode_status lode_store_stats(lode_store *store, lode_stats *stats, lode_error *err);
 /* The same for one collection; fields about files are 0. */
-LODE_MUST LODE_API lode_status lode_collection_stats(lode_collection *collection, lode_stats *stats,
-                                                     lode_error *err);
+LODE_MUST LODE_API lode_status lode_collection_stats(lode_collection *collection, lode_stats *stats, lode_error *err);
 
-/* The random number that a store gets when it is made. Copies and backups share it: it tells a store from another one in its place,
- * and proves nothing. LODE_UNSUPPORTED on a cluster. */
+/* The random number that a store gets when it is made. Copies and backups share it: it tells a store from another one
+ * in its place, and proves nothing. LODE_UNSUPPORTED on a cluster. */
 LODE_MUST LODE_API lode_status lode_store_id(lode_store *store, uint64_t *id, lode_error *err);
 
 /* ---- Maintenance ---------------------------------------------------------------------------- */
 
 /* Does the pending maintenance now: text, metadata and vector index, erasure of deleted data, giving pages back. */
 LODE_MUST LODE_API lode_status lode_optimize(lode_store *store, lode_progress progress, lode_error *err);
-/* The same, and files of the vector index that cannot be read are set aside and built again from the records: for a disk with bad sectors.
- * lode_optimize() leaves them alone, because a read that fails proves no damage. LODE_UNSUPPORTED on a cluster. */
+/* The same, and files of the vector index that cannot be read are set aside and built again from the records: for a
+ * disk with bad sectors. lode_optimize() leaves them alone, because a read that fails proves no damage.
+ * LODE_UNSUPPORTED on a cluster. */
 LODE_MUST LODE_API lode_status lode_rebuild_unreadable(lode_store *store, lode_progress progress, lode_error *err);
-/* Erases what was deleted, for good, and rewrites the files as small as they can be: a store never grows by it. Indexes that lag are
- * left to lode_optimize() and the background. */
+/* Erases what was deleted, for good, and rewrites the files as small as they can be: a store never grows by it. Indexes
+ * that lag are left to lode_optimize() and the background. */
 LODE_MUST LODE_API lode_status lode_compact(lode_store *store, lode_progress progress, lode_error *err);
 
 typedef struct lode_damage {
@@ -427,22 +434,21 @@ typedef struct lode_damage {
 typedef void lode_damage_fn(void *ctx, const lode_damage *damage);
 
 /* Checks everything, calls `found` for each damage, and returns LODE_CORRUPT if there was any. */
-LODE_MUST LODE_API lode_status lode_verify(lode_store *store, lode_damage_fn *found, void *ctx,
-                                           lode_progress progress, lode_error *err);
+LODE_MUST LODE_API lode_status lode_verify(lode_store *store, lode_damage_fn *found, void *ctx, lode_progress progress,
+                                           lode_error *err);
 
 typedef struct lode_salvage_report {
-  uint64_t pages;          /* of the damaged file */
+  uint64_t pages; /* of the damaged file */
   uint64_t damaged_pages;
-  uint64_t records;        /* brought over, proven by their checksums */
+  uint64_t records;          /* brought over, proven by their checksums */
   uint64_t without_document; /* of those: lost their document */
   uint64_t without_vector;   /* of those: lost their vector (now pending) */
-  uint64_t lost;           /* known to have existed, and not brought over */
+  uint64_t lost;             /* known to have existed, and not brought over */
 } lode_salvage_report;
 /* Reads what can be read of a damaged store (its folder, or its file) with a page reader of its own, never
  * writing to it, into a new store at `to`; `lost` is called for each loss. */
 LODE_MUST LODE_API lode_status lode_salvage(const char *from, const char *to, lode_damage_fn *lost, void *ctx,
-                                            lode_progress progress, lode_salvage_report *report,
-                                            lode_error *err);
+                                            lode_progress progress, lode_salvage_report *report, lode_error *err);
 
 /* One file that holds the whole truth at one moment; other processes may go on writing. `file` must not exist. */
 LODE_MUST LODE_API lode_status lode_backup(lode_store *store, const char *file, lode_progress progress,
@@ -459,8 +465,8 @@ typedef int64_t lode_write_fn(void *ctx, const void *data, size_t size);
  * moment. Of more, a record that is there from beginning to end is in it once, as it was when it was read; one that
  * is deleted and added again meanwhile may be in it twice. lode_backup() is of one moment. */
 LODE_MUST LODE_API lode_status lode_export(lode_collection *collection, const lode_selection *selection,
-                                           unsigned include, lode_write_fn *write, void *ctx,
-                                           lode_progress progress, uint64_t *written, lode_error *err);
+                                           unsigned include, lode_write_fn *write, void *ctx, lode_progress progress,
+                                           uint64_t *written, lode_error *err);
 
 typedef struct lode_embedder lode_embedder; /* see "Embedders" below */
 
@@ -468,26 +474,25 @@ typedef enum lode_import_mode { LODE_IMPORT_ADD, LODE_IMPORT_UPSERT, LODE_IMPORT
 typedef enum lode_format { LODE_JSONL, LODE_NPY, LODE_FVECS } lode_format;
 typedef struct lode_import_request {
   lode_import_mode mode;
-  lode_on_existing on_existing;  /* for LODE_IMPORT_ADD */
+  lode_on_existing on_existing; /* for LODE_IMPORT_ADD */
   lode_format format;
-  size_t batch;                  /* records in one commit; 0 = 1,000 */
-  lode_embedder *embedder;       /* makes vectors for records that have a document and no embedding; may be NULL. Open the
-                                    collection with its identity */
-  uint64_t first_id;             /* .npy and .fvecs: ids are decimal numbers from here */
+  size_t batch;            /* records in one commit; 0 = 1,000 */
+  lode_embedder *embedder; /* makes vectors for records that have a document and no embedding; may be NULL. Open the
+                              collection with its identity */
+  uint64_t first_id;       /* .npy and .fvecs: ids are decimal numbers from here */
   lode_read_fn *read;
   void *ctx;
   void (*missing)(void *ctx, lode_str id); /* LODE_IMPORT_UPDATE: told each id that does not exist; may be NULL */
   void *missing_ctx;
 } lode_import_request;
 typedef struct lode_import_report {
-  uint64_t lines;    /* or vectors, read */
+  uint64_t lines; /* or vectors, read */
   uint64_t written;
   uint64_t skipped;
 } lode_import_report;
 /* Committed batch by batch: on failure err->record is the line (from 0), and earlier batches stay. */
 LODE_MUST LODE_API lode_status lode_import(lode_collection *collection, const lode_import_request *request,
-                                           lode_progress progress, lode_import_report *report,
-                                           lode_error *err);
+                                           lode_progress progress, lode_import_report *report, lode_error *err);
 
 /* ---- Embedders: text to vector -------------------------------------------------------------- */
 
@@ -505,10 +510,11 @@ LODE_MUST LODE_API lode_status lode_import(lode_collection *collection, const lo
 typedef enum lode_precision { LODE_PRECISION_DEFAULT, LODE_PRECISION_FULL, LODE_PRECISION_INT8 } lode_precision;
 
 typedef struct lode_embedder_options {
-  const char *folder;       /* where installed models lie; NULL = $LODE_MODELS, else $XDG_DATA_HOME/lode/models, else
-                               ~/.local/share/lode/models; what is not there is looked for in PREFIX/share/lode/models */
-  uint32_t max_tokens;      /* longer texts are cut; 0 = the model's own setting (minilm: 256) */
-  uint32_t threads;         /* for one lode_embed() call; 0 = 1. Those of built-in models stay, asleep, until the embedder is closed */
+  const char *folder;  /* where installed models lie; NULL = $LODE_MODELS, else $XDG_DATA_HOME/lode/models, else
+                          ~/.local/share/lode/models; what is not there is looked for in PREFIX/share/lode/models */
+  uint32_t max_tokens; /* longer texts are cut; 0 = the model's own setting (minilm: 256) */
+  uint32_t threads;    /* for one lode_embed() call; 0 = 1. Those of built-in models stay, asleep, until the embedder is
+                          closed */
   lode_precision precision; /* default: int8 where the model has it */
   const char *url;          /* servers: base address; NULL = from the environment */
   const char *key;          /* servers: API key; NULL = from the environment */
@@ -522,11 +528,11 @@ LODE_MUST LODE_API lode_status lode_embedder_open(lode_str model, const lode_emb
 /* A host's own: fills n x dimension floats. Called by as many threads at once as call lode_embed(). */
 typedef lode_status lode_embed_fn(void *ctx, const lode_str *texts, size_t n, float *vectors, lode_error *err);
 /* `identity` names model and revision; it is what collections are stamped with. */
-LODE_MUST LODE_API lode_status lode_embedder_from(lode_str identity, uint32_t dimension, lode_embed_fn *embed, void *ctx,
-                                                  lode_embedder **embedder, lode_error *err);
+LODE_MUST LODE_API lode_status lode_embedder_from(lode_str identity, uint32_t dimension, lode_embed_fn *embed,
+                                                  void *ctx, lode_embedder **embedder, lode_error *err);
 
 typedef struct lode_embedder_info {
-  lode_str identity;     /* "NAME@REVISION/DIMENSION/FAMILY": for lode_collection_options.embedder */
+  lode_str identity; /* "NAME@REVISION/DIMENSION/FAMILY": for lode_collection_options.embedder */
   uint32_t dimension;
   uint32_t max_tokens;   /* 0 = unknown */
   const char *precision; /* "full", "int8", or "" where it is not ours to know */
@@ -535,8 +541,8 @@ typedef struct lode_embedder_info {
 /* Valid until lode_embedder_close(). */
 LODE_API const lode_embedder_info *lode_embedder_info_of(const lode_embedder *embedder);
 
-/* n texts (any bytes) to n x dimension floats, of length 1 for the built-in models. Many threads may share one embedder.
- * The same text gives the same vector, whatever stands beside it in the batch. */
+/* n texts (any bytes) to n x dimension floats, of length 1 for the built-in models. Many threads may share one
+ * embedder. The same text gives the same vector, whatever stands beside it in the batch. */
 LODE_MUST LODE_API lode_status lode_embed(lode_embedder *embedder, const lode_str *texts, size_t n, float *vectors,
                                           lode_error *err);
 LODE_API void lode_embedder_close(lode_embedder *embedder); /* NULL is allowed */
@@ -549,14 +555,14 @@ LODE_API void lode_vectors_free(float *vectors);
 
 /* Installed models. */
 typedef struct lode_model_info {
-  const char *name;      /* "minilm" */
-  const char *title;     /* "all-MiniLM-L6-v2, ..." */
+  const char *name;  /* "minilm" */
+  const char *title; /* "all-MiniLM-L6-v2, ..." */
   const char *identity;
-  const char *source;    /* the package that carries it, as PACKAGE@VERSION; "" when it is part of lode */
-  const char *file;      /* its pack; "" when it is not installed or is part of lode */
+  const char *source; /* the package that carries it, as PACKAGE@VERSION; "" when it is part of lode */
+  const char *file;   /* its pack; "" when it is not installed or is part of lode */
   uint32_t dimension;
   uint32_t max_tokens;
-  uint64_t bytes;        /* of the pack */
+  uint64_t bytes; /* of the pack */
   bool installed;
 } lode_model_info;
 LODE_API size_t lode_model_count(void);
@@ -567,8 +573,9 @@ LODE_MUST LODE_API lode_status lode_model_at(size_t i, const lode_embedder_optio
 LODE_API void lode_model_release(lode_model_info *info);
 /* Packs the model whose files lie in `from` (of the source package) into the models folder. Their SHA-256 must be the
  * known ones. An existing pack is replaced. */
-LODE_MUST LODE_API lode_status lode_model_install(lode_str model, const char *from, const lode_embedder_options *options,
-                                                  lode_progress progress, lode_error *err);
+LODE_MUST LODE_API lode_status lode_model_install(lode_str model, const char *from,
+                                                  const lode_embedder_options *options, lode_progress progress,
+                                                  lode_error *err);
 /* Reads the whole pack and checks every checksum: LODE_CORRUPT says what is damaged. */
 LODE_MUST LODE_API lode_status lode_model_verify(lode_str model, const lode_embedder_options *options, lode_error *err);
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_cluster.c - one program against any store, by its address: rows written, queries, queries with a filter, a second; recall.
+/* bench_cluster.c - one program against any store, by its address: rows written, queries, queries with a filter, a
+ * second; recall.
  *
  *   bench_cluster STORE ROWS [RECALL]
  *   bench_cluster --turns STORE EFFORT     in turns with another client of the same node, see turns.mjs
  *
- * Vectors lie in heaps, as those of texts do: half of each is that of one of HEAPS rows, half its own. RECALL: queries go with the least
- * effort that finds this share of the true nearest, so that stores are compared at the same recall; else with the default one.
+ * Vectors lie in heaps, as those of texts do: half of each is that of one of HEAPS rows, half its own. RECALL: queries
+ * go with the least effort that finds this share of the true nearest, so that stores are compared at the same recall;
+ * else with the default one.
  */
 #include "common.h"
 
@@ -67,7 +69,13 @@ static lode_result *query(const asking *a, uint32_t i, bool exact, taken *took) 
   lode_error err;
   float v[DIM];
   lode_result *result;
-  lode_query_request q = {.vectors = v, .dimension = DIM, .n = 1, .k = K, .include = LODE_DOCUMENT | LODE_METADATA, .effort = a->effort, .exact = exact};
+  lode_query_request q = {.vectors = v,
+                          .dimension = DIM,
+                          .n = 1,
+                          .k = K,
+                          .include = LODE_DOCUMENT | LODE_METADATA,
+                          .effort = a->effort,
+                          .exact = exact};
   if (a->where) q.select.where = (lode_str){a->where, __builtin_strlen(a->where)};
   heap_vector(v, i);
   taken start = begin();
@@ -148,9 +156,9 @@ static lode_status send_and_record(http_client *http, const http_request *r, htt
   return http_send(http, r, response, err);
 }
 
-/* Lines of stdin: `write FIRST N FILE`, `query FIRST N FILE`, `filter FIRST N FILE`; each is answered with the seconds and the seconds of CPU
- * that the calls took. With a FILE, which is not -, it is a rehearsal: the requests are recorded, and rows go to a collection that lasts
- * until `drop`. */
+/* Lines of stdin: `write FIRST N FILE`, `query FIRST N FILE`, `filter FIRST N FILE`; each is answered with the seconds
+ * and the seconds of CPU that the calls took. With a FILE, which is not -, it is a rehearsal: the requests are
+ * recorded, and rows go to a collection that lasts until `drop`. */
 static void take_turns(const char *address, uint32_t effort) {
   opened o = open_address(address);
   lode_collection *rehearsal = open_collection(o.store, REHEARSAL);
@@ -160,12 +168,19 @@ static void take_turns(const char *address, uint32_t effort) {
   (void)write_rows(rehearsal, 2000000000u, 1); /* its dimension is fixed: what is recorded are writes alone */
   while (fgets(line, sizeof line, stdin) && sscanf(line, "%15s %u %u %1023s", verb, &first, &n, file) == 4) {
     bool recorded = strcmp(file, "-") != 0;
-    asking a = {.collection = o.collection, .first = first, .n = n, .effort = effort, .where = strcmp(verb, "filter") == 0 ? FILTER : NULL};
+    asking a = {.collection = o.collection,
+                .first = first,
+                .n = n,
+                .effort = effort,
+                .where = strcmp(verb, "filter") == 0 ? FILTER : NULL};
     if (recorded && !(record = fopen(file, "we"))) fail("%s cannot be written", file);
     remote_transport = recorded ? send_and_record : http_send;
-    if (strcmp(verb, "drop") == 0) need(lode_collection_drop(o.store, str_of(REHEARSAL), &err), &err, "drop");
-    else if (strcmp(verb, "write") == 0) a.took = write_rows(recorded ? rehearsal : o.collection, first, n);
-    else (void)ask(&a);
+    if (strcmp(verb, "drop") == 0)
+      need(lode_collection_drop(o.store, str_of(REHEARSAL), &err), &err, "drop");
+    else if (strcmp(verb, "write") == 0)
+      a.took = write_rows(recorded ? rehearsal : o.collection, first, n);
+    else
+      (void)ask(&a);
     if (record && fclose(record)) fail("%s cannot be written", file);
     record = NULL;
     printf("%.6f %.6f\n", a.took.wall, a.took.cpu);

@@ -74,14 +74,18 @@ static double cpu_seconds(int who) {
 static void report(double seconds) {
   const uint64_t *walked = scan_walker_counts(b.walker);
   for (int i = 1; i < SCAN_SKIP_COUNT; i++)
-    if (walked[i] + b.skips[i]) printf("skipped  %-14s %llu\n", scan_skip_name((scan_skip)i), (unsigned long long)(walked[i] + b.skips[i]));
+    if (walked[i] + b.skips[i])
+      printf("skipped  %-14s %llu\n", scan_skip_name((scan_skip)i), (unsigned long long)(walked[i] + b.skips[i]));
   for (int i = 0; i < PARSER_POOL_COUNT; i++)
-    if (b.outcomes[i]) printf("chunked  %s: %llu\n", parser_pool_outcome_text((parser_pool_outcome)i), (unsigned long long)b.outcomes[i]);
+    if (b.outcomes[i])
+      printf("chunked  %s: %llu\n", parser_pool_outcome_text((parser_pool_outcome)i),
+             (unsigned long long)b.outcomes[i]);
   parser_pool_close(b.pool); /* workers count as children once they are gone */
   double self = cpu_seconds(RUSAGE_SELF), children = cpu_seconds(RUSAGE_CHILDREN);
-  printf("%llu files, %.1f MB, %llu chunks, %llu with errors of syntax; %.1f s, CPU %.1f s here and %.1f s in workers: %.0f files/s of 2 cores\n",
-         (unsigned long long)b.files, (double)b.bytes / 1e6, (unsigned long long)b.chunks, (unsigned long long)b.broken, seconds, self, children,
-         (double)b.files / ((self + children) / 2));
+  printf("%llu files, %.1f MB, %llu chunks, %llu with errors of syntax; %.1f s, CPU %.1f s here and %.1f s in workers: "
+         "%.0f files/s of 2 cores\n",
+         (unsigned long long)b.files, (double)b.bytes / 1e6, (unsigned long long)b.chunks, (unsigned long long)b.broken,
+         seconds, self, children, (double)b.files / ((self + children) / 2));
 }
 
 int main(int argc, char **argv) {
@@ -92,7 +96,8 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: bench_chunk FOLDER [THREADS]\n");
     return 2;
   }
-  if (scan_root_open(argv[1], NULL, &b.root, &err) != LODE_OK || scan_walker_open(b.root, STR_LIT(""), &b.walker, &err) != LODE_OK ||
+  if (scan_root_open(argv[1], NULL, &b.root, &err) != LODE_OK ||
+      scan_walker_open(b.root, STR_LIT(""), &b.walker, &err) != LODE_OK ||
       parser_pool_open(&(parser_pool_options){.workers = (uint32_t)n}, &b.pool, &err) != LODE_OK) {
     fprintf(stderr, "bench_chunk: %s\n", err.text);
     return 1;

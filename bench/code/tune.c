@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tune.c - finds weights for src/app/search/rank.h: coordinate ascent on labelled queries, judged on repositories that it did not see.
+/* tune.c - finds weights for src/app/search/rank.h: coordinate ascent on labelled queries, judged on repositories that
+ * it did not see.
  *
  *   tune TASKS.jsonl REPOS-FOLDER [text|vector|hybrid [quick|scan|why]]
  *
- * REPOS-FOLDER/NAME is an indexed tree. The candidates of each query are gathered once; then only rank_run runs. It prints the mean
- * NDCG@10 with the weights of the table, after tuning on all repositories, and when each repository is judged with weights tuned on the
- * others: the last figure is the honest one. `quick` stops after the table's figures, `scan` shows what each weight does alone, `why` lists
- * the queries below 1: what stands above the labelled files, by which features, and which labelled files were never gathered.
+ * REPOS-FOLDER/NAME is an indexed tree. The candidates of each query are gathered once; then only rank_run runs. It
+ * prints the mean NDCG@10 with the weights of the table, after tuning on all repositories, and when each repository is
+ * judged with weights tuned on the others: the last figure is the honest one. `quick` stops after the table's figures,
+ * `scan` shows what each weight does alone, `why` lists the queries below 1: what stands above the labelled files, by
+ * which features, and which labelled files were never gathered.
  */
 #include "project/project.h"
 #include "search/code_search.h"
@@ -104,7 +106,8 @@ static rank_weights tune(rank_weights w, size_t left_out, bool loud) {
       double old = *knob(&w, k), keep = old;
       for (size_t s = 0; s < 5; s++) {
         double value = s < 4 ? (old > 0 ? old * steps[s] : 0.1 * steps[s]) : 0;
-        if (k >= 2 * RANK_FEATURE_COUNT && k < 2 * RANK_FEATURE_COUNT + RANK_FACTOR_COUNT && (value > 1 || value == 0)) continue;
+        if (k >= 2 * RANK_FEATURE_COUNT && k < 2 * RANK_FEATURE_COUNT + RANK_FACTOR_COUNT && (value > 1 || value == 0))
+          continue;
         *knob(&w, k) = value;
         double got = mean(&w, left_out, false);
         if (got > best + 0.0003) {
@@ -159,15 +162,16 @@ static void show(const task *t, size_t rank, const rank_hit *hit) {
   const rank_candidate *c = hit->chunk;
   bool wanted = false;
   for (size_t g = 0; g < t->n_targets; g++) wanted = wanted || meets(t, &t->targets[g], c);
-  printf("  %c %3zu %.2f (own %.2f, %zu more) %.*s:%u %.*s %.*s [", wanted ? '*' : ' ', rank + 1, hit->score, c->score, hit->more, (int)c->path.len, c->path.data,
-         c->first, (int)c->kind.len, c->kind.data, (int)c->name.len, c->name.data);
+  printf("  %c %3zu %.2f (own %.2f, %zu more) %.*s:%u %.*s %.*s [", wanted ? '*' : ' ', rank + 1, hit->score, c->score,
+         hit->more, (int)c->path.len, c->path.data, c->first, (int)c->kind.len, c->kind.data, (int)c->name.len,
+         c->name.data);
   for (size_t f = 0; f < RANK_FEATURE_COUNT; f++)
     if (c->features[f] > 0) printf(" %s %.2f", rank_feature_name((rank_feature)f), c->features[f]);
   printf(" ] factors %x\n", c->factors);
 }
 
-/* What stands in the way, and how much any ranking could gain: the share of labelled files that are candidates at all, and within the
- * first 10, 20 and 50 files. */
+/* What stands in the way, and how much any ranking could gain: the share of labelled files that are candidates at all,
+ * and within the first 10, 20 and 50 files. */
 static void tell_why(const rank_weights *w) {
   enum { MOST = 1000 };
   static rank_hit hits[MOST];
@@ -244,7 +248,8 @@ static size_t repo_of(const char *name, const char *folder) {
 static const char *text_at(const json_doc *json, uint32_t object, const char *key, char *out, size_t size) {
   uint32_t node = json_get(json, object, str_of(key));
   out[0] = '\0';
-  if (node && json->nodes[node].type == JSON_NODE_STRING) snprintf(out, size, "%.*s", (int)json->nodes[node].u.s.len, json->nodes[node].u.s.data);
+  if (node && json->nodes[node].type == JSON_NODE_STRING)
+    snprintf(out, size, "%.*s", (int)json->nodes[node].u.s.len, json->nodes[node].u.s.data);
   return out;
 }
 
@@ -284,7 +289,8 @@ static void load(const char *file, const char *folder, lode_mode mode) {
     t->query = kept;
     search_request request = {.query = str_of(kept), .mode = mode, .limit = AT};
     repo *r = &repos[t->repo];
-    if (search_candidates(&r->project, r->store, &request, &t->result, &t->candidates, &t->n, &err) != LODE_OK) die(kept, &err);
+    if (search_candidates(&r->project, r->store, &request, &t->result, &t->candidates, &t->n, &err) != LODE_OK)
+      die(kept, &err);
     if (t->result.note[0]) die(t->result.note, NULL);
   }
   free(line);
@@ -308,7 +314,9 @@ static void by_category(const rank_weights *w) {
 }
 
 int main(int argc, char **argv) {
-  lode_mode mode = argc > 3 && strcmp(argv[3], "text") == 0 ? LODE_BY_TEXT : argc > 3 && strcmp(argv[3], "vector") == 0 ? LODE_BY_VECTOR : LODE_HYBRID;
+  lode_mode mode = argc > 3 && strcmp(argv[3], "text") == 0     ? LODE_BY_TEXT
+                   : argc > 3 && strcmp(argv[3], "vector") == 0 ? LODE_BY_VECTOR
+                                                                : LODE_HYBRID;
   if (argc < 3) die("usage: tune TASKS.jsonl REPOS-FOLDER [text|vector|hybrid]", NULL);
   load(argv[1], argv[2], mode);
   printf("table: %.4f", mean(&rank_default_weights, SIZE_MAX, false));

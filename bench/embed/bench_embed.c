@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_embed.c - tokens a second of lode: bench_embed TEXTS full|int8|code THREADS BATCH SECONDS [VECTORS]. A line of TEXTS is a text of as many
- * tokens of MiniLM as it has words, and two; `code` is the static model, whose texts are counted in the same tokens. SECONDS may be
- * "kernel": tells which one would run. */
+/* bench_embed.c - tokens a second of lode: bench_embed TEXTS full|int8|code THREADS BATCH SECONDS [VECTORS]. A line of
+ * TEXTS is a text of as many tokens of MiniLM as it has words, and two; `code` is the static model, whose texts are
+ * counted in the same tokens. SECONDS may be "kernel": tells which one would run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,9 +41,11 @@ int main(int argc, char **argv) {
   if (!f || n == 0) return 2;
   fclose(f);
   for (size_t i = 0; i < n; i++) texts[i] = (lode_str){lines[i], strcspn(lines[i], "\n")};
-  lode_embedder_options options = {.precision = strcmp(argv[2], "full") == 0 ? LODE_PRECISION_FULL : LODE_PRECISION_INT8,
+  lode_embedder_options options = {.precision =
+                                       strcmp(argv[2], "full") == 0 ? LODE_PRECISION_FULL : LODE_PRECISION_INT8,
                                    .threads = (uint32_t)strtoul(argv[3], NULL, 10)};
-  lode_str model = strcmp(argv[2], "code") == 0 ? (lode_str){LODE_MODEL_CODE, strlen(LODE_MODEL_CODE)} : (lode_str){"minilm", 6};
+  lode_str model =
+      strcmp(argv[2], "code") == 0 ? (lode_str){LODE_MODEL_CODE, strlen(LODE_MODEL_CODE)} : (lode_str){"minilm", 6};
   if (lode_embedder_open(model, &options, &e, &err) != LODE_OK) return fail("open", &err);
   if (strcmp(argv[5], "kernel") == 0) return puts(lode_embedder_info_of(e)->kernel) < 0;
   float *v = malloc(MOST * 384 * sizeof *v);

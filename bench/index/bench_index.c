@@ -11,10 +11,11 @@
  *     --threads N   for both constructions (1); their time is then that of the clock
  *     --filters     also queries under filters of 1 % and 10 %
  *
- * Both search the same vectors for the 10 nearest. The segment is a file that is read as in the product: codes and links
- * are preloaded, vectors are read with pread for re-ranking. Recall counts ties fairly. For each beam: recall, queries a
- * second (by CPU time of the thread, which other load disturbs less), distances a query. At the end: queries a second at
- * recall 0.95 and 0.99, interpolated, and the ratios; time of construction; bytes of memory for each vector.
+ * Both search the same vectors for the 10 nearest. The segment is a file that is read as in the product: codes and
+ * links are preloaded, vectors are read with pread for re-ranking. Recall counts ties fairly. For each beam: recall,
+ * queries a second (by CPU time of the thread, which other load disturbs less), distances a query. At the end: queries
+ * a second at recall 0.95 and 0.99, interpolated, and the ratios; time of construction; bytes of memory for each
+ * vector.
  */
 #include <fcntl.h>
 #include <malloc.h>
@@ -28,7 +29,8 @@
 #include "engine/engine.h"
 
 enum { K = 10, BEAMS = 19 };
-static const uint32_t beams[BEAMS] = {6, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 100, 150, 200, 300, 400, 600, 800, 1200};
+static const uint32_t beams[BEAMS] = {6,  8,   10,  12,  14,  16,  20,  24,  32,  48,
+                                      64, 100, 150, 200, 300, 400, 600, 800, 1200};
 
 typedef struct bench {
   const char *file, *cache;
@@ -218,7 +220,8 @@ static void make_segment(bench *b, index_segment_source *source) {
   for (uint32_t i = 0; i < b->n; i++) check(index_writer_add(&maker, b->rows + (size_t)i * b->dim, i, i, &err), &err);
   check(index_writer_finish(&maker, &err), &err);
   b->build = build_now(b) - begin;
-  *source = (index_segment_source){.id = 1, .bytes = maker.info.bytes, .table_crc = maker.table_crc, .read = read_file, .ctx = b};
+  *source = (index_segment_source){
+      .id = 1, .bytes = maker.info.bytes, .table_crc = maker.table_crc, .read = read_file, .ctx = b};
   index_writer_release(&maker);
   free(mean);
 }
@@ -230,13 +233,16 @@ static bool find_segment(bench *b, index_segment_source *source) {
   unsigned char page[INDEX_PAGE_BYTES];
   index_segment_info info;
   index_segment_layout layout;
-  if (fstat(b->fd, &sb) != 0 || sb.st_size < (off_t)sizeof page || read_file(b, 0, page, sizeof page, &err) != LODE_OK) return false;
-  if (index_segment_get_header(page, (uint64_t)sb.st_size, &info, &err) != LODE_OK || !index_segment_layout_of(&info, &layout)) return false;
+  if (fstat(b->fd, &sb) != 0 || sb.st_size < (off_t)sizeof page || read_file(b, 0, page, sizeof page, &err) != LODE_OK)
+    return false;
+  if (index_segment_get_header(page, (uint64_t)sb.st_size, &info, &err) != LODE_OK ||
+      !index_segment_layout_of(&info, &layout))
+    return false;
   size_t bytes = (size_t)layout.bytes[INDEX_SEG_CHECKSUMS];
   unsigned char *table = memory(bytes);
   bool whole = read_file(b, layout.at[INDEX_SEG_CHECKSUMS], table, bytes, &err) == LODE_OK;
-  *source = (index_segment_source){.id = 1, .bytes = info.bytes, .table_crc = index_segment_table_crc(1, table, bytes),
-                                   .read = read_file, .ctx = b};
+  *source = (index_segment_source){
+      .id = 1, .bytes = info.bytes, .table_crc = index_segment_table_crc(1, table, bytes), .read = read_file, .ctx = b};
   free(table);
   return whole;
 }
@@ -247,7 +253,8 @@ static void build(bench *b) {
   const char *folder = getenv("TMPDIR");
   char path[4096], tmp[4096];
   const char *name = cached(b, "segment", path, sizeof path);
-  if (snprintf(tmp, sizeof tmp, "%s/lode-bench-XXXXXX", folder ? folder : P_tmpdir) >= (int)sizeof tmp) stop("TMPDIR is too long");
+  if (snprintf(tmp, sizeof tmp, "%s/lode-bench-XXXXXX", folder ? folder : P_tmpdir) >= (int)sizeof tmp)
+    stop("TMPDIR is too long");
   b->fd = name ? open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : mkstemp(tmp);
   if (b->fd < 0) stop("segment");
   if (!name) unlink(tmp);
@@ -290,8 +297,8 @@ static double run(bench *b, uint32_t beam, const uint64_t *allowed, index_filter
   b->room.stats = (index_search_stats){0};
   for (uint32_t q = 0; q < b->n_queries; q++) {
     size_t n;
-    index_search_request request = {.query = b->queries + (size_t)q * b->dim, .k = K, .beam = beam, .allowed = allowed,
-                                    .match = match};
+    index_search_request request = {
+        .query = b->queries + (size_t)q * b->dim, .k = K, .beam = beam, .allowed = allowed, .match = match};
     check(index_search(b->segment, &request, &b->room, hits, &n, &err), &err);
     for (size_t i = 0; i < K; i++) found[q * K + i] = i < n ? hits[i].slot : UINT32_MAX;
   }
@@ -330,13 +337,16 @@ static void try_beam(bench *b, curve *c, size_t i, bool peer, uint32_t *found) {
   c->stats[i] = b->room.stats;
 }
 
-/* Round after round over all beams, so that each is measured at many moments: what else the machine does changes within seconds. */
+/* Round after round over all beams, so that each is measured at many moments: what else the machine does changes within
+ * seconds. */
 static void try_all(bench *b, curve *ours, curve *theirs) {
   uint32_t *found = memory((size_t)b->n_queries * K * sizeof *found);
   while (b->peer && beams[theirs->first] < K) theirs->first++;
   theirs->n = theirs->first;
-  for (; ours->n < BEAMS && (ours->n == 0 || ours->recall[ours->n - 1] < 0.99); ours->n++) try_beam(b, ours, ours->n, false, found);
-  for (; b->peer && theirs->n < BEAMS && (theirs->n == theirs->first || theirs->recall[theirs->n - 1] < 0.99); theirs->n++)
+  for (; ours->n < BEAMS && (ours->n == 0 || ours->recall[ours->n - 1] < 0.99); ours->n++)
+    try_beam(b, ours, ours->n, false, found);
+  for (; b->peer && theirs->n < BEAMS && (theirs->n == theirs->first || theirs->recall[theirs->n - 1] < 0.99);
+       theirs->n++)
     try_beam(b, theirs, theirs->n, true, found);
   for (unsigned round = 0; round < b->rounds; round++) {
     for (size_t i = 0; i < ours->n || i < theirs->n; i++) {
@@ -382,8 +392,8 @@ static void compare_filters(bench *b) {
     }
     exact(b, allowed, bounds);
     double speed = run(b, 0, allowed, NULL, found);
-    printf("filter %2u %% used once: recall %.4f %.0f/s, %.0f distances, ways %u\n", percents[i], recall(b, found, bounds), speed,
-           (double)b->room.stats.distances / b->n_queries, b->room.stats.ways);
+    printf("filter %2u %% used once: recall %.4f %.0f/s, %.0f distances, ways %u\n", percents[i],
+           recall(b, found, bounds), speed, (double)b->room.stats.distances / b->n_queries, b->room.stats.ways);
     lode_error err;
     index_filtered *match;
     uint32_t n = 0;
@@ -394,14 +404,14 @@ static void compare_filters(bench *b) {
     run(b, 0, allowed, match, found);
     double first = now() - begin - made;
     speed = run(b, 0, allowed, match, found);
-    printf("filter %2u %%: recall %.4f %.0f/s, %.0f distances, ways %u, made in %.1f ms, first round %.0f/s\n", percents[i],
-           recall(b, found, bounds), speed, (double)b->room.stats.distances / b->n_queries, b->room.stats.ways, made * 1e3,
-           b->n_queries / first);
+    printf("filter %2u %%: recall %.4f %.0f/s, %.0f distances, ways %u, made in %.1f ms, first round %.0f/s\n",
+           percents[i], recall(b, found, bounds), speed, (double)b->room.stats.distances / b->n_queries,
+           b->room.stats.ways, made * 1e3, b->n_queries / first);
     index_filtered_free(match);
   }
   double speed = run(b, 0, NULL, NULL, found);
-  printf("no filter, default effort: recall %.4f %.0f/s, %.0f distances, %.1f vectors\n", recall(b, found, b->bounds), speed,
-         (double)b->room.stats.distances / b->n_queries, (double)b->room.stats.vectors / b->n_queries);
+  printf("no filter, default effort: recall %.4f %.0f/s, %.0f distances, %.1f vectors\n", recall(b, found, b->bounds),
+         speed, (double)b->room.stats.distances / b->n_queries, (double)b->room.stats.vectors / b->n_queries);
   free(allowed);
   free(found);
   free(bounds);
@@ -412,18 +422,28 @@ int main(int argc, char **argv) {
   uint32_t rows = 0, queries = 500;
   for (int i = 1; i < argc; i++) {
     bool value = i + 1 < argc;
-    if (strcmp(argv[i], "--rows") == 0 && value) rows = (uint32_t)strtoul(argv[++i], NULL, 10);
-    else if (strcmp(argv[i], "--queries") == 0 && value) queries = (uint32_t)strtoul(argv[++i], NULL, 10);
-    else if (strcmp(argv[i], "--rounds") == 0 && value) b.rounds = (unsigned)strtoul(argv[++i], NULL, 10);
-    else if (strcmp(argv[i], "--threads") == 0 && value) b.threads = (unsigned)strtoul(argv[++i], NULL, 10);
-    else if (strcmp(argv[i], "--cache") == 0 && value) b.cache = argv[++i];
-    else if (strcmp(argv[i], "--no-peer") == 0) b.peer = false;
-    else if (strcmp(argv[i], "--memory") == 0) b.memory = true;
-    else if (strcmp(argv[i], "--filters") == 0) b.filters = true;
-    else b.file = argv[i];
+    if (strcmp(argv[i], "--rows") == 0 && value)
+      rows = (uint32_t)strtoul(argv[++i], NULL, 10);
+    else if (strcmp(argv[i], "--queries") == 0 && value)
+      queries = (uint32_t)strtoul(argv[++i], NULL, 10);
+    else if (strcmp(argv[i], "--rounds") == 0 && value)
+      b.rounds = (unsigned)strtoul(argv[++i], NULL, 10);
+    else if (strcmp(argv[i], "--threads") == 0 && value)
+      b.threads = (unsigned)strtoul(argv[++i], NULL, 10);
+    else if (strcmp(argv[i], "--cache") == 0 && value)
+      b.cache = argv[++i];
+    else if (strcmp(argv[i], "--no-peer") == 0)
+      b.peer = false;
+    else if (strcmp(argv[i], "--memory") == 0)
+      b.memory = true;
+    else if (strcmp(argv[i], "--filters") == 0)
+      b.filters = true;
+    else
+      b.file = argv[i];
   }
   if (!b.file) {
-    fprintf(stderr, "usage: bench_index FILE [--rows N] [--queries N] [--rounds N] [--cache DIR] [--no-peer] [--memory] [--filters]\n");
+    fprintf(stderr, "usage: bench_index FILE [--rows N] [--queries N] [--rounds N] [--cache DIR] [--no-peer] "
+                    "[--memory] [--filters]\n");
     return 2;
   }
   load(&b, rows, queries);

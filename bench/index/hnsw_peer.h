@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 typedef struct hnsw_peer hnsw_peer;
-hnsw_peer *hnsw_peer_new(size_t n, size_t dim, int cosine); /* M 16, efConstruction 200 */
+hnsw_peer *hnsw_peer_new(size_t n, size_t dim, int cosine);             /* M 16, efConstruction 200 */
 void hnsw_peer_add(hnsw_peer *peer, const float *vector, size_t label); /* cosine: normalised vectors */
 void hnsw_peer_search(hnsw_peer *peer, const float *query, size_t k, size_t ef, uint32_t *labels);
 int hnsw_peer_save(hnsw_peer *peer, const char *path);

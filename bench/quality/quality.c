@@ -4,12 +4,11 @@
  *   quality [NAME=FOLDER ...]
  *
  * Asked of each: BM25, the model "code" of every FOLDER of models (without any: the one lode finds), MiniLM where it is
- * installed (LODE_MINILM_TOKENS="64 128 256" says where texts are cut, 0 leaves it out), and each model together with BM25.
- * From the environment:
- *   LODE_PAIRS   pairs of held-out packages, as tools/train writes them
- *   LODE_DATA    a folder with cosqa/dev-500.json and cosqa/code_idx_map.txt, repos-dev/repos.json and repos-dev/tasks.jsonl
- *   LODE_REPOS   a folder with the repositories' trees, as owner+name or owner/name
- * What is not there is skipped with a line that says so.
+ * installed (LODE_MINILM_TOKENS="64 128 256" says where texts are cut, 0 leaves it out), and each model together with
+ * BM25. From the environment: LODE_PAIRS   pairs of held-out packages, as tools/train writes them LODE_DATA    a folder
+ * with cosqa/dev-500.json and cosqa/code_idx_map.txt, repos-dev/repos.json and repos-dev/tasks.jsonl LODE_REPOS   a
+ * folder with the repositories' trees, as owner+name or owner/name What is not there is skipped with a line that says
+ * so.
  */
 #include "rank.h"
 #include "texts.h"
@@ -36,8 +35,10 @@ static void add_model(models *m, const char *name, const char *kind, const char 
   if (m->n == MODELS_MAX) return;
   model *one = &m->all[m->n];
   one->name = name;
-  if (lode_embedder_open(str_of(kind), &options, &one->embedder, &err) == LODE_OK) m->n++;
-  else printf("skipped: %s: %s\n", name, err.text);
+  if (lode_embedder_open(str_of(kind), &options, &one->embedder, &err) == LODE_OK)
+    m->n++;
+  else
+    printf("skipped: %s: %s\n", name, err.text);
 }
 
 /* ---- One question ---- */
@@ -62,7 +63,9 @@ static void searcher_init(searcher *s, const models *m, const lode_str *all, siz
   if (!s->scores || !s->other) exit(2);
   for (size_t i = 0; i < m->n; i++) {
     dense_init(&s->vectors[i], m->all[i].embedder, all, n);
-    if (say) printf("  %s: %zu texts in %.2f s of CPU, %.0f a second\n", m->all[i].name, n, s->vectors[i].seconds, (double)n / (s->vectors[i].seconds + 1e-9));
+    if (say)
+      printf("  %s: %zu texts in %.2f s of CPU, %.0f a second\n", m->all[i].name, n, s->vectors[i].seconds,
+             (double)n / (s->vectors[i].seconds + 1e-9));
   }
 }
 
@@ -86,12 +89,15 @@ static void ask(searcher *s, method by, lode_str query) {
 
 static size_t rank_of(const searcher *s, size_t text) {
   size_t rank = 1;
-  for (size_t i = 0; i < s->n; i++) rank += s->scores[i] > s->scores[text] || (s->scores[i] == s->scores[text] && i < text);
+  for (size_t i = 0; i < s->n; i++)
+    rank += s->scores[i] > s->scores[text] || (s->scores[i] == s->scores[text] && i < text);
   return rank;
 }
 
 static size_t n_methods(const models *m) { return 1 + 2 * m->n; }
-static method method_at(size_t i) { return i == 0 ? (method){-1, false} : (method){(int)((i - 1) / 2), (i - 1) % 2 == 1}; }
+static method method_at(size_t i) {
+  return i == 0 ? (method){-1, false} : (method){(int)((i - 1) / 2), (i - 1) % 2 == 1};
+}
 static void print_method(const models *m, size_t i) {
   method by = method_at(i);
   char name[80];
@@ -146,7 +152,8 @@ static size_t held_load(char *data, held **out) {
       const char *stop = memchr(doc.data, '.', doc.len);
       if (stop && stop - doc.data > 12) doc.len = (size_t)(stop - doc.data);
       /* nobody asks for a function by its name first, as comments of Go do */
-      if (width[4] && doc.len > width[4] + 1 && memcmp(doc.data, field[4], width[4]) == 0) doc.data += width[4] + 1, doc.len -= width[4] + 1;
+      if (width[4] && doc.len > width[4] + 1 && memcmp(doc.data, field[4], width[4]) == 0)
+        doc.data += width[4] + 1, doc.len -= width[4] + 1;
       all[n++] = (held){{field[0], width[0]}, doc, unescape(field[6], width[6])};
     }
     line += len + (line[len] == '\n');
@@ -166,7 +173,8 @@ static void run_held_out(const models *m) {
   held *all;
   n_held = held_load(data, &all);
   if (n_held) qsort(all, n_held, sizeof *all, by_language);
-  printf("held-out packages: the first sentence of a comment finds its function among up to %d of its language\n", AMONG);
+  printf("held-out packages: the first sentence of a comment finds its function among up to %d of its language\n",
+         AMONG);
   double mrr_sum[1 + 2 * MODELS_MAX] = {0};
   size_t languages = 0;
   for (size_t from = 0; from < n_held;) {
@@ -176,7 +184,8 @@ static void run_held_out(const models *m) {
     if (n >= 100) {
       lode_str *codes = mem_alloc(take * sizeof *codes), *docs = mem_alloc(take * sizeof *docs);
       if (!codes || !docs) exit(2);
-      for (size_t i = 0; i < take; i++) codes[i] = all[from + i * n / take].code, docs[i] = all[from + i * n / take].doc;
+      for (size_t i = 0; i < take; i++)
+        codes[i] = all[from + i * n / take].code, docs[i] = all[from + i * n / take].doc;
       searcher s;
       searcher_init(&s, m, codes, take, false);
       printf(" %.*s (%zu)\n", (int)all[from].lang.len, all[from].lang.data, take);
@@ -290,7 +299,8 @@ static void run_repos(const models *m, const char *folder, const char *repos, bo
   size_t chunks = 0;
   double seconds[MODELS_MAX] = {0};
   for (uint32_t at = 1; at < list.nodes[0].next; at = list.nodes[at].next) {
-    lode_str name = list.nodes[json_get(&list, at, STR_LIT("name"))].u.s, github = list.nodes[json_get(&list, at, STR_LIT("github"))].u.s;
+    lode_str name = list.nodes[json_get(&list, at, STR_LIT("name"))].u.s,
+             github = list.nodes[json_get(&list, at, STR_LIT("github"))].u.s;
     lode_str root = list.nodes[json_get(&list, at, STR_LIT("root"))].u.s;
     if (!tree_of(repos, github, path, sizeof path)) {
       printf("skipped: %.*s (no such folder in LODE_REPOS)\n", (int)github.len, github.data);
@@ -316,20 +326,25 @@ static void run_repos(const models *m, const char *folder, const char *repos, bo
     searcher_release(&s);
     texts_release(&t);
   }
-  printf("repositories: NDCG@10 of the best ten chunks as they come (%zu chunks%s)\n", chunks, with_path ? ", with their path" : "");
+  printf("repositories: NDCG@10 of the best ten chunks as they come (%zu chunks%s)\n", chunks,
+         with_path ? ", with their path" : "");
   for (size_t k = 0; k < n_methods(m); k++) {
     print_method(m, k);
     printf(" %.4f ", tally_mean(&sums[k]));
     for (size_t i = 0; i < sums[k].n_categories; i++) {
       if (sums[k].categories[i].n > 10)
-        printf("  %.*s %.3f", (int)sums[k].categories[i].name.len, sums[k].categories[i].name.data, sums[k].categories[i].sum / (double)sums[k].categories[i].n);
+        printf("  %.*s %.3f", (int)sums[k].categories[i].name.len, sums[k].categories[i].name.data,
+               sums[k].categories[i].sum / (double)sums[k].categories[i].n);
     }
     if (getenv("LODE_VERBOSE")) {
-      for (size_t i = 0; i < sums[k].n_repos; i++) printf(" %.*s=%.3f", (int)sums[k].repos[i].name.len, sums[k].repos[i].name.data, sums[k].repos[i].sum / (double)sums[k].repos[i].n);
+      for (size_t i = 0; i < sums[k].n_repos; i++)
+        printf(" %.*s=%.3f", (int)sums[k].repos[i].name.len, sums[k].repos[i].name.data,
+               sums[k].repos[i].sum / (double)sums[k].repos[i].n);
     }
     printf("\n");
   }
-  for (size_t i = 0; i < m->n; i++) printf("  %s: %.0f chunks a second of CPU\n", m->all[i].name, (double)chunks / (seconds[i] + 1e-9));
+  for (size_t i = 0; i < m->n; i++)
+    printf("  %s: %.0f chunks a second of CPU\n", m->all[i].name, (double)chunks / (seconds[i] + 1e-9));
   tasks_release(&asked);
   json_release(&list);
   mem_free(text);

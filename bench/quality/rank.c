@@ -45,17 +45,17 @@ typedef struct posting {
 struct bm25 {
   posting *postings; /* sorted by term, then text; a word of a text stands as often as it occurs */
   size_t n_postings, cap;
-  uint32_t *starts;  /* by term */
+  uint32_t *starts; /* by term */
   float *lengths;
   double mean;
   size_t n_texts;
   struct {
     uint64_t hash;
     uint32_t term;
-  } *slots;
+  } * slots;
   size_t n_slots;
   uint32_t n_terms;
-  uint32_t text;     /* while indexing */
+  uint32_t text; /* while indexing */
 };
 
 static uint64_t stable_hash(const char *s, size_t n) {

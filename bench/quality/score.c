@@ -3,9 +3,10 @@
  *
  *   score TASKS.jsonl [REPO...] <results.jsonl
  *
- * A line of results: {"repo": "chi", "query": "...", "results": [{"path": "mux.go", "start_line": 1, "end_line": 40}, ...]},
- * best first, paths as in the tasks (from the repository's root). A task without a line counts 0, unless its repository
- * has none at all or is not among the REPOs named. Prints the mean of each repository and category, and of all.
+ * A line of results: {"repo": "chi", "query": "...", "results": [{"path": "mux.go", "start_line": 1, "end_line": 40},
+ * ...]}, best first, paths as in the tasks (from the repository's root). A task without a line counts 0, unless its
+ * repository has none at all or is not among the REPOs named. Prints the mean of each repository and category, and of
+ * all.
  */
 #include "tasks.h"
 
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 
 typedef struct run {
-  double *ndcg;  /* by task; -1: no line */
+  double *ndcg; /* by task; -1: no line */
 } run;
 
 static const task *find_task(const tasks *t, lode_str repo, lode_str query) {
@@ -33,13 +34,15 @@ static int64_t line_of(const json_doc *j, uint32_t object, const char *key) {
 }
 
 static void score_line(const tasks *t, const json_doc *j, run *r) {
-  const task *k = find_task(t, text_of(j, json_get(j, 0, STR_LIT("repo"))), text_of(j, json_get(j, 0, STR_LIT("query"))));
+  const task *k =
+      find_task(t, text_of(j, json_get(j, 0, STR_LIT("repo"))), text_of(j, json_get(j, 0, STR_LIT("query"))));
   uint32_t list = json_get(j, 0, STR_LIT("results"));
   place places[RESULTS_MAX];
   size_t n = 0;
   if (!k || !list || j->nodes[list].type != JSON_NODE_ARRAY) return;
   for (uint32_t at = list + 1; at < j->nodes[list].next && n < RESULTS_MAX; at = j->nodes[at].next) {
-    places[n++] = (place){text_of(j, json_get(j, at, STR_LIT("path"))), line_of(j, at, "start_line"), line_of(j, at, "end_line")};
+    places[n++] =
+        (place){text_of(j, json_get(j, at, STR_LIT("path"))), line_of(j, at, "start_line"), line_of(j, at, "end_line")};
   }
   r->ndcg[k - t->all] = task_ndcg(k, places, n);
 }
@@ -70,8 +73,10 @@ int main(int argc, char **argv) {
   json_doc json = {.count = 0};
   for (ssize_t n; (n = getline(&line, &cap, stdin)) > 0;) {
     lode_error err;
-    if (json_parse(&json, (lode_str){line, (size_t)n}, NULL, &err) == LODE_OK) score_line(&t, &json, &r);
-    else fprintf(stderr, "score: a line that is not JSON: %s\n", err.text);
+    if (json_parse(&json, (lode_str){line, (size_t)n}, NULL, &err) == LODE_OK)
+      score_line(&t, &json, &r);
+    else
+      fprintf(stderr, "score: a line that is not JSON: %s\n", err.text);
   }
   tally sums = {.n_repos = 0};
   for (size_t i = 0; i < t.n; i++) {
@@ -80,9 +85,11 @@ int main(int argc, char **argv) {
     tally_add(&sums, &t.all[i], r.ndcg[i] < 0 ? 0 : r.ndcg[i]);
   }
   for (size_t i = 0; i < sums.n_repos; i++)
-    printf("%-24.*s %.4f  (%zu)\n", (int)sums.repos[i].name.len, sums.repos[i].name.data, sums.repos[i].sum / (double)sums.repos[i].n, sums.repos[i].n);
+    printf("%-24.*s %.4f  (%zu)\n", (int)sums.repos[i].name.len, sums.repos[i].name.data,
+           sums.repos[i].sum / (double)sums.repos[i].n, sums.repos[i].n);
   for (size_t i = 0; i < sums.n_categories; i++)
-    printf("  %-22.*s %.4f  (%zu)\n", (int)sums.categories[i].name.len, sums.categories[i].name.data, sums.categories[i].sum / (double)sums.categories[i].n, sums.categories[i].n);
+    printf("  %-22.*s %.4f  (%zu)\n", (int)sums.categories[i].name.len, sums.categories[i].name.data,
+           sums.categories[i].sum / (double)sums.categories[i].n, sums.categories[i].n);
   if (missing) printf("%zu tasks without an answer count 0\n", missing);
   printf("NDCG@10 %.4f over %zu repositories\n", tally_mean(&sums), sums.n_repos);
   free(line);

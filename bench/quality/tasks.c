@@ -39,7 +39,8 @@ static void add_places(task *t, const json_doc *j, const char *key) {
   uint32_t list = json_get(j, 0, str_of(key));
   if (!list || j->nodes[list].type != JSON_NODE_ARRAY) return;
   for (uint32_t at = list + 1; at < j->nodes[list].next && t->n_targets < TARGETS_MAX; at = j->nodes[at].next) {
-    t->targets[t->n_targets++] = (place){string_at(j, at, "path"), number_at(j, at, "start_line"), number_at(j, at, "end_line")};
+    t->targets[t->n_targets++] =
+        (place){string_at(j, at, "path"), number_at(j, at, "start_line"), number_at(j, at, "end_line")};
   }
 }
 
@@ -51,7 +52,9 @@ void tasks_load(tasks *t, const char *path) {
     size_t n = strcspn(at, "\n");
     lode_error err;
     if (n > 1) {
-      if (!mem_grow(&t->all, &t->cap, t->n + 1, sizeof *t->all) || !mem_grow(&t->lines, &line_cap, t->n + 1, sizeof *t->lines)) exit(2);
+      if (!mem_grow(&t->all, &t->cap, t->n + 1, sizeof *t->all) ||
+          !mem_grow(&t->lines, &line_cap, t->n + 1, sizeof *t->lines))
+        exit(2);
       json_doc *j = &t->lines[t->n];
       task *k = &t->all[t->n];
       *j = (json_doc){.count = 0};

@@ -10,7 +10,8 @@
 enum { CHUNK_GOOD = 1000, CHUNK_MOST = 1500, FILE_MOST = 1 << 20 };
 
 static void grow(texts *t) {
-  if (!mem_grow(&t->all, &t->cap, t->n + 1, sizeof *t->all) || !mem_grow(&t->places, &t->places_cap, t->n + 1, sizeof *t->places)) {
+  if (!mem_grow(&t->all, &t->cap, t->n + 1, sizeof *t->all) ||
+      !mem_grow(&t->places, &t->places_cap, t->n + 1, sizeof *t->places)) {
     fprintf(stderr, "out of memory\n");
     exit(2);
   }
@@ -33,8 +34,9 @@ void texts_release(texts *t) {
 
 static bool is_source(const char *name) {
   static const char *const ends[] = {
-      ".c", ".h", ".cc", ".cpp", ".hpp", ".cxx", ".hh", ".java", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".tsx", ".mts", ".cts", ".go", ".rs", ".cs",
-      ".kt", ".kts", ".scala", ".swift", ".php", ".py", ".pyx", ".rb", ".lua", ".ex", ".exs", ".hs", ".ml", ".zig", ".dart", ".sh", ".pl", ".pm", ".m",
+      ".c",   ".h",   ".cc",  ".cpp", ".hpp", ".cxx", ".hh",  ".java", ".js",    ".mjs",   ".cjs", ".jsx", ".ts",
+      ".tsx", ".mts", ".cts", ".go",  ".rs",  ".cs",  ".kt",  ".kts",  ".scala", ".swift", ".php", ".py",  ".pyx",
+      ".rb",  ".lua", ".ex",  ".exs", ".hs",  ".ml",  ".zig", ".dart", ".sh",    ".pl",    ".pm",  ".m",
   };
   size_t n = strlen(name);
   for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
@@ -44,7 +46,8 @@ static bool is_source(const char *name) {
   return false;
 }
 
-static void add_chunk(texts *t, lode_str path, const char *data, size_t len, int64_t first, int64_t last, bool with_path) {
+static void add_chunk(texts *t, lode_str path, const char *data, size_t len, int64_t first, int64_t last,
+                      bool with_path) {
   size_t head = with_path ? path.len + 1 : 0;
   grow(t);
   char *copy = mem_arena_alloc(&t->memory, head + len + 1);
@@ -100,7 +103,9 @@ void texts_of_tree(texts *t, const char *folder, lode_str root, bool with_path) 
       for (struct dirent *e; d && (e = readdir(d));) {
         char *name;
         if (e->d_name[0] == '.') continue;
-        if (!mem_grow(&todo, &cap, n + 1, sizeof *todo) || asprintf(&name, "%s%s%s", path, path[0] ? "/" : "", e->d_name) < 0) exit(2);
+        if (!mem_grow(&todo, &cap, n + 1, sizeof *todo) ||
+            asprintf(&name, "%s%s%s", path, path[0] ? "/" : "", e->d_name) < 0)
+          exit(2);
         todo[n++] = name;
       }
       if (d) closedir(d);

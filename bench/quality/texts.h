@@ -7,7 +7,7 @@
 
 typedef struct texts {
   lode_str *all;
-  place *places;      /* trees only */
+  place *places; /* trees only */
   size_t n, cap, places_cap;
   mem_arena memory; /* what the strings point into */
 } texts;

@@ -3,9 +3,10 @@
  *
  *   load HOST PORT NAME RECORDS DIM CONNECTIONS SECONDS [STORE-CHECK]
  *
- * The same data, requests and order for every server: vectors around random centres from a fixed seed. Requests are made
- * beforehand, so that this program costs little. Three phases: ingest (batches over 4 connections), query (all connections), mixed (90 %
- * query, 10 % upsert of one record). At the end every record whose write was acknowledged is looked for. Lines "NAME.figure value".
+ * The same data, requests and order for every server: vectors around random centres from a fixed seed. Requests are
+ * made beforehand, so that this program costs little. Three phases: ingest (batches over 4 connections), query (all
+ * connections), mixed (90 % query, 10 % upsert of one record). At the end every record whose write was acknowledged is
+ * looked for. Lines "NAME.figure value".
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -71,7 +72,8 @@ static void add_base64(text *t, const float *v) {
   size_t n = (size_t)dim * sizeof *v;
   for (size_t i = 0; i < n; i += 3) {
     unsigned x = (unsigned)p[i] << 16 | (i + 1 < n ? (unsigned)p[i + 1] << 8 : 0) | (i + 2 < n ? p[i + 2] : 0);
-    char four[5] = {digits[x >> 18], digits[x >> 12 & 63], i + 1 < n ? digits[x >> 6 & 63] : '=', i + 2 < n ? digits[x & 63] : '=', 0};
+    char four[5] = {digits[x >> 18], digits[x >> 12 & 63], i + 1 < n ? digits[x >> 6 & 63] : '=',
+                    i + 2 < n ? digits[x & 63] : '=', 0};
     add(t, "%s", four);
   }
 }
@@ -116,12 +118,15 @@ static int dial(void) {
 
 static void request(text *t, const char *method, const char *path, const text *body) {
   t->len = 0;
-  add(t, "%s /api/v2/tenants/default_tenant/databases/default_database%s HTTP/1.1\r\nHost: %s:%d\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
+  add(t,
+      "%s /api/v2/tenants/default_tenant/databases/default_database%s HTTP/1.1\r\nHost: %s:%d\r\nContent-Type: "
+      "application/json\r\nContent-Length: %zu\r\n\r\n",
       method, path, host, port, body ? body->len : 0);
   if (body) add(t, "%.*s", (int)body->len, body->data);
 }
 
-/* Sends a request, reads its answer into `in`, and gives the status; -1 when the connection broke. *body is where the body begins. */
+/* Sends a request, reads its answer into `in`, and gives the status; -1 when the connection broke. *body is where the
+ * body begins. */
 static int ask(int fd, const text *out, text *in, const char **body) {
   for (size_t at = 0; at < out->len;) {
     ssize_t n = send(fd, out->data + at, out->len - at, MSG_NOSIGNAL);
@@ -168,12 +173,12 @@ static void note(times *t, double ms) {
 
 typedef struct worker {
   pthread_t thread;
-  int number, first, last;  /* ingest: its records */
+  int number, first, last; /* ingest: its records */
   bool mixed;
   times query, write;
   uint64_t errors, hits, asked, gaps_over;
   double worst_gap;
-  int written;              /* mixed: upserts 0 .. written - 1 were acknowledged */
+  int written; /* mixed: upserts 0 .. written - 1 were acknowledged */
 } worker;
 
 static text query_requests[QUERIES];
@@ -187,7 +192,9 @@ static void make_queries(void) {
     text body = {0};
     query_targets[q] = (int)(rnd() % (uint64_t)records);
     add(&body, "{\"query_embeddings\":[[");
-    for (int d = 0; d < dim; d++) add(&body, "%s%.6g", d ? "," : "", (double)(vectors[(size_t)query_targets[q] * (size_t)dim + (size_t)d] + noise(0.05f)));
+    for (int d = 0; d < dim; d++)
+      add(&body, "%s%.6g", d ? "," : "",
+          (double)(vectors[(size_t)query_targets[q] * (size_t)dim + (size_t)d] + noise(0.05f)));
     add(&body, "]],\"n_results\":10,\"include\":[\"distances\",\"documents\",\"metadatas\"]}");
     request(&query_requests[q], "POST", path, &body);
     free(body.data);
@@ -308,7 +315,9 @@ static void report_times(const char *phase, const char *what, worker *w, int n, 
   }
   qsort(all, total, sizeof *all, by_value);
   printf("%s.%s.%s_per_second %.0f\n", name, phase, what, (double)total / took);
-  if (total) printf("%s.%s.%s_p50_ms %.3f\n%s.%s.%s_p99_ms %.3f\n", name, phase, what, (double)all[total / 2], name, phase, what, (double)all[total * 99 / 100]);
+  if (total)
+    printf("%s.%s.%s_p50_ms %.3f\n%s.%s.%s_p99_ms %.3f\n", name, phase, what, (double)all[total / 2], name, phase, what,
+           (double)all[total * 99 / 100]);
   free(all);
 }
 
@@ -333,8 +342,9 @@ static void run_load(const char *phase, bool mixed, worker *w) {
   }
   report_times(phase, "query", w, connections, false, took);
   if (mixed) report_times(phase, "upsert", w, connections, true, took);
-  printf("%s.%s.errors %llu\n%s.%s.found_percent %.2f\n%s.%s.longest_silence_ms %.1f\n", name, phase, (unsigned long long)errors, name, phase,
-         asked ? 100.0 * (double)hits / (double)asked : 0, name, phase, gap * 1e3);
+  printf("%s.%s.errors %llu\n%s.%s.found_percent %.2f\n%s.%s.longest_silence_ms %.1f\n", name, phase,
+         (unsigned long long)errors, name, phase, asked ? 100.0 * (double)hits / (double)asked : 0, name, phase,
+         gap * 1e3);
 }
 
 /* Every acknowledged upsert must be there. */
@@ -360,7 +370,8 @@ static void check_writes(const worker *w) {
     }
   }
   close(fd);
-  printf("%s.mixed.acknowledged %llu\n%s.mixed.lost %llu\n", name, (unsigned long long)total, name, (unsigned long long)lost);
+  printf("%s.mixed.acknowledged %llu\n%s.mixed.lost %llu\n", name, (unsigned long long)total, name,
+         (unsigned long long)lost);
   free(out.data);
   free(in.data);
   free(body.data);
@@ -400,14 +411,16 @@ int main(int argc, char **argv) {
   double start = now();
   uint64_t errors = 0;
   for (int i = 0; i < INGEST_CONNECTIONS; i++) {
-    w[i] = (worker){.first = records / INGEST_CONNECTIONS * i, .last = i == INGEST_CONNECTIONS - 1 ? records : records / INGEST_CONNECTIONS * (i + 1)};
+    w[i] = (worker){.first = records / INGEST_CONNECTIONS * i,
+                    .last = i == INGEST_CONNECTIONS - 1 ? records : records / INGEST_CONNECTIONS * (i + 1)};
     if (pthread_create(&w[i].thread, NULL, ingest, &w[i]) != 0) die("thread");
   }
   for (int i = 0; i < INGEST_CONNECTIONS; i++) {
     pthread_join(w[i].thread, NULL);
     errors += w[i].errors;
   }
-  printf("%s.ingest.records_per_second %.0f\n%s.ingest.errors %llu\n", name, records / (now() - start), name, (unsigned long long)errors);
+  printf("%s.ingest.records_per_second %.0f\n%s.ingest.errors %llu\n", name, records / (now() - start), name,
+         (unsigned long long)errors);
   fflush(stdout);
   memset(w, 0, sizeof *w * ((size_t)connections + INGEST_CONNECTIONS));
   make_queries();

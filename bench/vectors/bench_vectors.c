@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_vectors.c - vector queries through lode.h: documents and metadata beside the vectors, durable, in a store on disk.
+/* bench_vectors.c - vector queries through lode.h: documents and metadata beside the vectors, durable, in a store on
+ * disk.
  *
  *   bench_vectors load FILE STORE [--rows N] [--threads N]     FILE: of bench/index/make-data.mjs
  *   bench_vectors query FILE STORE TRUTH [--queries N]
@@ -71,7 +72,8 @@ static void load(const data *d, const char *folder, uint32_t threads) {
   lode_error err;
   lode_store *store;
   lode_collection *c;
-  lode_open_options o = {.create = true, .no_background = true, .memory_bytes = (uint64_t)1 << 30, .build_threads = threads};
+  lode_open_options o = {
+      .create = true, .no_background = true, .memory_bytes = (uint64_t)1 << 30, .build_threads = threads};
   check(lode_open(folder, &o, &store, &err), &err);
   lode_collection_options co = {.create = true, .metric = d->metric ? LODE_COSINE : LODE_L2};
   check(lode_collection_open(store, (lode_str){"v", 1}, &co, &c, &err), &err);
@@ -82,10 +84,14 @@ static void load(const data *d, const char *folder, uint32_t threads) {
     uint32_t m = d->n - at < BATCH ? d->n - at : BATCH;
     for (uint32_t i = 0; i < m; i++) {
       char *p = text + i * 256;
-      int id = snprintf(p, 24, "%u", at + i), meta = snprintf(p + 24, 64, "{\"p\":%u,\"kind\":\"row\"}", (at + i) * 7919u % 100);
+      int id = snprintf(p, 24, "%u", at + i),
+          meta = snprintf(p + 24, 64, "{\"p\":%u,\"kind\":\"row\"}", (at + i) * 7919u % 100);
       int doc = snprintf(p + 88, 160, "record number %u of the benchmark, with a few words of text", at + i);
-      r[i] = (lode_record){.id = {p, (size_t)id}, .metadata = {p + 24, (size_t)meta}, .document = {p + 88, (size_t)doc},
-                           .vector = d->rows + (size_t)(at + i) * d->dim, .dimension = d->dim};
+      r[i] = (lode_record){.id = {p, (size_t)id},
+                           .metadata = {p + 24, (size_t)meta},
+                           .document = {p + 88, (size_t)doc},
+                           .vector = d->rows + (size_t)(at + i) * d->dim,
+                           .dimension = d->dim};
     }
     check(lode_add(c, NULL, r, m, LODE_FAIL_EXISTING, NULL, &err), &err);
   }
@@ -110,7 +116,8 @@ static double distance(const data *d, const float *q, const float *v) {
   return d->metric ? 1 - (nq > 0 && nv > 0 ? dot / sqrt(nq * nv) : 0) : l2;
 }
 
-static void ask(lode_collection *c, const data *d, uint32_t q, const char *where, const lode_query_request *knobs, double *out, size_t *n) {
+static void ask(lode_collection *c, const data *d, uint32_t q, const char *where, const lode_query_request *knobs,
+                double *out, size_t *n) {
   lode_error err;
   lode_result *result;
   lode_query_request r = *knobs;
@@ -212,8 +219,8 @@ static double ask_with(lode_collection *c, const data *d, unsigned threads, doub
   return sum;
 }
 
-/* Rounds of one and of several are interleaved, after one in which each thread's connection gets its pages; the best of each
- * counts. */
+/* Rounds of one and of several are interleaved, after one in which each thread's connection gets its pages; the best of
+ * each counts. */
 static void threaded(const data *d, const char *folder, unsigned threads) {
   lode_store *store;
   lode_collection *c;
@@ -225,13 +232,14 @@ static void threaded(const data *d, const char *folder, unsigned threads) {
     one = fmax(one, ask_with(c, d, 1, 1));
     many = fmax(many, ask_with(c, d, threads, 1));
   }
-  printf("lode_one_thread_qps %.0f\nlode_%u_threads_qps %.0f\nlode_%u_threads_ratio %.2f\n", one, threads, many, threads, many / one);
+  printf("lode_one_thread_qps %.0f\nlode_%u_threads_qps %.0f\nlode_%u_threads_ratio %.2f\n", one, threads, many,
+         threads, many / one);
   lode_collection_close(c);
   lode_close(store);
 }
 
-static void measure(lode_collection *c, const data *d, const char *name, const char *where, const lode_query_request *knobs,
-                    const double *bounds) {
+static void measure(lode_collection *c, const data *d, const char *name, const char *where,
+                    const lode_query_request *knobs, const double *bounds) {
   double out[K], best = 0;
   size_t n, hits = 0;
   for (int round = 0; round < 3; round++) {
@@ -249,7 +257,8 @@ static void measure(lode_collection *c, const data *d, const char *name, const c
   fflush(stdout);
 }
 
-/* The first use of a filter, its later ones, and the exact scan of what matches, for as many queries as fit in some seconds. */
+/* The first use of a filter, its later ones, and the exact scan of what matches, for as many queries as fit in some
+ * seconds. */
 static void filtered(lode_collection *c, const data *d, unsigned percent) {
   char where[64], name[64];
   double *bounds = memory(d->n_queries * sizeof *bounds), out[K];
@@ -263,7 +272,8 @@ static void filtered(lode_collection *c, const data *d, unsigned percent) {
   ask(c, d, 0, where, &none, out, &n);
   printf("%s_first_ms %.2f\n", name, (now() - begin) * 1e3);
   begin = now();
-  for (some.n_queries = 0; some.n_queries < d->n_queries && (some.n_queries < 5 || now() - begin < 3); some.n_queries++) {
+  for (some.n_queries = 0; some.n_queries < d->n_queries && (some.n_queries < 5 || now() - begin < 3);
+       some.n_queries++) {
     ask(c, d, some.n_queries, where, &exact, out, &n);
     bounds[some.n_queries] = n == K ? out[K - 1] : INFINITY;
   }
@@ -318,19 +328,29 @@ int main(int argc, char **argv) {
   int n = 0;
   for (int i = 1; i < argc; i++) {
     bool value = i + 1 < argc;
-    if (strcmp(argv[i], "--rows") == 0 && value) rows = (uint32_t)strtoul(argv[++i], NULL, 10);
-    else if (strcmp(argv[i], "--queries") == 0 && value) queries = (uint32_t)strtoul(argv[++i], NULL, 10);
-    else if (strcmp(argv[i], "--threads") == 0 && value) threads = (uint32_t)strtoul(argv[++i], NULL, 10);
-    else if (n < 4) names[n++] = argv[i];
+    if (strcmp(argv[i], "--rows") == 0 && value)
+      rows = (uint32_t)strtoul(argv[++i], NULL, 10);
+    else if (strcmp(argv[i], "--queries") == 0 && value)
+      queries = (uint32_t)strtoul(argv[++i], NULL, 10);
+    else if (strcmp(argv[i], "--threads") == 0 && value)
+      threads = (uint32_t)strtoul(argv[++i], NULL, 10);
+    else if (n < 4)
+      names[n++] = argv[i];
   }
   if (n < 3) stop("usage: see the head of bench_vectors.c");
   data d = {0};
-  if (strcmp(names[0], "load") == 0) read_data(&d, names[1], rows, queries, true), load(&d, names[2], threads);
-  else if (strcmp(names[0], "truth") == 0) read_data(&d, names[1], rows, queries, true), truth(&d, names[2]);
-  else if (strcmp(names[0], "query") == 0 && n == 4) read_data(&d, names[1], rows, queries, false), query(&d, names[2], names[3]);
-  else if (strcmp(names[0], "threads") == 0) read_data(&d, names[1], rows, queries, false), threaded(&d, names[2], threads);
-  else if (strcmp(names[0], "cold") == 0) read_data(&d, names[2], rows, queries, false), cold(&d, names[1]);
-  else stop("load, truth, query, threads or cold?");
+  if (strcmp(names[0], "load") == 0)
+    read_data(&d, names[1], rows, queries, true), load(&d, names[2], threads);
+  else if (strcmp(names[0], "truth") == 0)
+    read_data(&d, names[1], rows, queries, true), truth(&d, names[2]);
+  else if (strcmp(names[0], "query") == 0 && n == 4)
+    read_data(&d, names[1], rows, queries, false), query(&d, names[2], names[3]);
+  else if (strcmp(names[0], "threads") == 0)
+    read_data(&d, names[1], rows, queries, false), threaded(&d, names[2], threads);
+  else if (strcmp(names[0], "cold") == 0)
+    read_data(&d, names[2], rows, queries, false), cold(&d, names[1]);
+  else
+    stop("load, truth, query, threads or cold?");
   free(d.rows);
   free(d.queries);
   return 0;

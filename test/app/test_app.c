@@ -108,8 +108,10 @@ TEST(help_manual_and_completions_name_every_flag) {
     strbuf_addch(&help, '\0');
     for (const op_param *p = op->params; p->name; p++) {
       strbuf flag = {0};
-      if (p->flags & OP_PARAM_POSITIONAL) strbuf_addstr(&flag, p->value);
-      else cli_put_flag(&flag, p);
+      if (p->flags & OP_PARAM_POSITIONAL)
+        strbuf_addstr(&flag, p->value);
+      else
+        cli_put_flag(&flag, p);
       strbuf_addch(&flag, '\0');
       CHECKF(has(help.data, flag.data), "help of %s lacks %s", op->name, flag.data);
       strbuf_release(&flag);
@@ -143,9 +145,10 @@ static lode_status from_json(op_args *args, const char *verb, const char *json) 
 
 TEST(json_arguments_become_typed_values) {
   op_args args;
-  OK(from_json(&args, "query",
-               "{\"collection\":\"c\",\"vector\":[1,2.5,-3],\"k\":7,\"where\":{\"a\":{\"$in\":[1,2]}},\"ids\":[\"x\",\"y,z\"],"
-               "\"include\":[\"metadata\"],\"mode\":\"vector\",\"text_weight\":0.5,\"where_document\":null}"));
+  OK(from_json(
+      &args, "query",
+      "{\"collection\":\"c\",\"vector\":[1,2.5,-3],\"k\":7,\"where\":{\"a\":{\"$in\":[1,2]}},\"ids\":[\"x\",\"y,z\"],"
+      "\"include\":[\"metadata\"],\"mode\":\"vector\",\"text_weight\":0.5,\"where_document\":null}"));
   CHECK(str_eq(op_arg_get(&args, "collection")->text, str("c")));
   const op_arg *v = op_arg_get(&args, "vector");
   CHECK(v->n == 1 && v->dimension == 3 && v->vectors[1] == 2.5f && v->vectors[2] == -3);
@@ -176,8 +179,14 @@ TEST(records_of_a_request_are_parsed) {
   CHECK(a->dimension == 2 && a->vector[1] == 2.5f && str_eq(a->metadata, str("{\"k\":[1]}")) && !a->document.data);
   CHECK(str_eq(b->id, str("b\n")) && str_eq(b->document, str("x")) && !b->metadata.data && !b->vector);
   op_args_release(&args);
-  const char *bad[] = {"7", "{}", "{\"id\":1}", "{\"id\":\"a\",\"document\":[]}", "{\"id\":\"a\",\"metadata\":[]}",
-                       "{\"id\":\"a\",\"embedding\":[]}", "{\"id\":\"a\",\"embedding\":[\"1\"]}", "{\"id\":\"a\",\"vector\":[1]}"};
+  const char *bad[] = {"7",
+                       "{}",
+                       "{\"id\":1}",
+                       "{\"id\":\"a\",\"document\":[]}",
+                       "{\"id\":\"a\",\"metadata\":[]}",
+                       "{\"id\":\"a\",\"embedding\":[]}",
+                       "{\"id\":\"a\",\"embedding\":[\"1\"]}",
+                       "{\"id\":\"a\",\"vector\":[1]}"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     char json[200];
     snprintf(json, sizeof json, "{\"collection\":\"c\",\"records\":[{\"id\":\"x\"},%s]}", bad[i]);
@@ -232,7 +241,8 @@ static size_t allocations_left;
 static bool fail_later(void) { return allocations_left && allocations_left--; }
 
 TEST(arguments_survive_every_failed_allocation) {
-  const char *json = "{\"collection\":\"c\",\"vectors\":[[1,2],[3,4]],\"where\":{\"a\":1},\"ids\":[\"x\",\"y\"],\"text\":\"\\u00e4b\"}";
+  const char *json = "{\"collection\":\"c\",\"vectors\":[[1,2],[3,4]],\"where\":{\"a\":1},\"ids\":[\"x\",\"y\"],"
+                     "\"text\":\"\\u00e4b\"}";
   lode_status st = LODE_NOMEM;
   size_t n = 0;
   for (; st != LODE_OK; n++) {
@@ -341,7 +351,8 @@ TEST(wrong_command_lines_are_refused_with_advice) {
 }
 
 TEST(help_is_given_where_the_rest_is_wrong) {
-  const char *lines[] = {"lode db get --help", "lode db get --nonsense --help", "lode db --help", "lode -h", "lode db get a b c -h"};
+  const char *lines[] = {"lode db get --help", "lode db get --nonsense --help", "lode db --help", "lode -h",
+                         "lode db get a b c -h"};
   for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
     cli_command c;
     OK(parse(&c, lines[i]));
@@ -408,8 +419,8 @@ TEST(lines_of_a_stream) {
 TEST(statuses_have_exit_codes) {
   CHECK(cli_exit_code(LODE_OK) == 0 && cli_exit_code(LODE_NOT_FOUND) == 1 && cli_exit_code(LODE_INVALID) == 2);
   CHECK(cli_exit_code(LODE_CORRUPT) == 3 && cli_exit_code(LODE_BUSY) == 4);
-  lode_status refused[] = {LODE_REFUSED, LODE_MISMATCH, LODE_EXISTS, LODE_LIMIT, LODE_READONLY, LODE_VERSION,
-                           LODE_UNSUPPORTED, LODE_IO, LODE_FULL, LODE_NOMEM, LODE_GONE, LODE_INTERNAL};
+  lode_status refused[] = {LODE_REFUSED,     LODE_MISMATCH, LODE_EXISTS, LODE_LIMIT, LODE_READONLY, LODE_VERSION,
+                           LODE_UNSUPPORTED, LODE_IO,       LODE_FULL,   LODE_NOMEM, LODE_GONE,     LODE_INTERNAL};
   for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) CHECK(cli_exit_code(refused[i]) == 5);
 }
 
@@ -427,7 +438,8 @@ TEST(numbers_are_read_strictly) {
   CHECK(op_parse_size(str("512B"), &v) && v == 512);
   CHECK(op_parse_size(str("2TB"), &v) && v == UINT64_C(2) << 40);
   const char *bad_sizes[] = {"", "M", "iB", "1i", "5iB", "1.5G", "99999999999T", "1MM", "-1M"};
-  for (size_t i = 0; i < sizeof bad_sizes / sizeof *bad_sizes; i++) CHECKF(!op_parse_size(str(bad_sizes[i]), &v), "%s", bad_sizes[i]);
+  for (size_t i = 0; i < sizeof bad_sizes / sizeof *bad_sizes; i++)
+    CHECKF(!op_parse_size(str(bad_sizes[i]), &v), "%s", bad_sizes[i]);
 }
 
 static const char *suggestion(const char *word) {
@@ -486,10 +498,14 @@ TEST(text_that_turns_or_hides_is_shown_as_escapes) {
   /* Trojan source: bidirectional overrides and isolates, marks, zero-width characters, a byte order mark, tags */
   static const struct {
     const char *raw, *shown;
-  } cases[] = {
-      {"a\u202Eb", "a\\u202eb"}, {"\u202A\u202B\u202C\u202D", "\\u202a\\u202b\\u202c\\u202d"}, {"\u2066x\u2067y\u2068z\u2069", "\\u2066x\\u2067y\\u2068z\\u2069"},
-      {"\u200E\u200F\u061C", "\\u200e\\u200f\\u061c"}, {"\u200B\u200D\u2060\uFEFF", "\\u200b\\u200d\\u2060\\ufeff"},
-      {"\u2028\u2029\u00AD", "\\u2028\\u2029\\xad"}, {"\U000E0041", "\\u{e0041}"}, {"✔\uFE0F é 漢 😀", "✔\uFE0F é 漢 😀"}};
+  } cases[] = {{"a\u202Eb", "a\\u202eb"},
+               {"\u202A\u202B\u202C\u202D", "\\u202a\\u202b\\u202c\\u202d"},
+               {"\u2066x\u2067y\u2068z\u2069", "\\u2066x\\u2067y\\u2068z\\u2069"},
+               {"\u200E\u200F\u061C", "\\u200e\\u200f\\u061c"},
+               {"\u200B\u200D\u2060\uFEFF", "\\u200b\\u200d\\u2060\\ufeff"},
+               {"\u2028\u2029\u00AD", "\\u2028\\u2029\\xad"},
+               {"\U000E0041", "\\u{e0041}"},
+               {"✔\uFE0F é 漢 😀", "✔\uFE0F é 漢 😀"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     strbuf b = {0};
     op_put_printable(&b, str(cases[i].raw), 0);
@@ -505,7 +521,8 @@ TEST(the_progress_line_tells_rate_and_time_left) {
   cli_progress bar = {.phase = "import", .phase_ns = 0};
   strbuf b = {0};
   cli_progress_line(&b, &bar, UINT64_C(10000000000), 5000, 20000, 80);
-  CHECKF(has(text_of(&b), " 25%") && has(b.data, "5,000/20,000") && has(b.data, "500/s") && has(b.data, "left 0:30"), "%s", b.data);
+  CHECKF(has(text_of(&b), " 25%") && has(b.data, "5,000/20,000") && has(b.data, "500/s") && has(b.data, "left 0:30"),
+         "%s", b.data);
   /* Of unknown length, but a file whose half is read */
   op_stream stream = {.size = 1000, .pos = 500};
   const op_stream *input = &stream;
@@ -518,7 +535,8 @@ TEST(the_progress_line_tells_rate_and_time_left) {
 
 /* ---- Vector files ---- */
 
-static size_t make_npy(char *out, const char *descr, const char *order, const char *shape, const void *body, size_t size) {
+static size_t make_npy(char *out, const char *descr, const char *order, const char *shape, const void *body,
+                       size_t size) {
   char header[128];
   int n = snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }", descr, order, shape);
   memcpy(out, "\x93NUMPY\x01\x00", 8);
@@ -572,8 +590,9 @@ TEST(vector_files_of_each_format_are_read) {
   OK(load(wrapped, strlen(wrapped), LODE_JSONL, &v, &n, &dim));
   CHECK(n == 2 && dim == 2 && v[3] == 4);
   mem_free(v);
-  static const char *const bad[] = {"[[1,2]", "[[1,2],", "[[1,2],]", "[[1,2][3,4]]", "[[1,2]] x", "[[1,2]] [3,4]", "[[1,2],[3]]",
-                                    "[[1,[2]]]", "[[]]", "[[", "[[1,2],3]"};
+  static const char *const bad[] = {"[[1,2]",        "[[1,2],",     "[[1,2],]",  "[[1,2][3,4]]", "[[1,2]] x",
+                                    "[[1,2]] [3,4]", "[[1,2],[3]]", "[[1,[2]]]", "[[]]",         "[[",
+                                    "[[1,2],3]"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
     FAILS(LODE_INVALID, load(bad[i], strlen(bad[i]), LODE_JSONL, &v, &n, &dim));
 }
@@ -642,8 +661,8 @@ static void check_fields(const op_def *op, const op_field *fields, lode_str text
     CHECKF(f && type_fits(json.nodes[i + 1].type, f), "%s answers %.*s", op->name, (int)text.len, text.data);
   }
   for (const op_field *f = fields; f->name; f++)
-    CHECKF((f->flags & OP_FIELD_OPTIONAL) || json_get(&json, 0, str(f->name)), "%s lacks %s: %.*s", op->name,
-           f->name, (int)text.len, text.data);
+    CHECKF((f->flags & OP_FIELD_OPTIONAL) || json_get(&json, 0, str(f->name)), "%s lacks %s: %.*s", op->name, f->name,
+           (int)text.len, text.data);
   json_release(&json);
 }
 
@@ -695,7 +714,12 @@ static lode_status run(const char *verb, const char *json) {
   strbuf_release(&answer.summary);
   strbuf_release(&answer.bytes);
   answer = (capture){.sink = {take_row, take_summary, take_bytes, NULL}, .op = op_find("db", str(verb))};
-  op_context ctx = {.open = open_here, .release = close_here, .opener = folder, .folder = folder, .sink = &answer.sink, .remote = far};
+  op_context ctx = {.open = open_here,
+                    .release = close_here,
+                    .opener = folder,
+                    .folder = folder,
+                    .sink = &answer.sink,
+                    .remote = far};
   op_args args;
   lode_status st = from_json(&args, verb, json);
   if (st == LODE_OK) st = op_run(&ctx, &args, &err);
@@ -708,10 +732,11 @@ static lode_status run(const char *verb, const char *json) {
 
 static void fill(void) {
   OK(run("create", "{\"collection\":\"c\",\"metric\":\"l2\",\"counters\":[\"lang\"],\"metadata\":{\"a\":[1]}}"));
-  OK(run("add", "{\"collection\":\"c\",\"records\":["
-                "{\"id\":\"a\",\"document\":\"parse the header\",\"metadata\":{\"lang\":\"c\",\"n\":1},\"embedding\":[1,0]},"
-                "{\"id\":\"b\",\"document\":\"write the body\",\"metadata\":{\"lang\":\"c\",\"n\":2},\"embedding\":[0,1]},"
-                "{\"id\":\"d\",\"metadata\":{\"lang\":\"go\"}}]}"));
+  OK(run("add",
+         "{\"collection\":\"c\",\"records\":["
+         "{\"id\":\"a\",\"document\":\"parse the header\",\"metadata\":{\"lang\":\"c\",\"n\":1},\"embedding\":[1,0]},"
+         "{\"id\":\"b\",\"document\":\"write the body\",\"metadata\":{\"lang\":\"c\",\"n\":2},\"embedding\":[0,1]},"
+         "{\"id\":\"d\",\"metadata\":{\"lang\":\"go\"}}]}"));
 }
 
 TEST(operations_answer_as_their_schemas_say) {
@@ -721,22 +746,25 @@ TEST(operations_answer_as_their_schemas_say) {
   CHECK(answer.n_rows == 1 && has(answer.rows.data, "\"records\":3") && has(answer.rows.data, "\"pending\":1"));
   OK(run("count", "{\"collection\":\"c\"}"));
   CHECK(has(answer.summary.data, "\"count\":3"));
-  OK(run("get", "{\"collection\":\"c\",\"ids\":[\"d\",\"a\",\"zz\"],\"include\":[\"document\",\"metadata\",\"embedding\"]}"));
-  CHECKF(strcmp(answer.rows.data,
-                "{\"id\":\"d\",\"document\":null,\"metadata\":{\"lang\":\"go\"},\"embedding\":null}\n"
-                "{\"id\":\"a\",\"document\":\"parse the header\",\"metadata\":{\"lang\":\"c\",\"n\":1},\"embedding\":[1.0,0.0]}\n") == 0,
+  OK(run("get",
+         "{\"collection\":\"c\",\"ids\":[\"d\",\"a\",\"zz\"],\"include\":[\"document\",\"metadata\",\"embedding\"]}"));
+  CHECKF(strcmp(answer.rows.data, "{\"id\":\"d\",\"document\":null,\"metadata\":{\"lang\":\"go\"},\"embedding\":null}\n"
+                                  "{\"id\":\"a\",\"document\":\"parse the "
+                                  "header\",\"metadata\":{\"lang\":\"c\",\"n\":1},\"embedding\":[1.0,0.0]}\n") == 0,
          "%s", answer.rows.data);
   OK(run("get", "{\"collection\":\"c\",\"pending\":true,\"include\":[]}"));
   CHECKF(strcmp(answer.rows.data, "{\"id\":\"d\"}\n") == 0, "%s", answer.rows.data);
   OK(run("query", "{\"collection\":\"c\",\"vectors\":[[1,0],[0,1]],\"k\":1,\"include\":[]}"));
-  CHECKF(has(answer.rows.data, "{\"query\":0,\"rank\":1,\"id\":\"a\",\"distance\":0") && has(answer.rows.data, "{\"query\":1,\"rank\":1,\"id\":\"b\""),
+  CHECKF(has(answer.rows.data, "{\"query\":0,\"rank\":1,\"id\":\"a\",\"distance\":0") &&
+             has(answer.rows.data, "{\"query\":1,\"rank\":1,\"id\":\"b\""),
          "%s", answer.rows.data);
   OK(run("query", "{\"collection\":\"c\",\"text\":\"header\"}"));
   CHECKF(answer.n_rows == 1 && has(answer.rows.data, "\"distance\":null,\"score\":"), "%s", answer.rows.data);
   OK(run("query", "{\"collection\":\"c\",\"text\":\"header\",\"vector\":[0,1]}"));
   CHECK(answer.n_rows == 2 && has(answer.rows.data, "\"score\":"));
   OK(run("facets", "{\"collection\":\"c\",\"key\":\"lang\"}"));
-  CHECKF(strcmp(answer.rows.data, "{\"value\":\"c\",\"count\":2}\n{\"value\":\"go\",\"count\":1}\n") == 0, "%s", answer.rows.data);
+  CHECKF(strcmp(answer.rows.data, "{\"value\":\"c\",\"count\":2}\n{\"value\":\"go\",\"count\":1}\n") == 0, "%s",
+         answer.rows.data);
   OK(run("facets", "{\"collection\":\"c\",\"key\":\"n\",\"limit\":1}"));
   CHECK(answer.n_rows == 1);
   OK(run("stats", "{}"));
@@ -763,7 +791,8 @@ TEST(operations_answer_as_their_schemas_say) {
 
 TEST(a_request_is_whole_or_absent) {
   fill();
-  lode_status st = run("add", "{\"collection\":\"c\",\"records\":[{\"id\":\"x\"},{\"id\":\"y\",\"embedding\":[1,2,3]}]}");
+  lode_status st =
+      run("add", "{\"collection\":\"c\",\"records\":[{\"id\":\"x\"},{\"id\":\"y\",\"embedding\":[1,2,3]}]}");
   CHECKF(st == LODE_MISMATCH || st == LODE_REFUSED, "%s", lode_status_name(st));
   CHECK(err.record == 1);
   st = run("add", "{\"collection\":\"c\",\"records\":[{\"id\":\"x\"},{\"id\":\"x\"}]}");
@@ -819,7 +848,8 @@ TEST(pages_of_get_go_on_where_they_ended) {
   OK(run("get", "{\"collection\":\"p\",\"include\":[],\"limit\":0}"));
   CHECK(answer.n_rows == 1000 && has(answer.summary.data, "\"next\":null"));
   OK(run("get", "{\"collection\":\"p\",\"include\":[],\"limit\":3,\"offset\":997}"));
-  CHECKF(strcmp(answer.rows.data, "{\"id\":\"997\"}\n{\"id\":\"998\"}\n{\"id\":\"999\"}\n") == 0, "%s", answer.rows.data);
+  CHECKF(strcmp(answer.rows.data, "{\"id\":\"997\"}\n{\"id\":\"998\"}\n{\"id\":\"999\"}\n") == 0, "%s",
+         answer.rows.data);
   size_t seen = 0;
   char request[128] = "{\"collection\":\"p\",\"include\":[],\"limit\":300}";
   for (int page = 0; page < 10; page++) {
@@ -829,7 +859,9 @@ TEST(pages_of_get_go_on_where_they_ended) {
     OK(json_parse(&json, str(answer.summary.data), NULL, &err));
     uint32_t next = json_get(&json, 0, str("next"));
     bool end = json.nodes[next].type == JSON_NODE_NULL;
-    if (!end) snprintf(request, sizeof request, "{\"collection\":\"p\",\"include\":[],\"limit\":300,\"after\":%lld}", (long long)json.nodes[next].u.i);
+    if (!end)
+      snprintf(request, sizeof request, "{\"collection\":\"p\",\"include\":[],\"limit\":300,\"after\":%lld}",
+               (long long)json.nodes[next].u.i);
     json_release(&json);
     if (end) break;
   }

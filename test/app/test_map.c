@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_map.c - vectors on the plane: the projection against what is known of it, and `db map` from a store to its rows. */
+/* test_map.c - vectors on the plane: the projection against what is known of it, and `db map` from a store to its rows.
+ */
 #include "base/base.h"
 #include "ops/op.h"
 #include "server/page.h"
@@ -35,7 +36,8 @@ static op_projection project(float *vectors, size_t n, uint32_t dimension, bool 
   return plane;
 }
 
-/* Points on a known plane in 40 dimensions, with noise across: distances between points on the map are those on the plane. */
+/* Points on a known plane in 40 dimensions, with noise across: distances between points on the map are those on the
+ * plane. */
 TEST(a_plane_in_many_dimensions_is_found) {
   enum { N = 300, D = 40 };
   static float v[N * D];
@@ -130,7 +132,9 @@ TEST(input_without_a_plane) {
   for (int i = 0; i < 64; i++) line[i] = (float)i;
   plane = project(line, 64, 1, false, xy);
   CHECKF(plane.kept > 0.999999, "%g", plane.kept);
-  for (int i = 0; i < 64; i++) CHECKF(xy[2 * i + 1] == 0 && fabs(fabs(xy[2 * i]) - fabs(i - 31.5) / 31.5) < 1e-6, "%d: %g %g", i, xy[2 * i], xy[2 * i + 1]);
+  for (int i = 0; i < 64; i++)
+    CHECKF(xy[2 * i + 1] == 0 && fabs(fabs(xy[2 * i]) - fabs(i - 31.5) / 31.5) < 1e-6, "%d: %g %g", i, xy[2 * i],
+           xy[2 * i + 1]);
 
   float row[64 * 7]; /* all on one line in seven dimensions */
   for (int r = 0; r < 64; r++)
@@ -167,7 +171,9 @@ TEST(it_can_be_cancelled) {
   op_projection plane;
   int calls = 0;
   float *v = random_vectors(N, D);
-  CHECK(op_projection_compute(v, N, D, false, (lode_progress){stop_at_second, &calls}, xy, &plane, &err) == LODE_CANCELLED && calls == 3);
+  CHECK(op_projection_compute(v, N, D, false, (lode_progress){stop_at_second, &calls}, xy, &plane, &err) ==
+            LODE_CANCELLED &&
+        calls == 3);
   mem_free(v);
 }
 
@@ -233,11 +239,13 @@ static void fill(size_t n, size_t gap) {
   OK(run("create", "{\"collection\":\"c\",\"metric\":\"cosine\",\"if_missing\":true}"));
   strbuf_addstr(&text, "{\"collection\":\"c\",\"records\":[");
   for (size_t i = 0; i < n; i++) {
-    strbuf_addf(&text, "%s{\"id\":\"r%zu\",\"document\":\"record %zu says \xc3\xa9\",\"metadata\":{\"side\":%s,\"n\":%zu}", i ? "," : "", i, i,
-                   i % 2 ? "\"odd\"" : "true", i);
+    strbuf_addf(&text,
+                "%s{\"id\":\"r%zu\",\"document\":\"record %zu says \xc3\xa9\",\"metadata\":{\"side\":%s,\"n\":%zu}",
+                i ? "," : "", i, i, i % 2 ? "\"odd\"" : "true", i);
     if (!gap || i % gap) {
       strbuf_addstr(&text, ",\"embedding\":[");
-      for (int k = 0; k < 8; k++) strbuf_addf(&text, "%s%.4f", k ? "," : "", next_random() + (k == 0 ? (i % 2 ? 3 : -3) : 0));
+      for (int k = 0; k < 8; k++)
+        strbuf_addf(&text, "%s%.4f", k ? "," : "", next_random() + (k == 0 ? (i % 2 ? 3 : -3) : 0));
       strbuf_addstr(&text, "]");
     }
     strbuf_addstr(&text, "}");
@@ -251,8 +259,10 @@ static void fill(size_t n, size_t gap) {
 TEST(rows_of_a_small_collection) {
   fill(40, 10);
   OK(run("map", "{\"collection\":\"c\",\"key\":\"side\"}"));
-  CHECKF(answer.n == 36 && told("\"records\":40") && told("\"points\":36"), "%zu rows, %s", answer.n, answer.summary.data);
-  CHECK(strstr(answer.rows.data, "\"label\":\"record 1 says \xc3\xa9\",\"group\":\"odd\"") && strstr(answer.rows.data, "\"group\":\"true\""));
+  CHECKF(answer.n == 36 && told("\"records\":40") && told("\"points\":36"), "%zu rows, %s", answer.n,
+         answer.summary.data);
+  CHECK(strstr(answer.rows.data, "\"label\":\"record 1 says \xc3\xa9\",\"group\":\"odd\"") &&
+        strstr(answer.rows.data, "\"group\":\"true\""));
   /* The groups part on the axis of largest variance */
   double sides[2] = {0, 0};
   for (const char *p = answer.rows.data; (p = strstr(p, "\"x\":")) != NULL; p++) {
@@ -271,7 +281,8 @@ TEST(rows_of_a_small_collection) {
   CHECK(strstr(answer.rows.data, "\"group\":null") && !strstr(answer.rows.data, "odd"));
   OK(run("map", "{\"collection\":\"c\",\"where\":{\"side\":\"odd\"},\"sample\":5}"));
   CHECK(answer.n == 5);
-  CHECK(run("map", "{\"collection\":\"nope\"}") == LODE_NOT_FOUND && run("map", "{\"collection\":\"c\",\"sample\":0}") == LODE_INVALID);
+  CHECK(run("map", "{\"collection\":\"nope\"}") == LODE_NOT_FOUND &&
+        run("map", "{\"collection\":\"c\",\"sample\":0}") == LODE_INVALID);
 }
 
 TEST(a_sample_is_spread_and_has_nobody_twice) {
@@ -314,8 +325,8 @@ TEST(memory_and_disk_that_fail) {
     uint64_t hits = fault_alloc_hits();
     fault_alloc_set(0, false);
     if (!hits) break;
-    CHECKF(st == LODE_NOMEM || (st == LODE_OK && (answer.rows.failed || strcmp(answer.rows.data, sound.data) == 0)), "allocation %llu: %s %s",
-           (unsigned long long)at, lode_status_name(st), err.text);
+    CHECKF(st == LODE_NOMEM || (st == LODE_OK && (answer.rows.failed || strcmp(answer.rows.data, sound.data) == 0)),
+           "allocation %llu: %s %s", (unsigned long long)at, lode_status_name(st), err.text);
     failed += st != LODE_OK;
   }
   CHECKF(failed > 5, "%llu", (unsigned long long)failed);
@@ -324,8 +335,8 @@ TEST(memory_and_disk_that_fail) {
     fault_set(FAULT_PREAD, at, false, FAULT_EIO);
     lode_status st = run("map", "{\"collection\":\"c\",\"key\":\"side\",\"sample\":20}");
     if (!fault_hits()) break;
-    CHECKF(st == LODE_IO || st == LODE_CORRUPT || (st == LODE_OK && strcmp(answer.rows.data, sound.data) == 0), "read %llu: %s %s", (unsigned long long)at,
-           lode_status_name(st), err.text);
+    CHECKF(st == LODE_IO || st == LODE_CORRUPT || (st == LODE_OK && strcmp(answer.rows.data, sound.data) == 0),
+           "read %llu: %s %s", (unsigned long long)at, lode_status_name(st), err.text);
   }
   fault_uninstall();
   strbuf_release(&sound);
@@ -341,7 +352,8 @@ TEST(the_page_is_one_text_that_asks_nobody) {
   CHECK(!strstr(html, "https://") && !strstr(html, "innerHTML") && !strstr(html, "eval(") && !strstr(html, " style="));
   const char *script = strstr(html, "<script>"), *style = strstr(html, "<style>");
   CHECK(script && style && !strstr(script + 1, "<script") && !strstr(style + 1, "<style"));
-  for (const char *p = html; (p = strstr(p, "http://")) != NULL; p++) CHECK(strncmp(p, "http://www.w3.org/2000/svg", 26) == 0); /* a name, not a place */
+  for (const char *p = html; (p = strstr(p, "http://")) != NULL; p++)
+    CHECK(strncmp(p, "http://www.w3.org/2000/svg", 26) == 0); /* a name, not a place */
 }
 
 /* Digests as `openssl dgst -sha256 -binary | base64` gives them. */

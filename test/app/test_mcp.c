@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_mcp.c - messages of MCP without a worker: what is answered, what never is, and memory that runs out at any place. test/shell/mcp.sh and
- * test/shell/mcp_clients.sh have the whole program. */
+/* test_mcp.c - messages of MCP without a worker: what is answered, what never is, and memory that runs out at any
+ * place. test/shell/mcp.sh and test/shell/mcp_clients.sh have the whole program. */
 #include "support/fault.h"
 #include "mcp/mcp.h"
 #include "support/test.h"
@@ -9,7 +9,7 @@
 
 static lode_error err;
 static mcp_session *mcp;
-static strbuf sent;                 /* all lines */
+static strbuf sent; /* all lines */
 static mcp_request *waiting[64];
 static size_t n_waiting;
 static uint64_t calls, cancelled[64], n_cancelled;
@@ -56,7 +56,8 @@ static void answer(size_t i) {
 
 /* ---- Text by others ---- */
 
-/* The lines of a text between its first line, which must be `head`, and a fence that closes; the fence must be the end. */
+/* The lines of a text between its first line, which must be `head`, and a fence that closes; the fence must be the end.
+ */
 static void check_block(const char *text, const char *head, lode_str content) {
   size_t n = strlen(head), ticks = 0;
   CHECKF(strncmp(text, head, n) == 0 && text[n] == '\n', "head: %.200s", text);
@@ -71,7 +72,8 @@ static void check_block(const char *text, const char *head, lode_str content) {
     at = end + 1;
   }
   size_t len = (size_t)(at - body);
-  CHECKF(len >= content.len && len <= content.len + 1 && memcmp(body, content.data, content.len) == 0, "content of %zu, wanted %zu: %s", len, content.len, text);
+  CHECKF(len >= content.len && len <= content.len + 1 && memcmp(body, content.data, content.len) == 0,
+         "content of %zu, wanted %zu: %s", len, content.len, text);
   CHECKF(strspn(at, "`\n") == strlen(at), "behind the block: %s", at);
 }
 
@@ -85,7 +87,9 @@ static void put_row(strbuf *out, const op_def *op, const strbuf *row) {
 }
 
 TEST(text_of_files_and_records_cannot_leave_its_block) {
-  static const char *const parts[] = {"`", "``", "```", "````", "\n", "\n```\n", "\n2. src/other.c:1-2\n", "Note: all is well\n", "```c\n", "~~~\n", "x", " ", "\t", "é"};
+  static const char *const parts[] = {
+      "`",      "``",    "```", "````", "\n", "\n```\n", "\n2. src/other.c:1-2\n", "Note: all is well\n",
+      "```c\n", "~~~\n", "x",   " ",    "\t", "é"};
   const op_def *search = op_find(NULL, STR_LIT("search")), *get = op_find("db", STR_LIT("get"));
   test_srand(test_seed());
   for (int round = 0; round < 3000; round++) {
@@ -93,8 +97,9 @@ TEST(text_of_files_and_records_cannot_leave_its_block) {
     do strbuf_addstr(&text, parts[test_rand() % (sizeof parts / sizeof *parts)]);
     while (test_rand() % 12);
     bool code = round & 1;
-    strbuf_addstr(&row, code ? "{\"path\":\"a.c\",\"start_line\":1,\"end_line\":2,\"kind\":\"function\",\"name\":null,\"language\":\"c\",\"snippet\":"
-                              : "{\"id\":\"a\",\"document\":");
+    strbuf_addstr(&row, code ? "{\"path\":\"a.c\",\"start_line\":1,\"end_line\":2,\"kind\":\"function\",\"name\":null,"
+                               "\"language\":\"c\",\"snippet\":"
+                             : "{\"id\":\"a\",\"document\":");
     json_put_string(&row, (lode_str){text.data, text.len});
     strbuf_addch(&row, '}');
     put_row(&out, code ? search : get, &row);
@@ -107,14 +112,18 @@ TEST(text_of_files_and_records_cannot_leave_its_block) {
 
 TEST(names_by_others_are_one_line) {
   const op_def *search = op_find(NULL, STR_LIT("search")), *get = op_find("db", STR_LIT("get")),
-                 *list = op_find("db", STR_LIT("collections"));
+               *list = op_find("db", STR_LIT("collections"));
   static const struct {
     bool code;
     const char *row, *wanted;
   } cases[] = {
-      {true, "{\"path\":\"a\\n2. b.c\",\"start_line\":1,\"end_line\":2,\"kind\":\"k`\",\"name\":\"n\\u202e\",\"parents\":\"p\\r\",\"language\":\"c```\\nNote: x\",\"snippet\":\"y\",\"stale\":\"gone\"}",
+      {true,
+       "{\"path\":\"a\\n2. "
+       "b.c\",\"start_line\":1,\"end_line\":2,\"kind\":\"k`\",\"name\":\"n\\u202e\",\"parents\":\"p\\r\",\"language\":"
+       "\"c```\\nNote: x\",\"snippet\":\"y\",\"stale\":\"gone\"}",
        "1. a⏎2. b.c:1-2 k\\x60 p\\x0d / n\\u202e (the file is gone)\n```cNotex\ny\n```\n"},
-      {false, "{\"id\":\"a\\n2. b\",\"document\":null,\"metadata\":{\"k`\":\"v\\nw\\u202e\"}}", "1. a⏎2. b\nmetadata: {\"k\\x60\":\"v\\nw\\u202e\"}\n"},
+      {false, "{\"id\":\"a\\n2. b\",\"document\":null,\"metadata\":{\"k`\":\"v\\nw\\u202e\"}}",
+       "1. a⏎2. b\nmetadata: {\"k\\x60\":\"v\\nw\\u202e\"}\n"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     strbuf row = {0}, out = {0};
@@ -135,13 +144,15 @@ TEST(names_by_others_are_one_line) {
 static bool has(const char *text) { return strstr(sent.data, text) != NULL; }
 static bool silent(void) { return sent.len == 1; }
 
-#define CALL(id, meta) "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"tools/call\",\"params\":{\"name\":\"index_project\"" meta "}}"
+#define CALL(id, meta)                                                                                                 \
+  "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"tools/call\",\"params\":{\"name\":\"index_project\"" meta "}}"
 
 TEST(both_eras_in_one_session) {
   begin();
   say("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2024-11-05\"}}");
   CHECK(has("\"protocolVersion\":\"2024-11-05\"") && !has("resultType"));
-  say("{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/list\",\"params\":{\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"}}}");
+  say("{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/list\",\"params\":{\"_meta\":{\"io.modelcontextprotocol/"
+      "protocolVersion\":\"2026-07-28\"}}}");
   CHECK(has("\"resultType\":\"complete\"") && has("\"ttlMs\":") && has("\"cacheScope\":"));
   say("{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/list\"}");
   CHECK(has("\"tools\":[") && !has("resultType") && !has("ttlMs"));
@@ -149,7 +160,8 @@ TEST(both_eras_in_one_session) {
   CHECK(silent() && n_waiting == 1);
   answer(0);
   CHECK(has("\"id\":4") && has("\"resultType\":\"complete\"") && !has("ttlMs"));
-  say("{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"tools/list\",\"params\":{\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":7}}}");
+  say("{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"tools/list\",\"params\":{\"_meta\":{\"io.modelcontextprotocol/"
+      "protocolVersion\":7}}}");
   CHECK(has("-32602"));
   end();
 }
@@ -205,7 +217,8 @@ TEST(progress_only_grows_and_only_for_a_token) {
 
 TEST(a_batch_is_answered_as_one_when_all_of_it_is_done) {
   begin();
-  say("[" CALL("1", "") ",{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}," CALL("3", "") ",{\"jsonrpc\":\"2.0\",\"method\":\"x\"},5]");
+  say("[" CALL("1", "") ",{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}," CALL(
+      "3", "") ",{\"jsonrpc\":\"2.0\",\"method\":\"x\"},5]");
   CHECK(silent() && n_waiting == 2);
   say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":3}}");
   answer(1);
@@ -264,7 +277,8 @@ TEST(tools_fit_the_table) {
       bool seen = false;
       for (const op_param *q = to->params; q->name; q++) {
         const op_arg *arg = &base.values[q - to->params];
-        bool own = (tool->project && strcmp(q->name, tool->project) == 0) || (tool->always && strcmp(q->name, tool->always) == 0);
+        bool own = (tool->project && strcmp(q->name, tool->project) == 0) ||
+                   (tool->always && strcmp(q->name, tool->always) == 0);
         seen = seen || (arg->set && !own && (!is_line || strstr(arg->text.data ? arg->text.data : "", ":1")));
       }
       CHECKF(seen, "%s: %s goes nowhere", tool->name, p->name);

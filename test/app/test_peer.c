@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_peer.c - whose connection is it? Both ways of asking the kernel, every state that a connection can be in, and a port that
- * changes hands. */
+/* test_peer.c - whose connection is it? Both ways of asking the kernel, every state that a connection can be in, and a
+ * port that changes hands. */
 #include "server/peer.h"
 #include "support/test.h"
 
@@ -103,7 +103,8 @@ TEST(mapped_addresses_are_known) {
   int six = socket(AF_INET6, SOCK_STREAM, 0);
   if (six < 0) return;
   listen_at(&p, AF_INET6, "::");
-  struct sockaddr_in four = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+  struct sockaddr_in four = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
                              .sin_port = ((struct sockaddr_in6 *)&p.at)->sin6_port};
   p.ours = socket(AF_INET, SOCK_STREAM, 0);
   CHECK(connect(p.ours, (struct sockaddr *)&four, sizeof four) == 0);
@@ -135,8 +136,10 @@ TEST(a_client_that_is_gone_is_nobody) {
     listen_at(&p, AF_INET, "127.0.0.1");
     connect_pair(&p);
     CHECK(write(p.ours, "x", 1) == 1);
-    if (reset) close_by_reset(p.ours);
-    else close(p.ours);
+    if (reset)
+      close_by_reset(p.ours);
+    else
+      close(p.ours);
     p.ours = -1;
     await_end(p.accepted);
     check_owner(p.accepted, false);
@@ -144,7 +147,8 @@ TEST(a_client_that_is_gone_is_nobody) {
   }
 }
 
-/* The tables of /proc are long on a busy machine: clients that close early cost no reading of them, where the kernel answers otherwise. */
+/* The tables of /proc are long on a busy machine: clients that close early cost no reading of them, where the kernel
+ * answers otherwise. */
 TEST(a_client_that_is_gone_costs_no_table) {
   pair p;
   uid_t uid;
@@ -195,11 +199,14 @@ static pid_t other_user(const pair *p, in_port_t port, bool reset) {
   char byte;
   if (setgid(OTHER) != 0 || setuid(OTHER) != 0) _exit(2);
   fd = socket(AF_INET, SOCK_STREAM, 0);
-  if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) != 0 || bind(fd, (struct sockaddr *)&from, sizeof from) != 0 ||
+  if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) != 0 ||
+      bind(fd, (struct sockaddr *)&from, sizeof from) != 0 ||
       connect(fd, (const struct sockaddr *)&p->at, p->size) != 0 || write(fd, "x", 1) != 1)
     _exit(3);
-  if (reset) close_by_reset(fd);
-  else (void)!read(fd, &byte, 1); /* until the test has looked, and closed it */
+  if (reset)
+    close_by_reset(fd);
+  else
+    (void)!read(fd, &byte, 1); /* until the test has looked, and closed it */
   _exit(0);
 }
 
@@ -224,8 +231,8 @@ TEST(another_user_is_another) {
   await_child(child);
 }
 
-/* Another user leaves a request behind and resets the connection; the owner then connects from the same port. The table now has a row
- * with these addresses and ports that is the owner's, but the request is not. */
+/* Another user leaves a request behind and resets the connection; the owner then connects from the same port. The table
+ * now has a row with these addresses and ports that is the owner's, but the request is not. */
 TEST(a_port_that_changes_hands_is_not_believed) {
   pair p;
   struct sockaddr_in from = {.sin_family = AF_INET};
@@ -249,4 +256,3 @@ TEST(a_port_that_changes_hands_is_not_believed) {
   close(second);
   close_pair(&p);
 }
-

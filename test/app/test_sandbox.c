@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_sandbox.c - what a sandboxed process may still write: the store, and where crash reports go, but nothing that a link there leads to. */
+/* test_sandbox.c - what a sandboxed process may still write: the store, and where crash reports go, but nothing that a
+ * link there leads to. */
 #include "worker/sandbox.h"
 #include "support/test.h"
 
@@ -39,17 +40,20 @@ static void enter(const char *store, const char *crashes, const char *tmp) {
 }
 
 TEST(a_linked_folder_of_crash_reports_gives_no_rights_to_its_target) {
-  const char *top = test_folder(), *store = make_folder(top, "store"), *outside = make_folder(top, "outside"), *tmp = make_folder(top, "tmp");
+  const char *top = test_folder(), *store = make_folder(top, "store"), *outside = make_folder(top, "outside"),
+             *tmp = make_folder(top, "tmp");
   const char *crashes = path_of(store, "crashes");
   CHECK(symlink(outside, crashes) == 0 && can_write(outside, "before"));
   enter(store, crashes, tmp);
   CHECK(can_write(store, "inside"));
-  CHECKF(!can_write(outside, "after") && !can_write(crashes, "after"), "the target of a link in the store can be written to");
+  CHECKF(!can_write(outside, "after") && !can_write(crashes, "after"),
+         "the target of a link in the store can be written to");
   CHECKF(unlink(path_of(outside, "before")) != 0, "a file behind a link in the store can be removed");
 }
 
 TEST(a_folder_of_crash_reports_elsewhere_can_be_written_to) {
-  const char *top = test_folder(), *store = make_folder(top, "store"), *state = make_folder(top, "state"), *tmp = make_folder(top, "tmp");
+  const char *top = test_folder(), *store = make_folder(top, "store"), *state = make_folder(top, "state"),
+             *tmp = make_folder(top, "tmp");
   enter(store, state, tmp);
   CHECK(can_write(store, "a") && can_write(state, "a") && can_write(tmp, "a") && !can_write(top, "a"));
 }

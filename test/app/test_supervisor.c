@@ -29,12 +29,18 @@ static int overflow(const volatile char *above) {
 static void serve_test(worker_task *task) {
   const char *what = task->name + strlen("test.");
   task->code = LODE_OK;
-  if (strcmp(what, "segv") == 0) *(volatile int *)(uintptr_t)(16 + (unsigned)zero) = 1;
-  else if (strcmp(what, "bus") == 0) raise(SIGBUS);
-  else if (strcmp(what, "abort") == 0) abort();
-  else if (strcmp(what, "kill") == 0) raise(SIGKILL);
-  else if (strcmp(what, "exit") == 0) _exit(3);
-  else if (strcmp(what, "stack") == 0) task->code = (unsigned)overflow(NULL);
+  if (strcmp(what, "segv") == 0)
+    *(volatile int *)(uintptr_t)(16 + (unsigned)zero) = 1;
+  else if (strcmp(what, "bus") == 0)
+    raise(SIGBUS);
+  else if (strcmp(what, "abort") == 0)
+    abort();
+  else if (strcmp(what, "kill") == 0)
+    raise(SIGKILL);
+  else if (strcmp(what, "exit") == 0)
+    _exit(3);
+  else if (strcmp(what, "stack") == 0)
+    task->code = (unsigned)overflow(NULL);
   else if (strcmp(what, "sleep") == 0) {
     for (int i = 0; i < 30000 && !worker_task_cancelled(task); i++) os_api->sleep_us(1000);
     task->code = worker_task_cancelled(task) ? LODE_CANCELLED : LODE_OK;
@@ -47,7 +53,8 @@ static void serve_test(worker_task *task) {
       if (worker_task_send_row(task, (lode_str){row, (size_t)n}, NULL) != LODE_OK) break;
       worker_task_progress(task, "counting", i + 1, 100);
     }
-  } else if (strcmp(what, "large") == 0 || strcmp(what, "hold") == 0) { /* says that it runs, and goes on until it is cancelled */
+  } else if (strcmp(what, "large") == 0 ||
+             strcmp(what, "hold") == 0) { /* says that it runs, and goes on until it is cancelled */
     if (strcmp(what, "large") == 0 && worker_task_defer(task, WORKER_LARGE_READ_ROWS + 1)) return;
     if (worker_task_send_row(task, STR_LIT("{\"runs\":1}"), NULL) != LODE_OK) {
       task->code = LODE_CANCELLED;
@@ -116,11 +123,21 @@ static void on_done(void *ctx, supervisor_reply *answer) {
   pthread_mutex_unlock(&a->lock);
 }
 
-static void begin(supervisor_state *s, asked *a, const char *name, lode_str body, unsigned flags, uint32_t timeout_ms, uint64_t *id) {
+static void begin(supervisor_state *s, asked *a, const char *name, lode_str body, unsigned flags, uint32_t timeout_ms,
+                  uint64_t *id) {
   static const lode_str words[] = {{"one", 3}, {"", 0}, {"three", 5}};
   *a = (asked){.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
-  supervisor_call call = {.name = name, .words = words, .n_words = strncmp(name, "test.", 5) == 0 ? 3 : 0, .body = body, .flags = flags,
-                     .timeout_ms = timeout_ms, .client = client, .row = on_row, .progress = on_progress, .done = on_done, .ctx = a};
+  supervisor_call call = {.name = name,
+                          .words = words,
+                          .n_words = strncmp(name, "test.", 5) == 0 ? 3 : 0,
+                          .body = body,
+                          .flags = flags,
+                          .timeout_ms = timeout_ms,
+                          .client = client,
+                          .row = on_row,
+                          .progress = on_progress,
+                          .done = on_done,
+                          .ctx = a};
   OK(supervisor_submit(s, &call, id, &err));
 }
 
@@ -138,8 +155,8 @@ static void ask(supervisor_state *s, asked *a, const char *name, const char *bod
 static void check_echo(supervisor_state *s) {
   asked a;
   ask(s, &a, "test.echo", "hello");
-  CHECKF(a.end == SUPERVISOR_ANSWERED && a.size == 16 && memcmp(a.body, "one||three|hello", 16) == 0, "%d %.*s %s", (int)a.end,
-         (int)a.size, a.body ? a.body : "", a.text);
+  CHECKF(a.end == SUPERVISOR_ANSWERED && a.size == 16 && memcmp(a.body, "one||three|hello", 16) == 0, "%d %.*s %s",
+         (int)a.end, (int)a.size, a.body ? a.body : "", a.text);
   mem_free(a.body);
 }
 
@@ -173,7 +190,8 @@ TEST(operations_of_the_table_run_in_the_worker) {
   CHECKF(a.code == LODE_OK && strstr(a.body, "\"written\":1"), "%s", a.body);
   mem_free(a.body);
   ask(s, &a, "db.query", "{\"collection\":\"c\",\"vector\":[1,2],\"include\":[]}");
-  CHECKF(strcmp(a.body, "{\"rows\":[{\"query\":0,\"rank\":1,\"id\":\"a\",\"distance\":0.0}],\"summary\":null}") == 0, "%s", a.body);
+  CHECKF(strcmp(a.body, "{\"rows\":[{\"query\":0,\"rank\":1,\"id\":\"a\",\"distance\":0.0}],\"summary\":null}") == 0,
+         "%s", a.body);
   mem_free(a.body);
   ask(s, &a, "db.query", "{\"collection\":\"none\",\"vector\":[1,2]}");
   CHECKF(a.code == LODE_NOT_FOUND && strstr(a.body, "{\"error\":{\"status\":\"NOT_FOUND\""), "%s", a.body);
@@ -210,8 +228,12 @@ static void check_report(const char *text, const char *how, const char *operatio
 TEST(whatever_kills_the_worker_the_call_says_so_and_the_next_is_answered) {
   static const struct {
     const char *name, *how, *trace;
-  } ways[] = {{"test.segv", "SIGSEGV", "backtrace"}, {"test.bus", "SIGBUS", "backtrace"}, {"test.abort", "SIGABRT", "backtrace"},
-              {"test.stack", "SIGSEGV", "backtrace"}, {"test.kill", "SIGKILL", "nothing: the process"}, {"test.exit", "exit status 3", NULL}};
+  } ways[] = {{"test.segv", "SIGSEGV", "backtrace"},
+              {"test.bus", "SIGBUS", "backtrace"},
+              {"test.abort", "SIGABRT", "backtrace"},
+              {"test.stack", "SIGSEGV", "backtrace"},
+              {"test.kill", "SIGKILL", "nothing: the process"},
+              {"test.exit", "exit status 3", NULL}};
   supervisor_state *s = start(test_folder(), NULL);
   for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
     asked a;
@@ -297,7 +319,8 @@ static void let_go(supervisor_state *s, asked *a, const uint64_t *ids, size_t n)
   }
 }
 
-/* One client has queued many calls when another comes with one: it is among the next that are answered, not the last. */
+/* One client has queued many calls when another comes with one: it is among the next that are answered, not the last.
+ */
 TEST(clients_take_turns) {
   enum { THREADS = 4, MANY = 100 };
   supervisor_options o = {.setup.threads = THREADS};
@@ -313,7 +336,8 @@ TEST(clients_take_turns) {
   client = 78;
   begin(s, &one, "test.echo", (lode_str){0}, 0, 0, NULL);
   size_t before = atomic_load(&answers);
-  let_go(s, held, ids, 1); /* one thread for all, so that the order is that of the queue: what was held, one of many, the one */
+  let_go(s, held, ids,
+         1); /* one thread for all, so that the order is that of the queue: what was held, one of many, the one */
   await(&one);
   CHECKF(one.place - before == 3, "answered as number %zu", one.place - before);
   mem_free(one.body);
@@ -327,7 +351,8 @@ TEST(clients_take_turns) {
   supervisor_stop(s, 1000);
 }
 
-/* However many large reads are queued, short calls of the same client find a thread; the reads wait, and are then answered whole. */
+/* However many large reads are queued, short calls of the same client find a thread; the reads wait, and are then
+ * answered whole. */
 TEST(large_reads_do_not_hold_up_short_ones) {
   enum { THREADS = 4, LARGE = 12, RECORDS = WORKER_LARGE_READ_ROWS + 200 };
   supervisor_options o = {.setup.threads = THREADS};
@@ -347,13 +372,15 @@ TEST(large_reads_do_not_hold_up_short_ones) {
     if (i == 0) await_running(&large[0]);
   }
   begin(s, &get, "db.get", STR_LIT("{\"collection\":\"c\",\"limit\":0,\"include\":[]}"), 0, 0, NULL);
-  begin(s, &query, "db.query", STR_LIT("{\"collection\":\"c\",\"vector\":[1,1],\"k\":1200,\"include\":[]}"), 0, 0, NULL);
+  begin(s, &query, "db.query", STR_LIT("{\"collection\":\"c\",\"vector\":[1,1],\"k\":1200,\"include\":[]}"), 0, 0,
+        NULL);
   begin(s, &flagged, "test.echo", STR_LIT("x"), WIRE_CALL_LARGE, 0, NULL);
   for (int i = 0; i < 20; i++) check_echo(s);
   CHECK(!get.done && !query.done && !flagged.done); /* the place of large reads is taken until it is let go */
   let_go(s, large, ids, LARGE);
   await(&get);
-  CHECKF(get.code == LODE_OK && strstr(get.body, "\"r0000\"") && strstr(get.body, "\"r1199\"") && strncmp(get.body, "{\"rows\":[{\"id\"", 14) == 0,
+  CHECKF(get.code == LODE_OK && strstr(get.body, "\"r0000\"") && strstr(get.body, "\"r1199\"") &&
+             strncmp(get.body, "{\"rows\":[{\"id\"", 14) == 0,
          "%.200s", get.body);
   await(&query);
   CHECKF(query.code == LODE_OK && strstr(query.body, "\"rank\":1200"), "%.200s", query.body);
@@ -461,11 +488,14 @@ static void *make_load(void *ctx) {
   while (!atomic_load(l->stop)) {
     char body[200];
     asked a;
-    snprintf(body, sizeof body, "{\"collection\":\"c\",\"create\":true,\"records\":[{\"id\":\"%d-%d\",\"embedding\":[%d,%d]}]}", l->number,
+    snprintf(body, sizeof body,
+             "{\"collection\":\"c\",\"create\":true,\"records\":[{\"id\":\"%d-%d\",\"embedding\":[%d,%d]}]}", l->number,
              atomic_load(&l->acknowledged), l->number, atomic_load(&l->acknowledged));
     ask(l->supervisor, &a, "db.upsert", body);
-    if (a.end == SUPERVISOR_WORKER_DIED) atomic_fetch_add(&l->died, 1);
-    else CHECKF(a.end == SUPERVISOR_ANSWERED && a.code == LODE_OK, "%d %s %s", (int)a.end, a.text, a.body ? a.body : "");
+    if (a.end == SUPERVISOR_WORKER_DIED)
+      atomic_fetch_add(&l->died, 1);
+    else
+      CHECKF(a.end == SUPERVISOR_ANSWERED && a.code == LODE_OK, "%d %s %s", (int)a.end, a.text, a.body ? a.body : "");
     if (a.end == SUPERVISOR_ANSWERED) {
       atomic_fetch_add(&l->acknowledged, 1);
       atomic_fetch_add(&l->answered, 1);
@@ -508,7 +538,8 @@ TEST_SLOW(two_hundred_deaths_under_load_lose_nothing_that_was_acknowledged, 300)
       snprintf(body, sizeof body, "{\"collection\":\"c\",\"ids\":[\"%d-%d\"],\"include\":[\"embedding\"]}", i, n);
       snprintf(want, sizeof want, "\"embedding\":[%d.0,%d.0]", i, n);
       ask(s, &a, "db.get", body);
-      CHECKF(a.end == SUPERVISOR_ANSWERED && a.code == LODE_OK && strstr(a.body, want), "%s: %s", want, a.body ? a.body : a.text);
+      CHECKF(a.end == SUPERVISOR_ANSWERED && a.code == LODE_OK && strstr(a.body, want), "%s: %s", want,
+             a.body ? a.body : a.text);
       mem_free(a.body);
     }
   }

@@ -100,7 +100,9 @@ TEST(quotes_show_any_bytes_safely) {
   check_quote(STR_LIT("caf\xC3\xA9"), "\"caf\xC3\xA9\"");
   check_quote(STR_LIT("bad\xC3"), "\"bad\\xc3\"");
   check_quote(STR_LIT("\xED\xA0\x80"), "\"\\xed\\xa0\\x80\"");
-  check_quote(STR_LIT("\xC2\x9B" "2J"), "\"\\xc2\\x9b2J\""); /* a control character that terminals obey */
+  check_quote(STR_LIT("\xC2\x9B"
+                      "2J"),
+              "\"\\xc2\\x9b2J\""); /* a control character that terminals obey */
   char zeros[100] = {0}, buf[256];
   str_quote((lode_str){zeros, sizeof zeros}, buf, sizeof buf); /* the longest there is */
   CHECK(strlen(buf) == 2 + 60 * 4 + 3);
@@ -346,13 +348,42 @@ TEST(utf8_every_short_sequence) {
 }
 
 TEST(utf8_named_cases) {
-  static const char *const good[] = {"", "ascii", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80",
-                                     "\xEF\xBF\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"};
+  static const char *const good[] = {"",
+                                     "ascii",
+                                     "\xC2\x80",
+                                     "\xDF\xBF",
+                                     "\xE0\xA0\x80",
+                                     "\xED\x9F\xBF",
+                                     "\xEE\x80\x80",
+                                     "\xEF\xBF\xBF",
+                                     "\xF0\x90\x80\x80",
+                                     "\xF4\x8F\xBF\xBF"};
   static const char *const wrong[] = {
-    "\x80", "\xBF", "\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xE0\x9F\xBF", "\xF0\x80\x80\x80", "\xF0\x8F\xBF\xBF", /* overlong */
-    "\xED\xA0\x80", "\xED\xBF\xBF", "\xED\xA0\x80\xED\xB0\x80",                                    /* surrogates */
-    "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xF8\x88\x80\x80\x80", "\xFE", "\xFF",                      /* past the end */
-    "\xC2", "\xE2\x82", "\xF0\x9F\x90", "\xC2" "a", "\xE2\x82" "a", "\xF0\x9F\x90" "a",              /* truncated */
+      "\x80",
+      "\xBF",
+      "\xC0\x80",
+      "\xC1\xBF",
+      "\xE0\x80\x80",
+      "\xE0\x9F\xBF",
+      "\xF0\x80\x80\x80",
+      "\xF0\x8F\xBF\xBF", /* overlong */
+      "\xED\xA0\x80",
+      "\xED\xBF\xBF",
+      "\xED\xA0\x80\xED\xB0\x80", /* surrogates */
+      "\xF4\x90\x80\x80",
+      "\xF5\x80\x80\x80",
+      "\xF8\x88\x80\x80\x80",
+      "\xFE",
+      "\xFF", /* past the end */
+      "\xC2",
+      "\xE2\x82",
+      "\xF0\x9F\x90",
+      "\xC2"
+      "a",
+      "\xE2\x82"
+      "a",
+      "\xF0\x9F\x90"
+      "a", /* truncated */
   };
   for (size_t i = 0; i < sizeof good / sizeof *good; i++) CHECKF(utf8_valid(good[i], strlen(good[i])), "good %zu", i);
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -369,7 +400,8 @@ TEST(utf8_named_cases) {
 
 TEST(utf8_random_against_the_reference) {
   test_srand(test_seed());
-  static const unsigned char bytes[] = {0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xED, 0xEF, 0xF0, 0xF1, 0xF4, 0xF5};
+  static const unsigned char bytes[] = {0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC1, 0xC2,
+                                        0xDF, 0xE0, 0xE1, 0xED, 0xEF, 0xF0, 0xF1, 0xF4, 0xF5};
   unsigned valid = 0;
   for (int round = 0; round < 300000; round++) {
     unsigned char text[24];
@@ -440,7 +472,8 @@ static void check_crc(uint32_t (*crc)(uint32_t, const void *, size_t)) {
   for (int i = 0; i < 32; i++) up[i] = (unsigned char)i;
   CHECK(crc(0, NULL, 0) == 0);
   CHECK(crc(0, "123456789", 9) == 0xE3069283u);
-  CHECK(crc(0, zeros, 32) == 0x8A9136AAu && crc(0, ones, 32) == 0x62A8AB43u && crc(0, up, 32) == 0x46DD794Eu); /* RFC 3720 */
+  CHECK(crc(0, zeros, 32) == 0x8A9136AAu && crc(0, ones, 32) == 0x62A8AB43u &&
+        crc(0, up, 32) == 0x46DD794Eu); /* RFC 3720 */
   enum { SIZE = 40000 };
   unsigned char *data = malloc(SIZE);
   test_srand(test_seed());

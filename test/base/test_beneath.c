@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_beneath.c - a store whose folder somebody else filled: links, FIFOs, sockets, devices and folders in place of its files.
+/* test_beneath.c - a store whose folder somebody else filled: links, FIFOs, sockets, devices and folders in place of
+ * its files.
  *
- * With openat2 and with the walk for systems without it: nothing outside changes, nothing but files is opened, every call returns.
+ * With openat2 and with the walk for systems without it: nothing outside changes, nothing but files is opened, every
+ * call returns.
  */
 #include "os/store_files.h"
 #include "support/fault.h"
@@ -32,14 +34,17 @@ static bool exists(const char *folder, const char *name) {
   return lstat(join(folder, name), &sb) == 0;
 }
 
-static void put_text(const char *folder, const char *name, const char *text) { test_write_file(join(folder, name), text, strlen(text)); }
+static void put_text(const char *folder, const char *name, const char *text) {
+  test_write_file(join(folder, name), text, strlen(text));
+}
 
 /* ---- The operating system's part, in both variants ---- */
 
 static void check_below(const os_calls *os) {
   const char *top = test_folder(), *outside = test_folder();
   struct stat sb;
-  CHECK(mkdir(join(top, "sub"), 0700) == 0 && symlink("sub", join(top, "linked")) == 0 && symlink(outside, join(top, "away")) == 0);
+  CHECK(mkdir(join(top, "sub"), 0700) == 0 && symlink("sub", join(top, "linked")) == 0 &&
+        symlink(outside, join(top, "away")) == 0);
   CHECK(symlink("sub/file", join(top, "link")) == 0 && symlink(join(outside, "new"), join(top, "nowhere")) == 0);
   int folder = os->open(top, OS_OPEN_DIR, 0);
   int fd = os->open_below(folder, "sub/file", O_RDWR | O_CREAT | O_EXCL, 0640);
@@ -49,18 +54,26 @@ static void check_below(const os_calls *os) {
     const char *path;
     int flags, why;
   } refused[] = {
-      {"link", O_RDONLY, ELOOP},          {"linked", O_RDONLY | O_DIRECTORY, ELOOP}, {"linked/file", O_RDWR, ELOOP},
-      {"away/new", O_RDWR | O_CREAT, ELOOP}, {"nowhere", O_RDWR | O_CREAT, ELOOP},      {"../x", O_RDWR | O_CREAT, EXDEV},
-      {"sub/../../x", O_RDWR | O_CREAT, EXDEV}, {"sub/none", O_RDONLY, ENOENT},       {"sub/file/x", O_RDONLY, ENOTDIR},
+      {"link", O_RDONLY, ELOOP},
+      {"linked", O_RDONLY | O_DIRECTORY, ELOOP},
+      {"linked/file", O_RDWR, ELOOP},
+      {"away/new", O_RDWR | O_CREAT, ELOOP},
+      {"nowhere", O_RDWR | O_CREAT, ELOOP},
+      {"../x", O_RDWR | O_CREAT, EXDEV},
+      {"sub/../../x", O_RDWR | O_CREAT, EXDEV},
+      {"sub/none", O_RDONLY, ENOENT},
+      {"sub/file/x", O_RDONLY, ENOTDIR},
   };
   for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
     errno = 0;
     fd = os->open_below(folder, refused[i].path, refused[i].flags, 0600);
     CHECKF(fd < 0 && errno == refused[i].why, "%s: %d, %s", refused[i].path, fd, strerror(errno));
   }
-  CHECK(os->mkdir_at(folder, "made", 0700) == 0 && os->rename_at(folder, "made", folder, "moved") == 0 && os->rmdir_at(folder, "moved") == 0);
+  CHECK(os->mkdir_at(folder, "made", 0700) == 0 && os->rename_at(folder, "made", folder, "moved") == 0 &&
+        os->rmdir_at(folder, "moved") == 0);
   CHECK(os->unlink_at(folder, "sub/file") < 0 && errno == EXDEV && exists(top, "sub/file")); /* names only */
-  CHECK(os->mkdir_at(folder, "away/made", 0700) < 0 && os->rename_at(folder, "away/x", folder, "x") < 0 && os->rmdir_at(folder, "sub/x") < 0);
+  CHECK(os->mkdir_at(folder, "away/made", 0700) < 0 && os->rename_at(folder, "away/x", folder, "x") < 0 &&
+        os->rmdir_at(folder, "sub/x") < 0);
   CHECK(os->unlink_at(folder, "away") == 0 && !exists(top, "away")); /* the link itself */
   CHECK(!exists(outside, "new") && !exists(outside, "made"));
   os->close(folder);
@@ -69,7 +82,8 @@ static void check_below(const os_calls *os) {
 TEST(below_a_folder_no_link_is_followed) { check_below(&os_real); }
 TEST(below_a_folder_no_link_is_followed_without_openat2) { check_below(&os_portable); }
 
-/* The kernel says EAGAIN for as long as somebody holds a lease on the file and does not give it up, most of a minute: it is an answer. */
+/* The kernel says EAGAIN for as long as somebody holds a lease on the file and does not give it up, most of a minute:
+ * it is an answer. */
 static void check_lease(const os_calls *os) {
   const char *top = test_folder();
   put_text(top, "file", "text");
@@ -116,7 +130,8 @@ TEST(a_folder_that_is_a_link_is_not_entered) {
 /* ---- What may lie in the place of a file ---- */
 
 enum { LINK_FILE, LINK_FOLDER, LINK_NOWHERE, FIFO, SOCKET, FOLDER, DEVICE, KINDS };
-static const char *const kind_names[KINDS] = {"a link to a file", "a link to a folder", "a link to nothing", "a FIFO", "a socket", "a folder", "a device"};
+static const char *const kind_names[KINDS] = {"a link to a file", "a link to a folder", "a link to nothing", "a FIFO",
+                                              "a socket",         "a folder",           "a device"};
 
 /* False: not allowed here. */
 static bool put(const char *store, const char *name, int kind, const char *outside) {
@@ -142,15 +157,19 @@ static bool put(const char *store, const char *name, int kind, const char *outsi
   }
 }
 
-/* Opening a device may act on it, and opening a FIFO wakes or waits for another process: neither is done, not even for a moment. */
+/* Opening a device may act on it, and opening a FIFO wakes or waits for another process: neither is done, not even for
+ * a moment. */
 static const os_calls *spied;
 static int spy(int fd) {
   struct stat sb;
-  if (fd >= 0 && fstat(fd, &sb) == 0 && !S_ISREG(sb.st_mode) && !S_ISDIR(sb.st_mode)) test_failed(__FILE__, __LINE__, "opened: %o", sb.st_mode);
+  if (fd >= 0 && fstat(fd, &sb) == 0 && !S_ISREG(sb.st_mode) && !S_ISDIR(sb.st_mode))
+    test_failed(__FILE__, __LINE__, "opened: %o", sb.st_mode);
   return fd;
 }
 static int spy_open(const char *path, int flags, unsigned mode) { return spy(spied->open(path, flags, mode)); }
-static int spy_open_below(int folder, const char *path, int flags, unsigned mode) { return spy(spied->open_below(folder, path, flags, mode)); }
+static int spy_open_below(int folder, const char *path, int flags, unsigned mode) {
+  return spy(spied->open_below(folder, path, flags, mode));
+}
 
 static os_calls spying(const os_calls *under) {
   os_calls table = *under;
@@ -195,7 +214,8 @@ static void use(const char *folder, const char *scratch) {
   lode_stats stats;
   float v[4] = {1, 2, 3, 4};
   lode_record r = {.id = STR_LIT("one more"), .vector = v, .dimension = 4};
-  lode_open_options write = {.create = true, .no_background = true, .busy_ms = 50}, read = {.read_only = true, .busy_ms = 50};
+  lode_open_options write = {.create = true, .no_background = true, .busy_ms = 50},
+                    read = {.read_only = true, .busy_ms = 50};
   if (lode_open(folder, &read, &store, &err) == LODE_OK) {
     (void)!lode_store_stats(store, &stats, &err);
     (void)!lode_backup(store, join(scratch, "backup"), (lode_progress){0}, &err);
@@ -203,7 +223,8 @@ static void use(const char *folder, const char *scratch) {
   lode_close(store);
   store = NULL;
   if (lode_open(folder, &write, &store, &err) == LODE_OK) {
-    if (lode_collection_open(store, STR_LIT("c"), NULL, &c, &err) == LODE_OK) (void)!lode_upsert(c, NULL, &r, 1, NULL, &err);
+    if (lode_collection_open(store, STR_LIT("c"), NULL, &c, &err) == LODE_OK)
+      (void)!lode_upsert(c, NULL, &r, 1, NULL, &err);
     (void)!lode_optimize(store, (lode_progress){0}, &err);
     (void)!lode_verify(store, NULL, NULL, (lode_progress){0}, &err);
     (void)!lode_compact(store, (lode_progress){0}, &err);
@@ -230,8 +251,9 @@ static const char *make_store(const char *scratch) {
 }
 
 static void check_places(const os_calls *under) {
-  static const char *const names[] = {STOREFILE_DB, STOREFILE_JOURNAL, STOREFILE_LOCK, STOREFILE_NEW, STOREFILE_NEW_JOURNAL,
-                                      STOREFILE_RESTORE, STOREFILE_SEGMENTS_DIR, STOREFILE_SEGMENTS_DIR "/ID"};
+  static const char *const names[] = {STOREFILE_DB,           STOREFILE_JOURNAL,           STOREFILE_LOCK,
+                                      STOREFILE_NEW,          STOREFILE_NEW_JOURNAL,       STOREFILE_RESTORE,
+                                      STOREFILE_SEGMENTS_DIR, STOREFILE_SEGMENTS_DIR "/ID"};
   const char *scratch = test_folder(), *work = test_folder();
   const char *made = make_store(scratch);
   char *segment = NULL;
@@ -295,17 +317,43 @@ TEST(a_link_that_the_user_names_is_followed_once) {
 /* ---- The table of names ---- */
 
 TEST(only_names_that_lode_makes_are_known) {
-  static const char *const ours[] = {"lode.db", "lode.db-journal", "lode.lock", "lode.db.new", "lode.db.new-journal", "lode.db.restore",
-                                     "lode.db-journal.quarantine-1700000000000", "segments/0123456789abcdef.seg",
-                                     "segments/0123456789abcdef.tmp", "segments/0123456789abcdef.seg.quarantine-1700000000000"};
-  static const char *const project[] = {"config.json", "config.json.1f.tmp", ".gitignore", ".gitignore.0123456789abcdef.tmp", "index.lock", "watch.lock"};
-  static const char *const foreign[] = {"", "lode.db2", "Lode.db", "lode.db.bak", "lode.db-journal.quarantine-", "lode.db-journal.quarantine-1x",
-                                        "segments/0123456789abcde.seg", "segments/0123456789abcdef0.seg", "segments/0123456789ABCDEF.seg",
-                                        "0123456789abcdef.seg", "segments/0123456789abcdef.seg.bak", "segments", "segments/",
-                                        "config.json.tmp", "config.json.xyz.tmp", "config.jso", "a.txt", ".git", "segments/../lode.db"};
-  for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) CHECKF(storefile_kind_of(ours[i]) == STOREFILE_DATA, "%s", ours[i]);
-  for (size_t i = 0; i < sizeof project / sizeof *project; i++) CHECKF(storefile_kind_of(project[i]) == STOREFILE_PROJECT, "%s", project[i]);
-  for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) CHECKF(storefile_kind_of(foreign[i]) == 0, "%s", foreign[i]);
+  static const char *const ours[] = {"lode.db",
+                                     "lode.db-journal",
+                                     "lode.lock",
+                                     "lode.db.new",
+                                     "lode.db.new-journal",
+                                     "lode.db.restore",
+                                     "lode.db-journal.quarantine-1700000000000",
+                                     "segments/0123456789abcdef.seg",
+                                     "segments/0123456789abcdef.tmp",
+                                     "segments/0123456789abcdef.seg.quarantine-1700000000000"};
+  static const char *const project[] = {
+      "config.json", "config.json.1f.tmp", ".gitignore", ".gitignore.0123456789abcdef.tmp", "index.lock", "watch.lock"};
+  static const char *const foreign[] = {"",
+                                        "lode.db2",
+                                        "Lode.db",
+                                        "lode.db.bak",
+                                        "lode.db-journal.quarantine-",
+                                        "lode.db-journal.quarantine-1x",
+                                        "segments/0123456789abcde.seg",
+                                        "segments/0123456789abcdef0.seg",
+                                        "segments/0123456789ABCDEF.seg",
+                                        "0123456789abcdef.seg",
+                                        "segments/0123456789abcdef.seg.bak",
+                                        "segments",
+                                        "segments/",
+                                        "config.json.tmp",
+                                        "config.json.xyz.tmp",
+                                        "config.jso",
+                                        "a.txt",
+                                        ".git",
+                                        "segments/../lode.db"};
+  for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+    CHECKF(storefile_kind_of(ours[i]) == STOREFILE_DATA, "%s", ours[i]);
+  for (size_t i = 0; i < sizeof project / sizeof *project; i++)
+    CHECKF(storefile_kind_of(project[i]) == STOREFILE_PROJECT, "%s", project[i]);
+  for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+    CHECKF(storefile_kind_of(foreign[i]) == 0, "%s", foreign[i]);
   uint64_t id;
   const char *ending;
   CHECK(storefile_parse_segment("00000000000000ff.tmp", &id, &ending) && id == 255 && strcmp(ending, ".tmp") == 0);
@@ -326,11 +374,15 @@ TEST(foreign_files_stay_and_are_named) {
   CHECK(symlink("thesis.txt", join(folder, "lode.lock")) == 0); /* not what Lode makes */
   OK(storefile_clear(folder, STOREFILE_DATA, to, &foreign, &err));
   strbuf_addch(&foreign, '\0');
-  CHECK(exists(to, "lode.db") && exists(to, "segments/0123456789abcdef.seg") && !exists(to, "config.json") && !exists(to, "thesis.txt"));
-  CHECK(!exists(folder, "lode.db") && exists(folder, "config.json") && exists(folder, "thesis.txt") && exists(folder, "photos/a.jpg"));
-  CHECK(exists(folder, "segments/notes.md") && !exists(folder, "segments/0123456789abcdef.seg") && exists(folder, "lode.lock"));
-  CHECK(strstr(foreign.data, "thesis.txt") && strstr(foreign.data, "photos") && strstr(foreign.data, "segments/notes.md") &&
-        strstr(foreign.data, "lode.lock") && !strstr(foreign.data, "config.json"));
+  CHECK(exists(to, "lode.db") && exists(to, "segments/0123456789abcdef.seg") && !exists(to, "config.json") &&
+        !exists(to, "thesis.txt"));
+  CHECK(!exists(folder, "lode.db") && exists(folder, "config.json") && exists(folder, "thesis.txt") &&
+        exists(folder, "photos/a.jpg"));
+  CHECK(exists(folder, "segments/notes.md") && !exists(folder, "segments/0123456789abcdef.seg") &&
+        exists(folder, "lode.lock"));
+  CHECK(strstr(foreign.data, "thesis.txt") && strstr(foreign.data, "photos") &&
+        strstr(foreign.data, "segments/notes.md") && strstr(foreign.data, "lode.lock") &&
+        !strstr(foreign.data, "config.json"));
   strbuf_release(&foreign);
   CHECK(unlink(join(folder, "segments/notes.md")) == 0);
   OK(storefile_clear(folder, STOREFILE_DATA | STOREFILE_PROJECT, NULL, NULL, &err));
@@ -368,7 +420,8 @@ static void check_killed(bool moves) {
     OK(lode_open(folder, &o, &store, &err));
     OK(lode_store_stats(store, &stats, &err));
     OK(lode_verify(store, NULL, NULL, (lode_progress){0}, &err));
-    CHECKF(stats.records == (whole ? 40u : 0u), "killed at %llu: %llu records", (unsigned long long)n, (unsigned long long)stats.records);
+    CHECKF(stats.records == (whole ? 40u : 0u), "killed at %llu: %llu records", (unsigned long long)n,
+           (unsigned long long)stats.records);
     lode_close(store);
     if (moves) CHECK(whole != exists(to, "lode.db"));
     if (through) break;
@@ -393,7 +446,8 @@ TEST(memory_may_run_out_while_files_are_listed) {
     bool hit = fault_alloc_hits() > 0;
     fault_alloc_set(0, false);
     strbuf_release(&foreign);
-    CHECKF(st == (hit ? LODE_NOMEM : LODE_OK) || (hit && st == LODE_IO), "%llu: %s", (unsigned long long)n, lode_status_name(st));
+    CHECKF(st == (hit ? LODE_NOMEM : LODE_OK) || (hit && st == LODE_IO), "%llu: %s", (unsigned long long)n,
+           lode_status_name(st));
     CHECK(exists(folder, "config.json") && exists(folder, "thesis.txt"));
     if (!hit) break;
   }

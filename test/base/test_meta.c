@@ -234,7 +234,8 @@ static void check_merge(const char *old, const char *change, const char *want) {
 }
 
 TEST(meta_merge_replaces_removes_and_adds) {
-  check_merge("{\"a\": 1, \"b\": 2, \"c\": [1]}", "{\"d\": 4, \"b\": \"x\", \"a\": null}", "{\"b\":\"x\",\"c\":[1],\"d\":4}");
+  check_merge("{\"a\": 1, \"b\": 2, \"c\": [1]}", "{\"d\": 4, \"b\": \"x\", \"a\": null}",
+              "{\"b\":\"x\",\"c\":[1],\"d\":4}");
   check_merge("{\"a\": 1}", "{}", "{\"a\":1}");
   check_merge("{\"a\": 1}", "{\"a\": null, \"z\": null}", "");
   check_merge(NULL, "{\"a\": [1, 2], \"b\": null}", "{\"a\":[1,2]}");

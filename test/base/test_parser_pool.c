@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_parser_pool.c - child processes and frames (os/proc.h), and workers that crash, hang, lie or eat memory (chunk/parser_pool.h). */
+/* test_parser_pool.c - child processes and frames (os/proc.h), and workers that crash, hang, lie or eat memory
+ * (chunk/parser_pool.h). */
 #include "os/os.h"
 #include "os/proc.h"
 #include "chunk/parser_pool.h"
@@ -161,8 +162,8 @@ TEST_SLOW(a_bad_worker_costs_one_file, 120) {
   static const struct {
     const char *how;
     parser_pool_outcome outcome;
-  } bad[] = {{"crash", PARSER_POOL_CRASHED}, {"abort", PARSER_POOL_CRASHED}, {"exit", PARSER_POOL_CRASHED},
-             {"garbage", PARSER_POOL_REFUSED}, {"hang", PARSER_POOL_HUNG}, {"memory", PARSER_POOL_MEMORY}};
+  } bad[] = {{"crash", PARSER_POOL_CRASHED},   {"abort", PARSER_POOL_CRASHED}, {"exit", PARSER_POOL_CRASHED},
+             {"garbage", PARSER_POOL_REFUSED}, {"hang", PARSER_POOL_HUNG},     {"memory", PARSER_POOL_MEMORY}};
   setenv("LODE_PARSER_TEST", "1", 1);
   parser_pool_options o = {.workers = 1, .cpu_ms = 200, .memory_bytes = 64u << 20};
   parser_pool *pool = open_pool(&o);

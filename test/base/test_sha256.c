@@ -18,7 +18,8 @@ TEST(the_standards_examples) {
                "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1") == 0);
   static char million[1000000];
   memset(million, 'a', sizeof million);
-  CHECK(strcmp(hex_of(million, sizeof million), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0") == 0);
+  CHECK(strcmp(hex_of(million, sizeof million), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0") ==
+        0);
 }
 
 TEST(pieces_of_any_size_give_the_same) {
@@ -35,4 +36,3 @@ TEST(pieces_of_any_size_give_the_same) {
     }
   }
 }
-

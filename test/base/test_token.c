@@ -36,7 +36,8 @@ static seen run(lode_str text) {
 
 static void check(int line, const char *text, const char *want) {
   seen s = run(str_of(text));
-  if (strcmp(s.text.data, want) != 0) test_failed(__FILE__, line, "%s gives \"%s\", not \"%s\"", text, s.text.data, want);
+  if (strcmp(s.text.data, want) != 0)
+    test_failed(__FILE__, line, "%s gives \"%s\", not \"%s\"", text, s.text.data, want);
   strbuf_release(&s.text);
 }
 #define GIVES(text, want) check(__LINE__, text, want)
@@ -89,15 +90,19 @@ TEST(token_joins_only_between_name_characters) {
 }
 
 TEST(token_folds_unicode) {
-  GIVES("\xC3\x85ngstr\xC3\xB6m", "angstrom");            /* composed */
-  GIVES("A\xCC\x8Angstro\xCC\x88m", "angstrom");          /* decomposed */
-  GIVES("\xEF\xBC\xA1\xEF\xBC\xA2", "ab");                /* full width */
-  GIVES("stra\xC3\x9F" "e STRASSE", "strasse strasse");
-  GIVES("\xEF\xAC\x81n", "fin");                          /* ligature */
+  GIVES("\xC3\x85ngstr\xC3\xB6m", "angstrom");   /* composed */
+  GIVES("A\xCC\x8Angstro\xCC\x88m", "angstrom"); /* decomposed */
+  GIVES("\xEF\xBC\xA1\xEF\xBC\xA2", "ab");       /* full width */
+  GIVES("stra\xC3\x9F"
+        "e STRASSE",
+        "strasse strasse");
+  GIVES("\xEF\xAC\x81n", "fin"); /* ligature */
   GIVES("\xCE\xA3\xCE\x91\xCE\xA3", "\xCF\x83\xCE\xB1\xCF\x83");
   GIVES("\xCF\x83\xCE\xB1\xCF\x82", "\xCF\x83\xCE\xB1\xCF\x83"); /* final sigma */
-  GIVES("co\xC2\xADop", "coop");                          /* soft hyphen */
-  GIVES("\xC3\x89t\xC3\xA9" "Fin", "etefin =ete fin");    /* borders beside accents */
+  GIVES("co\xC2\xADop", "coop");                                 /* soft hyphen */
+  GIVES("\xC3\x89t\xC3\xA9"
+        "Fin",
+        "etefin =ete fin"); /* borders beside accents */
   GIVES("\xD0\x9F\xD1\x80\xD0\xB8\xD0\xB2\xD0\xB5\xD1\x82", "\xD0\xBF\xD1\x80\xD0\xB8\xD0\xB2\xD0\xB5\xD1\x82");
 }
 
@@ -119,7 +124,9 @@ TEST(token_gives_characters_of_scripts_without_spaces) {
 }
 
 TEST(token_takes_any_bytes) {
-  GIVES("a\xFF" "b", "a b");
+  GIVES("a\xFF"
+        "b",
+        "a b");
   GIVES("a\xC3", "a");
   GIVES("\xED\xA0\x80x", "x");
   seen s = run(STR_LIT("a\0b"));
@@ -196,8 +203,8 @@ TEST(token_cuts_long_parts_at_a_character) {
 }
 
 TEST(token_is_linear_in_hostile_text) {
-  const char *units[] = {"a.",        "a_",       "aB", "_", "a::",                  "\xCC\x81",
-                         "a\xCC\x81", "\xC2\xAD", "9a", "X", "\xE6\x97\xA5\xCC\x81", "\xFF"};
+  const char *units[] = {
+      "a.", "a_", "aB", "_", "a::", "\xCC\x81", "a\xCC\x81", "\xC2\xAD", "9a", "X", "\xE6\x97\xA5\xCC\x81", "\xFF"};
   for (size_t u = 0; u < sizeof units / sizeof units[0]; u++) {
     seen s = run_repeated(units[u], 1000000, ""); /* a quadratic scan would end in the timeout */
     strbuf_release(&s.text);
@@ -275,9 +282,12 @@ TEST(token_takes_every_character) {
   for (uint32_t c = 0x80; c < 0x110000; c++) {
     char text[16] = "a";
     size_t n = 1;
-    if (c < 0x800) text[n++] = (char)(0xC0 | c >> 6);
-    else if (c < 0x10000) text[n++] = (char)(0xE0 | c >> 12);
-    else text[n++] = (char)(0xF0 | c >> 18), text[n++] = (char)(0x80 | (c >> 12 & 63));
+    if (c < 0x800)
+      text[n++] = (char)(0xC0 | c >> 6);
+    else if (c < 0x10000)
+      text[n++] = (char)(0xE0 | c >> 12);
+    else
+      text[n++] = (char)(0xF0 | c >> 18), text[n++] = (char)(0x80 | (c >> 12 & 63));
     if (c >= 0x800) text[n++] = (char)(0x80 | (c >> 6 & 63));
     text[n++] = (char)(0x80 | (c & 63));
     seen s = run((lode_str){text, n});

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_chunk.c - chunks: golden results for each language, the partition on real and on hostile text, bytes between processes. */
+/* test_chunk.c - chunks: golden results for each language, the partition on real and on hostile text, bytes between
+ * processes. */
 #include "chunk/chunk_make.h"
 #include "chunk/parser_pool.h"
 #include "support/fault.h"
@@ -27,8 +28,8 @@ static void show_lines(strbuf *out, const char *label, lode_str s) {
 static void show(strbuf *out, const parser_pool_result *r) {
   for (size_t i = 0; i < r->chunks.n; i++) {
     const chunk_item *c = &r->chunks.items[i];
-    strbuf_addf(out, "%zu %s %.*s lines %u-%u at %u bytes %u-%u", i, lang_kind_name(c->kind), (int)c->name.len, c->name.data,
-                   c->start_line, c->end_line, c->line, c->start, c->end);
+    strbuf_addf(out, "%zu %s %.*s lines %u-%u at %u bytes %u-%u", i, lang_kind_name(c->kind), (int)c->name.len,
+                c->name.data, c->start_line, c->end_line, c->line, c->start, c->end);
     if (c->parts > 1) strbuf_addf(out, " part %u of %u", c->part, c->parts);
     if (c->parent != CHUNK_NO_PARENT) strbuf_addf(out, " in %u", c->parent);
     strbuf_addch(out, '\n');
@@ -59,7 +60,8 @@ static void check_golden(parser_pool *pool, const char *name, unsigned *compared
   if (r.outcome == PARSER_POOL_NO_GRAMMAR) {
     ++*skipped;
   } else {
-    CHECKF(r.outcome == PARSER_POOL_SYNTAX || r.outcome == PARSER_POOL_PLAIN, "%s: %s", name, parser_pool_outcome_text(r.outcome));
+    CHECKF(r.outcome == PARSER_POOL_SYNTAX || r.outcome == PARSER_POOL_PLAIN, "%s: %s", name,
+           parser_pool_outcome_text(r.outcome));
     show(&out, &r);
     if (getenv("LODE_TEST_BLESS")) test_write_file(golden, out.data, out.len);
     char *wanted = test_read_file(golden, &m);
@@ -144,8 +146,9 @@ static char *repeated(const char *unit, size_t times, size_t *n) {
 }
 
 TEST_SLOW(hostile_texts_are_chunked_without_harm, 600) {
-  static const char *const units[] = {"(", "{", "[", "<div>", "((a)", "if(x){", "/*", "\"", "`${", "#if A\n", "  - a:\n", "def f():\n ",
-                                      "\n", " ", "\t\r\n", "class A{", "=>", "'", "\\", "begin ", "@", "x=", "fn a(){"};
+  static const char *const units[] = {
+      "(",  "{", "[",      "<div>",    "((a)", "if(x){", "/*", "\"",     "`${", "#if A\n", "  - a:\n", "def f():\n ",
+      "\n", " ", "\t\r\n", "class A{", "=>",   "'",      "\\", "begin ", "@",   "x=",      "fn a(){"};
   parser_pool_options o = {.cpu_ms = 300, .workers = 1};
   parser_pool *pool;
   OK(parser_pool_open(&o, &pool, &err));
@@ -172,7 +175,8 @@ TEST(ten_megabytes_on_one_line) {
   OK(chunk_plain(&lang_table[0], (lode_str){text, n}, NULL, &list, &err));
   CHECK(chunk_list_problem(&list, n) == NULL);
   for (size_t i = 0; i < list.n; i++) {
-    CHECK(list.items[i].end - list.items[i].start <= 2400 && list.items[i].start_line == 1 && list.items[i].end_line == 1);
+    CHECK(list.items[i].end - list.items[i].start <= 2400 && list.items[i].start_line == 1 &&
+          list.items[i].end_line == 1);
     CHECK(((unsigned char)text[list.items[i].start] & 0xC0) != 0x80); /* no character is cut in two */
   }
   chunk_list_release(&list);
@@ -263,7 +267,9 @@ static void check_folder(parser_pool *pool, const char *folder, unsigned *files)
 }
 
 TEST_SLOW(the_partition_holds_on_real_files, 300) {
-  static const char *const folders[] = {".", "src/lib/base", "src/app/scan", "src/app/parser", "src/lib/store", "src/app/cli", "include", "docs", "tools", "test/store"};
+  static const char *const folders[] = {
+      ".",           "src/lib/base", "src/app/scan", "src/app/parser", "src/lib/store",
+      "src/app/cli", "include",      "docs",         "tools",          "test/store"};
   unsigned files = 0;
   parser_pool *pool;
   parser_pool_options o = {.chunk = {.max_bytes = 700}};
@@ -295,7 +301,9 @@ TEST(long_definitions_are_cut_at_statements_with_their_head) {
     CHECK(c->end - c->start <= 600 && c->part == i && c->parts == r.chunks.n && c->kind == LANG_KIND_FUNCTION);
     CHECK(str_eq(c->name, STR_LIT("sum")) && str_eq(c->signature, STR_LIT("static int sum(int a)")));
     CHECK(str_eq(c->doc, i ? STR_LIT("") : STR_LIT("Adds up.")));
-    if (i) CHECKF(strncmp(text.data + c->start, "  if (", 6) == 0 || strncmp(text.data + c->start, "  return", 8) == 0, "part %zu", i);
+    if (i)
+      CHECKF(strncmp(text.data + c->start, "  if (", 6) == 0 || strncmp(text.data + c->start, "  return", 8) == 0,
+             "part %zu", i);
   }
   strbuf_release(&text);
   parser_pool_result_release(&r);
@@ -325,8 +333,10 @@ TEST(lists_survive_the_way_and_damage_is_found) {
   for (size_t bit = 0; bit < bytes.len * 8; bit++) {
     bytes.data[bit / 8] = (char)(bytes.data[bit / 8] ^ (1 << (bit % 8)));
     lode_status st = chunk_list_decode((lode_str){bytes.data, bytes.len}, text.len, &copy, &err);
-    if (st == LODE_OK) CHECK(chunk_list_problem(&copy, text.len) == NULL);
-    else refused++;
+    if (st == LODE_OK)
+      CHECK(chunk_list_problem(&copy, text.len) == NULL);
+    else
+      refused++;
     bytes.data[bit / 8] = (char)(bytes.data[bit / 8] ^ (1 << (bit % 8)));
   }
   CHECK(refused > bytes.len);

@@ -17,19 +17,57 @@ TEST(globs_match_as_git_does) {
     const char *glob, *text;
     bool match;
   } cases[] = {
-      {"", "", true}, {"a", "a", true}, {"a", "b", false}, {"*", "abc", true}, {"*", "a/b", false}, {"*.c", "x.c", true}, {"*.c", "x.cc", false},
-      {"a*c*e", "abcde", true}, {"a*c*e", "abdde", false}, {"?", "/", false}, {"a?c", "abc", true}, {"**", "a/b/c", true},
-      {"**/x", "x", true}, {"**/x", "a/b/x", true}, {"**/x", "a/bx", false}, {"a/**", "a/b/c", true}, {"a/**", "a", false},
-      {"a/**/b", "a/b", true}, {"a/**/b", "a/x/y/b", true}, {"a/**/b", "a/xb", false}, {"a**b", "axxb", true}, {"a**b", "a/b", false},
-      {"**/a/**/b", "x/a/y/a/z/b", true}, {"**/*.c", "a/b/x.c", true}, {"*/b", "a/b", true}, {"*/b", "a/c/b", false},
-      {"[a-c]x", "bx", true}, {"[!a-c]x", "bx", false}, {"[^a-c]x", "dx", true}, {"[]]", "]", true}, {"[]-a]", "^", true},
-      {"[a-]", "-", true}, {"[[:digit:]]x", "7x", true}, {"[[:digit:]]x", "ax", false}, {"[[:nope:]]", "a", false}, {"[a", "a", false},
-      {"[!a]", "/", false}, {"\\*", "*", true}, {"\\*", "a", false}, {"a\\", "a", false}, {"[\\]]", "]", true}, {"[\\-a]", "-", true},
+      {"", "", true},
+      {"a", "a", true},
+      {"a", "b", false},
+      {"*", "abc", true},
+      {"*", "a/b", false},
+      {"*.c", "x.c", true},
+      {"*.c", "x.cc", false},
+      {"a*c*e", "abcde", true},
+      {"a*c*e", "abdde", false},
+      {"?", "/", false},
+      {"a?c", "abc", true},
+      {"**", "a/b/c", true},
+      {"**/x", "x", true},
+      {"**/x", "a/b/x", true},
+      {"**/x", "a/bx", false},
+      {"a/**", "a/b/c", true},
+      {"a/**", "a", false},
+      {"a/**/b", "a/b", true},
+      {"a/**/b", "a/x/y/b", true},
+      {"a/**/b", "a/xb", false},
+      {"a**b", "axxb", true},
+      {"a**b", "a/b", false},
+      {"**/a/**/b", "x/a/y/a/z/b", true},
+      {"**/*.c", "a/b/x.c", true},
+      {"*/b", "a/b", true},
+      {"*/b", "a/c/b", false},
+      {"[a-c]x", "bx", true},
+      {"[!a-c]x", "bx", false},
+      {"[^a-c]x", "dx", true},
+      {"[]]", "]", true},
+      {"[]-a]", "^", true},
+      {"[a-]", "-", true},
+      {"[[:digit:]]x", "7x", true},
+      {"[[:digit:]]x", "ax", false},
+      {"[[:nope:]]", "a", false},
+      {"[a", "a", false},
+      {"[!a]", "/", false},
+      {"\\*", "*", true},
+      {"\\*", "a", false},
+      {"a\\", "a", false},
+      {"[\\]]", "]", true},
+      {"[\\-a]", "-", true},
       {"*a*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false},
-      {"\xff*", "\xff\xfe", true}, {"***", "a/b", true}, {"***/x", "a/b/x", true}, {"x/***/y", "x/y", true},
+      {"\xff*", "\xff\xfe", true},
+      {"***", "a/b", true},
+      {"***/x", "a/b/x", true},
+      {"x/***/y", "x/y", true},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    CHECKF(ignore_glob_match(str_of(cases[i].glob), str_of(cases[i].text)) == cases[i].match, "%s on %s", cases[i].glob, cases[i].text);
+    CHECKF(ignore_glob_match(str_of(cases[i].glob), str_of(cases[i].text)) == cases[i].match, "%s on %s", cases[i].glob,
+           cases[i].text);
 }
 
 TEST(hostile_globs_take_no_time) {
@@ -64,7 +102,8 @@ static ignore_rules *rules(const char *root, const char *sub_folder, const char 
 }
 
 TEST(layers_and_negation) {
-  ignore_rules *ig = rules("*.log\n!keep.log\n/build\nsub/*.tmp\nonly/\n# no\n\\#yes\n\\!bang\ntrail   \nspace\\ \n", "sub", "!a.log\n*.c\n");
+  ignore_rules *ig = rules("*.log\n!keep.log\n/build\nsub/*.tmp\nonly/\n# no\n\\#yes\n\\!bang\ntrail   \nspace\\ \n",
+                           "sub", "!a.log\n*.c\n");
   CHECK(ignore_match_path(ig, STR_LIT("x.log"), false) && ignore_match_path(ig, STR_LIT("d/x.log"), false));
   CHECK(!ignore_match_path(ig, STR_LIT("keep.log"), false));
   CHECK(ignore_match_path(ig, STR_LIT("build"), true) && !ignore_match_path(ig, STR_LIT("d/build"), true));
@@ -99,9 +138,11 @@ TEST(configuration_names_the_users_excludes) {
 
 /* ---- Beside git ---- */
 
-static const char *const names[] = {"a", "b", "foo", "bar", "x.c", "y.h", "build", ".h", "a b", "foo.bar", "[x]", "lib"};
-static const char *const atoms[] = {"a", "b", "foo", "bar", "x.c", "*.c", "*.h", "*", "?", "[a-f]*", "[!a]*", "**", "fo*", "*o", "build", "\\[x\\]",
-                                    "a\\ b", "b*r", "*.*", "[[:alpha:]]", "foo.[a-c]ar", "**foo", "f**"};
+static const char *const names[] = {"a",     "b",  "foo", "bar",     "x.c", "y.h",
+                                    "build", ".h", "a b", "foo.bar", "[x]", "lib"};
+static const char *const atoms[] = {
+    "a",   "b",  "foo",   "bar",     "x.c",   "*.c", "*.h", "*",           "?",           "[a-f]*", "[!a]*", "**",
+    "fo*", "*o", "build", "\\[x\\]", "a\\ b", "b*r", "*.*", "[[:alpha:]]", "foo.[a-c]ar", "**foo",  "f**"};
 enum { NAMES = sizeof names / sizeof *names, ATOMS = sizeof atoms / sizeof *atoms };
 
 static void random_patterns(strbuf *out) {
@@ -147,20 +188,22 @@ static void compare_once(const char *folder, strbuf *text) {
   snprintf(list, sizeof list, "%s/.git/asked", folder);
   snprintf(answers, sizeof answers, "%s/.git/answers", folder);
   char *wanted = test_read_file(list, &n);
-  run(folder, "git -c core.excludesFile=/dev/null check-ignore --no-index --stdin -z -v -n <.git/asked >.git/answers; test $? -le 1");
+  run(folder, "git -c core.excludesFile=/dev/null check-ignore --no-index --stdin -z -v -n <.git/asked >.git/answers; "
+              "test $? -le 1");
   size_t m;
   char *got = test_read_file(answers, &m), *p = got;
   for (char *q = wanted; q < wanted + n; q += strlen(q) + 1, asked++) {
     /* source NUL line NUL pattern NUL path NUL; nothing matched: empty; a pattern with ! : not ignored */
-    char *source = p, *line_no = source + strlen(source) + 1, *pattern = line_no + strlen(line_no) + 1, *name = pattern + strlen(pattern) + 1;
+    char *source = p, *line_no = source + strlen(source) + 1, *pattern = line_no + strlen(line_no) + 1,
+         *name = pattern + strlen(pattern) + 1;
     CHECK(name < got + m && strcmp(name, q) == 0);
     struct stat s;
     snprintf(path, sizeof path, "%s/%s", folder, q);
     bool is_folder = stat(path, &s) == 0 && S_ISDIR(s.st_mode);
     bool git_says = *source && pattern[0] != '!';
     bool we_say = ignore_match_path(ig, str_of(q), is_folder);
-    CHECKF(git_says == we_say, "%s: git %s (%s:%s:%s), lode %s, seed %llu", q, git_says ? "ignores" : "keeps", source, line_no, pattern,
-           we_say ? "ignores" : "keeps", (unsigned long long)test_seed());
+    CHECKF(git_says == we_say, "%s: git %s (%s:%s:%s), lode %s, seed %llu", q, git_says ? "ignores" : "keeps", source,
+           line_no, pattern, we_say ? "ignores" : "keeps", (unsigned long long)test_seed());
     p = name + strlen(name) + 1;
   }
   CHECK(asked > 200);
@@ -193,8 +236,10 @@ TEST_SLOW(the_same_answers_as_git_on_generated_rules, 300) {
   }
   snprintf(path, sizeof path, "%s/.git/asked", folder);
   test_write_file(path, asked.data, asked.len);
-  run(folder, "for i in a b foo bar build 'a b' foo.bar '[x]' lib; do for k in a b foo bar; do mkdir -p \"$i/$k\"; done; "
-              "touch \"$i/x.c\" \"$i/y.h\" \"$i/.h\"; for k in build 'a b' foo.bar '[x]' lib; do mkdir -p \"$i/$k\"; done; done; touch x.c y.h .h");
+  run(folder,
+      "for i in a b foo bar build 'a b' foo.bar '[x]' lib; do for k in a b foo bar; do mkdir -p \"$i/$k\"; done; "
+      "touch \"$i/x.c\" \"$i/y.h\" \"$i/.h\"; for k in build 'a b' foo.bar '[x]' lib; do mkdir -p \"$i/$k\"; done; "
+      "done; touch x.c y.h .h");
   for (int round = 0; round < (test_full() ? 2000 : 60); round++) compare_once(folder, &text);
   strbuf_release(&text);
   strbuf_release(&asked);

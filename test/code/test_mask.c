@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_mask.c - secrets inside text: every shape is found, what only looks like one is not, and nothing else changes. */
+/* test_mask.c - secrets inside text: every shape is found, what only looks like one is not, and nothing else changes.
+ */
 #include "scan/mask.h"
 #include "indexer/index_stamp.h"
 #include "support/test.h"
@@ -10,9 +11,15 @@
 #include <string.h>
 
 /* Written in two parts, so that this file has no secret in it. */
-#define KEY_BODY "MIIEpAIBAAKCAQEA7bq0h3Jd8sKz4Lr1XyT9mPq2WvN5cFgHjKlZxCvBnM8QwErT\nyUiOpAsDfGhJkLzXcVbNm1234567890abcdefghijklmnopqrstuvwxyzABCDEFG\nhIjK=="
-#define BEGIN_KEY "-----BEGIN RSA " "PRIVATE KEY-----"
-#define END_KEY "-----END RSA " "PRIVATE KEY-----"
+#define KEY_BODY                                                                                                       \
+  "MIIEpAIBAAKCAQEA7bq0h3Jd8sKz4Lr1XyT9mPq2WvN5cFgHjKlZxCvBnM8QwErT\nyUiOpAsDfGhJkLzXcVbNm1234567890abcdefghijklmnopq" \
+  "rstuvwxyzABCDEFG\nhIjK=="
+#define BEGIN_KEY                                                                                                      \
+  "-----BEGIN RSA "                                                                                                    \
+  "PRIVATE KEY-----"
+#define END_KEY                                                                                                        \
+  "-----END RSA "                                                                                                      \
+  "PRIVATE KEY-----"
 
 static const struct {
   const char *before, *secret, *after;
@@ -38,16 +45,23 @@ static const struct {
     {"hf_", "aBcDeFgHiJkLmNoPqRsTuVwXyZaBcDeF12", "\""},
     {"SG.", "aBcDeFgHiJkLmNoPqRsTuV.aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789aBcDeF1", "\""},
     {"dop_v1_", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "\""},
-    {"Bearer eyJ", "hbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c", "\n"},
+    {"Bearer eyJ",
+     "hbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c", "\n"},
     {"AccountKey=", "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==", ";"},
-    {"export KEY=LS0tLS1CRUdJTi", "BSU0EgUFJJVkFURSBLRVktLS0tLQpNSUlFcEFJQkFBS0NBUUVBN2JxMGgzSmQ4c0t6NExyMVh5VDltUHEyV3ZONWNGZ0hqS2xaeEN2Qm5NOFF3RXJU==", "\n"},
+    {"export KEY=LS0tLS1CRUdJTi",
+     "BSU0EgUFJJVkFURSBLRVktLS0tLQpNSUlFcEFJQkFBS0NBUUVBN2JxMGgzSmQ4c0t6NExyMVh5VDltUHEyV3ZONWNGZ0hqS2xaeEN2Qm5NOFF3RXJ"
+     "U==",
+     "\n"},
     {"client-key-data: LS0tLS1CRUdJTi",
-     "BSU0EgUFJJVkFURSBLRVktLS0tLQpNSUlFcEFJQkFBS0NBUUVBN2JxMGgzSmQ4c0t6NExyMVh5VDltUHEyV3ZONWNGZ0hqS2xaeEN2Qm5NOFF3RXJU", "\n"},
+     "BSU0EgUFJJVkFURSBLRVktLS0tLQpNSUlFcEFJQkFBS0NBUUVBN2JxMGgzSmQ4c0t6NExyMVh5VDltUHEyV3ZONWNGZ0hqS2xaeEN2Qm5NOFF3RXJ"
+     "U",
+     "\n"},
     {"TF_TOKEN=aBcDeFgHiJkLmN.atlasv1.", "kTyGJMuHbEL31IeL2HPcHyGcFRl1SPnXNYvMIHa_2o76umfXfKm_r5kJP1VrT-1FV1y", "\n"},
     {"AKCp", "jky40UVsWmflzdE1F8ResqEDusTpkr0cStY4qWB8dWKnHfDNxSIvPZZ63fFKcZjR4I0b3", "\""},
     {"ATATT3",
      "rj1twdTKWTddB-XhkAS1voQG6yyzyN9zHYIa4UOrGNATMuDJawTgsu8PO-799nKSNrh9UCauSDmLhuVtcqcYezdZ_tDDj8hYs5su"
-     "KcNd8Zra9A9sKPxZ9W3qLy7zKUVQDT7S8sTQCBNR3YbDgbleph1QHt61QTC4XATWS8PHp9NHfYjFMQ7r=1A2B3C4D", "'"},
+     "KcNd8Zra9A9sKPxZ9W3qLy7zKUVQDT7S8sTQCBNR3YbDgbleph1QHt61QTC4XATWS8PHp9NHfYjFMQ7r=1A2B3C4D",
+     "'"},
     {"ATBB", "Bw56EcUngmgMsRcgizeg8Psh4487Q7j5", " "},
     {"CCIPAT_", "8M1cIaHZcUEqPbENqTyH5x_4b484e73cf575dcad6ba2b0aee0ca92373288158", "\n"},
     {"CFPAT-", "yQ2hzT_pLjHX2JiCLhKcIhP6Br1iQFeOUhGXZnnaJ7q", "\""},
@@ -76,7 +90,8 @@ static const struct {
     {"figd_", "v3hlbKBVheZUpYxqew88AD3dnbyJVSEDONUsSW0a", "\""},
     {"FlyV1 fm2_",
      "CIspoCsEvCE2lwXM090i5qE43w6t8YGPNNHCC826zwoF0wooSeGIGywpNSUVbQBWQ7SDtwX6Ux9mge2SnvByaBbhxGWetDikNt30"
-     "Fk0SKbAhMSwwDAWfGfsy0L9flW91gQk8KS0N8sOfKH8oxFfysj==", "\n"},
+     "Fk0SKbAhMSwwDAWfGfsy0L9flW91gQk8KS0N8sOfKH8oxFfysj==",
+     "\n"},
     {"fo1_", "zNptMzyL2Dvamh2Vwd6QEspT5pV74gdQq7eYimTTH5t", "\n"},
     {"glagent-", "qsUepYhNVNZxTSmm3jZNNjax7EBz3cl7CSgzAf31ddXP63oI1n", "\n"},
     {"glcbt-", "hzUg296C0XpBx-NEgbUZsM6R3w", "\n"},
@@ -91,7 +106,8 @@ static const struct {
     {"gsk_", "Yxyc8RywkVSRDnptz0mV3muA1Jm1Tlb4PYYrYmx5OzcSsAUQRbKl", "\n"},
     {"hvb.",
      "yFkSSj_sK-wZdnHy7agBx6LtIdyhp9ZYbYLXlutzTfF_vNv7KToDsjCMEa-bhj2M5QgErZXwKDGEv6-IyPLgodLyX5UvecWEgtHD"
-     "Gh9HMSoAZm4N8pvgxPv9wV4eSB7YEUcJvR5MxA1o", "\n"},
+     "Gh9HMSoAZm4N8pvgxPv9wV4eSB7YEUcJvR5MxA1o",
+     "\n"},
     {"hvs.", "VU0OeHoXJVOvDLtcj4Jc3JRa", "\n"},
     {"lin_api_", "aPJBRk1SVzKQfGUd5eHJgDo5yq7Nje1SHQwMXbQP", "\n"},
     {"lsv2_pt_", "73c9d51940ea4e095bd1d6854575622f_856469602d", "\n"},
@@ -102,7 +118,8 @@ static const struct {
     {"ops_eyJ",
      "cxZu6m98nDfqcYxyBtUepp+ikblHCUIs4Hx4tNcT1rtRZjM8iQ0NA0P/yT1jOw56ktltyxpA/w4mXmS3wdLqpfpa2BDGg/mn33x7"
      "tFs5BIdM0vzTY1+z4rLVuouJnWOlr1UlaY0XHNtF0BAnAmyMBDZW/iSZ0PSUNDMJV+73HBpSetjVEiMIsY5xCGcyF4GefcFUWoA6"
-     "m1g/Ifxc0nz+CfLWVtwXAlyuOqxqzIP2sfxY7kse3EjDrTeQLZiQ47eUvtbz", "\n"},
+     "m1g/Ifxc0nz+CfLWVtwXAlyuOqxqzIP2sfxY7kse3EjDrTeQLZiQ47eUvtbz",
+     "\n"},
     {"phx_", "Yo9lNT8egNO2crI8tQm5clXiPZmgNI3wHrgFi2RvxwY", "\n"},
     {"pnu_", "BqtkJTAYtFsLx2OUMq5GEj6XzgwTMEtTFOSI", "\n"},
     {"pplx-", "0tZSWZ26dxo4o33I7RLBXrzqsW5aBqtsdP2ZW5oGLSHR6muO", "\n"},
@@ -112,10 +129,12 @@ static const struct {
     {"pul-", "872400c49b5539ac5ba7b4b87113c16fdf592475", "\n"},
     {"pypi-AgEIcHlwaS5vcmc",
      "e4zLF49YbvAE2SkJH1rI4BWVwlA4sZ8Kp62TzKHqm1v9RmrDYc5KSv1ue4yhOdXZOcgMYg-d6cOK0J4RON6yVY8LRvHzeGvFBb6m"
-     "PR2LZOtVurBgPevt-B9l", "\n"},
+     "PR2LZOtVurBgPevt-B9l",
+     "\n"},
     {"pypi-AgENdGVzdC5weXBpLm9yZ",
      "dtpOEfgtY5C4OC-OJhXTlwSgi4BDrT-9EEJXy8U5ydJuqbnQFbVu7q7xtoAq9qdCf6FSSixiIhtREMZ2MukeSJmrufszqHrp9vfe"
-     "sTRaA6z5ymVISmngrC3s", "\n"},
+     "sTRaA6z5ymVISmngrC3s",
+     "\n"},
     {"r8_", "7FlLTlWdWxsbu37E1fU5LR5QiBwKoRPtBNDZc", "\n"},
     {"rk_live_", "M5mS3gpGMPuD9ImDFEz04kVu", "\n"},
     {"rk_test_", "IAMRip4AoU7BNUU3vBpfZnrz", "\n"},
@@ -133,14 +152,16 @@ static const struct {
     {"sk_test_", "Lb2oHDI34E0mfLA7ujvzKfOr", "\n"},
     {"sntrys_eyJ",
      "lbUSaM7MZLG1cg42THRFU5ldoTnhpbTdyEpwTlcLZ7TX3qzOEtPaJl+sC/LZ+jmLZR8idmEMAsYTmGWqs59fquWOmI6MOUy7EEFM"
-     "0Q1tJvUuVLqA9mThMNeO=_JfRiiHUdPKkiCgQX8MSZjNI6Pu3igP4GAG8DfyyskNs", "\n"},
+     "0Q1tJvUuVLqA9mThMNeO=_JfRiiHUdPKkiCgQX8MSZjNI6Pu3igP4GAG8DfyyskNs",
+     "\n"},
     {"sntryu_", "725480dc3932677172a31659a2e50add127454b4667a20f1fa2261bd2b5ff489", "\n"},
     {"sq0atp-", "b7V3xmOIgdeZ6e_GyyrM6c", "\n"},
     {"sq0csp-", "hr2nAm-CO810m6SqbKty7ElqLiX40ePbFwXxiqTuF3l", "\n"},
     {"tfp_", "tyn_oYUyBAWNf6gtMwRg1Jq4ilunwH__uCHPw5nT6Ep9RAiSYFyWjelDN8n", "\n"},
     {"v1.0-",
      "2cfb8a5f1b461595919cb589-f6aec38bcacf836ed5a148fd28cbc938e019bb8723d39553ccaccfab54d946a2d207dc68447"
-     "7391c94c8286793b2b023a60e4e81e11e3f79aa766907508db2823ccd71ba82f4dee6a6", "\n"},
+     "7391c94c8286793b2b023a60e4e81e11e3f79aa766907508db2823ccd71ba82f4dee6a6",
+     "\n"},
     {"whsec_", "HZKSwMEv5hBcxMytvMxQMjws1Svy8B6v", "\n"},
     {"xai-", "unuBEWNaA13puvoiQjWoKkoUWTGCvLsWa5BztdxGVG2JXx4efF6VyUe50I2GhkQgYNWQqB86MtR80hbx", "\n"},
     {"xapp-", "1-A0YK1IIAHN8-1234567890123-c002e162aaef6076bc3346eee21f5c7ff43fc277", "\n"},
@@ -156,7 +177,8 @@ static const struct {
     {"ghr_", "qVRnA2ME5FKyqqlTqQLCJeG1DYQpFklODESAR27I79WXiuLIXyvQXXKhqH3P6yKSwY7wBOpM4OwY", "\n"},
     {"ya29.",
      "le8hAGMwvekD84-OO6-LzP-9Wd24HPYIiu48erHJc9bwOH3HeVobMK9h76QJ5oMajuIP89gXBD8Ed_RuSxpFvXdC6K5bEk4RYmoZ"
-     "IzDVBu9dI9v-bbY8ZJ7i", "\""},
+     "IzDVBu9dI9v-bbY8ZJ7i",
+     "\""},
     {"GOCSPX-", "hpE0Wr0CvUeATh68xRhePj1TRQ2s", "\""},
     {"AGE-SECRET-KEY-1", "5R2WM29U6SWF36XRMXPJYJTG6YCN8U0LHVMYSCTS06HSYR7D5QU74TA5WM", "\n"},
     {"Endpoint=sb://x;SharedAccessKey=", "F9NiaZ9I5vOXvtXYqfxXIOoN4RHCgI4ZnapEeld8Vki=", ";"},
@@ -172,27 +194,41 @@ static const char *const harmless[] = {
     "//registry.npmjs.org/:_authToken=${NPM_TOKEN}",
     "this._authToken = readTheTokenFromSomewhereElse();",
     "aws_secret_access_key = os.environ[\"AWS_SECRET_ACCESS_KEY\"]",
-    "certificate-authority-data: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUM1ekNDQWMrZ0F3SUJBZ0lCQURBTkJna3Foa2lHOXcwQkFRc0ZBREFWTVJNd0VRWURWUVFE",
-    "see Private-Lines: 4 and the lines behind it\nPrivate-MAC: is the next header, and both are described in the manual of PuTTY\n",
-    "if (starts(line, \"Private-Lines: \")) n = atoi(line + 15);\nfor (int i = 0; i < n; i++) append(&blob, next_line(file));\n",
+    "certificate-authority-data: "
+    "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUM1ekNDQWMrZ0F3SUJBZ0lCQURBTkJna3Foa2lHOXcwQkFRc0ZBREFWTVJNd0VRWURWUVFE",
+    "see Private-Lines: 4 and the lines behind it\nPrivate-MAC: is the next header, and both are described in the "
+    "manual of PuTTY\n",
+    "if (starts(line, \"Private-Lines: \")) n = atoi(line + 15);\nfor (int i = 0; i < n; i++) append(&blob, "
+    "next_line(file));\n",
     "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nComment: x\nPublic-Lines: 2\n"
     "AAAAC3NzaC1lZDI1NTE5AAAAIHJCszOHaI9X/yGLtjn22f0hO6VPMQDVtctkym6F\nJH1W\n",
-    "class=\"glft-navigation-bar glrt-very-long-name-of-a-class pul-to-refresh sk-circle-fade fm2_player_of_the_second_kind\"",
-    "SK00000000 SKETCH skdeadbeefdeadbeefdeadbeefdeadbeef dapifunctions_of_the_operating_system xai-" "configuration-of-a-model",
-    "PrivateKey = loadPrivateKeyFromFile(settings.path);\nPrivateKey: generateTheVeryLongNameOfThisFunctionForTests1(a)\n",
-    "hvs.render(); dp.pt.x = 3; v1.0-beta-2; tfp_count = 1; ntn_ = 2; r8_unorm r8_g8_b8_a8_unorm_srgb_block_format_of_textures",
-    "shpat_format whsec_from_the_dashboard rubygems_api_key lin_api_key npm_config_registry hf_hub_download_with_retries_and_cache",
-    "const begin = \"-----BEGIN RSA " "PRIVATE KEY-----\";\nconst end = \"-----END RSA " "PRIVATE KEY-----\";\nreturn text.slice(begin.length);\n",
-    ("looks for \"-----BEGIN RSA " "PRIVATE KEY-----\" in the text of a file, as a scanner of secrets does\n"),
-    "-----BEGIN CERTIFICATE-----\nMIIEpAIBAAKCAQEA7bq0h3Jd8sKz4Lr1XyT9mPq2WvN5cFgHjKlZxCvBnM8QwErT\n-----END CERTIFICATE-----\n",
-    "-----BEGIN PUBLIC KEY-----\nMIIEpAIBAAKCAQEA7bq0h3Jd8sKz4Lr1XyT9mPq2WvN5cFgHjKlZxCvBnM8QwErT\n-----END PUBLIC KEY-----\n",
+    "class=\"glft-navigation-bar glrt-very-long-name-of-a-class pul-to-refresh sk-circle-fade "
+    "fm2_player_of_the_second_kind\"",
+    "SK00000000 SKETCH skdeadbeefdeadbeefdeadbeefdeadbeef dapifunctions_of_the_operating_system xai-"
+    "configuration-of-a-model",
+    "PrivateKey = loadPrivateKeyFromFile(settings.path);\nPrivateKey: "
+    "generateTheVeryLongNameOfThisFunctionForTests1(a)\n",
+    "hvs.render(); dp.pt.x = 3; v1.0-beta-2; tfp_count = 1; ntn_ = 2; r8_unorm "
+    "r8_g8_b8_a8_unorm_srgb_block_format_of_textures",
+    "shpat_format whsec_from_the_dashboard rubygems_api_key lin_api_key npm_config_registry "
+    "hf_hub_download_with_retries_and_cache",
+    "const begin = \"-----BEGIN RSA "
+    "PRIVATE KEY-----\";\nconst end = \"-----END RSA "
+    "PRIVATE KEY-----\";\nreturn text.slice(begin.length);\n",
+    ("looks for \"-----BEGIN RSA "
+     "PRIVATE KEY-----\" in the text of a file, as a scanner of secrets does\n"),
+    "-----BEGIN CERTIFICATE-----\nMIIEpAIBAAKCAQEA7bq0h3Jd8sKz4Lr1XyT9mPq2WvN5cFgHjKlZxCvBnM8QwErT\n-----END "
+    "CERTIFICATE-----\n",
+    "-----BEGIN PUBLIC KEY-----\nMIIEpAIBAAKCAQEA7bq0h3Jd8sKz4Lr1XyT9mPq2WvN5cFgHjKlZxCvBnM8QwErT\n-----END PUBLIC "
+    "KEY-----\n",
 };
 
 /* Masked in place: the same length, the same lines; bytes that differ became '*'. */
 static size_t masked(const char *text, size_t len, char *out) {
   memcpy(out, text, len);
   size_t n = mask_secrets(out, len);
-  for (size_t i = 0; i < len; i++) CHECKF(out[i] == text[i] || (out[i] == '*' && text[i] != '\n' && text[i] != '\r'), "byte %zu", i);
+  for (size_t i = 0; i < len; i++)
+    CHECKF(out[i] == text[i] || (out[i] == '*' && text[i] != '\n' && text[i] != '\r'), "byte %zu", i);
   return n;
 }
 
@@ -230,11 +266,19 @@ TEST(private_keys_are_masked_wherever_they_stand) {
       {"# " BEGIN_KEY "\r\n# Proc-Type: 4,ENCRYPTED\r\n", "# %s\r\n", "# " END_KEY "\r\nport = 80\r\n"},
       {BEGIN_KEY "\n", "%s\n", "this file goes on with port 80 and no end of the key\n"},
       {"a\n" BEGIN_KEY "\n", "%s\n", ""},
-      {"PuTTY-User-Key-File-2: ssh-rsa\nEncryption: none\nPrivate-Lines: 3\n", "%s\n", "Private-MAC: 2baf65ef\nport: 80\n"},
-      {"key: |\n  PuTTY-User-Key-File-3: ssh-rsa\n  Private-Lines: 3\n", "  %s\n", "  Private-MAC: 2baf65ef\nport: 80\n"},
-      {"char k[] = \"PuTTY-User-Key-File-3: ssh-rsa\\nPrivate-Lines: 3\\n", "%s\\n", "Private-MAC: 2baf65ef\\n\";\nint port;\n"},
-      {"Encryption: none\r\nPrivate-Lines: 3\r\n", "%s\r\n", "this text goes on with port 80 and no end of the key\r\n"},
-      {"<tls-auth>\n-----BEGIN " "OpenVPN Static key V1-----\n", "%s\n", "-----END " "OpenVPN Static key V1-----\n</tls-auth>\n"},
+      {"PuTTY-User-Key-File-2: ssh-rsa\nEncryption: none\nPrivate-Lines: 3\n", "%s\n",
+       "Private-MAC: 2baf65ef\nport: 80\n"},
+      {"key: |\n  PuTTY-User-Key-File-3: ssh-rsa\n  Private-Lines: 3\n", "  %s\n",
+       "  Private-MAC: 2baf65ef\nport: 80\n"},
+      {"char k[] = \"PuTTY-User-Key-File-3: ssh-rsa\\nPrivate-Lines: 3\\n", "%s\\n",
+       "Private-MAC: 2baf65ef\\n\";\nint port;\n"},
+      {"Encryption: none\r\nPrivate-Lines: 3\r\n", "%s\r\n",
+       "this text goes on with port 80 and no end of the key\r\n"},
+      {"<tls-auth>\n-----BEGIN "
+       "OpenVPN Static key V1-----\n",
+       "%s\n",
+       "-----END "
+       "OpenVPN Static key V1-----\n</tls-auth>\n"},
   };
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
     char text[2000], out[2000], lines[] = KEY_BODY, *rest = lines;
@@ -249,8 +293,10 @@ TEST(private_keys_are_masked_wherever_they_stand) {
     len += (size_t)snprintf(text + len, sizeof text - len, "%s", forms[i].close);
     CHECKF(masked(text, len, out) == 1, "%zu: %s", i, text);
     out[len] = '\0';
-    CHECKF(!strstr(out, "MIIE") && !strstr(out, "yUiO") && !strstr(out, "hIjK") && !strstr(out, "mPq2WvN5"), "%zu: %s", i, out);
-    CHECKF(strncmp(out, forms[i].open, 20) == 0 && strcmp(out + len - strlen(forms[i].close), forms[i].close) == 0, "%zu: %s", i, out);
+    CHECKF(!strstr(out, "MIIE") && !strstr(out, "yUiO") && !strstr(out, "hIjK") && !strstr(out, "mPq2WvN5"), "%zu: %s",
+           i, out);
+    CHECKF(strncmp(out, forms[i].open, 20) == 0 && strcmp(out + len - strlen(forms[i].close), forms[i].close) == 0,
+           "%zu: %s", i, out);
     CHECKF(mask_secrets(out, len) == 0, "%zu is found again: %s", i, out);
   }
 }
@@ -273,8 +319,9 @@ TEST(an_index_of_other_rules_is_doubted) {
   static const struct {
     const char *stamp, *setting;
     indexer_display showing;
-  } cases[] = {{"", "mask", INDEXER_DISPLAY_UNSURE}, {"mask@1", "mask", INDEXER_DISPLAY_UNSURE}, {"index@2", "mask", INDEXER_DISPLAY_UNSURE},
-               {"mask@2", "skip", INDEXER_DISPLAY_UNSURE}, {"mask@2", "mask", INDEXER_DISPLAY_MASKED}, {"", "index", INDEXER_DISPLAY_RAW}};
+  } cases[] = {{"", "mask", INDEXER_DISPLAY_UNSURE},        {"mask@1", "mask", INDEXER_DISPLAY_UNSURE},
+               {"index@2", "mask", INDEXER_DISPLAY_UNSURE}, {"mask@2", "skip", INDEXER_DISPLAY_UNSURE},
+               {"mask@2", "mask", INDEXER_DISPLAY_MASKED},  {"", "index", INDEXER_DISPLAY_RAW}};
   CHECK(MASK_VERSION == 2); /* then the table wants the new number */
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     indexer_stamp stamp = {0};
@@ -294,7 +341,8 @@ TEST(an_index_of_other_rules_is_doubted) {
 /* ---- This project's own files ---- */
 
 static void scan_folder(const char *folder, unsigned *files) {
-  static const char *const keys[] = {"./test/code/test_mask.c", "./test/code/test_scan.c", "./test/shell/code.sh"}; /* have some for tests */
+  static const char *const keys[] = {"./test/code/test_mask.c", "./test/code/test_scan.c",
+                                     "./test/shell/code.sh"}; /* have some for tests */
   DIR *dir = opendir(folder);
   CHECKF(dir != NULL, "%s", folder);
   for (struct dirent *e; (e = readdir(dir)) != NULL;) {
@@ -324,17 +372,46 @@ TEST_SLOW(ordinary_code_has_no_secrets, 300) {
 /* ---- Random texts ---- */
 
 static size_t put_noise(char *out, size_t room) {
-  static const char *const words[] = {"-----BEGIN ", "PRIVATE KEY-----", "-----END ", "-----", "ghp_", "sk-", "eyJ", ".eyJ", "AKIA", "\\n", "\n", "\r\n", " ",
-                                      "\"", "=", "xoxb-", "LS0tLS1CRUdJTi", "aws_secret_access_key", "Private-Lines: ", "Private-MAC", "12", ".atlasv1.", "SK", "Zm9vYmFyYmF6cXV4", "A1b2", "é", "\xff", "_", "/*"};
+  static const char *const words[] = {"-----BEGIN ",
+                                      "PRIVATE KEY-----",
+                                      "-----END ",
+                                      "-----",
+                                      "ghp_",
+                                      "sk-",
+                                      "eyJ",
+                                      ".eyJ",
+                                      "AKIA",
+                                      "\\n",
+                                      "\n",
+                                      "\r\n",
+                                      " ",
+                                      "\"",
+                                      "=",
+                                      "xoxb-",
+                                      "LS0tLS1CRUdJTi",
+                                      "aws_secret_access_key",
+                                      "Private-Lines: ",
+                                      "Private-MAC",
+                                      "12",
+                                      ".atlasv1.",
+                                      "SK",
+                                      "Zm9vYmFyYmF6cXV4",
+                                      "A1b2",
+                                      "é",
+                                      "\xff",
+                                      "_",
+                                      "/*"};
   size_t n = 0;
   while (n < room && test_rand() % 200) {
     const char *w = words[test_rand() % (sizeof words / sizeof *words)];
     size_t len = strlen(w);
-    if (test_rand() % 4 == 0) out[n++] = (char)test_rand();
+    if (test_rand() % 4 == 0)
+      out[n++] = (char)test_rand();
     else if (n + len <= room) {
       memcpy(out + n, w, len);
       n += len;
-    } else break;
+    } else
+      break;
   }
   return n;
 }
@@ -356,13 +433,42 @@ TEST(random_texts_keep_their_length_and_lines_and_lose_their_secrets) {
   }
 }
 
-/* Texts made to take long: the number of bytes that rules look at is linear, so eight times the text is no more than a few times that. */
+/* Texts made to take long: the number of bytes that rules look at is linear, so eight times the text is no more than a
+ * few times that. */
 TEST(texts_made_to_take_long_do_not) {
-  static const char *const units[] = {"sk-", "eyJ", "eyJ.", "-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "ghp_", "\\nsk-", "a", "AKIA", "-----BEGIN PRIVATE KEY-----\nZm9vYmFyYmF6cXV4\n",
-                                      "LS0tLS1CRUdJTi", "LS0tLS1CRUdJTi=", "LS0tLS1CRUdJTi/", "\\neyJ", "hooks.slack.com/services/",
-                                      "Private-Lines: ", "Private-Lines: 9\nZm9vYmFyYmF6cXV4\n", "Private-Lines: 1\nx", "Private-Lines: 1\nZm9vYmFyYmF6cXV4\nPrivate-M",
-                                      ".atlasv1.", ".atlasv1.a", "\\nSK", "fm2_", "fm2_=", "\\nfm2_a", "v1.0-", "\\nv1.0-a", "sntrys_eyJ=", "\\nATATT3=",
-                                      "ops_eyJ", "PrivateKey ", "PrivateKey=", "discord.com/api/webhooks/"};
+  static const char *const units[] = {"sk-",
+                                      "eyJ",
+                                      "eyJ.",
+                                      "-----BEGIN PRIVATE KEY-----",
+                                      "-----BEGIN ",
+                                      "ghp_",
+                                      "\\nsk-",
+                                      "a",
+                                      "AKIA",
+                                      "-----BEGIN PRIVATE KEY-----\nZm9vYmFyYmF6cXV4\n",
+                                      "LS0tLS1CRUdJTi",
+                                      "LS0tLS1CRUdJTi=",
+                                      "LS0tLS1CRUdJTi/",
+                                      "\\neyJ",
+                                      "hooks.slack.com/services/",
+                                      "Private-Lines: ",
+                                      "Private-Lines: 9\nZm9vYmFyYmF6cXV4\n",
+                                      "Private-Lines: 1\nx",
+                                      "Private-Lines: 1\nZm9vYmFyYmF6cXV4\nPrivate-M",
+                                      ".atlasv1.",
+                                      ".atlasv1.a",
+                                      "\\nSK",
+                                      "fm2_",
+                                      "fm2_=",
+                                      "\\nfm2_a",
+                                      "v1.0-",
+                                      "\\nv1.0-a",
+                                      "sntrys_eyJ=",
+                                      "\\nATATT3=",
+                                      "ops_eyJ",
+                                      "PrivateKey ",
+                                      "PrivateKey=",
+                                      "discord.com/api/webhooks/"};
   size_t len = BUILD_ASAN ? 256u << 10 : 8u << 20; /* the sanitizer looks at all that memmem might read, each time */
   char *text = malloc(len);
   CHECK(text != NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_search.c - the parts of code search that are functions: words, questions, ranking, records, settings, edits of settings files, and
- * an index run on a tree of its own, under failing allocations too. test/shell/code.sh has the program. */
+/* test_search.c - the parts of code search that are functions: words, questions, ranking, records, settings, edits of
+ * settings files, and an index run on a tree of its own, under failing allocations too. test/shell/code.sh has the
+ * program. */
 #include "support/test.h"
 
 #include "os/os.h"
@@ -62,15 +63,29 @@ TEST(a_query_is_words_or_a_name) {
     const char *text;
     bool is_name;
     size_t names;
-  } cases[] = {{"Mux", true, 1},           {"parseHeader", true, 1},  {"std::vector", true, 2},      {"foo_bar()", true, 1},
-               {"how are retries done", false, 0}, {"where is parseHeader called", false, 1},
-               {"what does `close` do", false, 1}, {"read_line and write_line", false, 2}, {"", false, 0}, {"?!", false, 0},
-               {"class Router", true, 1}, {"parse_header function", true, 1}, {"struct Mux definition", true, 1}, {"method Router.add", true, 2},
-               {"type token", false, 0}, {"class", true, 1}, {"class module", false, 0}, {"function that closes Sessions", false, 1}};
+  } cases[] = {{"Mux", true, 1},
+               {"parseHeader", true, 1},
+               {"std::vector", true, 2},
+               {"foo_bar()", true, 1},
+               {"how are retries done", false, 0},
+               {"where is parseHeader called", false, 1},
+               {"what does `close` do", false, 1},
+               {"read_line and write_line", false, 2},
+               {"", false, 0},
+               {"?!", false, 0},
+               {"class Router", true, 1},
+               {"parse_header function", true, 1},
+               {"struct Mux definition", true, 1},
+               {"method Router.add", true, 2},
+               {"type token", false, 0},
+               {"class", true, 1},
+               {"class module", false, 0},
+               {"function that closes Sessions", false, 1}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     search_question q;
     search_question_parse(S(cases[i].text), &q);
-    CHECKF(q.is_name == cases[i].is_name && q.n_names == cases[i].names, "%s: name %d, %zu names", cases[i].text, q.is_name, q.n_names);
+    CHECKF(q.is_name == cases[i].is_name && q.n_names == cases[i].names, "%s: name %d, %zu names", cases[i].text,
+           q.is_name, q.n_names);
   }
   search_question q;
   search_question_parse(S("the tests of the parser"), &q);
@@ -84,8 +99,15 @@ TEST(a_query_is_words_or_a_name) {
 /* ---- Ranking ---- */
 
 static rank_candidate chunk(const char *id, const char *path, const char *name, const char *kind, double bm25) {
-  return (rank_candidate){.id = S(id), .path = S(path), .language = S("c"), .kind = S(kind), .name = S(name), .parents = S(""),
-                           .bm25 = bm25, .cosine = NAN, .cosine2 = NAN};
+  return (rank_candidate){.id = S(id),
+                          .path = S(path),
+                          .language = S("c"),
+                          .kind = S(kind),
+                          .name = S(name),
+                          .parents = S(""),
+                          .bm25 = bm25,
+                          .cosine = NAN,
+                          .cosine2 = NAN};
 }
 
 static size_t rank(const char *query, rank_candidate *v, size_t n, size_t limit, rank_hit *hits) {
@@ -97,15 +119,17 @@ static size_t rank(const char *query, rank_candidate *v, size_t n, size_t limit,
 }
 
 TEST(definitions_come_before_uses) {
-  rank_candidate v[] = {chunk("a#0", "src/uses.c", "run", "function", 5), chunk("b#0", "src/defs.c", "open_door", "function", 4)};
+  rank_candidate v[] = {chunk("a#0", "src/uses.c", "run", "function", 5),
+                        chunk("b#0", "src/defs.c", "open_door", "function", 4)};
   rank_hit hits[4];
   CHECK(rank("open_door", v, 2, 4, hits) == 2);
   CHECK(str_eq(hits[0].chunk->id, S("b#0")));
 }
 
 TEST(a_definition_that_only_tests_have_is_found_by_its_name) {
-  rank_candidate v[] = {chunk("a#0", "src/open_doors.c", "open_doors", "function", 4), chunk("b#0", "test/test_doors.c", "open_door", "function", 5),
-                         chunk("c#0", "src/door.c", "open_door", "function", 5)};
+  rank_candidate v[] = {chunk("a#0", "src/open_doors.c", "open_doors", "function", 4),
+                        chunk("b#0", "test/test_doors.c", "open_door", "function", 5),
+                        chunk("c#0", "src/door.c", "open_door", "function", 5)};
   rank_hit hits[4];
   CHECK(rank("open_door", v, 2, 4, hits) == 2);
   CHECK(str_eq(hits[0].chunk->id, S("b#0")));
@@ -115,8 +139,9 @@ TEST(a_definition_that_only_tests_have_is_found_by_its_name) {
 }
 
 TEST(names_of_files_count_and_tests_come_later) {
-  rank_candidate v[] = {chunk("a#0", "src/misc.c", "x", "function", 5), chunk("b#0", "src/retry.c", "y", "function", 4.5),
-                         chunk("c#0", "tests/retry_test.c", "z", "function", 5)};
+  rank_candidate v[] = {chunk("a#0", "src/misc.c", "x", "function", 5),
+                        chunk("b#0", "src/retry.c", "y", "function", 4.5),
+                        chunk("c#0", "tests/retry_test.c", "z", "function", 5)};
   rank_hit hits[4];
   CHECK(rank("retry of requests", v, 3, 4, hits) == 3);
   CHECK(str_eq(hits[0].chunk->id, S("b#0")));
@@ -159,7 +184,8 @@ TEST(what_is_rarely_meant_comes_later_unless_it_is_asked_for) {
   CHECK(first_wins("open a pipe", "unix/a.c", "win/b.c", "c"));
   CHECK(!first_wins("open a pipe on windows", "unix/a.c", "win/b.c", "c"));
   CHECK(first_wins("open a pipe", "src/a_linux.c", "src/b_darwin.c", "c"));
-  CHECK(!first_wins("open a pipe", "src/a.c", "src/windows/b.c", "c")); /* nothing is for this system: windows may be on a screen */
+  CHECK(!first_wins("open a pipe", "src/a.c", "src/windows/b.c",
+                    "c")); /* nothing is for this system: windows may be on a screen */
   CHECK(first_wins("open a pipe", "src/v2/a.c", "src/v1/b.c", "c"));
   CHECK(!first_wins("open a pipe in v1", "src/v2/a.c", "src/v1/b.c", "c"));
   CHECK(!first_wins("open a pipe", "lib/v2/a.c", "src/v1/b.c", "c")); /* versions of different things */
@@ -186,18 +212,21 @@ TEST(a_file_is_not_counted_once_for_each_of_its_chunks) {
 }
 
 TEST(a_second_chunk_comes_before_files_that_hardly_match) {
-  rank_candidate v[] = {chunk("a#0", "a.c", "x", "text", 9), chunk("a#1", "a.c", "y", "text", 8.5), chunk("b#0", "b.c", "z", "text", 0.1),
-                         chunk("c#0", "c.c", "w", "text", 6)};
+  rank_candidate v[] = {chunk("a#0", "a.c", "x", "text", 9), chunk("a#1", "a.c", "y", "text", 8.5),
+                        chunk("b#0", "b.c", "z", "text", 0.1), chunk("c#0", "c.c", "w", "text", 6)};
   rank_hit hits[4];
   CHECK(rank("some words", v, 4, 4, hits) == 4);
   static const char *const want[] = {"a#0", "c#0", "a#1", "b#0"};
-  for (size_t i = 0; i < 4; i++) CHECKF(str_eq(hits[i].chunk->id, S(want[i])), "hit %zu is %.*s", i, (int)hits[i].chunk->id.len, hits[i].chunk->id.data);
+  for (size_t i = 0; i < 4; i++)
+    CHECKF(str_eq(hits[i].chunk->id, S(want[i])), "hit %zu is %.*s", i, (int)hits[i].chunk->id.len,
+           hits[i].chunk->id.data);
   for (size_t i = 1; i < 4; i++) CHECK(hits[i].score <= hits[i - 1].score);
 }
 
 TEST(of_files_that_match_alike_the_one_that_others_name_comes_first) {
-  rank_candidate v[] = {chunk("a#0", "src/pipe_names.c", "x", "function", 5), chunk("b#0", "src/pipe-modes.c", "y", "function", 5),
-                         chunk("c#0", "src/one.c", "z", "function", 1), chunk("d#0", "src/two.c", "w", "function", 1)};
+  rank_candidate v[] = {chunk("a#0", "src/pipe_names.c", "x", "function", 5),
+                        chunk("b#0", "src/pipe-modes.c", "y", "function", 5),
+                        chunk("c#0", "src/one.c", "z", "function", 1), chunk("d#0", "src/two.c", "w", "function", 1)};
   rank_hit hits[4];
   v[0].text = S("pipe-modes of pipe_names: pipe_names, PIPE_NAMES"); /* what a file says of itself does not count */
   v[2].text = S("#include \"Pipe-Modes.h\"");
@@ -266,25 +295,36 @@ TEST(paths_of_any_bytes_come_back) {
     char raw[40];
     strbuf shown = {0}, back = {0};
     size_t n = test_below(sizeof raw);
-    for (size_t i = 0; i < n; i++) raw[i] = test_below(3) ? "\\xx0f9a/\303\251\377\n"[test_below(13)] : (char)(test_below(255) + 1);
+    for (size_t i = 0; i < n; i++)
+      raw[i] = test_below(3) ? "\\xx0f9a/\303\251\377\n"[test_below(13)] : (char)(test_below(255) + 1);
     files_path_escape(&shown, (lode_str){raw, n});
     CHECK(utf8_valid(shown.data ? shown.data : "", shown.len));
     files_path_unescape(&back, (lode_str){shown.data ? shown.data : "", shown.len});
-    CHECKF(back.len == n && memcmp(back.data ? back.data : "", raw, n) == 0, "seed %llu", (unsigned long long)test_seed());
+    CHECKF(back.len == n && memcmp(back.data ? back.data : "", raw, n) == 0, "seed %llu",
+           (unsigned long long)test_seed());
     strbuf_release(&shown);
     strbuf_release(&back);
   }
 }
 
 TEST(states_come_back_and_nonsense_is_refused) {
-  indexer_file_state a = {.size = 123, .inode = UINT64_C(9000000000), .at_ms = 77, .mtime_ns = -5, .ctime_ns = 6, .chunks = 4, .masked = 2, .skip = SCAN_SKIP_BINARY}, b;
+  indexer_file_state a = {.size = 123,
+                          .inode = UINT64_C(9000000000),
+                          .at_ms = 77,
+                          .mtime_ns = -5,
+                          .ctime_ns = 6,
+                          .chunks = 4,
+                          .masked = 2,
+                          .skip = SCAN_SKIP_BINARY},
+                     b;
   json_doc json = {0};
   strbuf text = {0};
   for (size_t i = 0; i < sizeof a.hash; i++) a.hash[i] = (uint8_t)(i * 17);
   indexer_file_state_put(&text, &a, "c");
   CHECK(indexer_file_state_parse((lode_str){text.data, text.len}, &json, &b));
   CHECK(memcmp(&a, &b, sizeof a) == 0);
-  static const char *const wrong[] = {"", "{}", "[]", "{\"size\":1}", "{\"size\":1,\"mtime\":1,\"inode\":1,\"at\":1,\"chunks\":-1,\"hash\":\"00\"}"};
+  static const char *const wrong[] = {"", "{}", "[]", "{\"size\":1}",
+                                      "{\"size\":1,\"mtime\":1,\"inode\":1,\"at\":1,\"chunks\":-1,\"hash\":\"00\"}"};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) CHECK(!indexer_file_state_parse(S(wrong[i]), &json, &b));
   indexer_chunk_view view;
   static const char *const spans[] = {"1-2/1@3", "1-2/1", "x", "1-2/1@3@4", "99999999999-1/1@1", ""};
@@ -298,8 +338,8 @@ TEST(states_come_back_and_nonsense_is_refused) {
   strbuf_release(&text);
 }
 
-/* A state that was stored before the time of change was kept has 0 there: a file fits it if nothing has changed since the file was
- * indexed. Otherwise the time of change must be the same. */
+/* A state that was stored before the time of change was kept has 0 there: a file fits it if nothing has changed since
+ * the file was indexed. Otherwise the time of change must be the same. */
 TEST(a_state_fits_the_file_that_it_was_made_of) {
   enum { INDEXED_MS = 5000, MS = 1000000 };
   indexer_file_state s = {.size = 10, .inode = 3, .at_ms = INDEXED_MS, .mtime_ns = 40, .ctime_ns = 0};
@@ -315,7 +355,8 @@ TEST(a_state_fits_the_file_that_it_was_made_of) {
   CHECK(!indexer_file_state_fits(&s, 11, 3, 40, 50));
   json_doc json = {0}; /* as an index of before it holds it */
   indexer_file_state old;
-  static const char stored[] = "{\"size\":1,\"mtime\":1,\"inode\":1,\"at\":1,\"chunks\":0,\"hash\":\"00000000000000000000000000000000\"}";
+  static const char stored[] =
+      "{\"size\":1,\"mtime\":1,\"inode\":1,\"at\":1,\"chunks\":0,\"hash\":\"00000000000000000000000000000000\"}";
   CHECK(indexer_file_state_parse(S(stored), &json, &old) && old.ctime_ns == 0 && old.at_ms == 1);
   json_release(&json);
 }
@@ -404,7 +445,8 @@ static void expect_first(scene *s, const char *query, lode_mode mode, const char
 }
 
 TEST(a_tree_is_indexed_searched_and_followed) {
-  static const char *const models[] = {"letters@1/8/static", "letters@1/8/float"}; /* in the first pass, and behind it */
+  static const char *const models[] = {"letters@1/8/static",
+                                       "letters@1/8/float"}; /* in the first pass, and behind it */
   for (size_t m = 0; m < 2; m++) {
     scene s = {0};
     indexer_report r;
@@ -424,7 +466,9 @@ TEST(a_tree_is_indexed_searched_and_followed) {
     OK(run_index(&s, true, &r));
     CHECK(r.added == 2);
     /* A slow model does not embed the same texts again */
-    if (m == 1) CHECKF(r.reused >= 2 && r.vectors == 0, "%llu reused, %llu made", (unsigned long long)r.reused, (unsigned long long)r.vectors);
+    if (m == 1)
+      CHECKF(r.reused >= 2 && r.vectors == 0, "%llu reused, %llu made", (unsigned long long)r.reused,
+             (unsigned long long)r.vectors);
     expect_first(&s, "open_gate", LODE_HYBRID, "alpha.c");
     OK(indexer_audit_run(s.store, false, (lode_progress){0}, &audit, &err));
     CHECK(audit.files == 2 && !audit.short_files && !audit.orphans);
@@ -468,8 +512,10 @@ TEST(an_index_that_is_made_anew_is_made_whole) {
     indexer_ctx *indexer = NULL;
     lode_collection *files = NULL;
     OK(indexer_open(&s.project, s.store, &options, &indexer, &err));
-    if (removes) OK(indexer_remove(indexer, part, &r, &err));
-    else OK(indexer_run(indexer, &part, 1, &r, &err));
+    if (removes)
+      OK(indexer_remove(indexer, part, &r, &err));
+    else
+      OK(indexer_run(indexer, &part, 1, &r, &err));
     indexer_close(indexer);
     OK(lode_collection_open(s.store, S(INDEXER_COLL_FILES), &plain, &files, &err));
     OK(lode_count(files, &n, &err));
@@ -528,7 +574,8 @@ TEST(lost_chunks_are_found_and_read_again) {
   scene_close(&s);
 }
 
-/* Chunks that nobody knows of are in the way of a file; the files beside it in the batch, whose bytes are the same, keep theirs. */
+/* Chunks that nobody knows of are in the way of a file; the files beside it in the batch, whose bytes are the same,
+ * keep theirs. */
 TEST(a_file_that_is_swept_takes_no_other_with_it) {
   scene s = {0};
   indexer_report r;
@@ -539,8 +586,8 @@ TEST(a_file_that_is_swept_takes_no_other_with_it) {
   OK(run_index(&s, false, &r));
   CHECK(r.added == 1 && r.unchanged == 1);
   OK(indexer_audit_run(s.store, false, (lode_progress){0}, &audit, &err));
-  CHECKF(audit.files == 2 && !audit.short_files && !audit.orphans, "%llu files, %llu short", (unsigned long long)audit.files,
-         (unsigned long long)audit.short_files);
+  CHECKF(audit.files == 2 && !audit.short_files && !audit.orphans, "%llu files, %llu short",
+         (unsigned long long)audit.files, (unsigned long long)audit.short_files);
   expect_first(&s, "open_door", LODE_BY_TEXT, "alpha.c");
   expect_first(&s, "shuts the window", LODE_BY_TEXT, "beta.py");
   scene_close(&s);
@@ -548,7 +595,9 @@ TEST(a_file_that_is_swept_takes_no_other_with_it) {
 
 /* ---- Secrets ---- */
 
-#define TOKEN "gh" "p_16C7e42F292c6912E7710c838347Ae178B4a"
+#define TOKEN                                                                                                          \
+  "gh"                                                                                                                 \
+  "p_16C7e42F292c6912E7710c838347Ae178B4a"
 
 static bool holds(scene *s, const char *words) {
   lode_collection_options plain = {0};
@@ -573,7 +622,8 @@ static bool stop_later(void *ctx, const char *phase, uint64_t done, uint64_t tot
   return steps_left-- > 0;
 }
 
-/* As if it had been made by a lode that masked nothing: whatever stops the run that looks at all files again, the next one goes on. */
+/* As if it had been made by a lode that masked nothing: whatever stops the run that looks at all files again, the next
+ * one goes on. */
 TEST(an_index_with_secrets_in_it_is_mended_once) {
   scene s = {0};
   indexer_report r;
@@ -599,9 +649,11 @@ TEST(an_index_with_secrets_in_it_is_mended_once) {
     if (stop == 0) most = 1000000 - steps_left; /* so many steps has a whole run */
     CHECKF(st == LODE_OK || (stop && st == LODE_CANCELLED), "stop %ld: %s", stop, lode_status_name(st));
     OK(run_index(&s, false, &r));
-    CHECKF(!holds(&s, TOKEN) && holds(&s, "secret_3") && r.masked == 4, "stop %ld: %llu masked", stop, (unsigned long long)r.masked);
+    CHECKF(!holds(&s, TOKEN) && holds(&s, "secret_3") && r.masked == 4, "stop %ld: %llu masked", stop,
+           (unsigned long long)r.masked);
     OK(run_index(&s, false, &r));
-    CHECKF(r.unchanged == 6 && r.changed == 0 && r.masked == 4, "stop %ld: %llu changed", stop, (unsigned long long)r.changed);
+    CHECKF(r.unchanged == 6 && r.changed == 0 && r.masked == 4, "stop %ld: %llu changed", stop,
+           (unsigned long long)r.changed);
   }
   CHECKF(most > 2, "%ld steps", most);
   scene_close(&s);
@@ -645,8 +697,8 @@ TEST_SLOW(a_search_beside_an_index_run_is_of_one_moment, 120) {
   beside.thread = pthread_self();
   store_tx_test_hooks = &moving;
   for (unsigned gap = 1; gap <= 24; gap++) {
-    search_request request = {.query = S("open_door"), .mode = gap % 2 ? LODE_BY_TEXT : LODE_HYBRID, .limit = 5,
-                                    .embedder = s.model};
+    search_request request = {
+        .query = S("open_door"), .mode = gap % 2 ? LODE_BY_TEXT : LODE_HYBRID, .limit = 5, .embedder = s.model};
     search_result result;
     beside.gap = gap;
     OK(search_run(&s.project, s.store, &request, &result, &err));
@@ -677,11 +729,13 @@ TEST_SLOW(no_allocation_that_fails_does_harm, 120) {
   test_srand(test_seed());
   mem_alloc_hook = count_down;
   for (int round = 0; round < (test_full() ? 400 : 40); round++) {
-    write_in(s.project.root, "alpha.c", round % 2 ? "int open_gate(void) { return 1; }\n" : "int open_door(void) { return 2; }\n");
+    write_in(s.project.root, "alpha.c",
+             round % 2 ? "int open_gate(void) { return 1; }\n" : "int open_door(void) { return 2; }\n");
     countdown = (long)test_below(3000);
     lode_status st = run_index(&s, round % 5 == 4, &r);
     countdown = -1;
-    CHECKF(st == LODE_OK || st == LODE_NOMEM || st == LODE_IO || st == LODE_CORRUPT || st == LODE_BUSY, "round %d: %s %s", round, lode_status_name(st), err.text);
+    CHECKF(st == LODE_OK || st == LODE_NOMEM || st == LODE_IO || st == LODE_CORRUPT || st == LODE_BUSY,
+           "round %d: %s %s", round, lode_status_name(st), err.text);
     search_request request = {.query = S("open"), .mode = LODE_HYBRID, .limit = 5, .context = 2, .embedder = s.model};
     search_context_request around = {.name = S("close_window"), .limit = 5};
     search_result result;
@@ -689,7 +743,8 @@ TEST_SLOW(no_allocation_that_fails_does_harm, 120) {
     countdown = (long)test_below(1500);
     if (search_run(&s.project, s.store, &request, &result, &err) == LODE_OK) search_result_release(&result);
     countdown = (long)test_below(600);
-    if (search_context_find(&s.project, s.store, &around, &context, &err) == LODE_OK) search_context_result_release(&context);
+    if (search_context_find(&s.project, s.store, &around, &context, &err) == LODE_OK)
+      search_context_result_release(&context);
     countdown = -1;
   }
   OK(run_index(&s, false, &r));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_trust.c - the list of folders that a user trusts, and git's index as far as it says what is tracked: right answers from real
- * repositories, and no harm from damaged files. test/shell/trust.sh has the rest, from end to end. */
+/* test_trust.c - the list of folders that a user trusts, and git's index as far as it says what is tracked: right
+ * answers from real repositories, and no harm from damaged files. test/shell/trust.sh has the rest, from end to end. */
 #include "scan/git.h"
 #include "scan/git_index.h"
 #include "project/trust.h"
@@ -27,8 +27,10 @@ __attribute__((format(printf, 1, 2))) static void sh(const char *format, ...) {
   va_start(list, format);
   vsnprintf(rest, sizeof rest, format, list);
   va_end(list);
-  snprintf(command, sizeof command, "cd '%s' && export HOME='%s' GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b "
-           "GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b && { %s; } >/dev/null 2>&1", base, base, rest);
+  snprintf(command, sizeof command,
+           "cd '%s' && export HOME='%s' GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b "
+           "GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b && { %s; } >/dev/null 2>&1",
+           base, base, rest);
   CHECKF(system(command) == 0, "%s", rest);
 }
 
@@ -62,18 +64,21 @@ static git_tracked tracked(const char *folder) {
   return t;
 }
 
-/* Opening a device may act on it, and opening a FIFO wakes or waits for another process: neither is done, not even for a moment. */
+/* Opening a device may act on it, and opening a FIFO wakes or waits for another process: neither is done, not even for
+ * a moment. */
 static int spy_open(const char *path, int flags, unsigned mode) {
   struct stat sb;
   int fd = os_real.open(path, flags, mode);
-  if (fd >= 0 && fstat(fd, &sb) == 0 && !S_ISREG(sb.st_mode) && !S_ISDIR(sb.st_mode)) test_failed(__FILE__, __LINE__, "opened: %s", path);
+  if (fd >= 0 && fstat(fd, &sb) == 0 && !S_ISREG(sb.st_mode) && !S_ISDIR(sb.st_mode))
+    test_failed(__FILE__, __LINE__, "opened: %s", path);
   return fd;
 }
 
 /* ---- Real repositories ---- */
 
 static void make_repository(const char *name, const char *init) {
-  sh("git init -q %s %s && cd %s && mkdir -p .lode/segments sub/deep/.lode A z && echo x >.lode/lode.db && echo x >.lode/config.json && "
+  sh("git init -q %s %s && cd %s && mkdir -p .lode/segments sub/deep/.lode A z && echo x >.lode/lode.db && echo x "
+     ">.lode/config.json && "
      "echo x >A/a && echo x >z/z && echo x >sub/deep/.lode/lode.db && echo x >.lodestar && echo x >.lode-old && "
      "git add A z .lodestar .lode-old .lode/config.json",
      init, name, name);
@@ -87,7 +92,8 @@ TEST(what_git_tracks_is_known_from_every_kind_of_index) {
       {"v3", "", "touch i && git add -N i && git update-index --index-version 3"},
       {"v4", "", "git update-index --index-version 4"},
       {"split", "", "git update-index --split-index && echo y >later && git add later"},
-      {"split4", "", "git update-index --index-version 4 && git update-index --split-index && echo y >A/a && git add A"},
+      {"split4", "",
+       "git update-index --index-version 4 && git update-index --split-index && echo y >A/a && git add A"},
       {"sha256", "--object-format=sha256", "git update-index --index-version 2"},
       {"sha256v4", "--object-format=sha256", "git update-index --index-version 4"},
       {"sha256split", "--object-format=sha256", "git update-index --split-index && echo y >later && git add later"},
@@ -120,7 +126,8 @@ TEST(worktrees_submodules_and_sparse_checkouts_have_their_index_elsewhere) {
   CHECK(tracked("tree") == GIT_TRACKED_YES);
   sh("cd tree && git rm -q --cached -r .lode");
   CHECK(tracked("tree") == GIT_TRACKED_NO && tracked("r") == GIT_TRACKED_YES);
-  sh("git init -q super && cd super && git -c protocol.file.allow=always submodule add -q ../r part && mkdir .lode && echo x >.lode/lode.db");
+  sh("git init -q super && cd super && git -c protocol.file.allow=always submodule add -q ../r part && mkdir .lode && "
+     "echo x >.lode/lode.db");
   CHECK(tracked("super/part") == GIT_TRACKED_YES && tracked("super") == GIT_TRACKED_NO);
   sh("cd super && rm -rf .lode && git -c protocol.file.allow=always submodule add -q ../r .lode");
   CHECK(tracked("super") == GIT_TRACKED_YES); /* the folder is a submodule */
@@ -158,9 +165,34 @@ static ssize_t count_pread(int fd, void *buf, size_t n, off_t off) {
 }
 
 TEST(a_quick_answer_is_the_same_and_reads_little) {
-  static const char *const names[] = {".LODE/x", ".Lode/lode.db", ".lode/config.json", ".lode/lode.db", ".lode-old/x", ".lode", ".lode0", ".lod", ".lodf",
-                                      ".lode/.gitignore", "!", "+", ".", "..x", "A/a", "a/.lode/x", "Sub/.LODE/x", "sub/.lode/x", "sub/.lod", "sub/.lodes/x",
-                                      "sub", "sub/a", "sub0/.lode/x", "tub/x", "\303\274", ".lode/\303\274", "SUB/.lode/y", "sub-/x"};
+  static const char *const names[] = {".LODE/x",
+                                      ".Lode/lode.db",
+                                      ".lode/config.json",
+                                      ".lode/lode.db",
+                                      ".lode-old/x",
+                                      ".lode",
+                                      ".lode0",
+                                      ".lod",
+                                      ".lodf",
+                                      ".lode/.gitignore",
+                                      "!",
+                                      "+",
+                                      ".",
+                                      "..x",
+                                      "A/a",
+                                      "a/.lode/x",
+                                      "Sub/.LODE/x",
+                                      "sub/.lode/x",
+                                      "sub/.lod",
+                                      "sub/.lodes/x",
+                                      "sub",
+                                      "sub/a",
+                                      "sub0/.lode/x",
+                                      "tub/x",
+                                      "\303\274",
+                                      ".lode/\303\274",
+                                      "SUB/.lode/y",
+                                      "sub-/x"};
   enum { NAMES = sizeof names / sizeof *names, ROUNDS = 24 };
   os_calls counting = os_real;
   uint64_t seed = test_seed();
@@ -175,7 +207,9 @@ TEST(a_quick_answer_is_the_same_and_reads_little) {
       strbuf_addf(&lines, "100644 e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\t\"%s\"\n", names[i]);
     }
     test_write_file(at("lines"), lines.data ? lines.data : "", lines.len);
-    sh("cd r && rm -f .git/index && git update-index --index-version %d && git update-index --replace --index-info <../lines", round % 2 ? 4 : 2);
+    sh("cd r && rm -f .git/index && git update-index --index-version %d && git update-index --replace --index-info "
+       "<../lines",
+       round % 2 ? 4 : 2);
     (void)tracked("r"); /* checks that both agree */
     (void)tracked("r/sub");
   }
@@ -242,9 +276,15 @@ TEST(counts_and_lengths_of_an_index_are_not_believed) {
 }
 
 TEST(what_lies_in_place_of_gits_files_is_not_opened) {
-  static const char *const names[] = {"r/.git/index", "r/.git/config", "r/.git/info/exclude", "tree/.git", "r/.git/worktrees/tree/index",
-                                      "r/.git/worktrees/tree/commondir", "split/.git/sharedindex"};
-  static const char *const kinds[] = {"mkfifo", "mkdir", "ln -s /dev/zero", "python3 -c 'import socket,sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])'",
+  static const char *const names[] = {"r/.git/index",
+                                      "r/.git/config",
+                                      "r/.git/info/exclude",
+                                      "tree/.git",
+                                      "r/.git/worktrees/tree/index",
+                                      "r/.git/worktrees/tree/commondir",
+                                      "split/.git/sharedindex"};
+  static const char *const kinds[] = {"mkfifo", "mkdir", "ln -s /dev/zero",
+                                      "python3 -c 'import socket,sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])'",
                                       "ln -s ."};
   os_calls spying = os_real;
   begin();
@@ -264,7 +304,9 @@ TEST(what_lies_in_place_of_gits_files_is_not_opened) {
       os_api = &spying;
       git_tracked t = tracked(folder);
       bool leads = i == 3 && (k == 1 || k == 4); /* an empty folder as .git is a repository without an index */
-      git_tracked want = leads ? GIT_TRACKED_NO : i == 3 || strstr(names[i], "ndex") ? GIT_TRACKED_UNKNOWN : GIT_TRACKED_YES;
+      git_tracked want = leads                                ? GIT_TRACKED_NO
+                         : i == 3 || strstr(names[i], "ndex") ? GIT_TRACKED_UNKNOWN
+                                                              : GIT_TRACKED_YES;
       CHECKF(t == want, "%s by %s: %d", names[i], kinds[k], (int)t);
       (void)git_find_repo(at(folder), &top, &git);
       OK(ignore_new(&ignore, &err));
@@ -281,7 +323,8 @@ TEST(what_lies_in_place_of_gits_files_is_not_opened) {
 
 /* ---- The list ---- */
 
-static lode_status try_put(const char *path, trust_level level, const char *id, const char *file, const char *settings, lode_error *err) {
+static lode_status try_put(const char *path, trust_level level, const char *id, const char *file, const char *settings,
+                           lode_error *err) {
   trust_entry e = {.level = level};
   strbuf_add(&e.path, path, strlen(path) + 1);
   snprintf(e.id, sizeof e.id, "%s", id);
@@ -311,15 +354,17 @@ static size_t list_size(char *note, size_t size) {
 }
 
 TEST(entries_come_back_as_they_were) {
-  static const char *const paths[] = {"/a/.lode", "/a/b/.lode", "/with \"quotes\"\n/.lode", "/not utf-8 \xff\xfe/.lode", "/with \\x41/.lode",
-                                      "/\xc3\xbc/.lode"};
+  static const char *const paths[] = {
+      "/a/.lode",          "/a/b/.lode",     "/with \"quotes\"\n/.lode", "/not utf-8 \xff\xfe/.lode",
+      "/with \\x41/.lode", "/\xc3\xbc/.lode"};
   trust_list list;
   trust_entry e = {0};
   lode_error err;
   bool was;
   begin();
   CHECK(list_size(NULL, 0) == 0);
-  for (size_t i = 0; i < 6; i++) put(paths[i], (trust_level)(i % 3), "00ff", "8.1-2-3.4", i == 1 ? "{\"model\":\"openai:x\"}" : "");
+  for (size_t i = 0; i < 6; i++)
+    put(paths[i], (trust_level)(i % 3), "00ff", "8.1-2-3.4", i == 1 ? "{\"model\":\"openai:x\"}" : "");
   put(paths[0], TRUST_LEVEL_TRUSTED, "01", "9", "{\"model\":\"a\"}"); /* replaced, not added */
   trust_list_read(&list);
   CHECK(!list.note[0]);
@@ -393,7 +438,8 @@ TEST(the_list_is_bounded) {
   begin();
   put("/a/.lode", TRUST_LEVEL_MADE, "", "", "");
   for (int i = 0; i < TRUST_MAX_ENTRIES; i++) /* at once: each put is synced */
-    strbuf_addf(&lines, "{\"path\":\"%s/%d\",\"level\":\"made\",\"id\":\"\",\"file\":\"\",\"settings\":{}}\n", i % 2 ? base : "/gone", i);
+    strbuf_addf(&lines, "{\"path\":\"%s/%d\",\"level\":\"made\",\"id\":\"\",\"file\":\"\",\"settings\":{}}\n",
+                i % 2 ? base : "/gone", i);
   strbuf_addf(&all, "lode-trusted 1 %08x\n", crc32c_update(0, lines.data, lines.len));
   strbuf_add(&all, lines.data, lines.len);
   test_write_file(at("lode/trusted"), all.data, all.len);
@@ -440,12 +486,14 @@ TEST(a_list_that_is_a_link_is_written_through) {
     put("/f/.lode", TRUST_LEVEL_MADE, "", "", "");
     sh("test ! -L lode/trusted && grep -q /e/.lode elsewhere/theirs && ! grep -q /f/.lode elsewhere/theirs");
     /* Each link of a chain counts, not only the first */
-    sh("mv lode/trusted elsewhere/mine && ln -s mine elsewhere/three && ln -s three elsewhere/two && ln -s ../elsewhere/two lode/trusted");
+    sh("mv lode/trusted elsewhere/mine && ln -s mine elsewhere/three && ln -s three elsewhere/two && ln -s "
+       "../elsewhere/two lode/trusted");
     CHECK(list_size(note, sizeof note) == 1 && !note[0]);
     sh("chown -h 65534 elsewhere/three");
     CHECK(list_size(note, sizeof note) == 0 && strstr(note, "another user"));
     put("/g/.lode", TRUST_LEVEL_MADE, "", "", "");
-    sh("test ! -L lode/trusted && grep -q /g/.lode lode/trusted && ! grep -q /g/.lode elsewhere/mine && test -L elsewhere/three");
+    sh("test ! -L lode/trusted && grep -q /g/.lode lode/trusted && ! grep -q /g/.lode elsewhere/mine && test -L "
+       "elsewhere/three");
   }
 }
 
@@ -489,8 +537,8 @@ static void check_after(const char *what, uint64_t n, lode_status st) {
   char note[400];
   size_t now = list_size(note, sizeof note);
   /* A folder that cannot be synced is told, and the new list is there */
-  CHECKF(!note[0] && (now == 2 || (st != LODE_OK && now == 1)), "%s %llu: %s, %zu entries, %s", what, (unsigned long long)n,
-         lode_status_name(st), now, note);
+  CHECKF(!note[0] && (now == 2 || (st != LODE_OK && now == 1)), "%s %llu: %s, %zu entries, %s", what,
+         (unsigned long long)n, lode_status_name(st), now, note);
 }
 
 TEST(a_change_that_fails_leaves_the_list_whole) {
@@ -661,7 +709,8 @@ TEST(what_git_tracks_takes_the_users_word) {
   begin();
   sh("git init -q r && cd r && mkdir -p .lode/segments && echo x >.lode/segments/a && git add -f .lode");
   CHECK(look("r/.lode", true, NULL) == TRUST_TRACKED); /* there is no store */
-  sh("cd r && git rm -rq --cached .lode && echo {} >.lode/config.json && touch .lode/.gitignore && git add -f .lode/config.json .lode/.gitignore");
+  sh("cd r && git rm -rq --cached .lode && echo {} >.lode/config.json && touch .lode/.gitignore && git add -f "
+     ".lode/config.json .lode/.gitignore");
   CHECK(look("r/.lode", true, NULL) == TRUST_NONE);
   make_store("r/.lode");
   OK(trust_add_created(at("r/.lode"), NULL, &err));
@@ -782,13 +831,20 @@ TEST(no_refusal_shows_a_part_of_a_path_to_copy) {
       snprintf(whole, sizeof whole, "%s/.lode", root);
       trust_examine(at(whole), true, &trust);
       CHECK(trust_check(&trust, &err) == LODE_REFUSED);
-      if (kind == 0) snprintf(whole, sizeof whole, "`git rm -r .lode` in %s/%s to remove", base, root);
-      else if (kind == 3) snprintf(whole, sizeof whole, "`chmod -R go-w %s/%s/.lode`", base, root);
-      else snprintf(whole, sizeof whole, "`lode trust %s/%s`", base, root);
-      bool is_whole = strstr(err.text, whole) != NULL, is_short = strstr(err.text, "the folder that contains it") != NULL;
-      CHECKF(strstr(err.text, command) && is_whole != is_short && (is_whole || lengths[i] > 150), "%zu: %s", lengths[i], err.text);
-      CHECKF(strstr(err.text, kind == 3 ? "--store" : kind == 2 ? "take it out of git" : "LODE_TRUST=1"), "%zu: cut: %s",
-             lengths[i], err.text);
+      if (kind == 0)
+        snprintf(whole, sizeof whole, "`git rm -r .lode` in %s/%s to remove", base, root);
+      else if (kind == 3)
+        snprintf(whole, sizeof whole, "`chmod -R go-w %s/%s/.lode`", base, root);
+      else
+        snprintf(whole, sizeof whole, "`lode trust %s/%s`", base, root);
+      bool is_whole = strstr(err.text, whole) != NULL,
+           is_short = strstr(err.text, "the folder that contains it") != NULL;
+      CHECKF(strstr(err.text, command) && is_whole != is_short && (is_whole || lengths[i] > 150), "%zu: %s", lengths[i],
+             err.text);
+      CHECKF(strstr(err.text, kind == 3   ? "--store"
+                              : kind == 2 ? "take it out of git"
+                                          : "LODE_TRUST=1"),
+             "%zu: cut: %s", lengths[i], err.text);
       trust_release(&trust);
     }
     sh("rm -rf r*");
@@ -845,8 +901,10 @@ TEST(values_count_that_the_user_has_set) {
 }
 
 TEST(models_that_reach_beyond_the_machine) {
-  static const char *const near[] = {"code", "minilm", "none", "code@1/256/static", "minilm@l6-v2/384/float", "", "bogus"};
-  static const char *const far[] = {"openai:x", "ollama:x", "openai:x@server/4/float", "/a/path", "./path", "bert:name", "~/x"};
+  static const char *const near[] = {"code", "minilm", "none", "code@1/256/static", "minilm@l6-v2/384/float",
+                                     "",     "bogus"};
+  static const char *const far[] = {"openai:x",  "ollama:x", "openai:x@server/4/float", "/a/path", "./path",
+                                    "bert:name", "~/x"};
   for (size_t i = 0; i < 7; i++) {
     CHECKF(!config_reaches_out(CONFIG_MODEL, str_of(near[i])), "%s", near[i]);
     CHECKF(config_reaches_out(CONFIG_MODEL, str_of(far[i])), "%s", far[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_embed_model.c - encoders from a folder, against the same sums done plainly in doubles; damage to weights and packs; MiniLM
- * itself where it is installed (LODE_MODELS). */
+/* test_embed_model.c - encoders from a folder, against the same sums done plainly in doubles; damage to weights and
+ * packs; MiniLM itself where it is installed (LODE_MODELS). */
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -24,8 +24,8 @@ static lode_error err;
 
 enum { H = 20, LAYERS = 2, HEADS = 4, INNER = 37, POSITIONS = 24, WORDS = 16, D = H / HEADS };
 
-static const char *const vocabulary[WORDS] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "##s", "##ting",
-                                              "on", "mat", ".", ",", "c", "##at"};
+static const char *const vocabulary[WORDS] = {"[PAD]", "[UNK]",  "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat",
+                                              "##s",   "##ting", "on",    "mat",   ".",      ",",   "c",   "##at"};
 
 typedef struct tensor {
   char name[96];
@@ -56,9 +56,11 @@ static const float *get(const char *format, int layer) {
 }
 
 static void random_model(void) {
-  static const struct { const char *name; size_t rows, columns; } parts[] = {
-      {"attention.self.query", H, H}, {"attention.self.key", H, H}, {"attention.self.value", H, H},
-      {"attention.output.dense", H, H}, {"intermediate.dense", INNER, H}, {"output.dense", H, INNER}};
+  static const struct {
+    const char *name;
+    size_t rows, columns;
+  } parts[] = {{"attention.self.query", H, H},   {"attention.self.key", H, H},     {"attention.self.value", H, H},
+               {"attention.output.dense", H, H}, {"intermediate.dense", INNER, H}, {"output.dense", H, INNER}};
   static const char *const norms[] = {"attention.output.LayerNorm", "output.LayerNorm"};
   char name[96];
   n_tensors = 0;
@@ -94,7 +96,8 @@ static void write_model(const char *folder) {
   size_t at = 0;
   for (size_t i = 0; i < n_tensors; i++) {
     size_t bytes = tensors[i].rows * (tensors[i].columns ? tensors[i].columns : 1) * 4;
-    strbuf_addf(&header, "%s\"bert.%s\":{\"dtype\":\"F32\",\"shape\":[%zu", i ? "," : "{", tensors[i].name, tensors[i].rows);
+    strbuf_addf(&header, "%s\"bert.%s\":{\"dtype\":\"F32\",\"shape\":[%zu", i ? "," : "{", tensors[i].name,
+                tensors[i].rows);
     if (tensors[i].columns) strbuf_addf(&header, ",%zu", tensors[i].columns);
     strbuf_addf(&header, "],\"data_offsets\":[%zu,%zu]}", at, at + bytes);
     at += bytes;
@@ -107,8 +110,10 @@ static void write_model(const char *folder) {
   char path[600], config[512];
   snprintf(path, sizeof path, "%s/model.safetensors", folder);
   test_write_file(path, file.data, file.len);
-  snprintf(config, sizeof config, "{\"model_type\":\"bert\",\"hidden_act\":\"gelu\",\"hidden_size\":%d,\"num_hidden_layers\":%d,"
-           "\"num_attention_heads\":%d,\"intermediate_size\":%d,\"max_position_embeddings\":%d,\"vocab_size\":%d,\"layer_norm_eps\":1e-12}",
+  snprintf(config, sizeof config,
+           "{\"model_type\":\"bert\",\"hidden_act\":\"gelu\",\"hidden_size\":%d,\"num_hidden_layers\":%d,"
+           "\"num_attention_heads\":%d,\"intermediate_size\":%d,\"max_position_embeddings\":%d,\"vocab_size\":%d,"
+           "\"layer_norm_eps\":1e-12}",
            H, LAYERS, HEADS, INNER, POSITIONS, WORDS);
   write_text(folder, "config.json", config);
   strbuf words = {0};
@@ -140,15 +145,19 @@ static void plain_encode(const int *ids, int n, double *out) {
   static double x[POSITIONS][H], q[POSITIONS][H], k[POSITIONS][H], v[POSITIONS][H], c[POSITIONS][H];
   for (int t = 0; t < n; t++) {
     for (int i = 0; i < H; i++)
-      x[t][i] = (double)get("embeddings.word_embeddings.weight", 0)[ids[t] * H + i] + get("embeddings.position_embeddings.weight", 0)[t * H + i] +
+      x[t][i] = (double)get("embeddings.word_embeddings.weight", 0)[ids[t] * H + i] +
+                get("embeddings.position_embeddings.weight", 0)[t * H + i] +
                 get("embeddings.token_type_embeddings.weight", 0)[i];
     plain_norm(x[t], get("embeddings.LayerNorm.weight", 0), get("embeddings.LayerNorm.bias", 0));
   }
   for (int l = 0; l < LAYERS; l++) {
     for (int t = 0; t < n; t++) {
-      plain_linear(x[t], H, get("encoder.layer.%d.attention.self.query.weight", l), get("encoder.layer.%d.attention.self.query.bias", l), H, q[t]);
-      plain_linear(x[t], H, get("encoder.layer.%d.attention.self.key.weight", l), get("encoder.layer.%d.attention.self.key.bias", l), H, k[t]);
-      plain_linear(x[t], H, get("encoder.layer.%d.attention.self.value.weight", l), get("encoder.layer.%d.attention.self.value.bias", l), H, v[t]);
+      plain_linear(x[t], H, get("encoder.layer.%d.attention.self.query.weight", l),
+                   get("encoder.layer.%d.attention.self.query.bias", l), H, q[t]);
+      plain_linear(x[t], H, get("encoder.layer.%d.attention.self.key.weight", l),
+                   get("encoder.layer.%d.attention.self.key.bias", l), H, k[t]);
+      plain_linear(x[t], H, get("encoder.layer.%d.attention.self.value.weight", l),
+                   get("encoder.layer.%d.attention.self.value.bias", l), H, v[t]);
     }
     for (int t = 0; t < n; t++) {
       for (int head = 0; head < HEADS; head++) {
@@ -166,14 +175,19 @@ static void plain_encode(const int *ids, int n, double *out) {
     }
     for (int t = 0; t < n; t++) {
       double y[H], up[INNER];
-      plain_linear(c[t], H, get("encoder.layer.%d.attention.output.dense.weight", l), get("encoder.layer.%d.attention.output.dense.bias", l), H, y);
+      plain_linear(c[t], H, get("encoder.layer.%d.attention.output.dense.weight", l),
+                   get("encoder.layer.%d.attention.output.dense.bias", l), H, y);
       for (int i = 0; i < H; i++) x[t][i] += y[i];
-      plain_norm(x[t], get("encoder.layer.%d.attention.output.LayerNorm.weight", l), get("encoder.layer.%d.attention.output.LayerNorm.bias", l));
-      plain_linear(x[t], H, get("encoder.layer.%d.intermediate.dense.weight", l), get("encoder.layer.%d.intermediate.dense.bias", l), INNER, up);
+      plain_norm(x[t], get("encoder.layer.%d.attention.output.LayerNorm.weight", l),
+                 get("encoder.layer.%d.attention.output.LayerNorm.bias", l));
+      plain_linear(x[t], H, get("encoder.layer.%d.intermediate.dense.weight", l),
+                   get("encoder.layer.%d.intermediate.dense.bias", l), INNER, up);
       for (int i = 0; i < INNER; i++) up[i] = 0.5 * up[i] * (1 + erf(up[i] / sqrt(2)));
-      plain_linear(up, INNER, get("encoder.layer.%d.output.dense.weight", l), get("encoder.layer.%d.output.dense.bias", l), H, y);
+      plain_linear(up, INNER, get("encoder.layer.%d.output.dense.weight", l),
+                   get("encoder.layer.%d.output.dense.bias", l), H, y);
       for (int i = 0; i < H; i++) x[t][i] += y[i];
-      plain_norm(x[t], get("encoder.layer.%d.output.LayerNorm.weight", l), get("encoder.layer.%d.output.LayerNorm.bias", l));
+      plain_norm(x[t], get("encoder.layer.%d.output.LayerNorm.weight", l),
+                 get("encoder.layer.%d.output.LayerNorm.bias", l));
     }
   }
   double squares = 0;
@@ -187,7 +201,8 @@ static void plain_encode(const int *ids, int n, double *out) {
 
 static lode_embedder *open_model(const char *folder, lode_precision precision, uint32_t threads) {
   lode_embedder *e;
-  OK(lode_embedder_open(str_of(folder), &(lode_embedder_options){.precision = precision, .threads = threads}, &e, &err));
+  OK(lode_embedder_open(str_of(folder), &(lode_embedder_options){.precision = precision, .threads = threads}, &e,
+                        &err));
   return e;
 }
 
@@ -212,8 +227,14 @@ TEST(an_encoder_agrees_with_plain_sums) {
         dot += want[i] * v[t * H + i];
         worst = fmax(worst, fabs(want[i] - v[t * H + i]));
       }
-      CHECKF(dot > (p == LODE_PRECISION_FULL ? 0.9999999 : integers ? 0.99999 : 0.9999), "text %d, precision %d: cosine %.9f", t, p, dot);
-      CHECKF(worst < (p == LODE_PRECISION_FULL ? 5e-5 : integers ? 5e-3 : 1e-2), "text %d, precision %d: %g off", t, p, worst);
+      CHECKF(dot > (p == LODE_PRECISION_FULL ? 0.9999999
+                    : integers               ? 0.99999
+                                             : 0.9999),
+             "text %d, precision %d: cosine %.9f", t, p, dot);
+      CHECKF(worst < (p == LODE_PRECISION_FULL ? 5e-5
+                      : integers               ? 5e-3
+                                               : 1e-2),
+             "text %d, precision %d: %g off", t, p, worst);
     }
     lode_embedder_close(e);
   }
@@ -230,7 +251,8 @@ TEST(a_vector_does_not_depend_on_batch_or_threads) {
   write_model(folder);
   for (int i = 0; i < N; i++) {
     size_t len = (size_t)test_below(64);
-    for (size_t j = 0; j < len; j++) bytes[i][j] = test_below(4) ? "thecatson mat.,"[test_below(15)] : (char)test_below(256);
+    for (size_t j = 0; j < len; j++)
+      bytes[i][j] = test_below(4) ? "thecatson mat.,"[test_below(15)] : (char)test_below(256);
     texts[i] = (lode_str){bytes[i], len};
   }
   for (int p = LODE_PRECISION_FULL; p <= LODE_PRECISION_INT8; p++) {
@@ -256,7 +278,8 @@ typedef struct user {
   bool right;
 } user;
 
-static const lode_str some[] = {STR_LIT("the cat sat"), STR_LIT("on the mat"), STR_LIT("cats, sitting on a mat, and a mat on a cat")};
+static const lode_str some[] = {STR_LIT("the cat sat"), STR_LIT("on the mat"),
+                                STR_LIT("cats, sitting on a mat, and a mat on a cat")};
 enum { SOME = 3 };
 
 static void *use_again(void *arg) {
@@ -266,7 +289,8 @@ static void *use_again(void *arg) {
     float v[SOME * H];
     lode_error why;
     size_t n = 1 + (size_t)i % SOME;
-    if (lode_embed(u->e, some, n, v, &why) != LODE_OK || memcmp(v, u->want, n * H * sizeof(float)) != 0) u->right = false;
+    if (lode_embed(u->e, some, n, v, &why) != LODE_OK || memcmp(v, u->want, n * H * sizeof(float)) != 0)
+      u->right = false;
   }
   return NULL;
 }
@@ -366,10 +390,18 @@ static lode_status word_or_not(void *ctx, uint32_t id, float *out, lode_error *w
   return id == UNREADABLE ? err_set(why, LODE_CORRUPT, "the word is damaged") : LODE_OK;
 }
 
-/* Those who work on one chunk wait for each other: also when one of them finds that it cannot go on before another has begun. */
+/* Those who work on one chunk wait for each other: also when one of them finds that it cannot go on before another has
+ * begun. */
 TEST(a_word_that_cannot_be_read_ends_the_call_for_all_threads) {
-  const embed_bert_config config = {.hidden = H, .layers = 0, .heads = HEADS, .inner = INNER, .positions = POSITIONS, .words = WORDS, .epsilon = 1e-12f};
-  const embed_wordpiece_settings settings = {.lowercase = true, .unknown = 1, .first = 2, .last = 3, .max_word_chars = 100};
+  const embed_bert_config config = {.hidden = H,
+                                    .layers = 0,
+                                    .heads = HEADS,
+                                    .inner = INNER,
+                                    .positions = POSITIONS,
+                                    .words = WORDS,
+                                    .epsilon = 1e-12f};
+  const embed_wordpiece_settings settings = {
+      .lowercase = true, .unknown = 1, .first = 2, .last = 3, .max_word_chars = 100};
   const char *long_text = "the cat sat on the cat the cat sat on the cat the cat sat on the cat the cat sat on the cat";
   lode_str tokens[WORDS], texts[MANY];
   static float v[MANY * H];
@@ -427,7 +459,8 @@ TEST(lying_weights_are_a_status) {
     if (i % 5 == 0)
       cut = (size_t)test_below(len);
     else
-      for (uint64_t k = 1 + test_below(3); k > 0; k--) bad[test_below(header)] = i % 2 ? (char)test_below(256) : "0123456789[]{},:\""[test_below(17)];
+      for (uint64_t k = 1 + test_below(3); k > 0; k--)
+        bad[test_below(header)] = i % 2 ? (char)test_below(256) : "0123456789[]{},:\""[test_below(17)];
     test_write_file(path, bad, cut);
     refused += open_quietly(folder) != LODE_OK;
   }
@@ -438,7 +471,10 @@ TEST(lying_weights_are_a_status) {
       "{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}",
       "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}",
       "{\"a\":{\"dtype\":\"F32\",\"shape\":[[1],2],\"data_offsets\":[0,8]}}",
-      "{\"a\":1}", "[]", "", "{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1],\"data_offsets\":[0,4]}}"};
+      "{\"a\":1}",
+      "[]",
+      "",
+      "{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1],\"data_offsets\":[0,4]}}"};
   for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
     embed_safetensors file = {.fd = -1};
     FAILS(LODE_CORRUPT, embed_safetensors_parse(&file, str_of(lies[i]), 8 + strlen(lies[i]) + 16, &err));
@@ -454,11 +490,19 @@ TEST(strange_tokenizers_are_a_status) {
   const char *folder = test_folder();
   write_model(folder);
   static const char *const texts[] = {
-      "", "{", "[]", "{\"model\":{\"type\":\"BPE\",\"vocab\":{}},\"normalizer\":{\"type\":\"BertNormalizer\"},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}}",
-      "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0,\"b\":0}},\"normalizer\":{\"type\":\"BertNormalizer\"},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}}",
-      "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":99999999999}},\"normalizer\":{\"type\":\"BertNormalizer\"},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}}",
-      "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":\"0\"}},\"normalizer\":{\"type\":\"BertNormalizer\"},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}}",
-      "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0}},\"normalizer\":{\"type\":\"BertNormalizer\"},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}}"};
+      "",
+      "{",
+      "[]",
+      "{\"model\":{\"type\":\"BPE\",\"vocab\":{}},\"normalizer\":{\"type\":\"BertNormalizer\"},\"pre_tokenizer\":{"
+      "\"type\":\"BertPreTokenizer\"}}",
+      "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0,\"b\":0}},\"normalizer\":{\"type\":\"BertNormalizer\"},"
+      "\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}}",
+      "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":99999999999}},\"normalizer\":{\"type\":\"BertNormalizer\"},"
+      "\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}}",
+      "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":\"0\"}},\"normalizer\":{\"type\":\"BertNormalizer\"},\"pre_"
+      "tokenizer\":{\"type\":\"BertPreTokenizer\"}}",
+      "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0}},\"normalizer\":{\"type\":\"BertNormalizer\"},\"pre_"
+      "tokenizer\":{\"type\":\"BertPreTokenizer\"}}"};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     write_text(folder, "tokenizer.json", texts[i]);
     CHECK(open_quietly(folder) != LODE_OK);
@@ -526,7 +570,8 @@ TEST(a_pack_whose_maker_is_killed_is_whole_or_absent) {
       killed = fault_in_child(work_at_pack, path, FAULT_ANY, n, FAULT_EXIT) == 0;
       bool there = access(path, F_OK) == 0;
       lode_status st = there ? check_pack(path) : LODE_OK;
-      CHECKF(st == LODE_OK && (there || !older), "killed at call %llu: %s", (unsigned long long)n, there ? lode_status_name(st) : "it is gone");
+      CHECKF(st == LODE_OK && (there || !older), "killed at call %llu: %s", (unsigned long long)n,
+             there ? lode_status_name(st) : "it is gone");
       absent += !there;
       OK(make_pack(path));
     }
@@ -611,7 +656,8 @@ TEST_SLOW(every_failing_allocation_is_a_status, 120) {
     lode_status st = use(folder);
     hits = fault_alloc_hits();
     fault_alloc_set(0, false);
-    CHECKF(hits ? st == LODE_NOMEM : st == LODE_OK, "call %llu: %s %s", (unsigned long long)n, lode_status_name(st), err.text);
+    CHECKF(hits ? st == LODE_NOMEM : st == LODE_OK, "call %llu: %s %s", (unsigned long long)n, lode_status_name(st),
+           err.text);
   }
   CHECK(n > 20 && n < 5000);
 }
@@ -628,7 +674,8 @@ TEST_SLOW(every_failing_read_is_a_status, 120) {
     lode_status st = use(folder);
     hits = fault_count(FAULT_ANY) >= n; /* a short count is for transfers only */
     fault_uninstall();
-    CHECKF(st == LODE_OK || st == LODE_IO || st == LODE_NOT_FOUND, "call %llu: %s %s", (unsigned long long)n, lode_status_name(st), err.text);
+    CHECKF(st == LODE_OK || st == LODE_IO || st == LODE_NOT_FOUND, "call %llu: %s %s", (unsigned long long)n,
+           lode_status_name(st), err.text);
   }
   CHECK(n > 5 && n < 5000);
 }
@@ -645,7 +692,8 @@ TEST_SLOW(minilm_gives_the_published_vectors, 300) {
   lode_embedder *e;
   if (!getenv("LODE_MODELS")) test_skip("LODE_MODELS does not name a folder with minilm (lode model install minilm)");
   for (int p = LODE_PRECISION_FULL; p <= LODE_PRECISION_INT8; p++) {
-    lode_status st = lode_embedder_open(STR_LIT("minilm"), &(lode_embedder_options){.precision = (lode_precision)p}, &e, &err);
+    lode_status st =
+        lode_embedder_open(STR_LIT("minilm"), &(lode_embedder_options){.precision = (lode_precision)p}, &e, &err);
     if (st == LODE_NOT_FOUND) test_skip("minilm is not installed (lode model install minilm)");
     OK(st);
     for (size_t i = 0; i < sizeof minilm_known / sizeof *minilm_known; i++) {
@@ -653,8 +701,8 @@ TEST_SLOW(minilm_gives_the_published_vectors, 300) {
       lode_str text = str_of(minilm_known[i].text);
       OK(lode_embed(e, &text, 1, v, &err));
       for (int d = 0; d < 8; d++)
-        CHECKF(fabsf(v[d] - minilm_known[i].first[d]) < (p == LODE_PRECISION_FULL ? 5e-4f : 2e-3f), "text %zu, number %d: %g, not %g", i, d,
-               (double)v[d], (double)minilm_known[i].first[d]);
+        CHECKF(fabsf(v[d] - minilm_known[i].first[d]) < (p == LODE_PRECISION_FULL ? 5e-4f : 2e-3f),
+               "text %zu, number %d: %g, not %g", i, d, (double)v[d], (double)minilm_known[i].first[d]);
     }
     lode_embedder_close(e);
   }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_embed_server.c - embedding servers that answer, are slow, cut the connection, or talk nonsense. Pauses between attempts take no time here. */
+/* test_embed_server.c - embedding servers that answer, are slow, cut the connection, or talk nonsense. Pauses between
+ * attempts take no time here. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,21 @@
 
 static lode_error err;
 
-typedef enum mood { WELL, REVERSED, BROKEN_JSON, NO_JSON_AT_ALL, WRONG_DIMENSION, TOO_FEW, NOT_NUMBERS, CUT, BUSY_TWICE, ALWAYS_BUSY, KEY_REFUSED, NO_MODEL, SLOW } mood;
+typedef enum mood {
+  WELL,
+  REVERSED,
+  BROKEN_JSON,
+  NO_JSON_AT_ALL,
+  WRONG_DIMENSION,
+  TOO_FEW,
+  NOT_NUMBERS,
+  CUT,
+  BUSY_TWICE,
+  ALWAYS_BUSY,
+  KEY_REFUSED,
+  NO_MODEL,
+  SLOW
+} mood;
 
 static struct {
   _Atomic(int) mood;
@@ -37,8 +52,11 @@ static void vectors(int fd, const char *request, const json_doc *json, int how) 
     lode_str t = json->nodes[input + 1 + i].u.s;
     if (k) strbuf_addch(&out, ',');
     if (!ollama) strbuf_addf(&out, "{\"index\":%zu,\"embedding\":", i);
-    strbuf_addf(&out, how == NOT_NUMBERS && n > 1 ? "[%zu,%d,\"x\"]" : how == WRONG_DIMENSION && n > 1 ? "[%zu,%d,1,2]" : "[%zu,%d,1.0]", t.len,
-                   t.len ? (unsigned char)t.data[0] : 0);
+    strbuf_addf(&out,
+                how == NOT_NUMBERS && n > 1       ? "[%zu,%d,\"x\"]"
+                : how == WRONG_DIMENSION && n > 1 ? "[%zu,%d,1,2]"
+                                                  : "[%zu,%d,1.0]",
+                t.len, t.len ? (unsigned char)t.data[0] : 0);
     if (!ollama) strbuf_addch(&out, '}');
     atomic_fetch_add(&server.texts, 1);
   }
@@ -58,15 +76,23 @@ static bool serve_one(int fd, const char *request, const char *body, size_t len)
   }
   int how = atomic_load(&server.mood);
   bool open = true;
-  if (how == CUT) open = false;
-  else if (how == BROKEN_JSON) http_kit_answer(fd, "200 OK", "", "{\"data\":[{\"embedding\":[1,2,");
-  else if (how == NO_JSON_AT_ALL) http_kit_answer(fd, "200 OK", "", "<html>hello</html>");
+  if (how == CUT)
+    open = false;
+  else if (how == BROKEN_JSON)
+    http_kit_answer(fd, "200 OK", "", "{\"data\":[{\"embedding\":[1,2,");
+  else if (how == NO_JSON_AT_ALL)
+    http_kit_answer(fd, "200 OK", "", "<html>hello</html>");
   else if (how == ALWAYS_BUSY || (how == BUSY_TWICE && atomic_fetch_add(&server.busy, 1) < 2))
-    http_kit_answer(fd, "429 Too Many Requests", "Retry-After: 1\r\n", "{\"error\":{\"message\":\"slow down, please\"}}");
-  else if (how == KEY_REFUSED) http_kit_answer(fd, "401 Unauthorized", "", "{\"error\":{\"message\":\"Incorrect API key\"}}");
-  else if (how == NO_MODEL) http_kit_answer(fd, "404 Not Found", "", "{\"error\":\"model 'm' not found\"}");
-  else if (how == SLOW) open = usleep(1500000) == 0 && false;
-  else vectors(fd, request, &json, how);
+    http_kit_answer(fd, "429 Too Many Requests", "Retry-After: 1\r\n",
+                    "{\"error\":{\"message\":\"slow down, please\"}}");
+  else if (how == KEY_REFUSED)
+    http_kit_answer(fd, "401 Unauthorized", "", "{\"error\":{\"message\":\"Incorrect API key\"}}");
+  else if (how == NO_MODEL)
+    http_kit_answer(fd, "404 Not Found", "", "{\"error\":\"model 'm' not found\"}");
+  else if (how == SLOW)
+    open = usleep(1500000) == 0 && false;
+  else
+    vectors(fd, request, &json, how);
   json_release(&json);
   return open;
 }
@@ -84,7 +110,8 @@ static void start(mood how) {
 
 static lode_embedder *open_server(const char *model) {
   lode_embedder *e;
-  lode_status st = lode_embedder_open(str_of(model), &(lode_embedder_options){.url = url, .key = "secret", .timeout_ms = 700}, &e, &err);
+  lode_status st = lode_embedder_open(
+      str_of(model), &(lode_embedder_options){.url = url, .key = "secret", .timeout_ms = 700}, &e, &err);
   if (st == LODE_UNSUPPORTED) test_skip("libcurl is not installed");
   OK(st);
   return e;
@@ -112,7 +139,8 @@ TEST(both_kinds_of_servers_answer) {
   e = open_server("ollama:m");
   check_vectors(e);
   lode_embedder_close(e);
-  FAILS(LODE_MISMATCH, lode_embedder_open(STR_LIT("openai:m@server/4/float"), &(lode_embedder_options){.url = url}, &e, &err));
+  FAILS(LODE_MISMATCH,
+        lode_embedder_open(STR_LIT("openai:m@server/4/float"), &(lode_embedder_options){.url = url}, &e, &err));
 }
 
 TEST(many_texts_go_in_batches) {
@@ -157,10 +185,17 @@ TEST(a_slow_server_is_not_waited_for) {
 }
 
 TEST(nonsense_is_refused) {
-  static const struct { mood how; lode_status status; const char *says; } cases[] = {
-      {BROKEN_JSON, LODE_IO, "not JSON"}, {NO_JSON_AT_ALL, LODE_IO, "not JSON"}, {WRONG_DIMENSION, LODE_MISMATCH, "4 dimensions"},
-      {TOO_FEW, LODE_IO, "number of vectors"}, {NOT_NUMBERS, LODE_IO, "no number"}, {KEY_REFUSED, LODE_REFUSED, "Incorrect API key"},
-      {NO_MODEL, LODE_NOT_FOUND, "not found"}};
+  static const struct {
+    mood how;
+    lode_status status;
+    const char *says;
+  } cases[] = {{BROKEN_JSON, LODE_IO, "not JSON"},
+               {NO_JSON_AT_ALL, LODE_IO, "not JSON"},
+               {WRONG_DIMENSION, LODE_MISMATCH, "4 dimensions"},
+               {TOO_FEW, LODE_IO, "number of vectors"},
+               {NOT_NUMBERS, LODE_IO, "no number"},
+               {KEY_REFUSED, LODE_REFUSED, "Incorrect API key"},
+               {NO_MODEL, LODE_NOT_FOUND, "not found"}};
   start(WELL);
   lode_embedder *e = open_server("openai:m"), *other;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -170,7 +205,9 @@ TEST(nonsense_is_refused) {
     CHECKF(strstr(err.text, cases[i].says), "%s", err.text);
     CHECK(v[0] == 0 && v[11] == 0);
   }
-  FAILS(LODE_NOT_FOUND, lode_embedder_open(STR_LIT("ollama:m"), &(lode_embedder_options){.url = url, .timeout_ms = 700}, &other, &err));
+  FAILS(LODE_NOT_FOUND,
+        lode_embedder_open(STR_LIT("ollama:m"), &(lode_embedder_options){.url = url, .timeout_ms = 700}, &other, &err));
   lode_embedder_close(e);
-  FAILS(LODE_IO, lode_embedder_open(STR_LIT("openai:m"), &(lode_embedder_options){.url = "http://127.0.0.1:1"}, &other, &err));
+  FAILS(LODE_IO,
+        lode_embedder_open(STR_LIT("openai:m"), &(lode_embedder_options){.url = "http://127.0.0.1:1"}, &other, &err));
 }

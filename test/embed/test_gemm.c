@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_gemm.c - every kernel of the encoder's arithmetic that this CPU runs, against the same sums in doubles: all tile sizes, odd depths,
- * matrices taken in parts. */
+/* test_gemm.c - every kernel of the encoder's arithmetic that this CPU runs, against the same sums in doubles: all tile
+ * sizes, odd depths, matrices taken in parts. */
 #include "gemm/gemm.h"
 
 #include <errno.h>
@@ -49,7 +49,8 @@ static void free_matrix(matrix *m) {
 }
 
 /* Rows of c from column `out` to `end` are what they should be. */
-static void compare(const char *what, const matrix *m, const float *a, size_t rows, size_t out, size_t end, const float *c, size_t ldc, double slack) {
+static void compare(const char *what, const matrix *m, const float *a, size_t rows, size_t out, size_t end,
+                    const float *c, size_t ldc, double slack) {
   for (size_t r = 0; r < rows; r++) {
     for (size_t o = out; o < end; o++) {
       double sum = m->w.bias[o], size = fabs(sum);
@@ -58,7 +59,8 @@ static void compare(const char *what, const matrix *m, const float *a, size_t ro
         size += fabs((double)a[r * m->w.k + i] * m->plain[o * m->w.k + i]);
       }
       double got = c[r * ldc + o - out];
-      CHECKF(fabs(got - sum) <= slack * (size + 1), "%s, %zu x %zu x %zu, row %zu, output %zu: %g, not %g", what, rows, m->w.k, m->w.n, r, o, got, sum);
+      CHECKF(fabs(got - sum) <= slack * (size + 1), "%s, %zu x %zu x %zu, row %zu, output %zu: %g, not %g", what, rows,
+             m->w.k, m->w.n, r, o, got, sum);
     }
   }
 }
@@ -75,7 +77,8 @@ static void one_product(const char *what, const gemm_arithmetic *how, double sla
     gemm_part part = {&m.w, i, k - i < GEMM_STEP ? k : i + GEMM_STEP, 0, n};
     gemm_multiply(how, &part, a + i, k, rows, parts, ldc, scratch);
   }
-  for (size_t r = 0; r < rows; r++) CHECKF(memcmp(c + r * ldc, parts + r * ldc, n * sizeof(float)) == 0, "%s: parts make another sum", what);
+  for (size_t r = 0; r < rows; r++)
+    CHECKF(memcmp(c + r * ldc, parts + r * ldc, n * sizeof(float)) == 0, "%s: parts make another sum", what);
   if (n > GEMM_PANEL) { /* the last outputs alone */
     gemm_part part = {&m.w, 0, k, GEMM_PANEL, n};
     gemm_multiply(how, &part, a, k, rows, parts, ldc, scratch);
@@ -83,7 +86,8 @@ static void one_product(const char *what, const gemm_arithmetic *how, double sla
   }
   for (size_t r = 0; r < rows; r++) { /* a row alone gives the same bits */
     gemm_multiply(how, &all, a + r * k, k, 1, parts, ldc, scratch);
-    CHECKF(memcmp(c + r * ldc, parts, n * sizeof(float)) == 0, "%s: row %zu of %zu has another sum alone", what, r, rows);
+    CHECKF(memcmp(c + r * ldc, parts, n * sizeof(float)) == 0, "%s: row %zu of %zu has another sum alone", what, r,
+           rows);
   }
   free_matrix(&m);
   free(a), free(c), free(parts), free(scratch);
@@ -102,7 +106,8 @@ static void one_size(const gemm_kernel *kernel, size_t rows, size_t k, size_t n)
 static void products_of_any_size(const gemm_kernel *kernel) {
   for (size_t rows = 1; rows <= 26; rows++) one_size(kernel, rows, 1 + test_below(70), 1 + test_below(50));
   static const size_t depths[] = {1, 2, 191, 192, 193, 383, 384, 385, 768, 1537};
-  for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) one_size(kernel, 1 + test_below(70), depths[i], 1 + test_below(40));
+  for (size_t i = 0; i < sizeof depths / sizeof *depths; i++)
+    one_size(kernel, 1 + test_below(70), depths[i], 1 + test_below(40));
 }
 
 /* Outputs as rows make the panel that their columns make, byte for byte. */
@@ -112,7 +117,8 @@ static void panels_of_rows(const gemm_kernel *kernel) {
     const gemm_arithmetic *how = both[b];
     for (size_t k = 1; how->panel_of_rows && k <= 100; k += 1 + test_below(7)) {
       size_t outputs = 1 + test_below(GEMM_PANEL), ldx = k + test_below(20), bytes = gemm_panel_bytes(how, k);
-      float *x = floats(GEMM_PANEL * ldx), *columns = floats(k * GEMM_PANEL), *one = floats(bytes / sizeof(float)), *other = floats(bytes / sizeof(float));
+      float *x = floats(GEMM_PANEL * ldx), *columns = floats(k * GEMM_PANEL), *one = floats(bytes / sizeof(float)),
+            *other = floats(bytes / sizeof(float));
       gemm_pack_panel(x, ldx, outputs, k, columns);
       how->panel(columns, GEMM_PANEL, k, NULL, one);
       how->panel_of_rows(x, ldx, outputs, k, other);
@@ -130,7 +136,8 @@ static void as_fine_as_products(const char *name, const gemm_arithmetic *how, do
   how->gelu(y, N);
   for (int i = 0; i < N; i++) {
     double want = x[i] * 0.5 * (1 + erf(x[i] / sqrt(2)));
-    CHECKF(fabs(y[i] - want) < error * (1 + fabs((double)x[i])), "%s: gelu(%g) is %g, not %g", name, (double)x[i], (double)y[i], want);
+    CHECKF(fabs(y[i] - want) < error * (1 + fabs((double)x[i])), "%s: gelu(%g) is %g, not %g", name, (double)x[i],
+           (double)y[i], want);
   }
   for (size_t n = 1; n <= N; n += 1 + test_below(9)) {
     size_t padded = gemm_pad(n, GEMM_PANEL);
@@ -159,7 +166,8 @@ static void softmax_of_huge_scores(const char *name, const gemm_arithmetic *how)
     how->softmax(x, 1, N - 5, N, 0.125f, &factor);
     for (size_t i = 0; i < N; i++) {
       double want = i == top, is = x[i] * factor;
-      CHECKF(fabs(is - want) < 1e-3, "%s: softmax of numbers to %g, number %zu: %g, not %g", name, (double)size, i, is, want);
+      CHECKF(fabs(is - want) < 1e-3, "%s: softmax of numbers to %g, number %zu: %g, not %g", name, (double)size, i, is,
+             want);
     }
   }
 }
@@ -181,7 +189,8 @@ static void what_stands_between_products(const gemm_kernel *kernel) {
     for (size_t i = 0; i < n; i++) var += (x[i] - mean) * (x[i] - mean) / (double)n;
     for (size_t i = 0; i < n && n > 1; i++) {
       double want = (x[i] - mean) / sqrt(var + 1e-12) * gain[i] + shift[i];
-      CHECKF(fabs(y[i] - want) < 1e-4, "%s: norm of %zu, number %zu: %g, not %g", kernel->name, n, i, (double)y[i], want);
+      CHECKF(fabs(y[i] - want) < 1e-4, "%s: norm of %zu, number %zu: %g, not %g", kernel->name, n, i, (double)y[i],
+             want);
     }
   }
 }
@@ -194,20 +203,21 @@ static const gemm_kernel *named(const char *name) {
   return NULL;
 }
 
-#define KERNEL_TEST(id, name)                    \
-  TEST(id) {                                     \
-    const gemm_kernel *kernel = named(name); \
-    test_srand(test_seed());                     \
-    products_of_any_size(kernel);                \
-    panels_of_rows(kernel);                      \
-    what_stands_between_products(kernel);        \
+#define KERNEL_TEST(id, name)                                                                                          \
+  TEST(id) {                                                                                                           \
+    const gemm_kernel *kernel = named(name);                                                                           \
+    test_srand(test_seed());                                                                                           \
+    products_of_any_size(kernel);                                                                                      \
+    panels_of_rows(kernel);                                                                                            \
+    what_stands_between_products(kernel);                                                                              \
   }
 KERNEL_TEST(kernel_portable, "portable")
 KERNEL_TEST(kernel_avx2, "avx2")
 KERNEL_TEST(kernel_avx512_vnni, "avx512-vnni")
 KERNEL_TEST(kernel_amx_bf16, "amx-bf16")
 
-/* As in a container whose filter of system calls does not know tiles: the next best kernel is taken, and nobody is killed. */
+/* As in a container whose filter of system calls does not know tiles: the next best kernel is taken, and nobody is
+ * killed. */
 TEST(a_system_that_refuses_tiles) {
 #if defined(__x86_64__)
   struct sock_filter code[] = {

@@ -23,8 +23,9 @@ static lode_error err;
 /* ---- A small model ---- */
 
 enum { MAX_TOY = 64 };
-static const char *const toy_words[] = {"read", "file", "get", "addr", "info", "http", "server", "the", "readfile", "a", "write", "socket", "open",
-                                        "close", "parse", "json", "tree", "node", "hash", "map", "list", "zwölf", "thread", "lock"};
+static const char *const toy_words[] = {"read",     "file", "get",   "addr",   "info", "http",  "server", "the",
+                                        "readfile", "a",    "write", "socket", "open", "close", "parse",  "json",
+                                        "tree",     "node", "hash",  "map",    "list", "zwölf", "thread", "lock"};
 enum { TOY = sizeof toy_words / sizeof toy_words[0] };
 
 typedef struct toy {
@@ -47,7 +48,8 @@ static void toy_init(toy *t) {
     t->starts[i + 1] = (uint32_t)used;
     t->costs[i] = n == 1 ? 255 : 60;
     t->scales[i] = 0.01f * (float)(i + 1);
-    for (int d = 0; d < EMBED_STATIC_DIM; d++) t->rows[i * EMBED_STATIC_DIM + (uint32_t)d] = (int8_t)((i * 31 + (uint32_t)d * 7) % 255 - 127);
+    for (int d = 0; d < EMBED_STATIC_DIM; d++)
+      t->rows[i * EMBED_STATIC_DIM + (uint32_t)d] = (int8_t)((i * 31 + (uint32_t)d * 7) % 255 - 127);
   }
   t->words = (embed_words){TOY, 128, t->starts, t->bytes, used, t->costs, t->slots};
   embed_words_fill(&t->words, t->slots);
@@ -100,7 +102,8 @@ static int hear(void *ctx, uint32_t row) {
   heard *h = ctx;
   const embed_words *w = h->words;
   size_t n = strlen(h->text);
-  snprintf(h->text + n, sizeof h->text - n, "%s%.*s", n ? " " : "", (int)(w->starts[row + 1] - w->starts[row]), w->bytes + w->starts[row]);
+  snprintf(h->text + n, sizeof h->text - n, "%s%.*s", n ? " " : "", (int)(w->starts[row + 1] - w->starts[row]),
+           w->bytes + w->starts[row]);
   return 0;
 }
 
@@ -164,7 +167,8 @@ TEST(a_vector_is_the_weighted_sum_of_its_words) {
   OK(lode_embed(e, &text, 1, v, &err));
   double square = 0;
   for (int d = 0; d < EMBED_STATIC_DIM; d++) {
-    wanted[d] = 2.0f * t.scales[1] * t.rows[1 * 256 + d] + t.scales[6] * t.rows[6 * 256 + d]; /* 4 to the power of 0.5 */
+    wanted[d] =
+        2.0f * t.scales[1] * t.rows[1 * 256 + d] + t.scales[6] * t.rows[6 * 256 + d]; /* 4 to the power of 0.5 */
     square += (double)wanted[d] * wanted[d];
   }
   for (int d = 0; d < EMBED_STATIC_DIM; d++) CHECK(fabs(v[d] - wanted[d] / sqrt(square)) < 1e-5);
@@ -182,7 +186,8 @@ TEST(any_bytes_give_a_vector_of_length_1) {
   make_folder();
   put_file(bytes, size);
   OK(open_toy(&e));
-  lode_str texts[] = {{NULL, 0}, STR_LIT(""), STR_LIT("\0\0\xff\xfe\x80"), STR_LIT("qqq"), {line, big}, STR_LIT("read")};
+  lode_str texts[] = {{NULL, 0},      STR_LIT(""), STR_LIT("\0\0\xff\xfe\x80"),
+                      STR_LIT("qqq"), {line, big}, STR_LIT("read")};
   float v[6 * EMBED_STATIC_DIM], alone[EMBED_STATIC_DIM];
   OK(lode_embed(e, texts, 6, v, &err));
   for (int i = 0; i < 6; i++) CHECK(fabs(dot(v + 256 * i, v + 256 * i) - 1) < 1e-4);
@@ -208,7 +213,8 @@ TEST(every_kernel_gives_the_same_bits) {
   setenv("LODE_SIMD", "portable", 1);
   OK(open_toy(&plain));
   CHECK(strcmp(lode_embedder_info_of(plain)->kernel, "portable") == 0);
-  lode_str text = STR_LIT("the server opens a socket, parses json, locks the thread: getaddrinfo, readFile, hash map of tree nodes");
+  lode_str text = STR_LIT(
+      "the server opens a socket, parses json, locks the thread: getaddrinfo, readFile, hash map of tree nodes");
   float a[EMBED_STATIC_DIM], b[EMBED_STATIC_DIM];
   OK(lode_embed(fast, &text, 1, a, &err));
   OK(lode_embed(plain, &text, 1, b, &err));
@@ -230,7 +236,9 @@ static void *share(void *arg) {
   for (int i = 0; i < 400; i++) {
     lode_str text = str_of(toy_words[i % TOY]);
     float v[EMBED_STATIC_DIM];
-    if (lode_embed(s->e, &text, 1, v, &mine) != LODE_OK || memcmp(v, s->wanted + (size_t)(i % TOY) * EMBED_STATIC_DIM, sizeof v) != 0) return arg;
+    if (lode_embed(s->e, &text, 1, v, &mine) != LODE_OK ||
+        memcmp(v, s->wanted + (size_t)(i % TOY) * EMBED_STATIC_DIM, sizeof v) != 0)
+      return arg;
   }
   return NULL;
 }
@@ -274,10 +282,12 @@ static void survive(const float *wanted, const char *what, size_t at) {
   lode_status st = open_toy(&e);
   if (st == LODE_OK) {
     st = lode_embed(e, texts, 2, v, &err);
-    if (st == LODE_OK) CHECKF(memcmp(v, wanted, sizeof v) == 0, "%s at %zu: another vector, and no word of it", what, at);
+    if (st == LODE_OK)
+      CHECKF(memcmp(v, wanted, sizeof v) == 0, "%s at %zu: another vector, and no word of it", what, at);
     lode_embedder_close(e);
   }
-  CHECKF(st == LODE_OK || st == LODE_CORRUPT || st == LODE_UNSUPPORTED, "%s at %zu: %s", what, at, lode_status_name(st));
+  CHECKF(st == LODE_OK || st == LODE_CORRUPT || st == LODE_UNSUPPORTED, "%s at %zu: %s", what, at,
+         lode_status_name(st));
   CHECKF(st == LODE_OK || strlen(err.text) > 20, "%s at %zu: no text", what, at);
 }
 
@@ -332,7 +342,8 @@ TEST(sizes_that_lie_are_refused) {
       mem_free(lying);
       lode_status st = open_toy(&e);
       bool harmless = field == 32 && lies[i] <= 1000; /* the exponent */
-      CHECKF(harmless ? st == LODE_OK : st == LODE_CORRUPT || st == LODE_UNSUPPORTED, "field %zu as %u: %s", field, lies[i], lode_status_name(st));
+      CHECKF(harmless ? st == LODE_OK : st == LODE_CORRUPT || st == LODE_UNSUPPORTED, "field %zu as %u: %s", field,
+             lies[i], lode_status_name(st));
       lode_embedder_close(e);
     }
   }
@@ -396,7 +407,8 @@ TEST(memory_and_files_may_fail_at_every_call) {
       fault_set(effect == FAULT_SHORT ? FAULT_PREAD : FAULT_ANY, n, false, (fault_effect)effect);
       lode_status st = open_and_embed();
       uint64_t hits = fault_hits();
-      CHECKF(st == LODE_OK || (effect == FAULT_EIO && st == LODE_IO), "call %u, effect %d: %s", (unsigned)n, effect, lode_status_name(st));
+      CHECKF(st == LODE_OK || (effect == FAULT_EIO && st == LODE_IO), "call %u, effect %d: %s", (unsigned)n, effect,
+             lode_status_name(st));
       if (!hits) break;
     }
   }
@@ -412,16 +424,19 @@ TEST(the_model_that_comes_with_lode_knows_code) {
   OK(lode_embedder_open(STR_LIT(LODE_MODEL_CODE), NULL, &e, &err));
   lode_str texts[] = {
       STR_LIT("read a whole file into memory"),
-      STR_LIT("static char *slurp(const char *path, size_t *len) { FILE *f = fopen(path, \"rb\"); fseek(f, 0, SEEK_END); *len = ftell(f); "
-                "rewind(f); char *data = malloc(*len); fread(data, 1, *len, f); fclose(f); return data; }"),
-      STR_LIT("def send_mail(sender, recipients, subject, body):\n    smtp = SMTP(host)\n    smtp.sendmail(sender, recipients, message)"),
+      STR_LIT("static char *slurp(const char *path, size_t *len) { FILE *f = fopen(path, \"rb\"); fseek(f, 0, "
+              "SEEK_END); *len = ftell(f); "
+              "rewind(f); char *data = malloc(*len); fread(data, 1, *len, f); fclose(f); return data; }"),
+      STR_LIT("def send_mail(sender, recipients, subject, body):\n    smtp = SMTP(host)\n    smtp.sendmail(sender, "
+              "recipients, message)"),
       STR_LIT("function hslToRgb(h, s, l) { return [hue2rgb(p, q, h), hue2rgb(p, q, h + 1), hue2rgb(p, q, h - 1)] }"),
       STR_LIT("deliver an email message"),
       STR_LIT("convert a color between color spaces"),
   };
   static float v[6 * EMBED_STATIC_DIM];
   OK(lode_embed(e, texts, 6, v, &err));
-  float *read_q = v, *mail_q = v + 4 * 256, *color_q = v + 5 * 256, *read_c = v + 256, *mail_c = v + 2 * 256, *color_c = v + 3 * 256;
+  float *read_q = v, *mail_q = v + 4 * 256, *color_q = v + 5 * 256, *read_c = v + 256, *mail_c = v + 2 * 256,
+        *color_c = v + 3 * 256;
   CHECK(dot(read_q, read_c) > dot(read_q, mail_c) && dot(read_q, read_c) > dot(read_q, color_c));
   CHECK(dot(mail_q, mail_c) > dot(mail_q, read_c) && dot(mail_q, mail_c) > dot(mail_q, color_c));
   CHECK(dot(color_q, color_c) > dot(color_q, read_c) && dot(color_q, color_c) > dot(color_q, mail_c));

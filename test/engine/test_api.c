@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_api.c - lode.h as its users meet it: stores, collections and writes, each function once in the way it is meant to
- * be used, and each refusal. Reading, streams and upkeep have programs of their own. */
+/* test_api.c - lode.h as its users meet it: stores, collections and writes, each function once in the way it is meant
+ * to be used, and each refusal. Reading, streams and upkeep have programs of their own. */
 #include "support/api_kit.h"
 
 #include <math.h>
@@ -32,7 +32,8 @@ TEST(open_refuses_what_it_cannot_do) {
   FAILS(LODE_INVALID, lode_open(missing, &(lode_open_options){.create = true, .page_bytes = 1000}, &s, &err));
   FAILS(LODE_INVALID, lode_open(missing, &(lode_open_options){.create = true, .page_bytes = 1 << 17}, &s, &err));
   FAILS(LODE_INVALID, lode_open(missing, &(lode_open_options){.create = true, .memory_bytes = 1 << 20}, &s, &err));
-  FAILS(LODE_INVALID, lode_open(missing, &(lode_open_options){.create = true, .max_document_bytes = 1u << 30}, &s, &err));
+  FAILS(LODE_INVALID,
+        lode_open(missing, &(lode_open_options){.create = true, .max_document_bytes = 1u << 30}, &s, &err));
   lode_close(NULL);
 }
 
@@ -50,8 +51,10 @@ TEST(a_store_is_found_again) {
   lode_stats stats;
   OK(lode_store_stats(s, &stats, &err));
   CHECK(stats.collections == 1 && stats.records == 3 && stats.pending == 0);
-  if (stats.files) CHECK(stats.page_bytes == 4096 && stats.bytes > 4096 && stats.cursor > 0 && stats.format > 0);
-  else CHECK(stats.page_bytes == 0 && stats.bytes == 0 && !in_a_folder());
+  if (stats.files)
+    CHECK(stats.page_bytes == 4096 && stats.bytes > 4096 && stats.cursor > 0 && stats.format > 0);
+  else
+    CHECK(stats.page_bytes == 0 && stats.bytes == 0 && !in_a_folder());
   lode_collection_close(c);
   lode_close(s);
 }
@@ -89,8 +92,14 @@ TEST(collections_are_made_listed_renamed_and_dropped) {
   lode_store *s = open_new();
   lode_collection *c, *again;
   lode_str counted[] = {S("lang")};
-  lode_collection_options o = {.create = true, .must_create = true, .metric = LODE_COSINE, .metadata = S("{\"owner\": {\"deep\": [1, null]}}"),
-                               .embedder = S("model-1"), .embedder_dim = 3, .counters = counted, .n_counters = 1};
+  lode_collection_options o = {.create = true,
+                               .must_create = true,
+                               .metric = LODE_COSINE,
+                               .metadata = S("{\"owner\": {\"deep\": [1, null]}}"),
+                               .embedder = S("model-1"),
+                               .embedder_dim = 3,
+                               .counters = counted,
+                               .n_counters = 1};
   OK(lode_collection_open(s, S("b"), &o, &c, &err));
   FAILS(LODE_EXISTS, lode_collection_open(s, S("b"), &o, &again, &err));
   CHECK(!again);
@@ -113,7 +122,8 @@ TEST(collections_are_made_listed_renamed_and_dropped) {
   CHECK(eq(i->embedder, "model-1") && i->embedder_dim == 3 && eq(i->metadata, "{\"owner\": {\"deep\": [1, null]}}"));
   uint64_t uid = i->uid;
   i = lode_collection_list_at(list, 1);
-  CHECK(eq(i->name, "z \xC3\xA9") && i->metric == LODE_IP && i->dimension == 0 && eq(i->metadata, "{\"k\": 1}") && !i->embedder.data);
+  CHECK(eq(i->name, "z \xC3\xA9") && i->metric == LODE_IP && i->dimension == 0 && eq(i->metadata, "{\"k\": 1}") &&
+        !i->embedder.data);
   lode_collection_list_free(list);
   lode_collection_list_free(NULL);
 
@@ -143,7 +153,8 @@ TEST(names_and_options_of_collections_are_checked) {
   memset(longest, 'n', sizeof longest);
   lode_collection_options o = {.create = true};
   const lode_str bad[] = {NONE, S(""), {longest, 513}, S("a\nb"), S("a\0b"), S("\x7F"), S("\xC2\x85"), S("\xFF")};
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) FAILS(LODE_INVALID, lode_collection_open(s, bad[i], &o, &c, &err));
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    FAILS(LODE_INVALID, lode_collection_open(s, bad[i], &o, &c, &err));
   OK(lode_collection_open(s, (lode_str){longest, 512}, &o, &c, &err));
   lode_collection_close(c);
   lode_str twice[] = {S("k"), S("k")};
@@ -155,7 +166,8 @@ TEST(names_and_options_of_collections_are_checked) {
       {.create = true, .embedder = S("e"), .embedder_dim = LODE_MAX_DIMENSION + 1},
       {.create = true, .counters = twice, .n_counters = 2},
   };
-  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) FAILS(LODE_INVALID, lode_collection_open(s, S("w"), &wrong[i], &c, &err));
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    FAILS(LODE_INVALID, lode_collection_open(s, S("w"), &wrong[i], &c, &err));
   FAILS(LODE_NOT_FOUND, lode_collection_open(s, S("w"), NULL, &c, &err));
   lode_close(s);
 }
@@ -165,13 +177,15 @@ TEST(another_embedding_model_is_refused_for_vectors_alone) {
   lode_store *s = open_new();
   lode_collection *first = collection(s, "c", LODE_L2), *mine, *other, *longer;
   /* The model is stamped by the first open that names one. */
-  OK(lode_collection_open(s, S("c"), &(lode_collection_options){.embedder = S("mine"), .embedder_dim = 3}, &mine, &err));
+  OK(lode_collection_open(s, S("c"), &(lode_collection_options){.embedder = S("mine"), .embedder_dim = 3}, &mine,
+                          &err));
   lode_record four = {S("four"), NONE, NONE, (float[]){1, 2, 3, 4}, 4};
   FAILS(LODE_MISMATCH, lode_add(mine, NULL, &four, 1, LODE_FAIL_EXISTING, NULL, &err));
   CHECK(err.record == 0);
   add_three(mine);
   OK(lode_collection_open(s, S("c"), &(lode_collection_options){.embedder = S("other")}, &other, &err));
-  OK(lode_collection_open(s, S("c"), &(lode_collection_options){.embedder = S("mine"), .embedder_dim = 4}, &longer, &err));
+  OK(lode_collection_open(s, S("c"), &(lode_collection_options){.embedder = S("mine"), .embedder_dim = 4}, &longer,
+                          &err));
   lode_record vector = {S("v"), NONE, NONE, a3, 3}, text = {.id = S("t"), .document = S("some words")};
   lode_result *r;
   lode_query_request by_vector = {.vectors = a3, .dimension = 3, .n = 1, .k = 1};
@@ -201,7 +215,8 @@ TEST(records_come_back_as_they_were_given) {
   lode_store *s = open_new();
   lode_collection *c = collection(s, "c", LODE_L2);
   lode_record r[] = {
-      {S("id \xE2\x82\xAC"), S(""), S("{ \"s\" : \"\\u00e9\" , \"i\":-9223372036854775808, \"d\":0.1, \"b\":true, \"a\":[1,2.5] }"), a3, 3},
+      {S("id \xE2\x82\xAC"), S(""),
+       S("{ \"s\" : \"\\u00e9\" , \"i\":-9223372036854775808, \"d\":0.1, \"b\":true, \"a\":[1,2.5] }"), a3, 3},
       {S("plain"), NONE, S("{}"), NULL, 0},
   };
   lode_write_result w;
@@ -212,7 +227,8 @@ TEST(records_come_back_as_they_were_given) {
   CHECK(lode_result_count(got) == 2 && lode_result_next(got) == 0 && !lode_result_at(got, 2));
   const lode_row *row = lode_result_at(got, 0);
   CHECK(eq(row->id, "id \xE2\x82\xAC") && eq(row->document, ""));
-  CHECKF(eq(row->metadata, "{\"s\":\"\xC3\xA9\",\"i\":-9223372036854775808,\"d\":0.1,\"b\":true,\"a\":[1,2.5]}"), "%s", row->metadata.data);
+  CHECKF(eq(row->metadata, "{\"s\":\"\xC3\xA9\",\"i\":-9223372036854775808,\"d\":0.1,\"b\":true,\"a\":[1,2.5]}"), "%s",
+         row->metadata.data);
   CHECK(row->dimension == 3 && memcmp(row->vector, a3, sizeof a3) == 0 && isnan(row->distance) && row->cursor > 0);
   row = lode_result_at(got, 1);
   CHECK(!row->document.data && !row->metadata.data && !row->vector && row->dimension == 0);
@@ -269,7 +285,8 @@ TEST(bad_records_are_refused_and_nothing_is_written) {
   FAILS(LODE_INVALID, lode_add(c, NULL, NULL, 1, LODE_FAIL_EXISTING, NULL, &err));
   OK(lode_add(c, NULL, NULL, 0, LODE_FAIL_EXISTING, NULL, &err));
   CHECK(count(c) == 0);
-  lode_record fits[] = {{.id = {long_id, 4096}, .document = S("ten bytes."), .vector = huge, .dimension = LODE_MAX_DIMENSION}};
+  lode_record fits[] = {
+      {.id = {long_id, 4096}, .document = S("ten bytes."), .vector = huge, .dimension = LODE_MAX_DIMENSION}};
   OK(lode_add(c, NULL, fits, 1, LODE_FAIL_EXISTING, NULL, &err));
   CHECK(count(c) == 1);
   lode_collection_close(c);
@@ -324,7 +341,8 @@ TEST(update_and_upsert_change_what_is_given) {
   CHECK(w.written == 1 && w.skipped == 1 && !missing[0] && missing[1] && count(c) == 3);
   expect_metadata(c, S("a"), "{\"tags\":\"z\",\"m\":[true,false]}");
   expect_ids(c, (lode_get_request){.select.where_document = S("{\"$contains\": \"red\"}")}, "a");
-  OK(lode_update(c, NULL, &(lode_record){.id = S("a"), .metadata = S("{\"tags\": null, \"m\": null}")}, 1, NULL, NULL, &err));
+  OK(lode_update(c, NULL, &(lode_record){.id = S("a"), .metadata = S("{\"tags\": null, \"m\": null}")}, 1, NULL, NULL,
+                 &err));
   expect_metadata(c, S("a"), NULL);
   OK(lode_update(c, NULL, &(lode_record){.id = S("b"), .metadata = S("{}")}, 1, NULL, NULL, &err));
   expect_metadata(c, S("b"), "{\"n\":2}");
@@ -377,7 +395,8 @@ TEST(merged_metadata_has_a_limit) {
 TEST(a_transaction_is_all_or_nothing) {
   lode_error err;
   lode_store *s = open_new(), *elsewhere = open_new();
-  lode_collection *c = collection(s, "c", LODE_L2), *d = collection(s, "d", LODE_L2), *far = collection(elsewhere, "c", LODE_L2);
+  lode_collection *c = collection(s, "c", LODE_L2), *d = collection(s, "d", LODE_L2),
+                  *far = collection(elsewhere, "c", LODE_L2);
   lode_txn *txn;
   lode_record one = {.id = S("1"), .document = S("one"), .metadata = S("{\"k\": 1}")}, two = {.id = S("2")};
   size_t n;
@@ -446,7 +465,8 @@ TEST(a_delete_of_many_ids_is_one_call) {
   char(*text)[16] = calloc(N, sizeof *text);
   lode_str *ids = calloc(N, sizeof *ids);
   lode_record *r = calloc(1000, sizeof *r);
-  for (size_t i = 0; i < N; i++) ids[i] = (lode_str){text[i], (size_t)snprintf(text[i], sizeof text[i], "%zu", i * 7919 % N)};
+  for (size_t i = 0; i < N; i++)
+    ids[i] = (lode_str){text[i], (size_t)snprintf(text[i], sizeof text[i], "%zu", i * 7919 % N)};
   for (size_t i = 0; i < 1000; i++) r[i] = (lode_record){.id = ids[i * 100]};
   OK(lode_add(c, NULL, r, 1000, LODE_FAIL_EXISTING, NULL, &err));
   size_t n;

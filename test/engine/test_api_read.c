@@ -23,12 +23,16 @@ TEST(get_selects_orders_and_pages) {
     expect_ids(c, (lode_get_request){.offset = 20}, "");
     lode_str ids[] = {S("3"), S("x"), S("5"), S("3"), S("1")};
     expect_ids(c, (lode_get_request){.select = {.ids = ids, .n_ids = 5}}, "3 5 3 1");
-    expect_ids(c, (lode_get_request){.select = {.ids = ids, .n_ids = 5, .where = S("{\"n\": {\"$gt\": 1}}")}, .limit = 2, .offset = 1}, "5 3");
+    expect_ids(c,
+               (lode_get_request){
+                   .select = {.ids = ids, .n_ids = 5, .where = S("{\"n\": {\"$gt\": 1}}")}, .limit = 2, .offset = 1},
+               "5 3");
     expect_ids(c, (lode_get_request){.select = {.ids = ids, .n_ids = 0}}, "");
     expect_ids(c, (lode_get_request){.select.where = S("{\"n\": {\"$in\": [4, 8, 77]}}")}, "8 4");
 
     /* Paging, with and without a filter and by ids, brings each row once. */
-    lode_get_request pages[] = {{.limit = 3}, {.limit = 3, .select.where = S("{\"n\": {\"$gte\": 3}}")},
+    lode_get_request pages[] = {{.limit = 3},
+                                {.limit = 3, .select.where = S("{\"n\": {\"$gte\": 3}}")},
                                 {.limit = 2, .select = {.ids = ids, .n_ids = 5}}};
     const char *wanted[] = {"9 8 7 6 5 4 3 2 1 0", "9 8 7 6 5 4 3", "3 5 3 1"};
     for (int p = 0; p < 3; p++) {
@@ -83,8 +87,8 @@ static void expect_facets(const lode_facet_list *l, const char *wanted) {
   char text[1024] = "";
   for (size_t i = 0; i < lode_facet_list_count(l); i++) {
     const lode_facet *f = lode_facet_list_at(l, i);
-    snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.*s=%llu", i ? " " : "", (int)f->value.len, f->value.data,
-             (unsigned long long)f->count);
+    snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.*s=%llu", i ? " " : "", (int)f->value.len,
+             f->value.data, (unsigned long long)f->count);
   }
   CHECKF(strcmp(text, wanted) == 0, "got %s, wanted %s", text, wanted);
 }
@@ -94,9 +98,13 @@ TEST(facets_and_counters_count_values) {
   lode_store *s = open_new();
   lode_collection *c;
   lode_str counted[] = {S("k")};
-  OK(lode_collection_open(s, S("c"), &(lode_collection_options){.create = true, .counters = counted, .n_counters = 1}, &c, &err));
-  const char *metas[] = {"{\"k\": \"a\"}", "{\"k\": [\"a\", \"b\", \"a\"]}", "{\"k\": 1}", "{\"k\": 1.0}", "{\"k\": true}",
-                         "{\"k\": \"b\", \"z\": 1}", "{\"other\": \"a\"}", "{\"k\": 2.5}", "{\"k\": []}", "{\"k\": \"\"}"};
+  OK(lode_collection_open(s, S("c"), &(lode_collection_options){.create = true, .counters = counted, .n_counters = 1},
+                          &c, &err));
+  const char *metas[] = {"{\"k\": \"a\"}",     "{\"k\": [\"a\", \"b\", \"a\"]}",
+                         "{\"k\": 1}",         "{\"k\": 1.0}",
+                         "{\"k\": true}",      "{\"k\": \"b\", \"z\": 1}",
+                         "{\"other\": \"a\"}", "{\"k\": 2.5}",
+                         "{\"k\": []}",        "{\"k\": \"\"}"};
   enum { N = sizeof metas / sizeof *metas };
   for (int i = 0; i < N; i++) {
     char id[24];
@@ -129,10 +137,12 @@ TEST(facets_and_counters_count_values) {
       all = "1=2 \"a\"=2 true=1 2.5=1 \"\"=1 \"b\"=1";
       expect_facets(l, all);
       lode_facet_list_free(l);
-      OK(lode_add(c, NULL, &(lode_record){.id = S("5"), .metadata = S("{\"z\": 1, \"k\": \"b\"}")}, 1, LODE_FAIL_EXISTING, NULL, &err));
+      OK(lode_add(c, NULL, &(lode_record){.id = S("5"), .metadata = S("{\"z\": 1, \"k\": \"b\"}")}, 1,
+                  LODE_FAIL_EXISTING, NULL, &err));
       OK(lode_delete(c, NULL, &(lode_selection){.ids = &S("1"), .n_ids = 1}, NULL, &err));
       OK(lode_upsert(c, NULL, &(lode_record){.id = S("0"), .metadata = S("{\"k\": [\"a\", \"a\"]}")}, 1, NULL, &err));
-      OK(lode_add(c, NULL, &(lode_record){.id = S("y"), .metadata = S("{\"k\": \"a\"}")}, 1, LODE_FAIL_EXISTING, NULL, &err));
+      OK(lode_add(c, NULL, &(lode_record){.id = S("y"), .metadata = S("{\"k\": \"a\"}")}, 1, LODE_FAIL_EXISTING, NULL,
+                  &err));
     }
   }
   FAILS(LODE_INVALID, lode_facets(c, NONE, NONE, 0, &l, &err));
@@ -157,7 +167,8 @@ TEST(facets_tell_long_strings_apart) {
     values[i][299] = 0;
     values[i][290] = (char)('0' + i / 2);
     snprintf(meta[i], sizeof meta[i], "{\"k\": [\"short\", \"%.299s\"]}", values[i]);
-    OK(lode_add(c, NULL, &(lode_record){.id = str(values[i] + 290 - i), .metadata = str(meta[i])}, 1, LODE_FAIL_EXISTING, NULL, &err));
+    OK(lode_add(c, NULL, &(lode_record){.id = str(values[i] + 290 - i), .metadata = str(meta[i])}, 1,
+                LODE_FAIL_EXISTING, NULL, &err));
   }
   for (int round = 0; round < 2; round++) {
     lode_facet_list *l;

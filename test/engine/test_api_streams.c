@@ -73,7 +73,8 @@ TEST(export_and_import_are_inverse) {
   OK(lode_export(d, &(lode_selection){.ids = ids, .n_ids = 2}, 0, write_stream, &some, quiet, &written, &err));
   CHECKF(written == 2 && strcmp(some.data, "{\"id\":\"bare\"}\n{\"id\":\"empty\"}\n") == 0, "%s", some.data);
   int calls = 0;
-  FAILS(LODE_CANCELLED, lode_export(d, NULL, 0, write_stream, &some, (lode_progress){stop_at_once, &calls}, &written, &err));
+  FAILS(LODE_CANCELLED,
+        lode_export(d, NULL, 0, write_stream, &some, (lode_progress){stop_at_once, &calls}, &written, &err));
   CHECK(calls == 1 && written == 0);
   FAILS(LODE_IO, lode_export(d, NULL, 0, fail_write, NULL, quiet, NULL, &err));
   FAILS(LODE_INVALID, lode_export(d, NULL, 16, write_stream, &some, quiet, NULL, &err));
@@ -85,7 +86,8 @@ TEST(export_and_import_are_inverse) {
   lode_close(s);
 }
 
-static lode_status import_text(lode_collection *c, const char *text, lode_import_request req, lode_import_report *report, lode_error *err) {
+static lode_status import_text(lode_collection *c, const char *text, lode_import_request req,
+                               lode_import_report *report, lode_error *err) {
   stream in = {.len = strlen(text)};
   in.data = malloc(in.len + 1);
   memcpy(in.data, text, in.len + 1);
@@ -101,7 +103,9 @@ TEST(import_of_lines_takes_modes_and_names_bad_lines) {
   lode_store *s = open_new();
   lode_collection *c = collection(s, "c", LODE_L2);
   lode_import_report report;
-  OK(import_text(c, "\xEF\xBB\xBF{\"id\": \"a\", \"document\": \"x\", \"embedding\": [1, 2e0]}\r\n\n  \n {\"id\":\"b\",\"document\":null,\"metadata\":{\"k\":1}}",
+  OK(import_text(c,
+                 "\xEF\xBB\xBF{\"id\": \"a\", \"document\": \"x\", \"embedding\": [1, 2e0]}\r\n\n  \n "
+                 "{\"id\":\"b\",\"document\":null,\"metadata\":{\"k\":1}}",
                  (lode_import_request){.batch = 1}, &report, &err));
   CHECK(report.lines == 2 && report.written == 2);
   OK(import_text(c, "{\"id\":\"a\"}\n{\"id\":\"c\"}\n{\"id\":\"c\",\"document\":\"ignored\"}\n",
@@ -111,11 +115,16 @@ TEST(import_of_lines_takes_modes_and_names_bad_lines) {
                  (lode_import_request){.mode = LODE_IMPORT_UPSERT}, &report, &err));
   CHECK(report.written == 2);
   expect_metadata(c, S("b"), "{\"m\":2}");
-  OK(import_text(c, "{\"id\":\"b\",\"document\":\"d\"}\n{\"id\":\"nobody\"}\n", (lode_import_request){.mode = LODE_IMPORT_UPDATE}, &report, &err));
+  OK(import_text(c, "{\"id\":\"b\",\"document\":\"d\"}\n{\"id\":\"nobody\"}\n",
+                 (lode_import_request){.mode = LODE_IMPORT_UPDATE}, &report, &err));
   CHECK(report.written == 1 && report.skipped == 1 && count(c) == 3);
   OK(import_text(c, "{\"id\":\"u\", \"embedd\\u0069ng\": [3, 4]}", (lode_import_request){0}, &report, &err));
 
-  const struct { const char *text; lode_status status; size_t line; } bad[] = {
+  const struct {
+    const char *text;
+    lode_status status;
+    size_t line;
+  } bad[] = {
       {"{\"id\":\"x\"}\n\n[]\n", LODE_REFUSED, 2},
       {"{\"id\":\"x\"}\n{\"id\":", LODE_REFUSED, 1},
       {"{\"document\":\"x\"}", LODE_REFUSED, 0},
@@ -134,11 +143,13 @@ TEST(import_of_lines_takes_modes_and_names_bad_lines) {
   };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     lode_status st = import_text(c, bad[i].text, (lode_import_request){0}, &report, &err);
-    CHECKF(st == bad[i].status && err.record == bad[i].line, "case %zu: %s line %zu: %s", i, lode_status_name(st), err.record, err.text);
+    CHECKF(st == bad[i].status && err.record == bad[i].line, "case %zu: %s line %zu: %s", i, lode_status_name(st),
+           err.record, err.text);
     CHECK(report.written == 0 && count(c) == 4);
   }
   /* Batches before the bad one stay. */
-  FAILS(LODE_REFUSED, import_text(c, "{\"id\":\"k1\"}\n{\"id\":\"k2\"}\n{\"id\":\"k3\"}\nx\n", (lode_import_request){.batch = 2}, &report, &err));
+  FAILS(LODE_REFUSED, import_text(c, "{\"id\":\"k1\"}\n{\"id\":\"k2\"}\n{\"id\":\"k3\"}\nx\n",
+                                  (lode_import_request){.batch = 2}, &report, &err));
   CHECK(report.written == 2 && count(c) == 6);
   FAILS(LODE_INVALID, import_text(c, "", (lode_import_request){.format = (lode_format)5}, &report, &err));
   FAILS(LODE_INVALID, import_text(c, "", (lode_import_request){.mode = (lode_import_mode)5}, &report, &err));
@@ -153,7 +164,8 @@ TEST(import_of_lines_takes_modes_and_names_bad_lines) {
 static stream npy(int v, const char *header, const void *data, size_t len) {
   size_t h = strlen(header);
   stream s = {0};
-  unsigned char head[12] = {0x93, 'N', 'U', 'M', 'P', 'Y', (unsigned char)v, 0, (unsigned char)h, (unsigned char)(h >> 8), 0, 0};
+  unsigned char head[12] = {
+      0x93, 'N', 'U', 'M', 'P', 'Y', (unsigned char)v, 0, (unsigned char)h, (unsigned char)(h >> 8), 0, 0};
   (void)write_stream(&s, head, v == 1 ? 10 : 12);
   (void)write_stream(&s, header, h);
   (void)write_stream(&s, data, len);
@@ -173,7 +185,8 @@ TEST(import_of_npy) {
                        : npy(v, "{'shape': (2,3), 'fortran_order':False, \"descr\": '<f4'}", f, sizeof f);
     in.piece = 5;
     lode_import_report report;
-    OK(lode_import(c, &(lode_import_request){.format = LODE_NPY, .first_id = 41, .read = read_stream, .ctx = &in}, quiet, &report, &err));
+    OK(lode_import(c, &(lode_import_request){.format = LODE_NPY, .first_id = 41, .read = read_stream, .ctx = &in},
+                   quiet, &report, &err));
     CHECK(report.lines == 2 && report.written == 2);
     expect_ids(c, (lode_get_request){0}, "41 42");
     lode_result *r;
@@ -184,28 +197,38 @@ TEST(import_of_npy) {
     free(in.data);
   }
   lode_collection *c = collection(s, "bad", LODE_L2);
-  const char *headers[] = {
-      "{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3)}", "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3)}",
-      "{'descr': '<f4', 'fortran_order': False, 'shape': (6,)}",    "{'descr': '<f4', 'fortran_order': False}",
-      "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 0)}",  "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 65536)}",
-      "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, 3)}",
-      "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}",
-      "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)} x", "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 3)}",
-      "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 3)}",   "{", "", "{'descr': '<f4"};
+  const char *headers[] = {"{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3)}",
+                           "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3)}",
+                           "{'descr': '<f4', 'fortran_order': False, 'shape': (6,)}",
+                           "{'descr': '<f4', 'fortran_order': False}",
+                           "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 0)}",
+                           "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 65536)}",
+                           "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, 3)}",
+                           "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}",
+                           "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)} x",
+                           "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 3)}",
+                           "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 3)}",
+                           "{",
+                           "",
+                           "{'descr': '<f4"};
   for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
     stream in = npy(1, headers[i], f, sizeof f);
-    lode_status st = lode_import(c, &(lode_import_request){.format = LODE_NPY, .read = read_stream, .ctx = &in}, quiet, NULL, &err);
+    lode_status st =
+        lode_import(c, &(lode_import_request){.format = LODE_NPY, .read = read_stream, .ctx = &in}, quiet, NULL, &err);
     CHECKF(st == LODE_INVALID, "%s: %s", headers[i], lode_status_name(st));
     free(in.data);
   }
   stream in = npy(9, "{}", f, 4);
-  FAILS(LODE_INVALID, lode_import(c, &(lode_import_request){.format = LODE_NPY, .read = read_stream, .ctx = &in}, quiet, NULL, &err));
+  FAILS(LODE_INVALID,
+        lode_import(c, &(lode_import_request){.format = LODE_NPY, .read = read_stream, .ctx = &in}, quiet, NULL, &err));
   in.at = 1;
-  FAILS(LODE_INVALID, lode_import(c, &(lode_import_request){.format = LODE_NPY, .read = read_stream, .ctx = &in}, quiet, NULL, &err));
+  FAILS(LODE_INVALID,
+        lode_import(c, &(lode_import_request){.format = LODE_NPY, .read = read_stream, .ctx = &in}, quiet, NULL, &err));
   free(in.data);
   const double large[] = {1e300};
   in = npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (1, 1)}", large, sizeof large);
-  FAILS(LODE_REFUSED, lode_import(c, &(lode_import_request){.format = LODE_NPY, .read = read_stream, .ctx = &in}, quiet, NULL, &err));
+  FAILS(LODE_REFUSED,
+        lode_import(c, &(lode_import_request){.format = LODE_NPY, .read = read_stream, .ctx = &in}, quiet, NULL, &err));
   free(in.data);
   CHECK(count(c) == 0);
   lode_collection_close(c);
@@ -216,7 +239,10 @@ TEST(import_of_fvecs) {
   lode_error err;
   lode_store *s = open_new();
   lode_collection *c = collection(s, "c", LODE_L2);
-  struct { int32_t dim; float v[2]; } f[] = {{2, {1, 2}}, {2, {3, 4}}, {2, {5, 6}}};
+  struct {
+    int32_t dim;
+    float v[2];
+  } f[] = {{2, {1, 2}}, {2, {3, 4}}, {2, {5, 6}}};
   stream in = {.data = (char *)f, .len = sizeof f};
   lode_import_request req = {.format = LODE_FVECS, .read = read_stream, .ctx = &in, .batch = 2};
   lode_import_report report;

@@ -144,7 +144,8 @@ static void *write_pairs(void *ctx) {
     snprintf(left, sizeof left, "l%d", i % 40);
     snprintf(right, sizeof right, "r%d", i % 40);
     float v[3] = {(float)i, 1, 0};
-    lode_record pair[] = {{.id = str(left), .document = S("left"), .vector = v, .dimension = 3}, {.id = str(right), .document = S("right"), .vector = v, .dimension = 3}};
+    lode_record pair[] = {{.id = str(left), .document = S("left"), .vector = v, .dimension = 3},
+                          {.id = str(right), .document = S("right"), .vector = v, .dimension = 3}};
     OK(lode_upsert(w->c, NULL, pair, 2, NULL, &err));
     lode_str ids[] = {str(left), str(right)};
     if (i % 3 == 0) OK(lode_delete(w->c, NULL, &(lode_selection){.ids = ids, .n_ids = 2}, NULL, &err));
@@ -170,7 +171,8 @@ static void *query_pairs(void *ctx) {
     }
     CHECKF(left * 2 == n && sum == 0, "%zu rows, %zu left, %g", n, left, sum);
     lode_result_free(r);
-    OK(lode_query(w->c, &(lode_query_request){.mode = LODE_BY_TEXT, .texts = &S("left right"), .n = 1, .k = 1000}, &r, &err));
+    OK(lode_query(w->c, &(lode_query_request){.mode = LODE_BY_TEXT, .texts = &S("left right"), .n = 1, .k = 1000}, &r,
+                  &err));
     CHECK(lode_result_count(r) % 2 == 0);
     lode_result_free(r);
   }
@@ -207,9 +209,10 @@ TEST(a_forked_child_goes_on_with_the_handle) {
   pid_t child = fork();
   CHECK(child >= 0);
   if (child == 0) {
-    bool ok = lode_upsert(c, NULL, &(lode_record){.id = S("child"), .vector = b3, .dimension = 3}, 1, NULL, &err) == LODE_OK &&
-              lode_query(c, &q, &r, &err) == LODE_OK && lode_result_count(r) == 1 && eq(lode_result_at(r, 0)->id, "b") &&
-              lode_optimize(s, quiet, &err) == LODE_OK;
+    bool ok = lode_upsert(c, NULL, &(lode_record){.id = S("child"), .vector = b3, .dimension = 3}, 1, NULL, &err) ==
+                  LODE_OK &&
+              lode_query(c, &q, &r, &err) == LODE_OK && lode_result_count(r) == 1 &&
+              eq(lode_result_at(r, 0)->id, "b") && lode_optimize(s, quiet, &err) == LODE_OK;
     lode_collection_close(c);
     lode_close(s);
     _exit(ok ? 0 : 1);
@@ -221,7 +224,8 @@ TEST(a_forked_child_goes_on_with_the_handle) {
   lode_close(s);
 }
 
-/* Each process of the next test: its own record gets a vector, one gets none, one that was there is deleted, one changed. */
+/* Each process of the next test: its own record gets a vector, one gets none, one that was there is deleted, one
+ * changed. */
 enum { PROCESSES = 4, ROUNDS = 6 };
 
 static void bring_vectors(const char *place, int who, int start) {
@@ -239,13 +243,17 @@ static void bring_vectors(const char *place, int who, int start) {
     snprintf(kept, sizeof kept, "kept%d-%d", who, i);
     lode_str gone_id = str(gone);
     float v[] = {(float)who, (float)i};
-    lode_record bare_record = {.id = str(bare), .document = S("without")}, near_record = {.id = str(near), .vector = v, .dimension = 2};
+    lode_record bare_record = {.id = str(bare), .document = S("without")},
+                near_record = {.id = str(near), .vector = v, .dimension = 2};
     bool first = (who + i) % 2;
     size_t n;
     OK(lode_add(c, NULL, first ? &near_record : &bare_record, 1, LODE_FAIL_EXISTING, NULL, &err));
     OK(lode_delete(c, NULL, &(lode_selection){.ids = &gone_id, .n_ids = 1}, &n, &err));
     CHECK(n == 1);
-    OK(lode_update(c, NULL, &(lode_record){.id = str(kept), .document = S("changed"), .vector = i % 2 ? v : NULL, .dimension = 2 * (i % 2)}, 1, NULL, NULL, &err));
+    OK(lode_update(
+        c, NULL,
+        &(lode_record){.id = str(kept), .document = S("changed"), .vector = i % 2 ? v : NULL, .dimension = 2 * (i % 2)},
+        1, NULL, NULL, &err));
     OK(lode_add(c, NULL, first ? &bare_record : &near_record, 1, LODE_FAIL_EXISTING, NULL, &err));
   }
   lode_collection_close(c);
@@ -264,7 +272,8 @@ TEST_SLOW(many_processes_bring_the_first_vector_at_once, 240) {
     for (int i = 0; i < ROUNDS * 2; i++) {
       char id[40];
       snprintf(id, sizeof id, "%s%d-%d", i % 2 ? "gone" : "kept", who, i / 2);
-      OK(lode_add(c, NULL, &(lode_record){.id = str(id), .document = S("as it was")}, 1, LODE_FAIL_EXISTING, NULL, &err));
+      OK(lode_add(c, NULL, &(lode_record){.id = str(id), .document = S("as it was")}, 1, LODE_FAIL_EXISTING, NULL,
+                  &err));
     }
   }
   CHECK(pipe(start) == 0);
@@ -308,7 +317,8 @@ static void add_vectors(lode_collection *c, int from, int to, float x) {
     char id[16];
     float v[] = {x, (float)i};
     snprintf(id, sizeof id, "r%d", i);
-    OK(lode_add(c, NULL, &(lode_record){.id = str(id), .vector = v, .dimension = 2}, 1, LODE_FAIL_EXISTING, NULL, &err));
+    OK(lode_add(c, NULL, &(lode_record){.id = str(id), .vector = v, .dimension = 2}, 1, LODE_FAIL_EXISTING, NULL,
+                &err));
   }
 }
 
@@ -323,7 +333,8 @@ static double nearest_distance(lode_collection *c, const char *id) {
   return distance;
 }
 
-/* Both went on from one backup, so the same keys mean other vectors: nothing cached of the old one may answer for the new. */
+/* Both went on from one backup, so the same keys mean other vectors: nothing cached of the old one may answer for the
+ * new. */
 TEST(a_store_replaced_by_its_own_older_backup_answers_for_itself) {
   for (int more = 0; more <= 5; more += 5) {
     lode_error err;

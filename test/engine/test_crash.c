@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_crash.c - rule 5: an acknowledged write survives kill -9, an unacknowledged one is wholly there or wholly absent.
- * A child writes batches and says before and after each what it does; the parent kills it at a random moment, opens the
- * store and compares. The maintenance thread runs in the child, so kills hit its steps too. */
+/* test_crash.c - rule 5: an acknowledged write survives kill -9, an unacknowledged one is wholly there or wholly
+ * absent. A child writes batches and says before and after each what it does; the parent kills it at a random moment,
+ * opens the store and compares. The maintenance thread runs in the child, so kills hit its steps too. */
 #include "lode.h"
 #include "support/test.h"
 
@@ -28,7 +28,10 @@ static void make_record(int batch, int i, int version, char *id, char *doc, char
   snprintf(doc, 96, "batch %d record %d version %d of the crash test", batch, i, version);
   snprintf(meta, 64, "{\"batch\":%d,\"version\":%d}", batch, version);
   for (int d = 0; d < DIM; d++) vector[d] = (float)(batch * 31 + i * 7 + version + d);
-  *r = (lode_record){.id = {id, strlen(id)}, .document = {doc, strlen(doc)}, .metadata = {meta, strlen(meta)}, .vector = vector,
+  *r = (lode_record){.id = {id, strlen(id)},
+                     .document = {doc, strlen(doc)},
+                     .metadata = {meta, strlen(meta)},
+                     .vector = vector,
                      .dimension = DIM};
 }
 
@@ -59,7 +62,8 @@ static void writer(const char *folder, int fd, int *versions) {
   lode_error err = {0};
   lode_open_options o = {0};
   lode_collection_options co = {.create = true};
-  if (lode_open(folder, &o, &store, &err) != LODE_OK || lode_collection_open(store, (lode_str){"crash", 5}, &co, &c, &err) != LODE_OK) {
+  if (lode_open(folder, &o, &store, &err) != LODE_OK ||
+      lode_collection_open(store, (lode_str){"crash", 5}, &co, &c, &err) != LODE_OK) {
     fprintf(stderr, "child: %s\n", err.text);
     _exit(3);
   }
@@ -118,12 +122,14 @@ static void check_round(const char *folder, int *versions, const note *open_note
   for (int b = 0; b < BATCHES; b++) {
     int v = version_of(c, b, round);
     bool open = open_note && open_note->batch == b && v == open_note->version;
-    CHECKF(v == versions[b] || open, "round %d: batch %d has version %d, acknowledged was %d", round, b, v, versions[b]);
+    CHECKF(v == versions[b] || open, "round %d: batch %d has version %d, acknowledged was %d", round, b, v,
+           versions[b]);
     versions[b] = v;
     wanted += v ? BATCH : 0;
   }
   OK(lode_count(c, &count, &err));
-  CHECKF(count == wanted, "round %d: count says %llu, there are %llu", round, (unsigned long long)count, (unsigned long long)wanted);
+  CHECKF(count == wanted, "round %d: count says %llu, there are %llu", round, (unsigned long long)count,
+         (unsigned long long)wanted);
   if (round % 10 == 0) OK(lode_verify(store, NULL, NULL, (lode_progress){0}, &err));
   lode_collection_close(c);
   lode_close(store);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_damage.c - files damaged at rest and while open: each byte flipped, cut at each length, emptied, replaced by the word
- * "corrupted", deleted, swapped. No signal, no hang, no silent wrong answer: an answer is the right one, or there is a
- * status with a text. verify finds every flipped byte of the truth, but for those of free pages, which mean nothing. A sample is tried unless test_full(). */
+/* test_damage.c - files damaged at rest and while open: each byte flipped, cut at each length, emptied, replaced by the
+ * word "corrupted", deleted, swapped. No signal, no hang, no silent wrong answer: an answer is the right one, or there
+ * is a status with a text. verify finds every flipped byte of the truth, but for those of free pages, which mean
+ * nothing. A sample is tried unless test_full(). */
 #include "support/fault.h"
 #include "support/scene.h"
 #include "store/truth_pages.h"
@@ -57,8 +58,8 @@ static int ask_all(ground *g, const char *what, size_t at) {
       CHECKF(o.answer == g->right[q], "%s %zu: a wrong answer to %s", what, at, scene_question(q));
       answered++;
     } else {
-      CHECKF(o.text[0] && o.status != LODE_INTERNAL && o.status != LODE_NOMEM && o.status != LODE_BUSY, "%s %zu: %s to %s: %s", what, at,
-             lode_status_name(o.status), scene_question(q), o.text);
+      CHECKF(o.text[0] && o.status != LODE_INTERNAL && o.status != LODE_NOMEM && o.status != LODE_BUSY,
+             "%s %zu: %s to %s: %s", what, at, lode_status_name(o.status), scene_question(q), o.text);
     }
   }
   return answered;
@@ -91,7 +92,9 @@ static void look_for_free_pages(const ground *g, bool *is_free, size_t most) {
   store_pages_close(&pages);
 }
 
-static size_t step_of(size_t n, size_t samples) { return test_full() || n < samples ? 1 : 1 + test_below(2 * n / samples); }
+static size_t step_of(size_t n, size_t samples) {
+  return test_full() || n < samples ? 1 : 1 + test_below(2 * n / samples);
+}
 
 TEST_SLOW(a_flipped_byte_of_the_truth, 1800) {
   static ground g;
@@ -105,13 +108,15 @@ TEST_SLOW(a_flipped_byte_of_the_truth, 1800) {
     test_write_file(g.file, g.bytes, g.len);
     answered += ask_all(&g, "flipped byte", at);
     lode_status st = verify(&g, &found);
-    CHECKF(st == LODE_CORRUPT || st == LODE_VERSION || is_free[at / PAGE], "verify does not see the flipped byte %zu: %s", at, lode_status_name(st));
+    CHECKF(st == LODE_CORRUPT || st == LODE_VERSION || is_free[at / PAGE],
+           "verify does not see the flipped byte %zu: %s", at, lode_status_name(st));
     free(g.bytes);
     restore(&g);
     g.bytes = test_read_file(g.file, &g.len);
   }
   /* most pages matter to few questions: what is whole must be answered */
-  CHECKF(answered > (int)tried * SCENE_QUESTIONS / 4, "only %d of %d questions were answered", answered, (int)tried * SCENE_QUESTIONS);
+  CHECKF(answered > (int)tried * SCENE_QUESTIONS / 4, "only %d of %d questions were answered", answered,
+         (int)tried * SCENE_QUESTIONS);
 }
 
 TEST_SLOW(a_truth_file_cut_short, 1800) {
@@ -175,7 +180,8 @@ TEST_SLOW(the_lock_file_flipped, 300) {
   }
 }
 
-/* A store whose process died between writing the truth and ending the journal: FAULT_EXIT at the journal's truncation. */
+/* A store whose process died between writing the truth and ending the journal: FAULT_EXIT at the journal's truncation.
+ */
 static void make_hot(ground *g) {
   for (uint64_t n = 1; n < 200; n++) {
     restore(g);
@@ -213,7 +219,8 @@ TEST_SLOW(a_hot_journal_is_undone_or_refused, 1800) {
   CHECK(stat(g.journal, &a) == 0);
   for (int q = 0; q < SCENE_QUESTIONS; q++) {
     outcome o = scene_open_and_ask(g.work, q, true);
-    CHECKF(o.status == LODE_OK && o.answer == g.right[q], "read-only over a hot journal: %s: %s", scene_question(q), o.text);
+    CHECKF(o.status == LODE_OK && o.answer == g.right[q], "read-only over a hot journal: %s: %s", scene_question(q),
+           o.text);
   }
   CHECK(stat(g.journal, &b) == 0 && a.st_size == b.st_size && a.st_mtim.tv_nsec == b.st_mtim.tv_nsec);
   size_t now_len;
@@ -234,8 +241,8 @@ TEST_SLOW(a_hot_journal_is_undone_or_refused, 1800) {
         outcome r = scene_open_and_ask(g.work, q, q % 2);
         /* a journal of no length, or whose first byte is 0, says that there is nothing to undo: verify must tell */
         if (cut && at == 0) continue;
-        CHECKF(r.status != LODE_OK ? r.text[0] != 0 : r.answer == g.right[q], "journal %s %zu: a wrong answer to %s", cut ? "cut to" : "flipped at",
-               at, scene_question(q));
+        CHECKF(r.status != LODE_OK ? r.text[0] != 0 : r.answer == g.right[q], "journal %s %zu: a wrong answer to %s",
+               cut ? "cut to" : "flipped at", at, scene_question(q));
       }
       if (!cut) {
         free(journal);

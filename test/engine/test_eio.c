@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_eio.c - a read of a segment that fails (EIO, EINTR) is no damage: the truth answers meanwhile, the file is neither set aside nor
- * counted as damaged, and is used again when it can be read. */
+/* test_eio.c - a read of a segment that fails (EIO, EINTR) is no damage: the truth answers meanwhile, the file is
+ * neither set aside nor counted as damaged, and is used again when it can be read. */
 #include "engine/engine.h"
 #include "support/test.h"
 #include "support/vkit.h"
@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 static os_calls table;
-static uint64_t reads, fails_from, fails_to, later_ns; /* reads of segments; those that fail; what is added to the clock */
+static uint64_t reads, fails_from, fails_to,
+    later_ns; /* reads of segments; those that fail; what is added to the clock */
 static int fails_with;
 static const char *fails_at; /* that file alone */
 static char **old_files;     /* or these alone */
@@ -171,7 +172,8 @@ TEST(what_stays_unreadable_is_rebuilt_when_asked_for) {
   OK(lode_rebuild_unreadable(k.store, (lode_progress){0}, &err));
   CHECK(vkit_files(k.folder, ".quarantine", paths, 64) == 1);
   free(paths[0]);
-  CHECK(access(file, F_OK) != 0 && vkit_files(k.folder, ".seg", paths, 64) == 2); /* the new one, and the old one aside */
+  CHECK(access(file, F_OK) != 0 &&
+        vkit_files(k.folder, ".seg", paths, 64) == 2); /* the new one, and the old one aside */
   free(paths[0]);
   free(paths[1]);
   answers_are_right(&k, "rebuilt");
@@ -205,7 +207,8 @@ TEST(all_that_stay_unreadable_are_rebuilt) {
       for (int d = 0; d < DIM; d++) v[i][d] = (float)(test_rand() % 1000) / 1000;
       records[i] = (lode_record){.id = {ids[i], strlen(ids[i])}, .vector = v[i], .dimension = DIM};
     }
-    OK(lode_collection_open(k.store, (lode_str){name, strlen(name)}, &(lode_collection_options){.create = true}, &coll, &err));
+    OK(lode_collection_open(k.store, (lode_str){name, strlen(name)}, &(lode_collection_options){.create = true}, &coll,
+                            &err));
     OK(lode_upsert(coll, NULL, records, ROWS, NULL, &err));
     lode_collection_close(coll);
   }

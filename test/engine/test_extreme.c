@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_extreme.c - vectors whose distances leave a float's range: refused when they are written or asked for, and answered sanely
- * where an older store holds them. No distance is ever infinite or not a number. */
+/* test_extreme.c - vectors whose distances leave a float's range: refused when they are written or asked for, and
+ * answered sanely where an older store holds them. No distance is ever infinite or not a number. */
 #include "engine/engine.h"
 #include "kernel/kernel.h"
 #include "support/test.h"
@@ -69,13 +69,15 @@ TEST(refused_when_written_or_asked_for) {
     for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
       memset(v, 0, sizeof v);
       v[test_below(DIM)] = outside[i];
-      lode_record r = {.id = S("fine"), .vector = v, .dimension = DIM}, fresh = {.id = S("new"), .vector = v, .dimension = DIM};
+      lode_record r = {.id = S("fine"), .vector = v, .dimension = DIM},
+                  fresh = {.id = S("new"), .vector = v, .dimension = DIM};
       lode_result *rows = NULL;
       FAILS(LODE_REFUSED, lode_add(c, NULL, &fresh, 1, LODE_FAIL_EXISTING, NULL, &err));
       CHECKF(strstr(err.text, "length"), "%s", err.text);
       FAILS(LODE_REFUSED, lode_upsert(c, NULL, &r, 1, NULL, &err));
       FAILS(LODE_REFUSED, lode_update(c, NULL, &r, 1, NULL, NULL, &err));
-      FAILS(LODE_INVALID, lode_query(c, &(lode_query_request){.vectors = v, .dimension = DIM, .n = 1, .k = 3}, &rows, &err));
+      FAILS(LODE_INVALID,
+            lode_query(c, &(lode_query_request){.vectors = v, .dimension = DIM, .n = 1, .k = 3}, &rows, &err));
       CHECKF(strstr(err.text, "length"), "%s", err.text);
     }
     OK(lode_count(c, &n, &err));
@@ -109,7 +111,8 @@ TEST(the_edges_are_right) {
       for (int indexed = 0; indexed < 2; indexed++) {
         lode_result *rows;
         if (indexed) OK(lode_optimize(s, (lode_progress){0}, &err));
-        OK(lode_query(c, &(lode_query_request){.vectors = q, .dimension = DIM, .n = 1, .k = K, .exact = true}, &rows, &err));
+        OK(lode_query(c, &(lode_query_request){.vectors = q, .dimension = DIM, .n = 1, .k = K, .exact = true}, &rows,
+                      &err));
         CHECK(lode_result_count(rows) == K);
         double last = -INFINITY;
         for (size_t i = 0; i < K; i++) {
@@ -153,7 +156,8 @@ static void check_old(lode_collection *c, lode_metric metric, float (*v)[DIM], i
   lode_error err = {0};
   lode_result *rows;
   float last = -FLT_MAX;
-  OK(lode_query(c, &(lode_query_request){.vectors = q, .dimension = DIM, .n = 1, .k = (size_t)n, .exact = exact}, &rows, &err));
+  OK(lode_query(c, &(lode_query_request){.vectors = q, .dimension = DIM, .n = 1, .k = (size_t)n, .exact = exact}, &rows,
+                &err));
   CHECK(lode_result_count(rows) == (size_t)n);
   for (int i = 0; i < n; i++) {
     const lode_row *row = lode_result_at(rows, (size_t)i);
@@ -162,7 +166,8 @@ static void check_old(lode_collection *c, lode_metric metric, float (*v)[DIM], i
     if (want > FLT_MAX) want = FLT_MAX;
     if (want < -FLT_MAX) want = -FLT_MAX;
     CHECKF(isfinite(row->distance) && row->distance >= last, "%g after %g", row->distance, last);
-    CHECKF(fabs(row->distance - want) <= 1e-5 * fabs(want) + slack, "metric %d: %g, not %g", metric, row->distance, want);
+    CHECKF(fabs(row->distance - want) <= 1e-5 * fabs(want) + slack, "metric %d: %g, not %g", metric, row->distance,
+           want);
     last = row->distance;
   }
   lode_result_free(rows);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_faults.c - memory and the operating system fail at call 1..N, in every act of scene.c. Whatever happens: no signal, no
- * leak, and afterwards the store holds what it held before or after the act, never something between; an act that says
- * LODE_OK has done its work, and an answer is the right one. A sample of the calls is tried unless test_full(). */
+/* test_faults.c - memory and the operating system fail at call 1..N, in every act of scene.c. Whatever happens: no
+ * signal, no leak, and afterwards the store holds what it held before or after the act, never something between; an act
+ * that says LODE_OK has done its work, and an answer is the right one. A sample of the calls is tried unless
+ * test_full(). */
 #include "support/fault.h"
 #include "support/scene.h"
 #include "support/simdisk.h"
@@ -43,10 +44,11 @@ static void judge(play *p, const outcome *o, const char *fault, uint64_t n) {
   char what[200];
   snprintf(what, sizeof what, "%s, %s at call %llu", p->act->name, fault, (unsigned long long)n);
   if (o->status != LODE_OK) CHECKF(o->text[0], "%s: no text for %s", what, lode_status_name(o->status));
-  CHECKF(o->status != LODE_INTERNAL && o->status != LODE_CORRUPT, "%s: %s %s", what, lode_status_name(o->status), o->text);
+  CHECKF(o->status != LODE_INTERNAL && o->status != LODE_CORRUPT, "%s: %s %s", what, lode_status_name(o->status),
+         o->text);
   uint64_t content = scene_content(p->work);
-  CHECKF(content == p->after || (content == p->before && o->status != LODE_OK), "%s: the store is neither before nor after (%s)", what,
-         lode_status_name(o->status));
+  CHECKF(content == p->after || (content == p->before && o->status != LODE_OK),
+         "%s: the store is neither before nor after (%s)", what, lode_status_name(o->status));
   if (o->status == LODE_OK) CHECKF(o->answer == p->answer, "%s: another answer", what);
   scene_verify(p->work, what);
 }
@@ -92,8 +94,10 @@ static void fail_io(int i, fault_call call, fault_effect effect, bool for_good, 
     outcome o = p.act->play(p.work);
     bool hit = fault_hits() > 0;
     fault_uninstall();
-    if (effect == FAULT_EINTR) CHECKF(o.status == LODE_OK, "%s: EINTR at call %llu: %s", p.act->name, (unsigned long long)n, o.text);
-    if (effect == FAULT_SHORT) CHECKF(o.status == LODE_OK, "%s: short transfer at call %llu: %s", p.act->name, (unsigned long long)n, o.text);
+    if (effect == FAULT_EINTR)
+      CHECKF(o.status == LODE_OK, "%s: EINTR at call %llu: %s", p.act->name, (unsigned long long)n, o.text);
+    if (effect == FAULT_SHORT)
+      CHECKF(o.status == LODE_OK, "%s: short transfer at call %llu: %s", p.act->name, (unsigned long long)n, o.text);
     judge(&p, &o, name, n);
     if (!hit && !test_full()) break;
   }
@@ -118,9 +122,11 @@ static void cut_power(int i) {
       const os_calls *disk = os_api;
       os_api = &os_real;
       char what[200];
-      snprintf(what, sizeof what, "%s, power cut at sync %llu, disk seed %llu", p.act->name, (unsigned long long)n, (unsigned long long)seed);
+      snprintf(what, sizeof what, "%s, power cut at sync %llu, disk seed %llu", p.act->name, (unsigned long long)n,
+               (unsigned long long)seed);
       uint64_t content = scene_content(left);
-      CHECKF(content == p.after || (content == p.before && o.status != LODE_OK) || (content == p.before && cut && !p.act->writes),
+      CHECKF(content == p.after || (content == p.before && o.status != LODE_OK) ||
+                 (content == p.before && cut && !p.act->writes),
              "%s: neither before nor after (%s %s)", what, lode_status_name(o.status), o.text);
       scene_verify(left, what);
       os_api = disk;
@@ -130,12 +136,13 @@ static void cut_power(int i) {
   }
 }
 
-#define EACH_ACT(run)                                \
-  for (int i = 0; i < scene_n_acts; i++) {           \
-    run;                                             \
+#define EACH_ACT(run)                                                                                                  \
+  for (int i = 0; i < scene_n_acts; i++) {                                                                             \
+    run;                                                                                                               \
   }
 
-/* Memory faults need a process that has not used SQLite yet, and each act must not see the last one's: one child for each. */
+/* Memory faults need a process that has not used SQLite yet, and each act must not see the last one's: one child for
+ * each. */
 #include <sys/wait.h>
 static void in_child(void (*fn)(int, bool), int i, bool flag) {
   pid_t pid = fork();
@@ -146,21 +153,24 @@ static void in_child(void (*fn)(int, bool), int i, bool flag) {
   }
   int status;
   CHECK(waitpid(pid, &status, 0) == pid);
-  CHECKF(WIFEXITED(status) && WEXITSTATUS(status) == 0, "act %s ended with status %x", scene_acts[i].name, (unsigned)status);
+  CHECKF(WIFEXITED(status) && WEXITSTATUS(status) == 0, "act %s ended with status %x", scene_acts[i].name,
+         (unsigned)status);
 }
 
-TEST_SLOW(no_memory_once, 900) { EACH_ACT(in_child(fail_memory, i, false)) }
-TEST_SLOW(no_memory_any_more, 900) { EACH_ACT(in_child(fail_memory, i, true)) }
-TEST_SLOW(io_error_once, 900) { EACH_ACT(fail_io(i, FAULT_ANY, FAULT_EIO, false, "EIO once", 25)) }
-TEST_SLOW(io_error_for_good, 900) { EACH_ACT(fail_io(i, FAULT_ANY, FAULT_EIO, true, "EIO for good", 20)) }
-TEST_SLOW(disk_full, 900) { EACH_ACT(fail_io(i, FAULT_PWRITE, FAULT_ENOSPC, true, "disk full", 20)) }
-TEST_SLOW(disk_full_for_every_call, 900) { EACH_ACT(fail_io(i, FAULT_ANY, FAULT_ENOSPC, true, "ENOSPC from every call", 20)) }
-TEST_SLOW(disk_full_for_one_call, 900) { EACH_ACT(fail_io(i, FAULT_ANY, FAULT_ENOSPC, false, "ENOSPC from one call", 20)) }
-TEST_SLOW(interrupted_calls, 900) { EACH_ACT(fail_io(i, FAULT_ANY, FAULT_EINTR, false, "EINTR", 15)) }
-TEST_SLOW(short_reads, 900) { EACH_ACT(fail_io(i, FAULT_PREAD, FAULT_SHORT, false, "short read", 15)) }
-TEST_SLOW(short_writes, 900) { EACH_ACT(fail_io(i, FAULT_PWRITE, FAULT_SHORT, false, "short write", 15)) }
-TEST_SLOW(sync_error, 900) { EACH_ACT(fail_io(i, FAULT_SYNC, FAULT_EIO, false, "fsync error", 30)) }
-TEST_SLOW(power_cut, 900) { EACH_ACT(cut_power(i)) }
+TEST_SLOW(no_memory_once, 900){EACH_ACT(in_child(fail_memory, i, false))} TEST_SLOW(no_memory_any_more, 900){
+    EACH_ACT(in_child(fail_memory, i, true))} TEST_SLOW(io_error_once, 900){
+    EACH_ACT(fail_io(i, FAULT_ANY, FAULT_EIO, false, "EIO once", 25))} TEST_SLOW(io_error_for_good, 900){
+    EACH_ACT(fail_io(i, FAULT_ANY, FAULT_EIO, true, "EIO for good", 20))} TEST_SLOW(disk_full, 900){
+    EACH_ACT(fail_io(i, FAULT_PWRITE, FAULT_ENOSPC, true, "disk full", 20))} TEST_SLOW(disk_full_for_every_call, 900){
+    EACH_ACT(fail_io(i, FAULT_ANY, FAULT_ENOSPC, true, "ENOSPC from every call", 20))} TEST_SLOW(disk_full_for_one_call,
+                                                                                                 900){
+    EACH_ACT(fail_io(i, FAULT_ANY, FAULT_ENOSPC, false, "ENOSPC from one call", 20))} TEST_SLOW(interrupted_calls, 900){
+    EACH_ACT(fail_io(i, FAULT_ANY, FAULT_EINTR, false, "EINTR", 15))} TEST_SLOW(short_reads, 900){
+    EACH_ACT(fail_io(i, FAULT_PREAD, FAULT_SHORT, false, "short read", 15))} TEST_SLOW(short_writes, 900){
+    EACH_ACT(fail_io(i, FAULT_PWRITE, FAULT_SHORT, false, "short write", 15))} TEST_SLOW(sync_error, 900){
+    EACH_ACT(fail_io(i, FAULT_SYNC, FAULT_EIO, false, "fsync error", 30))} TEST_SLOW(power_cut, 900) {
+  EACH_ACT(cut_power(i))
+}
 
 /* ---- A disk that stays full until something is given back ---- */
 
@@ -201,7 +211,8 @@ TEST(deleting_makes_room_on_a_full_disk) {
     static lode_record records[100];
     for (int k = 0; k < 100; k++) {
       records[k].id = (lode_str){ids[k], (size_t)snprintf(ids[k], sizeof ids[k], "%d", i + k)};
-      records[k].document = (lode_str){texts[k], (size_t)snprintf(texts[k], sizeof texts[k], "word%d %0200d", i + k, i + k)};
+      records[k].document =
+          (lode_str){texts[k], (size_t)snprintf(texts[k], sizeof texts[k], "word%d %0200d", i + k, i + k)};
     }
     OK(lode_add(c, NULL, records, 100, LODE_FAIL_EXISTING, NULL, &err));
   }
@@ -209,7 +220,8 @@ TEST(deleting_makes_room_on_a_full_disk) {
   /* Of this one the words are still to be taken in, and there is no room for them yet */
   static char text[60000];
   for (size_t i = 0; i < sizeof text; i++) text[i] = i % 6 ? (char)('a' + test_below(26)) : ' ';
-  OK(lode_add(waits, NULL, &(lode_record){.id = {"w", 1}, .document = {text, sizeof text}}, 1, LODE_FAIL_EXISTING, NULL, &err));
+  OK(lode_add(waits, NULL, &(lode_record){.id = {"w", 1}, .document = {text, sizeof text}}, 1, LODE_FAIL_EXISTING, NULL,
+              &err));
   off_t full = size_of("lode.db");
   disk_bytes = full + 64 * 1024;
   OK(lode_delete(c, NULL, &(lode_selection){.where = {"{}", 2}}, NULL, &err));

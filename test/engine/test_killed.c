@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_killed.c - kill -9 at any system call of compact, restore and salvage.
  *
- * A child ends at call N, before it is made. What it leaves must be the whole thing or nothing that could be taken for it, and
- * the next try must get through.
+ * A child ends at call N, before it is made. What it leaves must be the whole thing or nothing that could be taken for
+ * it, and the next try must get through.
  */
 #include "support/fault.h"
 #include "support/scene.h"
@@ -41,7 +41,9 @@ static lode_status do_salvage(void *ctx, lode_error *err) {
   return lode_salvage(g.base, g.to, NULL, NULL, (lode_progress){0}, NULL, err);
 }
 
-static uint64_t run_until(fault_work *operation, uint64_t n) { return fault_in_child(operation, NULL, FAULT_ANY, n, FAULT_EXIT); }
+static uint64_t run_until(fault_work *operation, uint64_t n) {
+  return fault_in_child(operation, NULL, FAULT_ANY, n, FAULT_EXIT);
+}
 
 static uint64_t next_call(uint64_t n, uint64_t total) {
   if (test_full() || total <= TRIES) return n + 1;
@@ -95,8 +97,10 @@ static void killed_while_making(fault_work *operation, const char *name) {
     snprintf(what, sizeof what, "%s killed at call %llu", name, (unsigned long long)n);
     lode_status st = lode_open(g.to, &(lode_open_options){.no_background = true}, &store, &err);
     CHECKF(st == LODE_OK || st == LODE_NOT_FOUND, "%s: %s %s", what, lode_status_name(st), err.text);
-    if (st == LODE_OK) lode_close(store);
-    else CHECKF(run_until(operation, 0), "%s: not to be done again", what);
+    if (st == LODE_OK)
+      lode_close(store);
+    else
+      CHECKF(run_until(operation, 0), "%s: not to be done again", what);
     CHECKF(scene_content(g.to) == g.content, "%s: another content", what);
     scene_verify(g.to, what);
   }

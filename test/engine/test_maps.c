@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_maps.c - rule 1: no file is ever mapped. Rule 8: many small writes leave few files, and not much more than the data.
+/* test_maps.c - rule 1: no file is ever mapped. Rule 8: many small writes leave few files, and not much more than the
+ * data.
  *
- * A mapped file that somebody truncates is a SIGBUS; one that is only ever read is a short read. So no file of a store may
- * show up in /proc/self/maps, at any moment of any operation, nor may the program ask for it.
+ * A mapped file that somebody truncates is a SIGBUS; one that is only ever read is a short read. So no file of a store
+ * may show up in /proc/self/maps, at any moment of any operation, nor may the program ask for it.
  */
 #include "base/base.h"
 #include "lode.h"
@@ -30,11 +31,14 @@ static size_t add_record(lode_collection *c, unsigned i) {
   size_t len = 0;
   lode_error err = {0};
   snprintf(id, sizeof id, "record-%06u", i);
-  while (len < 500) len += (size_t)snprintf(document + len, sizeof document - len, "word%llu ", (unsigned long long)test_below(3000));
-  snprintf(metadata, sizeof metadata, "{\"path\":\"src/dir%u/file%u.c\",\"line\":%u,\"kind\":\"function\",\"score\":%u.5,\"done\":%s}", i % 17, i / 8,
-           i, i % 100, i % 2 ? "true" : "false");
+  while (len < 500)
+    len += (size_t)snprintf(document + len, sizeof document - len, "word%llu ", (unsigned long long)test_below(3000));
+  snprintf(metadata, sizeof metadata,
+           "{\"path\":\"src/dir%u/file%u.c\",\"line\":%u,\"kind\":\"function\",\"score\":%u.5,\"done\":%s}", i % 17,
+           i / 8, i, i % 100, i % 2 ? "true" : "false");
   for (unsigned d = 0; d < DIM; d++) v[d] = (float)test_below(1000) / 1000 - 0.5f;
-  lode_record r = {.id = str_of(id), .document = {document, 500}, .metadata = str_of(metadata), .vector = v, .dimension = DIM};
+  lode_record r = {
+      .id = str_of(id), .document = {document, 500}, .metadata = str_of(metadata), .vector = v, .dimension = DIM};
   OK(lode_add(c, NULL, &r, 1, LODE_FAIL_EXISTING, NULL, &err));
   return strlen(id) + 500 + strlen(metadata) + sizeof v;
 }
@@ -81,7 +85,8 @@ static void search(lode_collection *c) {
   lode_result *rows;
   float v[DIM] = {1};
   lode_str text = str_of("word17 word2999 word4");
-  lode_query_request req = {.mode = LODE_HYBRID, .vectors = v, .dimension = DIM, .texts = &text, .n = 1, .k = 20, .include = LODE_ALL};
+  lode_query_request req = {
+      .mode = LODE_HYBRID, .vectors = v, .dimension = DIM, .texts = &text, .n = 1, .k = 20, .include = LODE_ALL};
   OK(lode_query(c, &req, &rows, &err));
   CHECK(lode_result_count(rows) == 20);
   look("query");
@@ -185,27 +190,27 @@ static int run(const char *command, char *const *args) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-static const char script[] =
-    "set -e\n"
-    "l() { \"$PROGRAM\" db \"$@\" --store \"$STORE/store\"; }\n"
-    "l create c --metric l2\n"
-    "i=0; while [ $i -lt 60 ]; do\n"
-    "  echo \"{\\\"id\\\":\\\"r$i\\\",\\\"document\\\":\\\"alpha number$i\\\",\\\"metadata\\\":{\\\"n\\\":$i},\\\"embedding\\\":[$i,1,2]}\"; i=$((i+1))\n"
-    "done | l add c\n"
-    "l query c --vector '[3,1,2]' -k 5\n"
-    "l query c --text 'number7' -k 5\n"
-    "l query c --vector '[3,1,2]' --where '{\"n\":{\"$gte\":30}}' -k 5\n"
-    "l optimize\n"
-    "l query c --text 'number7' --mode text -k 5\n"
-    "l get c --ids r1,r2\n"
-    "l delete c --where '{\"n\":{\"$lt\":10}}'\n"
-    "l facets c n\n"
-    "l stats\n"
-    "l verify\n"
-    "l backup \"$STORE/backup\"\n"
-    "l export c >/dev/null\n"
-    "l compact\n"
-    "l count c\n";
+static const char script[] = "set -e\n"
+                             "l() { \"$PROGRAM\" db \"$@\" --store \"$STORE/store\"; }\n"
+                             "l create c --metric l2\n"
+                             "i=0; while [ $i -lt 60 ]; do\n"
+                             "  echo \"{\\\"id\\\":\\\"r$i\\\",\\\"document\\\":\\\"alpha "
+                             "number$i\\\",\\\"metadata\\\":{\\\"n\\\":$i},\\\"embedding\\\":[$i,1,2]}\"; i=$((i+1))\n"
+                             "done | l add c\n"
+                             "l query c --vector '[3,1,2]' -k 5\n"
+                             "l query c --text 'number7' -k 5\n"
+                             "l query c --vector '[3,1,2]' --where '{\"n\":{\"$gte\":30}}' -k 5\n"
+                             "l optimize\n"
+                             "l query c --text 'number7' --mode text -k 5\n"
+                             "l get c --ids r1,r2\n"
+                             "l delete c --where '{\"n\":{\"$lt\":10}}'\n"
+                             "l facets c n\n"
+                             "l stats\n"
+                             "l verify\n"
+                             "l backup \"$STORE/backup\"\n"
+                             "l export c >/dev/null\n"
+                             "l compact\n"
+                             "l count c\n";
 
 TEST_SLOW(the_program_never_asks_for_a_mapping, 120) {
   char trace[600], line[8192];
@@ -217,7 +222,8 @@ TEST_SLOW(the_program_never_asks_for_a_mapping, 120) {
   snprintf(watched, sizeof watched, "%s", test_folder());
   snprintf(trace, sizeof trace, "%s/trace", test_folder());
   CHECK(setenv("PROGRAM", program, 1) == 0 && setenv("STORE", watched, 1) == 0);
-  CHECK(setenv("ASAN_OPTIONS", "detect_leaks=0", 1) == 0); /* LeakSanitizer traces the process too, which strace does already */
+  CHECK(setenv("ASAN_OPTIONS", "detect_leaks=0", 1) ==
+        0); /* LeakSanitizer traces the process too, which strace does already */
   char text[sizeof script];
   memcpy(text, script, sizeof script);
   char *args[] = {"strace", "-f", "-y", "-e", "trace=mmap,?mmap2,?open,openat", "-o", trace, "sh", "-c", text, NULL};
@@ -232,7 +238,8 @@ TEST_SLOW(the_program_never_asks_for_a_mapping, 120) {
     opens += ours;
   }
   fclose(f);
-  CHECKF(maps > 100 && opens > 30, "the trace shows too little: %u mappings of other things, %u openings of the store's files", maps, opens);
+  CHECKF(maps > 100 && opens > 30,
+         "the trace shows too little: %u mappings of other things, %u openings of the store's files", maps, opens);
 }
 
 /* ---- Files and bytes ---- */
@@ -279,18 +286,19 @@ TEST_SLOW(many_single_adds_leave_few_files_and_bytes, 240) {
     CHECKF(now.files <= 8, "%u files after %u adds", now.files, i + 1);
   }
   usage open = measure(folder);
-  CHECKF(open.files <= 8 && open.bytes <= 2 * data, "%u files, %llu bytes for %llu bytes of data", open.files, (unsigned long long)open.bytes,
-         (unsigned long long)data);
+  CHECKF(open.files <= 8 && open.bytes <= 2 * data, "%u files, %llu bytes for %llu bytes of data", open.files,
+         (unsigned long long)open.bytes, (unsigned long long)data);
   OK(lode_optimize(store, (lode_progress){0}, &err));
   usage indexed = measure(folder);
-  CHECKF(indexed.files <= 8 && indexed.bytes <= 2 * data, "indexed: %u files, %llu bytes for %llu bytes of data", indexed.files,
-         (unsigned long long)indexed.bytes, (unsigned long long)data);
+  CHECKF(indexed.files <= 8 && indexed.bytes <= 2 * data, "indexed: %u files, %llu bytes for %llu bytes of data",
+         indexed.files, (unsigned long long)indexed.bytes, (unsigned long long)data);
   OK(lode_count(c, &n, &err));
   CHECK(n == ADDS);
   lode_collection_close(c);
   lode_close(store);
   usage closed = measure(folder);
-  CHECKF(closed.files <= 8 && closed.bytes <= 2 * data, "closed: %u files, %llu bytes for %llu bytes of data", closed.files,
-         (unsigned long long)closed.bytes, (unsigned long long)data);
-  printf("%d adds of %llu bytes in all: %u files, %llu bytes\n", ADDS, (unsigned long long)data, closed.files, (unsigned long long)closed.bytes);
+  CHECKF(closed.files <= 8 && closed.bytes <= 2 * data, "closed: %u files, %llu bytes for %llu bytes of data",
+         closed.files, (unsigned long long)closed.bytes, (unsigned long long)data);
+  printf("%d adds of %llu bytes in all: %u files, %llu bytes\n", ADDS, (unsigned long long)data, closed.files,
+         (unsigned long long)closed.bytes);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_metamorphic.c - the same content must give the same answers, whatever way it came about and wherever it lies.
  *
- * ask() puts a fixed list of random questions (gets, vector, text and hybrid queries, facets, all with random filters) to a
- * collection and writes down everything that is answered, distances and scores to the bit. Two stores, or one store at two
- * moments, are then compared by these texts. No oracle is needed: no answer is judged, only that it is the same.
+ * ask() puts a fixed list of random questions (gets, vector, text and hybrid queries, facets, all with random filters)
+ * to a collection and writes down everything that is answered, distances and scores to the bit. Two stores, or one
+ * store at two moments, are then compared by these texts. No oracle is needed: no answer is judged, only that it is the
+ * same.
  */
 #include "engine/engine.h"
 #include "base/json.h"
@@ -38,8 +39,10 @@ static void enter(place *p) {
   lode_str counter = model_key(2);
   lode_open_options o = {.create = true, .no_background = true, .page_bytes = p->page_bytes};
   lode_collection_options co = {.create = true, .metric = p->metric, .counters = &counter, .n_counters = 1};
-  /* Half of the runs have segments of the vector index, of few vectors and without graphs, so that answers stay exact. */
-  if (test_seed() % 2) engine_limits = (engine_build_limits){.tail_rows = 16, .graph_rows = UINT32_MAX, .dead_percent = 20};
+  /* Half of the runs have segments of the vector index, of few vectors and without graphs, so that answers stay exact.
+   */
+  if (test_seed() % 2)
+    engine_limits = (engine_build_limits){.tail_rows = 16, .graph_rows = UINT32_MAX, .dead_percent = 20};
   OK(lode_open(p->folder, &o, &p->store, &err));
   OK(lode_collection_open(p->store, NAME, &co, &p->c, &err));
 }
@@ -118,9 +121,9 @@ static void history(lode_collection *c, uint64_t seed, size_t n) {
 /* ---- Questions ---- */
 
 typedef struct asking {
-  const char *also;   /* a filter that every question is restricted by; NULL: none */
-  bool sets;          /* gets sorted by id; text hits too, and without their scores */
-  bool unfiltered;    /* questions have no filters of their own */
+  const char *also; /* a filter that every question is restricted by; NULL: none */
+  bool sets;        /* gets sorted by id; text hits too, and without their scores */
+  bool unfiltered;  /* questions have no filters of their own */
 } asking;
 
 static void put_row(strbuf *out, const lode_row *row, bool scores) {
@@ -182,7 +185,14 @@ static void ask_query(lode_collection *c, strbuf *out, const asking *how, lode_s
   size_t k = pick(2) ? 1000 : 1 + pick(10);
   model_random_vector(v, DIM);
   lode_str words = {text, model_random_text(text, sizeof text, 1 + (unsigned)pick(3))};
-  lode_query_request req = {.mode = mode, .vectors = v, .dimension = DIM, .texts = &words, .n = 1, .k = k, .select.where = where, .include = LODE_ALL};
+  lode_query_request req = {.mode = mode,
+                            .vectors = v,
+                            .dimension = DIM,
+                            .texts = &words,
+                            .n = 1,
+                            .k = k,
+                            .select.where = where,
+                            .include = LODE_ALL};
   bool loose = how->sets && mode != LODE_BY_VECTOR;
   if (loose) req.k = 1000;
   OK(lode_query(c, &req, &rows, &err));
@@ -229,7 +239,8 @@ static void same(const char *what, strbuf a, strbuf b) {
   while (*x && *y) {
     size_t lx = strcspn(x, "\n"), ly = strcspn(y, "\n");
     if (strncmp(x, "question", 8) == 0) question = x;
-    CHECKF(lx == ly && memcmp(x, y, lx) == 0, "%s, %.*s:\n%.*s\n%.*s", what, (int)strcspn(question, "\n"), question, (int)lx, x, (int)ly, y);
+    CHECKF(lx == ly && memcmp(x, y, lx) == 0, "%s, %.*s:\n%.*s\n%.*s", what, (int)strcspn(question, "\n"), question,
+           (int)lx, x, (int)ly, y);
     x += lx + (x[lx] != 0);
     y += ly + (y[ly] != 0);
   }
@@ -246,8 +257,14 @@ static const asking plainly = {0};
 
 TEST_SLOW(a_filter_that_is_true_is_no_filter, 120) {
   static const char *const truths[] = {
-      "{}", "{\"$and\":[{},{}]}", "{\"$or\":[{\"n\":1},{}]}", "{\"$not\":{\"$not\":{}}}", "{\"$or\":[{\"n\":1},{\"$not\":{\"n\":1}}]}",
-      "{\"$or\":[{\"n\":{\"$in\":[1,\"a\"]}},{\"n\":{\"$nin\":[1,\"a\"]}}]}", "{\"no such key\":{\"$ne\":0}}", "{\"#document\":{}}",
+      "{}",
+      "{\"$and\":[{},{}]}",
+      "{\"$or\":[{\"n\":1},{}]}",
+      "{\"$not\":{\"$not\":{}}}",
+      "{\"$or\":[{\"n\":1},{\"$not\":{\"n\":1}}]}",
+      "{\"$or\":[{\"n\":{\"$in\":[1,\"a\"]}},{\"n\":{\"$nin\":[1,\"a\"]}}]}",
+      "{\"no such key\":{\"$ne\":0}}",
+      "{\"#document\":{}}",
       "{\"#document\":{\"$or\":[{\"$contains\":\"alpha\"},{\"$not_contains\":\"alpha\"}]}}",
   };
   for (unsigned round = 0; round < rounds(); round++) {
@@ -338,7 +355,8 @@ TEST_SLOW(upkeep_at_any_point_changes_nothing, 240) {
         step(b.c, seed, i, false);
         if (how < 3 || pick(2)) upkeep(&b, how < 3 ? how : pick(3));
       }
-      static const char *const names[] = {"reopened after each step", "optimized after each step", "compacted after each step", "some of each"};
+      static const char *const names[] = {"reopened after each step", "optimized after each step",
+                                          "compacted after each step", "some of each"};
       same(names[how], ask(a.c, seed, &plainly), ask(b.c, seed, &plainly));
       leave(&b);
     }
@@ -468,8 +486,11 @@ TEST(a_filter_is_as_the_list_of_the_ids_that_match) {
     OK(lode_get(p.c, &get, &named, &err));
     size_t n = lode_result_count(named);
     for (size_t k = 0; k < n; k++) ids[k] = lode_result_at(named, k)->id;
-    lode_result *a = query(p.c, (lode_query_request){.vectors = v, .dimension = DIM, .n = 1, .k = 1000, .select = where});
-    lode_result *b = query(p.c, (lode_query_request){.vectors = v, .dimension = DIM, .n = 1, .k = 1000, .select = {.ids = ids, .n_ids = n}});
+    lode_result *a =
+        query(p.c, (lode_query_request){.vectors = v, .dimension = DIM, .n = 1, .k = 1000, .select = where});
+    lode_result *b = query(
+        p.c,
+        (lode_query_request){.vectors = v, .dimension = DIM, .n = 1, .k = 1000, .select = {.ids = ids, .n_ids = n}});
     CHECK(lode_result_count(a) == lode_result_count(b));
     same_hits(a, 0, b, lode_result_count(a), 1);
     some += lode_result_count(a) > 0;
@@ -496,7 +517,8 @@ TEST(scaling_and_permuting_dimensions_keep_the_order) {
       model_name_record(&r, i);
       for (size_t d = 0; d < DIM; d++) v[d] = (float)pick(5) - 2;
       for (size_t d = 0; d < DIM; d++) w[places[d]] = v[d] * 8;
-      lode_record a = {.id = model_id(&r), .vector = v, .dimension = DIM}, b = {.id = model_id(&r), .vector = w, .dimension = DIM};
+      lode_record a = {.id = model_id(&r), .vector = v, .dimension = DIM},
+                  b = {.id = model_id(&r), .vector = w, .dimension = DIM};
       OK(lode_add(p.c, NULL, &a, 1, LODE_FAIL_EXISTING, NULL, &err));
       OK(lode_add(q.c, NULL, &b, 1, LODE_FAIL_EXISTING, NULL, &err));
       if (i == 200) OK(lode_optimize(q.store, (lode_progress){0}, &err));
@@ -565,7 +587,13 @@ TEST(hybrid_is_the_fusion_of_both_rankings) {
     model_random_vector(v, DIM);
     lode_str words = {text, keep_telling(p.c, text, model_random_text(text, sizeof text, 1 + (unsigned)pick(3)))};
     size_t k = 1 + pick(20), want = 4 * k > 64 ? 4 * k : 64;
-    lode_query_request req = {.vectors = v, .dimension = DIM, .texts = &words, .n = 1, .k = want, .vector_weight = weights[0], .text_weight = weights[1]};
+    lode_query_request req = {.vectors = v,
+                              .dimension = DIM,
+                              .texts = &words,
+                              .n = 1,
+                              .k = want,
+                              .vector_weight = weights[0],
+                              .text_weight = weights[1]};
     lode_result *near = query(p.c, req);
     req.mode = LODE_BY_TEXT;
     lode_result *found = query(p.c, req);
@@ -579,7 +607,8 @@ TEST(hybrid_is_the_fusion_of_both_rankings) {
       size_t a = place_of(near, row), b = place_of(found, row);
       double score = (a ? weights[0] / (60.0 + (double)a) : 0) + (b ? weights[1] / (60.0 + (double)b) : 0);
       CHECK(a || b);
-      CHECKF(fabs(score - row->score) < 1e-12 && row->score <= last, "hit %zu scores %a, expected %a", h, row->score, score);
+      CHECKF(fabs(score - row->score) < 1e-12 && row->score <= last, "hit %zu scores %a, expected %a", h, row->score,
+             score);
       if (a) CHECK(row->distance == lode_result_at(near, a - 1)->distance);
       last = row->score;
     }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_model.c - random operations against the oracle of model.h, through lode.h only.
  *
- * A world is a store and what it must hold. Each operation is done on both, and what the library answers is compared: rows
- * with all their parts, in their order, distances to the bit, statuses, counts. Reads go through a second, read-only
- * handle half of the time: it must see every commit at once. Maintenance happens at random moments and must change
- * nothing. In the variant of many processes each one owns its records (a metadata key says whose they are), keeps a
- * model of those, and restricts every filter to them.
+ * A world is a store and what it must hold. Each operation is done on both, and what the library answers is compared:
+ * rows with all their parts, in their order, distances to the bit, statuses, counts. Reads go through a second,
+ * read-only handle half of the time: it must see every commit at once. Maintenance happens at random moments and must
+ * change nothing. In the variant of many processes each one owns its records (a metadata key says whose they are),
+ * keeps a model of those, and restricts every filter to them.
  */
 #include "engine/engine.h"
 #include "base/base.h"
@@ -51,7 +51,9 @@ static uint64_t operations;
 
 static size_t pick(size_t n) { return (size_t)test_below(n); }
 static lode_str name_of(const coll *c) { return (lode_str){c->name, strlen(c->name)}; }
-static lode_str text_of(const model_filter *f) { return f ? (lode_str){f->text.data, f->text.len} : (lode_str){NULL, 0}; }
+static lode_str text_of(const model_filter *f) {
+  return f ? (lode_str){f->text.data, f->text.len} : (lode_str){NULL, 0};
+}
 
 static bool same_text(lode_str a, lode_str b) {
   return (a.data == NULL) == (b.data == NULL) && a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
@@ -61,7 +63,8 @@ static bool same_text(lode_str a, lode_str b) {
 
 static void open_world(world *w) {
   lode_error err = {0};
-  lode_open_options o = {.create = true, .page_bytes = w->page_bytes, .no_background = !w->background, .busy_ms = 60000};
+  lode_open_options o = {
+      .create = true, .page_bytes = w->page_bytes, .no_background = !w->background, .busy_ms = 60000};
   lode_open_options r = {.read_only = true, .busy_ms = 60000};
   OK(lode_open(w->folder, &o, &w->store, &err));
   OK(lode_open(w->folder, &r, &w->reader, &err));
@@ -96,12 +99,15 @@ static void end_reading(coll *c, lode_collection *handle) {
 
 static void check_row(const lode_row *row, const model_record *r, unsigned include) {
   strbuf buf = {0};
-  CHECKF(same_text(row->id, model_id(r)), "the id is %.*s, expected %.*s", (int)row->id.len, row->id.data, (int)r->id_len, r->id);
+  CHECKF(same_text(row->id, model_id(r)), "the id is %.*s, expected %.*s", (int)row->id.len, row->id.data,
+         (int)r->id_len, r->id);
   lode_str meta = include & LODE_METADATA ? model_meta_text(r, &buf) : (lode_str){NULL, 0};
-  CHECKF(same_text(row->metadata, meta), "%s has the metadata %.*s, expected %.*s", r->id, (int)row->metadata.len, row->metadata.data,
-         (int)meta.len, meta.data);
-  lode_str document = (include & LODE_DOCUMENT) && r->has_document ? (lode_str){r->document, r->document_len} : (lode_str){NULL, 0};
-  CHECKF(same_text(row->document, document), "%s has the document %.*s", r->id, (int)row->document.len, row->document.data);
+  CHECKF(same_text(row->metadata, meta), "%s has the metadata %.*s, expected %.*s", r->id, (int)row->metadata.len,
+         row->metadata.data, (int)meta.len, meta.data);
+  lode_str document =
+      (include & LODE_DOCUMENT) && r->has_document ? (lode_str){r->document, r->document_len} : (lode_str){NULL, 0};
+  CHECKF(same_text(row->document, document), "%s has the document %.*s", r->id, (int)row->document.len,
+         row->document.data);
   bool vector = (include & LODE_VECTOR) && r->has_vector;
   CHECKF((row->vector != NULL) == vector, "%s: a vector is %s", r->id, vector ? "missing" : "too many");
   if (vector) CHECK(row->dimension == r->dim && memcmp(row->vector, r->vector, r->dim * sizeof(float)) == 0);
@@ -132,8 +138,8 @@ static void check_get(lode_collection *handle, lode_get_request req, const expec
     CHECKF(seen + n <= e->n, "%zu rows, expected %zu", seen + n, e->n);
     for (size_t i = 0; i < n; i++) check_row(lode_result_at(rows, i), e->r[seen + i], req.include);
     CHECK(lode_result_at(rows, n) == NULL);
-    CHECKF(!req.limit || n == (e->n - seen < req.limit ? e->n - seen : req.limit), "a page of %zu rows: limit %zu, %zu left", n, req.limit,
-           e->n - seen);
+    CHECKF(!req.limit || n == (e->n - seen < req.limit ? e->n - seen : req.limit),
+           "a page of %zu rows: limit %zu, %zu left", n, req.limit, e->n - seen);
     seen += n;
     uint64_t next = lode_result_next(rows);
     lode_result_free(rows);
@@ -164,8 +170,9 @@ static void check_facet_list(const lode_facet_list *list, const model_facet *fac
     const lode_facet *f = lode_facet_list_at(list, i);
     buf.len = 0;
     model_facet_text(&facets[i], &buf);
-    CHECKF(same_text(f->value, (lode_str){buf.data, buf.len}) && f->count == facets[i].count, "facet %zu: %.*s %llu times, expected %.*s %llu times",
-           i, (int)f->value.len, f->value.data, (unsigned long long)f->count, (int)buf.len, buf.data, (unsigned long long)facets[i].count);
+    CHECKF(same_text(f->value, (lode_str){buf.data, buf.len}) && f->count == facets[i].count,
+           "facet %zu: %.*s %llu times, expected %.*s %llu times", i, (int)f->value.len, f->value.data,
+           (unsigned long long)f->count, (int)buf.len, buf.data, (unsigned long long)facets[i].count);
   }
   strbuf_release(&buf);
 }
@@ -248,18 +255,17 @@ static void spoil(model_record *r, size_t n) {
       r[at].dim = r[at].dim ? r[at].dim : 3;
       r[at].vector[pick(r[at].dim)] = pick(2) ? NAN : -INFINITY;
       break;
-    default:
-      r[at].has_vector = true;
-      r[at].dim = r[at].dim == 5 ? 6 : 5;
+    default: r[at].has_vector = true; r[at].dim = r[at].dim == 5 ? 6 : 5;
   }
 }
 
-static lode_status write_library(coll *c, lode_txn *txn, model_kind kind, const lode_record *r, size_t n, lode_write_result *result,
-                                 bool *missing, lode_error *err) {
+static lode_status write_library(coll *c, lode_txn *txn, model_kind kind, const lode_record *r, size_t n,
+                                 lode_write_result *result, bool *missing, lode_error *err) {
   switch (kind) {
     case MODEL_UPSERT: return lode_upsert(c->handle, txn, r, n, result, err);
     case MODEL_UPDATE: return lode_update(c->handle, txn, r, n, missing, result, err);
-    default: return lode_add(c->handle, txn, r, n, kind == MODEL_ADD ? LODE_FAIL_EXISTING : LODE_KEEP_EXISTING, result, err);
+    default:
+      return lode_add(c->handle, txn, r, n, kind == MODEL_ADD ? LODE_FAIL_EXISTING : LODE_KEEP_EXISTING, result, err);
   }
 }
 
@@ -292,7 +298,8 @@ static void op_write(world *w, coll *c) {
   }
   lode_status st = write_library(c, w->txn, kind, records, n, &got, missing, &err);
   lode_status right = model_write(&c->model, kind, r, n, &wanted, really);
-  CHECKF(st == right, "write of kind %d: %s (%s), expected %s", (int)kind, lode_status_name(st), err.text, lode_status_name(right));
+  CHECKF(st == right, "write of kind %d: %s (%s), expected %s", (int)kind, lode_status_name(st), err.text,
+         lode_status_name(right));
   CHECK(got.written == wanted.written && got.skipped == wanted.skipped);
   if (kind == MODEL_UPDATE) CHECK(memcmp(missing, really, n * sizeof *missing) == 0);
   if (st != LODE_OK) CHECKF(err.record < n && err.text[0], "the record at fault is not named: %s", err.text);
@@ -349,8 +356,9 @@ static void op_delete(world *w, coll *c) {
   for (size_t i = 0; i < c->model.n; i++) right += is_chosen(&s, &c->model.r[i]);
   if (right <= 40) { /* worlds that are always empty show nothing */
     OK(lode_delete(c->handle, w->txn, &s.select, &deleted, &err));
-    CHECKF(deleted == right, "%zu deleted, expected %zu: where %.*s, document %.*s", deleted, right, (int)s.select.where.len,
-           s.select.where.data, (int)s.select.where_document.len, s.select.where_document.data);
+    CHECKF(deleted == right, "%zu deleted, expected %zu: where %.*s, document %.*s", deleted, right,
+           (int)s.select.where.len, s.select.where.data, (int)s.select.where_document.len,
+           s.select.where_document.data);
     for (size_t i = c->model.n; i-- > 0;)
       if (is_chosen(&s, &c->model.r[i])) model_remove(&c->model, i);
   }
@@ -406,7 +414,8 @@ static void op_get(world *w, coll *c) {
   unchoose(&s);
 }
 
-static void check_vector_hits(const lode_result *rows, size_t *at, size_t query, const model_hit *hits, size_t n, unsigned include) {
+static void check_vector_hits(const lode_result *rows, size_t *at, size_t query, const model_hit *hits, size_t n,
+                              unsigned include) {
   for (size_t i = 0; i < n; i++) {
     const lode_row *row = lode_result_at(rows, (*at)++);
     CHECKF(row && row->query == query && row->rank == i, "query %zu: %zu hits, expected %zu", query, i, n);
@@ -423,14 +432,20 @@ static void op_vector_query(world *w, coll *c) {
   float v[3 * MODEL_DIM + 1] = {0};
   size_t at = 0;
   uint32_t dim = c->model.dim ? c->model.dim : 4;
-  lode_query_request req = {.vectors = v, .dimension = dim, .n = 1 + pick(3), .k = pick(4) ? 1 + pick(12) : c->model.n + 5, .include = (unsigned)pick(8)};
+  lode_query_request req = {.vectors = v,
+                            .dimension = dim,
+                            .n = 1 + pick(3),
+                            .k = pick(4) ? 1 + pick(12) : c->model.n + 5,
+                            .include = (unsigned)pick(8)};
   lode_collection *handle = reading(w, c);
   if (pick(3) || w->owner >= 0) choose(w, &s);
   req.select = s.select;
   for (size_t q = 0; q < req.n; q++) model_random_vector(v + q * dim, dim);
   OK(lode_query(handle, &req, &rows, &err));
   for (size_t q = 0; q < req.n; q++) {
-    size_t n = model_nearest(&c->model, v + q * dim, s.filtered ? &s.where : NULL, s.by_document ? &s.document : NULL, hits), kept = 0;
+    size_t n = model_nearest(&c->model, v + q * dim, s.filtered ? &s.where : NULL, s.by_document ? &s.document : NULL,
+                             hits),
+           kept = 0;
     for (size_t i = 0; i < n; i++)
       if (is_chosen(&s, hits[i].r)) hits[kept++] = hits[i];
     check_vector_hits(rows, &at, q, hits, kept < req.k ? kept : req.k, req.include);
@@ -477,12 +492,14 @@ static void op_text_query(world *w, coll *c) {
   chosen s = {0};
   char text[200];
   lode_str query = {text, model_random_text(text, sizeof text, 1 + (unsigned)pick(4))};
-  lode_query_request req = {.mode = LODE_BY_TEXT, .texts = &query, .n = 1, .k = pick(3) ? c->model.n + 1 : 1 + pick(9), .include = LODE_ALL};
+  lode_query_request req = {
+      .mode = LODE_BY_TEXT, .texts = &query, .n = 1, .k = pick(3) ? c->model.n + 1 : 1 + pick(9), .include = LODE_ALL};
   lode_collection *handle = reading(w, c);
   if (pick(3) || w->owner >= 0) choose(w, &s);
   req.select = s.select;
   OK(lode_query(handle, &req, &rows, &err));
-  size_t n = model_text(&c->model, query, s.filtered ? &s.where : NULL, s.by_document ? &s.document : NULL, hits), kept = 0;
+  size_t n = model_text(&c->model, query, s.filtered ? &s.where : NULL, s.by_document ? &s.document : NULL, hits),
+         kept = 0;
   for (size_t i = 0; i < n; i++)
     if (is_chosen(&s, hits[i].r)) hits[kept++] = hits[i];
   check_text_hits(rows, hits, kept, req.k, w->owner < 0 && !w->cluster);
@@ -513,7 +530,8 @@ static void op_facets(world *w, coll *c) {
 static void op_create(world *w, coll *c) {
   lode_error err = {0};
   lode_str counters[1] = {model_key(COUNTER)};
-  lode_collection_options o = {.create = true, .must_create = true, .metric = (lode_metric)pick(3), .counters = counters, .n_counters = 1};
+  lode_collection_options o = {
+      .create = true, .must_create = true, .metric = (lode_metric)pick(3), .counters = counters, .n_counters = 1};
   (void)c;
   for (int i = 0; i < MOST_COLLECTIONS; i++) {
     coll *d = &w->c[i];
@@ -533,7 +551,8 @@ static void op_rename(world *w, coll *c) {
   lode_error err = {0};
   char name[40];
   for (int i = 0; i < MOST_COLLECTIONS; i++)
-    if (w->c[i].used && &w->c[i] != c) FAILS(LODE_EXISTS, lode_collection_rename(w->store, name_of(c), name_of(&w->c[i]), &err));
+    if (w->c[i].used && &w->c[i] != c)
+      FAILS(LODE_EXISTS, lode_collection_rename(w->store, name_of(c), name_of(&w->c[i]), &err));
   snprintf(name, sizeof name, "renamed \xC3\xA4 %u", w->names++);
   OK(lode_collection_rename(w->store, name_of(c), str_of(name), &err));
   snprintf(c->name, sizeof c->name, "%s", name); /* handles stay good */
@@ -663,12 +682,23 @@ typedef struct operation {
 } operation;
 
 static const operation table[] = {
-    {op_write, 300, false, false, "write"},       {op_delete, 90, false, false, "delete"},           {op_transaction, 60, false, true, "transaction"},
-    {op_get, 150, false, false, "get"},           {op_vector_query, 120, false, false, "vector query"}, {op_text_query, 80, false, false, "text query"},
-    {op_facets, 60, false, false, "facets"},      {op_create, 10, true, false, "create"},            {op_rename, 4, true, false, "rename"},
-    {op_drop, 3, true, false, "drop"},            {op_reopen, 10, false, false, "reopen"},           {op_optimize, 25, false, false, "optimize"},
-    {op_compact, 3, false, true, "compact"},     {op_verify, 3, false, false, "verify"},            {op_restore, 3, true, true, "backup and restore"},
-    {op_export, 4, true, false, "export and import"}, {op_check, 15, false, false, "check"},
+    {op_write, 300, false, false, "write"},
+    {op_delete, 90, false, false, "delete"},
+    {op_transaction, 60, false, true, "transaction"},
+    {op_get, 150, false, false, "get"},
+    {op_vector_query, 120, false, false, "vector query"},
+    {op_text_query, 80, false, false, "text query"},
+    {op_facets, 60, false, false, "facets"},
+    {op_create, 10, true, false, "create"},
+    {op_rename, 4, true, false, "rename"},
+    {op_drop, 3, true, false, "drop"},
+    {op_reopen, 10, false, false, "reopen"},
+    {op_optimize, 25, false, false, "optimize"},
+    {op_compact, 3, false, true, "compact"},
+    {op_verify, 3, false, false, "verify"},
+    {op_restore, 3, true, true, "backup and restore"},
+    {op_export, 4, true, false, "export and import"},
+    {op_check, 15, false, false, "check"},
 };
 
 static const operation *choose_operation(const world *w) {
@@ -705,9 +735,10 @@ static void play(uint64_t seed, unsigned steps, bool background) {
   world w = {.owner = -1, .page_bytes = seed % 2 ? 4096 : 512, .background = background};
   test_srand(seed);
   /* In most runs a few vectors make a segment of the index, without a graph, so that answers are exact to the bit. */
-  engine_limits = (engine_build_limits){.tail_rows = seed % 3 ? 4 + (uint32_t)(seed % 17) : 4096, .graph_rows = UINT32_MAX,
-                                                .dead_percent = 20};
-  printf("seed %llu: %u steps, pages of %u bytes%s\n", (unsigned long long)seed, steps, w.page_bytes, background ? ", with maintenance" : "");
+  engine_limits = (engine_build_limits){
+      .tail_rows = seed % 3 ? 4 + (uint32_t)(seed % 17) : 4096, .graph_rows = UINT32_MAX, .dead_percent = 20};
+  printf("seed %llu: %u steps, pages of %u bytes%s\n", (unsigned long long)seed, steps, w.page_bytes,
+         background ? ", with maintenance" : "");
   fflush(stdout);
   snprintf(w.folder, sizeof w.folder, "%s/store", test_folder());
   open_world(&w);
@@ -724,8 +755,7 @@ TEST_SLOW(a_cluster_agrees_with_the_oracle, 600) {
   uint64_t seed = test_seed();
   test_srand(seed);
   printf("seed %llu\n", (unsigned long long)seed);
-  snprintf(w.folder, sizeof w.folder, "%s/m%llx%s", address, (unsigned long long)rand_u64(),
-           options ? options : "");
+  snprintf(w.folder, sizeof w.folder, "%s/m%llx%s", address, (unsigned long long)rand_u64(), options ? options : "");
   open_world(&w);
   op_create(&w, NULL);
   walk(&w, test_full() ? 2000 : 200);
@@ -763,7 +793,8 @@ static void write_in_child(const char *folder, int owner, uint64_t seed, unsigne
   _exit(0);
 }
 
-/* Whatever others write: no version of a record twice, all have owners, hits are in order and their distances those of their vectors. */
+/* Whatever others write: no version of a record twice, all have owners, hits are in order and their distances those of
+ * their vectors. */
 static void read_once(lode_collection *c) {
   lode_error err = {0};
   lode_result *rows;
@@ -775,11 +806,14 @@ static void read_once(lode_collection *c) {
     get.after = lode_result_next(rows);
     for (size_t i = 0; i < lode_result_count(rows); i++) {
       const lode_row *row = lode_result_at(rows, i);
-      CHECKF(row->metadata.data && memmem(row->metadata.data, row->metadata.len, "\"owner\":", 8), "a record without an owner");
+      CHECKF(row->metadata.data && memmem(row->metadata.data, row->metadata.len, "\"owner\":", 8),
+             "a record without an owner");
       strbuf quoted = {0};
       json_put_string(&quoted, row->id);
-      strbuf_addf(&quoted, "%llu;", (unsigned long long)row->cursor); /* it may have gone and come back between two pages */
-      CHECKF(!ids.len || !memmem(ids.data, ids.len, quoted.data, quoted.len), "%.*s comes twice", (int)quoted.len, quoted.data);
+      strbuf_addf(&quoted, "%llu;",
+                  (unsigned long long)row->cursor); /* it may have gone and come back between two pages */
+      CHECKF(!ids.len || !memmem(ids.data, ids.len, quoted.data, quoted.len), "%.*s comes twice", (int)quoted.len,
+             quoted.data);
       strbuf_add(&ids, quoted.data, quoted.len);
       strbuf_release(&quoted);
     }
@@ -793,7 +827,9 @@ static void read_once(lode_collection *c) {
     const lode_row *row = lode_result_at(rows, i), *before = i ? lode_result_at(rows, i - 1) : NULL;
     CHECK(row->vector && row->dimension == 8);
     CHECK(row->distance == (double)kernel_distance(LODE_COSINE, v, kernel_dot(v, v, 8), row->vector, 8));
-    if (before) CHECK(before->distance < row->distance || (before->distance == row->distance && str_cmp(before->id, row->id) < 0));
+    if (before)
+      CHECK(before->distance < row->distance ||
+            (before->distance == row->distance && str_cmp(before->id, row->id) < 0));
   }
   lode_result_free(rows);
 }

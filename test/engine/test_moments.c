@@ -29,17 +29,17 @@ typedef struct stage {
   lode_collection *c, *other;
   uint32_t dim;
   unsigned fill;
-  bool indexes;         /* the gaps also move the indexes along */
-  unsigned generation;  /* of the newest commit */
-  unsigned active;      /* group */
+  bool indexes;        /* the gaps also move the indexes along */
+  unsigned generation; /* of the newest commit */
+  unsigned active;     /* group */
   bool in_gap;
   unsigned old_in, commit_in; /* one in so many */
   uint64_t commits, answers;
   uint64_t most_commits; /* a walk that follows ends only if less is added than it sees in a transaction */
-  bool hold;            /* no commits now */
-  unsigned gaps;        /* the last of so many is used */
-  const char *kind;     /* what is being asked */
-  unsigned asked_at;    /* the generation when it was */
+  bool hold;             /* no commits now */
+  unsigned gaps;         /* the last of so many is used */
+  const char *kind;      /* what is being asked */
+  unsigned asked_at;     /* the generation when it was */
 } stage;
 
 static stage g;
@@ -57,14 +57,19 @@ static void make_records(unsigned generation, unsigned active) {
     snprintf(ids[i], sizeof ids[i], "%c-%02u", (int)('a' + i / SET), i % SET);
     snprintf(documents[i], sizeof documents[i], is_active ? "the needle of generation g%u" : "passive, once g%u",
              generation);
-    if (is_active) snprintf(metadata[i], sizeof metadata[i], "{\"in\":\"x\",\"gen\":%u}", generation);
-    else snprintf(metadata[i], sizeof metadata[i], "{\"in\":\"y\",\"gen\":null}");
+    if (is_active)
+      snprintf(metadata[i], sizeof metadata[i], "{\"in\":\"x\",\"gen\":%u}", generation);
+    else
+      snprintf(metadata[i], sizeof metadata[i], "{\"in\":\"y\",\"gen\":null}");
     memset(vectors[i], 0, sizeof vectors[i]);
     vectors[i][0] = is_active ? 0 : 50;
     vectors[i][1] = (float)(i % SET) / 100;
     vectors[i][2] = (float)(generation % 1000) / 10000;
-    records[i] = (lode_record){.id = str_of(ids[i]), .document = str_of(documents[i]),
-                               .metadata = str_of(metadata[i]), .vector = vectors[i], .dimension = g.dim};
+    records[i] = (lode_record){.id = str_of(ids[i]),
+                               .document = str_of(documents[i]),
+                               .metadata = str_of(metadata[i]),
+                               .vector = vectors[i],
+                               .dimension = g.dim};
   }
 }
 
@@ -135,7 +140,7 @@ static const store_tx_hooks by_seed = {seed_is_old, seed_is_wanted, NULL, seed_g
 
 /* ---- Checks ---- */
 
-#define WRONG(cond, format, ...)                                                                                        \
+#define WRONG(cond, format, ...)                                                                                       \
   CHECKF(cond, "%s (asked at generation %u, now %u): " format, g.kind, g.asked_at, g.generation, __VA_ARGS__)
 
 static void check_generation(long generation) {
@@ -421,13 +426,26 @@ typedef struct kind {
 } kind;
 
 static const kind kinds[] = {
-    {"get", ask_get, 1},           {"get all", ask_get_all, 1},         {"get by ids", ask_get_ids, 1},
-    {"get a page", ask_get_page, 1}, {"count", ask_count, 1},             {"facets", ask_facets, 1},
-    {"facets where", ask_facets_where, 1}, {"counters", ask_counters, 1}, {"stats", ask_stats, 4},
-    {"vector", ask_vector, 1},     {"vector where", ask_vector_where, 1}, {"vector both", ask_vector_both, 1},
-    {"text", ask_text, 1},         {"text where", ask_text_where, 1},   {"hybrid", ask_hybrid, 1},
-    {"hybrid where", ask_hybrid_where, 1}, {"many", ask_many, 1},        {"verify", ask_verify, 8},
-    {"backup", ask_backup, 8},     {"export", ask_export, 1},
+    {"get", ask_get, 1},
+    {"get all", ask_get_all, 1},
+    {"get by ids", ask_get_ids, 1},
+    {"get a page", ask_get_page, 1},
+    {"count", ask_count, 1},
+    {"facets", ask_facets, 1},
+    {"facets where", ask_facets_where, 1},
+    {"counters", ask_counters, 1},
+    {"stats", ask_stats, 4},
+    {"vector", ask_vector, 1},
+    {"vector where", ask_vector_where, 1},
+    {"vector both", ask_vector_both, 1},
+    {"text", ask_text, 1},
+    {"text where", ask_text_where, 1},
+    {"hybrid", ask_hybrid, 1},
+    {"hybrid where", ask_hybrid_where, 1},
+    {"many", ask_many, 1},
+    {"verify", ask_verify, 8},
+    {"backup", ask_backup, 8},
+    {"export", ask_export, 1},
 };
 
 static void fill_store(void) {
@@ -437,8 +455,11 @@ static void fill_store(void) {
     far[0] = 100 + (float)i;
     snprintf(id, sizeof id, "fill-%04u", i);
     snprintf(document, sizeof document, "fill number %u, of no interest", i);
-    lode_record r = {.id = str_of(id), .document = str_of(document), .metadata = S("{\"in\":\"z\"}"),
-                     .vector = far, .dimension = g.dim};
+    lode_record r = {.id = str_of(id),
+                     .document = str_of(document),
+                     .metadata = S("{\"in\":\"z\"}"),
+                     .vector = far,
+                     .dimension = g.dim};
     OK(lode_add(g.other, NULL, &r, 1, LODE_FAIL_EXISTING, NULL, &err));
   }
   make_records(1, 0);
@@ -563,8 +584,10 @@ static lode_selection many_ids(void) {
   static char names[LISTED][16];
   static lode_str listed[LISTED];
   for (unsigned i = 0; i < LISTED; i++) {
-    if (i < ALL) snprintf(names[i], sizeof names[i], "%c-%02u", (int)('a' + i / SET), i % SET);
-    else snprintf(names[i], sizeof names[i], "fill-%04u", i);
+    if (i < ALL)
+      snprintf(names[i], sizeof names[i], "%c-%02u", (int)('a' + i / SET), i % SET);
+    else
+      snprintf(names[i], sizeof names[i], "fill-%04u", i);
     listed[i] = str_of(names[i]);
   }
   return (lode_selection){.ids = listed, .n_ids = LISTED};
@@ -574,8 +597,14 @@ static lode_selection many_ids(void) {
  * it is in the way. Returns how often it asked. */
 static unsigned check_patient_search(bool exact, size_t queries) {
   lode_result *r = NULL;
-  lode_query_request q = {.mode = LODE_BY_VECTOR, .n = queries, .k = SET, .include = LODE_ALL, .exact = exact,
-                          .vectors = origin, .dimension = g.dim, .select = many_ids()};
+  lode_query_request q = {.mode = LODE_BY_VECTOR,
+                          .n = queries,
+                          .k = SET,
+                          .include = LODE_ALL,
+                          .exact = exact,
+                          .vectors = origin,
+                          .dimension = g.dim,
+                          .select = many_ids()};
   g.kind = "patient";
   g.asked_at = g.generation;
   ask_vector(); /* loads the vectors */
@@ -739,8 +768,11 @@ static worker_stores *chroma_open(char id[CHROMA_UUID_BYTES]) {
 
 /* Pages of an answer over HTTP: by filter, or by ids. */
 static void check_chroma(worker_stores *shared, const char *id, const char *body, size_t many) {
-  worker_task task = {.name = "chroma.get", .n_words = 4,
-                     .words = {S("default_tenant"), S("default_database"), str_of(id), S("")}, .body = str_of(body), .shared = shared};
+  worker_task task = {.name = "chroma.get",
+                      .n_words = 4,
+                      .words = {S("default_tenant"), S("default_database"), str_of(id), S("")},
+                      .body = str_of(body),
+                      .shared = shared};
   size_t active = 0, found = 0;
   long generation = -1;
   chroma_service(&task);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_processes.c - rule 7: many processes, one store. No lost write, no failed read, no lock left behind, nobody starves. */
+/* test_processes.c - rule 7: many processes, one store. No lost write, no failed read, no lock left behind, nobody
+ * starves. */
 #include "lode.h"
 #include "support/test.h"
 
@@ -133,8 +134,7 @@ TEST_SLOW(a_reader_does_not_starve, 120) {
   for (int i = 0; i < 300; i++) {
     char buf[4096];
     uint64_t n;
-    while (read(commits[0], buf, sizeof buf) > 0) {
-    }
+    while (read(commits[0], buf, sizeof buf) > 0) {}
     OK(lode_count(c, &n, &err));
     int during = 0;
     for (ssize_t got; (got = read(commits[0], buf, sizeof buf)) > 0;) during += (int)got;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_query.c - what queries by vector answer, against the oracle of world.h: selections, changing data, little memory, long scans,
- * cancelling. */
+/* test_query.c - what queries by vector answer, against the oracle of world.h: selections, changing data, little
+ * memory, long scans, cancelling. */
 #include "base/base.h"
 #include "os/os.h"
 #include "support/test.h"
@@ -103,7 +103,7 @@ TEST(filters_select_the_same_with_and_without_an_index) {
       world_query(&w, 5000, world_selection(f), world_filters[f].keep);
     }
     if (round == 0) OK(lode_optimize(w.store, (lode_progress){0}, &err)); /* round 1: all indexed */
-    if (round == 1)                                                       /* round 2: a tail behind the index, and graves in it */
+    if (round == 1) /* round 2: a tail behind the index, and graves in it */
       for (size_t i = 0; i < 300; i++) {
         world_record *r = &w.r[i];
         r->alive = false;
@@ -138,8 +138,14 @@ TEST(ids_restrict_a_query) {
     ids[sizes[s] + 1] = ids[0];
     world_vector(&w, q);
     lode_result *r;
-    OK(lode_query(w.c, &(lode_query_request){.vectors = q, .dimension = 8, .n = 1, .k = 50,
-                                             .select = {.ids = ids, .n_ids = sizes[s] + 2, .where = S("{\"tag\": {\"$ne\": \"t2\"}}")}}, &r, &err));
+    OK(lode_query(w.c,
+                  &(lode_query_request){
+                      .vectors = q,
+                      .dimension = 8,
+                      .n = 1,
+                      .k = 50,
+                      .select = {.ids = ids, .n_ids = sizes[s] + 2, .where = S("{\"tag\": {\"$ne\": \"t2\"}}")}},
+                  &r, &err));
     size_t kept = 0;
     for (size_t i = 0; i < few.n; i++) {
       if (few.r[i].tag == 2) few.r[i].alive = false;
@@ -174,7 +180,8 @@ static void change(world *w, lode_collection *c) {
       if (!r->alive) return;
       world_vector(w, r->v);
       r->has_vector = true;
-      OK(lode_update(c, NULL, &(lode_record){.id = str_of(r->id), .vector = r->v, .dimension = w->dim}, 1, NULL, NULL, &err));
+      OK(lode_update(c, NULL, &(lode_record){.id = str_of(r->id), .vector = r->v, .dimension = w->dim}, 1, NULL, NULL,
+                     &err));
       break;
     default:
       if (!r->alive) return;
@@ -188,7 +195,8 @@ static void change_and_query(size_t records, uint32_t dim, unsigned rounds, lode
   world w = world_make(LODE_L2, dim, true, records, o);
   for (unsigned round = 0; round < rounds; round++) {
     for (size_t i = test_below(60); i-- > 0;) change(&w, w.c);
-    if (test_below(5) == 0) OK(lode_optimize(w.store, (lode_progress){0}, &err)); /* erases graves before the cache has seen them */
+    if (test_below(5) == 0)
+      OK(lode_optimize(w.store, (lode_progress){0}, &err)); /* erases graves before the cache has seen them */
     world_query(&w, 1 + test_below(30), (lode_selection){0}, NULL);
     if (round % 3 == 0) {
       size_t f = test_below(world_n_filters);
@@ -204,7 +212,8 @@ TEST(a_warm_cache_follows_every_change) { change_and_query(1500, 8, 80, (lode_op
 TEST(what_was_erased_unseen_is_not_found) {
   lode_error err;
   world w = world_make(LODE_L2, 8, false, 2000, (lode_open_options){0});
-  static const size_t deletions[] = {1, 40, 300, 900}; /* few stay in the cache, not known to be dead; many make it anew */
+  static const size_t deletions[] = {1, 40, 300,
+                                     900}; /* few stay in the cache, not known to be dead; many make it anew */
   float q[WORLD_MOST_DIM];
   world_answer *all = calloc(w.n, sizeof *all);
   world_vector(&w, q);
@@ -266,9 +275,11 @@ TEST_SLOW(what_does_not_fit_in_memory_is_answered_all_the_same, 120) {
   lode_collection *c[2], *d;
   const char *folder = test_folder();
   test_srand(test_seed());
-  OK(lode_open(folder, &(lode_open_options){.create = true, .no_background = true, .memory_bytes = 16 << 20}, &small, &err));
+  OK(lode_open(folder, &(lode_open_options){.create = true, .no_background = true, .memory_bytes = 16 << 20}, &small,
+               &err));
   OK(lode_open(folder, &(lode_open_options){.no_background = true}, &large, &err));
-  OK(lode_collection_open(small, S("c"), &(lode_collection_options){.create = true, .metric = LODE_COSINE}, &c[0], &err));
+  OK(lode_collection_open(small, S("c"), &(lode_collection_options){.create = true, .metric = LODE_COSINE}, &c[0],
+                          &err));
   OK(lode_collection_open(large, S("c"), NULL, &c[1], &err));
   OK(lode_collection_open(small, S("d"), &(lode_collection_options){.create = true}, &d, &err));
   float *v = calloc(DIM, sizeof *v);
@@ -280,15 +291,19 @@ TEST_SLOW(what_does_not_fit_in_memory_is_answered_all_the_same, 120) {
     lode_record x = {.id = str_of(id), .metadata = str_of(meta), .vector = v, .dimension = DIM};
     OK(lode_add(c[0], NULL, &x, 1, LODE_FAIL_EXISTING, NULL, &err));
     if (i % 4 == 0) OK(lode_add(d, NULL, &x, 1, LODE_FAIL_EXISTING, NULL, &err));
-    if (i % 5 == 4) OK(lode_upsert(c[0], NULL, &(lode_record){.id = S("3"), .vector = v, .dimension = DIM}, 1, NULL, &err));
-    if (i % 7 == 6) OK(lode_delete(c[0], NULL, &(lode_selection){.ids = (lode_str[]){str_of(id)}, .n_ids = 1}, NULL, &err));
+    if (i % 5 == 4)
+      OK(lode_upsert(c[0], NULL, &(lode_record){.id = S("3"), .vector = v, .dimension = DIM}, 1, NULL, &err));
+    if (i % 7 == 6)
+      OK(lode_delete(c[0], NULL, &(lode_selection){.ids = (lode_str[]){str_of(id)}, .n_ids = 1}, NULL, &err));
   }
   lode_str wheres[] = {{0}, S("{\"n\": 1}"), S("{\"n\": {\"$ne\": 1}}")};
   for (int round = 0; round < 2; round++) {
     for (int f = 0; f < 3; f++) {
       lode_result *r[2];
       for (int i = 0; i < 2; i++)
-        OK(lode_query(c[i], &(lode_query_request){.vectors = v, .dimension = DIM, .n = 1, .k = 40, .select.where = wheres[f]}, &r[i], &err));
+        OK(lode_query(c[i],
+                      &(lode_query_request){.vectors = v, .dimension = DIM, .n = 1, .k = 40, .select.where = wheres[f]},
+                      &r[i], &err));
       CHECK(lode_result_count(r[0]) == 40 && lode_result_count(r[1]) == 40);
       for (size_t i = 0; i < 40; i++) {
         const lode_row *x = lode_result_at(r[0], i), *y = lode_result_at(r[1], i);
@@ -330,7 +345,8 @@ static void *move_pairs(void *ctx) {
     snprintf(left, sizeof left, "l%u", i * 7 % PAIRS);
     snprintf(right, sizeof right, "r%u", i * 7 % PAIRS);
     v[i % 16] = (float)(i % 5);
-    lode_record pair[] = {{.id = str_of(left), .vector = v, .dimension = LONG_DIM}, {.id = str_of(right), .vector = v, .dimension = LONG_DIM}};
+    lode_record pair[] = {{.id = str_of(left), .vector = v, .dimension = LONG_DIM},
+                          {.id = str_of(right), .vector = v, .dimension = LONG_DIM}};
     lode_str ids[] = {str_of(left), str_of(right)};
     OK(lode_upsert(s->c, NULL, pair, 2, NULL, &err));
     if (i % 4 == 0) OK(lode_delete(s->c, NULL, &(lode_selection){.ids = ids, .n_ids = 2}, NULL, &err));
@@ -358,7 +374,9 @@ TEST_SLOW(a_long_scan_sees_one_moment, 120) {
   CHECK(pthread_create(&writer, NULL, move_pairs, &s) == 0);
   for (int round = 0; round < 12; round++) {
     lode_result *r;
-    OK(lode_query(s.c, &(lode_query_request){.vectors = queries, .dimension = LONG_DIM, .n = LONG_QUERIES, .k = 2 * PAIRS + 5}, &r, &err));
+    OK(lode_query(
+        s.c, &(lode_query_request){.vectors = queries, .dimension = LONG_DIM, .n = LONG_QUERIES, .k = 2 * PAIRS + 5},
+        &r, &err));
     CHECK(lode_result_count(r) == LONG_QUERIES * (2 * PAIRS + 5));
     double sum[LONG_QUERIES] = {0};
     size_t rows[LONG_QUERIES] = {0};
@@ -405,7 +423,13 @@ TEST(what_nobody_wants_any_more_is_cancelled) {
   lode_result *r;
   world_vector(&w, v);
   lode_str where = S("{\"$and\": [{\"tag\": {\"$ne\": \"t1\"}}, {\"$not\": {\"tag\": \"t2\"}}]}");
-  lode_query_request q = {.vectors = v, .dimension = 8, .texts = &S("alpha beta"), .n = 1, .k = 5, .select.where = where, .progress = {stop_at, NULL}};
+  lode_query_request q = {.vectors = v,
+                          .dimension = 8,
+                          .texts = &S("alpha beta"),
+                          .n = 1,
+                          .k = 5,
+                          .select.where = where,
+                          .progress = {stop_at, NULL}};
   lode_get_request g = {.select.where = where, .limit = 3, .progress = {stop_at, NULL}};
   os_calls hasty = *os_api;
   real_os = os_api;
@@ -421,7 +445,8 @@ TEST(what_nobody_wants_any_more_is_cancelled) {
     for (stop_after = 1; stop_after <= times; stop_after += 1 + times / 10) {
       asked = 0;
       lode_status st = lode_query(w.c, &q, &r, &err); /* a warm cache may ask less often */
-      CHECKF(st == (asked < stop_after ? LODE_OK : LODE_CANCELLED), "asked %d times, stopped at %d: %s", asked, stop_after, lode_status_name(st));
+      CHECKF(st == (asked < stop_after ? LODE_OK : LODE_CANCELLED), "asked %d times, stopped at %d: %s", asked,
+             stop_after, lode_status_name(st));
       CHECK((st == LODE_OK) == (r != NULL) && asked <= stop_after && (stop_after > 1 || !r));
       lode_result_free(r);
     }
@@ -444,12 +469,16 @@ TEST(rows_carry_what_was_asked_for) {
   lode_result *r;
   float q[WORLD_MOST_DIM];
   world_vector(&w, q);
-  OK(lode_query(w.c, &(lode_query_request){.vectors = q, .dimension = 5, .n = 1, .k = 50, .include = LODE_ALL}, &r, &err));
+  OK(lode_query(w.c, &(lode_query_request){.vectors = q, .dimension = 5, .n = 1, .k = 50, .include = LODE_ALL}, &r,
+                &err));
   for (size_t i = 0; i < lode_result_count(r); i++) {
     const lode_row *row = lode_result_at(r, i);
     const world_record *x = world_find(&w, row->id);
-    CHECK(row->dimension == 5 && memcmp(row->vector, x->v, 5 * sizeof(float)) == 0 && row->metadata.data && row->cursor > 0);
-    CHECK(x->has_document ? row->document.len == strlen(x->text) && memcmp(row->document.data, x->text, row->document.len) == 0 : !row->document.data);
+    CHECK(row->dimension == 5 && memcmp(row->vector, x->v, 5 * sizeof(float)) == 0 && row->metadata.data &&
+          row->cursor > 0);
+    CHECK(x->has_document
+              ? row->document.len == strlen(x->text) && memcmp(row->document.data, x->text, row->document.len) == 0
+              : !row->document.data);
   }
   lode_result_free(r);
   world_end(&w);

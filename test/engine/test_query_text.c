@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_query_text.c - what queries by words and hybrid ones answer, against naive ones: BM25 and the fusion of ranks computed anew over all
- * records of world.h. */
+/* test_query_text.c - what queries by words and hybrid ones answer, against naive ones: BM25 and the fusion of ranks
+ * computed anew over all records of world.h. */
 #include "base/base.h"
 #include "base/token.h"
 #include "support/test.h"
@@ -83,11 +83,14 @@ static size_t by_words(const world *w, const char *query, world_keep *keep, bool
   return n;
 }
 
-static size_t by_text(const world *w, const char *query, world_keep *keep, world_answer *out) { return by_words(w, query, keep, false, out); }
+static size_t by_text(const world *w, const char *query, world_keep *keep, world_answer *out) {
+  return by_words(w, query, keep, false, out);
+}
 
 /* ---- Text ---- */
 
-/* Sums of the same numbers in another order differ in their last bits, and then records that are equal change places. */
+/* Sums of the same numbers in another order differ in their last bits, and then records that are equal change places.
+ */
 static bool may_stand_at(const world_answer *want, size_t n, size_t place, const void *record) {
   for (size_t i = 0; i < n; i++)
     if (want[i].r == record) return fabs(want[i].score - want[place].score) < 1e-9;
@@ -99,21 +102,28 @@ static void check_text(const world *w, const char *query, size_t k, lode_selecti
   lode_result *r;
   world_answer *want = calloc(w->n + 1, sizeof *want);
   size_t all = by_text(w, query, keep, want), n = least(all, k);
-  OK(lode_query(w->c, &(lode_query_request){.mode = LODE_BY_TEXT, .texts = (lode_str[]){str_of(query)}, .n = 1, .k = k, .select = select}, &r, &err));
+  OK(lode_query(w->c,
+                &(lode_query_request){
+                    .mode = LODE_BY_TEXT, .texts = (lode_str[]){str_of(query)}, .n = 1, .k = k, .select = select},
+                &r, &err));
   CHECKF(lode_result_count(r) == n, "\"%s\": %zu rows, wanted %zu", query, lode_result_count(r), n);
   for (size_t i = 0; i < n; i++) {
     const lode_row *row = lode_result_at(r, i);
     CHECK(isnan(row->distance) && row->rank == i);
-    CHECKF(fabs(row->score - want[i].score) < 1e-9, "\"%s\" rank %zu: score %.12g, wanted %.12g", query, i, row->score, want[i].score);
-    CHECKF(may_stand_at(want, all, i, world_find(w, row->id)), "\"%s\" rank %zu: %.*s, wanted %s", query, i, (int)row->id.len,
-           row->id.data, want[i].r->id);
+    CHECKF(fabs(row->score - want[i].score) < 1e-9, "\"%s\" rank %zu: score %.12g, wanted %.12g", query, i, row->score,
+           want[i].score);
+    CHECKF(may_stand_at(want, all, i, world_find(w, row->id)), "\"%s\" rank %zu: %.*s, wanted %s", query, i,
+           (int)row->id.len, row->id.data, want[i].r->id);
   }
   free(want);
   lode_result_free(r);
 }
 
-static const char *const texts[] = {"alpha", "kilo", "Zebra zebra", "http", "read file", "read_file 42 x", "unknown", "", "  ?! ",
-                                    "alpha beta gamma delta HttpServer read_file x 42 Zebra kilo"};
+static const char *const texts[] = {"alpha",       "kilo",
+                                    "Zebra zebra", "http",
+                                    "read file",   "read_file 42 x",
+                                    "unknown",     "",
+                                    "  ?! ",       "alpha beta gamma delta HttpServer read_file x 42 Zebra kilo"};
 enum { TEXTS = sizeof texts / sizeof *texts };
 
 TEST(bm25_is_exact_with_and_without_an_index) {
@@ -137,7 +147,9 @@ TEST(bm25_is_exact_with_and_without_an_index) {
         lode_record x = world_record_of(&w, r, meta, sizeof meta);
         r->has_vector = true; /* an upsert without one keeps the old */
         OK(lode_upsert(w.c, NULL, &x, 1, NULL, &err));
-        if (i % 2 == 0 && r->n < 0) OK(lode_update(w.c, NULL, &(lode_record){.id = str_of(r->id), .metadata = S("{\"n\": null, \"odd\": null}")}, 1, NULL, NULL, &err));
+        if (i % 2 == 0 && r->n < 0)
+          OK(lode_update(w.c, NULL, &(lode_record){.id = str_of(r->id), .metadata = S("{\"n\": null, \"odd\": null}")},
+                         1, NULL, NULL, &err));
       }
     }
   }
@@ -162,7 +174,8 @@ TEST(equal_scores_are_ordered_by_id) {
   for (int i = 299; i >= 0; i--) {
     char id[24];
     snprintf(id, sizeof id, "%03d", i * 7 % 300);
-    OK(lode_add(c, NULL, &(lode_record){.id = str_of(id), .document = S("same words")}, 1, LODE_FAIL_EXISTING, NULL, &err));
+    OK(lode_add(c, NULL, &(lode_record){.id = str_of(id), .document = S("same words")}, 1, LODE_FAIL_EXISTING, NULL,
+                &err));
   }
   for (int round = 0; round < 2; round++) {
     lode_result *r;
@@ -193,7 +206,8 @@ static void check_hybrid(const world *w, const char *text, size_t k, double wv, 
   lode_result *r;
   float q[WORLD_MOST_DIM];
   world_vector(w, q);
-  world_answer *a = calloc(w->n + 1, sizeof *a), *b = calloc(w->n + 1, sizeof *b), *both = calloc(2 * w->n + 1, sizeof *both);
+  world_answer *a = calloc(w->n + 1, sizeof *a), *b = calloc(w->n + 1, sizeof *b),
+               *both = calloc(2 * w->n + 1, sizeof *both);
   size_t m = k * 4 > 64 ? k * 4 : 64, n = 0;
   size_t na = least(world_nearest(w, q, NULL, a), m), nb = least(by_words(w, text, NULL, na > 0, b), m);
   double va = wv > 0 || wt > 0 ? wv : 1, vb = wv > 0 || wt > 0 ? wt : 1;
@@ -208,13 +222,22 @@ static void check_hybrid(const world *w, const char *text, size_t k, double wv, 
     if (b[i].score > 0) both[j].score += vb / (61.0 + (double)i);
   }
   qsort(both, n, sizeof *both, better_fused);
-  OK(lode_query(w->c, &(lode_query_request){.mode = LODE_HYBRID, .vectors = q, .dimension = w->dim, .texts = (lode_str[]){str_of(text)}, .n = 1, .k = k,
-                                            .vector_weight = wv, .text_weight = wt}, &r, &err));
+  OK(lode_query(w->c,
+                &(lode_query_request){.mode = LODE_HYBRID,
+                                      .vectors = q,
+                                      .dimension = w->dim,
+                                      .texts = (lode_str[]){str_of(text)},
+                                      .n = 1,
+                                      .k = k,
+                                      .vector_weight = wv,
+                                      .text_weight = wt},
+                &r, &err));
   CHECKF(lode_result_count(r) == least(k, n), "%zu rows, wanted %zu", lode_result_count(r), least(k, n));
   for (size_t i = 0; i < lode_result_count(r); i++) {
     const lode_row *row = lode_result_at(r, i);
     const world_record *x = world_find(w, row->id);
-    CHECKF(fabs(row->score - both[i].score) < 1e-12, "\"%s\" rank %zu: score %.12g, wanted %.12g", text, i, row->score, both[i].score);
+    CHECKF(fabs(row->score - both[i].score) < 1e-12, "\"%s\" rank %zu: score %.12g, wanted %.12g", text, i, row->score,
+           both[i].score);
     CHECKF(x == both[i].r, "\"%s\" rank %zu: %s, wanted %s", text, i, x->id, both[i].r->id);
     CHECK(x->has_vector ? row->distance == world_distance(w, q, x->v) : isnan(row->distance));
   }
@@ -239,8 +262,16 @@ TEST(hybrid_fuses_both_rankings) {
   lode_result *r;
   float q[WORLD_MOST_DIM];
   world_vector(&w, q);
-  OK(lode_query(w.c, &(lode_query_request){.mode = LODE_HYBRID, .vectors = q, .dimension = 6, .texts = &S("alpha beta"), .n = 1, .k = 400,
-                                           .select.where = S("{\"tag\": \"t1\"}"), .include = LODE_METADATA}, &r, &err));
+  OK(lode_query(w.c,
+                &(lode_query_request){.mode = LODE_HYBRID,
+                                      .vectors = q,
+                                      .dimension = 6,
+                                      .texts = &S("alpha beta"),
+                                      .n = 1,
+                                      .k = 400,
+                                      .select.where = S("{\"tag\": \"t1\"}"),
+                                      .include = LODE_METADATA},
+                &r, &err));
   CHECK(lode_result_count(r) > 10);
   for (size_t i = 0; i < lode_result_count(r); i++) CHECK(world_find(&w, lode_result_at(r, i)->id)->tag == 1);
   lode_result_free(r);
@@ -264,10 +295,16 @@ TEST(common_words_do_not_mislead_hybrid_queries) {
   OK(lode_add(c, NULL, r, 5, LODE_FAIL_EXISTING, NULL, &err));
   for (int round = 0; round < 2; round++) {
     lode_result *rows;
-    lode_query_request q = {.mode = LODE_HYBRID, .vectors = (float[]){1, 0, 0}, .dimension = 3, .texts = &S("what a compiler reads"), .n = 1, .k = 5};
+    lode_query_request q = {.mode = LODE_HYBRID,
+                            .vectors = (float[]){1, 0, 0},
+                            .dimension = 3,
+                            .texts = &S("what a compiler reads"),
+                            .n = 1,
+                            .k = 5};
     OK(lode_query(c, &q, &rows, &err));
     CHECK(lode_result_count(rows) == 5 && memcmp(lode_result_at(rows, 0)->id.data, "parser", 6) == 0);
-    CHECK(memcmp(lode_result_at(rows, 4)->id.data, "pending", 7) == 0 && lode_result_at(rows, 4)->score == 0); /* found, and last */
+    CHECK(memcmp(lode_result_at(rows, 4)->id.data, "pending", 7) == 0 &&
+          lode_result_at(rows, 4)->score == 0); /* found, and last */
     lode_result_free(rows);
     q.texts = &S("a note on rain"); /* a word that tells something counts as ever */
     q.vectors = (float[]){0, 0.5f, 0.4f};

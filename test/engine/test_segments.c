@@ -75,7 +75,8 @@ TEST_SLOW(what_is_written_is_found_at_once, 120) {
       case 0: vkit_delete_one(&k, i); break;
       case 1: vkit_update(&k, i); break;
       case 2: vkit_add(&k, 1 + test_below(20)), i = k.n - 1; break;
-      default: if (round % 20 == 0) vkit_optimize(&k);
+      default:
+        if (round % 20 == 0) vkit_optimize(&k);
     }
     vkit_query(&k, k.v + i * k.dim, 10, NULL, NULL, a);
     double r = vkit_recall(&k, k.v + i * k.dim, 10, -1, a);
@@ -129,8 +130,8 @@ TEST(any_number_of_segments_becomes_one) {
   vkit_add(&k, 20);
   vkit_optimize(&k);
   lode_stats s = vkit_stats(&k);
-  CHECKF(s.segments == 1 && s.indexed == 2020 && s.tail == 0, "%llu segments, %llu rows", (unsigned long long)s.segments,
-         (unsigned long long)s.indexed);
+  CHECKF(s.segments == 1 && s.indexed == 2020 && s.tail == 0, "%llu segments, %llu rows",
+         (unsigned long long)s.segments, (unsigned long long)s.indexed);
   check_recall(&k, NULL, NULL, -1, 0.95);
   vkit_close(&k);
 }
@@ -233,7 +234,8 @@ TEST_SLOW(bulk_load_stays_flat, 120) {
     vkit_delete(&k, 0, 1000);
     vkit_optimize(&k);
     s = vkit_stats(&k);
-    CHECKF(s.dead == 0 && s.indexed == 1000, "%llu dead of %llu", (unsigned long long)s.dead, (unsigned long long)s.indexed);
+    CHECKF(s.dead == 0 && s.indexed == 1000, "%llu dead of %llu", (unsigned long long)s.dead,
+           (unsigned long long)s.indexed);
     vkit_close(&k);
   }
 }
@@ -251,7 +253,8 @@ static void load(vkit *k, unsigned together) {
     vkit_add(k, 50);
     while (more) OK(engine_build_step(k->store, &request, &more, &err));
     count_kinds(k, &flat, &graph);
-    CHECKF(graph == 0 && flat == round / together + round % together, "%u graphs and %u flat after %u", graph, flat, round);
+    CHECKF(graph == 0 && flat == round / together + round % together, "%u graphs and %u flat after %u", graph, flat,
+           round);
   }
   CHECK(vkit_mean(k, 3, 10, NULL, NULL, -1, NULL) == 1);
 }
@@ -399,8 +402,8 @@ static bool is_listed(vkit *k, const char *where) {
   return listed;
 }
 
-/* Records on a line; of those nearest to its end that are judged first, two match (groups 0 and 1), of all others a tenth does. The
- * list would have 3,200: too many for one query, worth it for more. */
+/* Records on a line; of those nearest to its end that are judged first, two match (groups 0 and 1), of all others a
+ * tenth does. The list would have 3,200: too many for one query, worth it for more. */
 TEST(a_filter_is_listed_when_it_comes_again) {
   enum { ROWS = 32000, DIM = 4, JUDGED = 4 + 4 * (4 + 4), LAST = JUDGED + 8 };
   static const char where[] = "{\"g\":{\"$lt\":10}}";
@@ -427,7 +430,8 @@ TEST(a_filter_is_listed_when_it_comes_again) {
   vkit_close(&k);
 }
 
-/* An index proposes arrays that hold a value for a filter that wants the value itself: none may come back, none be missing. */
+/* An index proposes arrays that hold a value for a filter that wants the value itself: none may come back, none be
+ * missing. */
 TEST(what_an_index_proposes_is_judged) {
   vkit k = {.no_background = true};
   lode_error err;
@@ -485,7 +489,8 @@ TEST_SLOW(odd_collections, 120) {
       vkit k = {.no_background = true};
       uint32_t dim = kind == 0 ? 1 : 6;
       float v[500 * 6];
-      for (size_t i = 0; i < 500 * dim; i++) v[i] = kind == 0 ? (float)(i % 37) - 18 : kind == 1 ? 0.5f : i / dim % 3 ? 1 : 0;
+      for (size_t i = 0; i < 500 * dim; i++)
+        v[i] = kind == 0 ? (float)(i % 37) - 18 : kind == 1 ? 0.5f : i / dim % 3 ? 1 : 0;
       vkit_open(&k, test_folder(), metrics[m], dim);
       vkit_add_vectors(&k, v, 500);
       vkit_optimize(&k);
@@ -590,11 +595,12 @@ TEST_SLOW(cost_of_a_query, 120) {
   bytes_read = reads = 0;
   vkit_query(&k, q, 10, NULL, NULL, a);
   lode_stats s = vkit_stats(&k);
-  CHECKF(bytes_read < s.segment_bytes * 6 / 10, "%llu bytes of %llu read by a first query", (unsigned long long)bytes_read,
-         (unsigned long long)s.segment_bytes);
+  CHECKF(bytes_read < s.segment_bytes * 6 / 10, "%llu bytes of %llu read by a first query",
+         (unsigned long long)bytes_read, (unsigned long long)s.segment_bytes);
   bytes_read = reads = 0;
   for (int i = 0; i < 50; i++) vkit_query(&k, q, 10, NULL, NULL, a);
-  CHECKF(bytes_read / 50 < 16384 + 20 * 32 * 4, "%llu bytes read by a query that was asked before", (unsigned long long)bytes_read / 50);
+  CHECKF(bytes_read / 50 < 16384 + 20 * 32 * 4, "%llu bytes read by a query that was asked before",
+         (unsigned long long)bytes_read / 50);
   os_api = &os_real;
   free(a);
   vkit_close(&k);
@@ -624,7 +630,8 @@ TEST_SLOW(threads_and_kernels_do_not_matter, 180) {
       vkit_query(&k, queries + i * 24, 10, NULL, NULL, a);
       if (!have) first[i] = *a;
       CHECKF(a->n == first[i].n && memcmp(a->id, first[i].id, a->n * sizeof *a->id) == 0 &&
-             memcmp(a->distance, first[i].distance, a->n * sizeof *a->distance) == 0, "run %d answers otherwise", run);
+                 memcmp(a->distance, first[i].distance, a->n * sizeof *a->distance) == 0,
+             "run %d answers otherwise", run);
     }
     have = true;
     vkit_close(&k);
@@ -658,7 +665,8 @@ TEST_SLOW(metamorphic, 180) {
   vkit_random(&k, q);
   vkit_query(&k, q, 10, NULL, NULL, a); /* all in the tail: the same as exact, to the bit */
   vkit_query(&k, q, 10, &exact, NULL, b);
-  CHECK(memcmp(a->id, b->id, a->n * sizeof *a->id) == 0 && memcmp(a->distance, b->distance, a->n * sizeof *a->distance) == 0);
+  CHECK(memcmp(a->id, b->id, a->n * sizeof *a->id) == 0 &&
+        memcmp(a->distance, b->distance, a->n * sizeof *a->distance) == 0);
   for (int i = 0; i < 4; i++) {
     vkit_add(&k, 400);
     vkit_optimize(&k);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_segments_damage.c - files of the vector index that are flipped, cut, emptied, swapped, removed or forged, builders that are
- * killed, a disk that is full: answers stay complete and right, and the index comes back. */
+/* test_segments_damage.c - files of the vector index that are flipped, cut, emptied, swapped, removed or forged,
+ * builders that are killed, a disk that is full: answers stay complete and right, and the index comes back. */
 #include "support/vkit.h"
 
 #include <pthread.h>
@@ -134,8 +134,9 @@ static void spoil(vkit *k, int how, const char *path, const char *other) {
 }
 
 TEST_SLOW(files_cut_emptied_swapped_or_removed, 300) {
-  static const char *const names[] = {"a cut to half", "an emptied file", "a removed file", "a cut by a byte",
-                                      "another collection's file", "a zeroed middle", "a removed folder", "a longer file"};
+  static const char *const names[] = {
+      "a cut to half",   "an emptied file",  "a removed file", "a cut by a byte", "another collection's file",
+      "a zeroed middle", "a removed folder", "a longer file"};
   vkit other = {.no_background = true};
   test_srand(test_seed());
   make(&other);
@@ -145,8 +146,10 @@ TEST_SLOW(files_cut_emptied_swapped_or_removed, 300) {
       vkit k = {.no_background = true};
       make(&k);
       char *path = only_file(&k);
-      if (open) check_answers(&k, 0.9, "nothing"); /* the file is open, and partly in memory */
-      else vkit_reopen(&k);
+      if (open)
+        check_answers(&k, 0.9, "nothing"); /* the file is open, and partly in memory */
+      else
+        vkit_reopen(&k);
       spoil(&k, how, path, theirs);
       for (int i = 0; i < 3; i++) check_answers(&k, 0.9, names[how]);
       vkit_reopen(&k);
@@ -286,7 +289,8 @@ static lode_status find_row(void *ctx, const store_manifest_row *row, lode_error
 
 static void put32(char *at, uint32_t v) { memcpy(at, &v, sizeof v); }
 
-/* Makes every checksum of the file right again, and gives the one for the manifest; false: the header is beyond repair. */
+/* Makes every checksum of the file right again, and gives the one for the manifest; false: the header is beyond repair.
+ */
 static bool repair(char *bytes, size_t len, uint64_t id, uint32_t *table_crc) {
   index_segment_info info;
   index_segment_layout layout;
@@ -360,7 +364,8 @@ TEST_SLOW(forged_files_do_no_harm, 300) {
     set_manifest(&k, &forged);
     vkit_reopen(&k);
     ask_forged(&k, NULL, NULL);
-    for (int times = 0; times < 3; times++) ask_forged(&k, NULL, "{\"g\":{\"$lt\":40}}"); /* from the second on made ready */
+    for (int times = 0; times < 3; times++)
+      ask_forged(&k, NULL, "{\"g\":{\"$lt\":40}}"); /* from the second on made ready */
     ask_forged(&k, &(lode_query_request){.exact = true}, NULL);
     if (i % 10 == 0) (void)!lode_verify(k.store, NULL, NULL, (lode_progress){0}, &err);
   }
@@ -373,7 +378,8 @@ TEST_SLOW(forged_files_do_no_harm, 300) {
 /* ---- Kills, a full disk, two builders ---- */
 
 /* In a child: builds, with a fault at call `at`. Exits 7 when the build got past it. */
-static void build_in_child(const char *folder, fault_call call, uint64_t at, bool for_good, fault_effect effect, bool compacts) {
+static void build_in_child(const char *folder, fault_call call, uint64_t at, bool for_good, fault_effect effect,
+                           bool compacts) {
   lode_store *store;
   lode_error err;
   lode_open_options o = {.no_background = true};
@@ -381,7 +387,8 @@ static void build_in_child(const char *folder, fault_call call, uint64_t at, boo
   fault_install(&os_real);
   OK(lode_open(folder, &o, &store, &err));
   fault_set(call, at, for_good, effect);
-  lode_status st = compacts ? lode_compact(store, (lode_progress){0}, &err) : lode_optimize(store, (lode_progress){0}, &err);
+  lode_status st =
+      compacts ? lode_compact(store, (lode_progress){0}, &err) : lode_optimize(store, (lode_progress){0}, &err);
   (void)st;
   bool hit = fault_hits() > 0;
   fault_clear();

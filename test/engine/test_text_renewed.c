@@ -19,7 +19,7 @@ enum { RECORDS = 200 };
 static os_calls table;
 
 static uint64_t gaps;
-static uint64_t change_at;            /* the gap in which the word moves */
+static uint64_t change_at; /* the gap in which the word moves */
 static lode_collection *other;
 static bool changing, moved;
 
@@ -31,7 +31,8 @@ static lode_record record(char id[16], unsigned i, const char *text) {
 static void move_word(void) {
   char a[16], b[16];
   lode_error err = {0};
-  lode_record r[2] = {record(a, 2, "common and the needle, among many more words"), record(b, RECORDS - 3, "common and nothing else")};
+  lode_record r[2] = {record(a, 2, "common and the needle, among many more words"),
+                      record(b, RECORDS - 3, "common and nothing else")};
   lode_status st = lode_update(other, NULL, r, 2, NULL, NULL, &err);
   CHECKF(st == LODE_OK, "%s", err.text);
   moved = true;
@@ -53,7 +54,8 @@ static void fill(lode_collection *c) {
   static char ids[RECORDS][16];
   static lode_record r[RECORDS];
   for (unsigned i = 0; i < RECORDS; i++)
-    r[i] = record(ids[i], i, i == RECORDS - 3 ? "common and the needle, among many more words" : "common and nothing else");
+    r[i] = record(ids[i], i,
+                  i == RECORDS - 3 ? "common and the needle, among many more words" : "common and nothing else");
   OK(lode_add(c, NULL, r, RECORDS, LODE_FAIL_EXISTING, NULL, &err));
 }
 
@@ -62,14 +64,15 @@ static void ask(lode_collection *c, lode_str text, const char *what, uint64_t at
   lode_result *found;
   lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &text, .n = 1, .k = 1};
   OK(lode_query(c, &q, &found, &err));
-  CHECKF(lode_result_count(found) == 1, "%s: nothing was found, the word moved in gap %llu", what, (unsigned long long)at);
+  CHECKF(lode_result_count(found) == 1, "%s: nothing was found, the word moved in gap %llu", what,
+         (unsigned long long)at);
   lode_str id = lode_result_at(found, 0)->id;
   char old[16], young[16];
   (void)record(old, RECORDS - 3, "");
   (void)record(young, 2, "");
   const char *wanted = moved ? young : old;
-  CHECKF(strlen(wanted) == id.len && memcmp(wanted, id.data, id.len) == 0, "%s: %.*s was found, the word moved in gap %llu", what,
-         (int)id.len, id.data, (unsigned long long)at);
+  CHECKF(strlen(wanted) == id.len && memcmp(wanted, id.data, id.len) == 0,
+         "%s: %.*s was found, the word moved in gap %llu", what, (int)id.len, id.data, (unsigned long long)at);
   lode_result_free(found);
 }
 
@@ -126,7 +129,8 @@ TEST(only_some_of_the_tail) {
       lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &needle, .n = 1, .k = 5, .most_unindexed = most[i]};
       OK(lode_query(c, &q, &found, &err));
       size_t wanted = indexed || most[i] == 0 || most[i] >= RECORDS - 2 ? 1 : 0;
-      CHECKF(lode_result_count(found) == wanted, "%zu found with at most %llu", lode_result_count(found), (unsigned long long)most[i]);
+      CHECKF(lode_result_count(found) == wanted, "%zu found with at most %llu", lode_result_count(found),
+             (unsigned long long)most[i]);
       lode_result_free(found);
     }
     OK(lode_optimize(store, (lode_progress){0}, &err));
@@ -155,8 +159,8 @@ static ssize_t count_pread(int fd, void *to, size_t n, off_t at) {
   return os_real.pread(fd, to, n, at);
 }
 
-/* The word is in every document once, so that the shortest are best: what is longer is not read to find that out, also after a
- * long one has become the shortest. */
+/* The word is in every document once, so that the shortest are best: what is longer is not read to find that out, also
+ * after a long one has become the shortest. */
 TEST(few_of_many_candidates_are_read) {
   enum { N = 1000 };
   static char text[N * 8 + 300], ids[N][16];

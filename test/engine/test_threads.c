@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_threads.c - one handle, many threads; two handles in one process. Meant for TSan, and true without it.
  *
- * Records come in pairs that are only ever written together, by one transaction: whoever reads, by whatever way, sees both
- * or none, and both of one version. A thread's random numbers are its own.
+ * Records come in pairs that are only ever written together, by one transaction: whoever reads, by whatever way, sees
+ * both or none, and both of one version. A thread's random numbers are its own.
  */
 #include "base/base.h"
 #include "lode.h"
@@ -26,10 +26,10 @@ typedef struct stage {
   lode_store *store;
   lode_collection *c;
   uint64_t seed;
-  unsigned rounds;          /* of each writer */
-  atomic_uint writing;      /* writers still at work */
+  unsigned rounds;     /* of each writer */
+  atomic_uint writing; /* writers still at work */
   atomic_uint version;
-  atomic_uint reads, hits;  /* done; those that found something */
+  atomic_uint reads, hits; /* done; those that found something */
 } stage;
 
 typedef struct actor {
@@ -74,7 +74,11 @@ static void make_pair(pair *p, unsigned number, unsigned version) {
     snprintf(p->metadata[h], sizeof p->metadata[h], "{\"pair\":%u,\"version\":%u}", number, version);
     fill_vector(p->vector[h], number, h, version);
     p->ids[h] = str_of(p->id[h]);
-    p->r[h] = (lode_record){.id = p->ids[h], .document = str_of(p->document[h]), .metadata = str_of(p->metadata[h]), .vector = p->vector[h], .dimension = DIM};
+    p->r[h] = (lode_record){.id = p->ids[h],
+                            .document = str_of(p->document[h]),
+                            .metadata = str_of(p->metadata[h]),
+                            .vector = p->vector[h],
+                            .dimension = DIM};
   }
 }
 
@@ -87,11 +91,12 @@ static void check_pair(const char *by, stage *s, lode_result *rows, unsigned num
     const lode_row *a = lode_result_at(rows, 0), *b = lode_result_at(rows, 1);
     char start[64];
     int len = snprintf(start, sizeof start, "{\"pair\":%u,\"version\":", number);
-    CHECKF(a->metadata.len > (size_t)len && memcmp(a->metadata.data, start, (size_t)len) == 0, "by %s: %.*s is not of pair %u", by,
-           (int)a->metadata.len, a->metadata.data, number);
-    CHECKF(str_eq(a->metadata, b->metadata), "by %s: versions %.*s and %.*s", by, (int)a->metadata.len, a->metadata.data,
-           (int)b->metadata.len, b->metadata.data);
-    CHECKF(a->vector && b->vector && a->vector[2] == b->vector[2] && a->vector[3] == b->vector[3], "by %s: vectors of two versions", by);
+    CHECKF(a->metadata.len > (size_t)len && memcmp(a->metadata.data, start, (size_t)len) == 0,
+           "by %s: %.*s is not of pair %u", by, (int)a->metadata.len, a->metadata.data, number);
+    CHECKF(str_eq(a->metadata, b->metadata), "by %s: versions %.*s and %.*s", by, (int)a->metadata.len,
+           a->metadata.data, (int)b->metadata.len, b->metadata.data);
+    CHECKF(a->vector && b->vector && a->vector[2] == b->vector[2] && a->vector[3] == b->vector[3],
+           "by %s: vectors of two versions", by);
     atomic_fetch_add(&s->hits, 1);
   }
   lode_result_free(rows);
@@ -99,8 +104,8 @@ static void check_pair(const char *by, stage *s, lode_result *rows, unsigned num
 
 /* ---- Writers ---- */
 
-/* Each pair has one writer. The first PAIRS / 2 of a writer's are always there, replaced in one transaction; others come
- * and go. */
+/* Each pair has one writer. The first PAIRS / 2 of a writer's are always there, replaced in one transaction; others
+ * come and go. */
 static bool stays(unsigned number) { return number % 4 < 2; }
 
 static void write_pair(actor *a, unsigned number, size_t how) {
@@ -129,8 +134,8 @@ static void write_pair(actor *a, unsigned number, size_t how) {
   OK(lode_query(s->c, &req, &rows, &err));
   CHECK(lode_result_count(rows) == 1);
   const lode_row *row = lode_result_at(rows, 0);
-  CHECKF(row->distance == 0 && str_eq(row->id, p.ids[1]), "%s was written and is not found: %.*s at %g", p.id[1], (int)row->id.len,
-         row->id.data, row->distance);
+  CHECKF(row->distance == 0 && str_eq(row->id, p.ids[1]), "%s was written and is not found: %.*s at %g", p.id[1],
+         (int)row->id.len, row->id.data, row->distance);
   lode_result_free(rows);
 }
 
@@ -169,7 +174,8 @@ static void play_searcher(actor *a) {
     snprintf(where, sizeof where, "{\"pair\":%u}", number);
     snprintf(word, sizeof word, "Word%u", number);
     lode_str text = str_of(word);
-    lode_query_request near = {.vectors = v, .dimension = DIM, .n = 1, .k = 9, .select.where = str_of(where), .include = LODE_ALL};
+    lode_query_request near = {
+        .vectors = v, .dimension = DIM, .n = 1, .k = 9, .select.where = str_of(where), .include = LODE_ALL};
     lode_query_request found = {.mode = LODE_BY_TEXT, .texts = &text, .n = 1, .k = 9, .include = LODE_ALL};
     /* the word is cut into its parts, and others share the first: the filter is what singles the pair out */
     found.select.where = near.select.where;
@@ -259,8 +265,8 @@ static void run_actors(actor *actors, size_t n) {
 }
 
 TEST_SLOW(readers_see_whole_transactions, 240) {
-  static void (*const roles[])(actor *) = {play_writer, play_writer, play_getter, play_searcher, play_searcher, play_counter,
-                                           play_optimizer, play_opener};
+  static void (*const roles[])(actor *) = {play_writer,   play_writer,  play_getter,    play_searcher,
+                                           play_searcher, play_counter, play_optimizer, play_opener};
   enum { ACTORS = sizeof roles / sizeof *roles };
   char folder[512];
   lode_error err = {0};
@@ -275,9 +281,11 @@ TEST_SLOW(readers_see_whole_transactions, 240) {
     make_pair(&p, i, 0);
     OK(lode_add(s.c, NULL, p.r, 2, LODE_FAIL_EXISTING, NULL, &err));
   }
-  for (unsigned i = 0; i < ACTORS; i++) actors[i] = (actor){.s = &s, .number = i, .random = s.seed * 100 + i, .play = roles[i]};
+  for (unsigned i = 0; i < ACTORS; i++)
+    actors[i] = (actor){.s = &s, .number = i, .random = s.seed * 100 + i, .play = roles[i]};
   run_actors(actors, ACTORS);
-  CHECKF(atomic_load(&s.reads) > 100 && atomic_load(&s.hits) > 50, "the readers were starved: %u reads", atomic_load(&s.reads));
+  CHECKF(atomic_load(&s.reads) > 100 && atomic_load(&s.hits) > 50, "the readers were starved: %u reads",
+         atomic_load(&s.reads));
   OK(lode_verify(s.store, NULL, NULL, (lode_progress){0}, &err));
   clear_stage(&s);
 }
@@ -317,7 +325,8 @@ TEST_SLOW(a_store_closes_while_its_maintenance_works, 120) {
 /* ---- Two handles on one folder ---- */
 
 TEST_SLOW(two_handles_in_one_process, 120) {
-  static void (*const roles[])(actor *) = {play_writer, play_writer, play_getter, play_getter, play_counter, play_searcher};
+  static void (*const roles[])(actor *) = {play_writer, play_writer,  play_getter,
+                                           play_getter, play_counter, play_searcher};
   enum { ACTORS = sizeof roles / sizeof *roles };
   char folder[512];
   lode_error err = {0};
@@ -337,7 +346,8 @@ TEST_SLOW(two_handles_in_one_process, 120) {
     make_pair(&p, i, 0);
     OK(lode_add(s[i % 2].c, NULL, p.r, 2, LODE_FAIL_EXISTING, NULL, &err));
   }
-  for (unsigned i = 0; i < ACTORS; i++) actors[i] = (actor){.s = &s[i % 2], .number = i, .random = s[0].seed * 100 + i, .play = roles[i]};
+  for (unsigned i = 0; i < ACTORS; i++)
+    actors[i] = (actor){.s = &s[i % 2], .number = i, .random = s[0].seed * 100 + i, .play = roles[i]};
   run_actors(actors, ACTORS);
   CHECK(atomic_load(&s[0].hits) > 0 && atomic_load(&s[1].hits) > 0);
   for (int h = 0; h < 2; h++) clear_stage(&s[h]);
@@ -484,7 +494,8 @@ TEST_SLOW(threads_get_the_answers_that_one_gets, 120) {
   /* a new handle: all threads find its caches empty at once */
   clear_stage(&s);
   set_stage(&s, folder, &(lode_open_options){.no_background = true});
-  for (unsigned i = 0; i < ASKERS; i++) actors[i] = (actor){.s = &s, .number = i, .random = s.seed + i, .play = play_asker};
+  for (unsigned i = 0; i < ASKERS; i++)
+    actors[i] = (actor){.s = &s, .number = i, .random = s.seed + i, .play = play_asker};
   run_actors(actors, ASKERS);
   clear_stage(&s);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_filtered.c - the matches of a filter that were made ready: their graph against an independent search of its ways, answers
- * against brute force, odd filters, damage, threads, memory that runs out. */
+/* test_filtered.c - the matches of a filter that were made ready: their graph against an independent search of its
+ * ways, answers against brute force, odd filters, damage, threads, memory that runs out. */
 #include "support/index_scene.h"
 
 #include <pthread.h>
@@ -33,7 +33,8 @@ static bool matches(const scene *s, const filter *f, uint32_t ordinal) {
   return f->slots[slot / 64] >> (slot % 64) & 1;
 }
 
-/* Is `to` reached from `from` over rows that do not match? Depth first, unlike the code under test, and without its limits. */
+/* Is `to` reached from `from` over rows that do not match? Depth first, unlike the code under test, and without its
+ * limits. */
 static bool is_reached(const scene *s, const filter *f, uint32_t from, uint32_t to) {
   uint32_t degree = s->segment->info.degree, n = s->n, top = 0;
   const uint32_t *links = (const uint32_t *)(const void *)s->segment->links.data;
@@ -88,8 +89,8 @@ TEST_SLOW(links_lead_over_rows_that_do_not_match, 120) {
     CHECK(m->n == f.n);
     for (uint32_t r = 0; r < m->n; r++) { /* rows and numbers, in the order of the segment */
       CHECK(matches(&s, &f, m->ordinal_of[r]) && (r == 0 || m->ordinal_of[r] > m->ordinal_of[r - 1]));
-      CHECK(memcmp(m->rows.data + (size_t)r * s.segment->stride, s.segment->rows.data + (size_t)m->ordinal_of[r] * s.segment->stride,
-                   s.segment->stride) == 0);
+      CHECK(memcmp(m->rows.data + (size_t)r * s.segment->stride,
+                   s.segment->rows.data + (size_t)m->ordinal_of[r] * s.segment->stride, s.segment->stride) == 0);
     }
     for (uint32_t tries = 0; tries < 30; tries++) check_links(&s, &f, m, (uint32_t)test_below(m->n));
     index_filtered_free(m);
@@ -109,7 +110,8 @@ static double recall_with(scene *s, const filter *f, index_filtered *m, unsigned
     scene_query(s, query);
     index_search_request request = {.query = query, .k = 10, .allowed = f->slots, .match = m};
     OK(index_search(s->segment, &request, &room, hits, &n, &err));
-    sum += scene_recall(s, query, f->slots, 10, hits, n); /* that each matches, none comes twice, and there are enough */
+    sum +=
+        scene_recall(s, query, f->slots, 10, hits, n); /* that each matches, none comes twice, and there are enough */
   }
   *stats = room.stats;
   index_search_scratch_release(&room);
@@ -133,7 +135,8 @@ TEST_SLOW(recall_and_cost, 180) {
     double r = recall_with(&s, &f, m, 20, &stats), cost = (double)stats.distances / 20;
     ways |= stats.ways;
     CHECKF(r >= 0.95, "%u %%: recall %.3f", percents[i], r);
-    CHECKF(cost <= 1.1 * (double)f.n + 64 && cost <= 6000, "%u %%: %.0f distances for %u matches", percents[i], cost, f.n);
+    CHECKF(cost <= 1.1 * (double)f.n + 64 && cost <= 6000, "%u %%: %.0f distances for %u matches", percents[i], cost,
+           f.n);
     index_filtered_free(m);
     free(f.slots);
   }
@@ -164,7 +167,8 @@ static filter far_filter(const scene *s, const float *point, unsigned percent) {
   return f;
 }
 
-/* Nothing near the query matches: its nearest matches are at the rim of what is far away, and lie in several clusters. */
+/* Nothing near the query matches: its nearest matches are at the rim of what is far away, and lie in several clusters.
+ */
 TEST_SLOW(matches_that_are_far_are_found, 180) {
   static const unsigned percents[] = {2, 20, 50, 80, 95};
   enum { FILTERS = 12 };
@@ -184,7 +188,8 @@ TEST_SLOW(matches_that_are_far_are_found, 180) {
       scene_query(&s, query);
       filter f = far_filter(&s, query, percents[i]);
       const float *other = s.vectors + test_below(s.n) * s.dim;
-      for (uint32_t d = 0; d < s.dim; d++) query[d] = 0.9f * query[d] + 0.1f * other[d]; /* else thousands are equally far */
+      for (uint32_t d = 0; d < s.dim; d++)
+        query[d] = 0.9f * query[d] + 0.1f * other[d]; /* else thousands are equally far */
       OK(index_filtered_new(s.segment, f.slots, f.n, &m, &err));
       index_search_request request = {.query = query, .k = 10, .allowed = f.slots};
       OK(index_search(s.segment, &request, &room, hits, &n, &err));

@@ -166,7 +166,9 @@ static uint64_t make_filter(const scene *s, uint64_t *allowed, double share, rel
   }
   for (uint32_t i = 0; i < s->n; i++) {
     double d = how == INDEPENDENT ? 0 : scene_distance(s, centre, i);
-    bool in = how == INDEPENDENT ? (double)test_below(1u << 30) / (1u << 30) < share : how == NEAR ? d <= bound : d >= bound;
+    bool in = how == INDEPENDENT ? (double)test_below(1u << 30) / (1u << 30) < share
+              : how == NEAR      ? d <= bound
+                                 : d >= bound;
     if (!in) continue;
     allowed[i / 64] |= (uint64_t)1 << (i % 64);
     count++;
@@ -205,8 +207,8 @@ TEST_SLOW(filters_of_any_selectivity, 120) {
   scene_release(&s);
 }
 
-/* Clusters of different length, where the greatest products are at the ends of several of them: with walks that begin at the best
- * entries and nothing else these two had 0.87 and 0.86. */
+/* Clusters of different length, where the greatest products are at the ends of several of them: with walks that begin
+ * at the best entries and nothing else these two had 0.87 and 0.86. */
 TEST_SLOW(inner_products_with_clusters_of_different_length, 240) {
   enum { CENTRES = 20, DIM = 24, ROWS = 20000, QUERIES = 20, K = 10 };
   static const uint64_t seeds[] = {15, 42};
@@ -237,7 +239,8 @@ TEST_SLOW(inner_products_with_clusters_of_different_length, 240) {
       request.exact = true;
       OK(index_search(s.segment, &request, &room, exact, &n_exact, &err));
       CHECK(n == K && n_exact == K);
-      for (size_t i = 0; i < n; i++) found += near[i].distance <= exact[K - 1].distance + 1e-6f * fabsf(exact[K - 1].distance);
+      for (size_t i = 0; i < n; i++)
+        found += near[i].distance <= exact[K - 1].distance + 1e-6f * fabsf(exact[K - 1].distance);
     }
     double recall = (double)found / (QUERIES * K);
     CHECKF(recall >= 0.97, "seed %llu: recall %.3f", (unsigned long long)seeds[t], recall);
@@ -313,14 +316,16 @@ TEST(an_effort_is_read_from_a_curve) {
   for (size_t i = 0; i < INDEX_EFFORTS; i++) c.found[i] = (uint16_t)(5000 + 250 * i); /* up to 97.5 % */
   CHECK(index_effort_at(0) == 8 && index_effort_at(1) == 12 && index_effort_at(INDEX_EFFORTS - 1) == 6144);
   CHECK(index_effort_for(&c, 0.1) == 8);
-  CHECK(index_effort_for(&c, 0.5) == index_effort_at(5)); /* 62.5 % of them in the sample: a quarter of the rest is margin */
+  CHECK(index_effort_for(&c, 0.5) ==
+        index_effort_at(5)); /* 62.5 % of them in the sample: a quarter of the rest is margin */
   CHECK(index_effort_for(&c, 0.51) > index_effort_at(5) && index_effort_for(&c, 0.51) < index_effort_at(6));
   CHECK(index_effort_for(&c, 0.97) == INDEX_EFFORT_NONE);
   for (double r = 0.01, last = 0; r < 0.96; r += 0.01) {
     CHECK(index_effort_for(&c, r) >= last);
     last = index_effort_for(&c, r);
   }
-  for (size_t i = 0; i < INDEX_EFFORTS; i++) c.found[i] = (uint16_t)test_below(65536); /* forged: anything, but at once */
+  for (size_t i = 0; i < INDEX_EFFORTS; i++)
+    c.found[i] = (uint16_t)test_below(65536); /* forged: anything, but at once */
   CHECK(index_effort_for(&c, 0.98) <= UINT16_MAX);
 }
 
@@ -346,8 +351,10 @@ TEST_SLOW(a_wanted_recall_is_reached, 120) {
         OK(index_search(s.segment, &request, &room, hits, &n, &err));
         sum += scene_recall(&s, request.query, NULL, 10, hits, n);
       }
-      double slack = 0.01 + 0.3 * (1 - wanted[i]); /* two samples: those of the curve and these; what one misses comes in heaps */
-      CHECKF(sum / QUERIES >= wanted[i] - slack, "%s: recall %.3f, not %.2f", shape_names[how], sum / QUERIES, wanted[i]);
+      double slack =
+          0.01 + 0.3 * (1 - wanted[i]); /* two samples: those of the curve and these; what one misses comes in heaps */
+      CHECKF(sum / QUERIES >= wanted[i] - slack, "%s: recall %.3f, not %.2f", shape_names[how], sum / QUERIES,
+             wanted[i]);
       CHECKF(room.stats.distances >= before, "%s: %.2f costs less than a smaller one", shape_names[how], wanted[i]);
       before = room.stats.distances;
       index_search_scratch_release(&room);
@@ -402,7 +409,8 @@ TEST(a_query_costs_few_distances_and_bytes) {
   s.bytes_read = 0;
   double r = recall_of(&s, NULL, 10, 32, 200, &stats);
   double distances = (double)stats.distances / 200, vectors = (double)stats.vectors / 200;
-  CHECKF(r >= 0.92 && distances <= 700 && vectors <= 13.5, "recall %.3f, %.0f distances, %.1f vectors", r, distances, vectors);
+  CHECKF(r >= 0.92 && distances <= 700 && vectors <= 13.5, "recall %.3f, %.0f distances, %.1f vectors", r, distances,
+         vectors);
   scene_release(&s);
 }
 
@@ -451,8 +459,13 @@ TEST(construction_can_be_cancelled_and_may_run_out_of_memory) {
   quant_fit_release(&fit);
   for (uint32_t i = 0; i < s.n; i++) lengths[i] = quant_encode_row(&model, s.vectors + i * s.dim, i, rows + i * stride);
   uint32_t before = crc32c_update(0, rows, s.n * stride);
-  index_graph_input input = {.rows = rows, .lengths = lengths, .stride = stride, .n = s.n, .dim = s.dim,
-                             .metric = s.metric, .unit = model.unit};
+  index_graph_input input = {.rows = rows,
+                             .lengths = lengths,
+                             .stride = stride,
+                             .n = s.n,
+                             .dim = s.dim,
+                             .metric = s.metric,
+                             .unit = model.unit};
   index_graph_options options = {.progress = {cancel_soon, &steps}};
   FAILS(LODE_CANCELLED, index_graph_build(&input, &options, &graph, &err));
   CHECK(graph.links == NULL && crc32c_update(0, rows, s.n * stride) == before);

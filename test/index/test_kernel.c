@@ -90,7 +90,8 @@ static float random_float(kind k) {
   float f = (float)((int64_t)test_below(1u << 25) - (1 << 24)) / (1 << 24);
   if (k == SPREAD) return ldexpf(f, (int)test_below(41) - 20);
   if (k == UNIT) return f;
-  do f = from_bits((uint32_t)test_rand()); while (!isfinite(f));
+  do f = from_bits((uint32_t)test_rand());
+  while (!isfinite(f));
   return f;
 }
 
@@ -113,8 +114,8 @@ static void check_sums(const float *a, const float *b, size_t dim) {
          (double)l2, (double)spec(a, b, dim, true));
 }
 
-#define EACH_KERNEL                           \
-  for (size_t k_ = 0; k_ < n_kernels; k_++)   \
+#define EACH_KERNEL                                                                                                    \
+  for (size_t k_ = 0; k_ < n_kernels; k_++)                                                                            \
     if (kernel_use(kernel_names[k_]))
 
 /* ---- Sums ---- */
@@ -460,8 +461,7 @@ TEST(topk_keeps_what_sorting_would) {
     kernel_topk_sort(&top);
     qsort(all, n, sizeof *all, near_cmp);
     CHECK(top.n == (n < k ? n : k));
-    for (size_t i = 0; i < top.n; i++)
-      CHECKF(near_cmp(&top.heap[i], &all[i]) == 0, "n %zu, k %zu: place %zu", n, k, i);
+    for (size_t i = 0; i < top.n; i++) CHECKF(near_cmp(&top.heap[i], &all[i]) == 0, "n %zu, k %zu: place %zu", n, k, i);
   }
 }
 
@@ -477,7 +477,8 @@ TEST(topk_breaks_ties_by_key) {
 TEST(topk_bound_never_turns_away_a_winner) {
   kernel_neighbour room[2];
   kernel_topk top = {.heap = room, .k = 2}, none = {.heap = NULL, .k = 0};
-  CHECK(kernel_topk_bound(&none) == -INFINITY && !kernel_topk_wants(&none, -INFINITY) && !kernel_topk_wants(&none, NAN));
+  CHECK(kernel_topk_bound(&none) == -INFINITY && !kernel_topk_wants(&none, -INFINITY) &&
+        !kernel_topk_wants(&none, NAN));
   kernel_topk_push(&none, 1, 1, 1);
   kernel_topk_sort(&none);
   CHECK(none.n == 0);
@@ -486,7 +487,7 @@ TEST(topk_bound_never_turns_away_a_winner) {
   kernel_topk_push(&top, NAN, 8, 0);
   kernel_topk_push(&top, 1, 1, 0);
   CHECK(kernel_topk_bound(&top) == INFINITY && kernel_topk_wants(&top, INFINITY)); /* infinity beats NaN */
-  CHECK(kernel_topk_wants(&top, NAN));                                           /* one with a smaller key would win */
+  CHECK(kernel_topk_wants(&top, NAN)); /* one with a smaller key would win */
   kernel_topk_push(&top, NAN, 7, 0);
   kernel_topk_push(&top, INFINITY, 9, 0);
   CHECK(kernel_topk_bound(&top) == INFINITY && kernel_topk_wants(&top, INFINITY));

@@ -17,8 +17,8 @@ static const char *const kernel_names[] = {"portable", "avx2", "avx512", "neon",
 static const char *const metric_names[] = {"l2", "cosine", "ip"};
 static const size_t n_kernels = sizeof kernel_names / sizeof *kernel_names;
 
-#define EACH_KERNEL                         \
-  for (size_t k_ = 0; k_ < n_kernels; k_++) \
+#define EACH_KERNEL                                                                                                    \
+  for (size_t k_ = 0; k_ < n_kernels; k_++)                                                                            \
     if (quant_use(kernel_names[k_]))
 
 enum { MAX_DIM = LODE_MAX_DIMENSION, N_ROWS = 11 };
@@ -58,7 +58,11 @@ static void check_keys(size_t dim, fill how) {
   float got[N_ROWS], scales[N_ROWS], biases[N_ROWS];
   memset(codes, 0, room_bytes);
   for (size_t j = 0; j < dim; j++) {
-    int c = how == RANDOM ? (int)test_below(255) - 127 : how == HIGHEST ? 127 : how == LOWEST ? -127 : j % 2 ? 127 : -127;
+    int c = how == RANDOM    ? (int)test_below(255) - 127
+            : how == HIGHEST ? 127
+            : how == LOWEST  ? -127
+            : j % 2          ? 127
+                             : -127;
     codes[j] = (int8_t)c;
     sum += c;
   }
@@ -81,8 +85,8 @@ static void check_keys(size_t dim, fill how) {
       for (size_t i = 0; i < n; i++) {
         int64_t dot = spec_dot(codes, at[i], dim);
         float by = query.scale * scales[i], part = by * (float)dot, want = biases[i] - part;
-        CHECKF(memcmp(&got[i], &want, sizeof want) == 0, "%s: dimension %zu, row %zu of %zu: %.9g, not %.9g", quant_name(), dim, i,
-               n, (double)got[i], (double)want);
+        CHECKF(memcmp(&got[i], &want, sizeof want) == 0, "%s: dimension %zu, row %zu of %zu: %.9g, not %.9g",
+               quant_name(), dim, i, n, (double)got[i], (double)want);
       }
     }
     for (size_t i = 0; i < N_ROWS; i++) { /* rounding hides nothing where the rest of the sum is 1 */

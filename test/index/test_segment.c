@@ -110,8 +110,9 @@ TEST_SLOW(no_flipped_bit_gives_a_wrong_answer, 240) {
     for (size_t at = 0; at < s.file_bytes; at++) {
       unsigned char bit = (unsigned char)(1u << test_below(8));
       /* behind the vectors and behind the checksums are zeros that nothing covers and nothing reads */
-      bool idle = (at >= layout.at[INDEX_SEG_VECTORS] + layout.bytes[INDEX_SEG_VECTORS] && at < layout.at[INDEX_SEG_MEAN]) ||
-                  at >= layout.at[INDEX_SEG_CHECKSUMS] + layout.bytes[INDEX_SEG_CHECKSUMS];
+      bool idle =
+          (at >= layout.at[INDEX_SEG_VECTORS] + layout.bytes[INDEX_SEG_VECTORS] && at < layout.at[INDEX_SEG_MEAN]) ||
+          at >= layout.at[INDEX_SEG_CHECKSUMS] + layout.bytes[INDEX_SEG_CHECKSUMS];
       s.file[at] ^= bit;
       bool seen = noticed(&s, want, n_want);
       CHECKF(seen != idle, "byte %zu of %zu: %s", at, s.file_bytes, seen ? "noticed" : "not noticed");
@@ -255,7 +256,8 @@ TEST(sizes_of_a_layout_are_checked) {
     }
     CHECKF(!index_segment_layout_of(&bad, &layout), "case %d", i);
   }
-  index_segment_info large = {.kind = INDEX_GRAPH, .dim = LODE_MAX_DIMENSION, .n = INDEX_MAX_ROWS, .degree = 1024, .n_entries = 1};
+  index_segment_info large = {
+      .kind = INDEX_GRAPH, .dim = LODE_MAX_DIMENSION, .n = INDEX_MAX_ROWS, .degree = 1024, .n_entries = 1};
   CHECK(index_segment_layout_of(&large, &layout) && layout.total > (uint64_t)1 << 49);
 }
 
@@ -305,7 +307,11 @@ TEST_SLOW(memory_is_given_back_and_queries_go_on, 120) {
   scene_release(&s);
 }
 
-typedef struct crowd { scene *s; index_hit want[4][10]; unsigned rounds; } crowd;
+typedef struct crowd {
+  scene *s;
+  index_hit want[4][10];
+  unsigned rounds;
+} crowd;
 
 static void *search_on(void *arg) {
   crowd *c = arg;

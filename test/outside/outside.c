@@ -6,10 +6,9 @@
  * way chosen by a seed, asks everything again, and holds each answer to three rules:
  *   1. No command dies by a signal, and none hangs.
  *   2. A command that exits with 0 gives the right answer. One that does not says why on standard error.
- *   3. A store that is not damaged is never refused: nothing was done to it, or foreign files were put beside its own, or
- *      a file came back that an earlier moment had left and a later one removed.
- * It also writes to each damaged store: what is acknowledged can be read back. And it salvages each: what that brings
- * back was in the store at some time.
+ *   3. A store that is not damaged is never refused: nothing was done to it, or foreign files were put beside its own,
+ * or a file came back that an earlier moment had left and a later one removed. It also writes to each damaged store:
+ * what is acknowledged can be read back. And it salvages each: what that brings back was in the store at some time.
  *
  * Usage: outside LODE ROUNDS [SEED]. A round replays with its own seed and ROUNDS = 1. The last line is
  * "N passed, N failed"; the table above it counts answers by kind of damage.
@@ -34,11 +33,11 @@
 
 enum {
   MAX_ARGS = 32,
-  MAX_FILES = 64,      /* of a store */
-  MAX_RETURNED = 8,    /* files of an earlier moment, kept to be put back */
-  HANG_SECONDS = 120,  /* on a busy machine too, each command takes a small part of this */
-  RECORDS = 400,       /* of the small stores */
-  LARGE = 5000,        /* of the one with an index of its vectors */
+  MAX_FILES = 64,     /* of a store */
+  MAX_RETURNED = 8,   /* files of an earlier moment, kept to be put back */
+  HANG_SECONDS = 120, /* on a busy machine too, each command takes a small part of this */
+  RECORDS = 400,      /* of the small stores */
+  LARGE = 5000,       /* of the one with an index of its vectors */
 };
 
 /* ---- Small things ---- */
@@ -128,7 +127,8 @@ static void list_into(tree *t, const char *root, const char *below_root) {
     if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
     char *name = text_of("%s%s%s", below_root, *below_root ? "/" : "", e->d_name);
     char *path = text_of("%s/%s", root, name);
-    if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode)) list_into(t, root, name);
+    if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
+      list_into(t, root, name);
     else if (S_ISREG(st.st_mode) && t->n < MAX_FILES) {
       t->size[t->n] = (uint64_t)st.st_size;
       t->path[t->n++] = strdup(name);
@@ -174,7 +174,8 @@ static void remove_tree(const char *path) {
     }
     if (d) closedir(d);
     rmdir(path);
-  } else unlink(path);
+  } else
+    unlink(path);
 }
 
 static void make_folders(const char *path) {
@@ -209,8 +210,8 @@ static const char *lode;
 static char *base; /* folder of this run */
 
 typedef struct answer {
-  int code;        /* exit code */
-  int by_signal;   /* 0: none */
+  int code;      /* exit code */
+  int by_signal; /* 0: none */
   bool hung;
   bytes out, err;
 } answer;
@@ -282,29 +283,29 @@ static const struct question {
   const char *command;
   check check;
 } questions[] = {
-  {"db count c --json", EQUAL},
-  {"db get c --limit 0 --include all --json", EQUAL},
-  {"db get c --where {\"n\":{\"$gte\":40}} --limit 0 --json", EQUAL},
-  {"db get c --ids r7,r33,r121 --include all --json", EQUAL},
-  {"db query c --vector [0.3,-0.2,0.9,0.1,0.5,-0.7,0.2,0.4] -k 12 --exact --include none --json", EQUAL},
-  {"db query c --vector [0.3,-0.2,0.9,0.1,0.5,-0.7,0.2,0.4] -k 12 --include none --json", NEAREST},
-  {"db query c --text word7 -k 30 --include none --json", EQUAL},
-  {"db query c --text shared --where {\"g\":\"g3\"} -k 30 --include none --json", EQUAL},
-  {"db facets c g --json", EQUAL},
-  {"db export c", EQUAL},
-  {"db count d --json", EQUAL},
-  {"db collections --json", EQUAL},
-  {"db stats --json", SIGNALS_ONLY},
+    {"db count c --json", EQUAL},
+    {"db get c --limit 0 --include all --json", EQUAL},
+    {"db get c --where {\"n\":{\"$gte\":40}} --limit 0 --json", EQUAL},
+    {"db get c --ids r7,r33,r121 --include all --json", EQUAL},
+    {"db query c --vector [0.3,-0.2,0.9,0.1,0.5,-0.7,0.2,0.4] -k 12 --exact --include none --json", EQUAL},
+    {"db query c --vector [0.3,-0.2,0.9,0.1,0.5,-0.7,0.2,0.4] -k 12 --include none --json", NEAREST},
+    {"db query c --text word7 -k 30 --include none --json", EQUAL},
+    {"db query c --text shared --where {\"g\":\"g3\"} -k 30 --include none --json", EQUAL},
+    {"db facets c g --json", EQUAL},
+    {"db export c", EQUAL},
+    {"db count d --json", EQUAL},
+    {"db collections --json", EQUAL},
+    {"db stats --json", SIGNALS_ONLY},
 };
 enum { QUESTIONS = sizeof questions / sizeof *questions };
 static const char all_ranked[] =
-  "db query c --vector [0.3,-0.2,0.9,0.1,0.5,-0.7,0.2,0.4] -k 100000 --exact --include none --json";
+    "db query c --vector [0.3,-0.2,0.9,0.1,0.5,-0.7,0.2,0.4] -k 100000 --exact --include none --json";
 
 typedef struct scene {
   char *name, *store;
   answer right[QUESTIONS];
-  answer ranked;    /* all records by distance */
-  bytes ever;       /* lines of `db export` of all moments */
+  answer ranked; /* all records by distance */
+  bytes ever;    /* lines of `db export` of all moments */
   struct {
     char *path;
     bytes content;
@@ -326,8 +327,10 @@ static char *records(int first, int last, int version) {
   FILE *f = fopen(path, "w");
   if (!f) die(path);
   for (int i = first; i < last; i++) {
-    fprintf(f, "{\"id\":\"r%d\",\"document\":\"word%d shared text %d version %d\",\"metadata\":{\"n\":%d,\"g\":\"g%d\"},"
-               "\"embedding\":[", i, i % 50, i, version, i, (i + version) % 7);
+    fprintf(f,
+            "{\"id\":\"r%d\",\"document\":\"word%d shared text %d version %d\",\"metadata\":{\"n\":%d,\"g\":\"g%d\"},"
+            "\"embedding\":[",
+            i, i % 50, i, version, i, (i + version) % 7);
     for (int k = 0; k < 8; k++) fprintf(f, "%s%.6f", k ? "," : "", sin((i + 1) * (k + 1.7) + version));
     fputs("]}\n", f);
   }
@@ -438,11 +441,24 @@ static scene make_scene(const char *name, const char *create, int n, bool optimi
 /* ---- Damage ---- */
 
 typedef enum kind {
-  NOTHING, FOREIGN, RETURNED, /* not damage: the store must answer */
-  BITS, WORDS, ZEROS, CUT, GROWN, SWAPPED, MOVED, EXCHANGED, GONE, SEVERAL, KINDS
+  NOTHING,
+  FOREIGN,
+  RETURNED, /* not damage: the store must answer */
+  BITS,
+  WORDS,
+  ZEROS,
+  CUT,
+  GROWN,
+  SWAPPED,
+  MOVED,
+  EXCHANGED,
+  GONE,
+  SEVERAL,
+  KINDS
 } kind;
-static const char *const kind_names[KINDS] = {"nothing", "foreign files", "old files", "bits",  "words",     "zeros", "cut",
-                                              "grown",   "swapped",       "moved",     "exchanged", "gone", "several"};
+static const char *const kind_names[KINDS] = {"nothing",   "foreign files", "old files", "bits",    "words",
+                                              "zeros",     "cut",           "grown",     "swapped", "moved",
+                                              "exchanged", "gone",          "several"};
 
 static bool healthy(kind k) { return k <= RETURNED; }
 
@@ -527,7 +543,11 @@ static void damage_one(const scene *s, const char *store, kind k) {
   }
   if (!pick(store, &f)) return;
   switch (k) {
-    case BITS: case WORDS: case ZEROS: case SWAPPED: case MOVED: damage_bytes(&f, k); break;
+    case BITS:
+    case WORDS:
+    case ZEROS:
+    case SWAPPED:
+    case MOVED: damage_bytes(&f, k); break;
     case CUT: f.content.n = below(3) ? place(f.content.n) : 0; break;
     case GROWN: {
       size_t more = 1 + below(20000);
@@ -588,17 +608,18 @@ static void damage(const scene *s, const char *store, kind k) {
   }
   for (uint64_t i = 2 + below(3); i > 0; i--) {
     uint64_t choice = below(8);
-    if (choice == 0) add_foreign(store);
-    else if (choice == 1) damage_one(s, store, RETURNED);
-    else damage_one(s, store, BITS + (kind)below(SEVERAL - BITS));
+    if (choice == 0)
+      add_foreign(store);
+    else if (choice == 1)
+      damage_one(s, store, RETURNED);
+    else
+      damage_one(s, store, BITS + (kind)below(SEVERAL - BITS));
   }
 }
 
 /* ---- Judging ---- */
 
-static struct counts {
-  unsigned rounds, right, refused, failed;
-} counts[KINDS];
+static struct counts { unsigned rounds, right, refused, failed; } counts[KINDS];
 static uint64_t round_seed;
 
 static void complain(const scene *s, kind k, const char *command, const char *what, const answer *a) {
@@ -680,8 +701,10 @@ static unsigned ask_all(const scene *s, const char *store, kind k, bool wants_an
     if (!wrong && a.code != 0 && wants_answers) wrong = "a healthy store was refused";
     if (wrong) complain(s, k, questions[q].command, wrong, &a);
     failed += wrong != NULL;
-    if (a.code == 0) counts[k].right++;
-    else counts[k].refused++;
+    if (a.code == 0)
+      counts[k].right++;
+    else
+      counts[k].refused++;
     release(&a);
   }
   return failed;
@@ -690,11 +713,11 @@ static unsigned ask_all(const scene *s, const char *store, kind k, bool wants_an
 /* A command of which only death, silence and, on healthy stores, refusal are judged. */
 static unsigned run_only(const scene *s, const char *store, kind k, const char *command, const char *input, answer *a) {
   *a = ask(store, command, input);
-  const char *wrong = a->hung                                     ? "hung"
-                      : a->by_signal || a->code == 127            ? "died"
-                      : a->code != 0 && !a->err.n && !a->out.n    ? "no reason"
-                      : a->code != 0 && healthy(k)                ? "a healthy store was refused"
-                                                                  : NULL;
+  const char *wrong = a->hung                                  ? "hung"
+                      : a->by_signal || a->code == 127         ? "died"
+                      : a->code != 0 && !a->err.n && !a->out.n ? "no reason"
+                      : a->code != 0 && healthy(k)             ? "a healthy store was refused"
+                                                               : NULL;
   if (wrong) complain(s, k, command, wrong, a);
   return wrong != NULL;
 }
@@ -707,7 +730,10 @@ static unsigned write_and_read(const scene *s, const char *store, kind k) {
   if (wrote.code == 0) {
     read = ask(store, "db get c --ids r900000 --include all --json", NULL);
     bool there = read.code == 0 && memmem(read.out.data, read.out.n, "version 7", 9);
-    const char *wrong = read.hung ? "hung" : read.by_signal ? "died" : !there && !refused_properly(&read) ? "an acknowledged record is missing" : NULL;
+    const char *wrong = read.hung                            ? "hung"
+                        : read.by_signal                     ? "died"
+                        : !there && !refused_properly(&read) ? "an acknowledged record is missing"
+                                                             : NULL;
     if (wrong) complain(s, k, "db get after db add", wrong, &read);
     failed += wrong != NULL;
     release(&read);
@@ -762,7 +788,8 @@ static bool play_round(const scene *s, kind k) {
 static void print_counts(void) {
   printf("%-14s %8s %10s %10s %8s\n", "damage", "rounds", "right", "refused", "failed");
   for (int k = 0; k < KINDS; k++)
-    printf("%-14s %8u %10u %10u %8u\n", kind_names[k], counts[k].rounds, counts[k].right, counts[k].refused, counts[k].failed);
+    printf("%-14s %8u %10u %10u %8u\n", kind_names[k], counts[k].rounds, counts[k].right, counts[k].refused,
+           counts[k].failed);
 }
 
 static void remove_base(void) {
@@ -794,17 +821,19 @@ int main(int argc, char **argv) {
   printf("seed %llu\n", (unsigned long long)seed);
   random_state = seed;
   scene scenes[] = {
-    make_scene("small", "db create c --page-bytes 512", RECORDS, false, false),
-    make_scene("written", "db create c --page-bytes 1024", RECORDS, false, true),
-    make_scene("indexed", "db create c", LARGE, true, false),
+      make_scene("small", "db create c --page-bytes 512", RECORDS, false, false),
+      make_scene("written", "db create c --page-bytes 1024", RECORDS, false, true),
+      make_scene("indexed", "db create c", LARGE, true, false),
   };
   for (unsigned long i = 0; i < rounds; i++) {
     round_seed = seed + i;
     random_state = round_seed * UINT64_C(0x2545f4914f6cdd1d);
     kind k = (kind)below(KINDS);
     const scene *s = &scenes[k == RETURNED ? 1 : below(sizeof scenes / sizeof *scenes)];
-    if (play_round(s, k)) passed++;
-    else failed++;
+    if (play_round(s, k))
+      passed++;
+    else
+      failed++;
   }
   print_counts();
   printf("files of earlier moments to put back: %zu\n", scenes[1].n_returned);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parity.c - lode beside the reference: parity FOLDER TOKENIZER MODEL. FOLDER is what reference.mjs wrote, TOKENIZER a tokenizer.json, MODEL the
- * folder of the same model as safetensors. Ends with "N passed, N failed". */
+/* parity.c - lode beside the reference: parity FOLDER TOKENIZER MODEL. FOLDER is what reference.mjs wrote, TOKENIZER a
+ * tokenizer.json, MODEL the folder of the same model as safetensors. Ends with "N passed, N failed". */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +50,8 @@ static void compare_ids(const lode_str *texts, const char *ids, const char *toke
   size_t len, wrong = 0;
   char *json = whole(tokenizer, "", &len);
   if (embed_vocab_from_json(&vocab, (lode_str){json, len}, &err) != LODE_OK ||
-      embed_wordpiece_init(&wp, &vocab.settings, vocab.tokens, vocab.count, vocab.specials, vocab.n_specials, &err) != LODE_OK) {
+      embed_wordpiece_init(&wp, &vocab.settings, vocab.tokens, vocab.count, vocab.specials, vocab.n_specials, &err) !=
+          LODE_OK) {
     check(false, "the tokenizer: %s", err.text);
     return;
   }
@@ -83,14 +84,16 @@ static double dot(const float *a, const float *b) {
   return sum;
 }
 
-static void compare(const char *what, const float *a, const float *b, size_t n, double least_wanted, double mean_wanted) {
+static void compare(const char *what, const float *a, const float *b, size_t n, double least_wanted,
+                    double mean_wanted) {
   double least = 1, mean = 0;
   for (size_t i = 0; i < n; i++) {
     double c = dot(a + i * DIM, b + i * DIM);
     least = c < least ? c : least;
     mean += c / (double)n;
   }
-  check(least >= least_wanted && mean >= mean_wanted, "%s: cosine at least %.6f (%g wanted), mean %.6f (%g wanted)", what, least, least_wanted, mean, mean_wanted);
+  check(least >= least_wanted && mean >= mean_wanted, "%s: cosine at least %.6f (%g wanted), mean %.6f (%g wanted)",
+        what, least, least_wanted, mean, mean_wanted);
 }
 
 /* The NEAR nearest others of text i. */
@@ -127,7 +130,8 @@ int main(int argc, char **argv) {
   if (argc != 4) return 2;
   size_t len;
   static lode_str texts[TEXTS];
-  char *bytes = whole(argv[1], "texts", &len), *ids = whole(argv[1], "ids", &len), *vectors = whole(argv[1], "vectors", &len);
+  char *bytes = whole(argv[1], "texts", &len), *ids = whole(argv[1], "ids", &len),
+       *vectors = whole(argv[1], "vectors", &len);
   if (len != TEXTS * DIM * sizeof(float)) return 2;
   const char *at = bytes;
   for (size_t i = 0; i < TEXTS; i++) {
@@ -137,7 +141,8 @@ int main(int argc, char **argv) {
   }
   float *reference = (float *)(void *)vectors;
   compare_ids(texts, ids, argv[2]);
-  float *full = embed((lode_str){"minilm", 6}, LODE_PRECISION_FULL, texts, TEXTS), *narrow = embed((lode_str){"minilm", 6}, LODE_PRECISION_INT8, texts, TEXTS);
+  float *full = embed((lode_str){"minilm", 6}, LODE_PRECISION_FULL, texts, TEXTS),
+        *narrow = embed((lode_str){"minilm", 6}, LODE_PRECISION_INT8, texts, TEXTS);
   float *folder = embed((lode_str){argv[3], strlen(argv[3])}, LODE_PRECISION_FULL, texts, SOME);
   compare("full against the reference", full, reference, TEXTS, 0.9999, 0.9999);
   compare("int8 against the reference", narrow, reference, TEXTS, 0.99, 0.995);

@@ -91,14 +91,18 @@ TEST(filter_documents) {
 }
 
 TEST(filter_regular_expressions_know_unicode) {
-  DOC_MATCHES("{\"$regex\": \"^\\\\w+$\"}", "stra\xC3\x9F" "e");
+  DOC_MATCHES("{\"$regex\": \"^\\\\w+$\"}", "stra\xC3\x9F"
+                                            "e");
   DOC_MATCHES("{\"$regex\": \"^.{3}$\"}", "\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E");
   DOC_MATCHES("{\"$regex\": \"(?i)\\u00c4\"}", "\xC3\xA4");
   DOC_MATCHES("{\"$regex\": \"\"}", "");
 }
 
 TEST(filter_tells_what_it_needs) {
-  const struct { const char *where, *document; bool is_true, metadata, text; } cases[] = {
+  const struct {
+    const char *where, *document;
+    bool is_true, metadata, text;
+  } cases[] = {
       {NULL, NULL, true, false, false},
       {"{}", "{}", true, false, false},
       {"{\"$and\": [{}, {\"$or\": [{}]}, {\"$not\": {\"$not\": {}}}]}", NULL, true, false, false},
@@ -202,7 +206,8 @@ TEST(filter_probes_are_equalities) {
 TEST(filter_probes_narrow_ranges) {
   const filter_probe *p;
   filter_expr *f = probes_of("{\"k\": {\"$gt\": 1, \"$lte\": 9.5, \"$gte\": 0, \"$lt\": 20}, "
-                              "\"$and\": [{\"k\": {\"$gte\": 1}}]}", 1, &p);
+                             "\"$and\": [{\"k\": {\"$gte\": 1}}]}",
+                             1, &p);
   CHECK(p->n_values == 0 && p->has_low && p->has_high);
   CHECK(p->low.i == 1 && p->low_open && p->high.d == 9.5 && !p->high_open);
   filter_free(f);

@@ -154,12 +154,9 @@ static lode_str filled(char fill, size_t n, const char *end) {
 
 TEST(filter_hostile_patterns_are_a_limit) {
   const char *patterns_[] = {
-      "{\"$regex\": \"(a+)+$\"}",
-      "{\"$regex\": \"^(a+)+$\"}",
-      "{\"$regex\": \"(a|aa)+$\"}",
-      "{\"$regex\": \"(?:a?){40}a{40}b\"}",
-      "{\"$regex\": \"(a*)*(a*)*(a*)*c\"}",
-      "{\"$regex\": \"(?s)(.*)(.*)(.*)(.*)(.*)x(?=y)z\"}",
+      "{\"$regex\": \"(a+)+$\"}",           "{\"$regex\": \"^(a+)+$\"}",
+      "{\"$regex\": \"(a|aa)+$\"}",         "{\"$regex\": \"(?:a?){40}a{40}b\"}",
+      "{\"$regex\": \"(a*)*(a*)*(a*)*c\"}", "{\"$regex\": \"(?s)(.*)(.*)(.*)(.*)(.*)x(?=y)z\"}",
   };
   for (size_t i = 0; i < sizeof patterns_ / sizeof patterns_[0]; i++) {
     bool match;
@@ -229,7 +226,8 @@ TEST(filter_searches_deeply) {
 static int allocations_left;
 static bool count_down(void) { return allocations_left-- > 0; }
 
-static lode_status whole_life(lode_str where, lode_str where_document, lode_str metadata, lode_str document, bool *match) {
+static lode_status whole_life(lode_str where, lode_str where_document, lode_str metadata, lode_str document,
+                              bool *match) {
   filter_expr *filter = NULL;
   filter_eval *judge = NULL;
   lode_status st = LODE_OK;
@@ -247,7 +245,7 @@ TEST(filter_survives_every_failed_allocation) {
   list_of(&b, "{\"$or\":[", "{\"$and\":[{\"k", "\":\"esc\\u0061ped\"},{\"z\":{\"$in\":[3,2,1]}}]}", 50);
   b.len -= 2;
   strbuf_addstr(&b, ",{\"s\":3},{\"s\":{\"$contains\":2}},{\"s\":{\"$contains\":1}},{\"s\":1},{\"$not\":{\"a\":5}}],"
-                     "\"t\":{\"$gt\":1}}");
+                    "\"t\":{\"$gt\":1}}");
   lode_str where = {b.data, b.len}, metadata = STR_LIT("{\"s\":[1,2,\"\\n\"],\"t\":2}");
   lode_status st = LODE_NOMEM;
   int n = 0;
@@ -283,8 +281,8 @@ TEST(filter_judging_allocates_nothing_after_the_first_records) {
 }
 
 TEST(filter_survives_damaged_texts) {
-  static const char text[] =
-      "{\"$or\":[{\"a\":{\"$in\":[1,\"x\"]}},{\"$not\":{\"#document\":{\"$regex\":\"a+\"}}}],\"b\":{\"$gt\":1.5,\"$lt\":9}}";
+  static const char text[] = "{\"$or\":[{\"a\":{\"$in\":[1,\"x\"]}},{\"$not\":{\"#document\":{\"$regex\":\"a+\"}}}],"
+                             "\"b\":{\"$gt\":1.5,\"$lt\":9}}";
   char copy[sizeof text];
   test_srand(test_seed());
   for (int round = 0; round < 50000; round++) {
@@ -293,9 +291,12 @@ TEST(filter_survives_damaged_texts) {
     for (uint64_t hits = 1 + test_below(3); hits; hits--) {
       size_t at = test_below(n);
       uint64_t how = test_below(3);
-      if (how == 0) copy[at] = "{}[]\",:$01"[test_below(10)];
-      else if (how == 1) copy[at] = text[test_below(n)];
-      else memmove(copy + at, copy + at + 1, --n - at);
+      if (how == 0)
+        copy[at] = "{}[]\",:$01"[test_below(10)];
+      else if (how == 1)
+        copy[at] = text[test_below(n)];
+      else
+        memmove(copy + at, copy + at + 1, --n - at);
     }
     bool match;
     lode_status st = whole_life((lode_str){copy, n}, none, STR_LIT("{\"a\":1,\"b\":2}"), STR_LIT("aa"), &match);

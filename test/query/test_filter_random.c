@@ -44,7 +44,7 @@ typedef struct pair {
   condition c[2];
   object *o[3];
   const char *text;
-  bool not;
+  bool not ;
 } pair;
 struct object {
   size_t n;
@@ -197,7 +197,8 @@ static void put_record(strbuf *b, const record *r) {
   strbuf_addch(b, '}');
 }
 
-/* -2: not comparable. Numbers in a type that holds both exactly. Strings are compared as the escaped text is decoded. */
+/* -2: not comparable. Numbers in a type that holds both exactly. Strings are compared as the escaped text is decoded.
+ */
 static int compare(const value *a, const value *b) {
   if (a->kind == 's' && b->kind == 's') {
     int c = strcmp(a->s, b->s); /* the only escapes, of a\"b, do not change the order within the pool */
@@ -261,8 +262,8 @@ static bool holds_pair(const pair *p, const record *r) {
       return p->kind == P_AND ? all : any;
     case P_NOT: return !holds_object(p->o[0], r);
     case P_DOCUMENT: return holds_object(p->o[0], r);
-    case P_TEXT: return (r->document && strstr(r->document, p->text)) != p->not;
-    case P_REGEX: return (r->document && holds_regex(p->text, r->document)) != p->not;
+    case P_TEXT: return (r->document && strstr(r->document, p->text)) != p->not ;
+    case P_REGEX: return (r->document && holds_regex(p->text, r->document)) != p->not ;
   }
   return false;
 }
@@ -325,7 +326,7 @@ TEST_SLOW(filter_agrees_with_the_naive_evaluator, 300) {
     put_object(&where, o);
     if (d) put_object(&where_document, d);
     OK(filter_parse((lode_str){where.data, where.len}, d ? (lode_str){where_document.data, where_document.len} : none,
-                          &filter, &err));
+                    &filter, &err));
     OK(filter_eval_new(filter, &judge, &err));
     size_t n_probes = filter_get_probes(filter, &probes);
     probes_seen += n_probes > 0;
@@ -340,15 +341,15 @@ TEST_SLOW(filter_agrees_with_the_naive_evaluator, 300) {
       CHECK(want || !filter_is_true(filter));
       matches += want;
       for (size_t p = 0; want && p < n_probes; p++) {
-        CHECKF(fulfils(&probes[p], &r), "probe %zu of %.*s misses %.*s", p, (int)where.len, where.data, (int)metadata.len,
-               metadata.data);
+        CHECKF(fulfils(&probes[p], &r), "probe %zu of %.*s misses %.*s", p, (int)where.len, where.data,
+               (int)metadata.len, metadata.data);
       }
     }
     filter_eval_free(judge);
     filter_free(filter);
   }
-  CHECKF(matches > rounds && matches < rounds * 19 && probes_seen > rounds / 20, "dull filters: %d matches, %d with probes",
-         matches, probes_seen);
+  CHECKF(matches > rounds && matches < rounds * 19 && probes_seen > rounds / 20,
+         "dull filters: %d matches, %d with probes", matches, probes_seen);
   free(pool);
   strbuf_release(&where), strbuf_release(&where_document), strbuf_release(&metadata);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_remote.c - how a batch goes to a cluster that refuses, is busy or cuts the connection. The cluster is a server of the test that knows
- * one collection; test/shell/cluster.sh has real ones. */
+/* test_remote.c - how a batch goes to a cluster that refuses, is busy or cuts the connection. The cluster is a server
+ * of the test that knows one collection; test/shell/cluster.sh has real ones. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ typedef enum mood { WELL, REFUSES, BUSY, CUTS } mood;
 
 static lode_error err;
 static struct {
-  mood mood;            /* at the put with the number `at`, the first being 0 */
+  mood mood; /* at the put with the number `at`, the first being 0 */
   int at;
   _Atomic int now, puts;
   const char *busy;      /* headers of who is busy */
@@ -39,7 +39,8 @@ static bool take_points(int fd, const char *body, size_t len) {
   if (put == cluster.at && cluster.mood == CUTS) return false;
   if (put == cluster.at && cluster.mood != WELL) {
     http_kit_answer(fd, cluster.mood == BUSY ? "503 Service Unavailable" : "400 Bad Request",
-                    cluster.mood == BUSY && cluster.busy ? cluster.busy : "", "{\"status\":{\"error\":\"not this one\"}}");
+                    cluster.mood == BUSY && cluster.busy ? cluster.busy : "",
+                    "{\"status\":{\"error\":\"not this one\"}}");
     return true;
   }
   atomic_store(&cluster.points[put], count(body, "\"payload\":"));
@@ -56,8 +57,11 @@ static bool serve_one(int fd, const char *request, const char *body, size_t len)
     return open;
   }
   if (strncmp(request, "POST /collections/lode-registry/points ", 39) == 0)
-    http_kit_answer(fd, "200 OK", "", "{\"result\":[{\"id\":1,\"payload\":{\"uid\":\"5\",\"generation\":1,\"metric\":\"l2\",\"dim\":64,\"name\":\"c\"}}]}");
-  else http_kit_answer(fd, "200 OK", "", "{\"result\":[]}");
+    http_kit_answer(fd, "200 OK", "",
+                    "{\"result\":[{\"id\":1,\"payload\":{\"uid\":\"5\",\"generation\":1,\"metric\":\"l2\",\"dim\":64,"
+                    "\"name\":\"c\"}}]}");
+  else
+    http_kit_answer(fd, "200 OK", "", "{\"result\":[]}");
   return true;
 }
 
@@ -74,7 +78,8 @@ static lode_status add(mood how, int at, lode_write_result *result) {
   for (size_t i = 0; i < DIM; i++) vector[i] = (float)i / 7;
   for (size_t i = 0; i < ROWS; i++) {
     int n = snprintf(ids[i], sizeof ids[i], "r%zu", i);
-    records[i] = (lode_record){.id = {ids[i], (size_t)n}, .vector = vector, .dimension = DIM, .document = {"some words", 10}};
+    records[i] =
+        (lode_record){.id = {ids[i], (size_t)n}, .vector = vector, .dimension = DIM, .document = {"some words", 10}};
   }
   lode_status st = lode_open(address, &(lode_open_options){.busy_ms = 3000}, &store, &err);
   if (st == LODE_UNSUPPORTED) test_skip("libcurl is not installed");
@@ -88,8 +93,8 @@ static lode_status add(mood how, int at, lode_write_result *result) {
 }
 
 static void check_points(int a, int b, int c, int d) {
-  CHECKF(cluster.points[0] == a && cluster.points[1] == b && cluster.points[2] == c && cluster.points[3] == d, "%d %d %d %d", cluster.points[0],
-         cluster.points[1], cluster.points[2], cluster.points[3]);
+  CHECKF(cluster.points[0] == a && cluster.points[1] == b && cluster.points[2] == c && cluster.points[3] == d,
+         "%d %d %d %d", cluster.points[0], cluster.points[1], cluster.points[2], cluster.points[3]);
 }
 
 TEST(a_large_batch_goes_in_parts_one_after_the_other) {

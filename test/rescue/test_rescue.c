@@ -75,7 +75,8 @@ TEST(a_second_run_finds_all_in_place_and_a_dry_run_says_the_same) {
 /* ---- Damage to the index ---- */
 
 static const char *const spaces[] = {"by-l2", "by-cosine", "by-ip"};
-static const char *const eras[] = {"0.6.3", "1.5.9"}; /* both purge their queues, so that most vectors are in the index alone */
+static const char *const eras[] = {"0.6.3",
+                                   "1.5.9"}; /* both purge their queues, so that most vectors are in the index alone */
 
 static void path_in(char *path, size_t size, const char *folder, const char *collection, const char *file) {
   char segment[300];
@@ -99,9 +100,12 @@ TEST_SLOW(links_header_and_graph_may_be_lost, 120) {
       path_in(path, sizeof path, folder, spaces[i], "link_lists.bin");
       CHECK(unlink(path) == 0);
       path_in(path, sizeof path, folder, spaces[i], "header.bin");
-      if (i == 0) test_write_file(path, "corrupted", 9);
-      else if (i == 1) cut(path, 0.5);
-      else CHECK(unlink(path) == 0);
+      if (i == 0)
+        test_write_file(path, "corrupted", 9);
+      else if (i == 1)
+        cut(path, 0.5);
+      else
+        CHECK(unlink(path) == 0);
       OK(rescue_run(folder, spaces[i], &o, &err));
       rescue_check_whole(&o);
     }
@@ -145,7 +149,8 @@ TEST(the_shape_is_found_without_header_whatever_the_order_of_labels) {
       snprintf(path, sizeof path, "%s/length.bin", folder);
       if (without_lengths) CHECK(unlink(path) == 0);
       OK(rescue_hnsw_open(folder, 8, 0, &x, &err));
-      CHECKF(x.header_bad && x.shape.max_m0 == 2 * ms[i] && x.n == 1500, "M %u: %u neighbours, %zu elements", ms[i], x.shape.max_m0, x.n);
+      CHECKF(x.header_bad && x.shape.max_m0 == 2 * ms[i] && x.n == 1500, "M %u: %u neighbours, %zu elements", ms[i],
+             x.shape.max_m0, x.n);
       rescue_hnsw_close(&x);
     }
 }
@@ -196,7 +201,8 @@ TEST_SLOW(a_lost_pickle_of_older_ones_gives_no_wrong_vector, 120) {
       CHECK(unlink(path) == 0);
       OK(rescue_run(folder, spaces[i], &o, &err));
       check_honest(&o);
-      CHECK(o.absent == 0 && o.extra == 0 && o.wrong_text == 0 && o.wrong_vector == 0 && o.no_vector > 0 && o.told >= o.no_vector);
+      CHECK(o.absent == 0 && o.extra == 0 && o.wrong_text == 0 && o.wrong_vector == 0 && o.no_vector > 0 &&
+            o.told >= o.no_vector);
     }
 }
 
@@ -278,7 +284,9 @@ TEST_SLOW(flipped_bits_in_the_index_bring_no_crash, 240) {
 
 /* ---- Damage to the database ---- */
 
-static size_t page_bytes_of(const char *db) { return (size_t)(unsigned char)db[16] << 8 | (size_t)(unsigned char)db[17] << 16; }
+static size_t page_bytes_of(const char *db) {
+  return (size_t)(unsigned char)db[16] << 8 | (size_t)(unsigned char)db[17] << 16;
+}
 
 TEST_SLOW(pages_of_the_database_may_be_lost, 300) {
   lode_error err;
@@ -291,30 +299,37 @@ TEST_SLOW(pages_of_the_database_may_be_lost, 300) {
     snprintf(path, sizeof path, "%s/chroma/chroma.sqlite3", folder);
     char *bytes = test_read_file(path, &len), *copy = malloc(len);
     size_t size = page_bytes_of(bytes);
-    for (size_t page = test_full() ? 0 : test_below(8); page < len / size; page += test_full() ? 1 : 1 + test_below(14)) {
+    for (size_t page = test_full() ? 0 : test_below(8); page < len / size;
+         page += test_full() ? 1 : 1 + test_below(14)) {
       rescue_outcome o;
       memcpy(copy, bytes, len);
       memset(copy + page * size, page % 2 ? 0 : 0xff, size);
       test_write_file(path, copy, len);
       OK(rescue_run(folder, NULL, &o, &err));
       if (getenv("LODE_TEST_SHOW"))
-        printf("%s page %zu: absent %llu extra %llu text %llu vector wrong %llu none %llu untold %llu text untold %llu\n", versions[e], page + 1, (unsigned long long)o.absent,
-               (unsigned long long)o.extra, (unsigned long long)o.wrong_text, (unsigned long long)o.wrong_vector, (unsigned long long)o.no_vector,
-               (unsigned long long)o.wrong_untold, (unsigned long long)o.text_untold);
-      CHECKF(o.wrong_untold == 0, "page %zu: %llu wrong vectors that nobody was told of", page + 1, (unsigned long long)o.wrong_untold);
-      CHECKF(o.text_untold == 0 && o.extra == 0, "page %zu: %llu documents or metadata differ and nobody was told", page + 1, (unsigned long long)o.text_untold);
+        printf(
+            "%s page %zu: absent %llu extra %llu text %llu vector wrong %llu none %llu untold %llu text untold %llu\n",
+            versions[e], page + 1, (unsigned long long)o.absent, (unsigned long long)o.extra,
+            (unsigned long long)o.wrong_text, (unsigned long long)o.wrong_vector, (unsigned long long)o.no_vector,
+            (unsigned long long)o.wrong_untold, (unsigned long long)o.text_untold);
+      CHECKF(o.wrong_untold == 0, "page %zu: %llu wrong vectors that nobody was told of", page + 1,
+             (unsigned long long)o.wrong_untold);
+      CHECKF(o.text_untold == 0 && o.extra == 0, "page %zu: %llu documents or metadata differ and nobody was told",
+             page + 1, (unsigned long long)o.text_untold);
       lost_records += o.absent;
       pages++;
     }
     /* rows have second copies in the indexes: none is lost with any one page */
-    CHECKF(lost_records == 0, "%llu records lost with %llu pages", (unsigned long long)lost_records, (unsigned long long)pages);
+    CHECKF(lost_records == 0, "%llu records lost with %llu pages", (unsigned long long)lost_records,
+           (unsigned long long)pages);
     test_write_file(path, bytes, len);
     free(bytes);
     free(copy);
   }
 }
 
-/* Rows that are gone from a sound database were deleted; from a damaged one they are lost, and whoever knows them says so. */
+/* Rows that are gone from a sound database were deleted; from a damaged one they are lost, and whoever knows them says
+ * so. */
 TEST(records_that_a_damaged_database_has_lost_are_named) {
   const char *folder = rescue_unpack("1.5.9");
   char path[400];
@@ -330,8 +345,8 @@ TEST(records_that_a_damaged_database_has_lost_are_named) {
   test_write_file(path, bytes, len);
   free(bytes);
   OK(rescue_run(folder, "by-l2", &o, &err));
-  CHECKF(o.absent == 2 && o.total.lost >= 2 && o.told >= 2, "%llu absent, %llu lost, %llu told", (unsigned long long)o.absent,
-         (unsigned long long)o.total.lost, (unsigned long long)o.told);
+  CHECKF(o.absent == 2 && o.total.lost >= 2 && o.told >= 2, "%llu absent, %llu lost, %llu told",
+         (unsigned long long)o.absent, (unsigned long long)o.total.lost, (unsigned long long)o.told);
 }
 
 TEST_SLOW(a_database_cut_anywhere_gives_what_is_left, 240) {
@@ -361,7 +376,8 @@ TEST_SLOW(flipped_bits_in_the_database_bring_no_crash, 240) {
   for (int round = 0; round < (test_full() ? 300 : 16); round++) {
     rescue_outcome o;
     memcpy(copy, bytes, len);
-    for (int k = 0; k < 200; k++) copy[round % 2 ? test_below(len) : test_below(len / 20)] ^= (char)(1 << test_below(8));
+    for (int k = 0; k < 200; k++)
+      copy[round % 2 ? test_below(len) : test_below(len / 20)] ^= (char)(1 << test_below(8));
     test_write_file(path, copy, len);
     lode_status st = rescue_run(folder, NULL, &o, &err);
     CHECKF(st == LODE_OK || st == LODE_CORRUPT || st == LODE_MISMATCH, "%s: %s", lode_status_name(st), err.text);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_rescue_db.c - chroma.sqlite3 as SQLite leaves it: journals, logs, live writers, read-only folders, drift; check and quarantine. */
+/* test_rescue_db.c - chroma.sqlite3 as SQLite leaves it: journals, logs, live writers, read-only folders, drift; check
+ * and quarantine. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -48,8 +49,9 @@ TEST(a_hot_journal_is_rolled_back_in_memory) {
   char path[400];
   size_t before, after;
   /* a cache of few pages spills changed pages into the file before any commit */
-  die_writing(folder, "pragma cache_size=1; pragma cache_spill=1", "begin; delete from embedding_metadata; update embeddings set embedding_id = embedding_id || 'x'; "
-                                                                  "delete from embeddings_queue; update collections set name = name || 'x'");
+  die_writing(folder, "pragma cache_size=1; pragma cache_spill=1",
+              "begin; delete from embedding_metadata; update embeddings set embedding_id = embedding_id || 'x'; "
+              "delete from embeddings_queue; update collections set name = name || 'x'");
   CHECK(there(folder, "chroma.sqlite3-journal"));
   snprintf(path, sizeof path, "%s/chroma/chroma.sqlite3-journal", folder);
   char *journal = test_read_file(path, &before);
@@ -66,14 +68,16 @@ TEST(a_write_ahead_log_counts_up_to_its_last_commit) {
   rescue_outcome o;
   const char *folder = rescue_unpack("1.5.9");
   die_writing(folder, "pragma journal_mode=wal; pragma wal_autocheckpoint=0; pragma cache_size=1",
-              "update embeddings set created_at = '2026-01-01'; begin; delete from embedding_metadata; delete from embeddings_queue; "
+              "update embeddings set created_at = '2026-01-01'; begin; delete from embedding_metadata; delete from "
+              "embeddings_queue; "
               "update embeddings set embedding_id = embedding_id || 'x'");
   CHECK(there(folder, "chroma.sqlite3-wal"));
   OK(rescue_run(folder, NULL, &o, &err));
   rescue_check_whole(&o);
   /* and what is committed in it is seen */
   folder = rescue_unpack("1.5.9");
-  die_writing(folder, "pragma journal_mode=wal; pragma wal_autocheckpoint=0", "delete from embeddings where embedding_id = 'r001'");
+  die_writing(folder, "pragma journal_mode=wal; pragma wal_autocheckpoint=0",
+              "delete from embeddings where embedding_id = 'r001'");
   OK(rescue_run(folder, NULL, &o, &err));
   CHECK(o.absent == 4 && o.wrong_text == 0 && o.wrong_vector == 0);
 }
@@ -91,7 +95,10 @@ TEST_SLOW(a_directory_in_use_is_read_between_commits, 120) {
     if (sqlite3_open(path, &db) != SQLITE_OK) _exit(1);
     sqlite3_busy_timeout(db, 60000);
     for (;;)
-      if (sqlite3_exec(db, "begin immediate; update embeddings set created_at = datetime('now'); update embeddings_queue set encoding = encoding; commit", NULL, NULL, NULL) != SQLITE_OK)
+      if (sqlite3_exec(db,
+                       "begin immediate; update embeddings set created_at = datetime('now'); update embeddings_queue "
+                       "set encoding = encoding; commit",
+                       NULL, NULL, NULL) != SQLITE_OK)
         sqlite3_exec(db, "rollback", NULL, NULL, NULL);
   }
   CHECK(pid > 0);
@@ -182,8 +189,11 @@ TEST_SLOW(reads_and_allocations_may_fail_at_any_call, 240) {
     for (fail_at = 1; fail_at <= all; fail_at += test_full() ? 1 : 1 + (int)test_below((uint64_t)all / 60 + 1)) {
       reads = 0;
       lode_status st = rescue_from_chroma(&q, &err);
-      if (kind) CHECKF(st == LODE_OK || st == LODE_NOMEM, "call %d: %s", fail_at, lode_status_name(st));
-      else CHECKF(st == LODE_OK || st == LODE_CORRUPT || st == LODE_BUSY || st == LODE_IO, "call %d: %s", fail_at, lode_status_name(st));
+      if (kind)
+        CHECKF(st == LODE_OK || st == LODE_NOMEM, "call %d: %s", fail_at, lode_status_name(st));
+      else
+        CHECKF(st == LODE_OK || st == LODE_CORRUPT || st == LODE_BUSY || st == LODE_IO, "call %d: %s", fail_at,
+               lode_status_name(st));
     }
   }
   mem_alloc_hook = NULL;
@@ -196,12 +206,14 @@ typedef struct findings {
   int damages;
 } findings;
 
-static lode_status found(void *ctx, const char *what, bool damage, lode_str collection, const char *detail, lode_error *err) {
+static lode_status found(void *ctx, const char *what, bool damage, lode_str collection, const char *detail,
+                         lode_error *err) {
   findings *f = ctx;
   size_t n = strlen(f->text);
   (void)err;
   f->damages += damage;
-  snprintf(f->text + n, sizeof f->text - n, "%s|%.*s|%s\n", what, (int)collection.len, collection.data ? collection.data : "", detail);
+  snprintf(f->text + n, sizeof f->text - n, "%s|%.*s|%s\n", what, (int)collection.len,
+           collection.data ? collection.data : "", detail);
   return LODE_OK;
 }
 
@@ -270,7 +282,8 @@ static void write_index(const char *segment, int n) {
   fclose(f);
 }
 
-/* The report that began it: an index that claims 2,349 more elements than SQLite has rows. Made by hand after the formats. */
+/* The report that began it: an index that claims 2,349 more elements than SQLite has rows. Made by hand after the
+ * formats. */
 TEST_SLOW(drift_of_2349_is_named_and_costs_nothing, 60) {
   enum { ROWS = 3000, DRIFT = 2349 };
   const char *folder = rescue_unpack("1.5.9");
@@ -280,13 +293,20 @@ TEST_SLOW(drift_of_2349_is_named_and_costs_nothing, 60) {
   lode_error err;
   snprintf(segment, sizeof segment, "%s/chroma/aaaaaaaa-0000-0000-0000-000000000001", folder);
   write_index(segment, ROWS + DRIFT);
-  rescue_sql(folder, "insert into collections(id,name,dimension,database_id,config_json_str) values('cccccccc-0000-0000-0000-000000000001','palace',4,"
-              "'00000000-0000-0000-0000-000000000000','{\"hnsw\":{\"space\":\"l2\"}}');"
-              "insert into segments values('aaaaaaaa-0000-0000-0000-000000000001','urn:chroma:segment/vector/hnsw-local-persisted','VECTOR','cccccccc-0000-0000-0000-000000000001');"
-              "insert into segments values('bbbbbbbb-0000-0000-0000-000000000001','urn:chroma:segment/metadata/sqlite','METADATA','cccccccc-0000-0000-0000-000000000001')");
+  rescue_sql(folder, "insert into collections(id,name,dimension,database_id,config_json_str) "
+                     "values('cccccccc-0000-0000-0000-000000000001','palace',4,"
+                     "'00000000-0000-0000-0000-000000000000','{\"hnsw\":{\"space\":\"l2\"}}');"
+                     "insert into segments "
+                     "values('aaaaaaaa-0000-0000-0000-000000000001','urn:chroma:segment/vector/"
+                     "hnsw-local-persisted','VECTOR','cccccccc-0000-0000-0000-000000000001');"
+                     "insert into segments "
+                     "values('bbbbbbbb-0000-0000-0000-000000000001','urn:chroma:segment/metadata/"
+                     "sqlite','METADATA','cccccccc-0000-0000-0000-000000000001')");
   snprintf(text, sizeof text,
-           "with recursive n(i) as (select 0 union all select i+1 from n where i < %d) insert into embeddings(segment_id,embedding_id,seq_id) "
-           "select 'bbbbbbbb-0000-0000-0000-000000000001', 'd' || i, 1000000 + i from n", ROWS - 1);
+           "with recursive n(i) as (select 0 union all select i+1 from n where i < %d) insert into "
+           "embeddings(segment_id,embedding_id,seq_id) "
+           "select 'bbbbbbbb-0000-0000-0000-000000000001', 'd' || i, 1000000 + i from n",
+           ROWS - 1);
   rescue_sql(folder, text);
   check(folder, &f, &r);
   CHECKF(strstr(f.text, "drift|palace|the index claims 2349 ids that the database does not have"), "%s", f.text);
@@ -305,7 +325,8 @@ TEST_SLOW(drift_of_2349_is_named_and_costs_nothing, 60) {
   lode_result *rows = NULL;
   lode_query_request nearest = {.vectors = want, .dimension = 4, .n = 1, .k = 1};
   OK(lode_query(c, &nearest, &rows, &err));
-  CHECK(lode_result_count(rows) == 1 && lode_result_at(rows, 0)->distance == 0 && str_eq(lode_result_at(rows, 0)->id, STR_LIT("d2999")));
+  CHECK(lode_result_count(rows) == 1 && lode_result_at(rows, 0)->distance == 0 &&
+        str_eq(lode_result_at(rows, 0)->id, STR_LIT("d2999")));
   lode_result_free(rows);
   lode_collection_close(c);
   lode_close(store);
@@ -322,15 +343,19 @@ TEST(sound_directories_have_nothing_wrong) {
   }
 }
 
-/* As a server leaves it that was ended between two writes of its index: the rows are gone, the index does not know yet. */
+/* As a server leaves it that was ended between two writes of its index: the rows are gone, the index does not know yet.
+ */
 TEST(deletions_on_their_way_are_no_drift) {
   findings f;
   rescue_check_report r;
   const char *folder = rescue_unpack("1.5.9");
-  rescue_sql(folder, "insert into embeddings_queue(operation, topic, id) select 3, 'persistent://default/default/' || id, 'r010' from collections where name = 'by-l2';"
-              "delete from embeddings where embedding_id = 'r010' and segment_id in (select s.id from segments s join collections c on s.collection = c.id where c.name = 'by-l2');"
-              "update max_seq_id set seq_id = (select max(seq_id) from embeddings_queue) where segment_id in"
-              " (select s.id from segments s join collections c on s.collection = c.id where c.name = 'by-l2' and s.scope = 'METADATA')");
+  rescue_sql(folder, "insert into embeddings_queue(operation, topic, id) select 3, 'persistent://default/default/' || "
+                     "id, 'r010' from collections where name = 'by-l2';"
+                     "delete from embeddings where embedding_id = 'r010' and segment_id in (select s.id from segments "
+                     "s join collections c on s.collection = c.id where c.name = 'by-l2');"
+                     "update max_seq_id set seq_id = (select max(seq_id) from embeddings_queue) where segment_id in"
+                     " (select s.id from segments s join collections c on s.collection = c.id where c.name = 'by-l2' "
+                     "and s.scope = 'METADATA')");
   check(folder, &f, &r);
   CHECKF(f.damages == 0, "%s", f.text);
   rescue_sql(folder, "delete from embeddings_queue where id = 'r010' and operation = 3");
@@ -351,11 +376,14 @@ TEST(check_names_what_is_damaged) {
   rescue_segment(folder, "by-cosine", segment, sizeof segment);
   snprintf(path, sizeof path, "%s/length.bin", segment);
   CHECK(unlink(path) == 0);
-  rescue_sql(folder, "update max_seq_id set seq_id = 1229822654365970487 where segment_id = (select s.id from segments s join collections c on c.id = s.collection "
-              "where c.name = 'by-l2' and s.scope = 'METADATA')");
+  rescue_sql(folder, "update max_seq_id set seq_id = 1229822654365970487 where segment_id = (select s.id from segments "
+                     "s join collections c on c.id = s.collection "
+                     "where c.name = 'by-l2' and s.scope = 'METADATA')");
   check(folder, &f, &r);
-  CHECKF(strstr(f.text, "index|by-ip|header.bin is damaged") && strstr(f.text, "pickle|by-ip|index_metadata.pickle is damaged") &&
-             strstr(f.text, "index|by-cosine|length.bin is damaged") && strstr(f.text, "sequence ids|by-l2|max_seq_id is past anything"),
+  CHECKF(strstr(f.text, "index|by-ip|header.bin is damaged") &&
+             strstr(f.text, "pickle|by-ip|index_metadata.pickle is damaged") &&
+             strstr(f.text, "index|by-cosine|length.bin is damaged") &&
+             strstr(f.text, "sequence ids|by-l2|max_seq_id is past anything"),
          "%s", f.text);
   CHECK(r.missing == 0);
 }
@@ -403,7 +431,8 @@ static int count_of(const char *folder, const char *query) {
   sqlite3 *db = NULL;
   sqlite3_stmt *s = NULL;
   snprintf(path, sizeof path, "%s/chroma/chroma.sqlite3", folder);
-  CHECK(sqlite3_open(path, &db) == SQLITE_OK && sqlite3_prepare_v2(db, query, -1, &s, NULL) == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW);
+  CHECK(sqlite3_open(path, &db) == SQLITE_OK && sqlite3_prepare_v2(db, query, -1, &s, NULL) == SQLITE_OK &&
+        sqlite3_step(s) == SQLITE_ROW);
   int n = sqlite3_column_int(s, 0);
   sqlite3_finalize(s);
   sqlite3_close(db);
@@ -421,7 +450,8 @@ TEST(blobs_become_integers_and_the_old_database_stays) {
   snprintf(path, sizeof path, "%s/chroma/chroma.sqlite3", folder);
   char *before = test_read_file(path, &len);
   CHECK(count_of(folder, "select count(*) from embeddings where typeof(seq_id) = 'blob'") > 50);
-  rescue_quarantine_request q = {.from = from, .stale_seconds = 1u << 30, .fix_seq_ids = true, .dry_run = true, .done = step_done};
+  rescue_quarantine_request q = {
+      .from = from, .stale_seconds = 1u << 30, .fix_seq_ids = true, .dry_run = true, .done = step_done};
   OK(rescue_quarantine(&q, &r, &err));
   CHECK(r.seq_ids > 50 && steps == 1);
   char *now = test_read_file(path, &len_now);
@@ -431,7 +461,8 @@ TEST(blobs_become_integers_and_the_old_database_stays) {
   OK(rescue_quarantine(&q, &r, &err));
   CHECK(count_of(folder, "select count(*) from embeddings where typeof(seq_id) <> 'integer'") == 0);
   CHECK(count_of(folder, "select count(*) from pragma_integrity_check where integrity_check = 'ok'") == 1);
-  CHECK(count_of(folder, "select min(seq_id) from embeddings") > 0 && count_of(folder, "select max(seq_id) from embeddings") < 1000);
+  CHECK(count_of(folder, "select min(seq_id) from embeddings") > 0 &&
+        count_of(folder, "select max(seq_id) from embeddings") < 1000);
   int kept = 0;
   os_dir *all = os_dir_open(from);
   for (const char *name; all && (name = os_dir_next(all));)
@@ -483,7 +514,9 @@ TEST(a_database_in_use_is_not_touched) {
   pid_t pid = fork();
   if (pid == 0) {
     sqlite3 *db = NULL;
-    if (sqlite3_open(path, &db) != SQLITE_OK || sqlite3_exec(db, "begin; select count(*) from embeddings", NULL, NULL, NULL) != SQLITE_OK) _exit(1);
+    if (sqlite3_open(path, &db) != SQLITE_OK ||
+        sqlite3_exec(db, "begin; select count(*) from embeddings", NULL, NULL, NULL) != SQLITE_OK)
+      _exit(1);
     if (write(ready[1], "x", 1) != 1) _exit(1);
     for (;;) pause();
   }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_rescue_target.c - where a rescue writes: configuration, tenants and databases as `lode serve` keeps them; a rescue that is killed
- * or finds the disk full is gone on with by the next one. */
+/* test_rescue_target.c - where a rescue writes: configuration, tenants and databases as `lode serve` keeps them; a
+ * rescue that is killed or finds the disk full is gone on with by the next one. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,7 +41,8 @@ TEST(each_era_says_its_configuration_elsewhere) {
       {"0.4.24", "delete from segment_metadata"},
       {"0.5.23", "delete from segment_metadata"},
       {"1.0.21", "delete from segment_metadata; delete from collection_metadata"},
-      {"1.0.21", "delete from segment_metadata; delete from collection_metadata; update collections set config_json_str = json_extract(config_json_str, '$.vector_index')"},
+      {"1.0.21", "delete from segment_metadata; delete from collection_metadata; update collections set "
+                 "config_json_str = json_extract(config_json_str, '$.vector_index')"},
       {"1.5.9", "delete from segment_metadata; delete from collection_metadata"},
   };
   for (size_t i = 0; i < sizeof eras / sizeof *eras; i++) {
@@ -54,7 +55,9 @@ TEST(each_era_says_its_configuration_elsewhere) {
     OK(rescue_into(folder, to, NULL, &o, &err));
     rescue_check_whole(&o); /* the vectors of by-cosine are not what they were when it is taken for l2 */
     info_of(to, "by-cosine", metadata, sizeof metadata, &metric);
-    CHECKF(metric == LODE_COSINE && strstr(metadata, "\"" RESCUE_LAYOUT_KEY "\":{\"configuration\":{\"hnsw\":{\"space\":\"cosine\""), "%s: %s", eras[i].version, metadata);
+    CHECKF(metric == LODE_COSINE &&
+               strstr(metadata, "\"" RESCUE_LAYOUT_KEY "\":{\"configuration\":{\"hnsw\":{\"space\":\"cosine\""),
+           "%s: %s", eras[i].version, metadata);
     CHECKF(strstr(metadata, "\"sync_threshold\":8"), "%s: %s", eras[i].version, metadata);
     info_of(to, "by-ip", metadata, sizeof metadata, &metric);
     CHECKF(metric == LODE_IP && strstr(metadata, "\"max_neighbors\":5"), "%s: %s", eras[i].version, metadata);
@@ -88,7 +91,9 @@ static bool registered(const char *to, const char *name, char *metadata, size_t 
   OK(lode_collection_open(store, STR_LIT(RESCUE_LAYOUT_REGISTRY), NULL, &c, &err));
   OK(lode_get(c, &get, &rows, &err));
   bool there = lode_result_count(rows) == 1;
-  if (there) snprintf(metadata, size, "%.*s", (int)lode_result_at(rows, 0)->metadata.len, lode_result_at(rows, 0)->metadata.data);
+  if (there)
+    snprintf(metadata, size, "%.*s", (int)lode_result_at(rows, 0)->metadata.len,
+             lode_result_at(rows, 0)->metadata.data);
   lode_result_free(rows);
   lode_collection_close(c);
   lode_close(store);
@@ -102,12 +107,14 @@ TEST(tenants_and_databases_come_over) {
   char metadata[8000];
   lode_metric metric;
   rescue_sql(folder,
-      "insert into tenants(id) values ('acme'), ('50% off'), ('nobody');"
-      "insert into databases(id, name, tenant_id) values ('11111111-1111-4111-8111-111111111111', 'main', 'acme'), ('22222222-2222-4222-8222-222222222222', 'a/b', '50% off'),"
-      " ('33333333-3333-4333-8333-333333333333', 'archive', 'default_tenant'), ('44444444-4444-4444-8444-444444444444', 'empty', 'acme');"
-      "update collections set database_id = '11111111-1111-4111-8111-111111111111' where name = 'by-l2';"
-      "update collections set database_id = '22222222-2222-4222-8222-222222222222' where name = 'by-ip';"
-      "update collections set database_id = '33333333-3333-4333-8333-333333333333' where name = 'by-cosine'");
+             "insert into tenants(id) values ('acme'), ('50% off'), ('nobody');"
+             "insert into databases(id, name, tenant_id) values ('11111111-1111-4111-8111-111111111111', 'main', "
+             "'acme'), ('22222222-2222-4222-8222-222222222222', 'a/b', '50% off'),"
+             " ('33333333-3333-4333-8333-333333333333', 'archive', 'default_tenant'), "
+             "('44444444-4444-4444-8444-444444444444', 'empty', 'acme');"
+             "update collections set database_id = '11111111-1111-4111-8111-111111111111' where name = 'by-l2';"
+             "update collections set database_id = '22222222-2222-4222-8222-222222222222' where name = 'by-ip';"
+             "update collections set database_id = '33333333-3333-4333-8333-333333333333' where name = 'by-cosine'");
   for (int again = 0; again < 2; again++) {
     OK(rescue_into(folder, to, "tail", &o, &err));
     rescue_check_whole(&o);
@@ -117,16 +124,22 @@ TEST(tenants_and_databases_come_over) {
   info_of(to, "50%25 off/a%2Fb/by-ip", metadata, sizeof metadata, &metric);
   CHECK(metric == LODE_IP);
   info_of(to, "default_tenant/archive/by-cosine", metadata, sizeof metadata, &metric);
-  static const char *const ids[] = {"t:acme", "t:50%25 off", "t:nobody", "d:acme/main", "d:50%25 off/a%2Fb", "d:default_tenant/archive", "d:acme/empty"};
-  for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) CHECKF(registered(to, ids[i], metadata, sizeof metadata), "%s", ids[i]);
-  CHECK(registered(to, "d:50%25 off/a%2Fb", metadata, sizeof metadata) && strstr(metadata, "\"tenant\":\"50% off\"") && strstr(metadata, "\"name\":\"a/b\"") &&
-        strstr(metadata, "22222222-2222-4222-8222-222222222222"));
-  CHECK(!registered(to, "t:default_tenant", metadata, sizeof metadata) && !registered(to, "d:default_tenant/default_database", metadata, sizeof metadata));
+  static const char *const ids[] = {"t:acme",      "t:50%25 off",       "t:nobody",
+                                    "d:acme/main", "d:50%25 off/a%2Fb", "d:default_tenant/archive",
+                                    "d:acme/empty"};
+  for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+    CHECKF(registered(to, ids[i], metadata, sizeof metadata), "%s", ids[i]);
+  CHECK(registered(to, "d:50%25 off/a%2Fb", metadata, sizeof metadata) && strstr(metadata, "\"tenant\":\"50% off\"") &&
+        strstr(metadata, "\"name\":\"a/b\"") && strstr(metadata, "22222222-2222-4222-8222-222222222222"));
+  CHECK(!registered(to, "t:default_tenant", metadata, sizeof metadata) &&
+        !registered(to, "d:default_tenant/default_database", metadata, sizeof metadata));
 }
 
 /* ---- Killed, or without room ---- */
 
-typedef struct attempt { const char *folder, *to; } attempt;
+typedef struct attempt {
+  const char *folder, *to;
+} attempt;
 
 static lode_status attempt_rescue(void *ctx, lode_error *err) {
   const attempt *a = ctx;
@@ -135,7 +148,8 @@ static lode_status attempt_rescue(void *ctx, lode_error *err) {
 }
 
 static uint64_t try_rescue(const char *folder, const char *to, fault_effect effect, uint64_t n) {
-  return fault_in_child(attempt_rescue, &(attempt){folder, to}, effect == FAULT_ENOSPC ? FAULT_PWRITE : FAULT_ANY, n, effect);
+  return fault_in_child(attempt_rescue, &(attempt){folder, to}, effect == FAULT_ENOSPC ? FAULT_PWRITE : FAULT_ANY, n,
+                        effect);
 }
 
 static void interrupted(fault_effect effect) {

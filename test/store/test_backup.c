@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_backup.c - a backup is the whole store at one moment, in one file; a restore makes that store again, or says why not.
+/* test_backup.c - a backup is the whole store at one moment, in one file; a restore makes that store again, or says why
+ * not.
  */
 #include "support/scene.h"
 #include "store/db.h"
@@ -134,7 +135,8 @@ TEST_SLOW(damaged_backups, 300) {
   for (uint32_t n = 3; n <= len / 512; n++)
     if (bytes[(size_t)(n - 1) * 512] == 0x0d) leaves[leaves[0] != 0] = n;
   CHECK(leaves[0] && leaves[1] && leaves[0] != leaves[1]);
-  unsigned char a[512], *pa = (unsigned char *)bytes + (size_t)(leaves[0] - 1) * 512, *pb = (unsigned char *)bytes + (size_t)(leaves[1] - 1) * 512;
+  unsigned char a[512], *pa = (unsigned char *)bytes + (size_t)(leaves[0] - 1) * 512,
+                        *pb = (unsigned char *)bytes + (size_t)(leaves[1] - 1) * 512;
   memcpy(a, pa, 512);
   memcpy(pa, pb, 512);
   memcpy(pb, a, 512);
@@ -201,7 +203,8 @@ TEST(a_journal_is_set_aside_under_a_free_name) {
   CHECK(count_aside(g.to) == TAKEN + 1);
 }
 
-/* A copy that a killed restore left is replaced, not written to: it may have another name. What is no file is left alone. */
+/* A copy that a killed restore left is replaced, not written to: it may have another name. What is no file is left
+ * alone. */
 TEST(restore_writes_to_a_file_of_its_own) {
   ground g;
   lode_error err = {0};
@@ -274,14 +277,16 @@ static void write_pairs(const char *folder) {
   char filler[3000];
   memset(filler, 'x', sizeof filler);
   if (lode_open(folder, &(lode_open_options){0}, &store, &err) != LODE_OK) _exit(1);
-  if (lode_collection_open(store, S("pairs"), &(lode_collection_options){.create = true}, &c, &err) != LODE_OK) _exit(2);
+  if (lode_collection_open(store, S("pairs"), &(lode_collection_options){.create = true}, &c, &err) != LODE_OK)
+    _exit(2);
   for (unsigned i = 0;; i++) {
     char left[24], right[24], number[24];
     snprintf(left, sizeof left, "left-%u", i % 200);
     snprintf(right, sizeof right, "right-%u", i % 200);
     snprintf(number, sizeof number, "{\"n\":%u}", i);
-    lode_record r[2] = {{.id = {left, strlen(left)}, .metadata = {number, strlen(number)}, .document = {filler, i % 3000}},
-                        {.id = {right, strlen(right)}, .metadata = {number, strlen(number)}, .document = {filler, 3000 - i % 3000}}};
+    lode_record r[2] = {
+        {.id = {left, strlen(left)}, .metadata = {number, strlen(number)}, .document = {filler, i % 3000}},
+        {.id = {right, strlen(right)}, .metadata = {number, strlen(number)}, .document = {filler, 3000 - i % 3000}}};
     if (lode_upsert(c, NULL, r, 2, NULL, &err) != LODE_OK) _exit(3);
     lode_str ids[2] = {r[0].id, r[1].id};
     if (i % 5 == 0 && lode_delete(c, NULL, &(lode_selection){.ids = ids, .n_ids = 2}, NULL, &err) != LODE_OK) _exit(4);
@@ -304,7 +309,9 @@ static size_t check_pairs(const char *folder) {
     bool found = false;
     for (size_t k = 0; k < n && !found; k++) {
       const lode_row *r = lode_result_at(rows, k);
-      if (r->id.data[0] != 'r' || !str_eq((lode_str){r->id.data + 6, r->id.len - 6}, (lode_str){l->id.data + 5, l->id.len - 5})) continue;
+      if (r->id.data[0] != 'r' ||
+          !str_eq((lode_str){r->id.data + 6, r->id.len - 6}, (lode_str){l->id.data + 5, l->id.len - 5}))
+        continue;
       found = true;
       CHECKF(str_eq(l->metadata, r->metadata), "half of a transaction: %.*s", (int)l->id.len, l->id.data);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_compact.c - a store never grows by being compacted, whatever was done to it before, and nothing of it changes. */
+/* test_compact.c - a store never grows by being compacted, whatever was done to it before, and nothing of it changes.
+ */
 #include "engine/engine.h"
 #include "support/scene.h"
 #include "support/test.h"
@@ -28,7 +29,11 @@ static void put(lode_collection *c, size_t from, size_t n, size_t words) {
     for (size_t w = 0; w < words; w++)
       len += (size_t)snprintf(text + len, sizeof text - len, "%s%d ", word[test_below(7)], (int)test_below(300));
     for (int d = 0; d < DIM; d++) v[d] = (float)test_below(1000);
-    lode_record r = {.id = {id, strlen(id)}, .document = {text, len}, .metadata = {meta, strlen(meta)}, .vector = v, .dimension = DIM};
+    lode_record r = {.id = {id, strlen(id)},
+                     .document = {text, len},
+                     .metadata = {meta, strlen(meta)},
+                     .vector = v,
+                     .dimension = DIM};
     OK(lode_upsert(c, NULL, &r, 1, NULL, &err));
   }
 }
@@ -36,12 +41,13 @@ static void put(lode_collection *c, size_t from, size_t n, size_t words) {
 static void drop_some(lode_collection *c) {
   char where[80];
   lode_error err = {0};
-  snprintf(where, sizeof where, "{\"k\":{\"$in\":[\"v%d\",\"v%d\",\"v%d\"]}}", (int)test_below(20), (int)test_below(20), (int)test_below(20));
+  snprintf(where, sizeof where, "{\"k\":{\"$in\":[\"v%d\",\"v%d\",\"v%d\"]}}", (int)test_below(20), (int)test_below(20),
+           (int)test_below(20));
   OK(lode_delete(c, NULL, &(lode_selection){.where = {where, strlen(where)}}, NULL, &err));
 }
 
-/* Words of deleted documents leave the text index by a merge. In pages as small as its own blobs (some 4,000 bytes), what it then
- * is may be rounded up to a page more than what it was; in those of the default size it is not. */
+/* Words of deleted documents leave the text index by a merge. In pages as small as its own blobs (some 4,000 bytes),
+ * what it then is may be rounded up to a page more than what it was; in those of the default size it is not. */
 static void compact(lode_store *store, const char *folder, const char *when) {
   lode_error err = {0};
   uint64_t content = scene_content(folder), before = bytes_of(store);
@@ -50,7 +56,8 @@ static void compact(lode_store *store, const char *folder, const char *when) {
   lode_stats stats;
   OK(lode_store_stats(store, &stats, &err));
   uint64_t rounding = stats.page_bytes < 16384 ? stats.page_bytes : 0;
-  CHECKF(after <= before + rounding, "%s: %llu bytes, then %llu", when, (unsigned long long)before, (unsigned long long)after);
+  CHECKF(after <= before + rounding, "%s: %llu bytes, then %llu", when, (unsigned long long)before,
+         (unsigned long long)after);
   CHECKF(scene_content(folder) == content, "%s: the content has changed", when);
 }
 
@@ -61,7 +68,8 @@ static void play(uint32_t page_bytes, bool segments, int rounds) {
   lode_error err = {0};
   snprintf(folder, sizeof folder, "%s/s", test_folder());
   if (segments) engine_limits = (engine_build_limits){.tail_rows = 40, .graph_rows = 100, .dead_percent = 50};
-  OK(lode_open(folder, &(lode_open_options){.create = true, .no_background = true, .page_bytes = page_bytes}, &store, &err));
+  OK(lode_open(folder, &(lode_open_options){.create = true, .no_background = true, .page_bytes = page_bytes}, &store,
+               &err));
   OK(lode_collection_open(store, S("c"), &(lode_collection_options){.create = true}, &c, &err));
   compact(store, folder, "empty");
   for (int round = 0; round < rounds; round++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_counts.c - a scan, an export or a backup that meets another number of records than the truth says there are is an error,
- * not a short answer: rows that are gone, counts that lie, old pages put back, all with right checksums. */
+/* test_counts.c - a scan, an export or a backup that meets another number of records than the truth says there are is
+ * an error, not a short answer: rows that are gone, counts that lie, old pages put back, all with right checksums. */
 #include "support/scene.h"
 #include "store/db.h"
 #include "store/truth_pages.h"
@@ -46,8 +46,12 @@ static lode_status ask(const ground *g, lode_store *store, lode_collection *c, i
     case BY_PENDING: st = lode_get(c, &(lode_get_request){.pending_only = true}, &rows, err); break;
     case BY_EXPORT: st = lode_export(c, NULL, LODE_ALL, swallow, NULL, (lode_progress){0}, &n, err); break;
     case BY_FACETS: st = lode_facets(c, S("tags"), (lode_str){0}, 0, &facets, err); break;
-    case BY_FILTER: st = lode_get(c, &(lode_get_request){.select.where_document = S("{\"$contains\":\"e\"}")}, &rows, err); break;
-    case BY_VECTOR: st = lode_query(c, &(lode_query_request){.vectors = v, .dimension = 8, .n = 1, .k = 3}, &rows, err); break;
+    case BY_FILTER:
+      st = lode_get(c, &(lode_get_request){.select.where_document = S("{\"$contains\":\"e\"}")}, &rows, err);
+      break;
+    case BY_VECTOR:
+      st = lode_query(c, &(lode_query_request){.vectors = v, .dimension = 8, .n = 1, .k = 3}, &rows, err);
+      break;
     default: st = lode_backup(store, g->backup, (lode_progress){0}, err); break;
   }
   lode_result_free(rows);
@@ -64,7 +68,8 @@ static void check_ways(const ground *g, const char *what, unsigned wanted) {
     OK(lode_open(g->work, &(lode_open_options){.no_background = true, .read_only = way % 2}, &store, &err));
     OK(lode_collection_open(store, S("alpha"), NULL, &c, &err));
     lode_status st = ask(g, store, c, way, &err);
-    CHECKF(st == (wanted & 1u << way ? LODE_CORRUPT : LODE_OK), "%s, %s: %s %s", what, ways[way], lode_status_name(st), err.text);
+    CHECKF(st == (wanted & 1u << way ? LODE_CORRUPT : LODE_OK), "%s, %s: %s %s", what, ways[way], lode_status_name(st),
+           err.text);
     CHECKF(st == LODE_OK || strstr(err.text, "lode db verify"), "%s, %s: %s", what, ways[way], err.text);
     CHECKF(way != BY_BACKUP || (access(g->backup, F_OK) == 0) == (st == LODE_OK), "%s: a backup was left", what);
     lode_collection_close(c);
@@ -85,7 +90,8 @@ TEST(another_number_of_records_is_an_error) {
       {"UPDATE collection SET pending=pending-1 WHERE name='alpha'", 1u << BY_PENDING | 1u << BY_VECTOR},
       {"UPDATE collection SET pending=pending+1 WHERE name='alpha'", 1u << BY_PENDING},
       {"DELETE FROM record WHERE rid=" OF("item-041"), SCANS},
-      {"DELETE FROM vector WHERE vid=(SELECT vid FROM record WHERE rid=" OF("item-001") ")", 1u << BY_VECTOR | 1u << BY_GET | 1u << BY_EXPORT},
+      {"DELETE FROM vector WHERE vid=(SELECT vid FROM record WHERE rid=" OF("item-001") ")",
+       1u << BY_VECTOR | 1u << BY_GET | 1u << BY_EXPORT},
       {"UPDATE collection SET records=records+1 WHERE name='beta'", 1u << BY_BACKUP},
   };
   static const uint32_t sizes[] = {512, 16384};
@@ -107,7 +113,8 @@ static bool holds_records(store_pages *p, uint32_t number, unsigned char *page) 
   store_row row;
   if (store_pages_use_of(p, number) == STORE_PAGE_FREE || !store_pages_read(p, number, page)) return false;
   if (!store_page_parse(p, number, page, &view) || view.cells == 0) return false;
-  return store_row_parse(p, &view, store_page_cell(p, &view, 0), &row) && store_row_kind_of(&row, view.table) == STORE_ROW_RECORD;
+  return store_row_parse(p, &view, store_page_cell(p, &view, 0), &row) &&
+         store_row_kind_of(&row, view.table) == STORE_ROW_RECORD;
 }
 
 /* A leaf of the records as it was before more were added. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_journal.c - which journals are believed: the table of decisions in docs/FORMAT.md, row by row, by the VFS alone. A database
- * that is healthy is never refused, and one that a transaction has touched is rolled back or refused, never taken as it is. */
+/* test_journal.c - which journals are believed: the table of decisions in docs/FORMAT.md, row by row, by the VFS alone.
+ * A database that is healthy is never refused, and one that a transaction has touched is rolled back or refused, never
+ * taken as it is. */
 #include "support/journal_kit.h"
 #include "vfs/journal.h"
 #include "support/test.h"
@@ -17,7 +18,8 @@ static const char *const moments[] = {"before", "half-way", "after"};
 
 typedef enum fate { REFUSED, UNDONE, ASIDE, AS_IT_IS } fate;
 
-/* What becomes of the database at a moment, with that journal. A reader sees the same as a writer, and changes nothing. */
+/* What becomes of the database at a moment, with that journal. A reader sees the same as a writer, and changes nothing.
+ */
 static fate try_with(const journal_crash *c, int moment, const journal_bytes *with, const char *what, size_t at) {
   char text[200];
   uint64_t sum = 0, seen = 0;
@@ -72,11 +74,13 @@ static void flip_header(const journal_crash *c, bool one_segment) {
 static void cut_journal(const journal_crash *c) {
   journal_bytes cut = {c->journal.data, 0};
   /* what is left of less than most of the magic could be anything */
-  for (cut.len = 5; cut.len < c->journal.len; cut.len += test_full() || cut.len < 70 ? 1 : 1 + test_below(2 * JOURNAL_PAGE)) {
+  for (cut.len = 5; cut.len < c->journal.len;
+       cut.len += test_full() || cut.len < 70 ? 1 : 1 + test_below(2 * JOURNAL_PAGE)) {
     for (int m = 1; m < 3; m++) {
       fate f = try_with(c, m, &cut, "cut", cut.len);
       /* nothing of it was counted that the last sector lacks */
-      CHECKF(f == REFUSED || cut.len + JOURNAL_PAGE > c->journal.len, "cut to %zu, database %s: %d", cut.len, moments[m], (int)f);
+      CHECKF(f == REFUSED || cut.len + JOURNAL_PAGE > c->journal.len, "cut to %zu, database %s: %d", cut.len,
+             moments[m], (int)f);
     }
   }
   for (cut.len = JOURNAL_SECTOR; cut.len + JOURNAL_SECTOR < c->journal.len; cut.len += JOURNAL_SECTOR)
@@ -85,14 +89,16 @@ static void cut_journal(const journal_crash *c) {
 
 /* Parts of the header zeroed, as bad sectors and careless programs do. */
 static void zero_header(const journal_crash *c) {
-  static const size_t ranges[][2] = {{0, 4}, {0, 8}, {0, 12}, {0, 28}, {0, 32}, {8, 12}, {28, 40}, {28, 60}, {40, 60}, {4, 60}, {0, 512}};
+  static const size_t ranges[][2] = {{0, 4},   {0, 8},   {0, 12},  {0, 28}, {0, 32}, {8, 12},
+                                     {28, 40}, {28, 60}, {40, 60}, {4, 60}, {0, 512}};
   journal_bytes copy = {malloc(c->journal.len), c->journal.len};
   for (size_t r = 0; r < sizeof ranges / sizeof *ranges; r++) {
     memcpy(copy.data, c->journal.data, copy.len);
     memset(copy.data + ranges[r][0], 0, ranges[r][1] - ranges[r][0]);
     for (int m = 1; m < 3; m++) {
       fate f = try_with(c, m, &copy, "zeroed", ranges[r][0] * 1000 + ranges[r][1]);
-      CHECKF(f == REFUSED || f == UNDONE, "zeroed %zu to %zu, database %s: %d", ranges[r][0], ranges[r][1], moments[m], (int)f);
+      CHECKF(f == REFUSED || f == UNDONE, "zeroed %zu to %zu, database %s: %d", ranges[r][0], ranges[r][1], moments[m],
+             (int)f);
     }
   }
   free(copy.data);
@@ -110,8 +116,10 @@ static void damage_at_random(const journal_crash *c) {
       size_t at = test_below(2) ? 0 : test_below(copy.len), len = 1 + test_below(copy.len / 4);
       if (len > copy.len - at) len = copy.len - at;
       if (how == 0) memset(copy.data + at, 0, len);
-      if (how == 1) for (size_t i = 0; i < len; i++) copy.data[at + i] = (char)test_below(256);
-      if (how == 2) for (size_t i = 0; i < len; i++) copy.data[at + i] = "corrupted "[i % 10];
+      if (how == 1)
+        for (size_t i = 0; i < len; i++) copy.data[at + i] = (char)test_below(256);
+      if (how == 2)
+        for (size_t i = 0; i < len; i++) copy.data[at + i] = "corrupted "[i % 10];
       if (how == 3) copy.len -= len / 2;
     }
     /* one that is zeros looks as after a power cut, unless an image tells otherwise that may be destroyed as well */
@@ -199,7 +207,8 @@ TEST(a_huge_journal_of_nothing_takes_no_time) {
     uint64_t before = fault_count(FAULT_PREAD);
     CHECK(kit_sum_read_only(journal_db, &sum) == SQLITE_OK && sum == c.before);
     CHECK(kit_sum_file(journal_db, &sum) == SQLITE_OK && sum == c.before);
-    CHECKF(fault_count(FAULT_PREAD) - before < 5000, "%llu reads", (unsigned long long)(fault_count(FAULT_PREAD) - before));
+    CHECKF(fault_count(FAULT_PREAD) - before < 5000, "%llu reads",
+           (unsigned long long)(fault_count(FAULT_PREAD) - before));
     fault_uninstall();
     CHECK(unlink(journal_file) == 0 || errno == ENOENT);
     journal_take_asides();
@@ -259,7 +268,8 @@ TEST(a_journal_of_another_moment_is_set_aside) {
   for (copy.len = JOURNAL_HEADER_FULL; copy.len <= c.journal.len; copy.len += 1 + test_below(500)) {
     journal_store(journal_db, &now);
     journal_store(journal_file, &copy);
-    CHECKF(kit_sum_file(journal_db, &sum) == SQLITE_OK && sum == newest && journal_take_asides() == 1, "cut to %zu", copy.len);
+    CHECKF(kit_sum_file(journal_db, &sum) == SQLITE_OK && sum == newest && journal_take_asides() == 1, "cut to %zu",
+           copy.len);
   }
   journal_check_same(journal_db, &now, "afterwards");
   free(copy.data);
@@ -327,14 +337,17 @@ TEST(every_commit_has_an_id_of_its_own) {
   sqlite3 *db = kit_open(journal_db, JOURNAL_PAGE);
   for (int i = 0; i < 30; i++) {
     if (i % 3 == 1) KIT_OK(db, "BEGIN; UPDATE t SET k = 'undone'; ROLLBACK");
-    if (i % 3 == 2) KIT_OK(db, JOURNAL_SPILL "BEGIN; UPDATE t SET k = 'undone'; SAVEPOINT a; DELETE FROM t; ROLLBACK TO a; ROLLBACK");
+    if (i % 3 == 2)
+      KIT_OK(db, JOURNAL_SPILL "BEGIN; UPDATE t SET k = 'undone'; SAVEPOINT a; DELETE FROM t; ROLLBACK TO a; ROLLBACK");
     journal_bytes b = journal_load(journal_db);
     ids[i] = journal_commit_id((unsigned char *)b.data);
     free(b.data);
     CHECK(ids[i] != 0);
     /* an id stays until something was committed */
-    if (i % 3) CHECKF(ids[i] == ids[i - 1], "a rollback left another id");
-    else for (int k = 0; k < i; k++) CHECK(ids[k] != ids[i]);
+    if (i % 3)
+      CHECKF(ids[i] == ids[i - 1], "a rollback left another id");
+    else
+      for (int k = 0; k < i; k++) CHECK(ids[k] != ids[i]);
     if (i % 3 == 2) KIT_OK(db, "UPDATE t SET k = k || 'y' WHERE id = 2");
   }
   kit_check_pages(journal_db);

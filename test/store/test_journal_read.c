@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_journal_read.c - connections that may only read, beside journals of all kinds, by the VFS alone: they read through a
- * hot one, leave alone what a writer would set aside, write nothing, and judge a journal once. */
+/* test_journal_read.c - connections that may only read, beside journals of all kinds, by the VFS alone: they read
+ * through a hot one, leave alone what a writer would set aside, write nothing, and judge a journal once. */
 #include "support/journal_kit.h"
 #include "vfs/journal.h"
 #include "support/test.h"
@@ -94,7 +94,8 @@ TEST_SLOW(calls_fail_while_reading_through, 120) {
       int rc = kit_sum_read_only(journal_db, &sum);
       bool hit = fault_hits() > 0;
       fault_clear();
-      CHECKF(rc == SQLITE_OK ? sum == c.before : effect == 0 && hit && (rc & 0xff) != SQLITE_CORRUPT && rc != SQLITE_IOERR_DATA,
+      CHECKF(rc == SQLITE_OK ? sum == c.before
+                             : effect == 0 && hit && (rc & 0xff) != SQLITE_CORRUPT && rc != SQLITE_IOERR_DATA,
              "effect %d at call %llu: %d", effect, (unsigned long long)at, rc);
       if (!hit) break;
       met++;
@@ -140,7 +141,8 @@ TEST(a_journal_that_is_damaged_while_it_is_read) {
   CHECK(sqlite3_open_v2(journal_db, &reader, SQLITE_OPEN_READONLY | SQLITE_OPEN_EXRESCODE, VFS_NAME) == SQLITE_OK);
   KIT_OK(reader, "PRAGMA cache_size=1; BEGIN; SELECT count(*) FROM sqlite_schema");
   int fd = open(journal_file, O_RDWR | O_CLOEXEC);
-  for (off_t at = JOURNAL_SECTOR + 100; at < (off_t)c.journal.len; at += JOURNAL_PAGE + 8) CHECK(pwrite(fd, "damage", 6, at) == 6);
+  for (off_t at = JOURNAL_SECTOR + 100; at < (off_t)c.journal.len; at += JOURNAL_PAGE + 8)
+    CHECK(pwrite(fd, "damage", 6, at) == 6);
   close(fd);
   CHECK(kit_exec(reader, "SELECT sum(length(v)) FROM t") == SQLITE_IOERR_DATA);
   kit_exec(reader, "ROLLBACK");
@@ -183,7 +185,8 @@ static sqlite3 *open_reader(void) {
 }
 
 /* With a reader of its own, and the journal `with` beside the database `db`. */
-static void check_judged_once(const journal_bytes *db, const journal_bytes *with, uint64_t sum, bool writable, const char *what) {
+static void check_judged_once(const journal_bytes *db, const journal_bytes *with, uint64_t sum, bool writable,
+                              const char *what) {
   enum { TIMES = 20 };
   uint64_t later = 0;
   journal_store(journal_db, db);
@@ -259,7 +262,8 @@ TEST(a_kept_verdict_ends_with_what_it_was_made_of) {
   journal_free_crash(&c);
 }
 
-/* Whether there is a journal cannot be told through a folder that somebody turned into a link: that is no "there is none". */
+/* Whether there is a journal cannot be told through a folder that somebody turned into a link: that is no "there is
+ * none". */
 TEST(a_folder_that_became_a_link_is_an_error) {
   char moved[1100];
   journal_crash c = journal_make_crash("");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_journal_store.c - journals as a user meets them: one that was put back later, rubbish in its place, stores of 0.1.0, hard
- * links, and readers beside writers that are killed. */
+/* test_journal_store.c - journals as a user meets them: one that was put back later, rubbish in its place, stores of
+ * 0.1.0, hard links, and readers beside writers that are killed. */
 #include "support/fault.h"
 #include "lode.h"
 #include "support/scene.h"
@@ -26,7 +26,8 @@ static void name_store(const char *name) {
 
 static void open_store(bool read_only, bool create, lode_store **store, lode_collection **c) {
   lode_error err = {0};
-  lode_open_options o = {.create = create, .read_only = read_only, .no_background = true, .page_bytes = 512, .busy_ms = 60000};
+  lode_open_options o = {
+      .create = create, .read_only = read_only, .no_background = true, .page_bytes = 512, .busy_ms = 60000};
   OK(lode_open(folder, &o, store, &err));
   OK(lode_collection_open(*store, S("c"), &(lode_collection_options){.create = create}, c, &err));
 }
@@ -35,8 +36,9 @@ static lode_status add(lode_collection *c, int from, int n, lode_error *err) {
   static char ids[100][16], texts[100][80];
   static lode_record r[100];
   for (int i = 0; i < n; i++) {
-    r[i] = (lode_record){.id = {ids[i], (size_t)snprintf(ids[i], sizeof ids[i], "%d", from + i)},
-                         .document = {texts[i], (size_t)snprintf(texts[i], sizeof texts[i], "number %d %060d", from + i, from + i)}};
+    r[i] = (lode_record){
+        .id = {ids[i], (size_t)snprintf(ids[i], sizeof ids[i], "%d", from + i)},
+        .document = {texts[i], (size_t)snprintf(texts[i], sizeof texts[i], "number %d %060d", from + i, from + i)}};
   }
   return lode_add(c, NULL, r, (size_t)n, LODE_FAIL_EXISTING, NULL, err);
 }
@@ -123,7 +125,10 @@ TEST(an_old_journal_put_back_undoes_nothing) {
 }
 
 TEST(rubbish_in_place_of_a_journal_stops_nobody) {
-  static const struct { const char *data; size_t len; } rubbish[] = {{"x", 1}, {"corrupted", 9}, {"\0\0\0\0", 4}, {"SQLite format 3", 16}};
+  static const struct {
+    const char *data;
+    size_t len;
+  } rubbish[] = {{"x", 1}, {"corrupted", 9}, {"\0\0\0\0", 4}, {"SQLite format 3", 16}};
   lode_store *store;
   lode_collection *c;
   lode_error err = {0};
@@ -204,7 +209,8 @@ static void unpack(void) {
   char command[1200];
   size_t len;
   const char *to = test_folder();
-  if (access("test/fixtures/store-0.1.0.tar.gz", R_OK) != 0) test_skip("the fixtures are not here: run it from the top of the source");
+  if (access("test/fixtures/store-0.1.0.tar.gz", R_OK) != 0)
+    test_skip("the fixtures are not here: run it from the top of the source");
   snprintf(command, sizeof command, "tar -xzf test/fixtures/store-0.1.0.tar.gz -C '%s'", to);
   CHECK(system(command) == 0);
   snprintf(command, sizeof command, "%s/records.jsonl", to);
@@ -292,7 +298,8 @@ TEST(stores_of_0_1_0_are_read_as_they_are_and_brought_up) {
   }
 }
 
-/* Somebody else writes, or only holds the lock, all the time: it is read as it is, and brought up by the first write. */
+/* Somebody else writes, or only holds the lock, all the time: it is read as it is, and brought up by the first write.
+ */
 TEST(a_store_of_0_1_0_is_read_beside_a_writer) {
   char root[500];
   sqlite3 *writer = NULL;
@@ -409,7 +416,8 @@ static int noting_unlink_at(int at, const char *name) {
   return os_real.unlink_at(at, name);
 }
 
-/* Also one that begins with the first read of a connection, which is that of the schema: the journal is emptied, and that is synced. */
+/* Also one that begins with the first read of a connection, which is that of the schema: the journal is emptied, and
+ * that is synced. */
 TEST(a_rollback_while_opening_empties_the_journal) {
   static os_calls table;
   struct stat sb;
@@ -425,7 +433,8 @@ TEST(a_rollback_while_opening_empties_the_journal) {
   os_api = &table;
   CHECK(count(false) == 10);
   os_api = &os_real;
-  CHECKF(emptied == 1 && !removed && !sync_due, "emptied %u times, removed %u times%s", emptied, removed, sync_due ? ", not synced" : "");
+  CHECKF(emptied == 1 && !removed && !sync_due, "emptied %u times, removed %u times%s", emptied, removed,
+         sync_due ? ", not synced" : "");
   CHECK(stat(journal, &sb) == 0 && sb.st_size == 0 && sb.st_ino == journal_ino);
   scene_verify(folder, "rolled back while opening");
 }
@@ -447,7 +456,8 @@ TEST_SLOW(calls_fail_in_a_rollback_while_opening, 120) {
     lode_status st = only_open(NULL, &err);
     hit = fault_hits();
     fault_clear();
-    CHECKF(st == LODE_OK || (st == LODE_IO && hit), "call %llu: %s %s", (unsigned long long)at, lode_status_name(st), err.text);
+    CHECKF(st == LODE_OK || (st == LODE_IO && hit), "call %llu: %s %s", (unsigned long long)at, lode_status_name(st),
+           err.text);
     CHECKF(count(true) == 10 && count(false) == 10, "call %llu", (unsigned long long)at);
     met += hit > 0;
   }
@@ -459,7 +469,8 @@ TEST_SLOW(calls_fail_in_a_rollback_while_opening, 120) {
 
 enum { EACH = 7 }; /* records in a transaction */
 
-/* Transactions of EACH records; ends at one of the calls that the first two make, most often in the middle of a commit. */
+/* Transactions of EACH records; ends at one of the calls that the first two make, most often in the middle of a commit.
+ */
 static void write_and_die(int who) {
   lode_store *store;
   lode_collection *c;
@@ -493,7 +504,8 @@ static void read_until(const char *stop, bool read_only) {
   _exit(0);
 }
 
-/* A reader's count never falls: what was counted is committed. The next writer, or a reader that may write, rolls back. */
+/* A reader's count never falls: what was counted is committed. The next writer, or a reader that may write, rolls back.
+ */
 TEST_SLOW(readers_beside_writers_that_are_killed, 240) {
   enum { READERS = 4, KILLS = 100 };
   pid_t readers[READERS];
@@ -517,7 +529,8 @@ TEST_SLOW(readers_beside_writers_that_are_killed, 240) {
       write_and_die(k);
     }
     CHECK(waitpid(writer, &status, 0) == writer);
-    CHECKF(WIFEXITED(status) && WEXITSTATUS(status) == FAULT_EXIT_STATUS, "writer %d ended with status %x", k, (unsigned)status);
+    CHECKF(WIFEXITED(status) && WEXITSTATUS(status) == FAULT_EXIT_STATUS, "writer %d ended with status %x", k,
+           (unsigned)status);
     hot += stat(journal, &sb) == 0 && sb.st_size > 0;
   }
   test_write_file(stop, "", 0);

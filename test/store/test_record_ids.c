@@ -52,7 +52,9 @@ static void check(world *w) {
     OK(lode_get(w->c, &(lode_get_request){.select = {.ids = &one, .n_ids = 1}, .include = LODE_DOCUMENT}, &r, &err));
     CHECKF(lode_result_count(r) == (w->version[i] > 0), "%.*s: version %u", (int)one.len, one.data, w->version[i]);
     snprintf(text, sizeof text, "version %u", w->version[i]);
-    if (w->version[i]) CHECK(lode_result_at(r, 0)->document.len == strlen(text) && memcmp(lode_result_at(r, 0)->document.data, text, strlen(text)) == 0);
+    if (w->version[i])
+      CHECK(lode_result_at(r, 0)->document.len == strlen(text) &&
+            memcmp(lode_result_at(r, 0)->document.data, text, strlen(text)) == 0);
     wanted += w->version[i] > 0;
     lode_result_free(r);
   }
@@ -149,19 +151,23 @@ TEST(graves_that_cannot_be_are_refused) {
   store_tombstone g;
   int64_t gid = store_key_make(3, 1000);
   CHECK(store_tombstone_decode(gid, (lode_str){"\x05\x01\x80\x01", 4}, 0, &g));
-  CHECK(g.n == 3 && g.rids[0] == store_key_make(3, 5) && g.rids[1] == store_key_make(3, 6) && g.rids[2] == store_key_make(3, 134));
-  CHECK(store_tombstone_decode(gid, (lode_str){"", 0}, store_key_make(3, 7), &g) && g.n == 0 && g.vid == store_key_make(3, 7));
-  CHECK(!store_tombstone_decode(gid, (lode_str){"", 0}, 0, &g));                              /* nobody */
-  CHECK(!store_tombstone_decode(gid, (lode_str){"\x05", 1}, store_key_make(3, 7), &g));         /* both kinds */
-  CHECK(!store_tombstone_decode(gid, (lode_str){"", 0}, store_key_make(4, 7), &g));             /* of another collection */
-  CHECK(!store_tombstone_decode(gid, (lode_str){"\x05\x00", 2}, 0, &g));                      /* twice the same */
-  CHECK(!store_tombstone_decode(gid, (lode_str){"\x05\x81", 2}, 0, &g));                      /* cut */
-  CHECK(!store_tombstone_decode(gid, (lode_str){"\xff\xff\xff\xff\xff\x7f", 6}, 0, &g));      /* behind the last key */
-  CHECK(!store_tombstone_decode(gid, (lode_str){"\xff\xff\xff\xff\xff\xff\xff", 7}, 0, &g));  /* no end */
-  CHECK(!store_tombstone_decode(store_key_make(3, 2), (lode_str){"\x01\x01\x01", 3}, 0, &g));   /* more dead than numbers */
+  CHECK(g.n == 3 && g.rids[0] == store_key_make(3, 5) && g.rids[1] == store_key_make(3, 6) &&
+        g.rids[2] == store_key_make(3, 134));
+  CHECK(store_tombstone_decode(gid, (lode_str){"", 0}, store_key_make(3, 7), &g) && g.n == 0 &&
+        g.vid == store_key_make(3, 7));
+  CHECK(!store_tombstone_decode(gid, (lode_str){"", 0}, 0, &g));                             /* nobody */
+  CHECK(!store_tombstone_decode(gid, (lode_str){"\x05", 1}, store_key_make(3, 7), &g));      /* both kinds */
+  CHECK(!store_tombstone_decode(gid, (lode_str){"", 0}, store_key_make(4, 7), &g));          /* of another collection */
+  CHECK(!store_tombstone_decode(gid, (lode_str){"\x05\x00", 2}, 0, &g));                     /* twice the same */
+  CHECK(!store_tombstone_decode(gid, (lode_str){"\x05\x81", 2}, 0, &g));                     /* cut */
+  CHECK(!store_tombstone_decode(gid, (lode_str){"\xff\xff\xff\xff\xff\x7f", 6}, 0, &g));     /* behind the last key */
+  CHECK(!store_tombstone_decode(gid, (lode_str){"\xff\xff\xff\xff\xff\xff\xff", 7}, 0, &g)); /* no end */
+  CHECK(
+      !store_tombstone_decode(store_key_make(3, 2), (lode_str){"\x01\x01\x01", 3}, 0, &g)); /* more dead than numbers */
   char many[STORE_TOMBSTONE_MAX_RIDS + 1];
   memset(many, 1, sizeof many);
-  CHECK(store_tombstone_decode(gid, (lode_str){many, STORE_TOMBSTONE_MAX_RIDS}, 0, &g) && g.n == STORE_TOMBSTONE_MAX_RIDS);
+  CHECK(store_tombstone_decode(gid, (lode_str){many, STORE_TOMBSTONE_MAX_RIDS}, 0, &g) &&
+        g.n == STORE_TOMBSTONE_MAX_RIDS);
   CHECK(!store_tombstone_decode(gid, (lode_str){many, STORE_TOMBSTONE_MAX_RIDS + 1}, 0, &g));
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_salvage.c - what is brought over from a damaged store: all that is whole, nothing that is not, and nothing else.
  *
- * A small store of 512-byte pages is read once while it is whole. Then it is damaged in many ways, salvaged, and the new
- * store is compared record by record: each must be the original, or lack exactly the part that was reported as lost;
- * each missing one must have been on the damaged page, and have been reported. */
+ * A small store of 512-byte pages is read once while it is whole. Then it is damaged in many ways, salvaged, and the
+ * new store is compared record by record: each must be the original, or lack exactly the part that was reported as
+ * lost; each missing one must have been on the damaged page, and have been reported. */
 #include "support/fault.h"
 #include "support/scene.h"
 #include "store/db.h"
@@ -33,7 +33,7 @@ typedef struct kept {
 
 typedef struct ground {
   char base[400], work[400], file[500], to[400], journal[500];
-  kept *rows;       /* in order, collection by collection */
+  kept *rows; /* in order, collection by collection */
   size_t n;
   char *bytes;
   size_t len;
@@ -86,7 +86,8 @@ static void make_store(const char *folder) {
   lode_error err = {0};
   lode_open_options o = {.create = true, .page_bytes = PAGE, .no_background = true};
   lode_str counters[2] = {S("path"), S("tags")};
-  lode_collection_options ca = {.create = true, .metric = LODE_COSINE, .counters = counters, .n_counters = 2, .metadata = S("{\"made\":1}")};
+  lode_collection_options ca = {
+      .create = true, .metric = LODE_COSINE, .counters = counters, .n_counters = 2, .metadata = S("{\"made\":1}")};
   lode_collection_options cb = {.create = true, .metric = LODE_IP, .embedder = S("model-x"), .embedder_dim = WIDE};
   lode_collection_options cc = {.create = true, .metric = LODE_L2};
   OK(lode_open(folder, &o, &store, &err));
@@ -102,7 +103,11 @@ static void make_store(const char *folder) {
   for (int k = 70; k < 80; k++) put(a, k, DIM);
   float v[DIM];
   fill(v, DIM, 500);
-  lode_record change = {.id = S("item-005"), .document = S("changed afterwards"), .metadata = S("{\"n\":null,\"new\":1}"), .vector = v, .dimension = DIM};
+  lode_record change = {.id = S("item-005"),
+                        .document = S("changed afterwards"),
+                        .metadata = S("{\"n\":null,\"new\":1}"),
+                        .vector = v,
+                        .dimension = DIM};
   OK(lode_update(a, NULL, &change, 1, NULL, NULL, &err));
   put(a, 2, DIM); /* an id that was deleted, and whose first record is not erased */
   lode_collection_close(c);
@@ -241,7 +246,8 @@ static void compare_row(const kept *was, const kept *is, verdict *v, const char 
                    (!was->metadata || memcmp(was->metadata, is->metadata, was->metadata_len) == 0);
   CHECKF(same_meta, "%s %zu: %s has other metadata", how, at, was->id);
   if (!same_document(was, is)) {
-    CHECKF(!is->document && was_lost(&v->lost, "document", was->id), "%s %zu: %s has another document", how, at, was->id);
+    CHECKF(!is->document && was_lost(&v->lost, "document", was->id), "%s %zu: %s has another document", how, at,
+           was->id);
     v->without_document++;
   }
   if (!same_vector(was, is)) {
@@ -250,8 +256,9 @@ static void compare_row(const kept *was, const kept *is, verdict *v, const char 
   }
 }
 
-/* Rows of a dropped collection may come back only where the row that says so was lost, and that was reported. Deleted rows
- * that were not erased, only where the notes of their deletion were lost, which is reported unless more is (`silent`). */
+/* Rows of a dropped collection may come back only where the row that says so was lost, and that was reported. Deleted
+ * rows that were not erased, only where the notes of their deletion were lost, which is reported unless more is
+ * (`silent`). */
 static size_t count_undone(const kept *rows, size_t n, const verdict *v, bool silent) {
   size_t undone = 0;
   for (size_t i = 0; i < n; i++) {
@@ -280,26 +287,29 @@ static void salvage_some(ground *g, verdict *v, bool silent, const char *how, si
     return;
   }
   size_t n = read_store(g->to, &rows);
-  CHECKF(n == v->report.records, "%s %zu: %zu rows, and the report says %llu", how, at, n, (unsigned long long)v->report.records);
+  CHECKF(n == v->report.records, "%s %zu: %zu rows, and the report says %llu", how, at, n,
+         (unsigned long long)v->report.records);
   size_t last = 0;
   for (size_t i = 0; i < g->n; i++) {
     size_t k = 0;
     while (k < n && strcmp(rows[k].id, g->rows[i].id) != 0) k++; /* ids differ between the collections, too */
     if (k == n) {
-      CHECKF(silent || was_lost(&v->lost, "record", g->rows[i].id) || was_lost(&v->lost, "record", ""), "%s %zu: %s is missing without a word",
-             how, at, g->rows[i].id);
+      CHECKF(silent || was_lost(&v->lost, "record", g->rows[i].id) || was_lost(&v->lost, "record", ""),
+             "%s %zu: %s is missing without a word", how, at, g->rows[i].id);
       v->missing++;
       continue;
     }
     bool moved = strncmp(rows[k].collection, "recovered-", 10) == 0;
-    CHECKF(moved || strcmp(rows[k].collection, g->rows[i].collection) == 0, "%s %zu: %s changed its collection", how, at, rows[k].id);
+    CHECKF(moved || strcmp(rows[k].collection, g->rows[i].collection) == 0, "%s %zu: %s changed its collection", how,
+           at, rows[k].id);
     compare_row(&g->rows[i], &rows[k], v, how, at);
     if (i && strcmp(g->rows[i - 1].collection, g->rows[i].collection) == 0)
       CHECKF(k >= last, "%s %zu: %s is out of order", how, at, rows[k].id);
     last = k;
   }
   size_t undone = count_undone(rows, n, v, silent);
-  CHECKF(n + v->missing == g->n + undone, "%s %zu: %zu rows that nobody added", how, at, n + v->missing - g->n - undone);
+  CHECKF(n + v->missing == g->n + undone, "%s %zu: %zu rows that nobody added", how, at,
+         n + v->missing - g->n - undone);
   /* rows that came back count as well */
   CHECK(v->report.without_document >= v->without_document && v->report.without_vector >= v->without_vector);
   CHECK(silent || (v->report.without_document == v->without_document && v->report.without_vector == v->without_vector));
@@ -320,9 +330,9 @@ static void damage(ground *g, size_t at, const void *bytes, size_t n) {
 
 typedef struct page_map {
   store_page_use use;
-  unsigned type;           /* first byte of its b-tree header */
+  unsigned type; /* first byte of its b-tree header */
   unsigned rows[STORE_ROW_ID + 1];
-  bool chain;              /* an overflow page of a record */
+  bool chain; /* an overflow page of a record */
 } page_map;
 
 static void mark_chain(ground *g, const store_row *row, page_map *map) {
@@ -370,7 +380,8 @@ TEST(whole_store) {
   prepare(&g);
   salvage(&g, &v, "whole", 0);
   CHECKF(v.status == LODE_OK, "%s", v.err.text);
-  CHECK(v.lost.n == 0 && v.missing == 0 && v.report.lost == 0 && v.report.damaged_pages == 0 && v.report.pages == g.pages);
+  CHECK(v.lost.n == 0 && v.missing == 0 && v.report.lost == 0 && v.report.damaged_pages == 0 &&
+        v.report.pages == g.pages);
   CHECK(v.report.records == g.n && v.report.without_vector == 0 && v.report.without_document == 0);
 
   size_t len;
@@ -398,7 +409,8 @@ TEST(whole_store) {
   for (size_t i = 0; i < lode_facet_list_count(facets); i++) total += lode_facet_list_at(facets, i)->count;
   size_t with_path = 0;
   for (size_t i = 0; i < g.n; i++)
-    with_path += strcmp(g.rows[i].collection, "alpha") == 0 && g.rows[i].metadata && strstr(g.rows[i].metadata, "\"path\"");
+    with_path +=
+        strcmp(g.rows[i].collection, "alpha") == 0 && g.rows[i].metadata && strstr(g.rows[i].metadata, "\"path\"");
   CHECK(total == with_path);
   lode_facet_list_free(facets);
   lode_collection_close(c);
@@ -426,7 +438,8 @@ TEST_SLOW(flipped_bytes, 600) {
     /* one byte is part of one row, or of what leads to rows, which is not needed */
     size_t at_most = m->rows[STORE_ROW_RECORD] || m->chain ? 1 : 0;
     CHECKF(v.missing <= at_most, "flip %zu on page %u: %zu records lost", at, page, v.missing);
-    CHECKF(v.report.lost == v.missing, "flip %zu: %llu reported as lost, %zu are", at, (unsigned long long)v.report.lost, v.missing);
+    CHECKF(v.report.lost == v.missing, "flip %zu: %llu reported as lost, %zu are", at,
+           (unsigned long long)v.report.lost, v.missing);
     CHECKF(v.without_document + v.without_vector + v.missing <= 1, "flip %zu: too much is lost", at);
   }
   free(map);
@@ -450,8 +463,10 @@ TEST_SLOW(zeroed_pages, 600) {
     salvage(&g, &v, "zeroed page", page);
     CHECKF(v.status == LODE_OK, "page %u: %s", page, v.err.text);
     CHECKF(v.missing <= m->rows[STORE_ROW_RECORD] + m->chain, "page %u: %zu records lost", page, v.missing);
-    CHECKF(v.report.lost == v.missing, "page %u: %llu reported as lost, %zu are", page, (unsigned long long)v.report.lost, v.missing);
-    CHECKF(count_losses(&v.lost, "record") == v.missing && !was_lost(&v.lost, "record", ""), "page %u: a loss without its name", page);
+    CHECKF(v.report.lost == v.missing, "page %u: %llu reported as lost, %zu are", page,
+           (unsigned long long)v.report.lost, v.missing);
+    CHECKF(count_losses(&v.lost, "record") == v.missing && !was_lost(&v.lost, "record", ""),
+           "page %u: a loss without its name", page);
     if (v.missing) seen_loss = true;
     if (count_losses(&v.lost, "collection")) {
       CHECKF(m->rows[STORE_ROW_COLLECTION], "page %u: a lost collection", page);
@@ -513,8 +528,10 @@ TEST_SLOW(file_cut_short, 300) {
     size_t len = i == 0 ? g.len - 1 : test_below(g.len);
     test_write_file(g.file, g.bytes, len);
     salvage_some(&g, &v, true, "cut at", len);
-    if (len >= PAGE) CHECKF(v.status == LODE_OK, "cut at %zu: %s", len, v.err.text);
-    else CHECK(v.status == LODE_CORRUPT || v.status == LODE_OK);
+    if (len >= PAGE)
+      CHECKF(v.status == LODE_OK, "cut at %zu: %s", len, v.err.text);
+    else
+      CHECK(v.status == LODE_CORRUPT || v.status == LODE_OK);
     if (len >= PAGE && len / PAGE < g.pages) CHECK(count_losses(&v.lost, "file") == (len < g.len - PAGE + 1 ? 1 : 0));
   }
   done(&g);
@@ -637,7 +654,8 @@ TEST_SLOW(no_memory, 300) {
       lode_status st = acts[a](&g, &lost, &err);
       fault_alloc_set(0, false);
       /* LODE_IO: SQLite takes a sync that found no memory for one that failed */
-      CHECKF(st == LODE_OK || st == LODE_NOMEM || st == LODE_IO, "act %zu, call %llu: %s %s", a, (unsigned long long)at, lode_status_name(st), err.text);
+      CHECKF(st == LODE_OK || st == LODE_NOMEM || st == LODE_IO, "act %zu, call %llu: %s %s", a, (unsigned long long)at,
+             lode_status_name(st), err.text);
       CHECKF(lost.n == 0, "act %zu, call %llu: %s %s", a, (unsigned long long)at, lost.all[0].what, lost.all[0].id);
       if (acts[a] == try_salvage)
         CHECKF((access(truth, F_OK) == 0) == (st == LODE_OK), "call %llu: half a store", (unsigned long long)at);
@@ -657,7 +675,8 @@ static void put_le32(unsigned char *p, uint32_t v) {
 }
 
 /* The journal of a transaction that made `after` of `before`, as the VFS writes it. */
-static void write_journal(const char *path, const char *before, size_t before_len, const char *after, size_t after_len) {
+static void write_journal(const char *path, const char *before, size_t before_len, const char *after,
+                          size_t after_len) {
   static const unsigned char magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
   unsigned char head[512] = {0}, record[PAGE + 8];
   uint32_t records = 0, pages = (uint32_t)(before_len / PAGE);
@@ -684,7 +703,8 @@ static void write_journal(const char *path, const char *before, size_t before_le
   put_le32(head + 28, crc32c_update(0, head, 28));
   put_le32(head + 32, 1);
   put_le32(head + 36, crc32c_update_u32(crc32c_update(0, head, 28), 1));
-  journal_put_ids(head, journal_commit_id((const unsigned char *)before), journal_commit_id((const unsigned char *)after));
+  journal_put_ids(head, journal_commit_id((const unsigned char *)before),
+                  journal_commit_id((const unsigned char *)after));
   memcpy(out.data, head, sizeof head);
   test_write_file(path, out.data, out.len);
   strbuf_release(&out);
@@ -702,7 +722,8 @@ TEST(interrupted_transaction) {
   OK(lode_collection_open(store, S("alpha"), NULL, &c, &err));
   lode_txn *txn;
   OK(lode_begin(store, &txn, &err));
-  lode_record r[2] = {{.id = S("item-006"), .document = S("of a transaction that was interrupted")}, {.id = S("item-900")}};
+  lode_record r[2] = {{.id = S("item-006"), .document = S("of a transaction that was interrupted")},
+                      {.id = S("item-900")}};
   OK(lode_upsert(c, txn, r, 2, NULL, &err));
   OK(lode_commit(txn, &err));
   lode_collection_close(c);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_schema.c - the schema of a store is compared, never trusted: whatever SQL somebody planted in it, with right page
- * checksums, no command runs it. Each answers with a status that names what is foreign, and salvage brings the records over. */
+/* test_schema.c - the schema of a store is compared, never trusted: whatever SQL somebody planted in it, with right
+ * page checksums, no command runs it. Each answers with a status that names what is foreign, and salvage brings the
+ * records over. */
 #include "support/scene.h"
 #include "store/db.h"
 #include "store/truth_pages.h"
@@ -53,7 +54,8 @@ static void not_restored(ground *g, const char *what, const char *word) {
   lode_error err = {0};
   copy_file(g->file, g->backup);
   refused(what, word, "restore", lode_restore(g->backup, g->to, (lode_progress){0}, &err), err.text);
-  CHECKF(access(g->to, F_OK) != 0 || rmdir(g->to) == 0 || access(g->file, F_OK) == 0, "%s: something was restored", what);
+  CHECKF(access(g->to, F_OK) != 0 || rmdir(g->to) == 0 || access(g->file, F_OK) == 0, "%s: something was restored",
+         what);
   test_remove_tree(g->to);
 }
 
@@ -125,11 +127,15 @@ static const struct {
     {"CREATE VIRTUAL TABLE evil USING fts5(x)", "evil"},
     {"CREATE VIRTUAL TABLE evil USING fts5(x, content='record')", "evil"},
     {"CREATE VIRTUAL TABLE evil USING rtree(a,b,c)", "evil"},
-    {"DROP TABLE text; CREATE VIRTUAL TABLE text USING fts5(body, content='', columnsize=0, tokenize='ascii')", "table \"text\""},
+    {"DROP TABLE text; CREATE VIRTUAL TABLE text USING fts5(body, content='', columnsize=0, tokenize='ascii')",
+     "table \"text\""},
     {"DROP TABLE size; CREATE TABLE size(codes BLOB NOT NULL, block INTEGER PRIMARY KEY)", "table \"size\""},
-    {"DROP TABLE size; CREATE TABLE size(block INTEGER PRIMARY KEY, codes BLOB NOT NULL COLLATE nocase)", "table \"size\""},
-    {"DROP TABLE size; CREATE TABLE size(block INTEGER PRIMARY KEY, codes BLOB NOT NULL CHECK(length(codes)=0))", "table \"size\""},
-    {"DROP TABLE size; CREATE TABLE size(block INTEGER PRIMARY KEY, codes BLOB NOT NULL DEFAULT (randomblob(9)))", "table \"size\""},
+    {"DROP TABLE size; CREATE TABLE size(block INTEGER PRIMARY KEY, codes BLOB NOT NULL COLLATE nocase)",
+     "table \"size\""},
+    {"DROP TABLE size; CREATE TABLE size(block INTEGER PRIMARY KEY, codes BLOB NOT NULL CHECK(length(codes)=0))",
+     "table \"size\""},
+    {"DROP TABLE size; CREATE TABLE size(block INTEGER PRIMARY KEY, codes BLOB NOT NULL DEFAULT (randomblob(9)))",
+     "table \"size\""},
     {"DROP TABLE counter", "table \"counter\" is missing"},
     {"DROP TABLE dead", "table \"dead\" is missing"},
     {"DROP TABLE segment", "table \"segment\" is missing"},
@@ -148,18 +154,22 @@ static const struct {
     {EDIT "UPDATE sqlite_schema SET tbl_name='vector' WHERE name='record'", "record"},
     {EDIT "UPDATE sqlite_schema SET type='view' WHERE name='record'", "record"},
     {EDIT "INSERT INTO sqlite_schema SELECT * FROM sqlite_schema WHERE name='record'", "record"},
-    {EDIT "INSERT INTO sqlite_schema VALUES('table','sqlite_evil','sqlite_evil',0,'CREATE VIRTUAL TABLE sqlite_evil USING fts5(x)')", "sqlite_evil"},
+    {EDIT "INSERT INTO sqlite_schema VALUES('table','sqlite_evil','sqlite_evil',0,'CREATE VIRTUAL TABLE sqlite_evil "
+          "USING fts5(x)')",
+     "sqlite_evil"},
     {EDIT "INSERT INTO sqlite_schema VALUES(NULL,NULL,NULL,NULL,'CREATE TRIGGER x')", NULL},
     {EDIT "INSERT INTO sqlite_schema VALUES(1,2,3,4,5)", NULL},
     {EDIT "DELETE FROM sqlite_schema WHERE name='sqlite_autoindex_metakey_1'", "sqlite_autoindex_metakey_1"},
     {EDIT "DELETE FROM sqlite_schema", NULL},
-    {EDIT "UPDATE sqlite_schema SET rootpage=(SELECT rootpage FROM sqlite_schema WHERE name='name') WHERE name='fresh'", NULL},
+    {EDIT "UPDATE sqlite_schema SET rootpage=(SELECT rootpage FROM sqlite_schema WHERE name='name') WHERE name='fresh'",
+     NULL},
     {EDIT "UPDATE sqlite_schema SET rootpage=1 WHERE name='fresh'", "fresh"},
     {EDIT "UPDATE sqlite_schema SET rootpage=999999999 WHERE name='fresh'", "fresh"},
     {EDIT "UPDATE sqlite_schema SET rootpage=-1 WHERE name='fresh'", "fresh"},
     {EDIT "UPDATE sqlite_schema SET rootpage=4 WHERE name='text'", NULL},
     {EDIT "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM n WHERE x<20000) INSERT INTO sqlite_schema "
-          "SELECT 'table','t'||x,'t'||x,0,'CREATE TABLE t'||x||'(a)' FROM n", NULL},
+          "SELECT 'table','t'||x,'t'||x,0,'CREATE TABLE t'||x||'(a)' FROM n",
+     NULL},
 };
 
 /* Statements that this SQLite refuses by itself plant nothing. */
@@ -197,8 +207,9 @@ TEST_SLOW(nothing_planted_is_run_in_large_pages, 300) { all_planted(16384); }
 
 /* "1 added", and the record was gone. */
 TEST(a_trigger_on_any_table_is_refused) {
-  static const char *const tables[] = {"state",  "collection", "name",    "fresh",   "record",   "document",  "vector",     "grave",    "metakey",
-                                       "term",   "counter",    "segment", "dead",    "size",     "text_data", "text_idx",   "text_config"};
+  static const char *const tables[] = {"state",  "collection", "name",      "fresh",    "record",     "document",
+                                       "vector", "grave",      "metakey",   "term",     "counter",    "segment",
+                                       "dead",   "size",       "text_data", "text_idx", "text_config"};
   ground g;
   char sql[300];
   test_srand(test_seed());
@@ -261,21 +272,23 @@ TEST(planted_without_a_new_number) {
   lode_record r = {.id = S("new"), .document = S("new")};
   lode_status st = lode_add(c, NULL, &r, 1, LODE_FAIL_EXISTING, NULL, &err);
   OK(lode_count(c, &after, &err));
-  CHECKF(after == before + (st == LODE_OK), "%s: %llu, then %llu", lode_status_name(st), (unsigned long long)before, (unsigned long long)after);
+  CHECKF(after == before + (st == LODE_OK), "%s: %llu, then %llu", lode_status_name(st), (unsigned long long)before,
+         (unsigned long long)after);
   lode_collection_close(c);
   lode_close(store);
   all_refuse(&g, "without a new number", "keep_out");
 }
 
-/* Between a look at the schema and SQLite's first parse of it there is no moment without the lock: what is planted as soon as the
- * lock is given back, without a new schema number, was not parsed. */
+/* Between a look at the schema and SQLite's first parse of it there is no moment without the lock: what is planted as
+ * soon as the lock is given back, without a new schema number, was not parsed. */
 static const char *plant_in;
 static int planting_lock(int fd, short type, off_t start, off_t len) {
   int rc = os_real.lock(fd, type, start, len);
   const char *work = plant_in;
   if (rc == 0 && type == F_UNLCK && start == 0 && len == 0 && work) {
     plant_in = NULL;
-    scene_sql(work, EDIT "UPDATE sqlite_schema SET sql=replace(sql,'meta TEXT','meta TEXT CHECK(0)') WHERE name='record'");
+    scene_sql(work,
+              EDIT "UPDATE sqlite_schema SET sql=replace(sql,'meta TEXT','meta TEXT CHECK(0)') WHERE name='record'");
   }
   return rc;
 }
@@ -312,9 +325,15 @@ TEST(a_schema_that_is_no_tree) {
     unsigned char value[4];
     const char *what;
   } edits[] = {
-      {108, {0, 0, 0, 1}, "its own child"}, {108, {0, 0, 0, 0}, "child 0"},       {108, {0xff, 0xff, 0xff, 0xff}, "child far away"},
-      {108, {0, 0, 0, 2}, "a map as child"}, {100, {0x0d, 0, 0, 0}, "no cells"},   {100, {0x05, 0, 0, 0xff}, "too many cells"},
-      {100, {0x0a, 0, 0, 0}, "an index"},    {100, {0xff, 0, 0, 0}, "no such page"}, {56, {0, 0, 0, 2}, "UTF-16"},
+      {108, {0, 0, 0, 1}, "its own child"},
+      {108, {0, 0, 0, 0}, "child 0"},
+      {108, {0xff, 0xff, 0xff, 0xff}, "child far away"},
+      {108, {0, 0, 0, 2}, "a map as child"},
+      {100, {0x0d, 0, 0, 0}, "no cells"},
+      {100, {0x05, 0, 0, 0xff}, "too many cells"},
+      {100, {0x0a, 0, 0, 0}, "an index"},
+      {100, {0xff, 0, 0, 0}, "no such page"},
+      {56, {0, 0, 0, 2}, "UTF-16"},
       {44, {0, 0, 0, 1}, "an old encoding"},
   };
   ground g;

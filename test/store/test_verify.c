@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_verify.c - a whole store passes in every state; each kind of damage is found, called by its name and ascribed to its
- * record; and nothing is reported because others write meanwhile. */
+/* test_verify.c - a whole store passes in every state; each kind of damage is found, called by its name and ascribed to
+ * its record; and nothing is reported because others write meanwhile. */
 #include "support/fault.h"
 #include "support/scene.h"
 #include "store/db.h"
@@ -48,7 +48,8 @@ static lode_status verify(const char *folder, bool read_only, findings *f, lode_
   if (st != LODE_OK) return st;
   st = lode_verify(store, on_found, f, (lode_progress){0}, err);
   lode_close(store);
-  CHECKF((st == LODE_CORRUPT) == (f->total > 0), "%s %s; %zu findings, first %s %s", lode_status_name(st), err->text, f->total, f->all[0].what, f->all[0].detail);
+  CHECKF((st == LODE_CORRUPT) == (f->total > 0), "%s %s; %zu findings, first %s %s", lode_status_name(st), err->text,
+         f->total, f->all[0].what, f->all[0].detail);
   return st;
 }
 
@@ -95,7 +96,9 @@ TEST(whole_stores) {
   lode_record r[] = {
       {.id = S("\001"), .metadata = S("{\"a\":1,\"b\":true}"), .document = S("one One ONE fooBar foo_bar")},
       {.id = S("two"), .metadata = S("{\"a\":1.0,\"b\":[1,1.0,2]}"), .document = S("")},
-      {.id = S("three"), .metadata = S("{\"a\":-0.0,\"b\":false,\"c\":9007199254740993}"), .document = S("src/a.c src/a.c")},
+      {.id = S("three"),
+       .metadata = S("{\"a\":-0.0,\"b\":false,\"c\":9007199254740993}"),
+       .document = S("src/a.c src/a.c")},
       {.id = S("four"), .metadata = {longs, strlen(longs)}},
       {.id = S("five"), .metadata = S("{\"a\":[],\"b\":9223372036854775807,\"c\":1e300}"), .document = S("...")},
   };
@@ -184,8 +187,8 @@ TEST_SLOW(logical_damage, 300) {
     scene_sql(work, sql);
     lode_status st = verify(work, i % 2, &f, &err);
     CHECKF(st == LODE_CORRUPT, "%s: %s", sql, lode_status_name(st));
-    CHECKF(has(&f, cases[i].what, cases[i].id), "%s: no \"%s\" of %s, but %s of %s: %s", sql, cases[i].what, cases[i].id, f.all[0].what,
-           f.all[0].id, f.all[0].detail);
+    CHECKF(has(&f, cases[i].what, cases[i].id), "%s: no \"%s\" of %s, but %s of %s: %s", sql, cases[i].what,
+           cases[i].id, f.all[0].what, f.all[0].id, f.all[0].detail);
     test_remove_tree(work);
   }
 }
@@ -221,9 +224,12 @@ static size_t ids_on(ground *g, uint32_t page, char ids[32][40]) {
   test_write_file(g->file, g->bytes, g->len);
   OK(store_pages_open(g->file, &p, &err));
   store_page_use use = store_pages_use_of(&p, page);
-  if ((use == STORE_PAGE_TREE || use == STORE_PAGE_ROOT) && store_pages_read(&p, page, bytes) && store_page_parse(&p, page, bytes, &view))
+  if ((use == STORE_PAGE_TREE || use == STORE_PAGE_ROOT) && store_pages_read(&p, page, bytes) &&
+      store_page_parse(&p, page, bytes, &view))
     for (uint32_t i = 0; i < view.cells; i++) {
-      if (!store_row_parse(&p, &view, store_page_cell(&p, &view, i), &row) || store_row_kind_of(&row, view.table) != STORE_ROW_RECORD) continue;
+      if (!store_row_parse(&p, &view, store_page_cell(&p, &view, i), &row) ||
+          store_row_kind_of(&row, view.table) != STORE_ROW_RECORD)
+        continue;
       OK(store_row_load(&p, &row, &payload, &err));
       CHECK(store_row_to_rec(&row, &payload, &rec) && n < 32);
       /* deleted ones have no name to be reported by */
@@ -294,7 +300,8 @@ TEST_SLOW(resealed_bytes, 300) {
     CHECKF(st != LODE_INTERNAL, "byte %zu: %s", at, err.text);
     for (int q = 0; q < SCENE_QUESTIONS && st == LODE_OK; q++) {
       outcome o = scene_open_and_ask(g.work, q, true);
-      CHECKF(o.status == LODE_OK && o.answer == right[q], "byte %zu: verify finds nothing, and %s gets a wrong answer", at, scene_question(q));
+      CHECKF(o.status == LODE_OK && o.answer == right[q], "byte %zu: verify finds nothing, and %s gets a wrong answer",
+             at, scene_question(q));
     }
     changed += st != LODE_OK;
     free(copy);
@@ -317,7 +324,11 @@ static void write_all_the_time(const char *folder) {
     snprintf(id, sizeof id, "item-%03u", i % 300);
     snprintf(doc, sizeof doc, "written by another process, number %u", i);
     snprintf(meta, sizeof meta, "{\"n\":%u,\"path\":\"p%u\"}", i, i % 5);
-    lode_record r = {.id = {id, strlen(id)}, .document = {doc, strlen(doc)}, .metadata = {meta, strlen(meta)}, .vector = v, .dimension = 8};
+    lode_record r = {.id = {id, strlen(id)},
+                     .document = {doc, strlen(doc)},
+                     .metadata = {meta, strlen(meta)},
+                     .vector = v,
+                     .dimension = 8};
     if (lode_upsert(c, NULL, &r, 1, NULL, &err) != LODE_OK) _exit(3);
     lode_str one = {id, strlen(id)};
     if (i % 3 == 0 && lode_delete(c, NULL, &(lode_selection){.ids = &one, .n_ids = 1}, NULL, &err) != LODE_OK) _exit(4);
@@ -351,7 +362,8 @@ TEST_SLOW(while_others_write, 120) {
   for (int i = 0; i < 5; i++) {
     memset(&f, 0, sizeof f);
     lode_status st = lode_verify(store, on_found, &f, (lode_progress){0}, &err);
-    CHECKF(st == LODE_OK, "%s; first of %zu: %s %s %s %s", err.text, f.total, f.all[0].what, f.all[0].collection, f.all[0].id, f.all[0].detail);
+    CHECKF(st == LODE_OK, "%s; first of %zu: %s %s %s %s", err.text, f.total, f.all[0].what, f.all[0].collection,
+           f.all[0].id, f.all[0].detail);
     wait_for_writes(store); /* it was not thrown out */
   }
   lode_close(store);
@@ -364,7 +376,8 @@ TEST_SLOW(while_others_write, 120) {
 
 static void count_copies(void *ctx, const char *line) { *(int *)ctx += strstr(line, "private copy") != NULL; }
 
-/* Somebody waits for the lock all the time: the checks that need one moment move to a copy, and find what they must find. */
+/* Somebody waits for the lock all the time: the checks that need one moment move to a copy, and find what they must
+ * find. */
 TEST(on_a_private_copy) {
   char folder[400], lock[420];
   findings f;
@@ -376,7 +389,8 @@ TEST(on_a_private_copy) {
   for (int damaged = 0; damaged < 2; damaged++) {
     lode_store *store;
     lode_open_options o = {.no_background = true, .log = count_copies, .log_ctx = &copies};
-    if (damaged) scene_sql(folder, "UPDATE collection SET records=records+1 WHERE name='alpha'; DELETE FROM term WHERE value=17");
+    if (damaged)
+      scene_sql(folder, "UPDATE collection SET records=records+1 WHERE name='alpha'; DELETE FROM term WHERE value=17");
     int fd = open(lock, O_RDWR);
     CHECK(fd >= 0 && os_real.lock(fd, F_RDLCK, STORE_LOCK_WAIT, 1) == 0);
     OK(lode_open(folder, &o, &store, &err));
@@ -390,7 +404,8 @@ TEST(on_a_private_copy) {
   }
 }
 
-/* $TMPDIR is full, from each of its writes on: the check says where room is wanted, leaves nothing there, and the store is as it was. */
+/* $TMPDIR is full, from each of its writes on: the check says where room is wanted, leaves nothing there, and the store
+ * is as it was. */
 TEST(no_room_for_a_private_copy) {
   char base[400], folder[440], lock[460], tmp[440];
   findings f;
@@ -414,7 +429,8 @@ TEST(no_room_for_a_private_copy) {
     hits = fault_hits();
     fault_uninstall();
     lode_close(store);
-    CHECKF(st == (hits ? LODE_FULL : LODE_OK), "write %llu: %s %s", (unsigned long long)n, lode_status_name(st), err.text);
+    CHECKF(st == (hits ? LODE_FULL : LODE_OK), "write %llu: %s %s", (unsigned long long)n, lode_status_name(st),
+           err.text);
     CHECKF(!hits || strstr(err.text, tmp), "write %llu: %s", (unsigned long long)n, err.text);
     full += hits > 0;
     CHECKF(rmdir(tmp) == 0, "write %llu left something in TMPDIR", (unsigned long long)n);
@@ -487,8 +503,8 @@ static void crash_while_adding(const char *folder) {
   CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == FAULT_EXIT_STATUS);
 }
 
-/* Also where rows are taken from damaged tables page by page, and through a hot journal: nothing is judged without the lock, for a
- * writer may be at work. */
+/* Also where rows are taken from damaged tables page by page, and through a hot journal: nothing is judged without the
+ * lock, for a writer may be at work. */
 TEST(nothing_is_read_without_the_lock) {
   ground g;
   findings f, beside;
@@ -519,14 +535,15 @@ TEST(nothing_is_read_without_the_lock) {
     CHECK(verify(g.work, true, hot ? &beside : &f, &err) == LODE_CORRUPT);
     os_api = &os_real;
     CHECK(truth_reads > 100 && (journal_reads > 0) == hot);
-    CHECKF(unlocked_reads == 0, "%llu of %llu reads%s", (unsigned long long)unlocked_reads, (unsigned long long)(truth_reads + journal_reads),
-           hot ? ", beside a hot journal" : "");
+    CHECKF(unlocked_reads == 0, "%llu of %llu reads%s", (unsigned long long)unlocked_reads,
+           (unsigned long long)(truth_reads + journal_reads), hot ? ", beside a hot journal" : "");
     close(asking);
     if (!hot) test_write_file(g.file, g.bytes, g.len);
   }
   CHECK(has(&f, "page", NULL) && f.total == beside.total);
   for (size_t i = 0; i < f.n; i++)
-    CHECKF(has(&beside, f.all[i].what, f.all[i].id), "beside a hot journal no %s of \"%s\"", f.all[i].what, f.all[i].id);
+    CHECKF(has(&beside, f.all[i].what, f.all[i].id), "beside a hot journal no %s of \"%s\"", f.all[i].what,
+           f.all[i].id);
   free(g.bytes);
 }
 
@@ -537,8 +554,8 @@ static bool note_phase(void *ctx, const char *phase, uint64_t done, uint64_t tot
   return true;
 }
 
-/* A read that fails while rows are taken page by page says nothing about the page. (SQLite's own check of its structures takes it for
- * damage.) */
+/* A read that fails while rows are taken page by page says nothing about the page. (SQLite's own check of its
+ * structures takes it for damage.) */
 TEST_SLOW(reads_fail_page_by_page, 120) {
   ground g;
   findings whole, f = {0};
@@ -563,9 +580,11 @@ TEST_SLOW(reads_fail_page_by_page, 120) {
     fault_clear();
     lode_close(store);
     bool early = hit && (strcmp(phase, "pages") == 0 || strcmp(phase, "rows") == 0);
-    CHECKF(st == LODE_IO || (st == LODE_CORRUPT && !early), "call %llu (%s): %s %s", (unsigned long long)at, phase, lode_status_name(st), err.text);
+    CHECKF(st == LODE_IO || (st == LODE_CORRUPT && !early), "call %llu (%s): %s %s", (unsigned long long)at, phase,
+           lode_status_name(st), err.text);
     for (size_t i = 0; i < f.n; i++)
-      CHECKF(has(&whole, f.all[i].what, f.all[i].id), "call %llu: %s of \"%s\": %s", (unsigned long long)at, f.all[i].what, f.all[i].id, f.all[i].detail);
+      CHECKF(has(&whole, f.all[i].what, f.all[i].id), "call %llu: %s of \"%s\": %s", (unsigned long long)at,
+             f.all[i].what, f.all[i].id, f.all[i].detail);
     met += early;
   }
   fault_uninstall();

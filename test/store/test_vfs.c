@@ -46,8 +46,10 @@ static void use_all(unsigned page_bytes) {
   char sql[2048];
   sqlite3 *db = kit_open(file, page_bytes);
   KIT_OK(db, KIT_TABLE);
-  snprintf(sql, sizeof sql, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<150)"
-           "INSERT INTO t SELECT i, 'key' || i, blob(i, 1, i * %u / 50) FROM n", page_bytes); /* up to three pages */
+  snprintf(sql, sizeof sql,
+           "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<150)"
+           "INSERT INTO t SELECT i, 'key' || i, blob(i, 1, i * %u / 50) FROM n",
+           page_bytes); /* up to three pages */
   KIT_OK(db, sql);
   KIT_OK(db, "BEGIN; UPDATE t SET v = blob(id, 2, length(v)) WHERE id % 3 = 0; SAVEPOINT a; DELETE FROM t;"
              "ROLLBACK TO a; DELETE FROM t WHERE id > 120; COMMIT");
@@ -259,8 +261,8 @@ static void check_part(sqlite3_file *f, const unsigned char *data, size_t n, siz
   CHECKF(rc == SQLITE_OK && memcmp(buf, data + off, n) == 0 && buf[n] == 0xa5, "%zu bytes at %zu: %d", n, off, rc);
 }
 
-/* SQLite 3.45.0 to 3.47.0 read overflow pages without the page cache, and only as many bytes from the start of the page as
- * they want. A part whose length happens to be another page size is still a part. */
+/* SQLite 3.45.0 to 3.47.0 read overflow pages without the page cache, and only as many bytes from the start of the page
+ * as they want. A part whose length happens to be another page size is still a part. */
 static void read_parts(unsigned page_bytes) {
   const char *file = in_folder(test_folder(), "a.db");
   make_small(file, page_bytes);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_vfs_crash.c - the VFS when something fails: killed processes, hot journals (whole and damaged), failing calls,
- * failing memory, power cuts. Always: what was acknowledged is there, and what is there is all of a transaction or none.
+ * failing memory, power cuts. Always: what was acknowledged is there, and what is there is all of a transaction or
+ * none.
  */
 #include "support/fault.h"
 #include "support/simdisk.h"
@@ -23,8 +24,9 @@ static void name_files(const char *folder) {
 #define ROWS(from, to) "WITH RECURSIVE n(i) AS (SELECT " #from " UNION ALL SELECT i+1 FROM n WHERE i<" #to ")"
 #define FILL ROWS(1, 40) "INSERT INTO t SELECT i, 'key' || (i*7919 % 1000), blob(i, 1, i*i % 900) FROM n;"
 /* Changes, frees, takes free pages again, and grows. */
-#define CHANGE "BEGIN IMMEDIATE; DELETE FROM t WHERE id % 5 = 0; UPDATE t SET v = blob(id, 2, 300), k = 'n' || k"   \
-               " WHERE id % 3 = 1; " ROWS(100, 115) "INSERT INTO t SELECT i, 'new' || i, blob(i, 1, 400) FROM n; COMMIT"
+#define CHANGE                                                                                                         \
+  "BEGIN IMMEDIATE; DELETE FROM t WHERE id % 5 = 0; UPDATE t SET v = blob(id, 2, 300), k = 'n' || k"                   \
+  " WHERE id % 3 = 1; " ROWS(100, 115) "INSERT INTO t SELECT i, 'new' || i, blob(i, 1, 400) FROM n; COMMIT"
 #define SPILL "PRAGMA cache_size=4; PRAGMA cache_spill=4;"
 
 static void make_base(void) {
@@ -255,8 +257,8 @@ TEST(an_image_that_was_never_written_is_sealed_in_the_journal) {
   uint64_t before = sum_now();
   /* Free pages, taken and given back, stay in the cache with content that no file ever had. The vacuum then makes
    * trunk pages of some, for which SQLite journals them as they are in the cache. */
-  CHECK(!run_and_die("DELETE FROM t WHERE id > 5 AND id <> 39; BEGIN;" ROWS(800, 830)
-                     "INSERT INTO t SELECT i, 'x', blob(i, 1, 900) FROM n; ROLLBACK",
+  CHECK(!run_and_die("DELETE FROM t WHERE id > 5 AND id <> 39; BEGIN;" ROWS(
+                         800, 830) "INSERT INTO t SELECT i, 'x', blob(i, 1, 900) FROM n; ROLLBACK",
                      "PRAGMA incremental_vacuum", FAULT_FTRUNCATE, 1));
   bytes hot_journal = load(journal);
   CHECK(hot_journal.len > 1000 && (unsigned char)hot_journal.data[0] == 0xd9);
@@ -374,16 +376,16 @@ TEST_SLOW(memory_fails_anywhere, 300) {
 /* ---- Power cuts ---- */
 
 static const char *const steps[] = {
-  KIT_TABLE,
-  FILL,
-  "DELETE FROM t WHERE id % 4 = 0",
-  CHANGE,
-  "PRAGMA incremental_vacuum(4)",
-  "BEGIN; UPDATE t SET k = 'undone'; ROLLBACK; INSERT INTO t VALUES(500, 'after', blob(500, 1, 2000))",
-  SPILL "BEGIN; UPDATE t SET v = blob(id, 5, 350), k = 's' || k; COMMIT; PRAGMA cache_spill=OFF",
-  "DELETE FROM t WHERE id > 20",
-  "PRAGMA incremental_vacuum",
-  ROWS(700, 720) "INSERT INTO t SELECT i, 'late' || i, blob(i, 1, 500) FROM n",
+    KIT_TABLE,
+    FILL,
+    "DELETE FROM t WHERE id % 4 = 0",
+    CHANGE,
+    "PRAGMA incremental_vacuum(4)",
+    "BEGIN; UPDATE t SET k = 'undone'; ROLLBACK; INSERT INTO t VALUES(500, 'after', blob(500, 1, 2000))",
+    SPILL "BEGIN; UPDATE t SET v = blob(id, 5, 350), k = 's' || k; COMMIT; PRAGMA cache_spill=OFF",
+    "DELETE FROM t WHERE id > 20",
+    "PRAGMA incremental_vacuum",
+    ROWS(700, 720) "INSERT INTO t SELECT i, 'late' || i, blob(i, 1, 500) FROM n",
 };
 enum { STEPS = sizeof steps / sizeof steps[0] };
 
@@ -411,7 +413,8 @@ static void check_world(const uint64_t *sums, int done, const char *folder, uint
   if (rc == SQLITE_OK) rc = kit_sum(db, &sum);
   CHECKF(rc == SQLITE_OK ? reader == rc && seen == sum : reader != SQLITE_OK, "sync %llu, world %llu: a reader says %d",
          (unsigned long long)sync, (unsigned long long)seed, reader);
-  if (done <= 1 && rc == SQLITE_ERROR) sum = 0; /* no table yet */
+  if (done <= 1 && rc == SQLITE_ERROR)
+    sum = 0; /* no table yet */
   else
     CHECKF(rc == SQLITE_OK, "sync %llu, world %llu: %d %s", (unsigned long long)sync, (unsigned long long)seed, rc,
            sqlite3_errmsg(db));

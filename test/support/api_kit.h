@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* api_kit.h - what the test_api programs share: short forms for opening, filling and asking a store.
  *
- * LODE_TEST_STORE names where the stores of these tests are, instead of new folders: an address such as qdrant://HOST:PORT, with
- * its options in LODE_TEST_STORE_OPTIONS. The tests do not know what is there: an operation that is refused as lode.h says it may
- * be, LODE_UNSUPPORTED, ends its test as skipped. In a folder nothing may be refused so.
+ * LODE_TEST_STORE names where the stores of these tests are, instead of new folders: an address such as
+ * qdrant://HOST:PORT, with its options in LODE_TEST_STORE_OPTIONS. The tests do not know what is there: an operation
+ * that is refused as lode.h says it may be, LODE_UNSUPPORTED, ends its test as skipped. In a folder nothing may be
+ * refused so.
  */
 #ifndef LODE_API_KIT_H
 #define LODE_API_KIT_H
@@ -19,7 +20,9 @@
 #define NONE ((lode_str){NULL, 0})
 
 static inline lode_str str(const char *s) { return (lode_str){s, strlen(s)}; }
-static inline bool eq(lode_str a, const char *b) { return a.data && a.len == strlen(b) && memcmp(a.data, b, a.len) == 0; }
+static inline bool eq(lode_str a, const char *b) {
+  return a.data && a.len == strlen(b) && memcmp(a.data, b, a.len) == 0;
+}
 
 static const lode_progress quiet __attribute__((unused));
 
@@ -29,7 +32,8 @@ static inline bool in_a_folder(void) { return !getenv("LODE_TEST_STORE"); }
 static inline const char *store_place(void) {
   static char places[8][512];
   static unsigned n;
-  const char *address = getenv("LODE_TEST_STORE"), *options = getenv("LODE_TEST_STORE_OPTIONS"), *folder = test_folder();
+  const char *address = getenv("LODE_TEST_STORE"), *options = getenv("LODE_TEST_STORE_OPTIONS"),
+             *folder = test_folder();
   if (!address) return folder;
   char *place = places[n++ % 8];
   snprintf(place, sizeof places[0], "%s/%s%s", address, strrchr(folder, '/') + 1, options ? options : "");
@@ -43,16 +47,16 @@ static inline lode_status unless_refused(lode_status st, const lode_error *err) 
 }
 #undef OK
 #undef FAILS
-#define OK(call)                                                                     \
-  do {                                                                               \
-    lode_status st_ = unless_refused(call, &err);                                    \
-    if (st_ != LODE_OK) test_failed(__FILE__, __LINE__, "%s: %s %s", #call, lode_status_name(st_), err.text); \
+#define OK(call)                                                                                                       \
+  do {                                                                                                                 \
+    lode_status st_ = unless_refused(call, &err);                                                                      \
+    if (st_ != LODE_OK) test_failed(__FILE__, __LINE__, "%s: %s %s", #call, lode_status_name(st_), err.text);          \
   } while (0)
-#define FAILS(status, call)                                                          \
-  do {                                                                               \
-    lode_status st_ = unless_refused(call, &err);                                    \
-    if (st_ != (status))                                                             \
-      test_failed(__FILE__, __LINE__, "%s: got %s, wanted %s (%s)", #call, lode_status_name(st_), #status, err.text); \
+#define FAILS(status, call)                                                                                            \
+  do {                                                                                                                 \
+    lode_status st_ = unless_refused(call, &err);                                                                      \
+    if (st_ != (status))                                                                                               \
+      test_failed(__FILE__, __LINE__, "%s: got %s, wanted %s (%s)", #call, lode_status_name(st_), #status, err.text);  \
   } while (0)
 
 static inline lode_store *open_at(const char *folder, lode_open_options o) {
@@ -100,7 +104,7 @@ static inline uint64_t count(lode_collection *c) {
 }
 
 static const float a3[] __attribute__((unused)) = {1, 0, 0}, b3[] __attribute__((unused)) = {0, 1, 0},
-                   c3[] __attribute__((unused)) = {0, 0, 1};
+                        c3[] __attribute__((unused)) = {0, 0, 1};
 
 static inline void add_three(lode_collection *c) {
   lode_error err;

@@ -16,15 +16,16 @@ enum { EXIT_MUTE = 3, EXIT_FAILED = 4 }; /* of children */
 static const os_calls *under;
 static struct {
   fault_call call;
-  uint64_t at;  /* 0: none */
+  uint64_t at; /* 0: none */
   bool for_good;
   fault_effect effect;
   bool disk_full_next; /* half a write was done: the next one fails */
 } plan;
 static uint64_t counts[FAULT_ANY + 1], sync_count, hits;
 
-static const char *const names[] = {"open", "close", "pread", "pwrite", "ftruncate", "fsync", "fdatasync", "fstat",
-  "stat", "unlink", "rename", "mkdir", "rmdir", "lock", "lock_held", "any call", "sync"};
+static const char *const names[] = {"open",      "close", "pread",     "pwrite",   "ftruncate", "fsync",
+                                    "fdatasync", "fstat", "stat",      "unlink",   "rename",    "mkdir",
+                                    "rmdir",     "lock",  "lock_held", "any call", "sync"};
 
 const char *fault_call_name(fault_call call) { return names[call]; }
 
@@ -72,8 +73,10 @@ static ssize_t fault_pwrite(int fd, const void *buf, size_t n, off_t off) {
     return -1;
   }
   if (!fails) return under->pwrite(fd, buf, n, off);
-  if (plan.effect == FAULT_ENOSPC && n > 1) plan.disk_full_next = true;
-  else if (plan.effect != FAULT_SHORT) return -1;
+  if (plan.effect == FAULT_ENOSPC && n > 1)
+    plan.disk_full_next = true;
+  else if (plan.effect != FAULT_SHORT)
+    return -1;
   return under->pwrite(fd, buf, n > 1 ? n / 2 : n, off);
 }
 
@@ -88,14 +91,18 @@ static int fault_open_below(int folder, const char *path, int flags, unsigned mo
 static int fault_lstat_at(int folder, const char *name, struct stat *st) {
   return hit(FAULT_STAT) ? -1 : under->lstat_at(folder, name, st);
 }
-static int fault_unlink_at(int folder, const char *name) { return hit(FAULT_UNLINK) ? -1 : under->unlink_at(folder, name); }
+static int fault_unlink_at(int folder, const char *name) {
+  return hit(FAULT_UNLINK) ? -1 : under->unlink_at(folder, name);
+}
 static int fault_rename_at(int from_folder, const char *from, int to_folder, const char *to) {
   return hit(FAULT_RENAME) ? -1 : under->rename_at(from_folder, from, to_folder, to);
 }
 static int fault_mkdir_at(int folder, const char *name, unsigned mode) {
   return hit(FAULT_MKDIR) ? -1 : under->mkdir_at(folder, name, mode);
 }
-static int fault_rmdir_at(int folder, const char *name) { return hit(FAULT_RMDIR) ? -1 : under->rmdir_at(folder, name); }
+static int fault_rmdir_at(int folder, const char *name) {
+  return hit(FAULT_RMDIR) ? -1 : under->rmdir_at(folder, name);
+}
 static int fault_unlink(const char *path) { return hit(FAULT_UNLINK) ? -1 : under->unlink(path); }
 static int fault_rename(const char *from, const char *to) { return hit(FAULT_RENAME) ? -1 : under->rename(from, to); }
 static int fault_mkdir(const char *path, unsigned mode) { return hit(FAULT_MKDIR) ? -1 : under->mkdir(path, mode); }
@@ -113,29 +120,29 @@ static uint64_t fault_now_ns(void) { return under->now_ns(); }
 static void fault_sleep_us(uint64_t us) { under->sleep_us(us); }
 
 static const os_calls table = {
-  .open = fault_open,
-  .close = fault_close,
-  .pread = fault_pread,
-  .pwrite = fault_pwrite,
-  .ftruncate = fault_ftruncate,
-  .fsync = fault_fsync,
-  .fdatasync = fault_fdatasync,
-  .fstat = fault_fstat,
-  .stat = fault_stat,
-  .open_below = fault_open_below,
-  .lstat_at = fault_lstat_at,
-  .unlink_at = fault_unlink_at,
-  .rename_at = fault_rename_at,
-  .mkdir_at = fault_mkdir_at,
-  .rmdir_at = fault_rmdir_at,
-  .unlink = fault_unlink,
-  .rename = fault_rename,
-  .mkdir = fault_mkdir,
-  .rmdir = fault_rmdir,
-  .lock = fault_lock,
-  .lock_held = fault_lock_held,
-  .now_ns = fault_now_ns,
-  .sleep_us = fault_sleep_us,
+    .open = fault_open,
+    .close = fault_close,
+    .pread = fault_pread,
+    .pwrite = fault_pwrite,
+    .ftruncate = fault_ftruncate,
+    .fsync = fault_fsync,
+    .fdatasync = fault_fdatasync,
+    .fstat = fault_fstat,
+    .stat = fault_stat,
+    .open_below = fault_open_below,
+    .lstat_at = fault_lstat_at,
+    .unlink_at = fault_unlink_at,
+    .rename_at = fault_rename_at,
+    .mkdir_at = fault_mkdir_at,
+    .rmdir_at = fault_rmdir_at,
+    .unlink = fault_unlink,
+    .rename = fault_rename,
+    .mkdir = fault_mkdir,
+    .rmdir = fault_rmdir,
+    .lock = fault_lock,
+    .lock_held = fault_lock_held,
+    .now_ns = fault_now_ns,
+    .sleep_us = fault_sleep_us,
 };
 
 void fault_install(const os_calls *below) {
@@ -194,8 +201,8 @@ uint64_t fault_in_child(fault_work *work, void *ctx, fault_call call, uint64_t n
   if (read(ends[0], &calls, sizeof calls) != sizeof calls) calls = 0;
   close(ends[0]);
   CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
-  CHECKF(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == FAULT_EXIT_STATUS, "call %llu: it failed of something else (status %d)",
-         (unsigned long long)n, WEXITSTATUS(status));
+  CHECKF(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == FAULT_EXIT_STATUS,
+         "call %llu: it failed of something else (status %d)", (unsigned long long)n, WEXITSTATUS(status));
   return calls;
 }
 

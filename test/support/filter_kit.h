@@ -12,7 +12,8 @@
 static lode_error err __attribute__((unused));
 static const lode_str none __attribute__((unused));
 
-static inline bool judge_texts(const char *where, const char *where_document, const char *metadata, const char *document) {
+static inline bool judge_texts(const char *where, const char *where_document, const char *metadata,
+                               const char *document) {
   filter_expr *filter;
   filter_eval *judge;
   bool match;

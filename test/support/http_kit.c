@@ -40,7 +40,8 @@ static bool read_request(int fd, char *buf, size_t *body, size_t *len) {
 
 void http_kit_answer(int fd, const char *status, const char *headers, const char *body) {
   char head[300];
-  int n = snprintf(head, sizeof head, "HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%s\r\n", status, strlen(body), headers);
+  int n = snprintf(head, sizeof head, "HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%s\r\n",
+                   status, strlen(body), headers);
   if (write(fd, head, (size_t)n) < 0 || write(fd, body, strlen(body)) < 0) return;
 }
 

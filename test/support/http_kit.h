@@ -8,7 +8,8 @@
 
 /* Answers one request on fd; `body` points into `request`, and both end with a NUL. False: the connection is cut. */
 typedef bool http_kit_fn(int fd, const char *request, const char *body, size_t len);
-/* On a port of loopback, which it returns, until the process ends; again: the same server with another fn. Each connection has a thread. */
+/* On a port of loopback, which it returns, until the process ends; again: the same server with another fn. Each
+ * connection has a thread. */
 unsigned http_kit_serve(http_kit_fn *fn);
 void http_kit_answer(int fd, const char *status, const char *headers, const char *body);
 

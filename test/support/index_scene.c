@@ -30,7 +30,8 @@ void scene_init(scene *s, shape how, lode_metric metric, uint32_t n, uint32_t di
     const float *centre = centres + (size_t)(test_below(CENTRES)) * dim;
     for (uint32_t j = 0; j < dim; j++) {
       switch (how) {
-        case CLUSTERS: case SKEWED: v[j] = size * (centre[j] + 0.4f * scene_normal()); break;
+        case CLUSTERS:
+        case SKEWED: v[j] = size * (centre[j] + 0.4f * scene_normal()); break;
         case UNIFORM: v[j] = scene_normal(); break;
         case EQUAL: v[j] = 0.5f; break;
         case ZEROS: v[j] = i % 3 ? 0 : scene_normal(); break;
@@ -55,7 +56,10 @@ typedef struct team {
   size_t n;
   _Atomic size_t next;
 } team;
-typedef struct member { team *t; unsigned worker; } member;
+typedef struct member {
+  team *t;
+  unsigned worker;
+} member;
 
 static void *work(void *arg) {
   member *m = arg;
@@ -114,7 +118,8 @@ void scene_build_with(scene *s, index_segment_kind kind, unsigned workers, index
   if (workers > 1) options.graph.parallel = (index_parallel){.run = run_team, .ctx = &workers, .workers = workers};
   s->file_bytes = 0;
   OK(index_writer_begin(&maker, &options, &err));
-  for (uint32_t i = 0; i < s->n; i++) OK(index_writer_add(&maker, s->vectors + (size_t)i * s->dim, 1000 + (int64_t)i, i * 7, &err));
+  for (uint32_t i = 0; i < s->n; i++)
+    OK(index_writer_add(&maker, s->vectors + (size_t)i * s->dim, 1000 + (int64_t)i, i * 7, &err));
   OK(index_writer_finish(&maker, &err));
   CHECK(maker.info.bytes == s->file_bytes);
   s->table_crc = maker.table_crc;
@@ -129,7 +134,8 @@ void scene_build(scene *s, index_segment_kind kind, unsigned workers) {
 
 lode_status scene_open(scene *s, lode_error *err) {
   scene_close(s);
-  index_segment_source source = {.id = s->id, .bytes = s->file_bytes, .table_crc = s->table_crc, .read = read_bytes, .ctx = s};
+  index_segment_source source = {
+      .id = s->id, .bytes = s->file_bytes, .table_crc = s->table_crc, .read = read_bytes, .ctx = s};
   return index_segment_open(&source, &s->segment, err);
 }
 
@@ -163,7 +169,8 @@ void scene_repair(scene *s) {
   }
   unsigned char *table = s->file + layout.at[INDEX_SEG_CHECKSUMS];
   put32(table, index_segment_page_crc(info.id, 0, s->file));
-  for (uint64_t page = layout.at[INDEX_SEG_MEAN] / INDEX_PAGE_BYTES; page < layout.at[INDEX_SEG_CHECKSUMS] / INDEX_PAGE_BYTES; page++) {
+  for (uint64_t page = layout.at[INDEX_SEG_MEAN] / INDEX_PAGE_BYTES;
+       page < layout.at[INDEX_SEG_CHECKSUMS] / INDEX_PAGE_BYTES; page++) {
     put32(table + index_segment_crc_slot(&layout, page) * 4,
           index_segment_page_crc(info.id, page, s->file + page * INDEX_PAGE_BYTES));
   }

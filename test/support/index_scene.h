@@ -14,7 +14,7 @@ typedef struct scene {
   uint64_t id;
   uint32_t table_crc;
   index_segment *segment;
-  size_t short_by;     /* the reader acts as if the file had lost so many bytes at its end */
+  size_t short_by; /* the reader acts as if the file had lost so many bytes at its end */
   uint64_t bytes_read;
 } scene;
 
@@ -34,7 +34,8 @@ void scene_release(scene *s);
 void scene_repair(scene *s);
 /* Fills a query near the vectors. */
 void scene_query(const scene *s, float *query);
-/* The share of the k nearest (by double precision, ties counted fairly) that is among hits; allowed as in the request. */
+/* The share of the k nearest (by double precision, ties counted fairly) that is among hits; allowed as in the request.
+ */
 double scene_recall(const scene *s, const float *query, const uint64_t *allowed, size_t k, const index_hit *hits,
                     size_t n_hits);
 /* The exact distance in double precision. */

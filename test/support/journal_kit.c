@@ -47,7 +47,8 @@ int journal_take_asides(void) {
   DIR *dir = opendir(journal_folder);
   CHECK(dir != NULL);
   for (struct dirent *e; (e = readdir(dir));) {
-    if (strncmp(e->d_name, "a.db-journal" STOREFILE_QUARANTINE_INFIX, 12 + sizeof STOREFILE_QUARANTINE_INFIX - 1) != 0) continue;
+    if (strncmp(e->d_name, "a.db-journal" STOREFILE_QUARANTINE_INFIX, 12 + sizeof STOREFILE_QUARANTINE_INFIX - 1) != 0)
+      continue;
     snprintf(path, sizeof path, "%s/%s", journal_folder, e->d_name);
     CHECK(remove(path) == 0);
     n++;

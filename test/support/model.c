@@ -13,33 +13,102 @@
 #include <stdlib.h>
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
-#define INT(x) {.type = META_INT, .i = (x)}
-#define DOUBLE(x) {.type = META_DOUBLE, .d = (x)}
-#define TEXT(x) {.type = META_STRING, .s = {x, sizeof(x) - 1}}
-#define BOOL(x) {.type = META_BOOL, .i = (x)}
+#define INT(x)                                                                                                         \
+  { .type = META_INT, .i = (x) }
+#define DOUBLE(x)                                                                                                      \
+  { .type = META_DOUBLE, .d = (x) }
+#define TEXT(x)                                                                                                        \
+  {                                                                                                                    \
+    .type = META_STRING, .s = { x, sizeof(x) - 1 }                                                                     \
+  }
+#define BOOL(x)                                                                                                        \
+  { .type = META_BOOL, .i = (x) }
 #define X64 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 
 static const meta_value values[] = {
-    INT(-3), INT(-1), INT(0), INT(1), INT(2), INT(3), INT(7), INT(100), INT(INT64_MAX), INT(INT64_MIN), INT(9007199254740992),
-    INT(9007199254740993), INT(9223372036854774784), DOUBLE(-0.0), DOUBLE(0.5), DOUBLE(1.0), DOUBLE(2.0), DOUBLE(2.5), DOUBLE(-1.5),
-    DOUBLE(1e300), DOUBLE(5e-324), DOUBLE(9007199254740992.0), DOUBLE(9223372036854774784.0), DOUBLE(0x1p63), DOUBLE(-0x1p63),
-    TEXT(""), TEXT("a"), TEXT("b"), TEXT("B"), TEXT("ab"), TEXT("src/main.c"), TEXT("it's"), TEXT("\"; DROP TABLE record; --"),
-    TEXT("nul\0here"), TEXT("\xC3\xBCn\xC3\xAF \xE2\x98\x83"), TEXT(X64), TEXT(X64 "a"), TEXT(X64 "b"), TEXT(X64 "bb"), BOOL(0), BOOL(1),
+    INT(-3),
+    INT(-1),
+    INT(0),
+    INT(1),
+    INT(2),
+    INT(3),
+    INT(7),
+    INT(100),
+    INT(INT64_MAX),
+    INT(INT64_MIN),
+    INT(9007199254740992),
+    INT(9007199254740993),
+    INT(9223372036854774784),
+    DOUBLE(-0.0),
+    DOUBLE(0.5),
+    DOUBLE(1.0),
+    DOUBLE(2.0),
+    DOUBLE(2.5),
+    DOUBLE(-1.5),
+    DOUBLE(1e300),
+    DOUBLE(5e-324),
+    DOUBLE(9007199254740992.0),
+    DOUBLE(9223372036854774784.0),
+    DOUBLE(0x1p63),
+    DOUBLE(-0x1p63),
+    TEXT(""),
+    TEXT("a"),
+    TEXT("b"),
+    TEXT("B"),
+    TEXT("ab"),
+    TEXT("src/main.c"),
+    TEXT("it's"),
+    TEXT("\"; DROP TABLE record; --"),
+    TEXT("nul\0here"),
+    TEXT("\xC3\xBCn\xC3\xAF \xE2\x98\x83"),
+    TEXT(X64),
+    TEXT(X64 "a"),
+    TEXT(X64 "b"),
+    TEXT(X64 "bb"),
+    BOOL(0),
+    BOOL(1),
 };
 enum { N_NUMBERS = 25, N_STRINGS = 14, N_VALUES = COUNT(values) };
 _Static_assert(N_NUMBERS + N_STRINGS + 2 == N_VALUES, "numbers, then strings, then booleans");
 
 static const lode_str keys[MODEL_KEYS] = {
-    {"n", 1}, {"x", 1}, {"path", 4}, {"tags", 4}, {"flag", 4}, {"any key's \"name\"", 16}, {"\xD0\xBA\xD0\xBB\xD1\x8E\xD1\x87", 8}, {"", 0},
+    {"n", 1},
+    {"x", 1},
+    {"path", 4},
+    {"tags", 4},
+    {"flag", 4},
+    {"any key's \"name\"", 16},
+    {"\xD0\xBA\xD0\xBB\xD1\x8E\xD1\x87", 8},
+    {"", 0},
     {"owner", 5},
 };
 static const lode_str words[] = {
-    {"alpha", 5}, {"beta", 4}, {"gamma", 5}, {"delta", 5}, {"getUserName", 11}, {"get_user_name", 13}, {"src/store/vfs.c", 15},
-    {"HTTPServer2", 11}, {"std::vector.push_back", 21}, {"na\xC3\xAFve", 6}, {"\xE6\x90\x9C\xE7\xB4\xA2", 6}, {"w1", 2}, {"w22", 3},
-    {"x86_64", 6}, {"TODO", 4}, {"nul\0byte", 8}, {"\xF0\x9F\x98\x80", 4}, {"_", 1}, {"...", 3}, {"the", 3}, {"the", 3}, {"of", 2},
+    {"alpha", 5},
+    {"beta", 4},
+    {"gamma", 5},
+    {"delta", 5},
+    {"getUserName", 11},
+    {"get_user_name", 13},
+    {"src/store/vfs.c", 15},
+    {"HTTPServer2", 11},
+    {"std::vector.push_back", 21},
+    {"na\xC3\xAFve", 6},
+    {"\xE6\x90\x9C\xE7\xB4\xA2", 6},
+    {"w1", 2},
+    {"w22", 3},
+    {"x86_64", 6},
+    {"TODO", 4},
+    {"nul\0byte", 8},
+    {"\xF0\x9F\x98\x80", 4},
+    {"_", 1},
+    {"...", 3},
+    {"the", 3},
+    {"the", 3},
+    {"of", 2},
 };
 /* mean the same to POSIX and to PCRE2 */
-static const char *const patterns[] = {"alpha|beta", "w[0-9]+", "^alpha", "[A-Z][a-z]+Name", "get_(user|group)_", "c$", "(the )+of", "^$"};
+static const char *const patterns[] = {"alpha|beta",        "w[0-9]+", "^alpha",    "[A-Z][a-z]+Name",
+                                       "get_(user|group)_", "c$",      "(the )+of", "^$"};
 
 lode_str model_key(int key) { return keys[key]; }
 lode_str model_id(const model_record *r) { return (lode_str){r->id, r->id_len}; }
@@ -127,8 +196,11 @@ lode_str model_meta_text(const model_record *r, strbuf *buf) {
 /* ---- Random content ---- */
 
 void model_name_record(model_record *r, unsigned number) {
-  static const struct { const char *before, *behind; } forms[] = {
-      {"id-", ""}, {"\xD0\x96-", ""}, {"it's \"", "\""}, {"dir\\", "/file.c"}, {"", ";x"}, {"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk", ""},
+  static const struct {
+    const char *before, *behind;
+  } forms[] = {
+      {"id-", ""},          {"\xD0\x96-", ""}, {"it's \"", "\""},
+      {"dir\\", "/file.c"}, {"", ";x"},        {"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk", ""},
       {" ", "\n"},
   };
   size_t form = number % COUNT(forms);
@@ -162,11 +234,14 @@ void model_random_vector(float *v, uint32_t dim) {
 
 /* Arrays hold one kind of values. */
 static void random_field(model_field *f, int key, bool nulls) {
-  static const struct { uint8_t from, n; } kinds[] = {{0, N_NUMBERS}, {N_NUMBERS, N_STRINGS}, {N_NUMBERS + N_STRINGS, 2}};
+  static const struct {
+    uint8_t from, n;
+  } kinds[] = {{0, N_NUMBERS}, {N_NUMBERS, N_STRINGS}, {N_NUMBERS + N_STRINGS, 2}};
   size_t kind = pick(8) ? (size_t)key % 3 : pick(3); /* mostly one kind for a key */
   *f = (model_field){.key = (uint8_t)key, .null = nulls && pick(4) == 0, .array = pick(4) == 0 || key == 3, .n = 1};
   if (f->array) f->n = (uint8_t)pick(MODEL_ELEMENTS + 1);
-  for (int i = 0; i < f->n; i++) f->v[i] = (uint8_t)(kinds[kind].from + pick(pick(3) ? kinds[kind].n : (kinds[kind].n + 1) / 2));
+  for (int i = 0; i < f->n; i++)
+    f->v[i] = (uint8_t)(kinds[kind].from + pick(pick(3) ? kinds[kind].n : (kinds[kind].n + 1) / 2));
 }
 
 static void random_meta(model_meta *m, const model_taste *taste) {
@@ -186,7 +261,8 @@ void model_random_record(model_record *r, unsigned number, const model_taste *ta
   *r = (model_record){0};
   model_name_record(r, number);
   r->has_document = pick(4) != 0;
-  if (r->has_document) r->document_len = model_random_text(r->document, sizeof r->document, (unsigned)pick(pick(8) ? 12 : 90));
+  if (r->has_document)
+    r->document_len = model_random_text(r->document, sizeof r->document, (unsigned)pick(pick(8) ? 12 : 90));
   r->has_meta = taste->owner >= 0 || pick(5) != 0;
   if (r->has_meta) random_meta(&r->meta, taste);
   r->has_vector = pick(4) != 0;
@@ -247,8 +323,8 @@ static lode_status check_batch(const model_collection *c, model_kind kind, const
   return mismatch ? LODE_MISMATCH : exists ? LODE_EXISTS : LODE_OK;
 }
 
-lode_status model_write(model_collection *c, model_kind kind, const model_record *r, size_t n, lode_write_result *result,
-                        bool *missing) {
+lode_status model_write(model_collection *c, model_kind kind, const model_record *r, size_t n,
+                        lode_write_result *result, bool *missing) {
   lode_status st = check_batch(c, kind, r, n);
   *result = (lode_write_result){0};
   for (size_t i = 0; i < n; i++) {
@@ -274,7 +350,9 @@ lode_status model_write(model_collection *c, model_kind kind, const model_record
 
 /* ---- Values ---- */
 
-static int kind_of(int v) { return v < N_NUMBERS ? 1 : v < N_NUMBERS + N_STRINGS ? 2 : 0; } /* boolean, number, string */
+static int kind_of(int v) {
+  return v < N_NUMBERS ? 1 : v < N_NUMBERS + N_STRINGS ? 2 : 0;
+} /* boolean, number, string */
 
 /* long double holds every int64 and every double as it is, on each CPU that we know. */
 static long double number(int v) {
@@ -299,14 +377,16 @@ static int16_t new_node(model_filter *f, model_op op) {
 }
 
 static int16_t random_leaf(model_filter *f) {
-  static const model_op ops[] = {MODEL_EQ, MODEL_EQ, MODEL_NE, MODEL_GT, MODEL_GTE, MODEL_LT, MODEL_LTE, MODEL_IN,
-                                 MODEL_NIN, MODEL_HAS, MODEL_HAS_NOT, MODEL_BETWEEN, MODEL_TRUE};
+  static const model_op ops[] = {MODEL_EQ, MODEL_EQ,  MODEL_NE,  MODEL_GT,      MODEL_GTE,     MODEL_LT,  MODEL_LTE,
+                                 MODEL_IN, MODEL_NIN, MODEL_HAS, MODEL_HAS_NOT, MODEL_BETWEEN, MODEL_TRUE};
   int16_t at = new_node(f, ops[pick(COUNT(ops))]);
   model_node *node = &f->node[at];
   bool ordered = (node->op >= MODEL_GT && node->op <= MODEL_LTE) || node->op == MODEL_BETWEEN;
   node->key = (uint8_t)pick(MODEL_OWNER);
   node->flat = pick(2);
-  node->n = node->op == MODEL_BETWEEN ? 2 : (uint8_t)(node->op == MODEL_IN || node->op == MODEL_NIN ? 1 + pick(COUNT(node->v)) : 1);
+  node->n = node->op == MODEL_BETWEEN
+                ? 2
+                : (uint8_t)(node->op == MODEL_IN || node->op == MODEL_NIN ? 1 + pick(COUNT(node->v)) : 1);
   for (int i = 0; i < node->n; i++) {
     static const uint8_t from[] = {0, N_NUMBERS, N_NUMBERS + N_STRINGS}, n[] = {N_NUMBERS, N_STRINGS, 2};
     size_t kind = pick(6) ? node->key % 3u : pick(3);
@@ -354,9 +434,11 @@ static void put_list(strbuf *buf, const model_filter *f, const model_node *node)
 
 /* "key":{"$op":operand} */
 static void put_leaf(strbuf *buf, const model_node *node) {
-  static const char *const names[] = {[MODEL_EQ] = "$eq", [MODEL_NE] = "$ne", [MODEL_GT] = "$gt", [MODEL_GTE] = "$gte", [MODEL_LT] = "$lt",
-                                      [MODEL_LTE] = "$lte", [MODEL_IN] = "$in", [MODEL_NIN] = "$nin", [MODEL_HAS] = "$contains",
-                                      [MODEL_HAS_NOT] = "$not_contains"};
+  static const char *const names[] = {[MODEL_EQ] = "$eq",        [MODEL_NE] = "$ne",
+                                      [MODEL_GT] = "$gt",        [MODEL_GTE] = "$gte",
+                                      [MODEL_LT] = "$lt",        [MODEL_LTE] = "$lte",
+                                      [MODEL_IN] = "$in",        [MODEL_NIN] = "$nin",
+                                      [MODEL_HAS] = "$contains", [MODEL_HAS_NOT] = "$not_contains"};
   bool list = node->op == MODEL_IN || node->op == MODEL_NIN;
   json_put_string(buf, keys[node->key]);
   strbuf_addch(buf, ':');
@@ -381,7 +463,9 @@ static void put_leaf(strbuf *buf, const model_node *node) {
 }
 
 static void put_document_leaf(strbuf *buf, const model_node *node) {
-  static const char *const names[] = {[MODEL_TEXT] = "$contains", [MODEL_NO_TEXT] = "$not_contains", [MODEL_REGEX] = "$regex",
+  static const char *const names[] = {[MODEL_TEXT] = "$contains",
+                                      [MODEL_NO_TEXT] = "$not_contains",
+                                      [MODEL_REGEX] = "$regex",
                                       [MODEL_NO_REGEX] = "$not_regex"};
   strbuf_addf(buf, "\"%s\":", names[node->op]);
   json_put_string(buf, node->op >= MODEL_REGEX ? str_of(patterns[node->v[0]]) : words[node->v[0]]);
@@ -570,14 +654,15 @@ static double plain_distance(lode_metric metric, const float *a, const float *b,
   return na == 0 || nb == 0 ? 1 : 1 - dot / sqrt(na * nb);
 }
 
-size_t model_nearest(const model_collection *c, const float *query, const model_filter *where, const model_filter *where_document,
-                     model_hit *hits) {
+size_t model_nearest(const model_collection *c, const float *query, const model_filter *where,
+                     const model_filter *where_document, model_hit *hits) {
   size_t n = 0;
   for (size_t i = 0; i < c->n; i++) {
     const model_record *r = &c->r[i];
     if (!r->has_vector || !model_match(where, r) || !model_match(where_document, r)) continue;
     float d = kernel_distance(c->metric, query, kernel_dot(query, query, c->dim), r->vector, c->dim);
-    CHECKF(fabs(d - plain_distance(c->metric, query, r->vector, c->dim)) < 1e-4, "a distance is far from its definition: %g", (double)d);
+    CHECKF(fabs(d - plain_distance(c->metric, query, r->vector, c->dim)) < 1e-4,
+           "a distance is far from its definition: %g", (double)d);
     hits[n++] = (model_hit){.at = i, .score = d, .r = r};
   }
   if (n) qsort(hits, n, sizeof *hits, smaller_first);
@@ -625,8 +710,8 @@ static double bm25(const bag *b, const double *idf, double length, double averag
   return sum;
 }
 
-size_t model_text(const model_collection *c, lode_str text, const model_filter *where, const model_filter *where_document,
-                  model_hit *hits) {
+size_t model_text(const model_collection *c, lode_str text, const model_filter *where,
+                  const model_filter *where_document, model_hit *hits) {
   static bag b;
   double df[MOST_WORDS] = {0}, idf[MOST_WORDS], documents = 0, bytes = 0;
   size_t n = 0;

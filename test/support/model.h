@@ -63,9 +63,9 @@ void model_no_sync(void);
 /* ---- Random content ---- */
 
 typedef struct model_taste {
-  int owner;       /* a number that each record carries under MODEL_OWNER; -1: none */
-  uint32_t dim;    /* of vectors */
-  bool nulls;      /* metadata may remove keys */
+  int owner;    /* a number that each record carries under MODEL_OWNER; -1: none */
+  uint32_t dim; /* of vectors */
+  bool nulls;   /* metadata may remove keys */
 } model_taste;
 
 void model_name_record(model_record *r, unsigned number);
@@ -77,20 +77,38 @@ size_t model_random_text(char *text, size_t size, unsigned words);
 
 typedef enum model_kind { MODEL_ADD, MODEL_ADD_KEEP, MODEL_UPSERT, MODEL_UPDATE } model_kind;
 /* What the library must answer; the collection changes when that is LODE_OK. */
-lode_status model_write(model_collection *c, model_kind kind, const model_record *r, size_t n, lode_write_result *result,
-                        bool *missing);
+lode_status model_write(model_collection *c, model_kind kind, const model_record *r, size_t n,
+                        lode_write_result *result, bool *missing);
 void model_remove(model_collection *c, size_t at);
 
 /* ---- Filters ---- */
 
 typedef enum model_op {
-  MODEL_TRUE, MODEL_AND, MODEL_OR, MODEL_NOT, MODEL_EQ, MODEL_NE, MODEL_GT, MODEL_GTE, MODEL_LT, MODEL_LTE, MODEL_IN,
-  MODEL_NIN, MODEL_HAS, MODEL_HAS_NOT, MODEL_BETWEEN, MODEL_DOCUMENT, MODEL_TEXT, MODEL_NO_TEXT, MODEL_REGEX, MODEL_NO_REGEX,
+  MODEL_TRUE,
+  MODEL_AND,
+  MODEL_OR,
+  MODEL_NOT,
+  MODEL_EQ,
+  MODEL_NE,
+  MODEL_GT,
+  MODEL_GTE,
+  MODEL_LT,
+  MODEL_LTE,
+  MODEL_IN,
+  MODEL_NIN,
+  MODEL_HAS,
+  MODEL_HAS_NOT,
+  MODEL_BETWEEN,
+  MODEL_DOCUMENT,
+  MODEL_TEXT,
+  MODEL_NO_TEXT,
+  MODEL_REGEX,
+  MODEL_NO_REGEX,
 } model_op;
 
 typedef struct model_node {
   model_op op;
-  bool flat;       /* MODEL_AND as one object; MODEL_EQ without the operator */
+  bool flat; /* MODEL_AND as one object; MODEL_EQ without the operator */
   uint8_t key, n, v[5];
   int16_t kid[3];
 } model_node;
@@ -110,23 +128,24 @@ bool model_match(const model_filter *f, const model_record *r);
 /* ---- Answers ---- */
 
 typedef struct model_hit {
-  size_t at;   /* in the collection */
+  size_t at; /* in the collection */
   double score;
   const model_record *r;
 } model_hit;
-/* Records with a vector (and matching both filters, where given), nearest first; `score` is the distance. Returns how many;
- * hits has room for all records. */
-size_t model_nearest(const model_collection *c, const float *query, const model_filter *where, const model_filter *where_document,
-                     model_hit *hits);
+/* Records with a vector (and matching both filters, where given), nearest first; `score` is the distance. Returns how
+ * many; hits has room for all records. */
+size_t model_nearest(const model_collection *c, const float *query, const model_filter *where,
+                     const model_filter *where_document, model_hit *hits);
 /* Records that hold a word of the text, by BM25. */
-size_t model_text(const model_collection *c, lode_str text, const model_filter *where, const model_filter *where_document,
-                  model_hit *hits);
+size_t model_text(const model_collection *c, lode_str text, const model_filter *where,
+                  const model_filter *where_document, model_hit *hits);
 
 typedef struct model_facet {
   int value;
   uint64_t count;
 } model_facet;
-size_t model_facets(const model_collection *c, int key, const model_filter *where, model_facet *facets); /* room for 64 */
+size_t model_facets(const model_collection *c, int key, const model_filter *where,
+                    model_facet *facets); /* room for 64 */
 void model_facet_text(const model_facet *facet, strbuf *buf);
 
 #endif

@@ -57,7 +57,7 @@ void rescue_sql(const char *folder, const char *text) {
 
 typedef struct run {
   rescue_outcome *o;
-  char *told;        /* "collection\nid\n" of each doubtful record */
+  char *told; /* "collection\nid\n" of each doubtful record */
   size_t len, cap;
 } run;
 
@@ -99,7 +99,8 @@ static bool was_told(const run *r, lode_str collection, lode_str id) {
   for (size_t at = 0; at < r->len;) {
     const char *c = r->told + at, *c_end = memchr(c, '\n', r->len - at);
     const char *i = c_end + 1, *i_end = memchr(i, '\n', (size_t)(r->told + r->len - i));
-    if (str_eq((lode_str){c, (size_t)(c_end - c)}, collection) && str_eq((lode_str){i, (size_t)(i_end - i)}, id)) return true;
+    if (str_eq((lode_str){c, (size_t)(c_end - c)}, collection) && str_eq((lode_str){i, (size_t)(i_end - i)}, id))
+      return true;
     at = (size_t)(i_end + 1 - r->told);
   }
   return false;
@@ -122,7 +123,9 @@ static bool same_value(const json_doc *a, uint32_t i, const json_doc *b, uint32_
   if (x->type != JSON_NODE_ARRAY) return true;
   if (x->u.count != y->u.count) return false;
   for (uint32_t k = i + 1, l = j + 1; k < x->next; k = a->nodes[k].next, l = b->nodes[l].next) {
-    if (is_number(&a->nodes[k]) ? !is_number(&b->nodes[l]) || number_of(&a->nodes[k]) != number_of(&b->nodes[l]) : !same_value(a, k, b, l)) return false;
+    if (is_number(&a->nodes[k]) ? !is_number(&b->nodes[l]) || number_of(&a->nodes[k]) != number_of(&b->nodes[l])
+                                : !same_value(a, k, b, l))
+      return false;
   }
   return true;
 }
@@ -167,7 +170,8 @@ static void compare_record(run *r, lode_collection *c, lode_str collection, cons
   } else {
     const lode_row *row = lode_result_at(rows, 0);
     const json_node *doc = &want->nodes[json_get(want, 0, STR_LIT("document"))];
-    bool wrong = doc->type == JSON_NODE_STRING ? !row->document.data || !str_eq(row->document, doc->u.s) : row->document.data != NULL;
+    bool wrong = doc->type == JSON_NODE_STRING ? !row->document.data || !str_eq(row->document, doc->u.s)
+                                               : row->document.data != NULL;
     wrong |= !same_metadata(want, json_get(want, 0, STR_LIT("metadata")), row->metadata);
     bool other = row->vector && !same_vector(want, json_get(want, 0, STR_LIT("embedding")), row);
     o->wrong_text += wrong;
@@ -238,8 +242,8 @@ lode_status rescue_run(const char *folder, const char *only, rescue_outcome *o, 
 }
 
 void rescue_check_whole(const rescue_outcome *o) {
-  CHECKF(o->absent == 0 && o->extra == 0, "%llu absent, %llu extra of %llu", (unsigned long long)o->absent, (unsigned long long)o->extra,
-         (unsigned long long)o->compared);
+  CHECKF(o->absent == 0 && o->extra == 0, "%llu absent, %llu extra of %llu", (unsigned long long)o->absent,
+         (unsigned long long)o->extra, (unsigned long long)o->compared);
   CHECKF(o->wrong_text == 0, "%llu documents or metadata differ", (unsigned long long)o->wrong_text);
   CHECKF(o->wrong_vector == 0, "%llu vectors differ", (unsigned long long)o->wrong_vector);
   CHECKF(o->no_vector == 0, "%llu vectors are missing", (unsigned long long)o->no_vector);

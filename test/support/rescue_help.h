@@ -18,11 +18,11 @@ void rescue_sql(const char *folder, const char *text);
 typedef struct rescue_outcome {
   rescue_counts total;
   uint64_t collections;
-  uint64_t told;       /* doubtful records */
+  uint64_t told; /* doubtful records */
   uint64_t compared;
-  uint64_t absent;     /* expected records that are not there */
-  uint64_t extra;      /* records that nobody expected */
-  uint64_t wrong_text; /* documents or metadata that differ */
+  uint64_t absent;       /* expected records that are not there */
+  uint64_t extra;        /* records that nobody expected */
+  uint64_t wrong_text;   /* documents or metadata that differ */
   uint64_t wrong_vector; /* vectors that differ */
   uint64_t no_vector;
   uint64_t wrong_untold; /* of the wrong ones, those that nobody was told of */
@@ -31,7 +31,8 @@ typedef struct rescue_outcome {
 
 /* Rescues FOLDER/chroma into the store `to` and compares that with FOLDER/expected.jsonl. */
 lode_status rescue_into(const char *folder, const char *to, const char *only, rescue_outcome *outcome, lode_error *err);
-/* Rescues FOLDER/chroma into a new store and compares that with FOLDER/expected.jsonl. `only`: NULL, or one collection to look at. */
+/* Rescues FOLDER/chroma into a new store and compares that with FOLDER/expected.jsonl. `only`: NULL, or one collection
+ * to look at. */
 lode_status rescue_run(const char *folder, const char *only, rescue_outcome *outcome, lode_error *err);
 /* Each expected record is there as it was, and no other. */
 void rescue_check_whole(const rescue_outcome *outcome);

@@ -55,9 +55,11 @@ static lode_status put(lode_collection *c, lode_txn *txn, int from, int n, bool 
   for (int i = 0; i < n; i++) {
     int k = from + i;
     snprintf(ids[i], sizeof ids[i], "item-%03d", k);
-    snprintf(docs[i], sizeof docs[i], "document %d about getUserName and snake_case_%d in src/file%d.c", k, k % 5, k % 7);
-    snprintf(metas[i], sizeof metas[i], "{\"n\":%d,\"half\":%d.5,\"path\":\"src/file%d.c\",\"odd\":%s,\"tags\":[\"t%d\",\"all\"]}", k, k,
-             k % 7, k % 2 ? "true" : "false", k % 3);
+    snprintf(docs[i], sizeof docs[i], "document %d about getUserName and snake_case_%d in src/file%d.c", k, k % 5,
+             k % 7);
+    snprintf(metas[i], sizeof metas[i],
+             "{\"n\":%d,\"half\":%d.5,\"path\":\"src/file%d.c\",\"odd\":%s,\"tags\":[\"t%d\",\"all\"]}", k, k, k % 7,
+             k % 2 ? "true" : "false", k % 3);
     fill(v[i], k);
     r[i] = (lode_record){.id = {ids[i], strlen(ids[i])}, .metadata = {metas[i], strlen(metas[i])}};
     if (k % 6 != 5) r[i].document = (lode_str){docs[i], strlen(docs[i])};
@@ -75,7 +77,11 @@ void scene_make(const char *folder, uint32_t page_bytes) {
   lode_error err = {0};
   lode_open_options o = {.create = true, .page_bytes = page_bytes, .no_background = true};
   lode_str counters[1] = {S("path")};
-  lode_collection_options ca = {.create = true, .metric = LODE_L2, .counters = counters, .n_counters = 1, .metadata = S("{\"made\":\"by a test\"}")};
+  lode_collection_options ca = {.create = true,
+                                .metric = LODE_L2,
+                                .counters = counters,
+                                .n_counters = 1,
+                                .metadata = S("{\"made\":\"by a test\"}")};
   lode_collection_options cb = {.create = true, .metric = LODE_COSINE, .embedder = S("none"), .embedder_dim = DIM};
   store_fresh_min_rows = 10; /* names are in both tables */
   OK(lode_open(folder, &o, &store, &err));
@@ -90,7 +96,11 @@ void scene_make(const char *folder, uint32_t page_bytes) {
   OK(put(a, NULL, MANY, 6, true, &err)); /* past the indexes' cursors */
   float v[DIM];
   fill(v, 500);
-  lode_record change = {.id = S("item-005"), .document = S("changed afterwards"), .metadata = S("{\"n\":null,\"new\":1}"), .vector = v, .dimension = DIM};
+  lode_record change = {.id = S("item-005"),
+                        .document = S("changed afterwards"),
+                        .metadata = S("{\"n\":null,\"new\":1}"),
+                        .vector = v,
+                        .dimension = DIM};
   OK(lode_update(a, NULL, &change, 1, NULL, NULL, &err));
   lode_collection_close(a);
   lode_collection_close(b);
@@ -136,7 +146,8 @@ static uint64_t content_of(const char *folder) {
   if (st == LODE_NOT_FOUND) return 0; /* no store at all */
   OK(st);
   OK(lode_collections(store, &list, &err));
-  for (size_t i = 0; i < lode_collection_list_count(list); i++) h = hash_collection(h, store, lode_collection_list_at(list, i));
+  for (size_t i = 0; i < lode_collection_list_count(list); i++)
+    h = hash_collection(h, store, lode_collection_list_at(list, i));
   lode_collection_list_free(list);
   lode_close(store);
   return h;
@@ -168,8 +179,8 @@ void scene_verify(const char *folder, const char *what) {
 
 /* ---- Questions ---- */
 
-static const char *const questions[SCENE_QUESTIONS] = {"count", "get", "vector query", "filtered query", "text query", "facets",
-                                                       "collections"};
+static const char *const questions[SCENE_QUESTIONS] = {"count",      "get",    "vector query", "filtered query",
+                                                       "text query", "facets", "collections"};
 const char *scene_question(int q) { return questions[q]; }
 
 static outcome failed(lode_status st, const lode_error *err) {
@@ -321,8 +332,9 @@ static outcome play_update(const char *folder) {
   stage s = enter(folder, false);
   float v[DIM];
   fill(v, 9);
-  lode_record r[2] = {{.id = S("item-001"), .document = S("other text"), .metadata = S("{\"path\":\"x\",\"tags\":null}")},
-                      {.id = S("item-008"), .vector = v, .dimension = DIM}};
+  lode_record r[2] = {
+      {.id = S("item-001"), .document = S("other text"), .metadata = S("{\"path\":\"x\",\"tags\":null}")},
+      {.id = S("item-008"), .vector = v, .dimension = DIM}};
   if (s.st == LODE_OK) s.st = lode_update(s.c, NULL, r, 2, NULL, NULL, &s.err);
   return leave(&s);
 }
@@ -337,7 +349,8 @@ static outcome play_delete_ids(const char *folder) {
 
 static outcome play_delete_where(const char *folder) {
   stage s = enter(folder, false);
-  lode_selection sel = {.where = S("{\"path\":{\"$in\":[\"src/file1.c\",\"src/file2.c\"]}}"), .where_document = S("{\"$regex\":\"get[A-Z]\"}")};
+  lode_selection sel = {.where = S("{\"path\":{\"$in\":[\"src/file1.c\",\"src/file2.c\"]}}"),
+                        .where_document = S("{\"$regex\":\"get[A-Z]\"}")};
   if (s.st == LODE_OK) s.st = lode_delete(s.c, NULL, &sel, NULL, &s.err);
   return leave(&s);
 }
@@ -430,7 +443,7 @@ static outcome play_export(const char *folder) {
   return o;
 }
 
-#define ASK(number, name) \
+#define ASK(number, name)                                                                                              \
   static outcome play_##name(const char *folder) { return scene_open_and_ask(folder, number, number % 2 == 0); }
 ASK(0, count)
 ASK(1, get)
@@ -440,16 +453,26 @@ ASK(4, text_query)
 ASK(5, facets)
 
 const act scene_acts[] = {
-    {"create store", play_create_store, true}, {"create collection", play_create_collection, true},
-    {"add", play_add, true},                   {"upsert", play_upsert, true},
-    {"update", play_update, true},             {"delete by ids", play_delete_ids, true},
-    {"delete by filter", play_delete_where, true}, {"rename", play_rename, true},
-    {"drop", play_drop, true},                 {"transaction", play_transaction, true},
-    {"optimize", play_optimize, true},         {"compact", play_compact, true},
-    {"backup", play_backup, false},            {"import", play_import, true},
-    {"export", play_export, false},            {"count", play_count, false},
-    {"get", play_get, false},                  {"vector query", play_vector_query, false},
-    {"filtered query", play_filtered_query, false}, {"text query", play_text_query, false},
+    {"create store", play_create_store, true},
+    {"create collection", play_create_collection, true},
+    {"add", play_add, true},
+    {"upsert", play_upsert, true},
+    {"update", play_update, true},
+    {"delete by ids", play_delete_ids, true},
+    {"delete by filter", play_delete_where, true},
+    {"rename", play_rename, true},
+    {"drop", play_drop, true},
+    {"transaction", play_transaction, true},
+    {"optimize", play_optimize, true},
+    {"compact", play_compact, true},
+    {"backup", play_backup, false},
+    {"import", play_import, true},
+    {"export", play_export, false},
+    {"count", play_count, false},
+    {"get", play_get, false},
+    {"vector query", play_vector_query, false},
+    {"filtered query", play_filtered_query, false},
+    {"text query", play_text_query, false},
     {"facets", play_facets, false},
 };
 const int scene_n_acts = (int)(sizeof scene_acts / sizeof *scene_acts);

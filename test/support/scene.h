@@ -39,7 +39,8 @@ outcome scene_open_and_ask(const char *folder, int question, bool read_only);
 
 /* Runs SQL on a store's truth file as somebody who knows its page checksums could: nothing is switched off. */
 void scene_sql(const char *folder, const char *sql);
-#define SCENE_FORMAT_1 "PRAGMA user_version=1; UPDATE state SET k=3 WHERE k=7;" /* makes a store one of format 1 again */
+#define SCENE_FORMAT_1                                                                                                 \
+  "PRAGMA user_version=1; UPDATE state SET k=3 WHERE k=7;" /* makes a store one of format 1 again */
 
 /* Rewrites the format number of a truth file, with a right page checksum. */
 void scene_set_format(const char *file, unsigned format);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* simdisk.c - see simdisk.h.
  *
- * A node is a file's content: durable bytes, and the operations since. Names lead to nodes: a list of durable names, and
- * the operations on names since. A sync applies operations for good; a cut applies some of them to copies. One mutex
- * guards all of it. Paths are absolute, as given to `open`; those that do not begin with the root are not ours.
+ * A node is a file's content: durable bytes, and the operations since. Names lead to nodes: a list of durable names,
+ * and the operations on names since. A sync applies operations for good; a cut applies some of them to copies. One
+ * mutex guards all of it. Paths are absolute, as given to `open`; those that do not begin with the root are not ours.
  */
 #include "support/simdisk.h"
 
@@ -24,14 +24,14 @@ typedef struct content {
 } content;
 
 typedef struct op {
-  bool truncates;      /* to `off` */
+  bool truncates; /* to `off` */
   uint64_t off;
   size_t len;
   unsigned char *data;
 } op;
 
 typedef struct node {
-  ino_t ino;           /* 0: has no name any more */
+  ino_t ino; /* 0: has no name any more */
   content durable;
   op *ops;
   size_t n_ops, ops_cap;
@@ -40,7 +40,7 @@ typedef struct node {
 
 typedef struct name {
   char *path;
-  node *node;          /* NULL: a folder */
+  node *node; /* NULL: a folder */
 } name;
 
 typedef struct names {
@@ -61,7 +61,10 @@ static node *nodes;
 static names durable_names;
 static name_op *name_ops;
 static size_t n_name_ops, name_ops_cap;
-static struct { node *node; char *folder; } fds[MAX_FDS];
+static struct {
+  node *node;
+  char *folder;
+} fds[MAX_FDS];
 static bool is_cut;
 static uint64_t syncs, cut_at;
 
@@ -113,8 +116,10 @@ static void put(content *c, const op *o, size_t from, size_t len) {
 }
 
 static void apply(content *c, const op *o) {
-  if (o->truncates) resize(c, (size_t)o->off);
-  else put(c, o, 0, o->len);
+  if (o->truncates)
+    resize(c, (size_t)o->off);
+  else
+    put(c, o, 0, o->len);
 }
 
 static void add_op(node *nd, bool truncates, uint64_t off, const void *data, size_t len) {
@@ -172,8 +177,10 @@ static void add_name(names *list, const char *path, node *nd) {
 
 static void apply_name(names *list, const name_op *o) {
   name *from = find_name(list, o->path);
-  if (o->kind == NAME_LINK) add_name(list, o->path, o->node);
-  else if (o->kind == NAME_UNLINK) remove_name(list, o->path);
+  if (o->kind == NAME_LINK)
+    add_name(list, o->path, o->node);
+  else if (o->kind == NAME_UNLINK)
+    remove_name(list, o->path);
   else if (from) {
     node *nd = from->node;
     remove_name(list, o->path);
@@ -391,8 +398,10 @@ static int sim_lock_held(int fd, short type, off_t start, off_t len) {
 static bool path_in(int folder, const char *file, char path[4096]) {
   pthread_mutex_lock(&mutex);
   const char *of = folder >= 0 && folder < MAX_FDS ? fds[folder].folder : NULL;
-  if (of && strcmp(file, ".") == 0) snprintf(path, 4096, "%s", of);
-  else if (of) snprintf(path, 4096, "%s/%s", of, file);
+  if (of && strcmp(file, ".") == 0)
+    snprintf(path, 4096, "%s", of);
+  else if (of)
+    snprintf(path, 4096, "%s/%s", of, file);
   leave();
   return of != NULL;
 }
@@ -441,29 +450,29 @@ static uint64_t sim_now_ns(void) { return os_real.now_ns(); }
 static void sim_sleep_us(uint64_t us) { os_real.sleep_us(us); }
 
 static const os_calls table = {
-  .open = sim_open,
-  .close = sim_close,
-  .pread = sim_pread,
-  .pwrite = sim_pwrite,
-  .ftruncate = sim_ftruncate,
-  .fsync = sync_any,
-  .fdatasync = sync_any,
-  .fstat = sim_fstat,
-  .stat = sim_stat,
-  .open_below = sim_open_below,
-  .lstat_at = sim_lstat_at,
-  .unlink_at = sim_unlink_at,
-  .rename_at = sim_rename_at,
-  .mkdir_at = sim_mkdir_at,
-  .rmdir_at = sim_rmdir_at,
-  .unlink = sim_unlink,
-  .rename = sim_rename,
-  .mkdir = sim_mkdir,
-  .rmdir = sim_rmdir,
-  .lock = sim_lock,
-  .lock_held = sim_lock_held,
-  .now_ns = sim_now_ns,
-  .sleep_us = sim_sleep_us,
+    .open = sim_open,
+    .close = sim_close,
+    .pread = sim_pread,
+    .pwrite = sim_pwrite,
+    .ftruncate = sim_ftruncate,
+    .fsync = sync_any,
+    .fdatasync = sync_any,
+    .fstat = sim_fstat,
+    .stat = sim_stat,
+    .open_below = sim_open_below,
+    .lstat_at = sim_lstat_at,
+    .unlink_at = sim_unlink_at,
+    .rename_at = sim_rename_at,
+    .mkdir_at = sim_mkdir_at,
+    .rmdir_at = sim_rmdir_at,
+    .unlink = sim_unlink,
+    .rename = sim_rename,
+    .mkdir = sim_mkdir,
+    .rmdir = sim_rmdir,
+    .lock = sim_lock,
+    .lock_held = sim_lock_held,
+    .now_ns = sim_now_ns,
+    .sleep_us = sim_sleep_us,
 };
 
 /* ---- The cut ---- */
@@ -492,9 +501,12 @@ static void write_survivor(const char *path, const node *nd, fate all, uint64_t 
   if (c.len) memcpy(c.data, nd->durable.data, c.len);
   for (size_t i = 0; i < nd->n_ops && all != FATE_LOSE; i++) {
     const op *o = &nd->ops[i];
-    if (all == FATE_KEEP) apply(&c, o);
-    else if (!o->truncates) survive_write(&c, o, rng);
-    else if (next_random(rng) & 1) apply(&c, o);
+    if (all == FATE_KEEP)
+      apply(&c, o);
+    else if (!o->truncates)
+      survive_write(&c, o, rng);
+    else if (next_random(rng) & 1)
+      apply(&c, o);
   }
   test_write_file(path, c.data, c.len);
   free(c.data);
@@ -508,11 +520,13 @@ void simdisk_cut(uint64_t seed, const char *to_folder) {
   unsigned r = (unsigned)(next_random(&rng) % 8);
   fate all = r == 0 ? FATE_KEEP : r == 1 ? FATE_LOSE : FATE_MIXED;
   pthread_mutex_lock(&mutex);
-  for (size_t i = 0; i < durable_names.n; i++) add_name(&list, durable_names.items[i].path, durable_names.items[i].node);
+  for (size_t i = 0; i < durable_names.n; i++)
+    add_name(&list, durable_names.items[i].path, durable_names.items[i].node);
   for (size_t i = 0; i < n_name_ops; i++)
     if (all == FATE_KEEP || (all == FATE_MIXED && (next_random(&rng) & 1))) apply_name(&list, &name_ops[i]);
   if (list.n) qsort(list.items, list.n, sizeof *list.items, by_path); /* folders before what is in them */
-  if (mkdir(to_folder, 0700) < 0 && errno != EEXIST) test_failed(__FILE__, __LINE__, "%s: %s", to_folder, strerror(errno));
+  if (mkdir(to_folder, 0700) < 0 && errno != EEXIST)
+    test_failed(__FILE__, __LINE__, "%s: %s", to_folder, strerror(errno));
   for (size_t i = 0; i < list.n; i++) {
     char path[4096];
     snprintf(path, sizeof path, "%s%s", to_folder, list.items[i].path + strlen(root));
@@ -521,8 +535,10 @@ void simdisk_cut(uint64_t seed, const char *to_folder) {
     bool has_folder = access(path, F_OK) == 0; /* a lost folder takes what was in it along */
     *slash = '/';
     if (!has_folder) continue;
-    if (list.items[i].node) write_survivor(path, list.items[i].node, all, &rng);
-    else if (mkdir(path, 0700) < 0 && errno != EEXIST) test_failed(__FILE__, __LINE__, "%s: %s", path, strerror(errno));
+    if (list.items[i].node)
+      write_survivor(path, list.items[i].node, all, &rng);
+    else if (mkdir(path, 0700) < 0 && errno != EEXIST)
+      test_failed(__FILE__, __LINE__, "%s: %s", path, strerror(errno));
   }
   for (size_t i = 0; i < list.n; i++) free(list.items[i].path);
   free(list.items);

@@ -22,7 +22,7 @@
 #include "os/os.h"
 
 void simdisk_start(const char *root);
-void simdisk_stop(void); /* the real table again */
+void simdisk_stop(void);         /* the real table again */
 void simdisk_cut_at(uint64_t n); /* 0: never; counts syncs from zero again */
 bool simdisk_is_cut(void);
 uint64_t simdisk_syncs(void); /* since simdisk_start or simdisk_cut_at */

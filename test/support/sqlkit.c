@@ -42,9 +42,10 @@ int kit_try_open(const char *path, unsigned page_bytes, sqlite3 **db) {
   if (rc == SQLITE_OK) rc = sqlite3_create_function(*db, "blob", 3, SQLITE_UTF8, NULL, sql_blob, NULL, NULL);
   if (rc != SQLITE_OK) return rc;
   /* the second of these writes, also where it changes nothing */
-  snprintf(sql, sizeof sql, "PRAGMA page_size=%u; %s PRAGMA temp_store=MEMORY; PRAGMA mmap_size=0;"
-           "PRAGMA cache_spill=OFF; PRAGMA synchronous=FULL; PRAGMA journal_mode=TRUNCATE;", page_bytes,
-           is_new ? "PRAGMA auto_vacuum=INCREMENTAL;" : "");
+  snprintf(sql, sizeof sql,
+           "PRAGMA page_size=%u; %s PRAGMA temp_store=MEMORY; PRAGMA mmap_size=0;"
+           "PRAGMA cache_spill=OFF; PRAGMA synchronous=FULL; PRAGMA journal_mode=TRUNCATE;",
+           page_bytes, is_new ? "PRAGMA auto_vacuum=INCREMENTAL;" : "");
   return kit_exec(*db, sql);
 }
 
@@ -66,8 +67,10 @@ static int sum_query(sqlite3 *db, const char *sql, uint64_t *sum) {
     for (int i = 0; i < sqlite3_column_count(stmt); i++) {
       const void *data = sqlite3_column_blob(stmt, i);
       uint32_t len = (uint32_t)sqlite3_column_bytes(stmt, i);
-      if (len && !data) rc = SQLITE_NOMEM;
-      else crc = crc32c_update(crc32c_update_u32(crc, len), data ? data : "", len);
+      if (len && !data)
+        rc = SQLITE_NOMEM;
+      else
+        crc = crc32c_update(crc32c_update_u32(crc, len), data ? data : "", len);
     }
     rows++;
   }
@@ -82,8 +85,10 @@ int kit_sum(sqlite3 *db, uint64_t *sum) {
   if (rc != SQLITE_OK) return rc;
   rc = sum_query(db, "SELECT id, k, v FROM t NOT INDEXED ORDER BY id", sum);
   if (rc == SQLITE_OK) rc = sum_query(db, "SELECT k, id FROM t INDEXED BY tk ORDER BY k", sum);
-  if (rc == SQLITE_OK) rc = kit_exec(db, "COMMIT");
-  else kit_exec(db, "ROLLBACK");
+  if (rc == SQLITE_OK)
+    rc = kit_exec(db, "COMMIT");
+  else
+    kit_exec(db, "ROLLBACK");
   if (rc == SQLITE_OK && *sum == 0) *sum = 1;
   return rc;
 }

@@ -6,8 +6,8 @@
  * the next. A child's exit status is its verdict: 0, EXIT_CHECK (a check failed and said so), or EXIT_SKIPPED;
  * anything else, a signal or a sanitizer's own status, is a failure too. Folders live under one folder per run, which
  * the runner removes, also when it is interrupted; one whose runner was killed outright is removed by the next program.
- * It is in use while somebody holds the lock of the file .owner in it (test/support/run.sh does the same). The seed is drawn by
- * the runner, which can thus name it also when the child was killed.
+ * It is in use while somebody holds the lock of the file .owner in it (test/support/run.sh does the same). The seed is
+ * drawn by the runner, which can thus name it also when the child was killed.
  */
 #include "support/test.h"
 
@@ -127,7 +127,10 @@ uint64_t test_below(uint64_t n) { return (uint64_t)(((unsigned __int128)test_ran
 
 const char *test_folder(void) {
   /* kept in a list so that the pointers stay good, and reachable for the leak checker, until the test ends */
-  struct made { struct made *older; char path[sizeof run_folder + 16]; };
+  struct made {
+    struct made *older;
+    char path[sizeof run_folder + 16];
+  };
   static struct made *newest;
   struct made *m = malloc(sizeof *m);
   if (!m) test_failed(__FILE__, __LINE__, "out of memory");
@@ -147,9 +150,12 @@ void test_remove_tree(const char *path) {
   FTS *tree = walk(path);
   if (!tree) return;
   for (FTSENT *e; (e = fts_read(tree));) {
-    if (e->fts_info == FTS_D && (e->fts_statp->st_mode & 0700) != 0700) chmod(e->fts_accpath, 0700);
-    else if (e->fts_info == FTS_DP) rmdir(e->fts_accpath);
-    else if (e->fts_info != FTS_D) unlink(e->fts_accpath);
+    if (e->fts_info == FTS_D && (e->fts_statp->st_mode & 0700) != 0700)
+      chmod(e->fts_accpath, 0700);
+    else if (e->fts_info == FTS_DP)
+      rmdir(e->fts_accpath);
+    else if (e->fts_info != FTS_D)
+      unlink(e->fts_accpath);
   }
   fts_close(tree);
 }
@@ -217,9 +223,12 @@ void test_copy_tree(const char *from, const char *to) {
       case FTS_D:
         if (mkdir(path, 0700) < 0 && errno != EEXIST) test_failed(__FILE__, __LINE__, "%s: %s", path, strerror(errno));
         break;
-      case FTS_DP: if (e->fts_level > 0) chmod(path, mode); break;
+      case FTS_DP:
+        if (e->fts_level > 0) chmod(path, mode);
+        break;
       case FTS_F: copy_file(e->fts_accpath, path, mode); break;
-      case FTS_SL: case FTS_SLNONE: copy_link(e->fts_accpath, path); break;
+      case FTS_SL:
+      case FTS_SLNONE: copy_link(e->fts_accpath, path); break;
       default: test_failed(__FILE__, __LINE__, "%s: cannot be copied", e->fts_path);
     }
   }
@@ -264,7 +273,8 @@ static void remove_dead(const char *base) {
  * process and the tests that it forks. */
 static void make_run_folder(const char *base) {
   char fresh[sizeof run_folder + 16], owner[sizeof run_folder + 16];
-  if ((size_t)snprintf(run_folder, sizeof run_folder, "%s/lode-test-XXXXXX", base) >= sizeof run_folder || !mkdtemp(run_folder)) {
+  if ((size_t)snprintf(run_folder, sizeof run_folder, "%s/lode-test-XXXXXX", base) >= sizeof run_folder ||
+      !mkdtemp(run_folder)) {
     perror(base);
     exit(EXIT_FAILURE);
   }
@@ -426,8 +436,10 @@ int main(int argc, char **argv) {
     current = t;
     rng_ready = false;
     atomic_store(&shared->seed_used, false);
-    if (nofork) run_here(t);
-    else run_forked(t);
+    if (nofork)
+      run_here(t);
+    else
+      run_forked(t);
     empty_run_folder();
   }
   test_remove_tree(run_folder);

@@ -16,7 +16,8 @@ void vkit_limits(uint32_t tail_rows, uint32_t graph_rows) {
 
 static void open_store(vkit *k) {
   lode_error err;
-  lode_open_options o = {.create = true, .no_background = k->no_background, .bulk_load = k->bulk_load, .memory_bytes = k->memory_bytes};
+  lode_open_options o = {
+      .create = true, .no_background = k->no_background, .bulk_load = k->bulk_load, .memory_bytes = k->memory_bytes};
   OK(lode_open(k->folder, &o, &k->store, &err));
   lode_collection_options c = {.create = true, .metric = k->metric};
   OK(lode_collection_open(k->store, (lode_str){"c", 1}, &c, &k->c, &err));
@@ -55,8 +56,7 @@ static float centre(uint32_t cluster, uint32_t j) {
 
 void vkit_random(const vkit *k, float *out) {
   uint32_t cluster = (uint32_t)test_below(20);
-  for (uint32_t j = 0; j < k->dim; j++)
-    out[j] = centre(cluster, j) + (float)((double)test_below(2000) / 2000.0 - 0.5);
+  for (uint32_t j = 0; j < k->dim; j++) out[j] = centre(cluster, j) + (float)((double)test_below(2000) / 2000.0 - 0.5);
 }
 
 static void put(vkit *k, size_t first, size_t n) {
@@ -68,7 +68,9 @@ static void put(vkit *k, size_t first, size_t n) {
     int len = snprintf(p, 24, "%zu", first + i);
     k->group[first + i] = (int)((first + i) % 100);
     int meta = snprintf(p + 24, 72, "{\"g\":%d}", k->group[first + i]);
-    r[i] = (lode_record){.id = {p, (size_t)len}, .metadata = {p + 24, (size_t)meta}, .vector = k->v + (first + i) * k->dim,
+    r[i] = (lode_record){.id = {p, (size_t)len},
+                         .metadata = {p + 24, (size_t)meta},
+                         .vector = k->v + (first + i) * k->dim,
                          .dimension = k->dim};
     k->alive[first + i] = true;
   }
@@ -125,7 +127,8 @@ void vkit_update(vkit *k, size_t i) {
   char id[24];
   if (!k->alive[i]) return;
   vkit_random(k, k->v + i * k->dim);
-  lode_record r = {.id = {id, (size_t)snprintf(id, sizeof id, "%zu", i)}, .vector = k->v + i * k->dim, .dimension = k->dim};
+  lode_record r = {
+      .id = {id, (size_t)snprintf(id, sizeof id, "%zu", i)}, .vector = k->v + i * k->dim, .dimension = k->dim};
   OK(lode_update(k->c, NULL, &r, 1, NULL, NULL, &err));
 }
 
@@ -156,7 +159,8 @@ void vkit_wait_built(vkit *k) {
   CHECKF(false, "the background did not build an index in a minute");
 }
 
-void vkit_query(vkit *k, const float *q, size_t want, const lode_query_request *knobs, const char *where, vkit_answer *a) {
+void vkit_query(vkit *k, const float *q, size_t want, const lode_query_request *knobs, const char *where,
+                vkit_answer *a) {
   lode_error err;
   lode_query_request r = knobs ? *knobs : (lode_query_request){0};
   lode_result *result;
@@ -224,7 +228,8 @@ double vkit_recall(vkit *k, const float *q, size_t want, int below, const vkit_a
   return wanted ? (double)good / (double)wanted : 1;
 }
 
-double vkit_mean(vkit *k, size_t queries, size_t want, const lode_query_request *knobs, const char *where, int below, double *low) {
+double vkit_mean(vkit *k, size_t queries, size_t want, const lode_query_request *knobs, const char *where, int below,
+                 double *low) {
   float *q = malloc(k->dim * sizeof *q);
   double *all = malloc(queries * sizeof *all), sum = 0;
   vkit_answer *a = malloc(sizeof *a);

@@ -11,7 +11,8 @@
 
 /* ---- Records ---- */
 
-static const char *const words[] = {"alpha", "beta", "gamma", "delta", "HttpServer", "read_file", "x", "42", "Zebra", "kilo"};
+static const char *const words[] = {"alpha",     "beta", "gamma", "delta", "HttpServer",
+                                    "read_file", "x",    "42",    "Zebra", "kilo"};
 enum { WORDS = sizeof words / sizeof *words };
 
 void world_vector(const world *w, float *v) {
@@ -40,12 +41,15 @@ void world_randomize(const world *w, world_record *r) {
 
 lode_record world_record_of(const world *w, const world_record *r, char *meta, size_t size) {
   if (r->n >= 0)
-    snprintf(meta, size, "{\"n\": %d, \"tag\": \"t%d\", \"tags\": [\"t%d\", \"t%d\"], \"odd\": %s}", r->n, r->tag, r->tag, r->tag + 1,
-             r->n % 2 ? "true" : "false");
+    snprintf(meta, size, "{\"n\": %d, \"tag\": \"t%d\", \"tags\": [\"t%d\", \"t%d\"], \"odd\": %s}", r->n, r->tag,
+             r->tag, r->tag + 1, r->n % 2 ? "true" : "false");
   else
     snprintf(meta, size, "{\"tag\": \"t%d\", \"tags\": [\"t%d\", \"t%d\"]}", r->tag, r->tag, r->tag + 1);
-  return (lode_record){.id = str_of(r->id), .document = r->has_document ? str_of(r->text) : (lode_str){NULL, 0}, .metadata = str_of(meta),
-                       .vector = r->has_vector ? r->v : NULL, .dimension = r->has_vector ? w->dim : 0};
+  return (lode_record){.id = str_of(r->id),
+                       .document = r->has_document ? str_of(r->text) : (lode_str){NULL, 0},
+                       .metadata = str_of(meta),
+                       .vector = r->has_vector ? r->v : NULL,
+                       .dimension = r->has_vector ? w->dim : 0};
 }
 
 world world_make(lode_metric metric, uint32_t dim, bool whole, size_t n, lode_open_options o) {
@@ -54,7 +58,8 @@ world world_make(lode_metric metric, uint32_t dim, bool whole, size_t n, lode_op
   test_srand(test_seed());
   o.create = o.no_background = true;
   OK(lode_open(test_folder(), &o, &w.store, &err));
-  OK(lode_collection_open(w.store, STR_LIT("c"), &(lode_collection_options){.create = true, .metric = metric}, &w.c, &err));
+  OK(lode_collection_open(w.store, STR_LIT("c"), &(lode_collection_options){.create = true, .metric = metric}, &w.c,
+                          &err));
   w.r = calloc(WORLD_MOST, sizeof *w.r);
   CHECK(n <= WORLD_MOST);
   for (size_t from = 0; from < n; from += 100) {
@@ -63,7 +68,8 @@ world world_make(lode_metric metric, uint32_t dim, bool whole, size_t n, lode_op
     size_t k = n - from < 100 ? n - from : 100;
     for (size_t i = 0; i < k; i++) {
       world_record *r = &w.r[from + i];
-      snprintf(r->id, sizeof r->id, "%zu", (from + i) * 2654435761u % 1000003); /* the order of ids is not that of insertion */
+      snprintf(r->id, sizeof r->id, "%zu",
+               (from + i) * 2654435761u % 1000003); /* the order of ids is not that of insertion */
       world_randomize(&w, r);
       r->alive = true;
       batch[i] = world_record_of(&w, r, meta[i], sizeof meta[i]);
@@ -119,7 +125,8 @@ const world_record *world_find(const world *w, lode_str id) {
   return NULL;
 }
 
-void world_check_nearest(const world *w, const lode_result *r, size_t from, size_t query, const float *q, world_keep *keep, size_t k) {
+void world_check_nearest(const world *w, const lode_result *r, size_t from, size_t query, const float *q,
+                         world_keep *keep, size_t k) {
   world_answer *want = calloc(w->n + 1, sizeof *want);
   size_t n = world_nearest(w, q, keep, want);
   if (n > k) n = k;
@@ -130,7 +137,8 @@ void world_check_nearest(const world *w, const lode_result *r, size_t from, size
     CHECK(row->query == query && row->rank == i && x && x->has_vector && (!keep || keep(x)));
     double d = world_distance(w, q, x->v), tolerance = w->whole && w->metric != LODE_COSINE ? 0 : 2e-5;
     CHECKF(fabs(row->distance - d) <= tolerance, "%s is at %.9g, not %.9g", x->id, d, row->distance);
-    CHECKF(fabs(want[i].distance - d) <= tolerance, "rank %zu: %s at %.9g, wanted %s at %.9g", i, x->id, d, want[i].r->id, want[i].distance);
+    CHECKF(fabs(want[i].distance - d) <= tolerance, "rank %zu: %s at %.9g, wanted %s at %.9g", i, x->id, d,
+           want[i].r->id, want[i].distance);
     if (tolerance == 0) CHECKF(x == want[i].r, "rank %zu: %s, wanted %s, both at %g", i, x->id, want[i].r->id, d);
     if (i) {
       const lode_row *before = lode_result_at(r, from + i - 1);
@@ -153,8 +161,10 @@ void world_query(const world *w, size_t k, lode_selection select, world_keep *ke
   lode_result *r;
   float q[WORLD_MOST_DIM];
   world_vector(w, q);
-  OK(lode_query(w->c, &(lode_query_request){.vectors = q, .dimension = w->dim, .n = 1, .k = k, .select = select}, &r, &err));
-  CHECKF(lode_result_count(r) == least(k, world_count(w, keep)), "%zu rows of %zu", lode_result_count(r), world_count(w, keep));
+  OK(lode_query(w->c, &(lode_query_request){.vectors = q, .dimension = w->dim, .n = 1, .k = k, .select = select}, &r,
+                &err));
+  CHECKF(lode_result_count(r) == least(k, world_count(w, keep)), "%zu rows of %zu", lode_result_count(r),
+         world_count(w, keep));
   world_check_nearest(w, r, 0, 0, q, keep, k);
   lode_result_free(r);
 }
@@ -197,5 +207,6 @@ const size_t world_n_filters = sizeof world_filters / sizeof *world_filters;
 
 lode_selection world_selection(size_t f) {
   return (lode_selection){.where = world_filters[f].where ? str_of(world_filters[f].where) : (lode_str){NULL, 0},
-                          .where_document = world_filters[f].where_document ? str_of(world_filters[f].where_document) : (lode_str){NULL, 0}};
+                          .where_document = world_filters[f].where_document ? str_of(world_filters[f].where_document)
+                                                                            : (lode_str){NULL, 0}};
 }

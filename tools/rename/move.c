@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* move.c - rewrites the names of files that have moved, in place. Usage: move MOVES FILE...
  *
- * A line of MOVES is OLD NEW, both paths from the top of the tree. FILE is a file at its new place. In it, every word that
- * looks like the name of a moved file is replaced:
- *   src/store/vfs.c    a whole path
- *   store/vfs.c        a path below src/, src/lib/ or src/app/
- *   vfs.c              a file in the same folder as FILE was, or the only moved file of that name
- * An #include names a header by its path below src/lib or src/app, or by its bare name when it is in the same folder of test/.
+ * A line of MOVES is OLD NEW, both paths from the top of the tree. FILE is a file at its new place. In it, every word
+ * that looks like the name of a moved file is replaced: src/store/vfs.c    a whole path store/vfs.c        a path below
+ * src/, src/lib/ or src/app/ vfs.c              a file in the same folder as FILE was, or the only moved file of that
+ * name An #include names a header by its path below src/lib or src/app, or by its bare name when it is in the same
+ * folder of test/.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -64,7 +63,8 @@ static const char *base_of(const char *path) {
 
 static const pair *by_old_path(const char *folder, size_t folder_len, const char *word) {
   for (size_t i = 0; i < n_pairs; i++)
-    if (strncmp(pairs[i].from, folder, folder_len) == 0 && strcmp(pairs[i].from + folder_len, word) == 0) return &pairs[i];
+    if (strncmp(pairs[i].from, folder, folder_len) == 0 && strcmp(pairs[i].from + folder_len, word) == 0)
+      return &pairs[i];
   return NULL;
 }
 
@@ -125,8 +125,8 @@ static void apply(const char *file) {
   for (size_t i = 0; i < len;) {
     size_t n = 0;
     while (i + n < len && in_name(text[i + n])) n++;
-    bool source = n > 0 && !(i > 0 && text[i - 1] == '<') && n + 2 < sizeof word && text[i + n] == '.' && strchr("ch", text[i + n + 1]) && text[i + n + 1] &&
-                  !in_name(text[i + n + 2]);
+    bool source = n > 0 && !(i > 0 && text[i - 1] == '<') && n + 2 < sizeof word && text[i + n] == '.' &&
+                  strchr("ch", text[i + n + 1]) && text[i + n + 1] && !in_name(text[i + n + 2]);
     if (source) {
       memcpy(word, text + i, n + 2);
       word[n + 2] = 0;

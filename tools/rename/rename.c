@@ -87,8 +87,10 @@ static entry *find(const char *file, const char *word, size_t n, bool everywhere
     size_t mid = low + (high - low) / 2;
     int c = strncmp(entries[mid].from, word, n);
     if (c == 0 && entries[mid].from[n]) c = 1;
-    if (c < 0) low = mid + 1;
-    else high = mid;
+    if (c < 0)
+      low = mid + 1;
+    else
+      high = mid;
   }
   for (; low < n_entries && strncmp(entries[low].from, word, n) == 0 && !entries[low].from[n]; low++) {
     if (!entries[low].path) return &entries[low];

@@ -49,7 +49,8 @@ int main(int argc, char **argv) {
   float *scales = must_alloc(t.rows, sizeof *scales);
   for (uint32_t r = 0; r < t.rows; r++) scales[r] = quantize(t.values + (size_t)r * DIM, rows + (size_t)r * DIM);
   size_t size = 0;
-  char *file = embed_static_bytes(&(embed_static_parts){&lex.words, rows, scales, argv[3], (uint32_t)lrint(tf * 1000)}, &size);
+  char *file =
+      embed_static_bytes(&(embed_static_parts){&lex.words, rows, scales, argv[3], (uint32_t)lrint(tf * 1000)}, &size);
   FILE *out = fopen(argv[4], "wb");
   if (!file || !out || fwrite(file, 1, size, out) != size || fclose(out) != 0) {
     perror(argv[4]);

@@ -64,7 +64,13 @@ void lexicon_load(lexicon *lex, const char *path) {
   for (size_t i = 0; i < n; i++) costs[i] = cost_of(bytes + starts[i], starts[i + 1] - starts[i], lex->pairs[i], total);
   uint32_t n_slots = 1 << 17;
   uint16_t *slots = must_alloc(n_slots, sizeof *slots);
-  lex->words = (embed_words){.count = (uint32_t)n, .n_slots = n_slots, .starts = starts, .bytes = bytes, .n_bytes = n_bytes, .costs = costs, .slots = slots};
+  lex->words = (embed_words){.count = (uint32_t)n,
+                             .n_slots = n_slots,
+                             .starts = starts,
+                             .bytes = bytes,
+                             .n_bytes = n_bytes,
+                             .costs = costs,
+                             .slots = slots};
   embed_words_fill(&lex->words, slots);
   lode_error err;
   if (embed_words_check(&lex->words, &err) != LODE_OK) {

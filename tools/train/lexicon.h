@@ -7,9 +7,9 @@
 
 typedef struct lexicon {
   embed_words words;
-  uint32_t *pairs;   /* how many pairs have the word */
-  uint32_t n_pairs;  /* an estimate of all: that of the commonest word */
-  void *memory[6];   /* what `words` points into */
+  uint32_t *pairs;  /* how many pairs have the word */
+  uint32_t n_pairs; /* an estimate of all: that of the commonest word */
+  void *memory[6];  /* what `words` points into */
 } lexicon;
 
 /* Exits with a message when the file is not what vocab.c writes. */

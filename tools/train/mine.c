@@ -34,23 +34,47 @@ typedef enum style { BRACES, PYTHON, HASHES, DASHES, MARKDOWN } style;
 typedef struct language {
   const char *ext, *name;
   style style;
-  bool semicolons; /* a line's end does not end a statement */
+  bool semicolons;  /* a line's end does not end a statement */
   bool long_quotes; /* '...' is a string */
 } language;
 
 static const language languages[] = {
-    {"c", "c", BRACES, true, false},       {"h", "c", BRACES, true, false},         {"cc", "cpp", BRACES, true, false},
-    {"cpp", "cpp", BRACES, true, false},   {"cxx", "cpp", BRACES, true, false},     {"hpp", "cpp", BRACES, true, false},
-    {"hh", "cpp", BRACES, true, false},    {"hxx", "cpp", BRACES, true, false},     {"java", "java", BRACES, true, false},
-    {"js", "javascript", BRACES, false, true}, {"mjs", "javascript", BRACES, false, true}, {"cjs", "javascript", BRACES, false, true},
-    {"jsx", "javascript", BRACES, false, true}, {"ts", "typescript", BRACES, false, true}, {"tsx", "typescript", BRACES, false, true},
-    {"mts", "typescript", BRACES, false, true}, {"go", "go", BRACES, false, false}, {"rs", "rust", BRACES, true, false},
-    {"cs", "csharp", BRACES, true, false}, {"kt", "kotlin", BRACES, false, false},  {"kts", "kotlin", BRACES, false, false},
-    {"scala", "scala", BRACES, false, false}, {"swift", "swift", BRACES, false, false}, {"php", "php", BRACES, true, true},
-    {"groovy", "groovy", BRACES, false, true}, {"vala", "vala", BRACES, true, false}, {"dart", "dart", BRACES, true, true},
-    {"m", "objc", BRACES, true, false},    {"mm", "objc", BRACES, true, false},     {"py", "python", PYTHON, false, false},
-    {"rb", "ruby", HASHES, false, false},  {"pm", "perl", HASHES, false, false},    {"sh", "shell", HASHES, false, false},
-    {"ex", "elixir", HASHES, false, false}, {"lua", "lua", DASHES, false, false},   {"hs", "haskell", DASHES, false, false},
+    {"c", "c", BRACES, true, false},
+    {"h", "c", BRACES, true, false},
+    {"cc", "cpp", BRACES, true, false},
+    {"cpp", "cpp", BRACES, true, false},
+    {"cxx", "cpp", BRACES, true, false},
+    {"hpp", "cpp", BRACES, true, false},
+    {"hh", "cpp", BRACES, true, false},
+    {"hxx", "cpp", BRACES, true, false},
+    {"java", "java", BRACES, true, false},
+    {"js", "javascript", BRACES, false, true},
+    {"mjs", "javascript", BRACES, false, true},
+    {"cjs", "javascript", BRACES, false, true},
+    {"jsx", "javascript", BRACES, false, true},
+    {"ts", "typescript", BRACES, false, true},
+    {"tsx", "typescript", BRACES, false, true},
+    {"mts", "typescript", BRACES, false, true},
+    {"go", "go", BRACES, false, false},
+    {"rs", "rust", BRACES, true, false},
+    {"cs", "csharp", BRACES, true, false},
+    {"kt", "kotlin", BRACES, false, false},
+    {"kts", "kotlin", BRACES, false, false},
+    {"scala", "scala", BRACES, false, false},
+    {"swift", "swift", BRACES, false, false},
+    {"php", "php", BRACES, true, true},
+    {"groovy", "groovy", BRACES, false, true},
+    {"vala", "vala", BRACES, true, false},
+    {"dart", "dart", BRACES, true, true},
+    {"m", "objc", BRACES, true, false},
+    {"mm", "objc", BRACES, true, false},
+    {"py", "python", PYTHON, false, false},
+    {"rb", "ruby", HASHES, false, false},
+    {"pm", "perl", HASHES, false, false},
+    {"sh", "shell", HASHES, false, false},
+    {"ex", "elixir", HASHES, false, false},
+    {"lua", "lua", DASHES, false, false},
+    {"hs", "haskell", DASHES, false, false},
     {"md", "text", MARKDOWN, false, false},
 };
 
@@ -83,9 +107,34 @@ static const language *language_of(const char *path) {
 
 static bool wanted(const char *path) {
   static const char *const refused[] = {
-      ".min.", "/test/", "/tests/", "/testdata/", "_test.", "/vendor/", "/third_party/", "/thirdparty/", "/3rdparty/", "node_modules/",
-      "/locale/", "/locales/", ".pb.", "_pb2", "/dist/", "/umd/", "/examples/", "/migrations/", ".test.", ".spec.", "/site-packages/tests",
-      "/debian/", "CHANGELOG", "changelog", "ChangeLog", "CODE_OF_CONDUCT", "LICENSE", "HISTORY",
+      ".min.",
+      "/test/",
+      "/tests/",
+      "/testdata/",
+      "_test.",
+      "/vendor/",
+      "/third_party/",
+      "/thirdparty/",
+      "/3rdparty/",
+      "node_modules/",
+      "/locale/",
+      "/locales/",
+      ".pb.",
+      "_pb2",
+      "/dist/",
+      "/umd/",
+      "/examples/",
+      "/migrations/",
+      ".test.",
+      ".spec.",
+      "/site-packages/tests",
+      "/debian/",
+      "CHANGELOG",
+      "changelog",
+      "ChangeLog",
+      "CODE_OF_CONDUCT",
+      "LICENSE",
+      "HISTORY",
   };
   for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
     if (strstr(path, refused[i])) return false;
@@ -104,7 +153,8 @@ static bool split_lines(miner *m) {
       if (!m->lines) exit(1);
     }
     size_t indent = 0;
-    while (start < stop && (m->data[start] == ' ' || m->data[start] == '\t')) indent += m->data[start++] == '\t' ? 4 : 1;
+    while (start < stop && (m->data[start] == ' ' || m->data[start] == '\t'))
+      indent += m->data[start++] == '\t' ? 4 : 1;
     while (stop > start && isspace((unsigned char)m->data[stop - 1])) stop--;
     m->lines[m->n_lines++] = (line){m->data + start, stop - start, indent, at};
     at = end + 1;
@@ -116,17 +166,22 @@ static bool split_lines(miner *m) {
 
 static void put_escaped(const char *s, size_t n) {
   for (size_t i = 0; i < n; i++) {
-    if (s[i] == '\n') fputs("\\n", stdout);
-    else if (s[i] == '\t') fputs("\\t", stdout);
-    else if (s[i] == '\\') fputs("\\\\", stdout);
-    else if (s[i] != '\r') putchar(s[i]);
+    if (s[i] == '\n')
+      fputs("\\n", stdout);
+    else if (s[i] == '\t')
+      fputs("\\t", stdout);
+    else if (s[i] == '\\')
+      fputs("\\\\", stdout);
+    else if (s[i] != '\r')
+      putchar(s[i]);
   }
 }
 
 /* Without the parts of a path that only packaging knows. */
 static const char *source_path(const char *path) {
   static const char *const prefixes[] = {
-      "/dist-packages/", "/share/gocode/src/", "/cargo/registry/", "/share/nodejs/", "/share/php/", "/vendor_ruby/", "/lib/ruby/",
+      "/dist-packages/", "/share/gocode/src/", "/cargo/registry/", "/share/nodejs/",
+      "/share/php/",     "/vendor_ruby/",      "/lib/ruby/",
   };
   for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
     const char *at = strstr(path, prefixes[i]);
@@ -191,11 +246,13 @@ static bool has_word(const char *s, size_t n, const char *word, size_t *at) {
   return false;
 }
 
-static const char *const type_words[] = {"class",  "struct", "interface", "enum",     "trait",  "object",    "namespace", "impl",
-                                         "module", "union",  "protocol",  "extension", "record", "type", "package"};
-static const char *const statement_words[] = {"if",   "for",   "while", "switch", "return", "else",  "case", "try",    "throw",
-                                              "do",   "break", "match", "with",   "assert", "yield", "goto", "foreach", "defer",
-                                              "select", "loop", "delete", "await", "raise", "}", "default"};
+static const char *const type_words[] = {"class",    "struct",    "interface", "enum",   "trait",
+                                         "object",   "namespace", "impl",      "module", "union",
+                                         "protocol", "extension", "record",    "type",   "package"};
+static const char *const statement_words[] = {"if",    "for",   "while",   "switch", "return", "else", "case",
+                                              "try",   "throw", "do",      "break",  "match",  "with", "assert",
+                                              "yield", "goto",  "foreach", "defer",  "select", "loop", "delete",
+                                              "await", "raise", "}",       "default"};
 
 static span offset_of(const miner *m, const char *from, size_t len) {
   return (span){(size_t)(from - m->data), (size_t)(from - m->data) + len};
@@ -222,7 +279,7 @@ static span name_of(const miner *m, const char *head, size_t n) {
 }
 
 typedef struct item {
-  size_t from, to;  /* bytes */
+  size_t from, to; /* bytes */
   size_t n_lines;
   const char *kind; /* NULL: not a definition */
   span name;
@@ -243,9 +300,12 @@ static size_t skip_literal(const miner *m, size_t at, size_t end) {
     return at; /* a lifetime, an apostrophe */
   }
   for (size_t i = at + 1; i < end; i++) {
-    if (m->data[i] == '\\') i++;
-    else if (m->data[i] == quote) return i;
-    else if (m->data[i] == '\n' && quote != '`') return i - 1;
+    if (m->data[i] == '\\')
+      i++;
+    else if (m->data[i] == quote)
+      return i;
+    else if (m->data[i] == '\n' && quote != '`')
+      return i - 1;
   }
   return end - 1;
 }
@@ -312,11 +372,16 @@ static item brace_item(const miner *m, size_t k) {
   size_t head_len = h->len < 200 ? h->len : 200;
   it.name = name_of(m, h->text, head_len);
   bool is_type = false;
-  for (size_t i = 0; i < sizeof type_words / sizeof type_words[0]; i++) is_type |= has_word(h->text, head_len, type_words[i], NULL);
-  if (h->len == 0 || (h->text[0] == '#' && !begins(h, "#define"))) it.kind = NULL;
-  else if (is_type && (block || m->lang->style != BRACES)) it.kind = "type";
-  else if (block) it.kind = memchr(h->text, '(', head_len) ? "func" : "decl";
-  else it.kind = "decl";
+  for (size_t i = 0; i < sizeof type_words / sizeof type_words[0]; i++)
+    is_type |= has_word(h->text, head_len, type_words[i], NULL);
+  if (h->len == 0 || (h->text[0] == '#' && !begins(h, "#define")))
+    it.kind = NULL;
+  else if (is_type && (block || m->lang->style != BRACES))
+    it.kind = "type";
+  else if (block)
+    it.kind = memchr(h->text, '(', head_len) ? "func" : "decl";
+  else
+    it.kind = "decl";
   return it;
 }
 
@@ -336,7 +401,8 @@ static item indent_item(const miner *m, size_t k) {
   it.name = name_of(m, m->lines[k].text, m->lines[k].len < 200 ? m->lines[k].len : 200);
   if (it.name.to == 0) {
     size_t at;
-    if (has_word(m->lines[k].text, m->lines[k].len, "def", &at) || has_word(m->lines[k].text, m->lines[k].len, "sub", &at)) {
+    if (has_word(m->lines[k].text, m->lines[k].len, "def", &at) ||
+        has_word(m->lines[k].text, m->lines[k].len, "sub", &at)) {
       const char *s = m->lines[k].text + at;
       size_t n = 0;
       while (*s == ' ') s++;
@@ -344,7 +410,8 @@ static item indent_item(const miner *m, size_t k) {
       it.name = offset_of(m, s, n);
     }
   }
-  it.kind = begins(&m->lines[k], "class") || begins(&m->lines[k], "module") || begins(&m->lines[k], "data") ? "type" : "func";
+  it.kind =
+      begins(&m->lines[k], "class") || begins(&m->lines[k], "module") || begins(&m->lines[k], "data") ? "type" : "func";
   return it;
 }
 
@@ -366,7 +433,8 @@ static void emit_item(miner *m, size_t from, size_t to, const item *it, bool doc
   if (!it->kind) return;
   bool inner = it->kind[0] == 'i' || (it->kind[0] == 'd' && !documentation);
   if (inner && it->n_lines < 4) return;
-  emit(m, inner ? "inline" : it->kind, it->name, m->data + raw.from, raw.to - raw.from, (span){it->from, it->from}, (span){it->from, it->to});
+  emit(m, inner ? "inline" : it->kind, it->name, m->data + raw.from, raw.to - raw.from, (span){it->from, it->from},
+       (span){it->from, it->to});
 }
 
 /* Lines from i on that are one comment; returns the line behind it, or i when it is none (or code stands behind it). */
@@ -396,10 +464,12 @@ static void mine_braces(miner *m) {
       continue;
     }
     bool inner_doc = m->lines[i].len > 2 && m->lines[i].text[2] == '!';
-    bool documentation = m->lines[i].len > 2 && (m->lines[i].text[2] == '*' || m->lines[i].text[2] == '/' || m->lang->name[0] == 'g');
+    bool documentation =
+        m->lines[i].len > 2 && (m->lines[i].text[2] == '*' || m->lines[i].text[2] == '/' || m->lang->name[0] == 'g');
     if (end >= m->n_lines) return;
     const line *next = &m->lines[end];
-    if (inner_doc || (!opened && (next->len == 0 || begins(next, "package") || begins(next, "#include") || begins(next, "import") || begins(next, "#ifndef") || begins(next, "use")))) {
+    if (inner_doc || (!opened && (next->len == 0 || begins(next, "package") || begins(next, "#include") ||
+                                  begins(next, "import") || begins(next, "#ifndef") || begins(next, "use")))) {
       emit_module(m, i, end);
     } else if (next->len) {
       item it = brace_item(m, end);
@@ -410,8 +480,9 @@ static void mine_braces(miner *m) {
 }
 
 static bool is_hash_head(const line *l) {
-  return begins(l, "def") || begins(l, "class") || begins(l, "module") || begins(l, "sub") || begins(l, "function") || begins(l, "local function") ||
-         begins(l, "defp") || begins(l, "data") || (l->len > 4 && memcmp(l->text + l->len - 4, "() {", 4) == 0);
+  return begins(l, "def") || begins(l, "class") || begins(l, "module") || begins(l, "sub") || begins(l, "function") ||
+         begins(l, "local function") || begins(l, "defp") || begins(l, "data") ||
+         (l->len > 4 && memcmp(l->text + l->len - 4, "() {", 4) == 0);
 }
 
 static void mine_marked(miner *m, const char *mark) {
@@ -468,13 +539,16 @@ static void mine_python(miner *m) {
     }
     if (!begins(l, "def") && !begins(l, "async def") && !begins(l, "class")) continue;
     size_t body = i;
-    while (body < m->n_lines && body < i + 30 && (m->lines[body].len == 0 || m->lines[body].text[m->lines[body].len - 1] != ':')) body++;
+    while (body < m->n_lines && body < i + 30 &&
+           (m->lines[body].len == 0 || m->lines[body].text[m->lines[body].len - 1] != ':'))
+      body++;
     body++;
     size_t end = docstring(m, body, &text);
     if (end == body || end >= m->n_lines) continue;
     item it = indent_item(m, i);
     if (it.to <= m->lines[end].start) continue;
-    emit(m, it.kind, it.name, m->data + text.from, text.to - text.from, (span){it.from, m->lines[body].start}, (span){m->lines[end].start, it.to});
+    emit(m, it.kind, it.name, m->data + text.from, text.to - text.from, (span){it.from, m->lines[body].start},
+         (span){m->lines[end].start, it.to});
   }
 }
 
@@ -486,7 +560,8 @@ static void mine_markdown(miner *m) {
     if (!begins(l, "#") || l->indent) continue;
     size_t end = i + 1;
     while (end < m->n_lines && !(begins(&m->lines[end], "#") && m->lines[end].indent == 0)) end++;
-    size_t from = i + 1 < m->n_lines ? m->lines[i + 1].start : m->len, to = end < m->n_lines ? m->lines[end].start : m->len;
+    size_t from = i + 1 < m->n_lines ? m->lines[i + 1].start : m->len,
+           to = end < m->n_lines ? m->lines[end].start : m->len;
     if (to > from + 120) emit(m, "section", (span){0, 0}, l->text, l->len, (span){from, from}, (span){from, to});
     i = end - 1;
   }

@@ -78,10 +78,14 @@ static void put_line(FILE *out, const pair *p) {
     if (i) putc('\t', out);
     for (size_t j = 0; j < fields[i]->len; j++) {
       char c = fields[i]->data[j];
-      if (c == '\n') fputs("\\n", out);
-      else if (c == '\t') fputs("\\t", out);
-      else if (c == '\\') fputs("\\\\", out);
-      else putc(c, out);
+      if (c == '\n')
+        fputs("\\n", out);
+      else if (c == '\t')
+        fputs("\\t", out);
+      else if (c == '\\')
+        fputs("\\\\", out);
+      else
+        putc(c, out);
     }
   }
   putc('\n', out);
@@ -93,9 +97,12 @@ static bool put_record(FILE *out, const lexicon *lex, const pair *p) {
   text doc = p->doc;
   drop_name(p, &doc);
   size_t sentence = first_sentence(doc);
-  const text segments[SEGMENTS] = {{doc.data, sentence}, {doc.data + sentence, doc.len - sentence}, p->path, p->name, p->code};
+  const text segments[SEGMENTS] = {
+      {doc.data, sentence}, {doc.data + sentence, doc.len - sentence}, p->path, p->name, p->code};
   uint64_t file = hash_text(p->package.data, p->package.len) * 31 + hash_text(p->path.data, p->path.len);
-  pack_record r = {.file = (uint32_t)(file ^ file >> 32), .doc = (uint32_t)hash_words(doc.data, doc.len), .kind = kind_of(p->kind),
+  pack_record r = {.file = (uint32_t)(file ^ file >> 32),
+                   .doc = (uint32_t)hash_words(doc.data, doc.len),
+                   .kind = kind_of(p->kind),
                    .lang = (uint8_t)hash_text(p->lang.data, p->lang.len)};
   size_t n = 0;
   for (int i = 0; i < SEGMENTS; i++) {
@@ -128,7 +135,9 @@ int main(int argc, char **argv) {
   while (pair_next(&reader, &p)) {
     read++;
     if (is_left_out(p.package)) continue;
-    if (seen_add(&codes, hash_words(p.code.data, p.code.len)) || seen_add(&docs, hash_words(p.doc.data, p.doc.len)) >= 2) continue;
+    if (seen_add(&codes, hash_words(p.code.data, p.code.len)) ||
+        seen_add(&docs, hash_words(p.doc.data, p.doc.len)) >= 2)
+      continue;
     if (is_held_out(p.package)) {
       put_line(held, &p);
       kept++;

@@ -16,10 +16,10 @@ enum { SENTENCE_ROWS = 64, REST_ROWS = 128, PATH_ROWS = 24, NAME_ROWS = 12, CODE
 enum { KIND_FUNC, KIND_TYPE, KIND_DECL, KIND_INLINE, KIND_MODULE, KIND_SECTION };
 
 typedef struct pack_record {
-  uint32_t file;    /* hash of package and path */
-  uint32_t doc;     /* hash of the description */
+  uint32_t file; /* hash of package and path */
+  uint32_t doc;  /* hash of the description */
   uint8_t kind;
-  uint8_t lang;     /* hash */
+  uint8_t lang; /* hash */
   uint16_t rows[SEGMENTS];
 } pack_record;
 

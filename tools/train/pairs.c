@@ -12,8 +12,10 @@ static void unescape(text *t) {
     char c = t->data[i];
     if (c == '\\' && i + 1 < t->len) {
       c = t->data[++i];
-      if (c == 'n') c = '\n';
-      else if (c == 't') c = '\t';
+      if (c == 'n')
+        c = '\n';
+      else if (c == 't')
+        c = '\t';
     }
     t->data[to++] = c;
   }
@@ -63,8 +65,13 @@ bool is_held_out(text package) { return hash_text(package.data, package.len) % 5
 
 bool is_left_out(text package) {
   static const char *const names[] = {
-      "go-chi-chi", "python3-aiohttp", "librust-axum", "node-express", "fmtlib", "libgoogle-gson-java", "google-gson", "libuv1", "ruby-sinatra",
-      "zod", "express", "messagepack-csharp", "exposed", "cats",
+      "go-chi-chi",   "python3-aiohttp",
+      "librust-axum", "node-express",
+      "fmtlib",       "libgoogle-gson-java",
+      "google-gson",  "libuv1",
+      "ruby-sinatra", "zod",
+      "express",      "messagepack-csharp",
+      "exposed",      "cats",
   };
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     size_t n = strlen(names[i]);

@@ -30,8 +30,10 @@ void table_save(const table *t, const char *path) {
   FILE *out = fopen(beside, "wb");
   check(out != NULL, beside);
   uint64_t head[3] = {t->rows, t->epoch, t->seed};
-  check(fwrite(MAGIC, 1, 8, out) == 8 && fwrite(head, sizeof *head, 3, out) == 3 && fwrite(t->values, sizeof(float), n, out) == n &&
-            fwrite(t->moved, sizeof(float), n, out) == n && fclose(out) == 0 && rename(beside, path) == 0, path);
+  check(fwrite(MAGIC, 1, 8, out) == 8 && fwrite(head, sizeof *head, 3, out) == 3 &&
+            fwrite(t->values, sizeof(float), n, out) == n && fwrite(t->moved, sizeof(float), n, out) == n &&
+            fclose(out) == 0 && rename(beside, path) == 0,
+        path);
 }
 
 bool table_load(table *t, const char *path) {
@@ -39,7 +41,9 @@ bool table_load(table *t, const char *path) {
   uint64_t head[3];
   FILE *in = fopen(path, "rb");
   if (!in) return false;
-  check(fread(magic, 1, 8, in) == 8 && memcmp(magic, MAGIC, 8) == 0 && fread(head, sizeof *head, 3, in) == 3 && head[0] <= EMBED_WORDS_MAX, path);
+  check(fread(magic, 1, 8, in) == 8 && memcmp(magic, MAGIC, 8) == 0 && fread(head, sizeof *head, 3, in) == 3 &&
+            head[0] <= EMBED_WORDS_MAX,
+        path);
   table_init(t, (uint32_t)head[0], head[2]);
   t->epoch = (uint32_t)head[1];
   size_t n = (size_t)t->rows * DIM;

@@ -10,10 +10,10 @@ enum { DIM = 256 };
 
 typedef struct table {
   uint32_t rows;
-  uint32_t epoch;  /* done so far */
+  uint32_t epoch; /* done so far */
   uint64_t seed;
-  float *values;   /* rows x DIM */
-  float *moved;    /* rows x DIM: sums of squared gradients (Adagrad) */
+  float *values; /* rows x DIM */
+  float *moved;  /* rows x DIM: sums of squared gradients (Adagrad) */
 } table;
 
 void table_init(table *t, uint32_t rows, uint64_t seed);

@@ -62,8 +62,10 @@ static void pax_path(const char *data, size_t n, char *path, size_t size) {
 
 static void header_path(const unsigned char *h, char *path, size_t size) {
   bool ustar = memcmp(h + 257, "ustar\0", 6) == 0 && h[345];
-  if (ustar) snprintf(path, size, "%.155s/%.100s", (const char *)h + 345, (const char *)h);
-  else snprintf(path, size, "%.100s", (const char *)h);
+  if (ustar)
+    snprintf(path, size, "%.155s/%.100s", (const char *)h + 345, (const char *)h);
+  else
+    snprintf(path, size, "%.100s", (const char *)h);
 }
 
 bool tar_next(FILE *in, size_t max_bytes, bool (*wanted)(const char *path), tar_file *file) {
@@ -78,13 +80,17 @@ bool tar_next(FILE *in, size_t max_bytes, bool (*wanted)(const char *path), tar_
       if (n > LONG_NAME_MAX) return false;
       char *data = read_data(in, n);
       if (!data) return false;
-      if (type == 'x') pax_path(data, (size_t)n, given, sizeof given);
-      else snprintf(given, sizeof given, "%s", data);
+      if (type == 'x')
+        pax_path(data, (size_t)n, given, sizeof given);
+      else
+        snprintf(given, sizeof given, "%s", data);
       free(data);
       continue;
     }
-    if (given[0]) memcpy(file->path, given, sizeof given);
-    else header_path(h, file->path, sizeof file->path);
+    if (given[0])
+      memcpy(file->path, given, sizeof given);
+    else
+      header_path(h, file->path, sizeof file->path);
     given[0] = 0;
     if ((type == '0' || type == 0) && n && n <= max_bytes && wanted(file->path)) {
       file->data = read_data(in, n);

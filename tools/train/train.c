@@ -5,9 +5,9 @@
  *
  * A text's vector is the sum of its words' rows, a word that stands n times counting n^tf, brought to length 1. In a
  * batch every description should be nearer to its own code than to any other's, and every code to its own description
- * (InfoNCE both ways). Pairs of one file, or of one package, are kept in one batch: they are the hard negatives. Each time a pair comes up
- * it is dressed anew: one sentence or the whole comment, the name or the path as the question, the code with or without
- * its path and its own comment, cut or whole; so that questions and chunks of all kinds are seen.
+ * (InfoNCE both ways). Pairs of one file, or of one package, are kept in one batch: they are the hard negatives. Each
+ * time a pair comes up it is dressed anew: one sentence or the whole comment, the name or the path as the question, the
+ * code with or without its path and its own comment, cut or whole; so that questions and chunks of all kinds are seen.
  *
  * Deterministic: the same files, options and number of threads give the same table. TABLE is written after every
  * epoch; when it is there already, training goes on from it.
@@ -29,8 +29,8 @@ typedef struct options {
   uint32_t epochs, until, batch, threads; /* until: stop after that epoch, of `epochs` that the rate falls over */
   uint64_t seed, limit;
   float rate, scale, tf;
-  float join;       /* how often a neighbour in the file is added to the code */
-  bool by_package;  /* hard negatives: of the package instead of the file */
+  float join;      /* how often a neighbour in the file is added to the code */
+  bool by_package; /* hard negatives: of the package instead of the file */
 } options;
 
 typedef struct corpus {
@@ -60,10 +60,10 @@ typedef struct trainer {
   side query, code;
   float *scores, *cols; /* batch x batch; column sums */
   float *row_loss;
-  uint32_t *docs;       /* hash of each description in the batch */
-  float *grad;          /* rows x DIM, zero between batches */
-  uint8_t *touched;     /* rows */
-  uint32_t n;           /* pairs in this batch */
+  uint32_t *docs;   /* hash of each description in the batch */
+  float *grad;      /* rows x DIM, zero between batches */
+  uint8_t *touched; /* rows */
+  uint32_t n;       /* pairs in this batch */
   float rate;
   uint64_t epoch_seed;
 } trainer;
@@ -132,7 +132,8 @@ static void corpus_load(corpus *c, const char *path, uint64_t limit) {
     for (int i = 0; i < SEGMENTS; i++) at += 2 * (size_t)r.rows[i];
   }
   if (c->n <= limit) return;
-  for (uint32_t i = 0; i < limit; i++) c->places[i] = c->places[(uint64_t)(i / BLOCK) * c->n / (limit / BLOCK + 1) + i % BLOCK]; /* from all packages */
+  for (uint32_t i = 0; i < limit; i++)
+    c->places[i] = c->places[(uint64_t)(i / BLOCK) * c->n / (limit / BLOCK + 1) + i % BLOCK]; /* from all packages */
   c->n = (uint32_t)limit;
 }
 
@@ -166,7 +167,8 @@ static void shuffle(uint32_t *items, uint32_t n, uint64_t *random) {
 
 /* An order of all pairs in which up to GROUP of one file follow each other. by_file: pairs sorted by file. */
 static void make_order(const corpus *c, const uint32_t *sorted, uint64_t *random, uint32_t *order) {
-  uint32_t *starts = must_alloc(c->n, sizeof *starts), *files = must_alloc(c->n, sizeof *files), *within = must_alloc(c->n, sizeof *within);
+  uint32_t *starts = must_alloc(c->n, sizeof *starts), *files = must_alloc(c->n, sizeof *files),
+           *within = must_alloc(c->n, sizeof *within);
   uint32_t groups = 0;
   memcpy(within, sorted, c->n * sizeof *within);
   for (uint32_t from = 0; from < c->n;) {
@@ -202,11 +204,13 @@ static void make_package_order(const corpus *c, uint64_t *random, uint32_t *orde
   uint32_t *within = must_alloc(c->n, sizeof *within), groups = (c->n + PACKAGE_GROUP - 1) / PACKAGE_GROUP;
   uint32_t *which = must_alloc(groups, sizeof *which), n = 0;
   for (uint32_t i = 0; i < c->n; i++) within[i] = i;
-  for (uint32_t from = 0; from < c->n; from += BLOCK) shuffle(within + from, c->n - from < BLOCK ? c->n - from : BLOCK, random);
+  for (uint32_t from = 0; from < c->n; from += BLOCK)
+    shuffle(within + from, c->n - from < BLOCK ? c->n - from : BLOCK, random);
   for (uint32_t i = 0; i < groups; i++) which[i] = i;
   shuffle(which, groups, random);
   for (uint32_t i = 0; i < groups; i++) {
-    for (uint32_t j = which[i] * PACKAGE_GROUP; j < c->n && j < (which[i] + 1) * PACKAGE_GROUP; j++) order[n++] = within[j];
+    for (uint32_t j = which[i] * PACKAGE_GROUP; j < c->n && j < (which[i] + 1) * PACKAGE_GROUP; j++)
+      order[n++] = within[j];
   }
   mem_free(within);
   mem_free(which);
@@ -276,8 +280,10 @@ static void dress(const trainer *t, uint32_t i, uint64_t *random, bag *query, ba
     as_path = true;
   } else {
     add_words(&q, s[SENTENCE], 0, r.rows[SENTENCE]);
-    if (roll < 0.35f) add_words(&q, s[REST], 0, r.rows[REST]);
-    else if (roll < 0.42f) add_words(&q, s[NAME], 0, r.rows[NAME]);
+    if (roll < 0.35f)
+      add_words(&q, s[REST], 0, r.rows[REST]);
+    else if (roll < 0.42f)
+      add_words(&q, s[NAME], 0, r.rows[NAME]);
   }
   if (path < 0.5f && !as_path) add_words(&c, s[PATH], 0, r.rows[PATH]);
   if (own < 0.25f) {
@@ -419,12 +425,15 @@ static double train_batch(trainer *t, uint32_t at, uint32_t n) {
   batch_at = at;
   int size = (int)n;
   run(t, phase_forward);
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, size, size, DIM, t->opt.scale, t->query.vectors, DIM, t->code.vectors, DIM, 0, t->scores, size);
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, size, size, DIM, t->opt.scale, t->query.vectors, DIM,
+              t->code.vectors, DIM, 0, t->scores, size);
   run(t, phase_exp);
   run(t, phase_columns);
   run(t, phase_gradient);
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, size, DIM, size, 1, t->scores, size, t->code.vectors, DIM, 0, t->query.grads, DIM);
-  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, size, DIM, size, 1, t->scores, size, t->query.vectors, DIM, 0, t->code.grads, DIM);
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, size, DIM, size, 1, t->scores, size, t->code.vectors, DIM, 0,
+              t->query.grads, DIM);
+  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, size, DIM, size, 1, t->scores, size, t->query.vectors, DIM, 0,
+              t->code.grads, DIM);
   run(t, phase_normal);
   run(t, phase_words);
   run(t, phase_step);
@@ -448,20 +457,39 @@ static double number(const char *arg, const char *name) {
 }
 
 static void read_options(options *o, int argc, char **argv) {
-  *o = (options){.epochs = 4, .until = UINT32_MAX, .batch = 2048, .threads = 2, .seed = 1, .limit = UINT32_MAX, .rate = 0.03f, .scale = 20, .tf = 0.5f};
+  *o = (options){.epochs = 4,
+                 .until = UINT32_MAX,
+                 .batch = 2048,
+                 .threads = 2,
+                 .seed = 1,
+                 .limit = UINT32_MAX,
+                 .rate = 0.03f,
+                 .scale = 20,
+                 .tf = 0.5f};
   for (int i = 4; i < argc; i++) {
     double v;
-    if ((v = number(argv[i], "epochs")) >= 0) o->epochs = (uint32_t)v;
-    else if ((v = number(argv[i], "until")) >= 0) o->until = (uint32_t)v;
-    else if ((v = number(argv[i], "batch")) >= 16) o->batch = (uint32_t)v;
-    else if ((v = number(argv[i], "threads")) >= 1 && v <= MAX_THREADS) o->threads = (uint32_t)v;
-    else if ((v = number(argv[i], "seed")) >= 0) o->seed = (uint64_t)v;
-    else if ((v = number(argv[i], "limit")) >= 0) o->limit = (uint64_t)v;
-    else if ((v = number(argv[i], "rate")) >= 0) o->rate = (float)v;
-    else if ((v = number(argv[i], "scale")) >= 0) o->scale = (float)v;
-    else if ((v = number(argv[i], "tf")) >= 0) o->tf = (float)v;
-    else if ((v = number(argv[i], "join")) >= 0) o->join = (float)v;
-    else if ((v = number(argv[i], "package")) >= 0) o->by_package = v > 0;
+    if ((v = number(argv[i], "epochs")) >= 0)
+      o->epochs = (uint32_t)v;
+    else if ((v = number(argv[i], "until")) >= 0)
+      o->until = (uint32_t)v;
+    else if ((v = number(argv[i], "batch")) >= 16)
+      o->batch = (uint32_t)v;
+    else if ((v = number(argv[i], "threads")) >= 1 && v <= MAX_THREADS)
+      o->threads = (uint32_t)v;
+    else if ((v = number(argv[i], "seed")) >= 0)
+      o->seed = (uint64_t)v;
+    else if ((v = number(argv[i], "limit")) >= 0)
+      o->limit = (uint64_t)v;
+    else if ((v = number(argv[i], "rate")) >= 0)
+      o->rate = (float)v;
+    else if ((v = number(argv[i], "scale")) >= 0)
+      o->scale = (float)v;
+    else if ((v = number(argv[i], "tf")) >= 0)
+      o->tf = (float)v;
+    else if ((v = number(argv[i], "join")) >= 0)
+      o->join = (float)v;
+    else if ((v = number(argv[i], "package")) >= 0)
+      o->by_package = v > 0;
     else {
       fprintf(stderr, "train: I do not know %s\n", argv[i]);
       exit(2);
@@ -483,7 +511,8 @@ static void start_random(table *t, const lexicon *lex) {
 
 int main(int argc, char **argv) {
   if (argc < 4) {
-    fprintf(stderr, "usage: train PAIRS.pack VOCAB.tsv TABLE [epochs=4 until=N batch=2048 rate=0.03 scale=20 tf=0.5 seed=1 threads=2 join=0 package=0 limit=N]\n");
+    fprintf(stderr, "usage: train PAIRS.pack VOCAB.tsv TABLE [epochs=4 until=N batch=2048 rate=0.03 scale=20 tf=0.5 "
+                    "seed=1 threads=2 join=0 package=0 limit=N]\n");
     return 2;
   }
   static trainer t;
@@ -518,8 +547,10 @@ int main(int argc, char **argv) {
   for (uint32_t epoch = t.table.epoch; epoch < t.opt.epochs && epoch < t.opt.until; epoch++) {
     uint64_t random = t.opt.seed * 1000003u + epoch;
     t.epoch_seed = random_next(&random);
-    if (t.opt.by_package) make_package_order(&t.corpus, &random, t.order);
-    else make_order(&t.corpus, sorted, &random, t.order);
+    if (t.opt.by_package)
+      make_package_order(&t.corpus, &random, t.order);
+    else
+      make_order(&t.corpus, sorted, &random, t.order);
     double loss = 0;
     time_t began = time(NULL);
     for (uint32_t b = 0; b < per_epoch; b++) {

@@ -59,7 +59,8 @@ static entry *entry_of(counter *c, const char *word, size_t len) {
   c->cap = (uint32_t)cap;
   if (!mem_grow(&c->pool, &c->pool_cap, c->pool_len + len, 1)) need(NULL);
   memcpy(c->pool + c->pool_len, word, len);
-  c->entries[c->n] = (entry){.text = (uint32_t)c->pool_len, .len = (uint32_t)len, .last_package = UINT32_MAX, .last_pair = UINT32_MAX};
+  c->entries[c->n] =
+      (entry){.text = (uint32_t)c->pool_len, .len = (uint32_t)len, .last_package = UINT32_MAX, .last_pair = UINT32_MAX};
   c->pool_len += len;
   c->slots[at] = ++c->n;
   return &c->entries[c->n - 1];

@@ -13,7 +13,7 @@ static const chroma_handler chroma_handlers[] = {
 #define CHROMA_HANDLER_ENTRY(verb) {#verb, chroma_do_##verb},
     CHROMA_HANDLERS(CHROMA_HANDLER_ENTRY)
 #undef CHROMA_HANDLER_ENTRY
-    {0}};
+        {0}};
 
 /* ---- Replies ---- */
 

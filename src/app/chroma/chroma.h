@@ -20,7 +20,7 @@
 typedef struct chroma_request {
   worker_task *task;
   lode_store *store;
-  json_doc json;    /* the request body */
+  json_doc json; /* the request body */
   mem_arena arena;
   lode_error err;
 } chroma_request;
@@ -29,7 +29,8 @@ void chroma_service(worker_task *task);
 
 /* ---- Replies ---- */
 
-__attribute__((format(printf, 4, 5))) bool chroma_respond_error(chroma_request *c, unsigned status, const char *name, const char *format, ...);
+__attribute__((format(printf, 4, 5))) bool chroma_respond_error(chroma_request *c, unsigned status, const char *name,
+                                                                const char *format, ...);
 /* 400 InvalidArgumentError, and 422 ChromaError for JSON of the wrong shape. */
 __attribute__((format(printf, 2, 3))) bool chroma_invalid(chroma_request *c, const char *format, ...);
 __attribute__((format(printf, 2, 3))) bool chroma_bad_shape(chroma_request *c, const char *format, ...);
@@ -83,7 +84,8 @@ typedef struct chroma_config {
 /* For a new collection, from its request: configuration, schema, and the legacy "hnsw:..." keys of metadata. */
 bool chroma_config_new(chroma_request *c, chroma_config *config);
 /* From a collection's parsed metadata; `node` is the value of "$chroma", or 0. */
-void chroma_config_load(chroma_request *c, const json_doc *json, uint32_t node, lode_metric metric, chroma_config *config);
+void chroma_config_load(chroma_request *c, const json_doc *json, uint32_t node, lode_metric metric,
+                        chroma_config *config);
 /* Applies the request's new_configuration. */
 bool chroma_config_update(chroma_request *c, chroma_config *config);
 /* {"hnsw":{..},"spann":null,"embedding_function":..} */
@@ -98,11 +100,12 @@ bool chroma_uuid_parse(lode_str text, uint64_t *uid);
 
 /* ---- Handlers ---- */
 
-#define CHROMA_HANDLERS(X)                                                                                          \
-  X(query) X(get) X(add) X(upsert) X(update) X(delete) X(count) X(indexing_status) X(search) X(fork) X(fork_count)  \
-  X(get_collection_by_id) X(get_collection) X(update_collection) X(delete_collection) X(list_collections)           \
-  X(create_collection) X(count_collections) X(get_database) X(delete_database) X(list_databases) X(create_database) \
-  X(get_tenant) X(create_tenant) X(reset)
+#define CHROMA_HANDLERS(X)                                                                                             \
+  X(query)                                                                                                             \
+  X(get) X(add) X(upsert) X(update) X(delete) X(count) X(indexing_status) X(search) X(fork) X(fork_count)              \
+      X(get_collection_by_id) X(get_collection) X(update_collection) X(delete_collection) X(list_collections)          \
+          X(create_collection) X(count_collections) X(get_database) X(delete_database) X(list_databases)               \
+              X(create_database) X(get_tenant) X(create_tenant) X(reset)
 #define CHROMA_DECLARE_HANDLER(verb) bool chroma_do_##verb(chroma_request *c);
 CHROMA_HANDLERS(CHROMA_DECLARE_HANDLER)
 #undef CHROMA_DECLARE_HANDLER

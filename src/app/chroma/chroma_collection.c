@@ -16,8 +16,9 @@ static uint64_t uuid_check_bits(uint64_t uid) {
 }
 
 void chroma_uuid_format(uint64_t uid, char text[CHROMA_UUID_BYTES]) {
-  snprintf(text, CHROMA_UUID_BYTES, "%08x-%04x-8%03x-800%x-%012llx", (unsigned)(uid >> 32), (unsigned)(uid >> 16 & 0xffff),
-           (unsigned)(uid >> 4 & 0xfff), (unsigned)(uid & 0xf), (unsigned long long)uuid_check_bits(uid));
+  snprintf(text, CHROMA_UUID_BYTES, "%08x-%04x-8%03x-800%x-%012llx", (unsigned)(uid >> 32),
+           (unsigned)(uid >> 16 & 0xffff), (unsigned)(uid >> 4 & 0xfff), (unsigned)(uid & 0xf),
+           (unsigned long long)uuid_check_bits(uid));
 }
 
 bool chroma_uuid_parse(lode_str text, uint64_t *uid) {
@@ -25,7 +26,8 @@ bool chroma_uuid_parse(lode_str text, uint64_t *uid) {
   char want[CHROMA_UUID_BYTES], low[CHROMA_UUID_BYTES];
   uint64_t value = 0;
   if (text.len != CHROMA_UUID_BYTES - 1) return false;
-  for (size_t i = 0; i < text.len; i++) low[i] = (char)(text.data[i] >= 'A' && text.data[i] <= 'F' ? text.data[i] + 32 : text.data[i]);
+  for (size_t i = 0; i < text.len; i++)
+    low[i] = (char)(text.data[i] >= 'A' && text.data[i] <= 'F' ? text.data[i] + 32 : text.data[i]);
   for (size_t i = 0; i < 23; i++) {
     if (i == 8 || i == 13 || i == 14 || (i >= 18 && i < 22)) continue; /* dashes, version, variant */
     const char *at = low[i] ? strchr(digits, low[i]) : NULL;
@@ -39,7 +41,9 @@ bool chroma_uuid_parse(lode_str text, uint64_t *uid) {
 
 /* ---- Names ---- */
 
-static bool is_default_database(const chroma_request *c) { return rescue_layout_is_default(c->task->words[0], c->task->words[1]); }
+static bool is_default_database(const chroma_request *c) {
+  return rescue_layout_is_default(c->task->words[0], c->task->words[1]);
+}
 
 lode_str chroma_full_name(chroma_request *c, lode_str name) {
   strbuf full = {0};
@@ -55,7 +59,8 @@ lode_str chroma_full_name(chroma_request *c, lode_str name) {
 bool chroma_local_name(const chroma_request *c, lode_str full, lode_str *name) {
   strbuf prefix = {0};
   *name = full;
-  if (is_default_database(c)) return !memchr(full.data, '/', full.len) && !str_eq(full, STR_LIT(RESCUE_LAYOUT_REGISTRY));
+  if (is_default_database(c))
+    return !memchr(full.data, '/', full.len) && !str_eq(full, STR_LIT(RESCUE_LAYOUT_REGISTRY));
   rescue_layout_prefix(&prefix, c->task->words[0], c->task->words[1]);
   bool own = !prefix.failed && full.len > prefix.len && memcmp(full.data, prefix.data, prefix.len) == 0;
   if (own) *name = (lode_str){full.data + prefix.len, full.len - prefix.len};
@@ -63,7 +68,9 @@ bool chroma_local_name(const chroma_request *c, lode_str full, lode_str *name) {
   return own;
 }
 
-static bool is_ascii_alnum(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+static bool is_ascii_alnum(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
 
 /* Chroma refuses names that look like an IPv4 address. */
 static bool looks_like_ipv4(lode_str name) {
@@ -76,13 +83,18 @@ static bool looks_like_ipv4(lode_str name) {
 }
 
 static bool coll_check_name(chroma_request *c, lode_str name) {
-  bool good = name.len >= 3 && name.len <= 512 && is_ascii_alnum(name.data[0]) && is_ascii_alnum(name.data[name.len - 1]);
+  bool good =
+      name.len >= 3 && name.len <= 512 && is_ascii_alnum(name.data[0]) && is_ascii_alnum(name.data[name.len - 1]);
   for (size_t i = 0; good && i < name.len; i++)
-    good = is_ascii_alnum(name.data[i]) || (strchr("._-", name.data[i]) && !(name.data[i] == '.' && name.data[i - 1] == '.'));
+    good = is_ascii_alnum(name.data[i]) ||
+           (strchr("._-", name.data[i]) && !(name.data[i] == '.' && name.data[i - 1] == '.'));
   good = good && !looks_like_ipv4(name);
   char quoted[256];
-  return good || chroma_invalid(c, "Validation error: name: Expected a name containing 3-512 characters from [a-zA-Z0-9._-], "
-                                "starting and ending with a character in [a-zA-Z0-9]. Got: %s", str_quote(name, quoted, sizeof quoted));
+  return good ||
+         chroma_invalid(c,
+                        "Validation error: name: Expected a name containing 3-512 characters from [a-zA-Z0-9._-], "
+                        "starting and ending with a character in [a-zA-Z0-9]. Got: %s",
+                        str_quote(name, quoted, sizeof quoted));
 }
 
 /* ---- Lookup ---- */
@@ -111,7 +123,8 @@ bool chroma_no_collection(chroma_request *c) {
   lode_str name = c->task->words[2];
   str_quote(name, quoted, sizeof quoted);
   size_t n = strlen(quoted);
-  return chroma_respond_error(c, 404, "NotFoundError", "Collection [%.*s] does not exist", (int)(n > 2 ? n - 2 : 0), quoted + 1);
+  return chroma_respond_error(c, 404, "NotFoundError", "Collection [%.*s] does not exist", (int)(n > 2 ? n - 2 : 0),
+                              quoted + 1);
 }
 
 bool chroma_coll_acquire(chroma_request *c, worker_handle **handle) {
@@ -182,8 +195,10 @@ static bool coll_put_json(chroma_request *c, const lode_collection_info *info, l
     out->len = at;
     strbuf_addstr(out, "null");
   }
-  if (info->dimension) strbuf_addf(out, ",\"dimension\":%u", info->dimension);
-  else strbuf_addstr(out, ",\"dimension\":null");
+  if (info->dimension)
+    strbuf_addf(out, ",\"dimension\":%u", info->dimension);
+  else
+    strbuf_addstr(out, ",\"dimension\":null");
   strbuf_addstr(out, ",\"tenant\":");
   json_put_string(out, c->task->words[0]);
   strbuf_addstr(out, ",\"database\":");
@@ -197,7 +212,8 @@ static bool coll_respond(chroma_request *c, lode_str full, uint64_t uid) {
   coll_lookup f;
   lode_str name;
   if (!coll_find(c, full, uid, &f)) return false;
-  bool ok = f.info && chroma_local_name(c, f.info->name, &name) ? coll_put_json(c, f.info, name) : chroma_no_collection(c);
+  bool ok =
+      f.info && chroma_local_name(c, f.info->name, &name) ? coll_put_json(c, f.info, name) : chroma_no_collection(c);
   coll_lookup_release(&f);
   return ok;
 }
@@ -255,7 +271,8 @@ bool chroma_do_count_collections(chroma_request *c) {
   if (!chroma_check_database(c)) return false;
   lode_status st = lode_collections(c->store, &list, &c->err);
   if (st != LODE_OK) return chroma_respond_status(c, st);
-  for (size_t i = 0; i < lode_collection_list_count(list); i++) n += chroma_local_name(c, lode_collection_list_at(list, i)->name, &name);
+  for (size_t i = 0; i < lode_collection_list_count(list); i++)
+    n += chroma_local_name(c, lode_collection_list_at(list, i)->name, &name);
   lode_collection_list_free(list);
   strbuf_addf(&c->task->out, "%zu", n);
   return true;
@@ -264,7 +281,8 @@ bool chroma_do_count_collections(chroma_request *c) {
 /* ---- Create, update, delete ---- */
 
 /* The metadata to store: the user's and ours. `users` is an object of `json`, ignored unless has_users. */
-static lode_str coll_stored_metadata(chroma_request *c, const json_doc *json, uint32_t users, bool has_users, const chroma_config *config) {
+static lode_str coll_stored_metadata(chroma_request *c, const json_doc *json, uint32_t users, bool has_users,
+                                     const chroma_config *config) {
   strbuf out = {0};
   lode_str copy = {0};
   strbuf_addch(&out, '{');
@@ -287,29 +305,38 @@ static bool coll_check_metadata(chroma_request *c, uint32_t node) {
   for (uint32_t i = node + 1; i < chroma_body_node(c, node)->next; i = chroma_body_node(c, i + 1)->next) {
     lode_str key = chroma_body_node(c, i)->u.s;
     json_node_type type = chroma_body_node(c, i + 1)->type;
-    if (key.len == 0 || key.data[0] == '$' || key.data[0] == '#') return chroma_invalid(c, "a metadata key may not be empty or begin with $ or #");
-    if (type == JSON_NODE_OBJECT || type == JSON_NODE_NULL) return chroma_bad_shape(c, "a value of the metadata is neither a scalar nor a list");
+    if (key.len == 0 || key.data[0] == '$' || key.data[0] == '#')
+      return chroma_invalid(c, "a metadata key may not be empty or begin with $ or #");
+    if (type == JSON_NODE_OBJECT || type == JSON_NODE_NULL)
+      return chroma_bad_shape(c, "a value of the metadata is neither a scalar nor a list");
   }
   return true;
 }
 
 bool chroma_do_create_collection(chroma_request *c) {
-  uint32_t name_node = chroma_body_key(c, 0, "name"), metadata = chroma_body_key(c, 0, "metadata"), again = chroma_body_key(c, 0, "get_or_create");
+  uint32_t name_node = chroma_body_key(c, 0, "name"), metadata = chroma_body_key(c, 0, "metadata"),
+           again = chroma_body_key(c, 0, "get_or_create");
   lode_collection *made = NULL;
   chroma_config config;
-  if (!name_node || chroma_body_node(c, name_node)->type != JSON_NODE_STRING) return chroma_bad_shape(c, "name must be a string");
+  if (!name_node || chroma_body_node(c, name_node)->type != JSON_NODE_STRING)
+    return chroma_bad_shape(c, "name must be a string");
   lode_str name = chroma_body_node(c, name_node)->u.s, full = chroma_full_name(c, name);
   bool reuse = again && chroma_body_node(c, again)->type == JSON_NODE_TRUE;
-  if (again && !reuse && chroma_body_node(c, again)->type != JSON_NODE_FALSE) return chroma_bad_shape(c, "get_or_create must be true or false");
-  if (!coll_check_name(c, name) || (metadata && !coll_check_metadata(c, metadata)) || !chroma_config_new(c, &config)) return false;
+  if (again && !reuse && chroma_body_node(c, again)->type != JSON_NODE_FALSE)
+    return chroma_bad_shape(c, "get_or_create must be true or false");
+  if (!coll_check_name(c, name) || (metadata && !coll_check_metadata(c, metadata)) || !chroma_config_new(c, &config))
+    return false;
   if (!chroma_check_database(c)) return false;
-  lode_collection_options options = {.create = true, .must_create = !reuse, .metric = config.metric,
+  lode_collection_options options = {.create = true,
+                                     .must_create = !reuse,
+                                     .metric = config.metric,
                                      .metadata = coll_stored_metadata(c, &c->json, metadata, metadata != 0, &config)};
   if (!full.data || !options.metadata.data) return chroma_respond_status(c, err_nomem(&c->err));
   lode_status st = chroma_check_may_change(c, full);
   if (st == LODE_OK) st = lode_collection_open(c->store, full, &options, &made, &c->err);
   lode_collection_close(made);
-  if (st == LODE_EXISTS) return chroma_respond_error(c, 409, "ChromaError", "Collection [%.*s] already exists", (int)name.len, name.data);
+  if (st == LODE_EXISTS)
+    return chroma_respond_error(c, 409, "ChromaError", "Collection [%.*s] already exists", (int)name.len, name.data);
   if (st != LODE_OK) return chroma_respond_status(c, st);
   c->task->words[2] = name;
   return coll_respond(c, full, 0);
@@ -323,12 +350,16 @@ static bool coll_apply_changes(chroma_request *c, const lode_collection_info *in
   bool ok = false;
   lode_status st = LODE_OK;
   if (name_node) name = chroma_body_node(c, name_node)->u.s;
-  if (name_node && chroma_body_node(c, name_node)->type != JSON_NODE_STRING) return chroma_bad_shape(c, "new_name must be a string");
-  if ((name_node && !coll_check_name(c, name)) || (given && !coll_check_metadata(c, given)) || !coll_parse_metadata(c, info, &old)) return false;
+  if (name_node && chroma_body_node(c, name_node)->type != JSON_NODE_STRING)
+    return chroma_bad_shape(c, "new_name must be a string");
+  if ((name_node && !coll_check_name(c, name)) || (given && !coll_check_metadata(c, given)) ||
+      !coll_parse_metadata(c, info, &old))
+    return false;
   uint32_t kept = old.count ? json_get(&old, 0, STR_LIT(RESCUE_LAYOUT_KEY)) : 0;
   chroma_config_load(c, &old, kept, info->metric, &config);
   if (!chroma_config_update(c, &config)) goto done;
-  text = given ? coll_stored_metadata(c, &c->json, given, true, &config) : coll_stored_metadata(c, &old, 0, old.count != 0, &config);
+  text = given ? coll_stored_metadata(c, &c->json, given, true, &config)
+               : coll_stored_metadata(c, &old, 0, old.count != 0, &config);
   if (name_node) full = chroma_full_name(c, name);
   if (!text.data || !full.data) {
     chroma_respond_status(c, err_nomem(&c->err));
@@ -338,9 +369,12 @@ static bool coll_apply_changes(chroma_request *c, const lode_collection_info *in
   if (st == LODE_OK) st = chroma_check_may_change(c, full);
   if (st == LODE_OK && !str_eq(full, info->name)) st = lode_collection_rename(c->store, info->name, full, &c->err);
   if (st == LODE_OK) st = lode_collection_set_metadata(c->store, full, text, &c->err);
-  if (st == LODE_EXISTS) chroma_respond_error(c, 409, "ChromaError", "Collection [%.*s] already exists", (int)name.len, name.data);
-  else if (st != LODE_OK) chroma_respond_status(c, st);
-  else ok = chroma_respond(c, 200, "{}");
+  if (st == LODE_EXISTS)
+    chroma_respond_error(c, 409, "ChromaError", "Collection [%.*s] already exists", (int)name.len, name.data);
+  else if (st != LODE_OK)
+    chroma_respond_status(c, st);
+  else
+    ok = chroma_respond(c, 200, "{}");
 done:
   json_release(&old);
   return ok;
@@ -352,7 +386,8 @@ bool chroma_do_update_collection(chroma_request *c) {
   lode_str name;
   if (!chroma_uuid_parse(c->task->words[2], &uid)) return chroma_no_collection(c);
   if (!coll_find(c, (lode_str){0}, uid, &f)) return false;
-  bool ok = f.info && chroma_local_name(c, f.info->name, &name) ? coll_apply_changes(c, f.info, name) : chroma_no_collection(c);
+  bool ok = f.info && chroma_local_name(c, f.info->name, &name) ? coll_apply_changes(c, f.info, name)
+                                                                : chroma_no_collection(c);
   coll_lookup_release(&f);
   return ok;
 }

@@ -9,17 +9,20 @@ typedef struct hnsw_number {
 } hnsw_number;
 
 static const hnsw_number hnsw_numbers[] = {{"ef_construction", offsetof(chroma_config, ef_construction)},
-                                 {"ef_search", offsetof(chroma_config, ef_search)},
-                                 {"max_neighbors", offsetof(chroma_config, max_neighbors)},
-                                 {"sync_threshold", offsetof(chroma_config, sync_threshold)},
-                                 {0}};
+                                           {"ef_search", offsetof(chroma_config, ef_search)},
+                                           {"max_neighbors", offsetof(chroma_config, max_neighbors)},
+                                           {"sync_threshold", offsetof(chroma_config, sync_threshold)},
+                                           {0}};
 
 static bool conf_is(lode_str s, const char *name) { return str_eq(s, str_of(name)); }
 
 static bool conf_number(const json_node *x, double *value) {
-  if (x->type == JSON_NODE_INT) *value = (double)x->u.i;
-  else if (x->type == JSON_NODE_DOUBLE) *value = x->u.d;
-  else return false;
+  if (x->type == JSON_NODE_INT)
+    *value = (double)x->u.i;
+  else if (x->type == JSON_NODE_DOUBLE)
+    *value = x->u.d;
+  else
+    return false;
   return true;
 }
 
@@ -31,10 +34,12 @@ static const char *conf_set_field(chroma_config *config, lode_str key, const jso
     bool known = x->type == JSON_NODE_STRING && lode_metric_parse(x->u.s, &config->metric);
     return known ? NULL : "space must be l2, cosine or ip";
   }
-  if (conf_is(key, "resize_factor")) return conf_number(x, &config->resize_factor) ? NULL : "resize_factor must be a number";
+  if (conf_is(key, "resize_factor"))
+    return conf_number(x, &config->resize_factor) ? NULL : "resize_factor must be a number";
   for (const hnsw_number *f = hnsw_numbers; f->name; f++) {
     if (!conf_is(key, f->name)) continue;
-    if (!conf_number(x, &number) || number < 0 || number > 1e15) return "the figures of hnsw must be numbers that are not negative";
+    if (!conf_number(x, &number) || number < 0 || number > 1e15)
+      return "the figures of hnsw must be numbers that are not negative";
     *(uint64_t *)(void *)((char *)config + f->offset) = (uint64_t)number;
     return NULL;
   }
@@ -50,13 +55,18 @@ static const char *conf_set_fields(chroma_config *config, const json_doc *json, 
 }
 
 static chroma_config conf_defaults(lode_metric metric) {
-  return (chroma_config){.metric = metric, .ef_construction = 100, .ef_search = 100, .max_neighbors = 16, .sync_threshold = 1000,
-                               .resize_factor = 1.2};
+  return (chroma_config){.metric = metric,
+                         .ef_construction = 100,
+                         .ef_search = 100,
+                         .max_neighbors = 16,
+                         .sync_threshold = 1000,
+                         .resize_factor = 1.2};
 }
 
 /* Applies a configuration object of a request. */
 static bool conf_apply(chroma_request *c, uint32_t node, chroma_config *config) {
-  if (chroma_body_node(c, node)->type != JSON_NODE_OBJECT) return chroma_bad_shape(c, "the configuration must be an object");
+  if (chroma_body_node(c, node)->type != JSON_NODE_OBJECT)
+    return chroma_bad_shape(c, "the configuration must be an object");
   uint32_t hnsw = chroma_body_key(c, node, "hnsw"), spann = chroma_body_key(c, node, "spann");
   uint32_t ef = chroma_body_key(c, node, "embedding_function");
   const char *wrong = hnsw ? conf_set_fields(config, &c->json, hnsw, true) : NULL;
@@ -68,7 +78,8 @@ static bool conf_apply(chroma_request *c, uint32_t node, chroma_config *config) 
 
 /* The legacy form: {"hnsw:space":"cosine","hnsw:M":32}. */
 static bool conf_apply_metadata(chroma_request *c, uint32_t node, chroma_config *config) {
-  static const char *const names[][2] = {{"construction_ef", "ef_construction"}, {"search_ef", "ef_search"}, {"M", "max_neighbors"}};
+  static const char *const names[][2] = {
+      {"construction_ef", "ef_construction"}, {"search_ef", "ef_search"}, {"M", "max_neighbors"}};
   if (chroma_body_node(c, node)->type != JSON_NODE_OBJECT) return chroma_bad_shape(c, "the metadata must be an object");
   for (uint32_t i = node + 1; i < chroma_body_node(c, node)->next; i = chroma_body_node(c, i + 1)->next) {
     lode_str key = chroma_body_node(c, i)->u.s;
@@ -104,7 +115,8 @@ static bool conf_apply_schema(chroma_request *c, uint32_t node, chroma_config *c
 }
 
 bool chroma_config_new(chroma_request *c, chroma_config *config) {
-  uint32_t given = chroma_body_key(c, 0, "configuration"), metadata = chroma_body_key(c, 0, "metadata"), schema = chroma_body_key(c, 0, "schema");
+  uint32_t given = chroma_body_key(c, 0, "configuration"), metadata = chroma_body_key(c, 0, "metadata"),
+           schema = chroma_body_key(c, 0, "schema");
   *config = conf_defaults(LODE_L2);
   if (metadata && !conf_apply_metadata(c, metadata, config)) return false;
   if (schema && !conf_apply_schema(c, schema, config)) return false;
@@ -129,7 +141,8 @@ static lode_str conf_copy_node(chroma_request *c, const json_doc *json, uint32_t
   return copy;
 }
 
-void chroma_config_load(chroma_request *c, const json_doc *json, uint32_t node, lode_metric metric, chroma_config *config) {
+void chroma_config_load(chroma_request *c, const json_doc *json, uint32_t node, lode_metric metric,
+                        chroma_config *config) {
   *config = conf_defaults(metric);
   if (!node || json->nodes[node].type != JSON_NODE_OBJECT) return;
   uint32_t own = json_get(json, node, STR_LIT("configuration"));
@@ -142,27 +155,35 @@ void chroma_config_load(chroma_request *c, const json_doc *json, uint32_t node, 
 }
 
 void chroma_config_put(strbuf *out, const chroma_config *config) {
-  strbuf_addf(out, "{\"hnsw\":{\"space\":\"%s\",\"ef_construction\":%llu,\"ef_search\":%llu,\"max_neighbors\":%llu,\"resize_factor\":",
-              lode_metric_name(config->metric), (unsigned long long)config->ef_construction, (unsigned long long)config->ef_search,
-              (unsigned long long)config->max_neighbors);
+  strbuf_addf(out,
+              "{\"hnsw\":{\"space\":\"%s\",\"ef_construction\":%llu,\"ef_search\":%llu,\"max_neighbors\":%llu,\"resize_"
+              "factor\":",
+              lode_metric_name(config->metric), (unsigned long long)config->ef_construction,
+              (unsigned long long)config->ef_search, (unsigned long long)config->max_neighbors);
   json_put_double(out, config->resize_factor);
-  strbuf_addf(out, ",\"sync_threshold\":%llu},\"spann\":null,\"embedding_function\":", (unsigned long long)config->sync_threshold);
-  if (config->embedding_function.data) strbuf_add(out, config->embedding_function.data, config->embedding_function.len);
-  else strbuf_addstr(out, "null");
+  strbuf_addf(out, ",\"sync_threshold\":%llu},\"spann\":null,\"embedding_function\":",
+              (unsigned long long)config->sync_threshold);
+  if (config->embedding_function.data)
+    strbuf_add(out, config->embedding_function.data, config->embedding_function.len);
+  else
+    strbuf_addstr(out, "null");
   strbuf_addch(out, '}');
 }
 
 static void conf_put_vector_index(strbuf *out, const chroma_config *config, bool enabled) {
-  strbuf_addf(out, "{\"float_list\":{\"vector_index\":{\"enabled\":%s,\"config\":{\"space\":\"%s\"", enabled ? "true" : "false", lode_metric_name(config->metric));
+  strbuf_addf(out, "{\"float_list\":{\"vector_index\":{\"enabled\":%s,\"config\":{\"space\":\"%s\"",
+              enabled ? "true" : "false", lode_metric_name(config->metric));
   if (config->embedding_function.data) {
     strbuf_addstr(out, ",\"embedding_function\":");
     strbuf_add(out, config->embedding_function.data, config->embedding_function.len);
   }
   if (enabled) strbuf_addstr(out, ",\"source_key\":\"#document\"");
-  strbuf_addf(out, ",\"hnsw\":{\"ef_construction\":%llu,\"max_neighbors\":%llu,\"ef_search\":%llu,\"num_threads\":2,\"batch_size\":100,"
+  strbuf_addf(out,
+              ",\"hnsw\":{\"ef_construction\":%llu,\"max_neighbors\":%llu,\"ef_search\":%llu,\"num_threads\":2,\"batch_"
+              "size\":100,"
               "\"sync_threshold\":%llu,\"resize_factor\":",
-              (unsigned long long)config->ef_construction, (unsigned long long)config->max_neighbors, (unsigned long long)config->ef_search,
-              (unsigned long long)config->sync_threshold);
+              (unsigned long long)config->ef_construction, (unsigned long long)config->max_neighbors,
+              (unsigned long long)config->ef_search, (unsigned long long)config->sync_threshold);
   json_put_double(out, config->resize_factor);
   strbuf_addstr(out, "}}}}}");
 }
@@ -175,10 +196,14 @@ void chroma_schema_put(strbuf *out, const chroma_config *config) {
   strbuf_addstr(out, "{\"defaults\":");
   conf_put_vector_index(out, config, false);
   out->len -= out->len > 0; /* more members follow */
-  strbuf_addstr(out, ",\"string\":{\"fts_index\":{\"enabled\":false,\"config\":{}},\"string_inverted_index\":{\"enabled\":true,\"config\":{}}},"
-                "\"sparse_vector\":{\"sparse_vector_index\":{\"enabled\":false,\"config\":{\"embedding_function\":{\"type\":\"unknown\"},\"bm25\":false}}},"
-                "\"int\":{\"int_inverted_index\":{\"enabled\":true,\"config\":{}}},\"float\":{\"float_inverted_index\":{\"enabled\":true,\"config\":{}}},"
-                "\"bool\":{\"bool_inverted_index\":{\"enabled\":true,\"config\":{}}}},\"keys\":{\"#embedding\":");
+  strbuf_addstr(out, ",\"string\":{\"fts_index\":{\"enabled\":false,\"config\":{}},\"string_inverted_index\":{"
+                     "\"enabled\":true,\"config\":{}}},"
+                     "\"sparse_vector\":{\"sparse_vector_index\":{\"enabled\":false,\"config\":{\"embedding_function\":"
+                     "{\"type\":\"unknown\"},\"bm25\":false}}},"
+                     "\"int\":{\"int_inverted_index\":{\"enabled\":true,\"config\":{}}},\"float\":{\"float_inverted_"
+                     "index\":{\"enabled\":true,\"config\":{}}},"
+                     "\"bool\":{\"bool_inverted_index\":{\"enabled\":true,\"config\":{}}}},\"keys\":{\"#embedding\":");
   conf_put_vector_index(out, config, true);
-  strbuf_addstr(out, ",\"#document\":{\"string\":{\"fts_index\":{\"enabled\":true,\"config\":{}},\"string_inverted_index\":{\"enabled\":false,\"config\":{}}}}}}");
+  strbuf_addstr(out, ",\"#document\":{\"string\":{\"fts_index\":{\"enabled\":true,\"config\":{}},\"string_inverted_"
+                     "index\":{\"enabled\":false,\"config\":{}}}}}}");
 }

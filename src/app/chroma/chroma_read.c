@@ -46,19 +46,25 @@ static bool reply_read_include(chroma_request *c, unsigned fallback, unsigned *i
 }
 
 static unsigned reply_parts(unsigned include) {
-  return (include & INCLUDE_DOCUMENTS ? LODE_DOCUMENT : 0) | (include & (INCLUDE_METADATAS | INCLUDE_URIS) ? LODE_METADATA : 0) | (include & INCLUDE_EMBEDDINGS ? LODE_VECTOR : 0);
+  return (include & INCLUDE_DOCUMENTS ? LODE_DOCUMENT : 0) |
+         (include & (INCLUDE_METADATAS | INCLUDE_URIS) ? LODE_METADATA : 0) |
+         (include & INCLUDE_EMBEDDINGS ? LODE_VECTOR : 0);
 }
 
 /* ---- Rows ---- */
 
 static void reply_put_vector(strbuf *out, const lode_row *row) {
-  if (row->vector) json_put_vector(out, row->vector, row->dimension);
-  else strbuf_addstr(out, "null");
+  if (row->vector)
+    json_put_vector(out, row->vector, row->dimension);
+  else
+    strbuf_addstr(out, "null");
 }
 
 static void reply_put_text(strbuf *out, lode_str text) {
-  if (text.data) json_put_string(out, text);
-  else strbuf_addstr(out, "null");
+  if (text.data)
+    json_put_string(out, text);
+  else
+    strbuf_addstr(out, "null");
 }
 
 /* Metadata without the uri, which has a column of its own. */
@@ -67,7 +73,8 @@ static lode_status reply_put_metadata(chroma_reply *a, lode_str text, lode_error
   json_doc *json = &a->metadata;
   bool first = true;
   if (!text.data || !memmem(text.data, text.len, uri, sizeof uri - 1)) {
-    if (a->include & INCLUDE_METADATAS) text.data ? strbuf_add(&a->metadatas, text.data, text.len) : strbuf_addstr(&a->metadatas, "null");
+    if (a->include & INCLUDE_METADATAS)
+      text.data ? strbuf_add(&a->metadatas, text.data, text.len) : strbuf_addstr(&a->metadatas, "null");
     if (a->include & INCLUDE_URIS) strbuf_addstr(&a->uris, "null");
     return LODE_OK;
   }
@@ -121,15 +128,18 @@ static lode_status reply_put_row(chroma_reply *a, const lode_row *row, lode_erro
   if (a->include & INCLUDE_DOCUMENTS) reply_put_text(&a->documents, row->document);
   if (a->include & INCLUDE_EMBEDDINGS) reply_put_vector(&a->embeddings, row);
   if (reply_size(a) > WORKER_MAX_REPLY_BYTES)
-    return err_set(err, LODE_LIMIT, "the answer is larger than %d MiB: use limit and offset", WORKER_MAX_REPLY_BYTES >> 20);
+    return err_set(err, LODE_LIMIT, "the answer is larger than %d MiB: use limit and offset",
+                   WORKER_MAX_REPLY_BYTES >> 20);
   return a->include & (INCLUDE_METADATAS | INCLUDE_URIS) ? reply_put_metadata(a, row->metadata, err) : LODE_OK;
 }
 
 static void reply_put_column(chroma_reply *a, const char *name, unsigned bit) {
   strbuf *out = &a->c->task->out, *values = reply_column(a, bit);
   strbuf_addf(out, ",\"%s\":", name);
-  if (a->include & bit) strbuf_add(out, values->data, values->len);
-  else strbuf_addstr(out, "null");
+  if (a->include & bit)
+    strbuf_add(out, values->data, values->len);
+  else
+    strbuf_addstr(out, "null");
   out->failed = out->failed || values->failed;
 }
 
@@ -145,8 +155,10 @@ static bool reply_finish(chroma_reply *a, bool query, const char *fallback) {
   reply_put_column(a, "metadatas", INCLUDE_METADATAS);
   if (query) reply_put_column(a, "distances", INCLUDE_DISTANCES);
   strbuf_addstr(out, ",\"include\":");
-  if (include) json_put_node(out, &a->c->json, include);
-  else strbuf_addstr(out, fallback);
+  if (include)
+    json_put_node(out, &a->c->json, include);
+  else
+    strbuf_addstr(out, fallback);
   strbuf_addch(out, '}');
   if (!out->failed && !a->ids.failed) return true;
   return chroma_respond_status(a->c, err_nomem(&a->c->err));
@@ -182,7 +194,8 @@ static lode_status reply_order_rows(chroma_request *c, const lode_result *rows, 
 }
 
 /* Replaces the selection by the ids that exist and match, in insertion order, without duplicates. */
-static lode_status reply_order_ids(chroma_request *c, lode_collection *collection, lode_selection *select, lode_result **rows) {
+static lode_status reply_order_ids(chroma_request *c, lode_collection *collection, lode_selection *select,
+                                   lode_result **rows) {
   lode_get_request request = {.select = *select, .progress = worker_task_cancel_hook(c->task)};
   row_place *places;
   size_t kept;
@@ -196,7 +209,8 @@ static lode_status reply_order_ids(chroma_request *c, lode_collection *collectio
 }
 
 /* In one call, which needs memory for all matches. */
-static lode_status chroma_get_ids_at_once(chroma_reply *a, lode_collection *collection, lode_get_request *request, uint64_t limit) {
+static lode_status chroma_get_ids_at_once(chroma_reply *a, lode_collection *collection, lode_get_request *request,
+                                          uint64_t limit) {
   chroma_request *c = a->c;
   lode_result *rows = NULL;
   row_place *places;
@@ -221,7 +235,8 @@ static lode_status reply_put_page(chroma_reply *a, const lode_result *result, lo
   return LODE_OK;
 }
 
-static lode_status chroma_get_by_ids(chroma_reply *a, lode_collection *collection, lode_get_request *request, uint64_t limit) {
+static lode_status chroma_get_by_ids(chroma_reply *a, lode_collection *collection, lode_get_request *request,
+                                     uint64_t limit) {
   chroma_request *c = a->c;
   lode_result *places = NULL;
   lode_status st;
@@ -245,7 +260,8 @@ done:
   return st;
 }
 
-static lode_status chroma_get_by_filter(chroma_reply *a, lode_collection *collection, lode_get_request *request, uint64_t left) {
+static lode_status chroma_get_by_filter(chroma_reply *a, lode_collection *collection, lode_get_request *request,
+                                        uint64_t left) {
   lode_status st = LODE_OK;
   while (st == LODE_OK && left && !a->again) {
     lode_result *result = NULL;
@@ -262,7 +278,8 @@ static lode_status chroma_get_by_filter(chroma_reply *a, lode_collection *collec
 }
 
 /* The cost is that of all records, or of the limit: even a filter may have to read them. */
-static bool chroma_get_deferred(chroma_request *c, const worker_handle *handle, const lode_selection *select, uint64_t limit) {
+static bool chroma_get_deferred(chroma_request *c, const worker_handle *handle, const lode_selection *select,
+                                uint64_t limit) {
   uint64_t rows = select->ids && select->n_ids < limit ? select->n_ids : limit;
   /* if the count fails, the read will report it */
   if (rows > WORKER_LARGE_READ_ROWS && !select->ids && lode_count(handle->collection, &rows, &c->err) != LODE_OK)
@@ -271,7 +288,8 @@ static bool chroma_get_deferred(chroma_request *c, const worker_handle *handle, 
 }
 
 /* Reads page by page, which needs little memory; if others commit all the time, the last attempt reads all at once. */
-static lode_status chroma_get_all(chroma_reply *a, lode_collection *collection, const lode_get_request *request, uint64_t limit) {
+static lode_status chroma_get_all(chroma_reply *a, lode_collection *collection, const lode_get_request *request,
+                                  uint64_t limit) {
   lode_status st = LODE_OK;
   a->again = true;
   for (int attempt = 1; st == LODE_OK && a->again; attempt++) {
@@ -282,7 +300,8 @@ static lode_status chroma_get_all(chroma_reply *a, lode_collection *collection, 
     a->page_rows = attempt < CHROMA_READ_ATTEMPTS ? CHROMA_PAGE_ROWS : SIZE_MAX;
     reply_clear_all(a);
     reply_put_all(a, "[");
-    st = copy.select.ids ? chroma_get_by_ids(a, collection, &copy, limit) : chroma_get_by_filter(a, collection, &copy, limit);
+    st = copy.select.ids ? chroma_get_by_ids(a, collection, &copy, limit)
+                         : chroma_get_by_filter(a, collection, &copy, limit);
     reply_put_all(a, "]");
   }
   return st;
@@ -294,7 +313,8 @@ bool chroma_do_get(chroma_request *c) {
   uint64_t limit, offset;
   worker_handle *handle;
   if (!chroma_body_selection(c, &request.select) || !chroma_body_count(c, "limit", UINT64_MAX, &limit) ||
-      !chroma_body_count(c, "offset", 0, &offset) || !reply_read_include(c, INCLUDE_DOCUMENTS | INCLUDE_METADATAS, &a.include) || !chroma_coll_acquire(c, &handle))
+      !chroma_body_count(c, "offset", 0, &offset) ||
+      !reply_read_include(c, INCLUDE_DOCUMENTS | INCLUDE_METADATAS, &a.include) || !chroma_coll_acquire(c, &handle))
     return false;
   if (chroma_get_deferred(c, handle, &request.select, limit)) {
     chroma_coll_release(c, handle, LODE_OK);
@@ -305,7 +325,9 @@ bool chroma_do_get(chroma_request *c) {
   request.offset = (size_t)offset;
   lode_status st = chroma_get_all(&a, handle->collection, &request, limit);
   chroma_coll_release(c, handle, st);
-  bool ok = st == LODE_OK ? reply_finish(&a, false, "[\"metadatas\",\"documents\"]") : st == LODE_NOT_FOUND ? chroma_no_collection(c) : chroma_respond_status(c, st);
+  bool ok = st == LODE_OK          ? reply_finish(&a, false, "[\"metadatas\",\"documents\"]")
+            : st == LODE_NOT_FOUND ? chroma_no_collection(c)
+                                   : chroma_respond_status(c, st);
   reply_release(&a);
   return ok;
 }
@@ -316,21 +338,26 @@ static bool chroma_read_queries(chroma_request *c, lode_query_request *request) 
   uint32_t node = chroma_body_key(c, 0, "query_embeddings");
   const json_node *list = chroma_body_node(c, node);
   size_t size, at = 0;
-  if (!node || list->type != JSON_NODE_ARRAY) return chroma_bad_shape(c, "query_embeddings must be a list of lists of numbers");
+  if (!node || list->type != JSON_NODE_ARRAY)
+    return chroma_bad_shape(c, "query_embeddings must be a list of lists of numbers");
   if (list->u.count == 0) return chroma_invalid(c, "query_embeddings is empty");
   const json_node *first = chroma_body_node(c, node + 1);
   request->n = list->u.count;
   if (first->type != JSON_NODE_ARRAY) return chroma_bad_shape(c, "query_embeddings must be a list of lists of numbers");
   if (first->u.count == 0 || first->u.count > LODE_MAX_DIMENSION)
-    return chroma_invalid(c, "a query embedding has %zu numbers: 1 to %d are allowed", first->u.count, LODE_MAX_DIMENSION);
+    return chroma_invalid(c, "a query embedding has %zu numbers: 1 to %d are allowed", first->u.count,
+                          LODE_MAX_DIMENSION);
   request->dimension = (uint32_t)first->u.count;
-  float *out = mem_mul_overflow(request->n, first->u.count * sizeof *out, &size) ? NULL : mem_arena_alloc(&c->arena, size);
+  float *out =
+      mem_mul_overflow(request->n, first->u.count * sizeof *out, &size) ? NULL : mem_arena_alloc(&c->arena, size);
   if (!out) return chroma_respond_status(c, err_nomem(&c->err));
   request->vectors = out;
   for (uint32_t i = node + 1; i < list->next; i = chroma_body_node(c, i)->next, at++) {
     const json_node *x = chroma_body_node(c, i);
     if (x->type != JSON_NODE_ARRAY) return chroma_bad_shape(c, "query_embeddings must be a list of lists of numbers");
-    if (x->u.count != request->dimension) return chroma_invalid(c, "query embeddings have %u and %zu numbers: they must be alike", request->dimension, x->u.count);
+    if (x->u.count != request->dimension)
+      return chroma_invalid(c, "query embeddings have %u and %zu numbers: they must be alike", request->dimension,
+                            x->u.count);
     if (!chroma_body_floats(c, i, out + at * request->dimension)) return false;
   }
   return true;
@@ -342,7 +369,8 @@ static lode_status reply_put_hits(chroma_reply *a, const lode_result *result, si
   for (size_t q = 0; q < queries; q++) {
     reply_put_all(a, q ? ",[" : "[");
     a->rows = 0;
-    for (; at < n && lode_result_at(result, at)->query == q; at++) TRY(reply_put_row(a, lode_result_at(result, at), err));
+    for (; at < n && lode_result_at(result, at)->query == q; at++)
+      TRY(reply_put_row(a, lode_result_at(result, at), err));
     reply_put_all(a, "]");
   }
   return LODE_OK;
@@ -355,11 +383,13 @@ bool chroma_do_query(chroma_request *c) {
   worker_handle *handle;
   lode_result *result = NULL;
   lode_status st = LODE_OK;
-  if (!chroma_read_queries(c, &request) || !chroma_body_selection(c, &request.select) || !chroma_body_count(c, "n_results", 10, &k) ||
+  if (!chroma_read_queries(c, &request) || !chroma_body_selection(c, &request.select) ||
+      !chroma_body_count(c, "n_results", 10, &k) ||
       !reply_read_include(c, INCLUDE_DOCUMENTS | INCLUDE_METADATAS | INCLUDE_DISTANCES, &a.include))
     return false;
   if (k > CHROMA_MAX_HITS / request.n)
-    return chroma_invalid(c, "%zu queries with %llu results each: %d results in all are the most", request.n, (unsigned long long)k, CHROMA_MAX_HITS);
+    return chroma_invalid(c, "%zu queries with %llu results each: %d results in all are the most", request.n,
+                          (unsigned long long)k, CHROMA_MAX_HITS);
   if (worker_task_defer(c->task, k * request.n) || !chroma_coll_acquire(c, &handle)) return false;
   request.k = (size_t)k;
   request.include = reply_parts(a.include);
@@ -369,8 +399,9 @@ bool chroma_do_query(chroma_request *c) {
   reply_put_all(&a, "]");
   lode_result_free(result);
   chroma_coll_release(c, handle, st);
-  bool ok = st == LODE_OK ? reply_finish(&a, true, "[\"metadatas\",\"documents\",\"distances\"]")
-            : st == LODE_NOT_FOUND ? chroma_no_collection(c) : chroma_respond_status(c, st);
+  bool ok = st == LODE_OK          ? reply_finish(&a, true, "[\"metadatas\",\"documents\",\"distances\"]")
+            : st == LODE_NOT_FOUND ? chroma_no_collection(c)
+                                   : chroma_respond_status(c, st);
   reply_release(&a);
   return ok;
 }
@@ -399,7 +430,8 @@ bool chroma_do_indexing_status(chroma_request *c) {
   if (st == LODE_NOT_FOUND) return chroma_no_collection(c);
   if (st != LODE_OK) return chroma_respond_status(c, st);
   uint64_t left = stats.unindexed > stats.untexted ? stats.unindexed : stats.untexted;
-  strbuf_addf(&c->task->out, "{\"op_indexing_progress\":%.4f,\"num_unindexed_ops\":%llu,\"num_indexed_ops\":%llu,\"total_ops\":%llu}",
+  strbuf_addf(&c->task->out,
+              "{\"op_indexing_progress\":%.4f,\"num_unindexed_ops\":%llu,\"num_indexed_ops\":%llu,\"total_ops\":%llu}",
               stats.records ? (double)(stats.records - left) / (double)stats.records : 1.0, (unsigned long long)left,
               (unsigned long long)(stats.records - left), (unsigned long long)stats.records);
   return true;

@@ -71,8 +71,8 @@ static bool tenant_body_name(chroma_request *c, lode_str *name) {
   if (!node || chroma_body_node(c, node)->type != JSON_NODE_STRING) return chroma_bad_shape(c, "name must be a string");
   *name = chroma_body_node(c, node)->u.s;
   if (name->len >= 3 && name->len <= LODE_MAX_NAME_BYTES && !memchr(name->data, '\0', name->len)) return true;
-  return chroma_invalid(c, "Validation error: name: a name of 3 to %d characters is needed, got %s", LODE_MAX_NAME_BYTES,
-                        str_quote(*name, quoted, sizeof quoted));
+  return chroma_invalid(c, "Validation error: name: a name of 3 to %d characters is needed, got %s",
+                        LODE_MAX_NAME_BYTES, str_quote(*name, quoted, sizeof quoted));
 }
 
 /* ---- Tenants ---- */
@@ -82,9 +82,11 @@ bool chroma_do_create_tenant(chroma_request *c) {
   strbuf metadata = {0};
   if (!tenant_body_name(c, &name)) return false;
   rescue_layout_tenant(&metadata, name);
-  lode_status st = tenant_is(name, "default_tenant") ? LODE_EXISTS : registry_add(c, tenant_id(c, name), tenant_text(c, &metadata));
+  lode_status st =
+      tenant_is(name, "default_tenant") ? LODE_EXISTS : registry_add(c, tenant_id(c, name), tenant_text(c, &metadata));
   strbuf_release(&metadata);
-  if (st == LODE_EXISTS) return chroma_respond_error(c, 409, "ChromaError", "Tenant [%.*s] already exists", (int)name.len, name.data);
+  if (st == LODE_EXISTS)
+    return chroma_respond_error(c, 409, "ChromaError", "Tenant [%.*s] already exists", (int)name.len, name.data);
   return st == LODE_OK ? chroma_respond(c, 200, "{}") : chroma_respond_status(c, st);
 }
 
@@ -92,7 +94,8 @@ bool chroma_do_get_tenant(chroma_request *c) {
   lode_str tenant = c->task->words[0], metadata;
   bool exists = tenant_is(tenant, "default_tenant");
   if (!exists && !registry_find_id(c, tenant_id(c, tenant), &exists, &metadata)) return false;
-  if (!exists) return chroma_respond_error(c, 404, "NotFoundError", "Tenant [%.*s] not found", (int)tenant.len, tenant.data);
+  if (!exists)
+    return chroma_respond_error(c, 404, "NotFoundError", "Tenant [%.*s] not found", (int)tenant.len, tenant.data);
   strbuf_addstr(&c->task->out, "{\"name\":");
   json_put_string(&c->task->out, tenant);
   strbuf_addstr(&c->task->out, ",\"resource_name\":null}");
@@ -127,13 +130,15 @@ static bool registry_put_record(chroma_request *c, lode_str metadata) {
 
 static bool tenant_no_database(chroma_request *c) {
   lode_str name = c->task->words[1];
-  return chroma_respond_error(c, 404, "NotFoundError", "Database [%.*s] not found. Are you sure it exists?", (int)name.len, name.data);
+  return chroma_respond_error(c, 404, "NotFoundError", "Database [%.*s] not found. Are you sure it exists?",
+                              (int)name.len, name.data);
 }
 
 bool chroma_check_database(chroma_request *c) {
   bool exists = rescue_layout_is_default(c->task->words[0], c->task->words[1]);
   lode_str metadata;
-  if (!exists && !registry_find_id(c, database_id(c, c->task->words[0], c->task->words[1]), &exists, &metadata)) return false;
+  if (!exists && !registry_find_id(c, database_id(c, c->task->words[0], c->task->words[1]), &exists, &metadata))
+    return false;
   return exists || tenant_no_database(c);
 }
 
@@ -144,9 +149,12 @@ bool chroma_do_create_database(chroma_request *c) {
   if (!tenant_body_name(c, &name)) return false;
   chroma_uuid_format(rand_u64(), id);
   rescue_layout_database(&metadata, tenant, name, str_of(id));
-  lode_status st = rescue_layout_is_default(tenant, name) ? LODE_EXISTS : registry_add(c, database_id(c, tenant, name), tenant_text(c, &metadata));
+  lode_status st = rescue_layout_is_default(tenant, name)
+                       ? LODE_EXISTS
+                       : registry_add(c, database_id(c, tenant, name), tenant_text(c, &metadata));
   strbuf_release(&metadata);
-  if (st == LODE_EXISTS) return chroma_respond_error(c, 409, "ChromaError", "Database [%.*s] already exists", (int)name.len, name.data);
+  if (st == LODE_EXISTS)
+    return chroma_respond_error(c, 409, "ChromaError", "Database [%.*s] already exists", (int)name.len, name.data);
   return st == LODE_OK ? chroma_respond(c, 200, "{}") : chroma_respond_status(c, st);
 }
 
@@ -159,7 +167,8 @@ bool chroma_do_get_database(chroma_request *c) {
   }
   if (!registry_find_id(c, database_id(c, tenant, name), &exists, &metadata)) return false;
   if (!exists || !metadata.data) return tenant_no_database(c);
-  return registry_put_record(c, metadata) || chroma_respond_error(c, 500, "InternalError", "the record of the database is damaged");
+  return registry_put_record(c, metadata) ||
+         chroma_respond_error(c, 500, "InternalError", "the record of the database is damaged");
 }
 
 bool chroma_do_list_databases(chroma_request *c) {
@@ -177,7 +186,8 @@ bool chroma_do_list_databases(chroma_request *c) {
   if (st != LODE_OK) return chroma_respond_status(c, st);
   strbuf_addch(&c->task->out, '[');
   if (tenant_is(tenant, "default_tenant") && limit) {
-    if (offset) offset--;
+    if (offset)
+      offset--;
     else {
       tenant_put_database(c, TENANT_NIL_UUID, STR_LIT("default_database"));
       shown++;

@@ -27,7 +27,8 @@ static float *chroma_alloc_floats(chroma_request *c, size_t n) { return mem_aren
 
 static bool chroma_read_base64(chroma_request *c, lode_str text, lode_record *record) {
   size_t n = chroma_base64_floats(text);
-  if (n == SIZE_MAX || n > LODE_MAX_DIMENSION) return chroma_bad_shape(c, "an embedding is not base64 of 32-bit floats");
+  if (n == SIZE_MAX || n > LODE_MAX_DIMENSION)
+    return chroma_bad_shape(c, "an embedding is not base64 of 32-bit floats");
   float *out = chroma_alloc_floats(c, n);
   if (!out) return chroma_respond_status(c, err_nomem(&c->err));
   if (!chroma_base64_decode(text, out)) return chroma_bad_shape(c, "an embedding is not base64 of 32-bit floats");
@@ -79,7 +80,8 @@ static bool chroma_check_value(chroma_request *c, uint32_t node, bool update) {
   for (uint32_t i = node + 1; i < x->next; i = chroma_body_node(c, i)->next) {
     json_node_type type = chroma_body_node(c, i)->type;
     if (type == JSON_NODE_FALSE) type = JSON_NODE_TRUE;
-    if (type == JSON_NODE_NULL || type == JSON_NODE_ARRAY || type == JSON_NODE_OBJECT || (i > node + 1 && type != first))
+    if (type == JSON_NODE_NULL || type == JSON_NODE_ARRAY || type == JSON_NODE_OBJECT ||
+        (i > node + 1 && type != first))
       return chroma_bad_shape(c, "a metadata list must hold values of one kind");
     first = type;
   }
@@ -92,14 +94,16 @@ static bool chroma_read_metadata(chroma_request *c, uint32_t node, uint32_t uri,
   bool ok = true, any = false;
   if (node && chroma_body_node(c, node)->type == JSON_NODE_NULL) node = 0;
   if (uri && chroma_body_node(c, uri)->type == JSON_NODE_NULL) uri = 0;
-  if (node && chroma_body_node(c, node)->type != JSON_NODE_OBJECT) return chroma_bad_shape(c, "metadatas must hold objects");
+  if (node && chroma_body_node(c, node)->type != JSON_NODE_OBJECT)
+    return chroma_bad_shape(c, "metadatas must hold objects");
   if (uri && chroma_body_node(c, uri)->type != JSON_NODE_STRING) return chroma_bad_shape(c, "uris must hold strings");
   if (!node && !uri) return true;
   strbuf_addch(&out, '{');
   for (uint32_t i = node + 1; node && ok && i < chroma_body_node(c, node)->next; i = chroma_body_node(c, i + 1)->next) {
     lode_str key = chroma_body_node(c, i)->u.s;
     ok = chroma_check_value(c, i + 1, update);
-    if (ok && key.len >= 7 && memcmp(key.data, "chroma:", 7) == 0) ok = chroma_invalid(c, "metadata keys may not begin with chroma:");
+    if (ok && key.len >= 7 && memcmp(key.data, "chroma:", 7) == 0)
+      ok = chroma_invalid(c, "metadata keys may not begin with chroma:");
     if (any) strbuf_addch(&out, ',');
     json_put_node(&out, &c->json, i);
     strbuf_addch(&out, ':');
@@ -142,7 +146,8 @@ static bool chroma_read_batch(chroma_request *c, chroma_batch *b) {
   if (!ids) return chroma_bad_shape(c, "missing field `ids`");
   if (b->n == 0) return chroma_invalid(c, "ids is empty: give at least one");
   if (b->n > CHROMA_MAX_BATCH)
-    return chroma_respond_error(c, 413, "InvalidArgumentError", "%zu records in one request: %d are the most", b->n, CHROMA_MAX_BATCH);
+    return chroma_respond_error(c, 413, "InvalidArgumentError", "%zu records in one request: %d are the most", b->n,
+                                CHROMA_MAX_BATCH);
   if (!chroma_body_list(c, "embeddings", b->n, &vector) || !chroma_body_list(c, "documents", b->n, &document) ||
       !chroma_body_list(c, "metadatas", b->n, &metadata) || !chroma_body_list(c, "uris", b->n, &uri))
     return false;
@@ -158,8 +163,10 @@ static bool chroma_read_batch(chroma_request *c, chroma_batch *b) {
     lode_record *r = &b->records[i];
     r->id = ids[i];
     if (vector && !chroma_read_vector(c, vector, b->verb == CHROMA_UPDATE, r)) return false;
-    if (document && chroma_body_node(c, document)->type == JSON_NODE_STRING) r->document = chroma_body_node(c, document)->u.s;
-    else if (document && chroma_body_node(c, document)->type != JSON_NODE_NULL) return chroma_bad_shape(c, "documents must hold strings");
+    if (document && chroma_body_node(c, document)->type == JSON_NODE_STRING)
+      r->document = chroma_body_node(c, document)->u.s;
+    else if (document && chroma_body_node(c, document)->type != JSON_NODE_NULL)
+      return chroma_bad_shape(c, "documents must hold strings");
     if (!chroma_read_metadata(c, metadata, uri, update, &r->metadata)) return false;
     chroma_next_element(c, &vector);
     chroma_next_element(c, &document);
@@ -182,7 +189,9 @@ static bool chroma_write(chroma_request *c, chroma_verb what) {
   if (!chroma_read_batch(c, &b) || !chroma_coll_acquire(c, &handle)) return false;
   b.collection = handle->collection;
   lode_status st = chroma_check_may_change(c, handle->name);
-  if (st == LODE_OK) st = b.n <= CHROMA_SMALL_WRITE ? worker_stores_write(c->task->shared, chroma_write_batch, &b, &c->err) : chroma_write_batch(&b, NULL, &c->err);
+  if (st == LODE_OK)
+    st = b.n <= CHROMA_SMALL_WRITE ? worker_stores_write(c->task->shared, chroma_write_batch, &b, &c->err)
+                                   : chroma_write_batch(&b, NULL, &c->err);
   chroma_coll_release(c, handle, st);
   if (st == LODE_NOT_FOUND) return chroma_no_collection(c);
   if (st != LODE_OK) return chroma_respond_status(c, st);
@@ -224,13 +233,17 @@ bool chroma_do_delete(chroma_request *c) {
   worker_handle *handle;
   lode_result *rows = NULL;
   lode_status st;
-  if (!chroma_body_selection(c, &d.select) || !chroma_body_count(c, "limit", UINT64_MAX, &limit) || !chroma_coll_acquire(c, &handle)) return false;
+  if (!chroma_body_selection(c, &d.select) || !chroma_body_count(c, "limit", UINT64_MAX, &limit) ||
+      !chroma_coll_acquire(c, &handle))
+    return false;
   bool filtered = d.select.where.data || d.select.where_document.data, by_ids = d.select.ids && !filtered;
   size_t asked = d.select.n_ids;
   d.collection = handle->collection;
   st = chroma_check_may_change(c, handle->name);
-  if (st == LODE_OK && limit != UINT64_MAX && filtered) st = limit ? chroma_limit_selection(c, &d, limit, &rows) : LODE_OK;
-  if (st == LODE_OK && limit && (filtered || asked)) st = worker_stores_write(c->task->shared, chroma_run_deletion, &d, &c->err);
+  if (st == LODE_OK && limit != UINT64_MAX && filtered)
+    st = limit ? chroma_limit_selection(c, &d, limit, &rows) : LODE_OK;
+  if (st == LODE_OK && limit && (filtered || asked))
+    st = worker_stores_write(c->task->shared, chroma_run_deletion, &d, &c->err);
   lode_result_free(rows);
   chroma_coll_release(c, handle, st);
   if (st == LODE_NOT_FOUND) return chroma_no_collection(c);

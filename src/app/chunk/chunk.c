@@ -81,8 +81,8 @@ lode_str chunk_clean_string(chunk_list *list, lode_str bytes, size_t max, unsign
 
 /* Comment markers, longer ones first. */
 static const char *const comment_openers[] = {"@moduledoc", "@doc", "<!--", "\"\"\"", "'''", "/**", "/*!", "///", "//!",
-                                              "--[[", "---", "{-|", "(**", "#'", "/*", "//", "--", "{-", "(*", ";;;",
-                                              ";;", "##", "%%", "#", "*", NULL};
+                                              "--[[",       "---",  "{-|",  "(**",    "#'",  "/*",  "//",  "--",  "{-",
+                                              "(*",         ";;;",  ";;",   "##",     "%%",  "#",   "*",   NULL};
 static const char *const comment_closers[] = {"-->", "\"\"\"", "'''", "**/", "*/", "]]", "-}", "*)", NULL};
 
 static lode_str chunk_strip_comment(const char *p, const char *end) {
@@ -111,7 +111,8 @@ static lode_str chunk_strip_comment(const char *p, const char *end) {
 static bool chunk_is_attribute(const char *p, const char *end) {
   while (p < end && chunk_is_space(*p)) p++;
   if (end - p < 2) return false;
-  if (*p == '@') return !(end - p > 4 && memcmp(p, "@doc", 4) == 0) && !(end - p > 10 && memcmp(p, "@moduledoc", 10) == 0);
+  if (*p == '@')
+    return !(end - p > 4 && memcmp(p, "@doc", 4) == 0) && !(end - p > 10 && memcmp(p, "@moduledoc", 10) == 0);
   return p[0] == '#' && p[1] == '[';
 }
 
@@ -284,8 +285,8 @@ void chunk_list_encode(const chunk_list *list, strbuf *out) {
   chunk_put32(out, (uint32_t)list->n);
   for (size_t i = 0; i < list->n; i++) {
     const chunk_item *c = &list->items[i];
-    uint32_t numbers[CHUNK_WIRE_NUMBERS] = {(uint32_t)c->kind, c->start, c->end, c->start_line, c->end_line,
-                                            c->line, c->parent, c->part, c->parts};
+    uint32_t numbers[CHUNK_WIRE_NUMBERS] = {(uint32_t)c->kind, c->start,  c->end,  c->start_line, c->end_line,
+                                            c->line,           c->parent, c->part, c->parts};
     lode_str strings[CHUNK_WIRE_STRINGS] = {c->name, c->signature, c->doc, c->parents, c->skeleton, c->symbols};
     for (size_t k = 0; k < CHUNK_WIRE_NUMBERS; k++) chunk_put32(out, numbers[k]);
     for (size_t k = 0; k < CHUNK_WIRE_STRINGS; k++) {

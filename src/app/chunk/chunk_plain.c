@@ -159,8 +159,8 @@ static void plain_read_markdown(plain_document *d) {
   plain_line l = {0}, before = {0};
   size_t fenced = 0;
   char fence_sign = 0, sign = 0;
-  bool front = d->text.len >= 4 && memcmp(d->text.data, "---", 3) == 0 &&
-               (d->text.data[3] == '\n' || d->text.data[3] == '\r');
+  bool front =
+      d->text.len >= 4 && memcmp(d->text.data, "---", 3) == 0 && (d->text.data[3] == '\n' || d->text.data[3] == '\r');
   for (uint32_t at = 0; plain_next_line(d->text, at, &l) && !d->failed; before = l, at = l.next) {
     const char *name = NULL;
     size_t n = 0, length;
@@ -186,8 +186,8 @@ static void plain_read_markdown(plain_document *d) {
     length = plain_rule_length(&l, "=-");
     bool follows = before.n && before.next == l.at && !plain_is_blank(&before) && plain_is_text_line(&before);
     if (length && follows && (l.p[0] == '=' || length >= 3) && before.at >= d->from) {
-      plain_open_section(d, (plain_heading){before.at, l.next, l.p[0] == '=' ? 1 : 2,
-                                            plain_heading_name(d, before.p, before.n)});
+      plain_open_section(
+          d, (plain_heading){before.at, l.next, l.p[0] == '=' ? 1 : 2, plain_heading_name(d, before.p, before.n)});
       l.n = 0;
     }
   }
@@ -229,8 +229,10 @@ lode_status chunk_plain(const lang_info *language, lode_str text, const chunk_op
   if (text.len == 0) return LODE_OK;
   if (language->split == LANG_SPLIT_MARKDOWN || language->split == LANG_SPLIT_RST) {
     plain_document d = {.list = list, .text = text, .max = o.max_bytes};
-    if (language->split == LANG_SPLIT_MARKDOWN) plain_read_markdown(&d);
-    else plain_read_rst(&d);
+    if (language->split == LANG_SPLIT_MARKDOWN)
+      plain_read_markdown(&d);
+    else
+      plain_read_rst(&d);
     plain_close_section(&d, (uint32_t)text.len);
     ok = !d.failed;
   } else {

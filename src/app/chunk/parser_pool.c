@@ -192,7 +192,7 @@ static lode_status parser_pool_send_request(const parser_pool *pool, parser_pool
   const parser_pool_options *o = &pool->options;
   lode_str name = str_of(language->name);
   uint32_t numbers[PARSER_WIRE_NUMBERS] = {PARSER_WIRE_VERSION, o->chunk.max_bytes, o->chunk.min_bytes, o->cpu_ms, 0,
-                                           (uint32_t)name.len, (uint32_t)text.len};
+                                           (uint32_t)name.len,  (uint32_t)text.len};
   for (int i = 0; i < PARSER_WIRE_NUMBERS; i++) parser_wire_put32(head + 4 * i, numbers[i]);
   lode_str parts[] = {{(const char *)head, sizeof head}, name, text};
   return proc_frame_send(w->proc.fd, PARSER_WIRE_PARSE, parts, 3, deadline, err);
@@ -206,13 +206,16 @@ static void parser_pool_set_outcome(parser_pool_result *r, parser_pool_outcome o
 /* The worker ended, or was killed: sets the outcome from the way it ended. */
 static void parser_pool_explain_exit(parser_pool_result *r, lode_status st, proc_exit end, bool killed) {
   char buf[32];
-  if (killed && st == LODE_BUSY) parser_pool_set_outcome(r, PARSER_POOL_HUNG, "no answer");
+  if (killed && st == LODE_BUSY)
+    parser_pool_set_outcome(r, PARSER_POOL_HUNG, "no answer");
   else if (end.signal == SIGPROF || end.signal == SIGXCPU)
     parser_pool_set_outcome(r, PARSER_POOL_HUNG, "out of CPU time");
-  else if (!end.signal && end.code == PARSER_WIRE_EXIT_NOMEM) parser_pool_set_outcome(r, PARSER_POOL_MEMORY, "");
+  else if (!end.signal && end.code == PARSER_WIRE_EXIT_NOMEM)
+    parser_pool_set_outcome(r, PARSER_POOL_MEMORY, "");
   else if (end.signal && !killed)
     parser_pool_set_outcome(r, PARSER_POOL_CRASHED, proc_signal_name(end.signal, buf, sizeof buf));
-  else if (st == LODE_CORRUPT) parser_pool_set_outcome(r, PARSER_POOL_REFUSED, "its answer is damaged");
+  else if (st == LODE_CORRUPT)
+    parser_pool_set_outcome(r, PARSER_POOL_REFUSED, "its answer is damaged");
   else {
     snprintf(buf, sizeof buf, "exit code %d", end.code);
     parser_pool_set_outcome(r, PARSER_POOL_CRASHED, buf);
@@ -242,10 +245,12 @@ static lode_status parser_pool_read_answer(parser_pool_worker *w, uint32_t type,
   }
   if (type != PARSER_WIRE_FAILED) return err_set(err, LODE_CORRUPT, "an unknown answer");
   snprintf(said, sizeof said, "%.*s", rest.len < sizeof said ? (int)rest.len : (int)sizeof said - 1, rest.data);
-  parser_pool_set_outcome(r, number == PARSER_WIRE_NO_GRAMMAR    ? PARSER_POOL_NO_GRAMMAR
-                             : number == PARSER_WIRE_OUT_OF_TIME ? PARSER_POOL_HUNG
-                             : number == PARSER_WIRE_NO_MEMORY   ? PARSER_POOL_MEMORY
-                                                                 : PARSER_POOL_REFUSED, said);
+  parser_pool_set_outcome(r,
+                          number == PARSER_WIRE_NO_GRAMMAR    ? PARSER_POOL_NO_GRAMMAR
+                          : number == PARSER_WIRE_OUT_OF_TIME ? PARSER_POOL_HUNG
+                          : number == PARSER_WIRE_NO_MEMORY   ? PARSER_POOL_MEMORY
+                                                              : PARSER_POOL_REFUSED,
+                          said);
   return LODE_OK;
 }
 

@@ -17,28 +17,28 @@
 typedef struct parser_pool parser_pool;
 
 typedef struct parser_pool_options {
-  const char *parser;     /* the program; NULL: $LODE_PARSER, or the one installed with this program */
-  uint32_t workers;       /* 0: one per processor, at most 16 */
-  uint64_t memory_bytes;  /* of one worker; 0: 512 MiB */
-  uint32_t cpu_ms;        /* for one file; 0: 5,000 */
+  const char *parser;    /* the program; NULL: $LODE_PARSER, or the one installed with this program */
+  uint32_t workers;      /* 0: one per processor, at most 16 */
+  uint64_t memory_bytes; /* of one worker; 0: 512 MiB */
+  uint32_t cpu_ms;       /* for one file; 0: 5,000 */
   chunk_options chunk;
 } parser_pool_options;
 
 /* X(enum, text for people) */
-#define PARSER_POOL_OUTCOMES(X)                                        \
-  X(SYNTAX, "by syntax")                                               \
-  X(PLAIN, "by paragraphs and lines")      /* no grammar for it, or a long list of #define */ \
-  X(NO_GRAMMAR, "the grammar is not installed")                        \
-  X(CRASHED, "the parser crashed")                                     \
-  X(HUNG, "the parser took too long")                                  \
-  X(MEMORY, "the parser needed too much memory")                       \
-  X(REFUSED, "the parser gave up")         /* it said so, or its answer was invalid */
+#define PARSER_POOL_OUTCOMES(X)                                                                                        \
+  X(SYNTAX, "by syntax")                                                                                               \
+  X(PLAIN, "by paragraphs and lines") /* no grammar for it, or a long list of #define */                               \
+  X(NO_GRAMMAR, "the grammar is not installed")                                                                        \
+  X(CRASHED, "the parser crashed")                                                                                     \
+  X(HUNG, "the parser took too long")                                                                                  \
+  X(MEMORY, "the parser needed too much memory")                                                                       \
+  X(REFUSED, "the parser gave up") /* it said so, or its answer was invalid */
 
 typedef enum parser_pool_outcome {
 #define PARSER_POOL_ENUM(id, text) PARSER_POOL_##id,
   PARSER_POOL_OUTCOMES(PARSER_POOL_ENUM)
 #undef PARSER_POOL_ENUM
-  PARSER_POOL_COUNT
+      PARSER_POOL_COUNT
 } parser_pool_outcome;
 
 const char *parser_pool_outcome_text(parser_pool_outcome outcome);

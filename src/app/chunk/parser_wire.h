@@ -13,15 +13,15 @@
 #define PARSER_WIRE_MAX_ANSWER (128u << 20) /* longest answer */
 
 enum {
-  PARSER_WIRE_PARSE = 1,   /* version, max_bytes, min_bytes, cpu_ms, 0, length of the name, length of the text */
-  PARSER_WIRE_CHUNKS = 2,  /* 1 if the text has syntax errors, else 0; then a list of chunks */
-  PARSER_WIRE_FAILED = 3,  /* a parser_wire_reason, then text for people */
+  PARSER_WIRE_PARSE = 1,  /* version, max_bytes, min_bytes, cpu_ms, 0, length of the name, length of the text */
+  PARSER_WIRE_CHUNKS = 2, /* 1 if the text has syntax errors, else 0; then a list of chunks */
+  PARSER_WIRE_FAILED = 3, /* a parser_wire_reason, then text for people */
 };
 enum { PARSER_WIRE_NUMBERS = 7 };
 
 typedef enum parser_wire_reason {
   PARSER_WIRE_NO_GRAMMAR = 1,
-  PARSER_WIRE_OUT_OF_TIME = 2,  /* CPU time */
+  PARSER_WIRE_OUT_OF_TIME = 2, /* CPU time */
   PARSER_WIRE_NO_MEMORY = 3,
   PARSER_WIRE_OTHER = 4,
 } parser_wire_reason;

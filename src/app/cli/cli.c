@@ -4,21 +4,38 @@
 #include "ops/suggest.h"
 
 static const op_param params_common[] = {
-    {.name = "store", .type = OP_ARG_PATH, .value = "DIR",
-     .about = "the store's folder, or a cluster's address, qdrant://HOST:PORT; when not given, the nearest .lode folder "
-              "upward (no further than a .git; see lode trust), else $XDG_DATA_HOME/lode, else ~/.local/share/lode"},
+    {.name = "store",
+     .type = OP_ARG_PATH,
+     .value = "DIR",
+     .about =
+         "the store's folder, or a cluster's address, qdrant://HOST:PORT; when not given, the nearest .lode folder "
+         "upward (no further than a .git; see lode trust), else $XDG_DATA_HOME/lode, else ~/.local/share/lode"},
     {.name = "json", .type = OP_ARG_FLAG, .about = "one JSON object a line; errors too, on standard error"},
     {.name = "full", .type = OP_ARG_FLAG, .about = "show documents whole, not their first lines"},
-    {.name = "quiet", .type = OP_ARG_FLAG, .letter = 'q',
+    {.name = "quiet",
+     .type = OP_ARG_FLAG,
+     .letter = 'q',
      .about = "no progress, no notices, no reports of what was done"},
-    {.name = "color", .type = OP_ARG_CHOICE, .value = "WHEN", .choices = "auto|always|never", .fallback = "auto",
+    {.name = "color",
+     .type = OP_ARG_CHOICE,
+     .value = "WHEN",
+     .choices = "auto|always|never",
+     .fallback = "auto",
      .about = "colours; auto: on a terminal, unless NO_COLOR is set"},
     {.name = "read_only", .type = OP_ARG_FLAG, .about = "never write to the store; commands that read never do"},
-    {.name = "busy_ms", .type = OP_ARG_INT, .value = "N", .min = 1, .max = 86400000,
+    {.name = "busy_ms",
+     .type = OP_ARG_INT,
+     .value = "N",
+     .min = 1,
+     .max = 86400000,
      .about = "how long to wait for a lock that another process holds (10,000)"},
-    {.name = "memory", .type = OP_ARG_SIZE, .value = "SIZE",
+    {.name = "memory",
+     .type = OP_ARG_SIZE,
+     .value = "SIZE",
      .about = "budget for caches and transactions (256M, at least 16M)"},
-    {.name = "max_document", .type = OP_ARG_SIZE, .value = "SIZE",
+    {.name = "max_document",
+     .type = OP_ARG_SIZE,
+     .value = "SIZE",
      .about = "largest document that is taken (64M, at most 256M)"},
     {.name = "help", .type = OP_ARG_FLAG, .letter = 'h', .about = "show help"},
     {.name = "version", .type = OP_ARG_FLAG, .about = "show the version"},
@@ -26,18 +43,26 @@ static const op_param params_common[] = {
 const op_def cli_common_def = {.name = "", .params = params_common};
 
 static const op_param params_help[] = {
-    {.name = "topic", .type = OP_ARG_LIST, .flags = OP_PARAM_POSITIONAL, .value = "TOPIC",
+    {.name = "topic",
+     .type = OP_ARG_LIST,
+     .flags = OP_PARAM_POSITIONAL,
+     .value = "TOPIC",
      .about = "a command or a topic"},
-    {.name = "completions", .type = OP_ARG_CHOICE, .value = "SHELL", .choices = "bash|zsh|fish",
+    {.name = "completions",
+     .type = OP_ARG_CHOICE,
+     .value = "SHELL",
+     .choices = "bash|zsh|fish",
      .about = "print the completion script of a shell"},
     {.name = "schema", .type = OP_ARG_FLAG, .about = "print the JSON Schemas of the operations, one a line"},
-    {.name = "man", .type = OP_ARG_FLAG, .about = "print a manual page as roff: lode(1), or that of `lode help db --man`, lode-db(1)"},
+    {.name = "man",
+     .type = OP_ARG_FLAG,
+     .about = "print a manual page as roff: lode(1), or that of `lode help db --man`, lode-db(1)"},
     {0}};
 const op_def cli_help_def = {.name = "help",
-                                 .about = "show help about a command or a topic",
-                                 .params = params_help,
-                                 .examples = "lode help\nlode help filters\nlode help db query\n"
-                                             "lode help --completions bash > /etc/bash_completion.d/lode"};
+                             .about = "show help about a command or a topic",
+                             .params = params_help,
+                             .examples = "lode help\nlode help filters\nlode help db query\n"
+                                         "lode help --completions bash > /etc/bash_completion.d/lode"};
 
 int cli_exit_code(lode_status status) {
   switch (status) {
@@ -84,8 +109,10 @@ static void flag_suggest(op_suggest *best, const op_param *params) {
 }
 
 static void command_put_name(char *buf, size_t size, const cli_command *c) {
-  if (!c->op) snprintf(buf, size, "lode%s%s", c->group ? " " : "", c->group ? c->group : "");
-  else snprintf(buf, size, "lode %s%s%s", c->op->group ? c->op->group : "", c->op->group ? " " : "", c->op->name);
+  if (!c->op)
+    snprintf(buf, size, "lode%s%s", c->group ? " " : "", c->group ? c->group : "");
+  else
+    snprintf(buf, size, "lode %s%s%s", c->op->group ? c->op->group : "", c->op->group ? " " : "", c->op->name);
 }
 
 /* `name` is as typed, dashes included. */
@@ -97,8 +124,8 @@ static lode_status flag_unknown(const cli_command *c, lode_str name, lode_error 
   flag_suggest(&best, params_common);
   command_put_name(command, sizeof command, c);
   str_quote(name, quoted, sizeof quoted);
-  if (best.found) return err_set(err, LODE_INVALID, "%s has no flag %s; did you mean --%s?", command,
-                                 quoted, best.text);
+  if (best.found)
+    return err_set(err, LODE_INVALID, "%s has no flag %s; did you mean --%s?", command, quoted, best.text);
   return err_set(err, LODE_INVALID, "%s has no flag %s; see: %s --help", command, quoted, command);
 }
 
@@ -173,10 +200,10 @@ static lode_status command_unknown(const cli_command *c, const char *word, lode_
   if (!*group && op_find("db", str_of(word)))
     return err_set(err, LODE_INVALID, "lode has no command %s; did you mean `lode db %s`?", quoted, word);
   if (best.found)
-    return err_set(err, LODE_INVALID, "lode%s%s has no command %s; did you mean `lode %s%s%s`?", space, group,
-                   quoted, group, space, best.text);
-  return err_set(err, LODE_INVALID, "lode%s%s has no command %s; see: lode%s%s --help", space, group, quoted,
-                 space, group);
+    return err_set(err, LODE_INVALID, "lode%s%s has no command %s; did you mean `lode %s%s%s`?", space, group, quoted,
+                   group, space, best.text);
+  return err_set(err, LODE_INVALID, "lode%s%s has no command %s; see: lode%s%s --help", space, group, quoted, space,
+                 group);
 }
 
 /* A word may be both a group and a command (`lode mcp`, `lode mcp install`): the next word decides. */
@@ -187,10 +214,14 @@ static bool command_names_group(const cli_command *c, const argv_cursor *cur, co
 }
 
 static lode_status argv_take_command(cli_command *c, const argv_cursor *cur, const char *word, lode_error *err) {
-  if (!c->group && strcmp(word, "help") == 0) c->op = &cli_help_def;
-  else if (!c->group && strcmp(word, "version") == 0) c->version = true;
-  else if (command_names_group(c, cur, word)) c->group = word;
-  else if ((c->op = op_find(c->group, str_of(word))) == NULL) return command_unknown(c, word, err);
+  if (!c->group && strcmp(word, "help") == 0)
+    c->op = &cli_help_def;
+  else if (!c->group && strcmp(word, "version") == 0)
+    c->version = true;
+  else if (command_names_group(c, cur, word))
+    c->group = word;
+  else if ((c->op = op_find(c->group, str_of(word))) == NULL)
+    return command_unknown(c, word, err);
   if (c->op) {
     op_args_init(&c->args, c->op);
     c->args.flags = true;
@@ -228,10 +259,14 @@ static lode_status argv_take_all(cli_command *c, argv_cursor *cur, lode_error *e
       flags = false;
       continue;
     }
-    if (flags && strncmp(word, "--", 2) == 0) st = argv_take_long(c, cur, word + 2, err);
-    else if (flags && word[0] == '-' && word[1]) st = argv_take_short(c, cur, word + 1, err);
-    else if (!c->op) st = argv_take_command(c, cur, word, err);
-    else st = argv_take_positional(c, word, err);
+    if (flags && strncmp(word, "--", 2) == 0)
+      st = argv_take_long(c, cur, word + 2, err);
+    else if (flags && word[0] == '-' && word[1])
+      st = argv_take_short(c, cur, word + 1, err);
+    else if (!c->op)
+      st = argv_take_command(c, cur, word, err);
+    else
+      st = argv_take_positional(c, word, err);
     if (st != LODE_OK) return st;
   }
   return LODE_OK;

@@ -11,7 +11,12 @@
 
 /* Exit codes; `lode help exit-codes` explains them. */
 enum {
-  CLI_EXIT_DONE = 0, CLI_EXIT_NOTHING = 1, CLI_EXIT_USAGE = 2, CLI_EXIT_DAMAGED = 3, CLI_EXIT_BUSY = 4, CLI_EXIT_REFUSED = 5,
+  CLI_EXIT_DONE = 0,
+  CLI_EXIT_NOTHING = 1,
+  CLI_EXIT_USAGE = 2,
+  CLI_EXIT_DAMAGED = 3,
+  CLI_EXIT_BUSY = 4,
+  CLI_EXIT_REFUSED = 5,
   CLI_EXIT_INTERRUPTED = 130,
 };
 int cli_exit_code(lode_status status);
@@ -23,7 +28,7 @@ typedef struct cli_command {
   const op_def *op;  /* NULL: none was named */
   const char *group; /* "db" when only that was named */
   bool help, version;
-  op_args args;      /* of op */
+  op_args args; /* of op */
   op_args common;
 } cli_command;
 
@@ -66,7 +71,7 @@ typedef struct cli_progress {
   bool drawn;
   uint64_t start_ns, phase_ns, drawn_ns;
   uint64_t rate_ns, rate_done;
-  double rate;                   /* of `done` per second, smoothed */
+  double rate; /* of `done` per second, smoothed */
   char phase[40];
   const op_stream *const *input; /* its position is used if the total is unknown; may be or point to NULL */
 } cli_progress;
@@ -75,8 +80,7 @@ typedef struct cli_progress {
 bool cli_progress_step(void *bar, const char *phase, uint64_t done, uint64_t total);
 void cli_progress_clear(cli_progress *bar);
 /* The line to be drawn, for a terminal of `width` columns. */
-void cli_progress_line(strbuf *out, cli_progress *bar, uint64_t now_ns, uint64_t done, uint64_t total,
-                       size_t width);
+void cli_progress_line(strbuf *out, cli_progress *bar, uint64_t now_ns, uint64_t done, uint64_t total, size_t width);
 
 /* Formats an operation's result as JSON lines or as text, and writes it to a descriptor. */
 typedef struct cli_writer {
@@ -85,19 +89,19 @@ typedef struct cli_writer {
   const op_args *args; /* of the operation; may be NULL */
   int fd;
   bool json, quiet, full;
-  bool narrow;         /* lines must fit style.width: output to a terminal */
+  bool narrow; /* lines must fit style.width: output to a terminal */
   cli_style style;
   cli_progress *bar;
-  bool closed;         /* nobody reads our output any more */
+  bool closed; /* nobody reads our output any more */
   strbuf out;
   json_doc parsed;
-  strbuf cells;        /* rows of a table before its layout: cells, each NUL-terminated */
+  strbuf cells; /* rows of a table before its layout: cells, each NUL-terminated */
   size_t n_cells;
-  size_t widths[16];   /* column widths, after layout */
+  size_t widths[16]; /* column widths, after layout */
   bool laid_out;
-  size_t last_width;   /* width of the last column on a terminal; 0: not limited */
-  bool stacked;        /* the terminal is too narrow for the table: one field per line */
-  uint64_t query;      /* of the last row */
+  size_t last_width; /* width of the last column on a terminal; 0: not limited */
+  bool stacked;      /* the terminal is too narrow for the table: one field per line */
+  uint64_t query;    /* of the last row */
   uint64_t rows;
 } cli_writer;
 

@@ -24,7 +24,7 @@
 typedef struct cli_session {
   const cli_command *command;
   const char *folder;
-  bool found;           /* the folder was found, not named, and not checked yet */
+  bool found; /* the folder was found, not named, and not checked yet */
   op_context *ctx;
   bool quiet;
   cli_progress *bar;
@@ -106,7 +106,8 @@ static lode_status cli_open_store(void *opener, const op_open_options *how, lode
   lode_status st = lode_open(folder, &options, store, err);
   if (st == LODE_OK && made) cli_remember_created(s, folder, *store);
   if (st != LODE_NOT_FOUND || how->folder) return st;
-  return err_set(err, st, "there is no store at %.400s; `lode db create NAME` makes one, --store DIR names another", s->folder);
+  return err_set(err, st, "there is no store at %.400s; `lode db create NAME` makes one, --store DIR names another",
+                 s->folder);
 }
 
 static void cli_release_store(void *opener, lode_store *store) {
@@ -119,7 +120,8 @@ static void cli_release_store(void *opener, lode_store *store) {
 static void cli_on_signal(int number) { op_interrupted = number; }
 
 static void cli_catch_signals(bool stops_softly) {
-  struct sigaction ignore = {.sa_handler = SIG_IGN}, stop = {.sa_handler = cli_on_signal, .sa_flags = (int)SA_RESETHAND};
+  struct sigaction ignore = {.sa_handler = SIG_IGN},
+                   stop = {.sa_handler = cli_on_signal, .sa_flags = (int)SA_RESETHAND};
   sigaction(SIGPIPE, &ignore, NULL);
   sigaction(SIGXFSZ, &ignore, NULL);
   if (!stops_softly) return;
@@ -222,9 +224,10 @@ static int cli_no_topic(cli_session *s, bool json, const op_arg *topic) {
   for (size_t i = 0; cli_topic_name(i); i++) op_suggest_try(&best, str_of(cli_topic_name(i)));
   OP_EACH_GROUP(g) OP_EACH(g, op) op_suggest_try(&best, str_of(op->name));
   str_quote(word, quoted, sizeof quoted);
-  if (best.found) (void)err_set(&err, LODE_INVALID, "there is no help about %s; did you mean `lode help %s`?",
-                                quoted, best.text);
-  else (void)err_set(&err, LODE_INVALID, "there is no help about %s; `lode help` lists the topics", quoted);
+  if (best.found)
+    (void)err_set(&err, LODE_INVALID, "there is no help about %s; did you mean `lode help %s`?", quoted, best.text);
+  else
+    (void)err_set(&err, LODE_INVALID, "there is no help about %s; `lode help` lists the topics", quoted);
   return print_failure(s, json, &err);
 }
 
@@ -261,9 +264,12 @@ static int cli_run_overview(const cli_command *c) {
   strbuf out = {0};
   if (style.width > 110) style.width = 110;
   if (!c->help) style.color = false;
-  if (c->op) cli_help_op(&out, c->op, &style);
-  else if (c->group) cli_help_group(&out, c->group, &style);
-  else cli_help_top(&out, &style);
+  if (c->op)
+    cli_help_op(&out, c->op, &style);
+  else if (c->group)
+    cli_help_group(&out, c->group, &style);
+  else
+    cli_help_top(&out, &style);
   return print_text(&out, c->help ? STDOUT_FILENO : STDERR_FILENO, c->help ? CLI_EXIT_DONE : CLI_EXIT_USAGE);
 }
 
@@ -300,7 +306,8 @@ static int cli_finish(cli_session *s, cli_writer *w, lode_status st, const op_co
 }
 
 /* Servers may be given the project instead of its store. */
-static lode_status locate(const cli_command *c, lode_str given, strbuf *folder, cli_store_location *located, lode_error *err) {
+static lode_status locate(const cli_command *c, lode_str given, strbuf *folder, cli_store_location *located,
+                          lode_error *err) {
   const op_arg *place = op_arg_get(&c->args, "project");
   if (!(c->op->flags & OP_SERVER) || !place->set) return cli_locate_store(given.data, folder, located, err);
   if (given.data) return err_set(err, LODE_INVALID, "--project and --store both say what is served: give one of them");
@@ -338,9 +345,18 @@ static int cli_run_op(cli_session *s, const cli_command *c) {
   writer.bar = &bar;
   writer.args = &c->args;
   lode_open_options settings = session_settings(s);
-  op_context ctx = {.open = cli_open_store, .release = cli_release_store, .may_use = cli_check_found, .opener = s,
-                          .folder = s->folder, .settings = &settings, .found = located.found, .busy_ms = common_arg(c, "busy_ms")->number,
-                          .sink = &writer.sink, .progress = {cli_progress_step, &bar}, .note = print_note, .note_ctx = s};
+  op_context ctx = {.open = cli_open_store,
+                    .release = cli_release_store,
+                    .may_use = cli_check_found,
+                    .opener = s,
+                    .folder = s->folder,
+                    .settings = &settings,
+                    .found = located.found,
+                    .busy_ms = common_arg(c, "busy_ms")->number,
+                    .sink = &writer.sink,
+                    .progress = {cli_progress_step, &bar},
+                    .note = print_note,
+                    .note_ctx = s};
   s->ctx = &ctx;
   bar.input = &ctx.input;
   cli_catch_signals(is_long);

@@ -8,7 +8,13 @@
  */
 #include "cli/cli.h"
 
-enum { TEXT_LAYOUT_ROWS = 1000, TEXT_PREVIEW_LINES = 4, TEXT_CELL_CHARS = 60, TEXT_FIELD_CHARS = 20, TEXT_MIN_WIDTH = 12 };
+enum {
+  TEXT_LAYOUT_ROWS = 1000,
+  TEXT_PREVIEW_LINES = 4,
+  TEXT_CELL_CHARS = 60,
+  TEXT_FIELD_CHARS = 20,
+  TEXT_MIN_WIDTH = 12
+};
 
 #define TEXT_BOLD "\033[1m"
 #define TEXT_DIM "\033[2m"
@@ -115,8 +121,7 @@ static void text_put_record(cli_writer *w) {
 /* ---- Tables ---- */
 
 static bool text_is_number(op_field_type type) {
-  return type == OP_FIELD_COUNT || type == OP_FIELD_NUMBER || type == OP_FIELD_BYTES ||
-      type == OP_FIELD_REAL;
+  return type == OP_FIELD_COUNT || type == OP_FIELD_NUMBER || type == OP_FIELD_BYTES || type == OP_FIELD_REAL;
 }
 
 static size_t text_column_count(const op_def *op) {
@@ -137,7 +142,8 @@ static void text_put_narrow(cli_writer *w, const char *text, size_t column) {
 }
 
 static void text_put_cell(cli_writer *w, const char *text, size_t column, bool last) {
-  size_t len = strlen(text), have = text_columns(text, len), pad = w->widths[column] > have ? w->widths[column] - have : 0;
+  size_t len = strlen(text), have = text_columns(text, len),
+         pad = w->widths[column] > have ? w->widths[column] - have : 0;
   bool right = text_is_number(w->op->row[column].type);
   if (right) strbuf_addf(&w->out, "%*s", (int)pad, "");
   if (last && !right && w->last_width && have > w->last_width) {
@@ -179,8 +185,10 @@ static void text_put_stacked(cli_writer *w, const char *text, size_t column, boo
 static void text_put_cells(cli_writer *w, size_t n, bool first) {
   const char *cell = w->cells.data;
   for (size_t i = 0; i < w->n_cells; i++) {
-    if (w->stacked) text_put_stacked(w, cell, i % n, first && i == 0);
-    else text_put_cell(w, cell, i % n, i % n + 1 == n);
+    if (w->stacked)
+      text_put_stacked(w, cell, i % n, first && i == 0);
+    else
+      text_put_cell(w, cell, i % n, i % n + 1 == n);
     cell += strlen(cell) + 1;
   }
   w->n_cells = 0;
@@ -237,8 +245,10 @@ lode_status cli_text_row(cli_writer *w, lode_error *err) {
   if (w->op->layout == OP_LAYOUT_CHECKS) cli_text_check(w);
   if (w->op->layout != OP_LAYOUT_AUTO) return w->out.failed ? err_nomem(err) : LODE_OK;
   for (const op_field *f = w->op->row; f->name; f++) record = record || f->type == OP_FIELD_VECTOR;
-  if (record) text_put_record(w);
-  else text_put_table_row(w);
+  if (record)
+    text_put_record(w);
+  else
+    text_put_table_row(w);
   return w->out.failed || w->cells.failed ? err_nomem(err) : LODE_OK;
 }
 
@@ -270,7 +280,9 @@ lode_status cli_text_summary(cli_writer *w, lode_error *err) {
   cli_text_layout(w);
   /* quiet hides reports of what was done, but not results */
   if (w->quiet && w->op->say && !(w->op->flags & OP_READ_ONLY)) return LODE_OK;
-  if (w->op->say) op_put_sentence(&w->out, w->op, &w->parsed);
-  else if (!(w->op->flags & OP_HIDE_SUMMARY)) text_put_figures(w);
+  if (w->op->say)
+    op_put_sentence(&w->out, w->op, &w->parsed);
+  else if (!(w->op->flags & OP_HIDE_SUMMARY))
+    text_put_figures(w);
   return w->out.failed ? err_nomem(err) : LODE_OK;
 }

@@ -53,8 +53,10 @@ static void hit_put_uri(strbuf *out, const char *path) {
   for (; *path; path++) {
     unsigned char c = (unsigned char)*path;
     bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr(safe, c);
-    if (plain) strbuf_addch(out, (char)c);
-    else strbuf_addf(out, "%%%02X", c);
+    if (plain)
+      strbuf_addch(out, (char)c);
+    else
+      strbuf_addf(out, "%%%02X", c);
   }
 }
 
@@ -144,8 +146,10 @@ static bool hit_matches(lode_str word, const search_words *words) {
 static void hit_put_code(cli_writer *w, lode_str line, const search_words *words, size_t width) {
   strbuf flat = {0};
   for (size_t i = 0; i < line.len; i++) {
-    if (line.data[i] == '\t') strbuf_addf(&flat, "%*s", HIT_TAB_WIDTH, "");
-    else strbuf_addch(&flat, line.data[i]);
+    if (line.data[i] == '\t')
+      strbuf_addf(&flat, "%*s", HIT_TAB_WIDTH, "");
+    else
+      strbuf_addch(&flat, line.data[i]);
   }
   lode_str text = {flat.data ? flat.data : "", flat.len};
   if (!w->style.color) {
@@ -183,7 +187,9 @@ static void hit_put_snippet(cli_writer *w) {
     total++;
   }
   /* pipes get full lines */
-  size_t width = w->full || !isatty(w->fd) ? 0 : w->style.width > HIT_MIN_WIDTH + 11 ? w->style.width - 11 : HIT_MIN_WIDTH;
+  size_t width = w->full || !isatty(w->fd)             ? 0
+                 : w->style.width > HIT_MIN_WIDTH + 11 ? w->style.width - 11
+                                                       : HIT_MIN_WIDTH;
   bool all = w->full || (w->args && op_arg_get(w->args, "context")->set);
   /* a query for a name should show the head of its definition */
   bool named = w->args && str_eq(op_arg_get(w->args, "query")->text, hit_text(w, "name"));
@@ -207,7 +213,8 @@ static void hit_put_explanation(cli_writer *w, uint32_t object) {
   hit_paint(w, HIT_DIM);
   strbuf_addstr(&w->out, "        ");
   for (uint32_t i = object + 1; i < json->nodes[object].next; i = json->nodes[i + 1].next) {
-    double value = json->nodes[i + 1].type == JSON_NODE_DOUBLE ? json->nodes[i + 1].u.d : (double)json->nodes[i + 1].u.i;
+    double value =
+        json->nodes[i + 1].type == JSON_NODE_DOUBLE ? json->nodes[i + 1].u.d : (double)json->nodes[i + 1].u.i;
     size_t len = json->nodes[i].u.s.len + sizeof "   0.00" - 1;
     if (w->narrow && at + len > w->style.width) {
       strbuf_addstr(&w->out, "\n        ");
@@ -267,7 +274,8 @@ void cli_text_hit(cli_writer *w) {
   if (linked) strbuf_addstr(&w->out, "\033]8;;\033\\");
   hit_put_names(w);
   if (score) {
-    double value = w->parsed.nodes[score].type == JSON_NODE_DOUBLE ? w->parsed.nodes[score].u.d : (double)w->parsed.nodes[score].u.i;
+    double value = w->parsed.nodes[score].type == JSON_NODE_DOUBLE ? w->parsed.nodes[score].u.d
+                                                                   : (double)w->parsed.nodes[score].u.i;
     strbuf_addf(&w->out, "  %.2f", value);
   }
   lode_str relation = hit_text(w, "relation");
@@ -275,7 +283,8 @@ void cli_text_hit(cli_writer *w) {
   lode_str stale = hit_text(w, "stale");
   if (stale.len) {
     hit_paint(w, HIT_WARN);
-    strbuf_addstr(&w->out, str_eq(stale, STR_LIT("gone")) ? "  (the file is gone)" : "  (the file changed since it was indexed)");
+    strbuf_addstr(&w->out, str_eq(stale, STR_LIT("gone")) ? "  (the file is gone)"
+                                                          : "  (the file changed since it was indexed)");
     hit_paint(w, HIT_PLAIN);
   }
   if (hit_number(w, "copies")) strbuf_addf(&w->out, "  (%lld more like it)", hit_number(w, "copies"));
@@ -293,8 +302,10 @@ static void hit_put_sentence(cli_writer *w, lode_str text, size_t column) {
   strbuf clean = {0};
   op_put_printable(&clean, text, 0);
   strbuf_addch(&clean, '\0');
-  if (clean.failed) w->out.failed = true;
-  else cli_put_wrapped(&w->out, clean.data, column, column, w->narrow ? w->style.width : SIZE_MAX);
+  if (clean.failed)
+    w->out.failed = true;
+  else
+    cli_put_wrapped(&w->out, clean.data, column, column, w->narrow ? w->style.width : SIZE_MAX);
   strbuf_release(&clean);
 }
 

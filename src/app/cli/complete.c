@@ -8,8 +8,7 @@
 
 static bool complete_is_flag(const op_param *p) { return !(p->flags & OP_PARAM_POSITIONAL); }
 static bool takes_file(const op_param *p) {
-  return p->type == OP_ARG_LINES || p->type == OP_ARG_VECTORS || p->type == OP_ARG_RECORDS ||
-      p->type == OP_ARG_PATH;
+  return p->type == OP_ARG_LINES || p->type == OP_ARG_VECTORS || p->type == OP_ARG_RECORDS || p->type == OP_ARG_PATH;
 }
 static bool takes_folder(const op_param *p) {
   return p->type == OP_ARG_PATH && p->value && strcmp(p->value, "DIR") == 0;
@@ -24,7 +23,8 @@ static void complete_put_choices(strbuf *out, const char *choices, char separato
 /* Text inside single quotes; `extra` characters get a backslash. */
 static void complete_put_quoted(strbuf *out, const char *text, const char *extra) {
   for (; *text; text++) {
-    if (*text == '\'') strbuf_addstr(out, "'\\''");
+    if (*text == '\'')
+      strbuf_addstr(out, "'\\''");
     else {
       if (strchr(extra, *text)) strbuf_addch(out, '\\');
       strbuf_addch(out, *text);
@@ -60,7 +60,7 @@ static void complete_put_groups(strbuf *out, char separator) {
 /* Names of the operations of a group, each followed by a space. */
 static void complete_put_ops(strbuf *out, const char *group) {
   OP_EACH_GROUP(g)
-    if (op_same_group(g->name, group)) OP_EACH(g, op) strbuf_addf(out, "%s ", op->name);
+  if (op_same_group(g->name, group)) OP_EACH(g, op) strbuf_addf(out, "%s ", op->name);
 }
 
 static void complete_put_path(strbuf *out, const op_def *op) {
@@ -69,7 +69,7 @@ static void complete_put_path(strbuf *out, const op_def *op) {
 }
 
 /* Names of the collections, for bash and zsh: the name is the first field of each line. */
-#define COMPLETE_COLLECTIONS \
+#define COMPLETE_COLLECTIONS                                                                                           \
   "lode db collections --json --quiet 2>/dev/null | sed -n 's/^{\"name\":\"\\([^\"\\\\]*\\)\".*/\\1/p'"
 
 /* ---- bash ---- */
@@ -108,14 +108,14 @@ static void bash_verbs(strbuf *out, const char *group) {
 
 void cli_complete_bash(strbuf *out) {
   strbuf_addstr(out, "# bash completion of lode; made by: lode help --completions bash\n"
-                "_lode() {\n"
-                "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path='' word flags=''\n"
-                "  COMPREPLY=()\n"
-                "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
-                "    case $word in -*) continue ;; esac\n"
-                "    if [[ -n $path ]]; then path=\"$path $word\"; break; fi\n"
-                "    path=$word\n"
-                "    case $word in ");
+                     "_lode() {\n"
+                     "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path='' word flags=''\n"
+                     "  COMPREPLY=()\n"
+                     "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
+                     "    case $word in -*) continue ;; esac\n"
+                     "    if [[ -n $path ]]; then path=\"$path $word\"; break; fi\n"
+                     "    path=$word\n"
+                     "    case $word in ");
   complete_put_groups(out, '|');
   strbuf_addstr(out, ") ;; *) break ;; esac\n  done\n  case $path in\n");
   bash_verbs(out, NULL);
@@ -139,12 +139,13 @@ void cli_complete_bash(strbuf *out) {
   for (size_t i = 0; cli_topic_name(i); i++) strbuf_addf(out, "%s ", cli_topic_name(i));
   complete_put_ops(out, NULL);
   complete_put_groups(out, ' ');
-  strbuf_addstr(out, "' ;;\n  esac\n  if [[ $cur == -* || $path == help ]]; then\n    COMPREPLY=($(compgen -W \"$flags ");
+  strbuf_addstr(out,
+                "' ;;\n  esac\n  if [[ $cur == -* || $path == help ]]; then\n    COMPREPLY=($(compgen -W \"$flags ");
   complete_put_flags(out, cli_common_def.params);
   strbuf_addstr(out, "\" -- \"$cur\"))\n  elif [[ $path == \"db $prev\" ]]; then\n"
-                "    COMPREPLY=($(compgen -W \"$(" COMPLETE_COLLECTIONS ")\" -- \"$cur\"))\n"
-                "    [[ ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- \"$cur\"))\n"
-                "  else\n    COMPREPLY=($(compgen -f -- \"$cur\"))\n  fi\n}\ncomplete -F _lode lode\n");
+                     "    COMPREPLY=($(compgen -W \"$(" COMPLETE_COLLECTIONS ")\" -- \"$cur\"))\n"
+                     "    [[ ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- \"$cur\"))\n"
+                     "  else\n    COMPREPLY=($(compgen -f -- \"$cur\"))\n  fi\n}\ncomplete -F _lode lode\n");
 }
 
 /* ---- zsh ---- */
@@ -171,13 +172,16 @@ static void zsh_param(strbuf *out, const op_param *p) {
     strbuf_addstr(out, p->value);
   }
   strbuf_addch(out, ':');
-  if (names_collection(p)) strbuf_addstr(out, "_lode_collections");
+  if (names_collection(p))
+    strbuf_addstr(out, "_lode_collections");
   else if (p->type == OP_ARG_CHOICE) {
     strbuf_addch(out, '(');
     complete_put_choices(out, p->choices, ' ');
     strbuf_addch(out, ')');
-  } else if (takes_folder(p)) strbuf_addstr(out, "_files -/");
-  else if (takes_file(p)) strbuf_addstr(out, "_files");
+  } else if (takes_folder(p))
+    strbuf_addstr(out, "_files -/");
+  else if (takes_file(p))
+    strbuf_addstr(out, "_files");
   strbuf_addch(out, '\'');
 }
 
@@ -199,8 +203,10 @@ static void zsh_common(strbuf *out) {
     strbuf item = {0};
     zsh_param(&item, p);
     /* without the line continuation, which an array does not need */
-    if (item.failed) out->failed = true;
-    else strbuf_addf(out, "\n    %.*s", (int)(item.len - 11), item.data + 11);
+    if (item.failed)
+      out->failed = true;
+    else
+      strbuf_addf(out, "\n    %.*s", (int)(item.len - 11), item.data + 11);
     strbuf_release(&item);
   }
   strbuf_addstr(out, "\n  )\n");
@@ -208,15 +214,15 @@ static void zsh_common(strbuf *out) {
 
 void cli_complete_zsh(strbuf *out) {
   strbuf_addstr(out, "#compdef lode\n# zsh completion of lode; made by: lode help --completions zsh\n"
-                "_lode_collections() {\n  local -a names\n  names=(${(f)\"$(" COMPLETE_COLLECTIONS ")\"})\n"
-                "  compadd -a names\n}\n"
-                "_lode() {\n  local -a verbs common\n  local cmd=$words[2]\n");
+                     "_lode_collections() {\n  local -a names\n  names=(${(f)\"$(" COMPLETE_COLLECTIONS ")\"})\n"
+                     "  compadd -a names\n}\n"
+                     "_lode() {\n  local -a verbs common\n  local cmd=$words[2]\n");
   zsh_common(out);
   strbuf_addstr(out, "  if (( CURRENT == 2 )); then\n    verbs=(");
   zsh_verbs(out, NULL);
   OP_EACH_GROUP(g) if (g->name && complete_is_first(g)) strbuf_addf(out, " '%s:%s'", g->name, g->about);
   strbuf_addstr(out, " 'help:show help')\n    _describe 'command' verbs\n    return\n  fi\n"
-                "  shift words\n  (( CURRENT-- ))\n  verbs=()\n  case $cmd in\n");
+                     "  shift words\n  (( CURRENT-- ))\n  verbs=()\n  case $cmd in\n");
   OP_EACH_GROUP(g) {
     if (!g->name || !complete_is_first(g)) continue;
     strbuf_addf(out, "    %s) verbs=(", g->name);
@@ -228,9 +234,9 @@ void cli_complete_zsh(strbuf *out) {
   complete_put_ops(out, NULL);
   complete_put_groups(out, ' ');
   strbuf_addstr(out, "; return ;;\n  esac\n"
-                "  if (( $#verbs )); then\n"
-                "    if (( CURRENT == 2 )); then _describe 'command' verbs; return; fi\n"
-                "    cmd=\"$cmd $words[2]\"\n    shift words\n    (( CURRENT-- ))\n  fi\n  case $cmd in\n");
+                     "  if (( $#verbs )); then\n"
+                     "    if (( CURRENT == 2 )); then _describe 'command' verbs; return; fi\n"
+                     "    cmd=\"$cmd $words[2]\"\n    shift words\n    (( CURRENT-- ))\n  fi\n  case $cmd in\n");
   OP_EACH_GROUP(g) {
     OP_EACH(g, op) {
       strbuf_addstr(out, "    '");
@@ -281,7 +287,8 @@ static void fish_flag(strbuf *out, const op_param *p, const op_def *op) {
 }
 
 static void fish_op(strbuf *out, const op_def *op) {
-  strbuf_addf(out, "complete -c lode -n '__lode_at%s%s' -a %s", op->group ? " " : "", op->group ? op->group : "", op->name);
+  strbuf_addf(out, "complete -c lode -n '__lode_at%s%s' -a %s", op->group ? " " : "", op->group ? op->group : "",
+              op->name);
   fish_about(out, op->about);
   for (const op_param *p = op->params; p->name; p++) {
     fish_flag(out, p, op);
@@ -294,20 +301,21 @@ static void fish_op(strbuf *out, const op_def *op) {
 
 void cli_complete_fish(strbuf *out) {
   strbuf_addstr(out, "# fish completion of lode; made by: lode help --completions fish\n"
-                "function __lode_collections\n"
-                "    lode db collections --json --quiet 2>/dev/null | string replace -rf '^\\{\"name\":\"([^\"\\\\\\\\]*)\".*' '$1'\n"
-                "end\n"
-                "# Is the command so far these words?\n"
-                "function __lode_at\n"
-                "    set -l words (string match -v -- '-*' (commandline -opc)[2..])\n"
-                "    set -l n 1\n"
-                "    contains -- \"$words[1]\" ");
+                     "function __lode_collections\n"
+                     "    lode db collections --json --quiet 2>/dev/null | string replace -rf "
+                     "'^\\{\"name\":\"([^\"\\\\\\\\]*)\".*' '$1'\n"
+                     "end\n"
+                     "# Is the command so far these words?\n"
+                     "function __lode_at\n"
+                     "    set -l words (string match -v -- '-*' (commandline -opc)[2..])\n"
+                     "    set -l n 1\n"
+                     "    contains -- \"$words[1]\" ");
   complete_put_groups(out, ' ');
   strbuf_addstr(out, "; and set n 2\n"
-                "    test \"$words[1..$n]\" = \"$argv\"\n"
-                "end\n"
-                "complete -c lode -f\n"
-                "complete -c lode -n __lode_at -a help -d 'show help'\n");
+                     "    test \"$words[1..$n]\" = \"$argv\"\n"
+                     "end\n"
+                     "complete -c lode -f\n"
+                     "complete -c lode -n __lode_at -a help -d 'show help'\n");
   OP_EACH_GROUP(g) {
     if (!g->name || !complete_is_first(g)) continue;
     strbuf_addf(out, "complete -c lode -n __lode_at -a %s", g->name);

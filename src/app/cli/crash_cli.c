@@ -81,18 +81,22 @@ static void cli_crash_choose_folder(void) {
   const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
   char base[CLI_CRASH_PATH_BYTES - 200];
   int n = 0;
-  if (state && state[0] == '/') n = snprintf(base, sizeof base, "%s", state);
-  else if (home && home[0] == '/') n = snprintf(base, sizeof base, "%s/.local/state", home);
+  if (state && state[0] == '/')
+    n = snprintf(base, sizeof base, "%s", state);
+  else if (home && home[0] == '/')
+    n = snprintf(base, sizeof base, "%s/.local/state", home);
   if (n <= 0 || (size_t)n >= sizeof base) return;
   snprintf(cli_crash_folders[0], sizeof cli_crash_folders[0], "%.*s", (int)(strrchr(base, '/') - base), base);
   snprintf(cli_crash_folders[1], sizeof cli_crash_folders[1], "%s", base);
   snprintf(cli_crash_folders[2], sizeof cli_crash_folders[2], "%s/lode", base);
   snprintf(cli_crash_folders[3], sizeof cli_crash_folders[3], "%s/lode/crashes", base);
-  snprintf(cli_crash_report, sizeof cli_crash_report, "%s/lode/crashes/crash-%lld-%d.txt", base, (long long)time(NULL), (int)getpid());
+  snprintf(cli_crash_report, sizeof cli_crash_report, "%s/lode/crashes/crash-%lld-%d.txt", base, (long long)time(NULL),
+           (int)getpid());
 }
 
 void cli_crash_install(const char *command) {
-  struct sigaction action = {.sa_handler = cli_crash_handler, .sa_flags = (int)(SA_ONSTACK | SA_RESETHAND | SA_NODEFER)};
+  struct sigaction action = {.sa_handler = cli_crash_handler,
+                             .sa_flags = (int)(SA_ONSTACK | SA_RESETHAND | SA_NODEFER)};
   stack_t stack = {.ss_sp = cli_crash_stack, .ss_size = sizeof cli_crash_stack};
   void *frames[4];
   cli_crash_activity = command;
@@ -100,5 +104,6 @@ void cli_crash_install(const char *command) {
   /* the first backtrace loads a library, which the handler must not do */
   (void)backtrace(frames, 4);
   if (sigaltstack(&stack, NULL) < 0) action.sa_flags &= ~SA_ONSTACK;
-  for (size_t i = 0; i < sizeof cli_crash_signals / sizeof *cli_crash_signals; i++) (void)sigaction(cli_crash_signals[i], &action, NULL);
+  for (size_t i = 0; i < sizeof cli_crash_signals / sizeof *cli_crash_signals; i++)
+    (void)sigaction(cli_crash_signals[i], &action, NULL);
 }

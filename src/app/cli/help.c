@@ -47,8 +47,10 @@ void cli_help_usage(strbuf *out, const op_def *op) {
   strbuf_addstr(out, op->name);
   for (const op_param *p = op->params; p->name; p++) {
     bool needed = (p->flags & OP_PARAM_REQUIRED) && p->type != OP_ARG_RECORDS;
-    if (!(p->flags & OP_PARAM_POSITIONAL)) flags = true;
-    else strbuf_addf(out, needed ? " %s" : " [%s]", p->value);
+    if (!(p->flags & OP_PARAM_POSITIONAL))
+      flags = true;
+    else
+      strbuf_addf(out, needed ? " %s" : " [%s]", p->value);
   }
   if (flags) strbuf_addstr(out, " [FLAGS]");
 }
@@ -78,8 +80,10 @@ static void help_put_param(strbuf *out, const op_param *p, size_t width) {
     strbuf_addf(&about, " (%s)", p->fallback);
   if (p->type == OP_ARG_JSON || p->type == OP_ARG_VECTOR) strbuf_addstr(&about, "; the text, @FILE, or -");
   strbuf_addch(&about, '\0');
-  if (about.failed) out->failed = true;
-  else cli_put_wrapped(out, about.data, HELP_FLAG_COLUMN, HELP_FLAG_COLUMN, width);
+  if (about.failed)
+    out->failed = true;
+  else
+    cli_put_wrapped(out, about.data, HELP_FLAG_COLUMN, HELP_FLAG_COLUMN, width);
   strbuf_release(&about);
 }
 
@@ -133,7 +137,8 @@ void cli_help_op(strbuf *out, const op_def *op, const cli_style *style) {
   if (!op->run) return;
   help_heading(out, "Exit codes", style);
   strbuf_addstr(out, "  ");
-  cli_put_wrapped(out, "0 done, 1 nothing found, 2 wrong usage, 3 damaged, 4 busy, 5 refused (lode help exit-codes)", 2, 2, style->width);
+  cli_put_wrapped(out, "0 done, 1 nothing found, 2 wrong usage, 3 damaged, 4 busy, 5 refused (lode help exit-codes)", 2,
+                  2, style->width);
 }
 
 /* ---- Lists ---- */
@@ -170,9 +175,9 @@ void cli_help_top(strbuf *out, const cli_style *style) {
   strbuf_addf(out, "lode %s - code search and a vector database that do not crash\n", lode_version());
   help_heading(out, "Usage", style);
   strbuf_addstr(out, "  lode COMMAND [ARGUMENTS] [FLAGS]\n"
-                "  lode COMMAND --help          arguments, flags and examples of one command\n"
-                "  lode help [TOPIC | COMMAND]\n"
-                "  lode --version\n");
+                     "  lode COMMAND --help          arguments, flags and examples of one command\n"
+                     "  lode help [TOPIC | COMMAND]\n"
+                     "  lode --version\n");
   OP_EACH_GROUP(g) {
     char title[80];
     char first = g->about[0];
@@ -201,9 +206,12 @@ bool cli_help_topic(strbuf *out, lode_str topic, const cli_style *style) {
       strbuf line = {0};
       strbuf_add(&line, text, len);
       strbuf_addch(&line, '\0');
-      if (line.failed) out->failed = true;
-      else if (text[0] == ' ' || len == 0) strbuf_addf(out, "%s\n", line.data);
-      else cli_put_wrapped(out, line.data, 0, 0, style->width);
+      if (line.failed)
+        out->failed = true;
+      else if (text[0] == ' ' || len == 0)
+        strbuf_addf(out, "%s\n", line.data);
+      else
+        cli_put_wrapped(out, line.data, 0, 0, style->width);
       strbuf_release(&line);
       text += len + (text[len] == '\n');
     }

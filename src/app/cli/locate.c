@@ -28,12 +28,17 @@ lode_status cli_locate_store(const char *given, strbuf *path, cli_store_location
   const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
   memset(located, 0, sizeof *located);
   path->len = 0;
-  if (given) strbuf_addstr(path, given);
-  else TRY(locate_upward(path, &located->found, located->passed, sizeof located->passed, err));
+  if (given)
+    strbuf_addstr(path, given);
+  else
+    TRY(locate_upward(path, &located->found, located->passed, sizeof located->passed, err));
   if (!given && !located->found) {
-    if (data && data[0] == '/') strbuf_addf(path, "%s/lode", data);
-    else if (home && home[0]) strbuf_addf(path, "%s/.local/share/lode", home);
-    else return err_set(err, LODE_INVALID, "neither HOME nor XDG_DATA_HOME is set: name the store with --store DIR");
+    if (data && data[0] == '/')
+      strbuf_addf(path, "%s/lode", data);
+    else if (home && home[0])
+      strbuf_addf(path, "%s/.local/share/lode", home);
+    else
+      return err_set(err, LODE_INVALID, "neither HOME nor XDG_DATA_HOME is set: name the store with --store DIR");
   }
   strbuf_addch(path, '\0');
   return path->failed ? err_nomem(err) : LODE_OK;
@@ -44,8 +49,10 @@ lode_status cli_store_of_project(const char *place, strbuf *path, cli_store_loca
   memset(located, 0, sizeof *located);
   path->len = 0;
   TRY(project_locate(&project, place, NULL, err));
-  lode_status st = project_has_store(&project) ? LODE_OK
-      : err_set(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index` there", project_display_name(&project));
+  lode_status st = project_has_store(&project)
+                       ? LODE_OK
+                       : err_set(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index` there",
+                                 project_display_name(&project));
   located->found = true;
   memcpy(located->passed, project.passed, sizeof located->passed);
   strbuf_addstr(path, project.folder);

@@ -7,9 +7,12 @@
 static void man_put_text(strbuf *out, const char *text, size_t len) {
   if (len && (text[0] == '.' || text[0] == '\'')) strbuf_addstr(out, "\\&");
   for (size_t i = 0; i < len; i++) {
-    if (text[i] == '\\') strbuf_addstr(out, "\\e");
-    else if (text[i] == '-') strbuf_addstr(out, "\\-");
-    else strbuf_addch(out, text[i]);
+    if (text[i] == '\\')
+      strbuf_addstr(out, "\\e");
+    else if (text[i] == '-')
+      strbuf_addstr(out, "\\-");
+    else
+      strbuf_addch(out, text[i]);
   }
 }
 
@@ -124,7 +127,8 @@ static const char man_db_head[] =
 static const char man_top_head[] =
     ".\\\" made by: lode help --man\n.TH LODE 1 \"\" \"lode\" \"User Commands\"\n"
     ".SH NAME\nlode \\- code search and a vector database that do not crash\n"
-    ".SH SYNOPSIS\n.B lode\n.I COMMAND\n.RI [ ARGUMENTS ]\n.RI [ FLAGS ]\n.br\n.B lode help\n.RI [ TOPIC \" | \" COMMAND ]\n"
+    ".SH SYNOPSIS\n.B lode\n.I COMMAND\n.RI [ ARGUMENTS ]\n.RI [ FLAGS ]\n.br\n.B lode help\n.RI [ TOPIC \" | \" "
+    "COMMAND ]\n"
     ".SH DESCRIPTION\n"
     ".B lode\nkeeps text, metadata and vectors in a folder and finds them by meaning, by words, or by both.\n"
     "The truth is one SQLite file; everything else is derived from it, checksummed, and made again when it is lost.\n"
@@ -142,9 +146,9 @@ void cli_man_page(strbuf *out, const char *group) {
   for (const op_param *p = cli_common_def.params; p->name; p++) man_put_param(out, p);
   for (size_t i = 0; cli_topic_name(i); i++) man_put_topic(out, i);
   strbuf_addstr(out, ".SH ENVIRONMENT\n"
-                ".TP\n.B XDG_DATA_HOME\nWhere the default store is: its folder lode.\n"
-                ".TP\n.B LODE_TRUST\n1: every .lode folder that is found is used as it is; see lode trust.\n"
-                ".TP\n.B NO_COLOR\nNo colours, when set to anything.\n"
-                ".SH SEE ALSO\n");
+                     ".TP\n.B XDG_DATA_HOME\nWhere the default store is: its folder lode.\n"
+                     ".TP\n.B LODE_TRUST\n1: every .lode folder that is found is used as it is; see lode trust.\n"
+                     ".TP\n.B NO_COLOR\nNo colours, when set to anything.\n"
+                     ".SH SEE ALSO\n");
   strbuf_addstr(out, group ? ".BR lode (1)\n" : ".BR lode\\-db (1)\n");
 }

@@ -15,8 +15,10 @@ enum { PROGRESS_DRAW_NS = 100 * 1000 * 1000, PROGRESS_QUIET_NS = 400 * 1000 * 10
 
 static void progress_put_time(strbuf *out, uint64_t seconds) {
   unsigned long long s = seconds;
-  if (s >= 3600) strbuf_addf(out, "%llu:%02llu:%02llu", s / 3600, s / 60 % 60, s % 60);
-  else strbuf_addf(out, "%llu:%02llu", s / 60, s % 60);
+  if (s >= 3600)
+    strbuf_addf(out, "%llu:%02llu:%02llu", s / 3600, s / 60 % 60, s % 60);
+  else
+    strbuf_addf(out, "%llu:%02llu", s / 60, s % 60);
 }
 
 static void progress_put_bar(strbuf *out, double part, size_t width) {
@@ -34,8 +36,7 @@ static void progress_update_rate(cli_progress *bar, uint64_t now_ns, uint64_t do
   bar->rate_done = done;
 }
 
-void cli_progress_line(strbuf *out, cli_progress *bar, uint64_t now_ns, uint64_t done, uint64_t total,
-                       size_t width) {
+void cli_progress_line(strbuf *out, cli_progress *bar, uint64_t now_ns, uint64_t done, uint64_t total, size_t width) {
   const op_stream *input = bar->input ? *bar->input : NULL;
   double part = -1, left = -1, elapsed = (double)(now_ns - bar->phase_ns) / 1e9;
   progress_update_rate(bar, now_ns, done);

@@ -3,4 +3,5 @@
 #include "chroma/chroma.h"
 #include "mcp/mcp.h"
 
-const worker_service worker_services[] = {{"chroma.", chroma_service}, {"mcp.", mcp_service}, {"", worker_op_service}, {0}};
+const worker_service worker_services[] = {
+    {"chroma.", chroma_service}, {"mcp.", mcp_service}, {"", worker_op_service}, {0}};

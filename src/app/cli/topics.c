@@ -19,7 +19,8 @@ static const struct {
      "       running batch is not\n"
      "\n"
      "A reader that goes away (head) ends the command quietly with 0. With --json an error is also one line on "
-     "standard error: {\"error\":{\"status\":\"NOT_FOUND\",\"message\":\"...\"}}, with \"record\" where one record of the input is "
+     "standard error: {\"error\":{\"status\":\"NOT_FOUND\",\"message\":\"...\"}}, with \"record\" where one record of "
+     "the input is "
      "at fault, counted from 0."},
     {"filters", "how --where and --where-document select records",
      "--where looks at metadata. Several keys, or several operators of a key, mean all of them.\n"
@@ -47,21 +48,29 @@ static const struct {
      "\n"
      "  {\"id\":\"a\",\"document\":\"text\",\"metadata\":{\"lang\":\"c\",\"n\":1},\"embedding\":[0.1,0.2]}\n"
      "\n"
-     "The id is 1 to 4,096 bytes of UTF-8. All else is optional. Metadata values are strings, 64-bit integers, doubles, "
-     "booleans, or arrays of one of those kinds. A record without an embedding is pending: `lode db get NAME --pending` "
-     "lists those, and an update brings the vectors. The first vector fixes the collection's dimension. NaN, infinities, "
+     "The id is 1 to 4,096 bytes of UTF-8. All else is optional. Metadata values are strings, 64-bit integers, "
+     "doubles, "
+     "booleans, or arrays of one of those kinds. A record without an embedding is pending: `lode db get NAME "
+     "--pending` "
+     "lists those, and an update brings the vectors. The first vector fixes the collection's dimension. NaN, "
+     "infinities, "
      "another dimension, invalid UTF-8 and malformed JSON are refused, naming the record, and nothing of that batch is "
      "written."},
     {"store", "where the store is",
-     "A store is a folder. --store DIR names it; otherwise it is the nearest folder called .lode in the working directory "
+     "A store is a folder. --store DIR names it; otherwise it is the nearest folder called .lode in the working "
+     "directory "
      "or above it, else $XDG_DATA_HOME/lode, else ~/.local/share/lode.\n"
      "\n"
-     "The search upward ends at the first folder that has a .git, be it a repository, a submodule or a worktree: each has a .lode of its own. A .git of "
-     "another user ends it as well, and nothing of it is read. A .lode of another user, or one that others may write, is passed over; a group may "
-     "write if it is the owner's private one, as under umask 002. A .lode that git tracks is refused until you run `lode trust` (see lode help trust). "
+     "The search upward ends at the first folder that has a .git, be it a repository, a submodule or a worktree: each "
+     "has a .lode of its own. A .git of "
+     "another user ends it as well, and nothing of it is read. A .lode of another user, or one that others may write, "
+     "is passed over; a group may "
+     "write if it is the owner's private one, as under umask 002. A .lode that git tracks is refused until you run "
+     "`lode trust` (see lode help trust). "
      "LODE_TRUST=1 in the environment switches these rules off, for containers. What --store names is always used.\n"
      "\n"
-     "`lode db create`, and add, upsert and import with --create, make the store if there is none; no other command does. Commands "
+     "`lode db create`, and add, upsert and import with --create, make the store if there is none; no other command "
+     "does. Commands "
      "that read never write to it, not even to recover. Many processes may use a store at once."},
 };
 

@@ -20,10 +20,13 @@ enum { CODE_INDEX_WAIT_MS = 10000, CODE_STEPS = 256 };
 
 /* Remote requests mean the project around the server's store, not the server's working directory. What the store
  * says about its project root is ignored: requests may have written it. */
-lode_status op_code_locate(op_context *ctx, const op_args *args, const char *param, project_info *project, lode_error *err) {
+lode_status op_code_locate(op_context *ctx, const op_args *args, const char *param, project_info *project,
+                           lode_error *err) {
   const char *start = op_arg_get(args, param)->text.data;
-  if (ctx->remote && !start && ctx->folder) TRY(project_of_store(project, ctx->folder, err));
-  else TRY(project_locate(project, start, ctx->folder, err));
+  if (ctx->remote && !start && ctx->folder)
+    TRY(project_of_store(project, ctx->folder, err));
+  else
+    TRY(project_locate(project, start, ctx->folder, err));
   if (ctx->folder && !ctx->found) return LODE_OK;
   if (project->passed[0]) op_note(ctx, "%s", project->passed);
   bool writes = !ctx->settings || !ctx->settings->read_only;
@@ -39,13 +42,16 @@ lode_status op_code_settings(op_context *ctx, project_info *project, lode_error 
   TRY(config_load(&project->config, project->folder, err));
   trust_suppress_config(&project->trust, &project->config, &held);
   if (held.len)
-    op_note(ctx, "a setting of %.200s reaches beyond the folder and was not set by you, so it has no effect: %.200s; `lode trust` allows it",
+    op_note(ctx,
+            "a setting of %.200s reaches beyond the folder and was not set by you, so it has no effect: %.200s; `lode "
+            "trust` allows it",
             project->folder, held.data);
   strbuf_release(&held);
   return LODE_OK;
 }
 
-lode_status op_code_project(op_context *ctx, const op_args *args, const char *param, project_info *project, lode_error *err) {
+lode_status op_code_project(op_context *ctx, const op_args *args, const char *param, project_info *project,
+                            lode_error *err) {
   TRY(op_code_locate(ctx, args, param, project, err));
   lode_status st = op_code_settings(ctx, project, err);
   if (st != LODE_OK) project_release(project);
@@ -59,10 +65,12 @@ void op_code_allow(op_context *ctx, const project_info *project, config_key key)
   op_note(ctx, "it cannot be remembered that you have set it: %.300s (LODE_TRUST=1 trusts every folder)", why.text);
 }
 
-lode_status op_code_open(op_context *ctx, const project_info *project, bool write, lode_store **store, lode_error *err) {
+lode_status op_code_open(op_context *ctx, const project_info *project, bool write, lode_store **store,
+                         lode_error *err) {
   op_open_options how = {.write = write, .create = write, .bulk = write, .folder = project->folder};
   TRY(trust_check(&project->trust, err));
-  if (write) TRY(project_prepare(project, err));
+  if (write)
+    TRY(project_prepare(project, err));
   else if (!project_has_store(project))
     return err_set(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", project_display_name(project));
   return ctx->open(ctx->opener, &how, store, err);
@@ -102,7 +110,8 @@ static void code_clean_path(char *path) {
   *out = '\0';
 }
 
-lode_status op_code_relative_path(const op_context *ctx, const project_info *project, const char *path, strbuf *out, lode_error *err) {
+lode_status op_code_relative_path(const op_context *ctx, const project_info *project, const char *path, strbuf *out,
+                                  lode_error *err) {
   char *real = ctx->remote ? NULL : realpath(path, NULL);
   strbuf full = {0};
   size_t root = strcmp(project->root, "/") == 0 ? 0 : strlen(project->root);
@@ -154,14 +163,17 @@ void op_row_time(op_context *ctx, const char *name, uint64_t wall_ms) {
 
 /* ---- index ---- */
 
-lode_status op_code_index(op_context *ctx, const project_info *project, const op_code_index_options *run, indexer_report *report,
-                          lode_error *err) {
+lode_status op_code_index(op_context *ctx, const project_info *project, const op_code_index_options *run,
+                          indexer_report *report, lode_error *err) {
   project_job job = {.fd = -1};
   lode_store *store = NULL;
   indexer_ctx *indexer = NULL;
   strbuf raw = {0};
-  indexer_options options = {.force = run->force, .quality = run->quality, .no_vectors = run->no_vectors, .workers = run->workers,
-                                 .job = &job};
+  indexer_options options = {.force = run->force,
+                             .quality = run->quality,
+                             .no_vectors = run->no_vectors,
+                             .workers = run->workers,
+                             .job = &job};
   lode_status st;
   memset(report, 0, sizeof *report);
   if (!run->quiet) {
@@ -195,14 +207,16 @@ static void code_put_skipped(op_context *ctx, const uint64_t *skipped) {
   strbuf text = {0};
   strbuf_addch(&text, '{');
   for (size_t i = 1; i < SCAN_SKIP_COUNT; i++)
-    if (skipped[i]) strbuf_addf(&text, "%s\"%s\":%llu", text.len > 1 ? "," : "", scan_skip_name((scan_skip)i), (unsigned long long)skipped[i]);
+    if (skipped[i])
+      strbuf_addf(&text, "%s\"%s\":%llu", text.len > 1 ? "," : "", scan_skip_name((scan_skip)i),
+                  (unsigned long long)skipped[i]);
   strbuf_addch(&text, '}');
   op_row_json(ctx, "skipped", text.failed ? (lode_str){0} : (lode_str){text.data, text.len});
   strbuf_release(&text);
 }
 
-static lode_status code_send_report(op_context *ctx, const project_info *project, const indexer_report *r, double seconds,
-                                    lode_error *err) {
+static lode_status code_send_report(op_context *ctx, const project_info *project, const indexer_report *r,
+                                    double seconds, lode_error *err) {
   uint64_t left_out = 0;
   for (size_t i = 1; i < SCAN_SKIP_COUNT; i++) left_out += r->skipped[i];
   op_row_begin(ctx);
@@ -234,7 +248,8 @@ static lode_status code_send_report(op_context *ctx, const project_info *project
 static void code_note_missing(op_context *ctx, const indexer_report *report) {
   parser_pool_options options = {0};
   parser_pool *pool = NULL;
-  if (report->files == 0) op_note(ctx, "no files to index here; hidden, ignored, binary and very large ones are left out (lode config list)");
+  if (report->files == 0)
+    op_note(ctx, "no files to index here; hidden, ignored, binary and very large ones are left out (lode config list)");
   if (report->chunks == 0 || parser_pool_open(&options, &pool, NULL) != LODE_OK) return;
   if (!parser_pool_program(pool))
     op_note(ctx, "lode-parser was not found: files were cut by lines, not by syntax; `lode doctor` says what to do");
@@ -248,7 +263,8 @@ static lode_status code_need_index(op_context *ctx, const project_info *project,
   lode_store *store = NULL;
   TRY(op_code_open(ctx, project, false, &store, err));
   lode_status st = lode_collection_open(store, STR_LIT(INDEXER_COLL_CODE), &plain, &code, err);
-  if (st == LODE_NOT_FOUND) st = err_set(err, st, "%.300s is not indexed yet: run `lode index`", project_display_name(project));
+  if (st == LODE_NOT_FOUND)
+    st = err_set(err, st, "%.300s is not indexed yet: run `lode index`", project_display_name(project));
   if (code) lode_collection_close(code);
   ctx->release(ctx->opener, store);
   return st;
@@ -262,11 +278,13 @@ lode_status op_do_index(op_context *ctx, const op_args *args, lode_error *err) {
   uint64_t start = os_api->now_ns();
   lode_status st;
   TRY(op_code_project(ctx, args, "path", &project, err));
-  op_code_index_options run = {.force = op_arg_get(args, "force")->number, .quality = op_arg_get(args, "quality")->number,
-                        .workers = (uint32_t)op_arg_get(args, "workers")->number};
+  op_code_index_options run = {.force = op_arg_get(args, "force")->number,
+                               .quality = op_arg_get(args, "quality")->number,
+                               .workers = (uint32_t)op_arg_get(args, "workers")->number};
   bool pending = op_arg_get(args, "pending")->number;
   if ((pending != 0) + (remove->set != 0) + run.force > 1)
-    TRY_GOTO(err_set(err, LODE_INVALID, "--force, --pending and --remove are different runs: give one of them at a time"));
+    TRY_GOTO(
+        err_set(err, LODE_INVALID, "--force, --pending and --remove are different runs: give one of them at a time"));
   if (pending) run.only = PROJECT_DIR_NAME; /* matches no files */
   if (run.only) TRY_GOTO(code_need_index(ctx, &project, err));
   if (remove->set) {
@@ -287,8 +305,8 @@ done:
 /* ---- search ---- */
 
 /* FILE[:LINE] */
-static lode_status code_parse_similar(const op_context *ctx, const project_info *project, lode_str given, search_request *request,
-                                      strbuf *path, lode_error *err) {
+static lode_status code_parse_similar(const op_context *ctx, const project_info *project, lode_str given,
+                                      search_request *request, strbuf *path, lode_error *err) {
   strbuf file = {0}, raw = {0};
   const char *colon = NULL;
   for (size_t i = given.len; i-- > 1;)
@@ -299,9 +317,11 @@ static lode_status code_parse_similar(const op_context *ctx, const project_info 
   uint64_t line = 0;
   size_t len = given.len;
   lode_status st = LODE_OK;
-  if (colon && op_parse_uint((lode_str){colon + 1, given.len - (size_t)(colon + 1 - given.data)}, &line) && line && line < UINT32_MAX)
+  if (colon && op_parse_uint((lode_str){colon + 1, given.len - (size_t)(colon + 1 - given.data)}, &line) && line &&
+      line < UINT32_MAX)
     len = (size_t)(colon - given.data);
-  else line = 0;
+  else
+    line = 0;
   strbuf_add(&file, given.data, len);
   strbuf_addch(&file, '\0');
   if (file.failed) TRY_GOTO(err_nomem(err));
@@ -317,7 +337,8 @@ done:
   return st;
 }
 
-static lode_status code_send_hit(op_context *ctx, const op_args *args, size_t rank, const search_hit *h, lode_error *err) {
+static lode_status code_send_hit(op_context *ctx, const op_args *args, size_t rank, const search_hit *h,
+                                 lode_error *err) {
   op_row_begin(ctx);
   op_row_count(ctx, "rank", rank);
   op_row_text(ctx, "path", h->path);
@@ -337,7 +358,8 @@ static lode_status code_send_hit(op_context *ctx, const op_args *args, size_t ra
   if (op_arg_get(args, "explain")->number) {
     strbuf text = {0};
     strbuf_addf(&text, "{\"bm25\":%.4f", h->bm25);
-    for (size_t i = 0; i < RANK_FEATURE_COUNT; i++) strbuf_addf(&text, ",\"%s\":%.4f", rank_feature_name((rank_feature)i), h->features[i]);
+    for (size_t i = 0; i < RANK_FEATURE_COUNT; i++)
+      strbuf_addf(&text, ",\"%s\":%.4f", rank_feature_name((rank_feature)i), h->features[i]);
     strbuf_addch(&text, '}');
     if (!text.failed) op_row_json(ctx, "explain", (lode_str){text.data, text.len});
     strbuf_release(&text);
@@ -347,13 +369,18 @@ static lode_status code_send_hit(op_context *ctx, const op_args *args, size_t ra
 
 void op_code_note_stale(op_context *ctx, uint64_t stale, uint64_t outside, bool doubted) {
   if (doubted)
-    op_note(ctx, "the index was made under other rules for secrets than those of now, so it may hold some: what looks like one is masked in this "
-            "answer; `lode index` reads the files again");
+    op_note(ctx, "the index was made under other rules for secrets than those of now, so it may hold some: what looks "
+                 "like one is masked in this "
+                 "answer; `lode index` reads the files again");
   if (stale)
-    op_note(ctx, "%llu of the files shown changed since they were indexed, or are gone: `lode index` or --refresh brings them up to date",
+    op_note(ctx,
+            "%llu of the files shown changed since they were indexed, or are gone: `lode index` or --refresh brings "
+            "them up to date",
             (unsigned long long)stale);
   if (outside)
-    op_note(ctx, "%llu records were left out: their paths lead out of the project, so lode index did not write them; `lode index --force` rebuilds the index",
+    op_note(ctx,
+            "%llu records were left out: their paths lead out of the project, so lode index did not write them; `lode "
+            "index --force` rebuilds the index",
             (unsigned long long)outside);
 }
 
@@ -372,7 +399,8 @@ static lode_status code_refresh(op_context *ctx, const project_info *project, lo
 
 lode_status op_do_search(op_context *ctx, const op_args *args, lode_error *err) {
   static const lode_mode modes[] = {LODE_HYBRID, LODE_BY_VECTOR, LODE_BY_TEXT};
-  const op_arg *mode = op_arg_get(args, "mode"), *limit = op_arg_get(args, "limit"), *similar = op_arg_get(args, "similar");
+  const op_arg *mode = op_arg_get(args, "mode"), *limit = op_arg_get(args, "limit"),
+               *similar = op_arg_get(args, "similar");
   project_info project = {0};
   search_result result = {0};
   lode_store *store = NULL;
@@ -391,22 +419,31 @@ lode_status op_do_search(op_context *ctx, const op_args *args, lode_error *err) 
       .progress = ctx->progress,
   };
   const char *setting = config_text(&project.config, CONFIG_SEARCH_MODE);
-  request.mode = modes[mode->set ? mode->number : strcmp(setting, "vector") == 0 ? 1 : strcmp(setting, "text") == 0 ? 2 : 0];
+  request.mode = modes[mode->set                        ? mode->number
+                       : strcmp(setting, "vector") == 0 ? 1
+                       : strcmp(setting, "text") == 0   ? 2
+                                                        : 0];
   if (request.limit < 1) request.limit = 1;
-  if (similar->set) TRY_GOTO(code_parse_similar(ctx, &project, similar->text, &request, &path, err));
-  else if (!request.query.len && request.name.data) request.query = request.name;
+  if (similar->set)
+    TRY_GOTO(code_parse_similar(ctx, &project, similar->text, &request, &path, err));
+  else if (!request.query.len && request.name.data)
+    request.query = request.name;
   if (!similar->set && !request.query.len)
-    TRY_GOTO(err_set(err, LODE_INVALID, "say what to look for: lode search \"where are sessions closed\", or --similar FILE:LINE"));
+    TRY_GOTO(err_set(err, LODE_INVALID,
+                     "say what to look for: lode search \"where are sessions closed\", or --similar FILE:LINE"));
   bool asked = op_arg_get(args, "refresh")->number != 0;
   if (asked && ctx->remote)
-    TRY_GOTO(err_set(err, LODE_UNSUPPORTED, "\"refresh\": over HTTP a search only reads: `lode index` or `lode watch` on the server's machine brings files up to date"));
+    TRY_GOTO(err_set(err, LODE_UNSUPPORTED,
+                     "\"refresh\": over HTTP a search only reads: `lode index` or `lode watch` on the server's machine "
+                     "brings files up to date"));
   if (asked || (!ctx->remote && strcmp(config_text(&project.config, CONFIG_SEARCH_REFRESH), "auto") == 0))
     TRY_GOTO(code_refresh(ctx, &project, err));
   TRY_GOTO(op_code_open(ctx, &project, false, &store, err));
   TRY_GOTO(search_run(&project, store, &request, &result, err));
   for (size_t i = 0; i < result.n && st == LODE_OK; i++) st = code_send_hit(ctx, args, i + 1, &result.hits[i], err);
   if (st == LODE_OK && result.note[0]) op_note(ctx, "%s", result.note);
-  if (st == LODE_OK) op_code_note_stale(ctx, result.stale, result.outside, result.doubted && result.n && !request.files_only);
+  if (st == LODE_OK)
+    op_code_note_stale(ctx, result.stale, result.outside, result.doubted && result.n && !request.files_only);
   ctx->nothing = result.n == 0;
 done:
   search_result_release(&result);

@@ -9,8 +9,10 @@
 
 /* The project named by argument `param` ("path" or "project"); the store's folder is the context's if it has one.
  * op_code_project also loads the settings. */
-lode_status op_code_locate(op_context *ctx, const op_args *args, const char *param, project_info *project, lode_error *err);
-lode_status op_code_project(op_context *ctx, const op_args *args, const char *param, project_info *project, lode_error *err);
+lode_status op_code_locate(op_context *ctx, const op_args *args, const char *param, project_info *project,
+                           lode_error *err);
+lode_status op_code_project(op_context *ctx, const op_args *args, const char *param, project_info *project,
+                            lode_error *err);
 /* Loads the project's settings; those that are not trusted have no effect. Part of op_code_project. */
 lode_status op_code_settings(op_context *ctx, project_info *project, lode_error *err);
 /* Records that the user has set the current value of `key`, so that it may reach beyond the folder. */
@@ -23,14 +25,15 @@ lode_status op_code_check_model(lode_str name, lode_error *err);
 typedef struct op_code_index_options {
   bool force, quality, no_vectors, quiet;
   uint32_t workers;
-  const char *remove;  /* path relative to the root, or NULL */
-  const char *only;    /* index only this path, relative to the root; may be NULL */
+  const char *remove; /* path relative to the root, or NULL */
+  const char *only;   /* index only this path, relative to the root; may be NULL */
 } op_code_index_options;
-lode_status op_code_index(op_context *ctx, const project_info *project, const op_code_index_options *run, indexer_report *report,
-                          lode_error *err);
+lode_status op_code_index(op_context *ctx, const project_info *project, const op_code_index_options *run,
+                          indexer_report *report, lode_error *err);
 /* Makes a path as the user wrote it, relative to the working directory, relative to the root (not escaped). It need
  * not exist. */
-lode_status op_code_relative_path(const op_context *ctx, const project_info *project, const char *path, strbuf *out, lode_error *err);
+lode_status op_code_relative_path(const op_context *ctx, const project_info *project, const char *path, strbuf *out,
+                                  lode_error *err);
 /* Reports what a result that shows files may hide: files that changed since they were indexed, and what was left
  * out. */
 void op_code_note_stale(op_context *ctx, uint64_t stale, uint64_t outside, bool doubted);

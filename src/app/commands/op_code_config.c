@@ -99,8 +99,8 @@ static lode_status reset_make_backup(reset_state *r, lode_error *err) {
   if (r->backup.failed) return err_nomem(err);
   if (os_api->mkdir(r->backup.data, 0700) == 0) return LODE_OK;
   lode_status st = errno == EROFS || errno == EACCES
-      ? err_set(err, LODE_READONLY, "%.400s cannot be made: %.100s", r->backup.data, strerror(errno))
-      : err_errno(err, errno, r->backup.data);
+                       ? err_set(err, LODE_READONLY, "%.400s cannot be made: %.100s", r->backup.data, strerror(errno))
+                       : err_errno(err, errno, r->backup.data);
   r->backup.len = 0;
   return st;
 }
@@ -108,7 +108,8 @@ static lode_status reset_make_backup(reset_state *r, lode_error *err) {
 /* The backup is complete, so a failure here is only reported. */
 static void hide_backup(reset_state *r) {
   lode_error why = {.record = LODE_NO_RECORD};
-  if (project_write_gitignore(r->backup.data, &why) != LODE_OK) op_note(r->ctx, "git will list %.200s: %.200s", r->backup.data, why.text);
+  if (project_write_gitignore(r->backup.data, &why) != LODE_OK)
+    op_note(r->ctx, "git will list %.200s: %.200s", r->backup.data, why.text);
 }
 
 /* Removes the store's files, or moves them to the backup. */
@@ -190,7 +191,8 @@ static lode_status reset_store(reset_state *r, lode_error *err) {
     return st;
   }
   if (st != LODE_OK && !r->all && !r->keep)
-    return err_set(err, LODE_REFUSED, "the store %s, so it is not known what else is in it (%.200s): without "
+    return err_set(err, LODE_REFUSED,
+                   "the store %s, so it is not known what else is in it (%.200s): without "
                    "--no-backup it is set aside, `lode reset all` removes all of it",
                    st == LODE_REFUSED ? "is not trusted" : "cannot be read", why.text);
   r->others = 0; /* they are removed with the files */
@@ -200,8 +202,8 @@ static lode_status reset_store(reset_state *r, lode_error *err) {
 static lode_status reset_send(reset_state *r, lode_error *err) {
   op_context *ctx = r->ctx;
   if (r->foreign.len)
-    op_note(ctx, "not made by lode, so left in %.200s: %.*s", r->project.folder, (int)(r->foreign.len > 300 ? 300 : r->foreign.len),
-            r->foreign.data);
+    op_note(ctx, "not made by lode, so left in %.200s: %.*s", r->project.folder,
+            (int)(r->foreign.len > 300 ? 300 : r->foreign.len), r->foreign.data);
   if (r->others) op_note(ctx, "%zu other collections of this store stay", r->others);
   op_row_begin(ctx);
   op_row_text(ctx, "root", str_of(r->project.root));
@@ -211,7 +213,8 @@ static lode_status reset_send(reset_state *r, lode_error *err) {
 }
 
 lode_status op_do_reset(op_context *ctx, const op_args *args, lode_error *err) {
-  reset_state r = {.ctx = ctx, .all = op_arg_get(args, "what")->number == 1, .keep = !op_arg_get(args, "no_backup")->number};
+  reset_state r = {
+      .ctx = ctx, .all = op_arg_get(args, "what")->number == 1, .keep = !op_arg_get(args, "no_backup")->number};
   project_job job = {.fd = -1};
   strbuf what = {0};
   lode_status st;
@@ -221,7 +224,8 @@ lode_status op_do_reset(op_context *ctx, const op_args *args, lode_error *err) {
     TRY_GOTO(err_set(err, LODE_REFUSED, "%.300s %s: name it with --store if it is to be removed", r.project.folder,
                      trust_foreign_reason(r.project.folder)));
   if (!ctx->folder) trust_examine(r.project.folder, false, &r.project.trust);
-  if (!files_is_dir(r.project.folder)) TRY_GOTO(err_set(err, LODE_NOT_FOUND, "there is no index at %.300s", r.project.folder));
+  if (!files_is_dir(r.project.folder))
+    TRY_GOTO(err_set(err, LODE_NOT_FOUND, "there is no index at %.300s", r.project.folder));
   strbuf_addf(&what, "%s %s", r.all ? "everything that lode made in" : "the index in", r.project.folder);
   strbuf_addch(&what, '\0');
   if (what.failed) TRY_GOTO(err_nomem(err));

@@ -17,8 +17,8 @@ static size_t context_split_place(lode_str given, uint64_t *line) {
   return given.len;
 }
 
-static lode_status context_parse_place(const op_context *ctx, const project_info *project, lode_str given, search_context_request *request,
-                                       strbuf *path, lode_error *err) {
+static lode_status context_parse_place(const op_context *ctx, const project_info *project, lode_str given,
+                                       search_context_request *request, strbuf *path, lode_error *err) {
   strbuf file = {0}, raw = {0};
   uint64_t line;
   lode_status st;
@@ -61,7 +61,8 @@ lode_status op_do_context(op_context *ctx, const op_args *args, lode_error *err)
   lode_store *store = NULL;
   strbuf path = {0};
   lode_status st;
-  if (at->set == name->set) return err_set(err, LODE_INVALID, "name one piece of code: a file and a line, or a \"name\"");
+  if (at->set == name->set)
+    return err_set(err, LODE_INVALID, "name one piece of code: a file and a line, or a \"name\"");
   if (name->set && !name->text.len) return err_set(err, LODE_INVALID, "\"name\" must not be empty");
   TRY(op_code_project(ctx, args, "project", &project, err));
   if (at->set) TRY_GOTO(context_parse_place(ctx, &project, at->text, &request, &path, err));

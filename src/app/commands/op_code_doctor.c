@@ -26,13 +26,14 @@ typedef struct doctor_state {
   project_info project;
   bool repair, has_config;
   uint64_t checks, bad, mended;
-  bool reindex;            /* files must be indexed again */
+  bool reindex; /* files must be indexed again */
   lode_error *err;
 } doctor_state;
 
-static lode_status doctor_report(doctor_state *d, const char *check, doctor_verdict v, const char *remedy, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
-static lode_status doctor_report(doctor_state *d, const char *check, doctor_verdict v, const char *remedy, const char *format, ...) {
+static lode_status doctor_report(doctor_state *d, const char *check, doctor_verdict v, const char *remedy,
+                                 const char *format, ...) __attribute__((format(printf, 5, 6)));
+static lode_status doctor_report(doctor_state *d, const char *check, doctor_verdict v, const char *remedy,
+                                 const char *format, ...) {
   static const char *const states[] = {"ok", "note", "bad", "mended"};
   char text[700];
   va_list list;
@@ -56,8 +57,10 @@ static lode_status doctor_check_settings(doctor_state *d) {
   lode_error why = {.record = LODE_NO_RECORD};
   lode_status st = op_code_settings(d->ctx, &d->project, &why);
   d->has_config = st == LODE_OK;
-  if (st != LODE_OK) return doctor_report(d, "settings", DOCTOR_FAULT, "mend or move away .lode/" STOREFILE_CONFIG, "%s", why.text);
-  return doctor_report(d, "settings", DOCTOR_OK, NULL, "model %s, search %s", config_text(&d->project.config, CONFIG_MODEL),
+  if (st != LODE_OK)
+    return doctor_report(d, "settings", DOCTOR_FAULT, "mend or move away .lode/" STOREFILE_CONFIG, "%s", why.text);
+  return doctor_report(d, "settings", DOCTOR_OK, NULL, "model %s, search %s",
+                       config_text(&d->project.config, CONFIG_MODEL),
                        config_text(&d->project.config, CONFIG_SEARCH_MODE));
 }
 
@@ -71,26 +74,35 @@ static lode_status doctor_check_trust(doctor_state *d) {
   if (t->tracked)
     TRY(doctor_report(d, "git", DOCTOR_WARNING, "git rm -r --cached .lode",
                       "git tracks files of the store: what a pull changes there is used as yours"));
-  if (held) return doctor_report(d, "trust", DOCTOR_WARNING, "lode config list, then lode trust", "settings that reach beyond the folder were not set by you, and have no effect");
+  if (held)
+    return doctor_report(d, "trust", DOCTOR_WARNING, "lode config list, then lode trust",
+                         "settings that reach beyond the folder were not set by you, and have no effect");
   if (t->state == TRUST_ADOPTED)
-    return doctor_report(d, "trust", DOCTOR_WARNING, "lode trust", "the index was found here, not made by you: it is used, but the models that it names may not reach beyond this machine");
-  return doctor_report(d, "trust", DOCTOR_OK, NULL, "%s", t->state == TRUST_NAMED ? "the store was named, or LODE_TRUST is set" : t->state == TRUST_NONE ?
-                       "there is no store yet" : "the store is yours");
+    return doctor_report(d, "trust", DOCTOR_WARNING, "lode trust",
+                         "the index was found here, not made by you: it is used, but the models that it names may not "
+                         "reach beyond this machine");
+  return doctor_report(d, "trust", DOCTOR_OK, NULL, "%s",
+                       t->state == TRUST_NAMED  ? "the store was named, or LODE_TRUST is set"
+                       : t->state == TRUST_NONE ? "there is no store yet"
+                                                : "the store is yours");
 }
 
 static lode_status doctor_check_folder(doctor_state *d) {
   struct statvfs disk;
   char network[64];
   if (!files_is_dir(d->project.folder))
-    return doctor_report(d, "folder", DOCTOR_WARNING, "lode index", "%.300s does not exist: the project is not indexed", d->project.folder);
+    return doctor_report(d, "folder", DOCTOR_WARNING, "lode index", "%.300s does not exist: the project is not indexed",
+                         d->project.folder);
   if (access(d->project.folder, W_OK) != 0)
-    TRY(doctor_report(d, "folder", DOCTOR_WARNING, "search works; to index, give yourself the right to write, or use --store DIR",
+    TRY(doctor_report(d, "folder", DOCTOR_WARNING,
+                      "search works; to index, give yourself the right to write, or use --store DIR",
                       "%.300s cannot be written", d->project.folder));
   if (os_is_network_fs(d->project.folder, network, sizeof network))
-    TRY(doctor_report(d, "folder", DOCTOR_WARNING, "keep the index on a local disk: --store DIR", "it lies on a network file system (%s), whose locks are not to be trusted",
-                      network));
+    TRY(doctor_report(d, "folder", DOCTOR_WARNING, "keep the index on a local disk: --store DIR",
+                      "it lies on a network file system (%s), whose locks are not to be trusted", network));
   if (statvfs(d->project.folder, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize < DOCTOR_MIN_FREE_BYTES)
-    return doctor_report(d, "disk", DOCTOR_FAULT, "make room on the disk", "only %llu KiB are free", (unsigned long long)((uint64_t)disk.f_bavail * disk.f_frsize / 1024));
+    return doctor_report(d, "disk", DOCTOR_FAULT, "make room on the disk", "only %llu KiB are free",
+                         (unsigned long long)((uint64_t)disk.f_bavail * disk.f_frsize / 1024));
   return doctor_report(d, "folder", DOCTOR_OK, NULL, "%.300s", d->project.folder);
 }
 
@@ -99,8 +111,9 @@ static lode_status doctor_check_jobs(doctor_state *d) {
   project_job_read(d->project.folder, PROJECT_JOB_INDEX, &index);
   project_job_read(d->project.folder, PROJECT_JOB_WATCH, &watch);
   if (index.running)
-    TRY(doctor_report(d, "indexer", DOCTOR_WARNING, NULL, "process %llu is at work: %s %llu of %llu", (unsigned long long)index.pid, index.phase,
-                      (unsigned long long)index.done, (unsigned long long)index.total));
+    TRY(doctor_report(d, "indexer", DOCTOR_WARNING, NULL, "process %llu is at work: %s %llu of %llu",
+                      (unsigned long long)index.pid, index.phase, (unsigned long long)index.done,
+                      (unsigned long long)index.total));
   return doctor_report(d, "watcher", DOCTOR_OK, NULL, "%s", watch.running ? "runs" : "does not run");
 }
 
@@ -111,9 +124,11 @@ static lode_status doctor_check_clients(doctor_state *d) {
     strbuf path = {0};
     lode_status st = setup_client_inspect(i, d->project.root, &state, &path, d->err);
     if (st == LODE_OK && state == SETUP_CLIENT_BROKEN)
-      st = doctor_report(d, "mcp", DOCTOR_FAULT, "mend that file", "%s: %.300s cannot be parsed", setup_client_title(i), path.data);
+      st = doctor_report(d, "mcp", DOCTOR_FAULT, "mend that file", "%s: %.300s cannot be parsed", setup_client_title(i),
+                         path.data);
     if (st == LODE_OK && state == SETUP_CLIENT_DIFFERENT)
-      st = doctor_report(d, "mcp", DOCTOR_WARNING, "lode setup", "%s starts another lode: %.300s", setup_client_title(i), path.data);
+      st = doctor_report(d, "mcp", DOCTOR_WARNING, "lode setup", "%s starts another lode: %.300s",
+                         setup_client_title(i), path.data);
     registered += state == SETUP_CLIENT_CURRENT || state == SETUP_CLIENT_DIFFERENT;
     strbuf_release(&path);
     if (st != LODE_OK) return st;
@@ -134,8 +149,14 @@ static lode_status doctor_check_parser(doctor_state *d) {
     have += parser_pool_has(pool, &lang_table[i]);
   }
   lode_status st;
-  if (!parser) st = doctor_report(d, "parser", DOCTOR_WARNING, "install lode with its parser, or set LODE_PARSER; then lode index --force", "lode-parser was not found: files are cut by lines, not by syntax");
-  else st = doctor_report(d, "parser", have == with ? DOCTOR_OK : DOCTOR_WARNING, have == with ? NULL : "install the grammars", "%zu of %zu languages with a grammar: %.300s", have, with, parser);
+  if (!parser)
+    st = doctor_report(d, "parser", DOCTOR_WARNING,
+                       "install lode with its parser, or set LODE_PARSER; then lode index --force",
+                       "lode-parser was not found: files are cut by lines, not by syntax");
+  else
+    st = doctor_report(d, "parser", have == with ? DOCTOR_OK : DOCTOR_WARNING,
+                       have == with ? NULL : "install the grammars", "%zu of %zu languages with a grammar: %.300s",
+                       have, with, parser);
   parser_pool_close(pool);
   return st;
 }
@@ -144,7 +165,8 @@ static lode_status doctor_check_model(doctor_state *d) {
   const char *name = d->has_config ? config_text(&d->project.config, CONFIG_MODEL) : "code";
   lode_error why = {.record = LODE_NO_RECORD};
   lode_embedder *model = NULL;
-  if (strcmp(name, "none") == 0) return doctor_report(d, "model", DOCTOR_OK, NULL, "none is wanted: search goes by words");
+  if (strcmp(name, "none") == 0)
+    return doctor_report(d, "model", DOCTOR_OK, NULL, "none is wanted: search goes by words");
   lode_status st = lode_embedder_open(str_of(name), NULL, &model, &why); /* a suppressed setting counts as not set */
   if (st != LODE_OK) return doctor_report(d, "model", DOCTOR_WARNING, "lode model list", "%s", why.text);
   lode_str identity = lode_embedder_info_of(model)->identity;
@@ -168,7 +190,8 @@ static void doctor_count_damage(void *ctx, const lode_damage *damage) {
 /* The new store has its own id; it is trusted like the old one. */
 static void doctor_remember_store(doctor_state *d) {
   lode_error why = {.record = LODE_NO_RECORD};
-  if (trust_add_created(d->project.folder, NULL, &why) != LODE_OK) op_note(d->ctx, "%.200s cannot be remembered: %.300s", d->project.folder, why.text);
+  if (trust_add_created(d->project.folder, NULL, &why) != LODE_OK)
+    op_note(d->ctx, "%.200s cannot be remembered: %.300s", d->project.folder, why.text);
 }
 
 /* Copies all that is provably intact to a new store that replaces the old one; the old one is kept. */
@@ -205,7 +228,8 @@ static lode_status doctor_repair_store(doctor_state *d, const char *why) {
   TRY_GOTO(project_job_begin(&job, &d->project, PROJECT_JOB_INDEX, d->ctx->busy_ms ? d->ctx->busy_ms : 10000, d->err));
   TRY_GOTO(doctor_salvage(d, &report, &kept));
   d->reindex = true;
-  st = doctor_report(d, "store", DOCTOR_REPAIRED, NULL, "%llu records were brought into a new store, %llu were lost; the damaged one is at %.300s",
+  st = doctor_report(d, "store", DOCTOR_REPAIRED, NULL,
+                     "%llu records were brought into a new store, %llu were lost; the damaged one is at %.300s",
                      (unsigned long long)report.records, (unsigned long long)report.lost, kept.data);
 done:
   project_job_end(&job);
@@ -224,7 +248,8 @@ static lode_status doctor_verify(doctor_state *d, lode_store *store, bool *sound
     return st;
   }
   char text[400];
-  snprintf(text, sizeof text, "%llu damages, the first: %.300s", (unsigned long long)all.n, all.n ? all.first : why.text);
+  snprintf(text, sizeof text, "%llu damages, the first: %.300s", (unsigned long long)all.n,
+           all.n ? all.first : why.text);
   return doctor_report(d, "damage", DOCTOR_WARNING, NULL, "%s", text);
 }
 
@@ -238,9 +263,11 @@ static lode_status doctor_check_index(doctor_state *d, lode_store *store) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
     if (str_eq(info->name, STR_LIT(INDEXER_COLL_CODE))) {
       code = true;
-      if (info->embedder.data) snprintf(embedder, sizeof embedder, "%.*s", (int)info->embedder.len, info->embedder.data);
+      if (info->embedder.data)
+        snprintf(embedder, sizeof embedder, "%.*s", (int)info->embedder.len, info->embedder.data);
       if (info->pending)
-        TRY(doctor_report(d, "vectors", DOCTOR_WARNING, "lode index", "%llu chunks have no vector", (unsigned long long)info->pending));
+        TRY(doctor_report(d, "vectors", DOCTOR_WARNING, "lode index", "%llu chunks have no vector",
+                          (unsigned long long)info->pending));
     }
     if (str_eq(info->name, STR_LIT(INDEXER_COLL_FILES))) {
       files = true;
@@ -249,17 +276,21 @@ static lode_status doctor_check_index(doctor_state *d, lode_store *store) {
     unfinished = unfinished || str_eq(info->name, STR_LIT(INDEXER_COLL_CODE INDEXER_NEW_SUFFIX));
   }
   lode_collection_list_free(list);
-  if (!code || !files || !stamp.indexed_ms) return doctor_report(d, "index", DOCTOR_WARNING, "lode index", "the project is not indexed yet, or not to the end");
+  if (!code || !files || !stamp.indexed_ms)
+    return doctor_report(d, "index", DOCTOR_WARNING, "lode index", "the project is not indexed yet, or not to the end");
   if (unfinished)
     TRY(doctor_report(d, "index", DOCTOR_WARNING, "lode index",
                       "a run with --force was interrupted; the old index serves"));
   if (stamp.revision != INDEXER_REVISION)
-    TRY(doctor_report(d, "index", DOCTOR_WARNING, "lode index", "it was made by lode %s, which cuts files in another way", stamp.lode));
+    TRY(doctor_report(d, "index", DOCTOR_WARNING, "lode index",
+                      "it was made by lode %s, which cuts files in another way", stamp.lode));
   if (indexer_stamp_display(&stamp, &d->project.config) == INDEXER_DISPLAY_UNSURE)
-    TRY(doctor_report(d, "index", DOCTOR_WARNING, "lode index", "it was made under other rules for secrets than those of now, and may hold some"));
+    TRY(doctor_report(d, "index", DOCTOR_WARNING, "lode index",
+                      "it was made under other rules for secrets than those of now, and may hold some"));
   if (stamp.root[0] && strcmp(stamp.root, d->project.root) != 0)
     TRY(doctor_report(d, "index", DOCTOR_WARNING, NULL, "it was made when the project lay at %.300s", stamp.root));
-  return doctor_report(d, "index", DOCTOR_OK, NULL, "made by lode %s%s%s", stamp.lode, embedder[0] ? " with " : "", embedder);
+  return doctor_report(d, "index", DOCTOR_OK, NULL, "made by lode %s%s%s", stamp.lode, embedder[0] ? " with " : "",
+                       embedder);
 }
 
 static lode_status doctor_check_agreement(doctor_state *d) {
@@ -276,11 +307,13 @@ static lode_status doctor_check_agreement(doctor_state *d) {
   }
   if (st != LODE_OK) return doctor_report(d, "agreement", DOCTOR_FAULT, "lode doctor --repair", "%s", why.text);
   if (!audit.short_files && !audit.orphans && !audit.unpaired)
-    return doctor_report(d, "agreement", DOCTOR_OK, NULL, "%llu files, %llu chunks", (unsigned long long)audit.files, (unsigned long long)audit.chunks);
+    return doctor_report(d, "agreement", DOCTOR_OK, NULL, "%llu files, %llu chunks", (unsigned long long)audit.files,
+                         (unsigned long long)audit.chunks);
   d->reindex = d->reindex || d->repair;
-  return doctor_report(d, "agreement", d->repair ? DOCTOR_REPAIRED : DOCTOR_FAULT, d->repair ? NULL : "lode doctor --repair",
-              "%llu files lack chunks, %llu chunks lack their file, %llu lack their pair", (unsigned long long)audit.short_files,
-                       (unsigned long long)audit.orphans, (unsigned long long)audit.unpaired);
+  return doctor_report(
+      d, "agreement", d->repair ? DOCTOR_REPAIRED : DOCTOR_FAULT, d->repair ? NULL : "lode doctor --repair",
+      "%llu files lack chunks, %llu chunks lack their file, %llu lack their pair",
+      (unsigned long long)audit.short_files, (unsigned long long)audit.orphans, (unsigned long long)audit.unpaired);
 }
 
 static lode_status doctor_check_store(doctor_state *d) {
@@ -288,21 +321,23 @@ static lode_status doctor_check_store(doctor_state *d) {
   lode_error why = {.record = LODE_NO_RECORD};
   bool sound = false;
   if (trust_check(&d->project.trust, NULL) != LODE_OK) return LODE_OK; /* already reported */
-  if (!project_has_store(&d->project)) return doctor_report(d, "store", DOCTOR_WARNING, "lode index", "there is none yet");
+  if (!project_has_store(&d->project))
+    return doctor_report(d, "store", DOCTOR_WARNING, "lode index", "there is none yet");
   lode_status st = op_code_open(d->ctx, &d->project, false, &store, &why);
   if (st == LODE_OK) {
     lode_stats stats;
     st = doctor_verify(d, store, &sound);
     if (st == LODE_OK && sound) st = doctor_check_index(d, store);
     if (st == LODE_OK && lode_store_stats(store, &stats, NULL) == LODE_OK && stats.quarantined)
-      st = doctor_report(d, "quarantine", DOCTOR_WARNING, "look at them, then remove them", "%llu damaged files were set aside and replaced",
-                         (unsigned long long)stats.quarantined);
+      st = doctor_report(d, "quarantine", DOCTOR_WARNING, "look at them, then remove them",
+                         "%llu damaged files were set aside and replaced", (unsigned long long)stats.quarantined);
     d->ctx->release(d->ctx->opener, store);
     if (st != LODE_OK) return st;
     return sound ? LODE_OK : doctor_repair_store(d, "the store is damaged");
   }
   if (st == LODE_CORRUPT || st == LODE_IO) return doctor_repair_store(d, why.text);
-  return doctor_report(d, "store", DOCTOR_FAULT, st == LODE_BUSY ? "wait, or end the process that holds it" : NULL, "%s", why.text);
+  return doctor_report(d, "store", DOCTOR_FAULT, st == LODE_BUSY ? "wait, or end the process that holds it" : NULL,
+                       "%s", why.text);
 }
 
 /* Indexes again the files whose records were lost. */
@@ -312,9 +347,10 @@ static lode_status doctor_reindex(doctor_state *d) {
   lode_error why = {.record = LODE_NO_RECORD};
   if (!d->reindex) return LODE_OK;
   lode_status st = op_code_index(d->ctx, &d->project, &run, &report, &why);
-  if (st != LODE_OK) return doctor_report(d, "index", DOCTOR_FAULT, "lode index", "it could not be brought up to date: %s", why.text);
-  return doctor_report(d, "index", DOCTOR_REPAIRED, NULL, "%llu files were read again, %llu chunks written", (unsigned long long)(report.added + report.changed),
-                       (unsigned long long)report.chunks);
+  if (st != LODE_OK)
+    return doctor_report(d, "index", DOCTOR_FAULT, "lode index", "it could not be brought up to date: %s", why.text);
+  return doctor_report(d, "index", DOCTOR_REPAIRED, NULL, "%llu files were read again, %llu chunks written",
+                       (unsigned long long)(report.added + report.changed), (unsigned long long)report.chunks);
 }
 
 lode_status op_do_doctor(op_context *ctx, const op_args *args, lode_error *err) {

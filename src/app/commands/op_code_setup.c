@@ -16,9 +16,10 @@ typedef struct setup_state {
   bool dry;
 } setup_state;
 
-static lode_status setup_report(setup_state *s, const char *step, const char *state, lode_error *err, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
-static lode_status setup_report(setup_state *s, const char *step, const char *state, lode_error *err, const char *format, ...) {
+static lode_status setup_report(setup_state *s, const char *step, const char *state, lode_error *err,
+                                const char *format, ...) __attribute__((format(printf, 5, 6)));
+static lode_status setup_report(setup_state *s, const char *step, const char *state, lode_error *err,
+                                const char *format, ...) {
   char text[700];
   va_list list;
   va_start(list, format);
@@ -84,9 +85,12 @@ static lode_status setup_check_grammars(setup_state *s, const setup_tally *all, 
   strbuf_addch(&without, '\0');
   if (with.failed || without.failed) TRY_GOTO(err_nomem(err));
   if (without.len > 1)
-    TRY_GOTO(setup_report(s, "parser", "failed", err, "%s: cut by lines, not by syntax: %.300s; `make grammars all` in Lode's source brings it, then lode index --force",
+    TRY_GOTO(setup_report(s, "parser", "failed", err,
+                          "%s: cut by lines, not by syntax: %.300s; `make grammars all` in Lode's source brings it, "
+                          "then lode index --force",
                           parser_pool_program(pool) ? "no grammar" : "no lode-parser", without.data));
-  else if (with.len > 1) TRY_GOTO(setup_report(s, "parser", "done", err, "cut by syntax: %.300s", with.data));
+  else if (with.len > 1)
+    TRY_GOTO(setup_report(s, "parser", "done", err, "cut by syntax: %.300s", with.data));
 done:
   parser_pool_close(pool);
   strbuf_release(&with);
@@ -148,9 +152,11 @@ static lode_status setup_make_index(setup_state *s, lode_error *err) {
   if (s->dry) return setup_report(s, "index", "would", err, "index %s", s->project.root);
   uint64_t start = os_api->now_ns();
   TRY(op_code_index(s->ctx, &s->project, &run, &r, err));
-  return setup_report(s, "index", r.added || r.changed || r.removed ? "done" : "same", err, "%llu files: %llu new, %llu changed, %llu removed; %llu chunks in %.1f s",
-              (unsigned long long)r.files, (unsigned long long)r.added, (unsigned long long)r.changed, (unsigned long long)r.removed,
-                      (unsigned long long)r.chunks, (double)(os_api->now_ns() - start) / 1e9);
+  return setup_report(s, "index", r.added || r.changed || r.removed ? "done" : "same", err,
+                      "%llu files: %llu new, %llu changed, %llu removed; %llu chunks in %.1f s",
+                      (unsigned long long)r.files, (unsigned long long)r.added, (unsigned long long)r.changed,
+                      (unsigned long long)r.removed, (unsigned long long)r.chunks,
+                      (double)(os_api->now_ns() - start) / 1e9);
 }
 
 static lode_status setup_add_client(setup_state *s, size_t i, const char *program, size_t *found, lode_error *err) {
@@ -161,12 +167,16 @@ static lode_status setup_add_client(setup_state *s, size_t i, const char *progra
   lode_status st = setup_client_inspect(i, s->project.root, &state, &path, err);
   if (st != LODE_OK || state == SETUP_CLIENT_ABSENT) goto done;
   (*found)++;
-  if (state == SETUP_CLIENT_CURRENT) st = setup_report(s, setup_client_name(i), "same", err, "%s knows it: %s", setup_client_title(i), path.data);
-  else if (s->dry && state == SETUP_CLIENT_BROKEN) st = setup_report(s, setup_client_name(i), "failed", err, "%s cannot be read, parsed or written", path.data);
-  else if (s->dry) st = setup_report(s, setup_client_name(i), "would", err, "register with %s: %s", setup_client_title(i), path.data);
+  if (state == SETUP_CLIENT_CURRENT)
+    st = setup_report(s, setup_client_name(i), "same", err, "%s knows it: %s", setup_client_title(i), path.data);
+  else if (s->dry && state == SETUP_CLIENT_BROKEN)
+    st = setup_report(s, setup_client_name(i), "failed", err, "%s cannot be read, parsed or written", path.data);
+  else if (s->dry)
+    st = setup_report(s, setup_client_name(i), "would", err, "register with %s: %s", setup_client_title(i), path.data);
   else if (setup_client_install(i, s->project.root, program, &changed, &why) == LODE_OK)
     st = setup_report(s, setup_client_name(i), "done", err, "registered with %s: %s", setup_client_title(i), path.data);
-  else st = setup_report(s, setup_client_name(i), "failed", err, "%.300s", why.text);
+  else
+    st = setup_report(s, setup_client_name(i), "failed", err, "%.300s", why.text);
 done:
   strbuf_release(&path);
   return st;
@@ -176,8 +186,11 @@ static lode_status setup_add_clients(setup_state *s, lode_error *err) {
   strbuf program = {0};
   size_t found = 0;
   lode_status st = setup_program_path(&program, err);
-  for (size_t i = 0; i < setup_client_count() && st == LODE_OK; i++) st = setup_add_client(s, i, program.data, &found, err);
-  if (st == LODE_OK && !found) st = setup_report(s, "mcp", "skipped", err, "no AI tool was found here; `lode mcp install --client NAME` registers with one all the same");
+  for (size_t i = 0; i < setup_client_count() && st == LODE_OK; i++)
+    st = setup_add_client(s, i, program.data, &found, err);
+  if (st == LODE_OK && !found)
+    st = setup_report(s, "mcp", "skipped", err,
+                      "no AI tool was found here; `lode mcp install --client NAME` registers with one all the same");
   strbuf_release(&program);
   return st;
 }
@@ -191,10 +204,14 @@ lode_status op_do_setup(op_context *ctx, const op_args *args, lode_error *err) {
   TRY_GOTO(setup_report(&s, "root", "done", err, "%s", s.project.root));
   TRY_GOTO(setup_find_languages(&s, err));
   TRY_GOTO(setup_choose_model(&s, op_arg_get(args, "model"), err));
-  if (op_arg_get(args, "no_index")->number) TRY_GOTO(setup_report(&s, "index", "skipped", err, "as you wished"));
-  else TRY_GOTO(setup_make_index(&s, err));
-  if (op_arg_get(args, "no_mcp")->number) TRY_GOTO(setup_report(&s, "mcp", "skipped", err, "as you wished"));
-  else TRY_GOTO(setup_add_clients(&s, err));
+  if (op_arg_get(args, "no_index")->number)
+    TRY_GOTO(setup_report(&s, "index", "skipped", err, "as you wished"));
+  else
+    TRY_GOTO(setup_make_index(&s, err));
+  if (op_arg_get(args, "no_mcp")->number)
+    TRY_GOTO(setup_report(&s, "mcp", "skipped", err, "as you wished"));
+  else
+    TRY_GOTO(setup_add_clients(&s, err));
 done:
   project_release(&s.project);
   return st;

@@ -15,9 +15,12 @@ typedef struct skipped_list {
   uint64_t rows;
 } skipped_list;
 
-static bool skipped_wanted(const skipped_list *l, const char *reason) { return !l->reason.data || str_eq(l->reason, str_of(reason)); }
+static bool skipped_wanted(const skipped_list *l, const char *reason) {
+  return !l->reason.data || str_eq(l->reason, str_of(reason));
+}
 
-static lode_status skipped_send(skipped_list *l, lode_str path, const char *reason, const char *about, lode_error *err) {
+static lode_status skipped_send(skipped_list *l, lode_str path, const char *reason, const char *about,
+                                lode_error *err) {
   op_row_begin(l->ctx);
   op_row_text(l->ctx, "path", path);
   op_row_text(l->ctx, "reason", str_of(reason));
@@ -32,7 +35,8 @@ static lode_status skipped_send_entry(skipped_list *l, const scan_entry *e, lode
   files_path_escape(&l->shown, e->path);
   if (e->is_folder) strbuf_addch(&l->shown, '/');
   if (l->shown.failed) return err_nomem(err);
-  return skipped_send(l, (lode_str){l->shown.data ? l->shown.data : "", l->shown.len}, scan_skip_name(e->skip), scan_skip_text(e->skip), err);
+  return skipped_send(l, (lode_str){l->shown.data ? l->shown.data : "", l->shown.len}, scan_skip_name(e->skip),
+                      scan_skip_text(e->skip), err);
 }
 
 /* Files left out because of their name, kind or size. */
@@ -50,7 +54,8 @@ static lode_status skipped_list_tree(skipped_list *l, const project_info *projec
   while (more) {
     TRY_GOTO(scan_walker_next(walker, &entry, &more, err));
     if (more) TRY_GOTO(skipped_send_entry(l, &entry, err));
-    if (progress.step && !progress.step(progress.ctx, "looking at files", ++seen, 0)) TRY_GOTO(err_set(err, LODE_CANCELLED, "interrupted"));
+    if (progress.step && !progress.step(progress.ctx, "looking at files", ++seen, 0))
+      TRY_GOTO(err_set(err, LODE_CANCELLED, "interrupted"));
   }
 done:
   scan_walker_close(walker);
@@ -94,12 +99,14 @@ done:
 static lode_status skipped_check_reason(lode_str reason, lode_error *err) {
   strbuf all = {0};
   char quoted[256];
-  if (!reason.data || str_eq(reason, STR_LIT(SKIPPED_MASKED)) || scan_skip_parse(reason) != SCAN_SKIP_NONE) return LODE_OK;
+  if (!reason.data || str_eq(reason, STR_LIT(SKIPPED_MASKED)) || scan_skip_parse(reason) != SCAN_SKIP_NONE)
+    return LODE_OK;
   for (size_t i = 1; i < SCAN_SKIP_COUNT; i++) strbuf_addf(&all, "%s, ", scan_skip_name((scan_skip)i));
   strbuf_addstr(&all, SKIPPED_MASKED);
   strbuf_addch(&all, '\0');
   lode_status st = all.failed ? err_nomem(err)
-                              : err_set(err, LODE_INVALID, "there is no reason %s; it is one of %s", str_quote(reason, quoted, sizeof quoted), all.data);
+                              : err_set(err, LODE_INVALID, "there is no reason %s; it is one of %s",
+                                        str_quote(reason, quoted, sizeof quoted), all.data);
   strbuf_release(&all);
   return st;
 }

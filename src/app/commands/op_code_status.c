@@ -23,7 +23,7 @@ typedef struct status_view {
   lode_stats stats;
   bool has_stats;
   project_job_status index, watch;
-  lode_error damage;        /* status OK: none */
+  lode_error damage; /* status OK: none */
 } status_view;
 
 static void status_set_damage(status_view *v, lode_status st, const lode_error *err) {
@@ -76,12 +76,14 @@ static void status_view_release(op_context *ctx, status_view *v) {
 /* ---- Parts of the result ---- */
 
 /* {"c":120,"go":3}; from counters, or from the records. */
-static void status_put_counts(op_context *ctx, status_view *v, const char *name, lode_collection *c, const char *key, bool recount) {
+static void status_put_counts(op_context *ctx, status_view *v, const char *name, lode_collection *c, const char *key,
+                              bool recount) {
   lode_facet_list *list = NULL;
   lode_error err = {.record = LODE_NO_RECORD};
   strbuf text = {0};
   if (!c) return;
-  lode_status st = recount ? lode_facets(c, str_of(key), (lode_str){0}, STATUS_MAX_VALUES, &list, &err) : lode_counters(c, str_of(key), &list, &err);
+  lode_status st = recount ? lode_facets(c, str_of(key), (lode_str){0}, STATUS_MAX_VALUES, &list, &err)
+                           : lode_counters(c, str_of(key), &list, &err);
   /* a salvaged store may have lost its counters: then count the records */
   if (st == LODE_NOT_FOUND) st = lode_facets(c, str_of(key), (lode_str){0}, STATUS_MAX_VALUES, &list, &err);
   if (st != LODE_OK) {
@@ -104,7 +106,8 @@ static void status_put_skipped(op_context *ctx, const status_view *v) {
   strbuf_addch(&text, '{');
   for (size_t i = 1; i < SCAN_SKIP_COUNT; i++)
     if (v->stamp.skipped[i])
-      strbuf_addf(&text, "%s\"%s\":%llu", text.len > 1 ? "," : "", scan_skip_name((scan_skip)i), (unsigned long long)v->stamp.skipped[i]);
+      strbuf_addf(&text, "%s\"%s\":%llu", text.len > 1 ? "," : "", scan_skip_name((scan_skip)i),
+                  (unsigned long long)v->stamp.skipped[i]);
   strbuf_addch(&text, '}');
   if (!text.failed) op_row_json(ctx, "skipped", (lode_str){text.data, text.len});
   strbuf_release(&text);
@@ -117,9 +120,10 @@ static void status_put_job(op_context *ctx, const char *name, const project_job_
     return;
   }
   if (job->total)
-    snprintf(text, sizeof text, "process %llu: %s, %llu of %llu", (unsigned long long)job->pid, job->phase, (unsigned long long)job->done,
-             (unsigned long long)job->total);
-  else snprintf(text, sizeof text, "process %llu: %s", (unsigned long long)job->pid, job->phase);
+    snprintf(text, sizeof text, "process %llu: %s, %llu of %llu", (unsigned long long)job->pid, job->phase,
+             (unsigned long long)job->done, (unsigned long long)job->total);
+  else
+    snprintf(text, sizeof text, "process %llu: %s", (unsigned long long)job->pid, job->phase);
   op_row_text(ctx, name, str_of(text));
 }
 
@@ -137,7 +141,9 @@ static void status_put_damage(op_context *ctx, const status_view *v) {
   char text[760];
   if (v->damage.status == LODE_OK || v->damage.status == LODE_NOT_FOUND) return;
   snprintf(text, sizeof text, "%s%s", v->damage.text,
-           v->damage.status == LODE_CORRUPT ? "; `lode doctor` says more, `lode doctor --repair` brings over what can be read" : "");
+           v->damage.status == LODE_CORRUPT
+               ? "; `lode doctor` says more, `lode doctor --repair` brings over what can be read"
+               : "");
   op_row_text(ctx, "damage", str_of(text));
 }
 
@@ -162,8 +168,10 @@ static void status_put_trust(op_context *ctx, const status_view *v) {
 }
 
 static void status_put_count(op_context *ctx, const char *name, const lode_collection_info *info, uint64_t n) {
-  if (info) op_row_count(ctx, name, n);
-  else op_row_text(ctx, name, (lode_str){0});
+  if (info)
+    op_row_count(ctx, name, n);
+  else
+    op_row_text(ctx, name, (lode_str){0});
 }
 
 static void status_put_clients(op_context *ctx, const status_view *v) {
@@ -177,7 +185,9 @@ static lode_status status_put_changes(op_context *ctx, status_view *v, lode_erro
   indexer_changes changes;
   if (!v->store || !v->files_info) return LODE_OK;
   if (!v->project.root[0]) {
-    op_note(ctx, "\"check\": this store does not lie in its project as .lode, so the server does not know where the files are");
+    op_note(
+        ctx,
+        "\"check\": this store does not lie in its project as .lode, so the server does not know where the files are");
     return LODE_OK;
   }
   TRY(indexer_compare(&v->project, v->store, ctx->progress, &changes, err));
@@ -208,8 +218,10 @@ static void status_put_times(op_context *ctx, const status_view *v) {
   uint64_t now = os_wall_ms();
   op_row_time(ctx, "last_index", v->stamp.indexed_ms);
   op_row_time(ctx, "last_scan", v->stamp.scanned_ms);
-  if (v->stamp.scanned_ms) op_row_count(ctx, "seconds_since_scan", now > v->stamp.scanned_ms ? (now - v->stamp.scanned_ms) / 1000 : 0);
-  else op_row_text(ctx, "seconds_since_scan", (lode_str){0});
+  if (v->stamp.scanned_ms)
+    op_row_count(ctx, "seconds_since_scan", now > v->stamp.scanned_ms ? (now - v->stamp.scanned_ms) / 1000 : 0);
+  else
+    op_row_text(ctx, "seconds_since_scan", (lode_str){0});
 }
 
 lode_status op_do_status(op_context *ctx, const op_args *args, lode_error *err) {
@@ -244,7 +256,8 @@ lode_status op_do_status(op_context *ctx, const op_args *args, lode_error *err) 
   if (st == LODE_OK) st = op_row_send_summary(ctx, err);
   ctx->nothing = v.damage.status == LODE_NOT_FOUND || (v.damage.status == LODE_OK && !v.code_info);
   if (st == LODE_OK && ctx->nothing && !v.index.running) op_note(ctx, "not indexed yet: run `lode index`");
-  if (st == LODE_OK && strcmp(status_state_of(&v), "unfinished") == 0) op_note(ctx, "the first run did not come to its end: `lode index` goes on from there");
+  if (st == LODE_OK && strcmp(status_state_of(&v), "unfinished") == 0)
+    op_note(ctx, "the first run did not come to its end: `lode index` goes on from there");
   bool damaged = v.damage.status == LODE_CORRUPT;
   status_view_release(ctx, &v);
   if (st == LODE_OK && damaged) ctx->damaged = true;

@@ -26,7 +26,8 @@ static lode_status op_trust_send_list(op_context *ctx, lode_error *err) {
   return st;
 }
 
-static lode_status op_trust_send_summary(op_context *ctx, const char *folder, const char *done, const strbuf *settings, lode_error *err) {
+static lode_status op_trust_send_summary(op_context *ctx, const char *folder, const char *done, const strbuf *settings,
+                                         lode_error *err) {
   op_row_begin(ctx);
   op_row_text(ctx, "folder", str_of(folder));
   op_row_text(ctx, "done", str_of(done));
@@ -39,13 +40,16 @@ static lode_status op_trust_forget(op_context *ctx, const char *start, const pro
   strbuf folder = {0};
   bool was = false;
   lode_status st = LODE_OK;
-  if (project) strbuf_addstr(&folder, project->folder);
-  else strbuf_addf(&folder, "%s/" PROJECT_DIR_NAME, start);
+  if (project)
+    strbuf_addstr(&folder, project->folder);
+  else
+    strbuf_addf(&folder, "%s/" PROJECT_DIR_NAME, start);
   strbuf_addch(&folder, '\0');
   if (folder.failed) TRY_GOTO(err_nomem(err));
   TRY_GOTO(trust_list_remove(folder.data, &was, err));
   if (!was && !project) TRY_GOTO(trust_list_remove(start, &was, err));
-  if (!was) TRY_GOTO(err_set(err, LODE_NOT_FOUND, "%.300s is not in the list: `lode trust --list` shows it", folder.data));
+  if (!was)
+    TRY_GOTO(err_set(err, LODE_NOT_FOUND, "%.300s is not in the list: `lode trust --list` shows it", folder.data));
   TRY_GOTO(op_trust_send_summary(ctx, folder.data, "forgotten", NULL, err));
 done:
   strbuf_release(&folder);
@@ -70,10 +74,13 @@ lode_status op_do_trust(op_context *ctx, const op_args *args, lode_error *err) {
   project_info project = {0};
   if (list && (gone || start)) return err_set(err, LODE_INVALID, "--list takes neither a folder nor --forget");
   if (list) return op_trust_send_list(ctx, err);
-  if (ctx->folder) return err_set(err, LODE_INVALID, "a store that --store names needs no trust: name the project's folder instead");
+  if (ctx->folder)
+    return err_set(err, LODE_INVALID, "a store that --store names needs no trust: name the project's folder instead");
   lode_status st = project_locate(&project, start, NULL, err);
-  if (st == LODE_NOT_FOUND && gone && start && start[0] == '/') st = op_trust_forget(ctx, start, NULL, err);
-  else if (st == LODE_OK) st = gone ? op_trust_forget(ctx, start, &project, err) : op_trust_grant(ctx, &project, err);
+  if (st == LODE_NOT_FOUND && gone && start && start[0] == '/')
+    st = op_trust_forget(ctx, start, NULL, err);
+  else if (st == LODE_OK)
+    st = gone ? op_trust_forget(ctx, start, &project, err) : op_trust_grant(ctx, &project, err);
   project_release(&project);
   return st;
 }

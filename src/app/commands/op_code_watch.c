@@ -20,13 +20,14 @@ typedef struct op_watch_state {
   lode_store *store;
   indexer_ctx *indexer;
   watch_monitor *events;
-  uint64_t scanned_ms;   /* monotonic */
+  uint64_t scanned_ms; /* monotonic */
   bool indexes_done, vectors_done;
 } op_watch_state;
 
 static uint64_t op_watch_now_ms(void) { return os_api->now_ns() / 1000000; }
 
-static lode_status op_watch_report(op_watch_state *w, const char *what, const indexer_report *r, uint64_t ms, lode_error *err) {
+static lode_status op_watch_report(op_watch_state *w, const char *what, const indexer_report *r, uint64_t ms,
+                                   lode_error *err) {
   op_row_begin(w->ctx);
   op_row_time(w->ctx, "time", os_wall_ms());
   op_row_text(w->ctx, "what", str_of(what));
@@ -39,7 +40,8 @@ static lode_status op_watch_report(op_watch_state *w, const char *what, const in
 }
 
 /* paths NULL: the whole tree. */
-static lode_status op_watch_update(op_watch_state *w, const char *what, const lode_str *paths, size_t n, lode_error *err) {
+static lode_status op_watch_update(op_watch_state *w, const char *what, const lode_str *paths, size_t n,
+                                   lode_error *err) {
   indexer_report report;
   uint64_t start = op_watch_now_ms();
   TRY(project_job_begin(&w->index, &w->project, PROJECT_JOB_INDEX, OP_WATCH_WAIT_MS, err));
@@ -55,7 +57,11 @@ static lode_status op_watch_update(op_watch_state *w, const char *what, const lo
 
 static lode_status op_watch_begin(op_watch_state *w, const op_args *args, lode_error *err) {
   const op_arg *debounce = op_arg_get(args, "debounce");
-  indexer_options options = {.no_vectors = true, .stays = !op_arg_get(args, "once")->number, .job = &w->index, .note = w->ctx->note, .note_ctx = w->ctx->note_ctx};
+  indexer_options options = {.no_vectors = true,
+                             .stays = !op_arg_get(args, "once")->number,
+                             .job = &w->index,
+                             .note = w->ctx->note,
+                             .note_ctx = w->ctx->note_ctx};
   uint64_t quiet = debounce->set ? debounce->number : config_int(&w->project.config, CONFIG_WATCH_DEBOUNCE);
   bool incomplete;
   TRY(op_check_may_write(w->ctx, err));
@@ -71,7 +77,9 @@ static lode_status op_watch_begin(op_watch_state *w, const op_args *args, lode_e
   size_t folders = watch_dir_count(w->events, &incomplete);
   op_note(w->ctx, "watching %zu folders of %.300s", folders, w->project.root);
   if (incomplete)
-    op_note(w->ctx, "the kernel watches no more folders (fs.inotify.max_user_watches): the others are looked at from time to time");
+    op_note(
+        w->ctx,
+        "the kernel watches no more folders (fs.inotify.max_user_watches): the others are looked at from time to time");
   return LODE_OK;
 }
 
@@ -89,7 +97,8 @@ static bool op_watch_is_idle(void *ctx, const char *phase, uint64_t done, uint64
   (void)phase;
   (void)done;
   (void)total;
-  return !watch_has_changes(w->events) && (!w->ctx->progress.step || w->ctx->progress.step(w->ctx->progress.ctx, "watching", 0, 0));
+  return !watch_has_changes(w->events) &&
+         (!w->ctx->progress.step || w->ctx->progress.step(w->ctx->progress.ctx, "watching", 0, 0));
 }
 
 static lode_status op_watch_finish_indexes(op_watch_state *w, lode_error *err) {
@@ -122,8 +131,10 @@ static lode_status op_watch_run(op_watch_state *w, bool once, lode_error *err) {
     if (progress.step && !progress.step(progress.ctx, "watching", 0, 0)) return LODE_OK; /* Ctrl-C is the normal end */
     TRY(watch_wait(w->events, OP_WATCH_POLL_MS, &changes, err));
     bool due = changes.everything || (rescan_ms && op_watch_now_ms() - w->scanned_ms >= rescan_ms);
-    if (due) TRY(op_watch_update(w, changes.everything ? "events were lost: the whole tree" : "the whole tree", NULL, 0, err));
-    else if (changes.n) TRY(op_watch_update(w, "changes", changes.paths, changes.n, err));
+    if (due)
+      TRY(op_watch_update(w, changes.everything ? "events were lost: the whole tree" : "the whole tree", NULL, 0, err));
+    else if (changes.n)
+      TRY(op_watch_update(w, "changes", changes.paths, changes.n, err));
     if (due || changes.n) idle_since = op_watch_now_ms();
     if (once && (changes.n || changes.everything)) return LODE_OK;
     if (op_watch_now_ms() - idle_since < OP_WATCH_IDLE_MS) continue;

@@ -41,8 +41,7 @@ static void collection_name_embedder(lode_collection_options *options) {
 }
 
 lode_status op_do_create(op_context *ctx, const op_args *args, lode_error *err) {
-  op_open_options how = {.write = true, .create = true,
-      .page_bytes = (uint32_t)op_arg_get(args, "page_bytes")->number};
+  op_open_options how = {.write = true, .create = true, .page_bytes = (uint32_t)op_arg_get(args, "page_bytes")->number};
   const op_arg *counters = op_arg_get(args, "counters");
   lode_str name = op_arg_get(args, "collection")->text;
   lode_collection_options options = {
@@ -77,7 +76,8 @@ lode_status op_do_create(op_context *ctx, const op_args *args, lode_error *err) 
   lode_metric wanted = options.metric;
   if (!created) TRY_GOTO(collection_existing_metric(store, name, &options.metric, err));
   if (wanted != options.metric && op_arg_get(args, "metric")->set)
-    TRY_GOTO(err_set(err, LODE_MISMATCH, "the collection exists with the metric %s, not %s: name another, or drop it first",
+    TRY_GOTO(err_set(err, LODE_MISMATCH,
+                     "the collection exists with the metric %s, not %s: name another, or drop it first",
                      lode_metric_name(options.metric), lode_metric_name(wanted)));
   op_row_begin(ctx);
   op_row_text(ctx, "collection", name);
@@ -93,8 +93,10 @@ done:
 /* ---- collections ---- */
 
 static void collection_put_dimension(op_context *ctx, uint32_t dimension) {
-  if (dimension) op_row_count(ctx, "dimension", dimension);
-  else op_row_json(ctx, "dimension", (lode_str){0});
+  if (dimension)
+    op_row_count(ctx, "dimension", dimension);
+  else
+    op_row_json(ctx, "dimension", (lode_str){0});
 }
 
 lode_status op_do_collections(op_context *ctx, const op_args *args, lode_error *err) {
@@ -151,7 +153,8 @@ lode_status op_do_drop(op_context *ctx, const op_args *args, lode_error *err) {
   TRY(op_target_open(ctx, args, &how, NULL, &target, err));
   lode_status st;
   TRY_GOTO(lode_count(target.collection, &count, err));
-  strbuf_addf(&what, "the collection %s with %llu records", str_quote(name, quoted, sizeof quoted), (unsigned long long)count);
+  strbuf_addf(&what, "the collection %s with %llu records", str_quote(name, quoted, sizeof quoted),
+              (unsigned long long)count);
   strbuf_addch(&what, '\0');
   if (what.failed) TRY_GOTO(err_nomem(err));
   TRY_GOTO(op_confirm(ctx, args, what.data, err));
@@ -280,8 +283,10 @@ static lode_status collection_put_counters(op_context *ctx, lode_collection *col
     for (size_t v = 0; v < lode_facet_list_count(values) && v < COLLECTION_SHOWN_VALUES; v++) {
       const lode_facet *f = lode_facet_list_at(values, v);
       if (v) strbuf_addch(&out, ',');
-      if (f->value.data[0] == '"') strbuf_add(&out, f->value.data, f->value.len);
-      else json_put_string(&out, f->value); /* keys of JSON objects are strings */
+      if (f->value.data[0] == '"')
+        strbuf_add(&out, f->value.data, f->value.len);
+      else
+        json_put_string(&out, f->value); /* keys of JSON objects are strings */
       strbuf_addf(&out, ":%llu", (unsigned long long)f->count);
     }
     strbuf_addch(&out, '}');
@@ -289,8 +294,10 @@ static lode_status collection_put_counters(op_context *ctx, lode_collection *col
     values = NULL;
   }
   if (out.len) strbuf_addch(&out, '}');
-  if (out.failed) st = err_nomem(err);
-  else if (out.len) op_row_json(ctx, "counters", (lode_str){out.data, out.len});
+  if (out.failed)
+    st = err_nomem(err);
+  else if (out.len)
+    op_row_json(ctx, "counters", (lode_str){out.data, out.len});
 done:
   lode_facet_list_free(keys);
   lode_facet_list_free(values);

@@ -17,7 +17,7 @@ typedef struct copy_state {
   lode_collection *from, *to;
   const char *phase;
   uint64_t total, records, written, equal;
-  uint32_t checksum;    /* of all ranges */
+  uint32_t checksum; /* of all ranges */
   lode_record *records_of;
   lode_str *ids;
 } copy_state;
@@ -25,7 +25,9 @@ typedef struct copy_state {
 static bool copy_same_text(lode_str a, lode_str b) { return (a.data == NULL) == (b.data == NULL) && str_eq(a, b); }
 
 static bool copy_same_row(const lode_row *a, const lode_row *b) {
-  if (!copy_same_text(a->id, b->id) || !copy_same_text(a->document, b->document) || !copy_same_text(a->metadata, b->metadata)) return false;
+  if (!copy_same_text(a->id, b->id) || !copy_same_text(a->document, b->document) ||
+      !copy_same_text(a->metadata, b->metadata))
+    return false;
   if (!a->vector || !b->vector) return a->vector == b->vector;
   return a->dimension == b->dimension && memcmp(a->vector, b->vector, (size_t)a->dimension * sizeof(float)) == 0;
 }
@@ -56,8 +58,11 @@ static size_t copy_list_differing(copy_state *c, const lode_result *here, const 
     bool exists = other && str_eq(other->id, row->id);
     at += exists;
     if (exists && copy_same_row(row, other)) continue;
-    c->records_of[n] = (lode_record){.id = row->id, .document = row->document, .metadata = row->metadata,
-                                     .vector = row->vector, .dimension = row->dimension};
+    c->records_of[n] = (lode_record){.id = row->id,
+                                     .document = row->document,
+                                     .metadata = row->metadata,
+                                     .vector = row->vector,
+                                     .dimension = row->dimension};
     *stale += exists;
     c->ids[n++] = row->id;
   }
@@ -72,11 +77,14 @@ static lode_status copy_check_written(copy_state *c, size_t n, lode_error *err) 
   for (size_t i = 0, at = 0; i < n && st == LODE_OK; i++) {
     const lode_record *r = &c->records_of[i];
     const lode_row *row = lode_result_at(target_rows, at);
-    lode_row mine = {.id = r->id, .document = r->document, .metadata = r->metadata, .vector = r->vector, .dimension = r->dimension};
+    lode_row mine = {
+        .id = r->id, .document = r->document, .metadata = r->metadata, .vector = r->vector, .dimension = r->dimension};
     at += row && str_eq(row->id, r->id);
     if (!row || !copy_same_row(&mine, row))
-      st = err_set(err, LODE_CORRUPT, "record %s is not there as it was written: does somebody else change it? Start again to finish the copy",
-                   str_quote(r->id, quoted, sizeof quoted));
+      st = err_set(
+          err, LODE_CORRUPT,
+          "record %s is not there as it was written: does somebody else change it? Start again to finish the copy",
+          str_quote(r->id, quoted, sizeof quoted));
   }
   lode_result_free(target_rows);
   return st;
@@ -117,7 +125,8 @@ static lode_status copy_all(copy_state *c, lode_error *err) {
     TRY(st);
     if (c->records > c->total) c->total = c->records;
     if (c->ctx->progress.step && !c->ctx->progress.step(c->ctx->progress.ctx, c->phase, c->records, c->total))
-      return err_set(err, LODE_CANCELLED, "cancelled after %llu records: start again to go on", (unsigned long long)c->records);
+      return err_set(err, LODE_CANCELLED, "cancelled after %llu records: start again to go on",
+                     (unsigned long long)c->records);
   } while (get.after);
   return LODE_OK;
 }
@@ -144,8 +153,8 @@ static lode_status copy_counters_of(lode_collection *c, mem_arena *arena, lode_s
 }
 
 /* Opens or creates a collection of the same kind in the other store. */
-static lode_status copy_open_target(lode_store *from_store, lode_collection *from, lode_str name, lode_store *to_store, lode_str to_name,
-                                    lode_collection **to, lode_error *err) {
+static lode_status copy_open_target(lode_store *from_store, lode_collection *from, lode_str name, lode_store *to_store,
+                                    lode_str to_name, lode_collection **to, lode_error *err) {
   lode_collection_list *list;
   lode_collection_options o = {.create = true};
   mem_arena arena;
@@ -190,9 +199,10 @@ static lode_status copy_check_target(op_context *ctx, lode_store *target, const 
   char quoted[256];
   lode_status st = op_check_may_change(ctx, target, other, name, err);
   if (st != LODE_REFUSED || !other) return st;
-  return err_set(err, st, "%s belongs to the code index that `lode index` keeps in %.300s: give the copy another name "
-                          "there with --as NAME, or push it to another store", str_quote(name, quoted, sizeof quoted),
-                 other);
+  return err_set(err, st,
+                 "%s belongs to the code index that `lode index` keeps in %.300s: give the copy another name "
+                 "there with --as NAME, or push it to another store",
+                 str_quote(name, quoted, sizeof quoted), other);
 }
 
 static lode_status copy_run(op_context *ctx, const op_args *args, bool push, lode_error *err) {
@@ -229,4 +239,6 @@ done:
 
 lode_status op_do_push(op_context *ctx, const op_args *args, lode_error *err) { return copy_run(ctx, args, true, err); }
 
-lode_status op_do_pull(op_context *ctx, const op_args *args, lode_error *err) { return copy_run(ctx, args, false, err); }
+lode_status op_do_pull(op_context *ctx, const op_args *args, lode_error *err) {
+  return copy_run(ctx, args, false, err);
+}

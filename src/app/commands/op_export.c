@@ -11,8 +11,8 @@ enum { EXPORT_PAGE_ROWS = 1000, EXPORT_NPY_HEADER_BYTES = 128 };
 /* Called by export_each_record for each record of the selection, in insertion order. */
 typedef lode_status export_record_fn(void *ctx, const lode_row *row, lode_error *err);
 
-static lode_status export_each_record(op_context *ctx, const op_args *args, lode_collection *c, unsigned include, export_record_fn *fn, void *v,
-                                      lode_error *err) {
+static lode_status export_each_record(op_context *ctx, const op_args *args, lode_collection *c, unsigned include,
+                                      export_record_fn *fn, void *v, lode_error *err) {
   lode_get_request get = {.select = op_selection_of(args), .limit = EXPORT_PAGE_ROWS, .include = include};
   uint64_t done = 0, total = 0;
   (void)!lode_count(c, &total, NULL);
@@ -20,7 +20,8 @@ static lode_status export_each_record(op_context *ctx, const op_args *args, lode
     lode_result *rows = NULL;
     TRY(lode_get(c, &get, &rows, err));
     lode_status st = LODE_OK;
-    for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++, done++) st = fn(v, lode_result_at(rows, i), err);
+    for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++, done++)
+      st = fn(v, lode_result_at(rows, i), err);
     get.after = lode_result_next(rows);
     lode_result_free(rows);
     TRY(st);
@@ -54,8 +55,10 @@ typedef struct export_lines {
 
 static void export_put_text(strbuf *line, const char *key, lode_str text) {
   strbuf_addf(line, ",\"%s\":", key);
-  if (text.data) json_put_string(line, text);
-  else strbuf_addstr(line, "null");
+  if (text.data)
+    json_put_string(line, text);
+  else
+    strbuf_addstr(line, "null");
 }
 
 /* Chroma takes the uri as an argument of its own; here it is part of the metadata. */
@@ -91,8 +94,10 @@ static lode_status export_chroma_line(void *v, const lode_row *row, lode_error *
   strbuf_addstr(&l->line, "{\"id\":");
   json_put_string(&l->line, row->id);
   strbuf_addstr(&l->line, ",\"embedding\":");
-  if (row->vector) json_put_vector(&l->line, row->vector, row->dimension);
-  else strbuf_addstr(&l->line, "null");
+  if (row->vector)
+    json_put_vector(&l->line, row->vector, row->dimension);
+  else
+    strbuf_addstr(&l->line, "null");
   export_put_text(&l->line, "document", row->document);
   TRY(export_put_metadata(l, row->metadata, err));
   strbuf_addstr(&l->line, "}\n");
@@ -139,7 +144,8 @@ static lode_status export_put_npy_header(export_arrays *a, lode_error *err) {
   char h[EXPORT_NPY_HEADER_BYTES];
   memset(h, ' ', sizeof h);
   memcpy(h, "\x93NUMPY\x01\x00\x76\x00", 10); /* 118 bytes of text follow */
-  int n = snprintf(h + 10, sizeof h - 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (%llu, %u), }", (unsigned long long)a->counted, a->dimension);
+  int n = snprintf(h + 10, sizeof h - 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (%llu, %u), }",
+                   (unsigned long long)a->counted, a->dimension);
   h[10 + n] = ' ';
   h[EXPORT_NPY_HEADER_BYTES - 1] = '\n';
   return export_write(&a->vectors, h, sizeof h, err);
@@ -157,11 +163,13 @@ static lode_status export_put_npy_vector(void *v, const lode_row *row, lode_erro
   return export_write(&a->ids, a->line.data, a->line.len, err);
 }
 
-static lode_status export_write_arrays(op_context *ctx, const op_args *args, lode_collection *c, export_arrays *a, lode_error *err) {
+static lode_status export_write_arrays(op_context *ctx, const op_args *args, lode_collection *c, export_arrays *a,
+                                       lode_error *err) {
   TRY(export_each_record(ctx, args, c, LODE_VECTOR, export_count_vector, a, err));
   TRY(export_put_npy_header(a, err));
   TRY(export_each_record(ctx, args, c, LODE_VECTOR, export_put_npy_vector, a, err));
-  if (a->written != a->counted) return err_set(err, LODE_BUSY, "records were deleted while they were written; run again");
+  if (a->written != a->counted)
+    return err_set(err, LODE_BUSY, "records were deleted while they were written; run again");
   TRY(op_out_file_commit(&a->ids, err));
   return op_out_file_commit(&a->vectors, err);
 }

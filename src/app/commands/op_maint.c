@@ -35,8 +35,10 @@ static lode_status maint_verify_summary(op_context *ctx, bool ok, uint64_t count
   op_row_text(ctx, "store", str_of(ctx->folder));
   op_row_bool(ctx, "ok", ok);
   op_row_count(ctx, "damages", count);
-  if (stats) op_row_count(ctx, "records", stats->records);
-  else op_row_json(ctx, "records", (lode_str){0});
+  if (stats)
+    op_row_count(ctx, "records", stats->records);
+  else
+    op_row_json(ctx, "records", (lode_str){0});
   if (stats && stats->quarantined) op_row_count(ctx, "quarantined", stats->quarantined);
   return op_row_send_summary(ctx, err);
 }
@@ -150,5 +152,6 @@ lode_status op_do_compact(op_context *ctx, const op_args *args, lode_error *err)
 }
 
 lode_status op_do_optimize(op_context *ctx, const op_args *args, lode_error *err) {
-  return maint_shrink(ctx, op_arg_get(args, "rebuild_unreadable")->number ? lode_rebuild_unreadable : lode_optimize, err);
+  return maint_shrink(ctx, op_arg_get(args, "rebuild_unreadable")->number ? lode_rebuild_unreadable : lode_optimize,
+                      err);
 }

@@ -20,11 +20,11 @@ typedef struct map_point {
 typedef struct map_sample {
   lode_collection *collection;
   lode_selection select;
-  lode_str key;      /* metadata key of the groups; no data: none */
+  lode_str key; /* metadata key of the groups; no data: none */
   bool unit;
   uint32_t dimension;
   uint64_t records;
-  size_t want;       /* maximum number of points */
+  size_t want; /* maximum number of points */
   size_t n;
   map_point *points; /* `want` of them */
   float *vectors;    /* want x dimension */
@@ -57,9 +57,11 @@ static lode_status map_group_of(map_sample *s, lode_str metadata, lode_str *grou
   TRY(json_parse(&s->json, metadata, NULL, err));
   uint32_t at = s->json.nodes[0].type == JSON_NODE_OBJECT ? json_get(&s->json, 0, s->key) : 0;
   if (!at || s->json.nodes[at].type == JSON_NODE_NULL) return LODE_OK;
-  if (s->json.nodes[at].type == JSON_NODE_STRING) return map_copy_text(s, map_label_of(s->json.nodes[at].u.s), group, err);
+  if (s->json.nodes[at].type == JSON_NODE_STRING)
+    return map_copy_text(s, map_label_of(s->json.nodes[at].u.s), group, err);
   json_put_node(&text, &s->json, at);
-  lode_status st = text.failed ? err_nomem(err) : map_copy_text(s, map_label_of((lode_str){text.data, text.len}), group, err);
+  lode_status st =
+      text.failed ? err_nomem(err) : map_copy_text(s, map_label_of((lode_str){text.data, text.len}), group, err);
   strbuf_release(&text);
   return st;
 }
@@ -85,12 +87,14 @@ static bool map_keep_going(lode_progress progress, uint64_t done, uint64_t total
 static lode_status map_cancelled(lode_error *err) { return err_set(err, LODE_CANCELLED, "the map was not finished"); }
 
 static lode_status map_read_all(map_sample *s, lode_progress progress, lode_error *err) {
-  lode_get_request request = {.select = s->select, .limit = OP_MAP_PAGE_ROWS, .include = LODE_DOCUMENT | LODE_METADATA | LODE_VECTOR};
+  lode_get_request request = {
+      .select = s->select, .limit = OP_MAP_PAGE_ROWS, .include = LODE_DOCUMENT | LODE_METADATA | LODE_VECTOR};
   do {
     lode_result *result = NULL;
     if (!map_keep_going(progress, s->n, s->want)) return map_cancelled(err);
     lode_status st = lode_get(s->collection, &request, &result, err);
-    for (size_t i = 0; st == LODE_OK && i < lode_result_count(result); i++) st = map_add_row(s, lode_result_at(result, i), err);
+    for (size_t i = 0; st == LODE_OK && i < lode_result_count(result); i++)
+      st = map_add_row(s, lode_result_at(result, i), err);
     request.after = lode_result_next(result);
     lode_result_free(result);
     if (st != LODE_OK) return st;
@@ -120,8 +124,10 @@ static lode_status map_find_end(const map_sample *s, uint64_t *end, lode_error *
   while (low + 1 < high) {
     uint64_t middle = low + (high - low) / 2;
     TRY(map_any_after(s, middle, &any, err));
-    if (any) low = middle;
-    else high = middle;
+    if (any)
+      low = middle;
+    else
+      high = middle;
   }
   *end = high;
   return LODE_OK;
@@ -175,8 +181,8 @@ static lode_status map_send_points(op_context *ctx, const map_sample *s, const d
   return LODE_OK;
 }
 
-static lode_status map_send_summary(op_context *ctx, const op_args *args, const map_sample *s, const op_projection *projection,
-                                    lode_error *err) {
+static lode_status map_send_summary(op_context *ctx, const op_args *args, const map_sample *s,
+                                    const op_projection *projection, lode_error *err) {
   op_row_begin(ctx);
   op_row_text(ctx, "collection", op_arg_get(args, "collection")->text);
   op_row_count(ctx, "records", s->records);
@@ -205,7 +211,8 @@ lode_status op_do_map(op_context *ctx, const op_args *args, lode_error *err) {
     s.vectors = mem_calloc(s.want * s.dimension, sizeof *s.vectors);
     xy = mem_calloc(2 * s.want, sizeof *xy);
     if (!s.points || !s.vectors || !xy) TRY_GOTO(err_nomem(err));
-    TRY_GOTO(filtered || s.records <= s.want ? map_read_all(&s, ctx->progress, err) : map_read_spread(&s, ctx->progress, err));
+    TRY_GOTO(filtered || s.records <= s.want ? map_read_all(&s, ctx->progress, err)
+                                             : map_read_spread(&s, ctx->progress, err));
     TRY_GOTO(op_projection_compute(s.vectors, s.n, s.dimension, s.unit, ctx->progress, xy, &projection, err));
     TRY_GOTO(map_send_points(ctx, &s, xy, err));
   }

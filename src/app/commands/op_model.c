@@ -13,7 +13,7 @@ typedef struct op_embed_state {
   bool npy;
   strbuf npy_data; /* with --npy: the rows so far */
   uint64_t n;
-  float *vectors;  /* of one batch */
+  float *vectors; /* of one batch */
 } op_embed_state;
 
 static lode_status op_embed_texts(op_embed_state *e, const lode_str *texts, size_t n, lode_error *err) {
@@ -23,7 +23,8 @@ static lode_status op_embed_texts(op_embed_state *e, const lode_str *texts, size
     TRY(lode_embed(e->embedder, texts + at, some, e->vectors, err));
     e->n += some;
     if (e->npy) {
-      if (e->npy_data.len > OP_EMBED_MAX_NPY_BYTES) return err_set(err, LODE_LIMIT, "more vectors than one .npy file is made of; split the input");
+      if (e->npy_data.len > OP_EMBED_MAX_NPY_BYTES)
+        return err_set(err, LODE_LIMIT, "more vectors than one .npy file is made of; split the input");
       strbuf_add(&e->npy_data, e->vectors, some * dimension * sizeof(float));
       if (e->npy_data.failed) return err_nomem(err);
       continue;
@@ -174,7 +175,8 @@ static lode_status op_model_find(const op_args *args, lode_model_info *info, lod
     if (str_eq(str_of(info->name), name)) return LODE_OK;
     lode_model_release(info);
   }
-  return err_set(err, LODE_NOT_FOUND, "there is no model %s; `lode model list` shows those there are", str_quote(name, quoted, sizeof quoted));
+  return err_set(err, LODE_NOT_FOUND, "there is no model %s; `lode model list` shows those there are",
+                 str_quote(name, quoted, sizeof quoted));
 }
 
 lode_status op_do_model_info(op_context *ctx, const op_args *args, lode_error *err) {
@@ -186,7 +188,8 @@ lode_status op_do_model_info(op_context *ctx, const op_args *args, lode_error *e
   return op_row_send_summary(ctx, err);
 }
 
-static lode_status op_model_install_npm(op_context *ctx, const op_args *args, const lode_model_info *info, lode_error *err) {
+static lode_status op_model_install_npm(op_context *ctx, const op_args *args, const lode_model_info *info,
+                                        lode_error *err) {
   lode_embedder_options options = op_model_options(args);
   lode_str from = op_arg_get(args, "from")->text;
   strbuf folder = {0};
@@ -225,8 +228,10 @@ lode_status op_do_model_verify(op_context *ctx, const op_args *args, lode_error 
   lode_embedder_options options = op_model_options(args);
   lode_model_info info;
   TRY(op_model_find(args, &info, err));
-  lode_status st = info.installed ? lode_model_verify(str_of(info.name), &options, err)
-                                  : err_set(err, LODE_NOT_FOUND, "the model %s is not installed; run: lode model install %s", info.name, info.name);
+  lode_status st = info.installed
+                       ? lode_model_verify(str_of(info.name), &options, err)
+                       : err_set(err, LODE_NOT_FOUND, "the model %s is not installed; run: lode model install %s",
+                                 info.name, info.name);
   if (st == LODE_OK) {
     op_row_begin(ctx);
     op_row_text(ctx, "name", str_of(info.name));

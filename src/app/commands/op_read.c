@@ -26,8 +26,8 @@ static void get_put_parts(op_context *ctx, const lode_row *row, unsigned include
 
 typedef struct get_state {
   lode_get_request request;
-  uint64_t left;   /* rows that may still be sent */
-  uint64_t skip;   /* by ids: rows to skip first */
+  uint64_t left; /* rows that may still be sent */
+  uint64_t skip; /* by ids: rows to skip first */
   uint64_t sent;
 } get_state;
 
@@ -83,8 +83,10 @@ static lode_status get_send_pages(op_context *ctx, lode_collection *collection, 
 static lode_status get_send_summary(op_context *ctx, const get_state *get, bool more, lode_error *err) {
   op_row_begin(ctx);
   op_row_count(ctx, "count", get->sent);
-  if (more) op_row_count(ctx, "next", get->request.after);
-  else op_row_json(ctx, "next", (lode_str){0});
+  if (more)
+    op_row_count(ctx, "next", get->request.after);
+  else
+    op_row_json(ctx, "next", (lode_str){0});
   return op_row_send_summary(ctx, err);
 }
 
@@ -101,17 +103,19 @@ lode_status op_do_get(op_context *ctx, const op_args *args, lode_error *err) {
   const op_arg *limit = op_arg_get(args, "limit");
   op_target target;
   get_state get = {.request = {.select = op_selection_of(args),
-                             .pending_only = op_arg_get(args, "pending")->number != 0,
-                             .offset = (size_t)op_arg_get(args, "offset")->number,
-                             .after = op_arg_get(args, "after")->number,
-                             .include = get_include_of(args)}};
+                               .pending_only = op_arg_get(args, "pending")->number != 0,
+                               .offset = (size_t)op_arg_get(args, "offset")->number,
+                               .after = op_arg_get(args, "after")->number,
+                               .include = get_include_of(args)}};
   bool by_ids = get.request.select.ids != NULL;
   if (by_ids && get.request.after)
     return err_set(err, LODE_INVALID, "ids and after do not go together: ids are not paged");
   get.left = limit->set && limit->number ? limit->number : !limit->set && !by_ids ? GET_DEFAULT_LIMIT : UINT64_MAX;
   TRY(op_target_open(ctx, args, &how, NULL, &target, err));
   lode_status st = get_admit(ctx, target.collection, by_ids ? get.request.select.n_ids : get.left, err);
-  if (st == LODE_OK) st = by_ids ? get_send_by_ids(ctx, target.collection, &get, err) : get_send_pages(ctx, target.collection, &get, err);
+  if (st == LODE_OK)
+    st =
+        by_ids ? get_send_by_ids(ctx, target.collection, &get, err) : get_send_pages(ctx, target.collection, &get, err);
   op_target_close(ctx, &target);
   if (st != LODE_OK) return st;
   ctx->nothing = get.sent == 0;
@@ -152,8 +156,8 @@ static lode_status query_pick_mode(const op_args *args, query_input *ask, lode_e
 }
 
 /* Embeds the text with the collection's model. *vector stays NULL if only words can be searched. */
-static lode_status query_embed_text(op_context *ctx, const op_args *args, const op_target *target, const query_input *ask, float **vector,
-                                    uint32_t *dimension, lode_error *err) {
+static lode_status query_embed_text(op_context *ctx, const op_args *args, const op_target *target,
+                                    const query_input *ask, float **vector, uint32_t *dimension, lode_error *err) {
   strbuf stamped = {0};
   lode_embedder *embedder = NULL;
   lode_str text = op_arg_get(args, "text")->text;
@@ -162,14 +166,17 @@ static lode_status query_embed_text(op_context *ctx, const op_args *args, const 
   if (*dimension == 0 && ask->optional) goto done; /* no vectors to compare with */
   if (!stamped.data[0]) {
     if (!ask->optional)
-      st = err_set(err, LODE_INVALID, "the collection does not say which model makes its vectors, so none can be made of the text: give a "
+      st = err_set(err, LODE_INVALID,
+                   "the collection does not say which model makes its vectors, so none can be made of the text: give a "
                    "vector, use mode text, or make vectors with `lode db embed`");
     goto done;
   }
   st = model_open_embedder(ctx, args, str_of(stamped.data), str_of(stamped.data), &embedder, err);
   if (st != LODE_OK && ask->optional) { /* not installed, no server, or a name unknown to Lode */
-    if (err && st != LODE_NOT_FOUND) op_note(ctx, "searching by words alone: %s", err->text);
-    else op_note(ctx, "searching by words alone: the collection's model %s is not at hand", stamped.data);
+    if (err && st != LODE_NOT_FOUND)
+      op_note(ctx, "searching by words alone: %s", err->text);
+    else
+      op_note(ctx, "searching by words alone: the collection's model %s is not at hand", stamped.data);
     err_clear(err);
     st = LODE_OK;
     goto done;
@@ -193,8 +200,10 @@ static lode_status query_send_hits(op_context *ctx, const lode_query_request *re
     op_row_count(ctx, "query", first + row->query);
     op_row_count(ctx, "rank", row->rank + 1);
     op_row_text(ctx, "id", row->id);
-    if (request->mode == LODE_BY_TEXT) op_row_json(ctx, "distance", (lode_str){0});
-    else op_row_real(ctx, "distance", row->distance);
+    if (request->mode == LODE_BY_TEXT)
+      op_row_json(ctx, "distance", (lode_str){0});
+    else
+      op_row_real(ctx, "distance", row->distance);
     if (request->mode != LODE_BY_VECTOR) op_row_real(ctx, "score", row->score);
     get_put_parts(ctx, row, request->include);
     TRY(op_row_send(ctx, err));
@@ -287,28 +296,27 @@ static int64_t export_write_sink(void *ctx, const void *data, size_t size) {
   return e->sink->bytes(e->sink, data, size, &e->error) == LODE_OK ? (int64_t)size : -1;
 }
 
-static lode_status export_to_sink(op_context *ctx, lode_collection *collection, const op_args *args,
-                                  lode_error *err) {
+static lode_status export_to_sink(op_context *ctx, lode_collection *collection, const op_args *args, lode_error *err) {
   export_state e = {.sink = ctx->sink};
   lode_selection selection = op_selection_of(args);
   uint64_t written = 0;
   if (!ctx->sink->bytes) return err_set(err, LODE_UNSUPPORTED, "export needs a file here");
-  lode_status st = lode_export(collection, &selection, get_include_of(args), export_write_sink, &e, ctx->progress, &written, err);
+  lode_status st =
+      lode_export(collection, &selection, get_include_of(args), export_write_sink, &e, ctx->progress, &written, err);
   ctx->nothing = st == LODE_OK && written == 0 && export_selects(&selection);
   if (st == LODE_OK || e.error.status == LODE_OK) return st;
   if (err) *err = e.error;
   return e.error.status;
 }
 
-static lode_status export_to_file(op_context *ctx, lode_collection *collection, const op_args *args,
-                                  lode_error *err) {
+static lode_status export_to_file(op_context *ctx, lode_collection *collection, const op_args *args, lode_error *err) {
   lode_str path = op_arg_get(args, "file")->text;
   lode_selection selection = op_selection_of(args);
   uint64_t written = 0;
   op_out_file file;
   TRY(op_out_file_open(&file, path.data, err));
-  lode_status st = lode_export(collection, &selection, get_include_of(args), op_out_file_write, &file, ctx->progress,
-                               &written, err);
+  lode_status st =
+      lode_export(collection, &selection, get_include_of(args), op_out_file_write, &file, ctx->progress, &written, err);
   if (st != LODE_OK && file.errnum) st = err_errno(err, file.errnum, path.data);
   if (st == LODE_OK) st = op_out_file_commit(&file, err);
   op_out_file_close(&file);
@@ -325,8 +333,8 @@ lode_status op_do_export(op_context *ctx, const op_args *args, lode_error *err) 
   bool to_sink = str_eq(op_arg_get(args, "file")->text, STR_LIT("-"));
   op_target target;
   TRY(op_target_open(ctx, args, &how, NULL, &target, err));
-  lode_status st = to_sink ? export_to_sink(ctx, target.collection, args, err)
-                         : export_to_file(ctx, target.collection, args, err);
+  lode_status st =
+      to_sink ? export_to_sink(ctx, target.collection, args, err) : export_to_file(ctx, target.collection, args, err);
   op_target_close(ctx, &target);
   return st;
 }

@@ -26,7 +26,8 @@ static lode_status op_rescue_doubts_flush(op_rescue_doubts *d, lode_error *err) 
   return LODE_OK;
 }
 
-static lode_status op_rescue_doubts_add(op_rescue_doubts *d, lode_str collection, lode_str id, const char *what, lode_error *err) {
+static lode_status op_rescue_doubts_add(op_rescue_doubts *d, lode_str collection, lode_str id, const char *what,
+                                        lode_error *err) {
   if (!d->path) return LODE_OK;
   if (d->fd < 0) {
     d->fd = OS_RETRY(os_api->open(d->path, O_WRONLY | O_CREAT | O_TRUNC, 0600));
@@ -63,8 +64,11 @@ static lode_status may_write(void *v, lode_str name, lode_error *err) {
   char quoted[256];
   lode_status st = op_check_may_change(t->ctx, t->store, t->folder, name, err);
   if (st != LODE_REFUSED) return st;
-  return err_set(err, st, "the directory has a collection %s, and in this store that name belongs to the code index of the project: nothing was "
-                 "brought over; --to DIR brings it into another store", str_quote(name, quoted, sizeof quoted));
+  return err_set(err, st,
+                 "the directory has a collection %s, and in this store that name belongs to the code index of the "
+                 "project: nothing was "
+                 "brought over; --to DIR brings it into another store",
+                 str_quote(name, quoted, sizeof quoted));
 }
 
 /* ---- rescue chroma, import chroma ---- */
@@ -105,8 +109,10 @@ static lode_status op_rescue_on_collection(void *v, const rescue_counts *n, lode
   op_row_count(r->ctx, "records", n->records);
   op_rescue_put_counts(r->ctx, n);
   op_row_text(r->ctx, "metric", str_of(n->metric));
-  if (n->dimension) op_row_count(r->ctx, "dimension", n->dimension);
-  else op_row_json(r->ctx, "dimension", (lode_str){0});
+  if (n->dimension)
+    op_row_count(r->ctx, "dimension", n->dimension);
+  else
+    op_row_json(r->ctx, "dimension", (lode_str){0});
   return op_row_send(r->ctx, err);
 }
 
@@ -145,14 +151,16 @@ static lode_status op_rescue_check_apart(const char *from, const char *target, l
   if (!place) TRY_GOTO(err_nomem(err));
   size_t len = strlen(dir);
   if (strncmp(place, dir, len) == 0 && (place[len] == '\0' || place[len] == '/'))
-    st = err_set(err, LODE_INVALID, "the store would lie in the Chroma directory, which is only read: name another folder, --to DIR");
+    st = err_set(err, LODE_INVALID,
+                 "the store would lie in the Chroma directory, which is only read: name another folder, --to DIR");
 done:
   free(dir);
   free(place);
   return st;
 }
 
-static lode_status op_rescue_open_target(op_context *ctx, const char *from, const op_arg *to, lode_store **store, lode_error *err) {
+static lode_status op_rescue_open_target(op_context *ctx, const char *from, const op_arg *to, lode_store **store,
+                                         lode_error *err) {
   TRY(op_rescue_check_apart(from, to->set ? to->text.data : ctx->folder, err));
   op_open_options how = {.write = true, .create = true, .bulk = true, .folder = to->set ? to->text.data : NULL};
   return ctx->open(ctx->opener, &how, store, err);
@@ -197,8 +205,10 @@ lode_status op_do_rescue_chroma(op_context *ctx, const op_args *args, lode_error
     if (err) err->status = LODE_INVALID;
     TRY_GOTO(LODE_INVALID);
   }
-  if (file->set) r.list.path = file->text.data;
-  else if (!dry) r.list.path = path.data;
+  if (file->set)
+    r.list.path = file->text.data;
+  else if (!dry)
+    r.list.path = path.data;
   if (!dry) TRY_GOTO(op_rescue_open_target(ctx, from, to, &q.to, err));
   r.target.store = q.to;
   TRY_GOTO(rescue_from_chroma(&q, err));
@@ -206,7 +216,8 @@ lode_status op_do_rescue_chroma(op_context *ctx, const op_args *args, lode_error
   if (q.to && r.total.written) (void)!lode_optimize(q.to, ctx->progress, NULL); /* the records are safe either way */
   TRY_GOTO(op_rescue_send_summary(&r, from, dry ? NULL : target, err));
   if (r.total.missing || r.total.refused || r.total.lost)
-    st = err_set(err, LODE_CORRUPT, "%llu records came without their vector and %llu not at all: they are damaged in the directory%s",
+    st = err_set(err, LODE_CORRUPT,
+                 "%llu records came without their vector and %llu not at all: they are damaged in the directory%s",
                  (unsigned long long)r.total.missing, (unsigned long long)(r.total.refused + r.total.lost),
                  r.total.missing && !q.embed ? "; --embed makes vectors again from the documents" : "");
 done:
@@ -221,7 +232,8 @@ done:
 
 /* ---- chroma check ---- */
 
-static lode_status op_rescue_on_finding(void *v, const char *what, bool damage, lode_str collection, const char *detail, lode_error *err) {
+static lode_status op_rescue_on_finding(void *v, const char *what, bool damage, lode_str collection, const char *detail,
+                                        lode_error *err) {
   op_context *ctx = v;
   op_row_begin(ctx);
   op_row_text(ctx, "what", str_of(what));
@@ -247,7 +259,8 @@ lode_status op_do_chroma_check(op_context *ctx, const op_args *args, lode_error 
   op_row_count(ctx, "missing", r.missing);
   TRY(op_row_send_summary(ctx, err));
   if (r.damages == 0) return LODE_OK;
-  return err_set(err, LODE_CORRUPT, "the directory is damaged; `lode rescue chroma %.300s --to STORE` brings over what is left", dir);
+  return err_set(err, LODE_CORRUPT,
+                 "the directory is damaged; `lode rescue chroma %.300s --to STORE` brings over what is left", dir);
 }
 
 /* ---- chroma quarantine ---- */
@@ -281,7 +294,8 @@ lode_status op_do_chroma_quarantine(op_context *ctx, const op_args *args, lode_e
   bool dry = op_arg_get(args, "dry_run")->number;
   quarantining into = {.target = {.ctx = ctx, .folder = to->set ? to->text.data : NULL}};
   const rescue_counts *all = &into.all;
-  rescue_request rescue = {.from = dir, .progress = ctx->progress, .may_write = may_write, .collection = op_rescue_count_only, .ctx = &into};
+  rescue_request rescue = {
+      .from = dir, .progress = ctx->progress, .may_write = may_write, .collection = op_rescue_count_only, .ctx = &into};
   rescue_quarantine_request q = {
       .from = dir,
       .stale_seconds = op_arg_get(args, "stale_seconds")->number,
@@ -294,12 +308,16 @@ lode_status op_do_chroma_quarantine(op_context *ctx, const op_args *args, lode_e
   if (!dry) TRY(op_rescue_open_target(ctx, dir, to, &rescue.to, err));
   into.target.store = rescue.to;
   lode_status st = rescue_from_chroma(&rescue, err);
-  if (rescue.to && to->set) lode_close(rescue.to);
-  else if (rescue.to) ctx->release(ctx->opener, rescue.to);
+  if (rescue.to && to->set)
+    lode_close(rescue.to);
+  else if (rescue.to)
+    ctx->release(ctx->opener, rescue.to);
   if (st != LODE_OK) return st;
   if (all->missing || all->refused)
-    return err_set(err, LODE_REFUSED, "nothing was done: %llu vectors and %llu records did not come over into the store; see `lode rescue chroma`",
-                   (unsigned long long)all->missing, (unsigned long long)all->refused);
+    return err_set(
+        err, LODE_REFUSED,
+        "nothing was done: %llu vectors and %llu records did not come over into the store; see `lode rescue chroma`",
+        (unsigned long long)all->missing, (unsigned long long)all->refused);
   TRY(rescue_quarantine(&q, &r, err));
   op_row_begin(ctx);
   op_row_text(ctx, "dir", str_of(dir));

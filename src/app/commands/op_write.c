@@ -28,8 +28,8 @@ static void write_note_missing(void *ctx, lode_str id) {
   json_put_string(&u->list, id);
 }
 
-static lode_status write_send_report(op_context *ctx, const op_args *args, const lode_import_report *r, write_missing *u,
-                                     lode_error *err) {
+static lode_status write_send_report(op_context *ctx, const op_args *args, const lode_import_report *r,
+                                     write_missing *u, lode_error *err) {
   op_row_begin(ctx);
   op_row_text(ctx, "collection", op_arg_get(args, "collection")->text);
   op_row_count(ctx, "read", r->lines);
@@ -78,7 +78,8 @@ static lode_status write_request_txn(void *ctx, lode_txn *txn, lode_error *err) 
   const lode_record *records = w->given->records;
   size_t n = w->given->n;
   if (w->request->mode == LODE_IMPORT_UPSERT) return lode_upsert(w->collection, txn, records, n, w->result, err);
-  if (w->request->mode == LODE_IMPORT_UPDATE) return lode_update(w->collection, txn, records, n, w->missing, w->result, err);
+  if (w->request->mode == LODE_IMPORT_UPDATE)
+    return lode_update(w->collection, txn, records, n, w->missing, w->result, err);
   return lode_add(w->collection, txn, records, n, w->request->on_existing, w->result, err);
 }
 
@@ -102,8 +103,10 @@ static lode_status write_request(op_context *ctx, const op_args *args, const lod
   if (embedder) st = lode_embed_records(embedder, given->records, given->n, &vectors, err);
   if (st != LODE_OK) goto done;
   write_request_ctx write = {request, target.collection, given, missing, &result};
-  if (ctx->write && given->n <= WRITE_SMALL_RECORDS) st = ctx->write(ctx->opener, write_request_txn, &write, err);
-  else st = write_request_txn(&write, NULL, err);
+  if (ctx->write && given->n <= WRITE_SMALL_RECORDS)
+    st = ctx->write(ctx->opener, write_request_txn, &write, err);
+  else
+    st = write_request_txn(&write, NULL, err);
 done:
   lode_vectors_free(vectors);
   lode_embedder_close(embedder);
@@ -117,8 +120,7 @@ done:
   return write_send_report(ctx, args, &done, &u, err);
 }
 
-static lode_status write_stream(op_context *ctx, const op_args *args, lode_import_request *request,
-                                lode_error *err) {
+static lode_status write_stream(op_context *ctx, const op_args *args, lode_import_request *request, lode_error *err) {
   op_stream *stream = request->ctx;
   lode_import_report done = {0};
   op_target target;
@@ -239,7 +241,8 @@ lode_status op_do_delete(op_context *ctx, const op_args *args, lode_error *err) 
   op_target target;
   size_t deleted = 0;
   if (!lines.stream && !selection.ids && !selection.where.data && !selection.where_document.data)
-    return err_set(err, LODE_INVALID, "say what to delete: ids, where or where_document; a where of {} means all records");
+    return err_set(err, LODE_INVALID,
+                   "say what to delete: ids, where or where_document; a where of {} means all records");
   TRY(op_target_open(ctx, args, &how, NULL, &target, err));
   lode_status st = lines.stream ? delete_listed(&target, &selection, &lines, &deleted, err)
                                 : lode_delete(target.collection, NULL, &selection, &deleted, err);

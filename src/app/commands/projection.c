@@ -36,7 +36,8 @@ static void pca_make_unit(float *v, uint32_t dimension) {
 static void pca_rescale(pca_fit *f) {
   double largest = 0;
   size_t count = f->n * f->dimension;
-  for (size_t i = 0; i < count; i++) largest = fabs((double)f->vectors[i]) > largest ? fabs((double)f->vectors[i]) : largest;
+  for (size_t i = 0; i < count; i++)
+    largest = fabs((double)f->vectors[i]) > largest ? fabs((double)f->vectors[i]) : largest;
   if (largest <= 0) return;
   for (size_t i = 0; i < count; i++) f->vectors[i] = (float)(f->vectors[i] / largest);
 }
@@ -89,7 +90,8 @@ static uint64_t pca_splitmix64(uint64_t x) {
 
 static void pca_start(pca_fit *f) {
   for (int k = 0; k < 2; k++)
-    for (uint32_t i = 0; i < f->dimension; i++) f->axis[k][i] = (double)(pca_splitmix64(2 * (uint64_t)i + (unsigned)k) >> 11) * 0x1p-53 - 0.5;
+    for (uint32_t i = 0; i < f->dimension; i++)
+      f->axis[k][i] = (double)(pca_splitmix64(2 * (uint64_t)i + (unsigned)k) >> 11) * 0x1p-53 - 0.5;
   pca_orthonormalise(f->axis[0], f->axis[1], f->dimension, 1e-9);
 }
 

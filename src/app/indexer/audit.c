@@ -50,8 +50,10 @@ static lode_status audit_chunks(audit_state *a, lode_error *err) {
       lode_str id = lode_result_at(rows, i)->id, path;
       indexer_file_entry *known = audit_split_id(id, &path) ? indexer_file_table_find(&a->file_table, path) : NULL;
       a->audit->chunks++;
-      if (known) a->counts[known - a->file_table.items]++;
-      else orphans[n++] = id;
+      if (known)
+        a->counts[known - a->file_table.items]++;
+      else
+        orphans[n++] = id;
     }
     a->audit->orphans += n;
     if (a->repair) {

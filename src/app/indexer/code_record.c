@@ -20,8 +20,10 @@ static void indexer_record_put_text(strbuf *out, lode_str text) {
   }
   for (size_t i = 0; i < text.len;) {
     size_t n = utf8_width(text.data + i, text.len - i);
-    if (n && text.data[i]) strbuf_add(out, text.data + i, n);
-    else strbuf_addstr(out, "\xef\xbf\xbd");
+    if (n && text.data[i])
+      strbuf_add(out, text.data + i, n);
+    else
+      strbuf_addstr(out, "\xef\xbf\xbd");
     i += n ? n : 1;
   }
 }
@@ -83,8 +85,11 @@ lode_status indexer_record_make(const indexer_chunk_source *source, size_t i, me
   size_t offset = buf.len;
   indexer_record_put_text(&buf, (lode_str){source->text.data + c->start, c->end - c->start});
   TRY_GOTO(indexer_record_finish(&buf, arena, &out->document, err));
-  indexer_chunk_view view = {.path = source->path, .language = str_of(source->language->name),
-                             .kind = str_of(lang_kind_name(c->kind)), .name = c->name, .parents = c->parents,
+  indexer_chunk_view view = {.path = source->path,
+                             .language = str_of(source->language->name),
+                             .kind = str_of(lang_kind_name(c->kind)),
+                             .name = c->name,
+                             .parents = c->parents,
                              .offset = offset};
   buf.len = 0;
   strbuf_add(&buf, source->path.data, source->path.len);
@@ -239,7 +244,8 @@ bool indexer_file_state_parse(lode_str metadata, json_doc *json, indexer_file_st
   s->inode = (uint64_t)inode;
   s->at_ms = (uint64_t)at;
   s->chunks = (uint32_t)chunks;
-  s->masked = indexer_record_json_number(json, "masked", &masked) && masked > 0 && masked <= UINT32_MAX ? (uint32_t)masked : 0;
+  s->masked =
+      indexer_record_json_number(json, "masked", &masked) && masked > 0 && masked <= UINT32_MAX ? (uint32_t)masked : 0;
   s->skip = scan_skip_parse(indexer_record_json_text(json, "skip"));
   return true;
 }

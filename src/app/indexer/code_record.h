@@ -42,16 +42,16 @@
 
 /* What goes into the records of one file's chunks. */
 typedef struct indexer_chunk_source {
-  lode_str path;                 /* escaped */
+  lode_str path; /* escaped */
   const lang_info *language;
-  lode_str text;                 /* of the whole file */
+  lode_str text; /* of the whole file */
   const chunk_list *chunks;
 } indexer_chunk_source;
 
 /* One chunk, ready to be stored; strings are in `arena` or the source. */
 typedef struct indexer_record {
   lode_str id, document, metadata;
-  lode_str embed;                /* for instant models: the path, then the text that slow models embed */
+  lode_str embed; /* for instant models: the path, then the text that slow models embed */
   char hash[INDEXER_DIGEST_HEX + 1];
 } indexer_record;
 
@@ -65,8 +65,8 @@ lode_status indexer_chunk_id(strbuf *buf, lode_str path, size_t i, lode_error *e
 /* A parsed chunk record. Strings point into `json`. */
 typedef struct indexer_chunk_view {
   lode_str path, language, kind, name, parents, hash;
-  uint32_t first, last, line;    /* lines from 1 */
-  size_t offset;                 /* of its own text in the document */
+  uint32_t first, last, line; /* lines from 1 */
+  size_t offset;              /* of its own text in the document */
 } indexer_chunk_view;
 
 /* LODE_CORRUPT when the metadata do not have this form. Strings are in json, which the next call reuses. */
@@ -80,8 +80,8 @@ typedef struct indexer_file_state {
   uint64_t size, inode, at_ms;
   int64_t mtime_ns, ctime_ns; /* ctime_ns 0: indexed before ctime was recorded */
   uint8_t hash[INDEXER_DIGEST_BYTES];
-  uint32_t chunks, masked;    /* masked: number of secrets in it */
-  scan_skip skip;             /* why it has no chunks */
+  uint32_t chunks, masked; /* masked: number of secrets in it */
+  scan_skip skip;          /* why it has no chunks */
 } indexer_file_state;
 
 /* Is the file unchanged since, judging by stat? mtime can be set back by anyone (touch -r), ctime cannot. */

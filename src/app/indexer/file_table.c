@@ -42,7 +42,8 @@ indexer_file_entry *indexer_file_table_find(indexer_file_table *s, lode_str path
   return entry && !entry->gone ? entry : NULL;
 }
 
-lode_status indexer_file_table_put(indexer_file_table *s, lode_str path, const indexer_file_state *file, lode_error *err) {
+lode_status indexer_file_table_put(indexer_file_table *s, lode_str path, const indexer_file_state *file,
+                                   lode_error *err) {
   indexer_file_entry *entry = file_table_find_any(s, path);
   if (!entry) {
     if (s->n >= UINT32_MAX - 1) return err_set(err, LODE_LIMIT, "more than four billion files");
@@ -63,7 +64,8 @@ void indexer_file_table_remove(indexer_file_table *s, indexer_file_entry *entry)
   entry->gone = true;
 }
 
-lode_status indexer_file_table_load(indexer_file_table *s, lode_collection *files, lode_progress progress, lode_error *err) {
+lode_status indexer_file_table_load(indexer_file_table *s, lode_collection *files, lode_progress progress,
+                                    lode_error *err) {
   lode_get_request request = {.limit = FILE_TABLE_PAGE, .include = LODE_METADATA};
   json_doc json = {0};
   lode_stats stats;

@@ -60,7 +60,9 @@ static lode_status backfill_read_needs(indexer_backfill *f, backfill_page *p, ui
     const lode_row *row = lode_result_at(p->texts, i);
     backfill_need *to = &p->needs[p->n];
     indexer_chunk_view view;
-    if (indexer_chunk_view_parse(row->metadata, &p->json, &view, NULL) != LODE_OK || view.hash.len != INDEXER_DIGEST_HEX) continue;
+    if (indexer_chunk_view_parse(row->metadata, &p->json, &view, NULL) != LODE_OK ||
+        view.hash.len != INDEXER_DIGEST_HEX)
+      continue;
     p->scratch.len = 0;
     TRY(indexer_embed_text(&view, row->document.data ? row->document : STR_LIT(""), &p->scratch, err));
     char *copy = mem_arena_copy(&p->arena, p->scratch.data ? p->scratch.data : "", p->scratch.len);
@@ -81,8 +83,8 @@ static lode_status backfill_find_twins(lode_collection *code, backfill_page *p, 
   for (size_t i = 0; i < p->n; i++) strbuf_addf(&p->scratch, "%s\"%s\"", i ? "," : "", p->needs[i].hash);
   strbuf_addstr(&p->scratch, "]}}");
   if (p->scratch.failed) return err_nomem(err);
-  lode_get_request request = {.select = {.where = {p->scratch.data, p->scratch.len}}, .limit = 16 * BACKFILL_PAGE,
-                              .include = LODE_METADATA};
+  lode_get_request request = {
+      .select = {.where = {p->scratch.data, p->scratch.len}}, .limit = 16 * BACKFILL_PAGE, .include = LODE_METADATA};
   return lode_get(code, &request, twins, err);
 }
 

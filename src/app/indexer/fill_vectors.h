@@ -7,13 +7,13 @@
 #include "indexer/indexer_batch.h"
 
 typedef struct indexer_backfill {
-  lode_collection *code;    /* has the texts and their hashes */
-  lode_collection *target;  /* gets the vectors: code itself, or a collection with the same ids */
+  lode_collection *code;                      /* has the texts and their hashes */
+  lode_collection *target;                    /* gets the vectors: code itself, or a collection with the same ids */
   lode_collection *donor_code, *donor_target; /* another pair whose vectors may be copied; NULL: none */
-  lode_embedder *embedder;  /* NULL: only copy */
-  const char *phase;        /* for progress */
+  lode_embedder *embedder;                    /* NULL: only copy */
+  const char *phase;                          /* for progress */
   lode_progress progress;
-  uint64_t made, reused;    /* so far */
+  uint64_t made, reused; /* so far */
 } indexer_backfill;
 
 /* Runs until no chunk is left, some chunks per transaction. LODE_CANCELLED when the progress callback says so. */

@@ -6,7 +6,8 @@
 
 static uint64_t stamp_get_number(const json_doc *json, uint32_t object, const char *key) {
   uint32_t node = json_get(json, object, str_of(key));
-  return node && json->nodes[node].type == JSON_NODE_INT && json->nodes[node].u.i > 0 ? (uint64_t)json->nodes[node].u.i : 0;
+  return node && json->nodes[node].type == JSON_NODE_INT && json->nodes[node].u.i > 0 ? (uint64_t)json->nodes[node].u.i
+                                                                                      : 0;
 }
 
 static void stamp_get_text(const json_doc *json, const char *key, char *out, size_t size) {
@@ -48,7 +49,8 @@ void indexer_stamp_put(strbuf *out, const indexer_stamp *s) {
   strbuf_addf(out, ",\"masked\":%llu,\"skipped\":{", (unsigned long long)s->masked);
   for (size_t i = 1; i < SCAN_SKIP_COUNT; i++) {
     if (!s->skipped[i]) continue;
-    strbuf_addf(out, "%s\"%s\":%llu", first ? "" : ",", scan_skip_name((scan_skip)i), (unsigned long long)s->skipped[i]);
+    strbuf_addf(out, "%s\"%s\":%llu", first ? "" : ",", scan_skip_name((scan_skip)i),
+                (unsigned long long)s->skipped[i]);
     first = false;
   }
   strbuf_addstr(out, "}}");
@@ -67,6 +69,8 @@ indexer_display indexer_stamp_display(const indexer_stamp *stamp, const config_v
 }
 
 void indexer_mask_for_display(indexer_display how, char *text, size_t len) {
-  if (how == INDEXER_DISPLAY_MASKED) (void)mask_secrets(text, len);
-  else if (how == INDEXER_DISPLAY_UNSURE) (void)mask_fragment(text, len);
+  if (how == INDEXER_DISPLAY_MASKED)
+    (void)mask_secrets(text, len);
+  else if (how == INDEXER_DISPLAY_UNSURE)
+    (void)mask_fragment(text, len);
 }

@@ -21,7 +21,7 @@ typedef struct indexer_stamp {
 
 /* How text of an index is displayed. */
 typedef enum indexer_display {
-  INDEXER_DISPLAY_RAW,   /* index.secrets is index */
+  INDEXER_DISPLAY_RAW, /* index.secrets is index */
   INDEXER_DISPLAY_MASKED,
   INDEXER_DISPLAY_UNSURE, /* it was made with another mask policy or version: also mask what may be part of a secret */
 } indexer_display;

@@ -96,9 +96,12 @@ static void indexer_count_file(indexer_ctx *x, const indexer_file *f) {
   scan_skip skip = f->skip != SCAN_SKIP_NONE ? f->skip : f->state.skip;
   if (skip != SCAN_SKIP_NONE) r->skipped[skip]++;
   r->masked += f->state.masked;
-  if (f->same) r->unchanged++;
-  else if (f->task->known) r->changed++;
-  else if (f->skip == SCAN_SKIP_NONE) r->added++;
+  if (f->same)
+    r->unchanged++;
+  else if (f->task->known)
+    r->changed++;
+  else if (f->skip == SCAN_SKIP_NONE)
+    r->added++;
   if (f->same || f->skip != SCAN_SKIP_NONE) return;
   r->chunks += f->n;
   r->bytes += f->state.size;
@@ -142,8 +145,12 @@ static lode_status indexer_drain(indexer_ctx *x, indexer_pipeline *pipeline, ind
 }
 
 static lode_status indexer_index_files(indexer_ctx *x, lode_error *err) {
-  indexer_pipeline_options o = {.root = x->root, .pool = x->pool, .embedder = x->instant ? x->embedder : NULL,
-                                .threads = x->options.workers, .tasks = x->todo.v, .n = x->todo.n};
+  indexer_pipeline_options o = {.root = x->root,
+                                .pool = x->pool,
+                                .embedder = x->instant ? x->embedder : NULL,
+                                .threads = x->options.workers,
+                                .tasks = x->todo.v,
+                                .n = x->todo.n};
   indexer_batch batch = {.colls = &x->colls, .file_table = &x->file_table, .keep_vectors = !x->instant};
   indexer_pipeline *pipeline = NULL;
   size_t done = 0;
@@ -169,7 +176,8 @@ static lode_status indexer_remove_unseen(indexer_ctx *x, lode_error *err) {
   for (size_t i = 0; i < x->file_table.n; i++) {
     indexer_file_entry *k = &x->file_table.items[i];
     if (k->gone || k->mark == x->file_table.mark || !indexer_is_under(&x->scope, k->path) ||
-        indexer_is_under(&x->unreadable, k->path)) continue;
+        indexer_is_under(&x->unreadable, k->path))
+      continue;
     if (!mem_grow(&gone, &cap, n + 1, sizeof *gone)) TRY_GOTO(err_nomem(err));
     gone[n++] = k;
   }
@@ -185,8 +193,13 @@ done:
 
 static lode_status indexer_run_backfill(indexer_ctx *x, lode_collection *target, lode_collection *donor,
                                         lode_embedder *embedder, const char *phase, lode_error *err) {
-  indexer_backfill f = {.code = x->colls.code, .target = target, .donor_code = x->old_code, .donor_target = donor,
-                        .embedder = embedder, .phase = phase, .progress = indexer_progress(x)};
+  indexer_backfill f = {.code = x->colls.code,
+                        .target = target,
+                        .donor_code = x->old_code,
+                        .donor_target = donor,
+                        .embedder = embedder,
+                        .phase = phase,
+                        .progress = indexer_progress(x)};
   lode_status st = LODE_OK;
   if (target != x->colls.code) st = indexer_backfill_prepare(&f, err);
   if (st == LODE_OK) st = indexer_backfill_run(&f, err);

@@ -20,32 +20,32 @@
 #include "scan/scan.h"
 
 typedef struct indexer_options {
-  bool force;               /* rebuild everything in new collections, and switch over at the end */
-  bool quality;             /* also make the second vectors */
-  bool no_vectors;          /* leave missing vectors to another run */
-  bool stays;               /* the caller keeps the store open, and background threads update its indexes: a run
-                               over some paths does not wait for them */
-  uint32_t workers;         /* 0: from the configuration */
-  lode_embedder *embedder;  /* instead of the configured model; owned by the caller */
+  bool force;              /* rebuild everything in new collections, and switch over at the end */
+  bool quality;            /* also make the second vectors */
+  bool no_vectors;         /* leave missing vectors to another run */
+  bool stays;              /* the caller keeps the store open, and background threads update its indexes: a run
+                              over some paths does not wait for them */
+  uint32_t workers;        /* 0: from the configuration */
+  lode_embedder *embedder; /* instead of the configured model; owned by the caller */
   lode_progress progress;
-  project_job *job;         /* progress is written there too; may be NULL */
+  project_job *job;                          /* progress is written there too; may be NULL */
   void (*note)(void *ctx, const char *text); /* files that failed to parse, missing models, ...; may be NULL */
   void *note_ctx;
 } indexer_options;
 
 typedef struct indexer_report {
-  uint64_t files;       /* in scope and worth indexing */
+  uint64_t files; /* in scope and worth indexing */
   uint64_t unchanged, added, changed, removed;
-  uint64_t chunks;      /* written */
-  uint64_t vectors;     /* made */
-  uint64_t reused;      /* copied from equal texts */
-  uint64_t pending;     /* chunks without a vector, in the whole index */
-  uint64_t bytes;       /* of the files read */
+  uint64_t chunks;                   /* written */
+  uint64_t vectors;                  /* made */
+  uint64_t reused;                   /* copied from equal texts */
+  uint64_t pending;                  /* chunks without a vector, in the whole index */
+  uint64_t bytes;                    /* of the files read */
   uint64_t skipped[SCAN_SKIP_COUNT]; /* by the walk, and because of their text */
-  uint64_t masked;      /* secrets masked in files in scope */
-  uint64_t unparsed;    /* files whose parser crashed, hung or gave up: chunked by lines */
+  uint64_t masked;                   /* secrets masked in files in scope */
+  uint64_t unparsed;                 /* files whose parser crashed, hung or gave up: chunked by lines */
   uint64_t walk_ms, index_ms, embed_ms, finish_ms;
-  bool vectorless;      /* there is no model: text only */
+  bool vectorless; /* there is no model: text only */
 } indexer_report;
 
 typedef struct indexer_ctx indexer_ctx;

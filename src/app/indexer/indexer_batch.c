@@ -24,7 +24,8 @@ lode_status indexer_batch_add(indexer_batch *b, indexer_file *file, lode_error *
 }
 
 bool indexer_batch_full(const indexer_batch *b) {
-  return b->chunks >= INDEXER_BATCH_MAX_CHUNKS || b->n >= INDEXER_BATCH_MAX_FILES || b->bytes >= INDEXER_BATCH_MAX_BYTES;
+  return b->chunks >= INDEXER_BATCH_MAX_CHUNKS || b->n >= INDEXER_BATCH_MAX_FILES ||
+         b->bytes >= INDEXER_BATCH_MAX_BYTES;
 }
 
 static void indexer_batch_empty(indexer_batch *b) {
@@ -69,7 +70,8 @@ static void indexer_batch_ids_release(indexer_batch_ids *ids) {
   mem_arena_release(&ids->arena);
 }
 
-static lode_status indexer_batch_delete_ids(lode_collection *c, lode_txn *txn, const indexer_batch_ids *ids, lode_error *err) {
+static lode_status indexer_batch_delete_ids(lode_collection *c, lode_txn *txn, const indexer_batch_ids *ids,
+                                            lode_error *err) {
   lode_selection select = {.ids = ids->v, .n_ids = ids->n};
   return c && ids->n ? lode_delete(c, txn, &select, NULL, err) : LODE_OK;
 }
@@ -140,7 +142,8 @@ done:
   return st;
 }
 
-static const indexer_batch_saved_vector *indexer_batch_find_saved(const indexer_batch_saved_vectors *k, const char *hash) {
+static const indexer_batch_saved_vector *indexer_batch_find_saved(const indexer_batch_saved_vectors *k,
+                                                                  const char *hash) {
   indexer_batch_saved_vector key;
   if (!k->n) return NULL;
   memcpy(key.hash, hash, sizeof key.hash);
@@ -201,8 +204,8 @@ static lode_status indexer_batch_file_records(const indexer_batch *b, mem_arena 
     indexer_file_state_put(&text, &f->state, f->language->name);
     char *copy = text.failed ? NULL : mem_arena_copy(arena, text.data, text.len);
     if (!copy) TRY_GOTO(err_nomem(err));
-    files->v[files->n++] = (lode_record){.id = f->task->path, .metadata = {copy, text.len},
-                                         .document = f->outline.len ? f->outline : (lode_str){0}};
+    files->v[files->n++] = (lode_record){
+        .id = f->task->path, .metadata = {copy, text.len}, .document = f->outline.len ? f->outline : (lode_str){0}};
   }
 done:
   strbuf_release(&text);
@@ -260,7 +263,8 @@ static lode_status indexer_batch_delete_unknown(const indexer_batch *b, lode_txn
   return st;
 }
 
-static lode_status indexer_batch_write_all(const indexer_batch *b, indexer_batch_txn *w, bool delete_unknown, lode_error *err) {
+static lode_status indexer_batch_write_all(const indexer_batch *b, indexer_batch_txn *w, bool delete_unknown,
+                                           lode_error *err) {
   const indexer_colls *s = b->colls;
   lode_txn *txn = NULL;
   lode_status st;
@@ -300,8 +304,8 @@ lode_status indexer_batch_flush(indexer_batch *b, lode_error *err) {
   TRY_GOTO(indexer_batch_chunk_records(b, &w.saved, &w.code, &w.quality, err));
   TRY_GOTO(indexer_batch_file_records(b, &w.arena, &w.files, err));
   /* A run of many minutes must not fail because the store was busy for some seconds */
-  for (int tries = 0;
-       (st = indexer_batch_write_all(b, &w, false, err)) == LODE_BUSY && tries < INDEXER_BATCH_MAX_TRIES; tries++) {}
+  for (int tries = 0; (st = indexer_batch_write_all(b, &w, false, err)) == LODE_BUSY && tries < INDEXER_BATCH_MAX_TRIES;
+       tries++) {}
   if (st == LODE_EXISTS || st == LODE_REFUSED) st = indexer_batch_write_all(b, &w, true, err);
   if (st == LODE_OK) st = indexer_batch_note_files(b, err);
 done:

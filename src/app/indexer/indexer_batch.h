@@ -17,12 +17,12 @@ typedef struct indexer_colls {
 typedef struct indexer_batch {
   const indexer_colls *colls;
   indexer_file_table *file_table; /* updated after each commit */
-  uint32_t dimension;         /* of the pipeline's vectors */
-  bool keep_vectors;          /* vectors of `code` are expensive: keep those of texts that did not change */
+  uint32_t dimension;             /* of the pipeline's vectors */
+  bool keep_vectors;              /* vectors of `code` are expensive: keep those of texts that did not change */
   indexer_file **files;
   size_t n, cap;
   size_t chunks, bytes;
-  uint64_t reused;            /* vectors kept, so far */
+  uint64_t reused; /* vectors kept, so far */
 } indexer_batch;
 
 /* Takes ownership of the file. */

@@ -16,7 +16,7 @@ enum { INDEXER_FILE_COST = 2048 }; /* the cost of a file in addition to its byte
 typedef struct indexer_tasks {
   indexer_task *v;
   size_t n, cap;
-  uint64_t cost;         /* bytes, plus INDEXER_FILE_COST per file */
+  uint64_t cost; /* bytes, plus INDEXER_FILE_COST per file */
   mem_arena arena;
 } indexer_tasks;
 
@@ -36,8 +36,8 @@ struct indexer_ctx {
   bool own_embedder, instant; /* instant: the model is fast enough to embed in the first pass */
   indexer_colls colls;
   lode_collection *old_code, *old_quality; /* during a rebuild: donors of vectors */
-  bool recheck;             /* the index was made with another mask policy or version: read all files again, once */
-  bool rebuild, donate;     /* rebuild: into new collections; donate: vectors of old_code are from the same model */
+  bool recheck;         /* the index was made with another mask policy or version: read all files again, once */
+  bool rebuild, donate; /* rebuild: into new collections; donate: vectors of old_code are from the same model */
   indexer_file_table file_table;
   indexer_stamp stamp;
   /* of one run */

@@ -32,7 +32,8 @@ static bool indexer_waits_for_trust(indexer_ctx *x) {
                       embed_model_is_external(info->embedder));
   }
   lode_collection_list_free(list);
-  if (waits) indexer_note(x, "no vectors are made, search goes by words alone: `lode trust` allows the model %.200s", held);
+  if (waits)
+    indexer_note(x, "no vectors are made, search goes by words alone: `lode trust` allows the model %.200s", held);
   return waits;
 }
 
@@ -76,7 +77,9 @@ typedef struct indexer_found { /* the collections that the store has */
   uint64_t records;
 } indexer_found;
 
-static bool indexer_is_named(const lode_collection_info *info, const char *name) { return str_eq(info->name, str_of(name)); }
+static bool indexer_is_named(const lode_collection_info *info, const char *name) {
+  return str_eq(info->name, str_of(name));
+}
 
 static lode_status indexer_inspect(indexer_ctx *x, indexer_found *f, lode_error *err) {
   lode_collection_list *list = NULL;
@@ -87,7 +90,8 @@ static lode_status indexer_inspect(indexer_ctx *x, indexer_found *f, lode_error 
     if (indexer_is_named(info, INDEXER_COLL_CODE)) {
       f->code = true;
       f->records = info->records;
-      if (info->embedder.data) snprintf(f->embedder, sizeof f->embedder, "%.*s", (int)info->embedder.len, info->embedder.data);
+      if (info->embedder.data)
+        snprintf(f->embedder, sizeof f->embedder, "%.*s", (int)info->embedder.len, info->embedder.data);
     } else if (indexer_is_named(info, INDEXER_COLL_FILES)) {
       f->files = true;
       indexer_stamp_parse(info->metadata, &f->stamp);
@@ -131,7 +135,8 @@ static lode_collection_options indexer_options_with_model(lode_embedder *embedde
 }
 
 static lode_status indexer_open_colls(indexer_ctx *x, const indexer_found *f, lode_error *err) {
-  static const lode_str code_counters[] = {{"language", 8}, {"kind", 4}}, file_counters[] = {{"language", 8}, {"skip", 4}};
+  static const lode_str code_counters[] = {{"language", 8}, {"kind", 4}},
+                        file_counters[] = {{"language", 8}, {"skip", 4}};
   lode_collection_options o = indexer_options_with_model(x->embedder);
   bool is_new = x->rebuild;
   x->colls.store = x->store;
@@ -161,10 +166,11 @@ static lode_status indexer_check_model(const indexer_ctx *x, const indexer_found
   if (!x->embedder || !f->embedder[0]) return LODE_OK;
   lode_str mine = lode_embedder_info_of(x->embedder)->identity;
   if (str_eq(mine, str_of(f->embedder))) return LODE_OK;
-  return err_set(err, LODE_MISMATCH,
-                 "the index has vectors of %.150s, and the configuration says %.*s: `lode index --force` rebuilds the index, "
-                 "`lode config set model` goes back; search by words goes on",
-                 f->embedder, (int)mine.len, mine.data);
+  return err_set(
+      err, LODE_MISMATCH,
+      "the index has vectors of %.150s, and the configuration says %.*s: `lode index --force` rebuilds the index, "
+      "`lode config set model` goes back; search by words goes on",
+      f->embedder, (int)mine.len, mine.data);
 }
 
 /* The old collections stay open during a rebuild: vectors of equal texts are copied from there. */

@@ -61,7 +61,8 @@ static lode_status indexer_add_task(indexer_ctx *x, lode_str shown, const indexe
   indexer_tasks *t = &x->todo;
   char *copy = mem_arena_copy(&t->arena, shown.data, shown.len);
   if (!copy || !mem_grow(&t->v, &t->cap, t->n + 1, sizeof *t->v)) return err_nomem(err);
-  t->v[t->n] = (indexer_task){.path = {copy, shown.len}, .size = e->size, .known = known != NULL, .recheck = x->recheck};
+  t->v[t->n] =
+      (indexer_task){.path = {copy, shown.len}, .size = e->size, .known = known != NULL, .recheck = x->recheck};
   if (known) t->v[t->n].old = known->file;
   t->n++;
   t->cost += e->size + INDEXER_FILE_COST;
@@ -143,7 +144,8 @@ lode_status indexer_scan(indexer_ctx *x, const lode_str *paths, size_t n, lode_e
   for (size_t i = 0; i < x->scope.n; i++) {
     strbuf raw = {0};
     files_path_unescape(&raw, x->scope.v[i]);
-    lode_status st = raw.failed ? err_nomem(err) : indexer_walk_one(x, (lode_str){raw.data ? raw.data : "", raw.len}, err);
+    lode_status st =
+        raw.failed ? err_nomem(err) : indexer_walk_one(x, (lode_str){raw.data ? raw.data : "", raw.len}, err);
     strbuf_release(&raw);
     TRY(st);
   }

@@ -56,8 +56,8 @@ static lode_status pipeline_embed(const indexer_pipeline *p, indexer_file *f, lo
 
 static lode_status pipeline_make_records(pipeline_worker *w, indexer_file *f, lode_error *err) {
   const indexer_pipeline *p = w->pipeline;
-  indexer_chunk_source source = {.path = f->task->path, .language = f->language, .text = {w->text.data, w->text.len},
-                               .chunks = &w->parsed.chunks};
+  indexer_chunk_source source = {
+      .path = f->task->path, .language = f->language, .text = {w->text.data, w->text.len}, .chunks = &w->parsed.chunks};
   f->n = source.chunks->n;
   f->records = mem_arena_alloc(&f->arena, (f->n ? f->n : 1) * sizeof *f->records);
   if (!f->records) return err_nomem(err);
@@ -138,8 +138,7 @@ static indexer_file *pipeline_make_file(pipeline_worker *w, const indexer_task *
 static const indexer_task *pipeline_take_task(indexer_pipeline *p) {
   const indexer_task *task = NULL;
   pthread_mutex_lock(&p->mutex);
-  while (!p->stop && p->waiting &&
-         (p->waiting >= PIPELINE_QUEUE_FILES || p->waiting_bytes >= PIPELINE_QUEUE_BYTES))
+  while (!p->stop && p->waiting && (p->waiting >= PIPELINE_QUEUE_FILES || p->waiting_bytes >= PIPELINE_QUEUE_BYTES))
     pthread_cond_wait(&p->has_room, &p->mutex);
   if (!p->stop && p->next_task < p->options.n) task = &p->options.tasks[p->next_task++];
   pthread_mutex_unlock(&p->mutex);

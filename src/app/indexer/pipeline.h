@@ -13,27 +13,27 @@
 #include "scan/scan.h"
 
 typedef struct indexer_task {
-  lode_str path;          /* escaped */
+  lode_str path; /* escaped */
   indexer_file_state old;
-  bool known;             /* the file was indexed before, and `old` is set */
-  bool recheck;           /* indexed with another mask policy or version: process it even if its bytes are the same */
-  uint64_t size;          /* as seen by the walk */
+  bool known;    /* the file was indexed before, and `old` is set */
+  bool recheck;  /* indexed with another mask policy or version: process it even if its bytes are the same */
+  uint64_t size; /* as seen by the walk */
 } indexer_task;
 
 typedef struct indexer_file {
   const indexer_task *task;
-  scan_skip skip;         /* NONE, or why it has no chunks; UNREADABLE: its record is left alone */
-  bool same;              /* its bytes are the indexed ones: only its state changes */
+  scan_skip skip; /* NONE, or why it has no chunks; UNREADABLE: its record is left alone */
+  bool same;      /* its bytes are the indexed ones: only its state changes */
   const lang_info *language;
   indexer_file_state state;
-  mem_arena arena;        /* of all below */
+  mem_arena arena; /* of all below */
   indexer_record *records;
   size_t n;
-  float *vectors;         /* n x dimension, or NULL */
+  float *vectors; /* n x dimension, or NULL */
   lode_str outline;
   parser_pool_outcome outcome;
   char detail[80];
-  lode_error error;       /* status LODE_OK, or why the run must end */
+  lode_error error; /* status LODE_OK, or why the run must end */
   struct indexer_file *next;
 } indexer_file;
 

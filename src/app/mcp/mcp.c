@@ -6,16 +6,25 @@
 
 #include <pthread.h>
 
-enum { MCP_PARSE_ERROR = -32700, MCP_BAD_REQUEST = -32600, MCP_NO_METHOD = -32601, MCP_BAD_PARAMS = -32602, MCP_INTERNAL = -32603, MCP_BAD_VERSION = -32022 };
+enum {
+  MCP_PARSE_ERROR = -32700,
+  MCP_BAD_REQUEST = -32600,
+  MCP_NO_METHOD = -32601,
+  MCP_BAD_PARAMS = -32602,
+  MCP_INTERNAL = -32603,
+  MCP_BAD_VERSION = -32022
+};
 enum { MCP_MAX_BATCH = 1000, MCP_MAX_ID = 256, MCP_MAX_TOKEN = 256, MCP_TTL_MS = 3600000 };
 #define MCP_PROGRESS_NS 100000000u
 
 /* Newest first: if a client asks for an unknown version, the first is offered. */
 static const char *const mcp_handshake_versions[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
 
-#define MCP_INSTRUCTIONS                                                                                                                 \
-  "Searches the code of one project by meaning, words and names, and keeps records for you. Begin with search_code; search_context "   \
-  "shows what is around a result and who uses it. When get_project_status says that there is no index, or files changed, call "       \
+#define MCP_INSTRUCTIONS                                                                                               \
+  "Searches the code of one project by meaning, words and names, and keeps records for you. Begin with search_code; "  \
+  "search_context "                                                                                                    \
+  "shows what is around a result and who uses it. When get_project_status says that there is no index, or files "      \
+  "changed, call "                                                                                                     \
   "index_project. add, upsert, query, get and delete work on collections of your own."
 
 typedef struct mcp_batch {
@@ -91,8 +100,10 @@ static void mcp_deliver(mcp_session *m, mcp_batch *b, strbuf *answer) {
 
 static void mcp_begin_reply(strbuf *out, const strbuf *id) {
   strbuf_addstr(out, "{\"jsonrpc\":\"2.0\",\"id\":");
-  if (id && id->len) strbuf_add(out, id->data, id->len);
-  else strbuf_addstr(out, "null");
+  if (id && id->len)
+    strbuf_add(out, id->data, id->len);
+  else
+    strbuf_addstr(out, "null");
 }
 
 static void mcp_put_result(strbuf *out, const strbuf *id, bool stateless, lode_str members) {
@@ -100,7 +111,8 @@ static void mcp_put_result(strbuf *out, const strbuf *id, bool stateless, lode_s
   strbuf_addstr(out, ",\"result\":{");
   strbuf_add(out, members.data, members.len);
   if (stateless) {
-    strbuf_addf(out, "%s\"resultType\":\"complete\",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":", members.len ? "," : "");
+    strbuf_addf(out, "%s\"resultType\":\"complete\",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":",
+                members.len ? "," : "");
     mcp_put_version(out);
     strbuf_addch(out, '}');
   }
@@ -139,7 +151,9 @@ static uint32_t mcp_member(const mcp_session *m, uint32_t object, const char *ke
   return node && m->json.nodes[node].type == type ? node : 0;
 }
 
-static lode_str mcp_text_at(const mcp_session *m, uint32_t node) { return node ? m->json.nodes[node].u.s : (lode_str){"", 0}; }
+static lode_str mcp_text_at(const mcp_session *m, uint32_t node) {
+  return node ? m->json.nodes[node].u.s : (lode_str){"", 0};
+}
 
 /* Ids and progress tokens: a string or a number, of at most `max` bytes. */
 static bool mcp_take_id(const mcp_session *m, uint32_t node, size_t max, strbuf *out) {
@@ -158,14 +172,16 @@ static void mcp_put_cache(strbuf *out) { strbuf_addf(out, ",\"ttlMs\":%d,\"cache
 static void mcp_discover(mcp_message *x) {
   strbuf out = {0};
   x->stateless = true;
-  strbuf_addstr(&out, "\"supportedVersions\":[\"" MCP_STATELESS_VERSION "\"],\"capabilities\":{\"tools\":{}},\"instructions\":");
+  strbuf_addstr(&out, "\"supportedVersions\":[\"" MCP_STATELESS_VERSION
+                      "\"],\"capabilities\":{\"tools\":{}},\"instructions\":");
   json_put_string(&out, STR_LIT(MCP_INSTRUCTIONS));
   mcp_put_cache(&out);
   mcp_send_result(x, &out);
 }
 
 static void mcp_initialize(mcp_message *x) {
-  lode_str wanted = mcp_text_at(x->mcp, x->params ? mcp_member(x->mcp, x->params, "protocolVersion", JSON_NODE_STRING) : 0);
+  lode_str wanted =
+      mcp_text_at(x->mcp, x->params ? mcp_member(x->mcp, x->params, "protocolVersion", JSON_NODE_STRING) : 0);
   const char *version = mcp_handshake_versions[0];
   strbuf out = {0};
   for (size_t i = 0; i < sizeof mcp_handshake_versions / sizeof *mcp_handshake_versions; i++)
@@ -180,8 +196,10 @@ static void mcp_initialize(mcp_message *x) {
 
 static void mcp_ping(mcp_message *x) {
   strbuf out = {0};
-  if (x->stateless) mcp_refuse(x, MCP_NO_METHOD, "ping is not a method of this protocol version", NULL);
-  else mcp_send_result(x, &out);
+  if (x->stateless)
+    mcp_refuse(x, MCP_NO_METHOD, "ping is not a method of this protocol version", NULL);
+  else
+    mcp_send_result(x, &out);
 }
 
 static void mcp_list_tools(mcp_message *x) {
@@ -224,7 +242,8 @@ static void mcp_call_tool(mcp_message *x) {
   char text[400], quoted[256];
   mcp_request *r = NULL;
   if (!name || !tool) {
-    snprintf(text, sizeof text, name ? "there is no tool %s; tools/list has them" : "\"name\" must be the name of a tool",
+    snprintf(text, sizeof text,
+             name ? "there is no tool %s; tools/list has them" : "\"name\" must be the name of a tool",
              str_quote(mcp_text_at(m, name), quoted, sizeof quoted));
     mcp_refuse(x, MCP_BAD_PARAMS, text, NULL);
     return;
@@ -237,16 +256,22 @@ static void mcp_call_tool(mcp_message *x) {
   *r = (mcp_request){.mcp = m, .tool = tool, .stateless = x->stateless, .batch = x->batch, .id = x->id};
   x->id = (strbuf){0};
   if (token) (void)mcp_take_id(m, token, MCP_MAX_TOKEN, &r->token);
-  if (given && m->json.nodes[given].type != JSON_NODE_NULL) json_put_node(&r->arguments, &m->json, given);
-  else strbuf_addstr(&r->arguments, "{}");
+  if (given && m->json.nodes[given].type != JSON_NODE_NULL)
+    json_put_node(&r->arguments, &m->json, given);
+  else
+    strbuf_addstr(&r->arguments, "{}");
   mcp_request_link(m, r);
-  if (r->arguments.failed) mcp_respond_error(r, "out of memory");
-  else m->callbacks.call(m->callbacks.ctx, r);
+  if (r->arguments.failed)
+    mcp_respond_error(r, "out of memory");
+  else
+    m->callbacks.call(m->callbacks.ctx, r);
 }
 
 static void mcp_request_unlink(mcp_session *m, mcp_request *r) {
-  if (r->before) r->before->after = r->after;
-  else m->requests = r->after;
+  if (r->before)
+    r->before->after = r->after;
+  else
+    m->requests = r->after;
   if (r->after) r->after->before = r->before;
 }
 
@@ -377,7 +402,11 @@ static void mcp_dispatch(mcp_message *x, lode_str method) {
   static const struct {
     const char *name;
     void (*run)(mcp_message *x);
-  } methods[] = {{"initialize", mcp_initialize}, {"ping", mcp_ping}, {"server/discover", mcp_discover}, {"tools/list", mcp_list_tools}, {"tools/call", mcp_call_tool}};
+  } methods[] = {{"initialize", mcp_initialize},
+                 {"ping", mcp_ping},
+                 {"server/discover", mcp_discover},
+                 {"tools/list", mcp_list_tools},
+                 {"tools/call", mcp_call_tool}};
   char text[400], quoted[256];
   bool handshake = str_eq(method, STR_LIT("initialize"));
   if (!handshake && !mcp_check_version(x)) return;
@@ -407,12 +436,18 @@ static void mcp_take_message(mcp_session *m, uint32_t node, mcp_batch *b) {
   if (x.params) x.meta = mcp_member(m, x.params, "_meta", JSON_NODE_OBJECT);
   if (!str_eq(mcp_text_at(m, mcp_member(m, node, "jsonrpc", JSON_NODE_STRING)), STR_LIT("2.0")))
     mcp_refuse(&x, MCP_BAD_REQUEST, "\"jsonrpc\" must be \"2.0\"", NULL);
-  else if (!method || json->nodes[method].type != JSON_NODE_STRING) mcp_refuse(&x, MCP_BAD_REQUEST, "\"method\" must be a string", NULL);
-  else if (bad_id) mcp_refuse(&x, MCP_BAD_REQUEST, "\"id\" must be a number or a short string", NULL);
-  else if (!id && str_eq(json->nodes[method].u.s, STR_LIT("notifications/cancelled"))) mcp_cancel(&x);
-  else if (!id) (void)0; /* notifications are never answered */
-  else if (bad_params) mcp_refuse(&x, MCP_BAD_PARAMS, "\"params\" must be an object", NULL);
-  else mcp_dispatch(&x, json->nodes[method].u.s);
+  else if (!method || json->nodes[method].type != JSON_NODE_STRING)
+    mcp_refuse(&x, MCP_BAD_REQUEST, "\"method\" must be a string", NULL);
+  else if (bad_id)
+    mcp_refuse(&x, MCP_BAD_REQUEST, "\"id\" must be a number or a short string", NULL);
+  else if (!id && str_eq(json->nodes[method].u.s, STR_LIT("notifications/cancelled")))
+    mcp_cancel(&x);
+  else if (!id)
+    (void)0; /* notifications are never answered */
+  else if (bad_params)
+    mcp_refuse(&x, MCP_BAD_PARAMS, "\"params\" must be an object", NULL);
+  else
+    mcp_dispatch(&x, json->nodes[method].u.s);
   strbuf_release(&x.id);
 }
 
@@ -437,9 +472,16 @@ void mcp_handle_line(mcp_session *m, lode_str line) {
   while (blank < line.len && strchr(" \t\r", line.data[blank]) && line.data[blank]) blank++;
   if (blank == line.len) return;
   lode_status st = json_parse(&m->json, line, &limits, &err);
-  if (st != LODE_OK) mcp_refuse(&x, st == LODE_INVALID ? MCP_PARSE_ERROR : st == LODE_LIMIT ? MCP_BAD_REQUEST : MCP_INTERNAL, err.text, NULL);
-  else if (m->json.nodes[0].type == JSON_NODE_ARRAY) mcp_take_batch(m);
-  else mcp_take_message(m, 0, NULL);
+  if (st != LODE_OK)
+    mcp_refuse(&x,
+               st == LODE_INVALID ? MCP_PARSE_ERROR
+               : st == LODE_LIMIT ? MCP_BAD_REQUEST
+                                  : MCP_INTERNAL,
+               err.text, NULL);
+  else if (m->json.nodes[0].type == JSON_NODE_ARRAY)
+    mcp_take_batch(m);
+  else
+    mcp_take_message(m, 0, NULL);
   if (m->json.cap > 1u << 16) json_release(&m->json);
 }
 

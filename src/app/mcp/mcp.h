@@ -66,7 +66,7 @@ struct mcp_request {
   strbuf arguments; /* JSON */
   uint64_t call;    /* set by the callback `call`, before any reply */
   /* private to mcp.c */
-  strbuf id, token;               /* JSON; empty token: no progress wanted */
+  strbuf id, token; /* JSON; empty token: no progress wanted */
   bool stateless, cancelled;
   struct mcp_batch *batch;
   uint64_t base, shown, shown_ns; /* progress must only grow */

@@ -45,7 +45,8 @@ static lode_status mcp_take_row(op_sink *sink, lode_str json, lode_error *err) {
   strbuf row = {0};
   if (worker_task_cancelled(g->task)) return err_set(err, LODE_CANCELLED, "cancelled by the caller");
   TRY(json_parse(&g->json, json, NULL, err));
-  bool snippet = mcp_shorten_field(&g->json, "snippet", MCP_SNIPPET_BYTES), document = mcp_shorten_field(&g->json, "document", MCP_DOCUMENT_BYTES), cut = snippet || document;
+  bool snippet = mcp_shorten_field(&g->json, "snippet", MCP_SNIPPET_BYTES),
+       document = mcp_shorten_field(&g->json, "document", MCP_DOCUMENT_BYTES), cut = snippet || document;
   json_put_node(&row, &g->json, 0);
   if (!row.failed && cut) {
     row.len--;
@@ -92,12 +93,14 @@ static lode_status mcp_guard_collections(const mcp_tool *tool, const op_def *op,
   lode_str name = op_arg_get(args, "collection")->text;
   char quoted[256];
   if (tool->project || op->flags & OP_READ_ONLY || !indexer_is_index_name(name)) return LODE_OK;
-  return err_set(err, LODE_REFUSED, "\"collection\": %s belongs to the code index; index_project keeps it: use another name",
+  return err_set(err, LODE_REFUSED,
+                 "\"collection\": %s belongs to the code index; index_project keeps it: use another name",
                  str_quote(name, quoted, sizeof quoted));
 }
 
 /* Memory of a project without a store goes where its index would be. */
-static lode_status mcp_prepare_store(const mcp_tool *tool, const op_def *op, const char *root, const char *folder, lode_error *err) {
+static lode_status mcp_prepare_store(const mcp_tool *tool, const op_def *op, const char *root, const char *folder,
+                                     lode_error *err) {
   project_info project;
   if (tool->project || op->flags & OP_READ_ONLY) return LODE_OK;
   TRY(project_locate(&project, root, folder, err));
@@ -125,9 +128,16 @@ static lode_status mcp_run_tool(mcp_tool_reply *g, const mcp_tool *tool, const c
   op_def op;
   op_args args, translated = {.op = base};
   const char *folder = worker_stores_folder(task->shared);
-  op_context ctx = {.open = worker_stores_open, .release = worker_stores_release, .opener = task->shared, .folder = folder,
-                          .sink = &g->sink, .progress = {mcp_on_progress, task}, .note = mcp_take_note, .note_ctx = g,
-                          .found = worker_stores_found(task->shared), .models = worker_stores_models(task->shared)};
+  op_context ctx = {.open = worker_stores_open,
+                    .release = worker_stores_release,
+                    .opener = task->shared,
+                    .folder = folder,
+                    .sink = &g->sink,
+                    .progress = {mcp_on_progress, task},
+                    .note = mcp_take_note,
+                    .note_ctx = g,
+                    .found = worker_stores_found(task->shared),
+                    .models = worker_stores_models(task->shared)};
   lode_status st;
   mcp_tool_as_op(tool, &op, params);
   op_args_init(&args, &op);
@@ -206,7 +216,8 @@ static lode_status mcp_put_notes(mcp_tool_reply *g, strbuf *out, lode_error *err
     strbuf_addstr(&text, "\n- ");
     op_put_printable(&text, g->json.nodes[i].u.s, 0);
   }
-  if (g->omitted) strbuf_addf(&text, "\n- %zu more did not fit: ask for fewer, or for fewer parts of each.", g->omitted);
+  if (g->omitted)
+    strbuf_addf(&text, "\n- %zu more did not fit: ask for fewer, or for fewer parts of each.", g->omitted);
   strbuf_addstr(out, ",{\"type\":\"text\",\"text\":");
   json_put_string(out, (lode_str){text.data ? text.data : "", text.len});
   strbuf_addch(out, '}');

@@ -61,7 +61,8 @@ static void mcp_put_block(strbuf *out, lode_str language, lode_str text) {
   mcp_put_fence(out, n);
   for (size_t i = 0; i < language.len; i++) {
     char c = language.data[i];
-    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("+#-_.", c ? c : '`')) strbuf_addch(out, c);
+    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("+#-_.", c ? c : '`'))
+      strbuf_addch(out, c);
   }
   strbuf_addch(out, '\n');
   strbuf_add(out, text.data, text.len);
@@ -75,8 +76,10 @@ static void mcp_put_number(strbuf *out, const json_doc *row, const char *name, c
   if (!node) return;
   strbuf_addf(out, ", %s ", label);
   /* structuredContent has all digits */
-  if (row->nodes[node].type == JSON_NODE_DOUBLE) strbuf_addf(out, "%.4g", row->nodes[node].u.d);
-  else json_put_node(out, row, node);
+  if (row->nodes[node].type == JSON_NODE_DOUBLE)
+    strbuf_addf(out, "%.4g", row->nodes[node].u.d);
+  else
+    json_put_node(out, row, node);
 }
 
 /* "1. src/net.c:41-67 function Backoff.next", then the code. */
@@ -89,9 +92,12 @@ static void mcp_put_hit(strbuf *out, const json_doc *row, size_t number) {
   mcp_put_part(out, " ", mcp_row_text(row, "kind"), "");
   mcp_put_part(out, " ", mcp_row_text(row, "parents"), mcp_row_field(row, "name") ? " /" : "");
   mcp_put_part(out, " ", mcp_row_text(row, "name"), "");
-  if (stale.len) strbuf_addstr(out, str_eq(stale, STR_LIT("gone")) ? " (the file is gone)" : " (the file changed since it was indexed)");
+  if (stale.len)
+    strbuf_addstr(out,
+                  str_eq(stale, STR_LIT("gone")) ? " (the file is gone)" : " (the file changed since it was indexed)");
   strbuf_addch(out, '\n');
-  long long first = mcp_row_field(row, "snippet_line") ? mcp_row_number(row, "snippet_line") : mcp_row_number(row, "start_line");
+  long long first =
+      mcp_row_field(row, "snippet_line") ? mcp_row_number(row, "snippet_line") : mcp_row_number(row, "start_line");
   if (!snippet.len) return;
   if (first != mcp_row_number(row, "start_line")) strbuf_addf(out, "from line %lld:\n", first);
   mcp_put_block(out, mcp_row_text(row, "language"), snippet);
@@ -123,8 +129,10 @@ static void mcp_put_record(strbuf *out, const json_doc *row, size_t number) {
 }
 
 static void mcp_put_field(strbuf *out, const json_doc *json, uint32_t node) {
-  if (json->nodes[node].type == JSON_NODE_STRING) mcp_put_line(out, json->nodes[node].u.s);
-  else mcp_put_json(out, json, node);
+  if (json->nodes[node].type == JSON_NODE_STRING)
+    mcp_put_line(out, json->nodes[node].u.s);
+  else
+    mcp_put_json(out, json, node);
 }
 
 /* "1. name notes, records 12, ..." */
@@ -142,9 +150,12 @@ static void mcp_put_fields(strbuf *out, const op_def *op, const json_doc *row, s
 }
 
 void mcp_put_row(strbuf *out, const op_def *op, const json_doc *row, size_t number) {
-  if (op->layout == OP_LAYOUT_HITS) mcp_put_hit(out, row, number);
-  else if (mcp_row_field(row, "id")) mcp_put_record(out, row, number);
-  else mcp_put_fields(out, op, row, number);
+  if (op->layout == OP_LAYOUT_HITS)
+    mcp_put_hit(out, row, number);
+  else if (mcp_row_field(row, "id"))
+    mcp_put_record(out, row, number);
+  else
+    mcp_put_fields(out, op, row, number);
 }
 
 /* "state: ready", one line per field; null and empty fields are left out. */
@@ -163,8 +174,10 @@ static void mcp_put_figures(strbuf *out, const op_def *op, const json_doc *summa
 lode_status mcp_put_summary(strbuf *out, const op_def *op, lode_str summary, lode_error *err) {
   json_doc parsed = {0};
   lode_status st = json_parse(&parsed, summary, NULL, err);
-  if (st == LODE_OK && op->say) op_put_sentence(out, op, &parsed);
-  else if (st == LODE_OK) mcp_put_figures(out, op, &parsed);
+  if (st == LODE_OK && op->say)
+    op_put_sentence(out, op, &parsed);
+  else if (st == LODE_OK)
+    mcp_put_figures(out, op, &parsed);
   json_release(&parsed);
   return st == LODE_OK && out->failed ? err_nomem(err) : st;
 }

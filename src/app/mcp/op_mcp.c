@@ -30,7 +30,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OP_MCP_READ_BYTES = 64 << 10, OP_MCP_KEEP_BYTES = 1 << 20, OP_MCP_QUEUE_BYTES = 8 << 20, OP_MCP_GRACE_MS = 5000, OP_MCP_REWATCH_MS = 10000, OP_MCP_MAX_CALLS = 2048 };
+enum {
+  OP_MCP_READ_BYTES = 64 << 10,
+  OP_MCP_KEEP_BYTES = 1 << 20,
+  OP_MCP_QUEUE_BYTES = 8 << 20,
+  OP_MCP_GRACE_MS = 5000,
+  OP_MCP_REWATCH_MS = 10000,
+  OP_MCP_MAX_CALLS = 2048
+};
 #define OP_MCP_MAX_CALL_BYTES ((size_t)256 << 20)
 
 typedef struct op_mcp_output op_mcp_output;
@@ -53,19 +60,19 @@ typedef struct op_mcp_server {
   pthread_mutex_t lock;
   pthread_cond_t changed;
   op_mcp_output *first, **last;
-  size_t queued;                /* bytes, including those being written */
-  uint64_t written;             /* total bytes */
-  bool closing, closed;         /* no more output will come; nobody reads output */
-  int wake;                     /* eventfd: the output is closed */
+  size_t queued;        /* bytes, including those being written */
+  uint64_t written;     /* total bytes */
+  bool closing, closed; /* no more output will come; nobody reads output */
+  int wake;             /* eventfd: the output is closed */
   /* input */
   strbuf in;
   size_t scanned;
-  bool skipping;                /* dropping the rest of a line that is too long */
+  bool skipping; /* dropping the rest of a line that is too long */
   /* watching */
   bool watch;
   atomic_bool watching;
   uint64_t watch_call, watch_ns;
-  strbuf watch_body;         /* arguments of the call */
+  strbuf watch_body; /* arguments of the call */
 } op_mcp_server;
 
 static void op_mcp_log_line(void *ctx, const char *text) {
@@ -136,8 +143,7 @@ static bool op_mcp_wait_output(op_mcp_server *s, size_t max, uint64_t wait_ms) {
   until.tv_sec += (time_t)(wait_ms / 1000);
   int errnum = 0;
   pthread_mutex_lock(&s->lock);
-  while (s->queued > max && !s->closed && errnum == 0)
-    errnum = pthread_cond_timedwait(&s->changed, &s->lock, &until);
+  while (s->queued > max && !s->closed && errnum == 0) errnum = pthread_cond_timedwait(&s->changed, &s->lock, &until);
   pthread_mutex_unlock(&s->lock);
   return errnum == 0;
 }
@@ -167,13 +173,17 @@ static lode_status op_mcp_need_worker(op_mcp_server *s, lode_error *err) {
   }
   if (s->supervisor) return LODE_OK;
   op_mcp_stat_folder(s, &s->folder);
-  supervisor_options options = {
-      .setup = {.store = s->project.folder, .memory_bytes = s->settings->memory_bytes, .max_document_bytes = s->settings->max_document_bytes,
-                .busy_ms = s->settings->busy_ms, .no_sandbox = s->no_sandbox, .read_only = s->settings->read_only,
-                .found = s->found, .models = s->models},
-      .max_calls = OP_MCP_MAX_CALLS,
-      .max_bytes = OP_MCP_MAX_CALL_BYTES,
-      .log = op_mcp_log_line};
+  supervisor_options options = {.setup = {.store = s->project.folder,
+                                          .memory_bytes = s->settings->memory_bytes,
+                                          .max_document_bytes = s->settings->max_document_bytes,
+                                          .busy_ms = s->settings->busy_ms,
+                                          .no_sandbox = s->no_sandbox,
+                                          .read_only = s->settings->read_only,
+                                          .found = s->found,
+                                          .models = s->models},
+                                .max_calls = OP_MCP_MAX_CALLS,
+                                .max_bytes = OP_MCP_MAX_CALL_BYTES,
+                                .log = op_mcp_log_line};
   return supervisor_start(&options, &s->supervisor, err);
 }
 
@@ -195,11 +205,15 @@ static void op_mcp_update_trust(op_mcp_server *s, bool writes) {
 
 static void op_mcp_call_done(void *ctx, supervisor_reply *answer) {
   mcp_request *r = ctx;
-  if (answer->end == SUPERVISOR_ANSWERED) mcp_respond(r, (lode_str){answer->body, answer->size});
-  else mcp_respond_error(r, answer->text);
+  if (answer->end == SUPERVISOR_ANSWERED)
+    mcp_respond(r, (lode_str){answer->body, answer->size});
+  else
+    mcp_respond_error(r, answer->text);
 }
 
-static void op_mcp_call_progress(void *ctx, lode_str phase, uint64_t done, uint64_t total) { mcp_send_progress(ctx, phase, done, total); }
+static void op_mcp_call_progress(void *ctx, lode_str phase, uint64_t done, uint64_t total) {
+  mcp_send_progress(ctx, phase, done, total);
+}
 
 static void op_mcp_run_tool(void *ctx, mcp_request *r) {
   op_mcp_server *s = ctx;
@@ -207,7 +221,12 @@ static void op_mcp_run_tool(void *ctx, mcp_request *r) {
   lode_error err = {.record = LODE_NO_RECORD};
   lode_str root = str_of(s->project.root);
   snprintf(name, sizeof name, "mcp.%s", r->tool->name);
-  supervisor_call call = {.name = name, .words = &root, .n_words = 1, .body = {r->arguments.data, r->arguments.len}, .done = op_mcp_call_done, .ctx = r};
+  supervisor_call call = {.name = name,
+                          .words = &root,
+                          .n_words = 1,
+                          .body = {r->arguments.data, r->arguments.len},
+                          .done = op_mcp_call_done,
+                          .ctx = r};
   if (r->tool->is_long) {
     call.flags = WIRE_CALL_LONG | WIRE_CALL_PROGRESS;
     call.progress = op_mcp_call_progress;
@@ -247,8 +266,11 @@ static void op_mcp_keep_watching(op_mcp_server *s) {
     json_put_string(body, str_of(s->project.root));
     strbuf_addch(body, '}');
   }
-  supervisor_call call = {.name = "watch", .body = {body->data, body->len}, .flags = WIRE_CALL_LONG | WIRE_CALL_PROGRESS | WIRE_CALL_ROWS,
-                     .done = op_mcp_watch_done, .ctx = s};
+  supervisor_call call = {.name = "watch",
+                          .body = {body->data, body->len},
+                          .flags = WIRE_CALL_LONG | WIRE_CALL_PROGRESS | WIRE_CALL_ROWS,
+                          .done = op_mcp_watch_done,
+                          .ctx = s};
   atomic_store(&s->watching, true);
   op_mcp_update_trust(s, true);
   lode_status st = body->failed ? err_nomem(&err) : op_mcp_need_worker(s, &err);
@@ -267,8 +289,10 @@ static void op_mcp_take_lines(op_mcp_server *s) {
     char *end = memchr(s->in.data + s->scanned, '\n', s->in.len - s->scanned);
     if (!end) break;
     size_t at = (size_t)(end - s->in.data);
-    if (s->skipping) mcp_line_too_long(s->mcp);
-    else mcp_handle_line(s->mcp, (lode_str){s->in.data + start, at - start});
+    if (s->skipping)
+      mcp_line_too_long(s->mcp);
+    else
+      mcp_handle_line(s->mcp, (lode_str){s->in.data + start, at - start});
     s->skipping = false;
     start = s->scanned = at + 1;
     while (!op_mcp_wait_output(s, OP_MCP_QUEUE_BYTES, 1000) && !op_interrupted) {}
@@ -373,8 +397,10 @@ static lode_status op_mcp_serve(op_mcp_server *s, lode_error *err) {
 }
 
 lode_status op_do_mcp(op_context *ctx, const op_args *args, lode_error *err) {
-  op_mcp_server s = {.settings = ctx->settings, .watch = op_arg_get(args, "watch")->number, .no_sandbox = op_arg_get(args, "no_sandbox")->number,
-              .wake = -1};
+  op_mcp_server s = {.settings = ctx->settings,
+                     .watch = op_arg_get(args, "watch")->number,
+                     .no_sandbox = op_arg_get(args, "no_sandbox")->number,
+                     .wake = -1};
   TRY(model_policy_of_args(args, &s.models, err));
   TRY(project_locate(&s.project, op_arg_get(args, "path")->text.data, ctx->folder, err));
   s.found = ctx->folder == NULL;
@@ -450,5 +476,9 @@ static lode_status op_mcp_each_client(op_context *ctx, const op_args *args, bool
   return st;
 }
 
-lode_status op_do_mcp_install(op_context *ctx, const op_args *args, lode_error *err) { return op_mcp_each_client(ctx, args, true, err); }
-lode_status op_do_mcp_remove(op_context *ctx, const op_args *args, lode_error *err) { return op_mcp_each_client(ctx, args, false, err); }
+lode_status op_do_mcp_install(op_context *ctx, const op_args *args, lode_error *err) {
+  return op_mcp_each_client(ctx, args, true, err);
+}
+lode_status op_do_mcp_remove(op_context *ctx, const op_args *args, lode_error *err) {
+  return op_mcp_each_client(ctx, args, false, err);
+}

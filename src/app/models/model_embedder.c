@@ -36,10 +36,14 @@ static bool model_is_listed(const op_model_policy *policy, lode_str name) {
 
 static lode_status model_check_may_name(const op_context *ctx, lode_str name, lode_str own, lode_error *err) {
   char quoted[256];
-  if (!ctx->models || model_is_installed_kind(name) || model_is_own(name, own) || model_is_listed(ctx->models, name)) return LODE_OK;
-  return err_set(err, LODE_REFUSED, "a request may name the models that are installed (minilm, code, bert:NAME), the collection's own, and those "
-                 "that the server was started with; %s is none of these: --allow-model of lode serve, ui and mcp lets requests use it",
-                 str_quote(name, quoted, sizeof quoted));
+  if (!ctx->models || model_is_installed_kind(name) || model_is_own(name, own) || model_is_listed(ctx->models, name))
+    return LODE_OK;
+  return err_set(
+      err, LODE_REFUSED,
+      "a request may name the models that are installed (minilm, code, bert:NAME), the collection's own, and those "
+      "that the server was started with; %s is none of these: --allow-model of lode serve, ui and mcp lets requests "
+      "use it",
+      str_quote(name, quoted, sizeof quoted));
 }
 
 /* A store that was found and adopted must not choose a server or a path. Its user may: on the command line by naming
@@ -48,7 +52,8 @@ static lode_status model_check_may_follow(const op_context *ctx, const op_args *
   char quoted[256];
   if (!ctx->adopted || !embed_model_is_external(model)) return LODE_OK;
   if (ctx->models ? model_is_listed(ctx->models, model) : op_arg_get(args, "model")->set) return LODE_OK;
-  return err_set(err, LODE_REFUSED, "the collection names the model %s, and its store was not made by you: `lode trust` allows it",
+  return err_set(err, LODE_REFUSED,
+                 "the collection names the model %s, and its store was not made by you: `lode trust` allows it",
                  str_quote(model, quoted, sizeof quoted));
 }
 
@@ -56,11 +61,16 @@ lode_status model_policy_of_args(const op_args *args, op_model_policy *policy, l
   const op_arg *given = op_arg_get(args, "allow_model");
   *policy = (op_model_policy){given->list, given->n};
   if (given->n > OP_MAX_ALLOWED_MODELS)
-    return err_set(err, LODE_LIMIT, "--allow-model: %zu models are too many; the most is %d", given->n, OP_MAX_ALLOWED_MODELS);
+    return err_set(err, LODE_LIMIT, "--allow-model: %zu models are too many; the most is %d", given->n,
+                   OP_MAX_ALLOWED_MODELS);
   for (size_t i = 0; i < given->n; i++)
-    if (given->list[i].len == 0 || memchr(given->list[i].data, 0, given->list[i].len) || embed_model_check_name(given->list[i], err) != LODE_OK)
-      return err_set(err, LODE_INVALID, "--allow-model: model %zu is no model that lode could open: openai:MODEL, ollama:MODEL, or the path "
-                     "of a folder with a / in it", i + 1);
+    if (given->list[i].len == 0 || memchr(given->list[i].data, 0, given->list[i].len) ||
+        embed_model_check_name(given->list[i], err) != LODE_OK)
+      return err_set(
+          err, LODE_INVALID,
+          "--allow-model: model %zu is no model that lode could open: openai:MODEL, ollama:MODEL, or the path "
+          "of a folder with a / in it",
+          i + 1);
   return LODE_OK;
 }
 
@@ -69,8 +79,8 @@ lode_status model_check_may_stamp(const op_context *ctx, lode_str name, lode_err
   return model_check_may_name(ctx, name, (lode_str){0}, err);
 }
 
-lode_status model_open_embedder(const op_context *ctx, const op_args *args, lode_str model, lode_str own, lode_embedder **embedder,
-                                lode_error *err) {
+lode_status model_open_embedder(const op_context *ctx, const op_args *args, lode_str model, lode_str own,
+                                lode_embedder **embedder, lode_error *err) {
   *embedder = NULL;
   TRY(model_check_may_name(ctx, model, own, err));
   TRY(model_check_may_follow(ctx, args, model, err));
@@ -86,7 +96,8 @@ lode_status model_open_embedder(const op_context *ctx, const op_args *args, lode
   return lode_embedder_open(model, &options, embedder, err);
 }
 
-lode_status model_read_stamp(lode_store *store, lode_str collection, strbuf *out, uint32_t *dimension, lode_error *err) {
+lode_status model_read_stamp(lode_store *store, lode_str collection, strbuf *out, uint32_t *dimension,
+                             lode_error *err) {
   lode_collection_list *list = NULL;
   TRY(lode_collections(store, &list, err));
   *dimension = 0;
@@ -101,7 +112,8 @@ lode_status model_read_stamp(lode_store *store, lode_str collection, strbuf *out
   return out->failed ? err_nomem(err) : LODE_OK;
 }
 
-lode_status model_target_embedder(const op_context *ctx, const op_args *args, op_target *target, lode_embedder **embedder, lode_error *err) {
+lode_status model_target_embedder(const op_context *ctx, const op_args *args, op_target *target,
+                                  lode_embedder **embedder, lode_error *err) {
   lode_str name = op_arg_get(args, "collection")->text, asked = op_arg_get(args, "model")->text;
   strbuf stamped = {0};
   lode_collection *reopened = NULL;
@@ -113,13 +125,17 @@ lode_status model_target_embedder(const op_context *ctx, const op_args *args, op
   TRY_GOTO(model_open_embedder(ctx, args, asked, str_of(stamped.data), embedder, err));
   const lode_embedder_info *info = lode_embedder_info_of(*embedder);
   if (stamped.data[0] && !str_eq(info->identity, str_of(stamped.data))) {
-    st = err_set(err, LODE_MISMATCH, "the collection's vectors are made by %s, and %.*s is asked for: leave --model out, or make a new "
-                 "collection for the other model", stamped.data, (int)info->identity.len, info->identity.data);
+    st = err_set(err, LODE_MISMATCH,
+                 "the collection's vectors are made by %s, and %.*s is asked for: leave --model out, or make a new "
+                 "collection for the other model",
+                 stamped.data, (int)info->identity.len, info->identity.data);
     goto done;
   }
   if (!stamped.data[0] && dimension && dimension != info->dimension) {
-    st = err_set(err, LODE_MISMATCH, "the collection's vectors have %u dimensions, and those of %.*s have %u: name the model that made "
-                 "them with --model", dimension, (int)info->identity.len, info->identity.data, info->dimension);
+    st = err_set(err, LODE_MISMATCH,
+                 "the collection's vectors have %u dimensions, and those of %.*s have %u: name the model that made "
+                 "them with --model",
+                 dimension, (int)info->identity.len, info->identity.data, info->dimension);
     goto done;
   }
   lode_collection_options options = {.embedder = info->identity, .embedder_dim = info->dimension};
@@ -138,8 +154,8 @@ done:
 /* ---- Pending records ---- */
 
 /* Writes the vectors of records that have not changed since they were read; the transaction makes sure of that. */
-static lode_status model_backfill_write(op_target *target, const lode_result *read, lode_record *records, lode_str *ids, size_t n,
-                                        model_backfill_stats *filled, lode_error *err) {
+static lode_status model_backfill_write(op_target *target, const lode_result *read, lode_record *records, lode_str *ids,
+                                        size_t n, model_backfill_stats *filled, lode_error *err) {
   lode_txn *txn = NULL;
   lode_result *now = NULL;
   lode_write_result written = {0};
@@ -172,8 +188,8 @@ done:
   return st;
 }
 
-static lode_status model_backfill_page(op_target *target, lode_embedder *embedder, const lode_result *page, model_backfill_stats *filled,
-                                       lode_error *err) {
+static lode_status model_backfill_page(op_target *target, lode_embedder *embedder, const lode_result *page,
+                                       model_backfill_stats *filled, lode_error *err) {
   lode_record records[MODEL_BACKFILL_BATCH] = {0};
   lode_str ids[MODEL_BACKFILL_BATCH];
   float *vectors = NULL;
@@ -208,7 +224,8 @@ lode_status model_backfill(op_context *ctx, op_target *target, lode_embedder *em
     lode_result_free(page);
     if (st != LODE_OK) return st;
     if (ctx->progress.step && !ctx->progress.step(ctx->progress.ctx, "embed", filled->embedded, stats.pending))
-      return err_set(err, LODE_CANCELLED, "interrupted; %llu records have their vector, and the next run goes on from there",
+      return err_set(err, LODE_CANCELLED,
+                     "interrupted; %llu records have their vector, and the next run goes on from there",
                      (unsigned long long)filled->embedded);
   } while (request.after);
   return LODE_OK;

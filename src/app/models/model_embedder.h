@@ -14,8 +14,8 @@
 /* Opens `model` with the options in the arguments (models, precision, max_tokens, threads, url; each is optional).
  * `own` is the collection's stamp, no data if there is none. LODE_REFUSED if the policy does not let a request name
  * it; then nothing was looked up. */
-lode_status model_open_embedder(const op_context *ctx, const op_args *args, lode_str model, lode_str own, lode_embedder **embedder,
-                                lode_error *err);
+lode_status model_open_embedder(const op_context *ctx, const op_args *args, lode_str model, lode_str own,
+                                lode_embedder **embedder, lode_error *err);
 /* From the servers' argument allow_model. */
 lode_status model_policy_of_args(const op_args *args, op_model_policy *policy, lode_error *err);
 /* May a new collection get this stamp? Also yes for a label that lode_embedder_open() would never open. */
@@ -25,7 +25,8 @@ lode_status model_check_may_stamp(const op_context *ctx, lode_str name, lode_err
 lode_status model_read_stamp(lode_store *store, lode_str collection, strbuf *out, uint32_t *dimension, lode_error *err);
 /* The embedder for records of the target's collection: the one named by the argument "model", else its stamp, else
  * minilm. LODE_MISMATCH if it is not that of the stamp. The collection is reopened with it, which stamps it. */
-lode_status model_target_embedder(const op_context *ctx, const op_args *args, op_target *target, lode_embedder **embedder, lode_error *err);
+lode_status model_target_embedder(const op_context *ctx, const op_args *args, op_target *target,
+                                  lode_embedder **embedder, lode_error *err);
 /* Makes the vectors of all records of the collection that have a document and no vector yet. */
 typedef struct model_backfill_stats {
   uint64_t embedded, without_document, changed; /* changed: by somebody else meanwhile, left for the next run */

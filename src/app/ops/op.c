@@ -98,8 +98,10 @@ void op_row_begin(op_context *ctx) {
 
 void op_row_text(op_context *ctx, const char *name, lode_str text) {
   strbuf *buf = op_row_field(ctx, name);
-  if (text.data) json_put_string(buf, text);
-  else strbuf_addstr(buf, "null");
+  if (text.data)
+    json_put_string(buf, text);
+  else
+    strbuf_addstr(buf, "null");
 }
 
 void op_row_count(op_context *ctx, const char *name, uint64_t n) {
@@ -114,14 +116,18 @@ void op_row_bool(op_context *ctx, const char *name, bool b) {
 
 void op_row_json(op_context *ctx, const char *name, lode_str json) {
   strbuf *buf = op_row_field(ctx, name);
-  if (json.data) strbuf_add(buf, json.data, json.len);
-  else strbuf_addstr(buf, "null");
+  if (json.data)
+    strbuf_add(buf, json.data, json.len);
+  else
+    strbuf_addstr(buf, "null");
 }
 
 void op_row_vector(op_context *ctx, const char *name, const float *vector, uint32_t dimension) {
   strbuf *buf = op_row_field(ctx, name);
-  if (vector) json_put_vector(buf, vector, dimension);
-  else strbuf_addstr(buf, "null");
+  if (vector)
+    json_put_vector(buf, vector, dimension);
+  else
+    strbuf_addstr(buf, "null");
 }
 
 lode_status op_row_send(op_context *ctx, lode_error *err) {
@@ -151,9 +157,10 @@ static lode_status op_no_collection(op_context *ctx, lode_store *store, lode_str
   lode_collection_list_free(list);
   if (best.found)
     return err_set(err, LODE_NOT_FOUND,
-                   "there is no collection %s in %.200s; did you mean \"%s\"? `lode db create` makes a new one",
-                   quoted, ctx->folder, best.text);
-  return err_set(err, LODE_NOT_FOUND, "there is no collection %s in %.200s; `lode db collections` lists them, `lode db create` makes one",
+                   "there is no collection %s in %.200s; did you mean \"%s\"? `lode db create` makes a new one", quoted,
+                   ctx->folder, best.text);
+  return err_set(err, LODE_NOT_FOUND,
+                 "there is no collection %s in %.200s; `lode db collections` lists them, `lode db create` makes one",
                  quoted, ctx->folder);
 }
 
@@ -164,7 +171,8 @@ lode_status op_target_open(op_context *ctx, const op_args *args, const op_open_o
   memset(target, 0, sizeof *target);
   TRY(ctx->open(ctx->opener, how, &target->store, err));
   lode_status st = how->write ? op_check_may_change(ctx, target->store, how->folder, name, err) : LODE_OK;
-  if (st == LODE_OK) st = lode_collection_open(target->store, name, options ? options : &existing, &target->collection, err);
+  if (st == LODE_OK)
+    st = lode_collection_open(target->store, name, options ? options : &existing, &target->collection, err);
   if (st == LODE_NOT_FOUND) st = op_no_collection(ctx, target->store, name, err);
   if (st != LODE_OK) op_target_close(ctx, target);
   return st;

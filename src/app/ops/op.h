@@ -21,11 +21,11 @@
 typedef enum op_arg_type {
   OP_ARG_TEXT,
   OP_ARG_PATH,
-  OP_ARG_CHOICE,  /* one of `choices` */
-  OP_ARG_SET,     /* some of `choices`; as JSON an array, as a flag a,b or all or none */
+  OP_ARG_CHOICE, /* one of `choices` */
+  OP_ARG_SET,    /* some of `choices`; as JSON an array, as a flag a,b or all or none */
   OP_ARG_FLAG,
-  OP_ARG_INT,     /* min to max */
-  OP_ARG_SIZE,    /* bytes; as a flag also 64K, 16M, 1G */
+  OP_ARG_INT,  /* min to max */
+  OP_ARG_SIZE, /* bytes; as a flag also 64K, 16M, 1G */
   OP_ARG_REAL,
   OP_ARG_JSON,    /* an object; as a flag the text, @FILE or - */
   OP_ARG_LIST,    /* strings; as a flag a,b or a JSON array; repeated flags accumulate */
@@ -44,7 +44,7 @@ enum {
 };
 
 typedef struct op_param {
-  const char *name;     /* "where_document": a JSON key; the flag is --where-document */
+  const char *name; /* "where_document": a JSON key; the flag is --where-document */
   op_arg_type type;
   unsigned flags;
   char letter;          /* 'k' for -k, or 0 */
@@ -59,8 +59,16 @@ typedef struct op_param {
 /* ---- Results ---- */
 
 typedef enum op_field_type {
-  OP_FIELD_TEXT, OP_FIELD_COUNT, OP_FIELD_NUMBER, OP_FIELD_BYTES, OP_FIELD_REAL, OP_FIELD_BOOL,
-  OP_FIELD_OBJECT, OP_FIELD_VECTOR, OP_FIELD_TEXTS, OP_FIELD_SCALAR,
+  OP_FIELD_TEXT,
+  OP_FIELD_COUNT,
+  OP_FIELD_NUMBER,
+  OP_FIELD_BYTES,
+  OP_FIELD_REAL,
+  OP_FIELD_BOOL,
+  OP_FIELD_OBJECT,
+  OP_FIELD_VECTOR,
+  OP_FIELD_TEXTS,
+  OP_FIELD_SCALAR,
 } op_field_type;
 
 enum {
@@ -96,10 +104,10 @@ typedef struct op_args op_args;
 typedef enum op_layout { OP_LAYOUT_AUTO, OP_LAYOUT_HITS, OP_LAYOUT_CHECKS } op_layout;
 
 typedef struct op_def {
-  const char *group;       /* "db", or NULL */
+  const char *group; /* "db", or NULL */
   const char *name;
-  const char *about;       /* one line */
-  const char *detail;      /* paragraphs, or NULL */
+  const char *about;  /* one line */
+  const char *detail; /* paragraphs, or NULL */
   unsigned flags;
   const op_param *params;  /* ends with a NULL name */
   const op_field *row;     /* fields of the rows, or NULL when there are none */
@@ -148,13 +156,13 @@ void op_output_schema(strbuf *out, const op_def *op);
 /* ---- Arguments ---- */
 
 typedef struct op_arg {
-  bool set;             /* given by the caller, not a default */
-  lode_str text;        /* TEXT, PATH, CHOICE, JSON; paths are NUL-terminated */
-  uint64_t number;      /* INT, SIZE; FLAG 0 or 1; CHOICE its position; SET bit i = choice i */
+  bool set;        /* given by the caller, not a default */
+  lode_str text;   /* TEXT, PATH, CHOICE, JSON; paths are NUL-terminated */
+  uint64_t number; /* INT, SIZE; FLAG 0 or 1; CHOICE its position; SET bit i = choice i */
   double real;
-  lode_str *list;       /* LIST */
-  size_t n, cap;        /* LIST, VECTOR, VECTORS, RECORDS: count */
-  float *vectors;       /* VECTOR, VECTORS: row after row */
+  lode_str *list; /* LIST */
+  size_t n, cap;  /* LIST, VECTOR, VECTORS, RECORDS: count */
+  float *vectors; /* VECTOR, VECTORS: row after row */
   uint32_t dimension;
   lode_record *records; /* RECORDS from JSON: n of them */
   op_stream *stream;    /* RECORDS from a command line: JSON lines */
@@ -162,7 +170,7 @@ typedef struct op_arg {
 
 struct op_args {
   const op_def *op;
-  bool flags;             /* from a command line: messages call a parameter --like-this */
+  bool flags; /* from a command line: messages call a parameter --like-this */
   op_arg values[OP_MAX_PARAMS];
   mem_arena arena;
   json_doc json;
@@ -235,7 +243,7 @@ struct op_context {
   bool adopted;       /* ... and adopted: models that it names must not leave this machine */
   bool remote;        /* the caller may be on another machine: only the store may be changed, no other files here */
   const op_model_policy *models; /* NULL: any; checked by model_embedder.c */
-  uint64_t busy_ms;   /* how long to wait for locks; 0: the default */
+  uint64_t busy_ms;              /* how long to wait for locks; 0: the default */
   op_sink *sink;
   lode_progress progress;
   /* Asked before a read of this many rows. True: not now; the handler must fail at once and will be run again. May
@@ -246,10 +254,10 @@ struct op_context {
   void *note_ctx;
   const lode_open_options *settings; /* the caller's options for opening stores, for handlers that have another
                                       * process do it */
-  const op_stream *input; /* set by handlers while they read one, so that front ends can show progress */
-  strbuf scratch;         /* for rows; freed by op_run */
-  bool nothing;           /* set by handlers: success, but nothing was found */
-  bool damaged;           /* set by handlers: success, but the result reports damage */
+  const op_stream *input;            /* set by handlers while they read one, so that front ends can show progress */
+  strbuf scratch;                    /* for rows; freed by op_run */
+  bool nothing;                      /* set by handlers: success, but nothing was found */
+  bool damaged;                      /* set by handlers: success, but the result reports damage */
 };
 
 /* Runs the handler. */
@@ -275,11 +283,10 @@ __attribute__((format(printf, 2, 3))) void op_note(op_context *ctx, const char *
 void op_row_begin(op_context *ctx);
 void op_row_text(op_context *ctx, const char *name, lode_str text); /* no data: null */
 void op_row_count(op_context *ctx, const char *name, uint64_t n);
-void op_row_real(op_context *ctx, const char *name, double d);      /* not finite: null */
+void op_row_real(op_context *ctx, const char *name, double d); /* not finite: null */
 void op_row_bool(op_context *ctx, const char *name, bool b);
-void op_row_json(op_context *ctx, const char *name, lode_str json); /* no data: null */
-void op_row_vector(op_context *ctx, const char *name, const float *vector,
-                   uint32_t dimension); /* NULL: null */
+void op_row_json(op_context *ctx, const char *name, lode_str json);                             /* no data: null */
+void op_row_vector(op_context *ctx, const char *name, const float *vector, uint32_t dimension); /* NULL: null */
 lode_status op_row_send(op_context *ctx, lode_error *err);
 lode_status op_row_send_summary(op_context *ctx, lode_error *err);
 
@@ -306,21 +313,24 @@ extern const op_def op_table_rescue[], op_table_import[], op_table_chroma[], op_
 extern const op_def op_table_serve[], op_table_mcp[], op_table_mcp_clients[];
 extern const op_def op_table_code[], op_table_config[];
 
-#define OP_HANDLERS_DB(X)                                                                                  \
-  X(create) X(collections) X(rename) X(drop) X(add) X(upsert) X(update) X(get) X(query) X(delete) X(count) \
-  X(facets) X(stats) X(verify) X(salvage) X(backup) X(restore) X(compact) X(optimize) X(export) X(import)  \
-  X(push) X(pull) X(fill) X(map)
-#define OP_DECLARE_HANDLER(verb) \
-  lode_status op_do_##verb(op_context *ctx, const op_args *args, lode_error *err);
+#define OP_HANDLERS_DB(X)                                                                                              \
+  X(create)                                                                                                            \
+  X(collections) X(rename) X(drop) X(add) X(upsert) X(update) X(get) X(query) X(delete) X(count) X(facets) X(stats)    \
+      X(verify) X(salvage) X(backup) X(restore) X(compact) X(optimize) X(export) X(import) X(push) X(pull) X(fill)     \
+          X(map)
+#define OP_DECLARE_HANDLER(verb) lode_status op_do_##verb(op_context *ctx, const op_args *args, lode_error *err);
 OP_HANDLERS_DB(OP_DECLARE_HANDLER)
 #define OP_HANDLERS_RESCUE(X) X(rescue_chroma) X(chroma_check) X(chroma_quarantine) X(export_chroma) X(export_npy)
 OP_HANDLERS_RESCUE(OP_DECLARE_HANDLER)
-OP_DECLARE_HANDLER(serve) OP_DECLARE_HANDLER(mcp) OP_DECLARE_HANDLER(mcp_install) OP_DECLARE_HANDLER(mcp_remove) OP_DECLARE_HANDLER(ui)
-#define OP_HANDLERS_CODE(X) \
-  X(setup) X(index) X(search) X(context) X(status) X(skipped) X(watch) X(doctor) X(reset) X(trust) X(completion) X(config_get) X(config_set) X(config_list)
-OP_HANDLERS_CODE(OP_DECLARE_HANDLER)
+OP_DECLARE_HANDLER(serve)
+OP_DECLARE_HANDLER(mcp) OP_DECLARE_HANDLER(mcp_install) OP_DECLARE_HANDLER(mcp_remove) OP_DECLARE_HANDLER(ui)
+#define OP_HANDLERS_CODE(X)                                                                                            \
+  X(setup)                                                                                                             \
+  X(index) X(search) X(context) X(status) X(skipped) X(watch) X(doctor) X(reset) X(trust) X(completion) X(config_get)  \
+      X(config_set) X(config_list)
+    OP_HANDLERS_CODE(OP_DECLARE_HANDLER)
 #define OP_HANDLERS_MODEL(X) X(embed) X(model_list) X(model_install) X(model_info) X(model_verify)
-OP_HANDLERS_MODEL(OP_DECLARE_HANDLER)
+        OP_HANDLERS_MODEL(OP_DECLARE_HANDLER)
 #undef OP_DECLARE_HANDLER
 
 #endif

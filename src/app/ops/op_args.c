@@ -39,9 +39,12 @@ const op_arg *op_arg_get(const op_args *args, const char *name) {
 }
 
 const char *op_param_label(const op_args *args, const op_param *param, char *buf, size_t size) {
-  if (!args->flags) snprintf(buf, size, "\"%s\"", param->name);
-  else if (param->flags & OP_PARAM_POSITIONAL) snprintf(buf, size, "%s", param->value);
-  else if (param->letter && param->name[1] == '\0') snprintf(buf, size, "-%c", param->letter);
+  if (!args->flags)
+    snprintf(buf, size, "\"%s\"", param->name);
+  else if (param->flags & OP_PARAM_POSITIONAL)
+    snprintf(buf, size, "%s", param->value);
+  else if (param->letter && param->name[1] == '\0')
+    snprintf(buf, size, "-%c", param->letter);
   else {
     size_t n = (size_t)snprintf(buf, size, "--%s", param->name);
     for (size_t i = 0; i < n && i < size; i++)
@@ -142,7 +145,8 @@ static lode_status args_json_floats(op_args *args, const op_param *param, uint32
   const json_doc *json = &args->json;
   size_t n = 0;
   for (uint32_t i = node + 1; i < json->nodes[node].next; i = json->nodes[i].next) {
-    if (!args_node_to_float(&json->nodes[i], &out[n++])) return args_wrong_type(args, param, "numbers that fit 32-bit floats", err);
+    if (!args_node_to_float(&json->nodes[i], &out[n++]))
+      return args_wrong_type(args, param, "numbers that fit 32-bit floats", err);
   }
   return LODE_OK;
 }
@@ -185,7 +189,8 @@ static lode_status args_record_vector(op_args *args, uint32_t node, size_t at, l
   if (!vector) return err_nomem(err);
   for (uint32_t i = node + 1; i < json->nodes[node].next; i = json->nodes[i].next)
     if (!args_node_to_float(&json->nodes[i], &vector[n++]))
-      return err_set_at(err, LODE_REFUSED, at, "record %zu: the embedding must hold numbers that fit 32-bit floats", at);
+      return err_set_at(err, LODE_REFUSED, at, "record %zu: the embedding must hold numbers that fit 32-bit floats",
+                        at);
   record->vector = vector;
   record->dimension = (uint32_t)dimension;
   return LODE_OK;
@@ -207,7 +212,8 @@ static lode_status args_record_part(op_args *args, lode_str key, uint32_t node, 
   if (!id && !document)
     return err_set_at(err, LODE_REFUSED, at, "record %zu has a key %s; there are id, document, metadata and embedding",
                       at, quoted);
-  if (x->type != JSON_NODE_STRING) return err_set_at(err, LODE_REFUSED, at, "record %zu: %s must be a string", at, quoted);
+  if (x->type != JSON_NODE_STRING)
+    return err_set_at(err, LODE_REFUSED, at, "record %zu: %s must be a string", at, quoted);
   *(id ? &record->id : &record->document) = x->u.s;
   return LODE_OK;
 }
@@ -291,8 +297,8 @@ static lode_status args_unknown_key(const op_args *args, lode_str key, lode_erro
   for (const op_param *p = args->op->params; p->name; p++)
     if (!(p->flags & OP_PARAM_CLI_ONLY)) op_suggest_try(&best, str_of(p->name));
   str_quote(key, quoted, sizeof quoted);
-  if (best.found) return err_set(err, LODE_INVALID, "%s has no argument %s; did you mean \"%s\"?", args->op->name,
-                                 quoted, best.text);
+  if (best.found)
+    return err_set(err, LODE_INVALID, "%s has no argument %s; did you mean \"%s\"?", args->op->name, quoted, best.text);
   return err_set(err, LODE_INVALID, "%s has no argument %s", args->op->name, quoted);
 }
 
@@ -311,14 +317,14 @@ lode_status op_args_from_json(op_args *args, lode_str text, lode_error *err) {
 
 /* ---- Checks for both sources ---- */
 
-static lode_status args_check_range(const op_args *args, const op_param *param, const op_arg *arg,
-                                    lode_error *err) {
+static lode_status args_check_range(const op_args *args, const op_param *param, const op_arg *arg, lode_error *err) {
   char label[80];
   if (param->type != OP_ARG_INT || !arg->set) return LODE_OK;
   if (arg->number >= param->min && (param->max == 0 || arg->number <= param->max)) return LODE_OK;
   op_param_label(args, param, label, sizeof label);
-  if (param->max) return err_set(err, LODE_INVALID, "%s must be %llu to %llu", label,
-                                 (unsigned long long)param->min, (unsigned long long)param->max);
+  if (param->max)
+    return err_set(err, LODE_INVALID, "%s must be %llu to %llu", label, (unsigned long long)param->min,
+                   (unsigned long long)param->max);
   return err_set(err, LODE_INVALID, "%s must be at least %llu", label, (unsigned long long)param->min);
 }
 
@@ -328,8 +334,8 @@ static lode_status args_missing(const op_args *args, const op_param *param, lode
   op_param_label(args, param, label, sizeof label);
   if (!args->flags) return err_set(err, LODE_INVALID, "%s needs %s: %s", args->op->name, label, param->about);
   if (param->choices)
-    return err_set(err, LODE_INVALID, "lode %s%s%s needs %s, one of %s; see: lode %s%s%s --help", group, space, args->op->name, label,
-                   param->choices, group, space, args->op->name);
+    return err_set(err, LODE_INVALID, "lode %s%s%s needs %s, one of %s; see: lode %s%s%s --help", group, space,
+                   args->op->name, label, param->choices, group, space, args->op->name);
   return err_set(err, LODE_INVALID, "lode %s%s%s needs %s, %s; see: lode %s%s%s --help", group, space, args->op->name,
                  label, param->about, group, space, args->op->name);
 }

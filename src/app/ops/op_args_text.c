@@ -13,8 +13,7 @@ static lode_status args_refuse_text(const op_args *args, const op_param *param, 
                                     lode_error *err) {
   char label[80], quoted[256];
   op_param_label(args, param, label, sizeof label);
-  return err_set(err, LODE_INVALID, "%s must be %s, not %s", label, wanted,
-                 str_quote(text, quoted, sizeof quoted));
+  return err_set(err, LODE_INVALID, "%s must be %s, not %s", label, wanted, str_quote(text, quoted, sizeof quoted));
 }
 
 static lode_status args_copy_text(op_args *args, lode_str text, lode_str *out, lode_error *err) {
@@ -37,8 +36,7 @@ static lode_status args_claim_stdin(op_args *args, const op_param *param, const 
 }
 
 /* The text of a JSON argument: given inline, in a file, or on standard input. */
-static lode_status args_load_json(op_args *args, const op_param *param, lode_str text, lode_str *out,
-                                  lode_error *err) {
+static lode_status args_load_json(op_args *args, const op_param *param, lode_str text, lode_str *out, lode_error *err) {
   strbuf file = {0};
   lode_str path;
   if (!args->flags || text.len == 0 || (text.data[0] != '@' && !str_eq(text, STR_LIT("-"))))
@@ -81,8 +79,7 @@ done:
   return st;
 }
 
-static lode_status args_text_list(op_args *args, const op_param *param, op_arg *arg, lode_str text,
-                                  lode_error *err) {
+static lode_status args_text_list(op_args *args, const op_param *param, op_arg *arg, lode_str text, lode_error *err) {
   lode_str copy;
   bool by_place = param->flags & OP_PARAM_POSITIONAL; /* the shell has split the items */
   if (!by_place && text.len && text.data[0] == '[') return args_list_from_json(args, param, arg, text, err);
@@ -160,9 +157,12 @@ static lode_status args_text_set(op_args *args, const op_param *param, op_arg *a
     size_t len = comma ? (size_t)(comma - text.data) : text.len;
     lode_str item = {text.data, len};
     int at = op_choice_index(param->choices, item);
-    if (str_eq(item, STR_LIT("all"))) arg->number = UINT64_MAX;
-    else if (at < 0) return args_wrong_choice(args, param, item, err);
-    else arg->number |= UINT64_C(1) << at;
+    if (str_eq(item, STR_LIT("all")))
+      arg->number = UINT64_MAX;
+    else if (at < 0)
+      return args_wrong_choice(args, param, item, err);
+    else
+      arg->number |= UINT64_C(1) << at;
     text.data += comma ? len + 1 : len;
     text.len -= comma ? len + 1 : len;
   }
@@ -171,13 +171,15 @@ static lode_status args_text_set(op_args *args, const op_param *param, op_arg *a
 
 /* ---- Numbers and vectors ---- */
 
-static lode_status args_text_real(op_args *args, const op_param *param, op_arg *arg, lode_str text,
-                                  lode_error *err) {
+static lode_status args_text_real(op_args *args, const op_param *param, op_arg *arg, lode_str text, lode_error *err) {
   json_doc json = {0};
   lode_status st = json_parse(&json, text, NULL, err);
-  if (st == LODE_OK && json.nodes[0].type == JSON_NODE_INT) arg->real = (double)json.nodes[0].u.i;
-  else if (st == LODE_OK && json.nodes[0].type == JSON_NODE_DOUBLE) arg->real = json.nodes[0].u.d;
-  else if (st != LODE_NOMEM) st = args_refuse_text(args, param, text, "a number", err);
+  if (st == LODE_OK && json.nodes[0].type == JSON_NODE_INT)
+    arg->real = (double)json.nodes[0].u.i;
+  else if (st == LODE_OK && json.nodes[0].type == JSON_NODE_DOUBLE)
+    arg->real = json.nodes[0].u.d;
+  else if (st != LODE_NOMEM)
+    st = args_refuse_text(args, param, text, "a number", err);
   json_release(&json);
   return st;
 }
@@ -188,8 +190,7 @@ static bool args_is_digits(lode_str text) {
   return i > 0 && i == text.len;
 }
 
-static lode_status args_text_vector(op_args *args, const op_param *param, op_arg *arg, lode_str text,
-                                    lode_error *err) {
+static lode_status args_text_vector(op_args *args, const op_param *param, op_arg *arg, lode_str text, lode_error *err) {
   lode_str json;
   size_t dimension = 0;
   char label[80];
@@ -199,17 +200,15 @@ static lode_status args_text_vector(op_args *args, const op_param *param, op_arg
   if (!arg->vectors) return err_nomem(err);
   lode_status st = json_parse_floats(json, arg->vectors, LODE_MAX_DIMENSION, &dimension, &why);
   if (st != LODE_OK || dimension == 0)
-    return err_set(err, st == LODE_NOMEM ? st : LODE_INVALID,
-                   "%s must be a JSON array of 1 to 65,535 finite numbers%s%.300s",
-                   op_param_label(args, param, label, sizeof label), st != LODE_OK ? ": " : "",
-                   st != LODE_OK ? why.text : "");
+    return err_set(
+        err, st == LODE_NOMEM ? st : LODE_INVALID, "%s must be a JSON array of 1 to 65,535 finite numbers%s%.300s",
+        op_param_label(args, param, label, sizeof label), st != LODE_OK ? ": " : "", st != LODE_OK ? why.text : "");
   arg->n = 1;
   arg->dimension = (uint32_t)dimension;
   return LODE_OK;
 }
 
-static lode_status args_text_stream(op_args *args, const op_param *param, op_arg *arg, lode_str text,
-                                    lode_error *err) {
+static lode_status args_text_stream(op_args *args, const op_param *param, op_arg *arg, lode_str text, lode_error *err) {
   TRY(args_copy_text(args, text, &text, err));
   TRY(args_claim_stdin(args, param, text.data, err));
   arg->stream = mem_calloc(1, sizeof *arg->stream);
@@ -250,15 +249,16 @@ lode_status op_args_set_text(op_args *args, const op_param *param, lode_str text
     case OP_ARG_INT:
       return op_parse_uint(text, &arg->number)
                  ? LODE_OK
-                 : args_refuse_text(args, param, text, args_is_digits(text) ? "a smaller number" : "a whole number, not negative", err);
+                 : args_refuse_text(args, param, text,
+                                    args_is_digits(text) ? "a smaller number" : "a whole number, not negative", err);
     case OP_ARG_SIZE:
-      return op_parse_size(text, &arg->number)
-                 ? LODE_OK
-                 : args_refuse_text(args, param, text, "a size such as 64M or 1G", err);
+      return op_parse_size(text, &arg->number) ? LODE_OK
+                                               : args_refuse_text(args, param, text, "a size such as 64M or 1G", err);
     case OP_ARG_REAL: return args_text_real(args, param, arg, text, err);
     case OP_ARG_JSON: return args_load_json(args, param, text, &arg->text, err);
     case OP_ARG_LIST: return args_text_list(args, param, arg, text, err);
-    case OP_ARG_LINES: return param->into ? args_text_lines(args, param, text, err) : args_text_stream(args, param, arg, text, err);
+    case OP_ARG_LINES:
+      return param->into ? args_text_lines(args, param, text, err) : args_text_stream(args, param, arg, text, err);
     case OP_ARG_VECTOR: return args_text_vector(args, param, arg, text, err);
     case OP_ARG_VECTORS: return args_text_vector_file(args, param, arg, text, err);
     case OP_ARG_RECORDS: return args_text_stream(args, param, arg, text, err);
@@ -271,7 +271,8 @@ lode_status op_args_add_word(op_args *args, op_arg *arg, lode_str word, lode_err
   strbuf_add(&joined, arg->text.data, arg->text.len);
   strbuf_addch(&joined, ' ');
   strbuf_add(&joined, word.data, word.len);
-  lode_status st = joined.failed ? err_nomem(err) : args_copy_text(args, (lode_str){joined.data, joined.len}, &arg->text, err);
+  lode_status st =
+      joined.failed ? err_nomem(err) : args_copy_text(args, (lode_str){joined.data, joined.len}, &arg->text, err);
   strbuf_release(&joined);
   return st;
 }

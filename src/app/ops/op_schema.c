@@ -45,13 +45,16 @@ static void schema_put_type(strbuf *out, const op_param *p) {
                   LODE_MAX_DIMENSION);
       break;
     case OP_ARG_VECTORS:
-      strbuf_addf(out, "{\"type\":\"array\",\"minItems\":1,\"items\":{\"type\":\"array\",\"items\":{\"type\":\"number\"},"
-                  "\"minItems\":1,\"maxItems\":%d}", LODE_MAX_DIMENSION);
+      strbuf_addf(out,
+                  "{\"type\":\"array\",\"minItems\":1,\"items\":{\"type\":\"array\",\"items\":{\"type\":\"number\"},"
+                  "\"minItems\":1,\"maxItems\":%d}",
+                  LODE_MAX_DIMENSION);
       break;
     case OP_ARG_RECORDS:
-      strbuf_addstr(out, "{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"id\":{\"type\":\"string\"},"
-                    "\"document\":{\"type\":[\"string\",\"null\"]},\"metadata\":{\"type\":[\"object\",\"null\"]},"
-                    "\"embedding\":{\"type\":[\"array\",\"null\"],\"items\":{\"type\":\"number\"}}},\"required\":[\"id\"]}");
+      strbuf_addstr(
+          out, "{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"id\":{\"type\":\"string\"},"
+               "\"document\":{\"type\":[\"string\",\"null\"]},\"metadata\":{\"type\":[\"object\",\"null\"]},"
+               "\"embedding\":{\"type\":[\"array\",\"null\"],\"items\":{\"type\":\"number\"}}},\"required\":[\"id\"]}");
       break;
   }
 }
@@ -139,9 +142,12 @@ static const char *schema_field_type(op_field_type type) {
 static void schema_put_field(strbuf *out, const op_field *f) {
   const char *type = schema_field_type(f->type);
   schema_put(out, f->name);
-  if (!type) strbuf_addstr(out, ":{\"type\":[\"string\",\"number\",\"boolean\"]");
-  else if (f->flags & OP_FIELD_NULLABLE) strbuf_addf(out, ":{\"type\":[\"%s\",\"null\"]", type);
-  else strbuf_addf(out, ":{\"type\":\"%s\"", type);
+  if (!type)
+    strbuf_addstr(out, ":{\"type\":[\"string\",\"number\",\"boolean\"]");
+  else if (f->flags & OP_FIELD_NULLABLE)
+    strbuf_addf(out, ":{\"type\":[\"%s\",\"null\"]", type);
+  else
+    strbuf_addf(out, ":{\"type\":\"%s\"", type);
   if (f->type == OP_FIELD_VECTOR) strbuf_addstr(out, ",\"items\":{\"type\":\"number\"}");
   if (f->type == OP_FIELD_TEXTS) strbuf_addstr(out, ",\"items\":{\"type\":\"string\"}");
   strbuf_addstr(out, ",\"description\":");

@@ -16,10 +16,10 @@ extern volatile sig_atomic_t op_interrupted;
 
 typedef struct op_stream {
   int fd;
-  bool own;         /* op_stream_close closes fd */
-  uint64_t size;    /* total bytes, 0 if unknown */
+  bool own;      /* op_stream_close closes fd */
+  uint64_t size; /* total bytes, 0 if unknown */
   uint64_t pos;
-  int errnum;       /* of a failed read */
+  int errnum; /* of a failed read */
 } op_stream;
 
 /* "-" is standard input. */
@@ -34,8 +34,8 @@ lode_status op_read_file(const char *path, size_t max, strbuf *out, lode_error *
 typedef struct op_lines {
   op_stream *stream;
   strbuf buf;
-  size_t used;      /* bytes of buf that were returned as lines */
-  lode_str *list;   /* the current lines; they point into buf */
+  size_t used;    /* bytes of buf that were returned as lines */
+  lode_str *list; /* the current lines; they point into buf */
   size_t n, cap;
   bool ended;
 } op_lines;
@@ -47,7 +47,7 @@ typedef struct op_out_file {
   int fd;
   bool direct; /* not a plain file (a pipe, a device): written in place */
   const char *path;
-  strbuf tmp;  /* temporary name */
+  strbuf tmp; /* temporary name */
   int errnum;
 } op_out_file;
 

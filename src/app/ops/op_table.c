@@ -8,20 +8,19 @@
  */
 #include "ops/op.h"
 
-const op_group op_groups[] = {
-    {NULL, "code search", op_table_code},
-    {"config", "settings of a project", op_table_config},
-    {"db", "the vector database", op_table_db},
-    {"rescue", "out of other vector databases, damaged ones too", op_table_rescue},
-    {"import", "out of other vector databases that are well", op_table_import},
-    {"chroma", "care of Chroma directories", op_table_chroma},
-    {"export", "for other programs", op_table_export},
-    {NULL, "servers", op_table_serve},
-    {NULL, "text to vector", op_table_embed},
-    {"model", "the models that make vectors", op_table_model},
-    {NULL, "for AI agents", op_table_mcp},
-    {"mcp", "AI tools on this machine", op_table_mcp_clients},
-    {0}};
+const op_group op_groups[] = {{NULL, "code search", op_table_code},
+                              {"config", "settings of a project", op_table_config},
+                              {"db", "the vector database", op_table_db},
+                              {"rescue", "out of other vector databases, damaged ones too", op_table_rescue},
+                              {"import", "out of other vector databases that are well", op_table_import},
+                              {"chroma", "care of Chroma directories", op_table_chroma},
+                              {"export", "for other programs", op_table_export},
+                              {NULL, "servers", op_table_serve},
+                              {NULL, "text to vector", op_table_embed},
+                              {"model", "the models that make vectors", op_table_model},
+                              {NULL, "for AI agents", op_table_mcp},
+                              {"mcp", "AI tools on this machine", op_table_mcp_clients},
+                              {0}};
 
 const op_def *op_find(const char *group, lode_str name) {
   OP_EACH_GROUP(g) {

@@ -4,99 +4,166 @@
 
 /* ---- Parameters that several operations share ---- */
 
+#define P_DB_COLLECTION                                                                                                \
+  {                                                                                                                    \
+    .name = "collection", .type = OP_ARG_TEXT, .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "NAME",      \
+    .about = "name of the collection"                                                                                  \
+  }
+#define P_DB_IDS                                                                                                       \
+  {                                                                                                                    \
+    .name = "ids", .type = OP_ARG_LIST, .value = "ID,ID",                                                              \
+    .about = "these records only; on the command line separated by commas, or a JSON array for ids "                   \
+             "that hold commas or begin with ["                                                                        \
+  }
+#define P_DB_IDS_FILE                                                                                                  \
+  {                                                                                                                    \
+    .name = "ids_file", .type = OP_ARG_LINES, .flags = OP_PARAM_CLI_ONLY, .value = "FILE", .into = "ids",              \
+    .about = "the ids of this file, one a line (- is standard input)"                                                  \
+  }
+#define P_DB_IDS_STREAM                                                                                                \
+  {                                                                                                                    \
+    .name = "ids_file", .type = OP_ARG_LINES, .flags = OP_PARAM_CLI_ONLY, .value = "FILE",                             \
+    .about = "the ids of this file, one a line (- is standard input)"                                                  \
+  }
+#define P_DB_WHERE                                                                                                     \
+  {                                                                                                                    \
+    .name = "where", .type = OP_ARG_JSON, .value = "JSON",                                                             \
+    .about = "records whose metadata match this filter (lode help filters)"                                            \
+  }
+#define P_DB_WHERE_DOCUMENT                                                                                            \
+  {                                                                                                                    \
+    .name = "where_document", .type = OP_ARG_JSON, .value = "JSON",                                                    \
+    .about = "records whose document matches this filter"                                                              \
+  }
+#define P_DB_INCLUDE(given)                                                                                            \
+  {                                                                                                                    \
+    .name = "include", .type = OP_ARG_SET, .value = "PART,PART", .choices = "document|metadata|embedding",             \
+    .fallback = given, .about = "parts of each record to show"                                                         \
+  }
+#define P_DB_RECORDS                                                                                                   \
+  {                                                                                                                    \
+    .name = "records", .type = OP_ARG_RECORDS, .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "FILE",      \
+    .about = "the records, {\"id\",\"document\",\"metadata\",\"embedding\"} each; on the command line a file "         \
+             "with one a line, standard input when not given"                                                          \
+  }
+#define P_DB_BATCH                                                                                                     \
+  {                                                                                                                    \
+    .name = "batch", .type = OP_ARG_INT, .flags = OP_PARAM_CLI_ONLY, .value = "N", .min = 1, .max = 1000000,           \
+    .about = "records in one commit (1,000); each commit is whole or absent, and durable"                              \
+  }
+#define P_DB_CREATE                                                                                                    \
+  { .name = "create", .type = OP_ARG_FLAG, .about = "make the collection if it does not exist" }
+#define P_DB_METRIC                                                                                                    \
+  {                                                                                                                    \
+    .name = "metric", .type = OP_ARG_CHOICE, .value = "METRIC", .choices = "l2|cosine|ip", .fallback = "l2",           \
+    .about = "distance of a new collection: squared Euclidean, 1 - cosine, 1 - inner product"                          \
+  }
+#define P_DB_ON_EXISTING                                                                                               \
+  {                                                                                                                    \
+    .name = "on_existing", .type = OP_ARG_CHOICE, .value = "WHAT", .choices = "fail|keep", .fallback = "fail",         \
+    .about = "an id that exists: refuse the batch, or keep the old record and go on"                                   \
+  }
 
-#define P_DB_COLLECTION                                                                                          \
-  {.name = "collection", .type = OP_ARG_TEXT, .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "NAME", \
-   .about = "name of the collection"}
-#define P_DB_IDS                                                                                    \
-  {.name = "ids", .type = OP_ARG_LIST, .value = "ID,ID",                                            \
-   .about = "these records only; on the command line separated by commas, or a JSON array for ids " \
-            "that hold commas or begin with ["}
-#define P_DB_IDS_FILE                                                                                    \
-  {.name = "ids_file", .type = OP_ARG_LINES, .flags = OP_PARAM_CLI_ONLY, .value = "FILE", .into = "ids", \
-   .about = "the ids of this file, one a line (- is standard input)"}
-#define P_DB_IDS_STREAM                                                                   \
-  {.name = "ids_file", .type = OP_ARG_LINES, .flags = OP_PARAM_CLI_ONLY, .value = "FILE", \
-   .about = "the ids of this file, one a line (- is standard input)"}
-#define P_DB_WHERE                                        \
-  {.name = "where", .type = OP_ARG_JSON, .value = "JSON", \
-   .about = "records whose metadata match this filter (lode help filters)"}
-#define P_DB_WHERE_DOCUMENT                                        \
-  {.name = "where_document", .type = OP_ARG_JSON, .value = "JSON", \
-   .about = "records whose document matches this filter"}
-#define P_DB_INCLUDE(given)                                                                               \
-  {.name = "include", .type = OP_ARG_SET, .value = "PART,PART", .choices = "document|metadata|embedding", \
-   .fallback = given, .about = "parts of each record to show"}
-#define P_DB_RECORDS                                                                                             \
-  {.name = "records", .type = OP_ARG_RECORDS, .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "FILE", \
-   .about = "the records, {\"id\",\"document\",\"metadata\",\"embedding\"} each; on the command line a file "    \
-            "with one a line, standard input when not given"}
-#define P_DB_BATCH                                                                                          \
-  {.name = "batch", .type = OP_ARG_INT, .flags = OP_PARAM_CLI_ONLY, .value = "N", .min = 1, .max = 1000000, \
-   .about = "records in one commit (1,000); each commit is whole or absent, and durable"}
-#define P_DB_CREATE \
-  {.name = "create", .type = OP_ARG_FLAG, .about = "make the collection if it does not exist"}
-#define P_DB_METRIC                                                                                         \
-  {.name = "metric", .type = OP_ARG_CHOICE, .value = "METRIC", .choices = "l2|cosine|ip", .fallback = "l2", \
-   .about = "distance of a new collection: squared Euclidean, 1 - cosine, 1 - inner product"}
-#define P_DB_ON_EXISTING                                                                                      \
-  {.name = "on_existing", .type = OP_ARG_CHOICE, .value = "WHAT", .choices = "fail|keep", .fallback = "fail", \
-   .about = "an id that exists: refuse the batch, or keep the old record and go on"}
-
-#define P_DB_MODEL                                         \
-  {.name = "model", .type = OP_ARG_TEXT, .value = "MODEL", \
-   .about = "the model that makes the vectors; when not given, the collection's own, else minilm"}
-#define P_DB_EMBED                       \
-  {.name = "embed", .type = OP_ARG_FLAG, \
-   .about = "make vectors for records that have a document and no embedding"}, P_DB_MODEL
+#define P_DB_MODEL                                                                                                     \
+  {                                                                                                                    \
+    .name = "model", .type = OP_ARG_TEXT, .value = "MODEL",                                                            \
+    .about = "the model that makes the vectors; when not given, the collection's own, else minilm"                     \
+  }
+#define P_DB_EMBED                                                                                                     \
+  {.name = "embed", .type = OP_ARG_FLAG, .about = "make vectors for records that have a document and no embedding"},   \
+      P_DB_MODEL
 
 static const op_param params_none[] = {{0}};
 static const op_param optimize_params[] = {
-    {.name = "rebuild_unreadable", .type = OP_ARG_FLAG,
+    {.name = "rebuild_unreadable",
+     .type = OP_ARG_FLAG,
      .about = "build files of the vector index that cannot be read (a disk with bad sectors) again from the records"},
     {0}};
 
 static const op_param params_db_create[] = {
     P_DB_COLLECTION,
     P_DB_METRIC,
-    {.name = "metadata", .type = OP_ARG_JSON, .value = "JSON",
-     .about = "any JSON object, kept with the collection"},
-    {.name = "embedder", .type = OP_ARG_TEXT, .value = "MODEL",
-     .about = "the model that makes the vectors: minilm, code, another that `lode embed` takes, or a name of yours; vectors of another "
+    {.name = "metadata", .type = OP_ARG_JSON, .value = "JSON", .about = "any JSON object, kept with the collection"},
+    {.name = "embedder",
+     .type = OP_ARG_TEXT,
+     .value = "MODEL",
+     .about = "the model that makes the vectors: minilm, code, another that `lode embed` takes, or a name of yours; "
+              "vectors of another "
               "one are refused"},
-    {.name = "embedder_dim", .type = OP_ARG_INT, .value = "N", .min = 1, .max = LODE_MAX_DIMENSION,
+    {.name = "embedder_dim",
+     .type = OP_ARG_INT,
+     .value = "N",
+     .min = 1,
+     .max = LODE_MAX_DIMENSION,
      .about = "dimension of that model"},
-    {.name = "counters", .type = OP_ARG_LIST, .value = "KEY,KEY",
+    {.name = "counters",
+     .type = OP_ARG_LIST,
+     .value = "KEY,KEY",
      .about = "metadata keys whose values are counted by each write, so that facets of them cost nothing"},
     {.name = "if_missing", .type = OP_ARG_FLAG, .about = "succeed when the collection exists already"},
-    {.name = "shards", .type = OP_ARG_INT, .value = "N", .min = 1, .max = 10000,
+    {.name = "shards",
+     .type = OP_ARG_INT,
+     .value = "N",
+     .min = 1,
+     .max = 10000,
      .about = "on a cluster: parts that it is cut into"},
-    {.name = "replicas", .type = OP_ARG_INT, .value = "N", .min = 1, .max = 100, .about = "on a cluster: copies of each part"},
-    {.name = "write_consistency", .type = OP_ARG_INT, .value = "N", .min = 1, .max = 100,
+    {.name = "replicas",
+     .type = OP_ARG_INT,
+     .value = "N",
+     .min = 1,
+     .max = 100,
+     .about = "on a cluster: copies of each part"},
+    {.name = "write_consistency",
+     .type = OP_ARG_INT,
+     .value = "N",
+     .min = 1,
+     .max = 100,
      .about = "on a cluster: copies that must have acknowledged a write"},
-    {.name = "page_bytes", .type = OP_ARG_INT, .flags = OP_PARAM_CLI_ONLY, .value = "N", .min = 512, .max = 65536,
+    {.name = "page_bytes",
+     .type = OP_ARG_INT,
+     .flags = OP_PARAM_CLI_ONLY,
+     .value = "N",
+     .min = 512,
+     .max = 65536,
      .about = "page size of a new store, a power of two (16,384)"},
     {0}};
-static const op_param params_db_rename[] = {
-    P_DB_COLLECTION,
-    {.name = "new_name", .type = OP_ARG_TEXT, .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "NEW", .about = "its new name"},
-    {0}};
+static const op_param params_db_rename[] = {P_DB_COLLECTION,
+                                            {.name = "new_name",
+                                             .type = OP_ARG_TEXT,
+                                             .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL,
+                                             .value = "NEW",
+                                             .about = "its new name"},
+                                            {0}};
 static const op_param params_db_name[] = {P_DB_COLLECTION, {0}};
 static const op_param params_db_drop[] = {
     P_DB_COLLECTION,
     {.name = "yes", .type = OP_ARG_FLAG, .letter = 'y', .flags = OP_PARAM_CLI_ONLY, .about = "do not ask"},
     {0}};
-static const op_param params_db_add[] = {P_DB_COLLECTION, P_DB_RECORDS, P_DB_ON_EXISTING, P_DB_CREATE, P_DB_METRIC, P_DB_EMBED, P_DB_BATCH, {0}};
-static const op_param params_db_upsert[] = {P_DB_COLLECTION, P_DB_RECORDS, P_DB_CREATE, P_DB_METRIC, P_DB_EMBED, P_DB_BATCH, {0}};
+static const op_param params_db_add[] = {P_DB_COLLECTION, P_DB_RECORDS, P_DB_ON_EXISTING, P_DB_CREATE,
+                                         P_DB_METRIC,     P_DB_EMBED,   P_DB_BATCH,       {0}};
+static const op_param params_db_upsert[] = {P_DB_COLLECTION, P_DB_RECORDS, P_DB_CREATE, P_DB_METRIC,
+                                            P_DB_EMBED,      P_DB_BATCH,   {0}};
 static const op_param params_db_update[] = {P_DB_COLLECTION, P_DB_RECORDS, P_DB_BATCH, {0}};
 static const op_param params_db_fill[] = {
     P_DB_COLLECTION,
     P_DB_MODEL,
-    {.name = "precision", .type = OP_ARG_CHOICE, .value = "WHAT", .choices = "full|int8",
+    {.name = "precision",
+     .type = OP_ARG_CHOICE,
+     .value = "WHAT",
+     .choices = "full|int8",
      .about = "of the arithmetic; when not given, the faster one that the model has"},
-    {.name = "max_tokens", .type = OP_ARG_INT, .value = "N", .min = 2, .max = 65536,
+    {.name = "max_tokens",
+     .type = OP_ARG_INT,
+     .value = "N",
+     .min = 2,
+     .max = 65536,
      .about = "longer documents are cut; when not given, the model's own setting"},
-    {.name = "threads", .type = OP_ARG_INT, .value = "N", .min = 1, .max = 64, .about = "when not given, one for each CPU"},
+    {.name = "threads",
+     .type = OP_ARG_INT,
+     .value = "N",
+     .min = 1,
+     .max = 64,
+     .about = "when not given, one for each CPU"},
     {0}};
 static const op_param params_db_get[] = {
     P_DB_COLLECTION,
@@ -105,90 +172,152 @@ static const op_param params_db_get[] = {
     P_DB_WHERE,
     P_DB_WHERE_DOCUMENT,
     {.name = "pending", .type = OP_ARG_FLAG, .about = "only records that have no vector yet"},
-    {.name = "limit", .type = OP_ARG_INT, .value = "N",
+    {.name = "limit",
+     .type = OP_ARG_INT,
+     .value = "N",
      .about = "at most this many records; 0 = all. When not given: all of the ids that are asked for, else 100"},
     {.name = "offset", .type = OP_ARG_INT, .value = "N", .fallback = "0", .about = "skip this many records"},
-    {.name = "after", .type = OP_ARG_INT, .value = "CURSOR",
+    {.name = "after",
+     .type = OP_ARG_INT,
+     .value = "CURSOR",
      .about = "continue after an earlier answer: its `next`; unlike --offset this costs nothing"},
     P_DB_INCLUDE("document,metadata"),
     {0}};
 static const op_param params_db_query[] = {
     P_DB_COLLECTION,
     {.name = "vector", .type = OP_ARG_VECTOR, .value = "JSON", .about = "what to look for: an array of numbers"},
-    {.name = "vectors", .type = OP_ARG_VECTORS, .value = "FILE",
-     .about = "several vectors at once; on the command line a file: .npy, .fvecs, or JSON: one array a line, or an array of arrays"},
+    {.name = "vectors",
+     .type = OP_ARG_VECTORS,
+     .value = "FILE",
+     .about = "several vectors at once; on the command line a file: .npy, .fvecs, or JSON: one array a line, or an "
+              "array of arrays"},
     {.name = "text", .type = OP_ARG_TEXT, .value = "TEXT", .about = "words to look for"},
-    {.name = "mode", .type = OP_ARG_CHOICE, .value = "MODE", .choices = "text|vector|hybrid",
+    {.name = "mode",
+     .type = OP_ARG_CHOICE,
+     .value = "MODE",
+     .choices = "text|vector|hybrid",
      .about = "rank by words (BM25), by distance, or by both fused; when not given, by what is given"},
-    {.name = "k", .type = OP_ARG_INT, .letter = 'k', .value = "N", .fallback = "10", .min = 1,
+    {.name = "k",
+     .type = OP_ARG_INT,
+     .letter = 'k',
+     .value = "N",
+     .fallback = "10",
+     .min = 1,
      .about = "how many records for each query"},
     P_DB_IDS,
     P_DB_IDS_FILE,
     P_DB_WHERE,
     P_DB_WHERE_DOCUMENT,
     {.name = "exact", .type = OP_ARG_FLAG, .about = "look at every vector instead of asking the index"},
-    {.name = "effort", .type = OP_ARG_INT, .value = "N", .fallback = "0", .max = LODE_MAX_EFFORT,
+    {.name = "effort",
+     .type = OP_ARG_INT,
+     .value = "N",
+     .fallback = "0",
+     .max = LODE_MAX_EFFORT,
      .about = "how far the index is searched: more finds more and takes longer; 0 = as the data need"},
-    {.name = "recall", .type = OP_ARG_REAL, .value = "X", .fallback = "0",
+    {.name = "recall",
+     .type = OP_ARG_REAL,
+     .value = "X",
+     .fallback = "0",
      .about = "the share of the true nearest to aim at, up to 1; 0 = about 0.98"},
-    {.name = "vector_weight", .type = OP_ARG_REAL, .value = "X", .fallback = "1",
+    {.name = "vector_weight",
+     .type = OP_ARG_REAL,
+     .value = "X",
+     .fallback = "1",
      .about = "hybrid: weight of the ranking by distance"},
-    {.name = "text_weight", .type = OP_ARG_REAL, .value = "X", .fallback = "1",
+    {.name = "text_weight",
+     .type = OP_ARG_REAL,
+     .value = "X",
+     .fallback = "1",
      .about = "hybrid: weight of the ranking by words"},
     P_DB_INCLUDE("document,metadata"),
     {0}};
-static const op_param params_db_delete[] = {P_DB_COLLECTION, P_DB_IDS, P_DB_IDS_STREAM, P_DB_WHERE, P_DB_WHERE_DOCUMENT, {0}};
+static const op_param params_db_delete[] = {P_DB_COLLECTION,     P_DB_IDS, P_DB_IDS_STREAM, P_DB_WHERE,
+                                            P_DB_WHERE_DOCUMENT, {0}};
 static const op_param params_db_facets[] = {
     P_DB_COLLECTION,
-    {.name = "key", .type = OP_ARG_TEXT, .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "KEY", .about = "the metadata key"},
+    {.name = "key",
+     .type = OP_ARG_TEXT,
+     .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL,
+     .value = "KEY",
+     .about = "the metadata key"},
     P_DB_WHERE,
-    {.name = "limit", .type = OP_ARG_INT, .value = "N", .fallback = "50",
-     .about = "at most this many values; 0 = all"},
+    {.name = "limit", .type = OP_ARG_INT, .value = "N", .fallback = "50", .about = "at most this many values; 0 = all"},
     {0}};
 static const op_param params_db_map[] = {
     P_DB_COLLECTION,
-    {.name = "sample", .type = OP_ARG_INT, .value = "N", .fallback = "2000", .min = 1, .max = 5000,
+    {.name = "sample",
+     .type = OP_ARG_INT,
+     .value = "N",
+     .fallback = "2000",
+     .min = 1,
+     .max = 5000,
      .about = "at most this many points; fewer where the vectors are very long"},
     {.name = "key", .type = OP_ARG_TEXT, .value = "KEY", .about = "the metadata key whose value is each point's group"},
     P_DB_WHERE,
     {0}};
-static const op_param params_db_stats[] = {
-    {.name = "collection", .type = OP_ARG_TEXT, .flags = OP_PARAM_POSITIONAL, .value = "NAME",
-     .about = "one collection; the whole store when not given"},
-    {0}};
-#define P_DB_AS \
-  {.name = "as", .type = OP_ARG_TEXT, .value = "NAME", .about = "its name there; the same when not given"}
+static const op_param params_db_stats[] = {{.name = "collection",
+                                            .type = OP_ARG_TEXT,
+                                            .flags = OP_PARAM_POSITIONAL,
+                                            .value = "NAME",
+                                            .about = "one collection; the whole store when not given"},
+                                           {0}};
+#define P_DB_AS                                                                                                        \
+  { .name = "as", .type = OP_ARG_TEXT, .value = "NAME", .about = "its name there; the same when not given" }
 static const op_param params_db_push[] = {
     P_DB_COLLECTION,
-    {.name = "to", .type = OP_ARG_PATH, .flags = OP_PARAM_REQUIRED, .value = "STORE",
+    {.name = "to",
+     .type = OP_ARG_PATH,
+     .flags = OP_PARAM_REQUIRED,
+     .value = "STORE",
      .about = "the other store: a folder, or a cluster's address such as qdrant://HOST:PORT"},
     P_DB_AS,
     {0}};
 static const op_param params_db_pull[] = {
     P_DB_COLLECTION,
-    {.name = "from", .type = OP_ARG_PATH, .flags = OP_PARAM_REQUIRED, .value = "STORE",
+    {.name = "from",
+     .type = OP_ARG_PATH,
+     .flags = OP_PARAM_REQUIRED,
+     .value = "STORE",
      .about = "the other store: a folder, or a cluster's address such as qdrant://HOST:PORT"},
     P_DB_AS,
     {0}};
 static const op_param params_db_salvage[] = {
-    {.name = "to", .type = OP_ARG_PATH, .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "DIR",
+    {.name = "to",
+     .type = OP_ARG_PATH,
+     .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL,
+     .value = "DIR",
      .about = "folder of the new store"},
-    {.name = "from", .type = OP_ARG_PATH, .value = "PATH",
+    {.name = "from",
+     .type = OP_ARG_PATH,
+     .value = "PATH",
      .about = "the damaged store's folder, or its file; --store when not given"},
     {0}};
-static const op_param params_db_backup[] = {
-    {.name = "file", .type = OP_ARG_PATH, .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "FILE",
-     .about = "where to write it; must not exist"},
-    {0}};
+static const op_param params_db_backup[] = {{.name = "file",
+                                             .type = OP_ARG_PATH,
+                                             .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL,
+                                             .value = "FILE",
+                                             .about = "where to write it; must not exist"},
+                                            {0}};
 static const op_param params_db_restore[] = {
-    {.name = "file", .type = OP_ARG_PATH, .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "FILE",
+    {.name = "file",
+     .type = OP_ARG_PATH,
+     .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL,
+     .value = "FILE",
      .about = "a file made by backup"},
-    {.name = "to", .type = OP_ARG_PATH, .flags = OP_PARAM_POSITIONAL, .value = "DIR",
+    {.name = "to",
+     .type = OP_ARG_PATH,
+     .flags = OP_PARAM_POSITIONAL,
+     .value = "DIR",
      .about = "folder of the new store; --store when not given; must not hold a store"},
     {0}};
 static const op_param params_db_export[] = {
     P_DB_COLLECTION,
-    {.name = "file", .type = OP_ARG_PATH, .flags = OP_PARAM_POSITIONAL, .value = "FILE", .fallback = "-",
+    {.name = "file",
+     .type = OP_ARG_PATH,
+     .flags = OP_PARAM_POSITIONAL,
+     .value = "FILE",
+     .fallback = "-",
      .about = "where to write; - is standard output; a file appears when it is whole"},
     P_DB_IDS,
     P_DB_IDS_FILE,
@@ -196,30 +325,40 @@ static const op_param params_db_export[] = {
     P_DB_WHERE_DOCUMENT,
     P_DB_INCLUDE("document,metadata,embedding"),
     {0}};
-static const op_param params_db_import[] = {
-    P_DB_COLLECTION,
-    {.name = "file", .type = OP_ARG_PATH, .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "FILE",
-     .about = "what to read; - is standard input"},
-    {.name = "format", .type = OP_ARG_CHOICE, .value = "FORMAT", .choices = "jsonl|npy|fvecs",
-     .about = "of the file; when not given, by its extension, else jsonl"},
-    {.name = "mode", .type = OP_ARG_CHOICE, .value = "MODE", .choices = "add|upsert|update", .fallback = "add",
-     .about = "what to do with each record"},
-    P_DB_ON_EXISTING,
-    {.name = "first_id", .type = OP_ARG_INT, .value = "N", .fallback = "0",
-     .about = "npy and fvecs: ids are decimal numbers from here"},
-    P_DB_CREATE,
-    P_DB_METRIC,
-    P_DB_BATCH,
-    {0}};
+static const op_param params_db_import[] = {P_DB_COLLECTION,
+                                            {.name = "file",
+                                             .type = OP_ARG_PATH,
+                                             .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL,
+                                             .value = "FILE",
+                                             .about = "what to read; - is standard input"},
+                                            {.name = "format",
+                                             .type = OP_ARG_CHOICE,
+                                             .value = "FORMAT",
+                                             .choices = "jsonl|npy|fvecs",
+                                             .about = "of the file; when not given, by its extension, else jsonl"},
+                                            {.name = "mode",
+                                             .type = OP_ARG_CHOICE,
+                                             .value = "MODE",
+                                             .choices = "add|upsert|update",
+                                             .fallback = "add",
+                                             .about = "what to do with each record"},
+                                            P_DB_ON_EXISTING,
+                                            {.name = "first_id",
+                                             .type = OP_ARG_INT,
+                                             .value = "N",
+                                             .fallback = "0",
+                                             .about = "npy and fvecs: ids are decimal numbers from here"},
+                                            P_DB_CREATE,
+                                            P_DB_METRIC,
+                                            P_DB_BATCH,
+                                            {0}};
 
 /* ---- Answers ---- */
 
-
-static const op_field summary_db_create[] = {
-    {"collection", OP_FIELD_TEXT, 0, "its name"},
-    {"metric", OP_FIELD_TEXT, 0, "l2, cosine or ip"},
-    {"created", OP_FIELD_BOOL, 0, "false: it existed already"},
-    {0}};
+static const op_field summary_db_create[] = {{"collection", OP_FIELD_TEXT, 0, "its name"},
+                                             {"metric", OP_FIELD_TEXT, 0, "l2, cosine or ip"},
+                                             {"created", OP_FIELD_BOOL, 0, "false: it existed already"},
+                                             {0}};
 static const op_field row_db_collections[] = {
     {"name", OP_FIELD_TEXT, 0, "its name"},
     {"records", OP_FIELD_COUNT, 0, "how many records"},
@@ -230,13 +369,9 @@ static const op_field row_db_collections[] = {
     {"metadata", OP_FIELD_OBJECT, OP_FIELD_NULLABLE, "as given when it was made"},
     {0}};
 static const op_field summary_db_rename[] = {
-    {"collection", OP_FIELD_TEXT, 0, "the old name"},
-    {"new_name", OP_FIELD_TEXT, 0, "the new one"},
-    {0}};
+    {"collection", OP_FIELD_TEXT, 0, "the old name"}, {"new_name", OP_FIELD_TEXT, 0, "the new one"}, {0}};
 static const op_field summary_db_drop[] = {
-    {"collection", OP_FIELD_TEXT, 0, "its name"},
-    {"dropped", OP_FIELD_COUNT, 0, "how many records it had"},
-    {0}};
+    {"collection", OP_FIELD_TEXT, 0, "its name"}, {"dropped", OP_FIELD_COUNT, 0, "how many records it had"}, {0}};
 static const op_field summary_db_write[] = {
     {"collection", OP_FIELD_TEXT, 0, "its name"},
     {"read", OP_FIELD_COUNT, 0, "records read"},
@@ -272,24 +407,17 @@ static const op_field summary_db_fill[] = {
     {"changed", OP_FIELD_COUNT, 0, "records that somebody changed meanwhile: run it again"},
     {0}};
 static const op_field summary_db_delete[] = {
-    {"collection", OP_FIELD_TEXT, 0, "its name"},
-    {"deleted", OP_FIELD_COUNT, 0, "how many records are gone"},
-    {0}};
+    {"collection", OP_FIELD_TEXT, 0, "its name"}, {"deleted", OP_FIELD_COUNT, 0, "how many records are gone"}, {0}};
 static const op_field summary_db_count[] = {
-    {"collection", OP_FIELD_TEXT, 0, "its name"},
-    {"count", OP_FIELD_NUMBER, 0, "how many records"},
-    {0}};
+    {"collection", OP_FIELD_TEXT, 0, "its name"}, {"count", OP_FIELD_NUMBER, 0, "how many records"}, {0}};
 static const op_field row_db_facets[] = {
-    {"value", OP_FIELD_SCALAR, 0, "a value of the key"},
-    {"count", OP_FIELD_COUNT, 0, "how many records have it"},
-    {0}};
-static const op_field row_db_map[] = {
-    {"id", OP_FIELD_TEXT, 0, "of the record"},
-    {"x", OP_FIELD_REAL, 0, "from -1 to 1"},
-    {"y", OP_FIELD_REAL, 0, "from -1 to 1, by the same scale"},
-    {"label", OP_FIELD_TEXT, 0, "the beginning of its document"},
-    {"group", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "its value of the key"},
-    {0}};
+    {"value", OP_FIELD_SCALAR, 0, "a value of the key"}, {"count", OP_FIELD_COUNT, 0, "how many records have it"}, {0}};
+static const op_field row_db_map[] = {{"id", OP_FIELD_TEXT, 0, "of the record"},
+                                      {"x", OP_FIELD_REAL, 0, "from -1 to 1"},
+                                      {"y", OP_FIELD_REAL, 0, "from -1 to 1, by the same scale"},
+                                      {"label", OP_FIELD_TEXT, 0, "the beginning of its document"},
+                                      {"group", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "its value of the key"},
+                                      {0}};
 static const op_field summary_db_map[] = {
     {"collection", OP_FIELD_TEXT, 0, "its name"},
     {"records", OP_FIELD_COUNT, 0, "how many it has"},
@@ -361,41 +489,37 @@ static const op_field summary_db_salvage[] = {
     {"damaged_pages", OP_FIELD_COUNT, 0, "of those"},
     {0}};
 static const op_field summary_db_backup[] = {
-    {"file", OP_FIELD_TEXT, 0, "the backup"},
-    {"bytes", OP_FIELD_BYTES, 0, "its size"},
-    {0}};
+    {"file", OP_FIELD_TEXT, 0, "the backup"}, {"bytes", OP_FIELD_BYTES, 0, "its size"}, {0}};
 static const op_field summary_db_restore[] = {
-    {"file", OP_FIELD_TEXT, 0, "the backup"},
-    {"store", OP_FIELD_TEXT, 0, "the new store's folder"},
-    {0}};
-static const op_field summary_db_compact[] = {
-    {"store", OP_FIELD_TEXT, 0, "its folder"},
-    {"bytes_before", OP_FIELD_BYTES, 0, "of all files"},
-    {"bytes", OP_FIELD_BYTES, 0, "of all files, now"},
-    {0}};
+    {"file", OP_FIELD_TEXT, 0, "the backup"}, {"store", OP_FIELD_TEXT, 0, "the new store's folder"}, {0}};
+static const op_field summary_db_compact[] = {{"store", OP_FIELD_TEXT, 0, "its folder"},
+                                              {"bytes_before", OP_FIELD_BYTES, 0, "of all files"},
+                                              {"bytes", OP_FIELD_BYTES, 0, "of all files, now"},
+                                              {0}};
 static const op_field summary_db_export[] = {
-    {"file", OP_FIELD_TEXT, 0, "where they are"},
-    {"written", OP_FIELD_COUNT, 0, "how many records"},
-    {0}};
+    {"file", OP_FIELD_TEXT, 0, "where they are"}, {"written", OP_FIELD_COUNT, 0, "how many records"}, {0}};
 
 /* ---- The table ---- */
 
 #define OP_OF_DB(verb) .group = "db", .name = #verb, .run = op_do_##verb
 
 const op_def op_table_db[] = {
-    {OP_OF_DB(create), .about = "make a collection, and the store if there is none",
-     .params = params_db_create, .summary = summary_db_create, .say = "{collection}: [{?created}made, ]metric {metric}",
+    {OP_OF_DB(create), .about = "make a collection, and the store if there is none", .params = params_db_create,
+     .summary = summary_db_create, .say = "{collection}: [{?created}made, ]metric {metric}",
      .detail = "The dimension is fixed by the first vector that is added.",
      .examples = "lode db create notes --metric cosine\n"
                  "lode db create code --counters lang,repo --metadata '{\"owner\":\"me\"}'"},
-    {OP_OF_DB(collections), .about = "list the collections", .flags = OP_READ_ONLY, .params = params_none, .row = row_db_collections,
-     .examples = "lode db collections\nlode db collections --json --store ./data"},
-    {OP_OF_DB(rename), .about = "give a collection another name", .params = params_db_rename, .summary = summary_db_rename,
-     .say = "{collection}: now called {new_name}", .detail = "The collections of a project's code index are refused.", .examples = "lode db rename notes journal"},
-    {OP_OF_DB(drop), .about = "remove a collection and all its records", .flags = OP_DESTRUCTIVE, .params = params_db_drop,
-     .summary = summary_db_drop, .say = "{collection}: dropped, {dropped} records",
-     .detail = "Asks on a terminal; elsewhere --yes is needed. It is gone at once for every reader. Its bytes are erased by maintenance, and "
-               "surely by compact. The collections of a project's code index are refused: lode reset index removes those.",
+    {OP_OF_DB(collections), .about = "list the collections", .flags = OP_READ_ONLY, .params = params_none,
+     .row = row_db_collections, .examples = "lode db collections\nlode db collections --json --store ./data"},
+    {OP_OF_DB(rename), .about = "give a collection another name", .params = params_db_rename,
+     .summary = summary_db_rename, .say = "{collection}: now called {new_name}",
+     .detail = "The collections of a project's code index are refused.", .examples = "lode db rename notes journal"},
+    {OP_OF_DB(drop), .about = "remove a collection and all its records", .flags = OP_DESTRUCTIVE,
+     .params = params_db_drop, .summary = summary_db_drop, .say = "{collection}: dropped, {dropped} records",
+     .detail =
+         "Asks on a terminal; elsewhere --yes is needed. It is gone at once for every reader. Its bytes are erased by "
+         "maintenance, and "
+         "surely by compact. The collections of a project's code index are refused: lode reset index removes those.",
      .examples = "lode db drop notes\nlode db drop notes --yes"},
     {OP_OF_DB(add), .about = "add records, one JSON object a line", .flags = OP_LONG, .params = params_db_add,
      .summary = summary_db_write, .say = "{collection}: {written} added[, {skipped} kept as they were]",
@@ -403,7 +527,8 @@ const op_def op_table_db[] = {
                "comes and committed batch by batch; when a line is refused, the error names it, its batch is not "
                "written, and earlier batches stay.",
      .examples = "lode db add notes < notes.jsonl\n"
-                 "echo '{\"id\":\"a\",\"document\":\"hello\",\"metadata\":{\"n\":1},\"embedding\":[1,0,0]}' | lode db add notes --create\n"
+                 "echo '{\"id\":\"a\",\"document\":\"hello\",\"metadata\":{\"n\":1},\"embedding\":[1,0,0]}' | lode db "
+                 "add notes --create\n"
                  "# make the vectors with the collection's model, or minilm\n"
                  "lode db add notes notes.jsonl --create --embed\n"
                  "# load what is new, keep what is there\n"
@@ -412,33 +537,42 @@ const op_def op_table_db[] = {
      .params = params_db_upsert, .summary = summary_db_write, .say = "{collection}: {written} written",
      .detail = "Of a record that exists, what is given replaces document and embedding, and metadata merge key by key.",
      .examples = "lode db upsert notes < changed.jsonl"},
-    {OP_OF_DB(update), .about = "change records that exist", .flags = OP_LONG | OP_DESTRUCTIVE, .params = params_db_update,
-     .summary = summary_db_write, .say = "{collection}: {written} changed[, {skipped} do not exist][: {missing}]",
+    {OP_OF_DB(update), .about = "change records that exist", .flags = OP_LONG | OP_DESTRUCTIVE,
+     .params = params_db_update, .summary = summary_db_write,
+     .say = "{collection}: {written} changed[, {skipped} do not exist][: {missing}]",
      .detail = "What a line does not name stays. Metadata merge key by key; null removes a key. Ids that do not exist "
                "are skipped and named; exit code 1 when none exists.",
      .examples = "echo '{\"id\":\"a\",\"metadata\":{\"n\":2,\"old\":null}}' | lode db update notes"},
-    {OP_OF_DB(get), .about = "show records by id or filter", .flags = OP_READ_ONLY | OP_HIDE_SUMMARY, .params = params_db_get,
-     .row = row_db_get, .summary = summary_db_get,
+    {OP_OF_DB(get), .about = "show records by id or filter", .flags = OP_READ_ONLY | OP_HIDE_SUMMARY,
+     .params = params_db_get, .row = row_db_get, .summary = summary_db_get,
      .detail = "By ids in the order asked, otherwise in the order of insertion. Any number of records is written as it "
                "is read, in bounded memory.",
      .examples = "lode db get notes --ids a,b\n"
                  "lode db get notes --where '{\"lang\":\"c\",\"size\":{\"$gt\":100}}' --limit 20 --json\n"
                  "# all ids that still wait for a vector\n"
                  "lode db get notes --pending --limit 0 --include none --json"},
-    {OP_OF_DB(query), .about = "find the nearest records by vector, words or both", .flags = OP_READ_ONLY, .params = params_db_query,
-     .row = row_db_query,
+    {OP_OF_DB(query), .about = "find the nearest records by vector, words or both", .flags = OP_READ_ONLY,
+     .params = params_db_query, .row = row_db_query,
      .detail = "Distances are exact: l2 is squared, cosine is 1 - cos, ip is 1 - dot; ties are ordered by id. Text is "
                "ranked by BM25 with a tokenizer that knows code. Hybrid fuses both rankings. One JSON line a hit with "
-               "--json; rank begins at 1. Text alone is ranked by words and by meaning when the collection's vectors are made "
+               "--json; rank begins at 1. Text alone is ranked by words and by meaning when the collection's vectors "
+               "are made "
                "by a model that is at hand (lode db create --embedder), else by words.",
      .examples = "lode db query notes --vector '[1,0,0]' -k 5\n"
                  "lode db query notes --vector @q.json --where '{\"lang\":{\"$in\":[\"c\",\"h\"]}}' --json\n"
                  "lode db query code --text 'parse header' --where-document '{\"$regex\":\"int \\\\w+\\\\(\"}'\n"
                  "lode db query code --text 'parse header' --vector @q.json --mode hybrid"},
-    {.group = "db", .name = "embed", .run = op_do_fill, .about = "make the vectors of records that have none yet", .flags = OP_LONG,
-     .params = params_db_fill, .summary = summary_db_fill,
-     .say = "{collection}: {embedded} vectors by {model}[, {without_document} records have no document][, {changed} changed meanwhile]",
-     .detail = "The documents of pending records become vectors by the collection's model, in batches that are each one commit: stopped at any "
+    {.group = "db",
+     .name = "embed",
+     .run = op_do_fill,
+     .about = "make the vectors of records that have none yet",
+     .flags = OP_LONG,
+     .params = params_db_fill,
+     .summary = summary_db_fill,
+     .say = "{collection}: {embedded} vectors by {model}[, {without_document} records have no document][, {changed} "
+            "changed meanwhile]",
+     .detail = "The documents of pending records become vectors by the collection's model, in batches that are each "
+               "one commit: stopped at any "
                "moment, the next run goes on. The model's identity is stamped into the collection.",
      .examples = "lode db embed notes\nlode db embed notes --model ollama:nomic-embed-text"},
     {OP_OF_DB(delete), .about = "delete records by id or filter", .flags = OP_DESTRUCTIVE, .params = params_db_delete,
@@ -448,21 +582,25 @@ const op_def op_table_db[] = {
                  "lode db delete code --where '{\"path\":\"src/old.c\"}'"},
     {OP_OF_DB(count), .about = "print the number of records", .flags = OP_READ_ONLY, .params = params_db_name,
      .summary = summary_db_count, .say = "{count}", .examples = "lode db count notes"},
-    {OP_OF_DB(facets), .about = "count the records by each value of a metadata key", .flags = OP_READ_ONLY, .params = params_db_facets,
-     .row = row_db_facets,
+    {OP_OF_DB(facets), .about = "count the records by each value of a metadata key", .flags = OP_READ_ONLY,
+     .params = params_db_facets, .row = row_db_facets,
      .detail = "Largest count first. A key that create --counters named is answered without touching the records.",
      .examples = "lode db facets code lang\nlode db facets code author --where '{\"lang\":\"c\"}' --limit 5"},
-    {OP_OF_DB(map), .about = "place a sample of the vectors on the plane", .flags = OP_READ_ONLY | OP_LONG | OP_HIDE_SUMMARY, .params = params_db_map, .row = row_db_map,
+    {OP_OF_DB(map), .about = "place a sample of the vectors on the plane",
+     .flags = OP_READ_ONLY | OP_LONG | OP_HIDE_SUMMARY, .params = params_db_map, .row = row_db_map,
      .summary = summary_db_map,
-     .detail = "The two directions of largest variance (PCA). The same records give the same picture. A sample is spread evenly over the "
+     .detail = "The two directions of largest variance (PCA). The same records give the same picture. A sample is "
+               "spread evenly over the "
                "order of insertion; with --where it is the first that match. The page of `lode ui` draws it.",
      .examples = "lode db map notes\nlode db map code --key language --sample 5000 --json"},
-    {OP_OF_DB(stats), .about = "figures of the store or of one collection", .flags = OP_READ_ONLY, .params = params_db_stats,
-     .summary = summary_db_stats, .examples = "lode db stats\nlode db stats notes --json"},
-    {OP_OF_DB(verify), .about = "check everything and name each damage", .flags = OP_READ_ONLY | OP_LONG, .params = params_none,
-     .row = row_db_damage, .summary = summary_db_verify, .say = "{store}: {damages} damages found[ in {records} records][; {quarantined} files were set aside earlier]",
-     .detail = "Every record's checksum, the database's own checks, the text index, the counters against a recount, and "
-               "derived files. Exit code 3 when there is damage.",
+    {OP_OF_DB(stats), .about = "figures of the store or of one collection", .flags = OP_READ_ONLY,
+     .params = params_db_stats, .summary = summary_db_stats, .examples = "lode db stats\nlode db stats notes --json"},
+    {OP_OF_DB(verify), .about = "check everything and name each damage", .flags = OP_READ_ONLY | OP_LONG,
+     .params = params_none, .row = row_db_damage, .summary = summary_db_verify,
+     .say = "{store}: {damages} damages found[ in {records} records][; {quarantined} files were set aside earlier]",
+     .detail =
+         "Every record's checksum, the database's own checks, the text index, the counters against a recount, and "
+         "derived files. Exit code 3 when there is damage.",
      .examples = "lode db verify\nlode db verify --json --store ./data"},
     {OP_OF_DB(salvage), .about = "read what can be read of a damaged store into a new one", .flags = OP_LONG | OP_LOCAL,
      .params = params_db_salvage, .row = row_db_damage, .summary = summary_db_salvage,
@@ -470,45 +608,55 @@ const op_def op_table_db[] = {
             "[, {without_vector} without their vector]",
      .detail = "Never writes to the damaged store. Lists what is lost.",
      .examples = "lode db salvage ./rescued --store ./damaged"},
-    {OP_OF_DB(backup), .about = "write the whole store to one file while it is in use", .flags = OP_LONG | OP_LOCAL | OP_READ_ONLY,
-     .params = params_db_backup, .summary = summary_db_backup, .say = "{file}: {bytes}",
-     .examples = "lode db backup notes-monday.lode"},
+    {OP_OF_DB(backup), .about = "write the whole store to one file while it is in use",
+     .flags = OP_LONG | OP_LOCAL | OP_READ_ONLY, .params = params_db_backup, .summary = summary_db_backup,
+     .say = "{file}: {bytes}", .examples = "lode db backup notes-monday.lode"},
     {OP_OF_DB(restore), .about = "make a store from a backup", .flags = OP_LONG | OP_LOCAL, .params = params_db_restore,
-     .summary = summary_db_restore, .say = "{store}: restored from {file}",
-     .detail = "The backup is checked first.",
+     .summary = summary_db_restore, .say = "{store}: restored from {file}", .detail = "The backup is checked first.",
      .examples = "lode db restore notes-monday.lode ./restored"},
     {OP_OF_DB(compact), .about = "rewrite the store as small as it can be", .flags = OP_LONG, .params = params_none,
      .summary = summary_db_compact, .say = "{store}: {bytes}, was {bytes_before}",
-     .detail = "Deleted bytes are gone for good, from the text index and from free pages too. A store never grows by it: what waits to "
+     .detail = "Deleted bytes are gone for good, from the text index and from free pages too. A store never grows by "
+               "it: what waits to "
                "be indexed goes on waiting, for the background or optimize.",
      .examples = "lode db compact"},
     {OP_OF_DB(optimize), .about = "do the pending background work now", .flags = OP_LONG, .params = optimize_params,
      .summary = summary_db_compact, .say = "{store}: {bytes}, was {bytes_before}",
-     .detail = "Text, metadata and vector index, erasure of deleted data, giving pages back. Damaged files of the vector index are set aside and "
-               "rebuilt. One that cannot be read is left alone, as that proves no damage: its records are read one by one, until it can be "
-               "read again or --rebuild-unreadable sets it aside too. No record is in danger: the index is made from them.",
+     .detail =
+         "Text, metadata and vector index, erasure of deleted data, giving pages back. Damaged files of the vector "
+         "index are set aside and "
+         "rebuilt. One that cannot be read is left alone, as that proves no damage: its records are read one by one, "
+         "until it can be "
+         "read again or --rebuild-unreadable sets it aside too. No record is in danger: the index is made from them.",
      .examples = "lode db optimize\nlode db optimize --rebuild-unreadable"},
-    {OP_OF_DB(export), .about = "write records as JSON lines", .flags = OP_READ_ONLY | OP_LONG | OP_LOCAL, .params = params_db_export,
-     .summary = summary_db_export, .say = "{file}: {written} records",
+    {OP_OF_DB(export), .about = "write records as JSON lines", .flags = OP_READ_ONLY | OP_LONG | OP_LOCAL,
+     .params = params_db_export, .summary = summary_db_export, .say = "{file}: {written} records",
      .detail = "The lines are those that add and import read.",
      .examples = "lode db export notes > notes.jsonl\nlode db export notes c.jsonl --where '{\"lang\":\"c\"}'"},
     {OP_OF_DB(import), .about = "read records from a file: JSON lines, .npy or .fvecs", .flags = OP_LONG | OP_LOCAL,
-     .params = params_db_import, .summary = summary_db_write, .say = "{collection}: {written} written[, {skipped} skipped]",
+     .params = params_db_import, .summary = summary_db_write,
+     .say = "{collection}: {written} written[, {skipped} skipped]",
      .detail = "Committed batch by batch; on failure the error names the line, and earlier batches stay.",
      .examples = "lode db import notes notes.jsonl --create\nlode db import sift base.fvecs --create --metric l2\n"
                  "# add vectors to records whose ids are 0, 1, 2, ...\n"
                  "lode db import notes vectors.npy --mode update"},
-    {OP_OF_DB(push), .about = "copy a collection to another store, online", .flags = OP_LONG | OP_LOCAL, .params = params_db_push,
-     .summary = summary_db_copy,
-     .say = "{collection}: {records} records, {written} written, {equal} were there[, {extra} only there]; checksum {checksum}",
-     .detail = "Range by range: what the other store has already is compared, what differs is written, read back and compared. "
-               "Started again, it goes on where it stopped, or brings the copy up to date. A code index that `lode index` keeps in the other store is "
+    {OP_OF_DB(push), .about = "copy a collection to another store, online", .flags = OP_LONG | OP_LOCAL,
+     .params = params_db_push, .summary = summary_db_copy,
+     .say = "{collection}: {records} records, {written} written, {equal} were there[, {extra} only there]; checksum "
+            "{checksum}",
+     .detail = "Range by range: what the other store has already is compared, what differs is written, read back and "
+               "compared. "
+               "Started again, it goes on where it stopped, or brings the copy up to date. A code index that `lode "
+               "index` keeps in the other store is "
                "not written to; a copy of one is.",
-     .examples = "lode db push notes --to qdrant://10.0.0.5:6333\n"
-                 "# two replicas in six shards\nlode db push notes --to 'qdrant://a:6333,b:6333/team?replicas=2&shards=6'"},
-    {OP_OF_DB(pull), .about = "copy a collection from another store, online", .flags = OP_LONG | OP_LOCAL, .params = params_db_pull,
-     .summary = summary_db_copy,
-     .say = "{collection}: {records} records, {written} written, {equal} were there[, {extra} only there]; checksum {checksum}",
-     .detail = "The same as push, the other way round. The code index of a project is not written to: --as NAME copies under another name.",
+     .examples =
+         "lode db push notes --to qdrant://10.0.0.5:6333\n"
+         "# two replicas in six shards\nlode db push notes --to 'qdrant://a:6333,b:6333/team?replicas=2&shards=6'"},
+    {OP_OF_DB(pull), .about = "copy a collection from another store, online", .flags = OP_LONG | OP_LOCAL,
+     .params = params_db_pull, .summary = summary_db_copy,
+     .say = "{collection}: {records} records, {written} written, {equal} were there[, {extra} only there]; checksum "
+            "{checksum}",
+     .detail = "The same as push, the other way round. The code index of a project is not written to: --as NAME copies "
+               "under another name.",
      .examples = "lode db pull notes --from qdrant://10.0.0.5:6333"},
     {0}};

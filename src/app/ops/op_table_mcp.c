@@ -2,19 +2,26 @@
 /* op_table_mcp.c - `lode mcp` and the operations that register it with clients, as data. See op.h. */
 #include "ops/op.h"
 
-#define P_MCP_PATH                                                                     \
-  {.name = "path", .type = OP_ARG_PATH, .flags = OP_PARAM_POSITIONAL, .value = "PATH", \
-   .about = "a file or folder of the project; the working directory when not given"}
+#define P_MCP_PATH                                                                                                     \
+  {                                                                                                                    \
+    .name = "path", .type = OP_ARG_PATH, .flags = OP_PARAM_POSITIONAL, .value = "PATH",                                \
+    .about = "a file or folder of the project; the working directory when not given"                                   \
+  }
 /* choices: the names in mcp_clients.c */
-#define P_MCP_CLIENT                                                                                      \
-  {.name = "client", .type = OP_ARG_CHOICE, .letter = 'c', .flags = OP_PARAM_REQUIRED, .value = "CLIENT", \
-   .choices = "claude-code|cursor|vscode|codex|gemini|windsurf|opencode", .about = "which program"}
+#define P_MCP_CLIENT                                                                                                   \
+  {                                                                                                                    \
+    .name = "client", .type = OP_ARG_CHOICE, .letter = 'c', .flags = OP_PARAM_REQUIRED, .value = "CLIENT",             \
+    .choices = "claude-code|cursor|vscode|codex|gemini|windsurf|opencode", .about = "which program"                    \
+  }
 
 static const op_param params_mcp[] = {
     P_MCP_PATH,
     {.name = "watch", .type = OP_ARG_FLAG, .about = "keep the index up to date while files change, as lode watch does"},
-    {.name = "allow_model", .type = OP_ARG_LIST, .value = "MODEL,MODEL",
-     .about = "models that tools may name besides those installed and the collection's own: openai:MODEL, ollama:MODEL, a folder"},
+    {.name = "allow_model",
+     .type = OP_ARG_LIST,
+     .value = "MODEL,MODEL",
+     .about = "models that tools may name besides those installed and the collection's own: openai:MODEL, "
+              "ollama:MODEL, a folder"},
     {.name = "no_sandbox", .type = OP_ARG_FLAG, .about = "keep all privileges: for debuggers"},
     {0}};
 static const op_param params_mcp_install[] = {
@@ -24,30 +31,47 @@ static const op_param params_mcp_install[] = {
     {0}};
 static const op_param params_mcp_remove[] = {P_MCP_PATH, P_MCP_CLIENT, {0}};
 
-static const op_field row_mcp_client[] = {
-    {"client", OP_FIELD_TEXT, 0, "its name"},
-    {"state", OP_FIELD_TEXT, 0, "registered, same, removed or absent"},
-    {"file", OP_FIELD_TEXT, 0, "its settings"},
-    {0}};
-
+static const op_field row_mcp_client[] = {{"client", OP_FIELD_TEXT, 0, "its name"},
+                                          {"state", OP_FIELD_TEXT, 0, "registered, same, removed or absent"},
+                                          {"file", OP_FIELD_TEXT, 0, "its settings"},
+                                          {0}};
 
 const op_def op_table_mcp[] = {
-    {.name = "mcp", .run = op_do_mcp, .about = "serve a project to AI agents: MCP over standard input and output",
-     .flags = OP_SERVER | OP_LOCAL | OP_PROJECT, .params = params_mcp,
-     .detail = "Speaks the Model Context Protocol, from 2024-11-05 to 2026-07-28. AI tools start it themselves: `lode setup` or `lode mcp install` "
-               "tells them how. Starts at once and opens nothing before a tool is called; never indexes unless a tool or --watch asks for it; "
-               "ends with its input. The work is done by a process of its own: if that dies, the request is answered with an error that "
+    {.name = "mcp",
+     .run = op_do_mcp,
+     .about = "serve a project to AI agents: MCP over standard input and output",
+     .flags = OP_SERVER | OP_LOCAL | OP_PROJECT,
+     .params = params_mcp,
+     .detail = "Speaks the Model Context Protocol, from 2024-11-05 to 2026-07-28. AI tools start it themselves: `lode "
+               "setup` or `lode mcp install` "
+               "tells them how. Starts at once and opens nothing before a tool is called; never indexes unless a tool "
+               "or --watch asks for it; "
+               "ends with its input. The work is done by a process of its own: if that dies, the request is answered "
+               "with an error that "
                "names a crash report, and the next one is served.",
      .examples = "lode mcp\nlode mcp --watch ~/src/project\nlode mcp install --client cursor"},
     {0}};
 
 const op_def op_table_mcp_clients[] = {
-    {.group = "mcp", .name = "install", .run = op_do_mcp_install, .about = "tell an AI tool about the MCP server of a project",
-     .flags = OP_LOCAL | OP_PROJECT, .params = params_mcp_install, .row = row_mcp_client,
-     .detail = "Edits its settings file: everything else in it stays as it is, and a copy is kept beside it as FILE.lode-backup. A file that "
-               "cannot be parsed is left alone. A file that is a link stays one, and what it leads to is written; a link of the project that leads "
+    {.group = "mcp",
+     .name = "install",
+     .run = op_do_mcp_install,
+     .about = "tell an AI tool about the MCP server of a project",
+     .flags = OP_LOCAL | OP_PROJECT,
+     .params = params_mcp_install,
+     .row = row_mcp_client,
+     .detail = "Edits its settings file: everything else in it stays as it is, and a copy is kept beside it as "
+               "FILE.lode-backup. A file that "
+               "cannot be parsed is left alone. A file that is a link stays one, and what it leads to is written; a "
+               "link of the project that leads "
                "out of it is refused. Twice is harmless.",
      .examples = "lode mcp install --client claude-code\nlode mcp install --client codex --print"},
-    {.group = "mcp", .name = "remove", .run = op_do_mcp_remove, .about = "take that back",
-     .flags = OP_LOCAL | OP_PROJECT, .params = params_mcp_remove, .row = row_mcp_client, .examples = "lode mcp remove --client cursor"},
+    {.group = "mcp",
+     .name = "remove",
+     .run = op_do_mcp_remove,
+     .about = "take that back",
+     .flags = OP_LOCAL | OP_PROJECT,
+     .params = params_mcp_remove,
+     .row = row_mcp_client,
+     .examples = "lode mcp remove --client cursor"},
     {0}};

@@ -2,21 +2,32 @@
 /* op_table_rescue.c - the operations of `lode rescue`, `import`, `chroma` and `export`, as data; see op.h. */
 #include "ops/op.h"
 
-
-#define P_RESCUE_FROM                                                                                    \
-  {.name = "dir", .type = OP_ARG_PATH, .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "DIR", \
-   .about = "the Chroma directory: what chromadb.PersistentClient(path=...) was given"}
+#define P_RESCUE_FROM                                                                                                  \
+  {                                                                                                                    \
+    .name = "dir", .type = OP_ARG_PATH, .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "DIR",              \
+    .about = "the Chroma directory: what chromadb.PersistentClient(path=...) was given"                                \
+  }
 
 static const op_param params_rescue[] = {
     P_RESCUE_FROM,
-    {.name = "to", .type = OP_ARG_PATH, .value = "STORE", .about = "the store to write to, made if there is none; --store when not given"},
+    {.name = "to",
+     .type = OP_ARG_PATH,
+     .value = "STORE",
+     .about = "the store to write to, made if there is none; --store when not given"},
     {.name = "dry_run", .type = OP_ARG_FLAG, .about = "write nothing: say what would come over"},
-    {.name = "embed", .type = OP_ARG_FLAG,
-     .about = "make vectors that are nowhere on the disk again from the documents, where the model is known and installed"},
-    {.name = "model", .type = OP_ARG_TEXT, .value = "MODEL",
+    {.name = "embed",
+     .type = OP_ARG_FLAG,
+     .about =
+         "make vectors that are nowhere on the disk again from the documents, where the model is known and installed"},
+    {.name = "model",
+     .type = OP_ARG_TEXT,
+     .value = "MODEL",
      .about = "with --embed: the model that made the vectors, for directories that do not say it (all before 1.0)"},
-    {.name = "doubtful", .type = OP_ARG_PATH, .value = "FILE",
-     .about = "list the records with something doubtful or missing here, one JSON object a line; when not given, STORE-doubtful.jsonl"},
+    {.name = "doubtful",
+     .type = OP_ARG_PATH,
+     .value = "FILE",
+     .about = "list the records with something doubtful or missing here, one JSON object a line; when not given, "
+              "STORE-doubtful.jsonl"},
     {0}};
 
 static const op_field row_rescue[] = {
@@ -48,17 +59,22 @@ static const op_field summary_rescue[] = {
     {"doubtful_file", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "the list; null when there is none"},
     {0}};
 
-#define SAY_RESCUE                                                                                                        \
-  "{from}: {records} records in {collections} collections, {exact} vectors from the index[, {from_queue} from the queue]" \
-  "[, {re_embedded} made again][, {missing} missing][, {refused} refused][, {lost} lost][, {doubtful} doubtful][; those are listed in {doubtful_file}]"
-#define DETAIL_RESCUE                                                                                                                      \
-  "Reads directories of chromadb 0.4 to 1.x. Nothing of the directory is written or loaded by Chroma's code: rows come from the pages of " \
-  "chroma.sqlite3, vectors from the write-ahead queue and from data_level0.bin; a damaged graph, header, pickle or database "              \
-  "costs what it held and nothing else. The directory may be read-only or in use. Running it again goes on where it stopped. Exit code 3 " \
+#define SAY_RESCUE                                                                                                     \
+  "{from}: {records} records in {collections} collections, {exact} vectors from the index[, {from_queue} from the "    \
+  "queue]"                                                                                                             \
+  "[, {re_embedded} made again][, {missing} missing][, {refused} refused][, {lost} lost][, {doubtful} doubtful][; "    \
+  "those are listed in {doubtful_file}]"
+#define DETAIL_RESCUE                                                                                                  \
+  "Reads directories of chromadb 0.4 to 1.x. Nothing of the directory is written or loaded by Chroma's code: rows "    \
+  "come from the pages of "                                                                                            \
+  "chroma.sqlite3, vectors from the write-ahead queue and from data_level0.bin; a damaged graph, header, pickle or "   \
+  "database "                                                                                                          \
+  "costs what it held and nothing else. The directory may be read-only or in use. Running it again goes on where it "  \
+  "stopped. Exit code 3 "                                                                                              \
   "when something is missing."
 
-#define OP_OF_RESCUE(group_name)                                                                  \
-  .group = group_name, .name = "chroma", .run = op_do_rescue_chroma, .flags = OP_LONG | OP_LOCAL, \
+#define OP_OF_RESCUE(group_name)                                                                                       \
+  .group = group_name, .name = "chroma", .run = op_do_rescue_chroma, .flags = OP_LONG | OP_LOCAL,                      \
   .params = params_rescue, .row = row_rescue, .summary = summary_rescue, .say = SAY_RESCUE, .detail = DETAIL_RESCUE
 
 const op_def op_table_rescue[] = {
@@ -67,20 +83,27 @@ const op_def op_table_rescue[] = {
                  "# vectors that are lost are made again from the documents\n"
                  "lode rescue chroma ./chroma --to ./data --embed --model minilm"},
     {0}};
-const op_def op_table_import[] = {
-    {OP_OF_RESCUE("import"), .about = "bring a Chroma directory into a store",
-     .examples = "lode import chroma ./chroma --to ./data"},
-    {0}};
+const op_def op_table_import[] = {{OP_OF_RESCUE("import"), .about = "bring a Chroma directory into a store",
+                                   .examples = "lode import chroma ./chroma --to ./data"},
+                                  {0}};
 
 /* ---- chroma check, chroma quarantine ---- */
 
 static const op_param params_chroma_check[] = {P_RESCUE_FROM, {0}};
 static const op_param params_chroma_quarantine[] = {
     P_RESCUE_FROM,
-    {.name = "to", .type = OP_ARG_PATH, .value = "STORE", .about = "the store that everything is rescued into first; --store when not given"},
-    {.name = "stale_seconds", .type = OP_ARG_INT, .value = "N", .fallback = "3600",
+    {.name = "to",
+     .type = OP_ARG_PATH,
+     .value = "STORE",
+     .about = "the store that everything is rescued into first; --store when not given"},
+    {.name = "stale_seconds",
+     .type = OP_ARG_INT,
+     .value = "N",
+     .fallback = "3600",
      .about = "set an index aside when the database is newer than it by so much; 0 = every index"},
-    {.name = "fix_seq_ids", .type = OP_ARG_FLAG, .about = "make integers of sequence ids that are blobs: 1.x fails on those that 0.6 wrote"},
+    {.name = "fix_seq_ids",
+     .type = OP_ARG_FLAG,
+     .about = "make integers of sequence ids that are blobs: 1.x fails on those that 0.6 wrote"},
     {.name = "dry_run", .type = OP_ARG_FLAG, .about = "do nothing: say what would be done"},
     {0}};
 
@@ -100,11 +123,10 @@ static const op_field summary_chroma_check[] = {
     {"from_queue", OP_FIELD_COUNT, 0, "of those, vectors from the write-ahead queue"},
     {"missing", OP_FIELD_COUNT, 0, "of those, vectors that are nowhere on the disk"},
     {0}};
-static const op_field row_chroma_quarantine[] = {
-    {"what", OP_FIELD_TEXT, 0, "what was done, or would be"},
-    {"path", OP_FIELD_TEXT, 0, "what was renamed"},
-    {"became", OP_FIELD_TEXT, 0, "its name now; nothing is deleted"},
-    {0}};
+static const op_field row_chroma_quarantine[] = {{"what", OP_FIELD_TEXT, 0, "what was done, or would be"},
+                                                 {"path", OP_FIELD_TEXT, 0, "what was renamed"},
+                                                 {"became", OP_FIELD_TEXT, 0, "its name now; nothing is deleted"},
+                                                 {0}};
 static const op_field summary_chroma_quarantine[] = {
     {"dir", OP_FIELD_TEXT, 0, "the Chroma directory"},
     {"store", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "the store that has everything; null for a dry run"},
@@ -115,58 +137,92 @@ static const op_field summary_chroma_quarantine[] = {
     {0}};
 
 const op_def op_table_chroma[] = {
-    {.group = "chroma", .name = "check", .run = op_do_chroma_check, .flags = OP_READ_ONLY | OP_LONG | OP_LOCAL,
-     .params = params_chroma_check, .row = row_chroma_check, .summary = summary_chroma_check,
+    {.group = "chroma",
+     .name = "check",
+     .run = op_do_chroma_check,
+     .flags = OP_READ_ONLY | OP_LONG | OP_LOCAL,
+     .params = params_chroma_check,
+     .row = row_chroma_check,
+     .summary = summary_chroma_check,
      .about = "say what is wrong with a Chroma directory, without touching it",
-     .say = "{dir}: {damages} damages; a rescue brings over {records} records in {collections} collections, {exact} vectors from the index"
+     .say = "{dir}: {damages} damages; a rescue brings over {records} records in {collections} collections, {exact} "
+            "vectors from the index"
             "[, {from_queue} from the queue][, {missing} are lost]",
-     .detail = "Drift between index and rows, ages, sequence ids that are blobs, damaged files, transactions that did not finish. Exit code 3 when there "
+     .detail = "Drift between index and rows, ages, sequence ids that are blobs, damaged files, transactions that did "
+               "not finish. Exit code 3 when there "
                "is damage.",
      .examples = "lode chroma check ./chroma\nlode chroma check ~/.mempalace/palace --json"},
-    {.group = "chroma", .name = "quarantine", .run = op_do_chroma_quarantine,
-     .flags = OP_DESTRUCTIVE | OP_LONG | OP_LOCAL, .params = params_chroma_quarantine, .row = row_chroma_quarantine, .summary = summary_chroma_quarantine,
+    {.group = "chroma",
+     .name = "quarantine",
+     .run = op_do_chroma_quarantine,
+     .flags = OP_DESTRUCTIVE | OP_LONG | OP_LOCAL,
+     .params = params_chroma_quarantine,
+     .row = row_chroma_quarantine,
+     .summary = summary_chroma_quarantine,
      .about = "set indexes aside that make Chroma crash, after everything is safe in a store",
-     .say = "{dir}: {set_aside} indexes set aside[, {kept} kept][, {seq_ids} sequence ids mended][; {store} has all {records} records]",
-     .detail = "First everything is rescued into the store; when something of it is missing, nothing is done. Then folders of indexes that are older than "
-               "the database are renamed to NAME.drift-TIME; rename them back to undo it. Chroma does not rebuild such an index: vectors that its queue no "
+     .say = "{dir}: {set_aside} indexes set aside[, {kept} kept][, {seq_ids} sequence ids mended][; {store} has all "
+            "{records} records]",
+     .detail = "First everything is rescued into the store; when something of it is missing, nothing is done. Then "
+               "folders of indexes that are older than "
+               "the database are renamed to NAME.drift-TIME; rename them back to undo it. Chroma does not rebuild such "
+               "an index: vectors that its queue no "
                "longer has are then in the store alone. Stop the programs that use the directory first.",
-     .examples = "lode chroma quarantine ./chroma --to ./data --dry-run\nlode chroma quarantine ./chroma --to ./data --stale-seconds 3600 --fix-seq-ids"},
+     .examples = "lode chroma quarantine ./chroma --to ./data --dry-run\nlode chroma quarantine ./chroma --to ./data "
+                 "--stale-seconds 3600 --fix-seq-ids"},
     {0}};
 
 /* ---- export ---- */
 
-#define P_EXPORT_COLLECTION \
-  {.name = "collection", .type = OP_ARG_TEXT, .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "NAME", .about = "name of the collection"}
-#define P_EXPORT_WHERE \
-  {.name = "where", .type = OP_ARG_JSON, .value = "JSON", .about = "records whose metadata match this filter (lode help filters)"}
+#define P_EXPORT_COLLECTION                                                                                            \
+  {                                                                                                                    \
+    .name = "collection", .type = OP_ARG_TEXT, .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "NAME",      \
+    .about = "name of the collection"                                                                                  \
+  }
+#define P_EXPORT_WHERE                                                                                                 \
+  {                                                                                                                    \
+    .name = "where", .type = OP_ARG_JSON, .value = "JSON",                                                             \
+    .about = "records whose metadata match this filter (lode help filters)"                                            \
+  }
 
 static const op_param params_export_jsonl[] = {
     P_EXPORT_COLLECTION,
-    {.name = "file", .type = OP_ARG_PATH, .flags = OP_PARAM_POSITIONAL, .value = "FILE", .fallback = "-",
+    {.name = "file",
+     .type = OP_ARG_PATH,
+     .flags = OP_PARAM_POSITIONAL,
+     .value = "FILE",
+     .fallback = "-",
      .about = "where to write; - is standard output; a file appears when it is whole"},
     P_EXPORT_WHERE,
-    {.name = "include", .type = OP_ARG_SET, .value = "PART,PART", .choices = "document|metadata|embedding",
-     .fallback = "document,metadata,embedding", .about = "parts of each record to write"},
+    {.name = "include",
+     .type = OP_ARG_SET,
+     .value = "PART,PART",
+     .choices = "document|metadata|embedding",
+     .fallback = "document,metadata,embedding",
+     .about = "parts of each record to write"},
     {0}};
-static const op_param params_export_chroma[] = {
-    P_EXPORT_COLLECTION,
-    {.name = "file", .type = OP_ARG_PATH, .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "FILE", .about = "where to write; appears when it is whole"},
-    P_EXPORT_WHERE,
-    {0}};
+static const op_param params_export_chroma[] = {P_EXPORT_COLLECTION,
+                                                {.name = "file",
+                                                 .type = OP_ARG_PATH,
+                                                 .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL,
+                                                 .value = "FILE",
+                                                 .about = "where to write; appears when it is whole"},
+                                                P_EXPORT_WHERE,
+                                                {0}};
 static const op_param params_export_npy[] = {
     P_EXPORT_COLLECTION,
-    {.name = "file", .type = OP_ARG_PATH, .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "FILE",
+    {.name = "file",
+     .type = OP_ARG_PATH,
+     .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL,
+     .value = "FILE",
      .about = "where to write the vectors; their ids go to FILE.ids, one JSON string a line"},
     P_EXPORT_WHERE,
     {0}};
 static const op_field summary_export[] = {
-    {"file", OP_FIELD_TEXT, 0, "where they are"},
-    {"written", OP_FIELD_COUNT, 0, "how many records"},
-    {0}};
+    {"file", OP_FIELD_TEXT, 0, "where they are"}, {"written", OP_FIELD_COUNT, 0, "how many records"}, {0}};
 
-#define OP_OF_EXPORT(op_name, handler)                                                                                       \
-  .group = "export", .name = op_name, .run = handler, .flags = OP_READ_ONLY | OP_LONG | OP_LOCAL, .summary = summary_export, \
-  .say = "{file}: {written} records"
+#define OP_OF_EXPORT(op_name, handler)                                                                                 \
+  .group = "export", .name = op_name, .run = handler, .flags = OP_READ_ONLY | OP_LONG | OP_LOCAL,                      \
+  .summary = summary_export, .say = "{file}: {written} records"
 
 const op_def op_table_export[] = {
     {OP_OF_EXPORT("jsonl", op_do_export), .params = params_export_jsonl, .about = "write records as JSON lines",
@@ -176,7 +232,8 @@ const op_def op_table_export[] = {
      .about = "write records as JSON lines with the names of Chroma's add()",
      .detail = "Each line has id, embedding, document, metadata and uri, null where there is none.",
      .examples = "lode export chroma-jsonl notes notes.jsonl"},
-    {OP_OF_EXPORT("npy", op_do_export_npy), .params = params_export_npy, .about = "write the vectors as a NumPy array, and their ids",
+    {OP_OF_EXPORT("npy", op_do_export_npy), .params = params_export_npy,
+     .about = "write the vectors as a NumPy array, and their ids",
      .detail = "float32, one row a record, in the order of insertion; records without a vector are left out.",
      .examples = "lode export npy notes notes.npy"},
     {0}};

@@ -29,11 +29,16 @@ void op_put_bytes(strbuf *out, uint64_t n) {
 
 static void put_printable_char(strbuf *out, const char *p, size_t width) {
   uint32_t code = utf8_decode(p, width);
-  if (code == '\t') strbuf_addch(out, ' ');
-  else if (code == '\n') strbuf_addstr(out, "⏎");
-  else if (!utf8_is_hidden(code)) strbuf_add(out, p, width);
-  else if (code <= 0xFF) strbuf_addf(out, "\\x%02x", (unsigned)code);
-  else strbuf_addf(out, code <= 0xFFFF ? "\\u%04x" : "\\u{%x}", (unsigned)code);
+  if (code == '\t')
+    strbuf_addch(out, ' ');
+  else if (code == '\n')
+    strbuf_addstr(out, "⏎");
+  else if (!utf8_is_hidden(code))
+    strbuf_add(out, p, width);
+  else if (code <= 0xFF)
+    strbuf_addf(out, "\\x%02x", (unsigned)code);
+  else
+    strbuf_addf(out, code <= 0xFFFF ? "\\u%04x" : "\\u{%x}", (unsigned)code);
 }
 
 void op_put_printable(strbuf *out, lode_str text, size_t max) {
@@ -44,8 +49,10 @@ void op_put_printable(strbuf *out, lode_str text, size_t max) {
       strbuf_addstr(out, "…");
       return;
     }
-    if (width) put_printable_char(out, text.data + i, width);
-    else strbuf_addstr(out, "\xef\xbf\xbd");
+    if (width)
+      put_printable_char(out, text.data + i, width);
+    else
+      strbuf_addstr(out, "\xef\xbf\xbd");
     i += n;
   }
 }
@@ -103,7 +110,7 @@ static op_field_type field_type_of(const op_field *fields, lode_str name) {
 static bool value_is_blank(const json_doc *json, uint32_t node) {
   const json_node *x = &json->nodes[node];
   return node == 0 || x->type == JSON_NODE_NULL || x->type == JSON_NODE_FALSE ||
-      (x->type == JSON_NODE_INT && x->u.i == 0);
+         (x->type == JSON_NODE_INT && x->u.i == 0);
 }
 
 void op_put_sentence(strbuf *out, const op_def *op, const json_doc *summary) {

@@ -34,7 +34,8 @@ void op_suggest_init(op_suggest *s, lode_str word) {
 }
 
 void op_suggest_try(op_suggest *s, lode_str candidate) {
-  if (s->word.len == 0 || s->word.len > SUGGEST_MAX_WORD || candidate.len == 0 || candidate.len > SUGGEST_MAX_WORD) return;
+  if (s->word.len == 0 || s->word.len > SUGGEST_MAX_WORD || candidate.len == 0 || candidate.len > SUGGEST_MAX_WORD)
+    return;
   size_t d = suggest_distance(s->word, candidate);
   /* a prefix of the candidate counts as distance 1: "coll" for "collections" */
   if (s->word.len >= 3 && candidate.len > s->word.len && memcmp(s->word.data, candidate.data, s->word.len) == 0) d = 1;

@@ -59,13 +59,13 @@ static lode_status vectors_check_finite(const float *vectors, size_t n, uint32_t
 
 /* ---- .fvecs ---- */
 
-static lode_status vectors_parse_fvecs(lode_str bytes, float **vectors, size_t *n, uint32_t *dimension, lode_error *err) {
+static lode_status vectors_parse_fvecs(lode_str bytes, float **vectors, size_t *n, uint32_t *dimension,
+                                       lode_error *err) {
   if (bytes.len < 4) return err_set(err, LODE_INVALID, "not an .fvecs file: it is shorter than one number");
   uint32_t dim = vectors_le32(bytes.data);
   TRY(vectors_check_dimension(dim, err));
   size_t step = 4 + (size_t)dim * 4;
-  if (bytes.len % step)
-    return err_set(err, LODE_INVALID, "the .fvecs file ends inside a vector of dimension %u", dim);
+  if (bytes.len % step) return err_set(err, LODE_INVALID, "the .fvecs file ends inside a vector of dimension %u", dim);
   TRY(vectors_alloc(bytes.len / step, dim, vectors, err));
   for (size_t i = 0; i < bytes.len / step; i++) {
     const char *p = bytes.data + i * step;
@@ -104,7 +104,7 @@ static bool vectors_npy_shape(lode_str header, uint64_t shape[2], size_t *axes) 
     if (p == from || *axes == 2 || !op_parse_uint((lode_str){from, (size_t)(p - from)}, &shape[*axes])) return false;
     (*axes)++;
   }
-  return p < end && *axes > 0;
+  return p<end && * axes> 0;
 }
 
 static bool vectors_npy_split(lode_str bytes, lode_str *header, lode_str *body) {
@@ -128,7 +128,8 @@ static lode_status vectors_parse_npy(lode_str bytes, float **vectors, size_t *n,
   bool f8 = descr && end - descr >= 5 && memcmp(descr, "'<f8'", 5) == 0;
   if (!f4 && !f8)
     return err_set(err, LODE_INVALID, "the .npy file must hold float32 or float64 (save array.astype('float32'))");
-  if (!vectors_npy_shape(header, shape, &axes)) return err_set(err, LODE_INVALID, "the .npy file must have one or two axes");
+  if (!vectors_npy_shape(header, shape, &axes))
+    return err_set(err, LODE_INVALID, "the .npy file must have one or two axes");
   if (!order || end - order < 5 || (memcmp(order, "False", 5) != 0 && axes == 2))
     return err_set(err, LODE_INVALID, "the .npy file must be in C order (save numpy.ascontiguousarray(array))");
   uint64_t rows = axes == 2 ? shape[0] : 1, dim = axes == 2 ? shape[1] : shape[0];
@@ -173,8 +174,10 @@ static bool vectors_next_array(vectors_arrays *a, lode_str *array) {
   *array = (lode_str){a->rest.data, len};
   a->rest = (lode_str){a->rest.data + len, a->rest.len - len};
   char sign = a->wrapped ? vectors_first_char(&a->rest) : 0;
-  if (sign == ',' || sign == ']') a->rest.data++, a->rest.len--;
-  else if (sign) *array = (lode_str){array->data, (size_t)(a->rest.data + a->rest.len - array->data)}; /* no comma */
+  if (sign == ',' || sign == ']')
+    a->rest.data++, a->rest.len--;
+  else if (sign)
+    *array = (lode_str){array->data, (size_t)(a->rest.data + a->rest.len - array->data)}; /* no comma */
   if (sign == ']') a->wrapped = false; /* only white space may follow */
   return true;
 }
@@ -204,7 +207,8 @@ static lode_status vectors_parse_json(lode_str text, float **vectors, size_t *n,
   }
   mem_free(row);
   if (st == LODE_OK && wrapped && (a.wrapped || vectors_first_char(&a.rest)))
-    st = err_set(err, LODE_INVALID, "the array of vectors %s", a.wrapped ? "does not end" : "is followed by something else");
+    st = err_set(err, LODE_INVALID, "the array of vectors %s",
+                 a.wrapped ? "does not end" : "is followed by something else");
   return st;
 }
 
@@ -214,9 +218,12 @@ lode_status op_vectors_parse(lode_str bytes, lode_format format, float **vectors
   *vectors = NULL;
   *n = 0;
   *dimension = 0;
-  if (format == LODE_NPY) st = vectors_parse_npy(bytes, vectors, n, dimension, err);
-  else if (format == LODE_FVECS) st = vectors_parse_fvecs(bytes, vectors, n, dimension, err);
-  else st = vectors_parse_json(bytes, vectors, n, dimension, err);
+  if (format == LODE_NPY)
+    st = vectors_parse_npy(bytes, vectors, n, dimension, err);
+  else if (format == LODE_FVECS)
+    st = vectors_parse_fvecs(bytes, vectors, n, dimension, err);
+  else
+    st = vectors_parse_json(bytes, vectors, n, dimension, err);
   if (st == LODE_OK && *n == 0) st = err_set(err, LODE_INVALID, "the file has no vectors");
   if (st == LODE_OK) st = vectors_check_finite(*vectors, *n, *dimension, err);
   if (st == LODE_OK) return st;

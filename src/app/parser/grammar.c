@@ -251,7 +251,8 @@ size_t parser_grammar_check(const parser_grammar *g, strbuf *out) {
   for (const lang_rule *r = g->language->rules; r && r->node; r++) {
     const char *path = r->name ? r->name : "name";
     wrong += grammar_check_types(g, r->node, r->node, out);
-    while (r->role != LANG_ROLE_WRAPPER && grammar_next_word(&path, ".<", &step)) wrong += grammar_check_step(g, step, r->node, out);
+    while (r->role != LANG_ROLE_WRAPPER && grammar_next_word(&path, ".<", &step))
+      wrong += grammar_check_step(g, step, r->node, out);
     if (!r->given) continue;
     char fields[80];
     snprintf(fields, sizeof fields, "%.*s", (int)strcspn(r->given, "=:"), r->given);

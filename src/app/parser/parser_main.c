@@ -221,7 +221,8 @@ static int parser_check_grammars(const char *folder) {
 int main(int argc, char **argv) {
   if (argc == 3 && strcmp(argv[1], "--check") == 0) return parser_check_grammars(argv[2]);
   if (argc != 3) {
-    fprintf(stderr, "lode-parser is a part of lode, which starts it; lode-parser --check FOLDER looks at the grammars in a folder\n");
+    fprintf(stderr, "lode-parser is a part of lode, which starts it; lode-parser --check FOLDER looks at the grammars "
+                    "in a folder\n");
     return 2;
   }
   char *end;

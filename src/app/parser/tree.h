@@ -24,7 +24,7 @@ typedef struct parser_def {
   uint32_t body;               /* start of its body if that is a sibling node; else 0 */
   uint32_t outer;              /* the enclosing definition, or PARSER_NO_DEF */
   uint32_t lines;
-  lode_str name, scope;        /* slices of the text, or ""; scope: what the definition itself says it belongs to */
+  lode_str name, scope; /* slices of the text, or ""; scope: what the definition itself says it belongs to */
 } parser_def;
 
 typedef struct parser_break {

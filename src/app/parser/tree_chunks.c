@@ -19,8 +19,8 @@ enum {
 };
 
 typedef struct tree_piece { /* parallel to the chunks */
-  uint32_t def;    /* the definition it is part of, or PARSER_NO_DEF */
-  uint32_t inside; /* the enclosing definition */
+  uint32_t def;             /* the definition it is part of, or PARSER_NO_DEF */
+  uint32_t inside;          /* the enclosing definition */
 } tree_piece;
 
 typedef struct tree_builder {
@@ -31,12 +31,12 @@ typedef struct tree_builder {
   chunk_list *list;
   tree_piece *pieces;
   size_t pieces_cap;
-  bool *carved;       /* by definition: it becomes a chunk */
-  uint32_t *first;    /* by definition: its first chunk, or PARSER_NO_DEF */
-  uint32_t *open;     /* open definitions, outermost first */
+  bool *carved;    /* by definition: it becomes a chunk */
+  uint32_t *first; /* by definition: its first chunk, or PARSER_NO_DEF */
+  uint32_t *open;  /* open definitions, outermost first */
   size_t n_open;
   uint32_t at;
-  size_t next_break;  /* the first break that may still matter */
+  size_t next_break; /* the first break that may still matter */
   bool failed;
 } tree_builder;
 
@@ -59,10 +59,8 @@ static bool tree_is_whole(const tree_builder *b, const parser_def *d) {
 static bool tree_deserves_chunk(const tree_builder *b, const parser_def *d) {
   uint32_t size = d->end - d->own;
   switch (d->rule->role) {
-    case LANG_ROLE_MINOR:
-      return d->lines >= TREE_MIN_MINOR_LINES || size > b->options.max_bytes;
-    default:
-      return tree_is_transparent(d) || d->lines >= TREE_MIN_DEF_LINES || size >= b->options.min_bytes;
+    case LANG_ROLE_MINOR: return d->lines >= TREE_MIN_MINOR_LINES || size > b->options.max_bytes;
+    default: return tree_is_transparent(d) || d->lines >= TREE_MIN_DEF_LINES || size >= b->options.min_bytes;
   }
 }
 
@@ -112,9 +110,8 @@ static lode_str tree_bare_name(lode_str s) {
   while (s.len > 1 && (s.data[0] == '*' || s.data[0] == '&')) s.data++, s.len--;
   bool is_operator = s.len >= 8 && memcmp(s.data, "operator", 8) == 0;
   char last = s.len ? s.data[s.len - 1] : 0;
-  const char *args = s.len && (last == '>' || last == ']') && !is_operator
-                         ? memchr(s.data, last == '>' ? '<' : '[', s.len)
-                         : NULL;
+  const char *args =
+      s.len && (last == '>' || last == ']') && !is_operator ? memchr(s.data, last == '>' ? '<' : '[', s.len) : NULL;
   if (args && args > s.data && isalnum((unsigned char)args[-1])) s.len = (size_t)(args - s.data);
   return s;
 }
@@ -223,8 +220,8 @@ static uint32_t tree_split_point(tree_builder *b, uint32_t start, uint32_t end) 
 
 /* Emits [at, end) as part of a definition, or of the module. */
 static void tree_emit_range(tree_builder *b, uint32_t end, uint32_t def, uint32_t inside) {
-  chunk_item c = {.kind = b->g->language->data ? LANG_KIND_DATA : LANG_KIND_MODULE,
-                  .parent = CHUNK_NO_PARENT, .parts = 1};
+  chunk_item c = {
+      .kind = b->g->language->data ? LANG_KIND_DATA : LANG_KIND_MODULE, .parent = CHUNK_NO_PARENT, .parts = 1};
   if (end <= b->at || b->failed) return;
   if (def != PARSER_NO_DEF) {
     tree_describe_def(b, def, &c);
@@ -289,8 +286,10 @@ static void tree_emit_gap(tree_builder *b, uint32_t to, bool ends) {
       return;
     }
   }
-  if (of_def) tree_emit_range(b, to, inside, b->o->defs[inside].outer);
-  else tree_emit_range(b, to, PARSER_NO_DEF, inside);
+  if (of_def)
+    tree_emit_range(b, to, inside, b->o->defs[inside].outer);
+  else
+    tree_emit_range(b, to, PARSER_NO_DEF, inside);
 }
 
 /* The end of the line after a comment at p that ends its line; else p. */
@@ -387,7 +386,8 @@ static void tree_take_name(tree_builder *b, size_t chunk, uint32_t def, strbuf *
   chunk_item *c = &b->list->items[chunk];
   const parser_def *d = &b->o->defs[def];
   if (b->pieces[chunk].def != PARSER_NO_DEF || d->own < c->start || d->end > c->end ||
-      (d->end - d->start) * 2 < c->end - c->start) return;
+      (d->end - d->start) * 2 < c->end - c->start)
+    return;
   chunk_item named = *c;
   tree_describe_def(b, def, &named);
   named.doc = tree_doc_of(b, d);

@@ -10,10 +10,10 @@
 enum { COLLECT_MAX_GAP = 256 };
 
 typedef struct collect_level {
-  uint32_t outer;               /* the definition around the siblings */
-  uint32_t run_start, run_end;  /* comments that end at the current position; equal: none */
-  uint32_t last;                /* the previous definition, whose body may still follow */
-  bool wraps;                   /* the parent is a wrapper whose definition was not found yet */
+  uint32_t outer;              /* the definition around the siblings */
+  uint32_t run_start, run_end; /* comments that end at the current position; equal: none */
+  uint32_t last;               /* the previous definition, whose body may still follow */
+  bool wraps;                  /* the parent is a wrapper whose definition was not found yet */
   uint32_t wrap_start, wrap_own, wrap_end, wrap_doc_start, wrap_doc_end, wrap_depth;
 } collect_level;
 
@@ -40,8 +40,10 @@ static bool collect_adjoins(lode_str text, uint32_t from, uint32_t to) {
   if (to < from || to - from > COLLECT_MAX_GAP) return false;
   for (uint32_t p = from; p < to; p++) {
     char c = text.data[p];
-    if (c == '\n') newlines++;
-    else if (c != ' ' && c != '\t' && c != '\r') return false;
+    if (c == '\n')
+      newlines++;
+    else if (c != ' ' && c != '\t' && c != '\r')
+      return false;
   }
   return newlines < 2;
 }

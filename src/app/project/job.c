@@ -56,7 +56,8 @@ static lode_status project_job_wait_lock(int fd, const char *folder, project_job
       if (view.total == 0)
         return err_set(err, LODE_BUSY, "process %llu %s this project; `lode status` shows it",
                        (unsigned long long)view.pid, project_job_verbs[kind]);
-      return err_set(err, LODE_BUSY, "process %llu %s this project (%s %llu of %llu); `lode status` shows how far it is",
+      return err_set(err, LODE_BUSY,
+                     "process %llu %s this project (%s %llu of %llu); `lode status` shows how far it is",
                      (unsigned long long)view.pid, project_job_verbs[kind], view.phase, (unsigned long long)view.done,
                      (unsigned long long)view.total);
     }
@@ -74,8 +75,9 @@ lode_status project_job_begin(project_job *job, const project_info *project, pro
   job->fd = beneath_open(project->folder, project_job_lock_files[kind], O_RDWR | O_CREAT, 0600);
   if (job->fd < 0) {
     st = errno == EACCES || errno == EROFS
-             ? err_set(err, LODE_READONLY, "%.400s cannot be written: %.80s; another place can be named with --store DIR",
-                       path.data, strerror(errno))
+             ? err_set(err, LODE_READONLY,
+                       "%.400s cannot be written: %.80s; another place can be named with --store DIR", path.data,
+                       strerror(errno))
              : err_errno(err, errno, path.data);
     goto done;
   }

@@ -61,12 +61,15 @@ lode_status project_find(lode_str from, size_t *store, size_t *git, char *passed
     if (!project_put_name(&path, from, at, PROJECT_DIR_NAME)) TRY_GOTO(err_nomem(err));
     if (files_is_dir(path.data)) {
       const char *why = project_is_link(path.data) ? "is a symbolic link" : trust_foreign_reason(path.data);
-      if (!*why) *store = at ? at : 1;
-      else if (!passed[0]) snprintf(passed, size, "%.300s %s: it is passed over", path.data, why);
+      if (!*why)
+        *store = at ? at : 1;
+      else if (!passed[0])
+        snprintf(passed, size, "%.300s %s: it is passed over", path.data, why);
     }
     if (!project_put_name(&path, from, at, ".git")) TRY_GOTO(err_nomem(err));
     bool own, ends = project_path_exists(path.data, &own);
-    if (own) *git = at ? at : 1;
+    if (own)
+      *git = at ? at : 1;
     else if (ends && !*store && !passed[0])
       snprintf(passed, size,
                "%.300s belongs to another user: its folder is not taken for the project "
@@ -99,8 +102,10 @@ static lode_status project_check_link(const project_info *p, const char *store, 
   *target = NULL;
   if (!project_is_link(p->folder)) return LODE_OK;
   if (store) return beneath_resolve(store, target, err);
-  return err_set(err, LODE_REFUSED, "%.300s is a symbolic link, and could lead to anybody's files: remove it, or name "
-                                    "the folder that it leads to with --store DIR", p->folder);
+  return err_set(err, LODE_REFUSED,
+                 "%.300s is a symbolic link, and could lead to anybody's files: remove it, or name "
+                 "the folder that it leads to with --store DIR",
+                 p->folder);
 }
 
 lode_status project_locate(project_info *p, const char *start, const char *store, lode_error *err) {
@@ -121,12 +126,16 @@ lode_status project_locate(project_info *p, const char *start, const char *store
   }
   /* A file stands for its project, but not for whatever else is in its folder */
   if (!len && is_file)
-    TRY_GOTO(err_set(err, LODE_INVALID, "%.300s is a file that belongs to no project (there is neither .lode nor .git "
-                                        "above it): name a folder", start));
+    TRY_GOTO(err_set(err, LODE_INVALID,
+                     "%.300s is a file that belongs to no project (there is neither .lode nor .git "
+                     "above it): name a folder",
+                     start));
   p->root = str_dup(at.data, len ? len : at.len);
   if (!p->root) TRY_GOTO(err_nomem(err));
-  if (store) strbuf_addstr(&folder, store);
-  else TRY_GOTO(files_join(&folder, p->root, PROJECT_DIR_NAME, err));
+  if (store)
+    strbuf_addstr(&folder, store);
+  else
+    TRY_GOTO(files_join(&folder, p->root, PROJECT_DIR_NAME, err));
   p->folder = folder.failed ? NULL : str_dup(folder.data ? folder.data : "", store ? folder.len : folder.len - 1);
   if (!p->folder) TRY_GOTO(err_nomem(err));
   TRY_GOTO(project_check_link(p, store, &target, err));

@@ -30,7 +30,8 @@ typedef struct project_info {
 /* The nearest .lode at or above a folder (absolute, without links), by the rules above. *store is the length of the
  * path of the folder that has it, *git that of the folder with the .git that ended the search; 0: none. `passed` (of
  * `size` bytes) says what was passed over. */
-LODE_MUST lode_status project_find(lode_str from, size_t *store, size_t *git, char *passed, size_t size, lode_error *err);
+LODE_MUST lode_status project_find(lode_str from, size_t *store, size_t *git, char *passed, size_t size,
+                                   lode_error *err);
 
 /* Finds the project of a file or folder (NULL: the working directory). `store` names the store's folder, or is NULL.
  * Writes nothing. project_open() also reads the configuration, and fails if it cannot; project_locate() does not read

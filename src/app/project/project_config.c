@@ -38,9 +38,7 @@ uint64_t config_int(const config_values *config, config_key key) {
   return strtoull(config_text(config, key), NULL, 10);
 }
 
-bool config_bool(const config_values *config, config_key key) {
-  return strcmp(config_text(config, key), "true") == 0;
-}
+bool config_bool(const config_values *config, config_key key) { return strcmp(config_text(config, key), "true") == 0; }
 
 bool config_reaches_out(config_key key, lode_str value) {
   switch (key) {
@@ -131,22 +129,27 @@ lode_status config_set(config_values *config, config_key key, lode_str value, lo
 static lode_status config_take_node(config_values *config, config_key key, const json_doc *json, uint32_t node,
                                     lode_error *err) {
   strbuf text = {0};
-  if (json->nodes[node].type == JSON_NODE_STRING) strbuf_add(&text, json->nodes[node].u.s.data, json->nodes[node].u.s.len);
-  else json_put_node(&text, json, node);
-  lode_status st = text.failed ? err_nomem(err)
-                               : config_set(config, key, (lode_str){text.data ? text.data : "", text.len}, err);
+  if (json->nodes[node].type == JSON_NODE_STRING)
+    strbuf_add(&text, json->nodes[node].u.s.data, json->nodes[node].u.s.len);
+  else
+    json_put_node(&text, json, node);
+  lode_status st =
+      text.failed ? err_nomem(err) : config_set(config, key, (lode_str){text.data ? text.data : "", text.len}, err);
   strbuf_release(&text);
   return st;
 }
 
-static lode_status config_parse_file(const char *folder, const char *path, json_doc *json, strbuf *text, lode_error *err) {
+static lode_status config_parse_file(const char *folder, const char *path, json_doc *json, strbuf *text,
+                                     lode_error *err) {
   lode_error inner = {.record = LODE_NO_RECORD};
   lode_status st = files_read_beneath(folder, STOREFILE_CONFIG, CONFIG_MAX_BYTES, text, err);
   if (st != LODE_OK) return st;
   st = json_parse(json, (lode_str){text->data, text->len}, NULL, &inner);
-  if (st == LODE_OK && json->nodes[0].type != JSON_NODE_OBJECT) st = err_set(&inner, LODE_INVALID, "it is not an object");
+  if (st == LODE_OK && json->nodes[0].type != JSON_NODE_OBJECT)
+    st = err_set(&inner, LODE_INVALID, "it is not an object");
   if (st != LODE_OK)
-    return err_set(err, LODE_INVALID, "%.300s is not a JSON object (%.150s): mend it, or move it away", path, inner.text);
+    return err_set(err, LODE_INVALID, "%.300s is not a JSON object (%.150s): mend it, or move it away", path,
+                   inner.text);
   return LODE_OK;
 }
 
@@ -175,8 +178,10 @@ done:
 
 static void config_put_value(strbuf *out, config_key key, const char *value) {
   config_kind kind = config_table[key].kind;
-  if (kind == CONFIG_KIND_BOOL || kind == CONFIG_KIND_INT) strbuf_addstr(out, value);
-  else json_put_string(out, str_of(value));
+  if (kind == CONFIG_KIND_BOOL || kind == CONFIG_KIND_INT)
+    strbuf_addstr(out, value);
+  else
+    json_put_string(out, str_of(value));
 }
 
 lode_status config_save(const config_values *config, const char *folder, lode_error *err) {

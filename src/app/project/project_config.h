@@ -11,31 +11,36 @@
 #include "os/store_files.h"
 
 /* X(id, "key", kind, "choices", "fallback", "meaning"); for a number, "choices" is its range. */
-#define CONFIG_KEYS(X)                                                                                          \
-  X(MODEL, "model", TEXT, NULL, "code",                                                                               \
-    "what makes the vectors: code (static, instant), minilm, another model of `lode model list`, or none")            \
-  X(QUALITY, "quality", BOOL, NULL, "false", "a second vector for each chunk, by MiniLM, made when there is time")    \
-  X(SEARCH_MODE, "search.mode", CHOICE, "hybrid|vector|text", "hybrid", "how `lode search` searches")                 \
-  X(SEARCH_LIMIT, "search.limit", INT, "1 to 1000", "10", "how many results `lode search` shows")                     \
+#define CONFIG_KEYS(X)                                                                                                 \
+  X(MODEL, "model", TEXT, NULL, "code",                                                                                \
+    "what makes the vectors: code (static, instant), minilm, another model of `lode model list`, or none")             \
+  X(QUALITY, "quality", BOOL, NULL, "false", "a second vector for each chunk, by MiniLM, made when there is time")     \
+  X(SEARCH_MODE, "search.mode", CHOICE, "hybrid|vector|text", "hybrid", "how `lode search` searches")                  \
+  X(SEARCH_LIMIT, "search.limit", INT, "1 to 1000", "10", "how many results `lode search` shows")                      \
   X(SEARCH_REFRESH, "search.refresh", CHOICE, "off|auto", "off", "auto: search brings changed files up to date first") \
-  X(INDEX_MAX_FILE, "index.max_file", INT, NULL, "1048576", "larger files are skipped, in bytes")                     \
-  X(INDEX_HIDDEN, "index.hidden", BOOL, NULL, "false", "index files and folders whose names begin with a dot")        \
-  X(INDEX_GENERATED, "index.generated", BOOL, NULL, "false", "index minified and generated files")                    \
-  X(INDEX_SECRETS, "index.secrets", CHOICE, "mask|skip|index", "mask",                                                \
-    "mask: key files are skipped, secrets inside others masked; skip: files with secrets are skipped; index: all as it is") \
-  X(INDEX_WORKERS, "index.workers", INT, "0 to 64", "0", "processes that parse; 0 = as many as there are processors") \
-  X(WATCH_DEBOUNCE, "watch.debounce_ms", INT, NULL, "200", "how long a file must be quiet before it is indexed")      \
-  X(WATCH_RESCAN, "watch.rescan_s", INT, NULL, "600", "how often the whole tree is looked at beside the events; 0 = never")
+  X(INDEX_MAX_FILE, "index.max_file", INT, NULL, "1048576", "larger files are skipped, in bytes")                      \
+  X(INDEX_HIDDEN, "index.hidden", BOOL, NULL, "false", "index files and folders whose names begin with a dot")         \
+  X(INDEX_GENERATED, "index.generated", BOOL, NULL, "false", "index minified and generated files")                     \
+  X(INDEX_SECRETS, "index.secrets", CHOICE, "mask|skip|index", "mask",                                                 \
+    "mask: key files are skipped, secrets inside others masked; skip: files with secrets are skipped; index: all as "  \
+    "it is")                                                                                                           \
+  X(INDEX_WORKERS, "index.workers", INT, "0 to 64", "0", "processes that parse; 0 = as many as there are processors")  \
+  X(WATCH_DEBOUNCE, "watch.debounce_ms", INT, NULL, "200", "how long a file must be quiet before it is indexed")       \
+  X(WATCH_RESCAN, "watch.rescan_s", INT, NULL, "600",                                                                  \
+    "how often the whole tree is looked at beside the events; 0 = never")
 
 typedef enum config_key {
 #define CONFIG_ENUM(id, key, kind, choices, fallback, about) CONFIG_##id,
   CONFIG_KEYS(CONFIG_ENUM)
 #undef CONFIG_ENUM
-  CONFIG_COUNT,
+      CONFIG_COUNT,
 } config_key;
 
 typedef enum config_kind {
-  CONFIG_KIND_TEXT, CONFIG_KIND_CHOICE, CONFIG_KIND_INT, CONFIG_KIND_BOOL,
+  CONFIG_KIND_TEXT,
+  CONFIG_KIND_CHOICE,
+  CONFIG_KIND_INT,
+  CONFIG_KIND_BOOL,
 } config_kind;
 
 typedef struct config_entry {

@@ -48,9 +48,11 @@ static bool trust_is_private_group(const struct stat *st) {
   char user_text[4096], group_text[16384];
   struct passwd user, *u = NULL;
   struct group group, *g = NULL;
-  if (getpwuid_r(st->st_uid, &user, user_text, sizeof user_text, &u) != 0 || !u || u->pw_gid != st->st_gid) return false;
+  if (getpwuid_r(st->st_uid, &user, user_text, sizeof user_text, &u) != 0 || !u || u->pw_gid != st->st_gid)
+    return false;
   if (getgrgid_r(st->st_gid, &group, group_text, sizeof group_text, &g) != 0 || !g ||
-      strcmp(g->gr_name, u->pw_name) != 0) return false;
+      strcmp(g->gr_name, u->pw_name) != 0)
+    return false;
   for (char **member = g->gr_mem; *member; member++)
     if (strcmp(*member, u->pw_name) != 0) return false;
   return true;
@@ -82,7 +84,8 @@ static bool trust_file_of(const char *folder, char file[TRUST_FILE_CHARS]) {
   strbuf path = {0};
   bool exact = false;
   file[0] = '\0';
-  if (files_join(&path, folder, "lode.db", NULL) == LODE_OK) os_file_identity(path.data, file, TRUST_FILE_CHARS, &exact);
+  if (files_join(&path, folder, "lode.db", NULL) == LODE_OK)
+    os_file_identity(path.data, file, TRUST_FILE_CHARS, &exact);
   strbuf_release(&path);
   return exact;
 }
@@ -90,7 +93,8 @@ static bool trust_file_of(const char *folder, char file[TRUST_FILE_CHARS]) {
 static void trust_put_id(lode_store *store, char id[TRUST_ID_CHARS]) {
   uint64_t number;
   id[0] = '\0';
-  if (lode_store_id(store, &number, NULL) == LODE_OK) snprintf(id, TRUST_ID_CHARS, "%016llx", (unsigned long long)number);
+  if (lode_store_id(store, &number, NULL) == LODE_OK)
+    snprintf(id, TRUST_ID_CHARS, "%016llx", (unsigned long long)number);
 }
 
 /* "" when it cannot be read: then only its file identifies the store. */
@@ -144,9 +148,8 @@ static const char trust_unknown_format[] =
 static const char trust_changed_format[] =
     "%.300s %s, and a pull or checkout may have changed them; look at it, then run %s to use it " TRUST_IN_CONTAINER
     ", or `git rm -r --cached .lode` to take it out of git";
-static const char trust_empty_format[] =
-    "%.300s %s, but has no store: run `git rm -r .lode` in %s to remove it, or name another place with --store DIR "
-    TRUST_IN_CONTAINER;
+static const char trust_empty_format[] = "%.300s %s, but has no store: run `git rm -r .lode` in %s to remove it, or "
+                                         "name another place with --store DIR " TRUST_IN_CONTAINER;
 static const char trust_writable_format[] =
     "%.300s %s, so it is not used: look at it, then run %s, or name another place with --store";
 
@@ -203,8 +206,10 @@ static void trust_examine_known(const char *folder, trust_entry *e, bool keep, t
   } else {
     trust_use_entry(trust, e);
     if (trust->tracked)
-      snprintf(trust->note, sizeof trust->note, "git tracks files of %.200s: it is used as you trusted it, with whatever a "
-               "pull or checkout changes beside lode.db; `git rm -r --cached .lode` takes it out of git", folder);
+      snprintf(trust->note, sizeof trust->note,
+               "git tracks files of %.200s: it is used as you trusted it, with whatever a "
+               "pull or checkout changes beside lode.db; `git rm -r --cached .lode` takes it out of git",
+               folder);
   }
   strbuf_release(&root);
 }
@@ -233,7 +238,8 @@ static void trust_examine_unknown(const char *folder, const trust_list *list, bo
     e->level = TRUST_LEVEL_ADOPTED;
     snprintf(trust->note, sizeof trust->note,
              "%.200s is not known to have been made by you here: it is used from now on, as git does not track it; "
-             "`lode trust` lets its settings reach beyond the folder, `lode trust --forget` forgets it", folder);
+             "`lode trust` lets its settings reach beyond the folder, `lode trust --forget` forgets it",
+             folder);
   }
   snprintf(e->id, sizeof e->id, "%s", id);
   snprintf(e->file, sizeof e->file, "%s", file);
@@ -259,9 +265,12 @@ static void trust_examine_store(const char *folder, bool keep, trust_info *trust
   trust_list_read(&list);
   snprintf(trust->list_note, sizeof trust->list_note, "%s", list.note);
   bool known = trust_list_find(&list, folder, &e);
-  if (!trust_has_store(folder)) trust_examine_empty(folder, trust);
-  else if (trust_is_same_store(folder, &e, file) && known) trust_examine_known(folder, &e, keep, trust);
-  else trust_examine_unknown(folder, &list, known, &e, file, keep, trust);
+  if (!trust_has_store(folder))
+    trust_examine_empty(folder, trust);
+  else if (trust_is_same_store(folder, &e, file) && known)
+    trust_examine_known(folder, &e, keep, trust);
+  else
+    trust_examine_unknown(folder, &list, known, &e, file, keep, trust);
   if (trust->state != TRUST_TRACKED && e.settings.len) strbuf_add(&trust->settings, e.settings.data, e.settings.len);
   trust_entry_release(&e);
   trust_list_release(&list);
@@ -273,8 +282,10 @@ static void trust_explain_foreign(const char *folder, const char *foreign, char 
   if (strcmp(foreign, TRUST_WRITABLE_TEXT) == 0)
     trust_explain(why, size, trust_writable_format, folder, foreign, &whole, "`chmod -R go-w .lode` in " TRUST_PARENT);
   else
-    snprintf(why, size, "%.300s %s, so it is not used: if you trust them, name it with --store or set LODE_TRUST=1 (as in a "
-             "container); else name another place", folder, foreign);
+    snprintf(why, size,
+             "%.300s %s, so it is not used: if you trust them, name it with --store or set LODE_TRUST=1 (as in a "
+             "container); else name another place",
+             folder, foreign);
   strbuf_release(&whole);
 }
 
@@ -311,7 +322,8 @@ void trust_suppress_config(const trust_info *trust, config_values *config, strbu
   json_doc allowed = {0};
   held->len = 0;
   if (trust->state == TRUST_NAMED) return;
-  if (trust->settings.len) (void)!json_parse(&allowed, (lode_str){trust->settings.data, trust->settings.len}, NULL, NULL);
+  if (trust->settings.len)
+    (void)!json_parse(&allowed, (lode_str){trust->settings.data, trust->settings.len}, NULL, NULL);
   for (size_t i = 0; i < CONFIG_COUNT; i++) {
     config_key key = (config_key)i;
     const char *name = config_table[i].key, *value = config->values[i];
@@ -423,8 +435,10 @@ lode_status trust_grant(const char *folder, strbuf *settings, lode_error *err) {
   }
   TRY_GOTO(trust_collect_settings(folder, settings, err));
   if (!store && !settings->len)
-    TRY_GOTO(err_set(err, LODE_NOT_FOUND, "there is no store in %.300s, and no setting that reaches beyond the folder, "
-                     "so there is nothing to trust: what you make yourself is trusted", folder));
+    TRY_GOTO(err_set(err, LODE_NOT_FOUND,
+                     "there is no store in %.300s, and no setting that reaches beyond the folder, "
+                     "so there is nothing to trust: what you make yourself is trusted",
+                     folder));
   if (!trust_entry_set_path(&e, folder)) TRY_GOTO(err_nomem(err));
   /* Without a store the entry names none: one that appears here later must be trusted again */
   if (store) {

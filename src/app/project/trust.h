@@ -23,8 +23,8 @@
 #include "project/project_config.h"
 
 typedef enum trust_state {
-  TRUST_NAMED,   /* named by the user, or LODE_TRUST=1: nothing was checked */
-  TRUST_NONE,    /* there is no store yet */
+  TRUST_NAMED, /* named by the user, or LODE_TRUST=1: nothing was checked */
+  TRUST_NONE,  /* there is no store yet */
   TRUST_OURS,
   TRUST_ADOPTED,
   TRUST_TRACKED,

@@ -10,7 +10,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { TRUST_LIST_MAX_BYTES = 4 << 20, TRUST_LIST_HEAD_BYTES = 24, TRUST_LOCK_WAIT_MS = 3000, TRUST_LOCK_POLL_US = 5000 };
+enum {
+  TRUST_LIST_MAX_BYTES = 4 << 20,
+  TRUST_LIST_HEAD_BYTES = 24,
+  TRUST_LOCK_WAIT_MS = 3000,
+  TRUST_LOCK_POLL_US = 5000
+};
 static const char trust_list_head_format[] = "lode-trusted 1 %08x\n";
 
 static const char *const trust_level_names[] = {"adopted", "made", "trusted"};
@@ -33,9 +38,12 @@ const char *trust_owner_problem(const struct stat *st) {
 static lode_status trust_list_path(strbuf *path, const char *name, lode_error *err) {
   const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
   path->len = 0;
-  if (data && data[0] == '/') strbuf_addf(path, "%s/lode/%s", data, name);
-  else if (home && home[0] == '/') strbuf_addf(path, "%s/.local/share/lode/%s", home, name);
-  else return err_set(err, LODE_NOT_FOUND, "neither HOME nor XDG_DATA_HOME is set");
+  if (data && data[0] == '/')
+    strbuf_addf(path, "%s/lode/%s", data, name);
+  else if (home && home[0] == '/')
+    strbuf_addf(path, "%s/.local/share/lode/%s", home, name);
+  else
+    return err_set(err, LODE_NOT_FOUND, "neither HOME nor XDG_DATA_HOME is set");
   strbuf_addch(path, '\0');
   return path->failed ? err_nomem(err) : LODE_OK;
 }
@@ -74,12 +82,17 @@ static void trust_list_read_path(trust_list *list, const char *path) {
     return;
   }
   int fd = os_open_regular(path);
-  if (fd < 0 && (errno == ENXIO || errno == EISDIR)) trust_list_reject(list, path, true, "is not a file");
-  else if (fd < 0 && errno != ENOENT && errno != ENOTDIR) trust_list_reject(list, path, errno == ELOOP, strerror(errno));
+  if (fd < 0 && (errno == ENXIO || errno == EISDIR))
+    trust_list_reject(list, path, true, "is not a file");
+  else if (fd < 0 && errno != ENOENT && errno != ENOTDIR)
+    trust_list_reject(list, path, errno == ELOOP, strerror(errno));
   if (fd < 0) return;
-  if (OS_RETRY(os_api->fstat(fd, &st)) < 0) trust_list_reject(list, path, false, strerror(errno));
-  else if (*trust_owner_problem(&st)) trust_list_reject(list, path, true, trust_owner_problem(&st));
-  else if (st.st_size > TRUST_LIST_MAX_BYTES) trust_list_reject(list, path, true, "is too long");
+  if (OS_RETRY(os_api->fstat(fd, &st)) < 0)
+    trust_list_reject(list, path, false, strerror(errno));
+  else if (*trust_owner_problem(&st))
+    trust_list_reject(list, path, true, trust_owner_problem(&st));
+  else if (st.st_size > TRUST_LIST_MAX_BYTES)
+    trust_list_reject(list, path, true, "is too long");
   else {
     char *buf = strbuf_reserve(&list->text, (size_t)st.st_size + 1);
     if (!buf || os_read_full(fd, buf, (size_t)st.st_size, 0, &got, NULL) != LODE_OK) {
@@ -96,8 +109,10 @@ void trust_list_read(trust_list *list) {
   strbuf path = {0};
   memset(list, 0, sizeof *list);
   lode_status st = trust_list_path(&path, "trusted", NULL);
-  if (st == LODE_OK) trust_list_read_path(list, path.data);
-  else if (st == LODE_NOMEM) trust_list_reject(list, "the list of trusted folders", false, "cannot be read: out of memory");
+  if (st == LODE_OK)
+    trust_list_read_path(list, path.data);
+  else if (st == LODE_NOMEM)
+    trust_list_reject(list, "the list of trusted folders", false, "cannot be read: out of memory");
   strbuf_release(&path);
 }
 
@@ -110,15 +125,18 @@ static void trust_list_put_path(strbuf *out, const char *path) {
   strbuf shown = {0};
   files_path_escape(&shown, str_of(path));
   strbuf_addstr(out, "{\"path\":");
-  if (shown.failed) out->failed = true;
-  else json_put_string(out, (lode_str){shown.data ? shown.data : "", shown.len});
+  if (shown.failed)
+    out->failed = true;
+  else
+    json_put_string(out, (lode_str){shown.data ? shown.data : "", shown.len});
   strbuf_addch(out, ',');
   strbuf_release(&shown);
 }
 
 static void trust_list_put_entry(strbuf *out, const trust_entry *e) {
   trust_list_put_path(out, e->path.data);
-  strbuf_addf(out, "\"level\":\"%s\",\"id\":\"%s\",\"file\":\"%s\",\"settings\":", trust_level_names[e->level], e->id, e->file);
+  strbuf_addf(out, "\"level\":\"%s\",\"id\":\"%s\",\"file\":\"%s\",\"settings\":", trust_level_names[e->level], e->id,
+              e->file);
   strbuf_add(out, e->settings.len ? e->settings.data : "{}", e->settings.len ? e->settings.len : 2);
   strbuf_addstr(out, e->tracked ? ",\"tracked\":true}\n" : "}\n");
 }
@@ -263,8 +281,10 @@ static lode_status trust_list_copy_lines(const trust_list *list, const char *pat
   while (p < end && !begin.failed) {
     size_t len = (size_t)((const char *)memchr(p, '\n', (size_t)(end - p)) - p) + 1;
     bool same = len > begin.len && memcmp(p, begin.data, begin.len) == 0;
-    if (same || (n > max && trust_list_dir_is_gone((lode_str){p, len - 1}))) n--;
-    else strbuf_add(out, p, len);
+    if (same || (n > max && trust_list_dir_is_gone((lode_str){p, len - 1})))
+      n--;
+    else
+      strbuf_add(out, p, len);
     *was_there = *was_there || same;
     p += len;
   }
@@ -311,7 +331,8 @@ static lode_status trust_list_set_aside(const char *path, lode_error *err) {
   strbuf_addf(&aside, "%s.damaged", path);
   strbuf_addch(&aside, '\0');
   lode_status st = aside.failed ? err_nomem(err) : LODE_OK;
-  if (st == LODE_OK && OS_RETRY(os_api->rename(path, aside.data)) < 0 && errno != ENOENT) st = err_errno(err, errno, path);
+  if (st == LODE_OK && OS_RETRY(os_api->rename(path, aside.data)) < 0 && errno != ENOENT)
+    st = err_errno(err, errno, path);
   strbuf_release(&aside);
   return st;
 }
@@ -327,10 +348,12 @@ static lode_status trust_list_update(const char *path, const trust_entry *entry,
   TRY_GOTO(trust_list_path(&file, "trusted", err));
   trust_list_read(&list);
   TRY_GOTO(trust_list_find_target(file.data, list.damaged, &target, err));
-  if (list.damaged) TRY_GOTO(trust_list_set_aside(target.data, err));
-  else if (list.note[0]) TRY_GOTO(err_set(err, LODE_IO, "%s", list.note));
-  TRY_GOTO(trust_list_copy_lines(&list, path, entry ? TRUST_MAX_ENTRIES - 1 : TRUST_MAX_ENTRIES, &lines, was_there,
-                                 err));
+  if (list.damaged)
+    TRY_GOTO(trust_list_set_aside(target.data, err));
+  else if (list.note[0])
+    TRY_GOTO(err_set(err, LODE_IO, "%s", list.note));
+  TRY_GOTO(
+      trust_list_copy_lines(&list, path, entry ? TRUST_MAX_ENTRIES - 1 : TRUST_MAX_ENTRIES, &lines, was_there, err));
   if (entry) trust_list_put_entry(&lines, entry);
   if (lines.failed) TRY_GOTO(err_nomem(err));
   if (entry || *was_there) TRY_GOTO(trust_list_write(target.data, &lines, err));

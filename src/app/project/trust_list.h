@@ -25,7 +25,7 @@ typedef enum trust_level {
 const char *trust_level_name(trust_level level);
 
 typedef struct trust_entry {
-  strbuf path;                 /* the store's folder, absolute, without links, NUL-terminated */
+  strbuf path; /* the store's folder, absolute, without links, NUL-terminated */
   trust_level level;
   char id[TRUST_ID_CHARS];     /* of the store, in hexadecimal; "": not known yet */
   char file[TRUST_FILE_CHARS]; /* identity of lode.db in the file system; "": not known yet, or no longer */

@@ -11,8 +11,10 @@ bool rescue_layout_is_default(lode_str tenant, lode_str database) {
 /* Percent-encodes / and %. */
 static void layout_put_encoded(strbuf *out, lode_str part) {
   for (size_t i = 0; i < part.len; i++) {
-    if (part.data[i] == '/' || part.data[i] == '%') strbuf_addf(out, "%%%02X", (unsigned)(unsigned char)part.data[i]);
-    else strbuf_addch(out, part.data[i]);
+    if (part.data[i] == '/' || part.data[i] == '%')
+      strbuf_addf(out, "%%%02X", (unsigned)(unsigned char)part.data[i]);
+    else
+      strbuf_addch(out, part.data[i]);
   }
 }
 

@@ -15,15 +15,27 @@ static const struct {
 } rescue_known_tables[RESCUE_TABLE_COUNT] = {
     [RESCUE_TABLE_TENANTS] = {"tenants", {"id"}, {0}},
     [RESCUE_TABLE_DATABASES] = {"databases", {"id", "name", "tenant_id"}, {0, 1, 2}},
-    [RESCUE_TABLE_COLLS] = {"collections", {"id", "name", "dimension", "database_id", "config_json_str", "schema_str"}, {0, 1, 2, 3, 4, 5}},
-    [RESCUE_TABLE_COLL_META] = {"collection_metadata", {"collection_id", "key", "str_value", "int_value", "float_value", "bool_value"}, {0, 1, 2, 3, 4, 5}},
+    [RESCUE_TABLE_COLLS] = {"collections",
+                            {"id", "name", "dimension", "database_id", "config_json_str", "schema_str"},
+                            {0, 1, 2, 3, 4, 5}},
+    [RESCUE_TABLE_COLL_META] = {"collection_metadata",
+                                {"collection_id", "key", "str_value", "int_value", "float_value", "bool_value"},
+                                {0, 1, 2, 3, 4, 5}},
     [RESCUE_TABLE_SEGMENTS] = {"segments", {"id", "type", "scope", "collection"}, {0, 1, 2, 3}},
-    [RESCUE_TABLE_SEGMENT_META] = {"segment_metadata", {"segment_id", "key", "str_value", "int_value", "float_value", "bool_value"}, {0, 1, 2, 3, 4, 5}},
+    [RESCUE_TABLE_SEGMENT_META] = {"segment_metadata",
+                                   {"segment_id", "key", "str_value", "int_value", "float_value", "bool_value"},
+                                   {0, 1, 2, 3, 4, 5}},
     [RESCUE_TABLE_MAX_SEQ] = {"max_seq_id", {"segment_id", "seq_id"}, {0, 1}},
     [RESCUE_TABLE_EMBEDDINGS] = {"embeddings", {"id", "segment_id", "embedding_id", "seq_id"}, {0, 1, 2, 3}},
-    [RESCUE_TABLE_METADATA] = {"embedding_metadata", {"id", "key", "string_value", "int_value", "float_value", "bool_value"}, {0, 1, 2, 3, 4, 5}},
-    [RESCUE_TABLE_ARRAYS] = {"embedding_metadata_array", {"id", "key", "string_value", "int_value", "float_value", "bool_value"}, {0, 1, 2, 3, 4, 5}},
-    [RESCUE_TABLE_QUEUE] = {"embeddings_queue", {"seq_id", "operation", "topic", "id", "vector", "metadata"}, {0, 2, 3, 4, 5, 7}},
+    [RESCUE_TABLE_METADATA] = {"embedding_metadata",
+                               {"id", "key", "string_value", "int_value", "float_value", "bool_value"},
+                               {0, 1, 2, 3, 4, 5}},
+    [RESCUE_TABLE_ARRAYS] = {"embedding_metadata_array",
+                             {"id", "key", "string_value", "int_value", "float_value", "bool_value"},
+                             {0, 1, 2, 3, 4, 5}},
+    [RESCUE_TABLE_QUEUE] = {"embeddings_queue",
+                            {"seq_id", "operation", "topic", "id", "vector", "metadata"},
+                            {0, 2, 3, 4, 5, 7}},
     [RESCUE_TABLE_FULLTEXT] = {"embedding_fulltext_search_content", {"id", "c0"}, {0, 1}},
     [RESCUE_TABLE_MIGRATIONS] = {"migrations", {"dir", "version"}, {0, 1}},
 };
@@ -75,7 +87,9 @@ static void stray_usual_columns(rescue_table *t, int which) {
     t->at[i] = rescue_known_tables[which].columns[i] ? rescue_known_tables[which].usual[i] : -1;
 }
 
-static bool rescue_table_sql_has(lode_str text, const char *word) { return text.data && memmem(text.data, text.len, word, strlen(word)); }
+static bool rescue_table_sql_has(lode_str text, const char *word) {
+  return text.data && memmem(text.data, text.len, word, strlen(word));
+}
 
 static lode_status rescue_table_schema_row(void *ctx, const sqf_row *row, lode_error *err) {
   rescue_dir *c = ctx;
@@ -180,12 +194,12 @@ static lode_status rescue_table_progress(rescue_dir *c, lode_error *err) {
   return err_set(err, LODE_CANCELLED, "cancelled by the caller");
 }
 
-#define ADD_RAW_ROW(list, type)                                                                                           \
-  rescue_dir *c = ctx;                                                                                           \
-  rescue_raw_tables *p = c->parts;                                                                                \
-  if (!mem_grow(&p->list, &p->cap_##list, p->n_##list + 1, sizeof *p->list)) return err_nomem(err);       \
-  type *it = &p->list[p->n_##list];                                                                                \
-  *it = (type){.stray = c->stray}
+#define ADD_RAW_ROW(list, type)                                                                                        \
+  rescue_dir *c = ctx;                                                                                                 \
+  rescue_raw_tables *p = c->parts;                                                                                     \
+  if (!mem_grow(&p->list, &p->cap_##list, p->n_##list + 1, sizeof *p->list)) return err_nomem(err);                    \
+  type *it = &p->list[p->n_##list];                                                                                    \
+  *it = (type) { .stray = c->stray }
 
 static lode_status rescue_table_database_row(void *ctx, const sqf_row *row, lode_error *err) {
   ADD_RAW_ROW(databases, rescue_database);
@@ -279,8 +293,8 @@ static lode_status rescue_table_embedding_row(void *ctx, const sqf_row *row, lod
   return LODE_OK;
 }
 
-lode_status rescue_add_meta(rescue_dir *c, int64_t key, int64_t order, sqf_place place, rescue_meta_kind kind, bool array,
-                            lode_error *err) {
+lode_status rescue_add_meta(rescue_dir *c, int64_t key, int64_t order, sqf_place place, rescue_meta_kind kind,
+                            bool array, lode_error *err) {
   TRY(rescue_table_progress(c, err));
   if (!mem_grow(&c->metas, &c->cap_metas, c->n_metas + 1, sizeof *c->metas)) return err_nomem(err);
   c->metas[c->n_metas++] = (rescue_meta){key, order, place, (uint8_t)kind, array, c->stray};
@@ -351,10 +365,13 @@ static lode_status rescue_table_migration_row(void *ctx, const sqf_row *row, lod
 }
 
 static sqf_row_fn *const rescue_table_row_readers[RESCUE_TABLE_COUNT] = {
-    [RESCUE_TABLE_TENANTS] = rescue_table_tenant_row, [RESCUE_TABLE_DATABASES] = rescue_table_database_row, [RESCUE_TABLE_COLLS] = rescue_table_coll_row, [RESCUE_TABLE_COLL_META] = rescue_coll_pair_row,
-    [RESCUE_TABLE_SEGMENTS] = rescue_table_segment_row, [RESCUE_TABLE_SEGMENT_META] = rescue_segment_pair_row, [RESCUE_TABLE_MAX_SEQ] = rescue_table_max_seq_row,
-    [RESCUE_TABLE_EMBEDDINGS] = rescue_table_embedding_row, [RESCUE_TABLE_METADATA] = rescue_table_metadata_row, [RESCUE_TABLE_ARRAYS] = rescue_table_array_row,
-    [RESCUE_TABLE_QUEUE] = rescue_table_queue_row, [RESCUE_TABLE_FULLTEXT] = rescue_table_fulltext_row, [RESCUE_TABLE_MIGRATIONS] = rescue_table_migration_row,
+    [RESCUE_TABLE_TENANTS] = rescue_table_tenant_row,       [RESCUE_TABLE_DATABASES] = rescue_table_database_row,
+    [RESCUE_TABLE_COLLS] = rescue_table_coll_row,           [RESCUE_TABLE_COLL_META] = rescue_coll_pair_row,
+    [RESCUE_TABLE_SEGMENTS] = rescue_table_segment_row,     [RESCUE_TABLE_SEGMENT_META] = rescue_segment_pair_row,
+    [RESCUE_TABLE_MAX_SEQ] = rescue_table_max_seq_row,      [RESCUE_TABLE_EMBEDDINGS] = rescue_table_embedding_row,
+    [RESCUE_TABLE_METADATA] = rescue_table_metadata_row,    [RESCUE_TABLE_ARRAYS] = rescue_table_array_row,
+    [RESCUE_TABLE_QUEUE] = rescue_table_queue_row,          [RESCUE_TABLE_FULLTEXT] = rescue_table_fulltext_row,
+    [RESCUE_TABLE_MIGRATIONS] = rescue_table_migration_row,
 };
 
 /* ---- Strays: of which table is a row? ---- */
@@ -369,7 +386,9 @@ static bool stray_is_uuid(const sqf_value *v) {
   return true;
 }
 
-static bool stray_has_type(const sqf_row *row, size_t i, sqf_type type) { return i < row->n && row->values[i].type == type; }
+static bool stray_has_type(const sqf_row *row, size_t i, sqf_type type) {
+  return i < row->n && row->values[i].type == type;
+}
 static bool stray_has_type_or_null(const sqf_row *row, size_t i, sqf_type type) {
   return i >= row->n || row->values[i].type == SQF_NULL || row->values[i].type == type;
 }
@@ -385,19 +404,26 @@ static bool rescue_table_four_values(const sqf_row *row) {
 static int stray_table_of(const sqf_row *row) {
   const sqf_value *v = row->values;
   if (!row->table || row->n < 2) return -1;
-  if (row->n >= 7 && stray_has_type(row, 2, SQF_INT) && stray_has_type(row, 3, SQF_TEXT) && stray_has_type(row, 4, SQF_TEXT) && v[0].type == SQF_NULL &&
-      v[3].s.len > 13 && memcmp(v[3].s.data, "persistent://", 13) == 0)
+  if (row->n >= 7 && stray_has_type(row, 2, SQF_INT) && stray_has_type(row, 3, SQF_TEXT) &&
+      stray_has_type(row, 4, SQF_TEXT) && v[0].type == SQF_NULL && v[3].s.len > 13 &&
+      memcmp(v[3].s.data, "persistent://", 13) == 0)
     return RESCUE_TABLE_QUEUE;
-  if (row->n == 5 && v[0].type == SQF_NULL && stray_is_uuid(&v[1]) && stray_has_type(row, 2, SQF_TEXT) && stray_is_seq(row, 3)) return RESCUE_TABLE_EMBEDDINGS;
-  if ((row->n == 5 || row->n == 6) && v[0].type == SQF_INT && v[1].type == SQF_TEXT && rescue_table_four_values(row)) return RESCUE_TABLE_METADATA;
+  if (row->n == 5 && v[0].type == SQF_NULL && stray_is_uuid(&v[1]) && stray_has_type(row, 2, SQF_TEXT) &&
+      stray_is_seq(row, 3))
+    return RESCUE_TABLE_EMBEDDINGS;
+  if ((row->n == 5 || row->n == 6) && v[0].type == SQF_INT && v[1].type == SQF_TEXT && rescue_table_four_values(row))
+    return RESCUE_TABLE_METADATA;
   if (stray_is_uuid(&v[0])) {
     if (row->n == 2 && stray_is_seq(row, 1)) return RESCUE_TABLE_MAX_SEQ;
-    if ((row->n == 4 || row->n == 5) && stray_has_type(row, 2, SQF_TEXT) && v[1].type == SQF_TEXT && stray_is_uuid(&v[row->n - 1]) &&
-        (str_eq(v[2].s, STR_LIT("VECTOR")) || str_eq(v[2].s, STR_LIT("METADATA"))))
+    if ((row->n == 4 || row->n == 5) && stray_has_type(row, 2, SQF_TEXT) && v[1].type == SQF_TEXT &&
+        stray_is_uuid(&v[row->n - 1]) && (str_eq(v[2].s, STR_LIT("VECTOR")) || str_eq(v[2].s, STR_LIT("METADATA"))))
       return RESCUE_TABLE_SEGMENTS;
-    if ((row->n == 5 || row->n == 6) && v[1].type == SQF_TEXT && rescue_table_four_values(row) && !stray_is_uuid(&v[3])) return RESCUE_TABLE_COLL_META;
+    if ((row->n == 5 || row->n == 6) && v[1].type == SQF_TEXT && rescue_table_four_values(row) && !stray_is_uuid(&v[3]))
+      return RESCUE_TABLE_COLL_META;
     if (row->n == 3 && v[1].type == SQF_TEXT && v[2].type == SQF_TEXT) return RESCUE_TABLE_DATABASES;
-    if (row->n >= 4 && v[1].type == SQF_TEXT && (stray_has_type_or_null(row, 2, SQF_INT) || stray_has_type(row, 2, SQF_TEXT))) return RESCUE_TABLE_COLLS;
+    if (row->n >= 4 && v[1].type == SQF_TEXT &&
+        (stray_has_type_or_null(row, 2, SQF_INT) || stray_has_type(row, 2, SQF_TEXT)))
+      return RESCUE_TABLE_COLLS;
   }
   if (row->n == 2 && v[0].type == SQF_NULL && v[1].type == SQF_TEXT) return RESCUE_TABLE_FULLTEXT;
   return -1;
@@ -418,8 +444,10 @@ static lode_status rescue_table_stray_row(void *ctx, const sqf_row *row, lode_er
   c->stray_rows++;
   lode_status st = rescue_table_row_readers[t](c, row, err);
   /* rows of these three are read again later, with these columns */
-  if (t != RESCUE_TABLE_METADATA && t != RESCUE_TABLE_QUEUE && t != RESCUE_TABLE_FULLTEXT) c->tables[t] = before;
-  else if (before.root == 0) c->tables[t].root = 0;
+  if (t != RESCUE_TABLE_METADATA && t != RESCUE_TABLE_QUEUE && t != RESCUE_TABLE_FULLTEXT)
+    c->tables[t] = before;
+  else if (before.root == 0)
+    c->tables[t].root = 0;
   return st;
 }
 
@@ -429,7 +457,8 @@ lode_status rescue_read_tables(rescue_dir *c, lode_error *err) {
   sqf_info info;
   TRY(sqf_walk_table(c->file, 1, rescue_table_schema_row, c, err));
   for (int t = 0; t < RESCUE_TABLE_COUNT; t++) {
-    if (!c->tables[t].root) stray_usual_columns(&c->tables[t], t);
+    if (!c->tables[t].root)
+      stray_usual_columns(&c->tables[t], t);
     else if (t != RESCUE_TABLE_FULLTEXT)
       TRY(sqf_walk_table(c->file, c->tables[t].root, rescue_table_row_readers[t], c, err));
   }

@@ -33,14 +33,14 @@ typedef struct rescue_keys {
 
 /* A row that a table has lost, as known from an index. */
 typedef struct rescue_lost_row {
-  int64_t key, id;        /* key of the lost row; the record it belongs to */
+  int64_t key, id; /* key of the lost row; the record it belongs to */
   sqf_place place;
-  bool found;             /* its value was found */
+  bool found; /* its value was found */
 } rescue_lost_row;
 typedef struct rescue_lost_rows {
   rescue_lost_row *items; /* by key */
   size_t n, cap;
-  bool sound;             /* the index was read without damage */
+  bool sound; /* the index was read without damage */
 } rescue_lost_rows;
 
 typedef struct rescue_raw_tables {

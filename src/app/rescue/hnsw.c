@@ -30,10 +30,14 @@ bool rescue_hnsw_header(lode_str bytes, uint32_t dimension, rescue_hnsw_shape *s
   uint64_t version = hnsw_le32(h), max_elements = hnsw_le64(h + 12), elements = hnsw_le64(h + 20),
            size = hnsw_le64(h + 28), label_at = hnsw_le64(h + 36), data_at = hnsw_le64(h + 44),
            max_m0 = hnsw_le64(h + 68), m = hnsw_le64(h + 76);
-  if (version != 1 || hnsw_le64(h + 4) != 0 || max_m0 == 0 || max_m0 > 2 * HNSW_MAX_M || m == 0 || m > HNSW_MAX_M) return false;
-  if (data_at != 4 + 4 * max_m0 || label_at <= data_at || (label_at - data_at) % 4 || size != label_at + 8) return false;
+  if (version != 1 || hnsw_le64(h + 4) != 0 || max_m0 == 0 || max_m0 > 2 * HNSW_MAX_M || m == 0 || m > HNSW_MAX_M)
+    return false;
+  if (data_at != 4 + 4 * max_m0 || label_at <= data_at || (label_at - data_at) % 4 || size != label_at + 8)
+    return false;
   uint64_t dim = (label_at - data_at) / 4;
-  if (dim > LODE_MAX_DIMENSION || (dimension && dim != dimension) || elements > max_elements || elements > HNSW_MAX_ELEMENTS) return false;
+  if (dim > LODE_MAX_DIMENSION || (dimension && dim != dimension) || elements > max_elements ||
+      elements > HNSW_MAX_ELEMENTS)
+    return false;
   hnsw_set_shape(s, (uint32_t)dim, (uint32_t)max_m0);
   s->elements = elements;
   return true;
@@ -209,7 +213,8 @@ lode_status rescue_hnsw_open(const char *folder, uint32_t dimension, uint32_t m,
   } else {
     x->header_bad = true;
     if (!hnsw_find_shape(x, folder, bytes, dimension, m)) {
-      st = err_set(err, LODE_CORRUPT, "%.300s: header.bin is damaged, and data_level0.bin does not show its shape", folder);
+      st = err_set(err, LODE_CORRUPT, "%.300s: header.bin is damaged, and data_level0.bin does not show its shape",
+                   folder);
       goto done;
     }
   }
@@ -245,8 +250,10 @@ const rescue_hnsw_slot *rescue_hnsw_find(const rescue_hnsw *x, uint64_t label) {
   size_t low = 0, high = x->n;
   while (low < high) {
     size_t mid = low + (high - low) / 2;
-    if (x->slots[mid].label < label) low = mid + 1;
-    else high = mid;
+    if (x->slots[mid].label < label)
+      low = mid + 1;
+    else
+      high = mid;
   }
   return low < x->n && x->slots[low].label == label ? &x->slots[low] : NULL;
 }

@@ -28,10 +28,10 @@ typedef struct rescue_hnsw_shape {
 bool rescue_hnsw_header(lode_str bytes, uint32_t dimension, rescue_hnsw_shape *shape);
 
 typedef struct rescue_hnsw_slot {
-  uint64_t label;  /* 0: not in use */
-  uint32_t place;  /* which element of the file */
+  uint64_t label; /* 0: not in use */
+  uint32_t place; /* which element of the file */
   bool deleted;
-  bool beyond;     /* past the number of elements in the header: leftover memory, unless the header is wrong */
+  bool beyond; /* past the number of elements in the header: leftover memory, unless the header is wrong */
 } rescue_hnsw_slot;
 
 typedef struct rescue_hnsw {
@@ -44,13 +44,13 @@ typedef struct rescue_hnsw {
   uint64_t claimed;        /* elements according to the header; 0 when that is lost */
   rescue_hnsw_slot *slots; /* those in use, by label, one per label */
   size_t n;
-  size_t live;             /* slots that are neither deleted nor beyond */
-  size_t doubles;          /* elements within the header's count whose label is a duplicate */
-  size_t blank;            /* elements within the header's count that have no label */
+  size_t live;    /* slots that are neither deleted nor beyond */
+  size_t doubles; /* elements within the header's count whose label is a duplicate */
+  size_t blank;   /* elements within the header's count that have no label */
   float *lengths;
   size_t n_lengths;
-  unsigned char *element;  /* buffer for one element */
-  int64_t mtime_s;         /* of data_level0.bin */
+  unsigned char *element; /* buffer for one element */
+  int64_t mtime_s;        /* of data_level0.bin */
 } rescue_hnsw;
 
 /* dimension and m are those of the collection (0: unknown). Damage is reported in the fields. LODE_NOT_FOUND: no such

@@ -8,17 +8,42 @@
 #include "rescue/pickle.h"
 
 enum {
-  PICKLE_PROTO = 0x80, PICKLE_FRAME = 0x95, PICKLE_STOP = '.', PICKLE_MARK = '(', PICKLE_NONE = 'N',
-  PICKLE_EMPTY_DICT = '}', PICKLE_EMPTY_TUPLE = ')', PICKLE_BININT = 'J', PICKLE_BININT1 = 'K', PICKLE_BININT2 = 'M',
-  PICKLE_LONG1 = 0x8a, PICKLE_BINUNICODE = 'X', PICKLE_SHORT_BINUNICODE = 0x8c, PICKLE_BINUNICODE8 = 0x8d,
-  PICKLE_SETITEM = 's', PICKLE_SETITEMS = 'u', PICKLE_MEMOIZE = 0x94, PICKLE_BINPUT = 'q', PICKLE_LONG_BINPUT = 'r',
-  PICKLE_BINGET = 'h', PICKLE_LONG_BINGET = 'j', PICKLE_GLOBAL = 'c', PICKLE_STACK_GLOBAL = 0x93, PICKLE_NEWOBJ = 0x81,
+  PICKLE_PROTO = 0x80,
+  PICKLE_FRAME = 0x95,
+  PICKLE_STOP = '.',
+  PICKLE_MARK = '(',
+  PICKLE_NONE = 'N',
+  PICKLE_EMPTY_DICT = '}',
+  PICKLE_EMPTY_TUPLE = ')',
+  PICKLE_BININT = 'J',
+  PICKLE_BININT1 = 'K',
+  PICKLE_BININT2 = 'M',
+  PICKLE_LONG1 = 0x8a,
+  PICKLE_BINUNICODE = 'X',
+  PICKLE_SHORT_BINUNICODE = 0x8c,
+  PICKLE_BINUNICODE8 = 0x8d,
+  PICKLE_SETITEM = 's',
+  PICKLE_SETITEMS = 'u',
+  PICKLE_MEMOIZE = 0x94,
+  PICKLE_BINPUT = 'q',
+  PICKLE_LONG_BINPUT = 'r',
+  PICKLE_BINGET = 'h',
+  PICKLE_LONG_BINGET = 'j',
+  PICKLE_GLOBAL = 'c',
+  PICKLE_STACK_GLOBAL = 0x93,
+  PICKLE_NEWOBJ = 0x81,
   PICKLE_BUILD = 'b',
 };
 
 typedef enum pickle_kind {
-  PICKLE_KIND_NONE, PICKLE_KIND_INT, PICKLE_KIND_STR, PICKLE_KIND_DICT, PICKLE_KIND_MARK, PICKLE_KIND_TUPLE,
-  PICKLE_KIND_CLASS, PICKLE_KIND_OBJECT
+  PICKLE_KIND_NONE,
+  PICKLE_KIND_INT,
+  PICKLE_KIND_STR,
+  PICKLE_KIND_DICT,
+  PICKLE_KIND_MARK,
+  PICKLE_KIND_TUPLE,
+  PICKLE_KIND_CLASS,
+  PICKLE_KIND_OBJECT
 } pickle_kind;
 typedef struct pickle_value {
   pickle_kind kind;
@@ -103,7 +128,8 @@ static pickle_step pickle_emit_items(pickle_machine *m, size_t dict, size_t firs
   for (size_t i = first; i < m->n; i += 2) {
     const pickle_value *k = &m->stack[i], *v = &m->stack[i + 1];
     if ((to_label || to_seq) && k->kind == PICKLE_KIND_STR && v->kind == PICKLE_KIND_INT) {
-      if (!sink->pair(sink->ctx, to_seq ? RESCUE_PICKLE_ID_TO_SEQ : RESCUE_PICKLE_ID_TO_LABEL, k->s, v->i)) return PICKLE_STEP_NOMEM;
+      if (!sink->pair(sink->ctx, to_seq ? RESCUE_PICKLE_ID_TO_SEQ : RESCUE_PICKLE_ID_TO_LABEL, k->s, v->i))
+        return PICKLE_STEP_NOMEM;
     } else if (to_id && k->kind == PICKLE_KIND_INT && v->kind == PICKLE_KIND_STR) {
       if (!sink->pair(sink->ctx, RESCUE_PICKLE_LABEL_TO_ID, v->s, k->i)) return PICKLE_STEP_NOMEM;
     } else if (!name.data && k->kind == PICKLE_KIND_STR && v->kind == PICKLE_KIND_INT) {
@@ -135,19 +161,23 @@ static pickle_step pickle_run_object_op(pickle_machine *m, unsigned op) {
   lode_str module, name;
   switch (op) {
     case PICKLE_GLOBAL:
-      if (!pickle_read_line(m, &module) || !pickle_read_line(m, &name) || !pickle_is_class(module, name)) return PICKLE_STEP_BAD;
+      if (!pickle_read_line(m, &module) || !pickle_read_line(m, &name) || !pickle_is_class(module, name))
+        return PICKLE_STEP_BAD;
       return pickle_push(m, (pickle_value){.kind = PICKLE_KIND_CLASS});
     case PICKLE_STACK_GLOBAL:
-      if (m->n < 2 || m->stack[m->n - 1].kind != PICKLE_KIND_STR || m->stack[m->n - 2].kind != PICKLE_KIND_STR) return PICKLE_STEP_BAD;
+      if (m->n < 2 || m->stack[m->n - 1].kind != PICKLE_KIND_STR || m->stack[m->n - 2].kind != PICKLE_KIND_STR)
+        return PICKLE_STEP_BAD;
       if (!pickle_is_class(m->stack[m->n - 2].s, m->stack[m->n - 1].s)) return PICKLE_STEP_BAD;
       m->n -= 2;
       return pickle_push(m, (pickle_value){.kind = PICKLE_KIND_CLASS});
     case PICKLE_NEWOBJ:
-      if (m->n < 2 || m->stack[m->n - 1].kind != PICKLE_KIND_TUPLE || m->stack[m->n - 2].kind != PICKLE_KIND_CLASS) return PICKLE_STEP_BAD;
+      if (m->n < 2 || m->stack[m->n - 1].kind != PICKLE_KIND_TUPLE || m->stack[m->n - 2].kind != PICKLE_KIND_CLASS)
+        return PICKLE_STEP_BAD;
       m->n -= 2;
       return pickle_push(m, (pickle_value){.kind = PICKLE_KIND_OBJECT});
     default:
-      if (m->n < 2 || m->stack[m->n - 1].kind != PICKLE_KIND_DICT || m->stack[m->n - 2].kind != PICKLE_KIND_OBJECT) return PICKLE_STEP_BAD;
+      if (m->n < 2 || m->stack[m->n - 1].kind != PICKLE_KIND_DICT || m->stack[m->n - 2].kind != PICKLE_KIND_OBJECT)
+        return PICKLE_STEP_BAD;
       m->n--;
       return PICKLE_STEP_GO;
   }
@@ -160,7 +190,10 @@ static pickle_step pickle_run_op(pickle_machine *m) {
   switch (op) {
     case PICKLE_PROTO: return pickle_read_number(m, 1, &u) && u >= 2 && u <= 5 ? PICKLE_STEP_GO : PICKLE_STEP_BAD;
     case PICKLE_FRAME: return pickle_read_number(m, 8, &u) ? PICKLE_STEP_GO : PICKLE_STEP_BAD;
-    case PICKLE_STOP: return m->n == 1 && (m->stack[0].kind == PICKLE_KIND_DICT || m->stack[0].kind == PICKLE_KIND_OBJECT) ? PICKLE_STEP_STOP : PICKLE_STEP_BAD;
+    case PICKLE_STOP:
+      return m->n == 1 && (m->stack[0].kind == PICKLE_KIND_DICT || m->stack[0].kind == PICKLE_KIND_OBJECT)
+                 ? PICKLE_STEP_STOP
+                 : PICKLE_STEP_BAD;
     case PICKLE_MARK: return pickle_push(m, (pickle_value){.kind = PICKLE_KIND_MARK});
     case PICKLE_NONE: return pickle_push(m, (pickle_value){.kind = PICKLE_KIND_NONE});
     case PICKLE_EMPTY_DICT: return pickle_push(m, (pickle_value){.kind = PICKLE_KIND_DICT});
@@ -179,7 +212,10 @@ static pickle_step pickle_run_op(pickle_machine *m) {
     case PICKLE_LONG_BINPUT: return pickle_read_number(m, 4, &u) ? pickle_memo_put(m, u) : PICKLE_STEP_BAD;
     case PICKLE_BINGET: return pickle_memo_get(m, 1);
     case PICKLE_LONG_BINGET: return pickle_memo_get(m, 4);
-    case PICKLE_GLOBAL: case PICKLE_STACK_GLOBAL: case PICKLE_NEWOBJ: case PICKLE_BUILD: return pickle_run_object_op(m, op);
+    case PICKLE_GLOBAL:
+    case PICKLE_STACK_GLOBAL:
+    case PICKLE_NEWOBJ:
+    case PICKLE_BUILD: return pickle_run_object_op(m, op);
     default: return PICKLE_STEP_BAD;
   }
 }

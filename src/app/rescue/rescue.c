@@ -63,8 +63,9 @@ static bool rescue_same_text(lode_str a, lode_str b) { return (a.data == NULL) =
 static bool rescue_same_row(const lode_row *row, const lode_record *r) {
   if (!rescue_same_text(row->id, r->id) || !rescue_same_text(row->document, r->document)) return false;
   if ((row->vector == NULL) != (r->vector == NULL)) return false;
-  if (r->vector && (row->dimension != r->dimension ||
-                    memcmp(row->vector, r->vector, r->dimension * sizeof(float)) != 0)) return false;
+  if (r->vector &&
+      (row->dimension != r->dimension || memcmp(row->vector, r->vector, r->dimension * sizeof(float)) != 0))
+    return false;
   return rescue_same_text(row->metadata, r->metadata);
 }
 
@@ -118,9 +119,12 @@ static lode_status rescue_write_batch(rescue_session *s, lode_error *err) {
     TRY_GOTO(rescue_report_doubt(s, b->records[why.record].id, why.text, err));
     s->count.refused++;
     s->count.records--;
-    if (!b->records[why.record].vector) s->count.missing--;
-    else if (b->from[why.record] == RESCUE_VEC_LOG) s->count.from_log--;
-    else s->count.exact--;
+    if (!b->records[why.record].vector)
+      s->count.missing--;
+    else if (b->from[why.record] == RESCUE_VEC_LOG)
+      s->count.from_log--;
+    else
+      s->count.exact--;
     b->n--;
     memmove(&b->records[why.record], &b->records[why.record + 1], (b->n - why.record) * sizeof *b->records);
     memmove(&b->from[why.record], &b->from[why.record + 1], b->n - why.record);
@@ -152,9 +156,12 @@ static lode_status rescue_add_record(rescue_session *s, const rescue_rec *r, lod
     out->dimension = p->dimension;
   }
   s->count.records++;
-  if (!made.has_vector) s->count.missing++;
-  else if (made.from == RESCUE_VEC_LOG) s->count.from_log++;
-  else s->count.exact++;
+  if (!made.has_vector)
+    s->count.missing++;
+  else if (made.from == RESCUE_VEC_LOG)
+    s->count.from_log++;
+  else
+    s->count.exact++;
   s->count.by_order += made.has_vector && made.from == RESCUE_VEC_INDEX && r->by_order;
   b->from[b->n] = (uint8_t)made.from;
   bool again = !made.has_vector && s->re.embedder && made.document.len;
@@ -192,7 +199,8 @@ static lode_status rescue_records(rescue_session *s, lode_error *err) {
   lode_status st = LODE_OK;
   size_t bytes;
   if (mem_mul_overflow((size_t)s->plan.dimension * sizeof(float), RESCUE_BATCH, &bytes) ||
-      !(b->vectors = mem_alloc(bytes))) return err_nomem(err);
+      !(b->vectors = mem_alloc(bytes)))
+    return err_nomem(err);
   for (size_t i = 0; i < s->plan.n; i++) {
     TRY_GOTO(rescue_add_record(s, &s->plan.recs[i], err));
     if (b->n < RESCUE_BATCH && i + 1 < s->plan.n) continue;
@@ -212,8 +220,10 @@ done:
 static lode_status rescue_report_lost(rescue_session *s, lode_error *err) {
   const rescue_plan *p = &s->plan;
   for (size_t i = 0; i < p->n_lost; i++)
-    TRY(rescue_report_doubt(s, p->lost[i], "its row is lost: the index knows it, and the database, which is damaged, "
-                            "does not", err));
+    TRY(rescue_report_doubt(s, p->lost[i],
+                            "its row is lost: the index knows it, and the database, which is damaged, "
+                            "does not",
+                            err));
   s->count.lost = p->n_lost;
   return LODE_OK;
 }
@@ -228,8 +238,8 @@ static lode_status rescue_collection(rescue_session *s, rescue_coll *coll, lode_
     rescue_note(s, "%.*s: lost vectors are not made again: %s", (int)coll->name.len, coll->name.data, s->re.why);
   if (coll->metric_unknown)
     rescue_note(s, "%.*s: its metric is lost with its row; l2 is assumed", (int)coll->name.len, coll->name.data);
-  s->count = (rescue_counts){.chroma_id = coll->id, .metric = lode_metric_name(coll->metric),
-                             .dimension = s->plan.dimension};
+  s->count =
+      (rescue_counts){.chroma_id = coll->id, .metric = lode_metric_name(coll->metric), .dimension = s->plan.dimension};
   s->builder = (rescue_record_builder){.plan = &s->plan};
   TRY_GOTO(rescue_target_name(coll, &s->names, &s->count.name, err));
   if (s->q->to) TRY_GOTO(rescue_target_open(s->q->to, coll, s->count.name, &s->target, err));

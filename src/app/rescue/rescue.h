@@ -12,28 +12,28 @@
 
 /* The outcome for a collection. exact + from_log + embedded + missing = records. */
 typedef struct rescue_counts {
-  lode_str name;        /* in the store */
+  lode_str name; /* in the store */
   lode_str chroma_id;
   const char *metric;
   uint32_t dimension;
   uint64_t records;
-  uint64_t exact;       /* vectors from the index */
-  uint64_t from_log;    /* vectors from the log, as they were given */
-  uint64_t embedded;    /* vectors made again from the document */
-  uint64_t missing;     /* records without a vector */
-  uint64_t refused;     /* records that the store rejects, each reported to `doubt`: not in `records` */
-  uint64_t lost;        /* records in the index whose rows a damaged database has lost, each reported to `doubt`: not in
-                           `records` */
-  uint64_t doubtful;    /* records with something doubtful about them, each reported to `doubt` */
-  uint64_t by_order;    /* of the exact ones: matched by order, because the pickle is lost */
+  uint64_t exact;    /* vectors from the index */
+  uint64_t from_log; /* vectors from the log, as they were given */
+  uint64_t embedded; /* vectors made again from the document */
+  uint64_t missing;  /* records without a vector */
+  uint64_t refused;  /* records that the store rejects, each reported to `doubt`: not in `records` */
+  uint64_t lost;     /* records in the index whose rows a damaged database has lost, each reported to `doubt`: not in
+                        `records` */
+  uint64_t doubtful; /* records with something doubtful about them, each reported to `doubt` */
+  uint64_t by_order; /* of the exact ones: matched by order, because the pickle is lost */
   uint64_t written, unchanged; /* in the store; 0 when nothing is to be written */
 } rescue_counts;
 
 typedef struct rescue_request {
-  const char *from;     /* the Chroma directory */
-  lode_store *to;       /* NULL: nothing is written */
-  bool embed;           /* make missing vectors again, if the model is known and installed */
-  lode_str model;       /* the model that made the vectors; absent: the one that the directory names */
+  const char *from; /* the Chroma directory */
+  lode_store *to;   /* NULL: nothing is written */
+  bool embed;       /* make missing vectors again, if the model is known and installed */
+  lode_str model;   /* the model that made the vectors; absent: the one that the directory names */
   lode_progress progress;
   /* May a collection of this name be written? Asked for all of them before anything is written. NULL: yes. */
   lode_status (*may_write)(void *ctx, lode_str name, lode_error *err);
@@ -54,7 +54,8 @@ typedef struct rescue_check_request {
   const char *from;
   lode_progress progress;
   /* Called for each finding; damage = false: worth knowing. collection is absent for the whole directory. */
-  lode_status (*found)(void *ctx, const char *what, bool damage, lode_str collection, const char *detail, lode_error *err);
+  lode_status (*found)(void *ctx, const char *what, bool damage, lode_str collection, const char *detail,
+                       lode_error *err);
   void *ctx;
 } rescue_check_request;
 

@@ -9,8 +9,10 @@
 void rescue_put_value(strbuf *buf, const sqf_value *v, bool is_bool) {
   switch (v->type) {
     case SQF_INT:
-      if (is_bool) strbuf_addstr(buf, v->i ? "true" : "false");
-      else json_put_int(buf, v->i);
+      if (is_bool)
+        strbuf_addstr(buf, v->i ? "true" : "false");
+      else
+        json_put_int(buf, v->i);
       break;
     case SQF_REAL: json_put_double(buf, v->d); break;
     case SQF_TEXT: json_put_string(buf, v->s); break;
@@ -47,8 +49,11 @@ static lode_status catalog_find_metadata(rescue_dir *c, rescue_coll *coll, lode_
 static lode_status catalog_add_coll(rescue_dir *c, rescue_coll **out, lode_error *err) {
   if (!mem_grow(&c->colls, &c->cap_colls, c->n_colls + 1, sizeof *c->colls)) return err_nomem(err);
   *out = &c->colls[c->n_colls++];
-  **out = (rescue_coll){.meta_segment = RESCUE_NO_NAME, .vector_segment = RESCUE_NO_NAME, .id_name = RESCUE_NO_NAME,
-                        .meta_seq = -1, .vector_seq = -1};
+  **out = (rescue_coll){.meta_segment = RESCUE_NO_NAME,
+                        .vector_segment = RESCUE_NO_NAME,
+                        .id_name = RESCUE_NO_NAME,
+                        .meta_seq = -1,
+                        .vector_seq = -1};
   return LODE_OK;
 }
 
@@ -116,7 +121,8 @@ static lode_status catalog_known_colls(rescue_dir *c, lode_error *err) {
 }
 
 /* Infers a collection whose own row is lost from a segment or from its id in the log. */
-static lode_status catalog_infer_coll(rescue_dir *c, uint32_t id, uint32_t segment, rescue_coll **out, lode_error *err) {
+static lode_status catalog_infer_coll(rescue_dir *c, uint32_t id, uint32_t segment, rescue_coll **out,
+                                      lode_error *err) {
   const char *known_by = c->names[id != RESCUE_NO_NAME ? id : segment].text.data;
   char name[64];
   int n = snprintf(name, sizeof name, "lost-%.36s", known_by);
@@ -203,9 +209,9 @@ done:
 
 /* ---- Sorting ---- */
 
-#define COMPARE_FIELD(a, b)                        \
-  do {                                  \
-    if ((a) != (b)) return (a) < (b) ? -1 : 1; \
+#define COMPARE_FIELD(a, b)                                                                                            \
+  do {                                                                                                                 \
+    if ((a) != (b)) return (a) < (b) ? -1 : 1;                                                                         \
   } while (0)
 
 static int catalog_compare_rows(const void *a, const void *b) {
@@ -278,8 +284,10 @@ size_t rescue_metas_of(const rescue_dir *c, int64_t key, size_t *n) {
   size_t low = 0, high = c->n_metas, end;
   while (low < high) {
     size_t mid = low + (high - low) / 2;
-    if (c->metas[mid].key < key) low = mid + 1;
-    else high = mid;
+    if (c->metas[mid].key < key)
+      low = mid + 1;
+    else
+      high = mid;
   }
   for (end = low; end < c->n_metas && c->metas[end].key == key; end++) continue;
   *n = end - low;
@@ -316,8 +324,10 @@ lode_status rescue_dir_open(const char *folder, lode_progress progress, rescue_d
   }
   st = sqf_open(path.data, &c->file, err);
   if (st == LODE_NOT_FOUND)
-    st = err_set(err, st, "%.300s is no Chroma directory: it has no chroma.sqlite3; give the path that "
-                          "chromadb.PersistentClient was given", folder);
+    st = err_set(err, st,
+                 "%.300s is no Chroma directory: it has no chroma.sqlite3; give the path that "
+                 "chromadb.PersistentClient was given",
+                 folder);
   if (st != LODE_OK) goto done;
   TRY_GOTO(rescue_read_tables(c, err));
   if (c->damaged) TRY_GOTO(catalog_infer_segments(c, err));

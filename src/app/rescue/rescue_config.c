@@ -61,15 +61,17 @@ typedef struct rescue_field_def {
   rescue_field_source from[RESCUE_FIELD_MAX_SOURCES]; /* ends with an empty path */
 } rescue_field_def;
 
-#define RESCUE_HNSW_FIELD(name, old) \
-  {name, \
-   {{RESCUE_FIELD_OF_SEGMENT, {"hnsw:" old}}, \
-    {RESCUE_FIELD_IN_SCHEMA, {VECTOR_CONFIG, "hnsw", name}}, \
-    {RESCUE_FIELD_IN_SCHEMA, {VECTOR_DEFAULT, "hnsw", name}}, \
-    {RESCUE_FIELD_IN_CONFIG, {"vector_index", "hnsw", name}}, \
-    {RESCUE_FIELD_IN_CONFIG, {"hnsw", name}}, \
-    {RESCUE_FIELD_OF_COLL, {"hnsw:" old}}, \
-    {RESCUE_FIELD_IN_CONFIG, {"hnsw_configuration", old}}}}
+#define RESCUE_HNSW_FIELD(name, old)                                                                                   \
+  {                                                                                                                    \
+    name, {                                                                                                            \
+      {RESCUE_FIELD_OF_SEGMENT, {"hnsw:" old}}, {RESCUE_FIELD_IN_SCHEMA, {VECTOR_CONFIG, "hnsw", name}},               \
+          {RESCUE_FIELD_IN_SCHEMA, {VECTOR_DEFAULT, "hnsw", name}},                                                    \
+          {RESCUE_FIELD_IN_CONFIG, {"vector_index", "hnsw", name}}, {RESCUE_FIELD_IN_CONFIG, {"hnsw", name}},          \
+          {RESCUE_FIELD_OF_COLL, {"hnsw:" old}}, {                                                                     \
+        RESCUE_FIELD_IN_CONFIG, { "hnsw_configuration", old }                                                          \
+      }                                                                                                                \
+    }                                                                                                                  \
+  }
 
 static const rescue_field_def rescue_field_space = {"space",
                                                     {{RESCUE_FIELD_OF_SEGMENT, {"hnsw:space"}},
@@ -80,10 +82,9 @@ static const rescue_field_def rescue_field_space = {"space",
                                                      {RESCUE_FIELD_OF_COLL, {"hnsw:space"}},
                                                      {RESCUE_FIELD_IN_CONFIG, {"hnsw_configuration", "space"}}}};
 static const rescue_field_def rescue_field_max_neighbors = RESCUE_HNSW_FIELD("max_neighbors", "M");
-static const rescue_field_def rescue_field_hnsw_params[] = {RESCUE_HNSW_FIELD("ef_construction", "construction_ef"),
-                                                            RESCUE_HNSW_FIELD("ef_search", "search_ef"),
-                                                            RESCUE_HNSW_FIELD("sync_threshold", "sync_threshold"),
-                                                            RESCUE_HNSW_FIELD("resize_factor", "resize_factor")};
+static const rescue_field_def rescue_field_hnsw_params[] = {
+    RESCUE_HNSW_FIELD("ef_construction", "construction_ef"), RESCUE_HNSW_FIELD("ef_search", "search_ef"),
+    RESCUE_HNSW_FIELD("sync_threshold", "sync_threshold"), RESCUE_HNSW_FIELD("resize_factor", "resize_factor")};
 
 /* Reads a field from one source: a text or a number; type SQF_NULL: nothing. A text is valid until the next call. */
 static lode_status rescue_field_read_source(rescue_dir *c, const rescue_coll *coll, const rescue_field_source *s,

@@ -45,7 +45,8 @@ static lode_status lost_row(void *ctx, const sqf_row *row, lode_error *err) {
   lost_reader *r = ctx;
   rescue_dir *c = r->c;
   const sqf_value *v = row->values;
-  if (row->n != 3 || v[0].type != SQF_TEXT || v[1].type != SQF_TEXT || v[2].type != SQF_INT || v[1].s.len == 0) return LODE_OK;
+  if (row->n != 3 || v[0].type != SQF_TEXT || v[1].type != SQF_TEXT || v[2].type != SQF_INT || v[1].s.len == 0)
+    return LODE_OK;
   if (lost_has_key(&r->present, v[2].i)) return LODE_OK;
   if (!mem_grow(&c->rows, &c->cap_rows, c->n_rows + 1, sizeof *c->rows)) return err_nomem(err);
   rescue_emb_row *it = &c->rows[c->n_rows];
@@ -172,8 +173,7 @@ static lode_status lost_collection(void *ctx, const sqf_row *row, lode_error *er
   if (!it->stray) return LODE_OK;
   if (by_id) return rescue_intern(c, v[0].s, &it->id, err);
   it->name = (lode_str){mem_arena_copy(&c->arena, v[0].s.data, v[0].s.len), v[0].s.len};
-  if (v[1].type == SQF_TEXT)
-    it->database = (lode_str){mem_arena_copy(&c->arena, v[1].s.data, v[1].s.len), v[1].s.len};
+  if (v[1].type == SQF_TEXT) it->database = (lode_str){mem_arena_copy(&c->arena, v[1].s.data, v[1].s.len), v[1].s.len};
   return it->name.data ? LODE_OK : err_nomem(err);
 }
 

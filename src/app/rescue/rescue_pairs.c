@@ -49,8 +49,10 @@ static bool label_on_pair(void *ctx, rescue_pickle_part part, lode_str id, int64
   }
   if (!r || number <= 0) return true;
   label_claims *l = &g->said[r - g->p->recs];
-  if (part == RESCUE_PICKLE_ID_TO_LABEL) l->to_label = (uint64_t)number;
-  else l->to_id = (uint64_t)number;
+  if (part == RESCUE_PICKLE_ID_TO_LABEL)
+    l->to_label = (uint64_t)number;
+  else
+    l->to_id = (uint64_t)number;
   return true;
 }
 
@@ -76,8 +78,10 @@ static lode_status label_read_pickle(label_matcher *g, lode_error *err) {
   if (OS_RETRY(os_api->fstat(fd, &sb)) == 0 && S_ISREG(sb.st_mode) && sb.st_size > 0 &&
       (uint64_t)sb.st_size <= LABEL_MAX_PICKLE_BYTES) {
     char *buf = strbuf_reserve(&bytes, (size_t)sb.st_size);
-    if (!buf) st = err_nomem(err);
-    else if (os_read_full(fd, buf, (size_t)sb.st_size, 0, &got, NULL) != LODE_OK) got = 0;
+    if (!buf)
+      st = err_nomem(err);
+    else if (os_read_full(fd, buf, (size_t)sb.st_size, 0, &got, NULL) != LODE_OK)
+      got = 0;
   }
   (void)os_api->close(fd);
   if (st == LODE_OK) st = rescue_pickle_read((lode_str){bytes.data ? bytes.data : "", got}, &sink, err);
@@ -115,8 +119,10 @@ static void label_assign_by_pickle(label_matcher *g) {
     *owner = *owner ? UINT32_MAX : (uint32_t)i + 1;
   }
   for (size_t s = 0; s < g->f->index.n; s++) {
-    if (g->owner[s] == UINT32_MAX) g->f->pickle_conflicts++;
-    else if (g->owner[s]) label_assign(g, g->owner[s] - 1, &g->f->index.slots[s], false);
+    if (g->owner[s] == UINT32_MAX)
+      g->f->pickle_conflicts++;
+    else if (g->owner[s])
+      label_assign(g, g->owner[s] - 1, &g->f->index.slots[s], false);
   }
 }
 
@@ -125,7 +131,7 @@ static void label_assign_by_pickle(label_matcher *g) {
 /* A record in the index whose vector is also in the log: the element with the same vector is the record's. */
 typedef struct label_anchor {
   size_t rec;
-  uint32_t slot;  /* 1 + element */
+  uint32_t slot; /* 1 + element */
   bool several;
 } label_anchor;
 
@@ -144,7 +150,8 @@ static size_t label_choose_anchors(label_matcher *g, label_anchor *anchors, floa
     for (size_t i = 0; i < p->n; i++) {
       const rescue_rec *r = &p->recs[i];
       if (!r->alive || !r->log_vector || r->late || r->weak) continue;
-      if (p->coll->vector_seq >= 0 && p->chroma->logs[p->coll->log + r->log_vector - 1].seq > p->coll->vector_seq) continue;
+      if (p->coll->vector_seq >= 0 && p->chroma->logs[p->coll->log + r->log_vector - 1].seq > p->coll->vector_seq)
+        continue;
       if (pass == 0) {
         candidates++;
         continue;

@@ -60,7 +60,10 @@ static lode_status rescue_plan_add_rows(rescue_plan *p, lode_error *err) {
       r->doubt = "its row was found twice";
       if (r->seq > row->seq) continue;
     }
-    *r = (rescue_rec){.id = row->id, .key = row->key, .seq = row->seq, .alive = true,
+    *r = (rescue_rec){.id = row->id,
+                      .key = row->key,
+                      .seq = row->seq,
+                      .alive = true,
                       .doubt = r->alive ? "its row was found twice" : NULL};
     if (row->stray) r->doubt = "its row was found on a page that no table reaches";
   }
@@ -68,8 +71,10 @@ static lode_status rescue_plan_add_rows(rescue_plan *p, lode_error *err) {
 }
 
 static void rescue_plan_chain_entry(rescue_plan *p, uint32_t *first, uint32_t *last, uint32_t entry) {
-  if (*last) p->next[*last - 1] = entry + 1;
-  else *first = entry + 1;
+  if (*last)
+    p->next[*last - 1] = entry + 1;
+  else
+    *first = entry + 1;
   *last = entry + 1;
 }
 
@@ -121,8 +126,10 @@ static lode_status rescue_plan_apply_log(rescue_plan *p, lode_error *err) {
     const rescue_log_entry *l = &p->chroma->logs[p->coll->log + i];
     rescue_rec *unused;
     if (l->op == RESCUE_LOG_DELETE) TRY(rescue_plan_add_rec(p, l->id, &unused, err));
-    if (l->seq <= p->coll->meta_seq) rescue_plan_apply_old_entry(p, l, (uint32_t)i);
-    else TRY(rescue_plan_apply_new_entry(p, l, (uint32_t)i, err));
+    if (l->seq <= p->coll->meta_seq)
+      rescue_plan_apply_old_entry(p, l, (uint32_t)i);
+    else
+      TRY(rescue_plan_apply_new_entry(p, l, (uint32_t)i, err));
   }
   return LODE_OK;
 }
@@ -162,8 +169,7 @@ static lode_status rescue_plan_find_index_dirs(rescue_plan *p, lode_error *err) 
   TRY(rescue_plan_add_index_dir(p, name.data, false, err));
   os_dir *all = os_dir_open(p->chroma->folder);
   for (const char *it; all && st == LODE_OK && (it = os_dir_next(all));)
-    if (strncmp(it, name.data, name.len) == 0 && it[name.len] == '.')
-      st = rescue_plan_add_index_dir(p, it, true, err);
+    if (strncmp(it, name.data, name.len) == 0 && it[name.len] == '.') st = rescue_plan_add_index_dir(p, it, true, err);
   if (all) os_dir_close(all);
   return st;
 }

@@ -24,28 +24,32 @@ typedef enum rescue_vec_source { RESCUE_VEC_NONE, RESCUE_VEC_LOG, RESCUE_VEC_IND
 
 typedef struct rescue_rec {
   lode_str id;
-  int64_t key;          /* of its row; 0: only in the log */
+  int64_t key; /* of its row; 0: only in the log */
   int64_t seq;
   uint32_t tail, tail_last; /* 1 + log entry: first and last not yet applied to the rows, chained by plan.next */
   uint32_t old, old_last;   /* the same for applied entries: for values that the rows have lost */
-  uint32_t log_vector;  /* 1 + log entry; 0: none */
-  uint32_t slot;        /* 1 + element of the index; 0: none */
-  uint8_t folder;       /* which of plan.folders */
-  uint8_t from;         /* rescue_vec_source */
+  uint32_t log_vector;      /* 1 + log entry; 0: none */
+  uint32_t slot;            /* 1 + element of the index; 0: none */
+  uint8_t folder;           /* which of plan.folders */
+  uint8_t from;             /* rescue_vec_source */
   bool alive;
-  bool weak;            /* an add that Chroma may have ignored: the index is preferred */
-  bool late;            /* inserted after the index was last written */
+  bool weak; /* an add that Chroma may have ignored: the index is preferred */
+  bool late; /* inserted after the index was last written */
   bool by_order;
-  const char *doubt;    /* what is doubtful about it; NULL: nothing */
+  const char *doubt; /* what is doubtful about it; NULL: nothing */
 } rescue_rec;
 
-typedef enum rescue_pickle_state { RESCUE_PICKLE_WHOLE, RESCUE_PICKLE_TRUNCATED, RESCUE_PICKLE_LOST } rescue_pickle_state;
+typedef enum rescue_pickle_state {
+  RESCUE_PICKLE_WHOLE,
+  RESCUE_PICKLE_TRUNCATED,
+  RESCUE_PICKLE_LOST
+} rescue_pickle_state;
 
 typedef struct rescue_index_dir {
   char *path;
-  bool set_aside;       /* by rescue_quarantine() or somebody else */
+  bool set_aside; /* by rescue_quarantine() or somebody else */
   rescue_hnsw index;
-  lode_status status;   /* result of opening it */
+  lode_status status; /* result of opening it */
   char why[200];
   rescue_pickle_state pickle;
   bool has_pickle;
@@ -62,14 +66,14 @@ typedef struct rescue_plan {
   rescue_coll *coll;
   rescue_rec *recs;
   size_t n, cap;
-  uint32_t *map;        /* open addressing: 1 + record */
+  uint32_t *map; /* open addressing: 1 + record */
   size_t n_map;
-  uint32_t *next;       /* by log entry of the collection: 1 + the next entry of the same record */
+  uint32_t *next; /* by log entry of the collection: 1 + the next entry of the same record */
   rescue_index_dir folders[RESCUE_MAX_INDEX_DIRS];
   size_t n_folders;
   uint32_t dimension;
   uint64_t alive, from_log, from_index, missing, by_order;
-  lode_str *lost;       /* ids in the index whose rows the damaged database has lost */
+  lode_str *lost; /* ids in the index whose rows the damaged database has lost */
   size_t n_lost, cap_lost;
 } rescue_plan;
 

@@ -23,12 +23,12 @@ typedef struct quarantine_state {
   const rescue_quarantine_request *q;
   rescue_quarantine_report *r;
   rescue_dir c;
-  strbuf db;             /* path of the database */
+  strbuf db; /* path of the database */
   char stamp[32];
-  struct stat sb;        /* of the database, when it was read */
-  uint64_t *offsets;     /* bytes to change */
+  struct stat sb;    /* of the database, when it was read */
+  uint64_t *offsets; /* bytes to change */
   size_t n, cap;
-  lode_str *stale;       /* names of segments */
+  lode_str *stale; /* names of segments */
   size_t n_stale, cap_stale;
   mem_arena arena;
 } quarantine_state;
@@ -81,20 +81,24 @@ static lode_status quarantine_find_blobs(quarantine_state *w, lode_error *err) {
   sqf_get_info(w->c.file, &info);
   if (!w->q->fix_seq_ids || w->c.blob_seqs == 0) return LODE_OK;
   if (!w->c.seq_integer)
-    return err_set(err, LODE_REFUSED, "this database is of chromadb 0.6 or older, which wants its sequence ids as they "
-                                      "are; open it with 1.x first");
+    return err_set(err, LODE_REFUSED,
+                   "this database is of chromadb 0.6 or older, which wants its sequence ids as they "
+                   "are; open it with 1.x first");
   if (w->c.damaged)
-    return err_set(err, LODE_CORRUPT, "chroma.sqlite3 is damaged: its sequence ids are left as they are; the rescued "
-                                      "store has all that can be read");
+    return err_set(err, LODE_CORRUPT,
+                   "chroma.sqlite3 is damaged: its sequence ids are left as they are; the rescued "
+                   "store has all that can be read");
   if (info.journal_pages || info.wal_pages)
-    return err_set(err, LODE_BUSY, "chroma.sqlite3 has a transaction that did not finish; let the program that uses it "
-                                   "end it, then run again");
+    return err_set(err, LODE_BUSY,
+                   "chroma.sqlite3 has a transaction that did not finish; let the program that uses it "
+                   "end it, then run again");
   return rescue_each_blob_seq(&w->c, quarantine_note_offset, w, err);
 }
 
 /* ---- Doing it ---- */
 
-static lode_status quarantine_move(quarantine_state *w, const char *what, const char *from, const char *to, lode_error *err) {
+static lode_status quarantine_move(quarantine_state *w, const char *what, const char *from, const char *to,
+                                   lode_error *err) {
   if (!w->q->dry_run && OS_RETRY(os_api->rename(from, to)) != 0) return err_errno(err, errno, from);
   return w->q->done(w->q->ctx, what, from, to, err);
 }
@@ -135,7 +139,8 @@ static lode_status quarantine_change_bytes(const quarantine_state *w, int fd, lo
     unsigned char type = 0;
     size_t got;
     TRY(os_read_full(fd, &type, 1, w->offsets[i], &got, err));
-    if (type != QUARANTINE_BLOB_8) return err_set(err, LODE_BUSY, "chroma.sqlite3 changed while it was read; nothing was done");
+    if (type != QUARANTINE_BLOB_8)
+      return err_set(err, LODE_BUSY, "chroma.sqlite3 changed while it was read; nothing was done");
     type = QUARANTINE_INTEGER_8;
     TRY(os_write_full(fd, &type, 1, w->offsets[i], err));
   }
@@ -147,10 +152,11 @@ static lode_status quarantine_change_bytes(const quarantine_state *w, int fd, lo
 static lode_status quarantine_compare_copy(quarantine_state *w, const char *folder, lode_error *err) {
   rescue_dir m;
   TRY(rescue_dir_open(folder, (lode_progress){0}, &m, err));
-  bool same = m.blob_seqs == 0 && !m.damaged && m.n_rows == w->c.n_rows && m.n_logs == w->c.n_logs &&
-              m.n_metas == w->c.n_metas;
+  bool same =
+      m.blob_seqs == 0 && !m.damaged && m.n_rows == w->c.n_rows && m.n_logs == w->c.n_logs && m.n_metas == w->c.n_metas;
   for (size_t i = 0; same && i < m.n_rows; i++)
-    same = m.rows[i].key == w->c.rows[i].key && m.rows[i].seq == w->c.rows[i].seq && str_eq(m.rows[i].id, w->c.rows[i].id);
+    same =
+        m.rows[i].key == w->c.rows[i].key && m.rows[i].seq == w->c.rows[i].seq && str_eq(m.rows[i].id, w->c.rows[i].id);
   rescue_dir_close(&m);
   return same ? LODE_OK
               : err_set(err, LODE_INTERNAL,
@@ -205,10 +211,11 @@ static lode_status quarantine_lock_db(const quarantine_state *w, int fd, lode_er
   struct stat sb;
   if (OS_RETRY(os_api->lock(fd, F_WRLCK, SQF_PENDING_BYTE, 2 + SQF_SHARED_SIZE)) != 0)
     return err_set(err, LODE_BUSY, "chroma.sqlite3 is in use; stop the program that uses it, then run again");
-  if (OS_RETRY(os_api->fstat(fd, &sb)) != 0 || sb.st_size != w->sb.st_size || sb.st_mtim.tv_sec != w->sb.st_mtim.tv_sec ||
-      sb.st_mtim.tv_nsec != w->sb.st_mtim.tv_nsec)
-    return err_set(err, LODE_BUSY, "chroma.sqlite3 was written to meanwhile; stop the program that uses it, then run "
-                                   "again");
+  if (OS_RETRY(os_api->fstat(fd, &sb)) != 0 || sb.st_size != w->sb.st_size ||
+      sb.st_mtim.tv_sec != w->sb.st_mtim.tv_sec || sb.st_mtim.tv_nsec != w->sb.st_mtim.tv_nsec)
+    return err_set(err, LODE_BUSY,
+                   "chroma.sqlite3 was written to meanwhile; stop the program that uses it, then run "
+                   "again");
   return LODE_OK;
 }
 

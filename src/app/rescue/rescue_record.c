@@ -14,15 +14,15 @@
 #include "rescue/chroma_tables.h"
 
 typedef struct rescue_record_entry {
-  lode_str key;       /* in the arena */
-  size_t at, len;     /* its JSON in builder.text; len 0: removed */
+  lode_str key;   /* in the arena */
+  size_t at, len; /* its JSON in builder.text; len 0: removed */
   uint32_t order;
-  bool lost;          /* there was a value, and it is lost */
-  bool element;       /* of an array */
-  bool stray;         /* its table is unknown */
-  bool old;           /* from a log entry that was applied to the rows: used only if the rows have lost the value */
+  bool lost;    /* there was a value, and it is lost */
+  bool element; /* of an array */
+  bool stray;   /* its table is unknown */
+  bool old;     /* from a log entry that was applied to the rows: used only if the rows have lost the value */
   bool is_text;
-  lode_str text;      /* of a document, in the arena: not encoded as JSON */
+  lode_str text; /* of a document, in the arena: not encoded as JSON */
 } rescue_record_entry;
 
 static lode_str rescue_record_arena_copy(mem_arena *arena, lode_str s) {
@@ -52,7 +52,8 @@ static lode_status rescue_record_keep_document(mem_arena *arena, lode_str s, res
   made->doubt = "its document is damaged: bytes that are no text were replaced";
   for (size_t i = 0; i < s.len;) {
     size_t n = utf8_width(s.data + i, s.len - i);
-    if (n) strbuf_add(&buf, s.data + i, n);
+    if (n)
+      strbuf_add(&buf, s.data + i, n);
     else if (buf.len < 3 || memcmp(buf.data + buf.len - 3, "\xef\xbf\xbd", 3) != 0)
       strbuf_addstr(&buf, "\xef\xbf\xbd"); /* one per run */
     i += n ? n : 1;
@@ -218,7 +219,8 @@ static void rescue_record_put_key(rescue_record_builder *m, size_t first, size_t
   strbuf_addch(out, ']');
 }
 
-static lode_status rescue_record_assemble(rescue_record_builder *m, mem_arena *arena, rescue_record *made, lode_error *err) {
+static lode_status rescue_record_assemble(rescue_record_builder *m, mem_arena *arena, rescue_record *made,
+                                          lode_error *err) {
   strbuf out = {0};
   if (m->n > 1) qsort(m->entries, m->n, sizeof *m->entries, rescue_record_compare);
   for (size_t i = 0, end; i < m->n; i = end) {
@@ -236,7 +238,8 @@ static lode_status rescue_record_assemble(rescue_record_builder *m, mem_arena *a
 
 /* ---- The vector ---- */
 
-static void rescue_record_take_vector(rescue_record_builder *m, const rescue_rec *r, float *vector, rescue_record *made) {
+static void rescue_record_take_vector(rescue_record_builder *m, const rescue_rec *r, float *vector,
+                                      rescue_record *made) {
   rescue_plan *p = m->plan;
   if (r->from == RESCUE_VEC_LOG && rescue_plan_log_vector(p, r, vector)) {
     made->has_vector = true;

@@ -9,14 +9,14 @@
 typedef struct rescue_record_builder {
   rescue_plan *plan;
   json_doc json;
-  strbuf text;      /* JSON of the values, one after the other */
+  strbuf text; /* JSON of the values, one after the other */
   struct rescue_record_entry *entries;
   size_t n, cap;
 } rescue_record_builder;
 
 typedef struct rescue_record {
-  lode_str document;   /* absent when there is none */
-  lode_str metadata;   /* JSON object, absent when there is none */
+  lode_str document; /* absent when there is none */
+  lode_str metadata; /* JSON object, absent when there is none */
   bool has_vector;
   rescue_vec_source from; /* where it was found */
   const char *doubt;      /* NULL: nothing is doubtful */

@@ -9,7 +9,8 @@
 enum { REEMBED_SAMPLE = 8 };
 
 const char *rescue_reembed_model(lode_str name) {
-  static const char *const minilm[] = {"default", "onnx_mini_lm_l6_v2", "ONNXMiniLM_L6_V2", "all-MiniLM-L6-v2", "minilm"};
+  static const char *const minilm[] = {"default", "onnx_mini_lm_l6_v2", "ONNXMiniLM_L6_V2", "all-MiniLM-L6-v2",
+                                       "minilm"};
   for (size_t i = 0; i < sizeof minilm / sizeof *minilm; i++)
     if (name.data && str_eq(name, str_of(minilm[i]))) return LODE_MODEL_MINILM;
   return NULL;
@@ -75,7 +76,8 @@ lode_status rescue_reembed_begin(rescue_reembed *re, rescue_plan *p, lode_str mo
     return st;
   }
   if (!same) {
-    snprintf(re->why, sizeof re->why, "the model does not give the vectors that are still there: another one made them");
+    snprintf(re->why, sizeof re->why,
+             "the model does not give the vectors that are still there: another one made them");
     rescue_reembed_end(re);
   }
   return LODE_OK;

@@ -13,8 +13,10 @@ static void rescue_target_put_clean(strbuf *out, lode_str text, bool slash) {
   for (size_t i = 0; i < text.len && !out->failed;) {
     char ch = text.data[i];
     size_t n = (unsigned char)ch < 0x20 || (ch == '/' && !slash) ? 0 : utf8_width(text.data + i, text.len - i);
-    if (n) strbuf_add(out, text.data + i, n);
-    else strbuf_addch(out, '_');
+    if (n)
+      strbuf_add(out, text.data + i, n);
+    else
+      strbuf_addch(out, '_');
     i += n ? n : 1;
   }
 }
@@ -87,8 +89,9 @@ static lode_status rescue_target_check_metric(lode_store *store, const rescue_co
   for (size_t i = 0; st == LODE_OK && i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
     if (str_eq(info->name, name) && info->metric != coll->metric)
-      st = err_set(err, LODE_MISMATCH, "the store has a collection %.200s with metric %s, and Chroma's has %s; "
-                                       "rename or drop the one in the store",
+      st = err_set(err, LODE_MISMATCH,
+                   "the store has a collection %.200s with metric %s, and Chroma's has %s; "
+                   "rename or drop the one in the store",
                    name.data, lode_metric_name(info->metric), lode_metric_name(coll->metric));
   }
   lode_collection_list_free(list);

@@ -75,7 +75,8 @@ lode_status files_check_link_owners(const char *path, lode_error *err) {
 static lode_status files_read_fd(int fd, const char *path, size_t max, strbuf *out, lode_error *err) {
   lode_status st = LODE_OK;
   out->len = 0;
-  if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return err_set(err, LODE_NOT_FOUND, "there is no file %.400s", path);
+  if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+    return err_set(err, LODE_NOT_FOUND, "there is no file %.400s", path);
   if (fd < 0) return err_errno(err, errno, path);
   for (;;) {
     size_t got = 0, step = FILES_READ_STEP;
@@ -119,8 +120,10 @@ lode_status files_write_beneath(const char *folder, const char *name, lode_str d
   if (st == LODE_OK && OS_RETRY(os_api->fsync(fd)) < 0) st = err_errno(err, errno, name);
   os_api->close(fd);
   if (st == LODE_OK && beneath_rename(folder, beside, name) < 0) st = err_errno(err, errno, name);
-  if (st != LODE_OK) (void)beneath_unlink(folder, beside);
-  else st = beneath_sync_dir(folder, name, err);
+  if (st != LODE_OK)
+    (void)beneath_unlink(folder, beside);
+  else
+    st = beneath_sync_dir(folder, name, err);
   return st;
 }
 
@@ -153,8 +156,9 @@ lode_status files_make_parents(const char *path, lode_error *err) {
     }
     int errnum = OS_RETRY(os_api->mkdir(part.data, 0700)) < 0 ? errno : 0;
     if (errnum && !files_is_dir(part.data)) {
-      st = errnum == EEXIST ? err_set(err, LODE_INVALID, "%.400s is a file: a store is a folder, name another one", part.data)
-                            : err_errno(err, errnum, part.data);
+      st = errnum == EEXIST
+               ? err_set(err, LODE_INVALID, "%.400s is a file: a store is a folder, name another one", part.data)
+               : err_errno(err, errnum, part.data);
       break;
     }
   }

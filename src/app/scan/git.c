@@ -143,8 +143,10 @@ static bool git_config_find_value(lode_str config, const char *section, const ch
     if (p < eol && *p == '[') {
       inside = git_config_word_at(p, eol, section);
       p = memchr(p, ']', (size_t)(eol - p));
-      if (!p) p = eol;
-      else p++;
+      if (!p)
+        p = eol;
+      else
+        p++;
       while (p < eol && isspace((unsigned char)*p)) p++;
     }
     if (inside && git_config_word_at(p, eol, key)) {
@@ -191,18 +193,25 @@ static void git_locate_excludes(const char *git, strbuf *path) {
   strbuf file = {0}, text = {0}, value = {0};
   bool said = false;
   for (int i = 0; i < 4; i++) {
-    if (i == 0) git_set_path(&file, "", 0, "/etc/gitconfig");
-    else if (i == 1) git_put_config_home(&file, "git/config");
-    else if (i == 2) git_put_home(&file, ".gitconfig");
-    else if (*git) git_set_path(&file, git, strlen(git), "config");
-    else file.len = 0;
+    if (i == 0)
+      git_set_path(&file, "", 0, "/etc/gitconfig");
+    else if (i == 1)
+      git_put_config_home(&file, "git/config");
+    else if (i == 2)
+      git_put_home(&file, ".gitconfig");
+    else if (*git)
+      git_set_path(&file, git, strlen(git), "config");
+    else
+      file.len = 0;
     if (file.failed || file.len == 0 || !git_read_small(file.data, 1u << 20, &text)) continue;
     if (!git_config_excludes_file((lode_str){text.data, text.len}, &value)) continue;
     said = true;
     strbuf_addch(&value, '\0');
     if (value.failed) break;
-    if (value.data[0] == '~' && value.data[1] == '/') git_put_home(path, value.data + 2);
-    else git_set_path(path, "", 0, value.data);
+    if (value.data[0] == '~' && value.data[1] == '/')
+      git_put_home(path, value.data + 2);
+    else
+      git_set_path(path, "", 0, value.data);
   }
   if (!said) git_put_config_home(path, "git/ignore");
   strbuf_release(&file);

@@ -124,7 +124,8 @@ static bool git_read_padded(git_index_source *s, git_index_name *n, size_t state
   return git_source_bytes(s, pad, rest) && memcmp(pad, "\0\0\0\0\0\0\0", rest) == 0;
 }
 
-static bool git_index_read_entry(git_index_source *s, uint32_t version, size_t oid_bytes, git_index_name *n, uint32_t *mode) {
+static bool git_index_read_entry(git_index_source *s, uint32_t version, size_t oid_bytes, git_index_name *n,
+                                 uint32_t *mode) {
   unsigned char head[GIT_INDEX_STAT_BYTES + 32 + 4];
   size_t size = GIT_INDEX_STAT_BYTES + oid_bytes + 2;
   if (!git_source_bytes(s, head, size)) return false;
@@ -198,13 +199,15 @@ static git_tracked git_index_conclude(bool found, bool collapsed) {
 }
 
 /* False when it is damaged. */
-static bool git_index_read_all(git_index_source *s, const git_index_query *q, git_index_answer *answer, git_index_name *n) {
+static bool git_index_read_all(git_index_source *s, const git_index_query *q, git_index_answer *answer,
+                               git_index_name *n) {
   unsigned char head[12];
   uint32_t mode;
   bool found = false, nameless = false;
   if (!git_source_bytes(s, head, sizeof head) || memcmp(head, "DIRC", 4) != 0) return false;
   uint32_t version = git_be32(head + 4), count = git_be32(head + 8);
-  if (version < 2 || version > 4 || (uint64_t)count * (GIT_INDEX_STAT_BYTES + q->oid_bytes + 3) > git_source_left(s)) return false;
+  if (version < 2 || version > 4 || (uint64_t)count * (GIT_INDEX_STAT_BYTES + q->oid_bytes + 3) > git_source_left(s))
+    return false;
   for (uint32_t i = 0; i < count; i++) {
     if (!git_index_read_entry(s, version, q->oid_bytes, n, &mode)) return false;
     nameless = nameless || n->len == 0;
@@ -241,7 +244,8 @@ void git_index_read(int fd, uint64_t size, const git_index_query *query, git_ind
 /* ---- Repositories ---- */
 
 /* A file that does not exist tracks nothing, unless it must exist. */
-static void git_index_read_file(const char *path, const git_index_query *query, bool must_exist, git_index_answer *answer) {
+static void git_index_read_file(const char *path, const git_index_query *query, bool must_exist,
+                                git_index_answer *answer) {
   struct stat st;
   int fd = os_open_regular(path);
   *answer = (git_index_answer){.tracked = GIT_TRACKED_UNKNOWN};
@@ -249,8 +253,7 @@ static void git_index_read_file(const char *path, const git_index_query *query, 
     if (errno == ENOENT && !must_exist) answer->tracked = GIT_TRACKED_NO;
     return;
   }
-  if (OS_RETRY(os_api->fstat(fd, &st)) == 0 && st.st_size > 0)
-    git_index_read(fd, (uint64_t)st.st_size, query, answer);
+  if (OS_RETRY(os_api->fstat(fd, &st)) == 0 && st.st_size > 0) git_index_read(fd, (uint64_t)st.st_size, query, answer);
   os_api->close(fd);
 }
 

@@ -40,8 +40,8 @@ typedef struct git_index_query {
 
 typedef struct git_index_answer {
   git_tracked tracked;
-  bool collapsed;            /* a folder of a sparse index contains it, so `tracked` is not NO */
-  bool split;                /* the rest is in sharedindex.OID, OID is `base` */
+  bool collapsed; /* a folder of a sparse index contains it, so `tracked` is not NO */
+  bool split;     /* the rest is in sharedindex.OID, OID is `base` */
   unsigned char base[32];
 } git_index_answer;
 

@@ -88,16 +88,14 @@ static int glob_match_one(glob_cursor *c, unsigned char t) {
   unsigned char ch = *c->p++;
   bool match;
   switch (ch) {
-    case '?':
-      return t != '/';
+    case '?': return t != '/';
     case '[':
       if (!glob_bracket(c, t, &match)) return -1;
       return match && t != '/';
     case '\\':
       if (c->p >= c->end) return -1;
       return *c->p++ == t;
-    default:
-      return ch == t;
+    default: return ch == t;
   }
 }
 

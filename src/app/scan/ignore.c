@@ -14,7 +14,7 @@ enum {
   IGNORE_DIR_ONLY = 2,
   IGNORE_NAME_ONLY = 4, /* no slash: matches the last name of the path, at any depth */
   IGNORE_LITERAL = 8,
-  IGNORE_SUFFIX = 16,   /* * followed by a literal */
+  IGNORE_SUFFIX = 16, /* * followed by a literal */
 };
 
 typedef struct ignore_pattern {
@@ -104,8 +104,10 @@ static bool ignore_pattern_parse(const char *s, size_t n, ignore_pattern *out) {
   out->text = s;
   out->len = (uint32_t)n;
   out->plain = ignore_pattern_plain_length(s, n);
-  if (out->plain == out->len) out->flags |= IGNORE_LITERAL;
-  else if (s[0] == '*' && ignore_pattern_plain_length(s + 1, n - 1) == n - 1) out->flags |= IGNORE_SUFFIX;
+  if (out->plain == out->len)
+    out->flags |= IGNORE_LITERAL;
+  else if (s[0] == '*' && ignore_pattern_plain_length(s + 1, n - 1) == n - 1)
+    out->flags |= IGNORE_SUFFIX;
   return true;
 }
 
@@ -147,13 +149,15 @@ done:
 /* Is the path below the layer's folder? */
 static bool ignore_layer_covers(const ignore_layer *l, lode_str path) {
   if (l->folder_len == 0) return true;
-  return path.len > l->folder_len && path.data[l->folder_len] == '/' && memcmp(path.data, l->folder, l->folder_len) == 0;
+  return path.len > l->folder_len && path.data[l->folder_len] == '/' &&
+         memcmp(path.data, l->folder, l->folder_len) == 0;
 }
 
 void ignore_leave(ignore_rules *ignore, lode_str folder) {
   while (ignore->n > 0) {
     ignore_layer *last = &ignore->layers[ignore->n - 1];
-    bool same = last->folder_len == folder.len && (folder.len == 0 || memcmp(last->folder, folder.data, folder.len) == 0);
+    bool same =
+        last->folder_len == folder.len && (folder.len == 0 || memcmp(last->folder, folder.data, folder.len) == 0);
     if (last->source < IGNORE_GIT || same || ignore_layer_covers(last, folder)) break;
     ignore_layer_release(last);
     ignore->n--;
@@ -210,6 +214,7 @@ ignore_verdict ignore_match(const ignore_rules *ignore, lode_str path, bool is_f
 
 bool ignore_match_path(const ignore_rules *ignore, lode_str path, bool is_folder) {
   for (size_t end = 0; end < path.len; end++)
-    if (path.data[end] == '/' && ignore_match(ignore, (lode_str){path.data, end}, true, NULL) == IGNORE_YES) return true;
+    if (path.data[end] == '/' && ignore_match(ignore, (lode_str){path.data, end}, true, NULL) == IGNORE_YES)
+      return true;
   return ignore_match(ignore, path, is_folder, NULL) == IGNORE_YES;
 }

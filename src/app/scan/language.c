@@ -11,7 +11,9 @@
 #define KIND_NAME(id, name) name,
 static const char *const lang_kind_names[] = {LANG_KINDS(KIND_NAME)};
 
-const char *lang_kind_name(lang_kind kind) { return (unsigned)kind < LANG_KIND_COUNT ? lang_kind_names[kind] : "unknown"; }
+const char *lang_kind_name(lang_kind kind) {
+  return (unsigned)kind < LANG_KIND_COUNT ? lang_kind_names[kind] : "unknown";
+}
 
 lang_kind lang_kind_find(lode_str name) {
   unsigned k = 0;
@@ -63,7 +65,8 @@ static uint32_t lang_word_hash(int what, const char *p, size_t n) {
 static lang_slot *lang_find_slot(int what, lode_str word) {
   uint32_t i = lang_word_hash(what, word.data, word.len);
   while (lang_slots[i % LANG_SLOTS].word.data &&
-         !(lang_slots[i % LANG_SLOTS].what == what && lang_same_word(lang_slots[i % LANG_SLOTS].word, word))) i++;
+         !(lang_slots[i % LANG_SLOTS].what == what && lang_same_word(lang_slots[i % LANG_SLOTS].word, word)))
+    i++;
   return &lang_slots[i % LANG_SLOTS];
 }
 
@@ -114,7 +117,9 @@ static lode_str lang_by_shebang(lode_str head) {
   }
 }
 
-static bool lang_text_has(lode_str text, const char *words) { return memmem(text.data, text.len, words, strlen(words)) != NULL; }
+static bool lang_text_has(lode_str text, const char *words) {
+  return memmem(text.data, text.len, words, strlen(words)) != NULL;
+}
 
 /* Extensions that two languages share, told apart by the text. */
 static const lang_info *lang_disambiguate(const lang_info *l, lode_str ending, lode_str head) {
@@ -124,7 +129,8 @@ static const lang_info *lang_disambiguate(const lang_info *l, lode_str ending, l
       (lang_text_has(head, "\nclass ") || lang_text_has(head, "\nnamespace ") || lang_text_has(head, "\ntemplate ") ||
        lang_text_has(head, "\ntemplate<") || lang_text_has(head, "public:") || lang_text_has(head, "std::")))
     return lang_find(STR_LIT("c++"));
-  if (lang_same_word(ending, STR_LIT("h")) && (lang_text_has(head, "\n@interface") || lang_text_has(head, "\n#import ")))
+  if (lang_same_word(ending, STR_LIT("h")) &&
+      (lang_text_has(head, "\n@interface") || lang_text_has(head, "\n#import ")))
     return lang_find(STR_LIT("objective-c"));
   if (lang_same_word(ending, STR_LIT("ts")) && (lang_text_has(head, "<!DOCTYPE TS>") || lang_text_has(head, "<?xml ")))
     return lang_find(STR_LIT("xml"));

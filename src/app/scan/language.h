@@ -15,35 +15,35 @@
 #define LANG_MAX_TEXT (64u << 20) /* longest text that is read, split into chunks and indexed */
 
 /* X(enum, name for users and in the index). Kinds from FUNCTION to MACRO are definitions. */
-#define LANG_KINDS(X)                                                                          \
-  X(TEXT, "text")           /* text without a grammar: paragraphs, lines */                     \
-  X(MODULE, "module")       /* code outside of definitions: imports, globals, statements */     \
-  X(SECTION, "section")     /* of a document: a heading and its text */                         \
-  X(DATA, "data")           /* a part of a configuration or data file */                        \
-  X(FUNCTION, "function")                                                                       \
-  X(METHOD, "method")                                                                           \
-  X(CONSTRUCTOR, "constructor")                                                                 \
-  X(CLASS, "class")                                                                             \
-  X(STRUCT, "struct")                                                                           \
-  X(UNION, "union")                                                                             \
-  X(ENUM, "enum")                                                                               \
-  X(INTERFACE, "interface")                                                                     \
-  X(TRAIT, "trait")                                                                             \
-  X(IMPL, "impl")                                                                               \
-  X(NAMESPACE, "namespace")                                                                     \
-  X(TYPE, "type")                                                                               \
-  X(PROPERTY, "property")                                                                       \
-  X(CONSTANT, "constant")                                                                       \
-  X(VARIABLE, "variable")                                                                       \
-  X(TABLE, "table")                                                                             \
-  X(RULE, "rule")           /* of CSS or a makefile */                                          \
+#define LANG_KINDS(X)                                                                                                  \
+  X(TEXT, "text")       /* text without a grammar: paragraphs, lines */                                                \
+  X(MODULE, "module")   /* code outside of definitions: imports, globals, statements */                                \
+  X(SECTION, "section") /* of a document: a heading and its text */                                                    \
+  X(DATA, "data")       /* a part of a configuration or data file */                                                   \
+  X(FUNCTION, "function")                                                                                              \
+  X(METHOD, "method")                                                                                                  \
+  X(CONSTRUCTOR, "constructor")                                                                                        \
+  X(CLASS, "class")                                                                                                    \
+  X(STRUCT, "struct")                                                                                                  \
+  X(UNION, "union")                                                                                                    \
+  X(ENUM, "enum")                                                                                                      \
+  X(INTERFACE, "interface")                                                                                            \
+  X(TRAIT, "trait")                                                                                                    \
+  X(IMPL, "impl")                                                                                                      \
+  X(NAMESPACE, "namespace")                                                                                            \
+  X(TYPE, "type")                                                                                                      \
+  X(PROPERTY, "property")                                                                                              \
+  X(CONSTANT, "constant")                                                                                              \
+  X(VARIABLE, "variable")                                                                                              \
+  X(TABLE, "table")                                                                                                    \
+  X(RULE, "rule") /* of CSS or a makefile */                                                                           \
   X(MACRO, "macro")
 
 typedef enum lang_kind {
 #define LANG_KIND_ENUM(id, name) LANG_KIND_##id,
   LANG_KINDS(LANG_KIND_ENUM)
 #undef LANG_KIND_ENUM
-  LANG_KIND_COUNT
+      LANG_KIND_COUNT
 } lang_kind;
 
 const char *lang_kind_name(lang_kind kind);
@@ -60,13 +60,13 @@ typedef enum lang_role {
 } lang_role;
 
 typedef struct lang_rule {
-  const char *node;   /* type of the node */
+  const char *node; /* type of the node */
   lang_kind kind;
   lang_role role;
-  const char *name;   /* path to the name: fields and child types to descend through, "declarator.identifier"; its
-                         special characters are explained in language_table.c. NULL: the field "name" */
-  const char *given;  /* condition: "value=arrow_function|function_expression" (a field, and the types its node may
-                         have) or "target:def|defp" (a field, and the texts it may have). NULL: none */
+  const char *name;  /* path to the name: fields and child types to descend through, "declarator.identifier"; its
+                        special characters are explained in language_table.c. NULL: the field "name" */
+  const char *given; /* condition: "value=arrow_function|function_expression" (a field, and the types its node may
+                        have) or "target:def|defp" (a field, and the texts it may have). NULL: none */
 } lang_rule;
 
 typedef enum lang_splitter {
@@ -83,13 +83,13 @@ typedef struct lang_info {
   const char *file_names;   /* "Makefile GNUmakefile" */
   const char *interpreters; /* of a first line with #!: "python python3" */
   lang_splitter split;
-  const char *grammar;      /* shared object and symbol: "cpp" is cpp.so with tree_sitter_cpp() */
-  const char *body;         /* fields or types of nodes that are bodies; NULL: "body" */
-  const char *comment;      /* types of nodes that are comments; NULL: "comment" */
-  bool docstring;           /* a string at the start of a body is documentation */
-  bool clauses;             /* a function may be several nodes of the same name */
-  bool data;                /* text outside of definitions is data, not code */
-  const lang_rule *rules;   /* ends with node == NULL */
+  const char *grammar;    /* shared object and symbol: "cpp" is cpp.so with tree_sitter_cpp() */
+  const char *body;       /* fields or types of nodes that are bodies; NULL: "body" */
+  const char *comment;    /* types of nodes that are comments; NULL: "comment" */
+  bool docstring;         /* a string at the start of a body is documentation */
+  bool clauses;           /* a function may be several nodes of the same name */
+  bool data;              /* text outside of definitions is data, not code */
+  const lang_rule *rules; /* ends with node == NULL */
 } lang_info;
 
 extern const lang_info lang_table[];

@@ -15,21 +15,22 @@
 #define WRAP LANG_ROLE_WRAPPER
 #define KIND(kind) LANG_KIND_##kind
 #define NO_KIND KIND(MODULE)
-#define RULES_END {NULL, NO_KIND, LEAF, NULL, NULL}
+#define RULES_END                                                                                                      \
+  { NULL, NO_KIND, LEAF, NULL, NULL }
 
-#define C_RULES                                                                     \
-  {"function_definition", KIND(FUNCTION), LEAF, "declarator*", NULL},                  \
-  {"struct_specifier", KIND(STRUCT), HOLD, NULL, "body"},                              \
-  {"union_specifier", KIND(UNION), HOLD, NULL, "body"},                                \
-  {"enum_specifier", KIND(ENUM), LEAF, NULL, "body"},                                  \
-  {"type_definition", KIND(STRUCT), LEAF, "declarator*", "type=struct_specifier"},     \
-  {"type_definition", KIND(UNION), LEAF, "declarator*", "type=union_specifier"},       \
-  {"type_definition", KIND(ENUM), LEAF, "declarator*", "type=enum_specifier"},         \
-  {"type_definition", KIND(TYPE), MINOR, "declarator*", NULL},                         \
-  {"declaration", KIND(FUNCTION), MINOR, "declarator*", "declarator*=function_declarator"}, \
-  {"declaration", KIND(VARIABLE), MINOR, "declarator*", NULL},                         \
-  {"preproc_function_def", KIND(MACRO), MINOR, NULL, NULL},                            \
-  {"preproc_def", KIND(MACRO), MINOR, NULL, NULL}
+#define C_RULES                                                                                                        \
+  {"function_definition", KIND(FUNCTION), LEAF, "declarator*", NULL},                                                  \
+      {"struct_specifier", KIND(STRUCT), HOLD, NULL, "body"}, {"union_specifier", KIND(UNION), HOLD, NULL, "body"},    \
+      {"enum_specifier", KIND(ENUM), LEAF, NULL, "body"},                                                              \
+      {"type_definition", KIND(STRUCT), LEAF, "declarator*", "type=struct_specifier"},                                 \
+      {"type_definition", KIND(UNION), LEAF, "declarator*", "type=union_specifier"},                                   \
+      {"type_definition", KIND(ENUM), LEAF, "declarator*", "type=enum_specifier"},                                     \
+      {"type_definition", KIND(TYPE), MINOR, "declarator*", NULL},                                                     \
+      {"declaration", KIND(FUNCTION), MINOR, "declarator*", "declarator*=function_declarator"},                        \
+      {"declaration", KIND(VARIABLE), MINOR, "declarator*", NULL},                                                     \
+      {"preproc_function_def", KIND(MACRO), MINOR, NULL, NULL}, {                                                      \
+    "preproc_def", KIND(MACRO), MINOR, NULL, NULL                                                                      \
+  }
 
 static const lang_rule c_rules[] = {C_RULES, RULES_END};
 
@@ -52,21 +53,21 @@ static const lang_rule python_rules[] = {
     RULES_END,
 };
 
-#define JS_RULES                                                                                              \
-  {"export_statement", NO_KIND, WRAP, NULL, NULL},                                                            \
-  {"lexical_declaration", NO_KIND, WRAP, NULL, NULL},                                                         \
-  {"variable_declaration", NO_KIND, WRAP, NULL, NULL},                                                        \
-  {"expression_statement", NO_KIND, WRAP, NULL, NULL},                                                        \
-  {"function_declaration", KIND(FUNCTION), LEAF, NULL, NULL},                                                    \
-  {"generator_function_declaration", KIND(FUNCTION), LEAF, NULL, NULL},                                          \
-  {"class_declaration", KIND(CLASS), HOLD, NULL, NULL},                                                          \
-  {"method_definition", KIND(METHOD), LEAF, NULL, NULL},                                                         \
-  {"variable_declarator", KIND(FUNCTION), LEAF, NULL, "value=arrow_function|function_expression|generator_function"}, \
-  {"variable_declarator", KIND(CLASS), HOLD, NULL, "value=class"},                                               \
-  {"variable_declarator", KIND(VARIABLE), MINOR, NULL, NULL},                                                    \
-  {"assignment_expression", KIND(FUNCTION), LEAF, "left", "right=arrow_function|function_expression|generator_function"}, \
-  {"assignment_expression", KIND(CLASS), HOLD, "left", "right=class"},                                           \
-  {"pair", KIND(FUNCTION), LEAF, "key", "value=arrow_function|function_expression|generator_function"}
+#define JS_RULES                                                                                                       \
+  {"export_statement", NO_KIND, WRAP, NULL, NULL}, {"lexical_declaration", NO_KIND, WRAP, NULL, NULL},                 \
+      {"variable_declaration", NO_KIND, WRAP, NULL, NULL}, {"expression_statement", NO_KIND, WRAP, NULL, NULL},        \
+      {"function_declaration", KIND(FUNCTION), LEAF, NULL, NULL},                                                      \
+      {"generator_function_declaration", KIND(FUNCTION), LEAF, NULL, NULL},                                            \
+      {"class_declaration", KIND(CLASS), HOLD, NULL, NULL}, {"method_definition", KIND(METHOD), LEAF, NULL, NULL},     \
+      {"variable_declarator", KIND(FUNCTION), LEAF, NULL,                                                              \
+       "value=arrow_function|function_expression|generator_function"},                                                 \
+      {"variable_declarator", KIND(CLASS), HOLD, NULL, "value=class"},                                                 \
+      {"variable_declarator", KIND(VARIABLE), MINOR, NULL, NULL},                                                      \
+      {"assignment_expression", KIND(FUNCTION), LEAF, "left",                                                          \
+       "right=arrow_function|function_expression|generator_function"},                                                 \
+      {"assignment_expression", KIND(CLASS), HOLD, "left", "right=class"}, {                                           \
+    "pair", KIND(FUNCTION), LEAF, "key", "value=arrow_function|function_expression|generator_function"                 \
+  }
 
 static const lang_rule javascript_rules[] = {
     JS_RULES,
@@ -92,21 +93,21 @@ static const lang_rule typescript_rules[] = {
     RULES_END,
 };
 
-#define JAVA_RULES                                                                \
-  {"class_declaration", KIND(CLASS), HOLD, NULL, NULL},                              \
-  {"interface_declaration", KIND(INTERFACE), HOLD, NULL, NULL},                      \
-  {"enum_declaration", KIND(ENUM), HOLD, NULL, NULL},                                \
-  {"record_declaration", KIND(CLASS), HOLD, NULL, NULL},                             \
-  {"annotation_type_declaration", KIND(INTERFACE), HOLD, NULL, NULL},                \
-  {"method_declaration", KIND(METHOD), LEAF, NULL, NULL},                            \
-  {"constructor_declaration", KIND(CONSTRUCTOR), LEAF, NULL, NULL},                  \
-  {"compact_constructor_declaration", KIND(CONSTRUCTOR), LEAF, NULL, NULL},          \
-  {"field_declaration", KIND(PROPERTY), MINOR, "declarator.name", NULL},             \
-  {"constant_declaration", KIND(CONSTANT), MINOR, "declarator.name", NULL}
+#define JAVA_RULES                                                                                                     \
+  {"class_declaration", KIND(CLASS), HOLD, NULL, NULL}, {"interface_declaration", KIND(INTERFACE), HOLD, NULL, NULL},  \
+      {"enum_declaration", KIND(ENUM), HOLD, NULL, NULL}, {"record_declaration", KIND(CLASS), HOLD, NULL, NULL},       \
+      {"annotation_type_declaration", KIND(INTERFACE), HOLD, NULL, NULL},                                              \
+      {"method_declaration", KIND(METHOD), LEAF, NULL, NULL},                                                          \
+      {"constructor_declaration", KIND(CONSTRUCTOR), LEAF, NULL, NULL},                                                \
+      {"compact_constructor_declaration", KIND(CONSTRUCTOR), LEAF, NULL, NULL},                                        \
+      {"field_declaration", KIND(PROPERTY), MINOR, "declarator.name", NULL}, {                                         \
+    "constant_declaration", KIND(CONSTANT), MINOR, "declarator.name", NULL                                             \
+  }
 
 static const lang_rule java_rules[] = {JAVA_RULES, RULES_END};
 
-static const lang_rule groovy_rules[] = {JAVA_RULES, {"function_definition", KIND(FUNCTION), LEAF, NULL, NULL}, RULES_END};
+static const lang_rule groovy_rules[] = {
+    JAVA_RULES, {"function_definition", KIND(FUNCTION), LEAF, NULL, NULL}, RULES_END};
 
 static const lang_rule csharp_rules[] = {
     {"namespace_declaration", KIND(NAMESPACE), HOLD, NULL, NULL},
@@ -269,14 +270,10 @@ static const lang_rule elixir_rules[] = {
 };
 
 static const lang_rule haskell_rules[] = {
-    {"function", KIND(FUNCTION), LEAF, NULL, NULL},
-    {"bind", KIND(FUNCTION), LEAF, NULL, NULL},
-    {"data_type", KIND(TYPE), LEAF, NULL, NULL},
-    {"newtype", KIND(TYPE), LEAF, NULL, NULL},
-    {"type_synomym", KIND(TYPE), MINOR, NULL, NULL},
-    {"class", KIND(TRAIT), HOLD, NULL, NULL},
-    {"instance", KIND(IMPL), HOLD, NULL, NULL},
-    RULES_END,
+    {"function", KIND(FUNCTION), LEAF, NULL, NULL},  {"bind", KIND(FUNCTION), LEAF, NULL, NULL},
+    {"data_type", KIND(TYPE), LEAF, NULL, NULL},     {"newtype", KIND(TYPE), LEAF, NULL, NULL},
+    {"type_synomym", KIND(TYPE), MINOR, NULL, NULL}, {"class", KIND(TRAIT), HOLD, NULL, NULL},
+    {"instance", KIND(IMPL), HOLD, NULL, NULL},      RULES_END,
 };
 
 static const lang_rule ocaml_rules[] = {
@@ -374,7 +371,9 @@ static const lang_rule toml_rules[] = {
     RULES_END,
 };
 
-static const lang_rule hcl_rules[] = {{"block", KIND(SECTION), LEAF, "string_lit", "string_lit"}, {"block", KIND(SECTION), LEAF, "identifier", NULL}, RULES_END};
+static const lang_rule hcl_rules[] = {{"block", KIND(SECTION), LEAF, "string_lit", "string_lit"},
+                                      {"block", KIND(SECTION), LEAF, "identifier", NULL},
+                                      RULES_END};
 
 static const lang_rule make_rules[] = {
     {"rule", KIND(RULE), LEAF, "^", NULL},
@@ -383,64 +382,243 @@ static const lang_rule make_rules[] = {
     RULES_END,
 };
 
-#define PLAIN_LANG(name_, ext_, ...) {.name = name_, .extensions = ext_, .split = LANG_SPLIT_LINES, __VA_ARGS__}
+#define PLAIN_LANG(name_, ext_, ...)                                                                                   \
+  { .name = name_, .extensions = ext_, .split = LANG_SPLIT_LINES, __VA_ARGS__ }
 
 const lang_info lang_table[] = {
     /* the first is the default: nothing is known about the file */
     {.name = "text", .aliases = "txt plain", .extensions = "txt text log"},
     {.name = "c", .extensions = "c h i inl", .split = LANG_SPLIT_TREE, .grammar = "c", .rules = c_rules},
-    {.name = "c++", .aliases = "cpp cxx", .extensions = "cc cpp cxx c++ hpp hh hxx h++ ipp tpp ixx cppm cu cuh ino", .split = LANG_SPLIT_TREE,
-     .grammar = "cpp", .rules = cpp_rules},
-    {.name = "python", .aliases = "py", .extensions = "py pyi pyw pyx pxd gyp gypi bzl star", .file_names = "SConstruct SConscript wscript BUILD WORKSPACE",
-     .interpreters = "python pypy", .split = LANG_SPLIT_TREE, .grammar = "python", .docstring = true, .rules = python_rules},
-    {.name = "javascript", .aliases = "js jsx node", .extensions = "js jsx mjs cjs es6", .interpreters = "node nodejs bun deno",
-     .file_names = "Jakefile", .split = LANG_SPLIT_TREE, .grammar = "javascript", .rules = javascript_rules},
-    {.name = "typescript", .aliases = "ts", .extensions = "ts mts cts", .interpreters = "ts-node tsx", .split = LANG_SPLIT_TREE,
-     .grammar = "typescript", .rules = typescript_rules},
+    {.name = "c++",
+     .aliases = "cpp cxx",
+     .extensions = "cc cpp cxx c++ hpp hh hxx h++ ipp tpp ixx cppm cu cuh ino",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "cpp",
+     .rules = cpp_rules},
+    {.name = "python",
+     .aliases = "py",
+     .extensions = "py pyi pyw pyx pxd gyp gypi bzl star",
+     .file_names = "SConstruct SConscript wscript BUILD WORKSPACE",
+     .interpreters = "python pypy",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "python",
+     .docstring = true,
+     .rules = python_rules},
+    {.name = "javascript",
+     .aliases = "js jsx node",
+     .extensions = "js jsx mjs cjs es6",
+     .interpreters = "node nodejs bun deno",
+     .file_names = "Jakefile",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "javascript",
+     .rules = javascript_rules},
+    {.name = "typescript",
+     .aliases = "ts",
+     .extensions = "ts mts cts",
+     .interpreters = "ts-node tsx",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "typescript",
+     .rules = typescript_rules},
     {.name = "tsx", .extensions = "tsx", .split = LANG_SPLIT_TREE, .grammar = "tsx", .rules = typescript_rules},
-    {.name = "java", .extensions = "java", .split = LANG_SPLIT_TREE, .grammar = "java", .comment = "line_comment block_comment", .rules = java_rules},
-    {.name = "c#", .aliases = "csharp cs", .extensions = "cs csx", .split = LANG_SPLIT_TREE, .grammar = "c_sharp", .rules = csharp_rules},
-    {.name = "go", .aliases = "golang", .extensions = "go", .split = LANG_SPLIT_TREE, .grammar = "go", .rules = go_rules},
-    {.name = "rust", .aliases = "rs", .extensions = "rs", .split = LANG_SPLIT_TREE, .grammar = "rust",
-     .comment = "line_comment block_comment attribute_item", .rules = rust_rules},
-    {.name = "ruby", .aliases = "rb", .extensions = "rb rake gemspec ru podspec", .file_names = "Rakefile Gemfile Vagrantfile Podfile Fastfile Guardfile",
-     .interpreters = "ruby rake", .split = LANG_SPLIT_TREE, .grammar = "ruby", .rules = ruby_rules},
-    {.name = "php", .extensions = "php phtml php5 inc", .interpreters = "php", .split = LANG_SPLIT_TREE, .grammar = "php", .rules = php_rules},
-    {.name = "kotlin", .aliases = "kt", .extensions = "kt kts", .split = LANG_SPLIT_TREE, .grammar = "kotlin",
-     .body = "class_body enum_class_body function_body", .comment = "line_comment block_comment", .rules = kotlin_rules},
-    {.name = "swift", .extensions = "swift", .split = LANG_SPLIT_TREE, .grammar = "swift", .comment = "comment multiline_comment", .rules = swift_rules},
-    {.name = "scala", .extensions = "scala sc sbt", .split = LANG_SPLIT_TREE, .grammar = "scala", .comment = "comment block_comment", .rules = scala_rules},
-    {.name = "dart", .extensions = "dart", .split = LANG_SPLIT_TREE, .grammar = "dart", .body = "body function_body class_body enum_body extension_body",
-     .comment = "comment documentation_comment marker_annotation annotation", .rules = dart_rules},
-    {.name = "lua", .extensions = "lua", .interpreters = "lua luajit", .split = LANG_SPLIT_TREE, .grammar = "lua", .rules = lua_rules},
-    {.name = "shell", .aliases = "bash sh zsh", .extensions = "sh bash zsh ksh bats ebuild", .interpreters = "sh bash zsh dash ksh ash",
-     .file_names = "PKGBUILD APKBUILD .bashrc .profile", .split = LANG_SPLIT_TREE, .grammar = "bash", .rules = bash_rules},
-    {.name = "elixir", .extensions = "ex exs", .interpreters = "elixir", .split = LANG_SPLIT_TREE, .grammar = "elixir",
-     .body = "do_block", .comment = "comment unary_operator", .clauses = true, .rules = elixir_rules},
-    {.name = "haskell", .aliases = "hs", .extensions = "hs", .interpreters = "runhaskell", .split = LANG_SPLIT_TREE, .grammar = "haskell",
-     .body = "match declarations constructors", .comment = "comment haddock signature", .clauses = true, .rules = haskell_rules},
-    {.name = "ocaml", .aliases = "ml", .extensions = "ml mli", .split = LANG_SPLIT_TREE, .grammar = "ocaml", .rules = ocaml_rules},
-    {.name = "zig", .extensions = "zig", .split = LANG_SPLIT_TREE, .grammar = "zig", .body = "body struct_declaration enum_declaration union_declaration",
+    {.name = "java",
+     .extensions = "java",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "java",
+     .comment = "line_comment block_comment",
+     .rules = java_rules},
+    {.name = "c#",
+     .aliases = "csharp cs",
+     .extensions = "cs csx",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "c_sharp",
+     .rules = csharp_rules},
+    {.name = "go",
+     .aliases = "golang",
+     .extensions = "go",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "go",
+     .rules = go_rules},
+    {.name = "rust",
+     .aliases = "rs",
+     .extensions = "rs",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "rust",
+     .comment = "line_comment block_comment attribute_item",
+     .rules = rust_rules},
+    {.name = "ruby",
+     .aliases = "rb",
+     .extensions = "rb rake gemspec ru podspec",
+     .file_names = "Rakefile Gemfile Vagrantfile Podfile Fastfile Guardfile",
+     .interpreters = "ruby rake",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "ruby",
+     .rules = ruby_rules},
+    {.name = "php",
+     .extensions = "php phtml php5 inc",
+     .interpreters = "php",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "php",
+     .rules = php_rules},
+    {.name = "kotlin",
+     .aliases = "kt",
+     .extensions = "kt kts",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "kotlin",
+     .body = "class_body enum_class_body function_body",
+     .comment = "line_comment block_comment",
+     .rules = kotlin_rules},
+    {.name = "swift",
+     .extensions = "swift",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "swift",
+     .comment = "comment multiline_comment",
+     .rules = swift_rules},
+    {.name = "scala",
+     .extensions = "scala sc sbt",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "scala",
+     .comment = "comment block_comment",
+     .rules = scala_rules},
+    {.name = "dart",
+     .extensions = "dart",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "dart",
+     .body = "body function_body class_body enum_body extension_body",
+     .comment = "comment documentation_comment marker_annotation annotation",
+     .rules = dart_rules},
+    {.name = "lua",
+     .extensions = "lua",
+     .interpreters = "lua luajit",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "lua",
+     .rules = lua_rules},
+    {.name = "shell",
+     .aliases = "bash sh zsh",
+     .extensions = "sh bash zsh ksh bats ebuild",
+     .interpreters = "sh bash zsh dash ksh ash",
+     .file_names = "PKGBUILD APKBUILD .bashrc .profile",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "bash",
+     .rules = bash_rules},
+    {.name = "elixir",
+     .extensions = "ex exs",
+     .interpreters = "elixir",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "elixir",
+     .body = "do_block",
+     .comment = "comment unary_operator",
+     .clauses = true,
+     .rules = elixir_rules},
+    {.name = "haskell",
+     .aliases = "hs",
+     .extensions = "hs",
+     .interpreters = "runhaskell",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "haskell",
+     .body = "match declarations constructors",
+     .comment = "comment haddock signature",
+     .clauses = true,
+     .rules = haskell_rules},
+    {.name = "ocaml",
+     .aliases = "ml",
+     .extensions = "ml mli",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "ocaml",
+     .rules = ocaml_rules},
+    {.name = "zig",
+     .extensions = "zig",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "zig",
+     .body = "body struct_declaration enum_declaration union_declaration",
      .rules = zig_rules},
-    {.name = "perl", .aliases = "pl", .extensions = "pl pm t", .interpreters = "perl", .split = LANG_SPLIT_TREE, .grammar = "perl",
-     .comment = "comments pod_statement", .rules = perl_rules},
-    {.name = "r", .extensions = "r", .interpreters = "Rscript", .split = LANG_SPLIT_TREE, .grammar = "r", .rules = r_rules},
-    {.name = "powershell", .aliases = "ps1 pwsh", .extensions = "ps1 psm1 psd1", .interpreters = "pwsh", .split = LANG_SPLIT_TREE,
-     .grammar = "powershell", .body = "script_block", .rules = powershell_rules},
-    {.name = "groovy", .extensions = "groovy gradle", .file_names = "Jenkinsfile", .interpreters = "groovy", .split = LANG_SPLIT_TREE,
-     .grammar = "groovy", .comment = "line_comment block_comment", .rules = groovy_rules},
-    {.name = "solidity", .aliases = "sol", .extensions = "sol", .split = LANG_SPLIT_TREE, .grammar = "solidity", .rules = solidity_rules},
-    {.name = "sql", .extensions = "sql ddl", .split = LANG_SPLIT_TREE, .grammar = "sql", .comment = "comment marginalia", .rules = sql_rules},
-    {.name = "html", .extensions = "html htm xhtml vue", .split = LANG_SPLIT_TREE, .grammar = "html", .rules = html_rules},
+    {.name = "perl",
+     .aliases = "pl",
+     .extensions = "pl pm t",
+     .interpreters = "perl",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "perl",
+     .comment = "comments pod_statement",
+     .rules = perl_rules},
+    {.name = "r",
+     .extensions = "r",
+     .interpreters = "Rscript",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "r",
+     .rules = r_rules},
+    {.name = "powershell",
+     .aliases = "ps1 pwsh",
+     .extensions = "ps1 psm1 psd1",
+     .interpreters = "pwsh",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "powershell",
+     .body = "script_block",
+     .rules = powershell_rules},
+    {.name = "groovy",
+     .extensions = "groovy gradle",
+     .file_names = "Jenkinsfile",
+     .interpreters = "groovy",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "groovy",
+     .comment = "line_comment block_comment",
+     .rules = groovy_rules},
+    {.name = "solidity",
+     .aliases = "sol",
+     .extensions = "sol",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "solidity",
+     .rules = solidity_rules},
+    {.name = "sql",
+     .extensions = "sql ddl",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "sql",
+     .comment = "comment marginalia",
+     .rules = sql_rules},
+    {.name = "html",
+     .extensions = "html htm xhtml vue",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "html",
+     .rules = html_rules},
     {.name = "svelte", .extensions = "svelte", .split = LANG_SPLIT_TREE, .grammar = "svelte", .rules = html_rules},
     {.name = "css", .extensions = "css", .split = LANG_SPLIT_TREE, .grammar = "css", .rules = css_rules},
-    {.name = "json", .extensions = "json jsonc json5 webmanifest geojson", .split = LANG_SPLIT_TREE, .grammar = "json", .data = true, .rules = lang_json_rules},
-    {.name = "yaml", .aliases = "yml", .extensions = "yaml yml", .split = LANG_SPLIT_TREE, .grammar = "yaml", .data = true, .rules = yaml_rules},
-    {.name = "toml", .extensions = "toml", .split = LANG_SPLIT_TREE, .grammar = "toml", .data = true, .rules = toml_rules},
-    {.name = "hcl", .aliases = "terraform", .extensions = "tf hcl tfvars", .split = LANG_SPLIT_TREE, .grammar = "hcl", .data = true, .rules = hcl_rules},
-    {.name = "make", .aliases = "makefile", .extensions = "mk mak", .file_names = "Makefile GNUmakefile Kbuild", .interpreters = "make",
-     .split = LANG_SPLIT_TREE, .grammar = "make", .rules = make_rules},
-    {.name = "markdown", .aliases = "md", .extensions = "md markdown mdx mkd", .file_names = "README CHANGELOG CONTRIBUTING", .split = LANG_SPLIT_MARKDOWN},
+    {.name = "json",
+     .extensions = "json jsonc json5 webmanifest geojson",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "json",
+     .data = true,
+     .rules = lang_json_rules},
+    {.name = "yaml",
+     .aliases = "yml",
+     .extensions = "yaml yml",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "yaml",
+     .data = true,
+     .rules = yaml_rules},
+    {.name = "toml",
+     .extensions = "toml",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "toml",
+     .data = true,
+     .rules = toml_rules},
+    {.name = "hcl",
+     .aliases = "terraform",
+     .extensions = "tf hcl tfvars",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "hcl",
+     .data = true,
+     .rules = hcl_rules},
+    {.name = "make",
+     .aliases = "makefile",
+     .extensions = "mk mak",
+     .file_names = "Makefile GNUmakefile Kbuild",
+     .interpreters = "make",
+     .split = LANG_SPLIT_TREE,
+     .grammar = "make",
+     .rules = make_rules},
+    {.name = "markdown",
+     .aliases = "md",
+     .extensions = "md markdown mdx mkd",
+     .file_names = "README CHANGELOG CONTRIBUTING",
+     .split = LANG_SPLIT_MARKDOWN},
     {.name = "rst", .aliases = "restructuredtext", .extensions = "rst rest", .split = LANG_SPLIT_RST},
     PLAIN_LANG("asciidoc", "adoc asciidoc"),
     PLAIN_LANG("org", "org"),
@@ -472,7 +650,8 @@ const lang_info lang_table[] = {
     PLAIN_LANG("scss", "scss sass less styl", .aliases = "sass less"),
     PLAIN_LANG("xml", "xml xsd xsl xslt svg plist csproj vcxproj props targets rss wsdl xaml ui qrc", .data = true),
     PLAIN_LANG("csv", "csv tsv", .data = true),
-    PLAIN_LANG("ini", "ini cfg conf properties desktop service editorconfig", .data = true, .file_names = ".editorconfig .gitconfig"),
+    PLAIN_LANG("ini", "ini cfg conf properties desktop service editorconfig", .data = true,
+               .file_names = ".editorconfig .gitconfig"),
     PLAIN_LANG("devicetree", "dts dtsi dtso", .data = true),
     PLAIN_LANG("kconfig", NULL, .file_names = "Kconfig", .data = true),
     PLAIN_LANG("cmake", "cmake", .file_names = "CMakeLists.txt"),

@@ -86,8 +86,10 @@ static size_t mask_unclosed_key(const char *text, size_t len) {
   for (size_t at = 0, line = 0; at < len; line++) {
     const char *eol = memchr(text + at, '\n', len - at);
     size_t n = eol ? (size_t)(eol - text) - at : len - at;
-    if (mask_is_key_text(text + at, n, MASK_KEY_RUN)) end = at + n;
-    else if (line > 3) break;
+    if (mask_is_key_text(text + at, n, MASK_KEY_RUN))
+      end = at + n;
+    else if (line > 3)
+      break;
     at += n + 1;
   }
   return end;
@@ -116,58 +118,58 @@ typedef struct mask_rule {
 
 #define LOWNUM (MASK_LOWER | MASK_DIGIT)
 static const mask_rule mask_rule_table[] = {
-    {".atlasv1.", MASK_URL_SAFE, INSIDE, 60, 80},                        /* HCP Terraform */
-    {":_authToken=", MASK_URL_SAFE | MASK_BASE64 | MASK_DOT, 0, 8, 1000},          /* npm */
+    {".atlasv1.", MASK_URL_SAFE, INSIDE, 60, 80},                         /* HCP Terraform */
+    {":_authToken=", MASK_URL_SAFE | MASK_BASE64 | MASK_DOT, 0, 8, 1000}, /* npm */
     {"AGE-SECRET-KEY-1", MASK_UPPER | MASK_DIGIT, 0, 50, 64},
-    {"AIza", MASK_URL_SAFE, 0, 35, 35},                                  /* Google */
-    {"AKIA", MASK_UPPER | MASK_DIGIT, 0, 16, 16},                             /* AWS */
+    {"AIza", MASK_URL_SAFE, 0, 35, 35},           /* Google */
+    {"AKIA", MASK_UPPER | MASK_DIGIT, 0, 16, 16}, /* AWS */
     {"ASIA", MASK_UPPER | MASK_DIGIT, 0, 16, 16},
-    {"AKCp", MASK_ALNUM, MASK_RULE_MIXED, 69, 69},                                 /* JFrog */
-    {"ATATT3", MASK_URL_SAFE | MASK_PADDING, MASK_RULE_MIXED, 100, 300},                /* Atlassian */
-    {"ATBB", MASK_ALNUM, MASK_RULE_MIXED, 32, 32},                                 /* Bitbucket */
+    {"AKCp", MASK_ALNUM, MASK_RULE_MIXED, 69, 69},                       /* JFrog */
+    {"ATATT3", MASK_URL_SAFE | MASK_PADDING, MASK_RULE_MIXED, 100, 300}, /* Atlassian */
+    {"ATBB", MASK_ALNUM, MASK_RULE_MIXED, 32, 32},                       /* Bitbucket */
     {"AWS_SECRET_ACCESS_KEY", MASK_ALNUM | MASK_BASE64, MASK_RULE_VALUE, 40, 40},
-    {"AccountKey=", MASK_ALNUM | MASK_BASE64, 0, 40, 100},                    /* Azure */
-    {"CCIPAT_", MASK_ALNUM | MASK_UNDERSCORE, VARIED, 60, 70},                /* CircleCI */
-    {"CFPAT-", MASK_URL_SAFE, VARIED, 43, 43},                           /* Contentful */
+    {"AccountKey=", MASK_ALNUM | MASK_BASE64, 0, 40, 100},     /* Azure */
+    {"CCIPAT_", MASK_ALNUM | MASK_UNDERSCORE, VARIED, 60, 70}, /* CircleCI */
+    {"CFPAT-", MASK_URL_SAFE, VARIED, 43, 43},                 /* Contentful */
     {"CLOJARS_", LOWNUM, 0, 60, 60},
-    {"EZAK", MASK_ALNUM, MASK_RULE_MIXED, 54, 54},                                 /* EasyPost */
+    {"EZAK", MASK_ALNUM, MASK_RULE_MIXED, 54, 54}, /* EasyPost */
     {"GOCSPX-", MASK_URL_SAFE, 0, 24, 40},
-    {"GR1348941", MASK_URL_SAFE, VARIED, 20, 20},                        /* GitLab runners */
-    {"HRKU-AA", MASK_URL_SAFE, 0, 58, 58},                               /* Heroku */
+    {"GR1348941", MASK_URL_SAFE, VARIED, 20, 20},                               /* GitLab runners */
+    {"HRKU-AA", MASK_URL_SAFE, 0, 58, 58},                                      /* Heroku */
     {"LS0tLS1CRUdJTi", MASK_ALNUM | MASK_BASE64, MASK_RULE_KEY64, 100, 100000}, /* "-----BEGIN ": kubeconfig, CI */
-    {"LTAI", MASK_ALNUM, MASK_RULE_MIXED, 20, 20},                                 /* Alibaba Cloud */
-    {"NRAK-", MASK_UPPER | MASK_DIGIT, 0, 27, 27},                            /* New Relic */
-    {"PMAK-", LOWNUM | MASK_DASH, 0, 59, 59},                            /* Postman */
-    {"PrivateKey", MASK_ALNUM | MASK_BASE64, MASK_RULE_VALUE | MASK_RULE_MIXED, 44, 44},          /* WireGuard */
+    {"LTAI", MASK_ALNUM, MASK_RULE_MIXED, 20, 20},                              /* Alibaba Cloud */
+    {"NRAK-", MASK_UPPER | MASK_DIGIT, 0, 27, 27},                              /* New Relic */
+    {"PMAK-", LOWNUM | MASK_DASH, 0, 59, 59},                                   /* Postman */
+    {"PrivateKey", MASK_ALNUM | MASK_BASE64, MASK_RULE_VALUE | MASK_RULE_MIXED, 44, 44}, /* WireGuard */
     {"Private-Lines: ", 0, PUTTY, 0, 0},
-    {"SG.", MASK_URL_SAFE | MASK_DOT, MASK_RULE_MIXED, 60, 75},                         /* SendGrid */
-    {"SK", LOWNUM, HEX, 32, 32},                                    /* Twilio */
+    {"SG.", MASK_URL_SAFE | MASK_DOT, MASK_RULE_MIXED, 60, 75}, /* SendGrid */
+    {"SK", LOWNUM, HEX, 32, 32},                                /* Twilio */
     {"SecretAccessKey", MASK_ALNUM | MASK_BASE64, MASK_RULE_VALUE, 40, 40},
     {"SharedAccessKey=", MASK_ALNUM | MASK_BASE64, 0, 40, 100},
-    {"aio_", MASK_ALNUM, MASK_RULE_MIXED, 28, 28},                                 /* Adafruit */
+    {"aio_", MASK_ALNUM, MASK_RULE_MIXED, 28, 28}, /* Adafruit */
     {"aws_secret_access_key", MASK_ALNUM | MASK_BASE64, MASK_RULE_VALUE, 40, 40},
-    {"bkua_", LOWNUM, HEX, 40, 40},                                 /* Buildkite */
-    {"dapi", LOWNUM, HEX, 32, 32},                                  /* Databricks */
-    {"dckr_oat_", MASK_URL_SAFE, VARIED, 27, 40},                        /* Docker */
+    {"bkua_", LOWNUM, HEX, 40, 40},               /* Buildkite */
+    {"dapi", LOWNUM, HEX, 32, 32},                /* Databricks */
+    {"dckr_oat_", MASK_URL_SAFE, VARIED, 27, 40}, /* Docker */
     {"dckr_pat_", MASK_URL_SAFE, VARIED, 27, 40},
     {"discord.com/api/webhooks/", MASK_URL_SAFE | MASK_SLASH, 0, 60, 120},
     {"discordapp.com/api/webhooks/", MASK_URL_SAFE | MASK_SLASH, 0, 60, 120},
-    {"doo_v1_", LOWNUM, 0, 64, 64},                                 /* DigitalOcean */
+    {"doo_v1_", LOWNUM, 0, 64, 64}, /* DigitalOcean */
     {"dop_v1_", LOWNUM, 0, 64, 64},
     {"dor_v1_", LOWNUM, 0, 64, 64},
-    {"dp.pt.", MASK_ALNUM, 0, 40, 44},                                   /* Doppler */
-    {"dt0c01.", MASK_UPPER | MASK_DIGIT | MASK_DOT, 0, 89, 89},                    /* Dynatrace */
+    {"dp.pt.", MASK_ALNUM, 0, 40, 44},                          /* Doppler */
+    {"dt0c01.", MASK_UPPER | MASK_DIGIT | MASK_DOT, 0, 89, 89}, /* Dynatrace */
     {"eyJ", MASK_URL_SAFE | MASK_DOT, MASK_RULE_JWT, 40, 16000},
-    {"figd_", MASK_URL_SAFE, VARIED, 40, 50},                            /* Figma */
-    {"fm2_", MASK_ALNUM | MASK_BASE64, MASK_RULE_MIXED, 100, 4000},                     /* Fly.io */
+    {"figd_", MASK_URL_SAFE, VARIED, 40, 50},                       /* Figma */
+    {"fm2_", MASK_ALNUM | MASK_BASE64, MASK_RULE_MIXED, 100, 4000}, /* Fly.io */
     {"fo1_", MASK_URL_SAFE, VARIED, 43, 43},
-    {"ghp_", MASK_ALNUM, 0, 36, 255},                                    /* GitHub */
+    {"ghp_", MASK_ALNUM, 0, 36, 255}, /* GitHub */
     {"gho_", MASK_ALNUM, 0, 36, 255},
     {"ghr_", MASK_ALNUM, 0, 36, 255},
     {"ghs_", MASK_ALNUM, 0, 36, 255},
     {"ghu_", MASK_ALNUM, 0, 36, 255},
     {"github_pat_", MASK_ALNUM | MASK_UNDERSCORE, 0, 40, 255},
-    {"glagent-", MASK_URL_SAFE, VARIED, 50, 50},                         /* GitLab */
+    {"glagent-", MASK_URL_SAFE, VARIED, 50, 50}, /* GitLab */
     {"glcbt-", MASK_URL_SAFE, VARIED, 20, 40},
     {"gldt-", MASK_URL_SAFE, VARIED, 20, 40},
     {"glft-", MASK_URL_SAFE, VARIED, 20, 40},
@@ -176,57 +178,57 @@ static const mask_rule mask_rule_table[] = {
     {"glptt-", LOWNUM, HEX, 40, 40},
     {"glrt-", MASK_URL_SAFE | MASK_DOT, VARIED, 20, 255},
     {"glsoat-", MASK_URL_SAFE, VARIED, 20, 40},
-    {"glc_eyJ", MASK_ALNUM | MASK_BASE64, 0, 40, 1000},                       /* Grafana */
+    {"glc_eyJ", MASK_ALNUM | MASK_BASE64, 0, 40, 1000}, /* Grafana */
     {"glsa_", MASK_ALNUM | MASK_UNDERSCORE, 0, 41, 41},
-    {"gsk_", MASK_ALNUM, MASK_RULE_MIXED, 52, 52},                                 /* Groq */
-    {"hf_", MASK_ALNUM, MASK_RULE_MIXED, 34, 40},                                  /* Hugging Face */
+    {"gsk_", MASK_ALNUM, MASK_RULE_MIXED, 52, 52}, /* Groq */
+    {"hf_", MASK_ALNUM, MASK_RULE_MIXED, 34, 40},  /* Hugging Face */
     {"hooks.slack.com/services/", MASK_ALNUM | MASK_SLASH, 0, 30, 80},
-    {"hvb.", MASK_URL_SAFE, MASK_RULE_MIXED, 90, 300},                             /* Vault */
+    {"hvb.", MASK_URL_SAFE, MASK_RULE_MIXED, 90, 300}, /* Vault */
     {"hvs.", MASK_URL_SAFE, MASK_RULE_MIXED, 24, 300},
-    {"lin_api_", MASK_ALNUM, 0, 40, 40},                                 /* Linear */
-    {"lsv2_pt_", LOWNUM | MASK_UNDERSCORE, 0, 40, 60},                   /* LangSmith */
+    {"lin_api_", MASK_ALNUM, 0, 40, 40},               /* Linear */
+    {"lsv2_pt_", LOWNUM | MASK_UNDERSCORE, 0, 40, 60}, /* LangSmith */
     {"lsv2_sk_", LOWNUM | MASK_UNDERSCORE, 0, 40, 60},
-    {"napi_", LOWNUM, 0, 64, 64},                                   /* Neon */
-    {"nfp_", MASK_ALNUM, MASK_RULE_MIXED, 36, 40},                                 /* Netlify */
+    {"napi_", LOWNUM, 0, 64, 64},                  /* Neon */
+    {"nfp_", MASK_ALNUM, MASK_RULE_MIXED, 36, 40}, /* Netlify */
     {"npm_", MASK_ALNUM, MASK_RULE_MIXED, 36, 36},
-    {"ntn_", MASK_ALNUM, MASK_RULE_MIXED, 46, 46},                                 /* Notion */
-    {"ops_eyJ", MASK_ALNUM | MASK_BASE64, 0, 200, 4000},                      /* 1Password */
-    {"phx_", MASK_ALNUM, MASK_RULE_MIXED, 40, 60},                                 /* PostHog */
-    {"pnu_", MASK_ALNUM, MASK_RULE_MIXED, 36, 36},                                 /* Prefect */
-    {"pplx-", MASK_ALNUM, MASK_RULE_MIXED, 48, 56},                                /* Perplexity */
-    {"pscale_oauth_", MASK_URL_SAFE | MASK_DOT, VARIED, 32, 64},              /* PlanetScale */
+    {"ntn_", MASK_ALNUM, MASK_RULE_MIXED, 46, 46},               /* Notion */
+    {"ops_eyJ", MASK_ALNUM | MASK_BASE64, 0, 200, 4000},         /* 1Password */
+    {"phx_", MASK_ALNUM, MASK_RULE_MIXED, 40, 60},               /* PostHog */
+    {"pnu_", MASK_ALNUM, MASK_RULE_MIXED, 36, 36},               /* Prefect */
+    {"pplx-", MASK_ALNUM, MASK_RULE_MIXED, 48, 56},              /* Perplexity */
+    {"pscale_oauth_", MASK_URL_SAFE | MASK_DOT, VARIED, 32, 64}, /* PlanetScale */
     {"pscale_pw_", MASK_URL_SAFE | MASK_DOT, VARIED, 32, 64},
     {"pscale_tkn_", MASK_URL_SAFE | MASK_DOT, VARIED, 32, 64},
-    {"pul-", LOWNUM, HEX, 40, 40},                                  /* Pulumi */
+    {"pul-", LOWNUM, HEX, 40, 40}, /* Pulumi */
     {"pypi-AgEIcHlwaS5vcmc", MASK_URL_SAFE, 0, 50, 1000},
-    {"pypi-AgENdGVzdC5weXBpLm9yZ", MASK_URL_SAFE, 0, 50, 1000},          /* test.pypi.org */
-    {"r8_", MASK_ALNUM, MASK_RULE_MIXED, 37, 37},                                  /* Replicate */
-    {"rk_live_", MASK_ALNUM, 0, 16, 255},                                /* Stripe */
+    {"pypi-AgENdGVzdC5weXBpLm9yZ", MASK_URL_SAFE, 0, 50, 1000}, /* test.pypi.org */
+    {"r8_", MASK_ALNUM, MASK_RULE_MIXED, 37, 37},               /* Replicate */
+    {"rk_live_", MASK_ALNUM, 0, 16, 255},                       /* Stripe */
     {"rk_test_", MASK_ALNUM, 0, 16, 255},
     {"rubygems_", LOWNUM, HEX, 48, 48},
-    {"sb_secret_", MASK_URL_SAFE, VARIED, 30, 60},                       /* Supabase */
+    {"sb_secret_", MASK_URL_SAFE, VARIED, 30, 60}, /* Supabase */
     {"sbp_", LOWNUM, HEX, 40, 40},
-    {"sgp_", LOWNUM, HEX, 40, 40},                                  /* Sourcegraph */
+    {"sgp_", LOWNUM, HEX, 40, 40}, /* Sourcegraph */
     {"shippo_live_", LOWNUM, HEX, 40, 40},
-    {"shpat_", MASK_ALNUM, 0, 32, 32},                                   /* Shopify */
+    {"shpat_", MASK_ALNUM, 0, 32, 32}, /* Shopify */
     {"shpca_", MASK_ALNUM, 0, 32, 32},
     {"shppa_", MASK_ALNUM, 0, 32, 32},
     {"shpss_", MASK_ALNUM, 0, 32, 32},
-    {"sk-", MASK_URL_SAFE, MASK_RULE_MIXED, 20, 255},                              /* OpenAI, Anthropic, ... */
-    {"sk-", LOWNUM, HEX, 32, 32},                                   /* DeepSeek */
-    {"sk-or-v1-", LOWNUM, HEX, 64, 64},                             /* OpenRouter */
+    {"sk-", MASK_URL_SAFE, MASK_RULE_MIXED, 20, 255}, /* OpenAI, Anthropic, ... */
+    {"sk-", LOWNUM, HEX, 32, 32},                     /* DeepSeek */
+    {"sk-or-v1-", LOWNUM, HEX, 64, 64},               /* OpenRouter */
     {"sk_live_", MASK_ALNUM, 0, 16, 255},
     {"sk_test_", MASK_ALNUM, 0, 16, 255},
     {"sntrys_eyJ", MASK_ALNUM | MASK_BASE64 | MASK_PADDING | MASK_UNDERSCORE, 0, 80, 1000}, /* Sentry */
     {"sntryu_", LOWNUM, HEX, 64, 64},
-    {"sq0atp-", MASK_URL_SAFE, VARIED, 22, 22},                          /* Square */
+    {"sq0atp-", MASK_URL_SAFE, VARIED, 22, 22}, /* Square */
     {"sq0csp-", MASK_URL_SAFE, VARIED, 43, 43},
-    {"tfp_", MASK_URL_SAFE | MASK_DOT, VARIED, 59, 59},                       /* Typeform */
-    {"v1.0-", LOWNUM | MASK_DASH, 0, 171, 171},                          /* Cloudflare */
-    {"whsec_", MASK_ALNUM | MASK_BASE64, MASK_RULE_MIXED, 32, 60},                      /* webhooks: Stripe, ... */
+    {"tfp_", MASK_URL_SAFE | MASK_DOT, VARIED, 59, 59},            /* Typeform */
+    {"v1.0-", LOWNUM | MASK_DASH, 0, 171, 171},                    /* Cloudflare */
+    {"whsec_", MASK_ALNUM | MASK_BASE64, MASK_RULE_MIXED, 32, 60}, /* webhooks: Stripe, ... */
     {"xai-", MASK_ALNUM, MASK_RULE_MIXED, 80, 80},
-    {"xapp-", MASK_ALNUM | MASK_DASH, MASK_RULE_MIXED, 30, 255},                        /* Slack */
-    {"xkeysib-", LOWNUM | MASK_DASH, 0, 80, 90},                         /* Brevo */
+    {"xapp-", MASK_ALNUM | MASK_DASH, MASK_RULE_MIXED, 30, 255}, /* Slack */
+    {"xkeysib-", LOWNUM | MASK_DASH, 0, 80, 90},                 /* Brevo */
     {"xoxa-", MASK_ALNUM | MASK_DASH, 0, 16, 255},
     {"xoxb-", MASK_ALNUM | MASK_DASH, 0, 16, 255},
     {"xoxc-", MASK_ALNUM | MASK_DASH, 0, 16, 255},
@@ -280,7 +282,8 @@ static size_t mask_run_length(const char *text, size_t at, size_t len, unsigned 
 /* A token starts where a word of its alphabet starts, so that no byte is scanned from many starts. A \n or the like
  * before it is an escape in a string. */
 static bool mask_token_begins(const char *text, size_t at, unsigned alphabet) {
-  if (at == 0 || !mask_class_of(text[at]) || !(mask_class_of(text[at - 1]) & (alphabet | MASK_ALNUM | MASK_UNDERSCORE))) return true;
+  if (at == 0 || !mask_class_of(text[at]) || !(mask_class_of(text[at - 1]) & (alphabet | MASK_ALNUM | MASK_UNDERSCORE)))
+    return true;
   if (alphabet & MASK_SLASH && text[at - 1] == '/') return true; /* https://hooks... */
   return at >= 2 && text[at - 2] == '\\' && strchr("nrt", text[at - 1]);
 }
@@ -363,8 +366,10 @@ static size_t mask_tokens(char *text, size_t len) {
     for (size_t k = mask_prefix_table.first[a], end = k + mask_prefix_table.n[a]; k < end; k++) {
       size_t start, n = mask_match_rule(&mask_rule_table[k], text, i, len, &start);
       if (!n) continue;
-      if (mask_rule_table[k].flags & PUTTY) mask_key(text + start, n);
-      else memset(text + start, MASK_CHAR, n);
+      if (mask_rule_table[k].flags & PUTTY)
+        mask_key(text + start, n);
+      else
+        memset(text + start, MASK_CHAR, n);
       found++;
       i = start + n - 1;
       break;

@@ -105,9 +105,12 @@ static void scan_walker_classify(scan_walker *w, int folder_fd, const char *name
   }
   scan_entry_set_stat(entry, &s);
   entry->skip = scan_walker_classify_type(scan_walker_dirent_type(s.st_mode)); /* it may have been replaced since */
-  if (entry->skip == SCAN_SKIP_NONE && S_ISDIR(s.st_mode)) entry->skip = SCAN_SKIP_UNREADABLE;
-  else if (entry->skip == SCAN_SKIP_NONE && s.st_size == 0) entry->skip = SCAN_SKIP_EMPTY;
-  else if (entry->skip == SCAN_SKIP_NONE && entry->size > o->max_bytes) entry->skip = SCAN_SKIP_TOO_LARGE;
+  if (entry->skip == SCAN_SKIP_NONE && S_ISDIR(s.st_mode))
+    entry->skip = SCAN_SKIP_UNREADABLE;
+  else if (entry->skip == SCAN_SKIP_NONE && s.st_size == 0)
+    entry->skip = SCAN_SKIP_EMPTY;
+  else if (entry->skip == SCAN_SKIP_NONE && entry->size > o->max_bytes)
+    entry->skip = SCAN_SKIP_TOO_LARGE;
   if (entry->skip != SCAN_SKIP_NONE) return;
   entry->language = lang_detect(entry->path, (lode_str){0});
   entry->flags = scan_path_flags(entry->path);
@@ -139,7 +142,8 @@ static scan_skip scan_walker_classify_dir(const scan_walker *w, int fd, struct s
 }
 
 /* Opens folder `name` in an open folder and pushes it on the stack. *skip says why it was not entered. */
-static lode_status scan_walker_enter(scan_walker *w, int folder_fd, const char *name, scan_skip *skip, lode_error *err) {
+static lode_status scan_walker_enter(scan_walker *w, int folder_fd, const char *name, scan_skip *skip,
+                                     lode_error *err) {
   struct stat s;
   *skip = SCAN_SKIP_TOO_DEEP;
   if (w->depth >= SCAN_MAX_DEPTH) return LODE_OK;

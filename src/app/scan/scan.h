@@ -18,28 +18,28 @@
 #include "scan/mask.h"
 
 /* X(enum, name in the index and in output, text for people) */
-#define SCAN_SKIPS(X)                                                             \
-  X(NONE, "none", "is indexed")                                                    \
-  X(IGNORED, "ignored", "left out by .gitignore or .lodeignore")                   \
-  X(HIDDEN, "hidden", "its name begins with a dot")                                \
-  X(LINK, "link", "a symbolic link")                                               \
-  X(SPECIAL, "special", "no regular file: a device, socket or pipe")               \
-  X(UNREADABLE, "unreadable", "no permission, or an error of reading")             \
-  X(TOO_LARGE, "too_large", "larger than the limit")                               \
-  X(TOO_DEEP, "too_deep", "nested too deep, or its path is too long")              \
-  X(DEPENDENCIES, "dependencies", "installed packages or a cache")                 \
-  X(SECRET, "secret", "looks like a key or a password")                            \
-  X(BINARY, "binary", "no text")                                                   \
-  X(MINIFIED, "minified", "made smaller by a program, not written by people")      \
-  X(GENERATED, "generated", "made by a program: says so, or a lock file")          \
-  X(EMPTY, "empty", "has no text")                                                 \
+#define SCAN_SKIPS(X)                                                                                                  \
+  X(NONE, "none", "is indexed")                                                                                        \
+  X(IGNORED, "ignored", "left out by .gitignore or .lodeignore")                                                       \
+  X(HIDDEN, "hidden", "its name begins with a dot")                                                                    \
+  X(LINK, "link", "a symbolic link")                                                                                   \
+  X(SPECIAL, "special", "no regular file: a device, socket or pipe")                                                   \
+  X(UNREADABLE, "unreadable", "no permission, or an error of reading")                                                 \
+  X(TOO_LARGE, "too_large", "larger than the limit")                                                                   \
+  X(TOO_DEEP, "too_deep", "nested too deep, or its path is too long")                                                  \
+  X(DEPENDENCIES, "dependencies", "installed packages or a cache")                                                     \
+  X(SECRET, "secret", "looks like a key or a password")                                                                \
+  X(BINARY, "binary", "no text")                                                                                       \
+  X(MINIFIED, "minified", "made smaller by a program, not written by people")                                          \
+  X(GENERATED, "generated", "made by a program: says so, or a lock file")                                              \
+  X(EMPTY, "empty", "has no text")                                                                                     \
   X(OTHER_DEVICE, "other_device", "on another file system")
 
 typedef enum scan_skip {
 #define SCAN_SKIP_ENUM(id, name, text) SCAN_SKIP_##id,
   SCAN_SKIPS(SCAN_SKIP_ENUM)
 #undef SCAN_SKIP_ENUM
-  SCAN_SKIP_COUNT
+      SCAN_SKIP_COUNT
 } scan_skip;
 
 const char *scan_skip_name(scan_skip skip);
@@ -48,14 +48,14 @@ const char *scan_skip_text(scan_skip skip);
 scan_skip scan_skip_parse(lode_str name);
 
 enum { /* hints for ranking, from the path alone */
-  SCAN_PATH_TEST = 1,
-  SCAN_PATH_VENDORED = 2,
-  SCAN_PATH_EXAMPLE = 4,
-  SCAN_PATH_DOC = 8,
-  SCAN_PATH_LEGACY = 16,   /* kept for compatibility: legacy, deprecated */
-  SCAN_PATH_OTHER_OS = 32, /* for another operating system */
-  SCAN_PATH_STUB = 64,     /* declarations only: .d.ts, .pyi */
-  SCAN_PATH_THIS_OS = 128, /* for this operating system */
+       SCAN_PATH_TEST = 1,
+       SCAN_PATH_VENDORED = 2,
+       SCAN_PATH_EXAMPLE = 4,
+       SCAN_PATH_DOC = 8,
+       SCAN_PATH_LEGACY = 16,   /* kept for compatibility: legacy, deprecated */
+       SCAN_PATH_OTHER_OS = 32, /* for another operating system */
+       SCAN_PATH_STUB = 64,     /* declarations only: .d.ts, .pyi */
+       SCAN_PATH_THIS_OS = 128, /* for this operating system */
 };
 unsigned scan_path_flags(lode_str path);
 /* Is the word the name of another operating system: windows, darwin, freebsd? */
@@ -72,10 +72,10 @@ typedef struct scan_options {
 } scan_options;
 
 typedef struct scan_entry {
-  lode_str path;       /* NUL-terminated; valid until the next call */
-  scan_skip skip;      /* NONE: a file to index */
-  bool is_folder;      /* only when skipped */
-  unsigned flags;      /* SCAN_PATH_* */
+  lode_str path;  /* NUL-terminated; valid until the next call */
+  scan_skip skip; /* NONE: a file to index */
+  bool is_folder; /* only when skipped */
+  unsigned flags; /* SCAN_PATH_* */
   uint64_t size;
   int64_t mtime_ns, ctime_ns;
   uint64_t inode, device;

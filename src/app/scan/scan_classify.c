@@ -29,44 +29,95 @@ static const struct {
   const char *glob;
   scan_skip skip;
 } scan_name_globs[] = {
-    {".env.example", SCAN_SKIP_NONE}, {".env.sample", SCAN_SKIP_NONE}, {".env.template", SCAN_SKIP_NONE},
-    {".env.dist", SCAN_SKIP_NONE}, {".env", SCAN_SKIP_SECRET}, {".env.*", SCAN_SKIP_SECRET},
-    {"*.env", SCAN_SKIP_SECRET}, {"*.pem", SCAN_SKIP_SECRET}, {"*.key", SCAN_SKIP_SECRET},
-    {"*.p12", SCAN_SKIP_SECRET}, {"*.pfx", SCAN_SKIP_SECRET}, {"*.pkcs12", SCAN_SKIP_SECRET},
-    {"*.jks", SCAN_SKIP_SECRET}, {"*.keystore", SCAN_SKIP_SECRET}, {"*.kdbx", SCAN_SKIP_SECRET},
-    {"*.ppk", SCAN_SKIP_SECRET}, {"*.ovpn", SCAN_SKIP_SECRET}, {"*.agekey", SCAN_SKIP_SECRET},
-    {"id_rsa", SCAN_SKIP_SECRET}, {"id_dsa", SCAN_SKIP_SECRET}, {"id_ecdsa", SCAN_SKIP_SECRET},
-    {"id_ecdsa_sk", SCAN_SKIP_SECRET}, {"id_ed25519", SCAN_SKIP_SECRET}, {"id_ed25519_sk", SCAN_SKIP_SECRET},
-    {".netrc", SCAN_SKIP_SECRET}, {"_netrc", SCAN_SKIP_SECRET}, {".pgpass", SCAN_SKIP_SECRET},
-    {".my.cnf", SCAN_SKIP_SECRET}, {".htpasswd", SCAN_SKIP_SECRET}, {".npmrc", SCAN_SKIP_SECRET},
-    {".pypirc", SCAN_SKIP_SECRET}, {".dockercfg", SCAN_SKIP_SECRET}, {".dockerconfigjson", SCAN_SKIP_SECRET},
-    {".s3cfg", SCAN_SKIP_SECRET}, {".boto", SCAN_SKIP_SECRET}, {".vault-token", SCAN_SKIP_SECRET},
-    {".git-credentials", SCAN_SKIP_SECRET}, {"credentials", SCAN_SKIP_SECRET},
-    {"credentials.json", SCAN_SKIP_SECRET}, {"credentials.toml", SCAN_SKIP_SECRET},
-    {"credentials.tfrc.json", SCAN_SKIP_SECRET}, {".terraformrc", SCAN_SKIP_SECRET},
-    {"client_secret*.json", SCAN_SKIP_SECRET}, {"service-account*.json", SCAN_SKIP_SECRET},
-    {"service_account*.json", SCAN_SKIP_SECRET}, {"serviceaccount*.json", SCAN_SKIP_SECRET},
-    {"application_default_credentials.json", SCAN_SKIP_SECRET}, {"kubeconfig", SCAN_SKIP_SECRET},
-    {"kubeconfig.y*ml", SCAN_SKIP_SECRET}, {"*.kubeconfig", SCAN_SKIP_SECRET},
-    {"secrets.y*ml", SCAN_SKIP_SECRET}, {"secrets.json", SCAN_SKIP_SECRET}, {"secrets.toml", SCAN_SKIP_SECRET},
-    {"*.tfvars", SCAN_SKIP_SECRET}, {"*.tfvars.json", SCAN_SKIP_SECRET}, {"*.tfstate", SCAN_SKIP_SECRET},
+    {".env.example", SCAN_SKIP_NONE},
+    {".env.sample", SCAN_SKIP_NONE},
+    {".env.template", SCAN_SKIP_NONE},
+    {".env.dist", SCAN_SKIP_NONE},
+    {".env", SCAN_SKIP_SECRET},
+    {".env.*", SCAN_SKIP_SECRET},
+    {"*.env", SCAN_SKIP_SECRET},
+    {"*.pem", SCAN_SKIP_SECRET},
+    {"*.key", SCAN_SKIP_SECRET},
+    {"*.p12", SCAN_SKIP_SECRET},
+    {"*.pfx", SCAN_SKIP_SECRET},
+    {"*.pkcs12", SCAN_SKIP_SECRET},
+    {"*.jks", SCAN_SKIP_SECRET},
+    {"*.keystore", SCAN_SKIP_SECRET},
+    {"*.kdbx", SCAN_SKIP_SECRET},
+    {"*.ppk", SCAN_SKIP_SECRET},
+    {"*.ovpn", SCAN_SKIP_SECRET},
+    {"*.agekey", SCAN_SKIP_SECRET},
+    {"id_rsa", SCAN_SKIP_SECRET},
+    {"id_dsa", SCAN_SKIP_SECRET},
+    {"id_ecdsa", SCAN_SKIP_SECRET},
+    {"id_ecdsa_sk", SCAN_SKIP_SECRET},
+    {"id_ed25519", SCAN_SKIP_SECRET},
+    {"id_ed25519_sk", SCAN_SKIP_SECRET},
+    {".netrc", SCAN_SKIP_SECRET},
+    {"_netrc", SCAN_SKIP_SECRET},
+    {".pgpass", SCAN_SKIP_SECRET},
+    {".my.cnf", SCAN_SKIP_SECRET},
+    {".htpasswd", SCAN_SKIP_SECRET},
+    {".npmrc", SCAN_SKIP_SECRET},
+    {".pypirc", SCAN_SKIP_SECRET},
+    {".dockercfg", SCAN_SKIP_SECRET},
+    {".dockerconfigjson", SCAN_SKIP_SECRET},
+    {".s3cfg", SCAN_SKIP_SECRET},
+    {".boto", SCAN_SKIP_SECRET},
+    {".vault-token", SCAN_SKIP_SECRET},
+    {".git-credentials", SCAN_SKIP_SECRET},
+    {"credentials", SCAN_SKIP_SECRET},
+    {"credentials.json", SCAN_SKIP_SECRET},
+    {"credentials.toml", SCAN_SKIP_SECRET},
+    {"credentials.tfrc.json", SCAN_SKIP_SECRET},
+    {".terraformrc", SCAN_SKIP_SECRET},
+    {"client_secret*.json", SCAN_SKIP_SECRET},
+    {"service-account*.json", SCAN_SKIP_SECRET},
+    {"service_account*.json", SCAN_SKIP_SECRET},
+    {"serviceaccount*.json", SCAN_SKIP_SECRET},
+    {"application_default_credentials.json", SCAN_SKIP_SECRET},
+    {"kubeconfig", SCAN_SKIP_SECRET},
+    {"kubeconfig.y*ml", SCAN_SKIP_SECRET},
+    {"*.kubeconfig", SCAN_SKIP_SECRET},
+    {"secrets.y*ml", SCAN_SKIP_SECRET},
+    {"secrets.json", SCAN_SKIP_SECRET},
+    {"secrets.toml", SCAN_SKIP_SECRET},
+    {"*.tfvars", SCAN_SKIP_SECRET},
+    {"*.tfvars.json", SCAN_SKIP_SECRET},
+    {"*.tfstate", SCAN_SKIP_SECRET},
     {"*.tfstate.backup", SCAN_SKIP_SECRET},
-    {"package-lock.json", SCAN_SKIP_GENERATED}, {"npm-shrinkwrap.json", SCAN_SKIP_GENERATED},
-    {"yarn.lock", SCAN_SKIP_GENERATED},      {"pnpm-lock.yaml", SCAN_SKIP_GENERATED},
-    {"composer.lock", SCAN_SKIP_GENERATED},  {"cargo.lock", SCAN_SKIP_GENERATED},
-    {"poetry.lock", SCAN_SKIP_GENERATED},    {"pipfile.lock", SCAN_SKIP_GENERATED},
-    {"uv.lock", SCAN_SKIP_GENERATED},        {"gemfile.lock", SCAN_SKIP_GENERATED},
-    {"go.sum", SCAN_SKIP_GENERATED},         {"flake.lock", SCAN_SKIP_GENERATED},
-    {"packages.lock.json", SCAN_SKIP_GENERATED}, {"mix.lock", SCAN_SKIP_GENERATED},
-    {"pubspec.lock", SCAN_SKIP_GENERATED},   {"podfile.lock", SCAN_SKIP_GENERATED},
-    {"*.pb.go", SCAN_SKIP_GENERATED},        {"*.pb.cc", SCAN_SKIP_GENERATED},
-    {"*.pb.h", SCAN_SKIP_GENERATED},         {"*_pb2.py", SCAN_SKIP_GENERATED},
-    {"*_pb2_grpc.py", SCAN_SKIP_GENERATED},  {"*.pb.swift", SCAN_SKIP_GENERATED},
-    {"*.g.dart", SCAN_SKIP_GENERATED},       {"*.freezed.dart", SCAN_SKIP_GENERATED},
-    {"*.designer.cs", SCAN_SKIP_GENERATED},  {"*.g.cs", SCAN_SKIP_GENERATED},
-    {"*.map", SCAN_SKIP_GENERATED},          {"*.snap", SCAN_SKIP_GENERATED},
-    {"*.min.js", SCAN_SKIP_MINIFIED},        {"*.min.mjs", SCAN_SKIP_MINIFIED},
-    {"*.min.css", SCAN_SKIP_MINIFIED},       {"*-min.js", SCAN_SKIP_MINIFIED},
+    {"package-lock.json", SCAN_SKIP_GENERATED},
+    {"npm-shrinkwrap.json", SCAN_SKIP_GENERATED},
+    {"yarn.lock", SCAN_SKIP_GENERATED},
+    {"pnpm-lock.yaml", SCAN_SKIP_GENERATED},
+    {"composer.lock", SCAN_SKIP_GENERATED},
+    {"cargo.lock", SCAN_SKIP_GENERATED},
+    {"poetry.lock", SCAN_SKIP_GENERATED},
+    {"pipfile.lock", SCAN_SKIP_GENERATED},
+    {"uv.lock", SCAN_SKIP_GENERATED},
+    {"gemfile.lock", SCAN_SKIP_GENERATED},
+    {"go.sum", SCAN_SKIP_GENERATED},
+    {"flake.lock", SCAN_SKIP_GENERATED},
+    {"packages.lock.json", SCAN_SKIP_GENERATED},
+    {"mix.lock", SCAN_SKIP_GENERATED},
+    {"pubspec.lock", SCAN_SKIP_GENERATED},
+    {"podfile.lock", SCAN_SKIP_GENERATED},
+    {"*.pb.go", SCAN_SKIP_GENERATED},
+    {"*.pb.cc", SCAN_SKIP_GENERATED},
+    {"*.pb.h", SCAN_SKIP_GENERATED},
+    {"*_pb2.py", SCAN_SKIP_GENERATED},
+    {"*_pb2_grpc.py", SCAN_SKIP_GENERATED},
+    {"*.pb.swift", SCAN_SKIP_GENERATED},
+    {"*.g.dart", SCAN_SKIP_GENERATED},
+    {"*.freezed.dart", SCAN_SKIP_GENERATED},
+    {"*.designer.cs", SCAN_SKIP_GENERATED},
+    {"*.g.cs", SCAN_SKIP_GENERATED},
+    {"*.map", SCAN_SKIP_GENERATED},
+    {"*.snap", SCAN_SKIP_GENERATED},
+    {"*.min.js", SCAN_SKIP_MINIFIED},
+    {"*.min.mjs", SCAN_SKIP_MINIFIED},
+    {"*.min.css", SCAN_SKIP_MINIFIED},
+    {"*-min.js", SCAN_SKIP_MINIFIED},
     {"*.bundle.js", SCAN_SKIP_MINIFIED},
 };
 
@@ -75,13 +126,20 @@ static const struct {
   const char *folder, *glob;
   bool secret;
 } scan_secret_globs[] = {
-    {".docker", "config.json", true}, {".kube", "config", true},      {".aws", "config", true}, {".ssh", "*.pub", false},
-    {".ssh", "config", false},        {".ssh", "known_hosts*", false}, {".ssh", "*", true},      {".gnupg", "*", true},
+    {".docker", "config.json", true},
+    {".kube", "config", true},
+    {".aws", "config", true},
+    {".ssh", "*.pub", false},
+    {".ssh", "config", false},
+    {".ssh", "known_hosts*", false},
+    {".ssh", "*", true},
+    {".gnupg", "*", true},
 };
 
 /* Extensions of files that are never text: saves reading them. */
 static const char binary_extensions[] =
-    " png jpg jpeg gif bmp ico webp tif tiff psd xcf heic avif mp3 mp4 m4a m4v mkv avi mov webm ogg oga ogv opus flac wav aac mid"
+    " png jpg jpeg gif bmp ico webp tif tiff psd xcf heic avif mp3 mp4 m4a m4v mkv avi mov webm ogg oga ogv opus flac "
+    "wav aac mid"
     " zip gz tgz bz2 tbz xz txz zst lz lz4 lzma 7z rar tar jar war ear whl egg apk aab ipa deb rpm dmg iso img cab msi"
     " o a so ko lo la obj lib dll dylib exe bin elf class pyc pyo pyd wasm bc rlib rmeta gch pch pdb ilk dsym hi beam"
     " ttf otf woff woff2 eot pfb pdf doc docx xls xlsx ppt pptx odt ods odp epub mobi sqlite sqlite3 db db3 mdb dbf rdb"
@@ -89,10 +147,11 @@ static const char binary_extensions[] =
     " der gpg glb fbx blend stl nib gmo lockb ";
 
 /* Folders of installed packages and caches, wherever they are. */
-static const char dependency_folders[] =
-    " node_modules bower_components jspm_packages __pycache__ site-packages .venv .tox .nox .mypy_cache .pytest_cache .ruff_cache"
-    " .gradle .terraform .next .nuxt .svelte-kit .parcel-cache .yarn .pnpm-store .eggs .stack-work .dart_tool .bundle elm-stuff"
-    " .ipynb_checkpoints __pypackages__ pods deriveddata ";
+static const char dependency_folders[] = " node_modules bower_components jspm_packages __pycache__ site-packages .venv "
+                                         ".tox .nox .mypy_cache .pytest_cache .ruff_cache"
+                                         " .gradle .terraform .next .nuxt .svelte-kit .parcel-cache .yarn .pnpm-store "
+                                         ".eggs .stack-work .dart_tool .bundle elm-stuff"
+                                         " .ipynb_checkpoints __pypackages__ pods deriveddata ";
 
 /* Is the word, in lower case, in a list with spaces around each word? */
 static bool scan_list_has(const char *list, const char *word, size_t len) {
@@ -119,7 +178,8 @@ static bool scan_lower_name(lode_str name, char low[256]) {
 static bool scan_is_secret_path(lode_str folder, lode_str low) {
   for (size_t i = 0; i < sizeof scan_secret_globs / sizeof *scan_secret_globs; i++)
     if (str_eq(folder, str_of(scan_secret_globs[i].folder)) &&
-        ignore_glob_match(str_of(scan_secret_globs[i].glob), low)) return scan_secret_globs[i].secret;
+        ignore_glob_match(str_of(scan_secret_globs[i].glob), low))
+      return scan_secret_globs[i].secret;
   return false;
 }
 
@@ -136,7 +196,8 @@ scan_skip scan_classify_name(lode_str path) {
   const char *slash = path.len ? memrchr(path.data, '/', path.len) : NULL;
   lode_str name = slash ? (lode_str){slash + 1, path.len - (size_t)(slash + 1 - path.data)} : path;
   const char *dot = name.len ? memrchr(name.data, '.', name.len) : NULL;
-  if (dot && scan_list_has(binary_extensions, dot + 1, name.len - (size_t)(dot + 1 - name.data))) return SCAN_SKIP_BINARY;
+  if (dot && scan_list_has(binary_extensions, dot + 1, name.len - (size_t)(dot + 1 - name.data)))
+    return SCAN_SKIP_BINARY;
   if (!scan_lower_name(name, low)) return SCAN_SKIP_NONE;
   if (scan_is_secret_path(scan_parent_name(path, name), (lode_str){low, name.len})) return SCAN_SKIP_SECRET;
   for (size_t i = 0; i < sizeof scan_name_globs / sizeof *scan_name_globs; i++)
@@ -156,7 +217,8 @@ static const char doc_folders[] = " doc docs documentation man manual ";
 
 static const char legacy_folders[] = " legacy compat deprecated obsolete attic ";
 static const char other_os_names[] =
-    " win windows win32 win64 winnt mingw cygwin msvc darwin macos osx freebsd openbsd netbsd dragonfly dragonflybsd bsd"
+    " win windows win32 win64 winnt mingw cygwin msvc darwin macos osx freebsd openbsd netbsd dragonfly dragonflybsd "
+    "bsd"
     " solaris sunos illumos aix os390 zos os400 ibmi hpux haiku plan9 qnx vxworks vms amiga ";
 static const char this_os_names[] = " linux unix posix ";
 
@@ -173,7 +235,8 @@ static bool scan_is_test_name(lode_str name) {
   lode_str stem = {name.data, dot ? (size_t)(dot - name.data) : name.len};
   lode_str rest = {stem.data + stem.len, name.len - stem.len};
   if (scan_starts_with(name, "test_") || scan_starts_with(name, "conftest.") || scan_starts_with(rest, ".test.") ||
-      scan_starts_with(rest, ".spec.")) return true;
+      scan_starts_with(rest, ".spec."))
+    return true;
   static const char *const ends[] = {"_test", "_tests", "_spec", "-test", "-spec", "Test", "Tests", "Spec", "TestCase"};
   for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
     size_t n = strlen(ends[i]);
@@ -229,7 +292,9 @@ unsigned scan_path_flags(lode_str path) {
 
 enum { SCAN_HEAD_BYTES = 64 << 10, SCAN_GENERATED_BYTES = 2048, SCAN_LONG_LINE = 5000 };
 
-static bool scan_text_has(lode_str text, const char *words) { return memmem(text.data, text.len, words, strlen(words)) != NULL; }
+static bool scan_text_has(lode_str text, const char *words) {
+  return memmem(text.data, text.len, words, strlen(words)) != NULL;
+}
 
 /* Binary: a NUL in the head of the text, or too many control characters. UTF-16 contains NULs and counts as binary. */
 static bool scan_is_binary(lode_str text) {
@@ -262,12 +327,27 @@ static bool scan_is_minified(const lang_info *language, lode_str text) {
 /* Phrases that generators write at the head of their files. */
 static bool scan_is_generated(lode_str text) {
   lode_str head = {text.data, text.len < SCAN_GENERATED_BYTES ? text.len : SCAN_GENERATED_BYTES};
-  static const char *const says[] = {"@generated", "DO NOT EDIT", "Do not edit this file", "do not edit by hand",
-                                     "Generated by the protocol buffer compiler", "auto-generated file", "autogenerated file",
-                                     "This file was automatically generated", "This file is automatically generated",
-                                     "<auto-generated", "This file was autogenerated"};
-  static const char *const doubts[] = {"enerated by", "enerated from", "enerated file", "ENERATED", "enerated code", "ode generated",
-                                       "utogenerated", "uto-generated", "enerated automatically", "utomatically generated"};
+  static const char *const says[] = {"@generated",
+                                     "DO NOT EDIT",
+                                     "Do not edit this file",
+                                     "do not edit by hand",
+                                     "Generated by the protocol buffer compiler",
+                                     "auto-generated file",
+                                     "autogenerated file",
+                                     "This file was automatically generated",
+                                     "This file is automatically generated",
+                                     "<auto-generated",
+                                     "This file was autogenerated"};
+  static const char *const doubts[] = {"enerated by",
+                                       "enerated from",
+                                       "enerated file",
+                                       "ENERATED",
+                                       "enerated code",
+                                       "ode generated",
+                                       "utogenerated",
+                                       "uto-generated",
+                                       "enerated automatically",
+                                       "utomatically generated"};
   for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
     if (!scan_text_has(head, says[i])) continue;
     if (i != 1) return true;
@@ -294,7 +374,8 @@ static bool scan_is_secret_text(lode_str text) {
   lode_str first = {head.data + at, head.len - at < 64 ? head.len - at : 64};
   if (scan_starts_with(first, "-----BEGIN ") && scan_text_has(first, "PRIVATE KEY") && head.len - at > 100) return true;
   if (scan_starts_with(first, "PuTTY-User-Key-File-") && scan_text_has(head, "Private-Lines: ")) return true;
-  if (scan_starts_with(first, "{") && scan_text_has(head, "\"service_account\"") && scan_text_has(head, "\"private_key\""))
+  if (scan_starts_with(first, "{") && scan_text_has(head, "\"service_account\"") &&
+      scan_text_has(head, "\"private_key\""))
     return true;
   return scan_has_line(head, "kind: Config") && scan_has_line(head, "clusters:") && scan_has_line(head, "users:") &&
          scan_has_line(head, "contexts:");

@@ -95,7 +95,8 @@ lode_status scan_read_rules(ignore_rules *rules, int folder_fd, lode_str folder,
       size_t want = (uint64_t)s.st_size > IGNORE_MAX_FILE_BYTES ? IGNORE_MAX_FILE_BYTES : (size_t)s.st_size;
       text.len = 0;
       buf = strbuf_reserve(&text, want);
-      if (!buf) st = err_nomem(err);
+      if (!buf)
+        st = err_nomem(err);
       else if (os_read_full(fd, buf, want, 0, &got, NULL) == LODE_OK)
         st = ignore_add(rules, files[i].source, folder, (lode_str){buf, got}, err);
     }
@@ -153,8 +154,9 @@ void scan_entry_set_stat(scan_entry *entry, const struct stat *s) {
 }
 
 static bool scan_root_same_stat(const struct stat *a, const struct stat *b) {
-  return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
-         a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+  return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+         a->st_mtim.tv_nsec == b->st_mtim.tv_nsec && a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
+         a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
 /* One attempt; *again when the file changed meanwhile. */
@@ -166,9 +168,12 @@ static lode_status scan_root_read_once(const scan_root *root, int fd, strbuf *te
   entry->skip = SCAN_SKIP_UNREADABLE;
   if (OS_RETRY(os_api->fstat(fd, &before)) < 0) return LODE_OK;
   scan_entry_set_stat(entry, &before);
-  if (!S_ISREG(before.st_mode)) entry->skip = S_ISDIR(before.st_mode) ? SCAN_SKIP_UNREADABLE : SCAN_SKIP_SPECIAL;
-  else if ((uint64_t)before.st_size > root->options.max_bytes) entry->skip = SCAN_SKIP_TOO_LARGE;
-  else entry->skip = SCAN_SKIP_NONE;
+  if (!S_ISREG(before.st_mode))
+    entry->skip = S_ISDIR(before.st_mode) ? SCAN_SKIP_UNREADABLE : SCAN_SKIP_SPECIAL;
+  else if ((uint64_t)before.st_size > root->options.max_bytes)
+    entry->skip = SCAN_SKIP_TOO_LARGE;
+  else
+    entry->skip = SCAN_SKIP_NONE;
   if (entry->skip != SCAN_SKIP_NONE) return LODE_OK;
   text->len = 0;
   char *buf = strbuf_reserve(text, (size_t)before.st_size + 1);
@@ -188,7 +193,9 @@ static lode_status scan_root_read_once(const scan_root *root, int fd, strbuf *te
 lode_status scan_root_read(const scan_root *root, lode_str path, strbuf *text, scan_entry *entry, lode_error *err) {
   char name[SCAN_MAX_PATH];
   bool again = true;
-  *entry = (scan_entry){.path = path, .skip = SCAN_SKIP_TOO_DEEP, .language = lang_detect(path, (lode_str){0}),
+  *entry = (scan_entry){.path = path,
+                        .skip = SCAN_SKIP_TOO_DEEP,
+                        .language = lang_detect(path, (lode_str){0}),
                         .flags = scan_path_flags(path)};
   text->len = 0;
   if (path.len >= sizeof name || memchr(path.data, '\0', path.len)) return LODE_OK;

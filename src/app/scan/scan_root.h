@@ -13,11 +13,11 @@
 
 struct scan_root {
   int fd;
-  char *path;              /* absolute */
-  size_t top;              /* length of the path of the git repository's top; 0: no repository */
-  char *git;               /* the repository's common folder, "" without one */
+  char *path; /* absolute */
+  size_t top; /* length of the path of the git repository's top; 0: no repository */
+  char *git;  /* the repository's common folder, "" without one */
   scan_options options;
-  char *exclude;           /* the text of options.exclude */
+  char *exclude; /* the text of options.exclude */
   uint64_t device;
 };
 

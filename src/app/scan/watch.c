@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 enum { WATCH_EVENT_BYTES = 64 * 1024, WATCH_MAX_PENDING = 20000, WATCH_MAX_DEBOUNCES = 10 };
-#define WATCH_EVENTS \
-  (IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR | IN_DONT_FOLLOW | \
+#define WATCH_EVENTS                                                                                                   \
+  (IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR | IN_DONT_FOLLOW |    \
    IN_EXCL_UNLINK)
 
 typedef struct watch_dir {
@@ -29,7 +29,7 @@ struct watch_monitor {
   const scan_root *root;
   uint32_t debounce_ms;
   int fd;
-  watch_dir *folders;   /* by watch descriptor */
+  watch_dir *folders; /* by watch descriptor */
   size_t n_folders, cap_folders, live;
   watch_pending *due;
   size_t n, cap;
@@ -134,7 +134,9 @@ static lode_status watch_path_changed(watch_monitor *w, const char *path, lode_e
   return LODE_OK;
 }
 
-static bool watch_is_rules_file(const char *name) { return strcmp(name, ".gitignore") == 0 || strcmp(name, ".lodeignore") == 0; }
+static bool watch_is_rules_file(const char *name) {
+  return strcmp(name, ".gitignore") == 0 || strcmp(name, ".lodeignore") == 0;
+}
 
 static lode_status watch_on_event(watch_monitor *w, const struct inotify_event *e, lode_error *err) {
   strbuf path = {0};
@@ -206,7 +208,8 @@ lode_status watch_open(const scan_root *root, uint32_t debounce_ms, watch_monito
   w->events = mem_alloc_aligned(16, WATCH_EVENT_BYTES);
   if (!w->events) TRY_GOTO(err_nomem(err));
   if (w->fd < 0)
-    TRY_GOTO(err_set(err, LODE_LIMIT, "the kernel gives no watch (%.80s): raise fs.inotify.max_user_instances", strerror(errno)));
+    TRY_GOTO(err_set(err, LODE_LIMIT, "the kernel gives no watch (%.80s): raise fs.inotify.max_user_instances",
+                     strerror(errno)));
   TRY_GOTO(watch_add_tree(w, "", err));
   *out = w;
 done:

@@ -15,9 +15,9 @@
 typedef struct watch_monitor watch_monitor;
 
 typedef struct watch_changes {
-  lode_str *paths;   /* from the root, bytes, each NUL-terminated; valid until the next call */
+  lode_str *paths; /* from the root, bytes, each NUL-terminated; valid until the next call */
   size_t n;
-  bool everything;   /* the whole tree is due: events were lost */
+  bool everything; /* the whole tree is due: events were lost */
 } watch_changes;
 
 LODE_MUST lode_status watch_open(const scan_root *root, uint32_t debounce_ms, watch_monitor **watch, lode_error *err);

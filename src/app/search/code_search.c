@@ -183,7 +183,8 @@ static lode_status search_open_models(search_ctx *s, lode_error *err) {
     }
   }
   if (r->mode == LODE_BY_VECTOR && !s->vector && !s->vector2)
-    return err_set(err, LODE_UNSUPPORTED, "there are no vectors to search by%s%.300s; `lode search --mode text` goes by words",
+    return err_set(err, LODE_UNSUPPORTED,
+                   "there are no vectors to search by%s%.300s; `lode search --mode text` goes by words",
                    why.text[0] ? ": " : "", why.text);
   return LODE_OK;
 }
@@ -202,8 +203,10 @@ static void search_drop_outside(search_ctx *s) {
   for (size_t i = 0; i < s->n;) {
     bool outside = !search_path_is_inside(s->v[i].path);
     s->result->outside += outside;
-    if (outside || search_is_subject(s->request, &s->v[i])) s->v[i] = s->v[--s->n];
-    else i++;
+    if (outside || search_is_subject(s->request, &s->v[i]))
+      s->v[i] = s->v[--s->n];
+    else
+      i++;
   }
 }
 
@@ -235,7 +238,11 @@ static void search_begin(search_ctx *s, const project_info *project, lode_store 
                          search_result *result) {
   memset(result, 0, sizeof *result);
   mem_arena_init(&result->arena, 0);
-  *s = (search_ctx){.project = project, .store = store, .request = request, .result = result, .arena = &result->arena,
+  *s = (search_ctx){.project = project,
+                    .store = store,
+                    .request = request,
+                    .result = result,
+                    .arena = &result->arena,
                     .want_factor = 1};
 }
 

@@ -32,9 +32,16 @@ static lode_status context_add_item(context_state *f, const indexer_chunk_view *
                                     lode_str snippet, uint32_t line, lode_error *err) {
   search_context_result *c = f->out;
   if (!mem_grow(&c->items, &c->cap, c->n + 1, sizeof *c->items)) return err_nomem(err);
-  search_context_item i = {.relation = relation, .path = v->path, .language = v->language, .kind = v->kind,
-                           .name = v->name, .parents = v->parents, .snippet = snippet, .first = v->first,
-                           .last = v->last, .snippet_line = line};
+  search_context_item i = {.relation = relation,
+                           .path = v->path,
+                           .language = v->language,
+                           .kind = v->kind,
+                           .name = v->name,
+                           .parents = v->parents,
+                           .snippet = snippet,
+                           .first = v->first,
+                           .last = v->last,
+                           .snippet_line = line};
   if (!context_keep_text(&c->arena, &i.path) || !context_keep_text(&c->arena, &i.language) ||
       !context_keep_text(&c->arena, &i.kind) || !context_keep_text(&c->arena, &i.name) ||
       !context_keep_text(&c->arena, &i.parents) || !context_keep_text(&c->arena, &i.snippet))
@@ -46,7 +53,8 @@ static lode_status context_add_item(context_state *f, const indexer_chunk_view *
 
 /* The chunk's own text, without the head that the text index sees. False: the record is not a chunk, or is outside. */
 static bool context_view_of(context_state *f, const lode_row *row, indexer_chunk_view *view, lode_str *text) {
-  if (indexer_chunk_view_parse(row->metadata, &f->json, view, NULL) != LODE_OK || view->offset > row->document.len) return false;
+  if (indexer_chunk_view_parse(row->metadata, &f->json, view, NULL) != LODE_OK || view->offset > row->document.len)
+    return false;
   if (!search_path_is_inside(view->path)) {
     f->out->outside++;
     return false;
@@ -74,8 +82,8 @@ static lode_status context_rows_where(context_state *f, const char *key, lode_st
   json_put_string(&f->where, value);
   strbuf_addch(&f->where, '}');
   if (f->where.failed) return err_nomem(err);
-  lode_get_request get = {.select = {.where = {f->where.data, f->where.len}}, .limit = limit,
-                          .include = LODE_DOCUMENT | LODE_METADATA};
+  lode_get_request get = {
+      .select = {.where = {f->where.data, f->where.len}}, .limit = limit, .include = LODE_DOCUMENT | LODE_METADATA};
   return lode_get(f->code, &get, rows, err);
 }
 
@@ -170,7 +178,8 @@ done:
 /* ---- Uses ---- */
 
 static bool context_is_word_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || (unsigned char)c >= 0x80;
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         (unsigned char)c >= 0x80;
 }
 
 static bool context_holds_word(lode_str line, lode_str name) {
@@ -206,7 +215,8 @@ static void context_lines_with(lode_str text, lode_str name, uint32_t line, strb
 static bool context_is_listed(const search_context_result *c, const indexer_chunk_view *v) {
   for (size_t i = 0; i < c->n; i++)
     if (c->items[i].relation == SEARCH_RELATION_DEFINITION && c->items[i].first == v->first &&
-        str_eq(c->items[i].path, v->path)) return true;
+        str_eq(c->items[i].path, v->path))
+      return true;
   return false;
 }
 
@@ -222,7 +232,10 @@ static lode_status context_find_uses(context_state *f, lode_str name, size_t lim
   json_put_string(&contains, name);
   strbuf_addch(&contains, '}');
   if (contains.failed) TRY_GOTO(err_nomem(err));
-  lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &name, .n = 1, .k = CONTEXT_CANDIDATES,
+  lode_query_request q = {.mode = LODE_BY_TEXT,
+                          .texts = &name,
+                          .n = 1,
+                          .k = CONTEXT_CANDIDATES,
                           .include = LODE_DOCUMENT | LODE_METADATA,
                           .select = {.where_document = {contains.data, contains.len}}};
   TRY_GOTO(lode_query(f->code, &q, &rows, err));
@@ -297,10 +310,14 @@ lode_status search_context_find(const project_info *project, lode_store *store, 
     st = err_set(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", project_display_name(project));
   if (st != LODE_OK) goto done;
   st = lode_collection_open(store, STR_LIT(INDEXER_COLL_FILES), &plain, &f.files, err);
-  if (st == LODE_NOT_FOUND) err_clear(err);
-  else if (st != LODE_OK) goto done;
-  if (request->path.data) TRY_GOTO(context_find_place(&f, request, &id, &name, err));
-  else TRY_GOTO(context_find_name(&f, name, &id, err));
+  if (st == LODE_NOT_FOUND)
+    err_clear(err);
+  else if (st != LODE_OK)
+    goto done;
+  if (request->path.data)
+    TRY_GOTO(context_find_place(&f, request, &id, &name, err));
+  else
+    TRY_GOTO(context_find_name(&f, name, &id, err));
   if (id.data) TRY_GOTO(context_find_neighbours(&f, id, err));
   if (name.len) TRY_GOTO(context_find_uses(&f, name, request->limit, err));
   if (!context->n)

@@ -20,10 +20,10 @@ typedef enum search_relation {
 const char *search_relation_name(search_relation relation); /* "definition", "before", "behind", "use" */
 
 typedef struct search_context_request {
-  lode_str path;      /* escaped; absent: by name */
-  uint32_t line;      /* 0: the file's first chunk */
+  lode_str path; /* escaped; absent: by name */
+  uint32_t line; /* 0: the file's first chunk */
   lode_str name;
-  size_t limit;       /* of uses */
+  size_t limit; /* of uses */
 } search_context_request;
 
 typedef struct search_context_item {
@@ -36,10 +36,10 @@ typedef struct search_context_item {
 typedef struct search_context_result {
   search_context_item *items;
   size_t n, cap;
-  uint64_t stale;     /* items whose files changed since they were indexed, or are gone */
-  uint64_t outside;   /* records left out because their paths lead out of the project */
-  bool doubted;       /* the index was made with another mask policy or version: see indexer_stamp_display() */
-  bool more;          /* there are more uses than the limit */
+  uint64_t stale;   /* items whose files changed since they were indexed, or are gone */
+  uint64_t outside; /* records left out because their paths lead out of the project */
+  bool doubted;     /* the index was made with another mask policy or version: see indexer_stamp_display() */
+  bool more;        /* there are more uses than the limit */
   mem_arena arena;
 } search_context_result;
 

@@ -54,8 +54,10 @@ static bool question_is_one_name(lode_str text) {
   size_t letters = 0;
   for (size_t i = 0; i < text.len; i++) {
     unsigned char c = (unsigned char)text.data[i];
-    if (question_is_name_char(c)) letters++;
-    else if (!strchr(".:/-#>&*()?!@", c) || c == 0) return false;
+    if (question_is_name_char(c))
+      letters++;
+    else if (!strchr(".:/-#>&*()?!@", c) || c == 0)
+      return false;
   }
   return letters > 0;
 }
@@ -85,9 +87,10 @@ static lode_str question_last_word(lode_str text) {
 }
 
 static bool question_is_kind_word(lode_str word) {
-  static const char *const kinds[] = {"class", "constant", "constructor", "def", "definition", "enum", "fn", "func",
-                                      "function", "interface", "macro", "method", "module", "namespace", "object",
-                                      "protocol", "record", "struct", "trait", "type", "typedef", "union", "variable"};
+  static const char *const kinds[] = {"class",  "constant",  "constructor", "def",       "definition", "enum",
+                                      "fn",     "func",      "function",    "interface", "macro",      "method",
+                                      "module", "namespace", "object",      "protocol",  "record",     "struct",
+                                      "trait",  "type",      "typedef",     "union",     "variable"};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (str_eq(word, str_of(kinds[i]))) return true;
   return false;
@@ -98,7 +101,8 @@ static bool question_is_kind_word(lode_str word) {
 static lode_str question_drop_kinds(lode_str text) {
   lode_str rest = text;
   while (rest.len && question_is_kind_word(question_first_word(rest)) && question_first_word(rest).len < rest.len)
-    rest = question_trim((lode_str){rest.data + question_first_word(rest).len, rest.len - question_first_word(rest).len});
+    rest =
+        question_trim((lode_str){rest.data + question_first_word(rest).len, rest.len - question_first_word(rest).len});
   while (rest.len && question_is_kind_word(question_last_word(rest)) && question_last_word(rest).len < rest.len)
     rest = question_trim((lode_str){rest.data, rest.len - question_last_word(rest).len});
   bool named = rest.len && question_is_one_name(rest) &&
@@ -110,7 +114,8 @@ static bool question_says(const search_words *words, const char *word) {
   search_words other;
   search_words_split(str_of(word), &other);
   for (size_t i = 0; i < words->n; i++)
-    if (words->v[i].stem == other.v[0].stem && memcmp(words->v[i].text, other.v[0].text, other.v[0].stem) == 0) return true;
+    if (words->v[i].stem == other.v[0].stem && memcmp(words->v[i].text, other.v[0].text, other.v[0].stem) == 0)
+      return true;
   return false;
 }
 

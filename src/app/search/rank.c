@@ -46,15 +46,15 @@ const char *rank_feature_name(rank_feature feature) {
 /* ---- Files ---- */
 
 typedef struct rank_file { /* what all chunks of a file share */
-  lode_str path, base;       /* base: the file's name without extension, or the name of the folder it stands for */
-  unsigned flags;            /* SCAN_PATH_* */
-  search_words stem;          /* of `base` */
-  size_t named, named_by;    /* how many other files name it; 1 + the last of them */
-  size_t next;               /* 1 + the next file in the same slot of the table of names */
-  double name, central;      /* features */
+  lode_str path, base;     /* base: the file's name without extension, or the name of the folder it stands for */
+  unsigned flags;          /* SCAN_PATH_* */
+  search_words stem;       /* of `base` */
+  size_t named, named_by;  /* how many other files name it; 1 + the last of them */
+  size_t next;             /* 1 + the next file in the same slot of the table of names */
+  double name, central;    /* features */
   double best, sum;
   size_t chunks;
-  size_t top;                /* position of its best chunk in `order` */
+  size_t top; /* position of its best chunk in `order` */
 } rank_file;
 
 typedef struct rank_state {
@@ -64,10 +64,10 @@ typedef struct rank_state {
   size_t n;
   rank_file *files;
   size_t n_files;
-  size_t *order;             /* candidates by file; once scored, then by score */
+  size_t *order; /* candidates by file; once scored, then by score */
   double word_weight[SEARCH_MAX_WORDS];
-  bool is_half;              /* there are only text candidates, or only vector candidates */
-  bool has_native;           /* some files are for this operating system: files for others rank lower */
+  bool is_half;    /* there are only text candidates, or only vector candidates */
+  bool has_native; /* some files are for this operating system: files for others rank lower */
 } rank_state;
 
 static int rank_compare_path(const void *a, const void *b, void *ctx) {
@@ -200,10 +200,21 @@ static double rank_defines(const search_question *q, lode_str name) {
 
 static double rank_kind_value(lode_str kind) {
   switch (lang_kind_find(kind)) {
-    case LANG_KIND_CLASS: case LANG_KIND_STRUCT: case LANG_KIND_INTERFACE: case LANG_KIND_TRAIT: case LANG_KIND_ENUM:
-    case LANG_KIND_UNION: case LANG_KIND_TYPE: return 1;
-    case LANG_KIND_FUNCTION: case LANG_KIND_METHOD: case LANG_KIND_CONSTRUCTOR: case LANG_KIND_MACRO: return 0.8;
-    case LANG_KIND_IMPL: case LANG_KIND_CONSTANT: case LANG_KIND_NAMESPACE: case LANG_KIND_TABLE: return 0.5;
+    case LANG_KIND_CLASS:
+    case LANG_KIND_STRUCT:
+    case LANG_KIND_INTERFACE:
+    case LANG_KIND_TRAIT:
+    case LANG_KIND_ENUM:
+    case LANG_KIND_UNION:
+    case LANG_KIND_TYPE: return 1;
+    case LANG_KIND_FUNCTION:
+    case LANG_KIND_METHOD:
+    case LANG_KIND_CONSTRUCTOR:
+    case LANG_KIND_MACRO: return 0.8;
+    case LANG_KIND_IMPL:
+    case LANG_KIND_CONSTANT:
+    case LANG_KIND_NAMESPACE:
+    case LANG_KIND_TABLE: return 0.5;
     default: return 0;
   }
 }
@@ -213,9 +224,9 @@ static double rank_kind_value(lode_str kind) {
 /* A file that others build on is named by them: in an import, an include, a type of the same name. Of two files that
  * match equally well, such a file is meant more often. Names are compared ignoring case. */
 typedef struct rank_base_table {
-  size_t *first, mask;       /* files by the hash of their base: 1 + index; 0: none */
-  uint64_t lengths[256];     /* by first byte: bit n is set if a base has n bytes (63: or more); a filter */
-  bool in_name[256];         /* bytes of names, and the hyphen, as in a file "fs-poll" */
+  size_t *first, mask;   /* files by the hash of their base: 1 + index; 0: none */
+  uint64_t lengths[256]; /* by first byte: bit n is set if a base has n bytes (63: or more); a filter */
+  bool in_name[256];     /* bytes of names, and the hyphen, as in a file "fs-poll" */
 } rank_base_table;
 
 static uint64_t rank_length_bit(lode_str name) { return (uint64_t)1 << (name.len < 63 ? name.len : 63); }
@@ -506,8 +517,8 @@ static lode_status rank_put_hits(rank_state *r, size_t limit, rank_hit *hits, si
 
 lode_status rank_run(const search_question *question, rank_candidate *candidates, size_t count,
                      const rank_weights *weights, size_t limit, rank_hit *hits, size_t *n, lode_error *err) {
-  rank_state r = {.question = question, .weights = weights ? weights : &rank_default_weights, .v = candidates,
-                  .n = count};
+  rank_state r = {
+      .question = question, .weights = weights ? weights : &rank_default_weights, .v = candidates, .n = count};
   lode_status st = LODE_OK;
   *n = 0;
   if (count == 0 || limit == 0) return LODE_OK;

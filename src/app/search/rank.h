@@ -25,46 +25,48 @@
 #include "search/search_words.h"
 
 /* X(id, level: CHUNK or FILE, name, weight for words, weight for names, description) */
-#define RANK_FEATURES(X)                                                                                                 \
-  X(TEXT, CHUNK, "text", 0.70, 2.40, "BM25 of the chunk, against the best candidate's")                                   \
-  X(VECTOR, CHUNK, "vector", 1.00, 0.10, "cosine of question and chunk, against the candidates'")                         \
-  X(QUALITY, CHUNK, "quality", 0.20, 0.10, "the same with the second vector")                                             \
-  X(OUTLINE, FILE, "outline", 0.20, 0.50, "BM25 of the file's outline, against the best file's")                          \
-  X(DEFINES, CHUNK, "defines", 0.40, 3.00, "the chunk defines exactly a name that the query holds")                       \
-  X(NAME, CHUNK, "name", 0.30, 0.60, "how much of the chunk's name the query's words cover, and how much of them it covers") \
-  X(FILE, FILE, "file", 2.20, 1.60, "the same for the name of the file")                                                  \
-  X(CENTRAL, FILE, "central", 0.50, 0.10, "how many of the candidates' other files name this one, against the most named: by logarithm") \
+#define RANK_FEATURES(X)                                                                                               \
+  X(TEXT, CHUNK, "text", 0.70, 2.40, "BM25 of the chunk, against the best candidate's")                                \
+  X(VECTOR, CHUNK, "vector", 1.00, 0.10, "cosine of question and chunk, against the candidates'")                      \
+  X(QUALITY, CHUNK, "quality", 0.20, 0.10, "the same with the second vector")                                          \
+  X(OUTLINE, FILE, "outline", 0.20, 0.50, "BM25 of the file's outline, against the best file's")                       \
+  X(DEFINES, CHUNK, "defines", 0.40, 3.00, "the chunk defines exactly a name that the query holds")                    \
+  X(NAME, CHUNK, "name", 0.30, 0.60,                                                                                   \
+    "how much of the chunk's name the query's words cover, and how much of them it covers")                            \
+  X(FILE, FILE, "file", 2.20, 1.60, "the same for the name of the file")                                               \
+  X(CENTRAL, FILE, "central", 0.50, 0.10,                                                                              \
+    "how many of the candidates' other files name this one, against the most named: by logarithm")                     \
   X(KIND, CHUNK, "kind", 0.10, 0.10, "the chunk is a definition: a type counts fully, a function a little less")
 
 /* X(id, name, factor, what it applies to unless the question asks for it) */
-#define RANK_FACTORS(X)                                                  \
-  X(TEST, "test", 0.40, "tests")                                          \
-  X(VENDORED, "vendored", 0.60, "copies of other projects")               \
-  X(EXAMPLE, "example", 0.70, "examples and demonstrations")              \
-  X(DOC, "doc", 0.45, "documents")                                        \
-  X(DATA, "data", 0.60, "data and configuration")                         \
-  X(OLD, "old", 0.40, "legacy code, and v1/ where there is a v2/")        \
-  X(FOREIGN, "foreign", 0.70, "files for another system, where some are for this one") \
+#define RANK_FACTORS(X)                                                                                                \
+  X(TEST, "test", 0.40, "tests")                                                                                       \
+  X(VENDORED, "vendored", 0.60, "copies of other projects")                                                            \
+  X(EXAMPLE, "example", 0.70, "examples and demonstrations")                                                           \
+  X(DOC, "doc", 0.45, "documents")                                                                                     \
+  X(DATA, "data", 0.60, "data and configuration")                                                                      \
+  X(OLD, "old", 0.40, "legacy code, and v1/ where there is a v2/")                                                     \
+  X(FOREIGN, "foreign", 0.70, "files for another system, where some are for this one")                                 \
   X(STUB, "stub", 0.70, "declarations of what is written elsewhere")
 
 typedef enum rank_feature {
 #define RANK_FEATURE_ENUM(id, of, name, words, names, about) RANK_FEATURE_##id,
   RANK_FEATURES(RANK_FEATURE_ENUM)
 #undef RANK_FEATURE_ENUM
-  RANK_FEATURE_COUNT
+      RANK_FEATURE_COUNT
 } rank_feature;
 
 typedef enum rank_factor {
 #define RANK_FACTOR_ENUM(id, name, factor, about) RANK_FACTOR_##id,
   RANK_FACTORS(RANK_FACTOR_ENUM)
 #undef RANK_FACTOR_ENUM
-  RANK_FACTOR_COUNT
+      RANK_FACTOR_COUNT
 } rank_factor;
 
 typedef struct rank_weights {
   double feature[2][RANK_FEATURE_COUNT]; /* [0] words, [1] names */
   double factor[RANK_FACTOR_COUNT];
-  double more[2], decay, again;           /* see above */
+  double more[2], decay, again; /* see above */
 } rank_weights;
 extern const rank_weights rank_default_weights;
 const char *rank_feature_name(rank_feature feature);
@@ -86,25 +88,25 @@ void search_question_parse(lode_str text, search_question *question);
 
 typedef struct rank_candidate {
   lode_str id, path, language, kind, name, parents; /* owned by the caller */
-  const char *hash;          /* of its text; equal ones are folded */
+  const char *hash;                                 /* of its text; equal ones are folded */
   uint32_t first, last;
-  double bm25;               /* 0: not found by text */
-  double cosine, cosine2;    /* NaN: unknown */
-  double outline;            /* BM25 of the file's outline */
-  lode_str text;             /* of the chunk; empty: unknown */
+  double bm25;            /* 0: not found by text */
+  double cosine, cosine2; /* NaN: unknown */
+  double outline;         /* BM25 of the file's outline */
+  lode_str text;          /* of the chunk; empty: unknown */
   /* set by rank_run(); features are computed once, and kept when other weights are tried */
   bool measured;
   double features[RANK_FEATURE_COUNT];
-  unsigned factors;          /* bit i: factor i applies */
-  double score, shared;      /* from features of the chunk, and from those of its file */
-  size_t file;               /* which file, in the order of paths */
+  unsigned factors;     /* bit i: factor i applies */
+  double score, shared; /* from features of the chunk, and from those of its file */
+  size_t file;          /* which file, in the order of paths */
 } rank_candidate;
 
 typedef struct rank_hit {
   const rank_candidate *chunk;
-  double score;              /* of the file; for a further chunk, its own */
-  size_t more;               /* other candidates of the file */
-  size_t copies;             /* other chunks with the same text */
+  double score;  /* of the file; for a further chunk, its own */
+  size_t more;   /* other candidates of the file */
+  size_t copies; /* other chunks with the same text */
 } rank_hit;
 
 /* Orders the candidates and writes at most `limit` hits; *n gets their number. Changes candidates in place. weights

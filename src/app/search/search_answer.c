@@ -95,10 +95,21 @@ lode_status search_make_hits(search_ctx *s, lode_error *err) {
   for (size_t i = 0; i < n; i++) {
     const rank_candidate *c = ranked[i].chunk;
     search_hit *hit = &s->result->hits[i];
-    *hit = (search_hit){.path = c->path, .language = c->language, .kind = c->kind, .name = c->name,
-                        .parents = c->parents, .snippet = {"", 0}, .first = c->first, .last = c->last,
-                        .line = c->first, .snippet_line = c->first, .score = ranked[i].score, .bm25 = c->bm25,
-                        .cosine = c->cosine, .cosine2 = c->cosine2, .more = ranked[i].more,
+    *hit = (search_hit){.path = c->path,
+                        .language = c->language,
+                        .kind = c->kind,
+                        .name = c->name,
+                        .parents = c->parents,
+                        .snippet = {"", 0},
+                        .first = c->first,
+                        .last = c->last,
+                        .line = c->first,
+                        .snippet_line = c->first,
+                        .score = ranked[i].score,
+                        .bm25 = c->bm25,
+                        .cosine = c->cosine,
+                        .cosine2 = c->cosine2,
+                        .more = ranked[i].more,
                         .copies = ranked[i].copies};
     memcpy(hit->features, c->features, sizeof hit->features);
   }

@@ -12,22 +12,25 @@ static void search_clause_put_in(strbuf *out, const char *key, const lang_kind *
 
 static lode_status search_clause_kind(search_ctx *s, lode_str kind, lode_error *err) {
   static const lang_kind functions[] = {LANG_KIND_FUNCTION, LANG_KIND_METHOD, LANG_KIND_CONSTRUCTOR};
-  static const lang_kind classes[] = {LANG_KIND_CLASS, LANG_KIND_STRUCT, LANG_KIND_UNION, LANG_KIND_ENUM, LANG_KIND_INTERFACE,
-                                      LANG_KIND_TRAIT, LANG_KIND_TYPE, LANG_KIND_IMPL};
+  static const lang_kind classes[] = {LANG_KIND_CLASS,     LANG_KIND_STRUCT, LANG_KIND_UNION, LANG_KIND_ENUM,
+                                      LANG_KIND_INTERFACE, LANG_KIND_TRAIT,  LANG_KIND_TYPE,  LANG_KIND_IMPL};
   lang_kind one = lang_kind_find(kind);
   char quoted[256];
   strbuf names = {0};
   if (one == LANG_KIND_COUNT) {
     for (int i = 0; i < LANG_KIND_COUNT; i++) strbuf_addf(&names, "%s%s", i ? ", " : "", lang_kind_name((lang_kind)i));
-    lode_status st = err_set(err, LODE_INVALID, "there is no type %s; types are %.*s", str_quote(kind, quoted, sizeof quoted),
-                             (int)names.len, names.data ? names.data : "");
+    lode_status st = err_set(err, LODE_INVALID, "there is no type %s; types are %.*s",
+                             str_quote(kind, quoted, sizeof quoted), (int)names.len, names.data ? names.data : "");
     strbuf_release(&names);
     return st;
   }
   search_clause_begin(s);
-  if (one == LANG_KIND_FUNCTION) search_clause_put_in(&s->where, "kind", functions, 3);
-  else if (one == LANG_KIND_CLASS) search_clause_put_in(&s->where, "kind", classes, 8);
-  else search_clause_put_in(&s->where, "kind", &one, 1);
+  if (one == LANG_KIND_FUNCTION)
+    search_clause_put_in(&s->where, "kind", functions, 3);
+  else if (one == LANG_KIND_CLASS)
+    search_clause_put_in(&s->where, "kind", classes, 8);
+  else
+    search_clause_put_in(&s->where, "kind", &one, 1);
   return LODE_OK;
 }
 
@@ -66,8 +69,9 @@ lode_status search_make_filter(search_ctx *s, lode_error *err) {
   if (r->language.data) {
     const lang_info *language = lang_find(r->language);
     char quoted[256];
-    if (!language) return err_set(err, LODE_INVALID, "there is no language %s; `lode status` shows those of the index",
-                                  str_quote(r->language, quoted, sizeof quoted));
+    if (!language)
+      return err_set(err, LODE_INVALID, "there is no language %s; `lode status` shows those of the index",
+                     str_quote(r->language, quoted, sizeof quoted));
     search_clause_text(s, "language", str_of(language->name));
   }
   if (r->kind.data) TRY(search_clause_kind(s, r->kind, err));

@@ -26,29 +26,29 @@ typedef struct search_ctx {
   lode_store *store;
   const search_request *request;
   search_result *result;
-  mem_arena *arena;         /* the result's */
+  mem_arena *arena; /* the result's */
   lode_collection *code, *files, *quality;
   lode_embedder *model, *second;
   bool own_model;
-  indexer_display showing;    /* how snippets are displayed */
+  indexer_display showing; /* how snippets are displayed */
   char embedder[400], quality_embedder[400];
-  float *vector, *vector2;    /* of the question */
+  float *vector, *vector2; /* of the question */
   uint32_t dim, dim2;
-  strbuf where;               /* filter as JSON; empty: none */
-  lode_str text;              /* the text query */
+  strbuf where;  /* filter as JSON; empty: none */
+  lode_str text; /* the text query */
   rank_candidate *v;
   size_t n, cap;
   size_t table_size;
-  uint32_t *table;            /* 1 + candidate, by hash of its id; 0: free */
+  uint32_t *table; /* 1 + candidate, by hash of its id; 0: free */
   json_doc json;
-  search_reply words;         /* of the text query, run on `thread`, which reads code, text, where and request */
+  search_reply words; /* of the text query, run on `thread`, which reads code, text, where and request */
   pthread_t thread;
-  bool asking;                /* the thread was started and not joined yet */
-  bool names_backlog;         /* too many chunks wait for the metadata index: a query for names would take long */
-  bool cut;                   /* a source returned as many as it was asked for: more may match */
-  uint64_t moment;            /* snapshot of the store's answers so far; 0: none */
-  bool mixed;                 /* they are of different snapshots */
-  size_t want_factor;         /* multiplies the number of candidates asked for, when the glob leaves too few */
+  bool asking;        /* the thread was started and not joined yet */
+  bool names_backlog; /* too many chunks wait for the metadata index: a query for names would take long */
+  bool cut;           /* a source returned as many as it was asked for: more may match */
+  uint64_t moment;    /* snapshot of the store's answers so far; 0: none */
+  bool mixed;         /* they are of different snapshots */
+  size_t want_factor; /* multiplies the number of candidates asked for, when the glob leaves too few */
 } search_ctx;
 
 /* Adds to the notes for the user: what could not be used, and why. */

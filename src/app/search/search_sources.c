@@ -62,9 +62,16 @@ static lode_status source_candidate(search_ctx *s, const lode_row *row, rank_can
   if (st == LODE_NOMEM) return st;
   if (st != LODE_OK) return LODE_OK;
   if (s->request->path.data && !ignore_glob_path(s->request->path, view.path)) return LODE_OK;
-  rank_candidate c = {.id = row->id, .path = view.path, .language = view.language, .kind = view.kind,
-                      .name = view.name, .parents = view.parents, .first = view.first, .last = view.last,
-                      .cosine = NAN, .cosine2 = NAN};
+  rank_candidate c = {.id = row->id,
+                      .path = view.path,
+                      .language = view.language,
+                      .kind = view.kind,
+                      .name = view.name,
+                      .parents = view.parents,
+                      .first = view.first,
+                      .last = view.last,
+                      .cosine = NAN,
+                      .cosine2 = NAN};
   lode_str hash = view.hash;
   if (row->document.len > view.offset)
     c.text = (lode_str){row->document.data + view.offset, row->document.len - view.offset};
@@ -85,7 +92,9 @@ static size_t source_want(const search_ctx *s, size_t min) {
 }
 
 /* Texts are used for ranking; very many are not worth reading. */
-static unsigned source_include_flags(size_t k) { return k <= SOURCE_MAX_TEXTS ? LODE_METADATA | LODE_DOCUMENT : LODE_METADATA; }
+static unsigned source_include_flags(size_t k) {
+  return k <= SOURCE_MAX_TEXTS ? LODE_METADATA | LODE_DOCUMENT : LODE_METADATA;
+}
 
 /* ---- By text ---- */
 
@@ -97,7 +106,10 @@ static void source_query(lode_collection *c, const lode_query_request *request, 
 
 /* Runs without the caller's progress callback, which belongs to the caller's thread: its time is bounded. */
 static void source_query_text(search_ctx *s) {
-  lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &s->text, .n = 1, .k = source_want(s, SOURCE_WANT_TEXT),
+  lode_query_request q = {.mode = LODE_BY_TEXT,
+                          .texts = &s->text,
+                          .n = 1,
+                          .k = source_want(s, SOURCE_WANT_TEXT),
                           .select = search_selection(s),
                           .include = source_include_flags(source_want(s, SOURCE_WANT_TEXT)),
                           .most_unindexed = SOURCE_MAX_UNINDEXED};
@@ -119,8 +131,10 @@ void search_text_join(search_ctx *s) {
 }
 
 static lode_status source_take_text(search_ctx *s, lode_error *err) {
-  if (s->asking) search_text_join(s);
-  else source_query_text(s);
+  if (s->asking)
+    search_text_join(s);
+  else
+    source_query_text(s);
   const lode_result *rows = s->words.rows;
   lode_status st = s->words.st;
   search_note_snapshot(s, rows);
@@ -153,8 +167,8 @@ static lode_status source_take_names(search_ctx *s, lode_error *err) {
   }
   strbuf_addstr(&where, "]}");
   if (where.failed) TRY_GOTO(err_nomem(err));
-  lode_get_request get = {.select = {.where = {where.data, where.len}}, .limit = SOURCE_WANT_NAMES,
-                          .include = LODE_METADATA};
+  lode_get_request get = {
+      .select = {.where = {where.data, where.len}}, .limit = SOURCE_WANT_NAMES, .include = LODE_METADATA};
   TRY_GOTO(lode_get(s->code, &get, &rows, err));
   search_note_snapshot(s, rows);
   for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
@@ -209,8 +223,12 @@ done:
 }
 
 static void source_query_outlines(const search_ctx *s, search_reply *to) {
-  lode_query_request q = {.mode = LODE_BY_TEXT, .texts = &s->text, .n = 1, .k = source_want(s, SOURCE_WANT_OUTLINES),
-                          .most_unindexed = SOURCE_MAX_UNINDEXED, .progress = s->request->progress};
+  lode_query_request q = {.mode = LODE_BY_TEXT,
+                          .texts = &s->text,
+                          .n = 1,
+                          .k = source_want(s, SOURCE_WANT_OUTLINES),
+                          .most_unindexed = SOURCE_MAX_UNINDEXED,
+                          .progress = s->request->progress};
   if (s->files) source_query(s->files, &q, to);
 }
 
@@ -221,7 +239,8 @@ static lode_status source_take_outlines(search_ctx *s, const search_reply *from,
   if (st == LODE_OK) st = source_add_files(s, from->rows, err);
   for (size_t i = 0; i < lode_result_count(from->rows) && st == LODE_OK; i++)
     for (size_t k = 0; k < s->n; k++)
-      if (str_eq(s->v[k].path, lode_result_at(from->rows, i)->id)) s->v[k].outline = lode_result_at(from->rows, i)->score;
+      if (str_eq(s->v[k].path, lode_result_at(from->rows, i)->id))
+        s->v[k].outline = lode_result_at(from->rows, i)->score;
   return st;
 }
 
@@ -245,8 +264,10 @@ static lode_status source_cosines(search_ctx *s, lode_collection *c, const float
     size_t slot = source_slot(s, row->id);
     if (!row->vector || row->dimension != dim || !s->table[slot]) continue;
     double cosine = vec_cosine(vector, row->vector, dim);
-    if (second) s->v[s->table[slot] - 1].cosine2 = cosine;
-    else s->v[s->table[slot] - 1].cosine = cosine;
+    if (second)
+      s->v[s->table[slot] - 1].cosine2 = cosine;
+    else
+      s->v[s->table[slot] - 1].cosine = cosine;
   }
 done:
   lode_result_free(rows);
@@ -255,8 +276,12 @@ done:
 }
 
 static void source_query_vector(const search_ctx *s, search_reply *to) {
-  lode_query_request q = {.mode = LODE_BY_VECTOR, .vectors = s->vector, .dimension = s->dim, .n = 1,
-                          .k = source_want(s, SOURCE_WANT_VECTOR), .select = search_selection(s),
+  lode_query_request q = {.mode = LODE_BY_VECTOR,
+                          .vectors = s->vector,
+                          .dimension = s->dim,
+                          .n = 1,
+                          .k = source_want(s, SOURCE_WANT_VECTOR),
+                          .select = search_selection(s),
                           .include = source_include_flags(source_want(s, SOURCE_WANT_VECTOR)),
                           .progress = s->request->progress};
   if (s->vector) source_query(s->code, &q, to);
@@ -278,7 +303,10 @@ static lode_status source_take_vector(search_ctx *s, const search_reply *from, l
 
 /* The collection of second vectors has only ids: the chunks are read from "code". */
 static lode_status source_take_second(search_ctx *s, lode_error *err) {
-  lode_query_request q = {.mode = LODE_BY_VECTOR, .vectors = s->vector2, .dimension = s->dim2, .n = 1,
+  lode_query_request q = {.mode = LODE_BY_VECTOR,
+                          .vectors = s->vector2,
+                          .dimension = s->dim2,
+                          .n = 1,
                           .k = source_want(s, SOURCE_WANT_VECTOR)};
   lode_result *near = NULL, *rows = NULL;
   lode_str *ids = NULL;

@@ -20,8 +20,9 @@ static bool search_words_strip_ending(const search_word *w, const char *suffix, 
 
 /* Removes English endings, longest first: at most one plural and one other. Stems are compared, never displayed. */
 static uint8_t search_words_stem_of(const search_word *w) {
-  static const char *const endings[] = {"ation", "ition", "ments", "ment", "ness", "ings", "ing", "ions", "ion",
-                                        "able", "ible", "ized", "izer", "ize", "ers", "ors", "er", "or", "ed", "ly", "al"};
+  static const char *const endings[] = {"ation", "ition", "ments", "ment", "ness", "ings", "ing",
+                                        "ions",  "ion",   "able",  "ible", "ized", "izer", "ize",
+                                        "ers",   "ors",   "er",    "or",   "ed",   "ly",   "al"};
   size_t len = w->len;
   if (search_words_strip_ending(w, "ies", &len)) return (uint8_t)len;
   if (len > SEARCH_MIN_STEM && w->text[len - 1] == 's' && w->text[len - 2] != 's' && w->text[len - 2] != 'u') len--;
@@ -100,10 +101,10 @@ static int search_words_compare(const void *key, const void *entry) { return str
 
 bool search_word_is_stop(const search_word *word) {
   static const char *const stops[] = {
-      "a",    "about", "all",  "an",   "and",  "any",  "are",  "as",    "at",   "be",    "between", "by",   "can",
-      "code", "do",    "does", "each", "find", "for",  "from", "get",   "gets", "given", "has",     "have", "how",
-      "i",    "in",    "into", "is",   "it",   "its",  "me",   "of",    "on",   "or",    "show",    "so",   "that",
-      "the",  "their", "them", "then", "this", "to",   "used", "using", "via",  "was",   "what",    "when", "where",
-      "which", "while", "who", "why",  "will", "with", "within"};
+      "a",    "about", "all",  "an",    "and",   "any",   "are",  "as",   "at",   "be",   "between", "by",
+      "can",  "code",  "do",   "does",  "each",  "find",  "for",  "from", "get",  "gets", "given",   "has",
+      "have", "how",   "i",    "in",    "into",  "is",    "it",   "its",  "me",   "of",   "on",      "or",
+      "show", "so",    "that", "the",   "their", "them",  "then", "this", "to",   "used", "using",   "via",
+      "was",  "what",  "when", "where", "which", "while", "who",  "why",  "will", "with", "within"};
   return bsearch(word->text, stops, sizeof stops / sizeof *stops, sizeof *stops, search_words_compare) != NULL;
 }

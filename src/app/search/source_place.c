@@ -62,8 +62,8 @@ static lode_status project_reader_read_file(search_file_reader *p, lode_str show
   p->text.len = 0;
   int fd = project_reader_open_file(p, shown, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return errno == ENOMEM ? err_nomem(err) : LODE_OK;
-  bool whole = OS_RETRY(os_api->fstat(fd, &s)) == 0 && S_ISREG(s.st_mode) && s.st_size >= 0 &&
-               (uint64_t)s.st_size <= max;
+  bool whole =
+      OS_RETRY(os_api->fstat(fd, &s)) == 0 && S_ISREG(s.st_mode) && s.st_size >= 0 && (uint64_t)s.st_size <= max;
   char *buf = whole ? strbuf_reserve(&p->text, (size_t)s.st_size + 1) : NULL;
   if (buf && os_read_full(fd, buf, (size_t)s.st_size, 0, &got, NULL) == LODE_OK) {
     p->text.len = got;

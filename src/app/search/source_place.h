@@ -33,8 +33,7 @@ void search_file_reader_close(search_file_reader *reader);
 /* Are the files as the collection "files" (NULL: none) says? One answer per path. A file that was only touched is
  * fresh. */
 LODE_MUST lode_status search_file_reader_check(search_file_reader *reader, lode_collection *files,
-                                               const lode_str *paths, size_t n, search_freshness *out,
-                                               lode_error *err);
+                                               const lode_str *paths, size_t n, search_freshness *out, lode_error *err);
 /* Reads the whole file into reader->text if it is byte for byte the one that "files" says was indexed; else *found is
  * false. Sizes and times are not enough here: whoever writes a store can claim them, but a digest only of a file they
  * know. */

@@ -16,7 +16,9 @@ lode_status server_mhd_load(lode_error *err) {
 #undef SERVER_MHD_ENTRY
   };
   void *so = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_LOCAL); /* stays loaded until the process exits */
-  if (!so) return err_set(err, LODE_UNSUPPORTED, "lode serve needs libmicrohttpd: install the package libmicrohttpd12 (%.200s)", dlerror());
+  if (!so)
+    return err_set(err, LODE_UNSUPPORTED,
+                   "lode serve needs libmicrohttpd: install the package libmicrohttpd12 (%.200s)", dlerror());
   for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
     void *symbol = dlsym(so, symbols[i].name);
     if (!symbol) return err_set(err, LODE_UNSUPPORTED, "this libmicrohttpd is too old: it has no %s", symbols[i].name);

@@ -8,11 +8,12 @@
 
 #include <microhttpd.h>
 
-#define SERVER_MHD_FUNCTIONS(X)                                                                           \
-  X(start_daemon) X(stop_daemon) X(quiesce_daemon) X(suspend_connection) X(resume_connection)             \
-  X(create_response_from_buffer) X(create_response_from_buffer_with_free_callback) X(add_response_header) \
-  X(queue_response) X(destroy_response) X(lookup_connection_value) X(get_connection_values)               \
-  X(get_connection_info) X(is_feature_supported) X(get_version)
+#define SERVER_MHD_FUNCTIONS(X)                                                                                        \
+  X(start_daemon)                                                                                                      \
+  X(stop_daemon) X(quiesce_daemon) X(suspend_connection) X(resume_connection) X(create_response_from_buffer)           \
+      X(create_response_from_buffer_with_free_callback) X(add_response_header) X(queue_response) X(destroy_response)   \
+          X(lookup_connection_value) X(get_connection_values) X(get_connection_info) X(is_feature_supported)           \
+              X(get_version)
 
 typedef struct server_mhd_calls {
 #define SERVER_MHD_FIELD(name) __typeof__(MHD_##name) *name;

@@ -33,8 +33,8 @@ static void serve_log_line(void *ctx, const char *text) {
   uint64_t ms = os_wall_ms();
   time_t seconds = (time_t)(ms / 1000);
   gmtime_r(&seconds, &now);
-  strbuf_addf(&line, "%04d-%02d-%02dT%02d:%02d:%02d.%03uZ ", now.tm_year + 1900, now.tm_mon + 1, now.tm_mday, now.tm_hour, now.tm_min,
-              now.tm_sec, (unsigned)(ms % 1000));
+  strbuf_addf(&line, "%04d-%02d-%02dT%02d:%02d:%02d.%03uZ ", now.tm_year + 1900, now.tm_mon + 1, now.tm_mday,
+              now.tm_hour, now.tm_min, now.tm_sec, (unsigned)(ms % 1000));
   op_put_printable(&line, str_of(text), 0);
   strbuf_addch(&line, '\n');
   /* a failure cannot be reported to anybody */
@@ -55,8 +55,10 @@ static lode_status serve_read_token(const char *path, serve_secrets *f, lode_str
     serve_log_line(NULL, "warning: other users can read the file of the token; chmod 600 keeps it secret");
   while (f->token.len && strchr(" \t\r\n", f->token.data[f->token.len - 1])) f->token.len--;
   if (f->token.len < SERVE_MIN_TOKEN)
-    return err_set(err, LODE_REFUSED, "%.300s holds a token of %zu characters; at least %d are needed: head -c 24 /dev/urandom | base64 makes one",
-                   path, f->token.len, SERVE_MIN_TOKEN);
+    return err_set(
+        err, LODE_REFUSED,
+        "%.300s holds a token of %zu characters; at least %d are needed: head -c 24 /dev/urandom | base64 makes one",
+        path, f->token.len, SERVE_MIN_TOKEN);
   *token = (lode_str){f->token.data, f->token.len};
   return LODE_OK;
 }
@@ -81,26 +83,33 @@ static lode_status serve_read_pem(const char *path, strbuf *out, const char **te
 /* Decides who must send a token. Without a token the server only serves its own user. A given token is required of
  * everybody by default: a proxy of the same user may forward requests from anywhere. `ui` always makes a token; its
  * own user, whose browser opens the page, does not need it. */
-static lode_status serve_choose_token(const op_args *args, bool ui, serve_secrets *f, server_options *o, lode_error *err) {
+static lode_status serve_choose_token(const op_args *args, bool ui, serve_secrets *f, server_options *o,
+                                      lode_error *err) {
   const op_arg *file = op_arg_get(args, "token_file"), *who = op_arg_get(args, "token_for");
   bool make = ui || op_arg_get(args, "token")->number, asks_all = !ui && who->number == 0;
-  if (file->set && make) return err_set(err, LODE_INVALID, "--token makes a token and --token-file reads one: give one of them");
+  if (file->set && make)
+    return err_set(err, LODE_INVALID, "--token makes a token and --token-file reads one: give one of them");
   if (file->set) TRY(serve_read_token(file->text.data, f, &o->token, err));
   if (make) TRY(serve_make_token(f, &o->token, err));
-  if (!o->token.data && who->set) return err_set(err, LODE_INVALID, "--token-for needs a token: --token, or --token-file FILE");
+  if (!o->token.data && who->set)
+    return err_set(err, LODE_INVALID, "--token-for needs a token: --token, or --token-file FILE");
   if (!o->token.data && !server_is_loopback(o->host))
-    return err_set(err, LODE_REFUSED, "%.200s can be reached from other machines: name a file with a secret, --token-file FILE", o->host);
+    return err_set(err, LODE_REFUSED,
+                   "%.200s can be reached from other machines: name a file with a secret, --token-file FILE", o->host);
   if (o->token.data && asks_all) return LODE_OK;
   o->own_user = server_peer_supported();
   if (!o->own_user && !o->token.data)
-    serve_log_line(NULL, "warning: whose connections come in cannot be known here, so every user of this machine can use this server; --token keeps "
-                   "others out");
-  else if (!o->own_user) serve_log_line(NULL, "whose connections come in cannot be known here: everybody must send the token");
+    serve_log_line(NULL, "warning: whose connections come in cannot be known here, so every user of this machine can "
+                         "use this server; --token keeps "
+                         "others out");
+  else if (!o->own_user)
+    serve_log_line(NULL, "whose connections come in cannot be known here: everybody must send the token");
   return LODE_OK;
 }
 
 /* The options of `serve`; `ui` has a few of these parameters, and defaults for the rest. */
-static lode_status serve_read_options(const op_args *args, bool ui, serve_secrets *f, server_options *o, lode_error *err) {
+static lode_status serve_read_options(const op_args *args, bool ui, serve_secrets *f, server_options *o,
+                                      lode_error *err) {
   static const server_log_level logs[] = {SERVER_LOG_REQUESTS, SERVER_LOG_ERRORS, SERVER_LOG_NOTHING};
   const op_arg *certificate = op_arg_get(args, "certificate"), *key = op_arg_get(args, "key");
   *o = (server_options){
@@ -145,7 +154,8 @@ static void serve_notify_systemd(const char *state) {
   if (to.sun_path[0] == '@') to.sun_path[0] = '\0';
   int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return;
-  (void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path)));
+  (void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to,
+                (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path)));
   close(fd);
 }
 
@@ -167,14 +177,20 @@ static lode_status serve_expect_store(op_context *ctx, lode_error *err) {
   return LODE_OK;
 }
 
-static void serve_announce(const server_options *o, const server_state *http, const char *folder, const char *sandbox, bool made) {
+static void serve_announce(const server_options *o, const server_state *http, const char *folder, const char *sandbox,
+                           bool made) {
   char line[1000];
   bool six = strchr(o->host, ':') != NULL;
-  snprintf(line, sizeof line, "serving %.300s at %s://%s%.100s%s:%u%s; %s", folder, o->certificate ? "https" : "http", six ? "[" : "", o->host, six ? "]" : "",
-           server_get_port(http), o->token.data ? ", with a token" : o->own_user ? ", for its own user" : "", sandbox);
+  snprintf(line, sizeof line, "serving %.300s at %s://%s%.100s%s:%u%s; %s", folder, o->certificate ? "https" : "http",
+           six ? "[" : "", o->host, six ? "]" : "", server_get_port(http),
+           o->token.data ? ", with a token"
+           : o->own_user ? ", for its own user"
+                         : "",
+           sandbox);
   serve_log_line(NULL, line);
   if (made) {
-    snprintf(line, sizeof line, "%s must send the token %.*s", o->own_user ? "other users" : "clients", (int)o->token.len, o->token.data);
+    snprintf(line, sizeof line, "%s must send the token %.*s", o->own_user ? "other users" : "clients",
+             (int)o->token.len, o->token.data);
     serve_log_line(NULL, line);
   }
   serve_notify_systemd("READY=1");
@@ -214,8 +230,8 @@ static void serve_open_page(const server_options *o, const server_state *http, b
   char url[200], line[400];
   snprintf(url, sizeof url, "http://%.100s:%u/", o->host, server_get_port(http));
   bool opened = !no_open && o->own_user && server_browser_open(url, browser);
-  snprintf(line, sizeof line, "%s %s#token=%.*s; Ctrl-C ends", opened ? "the browser shows" : "the page is at", url, (int)o->token.len,
-           o->token.data);
+  snprintf(line, sizeof line, "%s %s#token=%.*s; Ctrl-C ends", opened ? "the browser shows" : "the page is at", url,
+           (int)o->token.len, o->token.data);
   serve_log_line(NULL, line);
 }
 
@@ -237,7 +253,8 @@ static lode_status serve_run(op_context *ctx, const op_args *args, bool ui, lode
   TRY_GOTO(model_policy_of_args(args, &models, err));
   if (ui) options.log = SERVER_LOG_ERRORS;
   if (!settings->read_only && !op_is_address(ctx->folder)) TRY_GOTO(serve_make_folder(ctx->folder, err));
-  if (ctx->found && !ui && !settings->read_only && !trust_has_store(ctx->folder)) TRY_GOTO(serve_expect_store(ctx, err));
+  if (ctx->found && !ui && !settings->read_only && !trust_has_store(ctx->folder))
+    TRY_GOTO(serve_expect_store(ctx, err));
   serve_raise_fd_limit();
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
@@ -245,13 +262,20 @@ static lode_status serve_run(op_context *ctx, const op_args *args, bool ui, lode
   if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
     sigaddset(&signals, SIGHUP); /* only if not ignored: if blocked, it would be received even under nohup */
   pthread_sigmask(SIG_BLOCK, &signals, NULL); /* in all threads started from here on */
-  supervisor_options so = {
-      .setup = {.store = ctx->folder, .memory_bytes = settings->memory_bytes, .max_document_bytes = settings->max_document_bytes,
-                .busy_ms = settings->busy_ms, .threads = (uint32_t)op_arg_get(args, "threads")->number, .create = !ui, .preload = true,
-                .no_sandbox = no_sandbox, .read_only = settings->read_only, .models = models,
-                .found = ctx->found, .adopted = ctx->adopted},
-      .timeout_ms = (uint32_t)op_arg_get(args, "timeout")->number * 1000,
-      .log = serve_log_line};
+  supervisor_options so = {.setup = {.store = ctx->folder,
+                                     .memory_bytes = settings->memory_bytes,
+                                     .max_document_bytes = settings->max_document_bytes,
+                                     .busy_ms = settings->busy_ms,
+                                     .threads = (uint32_t)op_arg_get(args, "threads")->number,
+                                     .create = !ui,
+                                     .preload = true,
+                                     .no_sandbox = no_sandbox,
+                                     .read_only = settings->read_only,
+                                     .models = models,
+                                     .found = ctx->found,
+                                     .adopted = ctx->adopted},
+                           .timeout_ms = (uint32_t)op_arg_get(args, "timeout")->number * 1000,
+                           .log = serve_log_line};
   TRY_GOTO(supervisor_start(&so, &supervisor, err));
   TRY_GOTO(server_start(&options, supervisor, &http, err));
   if (ui) serve_open_page(&options, http, op_arg_get(args, "no_open")->number != 0, &browser); /* before the sandbox */
@@ -272,6 +296,8 @@ done:
   return st == LODE_OK ? serve_send_summary(ctx, &stats, err) : st;
 }
 
-lode_status op_do_serve(op_context *ctx, const op_args *args, lode_error *err) { return serve_run(ctx, args, false, err); }
+lode_status op_do_serve(op_context *ctx, const op_args *args, lode_error *err) {
+  return serve_run(ctx, args, false, err);
+}
 
 lode_status op_do_ui(op_context *ctx, const op_args *args, lode_error *err) { return serve_run(ctx, args, true, err); }

@@ -38,13 +38,16 @@ void server_page_headers_of(lode_str html, server_page_headers *head) {
   page_digest_text(page_between(html, "<style>", "</style>"), style);
   snprintf(head->etag, sizeof head->etag, "\"%.32s\"", whole);
   snprintf(head->policy, sizeof head->policy,
-           "default-src 'none'; script-src 'sha256-%s'; style-src 'sha256-%s'; connect-src 'self'; img-src data:; base-uri 'none'; "
+           "default-src 'none'; script-src 'sha256-%s'; style-src 'sha256-%s'; connect-src 'self'; img-src data:; "
+           "base-uri 'none'; "
            "form-action 'none'; frame-ancestors 'none'",
            script, style);
 }
 
 static server_page_headers page_headers;
-static void page_make_headers(void) { server_page_headers_of((lode_str){(const char *)server_page_bytes, server_page_size}, &page_headers); }
+static void page_make_headers(void) {
+  server_page_headers_of((lode_str){(const char *)server_page_bytes, server_page_size}, &page_headers);
+}
 
 const server_page_headers *server_page_headers_get(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -62,8 +62,10 @@ static bool peer_address_of(const struct sockaddr_storage *a, bool *six, struct 
   const struct sockaddr_in6 *given = (const struct sockaddr_in6 *)a;
   *port = given->sin6_port;
   *six = !IN6_IS_ADDR_V4MAPPED(&given->sin6_addr);
-  if (*six) *address = given->sin6_addr;
-  else memcpy(address, &given->sin6_addr.s6_addr[12], 4);
+  if (*six)
+    *address = given->sin6_addr;
+  else
+    memcpy(address, &given->sin6_addr.s6_addr[12], 4);
   return true;
 }
 
@@ -71,8 +73,11 @@ static bool peer_find_ends(int fd, peer_ends *e) {
   struct sockaddr_storage peer, own;
   socklen_t peer_size = sizeof peer, own_size = sizeof own;
   bool six;
-  if (getpeername(fd, (struct sockaddr *)&peer, &peer_size) < 0 || getsockname(fd, (struct sockaddr *)&own, &own_size) < 0) return false;
-  return peer_address_of(&peer, &e->six, &e->from, &e->from_port) && peer_address_of(&own, &six, &e->to, &e->to_port) && six == e->six;
+  if (getpeername(fd, (struct sockaddr *)&peer, &peer_size) < 0 ||
+      getsockname(fd, (struct sockaddr *)&own, &own_size) < 0)
+    return false;
+  return peer_address_of(&peer, &e->six, &e->from, &e->from_port) && peer_address_of(&own, &six, &e->to, &e->to_port) &&
+         six == e->six;
 }
 
 /* ---- Netlink ---- */
@@ -83,8 +88,12 @@ static peer_verdict peer_query_diag(const peer_ends *e, peer_row *found) {
     struct inet_diag_req_v2 request;
   } ask = {
       .head = {.nlmsg_len = sizeof ask, .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST},
-      .request = {.sdiag_family = e->six ? AF_INET6 : AF_INET, .sdiag_protocol = IPPROTO_TCP, .idiag_states = ~0u,
-                  .id = {.idiag_sport = e->from_port, .idiag_dport = e->to_port, .idiag_cookie = {INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE}}},
+      .request = {.sdiag_family = e->six ? AF_INET6 : AF_INET,
+                  .sdiag_protocol = IPPROTO_TCP,
+                  .idiag_states = ~0u,
+                  .id = {.idiag_sport = e->from_port,
+                         .idiag_dport = e->to_port,
+                         .idiag_cookie = {INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE}}},
   };
   union {
     struct nlmsghdr head;
@@ -196,7 +205,9 @@ static bool peer_find_in_tables(const peer_ends *e, peer_row *found) {
   return peer_search_table("/proc/net/tcp6", wanted, found);
 }
 
-static peer_verdict peer_ask_table(const peer_ends *e, peer_row *found) { return peer_find_in_tables(e, found) ? PEER_FOUND : PEER_NOBODY; }
+static peer_verdict peer_ask_table(const peer_ends *e, peer_row *found) {
+  return peer_find_in_tables(e, found) ? PEER_FOUND : PEER_NOBODY;
+}
 
 /* ---- Both methods ---- */
 
@@ -214,7 +225,9 @@ static peer_verdict peer_find_uid(int fd, peer_verdict ask(const peer_ends *, pe
   if (!peer_find_ends(fd, &e)) return PEER_NOBODY;
   peer_verdict v = ask(&e, &found);
   if (v != PEER_FOUND) return v;
-  if (found.inode == 0 || (found.state != TCP_ESTABLISHED && found.state != TCP_FIN_WAIT1 && found.state != TCP_FIN_WAIT2)) return PEER_NOBODY;
+  if (found.inode == 0 ||
+      (found.state != TCP_ESTABLISHED && found.state != TCP_FIN_WAIT1 && found.state != TCP_FIN_WAIT2))
+    return PEER_NOBODY;
   if (!peer_is_connected(fd)) return PEER_NOBODY;
   *uid = found.uid;
   return PEER_FOUND;
@@ -237,9 +250,11 @@ bool server_peer_supported(void) {
   socklen_t size = sizeof at;
   uid_t uid = (uid_t)-1;
   bool works = false;
-  int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), ours = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), accepted = -1;
-  if (listener >= 0 && ours >= 0 && bind(listener, (struct sockaddr *)&at, sizeof at) == 0 && listen(listener, 1) == 0 &&
-      getsockname(listener, (struct sockaddr *)&at, &size) == 0 && connect(ours, (struct sockaddr *)&at, sizeof at) == 0)
+  int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), ours = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
+      accepted = -1;
+  if (listener >= 0 && ours >= 0 && bind(listener, (struct sockaddr *)&at, sizeof at) == 0 &&
+      listen(listener, 1) == 0 && getsockname(listener, (struct sockaddr *)&at, &size) == 0 &&
+      connect(ours, (struct sockaddr *)&at, sizeof at) == 0)
     accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
   if (accepted >= 0) works = server_peer_uid(accepted, &uid) && uid == geteuid() && peer_is_user(uid);
   if (listener >= 0) close(listener);

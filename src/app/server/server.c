@@ -34,13 +34,13 @@ enum { SERVER_MAX_CANCELS = 64, SERVER_REAP_NS = 200000000 };
 typedef struct server_conn_slot server_conn_slot;
 struct server_conn_slot {
   int fd;
-  bool working;        /* a complete request is being processed: no deadline */
-  bool answering;      /* a response is being sent */
-  int unread;          /* bytes of the response in the send queue at the last look */
+  bool working;   /* a complete request is being processed: no deadline */
+  bool answering; /* a response is being sent */
+  int unread;     /* bytes of the response in the send queue at the last look */
   bool shut;
-  uint64_t client;     /* the same for all connections from one address and, if known, one user */
-  bool own_user;       /* the other end belongs to our user; determined before the first byte is read */
-  uint64_t call;       /* the supervisor's call, while working; 0: none, or cancelled */
+  uint64_t client; /* the same for all connections from one address and, if known, one user */
+  bool own_user;   /* the other end belongs to our user; determined before the first byte is read */
+  uint64_t call;   /* the supervisor's call, while working; 0: none, or cancelled */
   uint64_t since_ns, until_ns;
   server_conn_slot *before, *after;
 };
@@ -55,7 +55,7 @@ struct server_state {
   pthread_cond_t wake;
   pthread_t reaper;
   bool reaping, stopping;
-  bool cancelling;     /* the reaper is cancelling calls without the lock: the supervisor must stay */
+  bool cancelling; /* the reaper is cancelling calls without the lock: the supervisor must stay */
   atomic_bool draining;
   server_conn_slot *conn_slots;
   server_stats stats;
@@ -139,13 +139,16 @@ static uint64_t conn_client_id(int fd, bool own_user) {
   struct in6_addr address = {0};
   socklen_t size = sizeof peer;
   if (fd >= 0 && getpeername(fd, (struct sockaddr *)&peer, &size) == 0) {
-    if (peer.ss_family == AF_INET) memcpy(&address, &((struct sockaddr_in *)&peer)->sin_addr, 4);
-    else if (peer.ss_family == AF_INET6) address = ((struct sockaddr_in6 *)&peer)->sin6_addr;
+    if (peer.ss_family == AF_INET)
+      memcpy(&address, &((struct sockaddr_in *)&peer)->sin_addr, 4);
+    else if (peer.ss_family == AF_INET6)
+      address = ((struct sockaddr_in6 *)&peer)->sin6_addr;
   }
   return (hash_bytes(&address, sizeof address) ^ own_user) | 1ull << 63;
 }
 
-static void mhd_on_connection(void *cls, struct MHD_Connection *connection, void **context, enum MHD_ConnectionNotificationCode what) {
+static void mhd_on_connection(void *cls, struct MHD_Connection *connection, void **context,
+                              enum MHD_ConnectionNotificationCode what) {
   server_state *h = cls;
   server_conn_slot *s = *context;
   const union MHD_ConnectionInfo *info = server_mhd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -169,8 +172,10 @@ static void mhd_on_connection(void *cls, struct MHD_Connection *connection, void
       h->stats.connections++;
     }
   } else if (s) {
-    if (s->before) s->before->after = s->after;
-    else h->conn_slots = s->after;
+    if (s->before)
+      s->before->after = s->after;
+    else
+      h->conn_slots = s->after;
     if (s->after) s->after->before = s->before;
     h->stats.connections--;
     mem_free(s);
@@ -265,8 +270,9 @@ static void response_add_header(struct MHD_Response *response, const char *name,
 static void request_log(server_request *r, uint64_t ns) {
   server_state *h = r->http;
   if (h->options.log == SERVER_LOG_NOTHING || (h->options.log == SERVER_LOG_ERRORS && r->status < 500)) return;
-  server_log_line(h, "%s %s %.*s %u %zu bytes in, %zu out, %.3f ms", r->id, r->method, (int)(r->path.len < 300 ? r->path.len : 300), r->path.data,
-      r->status, r->body.len, r->answer_size, (double)ns / 1e6);
+  server_log_line(h, "%s %s %.*s %u %zu bytes in, %zu out, %.3f ms", r->id, r->method,
+                  (int)(r->path.len < 300 ? r->path.len : 300), r->path.data, r->status, r->body.len, r->answer_size,
+                  (double)ns / 1e6);
 }
 
 static enum MHD_Result request_send_response(server_request *r) {
@@ -275,7 +281,7 @@ static enum MHD_Result request_send_response(server_request *r) {
   const char *origin = server_mhd.lookup_connection_value(r->connection, MHD_HEADER_KIND, "Origin");
   struct MHD_Response *response =
       r->answer ? server_mhd.create_response_from_buffer_with_free_callback(r->answer_size, r->answer, mem_free)
-                : server_mhd.create_response_from_buffer(0, (void *)(uintptr_t)"", MHD_RESPMEM_PERSISTENT);
+                : server_mhd.create_response_from_buffer(0, (void *)(uintptr_t) "", MHD_RESPMEM_PERSISTENT);
   if (!response) return MHD_NO;
   r->answer = NULL; /* owned by the response */
   if (r->answer_size || r->type) response_add_header(response, "Content-Type", r->type ? r->type : "application/json");
@@ -293,7 +299,8 @@ static enum MHD_Result request_send_response(server_request *r) {
   if (origin && r->status != 403) {
     response_add_header(response, "Access-Control-Allow-Origin", origin);
     response_add_header(response, "Vary", "Origin");
-    response_add_header(response, "Access-Control-Allow-Headers", "authorization, content-type, x-chroma-token, x-request-id");
+    response_add_header(response, "Access-Control-Allow-Headers",
+                        "authorization, content-type, x-chroma-token, x-request-id");
     response_add_header(response, "Access-Control-Allow-Methods", "GET, POST, PUT, DELETE");
   }
   if (h->draining || r->last) response_add_header(response, "Connection", "close");
@@ -333,19 +340,32 @@ static void request_on_done(void *ctx, supervisor_reply *answer) {
 
 static void request_call(server_request *r) {
   lode_error err = {.record = LODE_NO_RECORD};
-  supervisor_call call = {.name = r->call, .words = r->words, .n_words = r->n_words, .body = {r->body.data, r->body.len},
-                     .flags = r->call_flags, .client = r->conn_slot ? ((server_conn_slot *)r->conn_slot)->client : 0, .done = request_on_done, .ctx = r};
+  supervisor_call call = {.name = r->call,
+                          .words = r->words,
+                          .n_words = r->n_words,
+                          .body = {r->body.data, r->body.len},
+                          .flags = r->call_flags,
+                          .client = r->conn_slot ? ((server_conn_slot *)r->conn_slot)->client : 0,
+                          .done = request_on_done,
+                          .ctx = r};
   r->waiting = REQUEST_CALLED;
   server_mhd.suspend_connection(r->connection); /* before the call, which may be done at once */
   /* The slot is freed under this lock. The call may be done at once, and then r no longer exists. */
   pthread_mutex_t *lock = &r->http->lock;
   pthread_mutex_lock(lock);
-  lode_status st = supervisor_submit(r->http->supervisor, &call, r->conn_slot ? &((server_conn_slot *)r->conn_slot)->call : NULL, &err);
+  lode_status st = supervisor_submit(r->http->supervisor, &call,
+                                     r->conn_slot ? &((server_conn_slot *)r->conn_slot)->call : NULL, &err);
   pthread_mutex_unlock(lock);
   if (st == LODE_OK) return;
   r->retry_later = st != LODE_INVALID;
-  server_respond_error(r, st == LODE_INVALID ? 400 : st == LODE_LIMIT ? 429 : 503,
-                     st == LODE_INVALID ? "InvalidArgumentError" : st == LODE_LIMIT ? "RateLimitError" : "UnavailableError", "%s", err.text);
+  server_respond_error(r,
+                       st == LODE_INVALID ? 400
+                       : st == LODE_LIMIT ? 429
+                                          : 503,
+                       st == LODE_INVALID ? "InvalidArgumentError"
+                       : st == LODE_LIMIT ? "RateLimitError"
+                                          : "UnavailableError",
+                       "%s", err.text);
   r->waiting = REQUEST_READY;
   server_mhd.resume_connection(r->connection);
 }
@@ -361,8 +381,11 @@ static void request_set_id(server_request *r) {
     char c = given[n];
     if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && c != '-' && c != '_') break;
   }
-  if (n && n < sizeof r->id && !given[n]) memcpy(r->id, given, n + 1);
-  else snprintf(r->id, sizeof r->id, "%08x-%llx", r->http->salt, (unsigned long long)atomic_fetch_add(&r->http->serial, 1));
+  if (n && n < sizeof r->id && !given[n])
+    memcpy(r->id, given, n + 1);
+  else
+    snprintf(r->id, sizeof r->id, "%08x-%llx", r->http->salt,
+             (unsigned long long)atomic_fetch_add(&r->http->serial, 1));
 }
 
 static bool request_token_given(const server_request *r) {
@@ -402,7 +425,8 @@ static enum MHD_Result header_count(void *cls, enum MHD_ValueKind kind, const ch
   header_framing *f = cls;
   (void)kind;
   f->malformed = f->malformed || !server_is_header_name(name) || (!f->strict && !server_is_one_line(name, value));
-  if (strcasecmp(name, "Transfer-Encoding") == 0) f->unknown_encoding = f->unknown_encoding || !value || strcasecmp(value, "chunked") != 0;
+  if (strcasecmp(name, "Transfer-Encoding") == 0)
+    f->unknown_encoding = f->unknown_encoding || !value || strcasecmp(value, "chunked") != 0;
   f->hosts += strcasecmp(name, "Host") == 0;
   f->lengths += strcasecmp(name, "Content-Length") == 0;
   f->encodings += strcasecmp(name, "Transfer-Encoding") == 0;
@@ -416,7 +440,8 @@ static const char *header_misframed(server_request *r, enum MHD_ValueKind kind) 
   if (kind == MHD_HEADER_KIND) r->chunked = f.encodings != 0;
   if (f.malformed) return "a header has a space in its name, or is continued on the next line";
   if (f.unknown_encoding) return "Transfer-Encoding can only be chunked";
-  return f.hosts > 1 || f.lengths + f.encodings > 1 ? "Host, and Content-Length or Transfer-Encoding, must come once" : NULL;
+  return f.hosts > 1 || f.lengths + f.encodings > 1 ? "Host, and Content-Length or Transfer-Encoding, must come once"
+                                                    : NULL;
 }
 
 static bool request_well_framed(server_request *r, enum MHD_ValueKind kind) {
@@ -430,26 +455,34 @@ static bool request_well_framed(server_request *r, enum MHD_ValueKind kind) {
 /* Checks a request before its body is read. */
 static void request_guard(server_request *r) {
   const server_options *o = &r->http->options;
-  const char *host = request_header(r, "Host"), *origin = request_header(r, "Origin"), *length = request_header(r, "Content-Length");
+  const char *host = request_header(r, "Host"), *origin = request_header(r, "Origin"),
+             *length = request_header(r, "Content-Length");
   uint64_t bytes = 0;
   if (!request_well_framed(r, MHD_HEADER_KIND)) return;
   if (!server_host_allowed(o, host))
-    server_respond_error(r, 403, "ForbiddenError", "this server does not answer to the name in Host; --allow-host NAME makes it");
+    server_respond_error(r, 403, "ForbiddenError",
+                         "this server does not answer to the name in Host; --allow-host NAME makes it");
   else if (!server_origin_allowed(o, origin, host))
-    server_respond_error(r, 403, "ForbiddenError", "pages from this Origin may not use this server; --allow-origin ORIGIN lets them");
+    server_respond_error(r, 403, "ForbiddenError",
+                         "pages from this Origin may not use this server; --allow-origin ORIGIN lets them");
   else if (r->http->draining) {
     server_respond_error(r, 503, "UnavailableError", "the server is stopping");
     r->retry_later = true;
   } else if (request_token_missing(r) && o->token.data)
-    server_respond_error(r, 401, "AuthError", "a token is needed: Authorization: Bearer TOKEN, or X-Chroma-Token: TOKEN");
+    server_respond_error(r, 401, "AuthError",
+                         "a token is needed: Authorization: Bearer TOKEN, or X-Chroma-Token: TOKEN");
   else if (request_token_missing(r))
-    server_respond_error(r, 401, "AuthError", "this server is for connections of its own user, and has no token for others: lode serve --token or "
-                         "--token-file FILE gives it one");
+    server_respond_error(
+        r, 401, "AuthError",
+        "this server is for connections of its own user, and has no token for others: lode serve --token or "
+        "--token-file FILE gives it one");
   else if (length && (!op_parse_uint(str_of(length), &bytes) || bytes > o->max_body))
-    server_respond_error(r, 413, "PayloadTooLargeError", "the body is longer than %zu bytes; --max-body sets that limit", o->max_body);
+    server_respond_error(r, 413, "PayloadTooLargeError",
+                         "the body is longer than %zu bytes; --max-body sets that limit", o->max_body);
 }
 
-static server_request *request_begin(server_state *h, struct MHD_Connection *connection, const char *url, const char *method) {
+static server_request *request_begin(server_state *h, struct MHD_Connection *connection, const char *url,
+                                     const char *method) {
   server_request *r = mem_calloc(1, sizeof *r);
   if (!r) return NULL;
   r->http = h;
@@ -471,7 +504,9 @@ static server_request *request_begin(server_state *h, struct MHD_Connection *con
   if (length) (void)op_parse_uint(str_of(length), &bytes);
   pthread_mutex_lock(&h->lock);
   h->stats.requests++;
-  if (r->conn_slot) conn_set_deadline(r->conn_slot, h->options.wait_s * 1000ull + (bytes < h->options.max_body ? bytes : 0) * 1000 / SERVER_MIN_BODY_RATE);
+  if (r->conn_slot)
+    conn_set_deadline(r->conn_slot, h->options.wait_s * 1000ull +
+                                        (bytes < h->options.max_body ? bytes : 0) * 1000 / SERVER_MIN_BODY_RATE);
   pthread_mutex_unlock(&h->lock);
   request_guard(r);
   return r;
@@ -481,8 +516,8 @@ static void request_add_body(server_request *r, const char *data, size_t size) {
   if (r->answered) return; /* already refused: the rest is read and dropped */
   if (r->body.len + size > r->http->options.max_body) {
     strbuf_release(&r->body);
-    server_respond_error(r, 413, "PayloadTooLargeError", "the body is longer than %zu bytes; --max-body sets that limit",
-                         r->http->options.max_body);
+    server_respond_error(r, 413, "PayloadTooLargeError",
+                         "the body is longer than %zu bytes; --max-body sets that limit", r->http->options.max_body);
     return;
   }
   strbuf_add(&r->body, data, size);
@@ -521,7 +556,8 @@ static enum MHD_Result mhd_on_request(void *cls, struct MHD_Connection *connecti
   return request_send_response(r);
 }
 
-static void mhd_on_completed(void *cls, struct MHD_Connection *connection, void **context, enum MHD_RequestTerminationCode code) {
+static void mhd_on_completed(void *cls, struct MHD_Connection *connection, void **context,
+                             enum MHD_RequestTerminationCode code) {
   server_state *h = cls;
   server_request *r = *context;
   (void)connection;
@@ -529,7 +565,8 @@ static void mhd_on_completed(void *cls, struct MHD_Connection *connection, void 
   if (!r) return;
   pthread_mutex_lock(&h->lock);
   h->stats.requests--;
-  if (r->conn_slot && code == MHD_REQUEST_TERMINATED_COMPLETED_OK) conn_set_deadline(r->conn_slot, h->options.wait_s * 1000ull);
+  if (r->conn_slot && code == MHD_REQUEST_TERMINATED_COMPLETED_OK)
+    conn_set_deadline(r->conn_slot, h->options.wait_s * 1000ull);
   pthread_mutex_unlock(&h->lock);
   mem_free(r->answer);
   strbuf_release(&r->target);
@@ -576,11 +613,14 @@ static lode_status listen_at(const server_options *o, int *fd, uint16_t *port, l
   setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
   if (bind(*fd, a->ai_addr, a->ai_addrlen) < 0 || listen(*fd, 1024) < 0) {
     if (errno == EADDRINUSE)
-      TRY_GOTO(err_set(err, LODE_BUSY, "port %u of %.200s is taken: another server runs there; --port N takes another one", o->port, o->host));
+      TRY_GOTO(err_set(err, LODE_BUSY,
+                       "port %u of %.200s is taken: another server runs there; --port N takes another one", o->port,
+                       o->host));
     TRY_GOTO(err_errno(err, errno, "listening"));
   }
   if (getsockname(*fd, (struct sockaddr *)&bound, &len) < 0) TRY_GOTO(err_errno(err, errno, "getsockname"));
-  *port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port : ((struct sockaddr_in *)&bound)->sin_port);
+  *port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+                                            : ((struct sockaddr_in *)&bound)->sin_port);
   st = LODE_OK;
 done:
   if (st != LODE_OK && *fd >= 0) close(*fd);
@@ -598,7 +638,8 @@ static void server_fill_defaults(server_options *o) {
 
 static lode_status mhd_start(server_state *h, int fd, lode_error *err) {
   const server_options *o = &h->options;
-  unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | MHD_USE_ITC | (o->certificate ? MHD_USE_TLS : 0);
+  unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | MHD_USE_ITC |
+                   (o->certificate ? MHD_USE_TLS : 0);
   long cpus = sysconf(_SC_NPROCESSORS_ONLN);
   unsigned threads = cpus > 8 ? 4 : (unsigned)cpus / 2;
   struct MHD_OptionItem more[4] = {{MHD_OPTION_END, 0, NULL}};
@@ -612,15 +653,19 @@ static lode_status mhd_start(server_state *h, int fd, lode_error *err) {
   if (o->certificate && server_mhd.is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
     return err_set(err, LODE_UNSUPPORTED, "this build of libmicrohttpd has no TLS");
   h->daemon = server_mhd.start_daemon(
-      flags, 0, NULL, NULL, mhd_on_request, h, MHD_OPTION_EXTERNAL_LOGGER, mhd_on_notice, h, MHD_OPTION_LISTEN_SOCKET, fd,
-      MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED, mhd_on_completed, h, MHD_OPTION_NOTIFY_CONNECTION, mhd_on_connection, h, MHD_OPTION_UNESCAPE_CALLBACK, mhd_keep_escapes,
-      NULL, MHD_OPTION_CONNECTION_LIMIT, (unsigned)o->max_connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)SERVER_CONN_BYTES,
-      MHD_OPTION_ARRAY, more, MHD_OPTION_END);
-  if (!h->daemon) return err_set(err, LODE_IO, "the HTTP server does not start%s", o->certificate ? ": is it a good certificate and its key?" : "");
+      flags, 0, NULL, NULL, mhd_on_request, h, MHD_OPTION_EXTERNAL_LOGGER, mhd_on_notice, h, MHD_OPTION_LISTEN_SOCKET,
+      fd, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED, mhd_on_completed, h,
+      MHD_OPTION_NOTIFY_CONNECTION, mhd_on_connection, h, MHD_OPTION_UNESCAPE_CALLBACK, mhd_keep_escapes, NULL,
+      MHD_OPTION_CONNECTION_LIMIT, (unsigned)o->max_connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+      (size_t)SERVER_CONN_BYTES, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+  if (!h->daemon)
+    return err_set(err, LODE_IO, "the HTTP server does not start%s",
+                   o->certificate ? ": is it a good certificate and its key?" : "");
   return LODE_OK;
 }
 
-lode_status server_start(const server_options *options, supervisor_state *supervisor, server_state **out, lode_error *err) {
+lode_status server_start(const server_options *options, supervisor_state *supervisor, server_state **out,
+                         lode_error *err) {
   server_state *h = mem_calloc(1, sizeof *h);
   int fd = -1;
   lode_status st;

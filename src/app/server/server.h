@@ -24,24 +24,25 @@ typedef enum server_log_level { SERVER_LOG_REQUESTS, SERVER_LOG_ERRORS, SERVER_L
 
 /* Strings must outlive the server. Zero means the default. */
 typedef struct server_options {
-  const char *host;              /* "127.0.0.1" */
+  const char *host; /* "127.0.0.1" */
   uint16_t port;
-  bool any_port;                 /* port 0 means that the system picks one */
-  lode_str token;                /* no data: none is required */
-  bool own_user;                 /* connections of the server's own user need no token, all others do: see peer.h */
+  bool any_port;  /* port 0 means that the system picks one */
+  lode_str token; /* no data: none is required */
+  bool own_user;  /* connections of the server's own user need no token, all others do: see peer.h */
   const lode_str *allow_hosts, *allow_origins;
   size_t n_allow_hosts, n_allow_origins;
   const char *certificate, *key; /* PEM texts; NULL: no TLS */
   bool allow_reset;
-  size_t max_body;               /* bytes; 128 MiB */
-  uint32_t max_connections;      /* 512 */
-  uint32_t wait_s;               /* for the rest of a request, for the next one, and for a client to read on; 30 */
+  size_t max_body;          /* bytes; 128 MiB */
+  uint32_t max_connections; /* 512 */
+  uint32_t wait_s;          /* for the rest of a request, for the next one, and for a client to read on; 30 */
   server_log_level log;
   void (*say)(void *ctx, const char *line);
   void *say_ctx;
 } server_options;
 
-lode_status server_start(const server_options *options, supervisor_state *supervisor, server_state **http, lode_error *err);
+lode_status server_start(const server_options *options, supervisor_state *supervisor, server_state **http,
+                         lode_error *err);
 uint16_t server_get_port(const server_state *http);
 /* No new connections; requests on open ones are answered with 503. */
 void server_drain(server_state *http);
@@ -52,35 +53,35 @@ void server_stop(server_state *http);
 
 struct server_request {
   server_state *http;
-  void *connection;  /* MHD_Connection */
-  char id[40];       /* appears in the log and in X-Request-Id */
+  void *connection; /* MHD_Connection */
+  char id[40];      /* appears in the log and in X-Request-Id */
   char method[8];
-  lode_str path;     /* not decoded */
-  strbuf target;     /* holds path, then decoded words */
+  lode_str path; /* not decoded */
+  strbuf target; /* holds path, then decoded words */
   strbuf body;
   uint64_t started_ns;
   const char *route; /* for metrics: a pattern or a call's name, never the path itself */
   /* the response */
   unsigned status;
-  const char *type;        /* content type; NULL: JSON */
-  char *answer;            /* allocated, sent and freed; NULL: empty */
+  const char *type; /* content type; NULL: JSON */
+  char *answer;     /* allocated, sent and freed; NULL: empty */
   size_t answer_size;
-  const char *etag;        /* the response may be cached and revalidated; or NULL */
-  const char *policy;      /* Content-Security-Policy, or NULL */
-  char allow[40];          /* 405: the allowed methods */
-  bool retry_later;        /* adds Retry-After */
-  bool last;               /* ends the connection */
+  const char *etag;   /* the response may be cached and revalidated; or NULL */
+  const char *policy; /* Content-Security-Policy, or NULL */
+  char allow[40];     /* 405: the allowed methods */
+  bool retry_later;   /* adds Retry-After */
+  bool last;          /* ends the connection */
   bool answered;
-  bool chunked;            /* the body is chunked: trailers may follow */
-  unsigned waiting;        /* state of the request: see server.c */
+  bool chunked;     /* the body is chunked: trailers may follow */
+  unsigned waiting; /* state of the request: see server.c */
   lode_str words[WIRE_MAX_WORDS];
   size_t n_words;
-  const char *call;        /* "chroma.add": the worker's call */
+  const char *call; /* "chroma.add": the worker's call */
   char call_name[80];
-  unsigned call_flags;     /* WIRE_CALL_LONG, ... */
+  unsigned call_flags; /* WIRE_CALL_LONG, ... */
   /* sets the status from the reply's code; NULL: the code is the status */
   void (*translate)(server_request *request, unsigned code);
-  void *conn_slot;              /* server_conn_slot of the connection */
+  void *conn_slot; /* server_conn_slot of the connection */
 };
 
 /* Routes a complete request: responds to it, or sets the call that will. */
@@ -88,8 +89,8 @@ void server_route(server_request *request);
 /* Responds with the buffer, which it takes over. */
 void server_respond(server_request *request, unsigned status, strbuf *body);
 /* {"error":NAME,"message":TEXT}, as Chroma's clients expect. */
-__attribute__((format(printf, 4, 5))) void server_respond_error(server_request *request, unsigned status, const char *name,
-                                                                const char *format, ...);
+__attribute__((format(printf, 4, 5))) void server_respond_error(server_request *request, unsigned status,
+                                                                const char *name, const char *format, ...);
 /* A header of the request, or NULL. */
 const char *server_request_header(const server_request *request, const char *name);
 /* A value of the query string, not decoded; no data if it is missing. */
@@ -122,7 +123,8 @@ typedef struct server_metrics server_metrics;
 server_metrics *server_metrics_new(void);
 void server_metrics_free(server_metrics *metrics);
 /* `route` must be a static string. */
-void server_metrics_record(server_metrics *metrics, const char *route, unsigned status, uint64_t ns, size_t in, size_t out);
+void server_metrics_record(server_metrics *metrics, const char *route, unsigned status, uint64_t ns, size_t in,
+                           size_t out);
 typedef struct server_stats {
   size_t connections, requests; /* open connections, requests in progress */
   uint64_t reaped;              /* connections closed for being slow */

@@ -71,7 +71,8 @@ bool server_is_one_line(const char *name, const char *value) {
 bool server_origin_allowed(const server_options *options, const char *origin, const char *host) {
   const char *scheme = options->certificate ? "https://" : "http://";
   if (!origin) return true;
-  if (host && strncasecmp(origin, scheme, strlen(scheme)) == 0 && strcasecmp(origin + strlen(scheme), host) == 0) return true;
+  if (host && strncasecmp(origin, scheme, strlen(scheme)) == 0 && strcasecmp(origin + strlen(scheme), host) == 0)
+    return true;
   return guard_is_listed(options->allow_origins, options->n_allow_origins, origin);
 }
 
@@ -93,7 +94,8 @@ bool server_percent_decode(char *text, size_t *len) {
   for (size_t from = 0; from < *len; from++) {
     char c = text[from];
     if (c == '%') {
-      int high = from + 2 <= *len - 1 ? guard_hex(text[from + 1]) : -1, low = from + 2 <= *len - 1 ? guard_hex(text[from + 2]) : -1;
+      int high = from + 2 <= *len - 1 ? guard_hex(text[from + 1]) : -1,
+          low = from + 2 <= *len - 1 ? guard_hex(text[from + 2]) : -1;
       if (high < 0 || low < 0) return false;
       c = (char)(high << 4 | low);
       from += 2;

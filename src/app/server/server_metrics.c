@@ -71,7 +71,8 @@ static void metrics_put_head(strbuf *out, const char *name, const char *type, co
   strbuf_addf(out, "# HELP %s %s\n# TYPE %s %s\n", name, about, name, type);
 }
 
-static void metrics_put_value(strbuf *out, const char *name, const char *type, const char *about, unsigned long long value) {
+static void metrics_put_value(strbuf *out, const char *name, const char *type, const char *about,
+                              unsigned long long value) {
   metrics_put_head(out, name, type, about);
   strbuf_addf(out, "%s %llu\n", name, value);
 }
@@ -81,12 +82,14 @@ static void metrics_put_slots(server_metrics *m, strbuf *out, const char *name, 
   for (size_t i = 0; i < atomic_load(&m->used); i++) {
     metrics_slot *s = &m->slots[i];
     atomic_ullong *value = (atomic_ullong *)(void *)((char *)s + offset);
-    strbuf_addf(out, "%s{route=\"%s\",status=\"%u\"} %llu\n", name, atomic_load(&s->route), s->status, atomic_load(value));
+    strbuf_addf(out, "%s{route=\"%s\",status=\"%u\"} %llu\n", name, atomic_load(&s->route), s->status,
+                atomic_load(value));
   }
 }
 
 static void metrics_put_times(server_metrics *m, strbuf *out) {
-  metrics_put_head(out, "lode_http_request_seconds", "histogram", "time from the first byte of a request to its answer");
+  metrics_put_head(out, "lode_http_request_seconds", "histogram",
+                   "time from the first byte of a request to its answer");
   for (size_t i = 0; i < atomic_load(&m->used); i++) {
     metrics_slot *s = &m->slots[i];
     const char *route = atomic_load(&s->route);
@@ -94,8 +97,10 @@ static void metrics_put_times(server_metrics *m, strbuf *out) {
     for (size_t b = 0; b <= METRICS_BUCKETS; b++) {
       sum += atomic_load(&s->buckets[b]);
       strbuf_addf(out, "lode_http_request_seconds_bucket{route=\"%s\",status=\"%u\",le=\"", route, s->status);
-      if (b < METRICS_BUCKETS) strbuf_addf(out, "%.4f", (double)(METRICS_FIRST_US << b) / 1e6);
-      else strbuf_addstr(out, "+Inf");
+      if (b < METRICS_BUCKETS)
+        strbuf_addf(out, "%.4f", (double)(METRICS_FIRST_US << b) / 1e6);
+      else
+        strbuf_addstr(out, "+Inf");
       strbuf_addf(out, "\"} %llu\n", sum);
     }
     strbuf_addf(out, "lode_http_request_seconds_sum{route=\"%s\",status=\"%u\"} %.6f\n", route, s->status,
@@ -111,15 +116,19 @@ void server_metrics_put(server_metrics *m, strbuf *out, const server_stats *http
   metrics_put_times(m, out);
   metrics_put_value(out, "lode_http_connections", "gauge", "open connections", http->connections);
   metrics_put_value(out, "lode_http_requests_in_work", "gauge", "requests that have no answer yet", http->requests);
-  metrics_put_value(out, "lode_http_connections_reaped_total", "counter", "connections closed for being slow", http->reaped);
-  metrics_put_value(out, "lode_http_hung_up_total", "counter", "clients that went before their answer came; what they asked for was cancelled", http->hung_up);
+  metrics_put_value(out, "lode_http_connections_reaped_total", "counter", "connections closed for being slow",
+                    http->reaped);
+  metrics_put_value(out, "lode_http_hung_up_total", "counter",
+                    "clients that went before their answer came; what they asked for was cancelled", http->hung_up);
   metrics_put_value(out, "lode_worker_ready", "gauge", "1 when a worker takes calls", s->ready);
   metrics_put_value(out, "lode_worker_restarts_total", "counter", "workers that died", s->restarts);
   metrics_put_value(out, "lode_worker_calls_total", "counter", "calls handed to workers", s->calls);
   metrics_put_value(out, "lode_worker_calls_in_flight", "gauge", "calls without an answer", s->in_flight);
   metrics_put_value(out, "lode_worker_calls_died_total", "counter", "calls lost with their worker", s->died);
   metrics_put_value(out, "lode_worker_calls_expired_total", "counter", "calls that took too long", s->expired);
-  metrics_put_value(out, "lode_worker_calls_refused_total", "counter", "calls refused because too many were in flight", s->refused);
-  metrics_put_head(out, "lode_worker_last_restart_seconds", "gauge", "from the death of the last worker to the next one taking calls");
+  metrics_put_value(out, "lode_worker_calls_refused_total", "counter", "calls refused because too many were in flight",
+                    s->refused);
+  metrics_put_head(out, "lode_worker_last_restart_seconds", "gauge",
+                   "from the death of the last worker to the next one taking calls");
   strbuf_addf(out, "lode_worker_last_restart_seconds %.6f\n", (double)s->restart_ns / 1e9);
 }

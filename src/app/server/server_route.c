@@ -51,7 +51,8 @@ static void route_healthcheck(server_request *r) {
   supervisor_stats f;
   supervisor_get_stats(server_get_supervisor(r->http), &f);
   strbuf body = {0};
-  strbuf_addf(&body, "{\"is_executor_ready\":%s,\"is_log_client_ready\":%s}", f.ready ? "true" : "false", f.ready ? "true" : "false");
+  strbuf_addf(&body, "{\"is_executor_ready\":%s,\"is_log_client_ready\":%s}", f.ready ? "true" : "false",
+              f.ready ? "true" : "false");
   server_respond(r, f.ready ? 200 : 503, &body);
 }
 
@@ -60,7 +61,8 @@ static void route_healthz(server_request *r) { route_put_text(r, 200, "{\"status
 static void route_readyz(server_request *r) {
   supervisor_stats f;
   supervisor_get_stats(server_get_supervisor(r->http), &f);
-  route_put_text(r, f.ready ? 200 : 503, f.ready ? "{\"status\":\"ready\"}" : "{\"status\":\"the worker is starting\"}");
+  route_put_text(r, f.ready ? 200 : 503,
+                 f.ready ? "{\"status\":\"ready\"}" : "{\"status\":\"the worker is starting\"}");
   r->retry_later = !f.ready;
 }
 
@@ -91,7 +93,9 @@ static void route_old_api(server_request *r) {
   server_respond_error(r, 410, "Unimplemented", "The v1 API is deprecated. Please use /v2 apis");
 }
 
-static void route_no_functions(server_request *r) { server_respond_error(r, 501, "ChromaError", "Attached functions are unsupported for local chroma"); }
+static void route_no_functions(server_request *r) {
+  server_respond_error(r, 501, "ChromaError", "Attached functions are unsupported for local chroma");
+}
 
 static void route_may_reset(server_request *r) {
   if (!server_get_options(r->http)->allow_reset)
@@ -140,8 +144,10 @@ static void route_put_schema(strbuf *out, const op_def *op) {
 /* The operation named by the words "db", "query", or "search"; sets the name of its call. */
 static const op_def *route_op_of_words(server_request *r) {
   if (r->n_words == 2)
-    snprintf(r->call_name, sizeof r->call_name, "%.*s.%.*s", (int)r->words[0].len, r->words[0].data, (int)r->words[1].len, r->words[1].data);
-  else snprintf(r->call_name, sizeof r->call_name, "%.*s", (int)r->words[0].len, r->words[0].data);
+    snprintf(r->call_name, sizeof r->call_name, "%.*s.%.*s", (int)r->words[0].len, r->words[0].data,
+             (int)r->words[1].len, r->words[1].data);
+  else
+    snprintf(r->call_name, sizeof r->call_name, "%.*s", (int)r->words[0].len, r->words[0].data);
   return worker_op_of_call(r->call_name);
 }
 
@@ -152,7 +158,8 @@ static void route_run_op(server_request *r) {
   if (!op) {
     route_fail_status(r, LODE_NOT_FOUND, "there is no such operation; GET /api/lode/v1 lists them");
   } else if (!op_allowed_over_http(op)) { /* the worker checks the arguments too */
-    route_fail_status(r, LODE_UNSUPPORTED, "this operation works on files of the server's machine: use the command line there");
+    route_fail_status(r, LODE_UNSUPPORTED,
+                      "this operation works on files of the server's machine: use the command line there");
   } else {
     r->route = op->name;
     r->call = r->call_name;
@@ -179,7 +186,8 @@ static void route_op_list(server_request *r) {
   OP_EACH_GROUP(g) {
     OP_EACH(g, op) {
       if (!op_allowed_over_http(op)) continue;
-      strbuf_addf(&body, "%s{\"path\":\"/api/lode/v1/%s%s%s\",\"schema\":", first ? "" : ",", g->name ? g->name : "", g->name ? "/" : "", op->name);
+      strbuf_addf(&body, "%s{\"path\":\"/api/lode/v1/%s%s%s\",\"schema\":", first ? "" : ",", g->name ? g->name : "",
+                  g->name ? "/" : "", op->name);
       route_put_schema(&body, op);
       strbuf_addch(&body, '}');
       first = false;
@@ -317,7 +325,10 @@ void server_route(server_request *r) {
     }
     route_allow_method(r, at->method);
   }
-  if (r->allow[0]) server_respond_error(r, 405, "MethodNotAllowedError", "this path takes %s", r->allow);
-  else server_respond_error(r, 404, "NotFoundError", "there is nothing at this path; GET /api/lode/v1 lists the operations, / is a page "
-                            "for people");
+  if (r->allow[0])
+    server_respond_error(r, 405, "MethodNotAllowedError", "this path takes %s", r->allow);
+  else
+    server_respond_error(r, 404, "NotFoundError",
+                         "there is nothing at this path; GET /api/lode/v1 lists the operations, / is a page "
+                         "for people");
 }

@@ -6,13 +6,13 @@
 enum { EDIT_MAX_DEPTH = 256, EDIT_MAX_PATH = 4 };
 
 typedef struct edit_place { /* offsets for the object that holds key path[i], and for that key */
-  size_t open;            /* after the object's { */
-  size_t last;            /* after its last value, or `open` */
-  size_t close;           /* its } */
-  size_t key, value, end; /* of the key, of its value, and after the value; end 0: no such key */
-  size_t before;          /* after what precedes the key: the previous value, or the { */
-  bool empty, comma;      /* has no members; ends with a comma */
-  bool found;             /* the object exists */
+  size_t open;              /* after the object's { */
+  size_t last;              /* after its last value, or `open` */
+  size_t close;             /* its } */
+  size_t key, value, end;   /* of the key, of its value, and after the value; end 0: no such key */
+  size_t before;            /* after what precedes the key: the previous value, or the { */
+  bool empty, comma;        /* has no members; ends with a comma */
+  bool found;               /* the object exists */
 } edit_place;
 
 typedef struct edit_scan {
@@ -23,7 +23,7 @@ typedef struct edit_scan {
   char stack[EDIT_MAX_DEPTH]; /* { or [ */
   bool on_path[EDIT_MAX_DEPTH];
   size_t depth;
-  size_t matched;             /* how many keys of the path lead to the current position */
+  size_t matched; /* how many keys of the path lead to the current position */
 } edit_scan;
 
 static lode_status edit_bad(const edit_scan *s, const char *what, lode_error *err) {
@@ -62,8 +62,8 @@ static lode_status edit_take_string(edit_scan *s, lode_str *raw, lode_error *err
 
 static lode_status edit_take_literal(edit_scan *s, lode_error *err) {
   const char *start = s->p;
-  while (s->p < s->end && ((*s->p >= '0' && *s->p <= '9') || (*s->p >= 'a' && *s->p <= 'z') || (*s->p >= 'A' && *s->p <= 'Z') ||
-                           (*s->p && strchr("+-.", *s->p))))
+  while (s->p < s->end && ((*s->p >= '0' && *s->p <= '9') || (*s->p >= 'a' && *s->p <= 'z') ||
+                           (*s->p >= 'A' && *s->p <= 'Z') || (*s->p && strchr("+-.", *s->p))))
     s->p++;
   return s->p > start ? LODE_OK : edit_bad(s, "a value is expected", err);
 }
@@ -85,19 +85,23 @@ static void edit_value_ended(edit_scan *s) {
 
 static lode_status edit_open(edit_scan *s, lode_error *err) {
   edit_place *outer = edit_place_here(s);
-  bool leads = s->depth == 0 || (outer && s->stack[s->depth - 1] == '{' && outer->value == edit_offset(s) && !outer->end);
+  bool leads =
+      s->depth == 0 || (outer && s->stack[s->depth - 1] == '{' && outer->value == edit_offset(s) && !outer->end);
   if (s->depth == EDIT_MAX_DEPTH) return edit_bad(s, "nested too deep", err);
   s->stack[s->depth] = *s->p++;
   s->on_path[s->depth] = leads && s->stack[s->depth] == '{';
   s->depth++;
   edit_place *p = edit_place_here(s);
-  if (p) *p = (edit_place){.open = edit_offset(s), .last = edit_offset(s), .before = edit_offset(s), .empty = true, .found = true};
+  if (p)
+    *p = (edit_place){
+        .open = edit_offset(s), .last = edit_offset(s), .before = edit_offset(s), .empty = true, .found = true};
   return LODE_OK;
 }
 
 static lode_status edit_close(edit_scan *s, lode_error *err) {
   edit_place *p = edit_place_here(s);
-  if (!s->depth || (*s->p == '}') != (s->stack[s->depth - 1] == '{')) return edit_bad(s, "a bracket that nothing opened", err);
+  if (!s->depth || (*s->p == '}') != (s->stack[s->depth - 1] == '{'))
+    return edit_bad(s, "a bracket that nothing opened", err);
   if (p) p->close = edit_offset(s);
   s->p++;
   s->depth--;
@@ -130,8 +134,10 @@ static lode_status edit_take_value(edit_scan *s, lode_error *err) {
   lode_str raw;
   if (s->p >= s->end) return edit_bad(s, "the text ends too early", err);
   if (*s->p == '{' || *s->p == '[') return edit_open(s, err);
-  if (*s->p == '"') TRY(edit_take_string(s, &raw, err));
-  else TRY(edit_take_literal(s, err));
+  if (*s->p == '"')
+    TRY(edit_take_string(s, &raw, err));
+  else
+    TRY(edit_take_literal(s, err));
   edit_value_ended(s);
   return LODE_OK;
 }
@@ -205,7 +211,8 @@ static void edit_indent(strbuf *out, size_t depth) {
   for (size_t i = 0; i < depth; i++) strbuf_addstr(out, "  ");
 }
 
-lode_status setup_json_set(lode_str text, const char *const *path, size_t n, lode_str value, strbuf *out, lode_error *err) {
+lode_status setup_json_set(lode_str text, const char *const *path, size_t n, lode_str value, strbuf *out,
+                           lode_error *err) {
   edit_scan s;
   size_t deep = 0;
   if (edit_is_blank(text)) text = STR_LIT("{}\n");

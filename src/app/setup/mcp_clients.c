@@ -17,21 +17,51 @@ typedef enum client_form { CLIENT_FORM_SERVERS, CLIENT_FORM_STDIO, CLIENT_FORM_L
 
 typedef struct client_def {
   const char *name, *title;
-  const char *file;       /* relative to the project's root; ~ is the user's home */
-  const char *signs[3];   /* the client is used here if one of these exists */
-  const char *key;        /* the object that lists servers */
+  const char *file;     /* relative to the project's root; ~ is the user's home */
+  const char *signs[3]; /* the client is used here if one of these exists */
+  const char *key;      /* the object that lists servers */
   client_form form;
-  bool global;            /* its settings are not per project: the entry must name the project */
+  bool global; /* its settings are not per project: the entry must name the project */
 } client_def;
 
 static const client_def client_table[] = {
-    {"claude-code", "Claude Code", ".mcp.json", {".mcp.json", ".claude", "~/.claude"}, "mcpServers", CLIENT_FORM_SERVERS, false},
+    {"claude-code",
+     "Claude Code",
+     ".mcp.json",
+     {".mcp.json", ".claude", "~/.claude"},
+     "mcpServers",
+     CLIENT_FORM_SERVERS,
+     false},
     {"cursor", "Cursor", ".cursor/mcp.json", {".cursor", "~/.cursor", NULL}, "mcpServers", CLIENT_FORM_SERVERS, false},
-    {"vscode", "VS Code", ".vscode/mcp.json", {".vscode", "~/.vscode", "~/.config/Code"}, "servers", CLIENT_FORM_STDIO, false},
+    {"vscode",
+     "VS Code",
+     ".vscode/mcp.json",
+     {".vscode", "~/.vscode", "~/.config/Code"},
+     "servers",
+     CLIENT_FORM_STDIO,
+     false},
     {"codex", "Codex", "~/.codex/config.toml", {"~/.codex", ".codex", NULL}, "mcp_servers", CLIENT_FORM_TOML, false},
-    {"gemini", "Gemini CLI", ".gemini/settings.json", {".gemini", "~/.gemini", NULL}, "mcpServers", CLIENT_FORM_SERVERS, false},
-    {"windsurf", "Windsurf", "~/.codeium/windsurf/mcp_config.json", {"~/.codeium/windsurf", NULL, NULL}, "mcpServers", CLIENT_FORM_SERVERS, true},
-    {"opencode", "opencode", "opencode.json", {"opencode.json", "~/.config/opencode", NULL}, "mcp", CLIENT_FORM_LOCAL, false},
+    {"gemini",
+     "Gemini CLI",
+     ".gemini/settings.json",
+     {".gemini", "~/.gemini", NULL},
+     "mcpServers",
+     CLIENT_FORM_SERVERS,
+     false},
+    {"windsurf",
+     "Windsurf",
+     "~/.codeium/windsurf/mcp_config.json",
+     {"~/.codeium/windsurf", NULL, NULL},
+     "mcpServers",
+     CLIENT_FORM_SERVERS,
+     true},
+    {"opencode",
+     "opencode",
+     "opencode.json",
+     {"opencode.json", "~/.config/opencode", NULL},
+     "mcp",
+     CLIENT_FORM_LOCAL,
+     false},
 };
 
 size_t setup_client_count(void) { return sizeof client_table / sizeof *client_table; }
@@ -108,18 +138,23 @@ static lode_status client_file_in_home(const char *path, client_file *s, lode_er
 }
 
 /* Links in the user's home are trusted; a link in the project may have come with it, and must not leave it. */
-static lode_status client_file_of(const client_def *c, const char *root, const char *file, const char *path, client_file *s, lode_error *err) {
+static lode_status client_file_of(const client_def *c, const char *root, const char *file, const char *path,
+                                  client_file *s, lode_error *err) {
   if (c->file[0] == '~') {
     TRY(client_file_in_home(path, s, err));
   } else if (!client_file_in_project(root, path, s)) {
-    return err_set(err, LODE_REFUSED, "%s: %.200s is a link that leads out of the project, or through a folder that does not exist; it was left as it is: "
-                   "edit what it leads to yourself (lode mcp install --client %s --print shows the entry)", c->title, file, c->name);
+    return err_set(err, LODE_REFUSED,
+                   "%s: %.200s is a link that leads out of the project, or through a folder that does not exist; it "
+                   "was left as it is: "
+                   "edit what it leads to yourself (lode mcp install --client %s --print shows the entry)",
+                   c->title, file, c->name);
   }
   return s->name.failed ? err_nomem(err) : LODE_OK;
 }
 
 /* If the settings file is a link, its target is written. */
-static lode_status client_link_target(const client_def *c, const char *root, const char *path, client_file *target, lode_error *err) {
+static lode_status client_link_target(const client_def *c, const char *root, const char *path, client_file *target,
+                                      lode_error *err) {
   strbuf end = {0};
   lode_status st = files_resolve_links(path, &end, err);
   if (st == LODE_OK) st = client_file_of(c, root, path, end.data, target, err);
@@ -229,8 +264,10 @@ static void toml_toggle_strings(lode_str line, char *inside) {
   for (size_t i = 0; i + 2 < line.len; i++) {
     char c = line.data[i];
     if ((c != '"' && c != '\'') || line.data[i + 1] != c || line.data[i + 2] != c) continue;
-    if (*inside == 0) *inside = c;
-    else if (*inside == c) *inside = 0;
+    if (*inside == 0)
+      *inside = c;
+    else if (*inside == c)
+      *inside = 0;
     i += 2;
   }
 }
@@ -291,7 +328,8 @@ static lode_status client_check_text(lode_status st, strbuf *text, lode_error *e
 }
 
 static lode_status client_read_settings(const client_file *target, strbuf *text, lode_error *err) {
-  return client_check_text(files_read_beneath(target->folder, target->name.data, CLIENT_MAX_BYTES, text, err), text, err);
+  return client_check_text(files_read_beneath(target->folder, target->name.data, CLIENT_MAX_BYTES, text, err), text,
+                           err);
 }
 
 /* For display only: follows any link. */
@@ -309,7 +347,8 @@ static lode_status client_find_entry(const client_def *c, lode_str text, lode_st
   return LODE_OK;
 }
 
-static lode_status client_new_text(const client_def *c, const char *root, const char *program, lode_str text, bool *same, strbuf *out, lode_error *err) {
+static lode_status client_new_text(const client_def *c, const char *root, const char *program, lode_str text,
+                                   bool *same, strbuf *out, lode_error *err) {
   const char *path[] = {c->key, "lode"};
   strbuf entry = {0}, scratch = {0};
   lode_str old;
@@ -338,14 +377,16 @@ done:
 }
 
 static lode_status client_explain(const client_def *c, const char *path, const lode_error *why, lode_error *err) {
-  return err_set(err, LODE_REFUSED, "%s: %.200s cannot be parsed (%.120s); it was left as it is: mend it, or add the server by hand", c->title,
-                 path, why->text);
+  return err_set(err, LODE_REFUSED,
+                 "%s: %.200s cannot be parsed (%.120s); it was left as it is: mend it, or add the server by hand",
+                 c->title, path, why->text);
 }
 
 /* ---- Writing ---- */
 
 /* Keeps the file as it was before Lode first changed it, beside the link if it is one. */
-static lode_status client_back_up(const client_def *c, const char *root, const char *path, lode_str text, lode_error *err) {
+static lode_status client_back_up(const client_def *c, const char *root, const char *path, lode_str text,
+                                  lode_error *err) {
   strbuf name = {0};
   client_file s = {0};
   struct stat info;
@@ -362,14 +403,18 @@ done:
   return st;
 }
 
-static lode_status client_preview_text(const client_def *c, const char *root, const char *program, const char *path, strbuf *out, lode_error *err) {
+static lode_status client_preview_text(const client_def *c, const char *root, const char *program, const char *path,
+                                       strbuf *out, lode_error *err) {
   strbuf text = {0}, made = {0};
   lode_error why = {.record = LODE_NO_RECORD};
   bool same;
   lode_status st = client_read_preview(path, &text, &why);
-  if (st == LODE_OK) st = client_new_text(c, root, program, (lode_str){text.data ? text.data : "", text.len}, &same, &made, &why);
-  if (st == LODE_INVALID) st = client_explain(c, path, &why, err);
-  else if (st != LODE_OK && err) *err = why;
+  if (st == LODE_OK)
+    st = client_new_text(c, root, program, (lode_str){text.data ? text.data : "", text.len}, &same, &made, &why);
+  if (st == LODE_INVALID)
+    st = client_explain(c, path, &why, err);
+  else if (st != LODE_OK && err)
+    *err = why;
   if (st == LODE_OK) {
     strbuf_addf(out, "# %s\n", path);
     strbuf_add(out, made.data, made.len);
@@ -392,8 +437,10 @@ lode_status setup_client_install(size_t i, const char *root, const char *program
   st = client_read_settings(&target, &text, &why);
   lode_str old = {text.data ? text.data : "", text.len};
   if (st == LODE_OK) st = client_new_text(c, root, program, old, &same, &out, &why);
-  if (st == LODE_INVALID) st = client_explain(c, path.data, &why, err);
-  else if (st != LODE_OK && err) *err = why;
+  if (st == LODE_INVALID)
+    st = client_explain(c, path.data, &why, err);
+  else if (st != LODE_OK && err)
+    *err = why;
   if (st != LODE_OK) goto done;
   *changed = !same;
   if (same) goto done;
@@ -430,8 +477,10 @@ lode_status setup_client_remove(size_t i, const char *root, bool *changed, lode_
   st = client_read_settings(&target, &text, &why);
   lode_str old = {text.data ? text.data : "", text.len};
   if (st == LODE_OK) st = client_find_entry(c, old, &entry, &why);
-  if (st == LODE_INVALID) st = client_explain(c, path.data, &why, err);
-  else if (st != LODE_OK && err) *err = why;
+  if (st == LODE_INVALID)
+    st = client_explain(c, path.data, &why, err);
+  else if (st != LODE_OK && err)
+    *err = why;
   if (st != LODE_OK || !entry.data) goto done;
   if (c->form != CLIENT_FORM_TOML) {
     TRY_GOTO(setup_json_remove(old, keys, 2, &out, err));
@@ -477,8 +526,12 @@ lode_status setup_client_inspect(size_t i, const char *root, setup_client_state 
     st = setup_program_path(&program, &why);
     if (st == LODE_OK) st = client_new_text(c, root, program.data, old, &same, &out, &why);
   }
-  if (st == LODE_OK) *state = entry.data ? (same ? SETUP_CLIENT_CURRENT : SETUP_CLIENT_DIFFERENT) : client_is_used(c, root) ? SETUP_CLIENT_UNSET : SETUP_CLIENT_ABSENT;
-  else if (st != LODE_NOMEM) *state = SETUP_CLIENT_BROKEN;
+  if (st == LODE_OK)
+    *state = entry.data                ? (same ? SETUP_CLIENT_CURRENT : SETUP_CLIENT_DIFFERENT)
+             : client_is_used(c, root) ? SETUP_CLIENT_UNSET
+                                       : SETUP_CLIENT_ABSENT;
+  else if (st != LODE_NOMEM)
+    *state = SETUP_CLIENT_BROKEN;
   strbuf_release(&text);
   client_file_release(&target);
   strbuf_release(&program);
@@ -492,7 +545,8 @@ void setup_client_list(const char *root, strbuf *out) {
   for (size_t i = 0; i < setup_client_count(); i++) {
     strbuf path = {0};
     setup_client_state state;
-    if (setup_client_inspect(i, root, &state, &path, NULL) == LODE_OK && (state == SETUP_CLIENT_CURRENT || state == SETUP_CLIENT_DIFFERENT)) {
+    if (setup_client_inspect(i, root, &state, &path, NULL) == LODE_OK &&
+        (state == SETUP_CLIENT_CURRENT || state == SETUP_CLIENT_DIFFERENT)) {
       strbuf_addf(out, "%s\"%s\"", first ? "" : ",", client_table[i].name);
       first = false;
     }

@@ -20,8 +20,8 @@ typedef enum setup_client_state {
 } setup_client_state;
 
 size_t setup_client_count(void);
-const char *setup_client_name(size_t i);    /* "claude-code" */
-const char *setup_client_title(size_t i);   /* "Claude Code" */
+const char *setup_client_name(size_t i);  /* "claude-code" */
+const char *setup_client_title(size_t i); /* "Claude Code" */
 /* SETUP_CLIENT_... and the file's path, NUL-terminated. The file of a per-project client is in `root`. */
 lode_status setup_client_inspect(size_t i, const char *root, setup_client_state *state, strbuf *path, lode_error *err);
 /* Writes the entry; *changed is false if it was there. `program` is the path of this program. A missing folder is

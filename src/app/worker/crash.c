@@ -93,8 +93,10 @@ void crash_set_activity(const char *name) { crash_activity = name; }
 
 void crash_describe_end(const proc_exit *end, char *text, size_t size) {
   char name[32];
-  if (end->signal) snprintf(text, size, "%s", proc_signal_name(end->signal, name, sizeof name));
-  else snprintf(text, size, "exit status %d", end->code);
+  if (end->signal)
+    snprintf(text, size, "%s", proc_signal_name(end->signal, name, sizeof name));
+  else
+    snprintf(text, size, "exit status %d", end->code);
 }
 
 static void crash_put_files(strbuf *out, const char *folder) {
@@ -117,7 +119,8 @@ static void crash_put_worker_part(strbuf *out, int fd) {
   size_t got = 0;
   char *space = strbuf_reserve(out, CRASH_MAX_REPORT_BYTES);
   if (space && os_read_full(fd, space, CRASH_MAX_REPORT_BYTES, 0, &got, NULL) == LODE_OK) out->len += got;
-  if (got == 0) strbuf_addstr(out, "nothing: the process was ended before it could say anything (SIGKILL, out of memory)\n");
+  if (got == 0)
+    strbuf_addstr(out, "nothing: the process was ended before it could say anything (SIGKILL, out of memory)\n");
 }
 
 static void crash_put_report(strbuf *out, const crash_facts *facts, const struct tm *now) {
@@ -172,8 +175,8 @@ lode_status crash_write_report(const crash_facts *facts, strbuf *path, lode_erro
   if (os_api->mkdir(facts->folder, 0700) < 0 && errno != EEXIST) return err_errno(err, errno, facts->folder);
   path->len = 0;
   strbuf_addf(path, "%s/crash-%04d%02d%02dT%02d%02d%02d.%03u-%d-%u.txt", facts->folder, now.tm_year + 1900,
-              now.tm_mon + 1, now.tm_mday, now.tm_hour, now.tm_min, now.tm_sec, (unsigned)(ms % 1000),
-              (int)facts->pid, atomic_fetch_add(&serial, 1));
+              now.tm_mon + 1, now.tm_mday, now.tm_hour, now.tm_min, now.tm_sec, (unsigned)(ms % 1000), (int)facts->pid,
+              atomic_fetch_add(&serial, 1));
   strbuf_addch(path, '\0');
   crash_put_report(&text, facts, &now);
   if (text.failed || path->failed) TRY_GOTO(err_nomem(err));

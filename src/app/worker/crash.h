@@ -17,8 +17,8 @@
 
 /* Counters that the handler prints; updated by the worker. */
 typedef struct crash_stats {
-  atomic_bool open;            /* the store is open */
-  atomic_uint committing;      /* threads inside a write */
+  atomic_bool open;       /* the store is open */
+  atomic_uint committing; /* threads inside a write */
   atomic_ullong commits, calls;
 } crash_stats;
 extern crash_stats crash_live_stats;
@@ -41,14 +41,14 @@ typedef struct crash_call {
 } crash_call;
 
 typedef struct crash_facts {
-  const char *folder;     /* folder of the reports; created if missing */
+  const char *folder; /* folder of the reports; created if missing */
   const char *store;
   pid_t pid;
   proc_exit end;
   uint64_t lived_ms, answered;
-  int fd;                 /* descriptor with the worker part */
+  int fd; /* descriptor with the worker part */
   const crash_call *calls;
-  size_t n_calls;         /* calls in flight */
+  size_t n_calls; /* calls in flight */
 } crash_facts;
 
 /* Writes a report and stores its path in `path`; of more than CRASH_MAX_REPORTS reports the oldest are removed. */

@@ -92,7 +92,8 @@ static lode_status handles_open(lode_store *store, uint64_t uid, worker_handle *
   TRY(handles_read_name(store, uid, handle, err));
   lode_status st = lode_collection_open(store, (*handle)->name, NULL, &(*handle)->collection, err);
   if (st == LODE_OK) st = handles_read_name(store, uid, &again, err);
-  if (st == LODE_OK && !str_eq(again->name, (*handle)->name)) st = err_set(err, LODE_BUSY, "the collection is being renamed: try again");
+  if (st == LODE_OK && !str_eq(again->name, (*handle)->name))
+    st = err_set(err, LODE_BUSY, "the collection is being renamed: try again");
   mem_free(again);
   if (st == LODE_OK) return LODE_OK;
   handles_close(*handle);
@@ -100,7 +101,8 @@ static lode_status handles_open(lode_store *store, uint64_t uid, worker_handle *
   return st;
 }
 
-lode_status worker_handles_acquire(worker_handles *h, lode_store *store, uint64_t uid, worker_handle **handle, lode_error *err) {
+lode_status worker_handles_acquire(worker_handles *h, lode_store *store, uint64_t uid, worker_handle **handle,
+                                   lode_error *err) {
   worker_handle *made;
   pthread_mutex_lock(&h->lock);
   *handle = handles_find(h, uid);

@@ -20,7 +20,8 @@ static lode_status service_take_row(op_sink *sink, lode_str json, lode_error *er
   if (g->task->flags & WIRE_CALL_ROWS) return worker_task_send_row(g->task, json, err);
   if (worker_task_cancelled(g->task)) return err_set(err, LODE_CANCELLED, "cancelled by the caller");
   if (out->len > WORKER_MAX_REPLY_BYTES)
-    return err_set(err, LODE_LIMIT, "the answer is larger than %d MiB: ask for fewer rows", WORKER_MAX_REPLY_BYTES >> 20);
+    return err_set(err, LODE_LIMIT, "the answer is larger than %d MiB: ask for fewer rows",
+                   WORKER_MAX_REPLY_BYTES >> 20);
   if (g->rows > 1) strbuf_addch(out, ',');
   strbuf_add(out, json.data, json.len);
   return out->failed ? err_nomem(err) : LODE_OK;
@@ -63,13 +64,17 @@ static lode_status service_no_bytes(op_sink *sink, const void *data, size_t size
   return err_set(err, LODE_UNSUPPORTED, "this operation writes a file: use the command line");
 }
 
-static bool service_is_remote(const worker_task *task) { return task->n_words > 0 && str_eq(task->words[0], STR_LIT(WORKER_REMOTE_CALLER)); }
+static bool service_is_remote(const worker_task *task) {
+  return task->n_words > 0 && str_eq(task->words[0], STR_LIT(WORKER_REMOTE_CALLER));
+}
 
 /* Remote calls may read files that belong to the store, but not name any file of this machine. */
-static lode_status service_check_remote(const worker_task *task, const op_def *op, const op_args *args, lode_error *err) {
+static lode_status service_check_remote(const worker_task *task, const op_def *op, const op_args *args,
+                                        lode_error *err) {
   if (!service_is_remote(task)) return LODE_OK;
   bool names = false;
-  for (const op_param *p = op->params; p->name; p++) names = names || (p->type == OP_ARG_PATH && args->values[p - op->params].set);
+  for (const op_param *p = op->params; p->name; p++)
+    names = names || (p->type == OP_ARG_PATH && args->values[p - op->params].set);
   if (!names && op_allowed_over_http(op)) return LODE_OK;
   return err_set(err, LODE_UNSUPPORTED, "this works on files of the server's machine: use the command line there");
 }
@@ -79,11 +84,22 @@ static bool service_defer(void *ctx, uint64_t rows) { return worker_task_defer(c
 static lode_status service_run(service_reply *g, const op_def *op, lode_error *err) {
   worker_task *task = g->task;
   op_args args;
-  op_context ctx = {.open = worker_stores_open, .release = worker_stores_release, .write = worker_stores_write, .opener = task->shared,
-                          .folder = worker_stores_folder(task->shared), .settings = worker_stores_settings(task->shared), .sink = &g->sink, .progress = {service_on_progress, task},
-                          .note = service_take_note, .note_ctx = task, .remote = service_is_remote(task),
-                          .found = worker_stores_found(task->shared), .adopted = worker_stores_adopted(task->shared),
-                          .models = worker_stores_models(task->shared), .defer_read = service_defer, .defer_read_ctx = task};
+  op_context ctx = {.open = worker_stores_open,
+                    .release = worker_stores_release,
+                    .write = worker_stores_write,
+                    .opener = task->shared,
+                    .folder = worker_stores_folder(task->shared),
+                    .settings = worker_stores_settings(task->shared),
+                    .sink = &g->sink,
+                    .progress = {service_on_progress, task},
+                    .note = service_take_note,
+                    .note_ctx = task,
+                    .remote = service_is_remote(task),
+                    .found = worker_stores_found(task->shared),
+                    .adopted = worker_stores_adopted(task->shared),
+                    .models = worker_stores_models(task->shared),
+                    .defer_read = service_defer,
+                    .defer_read_ctx = task};
   op_args_init(&args, op);
   lode_status st = op_args_from_json(&args, task->body.len ? task->body : STR_LIT("{}"), err);
   if (st == LODE_OK) st = service_check_remote(task, op, &args, err);
@@ -93,17 +109,22 @@ static lode_status service_run(service_reply *g, const op_def *op, lode_error *e
 }
 
 void worker_op_service(worker_task *task) {
-  service_reply g = {.sink = {.row = service_take_row, .summary = service_take_summary, .bytes = service_no_bytes}, .task = task};
+  service_reply g = {.sink = {.row = service_take_row, .summary = service_take_summary, .bytes = service_no_bytes},
+                     .task = task};
   const op_def *op = worker_op_of_call(task->name);
   lode_error err = {.record = LODE_NO_RECORD};
   lode_status st;
   strbuf_addstr(&task->out, "{\"rows\":[");
-  if (op) st = service_run(&g, op, &err);
-  else st = err_set(&err, LODE_NOT_FOUND, "there is no operation %.80s", task->name);
+  if (op)
+    st = service_run(&g, op, &err);
+  else
+    st = err_set(&err, LODE_NOT_FOUND, "there is no operation %.80s", task->name);
   if (st == LODE_OK) {
     strbuf_addstr(&task->out, "],\"summary\":");
-    if (g.summary.len) strbuf_add(&task->out, g.summary.data, g.summary.len);
-    else strbuf_addstr(&task->out, "null");
+    if (g.summary.len)
+      strbuf_add(&task->out, g.summary.data, g.summary.len);
+    else
+      strbuf_addstr(&task->out, "null");
     strbuf_addch(&task->out, '}');
   } else if (st == LODE_CORRUPT && g.rows && !task->out.failed && !(task->flags & WIRE_CALL_ROWS)) {
     strbuf error = {0};

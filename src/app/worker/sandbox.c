@@ -65,8 +65,10 @@ static const char *landlock(const char *store, const char *crashes) {
   if (crashes) (void)sandbox_allow_below(rules, crashes, O_NOFOLLOW | O_DIRECTORY, sandbox_write_access(abi));
   (void)sandbox_allow_below(rules, "/dev/null", 0, LANDLOCK_ACCESS_FS_WRITE_FILE);
   (void)sandbox_allow_below(rules, tmp && *tmp ? tmp : "/tmp", 0, sandbox_write_access(abi));
-  if (cache && *cache) snprintf(path, sizeof path, "%s", cache);
-  else snprintf(path, sizeof path, "%s/.cache", home ? home : "");
+  if (cache && *cache)
+    snprintf(path, sizeof path, "%s", cache);
+  else
+    snprintf(path, sizeof path, "%s/.cache", home ? home : "");
   (void)sandbox_allow_below(rules, path, 0, sandbox_write_access(abi)); /* models live there, if it exists */
   if (!failed && syscall(SYS_landlock_restrict_self, rules, 0) != 0) failed = "it was refused";
   close(rules);
@@ -85,12 +87,38 @@ static const char *seccomp(void) {
 #ifdef SANDBOX_ARCH
   static const int denied[] = {
 #if !BUILD_ASAN /* its leak check uses ptrace */
-      SYS_ptrace,
+    SYS_ptrace,
 #endif
-      SYS_process_vm_readv, SYS_process_vm_writev, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_setns, SYS_unshare,
-      SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_kexec_load, SYS_init_module, SYS_finit_module, SYS_delete_module,
-      SYS_add_key, SYS_request_key, SYS_keyctl, SYS_reboot, SYS_swapon, SYS_swapoff, SYS_sethostname, SYS_setdomainname,
-      SYS_settimeofday, SYS_clock_settime, SYS_acct, SYS_quotactl, SYS_open_by_handle_at, SYS_io_uring_setup};
+    SYS_process_vm_readv,
+    SYS_process_vm_writev,
+    SYS_mount,
+    SYS_umount2,
+    SYS_pivot_root,
+    SYS_chroot,
+    SYS_setns,
+    SYS_unshare,
+    SYS_bpf,
+    SYS_perf_event_open,
+    SYS_userfaultfd,
+    SYS_kexec_load,
+    SYS_init_module,
+    SYS_finit_module,
+    SYS_delete_module,
+    SYS_add_key,
+    SYS_request_key,
+    SYS_keyctl,
+    SYS_reboot,
+    SYS_swapon,
+    SYS_swapoff,
+    SYS_sethostname,
+    SYS_setdomainname,
+    SYS_settimeofday,
+    SYS_clock_settime,
+    SYS_acct,
+    SYS_quotactl,
+    SYS_open_by_handle_at,
+    SYS_io_uring_setup
+  };
   enum { N = sizeof denied / sizeof *denied };
   struct sock_filter code[N + 6];
   size_t n = 0;
@@ -103,7 +131,8 @@ static const char *seccomp(void) {
   code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
   struct sock_fprog program = {.len = (unsigned short)n, .filter = code};
   /* applies to all threads: some may already be running */
-  return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0 ? "" : "it was refused";
+  return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0 ? ""
+                                                                                                 : "it was refused";
 #else
   return "not for this architecture";
 #endif
@@ -115,8 +144,8 @@ static void sandbox_apply(const char *store, const char *crashes, char *summary,
   bool cores = setrlimit(RLIMIT_CORE, &none) == 0;
   const char *files = privs ? landlock(store, crashes) : "no_new_privs is off", *calls = privs ? seccomp() : files;
   snprintf(summary, size, "no_new_privs %s, core dumps %s, Landlock %s%s%s, seccomp %s%s%s", privs ? "on" : "off",
-           cores ? "off" : "as they were", *files ? "off (" : "on", files, *files ? ")" : "", *calls ? "off (" : "on", calls,
-           *calls ? ")" : "");
+           cores ? "off" : "as they were", *files ? "off (" : "on", files, *files ? ")" : "", *calls ? "off (" : "on",
+           calls, *calls ? ")" : "");
 }
 
 void worker_sandbox_engine(const char *store, char *summary, size_t size) { sandbox_apply(store, NULL, summary, size); }

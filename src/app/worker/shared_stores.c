@@ -52,7 +52,8 @@ struct worker_stores {
   bool leading;
 };
 
-lode_status worker_stores_new(const char *folder, const lode_open_options *options, worker_stores **out, lode_error *err) {
+lode_status worker_stores_new(const char *folder, const lode_open_options *options, worker_stores **out,
+                              lode_error *err) {
   worker_stores *e = mem_calloc(1, sizeof *e);
   size_t size = strlen(folder) + 1;
   *out = NULL;
@@ -120,7 +121,8 @@ lode_status worker_stores_main(worker_stores *e, const op_open_options *how, lod
 }
 
 /* Caller holds open_lock. */
-static lode_status stores_open_other(worker_stores *e, const op_open_options *how, stores_other **out, lode_error *err) {
+static lode_status stores_open_other(worker_stores *e, const op_open_options *how, stores_other **out,
+                                     lode_error *err) {
   size_t size = strlen(how->folder) + 1;
   lode_open_options options = e->options;
   stores_other *o = mem_calloc(1, sizeof *o + size);
@@ -212,8 +214,10 @@ static void stores_commit_group(lode_store *store, stores_pending *batch) {
       p->status = p->write(p->ctx, txn, p->err);
       any = any || p->status == LODE_OK;
     }
-    if (any) st = lode_commit(txn, &err);
-    else lode_rollback(txn);
+    if (any)
+      st = lode_commit(txn, &err);
+    else
+      lode_rollback(txn);
   }
   atomic_fetch_sub(&crash_live_stats.committing, 1);
   if (st == LODE_OK) {

@@ -17,7 +17,8 @@
 
 typedef struct worker_stores worker_stores;
 
-lode_status worker_stores_new(const char *folder, const lode_open_options *options, worker_stores **shared, lode_error *err);
+lode_status worker_stores_new(const char *folder, const lode_open_options *options, worker_stores **shared,
+                              lode_error *err);
 void worker_stores_free(worker_stores *shared);
 const char *worker_stores_folder(const worker_stores *shared);
 const lode_open_options *worker_stores_settings(const worker_stores *shared);

@@ -40,7 +40,7 @@ struct call_slot {
   char name[CRASH_NAME_BYTES];
   supervisor_call call;
   wire_header head;
-  strbuf words;    /* as sent */
+  strbuf words; /* as sent */
   uint64_t started_ns, deadline_ns;
   call_slot *next; /* in outbox, or in the free list */
 };
@@ -57,15 +57,15 @@ struct supervisor_state {
   strbuf store, crashes; /* strings that `options` points to */
   pthread_t thread;
   pthread_mutex_t lock;
-  int wake;              /* eventfd */
+  int wake; /* eventfd */
   call_slot *table, *free;
   call_slot *outbox, **outbox_last;
-  size_t sent;           /* bytes sent of the first frame in outbox */
-  strbuf control;        /* CANCEL frames: sent between calls */
-  size_t bytes;          /* total size of bodies in flight */
+  size_t sent;    /* bytes sent of the first frame in outbox */
+  strbuf control; /* CANCEL frames: sent between calls */
+  size_t bytes;   /* total size of bodies in flight */
   uint64_t next_deadline_ns;
   atomic_bool stopping;
-  uint64_t stop_ns;      /* end of the grace period */
+  uint64_t stop_ns; /* end of the grace period */
   supervisor_stats stats;
   /* used by the supervisor's thread only */
   proc_child proc;
@@ -74,7 +74,7 @@ struct supervisor_state {
   uint64_t started_ns, died_ns, restart_ns, answered_before;
   unsigned quick_deaths;
   bool hung_up;
-  supervisor_call *lost;               /* calls of a worker that died; max_calls entries */
+  supervisor_call *lost; /* calls of a worker that died; max_calls entries */
   crash_call *lost_names;
 };
 
@@ -156,8 +156,10 @@ static lode_status supervisor_admit(supervisor_state *s, size_t bytes, lode_erro
   if (s->stopping) return err_set(err, LODE_CANCELLED, "stopping: no more calls are taken");
   if (s->free && bytes <= s->options.max_bytes - s->bytes) return LODE_OK;
   s->stats.refused++;
-  return err_set(err, LODE_LIMIT, "too many requests at once: %zu calls and %zu bytes are in flight, %zu and %zu are the most; "
-                 "try again", s->stats.in_flight, s->bytes, s->options.max_calls, s->options.max_bytes);
+  return err_set(err, LODE_LIMIT,
+                 "too many requests at once: %zu calls and %zu bytes are in flight, %zu and %zu are the most; "
+                 "try again",
+                 s->stats.in_flight, s->bytes, s->options.max_calls, s->options.max_bytes);
 }
 
 static lode_status supervisor_put_words(strbuf *out, const supervisor_call *call, lode_error *err) {
@@ -201,8 +203,13 @@ lode_status supervisor_submit(supervisor_state *s, const supervisor_call *call, 
   e->call = *call;
   e->words = words;
   snprintf(e->name, sizeof e->name, "%s", call->name);
-  e->head = (wire_header){.magic = WIRE_MAGIC, .kind = WIRE_CALL, .words = (uint8_t)(call->n_words + 1),
-                         .code = (uint16_t)call->flags, .id = e->id, .client = call->client, .size = words.len + call->body.len};
+  e->head = (wire_header){.magic = WIRE_MAGIC,
+                          .kind = WIRE_CALL,
+                          .words = (uint8_t)(call->n_words + 1),
+                          .code = (uint16_t)call->flags,
+                          .id = e->id,
+                          .client = call->client,
+                          .size = words.len + call->body.len};
   e->started_ns = os_api->now_ns();
   e->deadline_ns = timeout ? e->started_ns + (uint64_t)timeout * SUPERVISOR_NS_PER_MS : SUPERVISOR_NEVER;
   if (id) *id = e->id;
@@ -289,8 +296,8 @@ static void supervisor_take_event(supervisor_state *s, const supervisor_inbox *i
     if (call.row) call.row(call.ctx, (lode_str){in->body, in->head.size});
   } else if (call.progress && in->head.size >= sizeof progress) {
     memcpy(&progress, in->body, sizeof progress);
-    call.progress(call.ctx, (lode_str){in->body + sizeof progress, in->head.size - sizeof progress},
-                  progress.done, progress.total);
+    call.progress(call.ctx, (lode_str){in->body + sizeof progress, in->head.size - sizeof progress}, progress.done,
+                  progress.total);
   }
 }
 
@@ -301,7 +308,8 @@ static void supervisor_take_ready(supervisor_state *s, const supervisor_inbox *i
   if (s->died_ns) s->stats.restart_ns = now - s->died_ns;
   supervisor_send_outbox(s);
   pthread_mutex_unlock(&s->lock);
-  supervisor_log(s, "worker %d is ready after %llu ms; %s", (int)s->proc.pid, (unsigned long long)((now - s->started_ns) / SUPERVISOR_NS_PER_MS), in->body);
+  supervisor_log(s, "worker %d is ready after %llu ms; %s", (int)s->proc.pid,
+                 (unsigned long long)((now - s->started_ns) / SUPERVISOR_NS_PER_MS), in->body);
 }
 
 static void supervisor_take_frame(supervisor_state *s, supervisor_inbox *in) {
@@ -352,7 +360,8 @@ static lode_status supervisor_pass_crash_fd(supervisor_state *s, lode_error *err
   } control = {{0}};
   char byte = 0;
   struct iovec iov = {&byte, 1};
-  struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+  struct msghdr message = {
+      .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
   struct cmsghdr *c = CMSG_FIRSTHDR(&message);
   s->crash_fd = memfd_create("lode-crash", MFD_CLOEXEC);
   if (s->crash_fd < 0) return err_errno(err, errno, "memfd_create");
@@ -439,16 +448,20 @@ static void supervisor_write_report(supervisor_state *s, crash_facts *facts, cha
   facts->folder = s->crashes.data;
   facts->store = s->store.data;
   bool written = crash_write_report(facts, &path, &err) == LODE_OK;
-  snprintf(text, size, "the worker process died (%s) while it ran this request; the request is not tried again, and a write may or "
-           "may not have been done; crash report: %.300s", how, written ? path.data : err.text);
-  supervisor_log(s, "worker %d died (%s) with %zu calls in flight; crash report: %.300s", (int)facts->pid, how, facts->n_calls,
-      written ? path.data : err.text);
+  snprintf(text, size,
+           "the worker process died (%s) while it ran this request; the request is not tried again, and a write may or "
+           "may not have been done; crash report: %.300s",
+           how, written ? path.data : err.text);
+  supervisor_log(s, "worker %d died (%s) with %zu calls in flight; crash report: %.300s", (int)facts->pid, how,
+                 facts->n_calls, written ? path.data : err.text);
   strbuf_release(&path);
 }
 
 static void supervisor_bury_worker(supervisor_state *s) {
-  crash_facts facts = {.pid = s->proc.pid, .fd = s->crash_fd, .lived_ms = (os_api->now_ns() - s->started_ns) / SUPERVISOR_NS_PER_MS,
-                             .answered = s->stats.answered - s->answered_before};
+  crash_facts facts = {.pid = s->proc.pid,
+                       .fd = s->crash_fd,
+                       .lived_ms = (os_api->now_ns() - s->started_ns) / SUPERVISOR_NS_PER_MS,
+                       .answered = s->stats.answered - s->answered_before};
   char text[SUPERVISOR_TEXT_BYTES] = "the worker process died";
   pthread_mutex_lock(&s->lock);
   s->stats.ready = false; /* stops sending */
@@ -527,7 +540,9 @@ static int supervisor_wait_ms(supervisor_state *s, uint64_t now) {
   if (s->proc.fd < 0 && s->restart_ns < until) until = s->restart_ns;
   if (s->stopping && s->stop_ns < until) until = s->stop_ns;
   if (until == SUPERVISOR_NEVER) return -1;
-  return until <= now ? 0 : until - now > 3600000ull * SUPERVISOR_NS_PER_MS ? 3600000 : (int)((until - now) / SUPERVISOR_NS_PER_MS) + 1;
+  return until <= now                                      ? 0
+         : until - now > 3600000ull * SUPERVISOR_NS_PER_MS ? 3600000
+                                                           : (int)((until - now) / SUPERVISOR_NS_PER_MS) + 1;
 }
 
 /* ---- The thread ---- */
@@ -558,9 +573,10 @@ static void *supervisor_thread(void *ctx) {
     supervisor_expire_calls(s, now);
     if (supervisor_wind_down(s, now)) break;
     pthread_mutex_lock(&s->lock);
-    struct pollfd fds[2] = {{.fd = s->wake, .events = POLLIN},
-                            {.fd = s->proc.fd,
-                             .events = (short)(POLLIN | (s->stats.ready && (s->outbox || s->control.len) ? POLLOUT : 0))}};
+    struct pollfd fds[2] = {
+        {.fd = s->wake, .events = POLLIN},
+        {.fd = s->proc.fd,
+         .events = (short)(POLLIN | (s->stats.ready && (s->outbox || s->control.len) ? POLLOUT : 0))}};
     int wait = supervisor_wait_ms(s, now);
     pthread_mutex_unlock(&s->lock);
     if (poll(fds, 2, wait) < 0) continue;
@@ -585,9 +601,12 @@ static void *supervisor_thread(void *ctx) {
 static void supervisor_put_crash_folder(const worker_options *setup, strbuf *folder) {
   const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
   bool elsewhere = setup->read_only || op_is_address(setup->store);
-  if (!elsewhere) strbuf_addstr(folder, setup->store);
-  else if (state && state[0] == '/') strbuf_addf(folder, "%s/lode", state);
-  else strbuf_addf(folder, "%s/.local/state/lode", home ? home : "/tmp");
+  if (!elsewhere)
+    strbuf_addstr(folder, setup->store);
+  else if (state && state[0] == '/')
+    strbuf_addf(folder, "%s/lode", state);
+  else
+    strbuf_addf(folder, "%s/.local/state/lode", home ? home : "/tmp");
   strbuf_addf(folder, "/crashes/%c", 0);
   if (folder->failed) return;
   if (elsewhere) (void)files_make_parents(folder->data, NULL);

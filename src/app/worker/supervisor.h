@@ -24,12 +24,12 @@
 typedef struct supervisor_state supervisor_state;
 
 typedef struct supervisor_options {
-  const char *program;     /* NULL: this program */
+  const char *program; /* NULL: this program */
   worker_options setup;
-  size_t max_calls;        /* calls in flight; 0 = 2,048 */
-  size_t max_bytes;        /* total size of bodies in flight; 0 = 1 GiB */
-  uint32_t timeout_ms;     /* default for calls that are not long; 0 = 60,000 */
-  uint32_t stuck_ms;       /* a worker that still holds a call this long after its timeout is killed; 0 = 30,000 */
+  size_t max_calls;    /* calls in flight; 0 = 2,048 */
+  size_t max_bytes;    /* total size of bodies in flight; 0 = 1 GiB */
+  uint32_t timeout_ms; /* default for calls that are not long; 0 = 60,000 */
+  uint32_t stuck_ms;   /* a worker that still holds a call this long after its timeout is killed; 0 = 30,000 */
   void (*log)(void *ctx, const char *line); /* called from any of its threads; may be NULL */
   void *log_ctx;
 } supervisor_options;
@@ -50,20 +50,20 @@ typedef enum supervisor_outcome {
 
 typedef struct supervisor_reply {
   supervisor_outcome end;
-  unsigned code;       /* ANSWERED: status set by the service */
-  char *body;          /* ANSWERED: allocated, NUL-terminated; a callback that takes it sets this to NULL */
+  unsigned code; /* ANSWERED: status set by the service */
+  char *body;    /* ANSWERED: allocated, NUL-terminated; a callback that takes it sets this to NULL */
   size_t size;
-  const char *text;    /* otherwise: what happened, for people */
+  const char *text; /* otherwise: what happened, for people */
 } supervisor_reply;
 
 typedef struct supervisor_call {
-  const char *name;           /* "db.query", "chroma.add": appears in logs and reports */
-  const lode_str *words;      /* arguments that are names, without NUL; copied */
+  const char *name;      /* "db.query", "chroma.add": appears in logs and reports */
+  const lode_str *words; /* arguments that are names, without NUL; copied */
   size_t n_words;
-  lode_str body;              /* must stay valid until done */
-  unsigned flags;             /* WIRE_CALL_ROWS, ... */
+  lode_str body;  /* must stay valid until done */
+  unsigned flags; /* WIRE_CALL_ROWS, ... */
   uint32_t timeout_ms;
-  uint64_t client;            /* calls of different clients take turns; 0 is a client too */
+  uint64_t client; /* calls of different clients take turns; 0 is a client too */
   void (*row)(void *ctx, lode_str row);
   void (*progress)(void *ctx, lode_str phase, uint64_t done, uint64_t total);
   void (*done)(void *ctx, supervisor_reply *answer);
@@ -79,11 +79,11 @@ void supervisor_cancel(supervisor_state *supervisor, uint64_t id);
 /* ---- Statistics ---- */
 
 typedef struct supervisor_stats {
-  bool ready;            /* a worker accepts calls */
-  pid_t worker;          /* pid, 0: none */
+  bool ready;   /* a worker accepts calls */
+  pid_t worker; /* pid, 0: none */
   size_t in_flight;
   uint64_t calls, refused, answered, died, expired, restarts;
-  uint64_t restart_ns;   /* duration of the last restart: from the death of a worker until the next one was ready */
+  uint64_t restart_ns; /* duration of the last restart: from the death of a worker until the next one was ready */
 } supervisor_stats;
 /* The folder of crash reports; valid as long as the supervisor. */
 const char *supervisor_crash_folder(const supervisor_state *supervisor);

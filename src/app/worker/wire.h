@@ -26,7 +26,12 @@
 #define WIRE_MAX_WORDS 8
 
 typedef enum wire_kind {
-  WIRE_CALL = 1, WIRE_CANCEL, WIRE_READY, WIRE_LOG, WIRE_ROW, WIRE_PROGRESS,
+  WIRE_CALL = 1,
+  WIRE_CANCEL,
+  WIRE_READY,
+  WIRE_LOG,
+  WIRE_ROW,
+  WIRE_PROGRESS,
   WIRE_DONE,
 } wire_kind;
 
@@ -41,7 +46,7 @@ enum {
 typedef struct wire_header {
   uint32_t magic;
   uint8_t kind;
-  uint8_t words;   /* CALL: number of words */
+  uint8_t words; /* CALL: number of words */
   uint16_t code;
   uint64_t id;     /* id of the call */
   uint64_t client; /* CALL: identifies the caller, for fairness */

@@ -33,7 +33,7 @@ struct worker_job {
   uint64_t id;
   char *payload;
   atomic_bool cancelled;
-  bool large;          /* counted in large_running, or in the queue of large reads */
+  bool large; /* counted in large_running, or in the queue of large reads */
   uint64_t client, turn;
   worker_job *next;
 };
@@ -256,8 +256,12 @@ static bool worker_accept_call(worker_state *w, const wire_header *head, char *p
   j->payload = payload;
   j->client = head->client;
   j->large = head->code & WIRE_CALL_LARGE;
-  j->task = (worker_task){.name = words[0].data, .n_words = head->words - 1u, .body = body, .flags = head->code,
-                         .shared = w->shared, .job = j};
+  j->task = (worker_task){.name = words[0].data,
+                          .n_words = head->words - 1u,
+                          .body = body,
+                          .flags = head->code,
+                          .shared = w->shared,
+                          .job = j};
   for (size_t i = 1; i < head->words; i++) j->task.words[i - 1] = words[i];
   pthread_mutex_lock(&w->lock);
   worker_queue_add(head->code & WIRE_CALL_LONG ? &w->lengthy : j->large ? &w->large : &w->brief, j);
@@ -286,8 +290,10 @@ static void worker_receive_all(worker_state *w) {
   char *payload;
   while (wire_receive(PROC_CHILD_FD, &head, &payload, SIZE_MAX - 1) == 0) {
     bool taken = head.kind == WIRE_CALL && worker_accept_call(w, &head, payload);
-    if (head.kind == WIRE_CANCEL) worker_cancel_call(w, head.id);
-    else if (!taken) break;
+    if (head.kind == WIRE_CANCEL)
+      worker_cancel_call(w, head.id);
+    else if (!taken)
+      break;
     if (!taken) mem_free(payload);
   }
 }
@@ -298,13 +304,15 @@ lode_status worker_build_argv(const worker_options *setup, const char *program, 
                               char *argv[WORKER_MAX_ARGS + 1], lode_error *err) {
   size_t at = 0, n = WORKER_FIXED_ARGS + setup->models.n;
   if (setup->models.n > OP_MAX_ALLOWED_MODELS)
-    return err_set(err, LODE_LIMIT, "%zu models are too many to allow; the most is %d", setup->models.n, OP_MAX_ALLOWED_MODELS);
+    return err_set(err, LODE_LIMIT, "%zu models are too many to allow; the most is %d", setup->models.n,
+                   OP_MAX_ALLOWED_MODELS);
   buffer->len = 0;
   strbuf_addf(buffer, "%s%c" WORKER_ARG "%c%s%c", program, 0, 0, setup->store, 0);
   strbuf_addf(buffer, "%llu%c%llu%c%u%c%u%c%u%c", (unsigned long long)setup->memory_bytes, 0,
               (unsigned long long)setup->max_document_bytes, 0, setup->busy_ms, 0, setup->threads, 0,
               setup->create | setup->preload << 1 | setup->no_sandbox << 2 | setup->read_only << 3 | setup->found << 4 |
-              setup->adopted << 5, 0);
+                  setup->adopted << 5,
+              0);
   for (size_t i = 0; i < setup->models.n; i++) {
     strbuf_add(buffer, setup->models.allowed[i].data, setup->models.allowed[i].len);
     strbuf_addch(buffer, 0);
@@ -323,11 +331,18 @@ static bool worker_parse_argv(worker_options *setup, int argc, char **argv, lode
   if (argc < WORKER_FIXED_ARGS || argc > WORKER_MAX_ARGS) return false;
   for (int i = 0; i < 5; i++)
     if (!op_parse_uint(str_of(argv[3 + i]), &n[i])) return false;
-  *setup = (worker_options){.store = argv[2], .memory_bytes = n[0], .max_document_bytes = n[1],
-                                .busy_ms = (uint32_t)n[2], .threads = (uint32_t)n[3], .create = n[4] & 1,
-                                .preload = n[4] & 2, .no_sandbox = n[4] & 4, .read_only = n[4] & 8,
-                                .found = n[4] & 16, .adopted = n[4] & 32,
-                                .models = {models, (size_t)(argc - WORKER_FIXED_ARGS)}};
+  *setup = (worker_options){.store = argv[2],
+                            .memory_bytes = n[0],
+                            .max_document_bytes = n[1],
+                            .busy_ms = (uint32_t)n[2],
+                            .threads = (uint32_t)n[3],
+                            .create = n[4] & 1,
+                            .preload = n[4] & 2,
+                            .no_sandbox = n[4] & 4,
+                            .read_only = n[4] & 8,
+                            .found = n[4] & 16,
+                            .adopted = n[4] & 32,
+                            .models = {models, (size_t)(argc - WORKER_FIXED_ARGS)}};
   for (size_t i = 0; i < setup->models.n; i++) models[i] = str_of(argv[WORKER_FIXED_ARGS + i]);
   return true;
 }
@@ -355,7 +370,8 @@ static int worker_receive_crash_fd(void) {
   } control;
   char byte;
   struct iovec iov = {&byte, 1};
-  struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+  struct msghdr message = {
+      .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
   int fd = -1;
   if (recvmsg(PROC_CHILD_FD, &message, MSG_CMSG_CLOEXEC) != 1) return -1;
   struct cmsghdr *c = CMSG_FIRSTHDR(&message);
@@ -396,8 +412,13 @@ int worker_main(int argc, char **argv, const worker_service *services) {
   static const int ignored[] = {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP};
   for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) sigaction(ignored[i], &ignore, NULL);
   int crash_fd = worker_receive_crash_fd();
-  lode_open_options options = {.memory_bytes = setup.memory_bytes, .max_document_bytes = setup.max_document_bytes,
-                               .busy_ms = setup.busy_ms, .create = setup.create, .read_only = setup.read_only, .log = worker_log_line, .log_ctx = &w};
+  lode_open_options options = {.memory_bytes = setup.memory_bytes,
+                               .max_document_bytes = setup.max_document_bytes,
+                               .busy_ms = setup.busy_ms,
+                               .create = setup.create,
+                               .read_only = setup.read_only,
+                               .log = worker_log_line,
+                               .log_ctx = &w};
   pthread_mutex_init(&w.send_lock, NULL);
   pthread_mutex_init(&w.lock, NULL);
   pthread_cond_init(&w.work, NULL);

@@ -16,13 +16,13 @@ typedef struct worker_options {
   const char *store;
   uint64_t memory_bytes, max_document_bytes; /* 0: the library's defaults */
   uint32_t busy_ms;
-  uint32_t threads;                          /* 0 = by the number of CPUs, 4 to 32 */
-  bool create;                               /* create the store if it does not exist */
-  bool preload;                              /* open the store before the first call */
-  bool no_sandbox;                           /* no Landlock, no seccomp: for sanitizers and debuggers */
-  bool read_only;                            /* never write to the store, nor create one */
-  bool found, adopted;                       /* see op_context */
-  op_model_policy models;                    /* models that requests may name; at most OP_MAX_ALLOWED_MODELS */
+  uint32_t threads;       /* 0 = by the number of CPUs, 4 to 32 */
+  bool create;            /* create the store if it does not exist */
+  bool preload;           /* open the store before the first call */
+  bool no_sandbox;        /* no Landlock, no seccomp: for sanitizers and debuggers */
+  bool read_only;         /* never write to the store, nor create one */
+  bool found, adopted;    /* see op_context */
+  op_model_policy models; /* models that requests may name; at most OP_MAX_ALLOWED_MODELS */
 } worker_options;
 
 #define WORKER_ARG "--worker"
@@ -39,7 +39,7 @@ struct worker_task {
   const char *name;
   lode_str words[WIRE_MAX_WORDS];
   size_t n_words;
-  lode_str body;   /* NUL-terminated */
+  lode_str body; /* NUL-terminated */
   unsigned flags;
   worker_stores *shared;
   strbuf out;      /* body of the reply: filled by the service */
@@ -62,7 +62,7 @@ void worker_task_progress(worker_task *task, const char *phase, uint64_t done, u
 __attribute__((format(printf, 2, 3))) void worker_task_log(worker_task *task, const char *format, ...);
 
 typedef struct worker_service {
-  const char *prefix;  /* "chroma."; the last service takes the rest */
+  const char *prefix; /* "chroma."; the last service takes the rest */
   void (*run)(worker_task *task);
 } worker_service;
 extern const worker_service worker_services[]; /* ends with a NULL prefix */

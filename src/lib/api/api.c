@@ -41,6 +41,6 @@ void lode_rollback(lode_txn *txn) {
   if (txn) ops_of_handle(txn)->rollback(txn);
 }
 
-#define API_DISPATCH(name, handle, params, args) \
+#define API_DISPATCH(name, handle, params, args)                                                                       \
   lode_status lode_##name params { return ops_of_handle(handle)->name args; }
 IFACE_OPS(API_DISPATCH)

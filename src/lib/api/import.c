@@ -20,17 +20,17 @@ typedef struct import_job {
   lode_import_report *report;
   api_input in;
   size_t batch, max_line;
-  uint64_t line;           /* the current one, from 0 */
+  uint64_t line; /* the current one, from 0 */
   lode_record *records;
-  uint64_t *lines;         /* line of each record in the batch */
+  uint64_t *lines; /* line of each record in the batch */
   size_t n, cap_records, cap_lines;
-  uint64_t *seen;          /* hashes of the batch's ids; open addressing, 0: free */
+  uint64_t *seen; /* hashes of the batch's ids; open addressing, 0: free */
   size_t n_seen;
-  bool *missing;           /* per record of the batch; NULL if not requested */
-  mem_arena arena;         /* what the records point to */
+  bool *missing;   /* per record of the batch; NULL if not requested */
+  mem_arena arena; /* what the records point to */
   json_doc json;
-  strbuf rest;             /* a line without its embedding */
-  strbuf text, row;        /* metadata; a vector, or its JSON text */
+  strbuf rest;      /* a line without its embedding */
+  strbuf text, row; /* metadata; a vector, or its JSON text */
   float *vector;
 } import_job;
 
@@ -134,9 +134,7 @@ static bool import_find_embedding(lode_str line, lode_str *array) {
   return false;
 }
 
-static lode_status import_wrong(lode_error *err, const char *what) {
-  return err_set(err, LODE_REFUSED, "%s", what);
-}
+static lode_status import_wrong(lode_error *err, const char *what) { return err_set(err, LODE_REFUSED, "%s", what); }
 
 /* Reads one key of the object. *floats: the JSON text of the embedding, if it was not removed before. */
 static lode_status import_take_key(import_job *m, lode_str key, uint32_t node, unsigned *seen, lode_record *r,
@@ -215,8 +213,7 @@ static lode_status import_parse_line(import_job *m, lode_str line, lode_record *
   st = json_parse_floats(floats, m->vector, LODE_MAX_DIMENSION, &dim, &why);
   if (st == LODE_NOMEM) return err_nomem(err);
   if (st != LODE_OK) return import_bad_embedding(r, &why, err);
-  if (dim == 0)
-    return import_wrong(err, "\"embedding\" is an empty array: leave it out for a record without a vector");
+  if (dim == 0) return import_wrong(err, "\"embedding\" is an empty array: leave it out for a record without a vector");
   r->vector = m->vector;
   r->dimension = (uint32_t)dim;
   return LODE_OK;
@@ -267,8 +264,7 @@ static lode_status import_rows(import_job *m, lode_progress progress, lode_error
 
 static lode_status import_check_request(const lode_import_request *r, lode_error *err) {
   if (r->format != LODE_JSONL && r->format != LODE_NPY && r->format != LODE_FVECS)
-    return err_set(err, LODE_INVALID, "there is no format %d: use LODE_JSONL, LODE_NPY or LODE_FVECS",
-                   (int)r->format);
+    return err_set(err, LODE_INVALID, "there is no format %d: use LODE_JSONL, LODE_NPY or LODE_FVECS", (int)r->format);
   if (r->mode != LODE_IMPORT_ADD && r->mode != LODE_IMPORT_UPSERT && r->mode != LODE_IMPORT_UPDATE)
     return err_set(err, LODE_INVALID, "there is no import mode %d", (int)r->mode);
   if (r->batch > IMPORT_MAX_BATCH)
@@ -280,8 +276,8 @@ static lode_status import_prepare(import_job *m, lode_error *err) {
   TRY(api_input_init(&m->in, m->request->read, m->request->ctx, err));
   m->batch = m->request->batch ? m->request->batch : IMPORT_DEFAULT_BATCH;
   /* A byte of text takes up to six bytes as JSON. */
-  m->max_line = (size_t)m->options->max_document_bytes * 6 + LODE_MAX_METADATA_BYTES * 6u +
-                LODE_MAX_DIMENSION * 32u + LODE_MAX_ID_BYTES * 6u;
+  m->max_line = (size_t)m->options->max_document_bytes * 6 + LODE_MAX_METADATA_BYTES * 6u + LODE_MAX_DIMENSION * 32u +
+                LODE_MAX_ID_BYTES * 6u;
   for (m->n_seen = 64; m->n_seen < m->batch * 2; m->n_seen *= 2) {}
   m->seen = mem_calloc(m->n_seen, sizeof *m->seen);
   m->vector = mem_alloc((size_t)LODE_MAX_DIMENSION * sizeof *m->vector);
@@ -296,8 +292,8 @@ lode_status lode_import(lode_collection *collection, const lode_import_request *
   lode_import_report unused;
   const iface_collection_head *head = (const iface_collection_head *)collection;
   const iface_store_head *store = (const iface_store_head *)head->store;
-  import_job m = {.handle = collection, .options = store->options, .request = request,
-                  .report = report ? report : &unused};
+  import_job m = {
+      .handle = collection, .options = store->options, .request = request, .report = report ? report : &unused};
   lode_status st;
   err_clear(err);
   *m.report = (lode_import_report){0};

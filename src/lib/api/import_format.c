@@ -152,8 +152,9 @@ static lode_status npy_parse_header(lode_str text, api_matrix *m, lode_error *er
     return err_set(err, LODE_INVALID, "the header of the .npy is not that of a matrix: save a two-dimensional array");
   m->width = str_eq(descr, STR_LIT("<f4")) ? 4 : str_eq(descr, STR_LIT("<f8")) ? 8 : 0;
   if (!m->width || !c_order)
-    return err_set(err, LODE_INVALID, "the .npy must hold little-endian float32 or float64 in C order: "
-                                      "numpy.ascontiguousarray(a, dtype='<f4') makes it so");
+    return err_set(err, LODE_INVALID,
+                   "the .npy must hold little-endian float32 or float64 in C order: "
+                   "numpy.ascontiguousarray(a, dtype='<f4') makes it so");
   if (columns < 1 || columns > LODE_MAX_DIMENSION)
     return err_set(err, LODE_INVALID, "the .npy has %llu columns: vectors have 1 to %d dimensions",
                    (unsigned long long)columns, LODE_MAX_DIMENSION);

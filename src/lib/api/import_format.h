@@ -21,10 +21,10 @@ lode_status api_input_bytes(api_input *in, void *out, size_t n, size_t *got, lod
 
 typedef struct api_matrix {
   lode_format format;
-  uint64_t rows;       /* .npy: from the header */
-  uint32_t dim;        /* .npy: of all rows */
-  unsigned width;      /* bytes per element */
-  uint64_t at;         /* rows read so far */
+  uint64_t rows;  /* .npy: from the header */
+  uint32_t dim;   /* .npy: of all rows */
+  unsigned width; /* bytes per element */
+  uint64_t at;    /* rows read so far */
 } api_matrix;
 lode_status api_matrix_begin(api_matrix *m, api_input *in, lode_format format, lode_error *err);
 /* Reads the next row into `row` (grown as needed); *more is false at the end. */

@@ -27,9 +27,7 @@ struct mem_arena_block {
 
 #define ARENA_HEADER_BYTES ((sizeof(mem_arena_block) + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN)
 
-void mem_arena_init(mem_arena *arena, size_t limit_bytes) {
-  *arena = (mem_arena){.limit = limit_bytes};
-}
+void mem_arena_init(mem_arena *arena, size_t limit_bytes) { *arena = (mem_arena){.limit = limit_bytes}; }
 
 static void arena_poison(mem_arena_block *block) {
   ASAN_POISON_MEMORY_REGION((char *)block + ARENA_HEADER_BYTES, block->size - ARENA_HEADER_BYTES);

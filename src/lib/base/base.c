@@ -84,8 +84,8 @@ lode_status err_errno(lode_error *err, int errnum, const char *what) {
                    "%s is a symbolic link, which is not followed here: put the file or folder itself in its place",
                    what);
   if (errnum == ENXIO)
-    return err_set(err, LODE_REFUSED,
-                   "%s is a pipe, a socket or a device, not a file: remove it, or name another one", what);
+    return err_set(err, LODE_REFUSED, "%s is a pipe, a socket or a device, not a file: remove it, or name another one",
+                   what);
   return err_set(err, status, "%s: %s", what, strerror_r(errnum, text, sizeof text));
 }
 

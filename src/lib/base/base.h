@@ -32,16 +32,16 @@ void err_clear(lode_error *err);
  * quotes and bytes that are not UTF-8 are escaped. Writes to buf (at least 256 bytes) and returns it. */
 const char *str_quote(lode_str s, char *buf, size_t size);
 
-#define TRY(expr)                                   \
-  do {                                              \
-    lode_status try_status_ = (expr);               \
-    if (try_status_ != LODE_OK) return try_status_; \
+#define TRY(expr)                                                                                                      \
+  do {                                                                                                                 \
+    lode_status try_status_ = (expr);                                                                                  \
+    if (try_status_ != LODE_OK) return try_status_;                                                                    \
   } while (0)
 /* For functions with a single exit: sets `st` and goes to done. */
-#define TRY_GOTO(expr)            \
-  do {                            \
-    st = (expr);                  \
-    if (st != LODE_OK) goto done; \
+#define TRY_GOTO(expr)                                                                                                 \
+  do {                                                                                                                 \
+    st = (expr);                                                                                                       \
+    if (st != LODE_OK) goto done;                                                                                      \
   } while (0)
 
 /* ---- Invariants of our own code; never for anything that a file, a user or the system can cause ----
@@ -59,9 +59,9 @@ LODE_MUST static inline bool err_invariant(bool holds, const char *cond, const c
 #define INVARIANT(cond) err_invariant((cond), #cond, __FILE__, __LINE__)
 /* LODE_INTERNAL: "what: a bug in lode (please report it)". */
 lode_status err_internal(lode_error *err, const char *what);
-#define ENSURE(cond, err)                                    \
-  do {                                                       \
-    if (!INVARIANT(cond)) return err_internal((err), #cond); \
+#define ENSURE(cond, err)                                                                                              \
+  do {                                                                                                                 \
+    if (!INVARIANT(cond)) return err_internal((err), #cond);                                                           \
   } while (0)
 
 /* ---- Memory ---- */
@@ -84,15 +84,15 @@ extern bool (*_Atomic mem_alloc_hook)(void);
 typedef struct mem_arena_block mem_arena_block;
 typedef struct mem_arena {
   mem_arena_block *head;
-  size_t used;   /* bytes obtained from the allocator */
-  size_t limit;  /* 0: none */
+  size_t used;  /* bytes obtained from the allocator */
+  size_t limit; /* 0: none */
 } mem_arena;
 
 void mem_arena_init(mem_arena *arena, size_t limit_bytes);
 /* 16-byte aligned; NULL when out of memory or past the limit. */
 void *mem_arena_alloc(mem_arena *arena, size_t size);
 void *mem_arena_copy(mem_arena *arena, const void *data, size_t size); /* adds a NUL after the copy */
-void mem_arena_reset(mem_arena *arena);   /* keeps one block for reuse */
+void mem_arena_reset(mem_arena *arena);                                /* keeps one block for reuse */
 void mem_arena_release(mem_arena *arena);
 
 /* ---- Checked sizes: true on overflow ---- */

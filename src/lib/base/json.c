@@ -187,8 +187,10 @@ static lode_status json_read_string(json_parser *ps) {
   TRY(json_add_node(ps, JSON_NODE_STRING, &node));
   const char *begin = ++ps->p;
   TRY(json_read_run(ps));
-  if (*ps->p == '"') node->u.s = (lode_str){begin, (size_t)(ps->p - begin)};
-  else TRY(decode_string(ps, begin, &node->u.s));
+  if (*ps->p == '"')
+    node->u.s = (lode_str){begin, (size_t)(ps->p - begin)};
+  else
+    TRY(decode_string(ps, begin, &node->u.s));
   ps->p++;
   return LODE_OK;
 }
@@ -223,8 +225,8 @@ static lode_status open_container(json_parser *ps, json_node_type type) {
   json_doc *json = ps->json;
   json_node *node;
   if (ps->depth >= ps->max_depth) {
-    return err_set(ps->err, LODE_LIMIT, "the JSON text is nested deeper than %zu levels (at byte %zu)",
-                   ps->max_depth, (size_t)(ps->p - ps->begin));
+    return err_set(ps->err, LODE_LIMIT, "the JSON text is nested deeper than %zu levels (at byte %zu)", ps->max_depth,
+                   (size_t)(ps->p - ps->begin));
   }
   if (!mem_grow(&json->stack, &json->stack_cap, ps->depth + 1, sizeof *json->stack)) return err_nomem(ps->err);
   TRY(json_add_node(ps, type, &node));

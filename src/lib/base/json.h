@@ -14,25 +14,31 @@
 #include "base/base.h"
 
 typedef enum json_node_type {
-  JSON_NODE_NULL, JSON_NODE_FALSE, JSON_NODE_TRUE, JSON_NODE_INT, JSON_NODE_DOUBLE,
-  JSON_NODE_STRING, JSON_NODE_ARRAY, JSON_NODE_OBJECT,
+  JSON_NODE_NULL,
+  JSON_NODE_FALSE,
+  JSON_NODE_TRUE,
+  JSON_NODE_INT,
+  JSON_NODE_DOUBLE,
+  JSON_NODE_STRING,
+  JSON_NODE_ARRAY,
+  JSON_NODE_OBJECT,
 } json_node_type;
 
 typedef struct json_node {
   json_node_type type;
-  uint32_t next;   /* index of the node after this one's subtree */
+  uint32_t next; /* index of the node after this one's subtree */
   union {
     int64_t i;
     double d;
-    lode_str s;    /* strings */
-    size_t count;  /* arrays: elements; objects: pairs */
+    lode_str s;   /* strings */
+    size_t count; /* arrays: elements; objects: pairs */
   } u;
 } json_node;
 
 typedef struct json_doc {
   json_node *nodes;
   uint32_t count;
-  bool compact;    /* the text had no white space between tokens and no escapes: it can be kept as it is */
+  bool compact; /* the text had no white space between tokens and no escapes: it can be kept as it is */
   /* reused by later parses with the same json_doc; json_release() frees them */
   size_t cap;
   strbuf strings;
@@ -60,7 +66,7 @@ uint32_t json_get(const json_doc *json, uint32_t object, lode_str key);
 lode_status json_parse_floats(lode_str text, float *out, size_t max, size_t *dim, lode_error *err);
 
 /* Writers; they fail only through the buffer, and do not depend on the locale. */
-void json_put_string(strbuf *buf, lode_str s);   /* with quotes; invalid UTF-8 becomes U+FFFD */
+void json_put_string(strbuf *buf, lode_str s); /* with quotes; invalid UTF-8 becomes U+FFFD */
 /* The shortest text that reads back the same, always with . or e; NaN and infinities become null. */
 void json_put_double(strbuf *buf, double d);
 void json_put_float(strbuf *buf, float f);

@@ -42,8 +42,10 @@ void json_put_string(strbuf *buf, lode_str s) {
       continue;
     }
     strbuf_add(buf, s.data + run, i - run);
-    if (width == 0) strbuf_add(buf, "\xEF\xBF\xBD", 3);
-    else put_escape(buf, c);
+    if (width == 0)
+      strbuf_add(buf, "\xEF\xBF\xBD", 3);
+    else
+      put_escape(buf, c);
     run = ++i;
   }
   if (i > run) strbuf_add(buf, s.data + run, i - run);
@@ -118,8 +120,10 @@ typedef struct json_level {
 
 static void put_separator(strbuf *buf, const json_doc *json, json_level *in) {
   bool value = json->nodes[in->node].type == JSON_NODE_OBJECT && in->children % 2 == 1;
-  if (value) strbuf_addch(buf, ':');
-  else if (in->children > 0) strbuf_addch(buf, ',');
+  if (value)
+    strbuf_addch(buf, ':');
+  else if (in->children > 0)
+    strbuf_addch(buf, ',');
   in->children++;
 }
 

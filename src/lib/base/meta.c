@@ -64,9 +64,7 @@ bool meta_value_of(const json_doc *json, uint32_t node, meta_value *value) {
     case JSON_NODE_DOUBLE: *value = (meta_value){.type = META_DOUBLE, .d = n->u.d}; return true;
     case JSON_NODE_STRING: *value = (meta_value){.type = META_STRING, .s = n->u.s}; return true;
     case JSON_NODE_FALSE:
-    case JSON_NODE_TRUE:
-      *value = (meta_value){.type = META_BOOL, .i = n->type == JSON_NODE_TRUE};
-      return true;
+    case JSON_NODE_TRUE: *value = (meta_value){.type = META_BOOL, .i = n->type == JSON_NODE_TRUE}; return true;
     default: return false;
   }
 }

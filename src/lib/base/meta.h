@@ -12,7 +12,7 @@
 typedef enum meta_type { META_INT, META_DOUBLE, META_STRING, META_BOOL } meta_type;
 typedef struct meta_value {
   meta_type type;
-  int64_t i;   /* also booleans */
+  int64_t i; /* also booleans */
   double d;
   lode_str s;
 } meta_value;

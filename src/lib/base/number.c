@@ -21,23 +21,64 @@
 typedef unsigned __int128 u128;
 
 enum {
-  POW5_MAX = 27,       /* 5^27 < 2^63 */
-  EXACT_DIGITS = 19,   /* 10^19 < 2^64 */
-  SIGNIFICANT = 800,   /* more digits than any midpoint between two doubles has (768) */
+  POW5_MAX = 27,     /* 5^27 < 2^63 */
+  EXACT_DIGITS = 19, /* 10^19 < 2^64 */
+  SIGNIFICANT = 800, /* more digits than any midpoint between two doubles has (768) */
 };
 #define EXPONENT_CAP INT64_C(1000000000000000) /* larger than any text's length, far from overflow */
 
 static const uint64_t pow5[POW5_MAX + 1] = {
-  1u, 5u, 25u, 125u, 625u, 3125u, 15625u, 78125u, 390625u, 1953125u, 9765625u, 48828125u, 244140625u, 1220703125u,
-  6103515625u, 30517578125u, 152587890625u, 762939453125u, 3814697265625u, 19073486328125u, 95367431640625u,
-  476837158203125u, 2384185791015625u, 11920928955078125u, 59604644775390625u, 298023223876953125u,
-  1490116119384765625u, 7450580596923828125u,
+    1u,
+    5u,
+    25u,
+    125u,
+    625u,
+    3125u,
+    15625u,
+    78125u,
+    390625u,
+    1953125u,
+    9765625u,
+    48828125u,
+    244140625u,
+    1220703125u,
+    6103515625u,
+    30517578125u,
+    152587890625u,
+    762939453125u,
+    3814697265625u,
+    19073486328125u,
+    95367431640625u,
+    476837158203125u,
+    2384185791015625u,
+    11920928955078125u,
+    59604644775390625u,
+    298023223876953125u,
+    1490116119384765625u,
+    7450580596923828125u,
 };
 
 static const uint64_t pow10_table[20] = {
-  1u, 10u, 100u, 1000u, 10000u, 100000u, 1000000u, 10000000u, 100000000u, 1000000000u, 10000000000u, 100000000000u,
-  1000000000000u, 10000000000000u, 100000000000000u, 1000000000000000u, 10000000000000000u, 100000000000000000u,
-  1000000000000000000u, 10000000000000000000u,
+    1u,
+    10u,
+    100u,
+    1000u,
+    10000u,
+    100000u,
+    1000000u,
+    10000000u,
+    100000000u,
+    1000000000u,
+    10000000000u,
+    100000000000u,
+    1000000000000u,
+    10000000000000u,
+    100000000000000u,
+    1000000000000000u,
+    10000000000000000u,
+    100000000000000000u,
+    1000000000000000000u,
+    10000000000000000000u,
 };
 
 /* ---- Text to digits ---- */
@@ -269,8 +310,10 @@ static inline bool scale_to_integer(const num_binary *value, int k, uint64_t *in
   } else {
     if (shift < -60 || shift > 74) return false;
     u128 dividend = value->m, divisor = pow5[-k], ulp = value->ulp;
-    if (shift >= 0) dividend <<= shift, ulp <<= shift;
-    else divisor <<= -shift;
+    if (shift >= 0)
+      dividend <<= shift, ulp <<= shift;
+    else
+      divisor <<= -shift;
     quotient = dividend / divisor;
     u128 rest = dividend - quotient * divisor;
     bool up = rest > divisor / 2;

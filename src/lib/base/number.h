@@ -11,8 +11,8 @@ typedef struct num_parsed {
   uint64_t digits;
   int64_t exp10;
   bool negative;
-  bool integer;            /* written without fraction and exponent */
-  bool exact;              /* false: more than 19 digits; use the text */
+  bool integer; /* written without fraction and exponent */
+  bool exact;   /* false: more than 19 digits; use the text */
 } num_parsed;
 
 /* Reads the number at p. Returns the byte after it, or NULL if there is no number. */

@@ -43,11 +43,11 @@ static void sha256_blocks_portable(uint32_t state[8], const uint8_t *p, size_t n
 
 #if defined(__x86_64__)
 /* Four rounds: w holds their words. */
-#define SHA256_ROUNDS(w, k)                                                                      \
-  do {                                                                                           \
-    __m128i m_ = _mm_add_epi32(w, _mm_loadu_si128((const __m128i *)(const void *)&SHA256_K[k])); \
-    cdgh = _mm_sha256rnds2_epu32(cdgh, abef, m_);                                                \
-    abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(m_, 0x0E));                       \
+#define SHA256_ROUNDS(w, k)                                                                                            \
+  do {                                                                                                                 \
+    __m128i m_ = _mm_add_epi32(w, _mm_loadu_si128((const __m128i *)(const void *)&SHA256_K[k]));                       \
+    cdgh = _mm_sha256rnds2_epu32(cdgh, abef, m_);                                                                      \
+    abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(m_, 0x0E));                                             \
   } while (0)
 
 __attribute__((target("sha,sse4.1,ssse3"))) static void sha256_blocks_shani(uint32_t state[8], const uint8_t *p,
@@ -98,8 +98,8 @@ static void sha256_blocks(uint32_t state[8], const uint8_t *p, size_t n) {
 }
 
 void sha256_init(sha256_ctx *sha) {
-  *sha = (sha256_ctx){.state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab,
-                                0x5be0cd19}};
+  *sha = (sha256_ctx){
+      .state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
 }
 
 void sha256_update(sha256_ctx *sha, const void *data, size_t len) {

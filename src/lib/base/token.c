@@ -29,14 +29,12 @@ typedef enum char_class {
 #define CL TOKEN_LOWER
 #define CU TOKEN_UPPER
 static const uint8_t ascii_class[128] = {
-    CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO,
-    CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO,
-    CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CJ, CJ, CJ,
-    CD, CD, CD, CD, CD, CD, CD, CD, CD, CD, CJ, CO, CO, CO, CO, CO,
-    CO, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU,
-    CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CO, CJ, CO, CO, TOKEN_UNDERSCORE,
-    CO, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL,
-    CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CO, CO, CO, CO, CO,
+    CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO,
+    CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CO, CJ, CJ, CJ,
+    CD, CD, CD, CD, CD, CD, CD, CD, CD, CD, CJ, CO, CO, CO, CO, CO, CO, CU, CU, CU, CU, CU, CU, CU,
+    CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CU, CO, CJ, CO, CO, TOKEN_UNDERSCORE,
+    CO, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL, CL,
+    CL, CL, CL, CO, CO, CO, CO, CO,
 };
 #undef CO
 #undef CJ
@@ -47,7 +45,7 @@ static const uint8_t ascii_class[128] = {
 typedef enum unit_level { TOKEN_WHOLE, TOKEN_COMPONENT, TOKEN_PART } unit_level;
 
 enum {
-  FOLD_CODEPOINTS = 32,             /* the longest decomposition of one character has 18 */
+  FOLD_CODEPOINTS = 32, /* the longest decomposition of one character has 18 */
   FOLD_BYTES = FOLD_CODEPOINTS * 4,
   MAX_PIECES = TOKEN_MAX_BYTES + 1, /* each takes a byte of the buffer, or its joiner does */
 };
@@ -59,9 +57,9 @@ typedef struct token_char {
 } token_char;
 
 typedef struct token_piece {
-  size_t start, end;   /* bytes of the source */
-  uint32_t from, to;   /* bytes of the buffer */
-  uint32_t owner;      /* parts: their component */
+  size_t start, end; /* bytes of the source */
+  uint32_t from, to; /* bytes of the buffer */
+  uint32_t owner;    /* parts: their component */
 } token_piece;
 
 typedef struct tokenizer {
@@ -84,10 +82,12 @@ typedef struct tokenizer {
 
 /* Letters of scripts that are written without spaces between words. */
 static bool is_unspaced(int32_t c) {
-  static const struct { int32_t first, last; } ranges[] = {
-      {0x0E00, 0x0EFF}, {0x1000, 0x109F},   {0x1780, 0x17FF},   {0x2E80, 0x2FDF},   {0x3005, 0x3007},
-      {0x3021, 0x312F}, {0x31A0, 0x31BF},   {0x31F0, 0x31FF},   {0x3400, 0x4DBF},   {0x4E00, 0x9FFF},
-      {0xF900, 0xFAFF}, {0xFF66, 0xFF9D},   {0x1AFF0, 0x1B16F}, {0x20000, 0x3FFFD},
+  static const struct {
+    int32_t first, last;
+  } ranges[] = {
+      {0x0E00, 0x0EFF}, {0x1000, 0x109F}, {0x1780, 0x17FF},   {0x2E80, 0x2FDF},   {0x3005, 0x3007},
+      {0x3021, 0x312F}, {0x31A0, 0x31BF}, {0x31F0, 0x31FF},   {0x3400, 0x4DBF},   {0x4E00, 0x9FFF},
+      {0xF900, 0xFAFF}, {0xFF66, 0xFF9D}, {0x1AFF0, 0x1B16F}, {0x20000, 0x3FFFD},
   };
   for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
     if (c < ranges[i].first) return false;
@@ -305,8 +305,12 @@ static bool read_unit(tokenizer *t, size_t pos, unit_level level) {
 /* ---- Emitting tokens ---- */
 
 static int token_emit(const tokenizer *t, const token_piece *p, bool same_place, bool part) {
-  token_item token = {.text = t->folded + p->from, .len = p->to - p->from, .start = p->start, .end = p->end,
-                      .same_place = same_place, .part = part};
+  token_item token = {.text = t->folded + p->from,
+                      .len = p->to - p->from,
+                      .start = p->start,
+                      .end = p->end,
+                      .same_place = same_place,
+                      .part = part};
   return t->fn(t->ctx, &token);
 }
 

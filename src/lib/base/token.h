@@ -28,11 +28,11 @@
 #define TOKEN_MAX_BYTES 128 /* of a token */
 
 typedef struct token_item {
-  const char *text;   /* folded; valid only during the call */
-  size_t len;         /* never 0 */
-  size_t start, end;  /* bytes of the source */
-  bool same_place;    /* shares the position of the previous token */
-  bool part;          /* of the finest level: has no parts of its own */
+  const char *text;  /* folded; valid only during the call */
+  size_t len;        /* never 0 */
+  size_t start, end; /* bytes of the source */
+  bool same_place;   /* shares the position of the previous token */
+  bool part;         /* of the finest level: has no parts of its own */
 } token_item;
 
 /* Return nonzero to stop; that value is returned. */

@@ -210,8 +210,8 @@ static lode_status bert_load_matrix(const embed_safetensors *file, const char *n
 
 /* Loads `parts` linear layers, stacked, as one. `w` has room for all of them, `spare` for a panel of floats. */
 static lode_status bert_load_linear(const gemm_arithmetic *how, gemm_weights *to, const embed_safetensors *file,
-                                    unsigned layer,
-                                    const char *const *parts, size_t n_parts, float *w, float *spare, lode_error *err) {
+                                    unsigned layer, const char *const *parts, size_t n_parts, float *w, float *spare,
+                                    lode_error *err) {
   size_t n = to->n / n_parts, k = to->k;
   char name[128];
   memset(to->bias, 0, gemm_pad(to->n, GEMM_PANEL) * sizeof(float));
@@ -246,7 +246,7 @@ static lode_status bert_load_layer(embed_bert *bert, const embed_safetensors *fi
                                    lode_error *err) {
   static const char *const qkv[] = {"attention.self.query", "attention.self.key", "attention.self.value"};
   static const char *const out[] = {"attention.output.dense"}, *const up[] = {"intermediate.dense"},
-                                                     *const down[] = {"output.dense"};
+                           *const down[] = {"output.dense"};
   embed_bert_layer *layer = &bert->layers[l];
   TRY(bert_load_linear(bert->weights, &layer->qkv, file, l, qkv, 3, w, spare, err));
   TRY(bert_load_linear(bert->weights, &layer->out, file, l, out, 1, w, spare, err));
@@ -274,8 +274,8 @@ lode_status embed_bert_load(embed_bert *bert, const embed_safetensors *file, lod
   const embed_bert_config *c = &bert->config;
   TRY(bert_load_embeddings(bert, file, err));
   size_t deepest = c->inner > c->hidden ? c->inner : c->hidden;
-  size_t largest = gemm_pad((size_t)c->hidden * (3 * (size_t)c->hidden > c->inner ? 3 * (size_t)c->hidden : c->inner),
-                            16);
+  size_t largest =
+      gemm_pad((size_t)c->hidden * (3 * (size_t)c->hidden > c->inner ? 3 * (size_t)c->hidden : c->inner), 16);
   float *w = mem_alloc_aligned(64, (largest + deepest * GEMM_PANEL) * sizeof *w);
   if (!w) return err_nomem(err);
   lode_status st = LODE_OK;

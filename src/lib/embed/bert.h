@@ -17,7 +17,7 @@
 typedef struct embed_bert_config {
   uint32_t hidden, layers, heads, inner, positions, words;
   float epsilon;
-  bool first_token;  /* the vector is that of [CLS]; otherwise the mean of all tokens */
+  bool first_token; /* the vector is that of [CLS]; otherwise the mean of all tokens */
 } embed_bert_config;
 
 typedef struct embed_bert_layer {
@@ -32,12 +32,12 @@ typedef struct embed_bert {
   const gemm_arithmetic *weights, *attention;
   float *vectors;
   void *panels;
-  float *positions, *gain, *shift;  /* point into vectors */
+  float *positions, *gain, *shift; /* point into vectors */
   embed_bert_layer *layers;
   /* Reads word `id` as `hidden` floats. */
   lode_status (*word)(void *ctx, uint32_t id, float *out, lode_error *err);
   void *word_ctx;
-  _Atomic(struct embed_encode_scratch *) scratch;  /* scratch memory that bert_encode.c keeps between calls */
+  _Atomic(struct embed_encode_scratch *) scratch; /* scratch memory that bert_encode.c keeps between calls */
 } embed_bert;
 
 /* How many floats the vectors have, and the panels, as the pack stores them. LODE_CORRUPT if the configuration is
@@ -70,7 +70,7 @@ void embed_encode_scratch_free(struct embed_encode_scratch *scratch);
 enum { EMBED_ENCODE_THREADS = 64 }; /* as in EMBED_THREADPOOL_MAX */
 
 typedef struct embed_encode_options {
-  uint32_t max_tokens;  /* of a text, including [CLS] and [SEP] */
+  uint32_t max_tokens; /* of a text, including [CLS] and [SEP] */
   uint32_t threads;
 } embed_encode_options;
 

@@ -31,26 +31,26 @@ enum {
 /* Shared by all threads of a team. */
 typedef struct encode_chunk {
   const embed_bert *bert;
-  const uint32_t *ids;   /* token of each row */
-  const size_t *starts;  /* first row of each text, and the end; row0 is the first */
+  const uint32_t *ids;  /* token of each row */
+  const size_t *starts; /* first row of each text, and the end; row0 is the first */
   size_t row0, n_texts, rows;
-  float *x;              /* rows x hidden */
-  float *qkv;            /* rows x 3 hidden (padded); attention overwrites the queries with its result */
-  float *out;            /* n_texts x hidden */
+  float *x;   /* rows x hidden */
+  float *qkv; /* rows x 3 hidden (padded); attention overwrites the queries with its result */
+  float *out; /* n_texts x hidden */
 } encode_chunk;
 
 /* Scratch memory of one thread. */
 typedef struct thread_scratch {
-  float *x, *qkv;  /* for a chunk that it processes alone */
+  float *x, *qkv; /* for a chunk that it processes alone */
   float *tmp, *up, *scores, *mixed, *spare;
   void *keys, *values, *rows;
 } thread_scratch;
 
 typedef struct team {
   size_t size;
-  _Atomic(uint32_t) arrived, round;  /* barrier: threads that have arrived, and rounds completed */
+  _Atomic(uint32_t) arrived, round; /* barrier: threads that have arrived, and rounds completed */
   _Atomic(bool) failed;
-  pthread_mutex_t lock;              /* guards err, the first failure */
+  pthread_mutex_t lock; /* guards err, the first failure */
   lode_error err;
 } team;
 
@@ -122,14 +122,24 @@ static void encode_attend(const encode_chunk *c, size_t first, size_t n, size_t 
   for (size_t r = from; r < to; r += ENCODE_QUERIES) {
     size_t m = encode_min(to - r, ENCODE_QUERIES);
     float *q = c->qkv + r * stride + head * d;
-    gemm_product scores = {.panels = s->keys, .panel_bytes = gemm_panel_bytes(how, d), .n_panels = gemm_panels(n),
-                            .m = m, .k = d, .c = s->scores, .ldc = wide};
+    gemm_product scores = {.panels = s->keys,
+                           .panel_bytes = gemm_panel_bytes(how, d),
+                           .n_panels = gemm_panels(n),
+                           .m = m,
+                           .k = d,
+                           .c = s->scores,
+                           .ldc = wide};
     gemm_product_rows(how, q, stride, s->rows, &scores);
     how->multiply(&scores);
     float factors[ENCODE_QUERIES];
     how->softmax(s->scores, m, n, wide, scale, factors);
-    gemm_product mix = {.panels = s->values, .panel_bytes = gemm_panel_bytes(how, n), .n_panels = gemm_panels(d),
-                         .m = m, .k = n, .c = s->mixed, .ldc = mixed};
+    gemm_product mix = {.panels = s->values,
+                        .panel_bytes = gemm_panel_bytes(how, n),
+                        .n_panels = gemm_panels(d),
+                        .m = m,
+                        .k = n,
+                        .c = s->mixed,
+                        .ldc = mixed};
     gemm_product_rows(how, s->scores, wide, s->rows, &mix);
     how->multiply(&mix);
     for (size_t i = 0; i < m; i++) b->kernel->scale(s->mixed + i * mixed, factors[i], d, q + i * stride);
@@ -251,20 +261,26 @@ typedef struct encode_call {
   const embed_encode_options *options;
   /* A wave: texts that are tokenized together. */
   uint32_t *ids;
-  size_t *starts, *chunks;  /* first row of each text, first text of each chunk; with an end marker each */
+  size_t *starts, *chunks; /* first row of each text, first text of each chunk; with an end marker each */
   size_t ids_cap, starts_cap, chunks_cap, n_texts, n_chunks;
   float *out;
-  bool together;            /* all threads work on each chunk, one chunk after the other */
-  _Atomic(size_t) next;     /* otherwise: the next chunk to take */
+  bool together;        /* all threads work on each chunk, one chunk after the other */
+  _Atomic(size_t) next; /* otherwise: the next chunk to take */
   team team;
   struct embed_encode_scratch *scratch;
 } encode_call;
 
 static encode_chunk encode_chunk_at(const encode_call *k, size_t i, const thread_scratch *owner) {
   size_t first = k->chunks[i], end = k->chunks[i + 1], row = k->starts[first];
-  return (encode_chunk){.bert = k->bert, .ids = k->ids + row, .starts = k->starts + first, .row0 = row,
-                 .n_texts = end - first, .rows = k->starts[end] - row, .x = owner->x, .qkv = owner->qkv,
-                 .out = k->out + first * k->bert->config.hidden};
+  return (encode_chunk){.bert = k->bert,
+                        .ids = k->ids + row,
+                        .starts = k->starts + first,
+                        .row0 = row,
+                        .n_texts = end - first,
+                        .rows = k->starts[end] - row,
+                        .x = owner->x,
+                        .qkv = owner->qkv,
+                        .out = k->out + first * k->bert->config.hidden};
 }
 
 static void encode_work(void *ctx, size_t me) {
@@ -302,8 +318,8 @@ static lode_status encode_run_wave(encode_call *k, lode_error *err) {
 static size_t encode_rows_bytes(const embed_bert *b, size_t rows, size_t text) {
   const embed_bert_config *c = &b->config;
   size_t deepest = c->inner > c->hidden ? c->inner : c->hidden, head = c->hidden / c->heads;
-  size_t weights = gemm_rows_scratch(b->weights, encode_min(rows, b->kernel->block),
-                                     encode_min(deepest, b->weights->depth));
+  size_t weights =
+      gemm_rows_scratch(b->weights, encode_min(rows, b->kernel->block), encode_min(deepest, b->weights->depth));
   size_t attention = gemm_rows_scratch(b->attention, encode_min(rows, ENCODE_QUERIES), text > head ? text : head);
   return weights > attention ? weights : attention;
 }
@@ -351,8 +367,11 @@ static struct embed_encode_scratch *encode_scratch_new(const embed_bert *b, size
   for (size_t i = 0; i < SCRATCH_PARTS; i++) each += sizes[i];
   struct embed_encode_scratch *scratch = mem_alloc(sizeof *scratch + threads * sizeof *scratch->each);
   if (!scratch) return NULL;
-  *scratch = (struct embed_encode_scratch){.rows = rows, .text = text, .threads = threads,
-                                           .pool = embed_threadpool_new(), .memory = mem_alloc_large(threads * each)};
+  *scratch = (struct embed_encode_scratch){.rows = rows,
+                                           .text = text,
+                                           .threads = threads,
+                                           .pool = embed_threadpool_new(),
+                                           .memory = mem_alloc_large(threads * each)};
   if (!scratch->memory || !scratch->pool) {
     embed_encode_scratch_free(scratch);
     return NULL;

@@ -19,7 +19,7 @@ typedef struct bert_folder {
   embed_bert bert;
   embed_wordpiece wp;
   embed_encode_options options;
-  bool narrow;  /* as requested */
+  bool narrow; /* as requested */
   float *words;
 } bert_folder;
 
@@ -73,8 +73,8 @@ static lode_status bert_folder_read_vocab(bert_folder *f, const char *path, lode
     if (st == LODE_OK) st = embed_vocab_from_lines(&vocab, (lode_str){text, len}, true, err);
   }
   if (st == LODE_OK)
-    st = embed_wordpiece_init(&f->wp, &vocab.settings, vocab.tokens, vocab.count, vocab.specials, vocab.n_specials,
-                              err);
+    st =
+        embed_wordpiece_init(&f->wp, &vocab.settings, vocab.tokens, vocab.count, vocab.specials, vocab.n_specials, err);
   embed_vocab_release(&vocab);
   mem_free(text);
   return st;
@@ -192,9 +192,13 @@ lode_status embed_folder_open(const embed_setup *setup, embed_model *model, lode
   TRY_GOTO(bert_folder_read_weights(f, path, &config, &crc, err));
   uint32_t max = setup->max_tokens ? setup->max_tokens : DEFAULT_TOKENS;
   f->options.max_tokens = max < 2 ? 2 : max > config.positions ? config.positions : max;
-  *model = (embed_model){.embed = bert_folder_embed, .close = bert_folder_close, .self = f, .dimension = config.hidden,
-                               .max_tokens = f->options.max_tokens, .precision = f->narrow ? "int8" : "full",
-                               .kernel = f->bert.kernel->name};
+  *model = (embed_model){.embed = bert_folder_embed,
+                         .close = bert_folder_close,
+                         .self = f,
+                         .dimension = config.hidden,
+                         .max_tokens = f->options.max_tokens,
+                         .precision = f->narrow ? "int8" : "full",
+                         .kernel = f->bert.kernel->name};
   const char *slash = strrchr(path, '/');
   snprintf(model->identity, sizeof model->identity, "bert:%.200s@%08x/%u/float", slash && slash[1] ? slash + 1 : path,
            crc, config.hidden);

@@ -52,7 +52,8 @@ static lode_status embed_unknown_model(lode_str name, lode_error *err) {
   char quoted[256];
   return err_set(err, LODE_NOT_FOUND,
                  "there is no model %s; there are minilm, code, openai:MODEL, ollama:MODEL, and folders with a "
-                 "BERT-like model, given as a path with a / in it", str_quote(name, quoted, sizeof quoted));
+                 "BERT-like model, given as a path with a / in it",
+                 str_quote(name, quoted, sizeof quoted));
 }
 
 lode_status embed_model_check_name(lode_str name, lode_error *err) {
@@ -120,8 +121,8 @@ lode_status lode_embedder_open(lode_str model, const lode_embedder_options *opti
     char asked[256];
     st = err_set(err, LODE_MISMATCH,
                  "the model %s is asked for, but the one that is here is %s; install the former, or "
-                 "embed the collection again with the latter", str_quote(model, asked, sizeof asked),
-                 e->model.identity);
+                 "embed the collection again with the latter",
+                 str_quote(model, asked, sizeof asked), e->model.identity);
     goto done;
   }
   embed_describe(e);

@@ -14,9 +14,9 @@
 #include "base/base.h"
 
 enum {
-  EMBED_IDENTITY_BYTES = 320,  /* buffer for an identity */
-  EMBED_MAX_THREADS = 64,      /* threads of an embedder */
-  EMBED_MAX_TOKENS = 512,      /* positions of BERT-like models; a larger setting is reduced to the model's own */
+  EMBED_IDENTITY_BYTES = 320, /* buffer for an identity */
+  EMBED_MAX_THREADS = 64,     /* threads of an embedder */
+  EMBED_MAX_TOKENS = 512,     /* positions of BERT-like models; a larger setting is reduced to the model's own */
 };
 
 /* The folders where packs are searched, in this order; the first is where they are installed. */
@@ -34,12 +34,12 @@ lode_status embed_read_file(const char *path, size_t max, char **text, size_t *l
 
 /* Options with defaults filled in. Everything in it is valid during the open call only. */
 typedef struct embed_setup {
-  lode_str model;         /* as given, without the rest of an identity */
+  lode_str model; /* as given, without the rest of an identity */
   const embed_folders *folders;
-  uint32_t max_tokens;    /* 0 = the model's own setting */
-  uint32_t threads;       /* 1 to EMBED_MAX_THREADS */
+  uint32_t max_tokens; /* 0 = the model's own setting */
+  uint32_t threads;    /* 1 to EMBED_MAX_THREADS */
   lode_precision precision;
-  const char *url, *key;  /* NULL = from the environment */
+  const char *url, *key; /* NULL = from the environment */
   uint32_t timeout_ms;
 } embed_setup;
 
@@ -49,9 +49,9 @@ typedef struct embed_model {
   void (*close)(void *self);
   void *self;
   uint32_t dimension;
-  uint32_t max_tokens;    /* 0 = unknown */
-  const char *precision;  /* "full", "int8" or "" */
-  const char *kernel;     /* "" if there is none */
+  uint32_t max_tokens;   /* 0 = unknown */
+  const char *precision; /* "full", "int8" or "" */
+  const char *kernel;    /* "" if there is none */
   char identity[EMBED_IDENTITY_BYTES];
 } embed_model;
 
@@ -61,12 +61,12 @@ typedef lode_status embed_open_fn(const embed_setup *setup, embed_model *model, 
 typedef struct embed_model_kind {
   const char *name, *title, *identity;
   uint32_t dimension, max_tokens;
-  const char *package;  /* npm package that contains it, PACKAGE@VERSION; "" = part of lode */
-  const char *pack;     /* its file in the models folder; "" = none */
+  const char *package; /* npm package that contains it, PACKAGE@VERSION; "" = part of lode */
+  const char *pack;    /* its file in the models folder; "" = none */
   embed_open_fn *open;
   /* Makes the pack `to` from the package's files in `from`; NULL if there is nothing to install. */
   lode_status (*install)(const char *from, const char *to, lode_progress progress, lode_error *err);
-  lode_status (*verify)(const char *file, lode_error *err);  /* reads the whole pack; NULL if there is none */
+  lode_status (*verify)(const char *file, lode_error *err); /* reads the whole pack; NULL if there is none */
 } embed_model_kind;
 
 extern const embed_model_kind embed_models[];
@@ -85,13 +85,13 @@ bool embed_model_is_external(lode_str name);
 
 /* ---- The kinds ---- */
 
-embed_open_fn embed_minilm_open;  /* minilm.c */
+embed_open_fn embed_minilm_open; /* minilm.c */
 lode_status embed_minilm_install(const char *from, const char *to, lode_progress progress, lode_error *err);
 lode_status embed_minilm_verify(const char *file, lode_error *err);
-embed_open_fn embed_static_open;  /* static_model.c */
+embed_open_fn embed_static_open; /* static_model.c */
 lode_status embed_static_verify(const char *file, lode_error *err);
 #define EMBED_STATIC_PACK "code.model"
-embed_open_fn embed_folder_open;  /* bert_folder.c: setup->model is a path */
-embed_open_fn embed_remote_open;  /* embed_remote.c: "openai:..." and "ollama:..." */
+embed_open_fn embed_folder_open; /* bert_folder.c: setup->model is a path */
+embed_open_fn embed_remote_open; /* embed_remote.c: "openai:..." and "ollama:..." */
 
 #endif

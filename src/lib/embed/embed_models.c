@@ -161,7 +161,8 @@ static lode_status embed_locate_builtin(const embed_folders *folders, const char
   }
   return err_set(err, LODE_NOT_FOUND,
                  "the file %s, which is part of lode, is neither in the models folder %s nor beside the program; set "
-                 "LODE_MODELS to the folder that has it", file, folders->at[0]);
+                 "LODE_MODELS to the folder that has it",
+                 file, folders->at[0]);
 }
 
 lode_status embed_locate_model(const embed_folders *folders, const embed_model_kind *kind, char **path,
@@ -180,8 +181,14 @@ lode_status lode_model_at(size_t i, const lode_embedder_options *options, lode_m
   if (i >= embed_models_count) return err_set(err, LODE_INVALID, "there are %zu models", embed_models_count);
   const embed_model_kind *m = &embed_models[i];
   *info = (lode_model_info){
-      .name = m->name, .title = m->title, .identity = m->identity, .source = m->package, .file = "",
-      .dimension = m->dimension, .max_tokens = m->max_tokens, .installed = !m->pack[0],
+      .name = m->name,
+      .title = m->title,
+      .identity = m->identity,
+      .source = m->package,
+      .file = "",
+      .dimension = m->dimension,
+      .max_tokens = m->max_tokens,
+      .installed = !m->pack[0],
   };
   if (!m->pack[0]) return LODE_OK;
   embed_folders folders;

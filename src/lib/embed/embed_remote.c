@@ -18,23 +18,23 @@
 #include "embed/embed.h"
 
 enum {
-  EMBED_REMOTE_BATCH_TEXTS = 64,        /* texts of a request, at most */
-  EMBED_REMOTE_BATCH_BYTES = 1 << 20,   /* bytes of a request's texts, about */
-  EMBED_REMOTE_ATTEMPTS = 5,            /* of a request */
-  EMBED_REMOTE_IDLE = 8,                /* idle connections that are kept */
-  EMBED_REMOTE_MAX_ANSWER = 256 << 20,  /* bytes of a response */
-  EMBED_REMOTE_PAUSE_MS = 250,          /* first pause between attempts */
-  EMBED_REMOTE_MAX_PAUSE_MS = 20000,    /* longest pause between attempts */
+  EMBED_REMOTE_BATCH_TEXTS = 64,       /* texts of a request, at most */
+  EMBED_REMOTE_BATCH_BYTES = 1 << 20,  /* bytes of a request's texts, about */
+  EMBED_REMOTE_ATTEMPTS = 5,           /* of a request */
+  EMBED_REMOTE_IDLE = 8,               /* idle connections that are kept */
+  EMBED_REMOTE_MAX_ANSWER = 256 << 20, /* bytes of a response */
+  EMBED_REMOTE_PAUSE_MS = 250,         /* first pause between attempts */
+  EMBED_REMOTE_MAX_PAUSE_MS = 20000,   /* longest pause between attempts */
 };
 
 typedef struct embed_remote {
   bool ollama;
-  char *url;             /* of the request */
-  char *name;            /* of the model */
-  char *authorization;   /* "Authorization: Bearer ...", or NULL */
+  char *url;           /* of the request */
+  char *name;          /* of the model */
+  char *authorization; /* "Authorization: Bearer ...", or NULL */
   uint32_t timeout_ms;
-  uint32_t dimension;    /* 0: not known yet */
-  pthread_mutex_t lock;  /* guards idle */
+  uint32_t dimension;   /* 0: not known yet */
+  pthread_mutex_t lock; /* guards idle */
   http_client *idle[EMBED_REMOTE_IDLE];
   size_t n_idle;
 } embed_remote;
@@ -81,8 +81,12 @@ static lode_status embed_remote_refused(const embed_remote *s, const http_respon
   str_quote(said.data ? said : STR_LIT(""), words, sizeof words);
   json_release(&json);
   const char *hint = r->status == 401 || r->status == 403 ? (s->ollama ? "" : "; is OPENAI_API_KEY set and right?")
-                     : r->status == 404 ? "; does the server have that model?" : "";
-  return err_set(err, r->status == 404 ? LODE_NOT_FOUND : embed_remote_may_retry(r->status) ? LODE_BUSY : LODE_REFUSED,
+                     : r->status == 404                   ? "; does the server have that model?"
+                                                          : "";
+  return err_set(err,
+                 r->status == 404                    ? LODE_NOT_FOUND
+                 : embed_remote_may_retry(r->status) ? LODE_BUSY
+                                                     : LODE_REFUSED,
                  "the embedding server %.150s answers %ld: %s%s", s->url, r->status, words, hint);
 }
 
@@ -148,9 +152,12 @@ static lode_status embed_remote_read_answer(embed_remote *s, const http_response
                                             lode_error *err) {
   json_doc json = {0};
   lode_status st = json_parse(&json, (lode_str){r->body.data ? r->body.data : "", r->body.len}, NULL, NULL);
-  if (st == LODE_NOMEM) st = err_nomem(err);
-  else if (st != LODE_OK) st = embed_remote_bad_answer(s, "it is not JSON", err);
-  else st = embed_remote_read_vectors(s, &json, n, vectors, err);
+  if (st == LODE_NOMEM)
+    st = err_nomem(err);
+  else if (st != LODE_OK)
+    st = embed_remote_bad_answer(s, "it is not JSON", err);
+  else
+    st = embed_remote_read_vectors(s, &json, n, vectors, err);
   json_release(&json);
   return st;
 }
@@ -166,8 +173,12 @@ static void embed_remote_backoff(int attempt, uint32_t retry_after_s) {
 
 static lode_status embed_remote_post(embed_remote *s, lode_str body, size_t n, float *vectors, lode_error *err) {
   const char *headers[] = {s->authorization, NULL};
-  http_request request = {.method = "POST", .url = s->url, .headers = s->authorization ? headers : NULL, .body = body,
-                                .timeout_ms = s->timeout_ms, .max_bytes = EMBED_REMOTE_MAX_ANSWER};
+  http_request request = {.method = "POST",
+                          .url = s->url,
+                          .headers = s->authorization ? headers : NULL,
+                          .body = body,
+                          .timeout_ms = s->timeout_ms,
+                          .max_bytes = EMBED_REMOTE_MAX_ANSWER};
   http_response r = {0};
   http_client *http = NULL;
   lode_status st = embed_remote_acquire(s, &http, err);
@@ -203,8 +214,8 @@ static lode_status embed_remote_post_batch(embed_remote *s, const lode_str *text
     json_put_string(&body, texts[i].len ? texts[i] : STR_LIT(" "));
   }
   strbuf_addstr(&body, "]}");
-  lode_status st = body.failed ? err_nomem(err) : embed_remote_post(s, (lode_str){body.data, body.len}, n, vectors,
-                                                                    err);
+  lode_status st =
+      body.failed ? err_nomem(err) : embed_remote_post(s, (lode_str){body.data, body.len}, n, vectors, err);
   strbuf_release(&body);
   return st;
 }
@@ -214,7 +225,8 @@ static lode_status embed_remote_embed(void *self, const lode_str *texts, size_t 
   for (size_t from = 0; from < n;) {
     size_t some = 0, bytes = 0;
     while (from + some < n && some < EMBED_REMOTE_BATCH_TEXTS &&
-           (some == 0 || bytes + texts[from + some].len <= EMBED_REMOTE_BATCH_BYTES)) bytes += texts[from + some++].len;
+           (some == 0 || bytes + texts[from + some].len <= EMBED_REMOTE_BATCH_BYTES))
+      bytes += texts[from + some++].len;
     TRY(embed_remote_post_batch(s, texts + from, some, vectors + from * s->dimension, err));
     from += some;
   }
@@ -278,8 +290,8 @@ lode_status embed_remote_open(const embed_setup *setup, embed_model *model, lode
     embed_remote_close(s);
     return st;
   }
-  *model = (embed_model){.embed = embed_remote_embed, .close = embed_remote_close, .self = s,
-                         .dimension = s->dimension};
+  *model =
+      (embed_model){.embed = embed_remote_embed, .close = embed_remote_close, .self = s, .dimension = s->dimension};
   snprintf(model->identity, sizeof model->identity, "%.*s@server/%u/float", (int)setup->model.len, setup->model.data,
            s->dimension);
   return LODE_OK;

@@ -13,21 +13,21 @@ enum { THREADPOOL_SPIN_TURNS = 1000 }; /* busy waits before a thread sleeps: abo
 typedef struct threadpool_member {
   embed_threadpool *pool;
   size_t me;
-  uint64_t seen;  /* rounds seen */
+  uint64_t seen; /* rounds seen */
   pthread_t thread;
 } threadpool_member;
 
 struct embed_threadpool {
-  pid_t pid;                /* process that owns the threads */
+  pid_t pid; /* process that owns the threads */
   pthread_mutex_t lock;
   pthread_cond_t more;
-  _Atomic(uint64_t) round;  /* changes under the lock, after what follows was set */
-  _Atomic(size_t) busy;     /* members that have not finished the round */
+  _Atomic(uint64_t) round; /* changes under the lock, after what follows was set */
+  _Atomic(size_t) busy;    /* members that have not finished the round */
   bool end;
   size_t n_work;
   void (*work)(void *ctx, size_t me);
   void *ctx;
-  size_t n;                 /* number of members */
+  size_t n; /* number of members */
   threadpool_member all[EMBED_THREADPOOL_MAX];
 };
 

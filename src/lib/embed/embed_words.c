@@ -5,9 +5,9 @@
 #include "base/token.h"
 
 enum {
-  UNKNOWN_LETTER_COST = 400,  /* of a letter that no word covers */
-  PIECE_COST = 40,            /* of each piece, in addition to the word's own */
-  COST_NEVER = 255,           /* a word that is never a piece */
+  UNKNOWN_LETTER_COST = 400, /* of a letter that no word covers */
+  PIECE_COST = 40,           /* of each piece, in addition to the word's own */
+  COST_NEVER = 255,          /* a word that is never a piece */
 };
 
 /* FNV-1a, finished so that the low bits depend on all. The slots in files depend on it: it must never change. */

@@ -13,19 +13,19 @@
 #include "base/base.h"
 
 enum {
-  EMBED_WORDS_MAX = 65535,     /* rows; a row's number fits in 16 bits */
-  EMBED_WORDS_MAX_PIECE = 24,  /* bytes of the longest word that an unknown part is split into */
-  EMBED_WORDS_MAX_PART = 48,   /* bytes of the longest unknown part that is split */
+  EMBED_WORDS_MAX = 65535,    /* rows; a row's number fits in 16 bits */
+  EMBED_WORDS_MAX_PIECE = 24, /* bytes of the longest word that an unknown part is split into */
+  EMBED_WORDS_MAX_PART = 48,  /* bytes of the longest unknown part that is split */
 };
 
 typedef struct embed_words {
   uint32_t count;
-  uint32_t n_slots;        /* a power of two, larger than count */
-  const uint32_t *starts;  /* count + 1 offsets in `bytes`, the first 0, ascending */
+  uint32_t n_slots;       /* a power of two, larger than count */
+  const uint32_t *starts; /* count + 1 offsets in `bytes`, the first 0, ascending */
   const char *bytes;
   size_t n_bytes;
-  const uint8_t *costs;    /* count: cost of the word as a piece; 255: never a piece */
-  const uint16_t *slots;   /* n_slots: row + 1 by hash, linear probing; 0: empty */
+  const uint8_t *costs;  /* count: cost of the word as a piece; 255: never a piece */
+  const uint16_t *slots; /* n_slots: row + 1 by hash, linear probing; 0: empty */
 } embed_words;
 
 /* Checks every offset, slot and length; LODE_CORRUPT if one is invalid. */

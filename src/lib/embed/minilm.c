@@ -21,8 +21,8 @@
 #include "embed/vocab.h"
 
 enum {
-  WORD_ROWS = 64,                            /* rows of a chunk of words */
-  PANELS_CHUNK = 16 * 384 * GEMM_PANEL * 2,  /* bytes of a chunk: 16 panels of 384 inputs, or 4 of 1,536 */
+  WORD_ROWS = 64,                           /* rows of a chunk of words */
+  PANELS_CHUNK = 16 * 384 * GEMM_PANEL * 2, /* bytes of a chunk: 16 panels of 384 inputs, or 4 of 1,536 */
 };
 
 static const char minilm_identity[] = "minilm@l6-v2/384/float";
@@ -32,7 +32,7 @@ typedef struct minilm {
   embed_bert bert;
   embed_wordpiece wp;
   embed_encode_options options;
-  bool narrow;  /* as requested */
+  bool narrow; /* as requested */
   const embed_pack_section *words;
   _Atomic(uint16_t *) *chunks;
   size_t n_chunks;
@@ -40,7 +40,9 @@ typedef struct minilm {
 
 /* ---- Installing ---- */
 
-static const struct { const char *name, *sha256; } minilm_sources[] = {
+static const struct {
+  const char *name, *sha256;
+} minilm_sources[] = {
     {"config.json", "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41"},
     {"tokenizer.json", "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"},
     {"model.fp16.safetensors", "6638f625a0a60bdaa1e34c5fee0a17c705f13b98b43a7973e9d366106a55273d"},
@@ -111,9 +113,8 @@ static lode_status minilm_write_weights(embed_pack_writer *w, const embed_bert *
   if (!halfs) return err_nomem(err);
   for (uint32_t l = 0; l < bert->config.layers; l++) {
     const embed_bert_layer *layer = &bert->layers[l];
-    at = minilm_put_halfs(&layer->down,
-                          minilm_put_halfs(&layer->up,
-                                           minilm_put_halfs(&layer->out, minilm_put_halfs(&layer->qkv, at))));
+    at = minilm_put_halfs(
+        &layer->down, minilm_put_halfs(&layer->up, minilm_put_halfs(&layer->out, minilm_put_halfs(&layer->qkv, at))));
   }
   lode_status st = embed_pack_add(w, "panels", PANELS_CHUNK, halfs, sizes.panels * sizeof *halfs, err);
   mem_free(halfs);
@@ -244,15 +245,15 @@ static lode_status minilm_read_vocab(minilm *m, lode_error *err) {
   lode_status st = minilm_read_small(m, "vocab", &bytes, &len, err);
   if (st == LODE_OK) st = embed_vocab_from_pack(&vocab, (lode_str){bytes, len}, err);
   if (st == LODE_OK)
-    st = embed_wordpiece_init(&m->wp, &vocab.settings, vocab.tokens, vocab.count, vocab.specials, vocab.n_specials,
-                              err);
+    st =
+        embed_wordpiece_init(&m->wp, &vocab.settings, vocab.tokens, vocab.count, vocab.specials, vocab.n_specials, err);
   embed_vocab_release(&vocab);
   mem_free(bytes);
   return st;
 }
 
 typedef struct panel_reader {
-  uint64_t at, chunk;  /* position in the section; the chunk that halfs holds */
+  uint64_t at, chunk; /* position in the section; the chunk that halfs holds */
   uint16_t *halfs;
   float *wide;
 } panel_reader;
@@ -381,8 +382,13 @@ lode_status embed_minilm_open(const embed_setup *setup, embed_model *model, lode
   if (m->options.max_tokens < 2) m->options.max_tokens = 2;
   if (m->options.max_tokens > m->bert.config.positions) m->options.max_tokens = m->bert.config.positions;
   *model = (embed_model){
-      .embed = minilm_embed, .close = minilm_close, .self = m, .dimension = m->bert.config.hidden,
-      .max_tokens = m->options.max_tokens, .precision = m->narrow ? "int8" : "full", .kernel = m->bert.kernel->name,
+      .embed = minilm_embed,
+      .close = minilm_close,
+      .self = m,
+      .dimension = m->bert.config.hidden,
+      .max_tokens = m->options.max_tokens,
+      .precision = m->narrow ? "int8" : "full",
+      .kernel = m->bert.kernel->name,
   };
   memcpy(model->identity, minilm_identity, sizeof minilm_identity);
   m = NULL;

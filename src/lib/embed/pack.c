@@ -61,7 +61,8 @@ static lode_status pack_read_head(embed_pack *p, lode_error *err) {
   if (embed_get_u32(h + 8) != EMBED_PACK_VERSION)
     return err_set(err, LODE_VERSION,
                    "the model file %s is of version %u, and this lode reads version %d; `lode model install` "
-                   "makes it again", p->path, embed_get_u32(h + 8), EMBED_PACK_VERSION);
+                   "makes it again",
+                   p->path, embed_get_u32(h + 8), EMBED_PACK_VERSION);
   p->n_sections = embed_get_u32(h + 12);
   p->length = embed_get_u64(h + 16);
   uint64_t at = embed_get_u64(h + 24), bytes = embed_get_u64(h + 32);

@@ -17,14 +17,14 @@
 enum {
   EMBED_PACK_VERSION = 1,
   EMBED_PACK_MAX_SECTIONS = 32,
-  EMBED_PACK_CHUNK_BYTES = 1u << 18,  /* default bytes of a chunk */
+  EMBED_PACK_CHUNK_BYTES = 1u << 18, /* default bytes of a chunk */
   EMBED_PACK_MAX_TABLE = 16u << 20,
 };
 
 typedef struct embed_pack_section {
   char name[17];
   uint64_t offset, bytes;
-  uint32_t chunk, first;  /* bytes of a chunk; index of the first one in crcs */
+  uint32_t chunk, first; /* bytes of a chunk; index of the first one in crcs */
 } embed_pack_section;
 
 typedef struct embed_pack {

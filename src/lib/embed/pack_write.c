@@ -38,13 +38,13 @@ lode_status embed_pack_add(embed_pack_writer *w, const char *name, uint32_t chun
   size_t chunks = bytes / chunk + (bytes % chunk != 0);
   if (!mem_grow(&p->crcs, &w->crcs_cap, p->n_crcs + chunks, sizeof *p->crcs)) return err_nomem(err);
   embed_pack_section *s = &p->sections[p->n_sections++];
-  *s = (embed_pack_section){.offset = (p->length + 63) / 64 * 64, .bytes = bytes, .chunk = chunk,
-                            .first = (uint32_t)p->n_crcs};
+  *s = (embed_pack_section){
+      .offset = (p->length + 63) / 64 * 64, .bytes = bytes, .chunk = chunk, .first = (uint32_t)p->n_crcs};
   memcpy(s->name, name, strlen(name));
   TRY(os_write_full(p->fd, data, bytes, s->offset, err));
   for (size_t at = 0; at < bytes; at += chunk)
-    p->crcs[p->n_crcs++] = embed_pack_crc(s->offset + at, (const char *)data + at,
-                                          bytes - at < chunk ? bytes - at : chunk);
+    p->crcs[p->n_crcs++] =
+        embed_pack_crc(s->offset + at, (const char *)data + at, bytes - at < chunk ? bytes - at : chunk);
   p->length = s->offset + bytes;
   return LODE_OK;
 }

@@ -11,11 +11,15 @@
 /* ---- Header ---- */
 
 static embed_tensor_kind tensor_kind_of(lode_str s, uint64_t *size) {
-  static const struct { const char *name; embed_tensor_kind kind; uint64_t size; } kinds[] = {
-      {"F32", EMBED_F32, 4}, {"F16", EMBED_F16, 2}, {"BF16", EMBED_BF16, 2},
-      {"F64", EMBED_TENSOR_OTHER, 8}, {"I64", EMBED_TENSOR_OTHER, 8}, {"U64", EMBED_TENSOR_OTHER, 8},
-      {"I32", EMBED_TENSOR_OTHER, 4}, {"U32", EMBED_TENSOR_OTHER, 4}, {"I16", EMBED_TENSOR_OTHER, 2},
-      {"U16", EMBED_TENSOR_OTHER, 2}, {"I8", EMBED_TENSOR_OTHER, 1}, {"U8", EMBED_TENSOR_OTHER, 1},
+  static const struct {
+    const char *name;
+    embed_tensor_kind kind;
+    uint64_t size;
+  } kinds[] = {
+      {"F32", EMBED_F32, 4},           {"F16", EMBED_F16, 2},          {"BF16", EMBED_BF16, 2},
+      {"F64", EMBED_TENSOR_OTHER, 8},  {"I64", EMBED_TENSOR_OTHER, 8}, {"U64", EMBED_TENSOR_OTHER, 8},
+      {"I32", EMBED_TENSOR_OTHER, 4},  {"U32", EMBED_TENSOR_OTHER, 4}, {"I16", EMBED_TENSOR_OTHER, 2},
+      {"U16", EMBED_TENSOR_OTHER, 2},  {"I8", EMBED_TENSOR_OTHER, 1},  {"U8", EMBED_TENSOR_OTHER, 1},
       {"BOOL", EMBED_TENSOR_OTHER, 1},
   };
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {

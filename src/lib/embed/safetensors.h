@@ -18,8 +18,8 @@ typedef struct embed_tensor {
   embed_tensor_kind kind;
   size_t dims;
   uint64_t shape[EMBED_TENSOR_MAX_DIMS];
-  uint64_t count;   /* elements */
-  uint64_t offset;  /* in the file */
+  uint64_t count;  /* elements */
+  uint64_t offset; /* in the file */
   uint64_t bytes;
 } embed_tensor;
 

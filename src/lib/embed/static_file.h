@@ -48,8 +48,8 @@ _Static_assert(sizeof(embed_static_header) == EMBED_STATIC_HEADER_BYTES, "the he
 
 /* Offsets, computed from the header alone. */
 typedef struct embed_static_layout {
-  size_t starts, crcs, scales, slots, costs, bytes, lexicon_end;  /* relative to the lexicon */
-  uint64_t rows, file_size;                                       /* relative to the file */
+  size_t starts, crcs, scales, slots, costs, bytes, lexicon_end; /* relative to the lexicon */
+  uint64_t rows, file_size;                                      /* relative to the file */
 } embed_static_layout;
 
 static inline embed_static_layout embed_static_layout_of(const embed_static_header *h) {
@@ -69,9 +69,9 @@ static inline embed_static_layout embed_static_layout_of(const embed_static_head
 /* For writing a model: the bytes of the whole file (mem_free()), or NULL when out of memory. */
 typedef struct embed_static_parts {
   const embed_words *words;
-  const int8_t *rows;    /* words x 256 */
+  const int8_t *rows; /* words x 256 */
   const float *scales;
-  const char *revision;  /* at most 23 bytes */
+  const char *revision; /* at most 23 bytes */
   uint32_t exponent_milli;
 } embed_static_parts;
 char *embed_static_bytes(const embed_static_parts *parts, size_t *size);

@@ -33,9 +33,9 @@
 enum {
   STATIC_DIM = EMBED_STATIC_DIM,
   MAX_WORDS_OF_TEXT = 2048,
-  STATIC_MAX_COUNT = 64,     /* a word that occurs more often counts as if it occurred this often */
-  MANY_TEXTS = 16,           /* after this many texts all rows are read at once */
-  MAX_WORD_BYTES = 1 << 22,  /* bytes of all words, at most */
+  STATIC_MAX_COUNT = 64,    /* a word that occurs more often counts as if it occurred this often */
+  MANY_TEXTS = 16,          /* after this many texts all rows are read at once */
+  MAX_WORD_BYTES = 1 << 22, /* bytes of all words, at most */
 };
 
 typedef void static_sum_fn(const int8_t *rows, const uint16_t *which, const float *weights, size_t n, float *sum);
@@ -49,8 +49,8 @@ typedef struct static_model {
   embed_words words;
   const uint32_t *crcs;
   const float *scales;
-  int8_t *rows;         /* header.pages pages */
-  atomic_uchar *ready;  /* header.pages flags */
+  int8_t *rows;        /* header.pages pages */
+  atomic_uchar *ready; /* header.pages flags */
   atomic_bool all_ready;
   atomic_uint texts_seen;
   pthread_mutex_t lock;
@@ -157,8 +157,8 @@ static lode_status static_need_rows(static_model *m, const uint16_t *which, size
 /* ---- Texts ---- */
 
 typedef struct static_scratch {
-  uint16_t *counts;  /* for every word; zero between texts */
-  uint16_t *which;   /* distinct words, in order of first occurrence */
+  uint16_t *counts; /* for every word; zero between texts */
+  uint16_t *which;  /* distinct words, in order of first occurrence */
   float *weights;
   size_t n, left;
 } static_scratch;
@@ -257,8 +257,8 @@ static lode_status static_read_header(static_model *m, lode_error *err) {
   if (crc32c_update(0, h, offsetof(embed_static_header, crc)) != h->crc) return static_damaged(m, err, "its header");
   if (h->version != EMBED_STATIC_VERSION || h->dimension != STATIC_DIM)
     return err_set(err, LODE_UNSUPPORTED,
-                   "the model file %s is of version %u with %u dimensions; this lode knows version %d with %d",
-                   m->path, h->version, h->dimension, EMBED_STATIC_VERSION, STATIC_DIM);
+                   "the model file %s is of version %u with %u dimensions; this lode knows version %d with %d", m->path,
+                   h->version, h->dimension, EMBED_STATIC_VERSION, STATIC_DIM);
   bool sizes = h->words >= 1 && h->words <= EMBED_WORDS_MAX && h->slots > h->words && h->slots <= 1u << 20 &&
                h->word_bytes >= h->words && h->word_bytes <= MAX_WORD_BYTES && h->exponent_milli <= 1000 &&
                h->pages == (h->words + EMBED_STATIC_PAGE_ROWS - 1) / EMBED_STATIC_PAGE_ROWS &&

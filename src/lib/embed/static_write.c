@@ -25,8 +25,8 @@ char *embed_static_bytes(const embed_static_parts *parts, size_t *size) {
   char *lexicon = file + EMBED_STATIC_HEADER_BYTES, *rows = file + l.rows;
   memcpy(rows, parts->rows, (size_t)w->count * EMBED_STATIC_DIM);
   for (uint32_t p = 0; p < h.pages; p++) {
-    uint32_t crc = crc32c_update(crc32c_update_u32(0, p), rows + (size_t)p * EMBED_STATIC_PAGE_BYTES,
-                                 EMBED_STATIC_PAGE_BYTES);
+    uint32_t crc =
+        crc32c_update(crc32c_update_u32(0, p), rows + (size_t)p * EMBED_STATIC_PAGE_BYTES, EMBED_STATIC_PAGE_BYTES);
     memcpy(lexicon + l.crcs + 4 * (size_t)p, &crc, sizeof crc);
   }
   memcpy(lexicon + l.starts, w->starts, 4 * ((size_t)w->count + 1));

@@ -109,8 +109,9 @@ static lode_status vocab_read_json(embed_vocab *v, const json_doc *json, lode_er
   s->lowercase = vocab_flag(json, normal, "lowercase", true);
   s->strip_accents = vocab_flag(json, normal, "strip_accents", s->lowercase);
   const json_node *max_chars = vocab_member(json, model, "max_input_chars_per_word", JSON_NODE_INT);
-  s->max_word_chars = !max_chars ? 100
-                      : max_chars->u.i < 1 || max_chars->u.i > EMBED_MAX_WORD_CHARS ? 0 : (uint32_t)max_chars->u.i;
+  s->max_word_chars = !max_chars                                                    ? 100
+                      : max_chars->u.i < 1 || max_chars->u.i > EMBED_MAX_WORD_CHARS ? 0
+                                                                                    : (uint32_t)max_chars->u.i;
   const json_node *unknown = vocab_member(json, model, "unk_token", JSON_NODE_STRING);
   if (unknown && !str_eq(unknown->u.s, STR_LIT("[UNK]")))
     return err_set(err, LODE_UNSUPPORTED, "tokenizer.json: the unknown token is not [UNK]");
@@ -144,8 +145,11 @@ lode_status embed_vocab_from_json(embed_vocab *vocab, lode_str text, lode_error 
 
 lode_status embed_vocab_from_lines(embed_vocab *vocab, lode_str text, bool lowercase, lode_error *err) {
   static const char *const specials[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
-  *vocab = (embed_vocab){.settings = {.clean_text = true, .chinese_chars = true, .strip_accents = lowercase,
-                                      .lowercase = lowercase, .max_word_chars = 100}};
+  *vocab = (embed_vocab){.settings = {.clean_text = true,
+                                      .chinese_chars = true,
+                                      .strip_accents = lowercase,
+                                      .lowercase = lowercase,
+                                      .max_word_chars = 100}};
   lode_status st = LODE_OK;
   size_t cap = 0;
   if (text.len > EMBED_TOKENIZER_MAX_BYTES) return err_set(err, LODE_LIMIT, "vocab.txt has %zu bytes", text.len);
@@ -211,9 +215,14 @@ lode_status embed_vocab_from_pack(embed_vocab *v, lode_str bytes, lode_error *er
   if (count > EMBED_VOCAB_MAX || n_specials > EMBED_VOCAB_MAX_SPECIALS || bytes.len - at < 4 * n_specials + count)
     return err_set(err, LODE_CORRUPT, "the vocabulary of a pack is cut short");
   v->settings = (embed_wordpiece_settings){
-      .clean_text = flags & 1, .chinese_chars = flags & 2, .strip_accents = flags & 4, .lowercase = flags & 8,
-      .unknown = vocab_u32_at(bytes.data + 8), .first = vocab_u32_at(bytes.data + 12),
-      .last = vocab_u32_at(bytes.data + 16), .max_word_chars = vocab_u32_at(bytes.data + 20),
+      .clean_text = flags & 1,
+      .chinese_chars = flags & 2,
+      .strip_accents = flags & 4,
+      .lowercase = flags & 8,
+      .unknown = vocab_u32_at(bytes.data + 8),
+      .first = vocab_u32_at(bytes.data + 12),
+      .last = vocab_u32_at(bytes.data + 16),
+      .max_word_chars = vocab_u32_at(bytes.data + 20),
   };
   for (size_t i = 0; i < n_specials; i++, at += 4) v->specials[i] = vocab_u32_at(bytes.data + at);
   v->n_specials = n_specials;

@@ -13,11 +13,11 @@ enum { EMBED_TOKENIZER_MAX_BYTES = 64u << 20 };
 
 typedef struct embed_vocab {
   embed_wordpiece_settings settings;
-  lode_str *tokens;  /* by id; they point into the source bytes or the JSON */
+  lode_str *tokens; /* by id; they point into the source bytes or the JSON */
   size_t count;
   uint32_t specials[EMBED_VOCAB_MAX_SPECIALS];
   size_t n_specials;
-  void *owned;       /* what the tokens point into, if not the source */
+  void *owned; /* what the tokens point into, if not the source */
 } embed_vocab;
 
 /* `text` must outlive the vocabulary. LODE_CORRUPT: not a tokenizer; LODE_UNSUPPORTED: another kind of tokenizer. */

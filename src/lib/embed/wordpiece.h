@@ -13,28 +13,28 @@
 #include "base/base.h"
 
 enum {
-  EMBED_VOCAB_MAX = 4u << 20,     /* tokens of a vocabulary */
-  EMBED_VOCAB_TOKEN_BYTES = 255,  /* bytes of a token */
-  EMBED_VOCAB_MAX_SPECIALS = 64,  /* special tokens of a vocabulary */
-  EMBED_MAX_WORD_CHARS = 1000,    /* greatest max_word_chars */
+  EMBED_VOCAB_MAX = 4u << 20,    /* tokens of a vocabulary */
+  EMBED_VOCAB_TOKEN_BYTES = 255, /* bytes of a token */
+  EMBED_VOCAB_MAX_SPECIALS = 64, /* special tokens of a vocabulary */
+  EMBED_MAX_WORD_CHARS = 1000,   /* greatest max_word_chars */
 };
 
 typedef struct embed_wordpiece_settings {
   bool clean_text, chinese_chars, strip_accents, lowercase;
-  uint32_t unknown, first, last;  /* [UNK], [CLS], [SEP] */
-  uint32_t max_word_chars;        /* 100 */
+  uint32_t unknown, first, last; /* [UNK], [CLS], [SEP] */
+  uint32_t max_word_chars;       /* 100 */
 } embed_wordpiece_settings;
 
 typedef struct embed_wordpiece {
   embed_wordpiece_settings settings;
-  char *bytes;                                  /* all tokens, concatenated, without the ## of a continuation */
-  uint32_t *starts;                             /* count + 1 */
-  unsigned char *kinds;                         /* of each token: continuation or not */
+  char *bytes;          /* all tokens, concatenated, without the ## of a continuation */
+  uint32_t *starts;     /* count + 1 */
+  unsigned char *kinds; /* of each token: continuation or not */
   uint32_t count;
-  uint32_t longest;                             /* bytes */
-  uint32_t *slots;                              /* id + 1, open addressing */
+  uint32_t longest; /* bytes */
+  uint32_t *slots;  /* id + 1, open addressing */
   uint32_t mask;
-  uint32_t specials[EMBED_VOCAB_MAX_SPECIALS];  /* ids of tokens that are found in raw text */
+  uint32_t specials[EMBED_VOCAB_MAX_SPECIALS]; /* ids of tokens that are found in raw text */
   size_t n_specials;
 } embed_wordpiece;
 

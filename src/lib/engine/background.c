@@ -17,12 +17,12 @@
 #include <time.h>
 
 enum {
-  BACKGROUND_POLL_MS = 2000,     /* between two checks for work of other processes */
-  BACKGROUND_PAUSE_MS = 20,      /* one pause while writers are active */
-  BACKGROUND_MAX_PAUSES = 100,   /* before a step runs all the same */
-  BACKGROUND_QUIET_MS = 300,     /* since the last commit: no writer is active */
-  BACKGROUND_BUSY_MIN_MS = 5,    /* first wait after LODE_BUSY */
-  BACKGROUND_BUSY_MAX_MS = 250,  /* longest wait after LODE_BUSY */
+  BACKGROUND_POLL_MS = 2000,    /* between two checks for work of other processes */
+  BACKGROUND_PAUSE_MS = 20,     /* one pause while writers are active */
+  BACKGROUND_MAX_PAUSES = 100,  /* before a step runs all the same */
+  BACKGROUND_QUIET_MS = 300,    /* since the last commit: no writer is active */
+  BACKGROUND_BUSY_MIN_MS = 5,   /* first wait after LODE_BUSY */
+  BACKGROUND_BUSY_MAX_MS = 250, /* longest wait after LODE_BUSY */
 };
 
 static struct timespec background_deadline(unsigned ms) {
@@ -73,8 +73,8 @@ static bool background_is_urgent(lode_store *store, const engine_background *b) 
 /* Waits for a quiet moment; false: time to stop. */
 static bool background_wait_for_quiet(lode_store *store, engine_background *b) {
   bool woken;
-  for (unsigned i = 0; i < BACKGROUND_MAX_PAUSES && background_has_writers(store) &&
-       !background_is_urgent(store, b); i++)
+  for (unsigned i = 0; i < BACKGROUND_MAX_PAUSES && background_has_writers(store) && !background_is_urgent(store, b);
+       i++)
     if (!background_sleep(store, b, BACKGROUND_PAUSE_MS, false, &woken)) return false;
   return true;
 }
@@ -137,8 +137,8 @@ static bool background_has_news(lode_store *store, uint64_t *seen) {
 }
 
 static lode_status background_build(lode_store *store, lode_error *err) {
-  engine_build_request request = {.stop = background_build_stops, .stop_ctx = store, .gentle = true,
-                                  .flat = store->options->bulk_load};
+  engine_build_request request = {
+      .stop = background_build_stops, .stop_ctx = store, .gentle = true, .flat = store->options->bulk_load};
   bool more = true;
   while (more && !background_build_stops(store) && atomic_load(&store->optimizers) == 0) {
     if (!background_wait_for_quiet(store, &store->builder)) return LODE_OK;

@@ -56,50 +56,50 @@ typedef struct engine_cache_entry engine_cache_entry; /* the vectors of one coll
 typedef struct engine_background {
   pthread_t thread;
   pthread_cond_t wake;
-  bool running;  /* a thread was started and not joined */
+  bool running; /* a thread was started and not joined */
   bool stop;
-  bool woken;    /* something was written since the thread last checked */
+  bool woken; /* something was written since the thread last checked */
 } engine_background;
 
 /* Progress of this handle's builder, for statistics. */
 typedef struct engine_build_progress {
-  _Atomic uint64_t done, total;  /* rows; total 0: idle */
-  _Atomic uint64_t built;        /* segments built by this handle */
+  _Atomic uint64_t done, total; /* rows; total 0: idle */
+  _Atomic uint64_t built;       /* segments built by this handle */
 } engine_build_progress;
 
 enum { ENGINE_MAX_SUSPECTS = 64, ENGINE_SCRATCH_SLOTS = 8 };
 
 struct lode_store {
-  const iface_ops *engine;           /* iface_store_head */
-  const lode_open_options *options;  /* with defaults filled in */
+  const iface_ops *engine;          /* iface_store_head */
+  const lode_open_options *options; /* with defaults filled in */
   store_db *db;
-  _Atomic unsigned generation;       /* of the process that owns the lock, caches and threads */
-  pthread_mutex_t lock;              /* guards everything below except the atomics */
+  _Atomic unsigned generation; /* of the process that owns the lock, caches and threads */
+  pthread_mutex_t lock;        /* guards everything below except the atomics */
   engine_cache_entry *cached[ENGINE_CACHE_BUCKETS];
   uint64_t cache_tick;
   _Atomic size_t cache_bytes;
   atomic_uint trim_tick;
-  atomic_uint optimizers;            /* running lode_optimize() calls; the background threads pause meanwhile */
-  atomic_uint writers;               /* calls of this handle that are waiting to write */
-  _Atomic uint64_t written_ns;       /* time of this handle's last commit */
-  engine_background background;      /* maintenance of the store */
-  engine_background builder;         /* builds segments */
+  atomic_uint optimizers;       /* running lode_optimize() calls; the background threads pause meanwhile */
+  atomic_uint writers;          /* calls of this handle that are waiting to write */
+  _Atomic uint64_t written_ns;  /* time of this handle's last commit */
+  engine_background background; /* maintenance of the store */
+  engine_background builder;    /* builds segments */
   engine_build_progress progress;
   /* Ids of segments that cannot be used: until the builder has checked them, the truth file is read instead. */
   uint64_t suspects[ENGINE_MAX_SUSPECTS];
   /* When to use a suspect again: set after a failed read, which proves no damage. 0: never. */
   uint64_t suspect_expires_ns[ENGINE_MAX_SUSPECTS];
   atomic_size_t n_suspects;
-  index_search_scratch *scratch[ENGINE_SCRATCH_SLOTS];  /* scratch memory of searches, reused */
-  _Atomic uint64_t damaged_segments;                    /* seen by this handle */
+  index_search_scratch *scratch[ENGINE_SCRATCH_SLOTS]; /* scratch memory of searches, reused */
+  _Atomic uint64_t damaged_segments;                   /* seen by this handle */
 };
 
 struct lode_collection {
-  const iface_ops *engine;  /* iface_collection_head */
+  const iface_ops *engine; /* iface_collection_head */
   lode_store *store;
   int64_t cid;
   uint64_t uid;
-  iface_vector_spec spec;   /* what this handle was opened with */
+  iface_vector_spec spec; /* what this handle was opened with */
 };
 /* The model and dimension of a collection's vectors. */
 static inline iface_vector_spec engine_coll_vector_spec(const store_coll *c) {
@@ -122,27 +122,27 @@ void engine_background_wake(lode_store *store);
 
 /* The state after one commit. Two transactions of the same moment see the same records. */
 typedef struct engine_moment {
-  unsigned epoch;                    /* which truth file */
-  uint64_t cursor;                   /* of the newest commit */
-  int64_t text_cursor, term_cursor;  /* may advance within a moment; a rebuilt index is another moment */
+  unsigned epoch;                   /* which truth file */
+  uint64_t cursor;                  /* of the newest commit */
+  int64_t text_cursor, term_cursor; /* may advance within a moment; a rebuilt index is another moment */
 } engine_moment;
 
 /* A renewable read transaction on one collection. A borrowed one (a write's) or a pinned one is never renewed. */
 typedef struct engine_reader {
   lode_collection *handle;
-  store_tx *tx;            /* NULL between transactions */
-  store_coll coll;         /* as this transaction sees it */
-  mem_arena arena;         /* its strings */
+  store_tx *tx;    /* NULL between transactions */
+  store_coll coll; /* as this transaction sees it */
+  mem_arena arena; /* its strings */
   bool borrowed, pinned;
-  uint64_t count;          /* transactions so far */
-  unsigned epoch;          /* of all of them */
-  engine_moment moment;    /* what all transactions since engine_reader_run() must see */
-  uint64_t moments;        /* different ones seen since then: more than 1 only with allow_later */
-  unsigned allow_later;    /* nesting of engine_reader_allow_later(); > 0: later moments are accepted */
-  bool taken;              /* part of the result exists: it is bound to the moment */
-  bool overtaken;          /* another moment was seen: the result is void */
-  bool gave_way;           /* the pinned attempt took too long: LODE_BUSY */
-  lode_progress progress;  /* called before each transaction; false: LODE_CANCELLED */
+  uint64_t count;         /* transactions so far */
+  unsigned epoch;         /* of all of them */
+  engine_moment moment;   /* what all transactions since engine_reader_run() must see */
+  uint64_t moments;       /* different ones seen since then: more than 1 only with allow_later */
+  unsigned allow_later;   /* nesting of engine_reader_allow_later(); > 0: later moments are accepted */
+  bool taken;             /* part of the result exists: it is bound to the moment */
+  bool overtaken;         /* another moment was seen: the result is void */
+  bool gave_way;          /* the pinned attempt took too long: LODE_BUSY */
+  lode_progress progress; /* called before each transaction; false: LODE_CANCELLED */
 } engine_reader;
 
 /* The collection of a handle in a transaction: LODE_NOT_FOUND when it was dropped. */
@@ -186,18 +186,18 @@ typedef struct engine_select {
   lode_selection what;
   filter_expr *filter;
   filter_eval *eval;
-  bool has_filter;                /* the filter does not match everything */
+  bool has_filter; /* the filter does not match everything */
   bool pending_only;
-  bool will_reuse;                /* the list will be cached: a long one is worth making */
-  bool as_asked;                  /* ids: keep their order and duplicates */
+  bool will_reuse; /* the list will be cached: a long one is worth making */
+  bool as_asked;   /* ids: keep their order and duplicates */
   bool planned;
   int phase;
-  int64_t *list;                  /* rids found by id or proposed by an index; 0: no such id */
+  int64_t *list; /* rids found by id or proposed by an index; 0: no such id */
   size_t n, cap, at;
-  int64_t last;                   /* scans: everything up to here was visited */
-  uint64_t scan_tx;               /* the reader's transaction that the scan belongs to; 0: none */
-  bool scan_whole;                /* the scan began with the first record, and all its transactions saw the same ones */
-  uint64_t scan_cursor, scanned;  /* the scan's commit; records visited */
+  int64_t last;                  /* scans: everything up to here was visited */
+  uint64_t scan_tx;              /* the reader's transaction that the scan belongs to; 0: none */
+  bool scan_whole;               /* the scan began with the first record, and all its transactions saw the same ones */
+  uint64_t scan_cursor, scanned; /* the scan's commit; records visited */
 } engine_select;
 
 /* The selection's memory must outlive `select`. */
@@ -248,7 +248,7 @@ struct engine_chunk {
 };
 typedef struct engine_chunk_part {
   engine_chunk *chunk;
-  uint32_t from, n;  /* rows [from, n); earlier ones are in a segment */
+  uint32_t from, n; /* rows [from, n); earlier ones are in a segment */
 } engine_chunk_part;
 
 /* ---- Segments ---- */
@@ -289,7 +289,7 @@ void engine_segment_clear_suspect(lode_store *store, uint64_t id);
 /* A bitmap of a segment's slots; shared by snapshots and immutable once it is. */
 typedef struct engine_slot_set {
   atomic_uint refs;
-  size_t n;  /* number of bits set */
+  size_t n; /* number of bits set */
   size_t words;
   uint64_t bits[];
 } engine_slot_set;
@@ -299,8 +299,8 @@ void engine_slot_set_release(engine_slot_set *slots);
 /* A segment as a snapshot sees it. */
 typedef struct engine_segment_view {
   engine_segment *seg;
-  engine_slot_set *live;  /* NULL: all are live */
-  int64_t after, last;    /* it covers after < vid <= last */
+  engine_slot_set *live; /* NULL: all are live */
+  int64_t after, last;   /* it covers after < vid <= last */
 } engine_segment_view;
 
 /* An entry of the filter cache: a filter and the slots that match it (segment_search.c). */
@@ -321,16 +321,16 @@ typedef struct engine_snapshot {
   size_t rows;
   engine_key_set *dead_rids, *dead_vids;
   int64_t last_vid, last_gid;
-  bool missed;                        /* while it is being made: tombstones were erased before they were seen */
-  size_t unknown;                     /* this many dead rows are not in the lists, because of that; few */
-  uint64_t cursor;                    /* of the moment; 0 while it is being made */
-  unsigned epoch;                     /* of the truth file */
-  engine_segment_view *segs;          /* in vid order, not overlapping; the parts hold the rest */
+  bool missed;               /* while it is being made: tombstones were erased before they were seen */
+  size_t unknown;            /* this many dead rows are not in the lists, because of that; few */
+  uint64_t cursor;           /* of the moment; 0 while it is being made */
+  unsigned epoch;            /* of the truth file */
+  engine_segment_view *segs; /* in vid order, not overlapping; the parts hold the rest */
   size_t n_segs;
-  _Atomic uint64_t spent;             /* records evaluated against filters that had no list */
-  bool streams;                       /* the parts exceed the budget: what no segment holds is read from the store */
+  _Atomic uint64_t spent; /* records evaluated against filters that had no list */
+  bool streams;           /* the parts exceed the budget: what no segment holds is read from the store */
   pthread_mutex_t filter_cache_lock;
-  engine_filter_entry *filter_cache;  /* guarded by filter_cache_lock */
+  engine_filter_entry *filter_cache; /* guarded by filter_cache_lock */
 } engine_snapshot;
 
 /* LODE_CORRUPT: fewer vectors (or, in one moment, another number) were found than the collection's count says. */
@@ -367,26 +367,26 @@ typedef struct engine_best {
   size_t cap;
   kernel_neighbour *ties;
   size_t n_ties, cap_ties;
-  bool full;  /* candidates were left out; all are farther than those held */
+  bool full; /* candidates were left out; all are farther than those held */
 } engine_best;
 
 typedef struct engine_nearest {
   engine_reader *reader;
   lode_metric metric;
   uint32_t dim;
-  const float *queries;     /* n x dim */
+  const float *queries; /* n x dim */
   size_t n;
-  float *norms;             /* squared norm of each query */
-  engine_best *best;        /* of each query; key is rid, aux is vid */
-  const engine_rids *only;  /* NULL: all records */
-  bool exact;               /* do not use quantised vectors and graphs */
-  bool from_truth;          /* read every vector from the truth file */
-  uint32_t effort;          /* of graph walks; 0: the default */
-  double target_recall;     /* 0: the default */
-  size_t k;                 /* how many are wanted in the end; segments are asked for that many */
-  const char *filter;       /* NULL: none; else the key of `only` in the filter cache */
+  float *norms;            /* squared norm of each query */
+  engine_best *best;       /* of each query; key is rid, aux is vid */
+  const engine_rids *only; /* NULL: all records */
+  bool exact;              /* do not use quantised vectors and graphs */
+  bool from_truth;         /* read every vector from the truth file */
+  uint32_t effort;         /* of graph walks; 0: the default */
+  double target_recall;    /* 0: the default */
+  size_t k;                /* how many are wanted in the end; segments are asked for that many */
+  const char *filter;      /* NULL: none; else the key of `only` in the filter cache */
   size_t filter_len;
-  bool by_record;           /* out: found record by record; if a record's vector changed since, search again */
+  bool by_record; /* out: found record by record; if a record's vector changed since, search again */
 } engine_nearest;
 lode_status engine_nearest_init(engine_nearest *near, engine_reader *reader, const float *queries, size_t n,
                                 size_t want, const engine_rids *only, lode_error *err);
@@ -411,8 +411,8 @@ const engine_rids *engine_filter_cache_add(const lode_store *store, engine_snaps
                                            size_t len, engine_rids *rids);
 /* What is known about a filter whose matches are not listed. */
 typedef struct engine_filter_stats {
-  uint64_t evaluated, matched;  /* records near queries that were evaluated, and those that matched */
-  bool scans;                   /* listing takes a full scan */
+  uint64_t evaluated, matched; /* records near queries that were evaluated, and those that matched */
+  bool scans;                  /* listing takes a full scan */
 } engine_filter_stats;
 engine_filter_stats engine_filter_cache_stats(engine_snapshot *vectors, const char *filter, size_t len);
 /* Adds to these statistics. */
@@ -426,11 +426,11 @@ void engine_scratch_free(lode_store *store);
 
 /* Thresholds; tests lower them. */
 typedef struct engine_build_limits {
-  uint32_t tail_rows;     /* this many vectors outside of segments become a segment */
-  uint32_t graph_rows;    /* segments of at least this many rows have a graph */
-  uint32_t dead_percent;  /* segments with at least this share of dead rows are rebuilt */
-  uint32_t max_rows;      /* of a segment; 0: as the memory budget allows */
-  uint32_t threads;       /* 0: one for each processor, at most 8 */
+  uint32_t tail_rows;    /* this many vectors outside of segments become a segment */
+  uint32_t graph_rows;   /* segments of at least this many rows have a graph */
+  uint32_t dead_percent; /* segments with at least this share of dead rows are rebuilt */
+  uint32_t max_rows;     /* of a segment; 0: as the memory budget allows */
+  uint32_t threads;      /* 0: one for each processor, at most 8 */
 } engine_build_limits;
 extern engine_build_limits engine_limits;
 
@@ -439,11 +439,11 @@ typedef struct engine_build_request {
   bool (*stop)(void *ctx);
   void *stop_ctx;
   lode_progress progress;
-  bool thorough;    /* check all files */
-  bool unreadable;  /* with thorough: also rebuild what cannot be read */
-  bool gentle;      /* use half of the threads */
-  bool flat;        /* no graphs: a bulk load is running and would replace them */
-  bool only_dead;   /* only rewrite segments that hold dead vectors, keeping their kind */
+  bool thorough;   /* check all files */
+  bool unreadable; /* with thorough: also rebuild what cannot be read */
+  bool gentle;     /* use half of the threads */
+  bool flat;       /* no graphs: a bulk load is running and would replace them */
+  bool only_dead;  /* only rewrite segments that hold dead vectors, keeping their kind */
 } engine_build_request;
 /* Builds until nothing is left to do; waits while a thread of this handle builds. */
 lode_status engine_build_all(lode_store *store, const engine_build_request *request, lode_error *err);
@@ -454,7 +454,7 @@ void engine_sweep_missing(lode_store *store);
 /* The segments of a collection. */
 typedef struct engine_index_counts {
   uint64_t segments, rows, dead, bytes;
-  uint64_t making;  /* segments being built */
+  uint64_t making; /* segments being built */
 } engine_index_counts;
 lode_status engine_index_count(store_tx *tx, int64_t cid, engine_index_counts *counts, lode_error *err);
 /* Verifies every file, its graph and its recall. */
@@ -470,8 +470,8 @@ typedef struct engine_hit {
   int64_t rid, vid;
   lode_str id;
   double distance, score;
-  store_rec rec;  /* as read in the reader's transaction `seen`, with what the request includes */
-  uint64_t seen;  /* 0: rec is not set */
+  store_rec rec; /* as read in the reader's transaction `seen`, with what the request includes */
+  uint64_t seen; /* 0: rec is not set */
 } engine_hit;
 typedef struct engine_hits {
   engine_hit *v;
@@ -483,11 +483,11 @@ void engine_hits_sort(engine_hits *hits, bool larger_first);
 typedef struct engine_text_query {
   lode_str text;
   size_t want;
-  engine_select *select;    /* the filter; NULL: everything matches */
-  const engine_rids *only;  /* NULL: all records */
-  uint64_t max_tail;        /* records after the index's cursor to scan; 0: all */
-  mem_arena *arena;         /* for ids */
-  bool skip_common;         /* words in most documents weigh 0; records with no others score 0 */
+  engine_select *select;   /* the filter; NULL: everything matches */
+  const engine_rids *only; /* NULL: all records */
+  uint64_t max_tail;       /* records after the index's cursor to scan; 0: all */
+  mem_arena *arena;        /* for ids */
+  bool skip_common;        /* words in most documents weigh 0; records with no others score 0 */
 } engine_text_query;
 /* The best `want` by BM25, best first. */
 lode_status engine_text_search(engine_reader *reader, const engine_text_query *query, engine_hits *hits,

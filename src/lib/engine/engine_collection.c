@@ -62,7 +62,10 @@ static lode_status collection_open_writing(collection_opening *o, lode_error *er
   TRY(engine_begin_write(o->store, &tx, err));
   lode_status st = store_coll_find(tx, o->name, &o->arena, &o->coll, err);
   if (st == LODE_NOT_FOUND && want->create) {
-    store_coll c = {.name = o->name, .metric = want->metric, .metadata = want->metadata, .embedder = want->embedder,
+    store_coll c = {.name = o->name,
+                    .metric = want->metric,
+                    .metadata = want->metadata,
+                    .embedder = want->embedder,
                     .embedder_dim = want->embedder_dim};
     st = store_coll_create(tx, &c, want->counters, want->n_counters, &o->arena, &o->coll, err);
   } else if (st == LODE_OK && want->create && want->must_create) {
@@ -117,8 +120,11 @@ void engine_collection_close(lode_collection *collection) { mem_free(collection)
 
 /* ---- Changes ---- */
 
-typedef enum collection_change_kind { COLLECTION_RENAME, COLLECTION_SET_METADATA,
-                                      COLLECTION_DROP } collection_change_kind;
+typedef enum collection_change_kind {
+  COLLECTION_RENAME,
+  COLLECTION_SET_METADATA,
+  COLLECTION_DROP
+} collection_change_kind;
 
 static lode_status collection_rename_in(store_tx *tx, const store_coll *coll, lode_str name, lode_error *err) {
   store_coll other;
@@ -223,17 +229,19 @@ done:
 /* ---- List ---- */
 
 static lode_status collection_add_info(void *list, const store_coll *c, lode_error *err) {
-  return iface_coll_list_add(list, &(lode_collection_info){
-      .uid = c->uid,
-      .name = c->name,
-      .metric = c->metric,
-      .dimension = c->dim,
-      .metadata = c->metadata,
-      .embedder = c->embedder,
-      .embedder_dim = c->embedder_dim,
-      .records = c->records,
-      .pending = c->pending,
-  }, err);
+  return iface_coll_list_add(list,
+                             &(lode_collection_info){
+                                 .uid = c->uid,
+                                 .name = c->name,
+                                 .metric = c->metric,
+                                 .dimension = c->dim,
+                                 .metadata = c->metadata,
+                                 .embedder = c->embedder,
+                                 .embedder_dim = c->embedder_dim,
+                                 .records = c->records,
+                                 .pending = c->pending,
+                             },
+                             err);
 }
 
 lode_status engine_collections(lode_store *store, lode_collection_list **out, lode_error *err) {

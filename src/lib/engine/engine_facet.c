@@ -21,11 +21,11 @@ typedef struct facet_count {
 /* ---- Table of counts ---- */
 
 typedef struct facet_table {
-  facet_count *counts;  /* in order of first appearance */
+  facet_count *counts; /* in order of first appearance */
   size_t n, cap;
-  size_t *slots;        /* open addressing: position + 1, or 0 */
-  size_t n_slots;       /* a power of two */
-  size_t last;          /* the value counted last: an index yields equal values in a row */
+  size_t *slots;  /* open addressing: position + 1, or 0 */
+  size_t n_slots; /* a power of two */
+  size_t last;    /* the value counted last: an index yields equal values in a row */
   size_t limit_bytes;
   mem_arena arena;
 } facet_table;
@@ -146,11 +146,11 @@ typedef struct facet_counting {
   facet_table totals;
   json_doc json;
   /* scan of the index */
-  int64_t cursor;         /* records after it are read */
-  meta_value at;          /* where to resume; strings are in `text` */
+  int64_t cursor; /* records after it are read */
+  meta_value at;  /* where to resume; strings are in `text` */
   strbuf text;
   bool paused;
-  engine_rids long_rids;  /* records with strings too long for the index */
+  engine_rids long_rids; /* records with strings too long for the index */
 } facet_counting;
 
 static lode_status facet_count_if_key(void *ctx, lode_str key, const meta_value *value, lode_error *err) {
@@ -334,7 +334,7 @@ lode_status engine_counters(lode_collection *collection, lode_str key, lode_face
   facet_counting_init(&c, &reader, key);
   TRY_GOTO(engine_reader_begin(&reader, err));
   TRY_GOTO(key.data ? store_counter_each(reader.tx, reader.coll.cid, key, facet_take_counter, &c, err)
-           : store_counter_keys(reader.tx, reader.coll.cid, facet_take_key, &c, err));
+                    : store_counter_keys(reader.tx, reader.coll.cid, facet_take_key, &c, err));
   st = facet_make_list(&c.totals, 0, list, err);
 done:
   facet_counting_release(&c);

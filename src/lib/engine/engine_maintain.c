@@ -99,10 +99,10 @@ static lode_status optimize_in_parallel(lode_store *store, optimize_builder *b, 
  * files, except at the end of a bulk load, when reading all older data would take too long. */
 static lode_status optimize_all(lode_store *store, bool unreadable, lode_progress progress, lode_error *err) {
   bool in_parallel = store->options->bulk_load;
-  optimize_builder b = {.store = store, .request = {.stop = optimize_builder_stops, .stop_ctx = &b},
-                        .err = {.record = LODE_NO_RECORD}};
-  engine_build_request request = {.progress = progress, .thorough = unreadable || !store->options->bulk_load,
-                                  .unreadable = unreadable};
+  optimize_builder b = {
+      .store = store, .request = {.stop = optimize_builder_stops, .stop_ctx = &b}, .err = {.record = LODE_NO_RECORD}};
+  engine_build_request request = {
+      .progress = progress, .thorough = unreadable || !store->options->bulk_load, .unreadable = unreadable};
   atomic_fetch_add(&store->optimizers, 1);
   lode_status st = in_parallel ? optimize_in_parallel(store, &b, progress, err) : optimize_store(store, progress, err);
   if (st == LODE_OK) st = engine_build_all(store, &request, err);
@@ -164,7 +164,8 @@ lode_status engine_verify(lode_store *store, lode_damage_fn *found, void *ctx, l
   if (st == LODE_CORRUPT) return st; /* damage of the truth file matters more */
   if (index != LODE_OK) return err_set(err, index, "%s", why.text);
   return n ? err_set(err, LODE_CORRUPT, "%llu damages in the vector index; `lode db optimize` rebuilds it",
-                     (unsigned long long)n) : LODE_OK;
+                     (unsigned long long)n)
+           : LODE_OK;
 }
 
 lode_status lode_salvage(const char *from, const char *to, lode_damage_fn *lost, void *ctx, lode_progress progress,

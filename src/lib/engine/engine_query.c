@@ -19,14 +19,14 @@
 #include <math.h>
 
 enum {
-  QUERY_GROUP_QUERIES = 64,       /* queries of a group, at most */
-  QUERY_GROUP_ROWS = 8192,        /* rows of a group's result, at most, unless one query has more */
-  QUERY_ATTEMPTS = 4,             /* at a group, each with more candidates */
-  QUERY_MIN_FUSED = 64,           /* hits of each ranking that go into a fusion, at least */
-  QUERY_FEW_MORE = 4,             /* candidates added to those that a post-filter is expected to need */
-  QUERY_MAX_EVALS_FACTOR = 8,     /* a filter that needs more evaluations per hit is listed when it is used again */
-  QUERY_PROPOSALS_PER_EVAL = 16,  /* the metadata index lists this many records in the time of one evaluation */
-  QUERY_EXPECTED_REUSES = 4,      /* how often a cached list is expected to be used */
+  QUERY_GROUP_QUERIES = 64,      /* queries of a group, at most */
+  QUERY_GROUP_ROWS = 8192,       /* rows of a group's result, at most, unless one query has more */
+  QUERY_ATTEMPTS = 4,            /* at a group, each with more candidates */
+  QUERY_MIN_FUSED = 64,          /* hits of each ranking that go into a fusion, at least */
+  QUERY_FEW_MORE = 4,            /* candidates added to those that a post-filter is expected to need */
+  QUERY_MAX_EVALS_FACTOR = 8,    /* a filter that needs more evaluations per hit is listed when it is used again */
+  QUERY_PROPOSALS_PER_EVAL = 16, /* the metadata index lists this many records in the time of one evaluation */
+  QUERY_EXPECTED_REUSES = 4,     /* how often a cached list is expected to be used */
 };
 
 typedef struct query_run {
@@ -35,25 +35,25 @@ typedef struct query_run {
   double vector_weight, text_weight;
   engine_reader reader;
   engine_select select;
-  bool selects;                   /* there is a selection */
-  bool listed;                    /* `only` holds it */
-  engine_moment listed_at;        /* the moment that the selection's state is of */
-  bool proposed;                  /* `only` is as an index proposed it: some may not match */
-  bool postfilter;                /* the filter is only evaluated in step 3 */
-  bool new_filter;                /* there were no statistics of the filter before */
-  unsigned eval_attempt;          /* 1: the post-filter was tried twice */
-  size_t postfilter_extra;        /* a post-filter asks for this many more candidates */
-  engine_filter_stats evaluated;  /* what step 3 found out about the filter */
+  bool selects;                  /* there is a selection */
+  bool listed;                   /* `only` holds it */
+  engine_moment listed_at;       /* the moment that the selection's state is of */
+  bool proposed;                 /* `only` is as an index proposed it: some may not match */
+  bool postfilter;               /* the filter is only evaluated in step 3 */
+  bool new_filter;               /* there were no statistics of the filter before */
+  unsigned eval_attempt;         /* 1: the post-filter was tried twice */
+  size_t postfilter_extra;       /* a post-filter asks for this many more candidates */
+  engine_filter_stats evaluated; /* what step 3 found out about the filter */
   engine_rids only;
-  const engine_rids *list;        /* `only`, or a list of the filter cache */
-  engine_snapshot *held;          /* referenced while `list` is in use */
-  strbuf key;                     /* the filter's key in the filter cache; empty: none */
+  const engine_rids *list; /* `only`, or a list of the filter cache */
+  engine_snapshot *held;   /* referenced while `list` is in use */
+  strbuf key;              /* the filter's key in the filter cache; empty: none */
   lode_result *result;
-  mem_arena arena;                /* ids of one attempt */
-  size_t first, n;                /* the group */
-  size_t rows;                    /* of the groups before */
+  mem_arena arena; /* ids of one attempt */
+  size_t first, n; /* the group */
+  size_t rows;     /* of the groups before */
   unsigned attempt;
-  engine_hits near, text;         /* of one query */
+  engine_hits near, text; /* of one query */
 } query_run;
 
 /* ---- Checks ---- */
@@ -229,8 +229,8 @@ static lode_status query_fuse(query_run *q, engine_hits *joined, lode_error *err
   if (q->near.n) qsort(q->near.v, q->near.n, sizeof *q->near.v, query_compare_rid);
   for (size_t i = n_scored; i < nb; i++) {
     engine_hit key = {.rid = (int64_t)keys[na + i]};
-    if (!na ||
-        !bsearch(&key, q->near.v, na, sizeof key, query_compare_rid)) ranked[n++] = (fuse_ranked){.key = keys[na + i]};
+    if (!na || !bsearch(&key, q->near.v, na, sizeof key, query_compare_rid))
+      ranked[n++] = (fuse_ranked){.key = keys[na + i]};
   }
   if (q->text.n) qsort(q->text.v, q->text.n, sizeof *q->text.v, query_compare_rid);
   joined->n = 0;
@@ -333,12 +333,14 @@ static bool query_try_postfilter(query_run *q) {
   size_t want = query_hits_wanted(q);
   if (!q->held || !q->key.len || q->attempt > 1 || q->select.what.ids || want > QUERY_GROUP_ROWS) return false;
   engine_filter_stats stats = engine_filter_cache_stats(q->held, q->key.data, q->key.len);
-  if (q->attempt == 0) q->new_filter = !stats.evaluated, q->eval_attempt = 0;
-  else if (!q->new_filter || !stats.evaluated) return false;
+  if (q->attempt == 0)
+    q->new_filter = !stats.evaluated, q->eval_attempt = 0;
+  else if (!q->new_filter || !stats.evaluated)
+    return false;
   double share = ((double)stats.matched + 1) / ((double)stats.evaluated + 1), records = (double)q->reader.coll.records;
-  double more = q->attempt    ? 3 * (double)want / share
+  double more = q->attempt        ? 3 * (double)want / share
                 : stats.evaluated ? 2 * (double)want * (1 / share - 1) + QUERY_FEW_MORE
-                              : 4 * (double)(want + QUERY_FEW_MORE);
+                                  : 4 * (double)(want + QUERY_FEW_MORE);
   if (q->attempt == 0 && stats.evaluated && more > QUERY_MAX_EVALS_FACTOR * (double)want) return false;
   bool probe = filter_is_probe(q->select.filter) && !stats.scans;
   double list = probe ? share * records / QUERY_PROPOSALS_PER_EVAL : records;
@@ -430,8 +432,10 @@ static lode_status query_plan_selection(query_run *q, lode_error *err) {
   if (!by_index && (q->postfilter || (!cheap && q->request->mode == LODE_BY_TEXT))) return LODE_OK;
   q->postfilter = false;
   q->only.n = 0;
-  if (by_index) TRY(engine_select_propose(&q->select, &q->only, &q->proposed, err));
-  else TRY(engine_select_all(&q->select, &q->only, err));
+  if (by_index)
+    TRY(engine_select_propose(&q->select, &q->only, &q->proposed, err));
+  else
+    TRY(engine_select_all(&q->select, &q->only, err));
   q->list = &q->only;
   q->listed = true;
   query_keep_listed(q, cursor);
@@ -446,8 +450,10 @@ static void query_forget_selection(query_run *q) {
 
 static lode_status query_run_group(void *ctx, lode_error *err) {
   query_run *q = ctx;
-  if (!engine_moment_is_same(&q->listed_at, &q->reader.moment)) query_forget_selection(q);
-  else if (q->listed || q->select.planned) q->reader.taken = true;
+  if (!engine_moment_is_same(&q->listed_at, &q->reader.moment))
+    query_forget_selection(q);
+  else if (q->listed || q->select.planned)
+    q->reader.taken = true;
   for (q->attempt = 0; q->attempt < QUERY_ATTEMPTS; q->attempt++) {
     bool again = false;
     q->result->n = q->rows;

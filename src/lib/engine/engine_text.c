@@ -30,10 +30,10 @@ typedef struct bm25_tally { /* how often a candidate contains a word */
 
 typedef struct bm25_candidate {
   int64_t rid;
-  uint64_t bytes;  /* lower bound of its document's length */
-  size_t first;    /* index of its first tally */
+  uint64_t bytes; /* lower bound of its document's length */
+  size_t first;   /* index of its first tally */
   uint32_t n;
-  double bound;    /* upper bound of its score */
+  double bound; /* upper bound of its score */
 } bm25_candidate;
 
 typedef struct bm25_search {
@@ -49,13 +49,13 @@ typedef struct bm25_search {
   size_t n, cap;
   bm25_tally *tallies;
   size_t n_tallies, cap_tallies;
-  int64_t cursor;  /* of the index; later records are scanned */
-  int64_t last;    /* records up to here were read from the index */
+  int64_t cursor; /* of the index; later records are scanned */
+  int64_t last;   /* records up to here were read from the index */
   unsigned looks;
   store_doc_sizes sizes;
-  bool cut;        /* the transaction grew old before the end of the index */
+  bool cut; /* the transaction grew old before the end of the index */
   size_t hint;
-  double *kept;    /* heap of the best scores so far, at most `want`, smallest first */
+  double *kept; /* heap of the best scores so far, at most `want`, smallest first */
   size_t n_kept, cap_kept;
 } bm25_search;
 
@@ -254,8 +254,8 @@ static lode_status bm25_consider(bm25_search *s, bm25_candidate *c, engine_hits 
   char *id = mem_arena_copy(s->query->arena, rec.id.data, rec.id.len);
   if (!id || !bm25_keep_score(s, score) || !mem_grow(&hits->v, &hits->cap, hits->n + 1, sizeof *hits->v))
     return err_nomem(err);
-  hits->v[hits->n++] = (engine_hit){.rid = rec.rid, .vid = rec.vid, .id = {id, rec.id.len}, .distance = NAN,
-                                    .score = score};
+  hits->v[hits->n++] =
+      (engine_hit){.rid = rec.rid, .vid = rec.vid, .id = {id, rec.id.len}, .distance = NAN, .score = score};
   return LODE_OK;
 }
 

@@ -20,7 +20,7 @@ typedef struct txn_collection {
 } txn_collection;
 
 struct lode_txn {
-  const iface_ops *engine;  /* iface_txn_head */
+  const iface_ops *engine; /* iface_txn_head */
   lode_store *store;
   store_tx *tx;
   txn_collection *changed_colls;
@@ -75,9 +75,9 @@ void engine_rollback(lode_txn *txn) {
 
 typedef struct write_call {
   lode_collection *handle;
-  lode_txn *txn;     /* NULL: own transaction */
+  lode_txn *txn; /* NULL: own transaction */
   store_tx *tx;
-  store_coll *coll;  /* its counts change with each write */
+  store_coll *coll; /* its counts change with each write */
   store_coll own, before;
   mem_arena arena;
 } write_call;
@@ -143,17 +143,21 @@ static lode_status write_call_end(write_call *w, lode_status st, lode_error *err
 
 /* ---- Batches ---- */
 
-typedef enum write_batch_kind { WRITE_BATCH_ADD_OR_FAIL, WRITE_BATCH_ADD_OR_KEEP, WRITE_BATCH_UPSERT,
-                                WRITE_BATCH_UPDATE } write_batch_kind;
+typedef enum write_batch_kind {
+  WRITE_BATCH_ADD_OR_FAIL,
+  WRITE_BATCH_ADD_OR_KEEP,
+  WRITE_BATCH_UPSERT,
+  WRITE_BATCH_UPDATE
+} write_batch_kind;
 
 typedef struct write_batch_job {
   write_batch_kind kind;
   write_call w;
   iface_batch batch;
-  store_id_entry *entries;  /* the id index's entry of each record */
-  store_change *inserts;    /* the next group to insert */
+  store_id_entry *entries; /* the id index's entry of each record */
+  store_change *inserts;   /* the next group to insert */
   size_t n_inserts;
-  mem_arena arena;          /* metadata of inserts that is not the caller's */
+  mem_arena arena; /* metadata of inserts that is not the caller's */
   bool *missing;
   lode_write_result result;
   json_doc old, patch;
@@ -212,8 +216,13 @@ static lode_status write_batch_insert_gathered(write_batch_job *b, lode_error *e
 
 static lode_status write_batch_insert(write_batch_job *b, size_t i, lode_error *err) {
   const lode_record *r = &b->batch.records[i];
-  store_change c = {.id = r->id, .set_document = true, .set_metadata = true, .document = r->document,
-                    .metadata = b->batch.metadata[i], .vector = r->vector, .dim = r->dimension,
+  store_change c = {.id = r->id,
+                    .set_document = true,
+                    .set_metadata = true,
+                    .document = r->document,
+                    .metadata = b->batch.metadata[i],
+                    .vector = r->vector,
+                    .dim = r->dimension,
                     .dead_rid = b->entries[i].rid};
   if (b->batch.has_null[i]) {
     TRY(write_batch_merge_metadata(b, (lode_str){NULL, 0}, i, &c.metadata, err));
@@ -226,8 +235,12 @@ static lode_status write_batch_insert(write_batch_job *b, size_t i, lode_error *
 
 static lode_status write_batch_change(write_batch_job *b, size_t i, lode_error *err) {
   const lode_record *r = &b->batch.records[i];
-  store_change c = {.id = r->id, .set_document = r->document.data != NULL, .document = r->document,
-                    .set_metadata = b->batch.metadata[i].data != NULL, .vector = r->vector, .dim = r->dimension};
+  store_change c = {.id = r->id,
+                    .set_document = r->document.data != NULL,
+                    .document = r->document,
+                    .set_metadata = b->batch.metadata[i].data != NULL,
+                    .vector = r->vector,
+                    .dim = r->dimension};
   store_rec rec;
   bool found;
   if (!c.set_document && !c.set_metadata && !c.vector) return LODE_OK;

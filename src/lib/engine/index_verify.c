@@ -25,8 +25,8 @@ typedef struct recheck_job {
 
 static void recheck_report(recheck_job *c, const store_manifest_row *row, const char *why) {
   char text[800];
-  snprintf(text, sizeof text, "segment %016" PRIx64 " of the vector index: %s; `lode db optimize` rebuilds it",
-           row->id, why);
+  snprintf(text, sizeof text, "segment %016" PRIx64 " of the vector index: %s; `lode db optimize` rebuilds it", row->id,
+           why);
   c->n_found++;
   if (c->found) c->found(c->ctx, &(lode_damage){.what = "index", .detail = text});
 }
@@ -46,8 +46,10 @@ static lode_status recheck_read_keys(recheck_job *c, const store_manifest_row *r
       st = store_vec_next_key(tx, &vid, &rid, &more, err);
       more = st == LODE_OK && more && vid <= row->last;
       if (!more) break;
-      if (!mem_grow(&c->keys, &c->cap, c->n + 1, sizeof *c->keys)) st = err_nomem(err);
-      else c->keys[c->n++] = (index_segment_record){.key = rid, .cursor = (uint64_t)vid};
+      if (!mem_grow(&c->keys, &c->cap, c->n + 1, sizeof *c->keys))
+        st = err_nomem(err);
+      else
+        c->keys[c->n++] = (index_segment_record){.key = rid, .cursor = (uint64_t)vid};
       at = vid;
     }
     store_tx_rollback(tx);
@@ -127,7 +129,8 @@ static lode_status recheck_file(recheck_job *c, const store_manifest_row *row, l
   if (st == LODE_IO)
     return err_set(err, st,
                    "segment %016" PRIx64 " of the vector index cannot be read: %.400s; if that stays so, `lode db "
-                   "optimize --rebuild-unreadable` builds it again from the records", row->id, why.text);
+                   "optimize --rebuild-unreadable` builds it again from the records",
+                   row->id, why.text);
   if (st == LODE_BUSY || st == LODE_GONE || st == LODE_CANCELLED) return err_set(err, st, "%s", why.text);
   if (st == LODE_OK) return LODE_OK;
   recheck_report(c, row, why.text);
@@ -157,8 +160,10 @@ lode_status engine_index_verify(lode_store *store, lode_damage_fn *found, void *
       st = err_set(err, LODE_CANCELLED, "cancelled");
     if (st == LODE_OK) st = recheck_still_listed(&c, row->id, &there, err);
     if (st != LODE_OK || !there) continue;
-    if (!row->proven) recheck_report(&c, row, "its row in the manifest is damaged");
-    else if (row->bytes) st = recheck_file(&c, row, err);
+    if (!row->proven)
+      recheck_report(&c, row, "its row in the manifest is damaged");
+    else if (row->bytes)
+      st = recheck_file(&c, row, err);
   }
   if (st == LODE_CORRUPT && c.n_found++ == 0 && found) /* the manifest */
     found(ctx, &(lode_damage){.what = "index", .detail = err->text});

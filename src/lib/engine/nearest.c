@@ -23,11 +23,11 @@
 #include <math.h>
 
 enum {
-  NEAREST_BLOCK_ROWS = 256,      /* rows of a block */
-  NEAREST_BLOCK_QUERIES = 8,     /* queries compared with a block at a time */
-  NEAREST_CHECK_EVERY = 16,      /* records between two checks of the transaction's age */
-  NEAREST_FEW_RECORDS = 8,       /* read record by record in any case */
-  NEAREST_FEW_WHEN_COLD = 2000,  /* read record by record if the index is not loaded */
+  NEAREST_BLOCK_ROWS = 256,     /* rows of a block */
+  NEAREST_BLOCK_QUERIES = 8,    /* queries compared with a block at a time */
+  NEAREST_CHECK_EVERY = 16,     /* records between two checks of the transaction's age */
+  NEAREST_FEW_RECORDS = 8,      /* read record by record in any case */
+  NEAREST_FEW_WHEN_COLD = 2000, /* read record by record if the index is not loaded */
 };
 uint64_t engine_scan_in_tx_bytes = (uint64_t)128 << 20; /* about 20 ms */
 
@@ -61,7 +61,7 @@ typedef struct nearest_block {
   const float *data, *norms;
   size_t stride, n;
   const int64_t *rid, *vid;
-  const engine_snapshot *snapshot;  /* knows which rows are dead; NULL: none */
+  const engine_snapshot *snapshot; /* knows which rows are dead; NULL: none */
 } nearest_block;
 
 static bool nearest_row_is_live(const nearest_block *b, size_t i) {
@@ -111,8 +111,8 @@ static lode_status nearest_scan_block(engine_nearest *near, const nearest_block 
     size_t nq = near->n - q < NEAREST_BLOCK_QUERIES ? near->n - q : NEAREST_BLOCK_QUERIES;
     nearest_distances(near, b, q, nq, takes_part, n * 4 < b->n, distances);
     for (size_t i = 0; i < nq; i++)
-      if (!nearest_push_block(&near->best[q + i], b, takes_part,
-                              distances + i * NEAREST_BLOCK_ROWS)) return err_nomem(err);
+      if (!nearest_push_block(&near->best[q + i], b, takes_part, distances + i * NEAREST_BLOCK_ROWS))
+        return err_nomem(err);
   }
   return LODE_OK;
 }
@@ -159,15 +159,15 @@ static lode_status nearest_scan_memory(engine_nearest *near, const engine_snapsh
 
 typedef struct nearest_stream {
   engine_nearest *near;
-  const engine_snapshot *v;  /* whose segments are skipped; NULL: nothing is */
+  const engine_snapshot *v; /* whose segments are skipped; NULL: nothing is */
   float *rows, *norms;
   int64_t rid[NEAREST_BLOCK_ROWS], vid[NEAREST_BLOCK_ROWS];
   size_t n;
   int64_t last_vid;
   size_t hint;
-  uint64_t met;              /* vectors seen so far */
-  uint64_t cursor;           /* of the last transaction */
-  bool moved;                /* the transactions saw different commits */
+  uint64_t met;    /* vectors seen so far */
+  uint64_t cursor; /* of the last transaction */
+  bool moved;      /* the transactions saw different commits */
 } nearest_stream;
 
 static lode_status nearest_stream_flush(nearest_stream *s, lode_error *err) {
@@ -389,8 +389,12 @@ done:
 
 lode_status engine_nearest_init(engine_nearest *near, engine_reader *reader, const float *queries, size_t n,
                                 size_t want, const engine_rids *only, lode_error *err) {
-  *near = (engine_nearest){.reader = reader, .metric = reader->coll.metric, .dim = reader->coll.dim, .queries = queries,
-                          .n = n, .only = only};
+  *near = (engine_nearest){.reader = reader,
+                           .metric = reader->coll.metric,
+                           .dim = reader->coll.dim,
+                           .queries = queries,
+                           .n = n,
+                           .only = only};
   near->k = want;
   near->norms = mem_calloc(n, sizeof *near->norms);
   near->best = mem_calloc(n, sizeof *near->best);
@@ -421,8 +425,10 @@ static lode_status nearest_is_few(const engine_nearest *near, bool *few, lode_er
   if (!near->only || *few) return LODE_OK;
   bool loaded = engine_snapshot_is_cached(near->reader->handle);
   TRY(store_manifest_each(near->reader->tx, near->reader->coll.cid, nearest_find_published, &indexed, err));
-  if (indexed) *few = near->only->n <= (loaded ? NEAREST_FEW_RECORDS : NEAREST_FEW_WHEN_COLD);
-  else *few = near->only->n < all / (loaded ? 32 : 4);
+  if (indexed)
+    *few = near->only->n <= (loaded ? NEAREST_FEW_RECORDS : NEAREST_FEW_WHEN_COLD);
+  else
+    *few = near->only->n < all / (loaded ? 32 : 4);
   return LODE_OK;
 }
 

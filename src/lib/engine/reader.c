@@ -104,7 +104,8 @@ bool engine_reader_is_old(engine_reader *reader) {
 lode_status engine_reader_yield_if_old(engine_reader *reader, lode_error *err) {
   if (!engine_reader_is_old(reader)) return LODE_OK;
   if (reader->pinned)
-    return err_set(err, LODE_BUSY, "the store is written to all the time, and this takes too long to be answered "
+    return err_set(err, LODE_BUSY,
+                   "the store is written to all the time, and this takes too long to be answered "
                    "between two commits: narrow it, or try again later");
   engine_reader_pause(reader);
   return LODE_OK;

@@ -15,11 +15,11 @@
 #include <fcntl.h>
 
 enum {
-  BUILD_SAMPLE_ROWS = 4096,  /* vectors that the quantisation model is made from */
-  BUILD_CHECK_EVERY = 16,    /* rows between two checks of the transaction's age */
-  BUILD_FORGET_ROWS = 1000,  /* notes of dead vectors removed in a transaction */
-  BUILD_BULK_BEAM = 64,      /* beam of graph construction in a bulk load */
-  BUILD_BULK_DEGREE = 24,    /* degree of graphs made in a bulk load */
+  BUILD_SAMPLE_ROWS = 4096, /* vectors that the quantisation model is made from */
+  BUILD_CHECK_EVERY = 16,   /* rows between two checks of the transaction's age */
+  BUILD_FORGET_ROWS = 1000, /* notes of dead vectors removed in a transaction */
+  BUILD_BULK_BEAM = 64,     /* beam of graph construction in a bulk load */
+  BUILD_BULK_DEGREE = 24,   /* degree of graphs made in a bulk load */
 };
 
 typedef struct build_job {
@@ -27,8 +27,8 @@ typedef struct build_job {
   const engine_build_request *request;
   engine_build_plan plan;
   store_manifest_row row;
-  store_tx *tx;                /* open while reading */
-  index_segment_record *keys;  /* rid, vid; by rid */
+  store_tx *tx;               /* open while reading */
+  index_segment_record *keys; /* rid, vid; by rid */
   size_t n, cap;
   float *vector, *mean;
   index_writer writer;
@@ -49,8 +49,8 @@ static lode_status build_progress(build_job *b, const char *phase, uint64_t done
   const lode_progress *p = &b->request->progress;
   atomic_store(&b->store->progress.total, total);
   atomic_store(&b->store->progress.done, done);
-  if (engine_build_is_stopped(b->request) ||
-      (p->step && !p->step(p->ctx, phase, done, total))) return build_cancelled(err);
+  if (engine_build_is_stopped(b->request) || (p->step && !p->step(p->ctx, phase, done, total)))
+    return build_cancelled(err);
   return LODE_OK;
 }
 
@@ -69,8 +69,8 @@ static lode_status build_register_row(build_job *b, lode_error *err) {
   TRY(store_tx_begin(b->store->db, STORE_TX_WRITE, &tx, err));
   TRY_GOTO(build_check_collection(b, tx, err));
   if (b->plan.last == INT64_MAX) b->plan.last = store_vec_last(tx, b->plan.cid);
-  b->row = (store_manifest_row){.id = rand_u64() >> 1, .cid = b->plan.cid, .after = b->plan.after,
-                                .last = b->plan.last};
+  b->row =
+      (store_manifest_row){.id = rand_u64() >> 1, .cid = b->plan.cid, .after = b->plan.after, .last = b->plan.last};
   TRY_GOTO(store_manifest_put(tx, &b->row, err));
 done:
   if (st == LODE_OK) return store_tx_commit(tx, err);
@@ -188,7 +188,8 @@ static lode_status build_open_file(build_job *b, lode_error *err) {
   if (!b->tmp || !b->path) return err_nomem(err);
   if (beneath_mkdir(folder, STOREFILE_SEGMENTS_DIR, 0700) == 0)
     TRY(beneath_sync_dir(folder, STOREFILE_SEGMENTS_DIR, err));
-  else if (errno != EEXIST) return err_errno(err, errno, STOREFILE_SEGMENTS_DIR);
+  else if (errno != EEXIST)
+    return err_errno(err, errno, STOREFILE_SEGMENTS_DIR);
   engine_segment_name(name, b->row.id, ".tmp");
   b->fd = beneath_open(folder, name, O_RDWR | O_CREAT | O_EXCL, 0600);
   return b->fd < 0 ? err_errno(err, errno, b->tmp) : LODE_OK;
@@ -252,7 +253,11 @@ static lode_status build_note_replaced(void *ctx, const store_manifest_row *row,
   return LODE_OK;
 }
 
-typedef struct build_successor { int64_t at; store_manifest_row row; bool found; } build_successor;
+typedef struct build_successor {
+  int64_t at;
+  store_manifest_row row;
+  bool found;
+} build_successor;
 
 static lode_status build_find_successor(void *ctx, const store_manifest_row *row, lode_error *err) {
   build_successor *f = ctx;
@@ -270,8 +275,10 @@ static lode_status build_change_rows(build_job *b, store_tx *tx, bool empty, lod
   TRY(build_check_collection(b, tx, err));
   b->n_replaced = 0;
   TRY(store_manifest_each(tx, b->plan.cid, build_note_replaced, b, err));
-  if (empty) TRY(store_manifest_remove(tx, b->row.id, err));
-  else TRY(store_manifest_put(tx, &b->row, err));
+  if (empty)
+    TRY(store_manifest_remove(tx, b->row.id, err));
+  else
+    TRY(store_manifest_put(tx, &b->row, err));
   for (size_t i = 0; i < b->n_replaced; i++) TRY(store_manifest_remove(tx, b->replaced[i], err));
   if (!empty) return LODE_OK;
   TRY(store_manifest_each(tx, b->plan.cid, build_find_successor, &next, err));
@@ -357,8 +364,10 @@ static lode_status build_segment(build_job *b, lode_error *err) {
   }
   TRY(build_publish(b, empty, err));
   for (size_t i = 0; i < b->n_replaced; i++) (void)engine_segment_unlink(b->store, b->replaced[i], ".seg");
-  if (empty) b->row.bytes = 0;
-  else atomic_fetch_add(&b->store->progress.built, 1);
+  if (empty)
+    b->row.bytes = 0;
+  else
+    atomic_fetch_add(&b->store->progress.built, 1);
   build_forget_dead(b);
   return LODE_OK;
 }

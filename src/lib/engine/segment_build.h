@@ -13,14 +13,14 @@
 
 /* A segment to build: the live vectors of a collection with after < vid <= last. */
 typedef struct engine_build_plan {
-  int64_t cid;          /* 0: there is nothing to do */
+  int64_t cid; /* 0: there is nothing to do */
   uint64_t uid;
   lode_metric metric;
   uint32_t dim;
-  int64_t after, last;  /* last INT64_MAX: up to the newest */
-  bool gap;             /* between segments: if it is empty, the next segment's range is extended over it */
-  bool empty;           /* no live vectors: the manifest rows are removed */
-  bool flat;            /* no graph, however many rows it has */
+  int64_t after, last; /* last INT64_MAX: up to the newest */
+  bool gap;            /* between segments: if it is empty, the next segment's range is extended over it */
+  bool empty;          /* no live vectors: the manifest rows are removed */
+  bool flat;           /* no graph, however many rows it has */
   size_t max_rows;
 } engine_build_plan;
 lode_status engine_build_plan_next(lode_store *store, const engine_build_request *request, engine_build_plan *plan,

@@ -130,8 +130,11 @@ static lode_status segfile_open(engine_segment *seg, lode_error *err) {
   if ((uint64_t)sb.st_size != seg->row.bytes)
     return err_set(err, LODE_CORRUPT, "the file has %lld bytes instead of %llu", (long long)sb.st_size,
                    (unsigned long long)seg->row.bytes);
-  index_segment_source source = {.id = seg->row.id, .bytes = seg->row.bytes, .table_crc = seg->row.table_crc,
-                                 .read = segfile_read_bytes, .ctx = seg};
+  index_segment_source source = {.id = seg->row.id,
+                                 .bytes = seg->row.bytes,
+                                 .table_crc = seg->row.table_crc,
+                                 .read = segfile_read_bytes,
+                                 .ctx = seg};
   TRY(index_segment_open(&source, &seg->segment, err));
   const index_segment_info *info = &seg->segment->info;
   if (info->n != seg->row.rows || (uint32_t)info->kind != seg->row.kind)
@@ -159,8 +162,10 @@ lode_status engine_segment_open_checked(lode_store *store, const store_manifest_
   seg->row = *row;
   seg->fd = -1;
   lode_status st = segfile_open(seg, err);
-  if (st == LODE_OK) *out = seg;
-  else segfile_free(seg);
+  if (st == LODE_OK)
+    *out = seg;
+  else
+    segfile_free(seg);
   return st;
 }
 
@@ -173,8 +178,10 @@ lode_status engine_segment_open(lode_store *store, const store_manifest_row *row
   lode_status st = engine_segment_open_checked(store, row, out, &why);
   if (st == LODE_OK) return LODE_OK;
   if (st == LODE_NOMEM) return err_nomem(err);
-  if (engine_segment_is_missing(store, row->id)) engine_segment_missing(store, row->id);
-  else engine_segment_suspect(store, row->id, st, why.text);
+  if (engine_segment_is_missing(store, row->id))
+    engine_segment_missing(store, row->id);
+  else
+    engine_segment_suspect(store, row->id, st, why.text);
   return LODE_OK;
 }
 

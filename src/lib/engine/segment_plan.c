@@ -18,10 +18,10 @@
 engine_build_limits engine_limits = {.tail_rows = 4096, .graph_rows = 2000, .dead_percent = 20};
 
 enum {
-  PLAN_MIN_ROW_LIMIT = 20000,  /* rows that a segment may have however small the memory budget is */
-  PLAN_MERGE_FACTOR = 2,       /* a segment is merged with what follows unless it is more than this many times larger */
-  PLAN_DEGREE = 32,            /* links per row, to estimate the memory of a build */
-  PLAN_LOAD_FACTOR = 8,        /* in a bulk load, this many times tail_rows are merged into one flat segment */
+  PLAN_MIN_ROW_LIMIT = 20000, /* rows that a segment may have however small the memory budget is */
+  PLAN_MERGE_FACTOR = 2,      /* a segment is merged with what follows unless it is more than this many times larger */
+  PLAN_DEGREE = 32,           /* links per row, to estimate the memory of a build */
+  PLAN_LOAD_FACTOR = 8,       /* in a bulk load, this many times tail_rows are merged into one flat segment */
 };
 
 typedef struct plan_segment {
@@ -91,8 +91,8 @@ static size_t plan_load_run_start(const plan_ctx *s, size_t end, uint64_t sum) {
   uint64_t full = (uint64_t)PLAN_LOAD_FACTOR * engine_limits.tail_rows;
   size_t i = end;
   if (full > s->plan->max_rows / 2) full = s->plan->max_rows / 2; /* two that are not full always fit in one */
-  while (sum < full && i > 0 && s->segs[i - 1].live < full &&
-         s->segs[i - 1].row.kind == INDEX_FLAT) sum += s->segs[--i].live;
+  while (sum < full && i > 0 && s->segs[i - 1].live < full && s->segs[i - 1].row.kind == INDEX_FLAT)
+    sum += s->segs[--i].live;
   return sum >= full ? i : end;
 }
 
@@ -116,8 +116,8 @@ static bool plan_find_flat(plan_ctx *s, uint64_t n_tail) {
   if (s->request->flat) return false;
   while (i < s->n && !plan_is_left_flat(&s->segs[i])) i++;
   if (i == s->n) return false;
-  for (end = i; end < s->n &&
-       (end == i || sum + s->segs[end].live <= s->plan->max_rows); end++) sum += s->segs[end].live;
+  for (end = i; end < s->n && (end == i || sum + s->segs[end].live <= s->plan->max_rows); end++)
+    sum += s->segs[end].live;
   i = plan_run_start(s, i, sum);
   int64_t last = s->segs[end - 1].row.last;
   for (size_t k = i; k < end; k++) n_tail += s->segs[k].live;
@@ -153,12 +153,13 @@ static lode_status plan_collection(void *ctx, const store_coll *coll, lode_error
     c->live = c->row.rows - c->dead;
     held += c->live;
   }
-  *s->plan = (engine_build_plan){.uid = coll->uid, .metric = coll->metric, .dim = coll->dim,
-                          .max_rows = plan_max_rows(s->store, coll->dim)};
+  *s->plan = (engine_build_plan){
+      .uid = coll->uid, .metric = coll->metric, .dim = coll->dim, .max_rows = plan_max_rows(s->store, coll->dim)};
   int64_t first = store_vec_before_first(coll->cid);
   uint64_t n_tail = living > held ? living - held : 0;
-  if (s->request->only_dead ? plan_find_dead(s) : plan_find_gap(s, first) || plan_find_flat(s, n_tail) ||
-      plan_find_dead(s) || plan_find_merge(s, first, n_tail))
+  if (s->request->only_dead ? plan_find_dead(s)
+                            : plan_find_gap(s, first) || plan_find_flat(s, n_tail) || plan_find_dead(s) ||
+                                  plan_find_merge(s, first, n_tail))
     s->plan->cid = coll->cid;
   return LODE_OK;
 }

@@ -16,10 +16,10 @@
 #include <math.h>
 
 enum {
-  FCACHE_MAX_LISTS = 16,        /* entries with a list */
-  FCACHE_MAX_NOTES = 256,       /* entries with statistics only */
-  FCACHE_GRAPH_AFTER_USES = 1,  /* uses of a filter before it gets a graph */
-  FCACHE_ALL_PERCENT = 90,      /* a filter that matches this share of a segment gets no graph */
+  FCACHE_MAX_LISTS = 16,       /* entries with a list */
+  FCACHE_MAX_NOTES = 256,      /* entries with statistics only */
+  FCACHE_GRAPH_AFTER_USES = 1, /* uses of a filter before it gets a graph */
+  FCACHE_ALL_PERCENT = 90,     /* a filter that matches this share of a segment gets no graph */
 };
 
 struct engine_filter_entry {
@@ -28,13 +28,13 @@ struct engine_filter_entry {
   size_t len;
   engine_rids rids;
   struct fcache_segment {
-    engine_slot_set *slots;   /* NULL: not made yet */
-    index_filtered *match;   /* NULL: no graph */
+    engine_slot_set *slots; /* NULL: not made yet */
+    index_filtered *match;  /* NULL: no graph */
     unsigned uses;
-  } *segs;                /* of each segment */
+  } * segs; /* of each segment */
   size_t n_segs;
   uint64_t bytes;
-  bool listed;  /* has a list; else only `stats` is set */
+  bool listed; /* has a list; else only `stats` is set */
   engine_filter_stats stats;
 };
 
@@ -182,13 +182,13 @@ static void fcache_make_graph(const lode_store *store, engine_snapshot *v, engin
   uint64_t bytes = index_filtered_bytes(segment, (uint32_t)s->slots->n);
   if (!fcache_fits_budget(v, fcache_budget(store), bytes)) return;
   /* if it fails, the search itself will report why */
-  if (index_filtered_new(segment, s->slots->bits, (uint32_t)s->slots->n, &s->match,
-                         &ignored) == LODE_OK) m->bytes += bytes;
+  if (index_filtered_new(segment, s->slots->bits, (uint32_t)s->slots->n, &s->match, &ignored) == LODE_OK)
+    m->bytes += bytes;
 }
 
 typedef struct segsearch_allowed {
-  engine_slot_set *slots;  /* NULL: all; the caller releases it */
-  index_filtered *match;   /* owned by the snapshot; NULL: none */
+  engine_slot_set *slots; /* NULL: all; the caller releases it */
+  index_filtered *match;  /* owned by the snapshot; NULL: none */
 } segsearch_allowed;
 
 /* The slots of a segment that may be returned. */
@@ -255,7 +255,7 @@ static lode_status segsearch_push_hits(engine_best *best, const index_hit *hits,
 typedef struct segsearch_ctx {
   engine_snapshot *v;
   index_search_scratch *scratch;
-  index_hit *hits;  /* near->k elements */
+  index_hit *hits; /* near->k elements */
 } segsearch_ctx;
 
 /* Excess pages are evicted after each query: a group of queries may touch all pages. */
@@ -263,8 +263,11 @@ static lode_status segsearch_one(engine_nearest *near, const segsearch_ctx *ctx,
                                  const segsearch_allowed *allowed, lode_error *err) {
   index_segment *segment = ctx->v->segs[seg].seg->segment;
   size_t n = 0;
-  index_search_request request = {.k = near->k, .beam = near->effort, .recall = near->target_recall,
-                                  .allowed = allowed->slots ? allowed->slots->bits : NULL, .match = allowed->match};
+  index_search_request request = {.k = near->k,
+                                  .beam = near->effort,
+                                  .recall = near->target_recall,
+                                  .allowed = allowed->slots ? allowed->slots->bits : NULL,
+                                  .match = allowed->match};
   for (size_t q = 0; q < near->n; q++) {
     TRY(engine_reader_yield_if_old(near->reader, err));
     request.query = near->queries + q * near->dim;

@@ -111,10 +111,12 @@ static lode_status sweep_quarantine(lode_store *store, const store_manifest_row 
   lode_status st = LODE_OK;
   char *path = engine_segment_path(store, row->id, ".seg"), name[ENGINE_SEGMENT_NAME_MAX];
   engine_segment_name(name, row->id, ".seg");
-  if (!path) st = err_nomem(err);
+  if (!path)
+    st = err_nomem(err);
   else if (beneath_set_aside(store_db_folder(store->db), name) != 0 && errno != ENOENT)
     st = err_errno(err, errno, path);
-  else st = beneath_sync_dir(store_db_folder(store->db), name, err);
+  else
+    st = beneath_sync_dir(store_db_folder(store->db), name, err);
   if (st == LODE_OK)
     store_db_log(store->db,
                  "segment %016" PRIx64 " of the vector index cannot be used (%s): set aside, it will be rebuilt",
@@ -168,9 +170,11 @@ static lode_status sweep_read_all(engine_segment *seg, const engine_build_reques
   if (!rows) return err_nomem(err);
   lode_status st = index_segment_preload(seg->segment, err);
   for (uint32_t i = 0; i < n && st == LODE_OK; i += SWEEP_BLOCK_ROWS) {
-    if (i % 65536 == 0 && engine_build_is_stopped(request)) st = err_set(err, LODE_CANCELLED, "cancelled");
-    else st = index_segment_get_block(seg->segment, i, n - i < SWEEP_BLOCK_ROWS ? n - i : SWEEP_BLOCK_ROWS, rows,
-                                      records, err);
+    if (i % 65536 == 0 && engine_build_is_stopped(request))
+      st = err_set(err, LODE_CANCELLED, "cancelled");
+    else
+      st = index_segment_get_block(seg->segment, i, n - i < SWEEP_BLOCK_ROWS ? n - i : SWEEP_BLOCK_ROWS, rows, records,
+                                   err);
   }
   mem_free(rows);
   return st;
@@ -188,8 +192,10 @@ lode_status engine_sweep_check_files(lode_store *store, const engine_build_reque
     lode_status found = !seg ? LODE_CORRUPT : sweep_read_all(seg, request, &why);
     engine_segment_release(seg);
     if (st != LODE_OK || found == LODE_OK) continue;
-    if (found == LODE_NOMEM) st = err_nomem(err);
-    else if (found == LODE_CANCELLED) st = err_set(err, LODE_CANCELLED, "cancelled");
+    if (found == LODE_NOMEM)
+      st = err_nomem(err);
+    else if (found == LODE_CANCELLED)
+      st = err_set(err, LODE_CANCELLED, "cancelled");
     else {
       if (seg) engine_segment_suspect(store, rows.v[i].id, found, why.text);
       /* at once: the list of suspects is bounded, and those that cannot be read leave it after a while */

@@ -17,10 +17,10 @@
 
 enum { SELECT_PHASE_LIST, SELECT_PHASE_SCAN, SELECT_PHASE_END };
 enum {
-  SELECT_MAX_PROBES = 8,            /* probes of a filter that are tried */
-  SELECT_MIN_PROPOSALS = 64,        /* a list this short is always used */
-  SELECT_CHECK_EVERY = 16,          /* records between two checks of the transaction's age */
-  SELECT_MAX_REUSED_LIST = 200000,  /* longest list made for the filter cache: about 40 ms */
+  SELECT_MAX_PROBES = 8,           /* probes of a filter that are tried */
+  SELECT_MIN_PROPOSALS = 64,       /* a list this short is always used */
+  SELECT_CHECK_EVERY = 16,         /* records between two checks of the transaction's age */
+  SELECT_MAX_REUSED_LIST = 200000, /* longest list made for the filter cache: about 40 ms */
 };
 
 /* ---- Lists of keys ---- */
@@ -116,7 +116,7 @@ done:
 typedef struct select_proposals {
   engine_rids rids;
   const filter_probe *probe;
-  int64_t last;  /* cursor of the index; later records are scanned */
+  int64_t last; /* cursor of the index; later records are scanned */
 } select_proposals;
 
 static lode_status select_add_proposal(void *ctx, const meta_value *value, bool exact, int64_t rid, lode_error *err) {
@@ -158,8 +158,8 @@ static lode_status select_ask_index(engine_select *s, bool *usable, lode_error *
   lode_status st = LODE_OK;
   size_t n = filter_get_probes(s->filter, &probes);
   size_t records = (size_t)s->reader->coll.records, max = records / 5 + SELECT_MIN_PROPOSALS;
-  if (s->will_reuse && filter_is_probe(s->filter) &&
-      max < SELECT_MAX_REUSED_LIST) max = records < SELECT_MAX_REUSED_LIST ? records : SELECT_MAX_REUSED_LIST;
+  if (s->will_reuse && filter_is_probe(s->filter) && max < SELECT_MAX_REUSED_LIST)
+    max = records < SELECT_MAX_REUSED_LIST ? records : SELECT_MAX_REUSED_LIST;
   bool cut;
   *usable = false;
   for (size_t i = 0; i < n && i < SELECT_MAX_PROBES && (!*usable || max > SELECT_MIN_PROPOSALS); i++) {
@@ -245,8 +245,10 @@ static lode_status select_next_listed(engine_select *s, store_rec *rec, bool *mo
 static lode_status select_begin_scan(engine_select *s, lode_error *err) {
   engine_reader *r = s->reader;
   uint64_t cursor = store_tx_cursor(r->tx);
-  if (s->scan_tx == 0) s->scan_whole = !r->borrowed && (s->last & STORE_KEY_SEQ_MAX) == 0;
-  else s->scan_whole &= cursor == s->scan_cursor; /* nothing was written in between */
+  if (s->scan_tx == 0)
+    s->scan_whole = !r->borrowed && (s->last & STORE_KEY_SEQ_MAX) == 0;
+  else
+    s->scan_whole &= cursor == s->scan_cursor; /* nothing was written in between */
   if (s->scan_tx == 0) s->scanned = 0;
   s->scan_cursor = cursor;
   s->scan_tx = r->count;

@@ -144,8 +144,10 @@ bool engine_snapshot_next_gap(const engine_snapshot *v, int64_t at, int64_t *fro
   *to = INT64_MAX;
   for (size_t i = 0; i < v->n_segs && *to == INT64_MAX; i++) {
     const engine_segment_view *c = &v->segs[i];
-    if (c->after > *from) *to = c->after;
-    else if (c->last > *from) *from = c->last;
+    if (c->after > *from)
+      *to = c->after;
+    else if (c->last > *from)
+      *from = c->last;
   }
   return *from < *to;
 }

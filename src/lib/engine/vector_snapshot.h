@@ -31,8 +31,8 @@ lode_status engine_snapshot_next(engine_reader *reader, engine_cache_entry *entr
 struct engine_cache_entry {
   engine_cache_entry *next;
   int64_t cid;
-  pthread_mutex_t update;    /* held while the next snapshot is made */
-  engine_snapshot *current;  /* NULL: none; guarded, like `used`, by the store's lock */
+  pthread_mutex_t update;   /* held while the next snapshot is made */
+  engine_snapshot *current; /* NULL: none; guarded, like `used`, by the store's lock */
   uint64_t used;
 };
 size_t engine_cache_budget(const lode_store *store);

@@ -19,24 +19,24 @@
 #include "engine/vector_snapshot.h"
 
 enum {
-  REFRESH_CHUNK_BYTES = 1 << 20,  /* size of a chunk, within the two limits that follow */
-  REFRESH_CHUNK_MAX_ROWS = 4096,  /* rows of a chunk, at most */
-  REFRESH_CHUNK_MIN_ROWS = 16,    /* rows of a chunk, at least */
-  REFRESH_CHECK_EVERY = 64,       /* rows between two checks of the transaction's age */
-  REFRESH_MIN_DEAD = 1024,        /* dead keys before chunks are copied without them */
-  REFRESH_MAX_UNKNOWN = 1024,     /* unknown dead rows that a search can cope with */
+  REFRESH_CHUNK_BYTES = 1 << 20, /* size of a chunk, within the two limits that follow */
+  REFRESH_CHUNK_MAX_ROWS = 4096, /* rows of a chunk, at most */
+  REFRESH_CHUNK_MIN_ROWS = 16,   /* rows of a chunk, at least */
+  REFRESH_CHECK_EVERY = 64,      /* rows between two checks of the transaction's age */
+  REFRESH_MIN_DEAD = 1024,       /* dead keys before chunks are copied without them */
+  REFRESH_MAX_UNKNOWN = 1024,    /* unknown dead rows that a search can cope with */
 };
 
 typedef struct refresh_job {
   engine_reader *reader;
   engine_cache_entry *entry;
-  engine_snapshot *v;          /* being made */
-  engine_rids rids, vids;      /* dead, not in its lists yet */
-  index_segment_record *died;  /* the same, as keys of segments; sorted by rid */
+  engine_snapshot *v;         /* being made */
+  engine_rids rids, vids;     /* dead, not in its lists yet */
+  index_segment_record *died; /* the same, as keys of segments; sorted by rid */
   size_t n_died, cap_died;
-  bool fresh;                  /* loaded from scratch */
+  bool fresh; /* loaded from scratch */
   bool too_large;
-  bool cut;                    /* the transaction grew old before the end */
+  bool cut; /* the transaction grew old before the end */
 } refresh_job;
 
 /* ---- Segments ---- */
@@ -122,8 +122,8 @@ static lode_status refresh_add_segment(void *ctx, const store_manifest_row *row,
   engine_snapshot *v = list->u->v;
   lode_store *store = list->u->reader->handle->store;
   engine_segment_view c = {0};
-  if (!row->proven || row->bytes == 0 || row->after < list->last ||
-      engine_segment_is_suspect(store, row->id)) return LODE_OK;
+  if (!row->proven || row->bytes == 0 || row->after < list->last || engine_segment_is_suspect(store, row->id))
+    return LODE_OK;
   for (size_t i = 0; i < v->n_segs && !c.seg; i++)
     if (v->segs[i].seg->row.id == row->id) c = engine_segment_view_ref(&v->segs[i]);
   if (!c.seg) TRY(engine_segment_open(store, row, &c.seg, err));
@@ -168,8 +168,10 @@ static uint32_t refresh_first_after(const engine_chunk_part *p, int64_t vid) {
   uint32_t low = p->from, high = p->n;
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;
-    if (p->chunk->vid[middle] <= vid) low = middle + 1;
-    else high = middle;
+    if (p->chunk->vid[middle] <= vid)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low;
 }
@@ -189,8 +191,10 @@ static bool refresh_drop_covered(engine_snapshot *v) {
       v->rows -= end - begin;
       part.from = end;
     }
-    if (part.from < part.n) v->parts[kept++] = part;
-    else engine_chunk_release(part.chunk);
+    if (part.from < part.n)
+      v->parts[kept++] = part;
+    else
+      engine_chunk_release(part.chunk);
   }
   v->n_parts = kept;
   return ok;
@@ -232,8 +236,8 @@ static lode_status refresh_on_tombstone(void *ctx, int64_t gid, int64_t rid, int
 
 static lode_status refresh_read_tombstones(refresh_job *u, lode_error *err) {
   u->rids.n = u->vids.n = u->n_died = 0;
-  lode_status st = store_tombstone_each(u->reader->tx, u->reader->coll.cid, u->v->last_gid, refresh_on_tombstone, u,
-                                        err);
+  lode_status st =
+      store_tombstone_each(u->reader->tx, u->reader->coll.cid, u->v->last_gid, refresh_on_tombstone, u, err);
   if (st == LODE_CANCELLED && u->cut) st = LODE_OK;
   if (st == LODE_OK) st = engine_key_set_add(&u->v->dead_rids, &u->rids, err);
   if (st == LODE_OK) st = engine_key_set_add(&u->v->dead_vids, &u->vids, err);

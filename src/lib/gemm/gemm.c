@@ -70,8 +70,12 @@ void gemm_multiply(const gemm_arithmetic *how, const gemm_part *part, const floa
                    size_t ldc, void *scratch) {
   const gemm_weights *w = part->w;
   size_t first = part->out / GEMM_PANEL;
-  gemm_product p = {.m = m, .n_panels = gemm_panels(part->out_end) - first, .scales = w->scales + part->out,
-                     .bias = w->bias ? w->bias + part->out : NULL, .c = c, .ldc = ldc};
+  gemm_product p = {.m = m,
+                    .n_panels = gemm_panels(part->out_end) - first,
+                    .scales = w->scales + part->out,
+                    .bias = w->bias ? w->bias + part->out : NULL,
+                    .c = c,
+                    .ldc = ldc};
   for (size_t i = part->in; i < part->in_end; i += how->depth) {
     size_t offset = i % GEMM_STEP;
     p.k = gemm_min_size(part->in_end - i, how->depth);

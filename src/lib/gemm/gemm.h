@@ -24,26 +24,26 @@
 #include "base/base.h"
 
 enum {
-  GEMM_PANEL = 16,        /* outputs of a panel */
-  GEMM_QUANT_MAX = 4095,  /* greatest magnitude of an activation as an integer */
-  GEMM_STEP = 384,        /* inputs of a step; a multiple of every depth */
+  GEMM_PANEL = 16,       /* outputs of a panel */
+  GEMM_QUANT_MAX = 4095, /* greatest magnitude of an activation as an integer */
+  GEMM_STEP = 384,       /* inputs of a step; a multiple of every depth */
 };
 
 /* c[i][16 j + 0..16) = (more ? c[i][...] : bias) + row i . panel j, for m rows of k inputs and any number of panels. */
 typedef struct gemm_product {
   const void *rows, *panels;
-  size_t row_bytes, panel_bytes;     /* of one row or panel; the layout of rows depends on the arithmetic */
+  size_t row_bytes, panel_bytes; /* of one row or panel; the layout of rows depends on the arithmetic */
   size_t m, k, n_panels;
-  const float *row_scales, *scales;  /* of each row and of each output, if the numbers are scaled */
-  const float *bias;                 /* NULL: zeros */
+  const float *row_scales, *scales; /* of each row and of each output, if the numbers are scaled */
+  const float *bias;                /* NULL: zeros */
   bool more;
   float *c;
   size_t ldc;
 } gemm_product;
 
 typedef struct gemm_arithmetic {
-  size_t bytes;     /* of an input, in a row and in a panel */
-  size_t together;  /* inputs that an instruction takes at once; rows and panels are padded to a multiple of it */
+  size_t bytes;    /* of an input, in a row and in a panel */
+  size_t together; /* inputs that an instruction takes at once; rows and panels are padded to a multiple of it */
   size_t depth;
   bool scaled;
   /* Converts p->m rows of p->k floats, ldx apart, to `rows`, with room for m padded to 16; NULL: floats are used as
@@ -56,7 +56,7 @@ typedef struct gemm_arithmetic {
   void (*panel_of_rows)(const float *x, size_t ldx, size_t outputs, size_t k, void *panel);
   void (*multiply)(const gemm_product *p);
   /* Functions between products, with the same precision. */
-  void (*gelu)(float *x, size_t n);  /* exact form (erf), in place; n is a multiple of 16 */
+  void (*gelu)(float *x, size_t n); /* exact form (erf), in place; n is a multiple of 16 */
   /* Softmax of m rows of n values multiplied by `times`, except for a factor of each row; rows are `stride` apart, a
    * multiple of 16, and the padding after their values becomes 0 */
   void (*softmax)(float *x, size_t m, size_t n, size_t stride, float times, float *factors);
@@ -64,14 +64,14 @@ typedef struct gemm_arithmetic {
 
 typedef struct gemm_kernel {
   const char *name;
-  bool (*supported)(void);  /* by the CPU and the operating system */
+  bool (*supported)(void); /* by the CPU and the operating system */
   gemm_arithmetic full, narrow;
   /* rows that should go through a layer together: the faster the products, the more rows must share what is fetched */
   size_t block;
   void (*scale)(const float *x, float by, size_t n, float *out);
   /* x = norm(x + add) * gain + shift; add may be NULL */
   void (*norm)(float *x, const float *add, const float *gain, const float *shift, size_t n, float epsilon);
-  void (*widen)(const uint16_t *halfs, float *out, size_t n);  /* half precision to float */
+  void (*widen)(const uint16_t *halfs, float *out, size_t n); /* half precision to float */
 } gemm_kernel;
 
 /* The best kernel for this CPU; LODE_SIMD=NAME in the environment selects another ("portable", "avx2", ...). */
@@ -83,8 +83,8 @@ const gemm_kernel *gemm_kernel_at(size_t i);
 
 typedef struct gemm_weights {
   size_t k, n;
-  float *bias;    /* n padded to 16; NULL: none */
-  float *scales;  /* scale of each output, for integers; padded to 16 */
+  float *bias;   /* n padded to 16; NULL: none */
+  float *scales; /* scale of each output, for integers; padded to 16 */
   void *panels;
 } gemm_weights;
 

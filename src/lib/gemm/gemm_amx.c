@@ -22,7 +22,8 @@
 #include <unistd.h>
 
 #define GEMM_LANES 16
-#define GEMM_TARGET __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,avx2,fma,f16c")))
+#define GEMM_TARGET                                                                                                    \
+  __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,avx2,fma,f16c")))
 #define GEMM_MIN_OP _mm512_min_ps
 #define GEMM_MAX_OP _mm512_max_ps
 #define GEMM_RCP_OP _mm512_rcp14_ps
@@ -54,8 +55,7 @@ static bool tiles_granted(void) {
 
 static bool gemm_amx_supported(void) {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512dq") && has_tiles() && tiles_granted();
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") && has_tiles() && tiles_granted();
 }
 
 /* ---- Products ---- */
@@ -185,8 +185,8 @@ GEMM_INLINE void amx_transpose(__m512i x[TILE_ROWS]) {
   GEMM_UNROLL for (int d = TILE_ROWS / 2; d > 0; d /= 2) {
     const __mmask16 low = d == 8 ? 0x00ff : d == 4 ? 0x0f0f : d == 2 ? 0x3333 : 0x5555;
     const __m512i by = _mm512_set1_epi32(d);
-    const __m512i left = _mm512_mask_sub_epi32(lane, (__mmask16)~low,
-                                               _mm512_add_epi32(lane, _mm512_set1_epi32(TILE_ROWS)), by);
+    const __m512i left =
+        _mm512_mask_sub_epi32(lane, (__mmask16)~low, _mm512_add_epi32(lane, _mm512_set1_epi32(TILE_ROWS)), by);
     const __m512i right = _mm512_mask_add_epi32(_mm512_add_epi32(lane, _mm512_set1_epi32(TILE_ROWS)), low, lane, by);
     GEMM_UNROLL for (int i = 0; i < TILE_ROWS; i++) {
       if (i & d) continue;
@@ -249,14 +249,30 @@ GEMM_TARGET static void amx_panel_of_rows_full(const float *x, size_t ldx, size_
 }
 
 const gemm_kernel gemm_amx = {
-    .name = "amx-bf16", .supported = gemm_amx_supported,
-    .full = {.bytes = 4, .together = TILE_INPUTS, .depth = 192, .rows = amx_rows_full, .panel = amx_panel_full,
-             .panel_of_rows = amx_panel_of_rows_full, .multiply = amx_multiply_full,
-             .gelu = gemm_gelu_fine, .softmax = gemm_softmax_fine},
-    .narrow = {.bytes = 2, .together = TILE_INPUTS, .depth = 384, .rows = amx_rows_narrow, .panel = amx_panel_narrow,
-               .panel_of_rows = amx_panel_of_rows_narrow, .multiply = amx_multiply_narrow,
-               .gelu = gemm_gelu_coarse, .softmax = gemm_softmax_coarse},
-    .block = 256, .scale = gemm_scale, .norm = gemm_norm, .widen = gemm_widen,
+    .name = "amx-bf16",
+    .supported = gemm_amx_supported,
+    .full = {.bytes = 4,
+             .together = TILE_INPUTS,
+             .depth = 192,
+             .rows = amx_rows_full,
+             .panel = amx_panel_full,
+             .panel_of_rows = amx_panel_of_rows_full,
+             .multiply = amx_multiply_full,
+             .gelu = gemm_gelu_fine,
+             .softmax = gemm_softmax_fine},
+    .narrow = {.bytes = 2,
+               .together = TILE_INPUTS,
+               .depth = 384,
+               .rows = amx_rows_narrow,
+               .panel = amx_panel_narrow,
+               .panel_of_rows = amx_panel_of_rows_narrow,
+               .multiply = amx_multiply_narrow,
+               .gelu = gemm_gelu_coarse,
+               .softmax = gemm_softmax_coarse},
+    .block = 256,
+    .scale = gemm_scale,
+    .norm = gemm_norm,
+    .widen = gemm_widen,
 };
 
 #endif

@@ -82,8 +82,14 @@ GEMM_INLINE void gemm_tile16(int rows, const gemm_product *t, size_t row, size_t
 GEMM_TARGET static void gemm_multiply16(const gemm_product *p) { GEMM_BY_TILES(gemm_tile16, p, sizeof(int16_t)) }
 
 const gemm_kernel gemm_avx2 = {
-    .name = "avx2", .supported = gemm_avx2_supported, .full = GEMM_FLOATS, .narrow = GEMM_INTEGERS,
-    .block = 96, .scale = gemm_scale, .norm = gemm_norm, .widen = gemm_widen,
+    .name = "avx2",
+    .supported = gemm_avx2_supported,
+    .full = GEMM_FLOATS,
+    .narrow = GEMM_INTEGERS,
+    .block = 96,
+    .scale = gemm_scale,
+    .norm = gemm_norm,
+    .widen = gemm_widen,
 };
 
 #endif

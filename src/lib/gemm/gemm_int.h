@@ -40,6 +40,8 @@ GEMM_TARGET static void gemm_rows16(const float *x, size_t ldx, const gemm_produ
 }
 
 /* The arithmetic `16-bit integers` of gemm.h. */
-#define GEMM_INTEGERS {.bytes = 2, .together = 2, .depth = 384, .scaled = true, .rows = gemm_rows16, \
-                  .panel = gemm_panel16, .multiply = gemm_multiply16, \
-                  .gelu = gemm_gelu_coarse, .softmax = gemm_softmax_coarse}
+#define GEMM_INTEGERS                                                                                                  \
+  {                                                                                                                    \
+    .bytes = 2, .together = 2, .depth = 384, .scaled = true, .rows = gemm_rows16, .panel = gemm_panel16,               \
+    .multiply = gemm_multiply16, .gelu = gemm_gelu_coarse, .softmax = gemm_softmax_coarse                              \
+  }

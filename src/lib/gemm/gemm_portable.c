@@ -45,6 +45,12 @@ static void gemm_widen(const uint16_t *halfs, float *out, size_t n) {
 }
 
 const gemm_kernel gemm_portable = {
-    .name = "portable", .supported = gemm_portable_supported, .full = GEMM_FLOATS, .narrow = GEMM_INTEGERS,
-    .block = 96, .scale = gemm_scale, .norm = gemm_norm, .widen = gemm_widen,
+    .name = "portable",
+    .supported = gemm_portable_supported,
+    .full = GEMM_FLOATS,
+    .narrow = GEMM_INTEGERS,
+    .block = 96,
+    .scale = gemm_scale,
+    .norm = gemm_norm,
+    .widen = gemm_widen,
 };

@@ -51,13 +51,13 @@ GEMM_INLINE gemm_vec gemm_inverse(gemm_vec x) { return 1.0f / x; }
 GEMM_INLINE float gemm_sum_of(gemm_vec v) { return GEMM_SUM_OP(v); }
 GEMM_INLINE float gemm_greatest_of(gemm_vec v) { return GEMM_GREATEST_OP(v); }
 #else
-#define GEMM_FOLD(name, both) \
-  GEMM_INLINE float name(gemm_vec v) { \
-    float x[GEMM_LANES]; \
-    memcpy(x, &v, sizeof x); \
-    GEMM_UNROLL for (int n = GEMM_LANES / 2; n > 0; n /= 2) \
-      GEMM_UNROLL for (int i = 0; i < n; i++) x[i] = both(x[i], x[i + n]); \
-    return x[0]; \
+#define GEMM_FOLD(name, both)                                                                                          \
+  GEMM_INLINE float name(gemm_vec v) {                                                                                 \
+    float x[GEMM_LANES];                                                                                               \
+    memcpy(x, &v, sizeof x);                                                                                           \
+    GEMM_UNROLL for (int n = GEMM_LANES / 2; n > 0; n /= 2) GEMM_UNROLL for (int i = 0; i < n; i++) x[i] =             \
+        both(x[i], x[i + n]);                                                                                          \
+    return x[0];                                                                                                       \
   }
 static inline float gemm_add(float a, float b) { return a + b; }
 static inline float gemm_greater(float a, float b) { return a > b ? a : b; }

@@ -20,53 +20,52 @@
     (lode_store * store, lode_str name, const lode_collection_options *options, lode_collection **collection,          \
      lode_error *err),                                                                                                 \
     (store, name, options, collection, err))                                                                           \
-  X(collection_rename, store, (lode_store * store, lode_str name, lode_str new_name, lode_error *err),                 \
+  X(collection_rename, store, (lode_store * store, lode_str name, lode_str new_name, lode_error * err),                \
     (store, name, new_name, err))                                                                                      \
   X(collections_replace, store, (lode_store * store, const lode_replacement *pairs, size_t n, lode_error *err),        \
     (store, pairs, n, err))                                                                                            \
-  X(collection_set_metadata, store, (lode_store * store, lode_str name, lode_str metadata, lode_error *err),           \
+  X(collection_set_metadata, store, (lode_store * store, lode_str name, lode_str metadata, lode_error * err),          \
     (store, name, metadata, err))                                                                                      \
-  X(collection_drop, store, (lode_store * store, lode_str name, lode_error *err), (store, name, err))                  \
-  X(collections, store, (lode_store * store, lode_collection_list **list, lode_error *err), (store, list, err))        \
-  X(begin, store, (lode_store * store, lode_txn **txn, lode_error *err), (store, txn, err))                            \
-  X(commit, txn, (lode_txn * txn, lode_error *err), (txn, err))                                                        \
+  X(collection_drop, store, (lode_store * store, lode_str name, lode_error * err), (store, name, err))                 \
+  X(collections, store, (lode_store * store, lode_collection_list * *list, lode_error * err), (store, list, err))      \
+  X(begin, store, (lode_store * store, lode_txn * *txn, lode_error * err), (store, txn, err))                          \
+  X(commit, txn, (lode_txn * txn, lode_error * err), (txn, err))                                                       \
   X(add, collection,                                                                                                   \
-    (lode_collection * collection, lode_txn *txn, const lode_record *records, size_t n, lode_on_existing on_existing,  \
+    (lode_collection * collection, lode_txn * txn, const lode_record *records, size_t n, lode_on_existing on_existing, \
      lode_write_result *result, lode_error *err),                                                                      \
     (collection, txn, records, n, on_existing, result, err))                                                           \
   X(upsert, collection,                                                                                                \
-    (lode_collection * collection, lode_txn *txn, const lode_record *records, size_t n, lode_write_result *result,     \
+    (lode_collection * collection, lode_txn * txn, const lode_record *records, size_t n, lode_write_result *result,    \
      lode_error *err),                                                                                                 \
     (collection, txn, records, n, result, err))                                                                        \
   X(update, collection,                                                                                                \
-    (lode_collection * collection, lode_txn *txn, const lode_record *records, size_t n, bool *missing,                 \
+    (lode_collection * collection, lode_txn * txn, const lode_record *records, size_t n, bool *missing,                \
      lode_write_result *result, lode_error *err),                                                                      \
     (collection, txn, records, n, missing, result, err))                                                               \
   X(delete, collection,                                                                                                \
-    (lode_collection * collection, lode_txn *txn, const lode_selection *selection, size_t *deleted, lode_error *err),  \
+    (lode_collection * collection, lode_txn * txn, const lode_selection *selection, size_t *deleted, lode_error *err), \
     (collection, txn, selection, deleted, err))                                                                        \
   X(get, collection,                                                                                                   \
     (lode_collection * collection, const lode_get_request *request, lode_result **result, lode_error *err),            \
     (collection, request, result, err))                                                                                \
-  X(count, collection, (lode_collection * collection, uint64_t *count, lode_error *err), (collection, count, err))     \
+  X(count, collection, (lode_collection * collection, uint64_t * count, lode_error * err), (collection, count, err))   \
   X(facets, collection,                                                                                                \
-    (lode_collection * collection, lode_str key, lode_str where, size_t limit, lode_facet_list **list,                 \
-     lode_error *err),                                                                                                 \
+    (lode_collection * collection, lode_str key, lode_str where, size_t limit, lode_facet_list * *list,                \
+     lode_error * err),                                                                                                \
     (collection, key, where, limit, list, err))                                                                        \
-  X(counters, collection, (lode_collection * collection, lode_str key, lode_facet_list **list, lode_error *err),       \
+  X(counters, collection, (lode_collection * collection, lode_str key, lode_facet_list * *list, lode_error * err),     \
     (collection, key, list, err))                                                                                      \
   X(query, collection,                                                                                                 \
     (lode_collection * collection, const lode_query_request *request, lode_result **result, lode_error *err),          \
     (collection, request, result, err))                                                                                \
-  X(store_stats, store, (lode_store * store, lode_stats *stats, lode_error *err), (store, stats, err))                 \
-  X(store_id, store, (lode_store * store, uint64_t *id, lode_error *err), (store, id, err))                            \
-  X(collection_stats, collection, (lode_collection * collection, lode_stats *stats, lode_error *err),                  \
+  X(store_stats, store, (lode_store * store, lode_stats * stats, lode_error * err), (store, stats, err))               \
+  X(store_id, store, (lode_store * store, uint64_t * id, lode_error * err), (store, id, err))                          \
+  X(collection_stats, collection, (lode_collection * collection, lode_stats * stats, lode_error * err),                \
     (collection, stats, err))                                                                                          \
-  X(optimize, store, (lode_store * store, lode_progress progress, lode_error *err), (store, progress, err))            \
-  X(rebuild_unreadable, store, (lode_store * store, lode_progress progress, lode_error *err), (store, progress, err))  \
-  X(compact, store, (lode_store * store, lode_progress progress, lode_error *err), (store, progress, err))             \
-  X(verify, store,                                                                                                     \
-    (lode_store * store, lode_damage_fn *found, void *ctx, lode_progress progress, lode_error *err),                   \
+  X(optimize, store, (lode_store * store, lode_progress progress, lode_error * err), (store, progress, err))           \
+  X(rebuild_unreadable, store, (lode_store * store, lode_progress progress, lode_error * err), (store, progress, err)) \
+  X(compact, store, (lode_store * store, lode_progress progress, lode_error * err), (store, progress, err))            \
+  X(verify, store, (lode_store * store, lode_damage_fn * found, void *ctx, lode_progress progress, lode_error *err),   \
     (store, found, ctx, progress, err))                                                                                \
   X(backup, store, (lode_store * store, const char *file, lode_progress progress, lode_error *err),                    \
     (store, file, progress, err))                                                                                      \

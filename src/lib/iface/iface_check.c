@@ -115,8 +115,8 @@ lode_status iface_check_coll_options(const lode_collection_options *o, lode_erro
   return LODE_OK;
 }
 
-#define CHECK_LENGTHS_TEXT                                                                                        \
-  "lengths from 1e-12 to 4e18 are possible, and 0: distances of others do not fit in a float. Divide it by its " \
+#define CHECK_LENGTHS_TEXT                                                                                             \
+  "lengths from 1e-12 to 4e18 are possible, and 0: distances of others do not fit in a float. Divide it by its "       \
   "length"
 
 static lode_status check_query_lengths(const lode_query_request *r, lode_error *err) {

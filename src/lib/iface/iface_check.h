@@ -19,9 +19,9 @@ size_t iface_first_not_finite(const float *v, size_t n);
 
 /* The vectors that a handle makes or a collection has. */
 typedef struct iface_vector_spec {
-  lode_str embedder;      /* absent: not named */
-  uint32_t embedder_dim;  /* 0 = unknown */
-  uint32_t dim;           /* of a collection's vectors; 0 until the first one */
+  lode_str embedder;     /* absent: not named */
+  uint32_t embedder_dim; /* 0 = unknown */
+  uint32_t dim;          /* of a collection's vectors; 0 until the first one */
 } iface_vector_spec;
 /* Does a handle's embedding model fit the collection? If not, LODE_MISMATCH with a text that says what to do. */
 lode_status iface_check_embedder(const iface_vector_spec *handle, const iface_vector_spec *coll, lode_error *err);
@@ -30,9 +30,9 @@ lode_status iface_check_embedder(const iface_vector_spec *handle, const iface_ve
 typedef struct iface_batch {
   const lode_record *records;
   size_t n;
-  size_t *order;       /* positions, sorted by id */
-  lode_str *metadata;  /* per record: compact JSON; absent also for {} */
-  bool *has_null;      /* per record: its metadata removes keys */
+  size_t *order;      /* positions, sorted by id */
+  lode_str *metadata; /* per record: compact JSON; absent also for {} */
+  bool *has_null;     /* per record: its metadata removes keys */
   mem_arena arena;
 } iface_batch;
 lode_status iface_batch_init(iface_batch *batch, uint64_t max_document_bytes, const lode_record *records, size_t n,

@@ -10,12 +10,12 @@
 #include <math.h>
 
 enum {
-  CALIBRATE_SAMPLE = 256,     /* rows to search for, at most */
-  CALIBRATE_K = 10,           /* nearest rows to find */
-  CALIBRATE_MIN_ROWS = 2000,  /* smaller graphs are not calibrated */
-  CALIBRATE_STEP = 64,        /* rows whose keys are computed together */
-  DEFAULT_EFFORT_MIN = 48,    /* more than easy data need: real queries are not drawn from the rows */
-  DEFAULT_EFFORT_MAX = 1024,  /* of the default effort */
+  CALIBRATE_SAMPLE = 256,    /* rows to search for, at most */
+  CALIBRATE_K = 10,          /* nearest rows to find */
+  CALIBRATE_MIN_ROWS = 2000, /* smaller graphs are not calibrated */
+  CALIBRATE_STEP = 64,       /* rows whose keys are computed together */
+  DEFAULT_EFFORT_MIN = 48,   /* more than easy data need: real queries are not drawn from the rows */
+  DEFAULT_EFFORT_MAX = 1024, /* of the default effort */
 };
 static const double default_recall = 0.98;
 
@@ -66,8 +66,8 @@ static void calibrate_row(void *arg, size_t i, unsigned worker) {
   quant_query_of_row(row, g->input.dim, w->query, &query.code);
   calibrate_scan(g, &query, best);
   for (size_t e = 0; e < INDEX_EFFORTS && w->st == LODE_OK; e++) { /* more effort almost never finds less */
-    found[e] = e > 0 && found[e - 1] == CALIBRATE_K ? CALIBRATE_K
-                                                    : calibrate_found(g, w, &query, index_effort_at(e), best);
+    found[e] =
+        e > 0 && found[e - 1] == CALIBRATE_K ? CALIBRATE_K : calibrate_found(g, w, &query, index_effort_at(e), best);
   }
 }
 

@@ -12,14 +12,14 @@
 _Static_assert(INDEX_FILTERED_WIDTH * sizeof(uint32_t) == 128, "a row of links is a page of 1 << ROW_BITS bytes");
 
 enum {
-  REACH_MAX = 1024,             /* rows visited to find the links of one match, at most */
-  REACH_TABLE = 2 * REACH_MAX,  /* places of the hash table of visited rows */
-  ROW_BITS = 7,                 /* a row of links is a page of its own, built when a walk first visits it */
-  ROW_BYTES = 1 << ROW_BITS,    /* size of a row of links */
-  NEAR_ENTRIES = 8,             /* entries of the segment nearest to a query that are used */
-  SPREAD_STARTS = INDEX_FILTERED_STARTS - NEAR_ENTRIES,  /* evenly spread matches that are always starts */
-  FILTERED_STEP = 64,                                    /* rows whose keys are computed together */
-  FILTERED_SLACK = 4,                                    /* matches that may be missing around a query by chance */
+  REACH_MAX = 1024,            /* rows visited to find the links of one match, at most */
+  REACH_TABLE = 2 * REACH_MAX, /* places of the hash table of visited rows */
+  ROW_BITS = 7,                /* a row of links is a page of its own, built when a walk first visits it */
+  ROW_BYTES = 1 << ROW_BITS,   /* size of a row of links */
+  NEAR_ENTRIES = 8,            /* entries of the segment nearest to a query that are used */
+  SPREAD_STARTS = INDEX_FILTERED_STARTS - NEAR_ENTRIES, /* evenly spread matches that are always starts */
+  FILTERED_STEP = 64,                                   /* rows whose keys are computed together */
+  FILTERED_SLACK = 4,                                   /* matches that may be missing around a query by chance */
 };
 
 uint64_t index_filtered_bytes(const index_segment *segment, uint32_t n) {
@@ -52,9 +52,9 @@ static lode_status filtered_links_of(index_segment *s, uint32_t ordinal, const u
 
 typedef struct filtered_reach {
   uint32_t queue[REACH_MAX];
-  uint32_t table[REACH_TABLE];           /* ordinal + 1; 0: free */
+  uint32_t table[REACH_TABLE]; /* ordinal + 1; 0: free */
   size_t n, seen;
-  uint32_t found[INDEX_FILTERED_WIDTH];  /* ranks of matches, the nearest by links first */
+  uint32_t found[INDEX_FILTERED_WIDTH]; /* ranks of matches, the nearest by links first */
   uint32_t n_found;
 } filtered_reach;
 
@@ -81,8 +81,10 @@ static lode_status filtered_find_near(index_filtered *m, uint32_t ordinal, filte
       if (r->n_found == INDEX_FILTERED_WIDTH || r->seen == REACH_MAX - 1) return LODE_OK;
       if (!filtered_is_new(r->table, links[j])) continue;
       r->seen++;
-      if (filtered_has(m, links[j])) r->found[r->n_found++] = filtered_rank_of(m, links[j]);
-      else r->queue[r->n++] = links[j];
+      if (filtered_has(m, links[j]))
+        r->found[r->n_found++] = filtered_rank_of(m, links[j]);
+      else
+        r->queue[r->n++] = links[j];
     }
   }
   return LODE_OK;
@@ -178,11 +180,15 @@ static lode_status filtered_alloc(index_filtered *m, lode_error *err) {
   m->sparse = mem_calloc(m->segment->info.n_entries, sizeof *m->sparse);
   m->rows = (index_paged){.data = mem_alloc_aligned(64, (size_t)m->n * m->segment->stride),
                           .bytes = (uint64_t)m->n * m->segment->stride};
-  m->links = (index_paged){.data = mem_alloc_aligned(INDEX_PAGE_BYTES, links), .bytes = links, .page_bits = ROW_BITS,
+  m->links = (index_paged){.data = mem_alloc_aligned(INDEX_PAGE_BYTES, links),
+                           .bytes = links,
+                           .page_bits = ROW_BITS,
                            .load = filtered_load,
-                           .owner = m, .missing = m->n, .loaded = mem_calloc((size_t)m->n / 64 + 1, sizeof(uint64_t))};
-  bool ok = m->ordinals && m->before && m->ordinal_of && m->stand_in && m->sparse && m->rows.data &&
-            m->links.data && m->links.loaded;
+                           .owner = m,
+                           .missing = m->n,
+                           .loaded = mem_calloc((size_t)m->n / 64 + 1, sizeof(uint64_t))};
+  bool ok = m->ordinals && m->before && m->ordinal_of && m->stand_in && m->sparse && m->rows.data && m->links.data &&
+            m->links.loaded;
   return ok ? LODE_OK : err_nomem(err);
 }
 
@@ -194,15 +200,17 @@ lode_status index_filtered_new(index_segment *segment, const uint64_t *slots, ui
   m->segment = segment;
   m->n = n;
   for (int i = 0; i < INDEX_FILTERED_LOCKS; i++) (void)pthread_mutex_init(&m->locks[i], NULL);
-  lode_status st = n > 0 && n <= segment->info.n ? filtered_alloc(m, err)
-                                                  : err_set(err, LODE_INVALID, "a filter without matches");
+  lode_status st =
+      n > 0 && n <= segment->info.n ? filtered_alloc(m, err) : err_set(err, LODE_INVALID, "a filter without matches");
   pthread_rwlock_rdlock(&segment->use);
   if (st == LODE_OK) st = filtered_mark_ordinals(m, slots, err);
   if (st == LODE_OK) st = filtered_copy_rows(m, err);
   if (st == LODE_OK) st = filtered_probe_entries(m, err);
   pthread_rwlock_unlock(&segment->use);
-  if (st == LODE_OK) *out = m;
-  else index_filtered_free(m);
+  if (st == LODE_OK)
+    *out = m;
+  else
+    index_filtered_free(m);
   return st;
 }
 
@@ -274,7 +282,7 @@ lode_status index_filtered_begin(index_filtered *m, const quant_query *query, in
 /* What was seen around a query. */
 typedef struct filtered_around {
   uint32_t table[REACH_TABLE];
-  uint32_t seen, found, nearest;  /* nearest: matches among the rows nearest to the query */
+  uint32_t seen, found, nearest; /* nearest: matches among the rows nearest to the query */
 } filtered_around;
 
 static void filtered_probe_row(const index_filtered *m, uint32_t ordinal, filtered_around *around,
@@ -298,14 +306,19 @@ lode_status index_filtered_probe(index_filtered *m, const index_walk_scratch *pr
     filtered_probe_row(m, ordinal, &around, starts);
     for (uint32_t j = 0; j < info->degree && links[j] < info->n; j++) filtered_probe_row(m, links[j], &around, starts);
   }
-  starts->distant = around.found == 0 || filtered_too_few(m, 2 * (uint64_t)around.found + FILTERED_SLACK,
-                                                          around.seen) ||
-                filtered_too_few(m, 4 * (uint64_t)around.nearest + FILTERED_SLACK, probes->n);
+  starts->distant = around.found == 0 ||
+                    filtered_too_few(m, 2 * (uint64_t)around.found + FILTERED_SLACK, around.seen) ||
+                    filtered_too_few(m, 4 * (uint64_t)around.nearest + FILTERED_SLACK, probes->n);
   return LODE_OK;
 }
 
 index_graph_view index_filtered_view(index_filtered *m, const index_filtered_starts *starts) {
-  return (index_graph_view){.rows = &m->rows, .links = &m->links, .stride = m->segment->stride, .n = m->n,
+  return (index_graph_view){.rows = &m->rows,
+                            .links = &m->links,
+                            .stride = m->segment->stride,
+                            .n = m->n,
                             .dim = m->segment->info.dim,
-                            .width = INDEX_FILTERED_WIDTH, .n_entries = starts->n, .entries = starts->ranks};
+                            .width = INDEX_FILTERED_WIDTH,
+                            .n_entries = starts->n,
+                            .entries = starts->ranks};
 }

@@ -15,14 +15,14 @@
 enum { INDEX_FILTERED_WIDTH = 32, INDEX_FILTERED_LOCKS = 8 };
 
 typedef struct index_filtered {
-  index_segment *segment;   /* must outlive it */
+  index_segment *segment; /* must outlive it */
   uint32_t n;
-  uint64_t *ordinals;       /* bitmap of the matching ordinals */
-  uint32_t *before;         /* for each word of `ordinals`: how many match before it */
-  uint32_t *ordinal_of;     /* the ordinal of each rank */
-  index_paged rows, links;  /* by rank */
-  uint32_t *stand_in;       /* for each entry of the segment: the match nearest to it by links; INDEX_NO_LINK: none */
-  bool *sparse;             /* for each entry of the segment: matches are rarer around it than on average */
+  uint64_t *ordinals;      /* bitmap of the matching ordinals */
+  uint32_t *before;        /* for each word of `ordinals`: how many match before it */
+  uint32_t *ordinal_of;    /* the ordinal of each rank */
+  index_paged rows, links; /* by rank */
+  uint32_t *stand_in;      /* for each entry of the segment: the match nearest to it by links; INDEX_NO_LINK: none */
+  bool *sparse;            /* for each entry of the segment: matches are rarer around it than on average */
   pthread_mutex_t locks[INDEX_FILTERED_LOCKS];
 } index_filtered;
 
@@ -36,9 +36,9 @@ uint64_t index_filtered_bytes(const index_segment *segment, uint32_t n);
 /* Where a walk starts. */
 enum { INDEX_FILTERED_STARTS = 40 };
 typedef struct index_filtered_starts {
-  uint32_t ranks[INDEX_FILTERED_STARTS];  /* distinct */
+  uint32_t ranks[INDEX_FILTERED_STARTS]; /* distinct */
   uint32_t n;
-  bool distant;                           /* the matches may not be near the query */
+  bool distant; /* the matches may not be near the query */
 } index_filtered_starts;
 /* Chooses starts by the segment's entries, which is cheap. This and the next are called with the segment's use lock
  * held. */

@@ -15,18 +15,18 @@
 #include "index/graph_impl.h"
 
 enum {
-  GRAPH_DEGREE = 32,        /* default degree */
-  GRAPH_BEAM = 128,         /* default beam */
-  GRAPH_MAX_DEGREE = 1024,  /* greatest degree */
-  GRAPH_MIN_ENTRIES = 32,   /* entries of a small graph */
-  GRAPH_MAX_ENTRIES = 256,  /* entries of a large graph */
-  ENTRY_SAMPLE = 8,         /* sampled rows for each entry, to find isolated ones */
-  PRUNE_GROUP = 8,          /* neighbours that a candidate is compared with at a time */
-  FIRST_BATCH = 32,         /* up to this size of the graph, a batch is as large as the graph */
-  BATCH_SHARE = 24,         /* afterwards a batch is the graph's size divided by this */
-  MAX_BATCH = 16384,        /* largest batch */
-  ENTRY_CLIMBS = 32,        /* entry climbs if lengths are uneven */
-  UNEVEN_LENGTHS = 2,       /* lengths are uneven if the longest row is more than this many times the mean (squared) */
+  GRAPH_DEGREE = 32,       /* default degree */
+  GRAPH_BEAM = 128,        /* default beam */
+  GRAPH_MAX_DEGREE = 1024, /* greatest degree */
+  GRAPH_MIN_ENTRIES = 32,  /* entries of a small graph */
+  GRAPH_MAX_ENTRIES = 256, /* entries of a large graph */
+  ENTRY_SAMPLE = 8,        /* sampled rows for each entry, to find isolated ones */
+  PRUNE_GROUP = 8,         /* neighbours that a candidate is compared with at a time */
+  FIRST_BATCH = 32,        /* up to this size of the graph, a batch is as large as the graph */
+  BATCH_SHARE = 24,        /* afterwards a batch is the graph's size divided by this */
+  MAX_BATCH = 16384,       /* largest batch */
+  ENTRY_CLIMBS = 32,       /* entry climbs if lengths are uneven */
+  UNEVEN_LENGTHS = 2,      /* lengths are uneven if the longest row is more than this many times the mean (squared) */
 };
 
 #define PRUNE_ALPHA 1.05f
@@ -155,8 +155,14 @@ static lode_status graph_set_up(index_build_state *g, lode_error *err) {
   TRY(make_workers(g, err));
   g->row_bytes = (index_paged){.data = in->rows, .bytes = (uint64_t)in->n * in->stride};
   g->link_bytes = (index_paged){.data = (const unsigned char *)g->links, .bytes = cells * sizeof *g->links};
-  g->view = (index_graph_view){.rows = &g->row_bytes, .links = &g->link_bytes, .stride = in->stride, .n = in->n,
-                               .dim = in->dim, .width = g->width, .entries = g->sequence, .extra = g->extra};
+  g->view = (index_graph_view){.rows = &g->row_bytes,
+                               .links = &g->link_bytes,
+                               .stride = in->stride,
+                               .n = in->n,
+                               .dim = in->dim,
+                               .width = g->width,
+                               .entries = g->sequence,
+                               .extra = g->extra};
   return LODE_OK;
 }
 
@@ -227,8 +233,10 @@ static size_t graph_prune(const index_build_state *g, index_build_worker *w, con
   size_t visible = chosen; /* in the order of the candidates */
   for (size_t i = 0; i < n && chosen < g->options.degree; i++) {
     uint32_t c = (uint32_t)candidates[i];
-    if (seen < visible && c == w->chosen[seen]) seen++;
-    else w->chosen[chosen++] = c;
+    if (seen < visible && c == w->chosen[seen])
+      seen++;
+    else
+      w->chosen[chosen++] = c;
   }
   return chosen;
 }

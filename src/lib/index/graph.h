@@ -19,14 +19,14 @@ typedef struct index_parallel {
   /* NULL: sequentially on the caller's thread */
   void (*run)(void *ctx, size_t n, index_parallel_body *body, void *arg);
   void *ctx;
-  unsigned workers;  /* 0 counts as 1 */
+  unsigned workers; /* 0 counts as 1 */
 } index_parallel;
 
 typedef struct index_graph_options {
-  uint32_t degree;   /* maximum links of a row; 0: 32 */
-  uint32_t beam;     /* beam of the searches; 0: 128 */
-  float alpha;       /* on squared distances: how much nearer a neighbour must be to occlude another; 0: 1.05 */
-  uint32_t entries;  /* entry points; 0: chosen by n */
+  uint32_t degree;  /* maximum links of a row; 0: 32 */
+  uint32_t beam;    /* beam of the searches; 0: 128 */
+  float alpha;      /* on squared distances: how much nearer a neighbour must be to occlude another; 0: 1.05 */
+  uint32_t entries; /* entry points; 0: chosen by n */
   index_parallel parallel;
   lode_progress progress;
 } index_graph_options;
@@ -41,9 +41,9 @@ typedef struct index_graph {
    * clusters, and a walk that reaches the end of one sees only that one. So walks start with greedy descents from this
    * many entries. 0 otherwise. The curve was measured without them. */
   uint32_t entry_climbs;
-  uint32_t *links;  /* n * degree, by old ordinals; unused places are INDEX_NO_LINK */
-  uint32_t *order;  /* new ordinal -> old; the entries come first, beginning with the one nearest to the centre */
-  uint32_t *place;  /* old ordinal -> new */
+  uint32_t *links; /* n * degree, by old ordinals; unused places are INDEX_NO_LINK */
+  uint32_t *order; /* new ordinal -> old; the entries come first, beginning with the one nearest to the centre */
+  uint32_t *place; /* old ordinal -> new */
 } index_graph;
 
 /* rows: n rows of stride bytes. Their bias is changed during the call if the metric is ip. lengths: what
@@ -54,7 +54,7 @@ typedef struct index_graph_input {
   size_t stride;
   uint32_t n, dim;
   lode_metric metric;
-  float unit;  /* unit of the quantisation model */
+  float unit; /* unit of the quantisation model */
 } index_graph_input;
 LODE_MUST lode_status index_graph_build(const index_graph_input *input, const index_graph_options *options,
                                         index_graph *graph, lode_error *err);
@@ -65,8 +65,8 @@ void index_graph_get_links(const index_graph *graph, uint32_t ordinal, uint32_t 
 /* ---- Invariants: links below n, none to itself or twice, unused places are INDEX_NO_LINK, every row reachable ---- */
 
 typedef struct index_graph_report {
-  uint32_t bad_link;     /* the first row with an invalid link, or INDEX_NO_LINK */
-  uint32_t unreachable;  /* rows that no walk from row 0 can reach */
+  uint32_t bad_link;    /* the first row with an invalid link, or INDEX_NO_LINK */
+  uint32_t unreachable; /* rows that no walk from row 0 can reach */
   uint64_t links;
 } index_graph_report;
 /* links: n rows of width ordinals. LODE_CORRUPT when an invariant is broken; err names the row. */

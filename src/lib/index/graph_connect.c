@@ -12,11 +12,11 @@
 
 typedef struct connect_tree {
   index_build_state *g;
-  uint32_t *parent;  /* INDEX_NO_LINK: not reached */
-  uint32_t *queue;   /* the reachable rows */
+  uint32_t *parent; /* INDEX_NO_LINK: not reached */
+  uint32_t *queue;  /* the reachable rows */
   uint32_t n_reached;
-  uint32_t spare;    /* no row before this queue position has a place to give */
-  uint32_t newest;   /* the row attached last */
+  uint32_t spare;  /* no row before this queue position has a place to give */
+  uint32_t newest; /* the row attached last */
 } connect_tree;
 
 static void connect_spread(connect_tree *t, uint32_t from) {

@@ -9,10 +9,10 @@
 /* The state of one thread. */
 typedef struct index_build_worker {
   index_walk_scratch walk;
-  int8_t *query, *candidate;          /* buffers for the codes of a row */
-  uint64_t *candidates;               /* distance (order-preserving integer), then ordinal */
-  uint32_t *chosen;                   /* by graph_prune() */
-  const unsigned char **chosen_rows;  /* their rows */
+  int8_t *query, *candidate;         /* buffers for the codes of a row */
+  uint64_t *candidates;              /* distance (order-preserving integer), then ordinal */
+  uint32_t *chosen;                  /* by graph_prune() */
+  const unsigned char **chosen_rows; /* their rows */
   lode_status st;
   lode_error err;
 } index_build_worker;
@@ -20,24 +20,24 @@ typedef struct index_build_worker {
 typedef struct index_build_state {
   index_graph_input input;
   index_graph_options options;
-  uint32_t width;                        /* places for links in a row; at the end: degree */
+  uint32_t width; /* places for links in a row; at the end: degree */
   uint32_t n_entries;
   uint32_t *links;
-  uint32_t *sequence;                    /* order of insertion: the entries first, copies from n_unique on */
-  uint32_t *original;                    /* for each row: itself, or the row that it is a copy of */
+  uint32_t *sequence; /* order of insertion: the entries first, copies from n_unique on */
+  uint32_t *original; /* for each row: itself, or the row that it is a copy of */
   uint32_t n_unique;
-  uint32_t effort;                       /* 0: not measured */
+  uint32_t effort; /* 0: not measured */
   index_effort_curve curve;
   uint32_t entry_climbs;
-  size_t done;                           /* rows in the graph */
+  size_t done; /* rows in the graph */
   float *extra;
   index_paged row_bytes, link_bytes;
   index_graph_view view;
   index_build_worker *workers;
   unsigned n_workers;
-  uint32_t *found;                       /* links of a batch, degree for each row */
-  uint32_t *incoming;                    /* counter for each row; zero between uses */
-  uint32_t *targets, *starts, *sources;  /* sources of targets[i]: from starts[i] to starts[i + 1] */
+  uint32_t *found;                      /* links of a batch, degree for each row */
+  uint32_t *incoming;                   /* counter for each row; zero between uses */
+  uint32_t *targets, *starts, *sources; /* sources of targets[i]: from starts[i] to starts[i + 1] */
   size_t n_targets;
 } index_build_state;
 

@@ -10,13 +10,13 @@
 #include <math.h>
 
 enum {
-  WALK_SEEDS = 8,         /* entries that a walk starts with */
-  WALK_MAX_SEEDS = 64,    /* the same with entry climbs, at most */
-  POOL_SHIFT = 8,         /* entries of the pool that are moved together */
-  WALK_STEP = 64,         /* rows whose keys are computed together */
-  WALK_MAX_FRESH = 32,    /* allowed rows that an expansion among them finds at most */
-  WALK_LINKS_AHEAD = 8,   /* rows of links that are prefetched */
-  WALK_LINES_AHEAD = 14,  /* cache lines of a row that are prefetched; the hardware then recognises the stream */
+  WALK_SEEDS = 8,        /* entries that a walk starts with */
+  WALK_MAX_SEEDS = 64,   /* the same with entry climbs, at most */
+  POOL_SHIFT = 8,        /* entries of the pool that are moved together */
+  WALK_STEP = 64,        /* rows whose keys are computed together */
+  WALK_MAX_FRESH = 32,   /* allowed rows that an expansion among them finds at most */
+  WALK_LINKS_AHEAD = 8,  /* rows of links that are prefetched */
+  WALK_LINES_AHEAD = 14, /* cache lines of a row that are prefetched; the hardware then recognises the stream */
 };
 
 lode_status index_walk_scratch_init(index_walk_scratch *scratch, uint32_t n, size_t beam, lode_error *err) {
@@ -73,8 +73,10 @@ static inline float pool_entry_key(uint64_t entry) { return quant_key_of_order((
 static inline void pool_offer(index_walk_scratch *scratch, uint64_t entry) {
   uint64_t *pool = scratch->pool;
   size_t at = scratch->n;
-  if (at < scratch->beam) scratch->n++;
-  else if (entry >= pool[--at]) return;
+  if (at < scratch->beam)
+    scratch->n++;
+  else if (entry >= pool[--at])
+    return;
   for (; at >= POOL_SHIFT && pool[at - POOL_SHIFT] > entry; at -= POOL_SHIFT) {
     memmove(pool + at - POOL_SHIFT + 1, pool + at - POOL_SHIFT, POOL_SHIFT * sizeof *pool);
   }
@@ -274,8 +276,8 @@ static inline bool walk_is_allowed(const uint64_t *allowed, uint32_t ordinal) {
 /* Like walk_expand(), but rows that are not allowed only pass on their own neighbours, until about a row's worth is
  * found. */
 static lode_status walk_expand_allowed(const index_graph_view *view, const index_walk_query *query,
-                                       const uint64_t *allowed,
-                                       uint32_t ordinal, index_walk_scratch *scratch, lode_error *err) {
+                                       const uint64_t *allowed, uint32_t ordinal, index_walk_scratch *scratch,
+                                       lode_error *err) {
   uint32_t fresh[WALK_MAX_FRESH], passed[WALK_STEP];
   size_t n_fresh = 0, n_passed = 0;
   const uint32_t *links;
@@ -284,8 +286,10 @@ static lode_status walk_expand_allowed(const index_graph_view *view, const index
   scratch->count.hops++;
   for (uint32_t i = 0; i < view->width && links[i] < view->n && n_fresh < WALK_MAX_FRESH && n_passed < WALK_STEP; i++) {
     if (!walk_visit(scratch, links[i])) continue;
-    if (walk_is_allowed(allowed, links[i])) fresh[n_fresh++] = links[i];
-    else passed[n_passed++] = links[i];
+    if (walk_is_allowed(allowed, links[i]))
+      fresh[n_fresh++] = links[i];
+    else
+      passed[n_passed++] = links[i];
   }
   size_t bytes = view->width * sizeof(uint32_t);
   for (size_t p = 0; p < n_passed && p < WALK_LINKS_AHEAD; p++)
@@ -304,16 +308,15 @@ static lode_status walk_expand_allowed(const index_graph_view *view, const index
 }
 
 enum {
-  WALK_PROBES = 16,                    /* rows nearest to the query that are found first */
-  WALK_FEW_ALLOWED = 4 * WALK_PROBES,  /* with fewer allowed rows around them, the matches are distant */
-  WALK_NEAR_SEEDS = 32,                /* seeds that are used unless the matches are distant, about */
+  WALK_PROBES = 16,                   /* rows nearest to the query that are found first */
+  WALK_FEW_ALLOWED = 4 * WALK_PROBES, /* with fewer allowed rows around them, the matches are distant */
+  WALK_NEAR_SEEDS = 32,               /* seeds that are used unless the matches are distant, about */
 };
 
 /* Scores the allowed and new ones of every `every`th row. */
 static lode_status walk_score_allowed(const index_graph_view *view, const index_walk_query *query,
-                                      const uint64_t *allowed,
-                                      const uint32_t *rows, size_t n, size_t every, index_walk_scratch *scratch,
-                                      lode_error *err) {
+                                      const uint64_t *allowed, const uint32_t *rows, size_t n, size_t every,
+                                      index_walk_scratch *scratch, lode_error *err) {
   size_t before = scratch->n_touched;
   TRY(walk_reserve(scratch, n, err));
   for (size_t i = 0; i < n; i += every) {

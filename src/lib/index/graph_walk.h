@@ -20,10 +20,10 @@ typedef struct index_graph_view {
   index_paged *rows, *links;
   size_t stride;
   uint32_t n, dim, width;
-  uint32_t n_entries;       /* number of entry points */
-  const uint32_t *entries;  /* NULL: ordinals 0 to n_entries - 1 */
-  uint32_t entry_climbs;    /* entry climbs before the walk, see graph.h */
-  const float *extra;       /* construction only, may be NULL: an additional dimension of each row, see graph.c */
+  uint32_t n_entries;      /* number of entry points */
+  const uint32_t *entries; /* NULL: ordinals 0 to n_entries - 1 */
+  uint32_t entry_climbs;   /* entry climbs before the walk, see graph.h */
+  const float *extra;      /* construction only, may be NULL: an additional dimension of each row, see graph.c */
 } index_graph_view;
 
 typedef struct index_walk_count {
@@ -34,16 +34,16 @@ typedef struct index_walk_count {
 typedef struct index_walk_scratch {
   uint64_t *pool;
   size_t pool_cap, n, beam, effort, next;
-  uint64_t *visited;       /* bitmap of rows; all zero between walks */
+  uint64_t *visited; /* bitmap of rows; all zero between walks */
   size_t visited_words;
-  uint32_t *touched;       /* the rows whose bit is set */
+  uint32_t *touched; /* the rows whose bit is set */
   size_t n_touched, touched_cap;
-  index_walk_count count;  /* accumulates */
+  index_walk_count count; /* accumulates */
 } index_walk_scratch;
 
 typedef struct index_walk_query {
   quant_query code;
-  float extra;  /* construction only */
+  float extra; /* construction only */
 } index_walk_query;
 
 static inline uint32_t index_pool_ordinal(uint64_t entry) { return (uint32_t)entry >> 1; }

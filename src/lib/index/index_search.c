@@ -10,23 +10,23 @@
 #include <math.h>
 
 enum {
-  DEFAULT_BEAM = 64,    /* for segments without a calibrated effort */
-  RERANK_PATIENCE = 4,  /* reranking stops after k / this candidates in a row that are not among the nearest */
-  MIN_ERRORS_SEEN = 8,  /* measured candidates before the error of codes is estimated */
-  DEFAULT_K = 10,       /* the k that the effort of a segment is calibrated for */
-  COST_PER_BEAM = INDEX_COST_PER_EFFORT,  /* distances that a walk computes for each row of its beam */
-  MARKS_PER_COST = 8,                     /* marking this many matches by ordinal costs as much as a distance */
-  PLAIN_WALK_PERCENT = 90,   /* if at least this share of rows matches, always use a plain walk with a wider beam */
-  MIN_WALK_PERMILLE = 10,    /* if a smaller share matches, walks among matches go astray */
-  NEAR_SCAN_WALKS = 4,       /* matches are scanned if that costs no more than this many walks */
-  DISTANT_SCAN_WALKS = 64,   /* the same for matches distant from the query, where walks are least reliable */
-  DISTANT_BEAM_FACTOR = 16,  /* how much wider the beam is for more distant matches than that */
-  DISTANT_KEEP = 4,          /* candidates kept for distant matches, in beams */
-  FILTERED_SCAN_WALKS = 2,   /* matches of a prepared filter are scanned if that costs no more than this many walks */
-  PROBE_BEAM = 16,           /* beam of the probe before a walk among matches of a prepared filter */
-  ALLOWED_SEEDS = 512,       /* seeds of a walk among allowed rows, at most */
-  CODE_SCAN_STEP = 64,       /* rows whose keys are computed together */
-  EXACT_BYTES = 1 << 16,     /* read at a time by an exact scan */
+  DEFAULT_BEAM = 64,   /* for segments without a calibrated effort */
+  RERANK_PATIENCE = 4, /* reranking stops after k / this candidates in a row that are not among the nearest */
+  MIN_ERRORS_SEEN = 8, /* measured candidates before the error of codes is estimated */
+  DEFAULT_K = 10,      /* the k that the effort of a segment is calibrated for */
+  COST_PER_BEAM = INDEX_COST_PER_EFFORT, /* distances that a walk computes for each row of its beam */
+  MARKS_PER_COST = 8,                    /* marking this many matches by ordinal costs as much as a distance */
+  PLAIN_WALK_PERCENT = 90,  /* if at least this share of rows matches, always use a plain walk with a wider beam */
+  MIN_WALK_PERMILLE = 10,   /* if a smaller share matches, walks among matches go astray */
+  NEAR_SCAN_WALKS = 4,      /* matches are scanned if that costs no more than this many walks */
+  DISTANT_SCAN_WALKS = 64,  /* the same for matches distant from the query, where walks are least reliable */
+  DISTANT_BEAM_FACTOR = 16, /* how much wider the beam is for more distant matches than that */
+  DISTANT_KEEP = 4,         /* candidates kept for distant matches, in beams */
+  FILTERED_SCAN_WALKS = 2,  /* matches of a prepared filter are scanned if that costs no more than this many walks */
+  PROBE_BEAM = 16,          /* beam of the probe before a walk among matches of a prepared filter */
+  ALLOWED_SEEDS = 512,      /* seeds of a walk among allowed rows, at most */
+  CODE_SCAN_STEP = 64,      /* rows whose keys are computed together */
+  EXACT_BYTES = 1 << 16,    /* read at a time by an exact scan */
 };
 
 typedef struct index_query {
@@ -35,10 +35,10 @@ typedef struct index_query {
   index_search_scratch *scratch;
   index_walk_query query;
   uint64_t n_allowed;
-  size_t k, keep;  /* results; candidates that may be reranked */
+  size_t k, keep; /* results; candidates that may be reranked */
   size_t beam;
   size_t n_candidates;
-  bool coarse;     /* the candidates may be distant from the query, where differences between keys mean little */
+  bool coarse; /* the candidates may be distant from the query, where differences between keys mean little */
 } index_query;
 
 void index_search_scratch_release(index_search_scratch *scratch) {
@@ -102,13 +102,13 @@ static float query_norm2(const index_query *s) {
 typedef struct code_errors {
   double slope, low, high;
   size_t n;
-  bool odd;  /* a distance overflowed: no estimate */
+  bool odd; /* a distance overflowed: no estimate */
 } code_errors;
 
 static code_errors code_errors_init(const index_query *s) {
   double unit = s->segment->info.unit;
-  return (code_errors){.slope = (s->segment->info.metric == LODE_L2 ? 1 : 0.5) / (unit * unit), .low = INFINITY,
-                       .high = -INFINITY};
+  return (code_errors){
+      .slope = (s->segment->info.metric == LODE_L2 ? 1 : 0.5) / (unit * unit), .low = INFINITY, .high = -INFINITY};
 }
 
 static void code_errors_note(code_errors *e, float key, float distance) {
@@ -147,8 +147,8 @@ static lode_status rerank_candidates(index_query *s, index_hit *hits, size_t *n_
     float key = quant_key_of_order((uint32_t)(s->scratch->candidates[i] >> 32));
     if (top.n == top.k && !could_be_nearer(&e, key, kernel_topk_bound(&top))) break;
     TRY(index_segment_vectors_nolock(s->segment, slot, 1, s->scratch->vectors, err));
-    float d = kernel_distance(s->segment->info.metric, s->request->query, norm2, s->scratch->vectors,
-                              s->segment->info.dim);
+    float d =
+        kernel_distance(s->segment->info.metric, s->request->query, norm2, s->scratch->vectors, s->segment->info.dim);
     code_errors_note(&e, key, d);
     s->scratch->stats.vectors++;
     misses = top.n < top.k || d < kernel_topk_bound(&top) ? 0 : misses + 1;
@@ -281,9 +281,14 @@ static lode_status code_scan_allowed(index_query *s, lode_error *err) {
 /* ---- Walks ---- */
 
 static index_graph_view segment_graph_view(index_segment *segment) {
-  return (index_graph_view){.rows = &segment->rows, .links = &segment->links, .stride = segment->stride,
-                            .n = segment->info.n, .dim = segment->info.dim, .width = segment->info.degree,
-                            .n_entries = segment->info.n_entries, .entry_climbs = segment->info.entry_climbs};
+  return (index_graph_view){.rows = &segment->rows,
+                            .links = &segment->links,
+                            .stride = segment->stride,
+                            .n = segment->info.n,
+                            .dim = segment->info.dim,
+                            .width = segment->info.degree,
+                            .n_entries = segment->info.n_entries,
+                            .entry_climbs = segment->info.entry_climbs};
 }
 
 /* Turns the pool of a walk into candidates: the allowed ones. */
@@ -346,8 +351,11 @@ static lode_status allowed_walk(index_query *s, bool distant, lode_error *err) {
   size_t wide_beam = few_if_distant(s) ? 0 : DISTANT_BEAM_FACTOR * s->beam;
   TRY(index_walk_scratch_init(&s->scratch->walk, view.n, wide_beam > s->keep ? wide_beam : s->keep, err));
   TRY(allowed_by_ordinal(s, seeds, &n_seeds, err));
-  index_walk_filter filter = {.allowed = s->scratch->allowed, .seeds = seeds, .n_seeds = n_seeds,
-                              .beam = distant ? wide_beam : s->keep, .distant_beam = wide_beam};
+  index_walk_filter filter = {.allowed = s->scratch->allowed,
+                              .seeds = seeds,
+                              .n_seeds = n_seeds,
+                              .beam = distant ? wide_beam : s->keep,
+                              .distant_beam = wide_beam};
   TRY(index_walk_allowed(&view, &s->query, &filter, &s->scratch->walk, err));
   return candidates_from_pool(s, err);
 }
@@ -410,8 +418,10 @@ static lode_status find_filtered_candidates(index_query *s, lode_error *err) {
     TRY(probe_near_query(s, &near, err));
     if (near.distant && few_if_distant(s)) return code_scan_filtered(s, err);
     if (near.distant) TRY(expect_distant(s, err));
-    if (near.distant) beam = DISTANT_BEAM_FACTOR * s->beam;
-    else starts = near;
+    if (near.distant)
+      beam = DISTANT_BEAM_FACTOR * s->beam;
+    else
+      starts = near;
   }
   TRY(filtered_walk(s, &starts, beam, err));
   return s->scratch->walk.n < s->scratch->walk.beam || s->n_candidates < s->k ? code_scan_filtered(s, err) : LODE_OK;
@@ -467,8 +477,8 @@ static lode_status index_query_prepare(index_query *s, lode_error *err) {
     if (!scratch->query) return err_nomem(err);
     scratch->query_cap = bytes;
   }
-  s->beam = s->request->beam ? s->request->beam
-                             : index_query_effort(s) + (s->k > DEFAULT_K ? 2 * (s->k - DEFAULT_K) : 0);
+  s->beam =
+      s->request->beam ? s->request->beam : index_query_effort(s) + (s->k > DEFAULT_K ? 2 * (s->k - DEFAULT_K) : 0);
   TRY(index_query_reserve(s, s->beam > s->k ? s->beam : s->k, err));
   quant_query_of_vector(&s->segment->model, s->request->query, scratch->query, &s->query.code);
   return LODE_OK;
@@ -487,8 +497,8 @@ static lode_status index_query_run(index_query *s, index_hit *hits, size_t *n_hi
   return rerank_candidates(s, hits, n_hits, err);
 }
 
-lode_status index_search(index_segment *segment, const index_search_request *request,
-                         index_search_scratch *scratch, index_hit *hits, size_t *n_hits, lode_error *err) {
+lode_status index_search(index_segment *segment, const index_search_request *request, index_search_scratch *scratch,
+                         index_hit *hits, size_t *n_hits, lode_error *err) {
   index_query s = {.segment = segment, .request = request, .scratch = scratch};
   *n_hits = 0;
   s.n_allowed = request->match ? request->match->n : count_allowed(request->allowed, segment->info.n);

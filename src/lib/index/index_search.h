@@ -15,13 +15,13 @@
 #include "index/filtered.h"
 
 typedef struct index_search_request {
-  const float *query;       /* dim finite floats */
+  const float *query; /* dim finite floats */
   size_t k;
-  uint32_t beam;            /* effort: how many of the nearest rows a walk expands; 0: by `recall`. May be below k */
-  double recall;            /* the share of the nearest to find, as calibrated; 0: the segment's default */
-  bool exact;               /* read every allowed vector */
-  const uint64_t *allowed;  /* bitmap of the slots that are live and match the filter, in whole words; NULL: all */
-  index_filtered *match;    /* the same filter, prepared; NULL: not */
+  uint32_t beam;           /* effort: how many of the nearest rows a walk expands; 0: by `recall`. May be below k */
+  double recall;           /* the share of the nearest to find, as calibrated; 0: the segment's default */
+  bool exact;              /* read every allowed vector */
+  const uint64_t *allowed; /* bitmap of the slots that are live and match the filter, in whole words; NULL: all */
+  index_filtered *match;   /* the same filter, prepared; NULL: not */
 } index_search_request;
 
 typedef struct index_hit {
@@ -32,10 +32,10 @@ typedef struct index_hit {
 
 enum { INDEX_BY_WALK = 1, INDEX_BY_WALK_ALLOWED = 2, INDEX_BY_SCAN = 4, INDEX_BY_EXACT = 8, INDEX_BY_FILTERED = 16 };
 typedef struct index_search_stats { /* accumulates */
-  uint64_t distances;  /* between codes */
+  uint64_t distances;               /* between codes */
   uint64_t hops;
-  uint64_t vectors;    /* read for exact distances */
-  unsigned ways;       /* methods used: INDEX_BY_* */
+  uint64_t vectors; /* read for exact distances */
+  unsigned ways;    /* methods used: INDEX_BY_* */
 } index_search_stats;
 
 /* Scratch memory of one thread, for any segments one after the other; valid when zeroed. */
@@ -45,9 +45,9 @@ typedef struct index_search_scratch {
   size_t query_cap;
   float *vectors;
   size_t vectors_cap;
-  uint64_t *allowed;     /* by ordinal */
+  uint64_t *allowed; /* by ordinal */
   size_t allowed_cap;
-  uint64_t *candidates;  /* key (order-preserving integer), then slot */
+  uint64_t *candidates; /* key (order-preserving integer), then slot */
   size_t candidates_cap;
   kernel_neighbour *near;
   size_t near_cap;

@@ -20,11 +20,11 @@ struct index_paged {
   const unsigned char *data;
   uint64_t bytes;
   _Atomic uint64_t missing;
-  _Atomic uint64_t *loaded;  /* NULL: nothing is ever missing */
+  _Atomic uint64_t *loaded; /* NULL: nothing is ever missing */
   unsigned page_bits;
   /* Loads pages [first, last]; LODE_CORRUPT, LODE_IO, LODE_NOMEM when that fails. */
   lode_status (*load)(index_paged *paged, uint64_t first, uint64_t last, lode_error *err);
-  void *owner;  /* for the loader */
+  void *owner; /* for the loader */
 };
 
 static inline bool index_paged_has(const index_paged *paged, uint64_t page) {

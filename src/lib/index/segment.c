@@ -21,14 +21,14 @@ static const char segment_magic[8] = {'L', 'O', 'D', 'E', 'S', 'E', 'G', '1'};
 enum {
   SEGMENT_FORMAT = 2,
   SEGMENT_HEADER_CRC_AT = INDEX_SEG_HEADER_CRC_AT,
-  SEGMENT_CURVE_AT = 64,    /* offset of the effort curve in the header */
-  SEGMENT_CLIMBS_AT = 104,  /* offset of the entry climbs in the header */
+  SEGMENT_CURVE_AT = 64,   /* offset of the effort curve in the header */
+  SEGMENT_CLIMBS_AT = 104, /* offset of the entry climbs in the header */
   SEGMENT_MAX_DEGREE = 1024,
   SEGMENT_MAX_EFFORT = 65536,
-  SEGMENT_RUN_PAGES = 64,   /* pages of one word of `loaded`: read and evicted together */
+  SEGMENT_RUN_PAGES = 64, /* pages of one word of `loaded`: read and evicted together */
   SEGMENT_RUN_BYTES = SEGMENT_RUN_PAGES * INDEX_PAGE_BYTES,
-  LARGE_BYTES = 4 << 20,    /* sections of this size use large pages */
-  LARGE_ALIGN = 2 << 20,    /* alignment of large pages */
+  LARGE_BYTES = 4 << 20, /* sections of this size use large pages */
+  LARGE_ALIGN = 2 << 20, /* alignment of large pages */
 };
 
 /* ---- Layout ---- */
@@ -50,7 +50,7 @@ bool index_segment_layout_of(const index_segment_info *info, index_segment_layou
   if (info->kind != INDEX_FLAT && !graph) return false;
   if (info->dim == 0 || info->dim > LODE_MAX_DIMENSION || info->n == 0 || info->n > INDEX_MAX_ROWS) return false;
   if (graph ? info->degree < 2 || info->degree > SEGMENT_MAX_DEGREE || info->n_entries == 0 || info->n_entries > info->n
-      : info->degree != 0 || info->n_entries != 0) {
+            : info->degree != 0 || info->n_entries != 0) {
     return false;
   }
   if (!segment_add_section(layout, INDEX_SEG_VECTORS, (uint64_t)info->n * info->dim, sizeof(float)) ||
@@ -135,10 +135,13 @@ lode_status index_segment_get_header(const unsigned char *page, uint64_t file_by
                    segment_get_u32(page + 8), SEGMENT_FORMAT);
   }
   uint32_t kind = segment_get_u32(page + 12), metric = segment_get_u32(page + 16);
-  index_segment_info got = {.dim = segment_get_u32(page + 20), .n = segment_get_u32(page + 24),
+  index_segment_info got = {.dim = segment_get_u32(page + 20),
+                            .n = segment_get_u32(page + 24),
                             .degree = segment_get_u32(page + 28),
-                            .n_entries = segment_get_u32(page + 32), .id = segment_get_u64(page + 40),
-                            .bytes = segment_get_u64(page + 48), .effort = segment_get_u32(page + 56),
+                            .n_entries = segment_get_u32(page + 32),
+                            .id = segment_get_u64(page + 40),
+                            .bytes = segment_get_u64(page + 48),
+                            .effort = segment_get_u32(page + 56),
                             .entry_climbs = segment_get_u32(page + SEGMENT_CLIMBS_AT)};
   memcpy(&got.unit, page + 36, sizeof got.unit);
   memcpy(got.curve.found, page + SEGMENT_CURVE_AT, sizeof got.curve.found);
@@ -159,8 +162,10 @@ lode_status index_segment_get_header(const unsigned char *page, uint64_t file_by
 /* ---- Loading ---- */
 
 static uint64_t section_page(const index_segment *s, const index_paged *paged) {
-  int section = paged == &s->rows ? INDEX_SEG_ROWS : paged == &s->links ? INDEX_SEG_LINKS
-              : paged == &s->ordinals ? INDEX_SEG_ORDINALS : INDEX_SEG_RECORDS;
+  int section = paged == &s->rows       ? INDEX_SEG_ROWS
+                : paged == &s->links    ? INDEX_SEG_LINKS
+                : paged == &s->ordinals ? INDEX_SEG_ORDINALS
+                                        : INDEX_SEG_RECORDS;
   return s->layout.at[section] / INDEX_PAGE_BYTES;
 }
 
@@ -216,8 +221,12 @@ static lode_status make_paged(index_segment *s, index_paged *paged, int section,
   /* Not written to: untouched anonymous memory costs nothing. */
   size_t align = bytes >= LARGE_BYTES ? LARGE_ALIGN : SEGMENT_RUN_BYTES;
   unsigned char *data = mem_alloc_aligned(align, (size_t)(pages * INDEX_PAGE_BYTES));
-  *paged = (index_paged){.data = data, .bytes = bytes, .page_bits = INDEX_PAGE_BITS, .load = segment_load_pages,
-                         .owner = s, .missing = pages};
+  *paged = (index_paged){.data = data,
+                         .bytes = bytes,
+                         .page_bits = INDEX_PAGE_BITS,
+                         .load = segment_load_pages,
+                         .owner = s,
+                         .missing = pages};
   if (!data) return err_nomem(err);
   paged->loaded = mem_calloc((size_t)(pages / 64 + 1), sizeof *paged->loaded);
   return paged->loaded ? LODE_OK : err_nomem(err);
@@ -238,8 +247,8 @@ static lode_status segment_read_mean(index_segment *s, lode_error *err) {
   uint64_t first = s->layout.at[INDEX_SEG_MEAN] / INDEX_PAGE_BYTES;
   unsigned char *bytes = mem_alloc_aligned(64, pages * INDEX_PAGE_BYTES);
   if (!bytes) return err_nomem(err);
-  s->model = (quant_model){.metric = s->info.metric, .dim = s->info.dim, .unit = s->info.unit,
-                                .mean = (float *)(void *)bytes};
+  s->model =
+      (quant_model){.metric = s->info.metric, .dim = s->info.dim, .unit = s->info.unit, .mean = (float *)(void *)bytes};
   TRY(s->read(s->ctx, s->layout.at[INDEX_SEG_MEAN], bytes, pages * INDEX_PAGE_BYTES, err));
   for (size_t p = 0; p < pages; p++) {
     if (!page_is_right(s, first + p, bytes + p * INDEX_PAGE_BYTES)) return segment_damaged(err, "page checksum");
@@ -442,8 +451,10 @@ static lode_status segment_seek_key(index_segment *s, int64_t key, uint32_t from
   while (low < high) {
     uint64_t middle = low + (high - low) / 2;
     TRY(segment_key_at(s, (uint32_t)middle, &found, err));
-    if (found < key) low = middle + 1;
-    else high = middle;
+    if (found < key)
+      low = middle + 1;
+    else
+      high = middle;
   }
   *slot = (uint32_t)low;
   return LODE_OK;
@@ -454,8 +465,10 @@ static size_t count_below(const index_segment_record *keys, size_t n, int64_t ke
   size_t low = 0, high = n;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
-    if (keys[middle].key < key) low = middle + 1;
-    else high = middle;
+    if (keys[middle].key < key)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low;
 }
@@ -487,7 +500,8 @@ static lode_status segment_mark_nolock(index_segment *s, const index_segment_rec
     if (slot >= s->info.n) break;
     TRY(segment_need_record(s, slot, &bytes, err));
     if ((int64_t)segment_get_u64(bytes) != keys[i].key ||
-        (keys[i].cursor && segment_get_u64(bytes + 8) != keys[i].cursor)) continue;
+        (keys[i].cursor && segment_get_u64(bytes + 8) != keys[i].cursor))
+      continue;
     uint64_t bit = (uint64_t)1 << (slot % 64);
     *marked += !(bits[slot / 64] & bit);
     bits[slot / 64] |= bit;

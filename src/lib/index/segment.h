@@ -39,24 +39,32 @@ typedef struct index_segment_info {
   index_segment_kind kind;
   lode_metric metric;
   uint32_t dim, n, degree, n_entries;
-  uint64_t id;               /* part of all checksums */
-  uint64_t bytes;            /* of the file */
-  float unit;                /* of the codes */
-  uint32_t effort;           /* default of searches: see index_graph; 0: not known */
-  index_effort_curve curve;  /* for searches with a target recall */
-  uint32_t entry_climbs;     /* see index_graph */
+  uint64_t id;              /* part of all checksums */
+  uint64_t bytes;           /* of the file */
+  float unit;               /* of the codes */
+  uint32_t effort;          /* default of searches: see index_graph; 0: not known */
+  index_effort_curve curve; /* for searches with a target recall */
+  uint32_t entry_climbs;    /* see index_graph */
 } index_segment_info;
 
 /* ---- Layout; only for segment*.c and tests ---- */
 
-enum { INDEX_SEG_VECTORS, INDEX_SEG_MEAN, INDEX_SEG_ROWS, INDEX_SEG_LINKS, INDEX_SEG_ORDINALS, INDEX_SEG_RECORDS,
-       INDEX_SEG_CHECKSUMS, INDEX_SEG_SECTIONS };
+enum {
+  INDEX_SEG_VECTORS,
+  INDEX_SEG_MEAN,
+  INDEX_SEG_ROWS,
+  INDEX_SEG_LINKS,
+  INDEX_SEG_ORDINALS,
+  INDEX_SEG_RECORDS,
+  INDEX_SEG_CHECKSUMS,
+  INDEX_SEG_SECTIONS
+};
 enum { INDEX_SEG_RECORD_BYTES = 24, INDEX_SEG_HEADER_CRC_AT = 60 };
 
 typedef struct index_segment_layout {
-  uint64_t at[INDEX_SEG_SECTIONS], bytes[INDEX_SEG_SECTIONS];  /* bytes without padding */
+  uint64_t at[INDEX_SEG_SECTIONS], bytes[INDEX_SEG_SECTIONS]; /* bytes without padding */
   uint64_t total;
-  uint64_t checked_pages;                                      /* entries of the section of checksums */
+  uint64_t checked_pages; /* entries of the section of checksums */
 } index_segment_layout;
 
 /* False if the numbers are out of range or the file would be too large. */
@@ -67,8 +75,8 @@ uint32_t index_segment_page_crc(uint64_t id, uint64_t page, const void *bytes);
 uint32_t index_segment_vector_crc(uint64_t id, uint32_t slot, const void *bytes, size_t n);
 uint32_t index_segment_table_crc(uint64_t id, const void *bytes, size_t n);
 void index_segment_put_header(const index_segment_info *info, unsigned char *page); /* INDEX_PAGE_BYTES */
-LODE_MUST lode_status index_segment_get_header(const unsigned char *page, uint64_t file_bytes,
-                                               index_segment_info *info, lode_error *err);
+LODE_MUST lode_status index_segment_get_header(const unsigned char *page, uint64_t file_bytes, index_segment_info *info,
+                                               lode_error *err);
 
 /* ---- Writing ----
  *
@@ -79,8 +87,8 @@ LODE_MUST lode_status index_segment_get_header(const unsigned char *page, uint64
 typedef struct index_writer_options {
   uint64_t id;
   index_segment_kind kind;
-  quant_model model;   /* its mean must stay valid until index_writer_finish() */
-  uint32_t rows_hint;  /* expected number of rows, if known */
+  quant_model model;  /* its mean must stay valid until index_writer_finish() */
+  uint32_t rows_hint; /* expected number of rows, if known */
   index_graph_options graph;
   index_write_fn *write;
   void *ctx;
@@ -92,10 +100,10 @@ typedef struct index_writer {
   size_t stride, rows_cap, records_cap, lengths_cap;
   unsigned char *rows, *records;
   float *lengths;
-  unsigned char *buffer;  /* vectors to be written */
+  unsigned char *buffer; /* vectors to be written */
   size_t buffered;
-  uint64_t vectors_end;   /* file offset */
-  uint32_t table_crc;     /* set by index_writer_finish(), for the manifest */
+  uint64_t vectors_end; /* file offset */
+  uint32_t table_crc;   /* set by index_writer_finish(), for the manifest */
 } index_writer;
 
 LODE_MUST lode_status index_writer_begin(index_writer *writer, const index_writer_options *options, lode_error *err);
@@ -115,13 +123,13 @@ typedef struct index_segment {
   quant_model model;
   size_t stride;
   index_paged rows, links, ordinals, records;
-  unsigned char *table;       /* the section of checksums */
+  unsigned char *table; /* the section of checksums */
   index_read_fn *read;
   void *ctx;
-  _Atomic uint64_t resident;  /* bytes of loaded pages */
+  _Atomic uint64_t resident; /* bytes of loaded pages */
   pthread_mutex_t locks[INDEX_SEG_LOCKS];
-  pthread_rwlock_t use;       /* read: searches; write: eviction */
-  uint64_t hand;              /* where eviction resumes */
+  pthread_rwlock_t use; /* read: searches; write: eviction */
+  uint64_t hand;        /* where eviction resumes */
 } index_segment;
 
 /* What the manifest says about the file: its id, length and table_crc must match. */

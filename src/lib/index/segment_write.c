@@ -14,9 +14,9 @@ enum { WRITE_BUFFER_BYTES = 1 << 20 };
 typedef struct page_writer {
   const index_writer *writer;
   const index_segment_layout *layout;
-  unsigned char *bytes;  /* WRITE_BUFFER_BYTES */
+  unsigned char *bytes; /* WRITE_BUFFER_BYTES */
   size_t used;
-  uint64_t at;           /* file offset of bytes */
+  uint64_t at; /* file offset of bytes */
   unsigned char *table;
 } page_writer;
 
@@ -74,8 +74,8 @@ lode_status index_writer_begin(index_writer *writer, const index_writer_options 
       model->dim > LODE_MAX_DIMENSION) {
     return err_set(err, LODE_INVALID, "a segment is flat or a graph, of 1 to %d dimensions", LODE_MAX_DIMENSION);
   }
-  writer->info = (index_segment_info){.kind = options->kind, .metric = model->metric, .dim = model->dim,
-                                     .id = options->id, .unit = model->unit};
+  writer->info = (index_segment_info){
+      .kind = options->kind, .metric = model->metric, .dim = model->dim, .id = options->id, .unit = model->unit};
   writer->stride = quant_stride(model->dim);
   writer->vectors_end = INDEX_PAGE_BYTES;
   writer->buffer = mem_alloc(WRITE_BUFFER_BYTES);
@@ -156,8 +156,10 @@ static lode_status put_graph(const index_writer *writer, const index_graph *grap
 static lode_status put_sections(const index_writer *writer, const index_graph *graph, page_writer *p, lode_error *err) {
   TRY(page_writer_put(p, writer->options.model.mean, writer->info.dim * sizeof(float), err));
   TRY(page_writer_end_section(p, err));
-  if (graph->n) TRY(put_graph(writer, graph, p, err));
-  else TRY(page_writer_put(p, writer->rows, (size_t)writer->info.n * writer->stride, err));
+  if (graph->n)
+    TRY(put_graph(writer, graph, p, err));
+  else
+    TRY(page_writer_put(p, writer->rows, (size_t)writer->info.n * writer->stride, err));
   TRY(page_writer_end_section(p, err));
   TRY(page_writer_put(p, writer->records, (size_t)writer->info.n * INDEX_SEG_RECORD_BYTES, err));
   TRY(page_writer_end_section(p, err));
@@ -182,8 +184,12 @@ lode_status index_writer_finish(index_writer *writer, lode_error *err) {
   if (writer->info.n == 0) return err_set(err, LODE_INVALID, "a segment needs at least one row");
   TRY_GOTO(pad_vectors(writer, err));
   if (writer->info.kind == INDEX_GRAPH) {
-    index_graph_input input = {.rows = writer->rows, .lengths = writer->lengths, .stride = writer->stride,
-                               .n = writer->info.n, .dim = writer->info.dim, .metric = writer->info.metric,
+    index_graph_input input = {.rows = writer->rows,
+                               .lengths = writer->lengths,
+                               .stride = writer->stride,
+                               .n = writer->info.n,
+                               .dim = writer->info.dim,
+                               .metric = writer->info.metric,
                                .unit = writer->info.unit};
     TRY_GOTO(index_graph_build(&input, &writer->options.graph, &graph, err));
     writer->info.degree = graph.degree;

@@ -62,9 +62,12 @@ static void kernel_portable_l2sqs(const float *query, const float *rows, size_t 
 static bool kernel_portable_supported(void) { return true; }
 
 const kernel_ops kernel_portable = {
-    .name = "portable", .supported = kernel_portable_supported,
-    .dot = kernel_portable_dot, .l2sq = kernel_portable_l2sq,
-    .dots = kernel_portable_dots, .l2sqs = kernel_portable_l2sqs,
+    .name = "portable",
+    .supported = kernel_portable_supported,
+    .dot = kernel_portable_dot,
+    .l2sq = kernel_portable_l2sq,
+    .dots = kernel_portable_dots,
+    .l2sqs = kernel_portable_l2sqs,
 };
 
 /* ---- The choice ---- */

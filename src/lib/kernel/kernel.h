@@ -39,8 +39,8 @@ void kernel_distances(lode_metric metric, const float *query, float query_norm2,
 float kernel_distance(lode_metric metric, const float *query, float query_norm2, const float *row, size_t dim);
 
 typedef struct kernel_rows {
-  const float *data;   /* row i at data + i * stride */
-  const float *norms;  /* as above */
+  const float *data;  /* row i at data + i * stride */
+  const float *norms; /* as above */
   size_t n, dim, stride;
 } kernel_rows;
 /* Distances between many queries and the same rows, which are read from memory once for all queries: the distance of
@@ -57,9 +57,13 @@ void kernel_distances_many(lode_metric metric, const kernel_rows *queries, const
  *   kernel_topk_sort(&top);   now heap[0 .. top.n) are the nearest
  */
 
-typedef struct kernel_neighbour { float distance; int64_t key; int64_t aux; } kernel_neighbour;
+typedef struct kernel_neighbour {
+  float distance;
+  int64_t key;
+  int64_t aux;
+} kernel_neighbour;
 typedef struct kernel_topk {
-  kernel_neighbour *heap;  /* room for k */
+  kernel_neighbour *heap; /* room for k */
   size_t k, n;
 } kernel_topk;
 

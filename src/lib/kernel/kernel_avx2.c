@@ -12,7 +12,9 @@
 #define KERNEL_TARGET __attribute__((target("avx2")))
 #define KERNEL_INLINE static inline __attribute__((target("avx2"), always_inline))
 
-typedef struct kernel_lanes { __m256 lo, hi; } kernel_lanes;
+typedef struct kernel_lanes {
+  __m256 lo, hi;
+} kernel_lanes;
 
 KERNEL_INLINE kernel_lanes lanes_zero(void) { return (kernel_lanes){_mm256_setzero_ps(), _mm256_setzero_ps()}; }
 
@@ -25,7 +27,7 @@ KERNEL_INLINE kernel_lanes lanes_load_tail(const float *p, size_t n) {
   static const int32_t mask[2 * KERNEL_LANES] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
   const int32_t *m = mask + KERNEL_LANES - n;
   return (kernel_lanes){_mm256_maskload_ps(p, _mm256_loadu_si256((const __m256i *)m)),
-                 _mm256_maskload_ps(p + 8, _mm256_loadu_si256((const __m256i *)(m + 8)))};
+                        _mm256_maskload_ps(p + 8, _mm256_loadu_si256((const __m256i *)(m + 8)))};
 }
 
 KERNEL_INLINE __m256 lanes_add_term(__m256 sum, __m256 a, __m256 b, bool l2) {
@@ -49,9 +51,12 @@ KERNEL_INLINE __m128 lanes_fold(kernel_lanes sum) {
 static bool kernel_avx2_supported(void) { return __builtin_cpu_supports("avx2"); }
 
 const kernel_ops kernel_avx2 = {
-    .name = "avx2", .supported = kernel_avx2_supported,
-    .dot = kernel_x86_dot, .l2sq = kernel_x86_l2sq,
-    .dots = kernel_x86_dots, .l2sqs = kernel_x86_l2sqs,
+    .name = "avx2",
+    .supported = kernel_avx2_supported,
+    .dot = kernel_x86_dot,
+    .l2sq = kernel_x86_l2sq,
+    .dots = kernel_x86_dots,
+    .l2sqs = kernel_x86_l2sqs,
 };
 
 #endif

@@ -41,9 +41,12 @@ KERNEL_INLINE __m128 lanes_fold(kernel_lanes sum) {
 static bool kernel_avx512_supported(void) { return __builtin_cpu_supports("avx512f"); }
 
 const kernel_ops kernel_avx512 = {
-    .name = "avx512", .supported = kernel_avx512_supported,
-    .dot = kernel_x86_dot, .l2sq = kernel_x86_l2sq,
-    .dots = kernel_x86_dots, .l2sqs = kernel_x86_l2sqs,
+    .name = "avx512",
+    .supported = kernel_avx512_supported,
+    .dot = kernel_x86_dot,
+    .l2sq = kernel_x86_l2sq,
+    .dots = kernel_x86_dots,
+    .l2sqs = kernel_x86_l2sqs,
 };
 
 #endif

@@ -10,12 +10,12 @@
 
 enum {
   KERNEL_LANES = 16,
-  KERNEL_PREFETCH_BYTES = 768,  /* prefetch distance of a scan: the best of those tried with bench_scan */
+  KERNEL_PREFETCH_BYTES = 768, /* prefetch distance of a scan: the best of those tried with bench_scan */
 };
 
 typedef struct kernel_ops {
   const char *name;
-  bool (*supported)(void);  /* by the CPU and the operating system */
+  bool (*supported)(void); /* by the CPU and the operating system */
   float (*dot)(const float *a, const float *b, size_t dim);
   float (*l2sq)(const float *a, const float *b, size_t dim);
   /* The same between one query and n rows, to out[0 .. n). */

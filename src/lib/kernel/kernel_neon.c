@@ -12,7 +12,9 @@
 
 #define KERNEL_INLINE static inline __attribute__((always_inline))
 
-typedef struct kernel_lanes { float32x4_t v[4]; } kernel_lanes;
+typedef struct kernel_lanes {
+  float32x4_t v[4];
+} kernel_lanes;
 
 KERNEL_INLINE kernel_lanes lanes_load(const float *p) {
   return (kernel_lanes){{vld1q_f32(p), vld1q_f32(p + 4), vld1q_f32(p + 8), vld1q_f32(p + 12)}};
@@ -33,7 +35,7 @@ KERNEL_INLINE float32x4_t lanes_add_term(float32x4_t sum, float32x4_t a, float32
 
 KERNEL_INLINE kernel_lanes lanes_add_terms(kernel_lanes sum, kernel_lanes a, kernel_lanes b, bool l2) {
   return (kernel_lanes){{lanes_add_term(sum.v[0], a.v[0], b.v[0], l2), lanes_add_term(sum.v[1], a.v[1], b.v[1], l2),
-                  lanes_add_term(sum.v[2], a.v[2], b.v[2], l2), lanes_add_term(sum.v[3], a.v[3], b.v[3], l2)}};
+                         lanes_add_term(sum.v[2], a.v[2], b.v[2], l2), lanes_add_term(sum.v[3], a.v[3], b.v[3], l2)}};
 }
 
 /* 16 lanes to 8 (j + j+8), to 4, to 2, to 1. */
@@ -75,9 +77,12 @@ static void kernel_neon_l2sqs(const float *query, const float *rows, size_t stri
 static bool kernel_neon_supported(void) { return true; }
 
 const kernel_ops kernel_neon = {
-    .name = "neon", .supported = kernel_neon_supported,
-    .dot = kernel_neon_dot, .l2sq = kernel_neon_l2sq,
-    .dots = kernel_neon_dots, .l2sqs = kernel_neon_l2sqs,
+    .name = "neon",
+    .supported = kernel_neon_supported,
+    .dot = kernel_neon_dot,
+    .l2sq = kernel_neon_l2sq,
+    .dots = kernel_neon_dots,
+    .l2sqs = kernel_neon_l2sqs,
 };
 
 #endif

@@ -57,19 +57,19 @@ int32_t quant_portable_centre(const unsigned char *codes, size_t dim, int8_t *ou
 static bool quant_portable_supported(void) { return true; }
 
 const quant_ops quant_portable = {
-    .name = "portable", .supported = quant_portable_supported, .keys = quant_portable_keys,
+    .name = "portable",
+    .supported = quant_portable_supported,
+    .keys = quant_portable_keys,
     .centre = quant_portable_centre,
 };
 
 /* Best first. */
 static const quant_ops *const quant_list[] = {
 #if defined(__x86_64__)
-    &quant_avx512,
-    &quant_avx2,
+    &quant_avx512,   &quant_avx2,
 #endif
 #if defined(__aarch64__)
-    &quant_neon_dot,
-    &quant_neon,
+    &quant_neon_dot, &quant_neon,
 #endif
     &quant_portable,
 };
@@ -123,8 +123,10 @@ static inline lanes4 lanes4_max(lanes4 a, lanes4 b) { return lanes4_choose(a > b
 /* The first n floats, then zeros; n is not 0. */
 static inline lanes4 lanes4_load(const float *p, size_t n) {
   lanes4 v = {0};
-  if (n >= QUANT_LANES) memcpy(&v, p, sizeof v);
-  else memcpy(&v, p, n * sizeof *p);
+  if (n >= QUANT_LANES)
+    memcpy(&v, p, sizeof v);
+  else
+    memcpy(&v, p, n * sizeof *p);
   return v;
 }
 
@@ -203,7 +205,7 @@ static inline lanes4 quant_magnitude(lanes4 v) { return (lanes4)((ints4)v & INT3
  * steps. */
 static inline ints4 quant_steps(lanes4 v, float per, int middle, int max) {
   ints4 c = __builtin_convertvector(v * lanes4_all(per) + lanes4_all((float)middle + 0.5f), ints4);
-  ints4 low = c < middle - max, high = c > middle + max;
+  ints4 low = c<middle - max, high = c> middle + max;
   return (low & (middle - max)) | (high & (middle + max)) | (~(low | high) & c);
 }
 
@@ -259,8 +261,8 @@ float quant_encode_row(const quant_model *model, const float *vector, uint32_t s
   float per, scale = quant_scale_for(lanes4_greatest(greatest), QUANT_ROW_MAX, &per);
   memset(row, 0, quant_stride(model->dim));
   for (size_t j = 0; j < model->dim; j += QUANT_LANES) {
-    ints4 c = quant_steps(quant_centred(model, quant_elements(model, vector, by, j), j), per, QUANT_ZERO,
-                          QUANT_ROW_MAX);
+    ints4 c =
+        quant_steps(quant_centred(model, quant_elements(model, vector, by, j), j), per, QUANT_ZERO, QUANT_ROW_MAX);
     for (size_t k = 0; k < QUANT_LANES && j + k < model->dim; k++) row[j + k] = (unsigned char)c[k];
   }
   quant_set_top_bits32(row, quant_bits_of_float(scale));

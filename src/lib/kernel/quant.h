@@ -27,18 +27,18 @@
 #include "base/base.h"
 
 enum {
-  QUANT_MIN_ROW_BYTES = 96,  /* smallest row: one byte for each bit of scale, bias and slot */
-  QUANT_ZERO = 64,           /* the code of zero in a row */
-  QUANT_ROW_MAX = 63,        /* greatest magnitude in a row */
-  QUANT_QUERY_MAX = 127,     /* greatest magnitude in a query */
-  QUANT_QUERY_ALIGN = 64,    /* alignment of a query's codes, which are padded with zeros to a multiple of it */
+  QUANT_MIN_ROW_BYTES = 96, /* smallest row: one byte for each bit of scale, bias and slot */
+  QUANT_ZERO = 64,          /* the code of zero in a row */
+  QUANT_ROW_MAX = 63,       /* greatest magnitude in a row */
+  QUANT_QUERY_MAX = 127,    /* greatest magnitude in a query */
+  QUANT_QUERY_ALIGN = 64,   /* alignment of a query's codes, which are padded with zeros to a multiple of it */
 };
 
 typedef struct quant_model {
   lode_metric metric;
   uint32_t dim;
-  float unit;   /* a power of two that values are multiplied by */
-  float *mean;  /* dim values, in units */
+  float unit;  /* a power of two that values are multiplied by */
+  float *mean; /* dim values, in units */
 } quant_model;
 
 /* ---- A model from a sample of the rows (all of them, or some thousands) ---- */
@@ -93,10 +93,10 @@ float quant_row_norm2(const unsigned char *row, uint32_t dim);
 /* ---- Queries ---- */
 
 typedef struct quant_query {
-  const int8_t *code;  /* aligned to QUANT_QUERY_ALIGN */
+  const int8_t *code; /* aligned to QUANT_QUERY_ALIGN */
   uint32_t dim;
-  int32_t offset;      /* excess of the dot product with the stored bytes: 64 times the sum of the codes */
-  float scale;         /* twice the query's scale */
+  int32_t offset; /* excess of the dot product with the stored bytes: 64 times the sum of the codes */
+  float scale;    /* twice the query's scale */
 } quant_query;
 
 size_t quant_query_bytes(uint32_t dim); /* size of the buffer below */

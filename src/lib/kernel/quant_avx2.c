@@ -33,10 +33,10 @@ QUANT_INLINE __m256i quant_step(__m256i sum, __m256i query, __m256i row, bool he
 
 /* The query's last block, starting at dim - 32, without the first (-dim mod 32) elements. */
 QUANT_INLINE __m256i quant_last_block(const int8_t *query, size_t dim) {
-  static const int8_t mask[2 * QUANT_BLOCK] = {
-      0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
-      0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
-      -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+  static const int8_t mask[2 * QUANT_BLOCK] = {0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
+                                               0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
+                                               -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
+                                               -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
   return _mm256_and_si256(quant_load(query + dim - QUANT_BLOCK), quant_load(mask + dim % QUANT_BLOCK));
 }
 
@@ -62,8 +62,10 @@ QUANT_INLINE __m128i quant_sums_of_four(const int8_t *query, size_t dim, const u
   for (; i + QUANT_BLOCK <= dim && i < QUANT_MIN_ROW_BYTES; i += QUANT_BLOCK)
     quant_step_four(sums, quant_load(query + i), rows, i, true);
   for (; i + QUANT_BLOCK <= dim; i += QUANT_BLOCK) quant_step_four(sums, quant_load(query + i), rows, i, false);
-  if (dim < QUANT_BLOCK) quant_step_four(sums, quant_load(query), rows, 0, true); /* both are padded */
-  else if (dim % QUANT_BLOCK) quant_step_four(sums, quant_last_block(query, dim), rows, dim - QUANT_BLOCK, true);
+  if (dim < QUANT_BLOCK)
+    quant_step_four(sums, quant_load(query), rows, 0, true); /* both are padded */
+  else if (dim % QUANT_BLOCK)
+    quant_step_four(sums, quant_last_block(query, dim), rows, dim - QUANT_BLOCK, true);
   __m256i s = _mm256_hadd_epi32(_mm256_hadd_epi32(sums[0], sums[1]), _mm256_hadd_epi32(sums[2], sums[3]));
   return _mm_add_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
 }
@@ -79,13 +81,13 @@ QUANT_TARGET static int32_t quant_avx2_centre(const unsigned char *codes, size_t
     sums = _mm256_add_epi64(sums, _mm256_sad_epu8(c, _mm256_setzero_si256()));
     _mm256_storeu_si256((__m256i *)(void *)(out + i), _mm256_sub_epi8(c, zero));
   }
-  return quant_total(sums) - 64 * (int32_t)i + quant_portable_centre(codes + i, dim - i,
-                                                                     out + i); /* sums are below 2^31 */
+  return quant_total(sums) - 64 * (int32_t)i +
+         quant_portable_centre(codes + i, dim - i, out + i); /* sums are below 2^31 */
 }
 
 static bool quant_avx2_supported(void) { return __builtin_cpu_supports("avx2"); }
 
-const quant_ops quant_avx2 = {.name = "avx2", .supported = quant_avx2_supported, .keys = quant_x86_keys,
-                              .centre = quant_avx2_centre};
+const quant_ops quant_avx2 = {
+    .name = "avx2", .supported = quant_avx2_supported, .keys = quant_x86_keys, .centre = quant_avx2_centre};
 
 #endif

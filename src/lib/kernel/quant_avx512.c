@@ -80,7 +80,7 @@ static bool quant_avx512_supported(void) {
   return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni");
 }
 
-const quant_ops quant_avx512 = {.name = "avx512", .supported = quant_avx512_supported, .keys = quant_x86_keys,
-                                .centre = quant_avx512_centre};
+const quant_ops quant_avx512 = {
+    .name = "avx512", .supported = quant_avx512_supported, .keys = quant_x86_keys, .centre = quant_avx512_centre};
 
 #endif

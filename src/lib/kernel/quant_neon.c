@@ -62,8 +62,8 @@ static void quant_neon_keys(const quant_query *query, const unsigned char *const
 
 static bool quant_neon_supported(void) { return true; }
 
-const quant_ops quant_neon = {.name = "neon", .supported = quant_neon_supported, .keys = quant_neon_keys,
-                                           .centre = quant_portable_centre};
+const quant_ops quant_neon = {
+    .name = "neon", .supported = quant_neon_supported, .keys = quant_neon_keys, .centre = quant_portable_centre};
 
 /* Inline assembly: clang's header only offers the instruction if the whole file is compiled for it. */
 #if defined(__clang__)
@@ -104,7 +104,9 @@ static bool quant_neon_dot_supported(void) {
 #endif
 }
 
-const quant_ops quant_neon_dot = {.name = "neon-dot", .supported = quant_neon_dot_supported,
-                                  .keys = quant_neon_dot_keys, .centre = quant_portable_centre};
+const quant_ops quant_neon_dot = {.name = "neon-dot",
+                                  .supported = quant_neon_dot_supported,
+                                  .keys = quant_neon_dot_keys,
+                                  .centre = quant_portable_centre};
 
 #endif

@@ -90,8 +90,10 @@ int beneath_open(const char *dir, const char *name, int flags, unsigned mode) {
   int fd = -1, at = beneath_open_parent(dir, name, &last);
   if (at < 0) return -1;
   int errnum = OS_RETRY(os_api->lstat_at(at, last, &st)) == 0 ? os_not_regular(&st) : errno == ENOENT ? 0 : errno;
-  if (errnum) errno = errnum;
-  else fd = os_keep_regular(OS_RETRY(os_api->open_below(at, last, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode)));
+  if (errnum)
+    errno = errnum;
+  else
+    fd = os_keep_regular(OS_RETRY(os_api->open_below(at, last, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode)));
   close_keeping_errno(at);
   return fd;
 }

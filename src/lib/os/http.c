@@ -46,22 +46,15 @@ static void load_curl(void) {
   const struct {
     const char *name;
     void *into;
-  } symbols[] = {{"curl_global_init", &curl_lib.global_init},
-                 {"curl_easy_init", &curl_lib.easy_init},
-                 {"curl_multi_init", &curl_lib.multi_init},
-                 {"curl_multi_add_handle", &curl_lib.multi_add_handle},
-                 {"curl_multi_perform", &curl_lib.multi_perform},
-                 {"curl_multi_remove_handle", &curl_lib.multi_remove_handle},
-                 {"curl_multi_poll", &curl_lib.multi_poll},
-                 {"curl_multi_info_read", &curl_lib.multi_info_read},
-                 {"curl_easy_setopt", &curl_lib.easy_setopt},
-                 {"curl_multi_cleanup", &curl_lib.multi_cleanup},
-                 {"curl_easy_getinfo", &curl_lib.easy_getinfo},
-                 {"curl_easy_cleanup", &curl_lib.easy_cleanup},
-                 {"curl_easy_reset", &curl_lib.easy_reset},
-                 {"curl_easy_strerror", &curl_lib.easy_strerror},
-                 {"curl_slist_append", &curl_lib.slist_append},
-                 {"curl_slist_free_all", &curl_lib.slist_free_all}};
+  } symbols[] = {
+      {"curl_global_init", &curl_lib.global_init},     {"curl_easy_init", &curl_lib.easy_init},
+      {"curl_multi_init", &curl_lib.multi_init},       {"curl_multi_add_handle", &curl_lib.multi_add_handle},
+      {"curl_multi_perform", &curl_lib.multi_perform}, {"curl_multi_remove_handle", &curl_lib.multi_remove_handle},
+      {"curl_multi_poll", &curl_lib.multi_poll},       {"curl_multi_info_read", &curl_lib.multi_info_read},
+      {"curl_easy_setopt", &curl_lib.easy_setopt},     {"curl_multi_cleanup", &curl_lib.multi_cleanup},
+      {"curl_easy_getinfo", &curl_lib.easy_getinfo},   {"curl_easy_cleanup", &curl_lib.easy_cleanup},
+      {"curl_easy_reset", &curl_lib.easy_reset},       {"curl_easy_strerror", &curl_lib.easy_strerror},
+      {"curl_slist_append", &curl_lib.slist_append},   {"curl_slist_free_all", &curl_lib.slist_free_all}};
   for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
     void *symbol = dlsym(so, symbols[i].name);
     if (!symbol) return;
@@ -80,9 +73,9 @@ typedef struct http_exchange {
 
 struct http_client {
   CURL *curl;
-  CURLM *multi;     /* owns the connection, and drives `curl` during a request */
-  pid_t pid;        /* the process that owns the connection */
-  char *text;       /* libcurl's message for the last failure */
+  CURLM *multi; /* owns the connection, and drives `curl` during a request */
+  pid_t pid;    /* the process that owns the connection */
+  char *text;   /* libcurl's message for the last failure */
   http_exchange x;
 };
 
@@ -108,8 +101,10 @@ lode_status http_new(http_client **out, lode_error *err) {
   if (!http) return err_nomem(err);
   http->text = mem_calloc(1, CURL_ERROR_SIZE);
   lode_status st = http->text ? http_connect(http, err) : err_nomem(err);
-  if (st == LODE_OK) *out = http;
-  else http_free(http);
+  if (st == LODE_OK)
+    *out = http;
+  else
+    http_free(http);
   return st;
 }
 
@@ -176,7 +171,7 @@ static void http_set_options(http_client *http) {
   curl_lib.easy_setopt(c, CURLOPT_ERRORBUFFER, http->text);
   curl_lib.easy_setopt(c, CURLOPT_URL, r->url);
   if (curl_lib.easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK) /* libcurl before 7.85: */
-    curl_lib.easy_setopt(c, (CURLoption)(CURLOPTTYPE_LONG + 181), 3L); /* CURLOPT_PROTOCOLS, now deprecated */
+    curl_lib.easy_setopt(c, (CURLoption)(CURLOPTTYPE_LONG + 181), 3L);          /* CURLOPT_PROTOCOLS, now deprecated */
   curl_lib.easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
   if (!getenv("no_proxy") && !getenv("NO_PROXY")) curl_lib.easy_setopt(c, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
   curl_lib.easy_setopt(c, CURLOPT_TCP_NODELAY, 1L);
@@ -210,8 +205,7 @@ static lode_status http_explain(const http_client *http, CURLcode code, lode_err
   const http_exchange *x = &http->x;
   if (x->cancelled) return err_set(err, LODE_CANCELLED, "cancelled while waiting for %s", x->request.url);
   if (x->response->body.failed || code == CURLE_OUT_OF_MEMORY) return err_nomem(err);
-  if (x->too_long)
-    return err_set(err, LODE_LIMIT, "the answer of %s is longer than %zu bytes", x->request.url, x->max);
+  if (x->too_long) return err_set(err, LODE_LIMIT, "the answer of %s is longer than %zu bytes", x->request.url, x->max);
   return err_set(err, LODE_IO, "no answer from %s: %s", x->request.url,
                  http->text[0] ? http->text : curl_lib.easy_strerror(code));
 }
@@ -222,8 +216,8 @@ lode_status http_begin(http_client *http, const http_request *request, http_resp
   response->unsent = true;
   response->body.len = 0;
   TRY(http_connect(http, err));
-  http->x = (http_exchange){.request = *request, .response = response,
-                            .max = request->max_bytes ? request->max_bytes : (size_t)1 << 30};
+  http->x = (http_exchange){
+      .request = *request, .response = response, .max = request->max_bytes ? request->max_bytes : (size_t)1 << 30};
   bool made = http_make_headers(request, &http->x.headers);
   if (made) http_set_options(http);
   http->x.begun = made && curl_lib.multi_add_handle(http->multi, http->curl) == CURLM_OK;

@@ -15,7 +15,7 @@
 typedef struct http_client http_client;
 
 typedef struct http_request {
-  const char *method;         /* "GET", "POST", "PUT", "PATCH", "DELETE" */
+  const char *method; /* "GET", "POST", "PUT", "PATCH", "DELETE" */
   const char *url;
   const char *const *headers; /* "Name: value", then NULL; NULL: none */
   lode_str body;              /* absent: none; sent as application/json unless a header says otherwise */
@@ -27,10 +27,10 @@ typedef struct http_request {
 } http_request;
 
 typedef struct http_response {
-  long status;             /* HTTP status; 0 if there was no response */
-  strbuf body;             /* not NUL-terminated; reused by later requests, released by the caller */
-  uint32_t retry_after_s;  /* as requested by the server; 0 = not given */
-  bool unsent;             /* there was no response, and the server cannot have seen the request */
+  long status;            /* HTTP status; 0 if there was no response */
+  strbuf body;            /* not NUL-terminated; reused by later requests, released by the caller */
+  uint32_t retry_after_s; /* as requested by the server; 0 = not given */
+  bool unsent;            /* there was no response, and the server cannot have seen the request */
 } http_response;
 
 lode_status http_new(http_client **http, lode_error *err);

@@ -116,7 +116,8 @@ static int portable_open_below(int dir, const char *path, int flags, unsigned mo
 enum { OPENAT2_TRIES = 16 };
 
 static int real_open_below(int dir, const char *path, int flags, unsigned mode) {
-  struct open_how how = {.flags = (unsigned)(flags | O_NOFOLLOW | O_CLOEXEC), .mode = flags & O_CREAT ? mode : 0,
+  struct open_how how = {.flags = (unsigned)(flags | O_NOFOLLOW | O_CLOEXEC),
+                         .mode = flags & O_CREAT ? mode : 0,
                          .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
   long fd;
   int tries = 0;
@@ -140,9 +141,7 @@ static bool os_is_one_name(const char *name) {
   return false;
 }
 
-static int real_unlink_at(int dir, const char *name) {
-  return os_is_one_name(name) ? unlinkat(dir, name, 0) : -1;
-}
+static int real_unlink_at(int dir, const char *name) { return os_is_one_name(name) ? unlinkat(dir, name, 0) : -1; }
 static int real_rename_at(int from_dir, const char *from, int to_dir, const char *to) {
   return os_is_one_name(from) && os_is_one_name(to) ? renameat(from_dir, from, to_dir, to) : -1;
 }
@@ -190,13 +189,12 @@ static void real_sleep_us(uint64_t us) {
   while (nanosleep(&left, &left) < 0 && errno == EINTR) continue;
 }
 
-#define ALL_BUT_OPEN_BELOW                                                                                \
-  .open = real_open, .close = real_close, .pread = real_pread, .pwrite = real_pwrite,                     \
-  .ftruncate = real_ftruncate, .fsync = real_fsync, .fdatasync = real_fdatasync, .fstat = real_fstat,     \
-  .stat = real_stat, .lstat_at = real_lstat_at, .unlink_at = real_unlink_at, .rename_at = real_rename_at, \
-  .mkdir_at = real_mkdir_at, .rmdir_at = real_rmdir_at, .unlink = real_unlink, .rename = real_rename,     \
-  .mkdir = real_mkdir, .rmdir = real_rmdir, .lock = real_lock, .lock_held = real_lock_held,               \
-  .now_ns = real_now_ns, .sleep_us = real_sleep_us
+#define ALL_BUT_OPEN_BELOW                                                                                             \
+  .open = real_open, .close = real_close, .pread = real_pread, .pwrite = real_pwrite, .ftruncate = real_ftruncate,     \
+  .fsync = real_fsync, .fdatasync = real_fdatasync, .fstat = real_fstat, .stat = real_stat, .lstat_at = real_lstat_at, \
+  .unlink_at = real_unlink_at, .rename_at = real_rename_at, .mkdir_at = real_mkdir_at, .rmdir_at = real_rmdir_at,      \
+  .unlink = real_unlink, .rename = real_rename, .mkdir = real_mkdir, .rmdir = real_rmdir, .lock = real_lock,           \
+  .lock_held = real_lock_held, .now_ns = real_now_ns, .sleep_us = real_sleep_us
 
 const os_calls os_real = {ALL_BUT_OPEN_BELOW, .open_below = real_open_below};
 const os_calls os_portable = {ALL_BUT_OPEN_BELOW, .open_below = portable_open_below};
@@ -335,11 +333,11 @@ static const struct {
   uint32_t magic;
   const char *name;
 } network_systems[] = {
-  {0x6969, "NFS"},         {0xFF534D42, "CIFS"},     {0xFE534D42, "SMB2"},   {0x517B, "SMB"},
-  {0x01021997, "9P"},      {0x5346414F, "AFS"},      {0x6B414653, "AFS"},    {0x00C36400, "Ceph"},
-  {0x0BD00BD0, "Lustre"},  {0x47504653, "GPFS"},     {0x73757245, "Coda"},   {0x564C, "NCP"},
-  {0x7461636F, "OCFS2"},   {0x01161970, "GFS2"},     {0x19830326, "BeeGFS"}, {0xAAD7AAEA, "PanFS"},
-  {0xBEEFDEAD, "SNFS"},    {0x20030528, "OrangeFS"}, {0x786F4256, "vboxsf"}, {0xBACBACBC, "vmhgfs"},
+    {0x6969, "NFS"},        {0xFF534D42, "CIFS"},     {0xFE534D42, "SMB2"},   {0x517B, "SMB"},
+    {0x01021997, "9P"},     {0x5346414F, "AFS"},      {0x6B414653, "AFS"},    {0x00C36400, "Ceph"},
+    {0x0BD00BD0, "Lustre"}, {0x47504653, "GPFS"},     {0x73757245, "Coda"},   {0x564C, "NCP"},
+    {0x7461636F, "OCFS2"},  {0x01161970, "GFS2"},     {0x19830326, "BeeGFS"}, {0xAAD7AAEA, "PanFS"},
+    {0xBEEFDEAD, "SNFS"},   {0x20030528, "OrangeFS"}, {0x786F4256, "vboxsf"}, {0xBACBACBC, "vmhgfs"},
 };
 
 void os_file_identity(const char *path, char *text, size_t size, bool *exact) {

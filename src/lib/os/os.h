@@ -25,7 +25,7 @@ typedef struct os_calls {
   ssize_t (*pread)(int fd, void *buf, size_t n, off_t off);
   ssize_t (*pwrite)(int fd, const void *buf, size_t n, off_t off);
   int (*ftruncate)(int fd, off_t size);
-  int (*fsync)(int fd);      /* file or directory */
+  int (*fsync)(int fd); /* file or directory */
   int (*fdatasync)(int fd);
   int (*fstat)(int fd, struct stat *st);
   int (*stat)(const char *path, struct stat *st);
@@ -46,7 +46,7 @@ typedef struct os_calls {
   int (*lock)(int fd, short type, off_t start, off_t len);
   /* 1 if another open file description holds a conflicting lock on the range, 0 if none does, -1 on failure */
   int (*lock_held)(int fd, short type, off_t start, off_t len);
-  uint64_t (*now_ns)(void);  /* monotonic */
+  uint64_t (*now_ns)(void); /* monotonic */
   void (*sleep_us)(uint64_t us);
 } os_calls;
 
@@ -64,13 +64,13 @@ extern const os_calls *os_api;
 #endif
 
 /* Retries a call of the table as long as a signal interrupts it. */
-#define OS_RETRY(call)                      \
-  __extension__({                           \
-    __typeof__(call) retry_;                \
-    do {                                    \
-      retry_ = (call);                      \
-    } while (retry_ < 0 && errno == EINTR); \
-    retry_;                                 \
+#define OS_RETRY(call)                                                                                                 \
+  __extension__({                                                                                                      \
+    __typeof__(call) retry_;                                                                                           \
+    do {                                                                                                               \
+      retry_ = (call);                                                                                                 \
+    } while (retry_ < 0 && errno == EINTR);                                                                            \
+    retry_;                                                                                                            \
   })
 
 /* Opens a file of unknown type for reading. Only regular files are opened (otherwise ENXIO or EISDIR): opening a FIFO

@@ -173,10 +173,10 @@ const char *proc_signal_name(int number, char *buf, size_t size) {
   static const struct {
     int number;
     const char *name;
-  } names[] = {{SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"},   {SIGABRT, "SIGABRT"}, {SIGFPE, "SIGFPE"},
-               {SIGILL, "SIGILL"},   {SIGKILL, "SIGKILL"}, {SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"},
-               {SIGHUP, "SIGHUP"},   {SIGQUIT, "SIGQUIT"}, {SIGTRAP, "SIGTRAP"}, {SIGSYS, "SIGSYS"},
-               {SIGXCPU, "SIGXCPU"}, {SIGXFSZ, "SIGXFSZ"}, {SIGPIPE, "SIGPIPE"}, {SIGALRM, "SIGALRM"},
+  } names[] = {{SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"},      {SIGABRT, "SIGABRT"}, {SIGFPE, "SIGFPE"},
+               {SIGILL, "SIGILL"},   {SIGKILL, "SIGKILL"},    {SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"},
+               {SIGHUP, "SIGHUP"},   {SIGQUIT, "SIGQUIT"},    {SIGTRAP, "SIGTRAP"}, {SIGSYS, "SIGSYS"},
+               {SIGXCPU, "SIGXCPU"}, {SIGXFSZ, "SIGXFSZ"},    {SIGPIPE, "SIGPIPE"}, {SIGALRM, "SIGALRM"},
                {SIGPROF, "SIGPROF"}, {SIGVTALRM, "SIGVTALRM"}};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (names[i].number == number) return names[i].name;

@@ -30,13 +30,13 @@ typedef struct proc_child {
 #define PROC_NONE ((proc_child){0, -1})
 
 typedef struct proc_options {
-  const char *path;         /* the program; PATH is not searched */
-  const char *const *argv;  /* with argv[0]; ends with NULL */
-  uint64_t memory_bytes;    /* RLIMIT_AS; 0: unchanged */
-  uint32_t cpu_seconds;     /* RLIMIT_CPU of the whole process; 0: unchanged */
-  bool no_core;             /* RLIMIT_CORE 0 */
+  const char *path;        /* the program; PATH is not searched */
+  const char *const *argv; /* with argv[0]; ends with NULL */
+  uint64_t memory_bytes;   /* RLIMIT_AS; 0: unchanged */
+  uint32_t cpu_seconds;    /* RLIMIT_CPU of the whole process; 0: unchanged */
+  bool no_core;            /* RLIMIT_CORE 0 */
   bool no_new_privs;
-  bool quiet;               /* standard error is /dev/null too */
+  bool quiet; /* standard error is /dev/null too */
 } proc_options;
 
 /* LODE_NOT_FOUND if there is no such program, or it cannot be executed. */

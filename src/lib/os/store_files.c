@@ -40,10 +40,14 @@ static bool storefile_matches(const char *pattern, const char *name) {
   static const char hex[] = "0123456789abcdef", decimal[] = "0123456789";
   for (; *pattern; pattern++) {
     size_t n = 1;
-    if (*pattern == '@') n = strspn(name, hex) == 16 ? 16 : 0;
-    else if (*pattern == '%') n = strspn(name, hex);
-    else if (*pattern == '#') n = strspn(name, decimal);
-    else if (*pattern != *name) n = 0;
+    if (*pattern == '@')
+      n = strspn(name, hex) == 16 ? 16 : 0;
+    else if (*pattern == '%')
+      n = strspn(name, hex);
+    else if (*pattern == '#')
+      n = strspn(name, decimal);
+    else if (*pattern != *name)
+      n = 0;
     if (n == 0) return false;
     name += n;
   }
@@ -128,8 +132,10 @@ static lode_status storefile_list_dir(storefile_clearing *c, const char *within,
     size_t row = storefile_row_of(path.data);
     if (!*within && strcmp(name, STOREFILE_SEGMENTS_DIR) == 0 && S_ISDIR(st.st_mode))
       status = storefile_list_dir(c, SEGMENTS_PREFIX, err);
-    else if (row == STOREFILE_TABLE_ROWS || !S_ISREG(st.st_mode)) status = storefile_note_foreign(c, within, name, err);
-    else if (storefile_table[row].kind & c->kinds) status = storefile_add_entry(c, row, within, name, err);
+    else if (row == STOREFILE_TABLE_ROWS || !S_ISREG(st.st_mode))
+      status = storefile_note_foreign(c, within, name, err);
+    else if (storefile_table[row].kind & c->kinds)
+      status = storefile_add_entry(c, row, within, name, err);
   }
   os_dir_close(names);
   strbuf_release(&path);

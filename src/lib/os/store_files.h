@@ -12,7 +12,7 @@
 
 #define STOREFILE_DB "lode.db"
 #define STOREFILE_JOURNAL STOREFILE_DB "-journal"
-#define STOREFILE_NEW STOREFILE_DB ".new"         /* a database being created */
+#define STOREFILE_NEW STOREFILE_DB ".new" /* a database being created */
 #define STOREFILE_NEW_JOURNAL STOREFILE_NEW "-journal"
 #define STOREFILE_RESTORE STOREFILE_DB ".restore" /* a database being restored */
 #define STOREFILE_LOCK "lode.lock"
@@ -20,12 +20,12 @@
 #define STOREFILE_CONFIG "config.json"
 #define STOREFILE_INDEX_LOCK "index.lock"
 #define STOREFILE_WATCH_LOCK "watch.lock"
-#define STOREFILE_IN_USE "in-use"                 /* in a temporary directory */
+#define STOREFILE_IN_USE "in-use" /* in a temporary directory */
 
 typedef enum storefile_kind {
-  STOREFILE_DATA = 1,     /* the database, what belongs to it, and what is derived from it */
-  STOREFILE_PROJECT = 2,  /* a project's settings, and the locks of its indexer and watcher */
-  STOREFILE_PRIVATE = 4,  /* in a temporary directory (store/private_copy.c) */
+  STOREFILE_DATA = 1,    /* the database, what belongs to it, and what is derived from it */
+  STOREFILE_PROJECT = 2, /* a project's settings, and the locks of its indexer and watcher */
+  STOREFILE_PRIVATE = 4, /* in a temporary directory (store/private_copy.c) */
 } storefile_kind;
 
 /* The kind of a name, 0 for a foreign one. "segments/NAME" for a file in the segments directory. */

@@ -16,7 +16,7 @@ typedef struct filter_expr filter_expr;
 lode_status filter_parse(lode_str where, lode_str where_document, filter_expr **filter, lode_error *err);
 void filter_free(filter_expr *filter);
 
-bool filter_is_true(const filter_expr *filter);        /* matches every record */
+bool filter_is_true(const filter_expr *filter); /* matches every record */
 bool filter_needs_metadata(const filter_expr *filter);
 bool filter_needs_document(const filter_expr *filter);
 

@@ -118,9 +118,9 @@ typedef struct program_writer {
   struct open_node {
     uint32_t child; /* the next to write, in reverse order; 0: none */
     uint8_t kind;
-    bool begun;     /* a child was written: it starts at writer.at */
+    bool begun; /* a child was written: it starts at writer.at */
     uint32_t on_true, on_false;
-  } *stack;
+  } * stack;
   size_t depth, cap;
 } program_writer;
 
@@ -142,8 +142,10 @@ static bool program_write_next(program_writer *w) {
   const filter_node *child = &w->tree->nodes[top->child];
   uint32_t on_true = top->on_true, on_false = top->on_false;
   if (top->begun) { /* not the last child: if it does not decide, the next one is evaluated */
-    if (top->kind == FILTER_NODE_AND) on_true = (uint32_t)w->at;
-    else on_false = (uint32_t)w->at;
+    if (top->kind == FILTER_NODE_AND)
+      on_true = (uint32_t)w->at;
+    else
+      on_false = (uint32_t)w->at;
   }
   top->begun = true;
   top->child = child->prev;

@@ -31,8 +31,10 @@ lode_status filter_eval_new(const filter_expr *filter, filter_eval **eval, lode_
   ev->slots = mem_calloc(filter->n_keys, sizeof *ev->slots);
   if (!ev->slots) st = err_nomem(err);
   if (st == LODE_OK && filter->n_regexes) st = regex_runner_new(&ev->runner, err);
-  if (st == LODE_OK) *eval = ev;
-  else filter_eval_free(ev);
+  if (st == LODE_OK)
+    *eval = ev;
+  else
+    filter_eval_free(ev);
   return st;
 }
 
@@ -79,8 +81,10 @@ static bool is_among(const filter_test *test, const meta_value *value) {
     size_t middle = from + (to - from) / 2;
     int c = meta_value_cmp(value, &items[middle]);
     if (c == 0) return true;
-    if (c < 0) to = middle;
-    else from = middle + 1;
+    if (c < 0)
+      to = middle;
+    else
+      from = middle + 1;
   }
   return false;
 }
@@ -141,8 +145,10 @@ lode_status filter_eval_match(filter_eval *ev, lode_str metadata, lode_str docum
   while (at < FILTER_REJECT) {
     const filter_test *test = &f->program[at];
     bool holds = true;
-    if (filter_test_on_metadata(test)) holds = metadata_holds(ev, test);
-    else if (filter_test_on_document(test)) TRY(document_holds(ev, test, &holds, err));
+    if (filter_test_on_metadata(test))
+      holds = metadata_holds(ev, test);
+    else if (filter_test_on_document(test))
+      TRY(document_holds(ev, test, &holds, err));
     at = holds ? test->on_true : test->on_false;
   }
   *match = at == FILTER_ACCEPT;

@@ -18,13 +18,13 @@
 
 typedef enum filter_test_kind {
   FILTER_TEST_TRUE,
-  FILTER_TEST_IN,    /* the value is a scalar that equals one of the test's values */
-  FILTER_TEST_HAS,   /* the value is an array with an element that equals one of the test's values */
-  FILTER_TEST_LT,    /* the value is a scalar of the same kind as the test's value, and less */
+  FILTER_TEST_IN,  /* the value is a scalar that equals one of the test's values */
+  FILTER_TEST_HAS, /* the value is an array with an element that equals one of the test's values */
+  FILTER_TEST_LT,  /* the value is a scalar of the same kind as the test's value, and less */
   FILTER_TEST_LTE,
   FILTER_TEST_GT,
   FILTER_TEST_GTE,
-  FILTER_TEST_TEXT,  /* the document contains the text */
+  FILTER_TEST_TEXT, /* the document contains the text */
   FILTER_TEST_REGEX,
 } filter_test_kind;
 
@@ -53,18 +53,18 @@ static inline bool filter_test_on_metadata(const filter_test *t) {
 static inline bool filter_test_on_document(const filter_test *t) { return t->kind >= FILTER_TEST_TEXT; }
 
 struct filter_expr {
-  mem_arena arena;     /* keys, values, texts, probes */
-  lode_str *keys;      /* distinct */
+  mem_arena arena; /* keys, values, texts, probes */
+  lode_str *keys;  /* distinct */
   size_t n_keys, keys_cap;
   uint32_t *key_slots; /* hash table: index of a key + 1, or 0 */
   size_t key_mask;
   regex_pattern **regexes;
   size_t n_regexes, regexes_cap;
   filter_test *program;
-  size_t n_tests;      /* 0: matches everything */
+  size_t n_tests; /* 0: matches everything */
   filter_probe *probes;
   size_t n_probes;
-  bool is_probe;       /* its only probe is equivalent to the filter, except for arrays */
+  bool is_probe; /* its only probe is equivalent to the filter, except for arrays */
   bool needs_metadata, needs_document;
 };
 

@@ -14,12 +14,12 @@ enum {
 };
 
 typedef struct parse_frame {
-  uint32_t at, end;   /* nodes of the JSON text: the next to read, and where to stop */
-  bool object;        /* otherwise a list of filters */
-  bool document;      /* operators are those for documents */
+  uint32_t at, end; /* nodes of the JSON text: the next to read, and where to stop */
+  bool object;      /* otherwise a list of filters */
+  bool document;    /* operators are those for documents */
   bool negate;
-  bool level;         /* counts as a level of nesting */
-  uint8_t kind;       /* AND or OR, after applying negation */
+  bool level;   /* counts as a level of nesting */
+  uint8_t kind; /* AND or OR, after applying negation */
   filter_node_list children;
 } parse_frame;
 
@@ -43,7 +43,8 @@ typedef struct operator_row {
   operand_kind operand;
 } operator_row;
 
-#define OPERATOR_NAME(s) {"" s, sizeof(s) - 1}
+#define OPERATOR_NAME(s)                                                                                               \
+  { "" s, sizeof(s) - 1 }
 static const operator_row metadata_operators[] = {
     {OPERATOR_NAME("$eq"), FILTER_TEST_IN, false, OPERAND_SCALAR},
     {OPERATOR_NAME("$ne"), FILTER_TEST_IN, true, OPERAND_SCALAR},
@@ -262,8 +263,7 @@ static lode_status read_condition(parse_state *r, lode_str key, uint32_t node) {
   char shown_key[256], shown_op[256];
   if (nodes[node].type != JSON_NODE_OBJECT) return add_metadata_test(r, key, &metadata_operators[0], node);
   if (nodes[node].u.count == 0) {
-    return err_set(r->err, LODE_INVALID,
-                   "the filter on the key %s is empty; give a value or an operator: {\"$eq\": 1}",
+    return err_set(r->err, LODE_INVALID, "the filter on the key %s is empty; give a value or an operator: {\"$eq\": 1}",
                    str_quote(key, shown_key, sizeof shown_key));
   }
   for (uint32_t k = node + 1; k < nodes[node].next; k = nodes[k + 1].next) {

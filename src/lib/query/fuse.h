@@ -6,8 +6,8 @@
 #include "base/base.h"
 
 typedef struct fuse_ranked {
-  uint64_t key;  /* the record */
-  double score;  /* out: fused score, larger is better */
+  uint64_t key; /* the record */
+  double score; /* out: fused score, larger is better */
 } fuse_ranked;
 
 /* score(r) = sum over lists of weight / (60 + rank), rank from 1. Writes the union of both lists, best first, ties by

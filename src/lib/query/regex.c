@@ -30,7 +30,7 @@
 
 struct regex_pattern {
   pcre2_code *code;
-  bool anchored;        /* the only start position is the first */
+  bool anchored; /* the only start position is the first */
   lode_str pattern;
   char pattern_bytes[]; /* the start of the pattern, for messages */
 };
@@ -120,9 +120,9 @@ lode_status regex_new(lode_str pattern, regex_pattern **regex, lode_error *err) 
   pcre2_set_newline(context, PCRE2_NEWLINE_LF);
   if (kept) memcpy(r->pattern_bytes, pattern.data, kept);
   r->pattern = (lode_str){r->pattern_bytes, kept};
-  r->code = pcre2_compile(pattern.len ? (PCRE2_SPTR)pattern.data : (PCRE2_SPTR) "", pattern.len,
-                          PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_USE_OFFSET_LIMIT, &code, &offset,
-                          context);
+  r->code =
+      pcre2_compile(pattern.len ? (PCRE2_SPTR)pattern.data : (PCRE2_SPTR) "", pattern.len,
+                    PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_USE_OFFSET_LIMIT, &code, &offset, context);
   if (!r->code) {
     st = fail_compile(pattern, code, offset, err);
     goto done;

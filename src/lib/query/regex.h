@@ -21,7 +21,6 @@ void regex_runner_free(regex_runner *runner);
 
 /* Does the pattern match anywhere in the text, which must be valid UTF-8? LODE_LIMIT if finding out takes too many
  * steps, too much time or too much memory. */
-lode_status regex_search(regex_runner *runner, const regex_pattern *regex, lode_str text, bool *found,
-                         lode_error *err);
+lode_status regex_search(regex_runner *runner, const regex_pattern *regex, lode_str text, bool *found, lode_error *err);
 
 #endif

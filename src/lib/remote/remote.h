@@ -51,18 +51,18 @@
 enum { REMOTE_MAX_IDLE_CONNS = 16, REMOTE_MAX_ADDRESSES = 64 };
 
 struct lode_store {
-  const iface_ops *engine;        /* iface_store_head */
+  const iface_ops *engine; /* iface_store_head */
   const lode_open_options *options;
   lode_open_options filled;
-  mem_arena arena;                   /* holds the strings below */
+  mem_arena arena;                         /* holds the strings below */
   const char *bases[REMOTE_MAX_ADDRESSES]; /* "http://host:port" */
   size_t n_bases;
-  const char *headers[2];            /* "api-key: ...", or NULL; NULL */
-  const char *prefix;                /* of the names of the Qdrant collections */
+  const char *headers[2];                       /* "api-key: ...", or NULL; NULL */
+  const char *prefix;                           /* of the names of the Qdrant collections */
   uint32_t shards, replicas, write_consistency; /* for new collections; 0: Qdrant's default */
-  _Atomic size_t base;               /* index of the address that answered last */
-  _Atomic uint64_t clock;            /* not less than any number that remote_next_seq() has handed out */
-  pthread_mutex_t lock;              /* guards idle */
+  _Atomic size_t base;                          /* index of the address that answered last */
+  _Atomic uint64_t clock;                       /* not less than any number that remote_next_seq() has handed out */
+  pthread_mutex_t lock;                         /* guards idle */
   http_client *idle[REMOTE_MAX_IDLE_CONNS];
   size_t n_idle;
 };
@@ -76,14 +76,14 @@ extern remote_transport_fn *remote_transport;
 
 /* One request and its response. Zero it before the first use; it may be reused. */
 typedef struct remote_call {
-  strbuf path, body;         /* body empty: none */
+  strbuf path, body; /* body empty: none */
   strbuf url;
-  http_client *started;      /* connection of a request begun by remote_call_start(); NULL: none */
-  size_t base;               /* index of the address that it was sent to */
+  http_client *started; /* connection of a request begun by remote_call_start(); NULL: none */
+  size_t base;          /* index of the address that it was sent to */
   http_response response;
-  json_doc answer;           /* the parsed body of the response */
-  uint32_t result;           /* node of "result" in the answer */
-  lode_progress progress;    /* called while the request lasts; false: LODE_CANCELLED */
+  json_doc answer;        /* the parsed body of the response */
+  uint32_t result;        /* node of "result" in the answer */
+  lode_progress progress; /* called while the request lasts; false: LODE_CANCELLED */
 } remote_call;
 void remote_call_release(remote_call *call);
 /* Sets the path ("/collections/...") and empties the body. */
@@ -107,24 +107,24 @@ typedef struct remote_entry {
   uint64_t uid;
   uint32_t generation;
   lode_metric metric;
-  iface_vector_spec spec;     /* dimension, embedder */
+  iface_vector_spec spec; /* dimension, embedder */
   lode_str name, metadata;
-  lode_str counters;         /* JSON array of keys, or absent */
+  lode_str counters; /* JSON array of keys, or absent */
   uint32_t shards, replicas, write_consistency;
-  lode_str lock;             /* token of the lock's holder; absent: not locked */
-  uint64_t beat;             /* heartbeat of the holder */
-  uint32_t spare;            /* a generation to be removed; 0: none */
+  lode_str lock;  /* token of the lock's holder; absent: not locked */
+  uint64_t beat;  /* heartbeat of the holder */
+  uint32_t spare; /* a generation to be removed; 0: none */
 } remote_entry;
 
 struct lode_collection {
   const iface_ops *engine; /* iface_collection_head */
   lode_store *store;
-  iface_vector_spec spec;   /* the embedder of this handle */
+  iface_vector_spec spec; /* the embedder of this handle */
   uint64_t uid;
-  pthread_mutex_t lock;    /* guards the members below */
-  remote_entry entry;      /* as last read; strings in `arena` */
+  pthread_mutex_t lock; /* guards the members below */
+  remote_entry entry;   /* as last read; strings in `arena` */
   mem_arena arena;
-  strbuf indexed;          /* payload fields known to have an index, each followed by NUL */
+  strbuf indexed; /* payload fields known to have an index, each followed by NUL */
 };
 
 /* ---- Entries of the registry ---- */
@@ -202,7 +202,7 @@ typedef struct remote_point {
   bool pending;
   uint64_t n, seq;
   uint32_t crc;
-  double score;                    /* of searches */
+  double score; /* of searches */
 } remote_point;
 
 uint32_t remote_point_crc(const remote_point *p);
@@ -224,9 +224,9 @@ typedef struct remote_select {
   const lode_selection *what;
   filter_expr *filter;
   filter_eval *eval;
-  bool has_filter;          /* the filter does not match everything */
+  bool has_filter; /* the filter does not match everything */
   bool pending_only;
-  strbuf prefilter;         /* conditions for "must", separated by commas; may be empty */
+  strbuf prefilter; /* conditions for "must", separated by commas; may be empty */
 } remote_select;
 lode_status remote_select_init(remote_select *s, lode_collection *c, const lode_selection *what, lode_error *err);
 /* Builds `prefilter`, and the indexes that it needs. */
@@ -242,14 +242,14 @@ typedef struct remote_scroll {
   remote_select *select;
   const remote_entry *entry;
   unsigned include;
-  size_t page;          /* points per request */
-  uint64_t start;       /* the next page begins with this n */
-  size_t skip;          /* this many points with n == start were returned already */
+  size_t page;    /* points per request */
+  uint64_t start; /* the next page begins with this n */
+  size_t skip;    /* this many points with n == start were returned already */
   remote_call call;
-  uint32_t *nodes;      /* points of the page, sorted by (n, id) */
-  uint64_t *ns;         /* n of each */
+  uint32_t *nodes; /* points of the page, sorted by (n, id) */
+  uint64_t *ns;    /* n of each */
   size_t count, at, cap_nodes, cap_ns;
-  bool last;            /* this is the last page */
+  bool last; /* this is the last page */
   strbuf vector;
 } remote_scroll;
 void remote_scroll_init(remote_scroll *s, remote_select *select, const remote_entry *entry, unsigned include);

@@ -22,7 +22,8 @@ enum { CLIENT_BUSY_MS = 10000, CLIENT_MIN_WAIT_MS = 20, CLIENT_MAX_WAIT_MS = 100
 static bool address_parse_number(lode_str text, uint32_t *out) {
   uint64_t n = 0;
   for (size_t i = 0; i < text.len; i++) {
-    if (text.data[i] < '0' || text.data[i] > '9' || (n = n * 10 + (uint64_t)(text.data[i] - '0')) > 100000) return false;
+    if (text.data[i] < '0' || text.data[i] > '9' || (n = n * 10 + (uint64_t)(text.data[i] - '0')) > 100000)
+      return false;
   }
   *out = (uint32_t)n;
   return text.len > 0 && n > 0;
@@ -40,14 +41,16 @@ static lode_status address_parse_option(lode_store *s, lode_str option, lode_err
     if (address_parse_number((lode_str){option.data + len, option.len - len}, options[i].into)) return LODE_OK;
     break;
   }
-  return err_set(err, LODE_INVALID, "the store's address has an option %s: shards=N, replicas=N and write_consistency=N are known",
+  return err_set(err, LODE_INVALID,
+                 "the store's address has an option %s: shards=N, replicas=N and write_consistency=N are known",
                  str_quote(option, quoted, sizeof quoted));
 }
 
 static bool address_is_name(const char *text, size_t len) {
   for (size_t i = 0; i < len; i++) {
     char c = text[i];
-    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_')) return false;
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_'))
+      return false;
   }
   return len > 0 && len <= 64;
 }
@@ -89,7 +92,8 @@ static lode_status address_parse_hosts(lode_store *s, const char *scheme, const 
     while (end < len && hosts[end] != ',') end++;
     bool has_port;
     if (!address_is_host(hosts + at, end - at) || !address_has_port(hosts + at, end - at, &has_port))
-      return err_set(err, LODE_INVALID, "the store's address must be qdrant://HOST:PORT, or several HOST:PORT with commas between them");
+      return err_set(err, LODE_INVALID,
+                     "the store's address must be qdrant://HOST:PORT, or several HOST:PORT with commas between them");
     if (s->n_bases == REMOTE_MAX_ADDRESSES)
       return err_set(err, LODE_LIMIT, "the store's address names more than %d nodes", REMOTE_MAX_ADDRESSES);
     const char *base = address_copy(s, scheme, hosts + at, end - at);
@@ -110,7 +114,8 @@ static lode_status address_parse(lode_store *s, const char *address, lode_error 
   s->prefix = "lode";
   if (slash && slash + 1 < stop) {
     if (!address_is_name(slash + 1, (size_t)(stop - slash - 1)))
-      return err_set(err, LODE_INVALID, "the name after the / of the store's address may have 1 to 64 letters, digits, - and _");
+      return err_set(err, LODE_INVALID,
+                     "the name after the / of the store's address may have 1 to 64 letters, digits, - and _");
     if (!(s->prefix = address_copy(s, "", slash + 1, (size_t)(stop - slash - 1)))) return err_nomem(err);
   }
   for (const char *at = query; at && at < end;) {
@@ -165,8 +170,10 @@ void remote_call_path(remote_call *call, const char *format, ...) {
   int n = vsnprintf(text, sizeof text, format, ap);
   va_end(ap);
   call->path.len = 0;
-  if (n < 0 || (size_t)n >= sizeof text) call->path.failed = true;
-  else strbuf_add(&call->path, text, (size_t)n);
+  if (n < 0 || (size_t)n >= sizeof text)
+    call->path.failed = true;
+  else
+    strbuf_add(&call->path, text, (size_t)n);
   call->body.len = 0;
 }
 
@@ -178,7 +185,8 @@ static void client_error_text(remote_call *call, char *text, size_t size) {
   if (!body.len || json_parse(&call->answer, body, NULL, &unused) != LODE_OK) return;
   uint32_t status = call->answer.nodes[0].type == JSON_NODE_OBJECT ? json_get(&call->answer, 0, STR_LIT("status")) : 0;
   uint32_t error = status && call->answer.nodes[status].type == JSON_NODE_OBJECT
-                       ? json_get(&call->answer, status, STR_LIT("error")) : 0;
+                       ? json_get(&call->answer, status, STR_LIT("error"))
+                       : 0;
   if (!error || call->answer.nodes[error].type != JSON_NODE_STRING) return;
   lode_str s = call->answer.nodes[error].u.s;
   snprintf(text, size, "status %ld: %.*s", call->response.status, s.len > 300 ? 300 : (int)s.len, s.data);
@@ -193,14 +201,17 @@ static bool client_disk_is_full(const remote_call *call) {
   return false;
 }
 
-static bool client_is_transient(long status) { return status == 429 || status == 500 || status == 502 || status == 503 || status == 504; }
+static bool client_is_transient(long status) {
+  return status == 429 || status == 500 || status == 502 || status == 503 || status == 504;
+}
 
 static lode_status client_read_answer(remote_call *call, lode_error *err) {
   char words[400];
   long status = call->response.status;
   if (status < 200 || status > 299) {
     client_error_text(call, words, sizeof words);
-    if (client_disk_is_full(call)) return err_set(err, LODE_FULL, "a disk of the cluster is full: make room there, then repeat the call; %s", words);
+    if (client_disk_is_full(call))
+      return err_set(err, LODE_FULL, "a disk of the cluster is full: make room there, then repeat the call; %s", words);
     if (status == 404) return err_set(err, LODE_NOT_FOUND, "the cluster does not know it: %s", words);
     if (status == 401 || status == 403)
       return err_set(err, LODE_REFUSED, "the cluster refuses the key (LODE_QDRANT_API_KEY): %s", words);
@@ -211,8 +222,11 @@ static lode_status client_read_answer(remote_call *call, lode_error *err) {
   lode_status st = json_parse(&call->answer, body, NULL, &why);
   if (st == LODE_NOMEM) return err_nomem(err);
   call->result = st == LODE_OK && call->answer.nodes[0].type == JSON_NODE_OBJECT
-                     ? json_get(&call->answer, 0, STR_LIT("result")) : 0;
-  if (!call->result) return err_set(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's (%s)", st != LODE_OK ? why.text : "no result");
+                     ? json_get(&call->answer, 0, STR_LIT("result"))
+                     : 0;
+  if (!call->result)
+    return err_set(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's (%s)",
+                   st != LODE_OK ? why.text : "no result");
   return LODE_OK;
 }
 
@@ -240,7 +254,9 @@ static http_request client_make_request(const lode_store *s, size_t base, bool l
   };
 }
 
-static bool client_is_complete(const remote_call *call) { return !call->path.failed && !call->body.failed && !call->url.failed; }
+static bool client_is_complete(const remote_call *call) {
+  return !call->path.failed && !call->body.failed && !call->url.failed;
+}
 
 /* Tries each address once, beginning with the one that answered last. */
 static lode_status client_try_addresses(lode_store *s, http_client *http, const char *method, remote_call *call,
@@ -267,9 +283,12 @@ void remote_call_start(lode_store *s, const char *method, remote_call *call) {
   http_client *http;
   call->base = atomic_load_explicit(&s->base, memory_order_relaxed);
   http_request request = client_make_request(s, call->base, s->n_bases == 1, method, call);
-  if (!client_is_complete(call) || remote_transport != http_send || client_take_conn(s, &http, &unused) != LODE_OK) return;
-  if (http_begin(http, &request, &call->response, &unused) == LODE_OK) call->started = http;
-  else client_give_conn(s, http);
+  if (!client_is_complete(call) || remote_transport != http_send || client_take_conn(s, &http, &unused) != LODE_OK)
+    return;
+  if (http_begin(http, &request, &call->response, &unused) == LODE_OK)
+    call->started = http;
+  else
+    client_give_conn(s, http);
 }
 
 void remote_call_push(remote_call *call) {

@@ -14,13 +14,16 @@ void remote_generation_path(remote_call *call, const lode_store *s, const remote
   va_start(ap, format);
   int n = vsnprintf(text, sizeof text, format, ap);
   va_end(ap);
-  if (n < 0 || (size_t)n >= sizeof text) call->path.failed = true;
-  else remote_call_path(call, "/collections/%s-%llx-%u%s", s->prefix, (unsigned long long)k->uid, k->generation, text);
+  if (n < 0 || (size_t)n >= sizeof text)
+    call->path.failed = true;
+  else
+    remote_call_path(call, "/collections/%s-%llx-%u%s", s->prefix, (unsigned long long)k->uid, k->generation, text);
 }
 
 static void qdrant_put_collection(strbuf *out, const remote_entry *k) {
   strbuf_addstr(out, "{\"vectors\":{");
-  if (k->spec.dim) strbuf_addf(out, "\"v\":{\"size\":%u,\"distance\":\"%s\"}", k->spec.dim, qdrant_distances[k->metric]);
+  if (k->spec.dim)
+    strbuf_addf(out, "\"v\":{\"size\":%u,\"distance\":\"%s\"}", k->spec.dim, qdrant_distances[k->metric]);
   strbuf_addstr(out, "},\"sparse_vectors\":{\"t\":{\"modifier\":\"idf\"}},\"on_disk_payload\":true");
   if (k->spec.dim) strbuf_addstr(out, ",\"quantization_config\":{\"scalar\":{\"type\":\"int8\",\"always_ram\":true}}");
   if (k->shards) strbuf_addf(out, ",\"shard_number\":%u", k->shards);
@@ -82,7 +85,8 @@ static bool entry_copy(mem_arena *arena, const remote_entry *from, remote_entry 
   lode_str *strings[] = {&to->name, &to->metadata, &to->counters, &to->spec.embedder, &to->lock};
   *to = *from;
   for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)
-    if (strings[i]->data && !(strings[i]->data = mem_arena_copy(arena, strings[i]->data, strings[i]->len))) return false;
+    if (strings[i]->data && !(strings[i]->data = mem_arena_copy(arena, strings[i]->data, strings[i]->len)))
+      return false;
   return true;
 }
 
@@ -139,7 +143,8 @@ static lode_status entry_set_embedder(lode_store *s, const remote_entry *k, lode
   strbuf_addstr(&fields, "\"embedder\":");
   json_put_string(&fields, k->spec.embedder);
   strbuf_addf(&fields, ",\"embedder_dim\":%u", k->spec.embedder_dim);
-  lode_status st = fields.failed ? err_nomem(err) : remote_registry_change(s, k->name, NULL, (lode_str){fields.data, fields.len}, err);
+  lode_status st = fields.failed ? err_nomem(err)
+                                 : remote_registry_change(s, k->name, NULL, (lode_str){fields.data, fields.len}, err);
   strbuf_release(&fields);
   return st;
 }
@@ -170,12 +175,14 @@ lode_status remote_collection_open(lode_store *s, lode_str name, const lode_coll
   }
   if (!found && !o->create) {
     char quoted[256];
-    st = err_set(err, LODE_NOT_FOUND, "there is no collection %s in this store", str_quote(name, quoted, sizeof quoted));
+    st =
+        err_set(err, LODE_NOT_FOUND, "there is no collection %s in this store", str_quote(name, quoted, sizeof quoted));
     goto done;
   }
   if (!found) {
     if (s->options->read_only) {
-      st = err_set(err, LODE_READONLY, "the store is open for reading only: open it without read_only to make collections");
+      st = err_set(err, LODE_READONLY,
+                   "the store is open for reading only: open it without read_only to make collections");
       goto done;
     }
     if (o->n_counters) {
@@ -255,11 +262,13 @@ static lode_status entry_load_existing(lode_store *s, lode_str name, mem_arena *
                                        lode_error *err) {
   char quoted[256];
   bool found;
-  if (s->options->read_only) return err_set(err, LODE_READONLY, "the store is open for reading only: open it without read_only to write");
+  if (s->options->read_only)
+    return err_set(err, LODE_READONLY, "the store is open for reading only: open it without read_only to write");
   TRY(iface_check_name(name, "the name of the collection", err));
   TRY(remote_registry_load(s, name, arena, k, &found, err));
   if (found) return LODE_OK;
-  return err_set(err, LODE_NOT_FOUND, "there is no collection %s in this store", str_quote(name, quoted, sizeof quoted));
+  return err_set(err, LODE_NOT_FOUND, "there is no collection %s in this store",
+                 str_quote(name, quoted, sizeof quoted));
 }
 
 lode_status remote_collection_rename(lode_store *s, lode_str name, lode_str new_name, lode_error *err) {
@@ -302,8 +311,10 @@ lode_status remote_collection_set_metadata(lode_store *s, lode_str name, lode_st
   TRY_GOTO(iface_check_object(metadata, "the collection's metadata", err));
   TRY_GOTO(entry_load_existing(s, name, &arena, &k, err));
   strbuf_addstr(&fields, "\"metadata\":");
-  if (metadata.data) json_put_string(&fields, metadata);
-  else strbuf_addstr(&fields, "null");
+  if (metadata.data)
+    json_put_string(&fields, metadata);
+  else
+    strbuf_addstr(&fields, "null");
   st = fields.failed ? err_nomem(err) : remote_registry_change(s, name, NULL, (lode_str){fields.data, fields.len}, err);
 done:
   strbuf_release(&fields);
@@ -336,15 +347,20 @@ typedef struct entry_listing {
 } entry_listing;
 
 static uint64_t qdrant_count_in(const remote_call *call) {
-  uint32_t node = call->answer.nodes[call->result].type == JSON_NODE_OBJECT ? json_get(&call->answer, call->result, STR_LIT("count")) : 0;
-  return node && call->answer.nodes[node].type == JSON_NODE_INT && call->answer.nodes[node].u.i > 0 ? (uint64_t)call->answer.nodes[node].u.i : 0;
+  uint32_t node = call->answer.nodes[call->result].type == JSON_NODE_OBJECT
+                      ? json_get(&call->answer, call->result, STR_LIT("count"))
+                      : 0;
+  return node && call->answer.nodes[node].type == JSON_NODE_INT && call->answer.nodes[node].u.i > 0
+             ? (uint64_t)call->answer.nodes[node].u.i
+             : 0;
 }
 
 static lode_status qdrant_count_points(lode_store *s, const remote_entry *k, bool pending, uint64_t *count,
                                        lode_error *err) {
   remote_call call = {0};
   remote_generation_path(&call, s, k, "/points/count");
-  strbuf_addf(&call.body, "{\"exact\":true%s}", pending ? ",\"filter\":{\"must\":[{\"key\":\"p\",\"match\":{\"value\":true}}]}" : "");
+  strbuf_addf(&call.body, "{\"exact\":true%s}",
+              pending ? ",\"filter\":{\"must\":[{\"key\":\"p\",\"match\":{\"value\":true}}]}" : "");
   lode_status st = remote_call_send(s, "POST", &call, err);
   *count = st == LODE_OK ? qdrant_count_in(&call) : 0;
   remote_call_release(&call);

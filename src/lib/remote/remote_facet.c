@@ -9,7 +9,7 @@
 enum { REMOTE_MAX_FACETS = 100000 };
 
 typedef struct remote_facet {
-  meta_value value;   /* strings in the arena */
+  meta_value value; /* strings in the arena */
   uint64_t n;
 } remote_facet;
 
@@ -39,7 +39,9 @@ static lode_status remote_facet_add(remote_facet_counts *t, const meta_value *va
   return LODE_OK;
 }
 
-static int remote_facet_compare_values(const void *a, const void *b) { return meta_value_cmp(&((const remote_facet *)a)->value, &((const remote_facet *)b)->value); }
+static int remote_facet_compare_values(const void *a, const void *b) {
+  return meta_value_cmp(&((const remote_facet *)a)->value, &((const remote_facet *)b)->value);
+}
 
 static int remote_facet_compare_counts(const void *a, const void *b) {
   const remote_facet *x = a, *y = b;
@@ -52,8 +54,10 @@ static void remote_facet_merge_equal(remote_facet_counts *t) {
   size_t n = 0;
   if (t->n) qsort(t->v, t->n, sizeof *t->v, remote_facet_compare_values);
   for (size_t i = 0; i < t->n; i++) {
-    if (n && meta_value_cmp(&t->v[n - 1].value, &t->v[i].value) == 0) t->v[n - 1].n += t->v[i].n;
-    else t->v[n++] = t->v[i];
+    if (n && meta_value_cmp(&t->v[n - 1].value, &t->v[i].value) == 0)
+      t->v[n - 1].n += t->v[i].n;
+    else
+      t->v[n++] = t->v[i];
   }
   t->n = n;
 }
@@ -111,12 +115,15 @@ static lode_status remote_facet_count_words(remote_facet_counts *t, lode_collect
   st = remote_call_send(c->store, "POST", &call, err);
   if (st != LODE_OK) goto done;
   uint32_t list = call.answer.nodes[call.result].type == JSON_NODE_OBJECT
-                      ? json_get(&call.answer, call.result, STR_LIT("hits")) : 0;
-  if (!list || call.answer.nodes[list].type != JSON_NODE_ARRAY || call.answer.nodes[list].u.count >= REMOTE_MAX_FACETS) goto done;
+                      ? json_get(&call.answer, call.result, STR_LIT("hits"))
+                      : 0;
+  if (!list || call.answer.nodes[list].type != JSON_NODE_ARRAY || call.answer.nodes[list].u.count >= REMOTE_MAX_FACETS)
+    goto done;
   for (uint32_t at = list + 1; at < call.answer.nodes[list].next; at = call.answer.nodes[at].next) {
     uint32_t word = json_get(&call.answer, at, STR_LIT("value")), n = json_get(&call.answer, at, STR_LIT("count"));
     meta_value v;
-    if (!word || !n || call.answer.nodes[word].type != JSON_NODE_STRING || call.answer.nodes[n].type != JSON_NODE_INT) goto done;
+    if (!word || !n || call.answer.nodes[word].type != JSON_NODE_STRING || call.answer.nodes[n].type != JSON_NODE_INT)
+      goto done;
     if (call.answer.nodes[n].u.i <= 0) continue;
     text.len = 0;
     if (!remote_value_from_word(call.answer.nodes[word].u.s, &text)) goto done;
@@ -153,8 +160,10 @@ static lode_status remote_facet_make_list(remote_facet_counts *t, size_t limit, 
     list->facets[list->n++] = (lode_facet){{text, buf.len}, t->v[i].n};
   }
   strbuf_release(&buf);
-  if (st == LODE_OK) *out = list;
-  else lode_facet_list_free(list);
+  if (st == LODE_OK)
+    *out = list;
+  else
+    lode_facet_list_free(list);
   return st;
 }
 

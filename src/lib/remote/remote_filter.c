@@ -71,12 +71,15 @@ lode_status remote_select_plan(remote_select *s, const remote_entry *entry, lode
     char field[REMOTE_FIELD_BYTES];
     bool range = p->n_values == 0;
     if (!range && p->n_values > REMOTE_MAX_VALUES) continue;
-    if (range && ((p->has_low && !prefilter_is_number(&p->low)) || (p->has_high && !prefilter_is_number(&p->high)))) continue;
+    if (range && ((p->has_low && !prefilter_is_number(&p->low)) || (p->has_high && !prefilter_is_number(&p->high))))
+      continue;
     remote_point_field(range ? 'x' : 'f', p->key, field);
     TRY(remote_index_field(s->c, entry, field, range ? "float" : "keyword", err));
     if (out->len) strbuf_addch(out, ',');
-    if (range) prefilter_put_range(out, p, field);
-    else prefilter_put_values(out, p, field);
+    if (range)
+      prefilter_put_range(out, p, field);
+    else
+      prefilter_put_values(out, p, field);
   }
   return out->failed ? err_nomem(err) : LODE_OK;
 }

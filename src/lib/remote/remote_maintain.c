@@ -13,7 +13,9 @@ static lode_status remote_refuse(lode_error *err, const char *what, const char *
 
 static lode_status remote_store_is_writable(const lode_store *s, lode_error *err) {
   err_clear(err);
-  return s->options->read_only ? err_set(err, LODE_READONLY, "the store is open for reading only: open it without read_only to write") : LODE_OK;
+  return s->options->read_only
+             ? err_set(err, LODE_READONLY, "the store is open for reading only: open it without read_only to write")
+             : LODE_OK;
 }
 
 lode_status remote_collections_replace(lode_store *s, const lode_replacement *pairs, size_t n, lode_error *err) {
@@ -26,7 +28,8 @@ lode_status remote_collections_replace(lode_store *s, const lode_replacement *pa
 lode_status remote_begin(lode_store *s, lode_txn **txn, lode_error *err) {
   *txn = NULL;
   TRY(remote_store_is_writable(s, err));
-  return remote_refuse(err, "transactions of several operations", "write record by record, each is whole or absent; writes may be repeated");
+  return remote_refuse(err, "transactions of several operations",
+                       "write record by record, each is whole or absent; writes may be repeated");
 }
 
 lode_status remote_commit(lode_txn *txn, lode_error *err) {
@@ -38,17 +41,20 @@ void remote_rollback(lode_txn *txn) { (void)txn; }
 
 lode_status remote_backup(lode_store *s, const char *file, lode_progress progress, lode_error *err) {
   (void)s, (void)file, (void)progress;
-  return remote_refuse(err, "backup to one file at one moment", "use Qdrant's snapshots, or `lode db pull` into a store of this machine");
+  return remote_refuse(err, "backup to one file at one moment",
+                       "use Qdrant's snapshots, or `lode db pull` into a store of this machine");
 }
 
 lode_status remote_compact(lode_store *s, lode_progress progress, lode_error *err) {
   (void)s, (void)progress;
-  return remote_refuse(err, "compaction on demand", "Qdrant's optimizers rewrite segments that hold much that is deleted");
+  return remote_refuse(err, "compaction on demand",
+                       "Qdrant's optimizers rewrite segments that hold much that is deleted");
 }
 
 lode_status remote_rebuild_unreadable(lode_store *s, lode_progress progress, lode_error *err) {
   (void)s, (void)progress;
-  return remote_refuse(err, "rebuilding what cannot be read", "a node of Qdrant with a bad disk is replaced, and its replicas fill the new one");
+  return remote_refuse(err, "rebuilding what cannot be read",
+                       "a node of Qdrant with a bad disk is replaced, and its replicas fill the new one");
 }
 
 /* ---- Statistics ---- */
@@ -102,8 +108,10 @@ static lode_status qdrant_is_green(lode_store *s, const lode_collection_info *in
   remote_generation_path(&call, s, &k, "%s", "");
   if (st == LODE_OK) st = remote_call_send(s, "GET", &call, err);
   uint32_t status = st == LODE_OK && call.answer.nodes[call.result].type == JSON_NODE_OBJECT
-                        ? json_get(&call.answer, call.result, STR_LIT("status")) : 0;
-  *green = status && call.answer.nodes[status].type == JSON_NODE_STRING && str_eq(call.answer.nodes[status].u.s, STR_LIT("green"));
+                        ? json_get(&call.answer, call.result, STR_LIT("status"))
+                        : 0;
+  *green = status && call.answer.nodes[status].type == JSON_NODE_STRING &&
+           str_eq(call.answer.nodes[status].u.s, STR_LIT("green"));
   remote_call_release(&call);
   mem_arena_release(&arena);
   lode_collection_close(c);
@@ -144,7 +152,8 @@ typedef struct remote_verify_job {
 
 static void remote_verify_report(remote_verify_job *v, lode_str collection, lode_str id, const char *detail) {
   v->damages++;
-  if (v->found) v->found(v->ctx, &(lode_damage){.what = "record", .collection = collection, .id = id, .detail = detail});
+  if (v->found)
+    v->found(v->ctx, &(lode_damage){.what = "record", .collection = collection, .id = id, .detail = detail});
 }
 
 static lode_status remote_verify_collection(lode_store *s, const lode_collection_info *info, remote_verify_job *v,
@@ -169,15 +178,18 @@ static lode_status remote_verify_collection(lode_store *s, const lode_collection
     TRY_GOTO(remote_scroll_next(&scroll, &p, &more, err));
     if (!more) break;
     records++;
-    if (remote_point_crc(&p) != p.crc) remote_verify_report(v, info->name, p.id, "its checksum is not that of what it holds");
-    else if (p.pending != !p.vector) remote_verify_report(v, info->name, p.id, "it is marked as having a vector and has none, or the other way round");
+    if (remote_point_crc(&p) != p.crc)
+      remote_verify_report(v, info->name, p.id, "its checksum is not that of what it holds");
+    else if (p.pending != !p.vector)
+      remote_verify_report(v, info->name, p.id, "it is marked as having a vector and has none, or the other way round");
     if (++v->done % 1000 == 0 && v->progress.step && !v->progress.step(v->progress.ctx, "verify", v->done, 0)) {
       st = err_set(err, LODE_CANCELLED, "cancelled");
       goto done;
     }
   }
   TRY_GOTO(remote_count_points(s, &k, &after, NULL, err));
-  if (before == after && records != before) remote_verify_report(v, info->name, (lode_str){0}, "the cluster counts other records than it lists");
+  if (before == after && records != before)
+    remote_verify_report(v, info->name, (lode_str){0}, "the cluster counts other records than it lists");
 done:
   remote_scroll_release(&scroll);
   remote_select_release(&select);

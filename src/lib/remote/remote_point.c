@@ -59,8 +59,10 @@ bool remote_value_to_word(strbuf *out, const meta_value *v) {
       return true;
     case META_DOUBLE:
       strbuf_addch(out, 'n');
-      if (v->d == floor(v->d) && v->d >= -9223372036854775808.0 && v->d < 9223372036854775808.0) json_put_int(out, (int64_t)v->d);
-      else json_put_double(out, v->d);
+      if (v->d == floor(v->d) && v->d >= -9223372036854775808.0 && v->d < 9223372036854775808.0)
+        json_put_int(out, (int64_t)v->d);
+      else
+        json_put_double(out, v->d);
       return true;
     default: break;
   }
@@ -127,12 +129,15 @@ static int point_compare_hashes(const void *a, const void *b) {
 bool remote_sparse_vector(strbuf *out, lode_str text, bool query, lode_error *err, lode_status *st) {
   point_word_counts w = {0};
   *st = LODE_OK;
-  if (text.data && (query ? token_split_query : token_split)(text.data, text.len, point_add_word, &w)) *st = err_nomem(err);
+  if (text.data && (query ? token_split_query : token_split)(text.data, text.len, point_add_word, &w))
+    *st = err_nomem(err);
   size_t n = 0;
   if (w.n) qsort(w.v, w.n, sizeof *w.v, point_compare_hashes);
   for (size_t i = 0; i < w.n; i++) {
-    if (n && w.v[n - 1].hash == w.v[i].hash) w.v[n - 1].count++;
-    else w.v[n++] = w.v[i];
+    if (n && w.v[n - 1].hash == w.v[i].hash)
+      w.v[n - 1].count++;
+    else
+      w.v[n++] = w.v[i];
   }
   strbuf_addstr(out, "{\"indices\":[");
   for (size_t i = 0; i < n; i++) {
@@ -143,7 +148,8 @@ bool remote_sparse_vector(strbuf *out, lode_str text, bool query, lode_error *er
   char value[NUM_MAX_BYTES];
   size_t len = 0;
   for (size_t i = 0; i < n; i++) {
-    double tf = w.v[i].count, norm = POINT_BM25_K1 * (1 - POINT_BM25_B + POINT_BM25_B * (double)w.places / POINT_BM25_AVG_WORDS);
+    double tf = w.v[i].count,
+           norm = POINT_BM25_K1 * (1 - POINT_BM25_B + POINT_BM25_B * (double)w.places / POINT_BM25_AVG_WORDS);
     if (i) strbuf_addch(out, ',');
     if (i == 0 || w.v[i].count != w.v[i - 1].count) /* most words occur once: format the weight only if it changes */
       len = num_put_float(query ? (float)tf : (float)(tf * (POINT_BM25_K1 + 1) / (tf + norm)), value);
@@ -158,9 +164,9 @@ bool remote_sparse_vector(strbuf *out, lode_str text, bool query, lode_error *er
 
 typedef struct point_fields {
   strbuf *out, *word;
-  char kind;         /* 'f' or 'x' */
-  bool any;          /* a key was written */
-  lode_str key;      /* the current key */
+  char kind;    /* 'f' or 'x' */
+  bool any;     /* a key was written */
+  lode_str key; /* the current key */
 } point_fields;
 
 static lode_status point_put_value(void *ctx, lode_str key, const meta_value *v, lode_error *err) {
@@ -180,8 +186,10 @@ static lode_status point_put_value(void *ctx, lode_str key, const meta_value *v,
     f->any = true;
   }
   if (f->kind == 'x') {
-    if (v->type == META_INT) json_put_double(f->out, (double)v->i);
-    else json_put_double(f->out, v->d);
+    if (v->type == META_INT)
+      json_put_double(f->out, (double)v->i);
+    else
+      json_put_double(f->out, v->d);
     return LODE_OK;
   }
   f->word->len = 0;
@@ -235,7 +243,8 @@ static bool base64_take(lode_str text, uint8_t *out, size_t n) {
   const uint8_t *p = (const uint8_t *)text.data;
   for (size_t i = 0; i < n; i += 3, p += 4) {
     size_t left = n - i;
-    uint32_t v[4] = {value[p[0]], value[p[1]], left < 2 && p[2] == '=' ? 0 : value[p[2]], left < 3 && p[3] == '=' ? 0 : value[p[3]]};
+    uint32_t v[4] = {value[p[0]], value[p[1]], left < 2 && p[2] == '=' ? 0 : value[p[2]],
+                     left < 3 && p[3] == '=' ? 0 : value[p[3]]};
     seen |= v[0] | v[1] | v[2] | v[3];
     uint32_t x = v[0] << 18 | v[1] << 12 | v[2] << 6 | v[3];
     out[i] = (uint8_t)(x >> 16);
@@ -287,7 +296,8 @@ lode_status remote_point_encode(strbuf *out, const remote_point *p, lode_metric 
 /* ---- From JSON ---- */
 
 static lode_status point_foreign(lode_error *err) {
-  return err_set(err, LODE_CORRUPT, "the cluster has a point that no lode has written: does another program use this collection?");
+  return err_set(err, LODE_CORRUPT,
+                 "the cluster has a point that no lode has written: does another program use this collection?");
 }
 
 static lode_str point_text_of(const json_doc *j, uint32_t object, const char *name) {

@@ -25,9 +25,9 @@ enum {
 };
 
 typedef struct remote_hit {
-  remote_point p;       /* strings in the arena */
+  remote_point p; /* strings in the arena */
   double distance, score;
-  size_t order;        /* not used */
+  size_t order; /* not used */
 } remote_hit;
 
 typedef struct remote_hits {
@@ -43,7 +43,7 @@ typedef struct remote_query_run {
   mem_arena arena;
   remote_call call;
   strbuf vector;
-  strbuf only;         /* the has_id condition */
+  strbuf only; /* the has_id condition */
   lode_result *result;
   double vector_weight, text_weight;
 } remote_query_run;
@@ -61,15 +61,16 @@ static void remote_query_put_search(remote_query_run *q, bool words, size_t quer
   } else {
     json_put_vector(out, r->vectors + query * r->dimension, r->dimension);
     strbuf_addstr(out, ",\"using\":\"v\",\"params\":{");
-    if (r->exact || r->target_recall >= 1) strbuf_addstr(out, "\"exact\":true}");
+    if (r->exact || r->target_recall >= 1)
+      strbuf_addstr(out, "\"exact\":true}");
     else {
       if (r->effort) strbuf_addf(out, "\"hnsw_ef\":%u,", r->effort);
       strbuf_addstr(out, "\"quantization\":{\"rescore\":true,\"oversampling\":2.0}}");
     }
   }
   strbuf_addf(out, ",\"limit\":%zu,", limit);
-  remote_point_put_wanted(out, r->include | (words ? 0u : LODE_VECTOR), remote_select_needs_doc(&q->select), q->entry.metric,
-                          q->entry.spec.dim != 0);
+  remote_point_put_wanted(out, r->include | (words ? 0u : LODE_VECTOR), remote_select_needs_doc(&q->select),
+                          q->entry.metric, q->entry.spec.dim != 0);
   remote_select_put_filter(out, &q->select, (lode_str){q->only.data, q->only.len});
   strbuf_addch(out, '}');
 }
@@ -79,7 +80,8 @@ static lode_status remote_query_distance(const remote_query_run *q, size_t query
                                          double *distance, lode_error *err) {
   const float *v = q->request->vectors + query * q->request->dimension;
   if (!p->vector || p->dim != q->request->dimension)
-    return err_set(err, LODE_CORRUPT, "the cluster found a point without the vector that it was found by: run `lode db verify`");
+    return err_set(err, LODE_CORRUPT,
+                   "the cluster found a point without the vector that it was found by: run `lode db verify`");
   float d = kernel_distance(q->entry.metric, v, kernel_dot(v, v, p->dim), p->vector, p->dim);
   *distance = isnan(d) ? INFINITY : d;
   return LODE_OK;
@@ -89,7 +91,8 @@ static bool remote_query_copy_point(mem_arena *arena, const remote_point *from, 
   lode_str *strings[] = {&to->id, &to->document, &to->metadata};
   *to = *from;
   for (size_t i = 0; i < 3; i++)
-    if (strings[i]->data && !(strings[i]->data = mem_arena_copy(arena, strings[i]->data, strings[i]->len))) return false;
+    if (strings[i]->data && !(strings[i]->data = mem_arena_copy(arena, strings[i]->data, strings[i]->len)))
+      return false;
   if (from->vector) to->vector = mem_arena_copy(arena, from->vector, (size_t)from->dim * sizeof(float));
   return !from->vector || to->vector;
 }
@@ -115,7 +118,8 @@ static lode_status remote_query_take_points(remote_query_run *q, uint32_t node, 
     (*given)++;
     TRY(remote_select_match(&q->select, &p, &match, err));
     if (!match) continue;
-    if (!remote_query_copy_point(&q->arena, &p, &x.p) || !mem_grow(&h->v, &h->cap, h->n + 1, sizeof *h->v)) return err_nomem(err);
+    if (!remote_query_copy_point(&q->arena, &p, &x.p) || !mem_grow(&h->v, &h->cap, h->n + 1, sizeof *h->v))
+      return err_nomem(err);
     h->v[h->n++] = x;
   }
   return LODE_OK;
@@ -165,7 +169,8 @@ static lode_status remote_query_search_one(remote_query_run *q, size_t query, bo
 
 static size_t remote_query_first_limit(const remote_query_run *q, size_t want) {
   size_t factor = q->select.has_filter ? 2 : 1;
-  return want > (REMOTE_QUERY_MAX_LIMIT - REMOTE_QUERY_SLACK) / factor ? REMOTE_QUERY_MAX_LIMIT : want * factor + REMOTE_QUERY_SLACK;
+  return want > (REMOTE_QUERY_MAX_LIMIT - REMOTE_QUERY_SLACK) / factor ? REMOTE_QUERY_MAX_LIMIT
+                                                                       : want * factor + REMOTE_QUERY_SLACK;
 }
 
 static bool remote_query_has_words(remote_query_run *q, size_t query, lode_status *st, lode_error *err) {
@@ -185,7 +190,8 @@ static lode_status remote_query_search(remote_query_run *q, size_t query, bool w
   if (words && !remote_query_has_words(q, query, &st, err)) return st;
   if (!what->ids) return remote_query_search_one(q, query, words, want, remote_query_first_limit(q, want), h, err);
   for (size_t at = 0; at < what->n_ids; at += REMOTE_QUERY_MAX_IDS) {
-    size_t n = what->n_ids - at < REMOTE_QUERY_MAX_IDS ? what->n_ids - at : REMOTE_QUERY_MAX_IDS, limit = remote_query_first_limit(q, want);
+    size_t n = what->n_ids - at < REMOTE_QUERY_MAX_IDS ? what->n_ids - at : REMOTE_QUERY_MAX_IDS,
+           limit = remote_query_first_limit(q, want);
     q->only.len = 0;
     strbuf_addstr(&q->only, "{\"has_id\":[");
     for (size_t i = 0; i < n; i++) {
@@ -255,7 +261,8 @@ static lode_status remote_query_search_group(remote_query_run *q, size_t first, 
     answers[i].complete = remote_query_has_enough(&answers[i].h, false, want, given, limit, last);
   }
   for (size_t i = 0; i < n; i++) {
-    if (!answers[i].complete) TRY_GOTO(remote_query_search_one(q, first + i, false, want, limit * 2, &answers[i].h, err));
+    if (!answers[i].complete)
+      TRY_GOTO(remote_query_search_one(q, first + i, false, want, limit * 2, &answers[i].h, err));
     TRY_GOTO(remote_query_add_hits(q, first + i, &answers[i].h, err));
   }
 done:
@@ -347,15 +354,18 @@ static lode_status remote_query_check(const remote_query_run *q, lode_error *err
   if (r->mode == LODE_BY_TEXT) return LODE_OK;
   TRY(iface_check_embedder(&q->c->spec, &q->entry.spec, err));
   if (dim && r->dimension != dim)
-    return err_set(err, LODE_MISMATCH, "the query has %u dimensions, and the collection's vectors have %u: use the model that they were made with",
-                   r->dimension, dim);
+    return err_set(
+        err, LODE_MISMATCH,
+        "the query has %u dimensions, and the collection's vectors have %u: use the model that they were made with",
+        r->dimension, dim);
   return LODE_OK;
 }
 
 static lode_status remote_query_execute(remote_query_run *q, bool fresh, lode_error *err) {
   const lode_query_request *r = q->request;
   TRY(remote_entry_of(q->c, fresh, &q->arena, &q->entry, err));
-  if (!q->entry.spec.dim && r->mode != LODE_BY_TEXT && !fresh) TRY(remote_entry_of(q->c, true, &q->arena, &q->entry, err));
+  if (!q->entry.spec.dim && r->mode != LODE_BY_TEXT && !fresh)
+    TRY(remote_entry_of(q->c, true, &q->arena, &q->entry, err));
   TRY(remote_query_check(q, err));
   if (r->k == 0) return LODE_OK;
   TRY(remote_select_plan(&q->select, &q->entry, err));

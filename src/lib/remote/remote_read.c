@@ -50,12 +50,15 @@ static lode_status remote_find_batch(lode_collection *c, const remote_entry *k, 
     strbuf_addf(&call->body, i ? ",\"%s\"" : "\"%s\"", uuid);
   }
   strbuf_addstr(&call->body, "],");
-  if (payload) remote_point_put_wanted(&call->body, include, (include & LODE_DOCUMENT) != 0, k->metric, k->spec.dim != 0);
-  else strbuf_addstr(&call->body, "\"with_payload\":[\"id\",\"n\"],\"with_vector\":false");
+  if (payload)
+    remote_point_put_wanted(&call->body, include, (include & LODE_DOCUMENT) != 0, k->metric, k->spec.dim != 0);
+  else
+    strbuf_addstr(&call->body, "\"with_payload\":[\"id\",\"n\"],\"with_vector\":false");
   strbuf_addch(&call->body, '}');
   TRY(remote_call_send(c->store, "POST", call, err));
   const json_doc *j = &call->answer;
-  if (j->nodes[call->result].type != JSON_NODE_ARRAY) return err_set(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's");
+  if (j->nodes[call->result].type != JSON_NODE_ARRAY)
+    return err_set(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's");
   for (uint32_t at = call->result + 1; at < j->nodes[call->result].next; at = j->nodes[at].next) {
     remote_point p;
     TRY(remote_point_decode(j, at, k->metric, include & LODE_VECTOR ? vector : NULL, &p, err));
@@ -63,8 +66,10 @@ static lode_status remote_find_batch(lode_collection *c, const remote_entry *k, 
     const remote_wanted_id *first = list, *end = list + n;
     while (first < end && str_cmp(first->id, key.id) < 0) { /* binary search for the first entry with this id */
       const remote_wanted_id *middle = first + (end - first) / 2;
-      if (str_cmp(middle->id, key.id) < 0) first = middle + 1;
-      else end = middle;
+      if (str_cmp(middle->id, key.id) < 0)
+        first = middle + 1;
+      else
+        end = middle;
     }
     for (; first < list + n && str_eq(first->id, p.id); first++) TRY(fn(ctx, first->i, &p, err));
   }
@@ -99,8 +104,8 @@ typedef struct remote_get_job {
   remote_select select;
   remote_entry entry;
   lode_result *result;
-  size_t skip;  /* rows still to skip */
-  size_t left;  /* rows still to return */
+  size_t skip; /* rows still to skip */
+  size_t left; /* rows still to return */
 } remote_get_job;
 
 /* Rows of a batch of ids, in the order of the request. */
@@ -127,7 +132,9 @@ static lode_status remote_get_by_ids(remote_get_job *g, lode_error *err) {
   const lode_selection *what = g->select.what;
   unsigned include = g->request->include | (remote_select_needs_doc(&g->select) ? LODE_DOCUMENT : 0u);
   lode_status st = LODE_OK;
-  remote_get_batch b = {.g = g, .rows = mem_calloc(REMOTE_FIND_BATCH, sizeof *b.rows), .have = mem_calloc(REMOTE_FIND_BATCH, sizeof *b.have)};
+  remote_get_batch b = {.g = g,
+                        .rows = mem_calloc(REMOTE_FIND_BATCH, sizeof *b.rows),
+                        .have = mem_calloc(REMOTE_FIND_BATCH, sizeof *b.have)};
   if (!b.rows || !b.have) {
     st = err_nomem(err);
     goto done;
@@ -196,7 +203,8 @@ static lode_status remote_get_run(remote_get_job *g, bool fresh, mem_arena *aren
 static lode_status remote_get_check_request(const lode_get_request *r, lode_error *err) {
   TRY(iface_check_include(r->include, err));
   if (r->select.ids ? r->after <= r->select.n_ids : remote_scroll_is_position(r->after)) return LODE_OK;
-  return err_set(err, LODE_INVALID, "after is %llu, which no page of this request has returned: pass lode_result_next()",
+  return err_set(err, LODE_INVALID,
+                 "after is %llu, which no page of this request has returned: pass lode_result_next()",
                  (unsigned long long)r->after);
 }
 

@@ -20,20 +20,26 @@
 
 static void registry_put_text(strbuf *out, const char *name, lode_str s) {
   strbuf_addf(out, ",\"%s\":", name);
-  if (s.data) json_put_string(out, s);
-  else strbuf_addstr(out, "null");
+  if (s.data)
+    json_put_string(out, s);
+  else
+    strbuf_addstr(out, "null");
 }
 
 static void registry_put_entry(strbuf *out, const remote_entry *k) {
   char uuid[REMOTE_UUID_BYTES];
   remote_point_uuid(k->name, uuid);
-  strbuf_addf(out, "{\"id\":\"%s\",\"vector\":{},\"payload\":{\"uid\":\"%llu\",\"generation\":%u,\"metric\":\"%s\",\"dim\":%u,\"embedder_dim\":%u",
-              uuid, (unsigned long long)k->uid, k->generation, lode_metric_name(k->metric), k->spec.dim, k->spec.embedder_dim);
+  strbuf_addf(out,
+              "{\"id\":\"%s\",\"vector\":{},\"payload\":{\"uid\":\"%llu\",\"generation\":%u,\"metric\":\"%s\",\"dim\":%"
+              "u,\"embedder_dim\":%u",
+              uuid, (unsigned long long)k->uid, k->generation, lode_metric_name(k->metric), k->spec.dim,
+              k->spec.embedder_dim);
   registry_put_text(out, "name", k->name);
   registry_put_text(out, "metadata", k->metadata);
   registry_put_text(out, "embedder", k->spec.embedder);
   registry_put_text(out, "counters", k->counters);
-  strbuf_addf(out, ",\"shards\":%u,\"replicas\":%u,\"write_consistency\":%u}}", k->shards, k->replicas, k->write_consistency);
+  strbuf_addf(out, ",\"shards\":%u,\"replicas\":%u,\"write_consistency\":%u}}", k->shards, k->replicas,
+              k->write_consistency);
 }
 
 static bool registry_take_text(const json_doc *j, uint32_t payload, const char *name, mem_arena *arena, lode_str *out) {
@@ -63,12 +69,16 @@ static lode_status registry_take_entry(const json_doc *j, uint32_t point, mem_ar
   *k = (remote_entry){0};
   if (!payload || j->nodes[payload].type != JSON_NODE_OBJECT)
     return err_set(err, LODE_CORRUPT, "the cluster's registry has an entry that no lode has written");
-  if (!registry_take_text(j, payload, "uid", arena, &uid) || !registry_take_text(j, payload, "metric", arena, &metric) ||
-      !registry_take_text(j, payload, "name", arena, &k->name) || !registry_take_text(j, payload, "metadata", arena, &k->metadata) ||
-      !registry_take_text(j, payload, "embedder", arena, &k->spec.embedder) || !registry_take_text(j, payload, "counters", arena, &k->counters) ||
+  if (!registry_take_text(j, payload, "uid", arena, &uid) ||
+      !registry_take_text(j, payload, "metric", arena, &metric) ||
+      !registry_take_text(j, payload, "name", arena, &k->name) ||
+      !registry_take_text(j, payload, "metadata", arena, &k->metadata) ||
+      !registry_take_text(j, payload, "embedder", arena, &k->spec.embedder) ||
+      !registry_take_text(j, payload, "counters", arena, &k->counters) ||
       !registry_take_text(j, payload, "lock", arena, &k->lock))
     return err_nomem(err);
-  for (size_t i = 0; i < uid.len && uid.data[i] >= '0' && uid.data[i] <= '9'; i++) k->uid = k->uid * 10 + (uint64_t)(uid.data[i] - '0');
+  for (size_t i = 0; i < uid.len && uid.data[i] >= '0' && uid.data[i] <= '9'; i++)
+    k->uid = k->uid * 10 + (uint64_t)(uid.data[i] - '0');
   k->generation = registry_take_int(j, payload, "generation");
   k->spare = registry_take_int(j, payload, "spare");
   k->beat = registry_take_count(j, payload, "beat");
@@ -77,7 +87,8 @@ static lode_status registry_take_entry(const json_doc *j, uint32_t point, mem_ar
   k->shards = registry_take_int(j, payload, "shards");
   k->replicas = registry_take_int(j, payload, "replicas");
   k->write_consistency = registry_take_int(j, payload, "write_consistency");
-  if (!k->uid || !k->name.data || !metric.data || !lode_metric_parse(metric, &k->metric) || k->spec.dim > LODE_MAX_DIMENSION)
+  if (!k->uid || !k->name.data || !metric.data || !lode_metric_parse(metric, &k->metric) ||
+      k->spec.dim > LODE_MAX_DIMENSION)
     return err_set(err, LODE_CORRUPT, "the cluster's registry has an entry that no lode has written");
   return LODE_OK;
 }
@@ -173,7 +184,8 @@ lode_status remote_registry_each(lode_store *s, remote_entry_fn *fn, void *ctx, 
     TRY_GOTO(remote_call_send(s, "POST", &call, err));
     next.len = 0;
     uint32_t points = call.answer.nodes[call.result].type == JSON_NODE_OBJECT
-                          ? json_get(&call.answer, call.result, STR_LIT("points")) : 0;
+                          ? json_get(&call.answer, call.result, STR_LIT("points"))
+                          : 0;
     uint32_t offset = points ? json_get(&call.answer, call.result, STR_LIT("next_page_offset")) : 0;
     if (!points || call.answer.nodes[points].type != JSON_NODE_ARRAY) {
       st = err_set(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's (no points)");
@@ -221,7 +233,9 @@ lode_status remote_lock_acquire(lode_store *s, lode_str name, remote_lock *lock,
   snprintf(lock->token, sizeof lock->token, "%016llx", (unsigned long long)rand_u64());
   for (;;) {
     TRY(remote_registry_load(s, name, arena, k, &found, err));
-    if (!found) return err_set(err, LODE_NOT_FOUND, "there is no collection %s in this store", str_quote(name, quoted, sizeof quoted));
+    if (!found)
+      return err_set(err, LODE_NOT_FOUND, "there is no collection %s in this store",
+                     str_quote(name, quoted, sizeof quoted));
     uint64_t now = os_api->now_ns();
     if (k->lock.data && (!str_eq(k->lock, str_of(seen)) || k->beat != beat)) { /* the holder is alive */
       snprintf(seen, sizeof seen, "%.*s", (int)k->lock.len, k->lock.data);

@@ -10,7 +10,8 @@
 enum { SCROLL_PAGE = 256, SCROLL_MAX_PAGE = 65536, SCROLL_POSITION_BITS = 11 };
 
 void remote_scroll_init(remote_scroll *s, remote_select *select, const remote_entry *entry, unsigned include) {
-  *s = (remote_scroll){.select = select, .entry = entry, .include = include, .page = include ? SCROLL_PAGE : SCROLL_PAGE * 4};
+  *s = (remote_scroll){
+      .select = select, .entry = entry, .include = include, .page = include ? SCROLL_PAGE : SCROLL_PAGE * 4};
 }
 
 void remote_scroll_release(remote_scroll *s) {
@@ -31,7 +32,8 @@ bool remote_scroll_is_position(uint64_t position) { return position >> SCROLL_PO
 uint64_t remote_scroll_position(const remote_scroll *s, const remote_point *p) {
   uint64_t before = 0;
   for (size_t i = s->at; i > 0 && s->ns[i - 1] == p->n; i--) before++;
-  return p->n << SCROLL_POSITION_BITS | (before < (1u << SCROLL_POSITION_BITS) ? before : (1u << SCROLL_POSITION_BITS) - 1);
+  return p->n << SCROLL_POSITION_BITS |
+         (before < (1u << SCROLL_POSITION_BITS) ? before : (1u << SCROLL_POSITION_BITS) - 1);
 }
 
 static lode_str scroll_id_of(const json_doc *j, uint32_t node) {
@@ -61,7 +63,8 @@ static lode_status scroll_fetch(remote_scroll *s, lode_error *err) {
 /* Lists the points of the page, sorted by (n, id). */
 static lode_status scroll_list_page(remote_scroll *s, lode_error *err) {
   const json_doc *j = &s->call.answer;
-  uint32_t points = j->nodes[s->call.result].type == JSON_NODE_OBJECT ? json_get(j, s->call.result, STR_LIT("points")) : 0;
+  uint32_t points =
+      j->nodes[s->call.result].type == JSON_NODE_OBJECT ? json_get(j, s->call.result, STR_LIT("points")) : 0;
   s->count = s->at = 0;
   if (!points || j->nodes[points].type != JSON_NODE_ARRAY)
     return err_set(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's (no points)");
@@ -89,7 +92,8 @@ static lode_status scroll_next_page(remote_scroll *s, lode_error *err) {
     TRY(scroll_list_page(s, err));
     s->last = s->count < s->page;
     if (s->last || s->ns[0] != s->ns[s->count - 1]) break;
-    if (s->page >= SCROLL_MAX_PAGE) return err_set(err, LODE_LIMIT, "the collection has more than %d records of one moment", SCROLL_MAX_PAGE);
+    if (s->page >= SCROLL_MAX_PAGE)
+      return err_set(err, LODE_LIMIT, "the collection has more than %d records of one moment", SCROLL_MAX_PAGE);
     s->page *= 2; /* the whole page has one n: it must be larger */
   }
   while (s->at < s->count && s->ns[s->at] == s->start && s->at < s->skip) s->at++;

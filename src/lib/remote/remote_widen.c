@@ -100,7 +100,8 @@ static lode_status widen_switch_over(widen_job *m, mem_arena *arena, bool *switc
   lode_str token = str_of(m->lock.token);
   remote_entry now;
   bool found;
-  snprintf(fields, sizeof fields, "\"generation\":%u,\"dim\":%u,\"spare\":%u", m->to.generation, m->to.spec.dim, m->from.generation);
+  snprintf(fields, sizeof fields, "\"generation\":%u,\"dim\":%u,\"spare\":%u", m->to.generation, m->to.spec.dim,
+           m->from.generation);
   TRY(remote_registry_change(s, m->from.name, &token, str_of(fields), err));
   TRY(remote_registry_load(s, m->from.name, arena, &now, &found, err));
   *switched = found && now.uid == m->from.uid && now.generation == m->to.generation;
@@ -124,8 +125,10 @@ static lode_status widen_move(widen_job *m, uint32_t dim, mem_arena *arena, bool
   if (st == LODE_OK) st = widen_copy_points(m, err);
   if (st == LODE_OK) st = widen_switch_over(m, arena, done, err);
   lode_error unused;
-  if (st != LODE_OK || !*done) (void)remote_generation_drop(s, &m->to, &unused);
-  else st = remote_generation_drop(s, &m->from, err);
+  if (st != LODE_OK || !*done)
+    (void)remote_generation_drop(s, &m->to, &unused);
+  else
+    st = remote_generation_drop(s, &m->from, err);
   return st;
 }
 

@@ -9,17 +9,17 @@
 #include "remote/remote.h"
 
 enum {
-  REMOTE_SEND_POINTS = 500,     /* points per request */
-  REMOTE_SEND_BYTES = 8 << 20,  /* a request is sent when it is larger than this */
-  REMOTE_PUSH_RECORDS = 16,     /* records between two calls of remote_call_push() */
-  REMOTE_DELETE_POINTS = 5000,  /* ids per delete request */
+  REMOTE_SEND_POINTS = 500,    /* points per request */
+  REMOTE_SEND_BYTES = 8 << 20, /* a request is sent when it is larger than this */
+  REMOTE_PUSH_RECORDS = 16,    /* records between two calls of remote_call_push() */
+  REMOTE_DELETE_POINTS = 5000, /* ids per delete request */
 };
 
 typedef enum remote_verb { REMOTE_VERB_ADD, REMOTE_VERB_UPSERT, REMOTE_VERB_UPDATE } remote_verb;
 
 /* A record before the write. */
 typedef struct remote_old_rec {
-  bool exists, whole;  /* whole: document, metadata and vector were read too */
+  bool exists, whole; /* whole: document, metadata and vector were read too */
   uint64_t n;
   lode_str document, metadata;
   const float *vector;
@@ -39,7 +39,7 @@ typedef struct remote_write_job {
   mem_arena arena;
   remote_old_rec *olds;
   lode_str *ids;
-  uint64_t number;     /* sequence number of the first record; 0: not assigned yet */
+  uint64_t number; /* sequence number of the first record; 0: not assigned yet */
 } remote_write_job;
 
 static lode_status remote_is_writable(const lode_collection *c, const lode_txn *txn, lode_error *err) {
@@ -192,7 +192,8 @@ static lode_status remote_refuse_existing(const remote_write_job *w, lode_error 
   char quoted[256];
   for (size_t i = 0; i < w->n; i++)
     if (w->olds[i].exists)
-      return err_set_at(err, LODE_EXISTS, i, "the id %s exists already: use upsert to replace it, or keep existing records",
+      return err_set_at(err, LODE_EXISTS, i,
+                        "the id %s exists already: use upsert to replace it, or keep existing records",
                         str_quote(w->records[i].id, quoted, sizeof quoted));
   return LODE_OK;
 }
@@ -239,7 +240,8 @@ static lode_status remote_write_run(remote_write_job *w, lode_write_result *resu
   lode_status st;
   if (result) *result = (lode_write_result){0};
   mem_arena_init(&w->arena, 0);
-  TRY_GOTO(iface_batch_init(&w->batch, w->c->store->options->max_document_bytes, w->records, w->n, w->op != REMOTE_VERB_ADD, err));
+  TRY_GOTO(iface_batch_init(&w->batch, w->c->store->options->max_document_bytes, w->records, w->n,
+                            w->op != REMOTE_VERB_ADD, err));
   w->olds = mem_calloc(w->n, sizeof *w->olds);
   w->ids = mem_calloc(w->n, sizeof *w->ids);
   if (!w->olds || !w->ids) {
@@ -291,9 +293,9 @@ typedef struct remote_delete_job {
   remote_select select;
   remote_entry entry;
   remote_call call;
-  size_t pending;      /* ids in the request that is being built */
-  size_t now;          /* deleted in this attempt */
-  size_t deleted;      /* maximum over the attempts, so that a repeated deletion is counted once */
+  size_t pending; /* ids in the request that is being built */
+  size_t now;     /* deleted in this attempt */
+  size_t deleted; /* maximum over the attempts, so that a repeated deletion is counted once */
 } remote_delete_job;
 
 static lode_status remote_send_deletes(remote_delete_job *d, lode_error *err) {
@@ -356,8 +358,9 @@ static lode_status remote_delete_matches(remote_delete_job *d, lode_error *err) 
     strbuf_add(&ids, &len, sizeof len);
     strbuf_add(&ids, p.id.data, p.id.len);
     if (ids.failed || ids.len > d->c->store->options->memory_bytes) {
-      st = ids.failed ? err_nomem(err)
-                      : err_set(err, LODE_LIMIT, "more records match than fit in the memory budget: delete them in parts");
+      st = ids.failed
+               ? err_nomem(err)
+               : err_set(err, LODE_LIMIT, "more records match than fit in the memory budget: delete them in parts");
       goto done;
     }
   }

@@ -14,7 +14,7 @@
 
 typedef struct sqf_image {
   uint32_t number, order;
-  uint64_t offset;   /* in the side file */
+  uint64_t offset; /* in the side file */
 } sqf_image;
 
 /* Changes whenever the file is written to. */
@@ -31,13 +31,13 @@ struct sqf_file {
   uint32_t page_bytes, usable;
   sqf_info info;
   sqf_fingerprint fingerprint; /* when it was opened */
-  sqf_image *images;     /* sorted by number */
+  sqf_image *images;           /* sorted by number */
   size_t n_images, cap_images;
   unsigned char *cache;
   uint32_t cached[SQF_CACHE_PAGES];
-  unsigned char *seen;   /* one bit per page: visited, or free */
+  unsigned char *seen;                 /* one bit per page: visited, or free */
   unsigned char *level[SQF_MAX_DEPTH]; /* one page buffer per level of a tree; sqf_read_row() uses the last */
-  uint32_t own_page;     /* the page in the last buffer */
+  uint32_t own_page;                   /* the page in the last buffer */
   strbuf payload;
 };
 

@@ -27,16 +27,20 @@ static const sqf_image *sqf_find_image(const sqf_file *f, uint32_t number) {
   size_t low = 0, high = f->n_images;
   while (low < high) {
     size_t mid = low + (high - low) / 2;
-    if (f->images[mid].number < number) low = mid + 1;
-    else high = mid;
+    if (f->images[mid].number < number)
+      low = mid + 1;
+    else
+      high = mid;
   }
   return low < f->n_images && f->images[low].number == number ? &f->images[low] : NULL;
 }
 
 void sqf_load_page(sqf_file *f, uint32_t number, unsigned char *page) {
   const sqf_image *image = sqf_find_image(f, number);
-  if (image) (void)sqf_read_at(f->side_fd, page, f->page_bytes, image->offset);
-  else (void)sqf_read_at(f->fd, page, f->page_bytes, (uint64_t)(number - 1) * f->page_bytes);
+  if (image)
+    (void)sqf_read_at(f->side_fd, page, f->page_bytes, image->offset);
+  else
+    (void)sqf_read_at(f->fd, page, f->page_bytes, (uint64_t)(number - 1) * f->page_bytes);
 }
 
 const unsigned char *sqf_get_page(sqf_file *f, uint32_t number) {
@@ -288,8 +292,10 @@ lode_status sqf_open(const char *path, sqf_file **out, lode_error *err) {
   }
   st = sqf_prepare(f, path, err);
 done:
-  if (st == LODE_OK) *out = f;
-  else sqf_close(f);
+  if (st == LODE_OK)
+    *out = f;
+  else
+    sqf_close(f);
   return st;
 }
 

@@ -25,13 +25,13 @@ typedef struct sqf_file sqf_file;
 typedef struct sqf_info {
   uint32_t page_bytes;
   uint32_t pages;
-  uint32_t journal_pages;  /* read from a leftover journal */
-  uint32_t wal_pages;      /* read from a write-ahead log */
-  uint32_t damaged_pages;  /* so far: pages that are not what they should be */
-  uint64_t damaged_rows;   /* so far: cells that are not rows, or whose overflow chain is broken */
-  bool header_lost;        /* page 1 does not start with a valid header */
-  bool locked;             /* the shared lock is held */
-  uint32_t first_damaged;  /* page number, 0 if none */
+  uint32_t journal_pages; /* read from a leftover journal */
+  uint32_t wal_pages;     /* read from a write-ahead log */
+  uint32_t damaged_pages; /* so far: pages that are not what they should be */
+  uint64_t damaged_rows;  /* so far: cells that are not rows, or whose overflow chain is broken */
+  bool header_lost;       /* page 1 does not start with a valid header */
+  bool locked;            /* the shared lock is held */
+  uint32_t first_damaged; /* page number, 0 if none */
 } sqf_info;
 
 /* LODE_NOT_FOUND: no such file. LODE_CORRUPT: it is empty or too short to hold a page. */
@@ -53,20 +53,20 @@ typedef struct sqf_value {
   sqf_type type;
   int64_t i;
   double d;
-  lode_str s;      /* text and blobs, in the file's own buffer */
+  lode_str s; /* text and blobs, in the file's own buffer */
 } sqf_value;
 
 /* Where a row is, so that it can be read again. */
 typedef struct sqf_place {
-  uint32_t page;   /* 0: nowhere */
+  uint32_t page; /* 0: nowhere */
   uint32_t offset;
 } sqf_place;
 
 typedef struct sqf_row {
-  int64_t key;           /* rowid; 0 for rows of indexes */
+  int64_t key; /* rowid; 0 for rows of indexes */
   sqf_place place;
-  bool table;            /* a row of a table, otherwise of an index */
-  bool cut;              /* its overflow chain is broken: values past the break are null */
+  bool table; /* a row of a table, otherwise of an index */
+  bool cut;   /* its overflow chain is broken: values past the break are null */
   size_t n;
   sqf_value values[SQF_MAX_COLUMNS];
 } sqf_row;

@@ -12,8 +12,8 @@ enum { SQF_LEAF_TABLE = 0x0d, SQF_INNER_TABLE = 0x05, SQF_LEAF_INDEX = 0x0a, SQF
 typedef struct sqf_page_view {
   const unsigned char *page;
   uint32_t number;
-  size_t header;    /* where the page's header starts */
-  size_t pointers;  /* where the cell offsets start */
+  size_t header;   /* where the page's header starts */
+  size_t pointers; /* where the cell offsets start */
   uint32_t cells;
   unsigned char type;
 } sqf_page_view;
@@ -77,8 +77,10 @@ static void sqf_decode_value(uint64_t serial, const char *at, sqf_value *v) {
     uint64_t u = (b[0] & 0x80) && serial != 7 ? UINT64_MAX : 0;
     for (size_t i = 0; i < n; i++) u = u << 8 | b[i];
     v->type = serial == 7 ? SQF_REAL : SQF_INT;
-    if (serial == 7) memcpy(&v->d, &u, sizeof v->d);
-    else v->i = (int64_t)u;
+    if (serial == 7)
+      memcpy(&v->d, &u, sizeof v->d);
+    else
+      v->i = (int64_t)u;
   }
 }
 
@@ -95,8 +97,10 @@ static bool sqf_decode_payload(sqf_file *f, uint64_t bytes, sqf_row *row) {
     uint64_t size = serial >= 12 ? (serial - 12) / 2 : sqf_serial_bytes(serial);
     if (size > bytes - body) return false;
     sqf_value *v = &row->values[row->n++];
-    if (body + size <= have) sqf_decode_value(serial, f->payload.data + body, v);
-    else *v = (sqf_value){.type = SQF_NULL};
+    if (body + size <= have)
+      sqf_decode_value(serial, f->payload.data + body, v);
+    else
+      *v = (sqf_value){.type = SQF_NULL};
     body += size;
   }
   return body == bytes;
@@ -214,8 +218,10 @@ static lode_status sqf_rows_of_page(sqf_file *f, const sqf_page_view *v, sqf_row
   for (uint32_t i = 0; i < v->cells; i++) {
     size_t offset = sqf_cell_at(f, v, i);
     bool is_row = false;
-    if (offset) TRY(sqf_read_cell(f, v, offset, &row, &is_row, err));
-    else if (!orphan) f->info.damaged_rows++;
+    if (offset)
+      TRY(sqf_read_cell(f, v, offset, &row, &is_row, err));
+    else if (!orphan)
+      f->info.damaged_rows++;
     if (is_row) TRY(fn(ctx, &row, err));
   }
   return LODE_OK;

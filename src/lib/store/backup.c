@@ -24,10 +24,10 @@ typedef struct backup_copier {
   int fd;
   unsigned char *page;
   lode_progress progress;
-  uint32_t next;       /* page to copy */
+  uint32_t next; /* page to copy */
   unsigned restarts;
-  uint32_t change;     /* change counter of the truth file that the copied pages come from */
-  dev_t dev;           /* its identity */
+  uint32_t change; /* change counter of the truth file that the copied pages come from */
+  dev_t dev;       /* its identity */
   ino_t ino;
 } backup_copier;
 
@@ -132,7 +132,8 @@ lode_status store_copy_check_counts(const char *file, lode_progress progress, lo
 
 static lode_status backup_refuse_existing(const char *path, const char *advice, lode_error *err) {
   struct stat sb;
-  if (OS_RETRY(os_api->lstat_at(AT_FDCWD, path, &sb)) == 0) return err_set(err, LODE_EXISTS, "%s exists already: %s", path, advice);
+  if (OS_RETRY(os_api->lstat_at(AT_FDCWD, path, &sb)) == 0)
+    return err_set(err, LODE_EXISTS, "%s exists already: %s", path, advice);
   return errno == ENOENT || errno == ENOTDIR ? LODE_OK : err_errno(err, errno, path);
 }
 
@@ -149,8 +150,10 @@ lode_status store_db_backup(store_db *db, const char *file, lode_progress progre
   st = store_copy_check_counts(part.data, progress, err);
   if (st == LODE_OK) st = backup_refuse_existing(file, advice, err);
   if (st == LODE_OK && OS_RETRY(os_api->rename(part.data, file)) != 0) st = err_errno(err, errno, file);
-  if (st == LODE_OK) st = os_sync_parent_dir(file, err);
-  else (void)os_api->unlink(part.data);
+  if (st == LODE_OK)
+    st = os_sync_parent_dir(file, err);
+  else
+    (void)os_api->unlink(part.data);
 done:
   strbuf_release(&part);
   return st;
@@ -159,16 +162,19 @@ done:
 /* ---- Restore ---- */
 
 static lode_status backup_not_whole(lode_error *err, const char *file, const char *why) {
-  return err_set(err, LODE_CORRUPT, "%s is not a whole backup: %s; use another one, or `lode db salvage` on it", file, why);
+  return err_set(err, LODE_CORRUPT, "%s is not a whole backup: %s; use another one, or `lode db salvage` on it", file,
+                 why);
 }
 
 static lode_status backup_check_header(store_pages *p, const char *file, const unsigned char *page1, lode_error *err) {
   if (p->n_images)
-    return err_set(err, LODE_INVALID, "%s-journal holds an interrupted transaction: this is a store, open it where it is", file);
+    return err_set(err, LODE_INVALID,
+                   "%s-journal holds an interrupted transaction: this is a store, open it where it is", file);
   if (!sqf_has_magic(page1) || sqf_be32(page1 + 68) != STORE_APPLICATION_ID)
     return err_set(err, LODE_INVALID, "%s is not a backup of a Lode store", file);
   TRY(store_schema_first_step(sqf_be32(page1 + 60), file, err));
-  if (p->declared != p->count || p->file_bytes % p->page_bytes) return backup_not_whole(err, file, "it is cut short, or too long");
+  if (p->declared != p->count || p->file_bytes % p->page_bytes)
+    return backup_not_whole(err, file, "it is cut short, or too long");
   return LODE_OK;
 }
 
@@ -243,7 +249,8 @@ static lode_status restore_write_copy(store_pages *p, const char *file, const ch
   if (fd == 0 || errno == ENOENT) fd = beneath_open(folder, STOREFILE_RESTORE, O_RDWR | O_CREAT | O_EXCL, 0600);
   if (fd < 0) return err_errno(err, errno, path);
   lode_status st = backup_read_pages(p, file, fd, progress, err);
-  if (st == LODE_OK && OS_RETRY(os_api->ftruncate(fd, (off_t)p->count * p->page_bytes)) != 0) st = err_errno(err, errno, path);
+  if (st == LODE_OK && OS_RETRY(os_api->ftruncate(fd, (off_t)p->count * p->page_bytes)) != 0)
+    st = err_errno(err, errno, path);
   if (st == LODE_OK && OS_RETRY(os_api->fsync(fd)) != 0) st = err_errno(err, errno, path);
   (void)os_api->close(fd);
   return st;
@@ -270,8 +277,10 @@ static lode_status restore_publish(store_pages *p, const char *file, const char 
   if (st == LODE_OK) st = store_copy_check_counts(copy, progress, err);
   if (st == LODE_OK) st = restore_quarantine_journal(folder, err);
   if (st == LODE_OK && beneath_rename(folder, STOREFILE_RESTORE, STOREFILE_DB) != 0) st = err_errno(err, errno, truth);
-  if (st == LODE_OK) st = beneath_sync_dir(folder, STOREFILE_DB, err);
-  else (void)beneath_unlink(folder, STOREFILE_RESTORE);
+  if (st == LODE_OK)
+    st = beneath_sync_dir(folder, STOREFILE_DB, err);
+  else
+    (void)beneath_unlink(folder, STOREFILE_RESTORE);
 done:
   mem_free(truth);
   mem_free(copy);
@@ -320,7 +329,8 @@ lode_status store_db_restore(const char *file, const char *folder, lode_progress
   store_db *db = NULL;
   lode_open_options options = {.create = true};
   char *from = NULL, *to = NULL, *truth = NULL;
-  if (!file || !*file || !folder || !*folder) return err_set(err, LODE_INVALID, "name the backup and the store's folder");
+  if (!file || !*file || !folder || !*folder)
+    return err_set(err, LODE_INVALID, "name the backup and the store's folder");
   TRY_GOTO(beneath_resolve(file, &from, err));
   TRY_GOTO(beneath_resolve(folder, &to, err));
   truth = store_path_join(to, STOREFILE_DB);

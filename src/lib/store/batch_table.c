@@ -9,8 +9,18 @@
 #include "store/db.h"
 
 enum {
-  BATCH_COL_RID, BATCH_COL_ID, BATCH_COL_LEN, BATCH_COL_TEXT, BATCH_COL_TEXT_CRC, BATCH_COL_VID, BATCH_COL_DATA,
-  BATCH_COL_DATA_CRC, BATCH_COL_SEQ, BATCH_COL_DOC, BATCH_COL_META, BATCH_COL_CRC
+  BATCH_COL_RID,
+  BATCH_COL_ID,
+  BATCH_COL_LEN,
+  BATCH_COL_TEXT,
+  BATCH_COL_TEXT_CRC,
+  BATCH_COL_VID,
+  BATCH_COL_DATA,
+  BATCH_COL_DATA_CRC,
+  BATCH_COL_SEQ,
+  BATCH_COL_DOC,
+  BATCH_COL_META,
+  BATCH_COL_CRC
 };
 static const char batch_schema[] = "CREATE TABLE x(rid,id,len,text,text_crc,vid,data,data_crc,seq,doc,meta,crc)";
 
@@ -145,9 +155,16 @@ static int batch_rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *rowid) {
 
 lode_status store_batch_register(store_conn *conn, lode_error *err) {
   static const sqlite3_module module = {
-      .xConnect = batch_connect, .xBestIndex = batch_best_index, .xDisconnect = batch_disconnect, .xOpen = batch_open,
-      .xClose = batch_close,     .xFilter = batch_filter,        .xNext = batch_next,             .xEof = batch_eof,
-      .xColumn = batch_column,   .xRowid = batch_rowid,
+      .xConnect = batch_connect,
+      .xBestIndex = batch_best_index,
+      .xDisconnect = batch_disconnect,
+      .xOpen = batch_open,
+      .xClose = batch_close,
+      .xFilter = batch_filter,
+      .xNext = batch_next,
+      .xEof = batch_eof,
+      .xColumn = batch_column,
+      .xRowid = batch_rowid,
   };
   int rc = sqlite3_create_module(conn->sql, "lode_feed", &module, conn);
   return rc == SQLITE_OK ? LODE_OK : store_err_sql(conn, rc, err);

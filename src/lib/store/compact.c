@@ -74,7 +74,8 @@ static lode_status compact_delete_rows(store_tx *tx, const compact_table *t, com
   lode_status st;
   bool row;
   if (r->last[0])
-    TRY_GOTO(compact_prepare(tx, &s, err, "SELECT %s FROM %s WHERE (%s)>%s ORDER BY %s", t->columns, t->name, t->key, t->after, t->key));
+    TRY_GOTO(compact_prepare(tx, &s, err, "SELECT %s FROM %s WHERE (%s)>%s ORDER BY %s", t->columns, t->name, t->key,
+                             t->after, t->key));
   else
     TRY_GOTO(compact_prepare(tx, &s, err, "SELECT %s FROM %s ORDER BY %s", t->columns, t->name, t->key));
   if (r->last[0]) TRY_GOTO(compact_bind_values(tx, s, r->last, t->n_key, err));

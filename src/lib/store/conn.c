@@ -32,7 +32,8 @@ void store_conn_stop_waiting(store_conn *conn) {
   if (!conn->waiting) return;
   conn->waiting = false;
   pthread_mutex_lock(&db->mutex);
-  if (db->waiting > 0 && --db->waiting == 0 && db->lock_fd >= 0) (void)os_api->lock(db->lock_fd, F_UNLCK, STORE_LOCK_WAIT, 1);
+  if (db->waiting > 0 && --db->waiting == 0 && db->lock_fd >= 0)
+    (void)os_api->lock(db->lock_fd, F_UNLCK, STORE_LOCK_WAIT, 1);
   pthread_mutex_unlock(&db->mutex);
 }
 
@@ -48,9 +49,10 @@ static lode_status conn_err_corrupt(store_conn *conn, lode_error *err) {
     return err_set(err, LODE_CORRUPT, "page %u of %s is damaged; %s", vs.damaged_page, conn->db->path, advice);
   }
   if (vs.damaged_journal)
-    return err_set(err, LODE_CORRUPT,
-                   "%s-journal is damaged, so an interrupted transaction cannot be undone; keep a copy of the folder, then %s",
-                   conn->db->path, advice);
+    return err_set(
+        err, LODE_CORRUPT,
+        "%s-journal is damaged, so an interrupted transaction cannot be undone; keep a copy of the folder, then %s",
+        conn->db->path, advice);
   return err_set(err, LODE_CORRUPT, "%s is damaged (%s); %s", conn->db->path,
                  conn->sql ? sqlite3_errmsg(conn->sql) : "no database", advice);
 }
@@ -65,8 +67,9 @@ lode_status store_err_locked(store_db *db, lode_error *err) {
       *p = 0;
       break;
     }
-  return err_set(err, LODE_BUSY, "%s was locked for %u ms; last writer: %s. Try again, or wait longer (busy_ms, --busy-ms)",
-                 db->path, db->opt.busy_ms, who[0] ? who : "unknown");
+  return err_set(err, LODE_BUSY,
+                 "%s was locked for %u ms; last writer: %s. Try again, or wait longer (busy_ms, --busy-ms)", db->path,
+                 db->opt.busy_ms, who[0] ? who : "unknown");
 }
 
 static lode_status conn_err_io(store_conn *conn, int rc, lode_error *err) {
@@ -87,8 +90,10 @@ static lode_status conn_err_cannot_open(store_conn *conn, int rc, lode_error *er
     return err_errno(err, errno, path);
   }
   if (S_ISLNK(sb.st_mode))
-    return err_set(err, LODE_REFUSED, "%s is a symbolic link: journal and locks would be in another place than its target's; "
-                   "open the folder that the file is in (that may be a link)", path);
+    return err_set(err, LODE_REFUSED,
+                   "%s is a symbolic link: journal and locks would be in another place than its target's; "
+                   "open the folder that the file is in (that may be a link)",
+                   path);
   if (!S_ISREG(sb.st_mode)) return err_errno(err, os_not_regular(&sb), path);
   if (beneath_lstat(conn->db->folder, STOREFILE_JOURNAL, &sb) == 0 && !S_ISREG(sb.st_mode)) {
     char *journal = store_path_join(conn->db->folder, STOREFILE_JOURNAL);
@@ -111,9 +116,11 @@ static lode_status conn_err_readonly(store_conn *conn, lode_error *err) {
   const char *path = conn->db->path;
   if (conn->sql) (void)sqlite3_file_control(conn->sql, "main", VFS_FCNTL_STATE, &vs);
   if (vs.linked)
-    return err_set(err, LODE_REFUSED,
-                   "%s has more than one name (hard links), and an interrupted write would be undone under one of them only; "
-                   "make it a file of its own first: in its folder, `cp -p lode.db own && mv own lode.db`", path);
+    return err_set(
+        err, LODE_REFUSED,
+        "%s has more than one name (hard links), and an interrupted write would be undone under one of them only; "
+        "make it a file of its own first: in its folder, `cp -p lode.db own && mv own lode.db`",
+        path);
   return err_set(err, LODE_READONLY, "%s cannot be written: check its permissions", path);
 }
 
@@ -164,17 +171,27 @@ static lode_status conn_configure(store_conn *conn, lode_error *err) {
 }
 
 void store_conn_harden(sqlite3 *sql) {
-  static const struct { int what, value; } settings[] = {
-      {SQLITE_DBCONFIG_DEFENSIVE, 1},       {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},      {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
-      {SQLITE_DBCONFIG_ENABLE_VIEW, 0},     {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0}, {SQLITE_DBCONFIG_WRITABLE_SCHEMA, 0},
-      {SQLITE_DBCONFIG_DQS_DDL, 0},         {SQLITE_DBCONFIG_DQS_DML, 0},
+  static const struct {
+    int what, value;
+  } settings[] = {
+      {SQLITE_DBCONFIG_DEFENSIVE, 1},
+      {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+      {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+      {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
+      {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0},
+      {SQLITE_DBCONFIG_WRITABLE_SCHEMA, 0},
+      {SQLITE_DBCONFIG_DQS_DDL, 0},
+      {SQLITE_DBCONFIG_DQS_DML, 0},
   };
-  static const struct { int what, value; } limits[] = {
-      {SQLITE_LIMIT_SQL_LENGTH, 16384}, {SQLITE_LIMIT_COLUMN, 64},       {SQLITE_LIMIT_EXPR_DEPTH, 64},
-      {SQLITE_LIMIT_COMPOUND_SELECT, 8}, {SQLITE_LIMIT_ATTACHED, 0},     {SQLITE_LIMIT_TRIGGER_DEPTH, 0},
+  static const struct {
+    int what, value;
+  } limits[] = {
+      {SQLITE_LIMIT_SQL_LENGTH, 16384},  {SQLITE_LIMIT_COLUMN, 64},  {SQLITE_LIMIT_EXPR_DEPTH, 64},
+      {SQLITE_LIMIT_COMPOUND_SELECT, 8}, {SQLITE_LIMIT_ATTACHED, 0}, {SQLITE_LIMIT_TRIGGER_DEPTH, 0},
       {SQLITE_LIMIT_WORKER_THREADS, 0},
   };
-  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) (void)sqlite3_db_config(sql, settings[i].what, settings[i].value, NULL);
+  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+    (void)sqlite3_db_config(sql, settings[i].what, settings[i].value, NULL);
   for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) (void)sqlite3_limit(sql, limits[i].what, limits[i].value);
 }
 

@@ -25,128 +25,133 @@
 #define STORE_APPLICATION_ID 0x6c6f6465 /* "lode" */
 
 /* X(name, SQL). The keys of a collection are a range, mostly (?1, ?2]: see docs/FORMAT.md. */
-#define STORE_STATEMENTS(X)                                                                                        \
-  X(STATE_GET, "SELECT v FROM state WHERE k=?1")                                                                   \
-  X(STATE_PUT, "INSERT INTO state(k,v) VALUES(?1,?2) ON CONFLICT(k) DO UPDATE SET v=excluded.v")                   \
-  X(COLL_BY_NAME, "SELECT * FROM collection WHERE name=?1")                                                        \
-  X(COLL_BY_CID, "SELECT * FROM collection WHERE cid=?1 AND name IS NOT NULL")                                     \
-  X(COLL_EACH, "SELECT * FROM collection WHERE name IS NOT NULL ORDER BY name")                                    \
-  X(COLL_INSERT, "INSERT INTO collection(cid,uid,name,metric,dim,metadata,embedder,embedder_dim,counted,created,"  \
-                 "records,pending,documents,document_bytes,graves,text_cursor,term_cursor,untexted,unindexed,"     \
-                 "horizon,crc) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,0,0,0,0,0,?11,?11,0,0,0,?12)")                 \
-  X(COLL_IDENTITY, "UPDATE collection SET name=?2,metric=?3,dim=?4,metadata=?5,embedder=?6,embedder_dim=?7,crc=?8" \
-                   " WHERE cid=?1")                                                                                \
-  X(COLL_COUNTS, "UPDATE collection SET records=?2,pending=?3,documents=?4,document_bytes=?5,graves=?6,"           \
-                 "text_cursor=?7,term_cursor=?8,untexted=?9,unindexed=?10,horizon=?11 WHERE cid=?1")               \
-  X(COLL_ERASE, "DELETE FROM collection WHERE cid=?1")                                                             \
-  X(COLL_NEXT_WORK, "SELECT cid FROM collection WHERE cid>?1 AND (name IS NULL OR graves>0 OR untexted>0 OR "      \
-                    "unindexed>0) ORDER BY cid LIMIT 1")                                                           \
-  X(COLL_NEXT_DEAD, "SELECT cid FROM collection WHERE cid>?1 AND (name IS NULL OR graves>0) ORDER BY cid LIMIT 1")  \
-  X(COLL_DROPPED, "SELECT text_cursor,term_cursor FROM collection WHERE cid=?1 AND name IS NULL")                                        \
-  X(COLL_SUMS, "SELECT count(*),sum(records),sum(pending),sum(graves),sum(untexted),sum(unindexed) FROM collection " \
-               "WHERE name IS NOT NULL")                                                                           \
-  X(NAME_GET, "SELECT rid,len FROM fresh WHERE cid=?1 AND id=?2 UNION ALL "                                        \
-              "SELECT rid,len FROM name WHERE cid=?1 AND id=?2")                                                   \
-  X(NAMES_FIND, "SELECT f.rowid,n.rid,n.len FROM lode_feed AS f CROSS JOIN name AS n ON n.cid=?1 AND n.id=f.id")   \
-  X(NAMES_WALK, "SELECT id,rid,len FROM name WHERE cid=?1 AND id>=?2 ORDER BY id")                                 \
-  X(NAME_SET, "UPDATE name SET len=?3 WHERE cid=?1 AND id=?2")                                                     \
-  X(NAME_DELETE, "DELETE FROM name WHERE cid=?1 AND id=?2 AND rid=?3")                                             \
-  X(NAME_ERASE, "DELETE FROM name WHERE cid=?1 AND id IN (SELECT id FROM name WHERE cid=?1 LIMIT 100)")            \
-  X(FRESH_FIND, "SELECT f.rowid,n.rid,n.len FROM lode_feed AS f CROSS JOIN fresh AS n ON n.cid=?1 AND n.id=f.id")  \
-  X(FRESH_WALK, "SELECT id,rid,len FROM fresh WHERE cid=?1 AND id>=?2 ORDER BY id")                                \
-  X(FRESH_PUT, "INSERT OR FAIL INTO fresh(cid,id,rid,len) SELECT ?1,id,rid,len FROM lode_feed")                    \
-  X(FRESH_SET, "UPDATE fresh SET len=?3 WHERE cid=?1 AND id=?2")                                                   \
-  X(FRESH_DELETE, "DELETE FROM fresh WHERE cid=?1 AND id=?2 AND rid=?3")                                           \
-  X(FRESH_ERASE, "DELETE FROM fresh WHERE cid=?1 AND id IN (SELECT id FROM fresh WHERE cid=?1 LIMIT 100)")         \
-  X(FRESH_MOVE, "INSERT OR FAIL INTO name(cid,id,rid,len) SELECT cid,id,rid,len FROM fresh ORDER BY cid,id")       \
-  X(FRESH_CLEAR, "DELETE FROM fresh")                                                                              \
-  X(RECORD_GET, "SELECT rid,id,seq,vid,doc,meta,crc FROM record WHERE rid=?1")                                     \
-  X(RECORDS_PUT, "INSERT OR FAIL INTO record(rid,id,seq,vid,doc,meta,crc) SELECT rid,id,seq,vid,doc,meta,crc "     \
-                 "FROM lode_feed")                                                                                 \
-  X(RECORD_SET, "UPDATE record SET seq=?3,vid=?4,doc=?5,meta=?6,crc=?7 WHERE rid=?1 AND id=?2")                    \
-  X(RECORD_DELETE, "DELETE FROM record WHERE rid=?1")                                                              \
-  X(RECORD_SCAN, "SELECT rid,id,seq,vid,doc,meta,crc FROM record WHERE rid>?1 AND rid<=?2 ORDER BY rid")           \
-  X(RECORD_KEYS, "SELECT rid FROM record WHERE rid>?1 AND rid<=?2 ORDER BY rid")                                   \
-  X(RECORD_PENDING, "SELECT r.rid,r.id,r.seq,r.vid,r.doc,r.meta,r.crc FROM record AS r INDEXED BY pending WHERE "  \
-                    "vid=0 AND rid>?1 AND rid<=?2 ORDER BY rid")                                                   \
-  X(RECORD_IS_PENDING, "SELECT 1 FROM record INDEXED BY pending WHERE vid=0 AND rid=?1")                           \
+#define STORE_STATEMENTS(X)                                                                                            \
+  X(STATE_GET, "SELECT v FROM state WHERE k=?1")                                                                       \
+  X(STATE_PUT, "INSERT INTO state(k,v) VALUES(?1,?2) ON CONFLICT(k) DO UPDATE SET v=excluded.v")                       \
+  X(COLL_BY_NAME, "SELECT * FROM collection WHERE name=?1")                                                            \
+  X(COLL_BY_CID, "SELECT * FROM collection WHERE cid=?1 AND name IS NOT NULL")                                         \
+  X(COLL_EACH, "SELECT * FROM collection WHERE name IS NOT NULL ORDER BY name")                                        \
+  X(COLL_INSERT, "INSERT INTO collection(cid,uid,name,metric,dim,metadata,embedder,embedder_dim,counted,created,"      \
+                 "records,pending,documents,document_bytes,graves,text_cursor,term_cursor,untexted,unindexed,"         \
+                 "horizon,crc) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,0,0,0,0,0,?11,?11,0,0,0,?12)")                    \
+  X(COLL_IDENTITY, "UPDATE collection SET name=?2,metric=?3,dim=?4,metadata=?5,embedder=?6,embedder_dim=?7,crc=?8"     \
+                   " WHERE cid=?1")                                                                                    \
+  X(COLL_COUNTS, "UPDATE collection SET records=?2,pending=?3,documents=?4,document_bytes=?5,graves=?6,"               \
+                 "text_cursor=?7,term_cursor=?8,untexted=?9,unindexed=?10,horizon=?11 WHERE cid=?1")                   \
+  X(COLL_ERASE, "DELETE FROM collection WHERE cid=?1")                                                                 \
+  X(COLL_NEXT_WORK, "SELECT cid FROM collection WHERE cid>?1 AND (name IS NULL OR graves>0 OR untexted>0 OR "          \
+                    "unindexed>0) ORDER BY cid LIMIT 1")                                                               \
+  X(COLL_NEXT_DEAD, "SELECT cid FROM collection WHERE cid>?1 AND (name IS NULL OR graves>0) ORDER BY cid LIMIT 1")     \
+  X(COLL_DROPPED, "SELECT text_cursor,term_cursor FROM collection WHERE cid=?1 AND name IS NULL")                      \
+  X(COLL_SUMS, "SELECT count(*),sum(records),sum(pending),sum(graves),sum(untexted),sum(unindexed) FROM collection "   \
+               "WHERE name IS NOT NULL")                                                                               \
+  X(NAME_GET, "SELECT rid,len FROM fresh WHERE cid=?1 AND id=?2 UNION ALL "                                            \
+              "SELECT rid,len FROM name WHERE cid=?1 AND id=?2")                                                       \
+  X(NAMES_FIND, "SELECT f.rowid,n.rid,n.len FROM lode_feed AS f CROSS JOIN name AS n ON n.cid=?1 AND n.id=f.id")       \
+  X(NAMES_WALK, "SELECT id,rid,len FROM name WHERE cid=?1 AND id>=?2 ORDER BY id")                                     \
+  X(NAME_SET, "UPDATE name SET len=?3 WHERE cid=?1 AND id=?2")                                                         \
+  X(NAME_DELETE, "DELETE FROM name WHERE cid=?1 AND id=?2 AND rid=?3")                                                 \
+  X(NAME_ERASE, "DELETE FROM name WHERE cid=?1 AND id IN (SELECT id FROM name WHERE cid=?1 LIMIT 100)")                \
+  X(FRESH_FIND, "SELECT f.rowid,n.rid,n.len FROM lode_feed AS f CROSS JOIN fresh AS n ON n.cid=?1 AND n.id=f.id")      \
+  X(FRESH_WALK, "SELECT id,rid,len FROM fresh WHERE cid=?1 AND id>=?2 ORDER BY id")                                    \
+  X(FRESH_PUT, "INSERT OR FAIL INTO fresh(cid,id,rid,len) SELECT ?1,id,rid,len FROM lode_feed")                        \
+  X(FRESH_SET, "UPDATE fresh SET len=?3 WHERE cid=?1 AND id=?2")                                                       \
+  X(FRESH_DELETE, "DELETE FROM fresh WHERE cid=?1 AND id=?2 AND rid=?3")                                               \
+  X(FRESH_ERASE, "DELETE FROM fresh WHERE cid=?1 AND id IN (SELECT id FROM fresh WHERE cid=?1 LIMIT 100)")             \
+  X(FRESH_MOVE, "INSERT OR FAIL INTO name(cid,id,rid,len) SELECT cid,id,rid,len FROM fresh ORDER BY cid,id")           \
+  X(FRESH_CLEAR, "DELETE FROM fresh")                                                                                  \
+  X(RECORD_GET, "SELECT rid,id,seq,vid,doc,meta,crc FROM record WHERE rid=?1")                                         \
+  X(RECORDS_PUT, "INSERT OR FAIL INTO record(rid,id,seq,vid,doc,meta,crc) SELECT rid,id,seq,vid,doc,meta,crc "         \
+                 "FROM lode_feed")                                                                                     \
+  X(RECORD_SET, "UPDATE record SET seq=?3,vid=?4,doc=?5,meta=?6,crc=?7 WHERE rid=?1 AND id=?2")                        \
+  X(RECORD_DELETE, "DELETE FROM record WHERE rid=?1")                                                                  \
+  X(RECORD_SCAN, "SELECT rid,id,seq,vid,doc,meta,crc FROM record WHERE rid>?1 AND rid<=?2 ORDER BY rid")               \
+  X(RECORD_KEYS, "SELECT rid FROM record WHERE rid>?1 AND rid<=?2 ORDER BY rid")                                       \
+  X(RECORD_PENDING, "SELECT r.rid,r.id,r.seq,r.vid,r.doc,r.meta,r.crc FROM record AS r INDEXED BY pending WHERE "      \
+                    "vid=0 AND rid>?1 AND rid<=?2 ORDER BY rid")                                                       \
+  X(RECORD_IS_PENDING, "SELECT 1 FROM record INDEXED BY pending WHERE vid=0 AND rid=?1")                               \
   X(DOCUMENT_GET, "SELECT text,crc FROM document WHERE rid=?1")                                                        \
-  X(DOCUMENT_PUT, "INSERT INTO document(rid,text,crc) VALUES(?1,?2,?3)")                                                  \
-  X(DOCUMENTS_PUT, "INSERT OR FAIL INTO document(rid,text,crc) SELECT rid,text,text_crc FROM lode_feed")           \
-  X(DOCUMENT_SET, "UPDATE document SET text=?2,crc=?3 WHERE rid=?1")                                                      \
-  X(DOCUMENT_DELETE, "DELETE FROM document WHERE rid=?1")                                                          \
-  X(VECTOR_GET, "SELECT vid,rid,data,crc FROM vector WHERE vid=?1")                                                \
-  X(VECTOR_PUT, "INSERT INTO vector(vid,rid,data,crc) VALUES(?1,?2,?3,?4)")                                        \
-  X(VECTORS_PUT, "INSERT OR FAIL INTO vector(vid,rid,data,crc) SELECT vid,rid,data,data_crc FROM lode_feed")       \
-  X(VECTOR_DELETE, "DELETE FROM vector WHERE vid=?1")                                                              \
-  X(VECTOR_SCAN, "SELECT vid,rid,data,crc FROM vector WHERE vid>?1 AND vid<=?2 ORDER BY vid")                      \
-  X(VECTOR_OWNER, "SELECT rid FROM vector WHERE vid=?1")                                                           \
-  X(SEGMENT_OF, "SELECT id,cid,after,last,rows,kind,bytes,sum,crc FROM segment WHERE cid=?1 ORDER BY after,last")  \
-  X(SEGMENT_ALL, "SELECT id,cid,after,last,rows,kind,bytes,sum,crc FROM segment ORDER BY cid,after,last")          \
-  X(SEGMENT_PUT, "INSERT OR REPLACE INTO segment(id,cid,after,last,rows,kind,bytes,sum,crc) "                      \
-                 "VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)")                                                             \
-  X(SEGMENT_DELETE, "DELETE FROM segment WHERE id=?1")                                                             \
-  X(SEGMENT_DROP, "DELETE FROM segment WHERE cid=?1")                                                              \
-  X(SEGMENT_LAST, "SELECT max(last) FROM segment WHERE cid=?1")                                                    \
-  X(DEAD_PUT, "INSERT OR IGNORE INTO dead(vid,rid) VALUES(?1,?2)")                                                 \
-  X(DEAD_EACH, "SELECT vid,rid FROM dead WHERE vid>?1 AND vid<=?2 ORDER BY vid")                                   \
-  X(DEAD_COUNT, "SELECT count(*) FROM dead WHERE vid>?1 AND vid<=?2")                                              \
-  X(DEAD_DELETE, "DELETE FROM dead WHERE vid=?1")                                                                  \
-  X(DEAD_DROP, "DELETE FROM dead WHERE vid>?1 AND vid<=?2")                                                        \
+  X(DOCUMENT_PUT, "INSERT INTO document(rid,text,crc) VALUES(?1,?2,?3)")                                               \
+  X(DOCUMENTS_PUT, "INSERT OR FAIL INTO document(rid,text,crc) SELECT rid,text,text_crc FROM lode_feed")               \
+  X(DOCUMENT_SET, "UPDATE document SET text=?2,crc=?3 WHERE rid=?1")                                                   \
+  X(DOCUMENT_DELETE, "DELETE FROM document WHERE rid=?1")                                                              \
+  X(VECTOR_GET, "SELECT vid,rid,data,crc FROM vector WHERE vid=?1")                                                    \
+  X(VECTOR_PUT, "INSERT INTO vector(vid,rid,data,crc) VALUES(?1,?2,?3,?4)")                                            \
+  X(VECTORS_PUT, "INSERT OR FAIL INTO vector(vid,rid,data,crc) SELECT vid,rid,data,data_crc FROM lode_feed")           \
+  X(VECTOR_DELETE, "DELETE FROM vector WHERE vid=?1")                                                                  \
+  X(VECTOR_SCAN, "SELECT vid,rid,data,crc FROM vector WHERE vid>?1 AND vid<=?2 ORDER BY vid")                          \
+  X(VECTOR_OWNER, "SELECT rid FROM vector WHERE vid=?1")                                                               \
+  X(SEGMENT_OF, "SELECT id,cid,after,last,rows,kind,bytes,sum,crc FROM segment WHERE cid=?1 ORDER BY after,last")      \
+  X(SEGMENT_ALL, "SELECT id,cid,after,last,rows,kind,bytes,sum,crc FROM segment ORDER BY cid,after,last")              \
+  X(SEGMENT_PUT, "INSERT OR REPLACE INTO segment(id,cid,after,last,rows,kind,bytes,sum,crc) "                          \
+                 "VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)")                                                                 \
+  X(SEGMENT_DELETE, "DELETE FROM segment WHERE id=?1")                                                                 \
+  X(SEGMENT_DROP, "DELETE FROM segment WHERE cid=?1")                                                                  \
+  X(SEGMENT_LAST, "SELECT max(last) FROM segment WHERE cid=?1")                                                        \
+  X(DEAD_PUT, "INSERT OR IGNORE INTO dead(vid,rid) VALUES(?1,?2)")                                                     \
+  X(DEAD_EACH, "SELECT vid,rid FROM dead WHERE vid>?1 AND vid<=?2 ORDER BY vid")                                       \
+  X(DEAD_COUNT, "SELECT count(*) FROM dead WHERE vid>?1 AND vid<=?2")                                                  \
+  X(DEAD_DELETE, "DELETE FROM dead WHERE vid=?1")                                                                      \
+  X(DEAD_DROP, "DELETE FROM dead WHERE vid>?1 AND vid<=?2")                                                            \
   X(TOMBSTONE_PUT, "INSERT INTO grave(gid,rids,vid,crc) VALUES(?1,?2,?3,?4)")                                          \
   X(TOMBSTONE_SET, "UPDATE grave SET rids=?2,vid=?3,crc=?4 WHERE gid=?1")                                              \
   X(TOMBSTONE_SCAN, "SELECT gid,rids,vid,crc FROM grave WHERE gid>?1 AND gid<=?2 ORDER BY gid")                        \
   X(TOMBSTONE_DELETE, "DELETE FROM grave WHERE gid=?1")                                                                \
-  X(KEY_GET, "SELECT kid,counted FROM metakey WHERE cid=?1 AND name=?2")                                           \
-  X(KEY_PUT, "INSERT INTO metakey(kid,cid,name,counted) VALUES(?1,?2,?3,?4)")                                      \
-  X(KEY_COUNTED, "SELECT name,(SELECT count(*) FROM counter WHERE counter.kid=metakey.kid) FROM metakey WHERE "   \
-                 "cid=?1 AND counted=1 ORDER BY name")                                                             \
-  X(KEY_ERASE, "DELETE FROM metakey WHERE cid=?1")                                                                 \
-  X(TERM_PUT, "INSERT OR IGNORE INTO term(kid,value,rid) VALUES(?1,?2,?3)")                                        \
-  X(TERM_DELETE, "DELETE FROM term WHERE kid=?1 AND value=?2 AND rid=?3")                                          \
-  X(TERM_EQ, "SELECT value,rid FROM term WHERE kid=?1 AND value=?2")                                               \
-  X(TERM_RANGE, "SELECT value,rid FROM term WHERE kid=?1 AND value>=?2 AND value<=?3 ORDER BY value,rid")          \
-  X(COUNTER_ADD, "INSERT INTO counter(kid,value,n) VALUES(?1,?2,?3) ON CONFLICT(kid,value) DO UPDATE SET "         \
-                 "n=n+excluded.n")                                                                                 \
-  X(COUNTER_TRIM, "DELETE FROM counter WHERE kid=?1 AND value=?2 AND n<=0")                                        \
-  X(COUNTER_EACH, "SELECT value,n FROM counter WHERE kid=?1 ORDER BY n DESC,value")                                \
-  X(COUNTER_ERASE, "DELETE FROM counter WHERE kid IN (SELECT kid FROM metakey WHERE cid=?1)")                      \
-  X(TEXT_PUT, "INSERT INTO text(rowid,body) VALUES(?1,?2)")                                                        \
-  X(TEXT_DELETE, "INSERT INTO text(text,rowid,body) VALUES('delete',?1,?2)")                                       \
-  X(TEXT_FIND, "SELECT 1 FROM text WHERE text MATCH ?1 AND rowid>?2 AND rowid<=?3 AND lode_visit(text,?4) "         \
-               "ORDER BY rowid")                                                                                    \
-  X(TEXT_FORGET, "INSERT INTO text(text) VALUES('delete-all')")                                                    \
-  X(SIZES_GET, "SELECT codes FROM size WHERE block=?1")                                                             \
-  X(SIZES_PUT, "INSERT OR REPLACE INTO size(block,codes) VALUES(?1,?2)")                                            \
-  X(SIZES_ERASE, "DELETE FROM size WHERE block BETWEEN ?1 AND ?2")                                                  \
-  X(COLL_FORGET, "UPDATE collection SET text_cursor=?2,untexted=records+?3 WHERE cid=?1")                          \
-  X(SCHEMA_COOKIE, "PRAGMA schema_version")                                                                        \
-  X(BEGIN_READ, "BEGIN")                                                                                           \
-  X(BEGIN_WRITE, "BEGIN IMMEDIATE")                                                                                \
-  X(COMMIT, "COMMIT")                                                                                              \
-  X(ROLLBACK, "ROLLBACK")                                                                                          \
-  X(SAVEPOINT, "SAVEPOINT s")                                                                                      \
-  X(SAVEPOINT_UNDO, "ROLLBACK TO s")                                                                               \
-  X(SAVEPOINT_END, "RELEASE s")                                                                                    \
-  X(NAME_SCAN, "SELECT cid,id,rid FROM name WHERE (cid,id)>(?1,?2) ORDER BY cid,id")                               \
-  X(FRESH_SCAN, "SELECT cid,id,rid FROM fresh WHERE (cid,id)>(?1,?2) ORDER BY cid,id")                             \
-  X(DOCUMENT_KEYS, "SELECT rid FROM document WHERE rid>?1 AND rid<=?2 ORDER BY rid")                               \
-  X(VECTOR_KEYS, "SELECT vid,rid FROM vector WHERE vid>?1 AND vid<=?2 ORDER BY vid")                               \
-  X(VECTOR_EXISTS, "SELECT 1 FROM vector WHERE vid=?1")                                                            \
+  X(KEY_GET, "SELECT kid,counted FROM metakey WHERE cid=?1 AND name=?2")                                               \
+  X(KEY_PUT, "INSERT INTO metakey(kid,cid,name,counted) VALUES(?1,?2,?3,?4)")                                          \
+  X(KEY_COUNTED, "SELECT name,(SELECT count(*) FROM counter WHERE counter.kid=metakey.kid) FROM metakey WHERE "        \
+                 "cid=?1 AND counted=1 ORDER BY name")                                                                 \
+  X(KEY_ERASE, "DELETE FROM metakey WHERE cid=?1")                                                                     \
+  X(TERM_PUT, "INSERT OR IGNORE INTO term(kid,value,rid) VALUES(?1,?2,?3)")                                            \
+  X(TERM_DELETE, "DELETE FROM term WHERE kid=?1 AND value=?2 AND rid=?3")                                              \
+  X(TERM_EQ, "SELECT value,rid FROM term WHERE kid=?1 AND value=?2")                                                   \
+  X(TERM_RANGE, "SELECT value,rid FROM term WHERE kid=?1 AND value>=?2 AND value<=?3 ORDER BY value,rid")              \
+  X(COUNTER_ADD, "INSERT INTO counter(kid,value,n) VALUES(?1,?2,?3) ON CONFLICT(kid,value) DO UPDATE SET "             \
+                 "n=n+excluded.n")                                                                                     \
+  X(COUNTER_TRIM, "DELETE FROM counter WHERE kid=?1 AND value=?2 AND n<=0")                                            \
+  X(COUNTER_EACH, "SELECT value,n FROM counter WHERE kid=?1 ORDER BY n DESC,value")                                    \
+  X(COUNTER_ERASE, "DELETE FROM counter WHERE kid IN (SELECT kid FROM metakey WHERE cid=?1)")                          \
+  X(TEXT_PUT, "INSERT INTO text(rowid,body) VALUES(?1,?2)")                                                            \
+  X(TEXT_DELETE, "INSERT INTO text(text,rowid,body) VALUES('delete',?1,?2)")                                           \
+  X(TEXT_FIND, "SELECT 1 FROM text WHERE text MATCH ?1 AND rowid>?2 AND rowid<=?3 AND lode_visit(text,?4) "            \
+               "ORDER BY rowid")                                                                                       \
+  X(TEXT_FORGET, "INSERT INTO text(text) VALUES('delete-all')")                                                        \
+  X(SIZES_GET, "SELECT codes FROM size WHERE block=?1")                                                                \
+  X(SIZES_PUT, "INSERT OR REPLACE INTO size(block,codes) VALUES(?1,?2)")                                               \
+  X(SIZES_ERASE, "DELETE FROM size WHERE block BETWEEN ?1 AND ?2")                                                     \
+  X(COLL_FORGET, "UPDATE collection SET text_cursor=?2,untexted=records+?3 WHERE cid=?1")                              \
+  X(SCHEMA_COOKIE, "PRAGMA schema_version")                                                                            \
+  X(BEGIN_READ, "BEGIN")                                                                                               \
+  X(BEGIN_WRITE, "BEGIN IMMEDIATE")                                                                                    \
+  X(COMMIT, "COMMIT")                                                                                                  \
+  X(ROLLBACK, "ROLLBACK")                                                                                              \
+  X(SAVEPOINT, "SAVEPOINT s")                                                                                          \
+  X(SAVEPOINT_UNDO, "ROLLBACK TO s")                                                                                   \
+  X(SAVEPOINT_END, "RELEASE s")                                                                                        \
+  X(NAME_SCAN, "SELECT cid,id,rid FROM name WHERE (cid,id)>(?1,?2) ORDER BY cid,id")                                   \
+  X(FRESH_SCAN, "SELECT cid,id,rid FROM fresh WHERE (cid,id)>(?1,?2) ORDER BY cid,id")                                 \
+  X(DOCUMENT_KEYS, "SELECT rid FROM document WHERE rid>?1 AND rid<=?2 ORDER BY rid")                                   \
+  X(VECTOR_KEYS, "SELECT vid,rid FROM vector WHERE vid>?1 AND vid<=?2 ORDER BY vid")                                   \
+  X(VECTOR_EXISTS, "SELECT 1 FROM vector WHERE vid=?1")                                                                \
   X(COLL_CIDS, "SELECT cid,name FROM collection WHERE cid>?1 AND cid<=?2 ORDER BY cid")
 
 enum {
 #define STORE_STMT_ENUM(name, sql) STORE_STMT_##name,
   STORE_STATEMENTS(STORE_STMT_ENUM)
 #undef STORE_STMT_ENUM
-  STORE_STMT_COUNT
+      STORE_STMT_COUNT
 };
 
 /* Rows of table state. Format 1 had the cursor in row 3. It moved so that a program that knows only format 1, and has
  * the store open during the upgrade, finds no cursor and stops. */
 enum {
-  STORE_STATE_UID = 1, STORE_STATE_CREATED, STORE_STATE_CURSOR_FORMAT_1, STORE_STATE_NEXT_CID, STORE_STATE_NEXT_KID,
-  STORE_STATE_FRESH, STORE_STATE_CURSOR,
+  STORE_STATE_UID = 1,
+  STORE_STATE_CREATED,
+  STORE_STATE_CURSOR_FORMAT_1,
+  STORE_STATE_NEXT_CID,
+  STORE_STATE_NEXT_KID,
+  STORE_STATE_FRESH,
+  STORE_STATE_CURSOR,
 };
 
 /* A record to be inserted. */
@@ -160,17 +165,17 @@ typedef struct store_new_rec {
 typedef enum store_batch_part { STORE_BATCH_ALL, STORE_BATCH_DOCUMENTS, STORE_BATCH_VECTORS } store_batch_part;
 typedef struct store_batch {
   const store_new_rec *rows;
-  const size_t *order;     /* permutation of rows; NULL: as they are */
-  const lode_str *ids;     /* only ids, instead of rows */
+  const size_t *order; /* permutation of rows; NULL: as they are */
+  const lode_str *ids; /* only ids, instead of rows */
   size_t n;
-  store_batch_part part;   /* only rows that have this part */
+  store_batch_part part; /* only rows that have this part */
 } store_batch;
 
 /* A temporary folder (private_copy.c). */
 typedef struct store_tmpdir {
-  char *folder;          /* NULL: none */
-  int fd;                /* holds the lock that marks it as in use */
-  unsigned generation;   /* of the process that created it; only that process removes it */
+  char *folder;        /* NULL: none */
+  int fd;              /* holds the lock that marks it as in use */
+  unsigned generation; /* of the process that created it; only that process removes it */
 } store_tmpdir;
 
 typedef struct store_conn store_conn;
@@ -182,41 +187,41 @@ struct store_conn {
   dev_t dev;
   ino_t ino;
   unsigned generation;
-  bool linked;             /* the file had several hard links when it was opened */
-  uint64_t damage_seen;    /* damaged reads of the VFS that are already in store_db.damaged_pages */
-  uint64_t wait_until_ns;  /* busy handler: when to give up; 0: not waiting */
-  bool waiting;            /* counted in store_db.waiting */
-  bool schema_known;       /* the schema with schema_cookie was checked (schema_check.c) */
+  bool linked;            /* the file had several hard links when it was opened */
+  uint64_t damage_seen;   /* damaged reads of the VFS that are already in store_db.damaged_pages */
+  uint64_t wait_until_ns; /* busy handler: when to give up; 0: not waiting */
+  bool waiting;           /* counted in store_db.waiting */
+  bool schema_known;      /* the schema with schema_cookie was checked (schema_check.c) */
   int64_t schema_cookie;
-  store_batch batch;       /* set while a statement that reads lode_feed runs */
+  store_batch batch; /* set while a statement that reads lode_feed runs */
   /* Dead keys (store_record.c): the rids and vids in tombstones of one collection, sorted. Kept between transactions,
    * because keys are never reused; erased ones may be among them. */
   int64_t *dead;
   size_t n_dead, cap_dead;
-  int64_t dead_cid;        /* 0: not loaded */
-  int64_t dead_gid;        /* newest tombstone in the list */
-  uint64_t dead_cursor;    /* the list is complete for a transaction at this cursor */
+  int64_t dead_cid;     /* 0: not loaded */
+  int64_t dead_gid;     /* newest tombstone in the list */
+  uint64_t dead_cursor; /* the list is complete for a transaction at this cursor */
 };
 
 struct store_db {
   char *folder, *path, *lock_path;
   lode_open_options opt;
-  pthread_mutex_t mutex;     /* guards everything below; nobody waits for a file lock with it held */
+  pthread_mutex_t mutex; /* guards everything below; nobody waits for a file lock with it held */
   pthread_cond_t writer_free;
-  bool writer_active;        /* a thread of this handle has its turn to write */
-  bool writer_waits;         /* that thread still waits for SQLite's lock */
+  bool writer_active; /* a thread of this handle has its turn to write */
+  bool writer_waits;  /* that thread still waits for SQLite's lock */
   store_conn *idle;
   size_t n_idle;
-  int lock_fd;               /* -1: none (read-only medium) */
+  int lock_fd; /* -1: none (read-only medium) */
   unsigned lock_generation;
-  bool working;              /* a thread of this handle does maintenance */
-  unsigned step_rows;        /* limit of records per maintenance step after the disk was full; 0: no limit */
-  bool building;             /* a thread of this handle holds the builder's lock */
-  unsigned queued;           /* threads of this handle that wait for their turn to write */
-  unsigned waiting;          /* connections of this handle that wait for a lock */
-  dev_t truth_dev;           /* identity of the truth file that was last used */
+  bool working;       /* a thread of this handle does maintenance */
+  unsigned step_rows; /* limit of records per maintenance step after the disk was full; 0: no limit */
+  bool building;      /* a thread of this handle holds the builder's lock */
+  unsigned queued;    /* threads of this handle that wait for their turn to write */
+  unsigned waiting;   /* connections of this handle that wait for a lock */
+  dev_t truth_dev;    /* identity of the truth file that was last used */
   ino_t truth_ino;
-  unsigned epoch;            /* how often that identity has changed */
+  unsigned epoch; /* how often that identity has changed */
   uint64_t damaged_pages;
 };
 
@@ -233,26 +238,26 @@ struct store_tx {
   store_tx_kind kind;
   unsigned epoch;
   uint64_t began_ns;
-  bool age_checked;      /* store_tx_is_old() was called before */
-  uint64_t cursor;       /* as read at the start; in a write, the last number handed out */
-  uint64_t cursor_saved; /* as stored in the database */
-  int64_t fresh;         /* rows of table fresh (record_ids.c) */
-  int64_t fresh_saved;   /* their number as stored in the database */
-  bool fresh_known;      /* fresh and fresh_saved were loaded */
-  int64_t fresh_before;  /* value of fresh at the savepoint; -1: it was not loaded */
+  bool age_checked;                  /* store_tx_is_old() was called before */
+  uint64_t cursor;                   /* as read at the start; in a write, the last number handed out */
+  uint64_t cursor_saved;             /* as stored in the database */
+  int64_t fresh;                     /* rows of table fresh (record_ids.c) */
+  int64_t fresh_saved;               /* their number as stored in the database */
+  bool fresh_known;                  /* fresh and fresh_saved were loaded */
+  int64_t fresh_before;              /* value of fresh at the savepoint; -1: it was not loaded */
   sqlite3_stmt *rec_scan, *vec_scan; /* the running scans */
-  int64_t keys_cid;      /* collection whose metadata keys are cached; 0: none */
+  int64_t keys_cid;                  /* collection whose metadata keys are cached; 0: none */
   store_metakey *keys;
   size_t n_keys, cap_keys;
   mem_arena keys_arena;
-  json_doc json;         /* scratch for metadata */
-  int64_t dead_cid;      /* collection whose dead keys in conn are up to date for this transaction; 0: none */
-  int64_t segmented_cid; /* collection that segmented_last belongs to; 0: none */
+  json_doc json;          /* scratch for metadata */
+  int64_t dead_cid;       /* collection whose dead keys in conn are up to date for this transaction; 0: none */
+  int64_t segmented_cid;  /* collection that segmented_last belongs to; 0: none */
   int64_t segmented_last; /* the last vid that a segment may hold */
-  bool open;             /* BEGIN was done */
-  bool format_1;         /* the store had format 1 at BEGIN; a write transaction has upgraded it */
-  bool failed;           /* a statement failed: only a rollback, or the end of the savepoint, is allowed */
-  lode_status why;       /* the status of that failure */
+  bool open;              /* BEGIN was done */
+  bool format_1;          /* the store had format 1 at BEGIN; a write transaction has upgraded it */
+  bool failed;            /* a statement failed: only a rollback, or the end of the savepoint, is allowed */
+  lode_status why;        /* the status of that failure */
   bool in_savepoint;
 };
 
@@ -276,7 +281,9 @@ lode_status store_tx_next_seq(store_tx *tx, uint64_t *seq, lode_error *err);
 /* Does anybody wait for a lock or for a turn to write? Long work yields then. */
 bool store_db_has_waiters(store_db *db);
 
-static inline int64_t store_key_make(int64_t cid, uint64_t seq) { return (int64_t)((uint64_t)cid << STORE_KEY_SEQ_BITS | seq); }
+static inline int64_t store_key_make(int64_t cid, uint64_t seq) {
+  return (int64_t)((uint64_t)cid << STORE_KEY_SEQ_BITS | seq);
+}
 static inline int64_t store_key_before_first(int64_t cid) { return (int64_t)((uint64_t)cid << STORE_KEY_SEQ_BITS); }
 static inline int64_t store_key_last(int64_t cid) { return store_key_make(cid, STORE_KEY_SEQ_MAX); }
 static inline int64_t store_key_cid(int64_t key) { return key >> STORE_KEY_SEQ_BITS; }
@@ -311,8 +318,8 @@ lode_status store_tmpdir_explain(lode_status st, lode_error *err);
 /* schema.c */
 typedef struct store_schema_object {
   const char *type, *name, *table;
-  const char *sql;  /* NULL: an index that SQLite creates with its table */
-  bool own;         /* created by its SQL; false: created along with another object */
+  const char *sql; /* NULL: an index that SQLite creates with its table */
+  bool own;        /* created by its SQL; false: created along with another object */
 } store_schema_object;
 #define STORE_SCHEMA_OBJECTS 21
 extern const store_schema_object store_schema_objects[STORE_SCHEMA_OBJECTS];
@@ -372,7 +379,8 @@ lode_status store_batch_run(store_tx *tx, int which, int64_t first, store_batch 
 
 /* record_ids.c */
 extern int64_t store_fresh_min_rows; /* tests make it small, so that ids are merged often */
-/* Adds the ids of new records, in the order given (sorted is fastest). No other record, dead or alive, may have them. */
+/* Adds the ids of new records, in the order given (sorted is fastest). No other record, dead or alive, may have them.
+ */
 lode_status store_ids_add(store_tx *tx, const store_coll *coll, const store_new_rec *rows, const size_t *order,
                           size_t n, lode_error *err);
 lode_status store_ids_merge_fresh(store_tx *tx, lode_error *err); /* moves all rows of `fresh` to `name` */
@@ -389,8 +397,8 @@ lode_status store_ids_save(store_tx *tx, lode_error *err); /* saves the row coun
 /* tombstones.c */
 #define STORE_TOMBSTONE_MAX_RIDS 256 /* records in one row */
 typedef struct store_tombstone {
-  int64_t gid;   /* of the last entry */
-  int64_t vid;   /* a replaced vector; 0: the row holds records */
+  int64_t gid; /* of the last entry */
+  int64_t vid; /* a replaced vector; 0: the row holds records */
   size_t n;
   int64_t rids[STORE_TOMBSTONE_MAX_RIDS]; /* ascending */
 } store_tombstone;
@@ -404,8 +412,8 @@ bool store_tombstone_decode(int64_t gid, lode_str rids, int64_t vid, store_tombs
 lode_status store_tombstone_read(store_tx *tx, sqlite3_stmt *s, store_tombstone *tombstone, lode_error *err);
 
 /* document_sizes.c: approximate lengths of documents. A writer flushes the last block when it is done. */
-unsigned store_doc_size_code(uint64_t bytes);     /* 1 to 255 */
-uint64_t store_doc_size_min(unsigned code);       /* least length of a document with this code; 0: not known */
+unsigned store_doc_size_code(uint64_t bytes); /* 1 to 255 */
+uint64_t store_doc_size_min(unsigned code);   /* least length of a document with this code; 0: not known */
 lode_status store_doc_sizes_put(store_tx *tx, store_doc_sizes *sizes, int64_t rid, uint64_t bytes, lode_error *err);
 lode_status store_doc_sizes_flush(store_tx *tx, store_doc_sizes *sizes, lode_error *err);
 lode_status store_doc_sizes_erase(store_tx *tx, int64_t cid, lode_error *err); /* of a dropped collection */

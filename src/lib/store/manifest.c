@@ -184,8 +184,8 @@ int64_t store_vec_before_first(int64_t cid) { return store_key_before_first(cid)
 
 lode_status store_build_lock(store_db *db, lode_error *err) {
   pthread_mutex_lock(&db->mutex);
-  bool mine = !db->building && db->lock_fd >= 0 &&
-              OS_RETRY(os_api->lock(db->lock_fd, F_WRLCK, STORE_LOCK_BUILD, 1)) == 0;
+  bool mine =
+      !db->building && db->lock_fd >= 0 && OS_RETRY(os_api->lock(db->lock_fd, F_WRLCK, STORE_LOCK_BUILD, 1)) == 0;
   if (mine) db->building = true;
   pthread_mutex_unlock(&db->mutex);
   return mine ? LODE_OK : err_set(err, LODE_BUSY, "another thread or process builds the index of %s", db->path);

@@ -42,9 +42,7 @@ static void term_column_value(sqlite3_stmt *s, int i, meta_value *v) {
       v->i = b.len == 1 && b.data[0] == 1;
       return;
     }
-    default:
-      v->type = META_STRING;
-      v->s = store_column_str(s, i);
+    default: v->type = META_STRING; v->s = store_column_str(s, i);
   }
 }
 

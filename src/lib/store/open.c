@@ -74,8 +74,7 @@ int store_db_open_lock_file(store_db *db) {
 static bool open_is_marked(store_db *db) {
   char mark[sizeof lock_file_mark] = "";
   size_t got = 0;
-  return db->lock_fd >= 0 &&
-         os_read_full(db->lock_fd, mark, sizeof lock_file_mark - 1, 0, &got, NULL) == LODE_OK &&
+  return db->lock_fd >= 0 && os_read_full(db->lock_fd, mark, sizeof lock_file_mark - 1, 0, &got, NULL) == LODE_OK &&
          memcmp(mark, lock_file_mark, sizeof lock_file_mark - 1) == 0;
 }
 
@@ -95,8 +94,7 @@ static lode_status open_wait_for_create_lock(store_db *db, lode_error *err) {
   uint64_t until = os_api->now_ns() + (uint64_t)db->opt.busy_ms * 1000000u;
   while (OS_RETRY(os_api->lock(db->lock_fd, F_WRLCK, STORE_LOCK_CREATE, 1)) != 0) {
     if (errno != EAGAIN && errno != EACCES) return err_errno(err, errno, db->lock_path);
-    if (os_api->now_ns() >= until)
-      return err_set(err, LODE_BUSY, "another process is making the store %s", db->folder);
+    if (os_api->now_ns() >= until) return err_set(err, LODE_BUSY, "another process is making the store %s", db->folder);
     os_api->sleep_us(500);
   }
   return LODE_OK;
@@ -138,7 +136,8 @@ static lode_status open_prepare_folder(store_db *db, lode_error *err) {
     return err_errno(err, os_not_regular(&sb), db->lock_path);
   db->lock_generation = vfs_generation();
   if (os_is_network_fs(db->folder, fs, sizeof fs))
-    store_db_log(db, "%s is on a network file system (%s), whose locks may not be reliable: use it from one machine only",
+    store_db_log(db,
+                 "%s is on a network file system (%s), whose locks may not be reliable: use it from one machine only",
                  db->folder, fs);
   if (beneath_lstat(db->folder, STOREFILE_DB, &sb) == 0) return LODE_OK;
   if (errno != ENOENT) return err_errno(err, errno, db->path);
@@ -242,8 +241,10 @@ lode_status store_db_open_file(const char *file, store_db **out, lode_error *err
   db->opt.read_only = true;
   open_fill_defaults(&db->opt);
   st = open_resolve_folder(file, &db->folder, &db->path, err);
-  if (st == LODE_OK) *out = db;
-  else store_db_close(db);
+  if (st == LODE_OK)
+    *out = db;
+  else
+    store_db_close(db);
   return st;
 }
 

@@ -102,7 +102,8 @@ lode_status store_tmpdir_create(store_tmpdir *p, lode_error *err) {
     st = tmpdir_claim(p, &swept, err);
     if (st != LODE_OK || swept) store_tmpdir_remove(p);
   }
-  if (st == LODE_OK && swept) st = err_set(err, LODE_BUSY, "temporary folders in %s are removed as soon as they are made", tmpdir_parent());
+  if (st == LODE_OK && swept)
+    st = err_set(err, LODE_BUSY, "temporary folders in %s are removed as soon as they are made", tmpdir_parent());
   return store_tmpdir_explain(st, err);
 }
 
@@ -116,6 +117,8 @@ void store_tmpdir_remove(store_tmpdir *p) {
 
 lode_status store_tmpdir_explain(lode_status st, lode_error *err) {
   if (st != LODE_FULL) return st;
-  return err_set(err, LODE_FULL, "there is no room in %s for a private copy of the store: free some, or let TMPDIR name a folder "
-                 "on a larger disk", tmpdir_parent());
+  return err_set(err, LODE_FULL,
+                 "there is no room in %s for a private copy of the store: free some, or let TMPDIR name a folder "
+                 "on a larger disk",
+                 tmpdir_parent());
 }

@@ -16,7 +16,9 @@ static uint32_t row_crc_add_str(uint32_t crc, lode_str s) {
   return crc32c_update(crc32c_update_u64(crc, (uint64_t)s.len + 1), s.data, s.len);
 }
 
-uint32_t store_crc_document(int64_t rid, lode_str text) { return crc32c_update(row_crc_begin('D', rid), text.data, text.len); }
+uint32_t store_crc_document(int64_t rid, lode_str text) {
+  return crc32c_update(row_crc_begin('D', rid), text.data, text.len);
+}
 
 uint32_t store_crc_vector(int64_t vid, int64_t rid, const void *data, size_t bytes) {
   return crc32c_update(crc32c_update_u64(row_crc_begin('V', vid), (uint64_t)rid), data, bytes);

@@ -23,9 +23,9 @@ typedef struct salvage_output {
   salvage_job *s;
   store_db *db;
   store_tx *tx;
-  int64_t cid;         /* current collection in the damaged store; 0: none */
-  store_coll coll;     /* the same collection in the new store */
-  mem_arena arena;     /* strings of coll */
+  int64_t cid;     /* current collection in the damaged store; 0: none */
+  store_coll coll; /* the same collection in the new store */
+  mem_arena arena; /* strings of coll */
   size_t batch, batch_bytes;
   strbuf document, vector;
   float *floats;
@@ -70,8 +70,10 @@ static lode_status salvage_recovered_name(salvage_output *o, int64_t cid, lode_s
   char text[64];
   for (unsigned i = 1;; i++) {
     bool taken = false, is_free;
-    if (i == 1) snprintf(text, sizeof text, "recovered-%lld", (long long)cid);
-    else snprintf(text, sizeof text, "recovered-%lld-%u", (long long)cid, i);
+    if (i == 1)
+      snprintf(text, sizeof text, "recovered-%lld", (long long)cid);
+    else
+      snprintf(text, sizeof text, "recovered-%lld-%u", (long long)cid, i);
     lode_str wanted = str_of(text);
     for (size_t c = 0; c < o->s->n_colls && !taken; c++) taken = str_eq(o->s->colls[c].coll.name, wanted);
     TRY(salvage_name_is_free(o, wanted, &is_free, err));
@@ -109,8 +111,8 @@ static lode_status salvage_open_collection(salvage_output *o, int64_t cid, lode_
   if (!usable) {
     TRY(salvage_recovered_name(o, cid, &wanted.name, err));
     salvage_report_loss(s, "collection", cid, (lode_str){NULL, 0},
-                        "the description of collection %lld is lost: its records are in \"%.*s\", with metric %s", (long long)cid,
-                        (int)wanted.name.len, wanted.name.data, lode_metric_name(wanted.metric));
+                        "the description of collection %lld is lost: its records are in \"%.*s\", with metric %s",
+                        (long long)cid, (int)wanted.name.len, wanted.name.data, lode_metric_name(wanted.metric));
   }
   o->cid = cid;
   return salvage_write_collection(o, cid, &wanted, err);
@@ -121,7 +123,8 @@ static lode_status salvage_open_collection(salvage_output *o, int64_t cid, lode_
 /* text->data stays NULL if the document is lost. */
 static lode_status salvage_fetch_document(salvage_output *o, const store_rec *rec, lode_str *text, lode_error *err) {
   salvage_job *s = o->s;
-  for (const salvage_found *f = salvage_found_first(&s->documents, rec->rid); f; f = salvage_found_next(&s->documents, f)) {
+  for (const salvage_found *f = salvage_found_first(&s->documents, rec->rid); f;
+       f = salvage_found_next(&s->documents, f)) {
     store_row row;
     lode_status st = salvage_read_row(s, f, &row, &o->document, err);
     if (st == LODE_CORRUPT) continue;
@@ -216,7 +219,8 @@ static lode_status salvage_fetch_parts(salvage_output *o, const store_rec *rec, 
   if (rec->vid) TRY(salvage_fetch_vector(o, rec, &change->dim, err));
   if (change->dim) change->vector = o->floats;
   if (rec->vid && !change->dim) {
-    salvage_report_loss(s, "vector", cid, rec->id, "the vector was on a damaged page; the record is pending until it gets one");
+    salvage_report_loss(s, "vector", cid, rec->id,
+                        "the vector was on a damaged page; the record is pending until it gets one");
     s->report->without_vector++;
   }
   return LODE_OK;
@@ -327,8 +331,7 @@ static lode_status salvage_source_file(const char *from, char **file, lode_error
 
 static lode_status salvage_check_target(const char *to, lode_error *err) {
   struct stat sb;
-  if (OS_RETRY(os_api->stat(to, &sb)) != 0)
-    return errno == ENOENT ? LODE_OK : err_errno(err, errno, to);
+  if (OS_RETRY(os_api->stat(to, &sb)) != 0) return errno == ENOENT ? LODE_OK : err_errno(err, errno, to);
   os_dir *folder = S_ISDIR(sb.st_mode) ? os_dir_open(to) : NULL;
   bool empty = folder && !os_dir_next(folder);
   os_dir_close(folder);
@@ -408,9 +411,10 @@ lode_status store_db_salvage(const char *from, const char *to, lode_damage_fn *l
     goto done;
   }
   if (s.pages.declared > s.pages.count)
-    salvage_report_loss(&s, "file", 0, (lode_str){NULL, 0}, "the file is cut short: %u of %u pages are there", s.pages.count,
-                        s.pages.declared);
-  if (store_schema_is_foreign(&s.pages, file, &foreign)) salvage_report_loss(&s, "schema", 0, (lode_str){NULL, 0}, "%s", foreign.text);
+    salvage_report_loss(&s, "file", 0, (lode_str){NULL, 0}, "the file is cut short: %u of %u pages are there",
+                        s.pages.count, s.pages.declared);
+  if (store_schema_is_foreign(&s.pages, file, &foreign))
+    salvage_report_loss(&s, "schema", 0, (lode_str){NULL, 0}, "%s", foreign.text);
   TRY_GOTO(salvage_scan(&s, err));
   TRY_GOTO(salvage_to(&s, to, err));
 done:

@@ -18,7 +18,7 @@ typedef struct salvage_found {
   uint32_t page;
   uint16_t offset;
   uint8_t trust;
-  uint8_t mentions;   /* records: SALVAGE_MENTIONED, SALVAGE_NAMED */
+  uint8_t mentions; /* records: SALVAGE_MENTIONED, SALVAGE_NAMED */
 } salvage_found;
 
 enum {
@@ -37,10 +37,10 @@ typedef struct salvage_key_list {
 } salvage_key_list;
 
 typedef struct salvage_coll {
-  store_coll coll;    /* strings in the arena */
+  store_coll coll; /* strings in the arena */
   uint8_t trust;
   bool dropped;
-  uint64_t names;     /* ids found; if equal to coll.records, all were found and a record without one was deleted */
+  uint64_t names; /* ids found; if equal to coll.records, all were found and a record without one was deleted */
 } salvage_coll;
 
 typedef struct salvage_counter_key { /* a metadata key declared as a counter */
@@ -50,13 +50,13 @@ typedef struct salvage_counter_key { /* a metadata key declared as a counter */
 
 typedef struct salvage_job {
   store_pages pages;
-  unsigned char *page;         /* the current page */
+  unsigned char *page; /* the current page */
   strbuf payload;
   mem_arena arena;
   salvage_found_list records, documents, vectors;
-  salvage_key_list dead;       /* records in tombstones */
-  salvage_key_list lost;       /* records that something refers to but that were not found */
-  salvage_key_list named;      /* lost records that were already reported with their id */
+  salvage_key_list dead;  /* records in tombstones */
+  salvage_key_list lost;  /* records that something refers to but that were not found */
+  salvage_key_list named; /* lost records that were already reported with their id */
   salvage_coll *colls;
   size_t n_colls, cap_colls;
   salvage_counter_key *keys;

@@ -58,8 +58,10 @@ salvage_found *salvage_found_first(const salvage_found_list *l, int64_t key) {
   size_t low = 0, high = l->n;
   while (low < high) {
     size_t mid = low + (high - low) / 2;
-    if (l->items[mid].key < key) low = mid + 1;
-    else high = mid;
+    if (l->items[mid].key < key)
+      low = mid + 1;
+    else
+      high = mid;
   }
   return low < l->n && l->items[low].key == key ? &l->items[low] : NULL;
 }
@@ -96,8 +98,10 @@ salvage_coll *salvage_find_coll(const salvage_job *s, int64_t cid) {
   size_t low = 0, high = s->n_colls;
   while (low < high) {
     size_t mid = low + (high - low) / 2;
-    if (s->colls[mid].coll.cid < cid) low = mid + 1;
-    else high = mid;
+    if (s->colls[mid].coll.cid < cid)
+      low = mid + 1;
+    else
+      high = mid;
   }
   return low < s->n_colls && s->colls[low].coll.cid == cid ? &s->colls[low] : NULL;
 }
@@ -185,7 +189,9 @@ static lode_status salvage_add_row(salvage_job *s, store_row_kind kind, const st
   store_rec rec;
   switch (kind) {
     case STORE_ROW_RECORD:
-      return store_row_to_rec(row, &s->payload, &rec) ? salvage_found_add(&s->records, row->key, page, offset, trust, err) : LODE_OK;
+      return store_row_to_rec(row, &s->payload, &rec)
+                 ? salvage_found_add(&s->records, row->key, page, offset, trust, err)
+                 : LODE_OK;
     case STORE_ROW_TOMBSTONE: {
       store_tombstone tombstone;
       lode_str rids = store_row_str(row, 1, &s->payload);
@@ -377,7 +383,8 @@ static lode_status salvage_choose_records(salvage_job *s, lode_error *err) {
     for (end = i; end < l->n && l->items[end].key == best.key; end++) {
       store_row row;
       store_rec rec;
-      if (l->items[end].trust != best.trust || (end == i && (end + 1 == l->n || l->items[end + 1].key != best.key))) continue;
+      if (l->items[end].trust != best.trust || (end == i && (end + 1 == l->n || l->items[end + 1].key != best.key)))
+        continue;
       lode_status st = salvage_read_row(s, &l->items[end], &row, &s->payload, err);
       if (st != LODE_OK && st != LODE_CORRUPT) return st;
       if (st != LODE_OK || !store_row_to_rec(&row, &s->payload, &rec) || rec.seq < best_seq) continue;

@@ -16,8 +16,8 @@
  */
 #include "store/db.h"
 
-#define SCHEMA_MAX_PAGES 256u       /* our schema takes about 30 pages of the smallest size */
-#define SCHEMA_MAX_ROW_BYTES 2048u  /* our rows are below 800 bytes */
+#define SCHEMA_MAX_PAGES 256u      /* our schema takes about 30 pages of the smallest size */
+#define SCHEMA_MAX_ROW_BYTES 2048u /* our rows are below 800 bytes */
 #define SCHEMA_ADVICE "nothing of it was run; `lode db salvage` brings the records over into a clean store"
 
 enum { SCHEMA_COL_TYPE, SCHEMA_COL_NAME, SCHEMA_COL_TABLE, SCHEMA_COL_ROOT, SCHEMA_COL_SQL, SCHEMA_COLUMNS };
@@ -43,8 +43,10 @@ static void schema_show_name(char *out, size_t size, lode_str s) {
 
 static lode_status schema_foreign_object(schema_comparison *c, const store_row *row, lode_error *err) {
   char type[16], name[64];
-  schema_show_name(type, sizeof type, row->n > SCHEMA_COL_TYPE ? store_row_str(row, SCHEMA_COL_TYPE, &c->payload) : (lode_str){NULL, 0});
-  schema_show_name(name, sizeof name, row->n > SCHEMA_COL_NAME ? store_row_str(row, SCHEMA_COL_NAME, &c->payload) : (lode_str){NULL, 0});
+  schema_show_name(type, sizeof type,
+                   row->n > SCHEMA_COL_TYPE ? store_row_str(row, SCHEMA_COL_TYPE, &c->payload) : (lode_str){NULL, 0});
+  schema_show_name(name, sizeof name,
+                   row->n > SCHEMA_COL_NAME ? store_row_str(row, SCHEMA_COL_NAME, &c->payload) : (lode_str){NULL, 0});
   return err_set(err, LODE_CORRUPT, "%s holds the %s \"%s\", which Lode did not make: %s", c->path,
                  type[0] ? type : "object", name, c->advice);
 }
@@ -59,8 +61,10 @@ static lode_status schema_no_tree(const schema_comparison *c, const char *why, l
 }
 
 static lode_status schema_not_a_store(const char *path, lode_error *err) {
-  return err_set(err, LODE_CORRUPT, "%s is not a Lode store, or its first page is damaged; `lode db salvage` brings over what "
-                 "is whole", path);
+  return err_set(err, LODE_CORRUPT,
+                 "%s is not a Lode store, or its first page is damaged; `lode db salvage` brings over what "
+                 "is whole",
+                 path);
 }
 
 /* ---- Rows ---- */
@@ -92,7 +96,8 @@ static lode_status schema_compare_row(schema_comparison *c, const store_row *row
     const store_schema_object *o = &store_schema_objects[i];
     if (!schema_column_is(row, SCHEMA_COL_NAME, &c->payload, o->name)) continue;
     if (!schema_column_is(row, SCHEMA_COL_TYPE, &c->payload, o->type)) return schema_foreign_object(c, row, err);
-    if (!schema_column_is(row, SCHEMA_COL_TABLE, &c->payload, o->table) || !schema_column_is(row, SCHEMA_COL_SQL, &c->payload, o->sql))
+    if (!schema_column_is(row, SCHEMA_COL_TABLE, &c->payload, o->table) ||
+        !schema_column_is(row, SCHEMA_COL_SQL, &c->payload, o->sql))
       return schema_altered(c, o, "is not as Lode makes it", err);
     if (c->found & 1u << i) return schema_altered(c, o, "is there twice", err);
     if (row->cols[SCHEMA_COL_ROOT].type != STORE_COL_INT) return schema_altered(c, o, "has no root page", err);
@@ -140,13 +145,16 @@ static lode_status schema_read_page(schema_comparison *c, uint32_t number, lode_
   store_row row;
   size_t header = number == 1 ? 100 : 0;
   if (!store_pages_read(c->p, number, c->page))
-    return err_set(err, LODE_CORRUPT, "page %u of %s is damaged; `lode db salvage` brings over what is whole", number, c->path);
+    return err_set(err, LODE_CORRUPT, "page %u of %s is damaged; `lode db salvage` brings over what is whole", number,
+                   c->path);
   if (number == 1) TRY(schema_check_header(c, err));
   if (c->page[header] == 0x05) return schema_read_inner_page(c, header, err);
-  if (c->page[header] != 0x0d || !store_page_parse(c->p, number, c->page, &view)) return schema_no_tree(c, "is not a tree", err);
+  if (c->page[header] != 0x0d || !store_page_parse(c->p, number, c->page, &view))
+    return schema_no_tree(c, "is not a tree", err);
   for (uint32_t i = 0; i < view.cells; i++) {
     size_t offset = store_page_cell(c->p, &view, i);
-    if (!offset || !store_row_parse(c->p, &view, offset, &row)) return schema_no_tree(c, "has a row that cannot be read", err);
+    if (!offset || !store_row_parse(c->p, &view, offset, &row))
+      return schema_no_tree(c, "has a row that cannot be read", err);
     TRY(schema_compare_row(c, &row, err));
   }
   return LODE_OK;
@@ -212,11 +220,14 @@ static lode_status schema_compare_open(store_conn *conn, lode_error *err) {
 
 lode_status store_schema_check(store_conn *conn, lode_error *err) {
   sqlite3_stmt **s = &conn->stmt[STORE_STMT_SCHEMA_COOKIE];
-  int rc = *s ? SQLITE_OK : sqlite3_prepare_v3(conn->sql, "PRAGMA schema_version", -1, SQLITE_PREPARE_PERSISTENT, s, NULL);
+  int rc =
+      *s ? SQLITE_OK : sqlite3_prepare_v3(conn->sql, "PRAGMA schema_version", -1, SQLITE_PREPARE_PERSISTENT, s, NULL);
   if (rc == SQLITE_OK) rc = sqlite3_step(*s);
   int64_t cookie = rc == SQLITE_ROW ? sqlite3_column_int64(*s, 0) : 0;
-  if (rc == SQLITE_ROW) rc = sqlite3_reset(*s);
-  else if (*s) sqlite3_reset(*s);
+  if (rc == SQLITE_ROW)
+    rc = sqlite3_reset(*s);
+  else if (*s)
+    sqlite3_reset(*s);
   if (rc != SQLITE_OK) return store_err_sql(conn, rc, err);
   if (conn->schema_known && conn->schema_cookie == cookie) return LODE_OK;
   conn->schema_known = false;

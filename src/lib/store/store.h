@@ -47,8 +47,8 @@ typedef enum store_tx_kind { STORE_TX_READ, STORE_TX_WRITE } store_tx_kind;
 /* A read transaction sees one snapshot. Keep it under 50 ms (see store_tx_is_old()), because it holds up commits. */
 lode_status store_tx_begin(store_db *db, store_tx_kind kind, store_tx **tx, lode_error *err);
 lode_status store_tx_commit(store_tx *tx, lode_error *err); /* frees tx either way; durable when OK */
-void store_tx_rollback(store_tx *tx);                        /* also ends a read; NULL is allowed */
-bool store_tx_is_old(store_tx *tx);                          /* a read older than 50 ms: continue in a new one */
+void store_tx_rollback(store_tx *tx);                       /* also ends a read; NULL is allowed */
+bool store_tx_is_old(store_tx *tx);                         /* a read older than 50 ms: continue in a new one */
 /* Has this read lasted half of busy_ms while somebody waits for a lock? Then it must end now. */
 bool store_tx_must_yield(const store_tx *tx);
 #ifdef LODE_CHECKED
@@ -74,21 +74,21 @@ void store_tx_savepoint_end(store_tx *tx, bool keep);
 /* ---- Collections ---- */
 
 typedef struct store_coll {
-  int64_t cid;          /* 1 .. 2^22 - 1 */
-  uint64_t uid;         /* random: differs from that of another collection with the same cid in a replaced store */
-  uint32_t counted;     /* number of metadata keys declared as counters */
+  int64_t cid;      /* 1 .. 2^22 - 1 */
+  uint64_t uid;     /* random: differs from that of another collection with the same cid in a replaced store */
+  uint32_t counted; /* number of metadata keys declared as counters */
   lode_metric metric;
   uint32_t dim;
   uint32_t embedder_dim;
   uint64_t records, pending;
-  uint64_t documents, document_bytes;  /* of records with a document: for BM25 */
-  uint64_t tombstones;  /* dead records and vectors that are not erased yet */
-  int64_t text_cursor;  /* rid up to which the text index holds every record */
-  int64_t term_cursor;  /* rid up to which the metadata index holds every record */
-  uint64_t untexted;    /* records past text_cursor */
-  uint64_t unindexed;   /* records past term_cursor */
-  int64_t low_water;    /* gid of the newest erased tombstone */
-  lode_str name, metadata, embedder; /* in the arena given */
+  uint64_t documents, document_bytes; /* of records with a document: for BM25 */
+  uint64_t tombstones;                /* dead records and vectors that are not erased yet */
+  int64_t text_cursor;                /* rid up to which the text index holds every record */
+  int64_t term_cursor;                /* rid up to which the metadata index holds every record */
+  uint64_t untexted;                  /* records past text_cursor */
+  uint64_t unindexed;                 /* records past term_cursor */
+  int64_t low_water;                  /* gid of the newest erased tombstone */
+  lode_str name, metadata, embedder;  /* in the arena given */
 } store_coll;
 
 /* Strings are copied to the arena. */
@@ -107,10 +107,10 @@ lode_status store_coll_drop(store_tx *tx, int64_t cid, lode_error *err);
 
 typedef struct store_rec {
   int64_t rid;
-  int64_t vid;        /* 0: pending */
-  uint64_t seq;       /* cursor of the last change */
+  int64_t vid;  /* 0: pending */
+  uint64_t seq; /* cursor of the last change */
   bool has_document;
-  uint32_t doc_crc;   /* of the document, if there is one */
+  uint32_t doc_crc;      /* of the document, if there is one */
   lode_str id, metadata; /* metadata.data NULL: none */
 } store_rec;
 
@@ -118,9 +118,9 @@ typedef struct store_rec {
 lode_status store_rec_find(store_tx *tx, int64_t cid, lode_str id, int64_t *rid, lode_error *err);
 /* Looks up many ids, for a writer; entries come in the order of ids. */
 typedef struct store_id_entry {
-  int64_t rid;   /* 0: no such id */
-  int64_t len;   /* bytes of its document + 1, 0 for none */
-  bool dead;     /* the record was deleted but not erased yet: the id is free again */
+  int64_t rid; /* 0: no such id */
+  int64_t len; /* bytes of its document + 1, 0 for none */
+  bool dead;   /* the record was deleted but not erased yet: the id is free again */
 } store_id_entry;
 lode_status store_ids_find(store_tx *tx, int64_t cid, const lode_str *ids, size_t n, store_id_entry *entries,
                            lode_error *err);
@@ -159,12 +159,12 @@ lode_status store_tombstone_low_water(store_tx *tx, int64_t cid, int64_t *gid, l
 /* ---- Segments of the vector index: the manifest (manifest.c) ---- */
 
 typedef struct store_manifest_row {
-  uint64_t id;          /* random, below 2^63; names the file and seeds its checksums */
+  uint64_t id; /* random, below 2^63; names the file and seeds its checksums */
   int64_t cid;
-  int64_t after, last;  /* holds the vectors with after < vid <= last that were alive when it was built */
-  uint64_t bytes;       /* of the file; 0: it is being built */
+  int64_t after, last; /* holds the vectors with after < vid <= last that were alive when it was built */
+  uint64_t bytes;      /* of the file; 0: it is being built */
   uint32_t table_crc, rows, kind;
-  bool proven;          /* out: the row's checksum and key range are valid */
+  bool proven; /* out: the row's checksum and key range are valid */
 } store_manifest_row;
 typedef lode_status store_manifest_fn(void *ctx, const store_manifest_row *row, lode_error *err);
 /* Rows of a collection in vid order, including segments being built; cid 0: of all collections. */
@@ -192,11 +192,11 @@ void store_build_unlock(store_db *db);
 
 typedef struct store_change {
   lode_str id;
-  bool set_document, set_metadata;   /* updates: which parts to change; inserts write all */
-  lode_str document, metadata;       /* data NULL: none */
-  const float *vector;               /* NULL: none (insert), unchanged (update) */
+  bool set_document, set_metadata; /* updates: which parts to change; inserts write all */
+  lode_str document, metadata;     /* data NULL: none */
+  const float *vector;             /* NULL: none (insert), unchanged (update) */
   uint32_t dim;
-  int64_t dead_rid;                  /* inserts: the dead record that still holds the id; 0: none */
+  int64_t dead_rid; /* inserts: the dead record that still holds the id; 0: none */
 } store_change;
 
 /* Inserts in the order given; batches of about a thousand are best. */
@@ -214,7 +214,7 @@ lode_status store_coll_save(store_tx *tx, const store_coll *coll, lode_error *er
 
 typedef struct store_term_range {
   lode_str key;
-  const meta_value *low, *high;   /* NULL: open; low == high for an exact value */
+  const meta_value *low, *high; /* NULL: open; low == high for an exact value */
   bool low_open, high_open;
 } store_term_range;
 /* `exact` is false if the value is a truncated prefix of a long string: check the record itself. */

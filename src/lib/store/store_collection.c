@@ -5,10 +5,27 @@
 
 /* Columns of table collection, in the order of the schema. */
 enum {
-  COLL_COL_CID, COLL_COL_UID, COLL_COL_NAME, COLL_COL_METRIC, COLL_COL_DIM, COLL_COL_METADATA, COLL_COL_EMBEDDER,
-  COLL_COL_EMBEDDER_DIM, COLL_COL_COUNTED, COLL_COL_CREATED, COLL_COL_RECORDS, COLL_COL_PENDING, COLL_COL_DOCUMENTS,
-  COLL_COL_DOCUMENT_BYTES, COLL_COL_TOMBSTONES, COLL_COL_TEXT_CURSOR, COLL_COL_TERM_CURSOR, COLL_COL_UNTEXTED,
-  COLL_COL_UNINDEXED, COLL_COL_LOW_WATER, COLL_COL_CRC,
+  COLL_COL_CID,
+  COLL_COL_UID,
+  COLL_COL_NAME,
+  COLL_COL_METRIC,
+  COLL_COL_DIM,
+  COLL_COL_METADATA,
+  COLL_COL_EMBEDDER,
+  COLL_COL_EMBEDDER_DIM,
+  COLL_COL_COUNTED,
+  COLL_COL_CREATED,
+  COLL_COL_RECORDS,
+  COLL_COL_PENDING,
+  COLL_COL_DOCUMENTS,
+  COLL_COL_DOCUMENT_BYTES,
+  COLL_COL_TOMBSTONES,
+  COLL_COL_TEXT_CURSOR,
+  COLL_COL_TERM_CURSOR,
+  COLL_COL_UNTEXTED,
+  COLL_COL_UNINDEXED,
+  COLL_COL_LOW_WATER,
+  COLL_COL_CRC,
 };
 
 static lode_status coll_copy_str(mem_arena *arena, lode_str *s, lode_error *err) {
@@ -47,8 +64,9 @@ static lode_status coll_from_row(store_tx *tx, sqlite3_stmt *s, mem_arena *arena
     TRY(coll_copy_str(arena, &c->metadata, err));
     return coll_copy_str(arena, &c->embedder, err);
   }
-  lode_status st = err_set(err, LODE_CORRUPT, "the description of collection %lld in %s is damaged; `lode db salvage` can help",
-                           (long long)c->cid, tx->db->path);
+  lode_status st =
+      err_set(err, LODE_CORRUPT, "the description of collection %lld in %s is damaged; `lode db salvage` can help",
+              (long long)c->cid, tx->db->path);
   *c = (store_coll){0};
   return st;
 }
@@ -75,8 +93,8 @@ lode_status store_coll_load(store_tx *tx, int64_t cid, mem_arena *arena, store_c
   TRY(store_stmt(tx, STORE_STMT_COLL_BY_CID, &s, err));
   sqlite3_bind_int64(s, 1, cid);
   TRY(store_stmt_step(tx, s, &row, err));
-  lode_status st = row ? coll_from_row(tx, s, arena, coll, err)
-                       : err_set(err, LODE_NOT_FOUND, "the collection was dropped");
+  lode_status st =
+      row ? coll_from_row(tx, s, arena, coll, err) : err_set(err, LODE_NOT_FOUND, "the collection was dropped");
   sqlite3_reset(s);
   return st;
 }

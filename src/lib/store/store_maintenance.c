@@ -34,7 +34,7 @@ uint64_t store_load_batch = 100000;
 typedef struct maint_step {
   store_tx *tx;
   store_coll coll;
-  mem_arena *arena;  /* strings of coll */
+  mem_arena *arena; /* strings of coll */
   uint64_t until_ns;
   unsigned ticks;
   unsigned max_rows; /* the disk is full: erase at most this many records, and do not backfill; 0: no limit */
@@ -242,7 +242,9 @@ done:
 }
 
 static lode_status maint_erase_dropped(maint_step *w, lode_error *err) {
-  static const struct { int scan, erase; } tables[] = {
+  static const struct {
+    int scan, erase;
+  } tables[] = {
       {STORE_STMT_VECTOR_SCAN, STORE_STMT_VECTOR_DELETE},
       {STORE_STMT_TOMBSTONE_SCAN, STORE_STMT_TOMBSTONE_DELETE},
   };
@@ -296,7 +298,8 @@ static lode_status maint_backfill_text(maint_step *w, lode_error *err) {
     }
     w->coll.text_cursor = rec.rid;
     w->coll.untexted--;
-    if (bytes > MAINT_STEP_TEXT_BYTES || (load ? ++rows >= MAINT_LOAD_BATCHES * store_load_batch : maint_is_over(w))) break;
+    if (bytes > MAINT_STEP_TEXT_BYTES || (load ? ++rows >= MAINT_LOAD_BATCHES * store_load_batch : maint_is_over(w)))
+      break;
   }
   return store_doc_sizes_flush(tx, &sizes, err);
 }
@@ -384,9 +387,8 @@ static lode_status maint_load_dropped(maint_step *w, int64_t cid, bool *dropped,
   sqlite3_bind_int64(s, 1, cid);
   TRY(store_stmt_step(w->tx, s, dropped, err));
   if (*dropped)
-    w->coll = (store_coll){.cid = cid,
-                           .text_cursor = sqlite3_column_int64(s, 0),
-                           .term_cursor = sqlite3_column_int64(s, 1)};
+    w->coll =
+        (store_coll){.cid = cid, .text_cursor = sqlite3_column_int64(s, 0), .term_cursor = sqlite3_column_int64(s, 1)};
   sqlite3_reset(s);
   return LODE_OK;
 }
@@ -460,8 +462,10 @@ static lode_status maint_try_step(store_db *db, int which, int64_t after, int64_
   TRY(store_tx_begin(db, STORE_TX_WRITE, &w.tx, err));
   w.until_ns = os_api->now_ns() + MAINT_STEP_NS;
   TRY_GOTO(maint_next_collection(w.tx, which, after, cid, err));
-  if (*cid) st = maint_step_collection(&w, *cid, err);
-  else if (after == 0) st = maint_vacuum_some(w.tx, w.max_rows, err);
+  if (*cid)
+    st = maint_step_collection(&w, *cid, err);
+  else if (after == 0)
+    st = maint_vacuum_some(w.tx, w.max_rows, err);
 done:
   *put_off = w.put_off;
   if (st == LODE_OK && !w.put_off) return store_tx_commit(w.tx, err);
@@ -473,8 +477,10 @@ done:
 static void maint_free_some_pages(store_db *db) {
   store_tx *tx;
   if (store_tx_begin(db, STORE_TX_WRITE, &tx, NULL) != LODE_OK) return;
-  if (maint_vacuum_some(tx, db->step_rows, NULL) == LODE_OK) (void)store_tx_commit(tx, NULL);
-  else store_tx_rollback(tx);
+  if (maint_vacuum_some(tx, db->step_rows, NULL) == LODE_OK)
+    (void)store_tx_commit(tx, NULL);
+  else
+    store_tx_rollback(tx);
 }
 
 /* The caller holds the maintenance lock. *put_off: nothing was done, because the disk is full. */
@@ -488,8 +494,10 @@ static lode_status maint_do_step(store_db *db, int which, int64_t after, int64_t
   }
   if (st != LODE_OK || *put_off || !db->step_rows) return st;
   if (*cid) maint_free_some_pages(db);
-  if (db->step_rows < MAINT_ERASE_BATCH) db->step_rows *= 2;
-  else if (!*cid) db->step_rows = 0;
+  if (db->step_rows < MAINT_ERASE_BATCH)
+    db->step_rows *= 2;
+  else if (!*cid)
+    db->step_rows = 0;
   return LODE_OK;
 }
 

@@ -6,8 +6,8 @@
 enum { REC_COL_RID, REC_COL_ID, REC_COL_SEQ, REC_COL_VID, REC_COL_DOC, REC_COL_META, REC_COL_CRC };
 
 static lode_status rec_damaged(store_tx *tx, const char *what, int64_t key, lode_error *err) {
-  return err_set(err, LODE_CORRUPT, "%s %lld in %s fails its checksum; run `lode db verify`, then `lode db salvage`", what,
-                 (long long)key, tx->db->path);
+  return err_set(err, LODE_CORRUPT, "%s %lld in %s fails its checksum; run `lode db verify`, then `lode db salvage`",
+                 what, (long long)key, tx->db->path);
 }
 
 static lode_status rec_from_row(store_tx *tx, sqlite3_stmt *s, store_rec *rec, lode_error *err) {
@@ -48,7 +48,7 @@ static lode_status rec_merge_dead(store_conn *c, const rec_new_dead *d, lode_err
   while (new) {
     bool take_old = old && c->dead[old - 1] > d->keys[new - 1];
     c->dead[old + new - 1] = take_old ? c->dead[old - 1] : d->keys[new - 1];
-    take_old ? old-- : new--;
+    take_old ? old-- : new --;
   }
   c->n_dead += d->n;
   return LODE_OK;

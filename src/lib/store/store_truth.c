@@ -27,20 +27,23 @@ lode_status store_truth_begin(store_tx *tx, store_truth *t, lode_error *err) {
 }
 
 static int read_page(const store_truth *t, uint32_t number, unsigned char *page) {
-  return t->file->pMethods->xRead(t->file, page, (int)t->page_bytes, (sqlite3_int64)(number - 1) * (sqlite3_int64)t->page_bytes);
+  return t->file->pMethods->xRead(t->file, page, (int)t->page_bytes,
+                                  (sqlite3_int64)(number - 1) * (sqlite3_int64)t->page_bytes);
 }
 
 lode_status store_truth_read_page(store_tx *tx, const store_truth *t, uint32_t number, unsigned char *page,
                                   lode_error *err) {
   int rc = read_page(t, number, page);
-  if (rc == SQLITE_IOERR_SHORT_READ) return err_set(err, LODE_CORRUPT, "page %u of %s is missing", number, tx->db->path);
+  if (rc == SQLITE_IOERR_SHORT_READ)
+    return err_set(err, LODE_CORRUPT, "page %u of %s is missing", number, tx->db->path);
   return rc == SQLITE_OK ? LODE_OK : store_err_sql(tx->conn, rc, err);
 }
 
 static bool read_for_pages(void *ctx, uint32_t number, unsigned char *page) {
   store_truth *t = ctx;
   int rc = read_page(t, number, page);
-  if (rc != SQLITE_OK && rc != SQLITE_IOERR_SHORT_READ && (t->rc == SQLITE_OK || t->rc == SQLITE_IOERR_DATA)) t->rc = rc;
+  if (rc != SQLITE_OK && rc != SQLITE_IOERR_SHORT_READ && (t->rc == SQLITE_OK || t->rc == SQLITE_IOERR_DATA))
+    t->rc = rc;
   return rc == SQLITE_OK;
 }
 

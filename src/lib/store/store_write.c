@@ -90,8 +90,10 @@ static lode_status write_make_row(store_tx *tx, store_coll *coll, const store_ch
 static lode_status write_insert_rows(store_tx *tx, const store_coll *coll, const store_new_rec *rows,
                                      const size_t *order, size_t n, lode_error *err) {
   TRY(store_ids_add(tx, coll, rows, order, n, err));
-  TRY(store_batch_run(tx, STORE_STMT_DOCUMENTS_PUT, 0, (store_batch){.rows = rows, .n = n, .part = STORE_BATCH_DOCUMENTS}, err));
-  TRY(store_batch_run(tx, STORE_STMT_VECTORS_PUT, 0, (store_batch){.rows = rows, .n = n, .part = STORE_BATCH_VECTORS}, err));
+  TRY(store_batch_run(tx, STORE_STMT_DOCUMENTS_PUT, 0,
+                      (store_batch){.rows = rows, .n = n, .part = STORE_BATCH_DOCUMENTS}, err));
+  TRY(store_batch_run(tx, STORE_STMT_VECTORS_PUT, 0, (store_batch){.rows = rows, .n = n, .part = STORE_BATCH_VECTORS},
+                      err));
   return store_batch_run(tx, STORE_STMT_RECORDS_PUT, 0, (store_batch){.rows = rows, .n = n}, err);
 }
 
@@ -160,7 +162,8 @@ static lode_status write_change_document(store_tx *tx, store_coll *coll, store_r
   }
   coll->documents++;
   coll->document_bytes += text.len;
-  TRY(write_put_document(tx, had ? STORE_STMT_DOCUMENT_SET : STORE_STMT_DOCUMENT_PUT, rec->rid, text, rec->doc_crc, err));
+  TRY(write_put_document(tx, had ? STORE_STMT_DOCUMENT_SET : STORE_STMT_DOCUMENT_PUT, rec->rid, text, rec->doc_crc,
+                         err));
   if (!indexed) return LODE_OK;
   store_doc_sizes sizes = {0};
   TRY(store_text_add(tx, &sizes, rec->rid, text, err));

@@ -20,7 +20,8 @@ typedef struct fts_token_sink {
 
 static int fts_pass_token(void *ctx, const token_item *t) {
   fts_token_sink *sink = ctx;
-  return sink->put(sink->ctx, t->same_place ? FTS5_TOKEN_COLOCATED : 0, t->text, (int)t->len, (int)t->start, (int)t->end);
+  return sink->put(sink->ctx, t->same_place ? FTS5_TOKEN_COLOCATED : 0, t->text, (int)t->len, (int)t->start,
+                   (int)t->end);
 }
 
 static int fts_tokenizer_create(void *ctx, const char **args, int n_args, Fts5Tokenizer **out) {

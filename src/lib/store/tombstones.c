@@ -50,8 +50,8 @@ static size_t tombstone_encode(int64_t cid, const int64_t *rids, size_t n, unsig
   return len;
 }
 
-static lode_status tombstone_write_row(store_tx *tx, int which, int64_t gid, const int64_t *rids, size_t n,
-                                       int64_t vid, lode_error *err) {
+static lode_status tombstone_write_row(store_tx *tx, int which, int64_t gid, const int64_t *rids, size_t n, int64_t vid,
+                                       lode_error *err) {
   unsigned char bytes[STORE_TOMBSTONE_MAX_RIDS * 6];
   sqlite3_stmt *s;
   lode_str coded = {(const char *)bytes, tombstone_encode(store_key_cid(gid), rids, n, bytes)};
@@ -105,8 +105,10 @@ lode_status store_tombstone_read(store_tx *tx, sqlite3_stmt *s, store_tombstone 
   lode_str rids = store_column_str(s, 1);
   bool proven = (uint32_t)sqlite3_column_int64(s, 3) == store_crc_tombstone(gid, rids, vid);
   if (proven && store_tombstone_decode(gid, rids, vid, tombstone)) return LODE_OK;
-  return err_set(err, LODE_CORRUPT, "the note of a deletion (%lld) in %s fails its checksum; run `lode db verify`, then `lode db "
-                 "salvage`", (long long)gid, tx->db->path);
+  return err_set(err, LODE_CORRUPT,
+                 "the note of a deletion (%lld) in %s fails its checksum; run `lode db verify`, then `lode db "
+                 "salvage`",
+                 (long long)gid, tx->db->path);
 }
 
 /* Calls fn for the entries of one row with a gid > after_gid. */

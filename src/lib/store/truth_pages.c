@@ -97,8 +97,10 @@ static lode_status pages_find_size(store_pages *p, const char *file, lode_error 
       p->page_bytes = size;
     }
   }
-  if (best) p->page_bytes = best;
-  else if (!best_score) p->page_bytes = declared; /* every page is damaged, but rows may still be valid */
+  if (best)
+    p->page_bytes = best;
+  else if (!best_score)
+    p->page_bytes = declared; /* every page is damaged, but rows may still be valid */
   if (p->page_bytes) {
     p->usable = p->page_bytes - VFS_PAGE_RESERVED;
     uint64_t pages = (p->file_bytes + p->page_bytes - 1) / p->page_bytes;
@@ -106,8 +108,10 @@ static lode_status pages_find_size(store_pages *p, const char *file, lode_error 
   }
   mem_free(page);
   return p->page_bytes ? LODE_OK
-                       : err_set(err, LODE_CORRUPT, "%s holds no page of a Lode store: it is another file, or nothing is left of it; "
-                                 "restore a backup", file);
+                       : err_set(err, LODE_CORRUPT,
+                                 "%s holds no page of a Lode store: it is another file, or nothing is left of it; "
+                                 "restore a backup",
+                                 file);
 }
 
 /* ---- The journal ---- */
@@ -259,11 +263,16 @@ static bool pages_parse_column(uint64_t serial, size_t *at, store_col *c) {
   static const uint8_t int_bytes[] = {0, 1, 2, 3, 4, 6, 8};
   *c = (store_col){.at = *at};
   if (serial == 10 || serial == 11) return false;
-  if (serial == 0) c->type = STORE_COL_NULL;
-  else if (serial == 8 || serial == 9) *c = (store_col){STORE_COL_INT, (uint8_t)(serial - 7), *at, 0};
-  else if (serial == 7) *c = (store_col){STORE_COL_REAL, 0, *at, 8};
-  else if (serial < 7) *c = (store_col){STORE_COL_INT, 0, *at, int_bytes[serial]};
-  else *c = (store_col){serial % 2 ? STORE_COL_TEXT : STORE_COL_BLOB, 0, *at, (size_t)((serial - 12) / 2)};
+  if (serial == 0)
+    c->type = STORE_COL_NULL;
+  else if (serial == 8 || serial == 9)
+    *c = (store_col){STORE_COL_INT, (uint8_t)(serial - 7), *at, 0};
+  else if (serial == 7)
+    *c = (store_col){STORE_COL_REAL, 0, *at, 8};
+  else if (serial < 7)
+    *c = (store_col){STORE_COL_INT, 0, *at, int_bytes[serial]};
+  else
+    *c = (store_col){serial % 2 ? STORE_COL_TEXT : STORE_COL_BLOB, 0, *at, (size_t)((serial - 12) / 2)};
   return !mem_add_overflow(*at, c->len, at);
 }
 
@@ -287,7 +296,8 @@ bool store_row_parse(const store_pages *p, const store_page_view *v, size_t offs
   size_t left = (size_t)(end - at), need = row->local_bytes + (row->local_bytes < row->bytes ? 4 : 0);
   if (need > left) return false;
   if (row->local_bytes < row->bytes) row->overflow = sqf_be32(at + row->local_bytes);
-  if (!(n = sqf_get_varint(at, at + row->local_bytes, &header)) || header < n || header > row->local_bytes) return false;
+  if (!(n = sqf_get_varint(at, at + row->local_bytes, &header)) || header < n || header > row->local_bytes)
+    return false;
   size_t body = (size_t)header;
   for (const unsigned char *h = at + n, *h_end = at + header; h < h_end; h += n) {
     if (row->n == STORE_ROW_MAX_COLUMNS || !(n = sqf_get_varint(h, h_end, &serial))) return false;
@@ -332,7 +342,8 @@ int64_t store_row_int(const store_row *row, size_t column, const strbuf *payload
 
 lode_str store_row_str(const store_row *row, size_t column, const strbuf *payload) {
   const store_col *c = &row->cols[column];
-  if ((c->type != STORE_COL_TEXT && c->type != STORE_COL_BLOB) || c->at + c->len > payload->len) return (lode_str){NULL, 0};
+  if ((c->type != STORE_COL_TEXT && c->type != STORE_COL_BLOB) || c->at + c->len > payload->len)
+    return (lode_str){NULL, 0};
   return (lode_str){payload->data + c->at, c->len};
 }
 

@@ -30,7 +30,7 @@ typedef struct store_pages {
   bool journal_whole;    /* the journal is hot and valid: its images are preferred */
   journal_image *images; /* sorted by number */
   size_t n_images, cap_images;
-  uint32_t map_number;   /* pointer-map page held in `map`; 0: none */
+  uint32_t map_number; /* pointer-map page held in `map`; 0: none */
   bool map_sound;
   unsigned char *map, *chain; /* page buffers */
   uint64_t damaged_reads;
@@ -45,8 +45,14 @@ bool store_pages_read(store_pages *pages, uint32_t number, unsigned char *page);
 
 /* What a page is used for, according to the pointer map. */
 typedef enum store_page_use {
-  STORE_PAGE_UNKNOWN, STORE_PAGE_ROOT, STORE_PAGE_FREE, STORE_PAGE_OVERFLOW_FIRST, STORE_PAGE_OVERFLOW, STORE_PAGE_TREE,
-  STORE_PAGE_PTRMAP, STORE_PAGE_LOCK,
+  STORE_PAGE_UNKNOWN,
+  STORE_PAGE_ROOT,
+  STORE_PAGE_FREE,
+  STORE_PAGE_OVERFLOW_FIRST,
+  STORE_PAGE_OVERFLOW,
+  STORE_PAGE_TREE,
+  STORE_PAGE_PTRMAP,
+  STORE_PAGE_LOCK,
 } store_page_use;
 store_page_use store_pages_use_of(store_pages *pages, uint32_t number);
 
@@ -54,11 +60,11 @@ store_page_use store_pages_use_of(store_pages *pages, uint32_t number);
 
 typedef struct store_page_view {
   const unsigned char *page;
-  size_t pointers;   /* where the cell pointers begin */
-  size_t content;    /* where the header says that cells begin */
+  size_t pointers; /* where the cell pointers begin */
+  size_t content;  /* where the header says that cells begin */
   uint32_t cells;
-  bool table;        /* rows with keys; false: rows of an index or of a WITHOUT ROWID table */
-  size_t child;      /* bytes before each cell's length: 4 on inner index pages */
+  bool table;   /* rows with keys; false: rows of an index or of a WITHOUT ROWID table */
+  size_t child; /* bytes before each cell's length: 4 on inner index pages */
 } store_page_view;
 
 /* False for pages that hold no rows. */
@@ -68,20 +74,26 @@ void store_page_assume_leaf(uint32_t number, const unsigned char *page, store_pa
 /* Offset of cell i; 0: the pointer is invalid. */
 size_t store_page_cell(const store_pages *pages, const store_page_view *view, uint32_t i);
 
-typedef enum store_col_type { STORE_COL_NULL, STORE_COL_INT, STORE_COL_REAL, STORE_COL_TEXT, STORE_COL_BLOB } store_col_type;
+typedef enum store_col_type {
+  STORE_COL_NULL,
+  STORE_COL_INT,
+  STORE_COL_REAL,
+  STORE_COL_TEXT,
+  STORE_COL_BLOB
+} store_col_type;
 typedef struct store_col {
   store_col_type type;
-  uint8_t constant;   /* value + 1 of an integer 0 or 1 that is stored without bytes; otherwise 0 */
-  size_t at, len;     /* in the payload */
+  uint8_t constant; /* value + 1 of an integer 0 or 1 that is stored without bytes; otherwise 0 */
+  size_t at, len;   /* in the payload */
 } store_col;
 
 typedef struct store_row store_row;
 struct store_row {
-  int64_t key;               /* rowid; 0 for index rows */
-  uint64_t bytes;            /* length of the payload */
+  int64_t key;    /* rowid; 0 for index rows */
+  uint64_t bytes; /* length of the payload */
   const unsigned char *local;
-  size_t local_bytes;        /* bytes of the payload on the page itself */
-  uint32_t overflow;         /* page on which it continues, or 0 */
+  size_t local_bytes; /* bytes of the payload on the page itself */
+  uint32_t overflow;  /* page on which it continues, or 0 */
   size_t n;
   store_col cols[STORE_ROW_MAX_COLUMNS];
 };
@@ -99,8 +111,14 @@ bool store_row_local_int(const store_row *row, size_t column, int64_t *value);
 /* ---- Our tables, recognized by the column types of their rows ---- */
 
 typedef enum store_row_kind {
-  STORE_ROW_OTHER, STORE_ROW_RECORD, STORE_ROW_DOCUMENT, STORE_ROW_VECTOR, STORE_ROW_TOMBSTONE, STORE_ROW_COLLECTION,
-  STORE_ROW_METAKEY, STORE_ROW_ID,
+  STORE_ROW_OTHER,
+  STORE_ROW_RECORD,
+  STORE_ROW_DOCUMENT,
+  STORE_ROW_VECTOR,
+  STORE_ROW_TOMBSTONE,
+  STORE_ROW_COLLECTION,
+  STORE_ROW_METAKEY,
+  STORE_ROW_ID,
 } store_row_kind;
 store_row_kind store_row_kind_of(const store_row *row, bool table);
 

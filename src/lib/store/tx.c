@@ -20,10 +20,10 @@
 
 #ifdef LODE_CHECKED
 const store_tx_hooks *_Atomic store_tx_test_hooks;
-#define TX_TEST_DECIDES(what)                                    \
-  do {                                                           \
-    const store_tx_hooks *hooks_ = store_tx_test_hooks;          \
-    if (hooks_ && hooks_->what) return hooks_->what();           \
+#define TX_TEST_DECIDES(what)                                                                                          \
+  do {                                                                                                                 \
+    const store_tx_hooks *hooks_ = store_tx_test_hooks;                                                                \
+    if (hooks_ && hooks_->what) return hooks_->what();                                                                 \
   } while (0)
 static void tx_run_gap_hook(void) {
   const store_tx_hooks *hooks = store_tx_test_hooks;
@@ -211,7 +211,8 @@ lode_status store_state_put(store_tx *tx, int key, int64_t value, lode_error *er
 /* ---- Transactions ---- */
 
 static lode_status tx_err_own_writer(const store_db *db, lode_error *err) {
-  return err_set(err, LODE_BUSY, "this process has had a write transaction open for more than %u ms: commit it or roll it back",
+  return err_set(err, LODE_BUSY,
+                 "this process has had a write transaction open for more than %u ms: commit it or roll it back",
                  db->opt.busy_ms);
 }
 
@@ -365,7 +366,8 @@ lode_status store_tx_commit(store_tx *tx, lode_error *err) {
   if (tx->failed) {
     lode_status why = tx->why;
     store_tx_rollback(tx);
-    return err_set(err, why, "the transaction failed before its commit (%s), and was rolled back", lode_status_text(why));
+    return err_set(err, why, "the transaction failed before its commit (%s), and was rolled back",
+                   lode_status_text(why));
   }
   if (tx->conn->generation != vfs_generation()) {
     store_tx_rollback(tx);
@@ -425,7 +427,8 @@ unsigned store_tx_epoch(const store_tx *tx) { return tx->epoch; }
 
 lode_status store_tx_next_seq(store_tx *tx, uint64_t *seq, lode_error *err) {
   if (tx->cursor >= (uint64_t)STORE_KEY_SEQ_MAX)
-    return err_set(err, LODE_LIMIT, "the store has used up its 2^40 change numbers: export it and import it into a new one");
+    return err_set(err, LODE_LIMIT,
+                   "the store has used up its 2^40 change numbers: export it and import it into a new one");
   *seq = ++tx->cursor;
   return LODE_OK;
 }

@@ -46,7 +46,8 @@ static lode_status verify_pages_slice(verify_job *v, store_tx *tx, verify_page_w
   TRY(store_truth_begin(tx, &t, err));
   s->pages = t.pages;
   if (s->next == 1 && t.file_pages < t.pages)
-    verify_report(v, "file", verify_no_str, verify_no_str, "the file is cut short: %u of %u pages are there", t.file_pages, t.pages);
+    verify_report(v, "file", verify_no_str, verify_no_str, "the file is cut short: %u of %u pages are there",
+                  t.file_pages, t.pages);
   for (; s->next <= t.pages && s->next <= t.file_pages; s->next++) {
     if (s->next % 16 == 0 && store_tx_is_old(tx)) return LODE_OK;
     if (s->next == sqf_lock_page(t.page_bytes)) continue;
@@ -118,7 +119,9 @@ static int verify_on_tick(void *ctx) {
   return w->interrupted || w->cancelled;
 }
 
-void verify_watch_begin(verify_watch *w, sqlite3 *sql) { sqlite3_progress_handler(sql, VERIFY_TICK_OPS, verify_on_tick, w); }
+void verify_watch_begin(verify_watch *w, sqlite3 *sql) {
+  sqlite3_progress_handler(sql, VERIFY_TICK_OPS, verify_on_tick, w);
+}
 void verify_watch_end(sqlite3 *sql) { sqlite3_progress_handler(sql, 0, NULL, NULL); }
 
 /* ---- SQLite's own check ---- */
@@ -142,8 +145,10 @@ static int verify_integrity_once(sqlite3 *sql, strbuf *faults) {
   if (rc == SQLITE_OK)
     while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
       const char *text = (const char *)sqlite3_column_text(s, 0);
-      if (text) verify_add_faults(faults, text);
-      else faults->failed = true;
+      if (text)
+        verify_add_faults(faults, text);
+      else
+        faults->failed = true;
     }
   int end = sqlite3_finalize(s);
   return rc == SQLITE_DONE ? SQLITE_OK : rc == SQLITE_OK ? end : rc;
@@ -156,12 +161,15 @@ int store_integrity_check(sqlite3 *sql, store_integrity_fn *line, void *ctx) {
   int rc = verify_integrity_once(sql, &faults);
   if (rc == SQLITE_OK && faults.len) rc = verify_integrity_once(sql, &faults);
   if (faults.failed) rc = SQLITE_NOMEM;
-  for (size_t at = 0; rc == SQLITE_OK && at < faults.len; at += strlen(faults.data + at) + 1) line(ctx, faults.data + at);
+  for (size_t at = 0; rc == SQLITE_OK && at < faults.len; at += strlen(faults.data + at) + 1)
+    line(ctx, faults.data + at);
   strbuf_release(&faults);
   return rc;
 }
 
-static void verify_on_fault(void *ctx, const char *line) { verify_report(ctx, "structure", verify_no_str, verify_no_str, "%s", line); }
+static void verify_on_fault(void *ctx, const char *line) {
+  verify_report(ctx, "structure", verify_no_str, verify_no_str, "%s", line);
+}
 
 static lode_status verify_structure(verify_job *v, verify_watch *w, lode_error *err) {
   store_tx *tx;
@@ -201,7 +209,8 @@ static lode_status verify_copy_create(verify_job *v, verify_copy *c, lode_error 
   TRY(store_tmpdir_create(&c->at, err));
   char *file = store_path_join(c->at.folder, STOREFILE_DB);
   if (!file) return err_nomem(err);
-  store_db_log(v->db, "%s is in use: what needs one moment is checked on a private copy in %s", v->db->path, c->at.folder);
+  store_db_log(v->db, "%s is in use: what needs one moment is checked on a private copy in %s", v->db->path,
+               c->at.folder);
   lode_status st = store_tmpdir_explain(store_db_copy(v->db, file, v->progress, err), err);
   mem_free(file);
   TRY(st);
@@ -242,7 +251,8 @@ static lode_status verify_run_checks(verify_job *v, lode_error *err) {
     if (done) continue;
     st = verify_copy_create(v, &copy, err);
     if (st == LODE_CORRUPT && v->n_found) {
-      store_db_log(v->db, "%s is damaged and being written to: its counts, indexes and b-trees were not checked", v->db->path);
+      store_db_log(v->db, "%s is damaged and being written to: its counts, indexes and b-trees were not checked",
+                   v->db->path);
       err_clear(err);
       st = LODE_OK;
       goto done;

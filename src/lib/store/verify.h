@@ -27,8 +27,8 @@ typedef struct verify_watch {
   store_db *db;
   const char *phase;
   uint64_t reported_ns;
-  bool is_private;   /* db is a copy that nobody else uses: never interrupted */
-  bool interrupted;  /* somebody waited for a lock: try again */
+  bool is_private;  /* db is a copy that nobody else uses: never interrupted */
+  bool interrupted; /* somebody waited for a lock: try again */
   bool cancelled;
 } verify_watch;
 void verify_watch_begin(verify_watch *w, sqlite3 *sql);

@@ -11,21 +11,24 @@
 
 enum { ROWS_PART_ID = 1, ROWS_PART_DOCUMENT = 2, ROWS_PART_VECTOR = 4, ROWS_PART_CONTENT = 8 };
 typedef enum rows_coll_state {
-  ROWS_COLL_KNOWN, ROWS_COLL_DROPPED, ROWS_COLL_ABSENT, ROWS_COLL_UNREADABLE
+  ROWS_COLL_KNOWN,
+  ROWS_COLL_DROPPED,
+  ROWS_COLL_ABSENT,
+  ROWS_COLL_UNREADABLE
 } rows_coll_state;
 
 typedef struct rows_job {
   verify_job *v;
   store_tx *tx;
-  bool broken;          /* a lookup met a damaged page: this transaction is over */
-  bool again;           /* parts of the current row are left to check */
-  unsigned done;        /* parts of the current row that were checked: ROWS_PART_* */
-  int64_t cid;          /* collection of `state` and `coll`, loaded in this transaction; 0: none */
+  bool broken;   /* a lookup met a damaged page: this transaction is over */
+  bool again;    /* parts of the current row are left to check */
+  unsigned done; /* parts of the current row that were checked: ROWS_PART_* */
+  int64_t cid;   /* collection of `state` and `coll`, loaded in this transaction; 0: none */
   rows_coll_state state;
   store_coll coll;
   mem_arena arena;
-  int64_t bad_cid;      /* collection whose description cannot be read: not tried again */
-  int64_t reported_absent;  /* collection that does not exist and was reported already */
+  int64_t bad_cid;         /* collection whose description cannot be read: not tried again */
+  int64_t reported_absent; /* collection that does not exist and was reported already */
   json_doc json;
 } rows_job;
 
@@ -87,7 +90,8 @@ static lode_status rows_enter_coll(rows_job *r, int64_t cid, bool *go, lode_erro
   *go = !r->broken && (r->state == ROWS_COLL_KNOWN || r->state == ROWS_COLL_UNREADABLE);
   if (r->state != ROWS_COLL_ABSENT || r->reported_absent == cid) return LODE_OK;
   r->reported_absent = cid;
-  verify_report(r->v, "structure", rows_no_str, rows_no_str, "there are rows of collection %lld, which does not exist", (long long)cid);
+  verify_report(r->v, "structure", rows_no_str, rows_no_str, "there are rows of collection %lld, which does not exist",
+                (long long)cid);
   return LODE_OK;
 }
 
@@ -109,7 +113,8 @@ static lode_status rows_check_id_of(rows_job *r, const store_rec *rec, lode_erro
   if (!readable)
     verify_report(r->v, "name", r->coll.name, rec->id, "the record's name cannot be read");
   else if (alive && rid != rec->rid)
-    verify_report(r->v, "name", r->coll.name, rec->id, rid ? "the name leads to another record" : "the record has no name");
+    verify_report(r->v, "name", r->coll.name, rec->id,
+                  rid ? "the name leads to another record" : "the record has no name");
   return LODE_OK;
 }
 
@@ -142,7 +147,8 @@ static lode_status rows_check_document_of(rows_job *r, const store_rec *rec, lod
   if (!fault) {
     lode_str text = store_column_str(s, 0);
     uint32_t crc = (uint32_t)sqlite3_column_int64(s, 1);
-    if (!text.data || crc != store_crc_document(rec->rid, text) || crc != rec->doc_crc) fault = "the document fails its checksum";
+    if (!text.data || crc != store_crc_document(rec->rid, text) || crc != rec->doc_crc)
+      fault = "the document fails its checksum";
     bytes = text.len + 1;
     sqlite3_reset(s);
   }
@@ -190,7 +196,9 @@ static lode_status rows_check_record(rows_job *r, const store_rec *rec, bool pro
   static const struct {
     unsigned part;
     lode_status (*check)(rows_job *r, const store_rec *rec, lode_error *err);
-  } parts[] = {{ROWS_PART_CONTENT, rows_check_content_of}, {ROWS_PART_ID, rows_check_id_of}, {ROWS_PART_DOCUMENT, rows_check_document_of},
+  } parts[] = {{ROWS_PART_CONTENT, rows_check_content_of},
+               {ROWS_PART_ID, rows_check_id_of},
+               {ROWS_PART_DOCUMENT, rows_check_document_of},
                {ROWS_PART_VECTOR, rows_check_vector_of}};
   bool go;
   TRY(rows_enter_coll(r, store_key_cid(rec->rid), &go, err));
@@ -239,8 +247,8 @@ static lode_status rows_check_document(rows_job *r, int64_t rid, lode_error *err
   if (!readable) return LODE_OK; /* reported by rows_check_id() */
   bool owned = row && sqlite3_column_type(s, 4) != SQLITE_NULL;
   if (!owned)
-    verify_report(r->v, "document", r->coll.name, row ? store_column_str(s, 1) : rows_no_str, "document %lld belongs to no record",
-                  (long long)rid);
+    verify_report(r->v, "document", r->coll.name, row ? store_column_str(s, 1) : rows_no_str,
+                  "document %lld belongs to no record", (long long)rid);
   sqlite3_reset(s);
   return LODE_OK;
 }
@@ -271,7 +279,8 @@ static lode_status rows_check_tombstone(rows_job *r, int64_t gid, lode_str rids,
   TRY(rows_enter_coll(r, store_key_cid(gid), &go, err));
   if (!go) return LODE_OK;
   if (crc != store_crc_tombstone(gid, rids, vid) || !store_tombstone_decode(gid, rids, vid, &tombstone)) {
-    verify_report(r->v, "structure", r->coll.name, rows_no_str, "the note of a deletion (%lld) fails its checksum", (long long)gid);
+    verify_report(r->v, "structure", r->coll.name, rows_no_str, "the note of a deletion (%lld) fails its checksum",
+                  (long long)gid);
     return LODE_OK;
   }
   for (size_t i = 0; i < (vid ? 1 : tombstone.n); i++) {
@@ -280,8 +289,8 @@ static lode_status rows_check_tombstone(rows_job *r, int64_t gid, lode_str rids,
     if (!readable) return LODE_OK;
     sqlite3_reset(s);
     if (!row)
-      verify_report(r->v, "structure", r->coll.name, rows_no_str, "what was deleted (%lld) is gone, and the note of it is not",
-                    (long long)key);
+      verify_report(r->v, "structure", r->coll.name, rows_no_str,
+                    "what was deleted (%lld) is gone, and the note of it is not", (long long)key);
   }
   return LODE_OK;
 }
@@ -435,7 +444,7 @@ done:
 /* ---- Page by page ---- */
 
 typedef struct rows_page_walk {
-  store_truth truth;     /* as the current transaction sees it */
+  store_truth truth; /* as the current transaction sees it */
   store_pages pages;
   unsigned char *page;
   strbuf payload;
@@ -447,7 +456,8 @@ static lode_status rows_check_page_coll(rows_job *r, const store_row *row, lode_
   TRY(rows_load_coll(r, row->key, err));
   r->again = false;
   if (r->state == ROWS_COLL_UNREADABLE)
-    verify_report(r->v, "structure", rows_no_str, rows_no_str, "the description of collection %lld cannot be read", (long long)row->key);
+    verify_report(r->v, "structure", rows_no_str, rows_no_str, "the description of collection %lld cannot be read",
+                  (long long)row->key);
   return LODE_OK;
 }
 
@@ -458,7 +468,8 @@ static lode_status rows_check_page_row(rows_job *r, rows_page_walk *w, const sto
   int64_t rid;
   switch (kind) {
     case STORE_ROW_DOCUMENT: return rows_check_document(r, row->key, err);
-    case STORE_ROW_VECTOR: return store_row_local_int(row, 1, &rid) ? rows_check_vector(r, row->key, rid, err) : LODE_OK;
+    case STORE_ROW_VECTOR:
+      return store_row_local_int(row, 1, &rid) ? rows_check_vector(r, row->key, rid, err) : LODE_OK;
     case STORE_ROW_OTHER:
     case STORE_ROW_METAKEY: return LODE_OK;
     default: break;
@@ -471,7 +482,8 @@ static lode_status rows_check_page_row(rows_job *r, rows_page_walk *w, const sto
   if (kind == STORE_ROW_RECORD) return rows_check_record(r, &rec, whole && store_row_to_rec(row, p, &rec), err);
   if (!whole) return LODE_OK; /* an id row or a tombstone; the damaged overflow page was reported */
   if (kind == STORE_ROW_TOMBSTONE)
-    return rows_check_tombstone(r, row->key, store_row_str(row, 1, p), store_row_int(row, 2, p), (uint32_t)store_row_int(row, 3, p), err);
+    return rows_check_tombstone(r, row->key, store_row_str(row, 1, p), store_row_int(row, 2, p),
+                                (uint32_t)store_row_int(row, 3, p), err);
   int64_t cid = store_row_int(row, 0, p);
   rid = store_row_int(row, 2, p);
   return rows_check_id(r, cid, store_row_str(row, 1, p), rid, err);
@@ -504,7 +516,8 @@ static lode_status rows_check_page_slice(rows_job *r, rows_page_walk *w, lode_er
   store_truth_pages(&w->truth, &w->pages);
   while (w->number <= w->pages.count && !store_tx_is_old(r->tx)) {
     TRY(rows_check_page(r, w, err));
-    if (w->truth.rc != SQLITE_OK && w->truth.rc != SQLITE_IOERR_DATA) return store_err_sql(r->tx->conn, w->truth.rc, err);
+    if (w->truth.rc != SQLITE_OK && w->truth.rc != SQLITE_IOERR_DATA)
+      return store_err_sql(r->tx->conn, w->truth.rc, err);
     if (r->broken) break;
     w->number++;
     w->cell = 0;
@@ -543,8 +556,8 @@ static lode_status rows_check_by_keys(rows_job *r, bool *walkable, lode_error *e
     const char *phase;
     rows_row_fn *fn;
   } walks[] = {
-      {STORE_STMT_COLL_CIDS, "collections", rows_on_collection}, {STORE_STMT_RECORD_SCAN, "records", rows_on_record},
-      {STORE_STMT_DOCUMENT_KEYS, "documents", rows_on_document}, {STORE_STMT_VECTOR_KEYS, "vectors", rows_on_vector},
+      {STORE_STMT_COLL_CIDS, "collections", rows_on_collection},   {STORE_STMT_RECORD_SCAN, "records", rows_on_record},
+      {STORE_STMT_DOCUMENT_KEYS, "documents", rows_on_document},   {STORE_STMT_VECTOR_KEYS, "vectors", rows_on_vector},
       {STORE_STMT_TOMBSTONE_SCAN, "deletions", rows_on_tombstone},
   };
   TRY(rows_walk_ids(r, STORE_STMT_NAME_SCAN, walkable, err));
@@ -562,7 +575,8 @@ lode_status verify_rows(verify_job *v, lode_error *err) {
   if (!v->damaged_pages) TRY_GOTO(rows_check_by_keys(&r, &walkable, err));
   if (walkable) goto done;
   if (!v->damaged_pages)
-    verify_report(v, "structure", rows_no_str, rows_no_str, "a table cannot be walked to its end, though all pages carry their checksums");
+    verify_report(v, "structure", rows_no_str, rows_no_str,
+                  "a table cannot be walked to its end, though all pages carry their checksums");
   st = rows_check_all_pages(&r, err);
 done:
   mem_arena_release(&r.arena);

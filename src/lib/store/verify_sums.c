@@ -19,7 +19,7 @@ typedef struct sums_entries {
 enum { SUMS_EXPECTED, SUMS_FOUND };
 
 typedef struct sums_tally {
-  store_coll stored;  /* counts and cursors of the collection's row; name in the arena */
+  store_coll stored; /* counts and cursors of the collection's row; name in the arena */
   bool dropped;
   uint64_t records, pending, documents, document_bytes, tombstones, untexted, unindexed, missized;
   sums_entries terms[2], counters[2], words[2]; /* required by the records (SUMS_EXPECTED), in the index (SUMS_FOUND) */
@@ -30,14 +30,14 @@ typedef struct sums_job {
   verify_watch *w;
   store_tx *tx;
   mem_arena arena;
-  sums_tally *tallies;  /* sorted by cid; the first has cid 0 and counts what belongs to no collection */
+  sums_tally *tallies; /* sorted by cid; the first has cid 0 and counts what belongs to no collection */
   size_t n, cap;
-  sums_tally *last;     /* result of the last sums_tally_of() */
-  int64_t *dead;        /* rids in tombstones, sorted */
+  sums_tally *last; /* result of the last sums_tally_of() */
+  int64_t *dead;    /* rids in tombstones, sorted */
   size_t n_dead, cap_dead;
-  int64_t *counted;     /* kids of declared counters, sorted */
+  int64_t *counted; /* kids of declared counters, sorted */
   size_t n_counted, cap_counted;
-  uint64_t *hashes;     /* terms of the current record */
+  uint64_t *hashes; /* terms of the current record */
   size_t n_hashes, cap_hashes;
   json_doc json;
   /* The current record. */
@@ -55,8 +55,10 @@ static sums_tally *sums_tally_of(sums_job *s, int64_t cid) {
   size_t low = 0, high = s->n;
   while (low < high) {
     size_t mid = low + (high - low) / 2;
-    if (s->tallies[mid].stored.cid < cid) low = mid + 1;
-    else high = mid;
+    if (s->tallies[mid].stored.cid < cid)
+      low = mid + 1;
+    else
+      high = mid;
   }
   s->last = low < s->n && s->tallies[low].stored.cid == cid ? &s->tallies[low] : &s->tallies[0];
   return s->last;
@@ -67,7 +69,9 @@ static void sums_add(sums_entries *e, uint64_t hash, uint64_t times) {
   e->sum += hash * times;
 }
 
-static bool sums_are_equal(const sums_entries e[2]) { return e[SUMS_EXPECTED].n == e[SUMS_FOUND].n && e[SUMS_EXPECTED].sum == e[SUMS_FOUND].sum; }
+static bool sums_are_equal(const sums_entries e[2]) {
+  return e[SUMS_EXPECTED].n == e[SUMS_FOUND].n && e[SUMS_EXPECTED].sum == e[SUMS_FOUND].sum;
+}
 
 /* ---- Hashes of entries ---- */
 
@@ -86,7 +90,8 @@ static uint64_t sums_hash_bytes(char type, const void *data, size_t len) {
 static uint64_t sums_hash_int(int64_t i) { return sums_hash_bytes('i', &i, sizeof i); }
 
 static uint64_t sums_hash_double(double d) {
-  if (d >= -9223372036854775808.0 && d < 9223372036854775808.0 && d == (double)(int64_t)d) return sums_hash_int((int64_t)d);
+  if (d >= -9223372036854775808.0 && d < 9223372036854775808.0 && d == (double)(int64_t)d)
+    return sums_hash_int((int64_t)d);
   return sums_hash_bytes('d', &d, sizeof d);
 }
 
@@ -141,15 +146,15 @@ static lode_status sums_on_collection(sums_job *s, sqlite3_stmt *q, lode_error *
   lode_str name = store_column_str(q, 1);
   *t = (sums_tally){
       .stored = {.cid = sqlite3_column_int64(q, 0),
-               .records = (uint64_t)sqlite3_column_int64(q, 2),
-               .pending = (uint64_t)sqlite3_column_int64(q, 3),
-               .documents = (uint64_t)sqlite3_column_int64(q, 4),
-               .document_bytes = (uint64_t)sqlite3_column_int64(q, 5),
-               .tombstones = (uint64_t)sqlite3_column_int64(q, 6),
-               .text_cursor = sqlite3_column_int64(q, 7),
-               .term_cursor = sqlite3_column_int64(q, 8),
-               .untexted = (uint64_t)sqlite3_column_int64(q, 9),
-               .unindexed = (uint64_t)sqlite3_column_int64(q, 10)},
+                 .records = (uint64_t)sqlite3_column_int64(q, 2),
+                 .pending = (uint64_t)sqlite3_column_int64(q, 3),
+                 .documents = (uint64_t)sqlite3_column_int64(q, 4),
+                 .document_bytes = (uint64_t)sqlite3_column_int64(q, 5),
+                 .tombstones = (uint64_t)sqlite3_column_int64(q, 6),
+                 .text_cursor = sqlite3_column_int64(q, 7),
+                 .term_cursor = sqlite3_column_int64(q, 8),
+                 .untexted = (uint64_t)sqlite3_column_int64(q, 9),
+                 .unindexed = (uint64_t)sqlite3_column_int64(q, 10)},
       .dropped = !name.data,
   };
   if (name.data) {
@@ -172,15 +177,17 @@ static lode_status sums_on_tombstone(sums_job *s, sqlite3_stmt *q, lode_error *e
   if (!store_tombstone_decode(gid, store_column_str(q, 1), sqlite3_column_int64(q, 2), &tombstone))
     return LODE_OK; /* reported by verify_rows() */
   sums_tally_of(s, store_key_cid(gid))->tombstones += tombstone.vid ? 1 : tombstone.n;
-  for (size_t i = 0; i < tombstone.n; i++) TRY(sums_push_key(&s->dead, &s->n_dead, &s->cap_dead, tombstone.rids[i], err));
+  for (size_t i = 0; i < tombstone.n; i++)
+    TRY(sums_push_key(&s->dead, &s->n_dead, &s->cap_dead, tombstone.rids[i], err));
   return LODE_OK;
 }
 
 static lode_status sums_on_fresh(sums_job *s, sqlite3_stmt *q, lode_error *err) {
   (void)err;
   if (sqlite3_column_int64(q, 0) != sqlite3_column_int64(q, 1))
-    verify_report(s->v, "counter", sums_no_str, sums_no_str, "the number of fresh names is %lld, and a recount gives %lld",
-                  (long long)sqlite3_column_int64(q, 1), (long long)sqlite3_column_int64(q, 0));
+    verify_report(s->v, "counter", sums_no_str, sums_no_str,
+                  "the number of fresh names is %lld, and a recount gives %lld", (long long)sqlite3_column_int64(q, 1),
+                  (long long)sqlite3_column_int64(q, 0));
   return LODE_OK;
 }
 
@@ -260,14 +267,15 @@ static lode_status sums_on_record(sums_job *s, sqlite3_stmt *q, lode_error *err)
 static lode_status sums_on_term(sums_job *s, sqlite3_stmt *q, lode_error *err) {
   int64_t rid = sqlite3_column_int64(q, 2);
   (void)err;
-  sums_add(&sums_tally_of(s, store_key_cid(rid))->terms[SUMS_FOUND], sums_mix(sums_hash_column(q, 1), sqlite3_column_int64(q, 0), rid), 1);
+  sums_add(&sums_tally_of(s, store_key_cid(rid))->terms[SUMS_FOUND],
+           sums_mix(sums_hash_column(q, 1), sqlite3_column_int64(q, 0), rid), 1);
   return LODE_OK;
 }
 
 static lode_status sums_on_counter(sums_job *s, sqlite3_stmt *q, lode_error *err) {
   (void)err;
-  sums_add(&sums_tally_of(s, sqlite3_column_int64(q, 3))->counters[SUMS_FOUND], sums_mix(sums_hash_column(q, 1), sqlite3_column_int64(q, 0), 0),
-           (uint64_t)sqlite3_column_int64(q, 2));
+  sums_add(&sums_tally_of(s, sqlite3_column_int64(q, 3))->counters[SUMS_FOUND],
+           sums_mix(sums_hash_column(q, 1), sqlite3_column_int64(q, 0), 0), (uint64_t)sqlite3_column_int64(q, 2));
   return LODE_OK;
 }
 
@@ -275,7 +283,8 @@ static lode_status sums_on_word(sums_job *s, sqlite3_stmt *q, lode_error *err) {
   lode_str word = store_column_str(q, 0);
   int64_t rid = sqlite3_column_int64(q, 1);
   (void)err;
-  sums_add(&sums_tally_of(s, store_key_cid(rid))->words[SUMS_FOUND], sums_mix(hash_bytes(word.data, word.len), rid, sqlite3_column_int64(q, 2)), 1);
+  sums_add(&sums_tally_of(s, store_key_cid(rid))->words[SUMS_FOUND],
+           sums_mix(hash_bytes(word.data, word.len), rid, sqlite3_column_int64(q, 2)), 1);
   return LODE_OK;
 }
 
@@ -285,26 +294,36 @@ static lode_status sums_read_rows(sums_job *s, lode_error *err) {
   if (!mem_grow(&s->tallies, &s->cap, 1, sizeof *s->tallies)) return err_nomem(err);
   s->tallies[0] = (sums_tally){.dropped = true};
   s->n = 1;
-  TRY(sums_each_row(s, "SELECT cid,name,records,pending,documents,document_bytes,graves,text_cursor,term_cursor,untexted,unindexed"
-                    " FROM collection WHERE cid>0 ORDER BY cid", sums_on_collection, err));
+  TRY(sums_each_row(
+      s,
+      "SELECT cid,name,records,pending,documents,document_bytes,graves,text_cursor,term_cursor,untexted,unindexed"
+      " FROM collection WHERE cid>0 ORDER BY cid",
+      sums_on_collection, err));
   TRY(sums_each_row(s, "SELECT gid,rids,vid FROM grave", sums_on_tombstone, err));
   TRY(sums_each_row(s, "SELECT count(*),(SELECT v FROM state WHERE k=6) FROM fresh", sums_on_fresh, err));
   TRY(sums_each_row(s, "SELECT kid FROM metakey WHERE counted=1 ORDER BY kid", sums_on_counted_key, err));
   if (s->n_dead) qsort(s->dead, s->n_dead, sizeof *s->dead, sort_cmp_i64);
-  return sums_each_row(s, "SELECT r.rid,r.vid,r.meta,d.text FROM record AS r LEFT JOIN document AS d ON d.rid=r.rid AND r.doc IS NOT NULL"
-                       " ORDER BY r.rid", sums_on_record, err);
+  return sums_each_row(
+      s,
+      "SELECT r.rid,r.vid,r.meta,d.text FROM record AS r LEFT JOIN document AS d ON d.rid=r.rid AND r.doc IS NOT NULL"
+      " ORDER BY r.rid",
+      sums_on_record, err);
 }
 
-static lode_status sums_read_terms(sums_job *s, lode_error *err) { return sums_each_row(s, "SELECT kid,value,rid FROM term", sums_on_term, err); }
+static lode_status sums_read_terms(sums_job *s, lode_error *err) {
+  return sums_each_row(s, "SELECT kid,value,rid FROM term", sums_on_term, err);
+}
 
 static lode_status sums_read_counters(sums_job *s, lode_error *err) {
-  return sums_each_row(s, "SELECT c.kid,c.value,c.n,k.cid FROM counter AS c LEFT JOIN metakey AS k ON k.kid=c.kid", sums_on_counter, err);
+  return sums_each_row(s, "SELECT c.kid,c.value,c.n,k.cid FROM counter AS c LEFT JOIN metakey AS k ON k.kid=c.kid",
+                       sums_on_counter, err);
 }
 
 /* The table fts5vocab exists only in this connection; it shows the words, records and positions of the index. */
 static lode_status sums_read_words(sums_job *s, lode_error *err) {
   store_conn *conn = s->tx->conn;
-  TRY(store_exec(conn, "CREATE VIRTUAL TABLE IF NOT EXISTS temp.lode_words USING fts5vocab('main','text','instance')", err));
+  TRY(store_exec(conn, "CREATE VIRTUAL TABLE IF NOT EXISTS temp.lode_words USING fts5vocab('main','text','instance')",
+                 err));
   TRY(sums_each_row(s, "SELECT term,doc,offset FROM temp.lode_words", sums_on_word, err));
   return store_exec(conn, "DROP TABLE temp.lode_words", err);
 }
@@ -344,8 +363,8 @@ static void sums_compare(sums_job *s) {
     sums_compare_entries(s, t, "metadata index", "the metadata index", t->terms);
     sums_compare_entries(s, t, "text index", "the text index", t->words);
     if (t->missized)
-      verify_report(s->v, "text index", t->stored.name, sums_no_str, "of %llu documents it holds another length than they have",
-                    (unsigned long long)t->missized);
+      verify_report(s->v, "text index", t->stored.name, sums_no_str,
+                    "of %llu documents it holds another length than they have", (unsigned long long)t->missized);
   }
 }
 
@@ -375,7 +394,10 @@ lode_status verify_sums(verify_job *v, verify_watch *w, lode_error *err) {
   static const struct {
     lode_status (*read)(sums_job *s, lode_error *err);
     const char *what;
-  } steps[] = {{sums_read_rows, "structure"}, {sums_read_terms, "metadata index"}, {sums_read_counters, "counter"}, {sums_read_words, "text index"}};
+  } steps[] = {{sums_read_rows, "structure"},
+               {sums_read_terms, "metadata index"},
+               {sums_read_counters, "counter"},
+               {sums_read_words, "text index"}};
   enum { SUMS_STEPS = sizeof steps / sizeof *steps };
   char faults[SUMS_STEPS][200] = {{0}};
   bool comparable = true;

@@ -59,15 +59,15 @@ typedef struct journal_checker {
   journal_header header;
   uint32_t segments;
   uint64_t before, after;
-  bool header_valid;     /* valid once the magic is replaced by the right one */
+  bool header_valid; /* valid once the magic is replaced by the right one */
   bool ids_known, ids_absent;
-  bool image_known;      /* the journal has an image of page 1 */
-  uint64_t image_id;     /* the commit id in that image */
-  bool image_same;       /* the image's first sector equals the database's */
+  bool image_known;                      /* the journal has an image of page 1 */
+  uint64_t image_id;                     /* the commit id in that image */
+  bool image_same;                       /* the image's first sector equals the database's */
   unsigned char db_head[JOURNAL_SECTOR]; /* the first sector of the database */
   uint64_t db_bytes;
-  uint32_t db_page_bytes; /* 0: page 1 is not valid */
-  uint64_t db_id;         /* as found in the first sector, even if page 1 is torn */
+  uint32_t db_page_bytes;       /* 0: page 1 is not valid */
+  uint64_t db_id;               /* as found in the first sector, even if page 1 is torn */
   unsigned char *page, *record; /* scratch: SQF_PAGE_MAX bytes, and JOURNAL_RECORD_EXTRA more for a record */
 } journal_checker;
 
@@ -213,8 +213,8 @@ static lode_status journal_next_segment(journal_checker *g, uint64_t off, bool c
   *end = true;
   TRY(journal_read_at(g->fd, sector, sizeof sector, off, &got));
   if (got < sizeof sector) return counted ? journal_conclude_damaged(g, "a segment is missing", off + got) : LODE_OK;
-  bool begun = memcmp(sector, journal_magic, sizeof journal_magic) == 0 &&
-               !journal_all_zero(sector + JOURNAL_HEADER_BYTES, 4);
+  bool begun =
+      memcmp(sector, journal_magic, sizeof journal_magic) == 0 && !journal_all_zero(sector + JOURNAL_HEADER_BYTES, 4);
   if (!counted && !begun) return LODE_OK;
   *end = false;
   if (!journal_header_is_valid(sector, h)) return journal_conclude_damaged(g, "a header is wrong", off);
@@ -425,8 +425,10 @@ const journal_image *journal_image_find(const journal_image *images, size_t n, u
   size_t low = 0, high = n;
   while (low < high) {
     size_t mid = low + (high - low) / 2;
-    if (images[mid].number < number) low = mid + 1;
-    else high = mid;
+    if (images[mid].number < number)
+      low = mid + 1;
+    else
+      high = mid;
   }
   return low < n && images[low].number == number ? &images[low] : NULL;
 }

@@ -13,12 +13,12 @@
 #include "sqlite/sqlite_format.h"
 #include "vfs/vfs.h"
 
-#define JOURNAL_SECTOR 512u          /* a power cut leaves a sector whole; headers are at multiples of it */
-#define JOURNAL_HEADER_BYTES 28      /* SQLite's header; the rest of the sector is ours */
+#define JOURNAL_SECTOR 512u     /* a power cut leaves a sector whole; headers are at multiples of it */
+#define JOURNAL_HEADER_BYTES 28 /* SQLite's header; the rest of the sector is ours */
 #define JOURNAL_HEADER_COUNT_OFF 32
 #define JOURNAL_HEADER_IDS_OFF 40
 #define JOURNAL_HEADER_FULL 60
-#define JOURNAL_DB_HEADER_BYTES 100  /* SQLite's database header, which includes the commit id */
+#define JOURNAL_DB_HEADER_BYTES 100 /* SQLite's database header, which includes the commit id */
 
 typedef struct journal_image {
   uint32_t number;
@@ -34,14 +34,14 @@ typedef enum journal_verdict {
 
 typedef struct journal_findings {
   journal_verdict verdict;
-  const char *why;      /* damage: what is wrong */
-  uint64_t at;          /* damage: the offset in the journal */
-  uint64_t size;        /* of the journal */
-  unsigned char head[JOURNAL_HEADER_FULL]; /* identifies the journal; if hot, with the right magic */
+  const char *why;                                /* damage: what is wrong */
+  uint64_t at;                                    /* damage: the offset in the journal */
+  uint64_t size;                                  /* of the journal */
+  unsigned char head[JOURNAL_HEADER_FULL];        /* identifies the journal; if hot, with the right magic */
   unsigned char db_head[JOURNAL_DB_HEADER_BYTES]; /* of the database it was checked against */
-  bool head_torn;       /* hot, but the magic in the file is wrong */
+  bool head_torn;                                 /* hot, but the magic in the file is wrong */
   uint32_t page_bytes, first_pages; /* hot: the database's page size, and its pages before the transaction */
-  journal_image *images; /* hot, with JOURNAL_CHECK_IMAGES: sorted by number, each page once */
+  journal_image *images;            /* hot, with JOURNAL_CHECK_IMAGES: sorted by number, each page once */
   size_t n_images, cap_images;
 } journal_findings;
 

@@ -89,8 +89,10 @@ static int vfs_open_temp(vfs_file *f) {
   for (int tries = 0; f->fd < 0 && tries < 16; tries++) {
     snprintf(path, sizeof path, "%s/lode-%016llx", dir, (unsigned long long)rand_u64());
     f->fd = open_above_stderr(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-    if (f->fd >= 0) (void)os_api->unlink(path);
-    else if (errno != EEXIST) break;
+    if (f->fd >= 0)
+      (void)os_api->unlink(path);
+    else if (errno != EEXIST)
+      break;
   }
   if (f->fd < 0) return vfs_file_note_errno(f, SQLITE_CANTOPEN);
   vfs_list_lock();
@@ -238,23 +240,23 @@ static int vfs_last_error(sqlite3_vfs *vfs, int size, char *text) {
 }
 
 static sqlite3_vfs vfs_methods = {
-  .iVersion = 2,
-  .szOsFile = sizeof(vfs_file),
-  .mxPathname = VFS_PATH_MAX,
-  .zName = VFS_NAME,
-  .xOpen = vfs_open,
-  .xDelete = vfs_delete,
-  .xAccess = vfs_access,
-  .xFullPathname = vfs_full_pathname,
-  .xDlOpen = vfs_dl_open,
-  .xDlError = vfs_dl_error,
-  .xDlSym = vfs_dl_sym,
-  .xDlClose = vfs_dl_close,
-  .xRandomness = vfs_randomness,
-  .xSleep = vfs_sleep,
-  .xCurrentTime = vfs_time,
-  .xGetLastError = vfs_last_error,
-  .xCurrentTimeInt64 = vfs_time_ms,
+    .iVersion = 2,
+    .szOsFile = sizeof(vfs_file),
+    .mxPathname = VFS_PATH_MAX,
+    .zName = VFS_NAME,
+    .xOpen = vfs_open,
+    .xDelete = vfs_delete,
+    .xAccess = vfs_access,
+    .xFullPathname = vfs_full_pathname,
+    .xDlOpen = vfs_dl_open,
+    .xDlError = vfs_dl_error,
+    .xDlSym = vfs_dl_sym,
+    .xDlClose = vfs_dl_close,
+    .xRandomness = vfs_randomness,
+    .xSleep = vfs_sleep,
+    .xCurrentTime = vfs_time,
+    .xGetLastError = vfs_last_error,
+    .xCurrentTimeInt64 = vfs_time_ms,
 };
 
 /* ---- Fork ----
@@ -265,7 +267,7 @@ static sqlite3_vfs vfs_methods = {
 
 static pthread_mutex_t vfs_register_mutex = PTHREAD_MUTEX_INITIALIZER;
 static const int vfs_sqlite_lock_ids[] = {SQLITE_MUTEX_STATIC_PRNG, SQLITE_MUTEX_STATIC_MAIN, SQLITE_MUTEX_STATIC_VFS1,
-                                          SQLITE_MUTEX_STATIC_LRU, SQLITE_MUTEX_STATIC_PMEM, SQLITE_MUTEX_STATIC_MEM};
+                                          SQLITE_MUTEX_STATIC_LRU,  SQLITE_MUTEX_STATIC_PMEM, SQLITE_MUTEX_STATIC_MEM};
 enum { VFS_SQLITE_LOCKS = sizeof vfs_sqlite_lock_ids / sizeof *vfs_sqlite_lock_ids };
 static sqlite3_mutex *vfs_sqlite_locks[VFS_SQLITE_LOCKS];
 
@@ -300,8 +302,10 @@ lode_status vfs_register(lode_error *err) {
   rc = sqlite3_initialize();
   if (rc == SQLITE_OK && !forks_handled) {
     for (int i = 0; i < VFS_SQLITE_LOCKS; i++) vfs_sqlite_locks[i] = sqlite3_mutex_alloc(vfs_sqlite_lock_ids[i]);
-    if (pthread_atfork(vfs_before_fork, vfs_after_fork, vfs_fork_child) == 0) forks_handled = true;
-    else rc = SQLITE_NOMEM;
+    if (pthread_atfork(vfs_before_fork, vfs_after_fork, vfs_fork_child) == 0)
+      forks_handled = true;
+    else
+      rc = SQLITE_NOMEM;
   }
   if (rc == SQLITE_OK && sqlite3_vfs_find(VFS_NAME) != &vfs_methods) rc = sqlite3_vfs_register(&vfs_methods, 0);
   pthread_mutex_unlock(&vfs_register_mutex);

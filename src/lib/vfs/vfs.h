@@ -47,13 +47,13 @@ lode_status vfs_register(lode_error *err);
 /* sqlite3_file_control(db, "main", VFS_FCNTL_STATE, &state) copies the file's state to a vfs_file_state. */
 #define VFS_FCNTL_STATE 0x10de0001
 typedef struct vfs_file_state {
-  uint64_t damaged_reads;    /* page checksum mismatches so far */
-  uint32_t damaged_page;     /* the latest damaged page */
-  bool damaged_journal;      /* a journal failed its checks */
-  int last_errno;            /* of the latest failed system call, 0 if none */
-  int fd;                    /* of the database file; for fstat only */
-  bool linked;               /* the file has several names, so it is not written to */
-  uint32_t journal_pages;    /* read-only connections: pages read from the journal in this transaction */
+  uint64_t damaged_reads; /* page checksum mismatches so far */
+  uint32_t damaged_page;  /* the latest damaged page */
+  bool damaged_journal;   /* a journal failed its checks */
+  int last_errno;         /* of the latest failed system call, 0 if none */
+  int fd;                 /* of the database file; for fstat only */
+  bool linked;            /* the file has several names, so it is not written to */
+  uint32_t journal_pages; /* read-only connections: pages read from the journal in this transaction */
 } vfs_file_state;
 
 /* The CRC of a page as stored in its reserved bytes; `page` has page_bytes bytes. For salvage, verify and tests. */

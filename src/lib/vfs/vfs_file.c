@@ -106,8 +106,10 @@ void vfs_file_close(vfs_file *f) {
   int fd = f->fd;
   vfs_list_lock();
   if (f->listed) {
-    if (f->prev) f->prev->next = f->next;
-    else vfs_list_head = f->next;
+    if (f->prev)
+      f->prev->next = f->next;
+    else
+      vfs_list_head = f->next;
     if (f->next) f->next->prev = f->prev;
     f->listed = false;
   }
@@ -336,8 +338,7 @@ static int vfs_control_db(vfs_file *f, int op, void *arg) {
       bool set = argv[2] && sqlite3_stricmp(argv[1], "page_size") == 0;
       return set && f->page_bytes ? SQLITE_OK : SQLITE_NOTFOUND;
     }
-    default:
-      return SQLITE_NOTFOUND;
+    default: return SQLITE_NOTFOUND;
   }
 }
 
@@ -349,17 +350,11 @@ static int vfs_control(sqlite3_file *file, int op, void *arg) {
   }
   if (f->fd < 0) return SQLITE_IOERR;
   switch (op) {
-    case SQLITE_FCNTL_LOCKSTATE:
-      *(int *)arg = f->lock;
-      return SQLITE_OK;
-    case SQLITE_FCNTL_LAST_ERRNO:
-      *(int *)arg = f->state.last_errno;
-      return SQLITE_OK;
+    case SQLITE_FCNTL_LOCKSTATE: *(int *)arg = f->lock; return SQLITE_OK;
+    case SQLITE_FCNTL_LAST_ERRNO: *(int *)arg = f->state.last_errno; return SQLITE_OK;
     case SQLITE_FCNTL_SIZE_HINT:
-    case SQLITE_FCNTL_CHUNK_SIZE:
-      return SQLITE_OK;
-    default:
-      return f->kind == VFS_FILE_DB ? vfs_control_db(f, op, arg) : SQLITE_NOTFOUND;
+    case SQLITE_FCNTL_CHUNK_SIZE: return SQLITE_OK;
+    default: return f->kind == VFS_FILE_DB ? vfs_control_db(f, op, arg) : SQLITE_NOTFOUND;
   }
 }
 
@@ -376,17 +371,17 @@ static int vfs_characteristics(sqlite3_file *file) {
 }
 
 const sqlite3_io_methods vfs_file_methods = {
-  .iVersion = 1,
-  .xClose = vfs_close,
-  .xRead = vfs_read,
-  .xWrite = vfs_write,
-  .xTruncate = vfs_truncate,
-  .xSync = vfs_sync,
-  .xFileSize = vfs_file_size,
-  .xLock = vfs_lock,
-  .xUnlock = vfs_unlock,
-  .xCheckReservedLock = vfs_check_reserved,
-  .xFileControl = vfs_control,
-  .xSectorSize = vfs_sector_size,
-  .xDeviceCharacteristics = vfs_characteristics,
+    .iVersion = 1,
+    .xClose = vfs_close,
+    .xRead = vfs_read,
+    .xWrite = vfs_write,
+    .xTruncate = vfs_truncate,
+    .xSync = vfs_sync,
+    .xFileSize = vfs_file_size,
+    .xLock = vfs_lock,
+    .xUnlock = vfs_unlock,
+    .xCheckReservedLock = vfs_check_reserved,
+    .xFileControl = vfs_control,
+    .xSectorSize = vfs_sector_size,
+    .xDeviceCharacteristics = vfs_characteristics,
 };

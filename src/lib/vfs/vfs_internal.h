@@ -15,52 +15,52 @@ typedef enum vfs_file_kind { VFS_FILE_DB, VFS_FILE_JOURNAL, VFS_FILE_TEMP } vfs_
 
 /* What has been read or written through a journal's handle; see vfs_journal.c. */
 typedef struct vfs_journal_state {
-  uint32_t page_bytes;       /* 0: no header seen */
-  uint64_t header_off;       /* of the latest header written */
+  uint32_t page_bytes; /* 0: no header seen */
+  uint64_t header_off; /* of the latest header written */
   unsigned char header[28];
-  uint32_t first_crc;        /* stored CRC of the first header */
-  uint64_t before, after;    /* commit ids of the transaction */
-  uint32_t segments;         /* headers that hold a record count */
-  bool count_due;            /* after the next sync, the first header must count one more segment */
-  bool in_record;            /* the last read or write was a page number or a page image */
-  uint64_t record_off;       /* in_record: where the record starts */
-  uint32_t record_page;      /* in_record: its page number */
+  uint32_t first_crc;     /* stored CRC of the first header */
+  uint64_t before, after; /* commit ids of the transaction */
+  uint32_t segments;      /* headers that hold a record count */
+  bool count_due;         /* after the next sync, the first header must count one more segment */
+  bool in_record;         /* the last read or write was a page number or a page image */
+  uint64_t record_off;    /* in_record: where the record starts */
+  uint32_t record_page;   /* in_record: its page number */
 } vfs_journal_state;
 
 typedef struct vfs_rollback_view vfs_rollback_view; /* vfs_rollback_view.c */
 typedef struct vfs_file vfs_file;
 struct vfs_file {
-  sqlite3_file base;             /* must be first: SQLite's part */
-  vfs_file *prev, *next;         /* list of open files, for fork */
+  sqlite3_file base;     /* must be first: SQLite's part */
+  vfs_file *prev, *next; /* list of open files, for fork */
   bool listed;
   vfs_file_kind kind;
-  int fd;                        /* -1: closed, or closed by a fork */
-  const char *path;              /* SQLite's, valid until close; NULL for temporary files */
-  uint64_t size;                 /* if the file is shorter than this, it was truncated by others; 0: unknown */
+  int fd;           /* -1: closed, or closed by a fork */
+  const char *path; /* SQLite's, valid until close; NULL for temporary files */
+  uint64_t size;    /* if the file is shorter than this, it was truncated by others; 0: unknown */
   dev_t dev;
   ino_t ino;
 
   /* databases */
-  int lock;                      /* SQLITE_LOCK_* */
-  bool read_only;                /* opened read-only, by request or because nothing else was possible */
-  uint64_t commit_id;            /* of the latest valid page 1 */
-  bool commit_known;             /* commit_id is current under the lock that is held */
-  uint64_t next_commit_id;       /* written to page 1 in this transaction; 0: none chosen yet */
-  vfs_rollback_view *view;       /* the journal a reader found and its verdict; NULL: none */
-  uint32_t page_bytes;           /* from the latest valid page 1; 0: unknown */
-  bool wrote;                    /* written to since the lock was SHARED */
-  bool sync_failed;              /* a sync failed; all later ones fail as well */
-  bool journal_named;            /* the directory entry of the journal below is durable */
+  int lock;                /* SQLITE_LOCK_* */
+  bool read_only;          /* opened read-only, by request or because nothing else was possible */
+  uint64_t commit_id;      /* of the latest valid page 1 */
+  bool commit_known;       /* commit_id is current under the lock that is held */
+  uint64_t next_commit_id; /* written to page 1 in this transaction; 0: none chosen yet */
+  vfs_rollback_view *view; /* the journal a reader found and its verdict; NULL: none */
+  uint32_t page_bytes;     /* from the latest valid page 1; 0: unknown */
+  bool wrote;              /* written to since the lock was SHARED */
+  bool sync_failed;        /* a sync failed; all later ones fail as well */
+  bool journal_named;      /* the directory entry of the journal below is durable */
   dev_t journal_dev;
   ino_t journal_ino;
-  unsigned char *page;           /* SQF_PAGE_MAX bytes, allocated on demand */
+  unsigned char *page; /* SQF_PAGE_MAX bytes, allocated on demand */
   vfs_file_state state;
 
   /* journals */
-  vfs_file *db;                  /* its database; NULL if unknown */
-  bool name_due;                 /* the directory must be synced with the first sync */
-  bool shown;                    /* SQLite reads first_byte and nothing else */
-  unsigned char first_byte;      /* what SQLite sees as the first byte if `shown` */
+  vfs_file *db;             /* its database; NULL if unknown */
+  bool name_due;            /* the directory must be synced with the first sync */
+  bool shown;               /* SQLite reads first_byte and nothing else */
+  unsigned char first_byte; /* what SQLite sees as the first byte if `shown` */
   vfs_journal_state journal;
 };
 

@@ -164,8 +164,7 @@ static int vfs_journal_clear_leftovers(vfs_file *f) {
   rc = vfs_journal_check(f, JOURNAL_CHECK_HEADER, &findings);
   if (rc != SQLITE_OK) return rc;
   if (findings.verdict == JOURNAL_STRAY) return vfs_journal_replace(f, findings.why);
-  if (findings.verdict != JOURNAL_NONE)
-    return vfs_journal_damaged(f, "it came while the database was locked", 0);
+  if (findings.verdict != JOURNAL_NONE) return vfs_journal_damaged(f, "it came while the database was locked", 0);
   if (OS_RETRY(os_api->ftruncate(f->fd, 0)) != 0) return vfs_file_note_errno(f, SQLITE_IOERR_TRUNCATE);
   return SQLITE_OK;
 }
@@ -206,9 +205,7 @@ int vfs_journal_read(vfs_file *f, void *buf, size_t n, uint64_t off) {
   return SQLITE_OK;
 }
 
-static bool vfs_journal_has_magic(const void *buf) {
-  return memcmp(buf, journal_magic, sizeof journal_magic) == 0;
-}
+static bool vfs_journal_has_magic(const void *buf) { return memcmp(buf, journal_magic, sizeof journal_magic) == 0; }
 
 /* Writes the first byte last. */
 static int vfs_journal_fill_header(vfs_file *f, const unsigned char *bytes, size_t n, uint64_t off) {

@@ -24,9 +24,9 @@ enum { VFS_VIEW_ATTEMPTS = 3 };
 
 struct vfs_rollback_view {
   vfs_file journal;
-  struct stat seen;    /* of the journal, before it was checked */
+  struct stat seen; /* of the journal, before it was checked */
   journal_findings findings;
-  bool in_use;         /* the verdict applies to the current transaction */
+  bool in_use; /* the verdict applies to the current transaction */
 };
 
 static bool reads_through(const vfs_rollback_view *t) { return t && t->in_use && t->findings.verdict == JOURNAL_HOT; }
@@ -43,8 +43,10 @@ void vfs_view_drop(vfs_file *db) {
 
 void vfs_view_pause(vfs_file *db) {
   if (!db->view) return;
-  if (!db->view->in_use) vfs_view_drop(db); /* a whole transaction did not use that journal */
-  else db->view->in_use = false;
+  if (!db->view->in_use)
+    vfs_view_drop(db); /* a whole transaction did not use that journal */
+  else
+    db->view->in_use = false;
   db->state.journal_pages = 0;
 }
 
@@ -79,8 +81,7 @@ static int vfs_view_is_same_journal(vfs_file *db, bool *same) {
   if (rc == SQLITE_OK) rc = read_head(db, db_head, sizeof db_head);
   if (rc != SQLITE_OK) return rc;
   if (t->findings.head_torn) memcpy(head, journal_magic, sizeof journal_magic);
-  *same = memcmp(head, t->findings.head, sizeof head) == 0 &&
-          memcmp(db_head, t->findings.db_head, sizeof db_head) == 0;
+  *same = memcmp(head, t->findings.head, sizeof head) == 0 && memcmp(db_head, t->findings.db_head, sizeof db_head) == 0;
   return SQLITE_OK;
 }
 
@@ -94,8 +95,7 @@ static int vfs_view_open_journal(vfs_file *db, bool *found) {
   db->view = t;
   int rc = vfs_file_open(&t->journal, O_RDONLY, 0);
   *found = rc == SQLITE_OK;
-  if (*found && OS_RETRY(os_api->fstat(t->journal.fd, &t->seen)) != 0)
-    rc = vfs_file_note_errno(db, SQLITE_IOERR_FSTAT);
+  if (*found && OS_RETRY(os_api->fstat(t->journal.fd, &t->seen)) != 0) rc = vfs_file_note_errno(db, SQLITE_IOERR_FSTAT);
   if (rc != SQLITE_CANTOPEN) return rc;
   rc = vfs_journal_lstat(&t->journal, &holds);
   return rc == SQLITE_OK && holds == VFS_NAME_FILE ? SQLITE_IOERR_ACCESS : rc;
@@ -120,8 +120,7 @@ static int vfs_view_try_open(vfs_file *db, bool *settled) {
   rc = vfs_view_is_same_journal(db, &same);
   *settled = same;
   if (rc != SQLITE_OK || !same) return rc;
-  if (t->findings.verdict == JOURNAL_DAMAGED)
-    return vfs_journal_damaged(&t->journal, t->findings.why, t->findings.at);
+  if (t->findings.verdict == JOURNAL_DAMAGED) return vfs_journal_damaged(&t->journal, t->findings.why, t->findings.at);
   t->in_use = true;
   return SQLITE_OK;
 }
@@ -138,8 +137,10 @@ int vfs_view_open(vfs_file *db) {
     rc = vfs_view_try_open(db, &settled);
   }
   if (rc == SQLITE_OK && !settled) rc = SQLITE_BUSY;
-  if (rc != SQLITE_OK || !db->view->in_use) vfs_view_drop(db);
-  else if (reads_through(db->view)) db->state.journal_pages = (uint32_t)db->view->findings.n_images;
+  if (rc != SQLITE_OK || !db->view->in_use)
+    vfs_view_drop(db);
+  else if (reads_through(db->view))
+    db->state.journal_pages = (uint32_t)db->view->findings.n_images;
   return rc;
 }
 
