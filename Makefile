@@ -6,10 +6,11 @@
 # mk/install.mk  installing, packages
 
 VERSION  := $(shell sed -n 's/^\#define LODE_VERSION_TEXT "\(.*\)"/\1/p' include/lode.h)
+ABI      := $(shell sed -n 's/^\#define LODE_ABI \([0-9]*\).*/\1/p' include/lode.h)
 PREFIX   ?= /usr/local
 BUILD    ?= build
 CC       ?= cc
-# SAN: empty, asan, tsan or fuzz (with CC=clang); each kind of build has a folder of its own
+# SAN: empty, asan, tsan, cov or fuzz (with CC=clang); each kind of build has a folder of its own
 SAN      ?=
 OUT      := $(BUILD)/$(if $(SAN),$(SAN),release)
 
@@ -30,6 +31,10 @@ quickstart: deps grammars
 	@$(MAKE) --no-print-directory -j2 all
 	@tools/quickstart.sh $(OUT)/lode
 
+.PHONY: format
+format:
+	@tools/format.sh
+
 .PHONY: help clean
 help:
 	@echo "make quickstart   install what is missing, build, index this tree, search it"
@@ -39,8 +44,10 @@ help:
 	@echo "make              the library and the program, in build/release"
 	@echo "make grammars     fetch and compile the grammars of programming languages (part of quickstart and test)"
 	@echo "make install      PREFIX=/usr/local LIBDIR=PREFIX/lib DESTDIR="
-	@echo "make amalgamation the library as lode.c, lode_remote.c, lode_gemm.c and lode.h, in build/amalgamation"
+	@echo "make amalgamation the library as lode.c, lode_gemm.c and lode.h, in build/amalgamation"
+	@echo "make format       all C files formatted as .clang-format says"
 	@echo "make asan | tsan  the tests of one sanitizer"
+	@echo "make coverage     lines and branches that the tests of the library's core reach, written to docs/TESTING.md"
 	@echo "make test-outside stores damaged from outside, ROUNDS=1200 of them"
 	@echo "make test-sqlite  the store's tests with several versions of SQLite"
 	@echo "make fuzz         libFuzzer, FUZZ_SECONDS=60 for each target"

@@ -102,7 +102,7 @@ beside() { # text, figure: embedded and on Qdrant
   echo "ids exist, then the points with \`wait=true\`; $(value peer query.requests) for a query). Each writes to a collection of its own, whose records are compared afterwards; no index is built"
   echo "meanwhile, because that would slow down some and not others. All ask the same collection, which is indexed."
   echo "The others get them as objects: they write and parse JSON, which is timed; they do not make them, while Lode also makes points of records (words of documents,"
-  echo "fields of metadata, checksums), computes distances and judges filters. Bare requests are node:http with TCP_NODELAY: where the client's small requests take 40 ms,"
+  echo "fields of metadata, checksums), computes distances and evaluates filters. Bare requests are node:http with TCP_NODELAY: where the client's small requests take 40 ms,"
   echo "they wait for a delayed acknowledgement of TCP. Ready ones are bytes that were made beforehand, their answers not parsed: what Qdrant, the wire and node:http take."
   echo "Rates are medians of the rounds, the ratio is the median of the rounds' ratios (with the least and the most of them); CPU is that of the client, in ms"
   echo "for a record or a query."

@@ -8,22 +8,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void put(const char *name, const uint8_t *data, size_t size) {
-  char path[600];
-  snprintf(path, sizeof path, "%s/store/%s", scratch, name);
-  FILE *f = fopen(path, "w");
-  REQUIRE(f && fwrite(data, 1, size, f) == size && fclose(f) == 0);
-}
-
-static void clear(void) {
-  static const char *const names[] = {"chroma.sqlite3", "chroma.sqlite3-journal", "chroma.sqlite3-wal"};
-  char path[600];
-  for (size_t i = 0; i < 3; i++) {
-    snprintf(path, sizeof path, "%s/store/%s", scratch, names[i]);
-    unlink(path);
-  }
-}
-
 static lode_status found(void *ctx, const char *what, bool damage, lode_str collection, const char *detail,
                          lode_error *err) {
   (void)ctx, (void)damage, (void)collection, (void)err;
@@ -46,14 +30,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   rescue_check_report report;
   uint64_t records = 0;
   if (size < 2) return 0;
-  if (!scratch[0]) scratch_begin(), atexit(clear);
+  if (!scratch[0]) scratch_begin();
   scratch_store(folder, sizeof folder);
-  (void)os_api->mkdir(folder, 0700);
-  clear();
+  scratch_clear();
   size_t side = (size_t)data[0] | (size_t)(data[1] & 0x7f) << 8;
   if (side > size - 2) side = size - 2;
-  if (side) put(data[1] & 0x80 ? "chroma.sqlite3-wal" : "chroma.sqlite3-journal", data + 2, side);
-  put("chroma.sqlite3", data + 2 + side, size - 2 - side);
+  if (side) scratch_put(data[1] & 0x80 ? "chroma.sqlite3-wal" : "chroma.sqlite3-journal", data + 2, side);
+  scratch_put("chroma.sqlite3", data + 2 + side, size - 2 - side);
   lode_status st = rescue_dir_open(folder, (lode_progress){0}, &c, &err);
   if (st != LODE_OK) {
     REQUIRE(st == LODE_CORRUPT || st == LODE_NOMEM);

@@ -23,8 +23,8 @@ static lode_str next_text(const uint8_t **data, size_t *size) {
   return text;
 }
 
-static lode_status judge(lode_str where, lode_str where_document, lode_str metadata, lode_str document,
-                         filter_expr **filter, bool *match) {
+static lode_status evaluate(lode_str where, lode_str where_document, lode_str metadata, lode_str document,
+                            filter_expr **filter, bool *match) {
   filter_eval *j = NULL;
   lode_error err;
   lode_status st = filter_parse(where, where_document, filter, &err);
@@ -42,7 +42,7 @@ static void check_negation(lode_str where, lode_str metadata, lode_str document,
   strbuf_addstr(&text, "{\"$not\":");
   strbuf_add(&text, where.data, where.len);
   strbuf_addstr(&text, "}");
-  lode_status st = judge((lode_str){text.data, text.len}, (lode_str){0}, metadata, document, &filter, &opposite);
+  lode_status st = evaluate((lode_str){text.data, text.len}, (lode_str){0}, metadata, document, &filter, &opposite);
   require(st == LODE_LIMIT || (st == LODE_OK && opposite == !match));
   filter_free(filter);
   strbuf_release(&text);
@@ -90,7 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   lode_str metadata = next_text(&data, &size), document = next_text(&data, &size);
   filter_expr *filter = NULL;
   bool match = false;
-  if (judge(where, where_document, metadata, document, &filter, &match) == LODE_OK) {
+  if (evaluate(where, where_document, metadata, document, &filter, &match) == LODE_OK) {
     require(match || !filter_is_true(filter));
     if (where.data && !where_document.data) check_negation(where, metadata, document, match);
     if (match && metadata.data) check_probes(filter, metadata);

@@ -9,34 +9,17 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void put(const char *name, const uint8_t *data, size_t size) {
-  char path[600];
-  snprintf(path, sizeof path, "%s/store/%s", scratch, name);
-  FILE *f = fopen(path, "w");
-  REQUIRE(f && fwrite(data, 1, size, f) == size && fclose(f) == 0);
-}
-
-static void end(void) {
-  static const char *const names[] = {"header.bin", "data_level0.bin", "length.bin"};
-  char path[600];
-  for (size_t i = 0; i < 3; i++) {
-    snprintf(path, sizeof path, "%s/store/%s", scratch, names[i]);
-    unlink(path);
-  }
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static float vector[LODE_MAX_DIMENSION];
   char folder[600];
   rescue_hnsw x;
   lode_error err;
   if (size < 102) return 0;
-  if (!scratch[0]) scratch_begin(), atexit(end);
+  if (!scratch[0]) scratch_begin();
   scratch_store(folder, sizeof folder);
-  (void)os_api->mkdir(folder, 0700);
-  put("header.bin", data + 2, 100);
-  put("data_level0.bin", data + 102, size - 102);
-  put("length.bin", data, size / 9);
+  scratch_put("header.bin", data + 2, 100);
+  scratch_put("data_level0.bin", data + 102, size - 102);
+  scratch_put("length.bin", data, size / 9);
   lode_status st = rescue_hnsw_open(folder, data[0], data[1], &x, &err);
   if (st != LODE_OK) {
     REQUIRE(st == LODE_CORRUPT || st == LODE_NOMEM);

@@ -29,15 +29,13 @@ static void take(void *ctx, strbuf *line) {
 static void check_arguments(const mcp_request *r, lode_error *err) {
   op_param params[OP_MAX_PARAMS + 1];
   op_def op;
-  op_args args, base = {.op = mcp_tool_base_op(r->tool)};
+  op_args args;
   mcp_tool_as_op(r->tool, &op, params);
-  op_args_init(&args, &op);
-  mem_arena_init(&base.arena, 0);
-  lode_status st = op_args_from_json(&args, (lode_str){r->arguments.data, r->arguments.len}, err);
-  if (st == LODE_OK) st = mcp_tool_translate(r->tool, "/project", &args, &base, err);
+  lode_status st = op_args_init(&args, &op, err);
+  if (st == LODE_OK) st = op_args_from_json(&args, (lode_str){r->arguments.data, r->arguments.len}, err);
+  if (st == LODE_OK) st = mcp_tool_complete(r->tool, "/project", &args, err);
   REQUIRE(st == LODE_OK || (err->text[0] && st != LODE_INTERNAL));
   op_args_release(&args);
-  op_args_release(&base);
 }
 
 static void answer(mcp_request *r) {

@@ -2,72 +2,25 @@
 /* fuzz_store.c - any bytes as a store: opened for reading, asked, verified and salvaged. Each answers or gives a
  * status; what was salvaged is a whole store.
  *
- * Input: one byte of flags (1: all pages get a valid checksum, so that what lies behind it is reached), four bytes with
- * the length of the journal (little-endian), then the truth file, then the journal.
+ * Input: one byte of flags (1: all pages get a valid checksum, so that what comes after that check is reached), four
+ * bytes with the length of the journal (little-endian), then the truth file, then the journal.
  */
-#include "store/truth_pages.h"
+#include "base/byteorder.h"
+#include "vfs/vfs_pages.h"
 #include "store/store.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "scratch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static char folder[200], work[220], copy[220];
-
-static void in_folder(char *path, size_t bytes, const char *in, const char *name) {
-  snprintf(path, bytes, "%s/%s", in, name);
-}
-
-static void clear(const char *in) {
-  static const char *const names[] = {"lode.db", "lode.db-journal", "lode.lock"};
-  char path[300];
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    in_folder(path, sizeof path, in, names[i]);
-    unlink(path);
-  }
-  rmdir(in);
-}
-
-static void clean_up(void) {
-  clear(copy);
-  clear(work);
-  rmdir(folder);
-}
-
-static int no_sync(int fd) {
-  (void)fd;
-  return 0;
-}
-
-static void prepare(void) {
-  static os_calls table;
-  const char *tmp = getenv("TMPDIR");
-  if (folder[0]) return;
-  table = os_real;
-  table.fsync = table.fdatasync = no_sync;
-  os_api = &table;
-  snprintf(folder, sizeof folder, "%.150s/lode-fuzz-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-  if (!mkdtemp(folder)) abort();
-  in_folder(work, sizeof work, folder, "work");
-  in_folder(copy, sizeof copy, folder, "copy");
-  atexit(clean_up);
-}
-
-static void write_file(const char *name, const void *bytes, size_t len) {
-  char path[300];
-  in_folder(path, sizeof path, work, name);
-  FILE *f = fopen(path, "wb");
-  if (!f || fwrite(bytes, 1, len, f) != len || fclose(f) != 0) abort();
-}
+static char work[300], copy[300];
 
 /* The page size that the header claims, or 512. */
 static void seal(uint8_t *bytes, size_t len) {
   size_t page = len >= 20 ? (size_t)bytes[16] << 8 | (size_t)bytes[17] << 16 : 0;
   if (page < 512 || page > 65536 || (page & (page - 1))) page = 512;
-  for (size_t at = 0; at + page <= len; at += page) vfs_page_seal((uint32_t)(at / page) + 1, bytes + at, page);
+  if (len >= page) journal_put_root(bytes, 0, 0); /* without a root, pages may be anything that is sealed */
+  for (size_t at = 0; at + page <= len; at += page) vfs_seal_page((uint32_t)(at / page) + 1, bytes + at, page, 0);
 }
 
 static void on_damage(void *ctx, const lode_damage *d) {
@@ -110,8 +63,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   lode_salvage_report report;
   size_t seen = 0;
   if (size < 5) return 0;
-  prepare();
-  size_t journal = (size_t)data[1] | (size_t)data[2] << 8 | (size_t)data[3] << 16 | (size_t)data[4] << 24;
+  if (!scratch[0]) {
+    scratch_begin();
+    scratch_store(work, sizeof work);
+    snprintf(copy, sizeof copy, "%s/copy", scratch);
+  }
+  size_t journal = num_le32(data + 1);
   size_t len = size - 5;
   if (journal > len) journal = 0;
   len -= journal;
@@ -119,11 +76,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!bytes) abort();
   memcpy(bytes, data + 5, len);
   if (data[0] & 1) seal(bytes, len);
-  clear(work);
-  clear(copy);
-  if (os_api->mkdir(work, 0700) != 0) abort();
-  write_file("lode.db", bytes, len);
-  if (journal) write_file("lode.db-journal", data + 5 + len, journal);
+  scratch_clear();
+  scratch_remove("copy");
+  scratch_put("lode.db", bytes, len);
+  if (journal) scratch_put("lode.db-journal", data + 5 + len, journal);
   free(bytes);
   lode_open_options o = {.read_only = true, .no_background = true, .memory_bytes = 16u << 20, .busy_ms = 10};
   if (lode_open(work, &o, &store, &err) == LODE_OK) {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# make-store-seeds.sh PROGRAM - makes fuzz/seeds/store anew: small stores of 512-byte pages in the form that fuzz_store.c reads.
+# make-store-seeds.sh PROGRAM - rebuilds fuzz/seeds/store: small stores of 512-byte pages in the form that fuzz_store.c reads.
 #   plain        as it is on disk         sealed   the same, to be given valid page checksums after each mutation
 #   interrupted  killed while a commit was written: a truth file and its hot journal (strace does the killing)
 set -eu
@@ -38,6 +38,6 @@ records 11 14 >"$work/more"
 # the third write to the truth file of this commit never happens
 strace -f -o /dev/null -P "$work/store/lode.db" -e trace=pwrite64 -e inject=pwrite64:signal=KILL:when=3 \
   "$program" db add things --store "$work/store" --quiet <"$work/more" || true
-[ -s "$work/store/lode.db-journal" ] || { echo "no journal was left behind" >&2; exit 1; }
+[ -s "$work/store/lode.db-journal" ] || { echo "no journal was left" >&2; exit 1; }
 seed 0 interrupted
 ls -l fuzz/seeds/store

@@ -6,13 +6,60 @@
  * build/release/inside/lib.a \
  *     $(pkg-config --libs sqlite3 libpcre2-8 libutf8proc) -lpthread -lm && /tmp/seeds fuzz/seeds/segment
  */
-#include <stdio.h>
+#include "index/index_search.h"
 
-#define LODE_FUZZ_MAIN
-#define main replayed_main
-int replayed_main(int argc, char **argv);
-#include "fuzz_segment.c"
-#undef main
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct bytes {
+  unsigned char *data;
+  size_t n;
+} bytes;
+
+static lode_status write_bytes(void *ctx, uint64_t offset, const void *data, size_t n, lode_error *err) {
+  bytes *b = ctx;
+  if (offset + n > b->n) {
+    unsigned char *grown = realloc(b->data, (size_t)offset + n);
+    if (!grown) return err_nomem(err);
+    memset(grown + b->n, 0, (size_t)offset + n - b->n);
+    b->data = grown;
+    b->n = (size_t)offset + n;
+  }
+  memcpy(b->data + offset, data, n);
+  return LODE_OK;
+}
+
+static uint64_t state;
+static uint32_t draw(uint32_t below) {
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  return (uint32_t)((state >> 33) % below);
+}
+
+/* One byte of flags, then a small real segment. */
+static void make_seed(bytes *b, index_segment_kind kind) {
+  enum { N = 30, DIM = 6 };
+  float mean[DIM] = {0}, vector[DIM];
+  index_writer maker;
+  bytes file = {0};
+  index_writer_options options = {.id = 42,
+                                  .kind = kind,
+                                  .graph = {.degree = 4},
+                                  .write = write_bytes,
+                                  .ctx = &file,
+                                  .model = {.metric = LODE_L2, .dim = DIM, .unit = 1, .mean = mean}};
+  lode_status st = index_writer_begin(&maker, &options, NULL);
+  for (int i = 0; i < N && st == LODE_OK; i++) {
+    for (int j = 0; j < DIM; j++) vector[j] = (float)draw(1000) / 500 - 1;
+    st = index_writer_add(&maker, vector, i, (uint64_t)i, NULL);
+  }
+  if (st != LODE_OK || index_writer_finish(&maker, NULL) != LODE_OK) abort();
+  index_writer_release(&maker);
+  b->data = malloc(file.n + 1);
+  if (!b->data) abort();
+  b->n = file.n + 1;
+  memcpy(b->data + 1, file.data, file.n);
+  free(file.data);
+}
 
 int main(int argc, char **argv) {
   static const struct {

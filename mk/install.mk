@@ -17,8 +17,8 @@ install: all
 	install -m 644 include/lode.h $(DESTDIR)$(PREFIX)/include/lode.h
 	install -m 644 $(OUT)/liblode.a $(DESTDIR)$(LIBDIR)/liblode.a
 	install -m 755 $(OUT)/liblode.so.$(VERSION) $(DESTDIR)$(LIBDIR)/liblode.so.$(VERSION)
-	ln -sf liblode.so.$(VERSION) $(DESTDIR)$(LIBDIR)/liblode.so.0
-	ln -sf liblode.so.0 $(DESTDIR)$(LIBDIR)/liblode.so
+	ln -sf liblode.so.$(VERSION) $(DESTDIR)$(LIBDIR)/liblode.so.$(ABI)
+	ln -sf liblode.so.$(ABI) $(DESTDIR)$(LIBDIR)/liblode.so
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/systemd/user
 	sed 's|/usr/local|$(PREFIX)|' etc/systemd/lode-serve.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/lode-serve.service
 	sed 's|/usr/local|$(PREFIX)|' etc/systemd/lode-watch@.service >$(DESTDIR)$(PREFIX)/lib/systemd/user/lode-watch@.service

@@ -4,7 +4,7 @@ TEST_SRC := $(sort $(wildcard test/*/test_*.c))
 HELP_OBJ := $(call obj,$(sort $(wildcard test/support/*.c)))
 TESTS    := $(patsubst %.c,$(OUT)/test/%,$(notdir $(TEST_SRC)))
 
-$(OUT)/test/%.o: CFLAGS += -Itest
+$(OUT)/test/%.o $(OUT)/fuzz/%.o: CFLAGS += -Itest
 # The program of test/store/test_x.c is $(OUT)/test/test_x
 $(foreach t,$(TEST_SRC),$(eval $(OUT)/test/$(basename $(notdir $(t))): $(call obj,$(t))))
 $(TESTS): $(HELP_OBJ) $(INSIDE)
@@ -41,7 +41,7 @@ tests: $(TESTS) $(REPLAYS) $(OUT)/lode $(PARSER)
 
 # ---- Tests
 
-DEPS_TEST  := $(DEPS_BUILD) clang libjansson-dev strace sqlite3 procps xz-utils curl openssl git
+DEPS_TEST  := $(DEPS_BUILD) clang libjansson-dev strace sqlite3 procps xz-utils curl openssl git clang-format
 .PHONY: deps-test
 deps-test:
 	@tools/deps.sh $(DEPS_TEST)
@@ -58,13 +58,14 @@ TSAN_RUNS   = $(foreach t,$(TSAN_TESTS),tsan/$(t)=$(BUILD)/tsan/test/test_$(t))
 SHELL_RUNS  = cluster="test/shell/cluster.sh $(BUILD)/release/lode $(BUILD)/asan/test"
 SHELL_RUNS += cli="test/shell/cli.sh $(BUILD)/release/lode"
 SHELL_RUNS += code="test/shell/code.sh $(BUILD)/release/lode" trust="test/shell/trust.sh $(BUILD)/release/lode"
-SHELL_RUNS += install="test/shell/install.sh" includes=tools/check-includes.sh names="tools/check-names.sh $(BUILD)/release" \
+SHELL_RUNS += install="test/shell/install.sh" includes=tools/check-includes.sh format="tools/format.sh --check" docs=tools/check-docs.sh names="tools/check-names.sh $(BUILD)/release" \
               symbols="tools/check-symbols.sh $(BUILD)/release $(VERSION)" clang=tools/check-clang.sh
 SHELL_RUNS += serve="test/shell/serve.sh $(BUILD)/release/lode" serve_asan="test/shell/serve.sh $(BUILD)/asan/lode" clients="test/shell/clients.sh $(BUILD)/release/lode"
 SHELL_RUNS += hostile="test/shell/hostile.sh $(BUILD)/release/lode"
-SHELL_RUNS += agents="test/shell/agents.sh $(BUILD)/release/lode" doors="test/shell/doors.sh $(BUILD)/release/lode"
+SHELL_RUNS += agents="test/shell/agents.sh $(BUILD)/release/lode" index_guard="test/shell/index_guard.sh $(BUILD)/release/lode"
 SHELL_RUNS += amalgamation="test/shell/amalgamation.sh $(BUILD)/release"
-SHELL_RUNS += examples="test/shell/examples.sh $(BUILD)/release/lode"
+SHELL_RUNS += abi="test/shell/abi.sh $(BUILD)/asan" lto=tools/check-lto.sh meson=test/shell/meson.sh
+SHELL_RUNS += examples="test/shell/examples.sh $(BUILD)/release/lode" patches="test/shell/patches.sh $(BUILD)/release"
 SHELL_RUNS += mcp="test/shell/mcp.sh $(BUILD)/release/lode" mcp_clients="test/shell/mcp_clients.sh $(BUILD)/release/lode"
 SHELL_RUNS += web="test/shell/web.sh $(BUILD)/release/lode"
 SHELL_RUNS += python="test/shell/python.sh $(BUILD)/release/lode"
@@ -81,13 +82,23 @@ test: deps-test grammars
 	@$(MAKE) --no-print-directory test-model
 	@LODE_MODELS=$(CURDIR)/$(BUILD)/models test/support/run.sh $(SHELL_RUNS) $(ASAN_RUNS) $(TSAN_RUNS)
 
+# Lines and branches of the library's core that its tests reach, without sanitizers
+COV_TESTS := $(patsubst test_%.c,%,$(notdir $(wildcard $(foreach d,base query index store engine,test/$(d)/test_*.c)))) rescue_db
+COV_FUZZ  := filter query import store segment token
+.PHONY: coverage
+coverage: deps-test
+	@$(MAKE) --no-print-directory -j2 SAN=cov $(foreach t,$(COV_TESTS),$(BUILD)/cov/test/test_$(t)) $(foreach f,$(COV_FUZZ),$(BUILD)/cov/fuzz/replay_$(f)) $(BUILD)/cov/lode $(if $(PARSER),$(BUILD)/cov/lode-parser)
+	@find $(BUILD)/cov -name '*.gcda' -delete
+	@test/support/run.sh $(foreach t,$(COV_TESTS),$(t)=$(BUILD)/cov/test/test_$(t)) $(foreach f,$(COV_FUZZ),fuzz_$(f)="$(BUILD)/cov/fuzz/replay_$(f) fuzz/seeds/$(f)")
+	@tools/coverage.sh $(BUILD)/cov docs/TESTING.md
+
 # What needs no network and installs nothing: for packagers, and between two edits
 .PHONY: check
 check:
 	@$(MAKE) --no-print-directory -j2 all $(BUILD)/release/test/outside/outside
 	@$(MAKE) --no-print-directory -j2 SAN=asan tests
-	@test/support/run.sh $(foreach r,cli code trust install hostile agents doors examples mcp,$(r)="test/shell/$(r).sh $(BUILD)/release/lode") \
-	  includes=tools/check-includes.sh names="tools/check-names.sh $(BUILD)/release" symbols="tools/check-symbols.sh $(BUILD)/release $(VERSION)" $(ASAN_RUNS)
+	@test/support/run.sh $(foreach r,cli code trust install hostile agents index_guard examples mcp,$(r)="test/shell/$(r).sh $(BUILD)/release/lode") abi="test/shell/abi.sh $(BUILD)/asan" \
+	  includes=tools/check-includes.sh format="tools/format.sh --check" docs=tools/check-docs.sh names="tools/check-names.sh $(BUILD)/release" symbols="tools/check-symbols.sh $(BUILD)/release $(VERSION)" $(ASAN_RUNS)
 
 # MiniLM for the tests that want it, where npm can be had
 .PHONY: test-model

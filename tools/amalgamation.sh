@@ -1,8 +1,8 @@
 #!/bin/sh
-# amalgamation.sh OUT - writes the library into the folder OUT as lode.h, lode.c, lode_remote.c (the engine of clusters) and lode_gemm.c (the
-# arithmetic of encoders).
+# amalgamation.sh OUT - writes the library into the folder OUT as lode.h, lode.c and lode_gemm.c. The matrix products of encoders stand
+# apart because they, and nothing else, may use fused multiply-add.
 #
-#   cc -O2 -c lode.c lode_remote.c lode_gemm.c      needs the headers of SQLite, PCRE2, utf8proc and curl
+#   cc -O2 -c lode.c lode_gemm.c      needs the headers of SQLite, PCRE2, utf8proc and curl
 #   cc program.c lode*.o -lsqlite3 -lpcre2-8 -lutf8proc -lpthread -lm -ldl
 #
 # Names that files of the library share become lode__NAME, by a list of #define at the top (names.h has the same list, for tests
@@ -112,16 +112,11 @@ END
   # distances must be the same on every CPU: no fused multiply-add
   printf '#if defined(__clang__)\n#pragma STDC FP_CONTRACT OFF\n#elif defined(__GNUC__)\n#pragma GCC optimize("fp-contract=off")\n#endif\n'
   cat "$out/names.h"
-  for room in base os sqlite kernel index query vfs store iface engine embed api; do
+  for room in base os sqlite kernel index query vfs store repair iface engine remote embed api; do
     ls src/lib/$room/*.c
   done >"$out/files"
   join $(cat "$out/files")
 } >"$out/lode.c"
-{
-  head lode_remote.c "clusters"
-  cat "$out/names.h"
-  join src/lib/remote/*.c
-} >"$out/lode_remote.c"
 {
   head lode_gemm.c "matrix products for encoders"
   cat "$out/names.h"

@@ -14,12 +14,13 @@ may_include() {
     lib/query) echo "base os" ;;
     lib/vfs) echo "base os sqlite" ;;
     lib/store) echo "base os sqlite vfs" ;;
+    lib/repair) echo "base os sqlite vfs store" ;;
     lib/iface) echo "base" ;;
-    lib/engine) echo "base os iface kernel index query vfs store" ;;
+    lib/engine) echo "base os iface kernel index query vfs store repair" ;;
     lib/remote) echo "base os iface kernel query" ;;
     lib/gemm) echo "base" ;;
     lib/embed) echo "base os gemm" ;;
-    lib/api) echo "base iface" ;;
+    lib/api) echo "base iface embed" ;;
     app/scan) echo "base os" ;;
     app/chunk) echo "base os scan" ;;
     app/parser) echo "base os scan chunk" ;;
@@ -28,14 +29,15 @@ may_include() {
     app/search) echo "base os embed scan project indexer" ;;
     app/rescue) echo "base os sqlite" ;;
     app/ops) echo "base os indexer" ;;
+    app/table) echo "base os ops" ;;
     app/models) echo "base os embed ops" ;;
     app/setup) echo "base os scan ops" ;;
-    app/worker) echo "base os scan ops" ;;
+    app/worker) echo "base os scan ops table" ;;
     app/chroma) echo "base os indexer rescue worker" ;;
-    app/mcp) echo "base os scan project indexer search ops models setup worker" ;;
-    app/server) echo "base os scan project ops models worker chroma" ;;
-    app/commands) echo "base os embed scan chunk project indexer search rescue ops models setup" ;;
-    app/cli) echo "base os scan project indexer search ops commands worker chroma mcp server" ;;
+    app/mcp) echo "base os scan project indexer search ops table models setup worker" ;;
+    app/server) echo "base os scan project ops table models worker chroma" ;;
+    app/commands) echo "base os embed scan chunk project indexer search rescue ops table models setup" ;;
+    app/cli) echo "base os scan project indexer search ops table commands worker chroma mcp server" ;;
     *) echo "unknown" ;;
   esac
 }
@@ -57,8 +59,8 @@ for room in $(ls -d src/*/*/ | sed -e 's#^src/##' -e 's#/$##'); do
       [ "$inc" = lode.h ] || complain "$file includes $inc without its room"
     done
     case "$room" in
-      lib/store | lib/vfs) ;;
-      *) ! grep -q '#include <sqlite3' "$file" || complain "$file includes sqlite3.h: only store and vfs know SQLite" ;;
+      lib/store | lib/vfs | lib/repair) ;;
+      *) ! grep -q '#include <sqlite3' "$file" || complain "$file includes sqlite3.h: only store, vfs and repair know SQLite" ;;
     esac
     # anonymous memory may be mapped, files may not
     if grep -nE '\bmmap(64)?[[:space:]]*\(' "$file" | grep -v MAP_ANON; then complain "$file maps a file"; fi

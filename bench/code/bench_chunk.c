@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_chunk.c - walks a folder, reads, judges, parses and chunks every file, and tells what it cost.
+/* bench_chunk.c - walks a folder, reads, classifies, parses and chunks every file, and prints what it cost.
  * Usage: bench_chunk FOLDER [THREADS]. Prints reasons of skipping, languages, outcomes, and CPU time. */
 #include "os/os.h"
 #include "chunk/parser_pool.h"

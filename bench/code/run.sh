@@ -1,7 +1,7 @@
 #!/bin/bash
 # run.sh - `make bench-code`: code search on real trees. About 15 minutes on two cores.
 #   LODE=path of lode   LINUX=an unpacked Linux tree instead of Debian's   OUT=where trees and indexes lie (else under TMPDIR, removed at the end)
-#   REPORT=file for the table (bench/CODE.md)   QUICK=1: only fs/ and kernel/ of the Linux tree; goals are then not judged
+#   REPORT=file for the table (bench/CODE.md)   QUICK=1: only fs/ and kernel/ of the Linux tree; goals are then not checked
 # Progress goes to standard error, the table to REPORT and standard output. Nothing of it is needed to build or to test.
 set -eu
 here=$(cd "$(dirname "$0")/../.." && pwd)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tune.c - finds weights for src/app/search/rank.h: coordinate ascent on labelled queries, judged on repositories that
- * it did not see.
+/* tune.c - finds weights for src/app/search/search_tuning.h: coordinate ascent on labelled queries, evaluated on
+ * repositories that it did not see.
  *
  *   tune TASKS.jsonl REPOS-FOLDER [text|vector|hybrid [quick|scan|why]]
  *
  * REPOS-FOLDER/NAME is an indexed tree. The candidates of each query are gathered once; then only rank_run runs. It
  * prints the mean NDCG@10 with the weights of the table, after tuning on all repositories, and when each repository is
- * judged with weights tuned on the others: the last figure is the honest one. `quick` stops after the table's figures,
- * `scan` shows what each weight does alone, `why` lists the queries below 1: what stands above the labelled files, by
- * which features, and which labelled files were never gathered.
+ * evaluated with weights tuned on the others: the last figure is the honest one. `quick` stops after the table's
+ * figures, `scan` shows what each weight does alone, `why` lists the queries below 1: what stands above the labelled
+ * files, by which features, and which labelled files were never gathered.
  */
 #include "project/project.h"
 #include "search/code_search.h"
@@ -50,7 +50,7 @@ static void die(const char *what, const lode_error *err) {
   exit(1);
 }
 
-static double judge(task *t, const rank_weights *w) {
+static double evaluate(task *t, const rank_weights *w) {
   rank_hit hits[AT];
   size_t n = 0;
   double gain = 0, ideal = 0;
@@ -78,7 +78,7 @@ static double mean(const rank_weights *w, size_t left_out, bool only) {
   size_t count[MOST_REPOS] = {0}, n = 0;
   for (size_t i = 0; i < n_tasks; i++) {
     if ((tasks[i].repo == left_out) != only) continue;
-    sum[tasks[i].repo] += judge(&tasks[i], w);
+    sum[tasks[i].repo] += evaluate(&tasks[i], w);
     count[tasks[i].repo]++;
   }
   for (size_t r = 0; r < n_repos; r++)
@@ -179,7 +179,7 @@ static void tell_why(const rank_weights *w) {
   size_t within[4] = {0}, targets = 0, gathered = 0;
   for (size_t i = 0; i < n_tasks; i++) {
     task *t = &tasks[i];
-    double got = judge(t, w);
+    double got = evaluate(t, w);
     size_t n = 0;
     lode_error err;
     if (rank_run(&t->result.question, t->candidates, t->n, w, MOST, hits, &n, &err) != LODE_OK) die("rank", &err);
@@ -305,7 +305,7 @@ static void by_category(const rank_weights *w) {
     size_t n = 0;
     for (size_t i = 0; i < n_tasks; i++)
       if (strcmp(tasks[i].category, names[c]) == 0) {
-        sum += judge(&tasks[i], w);
+        sum += evaluate(&tasks[i], w);
         n++;
       }
     printf("  %s %.4f", names[c], n ? sum / (double)n : 0);
@@ -336,6 +336,6 @@ int main(int argc, char **argv) {
     printf("  %-20s table %.4f, tuned on the others %.4f\n", repos[r].name, table, got);
     unseen += got;
   }
-  printf("each judged with weights of the others: %.4f\n", unseen / (double)n_repos);
+  printf("each evaluated with weights of the others: %.4f\n", unseen / (double)n_repos);
   return 0;
 }

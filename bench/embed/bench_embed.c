@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench_embed.c - tokens a second of lode: bench_embed TEXTS full|int8|code THREADS BATCH SECONDS [VECTORS]. A line of
  * TEXTS is a text of as many tokens of MiniLM as it has words, and two; `code` is the static model, whose texts are
- * counted in the same tokens. SECONDS may be "kernel": tells which one would run. */
+ * counted in the same tokens. SECONDS may be "kernel": prints which one would run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

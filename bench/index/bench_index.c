@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #include "hnsw_peer.h"
-#include "engine/engine.h"
+#include "engine/segment_build.h"
 
 enum { K = 10, BEAMS = 19 };
 static const uint32_t beams[BEAMS] = {6,  8,   10,  12,  14,  16,  20,  24,  32,  48,

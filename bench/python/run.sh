@@ -6,4 +6,4 @@ work=build/bench/python
 mkdir -p "$work/package"
 cp -r bindings/python/lode "$work/package/"
 ${PYTHON:-python3} bindings/python/abi.py include/lode.h >"$work/package/lode/_abi.py"
-PYTHONPATH=$work/package LODE_LIBRARY=$PWD/build/release/liblode.so.0 exec ${PYTHON:-python3} bench/python/bench.py "$work" build/release/bench_binding bench/PYTHON.md
+PYTHONPATH=$work/package LODE_LIBRARY=$PWD/build/release/liblode.so exec ${PYTHON:-python3} bench/python/bench.py "$work" build/release/bench_binding bench/PYTHON.md

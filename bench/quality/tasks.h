@@ -51,7 +51,7 @@ typedef struct tally {
 void tally_add(tally *t, const task *asked, double ndcg);
 double tally_mean(const tally *t); /* over repositories */
 
-/* The whole file in memory, NUL behind it; exits with a message. */
+/* The whole file in memory, with a NUL after it; exits with a message. */
 char *read_file(const char *path, size_t *len);
 
 #endif

@@ -75,7 +75,7 @@ function databases(    mine, name) {
   if (name != "") faster("queries/s (recall " got("db.fashion.lode_recall") "), Chroma in process (recall " found_recall ")", mine, got(name "_qps"), 10)
   name = best_of("lance")
   if (name != "") faster("queries/s, LanceDB (recall " found_recall ")", mine, got(name "_qps"), 10)
-  if (has("db2.fashion.lode_qps")) row("the same once more behind them, queries/s", show(got("db2.fashion.lode_qps")), "", "", "", "")
+  if (has("db2.fashion.lode_qps")) row("the same once more after them, queries/s", show(got("db2.fashion.lode_qps")), "", "", "", "")
   if (has("db.fashion.chroma_add_and_index_s")) faster("records/s added and indexed, Chroma", text["text.db_rows"] / got("db.fashion.lode_add_and_index_s"), text["text.db_rows"] / got("db.fashion.chroma_add_and_index_s"), "")
   if (has("db.fashion.lance_add_and_index_s")) faster("records/s added and indexed, LanceDB", text["text.db_rows"] / got("db.fashion.lode_add_and_index_s"), text["text.db_rows"] / got("db.fashion.lance_add_and_index_s"), "")
   if (has("db.fashion.chroma_filter_10_qps")) faster("queries/s, filter of 10 %, Chroma", got("db.fashion.lode_filter_10_qps"), got("db.fashion.chroma_filter_10_qps"), "")

@@ -143,7 +143,7 @@ if [ $python = 1 ]; then
     measure "db.$set" "$venv/bin/python" bench/vectors/peers.py $peer "$data/$set.bin" "$out/db.truth" "$work/$peer" \
       --rows "$db_rows" --queries "$queries"
   done
-  # once more behind them: what the machine did meanwhile shows as a difference
+  # once more after them: what the machine did meanwhile shows as a difference
   measure "db2.$set" "$out/bench_vectors" query "$data/$set.bin" "$work/lode" "$out/db.truth" --queries "$queries"
 fi
 

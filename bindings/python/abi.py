@@ -30,7 +30,7 @@ class Header:
         text = clean(text)
         self.constants = {}
         self.statuses = [(name, about) for name, about in re.findall(r'X\((\w+),\s*"([^"]*)"\)', text)]
-        for name, value in re.findall(r"^\s*#define\s+(LODE_\w+)[ \t]+(.+?)\s*$", text, flags=re.M):
+        for name, value in re.findall(r"^\s*#define\s+(LODE_\w+)[ \t]+(\S.*?)\s*$", text, flags=re.M):
             self.constant(name, value)
         text = re.sub(r"^\s*#.*$", "", text, flags=re.M)
         self.enums, self.callbacks, self.opaque, self.structs, self.functions = set(), {}, [], {}, []
@@ -51,8 +51,8 @@ class Header:
         text = re.sub(r"typedef\s+[\w ]+\([^;]*\)\s*;", "", text)
         for name, body in bodies:
             self.structs[name] = [self.field(part.strip()) for part in body.split(";") if part.strip()]
-        for result, name, params in re.findall(r"(?:LODE_MUST\s+)?LODE_API\s+([\w \*]+?)\s*(\w+)\s*\(([^;]*)\)\s*;", text, flags=re.S):
-            self.functions.append((name, result.strip(), [self.parameter(p) for p in self.split(params)]))
+        for result, name, params in re.findall(r"LODE_API\s+([\w \*]+?)\s*(\w+)\s*\(([^;]*)\)\s*;", text, flags=re.S):
+            self.functions.append((name, result.strip(), self.split(params)))
 
     def constant(self, name, value):
         if name in ("LODE_API", "LODE_MUST", "LODE_STATUSES") or "(X)" in value:
@@ -150,7 +150,11 @@ class Header:
                 put("]")
         put("", "FUNCTIONS = {")
         for name, result, params in self.functions:
-            put("    %r: (%s, [%s])," % (name, self.kind(result), ", ".join(params)))
+            kinds = [self.parameter(p) for p in params]
+            # sizes are passed by the caller of lode_x_sized(), which Python knows as lode_x()
+            sizes = [(i, kinds[i - 1].replace("POINTER", "sizeof")) for i, p in enumerate(params) if re.fullmatch(r"size_t \w+_size", p)]
+            put("    %r: (%r, %s, [%s], [%s])," % (name[:-len("_sized")] if sizes else name, name, self.kind(result), ", ".join(kinds),
+                                                   ", ".join("(%d, %s)" % size for size in sizes)))
         put("}")
 
     def ordered(self):

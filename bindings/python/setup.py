@@ -10,7 +10,11 @@ from setuptools.dist import Distribution
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
 HEADER = os.path.join(ROOT, "include", "lode.h")
-LIBRARY = os.environ.get("LODE_LIBRARY", os.path.join(ROOT, "build", "release", "liblode.so.0"))
+LIBRARY = os.environ.get("LODE_LIBRARY", os.path.join(ROOT, "build", "release", "liblode.so"))
+with open(HEADER, encoding="utf-8") as file:
+    text = file.read()
+VERSION = re.search(r'LODE_VERSION_TEXT "([^"]+)"', text).group(1)
+ABI = re.search(r"LODE_ABI (\d+)", text).group(1)
 
 
 class Build(build_py):
@@ -22,7 +26,7 @@ class Build(build_py):
         target = os.path.join(self.build_lib, "lode")
         with open(HEADER, encoding="utf-8") as header, open(os.path.join(target, "_abi.py"), "w", encoding="utf-8") as out:
             Header(header.read()).write(out)
-        shutil.copyfile(LIBRARY, os.path.join(target, "liblode.so.0"))
+        shutil.copyfile(LIBRARY, os.path.join(target, "liblode.so." + ABI))
 
 
 class Binary(Distribution):
@@ -46,6 +50,4 @@ if bdist_wheel is not None:
             return ("py3", "none") + super().get_tag()[2:]
     options["bdist_wheel"] = Wheel
 
-with open(HEADER, encoding="utf-8") as file:
-    version = re.search(r'LODE_VERSION_TEXT "([^"]+)"', file.read()).group(1)
-setup(version=version, cmdclass=dict(options, build_py=Build), distclass=Binary)
+setup(version=VERSION, cmdclass=dict(options, build_py=Build), distclass=Binary)

@@ -3,10 +3,16 @@
  * the texts for people, and each operation run in process against its own schema. */
 #include "base/base.h"
 #include "cli/cli.h"
+#include "cli/cli_help.h"
+#include "cli/cli_progress.h"
+#include "table/op_args_db.h"
+#include "ops/op_schema.h"
+#include "ops/op_text.h"
 #include "ops/suggest.h"
 #include "ops/vector_file.h"
 #include "support/test.h"
 
+#include <math.h>
 #include <unistd.h>
 
 static lode_error err;
@@ -28,17 +34,22 @@ static const op_field *field_of(const op_field *fields, lode_str name) {
   return NULL;
 }
 
+/* Each parameter has a place of its own in the operation's struct of arguments. */
+static void check_places(const op_def *op) {
+  for (const op_param *p = op->params; p->name; p++) {
+    CHECKF(p->args_size == op->args_size, "%s %s is of another struct", op->name, p->name);
+    for (const op_param *q = op->params; q < p; q++)
+      CHECKF(p->offset != q->offset, "%s: %s and %s share a place", op->name, q->name, p->name);
+  }
+}
+
 TEST(every_entry_of_the_table_is_complete) {
-  size_t handlers = 0, ops = 0;
-#define COUNT(verb) handlers++;
-  OP_HANDLERS_DB(COUNT)
-#undef COUNT
   OP_EACH_GROUP(g) OP_EACH(g, op) {
-    ops += g->ops == op_table_db;
     CHECKF(op_same_group(g->name, op->group), "%s is in another group's table", op->name);
     CHECKF(op->about && op->run && op->examples && op->params, "%s", op->name);
     CHECKF(op->row || op->summary || (op->flags & OP_LOCAL), "%s answers nothing", op->name);
     CHECKF(count_params(op->params) <= OP_MAX_PARAMS, "%s", op->name);
+    check_places(op);
     CHECK(op_find(op->group, str(op->name)) == op);
     bool optional = false;
     for (const op_param *p = op->params; p->name; p++) {
@@ -49,11 +60,10 @@ TEST(every_entry_of_the_table_is_complete) {
       CHECKF((p->type == OP_ARG_FLAG) == (p->value == NULL), "%s %s", op->name, p->name);
       if (p->into) CHECK(p->type == OP_ARG_LINES && op_param_find(op->params, str(p->into))->type == OP_ARG_LIST);
       if (!(p->flags & OP_PARAM_POSITIONAL)) continue;
-      CHECKF(!(optional && (p->flags & OP_PARAM_REQUIRED)), "%s: %s comes behind an optional one", op->name, p->name);
+      CHECKF(!(optional && (p->flags & OP_PARAM_REQUIRED)), "%s: %s comes after an optional one", op->name, p->name);
       optional = optional || !(p->flags & OP_PARAM_REQUIRED);
     }
   }
-  CHECK(ops == handlers);
 }
 
 TEST(sentences_name_fields_that_exist) {
@@ -88,6 +98,8 @@ TEST(schemas_are_json_and_list_the_parameters) {
       needed += (p->flags & OP_PARAM_REQUIRED) != 0;
     }
     CHECK(json.nodes[props].u.count == shown);
+    /* MCP has rows and the summary's fields in one object */
+    for (const op_field *f = op->row ? op->summary : NULL; f && f->name; f++) CHECK(strcmp(f->name, "rows") != 0);
     CHECK(json.nodes[required].u.count == needed);
     strbuf_release(&out);
   }
@@ -139,7 +151,7 @@ TEST(help_manual_and_completions_name_every_flag) {
 /* ---- Arguments from JSON ---- */
 
 static lode_status from_json(op_args *args, const char *verb, const char *json) {
-  op_args_init(args, op_find("db", str(verb)));
+  TRY(op_args_init(args, op_find("db", str(verb)), &err));
   return op_args_from_json(args, str(json), &err);
 }
 
@@ -149,22 +161,23 @@ TEST(json_arguments_become_typed_values) {
       &args, "query",
       "{\"collection\":\"c\",\"vector\":[1,2.5,-3],\"k\":7,\"where\":{\"a\":{\"$in\":[1,2]}},\"ids\":[\"x\",\"y,z\"],"
       "\"include\":[\"metadata\"],\"mode\":\"vector\",\"text_weight\":0.5,\"where_document\":null}"));
-  CHECK(str_eq(op_arg_get(&args, "collection")->text, str("c")));
-  const op_arg *v = op_arg_get(&args, "vector");
-  CHECK(v->n == 1 && v->dimension == 3 && v->vectors[1] == 2.5f && v->vectors[2] == -3);
-  CHECK(op_arg_get(&args, "k")->number == 7 && op_arg_get(&args, "k")->set);
-  CHECK(str_eq(op_arg_get(&args, "where")->text, str("{\"a\":{\"$in\":[1,2]}}")));
-  CHECK(op_arg_get(&args, "ids")->n == 2 && str_eq(op_arg_get(&args, "ids")->list[1], str("y,z")));
-  CHECK(op_arg_get(&args, "include")->number == 2);
-  CHECK(op_arg_get(&args, "text_weight")->real == 0.5);
-  CHECK(op_arg_get(&args, "vector_weight")->real == 1 && !op_arg_get(&args, "vector_weight")->set);
-  CHECK(!op_arg_get(&args, "where_document")->set);
-  CHECK(!op_arg_get(&args, "nonsense")->set);
+  const op_query_args *q = args.values;
+  CHECK(str_eq(q->collection.text, str("c")));
+  CHECK(q->vector.n == 1 && q->vector.dimension == 3 && q->vector.values[1] == 2.5f && q->vector.values[2] == -3);
+  CHECK(q->k.n == 7 && q->k.set);
+  CHECK(str_eq(q->where.text, str("{\"a\":{\"$in\":[1,2]}}")));
+  CHECK(q->ids.n == 2 && str_eq(q->ids.items[1], str("y,z")));
+  CHECK(q->include.bits == 2 && q->mode.index == 1);
+  CHECK(q->text_weight.x == 0.5);
+  CHECK(q->vector_weight.x == 1 && !q->vector_weight.set);
+  CHECK(!q->where_document.set);
+  CHECK(op_args_find(&args, "k", OP_ARG_INT) == &q->k && !op_args_find(&args, "nonsense", OP_ARG_INT));
   op_args_release(&args);
 
   OK(from_json(&args, "query", "{\"collection\":\"c\",\"vectors\":[[1,2],[3,4],[5,6]]}"));
-  CHECK(op_arg_get(&args, "vectors")->n == 3 && op_arg_get(&args, "vectors")->vectors[5] == 6);
-  CHECK(op_arg_get(&args, "k")->number == 10 && op_arg_get(&args, "include")->number == 3);
+  q = args.values;
+  CHECK(q->vectors.n == 3 && q->vectors.values[5] == 6);
+  CHECK(q->k.n == 10 && q->include.bits == 3);
   op_args_release(&args);
 }
 
@@ -173,7 +186,7 @@ TEST(records_of_a_request_are_parsed) {
   OK(from_json(&args, "add",
                "{\"collection\":\"c\",\"records\":[{\"id\":\"a\",\"embedding\":[1, 2.5],\"metadata\":{\"k\": [1]}},"
                "{\"document\":\"x\",\"id\":\"b\\n\",\"metadata\":null}]}"));
-  const op_arg *records = op_arg_get(&args, "records");
+  const op_arg_records *records = &((const op_write_args *)args.values)->records;
   CHECK(records->n == 2 && !records->stream);
   const lode_record *a = &records->records[0], *b = &records->records[1];
   CHECK(a->dimension == 2 && a->vector[1] == 2.5f && str_eq(a->metadata, str("{\"k\":[1]}")) && !a->document.data);
@@ -288,12 +301,11 @@ TEST(flags_may_stand_anywhere) {
     cli_command c;
     OK(parse(&c, lines[i]));
     CHECK(c.op == op_find("db", str("query")));
-    CHECK(str_eq(op_arg_get(&c.args, "collection")->text, str("c")));
-    CHECK(op_arg_get(&c.args, "vector")->dimension == 2);
-    CHECK(op_arg_get(&c.args, "k")->number == 5);
-    CHECK(op_arg_get(&c.args, "ids")->n == 2 && str_eq(op_arg_get(&c.args, "ids")->list[1], str("b")));
-    CHECK(op_arg_get(&c.common, "json")->number == 1);
-    CHECK(str_eq(op_arg_get(&c.common, "store")->text, str("/s")));
+    const op_query_args *q = c.args.values;
+    CHECK(str_eq(q->collection.text, str("c")));
+    CHECK(q->vector.dimension == 2 && q->k.n == 5);
+    CHECK(q->ids.n == 2 && str_eq(q->ids.items[1], str("b")));
+    CHECK(cli_common(&c)->json.on && strcmp(cli_common(&c)->store.path, "/s") == 0);
     cli_command_release(&c);
   }
 }
@@ -301,7 +313,7 @@ TEST(flags_may_stand_anywhere) {
 TEST(a_double_dash_ends_the_flags) {
   cli_command c;
   OK(parse(&c, "lode db count -- --help"));
-  CHECK(!c.help && str_eq(op_arg_get(&c.args, "collection")->text, str("--help")));
+  CHECK(!c.help && str_eq(((const op_count_args *)c.args.values)->collection.text, str("--help")));
   cli_command_release(&c);
 }
 
@@ -377,10 +389,10 @@ TEST(ids_of_a_file_are_one_a_line) {
   test_write_file(path, text, sizeof text - 1);
   snprintf(line, sizeof line, "lode db get c --ids first --ids-file %s", path);
   OK(parse(&c, line));
-  const op_arg *ids = op_arg_get(&c.args, "ids");
+  const op_arg_list *ids = &((const op_get_args *)c.args.values)->ids;
   CHECK(ids->set && ids->n == 5);
-  CHECK(str_eq(ids->list[0], str("first")) && str_eq(ids->list[2], str("b,c")));
-  CHECK(str_eq(ids->list[3], str("  d")) && str_eq(ids->list[4], str("last")));
+  CHECK(str_eq(ids->items[0], str("first")) && str_eq(ids->items[2], str("b,c")));
+  CHECK(str_eq(ids->items[3], str("  d")) && str_eq(ids->items[4], str("last")));
   cli_command_release(&c);
 }
 
@@ -419,7 +431,7 @@ TEST(lines_of_a_stream) {
 TEST(statuses_have_exit_codes) {
   CHECK(cli_exit_code(LODE_OK) == 0 && cli_exit_code(LODE_NOT_FOUND) == 1 && cli_exit_code(LODE_INVALID) == 2);
   CHECK(cli_exit_code(LODE_CORRUPT) == 3 && cli_exit_code(LODE_BUSY) == 4);
-  lode_status refused[] = {LODE_REFUSED,     LODE_MISMATCH, LODE_EXISTS, LODE_LIMIT, LODE_READONLY, LODE_VERSION,
+  lode_status refused[] = {LODE_REFUSED,     LODE_MISMATCH, LODE_EXISTS, LODE_LIMIT, LODE_READONLY, LODE_TOO_NEW,
                            LODE_UNSUPPORTED, LODE_IO,       LODE_FULL,   LODE_NOMEM, LODE_GONE,     LODE_INTERNAL};
   for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) CHECK(cli_exit_code(refused[i]) == 5);
 }
@@ -572,11 +584,23 @@ TEST(vector_files_of_each_format_are_read) {
   FAILS(LODE_INVALID, load(file, make_npy(file, "<f4", "False", "(2, 4)", f4, sizeof f4), LODE_NPY, &v, &n, &dim));
   FAILS(LODE_INVALID, load(file, make_npy(file, "<f4", "False", "(1, 2, 3)", f4, sizeof f4), LODE_NPY, &v, &n, &dim));
 
+  size_t len = make_npy(file, "<f4", "False", "(2, 3)", f4, sizeof f4);
+  FAILS(LODE_INVALID, load(file, len + 1, LODE_NPY, &v, &n, &dim)); /* more bytes than the header says */
+  file[6] = 9;
+  FAILS(LODE_INVALID, load(file, len, LODE_NPY, &v, &n, &dim)); /* a version that does not exist */
+  const float endless[] = {1, HUGE_VALF};
+  FAILS(LODE_INVALID,
+        load(file, make_npy(file, "<f4", "False", "(1, 2)", endless, sizeof endless), LODE_NPY, &v, &n, &dim));
+
   char fvecs[] = "\2\0\0\0\0\0\x80\x3f\0\0\0\x40\2\0\0\0\0\0\x40\x40\0\0\x80\x40";
   OK(load(fvecs, 24, LODE_FVECS, &v, &n, &dim));
   CHECK(n == 2 && dim == 2 && v[0] == 1 && v[3] == 4);
   mem_free(v);
   FAILS(LODE_INVALID, load(fvecs, 23, LODE_FVECS, &v, &n, &dim));
+  FAILS(LODE_INVALID, load(fvecs, 0, LODE_FVECS, &v, &n, &dim));
+  fvecs[12] = 1; /* vectors of two dimensions */
+  FAILS(LODE_INVALID, load(fvecs, 20, LODE_FVECS, &v, &n, &dim));
+  CHECK(err.record == 1);
 
   const char *lines = "[1, 2]\n\n[3,4]\r\n";
   OK(load(lines, strlen(lines), LODE_JSONL, &v, &n, &dim));
@@ -605,7 +629,7 @@ TEST(damaged_vector_files_are_read_or_refused) {
     float *v;
     size_t n;
     uint32_t dim;
-    /* A copy that ends where the data ends, so that a sanitizer sees a read behind it */
+    /* A copy that ends where the data ends, so that a sanitizer sees a read past it */
     char *exact = mem_alloc(cut);
     memcpy(exact, file, cut);
     CHECK((load(exact, cut, LODE_NPY, &v, &n, &dim) == LODE_OK) == (cut == len));
@@ -666,21 +690,23 @@ static void check_fields(const op_def *op, const op_field *fields, lode_str text
   json_release(&json);
 }
 
-static lode_status take_row(op_sink *sink, lode_str json, lode_error *e) {
+static lode_status take_row(op_sink *sink, op_row *row, lode_error *e) {
   capture *c = (capture *)sink;
+  size_t start = c->rows.len;
   (void)e;
+  op_row_put_json(&c->rows, row);
+  lode_str json = {c->rows.data + start, c->rows.len - start};
   check_fields(c->op, c->op->row, json);
-  strbuf_add(&c->rows, json.data, json.len);
   strbuf_addch(&c->rows, '\n');
   c->n_rows++;
   return LODE_OK;
 }
 
-static lode_status take_summary(op_sink *sink, lode_str json, lode_error *e) {
+static lode_status take_summary(op_sink *sink, op_row *summary, lode_error *e) {
   capture *c = (capture *)sink;
   (void)e;
-  check_fields(c->op, c->op->summary, json);
-  strbuf_add(&c->summary, json.data, json.len);
+  op_row_put_json(&c->summary, summary);
+  check_fields(c->op, c->op->summary, (lode_str){c->summary.data, c->summary.len});
   c->n_summaries++;
   return LODE_OK;
 }

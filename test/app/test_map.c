@@ -2,7 +2,7 @@
 /* test_map.c - vectors on the plane: the projection against what is known of it, and `db map` from a store to its rows.
  */
 #include "base/base.h"
-#include "ops/op.h"
+#include "table/op_table.h"
 #include "server/page.h"
 #include "commands/projection.h"
 #include "support/fault.h"
@@ -185,18 +185,18 @@ typedef struct capture {
   size_t n;
 } capture;
 
-static lode_status take_row(op_sink *sink, lode_str json, lode_error *e) {
+static lode_status take_row(op_sink *sink, op_row *row, lode_error *e) {
   capture *c = (capture *)sink;
   (void)e;
-  strbuf_add(&c->rows, json.data, json.len);
+  op_row_put_json(&c->rows, row);
   strbuf_addch(&c->rows, '\n');
   c->n++;
   return LODE_OK;
 }
 
-static lode_status take_summary(op_sink *sink, lode_str json, lode_error *e) {
+static lode_status take_summary(op_sink *sink, op_row *summary, lode_error *e) {
   (void)e;
-  strbuf_add(&((capture *)sink)->summary, json.data, json.len);
+  op_row_put_json(&((capture *)sink)->summary, summary);
   return LODE_OK;
 }
 
@@ -221,10 +221,12 @@ static lode_status run(const char *verb, const char *json) {
   answer = (capture){.sink = {.row = take_row, .summary = take_summary}};
   op_context ctx = {.open = open_here, .release = close_here, .opener = folder, .folder = folder, .sink = &answer.sink};
   op_args args;
-  op_args_init(&args, op_find("db", str_of(verb)));
-  lode_status st = op_args_from_json(&args, str_of(json), &err);
-  if (st == LODE_OK) st = op_run(&ctx, &args, &err);
-  op_args_release(&args);
+  lode_status st = op_args_init(&args, op_find("db", str_of(verb)), &err);
+  if (st == LODE_OK) {
+    st = op_args_from_json(&args, str_of(json), &err);
+    if (st == LODE_OK) st = op_run(&ctx, &args, &err);
+    op_args_release(&args);
+  }
   nothing = ctx.nothing;
   strbuf_addch(&answer.rows, '\0');
   strbuf_addch(&answer.summary, '\0');

@@ -3,6 +3,8 @@
  * place. test/shell/mcp.sh and test/shell/mcp_clients.sh have the whole program. */
 #include "support/fault.h"
 #include "mcp/mcp.h"
+#include "table/op_args_code.h"
+#include "table/op_args_db.h"
 #include "support/test.h"
 
 #include <stdlib.h>
@@ -74,15 +76,39 @@ static void check_block(const char *text, const char *head, lode_str content) {
   size_t len = (size_t)(at - body);
   CHECKF(len >= content.len && len <= content.len + 1 && memcmp(body, content.data, content.len) == 0,
          "content of %zu, wanted %zu: %s", len, content.len, text);
-  CHECKF(strspn(at, "`\n") == strlen(at), "behind the block: %s", at);
+  CHECKF(strspn(at, "`\n") == strlen(at), "after the block: %s", at);
 }
 
+static void put_member(op_context *ctx, const op_field *field, const json_doc *json, uint32_t node) {
+  const json_node *x = &json->nodes[node];
+  strbuf text = {0};
+  json_put_node(&text, json, node);
+  if (x->type == JSON_NODE_NULL)
+    op_row_null(ctx, field->name);
+  else if (field->type == OP_FIELD_TEXT)
+    op_row_text(ctx, field->name, x->u.s);
+  else if (x->type == JSON_NODE_INT)
+    op_row_count(ctx, field->name, (uint64_t)x->u.i);
+  else
+    op_row_json(ctx, field->name, op_row_copy(ctx, (lode_str){text.data, text.len}));
+  strbuf_release(&text);
+}
+
+/* The text of a row that has the members of a JSON object. */
 static void put_row(strbuf *out, const op_def *op, const strbuf *row) {
+  op_context ctx = {.op = op};
   json_doc json = {0};
   OK(json_parse(&json, (lode_str){row->data, row->len}, NULL, &err));
-  mcp_put_row(out, op, &json, 1);
+  mem_arena_init(&ctx.row.arena, 0);
+  op_row_begin(&ctx);
+  for (const op_field *f = op->row; f->name; f++) {
+    uint32_t node = json_get(&json, 0, str_of(f->name));
+    if (node) put_member(&ctx, f, &json, node);
+  }
+  mcp_put_row(out, op, &ctx.row, 1);
   strbuf_addch(out, '\0');
   CHECK(!out->failed);
+  mem_arena_release(&ctx.row.arena);
   json_release(&json);
 }
 
@@ -247,6 +273,13 @@ TEST(everything_is_asked_to_stop) {
   end();
 }
 
+/* The parameter of the operation that a tool's parameter fills, or NULL. */
+static const op_param *filled_by(const op_def *to, const op_param *p) {
+  for (const op_param *q = to->params; q->name; q++)
+    if (q->offset == p->offset && q->type == p->type) return q;
+  return NULL;
+}
+
 /* Each tool fits the operation behind it, and its schemas are JSON. */
 TEST(tools_fit_the_table) {
   strbuf list = {0};
@@ -255,34 +288,17 @@ TEST(tools_fit_the_table) {
   for (const mcp_tool *tool = mcp_tools; tool->name; tool++, n++) {
     op_param params[OP_MAX_PARAMS + 1];
     op_def op;
-    op_args args, base = {0};
     const op_def *to = mcp_tool_base_op(tool);
     CHECKF(to != NULL, "%s has no operation", tool->name);
     CHECKF(!tool->project || op_param_find(to->params, str_of(tool->project)), "%s", tool->name);
     CHECKF(!tool->always || op_param_find(to->params, str_of(tool->always)), "%s", tool->name);
+    CHECKF(!tool->place || op_param_find(to->params, str_of(tool->place)), "%s", tool->name);
     mcp_tool_as_op(tool, &op, params);
     /* Whatever it takes reaches the operation */
     for (const op_param *p = op.params; p->name; p++) {
-      bool is_line = strcmp(p->name, "line") == 0;
-      op_args_init(&args, &op);
-      for (const op_param *q = op.params; q->name; q++) {
-        op_arg *arg = &args.values[q - op.params];
-        if (q != p && !(q->flags & OP_PARAM_REQUIRED) && !(is_line && strcmp(q->name, "file") == 0)) continue;
-        arg->set = true;
-        arg->number = q->type == OP_ARG_FLAG ? 1 : q->min;
-        arg->text = STR_LIT("hybrid");
-      }
-      OK(op_args_finish(&args, &err));
-      OK(mcp_tool_translate(tool, "/root", &args, &base, &err));
-      bool seen = false;
-      for (const op_param *q = to->params; q->name; q++) {
-        const op_arg *arg = &base.values[q - to->params];
-        bool own = (tool->project && strcmp(q->name, tool->project) == 0) ||
-                   (tool->always && strcmp(q->name, tool->always) == 0);
-        seen = seen || (arg->set && !own && (!is_line || strstr(arg->text.data ? arg->text.data : "", ":1")));
-      }
-      CHECKF(seen, "%s: %s goes nowhere", tool->name, p->name);
-      op_args_release(&base);
+      CHECKF(p->args_size == (filled_by(to, p) ? to->args_size : op.args_size), "%s: %s", tool->name, p->name);
+      CHECKF(filled_by(to, p) || (tool->place && strcmp(p->name, "line") == 0), "%s: %s goes nowhere", tool->name,
+             p->name);
     }
   }
   CHECK(n == 13);
@@ -291,6 +307,39 @@ TEST(tools_fit_the_table) {
   CHECK(json.nodes[0].u.count == n);
   json_release(&json);
   strbuf_release(&list);
+}
+
+static void complete(op_args *args, const char *name, const char *json) {
+  static op_param params[OP_MAX_PARAMS + 1];
+  static op_def op;
+  const mcp_tool *tool = mcp_tool_find(str_of(name));
+  mcp_tool_as_op(tool, &op, params);
+  OK(op_args_init(args, &op, &err));
+  OK(op_args_from_json(args, str_of(json), &err));
+  OK(mcp_tool_complete(tool, "/project", args, &err));
+  CHECK(args->op == mcp_tool_base_op(tool));
+}
+
+TEST(arguments_of_tools_become_those_of_operations) {
+  op_args args;
+  complete(&args, "search_similar", "{\"file\":\"a/b.c\",\"line\":7,\"language\":\"go\",\"kind\":\"enum\"}");
+  const op_search_args *search = args.values;
+  CHECK(str_eq(search->similar.text, STR_LIT("/project/a/b.c:7")) && search->similar.set);
+  CHECK(str_eq(search->lang.text, STR_LIT("go")) && str_eq(search->type.text, STR_LIT("enum")));
+  CHECK(search->limit.set && search->limit.n == 10 && strcmp(search->project.path, "/project") == 0);
+  op_args_release(&args);
+  complete(&args, "search_context", "{\"file\":\"/x\"}");
+  const op_context_args *context = args.values;
+  CHECK(str_eq(context->at.text, STR_LIT("/x")) && !context->name.set);
+  CHECK(context->limit.n == 10); /* as the tool's schema says, not the operation's default */
+  op_args_release(&args);
+  complete(&args, "embed_pending", "{}");
+  CHECK(((const op_index_args *)args.values)->pending.on);
+  op_args_release(&args);
+  complete(&args, "add", "{\"collection\":\"c\",\"records\":[{\"id\":\"a\"}]}");
+  const op_write_args *add = args.values;
+  CHECK(add->create.on && add->records.n == 1 && !add->metric.set && str_eq(add->metric.text, STR_LIT("l2")));
+  op_args_release(&args);
 }
 
 static void whole_session(void) {

@@ -4,11 +4,15 @@
 #include "worker/sandbox.h"
 #include "support/test.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const char *path_of(const char *folder, const char *name) {
@@ -57,3 +61,52 @@ TEST(a_folder_of_crash_reports_elsewhere_can_be_written_to) {
   enter(store, state, tmp);
   CHECK(can_write(store, "a") && can_write(state, "a") && can_write(tmp, "a") && !can_write(top, "a"));
 }
+
+static void *write_later(void *arg) {
+  static char yes;
+  const char **where = arg;
+  if (where[1]) /* started before: waits for the sandbox */
+    while (access(where[1], F_OK) != 0) usleep(1000);
+  return can_write(where[0], "by_thread") ? &yes : NULL;
+}
+
+/* Why it must be entered before threads are started; if it was not, it says so. */
+TEST(a_thread_that_was_there_before_is_not_passed_over_in_silence) {
+  const char *top = test_folder(), *store = make_folder(top, "store"), *tmp = make_folder(top, "tmp");
+  const char *old[] = {top, path_of(store, "entered")}, *new[] = {top, NULL};
+  char said[400];
+  pthread_t before, after;
+  void *wrote = NULL;
+  CHECK(setenv("TMPDIR", tmp, 1) == 0 && setenv("XDG_CACHE_HOME", tmp, 1) == 0);
+  CHECK(pthread_create(&before, NULL, write_later, old) == 0);
+  worker_sandbox_frontend(store, NULL, said, sizeof said);
+  CHECK(can_write(store, "entered") && pthread_join(before, &wrote) == 0);
+  if (!strstr(said, "Landlock on")) test_skip("the kernel has no Landlock");
+  CHECKF(!wrote || strstr(said, "Landlock on for new threads only"), "%s, but not for every thread", said);
+  CHECK(pthread_create(&after, NULL, write_later, new) == 0 && pthread_join(after, &wrote) == 0);
+  CHECKF(!wrote, "a thread that was started later is not bound");
+}
+
+#ifdef __x86_64__
+/* getpid() of i386; where the kernel has no such calls, the process dies. */
+static int i386_getpid(void) {
+  int result;
+  __asm__ volatile("int $0x80" : "=a"(result) : "a"(20) : "memory", "r8", "r9", "r10", "r11");
+  return result;
+}
+
+TEST(calls_of_other_kinds_are_denied) {
+  const char *top = test_folder();
+  char said[400];
+  int status = 0;
+  worker_sandbox_frontend(top, NULL, said, sizeof said);
+  if (!strstr(said, "seccomp on")) test_skip("the kernel has no seccomp");
+  CHECKF(syscall(SYS_getpid) == getpid(), "an ordinary call is denied");
+  errno = 0;
+  CHECKF(syscall(0x40000000 | SYS_getpid) == -1 && errno == EPERM, "an x32 call gives %s", strerror(errno));
+  pid_t child = fork();
+  if (child == 0) _exit(i386_getpid() == -EPERM ? 0 : 1);
+  CHECK(child > 0 && waitpid(child, &status, 0) == child);
+  CHECKF(WIFSIGNALED(status) || WEXITSTATUS(status) == 0, "an i386 call is not denied");
+}
+#endif

@@ -438,6 +438,18 @@ TEST(a_worker_that_cannot_start_fails_its_calls_soon) {
   supervisor_stop(s, 100);
 }
 
+TEST(stopping_does_not_wait_for_a_dead_worker) {
+  supervisor_options o = {.program = "/bin/false"};
+  supervisor_state *s = start(test_folder(), &o);
+  asked a;
+  for (int i = 0; i < 3; i++) ask(s, &a, "test.echo", ""); /* the next worker starts in a second or more */
+  begin(s, &a, "test.echo", (lode_str){0}, 0, 0, NULL);
+  uint64_t before = os_api->now_ns();
+  supervisor_stop(s, 60000);
+  CHECK(a.done && a.end == SUPERVISOR_STOPPING);
+  CHECKF(os_api->now_ns() - before < 30000000000u, "a call that no worker will answer delays the end");
+}
+
 TEST(a_worker_that_hears_nothing_is_ended_and_replaced) {
   supervisor_options o = {.stuck_ms = 50};
   supervisor_state *s = start(test_folder(), &o);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_base.c - memory, arenas, buffers, text, checksums and the door to the operating system. */
+/* test_base.c - memory, arenas, buffers, text, checksums and the wrappers of system calls. */
 #include "base/base.h"
+#include "base/byteorder.h"
 #include "base/crc32c.h"
 #include "os/os.h"
 
@@ -68,8 +69,15 @@ static lode_status ensure_small(int x, lode_error *err) {
 TEST(broken_invariants_abort_checked_builds_only) {
   lode_error err;
   int evaluated = 0;
+#ifdef LODE_CHECKED
+  const bool checked = true;
+#else
+  const bool checked = false;
+#endif
   CHECK(INVARIANT(++evaluated == 1) && evaluated == 1);
   OK(ensure_small(9, &err));
+  INVARIANT_CHECKED(++evaluated == 2);
+  CHECK(evaluated == (checked ? 2 : 1));
 #ifdef LODE_CHECKED
   pid_t child = fork();
   if (child == 0) {
@@ -300,6 +308,40 @@ TEST(grow_checks_its_product) {
   mem_free(items);
 }
 
+TEST(integers_in_both_byte_orders) {
+  const unsigned char bytes[9] = {0xff, 0x81, 0x02, 0x03, 0x84, 0x05, 0x06, 0x07, 0xf8};
+  const unsigned char *p = bytes + 1; /* at any alignment */
+  CHECK(num_le16(p) == 0x0281 && num_be16(p) == 0x8102);
+  CHECK(num_le32(p) == 0x84030281 && num_be32(p) == 0x81020384);
+  CHECK(num_le64(p) == UINT64_C(0xf807060584030281) && num_be64(p) == UINT64_C(0x81020384050607f8));
+  unsigned char out[8];
+  num_put_le32(out, num_le32(p));
+  CHECK(memcmp(out, p, 4) == 0);
+  num_put_be32(out, num_be32(p));
+  CHECK(memcmp(out, p, 4) == 0);
+  num_put_le64(out, num_le64(p));
+  CHECK(memcmp(out, p, 8) == 0);
+  num_put_be64(out, num_be64(p));
+  CHECK(memcmp(out, p, 8) == 0);
+  strbuf buf = {0};
+  strbuf_add_le32(&buf, 0x84030281);
+  CHECK(buf.len == 4 && memcmp(buf.data, p, 4) == 0);
+  strbuf_release(&buf);
+}
+
+TEST(lower_bound_is_the_first_that_is_not_before) {
+  for (uint32_t n = 0; n < 40; n++) {
+    for (uint32_t key = 0; key < 40; key++) {
+      size_t at = 0;
+      SORT_LOWER_BOUND(at, n, at / 3 < key); /* of the values 0 0 0 1 1 1 ... */
+      CHECK(at == (3 * key < n ? 3 * key : n));
+      uint32_t from = n / 2; /* any type of index, and a part of the range */
+      SORT_LOWER_BOUND(from, n, from / 3 < key);
+      CHECK(from == (at > n / 2 ? at : n / 2));
+    }
+  }
+}
+
 /* ---- Text ---- */
 
 TEST(strings_compare_by_bytes_then_length) {
@@ -393,7 +435,7 @@ TEST(utf8_named_cases) {
       memset(text, 'x', sizeof text);
       memcpy(text + before, wrong[i], n);
       CHECKF(!utf8_valid(text, before + n), "wrong %zu after %zu bytes", i, before);
-      CHECKF(!utf8_valid(text, sizeof text), "wrong %zu after %zu bytes, more behind", i, before);
+      CHECKF(!utf8_valid(text, sizeof text), "wrong %zu after %zu bytes, more after it", i, before);
     }
   }
 }
@@ -720,6 +762,22 @@ TEST(files_folders_and_clocks) {
   uint64_t slept = os_api->now_ns() - before;
   CHECKF(slept >= 20000000, "%llu ns", (unsigned long long)slept);
   CHECK(os_wall_ms() > UINT64_C(1600000000000));
+}
+
+TEST(timed_waits_go_by_the_monotonic_clock) {
+  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t cond;
+  CHECK(os_cond_init(&cond) == 0);
+  uint64_t before = os_api->now_ns();
+  struct timespec until = os_deadline(1020); /* past the end of a second, too */
+  CHECK(until.tv_nsec >= 0 && until.tv_nsec < 1000000000 && os_timespec_ns(until) >= (int64_t)before + 1020000000);
+  until = os_deadline(20);
+  int rc = 0;
+  pthread_mutex_lock(&lock);
+  while (rc == 0) rc = pthread_cond_timedwait(&cond, &lock, &until); /* the wall clock is far past it */
+  pthread_mutex_unlock(&lock);
+  CHECK(rc == ETIMEDOUT && os_api->now_ns() - before >= 20000000);
+  pthread_cond_destroy(&cond);
 }
 
 TEST(network_file_systems_are_told_from_others) {

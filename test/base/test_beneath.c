@@ -9,7 +9,7 @@
 #include "support/fault.h"
 #include "lode.h"
 #include "support/test.h"
-#include "support/vkit.h"
+#include "support/fixture.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -240,13 +240,13 @@ static void use(const char *folder, const char *scratch) {
 static const char *make_store(const char *scratch) {
   lode_error err;
   const char *folder = test_folder();
-  vkit k = {.no_background = true};
-  vkit_limits(16, 16);
-  vkit_open(&k, folder, LODE_L2, 4);
-  vkit_add(&k, 40);
-  vkit_optimize(&k);
+  fixture k = {.no_background = true};
+  fixture_limits(16, 16);
+  fixture_open(&k, folder, LODE_L2, 4);
+  fixture_add(&k, 40);
+  fixture_optimize(&k);
   OK(lode_backup(k.store, join(scratch, "kept"), (lode_progress){0}, &err));
-  vkit_close(&k);
+  fixture_close(&k);
   return folder;
 }
 
@@ -257,7 +257,7 @@ static void check_places(const os_calls *under) {
   const char *scratch = test_folder(), *work = test_folder();
   const char *made = make_store(scratch);
   char *segment = NULL;
-  CHECK(vkit_files(made, ".seg", &segment, 1) == 1);
+  CHECK(fixture_files(made, ".seg", &segment, 1) == 1);
   os_calls table = spying(under);
   unsigned done = 0;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_parser_pool.c - child processes and frames (os/proc.h), and workers that crash, hang, lie or eat memory
  * (chunk/parser_pool.h). */
+#include "os/frame.h"
 #include "os/os.h"
 #include "os/proc.h"
 #include "chunk/parser_pool.h"
@@ -81,55 +82,82 @@ static void pair(int fd[2]) { CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEX
 
 TEST(frames_come_whole_and_in_order) {
   int fd[2];
-  uint32_t type;
+  proc_frame frame;
   strbuf body = {0};
   pair(fd);
   lode_str parts[] = {STR_LIT("one "), STR_LIT(""), STR_LIT("two")};
-  OK(proc_frame_send(fd[0], 7, parts, 3, 0, &err));
-  OK(proc_frame_send(fd[0], 8, NULL, 0, 0, &err));
-  OK(proc_frame_receive(fd[1], 100, 0, &type, &body, &err));
-  CHECK(type == 7 && str_eq((lode_str){body.data, body.len}, STR_LIT("one two")));
-  OK(proc_frame_receive(fd[1], 100, 0, &type, &body, &err));
-  CHECK(type == 8 && body.len == 0);
-  FAILS(LODE_BUSY, proc_frame_receive(fd[1], 100, os_api->now_ns() + 1000000, &type, &body, &err));
+  OK(proc_frame_send(fd[0], (proc_frame){7, 3, 4, 5, UINT64_MAX, 0}, parts, 3, 0, &err));
+  OK(proc_frame_send(fd[0], (proc_frame){.type = 8}, NULL, 0, 0, &err));
+  OK(proc_frame_receive(fd[1], 100, 0, &frame, &body, &err));
+  CHECK(frame.type == 7 && frame.words == 3 && frame.code == 4 && frame.id == 5 && frame.client == UINT64_MAX);
+  CHECK(frame.bytes == 7 && body.len == 7 && strcmp(body.data, "one two") == 0);
+  OK(proc_frame_receive(fd[1], 100, 0, &frame, &body, &err));
+  CHECK(frame.type == 8 && body.len == 0 && body.data[0] == '\0');
+  FAILS(LODE_BUSY, proc_frame_receive(fd[1], 100, os_api->now_ns() + 1000000, &frame, &body, &err));
   close(fd[0]);
-  FAILS(LODE_GONE, proc_frame_receive(fd[1], 100, 0, &type, &body, &err));
-  FAILS(LODE_GONE, proc_frame_send(fd[1], 1, parts, 3, 0, &err)); /* and no SIGPIPE */
+  FAILS(LODE_GONE, proc_frame_receive(fd[1], 100, 0, &frame, &body, &err));
+  FAILS(LODE_GONE, proc_frame_send(fd[1], (proc_frame){.type = 1}, parts, 3, 0, &err)); /* and no SIGPIPE */
   close(fd[1]);
   strbuf_release(&body);
 }
 
 static lode_status receive_bytes(const char *bytes, size_t n, size_t max, strbuf *body) {
   int fd[2];
-  uint32_t type;
+  proc_frame frame;
   pair(fd);
   CHECK(write(fd[0], bytes, n) == (ssize_t)n);
   close(fd[0]);
-  lode_status st = proc_frame_receive(fd[1], max, 0, &type, body, &err);
+  lode_status st = proc_frame_receive(fd[1], max, 0, &frame, body, &err);
   close(fd[1]);
   return st;
 }
 
 TEST(damaged_frames_are_refused) {
   int fd[2];
-  char bytes[64];
+  char bytes[100];
   strbuf body = {0};
   lode_str part = STR_LIT("twenty bytes of body");
   pair(fd);
-  OK(proc_frame_send(fd[0], 1, &part, 1, 0, &err));
+  OK(proc_frame_send(fd[0], (proc_frame){.type = 1}, &part, 1, 0, &err));
   ssize_t n = read(fd[1], bytes, sizeof bytes);
-  CHECK(n == 36);
-  CHECK(receive_bytes(bytes, 36, 20, &body) == LODE_OK && body.len == 20);
-  CHECK(receive_bytes(bytes, 36, 19, &body) == LODE_CORRUPT);
-  for (size_t cut = 1; cut < 36; cut++) CHECK(receive_bytes(bytes, cut, 20, &body) == LODE_CORRUPT);
-  for (int bit = 0; bit < 16 * 8; bit++) {
+  CHECK(n == PROC_FRAME_HEAD_BYTES + 20);
+  CHECK(receive_bytes(bytes, (size_t)n, 20, &body) == LODE_OK && body.len == 20);
+  CHECK(receive_bytes(bytes, (size_t)n, 19, &body) == LODE_CORRUPT);
+  for (size_t cut = 1; cut < (size_t)n; cut++) CHECK(receive_bytes(bytes, cut, 20, &body) == LODE_CORRUPT);
+  for (int bit = 0; bit < PROC_FRAME_HEAD_BYTES * 8; bit++) {
     bytes[bit / 8] = (char)(bytes[bit / 8] ^ (1 << bit % 8));
-    CHECK(receive_bytes(bytes, 36, 1 << 20, &body) == LODE_CORRUPT);
+    CHECK(receive_bytes(bytes, (size_t)n, 1 << 20, &body) == LODE_CORRUPT);
     bytes[bit / 8] = (char)(bytes[bit / 8] ^ (1 << bit % 8));
   }
   close(fd[0]);
   close(fd[1]);
   strbuf_release(&body);
+}
+
+TEST(frames_may_come_in_pieces) {
+  int fd[2];
+  char bytes[200];
+  proc_inbox in = {0};
+  lode_str part = STR_LIT("twenty bytes of body");
+  pair(fd);
+  OK(proc_frame_send(fd[0], (proc_frame){.type = 1, .id = 11}, &part, 1, 0, &err));
+  OK(proc_frame_send(fd[0], (proc_frame){.type = 2, .id = 12}, NULL, 0, 0, &err));
+  ssize_t n = read(fd[1], bytes, sizeof bytes);
+  CHECK(n == 2 * PROC_FRAME_HEAD_BYTES + 20);
+  for (ssize_t i = 0; i < n; i++) {
+    bool complete;
+    CHECK(write(fd[0], bytes + i, 1) == 1);
+    OK(proc_inbox_receive(&in, fd[1], 20, &complete, &err));
+    CHECK(complete == (i == PROC_FRAME_HEAD_BYTES + 19 || i == n - 1));
+    if (!complete) continue;
+    CHECK(in.frame.type == (i == n - 1 ? 2 : 1) && in.frame.id == 10u + in.frame.type && in.body.len == in.frame.bytes);
+    CHECK(strcmp(in.body.data, i == n - 1 ? "" : "twenty bytes of body") == 0);
+    proc_inbox_clear(&in);
+  }
+  close(fd[0]);
+  bool complete;
+  FAILS(LODE_GONE, proc_inbox_receive(&in, fd[1], 20, &complete, &err));
+  close(fd[1]);
 }
 
 /* ---- Workers ---- */

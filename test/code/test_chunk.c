@@ -13,7 +13,7 @@
 
 static lode_error err;
 
-/* ---- Golden results: test/chunk/NAME and NAME.chunks; LODE_TEST_BLESS=1 writes them anew ---- */
+/* ---- Golden results: test/chunk/NAME and NAME.chunks; LODE_TEST_BLESS=1 rewrites them ---- */
 
 static void show_lines(strbuf *out, const char *label, lode_str s) {
   if (s.len == 0) return;

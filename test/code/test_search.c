@@ -418,7 +418,7 @@ static void scene_open(scene *s, const char *identity) {
   write_in(root, "beta.py", "def close_window(w):\n    \"\"\"Shuts the window.\"\"\"\n    w.shut()\n");
   OK(project_open(&s->project, root, NULL, &err));
   OK(lode_open(folder, &options, &s->store, &err));
-  OK(lode_embedder_from(S(identity), 8, embed_letters, NULL, &s->model, &err));
+  OK(lode_embedder_open_custom(S(identity), 8, embed_letters, NULL, &s->model, &err));
 }
 
 static void scene_close(scene *s) {
@@ -445,8 +445,7 @@ static void expect_first(scene *s, const char *query, lode_mode mode, const char
 }
 
 TEST(a_tree_is_indexed_searched_and_followed) {
-  static const char *const models[] = {"letters@1/8/static",
-                                       "letters@1/8/float"}; /* in the first pass, and behind it */
+  static const char *const models[] = {"letters@1/8/static", "letters@1/8/float"}; /* in the first pass, and after it */
   for (size_t m = 0; m < 2; m++) {
     scene s = {0};
     indexer_report r;
@@ -497,8 +496,8 @@ TEST(a_watcher_does_not_wait_for_indexes) {
   scene_close(&s);
 }
 
-/* What is made anew takes the place of all that was there, so it is never made of a part. */
-TEST(an_index_that_is_made_anew_is_made_whole) {
+/* A rebuilt index replaces all that was there, so it is never built from a part. */
+TEST(a_rebuilt_index_is_complete) {
   scene s = {0};
   indexer_report r;
   uint64_t n = 0;
@@ -532,7 +531,7 @@ TEST(another_model_is_refused_until_force) {
   lode_embedder *other;
   scene_open(&s, "letters@1/8/static");
   OK(run_index(&s, false, &r));
-  OK(lode_embedder_from(S("figures@1/8/static"), 8, embed_letters, NULL, &other, &err));
+  OK(lode_embedder_open_custom(S("figures@1/8/static"), 8, embed_letters, NULL, &other, &err));
   lode_embedder *first = s.model;
   s.model = other;
   FAILS(LODE_MISMATCH, run_index(&s, false, &r));
@@ -545,7 +544,7 @@ TEST(another_model_is_refused_until_force) {
   lode_embedder_close(other);
 }
 
-/* Deletes a record behind the index's back. */
+/* Deletes a record without the index knowing. */
 static void lose(const scene *s, const char *collection, const char *id) {
   lode_collection *c;
   lode_collection_options plain = {0};
@@ -646,7 +645,7 @@ TEST(an_index_with_secrets_in_it_is_mended_once) {
     OK(indexer_open(&s.project, s.store, &options, &indexer, &err));
     lode_status st = indexer_run(indexer, NULL, 0, &r, &err);
     indexer_close(indexer);
-    if (stop == 0) most = 1000000 - steps_left; /* so many steps has a whole run */
+    if (stop == 0) most = 1000000 - steps_left; /* the steps of a whole run */
     CHECKF(st == LODE_OK || (stop && st == LODE_CANCELLED), "stop %ld: %s", stop, lode_status_name(st));
     OK(run_index(&s, false, &r));
     CHECKF(!holds(&s, TOKEN) && holds(&s, "secret_3") && r.masked == 4, "stop %ld: %llu masked", stop,

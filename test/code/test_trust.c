@@ -536,7 +536,7 @@ TEST(many_processes_change_it_at_once) {
 static void check_after(const char *what, uint64_t n, lode_status st) {
   char note[400];
   size_t now = list_size(note, sizeof note);
-  /* A folder that cannot be synced is told, and the new list is there */
+  /* A folder that cannot be synced is reported, and the new list is there */
   CHECKF(!note[0] && (now == 2 || (st != LODE_OK && now == 1)), "%s %llu: %s, %zu entries, %s", what,
          (unsigned long long)n, lode_status_name(st), now, note);
 }

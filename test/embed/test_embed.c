@@ -19,7 +19,7 @@ static lode_status lengths(void *ctx, const lode_str *texts, size_t n, float *ve
 TEST(a_host_brings_its_own_embedder) {
   float second = 7;
   lode_embedder *e;
-  OK(lode_embedder_from(STR_LIT("lengths@1/2/float"), 2, lengths, &second, &e, &err));
+  OK(lode_embedder_open_custom(STR_LIT("lengths@1/2/float"), 2, lengths, &second, &e, &err));
   const lode_embedder_info *info = lode_embedder_info_of(e);
   CHECK(info->dimension == 2 && str_eq(info->identity, STR_LIT("lengths@1/2/float")));
   lode_str texts[] = {STR_LIT("a"), STR_LIT("abc"), {NULL, 0}};
@@ -35,11 +35,11 @@ TEST(a_host_brings_its_own_embedder) {
 
 TEST(a_hosts_embedder_needs_a_name_a_dimension_and_a_function) {
   lode_embedder *e;
-  FAILS(LODE_INVALID, lode_embedder_from((lode_str){0}, 2, lengths, NULL, &e, &err));
-  FAILS(LODE_INVALID, lode_embedder_from(STR_LIT("a\0b"), 2, lengths, NULL, &e, &err));
-  FAILS(LODE_INVALID, lode_embedder_from(STR_LIT("a"), 0, lengths, NULL, &e, &err));
-  FAILS(LODE_INVALID, lode_embedder_from(STR_LIT("a"), LODE_MAX_DIMENSION + 1, lengths, NULL, &e, &err));
-  FAILS(LODE_INVALID, lode_embedder_from(STR_LIT("a"), 2, NULL, NULL, &e, &err));
+  FAILS(LODE_INVALID, lode_embedder_open_custom((lode_str){0}, 2, lengths, NULL, &e, &err));
+  FAILS(LODE_INVALID, lode_embedder_open_custom(STR_LIT("a\0b"), 2, lengths, NULL, &e, &err));
+  FAILS(LODE_INVALID, lode_embedder_open_custom(STR_LIT("a"), 0, lengths, NULL, &e, &err));
+  FAILS(LODE_INVALID, lode_embedder_open_custom(STR_LIT("a"), LODE_MAX_DIMENSION + 1, lengths, NULL, &e, &err));
+  FAILS(LODE_INVALID, lode_embedder_open_custom(STR_LIT("a"), 2, NULL, NULL, &e, &err));
   CHECK(!e);
 }
 
@@ -58,10 +58,12 @@ TEST(what_is_not_installed_says_how_to_install_it) {
   lode_embedder_options options = {.folder = test_folder()};
   FAILS(LODE_NOT_FOUND, lode_embedder_open(STR_LIT("minilm"), &options, &e, &err));
   CHECK(strstr(err.text, "lode model install minilm"));
-  lode_model_info info;
-  OK(lode_model_at(0, &options, &info, &err));
-  CHECK(strcmp(info.name, "minilm") == 0 && !info.installed && info.dimension == 384);
-  lode_model_release(&info);
+  lode_model_list *list;
+  OK(lode_models(&options, &list, &err));
+  CHECK(lode_model_list_count(list) == 2 && !lode_model_list_at(list, 2));
+  const lode_model_info *info = lode_model_list_at(list, 0);
+  CHECK(strcmp(info->name, "minilm") == 0 && !info->installed && info->dimension == 384);
+  lode_model_list_free(list);
   FAILS(LODE_NOT_FOUND, lode_model_verify(STR_LIT("minilm"), &options, &err));
   FAILS(LODE_NOT_FOUND, lode_model_install(STR_LIT("minilm"), options.folder, &options, (lode_progress){0}, &err));
 }

@@ -12,11 +12,17 @@ TEST(statuses_and_metrics_have_names) {
   lode_metric m;
   CHECK(strcmp(lode_status_name(LODE_NOT_FOUND), "NOT_FOUND") == 0);
   CHECK(strlen(lode_status_text(LODE_CORRUPT)) > 0);
-  CHECK(strcmp(lode_version(), LODE_VERSION_TEXT) == 0);
   CHECK(strcmp(lode_metric_name(LODE_COSINE), "cosine") == 0);
   CHECK(lode_metric_parse(S("ip"), &m) && m == LODE_IP);
   CHECK(lode_metric_parse(S("l2"), &m) && m == LODE_L2);
   CHECK(!lode_metric_parse(S("L2"), &m) && !lode_metric_parse(NONE, &m));
+}
+
+TEST(the_version_is_the_same_as_text_and_as_a_number) {
+  unsigned major, minor, patch;
+  CHECK(strcmp(lode_version(), LODE_VERSION_TEXT) == 0 && lode_version_number() == LODE_VERSION_NUMBER);
+  CHECK(sscanf(lode_version(), "%u.%u.%u", &major, &minor, &patch) == 3);
+  CHECK(major * 1000000 + minor * 1000 + patch == LODE_VERSION_NUMBER);
 }
 
 /* ---- Stores ---- */
@@ -145,6 +151,41 @@ TEST(collections_are_made_listed_renamed_and_dropped) {
   lode_close(s);
 }
 
+static bool exists(lode_store *s, const char *name) {
+  lode_error err;
+  lode_collection *c = NULL;
+  lode_status st = lode_collection_open(s, str(name), NULL, &c, &err);
+  lode_collection_close(c);
+  CHECKF(st == LODE_OK || st == LODE_NOT_FOUND, "%s", err.text);
+  return st == LODE_OK;
+}
+
+TEST(collections_are_replaced_all_or_none) {
+  lode_error err;
+  lode_store *s = open_new();
+  lode_collection *old = collection(s, "code", LODE_L2), *made = collection(s, "code.new", LODE_L2);
+  lode_collection *files = collection(s, "files.new", LODE_L2);
+  uint64_t n;
+  add_three(made);
+  lode_replacement wrong[] = {{S("code.new"), S("code")}, {S("nobody"), S("files")}};
+  FAILS(LODE_NOT_FOUND, lode_collections_replace(s, wrong, 2, &err));
+  CHECK(exists(s, "code.new") && count(old) == 0); /* nothing was changed by the first of them */
+  FAILS(LODE_INVALID, lode_collections_replace(s, &(lode_replacement){S("code.new"), S("")}, 1, &err));
+  OK(lode_collections_replace(s, NULL, 0, &err));
+  lode_replacement right[] = {{S("code.new"), S("code")}, {S("files.new"), S("files")}, {S("files"), S("files")}};
+  OK(lode_collections_replace(s, right, 3, &err));
+  CHECK(!exists(s, "code.new") && !exists(s, "files.new") && exists(s, "files"));
+  CHECK(count(made) == 3 && count(files) == 0); /* handles go with their collections */
+  FAILS(LODE_NOT_FOUND, lode_count(old, &n, &err));
+  lode_collection *now = collection(s, "code", LODE_L2);
+  CHECK(count(now) == 3);
+  lode_collection_close(now);
+  lode_collection_close(old);
+  lode_collection_close(made);
+  lode_collection_close(files);
+  lode_close(s);
+}
+
 TEST(names_and_options_of_collections_are_checked) {
   lode_error err;
   lode_store *s = open_new();
@@ -179,14 +220,14 @@ TEST(another_embedding_model_is_refused_for_vectors_alone) {
   /* The model is stamped by the first open that names one. */
   OK(lode_collection_open(s, S("c"), &(lode_collection_options){.embedder = S("mine"), .embedder_dim = 3}, &mine,
                           &err));
-  lode_record four = {S("four"), NONE, NONE, (float[]){1, 2, 3, 4}, 4};
+  lode_record four = {.id = S("four"), .vector = (float[]){1, 2, 3, 4}, .dimension = 4};
   FAILS(LODE_MISMATCH, lode_add(mine, NULL, &four, 1, LODE_FAIL_EXISTING, NULL, &err));
   CHECK(err.record == 0);
   add_three(mine);
   OK(lode_collection_open(s, S("c"), &(lode_collection_options){.embedder = S("other")}, &other, &err));
   OK(lode_collection_open(s, S("c"), &(lode_collection_options){.embedder = S("mine"), .embedder_dim = 4}, &longer,
                           &err));
-  lode_record vector = {S("v"), NONE, NONE, a3, 3}, text = {.id = S("t"), .document = S("some words")};
+  lode_record vector = {.id = S("v"), .vector = a3, .dimension = 3}, text = {.id = S("t"), .document = S("some words")};
   lode_result *r;
   lode_query_request by_vector = {.vectors = a3, .dimension = 3, .n = 1, .k = 1};
   lode_query_request by_text = {.mode = LODE_BY_TEXT, .texts = &S("apple words"), .n = 1, .k = 5};
@@ -215,9 +256,12 @@ TEST(records_come_back_as_they_were_given) {
   lode_store *s = open_new();
   lode_collection *c = collection(s, "c", LODE_L2);
   lode_record r[] = {
-      {S("id \xE2\x82\xAC"), S(""),
-       S("{ \"s\" : \"\\u00e9\" , \"i\":-9223372036854775808, \"d\":0.1, \"b\":true, \"a\":[1,2.5] }"), a3, 3},
-      {S("plain"), NONE, S("{}"), NULL, 0},
+      {.id = S("id \xE2\x82\xAC"),
+       .document = S(""),
+       .metadata = S("{ \"s\" : \"\\u00e9\" , \"i\":-9223372036854775808, \"d\":0.1, \"b\":true, \"a\":[1,2.5] }"),
+       .vector = a3,
+       .dimension = 3},
+      {.id = S("plain"), .metadata = S("{}")},
   };
   lode_write_result w;
   OK(lode_add(c, NULL, r, 2, LODE_FAIL_EXISTING, &w, &err));

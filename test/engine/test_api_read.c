@@ -162,7 +162,7 @@ TEST(facets_tell_long_strings_apart) {
   lode_store *s = open_new();
   lode_collection *c = collection(s, "c", LODE_L2);
   char meta[4][700], values[4][300];
-  for (int i = 0; i < 4; i++) { /* they differ far behind what an index keeps */
+  for (int i = 0; i < 4; i++) { /* they differ far past what an index keeps */
     memset(values[i], 'v', 299);
     values[i][299] = 0;
     values[i][290] = (char)('0' + i / 2);

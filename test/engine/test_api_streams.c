@@ -46,9 +46,13 @@ TEST(export_and_import_are_inverse) {
   lode_collection *c = collection(s, "c", LODE_L2), *d = collection(s, "d", LODE_L2);
   const float odd[] = {0.1f, -4.6116855e18f, 1.17549435e-38f};
   lode_record r[] = {
-      {S("q\"\n\xE2\x82\xAC"), S("line 1\nline 2\t\x01\\"), S("{\"embedding\": [1, 2], \"d\": 0.1}"), odd, 3},
-      {S("bare"), NONE, NONE, NULL, 0},
-      {S("empty"), S(""), NONE, c3, 3},
+      {.id = S("q\"\n\xE2\x82\xAC"),
+       .document = S("line 1\nline 2\t\x01\\"),
+       .metadata = S("{\"embedding\": [1, 2], \"d\": 0.1}"),
+       .vector = odd,
+       .dimension = 3},
+      {.id = S("bare")},
+      {.id = S("empty"), .document = S(""), .vector = c3, .dimension = 3},
   };
   uint64_t written;
   OK(lode_add(c, NULL, r, 3, LODE_FAIL_EXISTING, NULL, &err));
@@ -160,7 +164,7 @@ TEST(import_of_lines_takes_modes_and_names_bad_lines) {
   lode_close(s);
 }
 
-/* A .npy of version v with this header, and data behind it. */
+/* A .npy of version v with this header, then the data. */
 static stream npy(int v, const char *header, const void *data, size_t len) {
   size_t h = strlen(header);
   stream s = {0};

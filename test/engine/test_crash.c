@@ -3,12 +3,14 @@
  * absent. A child writes batches and says before and after each what it does; the parent kills it at a random moment,
  * opens the store and compares. The maintenance thread runs in the child, so kills hit its steps too. */
 #include "lode.h"
+#include "support/simdisk.h"
 #include "support/test.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -205,4 +207,28 @@ TEST(what_a_killed_creation_left_is_no_obstacle) {
   test_write_file(path, journal, 100);
   OK(lode_open(folder, &create, &store, &err));
   lode_close(store);
+}
+
+/* Whoever made the folders was killed before their names were durable; who makes the store in them sees to it. */
+TEST(a_store_outlives_the_power_in_folders_that_others_made) {
+  const char *folder = test_folder();
+  char disk[500], above[520], store_folder[540], world[560], in_world[600];
+  lode_open_options create = {.create = true, .no_background = true};
+  lode_store *store;
+  lode_error err;
+  snprintf(disk, sizeof disk, "%s/disk", folder);
+  snprintf(above, sizeof above, "%s/above", disk);
+  snprintf(store_folder, sizeof store_folder, "%s/store", above);
+  CHECK(mkdir(disk, 0700) == 0);
+  simdisk_start(disk);
+  CHECK(os_api->mkdir(above, 0700) == 0 && os_api->mkdir(store_folder, 0700) == 0);
+  OK(lode_open(store_folder, &create, &store, &err));
+  for (uint64_t seed = 0; seed < 40; seed++) {
+    snprintf(world, sizeof world, "%s/world-%d", folder, (int)seed);
+    snprintf(in_world, sizeof in_world, "%s/above/store/lode.db", world);
+    simdisk_cut(seed, world);
+    CHECKF(access(in_world, F_OK) == 0, "world %d: the store is gone", (int)seed);
+  }
+  lode_close(store);
+  simdisk_stop();
 }

@@ -5,7 +5,7 @@
  * nothing. A sample is tried unless test_full(). */
 #include "support/fault.h"
 #include "support/scene.h"
-#include "store/truth_pages.h"
+#include "vfs/vfs_pages.h"
 #include "support/test.h"
 
 #include <errno.h>
@@ -84,12 +84,15 @@ static lode_status verify(ground *g, int *found) {
 
 /* Which pages of the sound store hold nothing. */
 static void look_for_free_pages(const ground *g, bool *is_free, size_t most) {
-  store_pages pages;
+  vfs_pages pages;
   lode_error err = {0};
-  OK(store_pages_open(g->file, &pages, &err));
-  CHECK(pages.page_bytes == PAGE && pages.count <= most);
-  for (uint32_t n = 1; n <= pages.count; n++) is_free[n - 1] = store_pages_use_of(&pages, n) == STORE_PAGE_FREE;
-  store_pages_close(&pages);
+  OK(vfs_pages_open(g->file, &pages, &err));
+  CHECK(pages.src.page_bytes == PAGE && pages.src.pages <= most);
+  for (uint32_t n = 1; n <= pages.src.pages; n++) {
+    const char *seal = g->bytes + (size_t)n * PAGE - VFS_SEAL_BYTES;
+    is_free[n - 1] = vfs_pages_use_of(&pages, n) == SQF_PAGE_FREE || vfs_seal_version((const unsigned char *)seal) == 0;
+  }
+  vfs_pages_close(&pages);
 }
 
 static size_t step_of(size_t n, size_t samples) {
@@ -108,7 +111,7 @@ TEST_SLOW(a_flipped_byte_of_the_truth, 1800) {
     test_write_file(g.file, g.bytes, g.len);
     answered += ask_all(&g, "flipped byte", at);
     lode_status st = verify(&g, &found);
-    CHECKF(st == LODE_CORRUPT || st == LODE_VERSION || is_free[at / PAGE],
+    CHECKF(st == LODE_CORRUPT || st == LODE_TOO_NEW || is_free[at / PAGE],
            "verify does not see the flipped byte %zu: %s", at, lode_status_name(st));
     free(g.bytes);
     restore(&g);
@@ -239,7 +242,8 @@ TEST_SLOW(a_hot_journal_is_undone_or_refused, 1800) {
       test_write_file(g.journal, journal, cut ? at : journal_len);
       for (int q = 0; q < SCENE_QUESTIONS; q++) {
         outcome r = scene_open_and_ask(g.work, q, q % 2);
-        /* a journal of no length, or whose first byte is 0, says that there is nothing to undo: verify must tell */
+        /* a journal of no length, or whose first byte is 0, says that there is nothing to undo: verify must report it
+         */
         if (cut && at == 0) continue;
         CHECKF(r.status != LODE_OK ? r.text[0] != 0 : r.answer == g.right[q], "journal %s %zu: a wrong answer to %s",
                cut ? "cut to" : "flipped at", at, scene_question(q));
@@ -324,7 +328,7 @@ TEST(a_newer_format_is_refused_untouched) {
   char *before = test_read_file(g.file, &len);
   for (int i = 0; i < 3; i++) {
     lode_open_options o = {.create = i == 0, .read_only = i == 1};
-    FAILS(LODE_VERSION, lode_open(g.work, &o, &store, &err));
+    FAILS(LODE_TOO_NEW, lode_open(g.work, &o, &store, &err));
   }
   size_t now_len;
   char *now = test_read_file(g.file, &now_len);

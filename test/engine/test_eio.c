@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_eio.c - a read of a segment that fails (EIO, EINTR) is no damage: the truth answers meanwhile, the file is
  * neither set aside nor counted as damaged, and is used again when it can be read. */
-#include "engine/engine.h"
 #include "support/test.h"
-#include "support/vkit.h"
+#include "support/fixture.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -47,53 +46,54 @@ static void let_fail(uint64_t from, uint64_t to, int with) {
   fails_with = with;
 }
 
-static void make(vkit *k) {
+static void make(fixture *k) {
   table = os_real;
   table.pread = failing_pread;
   table.now_ns = later;
   os_api = &table;
   test_srand(test_seed());
   let_fail(UINT64_MAX, 0, EIO);
-  vkit_limits(200, 100);
-  vkit_open(k, test_folder(), LODE_L2, 24);
-  vkit_add(k, 700);
-  vkit_optimize(k);
-  vkit_reopen(k);
+  fixture_limits(200, 100);
+  fixture_open(k, test_folder(), LODE_L2, 24);
+  fixture_add(k, 700);
+  fixture_optimize(k);
+  fixture_reopen(k);
 }
 
-static void answers_are_right(vkit *k, const char *what) {
+static void answers_are_right(fixture *k, const char *what) {
   static const lode_query_request exact = {.exact = true};
-  double mean = vkit_mean(k, 5, 10, NULL, NULL, -1, NULL), all = vkit_mean(k, 5, 10, &exact, NULL, -1, NULL);
+  double mean = fixture_mean_recall(k, 5, 10, NULL, NULL, NULL),
+         all = fixture_mean_recall(k, 5, 10, &exact, NULL, NULL);
   CHECKF(mean > 0.9 && all == 1, "%s: recall %g, exact %g", what, mean, all);
 }
 
-static void nothing_set_aside(vkit *k, const char *what) {
+static void nothing_set_aside(fixture *k, const char *what) {
   char *paths[64];
-  size_t n = vkit_files(k->folder, ".quarantine", paths, 64);
+  size_t n = fixture_files(k->folder, ".quarantine", paths, 64);
   CHECKF(n == 0, "%s: %zu files were set aside", what, n);
-  lode_stats s = vkit_stats(k);
+  lode_stats s = fixture_stats(k);
   CHECKF(s.damaged_segments == 0, "%s: %llu segments count as damaged", what, (unsigned long long)s.damaged_segments);
 }
 
-static char *only_file(vkit *k) {
+static char *only_file(fixture *k) {
   char *paths[64];
-  CHECK(vkit_files(k->folder, ".seg", paths, 64) == 1);
+  CHECK(fixture_files(k->folder, ".seg", paths, 64) == 1);
   return paths[0];
 }
 
 TEST_SLOW(a_read_that_fails_once, 120) {
-  vkit k = {.no_background = true};
+  fixture k = {.no_background = true};
   make(&k);
   char *file = only_file(&k);
   for (uint64_t n = 1;; n += 1 + test_below(3)) {
     char what[60];
     snprintf(what, sizeof what, "read %llu", (unsigned long long)n);
-    vkit_reopen(&k);
+    fixture_reopen(&k);
     let_fail(n, n + 1 + test_below(3), n % 4 ? EIO : EINTR); /* the second attempt fails too, or not */
     answers_are_right(&k, what);
     bool reached = reads >= n;
     let_fail(UINT64_MAX, 0, EIO);
-    vkit_optimize(&k);
+    fixture_optimize(&k);
     nothing_set_aside(&k, what);
     char *now = only_file(&k);
     CHECKF(strcmp(now, file) == 0, "%s: the segment was rebuilt", what);
@@ -101,17 +101,17 @@ TEST_SLOW(a_read_that_fails_once, 120) {
     if (!reached || n > 150) break;
   }
   free(file);
-  vkit_close(&k);
+  fixture_close(&k);
 }
 
 TEST(reads_that_go_on_failing_and_then_do_not) {
-  vkit k = {.no_background = true};
+  fixture k = {.no_background = true};
   lode_error err = {0};
   make(&k);
   char *file = only_file(&k);
   let_fail(1, UINT64_MAX, EIO);
   answers_are_right(&k, "while reads fail");
-  vkit_optimize(&k);
+  fixture_optimize(&k);
   answers_are_right(&k, "after optimize");
   lode_status st = lode_verify(k.store, NULL, NULL, (lode_progress){0}, &err);
   CHECKF(st == LODE_IO, "verify: %s %s", lode_status_name(st), err.text);
@@ -119,7 +119,7 @@ TEST(reads_that_go_on_failing_and_then_do_not) {
   let_fail(UINT64_MAX, 0, EIO);
   answers_are_right(&k, "at once");
   later_ns = UINT64_C(6000000000);
-  vkit_delete_one(&k, 3); /* the snapshot in memory is made again */
+  fixture_delete_one(&k, 3); /* the snapshot in memory is made again */
   reads = 0;
   answers_are_right(&k, "some seconds later");
   CHECK(reads > 0);
@@ -129,35 +129,35 @@ TEST(reads_that_go_on_failing_and_then_do_not) {
   CHECK(strcmp(now, file) == 0);
   free(now);
   free(file);
-  vkit_close(&k);
+  fixture_close(&k);
 }
 
 /* Damage is still damage. */
 TEST(what_is_damaged_is_set_aside) {
-  vkit k = {.no_background = true};
+  fixture k = {.no_background = true};
   size_t len;
   char *paths[64];
   make(&k);
   char *file = only_file(&k), *bytes = test_read_file(file, &len);
   bytes[len / 2] ^= 1;
   test_write_file(file, bytes, len);
-  vkit_reopen(&k);
+  fixture_reopen(&k);
   let_fail(3, 6, EIO);
   answers_are_right(&k, "damaged");
   let_fail(UINT64_MAX, 0, EIO);
   later_ns = UINT64_C(6000000000);
-  vkit_optimize(&k);
+  fixture_optimize(&k);
   answers_are_right(&k, "rebuilt");
-  CHECK(vkit_files(k.folder, ".quarantine", paths, 64) == 1);
+  CHECK(fixture_files(k.folder, ".quarantine", paths, 64) == 1);
   free(paths[0]);
   free(file);
   free(bytes);
-  vkit_close(&k);
+  fixture_close(&k);
 }
 
 /* Bad sectors: the user says that the segment is to be built again. */
 TEST(what_stays_unreadable_is_rebuilt_when_asked_for) {
-  vkit k = {.no_background = true};
+  fixture k = {.no_background = true};
   lode_error err = {0};
   char *paths[64];
   make(&k);
@@ -167,35 +167,35 @@ TEST(what_stays_unreadable_is_rebuilt_when_asked_for) {
   answers_are_right(&k, "unreadable");
   lode_status st = lode_verify(k.store, NULL, NULL, (lode_progress){0}, &err);
   CHECKF(st == LODE_IO && strstr(err.text, "--rebuild-unreadable"), "verify: %s %s", lode_status_name(st), err.text);
-  vkit_optimize(&k);
+  fixture_optimize(&k);
   nothing_set_aside(&k, "optimize");
   OK(lode_rebuild_unreadable(k.store, (lode_progress){0}, &err));
-  CHECK(vkit_files(k.folder, ".quarantine", paths, 64) == 1);
+  CHECK(fixture_files(k.folder, ".quarantine", paths, 64) == 1);
   free(paths[0]);
   CHECK(access(file, F_OK) != 0 &&
-        vkit_files(k.folder, ".seg", paths, 64) == 2); /* the new one, and the old one aside */
+        fixture_files(k.folder, ".seg", paths, 64) == 2); /* the new one, and the old one aside */
   free(paths[0]);
   free(paths[1]);
   answers_are_right(&k, "rebuilt");
   OK(lode_verify(k.store, NULL, NULL, (lode_progress){0}, &err));
-  vkit_reopen(&k);
+  fixture_reopen(&k);
   answers_are_right(&k, "reopened");
   OK(lode_rebuild_unreadable(k.store, (lode_progress){0}, &err)); /* all can be read: nothing is done */
-  CHECK(vkit_files(k.folder, ".quarantine", paths, 64) == 1);
+  CHECK(fixture_files(k.folder, ".quarantine", paths, 64) == 1);
   free(paths[0]);
   free(file);
-  vkit_close(&k);
+  fixture_close(&k);
 }
 
 /* More segments than the list of suspects holds. */
 TEST(all_that_stay_unreadable_are_rebuilt) {
   enum { COLLECTIONS = ENGINE_MAX_SUSPECTS + 6, ROWS = 20, DIM = 4 };
-  vkit k = {.no_background = true};
+  fixture k = {.no_background = true};
   lode_error err = {0};
   lode_stats stats;
   char *paths[COLLECTIONS], *aside[COLLECTIONS + 1];
   make(&k);
-  vkit_limits(ROWS, 100);
+  fixture_limits(ROWS, 100);
   for (int c = 1; c < COLLECTIONS; c++) {
     char name[16], ids[ROWS][16];
     float v[ROWS][DIM];
@@ -212,16 +212,16 @@ TEST(all_that_stay_unreadable_are_rebuilt) {
     OK(lode_upsert(coll, NULL, records, ROWS, NULL, &err));
     lode_collection_close(coll);
   }
-  vkit_optimize(&k);
+  fixture_optimize(&k);
   OK(lode_store_stats(k.store, &stats, &err));
   CHECKF(stats.segments == COLLECTIONS, "%llu segments", (unsigned long long)stats.segments);
-  CHECK(vkit_files(k.folder, ".seg", paths, COLLECTIONS) == COLLECTIONS);
-  vkit_reopen(&k);
+  CHECK(fixture_files(k.folder, ".seg", paths, COLLECTIONS) == COLLECTIONS);
+  fixture_reopen(&k);
   old_files = paths;
   n_old_files = COLLECTIONS;
   let_fail(1, UINT64_MAX, EIO);
   OK(lode_rebuild_unreadable(k.store, (lode_progress){0}, &err));
-  CHECK(vkit_files(k.folder, ".quarantine", aside, COLLECTIONS + 1) == COLLECTIONS);
+  CHECK(fixture_files(k.folder, ".quarantine", aside, COLLECTIONS + 1) == COLLECTIONS);
   OK(lode_verify(k.store, NULL, NULL, (lode_progress){0}, &err));
   OK(lode_store_stats(k.store, &stats, &err));
   CHECKF(stats.segments == COLLECTIONS, "%llu segments", (unsigned long long)stats.segments);
@@ -230,5 +230,5 @@ TEST(all_that_stay_unreadable_are_rebuilt) {
     free(paths[i]);
     free(aside[i]);
   }
-  vkit_close(&k);
+  fixture_close(&k);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_extreme.c - vectors whose distances leave a float's range: refused when they are written or asked for, and
  * answered sanely where an older store holds them. No distance is ever infinite or not a number. */
-#include "engine/engine.h"
+#include "engine/segment_build.h"
 #include "kernel/kernel.h"
+#include "support/oracle.h"
 #include "support/test.h"
 
 #include <float.h>
@@ -30,19 +31,6 @@ static void fill(float *v, float size) {
 static int number_of(lode_str id) {
   CHECK(id.len == 4);
   return (id.data[1] - '0') * 100 + (id.data[2] - '0') * 10 + id.data[3] - '0';
-}
-
-static double in_double(lode_metric metric, const float *a, const float *b) {
-  double l2 = 0, dot = 0, aa = 0, bb = 0;
-  for (int d = 0; d < DIM; d++) {
-    l2 += ((double)a[d] - b[d]) * ((double)a[d] - b[d]);
-    dot += (double)a[d] * b[d];
-    aa += (double)a[d] * a[d];
-    bb += (double)b[d] * b[d];
-  }
-  if (metric == LODE_L2) return l2;
-  if (metric == LODE_IP) return 1 - dot;
-  return aa > 0 && bb > 0 ? 1 - dot / sqrt(aa * bb) : 1;
 }
 
 /* By how much a sum in float may be off: products that cancel each other leave their rounding. */
@@ -117,7 +105,7 @@ TEST(the_edges_are_right) {
         double last = -INFINITY;
         for (size_t i = 0; i < K; i++) {
           const lode_row *row = lode_result_at(rows, i);
-          double want = in_double(metrics[m], q, v[number_of(row->id)]);
+          double want = oracle_definition(metrics[m], q, v[number_of(row->id)], DIM);
           double slack = rounding(metrics[m], q, v[number_of(row->id)]) + (metrics[m] == LODE_L2 ? 0 : 1e-6);
           CHECKF(fabs(row->distance - want) <= 1e-5 * fabs(want) + slack, "%g, not %g", row->distance, want);
           CHECK(row->distance >= last);
@@ -139,7 +127,7 @@ static void write_unchecked(lode_store *s, float (*v)[DIM], int n) {
   mem_arena arena;
   lode_error err = {0};
   mem_arena_init(&arena, 0);
-  OK(store_tx_begin(s->db, STORE_TX_WRITE, &tx, &err));
+  OK(store_tx_begin(engine_store_of(s)->db, STORE_TX_WRITE, &tx, &err));
   OK(store_coll_find(tx, S("c"), &arena, &coll, &err));
   for (int i = 0; i < n; i++) {
     char id[16];
@@ -161,7 +149,7 @@ static void check_old(lode_collection *c, lode_metric metric, float (*v)[DIM], i
   CHECK(lode_result_count(rows) == (size_t)n);
   for (int i = 0; i < n; i++) {
     const lode_row *row = lode_result_at(rows, (size_t)i);
-    double want = in_double(metric, q, v[number_of(row->id)]);
+    double want = oracle_definition(metric, q, v[number_of(row->id)], DIM);
     double slack = rounding(metric, q, v[number_of(row->id)]) + 1e-6;
     if (want > FLT_MAX) want = FLT_MAX;
     if (want < -FLT_MAX) want = -FLT_MAX;

@@ -40,7 +40,7 @@ static void reset_stage(play *p) {
   test_copy_tree(p->base, p->work);
 }
 
-static void judge(play *p, const outcome *o, const char *fault, uint64_t n) {
+static void check_outcome(play *p, const outcome *o, const char *fault, uint64_t n) {
   char what[200];
   snprintf(what, sizeof what, "%s, %s at call %llu", p->act->name, fault, (unsigned long long)n);
   if (o->status != LODE_OK) CHECKF(o->text[0], "%s: no text for %s", what, lode_status_name(o->status));
@@ -73,7 +73,7 @@ static void fail_memory(int i, bool for_good) {
     fault_alloc_set(n, for_good);
     outcome o = p.act->play(p.work);
     fault_alloc_set(0, false);
-    judge(&p, &o, for_good ? "no memory any more" : "no memory once", n);
+    check_outcome(&p, &o, for_good ? "no memory any more" : "no memory once", n);
   }
 }
 
@@ -98,7 +98,7 @@ static void fail_io(int i, fault_call call, fault_effect effect, bool for_good, 
       CHECKF(o.status == LODE_OK, "%s: EINTR at call %llu: %s", p.act->name, (unsigned long long)n, o.text);
     if (effect == FAULT_SHORT)
       CHECKF(o.status == LODE_OK, "%s: short transfer at call %llu: %s", p.act->name, (unsigned long long)n, o.text);
-    judge(&p, &o, name, n);
+    check_outcome(&p, &o, name, n);
     if (!hit && !test_full()) break;
   }
 }

@@ -3,13 +3,14 @@
  *
  * ask() puts a fixed list of random questions (gets, vector, text and hybrid queries, facets, all with random filters)
  * to a collection and writes down everything that is answered, distances and scores to the bit. Two stores, or one
- * store at two moments, are then compared by these texts. No oracle is needed: no answer is judged, only that it is the
- * same.
+ * store at two moments, are then compared by these texts. No oracle is needed: no answer is evaluated, only that it is
+ * the same.
  */
-#include "engine/engine.h"
+#include "engine/segment_build.h"
 #include "base/json.h"
 #include "lode.h"
-#include "support/model.h"
+#include "support/fault.h"
+#include "support/oracle.h"
 #include "support/test.h"
 
 #include <math.h>
@@ -36,7 +37,7 @@ typedef struct place {
 
 static void enter(place *p) {
   lode_error err = {0};
-  lode_str counter = model_key(2);
+  lode_str counter = oracle_key(2);
   lode_open_options o = {.create = true, .no_background = true, .page_bytes = p->page_bytes};
   lode_collection_options co = {.create = true, .metric = p->metric, .counters = &counter, .n_counters = 1};
   /* Half of the runs have segments of the vector index, of few vectors and without graphs, so that answers stay exact.
@@ -54,7 +55,7 @@ static void leave(place *p) {
 
 static place new_place(lode_metric metric) {
   place p = {.metric = metric, .page_bytes = pick(2) ? 512 : 4096};
-  model_no_sync();
+  fault_no_sync();
   snprintf(p.folder, sizeof p.folder, "%s/store", test_folder());
   enter(&p);
   return p;
@@ -63,26 +64,20 @@ static place new_place(lode_metric metric) {
 /* ---- Content: step number i of a history is the same each time ---- */
 
 typedef struct batch {
-  model_record r[40];
+  oracle_record r[40];
   lode_record records[40];
   strbuf json[40];
   size_t n;
 } batch;
 
-static void prepare(batch *b, size_t i) {
-  const model_record *r = &b->r[i];
-  b->json[i].len = 0;
-  b->records[i] = (lode_record){.id = model_id(r), .metadata = model_meta_text(r, &b->json[i]), .dimension = r->dim};
-  if (r->has_document) b->records[i].document = (lode_str){r->document, r->document_len};
-  if (r->has_vector) b->records[i].vector = r->vector;
-}
+static void prepare(batch *b, size_t i) { b->records[i] = oracle_to_write(&b->r[i], &b->json[i]); }
 
 static void fill(batch *b, size_t n, bool nulls) {
-  model_taste taste = {.owner = -1, .dim = DIM, .nulls = nulls};
+  oracle_content content = {.owner = -1, .dim = DIM, .nulls = nulls};
   size_t first = pick(NUMBERS);
   b->n = n;
   for (size_t i = 0; i < n; i++) {
-    model_random_record(&b->r[i], (unsigned)((first + i * 7) % NUMBERS), &taste);
+    oracle_random_record(&b->r[i], (unsigned)((first + i * 7) % NUMBERS), &content);
     prepare(b, i);
   }
 }
@@ -155,8 +150,8 @@ static void put_rows(strbuf *out, lode_result *rows, bool sorted, bool scores) {
 
 /* The question's own filter, and what all are restricted by. */
 static lode_str restricted(strbuf *buf, const asking *how) {
-  model_filter f = {0};
-  model_random_filter(&f, false, -1);
+  oracle_filter f = {0};
+  oracle_random_filter(&f, false, -1);
   bool own = pick(4) != 0 && !how->unfiltered;
   buf->len = 0;
   if (own && how->also)
@@ -165,7 +160,7 @@ static lode_str restricted(strbuf *buf, const asking *how) {
     strbuf_add(buf, f.text.data, f.text.len);
   else if (how->also)
     strbuf_addstr(buf, how->also);
-  model_filter_release(&f);
+  oracle_filter_release(&f);
   return buf->len ? (lode_str){buf->data, buf->len} : (lode_str){NULL, 0};
 }
 
@@ -183,8 +178,8 @@ static void ask_query(lode_collection *c, strbuf *out, const asking *how, lode_s
   char text[160];
   float v[DIM];
   size_t k = pick(2) ? 1000 : 1 + pick(10);
-  model_random_vector(v, DIM);
-  lode_str words = {text, model_random_text(text, sizeof text, 1 + (unsigned)pick(3))};
+  oracle_random_vector(v, DIM);
+  lode_str words = {text, oracle_random_text(text, sizeof text, 1 + (unsigned)pick(3))};
   lode_query_request req = {.mode = mode,
                             .vectors = v,
                             .dimension = DIM,
@@ -202,7 +197,7 @@ static void ask_query(lode_collection *c, strbuf *out, const asking *how, lode_s
 static void ask_facets(lode_collection *c, strbuf *out, lode_str where) {
   lode_error err = {0};
   lode_facet_list *list;
-  OK(lode_facets(c, model_key((int)pick(MODEL_OWNER)), where, 0, &list, &err));
+  OK(lode_facets(c, oracle_key((int)pick(ORACLE_OWNER)), where, 0, &list, &err));
   for (size_t i = 0; i < lode_facet_list_count(list); i++) {
     const lode_facet *f = lode_facet_list_at(list, i);
     strbuf_addf(out, "%.*s: %llu\n", (int)f->value.len, f->value.data, (unsigned long long)f->count);
@@ -285,7 +280,7 @@ TEST_SLOW(deleting_is_as_filtering_out, 120) {
   for (unsigned round = 0; round < 2 * rounds(); round++) {
     uint64_t seed = test_seed() + round, left;
     lode_error err = {0};
-    model_filter x = {0};
+    oracle_filter x = {0};
     strbuf not_x = {0};
     lode_result *rows;
     size_t deleted, all;
@@ -294,7 +289,7 @@ TEST_SLOW(deleting_is_as_filtering_out, 120) {
     history(p.c, seed, 12);
     if (round % 2) OK(lode_optimize(p.store, (lode_progress){0}, &err));
     do {
-      model_random_filter(&x, false, -1);
+      oracle_random_filter(&x, false, -1);
       lode_get_request req = {.select.where = {x.text.data, x.text.len}};
       OK(lode_get(p.c, &req, &rows, &err));
       deleted = lode_result_count(rows);
@@ -311,7 +306,7 @@ TEST_SLOW(deleting_is_as_filtering_out, 120) {
     same(not_x.data, before, ask(p.c, seed, &(asking){.sets = true}));
     leave(&p);
     strbuf_release(&not_x);
-    model_filter_release(&x);
+    oracle_filter_release(&x);
   }
 }
 
@@ -409,7 +404,7 @@ TEST_SLOW(the_order_of_insertion_does_not_show, 120) {
     for (size_t i = 0; i < 5; i++) {
       fill(&b, 40, false);
       for (size_t k = 0; k < b.n; k++) {
-        model_name_record(&b.r[k], (unsigned)(i * 1000 + k));
+        oracle_name_record(&b.r[k], (unsigned)(i * 1000 + k));
         prepare(&b, k);
       }
       OK(lode_add(p.c, NULL, b.records, b.n, LODE_FAIL_EXISTING, NULL, &err));
@@ -451,7 +446,7 @@ TEST(many_queries_are_as_one_each_and_few_hits_as_the_first_of_many) {
   place p = new_place((lode_metric)(seed % 3));
   history(p.c, seed, 12);
   test_srand(seed);
-  for (size_t i = 0; i < 150; i++) model_random_vector(v + i * DIM, DIM);
+  for (size_t i = 0; i < 150; i++) oracle_random_vector(v + i * DIM, DIM);
   lode_result *all = query(p.c, (lode_query_request){.vectors = v, .dimension = DIM, .n = 150, .k = 30});
   CHECK(lode_result_count(all) == 150 * 30);
   for (size_t i = 0; i < 150; i++) {
@@ -473,14 +468,14 @@ TEST(a_filter_is_as_the_list_of_the_ids_that_match) {
   history(p.c, seed, 12);
   size_t some = 0;
   for (unsigned i = 0; i < (test_full() ? 2000u : 150u); i++) {
-    model_filter f = {0};
+    oracle_filter f = {0};
     lode_result *named;
     lode_str ids[NUMBERS];
     float v[DIM];
     if (i == 70) OK(lode_optimize(p.store, (lode_progress){0}, &err));
     test_srand(seed + i);
-    model_random_filter(&f, false, -1);
-    model_random_vector(v, DIM);
+    oracle_random_filter(&f, false, -1);
+    oracle_random_vector(v, DIM);
     lode_selection where = {.where = {f.text.data, f.text.len}};
     lode_get_request get = {.select = where};
     OK(lode_get(p.c, &get, &named, &err));
@@ -497,7 +492,7 @@ TEST(a_filter_is_as_the_list_of_the_ids_that_match) {
     lode_result_free(a);
     lode_result_free(b);
     lode_result_free(named);
-    model_filter_release(&f);
+    oracle_filter_release(&f);
   }
   CHECK(some > 30);
   leave(&p);
@@ -512,13 +507,13 @@ TEST(scaling_and_permuting_dimensions_keep_the_order) {
     test_srand(test_seed());
     place p = new_place((lode_metric)metric), q = new_place((lode_metric)metric);
     for (unsigned i = 0; i < 300; i++) {
-      model_record r;
+      oracle_record r;
       float v[DIM], w[DIM];
-      model_name_record(&r, i);
+      oracle_name_record(&r, i);
       for (size_t d = 0; d < DIM; d++) v[d] = (float)pick(5) - 2;
       for (size_t d = 0; d < DIM; d++) w[places[d]] = v[d] * 8;
-      lode_record a = {.id = model_id(&r), .vector = v, .dimension = DIM},
-                  b = {.id = model_id(&r), .vector = w, .dimension = DIM};
+      lode_record a = {.id = oracle_id(&r), .vector = v, .dimension = DIM},
+                  b = {.id = oracle_id(&r), .vector = w, .dimension = DIM};
       OK(lode_add(p.c, NULL, &a, 1, LODE_FAIL_EXISTING, NULL, &err));
       OK(lode_add(q.c, NULL, &b, 1, LODE_FAIL_EXISTING, NULL, &err));
       if (i == 200) OK(lode_optimize(q.store, (lode_progress){0}, &err));
@@ -584,8 +579,8 @@ TEST(hybrid_is_the_fusion_of_both_rankings) {
     char text[160];
     double weights[2] = {(double)pick(3), (double)pick(3)};
     test_srand(seed + i);
-    model_random_vector(v, DIM);
-    lode_str words = {text, keep_telling(p.c, text, model_random_text(text, sizeof text, 1 + (unsigned)pick(3)))};
+    oracle_random_vector(v, DIM);
+    lode_str words = {text, keep_telling(p.c, text, oracle_random_text(text, sizeof text, 1 + (unsigned)pick(3)))};
     size_t k = 1 + pick(20), want = 4 * k > 64 ? 4 * k : 64;
     lode_query_request req = {.vectors = v,
                               .dimension = DIM,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_model.c - random operations against the oracle of model.h, through lode.h only.
+/* test_model.c - random operations against the oracle, through lode.h only.
  *
  * A world is a store and what it must hold. Each operation is done on both, and what the library answers is compared:
  * rows with all their parts, in their order, distances to the bit, statuses, counts. Reads go through a second,
@@ -7,13 +7,14 @@
  * change nothing. In the variant of many processes each one owns its records (a metadata key says whose they are),
  * keeps a model of those, and restricts every filter to them.
  */
-#include "engine/engine.h"
+#include "engine/segment_build.h"
 #include "base/base.h"
 #include "base/json.h"
 #include "kernel/kernel.h"
 #include "lode.h"
-#include "support/model.h"
-#include "store/db.h"
+#include "store/record_ids.h"
+#include "support/fault.h"
+#include "support/oracle.h"
 #include "support/test.h"
 
 #include <fcntl.h>
@@ -32,7 +33,7 @@ typedef struct coll {
   bool used;
   char name[40];
   lode_collection *handle;
-  model_collection model;
+  oracle_collection model;
 } coll;
 
 typedef struct world {
@@ -51,7 +52,7 @@ static uint64_t operations;
 
 static size_t pick(size_t n) { return (size_t)test_below(n); }
 static lode_str name_of(const coll *c) { return (lode_str){c->name, strlen(c->name)}; }
-static lode_str text_of(const model_filter *f) {
+static lode_str text_of(const oracle_filter *f) {
   return f ? (lode_str){f->text.data, f->text.len} : (lode_str){NULL, 0};
 }
 
@@ -97,30 +98,12 @@ static void end_reading(coll *c, lode_collection *handle) {
 
 /* ---- Comparing ---- */
 
-static void check_row(const lode_row *row, const model_record *r, unsigned include) {
-  strbuf buf = {0};
-  CHECKF(same_text(row->id, model_id(r)), "the id is %.*s, expected %.*s", (int)row->id.len, row->id.data,
-         (int)r->id_len, r->id);
-  lode_str meta = include & LODE_METADATA ? model_meta_text(r, &buf) : (lode_str){NULL, 0};
-  CHECKF(same_text(row->metadata, meta), "%s has the metadata %.*s, expected %.*s", r->id, (int)row->metadata.len,
-         row->metadata.data, (int)meta.len, meta.data);
-  lode_str document =
-      (include & LODE_DOCUMENT) && r->has_document ? (lode_str){r->document, r->document_len} : (lode_str){NULL, 0};
-  CHECKF(same_text(row->document, document), "%s has the document %.*s", r->id, (int)row->document.len,
-         row->document.data);
-  bool vector = (include & LODE_VECTOR) && r->has_vector;
-  CHECKF((row->vector != NULL) == vector, "%s: a vector is %s", r->id, vector ? "missing" : "too many");
-  if (vector) CHECK(row->dimension == r->dim && memcmp(row->vector, r->vector, r->dim * sizeof(float)) == 0);
-  CHECK(row->cursor > 0);
-  strbuf_release(&buf);
-}
-
 typedef struct expected {
-  const model_record *r[4 * MOST_RECORDS];
+  const oracle_record *r[4 * MOST_RECORDS];
   size_t n;
 } expected;
 
-static void expect(expected *e, const model_record *r) {
+static void expect(expected *e, const oracle_record *r) {
   CHECK(e->n < sizeof e->r / sizeof *e->r);
   e->r[e->n++] = r;
 }
@@ -136,7 +119,7 @@ static void check_get(lode_collection *handle, lode_get_request req, const expec
     OK(lode_get(handle, &req, &rows, &err));
     size_t n = lode_result_count(rows);
     CHECKF(seen + n <= e->n, "%zu rows, expected %zu", seen + n, e->n);
-    for (size_t i = 0; i < n; i++) check_row(lode_result_at(rows, i), e->r[seen + i], req.include);
+    for (size_t i = 0; i < n; i++) oracle_check_row(lode_result_at(rows, i), e->r[seen + i], req.include);
     CHECK(lode_result_at(rows, n) == NULL);
     CHECKF(!req.limit || n == (e->n - seen < req.limit ? e->n - seen : req.limit),
            "a page of %zu rows: limit %zu, %zu left", n, req.limit, e->n - seen);
@@ -160,16 +143,16 @@ static void check_counts(coll *c, lode_collection *handle) {
   OK(lode_count(handle, &count, &err));
   CHECKF(count == c->model.n, "the count is %llu, expected %zu", (unsigned long long)count, c->model.n);
   OK(lode_collection_stats(handle, &stats, &err));
-  CHECK(stats.records == c->model.n && stats.pending == model_pending(&c->model));
+  CHECK(stats.records == c->model.n && stats.pending == oracle_pending(&c->model));
 }
 
-static void check_facet_list(const lode_facet_list *list, const model_facet *facets, size_t n) {
+static void check_facet_list(const lode_facet_list *list, const oracle_facet *facets, size_t n) {
   strbuf buf = {0};
   CHECKF(lode_facet_list_count(list) == n, "%zu facets, expected %zu", lode_facet_list_count(list), n);
   for (size_t i = 0; i < n; i++) {
     const lode_facet *f = lode_facet_list_at(list, i);
     buf.len = 0;
-    model_facet_text(&facets[i], &buf);
+    oracle_facet_text(&facets[i], &buf);
     CHECKF(same_text(f->value, (lode_str){buf.data, buf.len}) && f->count == facets[i].count,
            "facet %zu: %.*s %llu times, expected %.*s %llu times", i, (int)f->value.len, f->value.data,
            (unsigned long long)f->count, (int)buf.len, buf.data, (unsigned long long)facets[i].count);
@@ -180,20 +163,20 @@ static void check_facet_list(const lode_facet_list *list, const model_facet *fac
 /* Everything that a collection holds. */
 static void check_collection(const world *w, coll *c, lode_collection *handle) {
   lode_error err = {0};
-  model_filter mine = {0};
+  oracle_filter mine = {0};
   expected e = {.n = 0};
-  model_facet facets[64];
+  oracle_facet facets[64];
   lode_facet_list *list;
-  if (w->owner >= 0) model_owner_filter(&mine, w->owner);
+  if (w->owner >= 0) oracle_leaf_filter(&mine, ORACLE_OWNER, ORACLE_EQ, w->owner);
   for (size_t i = 0; i < c->model.n; i++) expect(&e, &c->model.r[i]);
   check_get(handle, (lode_get_request){.include = LODE_ALL, .select.where = text_of(mine.n ? &mine : NULL)}, &e);
   if (w->owner < 0) {
     check_counts(c, handle);
-    OK(lode_counters(handle, model_key(COUNTER), &list, &err));
-    check_facet_list(list, facets, model_facets(&c->model, COUNTER, NULL, facets));
+    OK(lode_counters(handle, oracle_key(COUNTER), &list, &err));
+    check_facet_list(list, facets, oracle_facets(&c->model, COUNTER, NULL, facets));
     lode_facet_list_free(list);
   }
-  model_filter_release(&mine);
+  oracle_filter_release(&mine);
 }
 
 static void check_info(const world *w, const lode_collection_info *info) {
@@ -201,7 +184,7 @@ static void check_info(const world *w, const lode_collection_info *info) {
     const coll *c = &w->c[i];
     if (!c->used || !same_text(info->name, name_of(c))) continue;
     CHECK(info->metric == c->model.metric && info->dimension == c->model.dim);
-    CHECK(info->records == c->model.n && info->pending == model_pending(&c->model));
+    CHECK(info->records == c->model.n && info->pending == oracle_pending(&c->model));
     return;
   }
   test_failed(__FILE__, __LINE__, "the store has a collection %.*s", (int)info->name.len, info->name.data);
@@ -236,36 +219,35 @@ static void check_all(world *w) {
 
 /* ---- Writes ---- */
 
-static model_taste taste_of(const world *w, const coll *c) {
+static oracle_content content_of(const world *w, const coll *c) {
   static const uint32_t dims[] = {1, 3, 8, 17};
-  return (model_taste){.owner = w->owner, .dim = c->model.dim ? c->model.dim : dims[pick(4)]};
+  return (oracle_content){.owner = w->owner, .dim = c->model.dim ? c->model.dim : dims[pick(4)]};
 }
 
 static unsigned number(const world *w) { return (unsigned)pick(2 * MOST_RECORDS) + (unsigned)(w->owner + 1) * 100000; }
 
 /* Something that must be refused. */
-static void spoil(model_record *r, size_t n) {
+static void spoil(oracle_record *r, size_t n) {
   size_t at = pick(n);
+  uint32_t dim = r[at].dim ? r[at].dim : 3;
+  float v[20] = {0};
   switch (pick(3)) {
     case 0:
       if (n > 1) r[at] = r[(at + 1) % n];
-      break;
-    case 1:
-      r[at].has_vector = true;
-      r[at].dim = r[at].dim ? r[at].dim : 3;
-      r[at].vector[pick(r[at].dim)] = pick(2) ? NAN : -INFINITY;
-      break;
-    default: r[at].has_vector = true; r[at].dim = r[at].dim == 5 ? 6 : 5;
+      return;
+    case 1: v[pick(dim)] = pick(2) ? NAN : -INFINITY; break;
+    default: dim = dim == 5 ? 6 : 5;
   }
+  oracle_set_vector(&r[at], v, dim);
 }
 
-static lode_status write_library(coll *c, lode_txn *txn, model_kind kind, const lode_record *r, size_t n,
+static lode_status write_library(coll *c, lode_txn *txn, oracle_kind kind, const lode_record *r, size_t n,
                                  lode_write_result *result, bool *missing, lode_error *err) {
   switch (kind) {
-    case MODEL_UPSERT: return lode_upsert(c->handle, txn, r, n, result, err);
-    case MODEL_UPDATE: return lode_update(c->handle, txn, r, n, missing, result, err);
+    case ORACLE_UPSERT: return lode_upsert(c->handle, txn, r, n, result, err);
+    case ORACLE_UPDATE: return lode_update(c->handle, txn, r, n, missing, result, err);
     default:
-      return lode_add(c->handle, txn, r, n, kind == MODEL_ADD ? LODE_FAIL_EXISTING : LODE_KEEP_EXISTING, result, err);
+      return lode_add(c->handle, txn, r, n, kind == ORACLE_ADD ? LODE_FAIL_EXISTING : LODE_KEEP_EXISTING, result, err);
   }
 }
 
@@ -273,79 +255,67 @@ static void op_write(world *w, coll *c) {
   lode_error err = {0};
   lode_write_result got = {0}, wanted;
   bool missing[BATCH] = {false}, really[BATCH];
-  model_record r[BATCH];
+  oracle_record r[BATCH];
   lode_record records[BATCH];
   strbuf json[BATCH] = {{0}};
-  model_taste taste = taste_of(w, c);
+  oracle_content content = content_of(w, c);
   size_t n = 1 + pick(BATCH);
-  model_kind kind = (model_kind)pick(4);
-  if (kind != MODEL_UPDATE && c->model.n + n > MOST_RECORDS) kind = MODEL_UPDATE;
-  taste.nulls = kind == MODEL_UPSERT || kind == MODEL_UPDATE ? pick(2) : pick(30) == 0;
+  oracle_kind kind = (oracle_kind)pick(4);
+  if (kind != ORACLE_UPDATE && c->model.n + n > MOST_RECORDS) kind = ORACLE_UPDATE;
+  content.nulls = kind == ORACLE_UPSERT || kind == ORACLE_UPDATE ? pick(2) : pick(30) == 0;
   for (size_t i = 0; i < n; i++) {
     bool again;
     do {
-      model_random_record(&r[i], number(w), &taste);
-      again = kind == MODEL_ADD && pick(20) && model_find(&c->model, model_id(&r[i])) != SIZE_MAX;
-      for (size_t j = 0; j < i; j++) again = again || same_text(model_id(&r[j]), model_id(&r[i]));
+      oracle_random_record(&r[i], number(w), &content);
+      again = kind == ORACLE_ADD && pick(20) && oracle_find(&c->model, oracle_id(&r[i])) != SIZE_MAX;
+      for (size_t j = 0; j < i; j++) again = again || same_text(oracle_id(&r[j]), oracle_id(&r[i]));
     } while (again);
   }
   if (pick(10) == 0) spoil(r, n);
-  for (size_t i = 0; i < n; i++) {
-    records[i] = (lode_record){.id = model_id(&r[i]), .metadata = model_meta_text(&r[i], &json[i])};
-    if (r[i].has_document) records[i].document = (lode_str){r[i].document, r[i].document_len};
-    if (r[i].has_vector) records[i].vector = r[i].vector;
-    records[i].dimension = r[i].dim;
-  }
+  for (size_t i = 0; i < n; i++) records[i] = oracle_to_write(&r[i], &json[i]);
   lode_status st = write_library(c, w->txn, kind, records, n, &got, missing, &err);
-  lode_status right = model_write(&c->model, kind, r, n, &wanted, really);
+  lode_status right = oracle_write(&c->model, kind, r, n, &wanted, really);
   CHECKF(st == right, "write of kind %d: %s (%s), expected %s", (int)kind, lode_status_name(st), err.text,
          lode_status_name(right));
   CHECK(got.written == wanted.written && got.skipped == wanted.skipped);
-  if (kind == MODEL_UPDATE) CHECK(memcmp(missing, really, n * sizeof *missing) == 0);
+  if (kind == ORACLE_UPDATE) CHECK(memcmp(missing, really, n * sizeof *missing) == 0);
   if (st != LODE_OK) CHECKF(err.record < n && err.text[0], "the record at fault is not named: %s", err.text);
   for (size_t i = 0; i < n; i++) strbuf_release(&json[i]);
 }
 
-/* A selection of some kind: its parts, and which records it means. */
+/* A selection of some kind. */
 typedef struct chosen {
-  lode_selection select;
-  model_filter where, document;
-  bool filtered, by_document;
-  model_record names[8];
+  oracle_selection select;
+  oracle_filter where, document;
+  oracle_record names[8];
   lode_str ids[8];
 } chosen;
 
 static void choose(const world *w, chosen *s) {
   size_t how = pick(6);
-  s->select = (lode_selection){0};
   if (how < 3) { /* some ids, one of them twice perhaps */
     size_t n = pick(9);
     for (size_t i = 0; i < n; i++) {
-      model_name_record(&s->names[i], number(w));
+      oracle_name_record(&s->names[i], number(w));
       if (i && pick(6) == 0) s->names[i] = s->names[i - 1];
-      s->ids[i] = model_id(&s->names[i]);
+      s->ids[i] = oracle_id(&s->names[i]);
     }
     s->select.ids = s->ids;
     s->select.n_ids = n;
   }
-  s->filtered = how > 0 && how != 4;
-  s->by_document = how == 4 || how == 5 || how == 2;
-  if (w->owner >= 0 && !s->select.ids) s->filtered = true;
-  if (s->filtered) model_random_filter(&s->where, false, w->owner);
-  if (s->by_document) model_random_filter(&s->document, true, -1);
-  if (s->filtered) s->select.where = text_of(&s->where);
-  if (s->by_document) s->select.where_document = text_of(&s->document);
+  if ((how > 0 && how != 4) || (w->owner >= 0 && !s->select.ids)) {
+    oracle_random_filter(&s->where, false, w->owner);
+    s->select.where = &s->where;
+  }
+  if (how == 4 || how == 5 || how == 2) {
+    oracle_random_filter(&s->document, true, -1);
+    s->select.document = &s->document;
+  }
 }
 
 static void unchoose(chosen *s) {
-  model_filter_release(&s->where);
-  model_filter_release(&s->document);
-}
-
-static bool is_chosen(const chosen *s, const model_record *r) {
-  bool named = !s->select.ids;
-  for (size_t i = 0; i < s->select.n_ids && !named; i++) named = same_text(s->ids[i], model_id(r));
-  return named && (!s->filtered || model_match(&s->where, r)) && (!s->by_document || model_match(&s->document, r));
+  oracle_filter_release(&s->where);
+  oracle_filter_release(&s->document);
 }
 
 static void op_delete(world *w, coll *c) {
@@ -353,14 +323,14 @@ static void op_delete(world *w, coll *c) {
   chosen s = {0};
   size_t deleted, right = 0;
   choose(w, &s);
-  for (size_t i = 0; i < c->model.n; i++) right += is_chosen(&s, &c->model.r[i]);
+  for (size_t i = 0; i < c->model.n; i++) right += oracle_selected(&s.select, &c->model.r[i]);
   if (right <= 40) { /* worlds that are always empty show nothing */
-    OK(lode_delete(c->handle, w->txn, &s.select, &deleted, &err));
+    lode_selection select = oracle_request(&s.select);
+    OK(lode_delete(c->handle, w->txn, &select, &deleted, &err));
     CHECKF(deleted == right, "%zu deleted, expected %zu: where %.*s, document %.*s", deleted, right,
-           (int)s.select.where.len, s.select.where.data, (int)s.select.where_document.len,
-           s.select.where_document.data);
+           (int)select.where.len, select.where.data, (int)select.where_document.len, select.where_document.data);
     for (size_t i = c->model.n; i-- > 0;)
-      if (is_chosen(&s, &c->model.r[i])) model_remove(&c->model, i);
+      if (oracle_selected(&s.select, &c->model.r[i])) oracle_remove(&c->model, i);
   }
   unchoose(&s);
 }
@@ -368,10 +338,10 @@ static void op_delete(world *w, coll *c) {
 /* Several writes as one; the first of them may fail without harm, and all may be taken back. */
 static void op_transaction(world *w, coll *c) {
   lode_error err = {0};
-  model_collection before[MOST_COLLECTIONS] = {{0}};
+  oracle_collection before[MOST_COLLECTIONS] = {{0}};
   uint64_t count;
   (void)c;
-  for (int i = 0; i < MOST_COLLECTIONS; i++) model_copy(&before[i], &w->c[i].model);
+  for (int i = 0; i < MOST_COLLECTIONS; i++) oracle_copy(&before[i], &w->c[i].model);
   OK(lode_begin(w->store, &w->txn, &err));
   for (size_t i = 0, n = 1 + pick(5); i < n; i++) {
     coll *d = &w->c[pick(MOST_COLLECTIONS)];
@@ -389,10 +359,10 @@ static void op_transaction(world *w, coll *c) {
     OK(lode_commit(w->txn, &err));
   } else {
     lode_rollback(w->txn);
-    for (int i = 0; i < MOST_COLLECTIONS; i++) model_copy(&w->c[i].model, &before[i]);
+    for (int i = 0; i < MOST_COLLECTIONS; i++) oracle_copy(&w->c[i].model, &before[i]);
   }
   w->txn = NULL;
-  for (int i = 0; i < MOST_COLLECTIONS; i++) model_release(&before[i]);
+  for (int i = 0; i < MOST_COLLECTIONS; i++) oracle_release(&before[i]);
 }
 
 /* ---- Reads ---- */
@@ -403,10 +373,10 @@ static void op_get(world *w, coll *c) {
   lode_get_request req = {.include = (unsigned)pick(8), .pending_only = pick(4) == 0};
   lode_collection *handle = reading(w, c);
   choose(w, &s);
-  req.select = s.select;
+  req.select = oracle_request(&s.select);
   for (size_t i = 0; i < (s.select.ids ? s.select.n_ids : c->model.n); i++) {
-    size_t at = s.select.ids ? model_find(&c->model, s.ids[i]) : i;
-    if (at == SIZE_MAX || !is_chosen(&s, &c->model.r[at])) continue;
+    size_t at = s.select.ids ? oracle_find(&c->model, s.ids[i]) : i;
+    if (at == SIZE_MAX || !oracle_selected(&s.select, &c->model.r[at])) continue;
     if (!req.pending_only || !c->model.r[at].has_vector) expect(&e, &c->model.r[at]);
   }
   check_get(handle, req, &e);
@@ -414,22 +384,12 @@ static void op_get(world *w, coll *c) {
   unchoose(&s);
 }
 
-static void check_vector_hits(const lode_result *rows, size_t *at, size_t query, const model_hit *hits, size_t n,
-                              unsigned include) {
-  for (size_t i = 0; i < n; i++) {
-    const lode_row *row = lode_result_at(rows, (*at)++);
-    CHECKF(row && row->query == query && row->rank == i, "query %zu: %zu hits, expected %zu", query, i, n);
-    check_row(row, hits[i].r, include);
-    CHECKF(row->distance == hits[i].score, "%s is at %.9g, expected %.9g", hits[i].r->id, row->distance, hits[i].score);
-  }
-}
-
 static void op_vector_query(world *w, coll *c) {
-  static model_hit hits[2 * MOST_RECORDS];
+  static oracle_hit hits[2 * MOST_RECORDS];
   lode_error err = {0};
   lode_result *rows;
   chosen s = {0};
-  float v[3 * MODEL_DIM + 1] = {0};
+  float v[3 * 20 + 1] = {0};
   size_t at = 0;
   uint32_t dim = c->model.dim ? c->model.dim : 4;
   lode_query_request req = {.vectors = v,
@@ -439,16 +399,12 @@ static void op_vector_query(world *w, coll *c) {
                             .include = (unsigned)pick(8)};
   lode_collection *handle = reading(w, c);
   if (pick(3) || w->owner >= 0) choose(w, &s);
-  req.select = s.select;
-  for (size_t q = 0; q < req.n; q++) model_random_vector(v + q * dim, dim);
+  req.select = oracle_request(&s.select);
+  for (size_t q = 0; q < req.n; q++) oracle_random_vector(v + q * dim, dim);
   OK(lode_query(handle, &req, &rows, &err));
   for (size_t q = 0; q < req.n; q++) {
-    size_t n = model_nearest(&c->model, v + q * dim, s.filtered ? &s.where : NULL, s.by_document ? &s.document : NULL,
-                             hits),
-           kept = 0;
-    for (size_t i = 0; i < n; i++)
-      if (is_chosen(&s, hits[i].r)) hits[kept++] = hits[i];
-    check_vector_hits(rows, &at, q, hits, kept < req.k ? kept : req.k, req.include);
+    size_t n = oracle_nearest(&c->model, v + q * dim, &s.select, hits);
+    oracle_check_nearest(rows, &at, q, hits, n < req.k ? n : req.k, req.include);
   }
   CHECK(lode_result_count(rows) == at);
   lode_result_free(rows);
@@ -462,47 +418,52 @@ static void op_vector_query(world *w, coll *c) {
   unchoose(&s);
 }
 
-static const model_hit *find_hit(const model_hit *hits, size_t n, lode_str id) {
-  for (size_t i = 0; i < n; i++)
-    if (same_text(model_id(hits[i].r), id)) return &hits[i];
-  return NULL;
-}
-
-/* The right records, with the right scores, in their order; of equals either may be among the best k. */
-static void check_text_hits(const lode_result *rows, const model_hit *hits, size_t n, size_t k, bool scores) {
-  size_t wanted = n < k ? n : k;
-  CHECKF(lode_result_count(rows) == wanted, "%zu hits, expected %zu", lode_result_count(rows), wanted);
-  for (size_t i = 0; i < wanted; i++) {
-    const lode_row *row = lode_result_at(rows, i), *before = i ? lode_result_at(rows, i - 1) : NULL;
-    const model_hit *hit = find_hit(hits, n, row->id);
-    CHECKF(hit, "%.*s does not hold the words", (int)row->id.len, row->id.data);
-    CHECK(row->rank == i && isnan(row->distance));
-    if (before) CHECK(before->score > row->score || (before->score == row->score && str_cmp(before->id, row->id) < 0));
-    check_row(row, hit->r, LODE_ALL);
-    if (!scores) continue;
-    CHECKF(fabs(row->score - hit->score) < 1e-9, "%s scores %.17g, expected %.17g", hit->r->id, row->score, hit->score);
-    CHECKF(row->score > hits[wanted - 1].score - 1e-9, "%s is not among the best %zu", hit->r->id, k);
-  }
-}
-
 static void op_text_query(world *w, coll *c) {
-  static model_hit hits[2 * MOST_RECORDS];
+  static oracle_hit hits[2 * MOST_RECORDS];
   lode_error err = {0};
   lode_result *rows;
   chosen s = {0};
   char text[200];
-  lode_str query = {text, model_random_text(text, sizeof text, 1 + (unsigned)pick(4))};
+  lode_str query = {text, oracle_random_text(text, sizeof text, 1 + (unsigned)pick(4))};
   lode_query_request req = {
       .mode = LODE_BY_TEXT, .texts = &query, .n = 1, .k = pick(3) ? c->model.n + 1 : 1 + pick(9), .include = LODE_ALL};
   lode_collection *handle = reading(w, c);
   if (pick(3) || w->owner >= 0) choose(w, &s);
-  req.select = s.select;
+  req.select = oracle_request(&s.select);
   OK(lode_query(handle, &req, &rows, &err));
-  size_t n = model_text(&c->model, query, s.filtered ? &s.where : NULL, s.by_document ? &s.document : NULL, hits),
-         kept = 0;
-  for (size_t i = 0; i < n; i++)
-    if (is_chosen(&s, hits[i].r)) hits[kept++] = hits[i];
-  check_text_hits(rows, hits, kept, req.k, w->owner < 0 && !w->cluster);
+  size_t n = oracle_text(&c->model, query, &s.select, false, hits);
+  oracle_check_text(rows, hits, n, req.k, w->owner < 0 && !w->cluster, LODE_ALL);
+  lode_result_free(rows);
+  end_reading(c, handle);
+  unchoose(&s);
+}
+
+static void op_hybrid_query(world *w, coll *c) {
+  static oracle_hit hits[2 * MOST_RECORDS];
+  static const double weights[][2] = {{0, 0}, {1, 0.25}, {0, 1}, {2, 1}};
+  lode_error err = {0};
+  lode_result *rows;
+  chosen s = {0};
+  char text[200];
+  float v[20] = {0};
+  size_t weight = pick(4);
+  lode_str query = {text, oracle_random_text(text, sizeof text, 1 + (unsigned)pick(4))};
+  lode_query_request req = {.mode = LODE_HYBRID,
+                            .vectors = v,
+                            .dimension = c->model.dim,
+                            .texts = &query,
+                            .n = 1,
+                            .k = 1 + pick(40),
+                            .vector_weight = weights[weight][0],
+                            .text_weight = weights[weight][1],
+                            .include = (unsigned)pick(8)};
+  if (c->model.dim == 0) return;
+  lode_collection *handle = reading(w, c);
+  if (pick(3)) choose(w, &s);
+  req.select = oracle_request(&s.select);
+  oracle_random_vector(v, req.dimension);
+  OK(lode_query(handle, &req, &rows, &err));
+  oracle_check_hybrid(&c->model, rows, &req, hits, oracle_hybrid(&c->model, &req, &s.select, hits));
   lode_result_free(rows);
   end_reading(c, handle);
   unchoose(&s);
@@ -511,25 +472,25 @@ static void op_text_query(world *w, coll *c) {
 static void op_facets(world *w, coll *c) {
   lode_error err = {0};
   lode_facet_list *list;
-  model_facet facets[64];
-  model_filter where = {0};
-  int key = (int)pick(MODEL_OWNER);
+  oracle_facet facets[64];
+  oracle_filter where = {0};
+  int key = (int)pick(ORACLE_OWNER);
   lode_collection *handle = reading(w, c);
   bool filtered = w->owner >= 0 || pick(2);
-  if (filtered) model_random_filter(&where, false, w->owner);
-  size_t n = model_facets(&c->model, key, filtered ? &where : NULL, facets), limit = pick(2) ? 0 : 1 + pick(5);
-  OK(lode_facets(handle, model_key(key), text_of(filtered ? &where : NULL), limit, &list, &err));
+  if (filtered) oracle_random_filter(&where, false, w->owner);
+  size_t n = oracle_facets(&c->model, key, filtered ? &where : NULL, facets), limit = pick(2) ? 0 : 1 + pick(5);
+  OK(lode_facets(handle, oracle_key(key), text_of(filtered ? &where : NULL), limit, &list, &err));
   check_facet_list(list, facets, limit && limit < n ? limit : n);
   lode_facet_list_free(list);
   end_reading(c, handle);
-  model_filter_release(&where);
+  oracle_filter_release(&where);
 }
 
 /* ---- Collections ---- */
 
 static void op_create(world *w, coll *c) {
   lode_error err = {0};
-  lode_str counters[1] = {model_key(COUNTER)};
+  lode_str counters[1] = {oracle_key(COUNTER)};
   lode_collection_options o = {
       .create = true, .must_create = true, .metric = (lode_metric)pick(3), .counters = counters, .n_counters = 1};
   (void)c;
@@ -539,7 +500,7 @@ static void op_create(world *w, coll *c) {
     snprintf(d->name, sizeof d->name, "collection's no. %u", w->names++);
     OK(lode_collection_open(w->store, name_of(d), &o, &d->handle, &err));
     d->used = true;
-    model_release(&d->model);
+    oracle_release(&d->model);
     d->model.metric = o.metric;
     lode_collection *twice;
     FAILS(LODE_EXISTS, lode_collection_open(w->store, name_of(d), &o, &twice, &err));
@@ -564,7 +525,7 @@ static void op_drop(world *w, coll *c) {
   OK(lode_collection_drop(w->store, name_of(c), &err));
   FAILS(LODE_NOT_FOUND, lode_count(c->handle, &count, &err));
   lode_collection_close(c->handle);
-  model_release(&c->model);
+  oracle_release(&c->model);
   *c = (coll){0};
 }
 
@@ -641,7 +602,7 @@ static void op_export(world *w, coll *c) {
   strbuf lines = {0};
   uint64_t written;
   world copy = {.page_bytes = 1024, .owner = w->owner};
-  lode_str counters[1] = {model_key(COUNTER)};
+  lode_str counters[1] = {oracle_key(COUNTER)};
   lode_collection_options o = {.create = true, .metric = c->model.metric, .counters = counters, .n_counters = 1};
   lode_import_report report;
   lode_collection *handle = reading(w, c);
@@ -658,10 +619,10 @@ static void op_export(world *w, coll *c) {
   CHECK(report.lines == written && report.written == written && report.skipped == 0);
   snprintf(d->name, sizeof d->name, "imported");
   d->used = true;
-  model_copy(&d->model, &c->model);
+  oracle_copy(&d->model, &c->model);
   check_collection(&copy, d, d->handle);
   close_world(&copy);
-  model_release(&d->model);
+  oracle_release(&d->model);
   strbuf_release(&lines);
   test_remove_tree(copy.folder);
 }
@@ -688,6 +649,7 @@ static const operation table[] = {
     {op_get, 150, false, false, "get"},
     {op_vector_query, 120, false, false, "vector query"},
     {op_text_query, 80, false, false, "text query"},
+    {op_hybrid_query, 60, true, true, "hybrid query"},
     {op_facets, 60, false, false, "facets"},
     {op_create, 10, true, false, "create"},
     {op_rename, 4, true, false, "rename"},
@@ -728,7 +690,7 @@ static void walk(world *w, unsigned steps) {
 
 static void end_world(world *w) {
   close_world(w);
-  for (int i = 0; i < MOST_COLLECTIONS; i++) model_release(&w->c[i].model);
+  for (int i = 0; i < MOST_COLLECTIONS; i++) oracle_release(&w->c[i].model);
 }
 
 static void play(uint64_t seed, unsigned steps, bool background) {
@@ -764,7 +726,7 @@ TEST_SLOW(a_cluster_agrees_with_the_oracle, 600) {
 
 TEST_SLOW(random_operations_agree_with_the_oracle, 600) {
   uint64_t seed = test_seed();
-  model_no_sync();
+  fault_no_sync();
   for (unsigned i = 0; i < (test_full() ? 200u : 8u); i++) {
     store_fresh_min_rows = i % 2 ? (int64_t)(seed + i) % 30 : 16384; /* names move often, or never */
     play(seed + i, 800, false);
@@ -772,9 +734,9 @@ TEST_SLOW(random_operations_agree_with_the_oracle, 600) {
   CHECKF(operations > 1000, "only %llu operations were done", (unsigned long long)operations);
 }
 
-TEST_SLOW(and_with_maintenance_in_the_background, 600) {
+TEST_SLOW(random_operations_agree_beside_background_maintenance, 600) {
   uint64_t seed = test_seed() + 1000;
-  model_no_sync();
+  fault_no_sync();
   for (unsigned i = 0; i < (test_full() ? 60u : 3u); i++) play(seed + i, 500, true);
 }
 
@@ -820,7 +782,7 @@ static void read_once(lode_collection *c) {
     lode_result_free(rows);
   } while (get.after);
   strbuf_release(&ids);
-  model_random_vector(v, 8);
+  oracle_random_vector(v, 8);
   lode_query_request query = {.vectors = v, .dimension = 8, .n = 1, .k = 10, .include = LODE_VECTOR};
   OK(lode_query(c, &query, &rows, &err));
   for (size_t i = 0; i < lode_result_count(rows); i++) {
@@ -861,7 +823,7 @@ TEST_SLOW(processes_agree_with_their_oracles, 600) {
   uint64_t seed = test_seed() + 2000;
   lode_open_options o = {.create = true, .page_bytes = seed % 2 ? 512 : 4096, .no_background = true};
   lode_collection_options co = {.create = true, .metric = LODE_COSINE, .embedder = {"a model", 7}, .embedder_dim = 8};
-  model_no_sync();
+  fault_no_sync();
   snprintf(folder, sizeof folder, "%s/store", test_folder());
   OK(lode_open(folder, &o, &store, &err));
   OK(lode_collection_open(store, str_of("shared"), &co, &c, &err));

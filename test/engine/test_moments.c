@@ -9,7 +9,8 @@
  * many or two generations. The rest (fill) never changes. LODE_TEST_KIND=NAME asks for one kind of answer alone.
  */
 #include "base/base.h"
-#include "engine/engine.h"
+#include "engine/nearest.h"
+#include "engine/segment_build.h"
 #include "chroma/chroma.h"
 #include "lode.h"
 #include "store/store.h"
@@ -33,11 +34,11 @@ typedef struct stage {
   unsigned generation; /* of the newest commit */
   unsigned active;     /* group */
   bool in_gap;
-  unsigned old_in, commit_in; /* one in so many */
+  unsigned old_in, commit_in; /* one in this many */
   uint64_t commits, answers;
   uint64_t most_commits; /* a walk that follows ends only if less is added than it sees in a transaction */
   bool hold;             /* no commits now */
-  unsigned gaps;         /* the last of so many is used */
+  unsigned gaps;         /* the last of this many is used */
   const char *kind;      /* what is being asked */
   unsigned asked_at;     /* the generation when it was */
 } stage;
@@ -573,10 +574,10 @@ TEST(a_long_answer_gives_way_to_writers) {
   stage_close();
 }
 
-/* The transaction of a patient attempt has lasted too long from the n-th time on that this is asked. */
+/* The transaction of a pinned reader has lasted too long from the n-th time on that this is asked. */
 static unsigned asked, too_long_at;
 static bool too_long(void) { return !g.in_gap && ++asked >= too_long_at; }
-static const store_tx_hooks patient = {yes, yes, too_long, seed_gap};
+static const store_tx_hooks pinned = {yes, yes, too_long, seed_gap};
 
 /* Ids of the groups, and enough others that the records are not read one by one. */
 static lode_selection many_ids(void) {
@@ -593,7 +594,7 @@ static lode_selection many_ids(void) {
   return (lode_selection){.ids = listed, .n_ids = LISTED};
 }
 
-/* Commits in every gap leave a search among listed records to its patient attempt. It gives way wherever it learns that
+/* Commits in every gap leave a search among listed records to its pinned reader. It gives way wherever it learns that
  * it is in the way. Returns how often it asked. */
 static unsigned check_patient_search(bool exact, size_t queries) {
   lode_result *r = NULL;
@@ -605,11 +606,11 @@ static unsigned check_patient_search(bool exact, size_t queries) {
                           .vectors = origin,
                           .dimension = g.dim,
                           .select = many_ids()};
-  g.kind = "patient";
+  g.kind = "pinned";
   g.asked_at = g.generation;
   ask_vector(); /* loads the vectors */
   g.most_commits = UINT64_MAX;
-  store_tx_test_hooks = &patient;
+  store_tx_test_hooks = &pinned;
   asked = 0;
   too_long_at = UINT_MAX;
   ask_query(q, SET * queries, SET * queries);
@@ -699,13 +700,13 @@ TEST(a_long_export_misses_nothing) {
   stage_close();
 }
 
-/* ---- An index that is begun anew ---- */
+/* ---- An index that is rebuilt ---- */
 
 static void do_step(void) {
   bool more;
   if (g.in_gap || g.gaps == 0 || --g.gaps) return;
   g.in_gap = true;
-  OK(store_maintain_step(g.other_store->db, &more, &err));
+  OK(store_maintain_step(engine_store_of(g.other_store)->db, &more, &err));
   CHECK(more);
   g.in_gap = false;
 }
@@ -737,7 +738,7 @@ static void begin_anew_in_gap(unsigned gap) {
   stage_close();
 }
 
-TEST(text_index_begun_anew_under_a_search) {
+TEST(the_text_index_is_rebuilt_during_a_search) {
   for (unsigned gap = 2; gap < 6; gap++) begin_anew_in_gap(gap); /* the first one is before the first transaction */
 }
 

@@ -7,7 +7,7 @@
  */
 #include "os/os.h"
 #include "lode.h"
-#include "store/db.h"
+#include "store/text_index.h"
 #include "support/test.h"
 
 #include <stdio.h>

@@ -5,11 +5,14 @@
  * both or none, and both of one version. A thread's random numbers are its own.
  */
 #include "base/base.h"
+#include "engine/filter_cache.h"
 #include "lode.h"
-#include "support/model.h"
+#include "support/fault.h"
+#include "support/fixture.h"
 #include "support/test.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -259,6 +262,15 @@ static void clear_stage(stage *s) {
   lode_close(s->store);
 }
 
+static void add_pairs(stage *s) {
+  lode_error err = {0};
+  for (unsigned i = 0; i < PAIRS; i++) {
+    pair p;
+    make_pair(&p, i, 0);
+    OK(lode_add(s->c, NULL, p.r, 2, LODE_FAIL_EXISTING, NULL, &err));
+  }
+}
+
 static void run_actors(actor *actors, size_t n) {
   for (size_t i = 0; i < n; i++) CHECK(pthread_create(&actors[i].thread, NULL, run_actor, &actors[i]) == 0);
   for (size_t i = 0; i < n; i++) CHECK(pthread_join(actors[i].thread, NULL) == 0);
@@ -273,14 +285,10 @@ TEST_SLOW(readers_see_whole_transactions, 240) {
   stage s = {.seed = test_seed(), .rounds = test_full() ? 5000 : 150, .writing = WRITERS, .version = 1};
   actor actors[ACTORS];
   lode_open_options o = {.create = true, .busy_ms = 120000, .page_bytes = 4096};
-  model_no_sync();
+  fault_no_sync();
   snprintf(folder, sizeof folder, "%s/store", test_folder());
   set_stage(&s, folder, &o);
-  for (unsigned i = 0; i < PAIRS; i++) {
-    pair p;
-    make_pair(&p, i, 0);
-    OK(lode_add(s.c, NULL, p.r, 2, LODE_FAIL_EXISTING, NULL, &err));
-  }
+  add_pairs(&s);
   for (unsigned i = 0; i < ACTORS; i++)
     actors[i] = (actor){.s = &s, .number = i, .random = s.seed * 100 + i, .play = roles[i]};
   run_actors(actors, ACTORS);
@@ -297,7 +305,7 @@ TEST_SLOW(a_store_closes_while_its_maintenance_works, 120) {
   lode_open_options o = {.create = true, .busy_ms = 60000, .page_bytes = 1024};
   uint64_t n, total = 0;
   stage s;
-  model_no_sync();
+  fault_no_sync();
   test_srand(test_seed());
   snprintf(folder, sizeof folder, "%s/store", test_folder());
   for (unsigned round = 0; round < (test_full() ? 500u : 40u); round++) {
@@ -333,7 +341,7 @@ TEST_SLOW(two_handles_in_one_process, 120) {
   lode_open_options o = {.create = true, .busy_ms = 120000};
   stage s[2] = {{.seed = test_seed()}, {.seed = test_seed()}};
   actor actors[ACTORS];
-  model_no_sync();
+  fault_no_sync();
   snprintf(folder, sizeof folder, "%s/store", test_folder());
   for (int h = 0; h < 2; h++) {
     set_stage(&s[h], folder, &o);
@@ -402,14 +410,10 @@ TEST_SLOW(a_child_forked_amid_threads_goes_on, 240) {
   lode_open_options o = {.create = true, .busy_ms = 120000};
   unsigned children = 0;
   if (BUILD_ASAN) test_skip("ASan's own allocator may be left locked in a child of many threads; it runs under TSan");
-  model_no_sync();
+  fault_no_sync();
   snprintf(folder, sizeof folder, "%s/store", test_folder());
   set_stage(&s, folder, &o);
-  for (unsigned i = 0; i < PAIRS; i++) {
-    pair p;
-    make_pair(&p, i, 0);
-    OK(lode_add(s.c, NULL, p.r, 2, LODE_FAIL_EXISTING, NULL, &err));
-  }
+  add_pairs(&s);
   for (unsigned i = 0; i < ACTORS; i++) {
     actors[i] = (actor){.s = &s, .number = i, .random = s.seed * 100 + i, .play = roles[i]};
     CHECK(pthread_create(&actors[i].thread, NULL, run_actor, &actors[i]) == 0);
@@ -477,7 +481,7 @@ TEST_SLOW(threads_get_the_answers_that_one_gets, 120) {
   stage s = {.seed = test_seed()};
   actor actors[ASKERS];
   lode_open_options o = {.create = true, .no_background = true};
-  model_no_sync();
+  fault_no_sync();
   test_srand(s.seed);
   snprintf(folder, sizeof folder, "%s/store", test_folder());
   set_stage(&s, folder, &o);
@@ -498,4 +502,61 @@ TEST_SLOW(threads_get_the_answers_that_one_gets, 120) {
     actors[i] = (actor){.s = &s, .number = i, .random = s.seed + i, .play = play_asker};
   run_actors(actors, ASKERS);
   clear_stage(&s);
+}
+
+/* ---- A filter's graph ---- */
+
+static struct {
+  fixture k;
+  float query[8];
+  atomic_uint graphs; /* begun so far */
+  sem_t begun, go_on;
+} filtering;
+
+static const lode_query_request FILTERED = {.select.where = {"{\"n\":{\"$lt\":10}}", 16}};
+
+static void stop_at_graph(void) {
+  atomic_fetch_add(&filtering.graphs, 1);
+  sem_post(&filtering.begun);
+  while (sem_wait(&filtering.go_on) != 0) {}
+}
+
+static size_t query_filtered(void) {
+  fixture_answer *a = malloc(sizeof *a);
+  fixture_query(&filtering.k, filtering.query, 10, &FILTERED, NULL, a);
+  size_t n = a->n;
+  free(a);
+  return n;
+}
+
+static void *query_until_graph(void *unused) {
+  (void)unused;
+  for (int i = 0; i < 10 && atomic_load(&filtering.graphs) == 0; i++) CHECK(query_filtered() == 10);
+  return NULL;
+}
+
+/* If a lock were held over the construction, the queries in the middle would wait for it without end. */
+TEST(a_query_does_not_wait_for_the_graph_of_its_filter) {
+  pthread_t thread;
+  fixture *k = &filtering.k;
+  fixture_answer *a = malloc(sizeof *a);
+  k->no_background = true;
+  CHECK(sem_init(&filtering.begun, 0, 0) == 0 && sem_init(&filtering.go_on, 0, 0) == 0);
+  fixture_limits(1000, 800);
+  fixture_open(k, test_folder(), LODE_L2, 8);
+  fixture_add(k, 2000);
+  fixture_optimize(k);
+  fixture_random(k, filtering.query);
+  fixture_query(k, filtering.query, 10, NULL, NULL, a); /* the snapshot is there from now on */
+  engine_filter_graph_hook = stop_at_graph;
+  CHECK(pthread_create(&thread, NULL, query_until_graph, NULL) == 0);
+  while (sem_wait(&filtering.begun) != 0) {}
+  for (int i = 0; i < 3; i++) CHECK(query_filtered() == 10);
+  CHECK(atomic_load(&filtering.graphs) == 1); /* and nobody builds it a second time */
+  CHECK(sem_post(&filtering.go_on) == 0);
+  CHECK(pthread_join(thread, NULL) == 0);
+  CHECK(query_filtered() == 10);
+  CHECK(atomic_load(&filtering.graphs) == 1);
+  free(a);
+  fixture_close(k);
 }

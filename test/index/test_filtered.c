@@ -64,7 +64,7 @@ static void check_links(scene *s, const filter *f, index_filtered *m, uint32_t r
   const uint32_t *row = (const uint32_t *)(const void *)(m->links.data + at);
   for (size_t i = 0; i < INDEX_FILTERED_WIDTH; i++) {
     if (row[i] == INDEX_NO_LINK) {
-      for (; i < INDEX_FILTERED_WIDTH; i++) CHECK(row[i] == INDEX_NO_LINK); /* nothing behind the end */
+      for (; i < INDEX_FILTERED_WIDTH; i++) CHECK(row[i] == INDEX_NO_LINK); /* nothing past the end */
       break;
     }
     CHECKF(row[i] < m->n && row[i] != rank, "link %u of match %u", row[i], rank);
@@ -101,7 +101,7 @@ TEST_SLOW(links_lead_over_rows_that_do_not_match, 120) {
 
 static double recall_with(scene *s, const filter *f, index_filtered *m, unsigned queries, index_search_stats *stats) {
   lode_error err;
-  index_search_scratch room = {0};
+  index_search_scratch scratch = {0};
   index_hit hits[10];
   float query[64];
   double sum = 0;
@@ -109,12 +109,12 @@ static double recall_with(scene *s, const filter *f, index_filtered *m, unsigned
     size_t n;
     scene_query(s, query);
     index_search_request request = {.query = query, .k = 10, .allowed = f->slots, .match = m};
-    OK(index_search(s->segment, &request, &room, hits, &n, &err));
+    OK(index_search(s->segment, &request, &scratch, hits, &n, &err));
     sum +=
         scene_recall(s, query, f->slots, 10, hits, n); /* that each matches, none comes twice, and there are enough */
   }
-  *stats = room.stats;
-  index_search_scratch_release(&room);
+  *stats = scratch.stats;
+  index_search_scratch_release(&scratch);
   return sum / queries;
 }
 
@@ -181,7 +181,7 @@ TEST_SLOW(matches_that_are_far_are_found, 180) {
   for (size_t i = 0; i < sizeof percents / sizeof *percents; i++) {
     double once = 0, again = 0;
     for (unsigned j = 0; j < FILTERS; j++) {
-      index_search_scratch room = {0};
+      index_search_scratch scratch = {0};
       index_hit hits[10];
       index_filtered *m;
       size_t n;
@@ -192,13 +192,13 @@ TEST_SLOW(matches_that_are_far_are_found, 180) {
         query[d] = 0.9f * query[d] + 0.1f * other[d]; /* else thousands are equally far */
       OK(index_filtered_new(s.segment, f.slots, f.n, &m, &err));
       index_search_request request = {.query = query, .k = 10, .allowed = f.slots};
-      OK(index_search(s.segment, &request, &room, hits, &n, &err));
+      OK(index_search(s.segment, &request, &scratch, hits, &n, &err));
       once += scene_recall(&s, query, f.slots, 10, hits, n) / FILTERS;
       request.match = m;
-      OK(index_search(s.segment, &request, &room, hits, &n, &err));
+      OK(index_search(s.segment, &request, &scratch, hits, &n, &err));
       again += scene_recall(&s, query, f.slots, 10, hits, n) / FILTERS;
       index_filtered_free(m);
-      index_search_scratch_release(&room);
+      index_search_scratch_release(&scratch);
       free(f.slots);
     }
     CHECKF(once >= 0.95 && again >= 0.95, "%u %%: recall %.3f, used again %.3f", percents[i], once, again);
@@ -246,23 +246,23 @@ typedef struct crowd {
   index_hit want[QUERIES][10];
 } crowd;
 
-static void ask(const crowd *c, index_search_scratch *room, index_filtered *m, unsigned q, index_hit *hits) {
+static void ask(const crowd *c, index_search_scratch *scratch, index_filtered *m, unsigned q, index_hit *hits) {
   lode_error err;
   size_t n;
   index_search_request request = {.query = c->queries[q], .k = 10, .allowed = c->f->slots, .match = m};
-  OK(index_search(c->s->segment, &request, room, hits, &n, &err));
+  OK(index_search(c->s->segment, &request, scratch, hits, &n, &err));
   CHECK(n == 10);
 }
 
 static void *search_on(void *arg) {
   const crowd *c = arg;
-  index_search_scratch room = {0};
+  index_search_scratch scratch = {0};
   index_hit hits[10];
   for (unsigned r = 0; r < 40; r++) {
-    ask(c, &room, c->m, r % QUERIES, hits);
+    ask(c, &scratch, c->m, r % QUERIES, hits);
     CHECK(memcmp(hits, c->want[r % QUERIES], sizeof hits) == 0);
   }
-  index_search_scratch_release(&room);
+  index_search_scratch_release(&scratch);
   return NULL;
 }
 
@@ -270,7 +270,7 @@ static void *search_on(void *arg) {
 TEST_SLOW(threads_share_it, 120) {
   scene s;
   lode_error err;
-  index_search_scratch room = {0};
+  index_search_scratch scratch = {0};
   pthread_t threads[4];
   test_srand(test_seed());
   scene_init(&s, CLUSTERS, LODE_L2, 12000, 24);
@@ -280,15 +280,15 @@ TEST_SLOW(threads_share_it, 120) {
   OK(index_filtered_new(s.segment, f.slots, f.n, &c.m, &err));
   for (unsigned q = 0; q < QUERIES; q++) {
     scene_query(&s, c.queries[q]);
-    ask(&c, &room, c.m, q, c.want[q]);
+    ask(&c, &scratch, c.m, q, c.want[q]);
   }
-  CHECK(room.stats.ways & INDEX_BY_WALK);
+  CHECK(scratch.stats.ways & INDEX_BY_WALK);
   index_filtered_free(c.m);
   OK(index_filtered_new(s.segment, f.slots, f.n, &c.m, &err)); /* without links again */
   for (int i = 0; i < 4; i++) CHECK(pthread_create(&threads[i], NULL, search_on, &c) == 0);
   for (int i = 0; i < 100; i++) index_segment_evict(s.segment, 0);
   for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
-  index_search_scratch_release(&room);
+  index_search_scratch_release(&scratch);
   index_filtered_free(c.m);
   free(f.slots);
   scene_release(&s);
@@ -306,7 +306,7 @@ TEST(every_allocation_may_fail) {
   scene_build(&s, INDEX_GRAPH, 1);
   filter f = make_filter(&s, 85);
   for (unsigned n = 0; n < 200 && !finished; n++) {
-    index_search_scratch room = {0};
+    index_search_scratch scratch = {0};
     index_hit hits[10];
     index_filtered *m = NULL;
     size_t n_hits = 0;
@@ -314,12 +314,12 @@ TEST(every_allocation_may_fail) {
     mem_alloc_hook = allow_some;
     lode_status st = index_filtered_new(s.segment, f.slots, f.n, &m, &err);
     index_search_request request = {.query = s.vectors, .k = 10, .beam = 12, .allowed = f.slots, .match = m};
-    if (st == LODE_OK) st = index_search(s.segment, &request, &room, hits, &n_hits, &err);
+    if (st == LODE_OK) st = index_search(s.segment, &request, &scratch, hits, &n_hits, &err);
     mem_alloc_hook = NULL;
     CHECKF(st == LODE_OK || st == LODE_NOMEM, "%u: %s", n, err.text);
     finished = st == LODE_OK && n_hits == 10 && allocations_left > 0;
     index_filtered_free(m);
-    index_search_scratch_release(&room);
+    index_search_scratch_release(&scratch);
   }
   CHECK(finished);
   free(f.slots);

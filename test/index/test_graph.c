@@ -13,7 +13,7 @@ static const char *const shape_names[] = {"clusters", "uniform", "equal", "zeros
 static double recall_of(scene *s, const uint64_t *allowed, size_t k, uint32_t beam, size_t queries,
                         index_search_stats *stats) {
   lode_error err;
-  index_search_scratch room = {0};
+  index_search_scratch scratch = {0};
   index_hit *hits = malloc((k + 1) * sizeof *hits);
   float *query = malloc(s->dim * sizeof *query);
   double sum = 0;
@@ -22,11 +22,11 @@ static double recall_of(scene *s, const uint64_t *allowed, size_t k, uint32_t be
     size_t n_hits;
     scene_query(s, query);
     index_search_request request = {.query = query, .k = k, .beam = beam, .allowed = allowed};
-    OK(index_search(s->segment, &request, &room, hits, &n_hits, &err));
+    OK(index_search(s->segment, &request, &scratch, hits, &n_hits, &err));
     sum += scene_recall(s, query, allowed, k, hits, n_hits);
   }
-  if (stats) *stats = room.stats;
-  index_search_scratch_release(&room);
+  if (stats) *stats = scratch.stats;
+  index_search_scratch_release(&scratch);
   free(hits);
   free(query);
   return sum / (double)queries;
@@ -104,7 +104,7 @@ TEST(every_row_is_found_by_its_own_vector) {
   test_srand(test_seed());
   scene s;
   lode_error err;
-  index_search_scratch room = {0};
+  index_search_scratch scratch = {0};
   scene_init(&s, CLUSTERS, LODE_L2, 5000, 32);
   scene_build(&s, INDEX_GRAPH, 1);
   uint32_t missed = 0;
@@ -112,11 +112,11 @@ TEST(every_row_is_found_by_its_own_vector) {
     index_hit hits[10];
     size_t n;
     index_search_request request = {.query = s.vectors + (size_t)i * s.dim, .k = 10};
-    OK(index_search(s.segment, &request, &room, hits, &n, &err));
+    OK(index_search(s.segment, &request, &scratch, hits, &n, &err));
     missed += hits[0].distance != 0;
   }
   CHECKF(missed == 0, "%u rows were not found", missed);
-  index_search_scratch_release(&room);
+  index_search_scratch_release(&scratch);
   scene_release(&s);
 }
 
@@ -196,7 +196,7 @@ TEST_SLOW(filters_of_any_selectivity, 120) {
       double r = recall_of(&s, allowed, 10, 64, 20, &stats);
       ways |= stats.ways;
       CHECKF(r >= 0.92, "share %g, relation %d: recall %.3f", shares[i], (int)how, r);
-      /* not dearer than scanning the matches, but for the walk that found them too few */
+      /* not more expensive than scanning the matches, but for the walk that found them too few */
       double cost = (double)stats.distances / 20;
       CHECKF(cost <= 2.0 * (double)matches + 64, "share %g, relation %d: %.0f distances for %llu matches", shares[i],
              (int)how, cost, (unsigned long long)matches);
@@ -215,7 +215,7 @@ TEST_SLOW(inner_products_with_clusters_of_different_length, 240) {
   for (size_t t = 0; t < sizeof seeds / sizeof *seeds; t++) {
     scene s;
     lode_error err;
-    index_search_scratch room = {0};
+    index_search_scratch scratch = {0};
     float centres[CENTRES][DIM], lengths[CENTRES], query[DIM];
     size_t found = 0;
     test_srand(seeds[t]);
@@ -235,22 +235,23 @@ TEST_SLOW(inner_products_with_clusters_of_different_length, 240) {
       size_t n, n_exact;
       scene_query(&s, query);
       index_search_request request = {.query = query, .k = K};
-      OK(index_search(s.segment, &request, &room, near, &n, &err));
+      OK(index_search(s.segment, &request, &scratch, near, &n, &err));
       request.exact = true;
-      OK(index_search(s.segment, &request, &room, exact, &n_exact, &err));
+      OK(index_search(s.segment, &request, &scratch, exact, &n_exact, &err));
       CHECK(n == K && n_exact == K);
       for (size_t i = 0; i < n; i++)
         found += near[i].distance <= exact[K - 1].distance + 1e-6f * fabsf(exact[K - 1].distance);
     }
     double recall = (double)found / (QUERIES * K);
     CHECKF(recall >= 0.97, "seed %llu: recall %.3f", (unsigned long long)seeds[t], recall);
-    index_search_scratch_release(&room);
+    index_search_scratch_release(&scratch);
     scene_release(&s);
   }
 }
 
-/* The walk among allowed rows begins with probes, which are more than are asked for here; the room is new each time. */
-TEST(a_narrow_beam_has_room_for_scouts) {
+/* The walk among allowed rows begins with probes, which are more than are asked for here; the scratch buffer is new
+ * each time. */
+TEST(a_narrow_beam_leaves_space_for_probes) {
   enum { ROWS = 10000, DIM = 4, K = 4, EVERY = 24 };
   scene s;
   lode_error err;
@@ -263,16 +264,16 @@ TEST(a_narrow_beam_has_room_for_scouts) {
   for (uint32_t i = 0; i < ROWS; i += EVERY) allowed[i / 64] |= (uint64_t)1 << (i % 64);
   unsigned ways = 0;
   for (uint32_t beam = 1; beam <= 16; beam++) {
-    index_search_scratch room = {0};
+    index_search_scratch scratch = {0};
     index_hit hits[K];
     size_t n;
     scene_query(&s, query);
     index_search_request request = {.query = query, .k = K, .beam = beam, .allowed = allowed};
-    OK(index_search(s.segment, &request, &room, hits, &n, &err));
+    OK(index_search(s.segment, &request, &scratch, hits, &n, &err));
     CHECK(n == K);
     for (size_t i = 0; i < n; i++) CHECK(hits[i].slot % EVERY == 0);
-    ways |= room.stats.ways;
-    index_search_scratch_release(&room);
+    ways |= scratch.stats.ways;
+    index_search_scratch_release(&scratch);
   }
   CHECK(ways & INDEX_BY_WALK_ALLOWED);
   free(allowed);
@@ -284,16 +285,16 @@ TEST(no_match_is_no_hit_and_bits_past_the_end_do_not_count) {
   for (index_segment_kind kind = INDEX_FLAT; kind <= INDEX_GRAPH; kind++) {
     scene s;
     lode_error err;
-    index_search_scratch room = {0};
+    index_search_scratch scratch = {0};
     index_hit hits[5];
     size_t n = 9;
     uint64_t none[2] = {0, ~(uint64_t)0 << 6}; /* 70 rows */
     scene_init(&s, UNIFORM, LODE_L2, 70, 8);
     scene_build(&s, kind, 1);
     index_search_request request = {.query = s.vectors, .k = 5, .allowed = none};
-    OK(index_search(s.segment, &request, &room, hits, &n, &err));
+    OK(index_search(s.segment, &request, &scratch, hits, &n, &err));
     CHECK(n == 0);
-    index_search_scratch_release(&room);
+    index_search_scratch_release(&scratch);
     scene_release(&s);
   }
 }
@@ -342,33 +343,33 @@ TEST_SLOW(a_wanted_recall_is_reached, 120) {
     s.n = ROWS;
     scene_build(&s, INDEX_GRAPH, 1);
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-      index_search_scratch room = {0};
+      index_search_scratch scratch = {0};
       double sum = 0;
       for (uint32_t q = 0; q < QUERIES; q++) {
         index_hit hits[10];
         size_t n;
         index_search_request request = {.query = s.vectors + (size_t)(ROWS + q) * s.dim, .k = 10, .recall = wanted[i]};
-        OK(index_search(s.segment, &request, &room, hits, &n, &err));
+        OK(index_search(s.segment, &request, &scratch, hits, &n, &err));
         sum += scene_recall(&s, request.query, NULL, 10, hits, n);
       }
       double slack =
           0.01 + 0.3 * (1 - wanted[i]); /* two samples: those of the curve and these; what one misses comes in heaps */
       CHECKF(sum / QUERIES >= wanted[i] - slack, "%s: recall %.3f, not %.2f", shape_names[how], sum / QUERIES,
              wanted[i]);
-      CHECKF(room.stats.distances >= before, "%s: %.2f costs less than a smaller one", shape_names[how], wanted[i]);
-      before = room.stats.distances;
-      index_search_scratch_release(&room);
+      CHECKF(scratch.stats.distances >= before, "%s: %.2f costs less than a smaller one", shape_names[how], wanted[i]);
+      before = scratch.stats.distances;
+      index_search_scratch_release(&scratch);
     }
     s.segment->info.curve.found[INDEX_EFFORTS - 1] = 9000; /* as if no effort had found more */
     for (size_t i = 0; i < INDEX_EFFORTS; i++)
       if (s.segment->info.curve.found[i] > 9000) s.segment->info.curve.found[i] = 9000;
-    index_search_scratch room = {0};
+    index_search_scratch scratch = {0};
     index_hit hits[10];
     size_t n;
     index_search_request request = {.query = s.vectors + (size_t)ROWS * s.dim, .k = 10, .recall = 0.99};
-    OK(index_search(s.segment, &request, &room, hits, &n, &err));
-    CHECK(room.stats.ways == INDEX_BY_EXACT && scene_recall(&s, request.query, NULL, 10, hits, n) == 1);
-    index_search_scratch_release(&room);
+    OK(index_search(s.segment, &request, &scratch, hits, &n, &err));
+    CHECK(scratch.stats.ways == INDEX_BY_EXACT && scene_recall(&s, request.query, NULL, 10, hits, n) == 1);
+    index_search_scratch_release(&scratch);
     scene_release(&s);
   }
 }
@@ -378,7 +379,7 @@ TEST(exact_search_is_exact) {
   for (lode_metric metric = LODE_L2; metric <= LODE_IP; metric++) {
     scene s;
     lode_error err;
-    index_search_scratch room = {0};
+    index_search_scratch scratch = {0};
     index_hit hits[20];
     size_t n;
     scene_init(&s, UNIFORM, metric, 3000, 70);
@@ -390,16 +391,16 @@ TEST(exact_search_is_exact) {
       float query[70];
       scene_query(&s, query);
       index_search_request request = {.query = query, .k = 20, .exact = true, .allowed = filtered ? allowed : NULL};
-      OK(index_search(s.segment, &request, &room, hits, &n, &err));
+      OK(index_search(s.segment, &request, &scratch, hits, &n, &err));
       CHECK(scene_recall(&s, query, request.allowed, 20, hits, n) == 1);
     }
     free(allowed);
-    index_search_scratch_release(&room);
+    index_search_scratch_release(&scratch);
     scene_release(&s);
   }
 }
 
-/* Counts do not depend on the machine: a change that makes queries dearer, or worse, is seen here. */
+/* Counts do not depend on the machine: a change that makes queries more expensive, or worse, is seen here. */
 TEST(a_query_costs_few_distances_and_bytes) {
   test_srand(20260101);
   scene s;
@@ -491,7 +492,7 @@ TEST(every_allocation_may_fail) {
   scene_build(&s, INDEX_GRAPH, 1);
   bool finished = false;
   for (unsigned n = 0; n < 1000 && !finished; n++) {
-    index_search_scratch room = {0};
+    index_search_scratch scratch = {0};
     index_hit hits[10];
     size_t n_hits = 0;
     uint64_t allowed[5] = {~(uint64_t)0, 0, ~(uint64_t)0, 0, 1};
@@ -499,11 +500,11 @@ TEST(every_allocation_may_fail) {
     mem_alloc_hook = allow_some;
     lode_status st = scene_open(&s, &err);
     index_search_request request = {.query = s.vectors, .k = 10, .allowed = n % 2 ? allowed : NULL, .beam = 12};
-    if (st == LODE_OK) st = index_search(s.segment, &request, &room, hits, &n_hits, &err);
+    if (st == LODE_OK) st = index_search(s.segment, &request, &scratch, hits, &n_hits, &err);
     mem_alloc_hook = NULL;
     CHECKF(st == LODE_OK || st == LODE_NOMEM, "%u: %s", n, err.text);
     finished = st == LODE_OK && n_hits == 10 && allocations_left > 0;
-    index_search_scratch_release(&room);
+    index_search_scratch_release(&scratch);
   }
   CHECK(finished);
   scene_release(&s);

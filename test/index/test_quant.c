@@ -112,7 +112,7 @@ TEST(keys_have_the_same_bits_on_every_kernel) {
 }
 
 /* A row may end where its memory does. */
-TEST(kernels_read_nothing_behind_a_row) {
+TEST(kernels_read_nothing_past_a_row) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   unsigned char *p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(p != MAP_FAILED && mprotect(p + page, page, PROT_NONE) == 0);
@@ -321,7 +321,7 @@ TEST(odd_vectors_have_codes) {
   }
 }
 
-/* Under cosine a zero vector is at distance 1: behind what points the same way, before what points away. */
+/* Under cosine a zero vector is at distance 1: farther than what points the same way, nearer than what points away. */
 TEST(a_zero_vector_is_at_right_angles) {
   float vectors[3][2] = {{3, 0.1f}, {0, 0}, {-5, 0.2f}}, query[2] = {1, 0}, keys[3];
   scene s = make_scene(3, 2, 1, 0);

@@ -10,10 +10,10 @@
 
 static lode_status search_once(scene *s, const float *query, size_t k, const uint64_t *allowed, index_hit *hits,
                                size_t *n, lode_error *err) {
-  index_search_scratch room = {0};
+  index_search_scratch scratch = {0};
   index_search_request request = {.query = query, .k = k, .allowed = allowed};
-  lode_status st = index_search(s->segment, &request, &room, hits, n, err);
-  index_search_scratch_release(&room);
+  lode_status st = index_search(s->segment, &request, &scratch, hits, n, err);
+  index_search_scratch_release(&scratch);
   return st;
 }
 
@@ -86,7 +86,7 @@ static bool noticed(scene *s, const index_hit *want, size_t n_want) {
   size_t n;
   index_graph_report report;
   lode_status st = scene_open(s, &err);
-  CHECK(st == LODE_OK || st == LODE_CORRUPT || st == LODE_VERSION);
+  CHECK(st == LODE_OK || st == LODE_CORRUPT || st == LODE_TOO_NEW);
   if (st != LODE_OK) return true;
   st = search_once(s, s->vectors, 10, NULL, hits, &n, &err);
   CHECK(st == LODE_OK || st == LODE_CORRUPT);
@@ -109,7 +109,7 @@ TEST_SLOW(no_flipped_bit_gives_a_wrong_answer, 240) {
     CHECK(index_segment_layout_of(&s.segment->info, &layout));
     for (size_t at = 0; at < s.file_bytes; at++) {
       unsigned char bit = (unsigned char)(1u << test_below(8));
-      /* behind the vectors and behind the checksums are zeros that nothing covers and nothing reads */
+      /* after the vectors and after the checksums are zeros that nothing covers and nothing reads */
       bool idle =
           (at >= layout.at[INDEX_SEG_VECTORS] + layout.bytes[INDEX_SEG_VECTORS] && at < layout.at[INDEX_SEG_MEAN]) ||
           at >= layout.at[INDEX_SEG_CHECKSUMS] + layout.bytes[INDEX_SEG_CHECKSUMS];
@@ -232,7 +232,7 @@ TEST(a_newer_format_is_told_apart_from_damage) {
   s.file[8]++;
   uint32_t crc = crc32c_update(0, s.file, INDEX_SEG_HEADER_CRC_AT);
   memcpy(s.file + INDEX_SEG_HEADER_CRC_AT, &crc, sizeof crc);
-  FAILS(LODE_VERSION, scene_open(&s, &err));
+  FAILS(LODE_TOO_NEW, scene_open(&s, &err));
   scene_release(&s);
 }
 
@@ -316,16 +316,16 @@ typedef struct crowd {
 static void *search_on(void *arg) {
   crowd *c = arg;
   lode_error err;
-  index_search_scratch room = {0};
+  index_search_scratch scratch = {0};
   for (unsigned r = 0; r < c->rounds; r++) {
     index_hit hits[10];
     size_t n;
     unsigned q = r % 4;
     index_search_request request = {.query = c->s->vectors + (size_t)q * 50 * c->s->dim, .k = 10};
-    OK(index_search(c->s->segment, &request, &room, hits, &n, &err));
+    OK(index_search(c->s->segment, &request, &scratch, hits, &n, &err));
     CHECK(n == 10 && memcmp(hits, c->want[q], sizeof hits) == 0);
   }
-  index_search_scratch_release(&room);
+  index_search_scratch_release(&scratch);
   return NULL;
 }
 

@@ -585,6 +585,7 @@ static void add_foreign(const char *store) {
     char junk[300];
     for (size_t k = 0; k < sizeof junk; k++) junk[k] = (char)next_random();
     unlink(path);
+    rmdir(path); /* an earlier one may have been a folder */
     switch (below(5)) {
       case 0: (void)!mkdir(path, 0700); break;
       case 1: (void)!mkfifo(path, 0600); break;
@@ -617,7 +618,7 @@ static void damage(const scene *s, const char *store, kind k) {
   }
 }
 
-/* ---- Judging ---- */
+/* ---- Evaluating answers ---- */
 
 static struct counts { unsigned rounds, right, refused, failed; } counts[KINDS];
 static uint64_t round_seed;
@@ -680,7 +681,7 @@ static bool nearest_fits(bytes got, bytes right, bytes ranked) {
 /* Exit code 1 says that nothing was found: an answer, and here a wrong one. */
 static bool refused_properly(const answer *a) { return a->code > 1 && a->err.n > 0; }
 
-static const char *judge(const scene *s, int q, const answer *a) {
+static const char *evaluate(const scene *s, int q, const answer *a) {
   if (a->hung) return "hung";
   if (a->by_signal || a->code == 127) return "died";
   if (a->code != 0) return refused_properly(a) ? NULL : "no answer and no reason";
@@ -697,7 +698,7 @@ static unsigned ask_all(const scene *s, const char *store, kind k, bool wants_an
   unsigned failed = 0;
   for (int q = 0; q < QUESTIONS; q++) {
     answer a = ask(store, questions[q].command, NULL);
-    const char *wrong = judge(s, q, &a);
+    const char *wrong = evaluate(s, q, &a);
     if (!wrong && a.code != 0 && wants_answers) wrong = "a healthy store was refused";
     if (wrong) complain(s, k, questions[q].command, wrong, &a);
     failed += wrong != NULL;
@@ -710,7 +711,7 @@ static unsigned ask_all(const scene *s, const char *store, kind k, bool wants_an
   return failed;
 }
 
-/* A command of which only death, silence and, on healthy stores, refusal are judged. */
+/* A command of which only death, silence and, on healthy stores, refusal count. */
 static unsigned run_only(const scene *s, const char *store, kind k, const char *command, const char *input, answer *a) {
   *a = ask(store, command, input);
   const char *wrong = a->hung                                  ? "hung"

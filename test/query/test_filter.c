@@ -85,9 +85,9 @@ TEST(filter_documents) {
   DOC_MATCHES("{\"$and\": [{\"$contains\": \"a\"}, {\"$not\": {\"$contains\": \"b\"}}]}", "xay");
   DOC_DIFFERS("{\"$contains\": \"a\", \"$not_contains\": \"b\"}", "ab");
   DOC_MATCHES("{}", NULL);
-  CHECK(judge_texts("{\"a\": 1, \"#document\": {\"$contains\": \"x\"}}", NULL, "{\"a\": 1}", "xyz"));
-  CHECK(!judge_texts("{\"a\": 1}", "{\"$contains\": \"q\"}", "{\"a\": 1}", "xyz"));
-  CHECK(judge_texts("{\"$not\": {\"#document\": {\"$contains\": \"x\"}}}", NULL, NULL, NULL));
+  CHECK(evaluate_texts("{\"a\": 1, \"#document\": {\"$contains\": \"x\"}}", NULL, "{\"a\": 1}", "xyz"));
+  CHECK(!evaluate_texts("{\"a\": 1}", "{\"$contains\": \"q\"}", "{\"a\": 1}", "xyz"));
+  CHECK(evaluate_texts("{\"$not\": {\"#document\": {\"$contains\": \"x\"}}}", NULL, NULL, NULL));
 }
 
 TEST(filter_regular_expressions_know_unicode) {

@@ -16,12 +16,12 @@ static lode_str nest(strbuf *b, const char *open, const char *middle, const char
 
 static bool judge_long(lode_str where, const char *metadata) {
   filter_expr *filter;
-  filter_eval *judge;
+  filter_eval *eval;
   bool match;
   OK(filter_parse(where, none, &filter, &err));
-  OK(filter_eval_new(filter, &judge, &err));
-  OK(filter_eval_match(judge, str_of(metadata), none, &match, &err));
-  filter_eval_free(judge);
+  OK(filter_eval_new(filter, &eval, &err));
+  OK(filter_eval_match(eval, str_of(metadata), none, &match, &err));
+  filter_eval_free(eval);
   filter_free(filter);
   return match;
 }
@@ -134,11 +134,11 @@ TEST(filter_takes_regular_expressions_up_to_a_limit) {
 
 static lode_status search(const char *where_document, lode_str document, bool *match) {
   filter_expr *filter;
-  filter_eval *judge;
+  filter_eval *eval;
   OK(filter_parse(none, str_of(where_document), &filter, &err));
-  OK(filter_eval_new(filter, &judge, &err));
-  lode_status st = filter_eval_match(judge, none, document, match, &err);
-  filter_eval_free(judge);
+  OK(filter_eval_new(filter, &eval, &err));
+  lode_status st = filter_eval_match(eval, none, document, match, &err);
+  filter_eval_free(eval);
   filter_free(filter);
   return st;
 }
@@ -229,13 +229,13 @@ static bool count_down(void) { return allocations_left-- > 0; }
 static lode_status whole_life(lode_str where, lode_str where_document, lode_str metadata, lode_str document,
                               bool *match) {
   filter_expr *filter = NULL;
-  filter_eval *judge = NULL;
+  filter_eval *eval = NULL;
   lode_status st = LODE_OK;
   TRY_GOTO(filter_parse(where, where_document, &filter, &err));
-  TRY_GOTO(filter_eval_new(filter, &judge, &err));
-  TRY_GOTO(filter_eval_match(judge, metadata, document, match, &err));
+  TRY_GOTO(filter_eval_new(filter, &eval, &err));
+  TRY_GOTO(filter_eval_match(eval, metadata, document, match, &err));
 done:
-  filter_eval_free(judge);
+  filter_eval_free(eval);
   filter_free(filter);
   return st;
 }
@@ -262,7 +262,7 @@ TEST(filter_survives_every_failed_allocation) {
   strbuf_release(&b);
 }
 
-TEST(filter_judging_allocates_nothing_after_the_first_records) {
+TEST(filter_evaluation_allocates_nothing_after_the_first_records) {
   filter_expr *f;
   filter_eval *j;
   bool match;

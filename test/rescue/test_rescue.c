@@ -12,9 +12,9 @@
 #include "support/rescue_help.h"
 #include "support/test.h"
 
-/* Whatever was damaged: no record that nobody expected, and no wrong vector that nobody was told of. */
+/* Whatever was damaged: no record that nobody expected, and no wrong vector that was not reported. */
 static void check_honest(const rescue_outcome *o) {
-  CHECKF(o->wrong_untold == 0, "%llu wrong vectors that nobody was told of", (unsigned long long)o->wrong_untold);
+  CHECKF(o->wrong_untold == 0, "%llu wrong vectors that were not reported", (unsigned long long)o->wrong_untold);
   CHECK(o->total.missing == 0 || o->told > 0);
 }
 
@@ -172,17 +172,23 @@ TEST_SLOW(neighbours_of_0xff_are_not_followed, 120) {
   }
 }
 
+/* One collection of a directory that has lost a file. */
+static rescue_outcome rescue_without(const char *version, const char *space, const char *file) {
+  const char *folder = rescue_unpack(version);
+  lode_error err;
+  rescue_outcome o;
+  char path[400];
+  path_in(path, sizeof path, folder, space, file);
+  CHECK(unlink(path) == 0);
+  OK(rescue_run(folder, space, &o, &err));
+  return o;
+}
+
 TEST_SLOW(a_lost_pickle_is_made_up_for_by_order, 120) {
   static const char *const versions[] = {"1.0.21", "1.5.9"};
-  lode_error err;
   for (size_t e = 0; e < 2; e++)
     for (size_t i = 0; i < 3; i++) {
-      const char *folder = rescue_unpack(versions[e]);
-      rescue_outcome o;
-      char path[400];
-      path_in(path, sizeof path, folder, spaces[i], "index_metadata.pickle");
-      CHECK(unlink(path) == 0);
-      OK(rescue_run(folder, spaces[i], &o, &err));
+      rescue_outcome o = rescue_without(versions[e], spaces[i], "index_metadata.pickle");
       rescue_check_whole(&o);
       CHECK(o.total.by_order > 0);
     }
@@ -191,15 +197,9 @@ TEST_SLOW(a_lost_pickle_is_made_up_for_by_order, 120) {
 /* Before 1.0 the labels of a batch are in no order: nothing may be guessed. */
 TEST_SLOW(a_lost_pickle_of_older_ones_gives_no_wrong_vector, 120) {
   static const char *const versions[] = {"0.5.23", "0.6.3", "0.6.3-1.5.9"};
-  lode_error err;
   for (size_t e = 0; e < 3; e++)
     for (size_t i = 0; i < 3; i++) {
-      const char *folder = rescue_unpack(versions[e]);
-      rescue_outcome o;
-      char path[400];
-      path_in(path, sizeof path, folder, spaces[i], "index_metadata.pickle");
-      CHECK(unlink(path) == 0);
-      OK(rescue_run(folder, spaces[i], &o, &err));
+      rescue_outcome o = rescue_without(versions[e], spaces[i], "index_metadata.pickle");
       check_honest(&o);
       CHECK(o.absent == 0 && o.extra == 0 && o.wrong_text == 0 && o.wrong_vector == 0 && o.no_vector > 0 &&
             o.told >= o.no_vector);
@@ -226,13 +226,7 @@ TEST_SLOW(a_pickle_cut_anywhere_gives_no_wrong_vector, 240) {
 }
 
 TEST_SLOW(lost_lengths_leave_directions_and_say_so, 60) {
-  lode_error err;
-  const char *folder = rescue_unpack("1.5.9");
-  rescue_outcome o;
-  char path[400];
-  path_in(path, sizeof path, folder, "by-cosine", "length.bin");
-  CHECK(unlink(path) == 0);
-  OK(rescue_run(folder, "by-cosine", &o, &err));
+  rescue_outcome o = rescue_without("1.5.9", "by-cosine", "length.bin");
   CHECK(o.no_vector == 0 && o.wrong_vector > 0 && o.wrong_untold == 0);
 }
 
@@ -312,10 +306,10 @@ TEST_SLOW(pages_of_the_database_may_be_lost, 300) {
             versions[e], page + 1, (unsigned long long)o.absent, (unsigned long long)o.extra,
             (unsigned long long)o.wrong_text, (unsigned long long)o.wrong_vector, (unsigned long long)o.no_vector,
             (unsigned long long)o.wrong_untold, (unsigned long long)o.text_untold);
-      CHECKF(o.wrong_untold == 0, "page %zu: %llu wrong vectors that nobody was told of", page + 1,
+      CHECKF(o.wrong_untold == 0, "page %zu: %llu wrong vectors that were not reported", page + 1,
              (unsigned long long)o.wrong_untold);
-      CHECKF(o.text_untold == 0 && o.extra == 0, "page %zu: %llu documents or metadata differ and nobody was told",
-             page + 1, (unsigned long long)o.text_untold);
+      CHECKF(o.text_untold == 0 && o.extra == 0, "page %zu: %llu documents or metadata differ unreported", page + 1,
+             (unsigned long long)o.text_untold);
       lost_records += o.absent;
       pages++;
     }
@@ -345,7 +339,7 @@ TEST(records_that_a_damaged_database_has_lost_are_named) {
   test_write_file(path, bytes, len);
   free(bytes);
   OK(rescue_run(folder, "by-l2", &o, &err));
-  CHECKF(o.absent == 2 && o.total.lost >= 2 && o.told >= 2, "%llu absent, %llu lost, %llu told",
+  CHECKF(o.absent == 2 && o.total.lost >= 2 && o.told >= 2, "%llu absent, %llu lost, %llu reported",
          (unsigned long long)o.absent, (unsigned long long)o.total.lost, (unsigned long long)o.told);
 }
 

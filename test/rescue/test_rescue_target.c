@@ -173,4 +173,4 @@ static void interrupted(fault_effect effect) {
 }
 
 TEST_SLOW(a_rescue_that_is_killed_is_gone_on_with, 240) { interrupted(FAULT_EXIT); }
-TEST_SLOW(a_full_disk_is_told_and_the_next_run_goes_on, 240) { interrupted(FAULT_ENOSPC); }
+TEST_SLOW(a_full_disk_is_reported_and_the_next_run_goes_on, 240) { interrupted(FAULT_ENOSPC); }

@@ -2,19 +2,8 @@
 # agents.sh PROGRAM - what files, stores and settings of others can make lode show, keep or remove: text for agents and terminals, secrets,
 # linked settings of clients, dropped collections. Ends with "N passed, N failed, N skipped".
 set -u
-patience=${LODE_TEST_PATIENCE:-1} # times as long as on a quiet machine
-lode=$(realpath "${1:?usage: agents.sh PATH-OF-LODE}")
-tmp=$(mktemp -d "${TMPDIR:-/tmp}/lode-agents-XXXXXX")
-server=
-cleanup() {
-  [ -n "$server" ] && kill -9 "$server" 2>/dev/null
-  rm -rf "$tmp"
-}
-trap cleanup EXIT
-export HOME="$tmp/home" XDG_DATA_HOME="$tmp/data" NO_COLOR=1 LODE_PAGER= GIT_CONFIG_GLOBAL=/dev/null
-unset LODE_STORE
-mkdir -p "$HOME"
 . "$(dirname "$0")/../support/kit.sh"
+begin agents "$@"
 
 project() { # an empty project in a new folder
   rm -rf "$1"
@@ -58,11 +47,7 @@ run 0 db drop code --store "$tmp/plain" --yes
 if command -v curl >/dev/null; then
   "$lode" serve --store "$tmp/bidi/.lode" --port 0 --allow-reset 2>"$tmp/log" >/dev/null &
   server=$!
-  for _ in $(seq $((600 * patience))); do
-    port=$(sed -n 's/.* at https\{0,1\}:[^ ]*:\([0-9]*\)[,;].*/\1/p' "$tmp/log" | head -1)
-    [ -n "$port" ] && grep -q "is ready" "$tmp/log" && break
-    sleep 0.05
-  done
+  wait_ready "$tmp/log"
   api="http://127.0.0.1:$port/api"
   db=$api/v2/tenants/default_tenant/databases/default_database/collections
   # want STATUS CURL-ARGS...
@@ -328,5 +313,4 @@ timeout $((20 * patience)) "$lode" status --json >/dev/null 2>&1; check "status 
 timeout $((20 * patience)) "$lode" mcp install --client claude-code >/dev/null 2>&1; check "install answers" [ $? != 124 ]
 rm .mcp.json
 
-echo "$passed passed, $failed failed, $skipped skipped"
-[ $failed -eq 0 ]
+finish

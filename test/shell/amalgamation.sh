@@ -1,5 +1,5 @@
 #!/bin/bash
-# amalgamation.sh OUT - the library as a few files (tools/amalgamation.sh): plain `cc -O2` by gcc and clang compiles it, it defines no
+# amalgamation.sh OUT - the library as two C files (tools/amalgamation.sh): plain `cc -O2` by gcc and clang compiles it, it defines no
 # names but its own, and the tests of the API and those of the known bits of the kernels pass with it. OUT: build/release.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -15,7 +15,7 @@ check "it is written" env LODE_LIB="$1/inside/lib.a" tools/amalgamation.sh "$tmp
 
 compile() { # compiler folder
   mkdir -p "$tmp/$2"
-  for f in lode lode_remote lode_gemm; do $1 -O2 -c -o "$tmp/$2/$f.o" "$tmp/$f.c" || return 1; done
+  for f in lode lode_gemm; do $1 -O2 -c -o "$tmp/$2/$f.o" "$tmp/$f.c" || return 1; done
 }
 only_own_names() { ! nm -g --defined-only "$tmp/$1"/*.o | awk 'NF == 3 && $3 !~ /^lode_/ { print; found = 1 } END { exit !found }'; }
 run_test() { # compiler folder test source

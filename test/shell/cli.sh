@@ -2,24 +2,12 @@
 # cli.sh - the lode program from end to end: every verb, its output, its exit codes. Usage: cli.sh PATH-OF-LODE
 # Prints one line per failure and ends with "N passed, N failed".
 set -u
-patience=${LODE_TEST_PATIENCE:-1} # times as long as on a quiet machine
-lode=$(realpath "${1:?usage: cli.sh PATH-OF-LODE}")
+. "$(dirname "$0")/../support/kit.sh"
+begin cli "$@"
 here=$(cd "$(dirname "$0")/../.." && pwd)
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
-export HOME="$tmp/home" XDG_DATA_HOME="$tmp/data"
-unset NO_COLOR
-mkdir -p "$HOME"
+unset NO_COLOR LODE_PAGER
 S="$tmp/s"
-passed=0
-failed=0
-
-ok() { passed=$((passed + 1)); }
-bad() {
-  failed=$((failed + 1))
-  echo "FAIL line ${BASH_LINENO[1]}: $*"
-}
 # run CODE ARGS...: runs lode on the test's store, checks the exit code, keeps $out and $err
 run() {
   local want=$1
@@ -35,19 +23,11 @@ feed() { # feed TEXT CODE ARGS...: the same with text on standard input
   IN="$tmp/in" run "$@"
 }
 is() { if [ "$out" = "$1" ]; then ok; else bad "got: $out wanted: $1"; fi; }
-has() { case $out in *"$1"*) ok ;; *) bad "no '$1' in: $out" ;; esac; }
-hasnt() { case $out in *"$1"*) bad "'$1' in: $out" ;; *) ok ;; esac; }
-says() { case $err in *"$1"*) ok ;; *) bad "no '$1' in: $err" ;; esac; }
 silent() { if [ -z "$err" ]; then ok; else bad "stderr: $err"; fi; }
 lines() { # how many lines of output
   local n
   n=$(printf '%s' "$out" | grep -c '')
   if [ "$n" -eq "$1" ]; then ok; else bad "$n lines, wanted $1: $out"; fi
-}
-check() { # a condition, with a text for when it fails
-  local text=$1
-  shift
-  if "$@"; then ok; else bad "$text"; fi
 }
 
 # ---- Help and wrong usage
@@ -59,6 +39,7 @@ run 2 db; says "Commands"
 run 0 db --help; has "salvage"
 run 0 help filters; has '$not_contains'
 run 0 help exit-codes; has "busy"
+run 0 help bugs; has "SECURITY.md"
 run 2 help filtres; says "did you mean"
 for verb in create collections rename drop add upsert update get query delete count facets map stats verify salvage backup \
   restore compact optimize export import; do
@@ -82,6 +63,7 @@ done
 check "the bash completion does not parse" bash -n "$tmp/complete.bash"
 run 0 help --man; has ".TH LODE 1"
 run 0 help db --man; has ".TH LODE-DB 1"
+for topic in search "db query" nonsense; do run 2 help $topic --man; is ""; says "no page about"; done
 
 # ---- A store that is not there is not made by reading
 
@@ -193,6 +175,10 @@ run 2 db query c --vector '[1,0,0]' --vectors "$tmp/q.jsonl"
 run 2 db query c --vector '[1,"0"]'
 run 5 db query c --vector '[1,0]'; says "3"
 run 2 db query c --vector '[1,0,0]' -k 0
+run 0 db query c --vector '[1,0,0]' -k 2 --explain; has "vectors   scan of all vectors: there is no segment yet"; has "rows 2, "; hasnt "distance"
+run 0 db query c --vector '[1,0,0]' --text header --where '{"lang":"go"}' --mode hybrid --explain; has "filter    "; has "fusion    reciprocal ranks"
+run 0 db query c --vector '[1,0,0]' -k 2 --explain --json; lines 1; has '{"results":2,"explain":{"steps":[{"step":"query","method":"by vector","queries":1,"k":2},{"step":"vectors",'
+run 0 db query c --text zebra --explain --json; has '{"results":0,"explain":'
 
 # ---- facets, stats
 
@@ -445,5 +431,4 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do "$lode" --store "$S" db count big >/dev/null; 
 ms=$((($(date +%s%N) - start) / 10000000))
 check "a count takes $ms ms" [ $ms -lt 50 ]
 
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+finish

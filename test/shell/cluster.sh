@@ -63,7 +63,7 @@ start() { # node
     "$binary" --uri "http://127.0.0.1:$(p2p "$n")" "${boot[@]}" >>"$tmp/node$n.log" 2>&1) &
   pids[n]=$!
 }
-ready() { # node: within a minute. One that found no other at its start ends: it is started again, as whoever looks after it would
+ready() { # node: within a minute. One that found no other at its start ends: it is started again, as a service manager would
   for _ in $(seq 1 $((300 * patience))); do
     curl -fs -m 2 "http://127.0.0.1:$(http "$1")/readyz" >/dev/null 2>&1 && return 0
     kill -0 "${pids[$1]}" 2>/dev/null || start "$1"

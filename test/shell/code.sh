@@ -347,7 +347,7 @@ for round in $(seq 1 $rounds); do
 done
 [ "$round" = $rounds ] && ok
 run 0 doctor --json; has '"ok":true'
-# The same while files change, and while everything is built anew
+# The same while files change, and while everything is rebuilt
 for round in 1 2 3; do
   for i in $(seq $round 7 300); do echo "/* again $round */" >>src/f$i.c 2>/dev/null; done
   "$lode" index -q --force 2>/dev/null & pid=$!
@@ -388,6 +388,32 @@ run 4 watch; says "watches this project;"
 kill -INT $watcher
 wait $watcher
 check "the watcher ended with $?" true
+# It waits for another indexer, and says so
+python3 -c 'import fcntl, os, sys, time
+fcntl.lockf(os.open(sys.argv[1], os.O_RDWR), fcntl.LOCK_EX, 1)
+print("held", flush=True)
+time.sleep(600)' .lode/index.lock >"$tmp/held" & holder=$!
+children+=($holder)
+for _ in $(seq 1 $((200 * patience))); do grep -q held "$tmp/held" && break; sleep 0.05; done
+echo 'int while_waiting(void);' >src/waiting.c
+"$lode" watch --json >"$tmp/watch.out" 2>"$tmp/watch.err" & watcher=$!
+children+=($watcher)
+for _ in $(seq 1 $((200 * patience))); do grep -q "waiting for another indexer" "$tmp/watch.err" && break; sleep 0.05; done
+check "no word about the other indexer: $(cat "$tmp/watch.err")" grep -q "waiting for another indexer" "$tmp/watch.err"
+kill -INT $watcher
+wait $watcher
+code=$?
+check "the watcher was stopped while it waited: exit $code" [ $code -eq 0 ]
+"$lode" watch --json >"$tmp/watch.out" 2>"$tmp/watch.err" & watcher=$!
+children+=($watcher)
+kill $holder
+wait $holder 2>/dev/null
+for _ in $(seq 1 $((200 * patience))); do grep -q "watching" "$tmp/watch.err" && break; sleep 0.05; done
+until_found while_waiting src/waiting.c
+kill -INT $watcher
+wait $watcher
+code=$?
+check "the watcher that waited ended with $code" [ $code -eq 0 ]
 
 # ---- The root goes away
 
@@ -400,10 +426,15 @@ sleep 0.05
 mv "$tmp/g" "$tmp/gone"
 wait $pid
 code=$?
-check "the root went away: exit $code: $(cat "$tmp/err")" [ $code -eq 0 -o $code -eq 5 ]
+# 1: on a busy machine it may have gone before lode looked
+check "the root went away: exit $code: $(cat "$tmp/err")" [ $code -eq 0 -o $code -eq 5 -o $code -eq 1 ]
 cd "$tmp/gone" || exit 1
 run 0 index --json; is_field files 400; is_field removed 0
 run 0 search handle_9 --json -n 1; has "src/f9.c"
+
+mkdir "$tmp/gone1" && cd "$tmp/gone1" && rmdir "$tmp/gone1"
+run 5 context nope.c:3 --project "$tmp/gone"; says "the working directory"
+run 5 index --remove zz/yy "$tmp/gone"; says "the working directory"
 
 project "$tmp/gone2"
 "$lode" watch >/dev/null 2>"$tmp/err" & watcher=$!
@@ -413,7 +444,7 @@ cd "$tmp" && rm -rf "$tmp/gone2"
 wait $watcher
 code=$?
 check "the root of a watcher was removed: exit $code: $(cat "$tmp/err")" [ $code -eq 5 ]
-check "nothing told: $(cat "$tmp/err")" grep -q "removed" "$tmp/err"
+check "nothing reported: $(cat "$tmp/err")" grep -q "removed" "$tmp/err"
 
 # ---- Ctrl-C in the first run, to the whole group: what was done stays, and the next run goes on from there
 
@@ -440,7 +471,7 @@ else
 fi
 run 0 status --json; has '"state":"ready"'
 
-# ---- The program itself dies: it tells, leaves a report, and ends by the same signal
+# ---- The program itself dies: it says so, leaves a report, and ends by the same signal
 
 many "$tmp/c" 3000
 cd "$tmp/c" || exit 1
@@ -453,7 +484,8 @@ for pair in SEGV:139 BUS:135 ABRT:134; do
   code=$?
   if [ $code -eq 0 ]; then skip "the run was over before SIG${pair%:*} came"; continue; fi
   check "SIG${pair%:*}: exit $code: $(cat "$tmp/err")" [ $code -eq "${pair#*:}" ]
-  check "nothing told: $(cat "$tmp/err")" grep -q "crashed (SIG${pair%:*}) while doing .lode index" "$tmp/err"
+  check "nothing reported: $(cat "$tmp/err")" grep -q "crashed (SIG${pair%:*}) while doing .lode index" "$tmp/err"
+  check "it does not say where the report goes" grep -q "lode help bugs. says where to send it" "$tmp/err"
   check "no report" grep -q "^operation   index" "$HOME"/.local/state/lode/crashes/crash-*.txt
 done
 run 0 index
@@ -483,7 +515,7 @@ if [ "$(id -u)" = 0 ] && mkdir -p "$tmp/disk" && mount -t tmpfs -o size=20m none
   run 0 search parse_header_line --json -n 1; has "src/parser.c"
   run 0 status --json; has '"state":"ready"'
   run 0 status --check --json
-  run 5 index; check "nothing told: $err" [ -n "$err" ]
+  run 5 index; check "nothing reported: $err" [ -n "$err" ]
   run 0 search parse_header_line --json -n 1 --refresh; has "src/parser.c"
   run 5 config set search.limit 3
   run 5 reset index --yes
@@ -552,5 +584,4 @@ run 0 search handle_3 --json -n 1; has "src/f3.c"
 run 0 index --json; is_field files 60
 run 0 status --json; is_field files 60
 
-echo "$passed passed, $failed failed, $skipped skipped"
-[ $failed -eq 0 ]
+finish

@@ -31,7 +31,7 @@ fi
 if command -v python3 >/dev/null; then
   mkdir "$tmp/package" && cp -r bindings/python/lode "$tmp/package/lode"
   python3 bindings/python/abi.py include/lode.h >"$tmp/package/lode/_abi.py" || bad "abi.py"
-  out=$(PYTHONPATH=$tmp/package LODE_LIBRARY=$(dirname "$lode")/liblode.so.0 python3 examples/notes.py "$tmp/py" 2>&1)
+  out=$(PYTHONPATH=$tmp/package LODE_LIBRARY=$(dirname "$lode")/liblode.so python3 examples/notes.py "$tmp/py" 2>&1)
   [ "$out" = "$want" ] && ok || bad "notes.py: $out"
 else
   skip "notes.py: no python3"

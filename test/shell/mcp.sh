@@ -2,33 +2,11 @@
 # mcp.sh PROGRAM - `lode mcp` as clients see it: transcripts of both eras, hostile input, cancellation, the worker killed, two servers on
 # one project, the end of the input; and the settings of clients. Ends with "N passed, N failed".
 set -u
-patience=${LODE_TEST_PATIENCE:-1} # times as long as on a quiet machine
-lode=$(realpath "${1:?usage: mcp.sh PATH-OF-LODE}")
-tmp=$(mktemp -d "${TMPDIR:-/tmp}/lode-mcp-XXXXXX")
-server=
-cleanup() {
-  [ -n "$server" ] && kill -9 "$server" 2>/dev/null
-  rm -rf "$tmp"
-}
-trap cleanup EXIT
-export HOME="$tmp/home" XDG_DATA_HOME="$tmp/data" NO_COLOR=1 GIT_CONFIG_GLOBAL=/dev/null
-unset LODE_STORE
-mkdir -p "$HOME" "$tmp/p/net"
+. "$(dirname "$0")/../support/kit.sh"
+begin mcp "$@"
+mkdir -p "$tmp/p/net"
 cd "$tmp/p" || exit 1
 git init -q . 2>/dev/null || mkdir .git
-passed=0
-failed=0
-
-ok() { passed=$((passed + 1)); }
-bad() {
-  failed=$((failed + 1))
-  echo "FAIL line ${BASH_LINENO[1]}: $*"
-}
-check() {
-  local text=$1
-  shift
-  if "$@"; then ok; else bad "$text"; fi
-}
 
 # A small project
 { echo 'def retry(work, times=5):'; echo '    """Retry with growing pauses."""'; echo '    return work()'; } > net/retry.py
@@ -141,6 +119,12 @@ has 1 '"count":1'
 has 2 READONLY
 has 3 READONLY
 check "--read-only writes nothing" [ "$(cksum < "$tmp/memory/.lode/lode.db")" = "$before" ]
+mkdir -p "$tmp/untouched/.git" && echo 'int x;' > "$tmp/untouched/x.c"
+session "$tmp/untouched" --read-only <<< "$(call 1 add '{"collection":"notes","records":[{"id":"b"}]}')
+$(call 2 index_project '{}')"
+has 1 READONLY
+has 2 READONLY
+check "--read-only makes no store" [ ! -e "$tmp/untouched/.lode" ]
 
 # ---- A server that runs: requests one by one ----
 
@@ -176,7 +160,7 @@ for n in $(printf '%s' "$seen" | sed -n 's/.*"progressToken":"p","progress":\([0
   check "progress $n after $last" [ "$n" -gt "$last" ]
   last=$n
 done
-check "progress was told" [ "$last" -gt 0 ]
+check "progress was reported" [ "$last" -gt 0 ]
 ask "$(call 3 search_code '{"query":"growing pauses","limit":2}')"
 answer 3 && { has 3 '"path":"net/retry.py"'; has 3 '"structuredContent":{"rows":['; has 3 '1. net/retry.py:1-3'; }
 for filter in '"language":"c"' '"path":"net/*.c"' ; do
@@ -306,7 +290,7 @@ in=$first_in from=$first_from server=$first_server
 ask "$(call 32 get '{"collection":"notes","ids":["second"]}')"
 answer 32 && has 32 'from the other server'
 
-# The store is removed and made again behind its back
+# The store is removed and made again without its knowing
 rm -rf .lode
 ask "$(call 33 get_project_status '{}')"
 answer 33 && has 33 '"state":"not indexed"'
@@ -392,6 +376,8 @@ for client in claude-code cursor vscode codex gemini windsurf opencode; do
   check "install $client: $(cat "$tmp/err")" [ $code = 0 ]
   file=$(printf '%s' "$out" | sed 's/.*"file":"\([^"]*\)".*/\1/')
   check "$file names lode" grep -q '"mcp"' "$file"
+  # an entry in the user's own settings names the project, in words that lode takes
+  [ $client != windsurf ] || check "what $client starts" "$lode" mcp "$(sed -n 's/.*"mcp", "\([^"]*\)"\].*/\1/p' "$file")" < /dev/null
   cp "$file" "$tmp/once"
   run mcp install --client $client --json
   case $out in *'"state":"same"'*) ok ;; *) bad "twice: $out" ;; esac
@@ -408,10 +394,35 @@ cp .mcp.json "$tmp/broken"
 run mcp install --client claude-code
 check "a file that cannot be parsed is refused: $code" [ $code != 0 ]
 check "and left as it is" cmp -s .mcp.json "$tmp/broken"
+# Commas in comments and strings separate nothing
+printf '{\n  "mcpServers": {\n    "lode": {"command": "x, y"} // ours, keep\n  }\n}\n' > .mcp.json
+run mcp remove --client claude-code
+check "a comment after the entry: $(cat .mcp.json)" [ "$(cat .mcp.json)" = "$(printf '{\n  "mcpServers": { // ours, keep\n  }\n}')" ]
+printf '{"mcpServers": {"lode": {} /* a, b */, "other": {}}}' > .mcp.json
+run mcp remove --client claude-code
+check "a comment before the comma: $(cat .mcp.json)" [ "$(cat .mcp.json)" = '{"mcpServers": { "other": {}}}' ]
+printf '{\n  "mcpServers": {\n    "other": {} /* a, b */, // c, d\n  }\n}\n' > .mcp.json
+run mcp install --client claude-code
+check "commas of comments stay: $(cat .mcp.json)" grep -qF '} /* a, b */ // c, d' .mcp.json
+rm .mcp.json
+# Tables below ours go with it, wherever they are; installing again keeps them
+others='[mcp_servers.lode-other]
+command = "a"
+[mcp_servers.lode-other.env]
+B = "c"'
+run mcp install --client codex --json
+file=$(printf '%s' "$out" | sed 's/.*"file":"\([^"]*\)".*/\1/')
+printf '[mcp_servers.lode]\ncommand = "old"\n[mcp_servers.lode.env]\nKEY = "v"\n%s\n[ mcp_servers . "lode" . tools ]\nx = 1\n' "$others" > "$file"
+run mcp install --client codex
+check "installing keeps the tables below: $(cat "$file")" [ "$(grep -c 'KEY\|x = 1\|"old"' "$file")" = 2 ]
+run mcp remove --client codex
+check "the tables below are removed: $(cat "$file")" [ "$(cat "$file")" = "$others" ]
+printf '[mcp_servers.lode.env]\nKEY = "v"\n' > "$file"
+run mcp remove --client codex
+check "also without ours: $(cat "$file")" [ ! -s "$file" ]
 run mcp install --client emacs
 check "an unknown client is wrong usage" [ $code = 2 ]
 run mcp "$tmp/nowhere"
 check "a project that is not there" [ $code != 0 ]
 
-echo "$passed passed, $failed failed"
-[ $failed = 0 ]
+finish

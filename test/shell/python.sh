@@ -21,7 +21,7 @@ trap '[ -z "$server" ] || kill "$server" 2>/dev/null; rm -rf "$tmp"' EXIT
 mkdir -p "$tmp/package"
 cp -r "$here"/bindings/python/lode "$here"/bindings/python/tests "$tmp/package/"
 "$python" "$here/bindings/python/abi.py" "$here/include/lode.h" >"$tmp/package/lode/_abi.py" || { echo "FAIL: abi.py"; failed=1; done_; }
-export PYTHONPATH="$tmp/package" LODE_LIBRARY="$here/build/release/liblode.so.0" PYTHONDONTWRITEBYTECODE=1 LODE_PROGRAM=$lode
+export PYTHONPATH="$tmp/package" LODE_LIBRARY="$here/build/release/liblode.so" PYTHONDONTWRITEBYTECODE=1 LODE_PROGRAM=$lode
 
 run() { # name interpreter module: adds up what unittest says
   local out ran bad

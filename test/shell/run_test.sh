@@ -3,6 +3,7 @@
 # Usage: run_test.sh PROGRAM, one of the test programs that runs for some seconds
 set -um # -m: jobs get groups of their own, and do not ignore SIGINT
 program=$1
+patience=${LODE_TEST_PATIENCE:-1} # times as long as on a quiet machine
 cd "$(dirname "$0")/../.." || exit 1
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -15,18 +16,18 @@ check() { # what, command
 empty() { [ -z "$(ls -A "$tmp/base")" ]; }
 holds() { [ -n "$(compgen -G "$tmp/base/$1")" ]; }
 gone() { # process; one that nobody has waited for yet is gone, too
-  for _ in $(seq 400); do
+  for _ in $(seq $((400 * patience))); do
     grep -q '^State:[[:space:]]*[^Z]' "/proc/$1/status" 2>/dev/null || return 0
     sleep 0.05
   done
   return 1
 }
 written() { # file
-  for _ in $(seq 400); do [ ! -s "$1" ] || return 0; sleep 0.05; done
+  for _ in $(seq $((400 * patience))); do [ ! -s "$1" ] || return 0; sleep 0.05; done
   return 1
 }
 appears() { # pattern
-  for _ in $(seq 400); do ! holds "$1" || return 0; sleep 0.05; done
+  for _ in $(seq $((400 * patience))); do ! holds "$1" || return 0; sleep 0.05; done
   return 1
 }
 run() { TMPDIR=$tmp/base LODE_TEST_JOBS=1 exec env --default-signal=HUP,INT test/support/run.sh "$@" >"$tmp/log" 2>&1; }
@@ -47,6 +48,13 @@ check "a failed test is reported" grep -q "^FAIL  fails" "$tmp/log"
 check "a failed test leaves files" empty
 check "a failed test leaves a process" gone "$(cat "$tmp/pid")"
 check "a failed test leaves a process in a folder of its own" gone "$(cat "$tmp/pid.inner")"
+
+# One that tests nothing
+TMPDIR=$tmp/base test/support/run.sh none='echo "0 passed, 0 failed"' >"$tmp/log" 2>&1
+check "no tests at all are a failure" [ $? -ne 0 ]
+check "and reported as one" grep -q "^FAIL  none" "$tmp/log"
+TMPDIR=$tmp/base test/support/run.sh skips='echo "0 passed, 0 failed, 1 skipped"' >"$tmp/log" 2>&1
+check "skipping all is not" [ $? -eq 0 ]
 
 # One that is interrupted
 printf 'echo x >"$TMPDIR/begun"\nmktemp -d >/dev/null\nsleep 1000 &\necho $! >"$1"\nsleep 1000\n' >"$tmp/sleeps"
@@ -88,7 +96,7 @@ kill -9 $killed
 wait $killed 2>/dev/null
 check "a killed program leaves its folder" holds 'lode-test-*'
 mkdir -p "$tmp/base/lode-test-notours"
-for _ in $(seq 100); do # its test dies with it, but not in the same moment
+for _ in $(seq $((100 * patience))); do # its test dies with it, but not in the same moment
   TMPDIR=$tmp/base "$program" no_such_test >/dev/null
   [ "$(ls "$tmp/base")" != lode-test-notours ] || break
   sleep 0.05

@@ -2,7 +2,7 @@
 # serve.sh PROGRAM - `lode serve` over the wire, with curl and raw sockets: answers of Chroma's API as transcripts, lode's own API,
 # guards, caps, hostile clients, a worker that is killed, an orderly stop. Ends with "N passed, N failed[, N skipped]".
 set -u
-patience=${LODE_TEST_PATIENCE:-1} # times as long as on a quiet machine
+. "$(dirname "$0")/../support/kit.sh"
 lode=$(realpath "$1")
 if ! command -v curl > /dev/null; then
   echo "skipped: curl is not installed"
@@ -10,11 +10,7 @@ if ! command -v curl > /dev/null; then
   exit 0
 fi
 work=$(mktemp -d "${TMPDIR:-/tmp}/lode-serve-XXXXXX")
-passed=0 failed=0 server=
 trap 'test -n "$server" && kill -9 "$server" 2> /dev/null; rm -rf "$work"' EXIT
-
-ok() { passed=$((passed + 1)); }
-bad() { failed=$((failed + 1)); echo "FAILED $*"; }
 
 # start NAME FLAGS...: a server on a free port; sets server, port, base. SIGHUP is as usual for it, also where the tests run under nohup
 hangup=--default-signal=HUP
@@ -25,12 +21,7 @@ start() {
   : > "$log"
   env $hangup "$lode" serve --store "$store" --port 0 "$@" 2> "$log" > /dev/null &
   server=$!
-  for _ in $(seq $((600 * patience))); do
-    port=$(sed -n 's/.* at https\{0,1\}:[^ ]*:\([0-9]*\)[,;].*/\1/p' "$log" | head -1)
-    [ -n "$port" ] && grep -q "is ready" "$log" && break
-    kill -0 "$server" 2> /dev/null || break
-    sleep 0.05
-  done
+  wait_ready "$log"
   base="http://127.0.0.1:$port"
   serverlog=$log
 }
@@ -41,6 +32,7 @@ stop() {
   local code=$?
   server=
   [ $code = 0 ] && ok || bad "the server ended with $code: $(tail -3 "$serverlog")"
+  ! grep "Landlock on for new threads only" "$serverlog" && ok || bad "threads were started before the sandbox"
 }
 
 # want NAME STATUS PATTERN CURL-ARGS...: status and a grep -E pattern of the body
@@ -77,6 +69,14 @@ want 'tenant is there' 200 '^\{"name":"tenant-a","resource_name":null\}$' "$T/te
 want database 200 '^\{\}$' "$T/tenant-a/databases" -d '{"name":"db_one"}'
 want 'database again' 409 'Database \[db_one\] already exists' "$T/tenant-a/databases" -d '{"name":"db_one"}'
 want 'databases' 200 '^\[\{"id":"[0-9a-f-]{36}","name":"db_one","tenant":"tenant-a"\}\]$' "$T/tenant-a/databases?limit=100&offset=0"
+# A record of the registry without its name: the others are listed
+want 'another tenant' 200 '^\{\}$' "$T" -d '{"name":"tenant-d"}'
+for name in d_one d_two d_three; do want "database $name" 200 '^\{\}$' "$T/tenant-d/databases" -d "{\"name\":\"$name\"}"; done
+for name in d_one d_two; do
+  record=$("$lode" db get .chroma --where "{\"name\":\"$name\"}" --include none --json --store "$store" | sed 's/}$/,"metadata":{"name":null}}/')
+  echo "$record" | "$lode" db update .chroma --store "$store" > /dev/null || bad "the record of $name cannot be damaged"
+done
+want 'databases beside damaged ones' 200 '^\[\{"id":"[0-9a-f-]{36}","name":"d_three","tenant":"tenant-d"\}\]$' "$T/tenant-d/databases"
 want 'default database' 200 '"id":"00000000-0000-0000-0000-000000000000"' "$D"
 want 'no database' 404 'Are you sure it exists' "$T/tenant-a/databases/nope"
 want 'collection in none' 404 'Are you sure' "$T/tenant-a/databases/nope/collections" -d '{"name":"abc"}'
@@ -166,6 +166,7 @@ want 'add by lode' 200 '"written":1' "$L/db/add" -d '{"collection":"notes","crea
 want 'text search' 200 '"id":"n"' "$L/db/query" -d '{"collection":"notes","text":"parser"}'
 want 'a map' 200 '"summary":\{"collection"' "$L/db/map" -d '{"collection":"notes"}'
 want 'seen by chroma' 200 '"name":"notes"' "$D/collections/notes"
+want 'a query is explained' 200 '"summary":{"results":1,"explain":{"steps":' "$L/db/query" -d '{"collection":"notes","text":"parser","explain":true}'
 want 'bad argument' 400 '"status":"INVALID"' "$L/db/query" -d '{"collection":"notes","k":"ten"}'
 want 'no collection' 404 'did you mean' "$L/db/count" -d '{"collection":"note"}'
 
@@ -360,7 +361,7 @@ want 'restarts are counted' 200 '^lode_worker_restarts_total 4$' "$base/metrics"
 reports=$(ls "$store/crashes" | wc -l)
 [ "$reports" = 4 ] && ok || bad "$reports crash reports"
 grep -q 'backtrace' "$store"/crashes/* && ok || bad "no backtrace in the reports"
-# With a document in its hands: the report tells of the call, not of what was in it
+# With a document in its hands: the report names the call, not of what was in it
 stopped=$(worker)
 kill -STOP "$stopped"
 curl -s -m $((20 * patience)) -o /dev/null "$N/upsert" -d '{"ids":["SECRET-id"],"embeddings":[[1,2,3]],"documents":["SECRET-document"],"metadatas":[{"k":"SECRET-value"}]}' &
@@ -464,7 +465,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv > /dev/null; then
   other 'but with its token' 200 '"rows"' -H "Authorization: Bearer $token" "$base/api/lode/v1/db/collections" -d '{}'
   serverlog=$work/ui.log
   stop
-  # A user that is nobody in particular cannot be told from others: a warning that says what to do; with a token it is asked of all
+  # A user that is nobody in particular cannot be distinguished from others: a warning that says what to do; with a token it is asked of all
   nobody=$(mktemp -d "${TMPDIR:-/tmp}/lode-nobody-XXXXXX")
   chown 65534:65534 "$nobody"
   nobody_serves() {
@@ -498,7 +499,7 @@ fi
 "$lode" serve --store "$work/two" --port 0 --token --token-file "$work/token" 2> "$work/refused"
 [ $? = 2 ] && grep -q 'one of them' "$work/refused" && ok || bad "two tokens: $(cat "$work/refused")"
 
-# ---- Models that the server was told of ----
+# ---- Models that the server was allowed ----
 
 "$lode" serve --store "$work/allowing" --port 0 --allow-model nonsense 2> "$work/refused"
 [ $? = 2 ] && grep -q 'no model that lode could open' "$work/refused" && ok || bad "a model that is none was allowed: $(cat "$work/refused")"
@@ -547,12 +548,7 @@ if XDG_DATA_HOME="$work/data" "$lode" index "$work/project" --quiet > /dev/null 
     ( cd "$work/elsewhere" && XDG_DATA_HOME="$work/data" exec "$lode" serve $served --port 0 2> "$log" > /dev/null ) &
     server=$!
     serverlog=$log
-    port=
-    for _ in $(seq $((600 * patience))); do
-      port=$(sed -n 's/.* at https\{0,1\}:[^ ]*:\([0-9]*\)[,;].*/\1/p' "$log" | head -1)
-      [ -n "$port" ] && grep -q "is ready" "$log" && break
-      sleep 0.05
-    done
+    wait_ready "$log"
     base="http://127.0.0.1:$port"
     # A store that lies elsewhere has no root: what it says of one is its writers' word
     [ "$place" = "$work/moved" ] && root=null || root='"[^"]*/project"'
@@ -664,5 +660,4 @@ grep -q 'stopping (SIGHUP)' "$serverlog" && ok || bad "the log does not say that
 [ "$("$lode" db collections --store "$store" --json | grep -c kept)" = 1 ] && ok || bad "what was written is not there"
 
 skipped=$((users + tls))
-[ $skipped = 0 ] && echo "$passed passed, $failed failed" || echo "$passed passed, $failed failed, $skipped skipped"
-[ $failed = 0 ]
+finish

@@ -31,7 +31,7 @@ ask_to_index() { # over MCP; long work ends with the input
   : >"$tmp/mcp"
   {
     printf '%s\n' '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"index_project","arguments":{}}}'
-    for _ in $(seq 400); do [ -s "$tmp/mcp" ] && break; sleep 0.05; done
+    for _ in $(seq $((400 * patience))); do [ -s "$tmp/mcp" ] && break; sleep 0.05; done
   } | "$lode" mcp >"$tmp/mcp" 2>/dev/null
 }
 forget_all() { rm -rf "$XDG_DATA_HOME/lode/trusted"*; }
@@ -63,7 +63,7 @@ if [ "$(id -u)" = 0 ]; then
   done
   (cd "$tmp/shared" && "$lode" status 2>"$tmp/err" >"$tmp/out"); check "settings of a neighbour: $(cat "$tmp/err")" [ "$(grep -c "reaches beyond\|junk" "$tmp/err")" -eq 0 ]
   rm "$tmp/shared/.lode/config.json"
-  # Whoever named it meant it; sudo is still oneself; junk is nobody
+  # Who named it meant it; sudo is still oneself; junk is nobody
   run 0 search sheep --project "$tmp/shared" --store "$tmp/shared/.lode"; has sheep.c
   SUDO_UID=65534 run 0 search sheep; has sheep.c
   SUDO_UID=65533 run 1 search sheep
@@ -101,7 +101,7 @@ chmod 700 "$tmp/shared/.lode"; run 0 search sheep; has sheep.c # nobody else get
 ln "$tmp/shared/.lode/lode.db" "$tmp/second-name"; run 1 search sheep; says "can be written by other users"
 rm "$tmp/second-name"; chmod 600 "$tmp/shared/.lode/lode.db"; run 0 search sheep
 
-# ---- Nothing climbs past a .git
+# ---- Nothing is looked for above a .git
 
 mkdir "$tmp/shared/mine/.git"
 run 1 search sheep; says "not indexed yet"
@@ -367,7 +367,7 @@ s.serve_forever()
 PY
 : >"$tmp/sent"
 python3 "$tmp/server.py" "$tmp/sent" "$tmp/port" & server=$!
-for _ in $(seq 100); do [ -s "$tmp/port" ] && break; sleep 0.05; done
+for _ in $(seq $((100 * patience))); do [ -s "$tmp/port" ] && break; sleep 0.05; done
 export OLLAMA_HOST="http://127.0.0.1:$(cat "$tmp/port")"
 sent() { wc -l <"$tmp/sent"; }
 
@@ -422,7 +422,7 @@ run 0 search sheep; says "words"
 run 0 index; says "model = ollama:own"
 check "a copy's model was asked" [ "$(sent)" -eq "$before" ]
 "$lode" serve --port 0 >/dev/null 2>"$tmp/log" & pid=$!
-for _ in $(seq 200); do grep -q "^.* serving " "$tmp/log" && break; sleep 0.05; done
+for _ in $(seq $((200 * patience))); do grep -q "^.* serving " "$tmp/log" && break; sleep 0.05; done
 url=$(sed -n 's|.* serving .* at \(http://[0-9.:]*\).*|\1|p' "$tmp/log")
 python3 - "$url" >"$tmp/answer" <<'PY'
 import sys, urllib.error, urllib.request
@@ -496,5 +496,4 @@ run 2 trust --list "$tmp"; run 2 trust --store "$tmp/own/.lode"
 run 0 trust --help; has "LODE_TRUST"
 run 1 trust "$tmp/home"
 
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+finish

@@ -3,8 +3,7 @@
  * not.
  */
 #include "support/scene.h"
-#include "store/db.h"
-#include "store/truth_pages.h"
+#include "repair/repair_internal.h"
 #include "support/test.h"
 
 #include <fcntl.h>
@@ -94,7 +93,7 @@ TEST(refusals) {
   CHECK(scene_content(g.base) != 0);
   /* a newer format */
   scene_set_format(g.file, 7);
-  FAILS(LODE_VERSION, lode_restore(g.file, g.to, (lode_progress){0}, &err));
+  FAILS(LODE_TOO_NEW, lode_restore(g.file, g.to, (lode_progress){0}, &err));
   CHECK(access(g.to, F_OK) != 0);
 }
 
@@ -106,12 +105,12 @@ TEST_SLOW(damaged_backups, 300) {
   prepare(&g, 512);
   back_up(&g, false);
   char *bytes = test_read_file(g.file, &len);
-  store_pages pages;
-  OK(store_pages_open(g.file, &pages, &err));
+  vfs_pages pages;
+  OK(vfs_pages_open(g.file, &pages, &err));
   size_t tries = test_full() ? len : 150;
   for (size_t i = 0; i < tries; i++) {
     size_t at = test_full() ? i : test_below(len);
-    if (store_pages_use_of(&pages, (uint32_t)(at / 512) + 1) == STORE_PAGE_FREE) continue;
+    if (vfs_pages_use_of(&pages, (uint32_t)(at / 512) + 1) == SQF_PAGE_FREE) continue;
     bytes[at] ^= 16;
     test_write_file(g.file, bytes, len);
     bytes[at] ^= 16;
@@ -119,7 +118,7 @@ TEST_SLOW(damaged_backups, 300) {
     CHECKF(st == LODE_CORRUPT && err.text[0], "byte %zu: %s", at, lode_status_name(st));
     CHECKF(access(g.to, F_OK) != 0, "byte %zu: something was made", at);
   }
-  store_pages_close(&pages);
+  vfs_pages_close(&pages);
   for (int i = 0; i < 40; i++) {
     size_t cut = i == 0 ? len - 512 : i == 1 ? 0 : test_below(len);
     test_write_file(g.file, bytes, cut);
@@ -130,7 +129,7 @@ TEST_SLOW(damaged_backups, 300) {
   test_write_file(g.file, "corrupted", 9);
   FAILS(LODE_CORRUPT, lode_restore(g.file, g.to, (lode_progress){0}, &err));
 
-  /* every page whole, and the b-trees not: two pages of leaves in each other's place, sealed anew */
+  /* every page whole, and the b-trees not: two pages of leaves in each other's place, resealed */
   uint32_t leaves[2] = {0, 0};
   for (uint32_t n = 3; n <= len / 512; n++)
     if (bytes[(size_t)(n - 1) * 512] == 0x0d) leaves[leaves[0] != 0] = n;
@@ -140,8 +139,7 @@ TEST_SLOW(damaged_backups, 300) {
   memcpy(a, pa, 512);
   memcpy(pa, pb, 512);
   memcpy(pb, a, 512);
-  vfs_page_seal(leaves[0], pa, 512);
-  vfs_page_seal(leaves[1], pb, 512);
+  scene_drop_root(bytes, len, 512);
   test_write_file(g.file, bytes, len);
   FAILS(LODE_CORRUPT, lode_restore(g.file, g.to, (lode_progress){0}, &err));
   char truth[500];
@@ -357,7 +355,7 @@ TEST_SLOW(while_others_write, 120) {
   waitpid(child, &status, 0);
 }
 
-/* The copy begins anew when something was committed meanwhile, and ends all the same. */
+/* The copy starts over when something was committed meanwhile, and ends all the same. */
 typedef struct meddler {
   lode_collection *c;
   unsigned n;
@@ -379,7 +377,7 @@ static bool write_at_each_step(void *ctx, const char *phase, uint64_t at, uint64
 static uint64_t fast_clock_ns;
 static uint64_t fast_now(void) { return fast_clock_ns += UINT64_C(60000000); }
 
-TEST(begins_anew) {
+TEST(a_copy_starts_over_after_a_commit) {
   ground g;
   lode_store *store;
   lode_error err = {0};
@@ -404,6 +402,6 @@ TEST(begins_anew) {
   lode_collection_close(m.c);
   lode_close(store);
   OK(lode_restore(g.file, g.to, (lode_progress){0}, &err));
-  scene_verify(g.to, "copied anew");
+  scene_verify(g.to, "copied again");
   CHECK(scene_content(g.to) == scene_content(g.base));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_compact.c - a store never grows by being compacted, whatever was done to it before, and nothing of it changes.
  */
-#include "engine/engine.h"
+#include "engine/segment_build.h"
 #include "support/scene.h"
 #include "support/test.h"
 
@@ -10,11 +10,15 @@
 #define S(text) ((lode_str){text, sizeof(text) - 1})
 enum { DIM = 6, MOST = 400 };
 
-static uint64_t bytes_of(lode_store *store) {
+/* Without the page map, which gets a record with every commit. */
+static uint64_t bytes_of(lode_store *store, const char *folder) {
+  char map[500];
+  struct stat sb;
   lode_stats stats;
   lode_error err = {0};
   OK(lode_store_stats(store, &stats, &err));
-  return stats.bytes;
+  snprintf(map, sizeof map, "%s/lode.pages", folder);
+  return stats.bytes - (stat(map, &sb) == 0 ? (uint64_t)sb.st_size : 0);
 }
 
 static void put(lode_collection *c, size_t from, size_t n, size_t words) {
@@ -50,9 +54,9 @@ static void drop_some(lode_collection *c) {
  * what it then is may be rounded up to a page more than what it was; in those of the default size it is not. */
 static void compact(lode_store *store, const char *folder, const char *when) {
   lode_error err = {0};
-  uint64_t content = scene_content(folder), before = bytes_of(store);
+  uint64_t content = scene_content(folder), before = bytes_of(store, folder);
   OK(lode_compact(store, (lode_progress){0}, &err));
-  uint64_t after = bytes_of(store);
+  uint64_t after = bytes_of(store, folder);
   lode_stats stats;
   OK(lode_store_stats(store, &stats, &err));
   uint64_t rounding = stats.page_bytes < 16384 ? stats.page_bytes : 0;

@@ -122,7 +122,7 @@ static void damage_at_random(const journal_crash *c) {
         for (size_t i = 0; i < len; i++) copy.data[at + i] = "corrupted "[i % 10];
       if (how == 3) copy.len -= len / 2;
     }
-    /* one that is zeros looks as after a power cut, unless an image tells otherwise that may be destroyed as well */
+    /* one that is zeros looks as after a power cut, unless an image says otherwise, which may be destroyed as well */
     if (memcmp(copy.data, zeros, sizeof zeros) == 0) continue;
     fate f = try_with(c, 1, &copy, "random", (size_t)round);
     CHECKF(f == REFUSED || f == UNDONE, "round %d: %d", round, (int)f);
@@ -181,7 +181,7 @@ TEST_SLOW(what_is_no_journal_is_set_aside, 120) {
   for (size_t i = 0; i < sizeof noise; i++) noise[i] = (char)test_below(256);
   noise[0] = 'n';
   check_stray(&c, "x", 1, "one byte");
-  for (size_t len = 1; len < 5; len++) check_stray(&c, journal_magic, len, "the begin of a journal");
+  for (size_t len = 1; len < 5; len++) check_stray(&c, sqf_journal_magic, len, "the begin of a journal");
   check_stray(&c, "corrupted", 9, "a word");
   for (size_t len = 2; len < sizeof noise; len += 1 + test_below(len)) check_stray(&c, noise, len, "noise");
   check_stray(&c, c.db[0].data, c.db[0].len, "the database itself");
@@ -254,7 +254,8 @@ TEST(a_journal_of_another_moment_is_set_aside) {
   uint64_t newest = journal_sum_now();
   CHECK(newest != c.before);
   journal_bytes now = journal_load(journal_db);
-  /* whole, cut, and with each byte of its header changed: the ids tell, or else it is refused, but never rolled back */
+  /* whole, cut, and with each byte of its header changed: the ids show it, or else it is refused, but never rolled back
+   */
   journal_bytes copy = {malloc(c.journal.len), c.journal.len};
   memcpy(copy.data, c.journal.data, copy.len);
   for (size_t i = 0; i < JOURNAL_HEADER_IDS_OFF; i++) {
@@ -281,7 +282,7 @@ TEST(a_journal_of_another_moment_is_set_aside) {
 static void make_format_1(journal_crash *c) {
   for (int i = 0; i < 3; i++) {
     journal_put_commit_id((unsigned char *)c->db[i].data, 0);
-    vfs_page_seal(1, (unsigned char *)c->db[i].data, JOURNAL_PAGE);
+    vfs_seal_page(1, (unsigned char *)c->db[i].data, JOURNAL_PAGE, 0);
   }
   unsigned char *j = (unsigned char *)c->journal.data;
   memset(j + JOURNAL_HEADER_IDS_OFF, 0, JOURNAL_HEADER_FULL - JOURNAL_HEADER_IDS_OFF);
@@ -289,7 +290,7 @@ static void make_format_1(journal_crash *c) {
     if (j[at] || j[at + 1] || j[at + 2] || j[at + 3] != 1) continue;
     unsigned char *image = j + at + 4; /* SQLite's own sum is of every 200th byte from the end, and stays */
     journal_put_commit_id(image, 0);
-    vfs_page_seal(1, image, JOURNAL_PAGE);
+    vfs_seal_page(1, image, JOURNAL_PAGE, 0);
     return;
   }
   CHECK(!"page 1 is in no journal");
@@ -325,7 +326,7 @@ TEST(a_journal_of_an_upgrade_belongs_to_one_database) {
   CHECK(try_with(&c, 0, &c.journal, "upgrade", 0) == AS_IT_IS);
   /* another database of format 1, or another moment of it */
   c.db[0].data[27] ^= 1; /* its change counter */
-  vfs_page_seal(1, (unsigned char *)c.db[0].data, JOURNAL_PAGE);
+  vfs_seal_page(1, (unsigned char *)c.db[0].data, JOURNAL_PAGE, 0);
   CHECK(try_with(&c, 0, &c.journal, "upgrade of another", 0) == ASIDE);
   free(written.data);
   journal_free_crash(&c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_journal_read.c - connections that may only read, beside journals of all kinds, by the VFS alone: they read
- * through a hot one, leave alone what a writer would set aside, write nothing, and judge a journal once. */
+ * through a hot one, leave alone what a writer would set aside, write nothing, and examine a journal once. */
 #include "support/journal_kit.h"
 #include "vfs/journal.h"
 #include "support/test.h"
@@ -151,7 +151,7 @@ TEST(a_journal_that_is_damaged_while_it_is_read) {
   journal_free_crash(&c);
 }
 
-/* ---- Judged once ---- */
+/* ---- Examined once ---- */
 
 static ino_t watched;
 static uint64_t watched_reads;
@@ -206,7 +206,7 @@ static void check_judged_once(const journal_bytes *db, const journal_bytes *with
   journal_take_asides();
 }
 
-TEST(a_journal_is_judged_once) {
+TEST(a_journal_is_examined_once) {
   static char zeros[20000];
   journal_crash c = journal_make_crash("");
   journal_bytes pages = {c.db[0].data + JOURNAL_PAGE, c.db[0].len - JOURNAL_PAGE}, nothing = {zeros, sizeof zeros};
@@ -222,7 +222,7 @@ TEST(a_journal_is_judged_once) {
 }
 
 /* What a verdict rests on: the database's commit, and the journal as it was. */
-TEST(a_kept_verdict_ends_with_what_it_was_made_of) {
+TEST(a_cached_verdict_expires_with_what_it_was_based_on) {
   journal_crash c = journal_make_crash("");
   journal_bytes journal = {malloc(c.journal.len), c.journal.len};
   uint64_t sum = 0;

@@ -4,7 +4,7 @@
 #include "support/fault.h"
 #include "lode.h"
 #include "support/scene.h"
-#include "store/db.h"
+#include "store/tx.h"
 #include "support/test.h"
 
 #include <stdio.h>

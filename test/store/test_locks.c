@@ -2,7 +2,7 @@
 /* test_locks.c - locks that cannot be had: interrupted, failing, or held by somebody who does nothing. */
 #include "support/fault.h"
 #include "lode.h"
-#include "store/db.h"
+#include "store/tx.h"
 #include "support/test.h"
 
 #include <errno.h>
@@ -36,6 +36,60 @@ TEST(interrupted_locks_are_taken_all_the_same) {
     fault_uninstall();
     CHECK(n < 1000);
   }
+}
+
+/* A handle that was opened while a call failed works like any other, or there is none. */
+TEST(a_handle_has_its_lock_file_or_is_none) {
+  uint64_t hits = 1;
+  char folder[400];
+  lode_store *store;
+  snprintf(folder, sizeof folder, "%s/s", test_folder());
+  OK(lode_open(folder, &(lode_open_options){.create = true, .no_background = true}, &store, &err));
+  lode_close(store);
+  for (uint64_t n = 1; hits; n++) {
+    fault_install(&os_real);
+    fault_set(FAULT_ANY, n, false, FAULT_EIO);
+    lode_status st = lode_open(folder, &(lode_open_options){.create = true, .no_background = true}, &store, &err);
+    hits = fault_hits();
+    fault_uninstall();
+    CHECKF(st == LODE_OK || (hits && st == LODE_IO), "call %llu: %s", (unsigned long long)n, err.text);
+    if (st != LODE_OK) continue;
+    OK(lode_optimize(store, (lode_progress){0}, &err));
+    lode_close(store);
+  }
+}
+
+static const char *made_here;
+
+/* Another process makes the store just after this one has looked for it. */
+static int look_too_early(int dir, const char *name, struct stat *st) {
+  int rc = os_real.lstat_at(dir, name, st), e = errno;
+  if (rc < 0 && made_here && strcmp(name, "lode.db") == 0) {
+    const char *folder = made_here;
+    const os_calls *kept = os_api;
+    lode_store *store;
+    lode_collection *c;
+    made_here = NULL;
+    os_api = &os_real;
+    OK(lode_open(folder, &(lode_open_options){.create = true, .no_background = true}, &store, &err));
+    OK(lode_collection_open(store, S("c"), &(lode_collection_options){.create = true}, &c, &err));
+    lode_collection_close(c);
+    lode_close(store);
+    os_api = kept;
+  }
+  errno = e;
+  return rc;
+}
+
+TEST(a_store_that_was_made_meanwhile_is_no_damage) {
+  os_calls table = os_real;
+  lode_store *store;
+  made_here = test_folder();
+  table.lstat_at = look_too_early;
+  os_api = &table;
+  OK(lode_open(made_here, &(lode_open_options){.read_only = true}, &store, &err));
+  lode_close(store);
+  os_api = &os_real;
 }
 
 /* ---- The lock of the background work ---- */
@@ -91,7 +145,7 @@ static void *wait_again_and_again(void *store) {
   return NULL;
 }
 
-/* A thread that waits behind another thread of its handle, which waits for somebody else, must be told of that one. */
+/* A thread that waits for another thread of its handle, which waits for somebody else, must learn of that one. */
 TEST(who_waits_in_vain_is_told_who_holds_the_lock) {
   lode_store *holder, *store;
   lode_txn *held, *txn;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_private.c - temporary folders: whose process was killed, those go; all others stay. */
 #include "lode.h"
-#include "store/db.h"
+#include "repair/repair_internal.h"
 #include "support/test.h"
 
 #include <signal.h>
@@ -32,9 +32,9 @@ static void leave_one(bool with_mark) {
   pid_t pid = fork();
   CHECK(pid >= 0);
   if (pid == 0) {
-    store_tmpdir p;
+    repair_tmpdir p;
     char path[600];
-    if (store_tmpdir_create(&p, &err) != LODE_OK) _exit(1);
+    if (repair_tmpdir_create(&p, &err) != LODE_OK) _exit(1);
     snprintf(path, sizeof path, "%s/lode.db", p.folder);
     test_write_file(path, "rest", 4);
     snprintf(path, sizeof path, "%s/lode.db-journal", p.folder);
@@ -49,21 +49,21 @@ static void leave_one(bool with_mark) {
 
 TEST(folders_of_the_killed_are_swept) {
   lode_error err = {0};
-  store_tmpdir mine, next;
+  repair_tmpdir mine, next;
   const char *tmp = test_folder();
   CHECK(setenv("TMPDIR", tmp, 1) == 0);
   leave_one(true);
   leave_one(true); /* sweeps the first */
   CHECK(count_folders(tmp) == 1);
-  OK(store_tmpdir_create(&mine, &err));
+  OK(repair_tmpdir_create(&mine, &err));
   CHECK(count_folders(tmp) == 1 && exists(mine.folder));
-  OK(store_tmpdir_create(&next, &err)); /* mine is in use */
+  OK(repair_tmpdir_create(&next, &err)); /* mine is in use */
   CHECK(count_folders(tmp) == 2 && exists(mine.folder) && exists(next.folder));
   struct stat sb;
   CHECK(stat(mine.folder, &sb) == 0 && (sb.st_mode & 0777) == 0700);
-  store_tmpdir_remove(&next);
-  store_tmpdir_remove(&mine);
-  store_tmpdir_remove(&mine); /* a second time is nothing */
+  repair_tmpdir_remove(&next);
+  repair_tmpdir_remove(&mine);
+  repair_tmpdir_remove(&mine); /* a second time is nothing */
   CHECK(count_folders(tmp) == 0);
 }
 
@@ -84,10 +84,10 @@ TEST(what_is_not_ours_stays) {
   snprintf(path, sizeof path, "%s/lode-private-file00", tmp);
   test_write_file(path, "x", 1);
   leave_one(false); /* made this very moment, for all that others can see */
-  store_tmpdir p;
-  OK(store_tmpdir_create(&p, &err));
+  repair_tmpdir p;
+  OK(repair_tmpdir_create(&p, &err));
   CHECK(exists(file) && exists(path) && count_folders(tmp) == 4);
-  store_tmpdir_remove(&p);
+  repair_tmpdir_remove(&p);
   CHECK(exists(file) && count_folders(tmp) == 3);
 }
 
@@ -102,8 +102,8 @@ TEST(files_of_others_in_a_swept_folder_stay) {
   snprintf(file, sizeof file, "%s/%s/notes.txt", tmp, name);
   test_write_file(file, "mine", 4);
   os_dir_close(folder);
-  store_tmpdir p;
-  OK(store_tmpdir_create(&p, &err));
+  repair_tmpdir p;
+  OK(repair_tmpdir_create(&p, &err));
   CHECK(exists(file));
-  store_tmpdir_remove(&p);
+  repair_tmpdir_remove(&p);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_record_ids.c - names in two tables, graves that are runs, and what is left when nearly all is dead.
+/* test_record_ids.c - ids in two tables, tombstones that are runs, and what is left when nearly all is dead.
  *
  * `fresh` is made as small as it can be or as large, so that names move at every commit, now and then, or never.
  */
 #include "lode.h"
-#include "store/db.h"
+#include "store/record_ids.h"
+#include "store/tombstones.h"
 #include "support/test.h"
 
 #include <stdio.h>
@@ -145,9 +146,9 @@ TEST_SLOW(names_move_and_come_back, 300) {
   }
 }
 
-/* ---- Graves ---- */
+/* ---- Tombstones ---- */
 
-TEST(graves_that_cannot_be_are_refused) {
+TEST(impossible_tombstones_are_refused) {
   store_tombstone g;
   int64_t gid = store_key_make(3, 1000);
   CHECK(store_tombstone_decode(gid, (lode_str){"\x05\x01\x80\x01", 4}, 0, &g));
@@ -160,7 +161,7 @@ TEST(graves_that_cannot_be_are_refused) {
   CHECK(!store_tombstone_decode(gid, (lode_str){"", 0}, store_key_make(4, 7), &g));          /* of another collection */
   CHECK(!store_tombstone_decode(gid, (lode_str){"\x05\x00", 2}, 0, &g));                     /* twice the same */
   CHECK(!store_tombstone_decode(gid, (lode_str){"\x05\x81", 2}, 0, &g));                     /* cut */
-  CHECK(!store_tombstone_decode(gid, (lode_str){"\xff\xff\xff\xff\xff\x7f", 6}, 0, &g));     /* behind the last key */
+  CHECK(!store_tombstone_decode(gid, (lode_str){"\xff\xff\xff\xff\xff\x7f", 6}, 0, &g));     /* past the last key */
   CHECK(!store_tombstone_decode(gid, (lode_str){"\xff\xff\xff\xff\xff\xff\xff", 7}, 0, &g)); /* no end */
   CHECK(
       !store_tombstone_decode(store_key_make(3, 2), (lode_str){"\x01\x01\x01", 3}, 0, &g)); /* more dead than numbers */
@@ -186,7 +187,7 @@ static lode_status see(void *ctx, int64_t gid, int64_t rid, int64_t vid, lode_er
 }
 
 /* A reader that stops anywhere in a run goes on there. */
-TEST(graves_are_read_on_from_any_place) {
+TEST(tombstones_are_read_from_any_position) {
   world w = {0};
   const char *folder = test_folder();
   lode_str list[IDS];
@@ -227,7 +228,7 @@ static size_t found(lode_collection *c, const char *word) {
   return n;
 }
 
-TEST_SLOW(text_index_begins_anew_when_nearly_all_is_dead, 120) {
+TEST_SLOW(the_text_index_is_rebuilt_when_nearly_all_is_dead, 120) {
   enum { MANY = 4000 };
   world w = {0};
   lode_collection *d;

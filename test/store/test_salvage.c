@@ -6,14 +6,14 @@
  * lost; each missing one must have been on the damaged page, and have been reported. */
 #include "support/fault.h"
 #include "support/scene.h"
-#include "store/db.h"
-#include "store/truth_pages.h"
+#include "repair/repair_internal.h"
 #include "support/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/byteorder.h"
 #include "base/crc32c.h"
 
 #define S(text) ((lode_str){text, sizeof(text) - 1})
@@ -329,46 +329,46 @@ static void damage(ground *g, size_t at, const void *bytes, size_t n) {
 /* ---- What is on which page ---- */
 
 typedef struct page_map {
-  store_page_use use;
+  sqf_page_use use;
   unsigned type; /* first byte of its b-tree header */
-  unsigned rows[STORE_ROW_ID + 1];
+  unsigned rows[REPAIR_ROW_ID + 1];
   bool chain; /* an overflow page of a record */
 } page_map;
 
-static void mark_chain(ground *g, const store_row *row, page_map *map) {
+static void mark_chain(ground *g, const sqf_cell *row, page_map *map) {
   uint32_t next = row->overflow;
   while (next >= 2 && next <= g->pages && !map[next].chain) {
     const unsigned char *p = (unsigned char *)g->bytes + (size_t)(next - 1) * PAGE;
     map[next].chain = true;
-    next = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+    next = num_be32(p);
   }
 }
 
 static page_map *map_pages(ground *g) {
   page_map *map = calloc(g->pages + 1, sizeof *map);
-  store_pages pages;
+  vfs_pages pages;
   lode_error err = {0};
   unsigned char page[PAGE];
   test_write_file(g->file, g->bytes, g->len);
-  OK(store_pages_open(g->file, &pages, &err));
-  CHECK(pages.page_bytes == PAGE && pages.count == g->pages && pages.declared == g->pages && pages.has_map);
+  OK(vfs_pages_open(g->file, &pages, &err));
+  CHECK(pages.src.page_bytes == PAGE && pages.src.pages == g->pages && pages.declared == g->pages && pages.has_map);
   for (uint32_t n = 1; n <= g->pages; n++) {
-    store_page_view view;
-    store_row row;
-    map[n].use = store_pages_use_of(&pages, n);
-    CHECKF(store_pages_read(&pages, n, page), "page %u of a whole file", n);
-    if (map[n].use != STORE_PAGE_TREE && map[n].use != STORE_PAGE_ROOT) continue;
+    sqf_view view;
+    sqf_cell row;
+    map[n].use = vfs_pages_use_of(&pages, n);
+    CHECKF(vfs_pages_read(&pages, n, page), "page %u of a whole file", n);
+    if (map[n].use != SQF_PAGE_TREE && map[n].use != SQF_PAGE_ROOT) continue;
     map[n].type = page[n == 1 ? 100 : 0];
-    if (!store_page_parse(&pages, n, page, &view)) continue;
+    if (!sqf_view_page(&pages.src, n, page, &view) || !sqf_view_has_rows(&view)) continue;
     for (uint32_t i = 0; i < view.cells; i++) {
-      size_t offset = store_page_cell(&pages, &view, i);
-      CHECKF(offset && store_row_parse(&pages, &view, offset, &row), "cell %u of page %u", i, n);
-      store_row_kind kind = store_row_kind_of(&row, view.table);
+      size_t offset = sqf_view_cell(&pages.src, &view, i);
+      CHECKF(offset && sqf_cell_parse_row(&pages.src, &view, offset, &row), "cell %u of page %u", i, n);
+      repair_row_kind kind = repair_row_kind_of(&row, &view);
       map[n].rows[kind]++;
-      if (kind == STORE_ROW_RECORD) mark_chain(g, &row, map);
+      if (kind == REPAIR_ROW_RECORD) mark_chain(g, &row, map);
     }
   }
-  store_pages_close(&pages);
+  vfs_pages_close(&pages);
   return map;
 }
 
@@ -433,10 +433,10 @@ TEST_SLOW(flipped_bytes, 600) {
     damage(&g, at, &b, 1);
     salvage(&g, &v, "flip", at);
     CHECKF(v.status == LODE_OK, "flip %zu: %s", at, v.err.text);
-    CHECKF(v.report.damaged_pages == (m->use != STORE_PAGE_FREE), "flip %zu: %llu damaged pages", at,
+    CHECKF(v.report.damaged_pages == (m->use != SQF_PAGE_FREE), "flip %zu: %llu damaged pages", at,
            (unsigned long long)v.report.damaged_pages);
     /* one byte is part of one row, or of what leads to rows, which is not needed */
-    size_t at_most = m->rows[STORE_ROW_RECORD] || m->chain ? 1 : 0;
+    size_t at_most = m->rows[REPAIR_ROW_RECORD] || m->chain ? 1 : 0;
     CHECKF(v.missing <= at_most, "flip %zu on page %u: %zu records lost", at, page, v.missing);
     CHECKF(v.report.lost == v.missing, "flip %zu: %llu reported as lost, %zu are", at,
            (unsigned long long)v.report.lost, v.missing);
@@ -457,19 +457,19 @@ TEST_SLOW(zeroed_pages, 600) {
   bool seen_loss = false, seen_coll = false;
   for (uint32_t page = 1; page <= g.pages; page++) {
     const page_map *m = &map[page];
-    bool telling = m->rows[STORE_ROW_RECORD] || m->rows[STORE_ROW_COLLECTION];
-    if (page % step && !(telling && page % 2)) continue;
+    bool informative = m->rows[REPAIR_ROW_RECORD] || m->rows[REPAIR_ROW_COLLECTION];
+    if (page % step && !(informative && page % 2)) continue;
     damage(&g, (size_t)(page - 1) * PAGE, zeros, PAGE);
     salvage(&g, &v, "zeroed page", page);
     CHECKF(v.status == LODE_OK, "page %u: %s", page, v.err.text);
-    CHECKF(v.missing <= m->rows[STORE_ROW_RECORD] + m->chain, "page %u: %zu records lost", page, v.missing);
+    CHECKF(v.missing <= m->rows[REPAIR_ROW_RECORD] + m->chain, "page %u: %zu records lost", page, v.missing);
     CHECKF(v.report.lost == v.missing, "page %u: %llu reported as lost, %zu are", page,
            (unsigned long long)v.report.lost, v.missing);
     CHECKF(count_losses(&v.lost, "record") == v.missing && !was_lost(&v.lost, "record", ""),
            "page %u: a loss without its name", page);
     if (v.missing) seen_loss = true;
     if (count_losses(&v.lost, "collection")) {
-      CHECKF(m->rows[STORE_ROW_COLLECTION], "page %u: a lost collection", page);
+      CHECKF(m->rows[REPAIR_ROW_COLLECTION], "page %u: a lost collection", page);
       seen_coll = true;
     }
   }
@@ -504,7 +504,7 @@ TEST(inner_pages_destroyed) {
   memcpy(copy, g.bytes, g.len);
   unsigned destroyed = 0;
   for (uint32_t n = 1; n <= g.pages; n++) {
-    bool inner = map[n].use == STORE_PAGE_PTRMAP || map[n].type == 0x05 || map[n].type == 0x02 || n == 1;
+    bool inner = map[n].use == SQF_PAGE_PTRMAP || map[n].type == 0x05 || map[n].type == 0x02 || n == 1;
     if (!inner) continue;
     for (size_t i = 0; i < PAGE; i++) copy[(size_t)(n - 1) * PAGE + i] = (char)test_rand();
     destroyed++;
@@ -573,7 +573,7 @@ TEST(not_a_store) {
   FAILS(LODE_NOT_FOUND, lode_salvage("/no/such/place", g.to, NULL, NULL, (lode_progress){0}, NULL, &err));
   test_write_file(g.file, g.bytes, g.len);
   scene_set_format(g.file, 9);
-  FAILS(LODE_VERSION, lode_salvage(g.work, g.to, NULL, NULL, (lode_progress){0}, NULL, &err));
+  FAILS(LODE_TOO_NEW, lode_salvage(g.work, g.to, NULL, NULL, (lode_progress){0}, NULL, &err));
   unlink(g.file);
   FAILS(LODE_NOT_FOUND, lode_salvage(g.work, g.to, NULL, NULL, (lode_progress){0}, NULL, &err));
   done(&g);
@@ -667,13 +667,6 @@ TEST_SLOW(no_memory, 300) {
 
 /* ---- An interrupted transaction ---- */
 
-static void put_be32(unsigned char *p, uint32_t v) {
-  for (int i = 0; i < 4; i++) p[i] = (unsigned char)(v >> (24 - 8 * i));
-}
-static void put_le32(unsigned char *p, uint32_t v) {
-  for (int i = 0; i < 4; i++) p[i] = (unsigned char)(v >> (8 * i));
-}
-
 /* The journal of a transaction that made `after` of `before`, as the VFS writes it. */
 static void write_journal(const char *path, const char *before, size_t before_len, const char *after,
                           size_t after_len) {
@@ -686,23 +679,23 @@ static void write_journal(const char *path, const char *before, size_t before_le
     size_t at = (size_t)(n - 1) * PAGE;
     if (at + PAGE <= after_len && memcmp(before + at, after + at, PAGE) == 0) continue;
     uint32_t sum = 7;
-    put_be32(record, n);
+    num_put_be32(record, n);
     memcpy(record + 4, before + at, PAGE);
     for (uint32_t i = PAGE - 200; (int32_t)i > 0; i -= 200) sum += record[4 + i];
-    put_be32(record + 4 + PAGE, sum);
+    num_put_be32(record + 4 + PAGE, sum);
     strbuf_add(&out, record, sizeof record);
     records++;
   }
   CHECK(records > 3);
   memcpy(head, magic, 8);
-  put_be32(head + 8, records);
-  put_be32(head + 12, 7);
-  put_be32(head + 16, pages);
-  put_be32(head + 20, 512);
-  put_be32(head + 24, PAGE);
-  put_le32(head + 28, crc32c_update(0, head, 28));
-  put_le32(head + 32, 1);
-  put_le32(head + 36, crc32c_update_u32(crc32c_update(0, head, 28), 1));
+  num_put_be32(head + 8, records);
+  num_put_be32(head + 12, 7);
+  num_put_be32(head + 16, pages);
+  num_put_be32(head + 20, 512);
+  num_put_be32(head + 24, PAGE);
+  num_put_le32(head + 28, crc32c_update(0, head, 28));
+  num_put_le32(head + 32, 1);
+  num_put_le32(head + 36, crc32c_update_u32(crc32c_update(0, head, 28), 1));
   journal_put_ids(head, journal_commit_id((const unsigned char *)before),
                   journal_commit_id((const unsigned char *)after));
   memcpy(out.data, head, sizeof head);

@@ -3,8 +3,7 @@
  * page checksums, no command runs it. Each answers with a status that names what is foreign, and salvage brings the
  * records over. */
 #include "support/scene.h"
-#include "store/db.h"
-#include "store/truth_pages.h"
+#include "store/text_index.h"
 #include "support/test.h"
 
 #include <fcntl.h>
@@ -38,9 +37,9 @@ static void begin(ground *g) {
 /* ---- What everything must answer ---- */
 
 static void refused(const char *what, const char *word, const char *who, lode_status st, const char *text) {
-  CHECKF(st == LODE_CORRUPT || st == LODE_VERSION, "%s, %s: %s %s", what, who, lode_status_name(st), text);
+  CHECKF(st == LODE_CORRUPT || st == LODE_TOO_NEW, "%s, %s: %s %s", what, who, lode_status_name(st), text);
   CHECKF(!word || strstr(text, word), "%s, %s: \"%s\" is not named: %s", what, who, word, text);
-  CHECKF(st == LODE_VERSION || strstr(text, "lode db "), "%s, %s: says not what to do: %s", what, who, text);
+  CHECKF(st == LODE_TOO_NEW || strstr(text, "lode db "), "%s, %s: says not what to do: %s", what, who, text);
 }
 
 static void copy_file(const char *from, const char *to) {
@@ -69,7 +68,7 @@ static void on_loss(void *ctx, const lode_damage *d) {
   if (l->n++ == 0) snprintf(l->first, sizeof l->first, "%s: %s", d->what, d->detail);
 }
 
-/* All records come over, and what is foreign is told. */
+/* All records come over, and what is foreign is reported. */
 static void salvaged(ground *g, const char *what) {
   lode_error err = {0};
   lode_salvage_report report;
@@ -196,7 +195,7 @@ static void all_planted(uint32_t page_bytes) {
     done++;
     all_refuse(&g, sql, planted[i].word);
     not_restored(&g, sql, planted[i].word);
-    /* rows of what was dropped are gone, and so is what tells deleted from living */
+    /* rows of what was dropped are gone, and so is what distinguishes deleted from living */
     if (!strstr(sql, "DROP TABLE c") && !strstr(sql, "DELETE FROM record")) salvaged(&g, sql);
   }
   CHECKF(done > 40, "only %d were planted", done);
@@ -345,7 +344,7 @@ TEST(a_schema_that_is_no_tree) {
     char *bytes = test_read_file(g.file, &len);
     CHECK(bytes[100] == 0x05);
     memcpy(bytes + edits[i].at, edits[i].value, 4);
-    vfs_page_seal(1, (unsigned char *)bytes, 512);
+    vfs_seal_page(1, (unsigned char *)bytes, 512, 0);
     test_write_file(g.file, bytes, len);
     free(bytes);
     all_refuse(&g, edits[i].what, NULL);
@@ -365,10 +364,10 @@ static void leave_newer_alone(uint32_t page_bytes) {
   scene_set_format(g.file, 99);
   for (int q = 0; q < SCENE_QUESTIONS; q++) {
     outcome o = scene_open_and_ask(g.work, q, q % 2);
-    CHECKF(o.status == LODE_VERSION && strstr(o.text, "newer Lode"), "%s %s", lode_status_name(o.status), o.text);
+    CHECKF(o.status == LODE_TOO_NEW && strstr(o.text, "newer Lode"), "%s %s", lode_status_name(o.status), o.text);
   }
   copy_file(g.file, g.backup);
-  FAILS(LODE_VERSION, lode_restore(g.backup, g.to, (lode_progress){0}, &err));
+  FAILS(LODE_TOO_NEW, lode_restore(g.backup, g.to, (lode_progress){0}, &err));
   scene_set_format(g.file, 0);
   all_refuse(&g, "format 0", "format");
 }

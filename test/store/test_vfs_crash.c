@@ -64,21 +64,8 @@ static bytes load(const char *path) {
 
 static void store(const char *path, const bytes *b) { test_write_file(path, b->data, b->len); }
 
-/* Runs SQL in a child that dies at call number `at` of that kind; true when it lived to the end. */
 static bool run_and_die(const char *setup, const char *sql, fault_call call, uint64_t at) {
-  int status = 0;
-  pid_t child = fork();
-  if (child == 0) {
-    sqlite3 *db = kit_open(file, 512);
-    KIT_OK(db, setup);
-    fault_install(&os_real);
-    fault_set(call, at, false, FAULT_EXIT);
-    KIT_OK(db, sql);
-    _exit(0);
-  }
-  CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
-  CHECKF(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == FAULT_EXIT_STATUS, "status %d", WEXITSTATUS(status));
-  return WEXITSTATUS(status) == 0;
+  return kit_run_and_die(file, 512, setup, sql, call, at);
 }
 
 /* ---- kill -9 ---- */

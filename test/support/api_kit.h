@@ -109,9 +109,13 @@ static const float a3[] __attribute__((unused)) = {1, 0, 0}, b3[] __attribute__(
 static inline void add_three(lode_collection *c) {
   lode_error err;
   lode_record r[] = {
-      {S("a"), S("red apple"), S("{\"n\": 1, \"tags\": [\"x\", \"y\"]}"), a3, 3},
-      {S("b"), S("blue boat"), S("{\"n\": 2}"), b3, 3},
-      {S("c"), NONE, NONE, c3, 3},
+      {.id = S("a"),
+       .document = S("red apple"),
+       .metadata = S("{\"n\": 1, \"tags\": [\"x\", \"y\"]}"),
+       .vector = a3,
+       .dimension = 3},
+      {.id = S("b"), .document = S("blue boat"), .metadata = S("{\"n\": 2}"), .vector = b3, .dimension = 3},
+      {.id = S("c"), .vector = c3, .dimension = 3},
   };
   OK(lode_add(c, NULL, r, 3, LODE_FAIL_EXISTING, NULL, &err));
 }

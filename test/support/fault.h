@@ -44,6 +44,9 @@ typedef enum fault_call {
 typedef enum fault_effect { FAULT_EIO, FAULT_ENOSPC, FAULT_SHORT, FAULT_EINTR, FAULT_EXIT } fault_effect;
 enum { FAULT_EXIT_STATUS = 98 }; /* of the process; a failed CHECK has another */
 
+/* Syncs do nothing from now on: power cuts are other tests' matter, and these get through a hundred times more. */
+void fault_no_sync(void);
+
 void fault_install(const os_calls *under);                                        /* counts from zero, no fault set */
 void fault_uninstall(void);                                                       /* puts the table under it back */
 void fault_set(fault_call call, uint64_t at, bool for_good, fault_effect effect); /* counts from zero again */
@@ -52,7 +55,7 @@ uint64_t fault_count(fault_call call); /* calls since fault_install or fault_set
 uint64_t fault_hits(void);             /* faults delivered since then */
 const char *fault_call_name(fault_call call);
 
-/* Works in a child of which call n and all behind it fail (0: none). Returns how many such calls were made; 0 when the
+/* Works in a child of which call n and all after it fail (0: none). Returns how many such calls were made; 0 when the
  * work did not get through: it died of FAULT_EXIT, or said LODE_FULL where FAULT_ENOSPC was the effect. Any other
  * failure ends the test. */
 typedef lode_status fault_work(void *ctx, lode_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* filter_kit.h - what the test_filter programs share: short forms for parsing and judging. */
+/* filter_kit.h - what the test_filter programs share: short forms for parsing and evaluating. */
 #ifndef LODE_FILTER_KIT_H
 #define LODE_FILTER_KIT_H
 
@@ -12,22 +12,22 @@
 static lode_error err __attribute__((unused));
 static const lode_str none __attribute__((unused));
 
-static inline bool judge_texts(const char *where, const char *where_document, const char *metadata,
-                               const char *document) {
+static inline bool evaluate_texts(const char *where, const char *where_document, const char *metadata,
+                                  const char *document) {
   filter_expr *filter;
-  filter_eval *judge;
+  filter_eval *eval;
   bool match;
   OK(filter_parse(str_of(where), str_of(where_document), &filter, &err));
-  OK(filter_eval_new(filter, &judge, &err));
-  OK(filter_eval_match(judge, str_of(metadata), str_of(document), &match, &err));
-  filter_eval_free(judge);
+  OK(filter_eval_new(filter, &eval, &err));
+  OK(filter_eval_match(eval, str_of(metadata), str_of(document), &match, &err));
+  filter_eval_free(eval);
   filter_free(filter);
   return match;
 }
-#define MATCHES(where, metadata) CHECK(judge_texts(where, NULL, metadata, NULL))
-#define DIFFERS(where, metadata) CHECK(!judge_texts(where, NULL, metadata, NULL))
-#define DOC_MATCHES(where, document) CHECK(judge_texts(NULL, where, NULL, document))
-#define DOC_DIFFERS(where, document) CHECK(!judge_texts(NULL, where, NULL, document))
+#define MATCHES(where, metadata) CHECK(evaluate_texts(where, NULL, metadata, NULL))
+#define DIFFERS(where, metadata) CHECK(!evaluate_texts(where, NULL, metadata, NULL))
+#define DOC_MATCHES(where, document) CHECK(evaluate_texts(NULL, where, NULL, document))
+#define DOC_DIFFERS(where, document) CHECK(!evaluate_texts(NULL, where, NULL, document))
 
 static inline lode_status parse_only(lode_str where, lode_str where_document) {
   filter_expr *filter = NULL;

@@ -14,7 +14,7 @@ typedef struct scene {
   uint64_t id;
   uint32_t table_crc;
   index_segment *segment;
-  size_t short_by; /* the reader acts as if the file had lost so many bytes at its end */
+  size_t short_by; /* the reader acts as if the file had lost this many bytes at its end */
   uint64_t bytes_read;
 } scene;
 

@@ -57,33 +57,16 @@ int journal_take_asides(void) {
   return n;
 }
 
-/* Runs SQL in a child that dies at call number `at` of that kind; true when it lived to the end. */
-static bool run_and_die(const char *setup, const char *sql, fault_call call, uint64_t at) {
-  int status = 0;
-  pid_t child = fork();
-  if (child == 0) {
-    sqlite3 *db = kit_open(journal_db, JOURNAL_PAGE);
-    KIT_OK(db, setup);
-    fault_install(&os_real);
-    fault_set(call, at, false, FAULT_EXIT);
-    KIT_OK(db, sql);
-    _exit(0);
-  }
-  CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
-  CHECKF(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == FAULT_EXIT_STATUS, "status %d", WEXITSTATUS(status));
-  return WEXITSTATUS(status) == 0;
-}
-
 journal_crash journal_make_crash(const char *setup) {
   journal_crash c = {0};
   journal_make_base();
   c.before = journal_sum_now();
   c.db[0] = journal_load(journal_db);
-  CHECK(run_and_die(setup, JOURNAL_CHANGE, FAULT_ANY, 0));
+  CHECK(kit_run_and_die(journal_db, JOURNAL_PAGE, setup, JOURNAL_CHANGE, FAULT_ANY, 0));
   c.after = journal_sum_now();
   CHECK(c.after != c.before);
   journal_store(journal_db, &c.db[0]);
-  CHECK(!run_and_die(setup, JOURNAL_CHANGE, FAULT_FTRUNCATE, 1));
+  CHECK(!kit_run_and_die(journal_db, JOURNAL_PAGE, setup, JOURNAL_CHANGE, FAULT_FTRUNCATE, 1));
   c.db[2] = journal_load(journal_db);
   c.journal = journal_load(journal_file);
   CHECK(c.journal.len > 2000);

@@ -25,7 +25,7 @@ typedef struct rescue_outcome {
   uint64_t wrong_text;   /* documents or metadata that differ */
   uint64_t wrong_vector; /* vectors that differ */
   uint64_t no_vector;
-  uint64_t wrong_untold; /* of the wrong ones, those that nobody was told of */
+  uint64_t wrong_untold; /* of the wrong ones, those that were not reported */
   uint64_t text_untold;
 } rescue_outcome;
 

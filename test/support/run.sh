@@ -1,6 +1,6 @@
 #!/bin/bash
 # run.sh - runs test programs, two at a time, and adds up what they say. Usage: run.sh [LABEL=]COMMAND...
-# Each command ends with "N passed, N failed[, N skipped]"; one that does not is a failure. The last line is the sum.
+# Each command ends with "N passed, N failed[, N skipped]"; one that does not, or runs nothing, is a failure. The last line is the sum.
 #
 # Everything that the tests write goes to one folder, their TMPDIR. It is removed at the end, whatever the end is; what processes are
 # left by then are killed. Who is killed outright cannot do that: the next run does it. A folder is in use as long as somebody
@@ -62,7 +62,7 @@ run_one() { # number label command
   sh -c "$3" >"$logs/$1.log" 2>&1
   code=$?
   line=$(tail -n 1 "$logs/$1.log" | grep -E '^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$')
-  [ -n "$line" ] || line="0 passed, 1 failed"
+  case $line in '' | "0 passed, 0 failed") line="0 passed, 1 failed" ;; esac
   if [ $code -ne 0 ] && echo "$line" | grep -q ' 0 failed'; then line="0 passed, 1 failed"; fi
   echo "$line" >"$logs/$1.sum"
   if echo "$line" | grep -q ' 0 failed'; then

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/scene.h"
 
-#include "store/db.h"
+#include "base/byteorder.h"
+#include "store/record_ids.h"
+#include "store/text_index.h"
 #include "support/test.h"
 
 #include <math.h>
@@ -490,15 +492,20 @@ void scene_sql(const char *folder, const char *sql) {
   sqlite3_close(db);
 }
 
+void scene_drop_root(void *bytes, size_t len, size_t page_bytes) {
+  unsigned char *page = bytes;
+  journal_put_root(page, 0, 0);
+  for (size_t i = 0; i < len / page_bytes; i++, page += page_bytes) vfs_seal_page((uint32_t)i + 1, page, page_bytes, 0);
+}
+
 void scene_set_format(const char *file, unsigned format) {
   size_t len;
   unsigned char *bytes = (unsigned char *)test_read_file(file, &len);
-  size_t page = (size_t)bytes[16] << 8 | bytes[17];
+  size_t page = num_be16(bytes + 16);
   if (page == 1) page = 65536;
   CHECK(len >= page);
-  for (int i = 0; i < 4; i++) bytes[60 + i] = (unsigned char)(format >> (24 - 8 * i)); /* user_version, big-endian */
-  uint32_t crc = vfs_page_crc(1, bytes, page);
-  for (int i = 0; i < 4; i++) bytes[page - VFS_PAGE_RESERVED + (size_t)i] = (unsigned char)(crc >> (8 * i));
+  num_put_be32(bytes + 60, format); /* user_version */
+  vfs_seal_page(1, bytes, page, 0);
   test_write_file(file, bytes, len);
   free(bytes);
 }

@@ -7,6 +7,7 @@
  */
 #include "support/simdisk.h"
 
+#include "support/sim_heap.h"
 #include "support/test.h"
 
 #include <errno.h>
@@ -32,6 +33,7 @@ typedef struct op {
 
 typedef struct node {
   ino_t ino; /* 0: has no name any more */
+  uint64_t changed_ns;
   content durable;
   op *ops;
   size_t n_ops, ops_cap;
@@ -55,24 +57,30 @@ typedef struct name_op {
   node *node;
 } name_op;
 
+/* What processes share, on the heap that they share. */
+typedef struct disk_state {
+  node *nodes;
+  names durable_names;
+  name_op *name_ops;
+  size_t n_name_ops, name_ops_cap;
+  bool is_cut;
+  uint64_t syncs, cut_at;
+} disk_state;
+
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static char *root;
-static node *nodes;
-static names durable_names;
-static name_op *name_ops;
-static size_t n_name_ops, name_ops_cap;
+static disk_state *disk;
+static uint64_t (*clock_ns)(void);
 static struct {
   node *node;
   char *folder;
 } fds[MAX_FDS];
-static bool is_cut;
-static uint64_t syncs, cut_at;
 
 /* ---- Small tools; out of memory ends the test ---- */
 
-static void *must(void *p) {
-  if (!p) test_failed(__FILE__, __LINE__, "simdisk is out of memory");
-  return p;
+static char *copy_text(const char *text) {
+  size_t n = strlen(text) + 1;
+  return memcpy(sim_heap_resize(NULL, n), text, n);
 }
 
 static void grow(void *items, size_t *cap, size_t need, size_t size) {
@@ -80,7 +88,7 @@ static void grow(void *items, size_t *cap, size_t need, size_t size) {
   *cap = need * 2;
   void *p;
   memcpy(&p, items, sizeof p);
-  p = must(realloc(p, *cap * size));
+  p = sim_heap_resize(p, *cap * size);
   memcpy(items, &p, sizeof p);
 }
 
@@ -123,34 +131,37 @@ static void apply(content *c, const op *o) {
 }
 
 static void add_op(node *nd, bool truncates, uint64_t off, const void *data, size_t len) {
+  if (clock_ns) nd->changed_ns = clock_ns();
   grow(&nd->ops, &nd->ops_cap, nd->n_ops + 1, sizeof *nd->ops);
   op *o = &nd->ops[nd->n_ops++];
   *o = (op){.truncates = truncates, .off = off, .len = len};
   if (!len) return;
-  o->data = must(malloc(len));
+  o->data = sim_heap_resize(NULL, len);
   memcpy(o->data, data, len);
 }
 
 static void make_durable(node *nd) {
   for (size_t i = 0; i < nd->n_ops; i++) {
     apply(&nd->durable, &nd->ops[i]);
-    free(nd->ops[i].data);
+    sim_heap_free(nd->ops[i].data);
   }
   nd->n_ops = 0;
 }
 
 static node *add_node(ino_t ino) {
-  node *nd = must(calloc(1, sizeof *nd));
-  nd->ino = ino;
-  nd->next = nodes;
-  nodes = nd;
+  node *nd = sim_heap_resize(NULL, sizeof *nd);
+  *nd = (node){.ino = ino, .next = disk->nodes};
+  disk->nodes = nd;
   return nd;
 }
 
 static node *node_of_file(const char *path, ino_t ino) {
   node *nd = add_node(ino);
-  nd->durable.data = (unsigned char *)test_read_file(path, &nd->durable.len);
-  nd->durable.cap = nd->durable.len + 1;
+  size_t len;
+  char *data = test_read_file(path, &len);
+  resize(&nd->durable, len);
+  memcpy(nd->durable.data, data, len);
+  free(data);
   return nd;
 }
 
@@ -165,14 +176,14 @@ static name *find_name(names *list, const char *path) {
 static void remove_name(names *list, const char *path) {
   name *at = find_name(list, path);
   if (!at) return;
-  free(at->path);
+  sim_heap_free(at->path);
   *at = list->items[--list->n];
 }
 
 static void add_name(names *list, const char *path, node *nd) {
   remove_name(list, path);
   grow(&list->items, &list->cap, list->n + 1, sizeof *list->items);
-  list->items[list->n++] = (name){must(strdup(path)), nd};
+  list->items[list->n++] = (name){copy_text(path), nd};
 }
 
 static void apply_name(names *list, const name_op *o) {
@@ -189,23 +200,23 @@ static void apply_name(names *list, const name_op *o) {
 }
 
 static void add_name_op(name_kind kind, const char *path, const char *to, node *nd) {
-  grow(&name_ops, &name_ops_cap, n_name_ops + 1, sizeof *name_ops);
-  name_ops[n_name_ops++] = (name_op){kind, must(strdup(path)), to ? must(strdup(to)) : NULL, nd};
+  grow(&disk->name_ops, &disk->name_ops_cap, disk->n_name_ops + 1, sizeof *disk->name_ops);
+  disk->name_ops[disk->n_name_ops++] = (name_op){kind, copy_text(path), to ? copy_text(to) : NULL, nd};
 }
 
 static void sync_names(const char *folder) {
   size_t kept = 0;
-  for (size_t i = 0; i < n_name_ops; i++) {
-    name_op *o = &name_ops[i];
+  for (size_t i = 0; i < disk->n_name_ops; i++) {
+    name_op *o = &disk->name_ops[i];
     if (in_folder(o->path, folder) || (o->to && in_folder(o->to, folder))) {
-      apply_name(&durable_names, o);
-      free(o->path);
-      free(o->to);
+      apply_name(&disk->durable_names, o);
+      sim_heap_free(o->path);
+      sim_heap_free(o->to);
     } else {
-      name_ops[kept++] = *o;
+      disk->name_ops[kept++] = *o;
     }
   }
-  n_name_ops = kept;
+  disk->n_name_ops = kept;
 }
 
 /* ---- The table ---- */
@@ -213,7 +224,7 @@ static void sync_names(const char *folder) {
 /* Takes the mutex; false, and errno, when the power is gone. */
 static bool enter(void) {
   pthread_mutex_lock(&mutex);
-  if (!is_cut) return true;
+  if (!disk->is_cut) return true;
   pthread_mutex_unlock(&mutex);
   errno = EIO;
   return false;
@@ -235,15 +246,15 @@ static void opened(int fd, const char *path, int flags, bool existed) {
   fds[fd].folder = NULL;
   fds[fd].node = NULL;
   if (S_ISDIR(st.st_mode)) {
-    fds[fd].folder = must(strdup(path));
+    fds[fd].folder = strdup(path);
     return;
   }
   if (!S_ISREG(st.st_mode) || (flags & O_TMPFILE) == O_TMPFILE) return;
-  node *nd = nodes;
+  node *nd = disk->nodes;
   while (nd && nd->ino != st.st_ino) nd = nd->next;
   if (!nd && existed) {
     nd = node_of_file(path, st.st_ino);
-    add_name(&durable_names, path, nd);
+    add_name(&disk->durable_names, path, nd);
   } else if (!nd) {
     nd = add_node(st.st_ino);
     add_name_op(NAME_LINK, path, NULL, nd);
@@ -270,7 +281,7 @@ static int sim_close(int fd) {
     fds[fd].node = NULL;
   }
   int rc = os_real.close(fd);
-  if (is_cut) {
+  if (disk->is_cut) {
     rc = -1;
     errno = EIO;
   }
@@ -303,10 +314,10 @@ static int sim_ftruncate(int fd, off_t size) {
 
 static int sync_any(int fd) {
   if (!enter()) return -1;
-  syncs++;
+  disk->syncs++;
   int rc = 0;
-  if (syncs == cut_at) {
-    is_cut = true;
+  if (disk->syncs == disk->cut_at) {
+    disk->is_cut = true;
     errno = EIO;
     rc = -1;
   } else if (fd_node(fd)) {
@@ -318,23 +329,34 @@ static int sync_any(int fd) {
   return rc;
 }
 
+/* The real times are not the same in a replay. */
+static int with_times(int rc, struct stat *st) {
+  if (rc < 0 || !clock_ns) return rc;
+  node *nd = disk->nodes;
+  while (nd && nd->ino != st->st_ino) nd = nd->next;
+  if (!nd) return rc;
+  uint64_t ns = nd->changed_ns;
+  st->st_mtim = st->st_ctim = (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+  return rc;
+}
+
 static int sim_fstat(int fd, struct stat *st) {
   if (!enter()) return -1;
-  int rc = os_real.fstat(fd, st);
+  int rc = with_times(os_real.fstat(fd, st), st);
   leave();
   return rc;
 }
 
 static int sim_stat(const char *path, struct stat *st) {
   if (!enter()) return -1;
-  int rc = os_real.stat(path, st);
+  int rc = with_times(os_real.stat(path, st), st);
   leave();
   return rc;
 }
 
 /* The inode number of what has no name may come back as another file's. */
 static void forget_inode(const struct stat *st) {
-  for (node *nd = nodes; nd; nd = nd->next)
+  for (node *nd = disk->nodes; nd; nd = nd->next)
     if (nd->ino == st->st_ino) nd->ino = 0;
 }
 
@@ -420,7 +442,7 @@ static int sim_open_below(int folder, const char *file, int flags, unsigned mode
 
 static int sim_lstat_at(int folder, const char *file, struct stat *st) {
   if (!enter()) return -1;
-  int rc = os_real.lstat_at(folder, file, st);
+  int rc = with_times(os_real.lstat_at(folder, file, st), st);
   leave();
   return rc;
 }
@@ -509,7 +531,7 @@ static void write_survivor(const char *path, const node *nd, fate all, uint64_t 
       apply(&c, o);
   }
   test_write_file(path, c.data, c.len);
-  free(c.data);
+  sim_heap_free(c.data);
 }
 
 static int by_path(const void *a, const void *b) { return strcmp(((const name *)a)->path, ((const name *)b)->path); }
@@ -520,10 +542,10 @@ void simdisk_cut(uint64_t seed, const char *to_folder) {
   unsigned r = (unsigned)(next_random(&rng) % 8);
   fate all = r == 0 ? FATE_KEEP : r == 1 ? FATE_LOSE : FATE_MIXED;
   pthread_mutex_lock(&mutex);
-  for (size_t i = 0; i < durable_names.n; i++)
-    add_name(&list, durable_names.items[i].path, durable_names.items[i].node);
-  for (size_t i = 0; i < n_name_ops; i++)
-    if (all == FATE_KEEP || (all == FATE_MIXED && (next_random(&rng) & 1))) apply_name(&list, &name_ops[i]);
+  for (size_t i = 0; i < disk->durable_names.n; i++)
+    add_name(&list, disk->durable_names.items[i].path, disk->durable_names.items[i].node);
+  for (size_t i = 0; i < disk->n_name_ops; i++)
+    if (all == FATE_KEEP || (all == FATE_MIXED && (next_random(&rng) & 1))) apply_name(&list, &disk->name_ops[i]);
   if (list.n) qsort(list.items, list.n, sizeof *list.items, by_path); /* folders before what is in them */
   if (mkdir(to_folder, 0700) < 0 && errno != EEXIST)
     test_failed(__FILE__, __LINE__, "%s: %s", to_folder, strerror(errno));
@@ -540,8 +562,8 @@ void simdisk_cut(uint64_t seed, const char *to_folder) {
     else if (mkdir(path, 0700) < 0 && errno != EEXIST)
       test_failed(__FILE__, __LINE__, "%s: %s", path, strerror(errno));
   }
-  for (size_t i = 0; i < list.n; i++) free(list.items[i].path);
-  free(list.items);
+  for (size_t i = 0; i < list.n; i++) sim_heap_free(list.items[i].path);
+  sim_heap_free(list.items);
   pthread_mutex_unlock(&mutex);
 }
 
@@ -549,43 +571,28 @@ void simdisk_cut(uint64_t seed, const char *to_folder) {
 
 static void load_tree(void) {
   char *roots[] = {root, NULL};
-  FTS *tree = must(fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL));
+  FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+  if (!tree) test_failed(__FILE__, __LINE__, "%s: %s", root, strerror(errno));
   for (FTSENT *e; (e = fts_read(tree));) {
-    if (e->fts_info == FTS_D && e->fts_level > 0) add_name(&durable_names, e->fts_path, NULL);
-    if (e->fts_info == FTS_F) add_name(&durable_names, e->fts_path, node_of_file(e->fts_path, e->fts_statp->st_ino));
+    if (e->fts_info == FTS_D && e->fts_level > 0) add_name(&disk->durable_names, e->fts_path, NULL);
+    if (e->fts_info == FTS_F)
+      add_name(&disk->durable_names, e->fts_path, node_of_file(e->fts_path, e->fts_statp->st_ino));
   }
   fts_close(tree);
 }
 
 void simdisk_start(const char *folder) {
   simdisk_stop();
-  root = must(strdup(folder));
+  sim_heap_start();
+  disk = sim_heap_resize(NULL, sizeof *disk);
+  *disk = (disk_state){0};
+  root = strdup(folder);
   load_tree();
-  simdisk_cut_at(0);
-  is_cut = false;
   os_api = &table;
 }
 
 void simdisk_stop(void) {
   os_api = &os_real;
-  for (node *nd = nodes, *next; nd; nd = next) {
-    next = nd->next;
-    for (size_t i = 0; i < nd->n_ops; i++) free(nd->ops[i].data);
-    free(nd->ops);
-    free(nd->durable.data);
-    free(nd);
-  }
-  nodes = NULL;
-  while (durable_names.n) remove_name(&durable_names, durable_names.items[0].path);
-  free(durable_names.items);
-  durable_names = (names){0};
-  for (size_t i = 0; i < n_name_ops; i++) {
-    free(name_ops[i].path);
-    free(name_ops[i].to);
-  }
-  free(name_ops);
-  name_ops = NULL;
-  n_name_ops = name_ops_cap = 0;
   for (int fd = 0; fd < MAX_FDS; fd++) {
     free(fds[fd].folder);
     fds[fd].folder = NULL;
@@ -593,25 +600,30 @@ void simdisk_stop(void) {
   }
   free(root);
   root = NULL;
+  disk = NULL;
+  clock_ns = NULL;
+  sim_heap_stop();
 }
+
+void simdisk_set_clock(uint64_t (*now_ns)(void)) { clock_ns = now_ns; }
 
 void simdisk_cut_at(uint64_t n) {
   pthread_mutex_lock(&mutex);
-  cut_at = n;
-  syncs = 0;
+  disk->cut_at = n;
+  disk->syncs = 0;
   pthread_mutex_unlock(&mutex);
 }
 
 bool simdisk_is_cut(void) {
   pthread_mutex_lock(&mutex);
-  bool result = is_cut;
+  bool result = disk->is_cut;
   pthread_mutex_unlock(&mutex);
   return result;
 }
 
 uint64_t simdisk_syncs(void) {
   pthread_mutex_lock(&mutex);
-  uint64_t result = syncs;
+  uint64_t result = disk->syncs;
   pthread_mutex_unlock(&mutex);
   return result;
 }

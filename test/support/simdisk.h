@@ -14,7 +14,8 @@
  * seed gives the same state. It may be called many times. simdisk_cut_at(n) lets the power go at sync number n from
  * now, before it does anything: that call and all later ones fail with EIO.
  *
- * Paths are absolute. Subfolders are allowed, but not renaming them; nor are hard links. Any number of threads.
+ * Paths are absolute. Subfolders are allowed, but not renaming them; nor are hard links. Any number of threads; and
+ * forked processes that take turns, since what they share is kept in shared memory (sim_heap.h).
  */
 #ifndef LODE_SIMDISK_H
 #define LODE_SIMDISK_H
@@ -27,5 +28,6 @@ void simdisk_cut_at(uint64_t n); /* 0: never; counts syncs from zero again */
 bool simdisk_is_cut(void);
 uint64_t simdisk_syncs(void); /* since simdisk_start or simdisk_cut_at */
 void simdisk_cut(uint64_t seed, const char *to_folder);
+void simdisk_set_clock(uint64_t (*now_ns)(void)); /* for the times of files; NULL: the real ones */
 
 #endif

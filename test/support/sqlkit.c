@@ -2,10 +2,13 @@
 /* sqlkit.c - see sqlkit.h. */
 #include "support/sqlkit.h"
 
+#include "base/byteorder.h"
 #include "base/crc32c.h"
 #include "support/test.h"
 
 #include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void sql_blob(sqlite3_context *ctx, int n, sqlite3_value **args) {
   (void)n;
@@ -31,7 +34,7 @@ int kit_exec(sqlite3 *db, const char *sql) {
 int kit_try_open(const char *path, unsigned page_bytes, sqlite3 **db) {
   lode_error err = {0};
   char sql[300];
-  int reserve = VFS_PAGE_RESERVED;
+  int reserve = VFS_SEAL_BYTES;
   struct stat st;
   bool is_new = stat(path, &st) < 0 || st.st_size == 0;
   *db = NULL;
@@ -44,7 +47,7 @@ int kit_try_open(const char *path, unsigned page_bytes, sqlite3 **db) {
   /* the second of these writes, also where it changes nothing */
   snprintf(sql, sizeof sql,
            "PRAGMA page_size=%u; %s PRAGMA temp_store=MEMORY; PRAGMA mmap_size=0;"
-           "PRAGMA cache_spill=OFF; PRAGMA synchronous=FULL; PRAGMA journal_mode=TRUNCATE;",
+           "PRAGMA cache_spill=OFF; PRAGMA synchronous=FULL; PRAGMA secure_delete=ON; PRAGMA journal_mode=TRUNCATE;",
            page_bytes, is_new ? "PRAGMA auto_vacuum=INCREMENTAL;" : "");
   return kit_exec(*db, sql);
 }
@@ -134,19 +137,30 @@ void kit_check_sound(sqlite3 *db) {
   CHECKF(rc == SQLITE_OK, "copying every page: %d, page %u", rc, kit_state(db).damaged_page);
 }
 
+/* A connection of its own, which adds up the seals of all pages if there is no map. */
+static void check_moment(const char *path) {
+  sqlite3 *db = NULL;
+  CHECK(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, VFS_NAME) == SQLITE_OK);
+  kit_check_sound(db);
+  CHECK(sqlite3_close(db) == SQLITE_OK);
+}
+
 void kit_check_pages(const char *path) {
   size_t len = 0;
   unsigned char *data = (unsigned char *)test_read_file(path, &len);
   CHECK(len >= 512);
   size_t n = (size_t)data[16] << 8 | (size_t)data[17] << 16;
-  CHECK(n >= 512 && len % n == 0 && data[20] == VFS_PAGE_RESERVED);
+  CHECK(n >= 512 && len % n == 0 && data[20] == VFS_SEAL_BYTES);
   for (size_t i = 0; i < len / n; i++) {
-    const unsigned char *page = data + i * n, *tail = page + n - VFS_PAGE_RESERVED;
-    uint32_t crc = (uint32_t)tail[0] | (uint32_t)tail[1] << 8 | (uint32_t)tail[2] << 16 | (uint32_t)tail[3] << 24;
-    CHECKF(crc == vfs_page_crc((uint32_t)i + 1, page, n), "page %zu of %zu", i + 1, len / n);
-    CHECK(memcmp(tail + 4, "\0\0\0", 4) == 0);
+    const unsigned char *page = data + i * n, *tail = page + n - VFS_SEAL_BYTES;
+    uint32_t crc = crc32c_update(crc32c_update_u32(0, (uint32_t)i + 1), page, n - VFS_SEAL_BYTES);
+    uint32_t number = num_le32(tail + 4);
+    if (i > 0) crc = crc32c_update_u32(crc, number);
+    CHECKF(num_le32(tail) == crc, "page %zu of %zu", i + 1, len / n);
+    CHECK((number == 0) == (i == 0));
   }
   free(data);
+  check_moment(path);
 }
 
 vfs_file_state kit_state(sqlite3 *db) {
@@ -154,4 +168,21 @@ vfs_file_state kit_state(sqlite3 *db) {
   int rc = sqlite3_file_control(db, "main", VFS_FCNTL_STATE, &state);
   CHECKF(rc == SQLITE_OK, "VFS_FCNTL_STATE: %d", rc);
   return state;
+}
+
+bool kit_run_and_die(const char *path, unsigned page_bytes, const char *setup, const char *sql, fault_call call,
+                     uint64_t at) {
+  int status = 0;
+  pid_t child = fork();
+  if (child == 0) {
+    sqlite3 *db = kit_open(path, page_bytes);
+    KIT_OK(db, setup);
+    fault_install(&os_real);
+    fault_set(call, at, false, FAULT_EXIT);
+    KIT_OK(db, sql);
+    _exit(0);
+  }
+  CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
+  CHECKF(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == FAULT_EXIT_STATUS, "status %d", WEXITSTATUS(status));
+  return WEXITSTATUS(status) == 0;
 }

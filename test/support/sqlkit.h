@@ -7,6 +7,7 @@
 #ifndef LODE_SQLKIT_H
 #define LODE_SQLKIT_H
 
+#include "support/fault.h"
 #include "vfs/vfs.h"
 
 #include <sqlite3.h>
@@ -34,5 +35,8 @@ void kit_check_sound(sqlite3 *db);
 /* Every page of the file carries its checksum. */
 void kit_check_pages(const char *path);
 vfs_file_state kit_state(sqlite3 *db);
+/* Runs SQL in a child that dies at call number `at` of that kind; true when it lived to the end. */
+bool kit_run_and_die(const char *path, unsigned page_bytes, const char *setup, const char *sql, fault_call call,
+                     uint64_t at);
 
 #endif

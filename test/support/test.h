@@ -70,7 +70,7 @@ const char *test_folder(void);
 /* Removes a folder and what is in it. */
 void test_remove_tree(const char *path);
 void test_copy_tree(const char *from, const char *to);
-char *test_read_file(const char *path, size_t *len); /* malloc'd, NUL behind */
+char *test_read_file(const char *path, size_t *len); /* malloc'd, with a NUL after it */
 void test_write_file(const char *path, const void *data, size_t len);
 
 #endif

@@ -9,7 +9,7 @@
  * noise; what counts is that every language works the same way.
  *
  * One line a pair, tab-separated: language, package, path, kind, name, description, code; tab, newline and backslash
- * are written \t \n \\. Kinds: func, type, decl, inline (a comment inside a function and the block behind it), module,
+ * are written \t \n \\. Kinds: func, type, decl, inline (a comment inside a function and the block after it), module,
  * section.
  */
 #include "clean.h"
@@ -258,7 +258,7 @@ static span offset_of(const miner *m, const char *from, size_t len) {
   return (span){(size_t)(from - m->data), (size_t)(from - m->data) + len};
 }
 
-/* The name that a head defines: what stands before its first bracket, or behind a word like "class". */
+/* The name that a head defines: what stands before its first bracket, or after a word like "class". */
 static span name_of(const miner *m, const char *head, size_t n) {
   for (size_t i = 0; i < sizeof type_words / sizeof type_words[0]; i++) {
     size_t at;
@@ -310,7 +310,7 @@ static size_t skip_literal(const miner *m, size_t at, size_t end) {
   return end - 1;
 }
 
-/* Whether a definition may go on behind line k, which left no bracket open and no block behind it. */
+/* Whether a definition may go on after line k, which left no bracket open and no block after it. */
 static bool goes_on(const miner *m, size_t k, size_t first) {
   if (k + 1 >= m->n_lines) return false;
   const line *l = &m->lines[k], *next = &m->lines[k + 1];
@@ -437,7 +437,7 @@ static void emit_item(miner *m, size_t from, size_t to, const item *it, bool doc
        (span){it->from, it->to});
 }
 
-/* Lines from i on that are one comment; returns the line behind it, or i when it is none (or code stands behind it). */
+/* Lines from i on that are one comment; returns the line after it, or i when it is none (or code follows it). */
 static size_t comment_end(const miner *m, size_t i) {
   const line *l = &m->lines[i];
   if (begins(l, "/*")) {
@@ -503,7 +503,7 @@ static void mine_marked(miner *m, const char *mark) {
 
 /* ---- Python ---- */
 
-/* A string of three quotes that begins at line i: sets where its text is, returns the line behind it, or i. */
+/* A string of three quotes that begins at line i: sets where its text is, returns the line after it, or i. */
 static size_t docstring(const miner *m, size_t i, span *text) {
   if (i >= m->n_lines) return i;
   const line *l = &m->lines[i];

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 typedef struct text {
-  char *data; /* NUL behind it */
+  char *data; /* with a NUL after it */
   size_t len;
 } text;
 

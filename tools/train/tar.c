@@ -32,7 +32,7 @@ static uint64_t octal(const unsigned char *field, size_t n) {
   return v;
 }
 
-/* The data of a header of n bytes, NUL behind it; NULL at the end of the stream. */
+/* The data of a header of n bytes, with a NUL after it; NULL at the end of the stream. */
 static char *read_data(FILE *in, uint64_t n) {
   char *data = malloc((size_t)n + 1);
   if (!data) return NULL;

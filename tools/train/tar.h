@@ -13,7 +13,7 @@
 
 typedef struct tar_file {
   char path[1024];
-  char *data; /* NUL behind it */
+  char *data; /* with a NUL after it */
   size_t len;
 } tar_file;
 

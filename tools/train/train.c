@@ -6,8 +6,9 @@
  * A text's vector is the sum of its words' rows, a word that stands n times counting n^tf, brought to length 1. In a
  * batch every description should be nearer to its own code than to any other's, and every code to its own description
  * (InfoNCE both ways). Pairs of one file, or of one package, are kept in one batch: they are the hard negatives. Each
- * time a pair comes up it is dressed anew: one sentence or the whole comment, the name or the path as the question, the
- * code with or without its path and its own comment, cut or whole; so that questions and chunks of all kinds are seen.
+ * time a pair comes up it is dressed differently: one sentence or the whole comment, the name or the path as the
+ * question, the code with or without its path and its own comment, cut or whole; so that questions and chunks of all
+ * kinds are seen.
  *
  * Deterministic: the same files, options and number of threads give the same table. TABLE is written after every
  * epoch; when it is there already, training goes on from it.

@@ -16,14 +16,17 @@ except ImportError:  # plain lists do
     numpy = None
 
 
+NAME = "liblode.so.%d" % _abi.LODE_ABI
+
+
 def _candidates():
     given = os.environ.get("LODE_LIBRARY")
     if given:
         yield given
     here = os.path.dirname(os.path.abspath(__file__))
-    yield os.path.join(here, "liblode.so.0")
-    yield os.path.join(here, "..", "..", "..", "build", "release", "liblode.so.0")  # a checkout
-    yield "liblode.so.0"
+    yield os.path.join(here, NAME)
+    yield os.path.join(here, "..", "..", "..", "build", "release", NAME)  # a checkout
+    yield NAME
 
 
 def _load():
@@ -36,14 +39,28 @@ def _load():
             return ctypes.CDLL(path)
         except OSError as why:
             tried.append("%s (%s)" % (path, why))
-    raise ImportError("liblode.so.0 cannot be loaded: build it with `make`, or name it in LODE_LIBRARY; it needs SQLite, PCRE2 and utf8proc of "
-                      "the system (libsqlite3-0, libpcre2-8-0 and libutf8proc2 on Debian). Tried: " + ", ".join(tried))
+    raise ImportError(NAME + " cannot be loaded: build it with `make`, or name it in LODE_LIBRARY; it needs SQLite, PCRE2 and utf8proc of the "
+                      "system (libsqlite3-0, libpcre2-8-0 and libutf8proc2 on Debian). Tried: " + ", ".join(tried))
 
 
 library = _load()
-for _name, (_result, _params) in _abi.FUNCTIONS.items():
-    _function = getattr(library, _name)
+
+
+def _with_sizes(function, sizes):
+    """A function that is given the sizes of its structs, as the inline functions of lode.h do it."""
+    def sized(*args):
+        args = list(args)
+        for at, size in sizes:
+            args.insert(at, size)
+        return function(*args)
+    return sized
+
+
+for _name, (_symbol, _result, _params, _sizes) in _abi.FUNCTIONS.items():
+    _function = getattr(library, _symbol)
     _function.restype, _function.argtypes = _result, _params
+    if _sizes:
+        setattr(library, _name, _with_sizes(_function, _sizes))
 
 lode_str = _abi.lode_str
 NONE = lode_str()

@@ -38,7 +38,7 @@ class Corrupt(LodeError):
     pass
 
 
-class Version(LodeError):
+class TooNew(LodeError):
     pass
 
 
@@ -88,7 +88,7 @@ class WorkerDied(LodeError):
 
 _CLASSES = {
     "NOT_FOUND": NotFound, "EXISTS": Exists, "INVALID": Invalid, "REFUSED": Refused, "MISMATCH": Mismatch, "LIMIT": Limit,
-    "CORRUPT": Corrupt, "VERSION": Version, "BUSY": Busy, "READONLY": ReadOnly, "GONE": Gone, "IO": InputOutput, "FULL": Full,
+    "CORRUPT": Corrupt, "TOO_NEW": TooNew, "BUSY": Busy, "READONLY": ReadOnly, "GONE": Gone, "IO": InputOutput, "FULL": Full,
     "NOMEM": OutOfMemory, "CANCELLED": Cancelled, "UNSUPPORTED": Unsupported, "INTERNAL": Internal,
 }
 

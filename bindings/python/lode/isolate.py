@@ -14,7 +14,7 @@ import threading
 
 from .errors import Closed, WorkerDied
 
-_METHODS = ("add", "upsert", "update", "delete", "get", "get_page", "count", "query", "query_many", "facets", "counters", "stats")
+_METHODS = ("add", "upsert", "update", "delete", "get", "get_page", "count", "query", "query_many", "explain", "facets", "counters", "stats")
 _STORE_METHODS = ("collections", "rename", "set_metadata", "drop", "stats", "optimize", "compact", "verify", "backup")
 
 

@@ -121,6 +121,12 @@ _Result = ctypes.POINTER(_abi.lode_result)
 _scan_json = json.JSONDecoder().scan_once
 
 
+@functools.lru_cache(maxsize=2)
+def _row_form(stride):
+    """Rows of a newer library may be larger."""
+    return struct.Struct("%s%dx" % (_ROW.format, stride - _ROW.size)) if stride != _ROW.size else _ROW
+
+
 def _rows(result):
     """Of each row: which query it answers, and the Row."""
     n = library.lode_result_count(result)
@@ -128,8 +134,9 @@ def _rows(result):
         return
     new, at = tuple.__new__, memory
     first = ctypes.addressof(library.lode_result_at(result, 0).contents)
+    form = _ROW if n == 1 else _row_form(ctypes.addressof(library.lode_result_at(result, 1).contents) - first)
     for (id, id_len, document, document_len, metadata, metadata_len, vector, dim, cursor, position, query, distance,
-         score) in _ROW.iter_unpack(at[first:first + n * _ROW.size]):
+         score) in form.iter_unpack(at[first:first + n * form.size]):
         yield query, new(Row, (at[id:id + id_len].decode(),
                                at[document:document + document_len].decode() if document else None,
                                _scan_json(at[metadata:metadata + metadata_len].decode(), 0)[0] if metadata else None,
@@ -294,7 +301,7 @@ class Collection:
 
     def query_many(self, vectors=None, texts_=None, *, k=10, ids=None, where=None, where_document=None,
                    include=("document", "metadata"), mode=None, exact=False, effort=0, target_recall=0.0, vector_weight=0.0,
-                   text_weight=0.0) -> List[List[Row]]:
+                   text_weight=0.0, _explain=None) -> List[List[Row]]:
         """One list of hits for each query: by vectors, by texts, or (given both) by both fused."""
         if mode is None:
             mode = "hybrid" if vectors is not None and texts_ is not None else "text" if texts_ is not None else "vector"
@@ -303,7 +310,7 @@ class Collection:
         n = 0
         request = _abi.lode_query_request(mode=MODES[mode], k=number(k, "k"), select=_selection(ids, where, where_document), include=_include(include),
                                           exact=bool(exact), effort=number(effort, "effort", 32), target_recall=target_recall,
-                                          vector_weight=vector_weight, text_weight=text_weight)
+                                          vector_weight=vector_weight, text_weight=text_weight, explain=_explain is not None)
         if vectors is not None and mode != "text":
             request.vectors, n, request.dimension, owner = matrix(vectors)  # noqa: F841, which keeps them alive
         if texts_ is not None and mode != "vector":
@@ -315,6 +322,8 @@ class Collection:
         result = _Result()
         call("lode_query", self._use, ctypes.byref(request), ctypes.byref(result))
         try:
+            if _explain is not None:
+                _explain.update(json.loads(of_text(library.lode_result_explain(result))))
             answers: List[List[Row]] = [[] for _ in range(n)]
             for query, row in _rows(result):
                 answers[query].append(row)
@@ -325,6 +334,12 @@ class Collection:
     def query(self, vector=None, text=None, **how) -> List[Row]:
         """The hits of one query; see query_many."""
         return self.query_many(None if vector is None else [vector], None if text is None else [text], **how)[0]
+
+    def explain(self, vector=None, text=None, **how) -> Dict[str, Any]:
+        """How query() answers the same: {"steps": [...]}, each with its method, why, what was looked at, and the time."""
+        told: Dict[str, Any] = {}
+        self.query(vector, text, _explain=told, **how)
+        return told
 
     def facets(self, key: str, where=None, limit=0) -> Dict[Any, int]:
         """How many records have each value of a metadata key, largest count first."""

@@ -1,12 +1,17 @@
 """One set of tests for the chromadb module and for lode.chroma: LODE_CHROMA_MODULE names which (lode.chroma when not set)."""
 import importlib
 import os
+import socket
 import sys
 import tempfile
+import threading
+import time
 import unittest
 
 chromadb = importlib.import_module(os.environ.get("LODE_CHROMA_MODULE", "lode.chroma"))
 OURS = chromadb.__name__ == "lode.chroma"
+if OURS:
+    from lode.chroma._http import HttpBackend
 
 
 def rounded(result):
@@ -216,6 +221,70 @@ class Http(unittest.TestCase):
         self.assertEqual(rounded(notes.query(query_embeddings=[[1, 0]], n_results=1))["ids"], [["a"]])
         self.assertRaises(chromadb.errors.NotFoundError, client.get_collection, "nobody-here")
         client.delete_collection("python-http")
+
+
+@unittest.skipUnless(OURS, "about our own client")
+class Connections(unittest.TestCase):
+    """A server that answers the first request of a connection, and treats the second as the test says."""
+
+    def setUp(self):
+        self.seen, self.end = [], "drop"
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self.serve, daemon=True).start()
+        self.backend = HttpBackend("127.0.0.1", self.listener.getsockname()[1], False, None, "t", "d", timeout=1)
+        self.addCleanup(self.backend.close)
+        self.addCleanup(self.listener.close)
+
+    def serve(self):
+        held = []
+        while True:
+            try:
+                connection = self.listener.accept()[0]
+            except OSError:
+                return
+            held.append(connection)
+            file = connection.makefile("rb")
+            for n in range(2):
+                head = []
+                while not head or head[-1] not in (b"\r\n", b""):
+                    head.append(file.readline())
+                if head[-1] == b"":
+                    break
+                length = [int(line[15:]) for line in head if line.lower().startswith(b"content-length:")]
+                file.read(length[0] if length else 0)
+                self.seen.append(head[0].split()[0].decode())
+                if n == 0:
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+                    if self.end == "idle":
+                        break
+                elif self.end == "partial":
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{")
+            if self.end != "hang":
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def test_a_write_is_not_repeated(self):
+        with self.assertRaises(ValueError):
+            self.backend.request("POST", "/x", {})
+        self.assertEqual(self.seen, ["GET", "POST"])
+
+    def test_a_read_is_repeated_once(self):
+        self.assertEqual(self.backend.request("POST", "/x", {}, reads=True), {})
+        self.assertEqual(self.seen, ["GET", "POST", "POST"])
+
+    def test_nothing_is_repeated_after_a_part_of_the_answer_or_a_timeout(self):
+        for self.end in ("partial", "hang"):
+            self.seen.clear()
+            if self.end == "hang":
+                self.backend.request("GET", "/y")
+            with self.assertRaises(ValueError):
+                self.backend.request("GET", "/x")
+            self.assertEqual(len(self.seen), 1 if self.end == "partial" else 2)
+
+    def test_a_connection_closed_meanwhile_is_opened_again(self):
+        self.end = "idle"
+        self.backend.request("GET", "/x", None)
+        time.sleep(0.2)
+        self.assertEqual(self.backend.request("POST", "/x", {}), {})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """The library through Python: what goes in comes out, errors are exceptions, handles end when they should."""
+import ctypes
 import io
 import json
 import os
@@ -8,7 +9,7 @@ import unittest
 from unittest import mock
 
 import lode
-from lode import _abi
+from lode import _abi, store
 from lode._library import numpy
 
 
@@ -34,6 +35,16 @@ class Records(Base):
         self.assertEqual([r.document for r in rows], ["the parser reads tokens", "a lexer", None])
         self.assertEqual(list(rows[0].vector), [1.0, 0.0])
         self.assertIsNone(rows[2].vector)
+
+    def test_rows_of_a_newer_library_may_be_larger(self):
+        form, values = store._row_form(store._ROW.size + 16), tuple(range(1, 12)) + (0.5, 0.25)
+        rows = (store._ROW.pack(*values) + b"\xff" * 16) * 2
+        self.assertEqual(list(form.iter_unpack(rows)), [values, values])
+
+    def test_structs_are_passed_with_their_sizes(self):
+        symbol, _, kinds, sizes = _abi.FUNCTIONS["lode_add"]
+        self.assertEqual((symbol, len(kinds)), ("lode_add_sized", 9))
+        self.assertEqual(sizes, [(3, ctypes.sizeof(_abi.lode_record)), (7, ctypes.sizeof(_abi.lode_write_result))])
 
     def test_any_text_survives(self):
         notes = self.store.collection("odd", create=True)
@@ -65,6 +76,7 @@ class Records(Base):
         self.assertEqual([r.id for r in notes.query([0, 1], "parser", k=2)], ["a", "b"])
         answers = notes.query_many([[1, 0], [0, 1]], k=1, where={"lang": {"$in": ["c", "go"]}}, where_document={"$contains": "e"})
         self.assertEqual([[r.id for r in rows] for rows in answers], [["a"], ["b"]])
+        self.assertEqual([s["step"] for s in notes.explain([1, 0.1], k=5)["steps"]], ["query", "vectors", "rows"])
 
     def test_paging_reads_everything_once(self):
         notes = self.store.collection("many", create=True)

@@ -100,12 +100,13 @@ bool chroma_uuid_parse(lode_str text, uint64_t *uid);
 
 /* ---- Handlers ---- */
 
-#define CHROMA_HANDLERS(X)                                                                                             \
-  X(query)                                                                                                             \
-  X(get) X(add) X(upsert) X(update) X(delete) X(count) X(indexing_status) X(search) X(fork) X(fork_count)              \
-      X(get_collection_by_id) X(get_collection) X(update_collection) X(delete_collection) X(list_collections)          \
-          X(create_collection) X(count_collections) X(get_database) X(delete_database) X(list_databases)               \
-              X(create_database) X(get_tenant) X(create_tenant) X(reset)
+/* clang-format off */
+#define CHROMA_HANDLERS(X)                                                                                          \
+  X(query) X(get) X(add) X(upsert) X(update) X(delete) X(count) X(indexing_status) X(search) X(fork) X(fork_count)  \
+  X(get_collection_by_id) X(get_collection) X(update_collection) X(delete_collection) X(list_collections)           \
+  X(create_collection) X(count_collections) X(get_database) X(delete_database) X(list_databases) X(create_database) \
+  X(get_tenant) X(create_tenant) X(reset)
+/* clang-format on */
 #define CHROMA_DECLARE_HANDLER(verb) bool chroma_do_##verb(chroma_request *c);
 CHROMA_HANDLERS(CHROMA_DECLARE_HANDLER)
 #undef CHROMA_DECLARE_HANDLER

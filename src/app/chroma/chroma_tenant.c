@@ -120,8 +120,8 @@ static void tenant_put_database(chroma_request *c, lode_str id, lode_str name) {
 /* Writes id and name from a record's metadata. */
 static bool registry_put_record(chroma_request *c, lode_str metadata) {
   json_doc json = {0};
-  if (json_parse(&json, metadata, NULL, &c->err) != LODE_OK) return false;
-  uint32_t id = json_get(&json, 0, STR_LIT("id")), name = json_get(&json, 0, STR_LIT("name"));
+  bool parsed = metadata.data && json_parse(&json, metadata, NULL, NULL) == LODE_OK;
+  uint32_t id = parsed ? json_get(&json, 0, STR_LIT("id")) : 0, name = parsed ? json_get(&json, 0, STR_LIT("name")) : 0;
   bool good = id && name && json.nodes[id].type == JSON_NODE_STRING && json.nodes[name].type == JSON_NODE_STRING;
   if (good) tenant_put_database(c, json.nodes[id].u.s, json.nodes[name].u.s);
   json_release(&json);
@@ -194,9 +194,13 @@ bool chroma_do_list_databases(chroma_request *c) {
     }
   }
   for (size_t i = 0; result && i < lode_result_count(result) && shown < limit; i++) {
+    size_t before = c->task->out.len;
     if (i < offset) continue;
-    if (shown++) strbuf_addch(&c->task->out, ',');
-    (void)registry_put_record(c, lode_result_at(result, i)->metadata);
+    if (shown) strbuf_addch(&c->task->out, ',');
+    if (registry_put_record(c, lode_result_at(result, i)->metadata))
+      shown++;
+    else
+      c->task->out.len = before; /* a damaged record is left out */
   }
   strbuf_addch(&c->task->out, ']');
   lode_result_free(result);

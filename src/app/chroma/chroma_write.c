@@ -12,10 +12,8 @@
 
 enum { CHROMA_SMALL_WRITE = 512 };
 
-typedef enum chroma_verb { CHROMA_ADD, CHROMA_UPSERT, CHROMA_UPDATE } chroma_verb;
-
 typedef struct chroma_batch {
-  chroma_verb verb;
+  lode_import_mode mode;
   lode_collection *collection;
   lode_record *records;
   size_t n;
@@ -141,7 +139,7 @@ static void chroma_next_element(chroma_request *c, uint32_t *at) {
 static bool chroma_read_batch(chroma_request *c, chroma_batch *b) {
   const lode_str *ids;
   uint32_t vector, document, metadata, uri;
-  bool update = b->verb != CHROMA_ADD;
+  bool update = b->mode != LODE_IMPORT_ADD;
   if (!chroma_body_ids(c, &ids, &b->n)) return false;
   if (!ids) return chroma_bad_shape(c, "missing field `ids`");
   if (b->n == 0) return chroma_invalid(c, "ids is empty: give at least one");
@@ -151,7 +149,7 @@ static bool chroma_read_batch(chroma_request *c, chroma_batch *b) {
   if (!chroma_body_list(c, "embeddings", b->n, &vector) || !chroma_body_list(c, "documents", b->n, &document) ||
       !chroma_body_list(c, "metadatas", b->n, &metadata) || !chroma_body_list(c, "uris", b->n, &uri))
     return false;
-  if (!vector && b->verb != CHROMA_UPDATE) return chroma_bad_shape(c, "missing field `embeddings`");
+  if (!vector && b->mode != LODE_IMPORT_UPDATE) return chroma_bad_shape(c, "missing field `embeddings`");
   b->records = mem_arena_alloc(&c->arena, b->n * sizeof *b->records);
   if (!b->records) return chroma_respond_status(c, err_nomem(&c->err));
   memset(b->records, 0, b->n * sizeof *b->records);
@@ -162,7 +160,7 @@ static bool chroma_read_batch(chroma_request *c, chroma_batch *b) {
   for (size_t i = 0; i < b->n; i++) {
     lode_record *r = &b->records[i];
     r->id = ids[i];
-    if (vector && !chroma_read_vector(c, vector, b->verb == CHROMA_UPDATE, r)) return false;
+    if (vector && !chroma_read_vector(c, vector, b->mode == LODE_IMPORT_UPDATE, r)) return false;
     if (document && chroma_body_node(c, document)->type == JSON_NODE_STRING)
       r->document = chroma_body_node(c, document)->u.s;
     else if (document && chroma_body_node(c, document)->type != JSON_NODE_NULL)
@@ -178,13 +176,13 @@ static bool chroma_read_batch(chroma_request *c, chroma_batch *b) {
 
 static lode_status chroma_write_batch(void *ctx, lode_txn *txn, lode_error *err) {
   chroma_batch *b = ctx;
-  if (b->verb == CHROMA_ADD) return lode_add(b->collection, txn, b->records, b->n, LODE_KEEP_EXISTING, NULL, err);
-  if (b->verb == CHROMA_UPSERT) return lode_upsert(b->collection, txn, b->records, b->n, NULL, err);
+  if (b->mode == LODE_IMPORT_ADD) return lode_add(b->collection, txn, b->records, b->n, LODE_KEEP_EXISTING, NULL, err);
+  if (b->mode == LODE_IMPORT_UPSERT) return lode_upsert(b->collection, txn, b->records, b->n, NULL, err);
   return lode_update(b->collection, txn, b->records, b->n, NULL, NULL, err);
 }
 
-static bool chroma_write(chroma_request *c, chroma_verb what) {
-  chroma_batch b = {.verb = what};
+static bool chroma_write(chroma_request *c, lode_import_mode mode) {
+  chroma_batch b = {.mode = mode};
   worker_handle *handle;
   if (!chroma_read_batch(c, &b) || !chroma_coll_acquire(c, &handle)) return false;
   b.collection = handle->collection;
@@ -195,12 +193,12 @@ static bool chroma_write(chroma_request *c, chroma_verb what) {
   chroma_coll_release(c, handle, st);
   if (st == LODE_NOT_FOUND) return chroma_no_collection(c);
   if (st != LODE_OK) return chroma_respond_status(c, st);
-  return chroma_respond(c, what == CHROMA_ADD ? 201 : 200, "{}");
+  return chroma_respond(c, mode == LODE_IMPORT_ADD ? 201 : 200, "{}");
 }
 
-bool chroma_do_add(chroma_request *c) { return chroma_write(c, CHROMA_ADD); }
-bool chroma_do_upsert(chroma_request *c) { return chroma_write(c, CHROMA_UPSERT); }
-bool chroma_do_update(chroma_request *c) { return chroma_write(c, CHROMA_UPDATE); }
+bool chroma_do_add(chroma_request *c) { return chroma_write(c, LODE_IMPORT_ADD); }
+bool chroma_do_upsert(chroma_request *c) { return chroma_write(c, LODE_IMPORT_UPSERT); }
+bool chroma_do_update(chroma_request *c) { return chroma_write(c, LODE_IMPORT_UPDATE); }
 
 /* ---- Delete ---- */
 
@@ -215,7 +213,7 @@ static lode_status chroma_run_deletion(void *ctx, lode_txn *txn, lode_error *err
   return lode_delete(d->collection, txn, &d->select, &d->deleted, err);
 }
 
-/* The first `limit` matches, as a selection of ids. */
+/* Narrows the selection to the first `limit` matches. The filter stays: they may change before they are deleted. */
 static lode_status chroma_limit_selection(chroma_request *c, chroma_deletion *d, uint64_t limit, lode_result **rows) {
   lode_get_request request = {.select = d->select, .limit = (size_t)limit};
   TRY(lode_get(d->collection, &request, rows, &c->err));
@@ -223,7 +221,8 @@ static lode_status chroma_limit_selection(chroma_request *c, chroma_deletion *d,
   lode_str *ids = mem_arena_alloc(&c->arena, (n + 1) * sizeof *ids);
   if (!ids) return err_nomem(&c->err);
   for (size_t i = 0; i < n; i++) ids[i] = lode_result_at(*rows, i)->id;
-  d->select = (lode_selection){.ids = ids, .n_ids = n};
+  d->select.ids = ids;
+  d->select.n_ids = n;
   return LODE_OK;
 }
 

@@ -2,6 +2,8 @@
 /* chunk.c - lists of chunks: memory, invariants, wire format, splitting, line numbers; see chunk.h. */
 #include "chunk/chunk_make.h"
 
+#include "base/byteorder.h"
+
 #include <ctype.h>
 
 enum { CHUNK_STRINGS_LIMIT = 256 << 20 };
@@ -276,21 +278,16 @@ const char *chunk_list_problem(const chunk_list *list, size_t text_bytes) {
 
 enum { CHUNK_WIRE_NUMBERS = 9, CHUNK_WIRE_STRINGS = 6 };
 
-static void chunk_put32(strbuf *out, uint32_t v) {
-  unsigned char b[4] = {(unsigned char)v, (unsigned char)(v >> 8), (unsigned char)(v >> 16), (unsigned char)(v >> 24)};
-  strbuf_add(out, b, 4);
-}
-
 void chunk_list_encode(const chunk_list *list, strbuf *out) {
-  chunk_put32(out, (uint32_t)list->n);
+  strbuf_add_le32(out, (uint32_t)list->n);
   for (size_t i = 0; i < list->n; i++) {
     const chunk_item *c = &list->items[i];
     uint32_t numbers[CHUNK_WIRE_NUMBERS] = {(uint32_t)c->kind, c->start,  c->end,  c->start_line, c->end_line,
                                             c->line,           c->parent, c->part, c->parts};
     lode_str strings[CHUNK_WIRE_STRINGS] = {c->name, c->signature, c->doc, c->parents, c->skeleton, c->symbols};
-    for (size_t k = 0; k < CHUNK_WIRE_NUMBERS; k++) chunk_put32(out, numbers[k]);
+    for (size_t k = 0; k < CHUNK_WIRE_NUMBERS; k++) strbuf_add_le32(out, numbers[k]);
     for (size_t k = 0; k < CHUNK_WIRE_STRINGS; k++) {
-      chunk_put32(out, (uint32_t)strings[k].len);
+      strbuf_add_le32(out, (uint32_t)strings[k].len);
       strbuf_add(out, strings[k].data, strings[k].len);
     }
   }
@@ -307,7 +304,7 @@ static uint32_t chunk_get32(chunk_decoder *r) {
     r->bad = true;
     return 0;
   }
-  uint32_t v = (uint32_t)r->p[0] | (uint32_t)r->p[1] << 8 | (uint32_t)r->p[2] << 16 | (uint32_t)r->p[3] << 24;
+  uint32_t v = num_le32(r->p);
   r->p += 4;
   r->left -= 4;
   return v;

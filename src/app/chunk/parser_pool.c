@@ -6,6 +6,8 @@
  */
 #include "chunk/parser_pool.h"
 
+#include "base/byteorder.h"
+#include "os/frame.h"
 #include "os/os.h"
 #include "os/proc.h"
 #include "chunk/parser_wire.h"
@@ -99,8 +101,8 @@ lode_status parser_pool_open(const parser_pool_options *options, parser_pool **o
   if (options) pool->options = *options;
   parser_pool_options *o = &pool->options;
   if (o->workers == 0) {
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    o->workers = cpus < 1 ? 1 : cpus > 16 ? 16 : (uint32_t)cpus;
+    unsigned cpus = os_cpu_count();
+    o->workers = cpus > 16 ? 16 : cpus;
   }
   if (o->workers > PARSER_POOL_MAX_WORKERS) o->workers = PARSER_POOL_MAX_WORKERS;
   if (o->memory_bytes == 0) o->memory_bytes = 512u << 20;
@@ -193,9 +195,9 @@ static lode_status parser_pool_send_request(const parser_pool *pool, parser_pool
   lode_str name = str_of(language->name);
   uint32_t numbers[PARSER_WIRE_NUMBERS] = {PARSER_WIRE_VERSION, o->chunk.max_bytes, o->chunk.min_bytes, o->cpu_ms, 0,
                                            (uint32_t)name.len,  (uint32_t)text.len};
-  for (int i = 0; i < PARSER_WIRE_NUMBERS; i++) parser_wire_put32(head + 4 * i, numbers[i]);
+  for (int i = 0; i < PARSER_WIRE_NUMBERS; i++) num_put_le32(head + 4 * i, numbers[i]);
   lode_str parts[] = {{(const char *)head, sizeof head}, name, text};
-  return proc_frame_send(w->proc.fd, PARSER_WIRE_PARSE, parts, 3, deadline, err);
+  return proc_frame_send(w->proc.fd, (proc_frame){.type = PARSER_WIRE_PARSE}, parts, 3, deadline, err);
 }
 
 static void parser_pool_set_outcome(parser_pool_result *r, parser_pool_outcome outcome, const char *detail) {
@@ -235,7 +237,7 @@ static lode_status parser_pool_read_answer(parser_pool_worker *w, uint32_t type,
   const unsigned char *p = (const unsigned char *)w->answer.data;
   char said[sizeof r->detail];
   if (w->answer.len < 4) return err_set(err, LODE_CORRUPT, "a short answer");
-  uint32_t number = parser_wire_get32(p);
+  uint32_t number = num_le32(p);
   lode_str rest = {w->answer.data + 4, w->answer.len - 4};
   if (type == PARSER_WIRE_CHUNKS) {
     TRY(chunk_list_decode(rest, text_bytes, &r->chunks, err));
@@ -259,7 +261,7 @@ static lode_status parser_pool_ask_worker(parser_pool *pool, parser_pool_worker 
                                           lode_str text, parser_pool_result *r, lode_error *err) {
   /* the worker limits its own CPU time; this deadline is for one that sleeps, and allows for a busy machine */
   uint64_t deadline = os_api->now_ns() + ((uint64_t)pool->options.cpu_ms * 20 + 60000) * 1000000u;
-  uint32_t type;
+  proc_frame frame;
   lode_error why;
   lode_status st;
   for (int tries = 0;; tries++) {
@@ -275,8 +277,8 @@ static lode_status parser_pool_ask_worker(parser_pool *pool, parser_pool_worker 
     if (st != LODE_GONE || tries > 0) break;
     proc_kill(&w->proc); /* it died while idle: not this file's fault */
   }
-  if (st == LODE_OK) st = proc_frame_receive(w->proc.fd, PARSER_WIRE_MAX_ANSWER, deadline, &type, &w->answer, &why);
-  if (st == LODE_OK) st = parser_pool_read_answer(w, type, text.len, r, &why);
+  if (st == LODE_OK) st = proc_frame_receive(w->proc.fd, PARSER_WIRE_MAX_ANSWER, deadline, &frame, &w->answer, &why);
+  if (st == LODE_OK) st = parser_pool_read_answer(w, frame.type, text.len, r, &why);
   if (st != LODE_OK) parser_pool_reap_worker(w, st, r);
   return LODE_OK;
 }

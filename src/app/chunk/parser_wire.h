@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parser_wire.h - the protocol between parser_pool.c and the program lode-parser, in frames (os/proc.h).
+/* parser_wire.h - the protocol between parser_pool.c and the program lode-parser, in frames (os/frame.h).
  *
  * A request is one frame: seven 32-bit little-endian numbers, the name of the language, the text. The answer is one
  * frame. A worker that can no longer answer reports the reason with its exit code.
  */
 #ifndef LODE_CHUNK_PARSER_WIRE_H
 #define LODE_CHUNK_PARSER_WIRE_H
-
-#include <stdint.h>
 
 #define PARSER_WIRE_VERSION 1u
 #define PARSER_WIRE_MAX_ANSWER (128u << 20) /* longest answer */
@@ -27,12 +25,5 @@ typedef enum parser_wire_reason {
 } parser_wire_reason;
 
 #define PARSER_WIRE_EXIT_NOMEM 86
-
-static inline void parser_wire_put32(unsigned char *p, uint32_t v) {
-  for (int i = 0; i < 4; i++) p[i] = (unsigned char)(v >> (8 * i));
-}
-static inline uint32_t parser_wire_get32(const unsigned char *p) {
-  return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
 
 #endif

@@ -1,66 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli.c - parses argv into an operation and its arguments. See cli.h. */
 #include "cli/cli.h"
+#include "table/op_table.h"
 #include "ops/suggest.h"
 
 static const op_param params_common[] = {
-    {.name = "store",
-     .type = OP_ARG_PATH,
-     .value = "DIR",
+    {OP_PATH(cli_common_args, store), .value = "DIR",
      .about =
          "the store's folder, or a cluster's address, qdrant://HOST:PORT; when not given, the nearest .lode folder "
          "upward (no further than a .git; see lode trust), else $XDG_DATA_HOME/lode, else ~/.local/share/lode"},
-    {.name = "json", .type = OP_ARG_FLAG, .about = "one JSON object a line; errors too, on standard error"},
-    {.name = "full", .type = OP_ARG_FLAG, .about = "show documents whole, not their first lines"},
-    {.name = "quiet",
-     .type = OP_ARG_FLAG,
-     .letter = 'q',
-     .about = "no progress, no notices, no reports of what was done"},
-    {.name = "color",
-     .type = OP_ARG_CHOICE,
-     .value = "WHEN",
-     .choices = "auto|always|never",
-     .fallback = "auto",
+    {OP_FLAG(cli_common_args, json), .about = "one JSON object a line; errors too, on standard error"},
+    {OP_FLAG(cli_common_args, full), .about = "show documents whole, not their first lines"},
+    {OP_FLAG(cli_common_args, quiet), .letter = 'q', .about = "no progress, no notices, no reports of what was done"},
+    {OP_CHOICE(cli_common_args, color), .value = "WHEN", .choices = "auto|always|never", .fallback = "auto",
      .about = "colours; auto: on a terminal, unless NO_COLOR is set"},
-    {.name = "read_only", .type = OP_ARG_FLAG, .about = "never write to the store; commands that read never do"},
-    {.name = "busy_ms",
-     .type = OP_ARG_INT,
-     .value = "N",
-     .min = 1,
-     .max = 86400000,
+    {OP_FLAG(cli_common_args, read_only), .about = "never write to the store; commands that read never do"},
+    {OP_INT(cli_common_args, busy_ms), .value = "N", .min = 1, .max = 86400000,
      .about = "how long to wait for a lock that another process holds (10,000)"},
-    {.name = "memory",
-     .type = OP_ARG_SIZE,
-     .value = "SIZE",
+    {OP_SIZE(cli_common_args, memory), .value = "SIZE",
      .about = "budget for caches and transactions (256M, at least 16M)"},
-    {.name = "max_document",
-     .type = OP_ARG_SIZE,
-     .value = "SIZE",
+    {OP_SIZE(cli_common_args, max_document), .value = "SIZE",
      .about = "largest document that is taken (64M, at most 256M)"},
-    {.name = "help", .type = OP_ARG_FLAG, .letter = 'h', .about = "show help"},
-    {.name = "version", .type = OP_ARG_FLAG, .about = "show the version"},
+    {OP_FLAG(cli_common_args, help), .letter = 'h', .about = "show help"},
+    {OP_FLAG(cli_common_args, version), .about = "show the version"},
     {0}};
-const op_def cli_common_def = {.name = "", .params = params_common};
+const op_def cli_common_def = {.name = "", .params = params_common, .args_size = sizeof(cli_common_args)};
 
 static const op_param params_help[] = {
-    {.name = "topic",
-     .type = OP_ARG_LIST,
-     .flags = OP_PARAM_POSITIONAL,
-     .value = "TOPIC",
-     .about = "a command or a topic"},
-    {.name = "completions",
-     .type = OP_ARG_CHOICE,
-     .value = "SHELL",
-     .choices = "bash|zsh|fish",
+    {OP_LIST(cli_help_args, topic), .flags = OP_PARAM_POSITIONAL, .value = "TOPIC", .about = "a command or a topic"},
+    {OP_CHOICE(cli_help_args, completions), .value = "SHELL", .choices = "bash|zsh|fish",
      .about = "print the completion script of a shell"},
-    {.name = "schema", .type = OP_ARG_FLAG, .about = "print the JSON Schemas of the operations, one a line"},
-    {.name = "man",
-     .type = OP_ARG_FLAG,
+    {OP_FLAG(cli_help_args, schema), .about = "print the JSON Schemas of the operations, one a line"},
+    {OP_FLAG(cli_help_args, man),
      .about = "print a manual page as roff: lode(1), or that of `lode help db --man`, lode-db(1)"},
     {0}};
 const op_def cli_help_def = {.name = "help",
                              .about = "show help about a command or a topic",
                              .params = params_help,
+                             .args_size = sizeof(cli_help_args),
                              .examples = "lode help\nlode help filters\nlode help db query\n"
                                          "lode help --completions bash > /etc/bash_completion.d/lode"};
 
@@ -222,10 +199,9 @@ static lode_status argv_take_command(cli_command *c, const argv_cursor *cur, con
     c->group = word;
   else if ((c->op = op_find(c->group, str_of(word))) == NULL)
     return command_unknown(c, word, err);
-  if (c->op) {
-    op_args_init(&c->args, c->op);
-    c->args.flags = true;
-  }
+  if (!c->op) return LODE_OK;
+  TRY(op_args_init(&c->args, c->op, err));
+  c->args.flags = true;
   return LODE_OK;
 }
 
@@ -233,9 +209,9 @@ static lode_status argv_take_positional(cli_command *c, const char *word, lode_e
   char quoted[256], command[80];
   for (const op_param *p = c->op->params; p->name; p++) {
     if (!(p->flags & OP_PARAM_POSITIONAL)) continue;
-    op_arg *arg = &c->args.values[p - c->op->params];
-    if (arg->set && (p->flags & OP_PARAM_REST)) return op_args_add_word(&c->args, arg, str_of(word), err);
-    if (!arg->set || p->type == OP_ARG_LIST) return op_args_set_text(&c->args, p, str_of(word), err);
+    bool set = op_args_is_set(&c->args, p);
+    if (set && (p->flags & OP_PARAM_REST)) return op_args_add_word(&c->args, p, str_of(word), err);
+    if (!set || p->type == OP_ARG_LIST) return op_args_set_text(&c->args, p, str_of(word), err);
   }
   command_put_name(command, sizeof command, c);
   return err_set(err, LODE_INVALID, "%s has no place for %s; see: %s --help", command,
@@ -245,7 +221,7 @@ static lode_status argv_take_positional(cli_command *c, const char *word, lode_e
 /* Records are read from standard input if no file is named. */
 static lode_status command_default_input(cli_command *c, lode_error *err) {
   for (const op_param *p = c->op->params; p->name; p++)
-    if (p->type == OP_ARG_RECORDS && !c->args.values[p - c->op->params].set)
+    if (p->type == OP_ARG_RECORDS && !op_args_is_set(&c->args, p))
       TRY(op_args_set_text(&c->args, p, STR_LIT("-"), err));
   return LODE_OK;
 }
@@ -282,17 +258,22 @@ static bool argv_asks_help(int argc, char **argv) {
 lode_status cli_parse(cli_command *command, int argc, char **argv, lode_error *err) {
   argv_cursor cur = {argc, 1, argv};
   memset(command, 0, sizeof *command);
-  op_args_init(&command->common, &cli_common_def);
+  TRY(op_args_init(&command->common, &cli_common_def, err));
   command->common.flags = true;
   lode_status st = argv_take_all(command, &cur, err);
   command->help = argv_asks_help(argc, argv);
   if (command->help && (command->op || command->group || st == LODE_OK)) return LODE_OK;
   TRY(st);
   TRY(op_args_finish(&command->common, err));
-  command->version = command->version || op_arg_get(&command->common, "version")->number;
+  command->version = command->version || cli_common(command)->version.on;
   if (!command->op || command->version) return LODE_OK;
   TRY(command_default_input(command, err));
   return op_args_finish(&command->args, err);
+}
+
+const cli_common_args *cli_common(const cli_command *command) {
+  static const cli_common_args none;
+  return command->common.values ? command->common.values : &none;
 }
 
 void cli_command_release(cli_command *command) {

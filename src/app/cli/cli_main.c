@@ -6,6 +6,11 @@
  * Other operations end at the first. A SIGHUP that the caller ignores (nohup) stays ignored.
  */
 #include "cli/cli.h"
+#include "cli/cli_locate.h"
+#include "cli/cli_writer.h"
+#include "ops/op_schema.h"
+#include "table/op_table.h"
+#include "ops/op_text.h"
 #include "cli/crash_cli.h"
 #include "ops/suggest.h"
 #include "worker/worker.h"
@@ -30,8 +35,6 @@ typedef struct cli_session {
   cli_progress *bar;
 } cli_session;
 
-static const op_arg *common_arg(const cli_command *c, const char *name) { return op_arg_get(&c->common, name); }
-
 static void print_message(cli_session *s, const char *kind, const char *text) {
   strbuf line = {0};
   if (s->bar) cli_progress_clear(s->bar);
@@ -39,7 +42,7 @@ static void print_message(cli_session *s, const char *kind, const char *text) {
   op_put_printable(&line, str_of(text), 0);
   strbuf_addch(&line, '\n');
   /* a failure cannot be reported to anybody */
-  if (!line.failed) (void)op_write_fd(STDERR_FILENO, line.data, line.len);
+  if (!line.failed) (void)!op_write_fd(STDERR_FILENO, line.data, line.len);
   strbuf_release(&line);
 }
 
@@ -52,10 +55,10 @@ static void print_note(void *ctx, const char *text) {
 
 static lode_open_options session_settings(cli_session *s) {
   return (lode_open_options){
-      .read_only = common_arg(s->command, "read_only")->number,
-      .busy_ms = (uint32_t)common_arg(s->command, "busy_ms")->number,
-      .memory_bytes = common_arg(s->command, "memory")->number,
-      .max_document_bytes = common_arg(s->command, "max_document")->number,
+      .read_only = cli_common(s->command)->read_only.on,
+      .busy_ms = (uint32_t)cli_common(s->command)->busy_ms.n,
+      .memory_bytes = cli_common(s->command)->memory.bytes,
+      .max_document_bytes = cli_common(s->command)->max_document.bytes,
       .log = print_note,
       .log_ctx = s,
   };
@@ -70,7 +73,7 @@ static lode_status cli_check_found(void *opener, lode_error *err) {
   trust_info trust;
   if (!s->found) return LODE_OK;
   s->found = false;
-  trust_examine(s->folder, !common_arg(s->command, "read_only")->number, &trust);
+  trust_examine(s->folder, !cli_common(s->command)->read_only.on, &trust);
   trust_report(&trust, print_note, s);
   s->ctx->adopted = trust.state == TRUST_ADOPTED;
   lode_status st = trust_check(&trust, err);
@@ -97,7 +100,7 @@ static lode_status cli_open_store(void *opener, const op_open_options *how, lode
   options.read_only = !how->write || options.read_only;
   options.no_background = options.read_only || how->brief;
   options.bulk_load = how->bulk;
-  if (how->bulk && !common_arg(s->command, "memory")->set) options.memory_bytes = CLI_BULK_MEMORY;
+  if (how->bulk && !cli_common(s->command)->memory.set) options.memory_bytes = CLI_BULK_MEMORY;
   options.create = how->create && !options.read_only;
   options.page_bytes = how->page_bytes;
   if (!how->folder) TRY(cli_check_found(s, err));
@@ -150,7 +153,7 @@ static size_t cli_width_of(int fd) {
 
 static cli_style cli_style_of(const cli_command *c) {
   const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
-  lode_str when = common_arg(c, "color")->text;
+  lode_str when = cli_common(c)->color.text;
   bool plain = (none && *none) || (term && strcmp(term, "dumb") == 0) || !isatty(STDOUT_FILENO);
   return (cli_style){
       .color = str_eq(when, STR_LIT("always")) || (!plain && !str_eq(when, STR_LIT("never"))),
@@ -168,7 +171,7 @@ static int print_failure(cli_session *s, bool json, const lode_error *err) {
     json_put_string(&line, str_of(err->text[0] ? err->text : lode_status_text(err->status)));
     if (err->record != LODE_NO_RECORD) strbuf_addf(&line, ",\"record\":%zu", err->record);
     strbuf_addstr(&line, "}}\n");
-    if (!line.failed) (void)op_write_fd(STDERR_FILENO, line.data, line.len);
+    if (!line.failed) (void)!op_write_fd(STDERR_FILENO, line.data, line.len);
     strbuf_release(&line);
   }
   return code;
@@ -196,30 +199,30 @@ static const op_def *cli_op_of_words(const lode_str *words, size_t n) {
   return op_find(group, words[1]);
 }
 
-static bool cli_help_about(strbuf *out, const op_arg *topic, const cli_style *style) {
+static bool cli_help_about(strbuf *out, const op_arg_list *topic, const cli_style *style) {
   if (topic->n == 0) {
     cli_help_top(out, style);
     return true;
   }
-  if (topic->n == 1 && cli_help_topic(out, topic->list[0], style)) return true;
-  const op_def *op = cli_op_of_words(topic->list, topic->n);
+  if (topic->n == 1 && cli_help_topic(out, topic->items[0], style)) return true;
+  const op_def *op = cli_op_of_words(topic->items, topic->n);
   if (op) {
     cli_help_op(out, op, style);
     return true;
   }
   OP_EACH_GROUP(g) {
-    if (topic->n != 1 || !g->name || !str_eq(str_of(g->name), topic->list[0])) continue;
+    if (topic->n != 1 || !g->name || !str_eq(str_of(g->name), topic->items[0])) continue;
     cli_help_group(out, g->name, style);
     return true;
   }
   return false;
 }
 
-static int cli_no_topic(cli_session *s, bool json, const op_arg *topic) {
+static int cli_no_topic(cli_session *s, bool json, const op_arg_list *topic) {
   lode_error err = {.record = LODE_NO_RECORD};
   op_suggest best;
   char quoted[256];
-  lode_str word = topic->list[topic->n - 1];
+  lode_str word = topic->items[topic->n - 1];
   op_suggest_init(&best, word);
   for (size_t i = 0; cli_topic_name(i); i++) op_suggest_try(&best, str_of(cli_topic_name(i)));
   OP_EACH_GROUP(g) OP_EACH(g, op) op_suggest_try(&best, str_of(op->name));
@@ -231,18 +234,30 @@ static int cli_no_topic(cli_session *s, bool json, const op_arg *topic) {
   return print_failure(s, json, &err);
 }
 
+static int cli_no_man_page(cli_session *s, bool json, const op_arg_list *topic) {
+  lode_error err = {.record = LODE_NO_RECORD};
+  char quoted[256];
+  (void)err_set(&err, LODE_INVALID,
+                "the manual has no page about %s; it has `lode help --man` and `lode help db --man`",
+                str_quote(topic->items[0], quoted, sizeof quoted));
+  return print_failure(s, json, &err);
+}
+
 static int cli_run_help(cli_session *s, const cli_command *c) {
-  const op_arg *shell = op_arg_get(&c->args, "completions"), *topic = op_arg_get(&c->args, "topic");
+  const cli_help_args *args = c->args.values;
+  const op_arg_list *topic = &args->topic;
   cli_style style = cli_style_of(c);
   strbuf out = {0};
   if (style.width > 110) style.width = 110;
-  if (shell->set) {
+  if (args->completions.set) {
     static void (*const scripts[])(strbuf *) = {cli_complete_bash, cli_complete_zsh, cli_complete_fish};
-    scripts[shell->number](&out);
-  } else if (op_arg_get(&c->args, "man")->number) {
+    scripts[args->completions.index](&out);
+  } else if (args->man.on) {
+    if (topic->n > 1 || (topic->n && !str_eq(topic->items[0], STR_LIT("db"))))
+      return cli_no_man_page(s, cli_common(c)->json.on, topic);
     cli_man_page(&out, topic->n ? "db" : NULL);
-  } else if (op_arg_get(&c->args, "schema")->number) {
-    const op_def *only = topic->n ? cli_op_of_words(topic->list, topic->n) : NULL;
+  } else if (args->schema.on) {
+    const op_def *only = topic->n ? cli_op_of_words(topic->items, topic->n) : NULL;
     OP_EACH_GROUP(g) {
       OP_EACH(g, op) {
         if (topic->n && op != only) continue;
@@ -250,10 +265,10 @@ static int cli_run_help(cli_session *s, const cli_command *c) {
         strbuf_addch(&out, '\n');
       }
     }
-    if (out.len == 0) return cli_no_topic(s, common_arg(c, "json")->number, topic);
+    if (out.len == 0) return cli_no_topic(s, cli_common(c)->json.on, topic);
   } else if (!cli_help_about(&out, topic, &style)) {
     strbuf_release(&out);
-    return cli_no_topic(s, common_arg(c, "json")->number, topic);
+    return cli_no_topic(s, cli_common(c)->json.on, topic);
   }
   return print_text(&out, STDOUT_FILENO, CLI_EXIT_DONE);
 }
@@ -306,23 +321,24 @@ static int cli_finish(cli_session *s, cli_writer *w, lode_status st, const op_co
 }
 
 /* Servers may be given the project instead of its store. */
-static lode_status locate(const cli_command *c, lode_str given, strbuf *folder, cli_store_location *located,
+static lode_status locate(const cli_command *c, const char *given, strbuf *folder, cli_store_location *located,
                           lode_error *err) {
-  const op_arg *place = op_arg_get(&c->args, "project");
-  if (!(c->op->flags & OP_SERVER) || !place->set) return cli_locate_store(given.data, folder, located, err);
-  if (given.data) return err_set(err, LODE_INVALID, "--project and --store both say what is served: give one of them");
-  return cli_store_of_project(place->text.data, folder, located, err);
+  const op_arg_path *project = c->op->flags & OP_SERVER ? op_args_find(&c->args, "project", OP_ARG_PATH) : NULL;
+  if (!project || !project->set) return cli_locate_store(given, folder, located, err);
+  if (given) return err_set(err, LODE_INVALID, "--project and --store both say what is served: give one of them");
+  return cli_store_of_project(project->path, folder, located, err);
 }
 
 static int cli_run_op(cli_session *s, const cli_command *c) {
-  bool json = common_arg(c, "json")->number, is_long = c->op->flags & OP_LONG;
-  const op_stream *input = op_arg_get(&c->args, "records")->stream;
+  bool json = cli_common(c)->json.on, is_long = c->op->flags & OP_LONG;
+  const op_arg_records *records = op_args_find(&c->args, "records", OP_ARG_RECORDS);
+  const op_stream *input = records ? records->stream : NULL;
   bool typed = input && !input->own && isatty(STDIN_FILENO);
   cli_progress bar = {.on = is_long && !s->quiet && !typed && isatty(STDERR_FILENO)};
   lode_error err = {.record = LODE_NO_RECORD};
   strbuf folder = {0};
   cli_writer writer;
-  lode_str given = common_arg(c, "store")->text;
+  const char *given = cli_common(c)->store.path;
   static char command[80];
   snprintf(command, sizeof command, "%s%s%s", c->op->group ? c->op->group : "", c->op->group ? " " : "", c->op->name);
   cli_crash_install(command);
@@ -333,17 +349,17 @@ static int cli_run_op(cli_session *s, const cli_command *c) {
     strbuf_release(&folder);
     return print_failure(s, json, &err);
   }
-  s->folder = project ? given.data : folder.data;
+  s->folder = project ? given : folder.data;
   s->found = located.found;
   if (located.passed[0]) print_note(s, located.passed);
   cli_writer_init(&writer, c->op, STDOUT_FILENO);
   writer.json = json;
   writer.quiet = s->quiet;
-  writer.full = common_arg(c, "full")->number;
+  writer.full = cli_common(c)->full.on;
   writer.style = cli_style_of(c);
   writer.narrow = isatty(STDOUT_FILENO) && !writer.full;
   writer.bar = &bar;
-  writer.args = &c->args;
+  cli_writer_set_args(&writer, &c->args);
   lode_open_options settings = session_settings(s);
   op_context ctx = {.open = cli_open_store,
                     .release = cli_release_store,
@@ -352,7 +368,7 @@ static int cli_run_op(cli_session *s, const cli_command *c) {
                     .folder = s->folder,
                     .settings = &settings,
                     .found = located.found,
-                    .busy_ms = common_arg(c, "busy_ms")->number,
+                    .busy_ms = cli_common(c)->busy_ms.n,
                     .sink = &writer.sink,
                     .progress = {cli_progress_step, &bar},
                     .note = print_note,
@@ -387,7 +403,7 @@ int main(int argc, char **argv) {
   cli_reserve_std_fds();
   cli_catch_signals(false);
   lode_status st = cli_parse(&command, argc, argv, &err);
-  s.quiet = common_arg(&command, "quiet")->number;
+  s.quiet = cli_common(&command)->quiet.on;
   if (st != LODE_OK) {
     err.status = st;
     code = print_failure(&s, argv_wants_json(argc, argv), &err);

@@ -6,7 +6,8 @@
  * table is laid out when its first TEXT_LAYOUT_ROWS rows are known, so that memory stays bounded. Control characters
  * in users' texts are made visible: a document cannot control the terminal.
  */
-#include "cli/cli.h"
+#include "cli/cli_writer.h"
+#include "ops/op_text.h"
 
 enum {
   TEXT_LAYOUT_ROWS = 1000,
@@ -16,12 +17,9 @@ enum {
   TEXT_MIN_WIDTH = 12
 };
 
-#define TEXT_BOLD "\033[1m"
-#define TEXT_DIM "\033[2m"
 #define TEXT_CYAN "\033[36m"
-#define TEXT_PLAIN "\033[0m"
 
-static void text_paint(cli_writer *w, const char *code) {
+void cli_text_paint(cli_writer *w, const char *code) {
   if (w->style.color) strbuf_addstr(&w->out, code);
 }
 
@@ -47,9 +45,9 @@ static void text_put_document(cli_writer *w, lode_str text, size_t indent) {
     const char *end = memchr(text.data, '\n', text.len);
     size_t len = end ? (size_t)(end - text.data) : text.len;
     if (!w->full && lines == TEXT_PREVIEW_LINES) {
-      text_paint(w, TEXT_DIM);
+      cli_text_paint(w, CLI_DIM);
       text_put_line(w, STR_LIT("…"), indent);
-      text_paint(w, TEXT_PLAIN);
+      cli_text_paint(w, CLI_PLAIN);
       return;
     }
     text_put_line(w, (lode_str){text.data, len}, indent);
@@ -59,63 +57,64 @@ static void text_put_document(cli_writer *w, lode_str text, size_t indent) {
   }
 }
 
-static void text_put_metadata(cli_writer *w, uint32_t object, size_t indent) {
-  const json_doc *json = &w->parsed;
-  for (size_t i = 0; i < indent; i++) strbuf_addch(&w->out, ' ');
-  text_paint(w, TEXT_DIM);
-  for (uint32_t i = object + 1; i < json->nodes[object].next; i = json->nodes[i + 1].next) {
-    if (i > object + 1) strbuf_addstr(&w->out, "  ");
-    op_put_printable(&w->out, json->nodes[i].u.s, w->full ? 0 : TEXT_CELL_CHARS);
-    strbuf_addch(&w->out, '=');
-    op_put_value(&w->out, json, i + 1, OP_FIELD_SCALAR, w->full ? 0 : TEXT_CELL_CHARS);
+static void text_put_metadata(cli_writer *w, lode_str metadata, size_t indent) {
+  json_doc json = {0};
+  size_t max = w->full ? 0 : TEXT_CELL_CHARS;
+  if (json_parse(&json, metadata, NULL, NULL) != LODE_OK) {
+    w->out.failed = true; /* only for lack of memory: it is JSON */
+    return;
   }
-  text_paint(w, TEXT_PLAIN);
+  for (size_t i = 0; i < indent; i++) strbuf_addch(&w->out, ' ');
+  cli_text_paint(w, CLI_DIM);
+  for (uint32_t i = 1; i < json.nodes[0].next; i = json.nodes[i + 1].next) {
+    if (i > 1) strbuf_addstr(&w->out, "  ");
+    op_put_printable(&w->out, json.nodes[i].u.s, max);
+    strbuf_addch(&w->out, '=');
+    op_put_node(&w->out, &json, i + 1, max);
+  }
+  cli_text_paint(w, CLI_PLAIN);
   strbuf_addch(&w->out, '\n');
+  json_release(&json);
 }
 
-static uint32_t text_value_of(const cli_writer *w, const char *name) {
-  uint32_t node = json_get(&w->parsed, 0, str_of(name));
-  return node && w->parsed.nodes[node].type != JSON_NODE_NULL ? node : 0;
-}
-
-static void text_put_measure(cli_writer *w, const char *name) {
-  uint32_t node = text_value_of(w, name);
-  if (!node) return;
-  text_paint(w, TEXT_DIM);
+static void text_put_measure(cli_writer *w, const op_row *row, const char *name) {
+  const op_value *v = op_row_get(row, name);
+  if (!v) return;
+  cli_text_paint(w, CLI_DIM);
   strbuf_addf(&w->out, "  %s ", name);
-  op_put_value(&w->out, &w->parsed, node, OP_FIELD_REAL, 0);
-  text_paint(w, TEXT_PLAIN);
+  op_put_value(&w->out, v, 0);
+  cli_text_paint(w, CLI_PLAIN);
 }
 
-static void text_put_vector(cli_writer *w, uint32_t node, size_t indent) {
+static void text_put_vector(cli_writer *w, const op_value *vector, size_t indent) {
   size_t start = w->out.len;
   for (size_t i = 0; i < indent; i++) strbuf_addch(&w->out, ' ');
-  strbuf_addf(&w->out, "%zu numbers: ", w->parsed.nodes[node].u.count);
+  strbuf_addf(&w->out, "%u numbers: ", vector->u.vector.dimension);
   size_t used = w->out.len - start;
   size_t space = w->style.width > used + 20 ? w->style.width - used : 20;
-  op_put_value(&w->out, &w->parsed, node, OP_FIELD_VECTOR, w->full ? 0 : space);
+  op_put_value(&w->out, vector, w->full ? 0 : space);
   strbuf_addch(&w->out, '\n');
 }
 
-static void text_put_record(cli_writer *w) {
-  uint32_t rank = text_value_of(w, "rank"), query = text_value_of(w, "query"), node;
+static void text_put_record(cli_writer *w, const op_row *row) {
+  const op_value *rank = op_row_get(row, "rank"), *query = op_row_get(row, "query"), *v;
   size_t indent = rank ? 5 : 2;
-  if (query && (uint64_t)w->parsed.nodes[query].u.i != w->query) {
-    w->query = (uint64_t)w->parsed.nodes[query].u.i;
-    text_paint(w, TEXT_BOLD);
+  if (query && query->u.count != w->query) {
+    w->query = query->u.count;
+    cli_text_paint(w, CLI_BOLD);
     strbuf_addf(&w->out, "\nquery %llu\n", (unsigned long long)w->query);
-    text_paint(w, TEXT_PLAIN);
+    cli_text_paint(w, CLI_PLAIN);
   }
-  if (rank) strbuf_addf(&w->out, "%3lld  ", (long long)w->parsed.nodes[rank].u.i);
-  text_paint(w, TEXT_CYAN);
-  if ((node = text_value_of(w, "id"))) op_put_printable(&w->out, w->parsed.nodes[node].u.s, 0);
-  text_paint(w, TEXT_PLAIN);
-  text_put_measure(w, "distance");
-  text_put_measure(w, "score");
+  if (rank) strbuf_addf(&w->out, "%3llu  ", (unsigned long long)rank->u.count);
+  cli_text_paint(w, TEXT_CYAN);
+  op_put_printable(&w->out, op_row_get_text(row, "id"), 0);
+  cli_text_paint(w, CLI_PLAIN);
+  text_put_measure(w, row, "distance");
+  text_put_measure(w, row, "score");
   strbuf_addch(&w->out, '\n');
-  if ((node = text_value_of(w, "document"))) text_put_document(w, w->parsed.nodes[node].u.s, indent);
-  if ((node = text_value_of(w, "metadata"))) text_put_metadata(w, node, indent);
-  if ((node = text_value_of(w, "embedding"))) text_put_vector(w, node, indent);
+  text_put_document(w, op_row_get_text(row, "document"), indent);
+  if ((v = op_row_get(row, "metadata"))) text_put_metadata(w, v->u.text, indent);
+  if ((v = op_row_get(row, "embedding"))) text_put_vector(w, v, indent);
 }
 
 /* ---- Tables ---- */
@@ -165,9 +164,9 @@ static const char *text_heading(const op_field *field, char *name, size_t size) 
 static void text_put_heading(cli_writer *w, size_t n) {
   char name[40];
   if (w->stacked) return;
-  text_paint(w, TEXT_BOLD);
+  cli_text_paint(w, CLI_BOLD);
   for (size_t i = 0; i < n; i++) text_put_cell(w, text_heading(&w->op->row[i], name, sizeof name), i, i + 1 == n);
-  text_paint(w, TEXT_PLAIN);
+  cli_text_paint(w, CLI_PLAIN);
 }
 
 /* NAME   value, one per line, with an empty line between rows. */
@@ -176,9 +175,9 @@ static void text_put_stacked(cli_writer *w, const char *text, size_t column, boo
   char name[40];
   for (const op_field *f = w->op->row; f->name; f++) names = strlen(f->name) > names ? strlen(f->name) : names;
   if (column == 0 && !first) strbuf_addch(&w->out, '\n');
-  text_paint(w, TEXT_BOLD);
+  cli_text_paint(w, CLI_BOLD);
   strbuf_addf(&w->out, "%-*s  ", (int)names, text_heading(&w->op->row[column], name, sizeof name));
-  text_paint(w, TEXT_PLAIN);
+  cli_text_paint(w, CLI_PLAIN);
   cli_put_wrapped(&w->out, text, names + 2, names + 2, w->style.width);
 }
 
@@ -226,63 +225,124 @@ void cli_text_layout(cli_writer *w) {
   text_put_cells(w, n, first);
 }
 
-static void text_put_table_row(cli_writer *w) {
+static void text_put_table_row(cli_writer *w, const op_row *row) {
   size_t n = text_column_count(w->op);
   for (size_t i = 0; i < n; i++) {
-    uint32_t node = json_get(&w->parsed, 0, str_of(w->op->row[i].name));
+    const op_value *v = op_row_find(row, w->op->row[i].name);
     /* text at the end of a row is not truncated */
     bool whole = w->full || (i + 1 == n && w->op->row[i].type != OP_FIELD_OBJECT);
-    if (node) op_put_value(&w->cells, &w->parsed, node, w->op->row[i].type, whole ? 0 : TEXT_CELL_CHARS);
+    if (v) op_put_value(&w->cells, v, whole ? 0 : TEXT_CELL_CHARS);
     strbuf_addch(&w->cells, '\0');
     w->n_cells++;
   }
   if (w->laid_out || w->n_cells >= TEXT_LAYOUT_ROWS * n) cli_text_layout(w);
 }
 
-lode_status cli_text_row(cli_writer *w, lode_error *err) {
+lode_status cli_text_row(cli_writer *w, const op_row *row, lode_error *err) {
   bool record = false;
-  if (w->op->layout == OP_LAYOUT_HITS) cli_text_hit(w);
-  if (w->op->layout == OP_LAYOUT_CHECKS) cli_text_check(w);
+  if (w->op->layout == OP_LAYOUT_HITS) cli_text_hit(w, row);
+  if (w->op->layout == OP_LAYOUT_CHECKS) cli_text_check(w, row);
   if (w->op->layout != OP_LAYOUT_AUTO) return w->out.failed ? err_nomem(err) : LODE_OK;
   for (const op_field *f = w->op->row; f->name; f++) record = record || f->type == OP_FIELD_VECTOR;
   if (record)
-    text_put_record(w);
+    text_put_record(w, row);
   else
-    text_put_table_row(w);
+    text_put_table_row(w, row);
   return w->out.failed || w->cells.failed ? err_nomem(err) : LODE_OK;
+}
+
+/* ---- The explanation of a query ---- */
+
+enum { TEXT_STEP_INDENT = 10 };
+
+/* Writes the line, which begins at the indent, and empties it. */
+static void text_put_step_line(cli_writer *w, strbuf *line) {
+  strbuf_addch(line, '\0');
+  if (!line->failed) cli_put_wrapped(&w->out, line->data, TEXT_STEP_INDENT, TEXT_STEP_INDENT, w->style.width);
+  line->len = 0;
+}
+
+/* Name, method and reason of a step, then its figures. */
+static void text_put_step(cli_writer *w, const json_doc *json, uint32_t step, strbuf *line) {
+  uint32_t name = json_get(json, step, STR_LIT("step")), method = json_get(json, step, STR_LIT("method")),
+           why = json_get(json, step, STR_LIT("why"));
+  if (name) op_put_node(line, json, name, TEXT_STEP_INDENT - 1);
+  cli_text_paint(w, CLI_BOLD);
+  strbuf_addf(&w->out, "%-*.*s", TEXT_STEP_INDENT, (int)line->len, line->len ? line->data : "");
+  cli_text_paint(w, CLI_PLAIN);
+  line->len = 0;
+  if (method) op_put_node(line, json, method, 0);
+  if (method && why) strbuf_addstr(line, ": ");
+  if (why) op_put_node(line, json, why, 0);
+  text_put_step_line(w, line);
+  for (uint32_t i = step + 1; i < json->nodes[step].next; i = json->nodes[i + 1].next) {
+    lode_str label = json->nodes[i].u.s;
+    if (i + 1 == name || i + 1 == method || i + 1 == why) continue;
+    if (line->len) strbuf_addstr(line, ", ");
+    bool is_time = str_eq(label, STR_LIT("ms"));
+    for (size_t c = 0; c < label.len && !is_time; c++) strbuf_addch(line, label.data[c] == '_' ? ' ' : label.data[c]);
+    if (!is_time) strbuf_addch(line, ' ');
+    op_put_node(line, json, i + 1, 0);
+    if (is_time) strbuf_addstr(line, " ms");
+  }
+  if (line->len == 0) return;
+  strbuf_addf(&w->out, "%*s", TEXT_STEP_INDENT, "");
+  text_put_step_line(w, line);
+}
+
+static void text_put_explanation(cli_writer *w, lode_str explanation) {
+  json_doc json = {0};
+  strbuf line = {0};
+  if (json_parse(&json, explanation, NULL, NULL) == LODE_OK) {
+    uint32_t steps = json_get(&json, 0, STR_LIT("steps"));
+    for (uint32_t at = steps + 1; steps && at < json.nodes[steps].next; at = json.nodes[at].next)
+      text_put_step(w, &json, at, &line);
+  } else {
+    w->out.failed = true; /* only for lack of memory: it is JSON */
+  }
+  w->out.failed = w->out.failed || line.failed;
+  strbuf_release(&line);
+  json_release(&json);
 }
 
 /* ---- Summaries ---- */
 
 /* One value per line, names aligned. */
-static void text_put_figures(cli_writer *w) {
+static void text_put_figures(cli_writer *w, const op_row *summary) {
   size_t column = 14;
-  for (const op_field *f = w->op->summary; f->name; f++)
-    if (json_get(&w->parsed, 0, str_of(f->name)) && strlen(f->name) > column) column = strlen(f->name);
+  const op_value *explanation = op_row_get(summary, "explain");
+  if (explanation) {
+    text_put_explanation(w, explanation->u.text);
+    return;
+  }
+  for (size_t i = 0; i < summary->n; i++) {
+    size_t len = strlen(summary->values[i].field->name);
+    if (len > column) column = len;
+  }
   size_t space = w->style.width > column + 1 + TEXT_FIELD_CHARS ? w->style.width - column - 1 : TEXT_FIELD_CHARS;
   for (const op_field *f = w->op->summary; f->name; f++) {
-    uint32_t node = json_get(&w->parsed, 0, str_of(f->name));
+    const op_value *v = op_row_find(summary, f->name);
     char name[40];
-    if (!node) continue;
+    if (!v) continue;
     snprintf(name, sizeof name, "%s", f->name);
     for (char *p = name; *p; p++)
       if (*p == '_') *p = ' ';
-    text_paint(w, TEXT_DIM);
+    cli_text_paint(w, CLI_DIM);
     strbuf_addf(&w->out, "%-*s", (int)column, name);
-    text_paint(w, TEXT_PLAIN);
+    cli_text_paint(w, CLI_PLAIN);
     strbuf_addch(&w->out, ' ');
-    op_put_value(&w->out, &w->parsed, node, f->type, w->full || f->type == OP_FIELD_TEXT ? 0 : space);
+    op_put_value(&w->out, v, w->full || f->type == OP_FIELD_TEXT ? 0 : space);
     strbuf_addch(&w->out, '\n');
   }
 }
 
-lode_status cli_text_summary(cli_writer *w, lode_error *err) {
+lode_status cli_text_summary(cli_writer *w, const op_row *summary, lode_error *err) {
   cli_text_layout(w);
   /* quiet hides reports of what was done, but not results */
   if (w->quiet && w->op->say && !(w->op->flags & OP_READ_ONLY)) return LODE_OK;
   if (w->op->say)
-    op_put_sentence(&w->out, w->op, &w->parsed);
+    op_put_sentence(&w->out, w->op->say, summary);
   else if (!(w->op->flags & OP_HIDE_SUMMARY))
-    text_put_figures(w);
+    text_put_figures(w, summary);
   return w->out.failed ? err_nomem(err) : LODE_OK;
 }

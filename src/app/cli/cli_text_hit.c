@@ -7,7 +7,8 @@
  * A result shows the window of its chunk that holds most of the query's words. On a terminal with colours, paths are
  * links to the files (OSC 8) and the words are highlighted.
  */
-#include "cli/cli.h"
+#include "cli/cli_writer.h"
+#include "ops/op_text.h"
 
 #include "project/project.h"
 #include "indexer/code_record.h"
@@ -17,34 +18,12 @@
 
 enum { HIT_WINDOW_LINES = 7, HIT_MIN_WIDTH = 20, HIT_TAB_WIDTH = 4 };
 
-#define HIT_BOLD "\033[1m"
-#define HIT_DIM "\033[2m"
 #define HIT_PATH_COLOR "\033[35m"
 #define HIT_LINE_COLOR "\033[32m"
 #define HIT_MATCH "\033[1;33m"
 #define HIT_GOOD "\033[32m"
 #define HIT_WARN "\033[33m"
 #define HIT_BAD "\033[31m"
-#define HIT_PLAIN "\033[0m"
-
-static void hit_paint(cli_writer *w, const char *code) {
-  if (w->style.color) strbuf_addstr(&w->out, code);
-}
-
-static uint32_t hit_field(const cli_writer *w, const char *name) {
-  uint32_t node = json_get(&w->parsed, 0, str_of(name));
-  return node && w->parsed.nodes[node].type != JSON_NODE_NULL ? node : 0;
-}
-
-static lode_str hit_text(const cli_writer *w, const char *name) {
-  uint32_t node = hit_field(w, name);
-  return node && w->parsed.nodes[node].type == JSON_NODE_STRING ? w->parsed.nodes[node].u.s : (lode_str){"", 0};
-}
-
-static long long hit_number(const cli_writer *w, const char *name) {
-  uint32_t node = hit_field(w, name);
-  return node && w->parsed.nodes[node].type == JSON_NODE_INT ? (long long)w->parsed.nodes[node].u.i : 0;
-}
 
 /* ---- Links ---- */
 
@@ -65,8 +44,8 @@ static bool hit_begin_link(cli_writer *w, lode_str path) {
   project_info project;
   strbuf raw = {0};
   char host[256] = "";
-  if (!w->style.color || !w->args || !isatty(w->fd)) return false;
-  if (project_locate(&project, op_arg_get(w->args, "project")->text.data, NULL, NULL) != LODE_OK) return false;
+  if (!w->style.color || !isatty(w->fd)) return false;
+  if (project_locate(&project, w->project, NULL, NULL) != LODE_OK) return false;
   strbuf_addf(&raw, "%s/", project.root);
   files_path_unescape(&raw, path);
   strbuf_addch(&raw, '\0');
@@ -96,9 +75,8 @@ static lode_str hit_next_line(lode_str *text) {
 
 static void hit_query_words(const cli_writer *w, search_words *words) {
   search_words all;
-  lode_str query = w->args ? op_arg_get(w->args, "query")->text : (lode_str){0};
   words->n = 0;
-  search_words_split(query.data ? query : STR_LIT(""), &all);
+  search_words_split(w->searched.data ? w->searched : STR_LIT(""), &all);
   for (size_t i = 0; i < all.n; i++)
     if (!search_word_is_stop(&all.v[i])) words->v[words->n++] = all.v[i];
 }
@@ -170,15 +148,15 @@ static void hit_put_code(cli_writer *w, lode_str line, const search_words *words
     bool hit = word && hit_matches(part, words);
     if (hit) strbuf_addstr(&w->out, HIT_MATCH);
     op_put_printable(&w->out, part, 0);
-    if (hit) strbuf_addstr(&w->out, HIT_PLAIN);
+    if (hit) strbuf_addstr(&w->out, CLI_PLAIN);
   }
   if (cut) strbuf_addstr(&w->out, "…");
   strbuf_release(&flat);
 }
 
-static void hit_put_snippet(cli_writer *w) {
-  lode_str text = hit_text(w, "snippet"), rest = text;
-  long long first = hit_field(w, "snippet_line") ? hit_number(w, "snippet_line") : hit_number(w, "start_line");
+static void hit_put_snippet(cli_writer *w, const op_row *row) {
+  lode_str text = op_row_get_text(row, "snippet"), rest = text;
+  uint64_t first = op_row_get_count(row, op_row_get(row, "snippet_line") ? "snippet_line" : "start_line");
   search_words words;
   size_t total = 0;
   hit_query_words(w, &words);
@@ -190,16 +168,16 @@ static void hit_put_snippet(cli_writer *w) {
   size_t width = w->full || !isatty(w->fd)             ? 0
                  : w->style.width > HIT_MIN_WIDTH + 11 ? w->style.width - 11
                                                        : HIT_MIN_WIDTH;
-  bool all = w->full || (w->args && op_arg_get(w->args, "context")->set);
+  bool all = w->full || w->whole_snippets;
   /* a query for a name should show the head of its definition */
-  bool named = w->args && str_eq(op_arg_get(w->args, "query")->text, hit_text(w, "name"));
+  bool named = str_eq(w->searched, op_row_get_text(row, "name"));
   size_t from = all || named ? 0 : hit_best_window(text, &words, total), to = all ? total : from + HIT_WINDOW_LINES;
   for (size_t i = 0; text.len; i++) {
     lode_str line = hit_next_line(&text);
     if (i < from || i >= to) continue;
-    hit_paint(w, HIT_DIM);
-    strbuf_addf(&w->out, "%8lld │ ", first + (long long)i);
-    hit_paint(w, HIT_PLAIN);
+    cli_text_paint(w, CLI_DIM);
+    strbuf_addf(&w->out, "%8llu │ ", (unsigned long long)(first + i));
+    cli_text_paint(w, CLI_PLAIN);
     hit_put_code(w, line, &words, width);
     strbuf_addch(&w->out, '\n');
   }
@@ -207,91 +185,94 @@ static void hit_put_snippet(cli_writer *w) {
 
 /* ---- Results ---- */
 
-static void hit_put_explanation(cli_writer *w, uint32_t object) {
-  const json_doc *json = &w->parsed;
+static void hit_put_explanation(cli_writer *w, lode_str object) {
+  json_doc json = {0};
   size_t at = 8;
-  hit_paint(w, HIT_DIM);
+  if (json_parse(&json, object, NULL, NULL) != LODE_OK) {
+    w->out.failed = true; /* only for lack of memory: it is JSON */
+    return;
+  }
+  cli_text_paint(w, CLI_DIM);
   strbuf_addstr(&w->out, "        ");
-  for (uint32_t i = object + 1; i < json->nodes[object].next; i = json->nodes[i + 1].next) {
-    double value =
-        json->nodes[i + 1].type == JSON_NODE_DOUBLE ? json->nodes[i + 1].u.d : (double)json->nodes[i + 1].u.i;
-    size_t len = json->nodes[i].u.s.len + sizeof "   0.00" - 1;
+  for (uint32_t i = 1; i < json.nodes[0].next; i = json.nodes[i + 1].next) {
+    const json_node *x = &json.nodes[i + 1];
+    lode_str name = json.nodes[i].u.s;
+    size_t len = name.len + sizeof "   0.00" - 1;
     if (w->narrow && at + len > w->style.width) {
       strbuf_addstr(&w->out, "\n        ");
       at = 8;
     }
-    strbuf_addf(&w->out, "  %.*s %.2f", (int)json->nodes[i].u.s.len, json->nodes[i].u.s.data, value);
+    strbuf_addf(&w->out, "  %.*s %.2f", (int)name.len, name.data,
+                x->type == JSON_NODE_DOUBLE ? x->u.d : (double)x->u.i);
     at += len;
   }
-  hit_paint(w, HIT_PLAIN);
+  cli_text_paint(w, CLI_PLAIN);
   strbuf_addch(&w->out, '\n');
+  json_release(&json);
 }
 
-static void hit_put_extent(cli_writer *w) {
-  long long first = hit_number(w, "start_line"), last = hit_number(w, "end_line");
-  hit_paint(w, HIT_LINE_COLOR);
-  strbuf_addf(&w->out, ":%lld", first);
-  if (last > first && w->style.color) strbuf_addf(&w->out, "-%lld", last);
-  hit_paint(w, HIT_PLAIN);
+static void hit_put_extent(cli_writer *w, const op_row *row) {
+  unsigned long long first = op_row_get_count(row, "start_line"), last = op_row_get_count(row, "end_line");
+  cli_text_paint(w, HIT_LINE_COLOR);
+  strbuf_addf(&w->out, ":%llu", first);
+  if (last > first && w->style.color) strbuf_addf(&w->out, "-%llu", last);
+  cli_text_paint(w, CLI_PLAIN);
 }
 
-static void hit_put_names(cli_writer *w) {
-  lode_str name = hit_text(w, "name"), parents = hit_text(w, "parents"), kind = hit_text(w, "kind");
+static void hit_put_names(cli_writer *w, const op_row *row) {
+  lode_str name = op_row_get_text(row, "name"), parents = op_row_get_text(row, "parents"),
+           kind = op_row_get_text(row, "kind");
   strbuf_addstr(&w->out, "  ");
   if (name.len) {
     if (parents.len) {
-      hit_paint(w, HIT_DIM);
+      cli_text_paint(w, CLI_DIM);
       op_put_printable(&w->out, parents, 60);
       strbuf_addch(&w->out, ' ');
-      hit_paint(w, HIT_PLAIN);
+      cli_text_paint(w, CLI_PLAIN);
     }
-    hit_paint(w, HIT_BOLD);
+    cli_text_paint(w, CLI_BOLD);
     op_put_printable(&w->out, name, 80);
-    hit_paint(w, HIT_PLAIN);
+    cli_text_paint(w, CLI_PLAIN);
     strbuf_addstr(&w->out, "  ");
   }
-  hit_paint(w, HIT_DIM);
+  cli_text_paint(w, CLI_DIM);
   op_put_printable(&w->out, kind, 0);
 }
 
-void cli_text_hit(cli_writer *w) {
-  lode_str path = hit_text(w, "path");
-  uint32_t score = hit_field(w, "score"), explain = hit_field(w, "explain");
-  bool files_only = w->args && op_arg_get(w->args, "files_only")->number;
-  if (files_only) {
+void cli_text_hit(cli_writer *w, const op_row *row) {
+  lode_str path = op_row_get_text(row, "path");
+  const op_value *score = op_row_get(row, "score"), *explain = op_row_get(row, "explain");
+  if (w->files_only) {
     bool linked = hit_begin_link(w, path);
-    hit_paint(w, HIT_PATH_COLOR);
+    cli_text_paint(w, HIT_PATH_COLOR);
     op_put_printable(&w->out, path, 0);
-    hit_paint(w, HIT_PLAIN);
+    cli_text_paint(w, CLI_PLAIN);
     strbuf_addstr(&w->out, linked ? "\033]8;;\033\\\n" : "\n");
     return;
   }
   if (w->rows) strbuf_addch(&w->out, '\n');
   bool linked = hit_begin_link(w, path);
-  hit_paint(w, HIT_PATH_COLOR);
+  cli_text_paint(w, HIT_PATH_COLOR);
   op_put_printable(&w->out, path, 0);
-  hit_put_extent(w);
+  hit_put_extent(w, row);
   if (linked) strbuf_addstr(&w->out, "\033]8;;\033\\");
-  hit_put_names(w);
-  if (score) {
-    double value = w->parsed.nodes[score].type == JSON_NODE_DOUBLE ? w->parsed.nodes[score].u.d
-                                                                   : (double)w->parsed.nodes[score].u.i;
-    strbuf_addf(&w->out, "  %.2f", value);
-  }
-  lode_str relation = hit_text(w, "relation");
+  hit_put_names(w, row);
+  if (score) strbuf_addf(&w->out, "  %.2f", score->u.real);
+  lode_str relation = op_row_get_text(row, "relation");
   if (relation.len) strbuf_addf(&w->out, "  (%.*s)", (int)relation.len, relation.data);
-  lode_str stale = hit_text(w, "stale");
+  lode_str stale = op_row_get_text(row, "stale");
   if (stale.len) {
-    hit_paint(w, HIT_WARN);
+    cli_text_paint(w, HIT_WARN);
     strbuf_addstr(&w->out, str_eq(stale, STR_LIT("gone")) ? "  (the file is gone)"
                                                           : "  (the file changed since it was indexed)");
-    hit_paint(w, HIT_PLAIN);
+    cli_text_paint(w, CLI_PLAIN);
   }
-  if (hit_number(w, "copies")) strbuf_addf(&w->out, "  (%lld more like it)", hit_number(w, "copies"));
-  hit_paint(w, HIT_PLAIN);
+  unsigned long long copies = op_row_get_count(row, "copies");
+  if (copies) strbuf_addf(&w->out, "  (%llu more like it)", copies);
+  cli_text_paint(w, CLI_PLAIN);
   strbuf_addch(&w->out, '\n');
-  if (explain) hit_put_explanation(w, explain);
-  hit_put_snippet(w);
+  if (explain) hit_put_explanation(w, explain->u.text);
+  hit_put_snippet(w, row);
 }
 
 /* ---- Checks ---- */
@@ -309,17 +290,17 @@ static void hit_put_sentence(cli_writer *w, lode_str text, size_t column) {
   strbuf_release(&clean);
 }
 
-void cli_text_check(cli_writer *w) {
-  lode_str state = hit_text(w, "state"), remedy = hit_text(w, "remedy");
+void cli_text_check(cli_writer *w, const op_row *row) {
+  lode_str state = op_row_get_text(row, "state"), remedy = op_row_get_text(row, "remedy");
   const char *color = str_eq(state, STR_LIT("bad")) ? HIT_BAD : str_eq(state, STR_LIT("note")) ? HIT_WARN : HIT_GOOD;
-  hit_paint(w, color);
+  cli_text_paint(w, color);
   strbuf_addf(&w->out, "%-7.*s", (int)state.len, state.data);
-  hit_paint(w, HIT_PLAIN);
-  strbuf_addf(&w->out, "%-15.*s ", (int)hit_text(w, "check").len, hit_text(w, "check").data);
-  hit_put_sentence(w, hit_text(w, "detail"), HIT_CHECK_COLUMN);
+  cli_text_paint(w, CLI_PLAIN);
+  strbuf_addf(&w->out, "%-15.*s ", (int)op_row_get_text(row, "check").len, op_row_get_text(row, "check").data);
+  hit_put_sentence(w, op_row_get_text(row, "detail"), HIT_CHECK_COLUMN);
   if (!remedy.len) return;
   strbuf_addstr(&w->out, "                       ");
-  hit_paint(w, HIT_BOLD);
+  cli_text_paint(w, CLI_BOLD);
   hit_put_sentence(w, remedy, HIT_CHECK_COLUMN);
-  hit_paint(w, HIT_PLAIN);
+  cli_text_paint(w, CLI_PLAIN);
 }

@@ -2,7 +2,7 @@
 /* cli_writer.c - writes an operation's result to a descriptor, as JSON lines or as text (cli_text.c). Output is
  * buffered and written in large pieces. If nobody reads our output any more (head), the operation is cancelled and
  * `closed` is set. */
-#include "cli/cli.h"
+#include "cli/cli_writer.h"
 
 #include <errno.h>
 
@@ -28,27 +28,25 @@ static lode_status writer_flush_if_full(cli_writer *w, lode_error *err) {
   return w->out.len >= WRITER_FLUSH_BYTES ? cli_writer_flush(w, err) : LODE_OK;
 }
 
-static lode_status writer_put_line(cli_writer *w, lode_str json, lode_error *err) {
-  strbuf_add(&w->out, json.data, json.len);
+static lode_status writer_put_line(cli_writer *w, const op_row *row, lode_error *err) {
+  op_row_put_json(&w->out, row);
   strbuf_addch(&w->out, '\n');
   return writer_flush_if_full(w, err);
 }
 
-static lode_status writer_row(op_sink *sink, lode_str json, lode_error *err) {
+static lode_status writer_row(op_sink *sink, op_row *row, lode_error *err) {
   cli_writer *w = (cli_writer *)sink;
-  if (w->json) return writer_put_line(w, json, err);
-  TRY(json_parse(&w->parsed, json, NULL, err));
-  TRY(cli_text_row(w, err));
+  if (w->json) return writer_put_line(w, row, err);
+  TRY(cli_text_row(w, row, err));
   w->rows++;
   return writer_flush_if_full(w, err);
 }
 
-static lode_status writer_summary(op_sink *sink, lode_str json, lode_error *err) {
+static lode_status writer_summary(op_sink *sink, op_row *summary, lode_error *err) {
   cli_writer *w = (cli_writer *)sink;
   if (w->json && (w->op->flags & OP_HIDE_SUMMARY)) return LODE_OK;
-  if (w->json) return writer_put_line(w, json, err);
-  TRY(json_parse(&w->parsed, json, NULL, err));
-  return cli_text_summary(w, err);
+  if (w->json) return writer_put_line(w, summary, err);
+  return cli_text_summary(w, summary, err);
 }
 
 static lode_status writer_bytes(op_sink *sink, const void *data, size_t size, lode_error *err) {
@@ -71,6 +69,18 @@ void cli_writer_init(cli_writer *w, const op_def *op, int fd) {
   w->style.width = WRITER_PLAIN_WIDTH;
 }
 
+void cli_writer_set_args(cli_writer *w, const op_args *args) {
+  if (args->op->layout != OP_LAYOUT_HITS) return;
+  const op_arg_path *project = op_args_find(args, "project", OP_ARG_PATH);
+  const op_arg_text *query = op_args_find(args, "query", OP_ARG_TEXT);
+  const op_arg_int *context = op_args_find(args, "context", OP_ARG_INT);
+  const op_arg_flag *files_only = op_args_find(args, "files_only", OP_ARG_FLAG);
+  if (project) w->project = project->path;
+  if (query) w->searched = query->text;
+  w->whole_snippets = context && context->set;
+  w->files_only = files_only && files_only->on;
+}
+
 lode_status cli_writer_finish(cli_writer *w, lode_error *err) {
   cli_text_layout(w);
   return cli_writer_flush(w, err);
@@ -79,5 +89,4 @@ lode_status cli_writer_finish(cli_writer *w, lode_error *err) {
 void cli_writer_release(cli_writer *w) {
   strbuf_release(&w->out);
   strbuf_release(&w->cells);
-  json_release(&w->parsed);
 }

@@ -5,6 +5,8 @@
  * A command's path is its group and its name, or its name alone.
  */
 #include "cli/cli.h"
+#include "cli/cli_help.h"
+#include "table/op_args_code.h"
 
 static bool complete_is_flag(const op_param *p) { return !(p->flags & OP_PARAM_POSITIONAL); }
 static bool takes_file(const op_param *p) {
@@ -327,11 +329,11 @@ void cli_complete_fish(strbuf *out) {
   for (const op_param *p = cli_common_def.params; p->name; p++) fish_flag(out, p, NULL);
 }
 
-lode_status op_do_completion(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_completion(op_context *ctx, const op_completion_args *args, lode_error *err) {
   static void (*const scripts[])(strbuf *) = {cli_complete_bash, cli_complete_zsh, cli_complete_fish};
   strbuf out = {0};
   if (!ctx->sink->bytes) return err_set(err, LODE_UNSUPPORTED, "completion scripts are for a shell");
-  scripts[op_arg_get(args, "shell")->number](&out);
+  scripts[args->shell.index](&out);
   lode_status st = out.failed ? err_nomem(err) : ctx->sink->bytes(ctx->sink, out.data, out.len, err);
   strbuf_release(&out);
   return st;

@@ -66,7 +66,7 @@ static void cli_crash_handler(int number) {
     if (cli_crash_write_report(number, frames, n)) {
       cli_crash_put(STDERR_FILENO, "lode: the report is ");
       cli_crash_put(STDERR_FILENO, cli_crash_report);
-      cli_crash_put(STDERR_FILENO, "; please send it in\n");
+      cli_crash_put(STDERR_FILENO, "; `lode help bugs` says where to send it\n");
     } else {
       backtrace_symbols_fd(frames, n, STDERR_FILENO);
     }

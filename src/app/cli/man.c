@@ -2,6 +2,8 @@
 /* man.c - the manual pages lode(1) and lode-db(1), as roff, derived from the operation table: `lode help [db] --man`.
  * `make install` installs its output. */
 #include "cli/cli.h"
+#include "cli/cli_help.h"
+#include "table/op_table.h"
 
 /* Text for a roff line: backslashes and dashes are escaped; a line must not begin with a dot or a quote. */
 static void man_put_text(strbuf *out, const char *text, size_t len) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pager.c - long output on a terminal goes through a pager, as with git: $LODE_PAGER, else $PAGER, else less -FRX. An
  * empty value, or "cat", means none. If the pager cannot be started, the output is written directly. */
-#include "cli/cli.h"
+#include "cli/cli_writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ void cli_page_output(cli_writer *w) {
     return;
   }
   /* a reader that quits early has seen enough */
-  (void)op_write_fd(ends[1], w->out.data, w->out.len);
+  (void)!op_write_fd(ends[1], w->out.data, w->out.len);
   close(ends[1]);
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}

@@ -1,11 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* topics.c - the pages of `lode help TOPIC` that are not about a command. They are also part of the manual page, so
  * they are plain paragraphs: a line that begins with two spaces is kept as is. */
-#include "cli/cli.h"
+#include "cli/cli_help.h"
 
 static const struct {
   const char *name, *about, *text;
 } topics[] = {
+    {"bugs", "where to report them, and what to send",
+     "A crash, a wrong answer, lost data and an error that says \"a bug in lode\" are bugs. Report them in the issues "
+     "of the "
+     "place that Lode came from: the repository that it was built from, or the distribution that packaged it. What "
+     "lets "
+     "others read, run or destroy what they should not is reported privately; SECURITY.md of the source says how.\n"
+     "\n"
+     "Send the output of `lode --version`, what you ran, what you expected and what came instead. After a crash of a "
+     "server "
+     "the message names a report: send it. Of a store that is damaged or gives wrong answers, `lode db verify --json` "
+     "and "
+     "`lode db stats --json` help most; the store itself holds your documents, so nobody asks for it. Keep a copy of "
+     "it as it "
+     "is: `lode db salvage` reads it without changing it."},
     {"exit-codes", "what the exit codes mean",
      "  0    done\n"
      "  1    nothing found: no such store, collection or record, or no record matches\n"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_code.c - index and search, and helpers shared by the code search operations. See op_code.h. */
 #include "commands/op_code.h"
+#include "ops/op_row.h"
+#include "table/op_args_code.h"
 
 #include "os/os.h"
 #include "chunk/parser_pool.h"
@@ -20,9 +22,7 @@ enum { CODE_INDEX_WAIT_MS = 10000, CODE_STEPS = 256 };
 
 /* Remote requests mean the project around the server's store, not the server's working directory. What the store
  * says about its project root is ignored: requests may have written it. */
-lode_status op_code_locate(op_context *ctx, const op_args *args, const char *param, project_info *project,
-                           lode_error *err) {
-  const char *start = op_arg_get(args, param)->text.data;
+lode_status op_code_locate(op_context *ctx, const char *start, project_info *project, lode_error *err) {
   if (ctx->remote && !start && ctx->folder)
     TRY(project_of_store(project, ctx->folder, err));
   else
@@ -50,9 +50,8 @@ lode_status op_code_settings(op_context *ctx, project_info *project, lode_error 
   return LODE_OK;
 }
 
-lode_status op_code_project(op_context *ctx, const op_args *args, const char *param, project_info *project,
-                            lode_error *err) {
-  TRY(op_code_locate(ctx, args, param, project, err));
+lode_status op_code_project(op_context *ctx, const char *start, project_info *project, lode_error *err) {
+  TRY(op_code_locate(ctx, start, project, err));
   lode_status st = op_code_settings(ctx, project, err);
   if (st != LODE_OK) project_release(project);
   return st;
@@ -84,7 +83,7 @@ lode_status op_code_check_model(lode_str name, lode_error *err) {
   return st == LODE_NOT_FOUND ? LODE_INVALID : st;
 }
 
-/* Removes "." and ".." textually: the path may not exist. */
+/* Removes "." and ".." textually from an absolute path, which may not exist. */
 static void code_clean_path(char *path) {
   char *out = path, *p = path;
   while (*p) {
@@ -124,6 +123,7 @@ lode_status op_code_relative_path(const op_context *ctx, const project_info *pro
     strbuf_addstr(&full, path);
   } else {
     char *cwd = path[0] == '/' ? NULL : getcwd(NULL, 0);
+    if (path[0] != '/' && !cwd) TRY_GOTO(err_errno(err, errno, "the working directory"));
     if (cwd) strbuf_addf(&full, "%s/", cwd);
     strbuf_addstr(&full, path);
     free(cwd);
@@ -144,6 +144,38 @@ done:
   return st;
 }
 
+/* Splits FILE:LINE; returns the length of FILE. *line is 0 if there is none. */
+static size_t code_split_place(lode_str given, uint64_t *line) {
+  *line = 0;
+  for (size_t i = given.len; i-- > 1;) {
+    if (given.data[i] != ':') continue;
+    if (op_parse_uint((lode_str){given.data + i + 1, given.len - i - 1}, line) && *line && *line < UINT32_MAX) return i;
+    break;
+  }
+  *line = 0;
+  return given.len;
+}
+
+lode_status op_code_place(const op_context *ctx, const project_info *project, lode_str given, strbuf *scratch,
+                          lode_str *path, uint32_t *line, lode_error *err) {
+  strbuf file = {0}, raw = {0};
+  uint64_t n;
+  lode_status st;
+  strbuf_add(&file, given.data, code_split_place(given, &n));
+  strbuf_addch(&file, '\0');
+  if (file.failed) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(op_code_relative_path(ctx, project, file.data, &raw, err));
+  scratch->len = 0;
+  files_path_escape(scratch, str_of(raw.data));
+  if (scratch->failed) TRY_GOTO(err_nomem(err));
+  *path = (lode_str){scratch->data ? scratch->data : "", scratch->len};
+  *line = (uint32_t)n;
+done:
+  strbuf_release(&file);
+  strbuf_release(&raw);
+  return st;
+}
+
 /* ---- Times ---- */
 
 void op_put_time(strbuf *out, uint64_t wall_ms) {
@@ -157,7 +189,7 @@ void op_put_time(strbuf *out, uint64_t wall_ms) {
 void op_row_time(op_context *ctx, const char *name, uint64_t wall_ms) {
   strbuf text = {0};
   if (wall_ms) op_put_time(&text, wall_ms);
-  op_row_text(ctx, name, wall_ms && !text.failed ? (lode_str){text.data, text.len} : (lode_str){0});
+  op_row_text(ctx, name, op_row_copy(ctx, wall_ms && !text.failed ? (lode_str){text.data, text.len} : (lode_str){0}));
   strbuf_release(&text);
 }
 
@@ -168,7 +200,6 @@ lode_status op_code_index(op_context *ctx, const project_info *project, const op
   project_job job = {.fd = -1};
   lode_store *store = NULL;
   indexer_ctx *indexer = NULL;
-  strbuf raw = {0};
   indexer_options options = {.force = run->force,
                              .quality = run->quality,
                              .no_vectors = run->no_vectors,
@@ -199,11 +230,10 @@ done:
   indexer_close(indexer);
   if (store) ctx->release(ctx->opener, store);
   project_job_end(&job);
-  strbuf_release(&raw);
   return st;
 }
 
-static void code_put_skipped(op_context *ctx, const uint64_t *skipped) {
+void op_code_put_skipped(op_context *ctx, const uint64_t *skipped) {
   strbuf text = {0};
   strbuf_addch(&text, '{');
   for (size_t i = 1; i < SCAN_SKIP_COUNT; i++)
@@ -211,7 +241,7 @@ static void code_put_skipped(op_context *ctx, const uint64_t *skipped) {
       strbuf_addf(&text, "%s\"%s\":%llu", text.len > 1 ? "," : "", scan_skip_name((scan_skip)i),
                   (unsigned long long)skipped[i]);
   strbuf_addch(&text, '}');
-  op_row_json(ctx, "skipped", text.failed ? (lode_str){0} : (lode_str){text.data, text.len});
+  op_row_json(ctx, "skipped", op_row_copy(ctx, text.failed ? STR_LIT("{}") : (lode_str){text.data, text.len}));
   strbuf_release(&text);
 }
 
@@ -219,7 +249,7 @@ static lode_status code_send_report(op_context *ctx, const project_info *project
                                     double seconds, lode_error *err) {
   uint64_t left_out = 0;
   for (size_t i = 1; i < SCAN_SKIP_COUNT; i++) left_out += r->skipped[i];
-  op_row_begin(ctx);
+  op_summary_begin(ctx);
   op_row_text(ctx, "root", str_of(project->root));
   op_row_count(ctx, "files", r->files);
   op_row_count(ctx, "added", r->added);
@@ -230,7 +260,7 @@ static lode_status code_send_report(op_context *ctx, const project_info *project
   op_row_count(ctx, "vectors", r->vectors);
   op_row_count(ctx, "reused", r->reused);
   op_row_count(ctx, "pending", r->pending);
-  code_put_skipped(ctx, r->skipped);
+  op_code_put_skipped(ctx, r->skipped);
   op_row_count(ctx, "left_out", left_out);
   op_row_count(ctx, "secrets", r->skipped[SCAN_SKIP_SECRET]);
   op_row_count(ctx, "masked", r->masked);
@@ -241,7 +271,7 @@ static lode_status code_send_report(op_context *ctx, const project_info *project
   op_row_count(ctx, "embed_ms", r->embed_ms);
   op_row_count(ctx, "finish_ms", r->finish_ms);
   op_row_real(ctx, "seconds", round(seconds * 100) / 100);
-  return op_row_send_summary(ctx, err);
+  return op_row_send(ctx, err);
 }
 
 /* Reports what would otherwise be noticed only later: no files, or no parser. */
@@ -270,32 +300,30 @@ static lode_status code_need_index(op_context *ctx, const project_info *project,
   return st;
 }
 
-lode_status op_do_index(op_context *ctx, const op_args *args, lode_error *err) {
-  const op_arg *remove = op_arg_get(args, "remove");
+lode_status op_do_index(op_context *ctx, const op_index_args *args, lode_error *err) {
   project_info project = {0};
   indexer_report report;
   strbuf gone = {0};
   uint64_t start = os_api->now_ns();
   lode_status st;
-  TRY(op_code_project(ctx, args, "path", &project, err));
-  op_code_index_options run = {.force = op_arg_get(args, "force")->number,
-                               .quality = op_arg_get(args, "quality")->number,
-                               .workers = (uint32_t)op_arg_get(args, "workers")->number};
-  bool pending = op_arg_get(args, "pending")->number;
-  if ((pending != 0) + (remove->set != 0) + run.force > 1)
+  TRY(op_code_project(ctx, args->path.path, &project, err));
+  op_code_index_options run = {
+      .force = args->force.on, .quality = args->quality.on, .workers = (uint32_t)args->workers.n};
+  bool pending = args->pending.on;
+  if ((pending != 0) + (args->remove.set != 0) + run.force > 1)
     TRY_GOTO(
         err_set(err, LODE_INVALID, "--force, --pending and --remove are different runs: give one of them at a time"));
   if (pending) run.only = PROJECT_DIR_NAME; /* matches no files */
   if (run.only) TRY_GOTO(code_need_index(ctx, &project, err));
-  if (remove->set) {
-    TRY_GOTO(op_code_relative_path(ctx, &project, remove->text.data, &gone, err));
+  if (args->remove.set) {
+    TRY_GOTO(op_code_relative_path(ctx, &project, args->remove.path, &gone, err));
     run.remove = gone.data;
     if (!project_has_store(&project)) TRY_GOTO(err_set(err, LODE_NOT_FOUND, "%.300s is not indexed", project.root));
   }
   TRY_GOTO(op_code_index(ctx, &project, &run, &report, err));
   TRY_GOTO(code_send_report(ctx, &project, &report, (double)(os_api->now_ns() - start) / 1e9, err));
-  ctx->nothing = remove->set && report.removed == 0;
-  if (!remove->set && !run.only) code_note_missing(ctx, &report);
+  ctx->nothing = args->remove.set && report.removed == 0;
+  if (!args->remove.set && !run.only) code_note_missing(ctx, &report);
 done:
   strbuf_release(&gone);
   project_release(&project);
@@ -304,40 +332,7 @@ done:
 
 /* ---- search ---- */
 
-/* FILE[:LINE] */
-static lode_status code_parse_similar(const op_context *ctx, const project_info *project, lode_str given,
-                                      search_request *request, strbuf *path, lode_error *err) {
-  strbuf file = {0}, raw = {0};
-  const char *colon = NULL;
-  for (size_t i = given.len; i-- > 1;)
-    if (given.data[i] == ':') {
-      colon = given.data + i;
-      break;
-    }
-  uint64_t line = 0;
-  size_t len = given.len;
-  lode_status st = LODE_OK;
-  if (colon && op_parse_uint((lode_str){colon + 1, given.len - (size_t)(colon + 1 - given.data)}, &line) && line &&
-      line < UINT32_MAX)
-    len = (size_t)(colon - given.data);
-  else
-    line = 0;
-  strbuf_add(&file, given.data, len);
-  strbuf_addch(&file, '\0');
-  if (file.failed) TRY_GOTO(err_nomem(err));
-  TRY_GOTO(op_code_relative_path(ctx, project, file.data, &raw, err));
-  path->len = 0;
-  files_path_escape(path, str_of(raw.data));
-  if (path->failed) TRY_GOTO(err_nomem(err));
-  request->similar = (lode_str){path->data ? path->data : "", path->len};
-  request->similar_line = (uint32_t)line;
-done:
-  strbuf_release(&file);
-  strbuf_release(&raw);
-  return st;
-}
-
-static lode_status code_send_hit(op_context *ctx, const op_args *args, size_t rank, const search_hit *h,
+static lode_status code_send_hit(op_context *ctx, const op_search_args *args, size_t rank, const search_hit *h,
                                  lode_error *err) {
   op_row_begin(ctx);
   op_row_count(ctx, "rank", rank);
@@ -350,18 +345,18 @@ static lode_status code_send_hit(op_context *ctx, const op_args *args, size_t ra
   op_row_text(ctx, "language", h->language);
   op_row_real(ctx, "score", round(h->score * 10000) / 10000);
   op_row_real(ctx, "cosine", round(h->cosine * 10000) / 10000);
-  if (!op_arg_get(args, "files_only")->number) op_row_text(ctx, "snippet", h->snippet);
+  if (!args->files_only.on) op_row_text(ctx, "snippet", h->snippet);
   if (h->snippet_line != h->first) op_row_count(ctx, "snippet_line", h->snippet_line);
   if (h->more) op_row_count(ctx, "more", h->more);
   if (h->copies) op_row_count(ctx, "copies", h->copies);
   if (h->freshness != SEARCH_FILE_FRESH) op_row_text(ctx, "stale", str_of(search_freshness_name(h->freshness)));
-  if (op_arg_get(args, "explain")->number) {
+  if (args->explain.on) {
     strbuf text = {0};
     strbuf_addf(&text, "{\"bm25\":%.4f", h->bm25);
     for (size_t i = 0; i < RANK_FEATURE_COUNT; i++)
       strbuf_addf(&text, ",\"%s\":%.4f", rank_feature_name((rank_feature)i), h->features[i]);
     strbuf_addch(&text, '}');
-    if (!text.failed) op_row_json(ctx, "explain", (lode_str){text.data, text.len});
+    if (!text.failed) op_row_json(ctx, "explain", op_row_copy(ctx, (lode_str){text.data, text.len}));
     strbuf_release(&text);
   }
   return op_row_send(ctx, err);
@@ -397,41 +392,39 @@ static lode_status code_refresh(op_context *ctx, const project_info *project, lo
   return st;
 }
 
-lode_status op_do_search(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_search(op_context *ctx, const op_search_args *args, lode_error *err) {
   static const lode_mode modes[] = {LODE_HYBRID, LODE_BY_VECTOR, LODE_BY_TEXT};
-  const op_arg *mode = op_arg_get(args, "mode"), *limit = op_arg_get(args, "limit"),
-               *similar = op_arg_get(args, "similar");
   project_info project = {0};
   search_result result = {0};
   lode_store *store = NULL;
   strbuf path = {0};
   lode_status st;
-  TRY(op_code_project(ctx, args, "project", &project, err));
+  TRY(op_code_project(ctx, args->project.path, &project, err));
   search_request request = {
-      .query = op_arg_get(args, "query")->text,
-      .limit = limit->set ? (size_t)limit->number : (size_t)config_int(&project.config, CONFIG_SEARCH_LIMIT),
-      .language = op_arg_get(args, "lang")->text,
-      .path = op_arg_get(args, "path")->text,
-      .kind = op_arg_get(args, "type")->text,
-      .name = op_arg_get(args, "name")->text,
-      .context = (uint32_t)op_arg_get(args, "context")->number,
-      .files_only = op_arg_get(args, "files_only")->number,
+      .query = args->query.text,
+      .limit = args->limit.set ? (size_t)args->limit.n : (size_t)config_int(&project.config, CONFIG_SEARCH_LIMIT),
+      .language = args->lang.text,
+      .path = args->path.text,
+      .kind = args->type.text,
+      .name = args->name.text,
+      .context = (uint32_t)args->context.n,
+      .files_only = args->files_only.on,
       .progress = ctx->progress,
   };
   const char *setting = config_text(&project.config, CONFIG_SEARCH_MODE);
-  request.mode = modes[mode->set                        ? mode->number
+  request.mode = modes[args->mode.set                   ? args->mode.index
                        : strcmp(setting, "vector") == 0 ? 1
                        : strcmp(setting, "text") == 0   ? 2
                                                         : 0];
   if (request.limit < 1) request.limit = 1;
-  if (similar->set)
-    TRY_GOTO(code_parse_similar(ctx, &project, similar->text, &request, &path, err));
+  if (args->similar.set)
+    TRY_GOTO(op_code_place(ctx, &project, args->similar.text, &path, &request.similar, &request.similar_line, err));
   else if (!request.query.len && request.name.data)
     request.query = request.name;
-  if (!similar->set && !request.query.len)
+  if (!args->similar.set && !request.query.len)
     TRY_GOTO(err_set(err, LODE_INVALID,
                      "say what to look for: lode search \"where are sessions closed\", or --similar FILE:LINE"));
-  bool asked = op_arg_get(args, "refresh")->number != 0;
+  bool asked = args->refresh.on;
   if (asked && ctx->remote)
     TRY_GOTO(err_set(err, LODE_UNSUPPORTED,
                      "\"refresh\": over HTTP a search only reads: `lode index` or `lode watch` on the server's machine "

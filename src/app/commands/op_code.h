@@ -5,22 +5,21 @@
 
 #include "indexer/indexer.h"
 #include "project/project.h"
-#include "ops/op.h"
+#include "ops/op_context.h"
 
-/* The project named by argument `param` ("path" or "project"); the store's folder is the context's if it has one.
- * op_code_project also loads the settings. */
-lode_status op_code_locate(op_context *ctx, const op_args *args, const char *param, project_info *project,
-                           lode_error *err);
-lode_status op_code_project(op_context *ctx, const op_args *args, const char *param, project_info *project,
-                            lode_error *err);
+/* The project around `start`, a path of the user; NULL: around the working directory. The store's folder is the
+ * context's if it has one. op_code_project also loads the settings. */
+LODE_MUST lode_status op_code_locate(op_context *ctx, const char *start, project_info *project, lode_error *err);
+LODE_MUST lode_status op_code_project(op_context *ctx, const char *start, project_info *project, lode_error *err);
 /* Loads the project's settings; those that are not trusted have no effect. Part of op_code_project. */
-lode_status op_code_settings(op_context *ctx, project_info *project, lode_error *err);
+LODE_MUST lode_status op_code_settings(op_context *ctx, project_info *project, lode_error *err);
 /* Records that the user has set the current value of `key`, so that it may reach beyond the folder. */
 void op_code_allow(op_context *ctx, const project_info *project, config_key key);
 /* Opens the project's store. For reading: LODE_NOT_FOUND if the project is not indexed. */
-lode_status op_code_open(op_context *ctx, const project_info *project, bool write, lode_store **store, lode_error *err);
+LODE_MUST lode_status op_code_open(op_context *ctx, const project_info *project, bool write, lode_store **store,
+                                   lode_error *err);
 /* LODE_INVALID unless `name` can be a value of the setting `model`: a model's name, installed or not, or none. */
-lode_status op_code_check_model(lode_str name, lode_error *err);
+LODE_MUST lode_status op_code_check_model(lode_str name, lode_error *err);
 /* A complete run of the indexer: takes the job lock and opens the store. */
 typedef struct op_code_index_options {
   bool force, quality, no_vectors, quiet;
@@ -28,12 +27,18 @@ typedef struct op_code_index_options {
   const char *remove; /* path relative to the root, or NULL */
   const char *only;   /* index only this path, relative to the root; may be NULL */
 } op_code_index_options;
-lode_status op_code_index(op_context *ctx, const project_info *project, const op_code_index_options *run,
-                          indexer_report *report, lode_error *err);
+LODE_MUST lode_status op_code_index(op_context *ctx, const project_info *project, const op_code_index_options *run,
+                                    indexer_report *report, lode_error *err);
 /* Makes a path as the user wrote it, relative to the working directory, relative to the root (not escaped). It need
  * not exist. */
-lode_status op_code_relative_path(const op_context *ctx, const project_info *project, const char *path, strbuf *out,
-                                  lode_error *err);
+LODE_MUST lode_status op_code_relative_path(const op_context *ctx, const project_info *project, const char *path,
+                                            strbuf *out, lode_error *err);
+/* A place as the user wrote it, FILE[:LINE]: the escaped path relative to the root, which points into scratch, and the
+ * line, 0 if there is none. */
+LODE_MUST lode_status op_code_place(const op_context *ctx, const project_info *project, lode_str given, strbuf *scratch,
+                                    lode_str *path, uint32_t *line, lode_error *err);
+/* Puts the field "skipped": files and folders left out, by reason (SCAN_SKIP_COUNT of them). */
+void op_code_put_skipped(op_context *ctx, const uint64_t *skipped);
 /* Reports what a result that shows files may hide: files that changed since they were indexed, and what was left
  * out. */
 void op_code_note_stale(op_context *ctx, uint64_t stale, uint64_t outside, bool doubted);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_code_config.c - settings, and `lode reset`. */
 #include "commands/op_code.h"
+#include "ops/op_row.h"
+#include "table/op_args_code.h"
 #include "ops/suggest.h"
 
 #include "os/store_files.h"
@@ -26,32 +28,31 @@ static lode_status setting_find(lode_str name, config_key *key, lode_error *err)
 }
 
 static lode_status setting_send(op_context *ctx, const config_values *config, config_key key, lode_error *err) {
-  op_row_begin(ctx);
+  op_summary_begin(ctx);
   op_row_text(ctx, "key", str_of(config_table[key].key));
   op_row_text(ctx, "value", str_of(config_text(config, key)));
-  return op_row_send_summary(ctx, err);
+  return op_row_send(ctx, err);
 }
 
-lode_status op_do_config_get(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_config_get(op_context *ctx, const op_config_args *args, lode_error *err) {
   project_info project;
   config_key key;
-  TRY(setting_find(op_arg_get(args, "key")->text, &key, err));
-  TRY(op_code_project(ctx, args, "project", &project, err));
+  TRY(setting_find(args->key.text, &key, err));
+  TRY(op_code_project(ctx, args->project.path, &project, err));
   lode_status st = setting_send(ctx, &project.config, key, err);
   project_release(&project);
   return st;
 }
 
-lode_status op_do_config_set(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_config_set(op_context *ctx, const op_config_args *args, lode_error *err) {
   project_info project;
   config_key key;
   lode_status st;
   TRY(op_check_may_write(ctx, err));
-  TRY(setting_find(op_arg_get(args, "key")->text, &key, err));
-  TRY(op_code_project(ctx, args, "project", &project, err));
-  const op_arg *value = op_arg_get(args, "value");
-  if (key == CONFIG_MODEL && value->set) TRY_GOTO(op_code_check_model(value->text, err));
-  TRY_GOTO(config_set(&project.config, key, value->text, err));
+  TRY(setting_find(args->key.text, &key, err));
+  TRY(op_code_project(ctx, args->project.path, &project, err));
+  if (key == CONFIG_MODEL && args->value.set) TRY_GOTO(op_code_check_model(args->value.text, err));
+  TRY_GOTO(config_set(&project.config, key, args->value.text, err));
   if (project.trust.state == TRUST_FOREIGN) TRY_GOTO(trust_check(&project.trust, err));
   TRY_GOTO(project_prepare(&project, err));
   TRY_GOTO(config_save(&project.config, project.folder, err));
@@ -62,10 +63,10 @@ done:
   return st;
 }
 
-lode_status op_do_config_list(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_config_list(op_context *ctx, const op_config_args *args, lode_error *err) {
   project_info project;
   lode_status st = LODE_OK;
-  TRY(op_code_project(ctx, args, "project", &project, err));
+  TRY(op_code_project(ctx, args->project.path, &project, err));
   for (size_t i = 0; i < CONFIG_COUNT && st == LODE_OK; i++) {
     op_row_begin(ctx);
     op_row_text(ctx, "key", str_of(config_table[i].key));
@@ -205,21 +206,20 @@ static lode_status reset_send(reset_state *r, lode_error *err) {
     op_note(ctx, "not made by lode, so left in %.200s: %.*s", r->project.folder,
             (int)(r->foreign.len > 300 ? 300 : r->foreign.len), r->foreign.data);
   if (r->others) op_note(ctx, "%zu other collections of this store stay", r->others);
-  op_row_begin(ctx);
+  op_summary_begin(ctx);
   op_row_text(ctx, "root", str_of(r->project.root));
   op_row_text(ctx, "removed", str_of(r->all ? "the index and its settings are removed" : "the index is removed"));
   op_row_text(ctx, "backup", r->backup.len ? str_of(r->backup.data) : (lode_str){0});
-  return op_row_send_summary(ctx, err);
+  return op_row_send(ctx, err);
 }
 
-lode_status op_do_reset(op_context *ctx, const op_args *args, lode_error *err) {
-  reset_state r = {
-      .ctx = ctx, .all = op_arg_get(args, "what")->number == 1, .keep = !op_arg_get(args, "no_backup")->number};
+lode_status op_do_reset(op_context *ctx, const op_reset_args *args, lode_error *err) {
+  reset_state r = {.ctx = ctx, .all = args->what.index == 1, .keep = !args->no_backup.on};
   project_job job = {.fd = -1};
   strbuf what = {0};
   lode_status st;
   TRY(op_check_may_write(ctx, err));
-  TRY(project_locate(&r.project, op_arg_get(args, "project")->text.data, ctx->folder, err));
+  TRY(project_locate(&r.project, args->project.path, ctx->folder, err));
   if (!ctx->folder && *trust_foreign_reason(r.project.folder))
     TRY_GOTO(err_set(err, LODE_REFUSED, "%.300s %s: name it with --store if it is to be removed", r.project.folder,
                      trust_foreign_reason(r.project.folder)));
@@ -229,9 +229,13 @@ lode_status op_do_reset(op_context *ctx, const op_args *args, lode_error *err) {
   strbuf_addf(&what, "%s %s", r.all ? "everything that lode made in" : "the index in", r.project.folder);
   strbuf_addch(&what, '\0');
   if (what.failed) TRY_GOTO(err_nomem(err));
-  TRY_GOTO(op_confirm(ctx, args, what.data, err));
+  TRY_GOTO(op_confirm(ctx, args->yes.on, what.data, err));
+  bool indexed = project_was_indexed(r.project.folder);
   TRY_GOTO(project_job_begin(&job, &r.project, PROJECT_JOB_INDEX, ctx->busy_ms ? ctx->busy_ms : 10000, err));
-  TRY_GOTO(reset_store(&r, err));
+  st = reset_store(&r, err);
+  /* the lock file marks a folder that `lode index` writes; a copy of an index is none */
+  if (!indexed) (void)!beneath_unlink(r.project.folder, STOREFILE_INDEX_LOCK);
+  TRY_GOTO(st);
   project_job_end(&job);
   if (r.all && os_api->rmdir(r.project.folder) < 0 && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
     TRY_GOTO(err_errno(err, errno, r.project.folder));

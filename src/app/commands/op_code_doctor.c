@@ -5,6 +5,8 @@
  * whose chunks were lost are indexed again. Chunks without a file are deleted.
  */
 #include "commands/op_code.h"
+#include "ops/op_row.h"
+#include "table/op_args_code.h"
 
 #include "os/os.h"
 #include "indexer/audit.h"
@@ -99,7 +101,7 @@ static lode_status doctor_check_folder(doctor_state *d) {
                       "%.300s cannot be written", d->project.folder));
   if (os_is_network_fs(d->project.folder, network, sizeof network))
     TRY(doctor_report(d, "folder", DOCTOR_WARNING, "keep the index on a local disk: --store DIR",
-                      "it lies on a network file system (%s), whose locks are not to be trusted", network));
+                      "it lies on a network file system (%s), whose locks cannot be trusted", network));
   if (statvfs(d->project.folder, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize < DOCTOR_MIN_FREE_BYTES)
     return doctor_report(d, "disk", DOCTOR_FAULT, "make room on the disk", "only %llu KiB are free",
                          (unsigned long long)((uint64_t)disk.f_bavail * disk.f_frsize / 1024));
@@ -194,27 +196,41 @@ static void doctor_remember_store(doctor_state *d) {
     op_note(d->ctx, "%.200s cannot be remembered: %.300s", d->project.folder, why.text);
 }
 
-/* Copies all that is provably intact to a new store that replaces the old one; the old one is kept. */
+/* Copies all that is provably intact to a new store that replaces the old one; the old one is kept. The new one is made
+ * in a folder that git ignores from the start, so that an interrupted repair leaves nothing for git to list. */
 static lode_status doctor_salvage(doctor_state *d, lode_salvage_report *report, strbuf *kept) {
   unsigned long long now = (unsigned long long)(os_wall_ms() / 1000);
-  strbuf fresh = {0};
+  strbuf around = {0}, fresh = {0};
   project_info made = d->project;
   lode_status st;
   kept->len = 0;
   strbuf_addf(kept, "%s.damaged-%llu", d->project.folder, now);
   strbuf_addch(kept, '\0');
-  strbuf_addf(&fresh, "%s.new-%llu", d->project.folder, now);
-  strbuf_addch(&fresh, '\0');
-  if (kept->failed || fresh.failed) TRY_GOTO(err_nomem(d->err));
+  strbuf_addf(&around, "%s.new-%llu", d->project.folder, now);
+  strbuf_addch(&around, '\0');
+  if (kept->failed || around.failed) TRY_GOTO(err_nomem(d->err));
+  TRY_GOTO(files_join(&fresh, around.data, "store", d->err));
   doctor_damages lost = {0};
+  made.folder = around.data;
+  TRY_GOTO(project_prepare(&made, d->err));
   TRY_GOTO(lode_salvage(d->project.folder, fresh.data, doctor_count_damage, &lost, d->ctx->progress, report, d->err));
   made.folder = fresh.data;
   TRY_GOTO(project_prepare(&made, d->err));
   if (d->has_config) TRY_GOTO(config_save(&d->project.config, fresh.data, d->err));
-  if (os_api->rename(d->project.folder, kept->data) < 0 || os_api->rename(fresh.data, d->project.folder) < 0)
-    TRY_GOTO(err_errno(d->err, errno, d->project.folder));
+  if (os_api->rename(d->project.folder, kept->data) < 0) TRY_GOTO(err_errno(d->err, errno, d->project.folder));
+  if (os_api->rename(fresh.data, d->project.folder) < 0) {
+    st = err_errno(d->err, errno, fresh.data);
+    (void)!os_api->rename(kept->data, d->project.folder);
+    goto done;
+  }
   if (d->project.trust.state == TRUST_OURS) doctor_remember_store(d);
 done:
+  /* empty now, unless something failed after the salvage; what stays does no harm */
+  if (made.folder != d->project.folder && !files_is_dir(fresh.data)) {
+    (void)!beneath_unlink(around.data, ".gitignore");
+    (void)!os_api->rmdir(around.data);
+  }
+  strbuf_release(&around);
   strbuf_release(&fresh);
   return st;
 }
@@ -258,6 +274,7 @@ static lode_status doctor_check_index(doctor_state *d, lode_store *store) {
   indexer_stamp stamp = {0};
   bool code = false, files = false, unfinished = false;
   char embedder[400] = "";
+  uint64_t pending = 0;
   TRY(lode_collections(store, &list, d->err));
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
@@ -265,9 +282,7 @@ static lode_status doctor_check_index(doctor_state *d, lode_store *store) {
       code = true;
       if (info->embedder.data)
         snprintf(embedder, sizeof embedder, "%.*s", (int)info->embedder.len, info->embedder.data);
-      if (info->pending)
-        TRY(doctor_report(d, "vectors", DOCTOR_WARNING, "lode index", "%llu chunks have no vector",
-                          (unsigned long long)info->pending));
+      pending = info->pending;
     }
     if (str_eq(info->name, STR_LIT(INDEXER_COLL_FILES))) {
       files = true;
@@ -276,6 +291,9 @@ static lode_status doctor_check_index(doctor_state *d, lode_store *store) {
     unfinished = unfinished || str_eq(info->name, STR_LIT(INDEXER_COLL_CODE INDEXER_NEW_SUFFIX));
   }
   lode_collection_list_free(list);
+  if (pending)
+    TRY(doctor_report(d, "vectors", DOCTOR_WARNING, "lode index", "%llu chunks have no vector",
+                      (unsigned long long)pending));
   if (!code || !files || !stamp.indexed_ms)
     return doctor_report(d, "index", DOCTOR_WARNING, "lode index", "the project is not indexed yet, or not to the end");
   if (unfinished)
@@ -353,11 +371,11 @@ static lode_status doctor_reindex(doctor_state *d) {
                        (unsigned long long)(report.added + report.changed), (unsigned long long)report.chunks);
 }
 
-lode_status op_do_doctor(op_context *ctx, const op_args *args, lode_error *err) {
-  doctor_state d = {.ctx = ctx, .repair = op_arg_get(args, "repair")->number, .err = err};
+lode_status op_do_doctor(op_context *ctx, const op_doctor_args *args, lode_error *err) {
+  doctor_state d = {.ctx = ctx, .repair = args->repair.on, .err = err};
   lode_status st;
   if (d.repair) TRY(op_check_may_write(ctx, err));
-  TRY(op_code_locate(ctx, args, "project", &d.project, err));
+  TRY(op_code_locate(ctx, args->project.path, &d.project, err));
   TRY_GOTO(doctor_report(&d, "root", DOCTOR_OK, NULL, "%.400s", d.project.root));
   TRY_GOTO(doctor_check_settings(&d));
   TRY_GOTO(doctor_check_trust(&d));
@@ -369,12 +387,12 @@ lode_status op_do_doctor(op_context *ctx, const op_args *args, lode_error *err) 
   TRY_GOTO(doctor_check_model(&d));
   TRY_GOTO(doctor_check_parser(&d));
   TRY_GOTO(doctor_check_clients(&d));
-  op_row_begin(ctx);
+  op_summary_begin(ctx);
   op_row_bool(ctx, "ok", d.bad == 0);
   op_row_count(ctx, "checks", d.checks);
   op_row_count(ctx, "bad", d.bad);
   op_row_count(ctx, "mended", d.mended);
-  TRY_GOTO(op_row_send_summary(ctx, err));
+  TRY_GOTO(op_row_send(ctx, err));
   ctx->damaged = d.bad > 0;
 done:
   project_release(&d.project);

@@ -2,6 +2,8 @@
 /* op_code_setup.c - `lode setup`: root, languages, model, index and clients in one command. Running it twice is
  * harmless. */
 #include "commands/op_code.h"
+#include "ops/op_row.h"
+#include "table/op_args_code.h"
 
 #include "os/os.h"
 #include "chunk/parser_pool.h"
@@ -121,7 +123,7 @@ done:
 
 /* ---- Model ---- */
 
-static lode_status setup_choose_model(setup_state *s, const op_arg *wanted, lode_error *err) {
+static lode_status setup_choose_model(setup_state *s, const op_arg_text *wanted, lode_error *err) {
   lode_error why = {.record = LODE_NO_RECORD};
   lode_embedder *model = NULL;
   if (wanted->set) {
@@ -195,20 +197,20 @@ static lode_status setup_add_clients(setup_state *s, lode_error *err) {
   return st;
 }
 
-lode_status op_do_setup(op_context *ctx, const op_args *args, lode_error *err) {
-  setup_state s = {.ctx = ctx, .dry = op_arg_get(args, "dry_run")->number};
+lode_status op_do_setup(op_context *ctx, const op_setup_args *args, lode_error *err) {
+  setup_state s = {.ctx = ctx, .dry = args->dry_run.on};
   lode_status st;
-  TRY(op_code_project(ctx, args, "path", &s.project, err));
+  TRY(op_code_project(ctx, args->path.path, &s.project, err));
   /* check before anything is done */
-  if (!op_arg_get(args, "no_index")->number) TRY_GOTO(trust_check(&s.project.trust, err));
+  if (!args->no_index.on) TRY_GOTO(trust_check(&s.project.trust, err));
   TRY_GOTO(setup_report(&s, "root", "done", err, "%s", s.project.root));
   TRY_GOTO(setup_find_languages(&s, err));
-  TRY_GOTO(setup_choose_model(&s, op_arg_get(args, "model"), err));
-  if (op_arg_get(args, "no_index")->number)
+  TRY_GOTO(setup_choose_model(&s, &args->model, err));
+  if (args->no_index.on)
     TRY_GOTO(setup_report(&s, "index", "skipped", err, "as you wished"));
   else
     TRY_GOTO(setup_make_index(&s, err));
-  if (op_arg_get(args, "no_mcp")->number)
+  if (args->no_mcp.on)
     TRY_GOTO(setup_report(&s, "mcp", "skipped", err, "as you wished"));
   else
     TRY_GOTO(setup_add_clients(&s, err));

@@ -2,6 +2,8 @@
 /* op_code_skipped.c - which files are not, or not completely, in the index, and why: from a scan of the tree, and from
  * the index. */
 #include "commands/op_code.h"
+#include "ops/op_row.h"
+#include "table/op_args_code.h"
 
 #include "indexer/file_table.h"
 #include "indexer/code_record.h"
@@ -111,14 +113,14 @@ static lode_status skipped_check_reason(lode_str reason, lode_error *err) {
   return st;
 }
 
-lode_status op_do_skipped(op_context *ctx, const op_args *args, lode_error *err) {
-  skipped_list l = {.ctx = ctx, .reason = op_arg_get(args, "reason")->text};
+lode_status op_do_skipped(op_context *ctx, const op_skipped_args *args, lode_error *err) {
+  skipped_list l = {.ctx = ctx, .reason = args->reason.text};
   project_info project = {0};
   lode_status st;
   if (ctx->remote)
     return err_set(err, LODE_UNSUPPORTED, "this lists files of the server's machine: use the command line there");
   TRY(skipped_check_reason(l.reason, err));
-  TRY(op_code_project(ctx, args, "path", &project, err));
+  TRY(op_code_project(ctx, args->path.path, &project, err));
   TRY_GOTO(trust_check(&project.trust, err));
   TRY_GOTO(skipped_list_tree(&l, &project, err));
   TRY_GOTO(skipped_list_index(&l, &project, err));

@@ -2,6 +2,8 @@
 /* op_code_status.c - `lode status`: the state of an index. Reads counters only, so the time does not depend on the
  * size of the index. What cannot be read is reported, and everything else is still shown. */
 #include "commands/op_code.h"
+#include "ops/op_row.h"
+#include "table/op_args_code.h"
 
 #include "os/os.h"
 #include "scan/files.h"
@@ -96,27 +98,15 @@ static void status_put_counts(op_context *ctx, status_view *v, const char *name,
     strbuf_addf(&text, "%s%.*s:%llu", i ? "," : "", (int)f->value.len, f->value.data, (unsigned long long)f->count);
   }
   strbuf_addch(&text, '}');
-  if (!text.failed) op_row_json(ctx, name, (lode_str){text.data, text.len});
+  if (!text.failed) op_row_json(ctx, name, op_row_copy(ctx, (lode_str){text.data, text.len}));
   strbuf_release(&text);
   lode_facet_list_free(list);
-}
-
-static void status_put_skipped(op_context *ctx, const status_view *v) {
-  strbuf text = {0};
-  strbuf_addch(&text, '{');
-  for (size_t i = 1; i < SCAN_SKIP_COUNT; i++)
-    if (v->stamp.skipped[i])
-      strbuf_addf(&text, "%s\"%s\":%llu", text.len > 1 ? "," : "", scan_skip_name((scan_skip)i),
-                  (unsigned long long)v->stamp.skipped[i]);
-  strbuf_addch(&text, '}');
-  if (!text.failed) op_row_json(ctx, "skipped", (lode_str){text.data, text.len});
-  strbuf_release(&text);
 }
 
 static void status_put_job(op_context *ctx, const char *name, const project_job_status *job) {
   char text[160];
   if (!job->running) {
-    op_row_text(ctx, name, (lode_str){0});
+    op_row_null(ctx, name);
     return;
   }
   if (job->total)
@@ -124,7 +114,7 @@ static void status_put_job(op_context *ctx, const char *name, const project_job_
              (unsigned long long)job->done, (unsigned long long)job->total);
   else
     snprintf(text, sizeof text, "process %llu: %s", (unsigned long long)job->pid, job->phase);
-  op_row_text(ctx, name, str_of(text));
+  op_row_text(ctx, name, op_row_copy(ctx, str_of(text)));
 }
 
 static const char *status_state_of(const status_view *v) {
@@ -144,7 +134,7 @@ static void status_put_damage(op_context *ctx, const status_view *v) {
            v->damage.status == LODE_CORRUPT
                ? "; `lode doctor` says more, `lode doctor --repair` brings over what can be read"
                : "");
-  op_row_text(ctx, "damage", str_of(text));
+  op_row_text(ctx, "damage", op_row_copy(ctx, str_of(text)));
 }
 
 /* Trust in the store, and settings without effect. Nothing if the store was named. */
@@ -163,7 +153,7 @@ static void status_put_trust(op_context *ctx, const status_view *v) {
     any = true;
   }
   strbuf_addch(&held, '}');
-  if (any && !held.failed) op_row_json(ctx, "held", (lode_str){held.data, held.len});
+  if (any && !held.failed) op_row_json(ctx, "held", op_row_copy(ctx, (lode_str){held.data, held.len}));
   strbuf_release(&held);
 }
 
@@ -171,13 +161,13 @@ static void status_put_count(op_context *ctx, const char *name, const lode_colle
   if (info)
     op_row_count(ctx, name, n);
   else
-    op_row_text(ctx, name, (lode_str){0});
+    op_row_null(ctx, name);
 }
 
 static void status_put_clients(op_context *ctx, const status_view *v) {
   strbuf text = {0};
   setup_client_list(v->project.root, &text);
-  if (!text.failed) op_row_json(ctx, "mcp", (lode_str){text.data, text.len});
+  if (!text.failed) op_row_json(ctx, "mcp", op_row_copy(ctx, (lode_str){text.data, text.len}));
   strbuf_release(&text);
 }
 
@@ -206,7 +196,7 @@ static void status_put_numbers(op_context *ctx, status_view *v, bool skip, bool 
   if (!skip) {
     status_put_counts(ctx, v, "languages", v->files, "language", recount);
     status_put_counts(ctx, v, "kinds", v->code, "kind", recount);
-    status_put_skipped(ctx, v);
+    op_code_put_skipped(ctx, v->stamp.skipped);
     if (v->stamp.masked) op_row_count(ctx, "masked", v->stamp.masked);
   }
   op_row_text(ctx, "model", code ? code->embedder : (lode_str){0});
@@ -221,21 +211,21 @@ static void status_put_times(op_context *ctx, const status_view *v) {
   if (v->stamp.scanned_ms)
     op_row_count(ctx, "seconds_since_scan", now > v->stamp.scanned_ms ? (now - v->stamp.scanned_ms) / 1000 : 0);
   else
-    op_row_text(ctx, "seconds_since_scan", (lode_str){0});
+    op_row_null(ctx, "seconds_since_scan");
 }
 
-lode_status op_do_status(op_context *ctx, const op_args *args, lode_error *err) {
-  bool skip = op_arg_get(args, "skip_stats")->number, recount = op_arg_get(args, "force_refresh")->number;
+lode_status op_do_status(op_context *ctx, const op_status_args *args, lode_error *err) {
+  bool skip = args->skip_stats.on, recount = args->force_refresh.on;
   status_view v = {.damage = {.status = LODE_OK}};
   lode_error config = {.record = LODE_NO_RECORD};
   lode_status st;
-  TRY(op_code_locate(ctx, args, "project", &v.project, err));
+  TRY(op_code_locate(ctx, args->project.path, &v.project, err));
   st = op_code_settings(ctx, &v.project, &config);
   if (st != LODE_OK) status_set_damage(&v, st, &config);
   project_job_read(v.project.folder, PROJECT_JOB_INDEX, &v.index);
   project_job_read(v.project.folder, PROJECT_JOB_WATCH, &v.watch);
   status_read_store(ctx, &v, skip);
-  op_row_begin(ctx);
+  op_summary_begin(ctx);
   op_row_text(ctx, "root", v.project.root[0] ? str_of(v.project.root) : (lode_str){0});
   op_row_text(ctx, "state", str_of(status_state_of(&v)));
   status_put_numbers(ctx, &v, skip, recount);
@@ -251,9 +241,9 @@ lode_status op_do_status(op_context *ctx, const op_args *args, lode_error *err) 
   }
   status_put_damage(ctx, &v);
   status_put_trust(ctx, &v);
-  st = op_arg_get(args, "check")->number ? status_put_changes(ctx, &v, err) : LODE_OK;
+  st = args->check.on ? status_put_changes(ctx, &v, err) : LODE_OK;
   if (v.stamp.revision) op_row_count(ctx, "revision", v.stamp.revision);
-  if (st == LODE_OK) st = op_row_send_summary(ctx, err);
+  if (st == LODE_OK) st = op_row_send(ctx, err);
   ctx->nothing = v.damage.status == LODE_NOT_FOUND || (v.damage.status == LODE_OK && !v.code_info);
   if (st == LODE_OK && ctx->nothing && !v.index.running) op_note(ctx, "not indexed yet: run `lode index`");
   if (st == LODE_OK && strcmp(status_state_of(&v), "unfinished") == 0)

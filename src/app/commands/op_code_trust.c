@@ -2,6 +2,8 @@
 /* op_code_trust.c - `lode trust`: the user's decisions about store folders that Lode found. The rules are in
  * project/trust.h. */
 #include "commands/op_code.h"
+#include "ops/op_row.h"
+#include "table/op_args_code.h"
 
 #include "os/os.h"
 #include "project/trust_list.h"
@@ -28,11 +30,11 @@ static lode_status op_trust_send_list(op_context *ctx, lode_error *err) {
 
 static lode_status op_trust_send_summary(op_context *ctx, const char *folder, const char *done, const strbuf *settings,
                                          lode_error *err) {
-  op_row_begin(ctx);
+  op_summary_begin(ctx);
   op_row_text(ctx, "folder", str_of(folder));
   op_row_text(ctx, "done", str_of(done));
   op_row_json(ctx, "settings", settings && settings->len ? (lode_str){settings->data, settings->len} : STR_LIT("{}"));
-  return op_row_send_summary(ctx, err);
+  return op_row_send(ctx, err);
 }
 
 /* A folder that no longer exists is removed from the list by its path. */
@@ -68,9 +70,9 @@ done:
   return st;
 }
 
-lode_status op_do_trust(op_context *ctx, const op_args *args, lode_error *err) {
-  const char *start = op_arg_get(args, "path")->text.data;
-  bool list = op_arg_get(args, "list")->number, gone = op_arg_get(args, "forget")->number;
+lode_status op_do_trust(op_context *ctx, const op_trust_args *args, lode_error *err) {
+  const char *start = args->path.path;
+  bool list = args->list.on, gone = args->forget.on;
   project_info project = {0};
   if (list && (gone || start)) return err_set(err, LODE_INVALID, "--list takes neither a folder nor --forget");
   if (list) return op_trust_send_list(ctx, err);

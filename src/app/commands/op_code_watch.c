@@ -7,11 +7,13 @@
  * vectors if the setting `quality` is on.
  */
 #include "commands/op_code.h"
+#include "ops/op_row.h"
+#include "table/op_args_code.h"
 
 #include "os/os.h"
 #include "scan/watch.h"
 
-enum { OP_WATCH_POLL_MS = 500, OP_WATCH_IDLE_MS = 5000, OP_WATCH_WAIT_MS = 60000 };
+enum { OP_WATCH_POLL_MS = 500, OP_WATCH_IDLE_MS = 5000, OP_WATCH_PATIENCE_MS = 2000 };
 
 typedef struct op_watch_state {
   op_context *ctx;
@@ -39,12 +41,35 @@ static lode_status op_watch_report(op_watch_state *w, const char *what, const in
   return w->ctx->sink->flush ? w->ctx->sink->flush(w->ctx->sink, err) : LODE_OK;
 }
 
+static bool op_watch_stopped(const op_watch_state *w) {
+  lode_progress progress = w->ctx->progress;
+  return progress.step && !progress.step(progress.ctx, "watching", 0, 0);
+}
+
+/* Waits for other indexers as long as they need; LODE_CANCELLED if the watcher is stopped meanwhile. */
+static lode_status op_watch_take_turn(op_watch_state *w, lode_error *err) {
+  uint64_t start = op_watch_now_ms();
+  lode_error why = {.record = LODE_NO_RECORD};
+  for (bool noted = false;;) {
+    lode_status st = project_job_begin(&w->index, &w->project, PROJECT_JOB_INDEX, OP_WATCH_POLL_MS, &why);
+    if (st == LODE_OK) return st;
+    if (st != LODE_BUSY) {
+      if (err) *err = why;
+      return st;
+    }
+    if (op_watch_stopped(w)) return err_set(err, LODE_CANCELLED, "cancelled");
+    if (noted || op_watch_now_ms() - start < OP_WATCH_PATIENCE_MS) continue;
+    op_note(w->ctx, "waiting for another indexer: %.300s", why.text);
+    noted = true;
+  }
+}
+
 /* paths NULL: the whole tree. */
 static lode_status op_watch_update(op_watch_state *w, const char *what, const lode_str *paths, size_t n,
                                    lode_error *err) {
   indexer_report report;
   uint64_t start = op_watch_now_ms();
-  TRY(project_job_begin(&w->index, &w->project, PROJECT_JOB_INDEX, OP_WATCH_WAIT_MS, err));
+  TRY(op_watch_take_turn(w, err));
   lode_status st = indexer_run(w->indexer, paths, n, &report, err);
   project_job_end(&w->index);
   if (st != LODE_OK) return st;
@@ -55,14 +80,13 @@ static lode_status op_watch_update(op_watch_state *w, const char *what, const lo
   return any || !paths ? op_watch_report(w, what, &report, op_watch_now_ms() - start, err) : LODE_OK;
 }
 
-static lode_status op_watch_begin(op_watch_state *w, const op_args *args, lode_error *err) {
-  const op_arg *debounce = op_arg_get(args, "debounce");
+static lode_status op_watch_begin(op_watch_state *w, const op_watch_args *args, lode_error *err) {
   indexer_options options = {.no_vectors = true,
-                             .stays = !op_arg_get(args, "once")->number,
+                             .stays = !args->once.on,
                              .job = &w->index,
                              .note = w->ctx->note,
                              .note_ctx = w->ctx->note_ctx};
-  uint64_t quiet = debounce->set ? debounce->number : config_int(&w->project.config, CONFIG_WATCH_DEBOUNCE);
+  uint64_t quiet = args->debounce.set ? args->debounce.n : config_int(&w->project.config, CONFIG_WATCH_DEBOUNCE);
   bool incomplete;
   TRY(op_check_may_write(w->ctx, err));
   TRY(trust_check(&w->project.trust, err));
@@ -88,7 +112,7 @@ static bool op_watch_keep_going(void *ctx, const char *phase, uint64_t done, uin
   op_watch_state *w = ctx;
   (void)phase;
   project_job_note(&w->index, "embedding", done, total);
-  return !w->ctx->progress.step || w->ctx->progress.step(w->ctx->progress.ctx, "watching", 0, 0);
+  return !op_watch_stopped(w);
 }
 
 /* Progress callback while graphs are built: stops when a file changes, too. */
@@ -97,8 +121,7 @@ static bool op_watch_is_idle(void *ctx, const char *phase, uint64_t done, uint64
   (void)phase;
   (void)done;
   (void)total;
-  return !watch_has_changes(w->events) &&
-         (!w->ctx->progress.step || w->ctx->progress.step(w->ctx->progress.ctx, "watching", 0, 0));
+  return !watch_has_changes(w->events) && !op_watch_stopped(w);
 }
 
 static lode_status op_watch_finish_indexes(op_watch_state *w, lode_error *err) {
@@ -125,10 +148,9 @@ static lode_status op_watch_make_vectors(op_watch_state *w, lode_error *err) {
 
 static lode_status op_watch_run(op_watch_state *w, bool once, lode_error *err) {
   uint64_t rescan_ms = config_int(&w->project.config, CONFIG_WATCH_RESCAN) * 1000, idle_since = op_watch_now_ms();
-  lode_progress progress = w->ctx->progress;
   for (;;) {
     watch_changes changes;
-    if (progress.step && !progress.step(progress.ctx, "watching", 0, 0)) return LODE_OK; /* Ctrl-C is the normal end */
+    if (op_watch_stopped(w)) return LODE_OK;
     TRY(watch_wait(w->events, OP_WATCH_POLL_MS, &changes, err));
     bool due = changes.everything || (rescan_ms && op_watch_now_ms() - w->scanned_ms >= rescan_ms);
     if (due)
@@ -145,13 +167,17 @@ static lode_status op_watch_run(op_watch_state *w, bool once, lode_error *err) {
   }
 }
 
-lode_status op_do_watch(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_watch(op_context *ctx, const op_watch_args *args, lode_error *err) {
   op_watch_state w = {.ctx = ctx, .watch = {.fd = -1}, .index = {.fd = -1}};
   lode_status st;
-  TRY(op_code_project(ctx, args, "path", &w.project, err));
+  TRY(op_code_project(ctx, args->path.path, &w.project, err));
   TRY_GOTO(op_watch_begin(&w, args, err));
-  TRY_GOTO(op_watch_run(&w, op_arg_get(args, "once")->number, err));
+  TRY_GOTO(op_watch_run(&w, args->once.on, err));
 done:
+  if (st == LODE_CANCELLED) { /* Ctrl-C is the normal end */
+    err_clear(err);
+    st = LODE_OK;
+  }
   watch_close(w.events);
   indexer_close(w.indexer);
   if (w.store) ctx->release(ctx->opener, w.store);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_collection.c - operations on whole collections: create, collections, rename, drop, count, facets, stats. */
+#include "embed/embed.h"
 #include "models/model_embedder.h"
+#include "ops/op_row.h"
+#include "table/op_args_db.h"
+#include "ops/op_target.h"
 
 static lode_status collection_open_store(op_context *ctx, bool write, lode_store **store, lode_error *err) {
   op_open_options how = {.write = write};
@@ -29,45 +33,39 @@ static lode_status collection_existing_metric(lode_store *store, lode_str name, 
 
 /* A known model is recorded by its identity; another name is recorded as given. */
 static void collection_name_embedder(lode_collection_options *options) {
-  for (size_t i = 0; options->embedder.data && i < lode_model_count(); i++) {
-    lode_model_info info;
-    if (lode_model_at(i, NULL, &info, NULL) != LODE_OK) continue;
-    if (str_eq(options->embedder, str_of(info.name))) {
-      options->embedder = str_of(info.identity); /* a constant of the library */
-      if (!options->embedder_dim) options->embedder_dim = info.dimension;
-    }
-    lode_model_release(&info);
-  }
+  const embed_model_kind *known = options->embedder.data ? embed_model_find(options->embedder) : NULL;
+  if (!known) return;
+  options->embedder = str_of(known->identity);
+  if (!options->embedder_dim) options->embedder_dim = known->dimension;
 }
 
-lode_status op_do_create(op_context *ctx, const op_args *args, lode_error *err) {
-  op_open_options how = {.write = true, .create = true, .page_bytes = (uint32_t)op_arg_get(args, "page_bytes")->number};
-  const op_arg *counters = op_arg_get(args, "counters");
-  lode_str name = op_arg_get(args, "collection")->text;
+lode_status op_do_create(op_context *ctx, const op_create_args *args, lode_error *err) {
+  op_open_options how = {.write = true, .create = true, .page_bytes = (uint32_t)args->page_bytes.n};
+  lode_str name = args->collection.text;
   lode_collection_options options = {
       .create = true,
       .must_create = true,
-      .metadata = op_arg_get(args, "metadata")->text,
-      .embedder = op_arg_get(args, "embedder")->text,
-      .embedder_dim = (uint32_t)op_arg_get(args, "embedder_dim")->number,
-      .counters = counters->list,
-      .n_counters = counters->n,
-      .shards = (uint32_t)op_arg_get(args, "shards")->number,
-      .replicas = (uint32_t)op_arg_get(args, "replicas")->number,
-      .write_consistency = (uint32_t)op_arg_get(args, "write_consistency")->number,
+      .metadata = args->metadata.text,
+      .embedder = args->embedder.text,
+      .embedder_dim = (uint32_t)args->embedder_dim.n,
+      .counters = args->counters.items,
+      .n_counters = args->counters.n,
+      .shards = (uint32_t)args->shards.n,
+      .replicas = (uint32_t)args->replicas.n,
+      .write_consistency = (uint32_t)args->write_consistency.n,
   };
   lode_store *store = NULL;
   lode_collection *collection = NULL;
   lode_status st;
   bool created = true;
-  if (!lode_metric_parse(op_arg_get(args, "metric")->text, &options.metric))
+  if (!lode_metric_parse(args->metric.text, &options.metric))
     return err_set(err, LODE_INVALID, "the metric must be l2, cosine or ip");
   TRY(model_check_may_stamp(ctx, options.embedder, err));
   collection_name_embedder(&options);
   TRY_GOTO(ctx->open(ctx->opener, &how, &store, err));
   TRY_GOTO(op_check_may_change(ctx, store, NULL, name, err));
   st = lode_collection_open(store, name, &options, &collection, err);
-  if (st == LODE_EXISTS && op_arg_get(args, "if_missing")->number) {
+  if (st == LODE_EXISTS && args->if_missing.on) {
     created = false;
     options.must_create = false;
     st = lode_collection_open(store, name, &options, &collection, err);
@@ -75,15 +73,15 @@ lode_status op_do_create(op_context *ctx, const op_args *args, lode_error *err) 
   TRY_GOTO(st);
   lode_metric wanted = options.metric;
   if (!created) TRY_GOTO(collection_existing_metric(store, name, &options.metric, err));
-  if (wanted != options.metric && op_arg_get(args, "metric")->set)
+  if (wanted != options.metric && args->metric.set)
     TRY_GOTO(err_set(err, LODE_MISMATCH,
                      "the collection exists with the metric %s, not %s: name another, or drop it first",
                      lode_metric_name(options.metric), lode_metric_name(wanted)));
-  op_row_begin(ctx);
+  op_summary_begin(ctx);
   op_row_text(ctx, "collection", name);
   op_row_text(ctx, "metric", str_of(lode_metric_name(options.metric)));
   op_row_bool(ctx, "created", created);
-  TRY_GOTO(op_row_send_summary(ctx, err));
+  TRY_GOTO(op_row_send(ctx, err));
 done:
   if (collection) lode_collection_close(collection);
   if (store) ctx->release(ctx->opener, store);
@@ -96,10 +94,10 @@ static void collection_put_dimension(op_context *ctx, uint32_t dimension) {
   if (dimension)
     op_row_count(ctx, "dimension", dimension);
   else
-    op_row_json(ctx, "dimension", (lode_str){0});
+    op_row_null(ctx, "dimension");
 }
 
-lode_status op_do_collections(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_collections(op_context *ctx, const op_no_args *args, lode_error *err) {
   lode_collection_list *list = NULL;
   lode_store *store;
   (void)args;
@@ -126,43 +124,43 @@ done:
 
 /* ---- rename, drop ---- */
 
-lode_status op_do_rename(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_rename(op_context *ctx, const op_rename_args *args, lode_error *err) {
   op_open_options how = {.write = true};
-  lode_str name = op_arg_get(args, "collection")->text, new_name = op_arg_get(args, "new_name")->text;
+  lode_str name = args->collection.text, new_name = args->new_name.text;
   op_target target;
-  TRY(op_target_open(ctx, args, &how, NULL, &target, err));
+  TRY(op_target_open(ctx, args->collection.text, &how, NULL, &target, err));
   lode_status st = op_check_may_change(ctx, target.store, NULL, new_name, err);
   if (st == LODE_OK) st = lode_collection_rename(target.store, name, new_name, err);
   if (st == LODE_OK) {
-    op_row_begin(ctx);
+    op_summary_begin(ctx);
     op_row_text(ctx, "collection", name);
     op_row_text(ctx, "new_name", new_name);
-    st = op_row_send_summary(ctx, err);
+    st = op_row_send(ctx, err);
   }
   op_target_close(ctx, &target);
   return st;
 }
 
-lode_status op_do_drop(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_drop(op_context *ctx, const op_drop_args *args, lode_error *err) {
   op_open_options how = {.write = true};
-  lode_str name = op_arg_get(args, "collection")->text;
+  lode_str name = args->collection.text;
   op_target target;
   uint64_t count = 0;
   strbuf what = {0};
   char quoted[256];
-  TRY(op_target_open(ctx, args, &how, NULL, &target, err));
+  TRY(op_target_open(ctx, args->collection.text, &how, NULL, &target, err));
   lode_status st;
   TRY_GOTO(lode_count(target.collection, &count, err));
   strbuf_addf(&what, "the collection %s with %llu records", str_quote(name, quoted, sizeof quoted),
               (unsigned long long)count);
   strbuf_addch(&what, '\0');
   if (what.failed) TRY_GOTO(err_nomem(err));
-  TRY_GOTO(op_confirm(ctx, args, what.data, err));
+  TRY_GOTO(op_confirm(ctx, args->yes.on, what.data, err));
   TRY_GOTO(lode_collection_drop(target.store, name, err));
-  op_row_begin(ctx);
+  op_summary_begin(ctx);
   op_row_text(ctx, "collection", name);
   op_row_count(ctx, "dropped", count);
-  TRY_GOTO(op_row_send_summary(ctx, err));
+  TRY_GOTO(op_row_send(ctx, err));
 done:
   strbuf_release(&what);
   op_target_close(ctx, &target);
@@ -171,29 +169,29 @@ done:
 
 /* ---- count, facets ---- */
 
-lode_status op_do_count(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_count(op_context *ctx, const op_count_args *args, lode_error *err) {
   op_open_options how = {0};
   op_target target;
   uint64_t count = 0;
-  TRY(op_target_open(ctx, args, &how, NULL, &target, err));
+  TRY(op_target_open(ctx, args->collection.text, &how, NULL, &target, err));
   lode_status st = lode_count(target.collection, &count, err);
   if (st == LODE_OK) {
-    op_row_begin(ctx);
-    op_row_text(ctx, "collection", op_arg_get(args, "collection")->text);
+    op_summary_begin(ctx);
+    op_row_text(ctx, "collection", args->collection.text);
     op_row_count(ctx, "count", count);
-    st = op_row_send_summary(ctx, err);
+    st = op_row_send(ctx, err);
   }
   op_target_close(ctx, &target);
   return st;
 }
 
-lode_status op_do_facets(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_facets(op_context *ctx, const op_facets_args *args, lode_error *err) {
   op_open_options how = {0};
-  lode_str key = op_arg_get(args, "key")->text, where = op_arg_get(args, "where")->text;
-  size_t limit = (size_t)op_arg_get(args, "limit")->number;
+  lode_str key = args->key.text, where = args->where.text;
+  size_t limit = (size_t)args->limit.n;
   lode_facet_list *list = NULL;
   op_target target;
-  TRY(op_target_open(ctx, args, &how, NULL, &target, err));
+  TRY(op_target_open(ctx, args->collection.text, &how, NULL, &target, err));
   /* a declared counter needs no records; other keys are counted */
   lode_status st = where.data ? LODE_NOT_FOUND : lode_counters(target.collection, key, &list, err);
   if (st == LODE_NOT_FOUND || st == LODE_INVALID || st == LODE_UNSUPPORTED)
@@ -242,7 +240,7 @@ static lode_status collection_store_stats(op_context *ctx, lode_error *err) {
   lode_status st = lode_store_stats(store, &stats, err);
   ctx->release(ctx->opener, store);
   if (st != LODE_OK) return st;
-  op_row_begin(ctx);
+  op_summary_begin(ctx);
   op_row_text(ctx, "store", str_of(ctx->folder));
   op_row_count(ctx, "collections", stats.collections);
   collection_put_stats(ctx, &stats);
@@ -251,9 +249,11 @@ static lode_status collection_store_stats(op_context *ctx, lode_error *err) {
   op_row_count(ctx, "files", stats.files);
   op_row_count(ctx, "page_bytes", stats.page_bytes);
   op_row_count(ctx, "format", stats.format);
+  op_row_count(ctx, "commit_number", stats.commit_number);
+  op_row_count(ctx, "committed_ms", stats.committed_ms);
   op_row_count(ctx, "damaged_pages", stats.damaged_pages);
   op_row_count(ctx, "quarantined", stats.quarantined);
-  return op_row_send_summary(ctx, err);
+  return op_row_send(ctx, err);
 }
 
 static void collection_put_info(op_context *ctx, const lode_collection_info *info) {
@@ -297,7 +297,7 @@ static lode_status collection_put_counters(op_context *ctx, lode_collection *col
   if (out.failed)
     st = err_nomem(err);
   else if (out.len)
-    op_row_json(ctx, "counters", (lode_str){out.data, out.len});
+    op_row_json(ctx, "counters", op_row_copy(ctx, (lode_str){out.data, out.len}));
 done:
   lode_facet_list_free(keys);
   lode_facet_list_free(values);
@@ -306,24 +306,24 @@ done:
   return st;
 }
 
-lode_status op_do_stats(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_stats(op_context *ctx, const op_stats_args *args, lode_error *err) {
   op_open_options how = {0};
   lode_collection_list *list = NULL;
   lode_stats stats = {0};
   op_target target;
-  if (!op_arg_get(args, "collection")->set) return collection_store_stats(ctx, err);
-  TRY(op_target_open(ctx, args, &how, NULL, &target, err));
+  if (!args->collection.set) return collection_store_stats(ctx, err);
+  TRY(op_target_open(ctx, args->collection.text, &how, NULL, &target, err));
   lode_status st;
   TRY_GOTO(lode_collection_stats(target.collection, &stats, err));
   TRY_GOTO(lode_collections(target.store, &list, err));
-  op_row_begin(ctx);
+  op_summary_begin(ctx);
   op_row_text(ctx, "store", str_of(ctx->folder));
-  op_row_text(ctx, "collection", op_arg_get(args, "collection")->text);
-  const lode_collection_info *info = collection_info_of(list, op_arg_get(args, "collection")->text);
+  op_row_text(ctx, "collection", args->collection.text);
+  const lode_collection_info *info = collection_info_of(list, args->collection.text);
   if (info) collection_put_info(ctx, info);
   collection_put_stats(ctx, &stats);
   TRY_GOTO(collection_put_counters(ctx, target.collection, err));
-  TRY_GOTO(op_row_send_summary(ctx, err));
+  TRY_GOTO(op_row_send(ctx, err));
 done:
   lode_collection_list_free(list);
   op_target_close(ctx, &target);

@@ -6,7 +6,8 @@
  * costs only the reading. Both stores may be in use: records added meanwhile are copied too; records deleted after
  * they were copied are reported as extra.
  */
-#include "ops/op.h"
+#include "ops/op_row.h"
+#include "table/op_args_db.h"
 
 #include "base/crc32c.h"
 
@@ -182,7 +183,7 @@ static lode_status copy_send_summary(copy_state *c, lode_str name, const char *o
   char checksum[16];
   TRY(lode_count(c->to, &target_count, err));
   snprintf(checksum, sizeof checksum, "%08x", c->checksum);
-  op_row_begin(c->ctx);
+  op_summary_begin(c->ctx);
   op_row_text(c->ctx, "collection", name);
   op_row_text(c->ctx, "other", str_of(other));
   op_row_count(c->ctx, "records", c->records);
@@ -190,7 +191,7 @@ static lode_status copy_send_summary(copy_state *c, lode_str name, const char *o
   op_row_count(c->ctx, "equal", c->equal);
   op_row_count(c->ctx, "extra", target_count > c->records ? target_count - c->records : 0);
   op_row_text(c->ctx, "checksum", str_of(checksum));
-  return op_row_send_summary(c->ctx, err);
+  return op_row_send(c->ctx, err);
 }
 
 /* The code index of a project is not written to; a copy of one is, or no copy could be updated. */
@@ -205,10 +206,9 @@ static lode_status copy_check_target(op_context *ctx, lode_store *target, const 
                  str_quote(name, quoted, sizeof quoted), other);
 }
 
-static lode_status copy_run(op_context *ctx, const op_args *args, bool push, lode_error *err) {
-  const char *other = op_arg_get(args, push ? "to" : "from")->text.data;
-  const op_arg *renamed = op_arg_get(args, "as");
-  lode_str name = op_arg_get(args, "collection")->text, target_name = renamed->set ? renamed->text : name;
+static lode_status copy_run(op_context *ctx, const op_copy_args *args, bool push, lode_error *err) {
+  const char *other = push ? args->to.path : args->from.path;
+  lode_str name = args->collection.text, target_name = args->as.set ? args->as.text : name;
   copy_state c = {.ctx = ctx, .phase = push ? "push" : "pull"};
   lode_open_options options = {.create = push, .read_only = !push};
   lode_store *mine = NULL, *others = NULL;
@@ -237,8 +237,10 @@ done:
   return st;
 }
 
-lode_status op_do_push(op_context *ctx, const op_args *args, lode_error *err) { return copy_run(ctx, args, true, err); }
+lode_status op_do_push(op_context *ctx, const op_copy_args *args, lode_error *err) {
+  return copy_run(ctx, args, true, err);
+}
 
-lode_status op_do_pull(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_pull(op_context *ctx, const op_copy_args *args, lode_error *err) {
   return copy_run(ctx, args, false, err);
 }

@@ -4,16 +4,19 @@
 #include <stdio.h>
 
 #include "os/os.h"
-#include "ops/op.h"
+#include "ops/op_row.h"
+#include "table/op_args_rescue.h"
+#include "ops/op_target.h"
 
 enum { EXPORT_PAGE_ROWS = 1000, EXPORT_NPY_HEADER_BYTES = 128 };
 
 /* Called by export_each_record for each record of the selection, in insertion order. */
 typedef lode_status export_record_fn(void *ctx, const lode_row *row, lode_error *err);
 
-static lode_status export_each_record(op_context *ctx, const op_args *args, lode_collection *c, unsigned include,
-                                      export_record_fn *fn, void *v, lode_error *err) {
-  lode_get_request get = {.select = op_selection_of(args), .limit = EXPORT_PAGE_ROWS, .include = include};
+static lode_status export_each_record(op_context *ctx, const op_export_file_args *args, lode_collection *c,
+                                      unsigned include, export_record_fn *fn, void *v, lode_error *err) {
+  lode_get_request get = {
+      .select = op_selection_of(NULL, &args->where, NULL), .limit = EXPORT_PAGE_ROWS, .include = include};
   uint64_t done = 0, total = 0;
   (void)!lode_count(c, &total, NULL);
   do {
@@ -36,12 +39,13 @@ static lode_status export_write(op_out_file *file, const void *data, size_t size
   return err_errno(err, file->errnum ? file->errnum : EIO, "the export");
 }
 
-static lode_status export_send_summary(op_context *ctx, const op_args *args, uint64_t written, lode_error *err) {
-  ctx->nothing = written == 0 && op_arg_get(args, "where")->set;
-  op_row_begin(ctx);
-  op_row_text(ctx, "file", op_arg_get(args, "file")->text);
+static lode_status export_send_summary(op_context *ctx, const op_export_file_args *args, uint64_t written,
+                                       lode_error *err) {
+  ctx->nothing = written == 0 && args->where.set;
+  op_summary_begin(ctx);
+  op_row_text(ctx, "file", str_of(args->file.path));
   op_row_count(ctx, "written", written);
-  return op_row_send_summary(ctx, err);
+  return op_row_send(ctx, err);
 }
 
 /* ---- chroma-jsonl ---- */
@@ -106,12 +110,12 @@ static lode_status export_chroma_line(void *v, const lode_row *row, lode_error *
   return export_write(&l->file, l->line.data, l->line.len, err);
 }
 
-lode_status op_do_export_chroma(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_export_chroma(op_context *ctx, const op_export_file_args *args, lode_error *err) {
   op_open_options how = {0};
   op_target target;
   export_lines l = {0};
-  TRY(op_target_open(ctx, args, &how, NULL, &target, err));
-  lode_status st = op_out_file_open(&l.file, op_arg_get(args, "file")->text.data, err);
+  TRY(op_target_open(ctx, args->collection.text, &how, NULL, &target, err));
+  lode_status st = op_out_file_open(&l.file, args->file.path, err);
   if (st == LODE_OK) {
     st = export_each_record(ctx, args, target.collection, LODE_ALL, export_chroma_line, &l, err);
     if (st == LODE_OK) st = op_out_file_commit(&l.file, err);
@@ -163,8 +167,8 @@ static lode_status export_put_npy_vector(void *v, const lode_row *row, lode_erro
   return export_write(&a->ids, a->line.data, a->line.len, err);
 }
 
-static lode_status export_write_arrays(op_context *ctx, const op_args *args, lode_collection *c, export_arrays *a,
-                                       lode_error *err) {
+static lode_status export_write_arrays(op_context *ctx, const op_export_file_args *args, lode_collection *c,
+                                       export_arrays *a, lode_error *err) {
   TRY(export_each_record(ctx, args, c, LODE_VECTOR, export_count_vector, a, err));
   TRY(export_put_npy_header(a, err));
   TRY(export_each_record(ctx, args, c, LODE_VECTOR, export_put_npy_vector, a, err));
@@ -174,16 +178,16 @@ static lode_status export_write_arrays(op_context *ctx, const op_args *args, lod
   return op_out_file_commit(&a->vectors, err);
 }
 
-lode_status op_do_export_npy(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_export_npy(op_context *ctx, const op_export_file_args *args, lode_error *err) {
   op_open_options how = {0};
   op_target target;
   strbuf ids = {0};
   export_arrays a = {0};
-  const char *path = op_arg_get(args, "file")->text.data;
+  const char *path = args->file.path;
   strbuf_addf(&ids, "%s.ids", path);
   strbuf_addch(&ids, 0);
   if (ids.failed) return err_nomem(err);
-  lode_status st = op_target_open(ctx, args, &how, NULL, &target, err);
+  lode_status st = op_target_open(ctx, args->collection.text, &how, NULL, &target, err);
   if (st != LODE_OK) goto done;
   st = op_out_file_open(&a.vectors, path, err);
   if (st == LODE_OK) {

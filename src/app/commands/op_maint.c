@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_maint.c - maintenance of the store: verify, salvage, backup, restore, compact, optimize. */
-#include "ops/op.h"
+#include "ops/op_row.h"
+#include "table/op_args_db.h"
 
 #include "os/os.h"
 
@@ -31,16 +32,16 @@ static lode_status maint_damages_status(const maint_damages *d, lode_error *err)
 
 static lode_status maint_verify_summary(op_context *ctx, bool ok, uint64_t count, const lode_stats *stats,
                                         lode_error *err) {
-  op_row_begin(ctx);
+  op_summary_begin(ctx);
   op_row_text(ctx, "store", str_of(ctx->folder));
   op_row_bool(ctx, "ok", ok);
   op_row_count(ctx, "damages", count);
   if (stats)
     op_row_count(ctx, "records", stats->records);
   else
-    op_row_json(ctx, "records", (lode_str){0});
+    op_row_null(ctx, "records");
   if (stats && stats->quarantined) op_row_count(ctx, "quarantined", stats->quarantined);
-  return op_row_send_summary(ctx, err);
+  return op_row_send(ctx, err);
 }
 
 /* A store that cannot be opened is reported as a damage. */
@@ -54,7 +55,7 @@ static lode_status maint_verify_unopened(op_context *ctx, lode_error *err) {
   return LODE_CORRUPT;
 }
 
-lode_status op_do_verify(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_verify(op_context *ctx, const op_no_args *args, lode_error *err) {
   op_open_options how = {0};
   maint_damages found = {.ctx = ctx};
   lode_stats stats = {0};
@@ -76,54 +77,50 @@ lode_status op_do_verify(op_context *ctx, const op_args *args, lode_error *err) 
   return st;
 }
 
-lode_status op_do_salvage(op_context *ctx, const op_args *args, lode_error *err) {
-  const op_arg *from = op_arg_get(args, "from");
-  const char *source = from->set ? from->text.data : ctx->folder;
-  lode_str to = op_arg_get(args, "to")->text;
+lode_status op_do_salvage(op_context *ctx, const op_salvage_args *args, lode_error *err) {
+  const char *source = args->from.set ? args->from.path : ctx->folder;
   maint_damages lost = {.ctx = ctx};
   lode_salvage_report report = {0};
-  if (!from->set) TRY(op_check_trust(ctx, err));
-  TRY(lode_salvage(source, to.data, maint_send_damage, &lost, ctx->progress, &report, err));
+  if (!args->from.set) TRY(op_check_trust(ctx, err));
+  TRY(lode_salvage(source, args->to.path, maint_send_damage, &lost, ctx->progress, &report, err));
   TRY(maint_damages_status(&lost, err));
-  op_row_begin(ctx);
+  op_summary_begin(ctx);
   op_row_text(ctx, "from", str_of(source));
-  op_row_text(ctx, "to", to);
+  op_row_text(ctx, "to", str_of(args->to.path));
   op_row_count(ctx, "records", report.records);
   op_row_count(ctx, "lost", report.lost);
   op_row_count(ctx, "without_document", report.without_document);
   op_row_count(ctx, "without_vector", report.without_vector);
   op_row_count(ctx, "pages", report.pages);
   op_row_count(ctx, "damaged_pages", report.damaged_pages);
-  return op_row_send_summary(ctx, err);
+  return op_row_send(ctx, err);
 }
 
-lode_status op_do_backup(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_backup(op_context *ctx, const op_backup_args *args, lode_error *err) {
   op_open_options how = {0};
-  lode_str file = op_arg_get(args, "file")->text;
+  const char *file = args->file.path;
   struct stat info = {0};
   lode_store *store = NULL;
   TRY(ctx->open(ctx->opener, &how, &store, err));
-  lode_status st = lode_backup(store, file.data, ctx->progress, err);
+  lode_status st = lode_backup(store, file, ctx->progress, err);
   ctx->release(ctx->opener, store);
   if (st != LODE_OK) return st;
-  bool sized = os_api->stat(file.data, &info) == 0;
-  op_row_begin(ctx);
-  op_row_text(ctx, "file", file);
+  bool sized = os_api->stat(file, &info) == 0;
+  op_summary_begin(ctx);
+  op_row_text(ctx, "file", str_of(args->file.path));
   op_row_count(ctx, "bytes", sized ? (uint64_t)info.st_size : 0);
-  return op_row_send_summary(ctx, err);
+  return op_row_send(ctx, err);
 }
 
-lode_status op_do_restore(op_context *ctx, const op_args *args, lode_error *err) {
-  lode_str file = op_arg_get(args, "file")->text;
-  const op_arg *to = op_arg_get(args, "to");
-  const char *folder = to->set ? to->text.data : ctx->folder;
+lode_status op_do_restore(op_context *ctx, const op_restore_args *args, lode_error *err) {
+  const char *folder = args->to.set ? args->to.path : ctx->folder;
   TRY(op_check_may_write(ctx, err));
-  if (!to->set) TRY(op_check_trust(ctx, err));
-  TRY(lode_restore(file.data, folder, ctx->progress, err));
-  op_row_begin(ctx);
-  op_row_text(ctx, "file", file);
+  if (!args->to.set) TRY(op_check_trust(ctx, err));
+  TRY(lode_restore(args->file.path, folder, ctx->progress, err));
+  op_summary_begin(ctx);
+  op_row_text(ctx, "file", str_of(args->file.path));
   op_row_text(ctx, "store", str_of(folder));
-  return op_row_send_summary(ctx, err);
+  return op_row_send(ctx, err);
 }
 
 static lode_status maint_shrink(op_context *ctx, lode_status (*work)(lode_store *, lode_progress, lode_error *),
@@ -136,22 +133,21 @@ static lode_status maint_shrink(op_context *ctx, lode_status (*work)(lode_store 
   TRY_GOTO(lode_store_stats(store, &before, err));
   TRY_GOTO(work(store, ctx->progress, err));
   TRY_GOTO(lode_store_stats(store, &after, err));
-  op_row_begin(ctx);
+  op_summary_begin(ctx);
   op_row_text(ctx, "store", str_of(ctx->folder));
   op_row_count(ctx, "bytes_before", before.bytes);
   op_row_count(ctx, "bytes", after.bytes);
-  TRY_GOTO(op_row_send_summary(ctx, err));
+  TRY_GOTO(op_row_send(ctx, err));
 done:
   ctx->release(ctx->opener, store);
   return st;
 }
 
-lode_status op_do_compact(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_compact(op_context *ctx, const op_no_args *args, lode_error *err) {
   (void)args;
   return maint_shrink(ctx, lode_compact, err);
 }
 
-lode_status op_do_optimize(op_context *ctx, const op_args *args, lode_error *err) {
-  return maint_shrink(ctx, op_arg_get(args, "rebuild_unreadable")->number ? lode_rebuild_unreadable : lode_optimize,
-                      err);
+lode_status op_do_optimize(op_context *ctx, const op_optimize_args *args, lode_error *err) {
+  return maint_shrink(ctx, args->rebuild_unreadable.on ? lode_rebuild_unreadable : lode_optimize, err);
 }

@@ -6,7 +6,9 @@
  * collection. The last position is found by bisection: "is there a record after this position" only changes from yes
  * to no.
  */
-#include "ops/op.h"
+#include "ops/op_row.h"
+#include "table/op_args_db.h"
+#include "ops/op_target.h"
 #include "commands/projection.h"
 
 #include <math.h>
@@ -181,29 +183,28 @@ static lode_status map_send_points(op_context *ctx, const map_sample *s, const d
   return LODE_OK;
 }
 
-static lode_status map_send_summary(op_context *ctx, const op_args *args, const map_sample *s,
+static lode_status map_send_summary(op_context *ctx, lode_str collection, const map_sample *s,
                                     const op_projection *projection, lode_error *err) {
-  op_row_begin(ctx);
-  op_row_text(ctx, "collection", op_arg_get(args, "collection")->text);
+  op_summary_begin(ctx);
+  op_row_text(ctx, "collection", collection);
   op_row_count(ctx, "records", s->records);
   op_row_count(ctx, "points", s->n);
   op_row_real(ctx, "variance", round(projection->kept * 1e4) / 1e4);
-  return op_row_send_summary(ctx, err);
+  return op_row_send(ctx, err);
 }
 
-lode_status op_do_map(op_context *ctx, const op_args *args, lode_error *err) {
-  const op_arg *key = op_arg_get(args, "key");
+lode_status op_do_map(op_context *ctx, const op_map_args *args, lode_error *err) {
   op_open_options how = {0};
   op_target target = {0};
   op_projection projection = {.kept = 1};
   double *xy = NULL;
-  map_sample s = {.select = op_selection_of(args), .want = (size_t)op_arg_get(args, "sample")->number};
+  map_sample s = {.select = op_selection_of(NULL, &args->where, NULL), .want = (size_t)args->sample.n};
   lode_status st;
   mem_arena_init(&s.arena, 0);
-  if (key->set) s.key = key->text;
-  TRY_GOTO(op_target_open(ctx, args, &how, NULL, &target, err));
+  if (args->key.set) s.key = args->key.text;
+  TRY_GOTO(op_target_open(ctx, args->collection.text, &how, NULL, &target, err));
   s.collection = target.collection;
-  TRY_GOTO(map_describe(&s, target.store, op_arg_get(args, "collection")->text, err));
+  TRY_GOTO(map_describe(&s, target.store, args->collection.text, err));
   if (s.dimension) {
     bool filtered = s.select.where.data != NULL;
     if (s.want > OP_MAP_MAX_FLOATS / s.dimension) s.want = OP_MAP_MAX_FLOATS / s.dimension;
@@ -216,7 +217,7 @@ lode_status op_do_map(op_context *ctx, const op_args *args, lode_error *err) {
     TRY_GOTO(op_projection_compute(s.vectors, s.n, s.dimension, s.unit, ctx->progress, xy, &projection, err));
     TRY_GOTO(map_send_points(ctx, &s, xy, err));
   }
-  TRY_GOTO(map_send_summary(ctx, args, &s, &projection, err));
+  TRY_GOTO(map_send_summary(ctx, args->collection.text, &s, &projection, err));
   ctx->nothing = s.n == 0;
 done:
   op_target_close(ctx, &target);

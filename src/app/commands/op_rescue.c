@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_rescue.c - Chroma directories: rescue, import, check, quarantine. */
-#include "ops/op.h"
+#include "ops/op_row.h"
+#include "table/op_args_rescue.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -112,7 +113,7 @@ static lode_status op_rescue_on_collection(void *v, const rescue_counts *n, lode
   if (n->dimension)
     op_row_count(r->ctx, "dimension", n->dimension);
   else
-    op_row_json(r->ctx, "dimension", (lode_str){0});
+    op_row_null(r->ctx, "dimension");
   return op_row_send(r->ctx, err);
 }
 
@@ -159,16 +160,16 @@ done:
   return st;
 }
 
-static lode_status op_rescue_open_target(op_context *ctx, const char *from, const op_arg *to, lode_store **store,
+static lode_status op_rescue_open_target(op_context *ctx, const char *from, const op_arg_path *to, lode_store **store,
                                          lode_error *err) {
-  TRY(op_rescue_check_apart(from, to->set ? to->text.data : ctx->folder, err));
-  op_open_options how = {.write = true, .create = true, .bulk = true, .folder = to->set ? to->text.data : NULL};
+  TRY(op_rescue_check_apart(from, to->set ? to->path : ctx->folder, err));
+  op_open_options how = {.write = true, .create = true, .bulk = true, .folder = to->set ? to->path : NULL};
   return ctx->open(ctx->opener, &how, store, err);
 }
 
 static lode_status op_rescue_send_summary(op_rescue_state *r, const char *from, const char *to, lode_error *err) {
   op_context *ctx = r->ctx;
-  op_row_begin(ctx);
+  op_summary_begin(ctx);
   op_row_text(ctx, "from", str_of(from));
   op_row_text(ctx, "to", str_of(to));
   op_row_count(ctx, "collections", r->collections);
@@ -176,21 +177,21 @@ static lode_status op_rescue_send_summary(op_rescue_state *r, const char *from, 
   op_row_count(ctx, "written", r->total.written);
   op_rescue_put_counts(ctx, &r->total);
   op_row_text(ctx, "doubtful_file", str_of(r->list.fd >= 0 ? r->list.path : NULL));
-  return op_row_send_summary(ctx, err);
+  return op_row_send(ctx, err);
 }
 
-lode_status op_do_rescue_chroma(op_context *ctx, const op_args *args, lode_error *err) {
-  const op_arg *to = op_arg_get(args, "to"), *file = op_arg_get(args, "doubtful");
-  const char *from = op_arg_get(args, "dir")->text.data, *target = to->set ? to->text.data : ctx->folder;
-  bool dry = op_arg_get(args, "dry_run")->number;
+lode_status op_do_rescue_chroma(op_context *ctx, const op_rescue_args *args, lode_error *err) {
+  const op_arg_path *to = &args->to;
+  const char *from = args->dir.path, *target = to->set ? to->path : ctx->folder;
+  bool dry = args->dry_run.on;
   op_rescue_state r = {.target = {.ctx = ctx, .folder = target}, .ctx = ctx, .list = {.fd = -1}};
   lode_error ignored;
   strbuf path = {0};
   lode_status st = LODE_OK;
   rescue_request q = {
       .from = from,
-      .embed = op_arg_get(args, "embed")->number,
-      .model = op_arg_get(args, "model")->text,
+      .embed = args->embed.on,
+      .model = args->model.text,
       .progress = ctx->progress,
       .may_write = may_write,
       .collection = op_rescue_on_collection,
@@ -205,8 +206,8 @@ lode_status op_do_rescue_chroma(op_context *ctx, const op_args *args, lode_error
     if (err) err->status = LODE_INVALID;
     TRY_GOTO(LODE_INVALID);
   }
-  if (file->set)
-    r.list.path = file->text.data;
+  if (args->doubtful.set)
+    r.list.path = args->doubtful.path;
   else if (!dry)
     r.list.path = path.data;
   if (!dry) TRY_GOTO(op_rescue_open_target(ctx, from, to, &q.to, err));
@@ -243,12 +244,12 @@ static lode_status op_rescue_on_finding(void *v, const char *what, bool damage, 
   return op_row_send(ctx, err);
 }
 
-lode_status op_do_chroma_check(op_context *ctx, const op_args *args, lode_error *err) {
-  const char *dir = op_arg_get(args, "dir")->text.data;
+lode_status op_do_chroma_check(op_context *ctx, const op_chroma_check_args *args, lode_error *err) {
+  const char *dir = args->dir.path;
   rescue_check_request q = {.from = dir, .progress = ctx->progress, .found = op_rescue_on_finding, .ctx = ctx};
   rescue_check_report r;
   TRY(rescue_check(&q, &r, err));
-  op_row_begin(ctx);
+  op_summary_begin(ctx);
   op_row_text(ctx, "dir", str_of(dir));
   op_row_bool(ctx, "ok", r.damages == 0);
   op_row_count(ctx, "damages", r.damages);
@@ -257,7 +258,7 @@ lode_status op_do_chroma_check(op_context *ctx, const op_args *args, lode_error 
   op_row_count(ctx, "exact", r.exact);
   op_row_count(ctx, "from_queue", r.from_log);
   op_row_count(ctx, "missing", r.missing);
-  TRY(op_row_send_summary(ctx, err));
+  TRY(op_row_send(ctx, err));
   if (r.damages == 0) return LODE_OK;
   return err_set(err, LODE_CORRUPT,
                  "the directory is damaged; `lode rescue chroma %.300s --to STORE` brings over what is left", dir);
@@ -288,18 +289,18 @@ static lode_status op_rescue_on_step(void *v, const char *what, const char *path
   return op_row_send(ctx, err);
 }
 
-lode_status op_do_chroma_quarantine(op_context *ctx, const op_args *args, lode_error *err) {
-  const op_arg *to = op_arg_get(args, "to");
-  const char *dir = op_arg_get(args, "dir")->text.data;
-  bool dry = op_arg_get(args, "dry_run")->number;
-  quarantining into = {.target = {.ctx = ctx, .folder = to->set ? to->text.data : NULL}};
+lode_status op_do_chroma_quarantine(op_context *ctx, const op_quarantine_args *args, lode_error *err) {
+  const op_arg_path *to = &args->to;
+  const char *dir = args->dir.path;
+  bool dry = args->dry_run.on;
+  quarantining into = {.target = {.ctx = ctx, .folder = to->set ? to->path : NULL}};
   const rescue_counts *all = &into.all;
   rescue_request rescue = {
       .from = dir, .progress = ctx->progress, .may_write = may_write, .collection = op_rescue_count_only, .ctx = &into};
   rescue_quarantine_request q = {
       .from = dir,
-      .stale_seconds = op_arg_get(args, "stale_seconds")->number,
-      .fix_seq_ids = op_arg_get(args, "fix_seq_ids")->number,
+      .stale_seconds = args->stale_seconds.n,
+      .fix_seq_ids = args->fix_seq_ids.on,
       .dry_run = dry,
       .done = op_rescue_on_step,
       .ctx = ctx,
@@ -319,13 +320,13 @@ lode_status op_do_chroma_quarantine(op_context *ctx, const op_args *args, lode_e
         "nothing was done: %llu vectors and %llu records did not come over into the store; see `lode rescue chroma`",
         (unsigned long long)all->missing, (unsigned long long)all->refused);
   TRY(rescue_quarantine(&q, &r, err));
-  op_row_begin(ctx);
+  op_summary_begin(ctx);
   op_row_text(ctx, "dir", str_of(dir));
-  op_row_text(ctx, "store", str_of(dry ? NULL : to->set ? to->text.data : ctx->folder));
+  op_row_text(ctx, "store", str_of(dry ? NULL : to->set ? to->path : ctx->folder));
   op_row_count(ctx, "records", all->records);
   op_row_count(ctx, "set_aside", r.set_aside);
   op_row_count(ctx, "kept", r.kept);
   op_row_count(ctx, "seq_ids", r.seq_ids);
   if (dry) op_note(ctx, "a dry run: nothing was done");
-  return op_row_send_summary(ctx, err);
+  return op_row_send(ctx, err);
 }

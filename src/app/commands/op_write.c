@@ -5,7 +5,9 @@
  * records are present and are one commit.
  */
 #include "models/model_embedder.h"
-#include "ops/op.h"
+#include "ops/op_row.h"
+#include "table/op_args_db.h"
+#include "ops/op_target.h"
 #include "ops/vector_file.h"
 
 #include <errno.h>
@@ -28,39 +30,40 @@ static void write_note_missing(void *ctx, lode_str id) {
   json_put_string(&u->list, id);
 }
 
-static lode_status write_send_report(op_context *ctx, const op_args *args, const lode_import_report *r,
+static lode_status write_send_report(op_context *ctx, const op_write_args *args, const lode_import_report *r,
                                      write_missing *u, lode_error *err) {
-  op_row_begin(ctx);
-  op_row_text(ctx, "collection", op_arg_get(args, "collection")->text);
+  op_summary_begin(ctx);
+  op_row_text(ctx, "collection", args->collection.text);
   op_row_count(ctx, "read", r->lines);
   op_row_count(ctx, "written", r->written);
   op_row_count(ctx, "skipped", r->skipped);
   strbuf_addch(&u->list, ']');
-  bool failed = u->list.failed;
-  if (u->n && !failed) op_row_json(ctx, "missing", (lode_str){u->list.data, u->list.len});
+  if (u->n) op_row_json(ctx, "missing", (lode_str){u->list.data, u->list.len});
+  lode_status st = u->list.failed ? err_nomem(err) : op_row_send(ctx, err);
   strbuf_release(&u->list);
-  return failed ? err_nomem(err) : op_row_send_summary(ctx, err);
+  return st;
 }
 
-static lode_status write_open_target(op_context *ctx, const op_args *args, op_target *target, lode_error *err) {
-  bool create = op_arg_get(args, "create")->number != 0;
+static lode_status write_open_target(op_context *ctx, const op_write_args *args, op_target *target, lode_error *err) {
+  bool create = args->create.on;
   op_open_options how = {.write = true, .create = create};
   lode_collection_options options = {.create = create};
-  if (create && !lode_metric_parse(op_arg_get(args, "metric")->text, &options.metric))
+  if (create && !lode_metric_parse(args->metric.text, &options.metric))
     return err_set(err, LODE_INVALID, "the metric must be l2, cosine or ip");
-  return op_target_open(ctx, args, &how, &options, target, err);
+  return op_target_open(ctx, args->collection.text, &how, &options, target, err);
 }
 
 /* With --embed: the collection's embedder, for which the collection is reopened; else NULL. */
-static lode_status write_embedder(op_context *ctx, const op_args *args, op_target *target, lode_embedder **embedder,
-                                  lode_error *err) {
+static lode_status write_embedder(op_context *ctx, const op_write_args *args, op_target *target,
+                                  lode_embedder **embedder, lode_error *err) {
   *embedder = NULL;
-  if (!op_arg_get(args, "embed")->number) {
-    if (!op_arg_get(args, "model")->set) return LODE_OK;
+  if (!args->embed.on) {
+    if (!args->model.set) return LODE_OK;
     op_target_close(ctx, target);
     return err_set(err, LODE_INVALID, "model goes with embed: say both");
   }
-  lode_status st = model_target_embedder(ctx, args, target, embedder, err);
+  model_request request = {.model = args->model.text};
+  lode_status st = model_target_embedder(ctx, &request, args->collection.text, target, embedder, err);
   if (st != LODE_OK) op_target_close(ctx, target);
   return st;
 }
@@ -68,7 +71,7 @@ static lode_status write_embedder(op_context *ctx, const op_args *args, op_targe
 typedef struct write_request_ctx {
   const lode_import_request *request;
   lode_collection *collection;
-  const op_arg *given;
+  const op_arg_records *given;
   bool *missing;
   lode_write_result *result;
 } write_request_ctx;
@@ -83,9 +86,9 @@ static lode_status write_request_txn(void *ctx, lode_txn *txn, lode_error *err) 
   return lode_add(w->collection, txn, records, n, w->request->on_existing, w->result, err);
 }
 
-static lode_status write_request(op_context *ctx, const op_args *args, const lode_import_request *request,
+static lode_status write_request(op_context *ctx, const op_write_args *args, const lode_import_request *request,
                                  lode_error *err) {
-  const op_arg *given = op_arg_get(args, "records");
+  const op_arg_records *given = &args->records;
   lode_write_result result = {0};
   op_target target;
   lode_status st;
@@ -120,7 +123,8 @@ done:
   return write_send_report(ctx, args, &done, &u, err);
 }
 
-static lode_status write_stream(op_context *ctx, const op_args *args, lode_import_request *request, lode_error *err) {
+static lode_status write_stream(op_context *ctx, const op_write_args *args, lode_import_request *request,
+                                lode_error *err) {
   op_stream *stream = request->ctx;
   lode_import_report done = {0};
   op_target target;
@@ -130,7 +134,7 @@ static lode_status write_stream(op_context *ctx, const op_args *args, lode_impor
   request->missing = write_note_missing;
   request->missing_ctx = &u;
   request->read = op_stream_read;
-  request->batch = (size_t)op_arg_get(args, "batch")->number;
+  request->batch = (size_t)args->batch.n;
   ctx->input = stream;
   lode_status st = lode_import(target.collection, request, ctx->progress, &done, err);
   ctx->input = NULL;
@@ -152,41 +156,40 @@ static lode_status write_stream(op_context *ctx, const op_args *args, lode_impor
   return write_send_report(ctx, args, &done, &u, err);
 }
 
-static lode_status write_from_args(op_context *ctx, const op_args *args, lode_import_request *request,
+static lode_status write_from_args(op_context *ctx, const op_write_args *args, lode_import_request *request,
                                    lode_error *err) {
-  request->ctx = op_arg_get(args, "records")->stream;
+  request->ctx = args->records.stream;
   return request->ctx ? write_stream(ctx, args, request, err) : write_request(ctx, args, request, err);
 }
 
-lode_status op_do_add(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_add(op_context *ctx, const op_write_args *args, lode_error *err) {
   lode_import_request request = {
       .mode = LODE_IMPORT_ADD,
-      .on_existing = op_arg_get(args, "on_existing")->number ? LODE_KEEP_EXISTING : LODE_FAIL_EXISTING,
+      .on_existing = args->on_existing.index ? LODE_KEEP_EXISTING : LODE_FAIL_EXISTING,
   };
   return write_from_args(ctx, args, &request, err);
 }
 
-lode_status op_do_upsert(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_upsert(op_context *ctx, const op_write_args *args, lode_error *err) {
   lode_import_request request = {.mode = LODE_IMPORT_UPSERT};
   return write_from_args(ctx, args, &request, err);
 }
 
-lode_status op_do_update(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_update(op_context *ctx, const op_write_args *args, lode_error *err) {
   lode_import_request request = {.mode = LODE_IMPORT_UPDATE};
   return write_from_args(ctx, args, &request, err);
 }
 
-lode_status op_do_import(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_import(op_context *ctx, const op_write_args *args, lode_error *err) {
   static const lode_import_mode modes[] = {LODE_IMPORT_ADD, LODE_IMPORT_UPSERT, LODE_IMPORT_UPDATE};
   static const lode_format formats[] = {LODE_JSONL, LODE_NPY, LODE_FVECS};
-  const op_arg *format = op_arg_get(args, "format");
-  const char *path = op_arg_get(args, "file")->text.data;
+  const char *path = args->file.path;
   op_stream stream;
   lode_import_request request = {
-      .mode = modes[op_arg_get(args, "mode")->number],
-      .on_existing = op_arg_get(args, "on_existing")->number ? LODE_KEEP_EXISTING : LODE_FAIL_EXISTING,
-      .format = format->set ? formats[format->number] : op_format_of_path(path),
-      .first_id = op_arg_get(args, "first_id")->number,
+      .mode = modes[args->mode.index],
+      .on_existing = args->on_existing.index ? LODE_KEEP_EXISTING : LODE_FAIL_EXISTING,
+      .format = args->format.set ? formats[args->format.index] : op_format_of_path(path),
+      .first_id = args->first_id.n,
       .ctx = &stream,
   };
   lode_status st = op_stream_open(&stream, path, err);
@@ -234,24 +237,24 @@ done:
   return st;
 }
 
-lode_status op_do_delete(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_delete(op_context *ctx, const op_delete_args *args, lode_error *err) {
   op_open_options how = {.write = true, .brief = true};
-  lode_selection selection = op_selection_of(args);
-  op_lines lines = {.stream = op_arg_get(args, "ids_file")->stream};
+  lode_selection selection = op_selection_of(&args->ids, &args->where, &args->where_document);
+  op_lines lines = {.stream = args->ids_file.stream};
   op_target target;
   size_t deleted = 0;
   if (!lines.stream && !selection.ids && !selection.where.data && !selection.where_document.data)
     return err_set(err, LODE_INVALID,
                    "say what to delete: ids, where or where_document; a where of {} means all records");
-  TRY(op_target_open(ctx, args, &how, NULL, &target, err));
+  TRY(op_target_open(ctx, args->collection.text, &how, NULL, &target, err));
   lode_status st = lines.stream ? delete_listed(&target, &selection, &lines, &deleted, err)
                                 : lode_delete(target.collection, NULL, &selection, &deleted, err);
   op_lines_release(&lines);
   op_target_close(ctx, &target);
   if (st != LODE_OK) return st;
   ctx->nothing = deleted == 0;
-  op_row_begin(ctx);
-  op_row_text(ctx, "collection", op_arg_get(args, "collection")->text);
+  op_summary_begin(ctx);
+  op_row_text(ctx, "collection", args->collection.text);
   op_row_count(ctx, "deleted", deleted);
-  return op_row_send_summary(ctx, err);
+  return op_row_send(ctx, err);
 }

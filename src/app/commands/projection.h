@@ -18,7 +18,8 @@ typedef struct op_projection {
  * gets n pairs from -1 to 1, both axes with the same scale, the larger variance on x; the sign of an axis makes its
  * largest coordinate positive. A direction without variance (one vector, all equal, dimension 1) gives zeros.
  * LODE_CANCELLED if `progress` says so. */
-lode_status op_projection_compute(float *vectors, size_t n, uint32_t dimension, bool unit, lode_progress progress,
-                                  double *xy, op_projection *projection, lode_error *err);
+LODE_MUST lode_status op_projection_compute(float *vectors, size_t n, uint32_t dimension, bool unit,
+                                            lode_progress progress, double *xy, op_projection *projection,
+                                            lode_error *err);
 
 #endif

@@ -2,7 +2,7 @@
 /* audit.c - see audit.h. */
 #include "indexer/audit.h"
 
-enum { AUDIT_PAGE = 5000 };
+#include "indexer/indexer_tuning.h"
 
 typedef struct audit_state {
   indexer_colls colls;
@@ -39,11 +39,11 @@ static lode_status audit_delete(lode_collection *c, const lode_str *ids, size_t 
 }
 
 static lode_status audit_chunks(audit_state *a, lode_error *err) {
-  lode_get_request request = {.limit = AUDIT_PAGE};
+  lode_get_request request = {.limit = INDEXER_FILES_PAGE};
   lode_status st = LODE_OK;
   do {
     lode_result *rows = NULL;
-    lode_str orphans[AUDIT_PAGE];
+    lode_str orphans[INDEXER_FILES_PAGE];
     size_t n = 0;
     TRY(lode_get(a->colls.code, &request, &rows, err));
     for (size_t i = 0; i < lode_result_count(rows); i++) {

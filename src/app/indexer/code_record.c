@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* code_record.c - chunks and files as records; see code_record.h. */
 #include "indexer/code_record.h"
+#include "indexer/indexer_tuning.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-enum {
-  INDEXER_EMBED_BODY_BYTES = 1500, /* of a chunk's own text; what follows hardly changes the vector */
-  INDEXER_OUTLINE_BYTES = 16384,
-};
 
 /* ---- Writing chunks ---- */
 

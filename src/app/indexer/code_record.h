@@ -55,12 +55,12 @@ typedef struct indexer_record {
   char hash[INDEXER_DIGEST_HEX + 1];
 } indexer_record;
 
-lode_status indexer_record_make(const indexer_chunk_source *source, size_t i, mem_arena *arena, indexer_record *out,
-                                lode_error *err);
+LODE_MUST lode_status indexer_record_make(const indexer_chunk_source *source, size_t i, mem_arena *arena,
+                                          indexer_record *out, lode_error *err);
 /* The outline of a file: its path and the names that it defines. */
-lode_status indexer_outline_make(const indexer_chunk_source *source, strbuf *out, lode_error *err);
+LODE_MUST lode_status indexer_outline_make(const indexer_chunk_source *source, strbuf *out, lode_error *err);
 /* Sets buf to PATH#N, NUL-terminated. */
-lode_status indexer_chunk_id(strbuf *buf, lode_str path, size_t i, lode_error *err);
+LODE_MUST lode_status indexer_chunk_id(strbuf *buf, lode_str path, size_t i, lode_error *err);
 
 /* A parsed chunk record. Strings point into `json`. */
 typedef struct indexer_chunk_view {
@@ -70,9 +70,11 @@ typedef struct indexer_chunk_view {
 } indexer_chunk_view;
 
 /* LODE_CORRUPT when the metadata do not have this form. Strings are in json, which the next call reuses. */
-lode_status indexer_chunk_view_parse(lode_str metadata, json_doc *json, indexer_chunk_view *view, lode_error *err);
+LODE_MUST lode_status indexer_chunk_view_parse(lode_str metadata, json_doc *json, indexer_chunk_view *view,
+                                               lode_error *err);
 /* Appends the text that slow models embed, names and body, from a stored record. */
-lode_status indexer_embed_text(const indexer_chunk_view *view, lode_str document, strbuf *out, lode_error *err);
+LODE_MUST lode_status indexer_embed_text(const indexer_chunk_view *view, lode_str document, strbuf *out,
+                                         lode_error *err);
 
 /* ---- Files ---- */
 
@@ -93,6 +95,6 @@ static inline bool indexer_file_state_fits(const indexer_file_state *s, uint64_t
 /* Appends the metadata. */
 void indexer_file_state_put(strbuf *out, const indexer_file_state *state, const char *language);
 /* False when the metadata do not have this form: then the file counts as not indexed. */
-bool indexer_file_state_parse(lode_str metadata, json_doc *json, indexer_file_state *state);
+LODE_MUST bool indexer_file_state_parse(lode_str metadata, json_doc *json, indexer_file_state *state);
 
 #endif

@@ -2,7 +2,9 @@
 /* file_table.c - see file_table.h. Open addressing; slots are never freed, a removed entry is only marked. */
 #include "indexer/file_table.h"
 
-enum { FILE_TABLE_PAGE = 5000, FILE_TABLE_MIN_SIZE = 1024 };
+#include "indexer/indexer_tuning.h"
+
+enum { FILE_TABLE_MIN_SIZE = 1024 };
 
 void indexer_file_table_release(indexer_file_table *s) {
   mem_free(s->items);
@@ -66,7 +68,7 @@ void indexer_file_table_remove(indexer_file_table *s, indexer_file_entry *entry)
 
 lode_status indexer_file_table_load(indexer_file_table *s, lode_collection *files, lode_progress progress,
                                     lode_error *err) {
-  lode_get_request request = {.limit = FILE_TABLE_PAGE, .include = LODE_METADATA};
+  lode_get_request request = {.limit = INDEXER_FILES_PAGE, .include = LODE_METADATA};
   json_doc json = {0};
   lode_stats stats;
   lode_status st;

@@ -28,12 +28,12 @@ typedef struct indexer_file_table {
 
 void indexer_file_table_release(indexer_file_table *state);
 /* Reads the collection again. */
-lode_status indexer_file_table_load(indexer_file_table *state, lode_collection *files, lode_progress progress,
-                                    lode_error *err);
+LODE_MUST lode_status indexer_file_table_load(indexer_file_table *state, lode_collection *files, lode_progress progress,
+                                              lode_error *err);
 /* NULL when there is none. Valid until the next put. */
 indexer_file_entry *indexer_file_table_find(indexer_file_table *state, lode_str path);
-lode_status indexer_file_table_put(indexer_file_table *state, lode_str path, const indexer_file_state *file,
-                                   lode_error *err);
+LODE_MUST lode_status indexer_file_table_put(indexer_file_table *state, lode_str path, const indexer_file_state *file,
+                                             lode_error *err);
 void indexer_file_table_remove(indexer_file_table *state, indexer_file_entry *entry);
 
 #endif

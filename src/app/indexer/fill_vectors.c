@@ -2,9 +2,8 @@
 /* fill_vectors.c - see fill_vectors.h. */
 #include "indexer/fill_vectors.h"
 
+#include "indexer/indexer_tuning.h"
 #include <stdlib.h>
-
-enum { BACKFILL_PAGE = 256, BACKFILL_PREPARE_PAGE = 5000 };
 
 typedef struct backfill_need { /* a chunk without a vector */
   lode_str id;
@@ -16,8 +15,8 @@ typedef struct backfill_need { /* a chunk without a vector */
 typedef struct backfill_page {
   lode_result *pending, *texts;
   lode_result *twins[2], *vectors[2]; /* [0] of the target itself, [1] of the donor */
-  backfill_need needs[BACKFILL_PAGE];
-  lode_str ids[BACKFILL_PAGE];
+  backfill_need needs[INDEXER_FILL_BATCH];
+  lode_str ids[INDEXER_FILL_BATCH];
   size_t n;
   mem_arena arena;
   json_doc json;
@@ -48,7 +47,7 @@ static bool backfill_progress(const indexer_backfill *f, uint64_t done, uint64_t
 /* ---- Chunks without a vector, and their texts ---- */
 
 static lode_status backfill_read_needs(indexer_backfill *f, backfill_page *p, uint64_t after, lode_error *err) {
-  lode_get_request request = {.pending_only = true, .limit = BACKFILL_PAGE, .after = after};
+  lode_get_request request = {.pending_only = true, .limit = INDEXER_FILL_BATCH, .after = after};
   TRY(lode_get(f->target, &request, &p->pending, err));
   p->next = lode_result_next(p->pending);
   size_t n = lode_result_count(p->pending);
@@ -83,8 +82,9 @@ static lode_status backfill_find_twins(lode_collection *code, backfill_page *p, 
   for (size_t i = 0; i < p->n; i++) strbuf_addf(&p->scratch, "%s\"%s\"", i ? "," : "", p->needs[i].hash);
   strbuf_addstr(&p->scratch, "]}}");
   if (p->scratch.failed) return err_nomem(err);
-  lode_get_request request = {
-      .select = {.where = {p->scratch.data, p->scratch.len}}, .limit = 16 * BACKFILL_PAGE, .include = LODE_METADATA};
+  lode_get_request request = {.select = {.where = {p->scratch.data, p->scratch.len}},
+                              .limit = 16 * INDEXER_FILL_BATCH,
+                              .include = LODE_METADATA};
   return lode_get(code, &request, twins, err);
 }
 
@@ -121,8 +121,8 @@ static lode_status backfill_copy_vectors(indexer_backfill *f, backfill_page *p, 
 
 /* Equal texts of one page are embedded once. */
 static lode_status backfill_make_vectors(indexer_backfill *f, backfill_page *p, lode_error *err) {
-  lode_str texts[BACKFILL_PAGE];
-  size_t which[BACKFILL_PAGE], n = 0;
+  lode_str texts[INDEXER_FILL_BATCH];
+  size_t which[INDEXER_FILL_BATCH], n = 0;
   uint32_t dim = lode_embedder_info_of(f->embedder)->dimension;
   for (size_t i = 0; i < p->n; i++) {
     bool twin = p->needs[i].vector != NULL;
@@ -145,7 +145,7 @@ static lode_status backfill_make_vectors(indexer_backfill *f, backfill_page *p, 
 }
 
 static lode_status backfill_write_vectors(indexer_backfill *f, backfill_page *p, lode_error *err) {
-  lode_record records[BACKFILL_PAGE];
+  lode_record records[INDEXER_FILL_BATCH];
   size_t n = 0;
   uint32_t dim = p->dimension ? p->dimension : f->embedder ? lode_embedder_info_of(f->embedder)->dimension : 0;
   for (size_t i = 0; i < p->n; i++)
@@ -182,7 +182,7 @@ lode_status indexer_backfill_run(indexer_backfill *f, lode_error *err) {
 }
 
 lode_status indexer_backfill_prepare(indexer_backfill *f, lode_error *err) {
-  lode_get_request request = {.limit = BACKFILL_PREPARE_PAGE};
+  lode_get_request request = {.limit = INDEXER_FILL_PAGE};
   uint64_t have, want, done = 0;
   TRY(lode_count(f->target, &have, err));
   TRY(lode_count(f->code, &want, err));

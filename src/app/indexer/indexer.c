@@ -5,9 +5,6 @@
 #include "indexer/fill_vectors.h"
 
 #include <stdio.h>
-#include <unistd.h>
-
-enum { INDEXER_WAIT_MS = 100, INDEXER_FLUSH_MS = 1000, INDEXER_MAX_NOTES = 20 };
 
 void indexer_note(indexer_ctx *x, const char *format, ...) {
   char text[600];
@@ -51,7 +48,7 @@ lode_status indexer_open(const project_info *project, lode_store *store, const i
   x->store = store;
   x->options = *options;
   if (!x->options.workers) x->options.workers = (uint32_t)config_int(config, CONFIG_INDEX_WORKERS);
-  if (!x->options.workers) x->options.workers = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+  if (!x->options.workers) x->options.workers = os_cpu_count();
   parser_pool_options pool = {.workers = x->options.workers};
   mem_arena_init(&x->file_table.paths, 0);
   TRY_GOTO(scan_root_open(project->root, &walk, &x->root, err));

@@ -2,15 +2,8 @@
 /* indexer_batch.c - see indexer_batch.h. */
 #include "indexer/indexer_batch.h"
 
+#include "indexer/indexer_tuning.h"
 #include <stdlib.h>
-
-enum {
-  INDEXER_BATCH_MAX_CHUNKS = 4000,
-  INDEXER_BATCH_MAX_FILES = 1000,
-  INDEXER_BATCH_REMOVE_IDS = 20000,
-  INDEXER_BATCH_MAX_TRIES = 20,
-};
-#define INDEXER_BATCH_MAX_BYTES (16u << 20)
 
 lode_status indexer_batch_add(indexer_batch *b, indexer_file *file, lode_error *err) {
   if (!mem_grow(&b->files, &b->cap, b->n + 1, sizeof *b->files)) {
@@ -303,7 +296,6 @@ lode_status indexer_batch_flush(indexer_batch *b, lode_error *err) {
   TRY_GOTO(indexer_batch_save_vectors(b, &w.old_chunks, &w.saved, err));
   TRY_GOTO(indexer_batch_chunk_records(b, &w.saved, &w.code, &w.quality, err));
   TRY_GOTO(indexer_batch_file_records(b, &w.arena, &w.files, err));
-  /* A run of many minutes must not fail because the store was busy for some seconds */
   for (int tries = 0; (st = indexer_batch_write_all(b, &w, false, err)) == LODE_BUSY && tries < INDEXER_BATCH_MAX_TRIES;
        tries++) {}
   if (st == LODE_EXISTS || st == LODE_REFUSED) st = indexer_batch_write_all(b, &w, true, err);

@@ -10,8 +10,7 @@
 #include "indexer/indexer_batch.h"
 #include "indexer/indexer.h"
 #include "indexer/index_stamp.h"
-
-enum { INDEXER_FILE_COST = 2048 }; /* the cost of a file in addition to its bytes, to estimate the time left */
+#include "indexer/indexer_tuning.h"
 
 typedef struct indexer_tasks {
   indexer_task *v;

@@ -9,7 +9,6 @@
 #include "embed/embed.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 /* ---- Models ---- */
 
@@ -41,7 +40,7 @@ static bool indexer_waits_for_trust(indexer_ctx *x) {
 static lode_status indexer_open_first_model(indexer_ctx *x, const char *name, const char *without, lode_embedder **out,
                                             lode_error *err) {
   lode_error why = {.record = LODE_NO_RECORD};
-  lode_embedder_options options = {.threads = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN)};
+  lode_embedder_options options = {.threads = os_cpu_count()};
   lode_status st = lode_embedder_open(str_of(name), &options, out, &why);
   if (st == LODE_NOMEM) return err_nomem(err);
   if (st != LODE_OK) indexer_note(x, "%s: %.400s", without, why.text);
@@ -51,7 +50,7 @@ static lode_status indexer_open_first_model(indexer_ctx *x, const char *name, co
 /* If second vectors are asked for explicitly, a missing model is an error before anything is done. */
 static lode_status indexer_open_second_model(indexer_ctx *x, lode_error *err) {
   lode_error why = {.record = LODE_NO_RECORD};
-  lode_embedder_options options = {.threads = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN)};
+  lode_embedder_options options = {.threads = os_cpu_count()};
   if (!x->options.quality) return LODE_OK;
   lode_status st = lode_embedder_open(STR_LIT(LODE_MODEL_MINILM), &options, &x->second, &why);
   return st == LODE_OK ? st : err_set(err, st, "no second vectors without MiniLM: %.400s", why.text);

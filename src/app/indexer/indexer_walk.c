@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 
-enum { INDEXER_RACY_MS = 2000 }; /* a file written this shortly before it was read may have changed unnoticed */
-
 lode_status indexer_add_prefix(indexer_ctx *x, indexer_prefixes *p, lode_str path, lode_error *err) {
   strbuf shown = {0};
   files_path_escape(&shown, path);

@@ -5,11 +5,11 @@
  * the queue to the pipeline, and one that was returned to the caller. */
 #include "indexer/pipeline.h"
 
+#include "indexer/indexer_tuning.h"
 #include <pthread.h>
 #include <time.h>
 
-enum { PIPELINE_QUEUE_FILES = 256, PIPELINE_MAX_THREADS = 64, PIPELINE_EMBED_BATCH = 128 };
-#define PIPELINE_QUEUE_BYTES (64u << 20)
+enum { PIPELINE_MAX_THREADS = 64 };
 
 struct indexer_pipeline {
   indexer_pipeline_options options;
@@ -40,14 +40,14 @@ void indexer_file_free(indexer_file *file) {
 /* ---- One file ---- */
 
 static lode_status pipeline_embed(const indexer_pipeline *p, indexer_file *f, lode_error *err) {
-  lode_str texts[PIPELINE_EMBED_BATCH];
+  lode_str texts[INDEXER_EMBED_BATCH];
   uint32_t dim = lode_embedder_info_of(p->options.embedder)->dimension;
   size_t total;
   if (mem_mul_overflow(f->n, dim, &total)) return err_nomem(err);
   f->vectors = mem_calloc(total, sizeof *f->vectors);
   if (!f->vectors) return err_nomem(err);
-  for (size_t at = 0; at < f->n; at += PIPELINE_EMBED_BATCH) {
-    size_t n = f->n - at < PIPELINE_EMBED_BATCH ? f->n - at : PIPELINE_EMBED_BATCH;
+  for (size_t at = 0; at < f->n; at += INDEXER_EMBED_BATCH) {
+    size_t n = f->n - at < INDEXER_EMBED_BATCH ? f->n - at : INDEXER_EMBED_BATCH;
     for (size_t i = 0; i < n; i++) texts[i] = f->records[at + i].embed;
     TRY(lode_embed(p->options.embedder, texts, n, f->vectors + at * dim, err));
   }
@@ -138,7 +138,7 @@ static indexer_file *pipeline_make_file(pipeline_worker *w, const indexer_task *
 static const indexer_task *pipeline_take_task(indexer_pipeline *p) {
   const indexer_task *task = NULL;
   pthread_mutex_lock(&p->mutex);
-  while (!p->stop && p->waiting && (p->waiting >= PIPELINE_QUEUE_FILES || p->waiting_bytes >= PIPELINE_QUEUE_BYTES))
+  while (!p->stop && p->waiting && (p->waiting >= INDEXER_QUEUE_FILES || p->waiting_bytes >= INDEXER_QUEUE_BYTES))
     pthread_cond_wait(&p->has_room, &p->mutex);
   if (!p->stop && p->next_task < p->options.n) task = &p->options.tasks[p->next_task++];
   pthread_mutex_unlock(&p->mutex);
@@ -179,21 +179,20 @@ lode_status indexer_pipeline_open(const indexer_pipeline_options *options, index
   indexer_pipeline *p = mem_calloc(1, sizeof *p);
   *out = NULL;
   if (!p) return err_nomem(err);
+  int errnum = os_cond_init(&p->has_file);
+  if (errnum) {
+    mem_free(p);
+    return err_errno(err, errnum, "pthread_cond_init");
+  }
   p->options = *options;
   p->last = &p->first;
-  pthread_condattr_t clock;
-  pthread_condattr_init(&clock);
-  pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
   pthread_mutex_init(&p->mutex, NULL);
-  pthread_cond_init(&p->has_file, &clock);
-  pthread_cond_init(&p->has_room, &clock);
-  pthread_condattr_destroy(&clock);
+  pthread_cond_init(&p->has_room, NULL);
   uint32_t want = options->threads < 1                      ? 1
                   : options->threads > PIPELINE_MAX_THREADS ? PIPELINE_MAX_THREADS
                                                             : options->threads;
   if (want > options->n) want = options->n ? (uint32_t)options->n : 1;
   p->running = want;
-  int errnum = 0;
   while (p->n_threads < want && (errnum = pthread_create(&p->threads[p->n_threads], NULL, pipeline_thread, p)) == 0)
     p->n_threads++;
   pthread_mutex_lock(&p->mutex);
@@ -208,14 +207,7 @@ lode_status indexer_pipeline_open(const indexer_pipeline_options *options, index
 }
 
 indexer_file *indexer_pipeline_next(indexer_pipeline *p, uint32_t wait_ms, bool *waiting) {
-  struct timespec until;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_sec += wait_ms / 1000;
-  until.tv_nsec += (long)(wait_ms % 1000) * 1000000;
-  if (until.tv_nsec >= 1000000000) {
-    until.tv_sec++;
-    until.tv_nsec -= 1000000000;
-  }
+  struct timespec until = os_deadline(wait_ms);
   pthread_mutex_lock(&p->mutex);
   int rc = 0;
   while (!p->first && p->running && rc == 0) rc = pthread_cond_timedwait(&p->has_file, &p->mutex, &until);
@@ -227,7 +219,7 @@ indexer_file *indexer_pipeline_next(indexer_pipeline *p, uint32_t wait_ms, bool 
     file->next = NULL;
     p->waiting--;
     p->waiting_bytes -= file->arena.used;
-    pthread_cond_signal(&p->has_room);
+    pthread_cond_broadcast(&p->has_room); /* how many may go on is for each to see */
   }
   pthread_mutex_unlock(&p->mutex);
   return file;

@@ -29,7 +29,8 @@ typedef struct mcp_tool {
   const char *group, *base; /* the operation behind it */
   const op_param *params;   /* replace the operation's, or NULL */
   const char *hide;         /* "a|b": parameters of the operation that are not offered */
-  const char *renames;      /* "language=lang|kind=type": the operation's names of parameters */
+  size_t args_size;         /* of its struct of arguments, which begins with the operation's; 0: the operation's */
+  const char *place;        /* the operation's parameter that takes "file" and "line" */
   const char *project;      /* the operation's parameter for the project's root; NULL: a memory tool */
   const char *always;       /* a flag of the operation that is always set */
   bool is_long;             /* may take minutes, reports progress */
@@ -42,8 +43,8 @@ const op_def *mcp_tool_base_op(const mcp_tool *tool);
 void mcp_tool_as_op(const mcp_tool *tool, op_def *op, op_param params[OP_MAX_PARAMS + 1]);
 /* [{"name",..},..] */
 void mcp_tools_put(strbuf *out);
-/* Converts checked arguments of the tool to those of the operation behind it. `args` is consumed. */
-lode_status mcp_tool_translate(const mcp_tool *tool, const char *root, op_args *args, op_args *base, lode_error *err);
+/* Makes checked arguments of the tool those of the operation behind it. */
+LODE_MUST lode_status mcp_tool_complete(const mcp_tool *tool, const char *root, op_args *args, lode_error *err);
 
 /* ---- Messages (mcp.c) ---- */
 
@@ -74,7 +75,7 @@ struct mcp_request {
   mcp_request *before, *after;
 };
 
-lode_status mcp_session_new(const mcp_callbacks *callbacks, mcp_session **mcp, lode_error *err);
+LODE_MUST lode_status mcp_session_new(const mcp_callbacks *callbacks, mcp_session **mcp, lode_error *err);
 /* All requests must have been answered. */
 void mcp_session_free(mcp_session *mcp);
 /* Handles one message, or a batch. Never fails: errors are answered. */
@@ -100,7 +101,7 @@ void mcp_put_failure(strbuf *out, lode_str text);
 /* Untrusted text as part of one line: without control characters and backticks. */
 void mcp_put_line(strbuf *out, lode_str text);
 /* A row of a result as text. */
-void mcp_put_row(strbuf *out, const op_def *op, const json_doc *row, size_t number);
-lode_status mcp_put_summary(strbuf *out, const op_def *op, lode_str summary, lode_error *err);
+void mcp_put_row(strbuf *out, const op_def *op, const op_row *row, size_t number);
+void mcp_put_summary(strbuf *out, const op_def *op, const op_row *summary);
 
 #endif

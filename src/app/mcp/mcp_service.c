@@ -5,6 +5,7 @@
  * Replies are for agents, whose context is small: texts are truncated to MCP_SNIPPET_BYTES or MCP_DOCUMENT_BYTES (such
  * a row says so), and rows are omitted once MCP_REPLY_BYTES are reached, which the reply reports too.
  */
+#include "ops/op_context.h"
 #include "ops/op_text.h"
 #include "indexer/index_owned.h"
 #include "project/project.h"
@@ -16,8 +17,7 @@ typedef struct mcp_tool_reply {
   op_sink sink;
   worker_task *task;
   const op_def *op;
-  strbuf rows, text, summary, notes;
-  json_doc json;
+  strbuf rows, text, summary, summary_text, notes, note_lines;
   size_t n, omitted, n_notes;
 } mcp_tool_reply;
 
@@ -32,44 +32,47 @@ static size_t mcp_cut_at(lode_str text, size_t max) {
   return len;
 }
 
-/* Truncates a long text of the parsed row. */
-static bool mcp_shorten_field(json_doc *json, const char *name, size_t max) {
-  uint32_t node = json_get(json, 0, str_of(name));
-  if (!node || json->nodes[node].type != JSON_NODE_STRING || json->nodes[node].u.s.len <= max) return false;
-  json->nodes[node].u.s.len = mcp_cut_at(json->nodes[node].u.s, max);
-  return true;
+/* Truncates a long text. */
+static bool mcp_shorten_field(op_row *row, const char *name, size_t max) {
+  for (size_t i = 0; i < row->n; i++) {
+    op_value *v = &row->values[i];
+    if (strcmp(v->field->name, name) != 0 || v->type != OP_VALUE_TEXT || v->u.text.len <= max) continue;
+    v->u.text.len = mcp_cut_at(v->u.text, max);
+    return true;
+  }
+  return false;
 }
 
-static lode_status mcp_take_row(op_sink *sink, lode_str json, lode_error *err) {
+static lode_status mcp_take_row(op_sink *sink, op_row *row, lode_error *err) {
   mcp_tool_reply *g = (mcp_tool_reply *)sink;
-  strbuf row = {0};
+  strbuf json = {0};
   if (worker_task_cancelled(g->task)) return err_set(err, LODE_CANCELLED, "cancelled by the caller");
-  TRY(json_parse(&g->json, json, NULL, err));
-  bool snippet = mcp_shorten_field(&g->json, "snippet", MCP_SNIPPET_BYTES),
-       document = mcp_shorten_field(&g->json, "document", MCP_DOCUMENT_BYTES), cut = snippet || document;
-  json_put_node(&row, &g->json, 0);
-  if (!row.failed && cut) {
-    row.len--;
-    strbuf_addstr(&row, ",\"cut\":true}");
+  bool snippet = mcp_shorten_field(row, "snippet", MCP_SNIPPET_BYTES),
+       document = mcp_shorten_field(row, "document", MCP_DOCUMENT_BYTES), cut = snippet || document;
+  op_row_put_json(&json, row);
+  if (!json.failed && cut) {
+    json.len--;
+    strbuf_addstr(&json, ",\"cut\":true}");
   }
-  if (row.failed || g->rows.len + row.len > MCP_REPLY_BYTES) {
+  if (json.failed || g->rows.len + json.len > MCP_REPLY_BYTES) {
     g->omitted++;
   } else {
     if (g->n++) strbuf_addch(&g->rows, ',');
-    strbuf_add(&g->rows, row.data, row.len);
-    mcp_put_row(&g->text, g->op, &g->json, g->n);
+    strbuf_add(&g->rows, json.data, json.len);
+    mcp_put_row(&g->text, g->op, row, g->n);
     if (cut) strbuf_addstr(&g->text, snippet ? "(cut: the file has the rest)\n" : "(cut)\n");
     strbuf_addch(&g->text, '\n');
   }
-  bool failed = row.failed || g->rows.failed || g->text.failed;
-  strbuf_release(&row);
+  bool failed = json.failed || g->rows.failed || g->text.failed;
+  strbuf_release(&json);
   return failed ? err_nomem(err) : LODE_OK;
 }
 
-static lode_status mcp_take_summary(op_sink *sink, lode_str json, lode_error *err) {
+static lode_status mcp_take_summary(op_sink *sink, op_row *summary, lode_error *err) {
   mcp_tool_reply *g = (mcp_tool_reply *)sink;
-  strbuf_add(&g->summary, json.data, json.len);
-  return g->summary.failed ? err_nomem(err) : LODE_OK;
+  op_row_put_json(&g->summary, summary);
+  mcp_put_summary(&g->summary_text, g->op, summary);
+  return g->summary.failed || g->summary_text.failed ? err_nomem(err) : LODE_OK;
 }
 
 static void mcp_take_note(void *ctx, const char *text) {
@@ -78,6 +81,8 @@ static void mcp_take_note(void *ctx, const char *text) {
   if (g->n_notes == MCP_MAX_NOTES) return;
   if (g->n_notes++) strbuf_addch(&g->notes, ',');
   json_put_string(&g->notes, str_of(text));
+  strbuf_addstr(&g->note_lines, "\n- ");
+  op_put_printable(&g->note_lines, str_of(text), 0);
 }
 
 static bool mcp_on_progress(void *ctx, const char *phase, uint64_t done, uint64_t total) {
@@ -90,20 +95,21 @@ static bool mcp_on_progress(void *ctx, const char *phase, uint64_t done, uint64_
 
 /* Collections of the code index are not memory: agents may only read them. */
 static lode_status mcp_guard_collections(const mcp_tool *tool, const op_def *op, const op_args *args, lode_error *err) {
-  lode_str name = op_arg_get(args, "collection")->text;
+  const op_arg_text *given = op_args_find(args, "collection", OP_ARG_TEXT);
   char quoted[256];
-  if (tool->project || op->flags & OP_READ_ONLY || !indexer_is_index_name(name)) return LODE_OK;
+  if (tool->project || op->flags & OP_READ_ONLY || !given || !indexer_is_index_name(given->text)) return LODE_OK;
   return err_set(err, LODE_REFUSED,
                  "\"collection\": %s belongs to the code index; index_project keeps it: use another name",
-                 str_quote(name, quoted, sizeof quoted));
+                 str_quote(given->text, quoted, sizeof quoted));
 }
 
 /* Memory of a project without a store goes where its index would be. */
-static lode_status mcp_prepare_store(const mcp_tool *tool, const op_def *op, const char *root, const char *folder,
+static lode_status mcp_prepare_store(const op_context *ctx, const mcp_tool *tool, const op_def *op, const char *root,
                                      lode_error *err) {
   project_info project;
   if (tool->project || op->flags & OP_READ_ONLY) return LODE_OK;
-  TRY(project_locate(&project, root, folder, err));
+  TRY(op_check_may_write(ctx, err));
+  TRY(project_locate(&project, root, ctx->folder, err));
   lode_status st = project_has_store(&project) ? LODE_OK : project_prepare(&project, err);
   project_release(&project);
   return st;
@@ -126,12 +132,12 @@ static lode_status mcp_run_tool(mcp_tool_reply *g, const mcp_tool *tool, const c
   const op_def *base = mcp_tool_base_op(tool);
   op_param params[OP_MAX_PARAMS + 1];
   op_def op;
-  op_args args, translated = {.op = base};
-  const char *folder = worker_stores_folder(task->shared);
+  op_args args;
   op_context ctx = {.open = worker_stores_open,
                     .release = worker_stores_release,
                     .opener = task->shared,
-                    .folder = folder,
+                    .folder = worker_stores_folder(task->shared),
+                    .settings = worker_stores_settings(task->shared),
                     .sink = &g->sink,
                     .progress = {mcp_on_progress, task},
                     .note = mcp_take_note,
@@ -140,17 +146,15 @@ static lode_status mcp_run_tool(mcp_tool_reply *g, const mcp_tool *tool, const c
                     .models = worker_stores_models(task->shared)};
   lode_status st;
   mcp_tool_as_op(tool, &op, params);
-  op_args_init(&args, &op);
-  mem_arena_init(&translated.arena, 0);
+  TRY_GOTO(op_args_init(&args, &op, err));
   TRY_GOTO(op_args_from_json(&args, task->body, err));
-  TRY_GOTO(mcp_tool_translate(tool, root, &args, &translated, err));
-  TRY_GOTO(mcp_guard_collections(tool, base, &translated, err));
+  TRY_GOTO(mcp_tool_complete(tool, root, &args, err));
+  TRY_GOTO(mcp_guard_collections(tool, base, &args, err));
   TRY_GOTO(mcp_check_found(&ctx, tool, err));
-  TRY_GOTO(mcp_prepare_store(tool, base, root, folder, err));
-  TRY_GOTO(op_run(&ctx, &translated, err));
+  TRY_GOTO(mcp_prepare_store(&ctx, tool, base, root, err));
+  TRY_GOTO(op_run(&ctx, &args, err));
 done:
   op_args_release(&args);
-  op_args_release(&translated);
   return st;
 }
 
@@ -198,33 +202,24 @@ static void mcp_put_structured(strbuf *out, const mcp_tool_reply *g) {
 
 static lode_status mcp_put_text(mcp_tool_reply *g, lode_error *err) {
   if (g->op->row && !g->n && !g->omitted) strbuf_addstr(&g->text, "Nothing was found.\n");
-  if (g->summary.len) TRY(mcp_put_summary(&g->text, g->op, (lode_str){g->summary.data, g->summary.len}, err));
+  strbuf_add(&g->text, g->summary_text.data ? g->summary_text.data : "", g->summary_text.len);
   while (g->text.len && g->text.data[g->text.len - 1] == '\n') g->text.len--;
   return g->text.failed ? err_nomem(err) : LODE_OK;
 }
 
 /* Lode's notes about the result are a content item of their own, so that no text of a file can pass for one. */
-static lode_status mcp_put_notes(mcp_tool_reply *g, strbuf *out, lode_error *err) {
-  strbuf list = {0}, text = {0};
-  if (!g->n_notes && !g->omitted) return LODE_OK;
-  strbuf_addch(&list, '[');
-  strbuf_add(&list, g->notes.data ? g->notes.data : "", g->notes.len);
-  strbuf_addch(&list, ']');
+static void mcp_put_notes(mcp_tool_reply *g, strbuf *out) {
+  strbuf text = {0};
+  if (!g->n_notes && !g->omitted) return;
   strbuf_addstr(&text, "Notes by lode about this answer:");
-  lode_status st = list.failed ? err_nomem(err) : json_parse(&g->json, (lode_str){list.data, list.len}, NULL, err);
-  for (uint32_t i = 1; st == LODE_OK && i < g->json.count; i++) {
-    strbuf_addstr(&text, "\n- ");
-    op_put_printable(&text, g->json.nodes[i].u.s, 0);
-  }
+  strbuf_add(&text, g->note_lines.data ? g->note_lines.data : "", g->note_lines.len);
   if (g->omitted)
     strbuf_addf(&text, "\n- %zu more did not fit: ask for fewer, or for fewer parts of each.", g->omitted);
   strbuf_addstr(out, ",{\"type\":\"text\",\"text\":");
   json_put_string(out, (lode_str){text.data ? text.data : "", text.len});
   strbuf_addch(out, '}');
-  if (st == LODE_OK && text.failed) st = err_nomem(err);
-  strbuf_release(&list);
+  out->failed = out->failed || text.failed || g->notes.failed || g->note_lines.failed;
   strbuf_release(&text);
-  return st;
 }
 
 static lode_status mcp_put_reply(mcp_tool_reply *g, lode_error *err) {
@@ -233,7 +228,7 @@ static lode_status mcp_put_reply(mcp_tool_reply *g, lode_error *err) {
   strbuf_addstr(out, "\"content\":[{\"type\":\"text\",\"text\":");
   json_put_string(out, (lode_str){g->text.data ? g->text.data : "", g->text.len});
   strbuf_addch(out, '}');
-  TRY(mcp_put_notes(g, out, err));
+  mcp_put_notes(g, out);
   strbuf_addstr(out, "],\"structuredContent\":");
   mcp_put_structured(out, g);
   strbuf_addstr(out, ",\"isError\":false");
@@ -260,6 +255,7 @@ void mcp_service(worker_task *task) {
   strbuf_release(&g.rows);
   strbuf_release(&g.text);
   strbuf_release(&g.summary);
+  strbuf_release(&g.summary_text);
   strbuf_release(&g.notes);
-  json_release(&g.json);
+  strbuf_release(&g.note_lines);
 }

@@ -1,100 +1,99 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mcp_tools.c - the tools as data: names and parameters for agents, and the operations that do the work. See mcp.h. */
 #include "mcp/mcp.h"
+#include "table/op_args_code.h"
+#include "table/op_args_db.h"
+#include "ops/op_schema.h"
 
-#define MCP_P_LANGUAGE                                                                                                 \
-  { .name = "language", .type = OP_ARG_TEXT, .about = "only this language: c, python, go, ..." }
-#define MCP_P_PATH                                                                                                     \
+#define MCP_P_LANGUAGE(args)                                                                                           \
+  { OP_TEXT_AS(args, lang, "language"), .about = "only this language: c, python, go, ..." }
+#define MCP_P_PATH(args)                                                                                               \
+  { OP_TEXT(args, path), .about = "only paths that match, as a line of .gitignore would: src/net, *.c, tests/**/*.py" }
+#define MCP_P_KIND(args)                                                                                               \
   {                                                                                                                    \
-    .name = "path", .type = OP_ARG_TEXT,                                                                               \
-    .about = "only paths that match, as a line of .gitignore would: src/net, *.c, tests/**/*.py"                       \
+    OP_TEXT_AS(args, type, "kind"),                                                                                    \
+        .about = "only this kind: function (methods too), class (all types), struct, enum, section, ..."               \
   }
-#define MCP_P_KIND                                                                                                     \
+#define MCP_P_LIMIT(args, maximum, given)                                                                              \
+  { OP_INT(args, limit), .min = 1, .max = maximum, .fallback = given, .about = "at most this many results" }
+#define MCP_P_FILE(args, member, flag)                                                                                 \
+  { OP_TEXT_AS(args, member, "file"), .flags = flag, .about = "path of the file, from the project's root" }
+#define MCP_P_LINE(args)                                                                                               \
+  { OP_INT(args, line), .min = 1, .max = UINT32_MAX - 1, .about = "a line of the piece of code that is meant" }
+#define MCP_P_COLLECTION(args)                                                                                         \
+  { OP_TEXT(args, collection), .flags = OP_PARAM_REQUIRED, .about = "name of the collection" }
+#define MCP_P_WHERE(args)                                                                                              \
+  { OP_JSON(args, where), .about = "filter on metadata: {\"topic\":\"build\"}, {\"n\":{\"$gt\":3}}, {\"$and\":[..]}" }
+#define MCP_P_WHERE_DOCUMENT(args)                                                                                     \
+  { OP_JSON(args, where_document), .about = "filter on documents: {\"$contains\":\"text\"}" }
+#define MCP_P_INCLUDE(args)                                                                                            \
   {                                                                                                                    \
-    .name = "kind", .type = OP_ARG_TEXT,                                                                               \
-    .about = "only this kind: function (methods too), class (all types), struct, enum, section, ..."                   \
+    OP_SET(args, include), .choices = "document|metadata|embedding", .fallback = "document,metadata",                  \
+                           .about = "parts of each record to show"                                                     \
   }
-#define MCP_P_LIMIT(maximum, given)                                                                                    \
-  {                                                                                                                    \
-    .name = "limit", .type = OP_ARG_INT, .min = 1, .max = maximum, .fallback = given,                                  \
-    .about = "at most this many results"                                                                               \
-  }
-#define MCP_P_FILE(flag)                                                                                               \
-  { .name = "file", .type = OP_ARG_TEXT, .flags = flag, .about = "path of the file, from the project's root" }
-#define MCP_P_LINE                                                                                                     \
-  {                                                                                                                    \
-    .name = "line", .type = OP_ARG_INT, .min = 1, .max = UINT32_MAX - 1,                                               \
-    .about = "a line of the piece of code that is meant"                                                               \
-  }
-#define MCP_P_COLLECTION                                                                                               \
-  { .name = "collection", .type = OP_ARG_TEXT, .flags = OP_PARAM_REQUIRED, .about = "name of the collection" }
-#define MCP_P_WHERE                                                                                                    \
-  {                                                                                                                    \
-    .name = "where", .type = OP_ARG_JSON,                                                                              \
-    .about = "filter on metadata: {\"topic\":\"build\"}, {\"n\":{\"$gt\":3}}, {\"$and\":[..]}"                         \
-  }
-#define MCP_P_WHERE_DOCUMENT                                                                                           \
-  { .name = "where_document", .type = OP_ARG_JSON, .about = "filter on documents: {\"$contains\":\"text\"}" }
-#define MCP_P_INCLUDE                                                                                                  \
-  {                                                                                                                    \
-    .name = "include", .type = OP_ARG_SET, .choices = "document|metadata|embedding", .fallback = "document,metadata",  \
-    .about = "parts of each record to show"                                                                            \
-  }
-#define MCP_P_IDS                                                                                                      \
-  { .name = "ids", .type = OP_ARG_LIST, .about = "these records only" }
+#define MCP_P_IDS(args)                                                                                                \
+  { OP_LIST(args, ids), .about = "these records only" }
+
+/* Arguments of tools that take a file and a line, which become one argument of the operation. */
+typedef struct mcp_similar_args {
+  op_search_args op;
+  op_arg_int line;
+} mcp_similar_args;
+typedef struct mcp_context_args {
+  op_context_args op;
+  op_arg_int line;
+} mcp_context_args;
 
 static const op_param mcp_search_params[] = {
-    {.name = "query",
-     .type = OP_ARG_TEXT,
-     .flags = OP_PARAM_REQUIRED,
+    {OP_TEXT(op_search_args, query), .flags = OP_PARAM_REQUIRED,
      .about = "a question in plain words, a name, or a piece of code"},
-    MCP_P_LIMIT(50, "10"),
-    {.name = "mode",
-     .type = OP_ARG_CHOICE,
-     .choices = "hybrid|vector|text",
+    MCP_P_LIMIT(op_search_args, 50, "10"),
+    {OP_CHOICE(op_search_args, mode), .choices = "hybrid|vector|text",
      .about = "by words and vectors, by vectors, or by words"},
-    MCP_P_LANGUAGE,
-    MCP_P_PATH,
-    MCP_P_KIND,
-    {.name = "name", .type = OP_ARG_TEXT, .about = "only what defines exactly this name"},
+    MCP_P_LANGUAGE(op_search_args),
+    MCP_P_PATH(op_search_args),
+    MCP_P_KIND(op_search_args),
+    {OP_TEXT(op_search_args, name), .about = "only what defines exactly this name"},
     {0}};
-static const op_param mcp_similar_params[] = {
-    MCP_P_FILE(OP_PARAM_REQUIRED), MCP_P_LINE, MCP_P_LIMIT(50, "10"), MCP_P_LANGUAGE, MCP_P_PATH, MCP_P_KIND, {0}};
+static const op_param mcp_similar_params[] = {MCP_P_FILE(op_search_args, similar, OP_PARAM_REQUIRED),
+                                              MCP_P_LINE(mcp_similar_args),
+                                              MCP_P_LIMIT(op_search_args, 50, "10"),
+                                              MCP_P_LANGUAGE(op_search_args),
+                                              MCP_P_PATH(op_search_args),
+                                              MCP_P_KIND(op_search_args),
+                                              {0}};
 static const op_param mcp_context_params[] = {
-    MCP_P_FILE(0),
-    MCP_P_LINE,
-    {.name = "name", .type = OP_ARG_TEXT, .about = "a function, class or other definition, instead of file and line"},
-    MCP_P_LIMIT(50, "10"),
+    MCP_P_FILE(op_context_args, at, 0),
+    MCP_P_LINE(mcp_context_args),
+    {OP_TEXT(op_context_args, name), .about = "a function, class or other definition, instead of file and line"},
+    MCP_P_LIMIT(op_context_args, 50, "10"),
     {0}};
 static const op_param mcp_status_params[] = {
-    {.name = "check",
-     .type = OP_ARG_FLAG,
+    {OP_FLAG(op_status_args, check),
      .about = "also look at all files and count those that changed since they were indexed"},
     {0}};
 static const op_param mcp_index_params[] = {
-    {.name = "force",
-     .type = OP_ARG_FLAG,
-     .about = "rebuild everything instead of what changed; search goes on meanwhile"},
+    {OP_FLAG(op_index_args, force), .about = "rebuild everything instead of what changed; search goes on meanwhile"},
     {0}};
 static const op_param mcp_embed_params[] = {
-    {.name = "quality", .type = OP_ARG_FLAG, .about = "also the second vectors, by the slower and better model"}, {0}};
+    {OP_FLAG(op_index_args, quality), .about = "also the second vectors, by the slower and better model"}, {0}};
 static const op_param mcp_get_params[] = {
-    MCP_P_COLLECTION,
-    MCP_P_IDS,
-    MCP_P_WHERE,
-    MCP_P_WHERE_DOCUMENT,
-    MCP_P_LIMIT(200, "20"),
-    {.name = "after", .type = OP_ARG_INT, .about = "continue after an earlier answer: its `next`"},
-    MCP_P_INCLUDE,
+    MCP_P_COLLECTION(op_get_args),
+    MCP_P_IDS(op_get_args),
+    MCP_P_WHERE(op_get_args),
+    MCP_P_WHERE_DOCUMENT(op_get_args),
+    MCP_P_LIMIT(op_get_args, 200, "20"),
+    {OP_INT(op_get_args, after), .about = "continue after an earlier answer: its `next`"},
+    MCP_P_INCLUDE(op_get_args),
     {0}};
 static const op_param mcp_query_params[] = {
-    MCP_P_COLLECTION,
-    {.name = "text", .type = OP_ARG_TEXT, .about = "words to look for"},
-    {.name = "vector", .type = OP_ARG_VECTOR, .about = "an embedding to look for; with text, both rankings are fused"},
-    {.name = "k", .type = OP_ARG_INT, .min = 1, .max = 100, .fallback = "10", .about = "how many records"},
-    MCP_P_WHERE,
-    MCP_P_WHERE_DOCUMENT,
-    MCP_P_INCLUDE,
+    MCP_P_COLLECTION(op_query_args),
+    {OP_TEXT(op_query_args, text), .about = "words to look for"},
+    {OP_VECTOR(op_query_args, vector), .about = "an embedding to look for; with text, both rankings are fused"},
+    {OP_INT(op_query_args, k), .min = 1, .max = 100, .fallback = "10", .about = "how many records"},
+    MCP_P_WHERE(op_query_args),
+    MCP_P_WHERE_DOCUMENT(op_query_args),
+    MCP_P_INCLUDE(op_query_args),
     {0}};
 
 const mcp_tool mcp_tools[] = {
@@ -102,7 +101,6 @@ const mcp_tool mcp_tools[] = {
      .title = "Search code",
      .base = "search",
      .params = mcp_search_params,
-     .renames = "language=lang|kind=type",
      .project = "project",
      .about = "Find code of this project by a question in plain words, a name, or a piece of code. Answers paths with "
               "line ranges and the "
@@ -111,7 +109,8 @@ const mcp_tool mcp_tools[] = {
      .title = "Similar code",
      .base = "search",
      .params = mcp_similar_params,
-     .renames = "file=similar|line=|language=lang|kind=type",
+     .args_size = sizeof(mcp_similar_args),
+     .place = "similar",
      .project = "project",
      .about = "Find code that is like the code at a line of a file, or like a whole file: duplicates, relatives, other "
               "implementations."},
@@ -119,7 +118,8 @@ const mcp_tool mcp_tools[] = {
      .title = "Code in its context",
      .base = "context",
      .params = mcp_context_params,
-     .renames = "file=at|line=",
+     .args_size = sizeof(mcp_context_args),
+     .place = "at",
      .project = "project",
      .about = "Show what belongs to a piece of code, named by file and line or by name: its definition, the pieces "
               "before and after it "
@@ -214,6 +214,7 @@ void mcp_tool_as_op(const mcp_tool *tool, op_def *op, op_param params[OP_MAX_PAR
   op->name = tool->name;
   op->about = tool->about;
   op->params = params;
+  if (tool->args_size) op->args_size = tool->args_size;
 }
 
 /* ---- The list ---- */
@@ -260,57 +261,38 @@ void mcp_tools_put(strbuf *out) {
 
 /* ---- Arguments ---- */
 
-/* The operation's name of a tool's parameter; empty if it is used in another way. */
-static lode_str mcp_target_param(const mcp_tool *tool, const char *name) {
-  size_t len = strlen(name);
-  for (const char *p = tool->renames; p && *p;) {
-    size_t size = strcspn(p, "|");
-    if (size > len && p[len] == '=' && memcmp(p, name, len) == 0) return (lode_str){p + len + 1, size - len - 1};
-    p += size + (p[size] == '|');
-  }
-  return str_of(name);
-}
-
 static lode_status mcp_set_arg(op_args *args, const char *name, lode_str text, lode_error *err) {
-  return op_args_set_text(args, op_param_find(args->op->params, str_of(name)), text, err);
+  const op_param *param = op_param_find(args->op->params, str_of(name));
+  ENSURE(param != NULL, err);
+  return op_args_set_text(args, param, text, err);
 }
 
-/* ROOT/FILE[:LINE] */
-static lode_status mcp_set_place(op_args *args, const op_param *param, const char *root, lode_str file,
-                                 const op_arg *line, lode_error *err) {
+/* ROOT/FILE[:LINE] instead of the file that the tool was given. */
+static lode_status mcp_set_place(op_args *args, const char *place, const char *root, const op_arg_int *line,
+                                 lode_error *err) {
+  const op_arg_text *file = op_args_find(args, place, OP_ARG_TEXT);
+  ENSURE(file && line, err);
+  lode_str name = file->text;
   strbuf text = {0};
-  if (memchr(file.data, '\0', file.len)) return err_set(err, LODE_INVALID, "\"file\" must be a path without NUL bytes");
-  if (file.len == 0) return err_set(err, LODE_INVALID, "\"file\" must not be empty");
-  if (file.data[0] != '/') strbuf_addf(&text, "%s/", root);
-  strbuf_add(&text, file.data, file.len);
-  if (line->set) strbuf_addf(&text, ":%llu", (unsigned long long)line->number);
-  lode_status st = text.failed ? err_nomem(err) : op_args_set_text(args, param, (lode_str){text.data, text.len}, err);
+  if (!file->set) return LODE_OK;
+  if (memchr(name.data, '\0', name.len)) return err_set(err, LODE_INVALID, "\"file\" must be a path without NUL bytes");
+  if (name.len == 0) return err_set(err, LODE_INVALID, "\"file\" must not be empty");
+  if (name.data[0] != '/') strbuf_addf(&text, "%s/", root);
+  strbuf_add(&text, name.data, name.len);
+  if (line->set) strbuf_addf(&text, ":%llu", (unsigned long long)line->n);
+  lode_status st = text.failed ? err_nomem(err) : mcp_set_arg(args, place, (lode_str){text.data, text.len}, err);
   strbuf_release(&text);
   return st;
 }
 
-lode_status mcp_tool_translate(const mcp_tool *tool, const char *root, op_args *args, op_args *base, lode_error *err) {
-  const op_def *from = args->op, *to = mcp_tool_base_op(tool);
-  const op_arg *line = op_arg_get(args, "line");
-  op_arg given[OP_MAX_PARAMS], here = *line;
-  memcpy(given, args->values, sizeof given);
-  *base = *args; /* what the arguments point to moves along */
-  memset(args, 0, sizeof *args);
-  memset(base->values, 0, sizeof base->values);
-  base->op = to;
-  lode_status st = LODE_OK;
-  for (const op_param *p = from->params; p->name; p++) {
-    op_arg *arg = &given[p - from->params];
-    const op_param *q = op_param_find(to->params, mcp_target_param(tool, p->name));
-    if (!q) continue;
-    if (strcmp(p->name, "file") == 0) {
-      if (arg->set && st == LODE_OK) st = mcp_set_place(base, q, root, arg->text, &here, err);
-      continue;
-    }
-    base->values[q - to->params] = *arg;
-    if (p->fallback && !q->fallback) base->values[q - to->params].set = true;
-  }
-  if (st == LODE_OK && tool->project) st = mcp_set_arg(base, tool->project, str_of(root), err);
-  if (st == LODE_OK && tool->always) st = mcp_set_arg(base, tool->always, STR_LIT(""), err);
-  return st == LODE_OK ? op_args_finish(base, err) : st;
+lode_status mcp_tool_complete(const mcp_tool *tool, const char *root, op_args *args, lode_error *err) {
+  const op_arg_int *line = tool->place ? op_args_find(args, "line", OP_ARG_INT) : NULL;
+  /* a default of the tool's own goes before the operation's */
+  for (const op_param *p = tool->params; p && p->name; p++)
+    if (p->fallback) op_args_mark_set(args, p, true);
+  args->op = mcp_tool_base_op(tool);
+  if (tool->place) TRY(mcp_set_place(args, tool->place, root, line, err));
+  if (tool->project) TRY(mcp_set_arg(args, tool->project, str_of(root), err));
+  if (tool->always) TRY(mcp_set_arg(args, tool->always, STR_LIT(""), err));
+  return op_args_finish(args, err);
 }

@@ -11,6 +11,8 @@
  * each within its timeout, unless nobody reads replies for OP_MCP_GRACE_MS. If the store's folder is replaced (`lode
  * reset`, `lode doctor --repair`), a new worker is started.
  */
+#include "ops/op_row.h"
+#include "table/op_args_serve.h"
 #include "ops/op_text.h"
 #include "mcp/mcp.h"
 #include "setup/mcp_clients.h"
@@ -82,7 +84,7 @@ static void op_mcp_log_line(void *ctx, const char *text) {
   op_put_printable(&line, str_of(text), 0);
   strbuf_addch(&line, '\n');
   /* a failure cannot be reported to anybody */
-  if (!line.failed) (void)op_write_fd(STDERR_FILENO, line.data, line.len);
+  if (!line.failed) (void)!op_write_fd(STDERR_FILENO, line.data, line.len);
   strbuf_release(&line);
 }
 
@@ -138,9 +140,7 @@ static void *op_mcp_write_lines(void *ctx) {
 
 /* Waits until at most `max` bytes are queued, or nobody reads; false after a timeout. */
 static bool op_mcp_wait_output(op_mcp_server *s, size_t max, uint64_t wait_ms) {
-  struct timespec until;
-  clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_sec += (time_t)(wait_ms / 1000);
+  struct timespec until = os_deadline(wait_ms);
   int errnum = 0;
   pthread_mutex_lock(&s->lock);
   while (s->queued > max && !s->closed && errnum == 0) errnum = pthread_cond_timedwait(&s->changed, &s->lock, &until);
@@ -381,11 +381,12 @@ static lode_status op_mcp_serve(op_mcp_server *s, lode_error *err) {
   mcp_callbacks callbacks = {.send = op_mcp_send_line, .call = op_mcp_run_tool, .cancel = op_mcp_cancel_call, .ctx = s};
   s->last = &s->first;
   pthread_mutex_init(&s->lock, NULL);
-  pthread_cond_init(&s->changed, NULL);
+  int errnum = os_cond_init(&s->changed);
+  if (errnum) return err_errno(err, errnum, "pthread_cond_init");
   s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (s->wake < 0) return err_errno(err, errno, "eventfd");
   TRY(mcp_session_new(&callbacks, &s->mcp, err));
-  int errnum = pthread_create(&writer, NULL, op_mcp_write_lines, s);
+  errnum = pthread_create(&writer, NULL, op_mcp_write_lines, s);
   if (errnum) return err_errno(err, errnum, "pthread_create");
   op_mcp_catch_signals();
   do op_mcp_keep_watching(s);
@@ -396,13 +397,10 @@ static lode_status op_mcp_serve(op_mcp_server *s, lode_error *err) {
   return LODE_OK;
 }
 
-lode_status op_do_mcp(op_context *ctx, const op_args *args, lode_error *err) {
-  op_mcp_server s = {.settings = ctx->settings,
-                     .watch = op_arg_get(args, "watch")->number,
-                     .no_sandbox = op_arg_get(args, "no_sandbox")->number,
-                     .wake = -1};
-  TRY(model_policy_of_args(args, &s.models, err));
-  TRY(project_locate(&s.project, op_arg_get(args, "path")->text.data, ctx->folder, err));
+lode_status op_do_mcp(op_context *ctx, const op_mcp_args *args, lode_error *err) {
+  op_mcp_server s = {.settings = ctx->settings, .watch = args->watch.on, .no_sandbox = args->no_sandbox.on, .wake = -1};
+  TRY(model_policy_of_args(&args->allow_model, &s.models, err));
+  TRY(project_locate(&s.project, args->path.path, ctx->folder, err));
   s.found = ctx->folder == NULL;
   if (s.project.passed[0]) op_mcp_log_line(NULL, s.project.passed);
   lode_status st = op_mcp_serve(&s, err);
@@ -460,14 +458,13 @@ done:
 }
 
 /* Installs or removes the entry of the named client. */
-static lode_status op_mcp_each_client(op_context *ctx, const op_args *args, bool install, lode_error *err) {
-  const op_arg *client = op_arg_get(args, "client");
-  bool print = op_arg_get(args, "print")->number, any = false;
+static lode_status op_mcp_each_client(op_context *ctx, const op_mcp_client_args *args, bool install, lode_error *err) {
+  bool print = args->print.on, any = false;
   project_info project;
   lode_status st = LODE_OK;
-  TRY(project_locate(&project, op_arg_get(args, "path")->text.data, ctx->folder, err));
+  TRY(project_locate(&project, args->path.path, ctx->folder, err));
   for (size_t i = 0; i < setup_client_count() && st == LODE_OK; i++) {
-    if (!str_eq(str_of(setup_client_name(i)), client->text)) continue;
+    if (!str_eq(str_of(setup_client_name(i)), args->client.text)) continue;
     any = true;
     st = install ? op_mcp_install_one(ctx, i, project.root, print, err) : op_mcp_remove_one(ctx, i, project.root, err);
   }
@@ -476,9 +473,9 @@ static lode_status op_mcp_each_client(op_context *ctx, const op_args *args, bool
   return st;
 }
 
-lode_status op_do_mcp_install(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_mcp_install(op_context *ctx, const op_mcp_client_args *args, lode_error *err) {
   return op_mcp_each_client(ctx, args, true, err);
 }
-lode_status op_do_mcp_remove(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_mcp_remove(op_context *ctx, const op_mcp_client_args *args, lode_error *err) {
   return op_mcp_each_client(ctx, args, false, err);
 }

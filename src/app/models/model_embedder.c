@@ -3,16 +3,14 @@
 #include "models/model_embedder.h"
 
 #include "embed/embed.h"
-
-#include <unistd.h>
+#include "os/os.h"
 
 enum { MODEL_BACKFILL_BATCH = 256 };
 
-static uint32_t model_threads(const op_args *args) {
-  const op_arg *asked = op_arg_get(args, "threads");
-  if (asked->set) return (uint32_t)asked->number;
-  long n = sysconf(_SC_NPROCESSORS_ONLN);
-  return n < 1 ? 1 : n > 16 ? 16 : (uint32_t)n;
+static uint32_t model_threads(uint32_t asked) {
+  if (asked) return asked;
+  unsigned n = os_cpu_count();
+  return n > 16 ? 16 : n;
 }
 
 /* ---- Which models a request may name ---- */
@@ -48,24 +46,23 @@ static lode_status model_check_may_name(const op_context *ctx, lode_str name, lo
 
 /* A store that was found and adopted must not choose a server or a path. Its user may: on the command line by naming
  * it, for requests by --allow-model. A request that names it is not the user's decision. */
-static lode_status model_check_may_follow(const op_context *ctx, const op_args *args, lode_str model, lode_error *err) {
+static lode_status model_check_may_follow(const op_context *ctx, bool named, lode_str model, lode_error *err) {
   char quoted[256];
   if (!ctx->adopted || !embed_model_is_external(model)) return LODE_OK;
-  if (ctx->models ? model_is_listed(ctx->models, model) : op_arg_get(args, "model")->set) return LODE_OK;
+  if (ctx->models ? model_is_listed(ctx->models, model) : named) return LODE_OK;
   return err_set(err, LODE_REFUSED,
                  "the collection names the model %s, and its store was not made by you: `lode trust` allows it",
                  str_quote(model, quoted, sizeof quoted));
 }
 
-lode_status model_policy_of_args(const op_args *args, op_model_policy *policy, lode_error *err) {
-  const op_arg *given = op_arg_get(args, "allow_model");
-  *policy = (op_model_policy){given->list, given->n};
+lode_status model_policy_of_args(const op_arg_list *given, op_model_policy *policy, lode_error *err) {
+  *policy = (op_model_policy){given->items, given->n};
   if (given->n > OP_MAX_ALLOWED_MODELS)
     return err_set(err, LODE_LIMIT, "--allow-model: %zu models are too many; the most is %d", given->n,
                    OP_MAX_ALLOWED_MODELS);
   for (size_t i = 0; i < given->n; i++)
-    if (given->list[i].len == 0 || memchr(given->list[i].data, 0, given->list[i].len) ||
-        embed_model_check_name(given->list[i], err) != LODE_OK)
+    if (given->items[i].len == 0 || memchr(given->items[i].data, 0, given->items[i].len) ||
+        embed_model_check_name(given->items[i], err) != LODE_OK)
       return err_set(
           err, LODE_INVALID,
           "--allow-model: model %zu is no model that lode could open: openai:MODEL, ollama:MODEL, or the path "
@@ -79,20 +76,13 @@ lode_status model_check_may_stamp(const op_context *ctx, lode_str name, lode_err
   return model_check_may_name(ctx, name, (lode_str){0}, err);
 }
 
-lode_status model_open_embedder(const op_context *ctx, const op_args *args, lode_str model, lode_str own,
+lode_status model_open_embedder(const op_context *ctx, const model_request *request, lode_str model, lode_str own,
                                 lode_embedder **embedder, lode_error *err) {
   *embedder = NULL;
   TRY(model_check_may_name(ctx, model, own, err));
-  TRY(model_check_may_follow(ctx, args, model, err));
-  static const lode_precision precisions[] = {LODE_PRECISION_FULL, LODE_PRECISION_INT8};
-  const op_arg *precision = op_arg_get(args, "precision");
-  lode_embedder_options options = {
-      .folder = op_arg_get(args, "models")->text.data,
-      .max_tokens = (uint32_t)op_arg_get(args, "max_tokens")->number,
-      .threads = model_threads(args),
-      .precision = precision->set ? precisions[precision->number] : LODE_PRECISION_DEFAULT,
-      .url = op_arg_get(args, "url")->text.data,
-  };
+  TRY(model_check_may_follow(ctx, request->model.data != NULL, model, err));
+  lode_embedder_options options = request->options;
+  options.threads = model_threads(options.threads);
   return lode_embedder_open(model, &options, embedder, err);
 }
 
@@ -112,9 +102,9 @@ lode_status model_read_stamp(lode_store *store, lode_str collection, strbuf *out
   return out->failed ? err_nomem(err) : LODE_OK;
 }
 
-lode_status model_target_embedder(const op_context *ctx, const op_args *args, op_target *target,
+lode_status model_target_embedder(const op_context *ctx, const model_request *request, lode_str name, op_target *target,
                                   lode_embedder **embedder, lode_error *err) {
-  lode_str name = op_arg_get(args, "collection")->text, asked = op_arg_get(args, "model")->text;
+  lode_str asked = request->model;
   strbuf stamped = {0};
   lode_collection *reopened = NULL;
   uint32_t dimension;
@@ -122,7 +112,7 @@ lode_status model_target_embedder(const op_context *ctx, const op_args *args, op
   *embedder = NULL;
   TRY_GOTO(model_read_stamp(target->store, name, &stamped, &dimension, err));
   if (!asked.data) asked = stamped.data[0] ? str_of(stamped.data) : STR_LIT(LODE_MODEL_MINILM);
-  TRY_GOTO(model_open_embedder(ctx, args, asked, str_of(stamped.data), embedder, err));
+  TRY_GOTO(model_open_embedder(ctx, request, asked, str_of(stamped.data), embedder, err));
   const lode_embedder_info *info = lode_embedder_info_of(*embedder);
   if (stamped.data[0] && !str_eq(info->identity, str_of(stamped.data))) {
     st = err_set(err, LODE_MISMATCH,

@@ -6,36 +6,59 @@
  * which outlive the call. Copies live in args->arena; arrays of lists, vectors and records are freed by
  * op_args_release.
  */
-#include "ops/op.h"
+#include "ops/op_args.h"
+
 #include "ops/suggest.h"
 
 #include <float.h>
 #include <math.h>
 
-void op_args_init(op_args *args, const op_def *op) {
+lode_status op_args_init(op_args *args, const op_def *op, lode_error *err) {
   memset(args, 0, sizeof *args);
   args->op = op;
   mem_arena_init(&args->arena, 0);
+  args->values = mem_arena_alloc(&args->arena, op->args_size);
+  if (!args->values) return err_nomem(err);
+  memset(args->values, 0, op->args_size);
+  return LODE_OK;
+}
+
+static void args_free_stream(op_stream *stream) {
+  if (stream) op_stream_close(stream);
+  mem_free(stream);
+}
+
+static void args_free_value(const op_args *args, const op_param *p) {
+  void *arg = op_args_at(args, p);
+  switch (p->type) {
+    case OP_ARG_LIST: mem_free(((op_arg_list *)arg)->items); break;
+    case OP_ARG_LINES: args_free_stream(((op_arg_lines *)arg)->stream); break;
+    case OP_ARG_VECTOR:
+    case OP_ARG_VECTORS: mem_free(((op_arg_vectors *)arg)->values); break;
+    case OP_ARG_RECORDS:
+      mem_free(((op_arg_records *)arg)->records);
+      args_free_stream(((op_arg_records *)arg)->stream);
+      break;
+    default: break;
+  }
 }
 
 void op_args_release(op_args *args) {
-  for (size_t i = 0; i < OP_MAX_PARAMS; i++) {
-    op_arg *arg = &args->values[i];
-    mem_free(arg->list);
-    mem_free(arg->vectors);
-    mem_free(arg->records);
-    if (arg->stream) op_stream_close(arg->stream);
-    mem_free(arg->stream);
-  }
+  for (const op_param *p = args->values ? args->op->params : NULL; p && p->name; p++) args_free_value(args, p);
   json_release(&args->json);
   mem_arena_release(&args->arena);
   memset(args, 0, sizeof *args);
 }
 
-const op_arg *op_arg_get(const op_args *args, const char *name) {
-  static const op_arg none;
+void *op_args_at(const op_args *args, const op_param *param) { return (char *)args->values + param->offset; }
+
+bool op_args_is_set(const op_args *args, const op_param *param) { return *(const bool *)op_args_at(args, param); }
+
+void op_args_mark_set(op_args *args, const op_param *param, bool set) { *(bool *)op_args_at(args, param) = set; }
+
+const void *op_args_find(const op_args *args, const char *name, op_arg_type type) {
   const op_param *param = op_param_find(args->op->params, str_of(name));
-  return param ? &args->values[param - args->op->params] : &none;
+  return param && INVARIANT(param->type == type) ? op_args_at(args, param) : NULL;
 }
 
 const char *op_param_label(const op_args *args, const op_param *param, char *buf, size_t size) {
@@ -116,27 +139,27 @@ static bool args_node_to_float(const json_node *x, float *out) {
 
 static lode_status args_json_list(op_args *args, const op_param *param, uint32_t node, lode_error *err) {
   const json_doc *json = &args->json;
-  op_arg *arg = &args->values[param - args->op->params];
+  op_arg_list *arg = op_args_at(args, param);
   if (json->nodes[node].type != JSON_NODE_ARRAY) return args_wrong_type(args, param, "an array of strings", err);
   size_t count = json->nodes[node].u.count;
-  if (!mem_grow(&arg->list, &arg->cap, count ? count : 1, sizeof *arg->list)) return err_nomem(err);
+  if (!mem_grow(&arg->items, &arg->cap, count ? count : 1, sizeof *arg->items)) return err_nomem(err);
   for (uint32_t i = node + 1; i < json->nodes[node].next; i = json->nodes[i].next) {
     if (json->nodes[i].type != JSON_NODE_STRING) return args_wrong_type(args, param, "an array of strings", err);
-    arg->list[arg->n++] = json->nodes[i].u.s;
+    arg->items[arg->n++] = json->nodes[i].u.s;
   }
   return LODE_OK;
 }
 
 static lode_status args_json_set(op_args *args, const op_param *param, uint32_t node, lode_error *err) {
   const json_doc *json = &args->json;
-  op_arg *arg = &args->values[param - args->op->params];
+  op_arg_set *arg = op_args_at(args, param);
   char wanted[200];
   snprintf(wanted, sizeof wanted, "an array of %s", param->choices);
   if (json->nodes[node].type != JSON_NODE_ARRAY) return args_wrong_type(args, param, wanted, err);
   for (uint32_t i = node + 1; i < json->nodes[node].next; i = json->nodes[i].next) {
     int at = json->nodes[i].type == JSON_NODE_STRING ? op_choice_index(param->choices, json->nodes[i].u.s) : -1;
     if (at < 0) return args_wrong_type(args, param, wanted, err);
-    arg->number |= UINT64_C(1) << at;
+    arg->bits |= UINT64_C(1) << at;
   }
   return LODE_OK;
 }
@@ -154,7 +177,7 @@ static lode_status args_json_floats(op_args *args, const op_param *param, uint32
 /* One vector, or an array of vectors of one dimension. */
 static lode_status args_json_vectors(op_args *args, const op_param *param, uint32_t node, lode_error *err) {
   const json_doc *json = &args->json;
-  op_arg *arg = &args->values[param - args->op->params];
+  op_arg_vectors *arg = op_args_at(args, param);
   bool many = param->type == OP_ARG_VECTORS;
   const char *wanted = many ? "an array of arrays of numbers, all of one length" : "an array of numbers";
   if (json->nodes[node].type != JSON_NODE_ARRAY || json->nodes[node].u.count == 0)
@@ -166,12 +189,12 @@ static lode_status args_json_vectors(op_args *args, const op_param *param, uint3
   if (dimension == 0 || dimension > LODE_MAX_DIMENSION)
     return args_wrong_type(args, param, "of 1 to 65,535 numbers", err);
   if (mem_mul_overflow(rows, dimension * sizeof(float), &size)) return err_nomem(err);
-  arg->vectors = mem_alloc(size);
-  if (!arg->vectors) return err_nomem(err);
+  arg->values = mem_alloc(size);
+  if (!arg->values) return err_nomem(err);
   for (uint32_t i = first; arg->n < rows; i = json->nodes[i].next) {
     if (json->nodes[i].type != JSON_NODE_ARRAY || json->nodes[i].u.count != dimension)
       return args_wrong_type(args, param, wanted, err);
-    TRY(args_json_floats(args, param, i, arg->vectors + arg->n * dimension, err));
+    TRY(args_json_floats(args, param, i, arg->values + arg->n * dimension, err));
     arg->n++;
   }
   arg->dimension = (uint32_t)dimension;
@@ -221,7 +244,7 @@ static lode_status args_record_part(op_args *args, lode_str key, uint32_t node, 
 /* Checks the form only; the store decides what may be written. */
 static lode_status args_json_records(op_args *args, const op_param *param, uint32_t node, lode_error *err) {
   const json_doc *json = &args->json;
-  op_arg *arg = &args->values[param - args->op->params];
+  op_arg_records *arg = op_args_at(args, param);
   if (json->nodes[node].type != JSON_NODE_ARRAY) return args_wrong_type(args, param, "an array of records", err);
   arg->records = mem_calloc(json->nodes[node].u.count, sizeof *arg->records);
   if (!arg->records) return err_nomem(err);
@@ -239,19 +262,22 @@ static lode_status args_json_records(op_args *args, const op_param *param, uint3
 
 static lode_status args_json_object(op_args *args, const op_param *param, uint32_t node, lode_error *err) {
   if (args->json.nodes[node].type != JSON_NODE_OBJECT) return args_wrong_type(args, param, "an object", err);
-  return args_copy_node(args, node, &args->values[param - args->op->params].text, err);
+  return args_copy_node(args, node, &((op_arg_json *)op_args_at(args, param))->text, err);
 }
 
 static lode_status args_json_number(op_args *args, const op_param *param, uint32_t node, lode_error *err) {
   const json_node *x = &args->json.nodes[node];
-  op_arg *arg = &args->values[param - args->op->params];
+  void *arg = op_args_at(args, param);
   if (param->type == OP_ARG_REAL) {
     if (x->type != JSON_NODE_INT && x->type != JSON_NODE_DOUBLE) return args_wrong_type(args, param, "a number", err);
-    arg->real = x->type == JSON_NODE_INT ? (double)x->u.i : x->u.d;
+    ((op_arg_real *)arg)->x = x->type == JSON_NODE_INT ? (double)x->u.i : x->u.d;
     return LODE_OK;
   }
   if (x->type != JSON_NODE_INT || x->u.i < 0) return args_wrong_type(args, param, "a whole number, not negative", err);
-  arg->number = (uint64_t)x->u.i;
+  if (param->type == OP_ARG_INT)
+    ((op_arg_int *)arg)->n = (uint64_t)x->u.i;
+  else
+    ((op_arg_size *)arg)->bytes = (uint64_t)x->u.i;
   return LODE_OK;
 }
 
@@ -263,10 +289,9 @@ static lode_status args_json_string(op_args *args, const op_param *param, uint32
 
 static lode_status args_json_value(op_args *args, const op_param *param, uint32_t node, lode_error *err) {
   const json_node *x = &args->json.nodes[node];
-  op_arg *arg = &args->values[param - args->op->params];
   if (x->type == JSON_NODE_NULL) return LODE_OK;
-  if (arg->set) return args_wrong_type(args, param, "given once", err);
-  arg->set = true;
+  if (op_args_is_set(args, param)) return args_wrong_type(args, param, "given once", err);
+  op_args_mark_set(args, param, true);
   switch (param->type) {
     case OP_ARG_TEXT:
     case OP_ARG_PATH:
@@ -274,7 +299,7 @@ static lode_status args_json_value(op_args *args, const op_param *param, uint32_
     case OP_ARG_FLAG:
       if (x->type != JSON_NODE_TRUE && x->type != JSON_NODE_FALSE)
         return args_wrong_type(args, param, "true or false", err);
-      arg->number = x->type == JSON_NODE_TRUE;
+      ((op_arg_flag *)op_args_at(args, param))->on = x->type == JSON_NODE_TRUE;
       return LODE_OK;
     case OP_ARG_INT:
     case OP_ARG_SIZE:
@@ -317,10 +342,11 @@ lode_status op_args_from_json(op_args *args, lode_str text, lode_error *err) {
 
 /* ---- Checks for both sources ---- */
 
-static lode_status args_check_range(const op_args *args, const op_param *param, const op_arg *arg, lode_error *err) {
+static lode_status args_check_range(const op_args *args, const op_param *param, lode_error *err) {
   char label[80];
-  if (param->type != OP_ARG_INT || !arg->set) return LODE_OK;
-  if (arg->number >= param->min && (param->max == 0 || arg->number <= param->max)) return LODE_OK;
+  if (param->type != OP_ARG_INT || !op_args_is_set(args, param)) return LODE_OK;
+  uint64_t n = ((const op_arg_int *)op_args_at(args, param))->n;
+  if (n >= param->min && (param->max == 0 || n <= param->max)) return LODE_OK;
   op_param_label(args, param, label, sizeof label);
   if (param->max)
     return err_set(err, LODE_INVALID, "%s must be %llu to %llu", label, (unsigned long long)param->min,
@@ -342,13 +368,13 @@ static lode_status args_missing(const op_args *args, const op_param *param, lode
 
 lode_status op_args_finish(op_args *args, lode_error *err) {
   for (const op_param *p = args->op->params; p->name; p++) {
-    op_arg *arg = &args->values[p - args->op->params];
-    if (!arg->set && p->fallback) {
+    bool set = op_args_is_set(args, p);
+    if (!set && p->fallback) {
       TRY(op_args_set_text(args, p, str_of(p->fallback), err));
-      arg->set = false;
+      op_args_mark_set(args, p, false);
     }
-    if (!arg->set && (p->flags & OP_PARAM_REQUIRED)) return args_missing(args, p, err);
-    TRY(args_check_range(args, p, arg, err));
+    if (!set && (p->flags & OP_PARAM_REQUIRED)) return args_missing(args, p, err);
+    TRY(args_check_range(args, p, err));
   }
   return LODE_OK;
 }

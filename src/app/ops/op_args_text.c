@@ -3,7 +3,8 @@
  *
  * A JSON argument is the text itself, @FILE, or - for standard input. Only one argument may read standard input.
  */
-#include "ops/op.h"
+#include "ops/op_args.h"
+
 #include "ops/suggest.h"
 #include "ops/vector_file.h"
 
@@ -53,13 +54,13 @@ static lode_status args_load_json(op_args *args, const op_param *param, lode_str
 
 /* ---- Lists ---- */
 
-static lode_status args_list_add(op_arg *arg, lode_str item, lode_error *err) {
-  if (!mem_grow(&arg->list, &arg->cap, arg->n + 1, sizeof *arg->list)) return err_nomem(err);
-  arg->list[arg->n++] = item;
+static lode_status args_list_add(op_arg_list *arg, lode_str item, lode_error *err) {
+  if (!mem_grow(&arg->items, &arg->cap, arg->n + 1, sizeof *arg->items)) return err_nomem(err);
+  arg->items[arg->n++] = item;
   return LODE_OK;
 }
 
-static lode_status args_list_from_json(op_args *args, const op_param *param, op_arg *arg, lode_str text,
+static lode_status args_list_from_json(op_args *args, const op_param *param, op_arg_list *arg, lode_str text,
                                        lode_error *err) {
   json_doc json = {0};
   lode_status st = json_parse(&json, text, NULL, err);
@@ -79,7 +80,8 @@ done:
   return st;
 }
 
-static lode_status args_text_list(op_args *args, const op_param *param, op_arg *arg, lode_str text, lode_error *err) {
+static lode_status args_text_list(op_args *args, const op_param *param, lode_str text, lode_error *err) {
+  op_arg_list *arg = op_args_at(args, param);
   lode_str copy;
   bool by_place = param->flags & OP_PARAM_POSITIONAL; /* the shell has split the items */
   if (!by_place && text.len && text.data[0] == '[') return args_list_from_json(args, param, arg, text, err);
@@ -100,7 +102,7 @@ static lode_status args_text_list(op_args *args, const op_param *param, op_arg *
 /* One item per line; empty lines are skipped, a CR at the end of a line is dropped. */
 static lode_status args_text_lines(op_args *args, const op_param *param, lode_str path, lode_error *err) {
   const op_param *list = op_param_find(args->op->params, str_of(param->into));
-  op_arg *arg = &args->values[list - args->op->params];
+  op_arg_list *arg = op_args_at(args, list);
   strbuf file = {0};
   lode_str text;
   TRY(args_copy_text(args, path, &path, err));
@@ -149,8 +151,9 @@ static lode_status args_wrong_choice(const op_args *args, const op_param *param,
   return args_refuse_text(args, param, text, wanted, err);
 }
 
-static lode_status args_text_set(op_args *args, const op_param *param, op_arg *arg, lode_str text, lode_error *err) {
-  arg->number = 0;
+static lode_status args_text_set(op_args *args, const op_param *param, lode_str text, lode_error *err) {
+  op_arg_set *arg = op_args_at(args, param);
+  arg->bits = 0;
   if (str_eq(text, STR_LIT("none")) || text.len == 0) return LODE_OK;
   while (text.len) {
     const char *comma = memchr(text.data, ',', text.len);
@@ -158,11 +161,11 @@ static lode_status args_text_set(op_args *args, const op_param *param, op_arg *a
     lode_str item = {text.data, len};
     int at = op_choice_index(param->choices, item);
     if (str_eq(item, STR_LIT("all")))
-      arg->number = UINT64_MAX;
+      arg->bits = UINT64_MAX;
     else if (at < 0)
       return args_wrong_choice(args, param, item, err);
     else
-      arg->number |= UINT64_C(1) << at;
+      arg->bits |= UINT64_C(1) << at;
     text.data += comma ? len + 1 : len;
     text.len -= comma ? len + 1 : len;
   }
@@ -171,13 +174,14 @@ static lode_status args_text_set(op_args *args, const op_param *param, op_arg *a
 
 /* ---- Numbers and vectors ---- */
 
-static lode_status args_text_real(op_args *args, const op_param *param, op_arg *arg, lode_str text, lode_error *err) {
+static lode_status args_text_real(op_args *args, const op_param *param, lode_str text, lode_error *err) {
+  op_arg_real *arg = op_args_at(args, param);
   json_doc json = {0};
   lode_status st = json_parse(&json, text, NULL, err);
   if (st == LODE_OK && json.nodes[0].type == JSON_NODE_INT)
-    arg->real = (double)json.nodes[0].u.i;
+    arg->x = (double)json.nodes[0].u.i;
   else if (st == LODE_OK && json.nodes[0].type == JSON_NODE_DOUBLE)
-    arg->real = json.nodes[0].u.d;
+    arg->x = json.nodes[0].u.d;
   else if (st != LODE_NOMEM)
     st = args_refuse_text(args, param, text, "a number", err);
   json_release(&json);
@@ -190,15 +194,16 @@ static bool args_is_digits(lode_str text) {
   return i > 0 && i == text.len;
 }
 
-static lode_status args_text_vector(op_args *args, const op_param *param, op_arg *arg, lode_str text, lode_error *err) {
+static lode_status args_text_vector(op_args *args, const op_param *param, lode_str text, lode_error *err) {
+  op_arg_vectors *arg = op_args_at(args, param);
   lode_str json;
   size_t dimension = 0;
   char label[80];
   lode_error why;
   TRY(args_load_json(args, param, text, &json, err));
-  arg->vectors = mem_alloc(LODE_MAX_DIMENSION * sizeof(float));
-  if (!arg->vectors) return err_nomem(err);
-  lode_status st = json_parse_floats(json, arg->vectors, LODE_MAX_DIMENSION, &dimension, &why);
+  arg->values = mem_alloc(LODE_MAX_DIMENSION * sizeof(float));
+  if (!arg->values) return err_nomem(err);
+  lode_status st = json_parse_floats(json, arg->values, LODE_MAX_DIMENSION, &dimension, &why);
   if (st != LODE_OK || dimension == 0)
     return err_set(
         err, st == LODE_NOMEM ? st : LODE_INVALID, "%s must be a JSON array of 1 to 65,535 finite numbers%s%.300s",
@@ -208,65 +213,88 @@ static lode_status args_text_vector(op_args *args, const op_param *param, op_arg
   return LODE_OK;
 }
 
-static lode_status args_text_stream(op_args *args, const op_param *param, op_arg *arg, lode_str text, lode_error *err) {
+static lode_status args_text_stream(op_args *args, const op_param *param, lode_str text, op_stream **stream,
+                                    lode_error *err) {
   TRY(args_copy_text(args, text, &text, err));
   TRY(args_claim_stdin(args, param, text.data, err));
-  arg->stream = mem_calloc(1, sizeof *arg->stream);
-  if (!arg->stream) return err_nomem(err);
-  lode_status st = op_stream_open(arg->stream, text.data, err);
+  *stream = mem_calloc(1, sizeof **stream);
+  if (!*stream) return err_nomem(err);
+  lode_status st = op_stream_open(*stream, text.data, err);
   if (st == LODE_NOT_FOUND && err) err->status = LODE_INVALID;
   return st == LODE_NOT_FOUND ? LODE_INVALID : st;
 }
 
-static lode_status args_text_vector_file(op_args *args, const op_param *param, op_arg *arg, lode_str text,
-                                         lode_error *err) {
+static lode_status args_text_vector_file(op_args *args, const op_param *param, lode_str text, lode_error *err) {
+  op_arg_vectors *arg = op_args_at(args, param);
   TRY(args_copy_text(args, text, &text, err));
   TRY(args_claim_stdin(args, param, text.data, err));
-  return op_vectors_load(text.data, &arg->vectors, &arg->n, &arg->dimension, err);
+  return op_vectors_load(text.data, &arg->values, &arg->n, &arg->dimension, err);
 }
 
-lode_status op_args_set_text(op_args *args, const op_param *param, lode_str text, lode_error *err) {
-  op_arg *arg = &args->values[param - args->op->params];
-  char label[80];
-  int at;
-  if (args->flags && arg->set && param->type != OP_ARG_LIST && !(param->type == OP_ARG_LINES && param->into) &&
-      param->type != OP_ARG_FLAG)
-    return err_set(err, LODE_INVALID, "%s is given twice", op_param_label(args, param, label, sizeof label));
-  if (memchr(text.data ? text.data : "", '\0', text.len) && param->type == OP_ARG_PATH)
+static lode_status args_text_int(op_args *args, const op_param *param, lode_str text, lode_error *err) {
+  if (op_parse_uint(text, &((op_arg_int *)op_args_at(args, param))->n)) return LODE_OK;
+  return args_refuse_text(args, param, text, args_is_digits(text) ? "a smaller number" : "a whole number, not negative",
+                          err);
+}
+
+static lode_status args_text_size(op_args *args, const op_param *param, lode_str text, lode_error *err) {
+  if (op_parse_size(text, &((op_arg_size *)op_args_at(args, param))->bytes)) return LODE_OK;
+  return args_refuse_text(args, param, text, "a size such as 64M or 1G", err);
+}
+
+static lode_status args_text_path(op_args *args, const op_param *param, lode_str text, lode_error *err) {
+  if (memchr(text.data ? text.data : "", '\0', text.len))
     return args_refuse_text(args, param, text, "a path without NUL bytes", err);
-  arg->set = true;
+  if (text.len == 0) return args_refuse_text(args, param, text, "a path", err);
+  TRY(args_copy_text(args, text, &text, err));
+  ((op_arg_path *)op_args_at(args, param))->path = text.data;
+  return LODE_OK;
+}
+
+static lode_status args_text_choice(op_args *args, const op_param *param, lode_str text, lode_error *err) {
+  op_arg_choice *arg = op_args_at(args, param);
+  int at = op_choice_index(param->choices, text);
+  if (at < 0) return args_wrong_choice(args, param, text, err);
+  arg->index = (uint32_t)at;
+  return args_copy_text(args, text, &arg->text, err);
+}
+
+static lode_status args_text_value(op_args *args, const op_param *param, lode_str text, lode_error *err) {
+  void *arg = op_args_at(args, param);
   switch (param->type) {
-    case OP_ARG_TEXT: return args_copy_text(args, text, &arg->text, err);
-    case OP_ARG_PATH:
-      if (text.len == 0) return args_refuse_text(args, param, text, "a path", err);
-      return args_copy_text(args, text, &arg->text, err);
-    case OP_ARG_CHOICE:
-      if ((at = op_choice_index(param->choices, text)) < 0) return args_wrong_choice(args, param, text, err);
-      arg->number = (uint64_t)at;
-      return args_copy_text(args, text, &arg->text, err);
-    case OP_ARG_SET: return args_text_set(args, param, arg, text, err);
-    case OP_ARG_FLAG: arg->number = 1; return LODE_OK;
-    case OP_ARG_INT:
-      return op_parse_uint(text, &arg->number)
-                 ? LODE_OK
-                 : args_refuse_text(args, param, text,
-                                    args_is_digits(text) ? "a smaller number" : "a whole number, not negative", err);
-    case OP_ARG_SIZE:
-      return op_parse_size(text, &arg->number) ? LODE_OK
-                                               : args_refuse_text(args, param, text, "a size such as 64M or 1G", err);
-    case OP_ARG_REAL: return args_text_real(args, param, arg, text, err);
-    case OP_ARG_JSON: return args_load_json(args, param, text, &arg->text, err);
-    case OP_ARG_LIST: return args_text_list(args, param, arg, text, err);
+    case OP_ARG_TEXT: return args_copy_text(args, text, &((op_arg_text *)arg)->text, err);
+    case OP_ARG_PATH: return args_text_path(args, param, text, err);
+    case OP_ARG_CHOICE: return args_text_choice(args, param, text, err);
+    case OP_ARG_SET: return args_text_set(args, param, text, err);
+    case OP_ARG_FLAG: ((op_arg_flag *)arg)->on = true; return LODE_OK;
+    case OP_ARG_INT: return args_text_int(args, param, text, err);
+    case OP_ARG_SIZE: return args_text_size(args, param, text, err);
+    case OP_ARG_REAL: return args_text_real(args, param, text, err);
+    case OP_ARG_JSON: return args_load_json(args, param, text, &((op_arg_json *)arg)->text, err);
+    case OP_ARG_LIST: return args_text_list(args, param, text, err);
     case OP_ARG_LINES:
-      return param->into ? args_text_lines(args, param, text, err) : args_text_stream(args, param, arg, text, err);
-    case OP_ARG_VECTOR: return args_text_vector(args, param, arg, text, err);
-    case OP_ARG_VECTORS: return args_text_vector_file(args, param, arg, text, err);
-    case OP_ARG_RECORDS: return args_text_stream(args, param, arg, text, err);
+      if (param->into) return args_text_lines(args, param, text, err);
+      return args_text_stream(args, param, text, &((op_arg_lines *)arg)->stream, err);
+    case OP_ARG_VECTOR: return args_text_vector(args, param, text, err);
+    case OP_ARG_VECTORS: return args_text_vector_file(args, param, text, err);
+    case OP_ARG_RECORDS: return args_text_stream(args, param, text, &((op_arg_records *)arg)->stream, err);
   }
   return err_set(err, LODE_INTERNAL, "parameter %s has an unknown type", param->name);
 }
 
-lode_status op_args_add_word(op_args *args, op_arg *arg, lode_str word, lode_error *err) {
+lode_status op_args_set_text(op_args *args, const op_param *param, lode_str text, lode_error *err) {
+  bool repeats =
+      param->type == OP_ARG_LIST || (param->type == OP_ARG_LINES && param->into) || param->type == OP_ARG_FLAG;
+  bool *set = op_args_at(args, param);
+  char label[80];
+  if (args->flags && *set && !repeats)
+    return err_set(err, LODE_INVALID, "%s is given twice", op_param_label(args, param, label, sizeof label));
+  *set = true;
+  return args_text_value(args, param, text, err);
+}
+
+lode_status op_args_add_word(op_args *args, const op_param *param, lode_str word, lode_error *err) {
+  op_arg_text *arg = op_args_at(args, param);
   strbuf joined = {0};
   strbuf_add(&joined, arg->text.data, arg->text.len);
   strbuf_addch(&joined, ' ');

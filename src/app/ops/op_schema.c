@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_schema.c - JSON Schema of an operation's arguments and result, from the table. */
-#include "ops/op.h"
+/* op_schema.c - see op_schema.h. */
+#include "ops/op_schema.h"
+
+#include "base/json.h"
+#include "ops/op_args.h"
 
 static void schema_put(strbuf *out, const char *text) { json_put_string(out, str_of(text)); }
 
@@ -200,4 +203,24 @@ void op_schema(strbuf *out, const op_def *op) {
   op_output_schema(out, op);
   strbuf_addf(out, ",\"annotations\":{\"readOnlyHint\":%s,\"destructiveHint\":%s,\"openWorldHint\":false}}",
               reads ? "true" : "false", destroys ? "true" : "false");
+}
+
+/* ---- HTTP ---- */
+
+bool op_allowed_over_http(const op_def *op) {
+  if (op->flags & (OP_SERVER | OP_NO_HTTP)) return false;
+  if (!(op->flags & OP_LOCAL)) return true;
+  if (!(op->flags & OP_READ_ONLY) || (!op->row && !op->summary)) return false;
+  for (const op_param *p = op->params; p->name; p++)
+    if (p->type == OP_ARG_PATH && (p->flags & OP_PARAM_REQUIRED || p->fallback)) return false;
+  return true;
+}
+
+void op_http_view(const op_def *op, op_def *out, op_param params[OP_MAX_PARAMS + 1]) {
+  size_t n = 0;
+  for (const op_param *p = op->params; p->name && n < OP_MAX_PARAMS; p++)
+    if (p->type != OP_ARG_PATH) params[n++] = *p;
+  params[n] = (op_param){0};
+  *out = *op;
+  out->params = params;
 }

@@ -23,12 +23,12 @@ typedef struct op_stream {
 } op_stream;
 
 /* "-" is standard input. */
-lode_status op_stream_open(op_stream *stream, const char *path, lode_error *err);
+LODE_MUST lode_status op_stream_open(op_stream *stream, const char *path, lode_error *err);
 /* A lode_read_fn; ctx is the stream. */
-int64_t op_stream_read(void *stream, void *buffer, size_t size);
+LODE_MUST int64_t op_stream_read(void *stream, void *buffer, size_t size);
 void op_stream_close(op_stream *stream);
 /* All of a file or of standard input, at most max bytes. */
-lode_status op_read_file(const char *path, size_t max, strbuf *out, lode_error *err);
+LODE_MUST lode_status op_read_file(const char *path, size_t max, strbuf *out, lode_error *err);
 
 /* The lines of a stream, some at a time. Empty lines are skipped, a CR at the end of a line is dropped. */
 typedef struct op_lines {
@@ -40,7 +40,7 @@ typedef struct op_lines {
   bool ended;
 } op_lines;
 /* Reads the next lines, about `bytes` bytes; at least one line unless the stream has ended. */
-lode_status op_lines_next(op_lines *lines, size_t bytes, lode_error *err);
+LODE_MUST lode_status op_lines_next(op_lines *lines, size_t bytes, lode_error *err);
 void op_lines_release(op_lines *lines);
 
 typedef struct op_out_file {
@@ -51,15 +51,15 @@ typedef struct op_out_file {
   int errnum;
 } op_out_file;
 
-lode_status op_out_file_open(op_out_file *file, const char *path, lode_error *err);
+LODE_MUST lode_status op_out_file_open(op_out_file *file, const char *path, lode_error *err);
 /* A lode_write_fn; ctx is the file. */
-int64_t op_out_file_write(void *file, const void *data, size_t size);
+LODE_MUST int64_t op_out_file_write(void *file, const void *data, size_t size);
 /* Syncs the file and renames it to its name. */
-lode_status op_out_file_commit(op_out_file *file, lode_error *err);
+LODE_MUST lode_status op_out_file_commit(op_out_file *file, lode_error *err);
 /* Closes the file, and removes it if it was not committed. */
 void op_out_file_close(op_out_file *file);
 
 /* Writes all bytes to a descriptor: 0, or errno. */
-int op_write_fd(int fd, const void *data, size_t size);
+LODE_MUST int op_write_fd(int fd, const void *data, size_t size);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_text.c - values of results as text for people: see op_text.h. */
+#include "ops/op_context.h"
 #include "ops/op_text.h"
-
-bool op_is_address(const char *store) { return strstr(store, "://") != NULL; }
 
 /* ---- Values ---- */
 
@@ -75,48 +74,76 @@ static bool put_members(strbuf *out, const json_doc *json, uint32_t node) {
   return true;
 }
 
-void op_put_value(strbuf *out, const json_doc *json, uint32_t node, op_field_type type, size_t max) {
+void op_put_node(strbuf *out, const json_doc *json, uint32_t node, size_t max) {
   const json_node *x = &json->nodes[node];
   strbuf text = {0};
   if (x->type == JSON_NODE_NULL) {
     strbuf_addstr(out, "-");
   } else if (x->type == JSON_NODE_STRING) {
     op_put_printable(out, x->u.s, max);
-  } else if (x->type == JSON_NODE_INT && x->u.i >= 0 && type == OP_FIELD_COUNT) {
-    op_put_grouped(out, (uint64_t)x->u.i);
-  } else if (x->type == JSON_NODE_INT && x->u.i >= 0 && type == OP_FIELD_BYTES) {
-    op_put_bytes(out, (uint64_t)x->u.i);
-  } else if (x->type == JSON_NODE_DOUBLE && type == OP_FIELD_REAL) {
-    strbuf_addf(out, "%.6g", x->u.d);
-  } else if (type == OP_FIELD_BOOL) {
-    strbuf_addstr(out, x->type == JSON_NODE_TRUE ? "yes" : "no");
   } else {
-    bool listed = (type == OP_FIELD_OBJECT || type == OP_FIELD_TEXTS) && put_members(&text, json, node);
-    if (!listed) json_put_node(&text, json, node);
+    json_put_node(&text, json, node);
     op_put_printable(out, (lode_str){text.data, text.len}, max);
     out->failed = out->failed || text.failed;
     strbuf_release(&text);
   }
 }
 
+static void put_json(strbuf *out, const op_value *value, size_t max) {
+  json_doc json = {0};
+  strbuf text = {0};
+  bool lists = value->field->type == OP_FIELD_OBJECT || value->field->type == OP_FIELD_TEXTS;
+  if (json_parse(&json, value->u.text, NULL, NULL) != LODE_OK)
+    op_put_printable(out, value->u.text, max);
+  else if (lists && put_members(&text, &json, 0))
+    op_put_printable(out, (lode_str){text.data, text.len}, max);
+  else
+    op_put_node(out, &json, 0, max);
+  out->failed = out->failed || text.failed;
+  strbuf_release(&text);
+  json_release(&json);
+}
+
+static void put_count(strbuf *out, const op_value *value) {
+  if (value->field->type == OP_FIELD_COUNT)
+    op_put_grouped(out, value->u.count);
+  else if (value->field->type == OP_FIELD_BYTES)
+    op_put_bytes(out, value->u.count);
+  else
+    strbuf_addf(out, "%llu", (unsigned long long)value->u.count);
+}
+
+static void put_vector(strbuf *out, const op_value *value, size_t max) {
+  strbuf text = {0};
+  op_value_put_json(&text, value);
+  op_put_printable(out, (lode_str){text.data, text.len}, max);
+  out->failed = out->failed || text.failed;
+  strbuf_release(&text);
+}
+
+void op_put_value(strbuf *out, const op_value *value, size_t max) {
+  switch (value->type) {
+    case OP_VALUE_NULL: strbuf_addstr(out, "-"); break;
+    case OP_VALUE_TEXT: op_put_printable(out, value->u.text, max); break;
+    case OP_VALUE_COUNT: put_count(out, value); break;
+    case OP_VALUE_REAL: strbuf_addf(out, "%.6g", value->u.real); break;
+    case OP_VALUE_BOOL: strbuf_addstr(out, value->u.flag ? "yes" : "no"); break;
+    case OP_VALUE_JSON: put_json(out, value, max); break;
+    case OP_VALUE_VECTOR: put_vector(out, value, max); break;
+  }
+}
+
 /* ---- Summaries ---- */
 
-static op_field_type field_type_of(const op_field *fields, lode_str name) {
-  for (; fields && fields->name; fields++)
-    if (str_eq(str_of(fields->name), name)) return fields->type;
-  return OP_FIELD_SCALAR;
+static bool value_is_blank(const op_value *v) {
+  return !v || v->type == OP_VALUE_NULL || (v->type == OP_VALUE_BOOL && !v->u.flag) ||
+         (v->type == OP_VALUE_COUNT && v->u.count == 0);
 }
 
-static bool value_is_blank(const json_doc *json, uint32_t node) {
-  const json_node *x = &json->nodes[node];
-  return node == 0 || x->type == JSON_NODE_NULL || x->type == JSON_NODE_FALSE ||
-         (x->type == JSON_NODE_INT && x->u.i == 0);
-}
-
-void op_put_sentence(strbuf *out, const op_def *op, const json_doc *summary) {
+void op_put_sentence(strbuf *out, const char *say, const op_row *summary) {
   size_t open_at = SIZE_MAX;
   bool drop = false;
-  for (const char *p = op->say; *p; p++) {
+  for (const char *p = say; *p; p++) {
     if (*p == '[') {
       open_at = out->len;
       drop = false;
@@ -125,10 +152,11 @@ void op_put_sentence(strbuf *out, const op_def *op, const json_doc *summary) {
     } else if (*p == '{') {
       const char *end = strchr(p, '}');
       bool asks = p[1] == '?';
-      lode_str name = {p + 1 + asks, (size_t)(end - p - 1) - asks};
-      uint32_t node = json_get(summary, 0, name);
-      drop = drop || value_is_blank(summary, node);
-      if (node && !asks) op_put_value(out, summary, node, field_type_of(op->summary, name), 0);
+      char name[40];
+      snprintf(name, sizeof name, "%.*s", (int)(end - p - 1 - asks), p + 1 + asks);
+      const op_value *value = op_row_find(summary, name);
+      drop = drop || value_is_blank(value);
+      if (value && !asks) op_put_value(out, value, 0);
       p = end;
     } else {
       strbuf_addch(out, *p);

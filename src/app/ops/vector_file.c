@@ -1,53 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vector_file.c - see vector_file.h.
- *
- * .npy: "\x93NUMPY", version, header length (2 bytes in version 1, 4 later), a Python dict with descr, fortran_order
- * and shape, then the numbers. .fvecs: for each vector an int32 dimension, followed by this many float32; all of one
- * dimension. All little-endian. Every length is checked against the size of the file.
- */
+/* vector_file.c - see vector_file.h; base/matrix.c reads .npy and .fvecs. */
 #include "ops/vector_file.h"
 
 #include "base/json.h"
-#include "ops/op.h"
+#include "base/matrix.h"
 #include "ops/op_stream.h"
 
 #include <ctype.h>
-#include <float.h>
 #include <math.h>
 
 #define VECTORS_MAX_FILE_BYTES ((size_t)16 << 30)
-
-static uint32_t vectors_le32(const char *p) {
-  const unsigned char *b = (const unsigned char *)p;
-  return b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
-}
-
-static float vectors_le_float(const char *p) {
-  uint32_t bits = vectors_le32(p);
-  float f;
-  memcpy(&f, &bits, sizeof f);
-  return f;
-}
-
-static double vectors_le_double(const char *p) {
-  uint64_t bits = vectors_le32(p) | (uint64_t)vectors_le32(p + 4) << 32;
-  double d;
-  memcpy(&d, &bits, sizeof d);
-  return d;
-}
-
-static lode_status vectors_alloc(size_t n, size_t dimension, float **vectors, lode_error *err) {
-  size_t count, size;
-  if (mem_mul_overflow(n, dimension, &count) || mem_mul_overflow(count, sizeof(float), &size)) return err_nomem(err);
-  *vectors = mem_alloc(size);
-  return *vectors ? LODE_OK : err_nomem(err);
-}
-
-static lode_status vectors_check_dimension(uint64_t dimension, lode_error *err) {
-  if (dimension >= 1 && dimension <= LODE_MAX_DIMENSION) return LODE_OK;
-  return err_set(err, LODE_INVALID, "dimension %llu: a vector has 1 to %d numbers", (unsigned long long)dimension,
-                 LODE_MAX_DIMENSION);
-}
 
 static lode_status vectors_check_finite(const float *vectors, size_t n, uint32_t dimension, lode_error *err) {
   for (size_t i = 0; i < n; i++)
@@ -57,93 +19,38 @@ static lode_status vectors_check_finite(const float *vectors, size_t n, uint32_t
   return LODE_OK;
 }
 
-/* ---- .fvecs ---- */
+/* ---- .npy and .fvecs ---- */
 
-static lode_status vectors_parse_fvecs(lode_str bytes, float **vectors, size_t *n, uint32_t *dimension,
-                                       lode_error *err) {
-  if (bytes.len < 4) return err_set(err, LODE_INVALID, "not an .fvecs file: it is shorter than one number");
-  uint32_t dim = vectors_le32(bytes.data);
-  TRY(vectors_check_dimension(dim, err));
-  size_t step = 4 + (size_t)dim * 4;
-  if (bytes.len % step) return err_set(err, LODE_INVALID, "the .fvecs file ends inside a vector of dimension %u", dim);
-  TRY(vectors_alloc(bytes.len / step, dim, vectors, err));
-  for (size_t i = 0; i < bytes.len / step; i++) {
-    const char *p = bytes.data + i * step;
-    if (vectors_le32(p) != dim)
-      return err_set_at(err, LODE_INVALID, i, "vector %zu has dimension %u, the first has %u", i, vectors_le32(p), dim);
-    for (uint32_t j = 0; j < dim; j++) (*vectors)[i * dim + j] = vectors_le_float(p + 4 + (size_t)j * 4);
-  }
-  *n = bytes.len / step;
-  *dimension = dim;
+/* Reads from the lode_str ctx, which loses what was read. */
+static lode_status vectors_read_bytes(void *ctx, void *out, size_t n, size_t *got, lode_error *err) {
+  lode_str *rest = ctx;
+  (void)err;
+  *got = n < rest->len ? n : rest->len;
+  if (*got == 0) return LODE_OK;
+  memcpy(out, rest->data, *got);
+  *rest = (lode_str){rest->data + *got, rest->len - *got};
   return LODE_OK;
 }
 
-/* ---- .npy ---- */
-
-/* Where the value of 'key' begins in the header, or NULL. */
-static const char *vectors_npy_value(lode_str header, const char *key) {
-  const char *p = memmem(header.data, header.len, key, strlen(key));
-  const char *end = header.data + header.len;
-  if (!p) return NULL;
-  p += strlen(key);
-  while (p < end && (*p == ' ' || *p == ':')) p++;
-  return p < end ? p : NULL;
-}
-
-static bool vectors_npy_shape(lode_str header, uint64_t shape[2], size_t *axes) {
-  const char *p = vectors_npy_value(header, "'shape'"), *end = header.data + header.len;
-  *axes = 0;
-  if (!p || *p++ != '(') return false;
-  while (p < end && *p != ')') {
-    if (*p == ' ' || *p == ',') {
-      p++;
-      continue;
-    }
-    const char *from = p;
-    while (p < end && isdigit((unsigned char)*p)) p++;
-    if (p == from || *axes == 2 || !op_parse_uint((lode_str){from, (size_t)(p - from)}, &shape[*axes])) return false;
-    (*axes)++;
+static lode_status vectors_parse_matrix(lode_str bytes, lode_format format, float **vectors, size_t *n,
+                                        uint32_t *dimension, lode_error *err) {
+  vec_matrix m = {.format = format, .allow_vector = true, .read = vectors_read_bytes, .ctx = &bytes};
+  strbuf all = {0};
+  uint32_t dim;
+  bool more = true;
+  lode_status st;
+  TRY_GOTO(vec_matrix_begin(&m, err));
+  for (;;) {
+    TRY_GOTO(vec_matrix_next(&m, &all, &dim, &more, err));
+    if (!more) break;
+    if (*n && dim != *dimension)
+      TRY_GOTO(err_set_at(err, LODE_INVALID, *n, "vector %zu has dimension %u, the first has %u", *n, dim, *dimension));
+    *dimension = dim;
+    (*n)++;
   }
-  return p<end && * axes> 0;
-}
-
-static bool vectors_npy_split(lode_str bytes, lode_str *header, lode_str *body) {
-  if (bytes.len < 12 || memcmp(bytes.data, "\x93NUMPY", 6) != 0) return false;
-  size_t at = bytes.data[6] == 1 ? 10 : 12;
-  size_t len = at == 10 ? (vectors_le32(bytes.data + 8) & 0xffff) : vectors_le32(bytes.data + 8);
-  if (len > bytes.len - at) return false;
-  *header = (lode_str){bytes.data + at, len};
-  *body = (lode_str){bytes.data + at + len, bytes.len - at - len};
-  return true;
-}
-
-static lode_status vectors_parse_npy(lode_str bytes, float **vectors, size_t *n, uint32_t *dimension, lode_error *err) {
-  lode_str header, body;
-  uint64_t shape[2] = {0, 0};
-  size_t axes, count, size;
-  if (!vectors_npy_split(bytes, &header, &body)) return err_set(err, LODE_INVALID, "not an .npy file, or cut short");
-  const char *descr = vectors_npy_value(header, "'descr'"), *order = vectors_npy_value(header, "'fortran_order'");
-  const char *end = header.data + header.len;
-  bool f4 = descr && end - descr >= 5 && memcmp(descr, "'<f4'", 5) == 0;
-  bool f8 = descr && end - descr >= 5 && memcmp(descr, "'<f8'", 5) == 0;
-  if (!f4 && !f8)
-    return err_set(err, LODE_INVALID, "the .npy file must hold float32 or float64 (save array.astype('float32'))");
-  if (!vectors_npy_shape(header, shape, &axes))
-    return err_set(err, LODE_INVALID, "the .npy file must have one or two axes");
-  if (!order || end - order < 5 || (memcmp(order, "False", 5) != 0 && axes == 2))
-    return err_set(err, LODE_INVALID, "the .npy file must be in C order (save numpy.ascontiguousarray(array))");
-  uint64_t rows = axes == 2 ? shape[0] : 1, dim = axes == 2 ? shape[1] : shape[0];
-  TRY(vectors_check_dimension(dim, err));
-  if (__builtin_mul_overflow(rows, dim, &count) || mem_mul_overflow(count, f4 ? 4 : 8, &size) || size > body.len)
-    return err_set(err, LODE_INVALID, "the .npy file is cut short");
-  TRY(vectors_alloc((size_t)rows, (size_t)dim, vectors, err));
-  for (size_t i = 0; i < count; i++) {
-    double d = f4 ? 0 : vectors_le_double(body.data + i * 8);
-    (*vectors)[i] = f4 ? vectors_le_float(body.data + i * 4) : fabs(d) <= FLT_MAX ? (float)d : INFINITY;
-  }
-  *n = (size_t)rows;
-  *dimension = (uint32_t)dim;
-  return LODE_OK;
+done:
+  *vectors = (float *)(void *)all.data; /* the caller frees it, also after a failure */
+  return st;
 }
 
 /* ---- JSON: one array per line, or one array of arrays ---- */
@@ -218,12 +125,10 @@ lode_status op_vectors_parse(lode_str bytes, lode_format format, float **vectors
   *vectors = NULL;
   *n = 0;
   *dimension = 0;
-  if (format == LODE_NPY)
-    st = vectors_parse_npy(bytes, vectors, n, dimension, err);
-  else if (format == LODE_FVECS)
-    st = vectors_parse_fvecs(bytes, vectors, n, dimension, err);
-  else
+  if (format == LODE_JSONL)
     st = vectors_parse_json(bytes, vectors, n, dimension, err);
+  else
+    st = vectors_parse_matrix(bytes, format, vectors, n, dimension, err);
   if (st == LODE_OK && *n == 0) st = err_set(err, LODE_INVALID, "the file has no vectors");
   if (st == LODE_OK) st = vectors_check_finite(*vectors, *n, *dimension, err);
   if (st == LODE_OK) return st;

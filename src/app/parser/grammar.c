@@ -94,7 +94,7 @@ static lode_status grammar_load_library(const char *folder, parser_grammar *g, l
   if (!ts) return err_set(err, LODE_INVALID, "%s.so has no %s", name, symbol);
   uint32_t abi = ts_language_abi_version(ts);
   if (abi < TREE_SITTER_MIN_COMPATIBLE_LANGUAGE_VERSION || abi > TREE_SITTER_LANGUAGE_VERSION)
-    return err_set(err, LODE_VERSION, "%s.so is of version %u", name, abi);
+    return err_set(err, LODE_TOO_NEW, "%s.so is of version %u", name, abi);
   g->ts = ts;
   lode_status st = grammar_bind_rules(g, err);
   if (st != LODE_OK) g->ts = NULL;

@@ -9,7 +9,9 @@
  * a timer whose signal ends the process. With LODE_PARSER_TEST in its environment it misbehaves on command, for
  * tests.
  */
+#include "os/frame.h"
 #include "os/proc.h"
+#include "base/byteorder.h"
 #include "base/sanitized.h"
 #include "chunk/chunk_make.h"
 #include "chunk/parser_wire.h"
@@ -96,7 +98,7 @@ static lode_status parser_parse_text(TSParser *parser, const parser_grammar *g, 
   lode_str text = r->text;
   TSInput input = {.payload = &text, .read = parser_read_text, .encoding = TSInputEncodingUTF8};
   TSParseOptions options = {.payload = &deadline, .progress_callback = parser_out_of_time};
-  if (!ts_parser_set_language(parser, g->ts)) return err_set(err, LODE_VERSION, "the grammar does not fit the parser");
+  if (!ts_parser_set_language(parser, g->ts)) return err_set(err, LODE_TOO_NEW, "the grammar does not fit the parser");
   *tree = ts_parser_parse_with_options(parser, NULL, input, options);
   if (*tree) return LODE_OK;
   ts_parser_reset(parser);
@@ -122,7 +124,7 @@ static bool parser_read_request(lode_str body, parser_request *r) {
   uint32_t n[PARSER_WIRE_NUMBERS];
   size_t head = 4 * PARSER_WIRE_NUMBERS;
   if (body.len < head) return false;
-  for (int i = 0; i < PARSER_WIRE_NUMBERS; i++) n[i] = parser_wire_get32((const unsigned char *)body.data + 4 * i);
+  for (int i = 0; i < PARSER_WIRE_NUMBERS; i++) n[i] = num_le32(body.data + 4 * i);
   if (n[0] != PARSER_WIRE_VERSION || n[5] > body.len - head || n[6] != body.len - head - n[5]) return false;
   chunk_options asked = {n[1], n[2]};
   r->options = chunk_options_resolve(&asked);
@@ -134,22 +136,22 @@ static bool parser_read_request(lode_str body, parser_request *r) {
 
 static lode_status parser_answer_failure(lode_status why, const lode_error *said, lode_error *err) {
   unsigned char reason[4];
-  parser_wire_put32(reason, why == LODE_NOT_FOUND || why == LODE_VERSION ? PARSER_WIRE_NO_GRAMMAR
-                            : why == LODE_BUSY                           ? PARSER_WIRE_OUT_OF_TIME
-                            : why == LODE_NOMEM                          ? PARSER_WIRE_NO_MEMORY
-                                                                         : PARSER_WIRE_OTHER);
+  num_put_le32(reason, why == LODE_NOT_FOUND || why == LODE_TOO_NEW ? PARSER_WIRE_NO_GRAMMAR
+                       : why == LODE_BUSY                           ? PARSER_WIRE_OUT_OF_TIME
+                       : why == LODE_NOMEM                          ? PARSER_WIRE_NO_MEMORY
+                                                                    : PARSER_WIRE_OTHER);
   lode_str parts[] = {{(const char *)reason, 4}, str_of(said->text)};
-  return proc_frame_send(PROC_CHILD_FD, PARSER_WIRE_FAILED, parts, 2, 0, err);
+  return proc_frame_send(PROC_CHILD_FD, (proc_frame){.type = PARSER_WIRE_FAILED}, parts, 2, 0, err);
 }
 
 static lode_status parser_answer_chunks(const chunk_list *list, bool broken, strbuf *out, lode_error *err) {
   unsigned char flag[4];
   out->len = 0;
-  parser_wire_put32(flag, broken);
+  num_put_le32(flag, broken);
   chunk_list_encode(list, out);
   if (out->failed) parser_exit_nomem();
   lode_str parts[] = {{(const char *)flag, 4}, {out->data, out->len}};
-  return proc_frame_send(PROC_CHILD_FD, PARSER_WIRE_CHUNKS, parts, 2, 0, err);
+  return proc_frame_send(PROC_CHILD_FD, (proc_frame){.type = PARSER_WIRE_CHUNKS}, parts, 2, 0, err);
 }
 
 /* Does what a bad grammar may do, to test the parent. */
@@ -160,7 +162,7 @@ static void parser_misbehave(lode_str text) {
   if (how == 'c') raise(SIGSEGV);
   if (how == 'a') abort();
   if (how == 'e') _exit(3);
-  if (how == 'g') (void)!write(PROC_CHILD_FD, "nonsense that is longer than a head", 35);
+  if (how == 'g') (void)!write(PROC_CHILD_FD, "nonsense that is longer than the head of a frame", 48);
   if (how == 'h')
     for (volatile unsigned i = 0;; i++) continue;
   if (how == 's')
@@ -174,14 +176,14 @@ static int parser_serve(const char *folder) {
   parser_outline outline = {0};
   strbuf body = {0}, out = {0};
   lode_error err, said;
-  uint32_t type;
+  proc_frame frame;
   lode_status st = LODE_OK;
   while (st == LODE_OK) {
     parser_request r = {0};
     bool broken = false;
-    st = proc_frame_receive(PROC_CHILD_FD, LANG_MAX_TEXT + 4096, 0, &type, &body, &err);
+    st = proc_frame_receive(PROC_CHILD_FD, LANG_MAX_TEXT + 4096, 0, &frame, &body, &err);
     if (st != LODE_OK) break;
-    if (type != PARSER_WIRE_PARSE || !parser_read_request((lode_str){body.data, body.len}, &r)) return 2;
+    if (frame.type != PARSER_WIRE_PARSE || !parser_read_request((lode_str){body.data, body.len}, &r)) return 2;
     parser_set_alarm(r.cpu_ms + r.cpu_ms / 4 + 100);
     parser_misbehave(r.text);
     lode_status made = parser_chunk_text(parser, folder, &r, &outline, &list, &broken, &said);

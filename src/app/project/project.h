@@ -36,8 +36,8 @@ LODE_MUST lode_status project_find(lode_str from, size_t *store, size_t *git, ch
 /* Finds the project of a file or folder (NULL: the working directory). `store` names the store's folder, or is NULL.
  * Writes nothing. project_open() also reads the configuration, and fails if it cannot; project_locate() does not read
  * it. */
-lode_status project_open(project_info *project, const char *start, const char *store, lode_error *err);
-lode_status project_locate(project_info *project, const char *start, const char *store, lode_error *err);
+LODE_MUST lode_status project_open(project_info *project, const char *start, const char *store, lode_error *err);
+LODE_MUST lode_status project_locate(project_info *project, const char *start, const char *store, lode_error *err);
 /* The project of a store, for callers that may not name a folder: the root is the folder in which the store is .lode.
  * Any other store has no root ("": no file is read), whatever its content says: anyone may have written that. */
 LODE_MUST lode_status project_of_store(project_info *project, const char *store, lode_error *err);
@@ -51,9 +51,9 @@ const char *project_display_name(const project_info *project);
 /* Is there a store? */
 bool project_has_store(const project_info *project);
 /* Creates the store's folder, with a .gitignore in it. */
-lode_status project_prepare(const project_info *project, lode_error *err);
+LODE_MUST lode_status project_prepare(const project_info *project, lode_error *err);
 /* Writes a .gitignore into a folder that git should ignore, unless there is one. */
-lode_status project_write_gitignore(const char *folder, lode_error *err);
+LODE_MUST lode_status project_write_gitignore(const char *folder, lode_error *err);
 
 /* ---- Jobs: which process is indexing or watching ---- */
 
@@ -65,8 +65,8 @@ typedef struct project_job {
 } project_job;
 
 /* Waits at most wait_ms for another holder; then LODE_BUSY, which names it. */
-lode_status project_job_begin(project_job *job, const project_info *project, project_job_kind kind, uint64_t wait_ms,
-                              lode_error *err);
+LODE_MUST lode_status project_job_begin(project_job *job, const project_info *project, project_job_kind kind,
+                                        uint64_t wait_ms, lode_error *err);
 /* Reports progress; cheap, and written at most a few times a second. */
 void project_job_note(project_job *job, const char *phase, uint64_t done, uint64_t total);
 void project_job_end(project_job *job);

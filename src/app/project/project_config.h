@@ -63,7 +63,7 @@ bool config_reaches_out(config_key key, lode_str value);
 void config_suppress(config_values *config, config_key key);
 
 /* Reads FOLDER/config.json; without the file nothing is set. */
-lode_status config_load(config_values *config, const char *folder, lode_error *err);
+LODE_MUST lode_status config_load(config_values *config, const char *folder, lode_error *err);
 void config_release(config_values *config);
 /* CONFIG_COUNT when there is no such key. */
 config_key config_find(lode_str key);
@@ -71,8 +71,8 @@ const char *config_text(const config_values *config, config_key key);
 uint64_t config_int(const config_values *config, config_key key);
 bool config_bool(const config_values *config, config_key key);
 /* Checks the value. value.data NULL: back to the fallback. */
-lode_status config_set(config_values *config, config_key key, lode_str value, lode_error *err);
+LODE_MUST lode_status config_set(config_values *config, config_key key, lode_str value, lode_error *err);
 /* Writes FOLDER/config.json; keys in the file that this version does not know are kept. */
-lode_status config_save(const config_values *config, const char *folder, lode_error *err);
+LODE_MUST lode_status config_save(const config_values *config, const char *folder, lode_error *err);
 
 #endif

@@ -78,6 +78,7 @@ typedef struct rescue_meta {
   bool array, stray;
 } rescue_meta;
 
+/* The numbers of the column operation. */
 typedef enum rescue_log_op { RESCUE_LOG_ADD, RESCUE_LOG_UPDATE, RESCUE_LOG_UPSERT, RESCUE_LOG_DELETE } rescue_log_op;
 typedef struct rescue_log_entry {
   int64_t seq;
@@ -175,7 +176,7 @@ typedef struct rescue_dir {
 } rescue_dir;
 
 /* LODE_NOT_FOUND: no chroma.sqlite3 in the folder. */
-lode_status rescue_dir_open(const char *folder, lode_progress progress, rescue_dir *chroma, lode_error *err);
+LODE_MUST lode_status rescue_dir_open(const char *folder, lode_progress progress, rescue_dir *chroma, lode_error *err);
 void rescue_dir_close(rescue_dir *chroma);
 
 /* A value of a metadata row, or the text of a full-text row as chroma:document. */
@@ -185,13 +186,12 @@ typedef struct rescue_value {
   bool is_bool;
   bool lost; /* there was a value of this key; nothing else is known */
 } rescue_value;
-lode_status rescue_meta_read(rescue_dir *chroma, const rescue_meta *meta, sqf_row *row, rescue_value *value,
-                             lode_error *err);
+LODE_MUST lode_status rescue_meta_read(rescue_dir *chroma, const rescue_meta *meta, sqf_row *row, rescue_value *value,
+                                       lode_error *err);
 /* The vector's bytes and the metadata text of a log row (absent when there is none). */
-lode_status rescue_log_read(rescue_dir *chroma, const rescue_log_entry *log, sqf_row *row, lode_str *vector,
-                            lode_str *metadata, lode_error *err);
+LODE_MUST lode_status rescue_log_read(rescue_dir *chroma, const rescue_log_entry *log, sqf_row *row, lode_str *vector,
+                                      lode_str *metadata, lode_error *err);
 /* The position of the first meta of a key, and their number. */
 size_t rescue_metas_of(const rescue_dir *chroma, int64_t key, size_t *n);
-uint32_t rescue_name_find(const rescue_dir *chroma, lode_str text);
 
 #endif

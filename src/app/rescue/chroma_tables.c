@@ -3,6 +3,8 @@
  * rescue_catalog.c makes collections of them. */
 #include "rescue/chroma_tables.h"
 
+#include "base/byteorder.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -138,8 +140,7 @@ static int64_t rescue_table_seq_of(rescue_dir *c, const sqf_value *v, bool *blob
   *blob = false;
   if (v->type == SQF_INT) return v->i;
   if (v->type != SQF_BLOB || v->s.len != 8) return -1;
-  uint64_t u = 0;
-  for (size_t i = 0; i < 8; i++) u = u << 8 | (unsigned char)v->s.data[i];
+  uint64_t u = num_be64(v->s.data);
   *blob = true;
   c->blob_seqs++;
   return u > INT64_MAX ? -1 : (int64_t)u;
@@ -151,12 +152,6 @@ static size_t name_slot(const rescue_dir *c, lode_str text) {
   size_t mask = c->n_slots - 1, i = (size_t)hash_bytes(text.data, text.len) & mask;
   while (c->name_slots[i] && !str_eq(c->names[c->name_slots[i] - 1].text, text)) i = (i + 1) & mask;
   return i;
-}
-
-uint32_t rescue_name_find(const rescue_dir *c, lode_str text) {
-  if (!c->n_slots || !text.data) return RESCUE_NO_NAME;
-  uint32_t found = c->name_slots[name_slot(c, text)];
-  return found ? found - 1 : RESCUE_NO_NAME;
 }
 
 static lode_status name_grow_slots(rescue_dir *c, lode_error *err) {

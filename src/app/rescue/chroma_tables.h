@@ -57,30 +57,31 @@ typedef struct rescue_raw_tables {
 } rescue_raw_tables;
 
 /* Reads all tables into chroma and chroma->parts. */
-lode_status rescue_read_tables(rescue_dir *chroma, lode_error *err);
-lode_status rescue_intern(rescue_dir *chroma, lode_str text, uint32_t *name, lode_error *err);
+LODE_MUST lode_status rescue_read_tables(rescue_dir *chroma, lode_error *err);
+LODE_MUST lode_status rescue_intern(rescue_dir *chroma, lode_str text, uint32_t *name, lode_error *err);
 
-lode_status rescue_add_meta(rescue_dir *chroma, int64_t key, int64_t order, sqf_place place, rescue_meta_kind kind,
-                            bool array, lode_error *err);
+LODE_MUST lode_status rescue_add_meta(rescue_dir *chroma, int64_t key, int64_t order, sqf_place place,
+                                      rescue_meta_kind kind, bool array, lode_error *err);
 
 /* rescue_indexes.c: recovers from indexes what the tables have lost. */
 void rescue_set_index_root(rescue_dir *chroma, lode_str name, int64_t root);
-lode_status rescue_read_indexes(rescue_dir *chroma, lode_error *err);
+LODE_MUST lode_status rescue_read_indexes(rescue_dir *chroma, lode_error *err);
 /* To be called after the strays: for rows that are lost and were not found among them either. */
-lode_status rescue_read_index_values(rescue_dir *chroma, lode_error *err);
+LODE_MUST lode_status rescue_read_index_values(rescue_dir *chroma, lode_error *err);
 /* Is a stray row of key `row` that belongs to `id` one that a table has lost, and which one (*array)? Else it was
  * deleted. */
 bool rescue_is_lost_row(rescue_dir *chroma, int64_t row, int64_t id, bool *array);
 void rescue_index_value(const rescue_meta *meta, sqf_row *row, rescue_value *value);
 
 /* Calls fn with the file offset of the type of each sequence id that is a blob, in embeddings and max_seq_id. */
-lode_status rescue_each_blob_seq(rescue_dir *chroma, lode_status (*fn)(void *ctx, uint64_t offset, lode_error *err),
-                                 void *ctx, lode_error *err);
+LODE_MUST lode_status rescue_each_blob_seq(rescue_dir *chroma,
+                                           lode_status (*fn)(void *ctx, uint64_t offset, lode_error *err), void *ctx,
+                                           lode_error *err);
 
 /* The metadata value of a key, of a collection or segment; NULL: none. */
 const rescue_pair *rescue_pair_find(const rescue_raw_tables *parts, uint32_t owner, const char *key);
 /* rescue_config.c: metric, M, embedding function and HNSW parameters, from wherever each version stores them. */
-lode_status rescue_read_config(rescue_dir *chroma, rescue_coll *coll, lode_error *err);
+LODE_MUST lode_status rescue_read_config(rescue_dir *chroma, rescue_coll *coll, lode_error *err);
 
 /* A value as JSON. */
 void rescue_put_value(strbuf *buf, const sqf_value *value, bool is_bool);

@@ -2,6 +2,7 @@
 /* hnsw.c - see hnsw.h. */
 #include "rescue/hnsw.h"
 
+#include "base/byteorder.h"
 #include "base/vector.h"
 
 #include <fcntl.h>
@@ -15,22 +16,17 @@ enum { HNSW_HEADER_BYTES = 100, HNSW_READ_BYTES = 1 << 20, HNSW_SAMPLE = 256, HN
 #define HNSW_MAX_ELEMENTS (UINT32_MAX - 1)
 #define HNSW_MAX_LABEL (UINT64_C(1) << 40)
 
-static uint32_t hnsw_le32(const unsigned char *p) {
-  return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
-}
-static uint64_t hnsw_le64(const unsigned char *p) { return (uint64_t)hnsw_le32(p + 4) << 32 | hnsw_le32(p); }
-
 static void hnsw_set_shape(rescue_hnsw_shape *s, uint32_t dimension, uint32_t max_m0) {
   *s = (rescue_hnsw_shape){dimension, max_m0, 4 + 4 * (uint64_t)max_m0 + 4 * (uint64_t)dimension + 8, 0};
 }
 
-bool rescue_hnsw_header(lode_str bytes, uint32_t dimension, rescue_hnsw_shape *s) {
+/* False: not a header, or not consistent with itself or with the dimension (0: any). */
+static bool hnsw_parse_header(lode_str bytes, uint32_t dimension, rescue_hnsw_shape *s) {
   const unsigned char *h = (const unsigned char *)bytes.data;
   if (bytes.len < HNSW_HEADER_BYTES) return false;
-  uint64_t version = hnsw_le32(h), max_elements = hnsw_le64(h + 12), elements = hnsw_le64(h + 20),
-           size = hnsw_le64(h + 28), label_at = hnsw_le64(h + 36), data_at = hnsw_le64(h + 44),
-           max_m0 = hnsw_le64(h + 68), m = hnsw_le64(h + 76);
-  if (version != 1 || hnsw_le64(h + 4) != 0 || max_m0 == 0 || max_m0 > 2 * HNSW_MAX_M || m == 0 || m > HNSW_MAX_M)
+  uint64_t version = num_le32(h), max_elements = num_le64(h + 12), elements = num_le64(h + 20), size = num_le64(h + 28),
+           label_at = num_le64(h + 36), data_at = num_le64(h + 44), max_m0 = num_le64(h + 68), m = num_le64(h + 76);
+  if (version != 1 || num_le64(h + 4) != 0 || max_m0 == 0 || max_m0 > 2 * HNSW_MAX_M || m == 0 || m > HNSW_MAX_M)
     return false;
   if (data_at != 4 + 4 * max_m0 || label_at <= data_at || (label_at - data_at) % 4 || size != label_at + 8)
     return false;
@@ -66,11 +62,11 @@ static uint32_t hnsw_score_shape(int fd, uint64_t bytes, const rescue_hnsw_shape
   for (uint64_t i = 0; i < count && i < HNSW_SAMPLE; i++) {
     unsigned char label[8], links[4 + 4 * 2 * HNSW_MAX_M];
     if (!hnsw_read_at(fd, label, 8, (i + 1) * s->element_bytes - 8)) break;
-    if (hnsw_le64(label) == 0 || hnsw_le64(label) > HNSW_MAX_LABEL) continue;
+    if (num_le64(label) == 0 || num_le64(label) > HNSW_MAX_LABEL) continue;
     if (!hnsw_read_at(fd, links, 4 + 4 * (size_t)s->max_m0, i * s->element_bytes)) break;
-    unsigned n = (unsigned)links[0] | (unsigned)links[1] << 8, valid = 0;
+    unsigned n = num_le16(links), valid = 0;
     if (n > s->max_m0) continue;
-    while (valid < n && hnsw_le32(links + 4 + 4 * valid) < count) valid++;
+    while (valid < n && num_le32(links + 4 + 4 * valid) < count) valid++;
     score += valid == n;
   }
   return score;
@@ -112,10 +108,10 @@ static lode_status hnsw_read_slots(rescue_hnsw *x, uint64_t bytes, lode_error *e
   for (uint64_t i = 0; i < count; i += in_chunk) {
     size_t got = 0;
     uint64_t n = count - i < in_chunk ? count - i : in_chunk;
-    (void)os_read_full(x->fd, chunk, (size_t)(n * each), i * each, &got, NULL); /* what cannot be read is lost */
+    (void)!os_read_full(x->fd, chunk, (size_t)(n * each), i * each, &got, NULL); /* what cannot be read is lost */
     for (uint64_t j = 0; j < got / each; j++) {
       const unsigned char *e = chunk + j * each;
-      uint64_t label = hnsw_le64(e + each - 8);
+      uint64_t label = num_le64(e + each - 8);
       if (label == 0 || label > HNSW_MAX_LABEL) {
         x->blank += i + j < x->claimed;
         continue;
@@ -168,7 +164,7 @@ static bool hnsw_read_header(const char *folder, uint32_t dimension, rescue_hnsw
   if (fd < 0) return false;
   bool whole = hnsw_read_at(fd, h, sizeof h, 0);
   (void)os_api->close(fd);
-  return whole && rescue_hnsw_header((lode_str){h, sizeof h}, dimension, s);
+  return whole && hnsw_parse_header((lode_str){h, sizeof h}, dimension, s);
 }
 
 static bool hnsw_find_shape(rescue_hnsw *x, const char *folder, uint64_t bytes, uint32_t dimension, uint32_t m) {
@@ -188,7 +184,7 @@ static lode_status hnsw_read_norms(rescue_hnsw *x, const char *folder, lode_erro
     if (x->slots[i].place >= need) need = (size_t)x->slots[i].place + 1;
   if (fd >= 0) {
     x->lengths = mem_alloc(need * sizeof(float));
-    if (x->lengths) (void)os_read_full(fd, x->lengths, need * sizeof(float), 0, &got, NULL);
+    if (x->lengths) (void)!os_read_full(fd, x->lengths, need * sizeof(float), 0, &got, NULL); /* see `got` */
     (void)os_api->close(fd);
     if (!x->lengths) return err_nomem(err);
   }
@@ -247,15 +243,9 @@ void rescue_hnsw_close(rescue_hnsw *x) {
 /* ---- Reading ---- */
 
 const rescue_hnsw_slot *rescue_hnsw_find(const rescue_hnsw *x, uint64_t label) {
-  size_t low = 0, high = x->n;
-  while (low < high) {
-    size_t mid = low + (high - low) / 2;
-    if (x->slots[mid].label < label)
-      low = mid + 1;
-    else
-      high = mid;
-  }
-  return low < x->n && x->slots[low].label == label ? &x->slots[low] : NULL;
+  size_t at = 0;
+  SORT_LOWER_BOUND(at, x->n, x->slots[at].label < label);
+  return at < x->n && x->slots[at].label == label ? &x->slots[at] : NULL;
 }
 
 rescue_hnsw_got rescue_hnsw_vector(rescue_hnsw *x, const rescue_hnsw_slot *slot, bool cosine, float *vector) {
@@ -263,9 +253,9 @@ rescue_hnsw_got rescue_hnsw_vector(rescue_hnsw *x, const rescue_hnsw_slot *slot,
   double square = 0;
   if (!hnsw_read_at(x->fd, x->element, (size_t)s->element_bytes, slot->place * s->element_bytes))
     return RESCUE_HNSW_BAD;
-  if (hnsw_le64(x->element + s->element_bytes - 8) != slot->label) return RESCUE_HNSW_BAD;
+  if (num_le64(x->element + s->element_bytes - 8) != slot->label) return RESCUE_HNSW_BAD;
   for (uint32_t i = 0; i < s->dimension; i++) {
-    uint32_t bits = hnsw_le32(x->element + 4 + 4 * (size_t)s->max_m0 + 4 * (size_t)i);
+    uint32_t bits = num_le32(x->element + 4 + 4 * (size_t)s->max_m0 + 4 * (size_t)i);
     memcpy(&vector[i], &bits, sizeof bits);
     if (!isfinite(vector[i])) return RESCUE_HNSW_BAD;
     square += (double)vector[i] * vector[i];

@@ -24,9 +24,6 @@ typedef struct rescue_hnsw_shape {
   uint64_t elements;      /* according to the header; 0: unknown */
 } rescue_hnsw_shape;
 
-/* False: not a header, or not consistent with itself or with the dimension (0: any). */
-bool rescue_hnsw_header(lode_str bytes, uint32_t dimension, rescue_hnsw_shape *shape);
-
 typedef struct rescue_hnsw_slot {
   uint64_t label; /* 0: not in use */
   uint32_t place; /* which element of the file */
@@ -55,7 +52,8 @@ typedef struct rescue_hnsw {
 
 /* dimension and m are those of the collection (0: unknown). Damage is reported in the fields. LODE_NOT_FOUND: no such
  * folder; LODE_CORRUPT: nothing can be read from it. */
-lode_status rescue_hnsw_open(const char *folder, uint32_t dimension, uint32_t m, rescue_hnsw *index, lode_error *err);
+LODE_MUST lode_status rescue_hnsw_open(const char *folder, uint32_t dimension, uint32_t m, rescue_hnsw *index,
+                                       lode_error *err);
 void rescue_hnsw_close(rescue_hnsw *index);
 /* NULL: no such label. */
 const rescue_hnsw_slot *rescue_hnsw_find(const rescue_hnsw *index, uint64_t label);

@@ -29,6 +29,6 @@ typedef struct rescue_pickle_sink {
 } rescue_pickle_sink;
 
 /* LODE_CORRUPT: not such a pickle, or damaged from some byte on; the entries before that were passed to the sink. */
-lode_status rescue_pickle_read(lode_str bytes, const rescue_pickle_sink *sink, lode_error *err);
+LODE_MUST lode_status rescue_pickle_read(lode_str bytes, const rescue_pickle_sink *sink, lode_error *err);
 
 #endif

@@ -46,7 +46,7 @@ typedef struct rescue_request {
 } rescue_request;
 
 /* Records that are already in the store and equal are not touched: running it again continues where it stopped. */
-lode_status rescue_from_chroma(const rescue_request *request, lode_error *err);
+LODE_MUST lode_status rescue_from_chroma(const rescue_request *request, lode_error *err);
 
 /* ---- What is wrong with a directory ---- */
 
@@ -65,7 +65,7 @@ typedef struct rescue_check_report {
   uint64_t damages, notes;
 } rescue_check_report;
 
-lode_status rescue_check(const rescue_check_request *request, rescue_check_report *report, lode_error *err);
+LODE_MUST lode_status rescue_check(const rescue_check_request *request, rescue_check_report *report, lode_error *err);
 
 /* ---- Quarantining indexes, fixing sequence ids ---- */
 
@@ -85,7 +85,7 @@ typedef struct rescue_quarantine_report {
 
 /* Renames SEGMENT to SEGMENT.drift-TIME, and chroma.sqlite3 to chroma.sqlite3.before-TIME (when ids were fixed);
  * deletes nothing. The caller must have rescued everything first. LODE_BUSY: the database is in use. */
-lode_status rescue_quarantine(const rescue_quarantine_request *request, rescue_quarantine_report *report,
-                              lode_error *err);
+LODE_MUST lode_status rescue_quarantine(const rescue_quarantine_request *request, rescue_quarantine_report *report,
+                                        lode_error *err);
 
 #endif

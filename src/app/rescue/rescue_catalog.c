@@ -281,17 +281,11 @@ static void catalog_check_positions(rescue_dir *c) {
 }
 
 size_t rescue_metas_of(const rescue_dir *c, int64_t key, size_t *n) {
-  size_t low = 0, high = c->n_metas, end;
-  while (low < high) {
-    size_t mid = low + (high - low) / 2;
-    if (c->metas[mid].key < key)
-      low = mid + 1;
-    else
-      high = mid;
-  }
-  for (end = low; end < c->n_metas && c->metas[end].key == key; end++) continue;
-  *n = end - low;
-  return low;
+  size_t at = 0, end;
+  SORT_LOWER_BOUND(at, c->n_metas, c->metas[at].key < key);
+  for (end = at; end < c->n_metas && c->metas[end].key == key; end++) continue;
+  *n = end - at;
+  return at;
 }
 
 /* ---- Opening ---- */

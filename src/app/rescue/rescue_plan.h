@@ -77,16 +77,16 @@ typedef struct rescue_plan {
   size_t n_lost, cap_lost;
 } rescue_plan;
 
-lode_status rescue_plan_make(rescue_dir *chroma, rescue_coll *coll, rescue_plan *plan, lode_error *err);
+LODE_MUST lode_status rescue_plan_make(rescue_dir *chroma, rescue_coll *coll, rescue_plan *plan, lode_error *err);
 void rescue_plan_release(rescue_plan *plan);
 
 /* rescue_pairs.c: matches records that have no label yet with the labels of the folder's index. */
-lode_status rescue_plan_match_labels(rescue_plan *plan, size_t folder, lode_error *err);
+LODE_MUST lode_status rescue_plan_match_labels(rescue_plan *plan, size_t folder, lode_error *err);
 /* NULL: no such record, or a deleted one. */
 rescue_rec *rescue_plan_find(const rescue_plan *plan, lode_str id);
 /* Do the rows or the log mention the id, even if only to delete it? */
 bool rescue_plan_mentions(const rescue_plan *plan, lode_str id);
 /* Reads the vector of a record's log entry; false: none, not of the collection's dimension, or not finite. */
-bool rescue_plan_log_vector(rescue_plan *plan, const rescue_rec *rec, float *vector);
+LODE_MUST bool rescue_plan_log_vector(rescue_plan *plan, const rescue_rec *rec, float *vector);
 
 #endif

@@ -23,8 +23,8 @@ typedef struct rescue_record {
 } rescue_record;
 
 /* Strings are in the arena; `vector` has space for the plan's dimension (NULL: not wanted). */
-lode_status rescue_record_build(rescue_record_builder *builder, const rescue_rec *rec, mem_arena *arena, float *vector,
-                                rescue_record *made, lode_error *err);
+LODE_MUST lode_status rescue_record_build(rescue_record_builder *builder, const rescue_rec *rec, mem_arena *arena,
+                                          float *vector, rescue_record *made, lode_error *err);
 void rescue_record_builder_release(rescue_record_builder *builder);
 
 #endif

@@ -8,7 +8,8 @@
 
 enum { REEMBED_SAMPLE = 8 };
 
-const char *rescue_reembed_model(lode_str name) {
+/* The model that a name of a Chroma embedding function stands for; NULL when it is not one of ours. */
+static const char *reembed_model_of(lode_str name) {
   static const char *const minilm[] = {"default", "onnx_mini_lm_l6_v2", "ONNXMiniLM_L6_V2", "all-MiniLM-L6-v2",
                                        "minilm"};
   for (size_t i = 0; i < sizeof minilm / sizeof *minilm; i++)
@@ -45,7 +46,7 @@ done:
 }
 
 lode_status rescue_reembed_begin(rescue_reembed *re, rescue_plan *p, lode_str model, lode_error *err) {
-  const char *named = rescue_reembed_model(p->coll->embedder);
+  const char *named = reembed_model_of(p->coll->embedder);
   lode_error why = {0};
   size_t tried;
   bool same;

@@ -15,9 +15,7 @@ typedef struct rescue_reembed {
 } rescue_reembed;
 
 /* model: named by the user; absent: the one that the collection names. */
-lode_status rescue_reembed_begin(rescue_reembed *re, rescue_plan *plan, lode_str model, lode_error *err);
+LODE_MUST lode_status rescue_reembed_begin(rescue_reembed *re, rescue_plan *plan, lode_str model, lode_error *err);
 void rescue_reembed_end(rescue_reembed *re);
-/* The model that a name of a Chroma embedding function stands for; NULL when it is not one of ours. */
-const char *rescue_reembed_model(lode_str chroma_name);
 
 #endif

@@ -7,11 +7,11 @@
 #include "rescue/chroma_dir.h"
 
 /* The collection's name in the store, in the arena. */
-lode_status rescue_target_name(const rescue_coll *coll, mem_arena *arena, lode_str *name, lode_error *err);
+LODE_MUST lode_status rescue_target_name(const rescue_coll *coll, mem_arena *arena, lode_str *name, lode_error *err);
 /* Creates or opens the collection. LODE_MISMATCH: there is one of that name with another metric. */
-lode_status rescue_target_open(lode_store *store, const rescue_coll *coll, lode_str name, lode_collection **target,
-                               lode_error *err);
+LODE_MUST lode_status rescue_target_open(lode_store *store, const rescue_coll *coll, lode_str name,
+                                         lode_collection **target, lode_error *err);
 /* Registers the tenants and databases that the directory has besides the default ones. */
-lode_status rescue_target_databases(lode_store *store, const rescue_dir *chroma, lode_error *err);
+LODE_MUST lode_status rescue_target_databases(lode_store *store, const rescue_dir *chroma, lode_error *err);
 
 #endif

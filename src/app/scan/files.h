@@ -7,22 +7,23 @@
 #include "os/beneath.h"
 
 /* Reads the whole file, NUL-terminated. LODE_LIMIT: longer than `max` bytes. LODE_NOT_FOUND: there is no such file. */
-lode_status files_read(const char *path, size_t max, strbuf *out, lode_error *err);
+LODE_MUST lode_status files_read(const char *path, size_t max, strbuf *out, lode_error *err);
 /* Atomic: writes a temporary file in the same directory, syncs and renames it. Keeps the mode of an existing file. */
-lode_status files_write(const char *path, lode_str data, lode_error *err);
+LODE_MUST lode_status files_write(const char *path, lode_str data, lode_error *err);
 /* Follows the chain of links that the last name of a path may be; out is NUL-terminated, and is the path itself when
  * that is not a link. The file need not exist. LODE_REFUSED: the links form a loop. */
-lode_status files_resolve_links(const char *path, strbuf *out, lode_error *err);
+LODE_MUST lode_status files_resolve_links(const char *path, strbuf *out, lode_error *err);
 /* LODE_REFUSED when a link of that chain belongs to another user. A chain that cannot be followed is LODE_OK: opening
  * the file fails as well. */
-lode_status files_check_link_owners(const char *path, lode_error *err);
+LODE_MUST lode_status files_check_link_owners(const char *path, lode_error *err);
 /* As files_read() and files_write(), for a name beneath `folder`: no link is followed. */
-lode_status files_read_beneath(const char *folder, const char *name, size_t max, strbuf *out, lode_error *err);
-lode_status files_write_beneath(const char *folder, const char *name, lode_str data, lode_error *err);
+LODE_MUST lode_status files_read_beneath(const char *folder, const char *name, size_t max, strbuf *out,
+                                         lode_error *err);
+LODE_MUST lode_status files_write_beneath(const char *folder, const char *name, lode_str data, lode_error *err);
 /* "folder/name", NUL-terminated; out is cleared first. */
-lode_status files_join(strbuf *out, const char *folder, const char *name, lode_error *err);
+LODE_MUST lode_status files_join(strbuf *out, const char *folder, const char *name, lode_error *err);
 /* Creates the missing folders above path. */
-lode_status files_make_parents(const char *path, lode_error *err);
+LODE_MUST lode_status files_make_parents(const char *path, lode_error *err);
 bool files_is_dir(const char *path);
 bool files_exists(const char *path);
 

@@ -2,6 +2,7 @@
 /* git_index.c - see git_index.h. The format is that of git's Documentation/gitformat-index.txt. */
 #include "scan/git_index.h"
 
+#include "base/byteorder.h"
 #include "os/os.h"
 #include "scan/git.h"
 
@@ -76,10 +77,6 @@ static bool git_source_skip(git_index_source *s, uint64_t n) {
   return true;
 }
 
-static uint32_t git_be32(const unsigned char *p) {
-  return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
 /* ---- Entries ---- */
 
 typedef struct git_index_name {
@@ -129,12 +126,12 @@ static bool git_index_read_entry(git_index_source *s, uint32_t version, size_t o
   unsigned char head[GIT_INDEX_STAT_BYTES + 32 + 4];
   size_t size = GIT_INDEX_STAT_BYTES + oid_bytes + 2;
   if (!git_source_bytes(s, head, size)) return false;
-  unsigned flags = (unsigned)head[size - 2] << 8 | head[size - 1];
+  unsigned flags = num_be16(head + size - 2);
   if (flags & 0x4000) { /* extended */
     if (version < 3 || !git_source_bytes(s, head + size, 2)) return false;
     size += 2;
   }
-  *mode = git_be32(head + GIT_INDEX_MODE_AT);
+  *mode = num_be32(head + GIT_INDEX_MODE_AT);
   return version == 4 ? git_read_compressed(s, n) : git_read_padded(s, n, flags & 0xfff, size);
 }
 
@@ -181,7 +178,7 @@ static bool git_read_extensions(git_index_source *s, const git_index_query *q, g
   while (git_source_left(s) > 0) {
     unsigned char head[8];
     if (!git_source_bytes(s, head, sizeof head)) return false;
-    uint64_t size = git_be32(head + 4);
+    uint64_t size = num_be32(head + 4);
     if (memcmp(head, "link", 4) == 0) {
       if (size < q->oid_bytes || answer->split || !git_source_bytes(s, answer->base, q->oid_bytes)) return false;
       answer->split = true;
@@ -205,7 +202,7 @@ static bool git_index_read_all(git_index_source *s, const git_index_query *q, gi
   uint32_t mode;
   bool found = false, nameless = false;
   if (!git_source_bytes(s, head, sizeof head) || memcmp(head, "DIRC", 4) != 0) return false;
-  uint32_t version = git_be32(head + 4), count = git_be32(head + 8);
+  uint32_t version = num_be32(head + 4), count = num_be32(head + 8);
   if (version < 2 || version > 4 || (uint64_t)count * (GIT_INDEX_STAT_BYTES + q->oid_bytes + 3) > git_source_left(s))
     return false;
   for (uint32_t i = 0; i < count; i++) {

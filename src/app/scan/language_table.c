@@ -15,22 +15,25 @@
 #define WRAP LANG_ROLE_WRAPPER
 #define KIND(kind) LANG_KIND_##kind
 #define NO_KIND KIND(MODULE)
-#define RULES_END                                                                                                      \
-  { NULL, NO_KIND, LEAF, NULL, NULL }
+/* clang-format off */
+#define RULES_END {NULL, NO_KIND, LEAF, NULL, NULL}
+/* clang-format on */
 
-#define C_RULES                                                                                                        \
-  {"function_definition", KIND(FUNCTION), LEAF, "declarator*", NULL},                                                  \
-      {"struct_specifier", KIND(STRUCT), HOLD, NULL, "body"}, {"union_specifier", KIND(UNION), HOLD, NULL, "body"},    \
-      {"enum_specifier", KIND(ENUM), LEAF, NULL, "body"},                                                              \
-      {"type_definition", KIND(STRUCT), LEAF, "declarator*", "type=struct_specifier"},                                 \
-      {"type_definition", KIND(UNION), LEAF, "declarator*", "type=union_specifier"},                                   \
-      {"type_definition", KIND(ENUM), LEAF, "declarator*", "type=enum_specifier"},                                     \
-      {"type_definition", KIND(TYPE), MINOR, "declarator*", NULL},                                                     \
-      {"declaration", KIND(FUNCTION), MINOR, "declarator*", "declarator*=function_declarator"},                        \
-      {"declaration", KIND(VARIABLE), MINOR, "declarator*", NULL},                                                     \
-      {"preproc_function_def", KIND(MACRO), MINOR, NULL, NULL}, {                                                      \
-    "preproc_def", KIND(MACRO), MINOR, NULL, NULL                                                                      \
-  }
+/* clang-format off */
+#define C_RULES                                                                     \
+  {"function_definition", KIND(FUNCTION), LEAF, "declarator*", NULL},                  \
+  {"struct_specifier", KIND(STRUCT), HOLD, NULL, "body"},                              \
+  {"union_specifier", KIND(UNION), HOLD, NULL, "body"},                                \
+  {"enum_specifier", KIND(ENUM), LEAF, NULL, "body"},                                  \
+  {"type_definition", KIND(STRUCT), LEAF, "declarator*", "type=struct_specifier"},     \
+  {"type_definition", KIND(UNION), LEAF, "declarator*", "type=union_specifier"},       \
+  {"type_definition", KIND(ENUM), LEAF, "declarator*", "type=enum_specifier"},         \
+  {"type_definition", KIND(TYPE), MINOR, "declarator*", NULL},                         \
+  {"declaration", KIND(FUNCTION), MINOR, "declarator*", "declarator*=function_declarator"}, \
+  {"declaration", KIND(VARIABLE), MINOR, "declarator*", NULL},                         \
+  {"preproc_function_def", KIND(MACRO), MINOR, NULL, NULL},                            \
+  {"preproc_def", KIND(MACRO), MINOR, NULL, NULL}
+/* clang-format on */
 
 static const lang_rule c_rules[] = {C_RULES, RULES_END};
 
@@ -53,21 +56,24 @@ static const lang_rule python_rules[] = {
     RULES_END,
 };
 
-#define JS_RULES                                                                                                       \
-  {"export_statement", NO_KIND, WRAP, NULL, NULL}, {"lexical_declaration", NO_KIND, WRAP, NULL, NULL},                 \
-      {"variable_declaration", NO_KIND, WRAP, NULL, NULL}, {"expression_statement", NO_KIND, WRAP, NULL, NULL},        \
-      {"function_declaration", KIND(FUNCTION), LEAF, NULL, NULL},                                                      \
-      {"generator_function_declaration", KIND(FUNCTION), LEAF, NULL, NULL},                                            \
-      {"class_declaration", KIND(CLASS), HOLD, NULL, NULL}, {"method_definition", KIND(METHOD), LEAF, NULL, NULL},     \
-      {"variable_declarator", KIND(FUNCTION), LEAF, NULL,                                                              \
-       "value=arrow_function|function_expression|generator_function"},                                                 \
-      {"variable_declarator", KIND(CLASS), HOLD, NULL, "value=class"},                                                 \
-      {"variable_declarator", KIND(VARIABLE), MINOR, NULL, NULL},                                                      \
-      {"assignment_expression", KIND(FUNCTION), LEAF, "left",                                                          \
-       "right=arrow_function|function_expression|generator_function"},                                                 \
-      {"assignment_expression", KIND(CLASS), HOLD, "left", "right=class"}, {                                           \
-    "pair", KIND(FUNCTION), LEAF, "key", "value=arrow_function|function_expression|generator_function"                 \
-  }
+/* clang-format off */
+#define JS_RULES                                                                                              \
+  {"export_statement", NO_KIND, WRAP, NULL, NULL},                                                            \
+  {"lexical_declaration", NO_KIND, WRAP, NULL, NULL},                                                         \
+  {"variable_declaration", NO_KIND, WRAP, NULL, NULL},                                                        \
+  {"expression_statement", NO_KIND, WRAP, NULL, NULL},                                                        \
+  {"function_declaration", KIND(FUNCTION), LEAF, NULL, NULL},                                                    \
+  {"generator_function_declaration", KIND(FUNCTION), LEAF, NULL, NULL},                                          \
+  {"class_declaration", KIND(CLASS), HOLD, NULL, NULL},                                                          \
+  {"method_definition", KIND(METHOD), LEAF, NULL, NULL},                                                         \
+  {"variable_declarator", KIND(FUNCTION), LEAF, NULL, "value=arrow_function|function_expression|generator_function"}, \
+  {"variable_declarator", KIND(CLASS), HOLD, NULL, "value=class"},                                               \
+  {"variable_declarator", KIND(VARIABLE), MINOR, NULL, NULL},                                                    \
+  {"assignment_expression", KIND(FUNCTION), LEAF, "left",                                                     \
+   "right=arrow_function|function_expression|generator_function"},                                            \
+  {"assignment_expression", KIND(CLASS), HOLD, "left", "right=class"},                                           \
+  {"pair", KIND(FUNCTION), LEAF, "key", "value=arrow_function|function_expression|generator_function"}
+/* clang-format on */
 
 static const lang_rule javascript_rules[] = {
     JS_RULES,
@@ -93,16 +99,19 @@ static const lang_rule typescript_rules[] = {
     RULES_END,
 };
 
-#define JAVA_RULES                                                                                                     \
-  {"class_declaration", KIND(CLASS), HOLD, NULL, NULL}, {"interface_declaration", KIND(INTERFACE), HOLD, NULL, NULL},  \
-      {"enum_declaration", KIND(ENUM), HOLD, NULL, NULL}, {"record_declaration", KIND(CLASS), HOLD, NULL, NULL},       \
-      {"annotation_type_declaration", KIND(INTERFACE), HOLD, NULL, NULL},                                              \
-      {"method_declaration", KIND(METHOD), LEAF, NULL, NULL},                                                          \
-      {"constructor_declaration", KIND(CONSTRUCTOR), LEAF, NULL, NULL},                                                \
-      {"compact_constructor_declaration", KIND(CONSTRUCTOR), LEAF, NULL, NULL},                                        \
-      {"field_declaration", KIND(PROPERTY), MINOR, "declarator.name", NULL}, {                                         \
-    "constant_declaration", KIND(CONSTANT), MINOR, "declarator.name", NULL                                             \
-  }
+/* clang-format off */
+#define JAVA_RULES                                                                \
+  {"class_declaration", KIND(CLASS), HOLD, NULL, NULL},                              \
+  {"interface_declaration", KIND(INTERFACE), HOLD, NULL, NULL},                      \
+  {"enum_declaration", KIND(ENUM), HOLD, NULL, NULL},                                \
+  {"record_declaration", KIND(CLASS), HOLD, NULL, NULL},                             \
+  {"annotation_type_declaration", KIND(INTERFACE), HOLD, NULL, NULL},                \
+  {"method_declaration", KIND(METHOD), LEAF, NULL, NULL},                            \
+  {"constructor_declaration", KIND(CONSTRUCTOR), LEAF, NULL, NULL},                  \
+  {"compact_constructor_declaration", KIND(CONSTRUCTOR), LEAF, NULL, NULL},          \
+  {"field_declaration", KIND(PROPERTY), MINOR, "declarator.name", NULL},             \
+  {"constant_declaration", KIND(CONSTANT), MINOR, "declarator.name", NULL}
+/* clang-format on */
 
 static const lang_rule java_rules[] = {JAVA_RULES, RULES_END};
 
@@ -382,8 +391,9 @@ static const lang_rule make_rules[] = {
     RULES_END,
 };
 
-#define PLAIN_LANG(name_, ext_, ...)                                                                                   \
-  { .name = name_, .extensions = ext_, .split = LANG_SPLIT_LINES, __VA_ARGS__ }
+/* clang-format off */
+#define PLAIN_LANG(name_, ext_, ...) {.name = name_, .extensions = ext_, .split = LANG_SPLIT_LINES, __VA_ARGS__}
+/* clang-format on */
 
 const lang_info lang_table[] = {
     /* the first is the default: nothing is known about the file */

@@ -147,16 +147,15 @@ done:
 
 void scan_entry_set_stat(scan_entry *entry, const struct stat *s) {
   entry->size = s->st_size < 0 ? 0 : (uint64_t)s->st_size;
-  entry->mtime_ns = (int64_t)s->st_mtim.tv_sec * 1000000000 + s->st_mtim.tv_nsec;
-  entry->ctime_ns = (int64_t)s->st_ctim.tv_sec * 1000000000 + s->st_ctim.tv_nsec;
+  entry->mtime_ns = os_timespec_ns(s->st_mtim);
+  entry->ctime_ns = os_timespec_ns(s->st_ctim);
   entry->inode = (uint64_t)s->st_ino;
   entry->device = (uint64_t)s->st_dev;
 }
 
 static bool scan_root_same_stat(const struct stat *a, const struct stat *b) {
-  return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-         a->st_mtim.tv_nsec == b->st_mtim.tv_nsec && a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
-         a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+  return a->st_size == b->st_size && os_timespec_ns(a->st_mtim) == os_timespec_ns(b->st_mtim) &&
+         os_timespec_ns(a->st_ctim) == os_timespec_ns(b->st_ctim);
 }
 
 /* One attempt; *again when the file changed meanwhile. */

@@ -4,8 +4,6 @@
 
 #include <stdio.h>
 
-enum { SEARCH_ATTEMPTS = 4 };
-
 /* ---- Notes ---- */
 
 void search_note(search_ctx *s, const char *what, const lode_error *why) {

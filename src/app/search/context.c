@@ -4,11 +4,10 @@
 
 #include "indexer/code_record.h"
 #include "indexer/index_stamp.h"
+#include "search/search_tuning.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-enum { CONTEXT_MAX_DEFINITIONS = 4, CONTEXT_CANDIDATES = 200, CONTEXT_USE_LINES = 3, CONTEXT_SHORT_BYTES = 600 };
 
 typedef struct context_state {
   search_context_result *out;
@@ -65,11 +64,11 @@ static bool context_view_of(context_state *f, const lode_row *row, indexer_chunk
 }
 
 static lode_str context_head_of(lode_str text) {
-  if (text.len <= CONTEXT_SHORT_BYTES) return text;
-  text.len = CONTEXT_SHORT_BYTES;
+  if (text.len <= SEARCH_CONTEXT_SHORT_BYTES) return text;
+  text.len = SEARCH_CONTEXT_SHORT_BYTES;
   while (text.len && text.data[text.len - 1] != '\n') text.len--;
   if (!text.len) {
-    text.len = CONTEXT_SHORT_BYTES;
+    text.len = SEARCH_CONTEXT_SHORT_BYTES;
     while (text.len && ((unsigned char)text.data[text.len] & 0xc0) == 0x80) text.len--;
   }
   return text;
@@ -128,8 +127,8 @@ static lode_status context_find_name(context_state *f, lode_str name, lode_str *
   indexer_chunk_view view;
   lode_str text;
   lode_status st;
-  TRY_GOTO(context_rows_where(f, "name", name, CONTEXT_CANDIDATES, &rows, err));
-  for (size_t i = 0; i < lode_result_count(rows) && f->out->n < CONTEXT_MAX_DEFINITIONS; i++) {
+  TRY_GOTO(context_rows_where(f, "name", name, SEARCH_CONTEXT_CANDIDATES, &rows, err));
+  for (size_t i = 0; i < lode_result_count(rows) && f->out->n < SEARCH_CONTEXT_DEFINITIONS; i++) {
     const lode_row *row = lode_result_at(rows, i);
     if (!context_view_of(f, row, &view, &text)) continue;
     TRY_GOTO(context_add_item(f, &view, SEARCH_RELATION_DEFINITION, text, view.first, err));
@@ -199,7 +198,7 @@ static void context_lines_with(lode_str text, lode_str name, uint32_t line, strb
   size_t found = 0;
   out->len = 0;
   *first = 0;
-  for (size_t at = 0; at < text.len && found < CONTEXT_USE_LINES; line++) {
+  for (size_t at = 0; at < text.len && found < SEARCH_CONTEXT_USE_LINES; line++) {
     const char *end = memchr(text.data + at, '\n', text.len - at);
     lode_str one = {text.data + at, end ? (size_t)(end - text.data) - at : text.len - at};
     at += one.len + 1;
@@ -235,7 +234,7 @@ static lode_status context_find_uses(context_state *f, lode_str name, size_t lim
   lode_query_request q = {.mode = LODE_BY_TEXT,
                           .texts = &name,
                           .n = 1,
-                          .k = CONTEXT_CANDIDATES,
+                          .k = SEARCH_CONTEXT_CANDIDATES,
                           .include = LODE_DOCUMENT | LODE_METADATA,
                           .select = {.where_document = {contains.data, contains.len}}};
   TRY_GOTO(lode_query(f->code, &q, &rows, err));

@@ -4,8 +4,6 @@
 
 #include "scan/scan.h"
 
-enum { QUESTION_MAX_NAME = 128 };
-
 static bool question_is_name_char(unsigned char c) { return c == '$' || search_is_name_byte(c); }
 static bool question_is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 static bool question_is_lower(char c) { return c >= 'a' && c <= 'z'; }
@@ -25,7 +23,7 @@ static bool question_looks_coded(lode_str name) {
 }
 
 static bool question_add_name(search_question *q, lode_str name) {
-  if (q->n_names == sizeof q->names / sizeof *q->names || name.len == 0 || name.len > QUESTION_MAX_NAME) return false;
+  if (q->n_names == sizeof q->names / sizeof *q->names || name.len == 0 || name.len > SEARCH_MAX_NAME) return false;
   for (size_t i = 0; i < q->n_names; i++)
     if (str_eq(q->names[i], name)) return true;
   q->names[q->n_names++] = name;

@@ -7,8 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { RANK_VECTOR_FLOOR = 200 }; /* the cosine of the candidate at this rank becomes 0 */
-
 const rank_weights rank_default_weights = {
 #define FEATURE_WORDS_WEIGHT(id, of, name, words, names, about) words,
 #define FEATURE_NAMES_WEIGHT(id, of, name, words, names, about) names,
@@ -18,9 +16,9 @@ const rank_weights rank_default_weights = {
 #define FACTOR_WEIGHT(id, name, factor, about) factor,
     .factor = {RANK_FACTORS(FACTOR_WEIGHT)},
 #undef FACTOR_WEIGHT
-    .more = {0.30, 0.08},
-    .decay = 0.7,
-    .again = 0.30,
+    .more = {RANK_MORE_WORDS, RANK_MORE_NAMES},
+    .decay = RANK_DECAY,
+    .again = RANK_AGAIN,
 };
 
 /* A file feature is counted once, however many candidates the file has. */
@@ -159,9 +157,7 @@ static void rank_match_words(const search_words *words, const search_words *name
         m->part[i] = m->part[i + 1] = m->word[w] = 1;
 }
 
-/* F-measure of how well the words cover the name (precision) and the name the words (recall), with beta = 1/2:
- * precision counts more. A short name that the query contains whole is worth more than a long one with as many
- * matching words. */
+/* F-measure of how well the words cover the name (precision) and the name the words (recall). */
 static double rank_overlap(const rank_state *r, const search_words *name) {
   const search_words *words = &r->question->words;
   double asked = 0, found = 0, covered = 0;
@@ -174,7 +170,8 @@ static double rank_overlap(const rank_state *r, const search_words *name) {
   }
   for (size_t i = 0; i < name->n; i++) covered += m.part[i];
   double recall = asked > 0 ? found / asked : 0, precision = covered / (double)name->n;
-  return recall + precision > 0 ? 1.25 * recall * precision / (recall + 0.25 * precision) : 0;
+  if (!(recall + precision > 0)) return 0;
+  return (1 + RANK_NAME_BETA2) * recall * precision / (recall + RANK_NAME_BETA2 * precision);
 }
 
 static char rank_fold_char(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
@@ -191,8 +188,8 @@ static bool rank_same_folded(lode_str a, lode_str b) {
 static double rank_defines(const search_question *q, lode_str name) {
   double best = 0;
   for (size_t i = 0; i < q->n_names && name.len; i++) {
-    double place = q->is_name && i + 1 < q->n_names ? 0.5 : 1;
-    double hit = str_eq(q->names[i], name) ? 1 : rank_same_folded(q->names[i], name) ? 0.8 : 0;
+    double place = q->is_name && i + 1 < q->n_names ? RANK_QUALIFIER : 1;
+    double hit = str_eq(q->names[i], name) ? 1 : rank_same_folded(q->names[i], name) ? RANK_OTHER_CASE : 0;
     if (hit * place > best) best = hit * place;
   }
   return best;
@@ -210,11 +207,11 @@ static double rank_kind_value(lode_str kind) {
     case LANG_KIND_FUNCTION:
     case LANG_KIND_METHOD:
     case LANG_KIND_CONSTRUCTOR:
-    case LANG_KIND_MACRO: return 0.8;
+    case LANG_KIND_MACRO: return RANK_KIND_FUNCTION;
     case LANG_KIND_IMPL:
     case LANG_KIND_CONSTANT:
     case LANG_KIND_NAMESPACE:
-    case LANG_KIND_TABLE: return 0.5;
+    case LANG_KIND_TABLE: return RANK_KIND_OTHER;
     default: return 0;
   }
 }
@@ -302,7 +299,7 @@ static lode_status rank_scale_cosines(rank_state *r, size_t at, rank_feature fea
   if (n) {
     qsort(all, n, sizeof *all, rank_compare_desc);
     double top = all[0], floor_ = all[n > RANK_VECTOR_FLOOR ? RANK_VECTOR_FLOOR - 1 : n - 1];
-    double range = top - floor_ > 1e-6 ? top - floor_ : 1;
+    double range = top - floor_ > RANK_COSINE_RANGE ? top - floor_ : 1;
     for (size_t i = 0; i < r->n; i++) {
       double c = at ? r->v[i].cosine2 : r->v[i].cosine;
       double x = n == 1 ? 1 : (c - floor_) / range;
@@ -417,7 +414,7 @@ static lode_status rank_measure(rank_state *r, lode_error *err) {
 static double rank_feature_value(const rank_state *r, const rank_candidate *c, size_t feature, double factor) {
   bool is_name = r->question->is_name;
   double value = r->weights->feature[is_name][feature] * c->features[feature];
-  if ((feature == RANK_FEATURE_TEXT || feature == RANK_FEATURE_VECTOR) && !is_name && r->is_half) value *= 2;
+  if ((feature == RANK_FEATURE_TEXT || feature == RANK_FEATURE_VECTOR) && !is_name && r->is_half) value *= RANK_ALONE;
   return feature == RANK_FEATURE_DEFINES && is_name ? value : factor * value;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rank.h - the order of search results: one formula over features of a chunk, with all its weights in one table.
+/* rank.h - the order of search results: one formula over features of a chunk. Its weights are in search_tuning.h.
  *
  * Candidates come from the text index and from the vectors. Features are numbers between 0 and 1, of each chunk and
  * of each file (shared by all its chunks):
@@ -22,32 +22,8 @@
 #define LODE_SEARCH_RANK_H
 
 #include "indexer/code_record.h"
+#include "search/search_tuning.h"
 #include "search/search_words.h"
-
-/* X(id, level: CHUNK or FILE, name, weight for words, weight for names, description) */
-#define RANK_FEATURES(X)                                                                                               \
-  X(TEXT, CHUNK, "text", 0.70, 2.40, "BM25 of the chunk, against the best candidate's")                                \
-  X(VECTOR, CHUNK, "vector", 1.00, 0.10, "cosine of question and chunk, against the candidates'")                      \
-  X(QUALITY, CHUNK, "quality", 0.20, 0.10, "the same with the second vector")                                          \
-  X(OUTLINE, FILE, "outline", 0.20, 0.50, "BM25 of the file's outline, against the best file's")                       \
-  X(DEFINES, CHUNK, "defines", 0.40, 3.00, "the chunk defines exactly a name that the query holds")                    \
-  X(NAME, CHUNK, "name", 0.30, 0.60,                                                                                   \
-    "how much of the chunk's name the query's words cover, and how much of them it covers")                            \
-  X(FILE, FILE, "file", 2.20, 1.60, "the same for the name of the file")                                               \
-  X(CENTRAL, FILE, "central", 0.50, 0.10,                                                                              \
-    "how many of the candidates' other files name this one, against the most named: by logarithm")                     \
-  X(KIND, CHUNK, "kind", 0.10, 0.10, "the chunk is a definition: a type counts fully, a function a little less")
-
-/* X(id, name, factor, what it applies to unless the question asks for it) */
-#define RANK_FACTORS(X)                                                                                                \
-  X(TEST, "test", 0.40, "tests")                                                                                       \
-  X(VENDORED, "vendored", 0.60, "copies of other projects")                                                            \
-  X(EXAMPLE, "example", 0.70, "examples and demonstrations")                                                           \
-  X(DOC, "doc", 0.45, "documents")                                                                                     \
-  X(DATA, "data", 0.60, "data and configuration")                                                                      \
-  X(OLD, "old", 0.40, "legacy code, and v1/ where there is a v2/")                                                     \
-  X(FOREIGN, "foreign", 0.70, "files for another system, where some are for this one")                                 \
-  X(STUB, "stub", 0.70, "declarations of what is written elsewhere")
 
 typedef enum rank_feature {
 #define RANK_FEATURE_ENUM(id, of, name, words, names, about) RANK_FEATURE_##id,

@@ -56,7 +56,7 @@ void search_note(search_ctx *s, const char *what, const lode_error *why);
 /* Notes the snapshot that an answer of the store is of. */
 void search_note_snapshot(search_ctx *s, const lode_result *rows);
 /* Copies text into the arena; false: out of memory. */
-bool search_copy(search_ctx *s, lode_str *text);
+LODE_MUST bool search_copy(search_ctx *s, lode_str *text);
 LODE_MUST lode_status search_make_filter(search_ctx *s, lode_error *err);
 lode_selection search_selection(const search_ctx *s);
 /* The text query takes about as long as the vectors and the model, so it runs on a thread beside them: start it

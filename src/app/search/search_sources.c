@@ -8,18 +8,6 @@
 
 #include <math.h>
 
-enum {
-  SOURCE_WANT_TEXT = 200,       /* least number of candidates asked for */
-  SOURCE_WANT_VECTOR = 200,     /* least number of candidates asked for */
-  SOURCE_WANT_OUTLINES = 40,    /* least number of files asked for */
-  SOURCE_WANT_NAMES = 64,       /* most definitions of names */
-  SOURCE_OUTLINE_FILES = 12,    /* best files by outline of which chunks are added */
-  SOURCE_OUTLINE_CHUNKS = 3,    /* chunks added of each */
-  SOURCE_MAX_WANT = 1 << 20,    /* most candidates ever asked for */
-  SOURCE_MAX_UNINDEXED = 10000, /* most chunks that are read because no index has them yet */
-  SOURCE_MAX_TEXTS = 1000,      /* with more candidates than this, their texts are not read */
-};
-
 /* ---- Candidates ---- */
 
 static size_t source_slot(const search_ctx *s, lode_str id) {
@@ -87,13 +75,13 @@ static lode_status source_candidate(search_ctx *s, const lode_row *row, rank_can
 
 static size_t source_want(const search_ctx *s, size_t min) {
   size_t n = s->request->limit > min / 5 ? s->request->limit * 5 : min;
-  if (s->want_factor > SOURCE_MAX_WANT / n) return SOURCE_MAX_WANT;
+  if (s->want_factor > SEARCH_MAX_WANT / n) return SEARCH_MAX_WANT;
   return n * s->want_factor;
 }
 
 /* Texts are used for ranking; very many are not worth reading. */
 static unsigned source_include_flags(size_t k) {
-  return k <= SOURCE_MAX_TEXTS ? LODE_METADATA | LODE_DOCUMENT : LODE_METADATA;
+  return k <= SEARCH_MAX_TEXTS ? LODE_METADATA | LODE_DOCUMENT : LODE_METADATA;
 }
 
 /* ---- By text ---- */
@@ -109,10 +97,10 @@ static void source_query_text(search_ctx *s) {
   lode_query_request q = {.mode = LODE_BY_TEXT,
                           .texts = &s->text,
                           .n = 1,
-                          .k = source_want(s, SOURCE_WANT_TEXT),
+                          .k = source_want(s, SEARCH_WANT_TEXT),
                           .select = search_selection(s),
-                          .include = source_include_flags(source_want(s, SOURCE_WANT_TEXT)),
-                          .most_unindexed = SOURCE_MAX_UNINDEXED};
+                          .include = source_include_flags(source_want(s, SEARCH_WANT_TEXT)),
+                          .most_unindexed = SEARCH_MAX_UNINDEXED};
   source_query(s->code, &q, &s->words);
 }
 
@@ -139,7 +127,7 @@ static lode_status source_take_text(search_ctx *s, lode_error *err) {
   lode_status st = s->words.st;
   search_note_snapshot(s, rows);
   if (st != LODE_OK && err) *err = s->words.err;
-  s->cut = s->cut || lode_result_count(rows) >= source_want(s, SOURCE_WANT_TEXT);
+  s->cut = s->cut || lode_result_count(rows) >= source_want(s, SEARCH_WANT_TEXT);
   for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
     rank_candidate *c;
     st = source_candidate(s, lode_result_at(rows, i), &c, err);
@@ -168,7 +156,7 @@ static lode_status source_take_names(search_ctx *s, lode_error *err) {
   strbuf_addstr(&where, "]}");
   if (where.failed) TRY_GOTO(err_nomem(err));
   lode_get_request get = {
-      .select = {.where = {where.data, where.len}}, .limit = SOURCE_WANT_NAMES, .include = LODE_METADATA};
+      .select = {.where = {where.data, where.len}}, .limit = SEARCH_WANT_NAMES, .include = LODE_METADATA};
   TRY_GOTO(lode_get(s->code, &get, &rows, err));
   search_note_snapshot(s, rows);
   for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
@@ -191,15 +179,15 @@ static bool source_has_path(const search_ctx *s, lode_str path) {
 
 /* Adds the first chunks of files that match by outline and have no candidate yet. */
 static lode_status source_add_files(search_ctx *s, const lode_result *rows, lode_error *err) {
-  lode_str ids[SOURCE_OUTLINE_FILES * SOURCE_OUTLINE_CHUNKS];
+  lode_str ids[SEARCH_OUTLINE_FILES * SEARCH_OUTLINE_CHUNKS];
   strbuf id = {0};
   lode_result *chunks = NULL;
   size_t n = 0;
   lode_status st = LODE_OK;
-  for (size_t i = 0; i < lode_result_count(rows) && i < SOURCE_OUTLINE_FILES; i++) {
+  for (size_t i = 0; i < lode_result_count(rows) && i < SEARCH_OUTLINE_FILES; i++) {
     lode_str path = lode_result_at(rows, i)->id;
     if (source_has_path(s, path)) continue;
-    for (size_t k = 0; k < SOURCE_OUTLINE_CHUNKS; k++) {
+    for (size_t k = 0; k < SEARCH_OUTLINE_CHUNKS; k++) {
       TRY_GOTO(indexer_chunk_id(&id, path, k, err));
       char *p = mem_arena_copy(s->arena, id.data, id.len - 1);
       if (!p) TRY_GOTO(err_nomem(err));
@@ -226,8 +214,8 @@ static void source_query_outlines(const search_ctx *s, search_reply *to) {
   lode_query_request q = {.mode = LODE_BY_TEXT,
                           .texts = &s->text,
                           .n = 1,
-                          .k = source_want(s, SOURCE_WANT_OUTLINES),
-                          .most_unindexed = SOURCE_MAX_UNINDEXED,
+                          .k = source_want(s, SEARCH_WANT_OUTLINES),
+                          .most_unindexed = SEARCH_MAX_UNINDEXED,
                           .progress = s->request->progress};
   if (s->files) source_query(s->files, &q, to);
 }
@@ -280,9 +268,9 @@ static void source_query_vector(const search_ctx *s, search_reply *to) {
                           .vectors = s->vector,
                           .dimension = s->dim,
                           .n = 1,
-                          .k = source_want(s, SOURCE_WANT_VECTOR),
+                          .k = source_want(s, SEARCH_WANT_VECTOR),
                           .select = search_selection(s),
-                          .include = source_include_flags(source_want(s, SOURCE_WANT_VECTOR)),
+                          .include = source_include_flags(source_want(s, SEARCH_WANT_VECTOR)),
                           .progress = s->request->progress};
   if (s->vector) source_query(s->code, &q, to);
 }
@@ -291,7 +279,7 @@ static lode_status source_take_vector(search_ctx *s, const search_reply *from, l
   lode_status st = from->st;
   search_note_snapshot(s, from->rows);
   if (st != LODE_OK && err) *err = from->err;
-  s->cut = s->cut || lode_result_count(from->rows) >= source_want(s, SOURCE_WANT_VECTOR);
+  s->cut = s->cut || lode_result_count(from->rows) >= source_want(s, SEARCH_WANT_VECTOR);
   for (size_t i = 0; i < lode_result_count(from->rows) && st == LODE_OK; i++) {
     const lode_row *row = lode_result_at(from->rows, i);
     rank_candidate *c;
@@ -307,7 +295,7 @@ static lode_status source_take_second(search_ctx *s, lode_error *err) {
                           .vectors = s->vector2,
                           .dimension = s->dim2,
                           .n = 1,
-                          .k = source_want(s, SOURCE_WANT_VECTOR)};
+                          .k = source_want(s, SEARCH_WANT_VECTOR)};
   lode_result *near = NULL, *rows = NULL;
   lode_str *ids = NULL;
   lode_status st;
@@ -354,8 +342,8 @@ static lode_status source_tolerate(search_ctx *s, const char *what, lode_status 
 static void source_check_backlog(search_ctx *s) {
   lode_stats stats;
   if (s->request->mode == LODE_BY_VECTOR || lode_collection_stats(s->code, &stats, NULL) != LODE_OK) return;
-  s->names_backlog = stats.unindexed > SOURCE_MAX_UNINDEXED;
-  if (stats.untexted <= SOURCE_MAX_UNINDEXED) return;
+  s->names_backlog = stats.unindexed > SEARCH_MAX_UNINDEXED;
+  if (stats.untexted <= SEARCH_MAX_UNINDEXED) return;
   lode_error why = {.record = LODE_NO_RECORD};
   (void)err_set(&why, LODE_BUSY, "the text index is behind by %llu chunks; `lode index` brings it up to date",
                 (unsigned long long)stats.untexted);
@@ -392,7 +380,7 @@ lode_status search_gather(search_ctx *s, bool *used, lode_error *err) {
     s->cut = false;
     TRY(source_gather_once(s, used, err));
     /* if too few are left, they may have been excluded by the glob: ask for more */
-    if (s->n >= s->request->limit || !s->cut || !s->request->path.data || s->want_factor >= SOURCE_MAX_WANT)
+    if (s->n >= s->request->limit || !s->cut || !s->request->path.data || s->want_factor >= SEARCH_MAX_WANT)
       return LODE_OK;
   }
 }

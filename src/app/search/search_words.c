@@ -6,9 +6,6 @@
 
 #include <stdlib.h>
 
-#define SEARCH_PREFIX_SIMILARITY 0.7
-enum { SEARCH_MIN_PREFIX = 3, SEARCH_MIN_STEM = 3 };
-
 /* ---- Stems ---- */
 
 static bool search_words_strip_ending(const search_word *w, const char *suffix, size_t *len) {

@@ -9,8 +9,7 @@
 #define LODE_SEARCH_SEARCH_WORDS_H
 
 #include "base/base.h"
-
-enum { SEARCH_MAX_WORDS = 48, SEARCH_WORD_BYTES = 32 };
+#include "search/search_tuning.h"
 
 typedef struct search_word {
   char text[SEARCH_WORD_BYTES]; /* longer ones are truncated */

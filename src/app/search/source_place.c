@@ -4,8 +4,6 @@
 
 #include <fcntl.h>
 
-#define PROJECT_MAX_FILE_BYTES (64u << 20)
-
 const char *search_freshness_name(search_freshness freshness) {
   static const char *const names[] = {NULL, "changed", "gone"};
   return names[freshness];
@@ -77,8 +75,7 @@ static lode_status project_reader_read_file(search_file_reader *p, lode_str show
 
 /* mtime can be set by anyone (touch -r), ctime cannot: it must be earlier than the time when the file was read. */
 static bool project_reader_stat_matches(const struct stat *s, const indexer_file_state *state) {
-  return (int64_t)s->st_mtim.tv_sec * 1000000000 + s->st_mtim.tv_nsec == state->mtime_ns &&
-         (uint64_t)s->st_size == state->size &&
+  return os_timespec_ns(s->st_mtim) == state->mtime_ns && (uint64_t)s->st_size == state->size &&
          (int64_t)s->st_ctim.tv_sec * 1000 + s->st_ctim.tv_nsec / 1000000 < (int64_t)state->at_ms;
 }
 
@@ -153,7 +150,7 @@ lode_status search_file_reader_read(search_file_reader *p, lode_collection *file
   TRY(lode_get(files, &get, &rows, err));
   const lode_row *row = project_reader_row_of(rows, shown);
   bool indexed = row && indexer_file_state_parse(row->metadata, &json, &state) && state.skip == SCAN_SKIP_NONE &&
-                 state.size <= PROJECT_MAX_FILE_BYTES;
+                 state.size <= LANG_MAX_TEXT;
   lode_status st = indexed ? project_reader_read_same(p, shown, &state, found, err) : LODE_OK;
   json_release(&json);
   lode_result_free(rows);

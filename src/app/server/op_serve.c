@@ -3,6 +3,8 @@
  * and shuts down in order: no new connections, running requests are finished, the worker closes the store. A second
  * signal ends the process at once, which is safe for the store. Log lines go to standard error, one write each. */
 #include "server/browser.h"
+#include "ops/op_row.h"
+#include "table/op_args_serve.h"
 #include "ops/op_text.h"
 #include "models/model_embedder.h"
 #include "server/peer.h"
@@ -38,7 +40,7 @@ static void serve_log_line(void *ctx, const char *text) {
   op_put_printable(&line, str_of(text), 0);
   strbuf_addch(&line, '\n');
   /* a failure cannot be reported to anybody */
-  if (!line.failed) (void)op_write_fd(STDERR_FILENO, line.data, line.len);
+  if (!line.failed) (void)!op_write_fd(STDERR_FILENO, line.data, line.len);
   strbuf_release(&line);
 }
 
@@ -83,15 +85,14 @@ static lode_status serve_read_pem(const char *path, strbuf *out, const char **te
 /* Decides who must send a token. Without a token the server only serves its own user. A given token is required of
  * everybody by default: a proxy of the same user may forward requests from anywhere. `ui` always makes a token; its
  * own user, whose browser opens the page, does not need it. */
-static lode_status serve_choose_token(const op_args *args, bool ui, serve_secrets *f, server_options *o,
+static lode_status serve_choose_token(const op_serve_args *args, bool ui, serve_secrets *f, server_options *o,
                                       lode_error *err) {
-  const op_arg *file = op_arg_get(args, "token_file"), *who = op_arg_get(args, "token_for");
-  bool make = ui || op_arg_get(args, "token")->number, asks_all = !ui && who->number == 0;
-  if (file->set && make)
+  bool make = ui || args->token.on, asks_all = !ui && args->token_for.index == 0;
+  if (args->token_file.set && make)
     return err_set(err, LODE_INVALID, "--token makes a token and --token-file reads one: give one of them");
-  if (file->set) TRY(serve_read_token(file->text.data, f, &o->token, err));
+  if (args->token_file.set) TRY(serve_read_token(args->token_file.path, f, &o->token, err));
   if (make) TRY(serve_make_token(f, &o->token, err));
-  if (!o->token.data && who->set)
+  if (!o->token.data && args->token_for.set)
     return err_set(err, LODE_INVALID, "--token-for needs a token: --token, or --token-file FILE");
   if (!o->token.data && !server_is_loopback(o->host))
     return err_set(err, LODE_REFUSED,
@@ -108,30 +109,30 @@ static lode_status serve_choose_token(const op_args *args, bool ui, serve_secret
 }
 
 /* The options of `serve`; `ui` has a few of these parameters, and defaults for the rest. */
-static lode_status serve_read_options(const op_args *args, bool ui, serve_secrets *f, server_options *o,
+static lode_status serve_read_options(const op_serve_args *args, bool ui, serve_secrets *f, server_options *o,
                                       lode_error *err) {
   static const server_log_level logs[] = {SERVER_LOG_REQUESTS, SERVER_LOG_ERRORS, SERVER_LOG_NOTHING};
-  const op_arg *certificate = op_arg_get(args, "certificate"), *key = op_arg_get(args, "key");
+  const op_arg_path *certificate = &args->certificate, *key = &args->key;
   *o = (server_options){
-      .host = op_arg_get(args, "host")->text.data,
-      .port = (uint16_t)op_arg_get(args, "port")->number,
+      .host = args->host.text.data,
+      .port = (uint16_t)args->port.n,
       .any_port = true,
-      .allow_hosts = op_arg_get(args, "allow_host")->list,
-      .n_allow_hosts = op_arg_get(args, "allow_host")->n,
-      .allow_origins = op_arg_get(args, "allow_origin")->list,
-      .n_allow_origins = op_arg_get(args, "allow_origin")->n,
-      .allow_reset = op_arg_get(args, "allow_reset")->number != 0,
-      .max_body = (size_t)op_arg_get(args, "max_body")->number,
-      .max_connections = (uint32_t)op_arg_get(args, "max_connections")->number,
-      .wait_s = (uint32_t)op_arg_get(args, "wait")->number,
-      .log = logs[op_arg_get(args, "log")->number],
+      .allow_hosts = args->allow_host.items,
+      .n_allow_hosts = args->allow_host.n,
+      .allow_origins = args->allow_origin.items,
+      .n_allow_origins = args->allow_origin.n,
+      .allow_reset = args->allow_reset.on,
+      .max_body = (size_t)args->max_body.bytes,
+      .max_connections = (uint32_t)args->max_connections.n,
+      .wait_s = (uint32_t)args->wait.n,
+      .log = logs[args->log.index],
       .say = serve_log_line,
   };
   if (!o->host) o->host = "127.0.0.1";
   TRY(serve_choose_token(args, ui, f, o, err));
   if (certificate->set != key->set) return err_set(err, LODE_INVALID, "TLS needs both --certificate and --key");
-  if (certificate->set) TRY(serve_read_pem(certificate->text.data, &f->certificate, &o->certificate, err));
-  if (key->set) TRY(serve_read_pem(key->text.data, &f->key, &o->key, err));
+  if (certificate->set) TRY(serve_read_pem(certificate->path, &f->certificate, &o->certificate, err));
+  if (key->set) TRY(serve_read_pem(key->path, &f->key, &o->key, err));
   return LODE_OK;
 }
 
@@ -217,11 +218,11 @@ static void serve_drain(server_state *http, uint32_t ms) {
 }
 
 static lode_status serve_send_summary(op_context *ctx, const supervisor_stats *f, lode_error *err) {
-  op_row_begin(ctx);
+  op_summary_begin(ctx);
   op_row_text(ctx, "store", str_of(ctx->folder));
   op_row_count(ctx, "calls", f->calls);
   op_row_count(ctx, "restarts", f->restarts);
-  return op_row_send_summary(ctx, err);
+  return op_row_send(ctx, err);
 }
 
 /* Shows the page's address, and opens it in the browser. Other users can see the arguments of a process, so the
@@ -235,9 +236,16 @@ static void serve_open_page(const server_options *o, const server_state *http, b
   serve_log_line(NULL, line);
 }
 
-static lode_status serve_run(op_context *ctx, const op_args *args, bool ui, lode_error *err) {
+static void serve_enter_sandbox(const worker_options *setup, char *summary, size_t size) {
+  strbuf crashes = {0};
+  supervisor_put_crash_folder(setup, &crashes);
+  worker_sandbox_frontend(setup->store, crashes.failed ? NULL : crashes.data, summary, size);
+  strbuf_release(&crashes);
+}
+
+static lode_status serve_run(op_context *ctx, const op_serve_args *args, bool ui, lode_error *err) {
   const lode_open_options *settings = ctx->settings;
-  bool no_sandbox = op_arg_get(args, "no_sandbox")->number != 0;
+  bool no_sandbox = args->no_sandbox.on;
   supervisor_state *supervisor = NULL;
   supervisor_stats stats = {0};
   server_state *http = NULL;
@@ -250,7 +258,7 @@ static lode_status serve_run(op_context *ctx, const op_args *args, bool ui, lode
   char sandbox[400] = "no sandbox: switched off";
   lode_status st;
   TRY_GOTO(serve_read_options(args, ui, &f, &options, err));
-  TRY_GOTO(model_policy_of_args(args, &models, err));
+  TRY_GOTO(model_policy_of_args(&args->allow_model, &models, err));
   if (ui) options.log = SERVER_LOG_ERRORS;
   if (!settings->read_only && !op_is_address(ctx->folder)) TRY_GOTO(serve_make_folder(ctx->folder, err));
   if (ctx->found && !ui && !settings->read_only && !trust_has_store(ctx->folder))
@@ -266,7 +274,7 @@ static lode_status serve_run(op_context *ctx, const op_args *args, bool ui, lode
                                      .memory_bytes = settings->memory_bytes,
                                      .max_document_bytes = settings->max_document_bytes,
                                      .busy_ms = settings->busy_ms,
-                                     .threads = (uint32_t)op_arg_get(args, "threads")->number,
+                                     .threads = (uint32_t)args->threads.n,
                                      .create = !ui,
                                      .preload = true,
                                      .no_sandbox = no_sandbox,
@@ -274,13 +282,14 @@ static lode_status serve_run(op_context *ctx, const op_args *args, bool ui, lode
                                      .models = models,
                                      .found = ctx->found,
                                      .adopted = ctx->adopted},
-                           .timeout_ms = (uint32_t)op_arg_get(args, "timeout")->number * 1000,
+                           .timeout_ms = (uint32_t)args->timeout.n * 1000,
                            .log = serve_log_line};
+  TRY_GOTO(server_listen(&options, &http, err));
+  if (ui) serve_open_page(&options, http, args->no_open.on, &browser);      /* not in the sandbox */
+  if (!no_sandbox) serve_enter_sandbox(&so.setup, sandbox, sizeof sandbox); /* before there are threads */
   TRY_GOTO(supervisor_start(&so, &supervisor, err));
-  TRY_GOTO(server_start(&options, supervisor, &http, err));
-  if (ui) serve_open_page(&options, http, op_arg_get(args, "no_open")->number != 0, &browser); /* before the sandbox */
-  if (!no_sandbox) worker_sandbox_frontend(ctx->folder, supervisor_crash_folder(supervisor), sandbox, sizeof sandbox);
-  serve_announce(&options, http, ctx->folder, sandbox, op_arg_get(args, "token")->number != 0);
+  TRY_GOTO(server_start(http, supervisor, err));
+  serve_announce(&options, http, ctx->folder, sandbox, args->token.on);
   serve_wait_for_signal(&signals);
   server_drain(http);
   serve_drain(http, SERVE_GRACE_MS);
@@ -296,8 +305,10 @@ done:
   return st == LODE_OK ? serve_send_summary(ctx, &stats, err) : st;
 }
 
-lode_status op_do_serve(op_context *ctx, const op_args *args, lode_error *err) {
+lode_status op_do_serve(op_context *ctx, const op_serve_args *args, lode_error *err) {
   return serve_run(ctx, args, false, err);
 }
 
-lode_status op_do_ui(op_context *ctx, const op_args *args, lode_error *err) { return serve_run(ctx, args, true, err); }
+lode_status op_do_ui(op_context *ctx, const op_serve_args *args, lode_error *err) {
+  return serve_run(ctx, args, true, err);
+}

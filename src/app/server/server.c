@@ -12,6 +12,7 @@
  * REQUEST_READY (to be answered).
  */
 #include "server/server.h"
+#include "ops/op_args.h"
 #include "server/mhd.h"
 #include "server/peer.h"
 
@@ -29,7 +30,7 @@
 #define SERVER_NS_PER_MS 1000000ull
 enum { REQUEST_OPEN, REQUEST_CALLED, REQUEST_READY };
 enum { SERVER_SPARE_SLOTS = 16, SERVER_MIN_BODY_RATE = 64 << 10 /* bytes per second */, SERVER_CONN_BYTES = 64 << 10 };
-enum { SERVER_MAX_CANCELS = 64, SERVER_REAP_NS = 200000000 };
+enum { SERVER_MAX_CANCELS = 64, SERVER_REAP_MS = 200 };
 
 typedef struct server_conn_slot server_conn_slot;
 struct server_conn_slot {
@@ -50,6 +51,7 @@ struct server_state {
   supervisor_state *supervisor;
   server_metrics *metrics;
   struct MHD_Daemon *daemon;
+  int listener; /* -1: none, or the daemon's */
   uint16_t port;
   pthread_mutex_t lock;
   pthread_cond_t wake;
@@ -201,7 +203,6 @@ static void *conn_reaper(void *ctx) {
   server_state *h = ctx;
   pthread_mutex_lock(&h->lock);
   while (!h->stopping) {
-    struct timespec until;
     uint64_t now = os_api->now_ns(), gone[SERVER_MAX_CANCELS];
     for (server_conn_slot *s = h->conn_slots; s; s = s->after)
       if (!s->working && !s->shut && is_late(h, s, now)) conn_shut(h, s);
@@ -215,12 +216,7 @@ static void *conn_reaper(void *ctx) {
       pthread_cond_broadcast(&h->wake);
     }
     if (h->stopping) break;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += SERVER_REAP_NS;
-    if (until.tv_nsec >= 1000000000) {
-      until.tv_nsec -= 1000000000;
-      until.tv_sec++;
-    }
+    struct timespec until = os_deadline(SERVER_REAP_MS);
     pthread_cond_timedwait(&h->wake, &h->lock, &until);
   }
   pthread_mutex_unlock(&h->lock);
@@ -501,7 +497,7 @@ static server_request *request_begin(server_state *h, struct MHD_Connection *con
   request_set_id(r);
   const char *length = request_header(r, "Content-Length");
   uint64_t bytes = 0;
-  if (length) (void)op_parse_uint(str_of(length), &bytes);
+  if (length && !op_parse_uint(str_of(length), &bytes)) bytes = 0; /* libmicrohttpd refuses it */
   pthread_mutex_lock(&h->lock);
   h->stats.requests++;
   if (r->conn_slot)
@@ -623,7 +619,10 @@ static lode_status listen_at(const server_options *o, int *fd, uint16_t *port, l
                                             : ((struct sockaddr_in *)&bound)->sin_port);
   st = LODE_OK;
 done:
-  if (st != LODE_OK && *fd >= 0) close(*fd);
+  if (st != LODE_OK && *fd >= 0) {
+    close(*fd);
+    *fd = -1;
+  }
   freeaddrinfo(a);
   return st;
 }
@@ -640,8 +639,7 @@ static lode_status mhd_start(server_state *h, int fd, lode_error *err) {
   const server_options *o = &h->options;
   unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | MHD_USE_ITC |
                    (o->certificate ? MHD_USE_TLS : 0);
-  long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-  unsigned threads = cpus > 8 ? 4 : (unsigned)cpus / 2;
+  unsigned cpus = os_cpu_count(), threads = cpus > 8 ? 4 : cpus / 2;
   struct MHD_OptionItem more[4] = {{MHD_OPTION_END, 0, NULL}};
   size_t n = 0;
   if (o->certificate) {
@@ -664,34 +662,39 @@ static lode_status mhd_start(server_state *h, int fd, lode_error *err) {
   return LODE_OK;
 }
 
-lode_status server_start(const server_options *options, supervisor_state *supervisor, server_state **out,
-                         lode_error *err) {
+lode_status server_listen(const server_options *options, server_state **out, lode_error *err) {
   server_state *h = mem_calloc(1, sizeof *h);
-  int fd = -1;
   lode_status st;
   *out = NULL;
   if (!h) return err_nomem(err);
+  int errnum = os_cond_init(&h->wake);
+  if (errnum) {
+    mem_free(h);
+    return err_errno(err, errnum, "pthread_cond_init");
+  }
   h->options = *options;
-  h->supervisor = supervisor;
+  h->listener = -1;
   h->salt = (uint32_t)rand_u64();
   server_fill_defaults(&h->options);
   pthread_mutex_init(&h->lock, NULL);
-  pthread_cond_init(&h->wake, NULL);
   TRY_GOTO(server_mhd_load(err));
   h->metrics = server_metrics_new();
   if (!h->metrics) TRY_GOTO(err_nomem(err));
-  TRY_GOTO(listen_at(&h->options, &fd, &h->port, err));
-  TRY_GOTO(mhd_start(h, fd, err));
-  int errnum = pthread_create(&h->reaper, NULL, conn_reaper, h);
-  if (errnum) TRY_GOTO(err_errno(err, errnum, "pthread_create"));
-  h->reaping = true;
+  TRY_GOTO(listen_at(&h->options, &h->listener, &h->port, err));
   *out = h;
 done:
-  if (st != LODE_OK) {
-    if (fd >= 0 && !h->daemon) close(fd);
-    server_stop(h);
-  }
+  if (st != LODE_OK) server_stop(h);
   return st;
+}
+
+lode_status server_start(server_state *h, supervisor_state *supervisor, lode_error *err) {
+  h->supervisor = supervisor;
+  TRY(mhd_start(h, h->listener, err));
+  h->listener = -1; /* the daemon's */
+  int errnum = pthread_create(&h->reaper, NULL, conn_reaper, h);
+  if (errnum) return err_errno(err, errnum, "pthread_create");
+  h->reaping = true;
+  return LODE_OK;
 }
 
 void server_drain(server_state *h) {
@@ -713,6 +716,7 @@ void server_stop(server_state *h) {
     pthread_join(h->reaper, NULL);
   }
   if (h->daemon) server_mhd.stop_daemon(h->daemon);
+  if (h->listener >= 0) close(h->listener);
   server_metrics_free(h->metrics);
   pthread_cond_destroy(&h->wake);
   pthread_mutex_destroy(&h->lock);

@@ -41,8 +41,10 @@ typedef struct server_options {
   void *say_ctx;
 } server_options;
 
-lode_status server_start(const server_options *options, supervisor_state *supervisor, server_state **http,
-                         lode_error *err);
+/* Listens, without starting a thread: connections wait until server_start(). */
+LODE_MUST lode_status server_listen(const server_options *options, server_state **http, lode_error *err);
+/* After a failure, too, server_stop() ends it. */
+LODE_MUST lode_status server_start(server_state *http, supervisor_state *supervisor, lode_error *err);
 uint16_t server_get_port(const server_state *http);
 /* No new connections; requests on open ones are answered with 503. */
 void server_drain(server_state *http);
@@ -115,7 +117,7 @@ bool server_origin_allowed(const server_options *options, const char *origin, co
 /* Takes time that does not depend on where they differ. */
 bool server_token_matches(lode_str token, lode_str given);
 /* Decodes %41 to A in place; false for an invalid escape, for NUL, and for text that is not UTF-8. */
-bool server_percent_decode(char *text, size_t *len);
+LODE_MUST bool server_percent_decode(char *text, size_t *len);
 
 /* ---- Metrics (server_metrics.c) ---- */
 

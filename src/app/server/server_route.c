@@ -6,6 +6,8 @@
  * another method is 405.
  */
 #include "chroma/chroma.h"
+#include "ops/op_schema.h"
+#include "table/op_table.h"
 #include "server/page.h"
 #include "server/server.h"
 

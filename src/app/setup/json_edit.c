@@ -11,8 +11,9 @@ typedef struct edit_place { /* offsets for the object that holds key path[i], an
   size_t close;             /* its } */
   size_t key, value, end;   /* of the key, of its value, and after the value; end 0: no such key */
   size_t before;            /* after what precedes the key: the previous value, or the { */
-  bool empty, comma;        /* has no members; ends with a comma */
-  bool found;               /* the object exists */
+  size_t after;             /* the comma after the key's value, or 0 */
+  size_t comma;             /* the comma after the last value, or 0 */
+  bool empty, found;        /* has no members; the object exists */
 } edit_place;
 
 typedef struct edit_scan {
@@ -23,7 +24,6 @@ typedef struct edit_scan {
   char stack[EDIT_MAX_DEPTH]; /* { or [ */
   bool on_path[EDIT_MAX_DEPTH];
   size_t depth;
-  size_t matched; /* how many keys of the path lead to the current position */
 } edit_scan;
 
 static lode_status edit_bad(const edit_scan *s, const char *what, lode_error *err) {
@@ -79,7 +79,7 @@ static void edit_value_ended(edit_scan *s) {
   edit_place *p = edit_place_here(s);
   if (!p || s->stack[s->depth - 1] != '{') return;
   p->last = edit_offset(s);
-  p->comma = false;
+  p->comma = 0;
   if (p->value && !p->end) p->end = edit_offset(s);
 }
 
@@ -143,7 +143,7 @@ static lode_status edit_take_value(edit_scan *s, lode_error *err) {
 }
 
 static lode_status edit_run(edit_scan *s, lode_error *err) {
-  bool due = true, after_comma = false; /* a value is expected; else a comma or an end */
+  bool due = true; /* a value is expected; else a comma or an end */
   TRY(edit_skip_space(s, err));
   if (s->p >= s->end || *s->p != '{') return edit_bad(s, "it is not an object", err);
   TRY(edit_open(s, err));
@@ -153,15 +153,16 @@ static lode_status edit_run(edit_scan *s, lode_error *err) {
     char c = *s->p;
     if ((c == '}' || c == ']')) {
       TRY(edit_close(s, err));
-      due = after_comma = false;
+      due = false;
       continue;
     }
     if (c == ',') {
       edit_place *p = edit_place_here(s);
       if (due) return edit_bad(s, "a comma that nothing stands before", err);
+      if (p) p->comma = edit_offset(s);
+      if (p && p->end == p->last) p->after = p->comma;
       s->p++;
-      due = after_comma = true;
-      if (p) p->comma = true;
+      due = true;
       continue;
     }
     if (!due) return edit_bad(s, "a comma is expected", err);
@@ -173,7 +174,6 @@ static lode_status edit_run(edit_scan *s, lode_error *err) {
     TRY(edit_take_value(s, err));
     due = s->depth > depth;
   }
-  (void)after_comma;
   TRY(edit_skip_space(s, err));
   return s->p == s->end ? LODE_OK : edit_bad(s, "something stands after the object", err);
 }
@@ -240,41 +240,28 @@ lode_status setup_json_set(lode_str text, const char *const *path, size_t n, lod
     strbuf_addch(out, '}');
   }
   /* what followed the last member stays, except its comma, which is now ours */
-  lode_str rest = {text.data + p->last, text.len - p->last};
-  bool dropped = !p->comma;
-  bool line = false;
-  for (size_t i = 0; i < p->close - p->last; i++) line = line || rest.data[i] == '\n';
-  if (!line) edit_indent(out, deep);
-  for (size_t i = 0; i < rest.len; i++) {
-    if (!dropped && rest.data[i] == ',') {
-      dropped = true;
-      continue;
-    }
-    strbuf_addch(out, rest.data[i]);
+  size_t rest = p->last;
+  if (!memchr(text.data + rest, '\n', p->close - rest)) edit_indent(out, deep);
+  if (p->comma) {
+    strbuf_add(out, text.data + rest, p->comma - rest);
+    rest = p->comma + 1;
   }
+  strbuf_add(out, text.data + rest, text.len - rest);
   return out->failed ? err_nomem(err) : LODE_OK;
 }
 
 lode_status setup_json_remove(lode_str text, const char *const *path, size_t n, strbuf *out, lode_error *err) {
-  edit_scan s;
+  edit_scan s = {0};
   out->len = 0;
-  TRY(edit_scan_text(&s, text, path, n, err));
+  if (!edit_is_blank(text)) TRY(edit_scan_text(&s, text, path, n, err));
   const edit_place *p = &s.places[n - 1];
   if (!p->found || !p->end) {
     strbuf_add(out, text.data, text.len);
     return out->failed ? err_nomem(err) : LODE_OK;
   }
   /* with the comma before it; for the first member, with the comma after it */
-  size_t from = p->before, to = p->end;
-  if (p->before == p->open) {
-    for (size_t i = p->end; i < p->close; i++)
-      if (text.data[i] == ',') {
-        to = i + 1;
-        break;
-      }
-    from = p->open;
-  }
-  strbuf_add(out, text.data, from);
+  size_t to = p->before == p->open && p->after ? p->after + 1 : p->end;
+  strbuf_add(out, text.data, p->before);
   strbuf_add(out, text.data + to, text.len - to);
   return out->failed ? err_nomem(err) : LODE_OK;
 }

@@ -11,11 +11,12 @@
 
 /* The value at the path of keys (from the outermost object), as a part of text; no data if there is none.
  * LODE_INVALID if the text is not a JSON object. An empty text counts as {}. */
-lode_status setup_json_find(lode_str text, const char *const *path, size_t n, lode_str *value, lode_error *err);
+LODE_MUST lode_status setup_json_find(lode_str text, const char *const *path, size_t n, lode_str *value,
+                                      lode_error *err);
 /* The text with that value (JSON) at that path; missing objects are created. */
-lode_status setup_json_set(lode_str text, const char *const *path, size_t n, lode_str value, strbuf *out,
-                           lode_error *err);
+LODE_MUST lode_status setup_json_set(lode_str text, const char *const *path, size_t n, lode_str value, strbuf *out,
+                                     lode_error *err);
 /* The text without that key. */
-lode_status setup_json_remove(lode_str text, const char *const *path, size_t n, strbuf *out, lode_error *err);
+LODE_MUST lode_status setup_json_remove(lode_str text, const char *const *path, size_t n, strbuf *out, lode_error *err);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mcp_clients.c - see mcp_clients.h. */
 #include "setup/mcp_clients.h"
-#include "ops/op_text.h"
 
 #include "base/json.h"
 #include "os/os.h"
@@ -221,44 +220,28 @@ static void client_put_quoted(strbuf *out, const char *text) { json_put_string(o
 static void client_put_args(strbuf *out, const client_def *c, const char *root) {
   strbuf_addstr(out, "\"mcp\"");
   if (!c->global) return;
-  strbuf_addstr(out, ", \"--project\", ");
+  strbuf_addstr(out, ", ");
   client_put_quoted(out, root);
 }
 
 static void client_put_entry(strbuf *out, const client_def *c, const char *root, const char *command) {
-  switch (c->form) {
-    case CLIENT_FORM_SERVERS:
-      strbuf_addstr(out, "{\"command\": ");
-      client_put_quoted(out, command);
-      strbuf_addstr(out, ", \"args\": [");
-      client_put_args(out, c, root);
-      strbuf_addstr(out, "]}");
-      break;
-    case CLIENT_FORM_STDIO:
-      strbuf_addstr(out, "{\"type\": \"stdio\", \"command\": ");
-      client_put_quoted(out, command);
-      strbuf_addstr(out, ", \"args\": [");
-      client_put_args(out, c, root);
-      strbuf_addstr(out, "]}");
-      break;
-    case CLIENT_FORM_LOCAL:
-      strbuf_addstr(out, "{\"type\": \"local\", \"command\": [");
-      client_put_quoted(out, command);
-      strbuf_addstr(out, ", ");
-      client_put_args(out, c, root);
-      strbuf_addstr(out, "], \"enabled\": true}");
-      break;
-    case CLIENT_FORM_TOML:
-      strbuf_addstr(out, "[mcp_servers.lode]\ncommand = ");
-      client_put_quoted(out, command);
-      strbuf_addstr(out, "\nargs = [");
-      client_put_args(out, c, root);
-      strbuf_addstr(out, "]\n");
-      break;
-  }
+  static const struct {
+    const char *before_command, *before_args, *after;
+  } forms[] = {
+      [CLIENT_FORM_SERVERS] = {"{\"command\": ", ", \"args\": [", "]}"},
+      [CLIENT_FORM_STDIO] = {"{\"type\": \"stdio\", \"command\": ", ", \"args\": [", "]}"},
+      [CLIENT_FORM_LOCAL] = {"{\"type\": \"local\", \"command\": [", ", ", "], \"enabled\": true}"},
+      [CLIENT_FORM_TOML] = {"[mcp_servers.lode]\ncommand = ", "\nargs = [", "]\n"},
+  };
+  strbuf_addstr(out, forms[c->form].before_command);
+  client_put_quoted(out, command);
+  strbuf_addstr(out, forms[c->form].before_args);
+  client_put_args(out, c, root);
+  strbuf_addstr(out, forms[c->form].after);
 }
 
-/* ---- TOML: the table [mcp_servers.lode], by lines; lines inside long strings are no headers ---- */
+/* ---- TOML: the table [mcp_servers.lode] and those below it, by lines; lines inside long strings are no headers ----
+ */
 
 static void toml_toggle_strings(lode_str line, char *inside) {
   for (size_t i = 0; i + 2 < line.len; i++) {
@@ -272,22 +255,28 @@ static void toml_toggle_strings(lode_str line, char *inside) {
   }
 }
 
-static bool toml_is_header(lode_str line, bool *ours) {
-  static const char *const names[] = {"[mcp_servers.lode]", "[mcp_servers.\"lode\"]", "[ mcp_servers.lode ]"};
-  size_t at = 0;
-  while (at < line.len && (line.data[at] == ' ' || line.data[at] == '\t')) at++;
-  if (at == line.len || line.data[at] != '[') return false;
-  lode_str rest = {line.data + at, line.len - at};
-  *ours = false;
-  for (size_t i = 0; i < 3; i++) {
-    size_t n = strlen(names[i]);
-    *ours = *ours || (rest.len >= n && memcmp(rest.data, names[i], n) == 0);
-  }
+static bool toml_take(lode_str *line, const char *word) {
+  size_t n = strlen(word);
+  bool is = line->len >= n && memcmp(line->data, word, n) == 0;
+  if (is) *line = (lode_str){line->data + n, line->len - n};
+  while (line->len && (line->data[0] == ' ' || line->data[0] == '\t'))
+    *line = (lode_str){line->data + 1, line->len - 1};
+  return is;
+}
+
+/* below: the tables below ours are ours, too. */
+static bool toml_is_header(lode_str line, bool below, bool *ours) {
+  (void)toml_take(&line, "");
+  if (!toml_take(&line, "[")) return false;
+  *ours = toml_take(&line, "mcp_servers") && toml_take(&line, ".") &&
+          (toml_take(&line, "lode") || toml_take(&line, "\"lode\"") || toml_take(&line, "'lode'")) &&
+          (toml_take(&line, "]") || (below && toml_take(&line, ".")));
   return true;
 }
 
-/* The lines of our table; from == to if there is none. LODE_INVALID if a long string does not end. */
-static lode_status toml_find(lode_str text, size_t *from, size_t *to, lode_error *err) {
+/* The lines of our table, or of the last such table if `below`; from == to if there is none. LODE_INVALID if a long
+ * string does not end. */
+static lode_status toml_find(lode_str text, bool below, size_t *from, size_t *to, lode_error *err) {
   char inside = 0;
   bool in = false;
   *from = *to = text.len;
@@ -295,7 +284,7 @@ static lode_status toml_find(lode_str text, size_t *from, size_t *to, lode_error
     const char *end = memchr(text.data + at, '\n', text.len - at);
     lode_str line = {text.data + at, end ? (size_t)(end - text.data) - at : text.len - at};
     bool ours = false;
-    if (!inside && toml_is_header(line, &ours)) {
+    if (!inside && toml_is_header(line, below, &ours)) {
       if (in && !ours) {
         *to = at;
         in = false;
@@ -313,6 +302,18 @@ static lode_status toml_find(lode_str text, size_t *from, size_t *to, lode_error
   if (*from < *to) /* blank lines before the next table are not ours */
     while (*to > *from + 1 && text.data[*to - 1] == '\n' && text.data[*to - 2] == '\n') (*to)--;
   return LODE_OK;
+}
+
+static lode_status toml_remove(lode_str text, strbuf *out, lode_error *err) {
+  size_t from, to;
+  strbuf_add(out, text.data, text.len);
+  for (;;) {
+    if (out->failed) return err_nomem(err);
+    TRY(toml_find((lode_str){out->data, out->len}, true, &from, &to, err));
+    if (from == to) return LODE_OK;
+    memmove(out->data + from, out->data + to, out->len - to);
+    out->len -= to - from;
+  }
 }
 
 /* ---- Reading ---- */
@@ -342,7 +343,7 @@ static lode_status client_find_entry(const client_def *c, lode_str text, lode_st
   size_t from, to;
   *entry = (lode_str){0};
   if (c->form != CLIENT_FORM_TOML) return setup_json_find(text, path, 2, entry, err);
-  TRY(toml_find(text, &from, &to, err));
+  TRY(toml_find(text, false, &from, &to, err));
   if (from < to) *entry = (lode_str){text.data + from, to - from};
   return LODE_OK;
 }
@@ -361,7 +362,7 @@ static lode_status client_new_text(const client_def *c, const char *root, const 
   if (c->form != CLIENT_FORM_TOML) {
     TRY_GOTO(setup_json_set(text, path, 2, (lode_str){entry.data, entry.len}, out, err));
   } else {
-    TRY_GOTO(toml_find(text, &from, &to, err));
+    TRY_GOTO(toml_find(text, false, &from, &to, err));
     out->len = 0;
     strbuf_add(out, text.data, from);
     if (from == text.len && from && text.data[from - 1] != '\n') strbuf_addch(out, '\n');
@@ -468,28 +469,21 @@ lode_status setup_client_remove(size_t i, const char *root, bool *changed, lode_
   strbuf path = {0}, text = {0}, out = {0};
   lode_error why = {.record = LODE_NO_RECORD};
   client_file target = {0};
-  lode_str entry = {0};
-  size_t from, to;
   lode_status st;
   *changed = false;
   TRY_GOTO(client_path(c->file, root, &path, err));
   TRY_GOTO(client_link_target(c, root, path.data, &target, err));
   st = client_read_settings(&target, &text, &why);
   lode_str old = {text.data ? text.data : "", text.len};
-  if (st == LODE_OK) st = client_find_entry(c, old, &entry, &why);
+  if (st == LODE_OK && c->form == CLIENT_FORM_TOML)
+    st = toml_remove(old, &out, &why);
+  else if (st == LODE_OK)
+    st = setup_json_remove(old, keys, 2, &out, &why);
   if (st == LODE_INVALID)
     st = client_explain(c, path.data, &why, err);
   else if (st != LODE_OK && err)
     *err = why;
-  if (st != LODE_OK || !entry.data) goto done;
-  if (c->form != CLIENT_FORM_TOML) {
-    TRY_GOTO(setup_json_remove(old, keys, 2, &out, err));
-  } else {
-    TRY_GOTO(toml_find(old, &from, &to, err));
-    strbuf_add(&out, old.data, from);
-    strbuf_add(&out, old.data + to, old.len - to);
-    if (out.failed) TRY_GOTO(err_nomem(err));
-  }
+  if (st != LODE_OK || out.len == old.len) goto done;
   TRY_GOTO(client_back_up(c, root, path.data, old, err));
   TRY_GOTO(files_write_beneath(target.folder, target.name.data, (lode_str){out.data ? out.data : "", out.len}, err));
   *changed = true;

@@ -23,16 +23,19 @@ size_t setup_client_count(void);
 const char *setup_client_name(size_t i);  /* "claude-code" */
 const char *setup_client_title(size_t i); /* "Claude Code" */
 /* SETUP_CLIENT_... and the file's path, NUL-terminated. The file of a per-project client is in `root`. */
-lode_status setup_client_inspect(size_t i, const char *root, setup_client_state *state, strbuf *path, lode_error *err);
+LODE_MUST lode_status setup_client_inspect(size_t i, const char *root, setup_client_state *state, strbuf *path,
+                                           lode_error *err);
 /* Writes the entry; *changed is false if it was there. `program` is the path of this program. A missing folder is
  * created. */
-lode_status setup_client_install(size_t i, const char *root, const char *program, bool *changed, lode_error *err);
-lode_status setup_client_remove(size_t i, const char *root, bool *changed, lode_error *err);
+LODE_MUST lode_status setup_client_install(size_t i, const char *root, const char *program, bool *changed,
+                                           lode_error *err);
+LODE_MUST lode_status setup_client_remove(size_t i, const char *root, bool *changed, lode_error *err);
 /* The complete file as install would write it. */
-lode_status setup_client_preview(size_t i, const char *root, const char *program, strbuf *out, lode_error *err);
+LODE_MUST lode_status setup_client_preview(size_t i, const char *root, const char *program, strbuf *out,
+                                           lode_error *err);
 /* ["claude-code","cursor"]: clients with an entry for Lode. Never fails. */
 void setup_client_list(const char *root, strbuf *out);
 /* The path of this program. */
-lode_status setup_program_path(strbuf *out, lode_error *err);
+LODE_MUST lode_status setup_program_path(strbuf *out, lode_error *err);
 
 #endif

@@ -24,10 +24,10 @@ typedef struct crash_stats {
 extern crash_stats crash_live_stats;
 
 /* Catches SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS and SIGABRT. Called once, before threads start. */
-lode_status crash_install(int fd, lode_error *err);
+LODE_MUST lode_status crash_install(int fd, lode_error *err);
 /* Called by each thread before its first call: sets up an alternate stack for the handler, so that stack overflows
  * are caught too. */
-lode_status crash_thread_begin(lode_error *err);
+LODE_MUST lode_status crash_thread_begin(lode_error *err);
 void crash_thread_end(void);
 /* Sets what this thread is doing; the string must stay valid until the next call. NULL: nothing. */
 void crash_set_activity(const char *name);
@@ -53,7 +53,7 @@ typedef struct crash_facts {
 
 /* Writes a report and stores its path in `path`; of more than CRASH_MAX_REPORTS reports the oldest are removed. */
 #define CRASH_MAX_REPORTS 20
-lode_status crash_write_report(const crash_facts *facts, strbuf *path, lode_error *err);
+LODE_MUST lode_status crash_write_report(const crash_facts *facts, strbuf *path, lode_error *err);
 /* "SIGSEGV", "exit status 3" */
 void crash_describe_end(const proc_exit *end, char *text, size_t size);
 

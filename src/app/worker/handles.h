@@ -26,8 +26,8 @@ typedef struct worker_handle {
 
 worker_handles *worker_handles_new(void);
 void worker_handles_free(worker_handles *handles);
-lode_status worker_handles_acquire(worker_handles *handles, lode_store *store, uint64_t uid, worker_handle **handle,
-                                   lode_error *err);
+LODE_MUST lode_status worker_handles_acquire(worker_handles *handles, lode_store *store, uint64_t uid,
+                                             worker_handle **handle, lode_error *err);
 void worker_handles_release(worker_handles *handles, worker_handle *handle, bool stale);
 
 #endif

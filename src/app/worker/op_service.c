@@ -5,31 +5,38 @@
  * WIRE_CALL_ROWS rows are sent one by one, and the reply has no rows. The word WORKER_REMOTE_CALLER means that the
  * caller may be on another machine. */
 #include "worker/worker.h"
+#include "ops/op_schema.h"
+#include "table/op_table.h"
 
 typedef struct service_reply {
   op_sink sink;
   worker_task *task;
-  strbuf summary;
+  strbuf summary, line; /* line: one row */
   size_t rows;
 } service_reply;
 
-static lode_status service_take_row(op_sink *sink, lode_str json, lode_error *err) {
+static lode_status service_take_row(op_sink *sink, op_row *row, lode_error *err) {
   service_reply *g = (service_reply *)sink;
   strbuf *out = &g->task->out;
   g->rows++;
-  if (g->task->flags & WIRE_CALL_ROWS) return worker_task_send_row(g->task, json, err);
+  if (g->task->flags & WIRE_CALL_ROWS) {
+    g->line.len = 0;
+    op_row_put_json(&g->line, row);
+    if (g->line.failed) return err_nomem(err);
+    return worker_task_send_row(g->task, (lode_str){g->line.data, g->line.len}, err);
+  }
   if (worker_task_cancelled(g->task)) return err_set(err, LODE_CANCELLED, "cancelled by the caller");
   if (out->len > WORKER_MAX_REPLY_BYTES)
     return err_set(err, LODE_LIMIT, "the answer is larger than %d MiB: ask for fewer rows",
                    WORKER_MAX_REPLY_BYTES >> 20);
   if (g->rows > 1) strbuf_addch(out, ',');
-  strbuf_add(out, json.data, json.len);
+  op_row_put_json(out, row);
   return out->failed ? err_nomem(err) : LODE_OK;
 }
 
-static lode_status service_take_summary(op_sink *sink, lode_str json, lode_error *err) {
+static lode_status service_take_summary(op_sink *sink, op_row *summary, lode_error *err) {
   service_reply *g = (service_reply *)sink;
-  strbuf_add(&g->summary, json.data, json.len);
+  op_row_put_json(&g->summary, summary);
   return g->summary.failed ? err_nomem(err) : LODE_OK;
 }
 
@@ -74,7 +81,7 @@ static lode_status service_check_remote(const worker_task *task, const op_def *o
   if (!service_is_remote(task)) return LODE_OK;
   bool names = false;
   for (const op_param *p = op->params; p->name; p++)
-    names = names || (p->type == OP_ARG_PATH && args->values[p - op->params].set);
+    names = names || (p->type == OP_ARG_PATH && op_args_is_set(args, p));
   if (!names && op_allowed_over_http(op)) return LODE_OK;
   return err_set(err, LODE_UNSUPPORTED, "this works on files of the server's machine: use the command line there");
 }
@@ -100,8 +107,8 @@ static lode_status service_run(service_reply *g, const op_def *op, lode_error *e
                     .models = worker_stores_models(task->shared),
                     .defer_read = service_defer,
                     .defer_read_ctx = task};
-  op_args_init(&args, op);
-  lode_status st = op_args_from_json(&args, task->body.len ? task->body : STR_LIT("{}"), err);
+  lode_status st = op_args_init(&args, op, err);
+  if (st == LODE_OK) st = op_args_from_json(&args, task->body.len ? task->body : STR_LIT("{}"), err);
   if (st == LODE_OK) st = service_check_remote(task, op, &args, err);
   if (st == LODE_OK) st = op_run(&ctx, &args, err);
   op_args_release(&args);
@@ -139,4 +146,5 @@ void worker_op_service(worker_task *task) {
   }
   task->code = st;
   strbuf_release(&g.summary);
+  strbuf_release(&g.line);
 }

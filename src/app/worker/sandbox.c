@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -82,7 +83,10 @@ static const char *landlock(const char *store, const char *crashes) {
 #elif defined(__aarch64__)
 #define SANDBOX_ARCH AUDIT_ARCH_AARCH64
 #endif
+/* x32 calls have it in their numbers; no call of another kind has a number that high. */
+#define SANDBOX_X32_BIT 0x40000000u
 
+/* Calls of another architecture (i386, by int 0x80) and of x32 are denied: their numbers are others. */
 static const char *seccomp(void) {
 #ifdef SANDBOX_ARCH
   static const int denied[] = {
@@ -123,8 +127,9 @@ static const char *seccomp(void) {
   struct sock_filter code[N + 6];
   size_t n = 0;
   code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
-  code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SANDBOX_ARCH, 0, N + 1);
+  code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SANDBOX_ARCH, 0, N + 3);
   code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+  code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, SANDBOX_X32_BIT, N + 1, 0);
   for (size_t i = 0; i < N; i++)
     code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)denied[i], (unsigned char)(N - i), 0);
   code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
@@ -138,14 +143,23 @@ static const char *seccomp(void) {
 #endif
 }
 
+/* Landlock binds the calling thread and those that it starts later. */
+static bool sandbox_is_alone(void) {
+  struct stat tasks;
+  return stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink <= 3; /* ".", "..", one thread */
+}
+
 static void sandbox_apply(const char *store, const char *crashes, char *summary, size_t size) {
   struct rlimit none = {0, 0};
   bool privs = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
-  bool cores = setrlimit(RLIMIT_CORE, &none) == 0;
+  bool alone = sandbox_is_alone(), cores = setrlimit(RLIMIT_CORE, &none) == 0;
   const char *files = privs ? landlock(store, crashes) : "no_new_privs is off", *calls = privs ? seccomp() : files;
   snprintf(summary, size, "no_new_privs %s, core dumps %s, Landlock %s%s%s, seccomp %s%s%s", privs ? "on" : "off",
-           cores ? "off" : "as they were", *files ? "off (" : "on", files, *files ? ")" : "", *calls ? "off (" : "on",
-           calls, *calls ? ")" : "");
+           cores ? "off" : "as they were",
+           *files  ? "off ("
+           : alone ? "on"
+                   : "on for new threads only",
+           files, *files ? ")" : "", *calls ? "off (" : "on", calls, *calls ? ")" : "");
 }
 
 void worker_sandbox_engine(const char *store, char *summary, size_t size) { sandbox_apply(store, NULL, summary, size); }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sandbox.h - a process gives up privileges that it does not need. Each part is used if the kernel supports it;
- * `summary` gets one line for the log that says what is in force and what is not. */
+ * `summary` gets one line for the log that says what is in force and what is not. Called before other threads are
+ * started: Landlock does not bind those that already run, and then the summary says so. */
 #ifndef LODE_WORKER_SANDBOX_H
 #define LODE_WORKER_SANDBOX_H
 

@@ -5,7 +5,7 @@
  * `leading`. Neither is held while a write or a commit runs.
  */
 #include "worker/shared_stores.h"
-#include "ops/op_text.h"
+#include "ops/op_context.h"
 #include "worker/crash.h"
 
 #include "scan/files.h"

@@ -11,14 +11,14 @@
 
 #include "base/base.h"
 #include "worker/handles.h"
-#include "ops/op.h"
+#include "ops/op_context.h"
 
 #include <pthread.h>
 
 typedef struct worker_stores worker_stores;
 
-lode_status worker_stores_new(const char *folder, const lode_open_options *options, worker_stores **shared,
-                              lode_error *err);
+LODE_MUST lode_status worker_stores_new(const char *folder, const lode_open_options *options, worker_stores **shared,
+                                        lode_error *err);
 void worker_stores_free(worker_stores *shared);
 const char *worker_stores_folder(const worker_stores *shared);
 const lode_open_options *worker_stores_settings(const worker_stores *shared);
@@ -32,14 +32,15 @@ bool worker_stores_adopted(const worker_stores *shared);
 worker_handles *worker_stores_handles(worker_stores *shared);
 
 /* The worker's own store, opened if necessary. It stays open until worker_stores_free. */
-lode_status worker_stores_main(worker_stores *shared, const op_open_options *how, lode_store **store, lode_error *err);
+LODE_MUST lode_status worker_stores_main(worker_stores *shared, const op_open_options *how, lode_store **store,
+                                         lode_error *err);
 /* Callbacks of an op_context whose opener this is. They also open stores that an operation names; a few of those
  * stay open. */
-lode_status worker_stores_open(void *shared, const op_open_options *how, lode_store **store, lode_error *err);
+LODE_MUST lode_status worker_stores_open(void *shared, const op_open_options *how, lode_store **store, lode_error *err);
 void worker_stores_release(void *shared, lode_store *store);
 
 /* Runs `write` in a transaction that may be shared with other callers' writes. It may run on another thread; if it
  * fails, the transaction is as it was before. LODE_OK if both the write and the commit succeeded. */
-lode_status worker_stores_write(void *shared, op_write_fn *write, void *ctx, lode_error *err);
+LODE_MUST lode_status worker_stores_write(void *shared, op_write_fn *write, void *ctx, lode_error *err);
 
 #endif

@@ -11,7 +11,7 @@
  * next worker.
  */
 #include "worker/supervisor.h"
-#include "ops/op_text.h"
+#include "ops/op_context.h"
 #include "worker/crash.h"
 
 #include "os/os.h"
@@ -39,18 +39,11 @@ struct call_slot {
   uint64_t id;
   char name[CRASH_NAME_BYTES];
   supervisor_call call;
-  wire_header head;
+  unsigned char head[PROC_FRAME_HEAD_BYTES];
   strbuf words; /* as sent */
   uint64_t started_ns, deadline_ns;
   call_slot *next; /* in outbox, or in the free list */
 };
-
-/* The frame being received. */
-typedef struct supervisor_inbox {
-  wire_header head;
-  size_t head_got, body_got;
-  char *body;
-} supervisor_inbox;
 
 struct supervisor_state {
   supervisor_options options;
@@ -70,7 +63,7 @@ struct supervisor_state {
   /* used by the supervisor's thread only */
   proc_child proc;
   int crash_fd;
-  supervisor_inbox in;
+  proc_inbox in;
   uint64_t started_ns, died_ns, restart_ns, answered_before;
   unsigned quick_deaths;
   bool hung_up;
@@ -98,7 +91,7 @@ static void supervisor_wake(supervisor_state *s) {
 
 /* The rest of a frame of which `done` bytes are sent. */
 static size_t call_slot_rest(call_slot *e, size_t done, struct iovec *iov) {
-  struct iovec parts[3] = {{&e->head, sizeof e->head},
+  struct iovec parts[3] = {{e->head, sizeof e->head},
                            {e->words.data, e->words.len},
                            {(void *)(uintptr_t)e->call.body.data, e->call.body.len}};
   size_t n = 0;
@@ -133,11 +126,11 @@ static void supervisor_send_outbox(supervisor_state *s) {
       memmove(s->control.data, s->control.data + done, s->control.len - done);
       s->control.len -= done;
       /* a partly sent frame: nothing may be sent in between */
-      if (s->control.len % sizeof(wire_header)) continue;
+      if (s->control.len % PROC_FRAME_HEAD_BYTES) continue;
     } else {
       if (!supervisor_send_some(s, iov, call_slot_rest(e, s->sent, iov), &s->sent)) return;
       e->state = CALL_SLOT_SENT;
-      if (s->sent < sizeof e->head + e->head.size) continue;
+      if (s->sent < sizeof e->head + e->words.len + e->call.body.len) continue;
       s->sent = 0;
       s->outbox = e->next;
       if (!s->outbox) s->outbox_last = &s->outbox;
@@ -203,13 +196,13 @@ lode_status supervisor_submit(supervisor_state *s, const supervisor_call *call, 
   e->call = *call;
   e->words = words;
   snprintf(e->name, sizeof e->name, "%s", call->name);
-  e->head = (wire_header){.magic = WIRE_MAGIC,
-                          .kind = WIRE_CALL,
-                          .words = (uint8_t)(call->n_words + 1),
-                          .code = (uint16_t)call->flags,
-                          .id = e->id,
-                          .client = call->client,
-                          .size = words.len + call->body.len};
+  proc_frame frame = {.type = WIRE_CALL,
+                      .words = (uint16_t)(call->n_words + 1),
+                      .code = call->flags,
+                      .id = e->id,
+                      .client = call->client,
+                      .bytes = words.len + call->body.len};
+  proc_frame_encode(&frame, e->head);
   e->started_ns = os_api->now_ns();
   e->deadline_ns = timeout ? e->started_ns + (uint64_t)timeout * SUPERVISOR_NS_PER_MS : SUPERVISOR_NEVER;
   if (id) *id = e->id;
@@ -223,8 +216,9 @@ lode_status supervisor_submit(supervisor_state *s, const supervisor_call *call, 
 }
 
 static void supervisor_ask_cancel(supervisor_state *s, uint64_t id) {
-  wire_header head = {.magic = WIRE_MAGIC, .kind = WIRE_CANCEL, .id = id};
-  strbuf_add(&s->control, &head, sizeof head);
+  unsigned char head[PROC_FRAME_HEAD_BYTES];
+  proc_frame_encode(&(proc_frame){.type = WIRE_CANCEL, .id = id}, head);
+  strbuf_add(&s->control, head, sizeof head);
   supervisor_send_outbox(s);
 }
 
@@ -271,37 +265,38 @@ void supervisor_cancel(supervisor_state *s, uint64_t id) {
 
 /* ---- Receiving ---- */
 
-static void supervisor_take_reply(supervisor_state *s, supervisor_inbox *in) {
+static void supervisor_take_reply(supervisor_state *s, proc_inbox *in) {
   supervisor_call call = {0};
   pthread_mutex_lock(&s->lock);
-  call_slot *e = call_slot_of(s, in->head.id);
+  call_slot *e = call_slot_of(s, in->frame.id);
   bool wanted = e && e->state == CALL_SLOT_SENT;
   if (e && e->state != CALL_SLOT_QUEUED) call = call_slot_release(s, e);
   s->stats.answered++;
   pthread_mutex_unlock(&s->lock);
   if (!wanted) return;
-  supervisor_reply reply = {.end = SUPERVISOR_ANSWERED, .code = in->head.code, .body = in->body, .size = in->head.size};
+  supervisor_reply reply = {
+      .end = SUPERVISOR_ANSWERED, .code = in->frame.code, .body = in->body.data, .size = in->body.len};
   call.done(call.ctx, &reply);
-  in->body = reply.body; /* NULL if the callback took it */
+  if (!reply.body) in->body = (strbuf){0}; /* the callback took it */
 }
 
-static void supervisor_take_event(supervisor_state *s, const supervisor_inbox *in) {
+static void supervisor_take_event(supervisor_state *s, const proc_inbox *in) {
   wire_progress progress;
   supervisor_call call = {0};
   pthread_mutex_lock(&s->lock);
-  call_slot *e = call_slot_of(s, in->head.id);
+  call_slot *e = call_slot_of(s, in->frame.id);
   if (e && e->state == CALL_SLOT_SENT) call = e->call;
   pthread_mutex_unlock(&s->lock);
-  if (in->head.kind == WIRE_ROW) {
-    if (call.row) call.row(call.ctx, (lode_str){in->body, in->head.size});
-  } else if (call.progress && in->head.size >= sizeof progress) {
-    memcpy(&progress, in->body, sizeof progress);
-    call.progress(call.ctx, (lode_str){in->body + sizeof progress, in->head.size - sizeof progress}, progress.done,
+  if (in->frame.type == WIRE_ROW) {
+    if (call.row) call.row(call.ctx, (lode_str){in->body.data, in->body.len});
+  } else if (call.progress && in->body.len >= sizeof progress) {
+    memcpy(&progress, in->body.data, sizeof progress);
+    call.progress(call.ctx, (lode_str){in->body.data + sizeof progress, in->body.len - sizeof progress}, progress.done,
                   progress.total);
   }
 }
 
-static void supervisor_take_ready(supervisor_state *s, const supervisor_inbox *in) {
+static void supervisor_take_ready(supervisor_state *s, const proc_inbox *in) {
   uint64_t now = os_api->now_ns();
   pthread_mutex_lock(&s->lock);
   s->stats.ready = true;
@@ -309,44 +304,29 @@ static void supervisor_take_ready(supervisor_state *s, const supervisor_inbox *i
   supervisor_send_outbox(s);
   pthread_mutex_unlock(&s->lock);
   supervisor_log(s, "worker %d is ready after %llu ms; %s", (int)s->proc.pid,
-                 (unsigned long long)((now - s->started_ns) / SUPERVISOR_NS_PER_MS), in->body);
+                 (unsigned long long)((now - s->started_ns) / SUPERVISOR_NS_PER_MS), in->body.data);
 }
 
-static void supervisor_take_frame(supervisor_state *s, supervisor_inbox *in) {
-  switch (in->head.kind) {
+static void supervisor_take_frame(supervisor_state *s, proc_inbox *in) {
+  switch (in->frame.type) {
     case WIRE_DONE: supervisor_take_reply(s, in); break;
     case WIRE_ROW:
     case WIRE_PROGRESS: supervisor_take_event(s, in); break;
     case WIRE_READY: supervisor_take_ready(s, in); break;
-    case WIRE_LOG: supervisor_log(s, "%s", in->body); break;
+    case WIRE_LOG: supervisor_log(s, "%s", in->body.data); break;
     default: break;
   }
-  mem_free(in->body);
-  *in = (supervisor_inbox){0};
+  proc_inbox_clear(in);
 }
 
-/* Reads what has arrived. False: end of stream, or invalid data. */
+/* Reads what has arrived. False: end of stream, invalid data, or no memory; handled as if the worker had died. */
 static bool supervisor_receive(supervisor_state *s) {
   for (;;) {
-    supervisor_inbox *in = &s->in;
-    bool heading = in->head_got < sizeof in->head;
-    void *to = heading ? (char *)&in->head + in->head_got : in->body + in->body_got;
-    size_t want = heading ? sizeof in->head - in->head_got : (size_t)in->head.size - in->body_got;
-    ssize_t got = want ? recv(s->proc.fd, to, want, MSG_DONTWAIT) : 0;
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno == EAGAIN;
-    if (got == 0 && want) return false;
-    if (heading) {
-      in->head_got += (size_t)got;
-      if (in->head_got < sizeof in->head) continue;
-      if (!wire_header_valid(&in->head, SIZE_MAX / 2)) return false;
-      in->body = mem_alloc((size_t)in->head.size + 1);
-      if (!in->body) return false; /* handled as if the worker had died */
-      in->body[in->head.size] = '\0';
-    } else {
-      in->body_got += (size_t)got;
-    }
-    if (in->head_got == sizeof in->head && in->body_got == in->head.size) supervisor_take_frame(s, in);
+    bool complete;
+    if (proc_inbox_receive(&s->in, s->proc.fd, WIRE_MAX_BODY, &complete, NULL) != LODE_OK) return false;
+    if (!complete) return true;
+    if (!wire_frame_valid(&s->in.frame)) return false;
+    supervisor_take_frame(s, &s->in);
   }
 }
 
@@ -471,8 +451,7 @@ static void supervisor_bury_worker(supervisor_state *s) {
   s->died_ns = os_api->now_ns();
   s->quick_deaths = facts.answered == 0 && facts.lived_ms < 1000 ? s->quick_deaths + 1 : 0;
   s->crash_fd = -1;
-  mem_free(s->in.body);
-  s->in = (supervisor_inbox){0};
+  proc_inbox_clear(&s->in);
   facts.n_calls = supervisor_collect_lost(s, s->lost, s->lost_names);
   facts.calls = s->lost_names;
   s->restart_ns = s->died_ns + supervisor_backoff_ns(s->quick_deaths);
@@ -557,8 +536,9 @@ static bool supervisor_is_idle(supervisor_state *s) {
 /* True if there is nothing left to do. */
 static bool supervisor_wind_down(supervisor_state *s, uint64_t now) {
   bool stopping = s->stopping, late = stopping && now >= s->stop_ns;
-  if (!stopping || (!supervisor_is_idle(s) && !late)) return false;
-  if (s->proc.fd < 0 || late) return true;
+  if (!stopping) return false;
+  if (s->proc.fd < 0 || late) return true; /* no other worker is started, so queued calls would wait for nothing */
+  if (!supervisor_is_idle(s)) return false;
   /* the worker finishes its calls, closes the store and exits */
   if (!s->hung_up) shutdown(s->proc.fd, SHUT_WR);
   s->hung_up = true;
@@ -596,9 +576,7 @@ static void *supervisor_thread(void *ctx) {
 
 /* ---- Start and stop ---- */
 
-/* Reports go to the store's folder; if the store is a cluster or read-only, to the user's state folder. That folder
- * is created now, because the sandbox has to know it; without it there are no reports. */
-static void supervisor_put_crash_folder(const worker_options *setup, strbuf *folder) {
+void supervisor_put_crash_folder(const worker_options *setup, strbuf *folder) {
   const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
   bool elsewhere = setup->read_only || op_is_address(setup->store);
   if (!elsewhere)
@@ -609,7 +587,7 @@ static void supervisor_put_crash_folder(const worker_options *setup, strbuf *fol
     strbuf_addf(folder, "%s/.local/state/lode", home ? home : "/tmp");
   strbuf_addf(folder, "/crashes/%c", 0);
   if (folder->failed) return;
-  if (elsewhere) (void)files_make_parents(folder->data, NULL);
+  if (elsewhere) (void)!files_make_parents(folder->data, NULL); /* without it there are no reports */
   folder->data[strlen(folder->data) - 1] = 0;
 }
 
@@ -625,7 +603,7 @@ static void supervisor_destroy(supervisor_state *s) {
   proc_kill(&s->proc);
   if (s->crash_fd >= 0) close(s->crash_fd);
   if (s->wake >= 0) close(s->wake);
-  mem_free(s->in.body);
+  proc_inbox_clear(&s->in);
   strbuf_release(&s->control);
   strbuf_release(&s->store);
   strbuf_release(&s->crashes);
@@ -687,8 +665,6 @@ void supervisor_stop(supervisor_state *s, uint32_t grace_ms) {
   if (s->hung_up && s->proc.fd >= 0) (void)proc_close(&s->proc, 2000);
   supervisor_destroy(s);
 }
-
-const char *supervisor_crash_folder(const supervisor_state *s) { return s->crashes.data; }
 
 void supervisor_get_stats(supervisor_state *s, supervisor_stats *stats) {
   pthread_mutex_lock(&s->lock);

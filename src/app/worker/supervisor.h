@@ -34,7 +34,11 @@ typedef struct supervisor_options {
   void *log_ctx;
 } supervisor_options;
 
-lode_status supervisor_start(const supervisor_options *options, supervisor_state **supervisor, lode_error *err);
+/* The folder of crash reports: below the store's; if the store is a cluster or read-only, below the user's state
+ * folder, which is created now, because the sandbox has to know it. Without it there are no reports. */
+void supervisor_put_crash_folder(const worker_options *setup, strbuf *folder);
+LODE_MUST lode_status supervisor_start(const supervisor_options *options, supervisor_state **supervisor,
+                                       lode_error *err);
 /* Accepts no more calls, waits up to grace_ms for those in flight, lets the worker close the store, and frees. */
 void supervisor_stop(supervisor_state *supervisor, uint32_t grace_ms);
 
@@ -72,7 +76,8 @@ typedef struct supervisor_call {
 
 /* LODE_LIMIT: too many calls at once, try again later. LODE_CANCELLED: stopping. On LODE_OK, done will be called,
  * perhaps before this returns. `id` may be NULL. */
-lode_status supervisor_submit(supervisor_state *supervisor, const supervisor_call *call, uint64_t *id, lode_error *err);
+LODE_MUST lode_status supervisor_submit(supervisor_state *supervisor, const supervisor_call *call, uint64_t *id,
+                                        lode_error *err);
 /* Asks a call to stop; done is called in any case. An id that is no longer in use is ignored. */
 void supervisor_cancel(supervisor_state *supervisor, uint64_t id);
 
@@ -85,8 +90,6 @@ typedef struct supervisor_stats {
   uint64_t calls, refused, answered, died, expired, restarts;
   uint64_t restart_ns; /* duration of the last restart: from the death of a worker until the next one was ready */
 } supervisor_stats;
-/* The folder of crash reports; valid as long as the supervisor. */
-const char *supervisor_crash_folder(const supervisor_state *supervisor);
 void supervisor_get_stats(supervisor_state *supervisor, supervisor_stats *stats);
 
 #endif

@@ -15,6 +15,7 @@
 #include "worker/crash.h"
 #include "worker/sandbox.h"
 
+#include "os/os.h"
 #include "os/proc.h"
 
 #include <errno.h>
@@ -60,19 +61,16 @@ struct worker_state {
 
 /* ---- Sending ---- */
 
-static void worker_send_frame(worker_state *w, wire_header head, const struct iovec *parts, size_t n) {
-  head.magic = WIRE_MAGIC;
-  head.size = 0;
-  for (size_t i = 0; i < n; i++) head.size += parts[i].iov_len;
+static void worker_send_frame(worker_state *w, proc_frame frame, const lode_str *parts, size_t n) {
   pthread_mutex_lock(&w->send_lock);
-  int errnum = wire_send(PROC_CHILD_FD, &head, parts, n);
+  lode_status st = proc_frame_send(PROC_CHILD_FD, frame, parts, n, 0, NULL);
   pthread_mutex_unlock(&w->send_lock);
-  if (errnum) _exit(WORKER_EXIT_FAILED); /* the front end is gone */
+  if (st != LODE_OK) _exit(WORKER_EXIT_FAILED); /* the front end is gone */
 }
 
 static void worker_send_text(worker_state *w, wire_kind kind, const char *text) {
-  struct iovec part = {(void *)(uintptr_t)text, strlen(text)};
-  worker_send_frame(w, (wire_header){.kind = (uint8_t)kind}, &part, 1);
+  lode_str part = str_of(text);
+  worker_send_frame(w, (proc_frame){.type = (uint16_t)kind}, &part, 1);
 }
 
 static void worker_log_line(void *ctx, const char *line) { worker_send_text(ctx, WIRE_LOG, line); }
@@ -92,18 +90,17 @@ static bool worker_still_wanted(void *ctx, const char *phase, uint64_t done, uin
 lode_progress worker_task_cancel_hook(worker_task *task) { return (lode_progress){worker_still_wanted, task}; }
 
 lode_status worker_task_send_row(worker_task *task, lode_str row, lode_error *err) {
-  struct iovec part = {(void *)(uintptr_t)row.data, row.len};
   worker_job *j = task->job;
   if (worker_task_cancelled(task)) return err_set(err, LODE_CANCELLED, "cancelled by the caller");
-  if (j) worker_send_frame(j->worker, (wire_header){.kind = WIRE_ROW, .id = j->id}, &part, 1);
+  if (j) worker_send_frame(j->worker, (proc_frame){.type = WIRE_ROW, .id = j->id}, &row, 1);
   return LODE_OK;
 }
 
 void worker_task_progress(worker_task *task, const char *phase, uint64_t done, uint64_t total) {
   wire_progress progress = {done, total};
-  struct iovec parts[2] = {{&progress, sizeof progress}, {(void *)(uintptr_t)phase, strlen(phase)}};
+  lode_str parts[2] = {{(const char *)&progress, sizeof progress}, str_of(phase)};
   worker_job *j = task->job;
-  if (j) worker_send_frame(j->worker, (wire_header){.kind = WIRE_PROGRESS, .id = j->id}, parts, 2);
+  if (j) worker_send_frame(j->worker, (proc_frame){.type = WIRE_PROGRESS, .id = j->id}, parts, 2);
 }
 
 void worker_task_log(worker_task *task, const char *format, ...) {
@@ -225,9 +222,9 @@ static bool worker_run_job(worker_state *w, worker_job *j) {
     worker_requeue_job(w, j);
     return false;
   }
-  struct iovec part = {task->out.data, task->out.failed ? 0 : task->out.len};
+  lode_str part = {task->out.data, task->out.failed ? 0 : task->out.len};
   if (task->out.failed) task->code = LODE_NOMEM;
-  worker_send_frame(w, (wire_header){.kind = WIRE_DONE, .code = (uint16_t)task->code, .id = j->id}, &part, 1);
+  worker_send_frame(w, (proc_frame){.type = WIRE_DONE, .code = (uint32_t)task->code, .id = j->id}, &part, 1);
   return true;
 }
 
@@ -244,27 +241,27 @@ static void *worker_pool_thread(void *ctx) {
 
 /* ---- Receiving ---- */
 
-static bool worker_accept_call(worker_state *w, const wire_header *head, char *payload) {
+static bool worker_accept_call(worker_state *w, const proc_frame *frame, char *payload) {
   worker_job *j = mem_calloc(1, sizeof *j);
   lode_str words[WIRE_MAX_WORDS], body;
-  if (!j || head->words == 0 || !wire_split_words(head, payload, words, &body)) {
+  if (!j || frame->words == 0 || !wire_split_words(frame, payload, words, &body)) {
     mem_free(j);
     return false;
   }
   j->worker = w;
-  j->id = head->id;
+  j->id = frame->id;
   j->payload = payload;
-  j->client = head->client;
-  j->large = head->code & WIRE_CALL_LARGE;
+  j->client = frame->client;
+  j->large = frame->code & WIRE_CALL_LARGE;
   j->task = (worker_task){.name = words[0].data,
-                          .n_words = head->words - 1u,
+                          .n_words = frame->words - 1u,
                           .body = body,
-                          .flags = head->code,
+                          .flags = frame->code,
                           .shared = w->shared,
                           .job = j};
-  for (size_t i = 1; i < head->words; i++) j->task.words[i - 1] = words[i];
+  for (size_t i = 1; i < frame->words; i++) j->task.words[i - 1] = words[i];
   pthread_mutex_lock(&w->lock);
-  worker_queue_add(head->code & WIRE_CALL_LONG ? &w->lengthy : j->large ? &w->large : &w->brief, j);
+  worker_queue_add(frame->code & WIRE_CALL_LONG ? &w->lengthy : j->large ? &w->large : &w->brief, j);
   pthread_cond_signal(&w->work);
   pthread_mutex_unlock(&w->lock);
   return true;
@@ -286,16 +283,18 @@ static void worker_cancel_call(worker_state *w, uint64_t id) {
 
 /* Returns when the front end closes its end. */
 static void worker_receive_all(worker_state *w) {
-  wire_header head;
-  char *payload;
-  while (wire_receive(PROC_CHILD_FD, &head, &payload, SIZE_MAX - 1) == 0) {
-    bool taken = head.kind == WIRE_CALL && worker_accept_call(w, &head, payload);
-    if (head.kind == WIRE_CANCEL)
-      worker_cancel_call(w, head.id);
-    else if (!taken)
+  proc_frame frame;
+  strbuf payload = {0};
+  while (proc_frame_receive(PROC_CHILD_FD, WIRE_MAX_BODY, 0, &frame, &payload, NULL) == LODE_OK) {
+    if (!wire_frame_valid(&frame)) break;
+    if (frame.type == WIRE_CANCEL)
+      worker_cancel_call(w, frame.id);
+    else if (frame.type == WIRE_CALL && worker_accept_call(w, &frame, payload.data))
+      payload = (strbuf){0}; /* the job has it */
+    else
       break;
-    if (!taken) mem_free(payload);
   }
+  strbuf_release(&payload);
 }
 
 /* ---- Start and stop ---- */
@@ -348,8 +347,7 @@ static bool worker_parse_argv(worker_options *setup, int argc, char **argv, lode
 }
 
 static unsigned worker_pick_threads(unsigned wanted) {
-  long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-  if (wanted == 0) wanted = cpus < 1 ? 4 : (unsigned)cpus * 4;
+  if (wanted == 0) wanted = os_cpu_count() * 4;
   if (wanted < 4) wanted = 4;
   return wanted > 32 ? 32 : wanted;
 }
@@ -383,8 +381,9 @@ static int worker_serve(worker_state *w, const worker_options *setup) {
   pthread_t pool[WORKER_MAX_THREADS];
   char sandbox[400] = "no sandbox: switched off";
   unsigned started = 0;
-  if (setup->preload) worker_preload(w);
+  /* before an open store starts threads */
   if (!setup->no_sandbox) worker_sandbox_engine(setup->store, sandbox, sizeof sandbox);
+  if (setup->preload) worker_preload(w);
   w->threads = worker_pick_threads(setup->threads);
   while (started < w->threads && pthread_create(&pool[started], NULL, worker_pool_thread, w) == 0) started++;
   if (started == 0) return WORKER_EXIT_FAILED;

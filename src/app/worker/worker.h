@@ -30,8 +30,8 @@ typedef struct worker_options {
 /* argv for exec, NULL-terminated; its strings live in the buffer. */
 #define WORKER_FIXED_ARGS 8 /* followed by the names of models */
 #define WORKER_MAX_ARGS (WORKER_FIXED_ARGS + OP_MAX_ALLOWED_MODELS)
-lode_status worker_build_argv(const worker_options *setup, const char *program, strbuf *buffer,
-                              char *argv[WORKER_MAX_ARGS + 1], lode_error *err);
+LODE_MUST lode_status worker_build_argv(const worker_options *setup, const char *program, strbuf *buffer,
+                                        char *argv[WORKER_MAX_ARGS + 1], lode_error *err);
 
 /* One call, as its service sees it. */
 typedef struct worker_task worker_task;
@@ -57,7 +57,7 @@ bool worker_task_defer(worker_task *task, uint64_t rows);
 /* A progress callback for the library that stops it when the caller has cancelled. */
 lode_progress worker_task_cancel_hook(worker_task *task);
 /* Only if task->flags ask for it. */
-lode_status worker_task_send_row(worker_task *task, lode_str row, lode_error *err);
+LODE_MUST lode_status worker_task_send_row(worker_task *task, lode_str row, lode_error *err);
 void worker_task_progress(worker_task *task, const char *phase, uint64_t done, uint64_t total);
 __attribute__((format(printf, 2, 3))) void worker_task_log(worker_task *task, const char *format, ...);
 

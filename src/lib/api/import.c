@@ -8,8 +8,10 @@
  * imported with the same bits.
  */
 #include "base/json.h"
+#include "base/matrix.h"
 #include "iface/iface.h"
-#include "api/import_format.h"
+#include "api/import_input.h"
+#include "api/sized.h"
 
 enum { IMPORT_DEFAULT_BATCH = 1000, IMPORT_MAX_BATCH = 1000000 };
 
@@ -17,7 +19,7 @@ typedef struct import_job {
   lode_collection *handle;
   const lode_open_options *options;
   const lode_import_request *request;
-  lode_import_report *report;
+  lode_import_report report;
   api_input in;
   size_t batch, max_line;
   uint64_t line; /* the current one, from 0 */
@@ -59,14 +61,13 @@ static lode_status import_write_batch(import_job *m, lode_progress progress, lod
   if (st != LODE_OK) return err && err->record < m->n ? import_err_at_line(m, m->lines[err->record], st, err) : st;
   for (size_t i = 0; m->missing && i < m->n; i++)
     if (m->missing[i]) m->request->missing(m->request->missing_ctx, m->records[i].id);
-  m->report->written += result.written;
-  m->report->skipped += result.skipped;
+  m->report.written += result.written;
+  m->report.skipped += result.skipped;
   m->n = 0;
   memset(m->seen, 0, m->n_seen * sizeof *m->seen);
   mem_arena_reset(&m->arena);
-  if (progress.step && !progress.step(progress.ctx, "import", m->report->lines, 0))
-    return err_set(err, LODE_CANCELLED, "cancelled after %llu records: they stay",
-                   (unsigned long long)m->report->lines);
+  if (progress.step && !progress.step(progress.ctx, "import", m->report.lines, 0))
+    return err_set(err, LODE_CANCELLED, "cancelled after %llu records: they stay", (unsigned long long)m->report.lines);
   return LODE_OK;
 }
 
@@ -102,7 +103,7 @@ static lode_status import_add(import_job *m, lode_record r, lode_progress progre
     return err_nomem(err);
   m->lines[m->n] = m->line;
   m->records[m->n++] = r;
-  m->report->lines++;
+  m->report.lines++;
   return import_is_full(m) ? import_write_batch(m, progress, err) : LODE_OK;
 }
 
@@ -240,14 +241,15 @@ static lode_status import_lines(import_job *m, lode_progress progress, lode_erro
 /* ---- Matrices ---- */
 
 static lode_status import_rows(import_job *m, lode_progress progress, lode_error *err) {
-  api_matrix matrix;
-  TRY(api_matrix_begin(&matrix, &m->in, m->request->format, err));
+  vec_matrix matrix = {.format = m->request->format, .read = api_input_bytes, .ctx = &m->in};
+  TRY(vec_matrix_begin(&matrix, err));
   for (m->line = 0;; m->line++) {
     char id[24];
     bool more;
     uint64_t number;
     lode_record r = {0};
-    lode_status st = api_matrix_next(&matrix, &m->in, &m->row, &r.dimension, &more, err);
+    m->row.len = 0;
+    lode_status st = vec_matrix_next(&matrix, &m->row, &r.dimension, &more, err);
     if (st != LODE_OK) return import_err_at_line(m, m->line, st, err);
     if (!more) return LODE_OK;
     if (__builtin_add_overflow(m->request->first_id, m->line, &number))
@@ -267,6 +269,7 @@ static lode_status import_check_request(const lode_import_request *r, lode_error
     return err_set(err, LODE_INVALID, "there is no format %d: use LODE_JSONL, LODE_NPY or LODE_FVECS", (int)r->format);
   if (r->mode != LODE_IMPORT_ADD && r->mode != LODE_IMPORT_UPSERT && r->mode != LODE_IMPORT_UPDATE)
     return err_set(err, LODE_INVALID, "there is no import mode %d", (int)r->mode);
+  if (!r->read) return err_set(err, LODE_INVALID, "an import needs a function that reads: set `read`");
   if (r->batch > IMPORT_MAX_BATCH)
     return err_set(err, LODE_INVALID, "batch is %zu: the most is %d", r->batch, IMPORT_MAX_BATCH);
   return LODE_OK;
@@ -287,33 +290,42 @@ static lode_status import_prepare(import_job *m, lode_error *err) {
   return m->seen && m->vector ? LODE_OK : err_nomem(err);
 }
 
-lode_status lode_import(lode_collection *collection, const lode_import_request *request, lode_progress progress,
-                        lode_import_report *report, lode_error *err) {
-  lode_import_report unused;
-  const iface_collection_head *head = (const iface_collection_head *)collection;
-  const iface_store_head *store = (const iface_store_head *)head->store;
-  import_job m = {
-      .handle = collection, .options = store->options, .request = request, .report = report ? report : &unused};
+static lode_status import_run(import_job *m, lode_progress progress, lode_error *err) {
+  lode_store *store = m->handle->store;
   lode_status st;
-  err_clear(err);
-  *m.report = (lode_import_report){0};
-  mem_arena_init(&m.arena, 0);
-  TRY_GOTO(import_check_request(request, err));
-  TRY_GOTO(import_prepare(&m, err));
-  TRY_GOTO(request->format == LODE_JSONL ? import_lines(&m, progress, err) : import_rows(&m, progress, err));
-  TRY_GOTO(import_write_batch(&m, progress, err));
-  if (head->engine->loaded) head->engine->loaded(head->store, m.report->written, progress);
+  mem_arena_init(&m->arena, 0);
+  TRY_GOTO(import_check_request(m->request, err));
+  TRY_GOTO(import_prepare(m, err));
+  TRY_GOTO(m->request->format == LODE_JSONL ? import_lines(m, progress, err) : import_rows(m, progress, err));
+  TRY_GOTO(import_write_batch(m, progress, err));
+  if (store->engine->loaded) store->engine->loaded(store, m->report.written, progress);
 done:
-  api_input_release(&m.in);
-  mem_free(m.records);
-  mem_free(m.lines);
-  mem_free(m.seen);
-  mem_free(m.missing);
-  mem_free(m.vector);
-  mem_arena_release(&m.arena);
-  json_release(&m.json);
-  strbuf_release(&m.rest);
-  strbuf_release(&m.text);
-  strbuf_release(&m.row);
+  api_input_release(&m->in);
+  mem_free(m->records);
+  mem_free(m->lines);
+  mem_free(m->seen);
+  mem_free(m->missing);
+  mem_free(m->vector);
+  mem_arena_release(&m->arena);
+  json_release(&m->json);
+  strbuf_release(&m->rest);
+  strbuf_release(&m->text);
+  strbuf_release(&m->row);
+  return st;
+}
+
+lode_status lode_import_sized(lode_collection *collection, const lode_import_request *request, size_t request_size,
+                              lode_progress progress, lode_import_report *report, size_t report_size, lode_error *err) {
+  lode_import_request own;
+  err_clear(err);
+  import_job m = {.handle = collection, .request = &own};
+  if (report) TRY(api_check_size(report_size, "lode_import_report", err));
+  api_give(report, report_size, &m.report, sizeof m.report);
+  API_REQUIRE(collection, err);
+  API_REQUIRE(request, err);
+  TRY(API_TAKE(&own, request, request_size, lode_import_request, err));
+  m.options = collection->store->options;
+  lode_status st = import_run(&m, progress, err);
+  api_give(report, report_size, &m.report, sizeof m.report);
   return st;
 }

@@ -6,6 +6,8 @@
  */
 #include "base/base.h"
 
+#include "base/byteorder.h"
+
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -29,6 +31,7 @@ const char *lode_status_text(lode_status status) {
 }
 
 const char *lode_version(void) { return LODE_VERSION_TEXT; }
+uint32_t lode_version_number(void) { return LODE_VERSION_NUMBER; }
 
 /* Removes a character that was truncated at the end of the text. */
 static void cut_at_character(char *text, size_t len) {
@@ -90,7 +93,9 @@ lode_status err_errno(lode_error *err, int errnum, const char *what) {
 }
 
 lode_status err_internal(lode_error *err, const char *what) {
-  return err_set(err, LODE_INTERNAL, "%s: a bug in lode (please report it); open the store again to go on", what);
+  return err_set(err, LODE_INTERNAL,
+                 "%s: a bug in lode, please report it (`lode help bugs` says how); open the store again to go on",
+                 what);
 }
 
 void err_clear(lode_error *err) {
@@ -256,6 +261,13 @@ void strbuf_addch(strbuf *buf, char c) {
   if (!at) return;
   *at = c;
   buf->len++;
+}
+
+void strbuf_add_le32(strbuf *buf, uint32_t v) {
+  char *at = strbuf_reserve(buf, 4);
+  if (!at) return;
+  num_put_le32(at, v);
+  buf->len += 4;
 }
 
 void strbuf_addf(strbuf *buf, const char *format, ...) {

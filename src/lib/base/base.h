@@ -37,6 +37,8 @@ const char *str_quote(lode_str s, char *buf, size_t size);
     lode_status try_status_ = (expr);                                                                                  \
     if (try_status_ != LODE_OK) return try_status_;                                                                    \
   } while (0)
+/* For a result that is ignored on purpose; a comment says why. */
+static inline void err_ignore(lode_status st) { (void)st; }
 /* For functions with a single exit: sets `st` and goes to done. */
 #define TRY_GOTO(expr)                                                                                                 \
   do {                                                                                                                 \
@@ -57,12 +59,20 @@ LODE_MUST static inline bool err_invariant(bool holds, const char *cond, const c
   return __builtin_expect(holds, 1) || err_invariant_broken(cond, file, line);
 }
 #define INVARIANT(cond) err_invariant((cond), #cond, __FILE__, __LINE__)
-/* LODE_INTERNAL: "what: a bug in lode (please report it)". */
+/* LODE_INTERNAL: "what: a bug in lode (...)", and where to report it. */
 lode_status err_internal(lode_error *err, const char *what);
 #define ENSURE(cond, err)                                                                                              \
   do {                                                                                                                 \
     if (!INVARIANT(cond)) return err_internal((err), #cond);                                                           \
   } while (0)
+
+/* For conditions that take time, and for functions that cannot fail: aborts a LODE_CHECKED build like INVARIANT, and is
+ * not evaluated in others. */
+#ifdef LODE_CHECKED
+#define INVARIANT_CHECKED(cond) ((void)!INVARIANT(cond))
+#else
+#define INVARIANT_CHECKED(cond) ((void)(false && (cond))) /* what it calls counts as used */
+#endif
 
 /* ---- Memory ---- */
 
@@ -114,13 +124,14 @@ void strbuf_release(strbuf *buf);
 void strbuf_add(strbuf *buf, const void *data, size_t len);
 void strbuf_addstr(strbuf *buf, const char *text);
 void strbuf_addch(strbuf *buf, char c);
+void strbuf_add_le32(strbuf *buf, uint32_t v); /* four bytes, little-endian */
 __attribute__((format(printf, 2, 3))) void strbuf_addf(strbuf *buf, const char *format, ...);
 /* Reserves space for `more` bytes and returns its address, or NULL; len is not changed. */
 char *strbuf_reserve(strbuf *buf, size_t more);
 
 /* ---- Growing array: mem_grow(&items, &cap, need, sizeof *items); false if out of memory ---- */
 
-bool mem_grow(void *items, size_t *cap, size_t need, size_t item_size);
+LODE_MUST bool mem_grow(void *items, size_t *cap, size_t need, size_t item_size);
 
 /* ---- Strings ---- */
 
@@ -136,8 +147,23 @@ int sort_cmp_u32(const void *a, const void *b);
 int sort_cmp_u64(const void *a, const void *b);
 int sort_cmp_i64(const void *a, const void *b);
 int sort_cmp_str(const void *a, const void *b);
+/* Binary search: `at`, a variable that begins as the first index to look at, becomes the first one below `end` for
+ * which `is_before` does not hold, or `end`. is_before is an expression of `at` that holds for none after one for which
+ * it does not: size_t at = 0; SORT_LOWER_BOUND(at, n, items[at].key < key); */
+#define SORT_LOWER_BOUND(at, end, is_before)                                                                           \
+  do {                                                                                                                 \
+    __typeof__(at) sort_low_ = (at), sort_high_ = (end);                                                               \
+    while (sort_low_ < sort_high_) {                                                                                   \
+      (at) = sort_low_ + (sort_high_ - sort_low_) / 2;                                                                 \
+      if (is_before)                                                                                                   \
+        sort_low_ = (at) + 1;                                                                                          \
+      else                                                                                                             \
+        sort_high_ = (at);                                                                                             \
+    }                                                                                                                  \
+    (at) = sort_low_;                                                                                                  \
+  } while (0)
 /* Sort permutation of n strings, each `stride` bytes after the previous one: by bytes, equal ones by position. */
-lode_status sort_strings(const lode_str *first, size_t stride, size_t n, size_t *order, lode_error *err);
+LODE_MUST lode_status sort_strings(const lode_str *first, size_t stride, size_t n, size_t *order, lode_error *err);
 bool utf8_valid(const char *data, size_t len);
 /* Length (1 to 4) of the UTF-8 character at p, where `left` >= 1 bytes are available; 0 if it is not valid. */
 size_t utf8_width(const char *p, size_t left);

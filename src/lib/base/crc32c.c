@@ -10,6 +10,8 @@
  */
 #include "base/crc32c.h"
 
+#include "base/byteorder.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -24,20 +26,11 @@ static uint32_t crc_slices[8][256];
 static uint32_t shift_long[4][256], shift_short[4][256], shift_tiny[4][256];
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
-static inline uint64_t load_le64(const unsigned char *p) {
-  uint64_t v;
-  memcpy(&v, p, sizeof v);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-  v = __builtin_bswap64(v);
-#endif
-  return v;
-}
-
 /* ---- Portable; works on the raw register, without the initial and final inversion ---- */
 
 static uint32_t crc_sliced(uint32_t reg, const unsigned char *p, size_t len) {
   for (; len >= 8; p += 8, len -= 8) {
-    uint64_t x = load_le64(p) ^ reg;
+    uint64_t x = num_le64(p) ^ reg;
     reg = crc_slices[7][x & 255] ^ crc_slices[6][x >> 8 & 255] ^ crc_slices[5][x >> 16 & 255] ^
           crc_slices[4][x >> 24 & 255] ^ crc_slices[3][x >> 32 & 255] ^ crc_slices[2][x >> 40 & 255] ^
           crc_slices[1][x >> 48 & 255] ^ crc_slices[0][x >> 56];
@@ -117,9 +110,9 @@ HARDWARE static inline uint32_t three_streams(uint32_t a, const unsigned char *p
                                               const uint32_t table[4][256]) {
   uint32_t b = 0, c = 0;
   for (size_t i = 0; i < stream; i += 8) {
-    a = STEP8(a, load_le64(p + i));
-    b = STEP8(b, load_le64(p + stream + i));
-    c = STEP8(c, load_le64(p + 2 * stream + i));
+    a = STEP8(a, num_le64(p + i));
+    b = STEP8(b, num_le64(p + stream + i));
+    c = STEP8(c, num_le64(p + 2 * stream + i));
   }
   return crc_shift(table, crc_shift(table, a) ^ b) ^ c;
 }
@@ -136,7 +129,7 @@ HARDWARE static uint32_t crc_hardware(uint32_t crc, const void *data, size_t len
   for (; len >= 3 * CRC_TINY_BYTES; p += 3 * CRC_TINY_BYTES, len -= 3 * CRC_TINY_BYTES) {
     reg = three_streams(reg, p, CRC_TINY_BYTES, shift_tiny);
   }
-  for (; len >= 8; p += 8, len -= 8) reg = STEP8(reg, load_le64(p));
+  for (; len >= 8; p += 8, len -= 8) reg = STEP8(reg, num_le64(p));
   for (; len; p++, len--) reg = STEP1(reg, *p);
   return ~reg;
 }
@@ -176,13 +169,13 @@ const char *crc32c_name(void) {
 }
 
 uint32_t crc32c_update_u32(uint32_t crc, uint32_t v) {
-  unsigned char bytes[4] = {(unsigned char)v, (unsigned char)(v >> 8), (unsigned char)(v >> 16),
-                            (unsigned char)(v >> 24)};
+  unsigned char bytes[4];
+  num_put_le32(bytes, v);
   return crc32c_update(crc, bytes, sizeof bytes);
 }
 
 uint32_t crc32c_update_u64(uint32_t crc, uint64_t v) {
   unsigned char bytes[8];
-  for (int i = 0; i < 8; i++) bytes[i] = (unsigned char)(v >> (8 * i));
+  num_put_le64(bytes, v);
   return crc32c_update(crc, bytes, sizeof bytes);
 }

@@ -54,7 +54,7 @@ typedef struct json_limits {
 /* Parses one value that fills `text`, apart from white space. `json` must be zeroed before its first use and can be
  * reused: the nodes and strings of the previous parse are then gone. Errors are LODE_INVALID, LODE_LIMIT or LODE_NOMEM,
  * name the byte offset, and leave no nodes. "-0" is the integer 0. */
-lode_status json_parse(json_doc *json, lode_str text, const json_limits *limits, lode_error *err);
+LODE_MUST lode_status json_parse(json_doc *json, lode_str text, const json_limits *limits, lode_error *err);
 void json_release(json_doc *json);
 
 /* Index of the value of `key` in the object at `object`, or 0 (never a value's index) if there is none. */
@@ -63,7 +63,7 @@ uint32_t json_get(const json_doc *json, uint32_t object, lode_str key);
 /* Parses an array of numbers into floats without creating nodes; for vectors. Each is the float nearest to the decimal
  * number (ties to even), rounded once. Refuses NaN, infinities and overflow to them (LODE_INVALID), and more than max
  * numbers (LODE_LIMIT). *dim is the count. */
-lode_status json_parse_floats(lode_str text, float *out, size_t max, size_t *dim, lode_error *err);
+LODE_MUST lode_status json_parse_floats(lode_str text, float *out, size_t max, size_t *dim, lode_error *err);
 
 /* Writers; they fail only through the buffer, and do not depend on the locale. */
 void json_put_string(strbuf *buf, lode_str s); /* with quotes; invalid UTF-8 becomes U+FFFD */

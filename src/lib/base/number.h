@@ -18,10 +18,10 @@ typedef struct num_parsed {
 /* Reads the number at p. Returns the byte after it, or NULL if there is no number. */
 const char *num_scan(const char *p, const char *end, num_parsed *number);
 /* False if it is not an integer or does not fit. */
-bool num_to_int(const num_parsed *number, int64_t *value);
+LODE_MUST bool num_to_int(const num_parsed *number, int64_t *value);
 /* Nearest, ties to even. False if it is too large; too small becomes 0. */
-bool num_to_double(const num_parsed *number, double *value);
-bool num_to_float(const num_parsed *number, float *value);
+LODE_MUST bool num_to_double(const num_parsed *number, double *value);
+LODE_MUST bool num_to_float(const num_parsed *number, float *value);
 
 /* Writes a finite number so that it reads back the same, with as few digits as possible and with a '.' or an 'e'.
  * Returns the length; no NUL. */

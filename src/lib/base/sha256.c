@@ -2,6 +2,8 @@
 /* sha256.c - SHA-256 (FIPS 180-4), with the CPU's SHA instructions where available. */
 #include "base/sha256.h"
 
+#include "base/byteorder.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -23,8 +25,7 @@ static void sha256_blocks_portable(uint32_t state[8], const uint8_t *p, size_t n
     uint32_t w[64];
     uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
     uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
-    for (size_t i = 0; i < 16; i++)
-      w[i] = (uint32_t)p[4 * i] << 24 | (uint32_t)p[4 * i + 1] << 16 | (uint32_t)p[4 * i + 2] << 8 | p[4 * i + 3];
+    for (size_t i = 0; i < 16; i++) w[i] = num_be32(p + 4 * i);
     for (size_t i = 16; i < 64; i++) {
       uint32_t s0 = sha256_rotr(w[i - 15], 7) ^ sha256_rotr(w[i - 15], 18) ^ w[i - 15] >> 3;
       uint32_t s1 = sha256_rotr(w[i - 2], 17) ^ sha256_rotr(w[i - 2], 19) ^ w[i - 2] >> 10;
@@ -122,9 +123,9 @@ void sha256_final(sha256_ctx *sha, uint8_t digest[SHA256_BYTES]) {
   uint64_t bits = sha->bytes * 8;
   uint8_t pad[72] = {0x80};
   size_t n = 64 - (sha->bytes + 8) % 64;
-  for (size_t i = 0; i < 8; i++) pad[n + i] = (uint8_t)(bits >> (56 - 8 * i));
+  num_put_be64(pad + n, bits);
   sha256_update(sha, pad, n + 8);
-  for (size_t i = 0; i < 32; i++) digest[i] = (uint8_t)(sha->state[i / 4] >> (24 - 8 * (i % 4)));
+  for (size_t i = 0; i < 8; i++) num_put_be32(digest + 4 * i, sha->state[i]);
 }
 
 void sha256_of(const void *data, size_t len, uint8_t digest[SHA256_BYTES]) {

@@ -5,6 +5,7 @@
  * contiguous in memory. The strings themselves are compared only if the eight bytes are equal.
  */
 #include "base/base.h"
+#include "base/byteorder.h"
 
 typedef struct sort_key {
   uint64_t prefix; /* big-endian, a short string is padded with zeros */
@@ -22,10 +23,8 @@ static const lode_str *string_at(const sort_array *list, size_t at) {
 
 static uint64_t prefix_of(lode_str s) {
   unsigned char bytes[8] = {0};
-  uint64_t v = 0;
   if (s.len) memcpy(bytes, s.data, s.len < sizeof bytes ? s.len : sizeof bytes);
-  for (size_t i = 0; i < sizeof bytes; i++) v = v << 8 | bytes[i];
-  return v;
+  return num_be64(bytes);
 }
 
 static int sort_compare_keys(const void *a, const void *b, void *ctx) {

@@ -45,23 +45,24 @@ typedef struct embed_bert {
 typedef struct embed_bert_sizes {
   size_t vectors, panels;
 } embed_bert_sizes;
-lode_status embed_bert_measure(const embed_bert_config *config, embed_bert_sizes *sizes, lode_error *err);
+LODE_MUST lode_status embed_bert_measure(const embed_bert_config *config, embed_bert_sizes *sizes, lode_error *err);
 
 /* Parses config.json of a BERT-like model, and that of its pooling if there is one. */
-lode_status embed_bert_read_config(embed_bert_config *config, lode_str json, lode_error *err);
-lode_status embed_bert_read_pooling(embed_bert_config *config, lode_str json, lode_error *err);
+LODE_MUST lode_status embed_bert_read_config(embed_bert_config *config, lode_str json, lode_error *err);
+LODE_MUST lode_status embed_bert_read_pooling(embed_bert_config *config, lode_str json, lode_error *err);
 
 /* Allocates the blocks and points the layers into them. */
-lode_status embed_bert_init(embed_bert *bert, const embed_bert_config *config, const gemm_kernel *kernel, bool narrow,
-                            lode_error *err);
+LODE_MUST lode_status embed_bert_init(embed_bert *bert, const embed_bert_config *config, const gemm_kernel *kernel,
+                                      bool narrow, lode_error *err);
 void embed_bert_release(embed_bert *bert);
 
 /* Fills the blocks from the tensors of a model with Hugging Face's names (with or without the prefix "bert."). */
-lode_status embed_bert_load(embed_bert *bert, const embed_safetensors *file, lode_progress progress, lode_error *err);
+LODE_MUST lode_status embed_bert_load(embed_bert *bert, const embed_safetensors *file, lode_progress progress,
+                                      lode_error *err);
 /* Finds the tensor, with or without "bert.", of exactly that shape; LODE_CORRUPT if there is none. columns 0: one
  * dimension. */
-lode_status embed_bert_tensor(const embed_safetensors *file, const char *name, uint64_t rows, uint64_t columns,
-                              const embed_tensor **tensor, lode_error *err);
+LODE_MUST lode_status embed_bert_tensor(const embed_safetensors *file, const char *name, uint64_t rows,
+                                        uint64_t columns, const embed_tensor **tensor, lode_error *err);
 
 /* ---- bert_encode.c ---- */
 
@@ -75,7 +76,7 @@ typedef struct embed_encode_options {
 } embed_encode_options;
 
 /* Encodes n texts as n x hidden floats, each vector of length 1. */
-lode_status embed_encode(embed_bert *bert, const embed_wordpiece *wp, const embed_encode_options *options,
-                         const lode_str *texts, size_t n, float *vectors, lode_error *err);
+LODE_MUST lode_status embed_encode(embed_bert *bert, const embed_wordpiece *wp, const embed_encode_options *options,
+                                   const lode_str *texts, size_t n, float *vectors, lode_error *err);
 
 #endif

@@ -419,6 +419,8 @@ static lode_status encode_tokenize(encode_call *k, const embed_wordpiece *wp, co
         !mem_grow(&k->chunks, &k->chunks_cap, k->n_chunks + 2, sizeof *k->chunks))
       return err_nomem(err);
     size_t count = embed_wordpiece_encode(wp, texts[i], k->ids + rows, k->options->max_tokens);
+    ENSURE(count >= 1 && count <= k->options->max_tokens, err);
+    for (size_t j = 0; j < count; j++) INVARIANT_CHECKED(k->ids[rows + j] < k->bert->config.words);
     if (i == 0 || rows + count - k->starts[k->chunks[k->n_chunks - 1]] > ENCODE_CHUNK_ROWS)
       k->chunks[k->n_chunks++] = i;
     k->starts[i] = rows;

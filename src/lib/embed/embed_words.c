@@ -24,7 +24,7 @@ static bool embed_words_is_word(const embed_words *w, uint32_t row, const char *
   return w->starts[row + 1] - from == len && memcmp(w->bytes + from, text, len) == 0;
 }
 
-uint32_t embed_words_find(const embed_words *w, const char *text, size_t len) {
+static uint32_t embed_words_find(const embed_words *w, const char *text, size_t len) {
   uint32_t mask = w->n_slots - 1;
   for (uint32_t at = embed_words_hash(text, len) & mask; w->slots[at]; at = (at + 1) & mask) {
     if (embed_words_is_word(w, w->slots[at] - 1u, text, len)) return w->slots[at] - 1u;

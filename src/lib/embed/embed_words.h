@@ -29,12 +29,11 @@ typedef struct embed_words {
 } embed_words;
 
 /* Checks every offset, slot and length; LODE_CORRUPT if one is invalid. */
-lode_status embed_words_check(const embed_words *words, lode_error *err);
+LODE_MUST lode_status embed_words_check(const embed_words *words, lode_error *err);
 /* Fills n_slots empty slots; the other fields must be set. For writing a model. */
 void embed_words_fill(const embed_words *words, uint16_t *slots);
 
 #define EMBED_WORDS_NONE UINT32_MAX
-uint32_t embed_words_find(const embed_words *words, const char *text, size_t len);
 
 /* Called with each row of a text, in order; rows repeat as words do. Non-zero stops. */
 typedef int embed_words_fn(void *ctx, uint32_t row);

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 
+#include "base/byteorder.h"
 #include "base/crc32c.h"
 #include "os/os.h"
 #include "embed/pack_bytes.h"
@@ -17,15 +18,15 @@ static lode_status pack_damaged(const embed_pack *pack, const char *what, lode_e
 
 static lode_status pack_read_sections(embed_pack *p, const unsigned char *table, size_t bytes, uint64_t data_end,
                                       lode_error *err) {
-  size_t at = 4 + (size_t)embed_get_u32(table);
+  size_t at = 4 + (size_t)num_le32(table);
   uint64_t chunks = 0;
   for (size_t i = 0; i < p->n_sections; i++, at += EMBED_PACK_SECTION_BYTES) {
     embed_pack_section *s = &p->sections[i];
     memcpy(s->name, table + at, 16);
-    s->offset = embed_get_u64(table + at + 16);
-    s->bytes = embed_get_u64(table + at + 24);
-    s->chunk = embed_get_u32(table + at + 32);
-    s->first = embed_get_u32(table + at + 36);
+    s->offset = num_le64(table + at + 16);
+    s->bytes = num_le64(table + at + 24);
+    s->chunk = num_le32(table + at + 32);
+    s->first = num_le32(table + at + 36);
     if (s->chunk == 0 || s->chunk > EMBED_PACK_MAX_CHUNK || s->offset < EMBED_PACK_HEADER_BYTES ||
         s->offset > data_end || s->bytes > data_end - s->offset || s->first != chunks)
       return pack_damaged(p, "a section is outside of the file", err);
@@ -36,13 +37,13 @@ static lode_status pack_read_sections(embed_pack *p, const unsigned char *table,
   p->n_crcs = (size_t)chunks;
   p->crcs = mem_calloc(p->n_crcs + 1, sizeof *p->crcs);
   if (!p->crcs) return err_nomem(err);
-  for (size_t i = 0; i < p->n_crcs; i++) p->crcs[i] = embed_get_u32(table + at + 4 * i);
+  for (size_t i = 0; i < p->n_crcs; i++) p->crcs[i] = num_le32(table + at + 4 * i);
   return LODE_OK;
 }
 
 static lode_status pack_read_table(embed_pack *p, const unsigned char *table, size_t bytes, uint64_t data_end,
                                    lode_error *err) {
-  size_t name = embed_get_u32(table);
+  size_t name = num_le32(table);
   if (name > 1024 || bytes < 4 + name + p->n_sections * EMBED_PACK_SECTION_BYTES || memchr(table + 4, 0, name))
     return pack_damaged(p, "its table is cut short", err);
   p->identity = mem_calloc(name + 1, 1);
@@ -57,15 +58,15 @@ static lode_status pack_read_head(embed_pack *p, lode_error *err) {
   struct stat info;
   TRY(os_read_full(p->fd, h, sizeof h, 0, &got, err));
   if (got < sizeof h || memcmp(h, EMBED_PACK_MAGIC, 8) != 0) return pack_damaged(p, "it does not begin as one", err);
-  if (embed_get_u32(h + 60) != crc32c_update(0, h, 60)) return pack_damaged(p, "the checksum of its header", err);
-  if (embed_get_u32(h + 8) != EMBED_PACK_VERSION)
-    return err_set(err, LODE_VERSION,
+  if (num_le32(h + 60) != crc32c_update(0, h, 60)) return pack_damaged(p, "the checksum of its header", err);
+  if (num_le32(h + 8) != EMBED_PACK_VERSION)
+    return err_set(err, LODE_TOO_NEW,
                    "the model file %s is of version %u, and this lode reads version %d; `lode model install` "
                    "makes it again",
-                   p->path, embed_get_u32(h + 8), EMBED_PACK_VERSION);
-  p->n_sections = embed_get_u32(h + 12);
-  p->length = embed_get_u64(h + 16);
-  uint64_t at = embed_get_u64(h + 24), bytes = embed_get_u64(h + 32);
+                   p->path, num_le32(h + 8), EMBED_PACK_VERSION);
+  p->n_sections = num_le32(h + 12);
+  p->length = num_le64(h + 16);
+  uint64_t at = num_le64(h + 24), bytes = num_le64(h + 32);
   if (os_api->fstat(p->fd, &info) != 0) return err_errno(err, errno, p->path);
   if ((uint64_t)info.st_size != p->length)
     return pack_damaged(p, "it has another length than when it was written", err);
@@ -75,7 +76,7 @@ static lode_status pack_read_head(embed_pack *p, lode_error *err) {
   unsigned char *table = mem_alloc((size_t)bytes);
   if (!table) return err_nomem(err);
   lode_status st = os_read_full(p->fd, table, (size_t)bytes, at, &got, err);
-  if (st == LODE_OK && (got < bytes || crc32c_update(0, table, got) != embed_get_u32(h + 40)))
+  if (st == LODE_OK && (got < bytes || crc32c_update(0, table, got) != num_le32(h + 40)))
     st = pack_damaged(p, "the checksum of its table", err);
   if (st == LODE_OK) st = pack_read_table(p, table, (size_t)bytes, at, err);
   mem_free(table);

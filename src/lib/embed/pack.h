@@ -39,18 +39,19 @@ typedef struct embed_pack {
 } embed_pack;
 
 /* Reads header and table only. LODE_CORRUPT: damaged, or not a pack. */
-lode_status embed_pack_open(embed_pack *pack, const char *path, lode_error *err);
+LODE_MUST lode_status embed_pack_open(embed_pack *pack, const char *path, lode_error *err);
 void embed_pack_close(embed_pack *pack);
 /* NULL when there is none. */
 const embed_pack_section *embed_pack_find(const embed_pack *pack, const char *name);
 /* Reads a whole section into `out` (section->bytes), checked. */
-lode_status embed_pack_read(const embed_pack *pack, const embed_pack_section *section, void *out, lode_error *err);
+LODE_MUST lode_status embed_pack_read(const embed_pack *pack, const embed_pack_section *section, void *out,
+                                      lode_error *err);
 /* Reads one chunk into `out` (section->chunk bytes), checked; *bytes is its length, shorter at the end of the
  * section. */
-lode_status embed_pack_read_chunk(const embed_pack *pack, const embed_pack_section *section, uint64_t chunk, void *out,
-                                  size_t *bytes, lode_error *err);
+LODE_MUST lode_status embed_pack_read_chunk(const embed_pack *pack, const embed_pack_section *section, uint64_t chunk,
+                                            void *out, size_t *bytes, lode_error *err);
 /* Checks every chunk of every section. */
-lode_status embed_pack_verify(const embed_pack *pack, lode_error *err);
+LODE_MUST lode_status embed_pack_verify(const embed_pack *pack, lode_error *err);
 
 /* Writing: to a temporary file, which embed_pack_finish() renames to `path` when everything is on disk. */
 typedef struct embed_pack_writer {
@@ -59,10 +60,10 @@ typedef struct embed_pack_writer {
   size_t crcs_cap;
 } embed_pack_writer;
 
-lode_status embed_pack_create(embed_pack_writer *writer, const char *path, lode_error *err);
-lode_status embed_pack_add(embed_pack_writer *writer, const char *name, uint32_t chunk, const void *data, size_t bytes,
-                           lode_error *err);
-lode_status embed_pack_finish(embed_pack_writer *writer, const char *identity, lode_error *err);
+LODE_MUST lode_status embed_pack_create(embed_pack_writer *writer, const char *path, lode_error *err);
+LODE_MUST lode_status embed_pack_add(embed_pack_writer *writer, const char *name, uint32_t chunk, const void *data,
+                                     size_t bytes, lode_error *err);
+LODE_MUST lode_status embed_pack_finish(embed_pack_writer *writer, const char *identity, lode_error *err);
 /* Frees the writer and removes an unfinished file. */
 void embed_pack_discard(embed_pack_writer *writer);
 

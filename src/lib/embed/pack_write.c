@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/byteorder.h"
 #include "os/os.h"
 #include "embed/pack_bytes.h"
 
@@ -51,20 +52,20 @@ lode_status embed_pack_add(embed_pack_writer *w, const char *name, uint32_t chun
 
 static void pack_put_table(const embed_pack *p, const char *identity, strbuf *out) {
   unsigned char b[EMBED_PACK_SECTION_BYTES];
-  embed_put_u32(b, (uint32_t)strlen(identity));
+  num_put_le32(b, (uint32_t)strlen(identity));
   strbuf_add(out, b, 4);
   strbuf_addstr(out, identity);
   for (size_t i = 0; i < p->n_sections; i++) {
     const embed_pack_section *s = &p->sections[i];
     memcpy(b, s->name, 16);
-    embed_put_u64(b + 16, s->offset);
-    embed_put_u64(b + 24, s->bytes);
-    embed_put_u32(b + 32, s->chunk);
-    embed_put_u32(b + 36, s->first);
+    num_put_le64(b + 16, s->offset);
+    num_put_le64(b + 24, s->bytes);
+    num_put_le32(b + 32, s->chunk);
+    num_put_le32(b + 36, s->first);
     strbuf_add(out, b, sizeof b);
   }
   for (size_t i = 0; i < p->n_crcs; i++) {
-    embed_put_u32(b, p->crcs[i]);
+    num_put_le32(b, p->crcs[i]);
     strbuf_add(out, b, 4);
   }
 }
@@ -80,13 +81,13 @@ lode_status embed_pack_finish(embed_pack_writer *w, const char *identity, lode_e
   }
   unsigned char h[EMBED_PACK_HEADER_BYTES] = {0};
   memcpy(h, EMBED_PACK_MAGIC, 8);
-  embed_put_u32(h + 8, EMBED_PACK_VERSION);
-  embed_put_u32(h + 12, (uint32_t)p->n_sections);
-  embed_put_u64(h + 16, p->length + table.len);
-  embed_put_u64(h + 24, p->length);
-  embed_put_u64(h + 32, table.len);
-  embed_put_u32(h + 40, crc32c_update(0, table.data, table.len));
-  embed_put_u32(h + 60, crc32c_update(0, h, 60));
+  num_put_le32(h + 8, EMBED_PACK_VERSION);
+  num_put_le32(h + 12, (uint32_t)p->n_sections);
+  num_put_le64(h + 16, p->length + table.len);
+  num_put_le64(h + 24, p->length);
+  num_put_le64(h + 32, table.len);
+  num_put_le32(h + 40, crc32c_update(0, table.data, table.len));
+  num_put_le32(h + 60, crc32c_update(0, h, 60));
   TRY_GOTO(os_write_full(p->fd, table.data, table.len, p->length, err));
   TRY_GOTO(os_write_full(p->fd, h, sizeof h, 0, err));
   if (OS_RETRY(os_api->fsync(p->fd)) != 0) {

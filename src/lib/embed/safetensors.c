@@ -2,6 +2,7 @@
 /* safetensors.c - see safetensors.h. */
 #include "embed/safetensors.h"
 
+#include "base/byteorder.h"
 #include "base/vector.h"
 
 #include <fcntl.h>
@@ -120,8 +121,7 @@ lode_status embed_safetensors_open(embed_safetensors *file, const char *path, lo
     goto done;
   }
   TRY_GOTO(os_read_full(file->fd, head, sizeof head, 0, &got, err));
-  uint64_t length = (uint64_t)info.st_size, header = 0;
-  for (int i = 0; i < 8; i++) header |= (uint64_t)head[i] << (8 * i);
+  uint64_t length = (uint64_t)info.st_size, header = num_le64(head);
   if (got < sizeof head || header > length - 8 || header > EMBED_TENSORS_MAX_HEADER) {
     st = err_set(err, LODE_CORRUPT, "%s is not a safetensors file, or it is cut short", path);
     goto done;

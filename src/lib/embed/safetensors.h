@@ -33,14 +33,15 @@ typedef struct embed_safetensors {
 } embed_safetensors;
 
 /* LODE_CORRUPT: not a safetensors file, or an invalid header. */
-lode_status embed_safetensors_open(embed_safetensors *file, const char *path, lode_error *err);
+LODE_MUST lode_status embed_safetensors_open(embed_safetensors *file, const char *path, lode_error *err);
 void embed_safetensors_close(embed_safetensors *file);
 /* The same checks on a header alone, for a file of `length` bytes. */
-lode_status embed_safetensors_parse(embed_safetensors *file, lode_str header, uint64_t length, lode_error *err);
+LODE_MUST lode_status embed_safetensors_parse(embed_safetensors *file, lode_str header, uint64_t length,
+                                              lode_error *err);
 /* NULL when there is none. */
 const embed_tensor *embed_safetensors_find(const embed_safetensors *file, lode_str name);
 /* Reads `n` elements from element `first` on, as floats. The tensor must be F32, F16 or BF16. */
-lode_status embed_safetensors_read(const embed_safetensors *file, const embed_tensor *tensor, uint64_t first, size_t n,
-                                   float *out, lode_error *err);
+LODE_MUST lode_status embed_safetensors_read(const embed_safetensors *file, const embed_tensor *tensor, uint64_t first,
+                                             size_t n, float *out, lode_error *err);
 
 #endif

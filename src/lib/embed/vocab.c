@@ -2,6 +2,7 @@
 /* vocab.c - see vocab.h. */
 #include "embed/vocab.h"
 
+#include "base/byteorder.h"
 #include "base/json.h"
 
 /* ---- tokenizer.json ---- */
@@ -181,37 +182,27 @@ done:
 
 /* ---- Packs ---- */
 
-static void vocab_put_u32(strbuf *out, size_t v) {
-  unsigned char b[4] = {(unsigned char)v, (unsigned char)(v >> 8), (unsigned char)(v >> 16), (unsigned char)(v >> 24)};
-  strbuf_add(out, b, 4);
-}
-
 void embed_vocab_put(const embed_vocab *v, strbuf *out) {
   const embed_wordpiece_settings *s = &v->settings;
-  vocab_put_u32(out, v->count);
-  vocab_put_u32(out, (s->clean_text ? 1u : 0) | (s->chinese_chars ? 2u : 0) | (s->strip_accents ? 4u : 0) |
-                         (s->lowercase ? 8u : 0));
-  vocab_put_u32(out, s->unknown);
-  vocab_put_u32(out, s->first);
-  vocab_put_u32(out, s->last);
-  vocab_put_u32(out, s->max_word_chars);
-  vocab_put_u32(out, v->n_specials);
-  for (size_t i = 0; i < v->n_specials; i++) vocab_put_u32(out, v->specials[i]);
+  strbuf_add_le32(out, (uint32_t)v->count);
+  strbuf_add_le32(out, (s->clean_text ? 1u : 0) | (s->chinese_chars ? 2u : 0) | (s->strip_accents ? 4u : 0) |
+                           (s->lowercase ? 8u : 0));
+  strbuf_add_le32(out, s->unknown);
+  strbuf_add_le32(out, s->first);
+  strbuf_add_le32(out, s->last);
+  strbuf_add_le32(out, s->max_word_chars);
+  strbuf_add_le32(out, (uint32_t)v->n_specials);
+  for (size_t i = 0; i < v->n_specials; i++) strbuf_add_le32(out, v->specials[i]);
   for (size_t i = 0; i < v->count; i++) strbuf_addch(out, (char)(unsigned char)v->tokens[i].len);
   for (size_t i = 0; i < v->count; i++) strbuf_add(out, v->tokens[i].data, v->tokens[i].len);
-}
-
-static uint32_t vocab_u32_at(const char *p) {
-  const unsigned char *b = (const unsigned char *)p;
-  return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
 }
 
 lode_status embed_vocab_from_pack(embed_vocab *v, lode_str bytes, lode_error *err) {
   *v = (embed_vocab){0};
   size_t at = 28;
   if (bytes.len < at) return err_set(err, LODE_CORRUPT, "the vocabulary of a pack is cut short");
-  size_t count = vocab_u32_at(bytes.data), flags = vocab_u32_at(bytes.data + 4);
-  size_t n_specials = vocab_u32_at(bytes.data + 24);
+  size_t count = num_le32(bytes.data), flags = num_le32(bytes.data + 4);
+  size_t n_specials = num_le32(bytes.data + 24);
   if (count > EMBED_VOCAB_MAX || n_specials > EMBED_VOCAB_MAX_SPECIALS || bytes.len - at < 4 * n_specials + count)
     return err_set(err, LODE_CORRUPT, "the vocabulary of a pack is cut short");
   v->settings = (embed_wordpiece_settings){
@@ -219,12 +210,12 @@ lode_status embed_vocab_from_pack(embed_vocab *v, lode_str bytes, lode_error *er
       .chinese_chars = flags & 2,
       .strip_accents = flags & 4,
       .lowercase = flags & 8,
-      .unknown = vocab_u32_at(bytes.data + 8),
-      .first = vocab_u32_at(bytes.data + 12),
-      .last = vocab_u32_at(bytes.data + 16),
-      .max_word_chars = vocab_u32_at(bytes.data + 20),
+      .unknown = num_le32(bytes.data + 8),
+      .first = num_le32(bytes.data + 12),
+      .last = num_le32(bytes.data + 16),
+      .max_word_chars = num_le32(bytes.data + 20),
   };
-  for (size_t i = 0; i < n_specials; i++, at += 4) v->specials[i] = vocab_u32_at(bytes.data + at);
+  for (size_t i = 0; i < n_specials; i++, at += 4) v->specials[i] = num_le32(bytes.data + at);
   v->n_specials = n_specials;
   v->tokens = mem_calloc(count ? count : 1, sizeof *v->tokens);
   if (!v->tokens) return err_nomem(err);

@@ -21,9 +21,9 @@ typedef struct embed_vocab {
 } embed_vocab;
 
 /* `text` must outlive the vocabulary. LODE_CORRUPT: not a tokenizer; LODE_UNSUPPORTED: another kind of tokenizer. */
-lode_status embed_vocab_from_json(embed_vocab *vocab, lode_str text, lode_error *err);
-lode_status embed_vocab_from_lines(embed_vocab *vocab, lode_str text, bool lowercase, lode_error *err);
-lode_status embed_vocab_from_pack(embed_vocab *vocab, lode_str bytes, lode_error *err);
+LODE_MUST lode_status embed_vocab_from_json(embed_vocab *vocab, lode_str text, lode_error *err);
+LODE_MUST lode_status embed_vocab_from_lines(embed_vocab *vocab, lode_str text, bool lowercase, lode_error *err);
+LODE_MUST lode_status embed_vocab_from_pack(embed_vocab *vocab, lode_str bytes, lode_error *err);
 void embed_vocab_put(const embed_vocab *vocab, strbuf *out);
 void embed_vocab_release(embed_vocab *vocab);
 

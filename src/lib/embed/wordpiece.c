@@ -210,15 +210,10 @@ static const struct {
 };
 
 static bool is_newer_than_unicode8(int32_t c) {
-  size_t low = 0, high = sizeof newer_than_unicode8 / sizeof *newer_than_unicode8;
-  while (low < high) {
-    size_t middle = (low + high) / 2;
-    if (c > newer_than_unicode8[middle].last)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low < sizeof newer_than_unicode8 / sizeof *newer_than_unicode8 && c >= newer_than_unicode8[low].first;
+  const size_t n = sizeof newer_than_unicode8 / sizeof *newer_than_unicode8;
+  size_t at = 0;
+  SORT_LOWER_BOUND(at, n, newer_than_unicode8[at].last < c);
+  return at < n && c >= newer_than_unicode8[at].first;
 }
 
 /* The category in Unicode 8. */

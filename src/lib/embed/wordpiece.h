@@ -40,8 +40,9 @@ typedef struct embed_wordpiece {
 
 /* Tokens by id, as the vocabulary writes them ("##ing"). They are copied. If a text occurs twice, the last id counts,
  * as in the reference. LODE_CORRUPT: not a vocabulary. */
-lode_status embed_wordpiece_init(embed_wordpiece *wp, const embed_wordpiece_settings *settings, const lode_str *tokens,
-                                 size_t count, const uint32_t *specials, size_t n_specials, lode_error *err);
+LODE_MUST lode_status embed_wordpiece_init(embed_wordpiece *wp, const embed_wordpiece_settings *settings,
+                                           const lode_str *tokens, size_t count, const uint32_t *specials,
+                                           size_t n_specials, lode_error *err);
 void embed_wordpiece_release(embed_wordpiece *wp);
 
 /* Writes [CLS] ... [SEP], at most max_ids (>= 2) ids; returns how many. */

@@ -12,7 +12,7 @@
  *
  * Flags are guarded by store->lock, which is never held during a step. The threads block all signals.
  */
-#include "engine/engine.h"
+#include "engine/segment_build.h"
 
 #include <time.h>
 
@@ -25,21 +25,9 @@ enum {
   BACKGROUND_BUSY_MAX_MS = 250, /* longest wait after LODE_BUSY */
 };
 
-static struct timespec background_deadline(unsigned ms) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  t.tv_sec += ms / 1000;
-  t.tv_nsec += (long)(ms % 1000) * 1000000;
-  if (t.tv_nsec >= 1000000000) {
-    t.tv_sec++;
-    t.tv_nsec -= 1000000000;
-  }
-  return t;
-}
-
 /* Sleeps; ends early when woken, if `until_woken`, and always on stop. Returns false when it is time to stop. */
-static bool background_sleep(lode_store *store, engine_background *b, unsigned ms, bool until_woken, bool *woken) {
-  struct timespec until = background_deadline(ms);
+static bool background_sleep(engine_store *store, engine_background *b, unsigned ms, bool until_woken, bool *woken) {
+  struct timespec until = os_deadline(ms);
   pthread_mutex_lock(&store->lock);
   while (!b->stop && !(until_woken && b->woken))
     if (pthread_cond_timedwait(&b->wake, &store->lock, &until) != 0) break;
@@ -50,28 +38,28 @@ static bool background_sleep(lode_store *store, engine_background *b, unsigned m
   return go_on;
 }
 
-static bool background_must_stop(lode_store *store, const engine_background *b) {
+static bool background_must_stop(engine_store *store, const engine_background *b) {
   pthread_mutex_lock(&store->lock);
   bool stopping = b->stop;
   pthread_mutex_unlock(&store->lock);
   return stopping;
 }
 
-static bool background_has_writers(lode_store *store) {
+static bool background_has_writers(engine_store *store) {
   if (atomic_load(&store->writers) > 0) return true;
   return os_api->now_ns() - atomic_load(&store->written_ns) < (uint64_t)BACKGROUND_QUIET_MS * 1000000;
 }
 
 /* A bulk load has no quiet moments, and its backlog would have to be worked off at its end on one thread: when there is
  * enough for a whole step, the step does not wait. */
-static bool background_is_urgent(lode_store *store, const engine_background *b) {
+static bool background_is_urgent(engine_store *store, const engine_background *b) {
   bool much = false;
-  if (!store->options->bulk_load || b != &store->background) return false;
+  if (!store->head.options->bulk_load || b != &store->background) return false;
   return store_maintain_fills_step(store->db, &much, NULL) == LODE_OK && much;
 }
 
 /* Waits for a quiet moment; false: time to stop. */
-static bool background_wait_for_quiet(lode_store *store, engine_background *b) {
+static bool background_wait_for_quiet(engine_store *store, engine_background *b) {
   bool woken;
   for (unsigned i = 0; i < BACKGROUND_MAX_PAUSES && background_has_writers(store) && !background_is_urgent(store, b);
        i++)
@@ -80,7 +68,7 @@ static bool background_wait_for_quiet(lode_store *store, engine_background *b) {
 }
 
 /* Runs steps until nothing is left, one fails, or it is time to stop. */
-static lode_status background_work(lode_store *store, lode_error *err) {
+static lode_status background_work(engine_store *store, lode_error *err) {
   bool more = true, woken;
   unsigned busy_ms = BACKGROUND_BUSY_MIN_MS;
   while (more && !background_must_stop(store, &store->background) && atomic_load(&store->optimizers) == 0) {
@@ -99,7 +87,7 @@ static lode_status background_work(lode_store *store, lode_error *err) {
 }
 
 static void *background_main(void *ctx) {
-  lode_store *store = ctx;
+  engine_store *store = ctx;
   lode_status logged = LODE_OK;
   bool woken = true; /* check once at the start */
   do {
@@ -119,12 +107,12 @@ static void *background_main(void *ctx) {
 /* ---- The builder ---- */
 
 static bool background_build_stops(void *ctx) {
-  lode_store *store = ctx;
+  engine_store *store = ctx;
   return background_must_stop(store, &store->builder);
 }
 
 /* Has anyone written since the last check that found nothing to do? */
-static bool background_has_news(lode_store *store, uint64_t *seen) {
+static bool background_has_news(engine_store *store, uint64_t *seen) {
   store_tx *tx;
   engine_sweep_missing(store);
   if (atomic_load(&store->n_suspects) > 0) return true;
@@ -136,9 +124,9 @@ static bool background_has_news(lode_store *store, uint64_t *seen) {
   return news;
 }
 
-static lode_status background_build(lode_store *store, lode_error *err) {
+static lode_status background_build(engine_store *store, lode_error *err) {
   engine_build_request request = {
-      .stop = background_build_stops, .stop_ctx = store, .gentle = true, .flat = store->options->bulk_load};
+      .stop = background_build_stops, .stop_ctx = store, .gentle = true, .flat = store->head.options->bulk_load};
   bool more = true;
   while (more && !background_build_stops(store) && atomic_load(&store->optimizers) == 0) {
     if (!background_wait_for_quiet(store, &store->builder)) return LODE_OK;
@@ -148,7 +136,7 @@ static lode_status background_build(lode_store *store, lode_error *err) {
 }
 
 static void *background_build_main(void *ctx) {
-  lode_store *store = ctx;
+  engine_store *store = ctx;
   lode_status logged = LODE_OK;
   uint64_t seen = UINT64_MAX;
   bool woken = true, failed = false;
@@ -168,27 +156,25 @@ static void *background_build_main(void *ctx) {
 
 /* ---- Threads ---- */
 
-static void background_thread_start(lode_store *store, engine_background *b, void *(*body)(void *)) {
-  pthread_condattr_t attr;
-  (void)pthread_condattr_init(&attr);
-  (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-  (void)pthread_cond_init(&b->wake, &attr);
-  (void)pthread_condattr_destroy(&attr);
-  pthread_mutex_lock(&store->lock);
-  int rc = os_thread_create(&b->thread, body, store);
-  b->running = rc == 0;
-  pthread_mutex_unlock(&store->lock);
-  if (rc == 0) return;
-  (void)pthread_cond_destroy(&b->wake);
+static void background_thread_start(engine_store *store, engine_background *b, void *(*body)(void *)) {
+  int rc = os_cond_init(&b->wake);
+  if (rc == 0) {
+    pthread_mutex_lock(&store->lock);
+    rc = os_thread_create(&b->thread, body, store);
+    b->running = rc == 0;
+    pthread_mutex_unlock(&store->lock);
+    if (rc == 0) return;
+    (void)pthread_cond_destroy(&b->wake);
+  }
   store_db_log(store->db, "no thread for maintenance (%s): lode_optimize() does that work", strerror(rc));
 }
 
-void engine_background_start(lode_store *store) {
+void engine_background_start(engine_store *store) {
   background_thread_start(store, &store->background, background_main);
   background_thread_start(store, &store->builder, background_build_main);
 }
 
-static void background_thread_stop(lode_store *store, engine_background *b) {
+static void background_thread_stop(engine_store *store, engine_background *b) {
   if (!b->running) return;
   pthread_mutex_lock(&store->lock);
   b->stop = true;
@@ -201,18 +187,19 @@ static void background_thread_stop(lode_store *store, engine_background *b) {
   (void)pthread_cond_destroy(&b->wake);
 }
 
-void engine_background_stop(lode_store *store) {
+void engine_background_stop(engine_store *store) {
   background_thread_stop(store, &store->builder);
   background_thread_stop(store, &store->background);
 }
 
+/* Under the store's lock. */
 static void background_thread_wake(engine_background *b) {
   if (!b->running) return;
   b->woken = true;
   (void)pthread_cond_signal(&b->wake);
 }
 
-void engine_background_wake(lode_store *store) {
+void engine_background_wake(engine_store *store) {
   pthread_mutex_lock(&store->lock);
   background_thread_wake(&store->background);
   background_thread_wake(&store->builder);

@@ -5,7 +5,7 @@
  * when a new collection has taken the name. It also holds the embedding model that its user named; each vector write
  * and vector query is checked against it (iface_check.c).
  */
-#include "engine/engine.h"
+#include "engine/vector_snapshot.h"
 
 static const char *const collection_metric_names[] = {"l2", "cosine", "ip"};
 
@@ -17,7 +17,7 @@ const char *lode_metric_name(lode_metric metric) {
 bool lode_metric_parse(lode_str text, lode_metric *metric) {
   for (size_t i = 0; i < sizeof collection_metric_names / sizeof *collection_metric_names; i++)
     if (text.data && str_eq(text, str_of(collection_metric_names[i]))) {
-      *metric = (lode_metric)i;
+      if (metric) *metric = (lode_metric)i;
       return true;
     }
   return false;
@@ -31,7 +31,7 @@ static bool collection_wants_embedder(const lode_collection_options *o, const st
 }
 
 typedef struct collection_opening {
-  lode_store *store;
+  engine_store *store;
   lode_str name;
   const lode_collection_options *options;
   mem_arena arena;
@@ -51,7 +51,7 @@ static lode_status collection_open_reading(collection_opening *o, bool *done, lo
     char quoted[256];
     return err_set(err, LODE_EXISTS, "the collection %s exists already", str_quote(o->name, quoted, sizeof quoted));
   }
-  *done = o->store->options->read_only || !collection_wants_embedder(o->options, &o->coll);
+  *done = o->store->head.options->read_only || !collection_wants_embedder(o->options, &o->coll);
   return LODE_OK;
 }
 
@@ -78,11 +78,12 @@ static lode_status collection_open_writing(collection_opening *o, lode_error *er
   return st;
 }
 
-lode_status engine_collection_open(lode_store *store, lode_str name, const lode_collection_options *options,
+lode_status engine_collection_open(lode_store *head, lode_str name, const lode_collection_options *options,
                                    lode_collection **out, lode_error *err) {
+  engine_store *store = engine_store_of(head);
   static const lode_collection_options none;
   collection_opening o = {.store = store, .name = name, .options = options ? options : &none};
-  lode_collection *c = NULL;
+  engine_collection *c = NULL;
   lode_status st;
   bool done = false;
   err_clear(err);
@@ -100,23 +101,23 @@ lode_status engine_collection_open(lode_store *store, lode_str name, const lode_
     st = err_nomem(err);
     goto done;
   }
-  *c = (lode_collection){.engine = store->engine,
-                         .store = store,
-                         .cid = o.coll.cid,
-                         .uid = o.coll.uid,
-                         .spec.embedder_dim = o.options->embedder_dim};
+  *c = (engine_collection){.head = {.engine = &engine_table, .store = head},
+                           .store = store,
+                           .cid = o.coll.cid,
+                           .uid = o.coll.uid,
+                           .spec.embedder_dim = o.options->embedder_dim};
   if (embedder_len) {
     memcpy(c + 1, o.options->embedder.data, embedder_len);
     c->spec.embedder = (lode_str){(const char *)(c + 1), embedder_len};
   }
-  *out = c;
-  if (store->options->preload) engine_snapshot_preload(c);
+  *out = &c->head;
+  if (store->head.options->preload) engine_snapshot_preload(c);
 done:
   mem_arena_release(&o.arena);
   return st;
 }
 
-void engine_collection_close(lode_collection *collection) { mem_free(collection); }
+void engine_collection_close(lode_collection *head) { mem_free(engine_collection_of(head)); }
 
 /* ---- Changes ---- */
 
@@ -139,7 +140,7 @@ static lode_status collection_rename_in(store_tx *tx, const store_coll *coll, lo
   return store_coll_rename(tx, coll->cid, name, err);
 }
 
-static lode_status collection_change(lode_store *store, collection_change_kind kind, lode_str name, lode_str text,
+static lode_status collection_change(engine_store *store, collection_change_kind kind, lode_str name, lode_str text,
                                      lode_error *err) {
   mem_arena arena;
   store_tx *tx = NULL;
@@ -164,19 +165,22 @@ done:
   return st;
 }
 
-lode_status engine_collection_rename(lode_store *store, lode_str name, lode_str new_name, lode_error *err) {
+lode_status engine_collection_rename(lode_store *head, lode_str name, lode_str new_name, lode_error *err) {
+  engine_store *store = engine_store_of(head);
   err_clear(err);
   TRY(iface_check_name(new_name, "the new name of the collection", err));
   return collection_change(store, COLLECTION_RENAME, name, new_name, err);
 }
 
-lode_status engine_collection_set_metadata(lode_store *store, lode_str name, lode_str metadata, lode_error *err) {
+lode_status engine_collection_set_metadata(lode_store *head, lode_str name, lode_str metadata, lode_error *err) {
+  engine_store *store = engine_store_of(head);
   err_clear(err);
   TRY(iface_check_object(metadata, "the collection's metadata", err));
   return collection_change(store, COLLECTION_SET_METADATA, name, metadata, err);
 }
 
-lode_status engine_collection_drop(lode_store *store, lode_str name, lode_error *err) {
+lode_status engine_collection_drop(lode_store *head, lode_str name, lode_error *err) {
+  engine_store *store = engine_store_of(head);
   err_clear(err);
   return collection_change(store, COLLECTION_DROP, name, (lode_str){NULL, 0}, err);
 }
@@ -198,7 +202,8 @@ static lode_status collection_replace_in(store_tx *tx, const lode_replacement *p
   return store_coll_rename(tx, coll.cid, pair->new_name, err);
 }
 
-lode_status engine_collections_replace(lode_store *store, const lode_replacement *pairs, size_t n, lode_error *err) {
+lode_status engine_collections_replace(lode_store *head, const lode_replacement *pairs, size_t n, lode_error *err) {
+  engine_store *store = engine_store_of(head);
   mem_arena arena;
   store_tx *tx = NULL;
   int64_t *dropped = NULL;
@@ -244,7 +249,8 @@ static lode_status collection_add_info(void *list, const store_coll *c, lode_err
                              err);
 }
 
-lode_status engine_collections(lode_store *store, lode_collection_list **out, lode_error *err) {
+lode_status engine_collections(lode_store *head, lode_collection_list **out, lode_error *err) {
+  engine_store *store = engine_store_of(head);
   store_tx *tx = NULL;
   lode_status st;
   err_clear(err);

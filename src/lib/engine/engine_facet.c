@@ -8,7 +8,7 @@
  * The index is scanned in short transactions of one moment (reader.c), one type of value after the other (they have
  * different key ranges), resuming at a value.
  */
-#include "engine/engine.h"
+#include "engine/select.h"
 
 #include <float.h>
 
@@ -250,7 +250,7 @@ static lode_status facet_count_indexed(facet_counting *c, lode_error *err) {
 /* ---- The public functions ---- */
 
 static void facet_counting_init(facet_counting *c, engine_reader *reader, lode_str key) {
-  uint64_t limit = reader->handle->store->options->memory_bytes;
+  uint64_t limit = reader->handle->store->head.options->memory_bytes;
   *c = (facet_counting){.reader = reader, .key = key};
   c->totals.limit_bytes = limit > SIZE_MAX ? SIZE_MAX : (size_t)limit;
   mem_arena_init(&c->totals.arena, 0);
@@ -288,8 +288,9 @@ static lode_status facet_count_all(void *ctx, lode_error *err) {
   return facet_count_selected(&f->c, &f->select, err);
 }
 
-lode_status engine_facets(lode_collection *collection, lode_str key, lode_str where, size_t limit,
-                          lode_facet_list **list, lode_error *err) {
+lode_status engine_facets(lode_collection *head, lode_str key, lode_str where, size_t limit, lode_facet_list **list,
+                          lode_error *err) {
+  engine_collection *collection = engine_collection_of(head);
   lode_selection what = {.where = where};
   facet_job f = {0};
   lode_status st;
@@ -324,7 +325,8 @@ static lode_status facet_take_key(void *ctx, const meta_value *value, uint64_t n
   return LODE_OK;
 }
 
-lode_status engine_counters(lode_collection *collection, lode_str key, lode_facet_list **list, lode_error *err) {
+lode_status engine_counters(lode_collection *head, lode_str key, lode_facet_list **list, lode_error *err) {
+  engine_collection *collection = engine_collection_of(head);
   engine_reader reader;
   facet_counting c;
   lode_status st;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine_maintain.c - maintenance on demand. The store does the work (store.h); this file adds waiting, progress and
  * handles. */
-#include "engine/engine.h"
+#include "engine/segment_build.h"
+#include "repair/repair.h"
 
 #include <pthread.h>
 
@@ -13,8 +14,8 @@ static bool optimize_goes_on(lode_progress p, const char *phase, uint64_t done, 
  * progress for busy_ms. */
 typedef lode_status optimize_step_fn(store_db *db, bool *more, lode_error *err);
 
-static lode_status optimize_step_or_wait(lode_store *store, optimize_step_fn *step, bool *more, lode_error *err) {
-  uint64_t wait_ns = (uint64_t)store->options->busy_ms * 1000000, until = os_api->now_ns() + wait_ns;
+static lode_status optimize_step_or_wait(engine_store *store, optimize_step_fn *step, bool *more, lode_error *err) {
+  uint64_t wait_ns = (uint64_t)store->head.options->busy_ms * 1000000, until = os_api->now_ns() + wait_ns;
   uint64_t left = UINT64_MAX, now_left;
   for (uint64_t us = 500;; us = us < 20000 ? us * 2 : us) {
     lode_status st = step(store->db, more, err);
@@ -29,7 +30,7 @@ static lode_status optimize_step_or_wait(lode_store *store, optimize_step_fn *st
   }
 }
 
-static lode_status optimize_store(lode_store *store, lode_progress progress, lode_error *err) {
+static lode_status optimize_store(engine_store *store, lode_progress progress, lode_error *err) {
   uint64_t total = 0, left = 0;
   bool more = true;
   TRY(store_maintain_left(store->db, &total, err));
@@ -45,8 +46,8 @@ static lode_status optimize_store(lode_store *store, lode_progress progress, lod
   return LODE_OK;
 }
 
-static lode_status optimize_check_writable(const lode_store *store, lode_error *err) {
-  if (!store->options->read_only) return LODE_OK;
+static lode_status optimize_check_writable(const engine_store *store, lode_error *err) {
+  if (!store->head.options->read_only) return LODE_OK;
   return err_set(err, LODE_READONLY, "%s is open for reading only: open it without read_only",
                  store_db_folder(store->db));
 }
@@ -58,7 +59,7 @@ static lode_status optimize_check_writable(const lode_store *store, lode_error *
  */
 
 typedef struct optimize_builder {
-  lode_store *store;
+  engine_store *store;
   engine_build_request request;
   lode_status st;
   lode_error err;
@@ -82,7 +83,7 @@ static void optimize_wait_builder(optimize_builder *b, lode_progress progress) {
   }
 }
 
-static lode_status optimize_in_parallel(lode_store *store, optimize_builder *b, lode_progress progress,
+static lode_status optimize_in_parallel(engine_store *store, optimize_builder *b, lode_progress progress,
                                         lode_error *err) {
   pthread_t thread;
   bool in_parallel = os_thread_create(&thread, optimize_build_main, b) == 0;
@@ -97,12 +98,12 @@ static lode_status optimize_in_parallel(lode_store *store, optimize_builder *b, 
 
 /* Erasing may have left segments with many dead rows, so the builder runs once more at the end. It then checks all
  * files, except at the end of a bulk load, when reading all older data would take too long. */
-static lode_status optimize_all(lode_store *store, bool unreadable, lode_progress progress, lode_error *err) {
-  bool in_parallel = store->options->bulk_load;
+static lode_status optimize_all(engine_store *store, bool unreadable, lode_progress progress, lode_error *err) {
+  bool in_parallel = store->head.options->bulk_load;
   optimize_builder b = {
       .store = store, .request = {.stop = optimize_builder_stops, .stop_ctx = &b}, .err = {.record = LODE_NO_RECORD}};
   engine_build_request request = {
-      .progress = progress, .thorough = unreadable || !store->options->bulk_load, .unreadable = unreadable};
+      .progress = progress, .thorough = unreadable || !store->head.options->bulk_load, .unreadable = unreadable};
   atomic_fetch_add(&store->optimizers, 1);
   lode_status st = in_parallel ? optimize_in_parallel(store, &b, progress, err) : optimize_store(store, progress, err);
   if (st == LODE_OK) st = engine_build_all(store, &request, err);
@@ -110,21 +111,23 @@ static lode_status optimize_all(lode_store *store, bool unreadable, lode_progres
   return st;
 }
 
-lode_status engine_optimize(lode_store *store, lode_progress progress, lode_error *err) {
+lode_status engine_optimize(lode_store *head, lode_progress progress, lode_error *err) {
+  engine_store *store = engine_store_of(head);
   err_clear(err);
   engine_enter(store);
   TRY(optimize_check_writable(store, err));
   return optimize_all(store, false, progress, err);
 }
 
-lode_status engine_rebuild_unreadable(lode_store *store, lode_progress progress, lode_error *err) {
+lode_status engine_rebuild_unreadable(lode_store *head, lode_progress progress, lode_error *err) {
+  engine_store *store = engine_store_of(head);
   err_clear(err);
   engine_enter(store);
   TRY(optimize_check_writable(store, err));
   return optimize_all(store, true, progress, err);
 }
 
-static lode_status compact_erase_all(lode_store *store, lode_progress progress, lode_error *err) {
+static lode_status compact_erase_all(engine_store *store, lode_progress progress, lode_error *err) {
   bool more = true;
   while (more) {
     if (!optimize_goes_on(progress, "erase", 0, 0))
@@ -137,7 +140,8 @@ static lode_status compact_erase_all(lode_store *store, lode_progress progress, 
 
 /* Removes deleted vectors from segments too. Nothing is done that could make the store larger: indexes that lag stay as
  * they are, for the background threads or lode_optimize() to update. */
-lode_status engine_compact(lode_store *store, lode_progress progress, lode_error *err) {
+lode_status engine_compact(lode_store *head, lode_progress progress, lode_error *err) {
+  engine_store *store = engine_store_of(head);
   engine_build_request request = {.progress = progress, .only_dead = true};
   lode_status st;
   err_clear(err);
@@ -152,13 +156,13 @@ done:
   return st;
 }
 
-lode_status engine_verify(lode_store *store, lode_damage_fn *found, void *ctx, lode_progress progress,
-                          lode_error *err) {
+lode_status engine_verify(lode_store *head, lode_damage_fn *found, void *ctx, lode_progress progress, lode_error *err) {
+  engine_store *store = engine_store_of(head);
   err_clear(err);
   engine_enter(store);
   uint64_t n = 0;
   lode_error why;
-  lode_status st = store_db_verify(store->db, found, ctx, progress, err);
+  lode_status st = verify_store(store->db, found, ctx, progress, err);
   if (st != LODE_OK && st != LODE_CORRUPT) return st;
   lode_status index = engine_index_verify(store, found, ctx, progress, &n, &why);
   if (st == LODE_CORRUPT) return st; /* damage of the truth file matters more */
@@ -168,34 +172,34 @@ lode_status engine_verify(lode_store *store, lode_damage_fn *found, void *ctx, l
            : LODE_OK;
 }
 
-lode_status lode_salvage(const char *from, const char *to, lode_damage_fn *lost, void *ctx, lode_progress progress,
-                         lode_salvage_report *report, lode_error *err) {
-  lode_salvage_report unused;
+lode_status engine_salvage(const char *from, const char *to, lode_damage_fn *lost, void *ctx, lode_progress progress,
+                           lode_salvage_report *report, lode_error *err) {
   err_clear(err);
-  if (!report) report = &unused;
   *report = (lode_salvage_report){0};
   if (!from || !*from || !to || !*to)
     return err_set(err, LODE_INVALID, "name the damaged store and a folder for the new one");
-  return store_db_salvage(from, to, lost, ctx, progress, report, err);
+  return salvage_store(from, to, lost, ctx, progress, report, err);
 }
 
-lode_status engine_backup(lode_store *store, const char *file, lode_progress progress, lode_error *err) {
+lode_status engine_backup(lode_store *head, const char *file, lode_progress progress, lode_error *err) {
+  engine_store *store = engine_store_of(head);
   err_clear(err);
   engine_enter(store);
   if (!file || !*file) return err_set(err, LODE_INVALID, "name the file for the backup");
-  return store_db_backup(store->db, file, progress, err);
+  return backup_store(store->db, file, progress, err);
 }
 
-lode_status lode_restore(const char *file, const char *folder, lode_progress progress, lode_error *err) {
+lode_status engine_restore(const char *file, const char *folder, lode_progress progress, lode_error *err) {
   err_clear(err);
   if (!file || !*file || !folder || !*folder)
     return err_set(err, LODE_INVALID, "name the backup and the folder for the new store");
-  return store_db_restore(file, folder, progress, err);
+  return backup_restore(file, folder, progress, err);
 }
 
 /* Builds the vector index at the end of a bulk load. The records are safe in any case: what fails here is done
  * later. */
-void engine_loaded(lode_store *store, uint64_t records, lode_progress progress) {
+void engine_loaded(lode_store *head, uint64_t records, lode_progress progress) {
+  engine_store *store = engine_store_of(head);
   engine_build_request request = {.progress = progress};
   lode_error why;
   if (records < engine_limits.tail_rows) return;

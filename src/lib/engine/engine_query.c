@@ -2,59 +2,62 @@
 /* engine_query.c - the three kinds of query.
  *
  * A request of many queries is processed in groups, each of one moment (reader.c). For each group:
- *   1. the selection, if there is one, becomes a list of records (pre-filter); a filter that many records match, or
- *      that no index supports, is first tried as a post-filter: the nearest records are evaluated until enough match
+ *   1. the planner (query_plan.c) decides how the selection is applied; the facts that it needs are fetched here, and
+ *      the list of matching records is made if the plan has one
  *   2. nearest.c and engine_text.c find candidates
  *   3. every candidate is read: it must be live, still have the vector that was measured, and match the filter; the
  *      rest is sorted, ties by id, and becomes rows
- * The list of a filter is cached with the snapshot of vectors (segment_search.c) until something is written; a filter
- * used as a post-filter is listed as soon as evaluating it has cost as much as listing it would have. When too few hits
- * are left although there were more candidates, the group is repeated, asking for more; the last attempt reads every
- * vector from the truth file.
+ * The list of a filter is cached with the snapshot of vectors (filter_cache.c) until something is written. When too few
+ * hits are left although there were more candidates, the group is planned and answered again, asking for more; the last
+ * attempt reads every vector from the truth file.
  */
-#include "engine/engine.h"
+#include "engine/engine_text.h"
+#include "engine/filter_cache.h"
+#include "engine/nearest.h"
 
+#include "os/os.h"
 #include "query/fuse.h"
 
 #include <math.h>
 
-enum {
-  QUERY_GROUP_QUERIES = 64,      /* queries of a group, at most */
-  QUERY_GROUP_ROWS = 8192,       /* rows of a group's result, at most, unless one query has more */
-  QUERY_ATTEMPTS = 4,            /* at a group, each with more candidates */
-  QUERY_MIN_FUSED = 64,          /* hits of each ranking that go into a fusion, at least */
-  QUERY_FEW_MORE = 4,            /* candidates added to those that a post-filter is expected to need */
-  QUERY_MAX_EVALS_FACTOR = 8,    /* a filter that needs more evaluations per hit is listed when it is used again */
-  QUERY_PROPOSALS_PER_EVAL = 16, /* the metadata index lists this many records in the time of one evaluation */
-  QUERY_EXPECTED_REUSES = 4,     /* how often a cached list is expected to be used */
-};
-
 typedef struct query_run {
-  lode_collection *handle;
+  engine_collection *handle;
   const lode_query_request *request;
   double vector_weight, text_weight;
   engine_reader reader;
   engine_select select;
-  bool selects;                  /* there is a selection */
-  bool listed;                   /* `only` holds it */
-  engine_moment listed_at;       /* the moment that the selection's state is of */
-  bool proposed;                 /* `only` is as an index proposed it: some may not match */
-  bool postfilter;               /* the filter is only evaluated in step 3 */
-  bool new_filter;               /* there were no statistics of the filter before */
-  unsigned eval_attempt;         /* 1: the post-filter was tried twice */
-  size_t postfilter_extra;       /* a post-filter asks for this many more candidates */
-  engine_filter_stats evaluated; /* what step 3 found out about the filter */
+  engine_facts facts;
+  engine_plan plan;
+  engine_trace trace;      /* of this attempt */
+  engine_moment facts_at;  /* the moment of the facts about the selection */
+  const engine_rids *list; /* if the plan has one: `only`, or a list of the filter cache */
   engine_rids only;
-  const engine_rids *list; /* `only`, or a list of the filter cache */
-  engine_snapshot *held;   /* referenced while `list` is in use */
-  strbuf key;              /* the filter's key in the filter cache; empty: none */
+  engine_snapshot *held; /* referenced while `list` is in use */
+  strbuf key;            /* the filter's key in the filter cache; empty: none */
   lode_result *result;
-  mem_arena arena; /* ids of one attempt */
-  size_t first, n; /* the group */
-  size_t rows;     /* of the groups before */
-  unsigned attempt;
+  mem_arena arena;        /* ids of one attempt */
+  size_t first, n;        /* the group */
+  size_t rows;            /* of the groups before */
   engine_hits near, text; /* of one query */
+  iface_explain explain;
+  uint64_t lap_ns; /* when the part that is being timed began */
 } query_run;
+
+/* Adds the time since the last call to a part. */
+static void query_lap(query_run *q, engine_part part) {
+  if (!q->explain.on) return;
+  uint64_t now = os_api->now_ns();
+  q->trace.ns[part] += now - q->lap_ns;
+  q->lap_ns = now;
+}
+
+/* Absent: the selection has no key in the filter cache. */
+static lode_str query_filter_key(const query_run *q) {
+  return q->key.len ? (lode_str){q->key.data, q->key.len} : (lode_str){NULL, 0};
+}
+
+/* NULL: all records are searched. */
+static const engine_rids *query_list(const query_run *q) { return engine_plan_lists(&q->plan) ? q->list : NULL; }
 
 /* ---- Checks ---- */
 
@@ -101,7 +104,7 @@ static lode_status query_read_hit(query_run *q, int64_t rid, int64_t vid, bool *
     *changed = true;
     *found = false;
   }
-  if (*found && q->selects) TRY(engine_select_eval(&q->select, &rec, found, err));
+  if (*found && q->facts.selects) TRY(engine_select_eval(&q->select, &rec, found, err));
   if (!*found) return LODE_OK;
   bool metadata = rec.metadata.data && (q->request->include & LODE_METADATA);
   char *id = mem_arena_copy(&q->arena, rec.id.data, rec.id.len);
@@ -115,8 +118,8 @@ static lode_status query_read_hit(query_run *q, int64_t rid, int64_t vid, bool *
 
 /* The candidates of one query that are confirmed, best first, until there are enough. *again: too few, although more
  * could have been found. */
-static lode_status query_confirm_hits(query_run *q, const engine_nearest *near, engine_best *best, size_t want,
-                                      engine_hits *hits, bool *again, lode_error *err) {
+static lode_status query_confirm_hits(query_run *q, engine_best *best, size_t want, engine_hits *hits, bool *again,
+                                      lode_error *err) {
   hits->n = 0;
   q->reader.taken = true;
   kernel_topk_sort(&best->top);
@@ -126,9 +129,9 @@ static lode_status query_confirm_hits(query_run *q, const engine_nearest *near, 
     bool found, changed;
     if (hits->n >= want && c->distance > hits->v[hits->n - 1].distance) break;
     TRY(query_read_hit(q, c->key, c->aux, &found, &changed, &hit, err));
-    q->evaluated.evaluated++;
-    q->evaluated.matched += found;
-    if (changed && near->by_record) *again = true;
+    q->trace.confirmed++;
+    q->trace.matched += found;
+    if (changed && q->plan.vectors == ENGINE_VECTORS_BY_RECORD) *again = true; /* it may be nearer now */
     if (!found) continue;
     hit.distance = c->distance;
     if (!mem_grow(&hits->v, &hits->cap, hits->n + 1, sizeof *hits->v)) return err_nomem(err);
@@ -171,13 +174,17 @@ static lode_status query_search_text(query_run *q, size_t query, size_t want, bo
   engine_text_query t = {
       .text = q->request->texts[query],
       .want = want,
-      .select = q->selects ? &q->select : NULL,
-      .only = q->listed ? q->list : NULL,
+      .select = q->facts.selects ? &q->select : NULL,
+      .only = query_list(q),
       .max_tail = q->request->most_unindexed,
       .arena = &q->arena,
       .skip_common = skip_common,
+      .trace = &q->trace,
   };
-  return engine_text_search(&q->reader, &t, &q->text, err);
+  query_lap(q, ENGINE_PART_ROWS);
+  TRY(engine_text_search(&q->reader, &t, &q->text, err));
+  query_lap(q, ENGINE_PART_TEXT);
+  return LODE_OK;
 }
 
 /* Computes the distances of hits found by text alone. */
@@ -249,20 +256,13 @@ done:
   return st;
 }
 
-static size_t query_fused_want(const query_run *q) {
-  size_t want;
-  if (mem_mul_overflow(q->request->k, 4, &want)) want = SIZE_MAX;
-  return want > QUERY_MIN_FUSED ? want : QUERY_MIN_FUSED;
-}
-
-static lode_status query_answer_hybrid(query_run *q, engine_nearest *near, size_t query, size_t at, bool *again,
-                                       lode_error *err) {
+static lode_status query_answer_hybrid(query_run *q, engine_best *best, size_t query, bool *again, lode_error *err) {
   engine_hits joined = {0};
   lode_status st = LODE_OK;
   q->near.n = 0;
-  if (near) TRY_GOTO(query_confirm_hits(q, near, &near->best[at], query_fused_want(q), &q->near, again, err));
+  if (best) TRY_GOTO(query_confirm_hits(q, best, q->facts.want, &q->near, again, err));
   if (*again) goto done;
-  TRY_GOTO(query_search_text(q, query, query_fused_want(q), q->near.n > 0, err));
+  TRY_GOTO(query_search_text(q, query, q->facts.want, q->near.n > 0, err));
   TRY_GOTO(query_fuse(q, &joined, err));
   if (joined.n > q->request->k) joined.n = q->request->k;
   TRY_GOTO(query_measure_hits(q, query, &joined, again, err));
@@ -272,101 +272,7 @@ done:
   return st;
 }
 
-/* ---- A group ---- */
-
-static size_t query_hits_wanted(const query_run *q) {
-  return q->request->mode == LODE_HYBRID ? query_fused_want(q) : q->request->k;
-}
-
-static size_t query_add_saturating(size_t a, size_t b) { return a > SIZE_MAX - b ? SIZE_MAX : a + b; }
-
-/* How many candidates to ask for: more than wanted, because some may be rejected in step 3. */
-static size_t query_candidates_wanted(const query_run *q) {
-  size_t want = query_hits_wanted(q), more = 16;
-  if (q->postfilter) return query_add_saturating(want, q->postfilter_extra);
-  for (unsigned i = 0; i < q->attempt; i++) more = more > SIZE_MAX / 8 ? SIZE_MAX : more * 8;
-  return query_add_saturating(want, more);
-}
-
-static lode_status query_answer_group(query_run *q, bool *again, lode_error *err) {
-  const lode_query_request *r = q->request;
-  engine_nearest near = {0};
-  lode_status st = LODE_OK;
-  q->evaluated = (engine_filter_stats){0};
-  bool by_vector = r->mode != LODE_BY_TEXT && q->reader.coll.dim != 0;
-  if (by_vector) {
-    TRY_GOTO(engine_nearest_init(&near, &q->reader, r->vectors + q->first * r->dimension, q->n,
-                                 query_candidates_wanted(q), q->listed ? q->list : NULL, err));
-    if (q->attempt == 0 && !q->postfilter) near.k = query_hits_wanted(q);
-    near.exact = r->exact || r->target_recall == 1;
-    near.from_truth = q->attempt + 1 == QUERY_ATTEMPTS;
-    near.effort = r->effort;
-    near.target_recall = r->target_recall;
-    near.filter = q->listed && q->key.len ? q->key.data : NULL;
-    near.filter_len = q->key.len;
-    TRY_GOTO(engine_nearest_run(&near, again, err));
-  }
-  for (size_t i = 0; i < q->n && !*again; i++) {
-    size_t query = q->first + i;
-    if (r->mode == LODE_HYBRID) {
-      TRY_GOTO(query_answer_hybrid(q, by_vector ? &near : NULL, query, i, again, err));
-    } else if (r->mode == LODE_BY_TEXT) {
-      TRY_GOTO(query_search_text(q, query, r->k, false, err));
-      TRY_GOTO(query_add_rows(q, query, &q->text, again, err));
-    } else if (by_vector) {
-      TRY_GOTO(query_confirm_hits(q, &near, &near.best[i], r->k, &q->near, again, err));
-      TRY_GOTO(query_add_rows(q, query, &q->near, again, err));
-    }
-  }
-  if (q->postfilter && q->held && q->key.len)
-    engine_filter_cache_note(q->handle->store, q->held, q->key.data, q->key.len, q->evaluated);
-done:
-  engine_nearest_release(&near);
-  return st;
-}
-
-/* With a vector index, a filter is first tried as a post-filter, before its matches are listed: if most records match,
- * that is enough. The share of matches is learned on the way; once evaluating has cost a part of what listing would,
- * the list is made. A new filter that matched too few is tried once more, with as many candidates as the share
- * suggests, if that is cheaper than the list: it may never be used again. */
-static bool query_try_postfilter(query_run *q) {
-  size_t want = query_hits_wanted(q);
-  if (!q->held || !q->key.len || q->attempt > 1 || q->select.what.ids || want > QUERY_GROUP_ROWS) return false;
-  engine_filter_stats stats = engine_filter_cache_stats(q->held, q->key.data, q->key.len);
-  if (q->attempt == 0)
-    q->new_filter = !stats.evaluated, q->eval_attempt = 0;
-  else if (!q->new_filter || !stats.evaluated)
-    return false;
-  double share = ((double)stats.matched + 1) / ((double)stats.evaluated + 1), records = (double)q->reader.coll.records;
-  double more = q->attempt        ? 3 * (double)want / share
-                : stats.evaluated ? 2 * (double)want * (1 / share - 1) + QUERY_FEW_MORE
-                                  : 4 * (double)(want + QUERY_FEW_MORE);
-  if (q->attempt == 0 && stats.evaluated && more > QUERY_MAX_EVALS_FACTOR * (double)want) return false;
-  bool probe = filter_is_probe(q->select.filter) && !stats.scans;
-  double list = probe ? share * records / QUERY_PROPOSALS_PER_EVAL : records;
-  /* a short list may hold all matches */
-  if (q->attempt && (more * (double)q->n > list || (probe && !stats.matched))) return false;
-  q->postfilter_extra = (size_t)more;
-  q->eval_attempt = q->attempt;
-  return (double)engine_snapshot_charge(q->held, q->postfilter_extra * q->n) <=
-             (probe ? list / QUERY_EXPECTED_REUSES : list) ||
-         q->new_filter;
-}
-
-/* Post-filtering is cheaper than listing all matches if it is likely to find enough, that is, if many match. With a
- * vector index, few candidates are asked for at first, and more if too few match. */
-static bool query_can_postfilter(query_run *q, bool cheap) {
-  uint64_t records = q->reader.coll.records, matches = q->select.n + q->reader.coll.unindexed;
-  size_t want = query_hits_wanted(q), factor = 8, more = 32;
-  if (q->attempt > (q->held ? 1 : 0) || q->select.what.ids || want > QUERY_GROUP_ROWS) return false;
-  if (q->held) factor = 4, more = 4;
-  if (cheap) factor = matches ? (q->held ? 2 : 4) * (size_t)(records / matches + 1) : SIZE_MAX;
-  q->postfilter_extra = factor > SIZE_MAX / (want + more) ? SIZE_MAX : factor * (want + more);
-  if (q->attempt) q->postfilter_extra = q->postfilter_extra > SIZE_MAX / 8 ? SIZE_MAX : q->postfilter_extra * 8;
-  return !cheap || q->postfilter_extra < matches / 2;
-}
-
-/* ---- Filters that were used before ---- */
+/* ---- The plan ---- */
 
 static void query_key_add(strbuf *key, lode_str part) {
   strbuf_add(key, &part.len, sizeof part.len);
@@ -374,16 +280,15 @@ static void query_key_add(strbuf *key, lode_str part) {
   strbuf_add(key, part.data, part.len);
 }
 
-/* Takes a reference to the snapshot, and uses its cached list if there is one. */
-static lode_status query_find_listed(query_run *q, lode_error *err) {
-  if (q->attempt > 0) return LODE_OK;
-  if (q->request->mode == LODE_BY_TEXT || q->select.what.ids || q->reader.coll.dim == 0) return LODE_OK;
+/* Takes a reference to the snapshot if one is loaded. */
+static lode_status query_hold_snapshot(query_run *q, lode_error *err) {
+  engine_snapshot_release(q->held);
+  q->held = NULL;
   q->key.len = 0;
+  if (q->request->mode == LODE_BY_TEXT || q->facts.by_ids || q->reader.coll.dim == 0) return LODE_OK;
   query_key_add(&q->key, q->select.what.where);
   query_key_add(&q->key, q->select.what.where_document);
   if (q->key.failed) return err_nomem(err);
-  engine_snapshot_release(q->held);
-  q->held = NULL;
   if (q->reader.taken) {
     TRY(engine_snapshot_peek(&q->reader, &q->held, err));
   } else { /* nothing depends on the moment yet: a later one will do */
@@ -393,79 +298,176 @@ static lode_status query_find_listed(query_run *q, lode_error *err) {
     TRY(st);
     TRY(settled);
   }
-  if (!q->held) return engine_reader_begin(&q->reader, err);
-  q->list = engine_filter_cache_find(q->held, q->key.data, q->key.len);
-  q->listed = q->list != NULL;
-  q->reader.taken = q->reader.taken || q->listed;
-  q->proposed = q->listed && filter_is_probe(q->select.filter);
+  return engine_reader_begin(&q->reader, err);
+}
+
+static void query_learn_collection(query_run *q) {
+  const store_coll *coll = &q->reader.coll;
+  q->facts.has_vectors = coll->dim != 0;
+  q->facts.records = coll->records;
+  q->facts.unindexed = coll->unindexed;
+}
+
+static void query_set_list(query_run *q, const engine_rids *list) {
+  q->list = list;
+  q->facts.known |= ENGINE_FACT_LIST;
+  q->facts.listed_by = q->plan.matches;
+  q->facts.listed_why = q->plan.matches_why;
+  q->facts.listed = list->n;
+}
+
+/* Only the first attempt looks for a snapshot and a cached list; later ones look what has been learned about the filter
+ * since. */
+static lode_status query_learn_cache(query_run *q, lode_error *err) {
+  engine_facts *f = &q->facts;
+  if (f->attempt == 0) TRY(query_hold_snapshot(q, err));
+  query_learn_collection(q);
+  f->known |= ENGINE_FACT_CACHE;
+  f->snapshot = q->held != NULL;
+  f->stats = q->held && q->key.len ? engine_filter_cache_stats(q->held, query_filter_key(q)) : (engine_filter_stats){0};
+  f->spent = q->held ? atomic_load(&q->held->spent) : 0;
+  if (f->attempt > 0) return LODE_OK;
+  f->new_filter = !f->stats.evaluated;
+  q->list = q->held ? engine_filter_cache_find(q->held, query_filter_key(q)) : NULL;
+  f->cached = q->list != NULL;
+  q->reader.taken = q->reader.taken || f->cached;
   return LODE_OK;
 }
 
-/* Caches the list with the snapshot, if that is of the moment at which listing began, and nothing was written since. */
-static void query_keep_listed(query_run *q, uint64_t cursor) {
-  if (!q->held || q->held->cursor != cursor || !q->reader.tx || store_tx_cursor(q->reader.tx) != cursor) return;
-  const engine_rids *kept = engine_filter_cache_add(q->handle->store, q->held, q->key.data, q->key.len, &q->only);
-  if (kept) q->list = kept;
-}
-
-/* Decides how the selection is applied; lists it if needed. */
-static lode_status query_plan_selection(query_run *q, lode_error *err) {
-  bool cheap = false;
-  if (!q->selects || q->listed) return LODE_OK;
-  TRY(engine_reader_begin(&q->reader, err));
-  TRY(query_find_listed(q, err));
-  if (q->listed) return LODE_OK;
-  q->postfilter = query_try_postfilter(q);
-  if (q->postfilter) return LODE_OK;
+static lode_status query_learn_proposals(query_run *q, lode_error *err) {
   uint64_t cursor = store_tx_cursor(q->reader.tx);
   q->select.will_reuse = q->held != NULL;
-  bool has_key = q->held && q->key.len;
-  bool scans = has_key && engine_filter_cache_stats(q->held, q->key.data, q->key.len).scans;
-  if (!scans) TRY(engine_select_plan(&q->select, &cheap, err));
-  if (!scans && !cheap && has_key && q->held->cursor == cursor)
-    engine_filter_cache_note(q->handle->store, q->held, q->key.data, q->key.len, (engine_filter_stats){.scans = true});
-  q->postfilter = query_can_postfilter(q, cheap);
-  uint64_t price = cheap ? q->select.n + q->reader.coll.unindexed : q->reader.coll.records;
-  if (q->postfilter && q->held && engine_snapshot_charge(q->held, q->postfilter_extra) > price) q->postfilter = false;
-  /* the index has already listed it */
-  bool by_index = q->held && cheap && q->attempt <= 1 + q->eval_attempt && filter_is_probe(q->select.filter);
-  if (!by_index && (q->postfilter || (!cheap && q->request->mode == LODE_BY_TEXT))) return LODE_OK;
-  q->postfilter = false;
+  TRY(engine_select_ask(&q->select, &q->facts.proposes, err));
+  q->facts.proposals = q->facts.proposes ? q->select.n : 0;
+  q->facts.known |= ENGINE_FACT_PROPOSALS;
+  if (!q->facts.proposes && q->held && q->key.len && q->held->cursor == cursor)
+    engine_filter_cache_note(q->handle->store, q->held, query_filter_key(q), (engine_filter_stats){.scans = true});
+  return LODE_OK;
+}
+
+/* Makes the list that the plan has, and caches it with the snapshot, if that is of the moment at which listing began,
+ * and nothing was written since. */
+static lode_status query_make_list(query_run *q, lode_error *err) {
+  uint64_t cursor = store_tx_cursor(q->reader.tx);
+  const engine_rids *kept = NULL;
+  if (q->facts.cached) {
+    query_set_list(q, q->list);
+    return LODE_OK;
+  }
   q->only.n = 0;
-  if (by_index)
-    TRY(engine_select_propose(&q->select, &q->only, &q->proposed, err));
+  if (q->plan.matches == ENGINE_MATCHES_PROPOSED)
+    TRY(engine_select_proposed(&q->select, &q->only, err));
   else
     TRY(engine_select_all(&q->select, &q->only, err));
-  q->list = &q->only;
-  q->listed = true;
-  query_keep_listed(q, cursor);
+  q->trace.listed = true;
+  if (q->held && q->key.len && q->held->cursor == cursor && q->reader.tx && store_tx_cursor(q->reader.tx) == cursor)
+    kept = engine_filter_cache_add(q->handle->store, q->held, query_filter_key(q), &q->only);
+  query_set_list(q, kept ? kept : &q->only);
+  return LODE_OK;
+}
+
+/* Plans as far as the selection is concerned; nearest.c goes on. */
+static lode_status query_make_plan(query_run *q, lode_error *err) {
+  engine_facts *f = &q->facts;
+  f->known &= ENGINE_FACT_PROPOSALS | ENGINE_FACT_LIST;
+  query_learn_collection(q);
+  for (;;) {
+    q->plan = engine_plan_make(f);
+    if (q->plan.need == ENGINE_FACT_CACHE)
+      TRY(query_learn_cache(q, err));
+    else if (q->plan.need == ENGINE_FACT_PROPOSALS)
+      TRY(query_learn_proposals(q, err));
+    else
+      break;
+  }
+  f->second_look = f->second_look || q->plan.second_look;
+  if (q->held) atomic_fetch_add(&q->held->spent, q->plan.charge);
+  if (q->plan.need != ENGINE_FACT_LIST) return LODE_OK;
+  TRY(query_make_list(q, err));
+  q->plan = engine_plan_make(f);
   return LODE_OK;
 }
 
 static void query_forget_selection(query_run *q) {
-  q->listed = q->proposed = false;
+  q->facts.known = 0;
+  q->facts.cached = q->facts.proposes = false;
+  q->facts.proposals = 0;
   q->key.len = 0;
   engine_select_rewind(&q->select);
 }
 
+/* ---- A group ---- */
+
+static lode_status query_find_nearest(query_run *q, engine_nearest *near, bool *again, lode_error *err) {
+  const lode_query_request *r = q->request;
+  TRY(engine_nearest_init(near, &q->reader, r->vectors + q->first * r->dimension, q->n, &q->plan, err));
+  near->only = query_list(q);
+  near->filter = near->only ? query_filter_key(q) : (lode_str){NULL, 0};
+  near->effort = r->effort;
+  near->target_recall = r->target_recall;
+  near->facts = &q->facts;
+  near->trace = &q->trace;
+  TRY(engine_nearest_run(near, again, err));
+  query_lap(q, ENGINE_PART_VECTORS);
+  return LODE_OK;
+}
+
+static lode_status query_answer_group(query_run *q, bool *again, lode_error *err) {
+  const lode_query_request *r = q->request;
+  engine_nearest near = {0};
+  lode_status st = LODE_OK;
+  bool by_vector = r->mode != LODE_BY_TEXT && q->facts.has_vectors;
+  if (by_vector) TRY_GOTO(query_find_nearest(q, &near, again, err));
+  for (size_t i = 0; i < q->n && !*again; i++) {
+    size_t query = q->first + i;
+    if (r->mode == LODE_HYBRID) {
+      TRY_GOTO(query_answer_hybrid(q, by_vector ? &near.best[i] : NULL, query, again, err));
+    } else if (r->mode == LODE_BY_TEXT) {
+      TRY_GOTO(query_search_text(q, query, r->k, false, err));
+      TRY_GOTO(query_add_rows(q, query, &q->text, again, err));
+    } else if (by_vector) {
+      TRY_GOTO(query_confirm_hits(q, &near.best[i], r->k, &q->near, again, err));
+      TRY_GOTO(query_add_rows(q, query, &q->near, again, err));
+    }
+  }
+  if (q->plan.matches == ENGINE_MATCHES_POST && q->held && q->key.len)
+    engine_filter_cache_note(q->handle->store, q->held, query_filter_key(q),
+                             (engine_filter_stats){.evaluated = q->trace.confirmed, .matched = q->trace.matched});
+done:
+  engine_nearest_release(&near);
+  return st;
+}
+
+static lode_status query_attempt(query_run *q, bool *again, lode_error *err) {
+  q->trace = (engine_trace){0};
+  q->lap_ns = q->explain.on ? os_api->now_ns() : 0;
+  q->result->n = q->rows;
+  mem_arena_reset(&q->arena);
+  if (engine_plan_rejects_list(&q->facts)) query_forget_selection(q);
+  TRY(engine_reader_renew_if_old(&q->reader, err));
+  TRY(query_make_plan(q, err));
+  q->facts_at = q->reader.moment;
+  TRY(engine_reader_begin(&q->reader, err));
+  TRY(query_check_against(q, err));
+  query_lap(q, ENGINE_PART_FILTER);
+  TRY(query_answer_group(q, again, err));
+  q->trace.rows = q->result->n - q->rows;
+  query_lap(q, ENGINE_PART_ROWS);
+  engine_explain_attempt(&q->explain, &q->facts, &q->plan, &q->select, &q->trace, *again);
+  return LODE_OK;
+}
+
 static lode_status query_run_group(void *ctx, lode_error *err) {
   query_run *q = ctx;
-  if (!engine_moment_is_same(&q->listed_at, &q->reader.moment))
+  if (!engine_moment_is_same(&q->facts_at, &q->reader.moment))
     query_forget_selection(q);
-  else if (q->listed || q->select.planned)
+  else if (q->facts.known & (ENGINE_FACT_LIST | ENGINE_FACT_PROPOSALS))
     q->reader.taken = true;
-  for (q->attempt = 0; q->attempt < QUERY_ATTEMPTS; q->attempt++) {
+  q->facts.second_look = false;
+  q->facts.queries = q->n;
+  for (q->facts.attempt = 0; q->facts.attempt < ENGINE_PLAN_ATTEMPTS; q->facts.attempt++) {
     bool again = false;
-    q->result->n = q->rows;
-    q->postfilter = false;
-    if (q->attempt > 1 && q->proposed) query_forget_selection(q); /* the proposals did not match: evaluate them */
-    mem_arena_reset(&q->arena);
-    TRY(engine_reader_renew_if_old(&q->reader, err));
-    TRY(query_plan_selection(q, err));
-    q->listed_at = q->reader.moment;
-    TRY(engine_reader_begin(&q->reader, err));
-    TRY(query_check_against(q, err));
-    TRY(query_answer_group(q, &again, err));
+    TRY(query_attempt(q, &again, err));
     if (!again) return LODE_OK;
   }
   return err_set(err, LODE_BUSY, "the collection changed faster than the query could be answered: try again");
@@ -473,9 +475,8 @@ static lode_status query_run_group(void *ctx, lode_error *err) {
 
 static lode_status query_run_all(query_run *q, lode_error *err) {
   const lode_query_request *r = q->request;
-  size_t group = r->k ? QUERY_GROUP_ROWS / r->k : QUERY_GROUP_QUERIES;
-  if (group > QUERY_GROUP_QUERIES) group = QUERY_GROUP_QUERIES;
-  if (group < 1) group = 1;
+  size_t group = engine_plan_group(r->k);
+  iface_explain_query(&q->explain, r);
   if (r->k == 0) {
     TRY(engine_reader_begin(&q->reader, err));
     return query_check_against(q, err);
@@ -488,8 +489,8 @@ static lode_status query_run_all(query_run *q, lode_error *err) {
   return LODE_OK;
 }
 
-lode_status engine_query(lode_collection *collection, const lode_query_request *request, lode_result **out,
-                         lode_error *err) {
+lode_status engine_query(lode_collection *head, const lode_query_request *request, lode_result **out, lode_error *err) {
+  engine_collection *collection = engine_collection_of(head);
   query_run q = {.handle = collection, .request = request};
   lode_status st;
   err_clear(err);
@@ -501,10 +502,19 @@ lode_status engine_query(lode_collection *collection, const lode_query_request *
   bool weighted = request->vector_weight > 0 || request->text_weight > 0;
   q.vector_weight = weighted ? request->vector_weight : 1;
   q.text_weight = weighted ? request->text_weight : 1;
-  q.selects = request->select.ids || request->select.where.data || request->select.where_document.data;
+  q.explain.on = request->explain != 0;
   TRY_GOTO(engine_select_init(&q.select, &q.reader, &request->select, err));
-  TRY_GOTO(iface_result_new(collection->store->options->memory_bytes, &q.result, err));
+  q.facts = (engine_facts){
+      .mode = request->mode,
+      .want = request->mode == LODE_HYBRID ? fuse_depth(request->k) : request->k,
+      .exact = request->exact || request->target_recall == 1,
+      .selects = request->select.ids || request->select.where.data || request->select.where_document.data,
+      .by_ids = request->select.ids != NULL,
+      .is_probe = filter_is_probe(q.select.filter),
+  };
+  TRY_GOTO(iface_result_new(collection->store->head.options->memory_bytes, &q.result, err));
   TRY_GOTO(query_run_all(&q, err));
+  TRY_GOTO(iface_explain_finish(&q.explain, q.result, err));
   q.result->moment = q.reader.moment.cursor;
   *out = q.result;
   q.result = NULL;
@@ -515,6 +525,7 @@ done:
   lode_result_free(q.result);
   engine_snapshot_release(q.held);
   strbuf_release(&q.key);
+  iface_explain_release(&q.explain);
   mem_free(q.only.v);
   mem_free(q.near.v);
   mem_free(q.text.v);

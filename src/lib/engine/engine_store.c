@@ -6,7 +6,9 @@
  * new child, reinitialises the locks, drops the caches and continues without background threads. engine_fork_lock makes
  * sure that only one thread does that; it is held across every fork, so a child never finds it locked.
  */
-#include "engine/engine.h"
+#include "engine/reader.h"
+#include "engine/segment_build.h"
+#include "engine/vector_snapshot.h"
 
 #include "vfs/vfs.h"
 
@@ -19,7 +21,7 @@ static void engine_register_fork(void) {
   (void)pthread_atfork(engine_before_fork, engine_after_fork, engine_after_fork);
 }
 
-static void engine_become_child(lode_store *store) {
+static void engine_become_child(engine_store *store) {
   bool sane = pthread_mutex_trylock(&store->lock) == 0;
   (void)pthread_mutex_init(&store->lock, NULL);
   store->background = store->builder = (engine_background){0};
@@ -30,7 +32,7 @@ static void engine_become_child(lode_store *store) {
   engine_cache_after_fork(store, sane);
 }
 
-void engine_enter(lode_store *store) {
+void engine_enter(engine_store *store) {
   unsigned now = vfs_generation();
   if (atomic_load_explicit(&store->generation, memory_order_acquire) == now) return;
   pthread_mutex_lock(&engine_fork_lock);
@@ -41,10 +43,31 @@ void engine_enter(lode_store *store) {
   pthread_mutex_unlock(&engine_fork_lock);
 }
 
-lode_status engine_begin_write(lode_store *store, store_tx **tx, lode_error *err) {
+/* ---- Invariants ---- */
+
+lode_status engine_broken(engine_store *store, const char *what, lode_error *err) {
+  atomic_store(&store->broken, true);
+  return err_internal(err, what);
+}
+
+lode_status engine_check_sound(engine_store *store, lode_error *err) {
+  if (!atomic_load_explicit(&store->broken, memory_order_relaxed)) return LODE_OK;
+  return err_internal(err, "this handle has met a contradiction before");
+}
+
+bool engine_is_locked(pthread_mutex_t *lock) {
+  if (pthread_mutex_trylock(lock) != 0) return true;
+  pthread_mutex_unlock(lock);
+  return false;
+}
+
+/* ---- Transactions of writers ---- */
+
+lode_status engine_begin_write(engine_store *store, store_tx **tx, lode_error *err) {
   *tx = NULL;
   engine_enter(store);
-  if (store->options->read_only)
+  TRY(engine_check_sound(store, err));
+  if (store->head.options->read_only)
     return err_set(err, LODE_READONLY, "%s is open for reading only: open it without read_only to write",
                    store_db_folder(store->db));
   atomic_fetch_add(&store->writers, 1);
@@ -53,7 +76,7 @@ lode_status engine_begin_write(lode_store *store, store_tx **tx, lode_error *err
   return st;
 }
 
-lode_status engine_commit_write(lode_store *store, store_tx *tx, lode_error *err) {
+lode_status engine_commit_write(engine_store *store, store_tx *tx, lode_error *err) {
   TRY(store_tx_commit(tx, err));
   atomic_store(&store->written_ns, os_api->now_ns());
   engine_background_wake(store);
@@ -69,15 +92,15 @@ lode_status engine_open(const char *folder, const lode_open_options *options, lo
   err_clear(err);
   *out = NULL;
   (void)pthread_once(&engine_fork_once, engine_register_fork);
-  lode_store *store = mem_calloc(1, sizeof *store);
+  engine_store *store = mem_calloc(1, sizeof *store);
   if (!store) return err_nomem(err);
-  store->engine = &engine_table;
+  store->head.engine = &engine_table;
   (void)pthread_mutex_init(&store->lock, NULL);
   TRY_GOTO(store_db_open(folder, o, &store->db, err));
   atomic_store(&store->generation, vfs_generation());
-  store->options = store_db_options(store->db);
+  store->head.options = store_db_options(store->db);
   if (!o->read_only && !o->no_background) engine_background_start(store);
-  *out = store;
+  *out = &store->head;
 done:
   if (st != LODE_OK) {
     (void)pthread_mutex_destroy(&store->lock);
@@ -86,7 +109,8 @@ done:
   return st;
 }
 
-void engine_close(lode_store *store) {
+void engine_close(lode_store *head) {
+  engine_store *store = engine_store_of(head);
   if (!store) return;
   engine_enter(store);
   engine_background_stop(store);
@@ -99,7 +123,7 @@ void engine_close(lode_store *store) {
 
 /* ---- Statistics ---- */
 
-static lode_status engine_add_segment_stats(lode_store *store, store_tx *tx, int64_t cid, lode_stats *stats,
+static lode_status engine_add_segment_stats(engine_store *store, store_tx *tx, int64_t cid, lode_stats *stats,
                                             lode_error *err) {
   engine_index_counts c;
   store_tx *own = NULL;
@@ -120,7 +144,8 @@ static lode_status engine_add_segment_stats(lode_store *store, store_tx *tx, int
   return LODE_OK;
 }
 
-lode_status engine_store_stats(lode_store *store, lode_stats *stats, lode_error *err) {
+lode_status engine_store_stats(lode_store *head, lode_stats *stats, lode_error *err) {
+  engine_store *store = engine_store_of(head);
   err_clear(err);
   *stats = (lode_stats){0};
   engine_enter(store);
@@ -130,17 +155,19 @@ lode_status engine_store_stats(lode_store *store, lode_stats *stats, lode_error 
   return st;
 }
 
-lode_status engine_store_id(lode_store *store, uint64_t *id, lode_error *err) {
+lode_status engine_store_id(lode_store *head, uint64_t *id, lode_error *err) {
+  engine_store *store = engine_store_of(head);
   err_clear(err);
   engine_enter(store);
   return store_db_id(store->db, id, err);
 }
 
-lode_status engine_collection_stats(lode_collection *collection, lode_stats *stats, lode_error *err) {
+lode_status engine_collection_stats(lode_collection *head, lode_stats *stats, lode_error *err) {
+  engine_collection *handle = engine_collection_of(head);
   engine_reader reader;
   err_clear(err);
   *stats = (lode_stats){0};
-  engine_reader_init(&reader, collection);
+  engine_reader_init(&reader, handle);
   lode_status st = engine_reader_begin(&reader, err);
   if (st == LODE_OK) {
     const store_coll *c = &reader.coll;
@@ -153,8 +180,20 @@ lode_status engine_collection_stats(lode_collection *collection, lode_stats *sta
         .untexted = c->untexted,
         .unindexed = c->unindexed,
     };
-    st = engine_add_segment_stats(collection->store, reader.tx, c->cid, stats, err);
+    st = engine_add_segment_stats(handle->store, reader.tx, c->cid, stats, err);
   }
   engine_reader_release(&reader);
   return st;
 }
+
+/* ---- The table of operations ---- */
+
+const iface_ops engine_table = {.open = engine_open,
+                                .close = engine_close,
+                                .collection_close = engine_collection_close,
+                                .rollback = engine_rollback,
+                                .loaded = engine_loaded,
+#define ENGINE_MEMBER(name, handle, params, args) .name = engine_##name,
+                                IFACE_OPS(ENGINE_MEMBER)
+#undef ENGINE_MEMBER
+};

@@ -10,10 +10,10 @@
  * transactions as needed, all of one moment (reader.c).
  *
  * Candidates are visited in order of an upper bound of their score: the score with the document length from the text
- * index, which is rounded down (store/document_sizes.c). Once `want` hits have scores that the rest cannot reach, the
+ * index, which is rounded down (store/text_index.c). Once `want` hits have scores that the rest cannot reach, the
  * rest is not read.
  */
-#include "engine/engine.h"
+#include "engine/engine_text.h"
 
 #include "base/token.h"
 
@@ -92,7 +92,7 @@ static int bm25_count_word(void *ctx, const token_item *t) {
 
 static lode_status bm25_add_candidate(bm25_search *s, int64_t rid, uint64_t bytes, const uint16_t *counts,
                                       lode_error *err) {
-  uint64_t limit = s->reader->handle->store->options->memory_bytes;
+  uint64_t limit = s->reader->handle->store->head.options->memory_bytes;
   if (s->n * sizeof *s->all + s->n_tallies * sizeof *s->tallies > limit)
     return err_set(err, LODE_LIMIT,
                    "too many records hold these words for the store's memory budget: use rarer words, or "
@@ -160,6 +160,7 @@ static lode_status bm25_scan_tail(bm25_search *s, lode_error *err) {
     TRY(store_rec_next(r->tx, &rec, &more, err));
     if (!more) return LODE_OK;
     last = rec.rid;
+    s->query->trace->tail++;
     if (!rec.has_document) continue;
     TRY(engine_reader_document(r, &rec, &document, err));
     (void)token_split(document.data, document.len, bm25_count_word, &c);
@@ -281,9 +282,12 @@ lode_status engine_text_search(engine_reader *reader, const engine_text_query *q
   reader->taken = true;
   TRY_GOTO(bm25_gather(&s, err));
   bm25_set_weights(&s);
+  query->trace->words += s.n_words;
+  query->trace->with_word += s.n;
   for (size_t i = s.n / 2; i-- > 0;) bm25_sink_candidate(s.all, i, s.n);
   for (size_t i = 1; s.n && !(bm25_is_full(&s) && s.all[0].bound < s.kept[0]); i++) {
     bm25_candidate c = bm25_pop_candidate(&s);
+    query->trace->scored++;
     TRY_GOTO(bm25_consider(&s, &c, hits, err));
     if (i % BM25_CHECK_EVERY == 0) TRY_GOTO(engine_reader_renew_if_old(reader, err));
   }

@@ -9,7 +9,7 @@
  * Ids are looked up in sorted order, which reads each page of the id index once. Records that exist are changed first;
  * the others are then inserted, in groups, in the order of the batch, which is the order that lode_get() promises.
  */
-#include "engine/engine.h"
+#include "engine/select.h"
 
 /* ---- Transactions ---- */
 
@@ -19,14 +19,18 @@ typedef struct txn_collection {
   mem_arena arena;
 } txn_collection;
 
-struct lode_txn {
-  const iface_ops *engine; /* iface_txn_head */
-  lode_store *store;
+typedef struct engine_txn {
+  lode_txn head;
+  engine_store *store;
   store_tx *tx;
   txn_collection *changed_colls;
-};
+} engine_txn;
+_Static_assert(offsetof(engine_txn, head) == 0, "engine_txn_of() relies on it");
+static inline engine_txn *engine_txn_of(lode_txn *head) {
+  return INVARIANT(!head || head->engine == &engine_table) ? (engine_txn *)head : NULL;
+}
 
-static void txn_free(lode_txn *txn) {
+static void txn_free(engine_txn *txn) {
   for (txn_collection *t = txn->changed_colls, *next; t; t = next) {
     next = t->next;
     mem_arena_release(&t->arena);
@@ -35,22 +39,24 @@ static void txn_free(lode_txn *txn) {
   mem_free(txn);
 }
 
-lode_status engine_begin(lode_store *store, lode_txn **out, lode_error *err) {
+lode_status engine_begin(lode_store *head, lode_txn **out, lode_error *err) {
+  engine_store *store = engine_store_of(head);
   err_clear(err);
   *out = NULL;
-  lode_txn *txn = mem_calloc(1, sizeof *txn);
+  engine_txn *txn = mem_calloc(1, sizeof *txn);
   if (!txn) return err_nomem(err);
-  txn->engine = store->engine;
+  txn->head = (lode_txn){.engine = &engine_table, .store = head};
   txn->store = store;
   lode_status st = engine_begin_write(store, &txn->tx, err);
   if (st == LODE_OK)
-    *out = txn;
+    *out = &txn->head;
   else
     mem_free(txn);
   return st;
 }
 
-lode_status engine_commit(lode_txn *txn, lode_error *err) {
+lode_status engine_commit(lode_txn *head, lode_error *err) {
+  engine_txn *txn = engine_txn_of(head);
   lode_status st = LODE_OK;
   err_clear(err);
   engine_enter(txn->store);
@@ -64,7 +70,8 @@ lode_status engine_commit(lode_txn *txn, lode_error *err) {
   return st;
 }
 
-void engine_rollback(lode_txn *txn) {
+void engine_rollback(lode_txn *head) {
+  engine_txn *txn = engine_txn_of(head);
   if (!txn) return;
   engine_enter(txn->store);
   store_tx_rollback(txn->tx);
@@ -74,15 +81,15 @@ void engine_rollback(lode_txn *txn) {
 /* ---- One call ---- */
 
 typedef struct write_call {
-  lode_collection *handle;
-  lode_txn *txn; /* NULL: own transaction */
+  engine_collection *handle;
+  engine_txn *txn; /* NULL: own transaction */
   store_tx *tx;
   store_coll *coll; /* its counts change with each write */
   store_coll own, before;
   mem_arena arena;
 } write_call;
 
-static lode_status txn_touch(lode_txn *txn, lode_collection *handle, store_coll **coll, lode_error *err) {
+static lode_status txn_touch(engine_txn *txn, engine_collection *handle, store_coll **coll, lode_error *err) {
   for (txn_collection *t = txn->changed_colls; t; t = t->next)
     if (t->coll.cid == handle->cid) {
       *coll = &t->coll;
@@ -103,12 +110,14 @@ static lode_status txn_touch(lode_txn *txn, lode_collection *handle, store_coll 
   return LODE_OK;
 }
 
-static lode_status write_call_begin(write_call *w, lode_collection *handle, lode_txn *txn, lode_error *err) {
-  *w = (write_call){.handle = handle, .txn = txn};
+/* `of` may be NULL, and it may belong to another store, even to one of another engine. */
+static lode_status write_call_begin(write_call *w, engine_collection *handle, lode_txn *of, lode_error *err) {
+  *w = (write_call){.handle = handle};
   mem_arena_init(&w->arena, 0);
-  if (txn && txn->store != handle->store)
+  if (of && of->store != handle->head.store)
     return err_set(err, LODE_INVALID, "the transaction belongs to another store than the collection");
-  if (txn) {
+  if (of) {
+    engine_txn *txn = w->txn = engine_txn_of(of);
     TRY(txn_touch(txn, handle, &w->coll, err));
     TRY(store_tx_savepoint(txn->tx, err));
     w->tx = txn->tx;
@@ -143,15 +152,9 @@ static lode_status write_call_end(write_call *w, lode_status st, lode_error *err
 
 /* ---- Batches ---- */
 
-typedef enum write_batch_kind {
-  WRITE_BATCH_ADD_OR_FAIL,
-  WRITE_BATCH_ADD_OR_KEEP,
-  WRITE_BATCH_UPSERT,
-  WRITE_BATCH_UPDATE
-} write_batch_kind;
-
 typedef struct write_batch_job {
-  write_batch_kind kind;
+  lode_import_mode mode;
+  lode_on_existing on_existing; /* of LODE_IMPORT_ADD */
   write_call w;
   iface_batch batch;
   store_id_entry *entries; /* the id index's entry of each record */
@@ -180,7 +183,7 @@ static lode_status write_batch_look_up(write_batch_job *b, lode_error *err) {
     TRY(store_ids_find(b->w.tx, b->w.coll->cid, ids, n, entries, err));
     for (size_t i = 0; i < n; i++) b->entries[order[i]] = entries[i];
   }
-  if (b->kind != WRITE_BATCH_ADD_OR_FAIL) return LODE_OK;
+  if (b->mode != LODE_IMPORT_ADD || b->on_existing == LODE_KEEP_EXISTING) return LODE_OK;
   for (size_t i = 0; i < b->batch.n; i++) {
     char quoted[256];
     if (write_batch_rec_exists(b, i))
@@ -255,7 +258,7 @@ static lode_status write_batch_change(write_batch_job *b, size_t i, lode_error *
 static lode_status write_batch_write_group(write_batch_job *b, bool existing, uint32_t dim, lode_error *err) {
   for (size_t i = 0; i < b->batch.n; i++) {
     if (write_batch_rec_exists(b, i) != existing) continue;
-    bool skip = existing ? b->kind == WRITE_BATCH_ADD_OR_KEEP : b->kind == WRITE_BATCH_UPDATE;
+    bool skip = b->mode == (existing ? LODE_IMPORT_ADD : LODE_IMPORT_UPDATE);
     if (b->missing) b->missing[i] = !existing;
     if (skip) {
       b->result.skipped++;
@@ -278,13 +281,13 @@ static lode_status write_batch_write_all(write_batch_job *b, lode_error *err) {
   return write_batch_insert_gathered(b, err);
 }
 
-static lode_status write_batch_run(write_batch_job *b, lode_collection *handle, lode_txn *txn,
+static lode_status write_batch_run(write_batch_job *b, engine_collection *handle, lode_txn *txn,
                                    const lode_record *records, size_t n, lode_write_result *result, lode_error *err) {
   lode_status st;
   err_clear(err);
   if (result) *result = (lode_write_result){0};
-  TRY(iface_batch_init(&b->batch, handle->store->options->max_document_bytes, records, n,
-                       b->kind == WRITE_BATCH_UPSERT || b->kind == WRITE_BATCH_UPDATE, err));
+  TRY(iface_batch_init(&b->batch, handle->store->head.options->max_document_bytes, records, n,
+                       b->mode != LODE_IMPORT_ADD, err));
   if (b->missing) memset(b->missing, 0, n * sizeof *b->missing);
   mem_arena_init(&b->arena, 0);
   b->entries = mem_calloc(n, sizeof *b->entries);
@@ -307,22 +310,22 @@ static lode_status write_batch_run(write_batch_job *b, lode_collection *handle, 
   return st;
 }
 
-lode_status engine_add(lode_collection *collection, lode_txn *txn, const lode_record *records, size_t n,
+lode_status engine_add(lode_collection *head, lode_txn *txn, const lode_record *records, size_t n,
                        lode_on_existing on_existing, lode_write_result *result, lode_error *err) {
-  write_batch_job b = {.kind = on_existing == LODE_KEEP_EXISTING ? WRITE_BATCH_ADD_OR_KEEP : WRITE_BATCH_ADD_OR_FAIL};
-  return write_batch_run(&b, collection, txn, records, n, result, err);
+  write_batch_job b = {.mode = LODE_IMPORT_ADD, .on_existing = on_existing};
+  return write_batch_run(&b, engine_collection_of(head), txn, records, n, result, err);
 }
 
-lode_status engine_upsert(lode_collection *collection, lode_txn *txn, const lode_record *records, size_t n,
+lode_status engine_upsert(lode_collection *head, lode_txn *txn, const lode_record *records, size_t n,
                           lode_write_result *result, lode_error *err) {
-  write_batch_job b = {.kind = WRITE_BATCH_UPSERT};
-  return write_batch_run(&b, collection, txn, records, n, result, err);
+  write_batch_job b = {.mode = LODE_IMPORT_UPSERT};
+  return write_batch_run(&b, engine_collection_of(head), txn, records, n, result, err);
 }
 
-lode_status engine_update(lode_collection *collection, lode_txn *txn, const lode_record *records, size_t n,
-                          bool *missing, lode_write_result *result, lode_error *err) {
-  write_batch_job b = {.kind = WRITE_BATCH_UPDATE, .missing = missing};
-  return write_batch_run(&b, collection, txn, records, n, result, err);
+lode_status engine_update(lode_collection *head, lode_txn *txn, const lode_record *records, size_t n, bool *missing,
+                          lode_write_result *result, lode_error *err) {
+  write_batch_job b = {.mode = LODE_IMPORT_UPDATE, .missing = missing};
+  return write_batch_run(&b, engine_collection_of(head), txn, records, n, result, err);
 }
 
 /* ---- Delete ---- */
@@ -391,7 +394,7 @@ done:
   return st;
 }
 
-lode_status engine_delete(lode_collection *collection, lode_txn *txn, const lode_selection *selection, size_t *deleted,
+lode_status engine_delete(lode_collection *head, lode_txn *txn, const lode_selection *selection, size_t *deleted,
                           lode_error *err) {
   write_call w;
   size_t n = 0;
@@ -401,7 +404,7 @@ lode_status engine_delete(lode_collection *collection, lode_txn *txn, const lode
   if (!selection->ids && !selection->where.data && !selection->where_document.data)
     return err_set(err, LODE_INVALID,
                    "the selection is empty and would delete everything: say where = {} if you mean it");
-  lode_status st = write_call_begin(&w, collection, txn, err);
+  lode_status st = write_call_begin(&w, engine_collection_of(head), txn, err);
   if (st == LODE_OK) st = delete_selected(&w, selection, &n, err);
   st = write_call_end(&w, st, err);
   if (st == LODE_OK && deleted) *deleted = n;

@@ -6,6 +6,7 @@
  * own vectors. A missing file is no damage: segments may be removed at any time and are rebuilt.
  */
 #include "engine/segment_build.h"
+#include "engine/segment_files.h"
 
 #include <inttypes.h>
 
@@ -14,7 +15,7 @@ enum { RECHECK_NEAREST = 10, RECHECK_MAX_SAMPLES = 32, RECHECK_CHECK_EVERY = 64 
 #define RECHECK_MIN_RECALL 0.7 /* of a sample; a good graph is well above that */
 
 typedef struct recheck_job {
-  lode_store *store;
+  engine_store *store;
   lode_damage_fn *found;
   void *ctx;
   lode_progress progress;
@@ -148,7 +149,7 @@ static lode_status recheck_still_listed(recheck_job *c, uint64_t id, bool *there
   return LODE_OK;
 }
 
-lode_status engine_index_verify(lode_store *store, lode_damage_fn *found, void *ctx, lode_progress progress,
+lode_status engine_index_verify(engine_store *store, lode_damage_fn *found, void *ctx, lode_progress progress,
                                 uint64_t *n_found, lode_error *err) {
   recheck_job c = {.store = store, .found = found, .ctx = ctx, .progress = progress};
   engine_manifest rows = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nearest.c - the nearest vectors to some queries.
  *
- * Where the vectors come from:
+ * Where the vectors come from; the plan (query_plan.c) says which:
  *   record by record   a selection of few records: each vector is read by its key
  *   segments           vectors in the index: found by quantised codes, through the graph or by a scan, and reranked
  *                      exactly (segment_search.c); all read if exact results are wanted
@@ -18,16 +18,14 @@
  * The k best are kept together with all others at the k-th distance: which of those belong to the result is decided by
  * their ids, which are not known here. Distances that overflowed to NaN count as infinite.
  */
-#include "engine/engine.h"
+#include "engine/nearest.h"
 
 #include <math.h>
 
 enum {
-  NEAREST_BLOCK_ROWS = 256,     /* rows of a block */
-  NEAREST_BLOCK_QUERIES = 8,    /* queries compared with a block at a time */
-  NEAREST_CHECK_EVERY = 16,     /* records between two checks of the transaction's age */
-  NEAREST_FEW_RECORDS = 8,      /* read record by record in any case */
-  NEAREST_FEW_WHEN_COLD = 2000, /* read record by record if the index is not loaded */
+  NEAREST_BLOCK_ROWS = 256,  /* rows of a block */
+  NEAREST_BLOCK_QUERIES = 8, /* queries compared with a block at a time */
+  NEAREST_CHECK_EVERY = 16,  /* records between two checks of the transaction's age */
 };
 uint64_t engine_scan_in_tx_bytes = (uint64_t)128 << 20; /* about 20 ms */
 
@@ -107,6 +105,7 @@ static lode_status nearest_scan_block(engine_nearest *near, const nearest_block 
     n += takes_part[i];
   }
   if (n == 0) return LODE_OK;
+  near->trace->scanned += n;
   for (size_t q = 0; q < near->n; q += NEAREST_BLOCK_QUERIES) {
     size_t nq = near->n - q < NEAREST_BLOCK_QUERIES ? near->n - q : NEAREST_BLOCK_QUERIES;
     nearest_distances(near, b, q, nq, takes_part, n * 4 < b->n, distances);
@@ -119,18 +118,6 @@ static lode_status nearest_scan_block(engine_nearest *near, const nearest_block 
 
 /* ---- From memory ---- */
 
-static uint32_t nearest_first_after(const engine_chunk_part *p, int64_t vid) {
-  uint32_t low = p->from, high = p->n;
-  while (low < high) {
-    uint32_t middle = low + (high - low) / 2;
-    if (p->chunk->vid[middle] <= vid)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
 /* Scans all rows with vid > after_vid. */
 static lode_status nearest_scan_memory(engine_nearest *near, const engine_snapshot *v, int64_t after_vid,
                                        lode_error *err) {
@@ -138,7 +125,7 @@ static lode_status nearest_scan_memory(engine_nearest *near, const engine_snapsh
   for (size_t p = 0; p < v->n_parts; p++) {
     const engine_chunk_part *part = &v->parts[p];
     const engine_chunk *c = part->chunk;
-    for (uint32_t i = nearest_first_after(part, after_vid); i < part->n; i += NEAREST_BLOCK_ROWS) {
+    for (uint32_t i = engine_chunk_first_after(part, after_vid); i < part->n; i += NEAREST_BLOCK_ROWS) {
       nearest_block b = {
           .data = c->rows + (size_t)i * v->stride,
           .norms = c->norms + i,
@@ -302,20 +289,20 @@ done:
 
 /* ---- A snapshot ---- */
 
-/* Does the order depend on ids alone, or is k so large that an index does not help? */
-static bool nearest_must_be_exact(const engine_nearest *near, const engine_snapshot *v) {
-  uint64_t rows = 0;
-  if (near->exact) return true;
+static bool nearest_has_zero_query(const engine_nearest *near) {
   for (size_t q = 0; q < near->n && near->metric == LODE_COSINE; q++)
     if (!(near->norms[q] > 0)) return true;
-  for (size_t i = 0; i < v->n_segs; i++) rows += v->segs[i].seg->row.rows;
-  return v->n_segs && near->k > rows / 8;
+  return false;
 }
 
-static uint64_t nearest_bytes_to_read(const engine_nearest *near, const engine_snapshot *v, bool exact) {
-  uint64_t rows = v->rows;
-  for (size_t i = 0; i < v->n_segs && exact; i++) rows += v->segs[i].seg->row.rows;
-  return rows * v->stride * sizeof(float) * near->n;
+static void nearest_learn_snapshot(engine_nearest *near, const engine_snapshot *v) {
+  engine_facts *f = near->facts;
+  f->known |= ENGINE_FACT_SNAPSHOT;
+  f->fits = v != NULL;
+  f->zero_query = nearest_has_zero_query(near);
+  f->indexed = 0;
+  for (size_t i = 0; v && i < v->n_segs; i++) f->indexed += v->segs[i].seg->row.rows;
+  f->rest = v ? v->rows : 0;
 }
 
 /* Scans the vectors in memory and, as long as that was done without a transaction, those added since. */
@@ -352,8 +339,9 @@ static lode_status nearest_run_snapshot(engine_nearest *near, engine_snapshot *v
     size_t *k = &near->best[q].top.k;
     *k = *k > SIZE_MAX - v->unknown ? SIZE_MAX : *k + v->unknown;
   }
-  bool exact = nearest_must_be_exact(near, v);
-  bool in_tx = nearest_bytes_to_read(near, v, exact) <= engine_scan_in_tx_bytes;
+  bool exact = near->plan->vectors == ENGINE_VECTORS_SCAN;
+  uint64_t rows = near->facts->rest + (exact ? near->facts->indexed : 0);
+  bool in_tx = rows * v->stride * sizeof(float) * near->n <= engine_scan_in_tx_bytes;
   if (!in_tx && !v->streams) engine_reader_pause(reader);
   if (v->n_segs && !exact) TRY(engine_segments_search(near, v, damaged, err));
   if (v->n_segs && !*damaged) TRY(nearest_scan_segments(near, v, exact, damaged, err));
@@ -368,7 +356,6 @@ static lode_status nearest_run_by_record(engine_nearest *near, lode_error *err) 
   size_t hint = 0;
   float *row = mem_alloc_aligned(64, (size_t)near->dim * sizeof(float));
   if (!row) return err_nomem(err);
-  near->by_record = true;
   for (size_t i = 0; i < near->only->n; i++) {
     store_rec rec;
     bool found;
@@ -376,6 +363,7 @@ static lode_status nearest_run_by_record(engine_nearest *near, lode_error *err) 
     TRY_GOTO(store_rec_read(near->reader->tx, near->only->v[i], &rec, &found, err));
     if (!found || !rec.vid) continue;
     TRY_GOTO(store_rec_vector(near->reader->tx, rec.vid, row, near->dim, err));
+    near->trace->by_key++;
     float norm = kernel_dot(row, row, near->dim);
     nearest_block b = {.data = row, .norms = &norm, .stride = near->dim, .n = 1, .rid = &rec.rid, .vid = &rec.vid};
     TRY_GOTO(nearest_scan_block(near, &b, &hint, err));
@@ -388,14 +376,13 @@ done:
 /* ---- The search ---- */
 
 lode_status engine_nearest_init(engine_nearest *near, engine_reader *reader, const float *queries, size_t n,
-                                size_t want, const engine_rids *only, lode_error *err) {
+                                engine_plan *plan, lode_error *err) {
   *near = (engine_nearest){.reader = reader,
                            .metric = reader->coll.metric,
                            .dim = reader->coll.dim,
                            .queries = queries,
                            .n = n,
-                           .only = only};
-  near->k = want;
+                           .plan = plan};
   near->norms = mem_calloc(n, sizeof *near->norms);
   near->best = mem_calloc(n, sizeof *near->best);
   if (!near->norms || !near->best) {
@@ -404,7 +391,7 @@ lode_status engine_nearest_init(engine_nearest *near, engine_reader *reader, con
   }
   for (size_t q = 0; q < n; q++) {
     near->norms[q] = kernel_dot(queries + q * near->dim, queries + q * near->dim, near->dim);
-    near->best[q].top.k = want;
+    near->best[q].top.k = plan->candidates;
   }
   return LODE_OK;
 }
@@ -416,46 +403,57 @@ static lode_status nearest_find_published(void *ctx, const store_manifest_row *r
   return LODE_OK;
 }
 
-/* Reading a vector by its key costs about ten times as much as scanning past it, about a hundred times in memory; with
- * a loaded index it pays for a handful only. */
-static lode_status nearest_is_few(const engine_nearest *near, bool *few, lode_error *err) {
-  uint64_t all = near->reader->coll.records;
-  bool indexed = false;
-  *few = near->only && near->only->n <= NEAREST_FEW_RECORDS;
-  if (!near->only || *few) return LODE_OK;
-  bool loaded = engine_snapshot_is_cached(near->reader->handle);
-  TRY(store_manifest_each(near->reader->tx, near->reader->coll.cid, nearest_find_published, &indexed, err));
-  if (indexed)
-    *few = near->only->n <= (loaded ? NEAREST_FEW_RECORDS : NEAREST_FEW_WHEN_COLD);
-  else
-    *few = near->only->n < all / (loaded ? 32 : 4);
+static lode_status nearest_learn_manifest(engine_nearest *near, lode_error *err) {
+  engine_facts *f = near->facts;
+  f->loaded = engine_snapshot_is_cached(near->reader->handle);
+  f->published = false;
+  TRY(store_manifest_each(near->reader->tx, near->reader->coll.cid, nearest_find_published, &f->published, err));
+  f->known |= ENGINE_FACT_MANIFEST;
   return LODE_OK;
 }
 
-static void nearest_start_over(engine_nearest *near, const size_t *wanted) {
+static void nearest_start_over(engine_nearest *near) {
   for (size_t q = 0; q < near->n; q++) {
     near->best[q].top.n = near->best[q].n_ties = 0;
-    near->best[q].top.k = *wanted;
+    near->best[q].top.k = near->plan->candidates;
     near->best[q].full = false;
   }
 }
 
+/* Completes the plan. *v is the snapshot, if it is part of the plan. */
+static lode_status nearest_make_plan(engine_nearest *near, engine_snapshot **v, lode_error *err) {
+  near->facts->known &= ~(unsigned)(ENGINE_FACT_MANIFEST | ENGINE_FACT_SNAPSHOT);
+  for (;;) {
+    *near->plan = engine_plan_make(near->facts);
+    if (near->plan->need == ENGINE_FACT_MANIFEST) {
+      TRY(nearest_learn_manifest(near, err));
+    } else if (near->plan->need == ENGINE_FACT_SNAPSHOT) {
+      TRY(engine_snapshot_get(near->reader, v, err));
+      nearest_learn_snapshot(near, *v);
+    } else {
+      ENGINE_ENSURE(near->reader->handle->store, !near->plan->need, err);
+      return LODE_OK;
+    }
+  }
+}
+
 static lode_status nearest_search(engine_nearest *near, bool *again, lode_error *err) {
-  size_t wanted = near->best[0].top.k;
-  bool damaged = true, few;
-  TRY(engine_reader_begin(near->reader, err));
-  TRY(nearest_is_few(near, &few, err));
-  if (few) return nearest_run_by_record(near, err);
-  if (near->from_truth) return nearest_run_stream(near, NULL, err);
-  while (damaged) { /* each round leaves out one more segment */
+  for (bool damaged = true; damaged;) { /* each round leaves out one more segment */
     engine_snapshot *v = NULL;
+    lode_status st;
     damaged = false;
-    nearest_start_over(near, &wanted);
-    TRY(engine_snapshot_get(near->reader, &v, err));
-    lode_status st = v ? nearest_run_snapshot(near, v, &damaged, again, err) : nearest_run_stream(near, NULL, err);
+    TRY(engine_reader_begin(near->reader, err));
+    nearest_start_over(near);
+    TRY(nearest_make_plan(near, &v, err));
+    switch (near->plan->vectors) {
+      case ENGINE_VECTORS_NONE: return LODE_OK;
+      case ENGINE_VECTORS_BY_RECORD: return nearest_run_by_record(near, err);
+      case ENGINE_VECTORS_STREAM: return nearest_run_stream(near, NULL, err);
+      default: st = nearest_run_snapshot(near, v, &damaged, again, err);
+    }
     engine_snapshot_release(v);
     TRY(st);
-    if (damaged) TRY(engine_reader_begin(near->reader, err));
+    near->trace->damaged += damaged;
   }
   return LODE_OK;
 }
@@ -463,7 +461,6 @@ static lode_status nearest_search(engine_nearest *near, bool *again, lode_error 
 lode_status engine_nearest_run(engine_nearest *near, bool *again, lode_error *err) {
   engine_reader *reader = near->reader;
   *again = false;
-  if (reader->coll.dim == 0 || (near->only && near->only->n == 0)) return LODE_OK;
   if (near->only || reader->taken) return nearest_search(near, again, err);
   (void)engine_reader_allow_later(reader);
   lode_status st = nearest_search(near, again, err);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parallel.c - runs one loop on several threads, started for it and joined at its end. The caller's thread takes part;
  * if threads cannot be created, fewer do the work. The threads block all signals. */
-#include "engine/engine.h"
-
-#include <unistd.h>
+#include "engine/segment_build.h"
 
 enum { PARALLEL_MAX_THREADS = 8, PARALLEL_GRAIN = 16 /* iterations that a thread takes at a time */ };
 
@@ -37,8 +35,7 @@ static void parallel_run(void *ctx, size_t n, index_parallel_body *body, void *a
 }
 
 index_parallel engine_parallel(unsigned *n) {
-  long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-  if (*n == 0) *n = cpus > 0 ? (unsigned)cpus : 1;
+  if (*n == 0) *n = os_cpu_count();
   if (*n > PARALLEL_MAX_THREADS) *n = PARALLEL_MAX_THREADS;
   return (index_parallel){.run = *n > 1 ? parallel_run : NULL, .ctx = n, .workers = *n};
 }

@@ -18,22 +18,22 @@
  *     the result that were made before must be of the same one: engine_reader_require_same() checks that;
  *     engine_reader_adopt_current() checks that there are none.
  */
-#include "engine/engine.h"
+#include "engine/reader.h"
 
 enum { READER_ATTEMPTS = 4 };
 
-void engine_reader_init(engine_reader *reader, lode_collection *handle) {
+void engine_reader_init(engine_reader *reader, engine_collection *handle) {
   *reader = (engine_reader){.handle = handle};
   mem_arena_init(&reader->arena, 0);
   engine_enter(handle->store);
 }
 
-void engine_reader_borrow(engine_reader *reader, lode_collection *handle, store_tx *tx, const store_coll *coll) {
+void engine_reader_borrow(engine_reader *reader, engine_collection *handle, store_tx *tx, const store_coll *coll) {
   *reader = (engine_reader){.handle = handle, .tx = tx, .coll = *coll, .borrowed = true, .count = 1};
   mem_arena_init(&reader->arena, 0);
 }
 
-lode_status engine_load_coll(lode_collection *handle, store_tx *tx, mem_arena *arena, store_coll *coll,
+lode_status engine_load_coll(engine_collection *handle, store_tx *tx, mem_arena *arena, store_coll *coll,
                              lode_error *err) {
   TRY(store_coll_load(tx, handle->cid, arena, coll, err));
   if (coll->uid == handle->uid) return LODE_OK;
@@ -73,6 +73,7 @@ static lode_status reader_meet_moment(engine_reader *reader, lode_error *err) {
 
 lode_status engine_reader_begin(engine_reader *reader, lode_error *err) {
   if (reader->tx) return LODE_OK;
+  TRY(engine_check_sound(reader->handle->store, err));
   if (reader->progress.step && !reader->progress.step(reader->progress.ctx, "read", 0, 0))
     return err_set(err, LODE_CANCELLED, "cancelled by the caller");
   TRY(store_tx_begin(reader->handle->store->db, STORE_TX_READ, &reader->tx, err));
@@ -140,7 +141,8 @@ lode_status engine_reader_run(engine_reader *reader, engine_reader_fn *make, voi
     reader->pinned = attempt == READER_ATTEMPTS;
     if (st == LODE_OK) st = make(ctx, err);
     reader->pinned = false;
-    ENSURE(!(st == LODE_OK && reader->overtaken), err); /* a caller ignored the failure */
+    /* else a caller ignored the failure */
+    ENGINE_ENSURE(reader->handle->store, st != LODE_OK || !reader->overtaken, err);
     if (!reader->overtaken || attempt == READER_ATTEMPTS) return st;
     err_clear(err);
   }
@@ -152,18 +154,46 @@ engine_moment engine_reader_allow_later(engine_reader *reader) {
 }
 
 lode_status engine_reader_require_same(engine_reader *reader, const engine_moment *before, lode_error *err) {
+  ENGINE_ENSURE(reader->handle->store, reader->allow_later > 0, err);
   reader->allow_later--;
   if (reader->allow_later || reader->borrowed || engine_moment_is_same(before, &reader->moment)) return LODE_OK;
   return reader_overtaken(reader, err);
 }
 
 lode_status engine_reader_adopt_current(engine_reader *reader, lode_error *err) {
+  ENGINE_ENSURE(reader->handle->store, reader->allow_later > 0 && !reader->taken, err);
   reader->allow_later--;
-  ENSURE(!reader->taken, err);
   return LODE_OK;
 }
 
 lode_status engine_reader_document(engine_reader *reader, const store_rec *rec, lode_str *document, lode_error *err) {
   *document = (lode_str){NULL, 0};
   return rec->has_document ? store_rec_document(reader->tx, rec->rid, document, err) : LODE_OK;
+}
+
+lode_status engine_result_add(lode_result *result, engine_reader *reader, const store_rec *rec, unsigned include,
+                              lode_row **out, lode_error *err) {
+  lode_row *row;
+  ENGINE_ENSURE(reader->handle->store, reader->tx != NULL, err); /* the record is of that transaction */
+  reader->taken = true;
+  TRY(iface_result_row(result, &row, err));
+  row->cursor = rec->seq;
+  row->position = (uint64_t)rec->rid;
+  TRY(iface_result_copy(result, rec->id, &row->id, err));
+  if (include & LODE_METADATA) TRY(iface_result_copy(result, rec->metadata, &row->metadata, err));
+  if ((include & LODE_VECTOR) && rec->vid) {
+    void *v;
+    TRY(iface_result_alloc(result, (size_t)reader->coll.dim * sizeof(float), &v, err));
+    TRY(store_rec_vector(reader->tx, rec->vid, v, reader->coll.dim, err));
+    row->vector = v;
+    row->dimension = reader->coll.dim;
+  }
+  if (include & LODE_DOCUMENT) { /* last: it may invalidate the record's strings */
+    lode_str document;
+    TRY(engine_reader_document(reader, rec, &document, err));
+    TRY(iface_result_copy(result, document, &row->document, err));
+  }
+  iface_result_keep(result);
+  *out = row;
+  return LODE_OK;
 }

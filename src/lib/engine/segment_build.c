@@ -11,6 +11,8 @@
  * merge is no different: the vectors are read from the truth file again.
  */
 #include "engine/segment_build.h"
+#include "engine/segment_files.h"
+#include "engine/select.h"
 
 #include <fcntl.h>
 
@@ -23,7 +25,7 @@ enum {
 };
 
 typedef struct build_job {
-  lode_store *store;
+  engine_store *store;
   const engine_build_request *request;
   engine_build_plan plan;
   store_manifest_row row;
@@ -200,6 +202,7 @@ static lode_status build_add_rows(build_job *b, lode_error *err) {
   for (size_t i = 0; i < b->n; i++) {
     if (i % 1024 == 0) TRY(build_progress(b, "index", i, 2 * (uint64_t)b->n, err));
     TRY(build_read_vector(b, i, &found, err));
+    ENGINE_ENSURE(b->store, i == 0 || b->keys[i - 1].key < b->keys[i].key, err);
     if (found) TRY(index_writer_add(&b->writer, b->vector, b->keys[i].key, b->keys[i].cursor, err));
   }
   build_end_reading(b);
@@ -214,14 +217,14 @@ static lode_status build_make_file(build_job *b, lode_error *err) {
       .write = build_write_bytes,
       .ctx = b,
   };
-  b->threads = engine_limits.threads ? engine_limits.threads : b->store->options->build_threads;
+  b->threads = engine_limits.threads ? engine_limits.threads : b->store->head.options->build_threads;
   options.graph.parallel = engine_parallel(&b->threads);
   if (b->request->gentle && !engine_limits.threads && b->threads > 1) {
     b->threads /= 2;
     options.graph.parallel = engine_parallel(&b->threads);
   }
   options.graph.progress = (lode_progress){build_graph_progress, b};
-  if (b->store->options->bulk_load) {
+  if (b->store->head.options->bulk_load) {
     options.graph.beam = BUILD_BULK_BEAM;
     options.graph.degree = BUILD_BULK_DEGREE;
   }
@@ -355,6 +358,7 @@ static lode_status build_segment(build_job *b, lode_error *err) {
   empty = b->n == 0;
   if (!empty) TRY(build_make_file(b, err));
   empty = empty || b->writer.info.n == 0;
+  ENGINE_ENSURE(b->store, b->writer.info.n <= b->n && b->row.after <= b->row.last, err);
   if (!empty) {
     b->row.bytes = b->writer.info.bytes;
     b->row.rows = b->writer.info.n;
@@ -363,7 +367,7 @@ static lode_status build_segment(build_job *b, lode_error *err) {
     TRY(build_finish_file(b, err));
   }
   TRY(build_publish(b, empty, err));
-  for (size_t i = 0; i < b->n_replaced; i++) (void)engine_segment_unlink(b->store, b->replaced[i], ".seg");
+  for (size_t i = 0; i < b->n_replaced; i++) engine_segment_unlink(b->store, b->replaced[i], ".seg");
   if (empty)
     b->row.bytes = 0;
   else
@@ -372,7 +376,7 @@ static lode_status build_segment(build_job *b, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status build_run(lode_store *store, const engine_build_request *request, const engine_build_plan *plan,
+static lode_status build_run(engine_store *store, const engine_build_request *request, const engine_build_plan *plan,
                              lode_error *err) {
   build_job b = {.store = store, .request = request, .plan = *plan, .fd = -1};
   lode_status st = LODE_OK;
@@ -382,11 +386,10 @@ static lode_status build_run(lode_store *store, const engine_build_request *requ
   TRY_GOTO(build_register_row(&b, err));
   st = build_segment(&b, err);
   build_end_reading(&b);
-  if (b.tmp && (st != LODE_OK || b.row.bytes == 0)) (void)engine_segment_unlink(store, b.row.id, ".tmp");
+  if (b.tmp && (st != LODE_OK || b.row.bytes == 0)) engine_segment_unlink(store, b.row.id, ".tmp");
   if (st != LODE_OK) { /* whether or not the commit succeeded: the row and the file go together */
     lode_error ignored;
-    if (engine_manifest_remove(store, b.row.id, &ignored) == LODE_OK)
-      (void)engine_segment_unlink(store, b.row.id, ".seg");
+    if (engine_manifest_remove(store, b.row.id, &ignored) == LODE_OK) engine_segment_unlink(store, b.row.id, ".seg");
   }
 done:
   if (b.fd >= 0) (void)os_api->close(b.fd);
@@ -401,7 +404,7 @@ done:
   return st;
 }
 
-static lode_status build_step_locked(lode_store *store, const engine_build_request *request, bool *more,
+static lode_status build_step_locked(engine_store *store, const engine_build_request *request, bool *more,
                                      lode_error *err) {
   engine_build_plan plan;
   TRY(engine_sweep(store, err));
@@ -413,16 +416,17 @@ static lode_status build_step_locked(lode_store *store, const engine_build_reque
   return plan.cid ? build_run(store, request, &plan, err) : LODE_OK;
 }
 
-lode_status engine_build_step(lode_store *store, const engine_build_request *request, bool *more, lode_error *err) {
+lode_status engine_build_step(engine_store *store, const engine_build_request *request, bool *more, lode_error *err) {
   *more = false;
+  TRY(engine_check_sound(store, err));
   TRY(store_build_lock(store->db, err));
   lode_status st = build_step_locked(store, request, more, err);
   store_build_unlock(store->db);
   return st;
 }
 
-lode_status engine_build_all(lode_store *store, const engine_build_request *request, lode_error *err) {
-  uint64_t until = os_api->now_ns() + (uint64_t)store->options->busy_ms * 1000000;
+lode_status engine_build_all(engine_store *store, const engine_build_request *request, lode_error *err) {
+  uint64_t until = os_api->now_ns() + (uint64_t)store->head.options->busy_ms * 1000000;
   engine_build_request r = *request;
   bool more = true;
   while (more) {
@@ -431,7 +435,7 @@ lode_status engine_build_all(lode_store *store, const engine_build_request *requ
       /* wait for a thread of this handle as long as it takes; another process does the work without us */
       if (engine_build_is_stopped(&r)) return build_cancelled(err);
       if (atomic_load(&store->progress.total) > 0)
-        until = os_api->now_ns() + (uint64_t)store->options->busy_ms * 1000000;
+        until = os_api->now_ns() + (uint64_t)store->head.options->busy_ms * 1000000;
       if (os_api->now_ns() >= until && r.unreadable) return st; /* the request was not carried out */
       if (os_api->now_ns() >= until) break;
       os_api->sleep_us(2000);

@@ -1,15 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* segment_build.h - shared by segment_build.c, segment_plan.c and segment_sweep.c: how segments of the vector index are
- * made and removed.
+/* segment_build.h - how segments of the vector index are planned (segment_plan.c), built (segment_build.c), removed
+ * (segment_sweep.c) and verified (index_verify.c).
  *
- * Everything here runs under the builder's lock (store.h), which one thread of one process holds at a time, and which
- * is released when its holder dies. What a killed builder left (a row of an unfinished segment, a file that no row
- * names) is found and removed by the next one. Queries never wait for any of it.
+ * Everything in the second part runs under the builder's lock (store.h), which one thread of one process holds at a
+ * time, and which is released when its holder dies. What a killed builder left (a row of an unfinished segment, a file
+ * that no row names) is found and removed by the next one. Queries never wait for any of it.
  */
 #ifndef LODE_ENGINE_SEGMENT_BUILD_H
 #define LODE_ENGINE_SEGMENT_BUILD_H
 
 #include "engine/engine.h"
+#include "index/segment.h"
+
+/* Thresholds; tests lower them. */
+typedef struct engine_build_limits {
+  uint32_t tail_rows;    /* this many vectors outside of segments become a segment */
+  uint32_t graph_rows;   /* segments of at least this many rows have a graph */
+  uint32_t dead_percent; /* segments with at least this share of dead rows are rebuilt */
+  uint32_t max_rows;     /* of a segment; 0: as the memory budget allows */
+  uint32_t threads;      /* 0: one for each processor, at most 8 */
+} engine_build_limits;
+extern engine_build_limits engine_limits;
+
+/* What to build. If stop (may be NULL) returns true, the build ends with LODE_CANCELLED. */
+typedef struct engine_build_request {
+  bool (*stop)(void *ctx);
+  void *stop_ctx;
+  lode_progress progress;
+  bool thorough;   /* check all files */
+  bool unreadable; /* with thorough: also rebuild what cannot be read */
+  bool gentle;     /* use half of the threads */
+  bool flat;       /* no graphs: a bulk load is running and would replace them */
+  bool only_dead;  /* only rewrite segments that hold dead vectors, keeping their kind */
+} engine_build_request;
+/* Builds until nothing is left to do; waits while a thread of this handle builds. */
+LODE_MUST lode_status engine_build_all(engine_store *store, const engine_build_request *request, lode_error *err);
+/* Builds at most one segment; *more: there may be more to do. LODE_BUSY when another thread or process builds. */
+LODE_MUST lode_status engine_build_step(engine_store *store, const engine_build_request *request, bool *more,
+                                        lode_error *err);
+/* Marks segments whose files were removed as suspect. Whoever has them open keeps using them until they are rebuilt. */
+void engine_sweep_missing(engine_store *store);
+/* The segments of a collection. */
+typedef struct engine_index_counts {
+  uint64_t segments, rows, dead, bytes;
+  uint64_t making; /* segments being built */
+} engine_index_counts;
+LODE_MUST lode_status engine_index_count(store_tx *tx, int64_t cid, engine_index_counts *counts, lode_error *err);
+/* Verifies every file, its graph and its recall. */
+LODE_MUST lode_status engine_index_verify(engine_store *store, lode_damage_fn *found, void *ctx, lode_progress progress,
+                                          uint64_t *n_found, lode_error *err);
+
+/* Runs loops on *n threads; 0: as many as there are processors. Sets *n. */
+index_parallel engine_parallel(unsigned *n);
+
+/* ---- Shared by these files ---- */
 
 /* A segment to build: the live vectors of a collection with after < vid <= last. */
 typedef struct engine_build_plan {
@@ -23,23 +67,25 @@ typedef struct engine_build_plan {
   bool flat;           /* no graph, however many rows it has */
   size_t max_rows;
 } engine_build_plan;
-lode_status engine_build_plan_next(lode_store *store, const engine_build_request *request, engine_build_plan *plan,
-                                   lode_error *err);
+LODE_MUST lode_status engine_build_plan_next(engine_store *store, const engine_build_request *request,
+                                             engine_build_plan *plan, lode_error *err);
 
 /* Removes what killed builders left. */
-lode_status engine_sweep(lode_store *store, lode_error *err);
+LODE_MUST lode_status engine_sweep(engine_store *store, lode_error *err);
 /* Checks suspects again and quarantines what is damaged; with `unreadable` also what cannot be read. */
-lode_status engine_sweep_suspects(lode_store *store, bool unreadable, lode_error *err);
+LODE_MUST lode_status engine_sweep_suspects(engine_store *store, bool unreadable, lode_error *err);
 /* Reads all files and quarantines what is damaged; with request->unreadable also what cannot be read. */
-lode_status engine_sweep_check_files(lode_store *store, const engine_build_request *request, lode_error *err);
+LODE_MUST lode_status engine_sweep_check_files(engine_store *store, const engine_build_request *request,
+                                               lode_error *err);
 /* Rows of the manifest, of one collection or (cid 0) of all. */
 typedef struct engine_manifest {
   store_manifest_row *v;
   size_t n, cap;
 } engine_manifest;
-lode_status engine_manifest_load(lode_store *store, int64_t cid, engine_manifest *rows, lode_error *err);
-lode_status engine_manifest_remove(lode_store *store, uint64_t id, lode_error *err);
-lode_status engine_segment_unlink(lode_store *store, uint64_t id, const char *ending);
+LODE_MUST lode_status engine_manifest_load(engine_store *store, int64_t cid, engine_manifest *rows, lode_error *err);
+LODE_MUST lode_status engine_manifest_remove(engine_store *store, uint64_t id, lode_error *err);
+/* Removes a file. If that fails, engine_sweep() will try again: no row names it. */
+void engine_segment_unlink(engine_store *store, uint64_t id, const char *ending);
 /* Sorts keys that several transactions have read by record. One whose vector was replaced meanwhile may be there twice:
  * the newer one stays. Returns how many stay. */
 size_t engine_keys_dedup(index_segment_record *keys, size_t n);

@@ -7,7 +7,7 @@
  * builder (segment_build.c), if this handle may write, checks it again and quarantines it. A failed read proves no
  * damage: the truth file is used meanwhile, and the file is tried again.
  */
-#include "engine/engine.h"
+#include "engine/segment_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@ void engine_segment_name(char name[ENGINE_SEGMENT_NAME_MAX], uint64_t id, const 
   snprintf(name, ENGINE_SEGMENT_NAME_MAX, STOREFILE_SEGMENTS_DIR "/%016" PRIx64 "%s", id, ending);
 }
 
-char *engine_segment_path(const lode_store *store, uint64_t id, const char *ending) {
+char *engine_segment_path(const engine_store *store, uint64_t id, const char *ending) {
   strbuf path = {0};
   strbuf_addf(&path, "%s/%s/%016" PRIx64 "%s", store_db_folder(store->db), STOREFILE_SEGMENTS_DIR, id, ending);
   strbuf_addch(&path, 0);
@@ -29,20 +29,21 @@ char *engine_segment_path(const lode_store *store, uint64_t id, const char *endi
 
 #define SUSPECT_RETRY_NS UINT64_C(5000000000)
 
-static size_t suspect_find(const lode_store *store, uint64_t id) {
+static size_t suspect_find(const engine_store *store, uint64_t id) {
   size_t i = 0;
   while (i < store->n_suspects && store->suspects[i] != id) i++;
   return i;
 }
 
-static void suspect_remove(lode_store *store, size_t i) {
+static void suspect_remove(engine_store *store, size_t i) {
+  if (!INVARIANT(i < store->n_suspects && engine_is_locked(&store->lock))) return;
   store->n_suspects--;
   memmove(store->suspects + i, store->suspects + i + 1, (store->n_suspects - i) * sizeof *store->suspects);
   memmove(store->suspect_expires_ns + i, store->suspect_expires_ns + i + 1,
           (store->n_suspects - i) * sizeof *store->suspect_expires_ns);
 }
 
-bool engine_segment_is_suspect(lode_store *store, uint64_t id) {
+bool engine_segment_is_suspect(engine_store *store, uint64_t id) {
   if (atomic_load_explicit(&store->n_suspects, memory_order_relaxed) == 0) return false;
   pthread_mutex_lock(&store->lock);
   size_t i = suspect_find(store, id);
@@ -57,7 +58,7 @@ bool engine_segment_is_suspect(lode_store *store, uint64_t id) {
 
 typedef enum suspect_reason { SUSPECT_MISSING, SUSPECT_UNREADABLE, SUSPECT_DAMAGED } suspect_reason;
 
-static void suspect_add(lode_store *store, uint64_t id, suspect_reason what, const char *why) {
+static void suspect_add(engine_store *store, uint64_t id, suspect_reason what, const char *why) {
   pthread_mutex_lock(&store->lock);
   size_t i = suspect_find(store, id);
   bool is_new = i == store->n_suspects;
@@ -79,12 +80,12 @@ static void suspect_add(lode_store *store, uint64_t id, suspect_reason what, con
                id, why, what == SUSPECT_DAMAGED ? "is rebuilt" : "can be read again");
 }
 
-void engine_segment_suspect(lode_store *store, uint64_t id, lode_status st, const char *why) {
+void engine_segment_suspect(engine_store *store, uint64_t id, lode_status st, const char *why) {
   suspect_add(store, id, st == LODE_IO ? SUSPECT_UNREADABLE : SUSPECT_DAMAGED, why);
 }
-void engine_segment_missing(lode_store *store, uint64_t id) { suspect_add(store, id, SUSPECT_MISSING, ""); }
+void engine_segment_missing(engine_store *store, uint64_t id) { suspect_add(store, id, SUSPECT_MISSING, ""); }
 
-void engine_segment_clear_suspect(lode_store *store, uint64_t id) {
+void engine_segment_clear_suspect(engine_store *store, uint64_t id) {
   pthread_mutex_lock(&store->lock);
   size_t i = suspect_find(store, id);
   if (i < store->n_suspects) suspect_remove(store, i);
@@ -110,12 +111,12 @@ static void segfile_free(engine_segment *seg) {
 }
 
 engine_segment *engine_segment_ref(engine_segment *seg) {
-  if (seg) atomic_fetch_add_explicit(&seg->refs, 1, memory_order_relaxed);
+  if (seg) engine_ref(&seg->refs);
   return seg;
 }
 
 void engine_segment_release(engine_segment *seg) {
-  if (seg && atomic_fetch_sub_explicit(&seg->refs, 1, memory_order_acq_rel) == 1) segfile_free(seg);
+  if (seg && engine_unref(&seg->refs)) segfile_free(seg);
 }
 
 static lode_status segfile_open(engine_segment *seg, lode_error *err) {
@@ -139,20 +140,20 @@ static lode_status segfile_open(engine_segment *seg, lode_error *err) {
   const index_segment_info *info = &seg->segment->info;
   if (info->n != seg->row.rows || (uint32_t)info->kind != seg->row.kind)
     return err_set(err, LODE_CORRUPT, "the file is not what the manifest says");
-  const lode_open_options *o = seg->store->options;
+  const lode_open_options *o = seg->store->head.options;
   const index_segment *s = seg->segment;
   uint64_t wanted = s->rows.bytes + s->links.bytes + s->ordinals.bytes + s->records.bytes;
   return o->preload && wanted <= o->memory_bytes / 2 ? index_segment_preload(seg->segment, err) : LODE_OK;
 }
 
-bool engine_segment_is_missing(const lode_store *store, uint64_t id) {
+bool engine_segment_is_missing(const engine_store *store, uint64_t id) {
   struct stat sb;
   char name[ENGINE_SEGMENT_NAME_MAX];
   engine_segment_name(name, id, ".seg");
   return beneath_lstat(store_db_folder(store->db), name, &sb) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
-lode_status engine_segment_open_checked(lode_store *store, const store_manifest_row *row, engine_segment **out,
+lode_status engine_segment_open_checked(engine_store *store, const store_manifest_row *row, engine_segment **out,
                                         lode_error *err) {
   *out = NULL;
   engine_segment *seg = mem_calloc(1, sizeof *seg);
@@ -169,7 +170,7 @@ lode_status engine_segment_open_checked(lode_store *store, const store_manifest_
   return st;
 }
 
-lode_status engine_segment_open(lode_store *store, const store_manifest_row *row, engine_segment **out,
+lode_status engine_segment_open(engine_store *store, const store_manifest_row *row, engine_segment **out,
                                 lode_error *err) {
   lode_error why;
   *out = NULL;
@@ -199,6 +200,11 @@ engine_slot_set *engine_slot_set_new(uint32_t rows, bool set) {
   return s;
 }
 
+engine_slot_set *engine_slot_set_ref(engine_slot_set *s) {
+  if (s) engine_ref(&s->refs);
+  return s;
+}
+
 void engine_slot_set_release(engine_slot_set *s) {
-  if (s && atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1) mem_free(s);
+  if (s && engine_unref(&s->refs)) mem_free(s);
 }

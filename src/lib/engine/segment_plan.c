@@ -30,7 +30,7 @@ typedef struct plan_segment {
 } plan_segment;
 
 typedef struct plan_ctx {
-  lode_store *store;
+  engine_store *store;
   store_tx *tx;
   const engine_build_request *request;
   engine_build_plan *plan;
@@ -46,10 +46,10 @@ static lode_status plan_add_segment(void *ctx, const store_manifest_row *row, lo
   return LODE_OK;
 }
 
-static size_t plan_max_rows(const lode_store *store, uint32_t dim) {
+static size_t plan_max_rows(const engine_store *store, uint32_t dim) {
   if (engine_limits.max_rows) return engine_limits.max_rows;
   size_t row = quant_stride(dim) + 6 * PLAN_DEGREE + 44 + 2 * sizeof(int64_t);
-  uint64_t rows = store->options->memory_bytes / 2 / row;
+  uint64_t rows = store->head.options->memory_bytes / 2 / row;
   if (rows < PLAN_MIN_ROW_LIMIT) rows = PLAN_MIN_ROW_LIMIT;
   return rows < INDEX_MAX_ROWS ? (size_t)rows : INDEX_MAX_ROWS;
 }
@@ -139,9 +139,28 @@ static bool plan_find_merge(plan_ctx *s, int64_t first, uint64_t n_tail) {
   return i < s->n - 1 && plan_set_range(s, s->segs[i].row.after, s->segs[s->n - 1].row.last);
 }
 
+/* What the segments do not hold, by the counts: too many where a killed builder left notes of dead vectors that no
+ * segment holds any more. So a tail that would be built is counted, or nothing would be built over and over again. */
+static lode_status plan_count_tail(plan_ctx *s, const store_coll *coll, uint64_t held, uint64_t *n_tail,
+                                   lode_error *err) {
+  uint64_t living = coll->records - coll->pending;
+  int64_t at = s->n ? s->segs[s->n - 1].row.last : store_vec_before_first(coll->cid), vid, rid;
+  bool more = true;
+  *n_tail = living > held ? living - held : 0;
+  if (s->n == 0 || *n_tail < engine_limits.tail_rows) return LODE_OK;
+  TRY(store_vec_scan_keys(s->tx, coll->cid, at, err));
+  for (uint64_t n = 0; n < engine_limits.tail_rows; n++) {
+    TRY(store_vec_next_key(s->tx, &vid, &rid, &more, err));
+    if (more) continue;
+    *n_tail = n;
+    return LODE_OK;
+  }
+  return LODE_OK;
+}
+
 static lode_status plan_collection(void *ctx, const store_coll *coll, lode_error *err) {
   plan_ctx *s = ctx;
-  uint64_t held = 0, living = coll->records - coll->pending;
+  uint64_t held = 0, n_tail, living = coll->records - coll->pending;
   if (s->plan->cid || coll->dim == 0) return LODE_OK;
   s->n = 0;
   TRY(store_manifest_each(s->tx, coll->cid, plan_add_segment, s, err));
@@ -156,7 +175,7 @@ static lode_status plan_collection(void *ctx, const store_coll *coll, lode_error
   *s->plan = (engine_build_plan){
       .uid = coll->uid, .metric = coll->metric, .dim = coll->dim, .max_rows = plan_max_rows(s->store, coll->dim)};
   int64_t first = store_vec_before_first(coll->cid);
-  uint64_t n_tail = living > held ? living - held : 0;
+  TRY(plan_count_tail(s, coll, held, &n_tail, err));
   if (s->request->only_dead ? plan_find_dead(s)
                             : plan_find_gap(s, first) || plan_find_flat(s, n_tail) || plan_find_dead(s) ||
                                   plan_find_merge(s, first, n_tail))
@@ -164,7 +183,7 @@ static lode_status plan_collection(void *ctx, const store_coll *coll, lode_error
   return LODE_OK;
 }
 
-lode_status engine_build_plan_next(lode_store *store, const engine_build_request *request, engine_build_plan *plan,
+lode_status engine_build_plan_next(engine_store *store, const engine_build_request *request, engine_build_plan *plan,
                                    lode_error *err) {
   plan_ctx s = {.store = store, .request = request, .plan = plan};
   *plan = (engine_build_plan){0};

@@ -9,6 +9,7 @@
  *     unless the user asked for it to be rebuilt.
  */
 #include "engine/segment_build.h"
+#include "engine/segment_files.h"
 
 #include <inttypes.h>
 
@@ -21,7 +22,7 @@ static lode_status manifest_add_row(void *ctx, const store_manifest_row *row, lo
   return LODE_OK;
 }
 
-lode_status engine_manifest_load(lode_store *store, int64_t cid, engine_manifest *rows, lode_error *err) {
+lode_status engine_manifest_load(engine_store *store, int64_t cid, engine_manifest *rows, lode_error *err) {
   store_tx *tx;
   *rows = (engine_manifest){0};
   TRY(store_tx_begin(store->db, STORE_TX_READ, &tx, err));
@@ -34,7 +35,7 @@ lode_status engine_manifest_load(lode_store *store, int64_t cid, engine_manifest
   return st;
 }
 
-lode_status engine_manifest_remove(lode_store *store, uint64_t id, lode_error *err) {
+lode_status engine_manifest_remove(engine_store *store, uint64_t id, lode_error *err) {
   store_tx *tx;
   TRY(store_tx_begin(store->db, STORE_TX_WRITE, &tx, err));
   lode_status st = store_manifest_remove(tx, id, err);
@@ -43,11 +44,10 @@ lode_status engine_manifest_remove(lode_store *store, uint64_t id, lode_error *e
   return st;
 }
 
-lode_status engine_segment_unlink(lode_store *store, uint64_t id, const char *ending) {
+void engine_segment_unlink(engine_store *store, uint64_t id, const char *ending) {
   char name[ENGINE_SEGMENT_NAME_MAX];
   engine_segment_name(name, id, ending);
-  int rc = beneath_unlink(store_db_folder(store->db), name);
-  return rc == 0 || errno == ENOENT ? LODE_OK : LODE_IO;
+  (void)beneath_unlink(store_db_folder(store->db), name);
 }
 
 static const store_manifest_row *manifest_find_row(const engine_manifest *rows, uint64_t id) {
@@ -56,7 +56,7 @@ static const store_manifest_row *manifest_find_row(const engine_manifest *rows, 
   return NULL;
 }
 
-static void sweep_files(lode_store *store, const engine_manifest *rows) {
+static void sweep_files(engine_store *store, const engine_manifest *rows) {
   const char *name, *ending;
   uint64_t id;
   os_dir *folder = beneath_list(store_db_folder(store->db), STOREFILE_SEGMENTS_DIR);
@@ -64,12 +64,12 @@ static void sweep_files(lode_store *store, const engine_manifest *rows) {
     if (!storefile_parse_segment(name, &id, &ending)) continue;
     const store_manifest_row *row = manifest_find_row(rows, id);
     if (row && row->bytes && strcmp(ending, ".seg") == 0) continue;
-    (void)engine_segment_unlink(store, id, ending);
+    engine_segment_unlink(store, id, ending);
   }
   if (folder) os_dir_close(folder);
 }
 
-lode_status engine_sweep(lode_store *store, lode_error *err) {
+lode_status engine_sweep(engine_store *store, lode_error *err) {
   engine_manifest rows;
   lode_status st = LODE_OK;
   TRY(engine_manifest_load(store, 0, &rows, err));
@@ -83,7 +83,7 @@ lode_status engine_sweep(lode_store *store, lode_error *err) {
   return st;
 }
 
-void engine_sweep_missing(lode_store *store) {
+void engine_sweep_missing(engine_store *store) {
   engine_manifest rows;
   if (engine_manifest_load(store, 0, &rows, NULL) != LODE_OK) return;
   for (size_t i = 0; i < rows.n; i++)
@@ -95,7 +95,8 @@ void engine_sweep_missing(lode_store *store) {
 /* ---- Suspects ---- */
 
 /* Reads and checks everything in the file. *missing: there is no file. */
-static lode_status sweep_check_file(lode_store *store, const store_manifest_row *row, bool *missing, lode_error *err) {
+static lode_status sweep_check_file(engine_store *store, const store_manifest_row *row, bool *missing,
+                                    lode_error *err) {
   engine_segment *seg = NULL;
   index_graph_report report;
   *missing = engine_segment_is_missing(store, row->id);
@@ -106,7 +107,7 @@ static lode_status sweep_check_file(lode_store *store, const store_manifest_row 
   return st;
 }
 
-static lode_status sweep_quarantine(lode_store *store, const store_manifest_row *row, const char *why,
+static lode_status sweep_quarantine(engine_store *store, const store_manifest_row *row, const char *why,
                                     lode_error *err) {
   lode_status st = LODE_OK;
   char *path = engine_segment_path(store, row->id, ".seg"), name[ENGINE_SEGMENT_NAME_MAX];
@@ -125,7 +126,7 @@ static lode_status sweep_quarantine(lode_store *store, const store_manifest_row 
   return st;
 }
 
-static lode_status sweep_examine(lode_store *store, uint64_t id, bool unreadable, lode_error *err) {
+static lode_status sweep_examine(engine_store *store, uint64_t id, bool unreadable, lode_error *err) {
   engine_manifest rows;
   lode_error why;
   bool missing = false;
@@ -135,7 +136,7 @@ static lode_status sweep_examine(lode_store *store, uint64_t id, bool unreadable
   err_clear(&why);
   if (row) st = sweep_check_file(store, row, &missing, &why);
   /* not the file's fault, or a version that we cannot check */
-  if (st == LODE_NOMEM || st == LODE_LIMIT || st == LODE_VERSION || (st == LODE_IO && !unreadable)) {
+  if (st == LODE_NOMEM || st == LODE_LIMIT || st == LODE_TOO_NEW || (st == LODE_IO && !unreadable)) {
     mem_free(rows.v);
     return st == LODE_NOMEM ? err_nomem(err) : LODE_OK;
   }
@@ -148,7 +149,7 @@ static lode_status sweep_examine(lode_store *store, uint64_t id, bool unreadable
   return st;
 }
 
-lode_status engine_sweep_suspects(lode_store *store, bool unreadable, lode_error *err) {
+lode_status engine_sweep_suspects(engine_store *store, bool unreadable, lode_error *err) {
   uint64_t ids[ENGINE_MAX_SUSPECTS];
   pthread_mutex_lock(&store->lock);
   size_t n = store->n_suspects;
@@ -180,7 +181,7 @@ static lode_status sweep_read_all(engine_segment *seg, const engine_build_reques
   return st;
 }
 
-lode_status engine_sweep_check_files(lode_store *store, const engine_build_request *request, lode_error *err) {
+lode_status engine_sweep_check_files(engine_store *store, const engine_build_request *request, lode_error *err) {
   engine_manifest rows;
   lode_status st = LODE_OK;
   TRY(engine_manifest_load(store, 0, &rows, err));

@@ -13,15 +13,12 @@
  * moment unless its reader allows later ones (reader.c). In that case a selection of all records or by ids sees each
  * record as it is when it is visited, and every record that exists from beginning to end, once.
  */
-#include "engine/engine.h"
+#include "engine/select.h"
+
+#include "engine/query_plan.h"
 
 enum { SELECT_PHASE_LIST, SELECT_PHASE_SCAN, SELECT_PHASE_END };
-enum {
-  SELECT_MAX_PROBES = 8,           /* probes of a filter that are tried */
-  SELECT_MIN_PROPOSALS = 64,       /* a list this short is always used */
-  SELECT_CHECK_EVERY = 16,         /* records between two checks of the transaction's age */
-  SELECT_MAX_REUSED_LIST = 200000, /* longest list made for the filter cache: about 40 ms */
-};
+enum { SELECT_CHECK_EVERY = 16 }; /* records between two checks of the transaction's age */
 
 /* ---- Lists of keys ---- */
 
@@ -43,18 +40,14 @@ void engine_rids_sort(engine_rids *rids) {
 }
 
 bool engine_rids_contain(const engine_rids *rids, int64_t rid, size_t *hint) {
-  size_t low = 0, high = rids->n, at = *hint < high ? *hint : high;
-  if (at < high && rids->v[at] < rid) at++; /* hit for lookups in ascending order */
-  if ((at == high || rids->v[at] >= rid) && (at == 0 || rids->v[at - 1] < rid)) low = high = at;
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    if (rids->v[middle] < rid)
-      low = middle + 1;
-    else
-      high = middle;
+  size_t n = rids->n, at = *hint < n ? *hint : n;
+  if (at < n && rids->v[at] < rid) at++; /* hit for lookups in ascending order */
+  if ((at < n && rids->v[at] < rid) || (at > 0 && rids->v[at - 1] >= rid)) {
+    at = 0;
+    SORT_LOWER_BOUND(at, n, rids->v[at] < rid);
   }
-  *hint = low;
-  return low < rids->n && rids->v[low] == rid;
+  *hint = at;
+  return at < n && rids->v[at] == rid;
 }
 
 /* ---- Begin and end ---- */
@@ -80,7 +73,7 @@ void engine_select_release(engine_select *s) {
 
 void engine_select_start_after(engine_select *s, int64_t after) { s->last = after; }
 
-/* ---- Plan ---- */
+/* ---- Lists of records that may match ---- */
 
 static int select_compare_ids(const void *a, const void *b, void *ctx) {
   const lode_str *ids = ctx;
@@ -152,26 +145,26 @@ static lode_status select_gather(engine_select *s, const filter_probe *probe, si
 }
 
 /* Keeps the proposals of the most selective probe, if that is a small part of the collection. */
-static lode_status select_ask_index(engine_select *s, bool *usable, lode_error *err) {
+static lode_status select_ask_index(engine_select *s, lode_error *err) {
   const filter_probe *probes;
   select_proposals best = {0}, other = {.last = s->reader->coll.term_cursor};
   lode_status st = LODE_OK;
-  size_t n = filter_get_probes(s->filter, &probes);
-  size_t records = (size_t)s->reader->coll.records, max = records / 5 + SELECT_MIN_PROPOSALS;
-  if (s->will_reuse && filter_is_probe(s->filter) && max < SELECT_MAX_REUSED_LIST)
-    max = records < SELECT_MAX_REUSED_LIST ? records : SELECT_MAX_REUSED_LIST;
+  size_t n = engine_plan_probes(filter_get_probes(s->filter, &probes));
+  size_t max = engine_plan_max_proposals(s->reader->coll.records, filter_is_probe(s->filter), s->will_reuse);
   bool cut;
-  *usable = false;
-  for (size_t i = 0; i < n && i < SELECT_MAX_PROBES && (!*usable || max > SELECT_MIN_PROPOSALS); i++) {
+  s->probe = NULL;
+  s->probes = 0;
+  for (size_t i = 0; i < n && (!s->probe || engine_plan_wants_fewer(max)); i++) {
     TRY_GOTO(select_gather(s, &probes[i], max, &other, &cut, err));
+    s->probes++;
     if (cut) continue;
     select_proposals swap = best;
     best = other;
     other = (select_proposals){.rids = swap.rids, .last = best.last};
     max = best.rids.n;
-    *usable = true;
+    s->probe = best.probe;
   }
-  if (!*usable) goto done;
+  if (!s->probe) goto done;
   engine_rids_sort(&best.rids);
   s->list = best.rids.v;
   s->n = best.rids.n;
@@ -192,8 +185,7 @@ static void select_sort_list(engine_select *s) {
   while (s->at < s->n && s->list[s->at] == 0) s->at++;
 }
 
-static lode_status select_make_plan(engine_select *s, lode_error *err) {
-  bool usable = false;
+static lode_status select_find_list(engine_select *s, lode_error *err) {
   if (s->planned) return LODE_OK;
   TRY(engine_reader_renew_if_old(s->reader, err));
   s->reader->taken = true;
@@ -206,17 +198,17 @@ static lode_status select_make_plan(engine_select *s, lode_error *err) {
       select_sort_list(s);
     s->phase = SELECT_PHASE_LIST;
   } else if (s->has_filter && !s->pending_only) {
-    TRY(select_ask_index(s, &usable, err));
-    if (usable) s->phase = SELECT_PHASE_LIST;
+    TRY(select_ask_index(s, err));
+    if (s->probe) s->phase = SELECT_PHASE_LIST;
   }
   s->planned = true;
   return LODE_OK;
 }
 
-lode_status engine_select_plan(engine_select *s, bool *cheap, lode_error *err) {
-  *cheap = false;
-  TRY(select_make_plan(s, err));
-  *cheap = s->phase == SELECT_PHASE_LIST;
+lode_status engine_select_ask(engine_select *s, bool *proposes, lode_error *err) {
+  *proposes = false;
+  TRY(select_find_list(s, err));
+  *proposes = s->phase == SELECT_PHASE_LIST;
   return LODE_OK;
 }
 
@@ -280,13 +272,14 @@ static lode_status select_next_scanned(engine_select *s, store_rec *rec, bool *m
 
 lode_status engine_select_next(engine_select *s, store_rec *rec, bool *more, lode_error *err) {
   *more = false;
-  TRY(select_make_plan(s, err));
+  TRY(select_find_list(s, err));
   while (s->phase != SELECT_PHASE_END) {
     bool found, match;
     TRY(s->phase == SELECT_PHASE_LIST ? select_next_listed(s, rec, &found, err)
                                       : select_next_scanned(s, rec, &found, err));
     if (!found) continue;
     TRY(engine_select_eval(s, rec, &match, err));
+    s->evaluated++;
     if (!match) continue;
     *more = true;
     return LODE_OK;
@@ -306,15 +299,13 @@ lode_status engine_select_all(engine_select *s, engine_rids *rids, lode_error *e
   return LODE_OK;
 }
 
-lode_status engine_select_propose(engine_select *s, engine_rids *rids, bool *proposed, lode_error *err) {
-  TRY(select_make_plan(s, err));
-  *proposed = s->phase == SELECT_PHASE_LIST && !s->what.ids && !s->pending_only && filter_is_probe(s->filter);
-  if (*proposed) {
-    if (!mem_grow(&rids->v, &rids->cap, rids->n + s->n + 1, sizeof *rids->v)) return err_nomem(err);
-    if (s->n) memcpy(rids->v + rids->n, s->list, s->n * sizeof *rids->v);
-    rids->n += s->n;
-    s->at = s->n;
-  }
+lode_status engine_select_proposed(engine_select *s, engine_rids *rids, lode_error *err) {
+  TRY(select_find_list(s, err));
+  ENGINE_ENSURE(s->reader->handle->store, s->probe && s->phase == SELECT_PHASE_LIST, err);
+  if (!mem_grow(&rids->v, &rids->cap, rids->n + s->n + 1, sizeof *rids->v)) return err_nomem(err);
+  if (s->n) memcpy(rids->v + rids->n, s->list, s->n * sizeof *rids->v);
+  rids->n += s->n;
+  s->at = s->n;
   return engine_select_all(s, rids, err);
 }
 
@@ -326,4 +317,7 @@ void engine_select_rewind(engine_select *s) {
   s->scan_tx = 0;
   s->phase = 0;
   s->planned = false;
+  s->probe = NULL;
+  s->probes = 0;
+  s->evaluated = 0;
 }

@@ -7,7 +7,11 @@
  *
  * Pages of segments take the other half: the excess is evicted, from the least recently used collections first.
  *
- * The list of entries, the current snapshots and their times of use are guarded by the store's lock.
+ * Threads: the list of entries and what they hold is guarded by the store's lock, which is held for lookups and changes
+ * of pointers only. The next snapshot of a collection is made without it, by one thread at a time: the one that has the
+ * entry's turn, marked by `updating`. Others wait for the turn (`updated`), and usually find a snapshot that is new
+ * enough when they get it. A thread that waits must have no transaction open: it would block a commit, and whoever has
+ * the turn may itself be waiting for that commit.
  */
 #include "engine/vector_snapshot.h"
 
@@ -15,12 +19,12 @@ enum { CACHE_TRIM_EVERY = 64 };
 
 /* ---- Memory ---- */
 
-size_t engine_cache_budget(const lode_store *store) {
-  uint64_t half = store->options->memory_bytes / 2;
+size_t engine_cache_budget(const engine_store *store) {
+  uint64_t half = store->head.options->memory_bytes / 2;
   return half > SIZE_MAX ? SIZE_MAX : (size_t)half;
 }
 
-bool engine_cache_make_room(lode_store *store, const engine_cache_entry *self, size_t bytes) {
+bool engine_cache_make_room(engine_store *store, const engine_cache_entry *self, size_t bytes) {
   size_t budget = engine_cache_budget(store);
   if (bytes > budget) return false;
   for (;;) {
@@ -59,7 +63,7 @@ static void cache_evict(engine_snapshot *v, uint64_t keep) {
 }
 
 /* A reference to the least recently used snapshot with resident segment pages, and the total of all. */
-static engine_snapshot *cache_least_used(lode_store *store, const engine_snapshot *self, uint64_t *total) {
+static engine_snapshot *cache_least_used(engine_store *store, const engine_snapshot *self, uint64_t *total) {
   engine_cache_entry *oldest = NULL;
   *total = 0;
   pthread_mutex_lock(&store->lock);
@@ -75,7 +79,7 @@ static engine_snapshot *cache_least_used(lode_store *store, const engine_snapsho
   return v;
 }
 
-void engine_snapshot_trim(lode_store *store, engine_snapshot *self) {
+void engine_snapshot_trim(engine_store *store, engine_snapshot *self) {
   uint64_t budget = engine_cache_budget(store), mine = cache_resident_bytes(self), total;
   if (mine <= budget && atomic_fetch_add(&store->trim_tick, 1) % CACHE_TRIM_EVERY != 0) return;
   for (;;) {
@@ -90,18 +94,19 @@ void engine_snapshot_trim(lode_store *store, engine_snapshot *self) {
 
 /* ---- Entries ---- */
 
-static engine_cache_entry *cache_find_entry(lode_store *store, int64_t cid) {
+static engine_cache_entry *cache_find_entry(engine_store *store, int64_t cid) {
+  if (!INVARIANT(engine_is_locked(&store->lock))) return NULL;
   engine_cache_entry *e = store->cached[(uint64_t)cid % ENGINE_CACHE_BUCKETS];
   while (e && e->cid != cid) e = e->next;
   return e;
 }
 
-static engine_cache_entry *cache_get_entry(lode_store *store, int64_t cid) {
+static engine_cache_entry *cache_get_entry(engine_store *store, int64_t cid) {
   pthread_mutex_lock(&store->lock);
   engine_cache_entry *e = cache_find_entry(store, cid);
   if (!e && (e = mem_calloc(1, sizeof *e))) {
     e->cid = cid;
-    (void)pthread_mutex_init(&e->update, NULL);
+    (void)pthread_cond_init(&e->updated, NULL);
     e->next = store->cached[(uint64_t)cid % ENGINE_CACHE_BUCKETS];
     store->cached[(uint64_t)cid % ENGINE_CACHE_BUCKETS] = e;
   }
@@ -109,7 +114,7 @@ static engine_cache_entry *cache_get_entry(lode_store *store, int64_t cid) {
   return e;
 }
 
-engine_snapshot *engine_cache_current(lode_store *store, engine_cache_entry *e) {
+engine_snapshot *engine_cache_current(engine_store *store, engine_cache_entry *e) {
   pthread_mutex_lock(&store->lock);
   engine_snapshot *v = engine_snapshot_ref(e->current);
   e->used = ++store->cache_tick;
@@ -117,7 +122,7 @@ engine_snapshot *engine_cache_current(lode_store *store, engine_cache_entry *e) 
   return v;
 }
 
-void engine_cache_drop(lode_store *store, engine_cache_entry *entry) {
+void engine_cache_drop(engine_store *store, engine_cache_entry *entry) {
   pthread_mutex_lock(&store->lock);
   engine_snapshot *gone = entry->current;
   entry->current = NULL;
@@ -125,7 +130,7 @@ void engine_cache_drop(lode_store *store, engine_cache_entry *entry) {
   engine_snapshot_release(gone);
 }
 
-void engine_cache_publish(lode_store *store, engine_cache_entry *e, engine_snapshot *v) {
+void engine_cache_publish(engine_store *store, engine_cache_entry *e, engine_snapshot *v) {
   pthread_mutex_lock(&store->lock);
   engine_snapshot *old = e->current;
   e->current = engine_snapshot_ref(v);
@@ -133,30 +138,54 @@ void engine_cache_publish(lode_store *store, engine_cache_entry *e, engine_snaps
   engine_snapshot_release(old);
 }
 
+/* ---- Turns ---- */
+
+/* False: another thread has the turn, and the caller does not want to wait. */
+static bool cache_take_turn(engine_store *store, engine_cache_entry *e, bool wait) {
+  pthread_mutex_lock(&store->lock);
+  while (e->updating && wait) pthread_cond_wait(&e->updated, &store->lock);
+  bool taken = !e->updating;
+  e->updating = true;
+  pthread_mutex_unlock(&store->lock);
+  return taken;
+}
+
+static void cache_end_turn(engine_store *store, engine_cache_entry *e) {
+  pthread_mutex_lock(&store->lock);
+  bool had = INVARIANT(e->updating);
+  (void)had;
+  e->updating = false;
+  (void)pthread_cond_signal(&e->updated);
+  pthread_mutex_unlock(&store->lock);
+}
+
 /* ---- For readers ---- */
 
 lode_status engine_snapshot_get(engine_reader *reader, engine_snapshot **out, lode_error *err) {
-  engine_cache_entry *entry = cache_get_entry(reader->handle->store, reader->handle->cid);
+  engine_store *store = reader->handle->store;
+  engine_cache_entry *entry = cache_get_entry(store, reader->handle->cid);
   *out = NULL;
   if (!entry) return err_nomem(err);
   TRY(engine_reader_begin(reader, err));
-  engine_snapshot *now = engine_cache_current(reader->handle->store, entry);
+  engine_snapshot *now = engine_cache_current(store, entry);
   if (engine_snapshot_is_current(now, reader) && !engine_snapshot_is_suspect(now)) {
     *out = now;
     return LODE_OK;
   }
   engine_snapshot_release(now);
-  if (pthread_mutex_trylock(&entry->update) != 0) {
-    if (reader->pinned) return LODE_OK; /* never wait with a transaction open: see engine.h */
+  if (!cache_take_turn(store, entry, false)) {
+    if (reader->pinned) return LODE_OK; /* it keeps its transaction */
     engine_reader_pause(reader);
-    pthread_mutex_lock(&entry->update);
+    ENGINE_ENSURE(store, !reader->tx && cache_take_turn(store, entry, true), err);
   }
   engine_moment before = engine_reader_allow_later(reader);
   lode_status st = engine_snapshot_next(reader, entry, out, err);
-  pthread_mutex_unlock(&entry->update);
+  cache_end_turn(store, entry);
   if (st == LODE_OK && !*out) st = engine_reader_begin(reader, err);
   lode_status joined = engine_reader_require_same(reader, &before, st == LODE_OK ? err : NULL);
   if (st == LODE_OK) st = joined;
+  if (st == LODE_OK && *out && !INVARIANT(engine_snapshot_is_current(*out, reader)))
+    st = engine_broken(store, "a snapshot of another moment", err);
   if (st == LODE_OK) return LODE_OK;
   engine_snapshot_release(*out);
   *out = NULL;
@@ -177,7 +206,7 @@ lode_status engine_snapshot_peek(engine_reader *reader, engine_snapshot **out, l
   return LODE_OK;
 }
 
-void engine_snapshot_preload(lode_collection *handle) {
+void engine_snapshot_preload(engine_collection *handle) {
   engine_reader reader;
   engine_snapshot *v = NULL;
   engine_reader_init(&reader, handle);
@@ -187,8 +216,8 @@ void engine_snapshot_preload(lode_collection *handle) {
   engine_reader_release(&reader);
 }
 
-bool engine_snapshot_is_cached(const lode_collection *handle) {
-  lode_store *store = handle->store;
+bool engine_snapshot_is_cached(const engine_collection *handle) {
+  engine_store *store = handle->store;
   pthread_mutex_lock(&store->lock);
   engine_cache_entry *e = cache_find_entry(store, handle->cid);
   bool loaded = e && e->current;
@@ -196,7 +225,7 @@ bool engine_snapshot_is_cached(const lode_collection *handle) {
   return loaded;
 }
 
-void engine_cache_forget(lode_store *store, int64_t cid) {
+void engine_cache_forget(engine_store *store, int64_t cid) {
   pthread_mutex_lock(&store->lock);
   engine_cache_entry *e = cache_find_entry(store, cid);
   engine_snapshot *gone = e ? e->current : NULL;
@@ -205,24 +234,25 @@ void engine_cache_forget(lode_store *store, int64_t cid) {
   engine_snapshot_release(gone);
 }
 
-void engine_cache_forget_all(lode_store *store) {
+void engine_cache_forget_all(engine_store *store) {
   for (size_t i = 0; i < ENGINE_CACHE_BUCKETS; i++) {
     for (engine_cache_entry *e = store->cached[i], *next; e; e = next) {
       next = e->next;
       engine_snapshot_release(e->current);
-      (void)pthread_mutex_destroy(&e->update);
+      (void)pthread_cond_destroy(&e->updated);
       mem_free(e);
     }
     store->cached[i] = NULL;
   }
 }
 
-void engine_cache_after_fork(lode_store *store, bool sane) {
+void engine_cache_after_fork(engine_store *store, bool sane) {
   for (size_t i = 0; i < ENGINE_CACHE_BUCKETS; i++) {
     /* may be half changed by a thread that does not exist here: leaked in the child */
     if (!sane) store->cached[i] = NULL;
     for (engine_cache_entry *e = store->cached[i]; e; e = e->next) {
-      (void)pthread_mutex_init(&e->update, NULL);
+      (void)pthread_cond_init(&e->updated, NULL);
+      e->updating = false;
       engine_snapshot_release(e->current); /* a thread of the parent may have been adding rows to its chunks */
       e->current = NULL;
     }

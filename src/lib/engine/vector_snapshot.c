@@ -8,17 +8,18 @@
  * Vectors in a segment of the index (segment_files.c) are not loaded: the snapshot holds the segments, and for each a
  * bitmap of its live slots. What no segment holds (the tail, and gaps where a file is damaged) is in the chunks.
  */
+#include "engine/filter_cache.h"
 #include "engine/vector_snapshot.h"
 
 /* ---- Chunks ---- */
 
 void engine_chunk_release(engine_chunk *c) {
-  if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1) return;
+  if (!engine_unref(&c->refs)) return;
   atomic_fetch_sub(&c->store->cache_bytes, c->bytes);
   mem_free(c);
 }
 
-engine_chunk *engine_chunk_new(lode_store *store, uint32_t stride, uint32_t cap) {
+engine_chunk *engine_chunk_new(engine_store *store, uint32_t stride, uint32_t cap) {
   size_t head = (sizeof(engine_chunk) + 63) / 64 * 64;
   size_t bytes = head + (size_t)cap * engine_snapshot_row_bytes(stride);
   char *p = mem_alloc_aligned(64, bytes);
@@ -34,10 +35,16 @@ engine_chunk *engine_chunk_new(lode_store *store, uint32_t stride, uint32_t cap)
   return c;
 }
 
+uint32_t engine_chunk_first_after(const engine_chunk_part *p, int64_t vid) {
+  uint32_t at = p->from;
+  SORT_LOWER_BOUND(at, p->n, p->chunk->vid[at] <= vid);
+  return at;
+}
+
 /* ---- Lists of dead keys ---- */
 
 void engine_key_set_release(engine_key_set *k) {
-  if (k && atomic_fetch_sub_explicit(&k->refs, 1, memory_order_acq_rel) == 1) mem_free(k);
+  if (k && engine_unref(&k->refs)) mem_free(k);
 }
 
 static bool key_set_has(const engine_key_set *k, int64_t key) {
@@ -77,12 +84,11 @@ void engine_segment_views_free(engine_segment_view *segs, size_t n) {
 }
 
 engine_segment_view engine_segment_view_ref(const engine_segment_view *c) {
-  if (c->live) atomic_fetch_add_explicit(&c->live->refs, 1, memory_order_relaxed);
-  return (engine_segment_view){.seg = engine_segment_ref(c->seg), .live = c->live, .after = c->after, .last = c->last};
+  return (engine_segment_view){engine_segment_ref(c->seg), engine_slot_set_ref(c->live), c->after, c->last};
 }
 
 void engine_snapshot_release(engine_snapshot *v) {
-  if (!v || atomic_fetch_sub_explicit(&v->refs, 1, memory_order_acq_rel) != 1) return;
+  if (!v || !engine_unref(&v->refs)) return;
   engine_filter_cache_free(v->filter_cache);
   engine_segment_views_free(v->segs, v->n_segs);
   (void)pthread_mutex_destroy(&v->filter_cache_lock);
@@ -94,7 +100,7 @@ void engine_snapshot_release(engine_snapshot *v) {
 }
 
 engine_snapshot *engine_snapshot_ref(engine_snapshot *v) {
-  if (v) atomic_fetch_add_explicit(&v->refs, 1, memory_order_relaxed);
+  if (v) engine_ref(&v->refs);
   return v;
 }
 
@@ -115,14 +121,14 @@ engine_snapshot *engine_snapshot_new(uint32_t dim, const engine_snapshot *from) 
   for (; v->n_segs < from->n_segs; v->n_segs++) v->segs[v->n_segs] = engine_segment_view_ref(&from->segs[v->n_segs]);
   for (size_t i = 0; i < from->n_parts; i++) {
     v->parts[i] = from->parts[i];
-    atomic_fetch_add_explicit(&v->parts[i].chunk->refs, 1, memory_order_relaxed);
+    engine_ref(&v->parts[i].chunk->refs);
   }
   v->n_parts = v->cap_parts = from->n_parts;
   v->rows = from->rows;
   v->dead_rids = from->dead_rids;
   v->dead_vids = from->dead_vids;
-  if (v->dead_rids) atomic_fetch_add_explicit(&v->dead_rids->refs, 1, memory_order_relaxed);
-  if (v->dead_vids) atomic_fetch_add_explicit(&v->dead_vids->refs, 1, memory_order_relaxed);
+  if (v->dead_rids) engine_ref(&v->dead_rids->refs);
+  if (v->dead_vids) engine_ref(&v->dead_vids->refs);
   v->last_vid = from->last_vid;
   v->last_gid = from->last_gid;
   v->epoch = from->epoch;
@@ -152,13 +158,32 @@ bool engine_snapshot_next_gap(const engine_snapshot *v, int64_t at, int64_t *fro
   return *from < *to;
 }
 
+static bool snapshot_parts_in_order(const engine_snapshot *v) {
+  size_t rows = 0;
+  int64_t last = INT64_MIN;
+  for (size_t p = 0; p < v->n_parts; p++) {
+    const engine_chunk_part *part = &v->parts[p];
+    if (part->from >= part->n || part->n > part->chunk->cap || part->chunk->vid[part->from] <= last) return false;
+    last = part->chunk->vid[part->n - 1];
+    rows += part->n - part->from;
+  }
+  return rows == v->rows;
+}
+
+bool engine_snapshot_is_sound(const engine_snapshot *v) {
+  for (size_t i = 0; i < v->n_segs; i++) {
+    const engine_segment_view *c = &v->segs[i];
+    if (c->after > c->last || (i && c->after < v->segs[i - 1].last)) return false;
+    if (c->live && c->live->n > c->seg->row.rows) return false;
+  }
+  return snapshot_parts_in_order(v);
+}
+
 bool engine_snapshot_is_suspect(const engine_snapshot *v) {
   for (size_t i = 0; i < v->n_segs; i++)
     if (engine_segment_is_suspect(v->segs[i].seg->store, v->segs[i].seg->row.id)) return true;
   return false;
 }
-
-uint64_t engine_snapshot_charge(engine_snapshot *v, uint64_t cost) { return atomic_fetch_add(&v->spent, cost) + cost; }
 
 bool engine_snapshot_is_current(const engine_snapshot *v, const engine_reader *r) {
   return v && v->epoch == r->epoch && v->cursor == store_tx_cursor(r->tx) && v->dim == r->coll.dim;

@@ -12,9 +12,9 @@
  * In a segment that is new to the snapshot, all dead vectors are cleared (tombstones, and the store's notes of what was
  * erased); in the others, those with new tombstones.
  *
- * One thread at a time makes the next snapshot, under the entry's `update` lock. It loads in read transactions of at
- * most 50 ms. It is done when one transaction has seen both lists to their end; that transaction is passed on: its
- * moment is the snapshot's.
+ * One thread at a time makes the next snapshot, when it has the entry's turn (vector_cache.c). It loads in read
+ * transactions of at most 50 ms. It is done when one transaction has seen both lists to their end; that transaction is
+ * passed on: its moment is the snapshot's.
  */
 #include "engine/vector_snapshot.h"
 
@@ -120,7 +120,7 @@ typedef struct refresh_segments {
 static lode_status refresh_add_segment(void *ctx, const store_manifest_row *row, lode_error *err) {
   refresh_segments *list = ctx;
   engine_snapshot *v = list->u->v;
-  lode_store *store = list->u->reader->handle->store;
+  engine_store *store = list->u->reader->handle->store;
   engine_segment_view c = {0};
   if (!row->proven || row->bytes == 0 || row->after < list->last || engine_segment_is_suspect(store, row->id))
     return LODE_OK;
@@ -164,18 +164,6 @@ static bool refresh_covers(const refresh_segments *list, const engine_snapshot *
   return true;
 }
 
-static uint32_t refresh_first_after(const engine_chunk_part *p, int64_t vid) {
-  uint32_t low = p->from, high = p->n;
-  while (low < high) {
-    uint32_t middle = low + (high - low) / 2;
-    if (p->chunk->vid[middle] <= vid)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
 /* Drops rows that a segment now holds. False when that would split a part. */
 static bool refresh_drop_covered(engine_snapshot *v) {
   size_t kept = 0;
@@ -184,7 +172,7 @@ static bool refresh_drop_covered(engine_snapshot *v) {
     engine_chunk_part part = v->parts[p];
     for (size_t i = 0; i < v->n_segs && part.from < part.n && ok; i++) {
       const engine_segment_view *c = &v->segs[i];
-      uint32_t begin = refresh_first_after(&part, c->after), end = refresh_first_after(&part, c->last);
+      uint32_t begin = engine_chunk_first_after(&part, c->after), end = engine_chunk_first_after(&part, c->last);
       if (begin == end) continue;
       ok = begin == part.from;
       if (!ok) break;
@@ -249,7 +237,7 @@ static lode_status refresh_read_tombstones(refresh_job *u, lode_error *err) {
 /* Makes sure that the last part has room for a row. false: over budget (too_large) or out of memory. */
 static bool refresh_reserve_row(refresh_job *u) {
   engine_snapshot *v = u->v;
-  lode_store *store = u->reader->handle->store;
+  engine_store *store = u->reader->handle->store;
   if (v->n_parts && v->parts[v->n_parts - 1].n < v->parts[v->n_parts - 1].chunk->cap) return true;
   size_t rows = REFRESH_CHUNK_BYTES / engine_snapshot_row_bytes(v->stride);
   uint64_t expected = u->reader->coll.records - u->reader->coll.pending;
@@ -295,6 +283,8 @@ static lode_status refresh_read_gap(refresh_job *u, int64_t from, int64_t to, bo
     if (dim != u->v->dim)
       return err_set(err, LODE_CORRUPT, "a stored vector has %u dimensions in a collection of %u: run `lode db verify`",
                      dim, u->v->dim);
+    if (vid <= u->v->last_vid)
+      return err_set(err, LODE_CORRUPT, "stored vectors are not in the order of their keys: run `lode db verify`");
     if (!refresh_reserve_row(u)) return u->too_large ? LODE_OK : err_nomem(err);
     refresh_put_row(u->v, vid, rid, data);
     u->v->last_vid = vid;
@@ -464,9 +454,17 @@ static void refresh_drop_dead(refresh_job *u) {
 
 /* ---- All of it ---- */
 
+/* What searches rely on. */
+static lode_status refresh_check(const refresh_job *u, const engine_snapshot *base, lode_error *err) {
+  engine_store *store = u->reader->handle->store;
+  ENGINE_ENSURE(store, engine_snapshot_is_sound(u->v), err);
+  ENGINE_ENSURE(store, !base || base->cursor <= u->v->cursor, err); /* a reader's transaction keeps writers out */
+  return LODE_OK;
+}
+
 static lode_status refresh_make_current(refresh_job *u, engine_snapshot **out, lode_error *err) {
   engine_reader *r = u->reader;
-  lode_store *store = r->handle->store;
+  engine_store *store = r->handle->store;
   lode_status st = LODE_OK;
   engine_snapshot *base = engine_cache_current(store, u->entry);
   TRY_GOTO(engine_reader_begin(r, err));
@@ -496,11 +494,12 @@ static lode_status refresh_make_current(refresh_job *u, engine_snapshot **out, l
     TRY_GOTO(refresh_start_over(u, err)); /* frees the chunks */
     u->v->streams = true;
   }
-  engine_snapshot_release(base);
+  u->v->cursor = store_tx_cursor(r->tx);
+  TRY_GOTO(refresh_check(u, base, err));
+  engine_snapshot_release(base); /* before refresh_drop_dead(), which needs the memory */
   base = NULL;
   refresh_drop_dead(u);
   u->v->missed = false;
-  u->v->cursor = store_tx_cursor(r->tx);
   engine_cache_publish(store, u->entry, u->v);
   *out = u->v;
   u->v = NULL;

@@ -48,16 +48,17 @@ GEMM_INLINE void gemm_tile_float(int rows, const gemm_product *p, size_t row, si
 #if GEMM_ROWS >= 12
 #define GEMM_MORE_SIZES(F, ...)                                                                                        \
   GEMM_CASE(F, 7, __VA_ARGS__)                                                                                         \
-  GEMM_CASE(F, 8, __VA_ARGS__) GEMM_CASE(F, 9, __VA_ARGS__) GEMM_CASE(F, 10, __VA_ARGS__)                              \
-      GEMM_CASE(F, 11, __VA_ARGS__) GEMM_CASE(F, 12, __VA_ARGS__)
+  GEMM_CASE(F, 8, __VA_ARGS__)                                                                                         \
+  GEMM_CASE(F, 9, __VA_ARGS__) GEMM_CASE(F, 10, __VA_ARGS__) GEMM_CASE(F, 11, __VA_ARGS__) GEMM_CASE(F, 12, __VA_ARGS__)
 #else
 #define GEMM_MORE_SIZES(F, ...)
 #endif
 #if GEMM_ROWS >= 6
 #define GEMM_SIZES(F, ...)                                                                                             \
   GEMM_CASE(F, 1, __VA_ARGS__)                                                                                         \
-  GEMM_CASE(F, 2, __VA_ARGS__) GEMM_CASE(F, 3, __VA_ARGS__) GEMM_CASE(F, 4, __VA_ARGS__) GEMM_CASE(F, 5, __VA_ARGS__)  \
-      GEMM_CASE(F, 6, __VA_ARGS__) GEMM_MORE_SIZES(F, __VA_ARGS__)
+  GEMM_CASE(F, 2, __VA_ARGS__)                                                                                         \
+  GEMM_CASE(F, 3, __VA_ARGS__)                                                                                         \
+  GEMM_CASE(F, 4, __VA_ARGS__) GEMM_CASE(F, 5, __VA_ARGS__) GEMM_CASE(F, 6, __VA_ARGS__) GEMM_MORE_SIZES(F, __VA_ARGS__)
 #else
 #define GEMM_SIZES(F, ...) GEMM_CASE(F, 1, __VA_ARGS__) GEMM_CASE(F, 2, __VA_ARGS__)
 #endif

@@ -47,6 +47,8 @@ lode_status iface_check_object(lode_str text, const char *what, lode_error *err)
 }
 
 lode_status iface_check_selection(const lode_selection *s, lode_error *err) {
+  for (size_t i = 0; i < sizeof s->reserved / sizeof *s->reserved; i++)
+    if (s->reserved[i]) return err_set(err, LODE_INVALID, "reserved of a selection is set: zero the struct first");
   if (!s->ids && s->n_ids) return err_set(err, LODE_INVALID, "n_ids is %zu, but there are no ids", s->n_ids);
   return LODE_OK;
 }
@@ -157,6 +159,8 @@ lode_status iface_check_query(const lode_query_request *r, lode_error *err) {
     return err_set(err, LODE_INVALID, "effort is %u: the most is %d", r->effort, LODE_MAX_EFFORT);
   if (!isfinite(r->vector_weight) || !isfinite(r->text_weight) || r->vector_weight < 0 || r->text_weight < 0)
     return err_set(err, LODE_INVALID, "weights must be finite and not negative");
+  if (r->explain > 1)
+    return err_set(err, LODE_INVALID, "explain is %llu: 0 and 1 are possible", (unsigned long long)r->explain);
   return LODE_OK;
 }
 
@@ -183,6 +187,7 @@ lode_status iface_check_embedder(const iface_vector_spec *handle, const iface_ve
 
 static lode_status check_record_texts(uint64_t cap, const lode_record *r, size_t i, lode_error *err) {
   char quoted[256];
+  if (r->reserved) return err_set_at(err, LODE_REFUSED, i, "reserved of record %zu is set: zero the struct first", i);
   if (!r->id.data || r->id.len == 0)
     return err_set_at(err, LODE_REFUSED, i, "record %zu has no id: give it 1 to %d bytes", i, LODE_MAX_ID_BYTES);
   if (r->id.len > LODE_MAX_ID_BYTES)

@@ -7,13 +7,14 @@
 
 #include "base/json.h"
 
-lode_status iface_check_name(lode_str name, const char *what, lode_error *err);
-lode_status iface_check_object(lode_str json, const char *what, lode_error *err); /* any JSON object, or absent */
-lode_status iface_check_selection(const lode_selection *selection, lode_error *err);
-lode_status iface_check_include(unsigned include, lode_error *err);
-lode_status iface_check_open_options(const lode_open_options *options, lode_error *err);
-lode_status iface_check_coll_options(const lode_collection_options *options, lode_error *err);
-lode_status iface_check_query(const lode_query_request *request, lode_error *err);
+LODE_MUST lode_status iface_check_name(lode_str name, const char *what, lode_error *err);
+LODE_MUST lode_status iface_check_object(lode_str json, const char *what,
+                                         lode_error *err); /* any JSON object, or absent */
+LODE_MUST lode_status iface_check_selection(const lode_selection *selection, lode_error *err);
+LODE_MUST lode_status iface_check_include(unsigned include, lode_error *err);
+LODE_MUST lode_status iface_check_open_options(const lode_open_options *options, lode_error *err);
+LODE_MUST lode_status iface_check_coll_options(const lode_collection_options *options, lode_error *err);
+LODE_MUST lode_status iface_check_query(const lode_query_request *request, lode_error *err);
 /* Index of the first element that is not finite, or n. */
 size_t iface_first_not_finite(const float *v, size_t n);
 
@@ -24,7 +25,8 @@ typedef struct iface_vector_spec {
   uint32_t dim;          /* of a collection's vectors; 0 until the first one */
 } iface_vector_spec;
 /* Does a handle's embedding model fit the collection? If not, LODE_MISMATCH with a text that says what to do. */
-lode_status iface_check_embedder(const iface_vector_spec *handle, const iface_vector_spec *coll, lode_error *err);
+LODE_MUST lode_status iface_check_embedder(const iface_vector_spec *handle, const iface_vector_spec *coll,
+                                           lode_error *err);
 
 /* A batch of records, checked before anything is written. */
 typedef struct iface_batch {
@@ -35,11 +37,11 @@ typedef struct iface_batch {
   bool *has_null;     /* per record: its metadata removes keys */
   mem_arena arena;
 } iface_batch;
-lode_status iface_batch_init(iface_batch *batch, uint64_t max_document_bytes, const lode_record *records, size_t n,
-                             bool allow_null, lode_error *err);
+LODE_MUST lode_status iface_batch_init(iface_batch *batch, uint64_t max_document_bytes, const lode_record *records,
+                                       size_t n, bool allow_null, lode_error *err);
 void iface_batch_release(iface_batch *batch);
 /* Checks the vectors of the batch against the collection; sets *dim, also if they are the collection's first. */
-lode_status iface_batch_check_vectors(const iface_batch *batch, const iface_vector_spec *handle,
-                                      const iface_vector_spec *coll, uint32_t *dim, lode_error *err);
+LODE_MUST lode_status iface_batch_check_vectors(const iface_batch *batch, const iface_vector_spec *handle,
+                                                const iface_vector_spec *coll, uint32_t *dim, lode_error *err);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* iface_result.c - what calls return: rows, facets, lists of collections. Each owns everything that it points to. */
+/* iface_result.c - what calls return: rows, facets, lists of collections, each of which owns everything that it points
+ * to; and lines of exports. */
 #include "iface/iface.h"
+#include "base/json.h"
 
 #include <math.h>
 
@@ -30,6 +32,7 @@ const lode_row *lode_result_at(const lode_result *result, size_t i) {
 
 uint64_t lode_result_next(const lode_result *result) { return result ? result->next : 0; }
 uint64_t lode_result_moment(const lode_result *result) { return result ? result->moment : 0; }
+lode_str lode_result_explain(const lode_result *result) { return result ? result->explanation : (lode_str){NULL, 0}; }
 
 lode_status iface_result_row(lode_result *result, lode_row **row, lode_error *err) {
   if (!mem_grow(&result->rows, &result->cap, result->n + 1, sizeof *result->rows)) return err_nomem(err);
@@ -122,4 +125,36 @@ void lode_collection_list_free(lode_collection_list *list) {
   mem_free(list->infos);
   mem_arena_release(&list->arena);
   mem_free(list);
+}
+
+/* ---- Exports ---- */
+
+void iface_export_put(strbuf *lines, const lode_row *row) {
+  strbuf_addstr(lines, "{\"id\":");
+  json_put_string(lines, row->id);
+  if (row->document.data) {
+    strbuf_addstr(lines, ",\"document\":");
+    json_put_string(lines, row->document);
+  }
+  if (row->metadata.data) {
+    strbuf_addstr(lines, ",\"metadata\":");
+    strbuf_add(lines, row->metadata.data, row->metadata.len);
+  }
+  if (row->vector) {
+    strbuf_addstr(lines, ",\"embedding\":");
+    json_put_vector(lines, row->vector, row->dimension);
+  }
+  strbuf_addstr(lines, "}\n");
+}
+
+lode_status iface_export_flush(strbuf *lines, lode_write_fn *write, void *ctx, lode_error *err) {
+  if (lines->failed) return err_nomem(err);
+  for (size_t at = 0; at < lines->len;) {
+    int64_t n = write(ctx, lines->data + at, lines->len - at);
+    if (n <= 0 || (uint64_t)n > lines->len - at)
+      return err_set(err, LODE_IO, "writing the export failed: is the disk full, or the reader of the pipe gone?");
+    at += (size_t)n;
+  }
+  lines->len = 0;
+  return LODE_OK;
 }

@@ -13,10 +13,6 @@ typedef struct index_effort_curve {
   uint16_t found[INDEX_EFFORTS];
 } index_effort_curve;
 
-/* A walk computes about this many distances per unit of effort: with an effort above n / 20 all codes are scanned
- * instead. */
-enum { INDEX_COST_PER_EFFORT = 20 };
-
 /* 8, 12, 16, 24 ... 4096, 6144 */
 static inline uint32_t index_effort_at(size_t i) { return (i % 2 ? 12u : 8u) << (i / 2); }
 

@@ -12,14 +12,9 @@
 _Static_assert(INDEX_FILTERED_WIDTH * sizeof(uint32_t) == 128, "a row of links is a page of 1 << ROW_BITS bytes");
 
 enum {
-  REACH_MAX = 1024,            /* rows visited to find the links of one match, at most */
-  REACH_TABLE = 2 * REACH_MAX, /* places of the hash table of visited rows */
-  ROW_BITS = 7,                /* a row of links is a page of its own, built when a walk first visits it */
-  ROW_BYTES = 1 << ROW_BITS,   /* size of a row of links */
-  NEAR_ENTRIES = 8,            /* entries of the segment nearest to a query that are used */
-  SPREAD_STARTS = INDEX_FILTERED_STARTS - NEAR_ENTRIES, /* evenly spread matches that are always starts */
-  FILTERED_STEP = 64,                                   /* rows whose keys are computed together */
-  FILTERED_SLACK = 4,                                   /* matches that may be missing around a query by chance */
+  REACH_TABLE = 2 * INDEX_REACH_MAX, /* places of the hash table of visited rows */
+  ROW_BITS = 7,                      /* a row of links is a page of its own, built when a walk first visits it */
+  ROW_BYTES = 1 << ROW_BITS,         /* size of a row of links */
 };
 
 uint64_t index_filtered_bytes(const index_segment *segment, uint32_t n) {
@@ -51,14 +46,14 @@ static lode_status filtered_links_of(index_segment *s, uint32_t ordinal, const u
 /* ---- Links, built on demand ---- */
 
 typedef struct filtered_reach {
-  uint32_t queue[REACH_MAX];
+  uint32_t queue[INDEX_REACH_MAX];
   uint32_t table[REACH_TABLE]; /* ordinal + 1; 0: free */
   size_t n, seen;
   uint32_t found[INDEX_FILTERED_WIDTH]; /* ranks of matches, the nearest by links first */
   uint32_t n_found;
 } filtered_reach;
 
-/* table: REACH_TABLE places, of which at most REACH_MAX are used. */
+/* table: REACH_TABLE places, of which at most INDEX_REACH_MAX are used. */
 static bool filtered_is_new(uint32_t *table, uint32_t ordinal) {
   uint32_t at = ordinal * 2654435761u % REACH_TABLE;
   for (; table[at]; at = (at + 1) % REACH_TABLE)
@@ -78,7 +73,7 @@ static lode_status filtered_find_near(index_filtered *m, uint32_t ordinal, filte
     const uint32_t *links;
     TRY(filtered_links_of(s, r->queue[i], &links, err));
     for (uint32_t j = 0; j < s->info.degree && links[j] < s->info.n; j++) {
-      if (r->n_found == INDEX_FILTERED_WIDTH || r->seen == REACH_MAX - 1) return LODE_OK;
+      if (r->n_found == INDEX_FILTERED_WIDTH || r->seen == INDEX_REACH_MAX - 1) return LODE_OK;
       if (!filtered_is_new(r->table, links[j])) continue;
       r->seen++;
       if (filtered_has(m, links[j]))
@@ -165,7 +160,7 @@ static lode_status filtered_probe_entries(index_filtered *m, lode_error *err) {
     st = filtered_find_near(m, i, r, err);
     if (st != LODE_OK) break;
     m->stand_in[i] = filtered_has(m, i) ? filtered_rank_of(m, i) : r->n_found ? r->found[0] : INDEX_NO_LINK;
-    m->sparse[i] = filtered_too_few(m, 2 * (uint64_t)r->n_found + FILTERED_SLACK, r->seen);
+    m->sparse[i] = filtered_too_few(m, 2 * (uint64_t)r->n_found + INDEX_FILTERED_SLACK, r->seen);
   }
   mem_free(r);
   return st;
@@ -241,18 +236,18 @@ static uint32_t filtered_sort_unique(uint32_t *ranks, uint32_t n) {
 /* Those of the segment's entries that are nearest to the query: the order of the key, then the entry. */
 static lode_status filtered_near_entries(index_segment *s, const quant_query *query, uint64_t *best, size_t *n,
                                          lode_error *err) {
-  const unsigned char *rows[FILTERED_STEP];
-  float keys[FILTERED_STEP];
+  const unsigned char *rows[INDEX_STEP_ROWS];
+  float keys[INDEX_STEP_ROWS];
   *n = 0;
-  for (uint32_t base = 0; base < s->info.n_entries; base += FILTERED_STEP) {
-    uint32_t some = s->info.n_entries - base < FILTERED_STEP ? s->info.n_entries - base : FILTERED_STEP;
+  for (uint32_t base = 0; base < s->info.n_entries; base += INDEX_STEP_ROWS) {
+    uint32_t some = s->info.n_entries - base < INDEX_STEP_ROWS ? s->info.n_entries - base : INDEX_STEP_ROWS;
     TRY(index_paged_need(&s->rows, (uint64_t)base * s->stride, (uint64_t)some * s->stride, err));
     for (uint32_t i = 0; i < some; i++) rows[i] = s->rows.data + (size_t)(base + i) * s->stride;
     quant_keys(query, rows, some, keys);
     for (uint32_t i = 0; i < some; i++) {
       uint64_t entry = (uint64_t)quant_key_order(keys[i]) << 32 | (base + i);
-      if (*n == NEAR_ENTRIES && entry >= best[NEAR_ENTRIES - 1]) continue;
-      size_t at = *n < NEAR_ENTRIES ? (*n)++ : NEAR_ENTRIES - 1;
+      if (*n == INDEX_NEAR_ENTRIES && entry >= best[INDEX_NEAR_ENTRIES - 1]) continue;
+      size_t at = *n < INDEX_NEAR_ENTRIES ? (*n)++ : INDEX_NEAR_ENTRIES - 1;
       for (; at > 0 && best[at - 1] > entry; at--) best[at] = best[at - 1];
       best[at] = entry;
     }
@@ -262,7 +257,7 @@ static lode_status filtered_near_entries(index_segment *s, const quant_query *qu
 
 lode_status index_filtered_begin(index_filtered *m, const quant_query *query, index_filtered_starts *starts,
                                  lode_error *err) {
-  uint64_t best[NEAR_ENTRIES], matching = 0;
+  uint64_t best[INDEX_NEAR_ENTRIES], matching = 0;
   size_t n;
   *starts = (index_filtered_starts){0};
   TRY(filtered_near_entries(m->segment, query, best, &n, err));
@@ -272,9 +267,9 @@ lode_status index_filtered_begin(index_filtered *m, const quant_query *query, in
     starts->distant = starts->distant || m->sparse[entry];
     matching += filtered_has(m, entry);
   }
-  starts->distant = starts->distant || filtered_too_few(m, matching + FILTERED_SLACK / 2, n);
-  for (uint32_t i = 0; i < SPREAD_STARTS; i++)
-    starts->ranks[starts->n++] = (uint32_t)((uint64_t)i * m->n / SPREAD_STARTS);
+  starts->distant = starts->distant || filtered_too_few(m, matching + INDEX_FILTERED_SLACK / 2, n);
+  for (uint32_t i = 0; i < INDEX_SPREAD_STARTS; i++)
+    starts->ranks[starts->n++] = (uint32_t)((uint64_t)i * m->n / INDEX_SPREAD_STARTS);
   starts->n = filtered_sort_unique(starts->ranks, starts->n);
   return LODE_OK;
 }
@@ -287,7 +282,7 @@ typedef struct filtered_around {
 
 static void filtered_probe_row(const index_filtered *m, uint32_t ordinal, filtered_around *around,
                                index_filtered_starts *starts) {
-  if (around->seen == REACH_MAX || !filtered_is_new(around->table, ordinal)) return;
+  if (around->seen == INDEX_REACH_MAX || !filtered_is_new(around->table, ordinal)) return;
   around->seen++;
   if (!filtered_has(m, ordinal)) return;
   if (around->found++ < INDEX_FILTERED_STARTS) starts->ranks[starts->n++] = filtered_rank_of(m, ordinal);
@@ -307,8 +302,8 @@ lode_status index_filtered_probe(index_filtered *m, const index_walk_scratch *pr
     for (uint32_t j = 0; j < info->degree && links[j] < info->n; j++) filtered_probe_row(m, links[j], &around, starts);
   }
   starts->distant = around.found == 0 ||
-                    filtered_too_few(m, 2 * (uint64_t)around.found + FILTERED_SLACK, around.seen) ||
-                    filtered_too_few(m, 4 * (uint64_t)around.nearest + FILTERED_SLACK, probes->n);
+                    filtered_too_few(m, 2 * (uint64_t)around.found + INDEX_FILTERED_SLACK, around.seen) ||
+                    filtered_too_few(m, 4 * (uint64_t)around.nearest + INDEX_FILTERED_SLACK, probes->n);
   return LODE_OK;
 }
 

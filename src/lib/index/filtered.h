@@ -10,6 +10,7 @@
 #ifndef LODE_INDEX_FILTERED_H
 #define LODE_INDEX_FILTERED_H
 
+#include "index/index_tuning.h"
 #include "index/segment.h"
 
 enum { INDEX_FILTERED_WIDTH = 32, INDEX_FILTERED_LOCKS = 8 };
@@ -34,7 +35,6 @@ void index_filtered_free(index_filtered *match);
 uint64_t index_filtered_bytes(const index_segment *segment, uint32_t n);
 
 /* Where a walk starts. */
-enum { INDEX_FILTERED_STARTS = 40 };
 typedef struct index_filtered_starts {
   uint32_t ranks[INDEX_FILTERED_STARTS]; /* distinct */
   uint32_t n;

@@ -13,23 +13,7 @@
 #include <stdlib.h>
 
 #include "index/graph_impl.h"
-
-enum {
-  GRAPH_DEGREE = 32,       /* default degree */
-  GRAPH_BEAM = 128,        /* default beam */
-  GRAPH_MAX_DEGREE = 1024, /* greatest degree */
-  GRAPH_MIN_ENTRIES = 32,  /* entries of a small graph */
-  GRAPH_MAX_ENTRIES = 256, /* entries of a large graph */
-  ENTRY_SAMPLE = 8,        /* sampled rows for each entry, to find isolated ones */
-  PRUNE_GROUP = 8,         /* neighbours that a candidate is compared with at a time */
-  FIRST_BATCH = 32,        /* up to this size of the graph, a batch is as large as the graph */
-  BATCH_SHARE = 24,        /* afterwards a batch is the graph's size divided by this */
-  MAX_BATCH = 16384,       /* largest batch */
-  ENTRY_CLIMBS = 32,       /* entry climbs if lengths are uneven */
-  UNEVEN_LENGTHS = 2,      /* lengths are uneven if the longest row is more than this many times the mean (squared) */
-};
-
-#define PRUNE_ALPHA 1.05f
+#include "index/index_tuning.h"
 
 static uint64_t graph_mix(uint64_t x) {
   x += 0x9E3779B97F4A7C15u;
@@ -48,11 +32,9 @@ static void graph_for_each(index_build_state *g, size_t n, index_parallel_body *
 
 /* ---- Set-up ---- */
 
-/* More entries do not shorten walks, but each cluster of the data should have one. They are stored next to each other
- * and stay in the cache. */
 static uint32_t entries_for(uint32_t n) {
   uint32_t some = (uint32_t)(sqrt((double)n) / 2);
-  return some < GRAPH_MIN_ENTRIES ? GRAPH_MIN_ENTRIES : some > GRAPH_MAX_ENTRIES ? GRAPH_MAX_ENTRIES : some;
+  return some < INDEX_MIN_ENTRIES ? INDEX_MIN_ENTRIES : some > INDEX_MAX_ENTRIES ? INDEX_MAX_ENTRIES : some;
 }
 
 /* Puts the row nearest to the centre first and shuffles the others. */
@@ -89,7 +71,8 @@ static lode_status set_extra(index_build_state *g, lode_error *err) {
     if (in->metric == LODE_COSINE && in->lengths[i] == 0) wanted = true;
   }
   if (!wanted) return LODE_OK;
-  if (in->metric == LODE_IP && UNEVEN_LENGTHS * sum < (double)longest * in->n) g->entry_climbs = ENTRY_CLIMBS;
+  if (in->metric == LODE_IP && INDEX_UNEVEN_LENGTHS * sum < (double)longest * in->n)
+    g->entry_climbs = INDEX_ENTRY_CLIMBS;
   g->extra = mem_calloc(in->n, sizeof *g->extra);
   if (!g->extra) return err_nomem(err);
   for (uint32_t i = 0; i < in->n; i++) {
@@ -114,7 +97,8 @@ static void unset_extra(index_build_state *g) {
 
 static lode_status make_workers(index_build_state *g, lode_error *err) {
   size_t query_bytes = quant_query_bytes(g->input.dim);
-  size_t max = (size_t)g->options.beam + g->width + g->options.degree + MAX_BATCH; /* candidates of one row, at most */
+  size_t max =
+      (size_t)g->options.beam + g->width + g->options.degree + INDEX_MAX_BATCH; /* candidates of one row, at most */
   for (unsigned i = 0; i < g->n_workers; i++) {
     index_build_worker *w = &g->workers[i];
     TRY(index_walk_scratch_init(&w->walk, g->input.n, g->options.beam, err));
@@ -139,10 +123,10 @@ static lode_status graph_set_up(index_build_state *g, lode_error *err) {
   g->original = mem_calloc(in->n, sizeof *g->original);
   g->incoming = mem_calloc(in->n, sizeof *g->incoming);
   g->workers = mem_calloc(g->n_workers, sizeof *g->workers);
-  g->found = mem_calloc((size_t)MAX_BATCH * g->options.degree, sizeof *g->found);
-  g->targets = mem_calloc((size_t)MAX_BATCH * g->options.degree, sizeof *g->targets);
-  g->starts = mem_calloc((size_t)MAX_BATCH * g->options.degree + 1, sizeof *g->starts);
-  g->sources = mem_calloc((size_t)MAX_BATCH * g->options.degree, sizeof *g->sources);
+  g->found = mem_calloc((size_t)INDEX_MAX_BATCH * g->options.degree, sizeof *g->found);
+  g->targets = mem_calloc((size_t)INDEX_MAX_BATCH * g->options.degree, sizeof *g->targets);
+  g->starts = mem_calloc((size_t)INDEX_MAX_BATCH * g->options.degree + 1, sizeof *g->starts);
+  g->sources = mem_calloc((size_t)INDEX_MAX_BATCH * g->options.degree, sizeof *g->sources);
   if (!g->links || !g->sequence || !g->original || !g->incoming || !g->workers || !g->found || !g->targets ||
       !g->starts || !g->sources) {
     return err_nomem(err);
@@ -205,10 +189,10 @@ static bool prune_is_occluded(const index_build_state *g, index_build_worker *w,
                               size_t n) {
   const unsigned char *row = index_build_row(g, candidate);
   quant_query query;
-  float keys[PRUNE_GROUP], bias = quant_row_bias(row), extra = 2 * extra_of(g, candidate);
+  float keys[INDEX_PRUNE_GROUP], bias = quant_row_bias(row), extra = 2 * extra_of(g, candidate);
   if (n) quant_query_of_row(row, g->input.dim, w->candidate, &query);
-  for (size_t i = 0; i < n; i += PRUNE_GROUP) {
-    size_t m = n - i < PRUNE_GROUP ? n - i : PRUNE_GROUP;
+  for (size_t i = 0; i < n; i += INDEX_PRUNE_GROUP) {
+    size_t m = n - i < INDEX_PRUNE_GROUP ? n - i : INDEX_PRUNE_GROUP;
     quant_keys(&query, w->chosen_rows + i, m, keys);
     for (size_t j = 0; j < m; j++) {
       float d = bias + keys[j];
@@ -245,13 +229,13 @@ static size_t graph_prune(const index_build_state *g, index_build_worker *w, con
 
 /* Lowers `nearest` to the distances from one row where those are smaller. */
 static void keep_least(const index_build_state *g, uint32_t from, const uint32_t *rows, size_t n, float *nearest) {
-  const unsigned char *row = index_build_row(g, from), *others[PRUNE_GROUP];
+  const unsigned char *row = index_build_row(g, from), *others[INDEX_PRUNE_GROUP];
   index_build_worker *w = &g->workers[0];
   quant_query query;
-  float keys[PRUNE_GROUP], bias = quant_row_bias(row);
+  float keys[INDEX_PRUNE_GROUP], bias = quant_row_bias(row);
   quant_query_of_row(row, g->input.dim, w->query, &query);
-  for (size_t i = 0; i < n; i += PRUNE_GROUP) {
-    size_t m = n - i < PRUNE_GROUP ? n - i : PRUNE_GROUP;
+  for (size_t i = 0; i < n; i += INDEX_PRUNE_GROUP) {
+    size_t m = n - i < INDEX_PRUNE_GROUP ? n - i : INDEX_PRUNE_GROUP;
     for (size_t j = 0; j < m; j++) others[j] = index_build_row(g, rows[i + j]);
     quant_keys(&query, others, m, keys);
     for (size_t j = 0; j < m; j++) {
@@ -265,7 +249,7 @@ static void keep_least(const index_build_state *g, uint32_t from, const uint32_t
  * farthest from all entries so far, so that isolated regions have one. */
 static lode_status spread_entries(index_build_state *g, lode_error *err) {
   uint32_t drawn = (g->n_entries + 1) / 2, *sequence = g->sequence;
-  uint32_t sample = g->n_unique / ENTRY_SAMPLE < g->n_entries ? g->n_unique : g->n_entries * ENTRY_SAMPLE;
+  uint32_t sample = g->n_unique / INDEX_ENTRY_SAMPLE < g->n_entries ? g->n_unique : g->n_entries * INDEX_ENTRY_SAMPLE;
   float *nearest = mem_calloc(sample, sizeof *nearest);
   if (!nearest) return err_nomem(err);
   for (uint32_t i = 0; i < sample; i++) nearest[i] = INFINITY;
@@ -343,14 +327,14 @@ static size_t count_links(const uint32_t *links, size_t width) {
 /* Prunes a row's links and n more to `degree`. */
 static void prune_links(index_build_state *g, index_build_worker *w, uint32_t self, const uint32_t *more, size_t n) {
   uint32_t *links = g->links + (size_t)self * g->width;
-  const unsigned char *row = index_build_row(g, self), *rows[PRUNE_GROUP];
+  const unsigned char *row = index_build_row(g, self), *rows[INDEX_PRUNE_GROUP];
   size_t old = count_links(links, g->width), all = old + n;
   quant_query query;
-  float keys[PRUNE_GROUP], bias = quant_row_bias(row), extra = 2 * extra_of(g, self);
+  float keys[INDEX_PRUNE_GROUP], bias = quant_row_bias(row), extra = 2 * extra_of(g, self);
   quant_query_of_row(row, g->input.dim, w->query, &query);
-  for (size_t i = 0; i < all; i += PRUNE_GROUP) {
-    size_t m = all - i < PRUNE_GROUP ? all - i : PRUNE_GROUP;
-    uint32_t ordinals[PRUNE_GROUP];
+  for (size_t i = 0; i < all; i += INDEX_PRUNE_GROUP) {
+    size_t m = all - i < INDEX_PRUNE_GROUP ? all - i : INDEX_PRUNE_GROUP;
+    uint32_t ordinals[INDEX_PRUNE_GROUP];
     for (size_t j = 0; j < m; j++) {
       ordinals[j] = i + j < old ? links[i + j] : more[i + j - old];
       rows[j] = index_build_row(g, ordinals[j]);
@@ -386,9 +370,9 @@ static void shrink_row(void *arg, size_t i, unsigned worker) {
 }
 
 static size_t next_batch(const index_build_state *g) {
-  size_t batch = g->done <= FIRST_BATCH ? g->done : g->done / BATCH_SHARE;
-  if (batch < FIRST_BATCH && g->done >= FIRST_BATCH) batch = FIRST_BATCH;
-  if (batch > MAX_BATCH) batch = MAX_BATCH;
+  size_t batch = g->done <= INDEX_FIRST_BATCH ? g->done : g->done / INDEX_BATCH_SHARE;
+  if (batch < INDEX_FIRST_BATCH && g->done >= INDEX_FIRST_BATCH) batch = INDEX_FIRST_BATCH;
+  if (batch > INDEX_MAX_BATCH) batch = INDEX_MAX_BATCH;
   /* batches get sorted, so none may contain both entries and other rows */
   if (g->done < g->n_entries && batch > g->n_entries - g->done) batch = g->n_entries - g->done;
   if (batch > g->n_unique - g->done) batch = g->n_unique - g->done;
@@ -451,8 +435,8 @@ static lode_status graph_check_input(const index_graph_input *input, const index
       input->stride < quant_stride(input->dim) || (input->metric != LODE_L2 && !input->lengths)) {
     return err_set(err, LODE_INVALID, "a graph needs 1 to 2,147,483,647 rows of 1 to 65,535 dimensions");
   }
-  if (options->degree > GRAPH_MAX_DEGREE || options->degree == 1) {
-    return err_set(err, LODE_INVALID, "the degree of a graph is 2 to %d", GRAPH_MAX_DEGREE);
+  if (options->degree > INDEX_MAX_DEGREE || options->degree == 1) {
+    return err_set(err, LODE_INVALID, "the degree of a graph is 2 to %d", INDEX_MAX_DEGREE);
   }
   return LODE_OK;
 }
@@ -463,9 +447,9 @@ lode_status index_graph_build(const index_graph_input *input, const index_graph_
   lode_status st = LODE_OK;
   *graph = (index_graph){0};
   TRY(graph_check_input(input, options, err));
-  if (!g.options.degree) g.options.degree = GRAPH_DEGREE;
-  if (!g.options.beam) g.options.beam = GRAPH_BEAM;
-  if (!(g.options.alpha > 0)) g.options.alpha = PRUNE_ALPHA;
+  if (!g.options.degree) g.options.degree = INDEX_DEGREE;
+  if (!g.options.beam) g.options.beam = INDEX_BUILD_BEAM;
+  if (!(g.options.alpha > 0)) g.options.alpha = INDEX_PRUNE_ALPHA;
   g.n_entries = options->entries ? options->entries : entries_for(input->n);
   TRY_GOTO(graph_set_up(&g, err));
   TRY_GOTO(spread_entries(&g, err));

@@ -91,6 +91,19 @@ done:
   return st;
 }
 
+static bool connect_links_valid(const uint32_t *links, uint32_t self, uint32_t n, uint32_t width) {
+  uint32_t used = 0;
+  while (used < width && links[used] != INDEX_NO_LINK) used++;
+  for (uint32_t j = used; j < width; j++)
+    if (links[j] != INDEX_NO_LINK) return false;
+  for (uint32_t j = 0; j < used; j++) {
+    if (links[j] >= n || links[j] == self) return false;
+    for (uint32_t k = 0; k < j; k++)
+      if (links[k] == links[j]) return false;
+  }
+  return true;
+}
+
 /* Breadth-first order from the entries: rows that are visited together are stored together. */
 lode_status index_graph_reorder(const index_build_state *g, index_graph *graph, lode_error *err) {
   uint32_t n = g->input.n, last = 0;
@@ -111,23 +124,13 @@ lode_status index_graph_reorder(const index_build_state *g, index_graph *graph, 
     }
   }
   ENSURE(last == n, err);
+  for (uint32_t i = 0; i < n; i++)
+    INVARIANT_CHECKED(graph->place[graph->order[i]] == i &&
+                      connect_links_valid(g->links + (size_t)i * g->width, i, n, g->width));
   return LODE_OK;
 }
 
 /* ---- Check ---- */
-
-static bool connect_links_valid(const uint32_t *links, uint32_t self, uint32_t n, uint32_t width) {
-  uint32_t used = 0;
-  while (used < width && links[used] != INDEX_NO_LINK) used++;
-  for (uint32_t j = used; j < width; j++)
-    if (links[j] != INDEX_NO_LINK) return false;
-  for (uint32_t j = 0; j < used; j++) {
-    if (links[j] >= n || links[j] == self) return false;
-    for (uint32_t k = 0; k < j; k++)
-      if (links[k] == links[j]) return false;
-  }
-  return true;
-}
 
 lode_status index_graph_check(const uint32_t *links, uint32_t n, uint32_t width, index_graph_report *report,
                               lode_error *err) {

@@ -2,14 +2,13 @@
 /* graph_copies.c - rows with equal codes: found before the graph grows, linked afterwards.
  *
  * The copies of a row form a tree below it: row 0 is the original, the parent of row i > 0 is row (i - 1) /
- * COPIES_FANOUT, so thousands are reached in a few steps. The other links of a copy are those of the original, so that
- * it is no dead end. The original gives up its last links for those to its first copies.
+ * INDEX_COPIES_FANOUT, so thousands are reached in a few steps. The other links of a copy are those of the original, so
+ * that it is no dead end. The original gives up its last links for those to its first copies.
  */
 #include <stdlib.h>
 
 #include "index/graph_impl.h"
-
-enum { COPIES_FANOUT = 8 /* children of a copy */ };
+#include "index/index_tuning.h"
 
 lode_status index_graph_find_copies(index_build_state *g, lode_error *err) {
   uint32_t n = g->input.n, last = n;
@@ -47,7 +46,7 @@ static void copies_put_link(index_build_state *g, uint32_t from, uint32_t to, ui
 /* Links the rows of one group, the original first. */
 static void copies_link_group(index_build_state *g, const uint32_t *rows, uint32_t n) {
   const uint32_t *first = g->links + (size_t)rows[0] * g->width;
-  uint32_t fan = g->width > 2 * COPIES_FANOUT ? COPIES_FANOUT : 1;
+  uint32_t fan = g->width > 2 * INDEX_COPIES_FANOUT ? INDEX_COPIES_FANOUT : 1;
   for (uint32_t i = 1; i < n; i++) {
     uint32_t *links = g->links + (size_t)rows[i] * g->width, used = 0;
     /* copied before the original gives some up; places for the link back and for its own copies are kept */

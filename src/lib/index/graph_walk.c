@@ -9,15 +9,7 @@
 
 #include <math.h>
 
-enum {
-  WALK_SEEDS = 8,        /* entries that a walk starts with */
-  WALK_MAX_SEEDS = 64,   /* the same with entry climbs, at most */
-  POOL_SHIFT = 8,        /* entries of the pool that are moved together */
-  WALK_STEP = 64,        /* rows whose keys are computed together */
-  WALK_MAX_FRESH = 32,   /* allowed rows that an expansion among them finds at most */
-  WALK_LINKS_AHEAD = 8,  /* rows of links that are prefetched */
-  WALK_LINES_AHEAD = 14, /* cache lines of a row that are prefetched; the hardware then recognises the stream */
-};
+#include "index/index_tuning.h"
 
 lode_status index_walk_scratch_init(index_walk_scratch *scratch, uint32_t n, size_t beam, lode_error *err) {
   size_t words = (size_t)n / 64 + 1;
@@ -77,8 +69,8 @@ static inline void pool_offer(index_walk_scratch *scratch, uint64_t entry) {
     scratch->n++;
   else if (entry >= pool[--at])
     return;
-  for (; at >= POOL_SHIFT && pool[at - POOL_SHIFT] > entry; at -= POOL_SHIFT) {
-    memmove(pool + at - POOL_SHIFT + 1, pool + at - POOL_SHIFT, POOL_SHIFT * sizeof *pool);
+  for (; at >= INDEX_POOL_SHIFT && pool[at - INDEX_POOL_SHIFT] > entry; at -= INDEX_POOL_SHIFT) {
+    memmove(pool + at - INDEX_POOL_SHIFT + 1, pool + at - INDEX_POOL_SHIFT, INDEX_POOL_SHIFT * sizeof *pool);
   }
   for (; at > 0 && pool[at - 1] > entry; at--) pool[at] = pool[at - 1];
   pool[at] = entry;
@@ -104,7 +96,7 @@ static inline lode_status walk_links_of(const index_graph_view *view, uint32_t o
 
 static inline void walk_prefetch_row(const unsigned char *row, size_t stride) {
   const unsigned char *p = (const unsigned char *)((uintptr_t)row & ~(uintptr_t)63), *end = row + stride;
-  for (unsigned i = 0; i < WALK_LINES_AHEAD && p < end; i++, p += 64) {
+  for (unsigned i = 0; i < INDEX_WALK_LINES_AHEAD && p < end; i++, p += 64) {
     __builtin_prefetch(p);
     atomic_signal_fence(memory_order_seq_cst); /* gcc 12 is known to drop loops of nothing but prefetches */
   }
@@ -114,10 +106,10 @@ static inline uint64_t pool_entry(float key, uint32_t ordinal) {
   return (uint64_t)quant_key_order(key) << 32 | (uint64_t)ordinal << 1;
 }
 
-/* Keys of at most WALK_STEP rows. */
+/* Keys of at most INDEX_STEP_ROWS rows. */
 static inline void walk_keys_of(const index_graph_view *view, const index_walk_query *query, const uint32_t *list,
                                 size_t n, float *keys) {
-  const unsigned char *rows[WALK_STEP];
+  const unsigned char *rows[INDEX_STEP_ROWS];
   if (n == 0) return;
   for (size_t j = 0; j < n; j++) rows[j] = walk_row_at(view, list[j]);
   quant_keys(&query->code, rows, n, keys);
@@ -127,9 +119,10 @@ static inline void walk_keys_of(const index_graph_view *view, const index_walk_q
 /* Offers the rows in list to the pool. */
 static void walk_score(const index_graph_view *view, const index_walk_query *query, const uint32_t *list, size_t n,
                        index_walk_scratch *scratch) {
-  float keys[WALK_STEP], worst = scratch->n < scratch->beam ? INFINITY : pool_entry_key(scratch->pool[scratch->n - 1]);
-  for (size_t i = 0; i < n; i += WALK_STEP) {
-    size_t m = n - i < WALK_STEP ? n - i : WALK_STEP;
+  float keys[INDEX_STEP_ROWS],
+      worst = scratch->n < scratch->beam ? INFINITY : pool_entry_key(scratch->pool[scratch->n - 1]);
+  for (size_t i = 0; i < n; i += INDEX_STEP_ROWS) {
+    size_t m = n - i < INDEX_STEP_ROWS ? n - i : INDEX_STEP_ROWS;
     walk_keys_of(view, query, list + i, m, keys);
     for (size_t j = 0; j < m; j++) {
       if (keys[j] > worst) continue; /* most are */
@@ -180,13 +173,13 @@ static lode_status walk_expand(const index_graph_view *view, const index_walk_qu
 /* Entry climb: from neighbour to better neighbour until there is none, whether or not the pool has better ones. */
 static lode_status walk_climb(const index_graph_view *view, const index_walk_query *query, uint64_t from,
                               index_walk_scratch *scratch, lode_error *err) {
-  float keys[WALK_STEP];
+  float keys[INDEX_STEP_ROWS];
   for (uint64_t best = from;; from = best) {
     const uint32_t *fresh;
     size_t n;
     TRY(walk_gather(view, index_pool_ordinal(from), scratch, &fresh, &n, err));
-    for (size_t i = 0; i < n; i += WALK_STEP) {
-      size_t m = n - i < WALK_STEP ? n - i : WALK_STEP;
+    for (size_t i = 0; i < n; i += INDEX_STEP_ROWS) {
+      size_t m = n - i < INDEX_STEP_ROWS ? n - i : INDEX_STEP_ROWS;
       walk_keys_of(view, query, fresh + i, m, keys);
       for (size_t j = 0; j < m; j++) {
         uint64_t entry = pool_entry(keys[j], fresh[i + j]);
@@ -202,14 +195,15 @@ static lode_status walk_climb(const index_graph_view *view, const index_walk_que
 /* Starts with the nearest few of the entries. */
 static lode_status walk_seed(const index_graph_view *view, const index_walk_query *query, index_walk_scratch *scratch,
                              lode_error *err) {
-  size_t n = view->n_entries, entry_climbs = view->entry_climbs < WALK_MAX_SEEDS ? view->entry_climbs : WALK_MAX_SEEDS;
-  size_t wanted = entry_climbs > WALK_SEEDS ? entry_climbs : WALK_SEEDS, n_best = n < wanted ? n : wanted;
-  uint64_t best[WALK_MAX_SEEDS];
-  uint32_t list[WALK_STEP];
-  float keys[WALK_STEP], worst = INFINITY;
+  size_t n = view->n_entries,
+         entry_climbs = view->entry_climbs < INDEX_WALK_MAX_SEEDS ? view->entry_climbs : INDEX_WALK_MAX_SEEDS;
+  size_t wanted = entry_climbs > INDEX_WALK_SEEDS ? entry_climbs : INDEX_WALK_SEEDS, n_best = n < wanted ? n : wanted;
+  uint64_t best[INDEX_WALK_MAX_SEEDS];
+  uint32_t list[INDEX_STEP_ROWS];
+  float keys[INDEX_STEP_ROWS], worst = INFINITY;
   for (size_t i = 0; i < wanted; i++) best[i] = UINT64_MAX;
-  for (size_t i = 0; i < n; i += WALK_STEP) {
-    size_t m = n - i < WALK_STEP ? n - i : WALK_STEP;
+  for (size_t i = 0; i < n; i += INDEX_STEP_ROWS) {
+    size_t m = n - i < INDEX_STEP_ROWS ? n - i : INDEX_STEP_ROWS;
     for (size_t j = 0; j < m; j++) list[j] = view->entries ? view->entries[i + j] : (uint32_t)(i + j);
     for (size_t j = 0; j < m && !index_paged_complete(view->rows); j++) TRY(walk_need_row(view, list[j], err));
     walk_keys_of(view, query, list, m, keys);
@@ -247,12 +241,21 @@ static inline bool walk_take_best(const index_graph_view *view, index_walk_scrat
   return true;
 }
 
+/* Is the pool sorted, without repetition, within the beam, of rows that exist? */
+static bool walk_pool_is_sound(const index_graph_view *view, const index_walk_scratch *scratch) {
+  for (size_t i = 0; i < scratch->n; i++) {
+    if (index_pool_ordinal(scratch->pool[i]) >= view->n) return false;
+    if (i > 0 && scratch->pool[i - 1] >> 1 >= scratch->pool[i] >> 1) return false;
+  }
+  return scratch->n <= scratch->beam && scratch->n_touched == 0;
+}
+
 static lode_status walk_begin(const index_graph_view *view, size_t beam, size_t effort, index_walk_scratch *scratch,
                               lode_error *err) {
   scratch->beam = beam < view->n ? beam : view->n;
   scratch->effort = effort;
   scratch->n = scratch->next = 0;
-  return walk_reserve(scratch, WALK_MAX_SEEDS, err);
+  return walk_reserve(scratch, INDEX_WALK_MAX_SEEDS, err);
 }
 
 lode_status index_walk(const index_graph_view *view, const index_walk_query *query, size_t beam, size_t effort,
@@ -264,6 +267,7 @@ lode_status index_walk(const index_graph_view *view, const index_walk_query *que
   while (walk_take_best(view, scratch, &ordinal)) TRY_GOTO(walk_expand(view, query, ordinal, scratch, err));
 done:
   walk_clear_visited(scratch);
+  INVARIANT_CHECKED(st != LODE_OK || walk_pool_is_sound(view, scratch));
   return st;
 }
 
@@ -278,13 +282,14 @@ static inline bool walk_is_allowed(const uint64_t *allowed, uint32_t ordinal) {
 static lode_status walk_expand_allowed(const index_graph_view *view, const index_walk_query *query,
                                        const uint64_t *allowed, uint32_t ordinal, index_walk_scratch *scratch,
                                        lode_error *err) {
-  uint32_t fresh[WALK_MAX_FRESH], passed[WALK_STEP];
+  uint32_t fresh[INDEX_WALK_MAX_FRESH], passed[INDEX_STEP_ROWS];
   size_t n_fresh = 0, n_passed = 0;
   const uint32_t *links;
   TRY(walk_links_of(view, ordinal, &links, err));
-  TRY(walk_reserve(scratch, (size_t)view->width + WALK_MAX_FRESH, err));
+  TRY(walk_reserve(scratch, (size_t)view->width + INDEX_WALK_MAX_FRESH, err));
   scratch->count.hops++;
-  for (uint32_t i = 0; i < view->width && links[i] < view->n && n_fresh < WALK_MAX_FRESH && n_passed < WALK_STEP; i++) {
+  for (uint32_t i = 0;
+       i < view->width && links[i] < view->n && n_fresh < INDEX_WALK_MAX_FRESH && n_passed < INDEX_STEP_ROWS; i++) {
     if (!walk_visit(scratch, links[i])) continue;
     if (walk_is_allowed(allowed, links[i]))
       fresh[n_fresh++] = links[i];
@@ -292,13 +297,13 @@ static lode_status walk_expand_allowed(const index_graph_view *view, const index
       passed[n_passed++] = links[i];
   }
   size_t bytes = view->width * sizeof(uint32_t);
-  for (size_t p = 0; p < n_passed && p < WALK_LINKS_AHEAD; p++)
+  for (size_t p = 0; p < n_passed && p < INDEX_WALK_LINKS_AHEAD; p++)
     walk_prefetch_row(view->links->data + (size_t)passed[p] * bytes, bytes);
-  for (size_t p = 0; p < n_passed && n_fresh < WALK_MAX_FRESH; p++) {
-    if (p + WALK_LINKS_AHEAD < n_passed)
-      walk_prefetch_row(view->links->data + (size_t)passed[p + WALK_LINKS_AHEAD] * bytes, bytes);
+  for (size_t p = 0; p < n_passed && n_fresh < INDEX_WALK_MAX_FRESH; p++) {
+    if (p + INDEX_WALK_LINKS_AHEAD < n_passed)
+      walk_prefetch_row(view->links->data + (size_t)passed[p + INDEX_WALK_LINKS_AHEAD] * bytes, bytes);
     TRY(walk_links_of(view, passed[p], &links, err));
-    for (uint32_t i = 0; i < view->width && links[i] < view->n && n_fresh < WALK_MAX_FRESH; i++) {
+    for (uint32_t i = 0; i < view->width && links[i] < view->n && n_fresh < INDEX_WALK_MAX_FRESH; i++) {
       if (walk_is_allowed(allowed, links[i]) && walk_visit(scratch, links[i])) fresh[n_fresh++] = links[i];
     }
   }
@@ -306,12 +311,6 @@ static lode_status walk_expand_allowed(const index_graph_view *view, const index
   walk_score(view, query, fresh, n_fresh, scratch);
   return LODE_OK;
 }
-
-enum {
-  WALK_PROBES = 16,                   /* rows nearest to the query that are found first */
-  WALK_FEW_ALLOWED = 4 * WALK_PROBES, /* with fewer allowed rows around them, the matches are distant */
-  WALK_NEAR_SEEDS = 32,               /* seeds that are used unless the matches are distant, about */
-};
 
 /* Scores the allowed and new ones of every `every`th row. */
 static lode_status walk_score_allowed(const index_graph_view *view, const index_walk_query *query,
@@ -330,18 +329,18 @@ static lode_status walk_score_allowed(const index_graph_view *view, const index_
 lode_status index_walk_allowed(const index_graph_view *view, const index_walk_query *query,
                                const index_walk_filter *filter, index_walk_scratch *scratch, lode_error *err) {
   lode_status st = LODE_OK;
-  uint32_t probes[WALK_PROBES], ordinal;
+  uint32_t probes[INDEX_WALK_PROBES], ordinal;
   size_t n_probes;
-  TRY(index_walk_scratch_init(scratch, view->n, WALK_PROBES, err)); /* in case all other beams are narrower */
-  TRY(index_walk(view, query, WALK_PROBES, WALK_PROBES, scratch, err));
+  TRY(index_walk_scratch_init(scratch, view->n, INDEX_WALK_PROBES, err)); /* in case all other beams are narrower */
+  TRY(index_walk(view, query, INDEX_WALK_PROBES, INDEX_WALK_PROBES, scratch, err));
   for (n_probes = 0; n_probes < scratch->n; n_probes++) probes[n_probes] = index_pool_ordinal(scratch->pool[n_probes]);
   TRY_GOTO(walk_begin(view, filter->beam, SIZE_MAX, scratch, err));
   TRY_GOTO(walk_score_allowed(view, query, filter->allowed, probes, n_probes, 1, scratch, err));
   uint64_t scored = scratch->count.distances;
   for (size_t i = 0; i < n_probes; i++)
     TRY_GOTO(walk_expand_allowed(view, query, filter->allowed, probes[i], scratch, err));
-  bool distant = scratch->count.distances - scored < WALK_FEW_ALLOWED;
-  size_t every = distant ? 1 : filter->n_seeds / WALK_NEAR_SEEDS + 1;
+  bool distant = scratch->count.distances - scored < INDEX_WALK_FEW_ALLOWED;
+  size_t every = distant ? 1 : filter->n_seeds / INDEX_WALK_NEAR_SEEDS + 1;
   if (distant && filter->distant_beam == 0) {
     scratch->n = 0;
     goto done;
@@ -352,5 +351,6 @@ lode_status index_walk_allowed(const index_graph_view *view, const index_walk_qu
     TRY_GOTO(walk_expand_allowed(view, query, filter->allowed, ordinal, scratch, err));
 done:
   walk_clear_visited(scratch);
+  INVARIANT_CHECKED(st != LODE_OK || walk_pool_is_sound(view, scratch));
   return st;
 }

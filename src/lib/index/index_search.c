@@ -1,33 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* index_search.c - see index_search.h. Everything runs under the segment's use lock, held for reading.
  *
- * The costs that decide how a filtered search is done are in distances between codes: a walk needs about COST_PER_BEAM
- * for each row of its beam, and a beam that is wider by the share of rows that do not match; one that steps over those
- * needs several times that, and the marking of the matches; a scan needs one for each match.
+ * The costs that decide how a filtered search is done are in distances between codes: a walk needs about
+ * INDEX_COST_PER_EFFORT for each row of its beam, and a beam that is wider by the share of rows that do not match; one
+ * that steps over those needs several times that, and the marking of the matches; a scan needs one for each match.
  */
 #include "index/index_search.h"
 
 #include <math.h>
 
-enum {
-  DEFAULT_BEAM = 64,   /* for segments without a calibrated effort */
-  RERANK_PATIENCE = 4, /* reranking stops after k / this candidates in a row that are not among the nearest */
-  MIN_ERRORS_SEEN = 8, /* measured candidates before the error of codes is estimated */
-  DEFAULT_K = 10,      /* the k that the effort of a segment is calibrated for */
-  COST_PER_BEAM = INDEX_COST_PER_EFFORT, /* distances that a walk computes for each row of its beam */
-  MARKS_PER_COST = 8,                    /* marking this many matches by ordinal costs as much as a distance */
-  PLAIN_WALK_PERCENT = 90,  /* if at least this share of rows matches, always use a plain walk with a wider beam */
-  MIN_WALK_PERMILLE = 10,   /* if a smaller share matches, walks among matches go astray */
-  NEAR_SCAN_WALKS = 4,      /* matches are scanned if that costs no more than this many walks */
-  DISTANT_SCAN_WALKS = 64,  /* the same for matches distant from the query, where walks are least reliable */
-  DISTANT_BEAM_FACTOR = 16, /* how much wider the beam is for more distant matches than that */
-  DISTANT_KEEP = 4,         /* candidates kept for distant matches, in beams */
-  FILTERED_SCAN_WALKS = 2,  /* matches of a prepared filter are scanned if that costs no more than this many walks */
-  PROBE_BEAM = 16,          /* beam of the probe before a walk among matches of a prepared filter */
-  ALLOWED_SEEDS = 512,      /* seeds of a walk among allowed rows, at most */
-  CODE_SCAN_STEP = 64,      /* rows whose keys are computed together */
-  EXACT_BYTES = 1 << 16,    /* read at a time by an exact scan */
-};
+#include "index/index_tuning.h"
 
 typedef struct index_query {
   index_segment *segment;
@@ -83,6 +65,7 @@ static lode_status rerank_begin(index_query *s, kernel_topk *top, lode_error *er
 }
 
 static lode_status rerank_end(index_query *s, kernel_topk *top, index_hit *hits, size_t *n_hits, lode_error *err) {
+  ENSURE(top->n <= s->k, err);
   kernel_topk_sort(top);
   for (size_t i = 0; i < top->n; i++) {
     hits[i] = (index_hit){.distance = top->heap[i].distance, .slot = (uint32_t)top->heap[i].key};
@@ -121,7 +104,7 @@ static void code_errors_note(code_errors *e, float key, float distance) {
 
 /* Could a row with this key, or a larger one, be nearer than the bound if its error were twice the largest seen? */
 static bool could_be_nearer(const code_errors *e, float key, float bound) {
-  if (e->n < MIN_ERRORS_SEEN || e->odd) return true;
+  if (e->n < INDEX_MIN_ERRORS_SEEN || e->odd) return true;
   return e->slope * key + e->low - (e->high - e->low) < bound;
 }
 
@@ -138,7 +121,9 @@ static lode_status rerank_candidates(index_query *s, index_hit *hits, size_t *n_
   kernel_topk top;
   code_errors e = code_errors_init(s);
   float norm2 = query_norm2(s);
-  size_t misses = 0, patience = s->coarse ? 2 * s->k : s->k / RERANK_PATIENCE + 1;
+  for (size_t i = 1; i < s->n_candidates; i++)
+    INVARIANT_CHECKED(s->scratch->candidates[i - 1] >> 32 <= s->scratch->candidates[i] >> 32);
+  size_t misses = 0, patience = s->coarse ? 2 * s->k : s->k / INDEX_RERANK_PATIENCE + 1;
   TRY(rerank_begin(s, &top, err));
   TRY(index_query_reserve_vectors(s, s->segment->info.dim, err));
   prefetch_records(s);
@@ -161,7 +146,7 @@ static lode_status rerank_all(index_query *s, index_hit *hits, size_t *n_hits, l
   const index_segment_info *info = &s->segment->info;
   kernel_topk top;
   float norm2 = query_norm2(s);
-  uint32_t block = (uint32_t)(EXACT_BYTES / sizeof(float) / info->dim);
+  uint32_t block = (uint32_t)(INDEX_EXACT_BYTES / sizeof(float) / info->dim);
   if (block == 0) block = 1;
   TRY(rerank_begin(s, &top, err));
   TRY(index_query_reserve_vectors(s, (size_t)block * info->dim, err));
@@ -192,7 +177,7 @@ static lode_status index_query_reserve(index_query *s, size_t keep, lode_error *
 /* The matches may be distant from the query, where differences between keys mean little: keep and rerank more
  * candidates. */
 static lode_status expect_distant(index_query *s, lode_error *err) {
-  size_t keep = DISTANT_KEEP * s->beam;
+  size_t keep = INDEX_DISTANT_KEEP * s->beam;
   s->coarse = true;
   return index_query_reserve(s, keep > s->k ? keep : s->k, err);
 }
@@ -202,12 +187,12 @@ static lode_status expect_distant(index_query *s, lode_error *err) {
 /* Adds rows to the candidates, of which the `keep` best are kept. */
 typedef struct code_scan {
   index_query *s;
-  const unsigned char *rows[CODE_SCAN_STEP];
+  const unsigned char *rows[INDEX_STEP_ROWS];
   size_t n;
 } code_scan;
 
 static void code_scan_flush(code_scan *c) {
-  float keys[CODE_SCAN_STEP];
+  float keys[INDEX_STEP_ROWS];
   index_query *s = c->s;
   uint64_t *best = s->scratch->candidates;
   quant_keys(&s->query.code, c->rows, c->n, keys);
@@ -242,7 +227,7 @@ static lode_status code_scan_add(code_scan *c, uint32_t ordinal, lode_error *err
   __builtin_prefetch(c->rows[c->n]);
   __builtin_prefetch(c->rows[c->n] + 64);
   c->n++;
-  if (c->n == CODE_SCAN_STEP) code_scan_flush(c);
+  if (c->n == INDEX_STEP_ROWS) code_scan_flush(c);
   return LODE_OK;
 }
 
@@ -317,7 +302,7 @@ static lode_status plain_walk(index_query *s, size_t effort, lode_error *err) {
 /* Makes the bitmap of allowed ordinals, and picks some of them, evenly spread, as seeds. */
 static lode_status allowed_by_ordinal(index_query *s, uint32_t *seeds, size_t *n_seeds, lode_error *err) {
   uint32_t n = s->segment->info.n;
-  size_t words = (size_t)n / 64 + 1, seen = 0, every = (size_t)(s->n_allowed / ALLOWED_SEEDS) + 1;
+  size_t words = (size_t)n / 64 + 1, seen = 0, every = (size_t)(s->n_allowed / INDEX_ALLOWED_SEEDS) + 1;
   if (!mem_grow(&s->scratch->allowed, &s->scratch->allowed_cap, words, sizeof *s->scratch->allowed)) {
     return err_nomem(err);
   }
@@ -330,7 +315,7 @@ static lode_status allowed_by_ordinal(index_query *s, uint32_t *seeds, size_t *n
       uint32_t ordinal;
       TRY(ordinal_of_slot(s->segment, base + (uint32_t)__builtin_ctzll(bits), &ordinal, err));
       s->scratch->allowed[ordinal / 64] |= (uint64_t)1 << (ordinal % 64);
-      if (seen++ % every == 0 && *n_seeds < ALLOWED_SEEDS) seeds[(*n_seeds)++] = ordinal;
+      if (seen++ % every == 0 && *n_seeds < INDEX_ALLOWED_SEEDS) seeds[(*n_seeds)++] = ordinal;
     }
   }
   return LODE_OK;
@@ -338,17 +323,17 @@ static lode_status allowed_by_ordinal(index_query *s, uint32_t *seeds, size_t *n
 
 /* Are there so few that they are scanned if they are distant from the query? */
 static bool few_if_distant(const index_query *s) {
-  return s->n_allowed <= (uint64_t)DISTANT_SCAN_WALKS * COST_PER_BEAM * s->beam;
+  return s->n_allowed <= (uint64_t)INDEX_DISTANT_SCAN_WALKS * INDEX_COST_PER_EFFORT * s->beam;
 }
 
 /* distant: the matches are known not to be near the query. */
 static lode_status allowed_walk(index_query *s, bool distant, lode_error *err) {
   index_graph_view view = segment_graph_view(s->segment);
-  uint32_t seeds[ALLOWED_SEEDS];
+  uint32_t seeds[INDEX_ALLOWED_SEEDS];
   size_t n_seeds = 0;
   if (distant) TRY(expect_distant(s, err));
   s->scratch->stats.ways |= INDEX_BY_WALK_ALLOWED;
-  size_t wide_beam = few_if_distant(s) ? 0 : DISTANT_BEAM_FACTOR * s->beam;
+  size_t wide_beam = few_if_distant(s) ? 0 : INDEX_DISTANT_BEAM_FACTOR * s->beam;
   TRY(index_walk_scratch_init(&s->scratch->walk, view.n, wide_beam > s->keep ? wide_beam : s->keep, err));
   TRY(allowed_by_ordinal(s, seeds, &n_seeds, err));
   index_walk_filter filter = {.allowed = s->scratch->allowed,
@@ -370,7 +355,7 @@ static lode_status code_scan_filtered(index_query *s, lode_error *err) {
   s->scratch->stats.ways |= INDEX_BY_SCAN | INDEX_BY_FILTERED;
   for (uint32_t i = 0; i < m->n; i++) {
     c.rows[c.n++] = m->rows.data + (size_t)i * s->segment->stride;
-    if (c.n == CODE_SCAN_STEP) code_scan_flush(&c);
+    if (c.n == INDEX_STEP_ROWS) code_scan_flush(&c);
   }
   if (c.n) code_scan_flush(&c);
   qsort(s->scratch->candidates, s->n_candidates, sizeof *s->scratch->candidates, sort_cmp_u64);
@@ -385,8 +370,8 @@ static lode_status code_scan_filtered(index_query *s, lode_error *err) {
 static lode_status probe_near_query(index_query *s, index_filtered_starts *starts, lode_error *err) {
   index_graph_view view = segment_graph_view(s->segment);
   index_walk_scratch *walk = &s->scratch->walk;
-  TRY(index_walk_scratch_init(walk, view.n, PROBE_BEAM, err));
-  TRY(index_walk(&view, &s->query, PROBE_BEAM, PROBE_BEAM, walk, err));
+  TRY(index_walk_scratch_init(walk, view.n, INDEX_PROBE_BEAM, err));
+  TRY(index_walk(&view, &s->query, INDEX_PROBE_BEAM, INDEX_PROBE_BEAM, walk, err));
   return index_filtered_probe(s->request->match, walk, starts, err);
 }
 
@@ -410,7 +395,8 @@ static lode_status filtered_walk(index_query *s, const index_filtered_starts *st
 static lode_status find_filtered_candidates(index_query *s, lode_error *err) {
   index_filtered_starts starts, near;
   size_t beam = s->beam + s->beam / 4;
-  if (s->segment->info.kind == INDEX_FLAT || s->n_allowed <= (uint64_t)FILTERED_SCAN_WALKS * COST_PER_BEAM * s->beam)
+  if (s->segment->info.kind == INDEX_FLAT ||
+      s->n_allowed <= (uint64_t)INDEX_FILTERED_SCAN_WALKS * INDEX_COST_PER_EFFORT * s->beam)
     return code_scan_filtered(s, err);
   TRY(index_filtered_begin(s->request->match, &s->query.code, &starts, err));
   s->scratch->stats.distances += s->segment->info.n_entries;
@@ -419,7 +405,7 @@ static lode_status find_filtered_candidates(index_query *s, lode_error *err) {
     if (near.distant && few_if_distant(s)) return code_scan_filtered(s, err);
     if (near.distant) TRY(expect_distant(s, err));
     if (near.distant)
-      beam = DISTANT_BEAM_FACTOR * s->beam;
+      beam = INDEX_DISTANT_BEAM_FACTOR * s->beam;
     else
       starts = near;
   }
@@ -429,9 +415,10 @@ static lode_status find_filtered_candidates(index_query *s, lode_error *err) {
 
 static lode_status index_query_candidates(index_query *s, lode_error *err) {
   uint64_t n = s->segment->info.n, m = s->n_allowed;
-  uint64_t walk = (uint64_t)s->beam * COST_PER_BEAM, wide = (uint64_t)s->beam * n / m;
-  uint64_t plain_cost = wide * COST_PER_BEAM, allowed_cost = NEAR_SCAN_WALKS * walk + m / MARKS_PER_COST;
-  bool distant = false, nearly_all = m * 100 >= n * PLAIN_WALK_PERCENT;
+  uint64_t walk = (uint64_t)s->beam * INDEX_COST_PER_EFFORT, wide = (uint64_t)s->beam * n / m;
+  uint64_t plain_cost = wide * INDEX_COST_PER_EFFORT,
+           allowed_cost = INDEX_NEAR_SCAN_WALKS * walk + m / INDEX_MARKS_PER_COST;
+  bool distant = false, nearly_all = m * 100 >= n * INDEX_PLAIN_WALK_PERCENT;
   if (s->request->match && !nearly_all) return find_filtered_candidates(s, err);
   if (s->segment->info.kind == INDEX_FLAT) return code_scan_allowed(s, err);
   if (plain_cost <= allowed_cost || nearly_all) {
@@ -444,7 +431,7 @@ static lode_status index_query_candidates(index_query *s, lode_error *err) {
     if (few_if_distant(s)) return code_scan_allowed(s, err);
     distant = true;
   }
-  if (m <= allowed_cost || m * 1000 < n * MIN_WALK_PERMILLE) return code_scan_allowed(s, err);
+  if (m <= allowed_cost || m * 1000 < n * INDEX_MIN_WALK_PERMILLE) return code_scan_allowed(s, err);
   TRY(allowed_walk(s, distant, err));
   /* If the pool did not fill up, the walk was cut off from the other matches. */
   return s->scratch->walk.n < s->scratch->walk.beam || s->n_candidates < s->k ? code_scan_allowed(s, err) : LODE_OK;
@@ -453,11 +440,11 @@ static lode_status index_query_candidates(index_query *s, lode_error *err) {
 /* The effort of a search that does not give one. */
 static size_t index_query_effort(const index_query *s) {
   const index_segment_info *info = &s->segment->info;
-  size_t fallback = info->effort ? info->effort : DEFAULT_BEAM;
+  size_t fallback = info->effort ? info->effort : INDEX_DEFAULT_BEAM;
   if (!(s->request->recall > 0)) return fallback;
   uint32_t effort = index_effort_for(&info->curve, s->request->recall);
   if (effort != INDEX_EFFORT_UNKNOWN) return effort;
-  return s->request->recall > 0.98 ? 8 * fallback : fallback;
+  return s->request->recall > INDEX_DEFAULT_RECALL ? INDEX_HIGH_RECALL_FACTOR * fallback : fallback;
 }
 
 /* Is the target recall higher than any effort that was tried has reached? */
@@ -477,8 +464,10 @@ static lode_status index_query_prepare(index_query *s, lode_error *err) {
     if (!scratch->query) return err_nomem(err);
     scratch->query_cap = bytes;
   }
-  s->beam =
-      s->request->beam ? s->request->beam : index_query_effort(s) + (s->k > DEFAULT_K ? 2 * (s->k - DEFAULT_K) : 0);
+  s->beam = s->request->beam
+                ? s->request->beam
+                : index_query_effort(s) +
+                      (s->k > INDEX_CALIBRATE_K ? INDEX_EFFORT_PER_RESULT * (s->k - INDEX_CALIBRATE_K) : 0);
   TRY(index_query_reserve(s, s->beam > s->k ? s->beam : s->k, err));
   quant_query_of_vector(&s->segment->model, s->request->query, scratch->query, &s->query.code);
   return LODE_OK;

@@ -43,7 +43,8 @@ static inline void index_paged_publish(index_paged *paged, uint64_t word, uint64
 }
 
 /* After LODE_OK the bytes [at, at + n) may be read; n > 0, the range is within the section. */
-static inline lode_status index_paged_need(index_paged *paged, uint64_t at, uint64_t n, lode_error *err) {
+LODE_MUST static inline lode_status index_paged_need(index_paged *paged, uint64_t at, uint64_t n, lode_error *err) {
+  INVARIANT_CHECKED(n > 0 && n <= paged->bytes && at <= paged->bytes - n);
   if (index_paged_complete(paged)) return LODE_OK;
   uint64_t first = at >> paged->page_bits, last = (at + n - 1) >> paged->page_bits;
   for (uint64_t p = first; p <= last; p++) {

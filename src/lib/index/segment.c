@@ -14,7 +14,9 @@
 #include <math.h>
 #include <sys/mman.h>
 
+#include "base/byteorder.h"
 #include "base/crc32c.h"
+#include "index/index_tuning.h"
 
 static const char segment_magic[8] = {'L', 'O', 'D', 'E', 'S', 'E', 'G', '1'};
 
@@ -23,11 +25,9 @@ enum {
   SEGMENT_HEADER_CRC_AT = INDEX_SEG_HEADER_CRC_AT,
   SEGMENT_CURVE_AT = 64,   /* offset of the effort curve in the header */
   SEGMENT_CLIMBS_AT = 104, /* offset of the entry climbs in the header */
-  SEGMENT_MAX_DEGREE = 1024,
   SEGMENT_MAX_EFFORT = 65536,
   SEGMENT_RUN_PAGES = 64, /* pages of one word of `loaded`: read and evicted together */
   SEGMENT_RUN_BYTES = SEGMENT_RUN_PAGES * INDEX_PAGE_BYTES,
-  LARGE_BYTES = 4 << 20, /* sections of this size use large pages */
   LARGE_ALIGN = 2 << 20, /* alignment of large pages */
 };
 
@@ -49,7 +49,7 @@ bool index_segment_layout_of(const index_segment_info *info, index_segment_layou
   *layout = (index_segment_layout){.total = INDEX_PAGE_BYTES};
   if (info->kind != INDEX_FLAT && !graph) return false;
   if (info->dim == 0 || info->dim > LODE_MAX_DIMENSION || info->n == 0 || info->n > INDEX_MAX_ROWS) return false;
-  if (graph ? info->degree < 2 || info->degree > SEGMENT_MAX_DEGREE || info->n_entries == 0 || info->n_entries > info->n
+  if (graph ? info->degree < 2 || info->degree > INDEX_MAX_DEGREE || info->n_entries == 0 || info->n_entries > info->n
             : info->degree != 0 || info->n_entries != 0) {
     return false;
   }
@@ -85,38 +85,23 @@ uint32_t index_segment_table_crc(uint64_t id, const void *bytes, size_t n) { ret
 
 /* ---- Header ---- */
 
-static void segment_put_u32(unsigned char *p, uint32_t v) { memcpy(p, &v, sizeof v); }
-static void segment_put_u64(unsigned char *p, uint64_t v) { memcpy(p, &v, sizeof v); }
-
-static uint32_t segment_get_u32(const unsigned char *p) {
-  uint32_t v;
-  memcpy(&v, p, sizeof v);
-  return v;
-}
-
-static uint64_t segment_get_u64(const unsigned char *p) {
-  uint64_t v;
-  memcpy(&v, p, sizeof v);
-  return v;
-}
-
 void index_segment_put_header(const index_segment_info *info, unsigned char *page) {
   memset(page, 0, INDEX_PAGE_BYTES);
   memcpy(page, segment_magic, sizeof segment_magic);
-  segment_put_u32(page + 8, SEGMENT_FORMAT);
-  segment_put_u32(page + 12, (uint32_t)info->kind);
-  segment_put_u32(page + 16, (uint32_t)info->metric);
-  segment_put_u32(page + 20, info->dim);
-  segment_put_u32(page + 24, info->n);
-  segment_put_u32(page + 28, info->degree);
-  segment_put_u32(page + 32, info->n_entries);
+  num_put_le32(page + 8, SEGMENT_FORMAT);
+  num_put_le32(page + 12, (uint32_t)info->kind);
+  num_put_le32(page + 16, (uint32_t)info->metric);
+  num_put_le32(page + 20, info->dim);
+  num_put_le32(page + 24, info->n);
+  num_put_le32(page + 28, info->degree);
+  num_put_le32(page + 32, info->n_entries);
   memcpy(page + 36, &info->unit, sizeof info->unit);
-  segment_put_u64(page + 40, info->id);
-  segment_put_u64(page + 48, info->bytes);
-  segment_put_u32(page + 56, info->effort);
-  segment_put_u32(page + SEGMENT_HEADER_CRC_AT, crc32c_update(0, page, SEGMENT_HEADER_CRC_AT));
+  num_put_le64(page + 40, info->id);
+  num_put_le64(page + 48, info->bytes);
+  num_put_le32(page + 56, info->effort);
+  num_put_le32(page + SEGMENT_HEADER_CRC_AT, crc32c_update(0, page, SEGMENT_HEADER_CRC_AT));
   memcpy(page + SEGMENT_CURVE_AT, info->curve.found, sizeof info->curve.found);
-  segment_put_u32(page + SEGMENT_CLIMBS_AT, info->entry_climbs);
+  num_put_le32(page + SEGMENT_CLIMBS_AT, info->entry_climbs);
 }
 
 static lode_status segment_damaged(lode_error *err, const char *what) {
@@ -128,26 +113,26 @@ lode_status index_segment_get_header(const unsigned char *page, uint64_t file_by
   index_segment_layout layout;
   *info = (index_segment_info){0};
   if (memcmp(page, segment_magic, sizeof segment_magic) != 0) return segment_damaged(err, "not a segment");
-  if (segment_get_u32(page + SEGMENT_HEADER_CRC_AT) != crc32c_update(0, page, SEGMENT_HEADER_CRC_AT))
+  if (num_le32(page + SEGMENT_HEADER_CRC_AT) != crc32c_update(0, page, SEGMENT_HEADER_CRC_AT))
     return segment_damaged(err, "header checksum");
-  if (segment_get_u32(page + 8) > SEGMENT_FORMAT) {
-    return err_set(err, LODE_VERSION, "an index segment has format %u: this lode knows formats up to %d, update it",
-                   segment_get_u32(page + 8), SEGMENT_FORMAT);
+  if (num_le32(page + 8) > SEGMENT_FORMAT) {
+    return err_set(err, LODE_TOO_NEW, "an index segment has format %u: this lode knows formats up to %d, update it",
+                   num_le32(page + 8), SEGMENT_FORMAT);
   }
-  uint32_t kind = segment_get_u32(page + 12), metric = segment_get_u32(page + 16);
-  index_segment_info got = {.dim = segment_get_u32(page + 20),
-                            .n = segment_get_u32(page + 24),
-                            .degree = segment_get_u32(page + 28),
-                            .n_entries = segment_get_u32(page + 32),
-                            .id = segment_get_u64(page + 40),
-                            .bytes = segment_get_u64(page + 48),
-                            .effort = segment_get_u32(page + 56),
-                            .entry_climbs = segment_get_u32(page + SEGMENT_CLIMBS_AT)};
+  uint32_t kind = num_le32(page + 12), metric = num_le32(page + 16);
+  index_segment_info got = {.dim = num_le32(page + 20),
+                            .n = num_le32(page + 24),
+                            .degree = num_le32(page + 28),
+                            .n_entries = num_le32(page + 32),
+                            .id = num_le64(page + 40),
+                            .bytes = num_le64(page + 48),
+                            .effort = num_le32(page + 56),
+                            .entry_climbs = num_le32(page + SEGMENT_CLIMBS_AT)};
   memcpy(&got.unit, page + 36, sizeof got.unit);
   memcpy(got.curve.found, page + SEGMENT_CURVE_AT, sizeof got.curve.found);
   if (kind != INDEX_FLAT && kind != INDEX_GRAPH) return segment_damaged(err, "kind");
   if (metric != LODE_L2 && metric != LODE_COSINE && metric != LODE_IP) return segment_damaged(err, "metric");
-  if (segment_get_u32(page + 8) != SEGMENT_FORMAT) return segment_damaged(err, "of an older format");
+  if (num_le32(page + 8) != SEGMENT_FORMAT) return segment_damaged(err, "of an older format");
   if (got.effort > SEGMENT_MAX_EFFORT) return segment_damaged(err, "effort");
   if (!(got.unit >= 0x1p-126f && got.unit <= 0x1p100f)) return segment_damaged(err, "unit");
   got.kind = (index_segment_kind)kind;
@@ -171,7 +156,7 @@ static uint64_t section_page(const index_segment *s, const index_paged *paged) {
 
 static bool page_is_right(const index_segment *s, uint64_t page, const void *bytes) {
   uint64_t index = index_segment_crc_slot(&s->layout, page);
-  return segment_get_u32(s->table + index * sizeof(uint32_t)) == index_segment_page_crc(s->info.id, page, bytes);
+  return num_le32(s->table + index * sizeof(uint32_t)) == index_segment_page_crc(s->info.id, page, bytes);
 }
 
 /* Loads pages [first, last] of one word of `loaded`, none of them loaded, under the lock of that word. */
@@ -219,7 +204,7 @@ static lode_status make_paged(index_segment *s, index_paged *paged, int section,
   if (bytes == 0) return LODE_OK;
   uint64_t pages = (bytes + INDEX_PAGE_BYTES - 1) / INDEX_PAGE_BYTES;
   /* Not written to: untouched anonymous memory costs nothing. */
-  size_t align = bytes >= LARGE_BYTES ? LARGE_ALIGN : SEGMENT_RUN_BYTES;
+  size_t align = bytes >= INDEX_LARGE_BYTES ? LARGE_ALIGN : SEGMENT_RUN_BYTES;
   unsigned char *data = mem_alloc_aligned(align, (size_t)(pages * INDEX_PAGE_BYTES));
   *paged = (index_paged){.data = data,
                          .bytes = bytes,
@@ -323,7 +308,8 @@ void index_segment_close(index_segment *segment) {
 /* Random reads over large arrays miss the TLB as often as the cache: whole arrays use large pages. Not those loaded
  * page by page, which would grow by a large page at each access. */
 static void ask_for_large_pages(const index_paged *paged) {
-  if (paged->bytes >= LARGE_BYTES) (void)madvise((void *)(uintptr_t)paged->data, (size_t)paged->bytes, MADV_HUGEPAGE);
+  if (paged->bytes >= INDEX_LARGE_BYTES)
+    (void)madvise((void *)(uintptr_t)paged->data, (size_t)paged->bytes, MADV_HUGEPAGE);
 }
 
 lode_status index_segment_preload(index_segment *segment, lode_error *err) {
@@ -361,7 +347,7 @@ void index_segment_evict(index_segment *segment, uint64_t keep) {
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     total += runs_of(all[i]);
     /* from now on it is loaded page by page, and should not use large pages */
-    if (all[i]->bytes >= LARGE_BYTES)
+    if (all[i]->bytes >= INDEX_LARGE_BYTES)
       (void)madvise((void *)(uintptr_t)all[i]->data, (size_t)all[i]->bytes, MADV_NOHUGEPAGE);
   }
   for (uint64_t tried = 0; tried < total && atomic_load(&segment->resident) > keep; tried++) {
@@ -389,7 +375,7 @@ lode_status index_segment_record_nolock(index_segment *s, uint32_t slot, index_s
   const unsigned char *bytes = NULL;
   *record = (index_segment_record){0};
   TRY(segment_need_record(s, slot, &bytes, err));
-  *record = (index_segment_record){.key = (int64_t)segment_get_u64(bytes), .cursor = segment_get_u64(bytes + 8)};
+  *record = (index_segment_record){.key = (int64_t)num_le64(bytes), .cursor = num_le64(bytes + 8)};
   return LODE_OK;
 }
 
@@ -411,7 +397,7 @@ lode_status index_segment_vectors_nolock(index_segment *s, uint32_t first, uint3
   for (uint32_t i = 0; i < n; i++) {
     TRY(segment_need_record(s, first + i, &record, err));
     const float *vector = vectors + (size_t)i * s->info.dim;
-    if (index_segment_vector_crc(s->info.id, first + i, vector, bytes) != segment_get_u32(record + 16)) {
+    if (index_segment_vector_crc(s->info.id, first + i, vector, bytes) != num_le32(record + 16)) {
       return segment_damaged(err, "checksum of a vector");
     }
   }
@@ -431,7 +417,7 @@ lode_status index_segment_get_block(index_segment *segment, uint32_t first, uint
 static lode_status segment_key_at(index_segment *s, uint32_t slot, int64_t *key, lode_error *err) {
   const unsigned char *bytes = NULL;
   TRY(segment_need_record(s, slot, &bytes, err));
-  *key = (int64_t)segment_get_u64(bytes);
+  *key = (int64_t)num_le64(bytes);
   return LODE_OK;
 }
 
@@ -462,27 +448,20 @@ static lode_status segment_seek_key(index_segment *s, int64_t key, uint32_t from
 
 /* How many of the keys, which are sorted, are below `key`. */
 static size_t count_below(const index_segment_record *keys, size_t n, int64_t key) {
-  size_t low = 0, high = n;
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    if (keys[middle].key < key)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  size_t at = 0;
+  SORT_LOWER_BOUND(at, n, keys[at].key < key);
+  return at;
 }
 
 /* If there are many keys on few pages, reads those pages run by run rather than one by one. */
 static lode_status segment_need_range(index_segment *s, const index_segment_record *keys, size_t n, lode_error *err) {
-  enum { RANGE_MIN_KEYS = 64 };
   int64_t least, greatest;
   uint32_t first, last;
-  if (n < RANGE_MIN_KEYS) return LODE_OK;
+  if (n < INDEX_RANGE_MIN_KEYS) return LODE_OK;
   TRY(segment_key_at(s, 0, &least, err));
   TRY(segment_key_at(s, s->info.n - 1, &greatest, err));
   size_t before = count_below(keys, n, least), end = count_below(keys, n, greatest);
-  if (end < before + RANGE_MIN_KEYS) return LODE_OK;
+  if (end < before + INDEX_RANGE_MIN_KEYS) return LODE_OK;
   TRY(segment_seek_key(s, keys[before].key, 0, &first, err));
   TRY(segment_seek_key(s, keys[end - 1].key, first, &last, err));
   if (last >= s->info.n) return LODE_OK;
@@ -499,9 +478,7 @@ static lode_status segment_mark_nolock(index_segment *s, const index_segment_rec
     TRY(segment_seek_key(s, keys[i].key, slot, &slot, err));
     if (slot >= s->info.n) break;
     TRY(segment_need_record(s, slot, &bytes, err));
-    if ((int64_t)segment_get_u64(bytes) != keys[i].key ||
-        (keys[i].cursor && segment_get_u64(bytes + 8) != keys[i].cursor))
-      continue;
+    if ((int64_t)num_le64(bytes) != keys[i].key || (keys[i].cursor && num_le64(bytes + 8) != keys[i].cursor)) continue;
     uint64_t bit = (uint64_t)1 << (slot % 64);
     *marked += !(bits[slot / 64] & bit);
     bits[slot / 64] |= bit;
@@ -532,7 +509,7 @@ static lode_status segment_verify_row(index_segment *s, uint32_t ordinal, float 
   uint32_t slot = quant_row_slot(stored);
   if (slot >= s->info.n || (s->info.kind == INDEX_FLAT && slot != ordinal))
     return segment_damaged(err, "slot of a row");
-  if (s->info.kind == INDEX_GRAPH && segment_get_u32(s->ordinals.data + (size_t)slot * 4) != ordinal) {
+  if (s->info.kind == INDEX_GRAPH && num_le32(s->ordinals.data + (size_t)slot * 4) != ordinal) {
     return segment_damaged(err, "ordinal of a slot");
   }
   TRY(index_segment_vectors_nolock(s, slot, 1, vector, err));

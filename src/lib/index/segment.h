@@ -68,7 +68,7 @@ typedef struct index_segment_layout {
 } index_segment_layout;
 
 /* False if the numbers are out of range or the file would be too large. */
-bool index_segment_layout_of(const index_segment_info *info, index_segment_layout *layout);
+LODE_MUST bool index_segment_layout_of(const index_segment_info *info, index_segment_layout *layout);
 /* The index of a page's checksum; not for pages of vectors or checksums. */
 uint64_t index_segment_crc_slot(const index_segment_layout *layout, uint64_t page);
 uint32_t index_segment_page_crc(uint64_t id, uint64_t page, const void *bytes);
@@ -139,7 +139,7 @@ typedef struct index_segment_source {
   index_read_fn *read;
   void *ctx;
 } index_segment_source;
-/* Reads the header, the checksums and the mean; everything else on demand. LODE_VERSION for a newer format,
+/* Reads the header, the checksums and the mean; everything else on demand. LODE_TOO_NEW for a newer format,
  * LODE_CORRUPT for damage. */
 LODE_MUST lode_status index_segment_open(const index_segment_source *source, index_segment **segment, lode_error *err);
 void index_segment_close(index_segment *segment);

@@ -6,15 +6,14 @@
  * either.
  */
 #include "index/segment.h"
-
-enum { WRITE_BUFFER_BYTES = 1 << 20 };
+#include "index/index_tuning.h"
 
 /* ---- Pages with checksums ---- */
 
 typedef struct page_writer {
   const index_writer *writer;
   const index_segment_layout *layout;
-  unsigned char *bytes; /* WRITE_BUFFER_BYTES */
+  unsigned char *bytes; /* INDEX_WRITE_BYTES */
   size_t used;
   uint64_t at; /* file offset of bytes */
   unsigned char *table;
@@ -37,12 +36,12 @@ static lode_status page_writer_flush(page_writer *p, lode_error *err) {
 static lode_status page_writer_put(page_writer *p, const void *data, size_t n, lode_error *err) {
   const unsigned char *from = data;
   while (n) {
-    size_t m = WRITE_BUFFER_BYTES - p->used < n ? WRITE_BUFFER_BYTES - p->used : n;
+    size_t m = INDEX_WRITE_BYTES - p->used < n ? INDEX_WRITE_BYTES - p->used : n;
     memcpy(p->bytes + p->used, from, m);
     p->used += m;
     from += m;
     n -= m;
-    if (p->used == WRITE_BUFFER_BYTES) TRY(page_writer_flush(p, err));
+    if (p->used == INDEX_WRITE_BYTES) TRY(page_writer_flush(p, err));
   }
   return LODE_OK;
 }
@@ -78,7 +77,7 @@ lode_status index_writer_begin(index_writer *writer, const index_writer_options 
       .kind = options->kind, .metric = model->metric, .dim = model->dim, .id = options->id, .unit = model->unit};
   writer->stride = quant_stride(model->dim);
   writer->vectors_end = INDEX_PAGE_BYTES;
-  writer->buffer = mem_alloc(WRITE_BUFFER_BYTES);
+  writer->buffer = mem_alloc(INDEX_WRITE_BYTES);
   if (writer->buffer && writer_reserve(writer, options->rows_hint)) return LODE_OK;
   index_writer_release(writer);
   return err_nomem(err);
@@ -97,7 +96,7 @@ static lode_status flush_vectors(index_writer *writer, lode_error *err) {
 static lode_status put_vectors(index_writer *writer, const void *data, size_t n, lode_error *err) {
   const unsigned char *from = data;
   while (n) {
-    size_t left = WRITE_BUFFER_BYTES - (size_t)((writer->vectors_end + writer->buffered) % WRITE_BUFFER_BYTES);
+    size_t left = INDEX_WRITE_BYTES - (size_t)((writer->vectors_end + writer->buffered) % INDEX_WRITE_BYTES);
     size_t m = left < n ? left : n;
     memcpy(writer->buffer + writer->buffered, from, m);
     writer->buffered += m;
@@ -139,7 +138,7 @@ static lode_status pad_vectors(index_writer *writer, lode_error *err) {
 }
 
 static lode_status put_graph(const index_writer *writer, const index_graph *graph, page_writer *p, lode_error *err) {
-  uint32_t links[1024];
+  uint32_t links[INDEX_MAX_DEGREE];
   ENSURE(graph->degree <= sizeof links / sizeof *links, err);
   for (uint32_t i = 0; i < writer->info.n; i++) {
     TRY(page_writer_put(p, writer->rows + (size_t)graph->order[i] * writer->stride, writer->stride, err));

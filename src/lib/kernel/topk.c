@@ -39,6 +39,13 @@ static void topk_sift_down(kernel_neighbour *heap, size_t n, kernel_neighbour it
   heap[at] = item;
 }
 
+/* Is nobody farther than its parent? */
+static bool topk_is_heap(const kernel_topk *top) {
+  for (size_t i = 1; i < top->n; i++)
+    if (topk_is_farther(&top->heap[i], &top->heap[(i - 1) / 2])) return false;
+  return top->n <= top->k;
+}
+
 void kernel_topk_push(kernel_topk *top, float distance, int64_t key, int64_t aux) {
   kernel_neighbour item = {distance, key, aux};
   if (top->n < top->k)
@@ -55,9 +62,11 @@ float kernel_topk_bound(const kernel_topk *top) {
 }
 
 void kernel_topk_sort(kernel_topk *top) {
+  INVARIANT_CHECKED(topk_is_heap(top));
   for (size_t n = top->n; n > 1; n--) {
     kernel_neighbour farthest = top->heap[0];
     topk_sift_down(top->heap, n - 1, top->heap[n - 1]);
     top->heap[n - 1] = farthest;
   }
+  for (size_t i = 1; i < top->n; i++) INVARIANT_CHECKED(!topk_is_farther(&top->heap[i - 1], &top->heap[i]));
 }

@@ -15,7 +15,7 @@
 
 /* The absolute path of a directory or file that the user named; if it is a link, that of its target. The caller frees
  * it. */
-lode_status beneath_resolve(const char *path, char **resolved, lode_error *err);
+LODE_MUST lode_status beneath_resolve(const char *path, char **resolved, lode_error *err);
 
 /* Regular files only. Nothing else is opened, not even briefly: see os_open_regular(). */
 int beneath_open(const char *dir, const char *name, int flags, unsigned mode);
@@ -32,13 +32,13 @@ int beneath_mkdir(const char *dir, const char *name, unsigned mode);
  * nor "..". Existing ones are kept. */
 int beneath_mkdir_parents(const char *dir, const char *name, unsigned mode);
 /* Makes creations, renames and removals in the directory of `name` durable. */
-lode_status beneath_sync_dir(const char *dir, const char *name, lode_error *err);
+LODE_MUST lode_status beneath_sync_dir(const char *dir, const char *name, lode_error *err);
 /* Opens the directory itself (".") or one below it, for os_dir_next(); NULL and errno on failure. */
 os_dir *beneath_list(const char *dir, const char *name);
 /* A descriptor of the directory, for the functions of os_calls that take one. */
 int beneath_open_dir(const char *dir);
 
 /* Splits "DIR/NAME"; false if it is too long or has no slash. */
-bool beneath_split(const char *path, char *dir, size_t dir_size, const char **name);
+LODE_MUST bool beneath_split(const char *path, char *dir, size_t dir_size, const char **name);
 
 #endif

@@ -33,15 +33,17 @@ typedef struct http_response {
   bool unsent;            /* there was no response, and the server cannot have seen the request */
 } http_response;
 
-lode_status http_new(http_client **http, lode_error *err);
+LODE_MUST lode_status http_new(http_client **http, lode_error *err);
 void http_free(http_client *http);
 /* LODE_OK: there is a response, with any status. LODE_IO: there is none (refused, disconnected, timed out). */
-lode_status http_send(http_client *http, const http_request *request, http_response *response, lode_error *err);
+LODE_MUST lode_status http_send(http_client *http, const http_request *request, http_response *response,
+                                lode_error *err);
 /* The same in two steps, for callers that have other work meanwhile: whatever the request points to, and the response,
  * must live until http_finish(). Nothing happens in the background: http_pump() sends and receives what it can without
  * waiting, and must be called now and then. */
-lode_status http_begin(http_client *http, const http_request *request, http_response *response, lode_error *err);
+LODE_MUST lode_status http_begin(http_client *http, const http_request *request, http_response *response,
+                                 lode_error *err);
 void http_pump(http_client *http);
-lode_status http_finish(http_client *http, lode_error *err);
+LODE_MUST lode_status http_finish(http_client *http, lode_error *err);
 
 #endif

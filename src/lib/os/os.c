@@ -179,7 +179,7 @@ static int real_lock_held(int fd, short type, off_t start, off_t len) {
 static uint64_t os_clock_ns(clockid_t clock) {
   struct timespec now = {0};
   clock_gettime(clock, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+  return (uint64_t)os_timespec_ns(now);
 }
 
 static uint64_t real_now_ns(void) { return os_clock_ns(CLOCK_MONOTONIC); }
@@ -325,6 +325,25 @@ int os_thread_create(pthread_t *thread, void *(*body)(void *arg), void *arg) {
   return errnum;
 }
 
+int os_cond_init(pthread_cond_t *cond) {
+  pthread_condattr_t attr;
+  int errnum = pthread_condattr_init(&attr);
+  if (errnum) return errnum;
+  errnum = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  if (!errnum) errnum = pthread_cond_init(cond, &attr);
+  pthread_condattr_destroy(&attr);
+  return errnum;
+}
+
+struct timespec os_deadline(uint64_t ms) {
+  uint64_t ns = os_clock_ns(CLOCK_MONOTONIC) + ms * 1000000u;
+  return (struct timespec){.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+}
+
+unsigned os_cpu_count(void) {
+  long n = sysconf(_SC_NPROCESSORS_ONLN);
+  return n < 1 ? 1 : (unsigned)n;
+}
 uint64_t os_wall_ms(void) { return os_clock_ns(CLOCK_REALTIME) / 1000000u; }
 
 /* ---- Network file systems ---- */

@@ -82,12 +82,12 @@ int os_not_regular(const struct stat *st);
 int os_keep_regular(int fd);
 
 /* Complete reads and writes, despite EINTR and short counts. *got < n only at the end of the file. */
-lode_status os_read_full(int fd, void *buf, size_t n, uint64_t off, size_t *got, lode_error *err);
-lode_status os_write_full(int fd, const void *buf, size_t n, uint64_t off, lode_error *err);
+LODE_MUST lode_status os_read_full(int fd, void *buf, size_t n, uint64_t off, size_t *got, lode_error *err);
+LODE_MUST lode_status os_write_full(int fd, const void *buf, size_t n, uint64_t off, lode_error *err);
 /* Syncs the directory of a path: makes creations, renames and removals in it durable. */
-lode_status os_sync_parent_dir(const char *path, lode_error *err);
+LODE_MUST lode_status os_sync_parent_dir(const char *path, lode_error *err);
 /* The same for a descriptor that was just opened (if -1, with errno set); closes it. */
-lode_status os_sync_dir(int fd, const char *what, lode_error *err);
+LODE_MUST lode_status os_sync_dir(int fd, const char *what, lode_error *err);
 /* Lists the names in a directory, without . and .. ; os_dir_next() returns NULL at the end. */
 typedef struct os_dir os_dir;
 os_dir *os_dir_open(const char *path); /* NULL and errno */
@@ -101,11 +101,20 @@ int os_dir_fd(const os_dir *dir);
 void os_dir_close(os_dir *dir);
 /* The directory of the program or shared library that contains this code, to find what is installed beside it. False if
  * it is unknown or does not fit. */
-bool os_program_dir(char *dir, size_t size);
+LODE_MUST bool os_program_dir(char *dir, size_t size);
 /* Starts a thread of the library inside somebody else's program: it blocks signals, which are for the program's
  * threads, except those of a fault, which go to the thread that causes it and must reach a handler. Returns 0 or an
  * errno. */
 int os_thread_create(pthread_t *thread, void *(*body)(void *arg), void *arg);
+/* A condition variable that waits by the monotonic clock, as os_deadline() does, so that setting the wall clock neither
+ * ends a wait nor prolongs it. Returns 0 or an errno. */
+LODE_MUST int os_cond_init(pthread_cond_t *cond);
+/* The time ms milliseconds from now, for pthread_cond_timedwait(). */
+struct timespec os_deadline(uint64_t ms);
+/* Processors that are online; at least 1. */
+unsigned os_cpu_count(void);
+/* Times of a stat, in nanoseconds. */
+static inline int64_t os_timespec_ns(struct timespec t) { return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec; }
 /* Wall clock, milliseconds since 1970 (UTC). */
 uint64_t os_wall_ms(void);
 /* Identifies a file among all that have been or will be at its path: inode and birth time, as text. (Not the device,

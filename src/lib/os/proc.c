@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proc.c - child processes and frames; see proc.h.
+/* proc.c - child processes; see proc.h.
  *
  * Between fork and exec, locks may be held by threads of the parent that do not exist in the child: the child makes
  * only system calls, and everything they need is prepared before. A failed exec is reported through a pipe that a
@@ -7,11 +7,9 @@
  */
 #include "os/proc.h"
 
-#include "base/crc32c.h"
 #include "os/os.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -182,112 +180,4 @@ const char *proc_signal_name(int number, char *buf, size_t size) {
     if (names[i].number == number) return names[i].name;
   snprintf(buf, size, "signal %d", number);
   return buf;
-}
-
-/* ---- Frames ---- */
-
-enum { FRAME_HEAD_BYTES = 16 };
-
-static void frame_put_u32(unsigned char *p, uint32_t v) {
-  for (int i = 0; i < 4; i++) p[i] = (unsigned char)(v >> (8 * i));
-}
-
-static uint32_t frame_get_u32(const unsigned char *p) {
-  return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
-/* Waits until the descriptor is ready, or the deadline passes. */
-static lode_status frame_wait(int fd, short events, uint64_t deadline_ns, lode_error *err) {
-  for (;;) {
-    struct pollfd p = {.fd = fd, .events = events};
-    int wait_ms = -1;
-    if (deadline_ns) {
-      uint64_t now = os_api->now_ns();
-      if (now >= deadline_ns) return err_set(err, LODE_BUSY, "the other process took too long");
-      uint64_t left = (deadline_ns - now + 999999u) / 1000000u;
-      wait_ms = left > 1000000 ? 1000000 : (int)left;
-    }
-    int rc = poll(&p, 1, wait_ms);
-    if (rc > 0) return LODE_OK;
-    if (rc < 0 && errno != EINTR) return err_errno(err, errno, "waiting for a process");
-  }
-}
-
-static lode_status frame_send_bytes(int fd, const char *data, size_t n, uint64_t deadline_ns, lode_error *err) {
-  while (n > 0) {
-    ssize_t sent = send(fd, data, n, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent >= 0) {
-      data += sent;
-      n -= (size_t)sent;
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      TRY(frame_wait(fd, POLLOUT, deadline_ns, err));
-    } else if (errno == EPIPE || errno == ECONNRESET) {
-      return err_set(err, LODE_GONE, "the other process is gone");
-    } else if (errno != EINTR) {
-      return err_errno(err, errno, "sending to a process");
-    }
-  }
-  return LODE_OK;
-}
-
-lode_status proc_frame_send(int fd, uint32_t type, const lode_str *parts, size_t n, uint64_t deadline_ns,
-                            lode_error *err) {
-  unsigned char head[FRAME_HEAD_BYTES];
-  size_t total = 0;
-  for (size_t i = 0; i < n; i++)
-    if (mem_add_overflow(total, parts[i].len, &total)) total = SIZE_MAX;
-  if (total > UINT32_MAX) return err_set(err, LODE_LIMIT, "a message of more than 4 GiB");
-  memcpy(head, "LFRM", 4);
-  frame_put_u32(head + 4, type);
-  frame_put_u32(head + 8, (uint32_t)total);
-  frame_put_u32(head + 12, crc32c_update(0, head, 12));
-  TRY(frame_send_bytes(fd, (const char *)head, FRAME_HEAD_BYTES, deadline_ns, err));
-  for (size_t i = 0; i < n; i++) TRY(frame_send_bytes(fd, parts[i].data, parts[i].len, deadline_ns, err));
-  return LODE_OK;
-}
-
-/* *got < n at the end of the stream. */
-static lode_status frame_receive_bytes(int fd, char *data, size_t n, uint64_t deadline_ns, size_t *got,
-                                       lode_error *err) {
-  *got = 0;
-  while (*got < n) {
-    ssize_t rc = recv(fd, data + *got, n - *got, MSG_DONTWAIT);
-    if (rc > 0) {
-      *got += (size_t)rc;
-    } else if (rc == 0 || errno == ECONNRESET) {
-      return LODE_OK;
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      TRY(frame_wait(fd, POLLIN, deadline_ns, err));
-    } else if (errno != EINTR) {
-      return err_errno(err, errno, "receiving from a process");
-    }
-  }
-  return LODE_OK;
-}
-
-lode_status proc_frame_receive(int fd, size_t max_bytes, uint64_t deadline_ns, uint32_t *type, strbuf *body,
-                               lode_error *err) {
-  unsigned char head[FRAME_HEAD_BYTES];
-  size_t got;
-  *type = 0;
-  body->len = 0;
-  TRY(frame_receive_bytes(fd, (char *)head, FRAME_HEAD_BYTES, deadline_ns, &got, err));
-  if (got == 0) return err_set(err, LODE_GONE, "the other process is gone");
-  if (got < FRAME_HEAD_BYTES) return err_set(err, LODE_CORRUPT, "a message from a process was cut short");
-  if (memcmp(head, "LFRM", 4) != 0 || frame_get_u32(head + 12) != crc32c_update(0, head, 12))
-    return err_set(err, LODE_CORRUPT, "a message from a process is damaged");
-  size_t len = frame_get_u32(head + 8);
-  if (len > max_bytes)
-    return err_set(err, LODE_CORRUPT, "a message from a process has %zu bytes, the limit is %zu", len, max_bytes);
-  /* Allocates as bytes arrive, not what was announced. */
-  while (body->len < len) {
-    size_t step = len - body->len < (1u << 20) ? len - body->len : (1u << 20);
-    char *space = strbuf_reserve(body, step);
-    if (!space) return err_nomem(err);
-    TRY(frame_receive_bytes(fd, space, step, deadline_ns, &got, err));
-    body->len += got;
-    if (got < step) return err_set(err, LODE_CORRUPT, "a message from a process was cut short");
-  }
-  *type = frame_get_u32(head + 4);
-  return LODE_OK;
 }

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proc.h - child processes that do dangerous work: spawning, framed messages, limits, reaping.
+/* proc.h - child processes that do dangerous work: spawning, limits, reaping. os/frame.h has the messages
+ * between parent and child.
  *
  * A child is a program started by fork and exec with one end of a socket pair as descriptor 3, /dev/null as standard
  * input and output, and no other descriptor of ours except standard error. Memory and CPU limits are set before exec. A
  * child reads the end of its socket when it is no longer needed or its parent is gone, and exits; nothing depends on
  * signals from the parent.
- *
- * A frame is 16 bytes (magic "LFRM", type, length of the body, CRC-32C of those twelve; all little-endian) and a body.
- * Receivers set the maximum length of a body; a longer one, a wrong magic or a wrong checksum is LODE_CORRUPT, the end
- * of the stream between frames LODE_GONE, within one LODE_CORRUPT. A deadline that passes is LODE_BUSY. After any error
- * the stream is unusable. Sending never raises SIGPIPE.
  *
  * Threads: a proc_child belongs to one thread at a time. Spawning is safe in a multi-threaded process: between fork and
  * exec only async-signal-safe calls are made. Never use PR_SET_PDEATHSIG: it fires when the spawning *thread* ends.
@@ -57,14 +53,5 @@ proc_exit proc_kill(proc_child *proc);
 proc_exit proc_poll(proc_child *proc);
 /* "SIGSEGV", or "signal 63" if it has no well-known name; buf is used only for the latter. */
 const char *proc_signal_name(int number, char *buf, size_t size);
-
-/* ---- Frames ---- */
-
-/* deadline_ns is on the clock of os_api->now_ns; 0: none. The body is the concatenated parts. */
-LODE_MUST lode_status proc_frame_send(int fd, uint32_t type, const lode_str *parts, size_t n, uint64_t deadline_ns,
-                                      lode_error *err);
-/* The body replaces the content of `body`. */
-LODE_MUST lode_status proc_frame_receive(int fd, size_t max_bytes, uint64_t deadline_ns, uint32_t *type, strbuf *body,
-                                         lode_error *err);
 
 #endif

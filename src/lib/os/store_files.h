@@ -15,6 +15,8 @@
 #define STOREFILE_NEW STOREFILE_DB ".new" /* a database being created */
 #define STOREFILE_NEW_JOURNAL STOREFILE_NEW "-journal"
 #define STOREFILE_RESTORE STOREFILE_DB ".restore" /* a database being restored */
+#define STOREFILE_PAGES "lode.pages"              /* the page map (vfs/vfs_map.h) */
+#define STOREFILE_PAGES_NEW STOREFILE_PAGES ".new"
 #define STOREFILE_LOCK "lode.lock"
 #define STOREFILE_SEGMENTS_DIR "segments"
 #define STOREFILE_CONFIG "config.json"
@@ -25,7 +27,7 @@
 typedef enum storefile_kind {
   STOREFILE_DATA = 1,    /* the database, what belongs to it, and what is derived from it */
   STOREFILE_PROJECT = 2, /* a project's settings, and the locks of its indexer and watcher */
-  STOREFILE_PRIVATE = 4, /* in a temporary directory (store/private_copy.c) */
+  STOREFILE_PRIVATE = 4, /* in a temporary directory (repair/private_copy.c) */
 } storefile_kind;
 
 /* The kind of a name, 0 for a foreign one. "segments/NAME" for a file in the segments directory. */
@@ -33,11 +35,12 @@ unsigned storefile_kind_of(const char *name);
 /* Is it a quarantined file (beneath_set_aside())? */
 bool storefile_is_set_aside(const char *name);
 /* "ID.seg" or "ID.tmp" in the segments directory: its id, and where the ending starts. */
-bool storefile_parse_segment(const char *name, uint64_t *id, const char **ending);
+LODE_MUST bool storefile_parse_segment(const char *name, uint64_t *id, const char **ending);
 
 /* Removes the files of these kinds, or moves them into the existing directory `to`, if given. They are processed in the
  * order of the table, so that an interrupted call leaves a store or no store, but never one without its journal.
  * Appends the names of foreign files to `foreign` (may be NULL), separated by ", ". The directory itself stays. */
-lode_status storefile_clear(const char *dir, unsigned kinds, const char *to, strbuf *foreign, lode_error *err);
+LODE_MUST lode_status storefile_clear(const char *dir, unsigned kinds, const char *to, strbuf *foreign,
+                                      lode_error *err);
 
 #endif

@@ -13,7 +13,7 @@
 typedef struct filter_expr filter_expr;
 
 /* Absent texts match everything. Error texts name the unknown operator, key or value. */
-lode_status filter_parse(lode_str where, lode_str where_document, filter_expr **filter, lode_error *err);
+LODE_MUST lode_status filter_parse(lode_str where, lode_str where_document, filter_expr **filter, lode_error *err);
 void filter_free(filter_expr *filter);
 
 bool filter_is_true(const filter_expr *filter); /* matches every record */
@@ -22,12 +22,13 @@ bool filter_needs_document(const filter_expr *filter);
 
 /* Evaluator with its scratch memory, one per thread. The filter must outlive it. */
 typedef struct filter_eval filter_eval;
-lode_status filter_eval_new(const filter_expr *filter, filter_eval **eval, lode_error *err);
+LODE_MUST lode_status filter_eval_new(const filter_expr *filter, filter_eval **eval, lode_error *err);
 void filter_eval_free(filter_eval *eval);
 /* metadata: JSON object or absent. document: absent (data NULL) if the record has none or it is not needed. LODE_LIMIT
  * if a regular expression takes too much work; LODE_CORRUPT if the metadata is not a JSON object, or if a regular
  * expression is evaluated on a document that is not UTF-8. */
-lode_status filter_eval_match(filter_eval *eval, lode_str metadata, lode_str document, bool *match, lode_error *err);
+LODE_MUST lode_status filter_eval_match(filter_eval *eval, lode_str metadata, lode_str document, bool *match,
+                                        lode_error *err);
 
 /* ---- Probes: conditions that an index on (key, value) can answer ---- */
 

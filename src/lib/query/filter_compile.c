@@ -163,6 +163,10 @@ static size_t count_tests(const filter_tree *tree, const filter_node_list *list)
   return n;
 }
 
+static bool program_jumps_forward(const filter_expr *filter, size_t from, uint32_t to) {
+  return to == FILTER_ACCEPT || to == FILTER_REJECT || (to > from && to < filter->n_tests);
+}
+
 lode_status filter_emit(filter_expr *filter, const filter_tree *tree, lode_error *err) {
   bool ok = true;
   size_t n = count_tests(tree, &tree->root);
@@ -175,5 +179,9 @@ lode_status filter_emit(filter_expr *filter, const filter_tree *tree, lode_error
   if (!ok) return err_nomem(err);
   if (!INVARIANT(w.at == 0)) return err_internal(err, "the filter's program has a gap");
   filter->n_tests = n;
+  for (size_t i = 0; i < n; i++) /* so that evaluation ends, and stays inside */
+    ENSURE(program_jumps_forward(filter, i, filter->program[i].on_true) &&
+               program_jumps_forward(filter, i, filter->program[i].on_false),
+           err);
   return LODE_OK;
 }

@@ -74,19 +74,11 @@ static lode_status eval_bind_record(filter_eval *ev, lode_str metadata, lode_err
 
 /* ---- Tests ---- */
 
+static int eval_compare_values(const void *a, const void *b) { return meta_value_cmp(a, b); }
+
 static bool is_among(const filter_test *test, const meta_value *value) {
-  const meta_value *items = test->u.values.items;
-  size_t from = 0, to = test->u.values.count;
-  while (from < to) {
-    size_t middle = from + (to - from) / 2;
-    int c = meta_value_cmp(value, &items[middle]);
-    if (c == 0) return true;
-    if (c < 0)
-      to = middle;
-    else
-      from = middle + 1;
-  }
-  return false;
+  size_t n = test->u.values.count;
+  return n && bsearch(value, test->u.values.items, n, sizeof *value, eval_compare_values) != NULL;
 }
 
 static bool has_element(const filter_eval *ev, const filter_test *test, uint32_t array) {

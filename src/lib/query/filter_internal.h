@@ -72,7 +72,7 @@ struct filter_expr {
 /* Index of a key that the filter uses, or FILTER_NO_KEY. */
 uint32_t filter_find_key(const filter_expr *filter, lode_str key);
 /* The same, but adds the key if it is new. */
-lode_status filter_add_key(filter_expr *filter, lode_str key, uint32_t *index, lode_error *err);
+LODE_MUST lode_status filter_add_key(filter_expr *filter, lode_str key, uint32_t *index, lode_error *err);
 
 /* ---- The tree ---- */
 
@@ -100,10 +100,11 @@ typedef struct filter_tree {
 } filter_tree;
 
 /* Parses a filter's text (document: a document filter) and adds it to the root. */
-lode_status filter_read(filter_expr *filter, filter_tree *tree, lode_str text, bool document, lode_error *err);
-lode_status filter_merge(filter_expr *filter, filter_tree *tree, lode_error *err);
-lode_status filter_emit(filter_expr *filter, const filter_tree *tree, lode_error *err);
+LODE_MUST lode_status filter_read(filter_expr *filter, filter_tree *tree, lode_str text, bool document,
+                                  lode_error *err);
+LODE_MUST lode_status filter_merge(filter_expr *filter, filter_tree *tree, lode_error *err);
+LODE_MUST lode_status filter_emit(filter_expr *filter, const filter_tree *tree, lode_error *err);
 /* After merging. */
-lode_status filter_make_probes(filter_expr *filter, const filter_tree *tree, lode_error *err);
+LODE_MUST lode_status filter_make_probes(filter_expr *filter, const filter_tree *tree, lode_error *err);
 
 #endif

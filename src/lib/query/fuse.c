@@ -8,7 +8,10 @@
 
 #include <math.h>
 
+/* The k of reciprocal rank fusion, 1 / (k + rank): how little the first ranks count more than those after them. 60 is
+ * the value of Cormack, Clarke and Buettcher (2009), who found results to depend little on it. */
 #define FUSE_RANK_BIAS 60.0
+enum { FUSE_MIN_DEPTH = 64, FUSE_DEPTH_FACTOR = 4 }; /* hits of each ranking: at least, and for each that is returned */
 
 typedef bool before_fn(const fuse_ranked *a, const fuse_ranked *b);
 
@@ -68,6 +71,13 @@ lode_status fuse_rankings(const uint64_t *a, size_t na, double weight_a, const u
     }
   }
   fuse_heapsort(out, kept, fuse_by_score);
+  for (size_t i = 1; i < kept; i++) INVARIANT_CHECKED(fuse_by_score(&out[i - 1], &out[i]));
   *n = kept;
   return LODE_OK;
+}
+
+size_t fuse_depth(size_t k) {
+  size_t depth;
+  if (mem_mul_overflow(k, FUSE_DEPTH_FACTOR, &depth)) return SIZE_MAX;
+  return depth > FUSE_MIN_DEPTH ? depth : FUSE_MIN_DEPTH;
 }

@@ -17,13 +17,19 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+/* Windows of start positions: the smallest, whose limit is final; the first; the largest; and how much the next one is
+ * larger or smaller. Most texts are one window. Not measured. */
 #define MIN_WINDOW ((size_t)64)
 #define FIRST_WINDOW ((size_t)1024)
 #define MAX_WINDOW ((size_t)262144)
 #define WINDOW_FACTOR 16
+/* Steps of one call of PCRE2 at most, between two looks at the clock. Not measured. */
 #define CALL_STEPS ((size_t)1 << 26)
+/* Memory of the interpreter, and nesting of parentheses, which bounds the stack of the compiler. */
 #define HEAP_KIB (64u << 10)
 #define PARENS_NEST 250
+/* Time that a runner may take: a fixed part, and so much for each search and each byte of text. Patterns that do not
+ * backtrack stay far below it; what takes more is refused as too expensive. */
 #define REGEX_RUNNER_NS 2000000000u
 #define REGEX_SEARCH_NS 10000u
 #define REGEX_BYTE_NS 200u

@@ -29,7 +29,7 @@ static bool address_parse_number(lode_str text, uint32_t *out) {
   return text.len > 0 && n > 0;
 }
 
-static lode_status address_parse_option(lode_store *s, lode_str option, lode_error *err) {
+static lode_status address_parse_option(remote_store *s, lode_str option, lode_error *err) {
   char quoted[256];
   const struct {
     const char *name;
@@ -61,7 +61,7 @@ static bool address_is_host(const char *text, size_t len) {
   return len > 0 && len < 256;
 }
 
-static const char *address_copy(lode_store *s, const char *head, const char *text, size_t len) {
+static const char *address_copy(remote_store *s, const char *head, const char *text, size_t len) {
   size_t head_len = strlen(head);
   char *p = mem_arena_alloc(&s->arena, head_len + len + 1);
   if (!p) return NULL;
@@ -85,7 +85,7 @@ static bool address_has_port(const char *host, size_t len, bool *has_port) {
   return port >= 1 && port <= 65535 && at > 1;
 }
 
-static lode_status address_parse_hosts(lode_store *s, const char *scheme, const char *hosts, size_t len,
+static lode_status address_parse_hosts(remote_store *s, const char *scheme, const char *hosts, size_t len,
                                        lode_error *err) {
   for (size_t at = 0; at <= len;) {
     size_t end = at;
@@ -105,7 +105,7 @@ static lode_status address_parse_hosts(lode_store *s, const char *scheme, const 
   return LODE_OK;
 }
 
-static lode_status address_parse(lode_store *s, const char *address, lode_error *err) {
+static lode_status address_parse(remote_store *s, const char *address, lode_error *err) {
   bool tls = strncmp(address, "qdrants://", 10) == 0;
   const char *p = address + (tls ? 10 : 9), *end = p + strlen(p);
   const char *query = memchr(p, '?', (size_t)(end - p)), *stop = query ? query : end;
@@ -131,7 +131,7 @@ static lode_status address_parse(lode_store *s, const char *address, lode_error 
 
 /* ---- Connections ---- */
 
-static lode_status client_take_conn(lode_store *s, http_client **http, lode_error *err) {
+static lode_status client_take_conn(remote_store *s, http_client **http, lode_error *err) {
   *http = NULL;
   pthread_mutex_lock(&s->lock);
   if (s->n_idle) *http = s->idle[--s->n_idle];
@@ -139,7 +139,7 @@ static lode_status client_take_conn(lode_store *s, http_client **http, lode_erro
   return *http ? LODE_OK : http_new(http, err);
 }
 
-static void client_give_conn(lode_store *s, http_client *http) {
+static void client_give_conn(remote_store *s, http_client *http) {
   pthread_mutex_lock(&s->lock);
   if (s->n_idle < REMOTE_MAX_IDLE_CONNS) {
     s->idle[s->n_idle++] = http;
@@ -236,7 +236,7 @@ static bool client_goes_on(void *ctx) {
 }
 
 /* The request points into the call. `last`: there is no other address to try. */
-static http_request client_make_request(const lode_store *s, size_t base, bool last, const char *method,
+static http_request client_make_request(const remote_store *s, size_t base, bool last, const char *method,
                                         remote_call *call) {
   call->url.len = 0;
   strbuf_addstr(&call->url, s->bases[base]);
@@ -247,10 +247,10 @@ static http_request client_make_request(const lode_store *s, size_t base, bool l
       .url = call->url.data,
       .headers = s->headers,
       .body = call->body.len ? (lode_str){call->body.data, call->body.len} : (lode_str){0},
-      .connect_ms = s->n_bases > 1 ? 1000 : s->options->busy_ms,
+      .connect_ms = s->n_bases > 1 ? 1000 : s->head.options->busy_ms,
       .go_on = call->progress.step ? client_goes_on : NULL,
       .ctx = &call->progress,
-      .timeout_ms = !last || s->options->busy_ms > 60000 ? s->options->busy_ms : 60000,
+      .timeout_ms = !last || s->head.options->busy_ms > 60000 ? s->head.options->busy_ms : 60000,
   };
 }
 
@@ -259,7 +259,7 @@ static bool client_is_complete(const remote_call *call) {
 }
 
 /* Tries each address once, beginning with the one that answered last. */
-static lode_status client_try_addresses(lode_store *s, http_client *http, const char *method, remote_call *call,
+static lode_status client_try_addresses(remote_store *s, http_client *http, const char *method, remote_call *call,
                                         lode_error *err) {
   lode_status st = LODE_IO;
   size_t first = atomic_load_explicit(&s->base, memory_order_relaxed);
@@ -278,7 +278,7 @@ static lode_status client_try_addresses(lode_store *s, http_client *http, const 
   return st;
 }
 
-void remote_call_start(lode_store *s, const char *method, remote_call *call) {
+void remote_call_start(remote_store *s, const char *method, remote_call *call) {
   lode_error unused;
   http_client *http;
   call->base = atomic_load_explicit(&s->base, memory_order_relaxed);
@@ -295,8 +295,8 @@ void remote_call_push(remote_call *call) {
   if (call->started) http_pump(call->started);
 }
 
-lode_status remote_call_send(lode_store *s, const char *method, remote_call *call, lode_error *err) {
-  uint64_t until = os_api->now_ns() + (uint64_t)s->options->busy_ms * 1000000, wait = CLIENT_MIN_WAIT_MS;
+lode_status remote_call_send(remote_store *s, const char *method, remote_call *call, lode_error *err) {
+  uint64_t until = os_api->now_ns() + (uint64_t)s->head.options->busy_ms * 1000000, wait = CLIENT_MIN_WAIT_MS;
   http_client *http = call->started;
   lode_status st;
   bool started = http != NULL;
@@ -325,7 +325,7 @@ lode_status remote_call_send(lode_store *s, const char *method, remote_call *cal
   return st;
 }
 
-uint64_t remote_next_seq(lode_store *s, size_t n) {
+uint64_t remote_next_seq(remote_store *s, size_t n) {
   /* Microseconds since 2025, times 8 */
   uint64_t wall = os_wall_ms(), start = 1735689600000u;
   uint64_t now = wall > start ? (wall - start) * 8000 : 0, last = atomic_load(&s->clock), first;
@@ -337,7 +337,7 @@ uint64_t remote_next_seq(lode_store *s, size_t n) {
 
 /* ---- Open and close ---- */
 
-static lode_status client_open_registry(lode_store *s, bool create, lode_error *err) {
+static lode_status client_open_registry(remote_store *s, bool create, lode_error *err) {
   remote_call call = {0};
   lode_status st;
   remote_call_path(&call, "/collections/%s-registry", s->prefix);
@@ -365,11 +365,11 @@ lode_status remote_open(const char *address, const lode_open_options *options, l
   static const lode_open_options defaults;
   lode_status st;
   *out = NULL;
-  lode_store *s = mem_calloc(1, sizeof *s);
+  remote_store *s = mem_calloc(1, sizeof *s);
   if (!s) return err_nomem(err);
-  s->engine = &remote_table;
+  s->head.engine = &remote_table;
   s->filled = options ? *options : defaults;
-  s->options = &s->filled;
+  s->head.options = &s->filled;
   if (!s->filled.busy_ms) s->filled.busy_ms = CLIENT_BUSY_MS;
   if (!s->filled.memory_bytes) s->filled.memory_bytes = (uint64_t)256 << 20;
   if (!s->filled.max_document_bytes) s->filled.max_document_bytes = (uint64_t)64 << 20;
@@ -377,15 +377,27 @@ lode_status remote_open(const char *address, const lode_open_options *options, l
   (void)pthread_mutex_init(&s->lock, NULL);
   TRY_GOTO(address_parse(s, address, err));
   TRY_GOTO(client_open_registry(s, s->filled.create, err));
-  *out = s;
+  *out = &s->head;
 done:
-  if (st != LODE_OK) remote_close(s);
+  if (st != LODE_OK) remote_close(&s->head);
   return st;
 }
 
-void remote_close(lode_store *s) {
+void remote_close(lode_store *head) {
+  remote_store *s = remote_store_of(head);
   for (size_t i = 0; i < s->n_idle; i++) http_free(s->idle[i]);
   (void)pthread_mutex_destroy(&s->lock);
   mem_arena_release(&s->arena);
   mem_free(s);
 }
+
+/* ---- The table of operations ---- */
+
+const iface_ops remote_table = {.open = remote_open,
+                                .close = remote_close,
+                                .collection_close = remote_collection_close,
+                                .rollback = remote_rollback,
+#define REMOTE_MEMBER(name, handle, params, args) .name = remote_##name,
+                                IFACE_OPS(REMOTE_MEMBER)
+#undef REMOTE_MEMBER
+};

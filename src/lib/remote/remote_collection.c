@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* remote_collection.c - collections of Lode: their handles, and the Qdrant collections that hold their records. */
-#include "remote/remote.h"
+#include "remote/remote_registry.h"
 
 #include "os/os.h"
 
@@ -8,7 +8,7 @@ static const char *const qdrant_distances[] = {[LODE_L2] = "Euclid", [LODE_COSIN
 
 /* ---- Qdrant collections ---- */
 
-void remote_generation_path(remote_call *call, const lode_store *s, const remote_entry *k, const char *format, ...) {
+void remote_generation_path(remote_call *call, const remote_store *s, const remote_entry *k, const char *format, ...) {
   char text[400];
   va_list ap;
   va_start(ap, format);
@@ -32,7 +32,7 @@ static void qdrant_put_collection(strbuf *out, const remote_entry *k) {
   strbuf_addch(out, '}');
 }
 
-static lode_status qdrant_make_index(lode_store *s, const remote_entry *k, const char *field, const char *schema,
+static lode_status qdrant_make_index(remote_store *s, const remote_entry *k, const char *field, const char *schema,
                                      lode_error *err) {
   remote_call call = {0};
   remote_generation_path(&call, s, k, "/index?wait=true");
@@ -42,7 +42,7 @@ static lode_status qdrant_make_index(lode_store *s, const remote_entry *k, const
   return st;
 }
 
-lode_status remote_generation_create(lode_store *s, const remote_entry *k, lode_error *err) {
+lode_status remote_generation_create(remote_store *s, const remote_entry *k, lode_error *err) {
   remote_call call = {0};
   remote_generation_path(&call, s, k, "%s", "");
   qdrant_put_collection(&call.body, k);
@@ -54,7 +54,7 @@ lode_status remote_generation_create(lode_store *s, const remote_entry *k, lode_
   return st;
 }
 
-lode_status remote_generation_drop(lode_store *s, const remote_entry *k, lode_error *err) {
+lode_status remote_generation_drop(remote_store *s, const remote_entry *k, lode_error *err) {
   remote_call call = {0};
   remote_generation_path(&call, s, k, "%s", "");
   lode_status st = remote_call_send(s, "DELETE", &call, err);
@@ -62,11 +62,11 @@ lode_status remote_generation_drop(lode_store *s, const remote_entry *k, lode_er
   return st == LODE_NOT_FOUND ? LODE_OK : st;
 }
 
-lode_status remote_index_field(lode_collection *c, const remote_entry *k, const char *field, const char *schema,
+lode_status remote_index_field(remote_collection *c, const remote_entry *k, const char *field, const char *schema,
                                lode_error *err) {
   size_t len = strlen(field) + 1;
   bool known = false;
-  if (c->store->options->read_only) return LODE_OK;
+  if (c->store->head.options->read_only) return LODE_OK;
   pthread_mutex_lock(&c->lock);
   for (size_t at = 0; at < c->indexed.len && !known; at += strlen(c->indexed.data + at) + 1)
     known = strcmp(c->indexed.data + at, field) == 0;
@@ -90,7 +90,7 @@ static bool entry_copy(mem_arena *arena, const remote_entry *from, remote_entry 
   return true;
 }
 
-lode_status remote_handle_update(lode_collection *c, const remote_entry *k, lode_error *err) {
+lode_status remote_handle_update(remote_collection *c, const remote_entry *k, lode_error *err) {
   mem_arena arena;
   remote_entry copy;
   mem_arena_init(&arena, 0);
@@ -115,7 +115,7 @@ static lode_status entry_dropped(lode_error *err) {
 /* Finds the entry with this uid, whatever its name is now. */
 typedef struct entry_finding {
   uint64_t uid;
-  lode_collection *c;
+  remote_collection *c;
   bool found;
 } entry_finding;
 
@@ -126,7 +126,7 @@ static lode_status entry_find_uid(void *ctx, const remote_entry *k, lode_error *
   return remote_handle_update(f->c, k, err);
 }
 
-lode_status remote_entry_of(lode_collection *c, bool fresh, mem_arena *arena, remote_entry *entry, lode_error *err) {
+lode_status remote_entry_of(remote_collection *c, bool fresh, mem_arena *arena, remote_entry *entry, lode_error *err) {
   if (fresh) {
     entry_finding f = {c->uid, c, false};
     TRY(remote_registry_each(c->store, entry_find_uid, &f, err));
@@ -138,7 +138,7 @@ lode_status remote_entry_of(lode_collection *c, bool fresh, mem_arena *arena, re
   return copied ? LODE_OK : err_nomem(err);
 }
 
-static lode_status entry_set_embedder(lode_store *s, const remote_entry *k, lode_error *err) {
+static lode_status entry_set_embedder(remote_store *s, const remote_entry *k, lode_error *err) {
   strbuf fields = {0};
   strbuf_addstr(&fields, "\"embedder\":");
   json_put_string(&fields, k->spec.embedder);
@@ -149,106 +149,121 @@ static lode_status entry_set_embedder(lode_store *s, const remote_entry *k, lode
   return st;
 }
 
-lode_status remote_collection_open(lode_store *s, lode_str name, const lode_collection_options *options,
-                                   lode_collection **out, lode_error *err) {
-  static const lode_collection_options none;
-  const lode_collection_options *o = options ? options : &none;
-  remote_entry k;
-  mem_arena arena;
-  strbuf counters = {0};
-  lode_collection *c = NULL;
-  lode_status st;
+/* ---- Opening ---- */
+
+typedef struct handle_opening {
+  remote_store *store;
+  lode_str name;
+  const lode_collection_options *options;
+  mem_arena arena; /* strings of the entry */
+  remote_entry entry;
+} handle_opening;
+
+static lode_status handle_use_existing(handle_opening *o, lode_error *err) {
+  const lode_collection_options *want = o->options;
+  remote_entry *k = &o->entry;
+  char quoted[256];
+  bool read_only = o->store->head.options->read_only;
+  if (k->spec.dim && k->spare && !read_only) /* no writes before the old generation is dropped */
+    TRY(remote_wait_unlocked(o->store, o->name, &o->arena, k, err));
+  if (want->create && want->must_create)
+    return err_set(err, LODE_EXISTS, "there is a collection %s already", str_quote(o->name, quoted, sizeof quoted));
+  if (k->spec.embedder.data || !want->embedder.data || read_only) return LODE_OK;
+  k->spec.embedder = want->embedder;
+  k->spec.embedder_dim = want->embedder_dim;
+  return entry_set_embedder(o->store, k, err);
+}
+
+/* The names of the counters as a JSON array, or absent. */
+static lode_status handle_put_counters(handle_opening *o, strbuf *out, lode_str *text, lode_error *err) {
+  for (size_t i = 0; i < o->options->n_counters; i++) {
+    strbuf_addch(out, i ? ',' : '[');
+    json_put_string(out, o->options->counters[i]);
+  }
+  if (o->options->n_counters) strbuf_addch(out, ']');
+  *text = out->len ? (lode_str){out->data, out->len} : (lode_str){0};
+  return out->failed ? err_nomem(err) : LODE_OK;
+}
+
+/* Creates `mine`. Another process may do the same: the entry of the registry decides. */
+static lode_status handle_register(handle_opening *o, const remote_entry *mine, lode_error *err) {
   bool found;
-  err_clear(err);
-  *out = NULL;
-  mem_arena_init(&arena, 0);
-  TRY_GOTO(iface_check_name(name, "the name of the collection", err));
-  TRY_GOTO(iface_check_coll_options(o, err));
-  TRY_GOTO(remote_registry_load(s, name, &arena, &k, &found, err));
-  if (found && k.spec.dim && k.spare && !s->options->read_only) { /* no writes before the old generation is dropped */
-    TRY_GOTO(remote_wait_unlocked(s, name, &arena, &k, err));
-  }
-  if (found && o->create && o->must_create) {
-    char quoted[256];
-    st = err_set(err, LODE_EXISTS, "there is a collection %s already", str_quote(name, quoted, sizeof quoted));
-    goto done;
-  }
-  if (!found && !o->create) {
-    char quoted[256];
-    st =
-        err_set(err, LODE_NOT_FOUND, "there is no collection %s in this store", str_quote(name, quoted, sizeof quoted));
-    goto done;
-  }
-  if (!found) {
-    if (s->options->read_only) {
-      st = err_set(err, LODE_READONLY,
+  TRY(remote_generation_create(o->store, mine, err));
+  TRY(remote_registry_add(o->store, mine, err));
+  TRY(remote_registry_load(o->store, o->name, &o->arena, &o->entry, &found, err));
+  if (!found || o->entry.uid != mine->uid) TRY(remote_generation_drop(o->store, mine, err));
+  return found ? LODE_OK : entry_dropped(err);
+}
+
+static lode_status handle_create(handle_opening *o, lode_error *err) {
+  const lode_collection_options *want = o->options;
+  const remote_store *s = o->store;
+  strbuf counters = {0};
+  char quoted[256];
+  if (!want->create)
+    return err_set(err, LODE_NOT_FOUND, "there is no collection %s in this store",
+                   str_quote(o->name, quoted, sizeof quoted));
+  if (s->head.options->read_only)
+    return err_set(err, LODE_READONLY,
                    "the store is open for reading only: open it without read_only to make collections");
-      goto done;
-    }
-    if (o->n_counters) {
-      strbuf_addch(&counters, '[');
-      for (size_t i = 0; i < o->n_counters; i++) {
-        if (i) strbuf_addch(&counters, ',');
-        json_put_string(&counters, o->counters[i]);
-      }
-      strbuf_addch(&counters, ']');
-    }
-    k = (remote_entry){
-        .uid = (rand_u64() >> 2) | 1,
-        .generation = 1,
-        .metric = o->metric,
-        .spec = {.embedder = o->embedder, .embedder_dim = o->embedder_dim, .dim = 0},
-        .name = name,
-        .metadata = o->metadata,
-        .counters = counters.len ? (lode_str){counters.data, counters.len} : (lode_str){0},
-        .shards = o->shards ? o->shards : s->shards,
-        .replicas = o->replicas ? o->replicas : s->replicas,
-        .write_consistency = o->write_consistency ? o->write_consistency : s->write_consistency,
-    };
-    if (counters.failed) {
-      st = err_nomem(err);
-      goto done;
-    }
-    TRY_GOTO(remote_generation_create(s, &k, err));
-    TRY_GOTO(remote_registry_add(s, &k, err));
-    remote_entry mine = k;
-    TRY_GOTO(remote_registry_load(s, name, &arena, &k, &found, err)); /* ours, or that of a concurrent creator? */
-    if (!found || k.uid != mine.uid) TRY_GOTO(remote_generation_drop(s, &mine, err));
-    if (!found) {
-      st = entry_dropped(err);
-      goto done;
-    }
-  } else if (!k.spec.embedder.data && o->embedder.data && !s->options->read_only) {
-    k.spec.embedder = o->embedder;
-    k.spec.embedder_dim = o->embedder_dim;
-    TRY_GOTO(entry_set_embedder(s, &k, err));
-  }
-  c = mem_calloc(1, sizeof *c + (o->embedder.data ? o->embedder.len : 0));
-  if (!c) {
-    st = err_nomem(err);
-    goto done;
-  }
-  c->engine = s->engine;
-  c->store = s;
-  c->uid = k.uid;
-  c->spec.embedder_dim = o->embedder_dim;
-  if (o->embedder.data) {
-    memcpy(c + 1, o->embedder.data, o->embedder.len);
-    c->spec.embedder = (lode_str){(const char *)(c + 1), o->embedder.len};
-  }
-  (void)pthread_mutex_init(&c->lock, NULL);
-  mem_arena_init(&c->arena, 0);
-  TRY_GOTO(remote_handle_update(c, &k, err));
-  *out = c;
-  c = NULL;
-done:
-  remote_collection_close(c);
-  mem_arena_release(&arena);
+  remote_entry mine = {
+      .uid = (rand_u64() >> 2) | 1,
+      .generation = 1,
+      .metric = want->metric,
+      .spec = {.embedder = want->embedder, .embedder_dim = want->embedder_dim, .dim = 0},
+      .name = o->name,
+      .metadata = want->metadata,
+      .shards = want->shards ? want->shards : s->shards,
+      .replicas = want->replicas ? want->replicas : s->replicas,
+      .write_consistency = want->write_consistency ? want->write_consistency : s->write_consistency,
+  };
+  lode_status st = handle_put_counters(o, &counters, &mine.counters, err);
+  if (st == LODE_OK) st = handle_register(o, &mine, err);
   strbuf_release(&counters);
   return st;
 }
 
-void remote_collection_close(lode_collection *c) {
+static lode_status handle_new(const handle_opening *o, remote_collection **out, lode_error *err) {
+  lode_str embedder = o->options->embedder;
+  remote_collection *c = mem_calloc(1, sizeof *c + (embedder.data ? embedder.len : 0));
+  if (!c) return err_nomem(err);
+  c->head = (lode_collection){.engine = &remote_table, .store = &o->store->head};
+  c->store = o->store;
+  c->uid = o->entry.uid;
+  c->spec.embedder_dim = o->options->embedder_dim;
+  if (embedder.data) {
+    memcpy(c + 1, embedder.data, embedder.len);
+    c->spec.embedder = (lode_str){(const char *)(c + 1), embedder.len};
+  }
+  (void)pthread_mutex_init(&c->lock, NULL);
+  mem_arena_init(&c->arena, 0);
+  lode_status st = remote_handle_update(c, &o->entry, err);
+  if (st == LODE_OK)
+    *out = c;
+  else
+    remote_handle_close(c);
+  return st;
+}
+
+lode_status remote_handle_open(remote_store *s, lode_str name, const lode_collection_options *options,
+                               remote_collection **out, lode_error *err) {
+  static const lode_collection_options none;
+  handle_opening o = {.store = s, .name = name, .options = options ? options : &none};
+  lode_status st;
+  bool found;
+  *out = NULL;
+  mem_arena_init(&o.arena, 0);
+  TRY_GOTO(iface_check_name(name, "the name of the collection", err));
+  TRY_GOTO(iface_check_coll_options(o.options, err));
+  TRY_GOTO(remote_registry_load(s, name, &o.arena, &o.entry, &found, err));
+  TRY_GOTO(found ? handle_use_existing(&o, err) : handle_create(&o, err));
+  st = handle_new(&o, out, err);
+done:
+  mem_arena_release(&o.arena);
+  return st;
+}
+
+void remote_handle_close(remote_collection *c) {
   if (!c) return;
   (void)pthread_mutex_destroy(&c->lock);
   mem_arena_release(&c->arena);
@@ -256,13 +271,25 @@ void remote_collection_close(lode_collection *c) {
   mem_free(c);
 }
 
+lode_status remote_collection_open(lode_store *head, lode_str name, const lode_collection_options *options,
+                                   lode_collection **out, lode_error *err) {
+  remote_collection *c;
+  err_clear(err);
+  *out = NULL;
+  TRY(remote_handle_open(remote_store_of(head), name, options, &c, err));
+  *out = &c->head;
+  return LODE_OK;
+}
+
+void remote_collection_close(lode_collection *head) { remote_handle_close(remote_collection_of(head)); }
+
 /* ---- Changes ---- */
 
-static lode_status entry_load_existing(lode_store *s, lode_str name, mem_arena *arena, remote_entry *k,
+static lode_status entry_load_existing(remote_store *s, lode_str name, mem_arena *arena, remote_entry *k,
                                        lode_error *err) {
   char quoted[256];
   bool found;
-  if (s->options->read_only)
+  if (s->head.options->read_only)
     return err_set(err, LODE_READONLY, "the store is open for reading only: open it without read_only to write");
   TRY(iface_check_name(name, "the name of the collection", err));
   TRY(remote_registry_load(s, name, arena, k, &found, err));
@@ -271,7 +298,8 @@ static lode_status entry_load_existing(lode_store *s, lode_str name, mem_arena *
                  str_quote(name, quoted, sizeof quoted));
 }
 
-lode_status remote_collection_rename(lode_store *s, lode_str name, lode_str new_name, lode_error *err) {
+lode_status remote_collection_rename(lode_store *head, lode_str name, lode_str new_name, lode_error *err) {
+  remote_store *s = remote_store_of(head);
   remote_entry k, other;
   remote_lock lock = {0};
   mem_arena arena;
@@ -296,12 +324,13 @@ lode_status remote_collection_rename(lode_store *s, lode_str name, lode_str new_
   TRY_GOTO(remote_registry_rename(s, &k, name, err));
   locked = false;
 done:
-  if (locked) (void)remote_lock_release(s, name, &lock, &unused);
+  if (locked) err_ignore(remote_lock_release(s, name, &lock, &unused)); /* if it fails, the lock goes stale */
   mem_arena_release(&arena);
   return st;
 }
 
-lode_status remote_collection_set_metadata(lode_store *s, lode_str name, lode_str metadata, lode_error *err) {
+lode_status remote_collection_set_metadata(lode_store *head, lode_str name, lode_str metadata, lode_error *err) {
+  remote_store *s = remote_store_of(head);
   remote_entry k;
   mem_arena arena;
   strbuf fields = {0};
@@ -322,7 +351,8 @@ done:
   return st;
 }
 
-lode_status remote_collection_drop(lode_store *s, lode_str name, lode_error *err) {
+lode_status remote_collection_drop(lode_store *head, lode_str name, lode_error *err) {
+  remote_store *s = remote_store_of(head);
   remote_entry k;
   remote_lock lock;
   mem_arena arena;
@@ -342,7 +372,7 @@ done:
 /* ---- List ---- */
 
 typedef struct entry_listing {
-  lode_store *store;
+  remote_store *store;
   lode_collection_list *list;
 } entry_listing;
 
@@ -355,7 +385,7 @@ static uint64_t qdrant_count_in(const remote_call *call) {
              : 0;
 }
 
-static lode_status qdrant_count_points(lode_store *s, const remote_entry *k, bool pending, uint64_t *count,
+static lode_status qdrant_count_points(remote_store *s, const remote_entry *k, bool pending, uint64_t *count,
                                        lode_error *err) {
   remote_call call = {0};
   remote_generation_path(&call, s, k, "/points/count");
@@ -367,7 +397,7 @@ static lode_status qdrant_count_points(lode_store *s, const remote_entry *k, boo
   return st;
 }
 
-lode_status remote_count_points(lode_store *s, const remote_entry *k, uint64_t *records, uint64_t *pending,
+lode_status remote_count_points(remote_store *s, const remote_entry *k, uint64_t *records, uint64_t *pending,
                                 lode_error *err) {
   TRY(qdrant_count_points(s, k, false, records, err));
   return pending ? qdrant_count_points(s, k, true, pending, err) : LODE_OK;
@@ -393,7 +423,8 @@ static int entry_compare_names(const void *a, const void *b) {
   return str_cmp(((const lode_collection_info *)a)->name, ((const lode_collection_info *)b)->name);
 }
 
-lode_status remote_collections(lode_store *s, lode_collection_list **out, lode_error *err) {
+lode_status remote_collections(lode_store *head, lode_collection_list **out, lode_error *err) {
+  remote_store *s = remote_store_of(head);
   entry_listing l = {.store = s};
   err_clear(err);
   *out = NULL;

@@ -4,7 +4,7 @@
  * Qdrant counts the words of a key (remote_point.c). With a filter, on a read-only handle (which cannot create the
  * index that Qdrant needs), or if a long string is stored as its hash, the records are read and counted here.
  */
-#include "remote/remote.h"
+#include "remote/remote_select.h"
 
 enum { REMOTE_MAX_FACETS = 100000 };
 
@@ -100,7 +100,7 @@ done:
 /* ---- By Qdrant ---- */
 
 /* *complete: the response has all values, and none as a hash. */
-static lode_status remote_facet_count_words(remote_facet_counts *t, lode_collection *c, const remote_entry *entry,
+static lode_status remote_facet_count_words(remote_facet_counts *t, remote_collection *c, const remote_entry *entry,
                                             bool *complete, lode_error *err) {
   char field[REMOTE_FIELD_BYTES];
   remote_call call = {0};
@@ -167,20 +167,22 @@ static lode_status remote_facet_make_list(remote_facet_counts *t, size_t limit, 
   return st;
 }
 
-static lode_status remote_facet_collect(lode_collection *c, bool fresh, remote_select *select, remote_facet_counts *t,
+static lode_status remote_facet_collect(remote_collection *c, bool fresh, remote_select *select, remote_facet_counts *t,
                                         mem_arena *arena, lode_error *err) {
   remote_entry entry;
   bool complete = false;
   TRY(remote_entry_of(c, fresh, arena, &entry, err));
   t->n = 0;
-  if (!select->has_filter && !c->store->options->read_only) TRY(remote_facet_count_words(t, c, &entry, &complete, err));
+  if (!select->has_filter && !c->store->head.options->read_only)
+    TRY(remote_facet_count_words(t, c, &entry, &complete, err));
   if (complete) return LODE_OK;
   t->n = 0;
   return remote_facet_count_recs(t, select, &entry, err);
 }
 
-lode_status remote_facets(lode_collection *c, lode_str key, lode_str where, size_t limit, lode_facet_list **list,
+lode_status remote_facets(lode_collection *head, lode_str key, lode_str where, size_t limit, lode_facet_list **list,
                           lode_error *err) {
+  remote_collection *c = remote_collection_of(head);
   lode_selection what = {.where = where};
   remote_select select = {0};
   remote_facet_counts t = {.key = key};
@@ -210,7 +212,8 @@ done:
 }
 
 /* The values of a declared counter; without a key, the declared counters with their numbers of values. */
-lode_status remote_counters(lode_collection *c, lode_str key, lode_facet_list **list, lode_error *err) {
+lode_status remote_counters(lode_collection *head, lode_str key, lode_facet_list **list, lode_error *err) {
+  remote_collection *c = remote_collection_of(head);
   remote_entry entry;
   mem_arena arena;
   json_doc json = {0};
@@ -229,7 +232,7 @@ lode_status remote_counters(lode_collection *c, lode_str key, lode_facet_list **
     declared = declared || (key.data && str_eq(key, v.s));
     if (key.data) continue;
     lode_facet_list *values;
-    TRY_GOTO(remote_facets(c, v.s, (lode_str){0}, 0, &values, err));
+    TRY_GOTO(remote_facets(head, v.s, (lode_str){0}, 0, &values, err));
     size_t n = lode_facet_list_count(values);
     lode_facet_list_free(values);
     TRY_GOTO(remote_facet_add(&t, &v, n, err));
@@ -241,7 +244,7 @@ lode_status remote_counters(lode_collection *c, lode_str key, lode_facet_list **
     st = err_set(err, LODE_NOT_FOUND, "%s was not declared as a counter when the collection was made: use facets",
                  str_quote(key, quoted, sizeof quoted));
   } else {
-    st = remote_facets(c, key, (lode_str){0}, 0, list, err);
+    st = remote_facets(head, key, (lode_str){0}, 0, list, err);
   }
 done:
   json_release(&json);

@@ -5,13 +5,13 @@
  * evaluated on what comes back, by the same code as in an embedded store, so a condition that Qdrant applies too
  * loosely cannot add a result.
  */
-#include "remote/remote.h"
+#include "remote/remote_select.h"
 
 #include <math.h>
 
 enum { REMOTE_MAX_VALUES = 100000 };
 
-lode_status remote_select_init(remote_select *s, lode_collection *c, const lode_selection *what, lode_error *err) {
+lode_status remote_select_init(remote_select *s, remote_collection *c, const lode_selection *what, lode_error *err) {
   *s = (remote_select){.c = c, .what = what};
   TRY(iface_check_selection(what, err));
   TRY(filter_parse(what->where, what->where_document, &s->filter, err));

@@ -4,7 +4,7 @@
  * Numbers become words by value: 5 and 5.0 are the same word, because a filter treats them as equal. Words of
  * documents are hashed to 32 bits by CRC-32C; this hash must never change, because it is stored.
  */
-#include "remote/remote.h"
+#include "remote/remote_point.h"
 
 #include "base/crc32c.h"
 #include "base/number.h"
@@ -126,11 +126,13 @@ static int point_compare_hashes(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-bool remote_sparse_vector(strbuf *out, lode_str text, bool query, lode_error *err, lode_status *st) {
+lode_status remote_sparse_vector(strbuf *out, lode_str text, bool query, bool *any, lode_error *err) {
   point_word_counts w = {0};
-  *st = LODE_OK;
-  if (text.data && (query ? token_split_query : token_split)(text.data, text.len, point_add_word, &w))
-    *st = err_nomem(err);
+  *any = false;
+  if (text.data && (query ? token_split_query : token_split)(text.data, text.len, point_add_word, &w)) {
+    mem_free(w.v);
+    return err_nomem(err);
+  }
   size_t n = 0;
   if (w.n) qsort(w.v, w.n, sizeof *w.v, point_compare_hashes);
   for (size_t i = 0; i < w.n; i++) {
@@ -157,7 +159,8 @@ bool remote_sparse_vector(strbuf *out, lode_str text, bool query, lode_error *er
   }
   strbuf_addstr(out, "]}");
   mem_free(w.v);
-  return n > 0;
+  *any = n > 0;
+  return LODE_OK;
 }
 
 /* ---- Metadata as fields ---- */
@@ -258,7 +261,7 @@ static bool base64_take(lode_str text, uint8_t *out, size_t n) {
 
 lode_status remote_point_encode(strbuf *out, const remote_point *p, lode_metric metric, lode_error *err) {
   char uuid[REMOTE_UUID_BYTES];
-  lode_status st = LODE_OK;
+  bool has_words;
   remote_point_uuid(p->id, uuid);
   strbuf_addstr(out, "{\"id\":\"");
   strbuf_addstr(out, uuid);
@@ -270,8 +273,8 @@ lode_status remote_point_encode(strbuf *out, const remote_point *p, lode_metric 
   size_t before = out->len;
   if (p->vector) strbuf_addch(out, ',');
   strbuf_addstr(out, "\"t\":");
-  if (!remote_sparse_vector(out, p->document, false, err, &st)) out->len = before;
-  TRY(st);
+  TRY(remote_sparse_vector(out, p->document, false, &has_words, err));
+  if (!has_words) out->len = before;
   strbuf_addf(out, "},\"payload\":{\"n\":%llu,\"seq\":%llu,\"crc\":%u,\"p\":%s,\"id\":", (unsigned long long)p->n,
               (unsigned long long)p->seq, remote_point_crc(p), p->vector ? "false" : "true");
   json_put_string(out, p->id);

@@ -7,9 +7,11 @@
  * are broken by id), twice as many are requested, until there are enough or no more. Fusion is done here
  * (query/fuse.h): it has weights, and is the same as in an embedded store.
  */
-#include "remote/remote.h"
+#include "remote/remote_select.h"
 
+#include "iface/iface_explain.h"
 #include "kernel/kernel.h"
+#include "os/os.h"
 #include "query/fuse.h"
 
 #include <math.h>
@@ -18,7 +20,6 @@
 
 enum {
   REMOTE_QUERY_GROUP = 32,          /* vector queries per request */
-  REMOTE_QUERY_MIN_FUSED = 64,      /* hybrid: candidates of each list, at least */
   REMOTE_QUERY_SLACK = 4,           /* records requested beyond those wanted */
   REMOTE_QUERY_MAX_LIMIT = 1 << 30, /* records requested at most */
   REMOTE_QUERY_MAX_IDS = 20000,     /* ids per request */
@@ -36,7 +37,7 @@ typedef struct remote_hits {
 } remote_hits;
 
 typedef struct remote_query_run {
-  lode_collection *c;
+  remote_collection *c;
   const lode_query_request *request;
   remote_select select;
   remote_entry entry;
@@ -46,20 +47,33 @@ typedef struct remote_query_run {
   strbuf only; /* the has_id condition */
   lode_result *result;
   double vector_weight, text_weight;
+  iface_explain explain;
+  uint64_t sent_ns; /* when the request was sent */
 } remote_query_run;
+
+/* One search of Qdrant for one of the queries, and its hits. */
+typedef struct remote_search {
+  size_t query; /* its index in the request */
+  bool words;   /* by text; else by vector */
+  size_t want;  /* hits */
+  size_t limit; /* points to ask for: more, because some may not match */
+  remote_hits hits;
+  size_t given; /* points in the response */
+  double last;  /* distance or score of the last of them */
+} remote_search;
 
 /* ---- Requests ---- */
 
-static void remote_query_put_search(remote_query_run *q, bool words, size_t query, size_t limit, lode_status *st,
-                                    lode_error *err) {
+static lode_status remote_query_put_search(remote_query_run *q, const remote_search *s, lode_error *err) {
   const lode_query_request *r = q->request;
   strbuf *out = &q->call.body;
+  bool any;
   strbuf_addstr(out, "{\"query\":");
-  if (words) {
-    (void)remote_sparse_vector(out, r->texts[query], true, err, st);
+  if (s->words) {
+    TRY(remote_sparse_vector(out, r->texts[s->query], true, &any, err));
     strbuf_addstr(out, ",\"using\":\"t\"");
   } else {
-    json_put_vector(out, r->vectors + query * r->dimension, r->dimension);
+    json_put_vector(out, r->vectors + s->query * r->dimension, r->dimension);
     strbuf_addstr(out, ",\"using\":\"v\",\"params\":{");
     if (r->exact || r->target_recall >= 1)
       strbuf_addstr(out, "\"exact\":true}");
@@ -68,11 +82,12 @@ static void remote_query_put_search(remote_query_run *q, bool words, size_t quer
       strbuf_addstr(out, "\"quantization\":{\"rescore\":true,\"oversampling\":2.0}}");
     }
   }
-  strbuf_addf(out, ",\"limit\":%zu,", limit);
-  remote_point_put_wanted(out, r->include | (words ? 0u : LODE_VECTOR), remote_select_needs_doc(&q->select),
+  strbuf_addf(out, ",\"limit\":%zu,", s->limit);
+  remote_point_put_wanted(out, r->include | (s->words ? 0u : LODE_VECTOR), remote_select_needs_doc(&q->select),
                           q->entry.metric, q->entry.spec.dim != 0);
   remote_select_put_filter(out, &q->select, (lode_str){q->only.data, q->only.len});
   strbuf_addch(out, '}');
+  return LODE_OK;
 }
 
 /* The distance of a point to a query; one that overflows is infinite. */
@@ -97,13 +112,14 @@ static bool remote_query_copy_point(mem_arena *arena, const remote_point *from, 
   return !from->vector || to->vector;
 }
 
-/* The points of one response that match. *given: number of points in it; *last: distance or score of the last. */
-static lode_status remote_query_take_points(remote_query_run *q, uint32_t node, size_t query, bool words,
-                                            remote_hits *h, size_t *given, double *last, lode_error *err) {
+/* The points of one response that match. */
+static lode_status remote_query_take_points(remote_query_run *q, uint32_t node, remote_search *s, lode_error *err) {
   const json_doc *j = &q->call.answer;
+  remote_hits *h = &s->hits;
   uint32_t points = j->nodes[node].type == JSON_NODE_OBJECT ? json_get(j, node, STR_LIT("points")) : 0;
-  bool with_vector = !words || (q->request->include & LODE_VECTOR);
-  h->n = *given = 0;
+  bool with_vector = !s->words || (q->request->include & LODE_VECTOR);
+  h->n = s->given = 0;
+  s->last = NAN;
   if (!points || j->nodes[points].type != JSON_NODE_ARRAY)
     return err_set(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's (no points)");
   for (uint32_t at = points + 1; at < j->nodes[points].next; at = j->nodes[at].next) {
@@ -111,11 +127,11 @@ static lode_status remote_query_take_points(remote_query_run *q, uint32_t node, 
     bool match;
     remote_point p;
     TRY(remote_point_decode(j, at, q->entry.metric, with_vector ? &q->vector : NULL, &p, err));
-    x.score = words ? p.score : 0;
+    x.score = s->words ? p.score : 0;
     x.distance = NAN;
-    if (!words) TRY(remote_query_distance(q, query, &p, &x.distance, err));
-    *last = words ? p.score : x.distance;
-    (*given)++;
+    if (!s->words) TRY(remote_query_distance(q, s->query, &p, &x.distance, err));
+    s->last = s->words ? p.score : x.distance;
+    s->given++;
     TRY(remote_select_match(&q->select, &p, &match, err));
     if (!match) continue;
     if (!remote_query_copy_point(&q->arena, &p, &x.p) || !mem_grow(&h->v, &h->cap, h->n + 1, sizeof *h->v))
@@ -138,32 +154,50 @@ static int remote_compare_score(const void *a, const void *b) {
 }
 
 /* Sorts the hits. Are there enough to be sure of the first `want`? If so, drops the others. */
-static bool remote_query_has_enough(remote_hits *h, bool words, size_t want, size_t given, size_t limit, double last) {
-  bool all = given < limit;
-  if (h->n) qsort(h->v, h->n, sizeof *h->v, words ? remote_compare_score : remote_compare_distance);
-  if (!all && h->n < want) return false;
-  if (!all && want) {
-    double edge = words ? h->v[want - 1].score : h->v[want - 1].distance;
-    if (!isfinite(edge) || fabs(edge - last) <= REMOTE_QUERY_ROUNDING * (1 + fabs(edge))) return false;
+static bool remote_query_has_enough(remote_search *s) {
+  remote_hits *h = &s->hits;
+  bool all = s->given < s->limit;
+  if (h->n) qsort(h->v, h->n, sizeof *h->v, s->words ? remote_compare_score : remote_compare_distance);
+  if (!all && h->n < s->want) return false;
+  if (!all && s->want) {
+    double edge = s->words ? h->v[s->want - 1].score : h->v[s->want - 1].distance;
+    if (!isfinite(edge) || fabs(edge - s->last) <= REMOTE_QUERY_ROUNDING * (1 + fabs(edge))) return false;
   }
-  if (h->n > want) h->n = want;
+  if (h->n > s->want) h->n = s->want;
   return true;
 }
 
-/* One query, repeated with a larger limit until there are enough hits. */
-static lode_status remote_query_search_one(remote_query_run *q, size_t query, bool words, size_t want, size_t limit,
-                                           remote_hits *h, lode_error *err) {
+static lode_status remote_query_send(remote_query_run *q, lode_error *err) {
+  if (q->explain.on) q->sent_ns = os_api->now_ns();
+  return remote_call_send(q->c->store, "POST", &q->call, err);
+}
+
+/* Sorts the hits, as remote_query_has_enough(), and explains the search. */
+static bool remote_query_settle(remote_query_run *q, remote_search *s) {
+  size_t matched = s->hits.n;
+  bool enough = remote_query_has_enough(s);
+  if (!q->explain.on) return enough;
+  iface_explain_step(&q->explain, "search", s->words ? "words, by Qdrant" : "vectors, by Qdrant",
+                     enough ? NULL : "too few match, or others may be as near as the last: more are asked for");
+  iface_explain_str(&q->explain, "filter", (lode_str){q->select.prefilter.data, q->select.prefilter.len});
+  if (q->select.what->ids) iface_explain_count(&q->explain, "ids", q->select.what->n_ids);
+  iface_explain_count(&q->explain, "query", s->query);
+  iface_explain_count(&q->explain, "limit", s->limit);
+  iface_explain_count(&q->explain, "returned", s->given);
+  iface_explain_count(&q->explain, "matched", matched); /* evaluated here */
+  iface_explain_ms(&q->explain, os_api->now_ns() - q->sent_ns);
+  return enough;
+}
+
+/* One search, repeated with a larger limit until there are enough hits. */
+static lode_status remote_query_search_one(remote_query_run *q, remote_search *s, lode_error *err) {
   for (;;) {
-    lode_status st = LODE_OK;
-    size_t given;
-    double last = NAN;
     remote_generation_path(&q->call, q->c->store, &q->entry, "/points/query");
-    remote_query_put_search(q, words, query, limit, &st, err);
-    TRY(st);
-    TRY(remote_call_send(q->c->store, "POST", &q->call, err));
-    TRY(remote_query_take_points(q, q->call.result, query, words, h, &given, &last, err));
-    if (remote_query_has_enough(h, words, want, given, limit, last) || limit >= REMOTE_QUERY_MAX_LIMIT) return LODE_OK;
-    limit = limit > REMOTE_QUERY_MAX_LIMIT / 2 ? REMOTE_QUERY_MAX_LIMIT : limit * 2;
+    TRY(remote_query_put_search(q, s, err));
+    TRY(remote_query_send(q, err));
+    TRY(remote_query_take_points(q, q->call.result, s, err));
+    if (remote_query_settle(q, s) || s->limit >= REMOTE_QUERY_MAX_LIMIT) return LODE_OK;
+    s->limit = s->limit > REMOTE_QUERY_MAX_LIMIT / 2 ? REMOTE_QUERY_MAX_LIMIT : s->limit * 2;
   }
 }
 
@@ -173,48 +207,53 @@ static size_t remote_query_first_limit(const remote_query_run *q, size_t want) {
                                                                        : want * factor + REMOTE_QUERY_SLACK;
 }
 
-static bool remote_query_has_words(remote_query_run *q, size_t query, lode_status *st, lode_error *err) {
+static lode_status remote_query_has_words(remote_query_run *q, size_t query, bool *any, lode_error *err) {
   size_t before = q->vector.len;
-  bool any = remote_sparse_vector(&q->vector, q->request->texts[query], true, err, st);
+  TRY(remote_sparse_vector(&q->vector, q->request->texts[query], true, any, err));
   q->vector.len = before;
-  return any;
+  return LODE_OK;
 }
 
-/* A long list of ids is searched in parts, and the best hits of all parts are taken. */
-static lode_status remote_query_search(remote_query_run *q, size_t query, bool words, size_t want, remote_hits *h,
-                                       lode_error *err) {
-  const lode_selection *what = q->select.what;
-  lode_status st = LODE_OK;
-  remote_hits part = {0};
-  h->n = 0;
-  if (words && !remote_query_has_words(q, query, &st, err)) return st;
-  if (!what->ids) return remote_query_search_one(q, query, words, want, remote_query_first_limit(q, want), h, err);
-  for (size_t at = 0; at < what->n_ids; at += REMOTE_QUERY_MAX_IDS) {
-    size_t n = what->n_ids - at < REMOTE_QUERY_MAX_IDS ? what->n_ids - at : REMOTE_QUERY_MAX_IDS,
-           limit = remote_query_first_limit(q, want);
-    q->only.len = 0;
-    strbuf_addstr(&q->only, "{\"has_id\":[");
-    for (size_t i = 0; i < n; i++) {
-      char uuid[REMOTE_UUID_BYTES];
-      remote_point_uuid(what->ids[at + i], uuid);
-      strbuf_addf(&q->only, i ? ",\"%s\"" : "\"%s\"", uuid);
-    }
-    strbuf_addstr(&q->only, "]}");
-    TRY_GOTO(remote_query_search_one(q, query, words, want, limit < n + 1 ? limit : n + 1, &part, err));
-    if (!mem_grow(&h->v, &h->cap, h->n + part.n, sizeof *h->v)) {
-      st = err_nomem(err);
-      goto done;
-    }
-    if (part.n) memcpy(h->v + h->n, part.v, part.n * sizeof *part.v);
-    h->n += part.n;
+/* Restricts the search to n of the selection's ids. */
+static void remote_query_put_only(remote_query_run *q, const lode_str *ids, size_t n) {
+  q->only.len = 0;
+  strbuf_addstr(&q->only, "{\"has_id\":[");
+  for (size_t i = 0; i < n; i++) {
+    char uuid[REMOTE_UUID_BYTES];
+    remote_point_uuid(ids[i], uuid);
+    strbuf_addf(&q->only, i ? ",\"%s\"" : "\"%s\"", uuid);
   }
-  if (h->n) qsort(h->v, h->n, sizeof *h->v, words ? remote_compare_score : remote_compare_distance);
+  strbuf_addstr(&q->only, "]}");
+}
+
+/* Sets s->hits. A long list of ids is searched in parts, and the best hits of all parts are taken. */
+static lode_status remote_query_search(remote_query_run *q, remote_search *s, lode_error *err) {
+  const lode_selection *what = q->select.what;
+  remote_search part = {.query = s->query, .words = s->words, .want = s->want};
+  remote_hits *h = &s->hits;
+  lode_status st = LODE_OK;
+  bool any = true;
+  h->n = 0;
+  if (s->words) TRY(remote_query_has_words(q, s->query, &any, err));
+  if (!any) return LODE_OK;
+  s->limit = remote_query_first_limit(q, s->want);
+  if (!what->ids) return remote_query_search_one(q, s, err);
+  for (size_t at = 0; at < what->n_ids; at += REMOTE_QUERY_MAX_IDS) {
+    size_t n = what->n_ids - at < REMOTE_QUERY_MAX_IDS ? what->n_ids - at : REMOTE_QUERY_MAX_IDS;
+    remote_query_put_only(q, what->ids + at, n);
+    part.limit = s->limit < n + 1 ? s->limit : n + 1;
+    TRY_GOTO(remote_query_search_one(q, &part, err));
+    if (!mem_grow(&h->v, &h->cap, h->n + part.hits.n, sizeof *h->v)) TRY_GOTO(err_nomem(err));
+    if (part.hits.n) memcpy(h->v + h->n, part.hits.v, part.hits.n * sizeof *h->v);
+    h->n += part.hits.n;
+  }
+  if (h->n) qsort(h->v, h->n, sizeof *h->v, s->words ? remote_compare_score : remote_compare_distance);
   size_t n = 0;
-  for (size_t i = 0; i < h->n && n < want; i++) /* skips an id that was in two parts */
+  for (size_t i = 0; i < h->n && n < s->want; i++) /* skips an id that was in two parts */
     if (n == 0 || !str_eq(h->v[n - 1].p.id, h->v[i].p.id)) h->v[n++] = h->v[i];
   h->n = n;
 done:
-  mem_free(part.v);
+  mem_free(part.hits.v);
   return st;
 }
 
@@ -235,38 +274,31 @@ static lode_status remote_query_add_hits(remote_query_run *q, size_t query, cons
 /* Several queries in one request; those without enough hits are repeated one by one. */
 static lode_status remote_query_search_group(remote_query_run *q, size_t first, size_t n, lode_error *err) {
   size_t want = q->request->k, limit = remote_query_first_limit(q, want);
-  struct {
-    remote_hits h;
-    bool complete;
-  } answers[REMOTE_QUERY_GROUP] = {{{0}, false}};
+  remote_search searches[REMOTE_QUERY_GROUP] = {{.query = first}};
   lode_status st = LODE_OK;
   remote_generation_path(&q->call, q->c->store, &q->entry, "/points/query/batch");
   strbuf_addstr(&q->call.body, "{\"searches\":[");
   for (size_t i = 0; i < n; i++) {
+    searches[i] = (remote_search){.query = first + i, .want = want, .limit = limit};
     if (i) strbuf_addch(&q->call.body, ',');
-    remote_query_put_search(q, false, first + i, limit, &st, err);
+    TRY_GOTO(remote_query_put_search(q, &searches[i], err));
   }
   strbuf_addstr(&q->call.body, "]}");
-  TRY_GOTO(remote_call_send(q->c->store, "POST", &q->call, err));
+  TRY_GOTO(remote_query_send(q, err));
   const json_doc *j = &q->call.answer;
   uint32_t at = q->call.result + 1;
-  if (j->nodes[q->call.result].type != JSON_NODE_ARRAY || j->nodes[q->call.result].u.count != n) {
-    st = err_set(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's (%zu results were asked for)", n);
-    goto done;
-  }
-  for (size_t i = 0; i < n; i++, at = j->nodes[at].next) {
-    size_t given;
-    double last = NAN;
-    TRY_GOTO(remote_query_take_points(q, at, first + i, false, &answers[i].h, &given, &last, err));
-    answers[i].complete = remote_query_has_enough(&answers[i].h, false, want, given, limit, last);
-  }
+  if (j->nodes[q->call.result].type != JSON_NODE_ARRAY || j->nodes[q->call.result].u.count != n)
+    TRY_GOTO(err_set(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's (%zu results were asked for)", n));
+  for (size_t i = 0; i < n; i++, at = j->nodes[at].next) TRY_GOTO(remote_query_take_points(q, at, &searches[i], err));
   for (size_t i = 0; i < n; i++) {
-    if (!answers[i].complete)
-      TRY_GOTO(remote_query_search_one(q, first + i, false, want, limit * 2, &answers[i].h, err));
-    TRY_GOTO(remote_query_add_hits(q, first + i, &answers[i].h, err));
+    if (!remote_query_settle(q, &searches[i])) {
+      searches[i].limit *= 2;
+      TRY_GOTO(remote_query_search_one(q, &searches[i], err));
+    }
+    TRY_GOTO(remote_query_add_hits(q, first + i, &searches[i].hits, err));
   }
 done:
-  for (size_t i = 0; i < n; i++) mem_free(answers[i].h.v);
+  for (size_t i = 0; i < n; i++) mem_free(searches[i].hits.v);
   return st;
 }
 
@@ -277,7 +309,7 @@ static lode_status remote_query_measure(remote_query_run *q, size_t query, remot
   lode_selection what = *q->select.what;
   lode_str *ids = mem_calloc(h->n, sizeof *ids);
   const lode_selection *before = q->select.what;
-  remote_hits near = {0};
+  remote_search near = {.query = query};
   lode_status st = LODE_OK;
   size_t n = 0;
   if (!ids) return err_nomem(err);
@@ -287,14 +319,15 @@ static lode_status remote_query_measure(remote_query_run *q, size_t query, remot
   what.ids = ids;
   what.n_ids = n;
   q->select.what = &what;
-  st = remote_query_search(q, query, false, n, &near, err);
+  near.want = n;
+  st = remote_query_search(q, &near, err);
   q->select.what = before;
-  for (size_t i = 0; i < near.n && st == LODE_OK; i++)
+  for (size_t i = 0; i < near.hits.n && st == LODE_OK; i++)
     for (size_t k = 0; k < h->n; k++)
-      if (str_eq(h->v[k].p.id, near.v[i].p.id)) h->v[k].distance = near.v[i].distance;
+      if (str_eq(h->v[k].p.id, near.hits.v[i].p.id)) h->v[k].distance = near.hits.v[i].distance;
 done:
   mem_free(ids);
-  mem_free(near.v);
+  mem_free(near.hits.v);
   return st;
 }
 
@@ -329,19 +362,21 @@ done:
 }
 
 static lode_status remote_query_hybrid(remote_query_run *q, size_t query, lode_error *err) {
-  remote_hits near = {0}, text = {0}, joined = {0};
-  size_t want = q->request->k > SIZE_MAX / 4 ? SIZE_MAX : q->request->k * 4;
+  size_t want = fuse_depth(q->request->k);
+  remote_search near = {.query = query, .want = want}, text = {.query = query, .words = true, .want = want};
+  remote_hits joined = {0};
   lode_status st = LODE_OK;
-  if (want < REMOTE_QUERY_MIN_FUSED) want = REMOTE_QUERY_MIN_FUSED;
-  if (q->entry.spec.dim) TRY_GOTO(remote_query_search(q, query, false, want, &near, err));
-  TRY_GOTO(remote_query_search(q, query, true, want, &text, err));
-  TRY_GOTO(remote_query_fuse(q, &near, &text, &joined, err));
+  if (q->entry.spec.dim) TRY_GOTO(remote_query_search(q, &near, err));
+  TRY_GOTO(remote_query_search(q, &text, err));
+  TRY_GOTO(remote_query_fuse(q, &near.hits, &text.hits, &joined, err));
+  iface_explain_step(&q->explain, "fusion", "reciprocal ranks", NULL);
+  iface_explain_count(&q->explain, "of_each", want);
   if (joined.n > q->request->k) joined.n = q->request->k;
   if (q->entry.spec.dim) TRY_GOTO(remote_query_measure(q, query, &joined, err));
   st = remote_query_add_hits(q, query, &joined, err);
 done:
-  mem_free(near.v);
-  mem_free(text.v);
+  mem_free(near.hits.v);
+  mem_free(text.hits.v);
   mem_free(joined.v);
   return st;
 }
@@ -371,7 +406,7 @@ static lode_status remote_query_execute(remote_query_run *q, bool fresh, lode_er
   TRY(remote_select_plan(&q->select, &q->entry, err));
   for (size_t at = 0; at < r->n;) {
     size_t n = r->n - at < REMOTE_QUERY_GROUP ? r->n - at : REMOTE_QUERY_GROUP;
-    remote_hits h = {0};
+    remote_search s = {.query = at, .words = r->mode == LODE_BY_TEXT, .want = r->k};
     lode_status st = LODE_OK;
     if (r->mode == LODE_BY_VECTOR && !r->select.ids) {
       if (q->entry.spec.dim) TRY(remote_query_search_group(q, at, n, err));
@@ -381,17 +416,18 @@ static lode_status remote_query_execute(remote_query_run *q, bool fresh, lode_er
     if (r->mode == LODE_HYBRID) {
       st = remote_query_hybrid(q, at, err);
     } else if (r->mode == LODE_BY_TEXT || q->entry.spec.dim) {
-      st = remote_query_search(q, at, r->mode == LODE_BY_TEXT, r->k, &h, err);
-      if (st == LODE_OK) st = remote_query_add_hits(q, at, &h, err);
+      st = remote_query_search(q, &s, err);
+      if (st == LODE_OK) st = remote_query_add_hits(q, at, &s.hits, err);
     }
-    mem_free(h.v);
+    mem_free(s.hits.v);
     TRY(st);
     at++;
   }
   return LODE_OK;
 }
 
-lode_status remote_query(lode_collection *c, const lode_query_request *request, lode_result **out, lode_error *err) {
+lode_status remote_query(lode_collection *head, const lode_query_request *request, lode_result **out, lode_error *err) {
+  remote_collection *c = remote_collection_of(head);
   remote_query_run q = {.c = c, .request = request};
   lode_status st;
   err_clear(err);
@@ -403,20 +439,23 @@ lode_status remote_query(lode_collection *c, const lode_query_request *request, 
   q.vector_weight = weighted ? request->vector_weight : 1;
   q.text_weight = weighted ? request->text_weight : 1;
   TRY_GOTO(remote_select_init(&q.select, c, &request->select, err));
+  q.explain.on = request->explain != 0;
+  iface_explain_query(&q.explain, request);
   for (int attempt = 0;; attempt++) {
-    TRY_GOTO(iface_result_new(c->store->options->memory_bytes, &q.result, err));
+    TRY_GOTO(iface_result_new(c->store->head.options->memory_bytes, &q.result, err));
     st = remote_query_execute(&q, attempt > 0, err);
     if (st != LODE_NOT_FOUND || attempt > 0) break;
     lode_result_free(q.result); /* the generation has changed, or the collection was dropped */
     q.result = NULL;
   }
-  if (st == LODE_OK) {
-    err_clear(err);
-    *out = q.result;
-    q.result = NULL;
-  }
+  TRY_GOTO(st);
+  err_clear(err);
+  TRY_GOTO(iface_explain_finish(&q.explain, q.result, err));
+  *out = q.result;
+  q.result = NULL;
 done:
   lode_result_free(q.result);
+  iface_explain_release(&q.explain);
   remote_select_release(&q.select);
   remote_call_release(&q.call);
   strbuf_release(&q.vector);

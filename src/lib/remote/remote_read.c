@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* remote_read.c - get, count, export. */
-#include "remote/remote.h"
+#include "remote/remote_select.h"
 
-enum { REMOTE_FIND_BATCH = 500, REMOTE_EXPORT_FLUSH_BYTES = 1 << 20 };
+enum { REMOTE_FIND_BATCH = 500 };
 
 lode_status remote_result_add(lode_result *result, const remote_point *p, unsigned include, lode_row **out,
                               lode_error *err) {
@@ -38,68 +38,81 @@ static int remote_compare_wanted(const void *a, const void *b) {
   return c ? c : (x->i > y->i) - (x->i < y->i);
 }
 
-/* Finds the records of one batch of sorted ids. */
-static lode_status remote_find_batch(lode_collection *c, const remote_entry *k, const remote_wanted_id *list, size_t n,
-                                     unsigned include, bool payload, remote_call *call, strbuf *vector,
-                                     remote_point_fn *fn, void *ctx, lode_error *err) {
-  remote_generation_path(call, c->store, k, "/points");
-  strbuf_addstr(&call->body, "{\"ids\":[");
-  for (size_t i = 0; i < n; i++) {
+/* A batch of sorted ids, and what the batches share. */
+typedef struct remote_find_batch {
+  const remote_find_request *request;
+  const remote_wanted_id *ids;
+  size_t n;
+  remote_call call;
+  strbuf vector; /* of the point that is being decoded */
+} remote_find_batch;
+
+static lode_status remote_find_send(remote_find_batch *b, lode_error *err) {
+  const remote_find_request *r = b->request;
+  const remote_entry *k = r->entry;
+  strbuf *body = &b->call.body;
+  remote_generation_path(&b->call, r->c->store, k, "/points");
+  strbuf_addstr(body, "{\"ids\":[");
+  for (size_t i = 0; i < b->n; i++) {
     char uuid[REMOTE_UUID_BYTES];
-    remote_point_uuid(list[i].id, uuid);
-    strbuf_addf(&call->body, i ? ",\"%s\"" : "\"%s\"", uuid);
+    remote_point_uuid(b->ids[i].id, uuid);
+    strbuf_addf(body, i ? ",\"%s\"" : "\"%s\"", uuid);
   }
-  strbuf_addstr(&call->body, "],");
-  if (payload)
-    remote_point_put_wanted(&call->body, include, (include & LODE_DOCUMENT) != 0, k->metric, k->spec.dim != 0);
+  strbuf_addstr(body, "],");
+  if (r->with_payload)
+    remote_point_put_wanted(body, r->include, (r->include & LODE_DOCUMENT) != 0, k->metric, k->spec.dim != 0);
   else
-    strbuf_addstr(&call->body, "\"with_payload\":[\"id\",\"n\"],\"with_vector\":false");
-  strbuf_addch(&call->body, '}');
-  TRY(remote_call_send(c->store, "POST", call, err));
-  const json_doc *j = &call->answer;
-  if (j->nodes[call->result].type != JSON_NODE_ARRAY)
-    return err_set(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's");
-  for (uint32_t at = call->result + 1; at < j->nodes[call->result].next; at = j->nodes[at].next) {
+    strbuf_addstr(body, "\"with_payload\":[\"id\",\"n\"],\"with_vector\":false");
+  strbuf_addch(body, '}');
+  return remote_call_send(r->c->store, "POST", &b->call, err);
+}
+
+/* Passes the point on, for each time that its id is in the batch. */
+static lode_status remote_find_pass_on(const remote_find_batch *b, const remote_point *p, lode_error *err) {
+  size_t at = 0;
+  SORT_LOWER_BOUND(at, b->n, str_cmp(b->ids[at].id, p->id) < 0);
+  for (; at < b->n && str_eq(b->ids[at].id, p->id); at++) TRY(b->request->fn(b->request->ctx, b->ids[at].i, p, err));
+  return LODE_OK;
+}
+
+static lode_status remote_find_some(remote_find_batch *b, lode_error *err) {
+  const remote_find_request *r = b->request;
+  TRY(remote_find_send(b, err));
+  const json_doc *j = &b->call.answer;
+  const json_node *points = &j->nodes[b->call.result];
+  if (points->type != JSON_NODE_ARRAY) return err_set(err, LODE_CORRUPT, "the cluster's answer is not one of Qdrant's");
+  for (uint32_t at = b->call.result + 1; at < points->next; at = j->nodes[at].next) {
     remote_point p;
-    TRY(remote_point_decode(j, at, k->metric, include & LODE_VECTOR ? vector : NULL, &p, err));
-    remote_wanted_id key = {p.id, 0};
-    const remote_wanted_id *first = list, *end = list + n;
-    while (first < end && str_cmp(first->id, key.id) < 0) { /* binary search for the first entry with this id */
-      const remote_wanted_id *middle = first + (end - first) / 2;
-      if (str_cmp(middle->id, key.id) < 0)
-        first = middle + 1;
-      else
-        end = middle;
-    }
-    for (; first < list + n && str_eq(first->id, p.id); first++) TRY(fn(ctx, first->i, &p, err));
+    TRY(remote_point_decode(j, at, r->entry->metric, r->include & LODE_VECTOR ? &b->vector : NULL, &p, err));
+    TRY(remote_find_pass_on(b, &p, err));
   }
   return LODE_OK;
 }
 
-lode_status remote_find(lode_collection *c, const remote_entry *k, const lode_str *ids, size_t n, unsigned include,
-                        bool payload, remote_point_fn *fn, void *ctx, lode_error *err) {
-  remote_call call = {0};
-  strbuf vector = {0};
+lode_status remote_find(const remote_find_request *r, lode_error *err) {
+  remote_find_batch b = {.request = r};
   lode_status st = LODE_OK;
-  remote_wanted_id *list = mem_calloc(n, sizeof *list);
+  remote_wanted_id *list = mem_calloc(r->n, sizeof *list);
   if (!list) return err_nomem(err);
-  for (size_t i = 0; i < n; i++) list[i] = (remote_wanted_id){ids[i], i};
-  if (n) qsort(list, n, sizeof *list, remote_compare_wanted);
-  for (size_t at = 0, end; at < n && st == LODE_OK; at = end) {
-    end = n - at < REMOTE_FIND_BATCH ? n : at + REMOTE_FIND_BATCH;
-    while (end < n && str_eq(list[end].id, list[end - 1].id)) end++; /* repeated ids stay in one batch */
-    st = remote_find_batch(c, k, list + at, end - at, include, payload, &call, &vector, fn, ctx, err);
+  for (size_t i = 0; i < r->n; i++) list[i] = (remote_wanted_id){r->ids[i], i};
+  if (r->n) qsort(list, r->n, sizeof *list, remote_compare_wanted);
+  for (size_t at = 0, end; at < r->n && st == LODE_OK; at = end) {
+    end = r->n - at < REMOTE_FIND_BATCH ? r->n : at + REMOTE_FIND_BATCH;
+    while (end < r->n && str_eq(list[end].id, list[end - 1].id)) end++; /* repeated ids stay in one batch */
+    b.ids = list + at;
+    b.n = end - at;
+    st = remote_find_some(&b, err);
   }
   mem_free(list);
-  remote_call_release(&call);
-  strbuf_release(&vector);
+  remote_call_release(&b.call);
+  strbuf_release(&b.vector);
   return st;
 }
 
 /* ---- Get ---- */
 
 typedef struct remote_get_job {
-  lode_collection *c;
+  remote_collection *c;
   const lode_get_request *request;
   remote_select select;
   remote_entry entry;
@@ -142,7 +155,15 @@ static lode_status remote_get_by_ids(remote_get_job *g, lode_error *err) {
   for (size_t at = g->request->after; at < what->n_ids && g->left; at += REMOTE_FIND_BATCH) {
     size_t n = what->n_ids - at < REMOTE_FIND_BATCH ? what->n_ids - at : REMOTE_FIND_BATCH;
     memset(b.have, 0, REMOTE_FIND_BATCH * sizeof *b.have);
-    TRY_GOTO(remote_find(g->c, &g->entry, what->ids + at, n, include, true, remote_get_keep_row, &b, err));
+    remote_find_request find = {.c = g->c,
+                                .entry = &g->entry,
+                                .ids = what->ids + at,
+                                .n = n,
+                                .include = include,
+                                .with_payload = true,
+                                .fn = remote_get_keep_row,
+                                .ctx = &b};
+    TRY_GOTO(remote_find(&find, err));
     for (size_t i = 0; i < n && g->left; i++) {
       lode_row *row;
       if (!b.have[i]) continue;
@@ -182,11 +203,14 @@ static lode_status remote_get_in_order(remote_get_job *g, lode_error *err) {
     }
     if (!g->left) { /* there is at least one more record */
       g->result->next = position;
+      if (!position)
+        st = err_set(err, LODE_LIMIT,
+                     "more than %d records have one place in the order: ask for all records at once, or by id",
+                     REMOTE_MAX_SAME_PLACE);
       break;
     }
     TRY_GOTO(remote_result_add(g->result, &p, g->request->include, &row, err));
-    position = remote_scroll_position(&scroll, &p);
-    g->left--;
+    if (--g->left == 0) position = remote_scroll_position(&scroll, &p);
   }
 done:
   remote_scroll_release(&scroll);
@@ -208,7 +232,8 @@ static lode_status remote_get_check_request(const lode_get_request *r, lode_erro
                  (unsigned long long)r->after);
 }
 
-lode_status remote_get(lode_collection *c, const lode_get_request *request, lode_result **out, lode_error *err) {
+lode_status remote_get(lode_collection *head, const lode_get_request *request, lode_result **out, lode_error *err) {
+  remote_collection *c = remote_collection_of(head);
   remote_get_job g = {.c = c, .request = request};
   mem_arena arena;
   lode_status st;
@@ -218,12 +243,12 @@ lode_status remote_get(lode_collection *c, const lode_get_request *request, lode
   TRY_GOTO(remote_get_check_request(request, err));
   TRY_GOTO(remote_select_init(&g.select, c, &request->select, err));
   g.select.pending_only = request->pending_only;
-  TRY_GOTO(iface_result_new(c->store->options->memory_bytes, &g.result, err));
+  TRY_GOTO(iface_result_new(c->store->head.options->memory_bytes, &g.result, err));
   st = remote_get_run(&g, false, &arena, err);
   if (st == LODE_NOT_FOUND) { /* the generation has changed, or the collection was dropped */
     lode_result_free(g.result);
     g.result = NULL;
-    TRY_GOTO(iface_result_new(c->store->options->memory_bytes, &g.result, err));
+    TRY_GOTO(iface_result_new(c->store->head.options->memory_bytes, &g.result, err));
     st = remote_get_run(&g, true, &arena, err);
   }
   if (st == LODE_OK) {
@@ -238,7 +263,8 @@ done:
   return st;
 }
 
-lode_status remote_count(lode_collection *c, uint64_t *count, lode_error *err) {
+lode_status remote_count(lode_collection *head, uint64_t *count, lode_error *err) {
+  remote_collection *c = remote_collection_of(head);
   remote_entry k;
   mem_arena arena;
   err_clear(err);
@@ -257,36 +283,6 @@ lode_status remote_count(lode_collection *c, uint64_t *count, lode_error *err) {
 
 /* ---- Export ---- */
 
-static void remote_export_put_line(strbuf *out, const lode_row *row) {
-  strbuf_addstr(out, "{\"id\":");
-  json_put_string(out, row->id);
-  if (row->document.data) {
-    strbuf_addstr(out, ",\"document\":");
-    json_put_string(out, row->document);
-  }
-  if (row->metadata.data) {
-    strbuf_addstr(out, ",\"metadata\":");
-    strbuf_add(out, row->metadata.data, row->metadata.len);
-  }
-  if (row->vector) {
-    strbuf_addstr(out, ",\"embedding\":");
-    json_put_vector(out, row->vector, row->dimension);
-  }
-  strbuf_addstr(out, "}\n");
-}
-
-static lode_status remote_export_flush(strbuf *lines, lode_write_fn *write, void *ctx, lode_error *err) {
-  if (lines->failed) return err_nomem(err);
-  for (size_t at = 0; at < lines->len;) {
-    int64_t n = write(ctx, lines->data + at, lines->len - at);
-    if (n <= 0 || (uint64_t)n > lines->len - at)
-      return err_set(err, LODE_IO, "writing the export failed: is the disk full, or the reader of the pipe gone?");
-    at += (size_t)n;
-  }
-  lines->len = 0;
-  return LODE_OK;
-}
-
 static int remote_compare_positions(const void *a, const void *b) {
   const lode_row *x = *(const lode_row *const *)a, *y = *(const lode_row *const *)b;
   if (x->position != y->position) return x->position < y->position ? -1 : 1;
@@ -295,11 +291,11 @@ static int remote_compare_positions(const void *a, const void *b) {
 
 /* Replaces the ids of the selection by those that match, each once, in the order of insertion. *found owns the
  * strings. */
-static lode_status remote_order_ids(lode_collection *c, lode_selection *select, lode_result **found, lode_str **ids,
+static lode_status remote_order_ids(lode_collection *head, lode_selection *select, lode_result **found, lode_str **ids,
                                     lode_error *err) {
   lode_get_request request = {.select = *select};
   size_t kept = 0;
-  TRY(remote_get(c, &request, found, err));
+  TRY(remote_get(head, &request, found, err));
   size_t n = lode_result_count(*found);
   const lode_row **rows = mem_calloc(n, sizeof *rows);
   *ids = mem_calloc(n, sizeof **ids);
@@ -317,8 +313,8 @@ static lode_status remote_order_ids(lode_collection *c, lode_selection *select, 
   return LODE_OK;
 }
 
-lode_status remote_export(lode_collection *c, const lode_selection *selection, unsigned include, lode_write_fn *write,
-                          void *ctx, lode_progress progress, uint64_t *written, lode_error *err) {
+lode_status remote_export(lode_collection *head, const lode_selection *selection, unsigned include,
+                          lode_write_fn *write, void *ctx, lode_progress progress, uint64_t *written, lode_error *err) {
   lode_get_request request = {.limit = 500, .include = include};
   strbuf lines = {0};
   lode_result *page = NULL, *found = NULL;
@@ -329,14 +325,14 @@ lode_status remote_export(lode_collection *c, const lode_selection *selection, u
   if (written) *written = 0;
   if (selection) request.select = *selection;
   if (!selection || (!selection->ids && !selection->where.data && !selection->where_document.data))
-    TRY_GOTO(remote_count(c, &total, err));
+    TRY_GOTO(remote_count(head, &total, err));
   TRY_GOTO(iface_check_include(include, err));
-  if (request.select.ids) TRY_GOTO(remote_order_ids(c, &request.select, &found, &ids, err));
+  if (request.select.ids) TRY_GOTO(remote_order_ids(head, &request.select, &found, &ids, err));
   do {
-    TRY_GOTO(remote_get(c, &request, &page, err));
+    TRY_GOTO(remote_get(head, &request, &page, err));
     for (size_t i = 0; i < lode_result_count(page); i++, n++) {
-      remote_export_put_line(&lines, lode_result_at(page, i));
-      if (lines.len >= REMOTE_EXPORT_FLUSH_BYTES) TRY_GOTO(remote_export_flush(&lines, write, ctx, err));
+      iface_export_put(&lines, lode_result_at(page, i));
+      if (lines.len >= IFACE_EXPORT_FLUSH_BYTES) TRY_GOTO(iface_export_flush(&lines, write, ctx, err));
     }
     request.after = lode_result_next(page);
     lode_result_free(page);
@@ -346,7 +342,7 @@ lode_status remote_export(lode_collection *c, const lode_selection *selection, u
       goto done;
     }
   } while (request.after);
-  TRY_GOTO(remote_export_flush(&lines, write, ctx, err));
+  TRY_GOTO(iface_export_flush(&lines, write, ctx, err));
   if (written) *written = n;
 done:
   lode_result_free(page);

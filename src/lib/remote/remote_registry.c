@@ -12,7 +12,8 @@
  * holder drops: the new one until it is in use, then the old one. So if a holder dies, no record is lost and no
  * generation is leaked.
  */
-#include "remote/remote.h"
+#include "remote/remote_point.h"
+#include "remote/remote_registry.h"
 
 #include "os/os.h"
 
@@ -94,7 +95,7 @@ static lode_status registry_take_entry(const json_doc *j, uint32_t point, mem_ar
 }
 
 /* Adds the new entry and removes the old one in one request. */
-lode_status remote_registry_rename(lode_store *s, const remote_entry *k, lode_str old_name, lode_error *err) {
+lode_status remote_registry_rename(remote_store *s, const remote_entry *k, lode_str old_name, lode_error *err) {
   remote_call call = {0};
   char uuid[REMOTE_UUID_BYTES];
   remote_point_uuid(old_name, uuid);
@@ -108,7 +109,7 @@ lode_status remote_registry_rename(lode_store *s, const remote_entry *k, lode_st
 }
 
 /* Does not change an entry that exists already. */
-lode_status remote_registry_add(lode_store *s, const remote_entry *k, lode_error *err) {
+lode_status remote_registry_add(remote_store *s, const remote_entry *k, lode_error *err) {
   remote_call call = {0};
   remote_call_path(&call, "/collections/%s-registry/points?wait=true&ordering=strong", s->prefix);
   strbuf_addstr(&call.body, "{\"points\":[");
@@ -119,7 +120,7 @@ lode_status remote_registry_add(lode_store *s, const remote_entry *k, lode_error
   return st;
 }
 
-lode_status remote_registry_remove(lode_store *s, lode_str name, lode_error *err) {
+lode_status remote_registry_remove(remote_store *s, lode_str name, lode_error *err) {
   remote_call call = {0};
   char uuid[REMOTE_UUID_BYTES];
   remote_point_uuid(name, uuid);
@@ -130,7 +131,7 @@ lode_status remote_registry_remove(lode_store *s, lode_str name, lode_error *err
   return st;
 }
 
-lode_status remote_registry_load(lode_store *s, lode_str name, mem_arena *arena, remote_entry *k, bool *found,
+lode_status remote_registry_load(remote_store *s, lode_str name, mem_arena *arena, remote_entry *k, bool *found,
                                  lode_error *err) {
   remote_call call = {0};
   char uuid[REMOTE_UUID_BYTES];
@@ -148,7 +149,7 @@ lode_status remote_registry_load(lode_store *s, lode_str name, mem_arena *arena,
   return st;
 }
 
-lode_status remote_registry_change(lode_store *s, lode_str name, const lode_str *lock, lode_str fields,
+lode_status remote_registry_change(remote_store *s, lode_str name, const lode_str *lock, lode_str fields,
                                    lode_error *err) {
   remote_call call = {0};
   char uuid[REMOTE_UUID_BYTES];
@@ -170,7 +171,7 @@ lode_status remote_registry_change(lode_store *s, lode_str name, const lode_str 
   return st;
 }
 
-lode_status remote_registry_each(lode_store *s, remote_entry_fn *fn, void *ctx, lode_error *err) {
+lode_status remote_registry_each(remote_store *s, remote_entry_fn *fn, void *ctx, lode_error *err) {
   remote_call call = {0};
   mem_arena arena;
   strbuf next = {0};
@@ -208,7 +209,7 @@ done:
 
 /* ---- Locks ---- */
 
-static lode_status registry_try_lock(lode_store *s, const remote_entry *seen, remote_lock *lock, bool *mine,
+static lode_status registry_try_lock(remote_store *s, const remote_entry *seen, remote_lock *lock, bool *mine,
                                      lode_error *err) {
   mem_arena arena;
   remote_entry now;
@@ -224,7 +225,7 @@ static lode_status registry_try_lock(lode_store *s, const remote_entry *seen, re
   return st;
 }
 
-lode_status remote_lock_acquire(lode_store *s, lode_str name, remote_lock *lock, mem_arena *arena, remote_entry *k,
+lode_status remote_lock_acquire(remote_store *s, lode_str name, remote_lock *lock, mem_arena *arena, remote_entry *k,
                                 lode_error *err) {
   char seen[REMOTE_LOCK_TOKEN_BYTES] = "", quoted[256];
   uint64_t begin = os_api->now_ns(), since = begin, beat = 0;
@@ -246,14 +247,14 @@ lode_status remote_lock_acquire(lode_store *s, lode_str name, remote_lock *lock,
       TRY(registry_try_lock(s, k, lock, &mine, err));
       if (mine) return remote_registry_load(s, name, arena, k, &found, err);
     }
-    if (now - begin > (uint64_t)(s->options->busy_ms + REMOTE_LOCK_STALE_MS) * 1000000)
+    if (now - begin > (uint64_t)(s->head.options->busy_ms + REMOTE_LOCK_STALE_MS) * 1000000)
       return err_set(err, LODE_BUSY, "another process has been changing the collection %s for %u s: try again",
-                     str_quote(name, quoted, sizeof quoted), (s->options->busy_ms + REMOTE_LOCK_STALE_MS) / 1000);
+                     str_quote(name, quoted, sizeof quoted), (s->head.options->busy_ms + REMOTE_LOCK_STALE_MS) / 1000);
     os_api->sleep_us(50000);
   }
 }
 
-lode_status remote_lock_heartbeat(lode_store *s, lode_str name, remote_lock *lock, lode_error *err) {
+lode_status remote_lock_heartbeat(remote_store *s, lode_str name, remote_lock *lock, lode_error *err) {
   uint64_t now = os_api->now_ns();
   char fields[64];
   if (now - lock->reported_ns < (uint64_t)REMOTE_LOCK_STALE_MS * 1000000 / 10) return LODE_OK;
@@ -263,7 +264,7 @@ lode_status remote_lock_heartbeat(lode_store *s, lode_str name, remote_lock *loc
   return remote_registry_change(s, name, &token, str_of(fields), err);
 }
 
-lode_status remote_lock_release(lode_store *s, lode_str name, const remote_lock *lock, lode_error *err) {
+lode_status remote_lock_release(remote_store *s, lode_str name, const remote_lock *lock, lode_error *err) {
   lode_str token = str_of(lock->token);
   return remote_registry_change(s, name, &token, STR_LIT("\"lock\":null,\"beat\":null,\"spare\":null"), err);
 }

@@ -5,9 +5,10 @@
  * with the last n of a full page are left to the next page, which begins with that n: points with equal n are always
  * on one page. A position in the order is n << 11 | number of points with this n that were returned.
  */
-#include "remote/remote.h"
+#include "remote/remote_select.h"
 
 enum { SCROLL_PAGE = 256, SCROLL_MAX_PAGE = 65536, SCROLL_POSITION_BITS = 11 };
+_Static_assert(REMOTE_MAX_SAME_PLACE == (1 << SCROLL_POSITION_BITS) - 1, "the lower bits of a position");
 
 void remote_scroll_init(remote_scroll *s, remote_select *select, const remote_entry *entry, unsigned include) {
   *s = (remote_scroll){
@@ -32,8 +33,7 @@ bool remote_scroll_is_position(uint64_t position) { return position >> SCROLL_PO
 uint64_t remote_scroll_position(const remote_scroll *s, const remote_point *p) {
   uint64_t before = 0;
   for (size_t i = s->at; i > 0 && s->ns[i - 1] == p->n; i--) before++;
-  return p->n << SCROLL_POSITION_BITS |
-         (before < (1u << SCROLL_POSITION_BITS) ? before : (1u << SCROLL_POSITION_BITS) - 1);
+  return before <= REMOTE_MAX_SAME_PLACE ? p->n << SCROLL_POSITION_BITS | before : 0;
 }
 
 static lode_str scroll_id_of(const json_doc *j, uint32_t node) {

@@ -14,11 +14,11 @@
  * the lock. If the generation is still the same, a later copy will include the write. If not, the write is repeated
  * in the new generation. Nobody writes to the new generation before step 4 is done.
  */
-#include "remote/remote.h"
+#include "remote/remote_select.h"
 
 #include "os/os.h"
 
-lode_status remote_drop_spare(lode_store *s, const remote_entry *k, lode_error *err) {
+lode_status remote_drop_spare(remote_store *s, const remote_entry *k, lode_error *err) {
   remote_entry spare = *k;
   spare.generation = k->spare;
   return k->spare && k->spare != k->generation ? remote_generation_drop(s, &spare, err) : LODE_OK;
@@ -26,7 +26,7 @@ lode_status remote_drop_spare(lode_store *s, const remote_entry *k, lode_error *
 
 /* ---- Waiting for others ---- */
 
-lode_status remote_wait_unlocked(lode_store *s, lode_str name, mem_arena *arena, remote_entry *k, lode_error *err) {
+lode_status remote_wait_unlocked(remote_store *s, lode_str name, mem_arena *arena, remote_entry *k, lode_error *err) {
   remote_lock lock;
   TRY(remote_lock_acquire(s, name, &lock, arena, k, err));
   TRY(remote_drop_spare(s, k, err));
@@ -34,7 +34,7 @@ lode_status remote_wait_unlocked(lode_store *s, lode_str name, mem_arena *arena,
   return remote_lock_release(s, name, &lock, err);
 }
 
-lode_status remote_write_stands(lode_collection *c, const remote_entry *k, mem_arena *arena, bool *stands,
+lode_status remote_write_stands(remote_collection *c, const remote_entry *k, mem_arena *arena, bool *stands,
                                 lode_error *err) {
   remote_entry now;
   *stands = true;
@@ -51,7 +51,7 @@ lode_status remote_write_stands(lode_collection *c, const remote_entry *k, mem_a
 /* ---- Moving ---- */
 
 typedef struct widen_job {
-  lode_collection *c;
+  remote_collection *c;
   remote_entry from, to;
   remote_lock lock;
 } widen_job;
@@ -59,7 +59,7 @@ typedef struct widen_job {
 static lode_status widen_copy_points(widen_job *m, lode_error *err) {
   static const lode_selection everything;
   enum { WIDEN_BATCH = 200 };
-  lode_store *store = m->c->store;
+  remote_store *store = m->c->store;
   remote_select select = {0};
   remote_scroll scroll = {0};
   remote_call call = {0};
@@ -96,7 +96,7 @@ done:
 /* *switched = false: the lock was taken over meanwhile. */
 static lode_status widen_switch_over(widen_job *m, mem_arena *arena, bool *switched, lode_error *err) {
   char fields[120];
-  lode_store *s = m->c->store;
+  remote_store *s = m->c->store;
   lode_str token = str_of(m->lock.token);
   remote_entry now;
   bool found;
@@ -110,7 +110,7 @@ static lode_status widen_switch_over(widen_job *m, mem_arena *arena, bool *switc
 
 /* The caller holds the lock. *done: the collection has a dimension. */
 static lode_status widen_move(widen_job *m, uint32_t dim, mem_arena *arena, bool *done, lode_error *err) {
-  lode_store *s = m->c->store;
+  remote_store *s = m->c->store;
   lode_str token = str_of(m->lock.token);
   char fields[40];
   *done = m->from.spec.dim != 0;
@@ -125,14 +125,15 @@ static lode_status widen_move(widen_job *m, uint32_t dim, mem_arena *arena, bool
   if (st == LODE_OK) st = widen_copy_points(m, err);
   if (st == LODE_OK) st = widen_switch_over(m, arena, done, err);
   lode_error unused;
-  if (st != LODE_OK || !*done)
-    (void)remote_generation_drop(s, &m->to, &unused);
+  if (st != LODE_OK || !*done) /* if it fails, the entry still names it as the spare, and the next holder drops it */
+    err_ignore(remote_generation_drop(s, &m->to, &unused));
   else
     st = remote_generation_drop(s, &m->from, err);
   return st;
 }
 
-lode_status remote_fix_dimension(lode_collection *c, uint32_t dim, mem_arena *arena, remote_entry *k, lode_error *err) {
+lode_status remote_fix_dimension(remote_collection *c, uint32_t dim, mem_arena *arena, remote_entry *k,
+                                 lode_error *err) {
   enum { WIDEN_ATTEMPTS = 8 };
   bool done = false;
   for (int attempt = 0; attempt < WIDEN_ATTEMPTS && !done; attempt++) {

@@ -6,7 +6,7 @@
  * remain, and the call may simply be repeated. A write is acknowledged according to wait=true and the collection's
  * write consistency.
  */
-#include "remote/remote.h"
+#include "remote/remote_select.h"
 
 enum {
   REMOTE_SEND_POINTS = 500,    /* points per request */
@@ -14,8 +14,6 @@ enum {
   REMOTE_PUSH_RECORDS = 16,    /* records between two calls of remote_call_push() */
   REMOTE_DELETE_POINTS = 5000, /* ids per delete request */
 };
-
-typedef enum remote_verb { REMOTE_VERB_ADD, REMOTE_VERB_UPSERT, REMOTE_VERB_UPDATE } remote_verb;
 
 /* A record before the write. */
 typedef struct remote_old_rec {
@@ -27,8 +25,8 @@ typedef struct remote_old_rec {
 } remote_old_rec;
 
 typedef struct remote_write_job {
-  lode_collection *c;
-  remote_verb op;
+  remote_collection *c;
+  lode_import_mode mode;
   lode_on_existing on_existing;
   const lode_record *records;
   size_t n;
@@ -42,8 +40,8 @@ typedef struct remote_write_job {
   uint64_t number; /* sequence number of the first record; 0: not assigned yet */
 } remote_write_job;
 
-static lode_status remote_is_writable(const lode_collection *c, const lode_txn *txn, lode_error *err) {
-  if (c->store->options->read_only)
+static lode_status remote_is_writable(const remote_collection *c, const lode_txn *txn, lode_error *err) {
+  if (c->store->head.options->read_only)
     return err_set(err, LODE_READONLY, "the store is open for reading only: open it without read_only to write");
   return txn ? err_set(err, LODE_INVALID, "the transaction belongs to another store") : LODE_OK;
 }
@@ -52,10 +50,10 @@ static lode_status remote_note_old(void *ctx, size_t i, const remote_point *p, l
   remote_write_job *w = ctx;
   remote_old_rec *o = &w->olds[i];
   /* Written by an earlier attempt of this call: it counts as new. */
-  if (w->op == REMOTE_VERB_ADD && w->number && p->n == w->number + i) return LODE_OK;
+  if (w->mode == LODE_IMPORT_ADD && w->number && p->n == w->number + i) return LODE_OK;
   o->exists = true;
   o->n = p->n;
-  o->whole = w->op != REMOTE_VERB_ADD;
+  o->whole = w->mode != LODE_IMPORT_ADD;
   const lode_str from[] = {p->document, p->metadata};
   lode_str *to[] = {&o->document, &o->metadata};
   for (size_t k = 0; k < 2; k++) {
@@ -74,9 +72,17 @@ static lode_status remote_note_old(void *ctx, size_t i, const remote_point *p, l
 }
 
 static lode_status remote_read_olds(remote_write_job *w, lode_error *err) {
-  bool parts = w->op != REMOTE_VERB_ADD;
+  bool parts = w->mode != LODE_IMPORT_ADD;
   memset(w->olds, 0, w->n * sizeof *w->olds);
-  return remote_find(w->c, &w->entry, w->ids, w->n, parts ? LODE_ALL : 0, parts, remote_note_old, w, err);
+  return remote_find(&(remote_find_request){.c = w->c,
+                                            .entry = &w->entry,
+                                            .ids = w->ids,
+                                            .n = w->n,
+                                            .include = parts ? LODE_ALL : 0,
+                                            .with_payload = parts,
+                                            .fn = remote_note_old,
+                                            .ctx = w},
+                     err);
 }
 
 /* The metadata of the record after the write. */
@@ -103,7 +109,7 @@ done:
 }
 
 static bool remote_is_skipped(const remote_write_job *w, size_t i) {
-  return w->op == REMOTE_VERB_ADD ? w->olds[i].exists : w->op == REMOTE_VERB_UPDATE && !w->olds[i].exists;
+  return w->mode == LODE_IMPORT_ADD ? w->olds[i].exists : w->mode == LODE_IMPORT_UPDATE && !w->olds[i].exists;
 }
 
 /* The record after the write; *skip: it is not written. */
@@ -112,7 +118,7 @@ static lode_status remote_make_point(remote_write_job *w, size_t i, uint64_t num
   const lode_record *r = &w->records[i];
   const remote_old_rec *o = &w->olds[i];
   *skip = remote_is_skipped(w, i);
-  if (w->missing) w->missing[i] = w->op == REMOTE_VERB_UPDATE && !o->exists;
+  if (w->missing) w->missing[i] = w->mode == LODE_IMPORT_UPDATE && !o->exists;
   if (*skip) return LODE_OK;
   *p = (remote_point){.id = r->id, .n = o->exists ? o->n : number, .seq = number};
   p->document = r->document.data ? r->document : o->document;
@@ -208,7 +214,7 @@ static bool remote_brings_vectors(const remote_write_job *w) {
 static lode_status remote_check_target(remote_write_job *w, uint32_t *dim, lode_error *err) {
   TRY(iface_batch_check_vectors(&w->batch, &w->c->spec, &w->entry.spec, dim, err));
   TRY(remote_read_olds(w, err));
-  return w->op == REMOTE_VERB_ADD && w->on_existing == LODE_FAIL_EXISTING ? remote_refuse_existing(w, err) : LODE_OK;
+  return w->mode == LODE_IMPORT_ADD && w->on_existing == LODE_FAIL_EXISTING ? remote_refuse_existing(w, err) : LODE_OK;
 }
 
 static lode_status remote_try_write(remote_write_job *w, bool fresh, lode_error *err) {
@@ -240,8 +246,8 @@ static lode_status remote_write_run(remote_write_job *w, lode_write_result *resu
   lode_status st;
   if (result) *result = (lode_write_result){0};
   mem_arena_init(&w->arena, 0);
-  TRY_GOTO(iface_batch_init(&w->batch, w->c->store->options->max_document_bytes, w->records, w->n,
-                            w->op != REMOTE_VERB_ADD, err));
+  TRY_GOTO(iface_batch_init(&w->batch, w->c->store->head.options->max_document_bytes, w->records, w->n,
+                            w->mode != LODE_IMPORT_ADD, err));
   w->olds = mem_calloc(w->n, sizeof *w->olds);
   w->ids = mem_calloc(w->n, sizeof *w->ids);
   if (!w->olds || !w->ids) {
@@ -262,25 +268,28 @@ done:
   return st;
 }
 
-lode_status remote_add(lode_collection *c, lode_txn *txn, const lode_record *records, size_t n,
+lode_status remote_add(lode_collection *head, lode_txn *txn, const lode_record *records, size_t n,
                        lode_on_existing on_existing, lode_write_result *result, lode_error *err) {
-  remote_write_job w = {.c = c, .op = REMOTE_VERB_ADD, .on_existing = on_existing, .records = records, .n = n};
+  remote_collection *c = remote_collection_of(head);
+  remote_write_job w = {.c = c, .mode = LODE_IMPORT_ADD, .on_existing = on_existing, .records = records, .n = n};
   err_clear(err);
   TRY(remote_is_writable(c, txn, err));
   return remote_write_run(&w, result, err);
 }
 
-lode_status remote_upsert(lode_collection *c, lode_txn *txn, const lode_record *records, size_t n,
+lode_status remote_upsert(lode_collection *head, lode_txn *txn, const lode_record *records, size_t n,
                           lode_write_result *result, lode_error *err) {
-  remote_write_job w = {.c = c, .op = REMOTE_VERB_UPSERT, .records = records, .n = n};
+  remote_collection *c = remote_collection_of(head);
+  remote_write_job w = {.c = c, .mode = LODE_IMPORT_UPSERT, .records = records, .n = n};
   err_clear(err);
   TRY(remote_is_writable(c, txn, err));
   return remote_write_run(&w, result, err);
 }
 
-lode_status remote_update(lode_collection *c, lode_txn *txn, const lode_record *records, size_t n, bool *missing,
+lode_status remote_update(lode_collection *head, lode_txn *txn, const lode_record *records, size_t n, bool *missing,
                           lode_write_result *result, lode_error *err) {
-  remote_write_job w = {.c = c, .op = REMOTE_VERB_UPDATE, .records = records, .n = n, .missing = missing};
+  remote_collection *c = remote_collection_of(head);
+  remote_write_job w = {.c = c, .mode = LODE_IMPORT_UPDATE, .records = records, .n = n, .missing = missing};
   err_clear(err);
   TRY(remote_is_writable(c, txn, err));
   return remote_write_run(&w, result, err);
@@ -289,7 +298,7 @@ lode_status remote_update(lode_collection *c, lode_txn *txn, const lode_record *
 /* ---- Delete ---- */
 
 typedef struct remote_delete_job {
-  lode_collection *c;
+  remote_collection *c;
   remote_select select;
   remote_entry entry;
   remote_call call;
@@ -336,8 +345,16 @@ static lode_status remote_delete_ids(remote_delete_job *d, lode_error *err) {
   if (what->n_ids) qsort(ids, what->n_ids, sizeof *ids, sort_cmp_str);
   for (size_t i = 0; i < what->n_ids; i++)
     if (n == 0 || !str_eq(ids[n - 1], ids[i])) ids[n++] = ids[i];
-  unsigned include = remote_select_needs_doc(&d->select) ? LODE_DOCUMENT : 0u;
-  lode_status st = remote_find(d->c, &d->entry, ids, n, include, d->select.has_filter, remote_delete_found, d, err);
+  lode_status st =
+      remote_find(&(remote_find_request){.c = d->c,
+                                         .entry = &d->entry,
+                                         .ids = ids,
+                                         .n = n,
+                                         .include = remote_select_needs_doc(&d->select) ? LODE_DOCUMENT : 0,
+                                         .with_payload = d->select.has_filter,
+                                         .fn = remote_delete_found,
+                                         .ctx = d},
+                  err);
   mem_free(ids);
   return st;
 }
@@ -357,7 +374,7 @@ static lode_status remote_delete_matches(remote_delete_job *d, lode_error *err) 
     uint32_t len = (uint32_t)p.id.len;
     strbuf_add(&ids, &len, sizeof len);
     strbuf_add(&ids, p.id.data, p.id.len);
-    if (ids.failed || ids.len > d->c->store->options->memory_bytes) {
+    if (ids.failed || ids.len > d->c->store->head.options->memory_bytes) {
       st = ids.failed
                ? err_nomem(err)
                : err_set(err, LODE_LIMIT, "more records match than fit in the memory budget: delete them in parts");
@@ -398,8 +415,9 @@ static lode_status remote_delete_until_stands(remote_delete_job *d, mem_arena *a
   return err_set(err, LODE_BUSY, "other processes keep changing the collection: try again");
 }
 
-lode_status remote_delete(lode_collection *c, lode_txn *txn, const lode_selection *selection, size_t *deleted,
+lode_status remote_delete(lode_collection *head, lode_txn *txn, const lode_selection *selection, size_t *deleted,
                           lode_error *err) {
+  remote_collection *c = remote_collection_of(head);
   remote_delete_job d = {.c = c};
   mem_arena arena;
   lode_status st;

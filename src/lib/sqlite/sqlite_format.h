@@ -3,25 +3,10 @@
 #ifndef LODE_SQLITE_SQLITE_FORMAT_H
 #define LODE_SQLITE_SQLITE_FORMAT_H
 
+#include "base/byteorder.h" /* SQLite's integers are big-endian, those added by Lode little-endian */
+
 #include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
-
-/* ---- Integers: SQLite's are big-endian, those added by Lode little-endian ---- */
-
-static inline uint32_t sqf_be16(const unsigned char *p) { return (uint32_t)p[0] << 8 | p[1]; }
-static inline uint32_t sqf_be32(const unsigned char *p) { return sqf_be16(p) << 16 | sqf_be16(p + 2); }
-static inline uint32_t sqf_le32(const unsigned char *p) {
-  return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
-}
-static inline uint64_t sqf_le64(const unsigned char *p) { return (uint64_t)sqf_le32(p + 4) << 32 | sqf_le32(p); }
-static inline void sqf_put_le32(unsigned char *p, uint32_t v) {
-  for (int i = 0; i < 4; i++) p[i] = (unsigned char)(v >> (8 * i));
-}
-static inline void sqf_put_le64(unsigned char *p, uint64_t v) {
-  sqf_put_le32(p, (uint32_t)v);
-  sqf_put_le32(p + 4, (uint32_t)(v >> 32));
-}
 
 /* ---- Pages ---- */
 
@@ -39,6 +24,12 @@ static inline uint32_t sqf_page_size(const unsigned char *page1) {
 }
 
 static inline bool sqf_has_magic(const unsigned char *page1) { return memcmp(page1, "SQLite format 3", 16) == 0; }
+
+/* A trunk page of the free list: next trunk, number of leaves, leaves. 0 leaves if it has more than fit. */
+static inline uint32_t sqf_trunk_leaves(const unsigned char *trunk, uint32_t usable) {
+  uint32_t n = num_be32(trunk + 4);
+  return n <= usable / 4 - 2 ? n : 0;
+}
 
 /* ---- Locks ---- */
 

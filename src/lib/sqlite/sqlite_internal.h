@@ -4,18 +4,13 @@
 #define LODE_SQLITE_SQLITE_INTERNAL_H
 
 #include "os/os.h"
+#include "sqlite/sqlite_journal.h"
 #include "sqlite/sqlite_pages.h"
-#include "sqlite/sqlite_format.h"
 
 #include <stdlib.h>
 
 #define SQF_CACHE_PAGES 128 /* pages in the cache */
 #define SQF_MAX_DEPTH 24    /* levels of a tree; 2^32 pages with the smallest fan-out need fewer */
-
-typedef struct sqf_image {
-  uint32_t number, order;
-  uint64_t offset; /* in the side file */
-} sqf_image;
 
 /* Changes whenever the file is written to. */
 typedef struct sqf_fingerprint {
@@ -26,13 +21,11 @@ typedef struct sqf_fingerprint {
 } sqf_fingerprint;
 
 struct sqf_file {
+  sqf_source src;
   int fd, side_fd;
-  uint64_t bytes;
-  uint32_t page_bytes, usable;
   sqf_info info;
   sqf_fingerprint fingerprint; /* when it was opened */
-  sqf_image *images;           /* sorted by number */
-  size_t n_images, cap_images;
+  sqf_images images;           /* of the side file */
   unsigned char *cache;
   uint32_t cached[SQF_CACHE_PAGES];
   unsigned char *seen;                 /* one bit per page: visited, or free */

@@ -23,29 +23,18 @@ static uint64_t sqf_file_size(int fd) {
 
 /* ---- Pages ---- */
 
-static const sqf_image *sqf_find_image(const sqf_file *f, uint32_t number) {
-  size_t low = 0, high = f->n_images;
-  while (low < high) {
-    size_t mid = low + (high - low) / 2;
-    if (f->images[mid].number < number)
-      low = mid + 1;
-    else
-      high = mid;
-  }
-  return low < f->n_images && f->images[low].number == number ? &f->images[low] : NULL;
-}
-
 void sqf_load_page(sqf_file *f, uint32_t number, unsigned char *page) {
-  const sqf_image *image = sqf_find_image(f, number);
+  const sqf_image *image = sqf_images_find(&f->images, number);
   if (image)
-    (void)sqf_read_at(f->side_fd, page, f->page_bytes, image->offset);
+    (void)sqf_read_at(f->side_fd, page, f->src.page_bytes, image->offset);
   else
-    (void)sqf_read_at(f->fd, page, f->page_bytes, (uint64_t)(number - 1) * f->page_bytes);
+    (void)sqf_read_at(f->fd, page, f->src.page_bytes, (uint64_t)(number - 1) * f->src.page_bytes);
 }
 
 const unsigned char *sqf_get_page(sqf_file *f, uint32_t number) {
+  if (!INVARIANT(number >= 1 && number <= f->src.pages)) number = 1;
   size_t slot = number % SQF_CACHE_PAGES;
-  unsigned char *page = f->cache + slot * f->page_bytes;
+  unsigned char *page = f->cache + slot * f->src.page_bytes;
   if (f->cached[slot] != number) {
     sqf_load_page(f, number, page);
     f->cached[slot] = number;
@@ -53,74 +42,49 @@ const unsigned char *sqf_get_page(sqf_file *f, uint32_t number) {
   return page;
 }
 
+/* What a row continues on belongs to a tree that was reached. */
+static const unsigned char *sqf_overflow_page(void *ctx, uint32_t number) {
+  sqf_file *f = ctx;
+  f->seen[number / 8] |= (unsigned char)(1u << number % 8);
+  return sqf_get_page(f, number);
+}
+
 void sqf_note_damage(sqf_file *f, uint32_t number) {
   f->info.damaged_pages++;
   if (number && (!f->info.first_damaged || number < f->info.first_damaged)) f->info.first_damaged = number;
 }
 
-static lode_status sqf_add_image(sqf_file *f, uint32_t number, uint64_t offset, lode_error *err) {
-  if (!mem_grow(&f->images, &f->cap_images, f->n_images + 1, sizeof *f->images)) return err_nomem(err);
-  f->images[f->n_images] = (sqf_image){number, (uint32_t)f->n_images, offset};
-  f->n_images++;
-  return LODE_OK;
-}
-
-static int sqf_compare_images(const void *a, const void *b) {
-  const sqf_image *x = a, *y = b;
-  if (x->number != y->number) return x->number < y->number ? -1 : 1;
-  return x->order < y->order ? -1 : x->order > y->order;
-}
-
-/* Keeps one image per page: the first of a journal (the original page), the last of a log (the newest). */
-static void sqf_settle_images(sqf_file *f, bool keep_last) {
-  size_t n = 0;
-  if (f->n_images > 1) qsort(f->images, f->n_images, sizeof *f->images, sqf_compare_images);
-  for (size_t i = 0; i < f->n_images; i++) {
-    if (n && f->images[n - 1].number == f->images[i].number) {
-      if (keep_last) f->images[n - 1] = f->images[i];
-    } else {
-      f->images[n++] = f->images[i];
-    }
-  }
-  f->n_images = n;
-}
-
 /* ---- The rollback journal ---- */
 
-static uint32_t sqf_journal_sum(const sqf_file *f, uint32_t nonce, const unsigned char *page) {
-  uint32_t sum = nonce;
-  for (size_t i = f->page_bytes; i > 200; i -= 200) sum += page[i - 200];
-  return sum;
-}
-
 static lode_status sqf_read_journal(sqf_file *f, lode_error *err) {
-  static const unsigned char magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
   unsigned char h[28], *page = f->cache;
-  uint64_t size = sqf_file_size(f->side_fd), at = 0, each = (uint64_t)f->page_bytes + 8;
+  uint64_t size = sqf_file_size(f->side_fd), at = 0, each = (uint64_t)f->src.page_bytes + SQF_JOURNAL_RECORD_EXTRA;
   uint32_t first_pages = 0;
   bool good = true;
   while (good && at + sizeof h <= size) {
-    if (sqf_read_at(f->side_fd, h, sizeof h, at) < sizeof h || memcmp(h, magic, sizeof magic) != 0) break;
-    uint32_t records = sqf_be32(h + 8), nonce = sqf_be32(h + 12), sector = sqf_be32(h + 20);
-    if (sqf_be32(h + 24) != f->page_bytes || sector < 32 || sector > 65536 || (sector & (sector - 1))) break;
-    if (at == 0) first_pages = sqf_be32(h + 16);
+    if (sqf_read_at(f->side_fd, h, sizeof h, at) < sizeof h ||
+        memcmp(h, sqf_journal_magic, sizeof sqf_journal_magic) != 0)
+      break;
+    uint32_t records = num_be32(h + 8), nonce = num_be32(h + 12), sector = num_be32(h + 20);
+    if (num_be32(h + 24) != f->src.page_bytes || sector < 32 || sector > 65536 || (sector & (sector - 1))) break;
+    if (at == 0) first_pages = num_be32(h + 16);
     at += sector;
     uint64_t fit = size > at ? (size - at) / each : 0;
     if (records == UINT32_MAX || records > fit) records = (uint32_t)(fit > UINT32_MAX ? UINT32_MAX : fit);
     for (uint32_t i = 0; i < records && good; i++, at += each) {
       unsigned char word[4], sum[4];
       (void)sqf_read_at(f->side_fd, word, 4, at);
-      (void)sqf_read_at(f->side_fd, page, f->page_bytes, at + 4);
-      (void)sqf_read_at(f->side_fd, sum, 4, at + 4 + f->page_bytes);
-      uint32_t number = sqf_be32(word);
-      good = number != 0 && sqf_be32(sum) == sqf_journal_sum(f, nonce, page);
-      if (good && number <= first_pages) TRY(sqf_add_image(f, number, at + 4, err));
+      (void)sqf_read_at(f->side_fd, page, f->src.page_bytes, at + 4);
+      (void)sqf_read_at(f->side_fd, sum, 4, at + 4 + f->src.page_bytes);
+      uint32_t number = num_be32(word);
+      good = number != 0 && num_be32(sum) == sqf_journal_sum(nonce, page, f->src.page_bytes);
+      if (good && number <= first_pages && !sqf_images_add(&f->images, number, at + 4)) return err_nomem(err);
     }
     at = (at + sector - 1) / sector * sector;
   }
-  if (f->n_images && first_pages) f->info.pages = first_pages; /* ignore pages appended since */
-  sqf_settle_images(f, false);
-  f->info.journal_pages = (uint32_t)f->n_images;
+  if (f->images.n && first_pages) f->src.pages = first_pages; /* ignore pages appended since */
+  sqf_images_sort(&f->images, false);
+  f->info.journal_pages = (uint32_t)f->images.n;
   return LODE_OK;
 }
 
@@ -128,48 +92,44 @@ static lode_status sqf_read_journal(sqf_file *f, lode_error *err) {
 
 static void sqf_wal_sum(const unsigned char *p, size_t n, bool big, uint32_t s[2]) {
   for (size_t i = 0; i + 8 <= n; i += 8) {
-    s[0] += (big ? sqf_be32(p + i) : sqf_le32(p + i)) + s[1];
-    s[1] += (big ? sqf_be32(p + i + 4) : sqf_le32(p + i + 4)) + s[0];
+    s[0] += (big ? num_be32(p + i) : num_le32(p + i)) + s[1];
+    s[1] += (big ? num_be32(p + i + 4) : num_le32(p + i + 4)) + s[0];
   }
 }
 
 static lode_status sqf_read_wal(sqf_file *f, lode_error *err) {
   unsigned char h[32], frame[24], *page = f->cache;
-  uint64_t size = sqf_file_size(f->side_fd), at = sizeof h, each = (uint64_t)f->page_bytes + sizeof frame;
+  uint64_t size = sqf_file_size(f->side_fd), at = sizeof h, each = (uint64_t)f->src.page_bytes + sizeof frame;
   uint32_t sum[2] = {0, 0}, committed_pages = 0;
   size_t committed = 0;
   if (sqf_read_at(f->side_fd, h, sizeof h, 0) < sizeof h) return LODE_OK;
-  uint32_t magic = sqf_be32(h);
-  if ((magic != 0x377f0682 && magic != 0x377f0683) || sqf_be32(h + 8) != f->page_bytes) return LODE_OK;
+  uint32_t magic = num_be32(h);
+  if ((magic != 0x377f0682 && magic != 0x377f0683) || num_be32(h + 8) != f->src.page_bytes) return LODE_OK;
   bool big = magic & 1;
   sqf_wal_sum(h, 24, big, sum);
-  if (sum[0] != sqf_be32(h + 24) || sum[1] != sqf_be32(h + 28)) return LODE_OK;
+  if (sum[0] != num_be32(h + 24) || sum[1] != num_be32(h + 28)) return LODE_OK;
   for (; at + each <= size; at += each) {
     (void)sqf_read_at(f->side_fd, frame, sizeof frame, at);
-    (void)sqf_read_at(f->side_fd, page, f->page_bytes, at + sizeof frame);
-    uint32_t number = sqf_be32(frame), after = sqf_be32(frame + 4);
+    (void)sqf_read_at(f->side_fd, page, f->src.page_bytes, at + sizeof frame);
+    uint32_t number = num_be32(frame), after = num_be32(frame + 4);
     sqf_wal_sum(frame, 8, big, sum);
-    sqf_wal_sum(page, f->page_bytes, big, sum);
+    sqf_wal_sum(page, f->src.page_bytes, big, sum);
     if (number == 0 || memcmp(frame + 8, h + 16, 8) != 0) break;
-    if (sum[0] != sqf_be32(frame + 16) || sum[1] != sqf_be32(frame + 20)) break;
-    TRY(sqf_add_image(f, number, at + sizeof frame, err));
+    if (sum[0] != num_be32(frame + 16) || sum[1] != num_be32(frame + 20)) break;
+    if (!sqf_images_add(&f->images, number, at + sizeof frame)) return err_nomem(err);
     if (after) {
-      committed = f->n_images;
+      committed = f->images.n;
       committed_pages = after;
     }
   }
-  f->n_images = committed;
-  if (committed) f->info.pages = committed_pages;
-  sqf_settle_images(f, true);
-  f->info.wal_pages = (uint32_t)f->n_images;
+  f->images.n = committed;
+  if (committed) f->src.pages = committed_pages;
+  sqf_images_sort(&f->images, true);
+  f->info.wal_pages = (uint32_t)f->images.n;
   return LODE_OK;
 }
 
 /* ---- The page size ---- */
-
-static uint32_t sqf_header_page_size(const unsigned char *page1) {
-  return sqf_has_magic(page1) ? sqf_page_size(page1) : 0;
-}
 
 /* How many of a sample of pages of that size look like pages of a tree, in 1/1000. */
 static uint32_t sqf_score_page_size(const sqf_file *f, uint64_t bytes, uint32_t size) {
@@ -178,8 +138,8 @@ static uint32_t sqf_score_page_size(const sqf_file *f, uint64_t bytes, uint32_t 
   for (uint64_t i = 1; i < pages; i += step, tried++) {
     unsigned char h[12];
     (void)sqf_read_at(f->fd, h, sizeof h, i * size);
-    uint32_t cells = sqf_be16(h + 3), content = sqf_be16(h + 5);
-    bool type = h[0] == 0x0d || h[0] == 0x05 || h[0] == 0x0a || h[0] == 0x02;
+    uint32_t cells = num_be16(h + 3), content = num_be16(h + 5);
+    bool type = h[0] == SQF_LEAF_TABLE || h[0] == SQF_INNER_TABLE || h[0] == SQF_LEAF_INDEX || h[0] == SQF_INNER_INDEX;
     good += type && cells <= size / 4 && content <= size && content >= 8 + 2 * cells;
   }
   return tried ? good * 1000 / tried : 0;
@@ -232,8 +192,7 @@ static void sqf_take_fingerprint(const sqf_file *f, sqf_fingerprint *fingerprint
   memset(fingerprint, 0, sizeof *fingerprint);
   (void)sqf_read_at(f->fd, fingerprint->counters, sizeof fingerprint->counters, 24);
   fingerprint->bytes = sqf_file_size(f->fd);
-  if (OS_RETRY(os_api->fstat(f->fd, &sb)) == 0)
-    fingerprint->mtime_ns = (int64_t)sb.st_mtim.tv_sec * 1000000000 + sb.st_mtim.tv_nsec;
+  if (OS_RETRY(os_api->fstat(f->fd, &sb)) == 0) fingerprint->mtime_ns = os_timespec_ns(sb.st_mtim);
   if (f->side_fd >= 0) (void)sqf_read_at(f->side_fd, fingerprint->side, sizeof fingerprint->side, 0);
 }
 
@@ -243,31 +202,31 @@ static lode_status sqf_prepare(sqf_file *f, const char *path, lode_error *err) {
   size_t got = sqf_read_at(f->fd, h, sizeof h, 0);
   if (bytes < SQF_PAGE_MIN)
     return err_set(err, LODE_CORRUPT, "%.300s is empty or cut short (%llu bytes)", path, (unsigned long long)bytes);
-  f->page_bytes = got == sizeof h ? sqf_header_page_size(h) : 0;
-  f->info.header_lost = f->page_bytes == 0;
-  if (!f->page_bytes) f->page_bytes = sqf_guess_page_size(f, bytes);
-  uint64_t pages = (bytes + f->page_bytes - 1) / f->page_bytes;
-  f->info.pages = pages > UINT32_MAX - 1 ? UINT32_MAX - 1 : (uint32_t)pages;
-  f->bytes = bytes;
-  f->usable = f->page_bytes - (f->info.header_lost || h[20] > f->page_bytes - 480 ? 0 : h[20]);
-  f->info.page_bytes = f->page_bytes;
-  f->cache = mem_alloc((size_t)SQF_CACHE_PAGES * f->page_bytes);
+  f->src.page_bytes = got == sizeof h && sqf_has_magic(h) ? sqf_page_size(h) : 0;
+  f->info.header_lost = f->src.page_bytes == 0;
+  if (!f->src.page_bytes) f->src.page_bytes = sqf_guess_page_size(f, bytes);
+  uint64_t pages = (bytes + f->src.page_bytes - 1) / f->src.page_bytes;
+  f->src.pages = pages > UINT32_MAX - 1 ? UINT32_MAX - 1 : (uint32_t)pages;
+  f->src.bytes = bytes;
+  f->src.overflow_page = sqf_overflow_page;
+  f->src.ctx = f;
+  f->src.usable = f->src.page_bytes - (f->info.header_lost || h[20] > f->src.page_bytes - 480 ? 0 : h[20]);
+  f->cache = mem_alloc((size_t)SQF_CACHE_PAGES * f->src.page_bytes);
   if (!f->cache) return err_nomem(err);
   f->info.locked = sqf_lock_shared(f);
   f->side_fd = sqf_open_side(path, "-wal");
   if (f->side_fd >= 0) TRY(sqf_read_wal(f, err));
-  if (f->n_images == 0) {
+  if (f->images.n == 0) {
     if (f->side_fd >= 0) (void)os_api->close(f->side_fd);
     f->side_fd = sqf_open_side(path, "-journal");
     if (f->side_fd >= 0) TRY(sqf_read_journal(f, err));
   }
   memset(f->cached, 0, sizeof f->cached);
-  for (size_t i = 0; i < f->n_images; i++)
-    if (f->images[i].number == 1) { /* the image's header counts, not the file's */
-      sqf_load_page(f, 1, f->cache);
-      f->info.header_lost = memcmp(f->cache, "SQLite format 3", 16) != 0;
-    }
-  f->seen = mem_calloc((size_t)f->info.pages / 8 + 1, 1);
+  if (sqf_images_find(&f->images, 1)) { /* the image's header counts, not the file's */
+    sqf_load_page(f, 1, f->cache);
+    f->info.header_lost = !sqf_has_magic(f->cache);
+  }
+  f->seen = mem_calloc((size_t)f->src.pages / 8 + 1, 1);
   if (!f->seen) return err_nomem(err);
   sqf_take_fingerprint(f, &f->fingerprint);
   return LODE_OK;
@@ -305,15 +264,19 @@ void sqf_close(sqf_file *f) {
   if (f->side_fd >= 0) (void)os_api->close(f->side_fd);
   for (size_t i = 0; i < SQF_MAX_DEPTH; i++) mem_free(f->level[i]);
   strbuf_release(&f->payload);
-  mem_free(f->images);
+  sqf_images_release(&f->images);
   mem_free(f->cache);
   mem_free(f->seen);
   mem_free(f);
 }
 
-void sqf_reset_seen(sqf_file *f) { memset(f->seen, 0, (size_t)f->info.pages / 8 + 1); }
+void sqf_reset_seen(sqf_file *f) { memset(f->seen, 0, (size_t)f->src.pages / 8 + 1); }
 
-void sqf_get_info(const sqf_file *f, sqf_info *info) { *info = f->info; }
+void sqf_get_info(const sqf_file *f, sqf_info *info) {
+  *info = f->info;
+  info->page_bytes = f->src.page_bytes;
+  info->pages = f->src.pages;
+}
 
 lode_status sqf_check_unchanged(sqf_file *f, lode_error *err) {
   sqf_fingerprint now;

@@ -15,10 +15,7 @@
 #ifndef LODE_SQLITE_SQLITE_PAGES_H
 #define LODE_SQLITE_SQLITE_PAGES_H
 
-#include "base/base.h"
-
-#define SQF_MAX_COLUMNS 24
-#define SQF_MAX_ROW_BYTES 1000000000u /* SQLite's own limit */
+#include "sqlite/sqlite_tree.h"
 
 typedef struct sqf_file sqf_file;
 
@@ -35,26 +32,15 @@ typedef struct sqf_info {
 } sqf_info;
 
 /* LODE_NOT_FOUND: no such file. LODE_CORRUPT: it is empty or too short to hold a page. */
-lode_status sqf_open(const char *path, sqf_file **file, lode_error *err);
+LODE_MUST lode_status sqf_open(const char *path, sqf_file **file, lode_error *err);
 void sqf_close(sqf_file *file);
 void sqf_get_info(const sqf_file *file, sqf_info *info);
 /* Clears the visited set, so that trees can be walked again. */
 void sqf_reset_seen(sqf_file *file);
 /* LODE_BUSY if the file or its side file was written to since it was opened. */
-lode_status sqf_check_unchanged(sqf_file *file, lode_error *err);
+LODE_MUST lode_status sqf_check_unchanged(sqf_file *file, lode_error *err);
 
 /* ---- Rows ---- */
-
-/* SQLite's variable-length integer. Returns its length, or 0 if it extends past the end. */
-size_t sqf_get_varint(const unsigned char *p, const unsigned char *end, uint64_t *value);
-
-typedef enum sqf_type { SQF_NULL, SQF_INT, SQF_REAL, SQF_TEXT, SQF_BLOB } sqf_type;
-typedef struct sqf_value {
-  sqf_type type;
-  int64_t i;
-  double d;
-  lode_str s; /* text and blobs, in the file's own buffer */
-} sqf_value;
 
 /* Where a row is, so that it can be read again. */
 typedef struct sqf_place {
@@ -75,13 +61,13 @@ typedef struct sqf_row {
 typedef lode_status sqf_row_fn(void *ctx, const sqf_row *row, lode_error *err);
 
 /* All rows of the table tree at `root`, in key order. */
-lode_status sqf_walk_table(sqf_file *file, uint32_t root, sqf_row_fn *fn, void *ctx, lode_error *err);
+LODE_MUST lode_status sqf_walk_table(sqf_file *file, uint32_t root, sqf_row_fn *fn, void *ctx, lode_error *err);
 /* The same for the tree of an index, in no order: the indexed columns, then the key of the table's row. */
-lode_status sqf_walk_index(sqf_file *file, uint32_t root, sqf_row_fn *fn, void *ctx, lode_error *err);
+LODE_MUST lode_status sqf_walk_index(sqf_file *file, uint32_t root, sqf_row_fn *fn, void *ctx, lode_error *err);
 /* The rows of leaf pages and inner index pages that no walk has reached and that are not on the free list. */
-lode_status sqf_walk_orphans(sqf_file *file, sqf_row_fn *fn, void *ctx, lode_error *err);
+LODE_MUST lode_status sqf_walk_orphans(sqf_file *file, sqf_row_fn *fn, void *ctx, lode_error *err);
 /* Reads a row again. LODE_CORRUPT if it is no longer there. */
-lode_status sqf_read_row(sqf_file *file, sqf_place place, sqf_row *row, lode_error *err);
+LODE_MUST lode_status sqf_read_row(sqf_file *file, sqf_place place, sqf_row *row, lode_error *err);
 /* The file offset of the byte that holds the type of a row's column; false if it is not one byte, or if pages come from
  * a side file. */
 bool sqf_type_offset(sqf_file *file, sqf_place place, size_t column, uint64_t *offset);

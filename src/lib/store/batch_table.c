@@ -6,8 +6,11 @@
  * connections (never in the file), shows conn->batch while store_batch_run() or store_ids_find() runs, and is empty
  * otherwise.
  */
-#include "store/db.h"
+#include "store/batch_table.h"
 
+#include "store/tx.h"
+
+/* The columns of STORE_SQL_BATCH_TABLE. */
 enum {
   BATCH_COL_RID,
   BATCH_COL_ID,
@@ -22,7 +25,6 @@ enum {
   BATCH_COL_META,
   BATCH_COL_CRC
 };
-static const char batch_schema[] = "CREATE TABLE x(rid,id,len,text,text_crc,vid,data,data_crc,seq,doc,meta,crc)";
 
 typedef struct batch_vtab {
   sqlite3_vtab base;
@@ -39,7 +41,7 @@ static int batch_connect(sqlite3 *sql, void *conn, int argc, const char *const *
   (void)argc;
   (void)argv;
   (void)why;
-  int rc = sqlite3_declare_vtab(sql, batch_schema);
+  int rc = sqlite3_declare_vtab(sql, STORE_SQL_BATCH_TABLE);
   if (rc != SQLITE_OK) return rc;
   batch_vtab *t = sqlite3_malloc(sizeof *t);
   if (!t) return SQLITE_NOMEM;
@@ -172,8 +174,9 @@ lode_status store_batch_register(store_conn *conn, lode_error *err) {
 
 lode_status store_batch_run(store_tx *tx, int which, int64_t first, store_batch batch, lode_error *err) {
   sqlite3_stmt *s;
+  ENSURE(tx->conn->batch.n == 0, err); /* a batch is not shown while another is */
   TRY(store_stmt(tx, which, &s, err));
-  if (sqlite3_bind_parameter_count(s)) sqlite3_bind_int64(s, 1, first);
+  if (sqlite3_bind_parameter_count(s)) store_bind_int(tx, s, 1, first);
   tx->conn->batch = batch;
   lode_status st = store_stmt_run(tx, s, err);
   tx->conn->batch = (store_batch){0};

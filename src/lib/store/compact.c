@@ -7,10 +7,10 @@
  * never grows. The text index is merged into one segment, which drops its deleted words. Freed pages are zeroed
  * (secure_delete) and returned to the file system.
  */
-#include "store/db.h"
+#include "store/tx.h"
 
 #define COMPACT_RUN_BYTES (1u << 20)
-#define COMPACT_MAX_COLUMNS 8
+#define COMPACT_VACUUM_PAGES 512 /* free pages returned per transaction */
 
 typedef struct compact_table {
   const char *name, *columns, *key, *after; /* `after` holds the placeholders of the key */
@@ -55,17 +55,11 @@ static lode_status compact_prepare(store_tx *tx, sqlite3_stmt **s, lode_error *e
   va_start(ap, format);
   vsnprintf(sql, sizeof sql, format, ap);
   va_end(ap);
-  int rc = sqlite3_prepare_v2(tx->conn->sql, sql, -1, s, NULL);
-  return rc == SQLITE_OK ? LODE_OK : store_err_sql(tx->conn, rc, err);
+  return store_stmt_prepare(tx, sql, s, err);
 }
 
-/* Unlike the SQLITE_STATIC bindings elsewhere, sqlite3_bind_value() copies, and so can fail. */
-static lode_status compact_bind_values(store_tx *tx, sqlite3_stmt *s, sqlite3_value **values, int n, lode_error *err) {
-  for (int i = 0; i < n; i++) {
-    int rc = sqlite3_bind_value(s, i + 1, values[i]);
-    if (rc != SQLITE_OK) return store_err_sql(tx->conn, rc, err);
-  }
-  return LODE_OK;
+static void compact_bind_values(store_tx *tx, sqlite3_stmt *s, sqlite3_value **values, int n) {
+  for (int i = 0; i < n; i++) store_bind_value(tx, s, i + 1, values[i]);
 }
 
 /* Reads the next run of rows. */
@@ -74,11 +68,10 @@ static lode_status compact_delete_rows(store_tx *tx, const compact_table *t, com
   lode_status st;
   bool row;
   if (r->last[0])
-    TRY_GOTO(compact_prepare(tx, &s, err, "SELECT %s FROM %s WHERE (%s)>%s ORDER BY %s", t->columns, t->name, t->key,
-                             t->after, t->key));
+    TRY_GOTO(compact_prepare(tx, &s, err, STORE_SQL_PACK_NEXT, t->columns, t->name, t->key, t->after, t->key));
   else
-    TRY_GOTO(compact_prepare(tx, &s, err, "SELECT %s FROM %s ORDER BY %s", t->columns, t->name, t->key));
-  if (r->last[0]) TRY_GOTO(compact_bind_values(tx, s, r->last, t->n_key, err));
+    TRY_GOTO(compact_prepare(tx, &s, err, STORE_SQL_PACK_FIRST, t->columns, t->name, t->key));
+  if (r->last[0]) compact_bind_values(tx, s, r->last, t->n_key);
   while (r->bytes < COMPACT_RUN_BYTES) {
     TRY_GOTO(store_stmt_step(tx, s, &row, err));
     if (!row) break;
@@ -108,17 +101,17 @@ static lode_status compact_insert_rows(store_tx *tx, const compact_table *t, com
   static const char placeholders[] = "?,?,?,?,?,?,?,?";
   sqlite3_stmt *out = NULL, *in = NULL;
   lode_status st;
-  TRY_GOTO(compact_prepare(tx, &in, err, "INSERT INTO %s(%s) VALUES(%.*s)", t->name, t->columns, 2 * t->n_columns - 1,
-                           placeholders));
-  TRY_GOTO(compact_prepare(tx, &out, err, "DELETE FROM %s WHERE (%s)=%s", t->name, t->key, t->after));
+  TRY_GOTO(
+      compact_prepare(tx, &in, err, STORE_SQL_PACK_INSERT, t->name, t->columns, 2 * t->n_columns - 1, placeholders));
+  TRY_GOTO(compact_prepare(tx, &out, err, STORE_SQL_PACK_DELETE, t->name, t->key, t->after));
   for (size_t i = 0; i < r->rows; i++) {
     sqlite3_value **row = r->values + i * (size_t)t->n_columns;
-    TRY_GOTO(compact_bind_values(tx, out, row, t->n_key, err));
+    compact_bind_values(tx, out, row, t->n_key);
     TRY_GOTO(store_stmt_run(tx, out, err));
   }
   for (size_t i = 0; i < r->rows; i++) {
     sqlite3_value **row = r->values + i * (size_t)t->n_columns;
-    TRY_GOTO(compact_bind_values(tx, in, row, t->n_columns, err));
+    compact_bind_values(tx, in, row, t->n_columns);
     TRY_GOTO(store_stmt_run(tx, in, err));
   }
 done:
@@ -141,8 +134,8 @@ static lode_status compact_keep_last_key(const compact_table *t, compact_run *r,
 /* Pages that are not on the free list. */
 static lode_status compact_used_pages(store_tx *tx, int64_t *pages, lode_error *err) {
   int64_t unused;
-  TRY(store_pragma_int(tx, "PRAGMA page_count", pages, err));
-  TRY(store_pragma_int(tx, "PRAGMA freelist_count", &unused, err));
+  TRY(store_get_int(tx, STORE_STMT_PAGE_COUNT, pages, err));
+  TRY(store_get_int(tx, STORE_STMT_FREE_PAGES, &unused, err));
   *pages -= unused;
   return LODE_OK;
 }
@@ -171,12 +164,12 @@ done:
   return st;
 }
 
-/* Runs SQL in a transaction of its own; *changes: rows changed, as SQLite counts them. */
-static lode_status compact_exec_alone(store_db *db, const char *sql, int *changes, lode_error *err) {
+/* Merges some of the text index, in a transaction of its own; *changes: rows changed, as SQLite counts them. */
+static lode_status compact_merge_some(store_db *db, int pages, int *changes, lode_error *err) {
   store_tx *tx;
   TRY(store_tx_begin(db, STORE_TX_WRITE, &tx, err));
   int before = sqlite3_total_changes(tx->conn->sql);
-  lode_status st = store_exec(tx->conn, sql, err);
+  lode_status st = store_run_key(tx, STORE_STMT_TEXT_MERGE, pages, err);
   *changes = sqlite3_total_changes(tx->conn->sql) - before;
   if (st == LODE_OK) return store_tx_commit(tx, err);
   store_tx_rollback(tx);
@@ -192,10 +185,10 @@ static lode_status compact_progress(lode_progress p, const char *phase, uint64_t
 /* The first command starts a merge of all segments, the others continue it; with fewer than two changes it is done. */
 static lode_status compact_merge_text(store_db *db, lode_progress progress, lode_error *err) {
   int changes;
-  TRY(compact_exec_alone(db, "INSERT INTO text(text,rank) VALUES('merge',-256)", &changes, err));
+  TRY(compact_merge_some(db, -256, &changes, err));
   for (uint64_t i = 0; changes >= 2; i++) {
     TRY(compact_progress(progress, "text index", i, 0, err));
-    TRY(compact_exec_alone(db, "INSERT INTO text(text,rank) VALUES('merge',256)", &changes, err));
+    TRY(compact_merge_some(db, 256, &changes, err));
   }
   return LODE_OK;
 }
@@ -207,13 +200,21 @@ static lode_status compact_free_pages(store_db *db, int64_t *pages, lode_error *
   return LODE_OK;
 }
 
+static lode_status compact_vacuum_some(store_db *db, lode_error *err) {
+  store_tx *tx;
+  TRY(store_tx_begin(db, STORE_TX_WRITE, &tx, err));
+  lode_status st = store_vacuum(tx, COMPACT_VACUUM_PAGES, err);
+  if (st == LODE_OK) return store_tx_commit(tx, err);
+  store_tx_rollback(tx);
+  return st;
+}
+
 static lode_status compact_vacuum(store_db *db, lode_progress progress, lode_error *err) {
   int64_t total, left, before;
-  int changes;
   TRY(compact_free_pages(db, &total, err));
   for (left = total; left > 0;) {
     TRY(compact_progress(progress, "giving pages back", (uint64_t)(total - left), (uint64_t)total, err));
-    TRY(compact_exec_alone(db, "PRAGMA incremental_vacuum(512)", &changes, err));
+    TRY(compact_vacuum_some(db, err));
     before = left;
     TRY(compact_free_pages(db, &left, err));
     if (left >= before) break; /* others free and use pages meanwhile */

@@ -5,7 +5,8 @@
  * Ours polls every 100 us at first and at most every millisecond, and meanwhile locks the WAIT byte of lode.lock; a
  * writer that has committed checks that byte and yields (tx.c).
  */
-#include "store/db.h"
+#include "store/schema.h"
+#include "store/text_index.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +47,13 @@ static lode_status conn_err_corrupt(store_conn *conn, lode_error *err) {
     conn->db->damaged_pages += vs.damaged_reads - conn->damage_seen;
     pthread_mutex_unlock(&conn->db->mutex);
     conn->damage_seen = vs.damaged_reads;
-    return err_set(err, LODE_CORRUPT, "page %u of %s is damaged; %s", vs.damaged_page, conn->db->path, advice);
+    if (vs.damage == VFS_DAMAGE_MIXED)
+      return err_set(err, LODE_CORRUPT,
+                     "the pages of %s are not of one moment: it was copied while it was written to, or the disk lost a "
+                     "write; restore a backup, or %s",
+                     conn->db->path, advice);
+    return err_set(err, LODE_CORRUPT, "page %u of %s is %s; %s", vs.damaged_page, conn->db->path,
+                   vs.damage == VFS_DAMAGE_OLD ? "an older version than the newest commit left" : "damaged", advice);
   }
   if (vs.damaged_journal)
     return err_set(
@@ -151,11 +158,6 @@ lode_status store_err_sql(store_conn *conn, int rc, lode_error *err) {
   }
 }
 
-lode_status store_exec(store_conn *conn, const char *sql, lode_error *err) {
-  int rc = sqlite3_exec(conn->sql, sql, NULL, NULL, NULL);
-  return rc == SQLITE_OK ? LODE_OK : store_err_sql(conn, rc, err);
-}
-
 /* A connection caches up to a sixteenth of the memory budget. Dirty pages may take half of the budget before they are
  * spilled, because spilling locks out readers until the commit. cache_spill is made odd because SQLite also evaluates
  * it as a boolean, of which it uses only the low byte. */
@@ -163,10 +165,8 @@ static lode_status conn_configure(store_conn *conn, lode_error *err) {
   char sql[400];
   uint64_t budget = conn->db->opt.memory_bytes, page = conn->db->opt.page_bytes;
   if (page < 512) page = 512;
-  snprintf(sql, sizeof sql,
-           "PRAGMA synchronous=FULL; PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; PRAGMA secure_delete=ON;"
-           "PRAGMA cell_size_check=ON; PRAGMA cache_size=-%llu; PRAGMA cache_spill=%llu;",
-           (unsigned long long)(budget / 16 / 1024), (unsigned long long)(budget / 2 / page | 1));
+  snprintf(sql, sizeof sql, STORE_SQL_SETTINGS, (unsigned long long)(budget / 16 / 1024),
+           (unsigned long long)(budget / 2 / page | 1));
   return store_exec(conn, sql, err);
 }
 
@@ -198,12 +198,11 @@ void store_conn_harden(sqlite3 *sql) {
 /* Setting the journal mode is the first statement for which SQLite parses the schema. So the schema is checked before
  * it, each time a file is opened (the store may have been replaced), and both happen in one transaction: what SQLite
  * parses is what was checked. On failure the caller closes the connection. */
-static lode_status enter_schema(store_conn *conn, bool create, lode_error *err) {
-  static const char first[] = "PRAGMA journal_mode=TRUNCATE";
-  if (create) return store_exec(conn, first, err);
+static lode_status conn_enter_schema(store_conn *conn, bool create, lode_error *err) {
+  if (create) return store_exec(conn, STORE_SQL_JOURNAL_MODE, err);
   TRY(store_exec(conn, "BEGIN", err));
   TRY(store_schema_check(conn, err));
-  TRY(store_exec(conn, first, err));
+  TRY(store_exec(conn, STORE_SQL_JOURNAL_MODE, err));
   return store_exec(conn, "COMMIT", err);
 }
 
@@ -234,7 +233,7 @@ lode_status store_conn_open(store_db *db, const char *path, bool create, store_c
   conn->dev = sb.st_dev;
   conn->ino = sb.st_ino;
   conn->linked = vs.linked;
-  TRY_GOTO(enter_schema(conn, create, err)); /* before anything else that makes SQLite parse the schema */
+  TRY_GOTO(conn_enter_schema(conn, create, err)); /* before anything else that makes SQLite parse the schema */
   rc = store_text_register(conn->sql);
   if (rc != SQLITE_OK) {
     st = rc == SQLITE_NOTFOUND ? store_err_no_fts5(err) : store_err_sql(conn, rc, err);

@@ -11,7 +11,8 @@
  *
  * Readers ignore rows that fail their checksum: the vectors are then read from the truth file.
  */
-#include "store/db.h"
+#include "store/row_checksums.h"
+#include "store/tombstones.h"
 
 #include <fcntl.h>
 
@@ -19,16 +20,16 @@
 
 static void manifest_row_from_stmt(sqlite3_stmt *s, store_manifest_row *row) {
   *row = (store_manifest_row){
-      .id = (uint64_t)sqlite3_column_int64(s, 0),
-      .cid = sqlite3_column_int64(s, 1),
-      .after = sqlite3_column_int64(s, 2),
-      .last = sqlite3_column_int64(s, 3),
-      .rows = (uint32_t)sqlite3_column_int64(s, 4),
-      .kind = (uint32_t)sqlite3_column_int64(s, 5),
-      .bytes = (uint64_t)sqlite3_column_int64(s, 6),
-      .table_crc = (uint32_t)sqlite3_column_int64(s, 7),
+      .id = (uint64_t)store_column_int(s, 0),
+      .cid = store_column_int(s, 1),
+      .after = store_column_int(s, 2),
+      .last = store_column_int(s, 3),
+      .rows = (uint32_t)store_column_int(s, 4),
+      .kind = (uint32_t)store_column_int(s, 5),
+      .bytes = (uint64_t)store_column_int(s, 6),
+      .table_crc = (uint32_t)store_column_int(s, 7),
   };
-  row->proven = (uint32_t)sqlite3_column_int64(s, 8) == store_crc_manifest(row) && row->after <= row->last &&
+  row->proven = (uint32_t)store_column_int(s, 8) == store_crc_manifest(row) && row->after <= row->last &&
                 store_key_cid(row->after) == row->cid && store_key_cid(row->last) == row->cid;
 }
 
@@ -37,7 +38,7 @@ lode_status store_manifest_each(store_tx *tx, int64_t cid, store_manifest_fn *fn
   bool more;
   lode_status st = LODE_OK;
   TRY(store_stmt(tx, cid ? STORE_STMT_SEGMENT_OF : STORE_STMT_SEGMENT_ALL, &s, err));
-  if (cid) sqlite3_bind_int64(s, 1, cid);
+  if (cid) store_bind_int(tx, s, 1, cid);
   for (;;) {
     store_manifest_row row;
     TRY(store_stmt_step(tx, s, &more, err));
@@ -46,44 +47,38 @@ lode_status store_manifest_each(store_tx *tx, int64_t cid, store_manifest_fn *fn
     st = fn(ctx, &row, err);
     if (st != LODE_OK) break;
   }
-  sqlite3_reset(s);
+  store_stmt_reset(s);
   return st;
 }
 
 lode_status store_manifest_put(store_tx *tx, const store_manifest_row *row, lode_error *err) {
   sqlite3_stmt *s;
   uint64_t seq;
+  ENSURE(row->after <= row->last && store_key_cid(row->after) == row->cid && store_key_cid(row->last) == row->cid, err);
   TRY(store_tx_next_seq(tx, &seq, err)); /* moves the cursor, so that readers notice the change */
-  TRY(store_stmt(tx, STORE_STMT_SEGMENT_PUT, &s, err));
-  sqlite3_bind_int64(s, 1, (int64_t)row->id);
-  sqlite3_bind_int64(s, 2, row->cid);
-  sqlite3_bind_int64(s, 3, row->after);
-  sqlite3_bind_int64(s, 4, row->last);
-  sqlite3_bind_int64(s, 5, row->rows);
-  sqlite3_bind_int64(s, 6, row->kind);
-  sqlite3_bind_int64(s, 7, (int64_t)row->bytes);
-  sqlite3_bind_int64(s, 8, row->table_crc);
-  sqlite3_bind_int64(s, 9, store_crc_manifest(row));
+  TRY(store_stmt_key(tx, STORE_STMT_SEGMENT_PUT, (int64_t)row->id, &s, err));
+  store_bind_int(tx, s, 2, row->cid);
+  store_bind_int(tx, s, 3, row->after);
+  store_bind_int(tx, s, 4, row->last);
+  store_bind_int(tx, s, 5, row->rows);
+  store_bind_int(tx, s, 6, row->kind);
+  store_bind_int(tx, s, 7, (int64_t)row->bytes);
+  store_bind_int(tx, s, 8, row->table_crc);
+  store_bind_int(tx, s, 9, store_crc_manifest(row));
   tx->segmented_cid = 0;
   return store_stmt_run(tx, s, err);
 }
 
 lode_status store_manifest_remove(store_tx *tx, uint64_t id, lode_error *err) {
-  sqlite3_stmt *s;
   uint64_t seq;
   TRY(store_tx_next_seq(tx, &seq, err));
-  TRY(store_stmt(tx, STORE_STMT_SEGMENT_DELETE, &s, err));
-  sqlite3_bind_int64(s, 1, (int64_t)id);
   tx->segmented_cid = 0;
-  return store_stmt_run(tx, s, err);
+  return store_run_key(tx, STORE_STMT_SEGMENT_DELETE, (int64_t)id, err);
 }
 
 lode_status store_manifest_drop_all(store_tx *tx, int64_t cid, lode_error *err) {
-  sqlite3_stmt *s;
-  TRY(store_stmt(tx, STORE_STMT_SEGMENT_DROP, &s, err));
-  sqlite3_bind_int64(s, 1, cid);
   tx->segmented_cid = 0;
-  return store_stmt_run(tx, s, err);
+  return store_run_key(tx, STORE_STMT_SEGMENT_DROP, cid, err);
 }
 
 /* ---- Dead vectors in segments ---- */
@@ -91,14 +86,10 @@ lode_status store_manifest_drop_all(store_tx *tx, int64_t cid, lode_error *err) 
 /* The last vid that any segment of the collection, finished or being built, may hold. */
 static lode_status manifest_last_vid(store_tx *tx, int64_t cid, int64_t *last, lode_error *err) {
   sqlite3_stmt *s;
-  bool row;
   if (tx->segmented_cid != cid) {
-    TRY(store_stmt(tx, STORE_STMT_SEGMENT_LAST, &s, err));
-    sqlite3_bind_int64(s, 1, cid);
-    TRY(store_stmt_step(tx, s, &row, err));
-    tx->segmented_last = row ? sqlite3_column_int64(s, 0) : 0;
+    TRY(store_stmt_key(tx, STORE_STMT_SEGMENT_LAST, cid, &s, err));
+    TRY(store_stmt_int(tx, s, &tx->segmented_last, NULL, err));
     tx->segmented_cid = cid;
-    sqlite3_reset(s);
   }
   *last = tx->segmented_last;
   return LODE_OK;
@@ -106,14 +97,9 @@ static lode_status manifest_last_vid(store_tx *tx, int64_t cid, int64_t *last, l
 
 lode_status store_vec_owner(store_tx *tx, int64_t vid, int64_t *rid, lode_error *err) {
   sqlite3_stmt *s;
-  bool row;
   *rid = 0;
-  TRY(store_stmt(tx, STORE_STMT_VECTOR_OWNER, &s, err));
-  sqlite3_bind_int64(s, 1, vid);
-  TRY(store_stmt_step(tx, s, &row, err));
-  if (row) *rid = sqlite3_column_int64(s, 0);
-  sqlite3_reset(s);
-  return LODE_OK;
+  TRY(store_stmt_key(tx, STORE_STMT_VECTOR_OWNER, vid, &s, err));
+  return store_stmt_int(tx, s, rid, NULL, err);
 }
 
 lode_status store_dead_add(store_tx *tx, int64_t vid, int64_t rid, lode_error *err) {
@@ -123,9 +109,8 @@ lode_status store_dead_add(store_tx *tx, int64_t vid, int64_t rid, lode_error *e
   if (vid > last) return LODE_OK;
   if (!rid) TRY(store_vec_owner(tx, vid, &rid, err));
   if (!rid) return LODE_OK;
-  TRY(store_stmt(tx, STORE_STMT_DEAD_PUT, &s, err));
-  sqlite3_bind_int64(s, 1, vid);
-  sqlite3_bind_int64(s, 2, rid);
+  TRY(store_stmt_key(tx, STORE_STMT_DEAD_PUT, vid, &s, err));
+  store_bind_int(tx, s, 2, rid);
   return store_stmt_run(tx, s, err);
 }
 
@@ -133,47 +118,35 @@ lode_status store_dead_each(store_tx *tx, int64_t after, int64_t last, store_dea
   sqlite3_stmt *s;
   bool row;
   lode_status st = LODE_OK;
-  TRY(store_stmt(tx, STORE_STMT_DEAD_EACH, &s, err));
-  sqlite3_bind_int64(s, 1, after);
-  sqlite3_bind_int64(s, 2, last);
+  TRY(store_stmt_range(tx, STORE_STMT_DEAD_EACH, after, last, &s, err));
   for (;;) {
     TRY(store_stmt_step(tx, s, &row, err));
     if (!row) break;
-    st = fn(ctx, sqlite3_column_int64(s, 0), sqlite3_column_int64(s, 1), err);
+    st = fn(ctx, store_column_int(s, 0), store_column_int(s, 1), err);
     if (st != LODE_OK) break;
   }
-  sqlite3_reset(s);
+  store_stmt_reset(s);
   return st;
 }
 
 lode_status store_dead_count(store_tx *tx, int64_t after, int64_t last, uint64_t *n, lode_error *err) {
   sqlite3_stmt *s;
-  bool row;
+  int64_t count;
   *n = 0;
-  TRY(store_stmt(tx, STORE_STMT_DEAD_COUNT, &s, err));
-  sqlite3_bind_int64(s, 1, after);
-  sqlite3_bind_int64(s, 2, last);
-  TRY(store_stmt_step(tx, s, &row, err));
-  if (row) *n = (uint64_t)sqlite3_column_int64(s, 0);
-  sqlite3_reset(s);
+  TRY(store_stmt_range(tx, STORE_STMT_DEAD_COUNT, after, last, &s, err));
+  TRY(store_stmt_int(tx, s, &count, NULL, err));
+  *n = (uint64_t)count;
   return LODE_OK;
 }
 
 lode_status store_dead_remove(store_tx *tx, const int64_t *vids, size_t n, lode_error *err) {
-  sqlite3_stmt *s;
-  for (size_t i = 0; i < n; i++) {
-    TRY(store_stmt(tx, STORE_STMT_DEAD_DELETE, &s, err));
-    sqlite3_bind_int64(s, 1, vids[i]);
-    TRY(store_stmt_run(tx, s, err));
-  }
+  for (size_t i = 0; i < n; i++) TRY(store_run_key(tx, STORE_STMT_DEAD_DELETE, vids[i], err));
   return LODE_OK;
 }
 
 lode_status store_dead_drop_all(store_tx *tx, int64_t cid, lode_error *err) {
   sqlite3_stmt *s;
-  TRY(store_stmt(tx, STORE_STMT_DEAD_DROP, &s, err));
-  sqlite3_bind_int64(s, 1, store_key_before_first(cid));
-  sqlite3_bind_int64(s, 2, store_key_last(cid));
+  TRY(store_stmt_range(tx, STORE_STMT_DEAD_DROP, store_key_before_first(cid), store_key_last(cid), &s, err));
   return store_stmt_run(tx, s, err);
 }
 

@@ -6,23 +6,23 @@
  * always evaluated on the record itself. Values sort in SQLite's order: numbers (int64 and double by value), then
  * strings by bytes, then booleans as one-byte blobs.
  */
-#include "store/db.h"
+#include "store/metadata_index.h"
 
 #include <math.h>
 
 #define TERM_MAX_BYTES STORE_TERM_MAX_BYTES
 #define METAKEY_CACHE_MAX 256
 
-static int term_bind_value(sqlite3_stmt *s, int i, const meta_value *v, size_t max_bytes) {
+static void term_bind_value(store_tx *tx, sqlite3_stmt *s, int i, const meta_value *v, size_t max_bytes) {
   static const char bools[2] = {0, 1};
   switch (v->type) {
-    case META_INT: return sqlite3_bind_int64(s, i, v->i);
-    case META_DOUBLE: return sqlite3_bind_double(s, i, v->d);
-    case META_BOOL: return sqlite3_bind_blob(s, i, &bools[v->i != 0], 1, SQLITE_STATIC);
+    case META_INT: store_bind_int(tx, s, i, v->i); return;
+    case META_DOUBLE: store_bind_real(tx, s, i, v->d); return;
+    case META_BOOL: store_bind_blob(tx, s, i, (lode_str){&bools[v->i != 0], 1}); return;
     case META_STRING: break;
   }
   size_t len = v->s.len < max_bytes ? v->s.len : max_bytes;
-  return sqlite3_bind_text64(s, i, v->s.data ? v->s.data : "", len, SQLITE_STATIC, SQLITE_UTF8);
+  store_bind_text(tx, s, i, (lode_str){v->s.data ? v->s.data : "", len});
 }
 
 static void term_column_value(sqlite3_stmt *s, int i, meta_value *v) {
@@ -30,7 +30,7 @@ static void term_column_value(sqlite3_stmt *s, int i, meta_value *v) {
   switch (sqlite3_column_type(s, i)) {
     case SQLITE_INTEGER:
       v->type = META_INT;
-      v->i = sqlite3_column_int64(s, i);
+      v->i = store_column_int(s, i);
       return;
     case SQLITE_FLOAT:
       v->type = META_DOUBLE;
@@ -74,16 +74,14 @@ static lode_status metakey_find(store_tx *tx, int64_t cid, lode_str name, store_
       return LODE_OK;
     }
   *key = (store_metakey){0};
-  TRY(store_stmt(tx, STORE_STMT_KEY_GET, &s, err));
-  sqlite3_bind_int64(s, 1, cid);
-  store_bind_text(s, 2, name);
+  TRY(store_stmt_key(tx, STORE_STMT_KEY_GET, cid, &s, err));
+  store_bind_text(tx, s, 2, name);
   TRY(store_stmt_step(tx, s, &row, err));
-  if (row) *key = (store_metakey){name, sqlite3_column_int64(s, 0), sqlite3_column_int(s, 1) != 0};
-  sqlite3_reset(s);
+  if (row) *key = (store_metakey){name, store_column_int(s, 0), store_column_int(s, 1) != 0};
+  store_stmt_reset(s);
   return row ? metakey_cache_add(tx, name, key->kid, key->counted, err) : LODE_OK;
 }
 
-/* *kid is 0 if the key does not exist and `create` is false. */
 lode_status store_metakey_id(store_tx *tx, int64_t cid, lode_str name, bool create, bool counted, int64_t *kid,
                              lode_error *err) {
   sqlite3_stmt *s;
@@ -94,11 +92,10 @@ lode_status store_metakey_id(store_tx *tx, int64_t cid, lode_str name, bool crea
   if (*kid || !create) return LODE_OK;
   TRY(store_state_get(tx, STORE_STATE_NEXT_KID, kid, err));
   TRY(store_state_put(tx, STORE_STATE_NEXT_KID, *kid + 1, err));
-  TRY(store_stmt(tx, STORE_STMT_KEY_PUT, &s, err));
-  sqlite3_bind_int64(s, 1, *kid);
-  sqlite3_bind_int64(s, 2, cid);
-  store_bind_text(s, 3, name);
-  sqlite3_bind_int(s, 4, counted);
+  TRY(store_stmt_key(tx, STORE_STMT_KEY_PUT, *kid, &s, err));
+  store_bind_int(tx, s, 2, cid);
+  store_bind_text(tx, s, 3, name);
+  store_bind_int(tx, s, 4, counted);
   TRY(store_stmt_run(tx, s, err));
   return metakey_cache_add(tx, name, *kid, counted, err);
 }
@@ -118,10 +115,9 @@ static lode_status term_on_value(void *ctx, lode_str key, const meta_value *valu
   int64_t kid;
   TRY(store_metakey_id(job->tx, job->cid, key, job->statement == STORE_STMT_TERM_PUT, false, &kid, err));
   if (!kid) return LODE_OK;
-  TRY(store_stmt(job->tx, job->statement, &s, err));
-  sqlite3_bind_int64(s, 1, kid);
-  term_bind_value(s, 2, value, TERM_MAX_BYTES);
-  sqlite3_bind_int64(s, 3, job->rid);
+  TRY(store_stmt_key(job->tx, job->statement, kid, &s, err));
+  term_bind_value(job->tx, s, 2, value, TERM_MAX_BYTES);
+  store_bind_int(job->tx, s, 3, job->rid);
   return store_stmt_run(job->tx, s, err);
 }
 
@@ -179,10 +175,9 @@ lode_status store_term_batch_write(store_term_batch *b, int which, lode_error *e
   sqlite3_stmt *s;
   if (b->n) qsort(b->items, b->n, sizeof *b->items, term_compare_items);
   for (size_t i = 0; i < b->n; i++) {
-    TRY(store_stmt(b->tx, which, &s, err));
-    sqlite3_bind_int64(s, 1, b->items[i].kid);
-    term_bind_value(s, 2, &b->items[i].value, TERM_MAX_BYTES);
-    sqlite3_bind_int64(s, 3, b->items[i].rid);
+    TRY(store_stmt_key(b->tx, which, b->items[i].kid, &s, err));
+    term_bind_value(b->tx, s, 2, &b->items[i].value, TERM_MAX_BYTES);
+    store_bind_int(b->tx, s, 3, b->items[i].rid);
     TRY(store_stmt_run(b->tx, s, err));
   }
   return LODE_OK;
@@ -197,24 +192,24 @@ void store_term_batch_release(store_term_batch *b) {
 /* ---- Queries ---- */
 
 /* Binds the bounds of a range in SQLite's order of values. An open end stays within the type of the other end. */
-static void term_bind_range(sqlite3_stmt *s, const store_term_range *r) {
+static void term_bind_range(store_tx *tx, sqlite3_stmt *s, const store_term_range *r) {
   const meta_value *any = r->low ? r->low : r->high;
   if (r->low)
-    term_bind_value(s, 2, r->low, TERM_MAX_BYTES);
+    term_bind_value(tx, s, 2, r->low, TERM_MAX_BYTES);
   else if (any && any->type == META_STRING)
-    sqlite3_bind_text(s, 2, "", 0, SQLITE_STATIC);
+    store_bind_text(tx, s, 2, STR_LIT(""));
   else if (any && any->type == META_BOOL)
-    sqlite3_bind_blob(s, 2, "", 0, SQLITE_STATIC);
+    store_bind_blob(tx, s, 2, STR_LIT(""));
   else
-    sqlite3_bind_double(s, 2, -INFINITY);
+    store_bind_real(tx, s, 2, -INFINITY);
   if (r->high)
-    term_bind_value(s, 3, r->high, TERM_MAX_BYTES);
+    term_bind_value(tx, s, 3, r->high, TERM_MAX_BYTES);
   else if (any && any->type == META_STRING)
-    sqlite3_bind_blob(s, 3, "", 0, SQLITE_STATIC);
+    store_bind_blob(tx, s, 3, STR_LIT(""));
   else if (any && any->type != META_BOOL)
-    sqlite3_bind_double(s, 3, INFINITY);
+    store_bind_real(tx, s, 3, INFINITY);
   else
-    sqlite3_bind_blob(s, 3, "\xff", 1, SQLITE_STATIC);
+    store_bind_blob(tx, s, 3, STR_LIT("\xff"));
 }
 
 lode_status store_term_each(store_tx *tx, int64_t cid, const store_term_range *range, size_t limit, bool *truncated,
@@ -228,12 +223,11 @@ lode_status store_term_each(store_tx *tx, int64_t cid, const store_term_range *r
   TRY(metakey_find(tx, cid, range->key, &key, err));
   if (!key.kid) return LODE_OK;
   bool exactly = range->low && range->low == range->high;
-  TRY(store_stmt(tx, exactly ? STORE_STMT_TERM_EQ : STORE_STMT_TERM_RANGE, &s, err));
-  sqlite3_bind_int64(s, 1, key.kid);
+  TRY(store_stmt_key(tx, exactly ? STORE_STMT_TERM_EQ : STORE_STMT_TERM_RANGE, key.kid, &s, err));
   if (exactly)
-    term_bind_value(s, 2, range->low, TERM_MAX_BYTES);
+    term_bind_value(tx, s, 2, range->low, TERM_MAX_BYTES);
   else
-    term_bind_range(s, range);
+    term_bind_range(tx, s, range);
   for (size_t n = 0;; n++) {
     TRY(store_stmt_step(tx, s, &row, err));
     if (!row) break;
@@ -242,10 +236,10 @@ lode_status store_term_each(store_tx *tx, int64_t cid, const store_term_range *r
       break;
     }
     term_column_value(s, 0, &value);
-    st = fn(ctx, &value, value.type != META_STRING || value.s.len < TERM_MAX_BYTES, sqlite3_column_int64(s, 1), err);
+    st = fn(ctx, &value, value.type != META_STRING || value.s.len < TERM_MAX_BYTES, store_column_int(s, 1), err);
     if (st != LODE_OK) break;
   }
-  sqlite3_reset(s);
+  store_stmt_reset(s);
   return st;
 }
 
@@ -257,15 +251,13 @@ static lode_status counter_on_value(void *ctx, lode_str name, const meta_value *
   store_metakey key;
   TRY(metakey_find(job->tx, job->cid, name, &key, err));
   if (!key.counted) return LODE_OK;
-  TRY(store_stmt(job->tx, STORE_STMT_COUNTER_ADD, &s, err));
-  sqlite3_bind_int64(s, 1, key.kid);
-  term_bind_value(s, 2, value, SIZE_MAX);
-  sqlite3_bind_int(s, 3, job->delta);
+  TRY(store_stmt_key(job->tx, STORE_STMT_COUNTER_ADD, key.kid, &s, err));
+  term_bind_value(job->tx, s, 2, value, SIZE_MAX);
+  store_bind_int(job->tx, s, 3, job->delta);
   TRY(store_stmt_run(job->tx, s, err));
   if (job->delta > 0) return LODE_OK;
-  TRY(store_stmt(job->tx, STORE_STMT_COUNTER_TRIM, &s, err));
-  sqlite3_bind_int64(s, 1, key.kid);
-  term_bind_value(s, 2, value, SIZE_MAX);
+  TRY(store_stmt_key(job->tx, STORE_STMT_COUNTER_TRIM, key.kid, &s, err));
+  term_bind_value(job->tx, s, 2, value, SIZE_MAX);
   return store_stmt_run(job->tx, s, err);
 }
 
@@ -281,16 +273,15 @@ static lode_status counter_each_row(store_tx *tx, int which, int64_t key, store_
   bool row;
   meta_value value;
   lode_status st = LODE_OK;
-  TRY(store_stmt(tx, which, &s, err));
-  sqlite3_bind_int64(s, 1, key);
+  TRY(store_stmt_key(tx, which, key, &s, err));
   for (;;) {
     TRY(store_stmt_step(tx, s, &row, err));
     if (!row) break;
     term_column_value(s, 0, &value);
-    st = fn(ctx, &value, (uint64_t)sqlite3_column_int64(s, 1), err);
+    st = fn(ctx, &value, (uint64_t)store_column_int(s, 1), err);
     if (st != LODE_OK) break;
   }
-  sqlite3_reset(s);
+  store_stmt_reset(s);
   return st;
 }
 

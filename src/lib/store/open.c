@@ -4,7 +4,7 @@
  * A folder that is marked as a complete store but has no truth file has lost it: that is damage, and no empty truth
  * file is created in its place.
  */
-#include "store/db.h"
+#include "store/schema.h"
 
 #include "os/beneath.h"
 #include "os/store_files.h"
@@ -42,7 +42,8 @@ static lode_status open_make_folder(const char *path, unsigned mode, lode_error 
   struct stat sb;
   if (OS_RETRY(os_api->mkdir(path, mode)) == 0) return os_sync_parent_dir(path, err);
   int e = errno;
-  if (OS_RETRY(os_api->stat(path, &sb)) == 0 && S_ISDIR(sb.st_mode)) return LODE_OK;
+  if (OS_RETRY(os_api->stat(path, &sb)) != 0) return err_errno(err, e == EEXIST ? errno : e, path);
+  if (S_ISDIR(sb.st_mode)) return LODE_OK;
   if (e == EEXIST) return err_set(err, LODE_INVALID, "%.400s is a file: a store is a folder, name another one", path);
   return err_errno(err, e, path);
 }
@@ -64,11 +65,41 @@ lode_status store_make_folders(const char *folder, lode_error *err) {
   return st;
 }
 
+/* Without permission, or on a read-only medium, there may be no lock file, or one that cannot be written to. */
+static bool open_may_lack_lock(int errnum) {
+  return errnum == ENOENT || errnum == EACCES || errnum == EPERM || errnum == EROFS;
+}
+
 int store_db_open_lock_file(store_db *db) {
   int fd = -1;
   if (!db->opt.read_only) fd = beneath_open(db->folder, STOREFILE_LOCK, O_RDWR | (db->opt.create ? O_CREAT : 0), 0600);
-  if (fd < 0) fd = beneath_open(db->folder, STOREFILE_LOCK, O_RDONLY, 0);
+  if (fd < 0 && (db->opt.read_only || open_may_lack_lock(errno)))
+    fd = beneath_open(db->folder, STOREFILE_LOCK, O_RDONLY, 0);
   return fd;
+}
+
+/* A folder in which nothing can be made needs no sync, and some file systems do not know it. */
+static int open_sync_folder(const char *path) {
+  int fd = OS_RETRY(os_api->open(path, O_RDONLY | O_DIRECTORY, 0));
+  int rc = fd < 0 ? -1 : OS_RETRY(os_api->fsync(fd)), e = rc < 0 ? errno : 0;
+  if (fd >= 0) (void)os_api->close(fd);
+  return e == EACCES || e == EPERM || e == EROFS || e == EINVAL ? 0 : e;
+}
+
+lode_status store_sync_folders(const char *folder, lode_error *err) {
+  lode_status st = LODE_OK;
+  size_t len = strlen(folder);
+  char *path = str_dup(folder, len);
+  if (!path) return err_nomem(err);
+  while (st == LODE_OK && len > 0) {
+    while (len > 0 && path[len] != '/') len--;
+    path[len] = 0;
+    const char *above = len ? path : folder[0] == '/' ? "/" : ".";
+    int e = open_sync_folder(above);
+    if (e) st = err_errno(err, e, above);
+  }
+  mem_free(path);
+  return st;
 }
 
 static bool open_is_marked(store_db *db) {
@@ -111,7 +142,7 @@ static lode_status open_create_if_missing(store_db *db, lode_error *err) {
       st = err_set(err, LODE_CORRUPT,
                    "%s is missing, but there was a store here: restore a backup, or remove %s to start over", db->path,
                    db->lock_path);
-    else
+    else if ((st = store_sync_folders(db->folder, err)) == LODE_OK)
       st = store_db_create(db, err);
   }
   (void)OS_RETRY(os_api->lock(db->lock_fd, F_UNLCK, STORE_LOCK_CREATE, 1));
@@ -130,10 +161,12 @@ static lode_status open_prepare_folder(store_db *db, lode_error *err) {
   if (S_ISLNK(sb.st_mode)) return err_errno(err, ELOOP, db->folder);
   if (!S_ISDIR(sb.st_mode)) return err_set(err, LODE_INVALID, "%s is not a folder", db->folder);
   db->lock_fd = store_db_open_lock_file(db);
-  /* Without permission, or on a read-only medium, there may be no lock file. But if something else is in its place,
-   * refuse: otherwise the store would be written without locks. */
+  int e = errno;
+  /* If something else is in its place, or it cannot be opened now, refuse: otherwise the store would be written without
+   * locks. */
   if (db->lock_fd < 0 && beneath_lstat(db->folder, STOREFILE_LOCK, &sb) == 0 && !S_ISREG(sb.st_mode))
     return err_errno(err, os_not_regular(&sb), db->lock_path);
+  if (db->lock_fd < 0 && !db->opt.read_only && !open_may_lack_lock(e)) return err_errno(err, e, db->lock_path);
   db->lock_generation = vfs_generation();
   if (os_is_network_fs(db->folder, fs, sizeof fs))
     store_db_log(db,
@@ -148,22 +181,16 @@ static lode_status open_prepare_folder(store_db *db, lode_error *err) {
     }
     return open_create_if_missing(db, err);
   }
-  if (open_is_marked(db) || open_has_remains(db))
+  bool was_here = open_is_marked(db) || open_has_remains(db);
+  if (was_here && beneath_lstat(db->folder, STOREFILE_DB, &sb) == 0) return LODE_OK; /* it was made meanwhile */
+  if (was_here)
     return err_set(err, LODE_CORRUPT, "%s is missing, but there was a store here: restore a backup", db->path);
   return err_set(err, LODE_NOT_FOUND, "there is no store at %s; `lode db create` makes one", db->folder);
 }
 
 static lode_status open_init_locks(store_db *db, lode_error *err) {
-  pthread_condattr_t attr;
   if (pthread_mutex_init(&db->mutex, NULL) != 0) return err_nomem(err);
-  if (pthread_condattr_init(&attr) != 0) {
-    pthread_mutex_destroy(&db->mutex);
-    return err_nomem(err);
-  }
-  (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-  int rc = pthread_cond_init(&db->writer_free, &attr);
-  pthread_condattr_destroy(&attr);
-  if (rc == 0) return LODE_OK;
+  if (os_cond_init(&db->writer_free) == 0) return LODE_OK;
   pthread_mutex_destroy(&db->mutex);
   return err_nomem(err);
 }
@@ -203,7 +230,7 @@ lode_status store_db_open(const char *folder, const lode_open_options *options, 
   TRY_GOTO(open_prepare_folder(db, err));
   TRY_GOTO(store_db_upgrade(db, err));
   if (!db->opt.read_only && !open_is_marked(db) && db->lock_fd >= 0)
-    (void)os_write_full(db->lock_fd, lock_file_mark, sizeof lock_file_mark - 1, 0, NULL);
+    (void)!os_write_full(db->lock_fd, lock_file_mark, sizeof lock_file_mark - 1, 0, NULL); /* the next one may */
 done:
   if (st == LODE_OK)
     *out = db;

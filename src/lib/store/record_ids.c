@@ -9,7 +9,7 @@
  * A deletion leaves the id in place (tombstones.c): its record is alive, or has a tombstone and is skipped here. The
  * row is removed when the record is erased, or when its id is used again.
  */
-#include "store/db.h"
+#include "store/record_ids.h"
 
 /* `fresh` may hold store_fresh_min_rows rows, plus 1/FRESH_FRACTION of the records of the collection being written. */
 int64_t store_fresh_min_rows = 16384;
@@ -42,12 +42,11 @@ lode_status store_rec_find(store_tx *tx, int64_t cid, lode_str id, int64_t *rid,
   sqlite3_stmt *s;
   bool row, alive;
   *rid = 0;
-  TRY(store_stmt(tx, STORE_STMT_NAME_GET, &s, err));
-  sqlite3_bind_int64(s, 1, cid);
-  store_bind_blob(s, 2, id);
+  TRY(store_stmt_key(tx, STORE_STMT_NAME_GET, cid, &s, err));
+  store_bind_blob(tx, s, 2, id);
   TRY(store_stmt_step(tx, s, &row, err));
-  int64_t found = row ? sqlite3_column_int64(s, 0) : 0;
-  sqlite3_reset(s);
+  int64_t found = row ? store_column_int(s, 0) : 0;
+  store_stmt_reset(s);
   if (!row) return LODE_OK;
   if (store_key_cid(found) != cid) return ids_err_outside(tx, err);
   TRY(store_rec_is_live(tx, found, &alive, err));
@@ -60,19 +59,18 @@ static lode_status ids_find_in_table(store_tx *tx, int which, int64_t cid, store
                                      lode_error *err) {
   sqlite3_stmt *s;
   bool row;
-  TRY(store_stmt(tx, which, &s, err));
-  sqlite3_bind_int64(s, 1, cid);
+  TRY(store_stmt_key(tx, which, cid, &s, err));
   for (;;) {
     TRY(store_stmt_step(tx, s, &row, err));
     if (!row) break;
-    int64_t at = sqlite3_column_int64(s, 0), rid = sqlite3_column_int64(s, 1);
+    int64_t at = store_column_int(s, 0), rid = store_column_int(s, 1);
     if (at < 0 || (uint64_t)at >= n || store_key_cid(rid) != cid) {
-      sqlite3_reset(s);
+      store_stmt_reset(s);
       return ids_err_outside(tx, err);
     }
-    entries[at] = (store_id_entry){.rid = rid, .len = sqlite3_column_int64(s, 2)};
+    entries[at] = (store_id_entry){.rid = rid, .len = store_column_int(s, 2)};
   }
-  sqlite3_reset(s);
+  store_stmt_reset(s);
   return LODE_OK;
 }
 
@@ -81,6 +79,7 @@ lode_status store_ids_find(store_tx *tx, int64_t cid, const lode_str *ids, size_
   memset(entries, 0, n * sizeof *entries);
   if (n == 0) return LODE_OK;
   TRY(ids_load_fresh_count(tx, err));
+  ENSURE(tx->conn->batch.n == 0, err);
   tx->conn->batch = (store_batch){.ids = ids, .n = n};
   lode_status st = ids_find_in_table(tx, STORE_STMT_NAMES_FIND, cid, entries, n, err);
   if (st == LODE_OK && tx->fresh) st = ids_find_in_table(tx, STORE_STMT_FRESH_FIND, cid, entries, n, err);
@@ -105,8 +104,9 @@ static lode_status ids_each_by_lookup(store_tx *tx, int64_t cid, const lode_str 
     some = n - at < IDS_LOOKUP_BATCH ? n - at : IDS_LOOKUP_BATCH;
     TRY(store_ids_find(tx, cid, ids + at, some, entries, err));
     for (size_t i = 0; i < some; i++) {
-      bool repeated = at + i > 0 && str_eq(ids[at + i], ids[at + i - 1]);
-      if (entries[i].rid && !entries[i].dead && !repeated) TRY(fn(ctx, &entries[i], err));
+      int order = at + i > 0 ? str_cmp(ids[at + i - 1], ids[at + i]) : -1;
+      ENSURE(order <= 0, err); /* sorted by the caller */
+      if (entries[i].rid && !entries[i].dead && order != 0) TRY(fn(ctx, &entries[i], err));
     }
   }
   return LODE_OK;
@@ -118,9 +118,8 @@ static lode_status ids_each_by_walk(store_tx *tx, int which, int64_t cid, const 
   sqlite3_stmt *s;
   bool row, alive;
   lode_status st;
-  TRY(store_stmt(tx, which, &s, err));
-  sqlite3_bind_int64(s, 1, cid);
-  store_bind_blob(s, 2, ids[0]);
+  TRY(store_stmt_key(tx, which, cid, &s, err));
+  store_bind_blob(tx, s, 2, ids[0]);
   for (size_t i = 0; i < n;) {
     TRY(store_stmt_step(tx, s, &row, err));
     if (!row) break;
@@ -128,7 +127,7 @@ static lode_status ids_each_by_walk(store_tx *tx, int which, int64_t cid, const 
     int order = -1;
     while (i < n && (order = str_cmp(ids[i], id)) < 0) i++;
     if (i == n || order != 0) continue;
-    store_id_entry entry = {.rid = sqlite3_column_int64(s, 1), .len = sqlite3_column_int64(s, 2)};
+    store_id_entry entry = {.rid = store_column_int(s, 1), .len = store_column_int(s, 2)};
     TRY_GOTO(store_key_cid(entry.rid) == cid ? LODE_OK : ids_err_outside(tx, err));
     TRY_GOTO(store_rec_is_live(tx, entry.rid, &alive, err));
     if (alive) TRY_GOTO(fn(ctx, &entry, err));
@@ -136,7 +135,7 @@ static lode_status ids_each_by_walk(store_tx *tx, int which, int64_t cid, const 
   }
   st = LODE_OK;
 done:
-  sqlite3_reset(s);
+  store_stmt_reset(s);
   return st;
 }
 
@@ -159,10 +158,9 @@ static lode_status id_change(store_tx *tx, int in_fresh, int in_name, int64_t ci
   *was_fresh = false;
   for (int pass = tx->fresh ? 0 : 1; pass < 2; pass++) {
     sqlite3_stmt *s;
-    TRY(store_stmt(tx, pass ? in_name : in_fresh, &s, err));
-    sqlite3_bind_int64(s, 1, cid);
-    store_bind_blob(s, 2, id);
-    sqlite3_bind_int64(s, 3, value);
+    TRY(store_stmt_key(tx, pass ? in_name : in_fresh, cid, &s, err));
+    store_bind_blob(tx, s, 2, id);
+    store_bind_int(tx, s, 3, value);
     TRY(store_stmt_run(tx, s, err));
     *was_fresh = pass == 0;
     if (sqlite3_changes(tx->conn->sql)) return LODE_OK;
@@ -188,10 +186,7 @@ lode_status store_ids_erase_some(store_tx *tx, int64_t cid, bool *more, lode_err
   *more = true;
   TRY(ids_load_fresh_count(tx, err));
   for (int i = 0; i < 2; i++) {
-    sqlite3_stmt *s;
-    TRY(store_stmt(tx, statements[i], &s, err));
-    sqlite3_bind_int64(s, 1, cid);
-    TRY(store_stmt_run(tx, s, err));
+    TRY(store_run_key(tx, statements[i], cid, err));
     int gone = sqlite3_changes(tx->conn->sql);
     if (i == 0) tx->fresh -= gone;
     if (gone) return LODE_OK;
@@ -203,12 +198,9 @@ lode_status store_ids_erase_some(store_tx *tx, int64_t cid, bool *more, lode_err
 /* ---- Adding ---- */
 
 lode_status store_ids_merge_fresh(store_tx *tx, lode_error *err) {
-  sqlite3_stmt *s;
   TRY(ids_load_fresh_count(tx, err));
-  TRY(store_stmt(tx, STORE_STMT_FRESH_MOVE, &s, err));
-  TRY(store_stmt_run(tx, s, err));
-  TRY(store_stmt(tx, STORE_STMT_FRESH_CLEAR, &s, err));
-  TRY(store_stmt_run(tx, s, err));
+  TRY(store_run(tx, STORE_STMT_FRESH_MOVE, err));
+  TRY(store_run(tx, STORE_STMT_FRESH_CLEAR, err));
   tx->fresh = 0;
   return LODE_OK;
 }

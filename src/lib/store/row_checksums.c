@@ -2,7 +2,7 @@
 /* row_checksums.c - the CRC-32C of each kind of row. Each begins with a letter and the row's key, so that a row
  * proves what it is and where it belongs even if it is found alone on a page of a damaged file. Integers are
  * little-endian. */
-#include "store/db.h"
+#include "store/row_checksums.h"
 
 #include "base/crc32c.h"
 
@@ -24,11 +24,11 @@ uint32_t store_crc_vector(int64_t vid, int64_t rid, const void *data, size_t byt
   return crc32c_update(crc32c_update_u64(row_crc_begin('V', vid), (uint64_t)rid), data, bytes);
 }
 
-uint32_t store_crc_record(const store_rec *rec, bool has_doc, uint32_t doc_crc) {
+uint32_t store_crc_record(const store_rec *rec) {
   uint32_t crc = row_crc_begin('R', rec->rid);
   crc = crc32c_update_u64(crc, rec->seq);
   crc = crc32c_update_u64(crc, (uint64_t)rec->vid);
-  crc = crc32c_update_u64(crc, has_doc ? (uint64_t)doc_crc + 1 : 0);
+  crc = crc32c_update_u64(crc, rec->has_document ? (uint64_t)rec->doc_crc + 1 : 0);
   crc = row_crc_add_str(crc, rec->id);
   return row_crc_add_str(crc, rec->metadata);
 }

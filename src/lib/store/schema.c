@@ -5,73 +5,24 @@
  * half-made, so an empty one or one without a header is damaged. The mark in lode.lock is written after that: a
  * marked folder without a truth file has lost it, and no new one is created silently.
  */
-#include "store/db.h"
+#include "store/schema.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
-/* One row for each object of the schema, with its SQL exactly as SQLite stores it. The schema is the same in formats
- * 1 and 2: an object added later needs a new format. */
-#define SCHEMA_TABLE(name, columns)                                                                                    \
-  { "table", name, name, "CREATE TABLE " name columns, true }
-#define SCHEMA_SHADOW(name, columns)                                                                                   \
-  { "table", name, name, "CREATE TABLE '" name "'" columns, false }
-#define SCHEMA_AUTOINDEX(table)                                                                                        \
-  { "index", "sqlite_autoindex_" table "_1", table, NULL, false }
-
-const store_schema_object store_schema_objects[STORE_SCHEMA_OBJECTS] = {
-    SCHEMA_TABLE("state", "(k INTEGER PRIMARY KEY, v)"),
-    SCHEMA_TABLE(
-        "collection",
-        "(cid INTEGER PRIMARY KEY, uid INTEGER NOT NULL, name TEXT UNIQUE, metric INTEGER NOT NULL,"
-        " dim INTEGER NOT NULL, metadata TEXT, embedder TEXT, embedder_dim INTEGER NOT NULL, counted INTEGER NOT NULL,"
-        " created INTEGER NOT NULL, records INTEGER NOT NULL, pending INTEGER NOT NULL, documents INTEGER NOT NULL,"
-        " document_bytes INTEGER NOT NULL, graves INTEGER NOT NULL, text_cursor INTEGER NOT NULL,"
-        " term_cursor INTEGER NOT NULL, untexted INTEGER NOT NULL, unindexed INTEGER NOT NULL, horizon INTEGER NOT "
-        "NULL,"
-        " crc INTEGER NOT NULL)"),
-    SCHEMA_AUTOINDEX("collection"),
-    SCHEMA_TABLE("name", "(cid INTEGER NOT NULL, id BLOB NOT NULL, rid INTEGER NOT NULL, len INTEGER NOT NULL,"
-                         " PRIMARY KEY(cid, id)) WITHOUT ROWID"),
-    SCHEMA_TABLE("fresh", "(cid INTEGER NOT NULL, id BLOB NOT NULL, rid INTEGER NOT NULL, len INTEGER NOT NULL,"
-                          " PRIMARY KEY(cid, id)) WITHOUT ROWID"),
-    SCHEMA_TABLE("record", "(rid INTEGER PRIMARY KEY, id BLOB NOT NULL, seq INTEGER NOT NULL, vid INTEGER NOT NULL,"
-                           " doc INTEGER, meta TEXT, crc INTEGER NOT NULL)"),
-    {"index", "pending", "record", "CREATE INDEX pending ON record(vid) WHERE vid=0", true},
-    SCHEMA_TABLE("document", "(rid INTEGER PRIMARY KEY, text TEXT NOT NULL, crc INTEGER NOT NULL)"),
-    SCHEMA_TABLE("vector", "(vid INTEGER PRIMARY KEY, rid INTEGER NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL)"),
-    SCHEMA_TABLE("grave", "(gid INTEGER PRIMARY KEY, rids BLOB NOT NULL, vid INTEGER NOT NULL, crc INTEGER NOT NULL)"),
-    SCHEMA_TABLE("metakey",
-                 "(kid INTEGER PRIMARY KEY, cid INTEGER NOT NULL, name TEXT NOT NULL, counted INTEGER NOT NULL,"
-                 " UNIQUE(cid, name))"),
-    SCHEMA_AUTOINDEX("metakey"),
-    SCHEMA_TABLE("term", "(kid INTEGER NOT NULL, value NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY(kid, value, rid))"
-                         " WITHOUT ROWID"),
-    SCHEMA_TABLE("counter",
-                 "(kid INTEGER NOT NULL, value NOT NULL, n INTEGER NOT NULL, PRIMARY KEY(kid, value)) WITHOUT ROWID"),
-    SCHEMA_TABLE("segment", /* the manifest of the vector index (manifest.c) */
-                 "(id INTEGER PRIMARY KEY, cid INTEGER NOT NULL, after INTEGER NOT NULL, last INTEGER NOT NULL,"
-                 " rows INTEGER NOT NULL, kind INTEGER NOT NULL, bytes INTEGER NOT NULL, sum INTEGER NOT NULL, crc "
-                 "INTEGER NOT NULL)"),
-    SCHEMA_TABLE("dead", "(vid INTEGER PRIMARY KEY, rid INTEGER NOT NULL)"),
-    SCHEMA_TABLE("size", "(block INTEGER PRIMARY KEY, codes BLOB NOT NULL)"),
-    {"table", "text", "text", "CREATE VIRTUAL TABLE text USING fts5(body, content='', columnsize=0, tokenize='lode')",
-     true},
-    /* The shadow tables of FTS5: the same in every SQLite from 3.40 to 3.53. */
-    SCHEMA_SHADOW("text_data", "(id INTEGER PRIMARY KEY, block BLOB)"),
-    SCHEMA_SHADOW("text_idx", "(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID"),
-    SCHEMA_SHADOW("text_config", "(k PRIMARY KEY, v) WITHOUT ROWID"),
-};
-
-/* Maintenance adds words in large batches: fewer, larger segments are merged less often. */
-static const char schema_fts_settings[] = "INSERT INTO text(text,rank) VALUES('hashsize',8388608);"
-                                          "INSERT INTO text(text,rank) VALUES('automerge',8);";
+#define SCHEMA_TABLE(name, columns) {"table", name, name, "CREATE TABLE " name columns, true},
+#define SCHEMA_OBJECT(type, name, table, sql) {type, name, table, sql, true},
+#define SCHEMA_AUTOINDEX(table) {"index", "sqlite_autoindex_" table "_1", table, NULL, false},
+#define SCHEMA_SHADOW(name, columns) {"table", name, name, "CREATE TABLE '" name "'" columns, false},
+const store_schema_object store_schema_objects[] = {
+    STORE_SCHEMA(SCHEMA_TABLE, SCHEMA_OBJECT, SCHEMA_AUTOINDEX, SCHEMA_SHADOW)};
+_Static_assert(sizeof store_schema_objects / sizeof *store_schema_objects == STORE_SCHEMA_OBJECTS, "sql.h counts them");
 
 lode_status store_schema_first_step(uint32_t format, const char *path, lode_error *err) {
   if (format >= 1 && format <= STORE_FORMAT) return LODE_OK;
   if (format > STORE_FORMAT)
-    return err_set(err, LODE_VERSION,
+    return err_set(err, LODE_TOO_NEW,
                    "%s has format %u, and this Lode knows formats up to %u; use a newer Lode (nothing was changed)",
                    path, format, STORE_FORMAT);
   return err_set(err, LODE_CORRUPT, "%s has no valid format number; `lode db salvage` brings over what is whole", path);
@@ -87,8 +38,7 @@ lode_status store_tx_raise_format(store_tx *tx, lode_error *err) {
   char sql[200];
   store_conn *conn = tx->conn;
   conn->schema_known = false; /* check again in the next transaction: this one may be rolled back */
-  snprintf(sql, sizeof sql, "PRAGMA user_version=%u; UPDATE state SET k=%d WHERE k=%d", STORE_FORMAT,
-           STORE_STATE_CURSOR, STORE_STATE_CURSOR_FORMAT_1);
+  snprintf(sql, sizeof sql, STORE_SQL_RAISE_FORMAT, STORE_FORMAT, STORE_STATE_CURSOR, STORE_STATE_CURSOR_FORMAT_1);
   return store_exec(conn, sql, err);
 }
 
@@ -113,20 +63,15 @@ lode_status store_db_upgrade(store_db *db, lode_error *err) {
 
 static lode_status schema_fill_new(store_conn *conn, lode_error *err) {
   char sql[512];
-  int reserved = VFS_PAGE_RESERVED;
+  int reserved = VFS_SEAL_BYTES;
   int rc = sqlite3_file_control(conn->sql, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved);
   if (rc != SQLITE_OK) return store_err_sql(conn, rc, err);
-  snprintf(
-      sql, sizeof sql,
-      "PRAGMA page_size=%u; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA encoding='UTF-8'; BEGIN; PRAGMA application_id=%d;"
-      "PRAGMA user_version=%u;",
-      conn->db->opt.page_bytes, STORE_APPLICATION_ID, STORE_FORMAT);
+  snprintf(sql, sizeof sql, STORE_SQL_NEW_FILE, conn->db->opt.page_bytes, STORE_APPLICATION_ID, STORE_FORMAT);
   TRY(store_exec(conn, sql, err));
   TRY(schema_make_objects(conn, err));
-  TRY(store_exec(conn, schema_fts_settings, err));
-  snprintf(sql, sizeof sql, "INSERT INTO state(k,v) VALUES(%d,%lld),(%d,%lld),(%d,0),(%d,1),(%d,1),(%d,0); COMMIT;",
-           STORE_STATE_UID, (long long)(rand_u64() >> 1), STORE_STATE_CREATED, (long long)os_wall_ms(),
-           STORE_STATE_CURSOR, STORE_STATE_NEXT_CID, STORE_STATE_NEXT_KID, STORE_STATE_FRESH);
+  TRY(store_exec(conn, STORE_SQL_FTS_SETTINGS, err));
+  snprintf(sql, sizeof sql, STORE_SQL_NEW_STATE, STORE_STATE_UID, (long long)(rand_u64() >> 1), STORE_STATE_CREATED,
+           (long long)os_wall_ms(), STORE_STATE_CURSOR, STORE_STATE_NEXT_CID, STORE_STATE_NEXT_KID, STORE_STATE_FRESH);
   return store_exec(conn, sql, err);
 }
 

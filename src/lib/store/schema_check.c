@@ -14,7 +14,7 @@
  * Pages are read through SQLite's own file handle, so their checksums are verified, and an interrupted transaction
  * has been rolled back by then, or is hidden by the rollback view of the VFS.
  */
-#include "store/db.h"
+#include "store/schema.h"
 
 #define SCHEMA_MAX_PAGES 256u      /* our schema takes about 30 pages of the smallest size */
 #define SCHEMA_MAX_ROW_BYTES 2048u /* our rows are below 800 bytes */
@@ -23,7 +23,7 @@
 enum { SCHEMA_COL_TYPE, SCHEMA_COL_NAME, SCHEMA_COL_TABLE, SCHEMA_COL_ROOT, SCHEMA_COL_SQL, SCHEMA_COLUMNS };
 
 typedef struct schema_comparison {
-  store_pages *p;
+  vfs_pages *p;
   const char *path, *advice;
   unsigned char *page;
   uint32_t found;                          /* bit i: object i was found */
@@ -41,12 +41,12 @@ static void schema_show_name(char *out, size_t size, lode_str s) {
   out[n] = 0;
 }
 
-static lode_status schema_foreign_object(schema_comparison *c, const store_row *row, lode_error *err) {
+static lode_status schema_foreign_object(schema_comparison *c, const sqf_cell *row, lode_error *err) {
   char type[16], name[64];
   schema_show_name(type, sizeof type,
-                   row->n > SCHEMA_COL_TYPE ? store_row_str(row, SCHEMA_COL_TYPE, &c->payload) : (lode_str){NULL, 0});
+                   row->n > SCHEMA_COL_TYPE ? sqf_cell_str(row, SCHEMA_COL_TYPE, &c->payload) : (lode_str){NULL, 0});
   schema_show_name(name, sizeof name,
-                   row->n > SCHEMA_COL_NAME ? store_row_str(row, SCHEMA_COL_NAME, &c->payload) : (lode_str){NULL, 0});
+                   row->n > SCHEMA_COL_NAME ? sqf_cell_str(row, SCHEMA_COL_NAME, &c->payload) : (lode_str){NULL, 0});
   return err_set(err, LODE_CORRUPT, "%s holds the %s \"%s\", which Lode did not make: %s", c->path,
                  type[0] ? type : "object", name, c->advice);
 }
@@ -69,15 +69,15 @@ static lode_status schema_not_a_store(const char *path, lode_error *err) {
 
 /* ---- Rows ---- */
 
-static bool schema_column_is(const store_row *row, size_t column, const strbuf *payload, const char *wanted) {
-  if (!wanted) return row->cols[column].type == STORE_COL_NULL;
-  return row->cols[column].type == STORE_COL_TEXT && str_eq(store_row_str(row, column, payload), str_of(wanted));
+static bool schema_column_is(const sqf_cell *row, size_t column, const strbuf *payload, const char *wanted) {
+  if (!wanted) return row->cols[column].type == SQF_NULL;
+  return row->cols[column].type == SQF_TEXT && str_eq(sqf_cell_str(row, column, payload), str_of(wanted));
 }
 
 static lode_status schema_check_root(schema_comparison *c, size_t i, int64_t root, lode_error *err) {
   const store_schema_object *o = &store_schema_objects[i];
   bool is_virtual = o->own && strncmp(o->sql, "CREATE VIRTUAL", 14) == 0;
-  bool possible = is_virtual ? root == 0 : root > 1 && root <= (int64_t)c->p->count;
+  bool possible = is_virtual ? root == 0 : root > 1 && root <= (int64_t)c->p->src.pages;
   for (size_t k = 0; k < STORE_SCHEMA_OBJECTS && possible && !is_virtual; k++)
     possible = !(c->found & 1u << k) || c->roots[k] != root;
   if (!possible) return schema_altered(c, o, "has a root page that cannot be its own", err);
@@ -85,13 +85,15 @@ static lode_status schema_check_root(schema_comparison *c, size_t i, int64_t roo
   return LODE_OK;
 }
 
-static lode_status schema_compare_row(schema_comparison *c, const store_row *row, lode_error *err) {
+static lode_status schema_compare_row(schema_comparison *c, const sqf_cell *row, lode_error *err) {
   c->payload.len = 0;
   if (row->bytes > SCHEMA_MAX_ROW_BYTES || row->n != SCHEMA_COLUMNS) { /* the local part is enough for its name */
     strbuf_add(&c->payload, row->local, row->local_bytes);
     return c->payload.failed ? err_nomem(err) : schema_foreign_object(c, row, err);
   }
-  TRY(store_row_load(c->p, row, &c->payload, err));
+  bool cut;
+  TRY(sqf_cell_load(&c->p->src, row, &c->payload, &cut, err));
+  if (cut) return schema_no_tree(c, "has a row that cannot be read", err);
   for (size_t i = 0; i < STORE_SCHEMA_OBJECTS; i++) {
     const store_schema_object *o = &store_schema_objects[i];
     if (!schema_column_is(row, SCHEMA_COL_NAME, &c->payload, o->name)) continue;
@@ -100,8 +102,8 @@ static lode_status schema_compare_row(schema_comparison *c, const store_row *row
         !schema_column_is(row, SCHEMA_COL_SQL, &c->payload, o->sql))
       return schema_altered(c, o, "is not as Lode makes it", err);
     if (c->found & 1u << i) return schema_altered(c, o, "is there twice", err);
-    if (row->cols[SCHEMA_COL_ROOT].type != STORE_COL_INT) return schema_altered(c, o, "has no root page", err);
-    TRY(schema_check_root(c, i, store_row_int(row, SCHEMA_COL_ROOT, &c->payload), err));
+    if (row->cols[SCHEMA_COL_ROOT].type != SQF_INT) return schema_altered(c, o, "has no root page", err);
+    TRY(schema_check_root(c, i, sqf_cell_int(row, SCHEMA_COL_ROOT, &c->payload), err));
     c->found |= 1u << i;
     return LODE_OK;
   }
@@ -111,49 +113,41 @@ static lode_status schema_compare_row(schema_comparison *c, const store_row *row
 /* ---- The tree ---- */
 
 static lode_status schema_push_page(schema_comparison *c, uint32_t number, lode_error *err) {
-  if (number < 2 || number > c->p->count) return schema_no_tree(c, "leads out of the file", err);
+  if (number < 2 || number > c->p->src.pages) return schema_no_tree(c, "leads out of the file", err);
   if (c->n_todo == SCHEMA_MAX_PAGES) return schema_no_tree(c, "is larger than any that Lode makes", err);
   c->todo[c->n_todo++] = number;
   return LODE_OK;
 }
 
-static lode_status schema_read_inner_page(schema_comparison *c, size_t header, lode_error *err) {
-  uint32_t cells = (uint32_t)c->page[header + 3] << 8 | c->page[header + 4];
-  size_t pointers = header + 12;
-  if (cells > (c->p->usable - pointers) / 2) return schema_no_tree(c, "is not a tree", err);
-  for (uint32_t i = 0; i < cells; i++) {
-    size_t at = (size_t)c->page[pointers + 2 * i] << 8 | c->page[pointers + 2 * i + 1];
-    if (at < pointers || at + 4 > c->p->usable) return schema_no_tree(c, "is not a tree", err);
-    TRY(schema_push_page(c, sqf_be32(c->page + at), err));
-  }
-  return schema_push_page(c, sqf_be32(c->page + header + 8), err);
+static lode_status schema_push_children(schema_comparison *c, const sqf_view *view, lode_error *err) {
+  for (uint32_t i = 0; i <= view->cells; i++) TRY(schema_push_page(c, sqf_view_child(&c->p->src, view, i), err));
+  return LODE_OK;
 }
 
 /* The header fields that define how the rest is read must be as we write them. Checked before any row, because a
  * newer format may have other rows. */
 static lode_status schema_check_header(schema_comparison *c, lode_error *err) {
   const unsigned char *head = c->page;
-  if (!sqf_has_magic(head) || sqf_be32(head + 68) != STORE_APPLICATION_ID) return schema_not_a_store(c->path, err);
-  TRY(store_schema_first_step(sqf_be32(head + 60), c->path, err));
-  if (head[20] != VFS_PAGE_RESERVED || sqf_be32(head + 44) != 4 || sqf_be32(head + 56) != 1)
+  if (!sqf_has_magic(head) || num_be32(head + 68) != STORE_APPLICATION_ID) return schema_not_a_store(c->path, err);
+  TRY(store_schema_first_step(num_be32(head + 60), c->path, err));
+  if (head[20] != VFS_SEAL_BYTES || num_be32(head + 44) != 4 || num_be32(head + 56) != 1)
     return schema_no_tree(c, "is encoded in another way than Lode's", err);
   return LODE_OK;
 }
 
 static lode_status schema_read_page(schema_comparison *c, uint32_t number, lode_error *err) {
-  store_page_view view;
-  store_row row;
-  size_t header = number == 1 ? 100 : 0;
-  if (!store_pages_read(c->p, number, c->page))
+  sqf_view view;
+  sqf_cell row;
+  if (!vfs_pages_read(c->p, number, c->page))
     return err_set(err, LODE_CORRUPT, "page %u of %s is damaged; `lode db salvage` brings over what is whole", number,
                    c->path);
   if (number == 1) TRY(schema_check_header(c, err));
-  if (c->page[header] == 0x05) return schema_read_inner_page(c, header, err);
-  if (c->page[header] != 0x0d || !store_page_parse(c->p, number, c->page, &view))
+  if (!sqf_view_page(&c->p->src, number, c->page, &view) || !sqf_view_is_table(&view))
     return schema_no_tree(c, "is not a tree", err);
+  if (sqf_view_is_inner(&view)) return schema_push_children(c, &view, err);
   for (uint32_t i = 0; i < view.cells; i++) {
-    size_t offset = store_page_cell(c->p, &view, i);
-    if (!offset || !store_row_parse(c->p, &view, offset, &row))
+    size_t offset = sqf_view_cell(&c->p->src, &view, i);
+    if (!offset || !sqf_cell_parse_row(&c->p->src, &view, offset, &row))
       return schema_no_tree(c, "has a row that cannot be read", err);
     TRY(schema_compare_row(c, &row, err));
   }
@@ -162,7 +156,7 @@ static lode_status schema_read_page(schema_comparison *c, uint32_t number, lode_
 
 /* ---- The whole schema ---- */
 
-static lode_status find_missing(const schema_comparison *c, lode_error *err) {
+static lode_status schema_find_missing(const schema_comparison *c, lode_error *err) {
   for (size_t i = 0; i < STORE_SCHEMA_OBJECTS; i++)
     if (!(c->found & 1u << i)) return schema_altered(c, &store_schema_objects[i], "is missing", err);
   return LODE_OK;
@@ -170,7 +164,7 @@ static lode_status find_missing(const schema_comparison *c, lode_error *err) {
 
 static lode_status schema_compare(schema_comparison *c, lode_error *err) {
   lode_status st;
-  c->page = mem_alloc(c->p->page_bytes);
+  c->page = mem_alloc(c->p->src.page_bytes);
   if (!c->page) return err_nomem(err);
   c->todo[c->n_todo++] = 1;
   /* The number of pages bounds the loop even if the tree has a cycle. */
@@ -182,19 +176,19 @@ static lode_status schema_compare(schema_comparison *c, lode_error *err) {
     uint32_t number = c->todo[--c->n_todo];
     TRY_GOTO(schema_read_page(c, number, err));
   }
-  st = find_missing(c, err);
+  st = schema_find_missing(c, err);
 done:
   strbuf_release(&c->payload);
   mem_free(c->page);
   return st;
 }
 
-lode_status store_schema_check_pages(store_pages *pages, const char *path, lode_error *err) {
+lode_status store_schema_check_pages(vfs_pages *pages, const char *path, lode_error *err) {
   schema_comparison c = {.p = pages, .path = path, .advice = SCHEMA_ADVICE};
   return schema_compare(&c, err);
 }
 
-bool store_schema_is_foreign(store_pages *pages, const char *path, lode_error *why) {
+bool store_schema_is_foreign(vfs_pages *pages, const char *path, lode_error *why) {
   schema_comparison c = {.p = pages, .path = path, .advice = "it is left behind"};
   uint64_t damaged = pages->damaged_reads;
   return schema_compare(&c, why) == LODE_CORRUPT && pages->damaged_reads == damaged;
@@ -203,32 +197,25 @@ bool store_schema_is_foreign(store_pages *pages, const char *path, lode_error *w
 /* ---- Under SQLite's lock ---- */
 
 static lode_status schema_compare_open(store_conn *conn, lode_error *err) {
-  store_truth t;
-  store_pages p = {0};
-  int rc = store_truth_open(conn, &t);
-  if (rc == SQLITE_IOERR_SHORT_READ) return schema_not_a_store(conn->db->path, err); /* the file is empty */
-  if (rc != SQLITE_OK) return store_err_sql(conn, rc, err);
-  if (!t.page_bytes) return schema_not_a_store(conn->db->path, err);
-  store_truth_pages(&t, &p);
-  p.chain = mem_alloc(p.page_bytes);
-  if (!p.chain) return err_nomem(err);
-  schema_comparison c = {.p = &p, .path = conn->db->path, .advice = SCHEMA_ADVICE};
-  lode_status st = schema_compare(&c, err);
-  mem_free(p.chain);
-  return t.rc == SQLITE_OK ? st : store_err_sql(conn, t.rc, err);
+  vfs_pages p = VFS_PAGES_NONE;
+  lode_status st;
+  int rc = vfs_pages_attach(&p, conn->sql);
+  if (rc == SQLITE_IOERR_SHORT_READ) { /* the file is empty */
+    st = schema_not_a_store(conn->db->path, err);
+  } else if (rc != SQLITE_OK) {
+    st = store_err_sql(conn, rc, err);
+  } else {
+    schema_comparison c = {.p = &p, .path = conn->db->path, .advice = SCHEMA_ADVICE};
+    st = schema_compare(&c, err);
+    if (p.rc != SQLITE_OK) st = store_err_sql(conn, p.rc, err);
+  }
+  vfs_pages_close(&p);
+  return st;
 }
 
 lode_status store_schema_check(store_conn *conn, lode_error *err) {
-  sqlite3_stmt **s = &conn->stmt[STORE_STMT_SCHEMA_COOKIE];
-  int rc =
-      *s ? SQLITE_OK : sqlite3_prepare_v3(conn->sql, "PRAGMA schema_version", -1, SQLITE_PREPARE_PERSISTENT, s, NULL);
-  if (rc == SQLITE_OK) rc = sqlite3_step(*s);
-  int64_t cookie = rc == SQLITE_ROW ? sqlite3_column_int64(*s, 0) : 0;
-  if (rc == SQLITE_ROW)
-    rc = sqlite3_reset(*s);
-  else if (*s)
-    sqlite3_reset(*s);
-  if (rc != SQLITE_OK) return store_err_sql(conn, rc, err);
+  int64_t cookie;
+  TRY(store_schema_cookie(conn, &cookie, err));
   if (conn->schema_known && conn->schema_cookie == cookie) return LODE_OK;
   conn->schema_known = false;
   TRY(schema_compare_open(conn, err));

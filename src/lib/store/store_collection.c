@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_collection.c - the rows of table collection: identity (name, metric, dimension, embedder, user metadata,
  * covered by a CRC) and counts, which every transaction keeps exact, so that count and status read only one row. */
-#include "store/db.h"
+#include "store/metadata_index.h"
+#include "store/row_checksums.h"
+#include "store/tombstones.h"
 
 /* Columns of table collection, in the order of the schema. */
 enum {
@@ -37,27 +39,27 @@ static lode_status coll_copy_str(mem_arena *arena, lode_str *s, lode_error *err)
 /* Without an arena, the strings are valid until the next step of the statement. */
 static lode_status coll_from_row(store_tx *tx, sqlite3_stmt *s, mem_arena *arena, store_coll *c, lode_error *err) {
   *c = (store_coll){
-      .cid = sqlite3_column_int64(s, COLL_COL_CID),
-      .uid = (uint64_t)sqlite3_column_int64(s, COLL_COL_UID),
-      .counted = (uint32_t)sqlite3_column_int64(s, COLL_COL_COUNTED),
-      .metric = (lode_metric)sqlite3_column_int(s, COLL_COL_METRIC),
-      .dim = (uint32_t)sqlite3_column_int64(s, COLL_COL_DIM),
-      .embedder_dim = (uint32_t)sqlite3_column_int64(s, COLL_COL_EMBEDDER_DIM),
-      .records = (uint64_t)sqlite3_column_int64(s, COLL_COL_RECORDS),
-      .pending = (uint64_t)sqlite3_column_int64(s, COLL_COL_PENDING),
-      .documents = (uint64_t)sqlite3_column_int64(s, COLL_COL_DOCUMENTS),
-      .document_bytes = (uint64_t)sqlite3_column_int64(s, COLL_COL_DOCUMENT_BYTES),
-      .tombstones = (uint64_t)sqlite3_column_int64(s, COLL_COL_TOMBSTONES),
-      .text_cursor = sqlite3_column_int64(s, COLL_COL_TEXT_CURSOR),
-      .term_cursor = sqlite3_column_int64(s, COLL_COL_TERM_CURSOR),
-      .untexted = (uint64_t)sqlite3_column_int64(s, COLL_COL_UNTEXTED),
-      .unindexed = (uint64_t)sqlite3_column_int64(s, COLL_COL_UNINDEXED),
-      .low_water = sqlite3_column_int64(s, COLL_COL_LOW_WATER),
+      .cid = store_column_int(s, COLL_COL_CID),
+      .uid = (uint64_t)store_column_int(s, COLL_COL_UID),
+      .counted = (uint32_t)store_column_int(s, COLL_COL_COUNTED),
+      .metric = (lode_metric)store_column_int(s, COLL_COL_METRIC),
+      .dim = (uint32_t)store_column_int(s, COLL_COL_DIM),
+      .embedder_dim = (uint32_t)store_column_int(s, COLL_COL_EMBEDDER_DIM),
+      .records = (uint64_t)store_column_int(s, COLL_COL_RECORDS),
+      .pending = (uint64_t)store_column_int(s, COLL_COL_PENDING),
+      .documents = (uint64_t)store_column_int(s, COLL_COL_DOCUMENTS),
+      .document_bytes = (uint64_t)store_column_int(s, COLL_COL_DOCUMENT_BYTES),
+      .tombstones = (uint64_t)store_column_int(s, COLL_COL_TOMBSTONES),
+      .text_cursor = store_column_int(s, COLL_COL_TEXT_CURSOR),
+      .term_cursor = store_column_int(s, COLL_COL_TERM_CURSOR),
+      .untexted = (uint64_t)store_column_int(s, COLL_COL_UNTEXTED),
+      .unindexed = (uint64_t)store_column_int(s, COLL_COL_UNINDEXED),
+      .low_water = store_column_int(s, COLL_COL_LOW_WATER),
       .name = store_column_str(s, COLL_COL_NAME),
       .metadata = store_column_str(s, COLL_COL_METADATA),
       .embedder = store_column_str(s, COLL_COL_EMBEDDER),
   };
-  uint32_t crc = (uint32_t)sqlite3_column_int64(s, COLL_COL_CRC);
+  uint32_t crc = (uint32_t)store_column_int(s, COLL_COL_CRC);
   bool sane = crc == store_crc_collection(c) && c->metric <= LODE_IP && c->dim <= LODE_MAX_DIMENSION && c->cid > 0;
   if (sane) {
     TRY(coll_copy_str(arena, &c->name, err));
@@ -77,12 +79,12 @@ lode_status store_coll_find(store_tx *tx, lode_str name, mem_arena *arena, store
   char quoted[256];
   *coll = (store_coll){0};
   TRY(store_stmt(tx, STORE_STMT_COLL_BY_NAME, &s, err));
-  store_bind_text(s, 1, name);
+  store_bind_text(tx, s, 1, name);
   TRY(store_stmt_step(tx, s, &row, err));
   lode_status st = row ? coll_from_row(tx, s, arena, coll, err)
                        : err_set(err, LODE_NOT_FOUND, "there is no collection %s; `lode db collections` lists them",
                                  str_quote(name, quoted, sizeof quoted));
-  sqlite3_reset(s);
+  store_stmt_reset(s);
   return st;
 }
 
@@ -90,12 +92,11 @@ lode_status store_coll_load(store_tx *tx, int64_t cid, mem_arena *arena, store_c
   sqlite3_stmt *s;
   bool row;
   *coll = (store_coll){0};
-  TRY(store_stmt(tx, STORE_STMT_COLL_BY_CID, &s, err));
-  sqlite3_bind_int64(s, 1, cid);
+  TRY(store_stmt_key(tx, STORE_STMT_COLL_BY_CID, cid, &s, err));
   TRY(store_stmt_step(tx, s, &row, err));
   lode_status st =
       row ? coll_from_row(tx, s, arena, coll, err) : err_set(err, LODE_NOT_FOUND, "the collection was dropped");
-  sqlite3_reset(s);
+  store_stmt_reset(s);
   return st;
 }
 
@@ -110,11 +111,11 @@ lode_status store_coll_each(store_tx *tx, store_coll_fn *fn, void *ctx, lode_err
     lode_status st = coll_from_row(tx, s, NULL, &c, err);
     if (st == LODE_OK) st = fn(ctx, &c, err);
     if (st != LODE_OK) {
-      sqlite3_reset(s);
+      store_stmt_reset(s);
       return st;
     }
   }
-  sqlite3_reset(s);
+  store_stmt_reset(s);
   return LODE_OK;
 }
 
@@ -130,19 +131,18 @@ lode_status store_coll_create(store_tx *tx, const store_coll *wanted, const lode
   TRY(store_state_put(tx, STORE_STATE_NEXT_CID, c.cid + 1, err));
   c.uid = rand_u64() >> 1;
   c.counted = (uint32_t)n_counters;
-  TRY(store_stmt(tx, STORE_STMT_COLL_INSERT, &s, err));
-  sqlite3_bind_int64(s, 1, c.cid);
-  sqlite3_bind_int64(s, 2, (int64_t)c.uid);
-  store_bind_text(s, 3, c.name);
-  sqlite3_bind_int(s, 4, (int)c.metric);
-  sqlite3_bind_int64(s, 5, c.dim);
-  store_bind_text(s, 6, c.metadata);
-  store_bind_text(s, 7, c.embedder);
-  sqlite3_bind_int64(s, 8, c.embedder_dim);
-  sqlite3_bind_int64(s, 9, c.counted);
-  sqlite3_bind_int64(s, 10, (int64_t)os_wall_ms());
-  sqlite3_bind_int64(s, 11, store_key_before_first(c.cid));
-  sqlite3_bind_int64(s, 12, store_crc_collection(&c));
+  TRY(store_stmt_key(tx, STORE_STMT_COLL_INSERT, c.cid, &s, err));
+  store_bind_int(tx, s, 2, (int64_t)c.uid);
+  store_bind_text(tx, s, 3, c.name);
+  store_bind_int(tx, s, 4, (int)c.metric);
+  store_bind_int(tx, s, 5, c.dim);
+  store_bind_text(tx, s, 6, c.metadata);
+  store_bind_text(tx, s, 7, c.embedder);
+  store_bind_int(tx, s, 8, c.embedder_dim);
+  store_bind_int(tx, s, 9, c.counted);
+  store_bind_int(tx, s, 10, (int64_t)os_wall_ms());
+  store_bind_int(tx, s, 11, store_key_before_first(c.cid));
+  store_bind_int(tx, s, 12, store_crc_collection(&c));
   TRY(store_stmt_run(tx, s, err));
   for (size_t i = 0; i < n_counters; i++) TRY(store_metakey_id(tx, c.cid, counters[i], true, true, &kid, err));
   return store_coll_load(tx, c.cid, arena, coll, err);
@@ -150,15 +150,14 @@ lode_status store_coll_create(store_tx *tx, const store_coll *wanted, const lode
 
 static lode_status coll_save_identity(store_tx *tx, const store_coll *c, lode_error *err) {
   sqlite3_stmt *s;
-  TRY(store_stmt(tx, STORE_STMT_COLL_IDENTITY, &s, err));
-  sqlite3_bind_int64(s, 1, c->cid);
-  store_bind_text(s, 2, c->name);
-  sqlite3_bind_int(s, 3, (int)c->metric);
-  sqlite3_bind_int64(s, 4, c->dim);
-  store_bind_text(s, 5, c->metadata);
-  store_bind_text(s, 6, c->embedder);
-  sqlite3_bind_int64(s, 7, c->embedder_dim);
-  sqlite3_bind_int64(s, 8, store_crc_collection(c));
+  TRY(store_stmt_key(tx, STORE_STMT_COLL_IDENTITY, c->cid, &s, err));
+  store_bind_text(tx, s, 2, c->name);
+  store_bind_int(tx, s, 3, (int)c->metric);
+  store_bind_int(tx, s, 4, c->dim);
+  store_bind_text(tx, s, 5, c->metadata);
+  store_bind_text(tx, s, 6, c->embedder);
+  store_bind_int(tx, s, 7, c->embedder_dim);
+  store_bind_int(tx, s, 8, store_crc_collection(c));
   return store_stmt_run(tx, s, err);
 }
 
@@ -212,18 +211,20 @@ lode_status store_coll_save(store_tx *tx, const store_coll *c, lode_error *err) 
   sqlite3_stmt *s;
   store_coll was;
   TRY(store_coll_load(tx, c->cid, NULL, &was, err));
+  /* Indexes only move on (a reset loads the collection again), and a dimension is for good. */
+  ENSURE(c->uid == was.uid && c->text_cursor >= was.text_cursor && c->term_cursor >= was.term_cursor, err);
+  ENSURE(was.dim == 0 || was.dim == c->dim, err);
   if (was.dim != c->dim) TRY(coll_save_identity(tx, c, err));
-  TRY(store_stmt(tx, STORE_STMT_COLL_COUNTS, &s, err));
-  sqlite3_bind_int64(s, 1, c->cid);
-  sqlite3_bind_int64(s, 2, (int64_t)c->records);
-  sqlite3_bind_int64(s, 3, (int64_t)c->pending);
-  sqlite3_bind_int64(s, 4, (int64_t)c->documents);
-  sqlite3_bind_int64(s, 5, (int64_t)c->document_bytes);
-  sqlite3_bind_int64(s, 6, (int64_t)c->tombstones);
-  sqlite3_bind_int64(s, 7, c->text_cursor);
-  sqlite3_bind_int64(s, 8, c->term_cursor);
-  sqlite3_bind_int64(s, 9, (int64_t)c->untexted);
-  sqlite3_bind_int64(s, 10, (int64_t)c->unindexed);
-  sqlite3_bind_int64(s, 11, c->low_water);
+  TRY(store_stmt_key(tx, STORE_STMT_COLL_COUNTS, c->cid, &s, err));
+  store_bind_int(tx, s, 2, (int64_t)c->records);
+  store_bind_int(tx, s, 3, (int64_t)c->pending);
+  store_bind_int(tx, s, 4, (int64_t)c->documents);
+  store_bind_int(tx, s, 5, (int64_t)c->document_bytes);
+  store_bind_int(tx, s, 6, (int64_t)c->tombstones);
+  store_bind_int(tx, s, 7, c->text_cursor);
+  store_bind_int(tx, s, 8, c->term_cursor);
+  store_bind_int(tx, s, 9, (int64_t)c->untexted);
+  store_bind_int(tx, s, 10, (int64_t)c->unindexed);
+  store_bind_int(tx, s, 11, c->low_water);
   return store_stmt_run(tx, s, err);
 }

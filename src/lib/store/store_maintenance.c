@@ -12,7 +12,10 @@
  * frees space, comes first in all collections. Its steps are so small that little space is enough; they double after
  * each success, and free pages are returned to the file system between them.
  */
-#include "store/db.h"
+#include "store/metadata_index.h"
+#include "store/record_ids.h"
+#include "store/text_index.h"
+#include "store/tombstones.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,21 +52,14 @@ static bool maint_is_over(maint_step *w) {
   return now > w->until_ns || (!w->tx->db->opt.bulk_load && store_db_has_waiters(w->tx->db));
 }
 
-static lode_status maint_run_keyed(store_tx *tx, int which, int64_t key, lode_error *err) {
-  sqlite3_stmt *s;
-  TRY(store_stmt(tx, which, &s, err));
-  sqlite3_bind_int64(s, 1, key);
-  return store_stmt_run(tx, s, err);
-}
-
 /* Sums over the store: collections, records, pending, tombstones, untexted, unindexed. */
 static lode_status maint_store_sums(store_tx *tx, int64_t out[6], lode_error *err) {
   sqlite3_stmt *s;
   bool row;
   TRY(store_stmt(tx, STORE_STMT_COLL_SUMS, &s, err));
   TRY(store_stmt_step(tx, s, &row, err));
-  for (int i = 0; i < 6; i++) out[i] = row ? sqlite3_column_int64(s, i) : 0;
-  sqlite3_reset(s);
+  for (int i = 0; i < 6; i++) out[i] = row ? store_column_int(s, i) : 0;
+  store_stmt_reset(s);
   return LODE_OK;
 }
 
@@ -77,26 +73,25 @@ static lode_status maint_erase_record(maint_step *w, int64_t rid, bool with_name
   bool row;
   lode_str text;
   store_tx *tx = w->tx;
-  TRY(store_stmt(tx, STORE_STMT_RECORD_GET, &s, err));
-  sqlite3_bind_int64(s, 1, rid);
+  TRY(store_stmt_key(tx, STORE_STMT_RECORD_GET, rid, &s, err));
   TRY(store_stmt_step(tx, s, &row, err));
   if (!row) return LODE_OK;
-  int64_t vid = sqlite3_column_int64(s, 3);
-  bool has_document = sqlite3_column_type(s, 4) != SQLITE_NULL;
+  int64_t vid = store_column_int(s, 3);
+  bool has_document = !store_column_is_null(s, 4);
   lode_str metadata = store_column_str(s, 5);
   if (metadata.data && rid <= w->coll.term_cursor)
     TRY(store_term_batch_add(terms, tx, w->coll.cid, rid, metadata, false, err));
   if (with_name) TRY(store_id_remove(tx, w->coll.cid, store_column_str(s, 1), rid, err));
-  sqlite3_reset(s);
+  store_stmt_reset(s);
   if (has_document) {
     bool indexed = rid <= w->coll.text_cursor;
     if (indexed) TRY(store_rec_document(tx, rid, &text, err));
     if (indexed) TRY(store_text_remove(tx, rid, text, err));
-    TRY(maint_run_keyed(tx, STORE_STMT_DOCUMENT_DELETE, rid, err));
+    TRY(store_run_key(tx, STORE_STMT_DOCUMENT_DELETE, rid, err));
   }
   if (vid) TRY(store_dead_add(tx, vid, rid, err));
-  if (vid) TRY(maint_run_keyed(tx, STORE_STMT_VECTOR_DELETE, vid, err));
-  TRY(maint_run_keyed(tx, STORE_STMT_RECORD_DELETE, rid, err));
+  if (vid) TRY(store_run_key(tx, STORE_STMT_VECTOR_DELETE, vid, err));
+  TRY(store_run_key(tx, STORE_STMT_RECORD_DELETE, rid, err));
   if (rid > w->coll.text_cursor) w->coll.untexted--;
   if (rid > w->coll.term_cursor) w->coll.unindexed--;
   return LODE_OK;
@@ -116,12 +111,11 @@ static lode_status maint_take_dead(maint_step *w, maint_dead_batch *d, lode_erro
   size_t max = w->max_rows ? w->max_rows : MAINT_ERASE_BATCH;
   *d = (maint_dead_batch){0};
   for (size_t took = 0; took < max;) {
-    TRY(store_stmt(tx, STORE_STMT_TOMBSTONE_SCAN, &s, err));
-    sqlite3_bind_int64(s, 1, store_key_before_first(w->coll.cid));
-    sqlite3_bind_int64(s, 2, store_key_last(w->coll.cid));
+    TRY(store_stmt_range(tx, STORE_STMT_TOMBSTONE_SCAN, store_key_before_first(w->coll.cid),
+                         store_key_last(w->coll.cid), &s, err));
     TRY(store_stmt_step(tx, s, &row, err));
     lode_status st = row ? store_tombstone_read(tx, s, &tombstone, err) : LODE_OK;
-    sqlite3_reset(s);
+    store_stmt_reset(s);
     if (!row) {
       w->coll.tombstones = took;
       return LODE_OK;
@@ -146,7 +140,7 @@ static lode_status maint_erase_dead(maint_step *w, maint_dead_batch *d, lode_err
   for (size_t i = 0; i < d->n_rids; i++) TRY_GOTO(maint_erase_record(w, d->rids[i], true, &terms, err));
   for (size_t i = 0; i < d->n_vids; i++) {
     TRY_GOTO(store_dead_add(w->tx, d->vids[i], 0, err));
-    TRY_GOTO(maint_run_keyed(w->tx, STORE_STMT_VECTOR_DELETE, d->vids[i], err));
+    TRY_GOTO(store_run_key(w->tx, STORE_STMT_VECTOR_DELETE, d->vids[i], err));
   }
   st = store_term_batch_write(&terms, STORE_STMT_TERM_DELETE, err);
 done:
@@ -176,22 +170,16 @@ static lode_status maint_reset_text(maint_step *w, lode_error *err) {
   TRY(maint_store_sums(tx, n, err));
   bool indexed = w->coll.text_cursor > store_key_before_first(w->coll.cid);
   if (!indexed || n[3] < MAINT_RESET_MIN_DEAD || n[3] / MAINT_RESET_RATIO < n[1]) return LODE_OK;
-  TRY(store_stmt(tx, STORE_STMT_TEXT_FORGET, &s, err));
-  TRY(store_stmt_run(tx, s, err));
+  TRY(store_run(tx, STORE_STMT_TEXT_FORGET, err));
   for (;;) {
-    TRY(store_stmt(tx, STORE_STMT_COLL_CIDS, &s, err));
-    sqlite3_bind_int64(s, 1, cid);
-    sqlite3_bind_int64(s, 2, INT64_MAX);
-    TRY(store_stmt_step(tx, s, &row, err));
-    if (row) cid = sqlite3_column_int64(s, 0);
-    sqlite3_reset(s);
+    TRY(store_stmt_range(tx, STORE_STMT_COLL_CIDS, cid, INT64_MAX, &s, err));
+    TRY(store_stmt_int(tx, s, &cid, &row, err));
     if (!row) break;
     dead = 0;
     TRY(store_tombstone_each(tx, cid, 0, maint_count_dead, &dead, err));
-    TRY(store_stmt(tx, STORE_STMT_COLL_FORGET, &s, err));
-    sqlite3_bind_int64(s, 1, cid);
-    sqlite3_bind_int64(s, 2, store_key_before_first(cid));
-    sqlite3_bind_int64(s, 3, dead);
+    TRY(store_stmt_key(tx, STORE_STMT_COLL_FORGET, cid, &s, err));
+    store_bind_int(tx, s, 2, store_key_before_first(cid));
+    store_bind_int(tx, s, 3, dead);
     TRY(store_stmt_run(tx, s, err));
   }
   return store_coll_load(tx, w->coll.cid, w->arena, &w->coll, err);
@@ -212,14 +200,8 @@ static lode_status maint_erase_tombstones(maint_step *w, lode_error *err) {
 /* The first key of a table within the dropped collection; 0: none is left. */
 static lode_status maint_first_key(store_tx *tx, int which, int64_t cid, int64_t *key, lode_error *err) {
   sqlite3_stmt *s;
-  bool row;
-  TRY(store_stmt(tx, which, &s, err));
-  sqlite3_bind_int64(s, 1, store_key_before_first(cid));
-  sqlite3_bind_int64(s, 2, store_key_last(cid));
-  TRY(store_stmt_step(tx, s, &row, err));
-  *key = row ? sqlite3_column_int64(s, 0) : 0;
-  sqlite3_reset(s);
-  return LODE_OK;
+  TRY(store_stmt_range(tx, which, store_key_before_first(cid), store_key_last(cid), &s, err));
+  return store_stmt_int(tx, s, key, NULL, err);
 }
 
 /* Erases some records of a dropped collection; *more: there were any. */
@@ -258,7 +240,7 @@ static lode_status maint_erase_dropped(maint_step *w, lode_error *err) {
     for (;;) {
       TRY(maint_first_key(w->tx, tables[t].scan, cid, &key, err));
       if (!key) break;
-      TRY(maint_run_keyed(w->tx, tables[t].erase, key, err));
+      TRY(store_run_key(w->tx, tables[t].erase, key, err));
       if (maint_is_over(w)) return LODE_OK;
     }
   for (;;) {
@@ -266,11 +248,11 @@ static lode_status maint_erase_dropped(maint_step *w, lode_error *err) {
     if (!more) break;
     if (maint_is_over(w)) return LODE_OK;
   }
-  TRY(maint_run_keyed(w->tx, STORE_STMT_COUNTER_ERASE, cid, err));
-  TRY(maint_run_keyed(w->tx, STORE_STMT_KEY_ERASE, cid, err));
+  TRY(store_run_key(w->tx, STORE_STMT_COUNTER_ERASE, cid, err));
+  TRY(store_run_key(w->tx, STORE_STMT_KEY_ERASE, cid, err));
   TRY(store_dead_drop_all(w->tx, cid, err));
   TRY(store_doc_sizes_erase(w->tx, cid, err));
-  return maint_run_keyed(w->tx, STORE_STMT_COLL_ERASE, cid, err);
+  return store_run_key(w->tx, STORE_STMT_COLL_ERASE, cid, err);
 }
 
 /* ---- Backfill of the indexes ---- */
@@ -342,29 +324,17 @@ done:
 
 /* ---- Vacuum ---- */
 
-lode_status store_pragma_int(store_tx *tx, const char *sql, int64_t *value, lode_error *err) {
-  sqlite3_stmt *s = NULL;
-  *value = 0;
-  int rc = sqlite3_prepare_v2(tx->conn->sql, sql, -1, &s, NULL);
-  if (rc == SQLITE_OK) rc = sqlite3_step(s);
-  if (rc == SQLITE_ROW) *value = sqlite3_column_int64(s, 0);
-  sqlite3_finalize(s);
-  return rc == SQLITE_ROW ? LODE_OK : store_err_sql(tx->conn, rc, err);
-}
-
 /* A sixteenth of the file may stay free, to be filled by new data. */
 static lode_status maint_vacuum_is_due(store_tx *tx, bool *due, lode_error *err) {
   int64_t pages, free_pages;
-  TRY(store_pragma_int(tx, "PRAGMA page_count", &pages, err));
-  TRY(store_pragma_int(tx, "PRAGMA freelist_count", &free_pages, err));
+  TRY(store_get_int(tx, STORE_STMT_PAGE_COUNT, &pages, err));
+  TRY(store_get_int(tx, STORE_STMT_FREE_PAGES, &free_pages, err));
   *due = free_pages > 64 && free_pages > pages / 16;
   return LODE_OK;
 }
 
 static lode_status maint_vacuum_some(store_tx *tx, unsigned max_pages, lode_error *err) {
-  char sql[64];
-  snprintf(sql, sizeof sql, "PRAGMA incremental_vacuum(%u)", max_pages ? max_pages : MAINT_VACUUM_PAGES);
-  return store_exec(tx->conn, sql, err);
+  return store_vacuum(tx, max_pages ? max_pages : MAINT_VACUUM_PAGES, err);
 }
 
 /* ---- Steps ---- */
@@ -372,24 +342,17 @@ static lode_status maint_vacuum_some(store_tx *tx, unsigned max_pages, lode_erro
 /* `which`: STORE_STMT_COLL_NEXT_WORK for all work, or STORE_STMT_COLL_NEXT_DEAD for erasing only. */
 static lode_status maint_next_collection(store_tx *tx, int which, int64_t after, int64_t *cid, lode_error *err) {
   sqlite3_stmt *s;
-  bool row;
-  TRY(store_stmt(tx, which, &s, err));
-  sqlite3_bind_int64(s, 1, after);
-  TRY(store_stmt_step(tx, s, &row, err));
-  *cid = row ? sqlite3_column_int64(s, 0) : 0;
-  sqlite3_reset(s);
-  return LODE_OK;
+  TRY(store_stmt_key(tx, which, after, &s, err));
+  return store_stmt_int(tx, s, cid, NULL, err);
 }
 
 static lode_status maint_load_dropped(maint_step *w, int64_t cid, bool *dropped, lode_error *err) {
   sqlite3_stmt *s;
-  TRY(store_stmt(w->tx, STORE_STMT_COLL_DROPPED, &s, err));
-  sqlite3_bind_int64(s, 1, cid);
+  TRY(store_stmt_key(w->tx, STORE_STMT_COLL_DROPPED, cid, &s, err));
   TRY(store_stmt_step(w->tx, s, dropped, err));
   if (*dropped)
-    w->coll =
-        (store_coll){.cid = cid, .text_cursor = sqlite3_column_int64(s, 0), .term_cursor = sqlite3_column_int64(s, 1)};
-  sqlite3_reset(s);
+    w->coll = (store_coll){.cid = cid, .text_cursor = store_column_int(s, 0), .term_cursor = store_column_int(s, 1)};
+  store_stmt_reset(s);
   return LODE_OK;
 }
 
@@ -473,12 +436,12 @@ done:
   return st;
 }
 
-/* Frees disk space for the next step. */
+/* Frees disk space for the next step. A failure is not reported: the next step finds out how much space there is. */
 static void maint_free_some_pages(store_db *db) {
   store_tx *tx;
   if (store_tx_begin(db, STORE_TX_WRITE, &tx, NULL) != LODE_OK) return;
   if (maint_vacuum_some(tx, db->step_rows, NULL) == LODE_OK)
-    (void)store_tx_commit(tx, NULL);
+    (void)!store_tx_commit(tx, NULL);
   else
     store_tx_rollback(tx);
 }
@@ -594,12 +557,16 @@ static void maint_count_files(const char *store, const char *within, lode_stats 
 lode_status store_db_stats(store_db *db, lode_stats *stats, lode_error *err) {
   store_tx *tx;
   lode_status st;
-  int64_t n[6], free_pages, page_bytes;
+  int64_t n[6], free_pages, page_bytes, committed_ms;
+  bool found;
+  vfs_file_state vs = {0};
   *stats = (lode_stats){0};
   TRY(store_tx_begin(db, STORE_TX_READ, &tx, err));
   TRY_GOTO(maint_store_sums(tx, n, err));
-  TRY_GOTO(store_pragma_int(tx, "PRAGMA page_size", &page_bytes, err));
-  TRY_GOTO(store_pragma_int(tx, "PRAGMA freelist_count", &free_pages, err));
+  TRY_GOTO(store_get_int(tx, STORE_STMT_PAGE_BYTES, &page_bytes, err));
+  TRY_GOTO(store_get_int(tx, STORE_STMT_FREE_PAGES, &free_pages, err));
+  TRY_GOTO(store_state_find(tx, STORE_STATE_COMMITTED, &committed_ms, &found, err));
+  (void)sqlite3_file_control(tx->conn->sql, "main", VFS_FCNTL_STATE, &vs);
   *stats = (lode_stats){
       .collections = (uint64_t)n[0],
       .records = (uint64_t)n[1],
@@ -611,6 +578,8 @@ lode_status store_db_stats(store_db *db, lode_stats *stats, lode_error *err) {
       .free_bytes = (uint64_t)free_pages * (uint64_t)page_bytes,
       .page_bytes = (uint32_t)page_bytes,
       .format = tx->format_1 ? 1 : STORE_FORMAT,
+      .commit_number = vs.commit_number,
+      .committed_ms = (uint64_t)committed_ms,
   };
   maint_count_files(db->folder, ".", stats);
   maint_count_files(db->folder, STOREFILE_SEGMENTS_DIR, stats);

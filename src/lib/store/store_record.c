@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_record.c - reading records, documents and vectors. Every row that is returned has a verified checksum. */
-#include "store/db.h"
+#include "store/row_checksums.h"
+#include "store/tx.h"
 
 /* Columns of the SELECTs on record. */
 enum { REC_COL_RID, REC_COL_ID, REC_COL_SEQ, REC_COL_VID, REC_COL_DOC, REC_COL_META, REC_COL_CRC };
@@ -11,15 +12,15 @@ static lode_status rec_damaged(store_tx *tx, const char *what, int64_t key, lode
 }
 
 static lode_status rec_from_row(store_tx *tx, sqlite3_stmt *s, store_rec *rec, lode_error *err) {
-  rec->rid = sqlite3_column_int64(s, REC_COL_RID);
-  rec->seq = (uint64_t)sqlite3_column_int64(s, REC_COL_SEQ);
-  rec->vid = sqlite3_column_int64(s, REC_COL_VID);
-  rec->has_document = sqlite3_column_type(s, REC_COL_DOC) != SQLITE_NULL;
+  rec->rid = store_column_int(s, REC_COL_RID);
+  rec->seq = (uint64_t)store_column_int(s, REC_COL_SEQ);
+  rec->vid = store_column_int(s, REC_COL_VID);
+  rec->has_document = !store_column_is_null(s, REC_COL_DOC);
   rec->id = store_column_str(s, REC_COL_ID);
   rec->metadata = store_column_str(s, REC_COL_META);
-  rec->doc_crc = (uint32_t)sqlite3_column_int64(s, REC_COL_DOC);
-  uint32_t crc = (uint32_t)sqlite3_column_int64(s, REC_COL_CRC);
-  if (crc == store_crc_record(rec, rec->has_document, rec->doc_crc)) return LODE_OK;
+  rec->doc_crc = (uint32_t)store_column_int(s, REC_COL_DOC);
+  uint32_t crc = (uint32_t)store_column_int(s, REC_COL_CRC);
+  if (crc == store_crc_record(rec)) return LODE_OK;
   lode_status st = rec_damaged(tx, "record", rec->rid, err);
   *rec = (store_rec){0};
   return st;
@@ -113,11 +114,10 @@ lode_status store_rec_read_live(store_tx *tx, int64_t rid, store_rec *rec, bool 
   sqlite3_stmt *s;
   *rec = (store_rec){0};
   *found = false;
-  TRY(store_stmt(tx, STORE_STMT_RECORD_GET, &s, err));
-  sqlite3_bind_int64(s, 1, rid);
+  TRY(store_stmt_key(tx, STORE_STMT_RECORD_GET, rid, &s, err));
   TRY(store_stmt_step(tx, s, found, err));
   if (!*found) {
-    sqlite3_reset(s);
+    store_stmt_reset(s);
     return LODE_OK;
   }
   lode_status st = rec_from_row(tx, s, rec, err);
@@ -129,12 +129,11 @@ lode_status store_rec_document(store_tx *tx, int64_t rid, lode_str *document, lo
   sqlite3_stmt *s;
   bool row;
   *document = (lode_str){NULL, 0};
-  TRY(store_stmt(tx, STORE_STMT_DOCUMENT_GET, &s, err));
-  sqlite3_bind_int64(s, 1, rid);
+  TRY(store_stmt_key(tx, STORE_STMT_DOCUMENT_GET, rid, &s, err));
   TRY(store_stmt_step(tx, s, &row, err));
   if (!row) return rec_damaged(tx, "the document of record", rid, err);
   *document = store_column_str(s, 0);
-  if ((uint32_t)sqlite3_column_int64(s, 1) == store_crc_document(rid, *document)) return LODE_OK;
+  if ((uint32_t)store_column_int(s, 1) == store_crc_document(rid, *document)) return LODE_OK;
   *document = (lode_str){NULL, 0};
   return rec_damaged(tx, "the document of record", rid, err);
 }
@@ -143,30 +142,28 @@ lode_status store_rec_document_bytes(store_tx *tx, int64_t rid, uint64_t *bytes,
   sqlite3_stmt *s;
   bool row;
   *bytes = 0;
-  TRY(store_stmt(tx, STORE_STMT_DOCUMENT_GET, &s, err));
-  sqlite3_bind_int64(s, 1, rid);
+  TRY(store_stmt_key(tx, STORE_STMT_DOCUMENT_GET, rid, &s, err));
   TRY(store_stmt_step(tx, s, &row, err));
   if (row) *bytes = store_column_str(s, 0).len;
-  sqlite3_reset(s);
+  store_stmt_reset(s);
   return row ? LODE_OK : rec_damaged(tx, "the document of record", rid, err);
 }
 
 lode_status store_rec_vector(store_tx *tx, int64_t vid, float *out, uint32_t dim, lode_error *err) {
   sqlite3_stmt *s;
   bool row;
-  TRY(store_stmt(tx, STORE_STMT_VECTOR_GET, &s, err));
-  sqlite3_bind_int64(s, 1, vid);
+  TRY(store_stmt_key(tx, STORE_STMT_VECTOR_GET, vid, &s, err));
   TRY(store_stmt_step(tx, s, &row, err));
   if (!row) return rec_damaged(tx, "vector", vid, err);
   lode_str data = store_column_str(s, 2);
-  int64_t rid = sqlite3_column_int64(s, 1);
-  uint32_t crc = (uint32_t)sqlite3_column_int64(s, 3);
+  int64_t rid = store_column_int(s, 1);
+  uint32_t crc = (uint32_t)store_column_int(s, 3);
   if (data.len != (size_t)dim * sizeof(float) || crc != store_crc_vector(vid, rid, data.data, data.len)) {
-    sqlite3_reset(s);
+    store_stmt_reset(s);
     return rec_damaged(tx, "vector", vid, err);
   }
   memcpy(out, data.data, data.len);
-  sqlite3_reset(s);
+  store_stmt_reset(s);
   return LODE_OK;
 }
 
@@ -174,13 +171,10 @@ lode_status store_rec_vector(store_tx *tx, int64_t vid, float *out, uint32_t dim
 
 static lode_status rec_begin_scan(store_tx *tx, int which, int64_t cid, int64_t after, sqlite3_stmt **scan,
                                   lode_error *err) {
+  int64_t first = store_key_before_first(cid);
   *scan = NULL;
   TRY(rec_load_dead(tx, cid, err));
-  TRY(store_stmt(tx, which, scan, err));
-  int64_t first = store_key_before_first(cid);
-  sqlite3_bind_int64(*scan, 1, after > first ? after : first);
-  sqlite3_bind_int64(*scan, 2, store_key_last(cid));
-  return LODE_OK;
+  return store_stmt_range(tx, which, after > first ? after : first, store_key_last(cid), scan, err);
 }
 
 lode_status store_rec_scan(store_tx *tx, int64_t cid, int64_t after_rid, lode_error *err) {
@@ -196,16 +190,15 @@ lode_status store_rec_next(store_tx *tx, store_rec *rec, bool *more, lode_error 
   do {
     TRY(store_stmt_step(tx, tx->rec_scan, more, err));
     if (!*more) {
-      sqlite3_reset(tx->rec_scan);
+      store_stmt_reset(tx->rec_scan);
       return LODE_OK;
     }
-  } while (rec_is_dead(tx, sqlite3_column_int64(tx->rec_scan, REC_COL_RID)));
+  } while (rec_is_dead(tx, store_column_int(tx->rec_scan, REC_COL_RID)));
   lode_status st = rec_from_row(tx, tx->rec_scan, rec, err);
   *more = st == LODE_OK;
   return st;
 }
 
-/* Counts live records by their keys. */
 lode_status store_rec_count(store_tx *tx, int64_t cid, uint64_t *n, lode_error *err) {
   sqlite3_stmt *s;
   bool more = true;
@@ -214,9 +207,9 @@ lode_status store_rec_count(store_tx *tx, int64_t cid, uint64_t *n, lode_error *
   for (;;) {
     TRY(store_stmt_step(tx, s, &more, err));
     if (!more) break;
-    *n += !rec_is_dead(tx, sqlite3_column_int64(s, 0));
+    *n += !rec_is_dead(tx, store_column_int(s, 0));
   }
-  sqlite3_reset(s);
+  store_stmt_reset(s);
   return LODE_OK;
 }
 
@@ -229,16 +222,16 @@ lode_status store_vec_next(store_tx *tx, int64_t *vid, int64_t *rid, const void 
   do {
     TRY(store_stmt_step(tx, tx->vec_scan, more, err));
     if (!*more) {
-      sqlite3_reset(tx->vec_scan);
+      store_stmt_reset(tx->vec_scan);
       return LODE_OK;
     }
-    *rid = sqlite3_column_int64(tx->vec_scan, 1);
-    *vid = sqlite3_column_int64(tx->vec_scan, 0);
+    *rid = store_column_int(tx->vec_scan, 1);
+    *vid = store_column_int(tx->vec_scan, 0);
   } while (rec_is_dead(tx, *rid) || rec_is_dead(tx, *vid));
   lode_str bytes = store_column_str(tx->vec_scan, 2);
   *data = bytes.data;
   *dim = (uint32_t)(bytes.len / sizeof(float));
-  uint32_t crc = (uint32_t)sqlite3_column_int64(tx->vec_scan, 3);
+  uint32_t crc = (uint32_t)store_column_int(tx->vec_scan, 3);
   if (bytes.len > LODE_MAX_DIMENSION * sizeof(float) || crc != store_crc_vector(*vid, *rid, bytes.data, bytes.len)) {
     *more = false;
     return rec_damaged(tx, "vector", *vid, err);
@@ -254,11 +247,11 @@ lode_status store_vec_next_key(store_tx *tx, int64_t *vid, int64_t *rid, bool *m
   do {
     TRY(store_stmt_step(tx, tx->vec_scan, more, err));
     if (!*more) {
-      sqlite3_reset(tx->vec_scan);
+      store_stmt_reset(tx->vec_scan);
       return LODE_OK;
     }
-    *vid = sqlite3_column_int64(tx->vec_scan, 0);
-    *rid = sqlite3_column_int64(tx->vec_scan, 1);
+    *vid = store_column_int(tx->vec_scan, 0);
+    *rid = store_column_int(tx->vec_scan, 1);
   } while (rec_is_dead(tx, *rid) || rec_is_dead(tx, *vid));
   return LODE_OK;
 }

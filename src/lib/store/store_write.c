@@ -10,7 +10,11 @@
  *      included) up to the cursors, and nothing past them.
  * A deletion touches no document, vector or id row: it adds a tombstone. store_maintenance.c erases.
  */
-#include "store/db.h"
+#include "store/metadata_index.h"
+#include "store/record_ids.h"
+#include "store/row_checksums.h"
+#include "store/text_index.h"
+#include "store/tombstones.h"
 
 static lode_status write_put_vector(store_tx *tx, store_coll *coll, int64_t rid, const float *v, uint32_t dim,
                                     int64_t *vid, lode_error *err) {
@@ -19,11 +23,10 @@ static lode_status write_put_vector(store_tx *tx, store_coll *coll, int64_t rid,
   size_t bytes = (size_t)dim * sizeof *v;
   TRY(store_tx_next_seq(tx, &seq, err));
   *vid = store_key_make(coll->cid, seq);
-  TRY(store_stmt(tx, STORE_STMT_VECTOR_PUT, &s, err));
-  sqlite3_bind_int64(s, 1, *vid);
-  sqlite3_bind_int64(s, 2, rid);
-  sqlite3_bind_blob64(s, 3, v, bytes, SQLITE_STATIC);
-  sqlite3_bind_int64(s, 4, store_crc_vector(*vid, rid, v, bytes));
+  TRY(store_stmt_key(tx, STORE_STMT_VECTOR_PUT, *vid, &s, err));
+  store_bind_int(tx, s, 2, rid);
+  store_bind_blob(tx, s, 3, (lode_str){(const char *)v, bytes});
+  store_bind_int(tx, s, 4, store_crc_vector(*vid, rid, v, bytes));
   TRY(store_stmt_run(tx, s, err));
   if (coll->dim == 0) coll->dim = dim;
   return LODE_OK;
@@ -32,24 +35,23 @@ static lode_status write_put_vector(store_tx *tx, store_coll *coll, int64_t rid,
 static lode_status write_put_document(store_tx *tx, int which, int64_t rid, lode_str text, uint32_t crc,
                                       lode_error *err) {
   sqlite3_stmt *s;
-  TRY(store_stmt(tx, which, &s, err));
-  sqlite3_bind_int64(s, 1, rid);
-  store_bind_text(s, 2, text);
-  sqlite3_bind_int64(s, 3, crc);
+  TRY(store_stmt_key(tx, which, rid, &s, err));
+  store_bind_text(tx, s, 2, text);
+  store_bind_int(tx, s, 3, crc);
   return store_stmt_run(tx, s, err);
 }
 
-static void write_bind_record(sqlite3_stmt *s, const store_rec *rec) {
-  sqlite3_bind_int64(s, 1, rec->rid);
-  store_bind_blob(s, 2, rec->id);
-  sqlite3_bind_int64(s, 3, (int64_t)rec->seq);
-  sqlite3_bind_int64(s, 4, rec->vid);
+static void write_bind_record(store_tx *tx, sqlite3_stmt *s, const store_rec *rec) {
+  store_bind_int(tx, s, 1, rec->rid);
+  store_bind_blob(tx, s, 2, rec->id);
+  store_bind_int(tx, s, 3, (int64_t)rec->seq);
+  store_bind_int(tx, s, 4, rec->vid);
   if (rec->has_document)
-    sqlite3_bind_int64(s, 5, rec->doc_crc);
+    store_bind_int(tx, s, 5, rec->doc_crc);
   else
-    sqlite3_bind_null(s, 5);
-  store_bind_text(s, 6, rec->metadata);
-  sqlite3_bind_int64(s, 7, store_crc_record(rec, rec->has_document, rec->doc_crc));
+    store_bind_null(tx, s, 5);
+  store_bind_text(tx, s, 6, rec->metadata);
+  store_bind_int(tx, s, 7, store_crc_record(rec));
 }
 
 /* Column len of an id row: bytes of the document + 1, or 0 for none. A deletion needs it, and so reads no document. */
@@ -80,7 +82,7 @@ static lode_status write_make_row(store_tx *tx, store_coll *coll, const store_ch
   } else {
     coll->pending++;
   }
-  row->crc = store_crc_record(rec, rec->has_document, rec->doc_crc);
+  row->crc = store_crc_record(rec);
   coll->records++;
   coll->untexted++;
   coll->unindexed++;
@@ -89,6 +91,10 @@ static lode_status write_make_row(store_tx *tx, store_coll *coll, const store_ch
 
 static lode_status write_insert_rows(store_tx *tx, const store_coll *coll, const store_new_rec *rows,
                                      const size_t *order, size_t n, lode_error *err) {
+  for (size_t i = 0; i < n; i++) { /* appended in the order of keys, so that pages are filled one after the other */
+    ENSURE(store_key_cid(rows[i].rec.rid) == coll->cid, err);
+    ENSURE(i == 0 || rows[i].rec.rid > rows[i - 1].rec.rid, err);
+  }
   TRY(store_ids_add(tx, coll, rows, order, n, err));
   TRY(store_batch_run(tx, STORE_STMT_DOCUMENTS_PUT, 0,
                       (store_batch){.rows = rows, .n = n, .part = STORE_BATCH_DOCUMENTS}, err));
@@ -122,24 +128,6 @@ done:
 
 /* ---- Changing ---- */
 
-static lode_status write_text_row(store_tx *tx, int which, int64_t rid, lode_str text, lode_error *err) {
-  sqlite3_stmt *s;
-  TRY(store_stmt(tx, which, &s, err));
-  sqlite3_bind_int64(s, 1, rid);
-  store_bind_text(s, 2, text);
-  return store_stmt_run(tx, s, err);
-}
-
-lode_status store_text_add(store_tx *tx, store_doc_sizes *sizes, int64_t rid, lode_str text, lode_error *err) {
-  TRY(store_doc_sizes_put(tx, sizes, rid, text.len, err));
-  return write_text_row(tx, STORE_STMT_TEXT_PUT, rid, text, err);
-}
-
-lode_status store_text_remove(store_tx *tx, int64_t rid, lode_str text, lode_error *err) {
-  return write_text_row(tx, STORE_STMT_TEXT_DELETE, rid, text, err);
-}
-
-/* FTS5 needs the old text to remove it from the index. */
 static lode_status write_change_document(store_tx *tx, store_coll *coll, store_rec *rec, lode_str text,
                                          lode_error *err) {
   bool indexed = rec->rid <= coll->text_cursor, had = rec->has_document;
@@ -150,15 +138,11 @@ static lode_status write_change_document(store_tx *tx, store_coll *coll, store_r
     coll->document_bytes -= old.len;
     if (indexed) TRY(store_text_remove(tx, rec->rid, old, err));
   }
-  sqlite3_stmt *s;
   TRY(store_id_set_len(tx, coll->cid, rec->id, write_id_len(text), err));
   rec->has_document = text.data != NULL;
   rec->doc_crc = text.data ? store_crc_document(rec->rid, text) : 0;
   if (!text.data) {
-    if (!had) return LODE_OK;
-    TRY(store_stmt(tx, STORE_STMT_DOCUMENT_DELETE, &s, err));
-    sqlite3_bind_int64(s, 1, rec->rid);
-    return store_stmt_run(tx, s, err);
+    return had ? store_run_key(tx, STORE_STMT_DOCUMENT_DELETE, rec->rid, err) : LODE_OK;
   }
   coll->documents++;
   coll->document_bytes += text.len;
@@ -209,7 +193,7 @@ lode_status store_rec_update(store_tx *tx, store_coll *coll, const store_rec *ol
     TRY_GOTO(write_put_vector(tx, coll, rec.rid, change->vector, change->dim, &rec.vid, err));
   }
   TRY_GOTO(store_stmt(tx, STORE_STMT_RECORD_SET, &s, err));
-  write_bind_record(s, &rec);
+  write_bind_record(tx, s, &rec);
   TRY_GOTO(store_stmt_run(tx, s, err));
 done:
   mem_arena_release(&arena);
@@ -220,10 +204,9 @@ done:
 
 static lode_status write_was_pending(store_tx *tx, int64_t rid, bool *pending, lode_error *err) {
   sqlite3_stmt *s;
-  TRY(store_stmt(tx, STORE_STMT_RECORD_IS_PENDING, &s, err));
-  sqlite3_bind_int64(s, 1, rid);
+  TRY(store_stmt_key(tx, STORE_STMT_RECORD_IS_PENDING, rid, &s, err));
   TRY(store_stmt_step(tx, s, pending, err));
-  sqlite3_reset(s);
+  store_stmt_reset(s);
   return LODE_OK;
 }
 
@@ -271,6 +254,12 @@ lode_status store_rec_delete(store_tx *tx, store_coll *coll, const lode_str *ids
   *deleted = 0;
   TRY_GOTO(store_ids_each(tx, &before, ids, n, write_delete_id, &d, err));
   if (d.n) qsort(d.rids, d.n, sizeof *d.rids, sort_cmp_i64);
+  for (size_t i = 1; i < d.n; i++)
+    if (d.rids[i] == d.rids[i - 1]) {
+      st = err_set(err, LODE_CORRUPT, "two ids lead to record %lld in %s; run `lode db verify`, then `lode db salvage`",
+                   (long long)d.rids[i], tx->db->path);
+      goto done;
+    }
   TRY_GOTO(store_tombstone_add_records(tx, coll, d.rids, d.n, err));
   *deleted = d.n;
 done:

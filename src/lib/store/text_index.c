@@ -6,8 +6,13 @@
  * row, and returns true if the callback failed, which ends the statement. A common word has hundreds of thousands of
  * rows; this way none of them has to be returned by sqlite3_step(). Ranking is done by the caller, with statistics of
  * the collection alone.
+ *
+ * A ranked search needs the length of each candidate's document, and reading the documents themselves would cost a page
+ * each. So table size has a row for each block of STORE_DOC_SIZES_BLOCK keys, with a byte for each key: the exponent of
+ * (bytes + 1) and the three bits after its leading one, rounded down. The decoded length is never more than the real
+ * one, and at most an eighth less. 0: not known. Keys are never reused, so a byte always belongs to the same record.
  */
-#include "store/db.h"
+#include "store/text_index.h"
 
 #include "base/token.h"
 
@@ -87,12 +92,13 @@ int store_text_register(sqlite3 *sql) {
   fts5_api *api = NULL;
   sqlite3_stmt *s = NULL;
   static const fts5_tokenizer tokenizer = {fts_tokenizer_create, fts_tokenizer_delete, fts_tokenize};
-  int rc = sqlite3_prepare_v2(sql, "SELECT fts5(?1)", -1, &s, NULL);
+  int rc = sqlite3_prepare_v2(sql, STORE_SQL_FTS5_API, -1, &s, NULL);
   if (rc == SQLITE_ERROR && strncmp(sqlite3_errmsg(sql), "no such function", 16) == 0) rc = SQLITE_NOTFOUND;
   if (rc != SQLITE_OK) return rc;
-  sqlite3_bind_pointer(s, 1, &api, "fts5_api_ptr", NULL);
-  (void)sqlite3_step(s);
-  rc = sqlite3_finalize(s);
+  rc = sqlite3_bind_pointer(s, 1, &api, "fts5_api_ptr", NULL);
+  if (rc == SQLITE_OK) rc = sqlite3_step(s);
+  int end = sqlite3_finalize(s); /* the error of the step, if it failed */
+  if (rc == SQLITE_ROW || rc == SQLITE_DONE) rc = end;
   if (!api) return rc == SQLITE_OK ? SQLITE_NOTFOUND : rc;
   fts5_tokenizer copy = tokenizer;
   rc = api->xCreateTokenizer(api, "lode", NULL, &copy, NULL);
@@ -133,18 +139,105 @@ lode_status store_text_each(store_tx *tx, int64_t cid, int64_t after_rid, const 
     goto done;
   }
   TRY_GOTO(store_stmt(tx, STORE_STMT_TEXT_FIND, &s, err));
-  store_bind_text(s, 1, (lode_str){match.data, match.len});
+  store_bind_text(tx, s, 1, (lode_str){match.data, match.len});
   int64_t first = store_key_before_first(cid);
-  sqlite3_bind_int64(s, 2, after_rid > first ? after_rid : first);
-  sqlite3_bind_int64(s, 3, store_key_last(cid));
-  sqlite3_bind_pointer(s, 4, &v, fts_visit_type, NULL);
+  store_bind_int(tx, s, 2, after_rid > first ? after_rid : first);
+  store_bind_int(tx, s, 3, store_key_last(cid));
+  store_bind_pointer(tx, s, 4, &v, fts_visit_type);
   TRY_GOTO(store_stmt_step(tx, s, &row, err));
   st = v.st;
 done:
-  if (s) {
-    sqlite3_reset(s);
-    sqlite3_clear_bindings(s);
-  }
+  store_stmt_reset(s);
+  if (s) (void)sqlite3_clear_bindings(s); /* they point to this stack frame */
   strbuf_release(&match);
   return st;
+}
+
+/* ---- Writing ---- */
+
+static lode_status fts_write_row(store_tx *tx, int which, int64_t rid, lode_str text, lode_error *err) {
+  sqlite3_stmt *s;
+  TRY(store_stmt_key(tx, which, rid, &s, err));
+  store_bind_text(tx, s, 2, text);
+  return store_stmt_run(tx, s, err);
+}
+
+lode_status store_text_add(store_tx *tx, store_doc_sizes *sizes, int64_t rid, lode_str text, lode_error *err) {
+  TRY(store_doc_sizes_put(tx, sizes, rid, text.len, err));
+  return fts_write_row(tx, STORE_STMT_TEXT_PUT, rid, text, err);
+}
+
+lode_status store_text_remove(store_tx *tx, int64_t rid, lode_str text, lode_error *err) {
+  return fts_write_row(tx, STORE_STMT_TEXT_DELETE, rid, text, err);
+}
+
+/* ---- Lengths of documents ---- */
+
+enum { DOC_SIZE_MANTISSA_BITS = 3 };
+
+unsigned store_doc_size_code(uint64_t bytes) {
+  uint64_t v = bytes + 1;
+  unsigned e = 63u - (unsigned)__builtin_clzll(v);
+  unsigned m = (unsigned)(v << DOC_SIZE_MANTISSA_BITS >> e) & ((1u << DOC_SIZE_MANTISSA_BITS) - 1);
+  unsigned code = 1 + (e << DOC_SIZE_MANTISSA_BITS) + m;
+  return code < 255 ? code : 255;
+}
+
+uint64_t store_doc_size_min(unsigned code) {
+  if (code == 0) return 0;
+  unsigned e = (code - 1) >> DOC_SIZE_MANTISSA_BITS, m = (code - 1) & ((1u << DOC_SIZE_MANTISSA_BITS) - 1);
+  return ((((uint64_t)1 << DOC_SIZE_MANTISSA_BITS) + m) << e >> DOC_SIZE_MANTISSA_BITS) - 1;
+}
+
+static lode_status doc_sizes_load_block(store_tx *tx, store_doc_sizes *z, int64_t block, lode_error *err) {
+  sqlite3_stmt *s;
+  bool row;
+  z->loaded = false;
+  memset(z->codes, 0, sizeof z->codes);
+  TRY(store_stmt_key(tx, STORE_STMT_SIZES_GET, block, &s, err));
+  TRY(store_stmt_step(tx, s, &row, err));
+  if (row) {
+    lode_str codes = store_column_str(s, 0);
+    if (codes.data) memcpy(z->codes, codes.data, codes.len < sizeof z->codes ? codes.len : sizeof z->codes);
+  }
+  store_stmt_reset(s);
+  z->block = block;
+  z->loaded = true;
+  return LODE_OK;
+}
+
+static lode_status doc_sizes_need_block(store_tx *tx, store_doc_sizes *z, int64_t rid, lode_error *err) {
+  int64_t block = rid / STORE_DOC_SIZES_BLOCK;
+  if (z->loaded && z->block == block) return LODE_OK;
+  TRY(store_doc_sizes_flush(tx, z, err));
+  return doc_sizes_load_block(tx, z, block, err);
+}
+
+lode_status store_doc_sizes_flush(store_tx *tx, store_doc_sizes *z, lode_error *err) {
+  sqlite3_stmt *s;
+  if (!z->changed) return LODE_OK;
+  TRY(store_stmt_key(tx, STORE_STMT_SIZES_PUT, z->block, &s, err));
+  store_bind_blob(tx, s, 2, (lode_str){(const char *)z->codes, sizeof z->codes});
+  z->changed = false;
+  return store_stmt_run(tx, s, err);
+}
+
+lode_status store_doc_sizes_put(store_tx *tx, store_doc_sizes *z, int64_t rid, uint64_t bytes, lode_error *err) {
+  TRY(doc_sizes_need_block(tx, z, rid, err));
+  z->codes[rid % STORE_DOC_SIZES_BLOCK] = (unsigned char)store_doc_size_code(bytes);
+  z->changed = true;
+  return LODE_OK;
+}
+
+lode_status store_doc_sizes_get(store_tx *tx, store_doc_sizes *z, int64_t rid, uint64_t *min_bytes, lode_error *err) {
+  TRY(doc_sizes_need_block(tx, z, rid, err));
+  *min_bytes = store_doc_size_min(z->codes[rid % STORE_DOC_SIZES_BLOCK]);
+  return LODE_OK;
+}
+
+lode_status store_doc_sizes_erase(store_tx *tx, int64_t cid, lode_error *err) {
+  sqlite3_stmt *s;
+  TRY(store_stmt_range(tx, STORE_STMT_SIZES_ERASE, store_key_before_first(cid) / STORE_DOC_SIZES_BLOCK,
+                       store_key_last(cid) / STORE_DOC_SIZES_BLOCK, &s, err));
+  return store_stmt_run(tx, s, err);
 }

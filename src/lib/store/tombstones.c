@@ -7,7 +7,8 @@
  * row's key is the gid of its last record; the gids of the records before it count down. So deleting a million
  * records writes some thousand small rows, in the order in which the records will be erased.
  */
-#include "store/db.h"
+#include "store/row_checksums.h"
+#include "store/tombstones.h"
 
 static size_t tombstone_put_varint(unsigned char *out, uint64_t v) {
   size_t n = 0;
@@ -54,14 +55,16 @@ static lode_status tombstone_write_row(store_tx *tx, int which, int64_t gid, con
                                        lode_error *err) {
   unsigned char bytes[STORE_TOMBSTONE_MAX_RIDS * 6];
   sqlite3_stmt *s;
+  ENSURE(n <= STORE_TOMBSTONE_MAX_RIDS && (n == 0) == (vid != 0), err);
+  for (size_t i = 0; i < n; i++)
+    ENSURE(store_key_cid(rids[i]) == store_key_cid(gid) && (i == 0 || rids[i] > rids[i - 1]), err);
   lode_str coded = {(const char *)bytes, tombstone_encode(store_key_cid(gid), rids, n, bytes)};
-  TRY(store_stmt(tx, which, &s, err));
-  sqlite3_bind_int64(s, 1, gid);
-  sqlite3_bind_blob64(s, 2, coded.data, coded.len, SQLITE_STATIC);
-  sqlite3_bind_int64(s, 3, vid);
-  sqlite3_bind_int64(s, 4, store_crc_tombstone(gid, coded, vid));
+  TRY(store_stmt_key(tx, which, gid, &s, err));
+  store_bind_blob(tx, s, 2, coded);
+  store_bind_int(tx, s, 3, vid);
+  store_bind_int(tx, s, 4, store_crc_tombstone(gid, coded, vid));
   lode_status st = store_stmt_run(tx, s, err);
-  sqlite3_clear_bindings(s); /* they point to this stack frame */
+  (void)sqlite3_clear_bindings(s); /* they point to this stack frame */
   return st;
 }
 
@@ -92,18 +95,15 @@ lode_status store_tombstone_trim(store_tx *tx, const store_tombstone *tombstone,
   if (first < tombstone->n)
     return tombstone_write_row(tx, STORE_STMT_TOMBSTONE_SET, tombstone->gid, tombstone->rids + first,
                                tombstone->n - first, 0, err);
-  sqlite3_stmt *s;
-  TRY(store_stmt(tx, STORE_STMT_TOMBSTONE_DELETE, &s, err));
-  sqlite3_bind_int64(s, 1, tombstone->gid);
-  return store_stmt_run(tx, s, err);
+  return store_run_key(tx, STORE_STMT_TOMBSTONE_DELETE, tombstone->gid, err);
 }
 
 /* ---- Reading ---- */
 
 lode_status store_tombstone_read(store_tx *tx, sqlite3_stmt *s, store_tombstone *tombstone, lode_error *err) {
-  int64_t gid = sqlite3_column_int64(s, 0), vid = sqlite3_column_int64(s, 2);
+  int64_t gid = store_column_int(s, 0), vid = store_column_int(s, 2);
   lode_str rids = store_column_str(s, 1);
-  bool proven = (uint32_t)sqlite3_column_int64(s, 3) == store_crc_tombstone(gid, rids, vid);
+  bool proven = (uint32_t)store_column_int(s, 3) == store_crc_tombstone(gid, rids, vid);
   if (proven && store_tombstone_decode(gid, rids, vid, tombstone)) return LODE_OK;
   return err_set(err, LODE_CORRUPT,
                  "the note of a deletion (%lld) in %s fails its checksum; run `lode db verify`, then `lode db "
@@ -129,8 +129,8 @@ lode_status store_tombstone_each(store_tx *tx, int64_t cid, int64_t after_gid, s
   store_tombstone tombstone;
   TRY(store_stmt(tx, STORE_STMT_TOMBSTONE_SCAN, &s, err));
   int64_t first = store_key_before_first(cid);
-  sqlite3_bind_int64(s, 1, after_gid > first ? after_gid : first);
-  sqlite3_bind_int64(s, 2, store_key_last(cid));
+  store_bind_int(tx, s, 1, after_gid > first ? after_gid : first);
+  store_bind_int(tx, s, 2, store_key_last(cid));
   for (;;) {
     TRY(store_stmt_step(tx, s, &row, err));
     if (!row) break;
@@ -139,7 +139,7 @@ lode_status store_tombstone_each(store_tx *tx, int64_t cid, int64_t after_gid, s
   }
   st = LODE_OK;
 done:
-  sqlite3_reset(s);
+  store_stmt_reset(s);
   return st;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tx.c - the connection pool, statements and transactions.
+/* tx.c - the connection pool and transactions.
  *
  * Threads: store_db.mutex guards the pool and the counters. A connection is used by one transaction at a time.
  * Writers of one handle queue on writer_free, writers of several processes on SQLite's lock. Nobody waits for a file
@@ -8,8 +8,18 @@
  * A transaction begins by checking whether the truth file is still the one that the connection has open: if it was
  * removed, the status is LODE_GONE; if it was replaced, the new one is opened. A forked child does not touch its
  * parent's connections and opens its own.
+ *
+ * Invariants
+ *   1. A connection serves one transaction at a time, and is idle with no statement running and no batch.
+ *   2. At most one thread of a handle has its turn to write, from before BEGIN until its transaction has ended.
+ *   3. After a failed statement a transaction cannot be committed; the end of the savepoint in which it failed may
+ *      heal it.
+ *   4. There is one savepoint at a time, in writes only, and it ends before the commit.
+ *   5. The cursor of a write only grows, and is saved in the transaction that used its numbers: a number of a row that
+ *      was committed is never given to another.
  */
-#include "store/db.h"
+#include "store/record_ids.h"
+#include "store/schema.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -107,6 +117,7 @@ static lode_status tx_take_conn(store_db *db, store_tx_kind kind, store_conn **o
 
 static void tx_give_conn(store_conn *conn, bool healthy) {
   store_db *db = conn->db;
+  healthy = healthy && INVARIANT(conn->batch.n == 0);
   pthread_mutex_lock(&db->mutex);
   if (healthy && db->n_idle < TX_MAX_IDLE_CONNS && conn->generation == vfs_generation()) {
     conn->next = db->idle;
@@ -135,62 +146,17 @@ bool store_db_has_waiters(store_db *db) {
   return yes || lock_is_wanted(db);
 }
 
-/* ---- Statements ---- */
-
-static const char *const stmt_sql[STORE_STMT_COUNT] = {
-#define STMT_SQL(name, sql) sql,
-    STORE_STATEMENTS(STMT_SQL)
-#undef STMT_SQL
-};
-
-lode_status store_stmt(store_tx *tx, int which, sqlite3_stmt **stmt, lode_error *err) {
-  *stmt = NULL;
-  store_conn *conn = tx->conn;
-  /* After some errors SQLite rolls back by itself; a statement run now would be committed on its own. */
-  if (tx->open && sqlite3_get_autocommit(conn->sql))
-    return err_set(err, tx->why ? tx->why : LODE_INTERNAL, "the transaction was rolled back because of an error: %s",
-                   lode_status_text(tx->why));
-  if (!conn->stmt[which]) {
-    int rc = sqlite3_prepare_v3(conn->sql, stmt_sql[which], -1, SQLITE_PREPARE_PERSISTENT, &conn->stmt[which], NULL);
-    if (rc != SQLITE_OK) return store_err_sql(conn, rc, err);
-  }
-  sqlite3_reset(conn->stmt[which]);
-  *stmt = conn->stmt[which];
-  return LODE_OK;
-}
-
-lode_status store_stmt_step(store_tx *tx, sqlite3_stmt *stmt, bool *row, lode_error *err) {
-  int rc = sqlite3_step(stmt);
-  *row = rc == SQLITE_ROW;
-  store_conn_stop_waiting(tx->conn); /* each wait has its own timeout */
-  if (rc == SQLITE_ROW || rc == SQLITE_DONE) return LODE_OK;
-  lode_status st = store_err_sql(tx->conn, rc, err);
-  tx->failed = true;
-  tx->why = st;
-  sqlite3_reset(stmt);
-  return st;
-}
-
-lode_status store_stmt_run(store_tx *tx, sqlite3_stmt *stmt, lode_error *err) {
-  bool row;
-  lode_status st;
-  do {
-    st = store_stmt_step(tx, stmt, &row, err);
-  } while (st == LODE_OK && row);
-  sqlite3_reset(stmt);
-  return st;
-}
+/* ---- Table state ---- */
 
 lode_status store_state_find(store_tx *tx, int key, int64_t *value, bool *found, lode_error *err) {
   sqlite3_stmt *s;
   bool row;
   *found = false;
-  TRY(store_stmt(tx, STORE_STMT_STATE_GET, &s, err));
-  sqlite3_bind_int(s, 1, key);
+  TRY(store_stmt_key(tx, STORE_STMT_STATE_GET, key, &s, err));
   TRY(store_stmt_step(tx, s, &row, err));
-  *value = row ? sqlite3_column_int64(s, 0) : 0;
+  *value = row ? store_column_int(s, 0) : 0;
   *found = row && sqlite3_column_type(s, 0) == SQLITE_INTEGER;
-  sqlite3_reset(s);
+  store_stmt_reset(s);
   return LODE_OK;
 }
 
@@ -202,9 +168,8 @@ lode_status store_state_get(store_tx *tx, int key, int64_t *value, lode_error *e
 
 lode_status store_state_put(store_tx *tx, int key, int64_t value, lode_error *err) {
   sqlite3_stmt *s;
-  TRY(store_stmt(tx, STORE_STMT_STATE_PUT, &s, err));
-  sqlite3_bind_int(s, 1, key);
-  sqlite3_bind_int64(s, 2, value);
+  TRY(store_stmt_key(tx, STORE_STMT_STATE_PUT, key, &s, err));
+  store_bind_int(tx, s, 2, value);
   return store_stmt_run(tx, s, err);
 }
 
@@ -217,15 +182,8 @@ static lode_status tx_err_own_writer(const store_db *db, lode_error *err) {
 }
 
 static lode_status tx_wait_for_turn(store_db *db, lode_error *err) {
-  struct timespec until;
+  struct timespec until = os_deadline(db->opt.busy_ms);
   lode_status st = LODE_OK;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_sec += db->opt.busy_ms / 1000;
-  until.tv_nsec += (long)(db->opt.busy_ms % 1000) * 1000000;
-  if (until.tv_nsec >= 1000000000) {
-    until.tv_sec++;
-    until.tv_nsec -= 1000000000;
-  }
   pthread_mutex_lock(&db->mutex);
   tx_after_fork(db);
   db->queued++;
@@ -262,7 +220,7 @@ static void tx_sign_lock_file(store_db *db) {
   if (os_read_full(db->lock_fd, was, sizeof was, 64, &got, NULL) == LODE_OK && got == sizeof was &&
       memcmp(was, now, sizeof now) == 0)
     return;
-  (void)os_write_full(db->lock_fd, now, sizeof now, 64, NULL);
+  (void)!os_write_full(db->lock_fd, now, sizeof now, 64, NULL); /* only for messages of others */
 }
 
 static void tx_begin_writing(store_db *db) {
@@ -282,10 +240,8 @@ static lode_status tx_read_cursor(store_tx *tx, int64_t *cursor, lode_error *err
 }
 
 static lode_status tx_begin_on_conn(store_tx *tx, lode_error *err) {
-  sqlite3_stmt *s;
   int64_t cursor;
-  TRY(store_stmt(tx, tx->kind == STORE_TX_WRITE ? STORE_STMT_BEGIN_WRITE : STORE_STMT_BEGIN_READ, &s, err));
-  TRY(store_stmt_run(tx, s, err));
+  TRY(store_run(tx, tx->kind == STORE_TX_WRITE ? STORE_STMT_BEGIN_WRITE : STORE_STMT_BEGIN_READ, err));
   tx->open = true;
   TRY(store_schema_check(tx->conn, err));
   TRY(tx_read_cursor(tx, &cursor, err));
@@ -352,12 +308,10 @@ static void tx_free(store_tx *tx, bool healthy) {
 }
 
 static void tx_reset_statements(store_conn *conn) {
-  for (int i = 0; i < STORE_STMT_COUNT; i++)
-    if (conn->stmt[i]) sqlite3_reset(conn->stmt[i]);
+  for (int i = 0; i < STORE_STMT_COUNT; i++) store_stmt_reset(conn->stmt[i]);
 }
 
 lode_status store_tx_commit(store_tx *tx, lode_error *err) {
-  sqlite3_stmt *s;
   lode_status st = LODE_OK;
   if (tx->kind == STORE_TX_READ) {
     store_tx_rollback(tx);
@@ -373,11 +327,17 @@ lode_status store_tx_commit(store_tx *tx, lode_error *err) {
     store_tx_rollback(tx);
     return err_set(err, LODE_GONE, "the transaction belongs to the process that forked this one");
   }
+  if (!INVARIANT(tx->open && !tx->in_savepoint && tx->cursor >= tx->cursor_saved)) {
+    store_tx_rollback(tx);
+    return err_internal(err, "commit of a transaction that is not ready for it");
+  }
   tx_reset_statements(tx->conn);
-  if (tx->cursor != tx->cursor_saved) TRY_GOTO(store_state_put(tx, STORE_STATE_CURSOR, (int64_t)tx->cursor, err));
+  if (tx->cursor != tx->cursor_saved) {
+    TRY_GOTO(store_state_put(tx, STORE_STATE_CURSOR, (int64_t)tx->cursor, err));
+    TRY_GOTO(store_state_put(tx, STORE_STATE_COMMITTED, (int64_t)os_wall_ms(), err));
+  }
   TRY_GOTO(store_ids_save(tx, err));
-  TRY_GOTO(store_stmt(tx, STORE_STMT_COMMIT, &s, err));
-  TRY_GOTO(store_stmt_run(tx, s, err));
+  TRY_GOTO(store_run(tx, STORE_STMT_COMMIT, err));
   store_conn_stop_waiting(tx->conn);
 done:
   if (st != LODE_OK) {
@@ -390,13 +350,11 @@ done:
 }
 
 void store_tx_rollback(store_tx *tx) {
-  sqlite3_stmt *s;
   if (!tx) return;
   bool healthy = !tx->failed;
   if (tx->conn->generation == vfs_generation()) {
     tx_reset_statements(tx->conn);
-    if (!sqlite3_get_autocommit(tx->conn->sql))
-      healthy &= store_stmt(tx, STORE_STMT_ROLLBACK, &s, NULL) == LODE_OK && store_stmt_run(tx, s, NULL) == LODE_OK;
+    if (!sqlite3_get_autocommit(tx->conn->sql)) healthy &= store_run(tx, STORE_STMT_ROLLBACK, NULL) == LODE_OK;
     store_conn_stop_waiting(tx->conn);
     if (tx->kind == STORE_TX_WRITE) tx->conn->dead_cid = 0; /* its gids will be used again */
   } else {
@@ -421,11 +379,11 @@ bool store_tx_must_yield(const store_tx *tx) {
   return os_api->now_ns() - tx->began_ns > (uint64_t)tx->db->opt.busy_ms * 500000 && store_db_has_waiters(tx->db);
 }
 
-store_db *store_tx_db(store_tx *tx) { return tx->db; }
 uint64_t store_tx_cursor(store_tx *tx) { return tx->cursor; }
 unsigned store_tx_epoch(const store_tx *tx) { return tx->epoch; }
 
 lode_status store_tx_next_seq(store_tx *tx, uint64_t *seq, lode_error *err) {
+  ENSURE(tx->open && tx->kind == STORE_TX_WRITE, err);
   if (tx->cursor >= (uint64_t)STORE_KEY_SEQ_MAX)
     return err_set(err, LODE_LIMIT,
                    "the store has used up its 2^40 change numbers: export it and import it into a new one");
@@ -434,18 +392,16 @@ lode_status store_tx_next_seq(store_tx *tx, uint64_t *seq, lode_error *err) {
 }
 
 lode_status store_tx_savepoint(store_tx *tx, lode_error *err) {
-  sqlite3_stmt *s;
+  ENSURE(tx->open && tx->kind == STORE_TX_WRITE && !tx->in_savepoint, err);
   if (tx->failed)
     return err_set(err, tx->why, "the transaction has failed before (%s): roll it back", lode_status_text(tx->why));
-  TRY(store_stmt(tx, STORE_STMT_SAVEPOINT, &s, err));
-  TRY(store_stmt_run(tx, s, err));
+  TRY(store_run(tx, STORE_STMT_SAVEPOINT, err));
   tx->in_savepoint = true;
   tx->fresh_before = tx->fresh_known ? tx->fresh : -1;
   return LODE_OK;
 }
 
 void store_tx_savepoint_end(store_tx *tx, bool keep) {
-  sqlite3_stmt *s;
   lode_status st = LODE_OK;
   if (!tx->in_savepoint) return;
   tx->in_savepoint = false;
@@ -455,12 +411,24 @@ void store_tx_savepoint_end(store_tx *tx, bool keep) {
     tx->keys_cid = tx->dead_cid = tx->conn->dead_cid = 0;
     tx->fresh_known = tx->fresh_before >= 0;
     tx->fresh = tx->fresh_before;
-    st = store_stmt(tx, STORE_STMT_SAVEPOINT_UNDO, &s, NULL);
-    if (st == LODE_OK) st = store_stmt_run(tx, s, NULL);
+    st = store_run(tx, STORE_STMT_SAVEPOINT_UNDO, NULL);
   }
-  if (!lost && st == LODE_OK) st = store_stmt(tx, STORE_STMT_SAVEPOINT_END, &s, NULL);
-  if (!lost && st == LODE_OK) st = store_stmt_run(tx, s, NULL);
+  if (!lost && st == LODE_OK) st = store_run(tx, STORE_STMT_SAVEPOINT_END, NULL);
   tx->failed = lost || st != LODE_OK;
   if (st != LODE_OK) tx->why = st;
   if (tx->failed && tx->why == LODE_OK) tx->why = LODE_INTERNAL; /* commit must report an error */
+}
+
+/* ---- Pages ---- */
+
+lode_status store_tx_pages(store_tx *tx, vfs_pages *pages, lode_error *err) {
+  int rc = vfs_pages_attach(pages, tx->conn->sql);
+  return rc == SQLITE_OK ? LODE_OK : store_err_sql(tx->conn, rc, err);
+}
+
+lode_status store_tx_read_page(store_tx *tx, vfs_pages *pages, uint32_t number, unsigned char *page, lode_error *err) {
+  int rc = vfs_pages_read_rc(pages, number, page);
+  if (rc == SQLITE_IOERR_SHORT_READ)
+    return err_set(err, LODE_CORRUPT, "page %u of %s is missing", number, tx->db->path);
+  return rc == SQLITE_OK ? LODE_OK : store_err_sql(tx->conn, rc, err);
 }

@@ -21,11 +21,9 @@
 
 #include "base/crc32c.h"
 
-const unsigned char journal_magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
-
 enum {
   JOURNAL_COMMIT_ID_OFF = 72, /* in page 1: reserved by SQLite, which preserves these bytes and never reads them */
-  JOURNAL_RECORD_EXTRA = 8,   /* page number and checksum */
+  JOURNAL_ROOT_OFF = 80,      /* the same */
   JOURNAL_MAGIC_TRACE = 5,    /* this many matching bytes of the magic are no coincidence */
 };
 static const uint32_t journal_count_by_size = 0xffffffff; /* synchronous=OFF: the file's length gives the count */
@@ -37,16 +35,26 @@ static bool journal_all_zero(const unsigned char *p, size_t n) {
   return true;
 }
 
-uint64_t journal_commit_id(const unsigned char *page1) { return sqf_le64(page1 + JOURNAL_COMMIT_ID_OFF); }
-void journal_put_commit_id(unsigned char *page1, uint64_t id) { sqf_put_le64(page1 + JOURNAL_COMMIT_ID_OFF, id); }
+uint64_t journal_commit_id(const unsigned char *page1) { return num_le64(page1 + JOURNAL_COMMIT_ID_OFF); }
+void journal_put_commit_id(unsigned char *page1, uint64_t id) { num_put_le64(page1 + JOURNAL_COMMIT_ID_OFF, id); }
+
+void journal_get_root(const unsigned char *page1, uint64_t *root, uint32_t *number) {
+  *root = num_le64(page1 + JOURNAL_ROOT_OFF);
+  *number = num_le32(page1 + JOURNAL_ROOT_OFF + 8);
+}
+
+void journal_put_root(unsigned char *page1, uint64_t root, uint32_t number) {
+  num_put_le64(page1 + JOURNAL_ROOT_OFF, root);
+  num_put_le32(page1 + JOURNAL_ROOT_OFF + 8, number);
+}
 
 static uint32_t journal_ids_crc(const unsigned char *ids) { return crc32c_update(journal_ids_seed, ids, 16); }
 
 void journal_put_ids(unsigned char *head, uint64_t before, uint64_t after) {
   unsigned char *ids = head + JOURNAL_HEADER_IDS_OFF;
-  sqf_put_le64(ids, before);
-  sqf_put_le64(ids + 8, after);
-  sqf_put_le32(ids + 16, journal_ids_crc(ids));
+  num_put_le64(ids, before);
+  num_put_le64(ids + 8, after);
+  num_put_le32(ids + 16, journal_ids_crc(ids));
 }
 
 /* ---- The two files ---- */
@@ -68,7 +76,7 @@ typedef struct journal_checker {
   uint64_t db_bytes;
   uint32_t db_page_bytes;       /* 0: page 1 is not valid */
   uint64_t db_id;               /* as found in the first sector, even if page 1 is torn */
-  unsigned char *page, *record; /* scratch: SQF_PAGE_MAX bytes, and JOURNAL_RECORD_EXTRA more for a record */
+  unsigned char *page, *record; /* scratch: SQF_PAGE_MAX bytes, and SQF_JOURNAL_RECORD_EXTRA more for a record */
 } journal_checker;
 
 static lode_status journal_read_at(int fd, void *buf, size_t n, uint64_t off, size_t *got) {
@@ -104,23 +112,23 @@ static lode_status journal_read_db_head(journal_checker *g) {
   g->db_id = journal_commit_id(g->page);
   uint32_t size = sqf_page_size(g->page);
   if (!sqf_has_magic(g->page) || !size) return LODE_OK;
-  if (g->page[20] != VFS_PAGE_RESERVED) return LODE_OK;
+  if (g->page[20] != VFS_SEAL_BYTES) return LODE_OK;
   TRY(journal_read_at(g->db_fd, g->page, size, 0, &got));
-  if (got == size && vfs_page_is_valid(1, g->page, size)) g->db_page_bytes = size;
+  if (got == size && vfs_seal_is_valid(1, g->page, size)) g->db_page_bytes = size;
   return LODE_OK;
 }
 
 bool journal_header_is_valid(const unsigned char *sector, journal_header *h) {
-  *h = (journal_header){sqf_be32(sector + 8), sqf_be32(sector + 12), sqf_be32(sector + 16), sqf_be32(sector + 24)};
-  return memcmp(sector, journal_magic, sizeof journal_magic) == 0 &&
-         sqf_le32(sector + JOURNAL_HEADER_BYTES) == crc32c_update(0, sector, JOURNAL_HEADER_BYTES) &&
-         sqf_be32(sector + 20) == JOURNAL_SECTOR && sqf_page_size_valid(h->page_bytes);
+  *h = (journal_header){num_be32(sector + 8), num_be32(sector + 12), num_be32(sector + 16), num_be32(sector + 24)};
+  return memcmp(sector, sqf_journal_magic, sizeof sqf_journal_magic) == 0 &&
+         num_le32(sector + JOURNAL_HEADER_BYTES) == crc32c_update(0, sector, JOURNAL_HEADER_BYTES) &&
+         num_be32(sector + 20) == JOURNAL_SECTOR && sqf_page_size_valid(h->page_bytes);
 }
 
 /* A count whose checksum is that of the previous number was being incremented: the previous number is valid. */
 static bool journal_count_is_valid(const unsigned char *sector, uint32_t *count) {
-  uint32_t seed = sqf_le32(sector + JOURNAL_HEADER_BYTES), crc = sqf_le32(sector + JOURNAL_HEADER_COUNT_OFF + 4);
-  *count = sqf_le32(sector + JOURNAL_HEADER_COUNT_OFF);
+  uint32_t seed = num_le32(sector + JOURNAL_HEADER_BYTES), crc = num_le32(sector + JOURNAL_HEADER_COUNT_OFF + 4);
+  *count = num_le32(sector + JOURNAL_HEADER_COUNT_OFF);
   if (*count > 1 && crc == crc32c_update_u32(seed, *count - 1)) --*count;
   return *count > 0 && crc == crc32c_update_u32(seed, *count);
 }
@@ -131,11 +139,11 @@ static lode_status journal_read_header(journal_checker *g) {
   TRY(journal_read_at(g->fd, g->sector, JOURNAL_SECTOR, 0, &got));
   const unsigned char *ids = g->sector + JOURNAL_HEADER_IDS_OFF;
   g->ids_absent = got == JOURNAL_SECTOR && journal_all_zero(ids, 20);
-  g->ids_known = !g->ids_absent && sqf_le32(ids + 16) == journal_ids_crc(ids);
-  g->before = sqf_le64(ids);
-  g->after = sqf_le64(ids + 8);
+  g->ids_known = !g->ids_absent && num_le32(ids + 16) == journal_ids_crc(ids);
+  g->before = num_le64(ids);
+  g->after = num_le64(ids + 8);
   memcpy(proper, g->sector, sizeof proper);
-  memcpy(proper, journal_magic, sizeof journal_magic);
+  memcpy(proper, sqf_journal_magic, sizeof sqf_journal_magic);
   g->header_valid = journal_header_is_valid(proper, &g->header) && journal_count_is_valid(proper, &g->segments) &&
                     (g->ids_known || g->ids_absent);
   memcpy(g->j->head, g->sector, sizeof g->j->head);
@@ -153,32 +161,23 @@ static bool journal_never_filled_in(const journal_checker *g) {
   const unsigned char *s = g->sector;
   if (!journal_all_zero(s + JOURNAL_HEADER_FULL, JOURNAL_SECTOR - JOURNAL_HEADER_FULL))
     return false; /* never written */
-  if (s[0] == journal_magic[0] && g->j->size >= JOURNAL_SECTOR)
+  if (s[0] == sqf_journal_magic[0] && g->j->size >= JOURNAL_SECTOR)
     return journal_all_zero(s + 1, 11) &&
            journal_all_zero(s + JOURNAL_HEADER_BYTES, JOURNAL_HEADER_FULL - JOURNAL_HEADER_BYTES);
-  return s[0] == 0 && sqf_le32(s + JOURNAL_HEADER_IDS_OFF + 16) == 0 &&
+  return s[0] == 0 && num_le32(s + JOURNAL_HEADER_IDS_OFF + 16) == 0 &&
          !(g->header_valid && g->ids_absent && g->db_id == 0);
 }
 
 /* ---- Records ---- */
 
-/* SQLite's checksum: the nonce plus every 200th byte, counted from the end. */
-static uint32_t journal_record_sum(uint32_t nonce, const unsigned char *page, uint32_t page_bytes) {
-  for (uint32_t i = page_bytes - 200; (int32_t)i > 0; i -= 200) nonce += page[i];
-  return nonce;
-}
-
 static lode_status journal_add_image(journal_checker *g, uint32_t number, uint64_t offset) {
-  journal_findings *j = g->j;
   if (g->depth != JOURNAL_CHECK_IMAGES) return LODE_OK;
-  if (!mem_grow(&j->images, &j->cap_images, j->n_images + 1, sizeof *j->images)) return LODE_NOMEM;
-  j->images[j->n_images++] = (journal_image){number, offset};
-  return LODE_OK;
+  return sqf_images_add(&g->j->images, number, offset) ? LODE_OK : LODE_NOMEM;
 }
 
 /* Checks the records of one segment, which start at *off; moves *off past them. */
 static lode_status journal_prove_records(journal_checker *g, const journal_header *h, uint64_t *off) {
-  uint64_t each = (uint64_t)h->page_bytes + JOURNAL_RECORD_EXTRA;
+  uint64_t each = (uint64_t)h->page_bytes + SQF_JOURNAL_RECORD_EXTRA;
   uint64_t fit = g->j->size > *off ? (g->j->size - *off) / each : 0;
   uint64_t records = h->records == journal_count_by_size ? fit : h->records;
   uint32_t lock_page = sqf_lock_page(h->page_bytes);
@@ -186,14 +185,14 @@ static lode_status journal_prove_records(journal_checker *g, const journal_heade
   if (records > fit) return journal_conclude_damaged(g, "records are missing", g->j->size);
   for (uint64_t i = 0; i < records; i++, *off += each) {
     TRY(journal_read_at(g->fd, g->record, (size_t)each, *off, &got));
-    uint32_t page = sqf_be32(g->record);
+    uint32_t page = num_be32(g->record);
     const unsigned char *image = g->record + 4;
     if (got < each) return journal_conclude_damaged(g, "it is cut short", *off + got);
     if (page == 0 || page == lock_page || page > h->first_pages)
       return journal_conclude_damaged(g, "a page number is impossible", *off);
-    if (!vfs_page_is_valid(page, image, h->page_bytes))
+    if (!vfs_seal_is_valid(page, image, h->page_bytes))
       return journal_conclude_damaged(g, "a page image is wrong", *off);
-    if (sqf_be32(image + h->page_bytes) != journal_record_sum(h->nonce, image, h->page_bytes))
+    if (num_be32(image + h->page_bytes) != sqf_journal_sum(h->nonce, image, h->page_bytes))
       return journal_conclude_damaged(g, "a record's sum is wrong", *off);
     if (page == 1 && !g->image_known) {
       g->image_known = true;
@@ -213,8 +212,8 @@ static lode_status journal_next_segment(journal_checker *g, uint64_t off, bool c
   *end = true;
   TRY(journal_read_at(g->fd, sector, sizeof sector, off, &got));
   if (got < sizeof sector) return counted ? journal_conclude_damaged(g, "a segment is missing", off + got) : LODE_OK;
-  bool begun =
-      memcmp(sector, journal_magic, sizeof journal_magic) == 0 && !journal_all_zero(sector + JOURNAL_HEADER_BYTES, 4);
+  bool begun = memcmp(sector, sqf_journal_magic, sizeof sqf_journal_magic) == 0 &&
+               !journal_all_zero(sector + JOURNAL_HEADER_BYTES, 4);
   if (!counted && !begun) return LODE_OK;
   *end = false;
   if (!journal_header_is_valid(sector, h)) return journal_conclude_damaged(g, "a header is wrong", off);
@@ -244,23 +243,23 @@ static lode_status journal_prove_segments(journal_checker *g) {
  * pages that the database has. Anything after that is not read. */
 static uint64_t journal_records_end(const journal_checker *g) {
   uint64_t pages = g->db_bytes / g->db_page_bytes;
-  uint64_t end = JOURNAL_SECTOR + pages * (g->db_page_bytes + (uint64_t)JOURNAL_RECORD_EXTRA);
+  uint64_t end = JOURNAL_SECTOR + pages * (g->db_page_bytes + (uint64_t)SQF_JOURNAL_RECORD_EXTRA);
   return end < g->j->size ? end : g->j->size;
 }
 
 /* Reads the record at `off`, assuming the database's page size. *valid: it is a valid image of one of its pages. */
 static lode_status journal_record_at(journal_checker *g, uint64_t off, uint32_t *number, bool *valid) {
-  size_t got, each = (size_t)g->db_page_bytes + JOURNAL_RECORD_EXTRA;
+  size_t got, each = (size_t)g->db_page_bytes + SQF_JOURNAL_RECORD_EXTRA;
   TRY(journal_read_at(g->fd, g->record, each, off, &got));
-  *number = sqf_be32(g->record);
+  *number = num_be32(g->record);
   *valid = got == each && *number > 0 && *number <= g->db_bytes / g->db_page_bytes &&
-           vfs_page_is_valid(*number, g->record + 4, g->db_page_bytes);
+           vfs_seal_is_valid(*number, g->record + 4, g->db_page_bytes);
   return LODE_OK;
 }
 
 /* Does the journal contain a page of this database at any place where a record of its first segment would be? */
 static lode_status journal_has_image(journal_checker *g, bool *found) {
-  uint64_t each = (uint64_t)g->db_page_bytes + JOURNAL_RECORD_EXTRA;
+  uint64_t each = (uint64_t)g->db_page_bytes + SQF_JOURNAL_RECORD_EXTRA;
   uint32_t number;
   *found = false;
   for (uint64_t off = JOURNAL_SECTOR; off < journal_records_end(g) && !*found; off += each)
@@ -270,25 +269,25 @@ static lode_status journal_has_image(journal_checker *g, bool *found) {
 
 static lode_status journal_has_traces(journal_checker *g, bool *traces) {
   size_t right = 0;
-  for (size_t i = 0; i < sizeof journal_magic; i++) right += g->sector[i] == journal_magic[i];
+  for (size_t i = 0; i < sizeof sqf_journal_magic; i++) right += g->sector[i] == sqf_journal_magic[i];
   *traces = right >= JOURNAL_MAGIC_TRACE || (g->ids_known && journal_names_db(g)) ||
-            (sqf_be32(g->sector + 20) == JOURNAL_SECTOR && sqf_page_size_valid(sqf_be32(g->sector + 24)));
+            (num_be32(g->sector + 20) == JOURNAL_SECTOR && sqf_page_size_valid(num_be32(g->sector + 24)));
   return *traces ? LODE_OK : journal_has_image(g, traces);
 }
 
 /* Does the header hold this number of records, or does its checksum say that it did? */
 static bool journal_counts_records(const journal_checker *g, uint32_t records) {
   unsigned char proper[JOURNAL_HEADER_BYTES];
-  if (sqf_be32(g->sector + 8) == records) return true;
+  if (num_be32(g->sector + 8) == records) return true;
   memcpy(proper, g->sector, sizeof proper);
-  memcpy(proper, journal_magic, sizeof journal_magic);
-  for (int i = 0; i < 4; i++) proper[8 + i] = (unsigned char)(records >> (24 - 8 * i));
-  return sqf_le32(g->sector + JOURNAL_HEADER_BYTES) == crc32c_update(0, proper, sizeof proper);
+  memcpy(proper, sqf_journal_magic, sizeof sqf_journal_magic);
+  num_put_be32(proper + 8, records);
+  return num_le32(g->sector + JOURNAL_HEADER_BYTES) == crc32c_update(0, proper, sizeof proper);
 }
 
 /* Does the database equal each image of a journal that has one segment and ends with its last record? */
 static lode_status journal_db_equals_images(journal_checker *g, bool *equal) {
-  uint64_t off = JOURNAL_SECTOR, each = (uint64_t)g->db_page_bytes + JOURNAL_RECORD_EXTRA;
+  uint64_t off = JOURNAL_SECTOR, each = (uint64_t)g->db_page_bytes + SQF_JOURNAL_RECORD_EXTRA;
   uint32_t number, records = 0;
   bool valid, first = false;
   size_t got;
@@ -299,7 +298,7 @@ static lode_status journal_db_equals_images(journal_checker *g, bool *equal) {
     TRY(journal_read_at(g->db_fd, g->page, g->db_page_bytes, (uint64_t)(number - 1) * g->db_page_bytes, &got));
     if (memcmp(g->page, g->record + 4, g->db_page_bytes) != 0) return LODE_OK;
     if (number != 1) continue;
-    first = (uint64_t)sqf_be32(g->page + 28) * g->db_page_bytes == g->db_bytes; /* the file was not extended either */
+    first = (uint64_t)num_be32(g->page + 28) * g->db_page_bytes == g->db_bytes; /* the file was not extended either */
   }
   *equal = first && off == g->j->size && journal_counts_records(g, records);
   return LODE_OK;
@@ -310,13 +309,13 @@ static lode_status journal_db_equals_images(journal_checker *g, bool *equal) {
 static lode_status journal_check_lost_header(journal_checker *g) {
   if (!g->db_page_bytes) return LODE_OK;
   size_t got, n = g->db_page_bytes;
-  for (uint64_t off = JOURNAL_SECTOR; off < journal_records_end(g); off += n + JOURNAL_RECORD_EXTRA) {
+  for (uint64_t off = JOURNAL_SECTOR; off < journal_records_end(g); off += n + SQF_JOURNAL_RECORD_EXTRA) {
     uint32_t number;
     bool valid;
     TRY(journal_record_at(g, off, &number, &valid));
     if (!valid) continue;
     TRY(journal_read_at(g->db_fd, g->page, n, (uint64_t)(number - 1) * n, &got));
-    if (vfs_page_is_valid(number, g->page, n) && memcmp(g->page, g->record + 4, n) != 0)
+    if (vfs_seal_is_valid(number, g->page, n) && memcmp(g->page, g->record + 4, n) != 0)
       return journal_conclude_damaged(g, "its first header is lost", 0);
   }
   return LODE_OK;
@@ -351,14 +350,14 @@ static lode_status journal_check_valid_header(journal_checker *g) {
   if (g->db_bytes / g->header.page_bytes < g->header.first_pages)
     return journal_conclude_damaged(g, "the database is shorter than it was", 0);
   journal_conclude(g, JOURNAL_HOT, "", 0);
-  j->head_torn = memcmp(j->head, journal_magic, sizeof journal_magic) != 0;
-  memcpy(j->head, journal_magic, sizeof journal_magic);
+  j->head_torn = memcmp(j->head, sqf_journal_magic, sizeof sqf_journal_magic) != 0;
+  memcpy(j->head, sqf_journal_magic, sizeof sqf_journal_magic);
   j->page_bytes = g->header.page_bytes;
   j->first_pages = g->header.first_pages;
   if (g->depth != JOURNAL_CHECK_HEADER || journal_is_of_upgrade(g)) TRY(journal_prove_segments(g));
   if (journal_is_of_upgrade(g) && g->image_known && !g->image_same)
     return journal_conclude(g, JOURNAL_STRAY, journal_not_of_this_commit, 0);
-  j->n_images = journal_images_sort(j->images, j->n_images);
+  sqf_images_sort(&j->images, false);
   return LODE_OK;
 }
 
@@ -388,7 +387,7 @@ lode_status journal_check(int journal_fd, int db_fd, journal_depth depth, journa
   TRY(journal_file_bytes(journal_fd, &j->size));
   if (j->size == 0) return LODE_OK;
   g.page = mem_alloc(SQF_PAGE_MAX);
-  g.record = mem_alloc(SQF_PAGE_MAX + JOURNAL_RECORD_EXTRA);
+  g.record = mem_alloc(SQF_PAGE_MAX + SQF_JOURNAL_RECORD_EXTRA);
   lode_status st = g.page && g.record ? journal_check_any(&g) : LODE_NOMEM;
   int saved = errno;
   mem_free(g.page);
@@ -398,37 +397,4 @@ lode_status journal_check(int journal_fd, int db_fd, journal_depth depth, journa
   return st;
 }
 
-void journal_findings_release(journal_findings *j) {
-  mem_free(j->images);
-  j->images = NULL;
-  j->n_images = j->cap_images = 0;
-}
-
-/* ---- Images ---- */
-
-static int journal_compare_images(const void *x, const void *y) {
-  const journal_image *a = x, *b = y;
-  if (a->number != b->number) return a->number < b->number ? -1 : 1;
-  return (a->offset > b->offset) - (a->offset < b->offset);
-}
-
-size_t journal_images_sort(journal_image *images, size_t n) {
-  if (n == 0) return 0;
-  qsort(images, n, sizeof *images, journal_compare_images);
-  size_t kept = 1;
-  for (size_t i = 1; i < n; i++)
-    if (images[i].number != images[kept - 1].number) images[kept++] = images[i];
-  return kept;
-}
-
-const journal_image *journal_image_find(const journal_image *images, size_t n, uint32_t number) {
-  size_t low = 0, high = n;
-  while (low < high) {
-    size_t mid = low + (high - low) / 2;
-    if (images[mid].number < number)
-      low = mid + 1;
-    else
-      high = mid;
-  }
-  return low < n && images[low].number == number ? &images[low] : NULL;
-}
+void journal_findings_release(journal_findings *j) { sqf_images_release(&j->images); }

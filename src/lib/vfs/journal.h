@@ -11,6 +11,7 @@
 #define LODE_VFS_JOURNAL_H
 
 #include "sqlite/sqlite_format.h"
+#include "sqlite/sqlite_journal.h"
 #include "vfs/vfs.h"
 
 #define JOURNAL_SECTOR 512u     /* a power cut leaves a sector whole; headers are at multiples of it */
@@ -19,11 +20,6 @@
 #define JOURNAL_HEADER_IDS_OFF 40
 #define JOURNAL_HEADER_FULL 60
 #define JOURNAL_DB_HEADER_BYTES 100 /* SQLite's database header, which includes the commit id */
-
-typedef struct journal_image {
-  uint32_t number;
-  uint64_t offset; /* of the page image in the journal */
-} journal_image;
 
 typedef enum journal_verdict {
   JOURNAL_NONE,    /* empty or never filled in: nothing to roll back */
@@ -41,8 +37,7 @@ typedef struct journal_findings {
   unsigned char db_head[JOURNAL_DB_HEADER_BYTES]; /* of the database it was checked against */
   bool head_torn;                                 /* hot, but the magic in the file is wrong */
   uint32_t page_bytes, first_pages; /* hot: the database's page size, and its pages before the transaction */
-  journal_image *images;            /* hot, with JOURNAL_CHECK_IMAGES: sorted by number, each page once */
-  size_t n_images, cap_images;
+  sqf_images images;                /* hot, with JOURNAL_CHECK_IMAGES: sorted by number, each page once */
 } journal_findings;
 
 typedef enum journal_depth {
@@ -52,23 +47,20 @@ typedef enum journal_depth {
 } journal_depth;
 
 /* Fails only if memory runs out or a file cannot be read (errno is set), never because of a file's content. */
-lode_status journal_check(int journal_fd, int db_fd, journal_depth depth, journal_findings *findings);
+LODE_MUST lode_status journal_check(int journal_fd, int db_fd, journal_depth depth, journal_findings *findings);
 void journal_findings_release(journal_findings *findings);
-
-/* NULL if the journal has no image of the page. */
-const journal_image *journal_image_find(const journal_image *images, size_t n, uint32_t number);
-/* Sorts by number and keeps the first image of each page in the journal. Returns how many are left. */
-size_t journal_images_sort(journal_image *images, size_t n);
 
 /* Is the header at `sector` (JOURNAL_SECTOR bytes) valid? */
 typedef struct journal_header {
   uint32_t records, nonce, first_pages, page_bytes;
 } journal_header;
 bool journal_header_is_valid(const unsigned char *sector, journal_header *header);
-extern const unsigned char journal_magic[8];
 
 uint64_t journal_commit_id(const unsigned char *page1);
 void journal_put_commit_id(unsigned char *page1, uint64_t id);
+/* The root of the page map, and the number of the commit (vfs_moment.c). */
+void journal_get_root(const unsigned char *page1, uint64_t *root, uint32_t *number);
+void journal_put_root(unsigned char *page1, uint64_t root, uint32_t number);
 void journal_put_ids(unsigned char *head, uint64_t before, uint64_t after); /* into the first header */
 
 #endif

@@ -123,7 +123,7 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
   int opened = flags;
   (void)vfs;
   memset(f, 0, sizeof *f);
-  f->fd = -1;
+  f->fd = f->moment.map.fd = -1;
   f->path = name;
   int rc = vfs_open_by_kind(f, flags, &opened);
   if (rc != SQLITE_OK) {

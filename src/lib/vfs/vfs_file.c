@@ -11,6 +11,11 @@
  * Threads and fork: a file belongs to its connection, which SQLite serializes. The list of open files is guarded by
  * vfs_list_mutex, which fork holds; the child closes every file of the list (keeping them would keep the parent's locks
  * alive) and sets fd = -1, on which every method fails.
+ *
+ * Invariants, which SQLite keeps
+ *   1. Locks go from NONE to SHARED first; RESERVED and EXCLUSIVE are taken from SHARED or above, and given back to
+ *      SHARED or NONE.
+ *   2. A database is written to under the EXCLUSIVE lock only; its journal is begun under RESERVED or above.
  */
 #include "vfs/vfs_internal.h"
 
@@ -31,6 +36,7 @@ static atomic_uint vfs_fork_generation;
 int vfs_file_note_errno(vfs_file *f, int rc) {
   vfs_file *owner = f->db ? f->db : f;
   owner->state.last_errno = errno;
+  owner->state.failed_calls++;
   return rc;
 }
 
@@ -123,7 +129,8 @@ void vfs_after_fork_in_child(void) {
   for (vfs_file *f = vfs_list_head, *next; f; f = next) {
     next = f->next;
     if (f->fd >= 0) close(f->fd);
-    f->fd = -1;
+    if (f->kind == VFS_FILE_DB && f->moment.map.fd >= 0) close(f->moment.map.fd);
+    f->fd = f->moment.map.fd = -1;
     f->listed = false;
   }
   vfs_list_head = NULL;
@@ -166,9 +173,10 @@ static int vfs_lock(sqlite3_file *file, int level) {
   int rc = SQLITE_OK;
   if (f->fd < 0) return SQLITE_IOERR;
   if (f->lock >= level) return SQLITE_OK;
+  if (!INVARIANT(f->lock != SQLITE_LOCK_NONE || level == SQLITE_LOCK_SHARED)) return SQLITE_MISUSE;
   if (level == SQLITE_LOCK_SHARED) {
     rc = vfs_lock_shared(f);
-    f->commit_known = false;
+    f->commit_known = f->moment.ready = false;
   } else if (level == SQLITE_LOCK_RESERVED) {
     rc = vfs_refuse_linked(f);
     if (rc == SQLITE_OK) rc = vfs_set_lock(f, F_WRLCK, SQF_RESERVED_BYTE, 1, SQLITE_IOERR_LOCK);
@@ -189,7 +197,9 @@ static int vfs_unlock(sqlite3_file *file, int level) {
   vfs_file *f = (vfs_file *)file;
   int rc = SQLITE_OK;
   if (f->fd < 0) return SQLITE_IOERR;
+  if (!INVARIANT(level == SQLITE_LOCK_NONE || level == SQLITE_LOCK_SHARED)) return SQLITE_MISUSE;
   if (f->lock <= level) return SQLITE_OK;
+  vfs_moment_end(f);
   f->wrote = false;
   f->next_commit_id = 0;
   f->commit_known = false;
@@ -223,6 +233,7 @@ static int vfs_close(sqlite3_file *file) {
   vfs_file *f = (vfs_file *)file;
   vfs_file_close(f);
   vfs_view_drop(f);
+  vfs_moment_release(f);
   mem_free(f->page);
   f->page = NULL;
   f->base.pMethods = NULL;
@@ -266,6 +277,8 @@ static int vfs_truncate(sqlite3_file *file, sqlite3_int64 size) {
   f->size = (uint64_t)size;
   if (size == 0) {
     f->page_bytes = 0;
+    f->commit_known = false;
+    vfs_moment_end(f); /* the first transaction of a database was rolled back: page 1 is not written again */
     memset(&f->journal, 0, sizeof f->journal);
   }
   return SQLITE_OK;
@@ -328,8 +341,10 @@ static int vfs_control_db(vfs_file *f, int op, void *arg) {
       *(int *)arg = moved;
       return rc;
     }
+    case SQLITE_FCNTL_SYNC: return vfs_moment_complete(f); /* also sent if SQLite does not sync */
     case VFS_FCNTL_STATE:
       f->state.fd = f->fd;
+      f->state.commit_number = f->commit.number;
       *(vfs_file_state *)arg = f->state;
       return SQLITE_OK;
     case SQLITE_FCNTL_PRAGMA: {

@@ -7,6 +7,8 @@
 #define LODE_VFS_VFS_INTERNAL_H
 
 #include "vfs/journal.h"
+#include "vfs/vfs_map.h"
+#include "vfs/vfs_seal.h"
 
 #include <errno.h>
 #include <sqlite3.h>
@@ -27,6 +29,19 @@ typedef struct vfs_journal_state {
   uint32_t record_page;   /* in_record: its page number */
 } vfs_journal_state;
 
+/* Which version each page must have; see vfs_moment.c. */
+typedef struct vfs_moment {
+  vfs_map map;
+  bool ready;        /* the rest is valid under the lock that is held */
+  bool checked;      /* the database has a map: pages are compared with it */
+  bool dirty;        /* the map has versions of a transaction that is not complete */
+  bool undoing;      /* a hot journal is being rolled back */
+  uint32_t *changed; /* pages written by the transaction */
+  size_t n_changed, cap_changed;
+  unsigned char *first; /* page 1 as the transaction wrote it, SQF_PAGE_MAX bytes */
+  bool first_due;       /* it must be written again, with the root */
+} vfs_moment;
+
 typedef struct vfs_rollback_view vfs_rollback_view; /* vfs_rollback_view.c */
 typedef struct vfs_file vfs_file;
 struct vfs_file {
@@ -43,8 +58,8 @@ struct vfs_file {
   /* databases */
   int lock;                /* SQLITE_LOCK_* */
   bool read_only;          /* opened read-only, by request or because nothing else was possible */
-  uint64_t commit_id;      /* of the latest valid page 1 */
-  bool commit_known;       /* commit_id is current under the lock that is held */
+  vfs_commit commit;       /* of the latest valid page 1 */
+  bool commit_known;       /* it is current under the lock that is held */
   uint64_t next_commit_id; /* written to page 1 in this transaction; 0: none chosen yet */
   vfs_rollback_view *view; /* the journal a reader found and its verdict; NULL: none */
   uint32_t page_bytes;     /* from the latest valid page 1; 0: unknown */
@@ -54,6 +69,7 @@ struct vfs_file {
   dev_t journal_dev;
   ino_t journal_ino;
   unsigned char *page; /* SQF_PAGE_MAX bytes, allocated on demand */
+  vfs_moment moment;
   vfs_file_state state;
 
   /* journals */
@@ -67,23 +83,23 @@ struct vfs_file {
 /* ---- vfs.c ---- */
 
 /* Opens f->path (fd, dev, ino) and adds it to the list. SQLITE_CANTOPEN for a link or anything but a regular file. */
-int vfs_file_open(vfs_file *f, int flags, unsigned mode);
+LODE_MUST int vfs_file_open(vfs_file *f, int flags, unsigned mode);
 
 /* ---- vfs_file.c: reads and writes that handle EINTR and short counts, and bookkeeping ---- */
 
 extern const sqlite3_io_methods vfs_file_methods;
 
 /* *got < n only at the end of the file. */
-int vfs_file_pread(vfs_file *f, void *buf, size_t n, uint64_t off, size_t *got);
-int vfs_file_pwrite(vfs_file *f, const void *buf, size_t n, uint64_t off);
-int vfs_file_fdatasync(vfs_file *f);
-int vfs_file_bytes(vfs_file *f, uint64_t *size);
+LODE_MUST int vfs_file_pread(vfs_file *f, void *buf, size_t n, uint64_t off, size_t *got);
+LODE_MUST int vfs_file_pwrite(vfs_file *f, const void *buf, size_t n, uint64_t off);
+LODE_MUST int vfs_file_fdatasync(vfs_file *f);
+LODE_MUST int vfs_file_bytes(vfs_file *f, uint64_t *size);
 /* Does the path no longer lead to this file? */
-int vfs_file_was_moved(vfs_file *f, bool *moved);
+LODE_MUST int vfs_file_was_moved(vfs_file *f, bool *moved);
 /* *exists is false if there is no such file; other failures are SQLITE_IOERR_ACCESS. */
-int vfs_stat_path(const char *path, struct stat *st, bool *exists);
+LODE_MUST int vfs_stat_path(const char *path, struct stat *st, bool *exists);
 /* Stores errno for VFS_FCNTL_STATE and returns `rc`. */
-int vfs_file_note_errno(vfs_file *f, int rc);
+LODE_MUST int vfs_file_note_errno(vfs_file *f, int rc);
 
 /* The list of open files. Holding its lock blocks fork. Closing a file removes it from the list. */
 void vfs_list_lock(void);
@@ -94,23 +110,46 @@ void vfs_after_fork_in_child(void);
 
 /* ---- vfs_page.c ---- */
 
-int vfs_page_read(vfs_file *f, void *buf, size_t n, uint64_t off);
-int vfs_page_write(vfs_file *f, void *buf, size_t n, uint64_t off);
+LODE_MUST int vfs_page_read(vfs_file *f, void *buf, size_t n, uint64_t off);
+LODE_MUST int vfs_page_write(vfs_file *f, void *buf, size_t n, uint64_t off);
 
-/* The database's commit id after the last transaction. A lock must be held. */
-int vfs_page_commit_id(vfs_file *f, uint64_t *id);
+/* Loads f->commit, the database's newest commit. A lock must be held. All zero: a new database. */
+LODE_MUST int vfs_page_need_commit(vfs_file *f);
+/* Notes the damage for VFS_FCNTL_STATE and returns SQLITE_IOERR_DATA. */
+LODE_MUST int vfs_page_damaged(vfs_file *f, uint32_t page_number, vfs_damage damage, const char *why);
+/* Calls leaf() for each leaf of the free list, as of the last commit; stops when it returns anything but SQLITE_OK. */
+typedef int vfs_leaf_fn(void *ctx, uint32_t page_number);
+LODE_MUST int vfs_page_each_free_leaf(vfs_file *f, vfs_leaf_fn *leaf, void *ctx);
+
+/* ---- vfs_moment.c ---- */
+
+/* Before a page other than the first is read. SQLITE_IOERR_DATA: the pages are not of one moment. */
+LODE_MUST int vfs_moment_ready(vfs_file *f);
+/* The version that the page must have; f->moment.checked is true. */
+LODE_MUST int vfs_moment_version(vfs_file *f, uint32_t page_number, uint64_t *version);
+/* Before a page is written. */
+LODE_MUST int vfs_moment_begin(vfs_file *f);
+/* The number of the transaction that is being written. */
+uint32_t vfs_moment_number(const vfs_file *f);
+/* After a page was written. */
+LODE_MUST int vfs_moment_wrote(vfs_file *f, uint32_t page_number, const unsigned char *page, size_t n);
+/* All pages of a transaction or a rollback are written and will be synced. */
+LODE_MUST int vfs_moment_complete(vfs_file *f);
+/* The lock is reduced: an incomplete transaction is over. */
+void vfs_moment_end(vfs_file *f);
+void vfs_moment_release(vfs_file *f);
 
 /* ---- vfs_journal.c ---- */
 
 /* The three ways in which SQLite opens a journal; see vfs_journal.c. */
-int vfs_journal_open_probe(vfs_file *f);
-int vfs_journal_open_rollback(vfs_file *f);
-int vfs_journal_open_write(vfs_file *f);
+LODE_MUST int vfs_journal_open_probe(vfs_file *f);
+LODE_MUST int vfs_journal_open_rollback(vfs_file *f);
+LODE_MUST int vfs_journal_open_write(vfs_file *f);
 /* For an empty database file: SQLITE_IOERR_DATA if its journal shows that it was not empty. */
-int vfs_journal_check_empty_db(vfs_file *db);
+LODE_MUST int vfs_journal_check_empty_db(vfs_file *db);
 /* Checks the journal `f` of f->db. Returns SQLITE_OK whatever the verdict. */
-int vfs_journal_check(vfs_file *f, journal_depth depth, journal_findings *findings);
-int vfs_journal_damaged(vfs_file *f, const char *why, uint64_t off);
+LODE_MUST int vfs_journal_check(vfs_file *f, journal_depth depth, journal_findings *findings);
+LODE_MUST int vfs_journal_damaged(vfs_file *f, const char *why, uint64_t off);
 /* What a journal's name refers to, if it could not be opened. SQLITE_IOERR_ACCESS if that cannot be determined, for
  * example because the database's directory was replaced by a link. */
 typedef enum vfs_name_kind {
@@ -118,22 +157,24 @@ typedef enum vfs_name_kind {
   VFS_NAME_FILE,
   VFS_NAME_NOT_REGULAR, /* a link, a directory, a pipe */
 } vfs_name_kind;
-int vfs_journal_lstat(vfs_file *f, vfs_name_kind *holds);
-int vfs_journal_read(vfs_file *f, void *buf, size_t n, uint64_t off);
-int vfs_journal_write(vfs_file *f, void *buf, size_t n, uint64_t off);
-int vfs_journal_sync(vfs_file *f);
+LODE_MUST int vfs_journal_lstat(vfs_file *f, vfs_name_kind *holds);
+LODE_MUST int vfs_journal_read(vfs_file *f, void *buf, size_t n, uint64_t off);
+LODE_MUST int vfs_journal_write(vfs_file *f, void *buf, size_t n, uint64_t off);
+LODE_MUST int vfs_journal_sync(vfs_file *f);
 
 /* ---- vfs_rollback_view.c: for read-only connections ---- */
 
 /* Checks the journal, under a SHARED lock. If it is hot, the database reads as it was before the journal's transaction
  * until the lock is released. SQLITE_BUSY: the journal keeps changing; SQLITE_IOERR_DATA: it cannot be rolled back. */
-int vfs_view_open(vfs_file *db);
+LODE_MUST int vfs_view_open(vfs_file *db);
 /* Called when the lock is released. The verdict is kept for the next transaction. */
 void vfs_view_pause(vfs_file *db);
 void vfs_view_drop(vfs_file *db);
 /* Size of the database as the transaction sees it; false if it does not read through a journal. */
 bool vfs_view_size(const vfs_file *db, uint64_t *bytes);
 /* vfs_file_pread() of a database, as the transaction sees it: one page, or a part of page 1. */
-int vfs_view_pread(vfs_file *db, void *buf, size_t n, uint64_t off, size_t *got);
+LODE_MUST int vfs_view_pread(vfs_file *db, void *buf, size_t n, uint64_t off, size_t *got);
+/* Reads the seal of a page alone. */
+LODE_MUST int vfs_view_pread_seal(vfs_file *db, uint32_t page_number, unsigned char *seal, size_t *got);
 
 #endif

@@ -136,7 +136,7 @@ int vfs_journal_open_probe(vfs_file *f) {
   if (rc != SQLITE_OK || first != 0) return rc;
   /* complete except for this byte, or damaged: finding out requires the lock */
   rc = vfs_journal_check(f, JOURNAL_CHECK_HEADER, &findings);
-  return rc == SQLITE_OK ? vfs_journal_show_byte(f, findings.verdict == JOURNAL_NONE ? 0 : journal_magic[0]) : rc;
+  return rc == SQLITE_OK ? vfs_journal_show_byte(f, findings.verdict == JOURNAL_NONE ? 0 : sqf_journal_magic[0]) : rc;
 }
 
 int vfs_journal_open_rollback(vfs_file *f) {
@@ -148,7 +148,8 @@ int vfs_journal_open_rollback(vfs_file *f) {
   if (findings.verdict == JOURNAL_DAMAGED) return vfs_journal_damaged(f, findings.why, findings.at);
   if (findings.verdict == JOURNAL_STRAY) return vfs_journal_replace(f, findings.why);
   if (findings.verdict == JOURNAL_NONE) return SQLITE_OK;
-  if (findings.head_torn) rc = vfs_file_pwrite(f, journal_magic, sizeof journal_magic, 0);
+  f->db->moment.undoing = true;
+  if (findings.head_torn) rc = vfs_file_pwrite(f, sqf_journal_magic, sizeof sqf_journal_magic, 0);
   f->journal.page_bytes = findings.page_bytes;
   f->size = findings.size;
   return rc;
@@ -172,6 +173,7 @@ static int vfs_journal_clear_leftovers(vfs_file *f) {
 int vfs_journal_open_write(vfs_file *f) {
   vfs_file *db = f->db;
   bool made, moved = false;
+  if (!INVARIANT(db->lock >= SQLITE_LOCK_RESERVED)) return SQLITE_MISUSE;
   int rc = vfs_journal_open_or_create(f, &made);
   if (rc == SQLITE_OK) rc = vfs_file_was_moved(db, &moved);
   if (rc != SQLITE_OK) return rc;
@@ -194,18 +196,20 @@ int vfs_journal_read(vfs_file *f, void *buf, size_t n, uint64_t off) {
   if (got < n && off + got < f->size) return vfs_journal_damaged(f, "it was cut short", off + got);
   if (got < n) return SQLITE_IOERR_SHORT_READ;
   /* Eight bytes at the very end: SQLite looks for the marker of a super-journal, which only page content could fake. */
-  if (n == sizeof journal_magic && off + n == f->size) memset(buf, 0, n);
-  if (j->in_record && n == j->page_bytes && off == j->record_off + 4 && !vfs_page_is_valid(j->record_page, buf, n))
+  if (n == sizeof sqf_journal_magic && off + n == f->size) memset(buf, 0, n);
+  if (j->in_record && n == j->page_bytes && off == j->record_off + 4 && !vfs_seal_is_valid(j->record_page, buf, n))
     return vfs_journal_damaged(f, "a page image is wrong", off);
   j->in_record = n == 4;
   if (n == 4) {
     j->record_off = off;
-    j->record_page = sqf_be32(buf);
+    j->record_page = num_be32(buf);
   }
   return SQLITE_OK;
 }
 
-static bool vfs_journal_has_magic(const void *buf) { return memcmp(buf, journal_magic, sizeof journal_magic) == 0; }
+static bool vfs_journal_has_magic(const void *buf) {
+  return memcmp(buf, sqf_journal_magic, sizeof sqf_journal_magic) == 0;
+}
 
 /* Writes the first byte last. */
 static int vfs_journal_fill_header(vfs_file *f, const unsigned char *bytes, size_t n, uint64_t off) {
@@ -219,15 +223,15 @@ static int vfs_journal_write_header(vfs_file *f, uint64_t off) {
   unsigned char out[JOURNAL_HEADER_FULL] = {0};
   uint32_t crc = crc32c_update(0, j->header, JOURNAL_HEADER_BYTES);
   memcpy(out, j->header, JOURNAL_HEADER_BYTES);
-  sqf_put_le32(out + JOURNAL_HEADER_BYTES, crc);
+  num_put_le32(out + JOURNAL_HEADER_BYTES, crc);
   if (off > 0) {
     j->count_due = true;
     return vfs_journal_fill_header(f, out, JOURNAL_HEADER_COUNT_OFF, off);
   }
   j->first_crc = crc;
   j->segments = 1;
-  sqf_put_le32(out + JOURNAL_HEADER_COUNT_OFF, 1);
-  sqf_put_le32(out + JOURNAL_HEADER_COUNT_OFF + 4, crc32c_update_u32(crc, 1));
+  num_put_le32(out + JOURNAL_HEADER_COUNT_OFF, 1);
+  num_put_le32(out + JOURNAL_HEADER_COUNT_OFF + 4, crc32c_update_u32(crc, 1));
   journal_put_ids(out, j->before, j->after);
   return vfs_journal_fill_header(f, out, JOURNAL_HEADER_FULL, 0);
 }
@@ -235,11 +239,19 @@ static int vfs_journal_write_header(vfs_file *f, uint64_t off) {
 /* Chooses the transaction's commit ids, for its first header. Page 1 gets the second one when it is written. */
 static int vfs_journal_choose_ids(vfs_file *f) {
   vfs_journal_state *j = &f->journal;
-  int rc = vfs_page_commit_id(f->db, &j->before);
+  int rc = vfs_page_need_commit(f->db);
+  j->before = f->db->commit.id;
   do j->after = rand_u64();
   while (j->after == 0 || j->after == j->before);
   f->db->next_commit_id = j->after;
   return rc;
+}
+
+/* The image of a page is what the file holds. SQLite's page 1 may lack the root (vfs_moment.c); a page that was free
+ * has no seal. */
+static void vfs_journal_seal_image(const vfs_file *db, uint32_t page_number, unsigned char *page, size_t n) {
+  if (page_number == 1) journal_put_root(page, db->commit.root, db->commit.number);
+  vfs_seal_changed_page(page_number, page, n, page_number == 1 ? 0 : db->commit.number);
 }
 
 /* A write is recognized by its length and offset: headers are at multiples of 512, and a page image never is, because
@@ -251,7 +263,7 @@ static int vfs_journal_write_part(vfs_file *f, void *buf, size_t n, uint64_t off
   if (n == JOURNAL_SECTOR && off % JOURNAL_SECTOR == 0) {
     memcpy(j->header, buf, JOURNAL_HEADER_BYTES);
     j->header_off = off;
-    j->page_bytes = sqf_be32(j->header + 24);
+    j->page_bytes = num_be32(j->header + 24);
     int rc = off == 0 ? vfs_journal_choose_ids(f) : SQLITE_OK;
     if (rc == SQLITE_OK) rc = vfs_file_pwrite(f, buf, n, off);
     if (rc == SQLITE_OK && vfs_journal_has_magic(buf)) rc = vfs_journal_write_header(f, off);
@@ -264,10 +276,10 @@ static int vfs_journal_write_part(vfs_file *f, void *buf, size_t n, uint64_t off
   if (n == 4 && !(in_record && off == j->record_off + 4 + j->page_bytes)) {
     j->in_record = true;
     j->record_off = off;
-    j->record_page = sqf_be32(buf);
+    j->record_page = num_be32(buf);
   } else if (in_record && n == j->page_bytes && off == j->record_off + 4) {
     j->in_record = true; /* its checksum follows */
-    if (sqf_page_size_valid(n)) vfs_page_seal(j->record_page, buf, n);
+    if (sqf_page_size_valid(n)) vfs_journal_seal_image(f->db, j->record_page, buf, n);
   }
   return vfs_file_pwrite(f, buf, n, off);
 }
@@ -283,8 +295,8 @@ int vfs_journal_sync(vfs_file *f) {
   unsigned char out[8];
   int rc = vfs_file_fdatasync(f);
   if (rc != SQLITE_OK || !j->count_due) return rc;
-  sqf_put_le32(out, j->segments + 1);
-  sqf_put_le32(out + 4, crc32c_update_u32(j->first_crc, j->segments + 1));
+  num_put_le32(out, j->segments + 1);
+  num_put_le32(out + 4, crc32c_update_u32(j->first_crc, j->segments + 1));
   rc = vfs_file_pwrite(f, out, sizeof out, JOURNAL_HEADER_COUNT_OFF);
   if (rc == SQLITE_OK) rc = vfs_file_fdatasync(f);
   if (rc != SQLITE_OK) return rc;

@@ -50,13 +50,10 @@ void vfs_view_pause(vfs_file *db) {
   db->state.journal_pages = 0;
 }
 
-static bool is_same_time(struct timespec a, struct timespec b) {
-  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
-}
-
 static bool is_same_file(const struct stat *a, const struct stat *b) {
   return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-         is_same_time(a->st_mtim, b->st_mtim) && is_same_time(a->st_ctim, b->st_ctim);
+         os_timespec_ns(a->st_mtim) == os_timespec_ns(b->st_mtim) &&
+         os_timespec_ns(a->st_ctim) == os_timespec_ns(b->st_ctim);
 }
 
 /* Reads the first bytes of a file, padded with zeros. */
@@ -80,7 +77,7 @@ static int vfs_view_is_same_journal(vfs_file *db, bool *same) {
   rc = read_head(&t->journal, head, sizeof head);
   if (rc == SQLITE_OK) rc = read_head(db, db_head, sizeof db_head);
   if (rc != SQLITE_OK) return rc;
-  if (t->findings.head_torn) memcpy(head, journal_magic, sizeof journal_magic);
+  if (t->findings.head_torn) memcpy(head, sqf_journal_magic, sizeof sqf_journal_magic);
   *same = memcmp(head, t->findings.head, sizeof head) == 0 && memcmp(db_head, t->findings.db_head, sizeof db_head) == 0;
   return SQLITE_OK;
 }
@@ -140,7 +137,7 @@ int vfs_view_open(vfs_file *db) {
   if (rc != SQLITE_OK || !db->view->in_use)
     vfs_view_drop(db);
   else if (reads_through(db->view))
-    db->state.journal_pages = (uint32_t)db->view->findings.n_images;
+    db->state.journal_pages = (uint32_t)db->view->findings.images.n;
   return rc;
 }
 
@@ -158,7 +155,15 @@ int vfs_view_pread(vfs_file *db, void *buf, size_t n, uint64_t off, size_t *got)
   *got = 0;
   if (off >= size) return SQLITE_OK;
   if (off > 0 && n != t->findings.page_bytes) return SQLITE_IOERR_READ; /* SQLite never asks for that */
-  const journal_image *image = journal_image_find(t->findings.images, t->findings.n_images, (uint32_t)(off / n + 1));
+  const sqf_image *image = sqf_images_find(&t->findings.images, (uint32_t)(off / n + 1));
   if (image) return vfs_file_pread(&db->view->journal, buf, n, image->offset, got);
   return vfs_file_pread(db, buf, n, off, got);
+}
+
+int vfs_view_pread_seal(vfs_file *db, uint32_t page_number, unsigned char *seal, size_t *got) {
+  const vfs_rollback_view *t = db->view;
+  uint64_t within = db->page_bytes - VFS_SEAL_BYTES;
+  const sqf_image *image = reads_through(t) ? sqf_images_find(&t->findings.images, page_number) : NULL;
+  if (image) return vfs_file_pread(&db->view->journal, seal, VFS_SEAL_BYTES, image->offset + within, got);
+  return vfs_file_pread(db, seal, VFS_SEAL_BYTES, (uint64_t)(page_number - 1) * db->page_bytes + within, got);
 }

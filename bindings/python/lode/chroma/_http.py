@@ -1,6 +1,7 @@
 """Chroma's HTTP interface (v2), as `lode serve` and Chroma's own server speak it."""
 import base64
 import json
+import selectors
 import struct
 import threading
 import urllib.parse
@@ -37,6 +38,13 @@ def _base64(vector):
     return base64.b64encode(struct.pack("<%df" % len(vector), *vector)).decode()
 
 
+def _is_closed(sock):
+    """No answer is awaited: what can be read is the end that the server has sent."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(sock, selectors.EVENT_READ)
+        return bool(selector.select(0))
+
+
 class HttpBackend:
     def __init__(self, host, port, ssl, headers, tenant, database, timeout=60):
         self.host, self.port, self.ssl, self.timeout = host, port, ssl, timeout
@@ -51,26 +59,34 @@ class HttpBackend:
             connection.close()
             self.threads.connection = None
 
-    def request(self, method, path, body=None):
+    def _connection(self):
+        """The thread's connection, and whether it is an open one that served before."""
+        connection = getattr(self.threads, "connection", None)
+        if connection is not None and connection.sock is not None and not _is_closed(connection.sock):
+            return connection, True
+        self.close()
+        kind = HTTPSConnection if self.ssl else HTTPConnection
+        connection = self.threads.connection = kind(self.host, self.port, timeout=self.timeout)
+        return connection, False
+
+    def request(self, method, path, body=None, reads=False):
+        """`reads`: a POST that changes nothing. Only what changes nothing is sent again, once, if a connection that served
+        before ends without a byte of the answer: the server may have done what it was asked for."""
         data = None if body is None else json.dumps(body, allow_nan=False).encode()
-        for attempt in (0, 1):  # a connection that the server has closed meanwhile is opened again, once
-            connection = getattr(self.threads, "connection", None)
-            if connection is None:
-                kind = HTTPSConnection if self.ssl else HTTPConnection
-                connection = self.threads.connection = kind(self.host, self.port, timeout=self.timeout)
-                fresh = True
-            else:
-                fresh = False
+        while True:
+            connection, reused = self._connection()
+            response = None
             try:
                 connection.request(method, path, data, self.headers)
                 response = connection.getresponse()
                 answer = response.read()
                 break
             except (HTTPException, OSError) as why:
-                self.threads.connection = None
-                if fresh or attempt:
-                    raise ValueError("Could not connect to a Chroma server at %s:%s: %s. Is `lode serve` running?"
-                                     % (self.host, self.port, why)) from None
+                self.close()
+                if reused and response is None and isinstance(why, ConnectionError) and (reads or method == "GET"):
+                    continue
+                raise ValueError("Could not connect to a Chroma server at %s:%s: %s. Is `lode serve` running?"
+                                 % (self.host, self.port, why)) from None
         if response.status >= 400:
             raise _error(response.status, answer)
         return json.loads(answer) if answer else None
@@ -124,7 +140,7 @@ class HttpRecords:
         self.backend, self.id = backend, id
 
     def _send(self, verb, body):
-        return self.backend.request("POST", self.backend.path("collections", self.id, verb), body)
+        return self.backend.request("POST", self.backend.path("collections", self.id, verb), body, verb in ("get", "query"))
 
     def count(self):
         return self.backend.request("GET", self.backend.path("collections", self.id, "count"))

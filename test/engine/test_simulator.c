@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_simulator.c - several processes on a disk that fails, under one scheduler; support/sim.h says how.
+ * LODE_TEST_SEED=n begins with the episode of that seed, which a failure names. */
+#include "support/sim.h"
+#include "support/test.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { STEPS = 20000 };
+
+static void add_counts(sim_counts *sum, const sim_counts *one) {
+  const uint64_t *from = (const uint64_t *)one;
+  uint64_t *to = (uint64_t *)sum;
+  for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) to[i] += from[i];
+}
+
+TEST_SLOW(everything_at_once, 3600) {
+  uint64_t total = test_full() ? 10000000 : 400000;
+  sim_counts sum = {0}, one;
+  for (uint64_t seed = test_seed(); sum.steps < total; seed++) {
+    sim_run(&(sim_options){.seed = seed, .steps = STEPS}, &one);
+    add_counts(&sum, &one);
+  }
+  CHECK(sum.kills && sum.cuts && sum.errors && sum.writes && sum.reads && sum.answers > sum.unplaced);
+  CHECK(sum.indexed && sum.verified && sum.copies);
+  if (!test_full()) return;
+#define SHOW(what) printf("%llu %s, ", (unsigned long long)sum.what, #what)
+  SHOW(steps), SHOW(switches), SHOW(kills), SHOW(cuts), SHOW(errors), SHOW(writes), SHOW(reads), SHOW(answers);
+  SHOW(unplaced), SHOW(busy), SHOW(failed), SHOW(indexed), SHOW(verified), SHOW(copies);
+  printf("done\n");
+}
+
+TEST(a_seed_replays) {
+  for (uint64_t seed = test_seed(), end = seed + 3; seed < end; seed++) {
+    sim_counts a, b;
+    sim_run(&(sim_options){.seed = seed, .steps = 5000}, &a);
+    sim_run(&(sim_options){.seed = seed, .steps = 5000}, &b);
+    CHECKF(a.steps == b.steps && a.trace == b.trace, "seed %llu: %llu steps, then %llu", (unsigned long long)seed,
+           (unsigned long long)a.steps, (unsigned long long)b.steps);
+  }
+}
+
+static bool fails(sim_bug bug, uint64_t seed) {
+  int status;
+  fflush(NULL);
+  pid_t pid = fork();
+  CHECK(pid >= 0);
+  if (pid == 0) {
+    sim_counts n;
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (nowhere < 0 || dup2(nowhere, STDERR_FILENO) < 0) _exit(0);
+    sim_run(&(sim_options){.seed = seed, .steps = STEPS, .bug = bug}, &n);
+    _exit(0);
+  }
+  CHECK(waitpid(pid, &status, 0) == pid);
+  return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+}
+
+TEST_SLOW(planted_bugs_are_found, 300) {
+  for (int bug = SIM_NO_BUG + 1; bug < SIM_BUGS; bug++) {
+    uint64_t seed = test_seed(), end = seed + 40;
+    while (seed < end && !fails((sim_bug)bug, seed)) seed++;
+    CHECKF(seed < end, "bug %d is not found", bug);
+  }
+}

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sim_sched.c - the scheduler and its table of system calls; see sim.h.
+ *
+ * Everybody waits for a semaphore of their own; whoever runs holds the turn, and hands it on in sim_step(). The parent
+ * gets it when something must be done that a process cannot do itself: reap one that was killed, cut the power, start
+ * processes, end. All shared state is written by the holder of the turn only.
+ */
+#include "support/sim.h"
+#include "support/sim_heap.h"
+#include "support/simdisk.h"
+#include "support/test.h"
+
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { EVENTS = 40, PARENT = SIM_PROCS, QUIET_STEPS = 400000, EXIT_KILLED = 97 };
+
+typedef enum call {
+  CALL_OPEN,
+  CALL_CLOSE,
+  CALL_READ,
+  CALL_WRITE,
+  CALL_TRUNCATE,
+  CALL_SYNC,
+  CALL_STAT,
+  CALL_UNLINK,
+  CALL_RENAME,
+  CALL_MKDIR,
+  CALL_RMDIR,
+  CALL_LOCK,
+  CALL_SLEEP,
+} call;
+static const char *const call_names[] = {"open",   "close",  "read",  "write", "truncate", "sync", "stat",
+                                         "unlink", "rename", "mkdir", "rmdir", "lock",     "sleep"};
+
+typedef enum request { WANT_NOTHING, WANT_REAP, WANT_CUT, WANT_QUIET } request;
+
+typedef struct event {
+  uint64_t step;
+  int process;
+  call call;
+  char name[40];
+  uint64_t off, len;
+  const char *what; /* a fault; NULL: none */
+} event;
+
+typedef struct process {
+  pid_t pid;
+  bool alive;
+  uint64_t wake_ns, errors;
+} process;
+
+typedef struct scheduler {
+  sim_machine machine;
+  sem_t turn[SIM_PROCS + 1];
+  process p[SIM_PROCS];
+  request request;
+  int by; /* who requested */
+  event events[EVENTS];
+} scheduler;
+
+static scheduler *all;
+static const os_calls *under;
+static char fd_names[4096][24];
+sim_machine *sim;
+int sim_me = -1;
+
+/* ---- Random numbers ---- */
+
+uint64_t sim_random(void) {
+  uint64_t x = sim->rng += 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
+uint64_t sim_below(uint64_t n) { return (uint64_t)(((unsigned __int128)sim_random() * n) >> 64); }
+bool sim_one_in(uint64_t n) { return n && sim_below(n) == 0; }
+
+/* In place of libc's, for the library's random numbers. */
+ssize_t getrandom(void *buf, size_t n, unsigned flags) {
+  if (sim_me < 0) return syscall(SYS_getrandom, buf, n, flags);
+  for (size_t i = 0; i < n; i++) ((unsigned char *)buf)[i] = (unsigned char)sim_random();
+  return (ssize_t)n;
+}
+
+/* ---- Turns ---- */
+
+uint64_t sim_errors(void) { return all->p[sim_me].errors; }
+bool sim_is_quiet(void) { return sim->quiet_from != 0; }
+
+static void wait_for_turn(int who) {
+  while (sem_wait(&all->turn[who]) < 0) continue;
+}
+
+static void to_parent(request what) {
+  all->request = what;
+  all->by = sim_me;
+  sem_post(&all->turn[PARENT]);
+}
+
+/* Any process that does not sleep; when all do, the clock goes on to the first that wakes. */
+static int choose(void) {
+  int awake[SIM_PROCS], n = 0, first = -1;
+  for (int p = 0; p < SIM_PROCS; p++) {
+    if (!all->p[p].alive) continue;
+    if (all->p[p].wake_ns <= sim->clock_ns) awake[n++] = p;
+    if (first < 0 || all->p[p].wake_ns < all->p[first].wake_ns) first = p;
+  }
+  if (n) return awake[sim_below((uint64_t)n)];
+  if (first >= 0) sim->clock_ns = all->p[first].wake_ns;
+  return first;
+}
+
+static void hand_on(void) {
+  int next = choose();
+  if (next == sim_me) return;
+  sim->n.switches++;
+  sem_post(&all->turn[next]);
+  wait_for_turn(sim_me);
+}
+
+static void mix(uint64_t value) { sim->n.trace = (sim->n.trace ^ value) * 0x9E3779B97F4A7C15u ^ (sim->n.trace >> 29); }
+
+static event *record_event(call what, const char *name, uint64_t off, uint64_t len) {
+  event *e = &all->events[sim->n.steps % EVENTS];
+  *e = (event){.step = sim->n.steps, .process = sim_me, .call = what, .off = off, .len = len};
+  snprintf(e->name, sizeof e->name, "%s", name);
+  mix((uint64_t)sim_me << 8 | what);
+  mix(off);
+  mix(len);
+  for (const char *c = name; *c; c++) mix((unsigned char)*c);
+  return e;
+}
+
+static void print_event(const event *e) {
+  fprintf(stderr, "  %8llu  process %d  %-8s %-24s %8llu %6llu  %s\n", (unsigned long long)e->step, e->process,
+          call_names[e->call], e->name, (unsigned long long)e->off, (unsigned long long)e->len, e->what ? e->what : "");
+}
+
+/* With LODE_TEST_TRACE=1 every step is printed: for who looks into a failure. */
+static void trace_event(const event *e) {
+  static int wanted = -1;
+  if (wanted < 0) wanted = getenv("LODE_TEST_TRACE") != NULL;
+  if (wanted) print_event(e);
+}
+
+static _Noreturn void die(event *e) {
+  e->what = "killed";
+  trace_event(e);
+  sim->n.kills++;
+  sim_model_doubt(sim_me);
+  to_parent(WANT_REAP);
+  _exit(EXIT_KILLED);
+}
+
+static void cut_power(event *e) {
+  e->what = "power cut";
+  trace_event(e);
+  sim->n.cuts++;
+  to_parent(WANT_CUT);
+  for (;;) pause();
+}
+
+/* Closing and unlocking always succeed, as they do on local file systems. */
+static int error_of(call what, event *e) {
+  bool grows = what == CALL_WRITE || what == CALL_MKDIR;
+  if (what == CALL_CLOSE || what == CALL_SLEEP || (what == CALL_LOCK && e->len == F_UNLCK)) return 0;
+  if (sim_one_in(sim->short_in)) {
+    e->what = "EINTR";
+    return EINTR;
+  }
+  if (grows && sim->n.steps < sim->full_until) {
+    e->what = "ENOSPC";
+  } else if (sim_one_in(sim->error_in)) {
+    e->what = grows && sim_one_in(2) ? "ENOSPC" : "EIO";
+    if (e->what[1] == 'N' && sim_one_in(4)) sim->full_until = sim->n.steps + sim_below(300);
+  } else {
+    return 0;
+  }
+  sim->n.errors++;
+  all->p[sim_me].errors++;
+  return e->what[1] == 'N' ? ENOSPC : EIO;
+}
+
+/* One step: returns the errno with which the call fails, or 0. */
+static int sim_step(call what, const char *name, uint64_t off, uint64_t len) {
+  sim->n.steps++;
+  sim->clock_ns += sim->tick_ns;
+  event *e = record_event(what, name, off, len);
+  int error = 0;
+  if (sim->quiet_from) {
+    CHECKF(sim->n.steps < sim->quiet_from + QUIET_STEPS, "not done %d steps after the last fault", QUIET_STEPS);
+  } else if (sim->n.steps >= sim->limit) {
+    to_parent(WANT_QUIET);
+    wait_for_turn(sim_me);
+  } else if (sim_one_in(sim->kill_in)) {
+    die(e);
+  } else if (sim_one_in(sim->cut_in)) {
+    cut_power(e);
+  } else {
+    error = error_of(what, e);
+  }
+  trace_event(e);
+  if (what == CALL_SLEEP || sim_one_in(sim->switch_in)) hand_on();
+  if (error) errno = error;
+  return error;
+}
+
+/* ---- The table ---- */
+
+static const char *base_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return strncmp(path, sim->folder, strlen(sim->folder)) ? "" : slash + 1; /* names elsewhere differ in a replay */
+}
+
+static const char *fd_name(int fd) { return fd >= 0 && fd < 4096 ? fd_names[fd] : ""; }
+
+static int name_fd(int fd, const char *name) {
+  if (fd >= 0 && fd < 4096) snprintf(fd_names[fd], sizeof fd_names[fd], "%.23s", name);
+  mix(fd >= 0);
+  return fd;
+}
+
+static int64_t result(int64_t rc) {
+  mix((uint64_t)rc);
+  return rc;
+}
+
+static int sim_open(const char *path, int flags, unsigned mode) {
+  if (sim_step(CALL_OPEN, base_name(path), 0, 0)) return -1;
+  return name_fd(under->open(path, flags, mode), base_name(path));
+}
+
+static int sim_open_below(int dir, const char *path, int flags, unsigned mode) {
+  if (sim_step(CALL_OPEN, path, 0, 0)) return -1;
+  return name_fd(under->open_below(dir, path, flags, mode), path);
+}
+
+static int sim_close(int fd) {
+  (void)sim_step(CALL_CLOSE, fd_name(fd), 0, 0);
+  return under->close(fd);
+}
+
+static size_t maybe_short(size_t n) { return n > 1 && !sim->quiet_from && sim_one_in(sim->short_in) ? n / 2 : n; }
+
+static ssize_t sim_pread(int fd, void *buf, size_t n, off_t off) {
+  if (sim_step(CALL_READ, fd_name(fd), (uint64_t)off, n)) return -1;
+  return result(under->pread(fd, buf, maybe_short(n), off));
+}
+
+static ssize_t sim_pwrite(int fd, const void *buf, size_t n, off_t off) {
+  if (sim_step(CALL_WRITE, fd_name(fd), (uint64_t)off, n)) return -1;
+  return result(under->pwrite(fd, buf, maybe_short(n), off));
+}
+
+static int sim_ftruncate(int fd, off_t size) {
+  if (sim_step(CALL_TRUNCATE, fd_name(fd), (uint64_t)size, 0)) return -1;
+  return under->ftruncate(fd, size);
+}
+
+static bool ends_with(const char *name, const char *end) {
+  size_t n = strlen(name), m = strlen(end);
+  return n >= m && strcmp(name + n - m, end) == 0;
+}
+
+static int sim_sync(int fd) {
+  const char *name = fd_name(fd);
+  if (sim_step(CALL_SYNC, name, 0, 0)) return -1;
+  if (sim->bug == SIM_NO_JOURNAL_SYNC && ends_with(name, "-journal")) return 0;
+  if (sim->bug == SIM_NO_DATABASE_SYNC && ends_with(name, ".db")) return 0;
+  return under->fdatasync(fd);
+}
+
+static int sim_fstat(int fd, struct stat *st) {
+  return sim_step(CALL_STAT, fd_name(fd), 0, 0) ? -1 : under->fstat(fd, st);
+}
+static int sim_stat(const char *path, struct stat *st) {
+  return sim_step(CALL_STAT, base_name(path), 0, 0) ? -1 : under->stat(path, st);
+}
+static int sim_lstat_at(int dir, const char *name, struct stat *st) {
+  return sim_step(CALL_STAT, dir == AT_FDCWD ? base_name(name) : name, 0, 0) ? -1 : under->lstat_at(dir, name, st);
+}
+static int sim_unlink_at(int dir, const char *name) {
+  return sim_step(CALL_UNLINK, name, 0, 0) ? -1 : under->unlink_at(dir, name);
+}
+static int sim_rename_at(int from_dir, const char *from, int to_dir, const char *to) {
+  return sim_step(CALL_RENAME, from, 0, 0) ? -1 : under->rename_at(from_dir, from, to_dir, to);
+}
+static int sim_mkdir_at(int dir, const char *name, unsigned mode) {
+  return sim_step(CALL_MKDIR, name, 0, 0) ? -1 : under->mkdir_at(dir, name, mode);
+}
+static int sim_rmdir_at(int dir, const char *name) {
+  return sim_step(CALL_RMDIR, name, 0, 0) ? -1 : under->rmdir_at(dir, name);
+}
+static int sim_unlink(const char *path) {
+  return sim_step(CALL_UNLINK, base_name(path), 0, 0) ? -1 : under->unlink(path);
+}
+static int sim_rename(const char *from, const char *to) {
+  return sim_step(CALL_RENAME, base_name(from), 0, 0) ? -1 : under->rename(from, to);
+}
+static int sim_mkdir(const char *path, unsigned mode) {
+  return sim_step(CALL_MKDIR, base_name(path), 0, 0) ? -1 : under->mkdir(path, mode);
+}
+static int sim_rmdir(const char *path) { return sim_step(CALL_RMDIR, base_name(path), 0, 0) ? -1 : under->rmdir(path); }
+
+static int sim_lock(int fd, short type, off_t start, off_t len) {
+  if (sim_step(CALL_LOCK, fd_name(fd), (uint64_t)start, (uint64_t)type)) return -1;
+  if (sim->bug == SIM_NO_SHARED_LOCK && type == F_RDLCK && len > 1) return 0;
+  return (int)result(under->lock(fd, type, start, len));
+}
+
+static int sim_lock_held(int fd, short type, off_t start, off_t len) {
+  if (sim_step(CALL_LOCK, fd_name(fd), (uint64_t)start, (uint64_t)type)) return -1;
+  return (int)result(under->lock_held(fd, type, start, len));
+}
+
+static uint64_t sim_now_ns(void) { return sim->clock_ns += 100; }
+
+static void sim_sleep_us(uint64_t us) {
+  all->p[sim_me].wake_ns = sim->clock_ns + us * 1000;
+  (void)sim_step(CALL_SLEEP, "", us, 0);
+}
+
+/* Some file systems have coarse times. */
+static uint64_t file_time_ns(void) { return sim->clock_ns / sim->mtime_ns * sim->mtime_ns; }
+
+static const os_calls table = {
+    .open = sim_open,
+    .close = sim_close,
+    .pread = sim_pread,
+    .pwrite = sim_pwrite,
+    .ftruncate = sim_ftruncate,
+    .fsync = sim_sync,
+    .fdatasync = sim_sync,
+    .fstat = sim_fstat,
+    .stat = sim_stat,
+    .open_below = sim_open_below,
+    .lstat_at = sim_lstat_at,
+    .unlink_at = sim_unlink_at,
+    .rename_at = sim_rename_at,
+    .mkdir_at = sim_mkdir_at,
+    .rmdir_at = sim_rmdir_at,
+    .unlink = sim_unlink,
+    .rename = sim_rename,
+    .mkdir = sim_mkdir,
+    .rmdir = sim_rmdir,
+    .lock = sim_lock,
+    .lock_held = sim_lock_held,
+    .now_ns = sim_now_ns,
+    .sleep_us = sim_sleep_us,
+};
+
+/* ---- The parent ---- */
+
+static void print_events(void) {
+  fprintf(stderr, "seed %llu, step %llu; the last steps:\n", (unsigned long long)sim->seed,
+          (unsigned long long)sim->n.steps);
+  uint64_t from = sim->n.steps > EVENTS ? sim->n.steps - EVENTS + 1 : 1;
+  for (uint64_t s = from; s <= sim->n.steps; s++) print_event(&all->events[s % EVENTS]);
+}
+
+/* With LODE_TEST_KEEP=folder the disk is copied there. */
+static void child_failed(int p) {
+  int status = 0;
+  const char *keep = getenv("LODE_TEST_KEEP");
+  print_events();
+  if (keep) test_copy_tree(sim->folder, keep);
+  for (int i = 0; i < SIM_PROCS; i++)
+    if (all->p[i].alive && i != p) kill(all->p[i].pid, SIGKILL);
+  (void)waitpid(all->p[p].pid, &status, 0);
+  if (WIFSIGNALED(status)) test_failed(__FILE__, __LINE__, "process %d died of signal %d", p, WTERMSIG(status));
+  test_failed(__FILE__, __LINE__, "process %d ended with status %d", p, WEXITSTATUS(status));
+}
+
+static void start_process(int p, void (*body)(int p)) {
+  pid_t parent = getpid();
+  all->p[p] = (process){.alive = true};
+  fflush(NULL);
+  pid_t pid = fork();
+  CHECK(pid >= 0);
+  if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    sim_me = p;
+    wait_for_turn(p);
+    body(p);
+    all->p[p].alive = false;
+    to_parent(WANT_REAP);
+    _exit(0);
+  }
+  all->p[p].pid = pid;
+}
+
+static void reap(int p, int *status) {
+  while (waitpid(all->p[p].pid, status, 0) < 0) CHECK(errno == EINTR);
+  all->p[p].alive = false;
+}
+
+/* Until a process asks for something; one that failed asks for nothing. */
+static request wait_for_request(void) {
+  for (;;) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 1;
+    if (sem_timedwait(&all->turn[PARENT], &until) == 0) return all->request;
+    for (int p = 0; p < SIM_PROCS; p++) {
+      siginfo_t end = {0};
+      if (!all->p[p].alive || waitid(P_PID, (id_t)all->p[p].pid, &end, WEXITED | WNOHANG | WNOWAIT) < 0) continue;
+      if (end.si_pid && !(end.si_code == CLD_EXITED && end.si_status == EXIT_KILLED)) child_failed(p);
+    }
+  }
+}
+
+static void start_disk(void) {
+  simdisk_start(sim->folder);
+  simdisk_set_clock(file_time_ns);
+  under = os_api;
+  os_api = &table;
+}
+
+/* All are dead, and the disk holds one of the states that the cut may leave. */
+static void power_cut(void (*body)(int p)) {
+  char after[400];
+  int status;
+  for (int p = 0; p < SIM_PROCS; p++) {
+    if (!all->p[p].alive) continue;
+    kill(all->p[p].pid, SIGKILL);
+    reap(p, &status);
+  }
+  sim_model_cut();
+  for (int p = 0; p < SIM_PROCS; p++) CHECK(sem_init(&all->turn[p], 1, 0) == 0);
+  snprintf(after, sizeof after, "%s-after", sim->folder);
+  simdisk_cut(sim_random(), after);
+  simdisk_stop();
+  test_remove_tree(sim->folder);
+  CHECK(rename(after, sim->folder) == 0);
+  start_disk();
+  for (int p = 0; p < SIM_PROCS; p++) start_process(p, body);
+}
+
+static bool run_on(void (*body)(int p)) {
+  int next = choose(), status;
+  if (next < 0) return false;
+  sem_post(&all->turn[next]);
+  switch (wait_for_request()) {
+    case WANT_REAP:
+      reap(all->by, &status);
+      if (WEXITSTATUS(status) == EXIT_KILLED) start_process(all->by, body);
+      break;
+    case WANT_CUT: power_cut(body); break;
+    case WANT_QUIET: sim->quiet_from = sim->n.steps; break;
+    default: test_failed(__FILE__, __LINE__, "nothing was asked for");
+  }
+  return true;
+}
+
+static uint32_t pick(const uint32_t *of, size_t n) { return of[sim_below(n)]; }
+#define PICK(...) pick((const uint32_t[]){__VA_ARGS__}, sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
+
+/* What kind of episode this is. */
+static void draw_machine(const sim_options *options) {
+  *sim = (sim_machine){.seed = options->seed, .rng = options->seed, .limit = options->steps, .bug = options->bug};
+  sim->clock_ns = 1000000000;
+  sim->tick_ns = PICK(2000, 20000, 200000, 1000000);
+  sim->switch_in = PICK(2, 8, 8, 30, 200);
+  sim->kill_in = PICK(0, 600, 2000, 5000);
+  sim->cut_in = PICK(0, 2000, 4000, 10000);
+  sim->error_in = PICK(0, 0, 100, 1000, 5000);
+  sim->short_in = PICK(0, 50, 500);
+  sim->mtime_ns = PICK(1, 4000000);
+  sim->page_bytes = PICK(512, 512, 1024, 4096);
+  sim->tail_rows = PICK(4, 12, 30);
+  sim->graph_rows = PICK(10, 1000);
+  sim->metric = (lode_metric)sim_below(3);
+}
+
+void sim_run(const sim_options *options, sim_counts *counts) {
+  static scheduler *shared;
+  if (!shared) shared = sim_heap_map(sizeof *shared);
+  all = shared;
+  memset(all, 0, sizeof *all);
+  sim = &all->machine;
+  draw_machine(options);
+  snprintf(sim->folder, sizeof sim->folder, "%s/disk", test_folder());
+  snprintf(sim->store, sizeof sim->store, "%s/store", sim->folder);
+  CHECK(mkdir(sim->folder, 0700) == 0);
+  for (int p = 0; p <= PARENT; p++) CHECK(sem_init(&all->turn[p], 1, 0) == 0);
+  sim_model_start();
+  start_disk();
+  for (int p = 0; p < SIM_PROCS; p++) start_process(p, sim_load_main);
+  while (run_on(sim_load_main)) continue;
+  sim->quiet_from = sim->n.steps;
+  start_process(0, sim_load_final);
+  while (run_on(sim_load_final)) continue;
+  simdisk_stop();
+  test_remove_tree(sim->folder);
+  *counts = sim->n;
+}
