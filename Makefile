@@ -40,7 +40,7 @@ help:
 	@echo "make quickstart   install what is missing, build, index this tree, search it"
 	@echo "make test         all tests (sampled by a printed seed); make test-full: every byte, every call"
 	@echo "make check        the tests that need no network and install nothing"
-	@echo "make test-busy    all tests beside more busy processes than cores"
+	@echo "make test-busy    all tests beside more busy processes than cores; those that race beside many more"
 	@echo "make              the library and the program, in build/release"
 	@echo "make grammars     fetch and compile the grammars of programming languages (part of quickstart and test)"
 	@echo "make install      PREFIX=/usr/local LIBDIR=PREFIX/lib DESTDIR="

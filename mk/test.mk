@@ -134,14 +134,18 @@ test-sqlite: deps-test
 test-full:
 	@LODE_TEST_FULL=1 $(MAKE) --no-print-directory test
 
-# The same beside more busy processes than cores, with a fresh seed each time
+# The same beside more busy processes than cores, with a fresh seed each time: everything beside two for each core, then
+# what races (threads, processes, locks, answers of one moment) beside twelve. BUSY_RUNS= names other runs for the second.
+RACES := threads moments processes locks killed crash supervisor api_upkeep
+BUSY_RUNS ?= $(filter $(addprefix asan/,$(addsuffix =%,$(RACES))),$(ASAN_RUNS)) $(TSAN_RUNS)
 .PHONY: test-busy
 test-busy: deps-test grammars
-	@$(MAKE) --no-print-directory -j2 all
+	@$(MAKE) --no-print-directory -j2 all $(BUILD)/release/test/outside/outside
 	@$(MAKE) --no-print-directory -j2 SAN=asan tests
 	@$(MAKE) --no-print-directory -j2 SAN=tsan tests-tsan
 	@$(MAKE) --no-print-directory test-model
-	@LODE_MODELS=$(CURDIR)/$(BUILD)/models test/support/busy.sh test/support/run.sh $(or $(BUSY_RUNS),$(SHELL_RUNS) $(ASAN_RUNS) $(TSAN_RUNS))
+	@LODE_MODELS=$(CURDIR)/$(BUILD)/models LODE_TEST_BUSY=2 test/support/busy.sh test/support/run.sh $(SHELL_RUNS) $(ASAN_RUNS) $(TSAN_RUNS)
+	@LODE_MODELS=$(CURDIR)/$(BUILD)/models LODE_TEST_BUSY=12 test/support/busy.sh test/support/run.sh $(BUSY_RUNS)
 
 .PHONY: tests-tsan
 tests-tsan: $(foreach t,$(TSAN_TESTS),$(OUT)/test/test_$(t))
