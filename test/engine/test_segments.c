@@ -752,7 +752,7 @@ TEST(a_handle_that_met_a_contradiction_does_nothing_more) {
   uint64_t n;
   fixture_open(&k, test_folder(), LODE_L2, 8);
   fixture_add(&k, 100);
-  CHECK(engine_broken(engine_store_of(k.store), "what release builds do", &err) == LODE_INTERNAL);
+  CHECK(store_db_broken(engine_store_of(k.store)->db, "what release builds do", &err) == LODE_INTERNAL);
   FAILS(LODE_INTERNAL, lode_count(k.c, &n, &err));
   CHECK(strstr(err.text, "open the store again"));
   FAILS(LODE_INTERNAL, lode_add(k.c, NULL, &(lode_record){.id = {"x", 1}}, 1, LODE_FAIL_EXISTING, NULL, &err));

@@ -72,7 +72,6 @@ enum { ENGINE_MAX_SUSPECTS = 64, ENGINE_SCRATCH_SLOTS = 8 };
 typedef struct engine_store {
   lode_store head;
   store_db *db;
-  atomic_bool broken;          /* an invariant did not hold: no transaction begins any more */
   _Atomic unsigned generation; /* of the process that owns the lock, caches and threads */
   pthread_mutex_t lock;        /* guards everything below except the atomics */
   engine_cache_entry *cached[ENGINE_CACHE_BUCKETS];
@@ -114,14 +113,6 @@ static inline iface_vector_spec engine_coll_vector_spec(const store_coll *c) {
   return (iface_vector_spec){c->embedder, c->embedder_dim, c->dim};
 }
 
-/* A broken invariant whose result would be wrong answers or wrong writes: poisons the handle. LODE_INTERNAL. */
-LODE_MUST lode_status engine_broken(engine_store *store, const char *what, lode_error *err);
-/* LODE_INTERNAL if the handle is poisoned. */
-LODE_MUST lode_status engine_check_sound(engine_store *store, lode_error *err);
-#define ENGINE_ENSURE(store, cond, err)                                                                                \
-  do {                                                                                                                 \
-    if (!INVARIANT(cond)) return engine_broken((store), #cond, (err));                                                 \
-  } while (0)
 /* For INVARIANTs of what is called under a lock: does a thread hold it? */
 bool engine_is_locked(pthread_mutex_t *lock);
 

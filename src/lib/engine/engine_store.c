@@ -45,16 +45,6 @@ void engine_enter(engine_store *store) {
 
 /* ---- Invariants ---- */
 
-lode_status engine_broken(engine_store *store, const char *what, lode_error *err) {
-  atomic_store(&store->broken, true);
-  return err_internal(err, what);
-}
-
-lode_status engine_check_sound(engine_store *store, lode_error *err) {
-  if (!atomic_load_explicit(&store->broken, memory_order_relaxed)) return LODE_OK;
-  return err_internal(err, "this handle has met a contradiction before");
-}
-
 bool engine_is_locked(pthread_mutex_t *lock) {
   if (pthread_mutex_trylock(lock) != 0) return true;
   pthread_mutex_unlock(lock);
@@ -66,7 +56,6 @@ bool engine_is_locked(pthread_mutex_t *lock) {
 lode_status engine_begin_write(engine_store *store, store_tx **tx, lode_error *err) {
   *tx = NULL;
   engine_enter(store);
-  TRY(engine_check_sound(store, err));
   if (store->head.options->read_only)
     return err_set(err, LODE_READONLY, "%s is open for reading only: open it without read_only to write",
                    store_db_folder(store->db));

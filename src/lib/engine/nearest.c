@@ -431,7 +431,7 @@ static lode_status nearest_make_plan(engine_nearest *near, engine_snapshot **v, 
       TRY(engine_snapshot_get(near->reader, v, err));
       nearest_learn_snapshot(near, *v);
     } else {
-      ENGINE_ENSURE(near->reader->handle->store, !near->plan->need, err);
+      STORE_ENSURE(near->reader->handle->store->db, !near->plan->need, err);
       return LODE_OK;
     }
   }

@@ -73,7 +73,6 @@ static lode_status reader_meet_moment(engine_reader *reader, lode_error *err) {
 
 lode_status engine_reader_begin(engine_reader *reader, lode_error *err) {
   if (reader->tx) return LODE_OK;
-  TRY(engine_check_sound(reader->handle->store, err));
   if (reader->progress.step && !reader->progress.step(reader->progress.ctx, "read", 0, 0))
     return err_set(err, LODE_CANCELLED, "cancelled by the caller");
   TRY(store_tx_begin(reader->handle->store->db, STORE_TX_READ, &reader->tx, err));
@@ -142,7 +141,7 @@ lode_status engine_reader_run(engine_reader *reader, engine_reader_fn *make, voi
     if (st == LODE_OK) st = make(ctx, err);
     reader->pinned = false;
     /* else a caller ignored the failure */
-    ENGINE_ENSURE(reader->handle->store, st != LODE_OK || !reader->overtaken, err);
+    STORE_ENSURE(reader->handle->store->db, st != LODE_OK || !reader->overtaken, err);
     if (!reader->overtaken || attempt == READER_ATTEMPTS) return st;
     err_clear(err);
   }
@@ -154,14 +153,14 @@ engine_moment engine_reader_allow_later(engine_reader *reader) {
 }
 
 lode_status engine_reader_require_same(engine_reader *reader, const engine_moment *before, lode_error *err) {
-  ENGINE_ENSURE(reader->handle->store, reader->allow_later > 0, err);
+  STORE_ENSURE(reader->handle->store->db, reader->allow_later > 0, err);
   reader->allow_later--;
   if (reader->allow_later || reader->borrowed || engine_moment_is_same(before, &reader->moment)) return LODE_OK;
   return reader_overtaken(reader, err);
 }
 
 lode_status engine_reader_adopt_current(engine_reader *reader, lode_error *err) {
-  ENGINE_ENSURE(reader->handle->store, reader->allow_later > 0 && !reader->taken, err);
+  STORE_ENSURE(reader->handle->store->db, reader->allow_later > 0 && !reader->taken, err);
   reader->allow_later--;
   return LODE_OK;
 }
@@ -174,7 +173,7 @@ lode_status engine_reader_document(engine_reader *reader, const store_rec *rec, 
 lode_status engine_result_add(lode_result *result, engine_reader *reader, const store_rec *rec, unsigned include,
                               lode_row **out, lode_error *err) {
   lode_row *row;
-  ENGINE_ENSURE(reader->handle->store, reader->tx != NULL, err); /* the record is of that transaction */
+  STORE_ENSURE(reader->handle->store->db, reader->tx != NULL, err); /* the record is of that transaction */
   reader->taken = true;
   TRY(iface_result_row(result, &row, err));
   row->cursor = rec->seq;

@@ -202,7 +202,7 @@ static lode_status build_add_rows(build_job *b, lode_error *err) {
   for (size_t i = 0; i < b->n; i++) {
     if (i % 1024 == 0) TRY(build_progress(b, "index", i, 2 * (uint64_t)b->n, err));
     TRY(build_read_vector(b, i, &found, err));
-    ENGINE_ENSURE(b->store, i == 0 || b->keys[i - 1].key < b->keys[i].key, err);
+    STORE_ENSURE(b->store->db, i == 0 || b->keys[i - 1].key < b->keys[i].key, err);
     if (found) TRY(index_writer_add(&b->writer, b->vector, b->keys[i].key, b->keys[i].cursor, err));
   }
   build_end_reading(b);
@@ -358,7 +358,7 @@ static lode_status build_segment(build_job *b, lode_error *err) {
   empty = b->n == 0;
   if (!empty) TRY(build_make_file(b, err));
   empty = empty || b->writer.info.n == 0;
-  ENGINE_ENSURE(b->store, b->writer.info.n <= b->n && b->row.after <= b->row.last, err);
+  STORE_ENSURE(b->store->db, b->writer.info.n <= b->n && b->row.after <= b->row.last, err);
   if (!empty) {
     b->row.bytes = b->writer.info.bytes;
     b->row.rows = b->writer.info.n;
@@ -418,7 +418,6 @@ static lode_status build_step_locked(engine_store *store, const engine_build_req
 
 lode_status engine_build_step(engine_store *store, const engine_build_request *request, bool *more, lode_error *err) {
   *more = false;
-  TRY(engine_check_sound(store, err));
   TRY(store_build_lock(store->db, err));
   lode_status st = build_step_locked(store, request, more, err);
   store_build_unlock(store->db);

@@ -301,7 +301,7 @@ lode_status engine_select_all(engine_select *s, engine_rids *rids, lode_error *e
 
 lode_status engine_select_proposed(engine_select *s, engine_rids *rids, lode_error *err) {
   TRY(select_find_list(s, err));
-  ENGINE_ENSURE(s->reader->handle->store, s->probe && s->phase == SELECT_PHASE_LIST, err);
+  STORE_ENSURE(s->reader->handle->store->db, s->probe && s->phase == SELECT_PHASE_LIST, err);
   if (!mem_grow(&rids->v, &rids->cap, rids->n + s->n + 1, sizeof *rids->v)) return err_nomem(err);
   if (s->n) memcpy(rids->v + rids->n, s->list, s->n * sizeof *rids->v);
   rids->n += s->n;

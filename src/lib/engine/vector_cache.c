@@ -176,7 +176,7 @@ lode_status engine_snapshot_get(engine_reader *reader, engine_snapshot **out, lo
   if (!cache_take_turn(store, entry, false)) {
     if (reader->pinned) return LODE_OK; /* it keeps its transaction */
     engine_reader_pause(reader);
-    ENGINE_ENSURE(store, !reader->tx && cache_take_turn(store, entry, true), err);
+    STORE_ENSURE(store->db, !reader->tx && cache_take_turn(store, entry, true), err);
   }
   engine_moment before = engine_reader_allow_later(reader);
   lode_status st = engine_snapshot_next(reader, entry, out, err);
@@ -185,7 +185,7 @@ lode_status engine_snapshot_get(engine_reader *reader, engine_snapshot **out, lo
   lode_status joined = engine_reader_require_same(reader, &before, st == LODE_OK ? err : NULL);
   if (st == LODE_OK) st = joined;
   if (st == LODE_OK && *out && !INVARIANT(engine_snapshot_is_current(*out, reader)))
-    st = engine_broken(store, "a snapshot of another moment", err);
+    st = store_db_broken(store->db, "a snapshot of another moment", err);
   if (st == LODE_OK) return LODE_OK;
   engine_snapshot_release(*out);
   *out = NULL;

@@ -457,8 +457,8 @@ static void refresh_drop_dead(refresh_job *u) {
 /* What searches rely on. */
 static lode_status refresh_check(const refresh_job *u, const engine_snapshot *base, lode_error *err) {
   engine_store *store = u->reader->handle->store;
-  ENGINE_ENSURE(store, engine_snapshot_is_sound(u->v), err);
-  ENGINE_ENSURE(store, !base || base->cursor <= u->v->cursor, err); /* a reader's transaction keeps writers out */
+  STORE_ENSURE(store->db, engine_snapshot_is_sound(u->v), err);
+  STORE_ENSURE(store->db, !base || base->cursor <= u->v->cursor, err); /* a reader's transaction keeps writers out */
   return LODE_OK;
 }
 

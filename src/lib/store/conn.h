@@ -16,6 +16,7 @@
 #include "vfs/vfs.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #define STORE_LOCK_CREATE (1 << 20)
 #define STORE_LOCK_WAIT ((1 << 20) + 1)
@@ -49,6 +50,7 @@ struct store_conn {
 struct store_db {
   char *folder, *path, *lock_path;
   lode_open_options opt;
+  atomic_bool broken;    /* an invariant did not hold: no transaction begins any more */
   pthread_mutex_t mutex; /* guards everything below; nobody waits for a file lock with it held */
   pthread_cond_t writer_free;
   bool writer_active; /* a thread of this handle has its turn to write */

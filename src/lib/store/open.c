@@ -294,6 +294,11 @@ void store_db_close(store_db *db) {
 const lode_open_options *store_db_options(const store_db *db) { return &db->opt; }
 const char *store_db_folder(const store_db *db) { return db->folder; }
 
+lode_status store_db_broken(store_db *db, const char *what, lode_error *err) {
+  atomic_store(&db->broken, true);
+  return err_internal(err, what);
+}
+
 void store_db_log(store_db *db, const char *format, ...) {
   char line[1024];
   va_list ap;

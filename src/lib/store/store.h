@@ -40,6 +40,13 @@ void store_db_close(store_db *db);
 void store_db_after_fork(store_db *db);
 const lode_open_options *store_db_options(const store_db *db); /* with the defaults filled in */
 const char *store_db_folder(const store_db *db);
+/* A broken invariant whose result would be wrong answers or wrong writes: poisons the handle, which begins no
+ * transaction from then on. LODE_INTERNAL. */
+LODE_MUST lode_status store_db_broken(store_db *db, const char *what, lode_error *err);
+#define STORE_ENSURE(db, cond, err)                                                                                    \
+  do {                                                                                                                 \
+    if (!INVARIANT(cond)) return store_db_broken((db), #cond, (err));                                                  \
+  } while (0)
 void store_db_log(store_db *db, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- Transactions ---- */

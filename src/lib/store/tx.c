@@ -265,6 +265,8 @@ static lode_status tx_begin_once(store_tx *tx, lode_error *err) {
 
 lode_status store_tx_begin(store_db *db, store_tx_kind kind, store_tx **out, lode_error *err) {
   *out = NULL;
+  if (atomic_load_explicit(&db->broken, memory_order_relaxed))
+    return err_internal(err, "this handle has met a contradiction before");
   if (kind == STORE_TX_WRITE && db->opt.read_only)
     return err_set(err, LODE_READONLY, "%s is open for reading only", db->folder);
   if (kind == STORE_TX_READ) tx_run_gap_hook();
