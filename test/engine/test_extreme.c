@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_extreme.c - vectors whose distances leave a float's range: refused when they are written or asked for, and
  * answered sanely where an older store holds them. No distance is ever infinite or not a number. */
+#include "engine/engine.h"
 #include "engine/segment_build.h"
 #include "kernel/kernel.h"
 #include "support/oracle.h"

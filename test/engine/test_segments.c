@@ -253,7 +253,7 @@ static void load(fixture *k, unsigned together) {
   for (unsigned round = 1; round <= 20; round++) {
     bool more = true;
     fixture_add(k, 50);
-    while (more) OK(engine_build_step(engine_store_of(k->store), &request, &more, &err));
+    while (more) OK(engine_build_step(&engine_store_of(k->store)->segments, &request, &more, &err));
     count_kinds(k, &flat, &graph);
     CHECKF(graph == 0 && flat == round / together + round % together, "%u graphs and %u flat after %u", graph, flat,
            round);

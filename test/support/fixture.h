@@ -9,6 +9,7 @@
 #ifndef LODE_FIXTURE_H
 #define LODE_FIXTURE_H
 
+#include "engine/engine.h"
 #include "engine/segment_build.h"
 #include "support/oracle.h"
 

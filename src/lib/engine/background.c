@@ -12,6 +12,7 @@
  *
  * Flags are guarded by store->lock, which is never held during a step. The threads block all signals.
  */
+#include "engine/engine.h"
 #include "engine/segment_build.h"
 
 #include <time.h>
@@ -114,8 +115,8 @@ static bool background_build_stops(void *ctx) {
 /* Has anyone written since the last check that found nothing to do? */
 static bool background_has_news(engine_store *store, uint64_t *seen) {
   store_tx *tx;
-  engine_sweep_missing(store);
-  if (atomic_load(&store->n_suspects) > 0) return true;
+  engine_sweep_missing(&store->segments);
+  if (atomic_load(&store->segments.n_suspects) > 0) return true;
   if (store_tx_begin(store->db, STORE_TX_READ, &tx, NULL) != LODE_OK) return false;
   uint64_t cursor = store_tx_cursor(tx);
   store_tx_rollback(tx);
@@ -130,7 +131,7 @@ static lode_status background_build(engine_store *store, lode_error *err) {
   bool more = true;
   while (more && !background_build_stops(store) && atomic_load(&store->optimizers) == 0) {
     if (!background_wait_for_quiet(store, &store->builder)) return LODE_OK;
-    TRY(engine_build_step(store, &request, &more, err));
+    TRY(engine_build_step(&store->segments, &request, &more, err));
   }
   return LODE_OK;
 }
@@ -197,6 +198,13 @@ static void background_thread_wake(engine_background *b) {
   if (!b->running) return;
   b->woken = true;
   (void)pthread_cond_signal(&b->wake);
+}
+
+void engine_builder_wake(void *ctx) {
+  engine_store *store = ctx;
+  pthread_mutex_lock(&store->lock);
+  background_thread_wake(&store->builder);
+  pthread_mutex_unlock(&store->lock);
 }
 
 void engine_background_wake(engine_store *store) {

@@ -24,14 +24,15 @@
  *   background.c         the background threads
  *   parallel.c           threads for one loop
  *
- * Locks: engine_store.lock, and filter_cache_lock of each snapshot. Both are held for a moment, never during I/O or
- * computation, and neither while the other is. Long work that one thread is to do for all has a marker that is changed
- * under a lock: the turn of a cache entry (vector_cache.c), the graph of a filter (filter_cache.c). The builder's lock
- * (store.h) is a lease among processes, which no query waits for.
+ * Locks: engine_store.lock, that of its segments, and filter_cache_lock of each snapshot. All are held for a moment,
+ * never during I/O or computation, and none while another is. Long work that one thread is to do for all has a marker
+ * that is changed under a lock: the turn of a cache entry (vector_cache.c), the graph of a filter (filter_cache.c). The
+ * builder's lock (store.h) is a lease among processes, which no query waits for.
  */
 #ifndef LODE_ENGINE_ENGINE_H
 #define LODE_ENGINE_ENGINE_H
 
+#include "engine/segment_files.h"
 #include "iface/iface_check.h"
 #include "iface/iface.h"
 #include "index/index_search.h"
@@ -61,17 +62,12 @@ typedef struct engine_background {
   bool woken; /* something was written since the thread last checked */
 } engine_background;
 
-/* Progress of this handle's builder, for statistics. */
-typedef struct engine_build_progress {
-  _Atomic uint64_t done, total; /* rows; total 0: idle */
-  _Atomic uint64_t built;       /* segments built by this handle */
-} engine_build_progress;
-
-enum { ENGINE_MAX_SUSPECTS = 64, ENGINE_SCRATCH_SLOTS = 8 };
+enum { ENGINE_SCRATCH_SLOTS = 8 };
 
 typedef struct engine_store {
   lode_store head;
   store_db *db;
+  engine_segments segments;
   _Atomic unsigned generation; /* of the process that owns the lock, caches and threads */
   pthread_mutex_t lock;        /* guards everything below except the atomics */
   engine_cache_entry *cached[ENGINE_CACHE_BUCKETS];
@@ -83,14 +79,7 @@ typedef struct engine_store {
   _Atomic uint64_t written_ns;  /* time of this handle's last commit */
   engine_background background; /* maintenance of the store */
   engine_background builder;    /* builds segments */
-  engine_build_progress progress;
-  /* Ids of segments that cannot be used: until the builder has checked them, the truth file is read instead. */
-  uint64_t suspects[ENGINE_MAX_SUSPECTS];
-  /* When to use a suspect again: set after a failed read, which proves no damage. 0: never. */
-  uint64_t suspect_expires_ns[ENGINE_MAX_SUSPECTS];
-  atomic_size_t n_suspects;
   index_search_scratch *scratch[ENGINE_SCRATCH_SLOTS]; /* scratch memory of searches, reused */
-  _Atomic uint64_t damaged_segments;                   /* seen by this handle */
 } engine_store;
 _Static_assert(offsetof(engine_store, head) == 0, "engine_store_of() relies on it");
 static inline engine_store *engine_store_of(lode_store *head) {
@@ -113,20 +102,6 @@ static inline iface_vector_spec engine_coll_vector_spec(const store_coll *c) {
   return (iface_vector_spec){c->embedder, c->embedder_dim, c->dim};
 }
 
-/* For INVARIANTs of what is called under a lock: does a thread hold it? */
-bool engine_is_locked(pthread_mutex_t *lock);
-
-/* Reference counts of what threads share. */
-static inline void engine_ref(atomic_uint *refs) {
-  bool alive = INVARIANT(atomic_fetch_add_explicit(refs, 1, memory_order_relaxed) > 0);
-  (void)alive;
-}
-/* True: that was the last reference. */
-LODE_MUST static inline bool engine_unref(atomic_uint *refs) {
-  unsigned before = atomic_fetch_sub_explicit(refs, 1, memory_order_acq_rel);
-  return INVARIANT(before > 0) && before == 1;
-}
-
 /* Every public call passes through here. In a forked child it reinitialises the locks and drops the parent's
  * threads. */
 void engine_enter(engine_store *store);
@@ -138,6 +113,9 @@ LODE_MUST lode_status engine_commit_write(engine_store *store, store_tx *tx, lod
 void engine_background_start(engine_store *store);
 void engine_background_stop(engine_store *store);
 void engine_background_wake(engine_store *store);
+
+/* Wakes the thread that builds segments; ctx is the store. */
+void engine_builder_wake(void *ctx);
 
 /* Frees the scratch memory of searches that the handle keeps: segment_search.c. */
 void engine_scratch_free(engine_store *store);

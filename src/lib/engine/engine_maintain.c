@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine_maintain.c - maintenance on demand. The store does the work (store.h); this file adds waiting, progress and
  * handles. */
+#include "engine/engine.h"
 #include "engine/segment_build.h"
 #include "repair/repair.h"
 
@@ -70,14 +71,15 @@ static bool optimize_builder_stops(void *ctx) { return atomic_load(&((optimize_b
 
 static void *optimize_build_main(void *ctx) {
   optimize_builder *b = ctx;
-  b->st = engine_build_all(b->store, &b->request, &b->err);
+  b->st = engine_build_all(&b->store->segments, &b->request, &b->err);
   atomic_store(&b->ended, true);
   return NULL;
 }
 
 static void optimize_wait_builder(optimize_builder *b, lode_progress progress) {
   while (!atomic_load(&b->ended)) {
-    uint64_t total = atomic_load(&b->store->progress.total), done = atomic_load(&b->store->progress.done);
+    uint64_t total = atomic_load(&b->store->segments.progress.total),
+             done = atomic_load(&b->store->segments.progress.done);
     if (!optimize_goes_on(progress, "index", done < total ? done : total, total)) atomic_store(&b->stop, true);
     os_api->sleep_us(20000);
   }
@@ -106,7 +108,7 @@ static lode_status optimize_all(engine_store *store, bool unreadable, lode_progr
       .progress = progress, .thorough = unreadable || !store->head.options->bulk_load, .unreadable = unreadable};
   atomic_fetch_add(&store->optimizers, 1);
   lode_status st = in_parallel ? optimize_in_parallel(store, &b, progress, err) : optimize_store(store, progress, err);
-  if (st == LODE_OK) st = engine_build_all(store, &request, err);
+  if (st == LODE_OK) st = engine_build_all(&store->segments, &request, err);
   atomic_fetch_sub(&store->optimizers, 1);
   return st;
 }
@@ -149,7 +151,7 @@ lode_status engine_compact(lode_store *head, lode_progress progress, lode_error 
   TRY(optimize_check_writable(store, err));
   atomic_fetch_add(&store->optimizers, 1);
   TRY_GOTO(compact_erase_all(store, progress, err));
-  TRY_GOTO(engine_build_all(store, &request, err));
+  TRY_GOTO(engine_build_all(&store->segments, &request, err));
   TRY_GOTO(store_db_compact(store->db, progress, err));
 done:
   atomic_fetch_sub(&store->optimizers, 1);
@@ -164,7 +166,7 @@ lode_status engine_verify(lode_store *head, lode_damage_fn *found, void *ctx, lo
   lode_error why;
   lode_status st = verify_store(store->db, found, ctx, progress, err);
   if (st != LODE_OK && st != LODE_CORRUPT) return st;
-  lode_status index = engine_index_verify(store, found, ctx, progress, &n, &why);
+  lode_status index = engine_index_verify(&store->segments, found, ctx, progress, &n, &why);
   if (st == LODE_CORRUPT) return st; /* damage of the truth file matters more */
   if (index != LODE_OK) return err_set(err, index, "%s", why.text);
   return n ? err_set(err, LODE_CORRUPT, "%llu damages in the vector index; `lode db optimize` rebuilds it",
@@ -204,6 +206,6 @@ void engine_loaded(lode_store *head, uint64_t records, lode_progress progress) {
   lode_error why;
   if (records < engine_limits.tail_rows) return;
   err_clear(&why);
-  if (engine_build_all(store, &request, &why) != LODE_OK)
+  if (engine_build_all(&store->segments, &request, &why) != LODE_OK)
     store_db_log(store->db, "the vector index is put off: %s", why.text);
 }

@@ -7,6 +7,7 @@
  * sure that only one thread does that; it is held across every fork, so a child never finds it locked.
  */
 #include "engine/reader.h"
+#include "engine/engine.h"
 #include "engine/segment_build.h"
 #include "engine/vector_snapshot.h"
 
@@ -26,7 +27,7 @@ static void engine_become_child(engine_store *store) {
   (void)pthread_mutex_init(&store->lock, NULL);
   store->background = store->builder = (engine_background){0};
   memset(store->scratch, 0, sizeof store->scratch); /* a thread of the parent may have been using them */
-  atomic_store(&store->progress.total, 0);
+  engine_segments_after_fork(&store->segments);
   store_db_after_fork(store->db);
   atomic_store(&store->writers, 0);
   engine_cache_after_fork(store, sane);
@@ -41,14 +42,6 @@ void engine_enter(engine_store *store) {
     atomic_store_explicit(&store->generation, now, memory_order_release);
   }
   pthread_mutex_unlock(&engine_fork_lock);
-}
-
-/* ---- Invariants ---- */
-
-bool engine_is_locked(pthread_mutex_t *lock) {
-  if (pthread_mutex_trylock(lock) != 0) return true;
-  pthread_mutex_unlock(lock);
-  return false;
 }
 
 /* ---- Transactions of writers ---- */
@@ -88,6 +81,7 @@ lode_status engine_open(const char *folder, const lode_open_options *options, lo
   TRY_GOTO(store_db_open(folder, o, &store->db, err));
   atomic_store(&store->generation, vfs_generation());
   store->head.options = store_db_options(store->db);
+  engine_segments_init(&store->segments, store->db, engine_builder_wake, store);
   if (!o->read_only && !o->no_background) engine_background_start(store);
   *out = &store->head;
 done:
@@ -105,6 +99,7 @@ void engine_close(lode_store *head) {
   engine_background_stop(store);
   engine_cache_forget_all(store);
   engine_scratch_free(store);
+  engine_segments_release(&store->segments);
   store_db_close(store->db);
   (void)pthread_mutex_destroy(&store->lock);
   mem_free(store);
@@ -127,9 +122,9 @@ static lode_status engine_add_segment_stats(engine_store *store, store_tx *tx, i
   stats->tail = living - stats->indexed;
   stats->dead = c.rows - stats->indexed;
   stats->building = c.making;
-  stats->build_total = atomic_load(&store->progress.total);
-  stats->build_done = stats->build_total ? atomic_load(&store->progress.done) : 0;
-  stats->damaged_segments = atomic_load(&store->damaged_segments);
+  stats->build_total = atomic_load(&store->segments.progress.total);
+  stats->build_done = stats->build_total ? atomic_load(&store->segments.progress.done) : 0;
+  stats->damaged_segments = atomic_load(&store->segments.damaged);
   return LODE_OK;
 }
 

@@ -119,7 +119,7 @@ static engine_filter_entry *fcache_entry_new(const engine_snapshot *v, lode_str 
 
 /* Under the lock: the existing entry, or m if there is room for it, or NULL. */
 static engine_filter_entry *fcache_insert(const engine_store *store, engine_snapshot *v, engine_filter_entry *m) {
-  if (!INVARIANT(engine_is_locked(&v->filter_cache_lock))) return NULL;
+  if (!INVARIANT(os_mutex_is_locked(&v->filter_cache_lock))) return NULL;
   engine_filter_entry *old = fcache_find(v, m->filter, m->listed);
   if (old) return old;
   if (!fcache_has_slot(v, m->listed) || !fcache_fits_budget(v, fcache_budget(store), m->bytes)) return NULL;
@@ -187,7 +187,7 @@ static bool fcache_claim_graph(const engine_store *store, engine_snapshot *v, en
                                uint64_t *bytes) {
   struct fcache_segment *s = &m->segs[i];
   const index_segment *segment = v->segs[i].seg->segment;
-  if (!INVARIANT(s->slots && engine_is_locked(&v->filter_cache_lock))) return false;
+  if (!INVARIANT(s->slots && os_mutex_is_locked(&v->filter_cache_lock))) return false;
   if (s->match || s->making_graph || s->uses++ < FCACHE_GRAPH_AFTER_USES || s->slots->n == 0) return false;
   if (segment->info.kind != INDEX_GRAPH) return false;
   if (s->slots->n * 100 >= (size_t)segment->info.n * FCACHE_ALL_PERCENT) return false;

@@ -6,7 +6,7 @@
  * own vectors. A missing file is no damage: segments may be removed at any time and are rebuilt.
  */
 #include "engine/segment_build.h"
-#include "engine/segment_files.h"
+#include "index/index_search.h"
 
 #include <inttypes.h>
 
@@ -15,7 +15,7 @@ enum { RECHECK_NEAREST = 10, RECHECK_MAX_SAMPLES = 32, RECHECK_CHECK_EVERY = 64 
 #define RECHECK_MIN_RECALL 0.7 /* of a sample; a good graph is well above that */
 
 typedef struct recheck_job {
-  engine_store *store;
+  engine_segments *segments;
   lode_damage_fn *found;
   void *ctx;
   lode_progress progress;
@@ -40,7 +40,7 @@ static lode_status recheck_read_keys(recheck_job *c, const store_manifest_row *r
   c->n = 0;
   while (more && st == LODE_OK) {
     store_tx *tx;
-    TRY(store_tx_begin(c->store->db, STORE_TX_READ, &tx, err));
+    TRY(store_tx_begin(c->segments->db, STORE_TX_READ, &tx, err));
     st = store_vec_scan_keys(tx, row->cid, at, err);
     for (size_t i = 1; st == LODE_OK && more && (i % RECHECK_CHECK_EVERY != 0 || !store_tx_is_old(tx)); i++) {
       int64_t vid, rid;
@@ -119,9 +119,9 @@ static lode_status recheck_file(recheck_job *c, const store_manifest_row *row, l
   engine_segment *seg = NULL;
   lode_error why;
   index_graph_report report;
-  if (engine_segment_is_missing(c->store, row->id)) return LODE_OK;
+  if (engine_segment_is_missing(c->segments, row->id)) return LODE_OK;
   err_clear(&why);
-  lode_status st = engine_segment_open_checked(c->store, row, &seg, &why);
+  lode_status st = engine_segment_open_checked(c->segments, row, &seg, &why);
   if (st == LODE_OK) st = index_segment_verify(seg->segment, &report, &why);
   if (st == LODE_OK) st = recheck_rows(c, seg, &why);
   if (st == LODE_OK) st = recheck_recall(c, seg, &why);
@@ -135,7 +135,7 @@ static lode_status recheck_file(recheck_job *c, const store_manifest_row *row, l
   if (st == LODE_BUSY || st == LODE_GONE || st == LODE_CANCELLED) return err_set(err, st, "%s", why.text);
   if (st == LODE_OK) return LODE_OK;
   recheck_report(c, row, why.text);
-  engine_segment_suspect(c->store, row->id, st, why.text);
+  engine_segment_suspect(c->segments, row->id, st, why.text);
   return LODE_OK;
 }
 
@@ -143,18 +143,18 @@ static lode_status recheck_file(recheck_job *c, const store_manifest_row *row, l
 static lode_status recheck_still_listed(recheck_job *c, uint64_t id, bool *there, lode_error *err) {
   engine_manifest rows;
   *there = false;
-  TRY(engine_manifest_load(c->store, 0, &rows, err));
+  TRY(engine_manifest_load(c->segments, 0, &rows, err));
   for (size_t i = 0; i < rows.n; i++) *there = *there || rows.v[i].id == id;
   mem_free(rows.v);
   return LODE_OK;
 }
 
-lode_status engine_index_verify(engine_store *store, lode_damage_fn *found, void *ctx, lode_progress progress,
+lode_status engine_index_verify(engine_segments *segments, lode_damage_fn *found, void *ctx, lode_progress progress,
                                 uint64_t *n_found, lode_error *err) {
-  recheck_job c = {.store = store, .found = found, .ctx = ctx, .progress = progress};
+  recheck_job c = {.segments = segments, .found = found, .ctx = ctx, .progress = progress};
   engine_manifest rows = {0};
   bool there;
-  lode_status st = engine_manifest_load(store, 0, &rows, err);
+  lode_status st = engine_manifest_load(segments, 0, &rows, err);
   for (size_t i = 0; i < rows.n && st == LODE_OK; i++) {
     const store_manifest_row *row = &rows.v[i];
     if (progress.step && !progress.step(progress.ctx, "vector index", i, rows.n))

@@ -11,8 +11,6 @@
  * merge is no different: the vectors are read from the truth file again.
  */
 #include "engine/segment_build.h"
-#include "engine/segment_files.h"
-#include "engine/select.h"
 
 #include <fcntl.h>
 
@@ -25,7 +23,7 @@ enum {
 };
 
 typedef struct build_job {
-  engine_store *store;
+  engine_segments *segments;
   const engine_build_request *request;
   engine_build_plan plan;
   store_manifest_row row;
@@ -49,8 +47,8 @@ static lode_status build_cancelled(lode_error *err) {
 
 static lode_status build_progress(build_job *b, const char *phase, uint64_t done, uint64_t total, lode_error *err) {
   const lode_progress *p = &b->request->progress;
-  atomic_store(&b->store->progress.total, total);
-  atomic_store(&b->store->progress.done, done);
+  atomic_store(&b->segments->progress.total, total);
+  atomic_store(&b->segments->progress.done, done);
   if (engine_build_is_stopped(b->request) || (p->step && !p->step(p->ctx, phase, done, total)))
     return build_cancelled(err);
   return LODE_OK;
@@ -68,7 +66,7 @@ static lode_status build_check_collection(build_job *b, store_tx *tx, lode_error
 static lode_status build_register_row(build_job *b, lode_error *err) {
   store_tx *tx;
   lode_status st;
-  TRY(store_tx_begin(b->store->db, STORE_TX_WRITE, &tx, err));
+  TRY(store_tx_begin(b->segments->db, STORE_TX_WRITE, &tx, err));
   TRY_GOTO(build_check_collection(b, tx, err));
   if (b->plan.last == INT64_MAX) b->plan.last = store_vec_last(tx, b->plan.cid);
   b->row =
@@ -86,7 +84,7 @@ static lode_status build_renew_tx(build_job *b, lode_error *err) {
   if (b->tx && !store_tx_is_old(b->tx)) return LODE_OK;
   store_tx_rollback(b->tx);
   b->tx = NULL;
-  TRY(store_tx_begin(b->store->db, STORE_TX_READ, &b->tx, err));
+  TRY(store_tx_begin(b->segments->db, STORE_TX_READ, &b->tx, err));
   return build_check_collection(b, b->tx, err);
 }
 
@@ -183,10 +181,10 @@ static bool build_graph_progress(void *ctx, const char *phase, uint64_t done, ui
 }
 
 static lode_status build_open_file(build_job *b, lode_error *err) {
-  const char *folder = store_db_folder(b->store->db);
+  const char *folder = store_db_folder(b->segments->db);
   char name[ENGINE_SEGMENT_NAME_MAX];
-  b->tmp = engine_segment_path(b->store, b->row.id, ".tmp");
-  b->path = engine_segment_path(b->store, b->row.id, ".seg");
+  b->tmp = engine_segment_path(b->segments, b->row.id, ".tmp");
+  b->path = engine_segment_path(b->segments, b->row.id, ".seg");
   if (!b->tmp || !b->path) return err_nomem(err);
   if (beneath_mkdir(folder, STOREFILE_SEGMENTS_DIR, 0700) == 0)
     TRY(beneath_sync_dir(folder, STOREFILE_SEGMENTS_DIR, err));
@@ -202,7 +200,7 @@ static lode_status build_add_rows(build_job *b, lode_error *err) {
   for (size_t i = 0; i < b->n; i++) {
     if (i % 1024 == 0) TRY(build_progress(b, "index", i, 2 * (uint64_t)b->n, err));
     TRY(build_read_vector(b, i, &found, err));
-    STORE_ENSURE(b->store->db, i == 0 || b->keys[i - 1].key < b->keys[i].key, err);
+    STORE_ENSURE(b->segments->db, i == 0 || b->keys[i - 1].key < b->keys[i].key, err);
     if (found) TRY(index_writer_add(&b->writer, b->vector, b->keys[i].key, b->keys[i].cursor, err));
   }
   build_end_reading(b);
@@ -217,14 +215,14 @@ static lode_status build_make_file(build_job *b, lode_error *err) {
       .write = build_write_bytes,
       .ctx = b,
   };
-  b->threads = engine_limits.threads ? engine_limits.threads : b->store->head.options->build_threads;
+  b->threads = engine_limits.threads ? engine_limits.threads : b->segments->options->build_threads;
   options.graph.parallel = engine_parallel(&b->threads);
   if (b->request->gentle && !engine_limits.threads && b->threads > 1) {
     b->threads /= 2;
     options.graph.parallel = engine_parallel(&b->threads);
   }
   options.graph.progress = (lode_progress){build_graph_progress, b};
-  if (b->store->head.options->bulk_load) {
+  if (b->segments->options->bulk_load) {
     options.graph.beam = BUILD_BULK_BEAM;
     options.graph.degree = BUILD_BULK_DEGREE;
   }
@@ -243,8 +241,8 @@ static lode_status build_finish_file(build_job *b, lode_error *err) {
   char from[ENGINE_SEGMENT_NAME_MAX], to[ENGINE_SEGMENT_NAME_MAX];
   engine_segment_name(from, b->row.id, ".tmp");
   engine_segment_name(to, b->row.id, ".seg");
-  if (beneath_rename(store_db_folder(b->store->db), from, to) != 0) return err_errno(err, errno, b->path);
-  return beneath_sync_dir(store_db_folder(b->store->db), to, err);
+  if (beneath_rename(store_db_folder(b->segments->db), from, to) != 0) return err_errno(err, errno, b->path);
+  return beneath_sync_dir(store_db_folder(b->segments->db), to, err);
 }
 
 /* Notes the segments within the new one's range. */
@@ -292,7 +290,7 @@ static lode_status build_change_rows(build_job *b, store_tx *tx, bool empty, lod
 
 static lode_status build_publish(build_job *b, bool empty, lode_error *err) {
   store_tx *tx;
-  TRY(store_tx_begin(b->store->db, STORE_TX_WRITE, &tx, err));
+  TRY(store_tx_begin(b->segments->db, STORE_TX_WRITE, &tx, err));
   lode_status st = build_change_rows(b, tx, empty, err);
   if (st == LODE_OK) return store_tx_commit(tx, err);
   store_tx_rollback(tx);
@@ -308,7 +306,8 @@ static int build_compare_vids(const void *x, const void *y) {
 
 typedef struct build_dead_notes {
   const build_job *b;
-  engine_rids vids;
+  int64_t *vids;
+  size_t n, cap;
   int64_t last;
 } build_dead_notes;
 
@@ -318,17 +317,18 @@ static lode_status build_collect_dead(void *ctx, int64_t vid, int64_t rid, lode_
   (void)rid;
   l->last = vid;
   if (l->b->n && bsearch(&key, l->b->keys, l->b->n, sizeof key, build_compare_vids)) return LODE_OK;
-  if (!engine_rids_add(&l->vids, vid)) return err_nomem(err);
-  return l->vids.n < BUILD_FORGET_ROWS ? LODE_OK : LODE_CANCELLED;
+  if (!mem_grow(&l->vids, &l->cap, l->n + 1, sizeof *l->vids)) return err_nomem(err);
+  l->vids[l->n++] = vid;
+  return l->n < BUILD_FORGET_ROWS ? LODE_OK : LODE_CANCELLED;
 }
 
 static lode_status build_forget_some(build_job *b, build_dead_notes *l, bool *more, lode_error *err) {
   store_tx *tx;
-  TRY(store_tx_begin(b->store->db, STORE_TX_WRITE, &tx, err));
-  l->vids.n = 0;
+  TRY(store_tx_begin(b->segments->db, STORE_TX_WRITE, &tx, err));
+  l->n = 0;
   lode_status st = store_dead_each(tx, l->last, b->row.last, build_collect_dead, l, err);
   *more = st == LODE_CANCELLED;
-  if (st == LODE_OK || *more) st = store_dead_remove(tx, l->vids.v, l->vids.n, err);
+  if (st == LODE_OK || *more) st = store_dead_remove(tx, l->vids, l->n, err);
   if (st == LODE_OK) return store_tx_commit(tx, err);
   store_tx_rollback(tx);
   return st;
@@ -340,13 +340,13 @@ static void build_forget_dead(build_job *b) {
   bool more = true;
   uint64_t n = 0;
   store_tx *tx;
-  if (store_tx_begin(b->store->db, STORE_TX_READ, &tx, NULL) != LODE_OK) return;
+  if (store_tx_begin(b->segments->db, STORE_TX_READ, &tx, NULL) != LODE_OK) return;
   lode_status st = store_dead_count(tx, b->row.after, b->row.last, &n, NULL);
   store_tx_rollback(tx);
   if (st != LODE_OK || n == 0) return;
   if (b->n) qsort(b->keys, b->n, sizeof *b->keys, build_compare_vids);
   while (more && !engine_build_is_stopped(b->request) && build_forget_some(b, &l, &more, NULL) == LODE_OK) {}
-  mem_free(l.vids.v);
+  mem_free(l.vids);
 }
 
 /* ---- One segment ---- */
@@ -358,7 +358,7 @@ static lode_status build_segment(build_job *b, lode_error *err) {
   empty = b->n == 0;
   if (!empty) TRY(build_make_file(b, err));
   empty = empty || b->writer.info.n == 0;
-  STORE_ENSURE(b->store->db, b->writer.info.n <= b->n && b->row.after <= b->row.last, err);
+  STORE_ENSURE(b->segments->db, b->writer.info.n <= b->n && b->row.after <= b->row.last, err);
   if (!empty) {
     b->row.bytes = b->writer.info.bytes;
     b->row.rows = b->writer.info.n;
@@ -367,18 +367,18 @@ static lode_status build_segment(build_job *b, lode_error *err) {
     TRY(build_finish_file(b, err));
   }
   TRY(build_publish(b, empty, err));
-  for (size_t i = 0; i < b->n_replaced; i++) engine_segment_unlink(b->store, b->replaced[i], ".seg");
+  for (size_t i = 0; i < b->n_replaced; i++) engine_segment_unlink(b->segments, b->replaced[i], ".seg");
   if (empty)
     b->row.bytes = 0;
   else
-    atomic_fetch_add(&b->store->progress.built, 1);
+    atomic_fetch_add(&b->segments->progress.built, 1);
   build_forget_dead(b);
   return LODE_OK;
 }
 
-static lode_status build_run(engine_store *store, const engine_build_request *request, const engine_build_plan *plan,
-                             lode_error *err) {
-  build_job b = {.store = store, .request = request, .plan = *plan, .fd = -1};
+static lode_status build_run(engine_segments *segments, const engine_build_request *request,
+                             const engine_build_plan *plan, lode_error *err) {
+  build_job b = {.segments = segments, .request = request, .plan = *plan, .fd = -1};
   lode_status st = LODE_OK;
   b.vector = mem_calloc(plan->dim, sizeof *b.vector);
   b.mean = mem_calloc(plan->dim, sizeof *b.mean);
@@ -386,10 +386,11 @@ static lode_status build_run(engine_store *store, const engine_build_request *re
   TRY_GOTO(build_register_row(&b, err));
   st = build_segment(&b, err);
   build_end_reading(&b);
-  if (b.tmp && (st != LODE_OK || b.row.bytes == 0)) engine_segment_unlink(store, b.row.id, ".tmp");
+  if (b.tmp && (st != LODE_OK || b.row.bytes == 0)) engine_segment_unlink(segments, b.row.id, ".tmp");
   if (st != LODE_OK) { /* whether or not the commit succeeded: the row and the file go together */
     lode_error ignored;
-    if (engine_manifest_remove(store, b.row.id, &ignored) == LODE_OK) engine_segment_unlink(store, b.row.id, ".seg");
+    if (engine_manifest_remove(segments, b.row.id, &ignored) == LODE_OK)
+      engine_segment_unlink(segments, b.row.id, ".seg");
   }
 done:
   if (b.fd >= 0) (void)os_api->close(b.fd);
@@ -400,41 +401,42 @@ done:
   mem_free(b.mean);
   mem_free(b.tmp);
   mem_free(b.path);
-  atomic_store(&store->progress.total, 0);
+  atomic_store(&segments->progress.total, 0);
   return st;
 }
 
-static lode_status build_step_locked(engine_store *store, const engine_build_request *request, bool *more,
+static lode_status build_step_locked(engine_segments *segments, const engine_build_request *request, bool *more,
                                      lode_error *err) {
   engine_build_plan plan;
-  TRY(engine_sweep(store, err));
-  engine_sweep_missing(store);
-  if (request->thorough) TRY(engine_sweep_check_files(store, request, err));
-  TRY(engine_sweep_suspects(store, request->unreadable, err));
-  TRY(engine_build_plan_next(store, request, &plan, err));
+  TRY(engine_sweep(segments, err));
+  engine_sweep_missing(segments);
+  if (request->thorough) TRY(engine_sweep_check_files(segments, request, err));
+  TRY(engine_sweep_suspects(segments, request->unreadable, err));
+  TRY(engine_build_plan_next(segments, request, &plan, err));
   *more = plan.cid != 0;
-  return plan.cid ? build_run(store, request, &plan, err) : LODE_OK;
+  return plan.cid ? build_run(segments, request, &plan, err) : LODE_OK;
 }
 
-lode_status engine_build_step(engine_store *store, const engine_build_request *request, bool *more, lode_error *err) {
+lode_status engine_build_step(engine_segments *segments, const engine_build_request *request, bool *more,
+                              lode_error *err) {
   *more = false;
-  TRY(store_build_lock(store->db, err));
-  lode_status st = build_step_locked(store, request, more, err);
-  store_build_unlock(store->db);
+  TRY(store_build_lock(segments->db, err));
+  lode_status st = build_step_locked(segments, request, more, err);
+  store_build_unlock(segments->db);
   return st;
 }
 
-lode_status engine_build_all(engine_store *store, const engine_build_request *request, lode_error *err) {
-  uint64_t until = os_api->now_ns() + (uint64_t)store->head.options->busy_ms * 1000000;
+lode_status engine_build_all(engine_segments *segments, const engine_build_request *request, lode_error *err) {
+  uint64_t until = os_api->now_ns() + (uint64_t)segments->options->busy_ms * 1000000;
   engine_build_request r = *request;
   bool more = true;
   while (more) {
-    lode_status st = engine_build_step(store, &r, &more, err);
+    lode_status st = engine_build_step(segments, &r, &more, err);
     if (st == LODE_BUSY) {
       /* wait for a thread of this handle as long as it takes; another process does the work without us */
       if (engine_build_is_stopped(&r)) return build_cancelled(err);
-      if (atomic_load(&store->progress.total) > 0)
-        until = os_api->now_ns() + (uint64_t)store->head.options->busy_ms * 1000000;
+      if (atomic_load(&segments->progress.total) > 0)
+        until = os_api->now_ns() + (uint64_t)segments->options->busy_ms * 1000000;
       if (os_api->now_ns() >= until && r.unreadable) return st; /* the request was not carried out */
       if (os_api->now_ns() >= until) break;
       os_api->sleep_us(2000);

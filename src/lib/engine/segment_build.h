@@ -9,8 +9,7 @@
 #ifndef LODE_ENGINE_SEGMENT_BUILD_H
 #define LODE_ENGINE_SEGMENT_BUILD_H
 
-#include "engine/engine.h"
-#include "index/segment.h"
+#include "engine/segment_files.h"
 
 /* Thresholds; tests lower them. */
 typedef struct engine_build_limits {
@@ -34,12 +33,12 @@ typedef struct engine_build_request {
   bool only_dead;  /* only rewrite segments that hold dead vectors, keeping their kind */
 } engine_build_request;
 /* Builds until nothing is left to do; waits while a thread of this handle builds. */
-LODE_MUST lode_status engine_build_all(engine_store *store, const engine_build_request *request, lode_error *err);
+LODE_MUST lode_status engine_build_all(engine_segments *segments, const engine_build_request *request, lode_error *err);
 /* Builds at most one segment; *more: there may be more to do. LODE_BUSY when another thread or process builds. */
-LODE_MUST lode_status engine_build_step(engine_store *store, const engine_build_request *request, bool *more,
+LODE_MUST lode_status engine_build_step(engine_segments *segments, const engine_build_request *request, bool *more,
                                         lode_error *err);
 /* Marks segments whose files were removed as suspect. Whoever has them open keeps using them until they are rebuilt. */
-void engine_sweep_missing(engine_store *store);
+void engine_sweep_missing(engine_segments *segments);
 /* The segments of a collection. */
 typedef struct engine_index_counts {
   uint64_t segments, rows, dead, bytes;
@@ -47,8 +46,8 @@ typedef struct engine_index_counts {
 } engine_index_counts;
 LODE_MUST lode_status engine_index_count(store_tx *tx, int64_t cid, engine_index_counts *counts, lode_error *err);
 /* Verifies every file, its graph and its recall. */
-LODE_MUST lode_status engine_index_verify(engine_store *store, lode_damage_fn *found, void *ctx, lode_progress progress,
-                                          uint64_t *n_found, lode_error *err);
+LODE_MUST lode_status engine_index_verify(engine_segments *segments, lode_damage_fn *found, void *ctx,
+                                          lode_progress progress, uint64_t *n_found, lode_error *err);
 
 /* Runs loops on *n threads; 0: as many as there are processors. Sets *n. */
 index_parallel engine_parallel(unsigned *n);
@@ -67,25 +66,26 @@ typedef struct engine_build_plan {
   bool flat;           /* no graph, however many rows it has */
   size_t max_rows;
 } engine_build_plan;
-LODE_MUST lode_status engine_build_plan_next(engine_store *store, const engine_build_request *request,
+LODE_MUST lode_status engine_build_plan_next(engine_segments *segments, const engine_build_request *request,
                                              engine_build_plan *plan, lode_error *err);
 
 /* Removes what killed builders left. */
-LODE_MUST lode_status engine_sweep(engine_store *store, lode_error *err);
+LODE_MUST lode_status engine_sweep(engine_segments *segments, lode_error *err);
 /* Checks suspects again and quarantines what is damaged; with `unreadable` also what cannot be read. */
-LODE_MUST lode_status engine_sweep_suspects(engine_store *store, bool unreadable, lode_error *err);
+LODE_MUST lode_status engine_sweep_suspects(engine_segments *segments, bool unreadable, lode_error *err);
 /* Reads all files and quarantines what is damaged; with request->unreadable also what cannot be read. */
-LODE_MUST lode_status engine_sweep_check_files(engine_store *store, const engine_build_request *request,
+LODE_MUST lode_status engine_sweep_check_files(engine_segments *segments, const engine_build_request *request,
                                                lode_error *err);
 /* Rows of the manifest, of one collection or (cid 0) of all. */
 typedef struct engine_manifest {
   store_manifest_row *v;
   size_t n, cap;
 } engine_manifest;
-LODE_MUST lode_status engine_manifest_load(engine_store *store, int64_t cid, engine_manifest *rows, lode_error *err);
-LODE_MUST lode_status engine_manifest_remove(engine_store *store, uint64_t id, lode_error *err);
+LODE_MUST lode_status engine_manifest_load(engine_segments *segments, int64_t cid, engine_manifest *rows,
+                                           lode_error *err);
+LODE_MUST lode_status engine_manifest_remove(engine_segments *segments, uint64_t id, lode_error *err);
 /* Removes a file. If that fails, engine_sweep() will try again: no row names it. */
-void engine_segment_unlink(engine_store *store, uint64_t id, const char *ending);
+void engine_segment_unlink(engine_segments *segments, uint64_t id, const char *ending);
 /* Sorts keys that several transactions have read by record. One whose vector was replaced meanwhile may be there twice:
  * the newer one stays. Returns how many stay. */
 size_t engine_keys_dedup(index_segment_record *keys, size_t n);

@@ -17,79 +17,90 @@ void engine_segment_name(char name[ENGINE_SEGMENT_NAME_MAX], uint64_t id, const 
   snprintf(name, ENGINE_SEGMENT_NAME_MAX, STOREFILE_SEGMENTS_DIR "/%016" PRIx64 "%s", id, ending);
 }
 
-char *engine_segment_path(const engine_store *store, uint64_t id, const char *ending) {
+char *engine_segment_path(const engine_segments *segments, uint64_t id, const char *ending) {
   strbuf path = {0};
-  strbuf_addf(&path, "%s/%s/%016" PRIx64 "%s", store_db_folder(store->db), STOREFILE_SEGMENTS_DIR, id, ending);
+  strbuf_addf(&path, "%s/%s/%016" PRIx64 "%s", store_db_folder(segments->db), STOREFILE_SEGMENTS_DIR, id, ending);
   strbuf_addch(&path, 0);
   if (path.failed) strbuf_release(&path);
   return path.data;
+}
+
+void engine_segments_init(engine_segments *segments, store_db *db, void (*wake)(void *ctx), void *wake_ctx) {
+  *segments = (engine_segments){.db = db, .options = store_db_options(db), .wake = wake, .wake_ctx = wake_ctx};
+  (void)pthread_mutex_init(&segments->lock, NULL);
+}
+
+void engine_segments_release(engine_segments *segments) { (void)pthread_mutex_destroy(&segments->lock); }
+
+void engine_segments_after_fork(engine_segments *segments) {
+  bool sane = pthread_mutex_trylock(&segments->lock) == 0;
+  (void)pthread_mutex_init(&segments->lock, NULL);
+  atomic_store(&segments->progress.total, 0);
+  if (!sane) atomic_store(&segments->n_suspects, 0); /* may be half changed; they will be found again */
 }
 
 /* ---- Suspects ---- */
 
 #define SUSPECT_RETRY_NS UINT64_C(5000000000)
 
-static size_t suspect_find(const engine_store *store, uint64_t id) {
+static size_t suspect_find(const engine_segments *segments, uint64_t id) {
   size_t i = 0;
-  while (i < store->n_suspects && store->suspects[i] != id) i++;
+  while (i < segments->n_suspects && segments->suspects[i] != id) i++;
   return i;
 }
 
-static void suspect_remove(engine_store *store, size_t i) {
-  if (!INVARIANT(i < store->n_suspects && engine_is_locked(&store->lock))) return;
-  store->n_suspects--;
-  memmove(store->suspects + i, store->suspects + i + 1, (store->n_suspects - i) * sizeof *store->suspects);
-  memmove(store->suspect_expires_ns + i, store->suspect_expires_ns + i + 1,
-          (store->n_suspects - i) * sizeof *store->suspect_expires_ns);
+static void suspect_remove(engine_segments *segments, size_t i) {
+  if (!INVARIANT(i < segments->n_suspects && os_mutex_is_locked(&segments->lock))) return;
+  segments->n_suspects--;
+  memmove(segments->suspects + i, segments->suspects + i + 1, (segments->n_suspects - i) * sizeof *segments->suspects);
+  memmove(segments->suspect_expires_ns + i, segments->suspect_expires_ns + i + 1,
+          (segments->n_suspects - i) * sizeof *segments->suspect_expires_ns);
 }
 
-bool engine_segment_is_suspect(engine_store *store, uint64_t id) {
-  if (atomic_load_explicit(&store->n_suspects, memory_order_relaxed) == 0) return false;
-  pthread_mutex_lock(&store->lock);
-  size_t i = suspect_find(store, id);
-  bool found = i < store->n_suspects;
-  if (found && store->suspect_expires_ns[i] && os_api->now_ns() > store->suspect_expires_ns[i]) {
-    suspect_remove(store, i);
+bool engine_segment_is_suspect(engine_segments *segments, uint64_t id) {
+  if (atomic_load_explicit(&segments->n_suspects, memory_order_relaxed) == 0) return false;
+  pthread_mutex_lock(&segments->lock);
+  size_t i = suspect_find(segments, id);
+  bool found = i < segments->n_suspects;
+  if (found && segments->suspect_expires_ns[i] && os_api->now_ns() > segments->suspect_expires_ns[i]) {
+    suspect_remove(segments, i);
     found = false;
   }
-  pthread_mutex_unlock(&store->lock);
+  pthread_mutex_unlock(&segments->lock);
   return found;
 }
 
 typedef enum suspect_reason { SUSPECT_MISSING, SUSPECT_UNREADABLE, SUSPECT_DAMAGED } suspect_reason;
 
-static void suspect_add(engine_store *store, uint64_t id, suspect_reason what, const char *why) {
-  pthread_mutex_lock(&store->lock);
-  size_t i = suspect_find(store, id);
-  bool is_new = i == store->n_suspects;
+static void suspect_add(engine_segments *segments, uint64_t id, suspect_reason what, const char *why) {
+  pthread_mutex_lock(&segments->lock);
+  size_t i = suspect_find(segments, id);
+  bool is_new = i == segments->n_suspects;
   /* the oldest: it will be found again */
-  if (is_new && store->n_suspects == ENGINE_MAX_SUSPECTS) suspect_remove(store, 0);
-  if (is_new) i = store->n_suspects++;
-  store->suspects[i] = id;
-  store->suspect_expires_ns[i] = what == SUSPECT_UNREADABLE ? os_api->now_ns() + SUSPECT_RETRY_NS : 0;
-  if (is_new && store->builder.running) {
-    store->builder.woken = true;
-    (void)pthread_cond_signal(&store->builder.wake);
-  }
-  pthread_mutex_unlock(&store->lock);
+  if (is_new && segments->n_suspects == ENGINE_MAX_SUSPECTS) suspect_remove(segments, 0);
+  if (is_new) i = segments->n_suspects++;
+  segments->suspects[i] = id;
+  segments->suspect_expires_ns[i] = what == SUSPECT_UNREADABLE ? os_api->now_ns() + SUSPECT_RETRY_NS : 0;
+  pthread_mutex_unlock(&segments->lock);
+  if (is_new) segments->wake(segments->wake_ctx);
   if (!is_new || what == SUSPECT_MISSING) return; /* removed, or never there, as after a restore: no damage */
-  if (what == SUSPECT_DAMAGED) atomic_fetch_add(&store->damaged_segments, 1);
-  store_db_log(store->db,
+  if (what == SUSPECT_DAMAGED) atomic_fetch_add(&segments->damaged, 1);
+  store_db_log(segments->db,
                "segment %016" PRIx64 " of the vector index cannot be used (%s): its records are read one by one "
                "until it %s",
                id, why, what == SUSPECT_DAMAGED ? "is rebuilt" : "can be read again");
 }
 
-void engine_segment_suspect(engine_store *store, uint64_t id, lode_status st, const char *why) {
-  suspect_add(store, id, st == LODE_IO ? SUSPECT_UNREADABLE : SUSPECT_DAMAGED, why);
+void engine_segment_suspect(engine_segments *segments, uint64_t id, lode_status st, const char *why) {
+  suspect_add(segments, id, st == LODE_IO ? SUSPECT_UNREADABLE : SUSPECT_DAMAGED, why);
 }
-void engine_segment_missing(engine_store *store, uint64_t id) { suspect_add(store, id, SUSPECT_MISSING, ""); }
+void engine_segment_missing(engine_segments *segments, uint64_t id) { suspect_add(segments, id, SUSPECT_MISSING, ""); }
 
-void engine_segment_clear_suspect(engine_store *store, uint64_t id) {
-  pthread_mutex_lock(&store->lock);
-  size_t i = suspect_find(store, id);
-  if (i < store->n_suspects) suspect_remove(store, i);
-  pthread_mutex_unlock(&store->lock);
+void engine_segment_clear_suspect(engine_segments *segments, uint64_t id) {
+  pthread_mutex_lock(&segments->lock);
+  size_t i = suspect_find(segments, id);
+  if (i < segments->n_suspects) suspect_remove(segments, i);
+  pthread_mutex_unlock(&segments->lock);
 }
 
 /* ---- Files ---- */
@@ -111,19 +122,19 @@ static void segfile_free(engine_segment *seg) {
 }
 
 engine_segment *engine_segment_ref(engine_segment *seg) {
-  if (seg) engine_ref(&seg->refs);
+  if (seg) mem_ref(&seg->refs);
   return seg;
 }
 
 void engine_segment_release(engine_segment *seg) {
-  if (seg && engine_unref(&seg->refs)) segfile_free(seg);
+  if (seg && mem_unref(&seg->refs)) segfile_free(seg);
 }
 
 static lode_status segfile_open(engine_segment *seg, lode_error *err) {
   struct stat sb;
   char name[ENGINE_SEGMENT_NAME_MAX];
   engine_segment_name(name, seg->row.id, ".seg");
-  seg->fd = beneath_open(store_db_folder(seg->store->db), name, O_RDONLY, 0);
+  seg->fd = beneath_open(store_db_folder(seg->segments->db), name, O_RDONLY, 0);
   if (seg->fd < 0 && (errno == EMFILE || errno == ENFILE)) return err_set(err, LODE_LIMIT, "too many files are open");
   if (seg->fd < 0 && errno == EISDIR) return err_set(err, LODE_CORRUPT, "there is a folder in its place");
   if (seg->fd < 0) return err_errno(err, errno, name);
@@ -140,26 +151,26 @@ static lode_status segfile_open(engine_segment *seg, lode_error *err) {
   const index_segment_info *info = &seg->segment->info;
   if (info->n != seg->row.rows || (uint32_t)info->kind != seg->row.kind)
     return err_set(err, LODE_CORRUPT, "the file is not what the manifest says");
-  const lode_open_options *o = seg->store->head.options;
+  const lode_open_options *o = seg->segments->options;
   const index_segment *s = seg->segment;
   uint64_t wanted = s->rows.bytes + s->links.bytes + s->ordinals.bytes + s->records.bytes;
   return o->preload && wanted <= o->memory_bytes / 2 ? index_segment_preload(seg->segment, err) : LODE_OK;
 }
 
-bool engine_segment_is_missing(const engine_store *store, uint64_t id) {
+bool engine_segment_is_missing(const engine_segments *segments, uint64_t id) {
   struct stat sb;
   char name[ENGINE_SEGMENT_NAME_MAX];
   engine_segment_name(name, id, ".seg");
-  return beneath_lstat(store_db_folder(store->db), name, &sb) != 0 && (errno == ENOENT || errno == ENOTDIR);
+  return beneath_lstat(store_db_folder(segments->db), name, &sb) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
-lode_status engine_segment_open_checked(engine_store *store, const store_manifest_row *row, engine_segment **out,
+lode_status engine_segment_open_checked(engine_segments *segments, const store_manifest_row *row, engine_segment **out,
                                         lode_error *err) {
   *out = NULL;
   engine_segment *seg = mem_calloc(1, sizeof *seg);
   if (!seg) return err_nomem(err);
   atomic_init(&seg->refs, 1);
-  seg->store = store;
+  seg->segments = segments;
   seg->row = *row;
   seg->fd = -1;
   lode_status st = segfile_open(seg, err);
@@ -170,19 +181,19 @@ lode_status engine_segment_open_checked(engine_store *store, const store_manifes
   return st;
 }
 
-lode_status engine_segment_open(engine_store *store, const store_manifest_row *row, engine_segment **out,
+lode_status engine_segment_open(engine_segments *segments, const store_manifest_row *row, engine_segment **out,
                                 lode_error *err) {
   lode_error why;
   *out = NULL;
-  if (!row->proven || engine_segment_is_suspect(store, row->id)) return LODE_OK;
+  if (!row->proven || engine_segment_is_suspect(segments, row->id)) return LODE_OK;
   err_clear(&why);
-  lode_status st = engine_segment_open_checked(store, row, out, &why);
+  lode_status st = engine_segment_open_checked(segments, row, out, &why);
   if (st == LODE_OK) return LODE_OK;
   if (st == LODE_NOMEM) return err_nomem(err);
-  if (engine_segment_is_missing(store, row->id))
-    engine_segment_missing(store, row->id);
+  if (engine_segment_is_missing(segments, row->id))
+    engine_segment_missing(segments, row->id);
   else
-    engine_segment_suspect(store, row->id, st, why.text);
+    engine_segment_suspect(segments, row->id, st, why.text);
   return LODE_OK;
 }
 
@@ -201,10 +212,10 @@ engine_slot_set *engine_slot_set_new(uint32_t rows, bool set) {
 }
 
 engine_slot_set *engine_slot_set_ref(engine_slot_set *s) {
-  if (s) engine_ref(&s->refs);
+  if (s) mem_ref(&s->refs);
   return s;
 }
 
 void engine_slot_set_release(engine_slot_set *s) {
-  if (s && engine_unref(&s->refs)) mem_free(s);
+  if (s && mem_unref(&s->refs)) mem_free(s);
 }

@@ -30,7 +30,7 @@ typedef struct plan_segment {
 } plan_segment;
 
 typedef struct plan_ctx {
-  engine_store *store;
+  engine_segments *segments;
   store_tx *tx;
   const engine_build_request *request;
   engine_build_plan *plan;
@@ -46,10 +46,10 @@ static lode_status plan_add_segment(void *ctx, const store_manifest_row *row, lo
   return LODE_OK;
 }
 
-static size_t plan_max_rows(const engine_store *store, uint32_t dim) {
+static size_t plan_max_rows(const engine_segments *segments, uint32_t dim) {
   if (engine_limits.max_rows) return engine_limits.max_rows;
   size_t row = quant_stride(dim) + 6 * PLAN_DEGREE + 44 + 2 * sizeof(int64_t);
-  uint64_t rows = store->head.options->memory_bytes / 2 / row;
+  uint64_t rows = segments->options->memory_bytes / 2 / row;
   if (rows < PLAN_MIN_ROW_LIMIT) rows = PLAN_MIN_ROW_LIMIT;
   return rows < INDEX_MAX_ROWS ? (size_t)rows : INDEX_MAX_ROWS;
 }
@@ -173,7 +173,7 @@ static lode_status plan_collection(void *ctx, const store_coll *coll, lode_error
     held += c->live;
   }
   *s->plan = (engine_build_plan){
-      .uid = coll->uid, .metric = coll->metric, .dim = coll->dim, .max_rows = plan_max_rows(s->store, coll->dim)};
+      .uid = coll->uid, .metric = coll->metric, .dim = coll->dim, .max_rows = plan_max_rows(s->segments, coll->dim)};
   int64_t first = store_vec_before_first(coll->cid);
   TRY(plan_count_tail(s, coll, held, &n_tail, err));
   if (s->request->only_dead ? plan_find_dead(s)
@@ -183,11 +183,11 @@ static lode_status plan_collection(void *ctx, const store_coll *coll, lode_error
   return LODE_OK;
 }
 
-lode_status engine_build_plan_next(engine_store *store, const engine_build_request *request, engine_build_plan *plan,
-                                   lode_error *err) {
-  plan_ctx s = {.store = store, .request = request, .plan = plan};
+lode_status engine_build_plan_next(engine_segments *segments, const engine_build_request *request,
+                                   engine_build_plan *plan, lode_error *err) {
+  plan_ctx s = {.segments = segments, .request = request, .plan = plan};
   *plan = (engine_build_plan){0};
-  TRY(store_tx_begin(store->db, STORE_TX_READ, &s.tx, err));
+  TRY(store_tx_begin(segments->db, STORE_TX_READ, &s.tx, err));
   lode_status st = store_coll_each(s.tx, plan_collection, &s, err);
   store_tx_rollback(s.tx);
   mem_free(s.segs);

@@ -114,7 +114,7 @@ lode_status engine_segments_search(engine_nearest *near, engine_snapshot *v, boo
       st = err_set(err, st, "%s", why.text);
       break;
     }
-    engine_segment_suspect(store, v->segs[i].seg->row.id, st, why.text);
+    engine_segment_suspect(&store->segments, v->segs[i].seg->row.id, st, why.text);
     *damaged = true;
     st = LODE_OK;
     break;

@@ -9,7 +9,6 @@
  *     unless the user asked for it to be rebuilt.
  */
 #include "engine/segment_build.h"
-#include "engine/segment_files.h"
 
 #include <inttypes.h>
 
@@ -22,10 +21,10 @@ static lode_status manifest_add_row(void *ctx, const store_manifest_row *row, lo
   return LODE_OK;
 }
 
-lode_status engine_manifest_load(engine_store *store, int64_t cid, engine_manifest *rows, lode_error *err) {
+lode_status engine_manifest_load(engine_segments *segments, int64_t cid, engine_manifest *rows, lode_error *err) {
   store_tx *tx;
   *rows = (engine_manifest){0};
-  TRY(store_tx_begin(store->db, STORE_TX_READ, &tx, err));
+  TRY(store_tx_begin(segments->db, STORE_TX_READ, &tx, err));
   lode_status st = store_manifest_each(tx, cid, manifest_add_row, rows, err);
   store_tx_rollback(tx);
   if (st != LODE_OK) {
@@ -35,19 +34,19 @@ lode_status engine_manifest_load(engine_store *store, int64_t cid, engine_manife
   return st;
 }
 
-lode_status engine_manifest_remove(engine_store *store, uint64_t id, lode_error *err) {
+lode_status engine_manifest_remove(engine_segments *segments, uint64_t id, lode_error *err) {
   store_tx *tx;
-  TRY(store_tx_begin(store->db, STORE_TX_WRITE, &tx, err));
+  TRY(store_tx_begin(segments->db, STORE_TX_WRITE, &tx, err));
   lode_status st = store_manifest_remove(tx, id, err);
   if (st == LODE_OK) return store_tx_commit(tx, err);
   store_tx_rollback(tx);
   return st;
 }
 
-void engine_segment_unlink(engine_store *store, uint64_t id, const char *ending) {
+void engine_segment_unlink(engine_segments *segments, uint64_t id, const char *ending) {
   char name[ENGINE_SEGMENT_NAME_MAX];
   engine_segment_name(name, id, ending);
-  (void)beneath_unlink(store_db_folder(store->db), name);
+  (void)beneath_unlink(store_db_folder(segments->db), name);
 }
 
 static const store_manifest_row *manifest_find_row(const engine_manifest *rows, uint64_t id) {
@@ -56,106 +55,106 @@ static const store_manifest_row *manifest_find_row(const engine_manifest *rows, 
   return NULL;
 }
 
-static void sweep_files(engine_store *store, const engine_manifest *rows) {
+static void sweep_files(engine_segments *segments, const engine_manifest *rows) {
   const char *name, *ending;
   uint64_t id;
-  os_dir *folder = beneath_list(store_db_folder(store->db), STOREFILE_SEGMENTS_DIR);
+  os_dir *folder = beneath_list(store_db_folder(segments->db), STOREFILE_SEGMENTS_DIR);
   while (folder && (name = os_dir_next(folder)) != NULL) {
     if (!storefile_parse_segment(name, &id, &ending)) continue;
     const store_manifest_row *row = manifest_find_row(rows, id);
     if (row && row->bytes && strcmp(ending, ".seg") == 0) continue;
-    engine_segment_unlink(store, id, ending);
+    engine_segment_unlink(segments, id, ending);
   }
   if (folder) os_dir_close(folder);
 }
 
-lode_status engine_sweep(engine_store *store, lode_error *err) {
+lode_status engine_sweep(engine_segments *segments, lode_error *err) {
   engine_manifest rows;
   lode_status st = LODE_OK;
-  TRY(engine_manifest_load(store, 0, &rows, err));
+  TRY(engine_manifest_load(segments, 0, &rows, err));
   for (size_t i = 0; i < rows.n && st == LODE_OK; i++) {
     if (rows.v[i].proven && rows.v[i].bytes) continue;
-    st = engine_manifest_remove(store, rows.v[i].id, err);
+    st = engine_manifest_remove(segments, rows.v[i].id, err);
     rows.v[i].bytes = 0;
   }
-  if (st == LODE_OK) sweep_files(store, &rows);
+  if (st == LODE_OK) sweep_files(segments, &rows);
   mem_free(rows.v);
   return st;
 }
 
-void engine_sweep_missing(engine_store *store) {
+void engine_sweep_missing(engine_segments *segments) {
   engine_manifest rows;
-  if (engine_manifest_load(store, 0, &rows, NULL) != LODE_OK) return;
+  if (engine_manifest_load(segments, 0, &rows, NULL) != LODE_OK) return;
   for (size_t i = 0; i < rows.n; i++)
-    if (rows.v[i].proven && rows.v[i].bytes && engine_segment_is_missing(store, rows.v[i].id))
-      engine_segment_missing(store, rows.v[i].id);
+    if (rows.v[i].proven && rows.v[i].bytes && engine_segment_is_missing(segments, rows.v[i].id))
+      engine_segment_missing(segments, rows.v[i].id);
   mem_free(rows.v);
 }
 
 /* ---- Suspects ---- */
 
 /* Reads and checks everything in the file. *missing: there is no file. */
-static lode_status sweep_check_file(engine_store *store, const store_manifest_row *row, bool *missing,
+static lode_status sweep_check_file(engine_segments *segments, const store_manifest_row *row, bool *missing,
                                     lode_error *err) {
   engine_segment *seg = NULL;
   index_graph_report report;
-  *missing = engine_segment_is_missing(store, row->id);
+  *missing = engine_segment_is_missing(segments, row->id);
   if (*missing) return err_set(err, LODE_CORRUPT, "the file is missing");
-  lode_status st = engine_segment_open_checked(store, row, &seg, err);
+  lode_status st = engine_segment_open_checked(segments, row, &seg, err);
   if (st == LODE_OK) st = index_segment_verify(seg->segment, &report, err);
   engine_segment_release(seg);
   return st;
 }
 
-static lode_status sweep_quarantine(engine_store *store, const store_manifest_row *row, const char *why,
+static lode_status sweep_quarantine(engine_segments *segments, const store_manifest_row *row, const char *why,
                                     lode_error *err) {
   lode_status st = LODE_OK;
-  char *path = engine_segment_path(store, row->id, ".seg"), name[ENGINE_SEGMENT_NAME_MAX];
+  char *path = engine_segment_path(segments, row->id, ".seg"), name[ENGINE_SEGMENT_NAME_MAX];
   engine_segment_name(name, row->id, ".seg");
   if (!path)
     st = err_nomem(err);
-  else if (beneath_set_aside(store_db_folder(store->db), name) != 0 && errno != ENOENT)
+  else if (beneath_set_aside(store_db_folder(segments->db), name) != 0 && errno != ENOENT)
     st = err_errno(err, errno, path);
   else
-    st = beneath_sync_dir(store_db_folder(store->db), name, err);
+    st = beneath_sync_dir(store_db_folder(segments->db), name, err);
   if (st == LODE_OK)
-    store_db_log(store->db,
+    store_db_log(segments->db,
                  "segment %016" PRIx64 " of the vector index cannot be used (%s): set aside, it will be rebuilt",
                  row->id, why);
   mem_free(path);
   return st;
 }
 
-static lode_status sweep_examine(engine_store *store, uint64_t id, bool unreadable, lode_error *err) {
+static lode_status sweep_examine(engine_segments *segments, uint64_t id, bool unreadable, lode_error *err) {
   engine_manifest rows;
   lode_error why;
   bool missing = false;
-  TRY(engine_manifest_load(store, 0, &rows, err));
+  TRY(engine_manifest_load(segments, 0, &rows, err));
   const store_manifest_row *row = manifest_find_row(&rows, id);
   lode_status st = LODE_OK;
   err_clear(&why);
-  if (row) st = sweep_check_file(store, row, &missing, &why);
+  if (row) st = sweep_check_file(segments, row, &missing, &why);
   /* not the file's fault, or a version that we cannot check */
   if (st == LODE_NOMEM || st == LODE_LIMIT || st == LODE_TOO_NEW || (st == LODE_IO && !unreadable)) {
     mem_free(rows.v);
     return st == LODE_NOMEM ? err_nomem(err) : LODE_OK;
   }
   if (row && st != LODE_OK) {
-    st = missing ? LODE_OK : sweep_quarantine(store, row, why.text, err);
-    if (st == LODE_OK) st = engine_manifest_remove(store, id, err);
+    st = missing ? LODE_OK : sweep_quarantine(segments, row, why.text, err);
+    if (st == LODE_OK) st = engine_manifest_remove(segments, id, err);
   }
-  if (st == LODE_OK) engine_segment_clear_suspect(store, id);
+  if (st == LODE_OK) engine_segment_clear_suspect(segments, id);
   mem_free(rows.v);
   return st;
 }
 
-lode_status engine_sweep_suspects(engine_store *store, bool unreadable, lode_error *err) {
+lode_status engine_sweep_suspects(engine_segments *segments, bool unreadable, lode_error *err) {
   uint64_t ids[ENGINE_MAX_SUSPECTS];
-  pthread_mutex_lock(&store->lock);
-  size_t n = store->n_suspects;
-  memcpy(ids, store->suspects, n * sizeof *ids);
-  pthread_mutex_unlock(&store->lock);
-  for (size_t i = 0; i < n; i++) TRY(sweep_examine(store, ids[i], unreadable, err));
+  pthread_mutex_lock(&segments->lock);
+  size_t n = segments->n_suspects;
+  memcpy(ids, segments->suspects, n * sizeof *ids);
+  pthread_mutex_unlock(&segments->lock);
+  for (size_t i = 0; i < n; i++) TRY(sweep_examine(segments, ids[i], unreadable, err));
   return LODE_OK;
 }
 
@@ -181,15 +180,15 @@ static lode_status sweep_read_all(engine_segment *seg, const engine_build_reques
   return st;
 }
 
-lode_status engine_sweep_check_files(engine_store *store, const engine_build_request *request, lode_error *err) {
+lode_status engine_sweep_check_files(engine_segments *segments, const engine_build_request *request, lode_error *err) {
   engine_manifest rows;
   lode_status st = LODE_OK;
-  TRY(engine_manifest_load(store, 0, &rows, err));
+  TRY(engine_manifest_load(segments, 0, &rows, err));
   for (size_t i = 0; i < rows.n && st == LODE_OK; i++) {
     engine_segment *seg = NULL;
     lode_error why;
     if (!rows.v[i].proven || rows.v[i].bytes == 0) continue;
-    st = engine_segment_open(store, &rows.v[i], &seg, err);
+    st = engine_segment_open(segments, &rows.v[i], &seg, err);
     lode_status found = !seg ? LODE_CORRUPT : sweep_read_all(seg, request, &why);
     engine_segment_release(seg);
     if (st != LODE_OK || found == LODE_OK) continue;
@@ -198,9 +197,9 @@ lode_status engine_sweep_check_files(engine_store *store, const engine_build_req
     else if (found == LODE_CANCELLED)
       st = err_set(err, LODE_CANCELLED, "cancelled");
     else {
-      if (seg) engine_segment_suspect(store, rows.v[i].id, found, why.text);
+      if (seg) engine_segment_suspect(segments, rows.v[i].id, found, why.text);
       /* at once: the list of suspects is bounded, and those that cannot be read leave it after a while */
-      st = sweep_examine(store, rows.v[i].id, request->unreadable, err);
+      st = sweep_examine(segments, rows.v[i].id, request->unreadable, err);
     }
   }
   mem_free(rows.v);

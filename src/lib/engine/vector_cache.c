@@ -95,7 +95,7 @@ void engine_snapshot_trim(engine_store *store, engine_snapshot *self) {
 /* ---- Entries ---- */
 
 static engine_cache_entry *cache_find_entry(engine_store *store, int64_t cid) {
-  if (!INVARIANT(engine_is_locked(&store->lock))) return NULL;
+  if (!INVARIANT(os_mutex_is_locked(&store->lock))) return NULL;
   engine_cache_entry *e = store->cached[(uint64_t)cid % ENGINE_CACHE_BUCKETS];
   while (e && e->cid != cid) e = e->next;
   return e;

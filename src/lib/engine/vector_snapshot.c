@@ -14,7 +14,7 @@
 /* ---- Chunks ---- */
 
 void engine_chunk_release(engine_chunk *c) {
-  if (!engine_unref(&c->refs)) return;
+  if (!mem_unref(&c->refs)) return;
   atomic_fetch_sub(&c->store->cache_bytes, c->bytes);
   mem_free(c);
 }
@@ -44,7 +44,7 @@ uint32_t engine_chunk_first_after(const engine_chunk_part *p, int64_t vid) {
 /* ---- Lists of dead keys ---- */
 
 void engine_key_set_release(engine_key_set *k) {
-  if (k && engine_unref(&k->refs)) mem_free(k);
+  if (k && mem_unref(&k->refs)) mem_free(k);
 }
 
 static bool key_set_has(const engine_key_set *k, int64_t key) {
@@ -88,7 +88,7 @@ engine_segment_view engine_segment_view_ref(const engine_segment_view *c) {
 }
 
 void engine_snapshot_release(engine_snapshot *v) {
-  if (!v || !engine_unref(&v->refs)) return;
+  if (!v || !mem_unref(&v->refs)) return;
   engine_filter_cache_free(v->filter_cache);
   engine_segment_views_free(v->segs, v->n_segs);
   (void)pthread_mutex_destroy(&v->filter_cache_lock);
@@ -100,7 +100,7 @@ void engine_snapshot_release(engine_snapshot *v) {
 }
 
 engine_snapshot *engine_snapshot_ref(engine_snapshot *v) {
-  if (v) engine_ref(&v->refs);
+  if (v) mem_ref(&v->refs);
   return v;
 }
 
@@ -121,14 +121,14 @@ engine_snapshot *engine_snapshot_new(uint32_t dim, const engine_snapshot *from) 
   for (; v->n_segs < from->n_segs; v->n_segs++) v->segs[v->n_segs] = engine_segment_view_ref(&from->segs[v->n_segs]);
   for (size_t i = 0; i < from->n_parts; i++) {
     v->parts[i] = from->parts[i];
-    engine_ref(&v->parts[i].chunk->refs);
+    mem_ref(&v->parts[i].chunk->refs);
   }
   v->n_parts = v->cap_parts = from->n_parts;
   v->rows = from->rows;
   v->dead_rids = from->dead_rids;
   v->dead_vids = from->dead_vids;
-  if (v->dead_rids) engine_ref(&v->dead_rids->refs);
-  if (v->dead_vids) engine_ref(&v->dead_vids->refs);
+  if (v->dead_rids) mem_ref(&v->dead_rids->refs);
+  if (v->dead_vids) mem_ref(&v->dead_vids->refs);
   v->last_vid = from->last_vid;
   v->last_gid = from->last_gid;
   v->epoch = from->epoch;
@@ -181,7 +181,7 @@ bool engine_snapshot_is_sound(const engine_snapshot *v) {
 
 bool engine_snapshot_is_suspect(const engine_snapshot *v) {
   for (size_t i = 0; i < v->n_segs; i++)
-    if (engine_segment_is_suspect(v->segs[i].seg->store, v->segs[i].seg->row.id)) return true;
+    if (engine_segment_is_suspect(v->segs[i].seg->segments, v->segs[i].seg->row.id)) return true;
   return false;
 }
 

@@ -96,7 +96,7 @@ static lode_status refresh_clear_or_suspect(refresh_job *u, engine_segment_view 
   lode_status st = refresh_clear_dead(u, c, &why);
   if (st == LODE_OK) return LODE_OK;
   if (st == LODE_NOMEM) return err_nomem(err);
-  engine_segment_suspect(c->seg->store, c->seg->row.id, st, why.text);
+  engine_segment_suspect(c->seg->segments, c->seg->row.id, st, why.text);
   return LODE_OK;
 }
 
@@ -122,15 +122,16 @@ static lode_status refresh_add_segment(void *ctx, const store_manifest_row *row,
   engine_snapshot *v = list->u->v;
   engine_store *store = list->u->reader->handle->store;
   engine_segment_view c = {0};
-  if (!row->proven || row->bytes == 0 || row->after < list->last || engine_segment_is_suspect(store, row->id))
+  if (!row->proven || row->bytes == 0 || row->after < list->last ||
+      engine_segment_is_suspect(&store->segments, row->id))
     return LODE_OK;
   for (size_t i = 0; i < v->n_segs && !c.seg; i++)
     if (v->segs[i].seg->row.id == row->id) c = engine_segment_view_ref(&v->segs[i]);
-  if (!c.seg) TRY(engine_segment_open(store, row, &c.seg, err));
+  if (!c.seg) TRY(engine_segment_open(&store->segments, row, &c.seg, err));
   c.after = row->after; /* the range of a segment may have grown over an empty gap */
   c.last = row->last;
   if (c.seg && c.seg->segment->info.dim != v->dim) { /* from another store, or forged */
-    engine_segment_suspect(store, row->id, LODE_CORRUPT, "its dimension is not the collection's");
+    engine_segment_suspect(&store->segments, row->id, LODE_CORRUPT, "its dimension is not the collection's");
     engine_segment_release(c.seg);
     engine_slot_set_release(c.live);
     return LODE_OK;

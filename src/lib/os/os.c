@@ -335,6 +335,12 @@ int os_cond_init(pthread_cond_t *cond) {
   return errnum;
 }
 
+bool os_mutex_is_locked(pthread_mutex_t *mutex) {
+  if (pthread_mutex_trylock(mutex) != 0) return true;
+  pthread_mutex_unlock(mutex);
+  return false;
+}
+
 struct timespec os_deadline(uint64_t ms) {
   uint64_t ns = os_clock_ns(CLOCK_MONOTONIC) + ms * 1000000u;
   return (struct timespec){.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};

@@ -109,6 +109,8 @@ int os_thread_create(pthread_t *thread, void *(*body)(void *arg), void *arg);
 /* A condition variable that waits by the monotonic clock, as os_deadline() does, so that setting the wall clock neither
  * ends a wait nor prolongs it. Returns 0 or an errno. */
 LODE_MUST int os_cond_init(pthread_cond_t *cond);
+/* For INVARIANTs of what is called under a lock: does a thread hold it? */
+bool os_mutex_is_locked(pthread_mutex_t *mutex);
 /* The time ms milliseconds from now, for pthread_cond_timedwait(). */
 struct timespec os_deadline(uint64_t ms);
 /* Processors that are online; at least 1. */
