@@ -16,7 +16,8 @@ may_include() {
     lib/store) echo "base os sqlite vfs" ;;
     lib/repair) echo "base os sqlite vfs store" ;;
     lib/iface) echo "base" ;;
-    lib/engine) echo "base os iface kernel index query vfs store repair" ;;
+    lib/segments) echo "base os index store" ;;
+    lib/engine) echo "base os iface kernel index query vfs store repair segments" ;;
     lib/remote) echo "base os iface kernel query" ;;
     lib/gemm) echo "base" ;;
     lib/embed) echo "base os gemm" ;;

@@ -20,6 +20,7 @@ prefixes() {
     lib/store) echo "store" ;;
     lib/repair) echo "repair salvage verify backup" ;;
     lib/iface) echo "iface engine remote" ;; # the tables of both engines are declared there
+    lib/segments) echo "segments" ;;
     lib/engine) echo "engine" ;;
     lib/remote) echo "remote" ;;
     lib/gemm) echo "gemm" ;;

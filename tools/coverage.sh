@@ -6,7 +6,7 @@
 # condition: `if (a && b)` has four. Not counted are the branches of INVARIANT, ENSURE and their like, whose other outcome aborts.
 set -eu
 build=$1 file=$2
-rooms="base sqlite kernel index query vfs store repair iface engine"
+rooms="base sqlite kernel index query vfs store repair segments iface engine"
 work=$(mktemp -d "${TMPDIR:-/tmp}/lode-coverage-XXXXXX")
 trap 'rm -rf "$work"' EXIT INT TERM
 

@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #include "hnsw_peer.h"
-#include "engine/segment_build.h"
+#include "segments/segment_build.h"
 
 enum { K = 10, BEAMS = 19 };
 static const uint32_t beams[BEAMS] = {6,  8,   10,  12,  14,  16,  20,  24,  32,  48,
@@ -213,7 +213,7 @@ static void make_segment(bench *b, index_segment_source *source) {
   if (beam) options.graph.beam = (uint32_t)strtoul(beam, NULL, 10);
   if (degree) options.graph.degree = (uint32_t)strtoul(degree, NULL, 10);
   if (alpha) options.graph.alpha = strtof(alpha, NULL);
-  if (b->threads > 1) options.graph.parallel = engine_parallel(&b->threads);
+  if (b->threads > 1) options.graph.parallel = segments_parallel(&b->threads);
   quant_fit_end(&fit, mean, &options.model);
   quant_fit_release(&fit);
   check(index_writer_begin(&maker, &options, &err), &err);
@@ -279,7 +279,7 @@ static void build_peer(bench *b) {
   if (!b->hnsw) {
     b->hnsw = hnsw_peer_new(b->n, b->dim, b->metric == LODE_COSINE);
     hnsw_peer_add(b->hnsw, b->rows, 0); /* the first alone */
-    index_parallel p = engine_parallel(&b->threads);
+    index_parallel p = segments_parallel(&b->threads);
     if (p.run) p.run(p.ctx, b->n, add_to_peer, b);
     for (size_t i = 1; i < b->n && !p.run; i++) add_to_peer(b, i, 0);
     b->hnsw_build = build_now(b) - begin;

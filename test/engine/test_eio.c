@@ -189,7 +189,7 @@ TEST(what_stays_unreadable_is_rebuilt_when_asked_for) {
 
 /* More segments than the list of suspects holds. */
 TEST(all_that_stay_unreadable_are_rebuilt) {
-  enum { COLLECTIONS = ENGINE_MAX_SUSPECTS + 6, ROWS = 20, DIM = 4 };
+  enum { COLLECTIONS = SEGMENTS_MAX_SUSPECTS + 6, ROWS = 20, DIM = 4 };
   fixture k = {.no_background = true};
   lode_error err = {0};
   lode_stats stats;

@@ -2,7 +2,7 @@
 /* test_extreme.c - vectors whose distances leave a float's range: refused when they are written or asked for, and
  * answered sanely where an older store holds them. No distance is ever infinite or not a number. */
 #include "engine/engine.h"
-#include "engine/segment_build.h"
+#include "segments/segment_build.h"
 #include "kernel/kernel.h"
 #include "support/oracle.h"
 #include "support/test.h"
@@ -81,7 +81,7 @@ TEST(the_edges_are_right) {
   enum { N = 120, K = 20 };
   static const float sizes[] = {1e-11f, 1e-6f, 1, 1e9f, 1e18f};
   test_srand(test_seed());
-  engine_limits = (engine_build_limits){.tail_rows = 50, .graph_rows = 40, .dead_percent = 50};
+  segments_limits = (segments_build_limits){.tail_rows = 50, .graph_rows = 40, .dead_percent = 50};
   for (size_t m = 0; m < 3; m++)
     for (size_t z = 0; z < sizeof sizes / sizeof *sizes; z++) {
       lode_collection *c;
@@ -167,7 +167,7 @@ TEST(older_stores_are_answered) {
   static const float sizes[] = {1e20f, 3e38f, 1e-30f, 1e-42f, 1, 0};
   static float v[N][DIM];
   test_srand(test_seed());
-  engine_limits = (engine_build_limits){.tail_rows = 50, .graph_rows = 60, .dead_percent = 50};
+  segments_limits = (segments_build_limits){.tail_rows = 50, .graph_rows = 60, .dead_percent = 50};
   for (size_t m = 0; m < 3; m++) {
     lode_collection *c;
     lode_store *s = make(metrics[m], &c);

@@ -6,7 +6,7 @@
  * store at two moments, are then compared by these texts. No oracle is needed: no answer is evaluated, only that it is
  * the same.
  */
-#include "engine/segment_build.h"
+#include "segments/segment_build.h"
 #include "base/json.h"
 #include "lode.h"
 #include "support/fault.h"
@@ -43,7 +43,7 @@ static void enter(place *p) {
   /* Half of the runs have segments of the vector index, of few vectors and without graphs, so that answers stay exact.
    */
   if (test_seed() % 2)
-    engine_limits = (engine_build_limits){.tail_rows = 16, .graph_rows = UINT32_MAX, .dead_percent = 20};
+    segments_limits = (segments_build_limits){.tail_rows = 16, .graph_rows = UINT32_MAX, .dead_percent = 20};
   OK(lode_open(p->folder, &o, &p->store, &err));
   OK(lode_collection_open(p->store, NAME, &co, &p->c, &err));
 }

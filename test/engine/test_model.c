@@ -7,7 +7,7 @@
  * change nothing. In the variant of many processes each one owns its records (a metadata key says whose they are),
  * keeps a model of those, and restricts every filter to them.
  */
-#include "engine/segment_build.h"
+#include "segments/segment_build.h"
 #include "base/base.h"
 #include "base/json.h"
 #include "kernel/kernel.h"
@@ -697,7 +697,7 @@ static void play(uint64_t seed, unsigned steps, bool background) {
   world w = {.owner = -1, .page_bytes = seed % 2 ? 4096 : 512, .background = background};
   test_srand(seed);
   /* In most runs a few vectors make a segment of the index, without a graph, so that answers are exact to the bit. */
-  engine_limits = (engine_build_limits){
+  segments_limits = (segments_build_limits){
       .tail_rows = seed % 3 ? 4 + (uint32_t)(seed % 17) : 4096, .graph_rows = UINT32_MAX, .dead_percent = 20};
   printf("seed %llu: %u steps, pages of %u bytes%s\n", (unsigned long long)seed, steps, w.page_bytes,
          background ? ", with maintenance" : "");
@@ -813,7 +813,7 @@ static void read_in_child(const char *folder, int done, uint64_t seed) {
 }
 
 TEST_SLOW(processes_agree_with_their_oracles, 600) {
-  engine_limits = (engine_build_limits){.tail_rows = 12, .graph_rows = UINT32_MAX, .dead_percent = 20};
+  segments_limits = (segments_build_limits){.tail_rows = 12, .graph_rows = UINT32_MAX, .dead_percent = 20};
   char folder[512];
   int done[2];
   pid_t pids[PROCESSES + READERS];

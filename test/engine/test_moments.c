@@ -10,7 +10,7 @@
  */
 #include "base/base.h"
 #include "engine/nearest.h"
-#include "engine/segment_build.h"
+#include "segments/segment_build.h"
 #include "chroma/chroma.h"
 #include "lode.h"
 #include "store/store.h"
@@ -520,7 +520,7 @@ TEST_SLOW(answers_are_of_one_moment, 120) {
 }
 
 TEST_SLOW(answers_are_of_one_moment_beside_moving_indexes, 120) {
-  engine_limits = (engine_build_limits){.tail_rows = 16, .graph_rows = 64, .dead_percent = 20, .threads = 1};
+  segments_limits = (segments_build_limits){.tail_rows = 16, .graph_rows = 64, .dead_percent = 20, .threads = 1};
   stage_open(8, 70, true);
   run_kinds(5);
   stage_close();
@@ -646,7 +646,7 @@ TEST_SLOW(a_long_scan_of_vectors_gives_way_to_writers, 60) {
 }
 
 TEST_SLOW(a_long_search_of_segments_gives_way_to_writers, 60) {
-  engine_limits = (engine_build_limits){.tail_rows = 16, .graph_rows = 64, .dead_percent = 20, .threads = 1};
+  segments_limits = (segments_build_limits){.tail_rows = 16, .graph_rows = 64, .dead_percent = 20, .threads = 1};
   stage_open(4, 200, true);
   g.indexes = false; /* so that they stay as they are */
   unsigned one = check_patient_search(false, 1), eight = check_patient_search(false, 8);

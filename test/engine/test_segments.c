@@ -123,12 +123,12 @@ TEST(any_number_of_segments_becomes_one) {
   fixture k = {.no_background = true};
   test_srand(test_seed());
   fixture_limits(20, 300);
-  engine_limits.max_rows = 20;
+  segments_limits.max_rows = 20;
   fixture_open(&k, test_folder(), LODE_L2, 8);
   fixture_add(&k, 2000);
   fixture_optimize(&k);
   CHECK(fixture_stats(&k).segments == 100);
-  engine_limits.max_rows = 0;
+  segments_limits.max_rows = 0;
   fixture_add(&k, 20);
   fixture_optimize(&k);
   lode_stats s = fixture_stats(&k);
@@ -244,7 +244,7 @@ TEST_SLOW(bulk_load_stays_flat, 120) {
 
 /* A load of 1,000 rows, 50 at a time: flat segments are merged once, `together` of them, and not again and again. */
 static void load(fixture *k, unsigned together) {
-  engine_build_request request = {.flat = true};
+  segments_build_request request = {.flat = true};
   lode_error err;
   unsigned flat, graph;
   test_srand(test_seed());
@@ -253,7 +253,7 @@ static void load(fixture *k, unsigned together) {
   for (unsigned round = 1; round <= 20; round++) {
     bool more = true;
     fixture_add(k, 50);
-    while (more) OK(engine_build_step(&engine_store_of(k->store)->segments, &request, &more, &err));
+    while (more) OK(segments_build_step(&engine_store_of(k->store)->segments, &request, &more, &err));
     count_kinds(k, &flat, &graph);
     CHECKF(graph == 0 && flat == round / together + round % together, "%u graphs and %u flat after %u", graph, flat,
            round);
@@ -271,14 +271,14 @@ TEST(bulk_load_merges_once) {
 TEST(bulk_load_keeps_to_the_budget) {
   fixture k = {.no_background = true, .bulk_load = true};
   unsigned flat, graph;
-  engine_limits.max_rows = 200;
+  segments_limits.max_rows = 200;
   load(&k, 2);
   fixture_optimize(&k);
   count_kinds(&k, &flat, &graph);
   CHECKF(graph == 5 && flat == 0, "%u graphs and %u flat of 1,000 rows, 200 at once", graph, flat);
   check_recall(&k, NULL, 0.95);
   fixture_close(&k);
-  engine_limits.max_rows = 0;
+  segments_limits.max_rows = 0;
 }
 
 TEST_SLOW(another_process_picks_segments_up, 120) {
@@ -630,7 +630,7 @@ TEST_SLOW(threads_and_kernels_do_not_matter, 180) {
     const char *name = run < 4 ? kernels[run] : NULL;
     if (name && (!kernel_use(name) || !quant_use(name))) continue;
     if (!name) (void)(kernel_use(NULL) && quant_use(NULL));
-    engine_limits.threads = run == 4 ? 3 : 1;
+    segments_limits.threads = run == 4 ? 3 : 1;
     fixture_open(&k, test_folder(), LODE_COSINE, 24);
     fixture_add_vectors(&k, v, 1500);
     fixture_optimize(&k);
@@ -692,7 +692,7 @@ TEST_SLOW(equivalent_queries_have_equivalent_answers, 180) {
   }
   /* before a merge, after it, after reopening */
   fixture_query(&k, q, 10, NULL, NULL, a);
-  engine_limits.tail_rows = 1;
+  segments_limits.tail_rows = 1;
   fixture_optimize(&k);
   fixture_query(&k, q, 10, NULL, NULL, b);
   same_within_recall(a, b, "before and after a merge");

@@ -388,7 +388,7 @@ static void build_in_child(const char *folder, fault_call call, uint64_t at, boo
   lode_store *store;
   lode_error err;
   lode_open_options o = {.no_background = true};
-  engine_limits.threads = 1;
+  segments_limits.threads = 1;
   fault_install(&os_real);
   OK(lode_open(folder, &o, &store, &err));
   fault_set(call, at, for_good, effect);
@@ -512,7 +512,7 @@ TEST_SLOW(memory_that_runs_out, 300) {
   float q[DIM];
   lode_error err;
   fault_alloc_install();
-  engine_limits.threads = 1;
+  segments_limits.threads = 1;
   test_srand(test_seed());
   make(&k);
   fixture_random(&k, q);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_compact.c - a store never grows by being compacted, whatever was done to it before, and nothing of it changes.
  */
-#include "engine/segment_build.h"
+#include "segments/segment_build.h"
 #include "support/scene.h"
 #include "support/test.h"
 
@@ -71,7 +71,7 @@ static void play(uint32_t page_bytes, bool segments, int rounds) {
   lode_collection *c;
   lode_error err = {0};
   snprintf(folder, sizeof folder, "%s/s", test_folder());
-  if (segments) engine_limits = (engine_build_limits){.tail_rows = 40, .graph_rows = 100, .dead_percent = 50};
+  if (segments) segments_limits = (segments_build_limits){.tail_rows = 40, .graph_rows = 100, .dead_percent = 50};
   OK(lode_open(folder, &(lode_open_options){.create = true, .no_background = true, .page_bytes = page_bytes}, &store,
                &err));
   OK(lode_collection_open(store, S("c"), &(lode_collection_options){.create = true}, &c, &err));

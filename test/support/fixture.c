@@ -10,8 +10,8 @@
 #include "support/test.h"
 
 void fixture_limits(uint32_t tail_rows, uint32_t graph_rows) {
-  engine_limits.tail_rows = tail_rows;
-  engine_limits.graph_rows = graph_rows;
+  segments_limits.tail_rows = tail_rows;
+  segments_limits.graph_rows = graph_rows;
 }
 
 static void open_store(fixture *f) {
@@ -59,7 +59,7 @@ void fixture_optimize(fixture *f) {
 void fixture_wait_built(fixture *f) {
   for (unsigned i = 0; i < 6000 * test_patience(); i++) {
     lode_stats s = fixture_stats(f);
-    if (s.tail < engine_limits.tail_rows && s.building == 0) return;
+    if (s.tail < segments_limits.tail_rows && s.building == 0) return;
     usleep(10000);
   }
   CHECKF(false, "the background did not build an index in a minute");

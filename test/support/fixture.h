@@ -10,7 +10,7 @@
 #define LODE_FIXTURE_H
 
 #include "engine/engine.h"
-#include "engine/segment_build.h"
+#include "segments/segment_build.h"
 #include "support/oracle.h"
 
 typedef struct fixture {

@@ -13,7 +13,7 @@
  * Flags are guarded by store->lock, which is never held during a step. The threads block all signals.
  */
 #include "engine/engine.h"
-#include "engine/segment_build.h"
+#include "segments/segment_build.h"
 
 #include <time.h>
 
@@ -115,7 +115,7 @@ static bool background_build_stops(void *ctx) {
 /* Has anyone written since the last check that found nothing to do? */
 static bool background_has_news(engine_store *store, uint64_t *seen) {
   store_tx *tx;
-  engine_sweep_missing(&store->segments);
+  segments_sweep_missing(&store->segments);
   if (atomic_load(&store->segments.n_suspects) > 0) return true;
   if (store_tx_begin(store->db, STORE_TX_READ, &tx, NULL) != LODE_OK) return false;
   uint64_t cursor = store_tx_cursor(tx);
@@ -126,12 +126,12 @@ static bool background_has_news(engine_store *store, uint64_t *seen) {
 }
 
 static lode_status background_build(engine_store *store, lode_error *err) {
-  engine_build_request request = {
+  segments_build_request request = {
       .stop = background_build_stops, .stop_ctx = store, .gentle = true, .flat = store->head.options->bulk_load};
   bool more = true;
   while (more && !background_build_stops(store) && atomic_load(&store->optimizers) == 0) {
     if (!background_wait_for_quiet(store, &store->builder)) return LODE_OK;
-    TRY(engine_build_step(&store->segments, &request, &more, err));
+    TRY(segments_build_step(&store->segments, &request, &more, err));
   }
   return LODE_OK;
 }

@@ -16,13 +16,9 @@
  *   select.c             a selection as live records
  *   nearest.c            the k nearest vectors, wherever they are stored
  *   vector_*.c           vectors in memory: snapshots and their cache
- *   segment_files.c      open files of the vector index
- *   segment_search.c     searching them
+ *   segment_search.c     ... in files of the vector index (src/lib/segments)
  *   filter_cache.c       matches of filters that were used
- *   segment_plan.c, segment_build.c, segment_sweep.c  building, merging and quarantining them
- *   index_verify.c       checks the vector index against itself and the truth file
  *   background.c         the background threads
- *   parallel.c           threads for one loop
  *
  * Locks: engine_store.lock, that of its segments, and filter_cache_lock of each snapshot. All are held for a moment,
  * never during I/O or computation, and none while another is. Long work that one thread is to do for all has a marker
@@ -32,7 +28,7 @@
 #ifndef LODE_ENGINE_ENGINE_H
 #define LODE_ENGINE_ENGINE_H
 
-#include "engine/segment_files.h"
+#include "segments/segment_files.h"
 #include "iface/iface_check.h"
 #include "iface/iface.h"
 #include "index/index_search.h"
@@ -67,7 +63,7 @@ enum { ENGINE_SCRATCH_SLOTS = 8 };
 typedef struct engine_store {
   lode_store head;
   store_db *db;
-  engine_segments segments;
+  segments_store segments;
   _Atomic unsigned generation; /* of the process that owns the lock, caches and threads */
   pthread_mutex_t lock;        /* guards everything below except the atomics */
   engine_cache_entry *cached[ENGINE_CACHE_BUCKETS];

@@ -2,7 +2,7 @@
 /* engine_maintain.c - maintenance on demand. The store does the work (store.h); this file adds waiting, progress and
  * handles. */
 #include "engine/engine.h"
-#include "engine/segment_build.h"
+#include "segments/segment_build.h"
 #include "repair/repair.h"
 
 #include <pthread.h>
@@ -61,7 +61,7 @@ static lode_status optimize_check_writable(const engine_store *store, lode_error
 
 typedef struct optimize_builder {
   engine_store *store;
-  engine_build_request request;
+  segments_build_request request;
   lode_status st;
   lode_error err;
   atomic_bool stop, ended;
@@ -71,7 +71,7 @@ static bool optimize_builder_stops(void *ctx) { return atomic_load(&((optimize_b
 
 static void *optimize_build_main(void *ctx) {
   optimize_builder *b = ctx;
-  b->st = engine_build_all(&b->store->segments, &b->request, &b->err);
+  b->st = segments_build_all(&b->store->segments, &b->request, &b->err);
   atomic_store(&b->ended, true);
   return NULL;
 }
@@ -104,11 +104,11 @@ static lode_status optimize_all(engine_store *store, bool unreadable, lode_progr
   bool in_parallel = store->head.options->bulk_load;
   optimize_builder b = {
       .store = store, .request = {.stop = optimize_builder_stops, .stop_ctx = &b}, .err = {.record = LODE_NO_RECORD}};
-  engine_build_request request = {
+  segments_build_request request = {
       .progress = progress, .thorough = unreadable || !store->head.options->bulk_load, .unreadable = unreadable};
   atomic_fetch_add(&store->optimizers, 1);
   lode_status st = in_parallel ? optimize_in_parallel(store, &b, progress, err) : optimize_store(store, progress, err);
-  if (st == LODE_OK) st = engine_build_all(&store->segments, &request, err);
+  if (st == LODE_OK) st = segments_build_all(&store->segments, &request, err);
   atomic_fetch_sub(&store->optimizers, 1);
   return st;
 }
@@ -144,14 +144,14 @@ static lode_status compact_erase_all(engine_store *store, lode_progress progress
  * they are, for the background threads or lode_optimize() to update. */
 lode_status engine_compact(lode_store *head, lode_progress progress, lode_error *err) {
   engine_store *store = engine_store_of(head);
-  engine_build_request request = {.progress = progress, .only_dead = true};
+  segments_build_request request = {.progress = progress, .only_dead = true};
   lode_status st;
   err_clear(err);
   engine_enter(store);
   TRY(optimize_check_writable(store, err));
   atomic_fetch_add(&store->optimizers, 1);
   TRY_GOTO(compact_erase_all(store, progress, err));
-  TRY_GOTO(engine_build_all(&store->segments, &request, err));
+  TRY_GOTO(segments_build_all(&store->segments, &request, err));
   TRY_GOTO(store_db_compact(store->db, progress, err));
 done:
   atomic_fetch_sub(&store->optimizers, 1);
@@ -166,7 +166,7 @@ lode_status engine_verify(lode_store *head, lode_damage_fn *found, void *ctx, lo
   lode_error why;
   lode_status st = verify_store(store->db, found, ctx, progress, err);
   if (st != LODE_OK && st != LODE_CORRUPT) return st;
-  lode_status index = engine_index_verify(&store->segments, found, ctx, progress, &n, &why);
+  lode_status index = segments_verify(&store->segments, found, ctx, progress, &n, &why);
   if (st == LODE_CORRUPT) return st; /* damage of the truth file matters more */
   if (index != LODE_OK) return err_set(err, index, "%s", why.text);
   return n ? err_set(err, LODE_CORRUPT, "%llu damages in the vector index; `lode db optimize` rebuilds it",
@@ -202,10 +202,10 @@ lode_status engine_restore(const char *file, const char *folder, lode_progress p
  * later. */
 void engine_loaded(lode_store *head, uint64_t records, lode_progress progress) {
   engine_store *store = engine_store_of(head);
-  engine_build_request request = {.progress = progress};
+  segments_build_request request = {.progress = progress};
   lode_error why;
-  if (records < engine_limits.tail_rows) return;
+  if (records < segments_limits.tail_rows) return;
   err_clear(&why);
-  if (engine_build_all(&store->segments, &request, &why) != LODE_OK)
+  if (segments_build_all(&store->segments, &request, &why) != LODE_OK)
     store_db_log(store->db, "the vector index is put off: %s", why.text);
 }

@@ -8,7 +8,7 @@
  */
 #include "engine/reader.h"
 #include "engine/engine.h"
-#include "engine/segment_build.h"
+#include "segments/segment_build.h"
 #include "engine/vector_snapshot.h"
 
 #include "vfs/vfs.h"
@@ -27,7 +27,7 @@ static void engine_become_child(engine_store *store) {
   (void)pthread_mutex_init(&store->lock, NULL);
   store->background = store->builder = (engine_background){0};
   memset(store->scratch, 0, sizeof store->scratch); /* a thread of the parent may have been using them */
-  engine_segments_after_fork(&store->segments);
+  segments_after_fork(&store->segments);
   store_db_after_fork(store->db);
   atomic_store(&store->writers, 0);
   engine_cache_after_fork(store, sane);
@@ -81,7 +81,7 @@ lode_status engine_open(const char *folder, const lode_open_options *options, lo
   TRY_GOTO(store_db_open(folder, o, &store->db, err));
   atomic_store(&store->generation, vfs_generation());
   store->head.options = store_db_options(store->db);
-  engine_segments_init(&store->segments, store->db, engine_builder_wake, store);
+  segments_init(&store->segments, store->db, engine_builder_wake, store);
   if (!o->read_only && !o->no_background) engine_background_start(store);
   *out = &store->head;
 done:
@@ -99,7 +99,7 @@ void engine_close(lode_store *head) {
   engine_background_stop(store);
   engine_cache_forget_all(store);
   engine_scratch_free(store);
-  engine_segments_release(&store->segments);
+  segments_release(&store->segments);
   store_db_close(store->db);
   (void)pthread_mutex_destroy(&store->lock);
   mem_free(store);
@@ -109,10 +109,10 @@ void engine_close(lode_store *head) {
 
 static lode_status engine_add_segment_stats(engine_store *store, store_tx *tx, int64_t cid, lode_stats *stats,
                                             lode_error *err) {
-  engine_index_counts c;
+  segments_counts c;
   store_tx *own = NULL;
   if (!tx) TRY(store_tx_begin(store->db, STORE_TX_READ, &own, err));
-  lode_status st = engine_index_count(tx ? tx : own, cid, &c, err);
+  lode_status st = segments_count(tx ? tx : own, cid, &c, err);
   store_tx_rollback(own);
   if (st != LODE_OK) return st;
   uint64_t living = stats->records - stats->pending, held = c.rows - c.dead;

@@ -40,8 +40,8 @@ struct engine_filter_entry {
   lode_str filter;
   engine_rids rids;
   struct fcache_segment {
-    engine_slot_set *slots; /* NULL: not made yet */
-    index_filtered *match;  /* NULL: no graph */
+    segments_slots *slots; /* NULL: not made yet */
+    index_filtered *match; /* NULL: no graph */
     unsigned uses;
     bool making_graph;
   } * segs; /* of each segment */
@@ -56,7 +56,7 @@ void engine_filter_cache_free(engine_filter_entry *entries) {
     engine_filter_entry *m = entries;
     entries = m->next;
     for (size_t i = 0; i < m->n_segs; i++) {
-      engine_slot_set_release(m->segs[i].slots);
+      segments_slots_release(m->segs[i].slots);
       index_filtered_free(m->segs[i].match);
     }
     mem_free(m->segs);
@@ -160,11 +160,11 @@ void engine_filter_cache_note(const engine_store *store, engine_snapshot *v, lod
   if (kept != m) engine_filter_cache_free(m);
 }
 
-lode_status engine_filter_slots_make(const engine_segment_view *c, const engine_rids *rids, engine_slot_set **out,
+lode_status engine_filter_slots_make(const engine_segment_view *c, const engine_rids *rids, segments_slots **out,
                                      lode_error *err) {
   size_t found = 0;
   index_segment_record *keys = mem_calloc(rids->n, sizeof *keys);
-  engine_slot_set *slots = engine_slot_set_new(c->seg->row.rows, false);
+  segments_slots *slots = segments_slots_new(c->seg->row.rows, false);
   lode_status st = keys && slots ? LODE_OK : err_nomem(err);
   for (size_t i = 0; i < rids->n && st == LODE_OK; i++) keys[i].key = rids->v[i];
   if (st == LODE_OK) st = index_segment_mark(c->seg->segment, keys, rids->n, slots->bits, &found, err);
@@ -177,7 +177,7 @@ lode_status engine_filter_slots_make(const engine_segment_view *c, const engine_
     *out = slots;
     slots = NULL;
   }
-  engine_slot_set_release(slots);
+  segments_slots_release(slots);
   mem_free(keys);
   return st;
 }
@@ -224,11 +224,11 @@ static index_filtered *fcache_get_graph(const engine_store *store, engine_snapsh
 }
 
 /* A reference to the bitmap of segment i, made if it is missing. */
-static lode_status fcache_get_bitmap(engine_snapshot *v, engine_filter_entry *m, size_t i, engine_slot_set **out,
+static lode_status fcache_get_bitmap(engine_snapshot *v, engine_filter_entry *m, size_t i, segments_slots **out,
                                      lode_error *err) {
-  engine_slot_set *made = NULL;
+  segments_slots *made = NULL;
   pthread_mutex_lock(&v->filter_cache_lock);
-  *out = engine_slot_set_ref(m->segs[i].slots);
+  *out = segments_slots_ref(m->segs[i].slots);
   pthread_mutex_unlock(&v->filter_cache_lock);
   if (*out) return LODE_OK;
   TRY(engine_filter_slots_make(&v->segs[i], &m->rids, &made, err));
@@ -237,9 +237,9 @@ static lode_status fcache_get_bitmap(engine_snapshot *v, engine_filter_entry *m,
     m->segs[i].slots = made;
     made = NULL;
   }
-  *out = engine_slot_set_ref(m->segs[i].slots);
+  *out = segments_slots_ref(m->segs[i].slots);
   pthread_mutex_unlock(&v->filter_cache_lock);
-  engine_slot_set_release(made);
+  segments_slots_release(made);
   return LODE_OK;
 }
 

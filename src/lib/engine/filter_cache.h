@@ -21,15 +21,15 @@ void engine_filter_cache_free(engine_filter_entry *entries);
 
 /* The slots of a segment whose records match a filter and whose vectors are live. */
 typedef struct engine_filter_slots {
-  engine_slot_set *slots; /* the caller releases it */
-  index_filtered *match;  /* a graph of them, owned by the snapshot; NULL: none */
+  segments_slots *slots; /* the caller releases it */
+  index_filtered *match; /* a graph of them, owned by the snapshot; NULL: none */
 } engine_filter_slots;
 /* Those of segment i. out->slots is NULL if the filter has no cached list. */
 LODE_MUST lode_status engine_filter_cache_slots(const engine_store *store, engine_snapshot *vectors, size_t i,
                                                 lode_str filter, engine_filter_slots *out, lode_error *err);
 /* Those of a list of records, not cached. */
 LODE_MUST lode_status engine_filter_slots_make(const engine_segment_view *view, const engine_rids *rids,
-                                               engine_slot_set **slots, lode_error *err);
+                                               segments_slots **slots, lode_error *err);
 
 #ifdef LODE_CHECKED
 /* Tests: called by the thread that is about to make a graph of a filter's matches. */

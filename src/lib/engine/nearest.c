@@ -274,7 +274,7 @@ static lode_status nearest_scan_segments(engine_nearest *near, engine_snapshot *
                               &why);
     }
     if (st == LODE_OK) continue;
-    if (st != LODE_NOMEM) engine_segment_suspect(c->seg->segments, c->seg->row.id, st, why.text);
+    if (st != LODE_NOMEM) segments_suspect(c->seg->segments, c->seg->row.id, st, why.text);
     *damaged = st != LODE_NOMEM;
     st = *damaged ? LODE_OK : err_nomem(err);
     break;

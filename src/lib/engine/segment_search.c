@@ -15,7 +15,7 @@ static lode_status segsearch_find_allowed(const engine_nearest *near, engine_sna
   const engine_segment_view *c = &v->segs[i];
   *out = (engine_filter_slots){0};
   if (!near->only) {
-    out->slots = engine_slot_set_ref(c->live);
+    out->slots = segments_slots_ref(c->live);
     return LODE_OK;
   }
   if (near->filter.data) TRY(engine_filter_cache_slots(near->reader->handle->store, v, i, near->filter, out, err));
@@ -108,13 +108,13 @@ lode_status engine_segments_search(engine_nearest *near, engine_snapshot *v, boo
     if (v->segs[i].seg->segment->info.kind == INDEX_FLAT) continue; /* nearest.c scans them */
     st = segsearch_find_allowed(near, v, i, &allowed, &why);
     if (st == LODE_OK && (!allowed.slots || allowed.slots->n)) st = segsearch_one(near, &ctx, i, &allowed, &why);
-    engine_slot_set_release(allowed.slots);
+    segments_slots_release(allowed.slots);
     if (st == LODE_OK) continue;
     if (st == LODE_NOMEM || near->reader->gave_way) { /* not the file's fault */
       st = err_set(err, st, "%s", why.text);
       break;
     }
-    engine_segment_suspect(&store->segments, v->segs[i].seg->row.id, st, why.text);
+    segments_suspect(&store->segments, v->segs[i].seg->row.id, st, why.text);
     *damaged = true;
     st = LODE_OK;
     break;

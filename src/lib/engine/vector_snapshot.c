@@ -77,14 +77,14 @@ bool engine_snapshot_is_live(const engine_snapshot *v, int64_t rid, int64_t vid)
 
 void engine_segment_views_free(engine_segment_view *segs, size_t n) {
   for (size_t i = 0; i < n; i++) {
-    engine_segment_release(segs[i].seg);
-    engine_slot_set_release(segs[i].live);
+    segments_file_release(segs[i].seg);
+    segments_slots_release(segs[i].live);
   }
   mem_free(segs);
 }
 
 engine_segment_view engine_segment_view_ref(const engine_segment_view *c) {
-  return (engine_segment_view){engine_segment_ref(c->seg), engine_slot_set_ref(c->live), c->after, c->last};
+  return (engine_segment_view){segments_file_ref(c->seg), segments_slots_ref(c->live), c->after, c->last};
 }
 
 void engine_snapshot_release(engine_snapshot *v) {
@@ -181,7 +181,7 @@ bool engine_snapshot_is_sound(const engine_snapshot *v) {
 
 bool engine_snapshot_is_suspect(const engine_snapshot *v) {
   for (size_t i = 0; i < v->n_segs; i++)
-    if (engine_segment_is_suspect(v->segs[i].seg->segments, v->segs[i].seg->row.id)) return true;
+    if (segments_is_suspect(v->segs[i].seg->segments, v->segs[i].seg->row.id)) return true;
   return false;
 }
 

@@ -4,7 +4,7 @@
 #ifndef LODE_ENGINE_VECTOR_SNAPSHOT_H
 #define LODE_ENGINE_VECTOR_SNAPSHOT_H
 
-#include "engine/segment_files.h"
+#include "segments/segment_files.h"
 #include "engine/select.h"
 
 typedef struct engine_chunk engine_chunk;
@@ -25,9 +25,9 @@ uint32_t engine_chunk_first_after(const engine_chunk_part *part, int64_t vid);
 
 /* A segment as a snapshot sees it. */
 typedef struct engine_segment_view {
-  engine_segment *seg;
-  engine_slot_set *live; /* NULL: all are live */
-  int64_t after, last;   /* it covers after < vid <= last */
+  segments_file *seg;
+  segments_slots *live; /* NULL: all are live */
+  int64_t after, last;  /* it covers after < vid <= last */
 } engine_segment_view;
 
 /* Matches of filters that were used: filter_cache.c. */

@@ -69,11 +69,11 @@ static lode_status refresh_clear_dead(refresh_job *u, engine_segment_view *c, lo
   uint32_t rows = c->seg->row.rows;
   size_t found = 0;
   if (u->n_died == 0) return LODE_OK;
-  engine_slot_set *dead = engine_slot_set_new(rows, false);
+  segments_slots *dead = segments_slots_new(rows, false);
   if (!dead) return err_nomem(err);
   lode_status st = index_segment_mark(c->seg->segment, u->died, u->n_died, dead->bits, &found, err);
   if (st == LODE_OK && found) {
-    engine_slot_set *live = engine_slot_set_new(rows, true);
+    segments_slots *live = segments_slots_new(rows, true);
     if (!live) st = err_nomem(err);
     for (size_t w = 0; live && w < live->words; w++) {
       if (c->live) live->bits[w] = c->live->bits[w];
@@ -82,11 +82,11 @@ static lode_status refresh_clear_dead(refresh_job *u, engine_segment_view *c, lo
     if (live) {
       live->n = 0;
       for (size_t w = 0; w < live->words; w++) live->n += (size_t)__builtin_popcountll(live->bits[w]);
-      engine_slot_set_release(c->live);
+      segments_slots_release(c->live);
       c->live = live;
     }
   }
-  engine_slot_set_release(dead);
+  segments_slots_release(dead);
   return st;
 }
 
@@ -96,7 +96,7 @@ static lode_status refresh_clear_or_suspect(refresh_job *u, engine_segment_view 
   lode_status st = refresh_clear_dead(u, c, &why);
   if (st == LODE_OK) return LODE_OK;
   if (st == LODE_NOMEM) return err_nomem(err);
-  engine_segment_suspect(c->seg->segments, c->seg->row.id, st, why.text);
+  segments_suspect(c->seg->segments, c->seg->row.id, st, why.text);
   return LODE_OK;
 }
 
@@ -122,24 +122,23 @@ static lode_status refresh_add_segment(void *ctx, const store_manifest_row *row,
   engine_snapshot *v = list->u->v;
   engine_store *store = list->u->reader->handle->store;
   engine_segment_view c = {0};
-  if (!row->proven || row->bytes == 0 || row->after < list->last ||
-      engine_segment_is_suspect(&store->segments, row->id))
+  if (!row->proven || row->bytes == 0 || row->after < list->last || segments_is_suspect(&store->segments, row->id))
     return LODE_OK;
   for (size_t i = 0; i < v->n_segs && !c.seg; i++)
     if (v->segs[i].seg->row.id == row->id) c = engine_segment_view_ref(&v->segs[i]);
-  if (!c.seg) TRY(engine_segment_open(&store->segments, row, &c.seg, err));
+  if (!c.seg) TRY(segments_open(&store->segments, row, &c.seg, err));
   c.after = row->after; /* the range of a segment may have grown over an empty gap */
   c.last = row->last;
   if (c.seg && c.seg->segment->info.dim != v->dim) { /* from another store, or forged */
-    engine_segment_suspect(&store->segments, row->id, LODE_CORRUPT, "its dimension is not the collection's");
-    engine_segment_release(c.seg);
-    engine_slot_set_release(c.live);
+    segments_suspect(&store->segments, row->id, LODE_CORRUPT, "its dimension is not the collection's");
+    segments_file_release(c.seg);
+    segments_slots_release(c.live);
     return LODE_OK;
   }
   if (!c.seg) return LODE_OK;
   if (!mem_grow(&list->segs, &list->cap, list->n + 1, sizeof *list->segs)) {
-    engine_segment_release(c.seg);
-    engine_slot_set_release(c.live);
+    segments_file_release(c.seg);
+    segments_slots_release(c.live);
     return err_nomem(err);
   }
   list->segs[list->n++] = c;

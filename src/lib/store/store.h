@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store.h - the truth file: records, documents, vectors and indexes in one SQLite database. Used by src/lib/engine.
+/* store.h - the truth file: records, documents, vectors and indexes in one SQLite database. Used by src/lib/engine and
+ * src/lib/segments.
  *
  * Main ideas (docs/FORMAT.md describes every table and byte)
  *   - Keys are 64-bit: collection (high 23 bits) and a store-wide, commit-ordered counter (low 40 bits). A record keeps

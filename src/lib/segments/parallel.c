@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parallel.c - runs one loop on several threads, started for it and joined at its end. The caller's thread takes part;
  * if threads cannot be created, fewer do the work. The threads block all signals. */
-#include "engine/segment_build.h"
+#include "segments/segment_build.h"
 
 enum { PARALLEL_MAX_THREADS = 8, PARALLEL_GRAIN = 16 /* iterations that a thread takes at a time */ };
 
@@ -34,7 +34,7 @@ static void parallel_run(void *ctx, size_t n, index_parallel_body *body, void *a
   for (unsigned i = 0; i < started; i++) (void)pthread_join(threads[i], NULL);
 }
 
-index_parallel engine_parallel(unsigned *n) {
+index_parallel segments_parallel(unsigned *n) {
   if (*n == 0) *n = os_cpu_count();
   if (*n > PARALLEL_MAX_THREADS) *n = PARALLEL_MAX_THREADS;
   return (index_parallel){.run = *n > 1 ? parallel_run : NULL, .ctx = n, .workers = *n};

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* segment_build.h - how segments of the vector index are planned (segment_plan.c), built (segment_build.c), removed
- * (segment_sweep.c) and verified (index_verify.c).
+ * (segment_sweep.c) and verified (segment_verify.c).
  *
  * Everything in the second part runs under the builder's lock (store.h), which one thread of one process holds at a
  * time, and which is released when its holder dies. What a killed builder left (a row of an unfinished segment, a file
  * that no row names) is found and removed by the next one. Queries never wait for any of it.
  */
-#ifndef LODE_ENGINE_SEGMENT_BUILD_H
-#define LODE_ENGINE_SEGMENT_BUILD_H
+#ifndef LODE_SEGMENTS_SEGMENT_BUILD_H
+#define LODE_SEGMENTS_SEGMENT_BUILD_H
 
-#include "engine/segment_files.h"
+#include "segments/segment_files.h"
 
 /* Thresholds; tests lower them. */
-typedef struct engine_build_limits {
+typedef struct segments_build_limits {
   uint32_t tail_rows;    /* this many vectors outside of segments become a segment */
   uint32_t graph_rows;   /* segments of at least this many rows have a graph */
   uint32_t dead_percent; /* segments with at least this share of dead rows are rebuilt */
   uint32_t max_rows;     /* of a segment; 0: as the memory budget allows */
   uint32_t threads;      /* 0: one for each processor, at most 8 */
-} engine_build_limits;
-extern engine_build_limits engine_limits;
+} segments_build_limits;
+extern segments_build_limits segments_limits;
 
 /* What to build. If stop (may be NULL) returns true, the build ends with LODE_CANCELLED. */
-typedef struct engine_build_request {
+typedef struct segments_build_request {
   bool (*stop)(void *ctx);
   void *stop_ctx;
   lode_progress progress;
@@ -31,31 +31,32 @@ typedef struct engine_build_request {
   bool gentle;     /* use half of the threads */
   bool flat;       /* no graphs: a bulk load is running and would replace them */
   bool only_dead;  /* only rewrite segments that hold dead vectors, keeping their kind */
-} engine_build_request;
+} segments_build_request;
 /* Builds until nothing is left to do; waits while a thread of this handle builds. */
-LODE_MUST lode_status engine_build_all(engine_segments *segments, const engine_build_request *request, lode_error *err);
+LODE_MUST lode_status segments_build_all(segments_store *segments, const segments_build_request *request,
+                                         lode_error *err);
 /* Builds at most one segment; *more: there may be more to do. LODE_BUSY when another thread or process builds. */
-LODE_MUST lode_status engine_build_step(engine_segments *segments, const engine_build_request *request, bool *more,
-                                        lode_error *err);
+LODE_MUST lode_status segments_build_step(segments_store *segments, const segments_build_request *request, bool *more,
+                                          lode_error *err);
 /* Marks segments whose files were removed as suspect. Whoever has them open keeps using them until they are rebuilt. */
-void engine_sweep_missing(engine_segments *segments);
+void segments_sweep_missing(segments_store *segments);
 /* The segments of a collection. */
-typedef struct engine_index_counts {
+typedef struct segments_counts {
   uint64_t segments, rows, dead, bytes;
   uint64_t making; /* segments being built */
-} engine_index_counts;
-LODE_MUST lode_status engine_index_count(store_tx *tx, int64_t cid, engine_index_counts *counts, lode_error *err);
+} segments_counts;
+LODE_MUST lode_status segments_count(store_tx *tx, int64_t cid, segments_counts *counts, lode_error *err);
 /* Verifies every file, its graph and its recall. */
-LODE_MUST lode_status engine_index_verify(engine_segments *segments, lode_damage_fn *found, void *ctx,
-                                          lode_progress progress, uint64_t *n_found, lode_error *err);
+LODE_MUST lode_status segments_verify(segments_store *segments, lode_damage_fn *found, void *ctx,
+                                      lode_progress progress, uint64_t *n_found, lode_error *err);
 
 /* Runs loops on *n threads; 0: as many as there are processors. Sets *n. */
-index_parallel engine_parallel(unsigned *n);
+index_parallel segments_parallel(unsigned *n);
 
 /* ---- Shared by these files ---- */
 
 /* A segment to build: the live vectors of a collection with after < vid <= last. */
-typedef struct engine_build_plan {
+typedef struct segments_build_plan {
   int64_t cid; /* 0: there is nothing to do */
   uint64_t uid;
   lode_metric metric;
@@ -65,30 +66,30 @@ typedef struct engine_build_plan {
   bool empty;          /* no live vectors: the manifest rows are removed */
   bool flat;           /* no graph, however many rows it has */
   size_t max_rows;
-} engine_build_plan;
-LODE_MUST lode_status engine_build_plan_next(engine_segments *segments, const engine_build_request *request,
-                                             engine_build_plan *plan, lode_error *err);
+} segments_build_plan;
+LODE_MUST lode_status segments_build_plan_next(segments_store *segments, const segments_build_request *request,
+                                               segments_build_plan *plan, lode_error *err);
 
 /* Removes what killed builders left. */
-LODE_MUST lode_status engine_sweep(engine_segments *segments, lode_error *err);
+LODE_MUST lode_status segments_sweep(segments_store *segments, lode_error *err);
 /* Checks suspects again and quarantines what is damaged; with `unreadable` also what cannot be read. */
-LODE_MUST lode_status engine_sweep_suspects(engine_segments *segments, bool unreadable, lode_error *err);
+LODE_MUST lode_status segments_sweep_suspects(segments_store *segments, bool unreadable, lode_error *err);
 /* Reads all files and quarantines what is damaged; with request->unreadable also what cannot be read. */
-LODE_MUST lode_status engine_sweep_check_files(engine_segments *segments, const engine_build_request *request,
-                                               lode_error *err);
+LODE_MUST lode_status segments_sweep_check_files(segments_store *segments, const segments_build_request *request,
+                                                 lode_error *err);
 /* Rows of the manifest, of one collection or (cid 0) of all. */
-typedef struct engine_manifest {
+typedef struct segments_manifest {
   store_manifest_row *v;
   size_t n, cap;
-} engine_manifest;
-LODE_MUST lode_status engine_manifest_load(engine_segments *segments, int64_t cid, engine_manifest *rows,
-                                           lode_error *err);
-LODE_MUST lode_status engine_manifest_remove(engine_segments *segments, uint64_t id, lode_error *err);
-/* Removes a file. If that fails, engine_sweep() will try again: no row names it. */
-void engine_segment_unlink(engine_segments *segments, uint64_t id, const char *ending);
+} segments_manifest;
+LODE_MUST lode_status segments_manifest_load(segments_store *segments, int64_t cid, segments_manifest *rows,
+                                             lode_error *err);
+LODE_MUST lode_status segments_manifest_remove(segments_store *segments, uint64_t id, lode_error *err);
+/* Removes a file. If that fails, segments_sweep() will try again: no row names it. */
+void segments_file_unlink(segments_store *segments, uint64_t id, const char *ending);
 /* Sorts keys that several transactions have read by record. One whose vector was replaced meanwhile may be there twice:
  * the newer one stays. Returns how many stay. */
-size_t engine_keys_dedup(index_segment_record *keys, size_t n);
-bool engine_build_is_stopped(const engine_build_request *request);
+size_t segments_keys_dedup(index_segment_record *keys, size_t n);
+bool segments_build_is_stopped(const segments_build_request *request);
 
 #endif

@@ -13,9 +13,9 @@
  * segment has at most as many rows as can be built within half of the memory budget: the rest is for pages and
  * transactions.
  */
-#include "engine/segment_build.h"
+#include "segments/segment_build.h"
 
-engine_build_limits engine_limits = {.tail_rows = 4096, .graph_rows = 2000, .dead_percent = 20};
+segments_build_limits segments_limits = {.tail_rows = 4096, .graph_rows = 2000, .dead_percent = 20};
 
 enum {
   PLAN_MIN_ROW_LIMIT = 20000, /* rows that a segment may have however small the memory budget is */
@@ -30,10 +30,10 @@ typedef struct plan_segment {
 } plan_segment;
 
 typedef struct plan_ctx {
-  engine_segments *segments;
+  segments_store *segments;
   store_tx *tx;
-  const engine_build_request *request;
-  engine_build_plan *plan;
+  const segments_build_request *request;
+  segments_build_plan *plan;
   plan_segment *segs;
   size_t n, cap;
 } plan_ctx;
@@ -46,8 +46,8 @@ static lode_status plan_add_segment(void *ctx, const store_manifest_row *row, lo
   return LODE_OK;
 }
 
-static size_t plan_max_rows(const engine_segments *segments, uint32_t dim) {
-  if (engine_limits.max_rows) return engine_limits.max_rows;
+static size_t plan_max_rows(const segments_store *segments, uint32_t dim) {
+  if (segments_limits.max_rows) return segments_limits.max_rows;
   size_t row = quant_stride(dim) + 6 * PLAN_DEGREE + 44 + 2 * sizeof(int64_t);
   uint64_t rows = segments->options->memory_bytes / 2 / row;
   if (rows < PLAN_MIN_ROW_LIMIT) rows = PLAN_MIN_ROW_LIMIT;
@@ -77,7 +77,7 @@ static bool plan_find_dead(plan_ctx *s) {
   if (s->request->flat) return false;
   for (size_t i = 0; i < s->n; i++) {
     const plan_segment *c = &s->segs[i];
-    bool many = c->dead * 100 >= (uint64_t)engine_limits.dead_percent * c->row.rows;
+    bool many = c->dead * 100 >= (uint64_t)segments_limits.dead_percent * c->row.rows;
     if (c->dead == 0 || (!many && !s->request->only_dead)) continue;
     s->plan->empty = c->live == 0;
     s->plan->flat = s->request->only_dead && c->row.kind == INDEX_FLAT;
@@ -88,7 +88,7 @@ static bool plan_find_dead(plan_ctx *s) {
 }
 
 static size_t plan_load_run_start(const plan_ctx *s, size_t end, uint64_t sum) {
-  uint64_t full = (uint64_t)PLAN_LOAD_FACTOR * engine_limits.tail_rows;
+  uint64_t full = (uint64_t)PLAN_LOAD_FACTOR * segments_limits.tail_rows;
   size_t i = end;
   if (full > s->plan->max_rows / 2) full = s->plan->max_rows / 2; /* two that are not full always fit in one */
   while (sum < full && i > 0 && s->segs[i - 1].live < full && s->segs[i - 1].row.kind == INDEX_FLAT)
@@ -106,7 +106,7 @@ static size_t plan_run_start(const plan_ctx *s, size_t end, uint64_t sum) {
 }
 
 static bool plan_is_left_flat(const plan_segment *c) {
-  return c->row.kind == INDEX_FLAT && c->row.rows >= engine_limits.graph_rows;
+  return c->row.kind == INDEX_FLAT && c->row.rows >= segments_limits.graph_rows;
 }
 
 /* Merged with those before it that would be merged with it anyway, and with the tail after the last. */
@@ -127,7 +127,7 @@ static bool plan_find_flat(plan_ctx *s, uint64_t n_tail) {
 }
 
 static bool plan_find_merge(plan_ctx *s, int64_t first, uint64_t n_tail) {
-  if (n_tail >= engine_limits.tail_rows) {
+  if (n_tail >= segments_limits.tail_rows) {
     size_t i = plan_run_start(s, s->n, n_tail);
     /* not shortened: a segment is replaced completely or not at all */
     if (i < s->n) s->plan->max_rows = INDEX_MAX_ROWS;
@@ -147,9 +147,9 @@ static lode_status plan_count_tail(plan_ctx *s, const store_coll *coll, uint64_t
   int64_t at = s->n ? s->segs[s->n - 1].row.last : store_vec_before_first(coll->cid), vid, rid;
   bool more = true;
   *n_tail = living > held ? living - held : 0;
-  if (s->n == 0 || *n_tail < engine_limits.tail_rows) return LODE_OK;
+  if (s->n == 0 || *n_tail < segments_limits.tail_rows) return LODE_OK;
   TRY(store_vec_scan_keys(s->tx, coll->cid, at, err));
-  for (uint64_t n = 0; n < engine_limits.tail_rows; n++) {
+  for (uint64_t n = 0; n < segments_limits.tail_rows; n++) {
     TRY(store_vec_next_key(s->tx, &vid, &rid, &more, err));
     if (more) continue;
     *n_tail = n;
@@ -164,7 +164,7 @@ static lode_status plan_collection(void *ctx, const store_coll *coll, lode_error
   if (s->plan->cid || coll->dim == 0) return LODE_OK;
   s->n = 0;
   TRY(store_manifest_each(s->tx, coll->cid, plan_add_segment, s, err));
-  if (s->n == 0 && living < engine_limits.tail_rows) return LODE_OK;
+  if (s->n == 0 && living < segments_limits.tail_rows) return LODE_OK;
   for (size_t i = 0; i < s->n; i++) {
     plan_segment *c = &s->segs[i];
     TRY(store_dead_count(s->tx, c->row.after, c->row.last, &c->dead, err));
@@ -172,7 +172,7 @@ static lode_status plan_collection(void *ctx, const store_coll *coll, lode_error
     c->live = c->row.rows - c->dead;
     held += c->live;
   }
-  *s->plan = (engine_build_plan){
+  *s->plan = (segments_build_plan){
       .uid = coll->uid, .metric = coll->metric, .dim = coll->dim, .max_rows = plan_max_rows(s->segments, coll->dim)};
   int64_t first = store_vec_before_first(coll->cid);
   TRY(plan_count_tail(s, coll, held, &n_tail, err));
@@ -183,10 +183,10 @@ static lode_status plan_collection(void *ctx, const store_coll *coll, lode_error
   return LODE_OK;
 }
 
-lode_status engine_build_plan_next(engine_segments *segments, const engine_build_request *request,
-                                   engine_build_plan *plan, lode_error *err) {
+lode_status segments_build_plan_next(segments_store *segments, const segments_build_request *request,
+                                     segments_build_plan *plan, lode_error *err) {
   plan_ctx s = {.segments = segments, .request = request, .plan = plan};
-  *plan = (engine_build_plan){0};
+  *plan = (segments_build_plan){0};
   TRY(store_tx_begin(segments->db, STORE_TX_READ, &s.tx, err));
   lode_status st = store_coll_each(s.tx, plan_collection, &s, err);
   store_tx_rollback(s.tx);
@@ -198,7 +198,7 @@ lode_status engine_build_plan_next(engine_segments *segments, const engine_build
 
 typedef struct plan_counting {
   store_tx *tx;
-  engine_index_counts *counts;
+  segments_counts *counts;
 } plan_counting;
 
 static lode_status plan_count_row(void *ctx, const store_manifest_row *row, lode_error *err) {
@@ -217,8 +217,8 @@ static lode_status plan_count_row(void *ctx, const store_manifest_row *row, lode
   return LODE_OK;
 }
 
-lode_status engine_index_count(store_tx *tx, int64_t cid, engine_index_counts *counts, lode_error *err) {
+lode_status segments_count(store_tx *tx, int64_t cid, segments_counts *counts, lode_error *err) {
   plan_counting c = {tx, counts};
-  *counts = (engine_index_counts){0};
+  *counts = (segments_counts){0};
   return store_manifest_each(tx, cid, plan_count_row, &c, err);
 }

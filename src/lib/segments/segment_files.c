@@ -7,17 +7,17 @@
  * builder (segment_build.c), if this handle may write, checks it again and quarantines it. A failed read proves no
  * damage: the truth file is used meanwhile, and the file is tried again.
  */
-#include "engine/segment_files.h"
+#include "segments/segment_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 
-void engine_segment_name(char name[ENGINE_SEGMENT_NAME_MAX], uint64_t id, const char *ending) {
-  snprintf(name, ENGINE_SEGMENT_NAME_MAX, STOREFILE_SEGMENTS_DIR "/%016" PRIx64 "%s", id, ending);
+void segments_file_name(char name[SEGMENTS_NAME_MAX], uint64_t id, const char *ending) {
+  snprintf(name, SEGMENTS_NAME_MAX, STOREFILE_SEGMENTS_DIR "/%016" PRIx64 "%s", id, ending);
 }
 
-char *engine_segment_path(const engine_segments *segments, uint64_t id, const char *ending) {
+char *segments_file_path(const segments_store *segments, uint64_t id, const char *ending) {
   strbuf path = {0};
   strbuf_addf(&path, "%s/%s/%016" PRIx64 "%s", store_db_folder(segments->db), STOREFILE_SEGMENTS_DIR, id, ending);
   strbuf_addch(&path, 0);
@@ -25,14 +25,14 @@ char *engine_segment_path(const engine_segments *segments, uint64_t id, const ch
   return path.data;
 }
 
-void engine_segments_init(engine_segments *segments, store_db *db, void (*wake)(void *ctx), void *wake_ctx) {
-  *segments = (engine_segments){.db = db, .options = store_db_options(db), .wake = wake, .wake_ctx = wake_ctx};
+void segments_init(segments_store *segments, store_db *db, void (*wake)(void *ctx), void *wake_ctx) {
+  *segments = (segments_store){.db = db, .options = store_db_options(db), .wake = wake, .wake_ctx = wake_ctx};
   (void)pthread_mutex_init(&segments->lock, NULL);
 }
 
-void engine_segments_release(engine_segments *segments) { (void)pthread_mutex_destroy(&segments->lock); }
+void segments_release(segments_store *segments) { (void)pthread_mutex_destroy(&segments->lock); }
 
-void engine_segments_after_fork(engine_segments *segments) {
+void segments_after_fork(segments_store *segments) {
   bool sane = pthread_mutex_trylock(&segments->lock) == 0;
   (void)pthread_mutex_init(&segments->lock, NULL);
   atomic_store(&segments->progress.total, 0);
@@ -43,13 +43,13 @@ void engine_segments_after_fork(engine_segments *segments) {
 
 #define SUSPECT_RETRY_NS UINT64_C(5000000000)
 
-static size_t suspect_find(const engine_segments *segments, uint64_t id) {
+static size_t suspect_find(const segments_store *segments, uint64_t id) {
   size_t i = 0;
   while (i < segments->n_suspects && segments->suspects[i] != id) i++;
   return i;
 }
 
-static void suspect_remove(engine_segments *segments, size_t i) {
+static void suspect_remove(segments_store *segments, size_t i) {
   if (!INVARIANT(i < segments->n_suspects && os_mutex_is_locked(&segments->lock))) return;
   segments->n_suspects--;
   memmove(segments->suspects + i, segments->suspects + i + 1, (segments->n_suspects - i) * sizeof *segments->suspects);
@@ -57,7 +57,7 @@ static void suspect_remove(engine_segments *segments, size_t i) {
           (segments->n_suspects - i) * sizeof *segments->suspect_expires_ns);
 }
 
-bool engine_segment_is_suspect(engine_segments *segments, uint64_t id) {
+bool segments_is_suspect(segments_store *segments, uint64_t id) {
   if (atomic_load_explicit(&segments->n_suspects, memory_order_relaxed) == 0) return false;
   pthread_mutex_lock(&segments->lock);
   size_t i = suspect_find(segments, id);
@@ -72,12 +72,12 @@ bool engine_segment_is_suspect(engine_segments *segments, uint64_t id) {
 
 typedef enum suspect_reason { SUSPECT_MISSING, SUSPECT_UNREADABLE, SUSPECT_DAMAGED } suspect_reason;
 
-static void suspect_add(engine_segments *segments, uint64_t id, suspect_reason what, const char *why) {
+static void suspect_add(segments_store *segments, uint64_t id, suspect_reason what, const char *why) {
   pthread_mutex_lock(&segments->lock);
   size_t i = suspect_find(segments, id);
   bool is_new = i == segments->n_suspects;
   /* the oldest: it will be found again */
-  if (is_new && segments->n_suspects == ENGINE_MAX_SUSPECTS) suspect_remove(segments, 0);
+  if (is_new && segments->n_suspects == SEGMENTS_MAX_SUSPECTS) suspect_remove(segments, 0);
   if (is_new) i = segments->n_suspects++;
   segments->suspects[i] = id;
   segments->suspect_expires_ns[i] = what == SUSPECT_UNREADABLE ? os_api->now_ns() + SUSPECT_RETRY_NS : 0;
@@ -91,12 +91,12 @@ static void suspect_add(engine_segments *segments, uint64_t id, suspect_reason w
                id, why, what == SUSPECT_DAMAGED ? "is rebuilt" : "can be read again");
 }
 
-void engine_segment_suspect(engine_segments *segments, uint64_t id, lode_status st, const char *why) {
+void segments_suspect(segments_store *segments, uint64_t id, lode_status st, const char *why) {
   suspect_add(segments, id, st == LODE_IO ? SUSPECT_UNREADABLE : SUSPECT_DAMAGED, why);
 }
-void engine_segment_missing(engine_segments *segments, uint64_t id) { suspect_add(segments, id, SUSPECT_MISSING, ""); }
+void segments_mark_missing(segments_store *segments, uint64_t id) { suspect_add(segments, id, SUSPECT_MISSING, ""); }
 
-void engine_segment_clear_suspect(engine_segments *segments, uint64_t id) {
+void segments_clear_suspect(segments_store *segments, uint64_t id) {
   pthread_mutex_lock(&segments->lock);
   size_t i = suspect_find(segments, id);
   if (i < segments->n_suspects) suspect_remove(segments, i);
@@ -107,7 +107,7 @@ void engine_segment_clear_suspect(engine_segments *segments, uint64_t id) {
 
 /* Retries once: a failure may be transient. */
 static lode_status segfile_read_bytes(void *ctx, uint64_t offset, void *buf, size_t n, lode_error *err) {
-  const engine_segment *seg = ctx;
+  const segments_file *seg = ctx;
   size_t got = 0;
   lode_status st = os_read_full(seg->fd, buf, n, offset, &got, err);
   if (st == LODE_IO) st = os_read_full(seg->fd, buf, n, offset, &got, err);
@@ -115,25 +115,25 @@ static lode_status segfile_read_bytes(void *ctx, uint64_t offset, void *buf, siz
   return got == n ? LODE_OK : err_set(err, LODE_CORRUPT, "a segment of the vector index is cut short");
 }
 
-static void segfile_free(engine_segment *seg) {
+static void segfile_free(segments_file *seg) {
   index_segment_close(seg->segment);
   if (seg->fd >= 0) (void)os_api->close(seg->fd);
   mem_free(seg);
 }
 
-engine_segment *engine_segment_ref(engine_segment *seg) {
+segments_file *segments_file_ref(segments_file *seg) {
   if (seg) mem_ref(&seg->refs);
   return seg;
 }
 
-void engine_segment_release(engine_segment *seg) {
+void segments_file_release(segments_file *seg) {
   if (seg && mem_unref(&seg->refs)) segfile_free(seg);
 }
 
-static lode_status segfile_open(engine_segment *seg, lode_error *err) {
+static lode_status segfile_open(segments_file *seg, lode_error *err) {
   struct stat sb;
-  char name[ENGINE_SEGMENT_NAME_MAX];
-  engine_segment_name(name, seg->row.id, ".seg");
+  char name[SEGMENTS_NAME_MAX];
+  segments_file_name(name, seg->row.id, ".seg");
   seg->fd = beneath_open(store_db_folder(seg->segments->db), name, O_RDONLY, 0);
   if (seg->fd < 0 && (errno == EMFILE || errno == ENFILE)) return err_set(err, LODE_LIMIT, "too many files are open");
   if (seg->fd < 0 && errno == EISDIR) return err_set(err, LODE_CORRUPT, "there is a folder in its place");
@@ -157,17 +157,17 @@ static lode_status segfile_open(engine_segment *seg, lode_error *err) {
   return o->preload && wanted <= o->memory_bytes / 2 ? index_segment_preload(seg->segment, err) : LODE_OK;
 }
 
-bool engine_segment_is_missing(const engine_segments *segments, uint64_t id) {
+bool segments_is_missing(const segments_store *segments, uint64_t id) {
   struct stat sb;
-  char name[ENGINE_SEGMENT_NAME_MAX];
-  engine_segment_name(name, id, ".seg");
+  char name[SEGMENTS_NAME_MAX];
+  segments_file_name(name, id, ".seg");
   return beneath_lstat(store_db_folder(segments->db), name, &sb) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
-lode_status engine_segment_open_checked(engine_segments *segments, const store_manifest_row *row, engine_segment **out,
-                                        lode_error *err) {
+lode_status segments_open_checked(segments_store *segments, const store_manifest_row *row, segments_file **out,
+                                  lode_error *err) {
   *out = NULL;
-  engine_segment *seg = mem_calloc(1, sizeof *seg);
+  segments_file *seg = mem_calloc(1, sizeof *seg);
   if (!seg) return err_nomem(err);
   atomic_init(&seg->refs, 1);
   seg->segments = segments;
@@ -181,27 +181,27 @@ lode_status engine_segment_open_checked(engine_segments *segments, const store_m
   return st;
 }
 
-lode_status engine_segment_open(engine_segments *segments, const store_manifest_row *row, engine_segment **out,
-                                lode_error *err) {
+lode_status segments_open(segments_store *segments, const store_manifest_row *row, segments_file **out,
+                          lode_error *err) {
   lode_error why;
   *out = NULL;
-  if (!row->proven || engine_segment_is_suspect(segments, row->id)) return LODE_OK;
+  if (!row->proven || segments_is_suspect(segments, row->id)) return LODE_OK;
   err_clear(&why);
-  lode_status st = engine_segment_open_checked(segments, row, out, &why);
+  lode_status st = segments_open_checked(segments, row, out, &why);
   if (st == LODE_OK) return LODE_OK;
   if (st == LODE_NOMEM) return err_nomem(err);
-  if (engine_segment_is_missing(segments, row->id))
-    engine_segment_missing(segments, row->id);
+  if (segments_is_missing(segments, row->id))
+    segments_mark_missing(segments, row->id);
   else
-    engine_segment_suspect(segments, row->id, st, why.text);
+    segments_suspect(segments, row->id, st, why.text);
   return LODE_OK;
 }
 
 /* ---- Slots ---- */
 
-engine_slot_set *engine_slot_set_new(uint32_t rows, bool set) {
+segments_slots *segments_slots_new(uint32_t rows, bool set) {
   size_t words = (size_t)rows / 64 + 1;
-  engine_slot_set *s = mem_alloc(sizeof *s + words * sizeof *s->bits);
+  segments_slots *s = mem_alloc(sizeof *s + words * sizeof *s->bits);
   if (!s) return NULL;
   atomic_init(&s->refs, 1);
   s->words = words;
@@ -211,11 +211,11 @@ engine_slot_set *engine_slot_set_new(uint32_t rows, bool set) {
   return s;
 }
 
-engine_slot_set *engine_slot_set_ref(engine_slot_set *s) {
+segments_slots *segments_slots_ref(segments_slots *s) {
   if (s) mem_ref(&s->refs);
   return s;
 }
 
-void engine_slot_set_release(engine_slot_set *s) {
+void segments_slots_release(segments_slots *s) {
   if (s && mem_unref(&s->refs)) mem_free(s);
 }

@@ -10,7 +10,7 @@
  * Transactions for reading last at most 50 ms. A failure or a stop at any point leaves what was published as it was. A
  * merge is no different: the vectors are read from the truth file again.
  */
-#include "engine/segment_build.h"
+#include "segments/segment_build.h"
 
 #include <fcntl.h>
 
@@ -23,9 +23,9 @@ enum {
 };
 
 typedef struct build_job {
-  engine_segments *segments;
-  const engine_build_request *request;
-  engine_build_plan plan;
+  segments_store *segments;
+  const segments_build_request *request;
+  segments_build_plan plan;
   store_manifest_row row;
   store_tx *tx;               /* open while reading */
   index_segment_record *keys; /* rid, vid; by rid */
@@ -39,7 +39,7 @@ typedef struct build_job {
   size_t n_replaced, cap_replaced;
 } build_job;
 
-bool engine_build_is_stopped(const engine_build_request *r) { return r->stop && r->stop(r->stop_ctx); }
+bool segments_build_is_stopped(const segments_build_request *r) { return r->stop && r->stop(r->stop_ctx); }
 
 static lode_status build_cancelled(lode_error *err) {
   return err_set(err, LODE_CANCELLED, "cancelled: the index will be made later");
@@ -49,7 +49,7 @@ static lode_status build_progress(build_job *b, const char *phase, uint64_t done
   const lode_progress *p = &b->request->progress;
   atomic_store(&b->segments->progress.total, total);
   atomic_store(&b->segments->progress.done, done);
-  if (engine_build_is_stopped(b->request) || (p->step && !p->step(p->ctx, phase, done, total)))
+  if (segments_build_is_stopped(b->request) || (p->step && !p->step(p->ctx, phase, done, total)))
     return build_cancelled(err);
   return LODE_OK;
 }
@@ -130,7 +130,7 @@ static int build_compare_keys(const void *x, const void *y) {
   return a->cursor < c->cursor ? -1 : a->cursor > c->cursor;
 }
 
-size_t engine_keys_dedup(index_segment_record *keys, size_t n) {
+size_t segments_keys_dedup(index_segment_record *keys, size_t n) {
   size_t kept = 0;
   if (n) qsort(keys, n, sizeof *keys, build_compare_keys);
   for (size_t i = 0; i < n; i++)
@@ -182,15 +182,15 @@ static bool build_graph_progress(void *ctx, const char *phase, uint64_t done, ui
 
 static lode_status build_open_file(build_job *b, lode_error *err) {
   const char *folder = store_db_folder(b->segments->db);
-  char name[ENGINE_SEGMENT_NAME_MAX];
-  b->tmp = engine_segment_path(b->segments, b->row.id, ".tmp");
-  b->path = engine_segment_path(b->segments, b->row.id, ".seg");
+  char name[SEGMENTS_NAME_MAX];
+  b->tmp = segments_file_path(b->segments, b->row.id, ".tmp");
+  b->path = segments_file_path(b->segments, b->row.id, ".seg");
   if (!b->tmp || !b->path) return err_nomem(err);
   if (beneath_mkdir(folder, STOREFILE_SEGMENTS_DIR, 0700) == 0)
     TRY(beneath_sync_dir(folder, STOREFILE_SEGMENTS_DIR, err));
   else if (errno != EEXIST)
     return err_errno(err, errno, STOREFILE_SEGMENTS_DIR);
-  engine_segment_name(name, b->row.id, ".tmp");
+  segments_file_name(name, b->row.id, ".tmp");
   b->fd = beneath_open(folder, name, O_RDWR | O_CREAT | O_EXCL, 0600);
   return b->fd < 0 ? err_errno(err, errno, b->tmp) : LODE_OK;
 }
@@ -210,16 +210,16 @@ static lode_status build_add_rows(build_job *b, lode_error *err) {
 static lode_status build_make_file(build_job *b, lode_error *err) {
   index_writer_options options = {
       .id = b->row.id,
-      .kind = b->n >= engine_limits.graph_rows && !b->request->flat && !b->plan.flat ? INDEX_GRAPH : INDEX_FLAT,
+      .kind = b->n >= segments_limits.graph_rows && !b->request->flat && !b->plan.flat ? INDEX_GRAPH : INDEX_FLAT,
       .rows_hint = (uint32_t)b->n,
       .write = build_write_bytes,
       .ctx = b,
   };
-  b->threads = engine_limits.threads ? engine_limits.threads : b->segments->options->build_threads;
-  options.graph.parallel = engine_parallel(&b->threads);
-  if (b->request->gentle && !engine_limits.threads && b->threads > 1) {
+  b->threads = segments_limits.threads ? segments_limits.threads : b->segments->options->build_threads;
+  options.graph.parallel = segments_parallel(&b->threads);
+  if (b->request->gentle && !segments_limits.threads && b->threads > 1) {
     b->threads /= 2;
-    options.graph.parallel = engine_parallel(&b->threads);
+    options.graph.parallel = segments_parallel(&b->threads);
   }
   options.graph.progress = (lode_progress){build_graph_progress, b};
   if (b->segments->options->bulk_load) {
@@ -238,9 +238,9 @@ static lode_status build_make_file(build_job *b, lode_error *err) {
 
 static lode_status build_finish_file(build_job *b, lode_error *err) {
   if (OS_RETRY(os_api->fsync(b->fd)) != 0) return err_errno(err, errno, b->tmp);
-  char from[ENGINE_SEGMENT_NAME_MAX], to[ENGINE_SEGMENT_NAME_MAX];
-  engine_segment_name(from, b->row.id, ".tmp");
-  engine_segment_name(to, b->row.id, ".seg");
+  char from[SEGMENTS_NAME_MAX], to[SEGMENTS_NAME_MAX];
+  segments_file_name(from, b->row.id, ".tmp");
+  segments_file_name(to, b->row.id, ".seg");
   if (beneath_rename(store_db_folder(b->segments->db), from, to) != 0) return err_errno(err, errno, b->path);
   return beneath_sync_dir(store_db_folder(b->segments->db), to, err);
 }
@@ -345,7 +345,7 @@ static void build_forget_dead(build_job *b) {
   store_tx_rollback(tx);
   if (st != LODE_OK || n == 0) return;
   if (b->n) qsort(b->keys, b->n, sizeof *b->keys, build_compare_vids);
-  while (more && !engine_build_is_stopped(b->request) && build_forget_some(b, &l, &more, NULL) == LODE_OK) {}
+  while (more && !segments_build_is_stopped(b->request) && build_forget_some(b, &l, &more, NULL) == LODE_OK) {}
   mem_free(l.vids);
 }
 
@@ -354,7 +354,7 @@ static void build_forget_dead(build_job *b) {
 static lode_status build_segment(build_job *b, lode_error *err) {
   bool empty = b->plan.empty;
   if (!empty) TRY(build_read_keys(b, err));
-  b->n = engine_keys_dedup(b->keys, b->n);
+  b->n = segments_keys_dedup(b->keys, b->n);
   empty = b->n == 0;
   if (!empty) TRY(build_make_file(b, err));
   empty = empty || b->writer.info.n == 0;
@@ -367,7 +367,7 @@ static lode_status build_segment(build_job *b, lode_error *err) {
     TRY(build_finish_file(b, err));
   }
   TRY(build_publish(b, empty, err));
-  for (size_t i = 0; i < b->n_replaced; i++) engine_segment_unlink(b->segments, b->replaced[i], ".seg");
+  for (size_t i = 0; i < b->n_replaced; i++) segments_file_unlink(b->segments, b->replaced[i], ".seg");
   if (empty)
     b->row.bytes = 0;
   else
@@ -376,8 +376,8 @@ static lode_status build_segment(build_job *b, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status build_run(engine_segments *segments, const engine_build_request *request,
-                             const engine_build_plan *plan, lode_error *err) {
+static lode_status build_run(segments_store *segments, const segments_build_request *request,
+                             const segments_build_plan *plan, lode_error *err) {
   build_job b = {.segments = segments, .request = request, .plan = *plan, .fd = -1};
   lode_status st = LODE_OK;
   b.vector = mem_calloc(plan->dim, sizeof *b.vector);
@@ -386,11 +386,11 @@ static lode_status build_run(engine_segments *segments, const engine_build_reque
   TRY_GOTO(build_register_row(&b, err));
   st = build_segment(&b, err);
   build_end_reading(&b);
-  if (b.tmp && (st != LODE_OK || b.row.bytes == 0)) engine_segment_unlink(segments, b.row.id, ".tmp");
+  if (b.tmp && (st != LODE_OK || b.row.bytes == 0)) segments_file_unlink(segments, b.row.id, ".tmp");
   if (st != LODE_OK) { /* whether or not the commit succeeded: the row and the file go together */
     lode_error ignored;
-    if (engine_manifest_remove(segments, b.row.id, &ignored) == LODE_OK)
-      engine_segment_unlink(segments, b.row.id, ".seg");
+    if (segments_manifest_remove(segments, b.row.id, &ignored) == LODE_OK)
+      segments_file_unlink(segments, b.row.id, ".seg");
   }
 done:
   if (b.fd >= 0) (void)os_api->close(b.fd);
@@ -405,20 +405,20 @@ done:
   return st;
 }
 
-static lode_status build_step_locked(engine_segments *segments, const engine_build_request *request, bool *more,
+static lode_status build_step_locked(segments_store *segments, const segments_build_request *request, bool *more,
                                      lode_error *err) {
-  engine_build_plan plan;
-  TRY(engine_sweep(segments, err));
-  engine_sweep_missing(segments);
-  if (request->thorough) TRY(engine_sweep_check_files(segments, request, err));
-  TRY(engine_sweep_suspects(segments, request->unreadable, err));
-  TRY(engine_build_plan_next(segments, request, &plan, err));
+  segments_build_plan plan;
+  TRY(segments_sweep(segments, err));
+  segments_sweep_missing(segments);
+  if (request->thorough) TRY(segments_sweep_check_files(segments, request, err));
+  TRY(segments_sweep_suspects(segments, request->unreadable, err));
+  TRY(segments_build_plan_next(segments, request, &plan, err));
   *more = plan.cid != 0;
   return plan.cid ? build_run(segments, request, &plan, err) : LODE_OK;
 }
 
-lode_status engine_build_step(engine_segments *segments, const engine_build_request *request, bool *more,
-                              lode_error *err) {
+lode_status segments_build_step(segments_store *segments, const segments_build_request *request, bool *more,
+                                lode_error *err) {
   *more = false;
   TRY(store_build_lock(segments->db, err));
   lode_status st = build_step_locked(segments, request, more, err);
@@ -426,15 +426,15 @@ lode_status engine_build_step(engine_segments *segments, const engine_build_requ
   return st;
 }
 
-lode_status engine_build_all(engine_segments *segments, const engine_build_request *request, lode_error *err) {
+lode_status segments_build_all(segments_store *segments, const segments_build_request *request, lode_error *err) {
   uint64_t until = os_api->now_ns() + (uint64_t)segments->options->busy_ms * 1000000;
-  engine_build_request r = *request;
+  segments_build_request r = *request;
   bool more = true;
   while (more) {
-    lode_status st = engine_build_step(segments, &r, &more, err);
+    lode_status st = segments_build_step(segments, &r, &more, err);
     if (st == LODE_BUSY) {
       /* wait for a thread of this handle as long as it takes; another process does the work without us */
-      if (engine_build_is_stopped(&r)) return build_cancelled(err);
+      if (segments_build_is_stopped(&r)) return build_cancelled(err);
       if (atomic_load(&segments->progress.total) > 0)
         until = os_api->now_ns() + (uint64_t)segments->options->busy_ms * 1000000;
       if (os_api->now_ns() >= until && r.unreadable) return st; /* the request was not carried out */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* index_verify.c - checks the vector index against itself and the truth file.
+/* segment_verify.c - checks the vector index against itself and the truth file.
  *
  * For each segment of the manifest: every checksum, quantised row, link and ordinal; that every row can be reached;
  * that it holds every live vector of its range; and how many of the ten nearest its search finds for a sample of its
  * own vectors. A missing file is no damage: segments may be removed at any time and are rebuilt.
  */
-#include "engine/segment_build.h"
+#include "segments/segment_build.h"
 #include "index/index_search.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@ enum { RECHECK_NEAREST = 10, RECHECK_MAX_SAMPLES = 32, RECHECK_CHECK_EVERY = 64 
 #define RECHECK_MIN_RECALL 0.7 /* of a sample; a good graph is well above that */
 
 typedef struct recheck_job {
-  engine_segments *segments;
+  segments_store *segments;
   lode_damage_fn *found;
   void *ctx;
   lode_progress progress;
@@ -60,15 +60,15 @@ static lode_status recheck_read_keys(recheck_job *c, const store_manifest_row *r
 
 /* Between two transactions a vector may be replaced by one in the range of another segment. Of two with the same
  * record, the newer one is current and the older one is ignored. */
-static lode_status recheck_rows(recheck_job *c, engine_segment *seg, lode_error *err) {
+static lode_status recheck_rows(recheck_job *c, segments_file *seg, lode_error *err) {
   char why[160];
   size_t marked = 0;
   TRY(recheck_read_keys(c, &seg->row, err));
-  size_t kept = engine_keys_dedup(c->keys, c->n);
-  engine_slot_set *slots = engine_slot_set_new(seg->row.rows, false);
+  size_t kept = segments_keys_dedup(c->keys, c->n);
+  segments_slots *slots = segments_slots_new(seg->row.rows, false);
   if (!slots) return err_nomem(err);
   lode_status st = index_segment_mark(seg->segment, c->keys, kept, slots->bits, &marked, err);
-  engine_slot_set_release(slots);
+  segments_slots_release(slots);
   TRY(st);
   if (marked >= kept) return LODE_OK;
   snprintf(why, sizeof why, "%zu of %zu living vectors of its range are not in it", kept - marked, kept);
@@ -95,7 +95,7 @@ static lode_status recheck_search_both(index_segment *segment, recheck_sampling 
   return LODE_OK;
 }
 
-static lode_status recheck_recall(recheck_job *c, engine_segment *seg, lode_error *err) {
+static lode_status recheck_recall(recheck_job *c, segments_file *seg, lode_error *err) {
   recheck_sampling s = {0};
   char why[160];
   size_t hits = 0, total = 0;
@@ -116,16 +116,16 @@ static lode_status recheck_recall(recheck_job *c, engine_segment *seg, lode_erro
 }
 
 static lode_status recheck_file(recheck_job *c, const store_manifest_row *row, lode_error *err) {
-  engine_segment *seg = NULL;
+  segments_file *seg = NULL;
   lode_error why;
   index_graph_report report;
-  if (engine_segment_is_missing(c->segments, row->id)) return LODE_OK;
+  if (segments_is_missing(c->segments, row->id)) return LODE_OK;
   err_clear(&why);
-  lode_status st = engine_segment_open_checked(c->segments, row, &seg, &why);
+  lode_status st = segments_open_checked(c->segments, row, &seg, &why);
   if (st == LODE_OK) st = index_segment_verify(seg->segment, &report, &why);
   if (st == LODE_OK) st = recheck_rows(c, seg, &why);
   if (st == LODE_OK) st = recheck_recall(c, seg, &why);
-  engine_segment_release(seg);
+  segments_file_release(seg);
   if (st == LODE_NOMEM) return err_nomem(err);
   if (st == LODE_IO)
     return err_set(err, st,
@@ -135,26 +135,26 @@ static lode_status recheck_file(recheck_job *c, const store_manifest_row *row, l
   if (st == LODE_BUSY || st == LODE_GONE || st == LODE_CANCELLED) return err_set(err, st, "%s", why.text);
   if (st == LODE_OK) return LODE_OK;
   recheck_report(c, row, why.text);
-  engine_segment_suspect(c->segments, row->id, st, why.text);
+  segments_suspect(c->segments, row->id, st, why.text);
   return LODE_OK;
 }
 
 /* A segment that was replaced meanwhile is skipped: its file may be gone. */
 static lode_status recheck_still_listed(recheck_job *c, uint64_t id, bool *there, lode_error *err) {
-  engine_manifest rows;
+  segments_manifest rows;
   *there = false;
-  TRY(engine_manifest_load(c->segments, 0, &rows, err));
+  TRY(segments_manifest_load(c->segments, 0, &rows, err));
   for (size_t i = 0; i < rows.n; i++) *there = *there || rows.v[i].id == id;
   mem_free(rows.v);
   return LODE_OK;
 }
 
-lode_status engine_index_verify(engine_segments *segments, lode_damage_fn *found, void *ctx, lode_progress progress,
-                                uint64_t *n_found, lode_error *err) {
+lode_status segments_verify(segments_store *segments, lode_damage_fn *found, void *ctx, lode_progress progress,
+                            uint64_t *n_found, lode_error *err) {
   recheck_job c = {.segments = segments, .found = found, .ctx = ctx, .progress = progress};
-  engine_manifest rows = {0};
+  segments_manifest rows = {0};
   bool there;
-  lode_status st = engine_manifest_load(segments, 0, &rows, err);
+  lode_status st = segments_manifest_load(segments, 0, &rows, err);
   for (size_t i = 0; i < rows.n && st == LODE_OK; i++) {
     const store_manifest_row *row = &rows.v[i];
     if (progress.step && !progress.step(progress.ctx, "vector index", i, rows.n))

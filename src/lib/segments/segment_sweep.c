@@ -8,33 +8,33 @@
  *     then its row removed, in this order: a row without a file is harmless. One that cannot be read (EIO) stays,
  *     unless the user asked for it to be rebuilt.
  */
-#include "engine/segment_build.h"
+#include "segments/segment_build.h"
 
 #include <inttypes.h>
 
 /* ---- Rows and files ---- */
 
 static lode_status manifest_add_row(void *ctx, const store_manifest_row *row, lode_error *err) {
-  engine_manifest *rows = ctx;
+  segments_manifest *rows = ctx;
   if (!mem_grow(&rows->v, &rows->cap, rows->n + 1, sizeof *rows->v)) return err_nomem(err);
   rows->v[rows->n++] = *row;
   return LODE_OK;
 }
 
-lode_status engine_manifest_load(engine_segments *segments, int64_t cid, engine_manifest *rows, lode_error *err) {
+lode_status segments_manifest_load(segments_store *segments, int64_t cid, segments_manifest *rows, lode_error *err) {
   store_tx *tx;
-  *rows = (engine_manifest){0};
+  *rows = (segments_manifest){0};
   TRY(store_tx_begin(segments->db, STORE_TX_READ, &tx, err));
   lode_status st = store_manifest_each(tx, cid, manifest_add_row, rows, err);
   store_tx_rollback(tx);
   if (st != LODE_OK) {
     mem_free(rows->v);
-    *rows = (engine_manifest){0};
+    *rows = (segments_manifest){0};
   }
   return st;
 }
 
-lode_status engine_manifest_remove(engine_segments *segments, uint64_t id, lode_error *err) {
+lode_status segments_manifest_remove(segments_store *segments, uint64_t id, lode_error *err) {
   store_tx *tx;
   TRY(store_tx_begin(segments->db, STORE_TX_WRITE, &tx, err));
   lode_status st = store_manifest_remove(tx, id, err);
@@ -43,19 +43,19 @@ lode_status engine_manifest_remove(engine_segments *segments, uint64_t id, lode_
   return st;
 }
 
-void engine_segment_unlink(engine_segments *segments, uint64_t id, const char *ending) {
-  char name[ENGINE_SEGMENT_NAME_MAX];
-  engine_segment_name(name, id, ending);
+void segments_file_unlink(segments_store *segments, uint64_t id, const char *ending) {
+  char name[SEGMENTS_NAME_MAX];
+  segments_file_name(name, id, ending);
   (void)beneath_unlink(store_db_folder(segments->db), name);
 }
 
-static const store_manifest_row *manifest_find_row(const engine_manifest *rows, uint64_t id) {
+static const store_manifest_row *manifest_find_row(const segments_manifest *rows, uint64_t id) {
   for (size_t i = 0; i < rows->n; i++)
     if (rows->v[i].id == id) return &rows->v[i];
   return NULL;
 }
 
-static void sweep_files(engine_segments *segments, const engine_manifest *rows) {
+static void sweep_files(segments_store *segments, const segments_manifest *rows) {
   const char *name, *ending;
   uint64_t id;
   os_dir *folder = beneath_list(store_db_folder(segments->db), STOREFILE_SEGMENTS_DIR);
@@ -63,18 +63,18 @@ static void sweep_files(engine_segments *segments, const engine_manifest *rows) 
     if (!storefile_parse_segment(name, &id, &ending)) continue;
     const store_manifest_row *row = manifest_find_row(rows, id);
     if (row && row->bytes && strcmp(ending, ".seg") == 0) continue;
-    engine_segment_unlink(segments, id, ending);
+    segments_file_unlink(segments, id, ending);
   }
   if (folder) os_dir_close(folder);
 }
 
-lode_status engine_sweep(engine_segments *segments, lode_error *err) {
-  engine_manifest rows;
+lode_status segments_sweep(segments_store *segments, lode_error *err) {
+  segments_manifest rows;
   lode_status st = LODE_OK;
-  TRY(engine_manifest_load(segments, 0, &rows, err));
+  TRY(segments_manifest_load(segments, 0, &rows, err));
   for (size_t i = 0; i < rows.n && st == LODE_OK; i++) {
     if (rows.v[i].proven && rows.v[i].bytes) continue;
-    st = engine_manifest_remove(segments, rows.v[i].id, err);
+    st = segments_manifest_remove(segments, rows.v[i].id, err);
     rows.v[i].bytes = 0;
   }
   if (st == LODE_OK) sweep_files(segments, &rows);
@@ -82,35 +82,35 @@ lode_status engine_sweep(engine_segments *segments, lode_error *err) {
   return st;
 }
 
-void engine_sweep_missing(engine_segments *segments) {
-  engine_manifest rows;
-  if (engine_manifest_load(segments, 0, &rows, NULL) != LODE_OK) return;
+void segments_sweep_missing(segments_store *segments) {
+  segments_manifest rows;
+  if (segments_manifest_load(segments, 0, &rows, NULL) != LODE_OK) return;
   for (size_t i = 0; i < rows.n; i++)
-    if (rows.v[i].proven && rows.v[i].bytes && engine_segment_is_missing(segments, rows.v[i].id))
-      engine_segment_missing(segments, rows.v[i].id);
+    if (rows.v[i].proven && rows.v[i].bytes && segments_is_missing(segments, rows.v[i].id))
+      segments_mark_missing(segments, rows.v[i].id);
   mem_free(rows.v);
 }
 
 /* ---- Suspects ---- */
 
 /* Reads and checks everything in the file. *missing: there is no file. */
-static lode_status sweep_check_file(engine_segments *segments, const store_manifest_row *row, bool *missing,
+static lode_status sweep_check_file(segments_store *segments, const store_manifest_row *row, bool *missing,
                                     lode_error *err) {
-  engine_segment *seg = NULL;
+  segments_file *seg = NULL;
   index_graph_report report;
-  *missing = engine_segment_is_missing(segments, row->id);
+  *missing = segments_is_missing(segments, row->id);
   if (*missing) return err_set(err, LODE_CORRUPT, "the file is missing");
-  lode_status st = engine_segment_open_checked(segments, row, &seg, err);
+  lode_status st = segments_open_checked(segments, row, &seg, err);
   if (st == LODE_OK) st = index_segment_verify(seg->segment, &report, err);
-  engine_segment_release(seg);
+  segments_file_release(seg);
   return st;
 }
 
-static lode_status sweep_quarantine(engine_segments *segments, const store_manifest_row *row, const char *why,
+static lode_status sweep_quarantine(segments_store *segments, const store_manifest_row *row, const char *why,
                                     lode_error *err) {
   lode_status st = LODE_OK;
-  char *path = engine_segment_path(segments, row->id, ".seg"), name[ENGINE_SEGMENT_NAME_MAX];
-  engine_segment_name(name, row->id, ".seg");
+  char *path = segments_file_path(segments, row->id, ".seg"), name[SEGMENTS_NAME_MAX];
+  segments_file_name(name, row->id, ".seg");
   if (!path)
     st = err_nomem(err);
   else if (beneath_set_aside(store_db_folder(segments->db), name) != 0 && errno != ENOENT)
@@ -125,11 +125,11 @@ static lode_status sweep_quarantine(engine_segments *segments, const store_manif
   return st;
 }
 
-static lode_status sweep_examine(engine_segments *segments, uint64_t id, bool unreadable, lode_error *err) {
-  engine_manifest rows;
+static lode_status sweep_examine(segments_store *segments, uint64_t id, bool unreadable, lode_error *err) {
+  segments_manifest rows;
   lode_error why;
   bool missing = false;
-  TRY(engine_manifest_load(segments, 0, &rows, err));
+  TRY(segments_manifest_load(segments, 0, &rows, err));
   const store_manifest_row *row = manifest_find_row(&rows, id);
   lode_status st = LODE_OK;
   err_clear(&why);
@@ -141,15 +141,15 @@ static lode_status sweep_examine(engine_segments *segments, uint64_t id, bool un
   }
   if (row && st != LODE_OK) {
     st = missing ? LODE_OK : sweep_quarantine(segments, row, why.text, err);
-    if (st == LODE_OK) st = engine_manifest_remove(segments, id, err);
+    if (st == LODE_OK) st = segments_manifest_remove(segments, id, err);
   }
-  if (st == LODE_OK) engine_segment_clear_suspect(segments, id);
+  if (st == LODE_OK) segments_clear_suspect(segments, id);
   mem_free(rows.v);
   return st;
 }
 
-lode_status engine_sweep_suspects(engine_segments *segments, bool unreadable, lode_error *err) {
-  uint64_t ids[ENGINE_MAX_SUSPECTS];
+lode_status segments_sweep_suspects(segments_store *segments, bool unreadable, lode_error *err) {
+  uint64_t ids[SEGMENTS_MAX_SUSPECTS];
   pthread_mutex_lock(&segments->lock);
   size_t n = segments->n_suspects;
   memcpy(ids, segments->suspects, n * sizeof *ids);
@@ -163,14 +163,14 @@ lode_status engine_sweep_suspects(engine_segments *segments, bool unreadable, lo
 enum { SWEEP_BLOCK_ROWS = 64 };
 
 /* Verifies checksums only, which is fast. */
-static lode_status sweep_read_all(engine_segment *seg, const engine_build_request *request, lode_error *err) {
+static lode_status sweep_read_all(segments_file *seg, const segments_build_request *request, lode_error *err) {
   uint32_t n = seg->row.rows, dim = seg->segment->info.dim;
   index_segment_record records[SWEEP_BLOCK_ROWS];
   float *rows = mem_calloc((size_t)SWEEP_BLOCK_ROWS * dim, sizeof *rows);
   if (!rows) return err_nomem(err);
   lode_status st = index_segment_preload(seg->segment, err);
   for (uint32_t i = 0; i < n && st == LODE_OK; i += SWEEP_BLOCK_ROWS) {
-    if (i % 65536 == 0 && engine_build_is_stopped(request))
+    if (i % 65536 == 0 && segments_build_is_stopped(request))
       st = err_set(err, LODE_CANCELLED, "cancelled");
     else
       st = index_segment_get_block(seg->segment, i, n - i < SWEEP_BLOCK_ROWS ? n - i : SWEEP_BLOCK_ROWS, rows, records,
@@ -180,24 +180,25 @@ static lode_status sweep_read_all(engine_segment *seg, const engine_build_reques
   return st;
 }
 
-lode_status engine_sweep_check_files(engine_segments *segments, const engine_build_request *request, lode_error *err) {
-  engine_manifest rows;
+lode_status segments_sweep_check_files(segments_store *segments, const segments_build_request *request,
+                                       lode_error *err) {
+  segments_manifest rows;
   lode_status st = LODE_OK;
-  TRY(engine_manifest_load(segments, 0, &rows, err));
+  TRY(segments_manifest_load(segments, 0, &rows, err));
   for (size_t i = 0; i < rows.n && st == LODE_OK; i++) {
-    engine_segment *seg = NULL;
+    segments_file *seg = NULL;
     lode_error why;
     if (!rows.v[i].proven || rows.v[i].bytes == 0) continue;
-    st = engine_segment_open(segments, &rows.v[i], &seg, err);
+    st = segments_open(segments, &rows.v[i], &seg, err);
     lode_status found = !seg ? LODE_CORRUPT : sweep_read_all(seg, request, &why);
-    engine_segment_release(seg);
+    segments_file_release(seg);
     if (st != LODE_OK || found == LODE_OK) continue;
     if (found == LODE_NOMEM)
       st = err_nomem(err);
     else if (found == LODE_CANCELLED)
       st = err_set(err, LODE_CANCELLED, "cancelled");
     else {
-      if (seg) engine_segment_suspect(segments, rows.v[i].id, found, why.text);
+      if (seg) segments_suspect(segments, rows.v[i].id, found, why.text);
       /* at once: the list of suspects is bounded, and those that cannot be read leave it after a while */
       st = sweep_examine(segments, rows.v[i].id, request->unreadable, err);
     }
