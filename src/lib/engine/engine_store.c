@@ -107,25 +107,37 @@ void engine_close(lode_store *head) {
 
 /* ---- Statistics ---- */
 
-static lode_status engine_add_segment_stats(engine_store *store, store_tx *tx, int64_t cid, lode_stats *stats,
-                                            lode_error *err) {
-  segments_counts c;
-  store_tx *own = NULL;
-  if (!tx) TRY(store_tx_begin(store->db, STORE_TX_READ, &own, err));
-  lode_status st = segments_count(tx ? tx : own, cid, &c, err);
-  store_tx_rollback(own);
-  if (st != LODE_OK) return st;
-  uint64_t living = stats->records - stats->pending, held = c.rows - c.dead;
-  stats->segments = c.segments;
-  stats->segment_bytes = c.bytes;
-  stats->indexed = held < living ? held : living;
-  stats->tail = living - stats->indexed;
-  stats->dead = c.rows - stats->indexed;
-  stats->building = c.making;
+static void engine_put_segment_stats(engine_store *store, const segments_counts *c, lode_stats *stats) {
+  uint64_t living = stats->records - stats->pending;
+  stats->segments = c->segments;
+  stats->segment_bytes = c->bytes;
+  stats->tail = c->tail < living ? c->tail : living;
+  stats->indexed = living - stats->tail;
+  stats->dead = c->rows > stats->indexed ? c->rows - stats->indexed : 0;
+  stats->building = c->making;
   stats->build_total = atomic_load(&store->segments.progress.total);
   stats->build_done = stats->build_total ? atomic_load(&store->segments.progress.done) : 0;
   stats->damaged_segments = atomic_load(&store->segments.damaged);
-  return LODE_OK;
+}
+
+typedef struct engine_counting {
+  store_tx *tx;
+  segments_counts counts;
+} engine_counting;
+
+static lode_status engine_count_collection(void *ctx, const store_coll *coll, lode_error *err) {
+  engine_counting *c = ctx;
+  return segments_count(c->tx, coll, &c->counts, err);
+}
+
+static lode_status engine_read_store_stats(engine_store *store, lode_stats *stats, lode_error *err) {
+  engine_counting c = {0};
+  TRY(store_tx_begin(store->db, STORE_TX_READ, &c.tx, err));
+  lode_status st = store_stats(c.tx, stats, err);
+  if (st == LODE_OK) st = store_coll_each(c.tx, engine_count_collection, &c, err);
+  store_tx_rollback(c.tx);
+  if (st == LODE_OK) engine_put_segment_stats(store, &c.counts, stats);
+  return st;
 }
 
 lode_status engine_store_stats(lode_store *head, lode_stats *stats, lode_error *err) {
@@ -133,8 +145,7 @@ lode_status engine_store_stats(lode_store *head, lode_stats *stats, lode_error *
   err_clear(err);
   *stats = (lode_stats){0};
   engine_enter(store);
-  lode_status st = store_db_stats(store->db, stats, err);
-  if (st == LODE_OK) st = engine_add_segment_stats(store, NULL, 0, stats, err);
+  lode_status st = engine_read_store_stats(store, stats, err);
   if (st != LODE_OK) *stats = (lode_stats){0};
   return st;
 }
@@ -164,8 +175,11 @@ lode_status engine_collection_stats(lode_collection *head, lode_stats *stats, lo
         .untexted = c->untexted,
         .unindexed = c->unindexed,
     };
-    st = engine_add_segment_stats(handle->store, reader.tx, c->cid, stats, err);
+    segments_counts counts = {0};
+    st = segments_count(reader.tx, c, &counts, err);
+    engine_put_segment_stats(handle->store, &counts, stats);
   }
+  if (st != LODE_OK) *stats = (lode_stats){0};
   engine_reader_release(&reader);
   return st;
 }

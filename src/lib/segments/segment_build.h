@@ -40,12 +40,13 @@ LODE_MUST lode_status segments_build_step(segments_store *segments, const segmen
                                           lode_error *err);
 /* Marks segments whose files were removed as suspect. Whoever has them open keeps using them until they are rebuilt. */
 void segments_sweep_missing(segments_store *segments);
-/* The segments of a collection. */
 typedef struct segments_counts {
-  uint64_t segments, rows, dead, bytes;
+  uint64_t segments, rows, bytes;
   uint64_t making; /* segments being built */
+  uint64_t tail;   /* living vectors that no segment holds */
 } segments_counts;
-LODE_MUST lode_status segments_count(store_tx *tx, int64_t cid, segments_counts *counts, lode_error *err);
+/* Adds the segments of a collection. */
+LODE_MUST lode_status segments_count(store_tx *tx, const store_coll *coll, segments_counts *counts, lode_error *err);
 /* Verifies every file, its graph and its recall. */
 LODE_MUST lode_status segments_verify(segments_store *segments, lode_damage_fn *found, void *ctx,
                                       lode_progress progress, uint64_t *n_found, lode_error *err);

@@ -139,18 +139,18 @@ static bool plan_find_merge(plan_ctx *s, int64_t first, uint64_t n_tail) {
   return i < s->n - 1 && plan_set_range(s, s->segs[i].row.after, s->segs[s->n - 1].row.last);
 }
 
-/* What the segments do not hold, by the counts: too many where a killed builder left notes of dead vectors that no
- * segment holds any more. So a tail that would be built is counted, or nothing would be built over and over again. */
-static lode_status plan_count_tail(plan_ctx *s, const store_coll *coll, uint64_t held, uint64_t *n_tail,
+/* The living vectors after `last`, the end of the last segment. `estimate` is what the counts say, and too high where a
+ * killed builder left rows of `dead` for vectors that no segment holds any more. So they are counted, up to tail_rows,
+ * or the same tail would be built over and over again. */
+static lode_status plan_count_tail(store_tx *tx, int64_t cid, int64_t last, uint64_t estimate, uint64_t *n_tail,
                                    lode_error *err) {
-  uint64_t living = coll->records - coll->pending;
-  int64_t at = s->n ? s->segs[s->n - 1].row.last : store_vec_before_first(coll->cid), vid, rid;
+  int64_t vid, rid;
   bool more = true;
-  *n_tail = living > held ? living - held : 0;
-  if (s->n == 0 || *n_tail < segments_limits.tail_rows) return LODE_OK;
-  TRY(store_vec_scan_keys(s->tx, coll->cid, at, err));
-  for (uint64_t n = 0; n < segments_limits.tail_rows; n++) {
-    TRY(store_vec_next_key(s->tx, &vid, &rid, &more, err));
+  *n_tail = estimate;
+  if (estimate == 0) return LODE_OK;
+  TRY(store_vec_scan_keys(tx, cid, last, err));
+  for (uint64_t n = 0; n < estimate && n < segments_limits.tail_rows; n++) {
+    TRY(store_vec_next_key(tx, &vid, &rid, &more, err));
     if (more) continue;
     *n_tail = n;
     return LODE_OK;
@@ -175,7 +175,9 @@ static lode_status plan_collection(void *ctx, const store_coll *coll, lode_error
   *s->plan = (segments_build_plan){
       .uid = coll->uid, .metric = coll->metric, .dim = coll->dim, .max_rows = plan_max_rows(s->segments, coll->dim)};
   int64_t first = store_vec_before_first(coll->cid);
-  TRY(plan_count_tail(s, coll, held, &n_tail, err));
+  n_tail = living > held ? living - held : 0;
+  if (s->n && n_tail >= segments_limits.tail_rows)
+    TRY(plan_count_tail(s->tx, coll->cid, s->segs[s->n - 1].row.last, n_tail, &n_tail, err));
   if (s->request->only_dead ? plan_find_dead(s)
                             : plan_find_gap(s, first) || plan_find_flat(s, n_tail) || plan_find_dead(s) ||
                                   plan_find_merge(s, first, n_tail))
@@ -199,6 +201,9 @@ lode_status segments_build_plan_next(segments_store *segments, const segments_bu
 typedef struct plan_counting {
   store_tx *tx;
   segments_counts *counts;
+  uint64_t held; /* living vectors, by the counts */
+  int64_t last;  /* of the segments so far */
+  bool gap;      /* before one of them */
 } plan_counting;
 
 static lode_status plan_count_row(void *ctx, const store_manifest_row *row, lode_error *err) {
@@ -213,12 +218,18 @@ static lode_status plan_count_row(void *ctx, const store_manifest_row *row, lode
   c->counts->segments++;
   c->counts->rows += row->rows;
   c->counts->bytes += row->bytes;
-  c->counts->dead += dead < row->rows ? dead : row->rows;
+  c->held += row->rows - (dead < row->rows ? dead : row->rows);
+  c->gap = c->gap || row->after > c->last;
+  if (row->last > c->last) c->last = row->last;
   return LODE_OK;
 }
 
-lode_status segments_count(store_tx *tx, int64_t cid, segments_counts *counts, lode_error *err) {
-  plan_counting c = {tx, counts};
-  *counts = (segments_counts){0};
-  return store_manifest_each(tx, cid, plan_count_row, &c, err);
+lode_status segments_count(store_tx *tx, const store_coll *coll, segments_counts *counts, lode_error *err) {
+  plan_counting c = {.tx = tx, .counts = counts, .last = store_vec_before_first(coll->cid)};
+  uint64_t living = coll->records - coll->pending, segments = counts->segments, tail;
+  TRY(store_manifest_each(tx, coll->cid, plan_count_row, &c, err));
+  tail = living > c.held ? living - c.held : 0;
+  if (counts->segments > segments && !c.gap) TRY(plan_count_tail(tx, coll->cid, c.last, tail, &tail, err));
+  counts->tail += tail;
+  return LODE_OK;
 }

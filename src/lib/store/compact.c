@@ -194,10 +194,11 @@ static lode_status compact_merge_text(store_db *db, lode_progress progress, lode
 }
 
 static lode_status compact_free_pages(store_db *db, int64_t *pages, lode_error *err) {
-  lode_stats stats;
-  TRY(store_db_stats(db, &stats, err));
-  *pages = (int64_t)(stats.free_bytes / (stats.page_bytes ? stats.page_bytes : 1));
-  return LODE_OK;
+  store_tx *tx;
+  TRY(store_tx_begin(db, STORE_TX_READ, &tx, err));
+  lode_status st = store_get_int(tx, STORE_STMT_FREE_PAGES, pages, err);
+  store_tx_rollback(tx);
+  return st;
 }
 
 static lode_status compact_vacuum_some(store_db *db, lode_error *err) {

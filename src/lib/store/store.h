@@ -282,7 +282,7 @@ extern uint64_t store_load_batch; /* records whose metadata a bulk load indexes 
 
 /* The random id of the store, set when it was created. */
 LODE_MUST lode_status store_db_id(store_db *db, uint64_t *id, lode_error *err);
-LODE_MUST lode_status store_db_stats(store_db *db, lode_stats *stats, lode_error *err);
+LODE_MUST lode_status store_stats(store_tx *tx, lode_stats *stats, lode_error *err);
 /* Repacks the tables; run maintenance to its end first. */
 LODE_MUST lode_status store_db_compact(store_db *db, lode_progress progress, lode_error *err);
 

@@ -554,18 +554,16 @@ static void maint_count_files(const char *store, const char *within, lode_stats 
   os_dir_close(folder);
 }
 
-lode_status store_db_stats(store_db *db, lode_stats *stats, lode_error *err) {
-  store_tx *tx;
-  lode_status st;
+lode_status store_stats(store_tx *tx, lode_stats *stats, lode_error *err) {
+  store_db *db = tx->db;
   int64_t n[6], free_pages, page_bytes, committed_ms;
   bool found;
   vfs_file_state vs = {0};
   *stats = (lode_stats){0};
-  TRY(store_tx_begin(db, STORE_TX_READ, &tx, err));
-  TRY_GOTO(maint_store_sums(tx, n, err));
-  TRY_GOTO(store_get_int(tx, STORE_STMT_PAGE_BYTES, &page_bytes, err));
-  TRY_GOTO(store_get_int(tx, STORE_STMT_FREE_PAGES, &free_pages, err));
-  TRY_GOTO(store_state_find(tx, STORE_STATE_COMMITTED, &committed_ms, &found, err));
+  TRY(maint_store_sums(tx, n, err));
+  TRY(store_get_int(tx, STORE_STMT_PAGE_BYTES, &page_bytes, err));
+  TRY(store_get_int(tx, STORE_STMT_FREE_PAGES, &free_pages, err));
+  TRY(store_state_find(tx, STORE_STATE_COMMITTED, &committed_ms, &found, err));
   (void)sqlite3_file_control(tx->conn->sql, "main", VFS_FCNTL_STATE, &vs);
   *stats = (lode_stats){
       .collections = (uint64_t)n[0],
@@ -586,7 +584,5 @@ lode_status store_db_stats(store_db *db, lode_stats *stats, lode_error *err) {
   pthread_mutex_lock(&db->mutex);
   stats->damaged_pages = db->damaged_pages;
   pthread_mutex_unlock(&db->mutex);
-done:
-  store_tx_rollback(tx);
-  return st;
+  return LODE_OK;
 }
