@@ -394,17 +394,17 @@ TEST(without_an_index_all_is_scanned) {
   fixture f = {.no_background = true};
   test_srand(test_seed());
   fixture_open(&f, test_folder(), LODE_COSINE, 8);
-  fixture_add(&f, 500);
+  fixture_add(&f, 5000);
   ask(&f, 5, NULL, (lode_query_request){0});
   IS("vectors", "scan of all vectors");
   check_done(&f);
-  CHECK(ask(&f, 5, "{\"n\":3}", (lode_query_request){0}) == 5);
+  CHECK(ask(&f, 50, "{\"n\":3}", (lode_query_request){0}) == 50);
   IS("filter", "list by the index"); /* which holds none of them yet */
-  CHECK(figure("filter", "proposals") == 0 && figure("filter", "evaluated") == 500 && figure("filter", "listed") == 5);
+  CHECK(figure("filter", "proposals") == 0 && figure("filter", "evaluated") == 5000 && figure("filter", "listed") == 50);
   check_done(&f);
-  CHECK(ask(&f, 5, "{\"$or\":[{\"n\":3},{\"m\":1}]}", (lode_query_request){0}) == 5);
+  CHECK(ask(&f, 50, "{\"$or\":[{\"n\":3},{\"m\":1}]}", (lode_query_request){0}) == 50);
   IS("filter", "list by a scan");
-  CHECK(figure("filter", "attempt") == 2 && figure("filter", "listed") == 5);
+  CHECK(figure("filter", "attempt") == 2 && figure("filter", "listed") == 50);
   check_done(&f);
   fixture_close(&f);
 }
