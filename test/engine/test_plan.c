@@ -338,8 +338,8 @@ TEST(the_plan_is_what_is_done) {
   IS("vectors", "scan of all vectors");
   ask(&f, 750, NULL, plain);
   IS("vectors", "vector index");
-  /* most match */
-  for (int i = 0; i < 3; i++) {
+  /* most match, and evaluating a few candidates twice is cheaper than a list */
+  for (int i = 0; i < 2; i++) {
     CHECK(ask(&f, 10, "{\"n\":{\"$gte\":10}}", plain) == 10);
     IS("filter", "post-filter");
     IS("vectors", "vector index");
