@@ -19,7 +19,7 @@ start() {
   store="$work/$1"
   shift
   : > "$log"
-  env $hangup "$lode" serve --store "$store" --port 0 "$@" 2> "$log" > /dev/null &
+  env $hangup "$lode" serve --store "$store" --port 0 --timeout 600 "$@" 2> "$log" > /dev/null &
   server=$!
   wait_ready "$log"
   base="http://127.0.0.1:$port"
@@ -315,11 +315,11 @@ stopped=$(worker)
 kill -STOP "$stopped"
 readers=
 for i in $(seq 40); do
-  (curl -s -m 120 -o /dev/null -w '%{http_code} %{size_download}\n' "$M/get" -d '{"include":["documents","embeddings"]}' >> "$work/read") &
+  (curl -s -m 600 -o /dev/null -w '%{http_code} %{size_download}\n' "$M/get" -d '{"include":["documents","embeddings"]}' >> "$work/read") &
   readers="$readers $!"
 done
 until_metric lode_worker_calls_in_flight 40 && ok || bad "the reads are not queued"
-curl -s -m 120 -o /dev/null "$M/count" &
+curl -s -m 600 -o /dev/null "$M/count" &
 counter=$!
 until_metric lode_worker_calls_in_flight 41 && ok || bad "the count is not queued"
 kill -CONT "$stopped"
