@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_read.c - reading records: get, query, export.
  *
- * Records are read in pages and sent as they arrive, so that memory does not grow with the result: by cursor for
- * filters, by slices of the list for ids. Queries run in groups with small results.
+ * Records are read in pages: by cursor for filters, by slices of the list for ids, queries in groups. The pages of an
+ * answer are of one moment: they are kept until the answer is whole, and read again if a commit came between them. An
+ * answer that is too large to be kept is sent as it is read; a note says so if it is of more than one moment.
  */
 #include "models/model_embedder.h"
 #include "ops/op_row.h"
@@ -11,7 +12,14 @@
 
 #include <errno.h>
 
-enum { GET_PAGE_ROWS = 256, GET_SLICE_IDS = 1024, OP_QUERY_GROUP_ROWS = 16384, GET_DEFAULT_LIMIT = 100 };
+enum {
+  GET_DEFAULT_LIMIT = 100,
+  GET_PAGE_ROWS = 256,        /* in the first attempt; four times as many in each that follows */
+  QUERY_GROUP_ROWS = 16384,   /* results of one call */
+  QUERY_GROUP_MAX = 64,       /* queries of one call: the engine answers this many at one moment */
+  READ_MAX_ATTEMPTS = 4,      /* to read all pages between two commits */
+  READ_KEEP_BYTES = 32 << 20, /* of rows that are not sent before the last page is read */
+};
 
 static unsigned get_include_of(const op_arg_set *parts) {
   uint64_t bits = parts->bits;
@@ -24,19 +32,99 @@ static void get_put_parts(op_context *ctx, const lode_row *row, unsigned include
   if (include & LODE_VECTOR) op_row_vector(ctx, "embedding", row->vector, row->dimension);
 }
 
+/* ---- Pages of one moment ---- */
+
+typedef struct read_pages read_pages;
+struct read_pages {
+  lode_status (*send)(read_pages *pages, const lode_result *page, lode_error *err);
+  void *state; /* of `send` */
+  op_context *ctx;
+  unsigned attempt; /* from 0 */
+  uint64_t moment;  /* of the first page; 0: none yet, or the store has no moments */
+  bool again;       /* a page was of another moment, and nothing was sent yet: read all of them again */
+  bool sending;     /* pages are sent as they come */
+  bool mixed;       /* ... and one was of another moment */
+  lode_result **kept;
+  size_t n, cap, bytes;
+};
+
+static void pages_drop(read_pages *p) {
+  while (p->n) lode_result_free(p->kept[--p->n]);
+  p->bytes = 0;
+}
+
+static size_t pages_bytes_of(const lode_result *page) {
+  size_t n = lode_result_count(page), bytes = n * sizeof(lode_row);
+  for (size_t i = 0; i < n; i++) {
+    const lode_row *row = lode_result_at(page, i);
+    bytes += row->id.len + row->document.len + row->metadata.len + (row->vector ? row->dimension * sizeof(float) : 0);
+  }
+  return bytes;
+}
+
+static lode_status pages_send_kept(read_pages *p, lode_error *err) {
+  lode_status st = LODE_OK;
+  for (size_t i = 0; i < p->n && st == LODE_OK; i++) st = p->send(p, p->kept[i], err);
+  pages_drop(p);
+  return st;
+}
+
+/* Takes the next page, and owns it. */
+static lode_status pages_take(read_pages *p, lode_result *page, lode_error *err) {
+  uint64_t moment = lode_result_moment(page);
+  if (!p->moment) p->moment = moment;
+  bool other = moment != p->moment;
+  p->again = other && !p->sending;
+  p->mixed = p->mixed || (other && p->sending);
+  if (p->again || !mem_grow(&p->kept, &p->cap, p->n + 1, sizeof *p->kept)) {
+    lode_result_free(page);
+    return p->again ? LODE_OK : err_nomem(err);
+  }
+  p->kept[p->n++] = page;
+  p->bytes += pages_bytes_of(page);
+  p->sending = p->sending || p->bytes > READ_KEEP_BYTES;
+  return p->sending ? pages_send_kept(p, err) : LODE_OK;
+}
+
+/* Calls `read` until all of its pages are of one moment. `read` stops when pages->again is set. The pages of the last
+ * attempt are sent as they come: others commit all the time. */
+static lode_status pages_read(read_pages *p, lode_status (*read)(read_pages *p, lode_error *err), lode_error *err) {
+  lode_status st = LODE_OK;
+  do {
+    p->moment = 0;
+    p->again = false;
+    p->sending = p->attempt + 1 == READ_MAX_ATTEMPTS;
+    pages_drop(p);
+    st = read(p, err);
+    p->attempt++;
+  } while (st == LODE_OK && p->again);
+  if (st == LODE_OK) st = pages_send_kept(p, err);
+  pages_drop(p);
+  mem_free(p->kept);
+  if (st == LODE_OK && p->mixed)
+    op_note(p->ctx, "records were changed while they were read: the results are of more than one moment");
+  return st;
+}
+
 /* ---- get ---- */
 
 typedef struct get_state {
-  lode_get_request request;
-  uint64_t left; /* rows that may still be sent */
+  op_context *ctx;
+  lode_collection *collection;
+  lode_get_request request; /* of all pages */
+  bool by_ids;
   uint64_t skip; /* by ids: rows to skip first */
+  uint64_t left; /* rows that may still be sent */
   uint64_t sent;
+  uint64_t next; /* where the next page begins; 0: nowhere */
 } get_state;
 
-static lode_status get_send_rows(op_context *ctx, get_state *get, const lode_result *result, lode_error *err) {
-  size_t n = lode_result_count(result);
+static lode_status get_send_page(read_pages *pages, const lode_result *page, lode_error *err) {
+  get_state *get = pages->state;
+  op_context *ctx = get->ctx;
+  size_t n = lode_result_count(page);
   for (size_t i = 0; i < n && get->left; i++) {
-    const lode_row *row = lode_result_at(result, i);
+    const lode_row *row = lode_result_at(page, i);
     if (get->skip) {
       get->skip--;
       continue;
@@ -51,42 +139,47 @@ static lode_status get_send_rows(op_context *ctx, get_state *get, const lode_res
   return LODE_OK;
 }
 
-static lode_status get_send_by_ids(op_context *ctx, lode_collection *collection, get_state *get, lode_error *err) {
-  const lode_str *ids = get->request.select.ids;
-  size_t n = get->request.select.n_ids;
-  get->skip = get->request.offset;
-  get->request.offset = get->request.limit = 0;
-  for (size_t at = 0; at < n && get->left; at += GET_SLICE_IDS) {
-    lode_result *result = NULL;
-    get->request.select.ids = ids + at;
-    get->request.select.n_ids = n - at < GET_SLICE_IDS ? n - at : GET_SLICE_IDS;
-    lode_status st = lode_get(collection, &get->request, &result, err);
-    if (st == LODE_OK) st = get_send_rows(ctx, get, result, err);
-    lode_result_free(result);
-    if (st != LODE_OK) return st;
+static size_t get_page_rows(const read_pages *pages) { return (size_t)GET_PAGE_ROWS << (2 * pages->attempt); }
+
+static lode_status get_read_by_ids(read_pages *pages, lode_error *err) {
+  const get_state *get = pages->state;
+  lode_get_request request = get->request;
+  size_t n = request.select.n_ids, slice = get_page_rows(pages);
+  uint64_t wanted = get->left < UINT64_MAX - get->skip ? get->skip + get->left : UINT64_MAX, found = 0;
+  for (size_t at = 0; at < n && found < wanted && !pages->again; at += slice) {
+    lode_result *page = NULL;
+    request.select.ids = get->request.select.ids + at;
+    request.select.n_ids = n - at < slice ? n - at : slice;
+    TRY(lode_get(get->collection, &request, &page, err));
+    found += lode_result_count(page);
+    TRY(pages_take(pages, page, err));
   }
   return LODE_OK;
 }
 
-static lode_status get_send_pages(op_context *ctx, lode_collection *collection, get_state *get, lode_error *err) {
+static lode_status get_read_in_order(read_pages *pages, lode_error *err) {
+  get_state *get = pages->state;
+  lode_get_request request = get->request;
+  uint64_t left = get->left;
   do {
-    lode_result *result = NULL;
-    get->request.limit = get->left < GET_PAGE_ROWS ? (size_t)get->left : GET_PAGE_ROWS;
-    lode_status st = lode_get(collection, &get->request, &result, err);
-    if (st == LODE_OK) st = get_send_rows(ctx, get, result, err);
-    get->request.after = lode_result_next(result);
-    get->request.offset = 0;
-    lode_result_free(result);
-    if (st != LODE_OK) return st;
-  } while (get->left && get->request.after);
+    lode_result *page = NULL;
+    size_t rows = get_page_rows(pages);
+    request.limit = left < rows ? (size_t)left : rows;
+    TRY(lode_get(get->collection, &request, &page, err));
+    left -= lode_result_count(page);
+    get->next = request.after = lode_result_next(page);
+    request.offset = 0;
+    TRY(pages_take(pages, page, err));
+  } while (left && request.after && !pages->again);
   return LODE_OK;
 }
 
-static lode_status get_send_summary(op_context *ctx, const get_state *get, bool more, lode_error *err) {
+static lode_status get_send_summary(const get_state *get, lode_error *err) {
+  op_context *ctx = get->ctx;
   op_summary_begin(ctx);
   op_row_count(ctx, "count", get->sent);
-  if (more)
-    op_row_count(ctx, "next", get->request.after);
+  if (get->next)
+    op_row_count(ctx, "next", get->next);
   else
     op_row_null(ctx, "next");
   return op_row_send(ctx, err);
@@ -104,28 +197,33 @@ lode_status op_do_get(op_context *ctx, const op_get_args *args, lode_error *err)
   op_open_options how = {0};
   const op_arg_int *limit = &args->limit;
   op_target target;
-  get_state get = {.request = {.select = op_selection_of(&args->ids, &args->where, &args->where_document),
+  get_state get = {.ctx = ctx,
+                   .request = {.select = op_selection_of(&args->ids, &args->where, &args->where_document),
                                .pending_only = args->pending.on,
                                .offset = (size_t)args->offset.n,
                                .after = args->after.n,
-                               .include = get_include_of(&args->include)}};
-  bool by_ids = get.request.select.ids != NULL;
-  if (by_ids && get.request.after)
+                               .include = get_include_of(&args->include),
+                               .progress = ctx->progress}};
+  read_pages pages = {.send = get_send_page, .state = &get, .ctx = ctx};
+  get.by_ids = get.request.select.ids != NULL;
+  if (get.by_ids && get.request.after)
     return err_set(err, LODE_INVALID, "ids and after do not go together: ids are not paged");
-  get.left = limit->set && limit->n ? limit->n : !limit->set && !by_ids ? GET_DEFAULT_LIMIT : UINT64_MAX;
+  if (get.by_ids) {
+    get.skip = get.request.offset;
+    get.request.offset = 0;
+  }
+  get.left = limit->set && limit->n ? limit->n : !limit->set && !get.by_ids ? GET_DEFAULT_LIMIT : UINT64_MAX;
   TRY(op_target_open(ctx, args->collection.text, &how, NULL, &target, err));
-  lode_status st = get_admit(ctx, target.collection, by_ids ? get.request.select.n_ids : get.left, err);
-  if (st == LODE_OK)
-    st =
-        by_ids ? get_send_by_ids(ctx, target.collection, &get, err) : get_send_pages(ctx, target.collection, &get, err);
+  get.collection = target.collection;
+  lode_status st = get_admit(ctx, target.collection, get.by_ids ? get.request.select.n_ids : get.left, err);
+  if (st == LODE_OK) st = pages_read(&pages, get.by_ids ? get_read_by_ids : get_read_in_order, err);
   op_target_close(ctx, &target);
   if (st != LODE_OK) return st;
   ctx->nothing = get.sent == 0;
-  bool more = !by_ids && get.request.after != 0;
-  if (more && !limit->set)
+  if (get.next && !limit->set)
     op_note(ctx, "these are the first %d, and there may be more: a limit of 0 gives all, after %llu goes on",
-            GET_DEFAULT_LIMIT, (unsigned long long)get.request.after);
-  return get_send_summary(ctx, &get, more, err);
+            GET_DEFAULT_LIMIT, (unsigned long long)get.next);
+  return get_send_summary(&get, err);
 }
 
 /* ---- query ---- */
@@ -195,53 +293,73 @@ done:
   return st;
 }
 
-static lode_status query_send_hits(op_context *ctx, const lode_query_request *request, const lode_result *result,
-                                   size_t first, lode_error *err) {
-  for (size_t i = 0; i < lode_result_count(result); i++) {
-    const lode_row *row = lode_result_at(result, i);
+typedef struct query_state {
+  op_context *ctx;
+  lode_collection *collection;
+  lode_query_request *request; /* of all queries */
+  size_t group;                /* queries of a page */
+  size_t answered;             /* queries whose results were sent */
+  bool found;
+} query_state;
+
+static lode_status query_send_hits(read_pages *pages, const lode_result *page, lode_error *err) {
+  query_state *q = pages->state;
+  op_context *ctx = q->ctx;
+  for (size_t i = 0; i < lode_result_count(page); i++) {
+    const lode_row *row = lode_result_at(page, i);
     op_row_begin(ctx);
-    op_row_count(ctx, "query", first + row->query);
+    op_row_count(ctx, "query", q->answered + row->query);
     op_row_count(ctx, "rank", row->rank + 1);
     op_row_text(ctx, "id", row->id);
-    if (request->mode == LODE_BY_TEXT)
+    if (q->request->mode == LODE_BY_TEXT)
       op_row_null(ctx, "distance");
     else
       op_row_real(ctx, "distance", row->distance);
-    if (request->mode != LODE_BY_VECTOR) op_row_real(ctx, "score", row->score);
-    get_put_parts(ctx, row, request->include);
+    if (q->request->mode != LODE_BY_VECTOR) op_row_real(ctx, "score", row->score);
+    get_put_parts(ctx, row, q->request->include);
     TRY(op_row_send(ctx, err));
+  }
+  q->found = q->found || lode_result_count(page) > 0;
+  q->answered += q->group;
+  return LODE_OK;
+}
+
+static lode_status query_send_explanation(read_pages *pages, const lode_result *page, lode_error *err) {
+  query_state *q = pages->state;
+  q->found = true;
+  op_summary_begin(q->ctx);
+  op_row_count(q->ctx, "results", lode_result_count(page));
+  op_row_json(q->ctx, "explain", lode_result_explain(page));
+  return op_row_send(q->ctx, err);
+}
+
+/* Only the first group is explained. */
+static lode_status query_read_groups(read_pages *pages, lode_error *err) {
+  const query_state *q = pages->state;
+  lode_query_request request = *q->request;
+  size_t n = request.explain && request.n > q->group ? q->group : request.n;
+  for (size_t at = 0; at < n && !pages->again; at += q->group) {
+    lode_result *page = NULL;
+    request.n = n - at < q->group ? n - at : q->group;
+    request.vectors = q->request->vectors ? q->request->vectors + at * request.dimension : NULL;
+    TRY(lode_query(q->collection, &request, &page, err));
+    TRY(pages_take(pages, page, err));
   }
   return LODE_OK;
 }
 
-static lode_status query_send_explanation(op_context *ctx, const lode_result *result, lode_error *err) {
-  op_summary_begin(ctx);
-  op_row_count(ctx, "results", lode_result_count(result));
-  op_row_json(ctx, "explain", lode_result_explain(result));
-  return op_row_send(ctx, err);
-}
-
-/* Runs the queries in groups, to bound the rows in memory. Only the first group is explained. */
-static lode_status query_run_groups(op_context *ctx, lode_collection *collection, lode_query_request *request,
-                                    lode_error *err) {
-  const float *vectors = request->vectors;
-  size_t n = request->n, group = request->k < OP_QUERY_GROUP_ROWS ? OP_QUERY_GROUP_ROWS / request->k : 1;
-  bool found = false;
-  for (size_t at = 0; at < n; at += group) {
-    lode_result *result = NULL;
-    request->n = n - at < group ? n - at : group;
-    request->vectors = vectors ? vectors + at * request->dimension : NULL;
-    lode_status st = lode_query(collection, request, &result, err);
-    if (st == LODE_OK)
-      st = request->explain ? query_send_explanation(ctx, result, err) : query_send_hits(ctx, request, result, at, err);
-    found = found || lode_result_count(result) > 0 || request->explain;
-    lode_result_free(result);
-    if (st != LODE_OK) return st;
-    if (!request->explain || n <= group) continue;
-    op_note(ctx, "this is the explanation of the first %zu queries of %zu", request->n, n);
-    break;
-  }
-  ctx->nothing = !found;
+static lode_status query_run(op_context *ctx, lode_collection *collection, lode_query_request *request,
+                             lode_error *err) {
+  size_t group = request->k < QUERY_GROUP_ROWS ? QUERY_GROUP_ROWS / (request->k + !request->k) : 1;
+  query_state q = {.ctx = ctx,
+                   .collection = collection,
+                   .request = request,
+                   .group = group < QUERY_GROUP_MAX ? group : QUERY_GROUP_MAX};
+  read_pages pages = {.send = request->explain ? query_send_explanation : query_send_hits, .state = &q, .ctx = ctx};
+  TRY(pages_read(&pages, query_read_groups, err));
+  if (request->explain && request->n > q.group)
+    op_note(ctx, "this is the explanation of the first %zu queries of %zu", q.group, request->n);
+  ctx->nothing = !q.found;
   return LODE_OK;
 }
 
@@ -288,7 +406,7 @@ lode_status op_do_query(op_context *ctx, const op_query_args *args, lode_error *
     for (size_t i = 0; i < request.n; i++) texts[i] = args->text.text;
     request.texts = texts;
   }
-  TRY_GOTO(query_run_groups(ctx, target.collection, &request, err));
+  TRY_GOTO(query_run(ctx, target.collection, &request, err));
 done:
   op_target_close(ctx, &target);
   mem_free(made);
