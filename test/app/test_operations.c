@@ -50,8 +50,8 @@ static void check_fields(const op_def *op, const op_field *fields, lode_str text
     CHECKF(f && type_fits(json.nodes[i + 1].type, f), "%s answers %.*s", op->name, (int)text.len, text.data);
   }
   for (const op_field *f = fields; f->name; f++)
-    CHECKF((f->flags & OP_FIELD_OPTIONAL) || json_get(&json, 0, str_of(f->name)), "%s lacks %s: %.*s", op->name, f->name,
-           (int)text.len, text.data);
+    CHECKF((f->flags & OP_FIELD_OPTIONAL) || json_get(&json, 0, str_of(f->name)), "%s lacks %s: %.*s", op->name,
+           f->name, (int)text.len, text.data);
   json_release(&json);
 }
 
@@ -351,8 +351,9 @@ static const struct {
   const char *verb;
   const char *(*json)(void);
   size_t rows;
-} moment_cases[] = {
-    {"get", NULL, MOMENT_RECORDS}, {"get", get_by_ids, MOMENT_RECORDS - 10}, {"query", query_of_many, MOMENT_QUERIES * 3}};
+} moment_cases[] = {{"get", NULL, MOMENT_RECORDS},
+                    {"get", get_by_ids, MOMENT_RECORDS - 10},
+                    {"query", query_of_many, MOMENT_QUERIES * 3}};
 enum { N_MOMENT_CASES = sizeof moment_cases / sizeof *moment_cases };
 
 static void run_moment_case(size_t i) {
@@ -424,8 +425,7 @@ TEST(a_copy_makes_records_equal) {
   CHECKF(has(answer.summary.data, "\"written\":0") && has(answer.summary.data, "\"equal\":3"), "%s",
          answer.summary.data);
   OK(run("get", "{\"collection\":\"c\",\"ids\":[\"a\",\"b\"],\"include\":[\"document\",\"metadata\",\"embedding\"]}"));
-  CHECKF(strcmp(answer.rows.data,
-                "{\"id\":\"a\",\"document\":null,\"metadata\":{\"x\":1},\"embedding\":[1.0,2.0]}\n"
-                "{\"id\":\"b\",\"document\":null,\"metadata\":null,\"embedding\":null}\n") == 0,
+  CHECKF(strcmp(answer.rows.data, "{\"id\":\"a\",\"document\":null,\"metadata\":{\"x\":1},\"embedding\":[1.0,2.0]}\n"
+                                  "{\"id\":\"b\",\"document\":null,\"metadata\":null,\"embedding\":null}\n") == 0,
          "%s", answer.rows.data);
 }

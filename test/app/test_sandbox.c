@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_sandbox.c - what a sandboxed process may still write: the store, and where crash reports go, but nothing that a
- * link there leads to. */
+/* test_sandbox.c - what a sandboxed process may still do: write to the store and where crash reports go, but to nothing
+ * that a link there leads to; connect, but open no port. */
 #include "worker/sandbox.h"
 #include "support/test.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/landlock.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -60,6 +63,36 @@ TEST(a_folder_of_crash_reports_elsewhere_can_be_written_to) {
              *tmp = make_folder(top, "tmp");
   enter(store, state, tmp);
   CHECK(can_write(store, "a") && can_write(state, "a") && can_write(tmp, "a") && !can_write(top, "a"));
+}
+
+TEST(a_store_without_a_folder_gives_no_rights) {
+  const char *top = test_folder(), *tmp = make_folder(top, "tmp"), *store = path_of(top, "store");
+  enter(store, NULL, tmp);
+  CHECK(mkdir(store, 0700) != 0 && !can_write(top, "a") && can_write(tmp, "a"));
+}
+
+static int listen_on_loopback(void) {
+  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  CHECK(fd >= 0);
+  if (bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(fd, 1) == 0) return fd;
+  close(fd);
+  return -1;
+}
+
+TEST(no_port_is_opened_and_open_ones_can_be_used) {
+  const char *top = test_folder(), *store = make_folder(top, "store"), *tmp = make_folder(top, "tmp");
+  struct sockaddr_in at;
+  socklen_t size = sizeof at;
+  int before = listen_on_loopback(), client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  CHECK(before >= 0 && client >= 0 && getsockname(before, (struct sockaddr *)&at, &size) == 0);
+  enter(store, NULL, tmp);
+  if (syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) < 4)
+    test_skip("the kernel's Landlock does not know the network");
+  CHECKF(listen_on_loopback() < 0, "a port was opened in the sandbox");
+  CHECK(connect(client, (struct sockaddr *)&at, sizeof at) == 0);
+  close(client);
+  close(before);
 }
 
 static void *write_later(void *arg) {

@@ -192,7 +192,6 @@ TEST_SLOW(a_bad_worker_costs_one_file, 120) {
     parser_pool_outcome outcome;
   } bad[] = {{"crash", PARSER_POOL_CRASHED},   {"abort", PARSER_POOL_CRASHED}, {"exit", PARSER_POOL_CRASHED},
              {"garbage", PARSER_POOL_REFUSED}, {"hang", PARSER_POOL_HUNG},     {"memory", PARSER_POOL_MEMORY}};
-  setenv("LODE_PARSER_TEST", "1", 1);
   parser_pool_options o = {.workers = 1, .cpu_ms = 200, .memory_bytes = 64u << 20};
   parser_pool *pool = open_pool(&o);
   parser_pool_result r = {0};
@@ -219,15 +218,6 @@ TEST(long_lists_of_defines_are_not_parsed) {
   OK(parser_pool_chunk(pool, c_language(), (lode_str){text.data, 2600}, &r, &err));
   CHECK(r.outcome == PARSER_POOL_SYNTAX);
   strbuf_release(&text);
-  parser_pool_result_release(&r);
-  parser_pool_close(pool);
-}
-
-TEST(without_the_environment_the_hooks_are_text) {
-  unsetenv("LODE_PARSER_TEST");
-  parser_pool *pool = open_pool(NULL);
-  parser_pool_result r = {0};
-  CHECK(chunk(pool, "lode-parser-test: crash\n", &r) == PARSER_POOL_SYNTAX && r.broken);
   parser_pool_result_release(&r);
   parser_pool_close(pool);
 }
@@ -279,7 +269,6 @@ static void *many(void *arg) {
 
 TEST_SLOW(many_threads_share_few_workers, 120) {
   pthread_t threads[6];
-  setenv("LODE_PARSER_TEST", "1", 1);
   parser_pool_options o = {.workers = 2};
   parser_pool *pool = open_pool(&o);
   for (int i = 0; i < 6; i++) CHECK(pthread_create(&threads[i], NULL, many, pool) == 0);

@@ -105,6 +105,14 @@ mkdir -p "$tmp/memory/.git"
 session "$tmp/memory" <<< "$(call 1 add '{"collection":"notes","records":[{"id":"a","document":"tea"}]}')"
 has 1 '"written":1'
 check "git does not see the store" [ -e "$tmp/memory/.lode/.gitignore" ]
+# The first write has a sandbox too, also where a tool that only reads started a worker before there was a folder
+mkdir -p "$tmp/boxed/.git" && echo 'int x;' > "$tmp/boxed/x.c"
+session "$tmp/boxed" <<< "$(call 1 search_code '{"query":"x"}')
+$(call 2 index_project '{}')"
+has 2 '"added":1'
+if grep -q 'Landlock off (the kernel has none)' "$tmp/err"; then skip "the kernel has no Landlock"; else
+  check "workers: $(cat "$tmp/err")" [ "$(grep -c 'Landlock on' "$tmp/err")" = "$(grep -c 'is ready' "$tmp/err")" ]
+fi
 out=$("$lode" index --pending "$tmp/memory" 2>&1)
 check "no index: $?" [ $? = 1 ]
 session "$tmp/memory" <<< "$(call 1 get_project_status '{}')

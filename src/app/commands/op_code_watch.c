@@ -107,20 +107,11 @@ static lode_status op_watch_begin(op_watch_state *w, const op_watch_args *args, 
   return LODE_OK;
 }
 
-/* Progress callback while vectors are made: stops only when the watcher is stopped. */
-static bool op_watch_keep_going(void *ctx, const char *phase, uint64_t done, uint64_t total) {
-  op_watch_state *w = ctx;
-  (void)phase;
-  project_job_note(&w->index, "embedding", done, total);
-  return !op_watch_stopped(w);
-}
-
-/* Progress callback while graphs are built: stops when a file changes, too. */
+/* Progress callback of work for idle times: stops it when the watcher is stopped or a file has changed. */
 static bool op_watch_is_idle(void *ctx, const char *phase, uint64_t done, uint64_t total) {
   op_watch_state *w = ctx;
   (void)phase;
-  (void)done;
-  (void)total;
+  if (w->index.fd >= 0) project_job_note(&w->index, "embedding", done, total);
   return !watch_has_changes(w->events) && !op_watch_stopped(w);
 }
 
@@ -132,7 +123,7 @@ static lode_status op_watch_finish_indexes(op_watch_state *w, lode_error *err) {
 }
 
 static lode_status op_watch_make_vectors(op_watch_state *w, lode_error *err) {
-  indexer_options options = {.quality = true, .job = &w->index, .progress = {op_watch_keep_going, w}};
+  indexer_options options = {.quality = true, .job = &w->index, .progress = {op_watch_is_idle, w}};
   indexer_ctx *filler = NULL;
   indexer_report report;
   lode_str nothing = STR_LIT(".lode");

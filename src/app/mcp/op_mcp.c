@@ -167,7 +167,9 @@ static void op_mcp_stop_worker(op_mcp_server *s, uint32_t grace_ms) {
 }
 
 static lode_status op_mcp_need_worker(op_mcp_server *s, lode_error *err) {
-  if (s->supervisor && op_mcp_folder_changed(s) && mcp_in_flight(s->mcp) <= 1) {
+  /* a worker that was started without a folder can have no call that takes long */
+  bool idle = mcp_in_flight(s->mcp) <= 1 || s->folder.st_ino == 0;
+  if (s->supervisor && idle && op_mcp_folder_changed(s)) {
     op_mcp_log_line(NULL, "the store's folder is another one: a new worker");
     op_mcp_stop_worker(s, 1000);
   }
@@ -187,20 +189,26 @@ static lode_status op_mcp_need_worker(op_mcp_server *s, lode_error *err) {
   return supervisor_start(&options, &s->supervisor, err);
 }
 
-/* The worker, which cannot write the user's trust list, decides whether the store may be used and reports why not. A
- * store that it adopted is added to the list after its first reply, which says so; a store that it is about to
- * create is added before. */
-static void op_mcp_update_trust(op_mcp_server *s, bool writes) {
+/* What the worker cannot do itself, because its sandbox lets it write only below the store's folder. The folder of a
+ * new store is made, and added to the user's trust list. A store that the worker adopted is added after its first
+ * reply, which says so. Whether a store may be used is decided by the worker, which reports why not. */
+static void op_mcp_prepare_store(op_mcp_server *s, bool writes) {
   lode_error err = {.record = LODE_NO_RECORD};
-  trust_info trust;
-  if (!s->found || s->settings->read_only) return;
-  trust_examine(s->project.folder, s->looked, &trust);
-  bool refused = trust_check(&trust, NULL) != LODE_OK;
-  trust_release(&trust);
-  s->looked = true;
-  if (!writes || refused || s->expected || trust_has_store(s->project.folder)) return;
+  bool refused = false;
+  if (s->settings->read_only) return;
+  if (s->found) {
+    trust_info trust;
+    trust_examine(s->project.folder, s->looked, &trust);
+    refused = trust_check(&trust, NULL) != LODE_OK;
+    trust_release(&trust);
+    s->looked = true;
+  }
+  if (!writes || refused || s->expected || trust_has_store(s->project.folder) || op_is_address(s->project.folder))
+    return;
   s->expected = true;
-  if (trust_add_created(s->project.folder, NULL, &err) != LODE_OK) op_mcp_log_line(NULL, err.text);
+  if (project_prepare(&s->project, &err) != LODE_OK ||
+      (s->found && trust_add_created(s->project.folder, NULL, &err) != LODE_OK))
+    op_mcp_log_line(NULL, err.text);
 }
 
 static void op_mcp_call_done(void *ctx, supervisor_reply *answer) {
@@ -231,7 +239,7 @@ static void op_mcp_run_tool(void *ctx, mcp_request *r) {
     call.flags = WIRE_CALL_LONG | WIRE_CALL_PROGRESS;
     call.progress = op_mcp_call_progress;
   }
-  op_mcp_update_trust(s, !(mcp_tool_base_op(r->tool)->flags & OP_READ_ONLY));
+  op_mcp_prepare_store(s, !(mcp_tool_base_op(r->tool)->flags & OP_READ_ONLY));
   lode_status st = op_mcp_need_worker(s, &err);
   if (st == LODE_OK) st = supervisor_submit(s->supervisor, &call, &r->call, &err);
   if (st != LODE_OK) mcp_respond_error(r, err.text);
@@ -272,7 +280,7 @@ static void op_mcp_keep_watching(op_mcp_server *s) {
                           .done = op_mcp_watch_done,
                           .ctx = s};
   atomic_store(&s->watching, true);
-  op_mcp_update_trust(s, true);
+  op_mcp_prepare_store(s, true);
   lode_status st = body->failed ? err_nomem(&err) : op_mcp_need_worker(s, &err);
   if (st == LODE_OK) st = supervisor_submit(s->supervisor, &call, &s->watch_call, &err);
   if (st == LODE_OK) return;
@@ -404,7 +412,7 @@ lode_status op_do_mcp(op_context *ctx, const op_mcp_args *args, lode_error *err)
   s.found = ctx->folder == NULL;
   if (s.project.passed[0]) op_mcp_log_line(NULL, s.project.passed);
   lode_status st = op_mcp_serve(&s, err);
-  if (s.looked) op_mcp_update_trust(&s, false);
+  if (s.looked) op_mcp_prepare_store(&s, false);
   mcp_session_free(s.mcp);
   if (s.wake >= 0) close(s.wake);
   strbuf_release(&s.in);

@@ -6,8 +6,7 @@
  *
  * The text may be hostile, and grammars are large programs of others. A worker is bounded: its memory by a budget in
  * the allocator and by RLIMIT_AS, its CPU time by a callback of the parser and, where the callback is not called, by
- * a timer whose signal ends the process. With LODE_PARSER_TEST in its environment it misbehaves on command, for
- * tests.
+ * a timer whose signal ends the process. In test builds it misbehaves on command.
  */
 #include "os/frame.h"
 #include "os/proc.h"
@@ -154,10 +153,11 @@ static lode_status parser_answer_chunks(const chunk_list *list, bool broken, str
   return proc_frame_send(PROC_CHILD_FD, (proc_frame){.type = PARSER_WIRE_CHUNKS}, parts, 2, 0, err);
 }
 
+#ifdef LODE_CHECKED
 /* Does what a bad grammar may do, to test the parent. */
 static void parser_misbehave(lode_str text) {
   static const char sign[] = "lode-parser-test: ";
-  if (!getenv("LODE_PARSER_TEST") || text.len < sizeof sign || memcmp(text.data, sign, sizeof sign - 1) != 0) return;
+  if (text.len < sizeof sign || memcmp(text.data, sign, sizeof sign - 1) != 0) return;
   char how = text.data[sizeof sign - 1];
   if (how == 'c') raise(SIGSEGV);
   if (how == 'a') abort();
@@ -169,6 +169,7 @@ static void parser_misbehave(lode_str text) {
     for (;;) pause();
   while (how == 'm') memset(parser_malloc(1 << 20), 1, 1 << 20);
 }
+#endif
 
 static int parser_serve(const char *folder) {
   TSParser *parser = ts_parser_new();
@@ -185,7 +186,9 @@ static int parser_serve(const char *folder) {
     if (st != LODE_OK) break;
     if (frame.type != PARSER_WIRE_PARSE || !parser_read_request((lode_str){body.data, body.len}, &r)) return 2;
     parser_set_alarm(r.cpu_ms + r.cpu_ms / 4 + 100);
+#ifdef LODE_CHECKED
     parser_misbehave(r.text);
+#endif
     lode_status made = parser_chunk_text(parser, folder, &r, &outline, &list, &broken, &said);
     parser_set_alarm(0);
     st = made == LODE_OK ? parser_answer_chunks(&list, broken, &out, &err) : parser_answer_failure(made, &said, &err);

@@ -11,6 +11,7 @@ typedef struct edit_place { /* offsets for the object that holds key path[i], an
   size_t close;             /* its } */
   size_t key, value, end;   /* of the key, of its value, and after the value; end 0: no such key */
   size_t before;            /* after what precedes the key: the previous value, or the { */
+  size_t separator;         /* the comma between that and the key, or 0 */
   size_t after;             /* the comma after the key's value, or 0 */
   size_t comma;             /* the comma after the last value, or 0 */
   bool empty, found;        /* has no members; the object exists */
@@ -124,6 +125,7 @@ static lode_status edit_take_key(edit_scan *s, lode_error *err) {
     p->key = key;
     p->value = edit_offset(s);
     p->before = p->last;
+    p->separator = p->comma;
   }
   p->empty = false;
   return LODE_OK;
@@ -250,6 +252,8 @@ lode_status setup_json_set(lode_str text, const char *const *path, size_t n, lod
   return out->failed ? err_nomem(err) : LODE_OK;
 }
 
+static lode_str edit_between(lode_str text, size_t from, size_t to) { return (lode_str){text.data + from, to - from}; }
+
 lode_status setup_json_remove(lode_str text, const char *const *path, size_t n, strbuf *out, lode_error *err) {
   edit_scan s = {0};
   out->len = 0;
@@ -259,9 +263,16 @@ lode_status setup_json_remove(lode_str text, const char *const *path, size_t n, 
     strbuf_add(out, text.data, text.len);
     return out->failed ? err_nomem(err) : LODE_OK;
   }
-  /* with the comma before it; for the first member, with the comma after it */
-  size_t to = p->before == p->open && p->after ? p->after + 1 : p->end;
+  /* with the comma before it; for the first member, with all up to the comma after it */
+  size_t comma = p->separator ? p->separator : p->key;
+  size_t rest = !p->separator && p->after ? p->after + 1 : p->end;
+  lode_str before[] = {edit_between(text, p->before, comma), edit_between(text, comma + (comma < p->key), p->key)};
   strbuf_add(out, text.data, p->before);
-  strbuf_add(out, text.data + to, text.len - to);
+  for (size_t i = 0; i < 2; i++)
+    if (!edit_is_blank(before[i])) strbuf_add(out, before[i].data, before[i].len); /* a comment */
+  /* the line that the key stood on is gone; a comment that ends with a line needs its end */
+  if (rest < text.len && (text.data[rest] == '\n' || text.data[rest] == '\r'))
+    while (out->len > p->before && strchr(" \t\r\n", out->data[out->len - 1])) out->len--;
+  strbuf_add(out, text.data + rest, text.len - rest);
   return out->failed ? err_nomem(err) : LODE_OK;
 }

@@ -2,9 +2,10 @@
 /* sandbox.c - see sandbox.h.
  *
  * Landlock: files may be read everywhere, and written only below the store, the temporary folder, the user's cache
- * and, for a front end, the folder of crash reports. seccomp: system calls that are never needed here and that kernel
- * exploits use fail with EPERM. Both are inherited by child processes. Lode does not rely on either; they limit the
- * damage of a bug.
+ * and, for a front end, the folder of crash reports. No TCP port is opened besides those that are open already;
+ * connections to others are not limited, because a model or the store may be on a server. seccomp: system calls that
+ * are never needed here and that kernel exploits use fail with EPERM. Both are inherited by child processes. Lode does
+ * not rely on either; they limit the damage of a bug.
  */
 #include "worker/sandbox.h"
 
@@ -32,6 +33,14 @@
 #define LANDLOCK_ACCESS_FS_TRUNCATE (1ULL << 14)
 #endif
 
+/* Of newer kernels' <linux/landlock.h>: ABI 4. */
+#ifndef LANDLOCK_ACCESS_NET_BIND_TCP
+#define LANDLOCK_ACCESS_NET_BIND_TCP (1ULL << 0)
+#endif
+typedef struct sandbox_rights {
+  uint64_t files, net;
+} sandbox_rights;
+
 static uint64_t sandbox_write_access(int abi) {
   uint64_t access = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
                     LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
@@ -52,17 +61,16 @@ static bool sandbox_allow_below(int rules, const char *path, int flags, uint64_t
   return added;
 }
 
-/* "" if it is in force, else the reason why not. */
+/* "" if it is in force, else the reason why not. A store without a folder cannot be written. */
 static const char *landlock(const char *store, const char *crashes) {
   const char *tmp = getenv("TMPDIR"), *home = getenv("HOME"), *cache = getenv("XDG_CACHE_HOME");
   char path[4096];
   int abi = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
   if (abi < 1) return "the kernel has none";
-  struct landlock_ruleset_attr attr = {.handled_access_fs = sandbox_write_access(abi)};
-  int rules = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof attr.handled_access_fs, 0);
+  sandbox_rights denied = {sandbox_write_access(abi), LANDLOCK_ACCESS_NET_BIND_TCP};
+  int rules = (int)syscall(SYS_landlock_create_ruleset, &denied, abi >= 4 ? sizeof denied : sizeof denied.files, 0);
   if (rules < 0) return "it cannot be set up";
-  const char *failed = NULL;
-  if (!sandbox_allow_below(rules, store, 0, sandbox_write_access(abi))) failed = "the store's folder is not there";
+  (void)sandbox_allow_below(rules, store, 0, sandbox_write_access(abi));
   if (crashes) (void)sandbox_allow_below(rules, crashes, O_NOFOLLOW | O_DIRECTORY, sandbox_write_access(abi));
   (void)sandbox_allow_below(rules, "/dev/null", 0, LANDLOCK_ACCESS_FS_WRITE_FILE);
   (void)sandbox_allow_below(rules, tmp && *tmp ? tmp : "/tmp", 0, sandbox_write_access(abi));
@@ -71,9 +79,9 @@ static const char *landlock(const char *store, const char *crashes) {
   else
     snprintf(path, sizeof path, "%s/.cache", home ? home : "");
   (void)sandbox_allow_below(rules, path, 0, sandbox_write_access(abi)); /* models live there, if it exists */
-  if (!failed && syscall(SYS_landlock_restrict_self, rules, 0) != 0) failed = "it was refused";
+  bool in_force = syscall(SYS_landlock_restrict_self, rules, 0) == 0;
   close(rules);
-  return failed ? failed : "";
+  return in_force ? "" : "it was refused";
 }
 
 /* ---- seccomp ---- */

@@ -7,7 +7,8 @@
 
 #include "base/base.h"
 
-/* For a worker: it may read files, and write below the store's folder, the temporary folder and the user's cache. */
+/* For a worker: it may read files, and write below the store's folder, if that exists, the temporary folder and the
+ * user's cache. It may not open a TCP port. */
 void worker_sandbox_engine(const char *store, char *summary, size_t size);
 /* For a front end: as a worker, and it may write crash reports. */
 void worker_sandbox_frontend(const char *store, const char *crashes, char *summary, size_t size);
