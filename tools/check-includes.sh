@@ -29,7 +29,7 @@ may_include() {
     app/indexer) echo "base os embed scan chunk project" ;;
     app/search) echo "base os embed scan project indexer" ;;
     app/rescue) echo "base os sqlite" ;;
-    app/ops) echo "base os indexer" ;;
+    app/ops) echo "base os scan indexer" ;;
     app/table) echo "base os ops" ;;
     app/models) echo "base os embed ops" ;;
     app/setup) echo "base os scan ops" ;;

@@ -167,10 +167,8 @@ static int print_failure(cli_session *s, bool json, const lode_error *err) {
   if (!json) print_message(s, "", err->text[0] ? err->text : lode_status_text(err->status));
   if (json) {
     strbuf line = {0};
-    strbuf_addf(&line, "{\"error\":{\"status\":\"%s\",\"message\":", lode_status_name(err->status));
-    json_put_string(&line, str_of(err->text[0] ? err->text : lode_status_text(err->status)));
-    if (err->record != LODE_NO_RECORD) strbuf_addf(&line, ",\"record\":%zu", err->record);
-    strbuf_addstr(&line, "}}\n");
+    op_error_put_json(&line, err);
+    strbuf_addch(&line, '\n');
     if (!line.failed) (void)!op_write_fd(STDERR_FILENO, line.data, line.len);
     strbuf_release(&line);
   }

@@ -163,3 +163,10 @@ void op_row_put_json(strbuf *out, const op_row *row) {
   }
   strbuf_addch(out, '}');
 }
+
+void op_error_put_json(strbuf *out, const lode_error *err) {
+  strbuf_addf(out, "{\"error\":{\"status\":\"%s\",\"message\":", lode_status_name(err->status));
+  json_put_string(out, str_of(err->text[0] ? err->text : lode_status_text(err->status)));
+  if (err->record != LODE_NO_RECORD) strbuf_addf(out, ",\"record\":%zu", err->record);
+  strbuf_addstr(out, "}}");
+}

@@ -74,6 +74,8 @@ const op_value *op_row_get(const op_row *row, const char *name);
 lode_str op_row_get_text(const op_row *row, const char *name);
 uint64_t op_row_get_count(const op_row *row, const char *name);
 void op_row_put_json(strbuf *out, const op_row *row);
+/* {"error":{"status","message","record"}} */
+void op_error_put_json(strbuf *out, const lode_error *err);
 void op_value_put_json(strbuf *out, const op_value *value);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_stream.c - see op_stream.h. Data goes through read(2) and write(2), which also work on pipes; open, rename,
- * unlink and fsync go through os_api. */
+/* op_stream.c - see op_stream.h. Data goes through read(2) and write(2), which also work on pipes. */
 #include "ops/op_stream.h"
 
 #include "os/os.h"
@@ -158,48 +157,22 @@ void op_lines_release(op_lines *l) {
 
 lode_status op_out_file_open(op_out_file *file, const char *path, lode_error *err) {
   struct stat info;
-  memset(file, 0, sizeof *file);
-  file->fd = -1;
-  file->path = path;
-  if (os_api->stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
-    if (S_ISDIR(info.st_mode)) return err_set(err, LODE_INVALID, "%.400s is a folder: give a file", path);
-    file->direct = true;
-    file->fd = os_api->open(path, O_WRONLY | O_CLOEXEC, 0);
-  } else {
-    strbuf_addf(&file->tmp, "%s.tmp-%016llx", path, (unsigned long long)rand_u64());
-    strbuf_addch(&file->tmp, '\0');
-    if (file->tmp.failed) return err_nomem(err);
-    file->fd = os_api->open(file->tmp.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  }
-  if (file->fd < 0) {
-    int errnum = errno;
-    strbuf_release(&file->tmp);
-    return err_errno(err, errnum, path);
-  }
-  return LODE_OK;
+  *file = (op_out_file){.out.fd = -1, .path = path};
+  if (os_api->stat(path, &info) != 0 || S_ISREG(info.st_mode)) return files_out_open_path(&file->out, path, 0666, err);
+  if (S_ISDIR(info.st_mode)) return err_set(err, LODE_INVALID, "%.400s is a folder: give a file", path);
+  file->out.committed = true;
+  file->out.fd = os_api->open(path, O_WRONLY | O_CLOEXEC, 0);
+  return file->out.fd < 0 ? err_errno(err, errno, path) : LODE_OK;
 }
 
 int64_t op_out_file_write(void *file, const void *data, size_t size) {
   op_out_file *f = file;
-  int errnum = op_write_fd(f->fd, data, size);
-  if (errnum) {
-    f->errnum = errnum;
-    return -1;
-  }
-  return (int64_t)size;
+  f->errnum = op_write_fd(f->out.fd, data, size);
+  return f->errnum ? -1 : (int64_t)size;
 }
 
 lode_status op_out_file_commit(op_out_file *file, lode_error *err) {
-  if (file->direct) return LODE_OK;
-  if (os_api->fsync(file->fd) < 0) return err_errno(err, errno, file->path);
-  if (os_api->rename(file->tmp.data, file->path) < 0) return err_errno(err, errno, file->path);
-  strbuf_release(&file->tmp);
-  return os_sync_parent_dir(file->path, err);
+  return file->out.committed ? LODE_OK : files_out_commit(&file->out, err);
 }
 
-void op_out_file_close(op_out_file *file) {
-  if (file->fd >= 0) os_api->close(file->fd);
-  if (file->tmp.data) os_api->unlink(file->tmp.data);
-  strbuf_release(&file->tmp);
-  file->fd = -1;
-}
+void op_out_file_close(op_out_file *file) { files_out_close(&file->out); }

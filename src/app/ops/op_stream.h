@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_stream.h - bytes in and out of files, pipes and standard input and output.
  *
- * Sources and targets may be pipes, so they are read and written sequentially, never by position. An output file
- * appears under its name only when complete: it is written under a temporary name beside it, synced and renamed.
+ * Sources and targets may be pipes, so they are read and written sequentially, never by position. A plain file is
+ * written as scan/files.h says: it appears under its name only when it is complete. Pipes and devices are written in
+ * place.
  */
 #ifndef LODE_OPS_OP_STREAM_H
 #define LODE_OPS_OP_STREAM_H
 
-#include "base/base.h"
+#include "scan/files.h"
 
 #include <signal.h>
 
@@ -44,11 +45,9 @@ LODE_MUST lode_status op_lines_next(op_lines *lines, size_t bytes, lode_error *e
 void op_lines_release(op_lines *lines);
 
 typedef struct op_out_file {
-  int fd;
-  bool direct; /* not a plain file (a pipe, a device): written in place */
+  files_out out; /* of a pipe or a device: committed from the start */
   const char *path;
-  strbuf tmp; /* temporary name */
-  int errnum;
+  int errnum; /* of a failed write */
 } op_out_file;
 
 LODE_MUST lode_status op_out_file_open(op_out_file *file, const char *path, lode_error *err);

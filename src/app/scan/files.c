@@ -105,42 +105,77 @@ lode_status files_read_beneath(const char *folder, const char *name, size_t max,
   return st;
 }
 
-lode_status files_write_beneath(const char *folder, const char *name, lode_str data, lode_error *err) {
+/* ---- Writing ---- */
+
+lode_status files_out_open(files_out *f, const char *folder, const char *name, unsigned mode, lode_error *err) {
   struct stat old;
-  char beside[PATH_MAX];
-  lode_status st;
+  *f = (files_out){.fd = -1};
   bool is_old = beneath_lstat(folder, name, &old) == 0 && S_ISREG(old.st_mode);
-  unsigned mode = is_old ? old.st_mode & 07777 : 0644;
-  int n = snprintf(beside, sizeof beside, "%s.%llx.tmp", name, (unsigned long long)rand_u64());
-  if (n < 0 || (size_t)n >= sizeof beside) return err_errno(err, ENAMETOOLONG, name);
-  int fd = beneath_open(folder, beside, O_WRONLY | O_CREAT | O_EXCL, mode);
-  if (fd < 0) return err_errno(err, errno, folder);
-  if (is_old) (void)fchmod(fd, mode); /* undo the umask; may fail on file systems without modes */
-  st = os_write_full(fd, data.data, data.len, 0, err);
-  if (st == LODE_OK && OS_RETRY(os_api->fsync(fd)) < 0) st = err_errno(err, errno, name);
-  os_api->close(fd);
-  if (st == LODE_OK && beneath_rename(folder, beside, name) < 0) st = err_errno(err, errno, name);
-  if (st != LODE_OK)
-    (void)beneath_unlink(folder, beside);
-  else
-    st = beneath_sync_dir(folder, name, err);
-  return st;
+  if (is_old) mode = old.st_mode & 07777;
+  strbuf_addf(&f->folder, "%s%c", folder, 0);
+  strbuf_addf(&f->name, "%s%c", name, 0);
+  strbuf_addf(&f->tmp, "%s.%llx.tmp%c", name, (unsigned long long)rand_u64(), 0);
+  lode_status st = f->folder.failed || f->name.failed || f->tmp.failed ? err_nomem(err) : LODE_OK;
+  if (st == LODE_OK) f->fd = beneath_open(folder, f->tmp.data, O_WRONLY | O_CREAT | O_EXCL, mode);
+  if (st == LODE_OK && f->fd < 0) st = err_errno(err, errno, folder);
+  if (st != LODE_OK) {
+    files_out_close(f);
+    return st;
+  }
+  if (is_old) (void)fchmod(f->fd, mode); /* undo the umask; may fail on file systems without modes */
+  return LODE_OK;
 }
 
-lode_status files_write(const char *path, lode_str data, lode_error *err) {
+lode_status files_out_open_path(files_out *f, const char *path, unsigned mode, lode_error *err) {
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   strbuf named = {0};
   char *folder = NULL;
   lode_status st;
+  *f = (files_out){.fd = -1};
   strbuf_add(&named, slash ? path : ".", slash ? (size_t)(slash - path) + (slash == path) : 1);
   strbuf_addch(&named, '\0');
   if (named.failed) TRY_GOTO(err_nomem(err));
   TRY_GOTO(beneath_resolve(named.data, &folder, err));
-  TRY_GOTO(files_write_beneath(folder, name, data, err));
+  TRY_GOTO(files_out_open(f, folder, name, mode, err));
 done:
   strbuf_release(&named);
   mem_free(folder);
   return st;
+}
+
+lode_status files_out_commit(files_out *f, lode_error *err) {
+  if (OS_RETRY(os_api->fsync(f->fd)) < 0) return err_errno(err, errno, f->name.data);
+  if (beneath_rename(f->folder.data, f->tmp.data, f->name.data) < 0) return err_errno(err, errno, f->name.data);
+  f->committed = true;
+  return beneath_sync_dir(f->folder.data, f->name.data, err);
+}
+
+void files_out_close(files_out *f) {
+  if (f->fd >= 0) os_api->close(f->fd);
+  if (f->fd >= 0 && !f->committed) (void)beneath_unlink(f->folder.data, f->tmp.data);
+  strbuf_release(&f->folder);
+  strbuf_release(&f->name);
+  strbuf_release(&f->tmp);
+  *f = (files_out){.fd = -1};
+}
+
+static lode_status files_out_finish(files_out *f, lode_status st, lode_str data, lode_error *err) {
+  if (st == LODE_OK) st = os_write_full(f->fd, data.data, data.len, 0, err);
+  if (st == LODE_OK) st = files_out_commit(f, err);
+  files_out_close(f);
+  return st;
+}
+
+lode_status files_write_beneath(const char *folder, const char *name, lode_str data, lode_error *err) {
+  files_out out;
+  lode_status st = files_out_open(&out, folder, name, 0644, err);
+  return files_out_finish(&out, st, data, err);
+}
+
+lode_status files_write(const char *path, lode_str data, lode_error *err) {
+  files_out out;
+  lode_status st = files_out_open_path(&out, path, 0644, err);
+  return files_out_finish(&out, st, data, err);
 }
 
 lode_status files_make_parents(const char *path, lode_error *err) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* files.h - reading and writing whole files through os/os.h: by path, or beneath a directory that others may have
- * filled (os/beneath.h). */
+/* files.h - reading and writing files through os/os.h: by path, or beneath a directory that others may have filled
+ * (os/beneath.h). A file appears under its name only when it is complete: it is written under a temporary name beside
+ * it, synced and renamed. */
 #ifndef LODE_SCAN_FILES_H
 #define LODE_SCAN_FILES_H
 
@@ -8,7 +9,7 @@
 
 /* Reads the whole file, NUL-terminated. LODE_LIMIT: longer than `max` bytes. LODE_NOT_FOUND: there is no such file. */
 LODE_MUST lode_status files_read(const char *path, size_t max, strbuf *out, lode_error *err);
-/* Atomic: writes a temporary file in the same directory, syncs and renames it. Keeps the mode of an existing file. */
+/* Keeps the mode of an existing file. */
 LODE_MUST lode_status files_write(const char *path, lode_str data, lode_error *err);
 /* Follows the chain of links that the last name of a path may be; out is NUL-terminated, and is the path itself when
  * that is not a link. The file need not exist. LODE_REFUSED: the links form a loop. */
@@ -20,6 +21,18 @@ LODE_MUST lode_status files_check_link_owners(const char *path, lode_error *err)
 LODE_MUST lode_status files_read_beneath(const char *folder, const char *name, size_t max, strbuf *out,
                                          lode_error *err);
 LODE_MUST lode_status files_write_beneath(const char *folder, const char *name, lode_str data, lode_error *err);
+/* The same in pieces, which are written to `fd`. `mode` is that of a new file. */
+typedef struct files_out {
+  int fd;
+  bool committed;
+  strbuf folder, name, tmp; /* NUL-terminated; tmp is the temporary name */
+} files_out;
+LODE_MUST lode_status files_out_open(files_out *out, const char *folder, const char *name, unsigned mode,
+                                     lode_error *err);
+LODE_MUST lode_status files_out_open_path(files_out *out, const char *path, unsigned mode, lode_error *err);
+LODE_MUST lode_status files_out_commit(files_out *out, lode_error *err);
+/* Removes the file unless it was committed. Does nothing after an open that failed. */
+void files_out_close(files_out *out);
 /* "folder/name", NUL-terminated; out is cleared first. */
 LODE_MUST lode_status files_join(strbuf *out, const char *folder, const char *name, lode_error *err);
 /* Creates the missing folders above path. */

@@ -129,10 +129,10 @@ static unsigned route_http_status(lode_status st) {
 static void route_from_status(server_request *r, unsigned code) { r->status = route_http_status((lode_status)code); }
 
 static void route_fail_status(server_request *r, lode_status st, const char *text) {
-  lode_error err = {.record = LODE_NO_RECORD};
+  lode_error err = {.status = st, .record = LODE_NO_RECORD};
   strbuf body = {0};
   snprintf(err.text, sizeof err.text, "%s", text);
-  worker_put_error(&body, st, &err);
+  op_error_put_json(&body, &err);
   server_respond(r, route_http_status(st), &body);
 }
 

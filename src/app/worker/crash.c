@@ -3,7 +3,7 @@
 #include "worker/crash.h"
 
 #include "os/os.h"
-#include "ops/op_stream.h"
+#include "scan/files.h"
 
 #include <execinfo.h>
 #include <fcntl.h>
@@ -166,7 +166,6 @@ static void crash_remove_oldest(const char *folder) {
 lode_status crash_write_report(const crash_facts *facts, strbuf *path, lode_error *err) {
   static atomic_uint serial;
   strbuf text = {0};
-  op_out_file file = {.fd = -1};
   struct tm now;
   uint64_t ms = os_wall_ms();
   time_t seconds = (time_t)(ms / 1000);
@@ -180,12 +179,9 @@ lode_status crash_write_report(const crash_facts *facts, strbuf *path, lode_erro
   strbuf_addch(path, '\0');
   crash_put_report(&text, facts, &now);
   if (text.failed || path->failed) TRY_GOTO(err_nomem(err));
-  TRY_GOTO(op_out_file_open(&file, path->data, err));
-  if (op_out_file_write(&file, text.data, text.len) < 0) TRY_GOTO(err_errno(err, file.errnum, path->data));
-  TRY_GOTO(op_out_file_commit(&file, err));
+  TRY_GOTO(files_write(path->data, (lode_str){text.data, text.len}, err));
   crash_remove_oldest(facts->folder);
 done:
-  if (file.path) op_out_file_close(&file);
   strbuf_release(&text);
   return st;
 }

@@ -57,13 +57,6 @@ const op_def *worker_op_of_call(const char *name) {
   return op_find(group, str_of(dot + 1));
 }
 
-void worker_put_error(strbuf *out, lode_status status, const lode_error *err) {
-  strbuf_addf(out, "{\"error\":{\"status\":\"%s\",\"message\":", lode_status_name(status));
-  json_put_string(out, str_of(err->text[0] ? err->text : lode_status_text(status)));
-  if (err->record != LODE_NO_RECORD) strbuf_addf(out, ",\"record\":%zu", err->record);
-  strbuf_addstr(out, "}}");
-}
-
 static lode_status service_no_bytes(op_sink *sink, const void *data, size_t size, lode_error *err) {
   (void)sink;
   (void)data;
@@ -126,6 +119,7 @@ void worker_op_service(worker_task *task) {
     st = service_run(&g, op, &err);
   else
     st = err_set(&err, LODE_NOT_FOUND, "there is no operation %.80s", task->name);
+  err.status = st;
   if (st == LODE_OK) {
     strbuf_addstr(&task->out, "],\"summary\":");
     if (g.summary.len)
@@ -135,14 +129,14 @@ void worker_op_service(worker_task *task) {
     strbuf_addch(&task->out, '}');
   } else if (st == LODE_CORRUPT && g.rows && !task->out.failed && !(task->flags & WIRE_CALL_ROWS)) {
     strbuf error = {0};
-    worker_put_error(&error, st, &err);
+    op_error_put_json(&error, &err);
     strbuf_addstr(&task->out, "],");
     if (!error.failed) strbuf_add(&task->out, error.data + 1, error.len - 1); /* without its { */
     task->out.failed = task->out.failed || error.failed;
     strbuf_release(&error);
   } else {
     task->out.len = 0;
-    worker_put_error(&task->out, st, &err);
+    op_error_put_json(&task->out, &err);
   }
   task->code = st;
   strbuf_release(&g.summary);

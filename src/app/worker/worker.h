@@ -73,8 +73,6 @@ void worker_op_service(worker_task *task);
 #define WORKER_REMOTE_CALLER "afar"
 /* The operation named by a call, or NULL. */
 const op_def *worker_op_of_call(const char *name);
-/* {"error":{"status","message","record"}} */
-void worker_put_error(strbuf *out, lode_status status, const lode_error *err);
 
 /* main() of a worker, when argv[1] is WORKER_ARG. `services` NULL: worker_services. */
 int worker_main(int argc, char **argv, const worker_service *services);
