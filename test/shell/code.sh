@@ -387,14 +387,11 @@ run 0 status --json; has '"watcher":"process'
 run 4 watch; says "watches this project;"
 kill -INT $watcher
 wait $watcher
-check "the watcher ended with $?" true
+code=$?
+check "the watcher ended with $code" [ $code -eq 0 ]
 # It waits for another indexer, and says so
-python3 -c 'import fcntl, os, sys, time
-fcntl.lockf(os.open(sys.argv[1], os.O_RDWR), fcntl.LOCK_EX, 1)
-print("held", flush=True)
-time.sleep(600)' .lode/index.lock >"$tmp/held" & holder=$!
+hold_lock .lode/index.lock 0
 children+=($holder)
-for _ in $(seq 1 $((200 * patience))); do grep -q held "$tmp/held" && break; sleep 0.05; done
 echo 'int while_waiting(void);' >src/waiting.c
 "$lode" watch --json >"$tmp/watch.out" 2>"$tmp/watch.err" & watcher=$!
 children+=($watcher)
@@ -406,8 +403,7 @@ code=$?
 check "the watcher was stopped while it waited: exit $code" [ $code -eq 0 ]
 "$lode" watch --json >"$tmp/watch.out" 2>"$tmp/watch.err" & watcher=$!
 children+=($watcher)
-kill $holder
-wait $holder 2>/dev/null
+release_lock
 for _ in $(seq 1 $((200 * patience))); do grep -q "watching" "$tmp/watch.err" && break; sleep 0.05; done
 until_found while_waiting src/waiting.c
 kill -INT $watcher

@@ -62,6 +62,16 @@ wait_ready() {
   done
   return 1
 }
+# hold_lock FILE BYTE: another process locks this byte of the file until release_lock
+hold_lock() {
+  rm -f "$tmp/held"
+  python3 -c 'import fcntl, os, sys, time
+fcntl.lockf(os.open(sys.argv[1], os.O_RDWR), fcntl.LOCK_EX, 1, int(sys.argv[2], 0))
+open(sys.argv[3], "w").close()
+time.sleep(600)' "$1" "$2" "$tmp/held" & holder=$!
+  until [ -e "$tmp/held" ]; do kill -0 $holder || return; sleep 0.02; done
+}
+release_lock() { kill $holder; wait $holder 2>/dev/null; }
 # tally NAME COMMAND...: a test program of its own; adds up the last line of its output
 tally() {
   local name=$1 last
