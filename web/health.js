@@ -32,7 +32,7 @@ function damagesFound() {
   if (failure) found.push(failure.error.message);
   if (status && status.damage) found.push(status.damage);
   if (stats && stats.damaged_pages) found.push('Damaged pages were met since the store was opened. Records on other pages are not affected.');
-  if (stats && stats.damaged_segments) found.push(`${plural(stats.damaged_segments, 'file')} of the vector index found damaged. Searches go on without; the next maintenance makes it anew from the records.`);
+  if (stats && stats.damaged_segments) found.push(`${plural(stats.damaged_segments, 'file')} of the vector index found damaged. Searches go on without; the next maintenance rebuilds it from the records.`);
   if (stats && stats.quarantined) found.push(`${plural(stats.quarantined, 'damaged file')} set aside in quarantine. Nothing was deleted; what was derived is rebuilt.`);
   if (health.verified) found.push(health.verified);
   return [...new Set(found)];

@@ -29,6 +29,7 @@ static bool type_fits(json_node_type type, const op_field *f) {
     case OP_FIELD_TEXT: return type == JSON_NODE_STRING;
     case OP_FIELD_COUNT:
     case OP_FIELD_NUMBER:
+    case OP_FIELD_TIME:
     case OP_FIELD_BYTES: return type == JSON_NODE_INT;
     case OP_FIELD_REAL: return type == JSON_NODE_INT || type == JSON_NODE_DOUBLE;
     case OP_FIELD_BOOL: return type == JSON_NODE_TRUE || type == JSON_NODE_FALSE;

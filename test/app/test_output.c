@@ -289,7 +289,7 @@ TEST(checks_wrap) {
   end(&s, "bad    parser          lode-parser was not found: files are\n"
           "                       cut by lines, not by syntax\n"
           "                       make grammars all\n"
-          "1 checks, 1 bad\n");
+          "1 check, 1 bad\n");
 }
 
 /* ---- What the table does not declare ---- */

@@ -76,7 +76,7 @@ check "reading made a store" [ ! -e "$S" ]
 
 # ---- Collections
 
-run 0 db create c --metric l2 --metadata '{"owner":"me"}' --counters lang; is "c: made, metric l2"
+run 0 db create c --metric l2 --metadata '{"owner":"me"}' --counters lang; is "c: created, metric l2"
 check "the folder's mode is not 0700" [ "$(stat -c %a "$S")" = 700 ]
 run 5 db create c; says "c"
 run 5 db create c --if-missing --metric ip; says "exists with the metric l2, not ip"
@@ -242,14 +242,16 @@ run 0 db delete many --ids-file "$tmp/all"; is "many: 20,000 deleted"
 
 # ---- Maintenance
 
-run 0 db verify; has "0 damages found"
+run 0 db verify; has "0 problems found"
+run 0 db stats; check "no date in $out" grep -q '^committed *20[0-9][0-9]-[0-9][0-9]-[0-9][0-9] ' <<<"$out"
+run 0 db stats --json; check "no number in $out" grep -q '"committed_ms":[0-9]\{13\},' <<<"$out"
 run 0 db verify --json; has '"ok":true'
 # rubbish in place of a journal stops nobody, is set aside by the first who writes, and is mentioned
 cp -a "$S" "$tmp/odd"
 printf x > "$tmp/odd/lode.db-journal"
-S="$tmp/odd" run 0 db verify; has "0 damages found"; hasnt "set aside"
+S="$tmp/odd" run 0 db verify; has "0 problems found"; hasnt "set aside"
 S="$tmp/odd" run 0 db optimize
-S="$tmp/odd" run 0 db verify; has "1 files were set aside earlier"
+S="$tmp/odd" run 0 db verify; has "1 file set aside earlier"
 S="$tmp/odd" run 0 db stats --json; has '"quarantined":1'
 run 0 db optimize --json; has '"bytes_before"'
 run 0 db compact; has "was"
@@ -303,12 +305,12 @@ fi
 
 mkdir -p "$tmp/project/.lode" "$tmp/project/deep/er"
 cd "$tmp/project/deep/er" || exit 1
-out=$("$lode" db create here 2>&1); is "here: made, metric l2"
+out=$("$lode" db create here 2>&1); is "here: created, metric l2"
 out=$("$lode" db stats --json 2>&1); has "\"store\":\"$tmp/project/.lode\""
 cd "$tmp" || exit 1
-out=$("$lode" db create there 2>&1); is "there: made, metric l2"
+out=$("$lode" db create there 2>&1); is "there: created, metric l2"
 check "the default store is not in XDG_DATA_HOME" [ -d "$tmp/data/lode" ]
-out=$(env -u XDG_DATA_HOME "$lode" db create home 2>&1); is "home: made, metric l2"
+out=$(env -u XDG_DATA_HOME "$lode" db create home 2>&1); is "home: created, metric l2"
 check "the default store is not in HOME" [ -d "$tmp/home/.local/share/lode" ]
 
 # ---- Pipes, signals, colours

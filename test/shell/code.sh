@@ -573,7 +573,7 @@ for file in .lode/*; do
 done
 restore
 dd if=/dev/urandom of=.lode/lode.db bs=16384 seek=$((size / 16384 / 2)) count=3 conv=notrunc 2>/dev/null
-run 0 doctor --repair; has "mended"
+run 0 doctor --repair; has " repaired"
 check "the damaged store was not kept" ls -d .lode.damaged-* >/dev/null
 run 0 doctor; run 0 status
 run 0 search handle_3 --json -n 1; has "src/f3.c"

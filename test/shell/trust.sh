@@ -320,9 +320,9 @@ run 0 search sheep; silent note
 run 0 reset index --yes --no-backup; run 0 index; silent note
 run 0 search sheep; silent note
 run 0 status --json; has '"trust":"ours"'
-# A store that was mended is still the user's
+# A store that was repaired is still the user's
 dd if=/dev/urandom of=.lode/lode.db bs=16384 seek=$(($(stat -c %s .lode/lode.db) / 16384 / 2)) count=3 conv=notrunc 2>/dev/null
-run 0 doctor --repair; has mended
+run 0 doctor --repair; has repaired
 run 0 search sheep; silent "from now on"
 run 0 status --json; has '"trust":"ours"'
 mkdir -p "$tmp/notes/.lode" && cd "$tmp/notes" || exit 1

@@ -9,18 +9,18 @@ static const op_param params_common[] = {
      .about =
          "the store's folder, or a cluster's address, qdrant://HOST:PORT; when not given, the nearest .lode folder "
          "upward (no further than a .git; see lode trust), else $XDG_DATA_HOME/lode, else ~/.local/share/lode"},
-    {OP_FLAG(cli_common_args, json), .about = "one JSON object a line; errors too, on standard error"},
-    {OP_FLAG(cli_common_args, full), .about = "show documents whole, not their first lines"},
+    {OP_FLAG(cli_common_args, json), .about = "one JSON object per line; errors too, on standard error"},
+    {OP_FLAG(cli_common_args, full), .about = "show whole documents, not only their first lines"},
     {OP_FLAG(cli_common_args, quiet), .letter = 'q', .about = "no progress, no notices, no reports of what was done"},
     {OP_CHOICE(cli_common_args, color), .value = "WHEN", .choices = "auto|always|never", .fallback = "auto",
      .about = "colours; auto: on a terminal, unless NO_COLOR is set"},
-    {OP_FLAG(cli_common_args, read_only), .about = "never write to the store; commands that read never do"},
+    {OP_FLAG(cli_common_args, read_only), .about = "never write to the store; commands that only read never do"},
     {OP_INT(cli_common_args, busy_ms), .value = "N", .min = 1, .max = 86400000,
      .about = "how long to wait for a lock that another process holds (10,000)"},
     {OP_SIZE(cli_common_args, memory), .value = "SIZE",
      .about = "budget for caches and transactions (256M, at least 16M)"},
     {OP_SIZE(cli_common_args, max_document), .value = "SIZE",
-     .about = "largest document that is taken (64M, at most 256M)"},
+     .about = "largest document that is accepted (64M, at most 256M)"},
     {OP_FLAG(cli_common_args, help), .letter = 'h', .about = "show help"},
     {OP_FLAG(cli_common_args, version), .about = "show the version"},
     {0}};
@@ -29,8 +29,8 @@ const op_def cli_common_def = {.name = "", .params = params_common, .args_size =
 static const op_param params_help[] = {
     {OP_LIST(cli_help_args, topic), .flags = OP_PARAM_POSITIONAL, .value = "TOPIC", .about = "a command or a topic"},
     {OP_CHOICE(cli_help_args, completions), .value = "SHELL", .choices = "bash|zsh|fish",
-     .about = "print the completion script of a shell"},
-    {OP_FLAG(cli_help_args, schema), .about = "print the JSON Schemas of the operations, one a line"},
+     .about = "print a completion script for a shell"},
+    {OP_FLAG(cli_help_args, schema), .about = "print the JSON Schemas of the operations, one per line"},
     {OP_FLAG(cli_help_args, man),
      .about = "print a manual page as roff: lode(1), or that of `lode help db --man`, lode-db(1)"},
     {0}};

@@ -324,7 +324,8 @@ static void text_put_figures(cli_writer *w, const op_row *summary) {
     const op_value *v = op_row_find(summary, f->name);
     char name[40];
     if (!v) continue;
-    snprintf(name, sizeof name, "%s", f->name);
+    size_t unit = f->type == OP_FIELD_TIME ? strlen("_ms") : 0; /* not of a date */
+    snprintf(name, sizeof name, "%.*s", (int)(strlen(f->name) - unit), f->name);
     for (char *p = name; *p; p++)
       if (*p == '_') *p = ' ';
     cli_text_paint(w, CLI_DIM);

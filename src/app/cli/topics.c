@@ -7,24 +7,19 @@ static const struct {
   const char *name, *about, *text;
 } topics[] = {
     {"bugs", "where to report them, and what to send",
-     "A crash, a wrong answer, lost data and an error that says \"a bug in lode\" are bugs. Report them in the issues "
-     "of the "
-     "place that Lode came from: the repository that it was built from, or the distribution that packaged it. What "
-     "lets "
-     "others read, run or destroy what they should not is reported privately; SECURITY.md of the source says how.\n"
+     "Crashes, wrong answers, lost data and errors that say \"a bug in lode\" are bugs. Report them where you got Lode "
+     "from: in the issues of the repository that it was built from, or to the distribution that packaged it. Report "
+     "security problems privately; SECURITY.md of the source says how.\n"
      "\n"
-     "Send the output of `lode --version`, what you ran, what you expected and what came instead. After a crash of a "
-     "server "
-     "the message names a report: send it. Of a store that is damaged or gives wrong answers, `lode db verify --json` "
-     "and "
-     "`lode db stats --json` help most; the store itself holds your documents, so nobody asks for it. Keep a copy of "
-     "it as it "
-     "is: `lode db salvage` reads it without changing it."},
+     "Send the output of `lode --version`, what you ran, what you expected and what happened instead. After a crash "
+     "of a server, send the report that the message names. For a store that is damaged or gives wrong answers, the "
+     "output of `lode db verify --json` and `lode db stats --json` helps most; the store itself holds your documents, "
+     "so nobody asks for it. Keep a copy of it as it is: `lode db salvage` reads it without changing it."},
     {"exit-codes", "what the exit codes mean",
      "  0    done\n"
      "  1    nothing found: no such store, collection or record, or no record matches\n"
      "  2    wrong usage: an unknown command or flag, a malformed argument or filter\n"
-     "  3    damaged: `lode db verify` names each damage, `lode db salvage` reads what can be read\n"
+     "  3    damaged: `lode db verify` reports what is damaged, `lode db salvage` copies what can be read\n"
      "  4    busy: another process held the lock for longer than --busy-ms\n"
      "  5    refused: a record that may not be written (malformed, not finite, wrong dimension, other\n"
      "       embedding model), a name that exists, a limit, a newer format, a read-only store, a store\n"
@@ -32,7 +27,8 @@ static const struct {
      "  130  interrupted (Ctrl-C; 143 by SIGTERM, 129 by SIGHUP); what was acknowledged is kept, the\n"
      "       running batch is not\n"
      "\n"
-     "A reader that goes away (head) ends the command quietly with 0. With --json an error is also one line on "
+     "When the reader of a pipe goes away (head), the command ends quietly with 0. With --json an error is also one "
+     "line on "
      "standard error: {\"error\":{\"status\":\"NOT_FOUND\",\"message\":\"...\"}}, with \"record\" where one record of "
      "the input is "
      "at fault, counted from 0."},
@@ -58,11 +54,11 @@ static const struct {
      "The key \"#document\" in --where takes a document filter. Anything unknown is an error that names it. On the "
      "command line a filter may be the text itself, @FILE, or - for standard input."},
     {"records", "what add, upsert, update and import read",
-     "One JSON object a line:\n"
+     "One JSON object per line:\n"
      "\n"
      "  {\"id\":\"a\",\"document\":\"text\",\"metadata\":{\"lang\":\"c\",\"n\":1},\"embedding\":[0.1,0.2]}\n"
      "\n"
-     "The id is 1 to 4,096 bytes of UTF-8. All else is optional. Metadata values are strings, 64-bit integers, "
+     "The id is 1 to 4,096 bytes of UTF-8. Everything else is optional. Metadata values are strings, 64-bit integers, "
      "doubles, "
      "booleans, or arrays of one of those kinds. A record without an embedding is pending: `lode db get NAME "
      "--pending` "

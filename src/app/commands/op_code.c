@@ -2,6 +2,7 @@
 /* op_code.c - index and search, and helpers shared by the code search operations. See op_code.h. */
 #include "commands/op_code.h"
 #include "ops/op_row.h"
+#include "ops/op_text.h"
 #include "table/op_args_code.h"
 
 #include "os/os.h"
@@ -177,14 +178,6 @@ done:
 }
 
 /* ---- Times ---- */
-
-void op_put_time(strbuf *out, uint64_t wall_ms) {
-  time_t seconds = (time_t)(wall_ms / 1000);
-  struct tm parts;
-  char text[40] = "";
-  if (localtime_r(&seconds, &parts)) strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
-  strbuf_addstr(out, text);
-}
 
 void op_row_time(op_context *ctx, const char *name, uint64_t wall_ms) {
   strbuf text = {0};

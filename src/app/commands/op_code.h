@@ -42,8 +42,6 @@ void op_code_put_skipped(op_context *ctx, const uint64_t *skipped);
 /* Reports what a result that shows files may hide: files that changed since they were indexed, and what was left
  * out. */
 void op_code_note_stale(op_context *ctx, uint64_t stale, uint64_t outside, bool doubted);
-/* "2026-11-16 02:55:01" */
-void op_put_time(strbuf *out, uint64_t wall_ms);
-void op_row_time(op_context *ctx, const char *name, uint64_t wall_ms); /* 0: null */
+void op_row_time(op_context *ctx, const char *name, uint64_t wall_ms); /* as text; 0: null */
 
 #endif

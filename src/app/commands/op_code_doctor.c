@@ -60,7 +60,7 @@ static lode_status doctor_check_settings(doctor_state *d) {
   lode_status st = op_code_settings(d->ctx, &d->project, &why);
   d->has_config = st == LODE_OK;
   if (st != LODE_OK)
-    return doctor_report(d, "settings", DOCTOR_FAULT, "mend or move away .lode/" STOREFILE_CONFIG, "%s", why.text);
+    return doctor_report(d, "settings", DOCTOR_FAULT, "repair or move away .lode/" STOREFILE_CONFIG, "%s", why.text);
   return doctor_report(d, "settings", DOCTOR_OK, NULL, "model %s, search %s",
                        config_text(&d->project.config, CONFIG_MODEL),
                        config_text(&d->project.config, CONFIG_SEARCH_MODE));
@@ -126,8 +126,8 @@ static lode_status doctor_check_clients(doctor_state *d) {
     strbuf path = {0};
     lode_status st = setup_client_inspect(i, d->project.root, &state, &path, d->err);
     if (st == LODE_OK && state == SETUP_CLIENT_BROKEN)
-      st = doctor_report(d, "mcp", DOCTOR_FAULT, "mend that file", "%s: %.300s cannot be parsed", setup_client_title(i),
-                         path.data);
+      st = doctor_report(d, "mcp", DOCTOR_FAULT, "repair that file", "%s: %.300s cannot be parsed",
+                         setup_client_title(i), path.data);
     if (st == LODE_OK && state == SETUP_CLIENT_DIFFERENT)
       st = doctor_report(d, "mcp", DOCTOR_WARNING, "lode setup", "%s starts another lode: %.300s",
                          setup_client_title(i), path.data);
@@ -264,7 +264,7 @@ static lode_status doctor_verify(doctor_state *d, lode_store *store, bool *sound
     return st;
   }
   char text[400];
-  snprintf(text, sizeof text, "%llu damages, the first: %.300s", (unsigned long long)all.n,
+  snprintf(text, sizeof text, "%llu problem%s, the first: %.300s", (unsigned long long)all.n, all.n == 1 ? "" : "s",
            all.n ? all.first : why.text);
   return doctor_report(d, "damage", DOCTOR_WARNING, NULL, "%s", text);
 }

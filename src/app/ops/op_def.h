@@ -62,6 +62,7 @@ typedef enum op_field_type {
   OP_FIELD_COUNT,
   OP_FIELD_NUMBER,
   OP_FIELD_BYTES,
+  OP_FIELD_TIME, /* milliseconds since 1970, 0: unknown; its name ends with _ms. People see a date */
   OP_FIELD_REAL,
   OP_FIELD_BOOL,
   OP_FIELD_OBJECT,

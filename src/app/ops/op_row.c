@@ -26,6 +26,7 @@ static bool row_type_fits(op_field_type field, op_value_type value) {
     case OP_FIELD_TEXT: return value == OP_VALUE_TEXT;
     case OP_FIELD_COUNT:
     case OP_FIELD_NUMBER:
+    case OP_FIELD_TIME:
     case OP_FIELD_BYTES: return value == OP_VALUE_COUNT;
     case OP_FIELD_REAL: return value == OP_VALUE_REAL;
     case OP_FIELD_BOOL: return value == OP_VALUE_BOOL;

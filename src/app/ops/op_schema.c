@@ -131,6 +131,7 @@ static const char *schema_field_type(op_field_type type) {
     case OP_FIELD_TEXT: return "string";
     case OP_FIELD_COUNT:
     case OP_FIELD_NUMBER:
+    case OP_FIELD_TIME:
     case OP_FIELD_BYTES: return "integer";
     case OP_FIELD_REAL: return "number";
     case OP_FIELD_BOOL: return "boolean";

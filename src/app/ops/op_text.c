@@ -3,6 +3,8 @@
 #include "ops/op_context.h"
 #include "ops/op_text.h"
 
+#include <time.h>
+
 /* ---- Values ---- */
 
 void op_put_grouped(strbuf *out, uint64_t n) {
@@ -24,6 +26,14 @@ void op_put_bytes(strbuf *out, uint64_t n) {
   }
   for (; d >= 1023.95 && unit < 5; unit++) d /= 1024;
   strbuf_addf(out, "%.1f %s", d, units[unit]);
+}
+
+void op_put_time(strbuf *out, uint64_t wall_ms) {
+  time_t seconds = (time_t)(wall_ms / 1000);
+  struct tm parts;
+  char text[40] = "-";
+  if (wall_ms && localtime_r(&seconds, &parts)) strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
+  strbuf_addstr(out, text);
 }
 
 static void put_printable_char(strbuf *out, const char *p, size_t width) {
@@ -109,6 +119,8 @@ static void put_count(strbuf *out, const op_value *value) {
     op_put_grouped(out, value->u.count);
   else if (value->field->type == OP_FIELD_BYTES)
     op_put_bytes(out, value->u.count);
+  else if (value->field->type == OP_FIELD_TIME)
+    op_put_time(out, value->u.count);
   else
     strbuf_addf(out, "%llu", (unsigned long long)value->u.count);
 }
@@ -142,7 +154,7 @@ static bool value_is_blank(const op_value *v) {
 
 void op_put_sentence(strbuf *out, const char *say, const op_row *summary) {
   size_t open_at = SIZE_MAX;
-  bool drop = false;
+  bool drop = false, one = false;
   for (const char *p = say; *p; p++) {
     if (*p == '[') {
       open_at = out->len;
@@ -154,10 +166,15 @@ void op_put_sentence(strbuf *out, const char *say, const op_row *summary) {
       bool asks = p[1] == '?';
       char name[40];
       snprintf(name, sizeof name, "%.*s", (int)(end - p - 1 - asks), p + 1 + asks);
+      p = end;
+      if (strcmp(name, "s") == 0 || strcmp(name, "es") == 0) {
+        if (!one) strbuf_addstr(out, name);
+        continue;
+      }
       const op_value *value = op_row_find(summary, name);
       drop = drop || value_is_blank(value);
+      one = value && value->type == OP_VALUE_COUNT && value->u.count == 1;
       if (value && !asks) op_put_value(out, value, 0);
-      p = end;
     } else {
       strbuf_addch(out, *p);
     }

@@ -148,7 +148,7 @@ static lode_status config_parse_file(const char *folder, const char *path, json_
   if (st == LODE_OK && json->nodes[0].type != JSON_NODE_OBJECT)
     st = err_set(&inner, LODE_INVALID, "it is not an object");
   if (st != LODE_OK)
-    return err_set(err, LODE_INVALID, "%.300s is not a JSON object (%.150s): mend it, or move it away", path,
+    return err_set(err, LODE_INVALID, "%.300s is not a JSON object (%.150s): correct it, or move it away", path,
                    inner.text);
   return LODE_OK;
 }

@@ -522,7 +522,7 @@ static lode_status rescue_table_blob_row(void *ctx, const sqf_row *row, lode_err
   uint64_t offset;
   if (v->type != SQF_BLOB || v->s.len != 8) return LODE_OK;
   if (!sqf_type_offset(b->c->file, row->place, (size_t)b->c->tables[b->table].at[b->column], &offset))
-    return err_set(err, LODE_CORRUPT, "a row with a sequence id cannot be mended: page %u", row->place.page);
+    return err_set(err, LODE_CORRUPT, "a row with a sequence id cannot be repaired: page %u", row->place.page);
   return b->fn(b->ctx, offset, err);
 }
 

@@ -57,7 +57,7 @@ static void rescue_check_database(rescue_check_state *k, const rescue_dir *c) {
   if (c->seq_integer && c->blob_seqs)
     rescue_check_report_finding(k, of_segments ? "sequence ids" : "-sequence ids", none,
                                 "%llu sequence ids are blobs, as 0.6 wrote them, in a database of 1.x, versions of "
-                                "which fail on them; quarantine --fix-seq-ids mends them",
+                                "which fail on them; quarantine --fix-seq-ids repairs them",
                                 RESCUE_ULL(c->blob_seqs));
 }
 

@@ -144,7 +144,7 @@ static lode_status quarantine_change_bytes(const quarantine_state *w, int fd, lo
     type = QUARANTINE_INTEGER_8;
     TRY(os_write_full(fd, &type, 1, w->offsets[i], err));
   }
-  if (OS_RETRY(os_api->fsync(fd)) != 0) return err_errno(err, errno, "the mended copy");
+  if (OS_RETRY(os_api->fsync(fd)) != 0) return err_errno(err, errno, "the repaired copy");
   return LODE_OK;
 }
 
@@ -160,7 +160,7 @@ static lode_status quarantine_compare_copy(quarantine_state *w, const char *fold
   rescue_dir_close(&m);
   return same ? LODE_OK
               : err_set(err, LODE_INTERNAL,
-                        "the mended copy of chroma.sqlite3 does not say the same: nothing was changed");
+                        "the repaired copy of chroma.sqlite3 does not say the same: nothing was changed");
 }
 
 static lode_status quarantine_fix_seq_ids(quarantine_state *w, int db, lode_error *err) {
@@ -174,7 +174,7 @@ static lode_status quarantine_fix_seq_ids(quarantine_state *w, int db, lode_erro
   TRY_GOTO(quarantine_path_of(&before, w->q->from, "chroma.sqlite3", suffix, err));
   w->r->seq_ids = w->n;
   if (w->q->dry_run) {
-    st = w->q->done(w->q->ctx, "sequence ids mended, the database from before kept", w->db.data, before.data, err);
+    st = w->q->done(w->q->ctx, "sequence ids repaired, the database from before kept", w->db.data, before.data, err);
     goto done;
   }
   if (OS_RETRY(os_api->mkdir(folder.data, 0700)) != 0) {
@@ -189,7 +189,7 @@ static lode_status quarantine_fix_seq_ids(quarantine_state *w, int db, lode_erro
   TRY_GOTO(quarantine_copy_file(db, fd, (uint64_t)w->sb.st_size, err));
   TRY_GOTO(quarantine_change_bytes(w, fd, err));
   TRY_GOTO(quarantine_compare_copy(w, folder.data, err));
-  TRY_GOTO(quarantine_move(w, "sequence ids mended, the database from before kept", w->db.data, before.data, err));
+  TRY_GOTO(quarantine_move(w, "sequence ids repaired, the database from before kept", w->db.data, before.data, err));
   if (OS_RETRY(os_api->rename(copy.data, w->db.data)) != 0) {
     st = err_errno(err, errno, copy.data);
     (void)os_api->rename(before.data, w->db.data);

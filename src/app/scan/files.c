@@ -52,7 +52,7 @@ lode_status files_resolve_links(const char *path, strbuf *out, lode_error *err) 
     TRY(files_follow_link(out, &more, err));
     if (!more) return LODE_OK;
   }
-  return err_set(err, LODE_REFUSED, "%.400s is a link that leads to itself: mend or remove it", path);
+  return err_set(err, LODE_REFUSED, "%.400s is a link that leads to itself: correct or remove it", path);
 }
 
 lode_status files_check_link_owners(const char *path, lode_error *err) {

@@ -379,7 +379,7 @@ done:
 
 static lode_status client_explain(const client_def *c, const char *path, const lode_error *why, lode_error *err) {
   return err_set(err, LODE_REFUSED,
-                 "%s: %.200s cannot be parsed (%.120s); it was left as it is: mend it, or add the server by hand",
+                 "%s: %.200s cannot be parsed (%.120s); it was left as it is: correct it, or add the server by hand",
                  c->title, path, why->text);
 }
 

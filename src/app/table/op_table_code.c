@@ -17,7 +17,7 @@
 
 static const op_param params_code_setup[] = {
     P_CODE_PATH(op_setup_args),
-    {OP_FLAG(op_setup_args, dry_run), .about = "say what would be done, and do nothing"},
+    {OP_FLAG(op_setup_args, dry_run), .about = "report what would be done, and change nothing"},
     {OP_FLAG(op_setup_args, no_mcp), .about = "do not register the MCP server with the clients found"},
     {OP_FLAG(op_setup_args, no_index), .about = "do not index"},
     {OP_TEXT(op_setup_args, model), .value = "MODEL", .about = "what makes the vectors: code, minilm, none, ..."},
@@ -26,11 +26,11 @@ static const op_param params_code_index[] = {
     P_CODE_PATH(op_index_args),
     {OP_FLAG(op_index_args, force), .letter = 'f',
      .about = "rebuild everything beside the present index, which serves until the new one takes its place"},
-    {OP_FLAG(op_index_args, quality), .about = "also second vectors, by MiniLM: slower to make, better to search"},
+    {OP_FLAG(op_index_args, quality), .about = "also make second vectors with MiniLM: slower to index, better results"},
     {OP_FLAG(op_index_args, pending), .about = "read no files, only make the vectors that are still missing"},
-    {OP_PATH(op_index_args, remove), .value = "PATH", .about = "take this file or folder out of the index instead"},
+    {OP_PATH(op_index_args, remove), .value = "PATH", .about = "remove this file or folder from the index instead"},
     {OP_INT(op_index_args, workers), .value = "N", .max = 64,
-     .about = "processes that parse; as many as processors when not given"},
+     .about = "number of parser processes; one per processor when not given"},
     {0}};
 static const op_param params_code_search[] = {
     {OP_TEXT(op_search_args, query), .flags = OP_PARAM_POSITIONAL | OP_PARAM_REST, .value = "QUERY",
@@ -45,10 +45,10 @@ static const op_param params_code_search[] = {
     {OP_TEXT(op_search_args, type), .letter = 't', .value = "TYPE",
      .about = "only this kind: function (methods too), class (all types), struct, enum, section, ..."},
     {OP_TEXT(op_search_args, name), .value = "NAME", .about = "only what defines exactly this name"},
-    {OP_TEXT(op_search_args, similar), .value = "FILE[:LINE]", .about = "what is like this code, instead of a query"},
+    {OP_TEXT(op_search_args, similar), .value = "FILE[:LINE]", .about = "find code like this, instead of a query"},
     {OP_INT(op_search_args, context), .letter = 'C', .value = "N", .max = 1000,
      .about = "this many lines of the file before and after"},
-    {OP_FLAG(op_search_args, files_only), .about = "paths alone"},
+    {OP_FLAG(op_search_args, files_only), .about = "show paths only"},
     {OP_FLAG(op_search_args, explain), .about = "show what each score is made of"},
     {OP_FLAG(op_search_args, refresh), .about = "bring changed files up to date first (search.refresh=auto: always)"},
     P_CODE_PROJECT(op_search_args),
@@ -66,37 +66,38 @@ static const op_param params_code_status[] = {
     {OP_FLAG(op_status_args, force_refresh), .about = "count everything again instead of reading counters"},
     P_CODE_PROJECT(op_status_args),
     {0}};
-static const op_param params_code_skipped[] = {P_CODE_PATH(op_skipped_args),
-                                               {OP_TEXT(op_skipped_args, reason), .letter = 'r', .value = "REASON",
-                                                .about = "only those: secret, masked, ignored, binary, ..."},
-                                               {0}};
+static const op_param params_code_skipped[] = {
+    P_CODE_PATH(op_skipped_args),
+    {OP_TEXT(op_skipped_args, reason), .letter = 'r', .value = "REASON",
+     .about = "only those left out for this reason: secret, masked, ignored, binary, ..."},
+    {0}};
 static const op_param params_code_watch[] = {
     P_CODE_PATH(op_watch_args),
     {OP_INT(op_watch_args, debounce), .value = "MS", .max = 60000,
-     .about = "how long a file must be quiet (watch.debounce_ms)"},
-    {OP_FLAG(op_watch_args, once), .about = "end after the first changes were indexed"},
+     .about = "how long a file must stay unchanged (watch.debounce_ms)"},
+    {OP_FLAG(op_watch_args, once), .about = "stop after the first changes are indexed"},
     {0}};
 static const op_param params_code_doctor[] = {
-    {OP_FLAG(op_doctor_args, repair), .about = "mend what can be mended; nothing is deleted"},
+    {OP_FLAG(op_doctor_args, repair), .about = "repair what can be repaired; nothing is deleted"},
     P_CODE_PROJECT(op_doctor_args),
     {0}};
 static const op_param params_code_reset[] = {
     {OP_CHOICE(op_reset_args, what), .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "WHAT",
      .choices = "index|all",
      .about = "the index; or everything that lode made in .lode: settings and other collections too"},
-    {OP_FLAG(op_reset_args, yes), .letter = 'y', .about = "do not ask"},
+    {OP_FLAG(op_reset_args, yes), .letter = 'y', .about = "do not ask for confirmation"},
     {OP_FLAG(op_reset_args, no_backup), .about = "keep no copy of what is removed"},
     P_CODE_PROJECT(op_reset_args),
     {0}};
 static const op_param params_code_completion[] = {{OP_CHOICE(op_completion_args, shell),
                                                    .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "SHELL",
-                                                   .choices = "bash|zsh|fish", .about = "whose script to print"},
+                                                   .choices = "bash|zsh|fish", .about = "the shell"},
                                                   {0}};
 static const op_param params_code_trust[] = {
     {OP_PATH(op_trust_args, path), .flags = OP_PARAM_POSITIONAL, .value = "FOLDER",
-     .about = "a folder of the project; the working directory"},
+     .about = "a folder of the project; the working directory when not given"},
     {OP_FLAG(op_trust_args, list), .about = "show the folders that are known, and do nothing else"},
-    {OP_FLAG(op_trust_args, forget), .about = "take it back"},
+    {OP_FLAG(op_trust_args, forget), .about = "no longer trust it"},
     {0}};
 #define P_CONFIG_KEY                                                                                                   \
   {                                                                                                                    \
@@ -224,10 +225,10 @@ static const op_field row_code_doctor[] = {{"check", OP_FIELD_TEXT, 0, "what was
                                            {"detail", OP_FIELD_TEXT, 0, "a sentence"},
                                            {"remedy", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "what to run"},
                                            {0}};
-static const op_field summary_code_doctor[] = {{"ok", OP_FIELD_BOOL, 0, "nothing bad was found, or it was mended"},
+static const op_field summary_code_doctor[] = {{"ok", OP_FIELD_BOOL, 0, "nothing bad was found, or it was repaired"},
                                                {"checks", OP_FIELD_COUNT, 0, "how many"},
                                                {"bad", OP_FIELD_COUNT, 0, "how many were bad and still are"},
-                                               {"mended", OP_FIELD_COUNT, 0, "how many were mended"},
+                                               {"mended", OP_FIELD_COUNT, 0, "how many were repaired"},
                                                {0}};
 static const op_field summary_code_reset[] = {{"root", OP_FIELD_TEXT, 0, "of the project"},
                                               {"removed", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "what was removed"},
@@ -257,7 +258,7 @@ static const op_field summary_config[] = {
 #define OP_OF_CODE(verb) .name = #verb, OP_RUNS(verb)
 
 const op_def op_table_code[] = {
-    {OP_OF_CODE(setup), .about = "index a project and tell the AI tools on this machine about it",
+    {OP_OF_CODE(setup), .about = "index a project and register it with the AI tools on this machine",
      .flags = OP_LONG | OP_LOCAL | OP_PROJECT, .params = params_code_setup, .row = row_code_setup,
      .detail = "Finds the project's root and its languages, indexes it, and registers `lode mcp` with the clients it "
                "finds: Claude Code, "
@@ -267,14 +268,16 @@ const op_def op_table_code[] = {
     {OP_OF_CODE(index), .about = "bring the index of a project up to date",
      .flags = OP_LONG | OP_LOCAL | OP_PROJECT | OP_DESTRUCTIVE, .params = params_code_index,
      .summary = summary_code_index,
-     .say = "{root}: {files} files: {added} new, {changed} changed, {removed} removed, {unchanged} unchanged; {chunks} "
-            "chunks, {vectors} "
-            "vectors[, {reused} reused][, {pending} pending][, {secrets} secrets left out][, {masked} masked][, "
-            "{unparsed} not parsed]; {seconds} s",
+     .say =
+         "{root}: {files} file{s}: {added} new, {changed} changed, {removed} removed, {unchanged} unchanged; {chunks} "
+         "chunk{s}, {vectors} "
+         "vector{s}[, {reused} reused][, {pending} pending][, {secrets} secret{s} left out][, {masked} masked][, "
+         "{unparsed} not parsed]; {seconds} s",
      .detail =
          "Only what changed is read: a file is known by its size, times and inode, and by the digest of its bytes. A "
          "file's chunks, "
-         "vectors and state change in one transaction; a run that was interrupted goes on where it stopped. Files that "
+         "vectors and state change in one transaction; a run that was interrupted continues where it stopped. Files "
+         "that "
          ".gitignore or .lodeignore leave out are left out, as are binary, generated and very large ones, and what "
          "looks like secrets; "
          "keys and tokens inside other files are masked (index.secrets). `lode skipped` lists what was left out, and "
@@ -294,7 +297,7 @@ const op_def op_table_code[] = {
                  "lode search --similar src/net.c:120\nlode search \"read config\" --path 'src/**' --json -n 5"},
     {.name = "context",
      OP_RUNS(context),
-     .about = "show what belongs to a piece of code: its neighbours, and who uses it",
+     .about = "show the code around a definition, and where it is used",
      .flags = OP_READ_ONLY | OP_PROJECT | OP_PAGED,
      .params = params_code_context,
      .row = row_code_context,
@@ -321,12 +324,13 @@ const op_def op_table_code[] = {
      .detail = "Indexes what changed a moment after it was saved. When the kernel drops events, the whole tree is "
                "looked at again. Ctrl-C ends.",
      .examples = "lode watch\nlode watch --debounce 1000"},
-    {OP_OF_CODE(doctor), .about = "check everything, and say what to do", .flags = OP_LONG | OP_LOCAL | OP_PROJECT,
-     .params = params_code_doctor, .row = row_code_doctor, .summary = summary_code_doctor,
-     .say = "{checks} checks[, {bad} bad][, {mended} mended]", .layout = OP_LAYOUT_CHECKS,
+    {OP_OF_CODE(doctor), .about = "check everything, and say how to repair what is wrong",
+     .flags = OP_LONG | OP_LOCAL | OP_PROJECT, .params = params_code_doctor, .row = row_code_doctor,
+     .summary = summary_code_doctor, .say = "{checks} check{s}[, {bad} bad][, {mended} repaired]",
+     .layout = OP_LAYOUT_CHECKS,
      .detail = "Settings, folder, locks, every checksum of the store, files against chunks, model, parsers, "
                "registrations. With --repair, a "
-               "damaged store is kept aside and what can be read of it is brought into a new one. Exit code 3 when "
+               "damaged store is moved aside, and what can be read of it is copied into a new one. Exit code 3 when "
                "something is bad.",
      .examples = "lode doctor\nlode doctor --repair"},
     {OP_OF_CODE(reset), .about = "remove the index, or all that lode keeps for a project",
@@ -353,7 +357,7 @@ const op_def op_table_code[] = {
                "environment trusts every folder. What you trust is kept in $XDG_DATA_HOME/lode/trusted, else "
                "~/.local/share/lode/trusted.",
      .examples = "lode trust\nlode trust ~/src/project\nlode trust --list\nlode trust --forget ~/src/project"},
-    {OP_OF_CODE(completion), .about = "print the completion script of a shell",
+    {OP_OF_CODE(completion), .about = "print a completion script for a shell",
      .flags = OP_READ_ONLY | OP_LOCAL | OP_PROJECT, .params = params_code_completion,
      .examples = "lode completion bash > /etc/bash_completion.d/lode\nlode completion fish | source"},
     {0}};

@@ -19,12 +19,12 @@
 #define P_DB_IDS_FILE(args)                                                                                            \
   {                                                                                                                    \
     OP_LINES(args, ids_file), .flags = OP_PARAM_CLI_ONLY, .value = "FILE", .into = "ids",                              \
-                              .about = "the ids of this file, one a line (- is standard input)"                        \
+                              .about = "the ids of this file, one per line (- is standard input)"                      \
   }
 #define P_DB_IDS_STREAM(args)                                                                                          \
   {                                                                                                                    \
     OP_LINES(args, ids_file), .flags = OP_PARAM_CLI_ONLY, .value = "FILE",                                             \
-                              .about = "the ids of this file, one a line (- is standard input)"                        \
+                              .about = "the ids of this file, one per line (- is standard input)"                      \
   }
 #define P_DB_WHERE(args)                                                                                               \
   { OP_JSON(args, where), .value = "JSON", .about = "records whose metadata match this filter (lode help filters)" }
@@ -40,7 +40,7 @@
     OP_RECORDS(args, records),                                                                                         \
         .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "FILE",                                             \
         .about = "the records, {\"id\",\"document\",\"metadata\",\"embedding\"} each; on the command line a file "     \
-                 "with one a line, standard input when not given"                                                      \
+                 "with one per line, standard input when not given"                                                    \
   }
 #define P_DB_BATCH(args)                                                                                               \
   {                                                                                                                    \
@@ -80,7 +80,7 @@ static const op_param params_db_create[] = {
     P_DB_METRIC(op_create_args),
     {OP_JSON(op_create_args, metadata), .value = "JSON", .about = "any JSON object, kept with the collection"},
     {OP_TEXT(op_create_args, embedder), .value = "MODEL",
-     .about = "the model that makes the vectors: minilm, code, another that `lode embed` takes, or a name of yours; "
+     .about = "the model that makes the vectors: minilm, code, another that `lode embed` takes, or a name of your own; "
               "vectors of another "
               "one are refused"},
     {OP_INT(op_create_args, embedder_dim), .value = "N", .min = 1, .max = LODE_MAX_DIMENSION,
@@ -88,12 +88,11 @@ static const op_param params_db_create[] = {
     {OP_LIST(op_create_args, counters), .value = "KEY,KEY",
      .about = "metadata keys whose values are counted by each write, so that facets of them cost nothing"},
     {OP_FLAG(op_create_args, if_missing), .about = "succeed when the collection exists already"},
-    {OP_INT(op_create_args, shards), .value = "N", .min = 1, .max = 10000,
-     .about = "on a cluster: parts that it is cut into"},
+    {OP_INT(op_create_args, shards), .value = "N", .min = 1, .max = 10000, .about = "on a cluster: number of shards"},
     {OP_INT(op_create_args, replicas), .value = "N", .min = 1, .max = 100,
-     .about = "on a cluster: copies of each part"},
+     .about = "on a cluster: copies of each shard"},
     {OP_INT(op_create_args, write_consistency), .value = "N", .min = 1, .max = 100,
-     .about = "on a cluster: copies that must have acknowledged a write"},
+     .about = "on a cluster: copies that must acknowledge a write"},
     {OP_INT(op_create_args, page_bytes), .flags = OP_PARAM_CLI_ONLY, .value = "N", .min = 512, .max = 65536,
      .about = "page size of a new store, a power of two (16,384)"},
     {0}};
@@ -105,7 +104,7 @@ static const op_param params_db_rename[] = {P_DB_COLLECTION(op_rename_args),
 static const op_param params_db_name[] = {P_DB_COLLECTION(op_count_args), {0}};
 static const op_param params_db_drop[] = {
     P_DB_COLLECTION(op_drop_args),
-    {OP_FLAG(op_drop_args, yes), .letter = 'y', .flags = OP_PARAM_CLI_ONLY, .about = "do not ask"},
+    {OP_FLAG(op_drop_args, yes), .letter = 'y', .flags = OP_PARAM_CLI_ONLY, .about = "do not ask for confirmation"},
     {0}};
 static const op_param params_db_add[] = {P_DB_COLLECTION(op_write_args),  P_DB_RECORDS(op_write_args),
                                          P_DB_ON_EXISTING(op_write_args), P_DB_CREATE(op_write_args),
@@ -124,7 +123,7 @@ static const op_param params_db_fill[] = {
     P_DB_COLLECTION(op_fill_args),
     P_DB_MODEL(op_fill_args),
     {OP_CHOICE(op_fill_args, precision), .value = "WHAT", .choices = "full|int8",
-     .about = "of the arithmetic; when not given, the faster one that the model has"},
+     .about = "of the arithmetic; when not given, the faster one that the model supports"},
     {OP_INT(op_fill_args, max_tokens), .value = "N", .min = 2, .max = 65536,
      .about = "longer documents are cut; when not given, the model's own setting"},
     {OP_INT(op_fill_args, threads), .value = "N", .min = 1, .max = 64, .about = "when not given, one for each CPU"},
@@ -147,7 +146,7 @@ static const op_param params_db_query[] = {
     P_DB_COLLECTION(op_query_args),
     {OP_VECTOR(op_query_args, vector), .value = "JSON", .about = "what to look for: an array of numbers"},
     {OP_VECTORS(op_query_args, vectors), .value = "FILE",
-     .about = "several vectors at once; on the command line a file: .npy, .fvecs, or JSON: one array a line, or an "
+     .about = "several vectors at once; on the command line a file: .npy, .fvecs, or JSON: one array per line, or an "
               "array of arrays"},
     {OP_TEXT(op_query_args, text), .value = "TEXT", .about = "words to look for"},
     {OP_CHOICE(op_query_args, mode), .value = "MODE", .choices = "text|vector|hybrid",
@@ -354,7 +353,7 @@ static const op_field summary_db_stats[] = {
     {"format", OP_FIELD_NUMBER, OP_FIELD_OPTIONAL, "version of the store's format"},
     {"commit_number", OP_FIELD_NUMBER, OP_FIELD_OPTIONAL,
      "counts commits: an older copy of the store has a smaller one"},
-    {"committed_ms", OP_FIELD_NUMBER, OP_FIELD_OPTIONAL, "when records were last changed: ms since 1970, 0: unknown"},
+    {"committed_ms", OP_FIELD_TIME, OP_FIELD_OPTIONAL, "when records were last changed: ms since 1970, 0: unknown"},
     {"damaged_pages", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "met by this command: run verify"},
     {"quarantined", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "damaged files that were set aside"},
     {0}};
@@ -406,8 +405,8 @@ static const op_field summary_db_export[] = {
 #define OP_OF_DB(verb) .group = "db", .name = #verb, OP_RUNS(verb)
 
 const op_def op_table_db[] = {
-    {OP_OF_DB(create), .about = "make a collection, and the store if there is none", .params = params_db_create,
-     .summary = summary_db_create, .say = "{collection}: [{?created}made, ]metric {metric}",
+    {OP_OF_DB(create), .about = "create a collection, and the store if there is none", .params = params_db_create,
+     .summary = summary_db_create, .say = "{collection}: [{?created}created, ]metric {metric}",
      .detail = "The dimension is fixed by the first vector that is added.",
      .examples = "lode db create notes --metric cosine\n"
                  "lode db create code --counters lang,repo --metadata '{\"owner\":\"me\"}'"},
@@ -417,13 +416,13 @@ const op_def op_table_db[] = {
      .summary = summary_db_rename, .say = "{collection}: now called {new_name}",
      .detail = "The collections of a project's code index are refused.", .examples = "lode db rename notes journal"},
     {OP_OF_DB(drop), .about = "remove a collection and all its records", .flags = OP_DESTRUCTIVE,
-     .params = params_db_drop, .summary = summary_db_drop, .say = "{collection}: dropped, {dropped} records",
+     .params = params_db_drop, .summary = summary_db_drop, .say = "{collection}: dropped, {dropped} record{s}",
      .detail =
          "Asks on a terminal; elsewhere --yes is needed. It is gone at once for every reader. Its bytes are erased by "
          "maintenance, and "
          "surely by compact. The collections of a project's code index are refused: lode reset index removes those.",
      .examples = "lode db drop notes\nlode db drop notes --yes"},
-    {OP_OF_DB(add), .about = "add records, one JSON object a line", .flags = OP_LONG, .params = params_db_add,
+    {OP_OF_DB(add), .about = "add records, one JSON object per line", .flags = OP_LONG, .params = params_db_add,
      .summary = summary_db_write, .say = "{collection}: {written} added[, {skipped} kept as they were]",
      .detail = "A record without an embedding is pending until an update brings one. Standard input is read as it "
                "comes and committed batch by batch; when a line is refused, the error names it, its batch is not "
@@ -447,21 +446,23 @@ const op_def op_table_db[] = {
      .examples = "echo '{\"id\":\"a\",\"metadata\":{\"n\":2,\"old\":null}}' | lode db update notes"},
     {OP_OF_DB(get), .about = "show records by id or filter", .flags = OP_READ_ONLY | OP_HIDE_SUMMARY,
      .params = params_db_get, .row = row_db_get, .summary = summary_db_get,
-     .detail = "By ids in the order asked, otherwise in the order of insertion. Any number of records is written as it "
-               "is read, in bounded memory.",
+     .detail =
+         "By ids in the order asked, otherwise in the order of insertion. Memory is bounded: an answer of more than "
+         "32 MiB is written while it is read, and a note says so if others changed the collection meanwhile.",
      .examples = "lode db get notes --ids a,b\n"
                  "lode db get notes --where '{\"lang\":\"c\",\"size\":{\"$gt\":100}}' --limit 20 --json\n"
                  "# all ids that still wait for a vector\n"
                  "lode db get notes --pending --limit 0 --include none --json"},
     {OP_OF_DB(query), .about = "find the nearest records by vector, words or both", .flags = OP_READ_ONLY,
      .params = params_db_query, .row = row_db_query, .summary = summary_db_query,
-     .detail = "Distances are exact: l2 is squared, cosine is 1 - cos, ip is 1 - dot; ties are ordered by id. Text is "
-               "ranked by BM25 with a tokenizer that knows code. Hybrid fuses both rankings. One JSON line a hit with "
-               "--json; rank begins at 1. Text alone is ranked by words and by meaning when the collection's vectors "
-               "are made "
-               "by a model that is at hand (lode db create --embedder), else by words.\n\n"
-               "With --explain the query is answered, and instead of records its steps are shown: how the filter is "
-               "applied, how vectors and words are searched, why so, how much was looked at, and the time of each.",
+     .detail =
+         "Distances are exact: l2 is squared, cosine is 1 - cos, ip is 1 - dot; ties are ordered by id. Text is "
+         "ranked by BM25 with a tokenizer that knows code. Hybrid fuses both rankings. One JSON line per hit with "
+         "--json; rank begins at 1. Text alone is ranked by words and by meaning when the collection's vectors "
+         "are made "
+         "by a model that is at hand (lode db create --embedder), else by words.\n\n"
+         "With --explain the query is answered, and instead of records its steps are shown: how the filter is "
+         "applied, how vectors and words are searched, why so, how much was looked at, and the time of each.",
      .examples = "lode db query notes --vector '[1,0,0]' -k 5\n"
                  "lode db query notes --vector @q.json --where '{\"lang\":{\"$in\":[\"c\",\"h\"]}}' --json\n"
                  "lode db query code --text 'parse header' --where-document '{\"$regex\":\"int \\\\w+\\\\(\"}'\n"
@@ -475,8 +476,9 @@ const op_def op_table_db[] = {
      .flags = OP_LONG,
      .params = params_db_fill,
      .summary = summary_db_fill,
-     .say = "{collection}: {embedded} vectors by {model}[, {without_document} records have no document][, {changed} "
-            "changed meanwhile]",
+     .say =
+         "{collection}: {embedded} vector{s} by {model}[, {without_document} record{s} without a document][, {changed} "
+         "changed meanwhile]",
      .detail = "The documents of pending records become vectors by the collection's model, in batches that are each "
                "one commit: stopped at any "
                "moment, the next run goes on. The model's identity is stamped into the collection.",
@@ -488,29 +490,29 @@ const op_def op_table_db[] = {
                  "lode db delete code --where '{\"path\":\"src/old.c\"}'"},
     {OP_OF_DB(count), .about = "print the number of records", .flags = OP_READ_ONLY, .params = params_db_name,
      .summary = summary_db_count, .say = "{count}", .examples = "lode db count notes"},
-    {OP_OF_DB(facets), .about = "count the records by each value of a metadata key", .flags = OP_READ_ONLY,
+    {OP_OF_DB(facets), .about = "count records by the values of a metadata key", .flags = OP_READ_ONLY,
      .params = params_db_facets, .row = row_db_facets,
      .detail = "Largest count first. A key that create --counters named is answered without touching the records.",
      .examples = "lode db facets code lang\nlode db facets code author --where '{\"lang\":\"c\"}' --limit 5"},
-    {OP_OF_DB(map), .about = "place a sample of the vectors on the plane",
+    {OP_OF_DB(map), .about = "project a sample of the vectors onto two dimensions",
      .flags = OP_READ_ONLY | OP_LONG | OP_HIDE_SUMMARY, .params = params_db_map, .row = row_db_map,
      .summary = summary_db_map,
      .detail = "The two directions of largest variance (PCA). The same records give the same picture. A sample is "
                "spread evenly over the "
                "order of insertion; with --where it is the first that match. The page of `lode ui` draws it.",
      .examples = "lode db map notes\nlode db map code --key language --sample 5000 --json"},
-    {OP_OF_DB(stats), .about = "figures of the store or of one collection", .flags = OP_READ_ONLY,
+    {OP_OF_DB(stats), .about = "show statistics of the store or of one collection", .flags = OP_READ_ONLY,
      .params = params_db_stats, .summary = summary_db_stats, .examples = "lode db stats\nlode db stats notes --json"},
-    {OP_OF_DB(verify), .about = "check everything and name each damage", .flags = OP_READ_ONLY | OP_LONG,
+    {OP_OF_DB(verify), .about = "check everything and report all damage", .flags = OP_READ_ONLY | OP_LONG,
      .params = params_none, .row = row_db_damage, .summary = summary_db_verify,
-     .say = "{store}: {damages} damages found[ in {records} records][; {quarantined} files were set aside earlier]",
+     .say = "{store}: {damages} problem{s} found[ in {records} record{s}][; {quarantined} file{s} set aside earlier]",
      .detail =
          "Every record's checksum, the database's own checks, the text index, the counters against a recount, and "
          "derived files. Exit code 3 when there is damage.",
      .examples = "lode db verify\nlode db verify --json --store ./data"},
-    {OP_OF_DB(salvage), .about = "read what can be read of a damaged store into a new one", .flags = OP_LONG | OP_LOCAL,
+    {OP_OF_DB(salvage), .about = "copy what can be read of a damaged store into a new one", .flags = OP_LONG | OP_LOCAL,
      .params = params_db_salvage, .row = row_db_damage, .summary = summary_db_salvage,
-     .say = "{to}: {records} records brought over[, {lost} lost][, {without_document} without their document]"
+     .say = "{to}: {records} record{s} brought over[, {lost} lost][, {without_document} without their document]"
             "[, {without_vector} without their vector]",
      .detail = "Never writes to the damaged store. Lists what is lost.",
      .examples = "lode db salvage ./rescued --store ./damaged"},
@@ -520,23 +522,23 @@ const op_def op_table_db[] = {
     {OP_OF_DB(restore), .about = "make a store from a backup", .flags = OP_LONG | OP_LOCAL, .params = params_db_restore,
      .summary = summary_db_restore, .say = "{store}: restored from {file}", .detail = "The backup is checked first.",
      .examples = "lode db restore notes-monday.lode ./restored"},
-    {OP_OF_DB(compact), .about = "rewrite the store as small as it can be", .flags = OP_LONG, .params = params_none,
-     .summary = summary_db_compact, .say = "{store}: {bytes}, was {bytes_before}",
-     .detail = "Deleted bytes are gone for good, from the text index and from free pages too. A store never grows by "
-               "it: what waits to "
-               "be indexed goes on waiting, for the background or optimize.",
+    {OP_OF_DB(compact), .about = "rewrite the store in as little space as possible", .flags = OP_LONG,
+     .params = params_none, .summary = summary_db_compact, .say = "{store}: {bytes}, was {bytes_before}",
+     .detail = "Deleted bytes are gone for good, from the text index and from free pages too. It never makes "
+               "a store larger: what waits to be indexed is left to the background or to optimize.",
      .examples = "lode db compact"},
     {OP_OF_DB(optimize), .about = "do the pending background work now", .flags = OP_LONG, .params = optimize_params,
      .summary = summary_db_compact, .say = "{store}: {bytes}, was {bytes_before}",
      .detail =
-         "Text, metadata and vector index, erasure of deleted data, giving pages back. Damaged files of the vector "
+         "Updates the text, metadata and vector indexes, erases deleted data and frees pages. Damaged files of the "
+         "vector "
          "index are set aside and "
          "rebuilt. One that cannot be read is left alone, as that proves no damage: its records are read one by one, "
          "until it can be "
          "read again or --rebuild-unreadable sets it aside too. No record is in danger: the index is made from them.",
      .examples = "lode db optimize\nlode db optimize --rebuild-unreadable"},
     {OP_OF_DB(export), .about = "write records as JSON lines", .flags = OP_READ_ONLY | OP_LONG | OP_LOCAL,
-     .params = params_db_export, .summary = summary_db_export, .say = "{file}: {written} records",
+     .params = params_db_export, .summary = summary_db_export, .say = "{file}: {written} record{s}",
      .detail = "The lines are those that add and import read.",
      .examples = "lode db export notes > notes.jsonl\nlode db export notes c.jsonl --where '{\"lang\":\"c\"}'"},
     {OP_OF_DB(import), .about = "read records from a file: JSON lines, .npy or .fvecs", .flags = OP_LONG | OP_LOCAL,
@@ -548,11 +550,12 @@ const op_def op_table_db[] = {
                  "lode db import notes vectors.npy --mode update"},
     {OP_OF_DB(push), .about = "copy a collection to another store, online", .flags = OP_LONG | OP_LOCAL,
      .params = params_db_push, .summary = summary_db_copy,
-     .say = "{collection}: {records} records, {written} written, {equal} were there[, {extra} only there]; checksum "
+     .say = "{collection}: {records} record{s}, {written} written, {equal} unchanged[, {extra} only in the copy]; "
+            "checksum "
             "{checksum}",
      .detail = "Range by range: what the other store has already is compared, what differs is written, read back and "
                "compared. "
-               "Started again, it goes on where it stopped, or brings the copy up to date. A code index that `lode "
+               "Started again, it continues where it stopped, or brings the copy up to date. A code index that `lode "
                "index` keeps in the other store is "
                "not written to; a copy of one is.",
      .examples =
@@ -560,7 +563,8 @@ const op_def op_table_db[] = {
          "# two replicas in six shards\nlode db push notes --to 'qdrant://a:6333,b:6333/team?replicas=2&shards=6'"},
     {OP_OF_DB(pull), .about = "copy a collection from another store, online", .flags = OP_LONG | OP_LOCAL,
      .params = params_db_pull, .summary = summary_db_copy,
-     .say = "{collection}: {records} records, {written} written, {equal} were there[, {extra} only there]; checksum "
+     .say = "{collection}: {records} record{s}, {written} written, {equal} unchanged[, {extra} only in the copy]; "
+            "checksum "
             "{checksum}",
      .detail = "The same as push, the other way round. The code index of a project is not written to: --as NAME copies "
                "under another name.",

