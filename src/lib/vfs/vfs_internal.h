@@ -32,12 +32,13 @@ typedef struct vfs_journal_state {
 /* Which version each page must have; see vfs_moment.c. */
 typedef struct vfs_moment {
   vfs_map map;
-  bool ready;        /* the rest is valid under the lock that is held */
-  bool checked;      /* the database has a map: pages are compared with it */
-  bool dirty;        /* the map has versions of a transaction that is not complete */
-  bool undoing;      /* a hot journal is being rolled back */
-  uint32_t *changed; /* pages written by the transaction */
-  size_t n_changed, cap_changed;
+  bool ready;           /* the rest is valid under the lock that is held */
+  bool checked;         /* the database has a map: pages are compared with it */
+  bool proven;          /* all of the map was read, and leads to the root */
+  bool rescan;          /* the map's file is damaged: the map must be made again */
+  bool dirty;           /* the map has versions of a transaction that is not complete */
+  bool broken;          /* dirty, but a version could not be noted: the transaction can only be rolled back */
+  bool undoing;         /* a hot journal is being rolled back */
   unsigned char *first; /* page 1 as the transaction wrote it, SQF_PAGE_MAX bytes */
   bool first_due;       /* it must be written again, with the root */
 } vfs_moment;
@@ -127,12 +128,14 @@ LODE_MUST int vfs_page_each_free_leaf(vfs_file *f, vfs_leaf_fn *leaf, void *ctx)
 LODE_MUST int vfs_moment_ready(vfs_file *f);
 /* The version that the page must have; f->moment.checked is true. */
 LODE_MUST int vfs_moment_version(vfs_file *f, uint32_t page_number, uint64_t *version);
+/* The same for a page that has another one: the whole map is proven first. */
+LODE_MUST int vfs_moment_confirm(vfs_file *f, uint32_t page_number, uint64_t *version);
 /* Before a page is written. */
 LODE_MUST int vfs_moment_begin(vfs_file *f);
 /* The number of the transaction that is being written. */
 uint32_t vfs_moment_number(const vfs_file *f);
-/* After a page was written. */
-LODE_MUST int vfs_moment_wrote(vfs_file *f, uint32_t page_number, const unsigned char *page, size_t n);
+/* Before the page, which is sealed, is written to the file. */
+LODE_MUST int vfs_moment_note(vfs_file *f, uint32_t page_number, const unsigned char *page, size_t n);
 /* All pages of a transaction or a rollback are written and will be synced. */
 LODE_MUST int vfs_moment_complete(vfs_file *f);
 /* The lock is reduced: an incomplete transaction is over. */

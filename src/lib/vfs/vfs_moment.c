@@ -42,35 +42,35 @@ static void vfs_moment_save(vfs_file *f) {
 
 /* ---- Making the map from the seals ---- */
 
-static int vfs_moment_on_leaf(void *ctx, uint32_t page_number) {
+static lode_status vfs_moment_seal(void *ctx, uint32_t page, uint64_t *version) {
   vfs_file *f = ctx;
-  if (page_number > f->commit.pages) return SQLITE_OK;
-  return vfs_moment_status(f, vfs_map_set(&f->moment.map, page_number, 0));
+  unsigned char seal[VFS_SEAL_BYTES];
+  size_t got = 0;
+  if (vfs_view_pread_seal(f, page, seal, &got) != SQLITE_OK) return LODE_IO;
+  *version = got == sizeof seal ? vfs_seal_version(seal) : 0;
+  if (got == sizeof seal) return LODE_OK;
+  (void)!vfs_page_damaged(f, page, VFS_DAMAGE_PAGE, "the file is cut short");
+  return LODE_CORRUPT;
 }
 
-static int vfs_moment_read_seals(vfs_file *f) {
-  uint32_t lock_page = sqf_lock_page(f->page_bytes);
-  for (uint32_t page = 2; page <= f->commit.pages && page > 1; page++) {
-    unsigned char seal[VFS_SEAL_BYTES];
-    size_t got = 0;
-    if (page == lock_page) continue;
-    int rc = vfs_view_pread_seal(f, page, seal, &got);
-    if (rc != SQLITE_OK) return rc;
-    if (got < sizeof seal) return vfs_page_damaged(f, page, VFS_DAMAGE_PAGE, "the file is cut short");
-    rc = vfs_moment_status(f, vfs_map_set(&f->moment.map, page, vfs_seal_version(seal)));
-    if (rc != SQLITE_OK) return rc;
-  }
-  return SQLITE_OK;
+static int vfs_moment_on_leaf(void *ctx, uint32_t page_number) {
+  vfs_file *f = ctx;
+  uint64_t version;
+  if (page_number < 2 || page_number > f->commit.pages) return SQLITE_OK;
+  lode_status st = vfs_moment_seal(f, page_number, &version);
+  if (st == LODE_OK && version) st = vfs_map_clear(&f->moment.map, page_number);
+  return vfs_moment_status(f, st);
 }
 
 /* Also for a database without a root (format 1), whose seals are taken as they are. */
 static int vfs_moment_scan(vfs_file *f) {
   vfs_map *map = &f->moment.map;
   vfs_map_release(map);
+  f->moment.proven = f->moment.rescan = false;
   if (f->commit.pages == 0) return SQLITE_OK; /* new */
-  int rc = vfs_moment_read_seals(f);
+  lode_status st = vfs_map_scan(map, f->commit.pages, sqf_lock_page(f->page_bytes), vfs_moment_seal, f);
+  int rc = st == LODE_CORRUPT ? SQLITE_IOERR_DATA : vfs_moment_status(f, st);
   if (rc == SQLITE_OK) rc = vfs_page_each_free_leaf(f, vfs_moment_on_leaf, f);
-  if (rc == SQLITE_OK) rc = vfs_moment_status(f, vfs_map_resize(map, f->commit.pages));
   if (rc == SQLITE_OK && f->commit.number && map->commit.root != f->commit.root)
     rc = vfs_page_damaged(f, 0, VFS_DAMAGE_MIXED, "its pages are not of one moment");
   if (rc == SQLITE_OK)
@@ -80,15 +80,23 @@ static int vfs_moment_scan(vfs_file *f) {
   return rc;
 }
 
+static int vfs_moment_scan_and_save(vfs_file *f) {
+  int rc = vfs_moment_scan(f);
+  if (rc == SQLITE_OK) vfs_moment_save(f);
+  return rc;
+}
+
 /* ---- Reading ---- */
 
 static int vfs_moment_load(vfs_file *f) {
   char folder[4096];
-  if (vfs_map_follow(&f->moment.map, &f->commit)) return SQLITE_OK;
-  if (vfs_moment_folder(f, folder, sizeof folder) && vfs_map_open(&f->moment.map, folder, &f->commit)) return SQLITE_OK;
-  int rc = vfs_moment_scan(f);
-  if (rc == SQLITE_OK) vfs_moment_save(f);
-  return rc;
+  vfs_moment *m = &f->moment;
+  m->proven = false;
+  if (!m->rescan) {
+    if (vfs_map_follow(&m->map, &f->commit)) return SQLITE_OK;
+    if (vfs_moment_folder(f, folder, sizeof folder) && vfs_map_open(&m->map, folder, &f->commit)) return SQLITE_OK;
+  }
+  return vfs_moment_scan_and_save(f);
 }
 
 int vfs_moment_ready(vfs_file *f) {
@@ -101,29 +109,52 @@ int vfs_moment_ready(vfs_file *f) {
   return rc;
 }
 
+/* The base of the map is not what it was. */
+static int vfs_moment_again(vfs_file *f) {
+  f->moment.rescan = true;
+  return f->moment.dirty ? vfs_moment_status(f, LODE_IO) : vfs_moment_scan_and_save(f);
+}
+
 int vfs_moment_version(vfs_file *f, uint32_t page_number, uint64_t *version) {
-  lode_status st = vfs_map_get(&f->moment.map, page_number, version);
-  if (st != LODE_CORRUPT || f->moment.dirty) return vfs_moment_status(f, st);
-  int rc = vfs_moment_scan(f); /* the map's file is damaged */
-  if (rc != SQLITE_OK) return rc;
-  vfs_moment_save(f);
-  return vfs_moment_status(f, vfs_map_get(&f->moment.map, page_number, version));
+  vfs_map *map = &f->moment.map;
+  lode_status st = vfs_map_get(map, page_number, version);
+  if (st != LODE_CORRUPT) return vfs_moment_status(f, st);
+  int rc = vfs_moment_again(f);
+  return rc == SQLITE_OK ? vfs_moment_status(f, vfs_map_get(map, page_number, version)) : rc;
+}
+
+int vfs_moment_confirm(vfs_file *f, uint32_t page_number, uint64_t *version) {
+  vfs_moment *m = &f->moment;
+  lode_status st = m->proven ? LODE_OK : vfs_map_prove(&m->map);
+  int rc = st == LODE_CORRUPT ? vfs_moment_again(f) : vfs_moment_status(f, st);
+  if (rc == SQLITE_OK) rc = vfs_moment_status(f, vfs_map_get(&m->map, page_number, version));
+  m->proven = rc == SQLITE_OK;
+  return rc;
 }
 
 /* ---- Writing ---- */
 
+/* The new root is computed from the map, so that is proven first, once for each time it was opened. */
+static int vfs_moment_prepare(vfs_file *f) {
+  vfs_moment *m = &f->moment;
+  int rc = vfs_moment_ready(f);
+  if (rc != SQLITE_OK) return rc;
+  if (!m->checked) return vfs_moment_scan(f);
+  lode_status st = m->map.proven ? LODE_OK : vfs_map_prove(&m->map);
+  return st == LODE_CORRUPT ? vfs_moment_again(f) : vfs_moment_status(f, st);
+}
+
 int vfs_moment_begin(vfs_file *f) {
   vfs_moment *m = &f->moment;
+  char folder[4096];
   if (m->dirty || m->undoing) return SQLITE_OK;
-  int rc = vfs_moment_ready(f);
-  if (rc == SQLITE_OK && !m->checked) rc = vfs_moment_scan(f);
+  int rc = vfs_moment_prepare(f);
   if (rc != SQLITE_OK) return rc;
-  lode_status st = vfs_map_read_all(&m->map);
-  rc = st == LODE_CORRUPT ? vfs_moment_scan(f) : vfs_moment_status(f, st);
-  if (rc != SQLITE_OK) return rc;
-  if (f->commit.number && !vfs_map_can_append(&m->map)) vfs_moment_save(f);
+  if (f->commit.number && vfs_moment_folder(f, folder, sizeof folder) && !vfs_map_can_append(&m->map, folder))
+    vfs_moment_save(f);
   m->dirty = m->checked = true;
-  m->n_changed = 0;
+  m->broken = false;
+  vfs_map_begin(&m->map);
   return SQLITE_OK;
 }
 
@@ -142,18 +173,32 @@ static int vfs_moment_keep_first(vfs_file *f, const unsigned char *page, size_t 
   return SQLITE_OK;
 }
 
-int vfs_moment_wrote(vfs_file *f, uint32_t page_number, const unsigned char *page, size_t n) {
+int vfs_moment_note(vfs_file *f, uint32_t page_number, const unsigned char *page, size_t n) {
   vfs_moment *m = &f->moment;
-  if (!m->dirty) return SQLITE_OK;
+  if (!m->dirty || (m->broken && page_number != 1)) return SQLITE_OK;
   if (page_number == 1) return vfs_moment_keep_first(f, page, n);
-  if (!mem_grow(&m->changed, &m->cap_changed, m->n_changed + 1, sizeof *m->changed)) return SQLITE_IOERR_NOMEM;
-  m->changed[m->n_changed++] = page_number;
-  return vfs_moment_status(f, vfs_map_set(&m->map, page_number, vfs_seal_version(page + n - VFS_SEAL_BYTES)));
+  lode_status st = vfs_map_set(&m->map, page_number, vfs_seal_version(page + n - VFS_SEAL_BYTES));
+  if (st == LODE_CORRUPT) m->rescan = true;
+  m->broken = st != LODE_OK;
+  return vfs_moment_status(f, st);
 }
 
 static void vfs_moment_drop(vfs_moment *m) {
   vfs_map_release(&m->map);
   m->dirty = m->ready = m->first_due = false;
+}
+
+/* Page 1 with the root. */
+static int vfs_moment_write_first(vfs_file *f) {
+  vfs_moment *m = &f->moment;
+  size_t n = f->page_bytes;
+  int rc = vfs_moment_status(f, m->broken ? LODE_IO : vfs_map_resize(&m->map, num_be32(m->first + 28)));
+  if (rc != SQLITE_OK) return rc;
+  m->map.commit.id = f->next_commit_id;
+  m->map.commit.number = vfs_moment_number(f);
+  journal_put_root(m->first, m->map.commit.root, m->map.commit.number);
+  vfs_seal_page(1, m->first, n, 0);
+  return vfs_file_pwrite(f, m->first, n, 0);
 }
 
 int vfs_moment_complete(vfs_file *f) {
@@ -163,22 +208,12 @@ int vfs_moment_complete(vfs_file *f) {
     vfs_moment_drop(m);
     return SQLITE_OK;
   }
-  size_t n = f->page_bytes;
-  int rc = vfs_moment_status(f, vfs_map_resize(&m->map, num_be32(m->first + 28)));
-  if (rc != SQLITE_OK) return rc;
-  m->map.commit.id = f->next_commit_id;
-  m->map.commit.number = vfs_moment_number(f);
-  journal_put_root(m->first, m->map.commit.root, m->map.commit.number);
-  vfs_seal_page(1, m->first, n, 0);
-  rc = vfs_file_pwrite(f, m->first, n, 0);
+  int rc = vfs_moment_write_first(f);
   if (rc != SQLITE_OK) return rc;
   f->commit = m->map.commit;
   f->commit_known = true;
   m->dirty = m->first_due = false;
-  if (m->map.fd >= 0 && !vfs_map_append(&m->map, m->changed, m->n_changed)) {
-    (void)os_api->close(m->map.fd); /* the next transaction writes a new file */
-    m->map.fd = -1;
-  }
+  if (m->map.fd >= 0 && !vfs_map_append(&m->map)) m->map.writable = false; /* the next transaction writes a new file */
   return SQLITE_OK;
 }
 
@@ -189,7 +224,6 @@ void vfs_moment_end(vfs_file *f) {
 
 void vfs_moment_release(vfs_file *f) {
   vfs_map_release(&f->moment.map);
-  mem_free(f->moment.changed);
   mem_free(f->moment.first);
   f->moment = (vfs_moment){.map = VFS_MAP_NONE};
 }

@@ -140,6 +140,8 @@ static int vfs_page_check_version(vfs_file *f, uint32_t page_number, unsigned ch
   int rc = vfs_moment_version(f, page_number, &version);
   bool sound = rc == SQLITE_OK && vfs_seal_is_valid(page_number, buf, n);
   if (sound && found == version) return SQLITE_OK;
+  if (rc == SQLITE_OK) rc = vfs_moment_confirm(f, page_number, &version);
+  if (rc == SQLITE_OK && sound && found == version) return SQLITE_OK;
   memset(buf, 0, n);
   if (rc != SQLITE_OK || version == 0) return rc; /* without a version: no content */
   return sound ? vfs_page_damaged(f, page_number, VFS_DAMAGE_OLD, "it is of another moment")
@@ -211,8 +213,8 @@ static int vfs_page_fill_gap(vfs_file *f, size_t n, uint64_t off) {
   for (uint64_t at = (size + n - 1) / n * n; at < off && rc == SQLITE_OK; at += n) {
     uint32_t page_number = (uint32_t)(at / n + 1);
     vfs_seal_page(page_number, blank, n, VFS_SEAL_EMPTY);
-    rc = vfs_file_pwrite(f, blank, n, at);
-    if (rc == SQLITE_OK) rc = vfs_moment_wrote(f, page_number, blank, n);
+    rc = vfs_moment_note(f, page_number, blank, n);
+    if (rc == SQLITE_OK) rc = vfs_file_pwrite(f, blank, n, at);
   }
   mem_free(blank);
   return rc;
@@ -240,8 +242,8 @@ int vfs_page_write(vfs_file *f, void *buf, size_t n, uint64_t off) {
   }
   vfs_seal_changed_page(page_number, page, n, off ? vfs_moment_number(f) : 0);
   f->wrote = true;
-  rc = vfs_file_pwrite(f, page, n, off);
-  if (rc == SQLITE_OK) rc = vfs_moment_wrote(f, page_number, page, n);
+  rc = vfs_moment_note(f, page_number, page, n);
+  if (rc == SQLITE_OK) rc = vfs_file_pwrite(f, page, n, off);
   if (rc != SQLITE_OK) return rc;
   if (off + n > f->size) f->size = off + n;
   if (off == 0) {

@@ -69,13 +69,28 @@ vfs_damage vfs_pages_damage(const vfs_pages *p) {
   return state.damage;
 }
 
-/* Without a map, a page of a later commit than page 1 is the only one that is known not to belong to it. */
+/* Commit a comes after b; they are numbered in a circle. */
+static bool pages_commit_is_after(uint32_t a, uint32_t b) { return a != b && a - b < INT32_MAX; }
+
+/* By a map of another commit, or none: what was written after the map's commit is not known. A commit after that of
+ * page 1 shows that page 1 is old, if a map has it, or that the page is one that was to be rolled back. */
+static bool pages_is_old_by_number(vfs_pages *p, uint32_t number, uint64_t version) {
+  uint64_t wanted;
+  uint32_t written = vfs_seal_commit_number(version);
+  bool page1_is_old =
+      p->proof == VFS_PAGES_OTHER_MAP && pages_commit_is_after(p->versions.commit.number, p->commit_number);
+  if (number == 1) return page1_is_old;
+  if (version == 0) return false;
+  if (!page1_is_old && pages_commit_is_after(written, p->commit_number)) return true;
+  if (p->proof == VFS_PAGES_UNPROVEN || pages_commit_is_after(written, p->versions.commit.number)) return false;
+  return vfs_map_get(&p->versions, number, &wanted) == LODE_OK && wanted && wanted != version;
+}
+
 bool vfs_pages_is_old(vfs_pages *p, uint32_t number, const unsigned char *page) {
   uint64_t wanted, version = vfs_seal_version(page + p->src.page_bytes - VFS_SEAL_BYTES);
-  if (number == 1 || !p->commit_number || number > p->declared) return false;
-  if (p->has_versions) return vfs_map_get(&p->versions, number, &wanted) == LODE_OK && wanted && wanted != version;
-  uint32_t later = vfs_seal_commit_number(version) - p->commit_number;
-  return vfs_seal_commit_number(version) != VFS_SEAL_EMPTY && later > 0 && later < INT32_MAX;
+  if (!p->commit_number || number > p->declared) return false;
+  if (p->proof != VFS_PAGES_PROVEN) return pages_is_old_by_number(p, number, version);
+  return number > 1 && vfs_map_get(&p->versions, number, &wanted) == LODE_OK && wanted && wanted != version;
 }
 
 /* A damaged page is used as it is: the checksum of the row decides. */
@@ -219,10 +234,52 @@ static void pages_read_first(vfs_pages *p, const unsigned char *page1) {
   p->format = num_be32(page1 + 60);
 }
 
+/* ---- Versions ---- */
+
+static lode_status pages_seal(void *ctx, uint32_t number, uint64_t *version) {
+  vfs_pages *p = ctx;
+  const sqf_image *image = p->journal_whole ? sqf_images_find(&p->images, number) : NULL;
+  uint64_t n = p->src.page_bytes, at = image ? image->offset : (uint64_t)(number - 1) * n;
+  unsigned char seal[VFS_SEAL_BYTES];
+  pages_read_or_zero(image ? p->journal_fd : p->fd, seal, sizeof seal, at + n - sizeof seal);
+  *version = vfs_seal_version(seal);
+  return LODE_OK;
+}
+
+/* Leaves of the free list have no version. The number of pages bounds the loop, in case the list is circular. */
+static lode_status pages_clear_leaves(vfs_pages *p, uint32_t trunk) {
+  for (uint32_t left = p->declared; trunk > 1 && trunk <= p->declared && left > 0; left--) {
+    if (!pages_read_file(p, trunk, p->chain)) return LODE_CORRUPT;
+    uint32_t leaves = sqf_trunk_leaves(p->chain, p->src.usable);
+    for (uint32_t i = 0; i < leaves; i++) {
+      uint32_t leaf = num_be32(p->chain + 8 + 4 * (size_t)i);
+      if (leaf > 1 && leaf <= p->declared) TRY(vfs_map_clear(&p->versions, leaf));
+    }
+    trunk = num_be32(p->chain);
+  }
+  return LODE_OK;
+}
+
+/* Do the seals lead to the root? */
+static bool pages_scan_versions(vfs_pages *p, uint32_t trunk, const vfs_commit *commit) {
+  uint32_t lock_page = sqf_lock_page(p->src.page_bytes);
+  if (p->declared > p->src.pages) return false;
+  return vfs_map_scan(&p->versions, p->declared, lock_page, pages_seal, p) == LODE_OK &&
+         pages_clear_leaves(p, trunk) == LODE_OK && p->versions.commit.root == commit->root;
+}
+
 static void pages_open_versions(vfs_pages *p, const unsigned char *page1, const char *folder, const char *name) {
   vfs_commit commit = {.id = journal_commit_id(page1), .pages = p->declared};
+  bool has_file = strcmp(name, STOREFILE_DB) == 0;
+  uint32_t trunk = num_be32(page1 + 32);
   journal_get_root(page1, &commit.root, &commit.number);
-  p->has_versions = commit.number && strcmp(name, STOREFILE_DB) == 0 && vfs_map_open(&p->versions, folder, &commit);
+  if (!commit.number) return;
+  if ((has_file && vfs_map_open(&p->versions, folder, &commit)) || pages_scan_versions(p, trunk, &commit))
+    p->proof = VFS_PAGES_PROVEN;
+  else if (has_file && vfs_map_open_newest(&p->versions, folder))
+    p->proof = VFS_PAGES_OTHER_MAP;
+  else
+    vfs_map_release(&p->versions);
 }
 
 lode_status vfs_pages_open(const char *file, vfs_pages *p, lode_error *err) {

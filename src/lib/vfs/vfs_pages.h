@@ -21,6 +21,12 @@
 #define VFS_PAGES_NONE                                                                                                 \
   { .fd = -1, .journal_fd = -1, .versions = VFS_MAP_NONE } /* nothing is open */
 
+typedef enum vfs_pages_proof {
+  VFS_PAGES_UNPROVEN,  /* there is no page map, and the pages are not of one moment */
+  VFS_PAGES_OTHER_MAP, /* the map is of another commit: it tells which pages are older than that */
+  VFS_PAGES_PROVEN,    /* the map is of the commit that page 1 names */
+} vfs_pages_proof;
+
 typedef struct vfs_pages {
   sqf_source src;
   int fd, journal_fd;
@@ -28,9 +34,9 @@ typedef struct vfs_pages {
   uint32_t commit_number; /* of the newest commit; 0: page 1 is damaged, or of format 1 */
   uint32_t format;        /* the store's format according to page 1; 0: page 1 is damaged */
   bool has_map;           /* there are pointer-map pages */
-  vfs_map versions;       /* of a file at rest: its page map, if that is of the commit that page 1 names */
-  bool has_versions;
-  bool journal_whole; /* the journal is hot and valid: its images are preferred */
+  vfs_map versions;       /* of a file at rest: a page map */
+  vfs_pages_proof proof;  /* what that is good for */
+  bool journal_whole;     /* the journal is hot and valid: its images are preferred */
   sqf_images images;
   uint32_t map_number; /* pointer-map page held in `map`; 0: none */
   bool map_sound;
@@ -58,7 +64,7 @@ LODE_MUST int vfs_pages_read_rc(vfs_pages *pages, uint32_t number, unsigned char
 /* Why the last read through a connection failed. */
 vfs_damage vfs_pages_damage(const vfs_pages *pages);
 /* Is a sound page, read from a file at rest, another version than the newest commit left? False if that is not known.
- */
+ * The other pages may show that page 1 is an older version. */
 bool vfs_pages_is_old(vfs_pages *pages, uint32_t number, const unsigned char *page);
 /* What a page is used for, according to the pointer map. */
 sqf_page_use vfs_pages_use_of(vfs_pages *pages, uint32_t number);
