@@ -70,7 +70,7 @@ static void change(vfs_map *map, model *m, uint32_t n) {
     CHECK(vfs_map_set(map, page, version) == LODE_OK);
     m->versions[page] = m->seals[page] = version;
   }
-  uint32_t pages = m->pages - (test_below(3) == 0 ? (uint32_t)test_below(m->pages / 8 + 1) : 0);
+  uint32_t pages = m->pages - (test_below(3) == 0 ? (uint32_t)test_below(m->pages / 64 + 1) : 0);
   CHECK(vfs_map_resize(map, pages) == LODE_OK); /* the database is truncated later */
   for (uint32_t i = pages + 1; i <= m->pages; i++) m->versions[i] = m->seals[i] = 0;
   m->pages = pages;
