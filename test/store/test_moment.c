@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_moment.c - pages set back to older versions, copies taken under a writer, killed writers, and a page map that
- * may be anything: each answer is right, or says that the store is damaged, and verify finds every old page. */
+/* test_moment.c - pages set back to older versions, and a page map that may be anything: each answer is right, or says
+ * that the store is damaged, and verify finds every old page. */
 #include "base/crc32c.h"
+#include "engine/segment_build.h"
 #include "support/fault.h"
 #include "support/scene.h"
 #include "support/test.h"
 #include "vfs/vfs_pages.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,24 +82,31 @@ static void release(ground *g) {
   free(g->journal_now.bytes);
 }
 
-static lode_status verify(const char *folder, lode_error *err) {
-  lode_store *store;
-  lode_status st = lode_open(folder, &(lode_open_options){.no_background = true, .read_only = true}, &store, err);
-  if (st != LODE_OK) return st;
-  st = lode_verify(store, NULL, NULL, (lode_progress){0}, err);
-  lode_close(store);
-  return st;
+static struct tally { size_t pages, alone, pairs, named, damaged, right; } tally;
+
+typedef struct old_page {
+  size_t page;
+  int version;
+} old_page;
+
+static bool is_named(const char *text, const old_page *old, size_t n) {
+  char name[40];
+  for (size_t i = 0; i < n; i++) {
+    snprintf(name, sizeof name, "page %zu of ", old[i].page);
+    if (strstr(text, name) || old[i].page == 1) return true;
+  }
+  return false;
 }
 
-static size_t damaged_answers, right_answers;
-
-static void answers_are_right_or_damage(ground *g, const char *what) {
+/* `named`: an error must name one of these pages. */
+static void answers_are_right_or_damage(ground *g, const char *what, const old_page *named, size_t n) {
   for (int q = 0; q < SCENE_QUESTIONS; q++) {
     outcome o = scene_open_and_ask(g->work, q, true);
     CHECKF(o.status == LODE_CORRUPT || (o.status == LODE_OK && o.answer == g->right[q]), "%s: %s: %s %s", what,
            scene_question(q), lode_status_name(o.status), o.text);
-    damaged_answers += o.status == LODE_CORRUPT;
-    right_answers += o.status == LODE_OK;
+    CHECKF(o.status == LODE_OK || !n || is_named(o.text, named, n), "%s: %s: %s", what, scene_question(q), o.text);
+    tally.damaged += o.status == LODE_CORRUPT;
+    tally.right += o.status == LODE_OK;
   }
 }
 
@@ -113,54 +120,113 @@ static bool differs(const copy *now, const copy *old, size_t page) {
          memcmp(now->bytes + (page - 1) * PAGE, old->bytes + (page - 1) * PAGE, PAGE) != 0;
 }
 
-/* Sets pages back, with the page map and without, and asks. */
-static void set_back(ground *g, const size_t *pages, const int *versions, size_t n, bool with_map) {
-  char what[200];
+/* Is version v of the page another one than the newest and than those between? */
+static bool is_another(const ground *g, size_t page, int v) {
+  for (int later = v + 1; later < g->n; later++)
+    if (page * PAGE <= g->kept[later].len && !differs(&g->kept[later], &g->kept[v], page)) return false;
+  return differs(&g->kept[g->n - 1], &g->kept[v], page);
+}
+
+typedef struct findings {
+  const old_page *old;
+  size_t n, seen; /* bits */
+  bool closed;    /* the store could not be opened: the error names one page */
+} findings;
+
+static void on_finding(void *ctx, const lode_damage *d) {
+  findings *f = ctx;
+  for (size_t i = 0; i < f->n; i++)
+    if (f->old[i].page != 1 && is_named(d->detail, &f->old[i], 1)) f->seen |= (size_t)1 << i;
+}
+
+static lode_status verify(const char *folder, findings *f, lode_error *err) {
+  lode_store *store;
+  lode_status st = lode_open(folder, &(lode_open_options){.no_background = true, .read_only = true}, &store, err);
+  f->closed = st != LODE_OK;
+  if (st != LODE_OK) return st;
+  st = lode_verify(store, on_finding, f, (lode_progress){0}, err);
+  lode_close(store);
+  return st;
+}
+
+/* With its map, verify names each page that has content; without one, it finds that some are old. Page 1 has the root:
+ * when that is old, so is the map. */
+static void verify_sees(ground *g, const char *what, const old_page *old, size_t n, bool with_map) {
   lode_error err = {0};
+  findings f = {.old = old, .n = n};
+  bool matters = false, first = false;
+  lode_status st = verify(g->work, &f, &err);
+  for (size_t i = 0; i < n; i++) {
+    matters |= has_content(&g->kept[g->n - 1], old[i].page);
+    first |= old[i].page == 1;
+  }
+  CHECKF(st == LODE_CORRUPT || (st == LODE_OK && !matters), "%s: verify: %s %s", what, lode_status_name(st), err.text);
+  if (f.closed && with_map) CHECKF(is_named(err.text, old, n), "%s: verify: %s", what, err.text);
+  for (size_t i = 0; i < n && with_map && !first && !f.closed; i++) {
+    bool seen = f.seen >> i & 1;
+    CHECKF(seen || !has_content(&g->kept[g->n - 1], old[i].page), "%s: verify does not name it", what);
+    tally.named += seen;
+  }
+}
+
+/* Sets pages back, with the page map or without, and asks. */
+static void set_back(ground *g, const old_page *old, size_t n, bool with_map) {
+  char what[200];
   const copy *now = &g->kept[g->n - 1];
   copy c = {malloc(now->len), now->len};
-  bool matters = false;
   memcpy(c.bytes, now->bytes, now->len);
   for (size_t i = 0; i < n; i++) {
-    memcpy(c.bytes + (pages[i] - 1) * PAGE, g->kept[versions[i]].bytes + (pages[i] - 1) * PAGE, PAGE);
-    matters |= has_content(now, pages[i]);
+    size_t at = (old[i].page - 1) * PAGE;
+    memcpy(c.bytes + at, g->kept[old[i].version].bytes + at, PAGE);
   }
-  snprintf(what, sizeof what, "page %zu (and %zu) as of %d of %d, %s map", pages[0], n > 1 ? pages[1] : 0, versions[0],
-           g->n - 1, with_map ? "with the" : "without a");
+  snprintf(what, sizeof what, "page %zu (and %zu) as of %d of %d, %s map", old[0].page, n > 1 ? old[1].page : 0,
+           old[0].version, g->n - 1, with_map ? "with the" : "without a");
   test_write_file(g->db, c.bytes, c.len);
   store_or_remove(g->map, with_map ? g->map_now : (copy){0});
   store_or_remove(g->journal, g->journal_now);
-  answers_are_right_or_damage(g, what);
-  lode_status st = verify(g->work, &err);
-  CHECKF(st == LODE_CORRUPT || (st == LODE_OK && !matters), "%s: verify: %s %s", what, lode_status_name(st), err.text);
+  answers_are_right_or_damage(g, what, old, with_map && !g->journal_now.bytes ? n : 0);
+  if (!g->journal_now.bytes) verify_sees(g, what, old, n, with_map);
   free(c.bytes);
 }
 
-/* Every page to each of its older versions (or one of them, by chance), and pairs. */
-static void set_all_back(ground *g, int pairs) {
-  const copy *now = &g->kept[g->n - 1];
-  size_t last = now->len / PAGE, tried = 0;
-  damaged_answers = right_answers = 0;
-  learn(g);
-  for (size_t page = 1; page <= last; page++)
-    for (int v = g->n - 2, left = test_full() ? VERSIONS : 1; v >= 0 && left > 0; v--) {
-      if (!differs(now, &g->kept[v], page) || (!test_full() && test_below(2))) continue;
-      set_back(g, &page, &v, 1, test_below(3) > 0);
-      if (test_full()) set_back(g, &page, &v, 1, false);
-      left--;
-      tried++;
-    }
-  for (int i = 0; i < (test_full() ? 20 * pairs : pairs); i++) {
-    size_t pages[2];
-    int versions[2];
-    for (int k = 0; k < 2; k++) do {
-        pages[k] = 1 + test_below(last);
-        versions[k] = (int)test_below((uint64_t)g->n - 1);
-      } while (!differs(now, &g->kept[versions[k]], pages[k]));
-    if (pages[0] != pages[1]) set_back(g, pages, versions, 2, test_below(2));
+static old_page any_old_page(const ground *g) {
+  for (;;) {
+    old_page o = {1 + test_below(g->kept[g->n - 1].len / PAGE), (int)test_below((uint64_t)g->n - 1)};
+    if (is_another(g, o.page, o.version)) return o;
   }
-  CHECKF(tried > 10 && damaged_answers > tried, "%zu pages, %zu damaged answers, %zu right ones", tried,
-         damaged_answers, right_answers);
+}
+
+static void set_back_with_another(ground *g, old_page first, bool with_map) {
+  old_page both[2] = {first, any_old_page(g)};
+  if (both[0].page == both[1].page) return;
+  set_back(g, both, 2, with_map);
+  tally.pairs++;
+}
+
+/* LODE_TEST_FULL: every page to each of its older versions, with the map and without, alone and with another one. Else
+ * about half of the pages, to one version. */
+static void set_all_back(ground *g, const char *shape, int pairs) {
+  const copy *now = &g->kept[g->n - 1];
+  tally = (struct tally){.pages = now->len / PAGE};
+  learn(g);
+  for (old_page o = {.page = 1}; o.page <= tally.pages; o.page++) {
+    int left = test_full() ? VERSIONS : 1;
+    for (o.version = g->n - 2; o.version >= 0 && left > 0; o.version--) {
+      if (!is_another(g, o.page, o.version) || (!test_full() && test_below(2))) continue;
+      bool with_map = test_below(3) > 0;
+      set_back(g, &o, 1, test_full() || with_map);
+      if (test_full()) set_back(g, &o, 1, false);
+      if (test_full()) set_back_with_another(g, o, with_map);
+      left--;
+      tally.alone++;
+    }
+  }
+  for (int i = 0; i < pairs; i++) set_back_with_another(g, any_old_page(g), test_below(2));
+  CHECKF(tally.alone > 10 && tally.damaged > tally.alone && tally.right > 0 && tally.named > 0,
+         "%s: %zu versions, %zu damaged answers, %zu right ones", shape, tally.alone, tally.damaged, tally.right);
+  if (test_full())
+    fprintf(stderr, "%s: %zu pages, %zu older versions alone, %zu pairs; %zu answers said damage, %zu were right\n",
+            shape, tally.pages, tally.alone, tally.pairs, tally.damaged, tally.right);
   test_write_file(g->db, now->bytes, now->len);
   store_or_remove(g->map, g->map_now);
   store_or_remove(g->journal, g->journal_now);
@@ -213,17 +279,17 @@ static void play(ground *g, int steps) {
 
 /* ---- Old pages ---- */
 
-TEST_SLOW(old_pages_of_a_store, 900) {
+TEST_SLOW(old_pages_of_a_store, 3600) {
   ground g;
   init(&g);
   scene_make(g.work, PAGE);
   play(&g, 10);
-  set_all_back(&g, 30);
+  set_all_back(&g, "text index, metadata index, tombstones", 15);
   scene_verify(g.work, "afterwards");
   release(&g);
 }
 
-TEST_SLOW(old_pages_after_deletes_and_compaction, 900) {
+TEST_SLOW(old_pages_after_deletes_and_compaction, 3600) {
   ground g;
   lode_store *store;
   lode_collection *c;
@@ -243,13 +309,33 @@ TEST_SLOW(old_pages_after_deletes_and_compaction, 900) {
   keep(&g);
   OK(play_step(&g, 0, &err));
   keep(&g);
-  set_all_back(&g, 30);
+  set_all_back(&g, "after deletes, merges and compaction", 15);
+  scene_verify(g.work, "afterwards");
+  release(&g);
+}
+
+/* Vectors in segment files, which are built, merged and rebuilt while the steps are played. */
+TEST_SLOW(old_pages_of_a_store_with_segments, 3600) {
+  ground g;
+  lode_error err = {0};
+  lode_store *store;
+  lode_stats stats;
+  init(&g);
+  engine_limits.tail_rows = 8;
+  engine_limits.graph_rows = 16;
+  scene_make(g.work, PAGE);
+  play(&g, 10);
+  OK(lode_open(g.work, &(lode_open_options){.no_background = true, .read_only = true}, &store, &err));
+  OK(lode_store_stats(store, &stats, &err));
+  CHECK(stats.segments > 0);
+  lode_close(store);
+  set_all_back(&g, "segments", 15);
   scene_verify(g.work, "afterwards");
   release(&g);
 }
 
 /* Pages that were written before the upgrade and since. */
-TEST_SLOW(old_pages_after_an_upgrade, 900) {
+TEST_SLOW(old_pages_after_an_upgrade, 3600) {
   ground g;
   init(&g);
   scene_make(g.work, PAGE);
@@ -259,7 +345,7 @@ TEST_SLOW(old_pages_after_an_upgrade, 900) {
   test_write_file(g.db, c.bytes, c.len);
   free(c.bytes);
   play(&g, 8);
-  set_all_back(&g, 30);
+  set_all_back(&g, "brought up from format 1", 15);
   release(&g);
 }
 
@@ -298,12 +384,13 @@ TEST_SLOW(old_pages_beside_a_hot_journal, 900) {
               close(fd) == 0);
         store_or_remove(g.journal, g.journal_now);
         store_or_remove(g.map, test_below(2) ? g.map_now : (copy){0});
-        answers_are_right_or_damage(&g, "beside a hot journal");
+        answers_are_right_or_damage(&g, "beside a hot journal", NULL, 0);
       }
       test_write_file(g.db, g.kept[g.n - 1].bytes, g.kept[g.n - 1].len);
       store_or_remove(g.journal, g.journal_now);
       unlink(g.journal); /* lost: nothing can be undone, unless all was written */
-      if (verify(g.work, &(lode_error){0}) != LODE_OK) answers_are_right_or_damage(&g, "without its journal");
+      if (verify(g.work, &(findings){0}, &(lode_error){0}) != LODE_OK)
+        answers_are_right_or_damage(&g, "without its journal", NULL, 0);
       store_or_remove(g.journal, g.journal_now);
       store_or_remove(g.map, g.map_now);
       met++;
@@ -443,130 +530,6 @@ TEST_SLOW(faults_do_not_make_damage, 600) {
       if (n % 2) unlink(g.map);
       scene_verify(g.work, "after a fault, without the map");
     }
-  }
-  release(&g);
-}
-
-/* ---- Other processes ---- */
-
-enum { BATCH = 5 };
-
-/* Adds batches, deletes whole ones, and compacts, until it is killed. */
-static void write_for_ever(const char *folder, uint64_t seed) {
-  lode_store *store;
-  lode_collection *c;
-  lode_error err = {0};
-  test_srand(seed);
-  OK(lode_open(folder, &(lode_open_options){.no_background = test_below(2)}, &store, &err));
-  OK(lode_collection_open(store, S("batches"), NULL, &c, &err));
-  for (uint64_t i = 0;; i++) {
-    char ids[BATCH][40], metas[40];
-    float v[BATCH][DIM] = {{0}};
-    lode_record r[BATCH];
-    uint64_t batch = test_below(40);
-    snprintf(metas, sizeof metas, "{\"batch\":%u}", (unsigned)batch);
-    for (int k = 0; k < BATCH; k++) {
-      snprintf(ids[k], sizeof ids[k], "%u-%d", (unsigned)batch, k);
-      for (int d = 0; d < DIM; d++) v[k][d] = (float)test_below(100);
-      r[k] = (lode_record){.id = {ids[k], strlen(ids[k])},
-                           .metadata = {metas, strlen(metas)},
-                           .document = {ids[k], strlen(ids[k])},
-                           .vector = v[k],
-                           .dimension = DIM};
-    }
-    char where[60];
-    snprintf(where, sizeof where, "{\"batch\":%u}", (unsigned)batch);
-    if (test_below(4) == 0)
-      OK(lode_delete(c, NULL, &(lode_selection){.where = {where, strlen(where)}}, NULL, &err));
-    else
-      OK(lode_upsert(c, NULL, r, BATCH, NULL, &err));
-    if (i % 30 == 29) OK(lode_compact(store, (lode_progress){0}, &err));
-  }
-}
-
-static pid_t start_writer(const char *folder) {
-  uint64_t seed = test_rand();
-  pid_t pid = fork();
-  if (pid == 0) {
-    write_for_ever(folder, seed);
-    _exit(1);
-  }
-  CHECK(pid > 0);
-  return pid;
-}
-
-static void stop_writer(pid_t pid) {
-  int status = 0;
-  CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, &status, 0) == pid);
-  CHECKF(WIFSIGNALED(status), "the writer failed");
-}
-
-static void make_batches(const char *folder) {
-  lode_store *store;
-  lode_collection *c;
-  lode_error err = {0};
-  OK(lode_open(folder, &(lode_open_options){.create = true, .page_bytes = PAGE, .no_background = true}, &store, &err));
-  OK(lode_collection_open(store, S("batches"), &(lode_collection_options){.create = true, .metric = LODE_L2}, &c,
-                          &err));
-  lode_collection_close(c);
-  lode_close(store);
-}
-
-/* All batches are whole. */
-static lode_status check_batches(const char *folder, bool read_only, lode_error *err) {
-  lode_store *store;
-  lode_collection *c = NULL;
-  lode_result *rows = NULL;
-  uint64_t n = 0;
-  lode_status st = lode_open(folder, &(lode_open_options){.no_background = true, .read_only = read_only}, &store, err);
-  if (st != LODE_OK) return st;
-  st = lode_collection_open(store, S("batches"), NULL, &c, err);
-  if (st == LODE_OK) st = lode_count(c, &n, err);
-  if (st == LODE_OK) st = lode_get(c, &(lode_get_request){.include = LODE_ALL}, &rows, err);
-  if (st == LODE_OK) CHECKF(n % BATCH == 0 && lode_result_count(rows) == n, "%llu records", (unsigned long long)n);
-  lode_result_free(rows);
-  if (st == LODE_OK) st = lode_verify(store, NULL, NULL, (lode_progress){0}, err);
-  lode_collection_close(c);
-  lode_close(store);
-  return st;
-}
-
-TEST_SLOW(copies_taken_under_a_writer_are_whole_or_damaged, 900) {
-  ground g;
-  lode_error err = {0};
-  char to[420], command[1400];
-  int whole = 0, damaged = 0;
-  init(&g);
-  make_batches(g.work);
-  pid_t writer = start_writer(g.work);
-  snprintf(to, sizeof to, "%s-copy", g.work);
-  for (int i = 0; i < (test_full() ? 1000 : 40); i++) {
-    snprintf(command, sizeof command, "rm -rf '%s'; cp -r '%s' '%s' 2>/dev/null", to, g.work, to);
-    (void)!system(command);
-    lode_status st = check_batches(to, test_below(2), &err);
-    CHECKF(st == LODE_OK || st == LODE_CORRUPT || st == LODE_NOT_FOUND, "%s %s", lode_status_name(st), err.text);
-    whole += st == LODE_OK;
-    damaged += st == LODE_CORRUPT;
-  }
-  stop_writer(writer);
-  CHECKF(whole + damaged > 20, "%d whole, %d damaged", whole, damaged);
-  OK(check_batches(g.work, false, &err));
-  release(&g);
-}
-
-TEST_SLOW(killed_writers_leave_no_damage, 900) {
-  ground g;
-  lode_error err = {0};
-  init(&g);
-  make_batches(g.work);
-  for (int i = 0; i < (test_full() ? 2000 : 60); i++) {
-    pid_t a = start_writer(g.work), b = test_below(2) ? start_writer(g.work) : 0;
-    usleep((useconds_t)test_below(60000));
-    stop_writer(a);
-    if (test_below(3) == 0) unlink(g.map);
-    if (!b && test_below(2)) OK(check_batches(g.work, true, &err));
-    if (b) stop_writer(b);
-    OK(check_batches(g.work, test_below(2), &err));
   }
   release(&g);
 }

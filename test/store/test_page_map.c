@@ -422,8 +422,8 @@ static bool is_map_file(int fd) {
   struct stat a, b;
   char fresh[440];
   snprintf(fresh, sizeof fresh, "%s.new", full_path);
-  return fstat(fd, &a) == 0 && ((stat(full_path, &b) == 0 && a.st_ino == b.st_ino) ||
-                                (stat(fresh, &b) == 0 && a.st_ino == b.st_ino));
+  return fstat(fd, &a) == 0 &&
+         ((stat(full_path, &b) == 0 && a.st_ino == b.st_ino) || (stat(fresh, &b) == 0 && a.st_ino == b.st_ino));
 }
 
 static ssize_t pwrite_full(int fd, const void *buf, size_t n, off_t off) {

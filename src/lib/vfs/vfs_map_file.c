@@ -19,11 +19,11 @@ enum {
   MAP_HEADER = 64,
   MAP_RECORD = 32, /* without its changes */
   MAP_CHANGE = 12,
-  MAP_CHUNK = 341,             /* changes that are read and written at once */
+  MAP_CHUNK = 341, /* changes that are read and written at once */
   MAP_FILE_BLOCK = VFS_MAP_BLOCK * 8,
-  MAP_LOG_MIN = 64 << 10,      /* the file is rewritten when its records are longer than this and a 16th of it */
+  MAP_LOG_MIN = 64 << 10, /* the file is rewritten when its records are longer than this and a 16th of it */
   MAP_RECORD_MAX = 1 << 28,
-  MAP_CUT_MAX = 1 << 20,       /* pages that one commit may take off the end; more: the map is made again */
+  MAP_CUT_MAX = 1 << 20, /* pages that one commit may take off the end; more: the map is made again */
 };
 static const unsigned char map_magic[12] = {'l', 'o', 'd', 'e', '.', 'p', 'a', 'g', 'e', 's', 0, 1};
 
@@ -63,10 +63,8 @@ static void map_put_commit(unsigned char *to, const vfs_commit *c) {
 }
 
 static vfs_commit map_get_commit(const unsigned char *from) {
-  return (vfs_commit){.id = num_le64(from),
-                      .root = num_le64(from + 8),
-                      .number = num_le32(from + 16),
-                      .pages = num_le32(from + 20)};
+  return (vfs_commit){
+      .id = num_le64(from), .root = num_le64(from + 8), .number = num_le32(from + 16), .pages = num_le32(from + 20)};
 }
 
 /* Reads the changes of the record at log_at in chunks: without `map`, to compute their CRC; with it, to take them. */
