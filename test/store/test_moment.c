@@ -2,7 +2,7 @@
 /* test_moment.c - pages set back to older versions, and a page map that may be anything: each answer is right, or says
  * that the store is damaged, and verify finds every old page. */
 #include "base/crc32c.h"
-#include "engine/segment_build.h"
+#include "segments/segment_build.h"
 #include "support/fault.h"
 #include "support/scene.h"
 #include "support/test.h"
@@ -321,8 +321,8 @@ TEST_SLOW(old_pages_of_a_store_with_segments, 3600) {
   lode_store *store;
   lode_stats stats;
   init(&g);
-  engine_limits.tail_rows = 8;
-  engine_limits.graph_rows = 16;
+  segments_limits.tail_rows = 8;
+  segments_limits.graph_rows = 16;
   scene_make(g.work, PAGE);
   play(&g, 10);
   OK(lode_open(g.work, &(lode_open_options){.no_background = true, .read_only = true}, &store, &err));

@@ -7,6 +7,7 @@
 #define LODE_BASE_BYTEORDER_H
 
 #include <stdint.h>
+#include <string.h>
 
 static inline uint16_t num_le16(const void *at) {
   const unsigned char *p = at;
@@ -16,9 +17,14 @@ static inline uint32_t num_le32(const void *at) {
   const unsigned char *p = at;
   return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
+/* Not made of two halves: gcc 12 does not merge those in a loop, and checksums are made of this. */
 static inline uint64_t num_le64(const void *at) {
-  const unsigned char *p = at;
-  return num_le32(p) | (uint64_t)num_le32(p + 4) << 32;
+  uint64_t v;
+  memcpy(&v, at, sizeof v);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+  v = __builtin_bswap64(v);
+#endif
+  return v;
 }
 
 static inline uint16_t num_be16(const void *at) {

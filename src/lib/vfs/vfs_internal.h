@@ -40,7 +40,7 @@ typedef struct vfs_moment {
   bool broken;          /* dirty, but a version could not be noted: the transaction can only be rolled back */
   bool undoing;         /* a hot journal is being rolled back */
   unsigned char *first; /* page 1 as the transaction wrote it, SQF_PAGE_MAX bytes */
-  bool first_due;       /* it must be written again, with the root */
+  bool first_due;       /* it must be written, with the root */
 } vfs_moment;
 
 typedef struct vfs_rollback_view vfs_rollback_view; /* vfs_rollback_view.c */
@@ -134,7 +134,9 @@ LODE_MUST int vfs_moment_confirm(vfs_file *f, uint32_t page_number, uint64_t *ve
 LODE_MUST int vfs_moment_begin(vfs_file *f);
 /* The number of the transaction that is being written. */
 uint32_t vfs_moment_number(const vfs_file *f);
-/* Before the page, which is sealed, is written to the file. */
+/* SQLite writes page 1. *later: it is written to the file by vfs_moment_complete(). */
+LODE_MUST int vfs_moment_keep_first(vfs_file *f, const unsigned char *page, size_t n, bool *later);
+/* Before another page, which is sealed, is written to the file. */
 LODE_MUST int vfs_moment_note(vfs_file *f, uint32_t page_number, const unsigned char *page, size_t n);
 /* All pages of a transaction or a rollback are written and will be synced. */
 LODE_MUST int vfs_moment_complete(vfs_file *f);

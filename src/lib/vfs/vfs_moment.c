@@ -10,8 +10,8 @@
  *      reused, so a crash may leave anything there.
  *   3. While a transaction writes, its connection's map has the versions that are in the file. Versions of a
  *      transaction that was rolled back are dropped with the map.
- *   4. Page 1 is written before most other pages, so it is written again, with the root, when SQLite announces the
- *      sync. SQLite's own image of page 1 lacks that; the journal gets it (vfs_journal.c).
+ *   4. SQLite writes page 1 before most other pages. It is kept, and written with the root when SQLite announces the
+ *      sync. SQLite's own image of page 1 lacks root and seal; the journal gets them (vfs_journal.c).
  *   5. A map that cannot be proven is made from the seals of all pages, and the free list. If that does not lead to
  *      the root either, the pages are not of one moment.
  * The map's file is beside a database that is called lode.db; others have their map in memory alone. It is written
@@ -163,20 +163,23 @@ uint32_t vfs_moment_number(const vfs_file *f) {
   return next == VFS_SEAL_EMPTY || next == 0 ? 1 : next;
 }
 
-static int vfs_moment_keep_first(vfs_file *f, const unsigned char *page, size_t n) {
+/* The first page 1 of a database is written at once, so that the file has no hole, and again with the root. */
+int vfs_moment_keep_first(vfs_file *f, const unsigned char *page, size_t n, bool *later) {
   vfs_moment *m = &f->moment;
+  *later = false;
+  if (!m->dirty) return SQLITE_OK;
   m->first_due = f->next_commit_id != 0 && journal_commit_id(page) == f->next_commit_id;
   if (!m->first_due) return SQLITE_OK;
   if (!m->first) m->first = mem_alloc(SQF_PAGE_MAX);
   if (!m->first) return SQLITE_IOERR_NOMEM;
   memcpy(m->first, page, n);
+  *later = f->page_bytes == n && f->size >= n;
   return SQLITE_OK;
 }
 
 int vfs_moment_note(vfs_file *f, uint32_t page_number, const unsigned char *page, size_t n) {
   vfs_moment *m = &f->moment;
-  if (!m->dirty || (m->broken && page_number != 1)) return SQLITE_OK;
-  if (page_number == 1) return vfs_moment_keep_first(f, page, n);
+  if (!m->dirty || m->broken) return SQLITE_OK;
   lode_status st = vfs_map_set(&m->map, page_number, vfs_seal_version(page + n - VFS_SEAL_BYTES));
   if (st == LODE_CORRUPT) m->rescan = true;
   m->broken = st != LODE_OK;

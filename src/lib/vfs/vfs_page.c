@@ -20,9 +20,9 @@
  *      leaves there. It reads as zeros. The page map knows such pages; in a database without one, a page with a bad
  *      checksum is looked up in the free list before it is reported as damaged. That is valid while the file is as the
  *      last commit left it, i.e. until this handle writes.
- *   6. Page 1 gets the transaction's commit id when it is written. A page 1 with a valid checksum has not changed
- *      since it got its id (or comes from the journal, in a rollback), and is written as it is: every commit changes
- *      it, because it contains SQLite's change counter.
+ *   6. Page 1 gets the transaction's commit id when SQLite writes it, and is written to the file with the root, as the
+ *      last page of the transaction (vfs_moment.c). A page 1 with a valid checksum comes from the journal, in a
+ *      rollback, and is written as it is.
  */
 #include "vfs/vfs_internal.h"
 
@@ -240,9 +240,14 @@ int vfs_page_write(vfs_file *f, void *buf, size_t n, uint64_t off) {
     while (f->next_commit_id == 0) f->next_commit_id = rand_u64();
     journal_put_commit_id(page, f->next_commit_id);
   }
-  vfs_seal_changed_page(page_number, page, n, off ? vfs_moment_number(f) : 0);
   f->wrote = true;
-  rc = vfs_moment_note(f, page_number, page, n);
+  if (off == 0) {
+    bool later = false;
+    rc = vfs_moment_keep_first(f, page, n, &later);
+    if (rc != SQLITE_OK || later) return rc;
+  }
+  vfs_seal_changed_page(page_number, page, n, off ? vfs_moment_number(f) : 0);
+  if (off > 0) rc = vfs_moment_note(f, page_number, page, n);
   if (rc == SQLITE_OK) rc = vfs_file_pwrite(f, page, n, off);
   if (rc != SQLITE_OK) return rc;
   if (off + n > f->size) f->size = off + n;
