@@ -19,6 +19,7 @@
 
 typedef struct server_state server_state;
 typedef struct server_request server_request;
+typedef struct server_conn_slot server_conn_slot;
 
 typedef enum server_log_level { SERVER_LOG_REQUESTS, SERVER_LOG_ERRORS, SERVER_LOG_NOTHING } server_log_level;
 
@@ -75,7 +76,7 @@ struct server_request {
   bool last;          /* ends the connection */
   bool answered;
   bool chunked;     /* the body is chunked: trailers may follow */
-  unsigned waiting; /* state of the request: see server.c */
+  unsigned waiting; /* state of the request: see server_request.c */
   lode_str words[WIRE_MAX_WORDS];
   size_t n_words;
   const char *call; /* "chroma.add": the worker's call */
@@ -83,7 +84,7 @@ struct server_request {
   unsigned call_flags; /* WIRE_CALL_LONG, ... */
   /* sets the status from the reply's code; NULL: the code is the status */
   void (*translate)(server_request *request, unsigned code);
-  void *conn_slot; /* server_conn_slot of the connection */
+  server_conn_slot *conn_slot; /* of the connection; NULL: memory ran out */
 };
 
 /* Routes a complete request: responds to it, or sets the call that will. */
@@ -124,9 +125,8 @@ LODE_MUST bool server_percent_decode(char *text, size_t *len);
 typedef struct server_metrics server_metrics;
 server_metrics *server_metrics_new(void);
 void server_metrics_free(server_metrics *metrics);
-/* `route` must be a static string. */
-void server_metrics_record(server_metrics *metrics, const char *route, unsigned status, uint64_t ns, size_t in,
-                           size_t out);
+/* Counts a request that is answered; `ns` is how long it took. */
+void server_metrics_record(server_metrics *metrics, const server_request *request, uint64_t ns);
 typedef struct server_stats {
   size_t connections, requests; /* open connections, requests in progress */
   uint64_t reaped;              /* connections closed for being slow */

@@ -42,7 +42,9 @@ static metrics_slot *metrics_find_slot(server_metrics *m, const char *route, uns
   return NULL;
 }
 
-void server_metrics_record(server_metrics *m, const char *route, unsigned status, uint64_t ns, size_t in, size_t out) {
+void server_metrics_record(server_metrics *m, const server_request *r, uint64_t ns) {
+  const char *route = r->route ? r->route : "other";
+  unsigned status = r->status;
   uint64_t us = ns / 1000;
   size_t bucket = 0;
   metrics_slot *s = metrics_find_slot(m, route, status);
@@ -62,8 +64,8 @@ void server_metrics_record(server_metrics *m, const char *route, unsigned status
   while (bucket < METRICS_BUCKETS && us > (uint64_t)METRICS_FIRST_US << bucket) bucket++;
   atomic_fetch_add_explicit(&s->count, 1, memory_order_relaxed);
   atomic_fetch_add_explicit(&s->sum_us, us, memory_order_relaxed);
-  atomic_fetch_add_explicit(&s->in, in, memory_order_relaxed);
-  atomic_fetch_add_explicit(&s->out, out, memory_order_relaxed);
+  atomic_fetch_add_explicit(&s->in, r->body.len, memory_order_relaxed);
+  atomic_fetch_add_explicit(&s->out, r->answer_size, memory_order_relaxed);
   atomic_fetch_add_explicit(&s->buckets[bucket], 1, memory_order_relaxed);
 }
 
