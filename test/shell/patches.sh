@@ -12,7 +12,7 @@ trap 'rm -rf "$tmp"' EXIT
 passed=0 failed=0
 ok() { passed=$((passed + 1)); }
 bad() {
-  echo "FAIL: $1: $2. The tree has changed beneath the example: apply it by hand (git apply --3way), mend it, and write it again with git diff -U2 below its text"
+  echo "FAIL: $1: $2. The tree has changed beneath the example: apply it by hand (git apply --3way), correct it, and write it again with git diff -U2 after its text"
   failed=$((failed + 1))
 }
 
