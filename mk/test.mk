@@ -72,6 +72,7 @@ SHELL_RUNS += python="test/shell/python.sh $(BUILD)/release/lode"
 SHELL_RUNS += outside="$(BUILD)/release/test/outside/outside $(BUILD)/release/lode 40"
 SHELL_RUNS += parity="test/shell/parity.sh $(BUILD)/release/lode"
 SHELL_RUNS += sqlite="test/shell/sqlite.sh $(BUILD)/asan/test"
+SHELL_RUNS += version_0_1_0="test/shell/version_0_1_0.sh $(BUILD)/release/lode"
 SHELL_RUNS += run="test/shell/run_test.sh $(BUILD)/asan/test/test_vfs_crash"
 
 .PHONY: test test-full asan tsan
