@@ -2,8 +2,9 @@
 /* fuzz_store.c - any bytes as a store: opened for reading, asked, verified and salvaged. Each answers or gives a
  * status; what was salvaged is a whole store.
  *
- * Input: one byte of flags (1: all pages get a valid checksum, so that what comes after that check is reached), four
- * bytes with the length of the journal (little-endian), then the truth file, then the journal.
+ * Input: one byte of flags (1: all pages get a valid checksum, so that what comes after that check is reached; 2: and
+ * page 1 the root that fits them, where it has one; without, page 1 gets none), four bytes with the length of the
+ * journal (little-endian), then the truth file, then the journal.
  */
 #include "base/byteorder.h"
 #include "vfs/vfs_pages.h"
@@ -16,11 +17,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static char work[300], copy[300];
 
 /* The page size that the header claims, or 512. */
-static void seal(uint8_t *bytes, size_t len) {
+static void seal(uint8_t *bytes, size_t len, bool keep_root) {
   size_t page = len >= 20 ? (size_t)bytes[16] << 8 | (size_t)bytes[17] << 16 : 0;
+  uint64_t root = 0, sum = 0;
+  uint32_t number = 0;
   if (page < 512 || page > 65536 || (page & (page - 1))) page = 512;
-  if (len >= page) journal_put_root(bytes, 0, 0); /* without a root, pages may be anything that is sealed */
-  for (size_t at = 0; at + page <= len; at += page) vfs_seal_page((uint32_t)(at / page) + 1, bytes + at, page, 0);
+  if (len < page) return;
+  if (keep_root) journal_get_root(bytes, &root, &number);
+  for (size_t at = page; at + page <= len; at += page) {
+    uint32_t n = (uint32_t)(at / page) + 1;
+    const uint8_t *end = bytes + at + page - VFS_SEAL_BYTES;
+    vfs_seal_page(n, bytes + at, page, number ? num_le32(end + 4) : 0);
+    if (n <= num_be32(bytes + 28)) sum += vfs_map_hash(n, vfs_seal_version(end));
+  }
+  journal_put_root(bytes, number ? sum : 0, number);
+  vfs_seal_page(1, bytes, page, 0);
 }
 
 static void on_damage(void *ctx, const lode_damage *d) {
@@ -75,7 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   uint8_t *bytes = malloc(len + 1);
   if (!bytes) abort();
   memcpy(bytes, data + 5, len);
-  if (data[0] & 1) seal(bytes, len);
+  if (data[0] & 1) seal(bytes, len, data[0] & 2);
   scratch_clear();
   scratch_remove("copy");
   scratch_put("lode.db", bytes, len);

@@ -82,7 +82,7 @@ static lode_status verify(ground *g, int *found) {
   return st;
 }
 
-/* Which pages of the sound store hold nothing. */
+/* Which pages of the sound store are zeros, and read as that whatever is there. */
 static void look_for_free_pages(const ground *g, bool *is_free, size_t most) {
   vfs_pages pages;
   lode_error err = {0};
@@ -90,7 +90,7 @@ static void look_for_free_pages(const ground *g, bool *is_free, size_t most) {
   CHECK(pages.src.page_bytes == PAGE && pages.src.pages <= most);
   for (uint32_t n = 1; n <= pages.src.pages; n++) {
     const char *seal = g->bytes + (size_t)n * PAGE - VFS_SEAL_BYTES;
-    is_free[n - 1] = vfs_pages_use_of(&pages, n) == SQF_PAGE_FREE || vfs_seal_version((const unsigned char *)seal) == 0;
+    is_free[n - 1] = vfs_seal_version((const unsigned char *)seal) == 0;
   }
   vfs_pages_close(&pages);
 }

@@ -139,7 +139,7 @@ TEST_SLOW(damaged_backups, 300) {
   memcpy(a, pa, 512);
   memcpy(pa, pb, 512);
   memcpy(pb, a, 512);
-  scene_drop_root(bytes, len, 512);
+  scene_reseal(bytes, len, 512);
   test_write_file(g.file, bytes, len);
   FAILS(LODE_CORRUPT, lode_restore(g.file, g.to, (lode_progress){0}, &err));
   char truth[500];

@@ -62,6 +62,9 @@ static void compact(lode_store *store, const char *folder, const char *when) {
   uint64_t rounding = stats.page_bytes < 16384 ? stats.page_bytes : 0;
   CHECKF(after <= before + rounding, "%s: %llu bytes, then %llu", when, (unsigned long long)before,
          (unsigned long long)after);
+  /* the page map is as long as the store was when it was made, and records of at most a 16th of that, or 64 KiB */
+  uint64_t map = stats.bytes - after, most = before / stats.page_bytes * 9 + 160000;
+  CHECKF(map <= most, "%s: a map of %llu bytes", when, (unsigned long long)map);
   CHECKF(scene_content(folder) == content, "%s: the content has changed", when);
 }
 

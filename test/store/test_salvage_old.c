@@ -128,9 +128,10 @@ static salvaged salvage(ground *g, const char *bytes, const char *map, size_t ma
 static void check_choice(const ground *g, size_t page, const salvaged *old, const salvaged *bad) {
   for (int i = 0; i < RECORDS; i++) {
     int newest = newest_round(i);
-    CHECKF(bad->round[i] != newest || old->round[i] == newest, "page %zu of %zu: record %d is of round %d, not %d", page,
-           g->now_len / PAGE, i, old->round[i], newest);
-    CHECKF(!bad->whole[i] || old->round[i] != bad->round[i] || old->whole[i], "page %zu: record %d lost a part", page, i);
+    CHECKF(bad->round[i] != newest || old->round[i] == newest, "page %zu of %zu: record %d is of round %d, not %d",
+           page, g->now_len / PAGE, i, old->round[i], newest);
+    CHECKF(!bad->whole[i] || old->round[i] != bad->round[i] || old->whole[i], "page %zu: record %d lost a part", page,
+           i);
     CHECKF(old->round[i] == newest || old->round[i] == 0 || old->report.damaged_pages > 0,
            "page %zu: record %d is old, and nothing is said", page, i);
   }

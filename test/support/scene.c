@@ -5,6 +5,7 @@
 #include "store/record_ids.h"
 #include "store/text_index.h"
 #include "support/test.h"
+#include "vfs/vfs_map.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -490,6 +491,20 @@ void scene_sql(const char *folder, const char *sql) {
   int rc = sqlite3_exec(db, sql, NULL, NULL, &text);
   CHECKF(rc == SQLITE_OK, "%s: %s", sql, text ? text : "?");
   sqlite3_close(db);
+}
+
+void scene_reseal(void *bytes, size_t len, size_t page_bytes) {
+  unsigned char *first = bytes, *page = first + page_bytes;
+  uint64_t root, sum = 0;
+  uint32_t number, declared = num_be32(first + 28);
+  journal_get_root(first, &root, &number);
+  for (uint32_t i = 2; i <= len / page_bytes; i++, page += page_bytes) {
+    const unsigned char *seal = page + page_bytes - VFS_SEAL_BYTES;
+    vfs_seal_page(i, page, page_bytes, num_le32(seal + 4));
+    if (i <= declared) sum += vfs_map_hash(i, vfs_seal_version(seal));
+  }
+  journal_put_root(first, sum, number);
+  vfs_seal_page(1, first, page_bytes, 0);
 }
 
 void scene_drop_root(void *bytes, size_t len, size_t page_bytes) {

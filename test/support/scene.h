@@ -44,7 +44,9 @@ void scene_sql(const char *folder, const char *sql);
 
 /* Rewrites the format number of a truth file, with a right page checksum. */
 void scene_set_format(const char *file, unsigned format);
-/* Makes it a database without a root, whose pages are not compared with the page map: for damage under valid seals. */
+/* Seals all pages of a truth file and sets the root that fits them: for damage that only the content shows. */
+void scene_reseal(void *bytes, size_t len, size_t page_bytes);
+/* Makes it a database without a root, as those of format 1. */
 void scene_drop_root(void *bytes, size_t len, size_t page_bytes);
 
 #endif

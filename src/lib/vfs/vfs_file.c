@@ -233,7 +233,7 @@ static int vfs_close(sqlite3_file *file) {
   vfs_file *f = (vfs_file *)file;
   vfs_file_close(f);
   vfs_view_drop(f);
-  vfs_moment_release(f);
+  if (f->kind == VFS_FILE_DB) vfs_moment_release(f);
   mem_free(f->page);
   f->page = NULL;
   f->base.pMethods = NULL;

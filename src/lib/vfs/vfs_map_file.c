@@ -67,18 +67,33 @@ static vfs_commit map_get_commit(const unsigned char *from) {
       .id = num_le64(from), .root = num_le64(from + 8), .number = num_le32(from + 16), .pages = num_le32(from + 20)};
 }
 
+/* A part of the file that holds records, so that short ones are not read one by one. */
+typedef struct map_window {
+  uint64_t off;
+  size_t len;
+  unsigned char bytes[16384];
+} map_window;
+
+/* NULL: the file ends before that. */
+static const unsigned char *map_look(map_window *w, int fd, uint64_t off, size_t n) {
+  if (off < w->off || off + n > w->off + w->len) {
+    w->off = off;
+    w->len = 0;
+    if (os_read_full(fd, w->bytes, sizeof w->bytes, off, &w->len, NULL) != LODE_OK) w->len = 0;
+  }
+  return n <= w->len ? w->bytes + (off - w->off) : NULL;
+}
+
 /* Reads the changes of the record at log_at in chunks: without `map`, to compute their CRC; with it, to take them. */
-static bool map_each_chunk(const vfs_map *from, uint32_t n, uint32_t *crc, vfs_map *map, uint32_t pages) {
-  unsigned char chunk[MAP_CHUNK * MAP_CHANGE];
+static bool map_each_chunk(const vfs_map *from, map_window *w, uint32_t n, uint32_t *crc, vfs_map *map) {
   uint64_t off = from->log_at + MAP_RECORD;
   for (uint32_t left = n, k; left > 0; left -= k, off += (uint64_t)k * MAP_CHANGE) {
     k = left < MAP_CHUNK ? left : MAP_CHUNK;
-    if (!map_read(from->fd, chunk, (size_t)k * MAP_CHANGE, off)) return false;
+    const unsigned char *chunk = map_look(w, from->fd, off, (size_t)k * MAP_CHANGE);
+    if (!chunk) return false;
     *crc = crc32c_update(*crc, chunk, (size_t)k * MAP_CHANGE);
-    for (const unsigned char *c = chunk; map && c < chunk + (size_t)k * MAP_CHANGE; c += MAP_CHANGE) {
-      uint32_t page = num_le32(c);
-      if (page < 2 || page > pages || vfs_map_take(map, page, num_le64(c + 4)) != LODE_OK) return false;
-    }
+    for (const unsigned char *c = chunk; map && c < chunk + (size_t)k * MAP_CHANGE; c += MAP_CHANGE)
+      if (num_le32(c) < 2 || vfs_map_take(map, num_le32(c), num_le64(c + 4)) != LODE_OK) return false;
   }
   return true;
 }
@@ -92,17 +107,15 @@ static bool map_cut(vfs_map *map, uint32_t pages) {
 }
 
 /* Reads the record at log_at and moves past it. False: there is none. */
-static bool map_next_record(vfs_map *map) {
-  unsigned char head[MAP_RECORD];
-  struct stat sb;
-  if (!map_read(map->fd, head, sizeof head, map->log_at)) return false;
-  if (OS_RETRY(os_api->fstat(map->fd, &sb)) != 0 || (uint64_t)sb.st_size < map->log_at) return false;
-  uint32_t n = num_le32(head + 4), crc = crc32c_update(map->log_crc, head + 4, MAP_RECORD - 4), again = crc;
+static bool map_next_record(vfs_map *map, map_window *w) {
+  const unsigned char *head = map_look(w, map->fd, map->log_at, MAP_RECORD);
+  if (!head) return false;
+  uint32_t n = num_le32(head + 4), wanted = num_le32(head);
+  uint32_t crc = crc32c_update(map->log_crc, head + 4, MAP_RECORD - 4), again = crc;
   uint64_t bytes = MAP_RECORD + (uint64_t)n * MAP_CHANGE;
   vfs_commit after = map_get_commit(head + 8);
-  if (bytes > MAP_RECORD_MAX || bytes > (uint64_t)sb.st_size - map->log_at) return false;
-  if (!map_each_chunk(map, n, &crc, NULL, 0) || crc != num_le32(head)) return false;
-  if (!map_each_chunk(map, n, &again, map, after.pages) || again != crc || !map_cut(map, after.pages)) return false;
+  if (bytes > MAP_RECORD_MAX || !map_each_chunk(map, w, n, &crc, NULL) || crc != wanted) return false;
+  if (!map_each_chunk(map, w, n, &again, map) || again != crc || !map_cut(map, after.pages)) return false;
   map->commit = after;
   map->log_at += bytes;
   map->log_crc = crc;
@@ -115,8 +128,11 @@ static bool map_is_at(const vfs_map *map, const vfs_commit *c) {
 }
 
 bool vfs_map_follow(vfs_map *map, const vfs_commit *commit) {
+  if (map_is_at(map, commit)) return true;
+  map_window w;
+  w.off = w.len = 0;
   while (!map_is_at(map, commit))
-    if (map->fd < 0 || !map_next_record(map)) return false;
+    if (map->fd < 0 || !map_next_record(map, &w)) return false;
   return true;
 }
 
@@ -196,8 +212,10 @@ bool vfs_map_open(vfs_map *map, const char *folder, const vfs_commit *commit) {
 }
 
 bool vfs_map_open_newest(vfs_map *map, const char *folder) {
+  map_window w;
+  w.off = w.len = 0;
   bool opened = map_open_file(map, folder);
-  while (opened && map_next_record(map)) {}
+  while (opened && map_next_record(map, &w)) {}
   if (opened && vfs_map_prove(map) == LODE_OK) return true;
   vfs_map_release(map);
   return false;
