@@ -60,6 +60,7 @@ help:
 	@echo "make bench-cluster  clusters beside the plain client and the embedded store, written to bench/CLUSTER.md"
 	@echo "make bench-vectors  vector search beside other libraries and databases, written to bench/VECTORS.md"
 	@echo "make bench        figures beside the peers, written to bench/RESULTS.md"
+	@echo "make bench-against REV=r  adds, batches, queries and opening beside those of revision r, and their instructions"
 
 clean:
 	rm -rf $(BUILD)

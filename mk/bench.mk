@@ -16,6 +16,11 @@ bench: deps
 	@$(MAKE) --no-print-directory -j2 all
 	@bench/run.sh
 
+# What a change costs: REV=revision to compare with
+.PHONY: bench-against
+bench-against: deps
+	@bench/against.sh $(or $(REV),HEAD~1)
+
 # How well code is found: bench/quality/README.md says what it needs
 QUALITY_OBJ := $(call obj,bench/quality/tasks.c bench/quality/texts.c bench/quality/rank.c)
 $(OUT)/bench/quality/score $(OUT)/bench/quality/quality: $(OUT)/bench/quality/%: $(OUT)/bench/quality/%.o $(QUALITY_OBJ) $(INSIDE)

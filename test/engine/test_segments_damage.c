@@ -191,6 +191,41 @@ TEST_SLOW(an_older_file_under_the_right_name_is_damage, 120) {
   fixture_close(&k);
 }
 
+/* One page of it is of an older file, at the same place: its checksum is that of another id. */
+TEST_SLOW(an_older_page_in_a_file_is_damage, 300) {
+  enum { SEG_PAGE = 4096 };
+  fixture k = {.no_background = true};
+  size_t older_len, len;
+  lode_error err = {0};
+  test_srand(test_seed());
+  make(&k);
+  char *path = only_file(&k), *older = test_read_file(path, &older_len);
+  free(path);
+  fixture_delete(&k, 100, 400);
+  OK(lode_compact(k.store, (lode_progress){0}, &err));
+  fixture_add(&k, ROWS);
+  fixture_optimize(&k);
+  path = only_file(&k);
+  char *bytes = test_read_file(path, &len), *copy = malloc(len);
+  size_t tried = 0;
+  for (size_t at = 0; at + SEG_PAGE <= len && at + SEG_PAGE <= older_len; at += SEG_PAGE) {
+    if (memcmp(bytes + at, older + at, SEG_PAGE) == 0) continue;
+    memcpy(copy, bytes, len);
+    memcpy(copy + at, older + at, SEG_PAGE);
+    test_write_file(path, copy, len);
+    fixture_reopen(&k);
+    check_answers(&k, 0.9, "an older page");
+    FAILS(LODE_CORRUPT, lode_verify(k.store, NULL, NULL, (lode_progress){0}, &err));
+    tried++;
+  }
+  CHECKF(tried > 3, "%zu pages", tried);
+  free(bytes);
+  free(copy);
+  free(path);
+  free(older);
+  fixture_close(&k);
+}
+
 /* ---- While queries run ---- */
 
 typedef struct crowd {

@@ -12,8 +12,8 @@
  * Without a file the base is the database itself: a block is read from the seals of its pages. Then a write changes the
  * base and its sum, and the only changes kept are pages without content whose seal says otherwise.
  *
- * Memory: VFS_MAP_CACHED blocks (256 KiB), 8 bytes for each block of pages, and 32 bytes for each change, of which the
- * length of the records allows at most one for every 24 pages (but 5,461), plus those of the transaction.
+ * Memory: VFS_MAP_CACHED blocks (256 KiB), 8 bytes for each block of pages, and 32 to 64 bytes for each change, of
+ * which the length of the records allows at most one for every 24 pages (but 5,461), plus those of the transaction.
  *
  * Functions that open or write the file return false for whatever goes wrong with it, and the caller does without.
  */
