@@ -17,8 +17,8 @@ enum { PAGE = 512, RECORDS = 60, ROUNDS = 4, DIM = 4 };
 
 typedef struct ground {
   char work[400], db[420], map[420], to[420];
-  char *now, *was, *map_now;
-  size_t now_len, was_len, map_len;
+  char *now, *was, *first, *map_now, *map_was; /* after the last round, the one before, the one before that */
+  size_t now_len, was_len, first_len, map_len, map_was_len;
 } ground;
 
 /* A record of round r has it in its metadata and its document; a third of the records is of an earlier round. */
@@ -52,7 +52,10 @@ static void ground_make(ground *g) {
   for (int round = 1; round <= ROUNDS; round++) {
     for (int i = 0; i < RECORDS; i++)
       if (round == 1 || (i + round) % 3) OK(put(c, i, round, &err));
-    if (round == ROUNDS - 1) g->was = test_read_file(g->db, &g->was_len);
+    if (round == ROUNDS - 2) g->first = test_read_file(g->db, &g->first_len);
+    if (round != ROUNDS - 1) continue;
+    g->was = test_read_file(g->db, &g->was_len);
+    g->map_was = test_read_file(g->map, &g->map_was_len);
   }
   lode_collection_close(c);
   lode_close(store);
@@ -63,7 +66,9 @@ static void ground_make(ground *g) {
 static void ground_release(ground *g) {
   free(g->now);
   free(g->was);
+  free(g->first);
   free(g->map_now);
+  free(g->map_was);
 }
 
 static int newest_round(int i) {
@@ -178,6 +183,33 @@ TEST(a_torn_copy_comes_over_in_its_newest_whole_parts) {
   }
   CHECKF(with.report.damaged_pages > 3 && newest > 0 && found > RECORDS / 2, "%llu damaged pages, %d newest, %d found",
          (unsigned long long)with.report.damaged_pages, newest, found);
+  free(bytes);
+  ground_release(&g);
+}
+
+/* The map is of an earlier commit: what is older than that is known to be old. Without a map, that is not known. */
+TEST(an_older_map_tells_what_is_older_than_itself) {
+  ground g;
+  size_t tried = 0, known = 0;
+  ground_make(&g);
+  char *bytes = malloc(g.now_len);
+  for (size_t page = 2; page * PAGE <= g.first_len && page * PAGE <= g.now_len && tried < 12; page++) {
+    size_t at = (page - 1) * PAGE;
+    bool same = memcmp(g.now + at, g.was + at, PAGE) == 0;
+    if (memcmp(g.was + at, g.first + at, PAGE) == 0) continue;
+    if (vfs_seal_version((unsigned char *)g.was + at + PAGE - VFS_SEAL_BYTES) == 0) continue;
+    memcpy(bytes, g.now, g.now_len);
+    memcpy(bytes + at, g.first + at, PAGE);
+    salvaged with = salvage(&g, bytes, g.map_was, g.map_was_len), without = salvage(&g, bytes, NULL, 0);
+    CHECKF(with.report.damaged_pages == 1, "page %zu, which has %schanged since: %llu damaged pages", page,
+           same ? "not " : "", (unsigned long long)with.report.damaged_pages);
+    known += without.report.damaged_pages > 0;
+    tried++;
+  }
+  CHECKF(tried > 3 && known == 0, "%zu pages, %zu known without a map", tried, known);
+  memcpy(bytes, g.now, g.now_len);
+  memcpy(bytes, g.was, PAGE);
+  CHECK(salvage(&g, bytes, g.map_now, g.map_len).report.damaged_pages > 0); /* page 1 is older than the map */
   free(bytes);
   ground_release(&g);
 }
