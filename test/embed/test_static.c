@@ -320,6 +320,32 @@ TEST_SLOW(flipped_and_cut_bytes_are_found, 120) {
   mem_free(bytes);
 }
 
+/* A part of an older revision of the same size: its checksum is held by what comes before it. */
+TEST(a_page_of_an_older_revision_is_damage) {
+  enum { MODEL_PAGE = EMBED_STATIC_PAGE_BYTES };
+  static toy t;
+  size_t size, older_size, tried = 0;
+  char *bytes = toy_file(&size);
+  toy_init(&t);
+  for (size_t i = 0; i < sizeof t.rows; i++) t.rows[i] = (int8_t)(t.rows[i] / 2);
+  char *older = embed_static_bytes(&(embed_static_parts){&t.words, t.rows, t.scales, "toy", 500}, &older_size);
+  CHECK(older && older_size == size);
+  make_folder();
+  for (size_t at = 0; at < size; at += MODEL_PAGE) {
+    size_t n = size - at < MODEL_PAGE ? size - at : MODEL_PAGE;
+    if (memcmp(bytes + at, older + at, n) == 0) continue;
+    memcpy(bytes + at, older + at, n);
+    put_file(bytes, size);
+    FAILS(LODE_CORRUPT, lode_model_verify(STR_LIT(LODE_MODEL_CODE), &(lode_embedder_options){.folder = folder}, &err));
+    bytes = (mem_free(bytes), toy_file(&size));
+    tried++;
+  }
+  CHECKF(tried > 1, "%zu pages", tried);
+  drop_folder();
+  mem_free(bytes);
+  mem_free(older);
+}
+
 /* Headers that lie, with checksums that are right. */
 TEST(sizes_that_lie_are_refused) {
   size_t size;

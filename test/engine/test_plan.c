@@ -400,7 +400,8 @@ TEST(without_an_index_all_is_scanned) {
   check_done(&f);
   CHECK(ask(&f, 50, "{\"n\":3}", (lode_query_request){0}) == 50);
   IS("filter", "list by the index"); /* which holds none of them yet */
-  CHECK(figure("filter", "proposals") == 0 && figure("filter", "evaluated") == 5000 && figure("filter", "listed") == 50);
+  CHECK(figure("filter", "proposals") == 0 && figure("filter", "evaluated") == 5000 &&
+        figure("filter", "listed") == 50);
   check_done(&f);
   CHECK(ask(&f, 50, "{\"$or\":[{\"n\":3},{\"m\":1}]}", (lode_query_request){0}) == 50);
   IS("filter", "list by a scan");
