@@ -8,7 +8,9 @@
 VERSION  := $(shell sed -n 's/^\#define LODE_VERSION_TEXT "\(.*\)"/\1/p' include/lode.h)
 ABI      := $(shell sed -n 's/^\#define LODE_ABI \([0-9]*\).*/\1/p' include/lode.h)
 PREFIX   ?= /usr/local
-BUILD    ?= build
+# PLATFORM: empty (that of the compiler), or posix: nothing that only one system has, in a build folder of its own
+PLATFORM ?=
+BUILD    ?= build$(if $(PLATFORM),/$(PLATFORM))
 CC       ?= cc
 # SAN: empty, asan, tsan, cov or fuzz (with CC=clang); each kind of build has a folder of its own
 SAN      ?=
@@ -39,6 +41,7 @@ format:
 help:
 	@echo "make quickstart   install what is missing, build, index this tree, search it"
 	@echo "make test         all tests (sampled by a printed seed); make test-full: every byte, every call"
+	@echo "make test PLATFORM=posix   the same with what every Unix has, in build/posix"
 	@echo "make check        the tests that need no network and install nothing"
 	@echo "make test-busy    all tests beside more busy processes than cores; those that race beside many more"
 	@echo "make              the library and the program, in build/release"

@@ -18,6 +18,9 @@ LDHARDEN  := -Wl,-z,relro,-z,now -Wl,-z,noexecstack
 # Distances must be the same on every CPU: the compiler must not fuse multiplications and additions
 CFLAGS_ALL = -std=c11 -D_GNU_SOURCE -Iinclude -Isrc/lib -Isrc/app -g -fvisibility=hidden -ffp-contract=off $(OPT.$(SAN)) $(WARN) $(HARDEN) \
              $(PKG_CFLAGS) $(CFLAGS)
+ifeq ($(PLATFORM),posix)
+CFLAGS_ALL += -DLODE_PLATFORM_POSIX
+endif
 LDFLAGS_ALL = $(OPT.$(SAN)) $(LDHARDEN) $(LDFLAGS)
 LIBS       = $(PKG_LIBS) -lpthread -lm -ldl
 

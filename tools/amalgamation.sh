@@ -112,7 +112,7 @@ END
   # distances must be the same on every CPU: no fused multiply-add
   printf '#if defined(__clang__)\n#pragma STDC FP_CONTRACT OFF\n#elif defined(__GNUC__)\n#pragma GCC optimize("fp-contract=off")\n#endif\n'
   cat "$out/names.h"
-  for room in base os sqlite kernel index query vfs store repair segments iface engine remote embed api; do
+  for room in platform base os sqlite kernel index query vfs store repair segments iface engine remote embed api; do
     ls src/lib/$room/*.c
   done >"$out/files"
   join $(cat "$out/files")

@@ -10,7 +10,8 @@ out=${1:-build/release}
 
 prefixes() {
   case "$1" in
-    lib/base) echo "err mem strbuf str utf8 hash rand sort num vec crc32c sha256 json meta token try invariant ensure build" ;;
+    lib/platform) echo "os build" ;;
+    lib/base) echo "err mem strbuf str utf8 hash rand sort num vec crc32c sha256 json meta token try invariant ensure" ;;
     lib/os) echo "os beneath proc http storefile" ;;
     lib/sqlite) echo "sqf" ;;
     lib/kernel) echo "kernel quant" ;;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_peer.c - whose connection is it? Both ways of asking the kernel, every state that a connection can be in, and a
  * port that changes hands. */
-#include "server/peer.h"
+#include "platform/socket.h"
 #include "support/test.h"
 
 #include <arpa/inet.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 typedef bool uid_fn(int fd, uid_t *uid);
-static uid_fn *const ways[] = {server_peer_uid, server_peer_uid_by_diag, server_peer_uid_by_table};
+static uid_fn *const ways[] = {os_peer_uid, os_peer_uid_by_diag, os_peer_uid_by_table};
 enum { WAYS = sizeof ways / sizeof *ways, OTHER = 54321 };
 
 typedef struct pair {
@@ -79,7 +79,7 @@ TEST(own_connections_are_known) {
     int family;
     const char *address;
   } places[] = {{AF_INET, "127.0.0.1"}, {AF_INET, "127.1.2.3"}, {AF_INET6, "::1"}};
-  CHECK(server_peer_supported() == (geteuid() != 65534));
+  CHECK(os_peer_supported() == (geteuid() != 65534));
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
     pair p;
     if (places[i].family == AF_INET6) {
@@ -154,26 +154,26 @@ TEST(a_client_that_is_gone_costs_no_table) {
   uid_t uid;
   listen_at(&p, AF_INET, "127.0.0.1");
   connect_pair(&p);
-  if (!server_peer_uid_by_diag(p.accepted, &uid)) { /* a kernel without it */
+  if (!os_peer_uid_by_diag(p.accepted, &uid)) { /* a kernel without it */
     close_pair(&p);
     return;
   }
-  unsigned long before = server_peer_tables_read();
-  CHECK(server_peer_uid(p.accepted, &uid));
+  unsigned long before = os_peer_tables_read();
+  CHECK(os_peer_uid(p.accepted, &uid));
   close(p.ours);
   p.ours = -1;
   await_end(p.accepted);
-  CHECK(!server_peer_uid(p.accepted, &uid));
+  CHECK(!os_peer_uid(p.accepted, &uid));
   close(p.accepted);
   connect_pair(&p);
   close_by_reset(p.ours);
   p.ours = -1;
   await_end(p.accepted);
-  CHECK(!server_peer_uid(p.accepted, &uid));
-  CHECK(server_peer_tables_read() == before);
+  CHECK(!os_peer_uid(p.accepted, &uid));
+  CHECK(os_peer_tables_read() == before);
   close(p.accepted);
   connect_pair(&p);
-  CHECK(server_peer_uid_by_table(p.accepted, &uid) && server_peer_tables_read() > before); /* the count is alive */
+  CHECK(os_peer_uid_by_table(p.accepted, &uid) && os_peer_tables_read() > before); /* the count is alive */
   close_pair(&p);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_sandbox.c - what a sandboxed process may still do: write to the store and where crash reports go, but to nothing
  * that a link there leads to; connect, but open no port. */
-#include "worker/sandbox.h"
+#include "platform/sandbox.h"
 #include "support/test.h"
 
 #include <arpa/inet.h>
@@ -42,7 +42,7 @@ static bool can_write(const char *folder, const char *name) {
 static void enter(const char *store, const char *crashes, const char *tmp) {
   char said[400];
   CHECK(setenv("TMPDIR", tmp, 1) == 0 && setenv("XDG_CACHE_HOME", tmp, 1) == 0);
-  worker_sandbox_frontend(store, crashes, said, sizeof said);
+  os_sandbox(store, crashes, said, sizeof said);
   if (!strstr(said, "Landlock on")) test_skip("the kernel has no Landlock");
 }
 
@@ -112,7 +112,7 @@ TEST(a_thread_that_was_there_before_is_not_passed_over_in_silence) {
   void *wrote = NULL;
   CHECK(setenv("TMPDIR", tmp, 1) == 0 && setenv("XDG_CACHE_HOME", tmp, 1) == 0);
   CHECK(pthread_create(&before, NULL, write_later, old) == 0);
-  worker_sandbox_frontend(store, NULL, said, sizeof said);
+  os_sandbox(store, NULL, said, sizeof said);
   CHECK(can_write(store, "entered") && pthread_join(before, &wrote) == 0);
   if (!strstr(said, "Landlock on")) test_skip("the kernel has no Landlock");
   CHECKF(!wrote || strstr(said, "Landlock on for new threads only"), "%s, but not for every thread", said);
@@ -132,7 +132,7 @@ TEST(calls_of_other_kinds_are_denied) {
   const char *top = test_folder();
   char said[400];
   int status = 0;
-  worker_sandbox_frontend(top, NULL, said, sizeof said);
+  os_sandbox(top, NULL, said, sizeof said);
   if (!strstr(said, "seccomp on")) test_skip("the kernel has no seccomp");
   CHECKF(syscall(SYS_getpid) == getpid(), "an ordinary call is denied");
   errno = 0;

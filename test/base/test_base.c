@@ -782,8 +782,8 @@ TEST(timed_waits_go_by_the_monotonic_clock) {
 
 TEST(network_file_systems_are_told_from_others) {
   char name[16] = "?";
-  CHECK(!os_is_network_fs("/proc", name, sizeof name) && name[0] == '\0');
-  CHECK(!os_is_network_fs(path_in(test_folder(), "absent"), NULL, 0));
+  CHECK(os_fs_kind_of("/proc", name, sizeof name) == OS_FS_LOCAL && name[0] == '\0');
+  CHECK(os_fs_kind_of(path_in(test_folder(), "absent"), NULL, 0) == OS_FS_LOCAL);
 }
 
 /* ---- The harness itself ---- */

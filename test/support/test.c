@@ -11,6 +11,8 @@
  */
 #include "support/test.h"
 
+#include "platform/platform.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -440,6 +442,7 @@ static void prepare(void) {
 }
 
 int main(int argc, char **argv) {
+  os_program_started_as(argv[0]);
   prepare();
   for (const test_case *t = first_case; t; t = t->next) {
     if (!wanted(t, argc, argv)) continue;

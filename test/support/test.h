@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/sanitized.h" /* BUILD_ASAN, BUILD_TSAN */
+#include "platform/sanitized.h" /* BUILD_ASAN, BUILD_TSAN */
 
 typedef struct test_case {
   const char *name, *file;

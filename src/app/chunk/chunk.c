@@ -3,6 +3,7 @@
 #include "chunk/chunk_make.h"
 
 #include "base/byteorder.h"
+#include "platform/platform.h"
 
 #include <ctype.h>
 
@@ -186,7 +187,7 @@ uint32_t chunk_split_point(lode_str text, uint32_t start, uint32_t end, uint32_t
   }
   if (best) return best;
   /* no good line: any line end, else within a line */
-  p = memrchr(text.data + start + 1, '\n', last - start - 1);
+  p = os_memrchr(text.data + start + 1, '\n', last - start - 1);
   if (p) return (uint32_t)(p - text.data) + 1;
   return chunk_split_line(text, start, last);
 }

@@ -54,9 +54,7 @@ static char *parser_pool_join_path(const char *folder, size_t len, const char *r
 /* The first of the paths, relative to the folder of this program, that exists. */
 static char *parser_pool_find_near(const char *const *places, int mode) {
   char self[4096];
-  ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-  if (n <= 0) return NULL;
-  self[n] = '\0';
+  if (!os_program_path(self, sizeof self)) return NULL;
   char *slash = strrchr(self, '/');
   size_t len = slash ? (size_t)(slash - self) + 1 : 0;
   for (; *places; places++) {

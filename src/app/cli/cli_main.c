@@ -17,12 +17,12 @@
 
 #include "scan/files.h"
 #include "project/project.h"
+#include "platform/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 /* State for the callbacks of the context. */
@@ -136,19 +136,10 @@ static void cli_catch_signals(bool stops_softly) {
 
 /* ---- Output ---- */
 
-/* Opens /dev/null for standard streams that the caller closed, so that their numbers are not reused; using them
- * stays an error. */
-static void cli_reserve_std_fds(void) {
-  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-    if (fcntl(fd, F_GETFD) >= 0) continue;
-    if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) return;
-  }
-}
-
 static size_t cli_width_of(int fd) {
-  struct winsize size;
-  if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 100;
-  return size.ws_col < 40 ? 40 : size.ws_col;
+  unsigned rows, columns;
+  if (!os_terminal_size(fd, &rows, &columns) || columns == 0) return 100;
+  return columns < 40 ? 40 : columns;
 }
 
 static cli_style cli_style_of(const cli_command *c) {
@@ -397,8 +388,9 @@ int main(int argc, char **argv) {
   cli_session s = {.command = &command, .bar = &bar};
   lode_error err = {.record = LODE_NO_RECORD};
   int code;
+  os_program_started_as(argv[0]);
   if (argc > 1 && strcmp(argv[1], WORKER_ARG) == 0) return worker_main(argc, argv, NULL);
-  cli_reserve_std_fds();
+  os_reserve_stdio();
   cli_catch_signals(false);
   lode_status st = cli_parse(&command, argc, argv, &err);
   s.quiet = cli_common(&command)->quiet.on;

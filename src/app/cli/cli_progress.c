@@ -8,8 +8,8 @@
 #include "ops/op_text.h"
 
 #include "os/os.h"
+#include "platform/process.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { PROGRESS_DRAW_NS = 100 * 1000 * 1000, PROGRESS_QUIET_NS = 400 * 1000 * 1000 };
@@ -69,8 +69,8 @@ void cli_progress_line(strbuf *out, cli_progress *bar, uint64_t now_ns, uint64_t
 }
 
 static size_t progress_width(int fd) {
-  struct winsize size;
-  return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+  unsigned rows, columns;
+  return os_terminal_size(fd, &rows, &columns) && columns ? columns : 80;
 }
 
 static void progress_new_phase(cli_progress *bar, const char *phase, uint64_t now, uint64_t done) {

@@ -7,9 +7,8 @@
 
 #include "base/base.h"
 #include "os/os.h"
+#include "platform/library.h"
 
-#include <execinfo.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -40,15 +39,15 @@ static const char *cli_crash_signal_name(int number) {
 
 static bool cli_crash_write_report(int number, void *const *frames, int n) {
   if (!cli_crash_report[0]) return false;
-  for (size_t i = 0; i < 4; i++) (void)mkdir(cli_crash_folders[i], 0700);
-  int fd = open(cli_crash_report, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  for (size_t i = 0; i < 4; i++) (void)os_real.mkdir(cli_crash_folders[i], 0700);
+  int fd = os_real.open(cli_crash_report, O_WRONLY | O_CREAT | O_EXCL, 0600);
   if (fd < 0) return false;
   cli_crash_put(fd, "lode " LODE_VERSION_TEXT "\nsignal      ");
   cli_crash_put(fd, cli_crash_signal_name(number));
   cli_crash_put(fd, "\noperation   ");
   cli_crash_put(fd, cli_crash_activity);
   cli_crash_put(fd, "\nbacktrace\n");
-  backtrace_symbols_fd(frames, n, fd);
+  os_trace_put(frames, n, fd);
   close(fd);
   return true;
 }
@@ -57,7 +56,7 @@ static void cli_crash_handler(int number) {
   static atomic_flag once = ATOMIC_FLAG_INIT;
   void *frames[CLI_CRASH_MAX_FRAMES];
   if (!atomic_flag_test_and_set(&once)) {
-    int n = backtrace(frames, CLI_CRASH_MAX_FRAMES);
+    int n = os_trace_take(frames, CLI_CRASH_MAX_FRAMES);
     cli_crash_put(STDERR_FILENO, "\nlode: crashed (");
     cli_crash_put(STDERR_FILENO, cli_crash_signal_name(number));
     cli_crash_put(STDERR_FILENO, ") while doing `lode ");
@@ -68,7 +67,7 @@ static void cli_crash_handler(int number) {
       cli_crash_put(STDERR_FILENO, cli_crash_report);
       cli_crash_put(STDERR_FILENO, "; `lode help bugs` says where to send it\n");
     } else {
-      backtrace_symbols_fd(frames, n, STDERR_FILENO);
+      os_trace_put(frames, n, STDERR_FILENO);
     }
     cli_crash_put(STDERR_FILENO, "lode: run `lode doctor` to check the index, `lode db verify` for another store\n");
   }
@@ -98,11 +97,9 @@ void cli_crash_install(const char *command) {
   struct sigaction action = {.sa_handler = cli_crash_handler,
                              .sa_flags = (int)(SA_ONSTACK | SA_RESETHAND | SA_NODEFER)};
   stack_t stack = {.ss_sp = cli_crash_stack, .ss_size = sizeof cli_crash_stack};
-  void *frames[4];
   cli_crash_activity = command;
   cli_crash_choose_folder();
-  /* the first backtrace loads a library, which the handler must not do */
-  (void)backtrace(frames, 4);
+  os_trace_prepare();
   if (sigaltstack(&stack, NULL) < 0) action.sa_flags &= ~SA_ONSTACK;
   for (size_t i = 0; i < sizeof cli_crash_signals / sizeof *cli_crash_signals; i++)
     (void)sigaction(cli_crash_signals[i], &action, NULL);

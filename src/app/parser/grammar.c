@@ -5,7 +5,7 @@
  */
 #include "parser/grammar.h"
 
-#include <dlfcn.h>
+#include "platform/library.h"
 
 static parser_grammar *grammar_cache; /* one per language, loaded on first use */
 
@@ -87,9 +87,9 @@ static lode_status grammar_load_library(const char *folder, parser_grammar *g, l
   } entry;
   snprintf(path, sizeof path, "%.4000s/%.80s.so", folder, name);
   snprintf(symbol, sizeof symbol, "tree_sitter_%.80s", name);
-  void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  void *so = os_library_open(path);
   if (!so) return err_set(err, LODE_NOT_FOUND, "the grammar %s.so cannot be loaded", name);
-  entry.object = dlsym(so, symbol);
+  entry.object = os_library_symbol(so, symbol);
   const TSLanguage *ts = entry.object ? entry.function() : NULL;
   if (!ts) return err_set(err, LODE_INVALID, "%s.so has no %s", name, symbol);
   uint32_t abi = ts_language_abi_version(ts);

@@ -11,17 +11,15 @@
 #include "os/frame.h"
 #include "os/proc.h"
 #include "base/byteorder.h"
-#include "base/sanitized.h"
+#include "platform/sanitized.h"
 #include "chunk/chunk_make.h"
 #include "chunk/parser_wire.h"
 #include "parser/tree.h"
+#include "platform/process.h"
+#include "platform/thread.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <signal.h>
-#include <sys/resource.h>
-#include <sys/time.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- Memory ---- */
@@ -30,50 +28,50 @@ static size_t parser_memory_used, parser_memory_limit = SIZE_MAX;
 
 static void parser_exit_nomem(void) { _exit(PARSER_WIRE_EXIT_NOMEM); }
 
-static void *parser_count_memory(void *p) {
-  if (!p) parser_exit_nomem();
-  parser_memory_used += malloc_usable_size(p);
-  if (parser_memory_used > parser_memory_limit) parser_exit_nomem();
-  return p;
-}
+/* Each allocation has its size before it: no system tells it in the same way. */
+enum { PARSER_HEAD_BYTES = _Alignof(max_align_t) };
 
-static void *parser_malloc(size_t n) { return parser_count_memory(malloc(n ? n : 1)); }
-static void *parser_calloc(size_t n, size_t size) { return parser_count_memory(calloc(n ? n : 1, size ? size : 1)); }
-
-static void parser_free(void *p) {
-  if (p) parser_memory_used -= malloc_usable_size(p);
-  free(p);
+static size_t parser_size_of(const void *p) {
+  size_t n;
+  memcpy(&n, (const char *)p - PARSER_HEAD_BYTES, sizeof n);
+  return n;
 }
 
 static void *parser_realloc(void *p, size_t n) {
-  if (p) parser_memory_used -= malloc_usable_size(p);
-  return parser_count_memory(realloc(p, n ? n : 1));
+  size_t was = p ? parser_size_of(p) : 0, bytes = n + PARSER_HEAD_BYTES;
+  parser_memory_used -= was;
+  if (bytes < n || bytes > parser_memory_limit - parser_memory_used) parser_exit_nomem();
+  char *head = realloc(p ? (char *)p - PARSER_HEAD_BYTES : NULL, bytes);
+  if (!head) parser_exit_nomem();
+  memcpy(head, &bytes, sizeof bytes);
+  parser_memory_used += bytes;
+  return head + PARSER_HEAD_BYTES;
+}
+
+static void *parser_malloc(size_t n) { return parser_realloc(NULL, n); }
+
+static void *parser_calloc(size_t n, size_t size) {
+  if (size && n > SIZE_MAX / size) parser_exit_nomem();
+  return memset(parser_malloc(n * size), 0, n * size);
+}
+
+static void parser_free(void *p) {
+  if (!p) return;
+  parser_memory_used -= parser_size_of(p);
+  free((char *)p - PARSER_HEAD_BYTES);
 }
 
 static void parser_limit_memory(uint64_t bytes) {
   parser_memory_limit = bytes;
 #if !BUILD_ASAN && !BUILD_TSAN
   /* extra space for the program, its libraries and grammars, and for scanners that allocate with malloc */
-  struct rlimit limit = {bytes * 2 + (256u << 20), bytes * 2 + (256u << 20)};
-  setrlimit(RLIMIT_AS, &limit);
+  os_limit_memory(bytes * 2 + (256u << 20));
 #endif
 }
 
 /* ---- CPU time ---- */
 
-static uint64_t parser_cpu_ns(void) {
-  struct timespec t = {0};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static bool parser_out_of_time(TSParseState *state) { return parser_cpu_ns() > *(const uint64_t *)state->payload; }
-
-/* SIGPROF ends the process when the callback is not called: a scanner that loops. */
-static void parser_set_alarm(uint32_t ms) {
-  struct itimerval timer = {.it_value = {ms / 1000, (ms % 1000) * 1000}};
-  setitimer(ITIMER_PROF, &timer, NULL);
-}
+static bool parser_out_of_time(TSParseState *state) { return os_cpu_time_ns() > *(const uint64_t *)state->payload; }
 
 /* ---- Parsing ---- */
 
@@ -93,7 +91,7 @@ static const char *parser_read_text(void *payload, uint32_t at, TSPoint point, u
 
 static lode_status parser_parse_text(TSParser *parser, const parser_grammar *g, const parser_request *r, TSTree **tree,
                                      lode_error *err) {
-  uint64_t deadline = parser_cpu_ns() + (uint64_t)r->cpu_ms * 1000000u;
+  uint64_t deadline = os_cpu_time_ns() + (uint64_t)r->cpu_ms * 1000000u;
   lode_str text = r->text;
   TSInput input = {.payload = &text, .read = parser_read_text, .encoding = TSInputEncodingUTF8};
   TSParseOptions options = {.payload = &deadline, .progress_callback = parser_out_of_time};
@@ -185,12 +183,12 @@ static int parser_serve(const char *folder) {
     st = proc_frame_receive(PROC_CHILD_FD, LANG_MAX_TEXT + 4096, 0, &frame, &body, &err);
     if (st != LODE_OK) break;
     if (frame.type != PARSER_WIRE_PARSE || !parser_read_request((lode_str){body.data, body.len}, &r)) return 2;
-    parser_set_alarm(r.cpu_ms + r.cpu_ms / 4 + 100);
+    os_cpu_alarm(r.cpu_ms + r.cpu_ms / 4 + 100);
 #ifdef LODE_CHECKED
     parser_misbehave(r.text);
 #endif
     lode_status made = parser_chunk_text(parser, folder, &r, &outline, &list, &broken, &said);
-    parser_set_alarm(0);
+    os_cpu_alarm(0);
     st = made == LODE_OK ? parser_answer_chunks(&list, broken, &out, &err) : parser_answer_failure(made, &said, &err);
   }
   ts_parser_delete(parser);

@@ -202,7 +202,7 @@ lode_status rescue_hnsw_open(const char *folder, uint32_t dimension, uint32_t m,
   x->fd = hnsw_open_file(folder, "data_level0.bin", &sb);
   x->data_missing = x->fd < 0;
   if (x->data_missing) return err_set(err, LODE_CORRUPT, "%.300s has no data_level0.bin", folder);
-  x->mtime_s = (int64_t)sb.st_mtim.tv_sec;
+  x->mtime_s = (int64_t)sb.st_mtime;
   uint64_t bytes = sb.st_size > 0 ? (uint64_t)sb.st_size : 0;
   if (hnsw_read_header(folder, dimension, &x->shape)) {
     x->claimed = x->shape.elements;

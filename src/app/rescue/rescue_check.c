@@ -168,7 +168,7 @@ lode_status rescue_check(const rescue_check_request *q, rescue_check_report *r, 
   TRY(rescue_dir_open(q->from, q->progress, &c, err));
   strbuf_addf(&path, "%s/chroma.sqlite3", q->from);
   strbuf_addch(&path, 0);
-  int64_t mtime_s = !path.failed && OS_RETRY(os_api->stat(path.data, &sb)) == 0 ? (int64_t)sb.st_mtim.tv_sec : 0;
+  int64_t mtime_s = !path.failed && OS_RETRY(os_api->stat(path.data, &sb)) == 0 ? (int64_t)sb.st_mtime : 0;
   strbuf_release(&path);
   rescue_check_database(&k, &c);
   for (size_t i = 0; i < c.n_colls && st == LODE_OK && k.st == LODE_OK; i++) {

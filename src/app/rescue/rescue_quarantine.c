@@ -52,7 +52,7 @@ static lode_status quarantine_find_stale(quarantine_state *w, lode_error *err) {
     if (name == RESCUE_NO_NAME || memchr(w->c.names[name].text.data, '/', w->c.names[name].text.len)) continue;
     TRY_GOTO(quarantine_path_of(&path, w->q->from, w->c.names[name].text.data, "/data_level0.bin", err));
     if (OS_RETRY(os_api->stat(path.data, &sb)) != 0) continue;
-    int64_t age = (int64_t)w->sb.st_mtim.tv_sec - (int64_t)sb.st_mtim.tv_sec;
+    int64_t age = (int64_t)w->sb.st_mtime - (int64_t)sb.st_mtime;
     if (age < 0 || (uint64_t)age < w->q->stale_seconds) {
       w->r->kept++;
       continue;
@@ -211,8 +211,7 @@ static lode_status quarantine_lock_db(const quarantine_state *w, int fd, lode_er
   struct stat sb;
   if (OS_RETRY(os_api->lock(fd, F_WRLCK, SQF_PENDING_BYTE, 2 + SQF_SHARED_SIZE)) != 0)
     return err_set(err, LODE_BUSY, "chroma.sqlite3 is in use; stop the program that uses it, then run again");
-  if (OS_RETRY(os_api->fstat(fd, &sb)) != 0 || sb.st_size != w->sb.st_size ||
-      sb.st_mtim.tv_sec != w->sb.st_mtim.tv_sec || sb.st_mtim.tv_nsec != w->sb.st_mtim.tv_nsec)
+  if (OS_RETRY(os_api->fstat(fd, &sb)) != 0 || sb.st_size != w->sb.st_size || os_mtime_ns(&sb) != os_mtime_ns(&w->sb))
     return err_set(err, LODE_BUSY,
                    "chroma.sqlite3 was written to meanwhile; stop the program that uses it, then run "
                    "again");

@@ -259,7 +259,8 @@ static bool may_be_split(const char *git) {
   static const char base[] = "sharedindex.";
   os_dir *folder = os_dir_open(git);
   bool split = !folder;
-  int kind, errnum = 0;
+  os_kind kind;
+  int errnum = 0;
   for (const char *name; folder && !split && (name = os_dir_next_kind(folder, &kind, &errnum)) != NULL;)
     split = strncmp(name, base, sizeof base - 1) == 0;
   os_dir_close(folder);

@@ -4,6 +4,7 @@
  * File names and extensions are looked up in a hash table that is built from lang_table on first use.
  */
 #include "scan/language.h"
+#include "platform/platform.h"
 
 #include <ctype.h>
 #include <pthread.h>
@@ -147,13 +148,13 @@ const lang_info *lang_find(lode_str name) {
 }
 
 const lang_info *lang_detect(lode_str path, lode_str head) {
-  const char *slash = path.len ? memrchr(path.data, '/', path.len) : NULL;
+  const char *slash = path.len ? os_memrchr(path.data, '/', path.len) : NULL;
   const char *name = slash ? slash + 1 : path.data;
   size_t n = path.len - (size_t)(name - path.data);
   pthread_once(&lang_slots_once, lang_fill_slots);
   const lang_info *l = lang_look_up(LANG_BY_FILE_NAME, name, n);
   if (l) return l;
-  const char *dot = n ? memrchr(name, '.', n) : NULL;
+  const char *dot = n ? os_memrchr(name, '.', n) : NULL;
   if (dot && dot > name) {
     lode_str ending = {dot + 1, n - (size_t)(dot + 1 - name)};
     l = lang_look_up(LANG_BY_EXTENSION, ending.data, ending.len);

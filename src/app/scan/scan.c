@@ -10,7 +10,6 @@
 #include "scan/scan_classify.h"
 #include "scan/scan_root.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 
 typedef struct scan_walker_frame {
@@ -52,8 +51,8 @@ static bool scan_walker_set_path(scan_walker *w, size_t folder_len, const char *
 
 /* ---- Classifying one entry ---- */
 
-static int scan_walker_dirent_type(mode_t mode) {
-  return S_ISDIR(mode) ? DT_DIR : S_ISREG(mode) ? DT_REG : S_ISLNK(mode) ? DT_LNK : DT_CHR;
+static os_kind scan_walker_dirent_type(mode_t mode) {
+  return S_ISDIR(mode) ? OS_KIND_DIR : S_ISREG(mode) ? OS_KIND_FILE : S_ISLNK(mode) ? OS_KIND_LINK : OS_KIND_OTHER;
 }
 
 static scan_skip scan_walker_apply_rules(const scan_walker *w, lode_str name, bool is_folder) {
@@ -71,34 +70,36 @@ static scan_skip scan_walker_apply_rules(const scan_walker *w, lode_str name, bo
   return o->generated && (skip == SCAN_SKIP_GENERATED || skip == SCAN_SKIP_MINIFIED) ? SCAN_SKIP_NONE : skip;
 }
 
-static scan_skip scan_walker_classify_type(int kind) {
-  return kind == DT_LNK ? SCAN_SKIP_LINK : kind == DT_DIR || kind == DT_REG ? SCAN_SKIP_NONE : SCAN_SKIP_SPECIAL;
+static scan_skip scan_walker_classify_type(os_kind kind) {
+  return kind == OS_KIND_LINK                          ? SCAN_SKIP_LINK
+         : kind == OS_KIND_DIR || kind == OS_KIND_FILE ? SCAN_SKIP_NONE
+                                                       : SCAN_SKIP_SPECIAL;
 }
 
 /* Fills entry for a name in an open folder; w->path is already set. A folder to enter has skip NONE and is_folder. */
-static void scan_walker_classify(scan_walker *w, int folder_fd, const char *name, int kind, scan_entry *entry) {
+static void scan_walker_classify(scan_walker *w, int folder_fd, const char *name, os_kind kind, scan_entry *entry) {
   const scan_options *o = &w->root->options;
   lode_str file = str_of(name);
   struct stat s;
   bool have_stat = false;
   *entry = (scan_entry){.path = scan_walker_path(w), .skip = SCAN_SKIP_UNREADABLE, .language = &lang_table[0]};
-  if (kind == DT_UNKNOWN) {
+  if (kind == OS_KIND_UNKNOWN) {
     if (OS_RETRY(os_api->lstat_at(folder_fd, name, &s)) < 0) return;
     have_stat = true;
     kind = scan_walker_dirent_type(s.st_mode);
   }
-  entry->is_folder = kind == DT_DIR;
+  entry->is_folder = kind == OS_KIND_DIR;
   entry->skip = SCAN_SKIP_HIDDEN;
   if (strcmp(name, ".git") == 0 || strcmp(name, ".lode") == 0) return;
   entry->skip = scan_walker_classify_type(kind);
   if (entry->skip != SCAN_SKIP_NONE) return;
-  if (kind == DT_REG && file.data[0] == '.' && o->secrets != MASK_POLICY_INDEX &&
+  if (kind == OS_KIND_FILE && file.data[0] == '.' && o->secrets != MASK_POLICY_INDEX &&
       scan_classify_name(entry->path) == SCAN_SKIP_SECRET) {
     entry->skip = SCAN_SKIP_SECRET;
     return;
   }
-  entry->skip = scan_walker_apply_rules(w, file, kind == DT_DIR);
-  if (entry->skip != SCAN_SKIP_NONE || kind == DT_DIR) return;
+  entry->skip = scan_walker_apply_rules(w, file, kind == OS_KIND_DIR);
+  if (entry->skip != SCAN_SKIP_NONE || kind == OS_KIND_DIR) return;
   if (!have_stat && OS_RETRY(os_api->lstat_at(folder_fd, name, &s)) < 0) {
     entry->skip = SCAN_SKIP_UNREADABLE;
     return;
@@ -279,7 +280,8 @@ lode_status scan_walker_next(scan_walker *w, scan_entry *entry, bool *more, lode
   }
   while (w->depth > 0) {
     scan_walker_frame *f = &w->frames[w->depth - 1];
-    int kind, errnum, fd = os_dir_fd(f->folder);
+    os_kind kind;
+    int errnum, fd = os_dir_fd(f->folder);
     const char *name = os_dir_next_kind(f->folder, &kind, &errnum);
     if (!name && errnum == 0) {
       scan_walker_leave(w);

@@ -7,6 +7,7 @@
 #include "scan/scan_classify.h"
 
 #include "scan/ignore.h"
+#include "platform/platform.h"
 
 #include <ctype.h>
 
@@ -141,9 +142,9 @@ static lode_str scan_parent_name(lode_str path, lode_str name) {
 
 scan_skip scan_classify_name(lode_str path) {
   char low[256];
-  const char *slash = path.len ? memrchr(path.data, '/', path.len) : NULL;
+  const char *slash = path.len ? os_memrchr(path.data, '/', path.len) : NULL;
   lode_str name = slash ? (lode_str){slash + 1, path.len - (size_t)(slash + 1 - path.data)} : path;
-  const char *dot = name.len ? memrchr(name.data, '.', name.len) : NULL;
+  const char *dot = name.len ? os_memrchr(name.data, '.', name.len) : NULL;
   if (dot && scan_list_has(binary_extensions, dot + 1, name.len - (size_t)(dot + 1 - name.data)))
     return SCAN_SKIP_BINARY;
   if (!scan_lower_name(name, low)) return SCAN_SKIP_NONE;

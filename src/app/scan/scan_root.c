@@ -147,15 +147,14 @@ done:
 
 void scan_entry_set_stat(scan_entry *entry, const struct stat *s) {
   entry->size = s->st_size < 0 ? 0 : (uint64_t)s->st_size;
-  entry->mtime_ns = os_timespec_ns(s->st_mtim);
-  entry->ctime_ns = os_timespec_ns(s->st_ctim);
+  entry->mtime_ns = os_mtime_ns(s);
+  entry->ctime_ns = os_ctime_ns(s);
   entry->inode = (uint64_t)s->st_ino;
   entry->device = (uint64_t)s->st_dev;
 }
 
 static bool scan_root_same_stat(const struct stat *a, const struct stat *b) {
-  return a->st_size == b->st_size && os_timespec_ns(a->st_mtim) == os_timespec_ns(b->st_mtim) &&
-         os_timespec_ns(a->st_ctim) == os_timespec_ns(b->st_ctim);
+  return a->st_size == b->st_size && os_mtime_ns(a) == os_mtime_ns(b) && os_ctime_ns(a) == os_ctime_ns(b);
 }
 
 /* One attempt; *again when the file changed meanwhile. */

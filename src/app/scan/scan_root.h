@@ -3,10 +3,9 @@
 #ifndef LODE_SCAN_SCAN_ROOT_H
 #define LODE_SCAN_SCAN_ROOT_H
 
+#include "platform/platform.h"
 #include "scan/ignore.h"
 #include "scan/scan.h"
-
-#include <sys/stat.h>
 
 #define SCAN_MAX_PATH 4096 /* longest path below a root, with its NUL */
 #define SCAN_MAX_DEPTH 200 /* folders open at once */

@@ -3,18 +3,13 @@
 #include "scan/watch.h"
 
 #include "os/os.h"
+#include "platform/dirwatch.h"
 #include "scan/files.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/inotify.h>
-#include <unistd.h>
 
-enum { WATCH_EVENT_BYTES = 64 * 1024, WATCH_MAX_PENDING = 20000, WATCH_MAX_DEBOUNCES = 10 };
-#define WATCH_EVENTS                                                                                                   \
-  (IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR | IN_DONT_FOLLOW |    \
-   IN_EXCL_UNLINK)
+enum { WATCH_MAX_PENDING = 20000, WATCH_MAX_DEBOUNCES = 10 };
 
 typedef struct watch_dir {
   char *path; /* from the root; NULL: unused */
@@ -28,15 +23,14 @@ typedef struct watch_pending { /* a path that changed */
 struct watch_monitor {
   const scan_root *root;
   uint32_t debounce_ms;
-  int fd;
-  watch_dir *folders; /* by watch descriptor */
+  os_dirwatch *system;
+  watch_dir *folders; /* by their numbers in `system` */
   size_t n_folders, cap_folders, live;
   watch_pending *due;
   size_t n, cap;
   bool everything, incomplete;
   lode_str *given; /* paths returned by the last watch_wait() */
   size_t n_given, cap_given;
-  char *events;
 };
 
 static uint64_t watch_now_ms(void) { return os_api->now_ns() / 1000000; }
@@ -47,7 +41,7 @@ static lode_status watch_add_dir(watch_monitor *w, const char *path, lode_error 
   strbuf full = {0};
   lode_status st = LODE_OK;
   TRY_GOTO(files_join(&full, scan_root_path(w->root), path, err));
-  int wd = inotify_add_watch(w->fd, full.data, WATCH_EVENTS);
+  int wd = os_dirwatch_add(w->system, full.data);
   if (wd < 0) {
     /* Gone again, or not a folder: harmless. Out of watches: the caller must scan the tree now and then. */
     if (errno == ENOSPC || errno == ENOMEM) w->incomplete = true;
@@ -95,7 +89,7 @@ static lode_status watch_add_tree(watch_monitor *w, const char *path, lode_error
         break;
       }
       st = files_join(&full, scan_root_path(w->root), child.data, err);
-      if (st != LODE_OK || lstat(full.data, &info) < 0 || !S_ISDIR(info.st_mode)) continue;
+      if (st != LODE_OK || os_api->lstat_at(AT_FDCWD, full.data, &info) < 0 || !S_ISDIR(info.st_mode)) continue;
       lode_status classified = scan_root_classify(w->root, (lode_str){child.data, child.len - 1}, &entry, err);
       if (classified == LODE_NOMEM) st = classified;
       if (classified == LODE_OK && entry.skip == SCAN_SKIP_NONE) strbuf_add(&stack, child.data, child.len);
@@ -138,22 +132,22 @@ static bool watch_is_rules_file(const char *name) {
   return strcmp(name, ".gitignore") == 0 || strcmp(name, ".lodeignore") == 0;
 }
 
-static lode_status watch_on_event(watch_monitor *w, const struct inotify_event *e, lode_error *err) {
+static lode_status watch_on_event(watch_monitor *w, const os_dirwatch_event *e, lode_error *err) {
   strbuf path = {0};
   lode_status st = LODE_OK;
-  if (e->mask & IN_Q_OVERFLOW) {
+  if (e->what & OS_DIRWATCH_LOST) {
     w->everything = true;
     return LODE_OK;
   }
-  if (e->wd < 0 || (size_t)e->wd >= w->n_folders || !w->folders[e->wd].path) return LODE_OK;
-  watch_dir *f = &w->folders[e->wd];
-  if (e->mask & IN_IGNORED) {
+  if (e->dir < 0 || (size_t)e->dir >= w->n_folders || !w->folders[e->dir].path) return LODE_OK;
+  watch_dir *f = &w->folders[e->dir];
+  if (e->what & OS_DIRWATCH_END) {
     mem_free(f->path);
     f->path = NULL;
     w->live--;
     return LODE_OK;
   }
-  if (!e->len || !e->name[0]) return LODE_OK;
+  if (!e->name[0]) return LODE_OK;
   if (!*f->path && strcmp(e->name, ".lode") == 0) return LODE_OK;
   if (*f->path) strbuf_addf(&path, "%s/", f->path);
   strbuf_addstr(&path, e->name);
@@ -164,16 +158,16 @@ static lode_status watch_on_event(watch_monitor *w, const struct inotify_event *
     TRY_GOTO(watch_path_changed(w, f->path, err));
     goto done;
   }
-  if (e->mask & IN_ISDIR) {
+  if (e->what & OS_DIRWATCH_DIR) {
     scan_entry entry;
-    if (e->mask & IN_ATTRIB) goto done;
+    if (e->what & OS_DIRWATCH_ATTRIB) goto done;
     st = scan_root_classify(w->root, (lode_str){path.data, path.len - 1}, &entry, err);
     if (st == LODE_NOMEM) goto done;
     bool enter = st == LODE_OK && entry.skip == SCAN_SKIP_NONE;
     bool gone = st != LODE_OK;
     st = LODE_OK;
     err_clear(err);
-    if (enter && (e->mask & (IN_CREATE | IN_MOVED_TO))) TRY_GOTO(watch_add_tree(w, path.data, err));
+    if (enter && (e->what & OS_DIRWATCH_NEW)) TRY_GOTO(watch_add_tree(w, path.data, err));
     if (!enter && !gone) goto done;
   }
   TRY_GOTO(watch_path_changed(w, path.data, err));
@@ -183,16 +177,10 @@ done:
 }
 
 static lode_status watch_read_events(watch_monitor *w, lode_error *err) {
-  for (;;) {
-    ssize_t n = read(w->fd, w->events, WATCH_EVENT_BYTES);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return n < 0 && errno != EAGAIN ? err_errno(err, errno, "inotify") : LODE_OK;
-    for (size_t at = 0; at + sizeof(struct inotify_event) <= (size_t)n;) {
-      const struct inotify_event *e = (const struct inotify_event *)(const void *)(w->events + at);
-      at += sizeof *e + e->len;
-      TRY(watch_on_event(w, e, err));
-    }
-  }
+  os_dirwatch_event e;
+  int got;
+  while ((got = os_dirwatch_next(w->system, &e)) > 0) TRY(watch_on_event(w, &e, err));
+  return got < 0 ? err_errno(err, errno, "watching folders") : LODE_OK;
 }
 
 /* ---- Opening and closing ---- */
@@ -204,10 +192,9 @@ lode_status watch_open(const scan_root *root, uint32_t debounce_ms, watch_monito
   if (!w) return err_nomem(err);
   w->root = root;
   w->debounce_ms = debounce_ms;
-  w->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-  w->events = mem_alloc_aligned(16, WATCH_EVENT_BYTES);
-  if (!w->events) TRY_GOTO(err_nomem(err));
-  if (w->fd < 0)
+  w->system = os_dirwatch_open();
+  if (!w->system && errno == ENOMEM) TRY_GOTO(err_nomem(err));
+  if (!w->system)
     TRY_GOTO(err_set(err, LODE_LIMIT, "the kernel gives no watch (%.80s): raise fs.inotify.max_user_instances",
                      strerror(errno)));
   TRY_GOTO(watch_add_tree(w, "", err));
@@ -230,8 +217,7 @@ void watch_close(watch_monitor *w) {
   mem_free(w->due);
   mem_free(w->given);
   mem_free(w->folders);
-  mem_free(w->events);
-  if (w->fd >= 0) close(w->fd);
+  os_dirwatch_close(w->system);
   mem_free(w);
 }
 
@@ -262,10 +248,7 @@ static lode_status watch_take_due(watch_monitor *w, uint64_t *next, lode_error *
   return LODE_OK;
 }
 
-bool watch_has_changes(const watch_monitor *w) {
-  struct pollfd fd = {.fd = w->fd, .events = POLLIN};
-  return w->n || w->everything || poll(&fd, 1, 0) > 0;
-}
+bool watch_has_changes(const watch_monitor *w) { return w->n || w->everything || os_dirwatch_wait(w->system, 0) > 0; }
 
 lode_status watch_wait(watch_monitor *w, uint32_t wait_ms, watch_changes *changes, lode_error *err) {
   uint64_t until = watch_now_ms() + wait_ms, next;
@@ -277,8 +260,8 @@ lode_status watch_wait(watch_monitor *w, uint32_t wait_ms, watch_changes *change
     uint64_t now = watch_now_ms();
     if (w->n_given || w->everything || now >= until) break;
     uint64_t wake = next < until ? next : until;
-    struct pollfd fd = {.fd = w->fd, .events = POLLIN};
-    if (poll(&fd, 1, (int)(wake - now)) < 0 && errno == EINTR) break; /* a signal: return to the caller */
+    if (os_dirwatch_wait(w->system, (int)(wake - now)) < 0 && errno == EINTR)
+      break; /* a signal: return to the caller */
   }
   if (!files_is_dir(scan_root_path(w->root)))
     return err_set(err, LODE_GONE, "%.400s was removed", scan_root_path(w->root));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* watch.h - reports which files of a tree change.
  *
- * inotify reports names in watched folders. A new folder is watched and scanned at once, because files may have been
- * created in it before the watch was. A path is reported when it has been quiet for the debounce time, or after ten
- * times as long if it never is. When the kernel drops events or too many paths are pending, the whole tree is due.
- * When the kernel gives no more watches, watch_dir_count() says so. Folders that a walk does not enter are not
- * watched.
+ * The system reports names in watched folders (platform/dirwatch.h). A new folder is watched and scanned at once,
+ * because files may have been created in it before the watch was. A path is reported when it has been quiet for the
+ * debounce time, or after ten times as long if it never is. When the kernel drops events or too many paths are pending,
+ * the whole tree is due. When the kernel gives no more watches, watch_dir_count() says so. Folders that a walk does not
+ * enter are not watched.
  */
 #ifndef LODE_SCAN_WATCH_H
 #define LODE_SCAN_WATCH_H

@@ -145,7 +145,7 @@ done:
 
 /* The chunks before and after PATH#N. */
 static lode_status context_find_neighbours(context_state *f, lode_str id, lode_error *err) {
-  const char *mark = memrchr(id.data, '#', id.len);
+  const char *mark = os_memrchr(id.data, '#', id.len);
   lode_result *rows = NULL;
   indexer_chunk_view view;
   lode_str ids[2], text, path;

@@ -100,7 +100,7 @@ static lode_status rank_group_files(rank_state *r, lode_error *err) {
   r->order = mem_calloc(r->n, sizeof *r->order);
   if (!r->files || !r->order) return err_nomem(err);
   for (size_t i = 0; i < r->n; i++) r->order[i] = i;
-  qsort_r(r->order, r->n, sizeof *r->order, rank_compare_path, r->v);
+  os_sort(r->order, r->n, sizeof *r->order, rank_compare_path, r->v);
   for (size_t i = 0; i < r->n; i++) {
     rank_candidate *c = &r->v[r->order[i]];
     if (i == 0 || !str_eq(c->path, r->files[r->n_files - 1].path)) r->files[r->n_files++].path = c->path;
@@ -447,7 +447,7 @@ static int rank_compare_in_file(const void *a, const void *b, void *ctx) {
 
 static void rank_score_files(rank_state *r) {
   double more = r->weights->more[r->question->is_name];
-  qsort_r(r->order, r->n, sizeof *r->order, rank_compare_in_file, r->v);
+  os_sort(r->order, r->n, sizeof *r->order, rank_compare_in_file, r->v);
   for (size_t i = 0; i < r->n;) {
     rank_file *f = &r->files[r->v[r->order[i]].file];
     double share = 1;
@@ -505,7 +505,7 @@ static lode_status rank_put_hits(rank_state *r, size_t limit, rank_hit *hits, si
       turns[count++] =
           (rank_turn){i, place, r->weights->again / (double)place * r->v[r->order[r->files[i].top + place]].score};
   }
-  qsort_r(turns, count, sizeof *turns, rank_compare_turn, r->files);
+  os_sort(turns, count, sizeof *turns, rank_compare_turn, r->files);
   for (size_t i = 0; i < count && *n < limit; i++)
     rank_emit_hit(r, &r->files[turns[i].file], turns[i].place, limit, turns[i].score, hits, n);
   mem_free(turns);

@@ -75,8 +75,8 @@ static lode_status project_reader_read_file(search_file_reader *p, lode_str show
 
 /* mtime can be set by anyone (touch -r), ctime cannot: it must be earlier than the time when the file was read. */
 static bool project_reader_stat_matches(const struct stat *s, const indexer_file_state *state) {
-  return os_timespec_ns(s->st_mtim) == state->mtime_ns && (uint64_t)s->st_size == state->size &&
-         (int64_t)s->st_ctim.tv_sec * 1000 + s->st_ctim.tv_nsec / 1000000 < (int64_t)state->at_ms;
+  return os_mtime_ns(s) == state->mtime_ns && (uint64_t)s->st_size == state->size &&
+         os_ctime_ns(s) / 1000000 < (int64_t)state->at_ms;
 }
 
 /* Reads the file into p->text; *same when it has the digest of the state. */
@@ -94,7 +94,7 @@ static lode_status project_reader_check_file(search_file_reader *p, lode_str sho
                                              search_freshness *out, lode_error *err) {
   struct stat s;
   *out = SEARCH_FILE_CHANGED;
-  int fd = project_reader_open_file(p, shown, O_PATH);
+  int fd = project_reader_open_file(p, shown, OS_OPEN_STAT);
   if (fd < 0) {
     if (errno == ENOMEM) return err_nomem(err);
     if (errno == ENOENT || errno == ENOTDIR) *out = SEARCH_FILE_GONE;

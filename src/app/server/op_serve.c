@@ -7,21 +7,18 @@
 #include "table/op_args_serve.h"
 #include "ops/op_text.h"
 #include "models/model_embedder.h"
-#include "server/peer.h"
 #include "server/server.h"
-#include "worker/sandbox.h"
 
 #include "os/os.h"
 #include "scan/files.h"
 #include "project/trust.h"
 #include "os/proc.h"
 
+#include "platform/process.h"
+#include "platform/sandbox.h"
+#include "platform/socket.h"
+
 #include <signal.h>
-#include <sys/random.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -68,7 +65,7 @@ static lode_status serve_read_token(const char *path, serve_secrets *f, lode_str
 /* A new token, for this run. */
 static lode_status serve_make_token(serve_secrets *f, lode_str *token, lode_error *err) {
   unsigned char bytes[SERVE_TOKEN_BYTES];
-  if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) return err_errno(err, errno, "getrandom");
+  if (os_random(bytes, sizeof bytes, false) != 0) return err_errno(err, errno, "random bytes");
   for (size_t i = 0; i < sizeof bytes; i++) strbuf_addf(&f->token, "%02x", bytes[i]);
   if (f->token.failed) return err_nomem(err);
   *token = (lode_str){f->token.data, f->token.len};
@@ -98,7 +95,7 @@ static lode_status serve_choose_token(const op_serve_args *args, bool ui, serve_
     return err_set(err, LODE_REFUSED,
                    "%.200s can be reached from other machines: name a file with a secret, --token-file FILE", o->host);
   if (o->token.data && asks_all) return LODE_OK;
-  o->own_user = server_peer_supported();
+  o->own_user = os_peer_supported();
   if (!o->own_user && !o->token.data)
     serve_log_line(NULL, "warning: whose connections come in cannot be known here, so every user of this machine can "
                          "use this server; --token keeps "
@@ -138,28 +135,6 @@ static lode_status serve_read_options(const op_serve_args *args, bool ui, serve_
 
 /* ---- Running the server ---- */
 
-/* Each connection takes a descriptor. */
-static void serve_raise_fd_limit(void) {
-  struct rlimit now;
-  if (getrlimit(RLIMIT_NOFILE, &now) != 0) return;
-  now.rlim_cur = now.rlim_max < 65536 ? now.rlim_max : 65536;
-  (void)setrlimit(RLIMIT_NOFILE, &now);
-}
-
-/* sd_notify(), if started by systemd. */
-static void serve_notify_systemd(const char *state) {
-  const char *path = getenv("NOTIFY_SOCKET");
-  struct sockaddr_un to = {.sun_family = AF_UNIX};
-  if (!path || strlen(path) >= sizeof to.sun_path) return;
-  memcpy(to.sun_path, path, strlen(path) + 1);
-  if (to.sun_path[0] == '@') to.sun_path[0] = '\0';
-  int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return;
-  (void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to,
-                (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path)));
-  close(fd);
-}
-
 /* Creates the store's folder: it must exist before the sandbox is set up. */
 static lode_status serve_make_folder(const char *store, lode_error *err) {
   strbuf path = {0};
@@ -194,7 +169,7 @@ static void serve_announce(const server_options *o, const server_state *http, co
              (int)o->token.len, o->token.data);
     serve_log_line(NULL, line);
   }
-  serve_notify_systemd("READY=1");
+  os_notify_service("READY=1");
 }
 
 static void serve_wait_for_signal(const sigset_t *signals) {
@@ -205,7 +180,7 @@ static void serve_wait_for_signal(const sigset_t *signals) {
   pthread_sigmask(SIG_UNBLOCK, signals, NULL);
   snprintf(line, sizeof line, "stopping (%s)", proc_signal_name(number, name, sizeof name));
   serve_log_line(NULL, line);
-  serve_notify_systemd("STOPPING=1");
+  os_notify_service("STOPPING=1");
 }
 
 static void serve_drain(server_state *http, uint32_t ms) {
@@ -239,7 +214,7 @@ static void serve_open_page(const server_options *o, const server_state *http, b
 static void serve_enter_sandbox(const worker_options *setup, char *summary, size_t size) {
   strbuf crashes = {0};
   supervisor_put_crash_folder(setup, &crashes);
-  worker_sandbox_frontend(setup->store, crashes.failed ? NULL : crashes.data, summary, size);
+  os_sandbox(setup->store, crashes.failed ? NULL : crashes.data, summary, size);
   strbuf_release(&crashes);
 }
 
@@ -263,7 +238,7 @@ static lode_status serve_run(op_context *ctx, const op_serve_args *args, bool ui
   if (!settings->read_only && !op_is_address(ctx->folder)) TRY_GOTO(serve_make_folder(ctx->folder, err));
   if (ctx->found && !ui && !settings->read_only && !trust_has_store(ctx->folder))
     TRY_GOTO(serve_expect_store(ctx, err));
-  serve_raise_fd_limit();
+  os_raise_fd_limit(); /* each connection takes a descriptor */
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);

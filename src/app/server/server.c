@@ -4,9 +4,8 @@
 #include "server/server_internal.h"
 
 #include "os/os.h"
+#include "platform/socket.h"
 
-#include <netdb.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 enum { SERVER_CONN_BYTES = 64 << 10 };
@@ -45,44 +44,16 @@ static void mhd_on_notice(void *cls, const char *format, va_list list) {
   if (((server_state *)cls)->options.log == SERVER_LOG_REQUESTS) server_log_line(cls, "http: %s", line);
 }
 
-static lode_status listen_resolve(const server_options *o, struct addrinfo **found, lode_error *err) {
-  struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-  char port[8];
-  snprintf(port, sizeof port, "%u", o->port);
-  int code = getaddrinfo(o->host, port, &hints, found);
-  if (code == 0) return LODE_OK;
-  return err_set(err, LODE_INVALID, "the host %.200s cannot be used: %s", o->host, gai_strerror(code));
-}
-
 static lode_status listen_at(const server_options *o, int *fd, uint16_t *port, lode_error *err) {
-  struct addrinfo *a = NULL;
-  struct sockaddr_storage bound;
-  socklen_t len = sizeof bound;
-  lode_status st;
-  int one = 1;
-  *fd = -1;
-  TRY(listen_resolve(o, &a, err));
-  *fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (*fd < 0) TRY_GOTO(err_errno(err, errno, "socket"));
-  setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-  if (bind(*fd, a->ai_addr, a->ai_addrlen) < 0 || listen(*fd, 1024) < 0) {
-    if (errno == EADDRINUSE)
-      TRY_GOTO(err_set(err, LODE_BUSY,
-                       "port %u of %.200s is taken: another server runs there; --port N takes another one", o->port,
-                       o->host));
-    TRY_GOTO(err_errno(err, errno, "listening"));
-  }
-  if (getsockname(*fd, (struct sockaddr *)&bound, &len) < 0) TRY_GOTO(err_errno(err, errno, "getsockname"));
-  *port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
-                                            : ((struct sockaddr_in *)&bound)->sin_port);
-  st = LODE_OK;
-done:
-  if (st != LODE_OK && *fd >= 0) {
-    close(*fd);
-    *fd = -1;
-  }
-  freeaddrinfo(a);
-  return st;
+  const char *why;
+  *port = o->port;
+  *fd = os_socket_listen(o->host, port, &why);
+  if (*fd >= 0) return LODE_OK;
+  if (why) return err_set(err, LODE_INVALID, "the host %.200s cannot be used: %s", o->host, why);
+  if (errno == EADDRINUSE)
+    return err_set(err, LODE_BUSY, "port %u of %.200s is taken: another server runs there; --port N takes another one",
+                   o->port, o->host);
+  return err_errno(err, errno, "listening");
 }
 
 static void server_fill_defaults(server_options *o) {

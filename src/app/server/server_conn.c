@@ -9,15 +9,10 @@
  * that hung up is cancelled.
  */
 #include "server/server_internal.h"
-#include "server/peer.h"
 
 #include "os/os.h"
+#include "platform/socket.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 enum { SERVER_SPARE_SLOTS = 16, SERVER_MAX_CANCELS = 64, SERVER_REAP_MS = 200 };
@@ -39,7 +34,7 @@ void server_conn_wait_reader(const server_state *h, server_conn_slot *s, uint64_
 static bool conn_is_late(const server_state *h, server_conn_slot *s, uint64_t now) {
   int unread = 0;
   if (now >= s->until_ns) return true;
-  if (!s->answering || ioctl(s->fd, TIOCOUTQ, &unread) != 0) return false;
+  if (!s->answering || !os_socket_unsent(s->fd, &unread)) return false;
   if (unread == 0 || unread != s->unread) s->since_ns = now;
   s->unread = unread;
   return now - s->since_ns >= h->options.wait_s * 1000 * SERVER_NS_PER_MS;
@@ -49,7 +44,7 @@ static void conn_shut(server_state *h, server_conn_slot *s) {
   if (s->shut) return;
   s->shut = true;
   h->stats.reaped++;
-  shutdown(s->fd, SHUT_RDWR); /* libmicrohttpd sees the end of the stream and closes it */
+  os_socket_shut(s->fd, true); /* libmicrohttpd sees the end of the stream and closes it */
 }
 
 static void conn_evict(server_state *h) {
@@ -64,21 +59,14 @@ static void conn_evict(server_state *h) {
  * kernel. */
 static bool conn_is_own_user(const server_state *h, int fd) {
   uid_t uid;
-  return h->options.own_user && server_peer_uid(fd, &uid) && uid == geteuid();
+  return h->options.own_user && os_peer_uid(fd, &uid) && uid == geteuid();
 }
 
 /* Never 0, which means no client. */
 static uint64_t conn_client_id(int fd, bool own_user) {
-  struct sockaddr_storage peer;
-  struct in6_addr address = {0};
-  socklen_t size = sizeof peer;
-  if (fd >= 0 && getpeername(fd, (struct sockaddr *)&peer, &size) == 0) {
-    if (peer.ss_family == AF_INET)
-      memcpy(&address, &((struct sockaddr_in *)&peer)->sin_addr, 4);
-    else if (peer.ss_family == AF_INET6)
-      address = ((struct sockaddr_in6 *)&peer)->sin6_addr;
-  }
-  return (hash_bytes(&address, sizeof address) ^ own_user) | 1ull << 63;
+  unsigned char address[16];
+  os_socket_peer(fd, address);
+  return (hash_bytes(address, sizeof address) ^ own_user) | 1ull << 63;
 }
 
 void server_on_connection(void *cls, struct MHD_Connection *connection, void **context,
@@ -94,11 +82,10 @@ void server_on_connection(void *cls, struct MHD_Connection *connection, void **c
     s = mem_calloc(1, sizeof *s);
     *context = s;
     if (s) {
-      int one = 1;
       s->fd = fd;
       s->own_user = own_user;
       s->client = conn_client_id(fd, own_user);
-      setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+      os_socket_no_delay(s->fd);
       server_conn_set_deadline(s, h->options.wait_s * 1000ull);
       s->after = h->conn_slots;
       if (s->after) s->after->before = s;
@@ -122,8 +109,7 @@ void server_on_connection(void *cls, struct MHD_Connection *connection, void **c
 static size_t conn_find_hung_up(server_state *h, uint64_t *calls, size_t max) {
   size_t n = 0;
   for (server_conn_slot *s = h->conn_slots; s && n < max; s = s->after) {
-    struct pollfd fd = {.fd = s->fd, .events = POLLRDHUP};
-    if (!s->working || !s->call || poll(&fd, 1, 0) <= 0) continue;
+    if (!s->working || !s->call || !os_socket_hung_up(s->fd)) continue;
     calls[n++] = s->call;
     s->call = 0;
   }
@@ -149,7 +135,7 @@ void *server_conn_reaper(void *ctx) {
     }
     if (h->stopping) break;
     struct timespec until = os_deadline(SERVER_REAP_MS);
-    pthread_cond_timedwait(&h->wake, &h->lock, &until);
+    os_cond_wait_until(&h->wake, &h->lock, &until);
   }
   pthread_mutex_unlock(&h->lock);
   return NULL;

@@ -7,7 +7,6 @@
 #include "server/server.h"
 
 #include <pthread.h>
-#include <sys/resource.h>
 
 enum { METRICS_SLOTS = 512, METRICS_BUCKETS = 16, METRICS_FIRST_US = 100 }; /* buckets: 0.1 ms to 3.3 s, and the rest */
 

@@ -186,10 +186,9 @@ static bool client_is_used(const client_def *c, const char *root) {
 
 lode_status setup_program_path(strbuf *out, lode_error *err) {
   char path[4096];
-  ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-  if (n <= 0) return err_errno(err, errno, "/proc/self/exe");
+  if (!os_program_path(path, sizeof path)) return err_set(err, LODE_IO, "the path of this program is unknown");
   out->len = 0;
-  strbuf_add(out, path, (size_t)n);
+  strbuf_addstr(out, path);
   strbuf_addch(out, '\0');
   return out->failed ? err_nomem(err) : LODE_OK;
 }

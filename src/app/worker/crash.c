@@ -3,10 +3,9 @@
 #include "worker/crash.h"
 
 #include "os/os.h"
+#include "platform/library.h"
 #include "scan/files.h"
 
-#include <execinfo.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
@@ -57,7 +56,7 @@ static void crash_handler(int number, siginfo_t *info, void *context) {
     crash_put_number("commits     ", atomic_load(&crash_live_stats.commits), 10);
     crash_put_number("in a write  ", atomic_load(&crash_live_stats.committing), 10);
     crash_put("backtrace\n");
-    backtrace_symbols_fd(frames, backtrace(frames, CRASH_MAX_FRAMES), crash_fd);
+    os_trace_put(frames, os_trace_take(frames, CRASH_MAX_FRAMES), crash_fd);
   }
   /* SA_RESETHAND: returning from a fault, or raising the signal again, now ends the process by the same signal */
   raise(number);
@@ -65,10 +64,8 @@ static void crash_handler(int number, siginfo_t *info, void *context) {
 
 lode_status crash_install(int fd, lode_error *err) {
   struct sigaction action = {.sa_sigaction = crash_handler, .sa_flags = (int)(SA_SIGINFO | SA_ONSTACK | SA_RESETHAND)};
-  void *frames[4];
   crash_fd = fd;
-  /* the first backtrace loads a library, which the handler must not do */
-  (void)backtrace(frames, 4);
+  os_trace_prepare();
   for (size_t i = 0; i < sizeof crash_signals / sizeof *crash_signals; i++)
     if (sigaction(crash_signals[i], &action, NULL) < 0) return err_errno(err, errno, "sigaction");
   return crash_thread_begin(err);

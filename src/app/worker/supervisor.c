@@ -15,16 +15,13 @@
 #include "worker/crash.h"
 
 #include "os/os.h"
+#include "platform/event.h"
+#include "platform/socket.h"
 #include "scan/files.h"
 
-#include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #define SUPERVISOR_NS_PER_MS 1000000u
@@ -50,7 +47,7 @@ struct supervisor_state {
   strbuf store, crashes; /* strings that `options` points to */
   pthread_t thread;
   pthread_mutex_t lock;
-  int wake; /* eventfd */
+  os_event wake;
   call_slot *table, *free;
   call_slot *outbox, **outbox_last;
   size_t sent;    /* bytes sent of the first frame in outbox */
@@ -82,10 +79,7 @@ static void supervisor_log(supervisor_state *s, const char *format, ...) {
   s->options.log(s->options.log_ctx, line);
 }
 
-static void supervisor_wake(supervisor_state *s) {
-  uint64_t one = 1;
-  if (write(s->wake, &one, sizeof one) < 0) return; /* the counter is full: the thread is awake */
-}
+static void supervisor_wake(supervisor_state *s) { os_event_set(s->wake); }
 
 /* ---- Sending (caller holds the lock) ---- */
 
@@ -108,8 +102,7 @@ static size_t call_slot_rest(call_slot *e, size_t done, struct iovec *iov) {
 
 /* False if the socket takes no more now; a broken socket is detected by the receiver. */
 static bool supervisor_send_some(supervisor_state *s, struct iovec *iov, size_t n, size_t *sent) {
-  struct msghdr message = {.msg_iov = iov, .msg_iovlen = n};
-  ssize_t got = sendmsg(s->proc.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  ssize_t got = os_socket_send(s->proc.fd, iov, n, false);
   if (got < 0) return errno == EINTR;
   *sent += (size_t)got;
   return true;
@@ -332,29 +325,16 @@ static bool supervisor_receive(supervisor_state *s) {
 
 /* ---- Worker life cycle ---- */
 
-/* The worker part of a crash report goes to a shared memory file. */
+/* The worker part of a crash report goes to a file without a name. */
 static lode_status supervisor_pass_crash_fd(supervisor_state *s, lode_error *err) {
-  union {
-    char bytes[CMSG_SPACE(sizeof(int))];
-    struct cmsghdr align;
-  } control = {{0}};
-  char byte = 0;
-  struct iovec iov = {&byte, 1};
-  struct msghdr message = {
-      .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
-  struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-  s->crash_fd = memfd_create("lode-crash", MFD_CLOEXEC);
-  if (s->crash_fd < 0) return err_errno(err, errno, "memfd_create");
-  c->cmsg_level = SOL_SOCKET;
-  c->cmsg_type = SCM_RIGHTS;
-  c->cmsg_len = CMSG_LEN(sizeof(int));
-  memcpy(CMSG_DATA(c), &s->crash_fd, sizeof(int));
-  if (sendmsg(s->proc.fd, &message, MSG_NOSIGNAL) < 0) return err_errno(err, errno, "sendmsg");
+  s->crash_fd = os_nameless_file();
+  if (s->crash_fd < 0) return err_errno(err, errno, "a file for crash reports");
+  if (os_socket_send_fd(s->proc.fd, s->crash_fd) < 0) return err_errno(err, errno, "sending to a process");
   return LODE_OK;
 }
 
 static lode_status supervisor_start_worker(supervisor_state *s, lode_error *err) {
-  const char *program = s->options.program ? s->options.program : "/proc/self/exe";
+  const char *program = s->options.program ? s->options.program : os_program_again();
   char *argv[WORKER_MAX_ARGS + 1];
   strbuf strings = {0};
   lode_status st;
@@ -540,7 +520,7 @@ static bool supervisor_wind_down(supervisor_state *s, uint64_t now) {
   if (s->proc.fd < 0 || late) return true; /* no other worker is started, so queued calls would wait for nothing */
   if (!supervisor_is_idle(s)) return false;
   /* the worker finishes its calls, closes the store and exits */
-  if (!s->hung_up) shutdown(s->proc.fd, SHUT_WR);
+  if (!s->hung_up) os_socket_shut(s->proc.fd, false);
   s->hung_up = true;
   return false;
 }
@@ -549,18 +529,18 @@ static void *supervisor_thread(void *ctx) {
   supervisor_state *s = ctx;
   supervisor_try_start(s);
   for (;;) {
-    uint64_t now = os_api->now_ns(), drained;
+    uint64_t now = os_api->now_ns();
     supervisor_expire_calls(s, now);
     if (supervisor_wind_down(s, now)) break;
     pthread_mutex_lock(&s->lock);
     struct pollfd fds[2] = {
-        {.fd = s->wake, .events = POLLIN},
+        {.fd = s->wake.in, .events = POLLIN},
         {.fd = s->proc.fd,
          .events = (short)(POLLIN | (s->stats.ready && (s->outbox || s->control.len) ? POLLOUT : 0))}};
     int wait = supervisor_wait_ms(s, now);
     pthread_mutex_unlock(&s->lock);
-    if (poll(fds, 2, wait) < 0) continue;
-    if (fds[0].revents && read(s->wake, &drained, sizeof drained) < 0) continue;
+    if (os_poll(fds, 2, wait) < 0) continue;
+    if (fds[0].revents) os_event_clear(s->wake);
     if (fds[1].revents & POLLOUT) {
       pthread_mutex_lock(&s->lock);
       supervisor_send_outbox(s);
@@ -602,7 +582,7 @@ static lode_status supervisor_copy_strings(supervisor_state *s, const supervisor
 static void supervisor_destroy(supervisor_state *s) {
   proc_kill(&s->proc);
   if (s->crash_fd >= 0) close(s->crash_fd);
-  if (s->wake >= 0) close(s->wake);
+  os_event_close(&s->wake);
   proc_inbox_clear(&s->in);
   strbuf_release(&s->control);
   strbuf_release(&s->store);
@@ -629,8 +609,7 @@ lode_status supervisor_start(const supervisor_options *options, supervisor_state
   if (!s->options.timeout_ms) s->options.timeout_ms = 60000;
   if (!s->options.stuck_ms) s->options.stuck_ms = 30000;
   pthread_mutex_init(&s->lock, NULL);
-  s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (s->wake < 0) TRY_GOTO(err_errno(err, errno, "eventfd"));
+  if (os_event_open(&s->wake) < 0) TRY_GOTO(err_errno(err, errno, "opening an event"));
   TRY_GOTO(supervisor_copy_strings(s, options, err));
   s->table = mem_calloc(s->options.max_calls, sizeof *s->table);
   s->lost = mem_calloc(s->options.max_calls, sizeof *s->lost);

@@ -13,15 +13,15 @@
  */
 #include "worker/worker.h"
 #include "worker/crash.h"
-#include "worker/sandbox.h"
 
 #include "os/os.h"
 #include "os/proc.h"
+#include "platform/sandbox.h"
+#include "platform/socket.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 enum { WORKER_MAX_THREADS = 64, WORKER_EXIT_FAILED = 70, WORKER_TURN_SLOTS = 256 };
@@ -360,29 +360,12 @@ static void worker_preload(worker_state *w) {
   if (worker_stores_main(w->shared, &how, &store, &err) != LODE_OK) worker_log_line(w, err.text);
 }
 
-/* -1: the front end is gone. */
-static int worker_receive_crash_fd(void) {
-  union {
-    char bytes[CMSG_SPACE(sizeof(int))];
-    struct cmsghdr align;
-  } control;
-  char byte;
-  struct iovec iov = {&byte, 1};
-  struct msghdr message = {
-      .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
-  int fd = -1;
-  if (recvmsg(PROC_CHILD_FD, &message, MSG_CMSG_CLOEXEC) != 1) return -1;
-  struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-  if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) memcpy(&fd, CMSG_DATA(c), sizeof fd);
-  return fd;
-}
-
 static int worker_serve(worker_state *w, const worker_options *setup) {
   pthread_t pool[WORKER_MAX_THREADS];
   char sandbox[400] = "no sandbox: switched off";
   unsigned started = 0;
   /* before an open store starts threads */
-  if (!setup->no_sandbox) worker_sandbox_engine(setup->store, sandbox, sizeof sandbox);
+  if (!setup->no_sandbox) os_sandbox(setup->store, NULL, sandbox, sizeof sandbox);
   if (setup->preload) worker_preload(w);
   w->threads = worker_pick_threads(setup->threads);
   while (started < w->threads && pthread_create(&pool[started], NULL, worker_pool_thread, w) == 0) started++;
@@ -410,7 +393,7 @@ int worker_main(int argc, char **argv, const worker_service *services) {
   /* Ctrl-C on a terminal is for the front end, which lets us finish */
   static const int ignored[] = {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP};
   for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) sigaction(ignored[i], &ignore, NULL);
-  int crash_fd = worker_receive_crash_fd();
+  int crash_fd = os_socket_receive_fd(PROC_CHILD_FD); /* -1: the front end is gone */
   lode_open_options options = {.memory_bytes = setup.memory_bytes,
                                .max_document_bytes = setup.max_document_bytes,
                                .busy_ms = setup.busy_ms,

@@ -8,7 +8,7 @@
  * detected. An arena belongs to one thread at a time.
  */
 #include "base/base.h"
-#include "base/sanitized.h"
+#include "platform/sanitized.h"
 
 #if BUILD_ASAN
 #include <sanitizer/asan_interface.h>

@@ -7,12 +7,13 @@
 #include "base/base.h"
 
 #include "base/byteorder.h"
+#include "platform/memory.h"
+#include "platform/platform.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 /* ---- Statuses and errors ---- */
 
@@ -89,7 +90,7 @@ lode_status err_errno(lode_error *err, int errnum, const char *what) {
   if (errnum == ENXIO)
     return err_set(err, LODE_REFUSED, "%s is a pipe, a socket or a device, not a file: remove it, or name another one",
                    what);
-  return err_set(err, status, "%s: %s", what, strerror_r(errnum, text, sizeof text));
+  return err_set(err, status, "%s: %s", what, os_error_text(errnum, text, sizeof text));
 }
 
 lode_status err_internal(lode_error *err, const char *what) {
@@ -214,11 +215,7 @@ void *mem_alloc_aligned(size_t align, size_t size) {
 void *mem_alloc_large(size_t size) {
   enum { HUGE_PAGE = 1 << 21 };
   void *p = mem_alloc_aligned(size < HUGE_PAGE ? 64 : HUGE_PAGE, size);
-#ifdef MADV_HUGEPAGE
-  int saved = errno;
-  if (p && size >= HUGE_PAGE) (void)madvise(p, size, MADV_HUGEPAGE); /* only a hint: failure does not matter */
-  errno = saved;
-#endif
+  if (p && size >= HUGE_PAGE) os_memory_advise(p, size, OS_MEMORY_LARGE_PAGES);
   return p;
 }
 

@@ -84,9 +84,9 @@ static bool crc_has_hardware(void) {
   __builtin_cpu_init();
   return __builtin_cpu_supports("sse4.2");
 }
-#elif defined(__aarch64__) && defined(__linux__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#elif defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define HARDWARE_NAME "armv8"
-#include <sys/auxv.h>
+#include "platform/memory.h"
 #define HARDWARE
 static inline uint32_t arm_step8(uint32_t reg, uint64_t v) {
   __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(reg) : "r"(v));
@@ -98,7 +98,7 @@ static inline uint32_t arm_step1(uint32_t reg, unsigned char v) {
 }
 #define STEP8(reg, v) arm_step8((reg), (v))
 #define STEP1(reg, v) arm_step1((reg), (v))
-static bool crc_has_hardware(void) { return (getauxval(AT_HWCAP) & (1u << 7)) != 0; } /* HWCAP_CRC32 */
+static bool crc_has_hardware(void) { return os_cpu_has(OS_CPU_ARM_CRC32); }
 #endif
 
 #ifdef HARDWARE

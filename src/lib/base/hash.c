@@ -6,10 +6,9 @@
  * the same parent do not draw the same backoff or salt.
  */
 #include "base/base.h"
+#include "platform/platform.h"
 
 #include <pthread.h>
-#include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 static uint64_t hash_mix(uint64_t x) {
@@ -20,12 +19,10 @@ static uint64_t hash_mix(uint64_t x) {
 
 uint64_t rand_u64(void) {
   uint64_t value;
-  if (getrandom(&value, sizeof value, GRND_NONBLOCK) == (ssize_t)sizeof value) return value;
+  if (os_random(&value, sizeof value, true) == 0) return value;
   /* Early at boot, or system call filtered: use what differs between calls, threads and processes. */
-  struct timespec now = {0};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return hash_mix((uint64_t)now.tv_nsec + ((uint64_t)now.tv_sec << 30) + hash_mix((uint64_t)getpid()) +
-                  hash_mix((uint64_t)(uintptr_t)&now));
+  uint64_t now = os_real.now_ns();
+  return hash_mix(now + hash_mix((uint64_t)getpid()) + hash_mix((uint64_t)(uintptr_t)&now));
 }
 
 static pthread_once_t hash_key_once = PTHREAD_ONCE_INIT;

@@ -6,6 +6,7 @@
  */
 #include "base/base.h"
 #include "base/byteorder.h"
+#include "platform/platform.h"
 
 typedef struct sort_key {
   uint64_t prefix; /* big-endian, a short string is padded with zeros */
@@ -58,7 +59,7 @@ lode_status sort_strings(const lode_str *first, size_t stride, size_t n, size_t 
   sort_key *keys = mem_calloc(n, sizeof *keys);
   if (!keys) return err_nomem(err);
   for (size_t i = 0; i < n; i++) keys[i] = (sort_key){prefix_of(*string_at(&list, i)), i};
-  qsort_r(keys, n, sizeof *keys, sort_compare_keys, &list);
+  os_sort(keys, n, sizeof *keys, sort_compare_keys, &list);
   for (size_t i = 0; i < n; i++) order[i] = keys[i].at;
   mem_free(keys);
   return LODE_OK;

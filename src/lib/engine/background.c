@@ -31,7 +31,7 @@ static bool background_sleep(engine_store *store, engine_background *b, unsigned
   struct timespec until = os_deadline(ms);
   pthread_mutex_lock(&store->lock);
   while (!b->stop && !(until_woken && b->woken))
-    if (pthread_cond_timedwait(&b->wake, &store->lock, &until) != 0) break;
+    if (os_cond_wait_until(&b->wake, &store->lock, &until) != 0) break;
   *woken = b->woken;
   if (until_woken) b->woken = false;
   bool go_on = !b->stop;

@@ -92,7 +92,7 @@ static lode_status select_find_ids(engine_select *s, lode_error *err) {
   }
   s->n = n;
   for (size_t i = 0; i < n; i++) order[i] = i;
-  if (n) qsort_r(order, n, sizeof *order, select_compare_ids, (void *)(uintptr_t)s->what.ids);
+  if (n) os_sort(order, n, sizeof *order, select_compare_ids, (void *)(uintptr_t)s->what.ids);
   for (size_t i = 0; i < n; i++) {
     lode_str id = s->what.ids[order[i]];
     if (i % SELECT_CHECK_EVERY == 0) TRY_GOTO(engine_reader_renew_if_old(s->reader, err));

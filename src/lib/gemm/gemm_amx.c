@@ -12,14 +12,12 @@
  * while they are in use, each context switch saves 8 KiB more.
  */
 #include "gemm/gemm.h"
+#include "platform/memory.h"
 
 #if defined(__x86_64__)
 
 #include <cpuid.h>
-#include <errno.h>
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define GEMM_LANES 16
 #define GEMM_TARGET                                                                                                    \
@@ -43,19 +41,10 @@ static bool has_tiles(void) {
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & AVX512_BF16);
 }
 
-/* The system refuses if it does not support tiles, if a system call filter forbids it, or if a thread has a signal
- * stack too small for them. */
-static bool tiles_granted(void) {
-  enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
-  int saved = errno;
-  bool granted = syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
-  errno = saved;
-  return granted;
-}
-
 static bool gemm_amx_supported(void) {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") && has_tiles() && tiles_granted();
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") && has_tiles() &&
+         os_cpu_grant_tiles();
 }
 
 /* ---- Products ---- */

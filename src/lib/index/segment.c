@@ -12,11 +12,12 @@
 #include "index/segment.h"
 
 #include <math.h>
-#include <sys/mman.h>
 
 #include "base/byteorder.h"
 #include "base/crc32c.h"
 #include "index/index_tuning.h"
+#include "platform/memory.h"
+#include "platform/thread.h"
 
 static const char segment_magic[8] = {'L', 'O', 'D', 'E', 'S', 'E', 'G', '1'};
 
@@ -261,17 +262,6 @@ static lode_status segment_open_checked(index_segment *s, const index_segment_so
   return make_paged(s, &s->records, INDEX_SEG_RECORDS, err);
 }
 
-/* Eviction must get its turn although there are always searches; no thread takes the lock twice. */
-static void init_use_lock(pthread_rwlock_t *lock) {
-  pthread_rwlockattr_t attr;
-  (void)pthread_rwlockattr_init(&attr);
-#ifdef __GLIBC__
-  (void)pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-#endif
-  (void)pthread_rwlock_init(lock, &attr);
-  (void)pthread_rwlockattr_destroy(&attr);
-}
-
 lode_status index_segment_open(const index_segment_source *source, index_segment **segment, lode_error *err) {
   *segment = NULL;
   index_segment *s = mem_calloc(1, sizeof *s);
@@ -279,7 +269,7 @@ lode_status index_segment_open(const index_segment_source *source, index_segment
   s->read = source->read;
   s->ctx = source->ctx;
   for (int i = 0; i < INDEX_SEG_LOCKS; i++) pthread_mutex_init(&s->locks[i], NULL);
-  init_use_lock(&s->use);
+  os_rwlock_init(&s->use);
   lode_status st = segment_open_checked(s, source, err);
   if (st != LODE_OK) {
     index_segment_close(s);
@@ -309,7 +299,7 @@ void index_segment_close(index_segment *segment) {
  * page by page, which would grow by a large page at each access. */
 static void ask_for_large_pages(const index_paged *paged) {
   if (paged->bytes >= INDEX_LARGE_BYTES)
-    (void)madvise((void *)(uintptr_t)paged->data, (size_t)paged->bytes, MADV_HUGEPAGE);
+    os_memory_advise((void *)(uintptr_t)paged->data, (size_t)paged->bytes, OS_MEMORY_LARGE_PAGES);
 }
 
 lode_status index_segment_preload(index_segment *segment, lode_error *err) {
@@ -333,7 +323,7 @@ static uint64_t segment_drop_run(index_paged *paged, uint64_t word) {
   if (!bits) return 0;
   atomic_store_explicit(&paged->loaded[word], 0, memory_order_relaxed);
   atomic_fetch_add_explicit(&paged->missing, (uint64_t)__builtin_popcountll(bits), memory_order_relaxed);
-  (void)madvise((void *)(uintptr_t)(paged->data + at), (size_t)len, MADV_DONTNEED);
+  os_memory_advise((void *)(uintptr_t)(paged->data + at), (size_t)len, OS_MEMORY_DROP);
   return (uint64_t)__builtin_popcountll(bits) * INDEX_PAGE_BYTES;
 }
 
@@ -348,7 +338,7 @@ void index_segment_evict(index_segment *segment, uint64_t keep) {
     total += runs_of(all[i]);
     /* from now on it is loaded page by page, and should not use large pages */
     if (all[i]->bytes >= INDEX_LARGE_BYTES)
-      (void)madvise((void *)(uintptr_t)all[i]->data, (size_t)all[i]->bytes, MADV_NOHUGEPAGE);
+      os_memory_advise((void *)(uintptr_t)all[i]->data, (size_t)all[i]->bytes, OS_MEMORY_SMALL_PAGES);
   }
   for (uint64_t tried = 0; tried < total && atomic_load(&segment->resident) > keep; tried++) {
     uint64_t run = segment->hand++ % total;

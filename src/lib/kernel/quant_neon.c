@@ -7,13 +7,11 @@
  * both give the same sums.
  */
 #include "kernel/quant_impl.h"
+#include "platform/memory.h"
 
 #if defined(__aarch64__)
 
 #include <arm_neon.h>
-#if defined(__linux__)
-#include <sys/auxv.h>
-#endif
 
 #define QUANT_INLINE static inline __attribute__((always_inline))
 
@@ -96,13 +94,7 @@ QUANT_TARGET_DOT static void quant_neon_dot_keys(const quant_query *query, const
   }
 }
 
-static bool quant_neon_dot_supported(void) {
-#if defined(__linux__)
-  return (getauxval(AT_HWCAP) & (1u << 20)) != 0; /* HWCAP_ASIMDDP */
-#else
-  return false;
-#endif
-}
+static bool quant_neon_dot_supported(void) { return os_cpu_has(OS_CPU_ARM_DOTPROD); }
 
 const quant_ops quant_neon_dot = {.name = "neon-dot",
                                   .supported = quant_neon_dot_supported,

@@ -5,10 +5,8 @@
 #include "base/byteorder.h"
 #include "base/crc32c.h"
 #include "os/os.h"
-
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
+#include "platform/event.h"
+#include "platform/socket.h"
 
 enum { FRAME_STEP_BYTES = 1 << 20 }; /* memory for a body is allocated as it arrives, not as it is announced */
 
@@ -23,7 +21,7 @@ static lode_status frame_wait(int fd, short events, uint64_t deadline_ns, lode_e
       uint64_t left = (deadline_ns - now + 999999u) / 1000000u;
       wait_ms = left > 1000000 ? 1000000 : (int)left;
     }
-    int rc = poll(&p, 1, wait_ms);
+    int rc = os_poll(&p, 1, wait_ms);
     if (rc > 0) return LODE_OK;
     if (rc < 0 && errno != EINTR) return err_errno(err, errno, "waiting for a process");
   }
@@ -43,8 +41,7 @@ void proc_frame_encode(const proc_frame *frame, unsigned char head[PROC_FRAME_HE
 
 static lode_status frame_send_all(int fd, struct iovec *iov, size_t n, uint64_t deadline_ns, lode_error *err) {
   while (n > 0) {
-    struct msghdr message = {.msg_iov = iov, .msg_iovlen = n};
-    ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL | (deadline_ns ? MSG_DONTWAIT : 0));
+    ssize_t sent = os_socket_send(fd, iov, n, deadline_ns == 0);
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
       TRY(frame_wait(fd, POLLOUT, deadline_ns, err));
     } else if (sent < 0 && (errno == EPIPE || errno == ECONNRESET)) {
@@ -103,7 +100,7 @@ static lode_status inbox_decode_head(proc_inbox *in, uint64_t max_bytes, lode_er
 }
 
 /* Receives once. *arrived is false if that would have had to wait. */
-static lode_status inbox_receive_some(proc_inbox *in, int fd, uint64_t max_bytes, int flags, bool *arrived,
+static lode_status inbox_receive_some(proc_inbox *in, int fd, uint64_t max_bytes, bool wait, bool *arrived,
                                       lode_error *err) {
   bool heading = in->head_bytes < PROC_FRAME_HEAD_BYTES;
   size_t want = PROC_FRAME_HEAD_BYTES - in->head_bytes;
@@ -113,7 +110,7 @@ static lode_status inbox_receive_some(proc_inbox *in, int fd, uint64_t max_bytes
     space = strbuf_reserve(&in->body, want + 1);
     if (!space) return err_nomem(err);
   }
-  ssize_t got = recv(fd, space, want, flags);
+  ssize_t got = os_socket_receive(fd, space, want, wait);
   *arrived = got >= 0;
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return LODE_OK;
   if (got < 0 && errno != ECONNRESET) return err_errno(err, errno, "receiving from a process");
@@ -137,7 +134,7 @@ lode_status proc_inbox_receive(proc_inbox *in, int fd, uint64_t max_bytes, bool 
   bool arrived = true;
   *complete = false;
   while (arrived && !*complete) {
-    TRY(inbox_receive_some(in, fd, max_bytes, MSG_DONTWAIT, &arrived, err));
+    TRY(inbox_receive_some(in, fd, max_bytes, false, &arrived, err));
     *complete = inbox_is_complete(in);
   }
   return LODE_OK;
@@ -155,7 +152,7 @@ lode_status proc_frame_receive(int fd, uint64_t max_bytes, uint64_t deadline_ns,
   in.body.len = 0;
   while (st == LODE_OK && !inbox_is_complete(&in)) {
     bool arrived;
-    st = inbox_receive_some(&in, fd, max_bytes, deadline_ns ? MSG_DONTWAIT : 0, &arrived, err);
+    st = inbox_receive_some(&in, fd, max_bytes, deadline_ns == 0, &arrived, err);
     if (st == LODE_OK && !arrived) st = frame_wait(fd, POLLIN, deadline_ns, err);
   }
   *body = in.body;

@@ -2,8 +2,9 @@
 /* http.c - HTTP requests through libcurl, which is loaded on first use. See http.h. */
 #include "os/http.h"
 
+#include "platform/library.h"
+
 #include <curl/curl.h>
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -40,8 +41,8 @@ static bool curl_loaded;
 static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
 
 static void load_curl(void) {
-  void *so = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
-  if (!so) so = dlopen("libcurl-gnutls.so.4", RTLD_NOW | RTLD_LOCAL);
+  void *so = os_library_open(OS_LIBRARY_NAME("curl", "4"));
+  if (!so) so = os_library_open(OS_LIBRARY_NAME("curl-gnutls", "4"));
   if (!so) return;
   const struct {
     const char *name;
@@ -56,7 +57,7 @@ static void load_curl(void) {
       {"curl_easy_reset", &curl_lib.easy_reset},       {"curl_easy_strerror", &curl_lib.easy_strerror},
       {"curl_slist_append", &curl_lib.slist_append},   {"curl_slist_free_all", &curl_lib.slist_free_all}};
   for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-    void *symbol = dlsym(so, symbols[i].name);
+    void *symbol = os_library_symbol(so, symbols[i].name);
     if (!symbol) return;
     memcpy(symbols[i].into, &symbol, sizeof symbol);
   }

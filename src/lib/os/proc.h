@@ -15,9 +15,9 @@
 
 #include "base/base.h"
 
-#include <sys/types.h>
+#include "platform/process.h"
 
-#define PROC_CHILD_FD 3 /* the child's end */
+#define PROC_CHILD_FD OS_SPAWN_FD /* the child's end */
 
 typedef struct proc_child {
   pid_t pid; /* 0: none */
@@ -25,15 +25,7 @@ typedef struct proc_child {
 } proc_child;
 #define PROC_NONE ((proc_child){0, -1})
 
-typedef struct proc_options {
-  const char *path;        /* the program; PATH is not searched */
-  const char *const *argv; /* with argv[0]; ends with NULL */
-  uint64_t memory_bytes;   /* RLIMIT_AS; 0: unchanged */
-  uint32_t cpu_seconds;    /* RLIMIT_CPU of the whole process; 0: unchanged */
-  bool no_core;            /* RLIMIT_CORE 0 */
-  bool no_new_privs;
-  bool quiet; /* standard error is /dev/null too */
-} proc_options;
+typedef os_spawn_options proc_options; /* platform/process.h */
 
 /* LODE_NOT_FOUND if there is no such program, or it cannot be executed. */
 LODE_MUST lode_status proc_spawn(const proc_options *options, proc_child *proc, lode_error *err);

@@ -6,6 +6,7 @@
  * on one page. A position in the order is n << 11 | number of points with this n that were returned.
  */
 #include "remote/remote_select.h"
+#include "platform/platform.h"
 
 enum { SCROLL_PAGE = 256, SCROLL_MAX_PAGE = 65536, SCROLL_POSITION_BITS = 11 };
 _Static_assert(REMOTE_MAX_SAME_PLACE == (1 << SCROLL_POSITION_BITS) - 1, "the lower bits of a position");
@@ -81,7 +82,7 @@ static lode_status scroll_list_page(remote_scroll *s, lode_error *err) {
   }
   for (size_t from = 0, to; from < s->count; from = to) {
     for (to = from + 1; to < s->count && s->ns[to] == s->ns[from]; to++) {}
-    if (to - from > 1) qsort_r(s->nodes + from, to - from, sizeof *s->nodes, scroll_compare_ids, (void *)(uintptr_t)j);
+    if (to - from > 1) os_sort(s->nodes + from, to - from, sizeof *s->nodes, scroll_compare_ids, (void *)(uintptr_t)j);
   }
   return LODE_OK;
 }

@@ -42,7 +42,7 @@ static void tmpdir_sweep_one(const char *folder) {
   if (!tmpdir_is_own(folder, &sb)) return;
   int fd = beneath_open(folder, tmpdir_lock_name, O_RDWR, 0);
   bool missing = fd < 0 && errno == ENOENT;
-  uint64_t made_ms = (uint64_t)sb.st_mtim.tv_sec * 1000;
+  uint64_t made_ms = (uint64_t)sb.st_mtime * 1000;
   if (fd >= 0 && OS_RETRY(os_api->lock(fd, F_WRLCK, 0, 1)) == 0)
     tmpdir_remove_folder(folder);
   else if (missing && made_ms + TMPDIR_HOUR_MS < os_wall_ms())

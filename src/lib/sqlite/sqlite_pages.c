@@ -192,7 +192,7 @@ static void sqf_take_fingerprint(const sqf_file *f, sqf_fingerprint *fingerprint
   memset(fingerprint, 0, sizeof *fingerprint);
   (void)sqf_read_at(f->fd, fingerprint->counters, sizeof fingerprint->counters, 24);
   fingerprint->bytes = sqf_file_size(f->fd);
-  if (OS_RETRY(os_api->fstat(f->fd, &sb)) == 0) fingerprint->mtime_ns = os_timespec_ns(sb.st_mtim);
+  if (OS_RETRY(os_api->fstat(f->fd, &sb)) == 0) fingerprint->mtime_ns = os_mtime_ns(&sb);
   if (f->side_fd >= 0) (void)sqf_read_at(f->side_fd, fingerprint->side, sizeof fingerprint->side, 0);
 }
 

@@ -168,10 +168,17 @@ static lode_status open_prepare_folder(store_db *db, lode_error *err) {
     return err_errno(err, os_not_regular(&sb), db->lock_path);
   if (db->lock_fd < 0 && !db->opt.read_only && !open_may_lack_lock(e)) return err_errno(err, e, db->lock_path);
   db->lock_generation = vfs_generation();
-  if (os_is_network_fs(db->folder, fs, sizeof fs))
+  os_fs_kind kind = os_fs_kind_of(db->folder, fs, sizeof fs);
+  if (kind == OS_FS_NETWORK)
     store_db_log(db,
                  "%s is on a network file system (%s), whose locks may not be reliable: use it from one machine only",
                  db->folder, fs);
+  if (kind == OS_FS_WINDOWS)
+    store_db_log(
+        db,
+        "%s is on a Windows drive, which is slow here and whose locks may not be reliable: keep the store in a "
+        "folder of the Linux file system, such as your home folder",
+        db->folder);
   if (beneath_lstat(db->folder, STOREFILE_DB, &sb) == 0) return LODE_OK;
   if (errno != ENOENT) return err_errno(err, errno, db->path);
   if (db->opt.create && !db->opt.read_only) {

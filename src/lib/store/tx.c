@@ -188,7 +188,7 @@ static lode_status tx_wait_for_turn(store_db *db, lode_error *err) {
   tx_after_fork(db);
   db->queued++;
   while (db->writer_active && st == LODE_OK)
-    if (pthread_cond_timedwait(&db->writer_free, &db->mutex, &until) == ETIMEDOUT && db->writer_active)
+    if (os_cond_wait_until(&db->writer_free, &db->mutex, &until) == ETIMEDOUT && db->writer_active)
       st = db->writer_waits ? store_err_locked(db, err) : tx_err_own_writer(db, err);
   db->queued--;
   if (st == LODE_OK) db->writer_active = db->writer_waits = true;
@@ -209,13 +209,7 @@ static void tx_sign_lock_file(store_db *db) {
   char comm[20] = "";
   size_t got = 0;
   if (db->lock_fd < 0) return;
-  int fd = OS_RETRY(os_api->open("/proc/self/comm", O_RDONLY, 0));
-  if (fd >= 0) {
-    if (os_read_full(fd, comm, sizeof comm - 1, 0, &got, NULL) != LODE_OK) got = 0;
-    (void)os_api->close(fd);
-  }
-  comm[got] = 0;
-  comm[strcspn(comm, "\n")] = 0;
+  os_program_name(comm, sizeof comm);
   snprintf(now, sizeof now, "process %ld (%s)\n", (long)getpid(), comm);
   if (os_read_full(db->lock_fd, was, sizeof was, 64, &got, NULL) == LODE_OK && got == sizeof was &&
       memcmp(was, now, sizeof now) == 0)

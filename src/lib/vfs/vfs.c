@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 enum { VFS_PATH_MAX = 4096 };
@@ -27,7 +26,7 @@ static int open_above_stderr(const char *path, int flags, unsigned mode) {
     fd = OS_RETRY(os_api->open(path, flags | O_CLOEXEC, mode));
     if (fd < 0 || fd > STDERR_FILENO) return fd;
     os_api->close(fd);
-    if ((flags & O_TMPFILE) != O_TMPFILE) flags &= ~O_EXCL; /* the file now exists */
+    if (!OS_OPEN_NAMELESS || (flags & OS_OPEN_NAMELESS) != OS_OPEN_NAMELESS) flags &= ~O_EXCL; /* the file now exists */
     filler = OS_RETRY(os_api->open("/dev/null", O_RDWR, 0));
     if (filler < 0) return -1;
   }
@@ -85,7 +84,7 @@ static int vfs_open_temp(vfs_file *f) {
   const char *dir = getenv("TMPDIR");
   char path[VFS_PATH_MAX];
   if (!dir || dir[0] != '/' || strlen(dir) > VFS_PATH_MAX - 64) dir = "/tmp";
-  f->fd = open_above_stderr(dir, O_RDWR | O_TMPFILE, 0600);
+  f->fd = OS_OPEN_NAMELESS ? open_above_stderr(dir, O_RDWR | OS_OPEN_NAMELESS, 0600) : -1;
   for (int tries = 0; f->fd < 0 && tries < 16; tries++) {
     snprintf(path, sizeof path, "%s/lode-%016llx", dir, (unsigned long long)rand_u64());
     f->fd = open_above_stderr(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
@@ -203,13 +202,7 @@ static void vfs_dl_close(sqlite3_vfs *vfs, void *handle) {
 static int vfs_randomness(sqlite3_vfs *vfs, int size, char *out) {
   (void)vfs;
   memset(out, 0, (size_t)size);
-  for (int done = 0; done < size;) {
-    ssize_t r = getrandom(out + done, (size_t)(size - done), 0);
-    if (r < 0 && errno == EINTR) continue;
-    if (r <= 0) return done;
-    done += (int)r;
-  }
-  return size;
+  return os_random(out, (size_t)size, false) == 0 ? size : 0;
 }
 
 static int vfs_sleep(sqlite3_vfs *vfs, int us) {

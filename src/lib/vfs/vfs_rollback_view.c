@@ -52,8 +52,7 @@ void vfs_view_pause(vfs_file *db) {
 
 static bool is_same_file(const struct stat *a, const struct stat *b) {
   return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-         os_timespec_ns(a->st_mtim) == os_timespec_ns(b->st_mtim) &&
-         os_timespec_ns(a->st_ctim) == os_timespec_ns(b->st_ctim);
+         os_mtime_ns(a) == os_mtime_ns(b) && os_ctime_ns(a) == os_ctime_ns(b);
 }
 
 /* Reads the first bytes of a file, padded with zeros. */

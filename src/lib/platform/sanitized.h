@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sanitized.h - is this an AddressSanitizer or ThreadSanitizer build? gcc defines macros, clang has features. */
-#ifndef LODE_BASE_SANITIZED_H
-#define LODE_BASE_SANITIZED_H
+#ifndef LODE_PLATFORM_SANITIZED_H
+#define LODE_PLATFORM_SANITIZED_H
 
 #if defined(__SANITIZE_ADDRESS__)
 #define BUILD_ASAN 1

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer.c - see peer.h. Linux: asks the kernel for the socket at the other end, by the exact addresses and ports of the
- * connection: over netlink (sock_diag) or, if that is missing, by reading /proc/net/tcp and tcp6.
+/* peer.c - see socket.h. Linux: asks the kernel for the socket at the other end, by the exact addresses and ports of
+ * the connection: over netlink (sock_diag) or, if that is missing, by reading /proc/net/tcp and tcp6.
  *
  * A row of these tables is accepted only if it cannot be anybody but our peer:
  *   - it belongs to an open socket (it has an inode) that is connected, perhaps with its sending side shut. A closed
@@ -9,7 +9,11 @@
  *     and its port to others, who may connect from there; but not while our end is connected, so the row was not
  *     theirs.
  */
-#include "server/peer.h"
+#include "platform/socket.h"
+
+#include "platform/platform_internal.h"
+
+#if OS_LINUX
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -158,7 +162,7 @@ static bool peer_parse_line(char *line, const char *wanted, peer_row *found) {
 
 static atomic_ulong peer_tables_read;
 
-unsigned long server_peer_tables_read(void) { return atomic_load(&peer_tables_read); }
+unsigned long os_peer_tables_read(void) { return atomic_load(&peer_tables_read); }
 
 static bool peer_search_table(const char *path, const char *wanted, peer_row *found) {
   char buffer[PEER_READ_BYTES + PEER_LINE_BYTES + 1];
@@ -233,19 +237,19 @@ static peer_verdict peer_find_uid(int fd, peer_verdict ask(const peer_ends *, pe
   return PEER_FOUND;
 }
 
-bool server_peer_uid_by_diag(int fd, uid_t *uid) { return peer_find_uid(fd, peer_ask_diag, uid) == PEER_FOUND; }
-bool server_peer_uid_by_table(int fd, uid_t *uid) { return peer_find_uid(fd, peer_ask_table, uid) == PEER_FOUND; }
+bool os_peer_uid_by_diag(int fd, uid_t *uid) { return peer_find_uid(fd, peer_ask_diag, uid) == PEER_FOUND; }
+bool os_peer_uid_by_table(int fd, uid_t *uid) { return peer_find_uid(fd, peer_ask_table, uid) == PEER_FOUND; }
 
 /* The tables are long on a busy machine, and a client that closes early must not make us read them. */
-bool server_peer_uid(int fd, uid_t *uid) {
+bool os_peer_uid(int fd, uid_t *uid) {
   peer_verdict v = peer_find_uid(fd, peer_ask_diag, uid);
-  return v == PEER_NO_ANSWER && peer_is_connected(fd) ? server_peer_uid_by_table(fd, uid) : v == PEER_FOUND;
+  return v == PEER_NO_ANSWER && peer_is_connected(fd) ? os_peer_uid_by_table(fd, uid) : v == PEER_FOUND;
 }
 
 /* In a user namespace all users that are not mapped appear with this uid, so it identifies nobody. */
 static bool peer_is_user(uid_t uid) { return uid != (uid_t)-1 && uid != PEER_OVERFLOW_UID; }
 
-bool server_peer_supported(void) {
+bool os_peer_supported(void) {
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t size = sizeof at;
   uid_t uid = (uid_t)-1;
@@ -256,9 +260,22 @@ bool server_peer_supported(void) {
       listen(listener, 1) == 0 && getsockname(listener, (struct sockaddr *)&at, &size) == 0 &&
       connect(ours, (struct sockaddr *)&at, sizeof at) == 0)
     accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-  if (accepted >= 0) works = server_peer_uid(accepted, &uid) && uid == geteuid() && peer_is_user(uid);
+  if (accepted >= 0) works = os_peer_uid(accepted, &uid) && uid == geteuid() && peer_is_user(uid);
   if (listener >= 0) close(listener);
   if (ours >= 0) close(ours);
   if (accepted >= 0) close(accepted);
   return works;
 }
+
+#else /* POSIX has no way to ask */
+
+bool os_peer_uid(int fd, uid_t *uid) {
+  (void)fd, (void)uid;
+  return false;
+}
+bool os_peer_supported(void) { return false; }
+bool os_peer_uid_by_diag(int fd, uid_t *uid) { return os_peer_uid(fd, uid); }
+bool os_peer_uid_by_table(int fd, uid_t *uid) { return os_peer_uid(fd, uid); }
+unsigned long os_peer_tables_read(void) { return 0; }
+
+#endif

@@ -7,9 +7,14 @@
  * are never needed here and that kernel exploits use fail with EPERM. Both are inherited by child processes. Lode does
  * not rely on either; they limit the damage of a bug.
  */
-#include "worker/sandbox.h"
+#include "platform/sandbox.h"
 
-#include "base/sanitized.h"
+#include "platform/platform_internal.h"
+#include "platform/sanitized.h"
+
+#include <stdio.h>
+
+#if OS_LINUX
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +23,7 @@
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -157,7 +163,7 @@ static bool sandbox_is_alone(void) {
   return stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink <= 3; /* ".", "..", one thread */
 }
 
-static void sandbox_apply(const char *store, const char *crashes, char *summary, size_t size) {
+void os_sandbox(const char *store, const char *crashes, char *summary, size_t size) {
   struct rlimit none = {0, 0};
   bool privs = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
   bool alone = sandbox_is_alone(), cores = setrlimit(RLIMIT_CORE, &none) == 0;
@@ -170,7 +176,16 @@ static void sandbox_apply(const char *store, const char *crashes, char *summary,
            files, *files ? ")" : "", *calls ? "off (" : "on", calls, *calls ? ")" : "");
 }
 
-void worker_sandbox_engine(const char *store, char *summary, size_t size) { sandbox_apply(store, NULL, summary, size); }
-void worker_sandbox_frontend(const char *store, const char *crashes, char *summary, size_t size) {
-  sandbox_apply(store, crashes, summary, size);
+#else
+
+#include <sys/resource.h>
+
+void os_sandbox(const char *store, const char *crashes, char *summary, size_t size) {
+  struct rlimit none = {0, 0};
+  bool cores = setrlimit(RLIMIT_CORE, &none) == 0;
+  (void)store, (void)crashes;
+  snprintf(summary, size, "core dumps %s, no sandbox: this platform (" OS_NAME ") has none",
+           cores ? "off" : "as they were");
 }
+
+#endif
