@@ -37,8 +37,9 @@ LIB_ALL    := $(OUT)/inside/lib.a
 APP_ALL    := $(OUT)/inside/app.a
 INSIDE     := $(APP_ALL) $(LIB_ALL)
 
-# Grammars are compiled once for all kinds of builds. lode-parser is built where tree-sitter's source has been fetched.
+# Grammars are compiled once for all kinds of builds and platforms. lode-parser is built where tree-sitter's source has been fetched.
 GRAMMARS   := $(BUILD)/grammars
+$(if $(PLATFORM),$(shell mkdir -p $(BUILD) && ln -sfn ../grammars $(BUILD)/grammars))
 TS         := $(GRAMMARS)/npm/node_modules/tree-sitter/vendor/tree-sitter/lib
 PARSER_OBJ := $(call obj,$(PARSER_SRC))
 PARSER     := $(if $(wildcard $(TS)/src/lib.c),$(OUT)/lode-parser)

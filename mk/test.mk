@@ -59,7 +59,8 @@ SHELL_RUNS  = cluster="test/shell/cluster.sh $(BUILD)/release/lode $(BUILD)/asan
 SHELL_RUNS += cli="test/shell/cli.sh $(BUILD)/release/lode"
 SHELL_RUNS += code="test/shell/code.sh $(BUILD)/release/lode" trust="test/shell/trust.sh $(BUILD)/release/lode"
 SHELL_RUNS += install="test/shell/install.sh" includes=tools/check-includes.sh format="tools/format.sh --check" docs=tools/check-docs.sh names="tools/check-names.sh $(BUILD)/release" \
-              symbols="tools/check-symbols.sh $(BUILD)/release $(VERSION)" clang=tools/check-clang.sh
+              platform="tools/check-platform.sh $(BUILD)/release $(PLATFORM)" \
+              symbols="tools/check-symbols.sh $(BUILD)/release $(VERSION)" clang=tools/check-clang.sh darwin=tools/check-darwin.sh
 SHELL_RUNS += serve="test/shell/serve.sh $(BUILD)/release/lode" serve_asan="test/shell/serve.sh $(BUILD)/asan/lode" clients="test/shell/clients.sh $(BUILD)/release/lode"
 SHELL_RUNS += hostile="test/shell/hostile.sh $(BUILD)/release/lode"
 SHELL_RUNS += agents="test/shell/agents.sh $(BUILD)/release/lode" index_guard="test/shell/index_guard.sh $(BUILD)/release/lode"
@@ -75,13 +76,21 @@ SHELL_RUNS += sqlite="test/shell/sqlite.sh $(BUILD)/asan/test"
 SHELL_RUNS += version_0_1_0="test/shell/version_0_1_0.sh $(BUILD)/release/lode"
 SHELL_RUNS += run="test/shell/run_test.sh $(BUILD)/asan/test/test_vfs_crash"
 
+# A sample of `make test PLATFORM=posix`: locks, processes, events and watching with what every Unix has
+POSIX_SAMPLE := platform vfs locks beneath api mcp
+POSIX_RUNS   = $(if $(PLATFORM),,$(foreach t,$(POSIX_SAMPLE),posix/$(t)=build/posix/release/test/test_$(t)) posix_calls="tools/check-platform.sh build/posix/release posix")
+.PHONY: tests-posix-sample
+tests-posix-sample:
+	@$(if $(PLATFORM),,$(MAKE) --no-print-directory -j2 PLATFORM=posix all $(foreach t,$(POSIX_SAMPLE),build/posix/release/test/test_$(t)))
+
 .PHONY: test test-full asan tsan
 test: deps-test grammars
 	@$(MAKE) --no-print-directory -j2 all $(BUILD)/release/test/outside/outside
 	@$(MAKE) --no-print-directory -j2 SAN=asan tests
 	@$(MAKE) --no-print-directory -j2 SAN=tsan tests-tsan
+	@$(MAKE) --no-print-directory tests-posix-sample
 	@$(MAKE) --no-print-directory test-model
-	@LODE_MODELS=$(CURDIR)/$(BUILD)/models test/support/run.sh $(SHELL_RUNS) $(ASAN_RUNS) $(TSAN_RUNS)
+	@LODE_MODELS=$(CURDIR)/$(BUILD)/models test/support/run.sh $(SHELL_RUNS) $(ASAN_RUNS) $(TSAN_RUNS) $(POSIX_RUNS)
 
 # Lines and branches of the library's core that its tests reach, without sanitizers
 COV_TESTS := $(patsubst test_%.c,%,$(notdir $(wildcard $(foreach d,base query index store engine,test/$(d)/test_*.c)))) rescue_db
@@ -99,7 +108,7 @@ check:
 	@$(MAKE) --no-print-directory -j2 all $(BUILD)/release/test/outside/outside
 	@$(MAKE) --no-print-directory -j2 SAN=asan tests
 	@test/support/run.sh $(foreach r,cli code trust install hostile agents index_guard examples mcp,$(r)="test/shell/$(r).sh $(BUILD)/release/lode") abi="test/shell/abi.sh $(BUILD)/asan" \
-	  includes=tools/check-includes.sh format="tools/format.sh --check" docs=tools/check-docs.sh names="tools/check-names.sh $(BUILD)/release" symbols="tools/check-symbols.sh $(BUILD)/release $(VERSION)" $(ASAN_RUNS)
+	  includes=tools/check-includes.sh format="tools/format.sh --check" docs=tools/check-docs.sh names="tools/check-names.sh $(BUILD)/release" platform="tools/check-platform.sh $(BUILD)/release $(PLATFORM)" symbols="tools/check-symbols.sh $(BUILD)/release $(VERSION)" $(ASAN_RUNS)
 
 # MiniLM for the tests that want it, where npm can be had
 .PHONY: test-model
