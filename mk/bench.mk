@@ -23,11 +23,12 @@ bench-against: deps
 
 # How well code is found: bench/quality/README.md says what it needs
 QUALITY_OBJ := $(call obj,bench/quality/tasks.c bench/quality/texts.c bench/quality/rank.c)
-$(OUT)/bench/quality/score $(OUT)/bench/quality/quality: $(OUT)/bench/quality/%: $(OUT)/bench/quality/%.o $(QUALITY_OBJ) $(INSIDE)
+QUALITY_PROGRAMS := $(addprefix $(OUT)/bench/quality/,score quality lines)
+$(QUALITY_PROGRAMS): $(OUT)/bench/quality/%: $(OUT)/bench/quality/%.o $(QUALITY_OBJ) $(INSIDE)
 	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
 .PHONY: bench-quality
 bench-quality: deps
-	@$(MAKE) --no-print-directory -j2 all $(OUT)/bench/quality/score $(OUT)/bench/quality/quality
+	@$(MAKE) --no-print-directory -j2 all $(QUALITY_PROGRAMS)
 	@bench/quality/run.sh $(OUT)
 
 # Weights of the ranking, on indexed trees: bench/code/tune.c says how
