@@ -3,9 +3,9 @@
  *
  *   lines SETS TREES STORES HALF [failures]
  *
- * TREES/owner+name is a tree, STORES/owner+name its index, HALF open or held. Prints rows for a table of bench/QUALITY.md;
- * `failures` lists every question whose first result is not the right one instead. A result holds a line if its file is
- * the right one and the line lies within its lines.
+ * TREES/owner+name is a tree, STORES/owner+name its index, HALF open or held. Prints rows for a table of
+ * bench/QUALITY.md; `failures` lists every question whose first result is not the right one instead. A result holds a
+ * line if its file is the right one and the line lies within its lines.
  */
 #include "os/os.h"
 #include "project/project.h"

@@ -41,3 +41,9 @@ defmodule Shop.Cart do
     end
   end
 end
+
+defmodule Shop.Error do
+  @type reason :: :empty | :closed
+  @callback explain(reason) :: String.t()
+  defexception [:reason]
+end

@@ -105,6 +105,7 @@ static rank_candidate chunk(const char *id, const char *path, const char *name, 
                           .kind = S(kind),
                           .name = S(name),
                           .parents = S(""),
+                          .head = true,
                           .bm25 = bm25,
                           .cosine = NAN,
                           .cosine2 = NAN};
@@ -136,6 +137,45 @@ TEST(a_definition_that_only_tests_have_is_found_by_its_name) {
   for (size_t i = 0; i < 3; i++) v[i].measured = false;
   CHECK(rank("open_door", v, 3, 4, hits) == 3);
   CHECK(str_eq(hits[0].chunk->id, S("c#0"))); /* where there is another, that one */
+}
+
+/* The place in `v` of the first result. */
+static size_t first_of(const char *query, rank_candidate *v, size_t n) {
+  rank_hit hits[8];
+  for (size_t i = 0; i < n; i++) v[i].measured = false;
+  CHECK(rank(query, v, n, 8, hits) > 0);
+  return (size_t)(hits[0].chunk - v);
+}
+
+TEST(the_thing_itself_comes_before_what_has_its_name) {
+  rank_candidate v[] = {chunk("a#1", "src/router.h", "Router", "constructor", 9),
+                        chunk("b#0", "src/impl.rs", "Router", "impl", 9),
+                        chunk("c#0", "src/use.c", "router", "function", 9),
+                        chunk("d#4", "src/long.c", "Router", "class", 9),
+                        chunk("e#0", "src/decl.h", "Router", "function", 9),
+                        chunk("f#0", "lib/deep/thing.c", "Router", "class", 0.1)};
+  v[3].head = false;    /* a later part of a long class */
+  v[4].declared = true; /* a prototype */
+  CHECK(first_of("Router", v, 6) == 5);
+  CHECK(first_of("router", v, 6) == 2); /* as it is written */
+  v[2].parents = S("Web Server");
+  CHECK(first_of("Server::router", v, 6) == 2);
+  CHECK(first_of("deep.Router", v, 6) == 5);
+}
+
+TEST(definitions_that_share_a_chunk_are_found_by_their_names) {
+  indexer_def defs[] = {{.name = S("MAX_DOORS"), .kind = S("macro"), .line = 7},
+                        {.name = S("DoorError"), .kind = S("class"), .line = 9}};
+  rank_candidate v[] = {chunk("a#0", "src/doors.c", "open_doors", "function", 9),
+                        chunk("b#0", "src/x.c", "", "module", 1)};
+  rank_hit hits[4];
+  v[1].defs = defs;
+  v[1].n_defs = 2;
+  CHECK(first_of("DoorError", v, 2) == 1 && v[1].shown == 2);
+  CHECK(first_of("MAX_DOORS", v, 2) == 1 && v[1].shown == 1);
+  CHECK(first_of("open_doors", v, 2) == 0);
+  v[0].measured = v[1].measured = false;
+  CHECK(rank("how many doors there are", v, 2, 4, hits) == 2 && v[1].shown == 0);
 }
 
 TEST(names_of_files_count_and_tests_come_later) {

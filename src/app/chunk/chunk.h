@@ -20,7 +20,7 @@
 #define CHUNK_MAX_SIGNATURE 512
 #define CHUNK_MAX_DOC 1024
 #define CHUNK_MAX_SKELETON 2048
-#define CHUNK_MAX_SYMBOLS 2048
+#define CHUNK_MAX_SYMBOLS 4096
 #define CHUNK_MAX_PARENTS 512
 #define CHUNK_NO_PARENT UINT32_MAX
 
@@ -36,7 +36,8 @@ typedef struct chunk_item {
   lode_str doc;                  /* the comments before it, or its docstring, without comment markers */
   lode_str parents;              /* enclosing names, outermost first: "store Connection"; sections: "Guide > Use" */
   lode_str skeleton;             /* one line for each member that is a chunk itself */
-  lode_str symbols;              /* names defined inside that are not chunks, one per line */
+  lode_str symbols; /* definitions that begin in the chunk, its own included, one per line: "LINE KIND NAME";
+                       the kind has a - before it where the name is only declared (a prototype) */
 } chunk_item;
 
 typedef struct chunk_list {

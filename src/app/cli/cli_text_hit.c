@@ -154,6 +154,22 @@ static void hit_put_code(cli_writer *w, lode_str line, const search_words *words
   strbuf_release(&flat);
 }
 
+/* Was the hit's definition asked for by its name, or by the last of joined names? */
+static bool hit_is_named(const cli_writer *w, const op_row *row) {
+  lode_str name = op_row_get_text(row, "name"), asked = w->searched;
+  if (!name.len || asked.len < name.len || memcmp(asked.data + asked.len - name.len, name.data, name.len) != 0)
+    return false;
+  for (size_t i = 0; i < asked.len; i++)
+    if ((unsigned char)asked.data[i] <= ' ') return false;
+  return asked.len == name.len || !search_is_name_byte((unsigned char)asked.data[asked.len - name.len - 1]);
+}
+
+/* The first line to show of a definition: its own first line, or a short comment before it. */
+static size_t hit_head_of(const op_row *row, uint64_t first) {
+  uint64_t line = op_row_get_count(row, "line");
+  return line > first + HIT_WINDOW_LINES / 2 ? (size_t)(line - first) : 0;
+}
+
 static void hit_put_snippet(cli_writer *w, const op_row *row) {
   lode_str text = op_row_get_text(row, "snippet"), rest = text;
   uint64_t first = op_row_get_count(row, op_row_get(row, "snippet_line") ? "snippet_line" : "start_line");
@@ -169,9 +185,8 @@ static void hit_put_snippet(cli_writer *w, const op_row *row) {
                  : w->style.width > HIT_MIN_WIDTH + 11 ? w->style.width - 11
                                                        : HIT_MIN_WIDTH;
   bool all = w->full || w->whole_snippets;
-  /* a query for a name should show the head of its definition */
-  bool named = str_eq(w->searched, op_row_get_text(row, "name"));
-  size_t from = all || named ? 0 : hit_best_window(text, &words, total), to = all ? total : from + HIT_WINDOW_LINES;
+  size_t from = all ? 0 : hit_is_named(w, row) ? hit_head_of(row, first) : hit_best_window(text, &words, total);
+  size_t to = all ? total : from + HIT_WINDOW_LINES;
   for (size_t i = 0; text.len; i++) {
     lode_str line = hit_next_line(&text);
     if (i < from || i >= to) continue;

@@ -332,6 +332,7 @@ static lode_status code_send_hit(op_context *ctx, const op_search_args *args, si
   op_row_text(ctx, "path", h->path);
   op_row_count(ctx, "start_line", h->first);
   op_row_count(ctx, "end_line", h->last);
+  if (h->line != h->first) op_row_count(ctx, "line", h->line);
   op_row_text(ctx, "kind", h->kind);
   op_row_text(ctx, "name", h->name.len ? h->name : (lode_str){0});
   op_row_text(ctx, "parents", h->parents.len ? h->parents : (lode_str){0});

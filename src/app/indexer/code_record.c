@@ -51,6 +51,100 @@ static void indexer_record_put_field(strbuf *out, const char *key, lode_str valu
   json_put_string(out, value);
 }
 
+/* ---- Definitions of a chunk ---- */
+
+/* Takes the next line of chunk_item.symbols. */
+static bool indexer_record_next_symbol(lode_str *rest, indexer_def *def) {
+  const char *end = rest->len ? memchr(rest->data, '\n', rest->len) : NULL;
+  lode_str line = {rest->data, end ? (size_t)(end - rest->data) : rest->len};
+  *def = (indexer_def){0};
+  if (!line.len) return false;
+  rest->data += end ? line.len + 1 : line.len;
+  rest->len -= end ? line.len + 1 : line.len;
+  const char *kind = memchr(line.data, ' ', line.len), *stop = line.data + line.len;
+  const char *name = kind ? memchr(kind + 1, ' ', (size_t)(stop - kind - 1)) : NULL;
+  if (!name) return false;
+  for (const char *p = line.data; p < kind && *p >= '0' && *p <= '9'; p++)
+    def->line = def->line * 10 + (uint32_t)(*p - '0');
+  def->declared = *++kind == '-';
+  def->kind = (lode_str){kind + def->declared, (size_t)(name - kind) - def->declared};
+  def->name = (lode_str){name + 1, (size_t)(stop - name - 1)};
+  return true;
+}
+
+static bool indexer_record_is_own(const chunk_item *c, const indexer_def *def) {
+  return str_eq(def->name, c->name) && str_eq(def->kind, str_of(lang_kind_name(c->kind)));
+}
+
+/* Does a definition of this chunk come before `stop` (an end of its list) with the same kind? */
+static bool indexer_record_had_kind(const chunk_item *c, const char *stop, lode_str kind) {
+  indexer_def def;
+  for (lode_str rest = c->symbols; indexer_record_next_symbol(&rest, &def) && rest.data < stop;)
+    if (!indexer_record_is_own(c, &def) && str_eq(def.kind, kind)) return true;
+  return false;
+}
+
+enum { INDEXER_LIST_DEFS, INDEXER_LIST_AT, INDEXER_LIST_KINDS };
+
+/* One of the lists of the other definitions: their names, places or kinds. */
+static void indexer_record_put_list(strbuf *out, const chunk_item *c, int what) {
+  static const char *const keys[] = {"defs", "at", "kinds"};
+  size_t n = 0;
+  indexer_def def;
+  for (lode_str rest = c->symbols; indexer_record_next_symbol(&rest, &def);) {
+    if (indexer_record_is_own(c, &def) ||
+        (what == INDEXER_LIST_KINDS && indexer_record_had_kind(c, rest.data, def.kind)))
+      continue;
+    if (n++)
+      strbuf_addch(out, ',');
+    else
+      strbuf_addf(out, what == INDEXER_LIST_AT ? ",\"%s\":\"" : ",\"%s\":[", keys[what]);
+    if (what == INDEXER_LIST_AT)
+      strbuf_addf(out, "%u %s%.*s", def.line, def.declared ? "-" : "", (int)def.kind.len, def.kind.data);
+    else
+      json_put_string(out, what == INDEXER_LIST_DEFS ? def.name : def.kind);
+  }
+  if (n) strbuf_addch(out, what == INDEXER_LIST_AT ? '"' : ']');
+}
+
+/* Where the chunk's own definition begins, and the definitions that share the chunk with it. */
+static void indexer_record_put_defs(strbuf *out, const chunk_item *c) {
+  bool head = false, declared = false;
+  indexer_def def;
+  for (lode_str rest = c->symbols; c->name.len && !head && indexer_record_next_symbol(&rest, &def);)
+    if (indexer_record_is_own(c, &def)) {
+      head = true;
+      declared = def.declared;
+    }
+  /* headings and data have no list */
+  head = head || (c->name.len && !c->symbols.len && c->part == 0);
+  if (head) strbuf_addf(out, ",\"head\":\"%s\"", declared ? "declared" : "defined");
+  indexer_record_put_list(out, c, INDEXER_LIST_DEFS);
+  indexer_record_put_list(out, c, INDEXER_LIST_AT);
+  indexer_record_put_list(out, c, INDEXER_LIST_KINDS);
+}
+
+bool indexer_chunk_view_def(const indexer_chunk_view *view, const json_doc *json, size_t i, const char **at,
+                            indexer_def *def) {
+  const char *end = view->at.data + view->at.len;
+  uint32_t node = view->defs ? view->defs + 1 + (uint32_t)i : 0;
+  memset(def, 0, sizeof *def);
+  if (!node || node >= json->nodes[view->defs].next || json->nodes[node].type != JSON_NODE_STRING) return false;
+  def->name = json->nodes[node].u.s;
+  const char *p = *at ? *at : view->at.data;
+  while (p < end && *p >= '0' && *p <= '9' && def->line < UINT32_MAX / 16)
+    def->line = def->line * 10 + (uint32_t)(*p++ - '0');
+  if (p < end && *p == ' ') p++;
+  def->declared = p < end && *p == '-';
+  p += def->declared;
+  def->kind.data = p;
+  while (p < end && *p != ',') p++;
+  def->kind.len = (size_t)(p - def->kind.data);
+  *at = p < end ? p + 1 : end;
+  if (def->line < view->first || def->line > view->last) def->line = view->first;
+  return true;
+}
+
 static lode_status indexer_record_finish(strbuf *buf, mem_arena *arena, lode_str *out, lode_error *err) {
   char *copy = buf->failed ? NULL : mem_arena_copy(arena, buf->data ? buf->data : "", buf->len);
   if (!copy) return err_nomem(err);
@@ -102,6 +196,7 @@ lode_status indexer_record_make(const indexer_chunk_source *source, size_t i, me
   indexer_record_put_field(&buf, "kind", view.kind);
   indexer_record_put_field(&buf, "name", c->name);
   indexer_record_put_field(&buf, "parents", c->parents);
+  indexer_record_put_defs(&buf, c);
   strbuf_addf(&buf, ",\"span\":\"%u-%u/%u@%zu\",\"hash\":\"%s\"}", c->start_line, c->end_line, c->line, offset,
               out->hash);
   TRY_GOTO(indexer_record_finish(&buf, arena, &out->metadata, err));
@@ -120,10 +215,12 @@ lode_status indexer_outline_make(const indexer_chunk_source *source, strbuf *out
       strbuf_add(out, c->name.data, c->name.len);
       strbuf_addch(out, '\n');
     }
-    if (c->symbols.len) {
-      strbuf_add(out, c->symbols.data, c->symbols.len);
-      strbuf_addch(out, '\n');
-    }
+    indexer_def def;
+    for (lode_str rest = c->symbols; indexer_record_next_symbol(&rest, &def);)
+      if (!indexer_record_is_own(c, &def)) {
+        strbuf_add(out, def.name.data, def.name.len);
+        strbuf_addch(out, '\n');
+      }
   }
   return out->failed ? err_nomem(err) : LODE_OK;
 }
@@ -173,6 +270,10 @@ lode_status indexer_chunk_view_parse(lode_str metadata, json_doc *json, indexer_
   view->name = indexer_record_json_text(json, "name");
   view->parents = indexer_record_json_text(json, "parents");
   view->hash = indexer_record_json_text(json, "hash");
+  view->head = indexer_record_json_text(json, "head");
+  view->at = indexer_record_json_text(json, "at");
+  uint32_t defs = json_get(json, 0, STR_LIT("defs"));
+  if (defs && json->nodes[defs].type == JSON_NODE_ARRAY) view->defs = defs;
   return LODE_OK;
 }
 

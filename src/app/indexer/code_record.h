@@ -7,6 +7,11 @@
  * members) followed by the chunk's own text. Its metadata:
  *   path      bytes that are not UTF-8 are escaped as \xHH
  *   language, kind, name, parents (the latter two if there are any)
+ *   head      "defined" if the definition of that name begins in the chunk, "declared" if it is only declared there; a
+ *             later part of a long definition has none
+ *   defs, at  definitions in the chunk besides its own, which share it: an array of their names, and for each of them
+ *             "LINE KIND" or "LINE -KIND" (declared only), joined by commas
+ *   kinds     an array of the kinds of these
  *   span      FIRST-LAST/LINE@OFFSET: its lines, the line of the definition, and where its own text begins in the
  *             document
  *   hash      digest of the text that slow models embed, without the path: equal hashes, equal vectors, in any file
@@ -34,7 +39,8 @@
 
 /* Incremented whenever the same file would give other chunks, documents or embedded texts: then everything is read
  * again. */
-#define INDEXER_REVISION 1
+#define INDEXER_REVISION 2
+#define INDEXER_REVISION_HEADS 2 /* since this one, chunks say which definitions begin in them */
 
 #define INDEXER_MAX_PATH 4000 /* files with longer paths are skipped */
 
@@ -65,9 +71,22 @@ LODE_MUST lode_status indexer_chunk_id(strbuf *buf, lode_str path, size_t i, lod
 /* A parsed chunk record. Strings point into `json`. */
 typedef struct indexer_chunk_view {
   lode_str path, language, kind, name, parents, hash;
+  lode_str head, at;          /* see above; empty: none */
+  uint32_t defs;              /* node of the array in `json`; 0: none */
   uint32_t first, last, line; /* lines from 1 */
   size_t offset;              /* of its own text in the document */
 } indexer_chunk_view;
+
+/* A definition in a chunk. */
+typedef struct indexer_def {
+  lode_str name, kind;
+  uint32_t line;
+  bool declared; /* a prototype, a signature: defined elsewhere */
+} indexer_def;
+/* The i-th of the definitions that share the chunk, from 0; false: there are no more. Call it in order, with *at NULL
+ * first. */
+bool indexer_chunk_view_def(const indexer_chunk_view *view, const json_doc *json, size_t i, const char **at,
+                            indexer_def *def);
 
 /* LODE_CORRUPT when the metadata do not have this form. Strings are in json, which the next call reuses. */
 LODE_MUST lode_status indexer_chunk_view_parse(lode_str metadata, json_doc *json, indexer_chunk_view *view,

@@ -16,6 +16,7 @@ enum {
   TREE_SCRAP_BYTES = 48,    /* text outside of definitions with fewer bytes is not a chunk */
   TREE_MIN_MINOR_LINES = 6, /* minor definitions with this many lines are chunks */
   TREE_MIN_DEF_LINES = 3,   /* other definitions with this many lines are chunks */
+  TREE_NAME_WITHIN = 400,   /* bytes of a definition before its name: decorators, modifiers, a type */
 };
 
 typedef struct tree_piece { /* parallel to the chunks */
@@ -168,10 +169,18 @@ static lode_str tree_doc_of(tree_builder *b, const parser_def *d) {
   return chunk_clean_comment(b->list, tree_slice(b, d->doc_start, d->doc_end));
 }
 
-/* A function in a class is a method. */
+/* A function in a class is a method; one with the name of the class around it, or of its scope, is a constructor. */
 static lang_kind tree_kind_of(const tree_builder *b, const parser_def *d) {
-  if (d->rule->kind != LANG_KIND_FUNCTION || d->outer == PARSER_NO_DEF) return d->rule->kind;
-  return tree_is_class(b->o->defs[d->outer].rule->kind) ? LANG_KIND_METHOD : LANG_KIND_FUNCTION;
+  lode_str scope, last, class_scope, class_name = STR_LIT("");
+  if (d->rule->kind != LANG_KIND_FUNCTION) return d->rule->kind;
+  bool is_member = d->outer != PARSER_NO_DEF && tree_is_class(b->o->defs[d->outer].rule->kind);
+  tree_names_of(d, &scope, &last);
+  if (scope.len)
+    tree_split_name(scope, &class_scope, &class_name);
+  else if (is_member)
+    tree_names_of(&b->o->defs[d->outer], &class_scope, &class_name);
+  if (last.len && str_eq(last, class_name)) return LANG_KIND_CONSTRUCTOR;
+  return is_member ? LANG_KIND_METHOD : LANG_KIND_FUNCTION;
 }
 
 static uint32_t tree_parent_chunk(const tree_builder *b, uint32_t outer) {
@@ -286,7 +295,8 @@ static void tree_emit_gap(tree_builder *b, uint32_t to, bool ends) {
       return;
     }
   }
-  if (of_def)
+  /* the text after the head of a namespace is its head, as that of a class; later text in it is nobody's */
+  if (of_def || (inside != PARSER_NO_DEF && b->first[inside] == PARSER_NO_DEF && b->o->defs[inside].own >= b->at))
     tree_emit_range(b, to, inside, b->o->defs[inside].outer);
   else
     tree_emit_range(b, to, PARSER_NO_DEF, inside);
@@ -382,7 +392,7 @@ static void tree_list_members(tree_builder *b, strbuf *scratch) {
 }
 
 /* A module chunk that is mostly one small definition takes its name. */
-static void tree_take_name(tree_builder *b, size_t chunk, uint32_t def, strbuf *scratch) {
+static void tree_take_name(tree_builder *b, size_t chunk, uint32_t def) {
   chunk_item *c = &b->list->items[chunk];
   const parser_def *d = &b->o->defs[def];
   if (b->pieces[chunk].def != PARSER_NO_DEF || d->own < c->start || d->end > c->end ||
@@ -392,32 +402,58 @@ static void tree_take_name(tree_builder *b, size_t chunk, uint32_t def, strbuf *
   tree_describe_def(b, def, &named);
   named.doc = tree_doc_of(b, d);
   *c = named;
-  scratch->len = 0;
 }
 
+/* Where the name of a definition stands; where the definition begins, if it has none or it comes late, as in
+ * a long typedef. */
+static uint32_t tree_name_offset(const tree_builder *b, const parser_def *d) {
+  bool inside = d->name.len && d->name.data >= b->text.data + d->own && d->name.data < b->text.data + b->text.len;
+  uint32_t at = inside ? (uint32_t)(d->name.data - b->text.data) : d->own;
+  return at - d->own <= TREE_NAME_WITHIN ? at : d->own;
+}
+
+/* Says that something exists which is defined elsewhere: a prototype, a signature in an interface. */
+static bool tree_is_declaration(const parser_def *d) {
+  lang_kind k = d->rule->kind;
+  return d->rule->role == LANG_ROLE_MINOR &&
+         (k == LANG_KIND_FUNCTION || k == LANG_KIND_METHOD || k == LANG_KIND_CONSTRUCTOR);
+}
+
+static bool tree_put_symbol(tree_builder *b, const parser_def *d, uint32_t line, strbuf *out) {
+  lode_str scope, name;
+  tree_names_of(d, &scope, &name);
+  if (name.len == 0 || name.len > CHUNK_MAX_NAME || memchr(name.data, '\n', name.len)) return false;
+  if (out->len + name.len + 32 > CHUNK_MAX_SYMBOLS) return false;
+  strbuf_addf(out, "%s%u %s%s ", out->len ? "\n" : "", line, tree_is_declaration(d) ? "-" : "",
+              lang_kind_name(tree_kind_of(b, d)));
+  strbuf_add(out, name.data, name.len);
+  b->failed = b->failed || out->failed;
+  return true;
+}
+
+/* Lists the definitions that begin in each chunk. */
 static void tree_list_symbols(tree_builder *b, strbuf *scratch) {
-  size_t chunk = 0, n = 0;
-  uint32_t only = 0;
+  size_t chunk = 0, n = 0; /* n: definitions in the chunk that are not chunks themselves */
+  uint32_t only = 0, line = 1, at = 0;
   scratch->len = 0;
   for (size_t i = 0; i <= b->o->n_defs && b->list->n > 0 && !b->failed; i++) {
     bool last = i == b->o->n_defs;
-    uint32_t at = last ? UINT32_MAX : b->o->defs[i].own;
-    while (chunk < b->list->n && b->list->items[chunk].end <= at) {
-      if (n == 1) tree_take_name(b, chunk, only, scratch);
+    uint32_t here = last ? UINT32_MAX : tree_name_offset(b, &b->o->defs[i]);
+    while (chunk < b->list->n && b->list->items[chunk].end <= here) {
+      if (n == 1) tree_take_name(b, chunk, only);
       if (scratch->len)
         b->list->items[chunk].symbols =
             chunk_clean_string(b->list, (lode_str){scratch->data, scratch->len}, CHUNK_MAX_SYMBOLS, 0);
       scratch->len = n = 0;
       chunk++;
     }
-    if (last || b->carved[i]) continue;
-    lode_str scope, name;
-    tree_names_of(&b->o->defs[i], &scope, &name);
-    if (name.len == 0 || name.len > CHUNK_MAX_NAME || memchr(name.data, '\n', name.len)) continue;
-    tree_add_line(scratch, name, CHUNK_MAX_SYMBOLS);
+    if (last) break;
+    if (here < b->list->items[chunk].start) here = b->list->items[chunk].start; /* its chunk is done: names overlap */
+    for (; at < here; at++) line += b->text.data[at] == '\n';
+    for (; at > here; at--) line -= b->text.data[at - 1] == '\n';
+    if (!tree_put_symbol(b, &b->o->defs[i], line, scratch) || b->carved[i]) continue;
     only = (uint32_t)i;
     n++;
-    b->failed = scratch->failed;
   }
 }
 

@@ -164,7 +164,8 @@ static bool collect_visit(collect_state *w, TSNode node, bool *down) {
   TSSymbol symbol = ts_node_symbol(node);
   *down = false;
   if (end > w->text.len || start >= end) return true;
-  if (symbol < w->g->symbols && w->g->comment[symbol]) {
+  const lang_rule *rule = parser_grammar_rule(w->g, node, symbol, w->text.data);
+  if (!rule && symbol < w->g->symbols && w->g->comment[symbol]) {
     if (!(l->run_end > l->run_start && collect_adjoins(w->text, l->run_end, start)) &&
         collect_begins_line(w->text, start, &line) && !collect_add_break(w, line))
       return false;
@@ -174,7 +175,6 @@ static bool collect_visit(collect_state *w, TSNode node, bool *down) {
   bool commented = l->run_end > l->run_start && collect_adjoins(w->text, l->run_end, start);
   if (!commented && collect_begins_line(w->text, start, &line) && !collect_add_break(w, line)) return false;
   uint32_t lines = ts_node_end_point(node).row - ts_node_start_point(node).row + 1, size = end - start;
-  const lang_rule *rule = parser_grammar_rule(w->g, node, symbol, w->text.data);
   bool deeper = w->depth < PARSER_MAX_DEPTH;
   if (collect_joins_body(w, symbol, start, end, lines)) {
     *down = deeper && size > w->o.max_bytes;

@@ -275,6 +275,9 @@ static const lang_rule elixir_rules[] = {
     {"call", KIND(FUNCTION), LEAF, "arguments.^.left*.target*", "target:def|defp|defguard|defguardp|defdelegate"},
     {"call", KIND(MACRO), LEAF, "arguments.^.left*.target*", "target:defmacro|defmacrop"},
     {"call", KIND(FUNCTION), LEAF, "arguments.^", "target:test|describe"},
+    {"unary_operator", KIND(TYPE), MINOR, "operand.arguments.^.left*.target*", "operand.target:type|typep|opaque"},
+    {"unary_operator", KIND(METHOD), MINOR, "operand.arguments.^.left*.target*",
+     "operand.target:callback|macrocallback"},
     RULES_END,
 };
 

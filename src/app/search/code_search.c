@@ -44,6 +44,7 @@ static lode_status search_open_colls(search_ctx *s, lode_error *err) {
     }
   }
   lode_collection_list_free(list);
+  s->unmarked = stamp.revision < INDEXER_REVISION_HEADS;
   s->showing = indexer_stamp_display(&stamp, &s->project->config);
   s->result->doubted = s->showing == INDEXER_DISPLAY_UNSURE;
   if (!code)

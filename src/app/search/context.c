@@ -4,7 +4,7 @@
 
 #include "indexer/code_record.h"
 #include "indexer/index_stamp.h"
-#include "search/search_tuning.h"
+#include "search/search_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@ typedef struct context_state {
   search_context_result *out;
   lode_collection *code, *files;
   indexer_display showing;
+  bool unmarked; /* as in search_ctx */
   json_doc json;
   strbuf where;
 } context_state;
@@ -74,16 +75,20 @@ static lode_str context_head_of(lode_str text) {
   return text;
 }
 
-static lode_status context_rows_where(context_state *f, const char *key, lode_str value, size_t limit,
-                                      lode_result **rows, lode_error *err) {
-  f->where.len = 0;
-  strbuf_addf(&f->where, "{\"%s\":", key);
-  json_put_string(&f->where, value);
-  strbuf_addch(&f->where, '}');
+/* Chunks that f->where selects. */
+static lode_status context_rows(context_state *f, size_t limit, lode_result **rows, lode_error *err) {
   if (f->where.failed) return err_nomem(err);
   lode_get_request get = {
       .select = {.where = {f->where.data, f->where.len}}, .limit = limit, .include = LODE_DOCUMENT | LODE_METADATA};
   return lode_get(f->code, &get, rows, err);
+}
+
+static lode_status context_rows_of_file(context_state *f, lode_str path, lode_result **rows, lode_error *err) {
+  f->where.len = 0;
+  strbuf_addstr(&f->where, "{\"path\":");
+  json_put_string(&f->where, path);
+  strbuf_addch(&f->where, '}');
+  return context_rows(f, 0, rows, err);
 }
 
 /* ---- The definition ---- */
@@ -98,7 +103,7 @@ static lode_status context_find_place(context_state *f, const search_context_req
   lode_str text;
   char quoted[256];
   lode_status st;
-  TRY_GOTO(context_rows_where(f, "path", r->path, 0, &rows, err));
+  TRY_GOTO(context_rows_of_file(f, r->path, &rows, err));
   for (size_t i = 0; i < lode_result_count(rows); i++) {
     const lode_row *row = lode_result_at(rows, i);
     if (!context_view_of(f, row, &view, &text)) continue;
@@ -122,15 +127,34 @@ done:
   return st;
 }
 
+/* Does the definition of a name begin in the chunk? If it shares the chunk, the view becomes that of the definition. */
+static bool context_is_defined_in(context_state *f, indexer_chunk_view *view, lode_str name) {
+  const char *at = NULL;
+  indexer_def def;
+  if (str_eq(view->name, name)) return view->head.len != 0 || f->unmarked;
+  for (size_t i = 0; indexer_chunk_view_def(view, &f->json, i, &at, &def); i++) {
+    if (!str_eq(def.name, name)) continue;
+    view->name = def.name;
+    view->kind = def.kind;
+    view->line = def.line;
+    return true;
+  }
+  return false;
+}
+
 static lode_status context_find_name(context_state *f, lode_str name, lode_str *id, lode_error *err) {
   lode_result *rows = NULL;
   indexer_chunk_view view;
   lode_str text;
   lode_status st;
-  TRY_GOTO(context_rows_where(f, "name", name, SEARCH_CONTEXT_CANDIDATES, &rows, err));
+  f->where.len = 0;
+  strbuf_addstr(&f->where, "{\"$or\":[");
+  search_put_name_clause(&f->where, name);
+  strbuf_addstr(&f->where, "]}");
+  TRY_GOTO(context_rows(f, SEARCH_CONTEXT_CANDIDATES, &rows, err));
   for (size_t i = 0; i < lode_result_count(rows) && f->out->n < SEARCH_CONTEXT_DEFINITIONS; i++) {
     const lode_row *row = lode_result_at(rows, i);
-    if (!context_view_of(f, row, &view, &text)) continue;
+    if (!context_view_of(f, row, &view, &text) || !context_is_defined_in(f, &view, name)) continue;
     TRY_GOTO(context_add_item(f, &view, SEARCH_RELATION_DEFINITION, text, view.first, err));
     if (id->data) continue;
     *id = row->id;
@@ -289,6 +313,7 @@ static lode_status find_showing(context_state *f, const project_info *project, l
     if (str_eq(info->name, STR_LIT(INDEXER_COLL_FILES))) indexer_stamp_parse(info->metadata, &stamp);
   }
   lode_collection_list_free(list);
+  f->unmarked = stamp.revision < INDEXER_REVISION_HEADS;
   f->showing = indexer_stamp_display(&stamp, &project->config);
   f->out->doubted = f->showing == INDEXER_DISPLAY_UNSURE;
   return LODE_OK;

@@ -41,6 +41,10 @@ static void question_find_names(search_question *q) {
     lode_str name = {start, (size_t)(p - start)};
     bool quoted = start > q->text.data && start[-1] == '`';
     bool called = p < end && *p == '(';
+    /* Ruby's and Elixir's fork_worker! and empty? are names; without the sign they are the next best */
+    bool marked = q->is_name && name.len && p + 1 == end && (*p == '!' || *p == '?');
+    if (marked) (void)question_add_name(q, name);
+    if (marked) name.len++;
     if (name.len && (q->is_name || quoted || called || question_looks_coded(name) ||
                      (name.len > 1 && question_is_upper(name.data[0]) && start > q->text.data)))
       (void)question_add_name(q, name);

@@ -183,15 +183,69 @@ static bool rank_same_folded(lode_str a, lode_str b) {
   return true;
 }
 
-/* 1 when the chunk's name is one of the query's names, as written; a little less if only the case differs. Of joined
- * names ("Router.add"), the last counts most. */
-static double rank_defines(const search_question *q, lode_str name) {
-  double best = 0;
-  for (size_t i = 0; i < q->n_names && name.len; i++) {
-    double place = q->is_name && i + 1 < q->n_names ? RANK_QUALIFIER : 1;
-    double hit = str_eq(q->names[i], name) ? 1 : rank_same_folded(q->names[i], name) ? RANK_OTHER_CASE : 0;
-    if (hit * place > best) best = hit * place;
+/* ---- Definitions of names ---- */
+
+/* Does a folder, the file's name or a name around the chunk say this? */
+static bool rank_is_around(const rank_candidate *c, lode_str name) {
+  lode_str places[] = {c->parents, c->path};
+  for (size_t k = 0; k < 2; k++)
+    for (size_t i = 0; i < places[k].len;) {
+      size_t start = i;
+      while (i < places[k].len && search_is_name_byte((unsigned char)places[k].data[i])) i++;
+      if (rank_same_folded((lode_str){places[k].data + start, i - start}, name)) return true;
+      while (i < places[k].len && !search_is_name_byte((unsigned char)places[k].data[i])) i++;
+    }
+  return false;
+}
+
+/* What is meant by a name first: not the constructor, implementation or declaration of a thing, but the thing. */
+static bool rank_is_main(const indexer_def *def) {
+  switch (lang_kind_find(def->kind)) {
+    case LANG_KIND_CONSTRUCTOR:
+    case LANG_KIND_IMPL:
+    case LANG_KIND_PROPERTY:
+    case LANG_KIND_VARIABLE:
+    case LANG_KIND_SECTION:
+    case LANG_KIND_DATA:
+    case LANG_KIND_TEXT: return false;
+    default: return !def->declared;
   }
+}
+
+/* How well a definition is what a query that is a name means: 0, not at all, to RANK_LEVELS. Of joined names
+ * ("Router.add") the last is meant, and the others are around it; a definition of one of the others comes after every
+ * one of the last. */
+static unsigned rank_level(const search_question *q, const rank_candidate *c, const indexer_def *def) {
+  bool around = true, one_of = false;
+  for (size_t i = 0; i < q->n_names; i++) one_of = one_of || rank_same_folded(q->names[i], def->name);
+  if (!one_of) return 0;
+  lode_str last = q->names[q->n_names - 1];
+  if (!rank_same_folded(last, def->name)) return 1;
+  for (size_t i = 0; i + 1 < q->n_names; i++) around = around && rank_is_around(c, q->names[i]);
+  return 1 + rank_is_main(def) + 2 * around + 4 * str_eq(last, def->name);
+}
+
+/* The level of the chunk's best definition, and which one it is. */
+static double rank_defines_name(const search_question *q, rank_candidate *c) {
+  indexer_def own = {.name = c->name, .kind = c->kind, .declared = c->declared};
+  unsigned best = c->head && c->name.len ? rank_level(q, c, &own) : 0;
+  for (size_t i = 0; i < c->n_defs; i++) {
+    unsigned level = rank_level(q, c, &c->defs[i]);
+    if (level <= best) continue;
+    best = level;
+    c->shown = i + 1;
+  }
+  return (double)best / RANK_LEVELS;
+}
+
+/* For a question in words: 1 when the chunk's name is one of those in it, as written; a little less if only the case
+ * differs. */
+static double rank_defines_word(const search_question *q, const rank_candidate *c) {
+  double best = 0;
+  for (size_t i = 0; i < q->n_names && c->name.len; i++)
+    rank_keep_larger(&best, str_eq(q->names[i], c->name)             ? 1
+                            : rank_same_folded(q->names[i], c->name) ? RANK_OTHER_CASE
+                                                                     : 0);
   return best;
 }
 
@@ -398,7 +452,9 @@ static lode_status rank_measure(rank_state *r, lode_error *err) {
     rank_candidate *c = &r->v[i];
     search_words name;
     search_words_split(c->name, &name);
-    c->features[RANK_FEATURE_DEFINES] = rank_defines(r->question, c->name);
+    c->shown = 0;
+    c->features[RANK_FEATURE_DEFINES] =
+        r->question->is_name ? rank_defines_name(r->question, c) : rank_defines_word(r->question, c);
     c->features[RANK_FEATURE_NAME] = rank_overlap(r, &name);
     c->features[RANK_FEATURE_FILE] = r->files[c->file].name;
     c->features[RANK_FEATURE_CENTRAL] = r->files[c->file].central;
@@ -433,6 +489,7 @@ static void rank_score_chunks(rank_state *r) {
       if (c->factors >> f & 1) factor *= r->weights->factor[f];
     for (size_t f = 0; f < RANK_FEATURE_COUNT; f++)
       *(rank_is_file_feature[f] ? &c->shared : &c->score) += rank_feature_value(r, c, f, factor);
+    c->defines = r->question->is_name ? rank_feature_value(r, c, RANK_FEATURE_DEFINES, factor) : 0;
   }
 }
 
@@ -455,7 +512,7 @@ static void rank_score_files(rank_state *r) {
     f->best = r->v[r->order[i]].score;
     double shared = r->v[r->order[i]].shared;
     for (f->chunks = 1, i++; i < r->n && &r->files[r->v[r->order[i]].file] == f; i++, f->chunks++) {
-      f->sum += share * r->v[r->order[i]].score;
+      f->sum += share * (r->v[r->order[i]].score - r->v[r->order[i]].defines);
       share *= r->weights->decay;
     }
     f->best += more * f->sum + shared;

@@ -10,7 +10,8 @@
  *                 + (sum of weight * feature of the file) * (product of the factors that apply)
  *
  * Two exceptions: for a question in words, text and vector features count double when the other kind is missing; and
- * for a name, no factor reduces its definition.
+ * for a name, no factor reduces its definition, and the definitions of a file are not added up. DEFINES has levels
+ * (rank_level()); for a name its weight is such that no other feature makes up for one level.
  *
  * Files are ordered by score, and each shows its best chunk; chunks with the same text as a better one are folded
  * into it. The k-th further chunk of a file is ranked among the files with `again` / k of its own score: one file
@@ -65,7 +66,10 @@ void search_question_parse(lode_str text, search_question *question);
 typedef struct rank_candidate {
   lode_str id, path, language, kind, name, parents; /* owned by the caller */
   const char *hash;                                 /* of its text; equal ones are folded */
-  uint32_t first, last;
+  uint32_t first, last, line;                       /* line: of its own definition */
+  bool head, declared;     /* the definition of its name begins here; it is only declared here */
+  const indexer_def *defs; /* other definitions in the chunk */
+  size_t n_defs;
   double bm25;            /* 0: not found by text */
   double cosine, cosine2; /* NaN: unknown */
   double outline;         /* BM25 of the file's outline */
@@ -74,7 +78,9 @@ typedef struct rank_candidate {
   bool measured;
   double features[RANK_FEATURE_COUNT];
   unsigned factors;     /* bit i: factor i applies */
+  size_t shown;         /* 1 + which of `defs` is what was asked for; 0: its own */
   double score, shared; /* from features of the chunk, and from those of its file */
+  double defines;       /* the part of `score` from DEFINES */
   size_t file;          /* which file, in the order of paths */
 } rank_candidate;
 

@@ -55,7 +55,6 @@ static lode_status hits_add_snippets(search_ctx *s, search_file_reader *reader, 
     while (hit->snippet.len && (unsigned char)hit->snippet.data[hit->snippet.len - 1] <= ' ') hit->snippet.len--;
     if (!search_copy(s, &hit->snippet)) TRY_GOTO(err_nomem(err));
     indexer_mask_for_display(s->showing, (char *)hit->snippet.data, hit->snippet.len); /* owned by the arena */
-    hit->line = view.line;
     if (s->request->context) TRY_GOTO(hits_add_context(s, reader, hit, err));
   }
 done:
@@ -81,6 +80,21 @@ static lode_status hits_check_files(search_ctx *s, search_file_reader *reader, l
   return st;
 }
 
+/* Is a definition of the kind and the name that the request asks for? */
+static bool hits_def_fits(const search_request *r, lode_str kind, lode_str name) {
+  return (!r->kind.data || search_kind_fits(r->kind, kind)) && (!r->name.data || str_eq(r->name, name));
+}
+
+/* Which of the chunk's definitions a hit is about: the one that was asked for by name, else the chunk's own, unless it
+ * is not what the options ask for and another one is. */
+static const indexer_def *hits_def_of(const search_request *r, const rank_candidate *c) {
+  if (c->shown) return &c->defs[c->shown - 1];
+  if (hits_def_fits(r, c->kind, c->name)) return NULL;
+  for (size_t i = 0; i < c->n_defs; i++)
+    if (hits_def_fits(r, c->defs[i].kind, c->defs[i].name)) return &c->defs[i];
+  return NULL;
+}
+
 lode_status search_make_hits(search_ctx *s, lode_error *err) {
   size_t limit = s->request->limit ? s->request->limit : 10, n = 0;
   rank_hit *ranked = mem_calloc(limit, sizeof *ranked);
@@ -103,7 +117,7 @@ lode_status search_make_hits(search_ctx *s, lode_error *err) {
                         .snippet = {"", 0},
                         .first = c->first,
                         .last = c->last,
-                        .line = c->first,
+                        .line = c->line,
                         .snippet_line = c->first,
                         .score = ranked[i].score,
                         .bm25 = c->bm25,
@@ -111,6 +125,12 @@ lode_status search_make_hits(search_ctx *s, lode_error *err) {
                         .cosine2 = c->cosine2,
                         .more = ranked[i].more,
                         .copies = ranked[i].copies};
+    const indexer_def *def = hits_def_of(s->request, c);
+    if (def) {
+      hit->name = def->name;
+      hit->kind = def->kind;
+      hit->line = def->line;
+    }
     memcpy(hit->features, c->features, sizeof hit->features);
   }
   if (n && !s->request->files_only) TRY_GOTO(hits_add_snippets(s, &reader, ranked, err));

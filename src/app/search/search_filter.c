@@ -4,17 +4,39 @@
 
 static void search_clause_begin(search_ctx *s) { strbuf_addstr(&s->where, s->where.len ? "," : "{\"$and\":["); }
 
-static void search_clause_put_in(strbuf *out, const char *key, const lang_kind *kinds, size_t n) {
-  strbuf_addf(out, "{\"%s\":{\"$in\":[", key);
+/* Chunks that are of one of these kinds, or hold small definitions that are. */
+static void search_clause_put_kinds(strbuf *out, const lang_kind *kinds, size_t n) {
+  strbuf_addstr(out, "{\"$or\":[{\"kind\":{\"$in\":[");
   for (size_t i = 0; i < n; i++) strbuf_addf(out, "%s\"%s\"", i ? "," : "", lang_kind_name(kinds[i]));
   strbuf_addstr(out, "]}}");
+  for (size_t i = 0; i < n; i++) strbuf_addf(out, ",{\"kinds\":{\"$contains\":\"%s\"}}", lang_kind_name(kinds[i]));
+  strbuf_addstr(out, "]}");
+}
+
+static const lang_kind search_functions[] = {LANG_KIND_FUNCTION, LANG_KIND_METHOD, LANG_KIND_CONSTRUCTOR};
+static const lang_kind search_classes[] = {LANG_KIND_CLASS,     LANG_KIND_STRUCT, LANG_KIND_UNION, LANG_KIND_ENUM,
+                                           LANG_KIND_INTERFACE, LANG_KIND_TRAIT,  LANG_KIND_TYPE,  LANG_KIND_IMPL};
+
+/* The kinds that a request for *one means. */
+static size_t search_kinds_of(const lang_kind *one, const lang_kind **kinds) {
+  *kinds = *one == LANG_KIND_FUNCTION ? search_functions : *one == LANG_KIND_CLASS ? search_classes : one;
+  return *kinds == search_functions ? sizeof search_functions / sizeof *search_functions
+         : *kinds == search_classes ? sizeof search_classes / sizeof *search_classes
+                                    : 1;
+}
+
+bool search_kind_fits(lode_str asked, lode_str kind) {
+  lang_kind one = lang_kind_find(asked), is = lang_kind_find(kind);
+  const lang_kind *kinds;
+  size_t n = search_kinds_of(&one, &kinds);
+  for (size_t i = 0; i < n; i++)
+    if (kinds[i] == is) return true;
+  return false;
 }
 
 static lode_status search_clause_kind(search_ctx *s, lode_str kind, lode_error *err) {
-  static const lang_kind functions[] = {LANG_KIND_FUNCTION, LANG_KIND_METHOD, LANG_KIND_CONSTRUCTOR};
-  static const lang_kind classes[] = {LANG_KIND_CLASS,     LANG_KIND_STRUCT, LANG_KIND_UNION, LANG_KIND_ENUM,
-                                      LANG_KIND_INTERFACE, LANG_KIND_TRAIT,  LANG_KIND_TYPE,  LANG_KIND_IMPL};
   lang_kind one = lang_kind_find(kind);
+  const lang_kind *kinds;
   char quoted[256];
   strbuf names = {0};
   if (one == LANG_KIND_COUNT) {
@@ -24,13 +46,9 @@ static lode_status search_clause_kind(search_ctx *s, lode_str kind, lode_error *
     strbuf_release(&names);
     return st;
   }
+  size_t n = search_kinds_of(&one, &kinds);
   search_clause_begin(s);
-  if (one == LANG_KIND_FUNCTION)
-    search_clause_put_in(&s->where, "kind", functions, 3);
-  else if (one == LANG_KIND_CLASS)
-    search_clause_put_in(&s->where, "kind", classes, 8);
-  else
-    search_clause_put_in(&s->where, "kind", &one, 1);
+  search_clause_put_kinds(&s->where, kinds, n);
   return LODE_OK;
 }
 
@@ -39,6 +57,14 @@ static void search_clause_text(search_ctx *s, const char *key, lode_str value) {
   strbuf_addf(&s->where, "{\"%s\":", key);
   json_put_string(&s->where, value);
   strbuf_addch(&s->where, '}');
+}
+
+void search_put_name_clause(strbuf *out, lode_str name) {
+  strbuf_addstr(out, "{\"name\":");
+  json_put_string(out, name);
+  strbuf_addstr(out, "},{\"defs\":{\"$contains\":");
+  json_put_string(out, name);
+  strbuf_addstr(out, "}}");
 }
 
 /* A glob with a slash starts at the root: its prefix without wildcards is a range of paths, which the index can
@@ -75,7 +101,12 @@ lode_status search_make_filter(search_ctx *s, lode_error *err) {
     search_clause_text(s, "language", str_of(language->name));
   }
   if (r->kind.data) TRY(search_clause_kind(s, r->kind, err));
-  if (r->name.data) search_clause_text(s, "name", r->name);
+  if (r->name.data) {
+    search_clause_begin(s);
+    strbuf_addstr(&s->where, "{\"$or\":[");
+    search_put_name_clause(&s->where, r->name);
+    strbuf_addstr(&s->where, "]}");
+  }
   if (r->path.data) search_clause_path(s, r->path);
   if (s->where.len) strbuf_addstr(&s->where, "]}");
   return s->where.failed ? err_nomem(err) : LODE_OK;

@@ -44,6 +44,7 @@ typedef struct search_ctx {
   search_reply words; /* of the text query, run on `thread`, which reads code, text, where and request */
   pthread_t thread;
   bool asking;        /* the thread was started and not joined yet */
+  bool unmarked;      /* an index of revision 1 does not say where a long definition begins */
   bool names_backlog; /* too many chunks wait for the metadata index: a query for names would take long */
   bool cut;           /* a source returned as many as it was asked for: more may match */
   uint64_t moment;    /* snapshot of the store's answers so far; 0: none */
@@ -58,6 +59,10 @@ void search_note_snapshot(search_ctx *s, const lode_result *rows);
 /* Copies text into the arena; false: out of memory. */
 LODE_MUST bool search_copy(search_ctx *s, lode_str *text);
 LODE_MUST lode_status search_make_filter(search_ctx *s, lode_error *err);
+/* Is a kind what a request for `asked` means? "function" includes methods, "class" all types. */
+bool search_kind_fits(lode_str asked, lode_str kind);
+/* A filter for chunks that define a name, or are a part of its definition. */
+void search_put_name_clause(strbuf *out, lode_str name);
 lode_selection search_selection(const search_ctx *s);
 /* The text query takes about as long as the vectors and the model, so it runs on a thread beside them: start it
  * early. If no thread can be started it runs later. join also serves for cleanup. */

@@ -35,6 +35,21 @@ bool search_copy(search_ctx *s, lode_str *text) {
   return p != NULL;
 }
 
+/* Copies the definitions that share the chunk. */
+static lode_status source_copy_defs(search_ctx *s, const indexer_chunk_view *view, rank_candidate *c, lode_error *err) {
+  const char *at = NULL;
+  size_t n = view->defs ? s->json.nodes[view->defs].u.count : 0;
+  if (!n) return LODE_OK;
+  indexer_def *defs = mem_arena_alloc(s->arena, n * sizeof *defs);
+  if (!defs) return err_nomem(err);
+  while (c->n_defs < n && indexer_chunk_view_def(view, &s->json, c->n_defs, &at, &defs[c->n_defs])) {
+    indexer_def *def = &defs[c->n_defs++];
+    if (!search_copy(s, &def->name) || !search_copy(s, &def->kind)) return err_nomem(err);
+  }
+  c->defs = defs;
+  return LODE_OK;
+}
+
 /* The candidate of a row, created if needed; NULL without an error when the glob excludes it or it is not a chunk. */
 static lode_status source_candidate(search_ctx *s, const lode_row *row, rank_candidate **out, lode_error *err) {
   indexer_chunk_view view;
@@ -58,6 +73,9 @@ static lode_status source_candidate(search_ctx *s, const lode_row *row, rank_can
                       .parents = view.parents,
                       .first = view.first,
                       .last = view.last,
+                      .line = view.line,
+                      .head = view.head.len != 0 || s->unmarked,
+                      .declared = str_eq(view.head, STR_LIT("declared")),
                       .cosine = NAN,
                       .cosine2 = NAN};
   lode_str hash = view.hash;
@@ -67,6 +85,7 @@ static lode_status source_candidate(search_ctx *s, const lode_row *row, rank_can
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
     if (!search_copy(s, texts[i])) return err_nomem(err);
   c.hash = hash.data;
+  TRY(source_copy_defs(s, &view, &c, err));
   s->v[s->n] = c;
   *out = &s->v[s->n++];
   s->table[slot] = (uint32_t)s->n;
@@ -143,12 +162,12 @@ static lode_status source_take_names(search_ctx *s, lode_error *err) {
   lode_result *rows = NULL;
   lode_status st = LODE_OK;
   if (q->n_names == 0) return LODE_OK;
-  strbuf_addstr(&where, "{\"$and\":[{\"name\":{\"$in\":[");
+  strbuf_addstr(&where, "{\"$and\":[{\"$or\":[");
   for (size_t i = 0; i < q->n_names; i++) {
     if (i) strbuf_addch(&where, ',');
-    json_put_string(&where, q->names[i]);
+    search_put_name_clause(&where, q->names[i]);
   }
-  strbuf_addstr(&where, "]}}");
+  strbuf_addstr(&where, "]}");
   if (s->where.len) {
     strbuf_addch(&where, ',');
     strbuf_add(&where, s->where.data, s->where.len);

@@ -20,7 +20,7 @@
   X(VECTOR, CHUNK, "vector", 1.00, 0.10, "cosine of question and chunk, against the candidates'")                      \
   X(QUALITY, CHUNK, "quality", 0.20, 0.10, "the same with the second vector")                                          \
   X(OUTLINE, FILE, "outline", 0.20, 0.50, "BM25 of the file's outline, against the best file's")                       \
-  X(DEFINES, CHUNK, "defines", 0.40, 3.00, "the chunk defines exactly a name that the query holds")                    \
+  X(DEFINES, CHUNK, "defines", 0.40, 64.0, "how exactly the chunk defines a name that the query holds")                \
   X(NAME, CHUNK, "name", 0.30, 0.60,                                                                                   \
     "how much of the chunk's name the query's words cover, and how much of them it covers")                            \
   X(FILE, FILE, "file", 2.20, 1.60, "the same for the name of the file")                                               \
@@ -62,11 +62,11 @@
 /* Square of beta in the F-measure of names (rank_overlap()): at beta = 1/2 precision counts more than recall, so that a
  * short name that the query contains whole beats a long one with as many matching words. Not measured. */
 #define RANK_NAME_BETA2 0.25
-/* What a definition counts if its name differs from the query's by case only. Not measured. */
+/* What a definition counts for a question if its name differs from the question's by case only. Not measured. */
 #define RANK_OTHER_CASE 0.8
-/* What a definition counts that matches a part of a joined name, as Router in Router.add, but not its last. Not
- * measured. */
-#define RANK_QUALIFIER 0.5
+/* Levels of DEFINES for a name (rank_level()). One level is 1/8 of its weight: for a name 8, more than all other
+ * features of a file together. */
+#define RANK_LEVELS 8
 /* What a chunk counts as a definition: 1 for types, this for functions and macros, and this for constants, tables,
  * namespaces and implementations. Not measured; the weight of the feature is 0.1. */
 #define RANK_KIND_FUNCTION 0.8

@@ -147,6 +147,7 @@ static const op_field row_code_search[] = {
     {"path", OP_FIELD_TEXT, 0, "from the root"},
     {"start_line", OP_FIELD_NUMBER, 0, "first line of the chunk"},
     {"end_line", OP_FIELD_NUMBER, 0, "its last line"},
+    {"line", OP_FIELD_NUMBER, OP_FIELD_OPTIONAL, "where the definition begins, if not at start_line"},
     {"kind", OP_FIELD_TEXT, 0, "function, class, section, ..."},
     {"name", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "what it defines"},
     {"parents", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "names around it"},
