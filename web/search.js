@@ -40,7 +40,9 @@ function codeArgs(query) {
   if ($('language').value) args.lang = $('language').value;
   if ($('kind').value) args.type = $('kind').value;
   if ($('path').value.trim()) args.path = $('path').value.trim();
-  if ($('mode').value && !state.similar) args.mode = $('mode').value;
+  const by = state.similar ? '' : $('mode').value;
+  if (by === 'exact' || by === 'regex') args[by] = true;
+  else if (by) args.mode = by;
   return args;
 }
 

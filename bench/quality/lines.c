@@ -125,6 +125,7 @@ static void lines_ask(lines_run *run, const lines_question *q, const char *langu
     row->ten += rank != 0;
   }
   run->asked++;
+  run->unsure += rank == 1 && result.weak;
   run->brief += result.n && result.hits[0].last - result.hits[0].first < LINES_SHORT;
   if (run->failures && rank != 1) lines_show_failure(q, &result, rank);
   search_result_release(&result);
@@ -136,9 +137,9 @@ static void lines_ask_absent(lines_run *run, const char *type, const char *text)
   for (int i = 0; i < 2; i++) {
     lines_row *row = lines_row_of(run, "absent", i ? type : "");
     row->asked++;
-    row->first += result.n == 0;
+    row->first += result.n == 0 || result.weak;
   }
-  if (run->failures && result.n) printf("absent %s %s: %s\n", type, run->repo, text);
+  if (run->failures && result.n && !result.weak) printf("absent %s %s: %s\n", type, run->repo, text);
   search_result_release(&result);
 }
 
@@ -234,6 +235,8 @@ static void lines_print(const lines_run *run) {
   }
   printf("| first results of at most %d lines | %zu | %.1f %% | | |\n", LINES_SHORT, run->asked,
          lines_percent(run->brief, run->asked));
+  printf("| right first results marked as weak | %zu | %.1f %% | | |\n", run->asked,
+         lines_percent(run->unsure, run->asked));
 }
 
 int main(int argc, char **argv) {

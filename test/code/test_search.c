@@ -96,6 +96,23 @@ TEST(a_query_is_words_or_a_name) {
   CHECK(q.words.n > 0); /* nothing but stop words: then they count */
 }
 
+static double held(const char *query, const char *text) {
+  search_phrase p;
+  search_phrase_parse(S(query), &p);
+  return search_phrase_match(&p, S(text));
+}
+
+TEST(text_as_it_stands_is_known) {
+  static const char code[] = "  if (!fp) return fail(\"cannot open %s: %d\", path);\n  open_the_gate(guests);\n";
+  CHECK(held("return fail(\"cannot open %s", code) == 1);
+  CHECK(held("if (!fp)\n return fail(\"cannot open", code) > 0.8); /* lines joined */
+  CHECK(held("x.c:12: return fail(cannot open s d path)", code) > 0.5);
+  CHECK(held("return open fail path cannot (guests)", code) == 0);         /* its words, in another order */
+  CHECK(held("cannot open", code) > 0 && held("cannot open", code) < 0.1); /* who asks may mean anything */
+  CHECK(held("open_the_gate", code) == 0);                                 /* a name: definitions decide */
+  CHECK(held("", code) == 0 && held("fail", "") == 0);
+}
+
 /* ---- Ranking ---- */
 
 static rank_candidate chunk(const char *id, const char *path, const char *name, const char *kind, double bm25) {
@@ -176,6 +193,35 @@ TEST(definitions_that_share_a_chunk_are_found_by_their_names) {
   CHECK(first_of("open_doors", v, 2) == 0);
   v[0].measured = v[1].measured = false;
   CHECK(rank("how many doors there are", v, 2, 4, hits) == 2 && v[1].shown == 0);
+}
+
+TEST(a_text_that_is_held_comes_first_even_in_a_test) {
+  rank_candidate v[] = {chunk("a#0", "src/gate.c", "open_gate", "function", 9),
+                        chunk("b#0", "test/x.c", "", "module", 0.1)};
+  v[0].text = S("int open_gate(int guests) { return guests; }");
+  v[1].text = S("  CHECK(open_gate(12) == guests + 3);");
+  CHECK(first_of("CHECK(open_gate(12) == guests", v, 2) == 1);
+  CHECK(first_of("how is the gate opened", v, 2) == 0);
+}
+
+TEST(a_longer_answer_begins_with_the_shorter_one) {
+  rank_candidate v[40];
+  static char ids[40][24], paths[40][24];
+  rank_hit all[40], few[40];
+  for (int i = 0; i < 40; i++) {
+    snprintf(ids[i], sizeof ids[i], "f%d#0", i);
+    snprintf(paths[i], sizeof paths[i], "src/f%d.c", i / 2);
+    v[i] = chunk(ids[i], paths[i], "f", "function", 1 + i % 7);
+    v[i].hash = i % 5 ? NULL : "same";
+  }
+  size_t n = rank("some words", v, 40, 40, all);
+  CHECK(n == 33); /* eight are copies of each other */
+  for (size_t limit = 1; limit < n; limit++) {
+    for (int i = 0; i < 40; i++) v[i].measured = false;
+    CHECK(rank("some words", v, 40, limit, few) == limit);
+    for (size_t i = 0; i < limit; i++)
+      CHECK(few[i].chunk == all[i].chunk && few[i].copies == all[i].copies && few[i].score == all[i].score);
+  }
 }
 
 TEST(names_of_files_count_and_tests_come_later) {
@@ -516,6 +562,52 @@ TEST(a_tree_is_indexed_searched_and_followed) {
 }
 
 /* Who stays finds a change before any index holds it, and leaves those to the store. */
+/* How many results a search for a text as it stands has; the first of them is of that file. */
+static size_t verbatim(scene *s, search_request request, const char *path) {
+  search_result result;
+  request.mode = LODE_HYBRID;
+  request.limit = 10;
+  request.embedder = s->model;
+  OK(search_run(&s->project, s->store, &request, &result, &err));
+  size_t n = result.n;
+  CHECK(!result.weak && (n == 0 || str_eq(result.hits[0].path, S(path))));
+  search_result_release(&result);
+  return n;
+}
+
+TEST(text_as_it_stands_is_found_and_verified) {
+  scene s = {0};
+  indexer_report r;
+  search_result result;
+  scene_open(&s, "letters@1/8/static");
+  write_in(s.project.root, "gamma.c", "/* one (two three) four */\nint gamma_ray;\n");
+  write_in(s.project.root, "delta.c", "/* one two (three four) */\nint delta_ray;\n");
+  OK(run_index(&s, false, &r));
+  CHECK(verbatim(&s, (search_request){.query = S("(two three)"), .exact = true}, "gamma.c") == 1);
+  CHECK(verbatim(&s, (search_request){.query = S("wo thre"), .exact = true}, "gamma.c") == 1); /* no whole word */
+  CHECK(verbatim(&s, (search_request){.query = S("(Two three)"), .exact = true}, "") == 0);
+  CHECK(verbatim(&s, (search_request){.query = S("gamma.c"), .exact = true}, "") == 0); /* a path is not text */
+  CHECK(verbatim(&s, (search_request){.query = S("one .two th"), .regex = true}, "gamma.c") == 1);
+  CHECK(verbatim(&s, (search_request){.query = S("^int (delta|gamma)_ray;$"), .regex = true}, "delta.c") == 2);
+  CHECK(verbatim(&s, (search_request){.query = S("delta\\.c"), .regex = true}, "") == 0);
+  CHECK(verbatim(&s, (search_request){.query = S("ray \"two (three\"")}, "delta.c") == 1);
+  CHECK(search_run(&s.project, s.store,
+                   &(search_request){.query = S("(x"), .regex = true, .mode = LODE_BY_TEXT, .limit = 1}, &result,
+                   &err) == LODE_INVALID);
+  CHECK(strstr(err.text, "\"(x\" is wrong") != NULL);
+  OK(search_run(&s.project, s.store,
+                &(search_request){.query = S("\"four one\" gamma"), .mode = LODE_BY_TEXT, .limit = 3}, &result, &err));
+  CHECK(result.n > 0 && strstr(result.note, "without the quotes") != NULL);
+  search_result_release(&result);
+  OK(search_run(
+      &s.project, s.store,
+      &(search_request){.query = S("xyzzy plugh frobnicate"), .mode = LODE_HYBRID, .limit = 3, .embedder = s.model},
+      &result, &err));
+  CHECK(result.n == 0 || result.weak);
+  search_result_release(&result);
+  scene_close(&s);
+}
+
 TEST(a_watcher_does_not_wait_for_indexes) {
   scene s = {0};
   indexer_report r;
@@ -775,7 +867,14 @@ TEST_SLOW(no_allocation_that_fails_does_harm, 120) {
     countdown = -1;
     CHECKF(st == LODE_OK || st == LODE_NOMEM || st == LODE_IO || st == LODE_CORRUPT || st == LODE_BUSY,
            "round %d: %s %s", round, lode_status_name(st), err.text);
-    search_request request = {.query = S("open"), .mode = LODE_HYBRID, .limit = 5, .context = 2, .embedder = s.model};
+    static const char *const queries[] = {"open", "\"open_\"", "return [12]", "open_door"};
+    search_request request = {.query = S(queries[round % 4]),
+                              .mode = LODE_HYBRID,
+                              .limit = 5,
+                              .context = 2,
+                              .embedder = s.model,
+                              .regex = round % 4 == 2,
+                              .exact = round % 8 == 3};
     search_context_request around = {.name = S("close_window"), .limit = 5};
     search_result result;
     search_context_result context;

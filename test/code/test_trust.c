@@ -885,7 +885,7 @@ TEST(values_count_that_the_user_has_set) {
     trust_suppress_config(&trust, &config, &held);
     bool model = step == 1 || step == 2, refresh = step >= 2;
     CHECK(strcmp(config_text(&config, CONFIG_MODEL), model ? "openai:x" : "code") == 0);
-    CHECK(strcmp(config_text(&config, CONFIG_SEARCH_REFRESH), refresh ? "auto" : "off") == 0);
+    CHECK(strcmp(config_text(&config, CONFIG_SEARCH_REFRESH), refresh ? "auto" : "quick") == 0);
     CHECK(config_int(&config, CONFIG_SEARCH_LIMIT) == 3 && config_bool(&config, CONFIG_QUALITY));
     CHECK((held.len != 0) == (!model || !refresh));
     /* What has no effect is not lost when something else is saved */

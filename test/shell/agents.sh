@@ -141,7 +141,7 @@ secret_project "$tmp/old"
 run 0 config set index.secrets index
 run 0 index
 run 0 config set index.secrets
-run 0 search connect_to_github --json -n 1; hasnt "${token:4}"
+run 0 search connect_to_github --json -n 1 --no-refresh; hasnt "${token:4}"
 run 0 index --json; is_field changed 7; is_field removed 1; is_field unchanged 1
 run 0 db export code; hasnt "${token:4}"; hasnt mPq2WvN5
 # It was cut into pieces, and those of a long key know neither its beginning nor its end
@@ -173,7 +173,7 @@ run 0 index
 ln -s "$tmp/elsewhere" link
 printf 'first\nthe_inner_secret\nlast\n' >.env # in the project, and not indexed
 plant() { # plant PATH: a record as lode index would have made it, with a path of the planter's
-  printf '{"id":"%s#0","document":"int planted_function(void);","embedding":null,"metadata":{"path":"%s","language":"c","kind":"function","name":"planted_function","span":"1-1/1@0","hash":"%s"}}\n' "$1" "$1" "$1"
+  printf '{"id":"%s#0","document":"int planted_function(void);","embedding":null,"metadata":{"path":"%s","language":"c","kind":"function","name":"planted_function","head":"defined","span":"1-1/1@0","hash":"%s"}}\n' "$1" "$1" "$1"
 }
 graft() { # graft FILE: the store of a stranger, who wrote these records into its index
   rm -rf "$tmp/grafted"
@@ -196,8 +196,8 @@ touch -d '2001-01-01' touched.c
 cp -p swapped.c "$tmp/swapped.c" && printf 'int swapped_function(void) {\n  return 2;\n}\n' >swapped.c && touch -r "$tmp/swapped.c" swapped.c
 rm vanishing.c
 run 0 search swapped_function --json -n 1; has '"stale":"changed"'
-run 0 search changing_function --json -n 1; has '"path":"changing.c"'; has '"stale":"changed"'; says 'changed since they were indexed'
-run 0 search changing_function -n 1; has '(the file changed since it was indexed)'
+run 0 search changing_function --json -n 1 --no-refresh; has '"path":"changing.c"'; has '"stale":"changed"'; says 'changed since they were indexed'
+run 0 search changing_function -n 1 --no-refresh; has '(the file changed since it was indexed)'
 run 0 search vanishing_function --json -n 1; has '"stale":"gone"'
 run 0 search vanishing_function -n 1; has '(the file is gone)'
 run 0 search honest_function --json -n 1; hasnt stale

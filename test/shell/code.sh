@@ -133,7 +133,7 @@ cd src && run 0 search Backoff -n 1 --json; has '"path":"src/net/retry.py"'; cd 
 # ---- Changes
 
 printf '\nint new_function_here(void) { return 7; }\n' >>src/parser.c
-run 0 search parse_header_line -n 1; says "changed since"
+run 0 search parse_header_line -n 1 --no-refresh; says "changed since"
 run 0 status --check --json; is_field changed_files 1
 run 0 index --json; is_field changed 1; is_field unchanged 4
 run 0 search new_function_here --json -n 1; has "src/parser.c"
@@ -160,7 +160,7 @@ rm src/fresh.py
 run 0 search parse --json; hasnt "src/fresh.py"
 run 0 config set search.refresh
 run 0 index --remove src/net --json; is_field removed 1
-run 1 search Backoff --mode text
+run 1 search Backoff --mode text --no-refresh
 run 1 index --remove src/net
 run 2 index --remove /etc; says "not in the project"
 run 2 index --force --pending; says "one of them"
@@ -173,6 +173,26 @@ check "--force gives another index" [ "$(content)" = "$before" ]
 run 0 db collections --json; hasnt ".new"
 rm -rf tests docs
 run 0 index --json; is_field removed 2
+
+# ---- Fresh by default
+
+printf 'int came_later(void) { return 1; }\n' >src/later.c
+run 1 search came_later --mode text --no-refresh; silent "brought"
+run 2 search came_later --refresh --no-refresh; says "one of them"
+run 0 config set search.refresh off
+run 1 search came_later --mode text
+run 0 config set search.refresh
+before=$(content)
+run 1 search came_later --mode text --read-only
+check "a search that only reads has written" [ "$(content)" = "$before" ]
+run 0 search came_later --mode text -n 1 --json; has '"path":"src/later.c"'; hasnt '"stale"'
+sed -i 's/came_later/went_later/' src/later.c
+run 0 search went_later --mode text -n 1 --json; has '"path":"src/later.c"'; hasnt '"stale"'
+rm src/later.c
+run 1 search went_later --mode text; silent "changed since"
+mkdir many && for i in $(seq 1 120); do echo "int of_many_$i;" >many/$i.c; done
+run 1 search of_many_7 --mode text; says "many files changed"
+rm -r many
 
 # ---- Settings
 
@@ -193,6 +213,94 @@ run 3 doctor; has "settings"
 run 2 config set search.limit 3
 check "a broken file was replaced" [ "$(cat .lode/config.json)" = '{broken' ]
 rm .lode/config.json
+
+# ---- Definitions by their names
+
+mkdir -p "$tmp/names/src/web" && cd "$tmp/names" && git init -q . 2>/dev/null
+cat >src/errors.rb <<'R'
+module Shop
+  class EmptyCart < StandardError; end
+  class ClosedShop < StandardError; end
+  LARGEST_ORDER = 400
+end
+R
+cat >src/cart.ex <<'X'
+defmodule Shop.Cart do
+  @moduledoc "What somebody wants to buy."
+  @type total :: integer
+  def empty?(cart), do: cart == []
+end
+X
+cat >src/web/server.h <<'C'
+#define MOST_GUESTS 12
+#define least_guests 3
+class Server;
+int open_gate(int guests);
+class Server {
+ public:
+  Server(int guests);
+  int guests() const { return guests_; }
+ private:
+  int guests_;
+};
+C
+{
+  echo '#include "server.h"'
+  echo 'Server::Server(int guests) : guests_(guests) { (void)guests; (void)guests_; (void)MOST_GUESTS; }'
+  echo 'int open_gate(int guests) {'
+  for i in $(seq 1 150); do echo "  if (guests == $i) return open_gate(guests - $i) + open_gate($i);"; done
+  echo '  return 0;'
+  echo '}'
+} >src/web/server.cc
+run 0 index -q
+first() { printf '%s\n' "$out" | head -n 1; }
+is_first() { case $(first) in *"$1"*) ok ;; *) bad "wanted $1 first: $(first | cut -c1-200)" ;; esac }
+run 0 search ClosedShop --json; is_first '"name":"ClosedShop"'; is_first '"kind":"class"'
+run 0 search LARGEST_ORDER --json; is_first '"name":"LARGEST_ORDER"'; is_first '"line":4'
+run 0 search Shop.Cart --json; is_first '"path":"src/cart.ex"'; is_first '"kind":"namespace"'
+run 0 search 'empty?' --json; is_first '"name":"empty?"'
+run 0 search total --json; is_first '"path":"src/cart.ex"'
+run 0 search MOST_GUESTS --json; is_first '"path":"src/web/server.h"'; is_first '"kind":"macro"'
+run 0 search --name EmptyCart --json; is_first '"name":"EmptyCart"'
+run 1 search --name Emptycart
+run 0 search guests -t macro --json; is_first '"kind":"macro"'; hasnt '"kind":"function"'
+run 0 search open_gate --json; is_first '"path":"src/web/server.cc"'; is_first '"start_line":3,'
+run 0 search Server --json; is_first '"path":"src/web/server.h"'; is_first '"kind":"class"'
+run 0 search open_gate -n 1; has "int open_gate(int guests) {"
+run 0 context --name MOST_GUESTS --json; is_first '"relation":"definition"'; is_first '"kind":"macro"'
+
+# ---- Text as it stands
+
+run 0 search 'return open_gate(guests - 77) + open_gate(77);' --json; is_first '"path":"src/web/server.cc"'
+run 0 search --exact 'guests == 150) return' --json; is_first '"path":"src/web/server.cc"'
+check "more than one place" [ "$(printf '%s\n' "$out" | wc -l)" -eq 1 ]
+run 1 search --exact 'Guests == 150'
+run 0 search --exact 'EST_ORD' --json; is_first '"path":"src/errors.rb"'
+run 1 search --exact 'src/errors.rb'; silent "weak" # a path is not text of the file
+run 0 search --regex 'class \w+Shop\b' --json; is_first '"path":"src/errors.rb"'
+run 0 search --regex '^  LARGEST_\w+ = \d+$' --json; is_first '"path":"src/errors.rb"'
+run 1 search --regex 'errors\.rb'
+run 2 search --regex '('; says 'expression "(" is wrong'
+run 2 search --regex --exact x; says "one of them"
+run 2 search --exact x --mode vector; says "take a query"
+run 0 search '"somebody wants" cart' --json; is_first '"path":"src/cart.ex"'
+check "more than the quoted text" [ "$(printf '%s\n' "$out" | wc -l)" -eq 1 ]
+run 0 search '"wants somebody" open gate' --mode text --json; says "without the quotes"
+
+# ---- An answer does not depend on how many are asked for
+
+run 0 search "guests of the shop" --json -n 1000; all=$out
+for n in 1 2 5; do
+  run 0 search "guests of the shop" --json -n $n
+  check "-n $n differs" [ "$out" = "$(printf '%s\n' "$all" | head -n $n)" ]
+done
+
+# ---- What is not there
+
+run 1 search "zuvokal brimtex of the florbim" --json; has '"weak":true'; says "nothing matches well"
+run 1 search qwoxzy_plimt --json; says "nothing matches well"
+run 0 search "open the gate for guests" --json; hasnt '"weak"'; silent "matches well"
+cd "$tmp/p" || exit 1
 
 # ---- Reset
 
@@ -281,7 +389,7 @@ check "no secret was counted: $out" [ "$(field secret)" -ge 1 ]
 for name in spaced_out across_lines invalid_utf very_long_name nested_long; do run 0 search $name --mode text --json -n 1; done
 run 0 search invalid_utf --json -n 1; has 'bad\\xffname.c'
 run 0 search across_lines --json -n 1; has 'new\\x0aline/x.c'
-run 0 search MIIEpAIBAAKCAQEA7bq0 across --mode text --json; hasnt server.key
+run 1 search MIIEpAIBAAKCAQEA7bq0 across --mode text --json; hasnt server.key; has '"weak":true'
 run 0 index --json; is_field added 0; is_field changed 0; is_field removed 0
 rm "$(printf 'bad\377name.c')"
 run 0 index --json; is_field removed 1

@@ -378,7 +378,7 @@ git clone -q "$tmp/hub/settings" "$tmp/team" && chmod -R go-w "$tmp/team" && cd 
 run 0 index; says "model = ollama:spy"; says "search.refresh = auto"; says "index.secrets = index"; says "lode trust"
 run 0 search sheep --json; check "safe settings count" [ "$(printf '%s\n' "$out" | wc -l)" -eq 1 ]; silent "is used from now on"
 echo 'int freshly_added(void) { return 1; }' >src/fresh.c
-run 1 search freshly_added --mode text
+run 1 search freshly_added --mode text --no-refresh
 run 0 config get model; check "the model is $out" [ "$out" = code ]
 run 0 config list --json; has '"held":"ollama:spy"'
 run 0 setup --no-mcp; run 0 status --json; has '"held":{"model":"ollama:spy"'; has '"model_wanted":"code"'

@@ -198,6 +198,7 @@ lode_status op_code_index(op_context *ctx, const project_info *project, const op
                              .no_vectors = run->no_vectors,
                              .workers = run->workers,
                              .job = &job};
+  uint64_t wait_ms = run->no_wait ? 0 : ctx->busy_ms ? ctx->busy_ms : CODE_INDEX_WAIT_MS;
   lode_status st;
   memset(report, 0, sizeof *report);
   if (!run->quiet) {
@@ -208,7 +209,7 @@ lode_status op_code_index(op_context *ctx, const project_info *project, const op
   TRY_GOTO(op_check_may_write(ctx, err));
   TRY_GOTO(trust_check(&project->trust, err));
   TRY_GOTO(project_prepare(project, err));
-  TRY_GOTO(project_job_begin(&job, project, PROJECT_JOB_INDEX, ctx->busy_ms ? ctx->busy_ms : CODE_INDEX_WAIT_MS, err));
+  TRY_GOTO(project_job_begin(&job, project, PROJECT_JOB_INDEX, wait_ms, err));
   TRY_GOTO(op_code_open(ctx, project, true, &store, err));
   TRY_GOTO(indexer_open(project, store, &options, &indexer, err));
   if (run->remove) {
@@ -325,10 +326,11 @@ done:
 
 /* ---- search ---- */
 
-static lode_status code_send_hit(op_context *ctx, const op_search_args *args, size_t rank, const search_hit *h,
+static lode_status code_send_hit(op_context *ctx, const op_search_args *args, const search_result *result, size_t i,
                                  lode_error *err) {
+  const search_hit *h = &result->hits[i];
   op_row_begin(ctx);
-  op_row_count(ctx, "rank", rank);
+  op_row_count(ctx, "rank", i + 1);
   op_row_text(ctx, "path", h->path);
   op_row_count(ctx, "start_line", h->first);
   op_row_count(ctx, "end_line", h->last);
@@ -341,14 +343,15 @@ static lode_status code_send_hit(op_context *ctx, const op_search_args *args, si
   op_row_real(ctx, "cosine", round(h->cosine * 10000) / 10000);
   if (!args->files_only.on) op_row_text(ctx, "snippet", h->snippet);
   if (h->snippet_line != h->first) op_row_count(ctx, "snippet_line", h->snippet_line);
+  if (result->weak) op_row_bool(ctx, "weak", true);
   if (h->more) op_row_count(ctx, "more", h->more);
   if (h->copies) op_row_count(ctx, "copies", h->copies);
   if (h->freshness != SEARCH_FILE_FRESH) op_row_text(ctx, "stale", str_of(search_freshness_name(h->freshness)));
   if (args->explain.on) {
     strbuf text = {0};
     strbuf_addf(&text, "{\"bm25\":%.4f", h->bm25);
-    for (size_t i = 0; i < RANK_FEATURE_COUNT; i++)
-      strbuf_addf(&text, ",\"%s\":%.4f", rank_feature_name((rank_feature)i), h->features[i]);
+    for (size_t f = 0; f < RANK_FEATURE_COUNT; f++)
+      strbuf_addf(&text, ",\"%s\":%.4f", rank_feature_name((rank_feature)f), h->features[f]);
     strbuf_addch(&text, '}');
     if (!text.failed) op_row_json(ctx, "explain", op_row_copy(ctx, (lode_str){text.data, text.len}));
     strbuf_release(&text);
@@ -373,17 +376,34 @@ void op_code_note_stale(op_context *ctx, uint64_t stale, uint64_t outside, bool 
             (unsigned long long)outside);
 }
 
-static lode_status code_refresh(op_context *ctx, const project_info *project, lode_error *err) {
-  op_code_index_options run = {.no_vectors = true, .quiet = true};
-  indexer_report report;
-  lode_error why = {.record = LODE_NO_RECORD};
-  lode_status st = op_code_index(ctx, project, &run, &report, &why);
-  if (st == LODE_BUSY || st == LODE_READONLY) {
-    op_note(ctx, "not brought up to date: %.300s", why.text);
-    return LODE_OK;
-  }
-  if (st != LODE_OK && err) *err = why;
-  return st;
+/* What the arguments and the settings say about bringing files up to date. */
+static lode_status code_refresh_mode(const op_context *ctx, const project_info *project, const op_search_args *args,
+                                     op_code_refresh_mode *mode, lode_error *err) {
+  const char *setting = config_text(&project->config, CONFIG_SEARCH_REFRESH);
+  if (args->refresh.on && ctx->remote)
+    return err_set(err, LODE_UNSUPPORTED,
+                   "\"refresh\": over HTTP a search only reads: `lode index` or `lode watch` on the server's machine "
+                   "brings files up to date");
+  if (args->refresh.on && args->no_refresh.on)
+    return err_set(err, LODE_INVALID, "--refresh and --no-refresh: give one of them");
+  *mode = args->refresh.on                     ? OP_CODE_REFRESH_FULL
+          : args->no_refresh.on || ctx->remote ? OP_CODE_REFRESH_OFF
+          : strcmp(setting, "auto") == 0       ? OP_CODE_REFRESH_FULL
+          : strcmp(setting, "off") == 0        ? OP_CODE_REFRESH_OFF
+                                               : OP_CODE_REFRESH_QUICK;
+  return LODE_OK;
+}
+
+/* --exact and --regex look for one text, by words. */
+static lode_status code_check_verbatim(const op_search_args *args, lode_error *err) {
+  bool vector = args->mode.set && args->mode.index == 1;
+  if (!args->exact.on && !args->regex.on) return LODE_OK;
+  if (args->exact.on && args->regex.on)
+    return err_set(err, LODE_INVALID, "--exact and --regex are different searches: give one of them");
+  if (args->similar.set || vector || !args->query.text.len)
+    return err_set(err, LODE_INVALID,
+                   "--exact and --regex look for a text: they take a query, not --similar or --mode vector");
+  return LODE_OK;
 }
 
 lode_status op_do_search(op_context *ctx, const op_search_args *args, lode_error *err) {
@@ -401,6 +421,8 @@ lode_status op_do_search(op_context *ctx, const op_search_args *args, lode_error
       .path = args->path.text,
       .kind = args->type.text,
       .name = args->name.text,
+      .exact = args->exact.on,
+      .regex = args->regex.on,
       .context = (uint32_t)args->context.n,
       .files_only = args->files_only.on,
       .progress = ctx->progress,
@@ -418,20 +440,19 @@ lode_status op_do_search(op_context *ctx, const op_search_args *args, lode_error
   if (!args->similar.set && !request.query.len)
     TRY_GOTO(err_set(err, LODE_INVALID,
                      "say what to look for: lode search \"where are sessions closed\", or --similar FILE:LINE"));
-  bool asked = args->refresh.on;
-  if (asked && ctx->remote)
-    TRY_GOTO(err_set(err, LODE_UNSUPPORTED,
-                     "\"refresh\": over HTTP a search only reads: `lode index` or `lode watch` on the server's machine "
-                     "brings files up to date"));
-  if (asked || (!ctx->remote && strcmp(config_text(&project.config, CONFIG_SEARCH_REFRESH), "auto") == 0))
-    TRY_GOTO(code_refresh(ctx, &project, err));
+  TRY_GOTO(code_check_verbatim(args, err));
+  op_code_refresh_mode refresh = OP_CODE_REFRESH_OFF;
+  TRY_GOTO(code_refresh_mode(ctx, &project, args, &refresh, err));
+  TRY_GOTO(op_code_refresh(ctx, &project, refresh, err));
   TRY_GOTO(op_code_open(ctx, &project, false, &store, err));
   TRY_GOTO(search_run(&project, store, &request, &result, err));
-  for (size_t i = 0; i < result.n && st == LODE_OK; i++) st = code_send_hit(ctx, args, i + 1, &result.hits[i], err);
+  for (size_t i = 0; i < result.n && st == LODE_OK; i++) st = code_send_hit(ctx, args, &result, i, err);
   if (st == LODE_OK && result.note[0]) op_note(ctx, "%s", result.note);
   if (st == LODE_OK)
     op_code_note_stale(ctx, result.stale, result.outside, result.doubted && result.n && !request.files_only);
-  ctx->nothing = result.n == 0;
+  if (st == LODE_OK && result.weak)
+    op_note(ctx, "nothing matches well: the project may not have what was asked for; these are the nearest results");
+  ctx->nothing = result.n == 0 || result.weak;
 done:
   search_result_release(&result);
   if (store) ctx->release(ctx->opener, store);

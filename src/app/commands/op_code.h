@@ -23,12 +23,22 @@ LODE_MUST lode_status op_code_check_model(lode_str name, lode_error *err);
 /* A complete run of the indexer: takes the job lock and opens the store. */
 typedef struct op_code_index_options {
   bool force, quality, no_vectors, quiet;
+  bool no_wait; /* for another run that is under way: LODE_BUSY */
   uint32_t workers;
   const char *remove; /* path relative to the root, or NULL */
   const char *only;   /* index only this path, relative to the root; may be NULL */
 } op_code_index_options;
 LODE_MUST lode_status op_code_index(op_context *ctx, const project_info *project, const op_code_index_options *run,
                                     indexer_report *report, lode_error *err);
+/* Brings changed files up to date before a search. QUICK: if that takes a moment and the search may write here; it
+ * fails only when out of memory. FULL: looks at all files. */
+typedef enum op_code_refresh_mode {
+  OP_CODE_REFRESH_OFF,
+  OP_CODE_REFRESH_QUICK,
+  OP_CODE_REFRESH_FULL
+} op_code_refresh_mode;
+LODE_MUST lode_status op_code_refresh(op_context *ctx, const project_info *project, op_code_refresh_mode mode,
+                                      lode_error *err);
 /* Makes a path as the user wrote it, relative to the working directory, relative to the root (not escaped). It need
  * not exist. */
 LODE_MUST lode_status op_code_relative_path(const op_context *ctx, const project_info *project, const char *path,

@@ -75,6 +75,7 @@ static void mcp_put_hit(strbuf *out, const op_row *row, size_t number) {
   if (stale.len)
     strbuf_addstr(out,
                   str_eq(stale, STR_LIT("gone")) ? " (the file is gone)" : " (the file changed since it was indexed)");
+  if (op_row_get(row, "weak")) strbuf_addstr(out, " (a weak match)");
   strbuf_addch(out, '\n');
   unsigned long long first = op_row_get(row, "snippet_line") ? op_row_get_count(row, "snippet_line") : start;
   if (!snippet.len) return;

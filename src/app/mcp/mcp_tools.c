@@ -54,6 +54,8 @@ static const op_param mcp_search_params[] = {
     MCP_P_PATH(op_search_args),
     MCP_P_KIND(op_search_args),
     {OP_TEXT(op_search_args, name), .about = "only what defines exactly this name"},
+    {OP_FLAG(op_search_args, exact), .about = "the query is text as it stands, case included"},
+    {OP_FLAG(op_search_args, regex), .about = "the query is a regular expression (PCRE2)"},
     {0}};
 static const op_param mcp_similar_params[] = {MCP_P_FILE(op_search_args, similar, OP_PARAM_REQUIRED),
                                               MCP_P_LINE(mcp_similar_args),

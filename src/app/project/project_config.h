@@ -17,7 +17,8 @@
   X(QUALITY, "quality", BOOL, NULL, "false", "a second vector for each chunk, by MiniLM, made when there is time")     \
   X(SEARCH_MODE, "search.mode", CHOICE, "hybrid|vector|text", "hybrid", "how `lode search` searches")                  \
   X(SEARCH_LIMIT, "search.limit", INT, "1 to 1000", "10", "how many results `lode search` shows")                      \
-  X(SEARCH_REFRESH, "search.refresh", CHOICE, "off|auto", "off", "auto: search brings changed files up to date first") \
+  X(SEARCH_REFRESH, "search.refresh", CHOICE, "off|quick|auto", "quick",                                               \
+    "search brings changed files up to date first: if that is quick, always (auto), never")                            \
   X(INDEX_MAX_FILE, "index.max_file", INT, NULL, "1048576", "larger files are skipped, in bytes")                      \
   X(INDEX_HIDDEN, "index.hidden", BOOL, NULL, "false", "index files and folders whose names begin with a dot")         \
   X(INDEX_GENERATED, "index.generated", BOOL, NULL, "false", "index minified and generated files")                     \

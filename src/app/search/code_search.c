@@ -68,8 +68,10 @@ static void search_close_all(search_ctx *s) {
   mem_free(s->vector);
   mem_free(s->vector2);
   mem_free(s->v);
+  for (size_t i = 0; i < s->n_batches; i++) mem_free(s->batches[i]);
   mem_free(s->table);
   strbuf_release(&s->where);
+  strbuf_release(&s->where_document);
   json_release(&s->json);
 }
 
@@ -220,9 +222,9 @@ static lode_status search_find_candidates(search_ctx *s, lode_error *err) {
     TRY(search_take_similar(s, err));
   } else {
     search_question_parse(request->query, question);
-    if (question->words.n == 0 && request->mode != LODE_BY_VECTOR)
+    if (question->words.n == 0 && request->mode != LODE_BY_VECTOR && !s->verbatim)
       return err_set(err, LODE_INVALID, "the query has no words: ask with a question, a name or a piece of code");
-    TRY(search_take_text(s, err));
+    TRY(s->verbatim ? search_make_verbatim(s, err) : search_take_text(s, err));
   }
   search_text_start(s);
   TRY(search_open_models(s, err));
@@ -230,6 +232,36 @@ static lode_status search_find_candidates(search_ctx *s, lode_error *err) {
   if (!used) return err && err->status != LODE_OK ? err->status : LODE_CORRUPT;
   TRY(search_add_cosines(s, err));
   search_drop_outside(s);
+  if (s->verbatim) search_drop_unverified(s);
+  return LODE_OK;
+}
+
+static void search_drop_known(search_ctx *s) {
+  for (size_t b = 0; b < s->n_batches; b++)
+    for (size_t k = 0; k < s->batch_n[b]; k++)
+      for (size_t i = 0; i < s->n; i++)
+        if (str_eq(s->v[i].id, s->batches[b][k].id)) {
+          s->v[i] = s->v[--s->n];
+          break;
+        }
+}
+
+lode_status search_find_more(search_ctx *s, lode_error *err) {
+  bool used;
+  s->batch_n[s->n_batches] = s->n;
+  s->batches[s->n_batches++] = s->v;
+  s->v = NULL;
+  s->n = s->cap = 0;
+  mem_free(s->table);
+  s->table = NULL;
+  s->table_size = 0;
+  s->want_factor *= SEARCH_BATCH_FACTOR;
+  s->result->outside = 0;
+  TRY(search_gather(s, &used, err));
+  TRY(search_add_cosines(s, err));
+  search_drop_outside(s);
+  if (s->verbatim) search_drop_unverified(s);
+  search_drop_known(s);
   return LODE_OK;
 }
 
@@ -239,23 +271,39 @@ static void search_begin(search_ctx *s, const project_info *project, lode_store 
   mem_arena_init(&result->arena, 0);
   *s = (search_ctx){.project = project,
                     .store = store,
-                    .request = request,
+                    .own = *request,
                     .result = result,
                     .arena = &result->arena,
-                    .want_factor = 1};
+                    .want_factor = 1,
+                    .verbatim = search_is_verbatim(request)};
+  s->request = &s->own;
+  s->asked_mode = request->mode;
+  if (s->verbatim) s->own.mode = LODE_BY_TEXT;
+}
+
+static void search_drop_quotes(search_ctx *s) {
+  lode_error why = {.record = LODE_NO_RECORD};
+  (void)err_set(&why, LODE_NOT_FOUND, "nothing has the words in quotes as they stand");
+  search_note(s, "without the quotes", &why);
+  s->verbatim = false;
+  s->own.mode = s->asked_mode;
 }
 
 /* A search queries the store several times. If something was committed in between, the search is repeated; during an
  * index run that commits faster than that, the answer may in the end be of several snapshots. */
 lode_status search_run(const project_info *project, lode_store *store, const search_request *request,
                        search_result *result, lode_error *err) {
+  bool quotes = true; /* false: no text has what is in quotes, so its words are asked for */
   for (int attempt = 1;; attempt++) {
     search_ctx s;
     search_begin(&s, project, store, request, result);
+    if (!quotes) search_drop_quotes(&s);
     lode_status st = search_find_candidates(&s, err);
     if (st == LODE_OK) st = search_make_hits(&s, err);
     search_close_all(&s);
-    bool again = st == LODE_OK && s.mixed && attempt < SEARCH_ATTEMPTS;
+    bool unquoted = st == LODE_OK && quotes && s.verbatim && !request->exact && !request->regex && result->n == 0;
+    bool again = st == LODE_OK && ((s.mixed && attempt < SEARCH_ATTEMPTS) || unquoted);
+    quotes = quotes && !unquoted;
     if (st != LODE_OK || again) search_result_release(result);
     if (!again) return st;
   }

@@ -2,7 +2,8 @@
 /* code_search.h - searches an indexed project.
  *
  * Candidates come from four sources: text (BM25 over chunks), vectors, the outlines of files, and definitions of
- * names in the query. rank.h orders them. A part of the index that cannot be used (no model, another model, damage)
+ * names in the query. rank.h orders them. A text as it stands (exact, regex, or "quoted" in the query) is looked for in
+ * the texts alone. A part of the index that cannot be used (no model, another model, damage)
  * is left out, and the answer says so: a search fails only when nothing can be searched. Nothing is written.
  */
 #ifndef LODE_SEARCH_CODE_SEARCH_H
@@ -20,6 +21,7 @@ typedef struct search_request {
   lode_str path;               /* a glob, as in a line of .gitignore */
   lode_str kind;               /* "function" includes methods and constructors, "class" all types */
   lode_str name;               /* exactly this name */
+  bool exact, regex;           /* chunks that hold the query as it stands; that a pattern of PCRE2 matches */
   lode_str similar;            /* find chunks like this one: an escaped path from the root */
   uint32_t similar_line;       /* 0: the whole file */
   uint32_t context;            /* lines of the file before and after each chunk */
@@ -43,6 +45,7 @@ typedef struct search_result {
   search_hit *hits;
   size_t n;
   uint64_t stale;   /* hits whose files changed since they were indexed, or are gone */
+  bool weak;        /* the question is hardly answered: the hits are only the nearest there is */
   bool doubted;     /* the index was made with another mask policy or version: see indexer_stamp_display() */
   uint64_t outside; /* records left out because their paths lead out of the project */
   uint64_t pending; /* chunks without a vector */

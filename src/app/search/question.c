@@ -51,13 +51,15 @@ static void question_find_names(search_question *q) {
   }
 }
 
-/* No spaces, only name characters and joiners; "foo()" counts. */
+/* No spaces, only name characters and joiners; "foo()" counts, a call with arguments is text. */
 static bool question_is_one_name(lode_str text) {
   size_t letters = 0;
   for (size_t i = 0; i < text.len; i++) {
     unsigned char c = (unsigned char)text.data[i];
     if (question_is_name_char(c))
       letters++;
+    else if (c == '(' && !(i + 2 == text.len && text.data[i + 1] == ')'))
+      return false;
     else if (!strchr(".:/-#>&*()?!@", c) || c == 0)
       return false;
   }
@@ -125,12 +127,14 @@ void search_question_parse(lode_str text, search_question *q) {
   search_words all;
   memset(q, 0, sizeof *q);
   q->text = question_drop_kinds(question_trim(text));
+  search_phrase_parse(question_trim(text), &q->phrase);
   q->is_name = question_is_one_name(q->text);
   search_words_split(q->text, &all);
   for (size_t i = 0; i < all.n; i++)
     if (!search_word_is_stop(&all.v[i])) q->words.v[q->words.n++] = all.v[i];
   if (q->words.n == 0) q->words = all;
   question_find_names(q);
+  q->is_joined = q->is_name && question_has_any(q->text, "-/");
   q->wants_tests = question_says(&all, "test") || question_says(&all, "tests") || question_says(&all, "spec");
   q->wants_docs = question_says(&all, "documentation") || question_says(&all, "readme") || question_says(&all, "docs");
   q->wants_legacy = question_says(&all, "legacy") || question_says(&all, "deprecated") ||

@@ -220,8 +220,9 @@ static unsigned rank_level(const search_question *q, const rank_candidate *c, co
   for (size_t i = 0; i < q->n_names; i++) one_of = one_of || rank_same_folded(q->names[i], def->name);
   if (!one_of) return 0;
   lode_str last = q->names[q->n_names - 1];
-  if (!rank_same_folded(last, def->name)) return 1;
+  if (!rank_same_folded(last, def->name)) return !q->is_joined;
   for (size_t i = 0; i + 1 < q->n_names; i++) around = around && rank_is_around(c, q->names[i]);
+  if (q->is_joined && !around) return 0;
   return 1 + rank_is_main(def) + 2 * around + 4 * str_eq(last, def->name);
 }
 
@@ -455,6 +456,7 @@ static lode_status rank_measure(rank_state *r, lode_error *err) {
     c->shown = 0;
     c->features[RANK_FEATURE_DEFINES] =
         r->question->is_name ? rank_defines_name(r->question, c) : rank_defines_word(r->question, c);
+    c->features[RANK_FEATURE_PHRASE] = search_phrase_match(&r->question->phrase, c->text);
     c->features[RANK_FEATURE_NAME] = rank_overlap(r, &name);
     c->features[RANK_FEATURE_FILE] = r->files[c->file].name;
     c->features[RANK_FEATURE_CENTRAL] = r->files[c->file].central;
@@ -466,12 +468,14 @@ static lode_status rank_measure(rank_state *r, lode_error *err) {
 }
 
 /* The contribution of a feature to the score. For a question in words, text and vector features count double when the
- * other kind is missing. For a name, no factor reduces its definition: it is meant even in a test. */
+ * other kind is missing. No factor reduces the definition of a name, or a text as it stands: it is meant even in a
+ * test. */
 static double rank_feature_value(const rank_state *r, const rank_candidate *c, size_t feature, double factor) {
   bool is_name = r->question->is_name;
   double value = r->weights->feature[is_name][feature] * c->features[feature];
   if ((feature == RANK_FEATURE_TEXT || feature == RANK_FEATURE_VECTOR) && !is_name && r->is_half) value *= RANK_ALONE;
-  return feature == RANK_FEATURE_DEFINES && is_name ? value : factor * value;
+  bool whole = feature == RANK_FEATURE_PHRASE || (feature == RANK_FEATURE_DEFINES && is_name);
+  return whole ? value : factor * value;
 }
 
 static void rank_score_chunks(rank_state *r) {
@@ -489,7 +493,8 @@ static void rank_score_chunks(rank_state *r) {
       if (c->factors >> f & 1) factor *= r->weights->factor[f];
     for (size_t f = 0; f < RANK_FEATURE_COUNT; f++)
       *(rank_is_file_feature[f] ? &c->shared : &c->score) += rank_feature_value(r, c, f, factor);
-    c->defines = r->question->is_name ? rank_feature_value(r, c, RANK_FEATURE_DEFINES, factor) : 0;
+    c->single = rank_feature_value(r, c, RANK_FEATURE_PHRASE, factor);
+    if (r->question->is_name) c->single += rank_feature_value(r, c, RANK_FEATURE_DEFINES, factor);
   }
 }
 
@@ -512,7 +517,7 @@ static void rank_score_files(rank_state *r) {
     f->best = r->v[r->order[i]].score;
     double shared = r->v[r->order[i]].shared;
     for (f->chunks = 1, i++; i < r->n && &r->files[r->v[r->order[i]].file] == f; i++, f->chunks++) {
-      f->sum += share * (r->v[r->order[i]].score - r->v[r->order[i]].defines);
+      f->sum += share * (r->v[r->order[i]].score - r->v[r->order[i]].single);
       share *= r->weights->decay;
     }
     f->best += more * f->sum + shared;
@@ -563,7 +568,7 @@ static lode_status rank_put_hits(rank_state *r, size_t limit, rank_hit *hits, si
           (rank_turn){i, place, r->weights->again / (double)place * r->v[r->order[r->files[i].top + place]].score};
   }
   os_sort(turns, count, sizeof *turns, rank_compare_turn, r->files);
-  for (size_t i = 0; i < count && *n < limit; i++)
+  for (size_t i = 0; i < count; i++) /* past the limit, too: copies are counted */
     rank_emit_hit(r, &r->files[turns[i].file], turns[i].place, limit, turns[i].score, hits, n);
   mem_free(turns);
   return LODE_OK;

@@ -10,8 +10,8 @@
  *                 + (sum of weight * feature of the file) * (product of the factors that apply)
  *
  * Two exceptions: for a question in words, text and vector features count double when the other kind is missing; and
- * for a name, no factor reduces its definition, and the definitions of a file are not added up. DEFINES has levels
- * (rank_level()); for a name its weight is such that no other feature makes up for one level.
+ * no factor reduces the definition of a name or a text as it stands, and those of a file are not added up. DEFINES has
+ * levels (rank_level()); for a name its weight is such that no other feature makes up for one level.
  *
  * Files are ordered by score, and each shows its best chunk; chunks with the same text as a better one are folded
  * into it. The k-th further chunk of a file is ranked among the files with `again` / k of its own score: one file
@@ -24,6 +24,7 @@
 
 #include "indexer/code_record.h"
 #include "search/search_tuning.h"
+#include "search/search_phrase.h"
 #include "search/search_words.h"
 
 typedef enum rank_feature {
@@ -52,7 +53,9 @@ const char *rank_feature_name(rank_feature feature);
 
 typedef struct search_question {
   lode_str text;
+  search_phrase phrase;
   bool is_name;       /* one identifier: "Mux", "parseHeader", "std::vector", "foo_bar()" */
+  bool is_joined;     /* the name has a hyphen or a slash, as "content-type": perhaps not one in code */
   search_words words; /* without stop words, unless there are no others */
   lode_str names[8];  /* identifiers in the text, as written */
   size_t n_names;
@@ -80,7 +83,7 @@ typedef struct rank_candidate {
   unsigned factors;     /* bit i: factor i applies */
   size_t shown;         /* 1 + which of `defs` is what was asked for; 0: its own */
   double score, shared; /* from features of the chunk, and from those of its file */
-  double defines;       /* the part of `score` from DEFINES */
+  double single;        /* the part of `score` that is not added up for its file */
   size_t file;          /* which file, in the order of paths */
 } rank_candidate;
 

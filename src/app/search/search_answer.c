@@ -95,6 +95,23 @@ static const indexer_def *hits_def_of(const search_request *r, const rank_candid
   return NULL;
 }
 
+/* Ranks the candidates. While they give too few hits and there are more, those are ranked and come after: each batch is
+ * the same whatever the limit, so an answer begins with every shorter one. */
+static lode_status hits_rank(search_ctx *s, rank_hit *ranked, size_t limit, size_t *n, lode_error *err) {
+  const search_question *q = &s->result->question;
+  TRY(rank_run(q, s->v, s->n, s->request->weights, limit, ranked, n, err));
+  s->result->weak = *n > 0 && search_is_weak(s);
+  while (*n < limit && s->cut && s->n_batches < SEARCH_BATCHES && s->want_factor < SEARCH_MAX_WANT) {
+    size_t more = 0, before = *n;
+    TRY(search_find_more(s, err));
+    TRY(rank_run(q, s->v, s->n, s->request->weights, limit - before, ranked + before, &more, err));
+    *n += more;
+    for (size_t i = before ? before : 1; i < *n; i++) /* scores are relative to the other candidates */
+      if (ranked[i].score > ranked[i - 1].score) ranked[i].score = ranked[i - 1].score;
+  }
+  return LODE_OK;
+}
+
 lode_status search_make_hits(search_ctx *s, lode_error *err) {
   size_t limit = s->request->limit ? s->request->limit : 10, n = 0;
   rank_hit *ranked = mem_calloc(limit, sizeof *ranked);
@@ -102,7 +119,7 @@ lode_status search_make_hits(search_ctx *s, lode_error *err) {
   lode_status st = LODE_OK;
   if (!ranked) return err_nomem(err);
   search_file_reader_open(&reader, s->project->root);
-  TRY_GOTO(rank_run(&s->result->question, s->v, s->n, s->request->weights, limit, ranked, &n, err));
+  TRY_GOTO(hits_rank(s, ranked, limit, &n, err));
   s->result->hits = mem_arena_alloc(s->arena, (n ? n : 1) * sizeof *s->result->hits);
   if (!s->result->hits) TRY_GOTO(err_nomem(err));
   s->result->n = n;

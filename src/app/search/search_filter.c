@@ -113,5 +113,7 @@ lode_status search_make_filter(search_ctx *s, lode_error *err) {
 }
 
 lode_selection search_selection(const search_ctx *s) {
-  return (lode_selection){.where = s->where.len ? (lode_str){s->where.data, s->where.len} : (lode_str){0}};
+  const strbuf *d = &s->where_document;
+  return (lode_selection){.where = s->where.len ? (lode_str){s->where.data, s->where.len} : (lode_str){0},
+                          .where_document = d->len ? (lode_str){d->data, d->len} : (lode_str){0}};
 }

@@ -3,6 +3,8 @@
  *   code_search.c     opens what is needed, parses the question, runs the rest
  *   search_filter.c   options of the request to a filter
  *   search_sources.c  candidates: text, vectors, names, outlines
+ *   search_verbatim.c text as it stands
+ *   search_confidence.c  whether there is an answer
  *   search_answer.c   ranked candidates to hits with text
  * Strings of candidates and hits are in the arena of the result.
  */
@@ -25,6 +27,8 @@ typedef struct search_ctx {
   const project_info *project;
   lode_store *store;
   const search_request *request;
+  search_request own; /* what it points to: the caller's, with the mode that is used */
+  lode_mode asked_mode;
   search_result *result;
   mem_arena *arena; /* the result's */
   lode_collection *code, *files, *quality;
@@ -34,10 +38,14 @@ typedef struct search_ctx {
   char embedder[400], quality_embedder[400];
   float *vector, *vector2; /* of the question */
   uint32_t dim, dim2;
-  strbuf where;  /* filter as JSON; empty: none */
+  strbuf where; /* filter as JSON; empty: none */
+  strbuf where_document;
+  bool verbatim; /* only chunks that hold a text as it stands: `text` is a word of it, or empty */
   lode_str text; /* the text query */
   rank_candidate *v;
   size_t n, cap;
+  rank_candidate *batches[SEARCH_BATCHES]; /* earlier v, which hits point into */
+  size_t batch_n[SEARCH_BATCHES], n_batches;
   size_t table_size;
   uint32_t *table; /* 1 + candidate, by hash of its id; 0: free */
   json_doc json;
@@ -59,6 +67,12 @@ void search_note_snapshot(search_ctx *s, const lode_result *rows);
 /* Copies text into the arena; false: out of memory. */
 LODE_MUST bool search_copy(search_ctx *s, lode_str *text);
 LODE_MUST lode_status search_make_filter(search_ctx *s, lode_error *err);
+bool search_is_verbatim(const search_request *request);
+/* Sets where_document and text. */
+LODE_MUST lode_status search_make_verbatim(search_ctx *s, lode_error *err);
+void search_drop_unverified(search_ctx *s);
+/* Makes the error of a pattern that is wrong one of the user's pattern. */
+void search_explain_regex(lode_str pattern, lode_error *err);
 /* Is a kind what a request for `asked` means? "function" includes methods, "class" all types. */
 bool search_kind_fits(lode_str asked, lode_str kind);
 /* A filter for chunks that define a name, or are a part of its definition. */
@@ -72,6 +86,10 @@ void search_text_join(search_ctx *s);
 LODE_MUST lode_status search_gather(search_ctx *s, bool *used, lode_error *err);
 /* Computes the cosines of candidates that were not found by vector. */
 LODE_MUST lode_status search_add_cosines(search_ctx *s, lode_error *err);
+/* Do the ranked candidates hardly match? */
+bool search_is_weak(const search_ctx *s);
+/* Keeps the candidates as a batch, and asks for further ones: v has those that no batch has. */
+LODE_MUST lode_status search_find_more(search_ctx *s, lode_error *err);
 LODE_MUST lode_status search_make_hits(search_ctx *s, lode_error *err);
 
 #endif

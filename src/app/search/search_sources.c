@@ -92,15 +92,13 @@ static lode_status source_candidate(search_ctx *s, const lode_row *row, rank_can
   return LODE_OK;
 }
 
-static size_t source_want(const search_ctx *s, size_t min) {
-  size_t n = s->request->limit > min / 5 ? s->request->limit * 5 : min;
-  if (s->want_factor > SEARCH_MAX_WANT / n) return SEARCH_MAX_WANT;
-  return n * s->want_factor;
+static size_t source_want(const search_ctx *s, size_t n) {
+  return s->want_factor > SEARCH_MAX_WANT / n ? SEARCH_MAX_WANT : n * s->want_factor;
 }
 
 /* Texts are used for ranking; very many are not worth reading. */
-static unsigned source_include_flags(size_t k) {
-  return k <= SEARCH_MAX_TEXTS ? LODE_METADATA | LODE_DOCUMENT : LODE_METADATA;
+static unsigned source_include_flags(const search_ctx *s, size_t k) {
+  return k <= SEARCH_MAX_TEXTS || s->verbatim ? LODE_METADATA | LODE_DOCUMENT : LODE_METADATA;
 }
 
 /* ---- By text ---- */
@@ -111,14 +109,28 @@ static void source_query(lode_collection *c, const lode_query_request *request, 
   to->st = lode_query(c, request, &to->rows, &to->err);
 }
 
+/* A text as it stands that has no word of its own: every chunk is read. */
+static void source_scan_text(search_ctx *s) {
+  lode_get_request get = {.select = search_selection(s),
+                          .limit = source_want(s, SEARCH_WANT_TEXT),
+                          .include = LODE_METADATA | LODE_DOCUMENT};
+  lode_result_free(s->words.rows);
+  s->words = (search_reply){.err = {.record = LODE_NO_RECORD}};
+  s->words.st = lode_get(s->code, &get, &s->words.rows, &s->words.err);
+}
+
 /* Runs without the caller's progress callback, which belongs to the caller's thread: its time is bounded. */
 static void source_query_text(search_ctx *s) {
+  if (s->verbatim && !s->text.len) {
+    source_scan_text(s);
+    return;
+  }
   lode_query_request q = {.mode = LODE_BY_TEXT,
                           .texts = &s->text,
                           .n = 1,
                           .k = source_want(s, SEARCH_WANT_TEXT),
                           .select = search_selection(s),
-                          .include = source_include_flags(source_want(s, SEARCH_WANT_TEXT)),
+                          .include = source_include_flags(s, source_want(s, SEARCH_WANT_TEXT)),
                           .most_unindexed = SEARCH_MAX_UNINDEXED};
   source_query(s->code, &q, &s->words);
 }
@@ -146,6 +158,7 @@ static lode_status source_take_text(search_ctx *s, lode_error *err) {
   lode_status st = s->words.st;
   search_note_snapshot(s, rows);
   if (st != LODE_OK && err) *err = s->words.err;
+  if (st == LODE_INVALID && s->request->regex) search_explain_regex(s->request->query, err);
   s->cut = s->cut || lode_result_count(rows) >= source_want(s, SEARCH_WANT_TEXT);
   for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
     rank_candidate *c;
@@ -289,7 +302,7 @@ static void source_query_vector(const search_ctx *s, search_reply *to) {
                           .n = 1,
                           .k = source_want(s, SEARCH_WANT_VECTOR),
                           .select = search_selection(s),
-                          .include = source_include_flags(source_want(s, SEARCH_WANT_VECTOR)),
+                          .include = source_include_flags(s, source_want(s, SEARCH_WANT_VECTOR)),
                           .progress = s->request->progress};
   if (s->vector) source_query(s->code, &q, to);
 }
@@ -377,7 +390,7 @@ static lode_status source_take_all(search_ctx *s, const search_reply *vector, co
   if (words) TRY(source_tolerate(s, "without words", source_take_text(s, &why), &why, used, err));
   if (s->vector) TRY(source_tolerate(s, "without vectors", source_take_vector(s, vector, &why), &why, used, err));
   if (s->vector2) TRY(source_tolerate(s, "without the second vectors", source_take_second(s, &why), &why, used, err));
-  if (!words || s->request->similar.data) return LODE_OK;
+  if (!words || s->request->similar.data || s->verbatim) return LODE_OK;
   if (!s->names_backlog) TRY(source_tolerate(s, "without names", source_take_names(s, &why), &why, &unused, err));
   return source_tolerate(s, "without outlines", source_take_outlines(s, outlines, &why), &why, &unused, err);
 }
@@ -385,7 +398,8 @@ static lode_status source_take_all(search_ctx *s, const search_reply *vector, co
 static lode_status source_gather_once(search_ctx *s, bool *used, lode_error *err) {
   search_reply vector = {0}, outlines = {0};
   source_query_vector(s, &vector);
-  if (s->request->mode != LODE_BY_VECTOR && !s->request->similar.data) source_query_outlines(s, &outlines);
+  if (s->request->mode != LODE_BY_VECTOR && !s->request->similar.data && !s->verbatim)
+    source_query_outlines(s, &outlines);
   lode_status st = source_take_all(s, &vector, &outlines, used, err);
   lode_result_free(vector.rows);
   lode_result_free(outlines.rows);
@@ -398,9 +412,9 @@ lode_status search_gather(search_ctx *s, bool *used, lode_error *err) {
   for (;; s->want_factor *= 16) {
     s->cut = false;
     TRY(source_gather_once(s, used, err));
-    /* if too few are left, they may have been excluded by the glob: ask for more */
-    if (s->n >= s->request->limit || !s->cut || !s->request->path.data || s->want_factor >= SEARCH_MAX_WANT)
-      return LODE_OK;
+    /* if too few are left, they may have been excluded by the glob: ask for more. How many are asked for does not
+     * depend on the limit, so that an answer begins with every shorter one. */
+    if (s->n >= SEARCH_ENOUGH || !s->cut || !s->request->path.data || s->want_factor >= SEARCH_MAX_WANT) return LODE_OK;
   }
 }
 

@@ -34,7 +34,10 @@ static const op_param params_code_index[] = {
     {0}};
 static const op_param params_code_search[] = {
     {OP_TEXT(op_search_args, query), .flags = OP_PARAM_POSITIONAL | OP_PARAM_REST, .value = "QUERY",
-     .about = "a question in plain words, a name, or a piece of code"},
+     .about = "a question in plain words, a name, a piece of code or of a message; \"quoted\": text as it stands"},
+    {OP_FLAG(op_search_args, exact), .letter = 'F', .about = "the query is text as it stands, case included"},
+    {OP_FLAG(op_search_args, regex), .letter = 'E',
+     .about = "the query is a regular expression (PCRE2); ^ and $ are the ends of a line"},
     {OP_INT(op_search_args, limit), .letter = 'n', .value = "N", .min = 1, .max = 1000,
      .about = "at most this many results (10, or search.limit)"},
     {OP_CHOICE(op_search_args, mode), .letter = 'm', .value = "MODE", .choices = "hybrid|vector|text",
@@ -50,7 +53,8 @@ static const op_param params_code_search[] = {
      .about = "this many lines of the file before and after"},
     {OP_FLAG(op_search_args, files_only), .about = "show paths only"},
     {OP_FLAG(op_search_args, explain), .about = "show what each score is made of"},
-    {OP_FLAG(op_search_args, refresh), .about = "bring changed files up to date first (search.refresh=auto: always)"},
+    {OP_FLAG(op_search_args, refresh), .about = "bring changed files up to date first, however long it takes"},
+    {OP_FLAG(op_search_args, no_refresh), .about = "search the index as it is (search.refresh=off: always)"},
     P_CODE_PROJECT(op_search_args),
     {0}};
 static const op_param params_code_context[] = {
@@ -156,6 +160,7 @@ static const op_field row_code_search[] = {
     {"cosine", OP_FIELD_REAL, OP_FIELD_NULLABLE, "of question and chunk"},
     {"snippet", OP_FIELD_TEXT, OP_FIELD_OPTIONAL, "its text"},
     {"snippet_line", OP_FIELD_NUMBER, OP_FIELD_OPTIONAL, "where the snippet begins, if not at start_line"},
+    {"weak", OP_FIELD_BOOL, OP_FIELD_OPTIONAL, "true: nothing matches well, and this is only the nearest there is"},
     {"more", OP_FIELD_NUMBER, OP_FIELD_OPTIONAL, "other chunks of the file that match"},
     {"copies", OP_FIELD_NUMBER, OP_FIELD_OPTIONAL, "chunks elsewhere that say the same"},
     {"stale", OP_FIELD_TEXT, OP_FIELD_OPTIONAL, "changed or gone: its file is not as it was indexed"},
