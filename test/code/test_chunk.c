@@ -310,6 +310,31 @@ TEST(long_definitions_are_cut_at_statements_with_their_head) {
   parser_pool_close(pool);
 }
 
+TEST(a_long_definition_leaves_no_remnant) {
+  parser_pool *pool;
+  parser_pool_options o = {.chunk = {.max_bytes = 600}};
+  OK(parser_pool_open(&o, &pool, &err));
+  if (!parser_pool_has(pool, lang_find(STR_LIT("c")))) {
+    parser_pool_close(pool);
+    test_skip("the grammar of C is not built (make grammars)");
+  }
+  for (int n = 2; n < 60; n++) {
+    parser_pool_result r = {0};
+    strbuf text = {0};
+    strbuf_addstr(&text, "int sum(int a)\n{\n  int s = 0;\n");
+    for (int i = 0; i < n; i++) strbuf_addf(&text, "  if (a > %d) {\n    s += %d;\n  }\n", i, i);
+    strbuf_addstr(&text, "  return s;\n}\n");
+    OK(parser_pool_chunk(pool, lang_find(STR_LIT("c")), (lode_str){text.data, text.len}, &r, &err));
+    for (size_t i = 0; i < r.chunks.n; i++) {
+      uint32_t size = r.chunks.items[i].end - r.chunks.items[i].start;
+      CHECKF(r.chunks.n == 1 || size >= 100, "%d statements: part %zu of %zu has %u bytes", n, i, r.chunks.n, size);
+    }
+    strbuf_release(&text);
+    parser_pool_result_release(&r);
+  }
+  parser_pool_close(pool);
+}
+
 /* ---- Between processes ---- */
 
 static void sample_list(chunk_list *list, lode_str *text) {

@@ -171,6 +171,12 @@ static uint32_t chunk_split_line(lode_str text, uint32_t start, uint32_t at) {
   return at - p < 4 ? p : at;
 }
 
+uint32_t chunk_part_bytes(uint32_t size, uint32_t max) {
+  uint32_t parts = size / max + (size % max != 0), even = parts ? size / parts : 0;
+  uint32_t most = even + even / 3;
+  return most < max ? most : max;
+}
+
 uint32_t chunk_split_point(lode_str text, uint32_t start, uint32_t end, uint32_t max) {
   uint32_t from = start + max / 3, last = start + max, best = 0, best_cost = UINT32_MAX;
   if (end - start <= max) return end;

@@ -18,6 +18,8 @@ lode_str chunk_clean_string(chunk_list *list, lode_str bytes, size_t max, unsign
 /* The text of comments without comment markers. */
 lode_str chunk_clean_comment(chunk_list *list, lode_str bytes);
 
+/* The most bytes of the next part of a text that is longer than max: not all of max if that would leave a remnant. */
+uint32_t chunk_part_bytes(uint32_t size, uint32_t max);
 /* Where to split text[start..end), which is longer than max: after start, at most max bytes on. Prefers a line that
  * is not indented after an empty line; then any line after an empty one, the least indented line, any line, a space,
  * a character. */

@@ -17,7 +17,8 @@ static const struct {
      "so nobody asks for it. Keep a copy of it as it is: `lode db salvage` reads it without changing it."},
     {"exit-codes", "what the exit codes mean",
      "  0    done\n"
-     "  1    nothing found: no such store, collection or record, or no record matches\n"
+     "  1    nothing found: no such store, collection or record, or no record matches;\n"
+     "       of `lode search` also: nothing matches well, what is shown is the nearest there is\n"
      "  2    wrong usage: an unknown command or flag, a malformed argument or filter\n"
      "  3    damaged: `lode db verify` reports what is damaged, `lode db salvage` copies what can be read\n"
      "  4    busy: another process held the lock for longer than --busy-ms\n"

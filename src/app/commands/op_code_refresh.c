@@ -42,7 +42,9 @@ static lode_status refresh_judge_index(op_context *ctx, lode_store *store, refre
   if (stamp.revision != INDEXER_REVISION)
     op_note(ctx, "the index is of another version of lode, so changed files were not looked for: run `lode index`");
   else if (files > REFRESH_MAX_FILES)
-    op_note(ctx, "the project has %llu files, too many to look for changes before each search: `lode watch` keeps up, --refresh looks now",
+    op_note(ctx,
+            "the project has %llu files, too many to look for changes before each search: `lode watch` keeps up, "
+            "--refresh looks now",
             (unsigned long long)files);
   else
     *verdict = REFRESH_LOOK;

@@ -216,8 +216,9 @@ static bool tree_add_chunk(tree_builder *b, const chunk_item *c, tree_piece p) {
 
 /* Where to split [start, end), if too long: at the shallowest break in its later part, else as plain text is split. */
 static uint32_t tree_split_point(tree_builder *b, uint32_t start, uint32_t end) {
-  uint32_t max = b->options.max_bytes, from = start + max / 3, last = start + max, best = 0, depth = UINT32_MAX;
-  if (end - start <= max) return end;
+  uint32_t max = chunk_part_bytes(end - start, b->options.max_bytes), from = start + max / 3, last = start + max,
+           best = 0, depth = UINT32_MAX;
+  if (end - start <= b->options.max_bytes) return end;
   while (b->next_break < b->o->n_breaks && b->o->breaks[b->next_break].at <= from) b->next_break++;
   for (size_t i = b->next_break; i < b->o->n_breaks && b->o->breaks[i].at <= last && b->o->breaks[i].at < end; i++) {
     if (b->o->breaks[i].depth > depth) continue;
@@ -280,7 +281,9 @@ static uint32_t tree_solid_bytes(const tree_builder *b, uint32_t from, uint32_t 
 static void tree_emit_gap(tree_builder *b, uint32_t to, bool ends) {
   uint32_t inside = b->n_open ? b->open[b->n_open - 1] : PARSER_NO_DEF;
   bool of_def = inside != PARSER_NO_DEF && !tree_is_transparent(&b->o->defs[inside]);
-  bool head = of_def && b->first[inside] == PARSER_NO_DEF;
+  /* the head of an implementation is one line that says nothing alone: it goes with its first member */
+  bool is_impl = of_def && b->o->defs[inside].rule->kind == LANG_KIND_IMPL;
+  bool head = of_def && !is_impl && b->first[inside] == PARSER_NO_DEF;
   if (to > b->text.len) to = (uint32_t)b->text.len;
   if (to <= b->at || b->failed) return;
   if (!head && b->list->n > 0 && tree_is_rest(b, b->at, to)) {

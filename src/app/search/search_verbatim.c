@@ -166,6 +166,6 @@ void search_explain_regex(lode_str pattern, lode_error *err) {
   const char *colon = err ? strrchr(err->text, ':') : NULL;
   if (!err) return;
   snprintf(reason, sizeof reason, "%s", colon ? colon + 1 : "");
-  (void)err_set(err, LODE_INVALID, "the regular expression %s is wrong:%s",
-                str_quote(pattern, quoted, sizeof quoted), reason);
+  (void)err_set(err, LODE_INVALID, "the regular expression %s is wrong:%s", str_quote(pattern, quoted, sizeof quoted),
+                reason);
 }

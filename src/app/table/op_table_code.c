@@ -293,13 +293,16 @@ const op_def op_table_code[] = {
     {OP_OF_CODE(search), .about = "find code by a question, a name or an example",
      .flags = OP_READ_ONLY | OP_PROJECT | OP_PAGED, .params = params_code_search, .row = row_code_search,
      .layout = OP_LAYOUT_HITS,
-     .detail = "Words and vectors bring candidates; definitions, names of files, how many others name them, and how "
-               "much of a file matches decide the "
-               "order; tests, examples and copies of other projects come later. Each file shows its best chunk. Exit "
-               "code 1 when nothing is found. "
-               "Search writes nothing, unless --refresh is given.",
+     .detail =
+         "Words and vectors bring candidates; definitions, names of files, how many others name them, and how "
+         "much of a file matches decide the "
+         "order; tests, examples and copies of other projects come later. Each file shows its best chunk. A name finds "
+         "its definition; text copied from code or a message, the place that holds it. Exit code 1 when nothing is "
+         "found, or nothing that matches well. Files that changed are brought up to date first where that takes a "
+         "moment: in a project of at most 2,000 files, never in a store that is only read.",
      .examples = "lode search \"where are sessions closed\"\nlode search parseHeader\nlode search --lang go --type "
                  "function \"retry with backoff\"\n"
+                 "lode search --exact 'cannot open %s'\nlode search --regex 'fn \\w+_all\\('\n"
                  "lode search --similar src/net.c:120\nlode search \"read config\" --path 'src/**' --json -n 5"},
     {.name = "context",
      OP_RUNS(context),
