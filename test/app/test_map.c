@@ -2,10 +2,10 @@
 /* test_map.c - vectors on the plane: the projection against what is known of it, and `db map` from a store to its rows.
  */
 #include "base/base.h"
-#include "table/op_table.h"
 #include "server/page.h"
 #include "commands/projection.h"
 #include "support/fault.h"
+#include "support/op_kit.h"
 #include "support/test.h"
 
 #include <math.h>
@@ -29,8 +29,8 @@ static float *random_vectors(size_t n, uint32_t dimension) {
 }
 
 static op_projection project(float *vectors, size_t n, uint32_t dimension, bool unit, double *xy) {
-  op_projection plane;
-  OK(op_projection_compute(vectors, n, dimension, unit, quiet, xy, &plane, &err));
+  op_projection plane = {.vectors = vectors, .n = n, .dimension = dimension, .unit = unit, .xy = xy};
+  OK(op_projection_compute(&plane, quiet, &err));
   for (size_t i = 0; i < 2 * n; i++) CHECKF(isfinite(xy[i]) && fabs(xy[i]) <= 1, "coordinate %zu is %g", i, xy[i]);
   CHECKF(plane.kept >= 0 && plane.kept <= 1, "%g", plane.kept);
   return plane;
@@ -168,72 +168,17 @@ static bool stop_at_second(void *ctx, const char *phase, uint64_t done, uint64_t
 TEST(it_can_be_cancelled) {
   enum { N = 50, D = 20 };
   double xy[2 * N];
-  op_projection plane;
   int calls = 0;
   float *v = random_vectors(N, D);
-  CHECK(op_projection_compute(v, N, D, false, (lode_progress){stop_at_second, &calls}, xy, &plane, &err) ==
-            LODE_CANCELLED &&
-        calls == 3);
+  op_projection plane = {.vectors = v, .n = N, .dimension = D, .xy = xy};
+  CHECK(op_projection_compute(&plane, (lode_progress){stop_at_second, &calls}, &err) == LODE_CANCELLED && calls == 3);
   mem_free(v);
 }
 
 /* ---- The operation ---- */
 
-typedef struct capture {
-  op_sink sink;
-  strbuf rows, summary;
-  size_t n;
-} capture;
-
-static lode_status take_row(op_sink *sink, op_row *row, lode_error *e) {
-  capture *c = (capture *)sink;
-  (void)e;
-  op_row_put_json(&c->rows, row);
-  strbuf_addch(&c->rows, '\n');
-  c->n++;
-  return LODE_OK;
-}
-
-static lode_status take_summary(op_sink *sink, op_row *summary, lode_error *e) {
-  (void)e;
-  op_row_put_json(&((capture *)sink)->summary, summary);
-  return LODE_OK;
-}
-
-static lode_status open_here(void *opener, const op_open_options *how, lode_store **store, lode_error *e) {
-  lode_open_options options = {.create = how->create || how->write, .read_only = !how->write};
-  return lode_open(opener, &options, store, e);
-}
-
-static void close_here(void *opener, lode_store *store) {
-  (void)opener;
-  lode_close(store);
-}
-
-static capture answer;
-static bool nothing;
-
-static lode_status run(const char *verb, const char *json) {
-  static char folder[300];
-  if (!folder[0]) snprintf(folder, sizeof folder, "%s/store", test_folder());
-  strbuf_release(&answer.rows);
-  strbuf_release(&answer.summary);
-  answer = (capture){.sink = {.row = take_row, .summary = take_summary}};
-  op_context ctx = {.open = open_here, .release = close_here, .opener = folder, .folder = folder, .sink = &answer.sink};
-  op_args args;
-  lode_status st = op_args_init(&args, op_find("db", str_of(verb)), &err);
-  if (st == LODE_OK) {
-    st = op_args_from_json(&args, str_of(json), &err);
-    if (st == LODE_OK) st = op_run(&ctx, &args, &err);
-    op_args_release(&args);
-  }
-  nothing = ctx.nothing;
-  strbuf_addch(&answer.rows, '\0');
-  strbuf_addch(&answer.summary, '\0');
-  return st;
-}
-
-static bool told(const char *part) { return strstr(answer.summary.data, part) != NULL; }
+static lode_status run(const char *verb, const char *json) { return op_kit_run(verb, json, &err); }
+static bool told(const char *part) { return strstr(op_kit_answer.summary.data, part) != NULL; }
 
 /* `n` records of 8 dimensions in two groups, every `gap`-th without a vector. */
 static void fill(size_t n, size_t gap) {
@@ -261,28 +206,28 @@ static void fill(size_t n, size_t gap) {
 TEST(rows_of_a_small_collection) {
   fill(40, 10);
   OK(run("map", "{\"collection\":\"c\",\"key\":\"side\"}"));
-  CHECKF(answer.n == 36 && told("\"records\":40") && told("\"points\":36"), "%zu rows, %s", answer.n,
-         answer.summary.data);
-  CHECK(strstr(answer.rows.data, "\"label\":\"record 1 says \xc3\xa9\",\"group\":\"odd\"") &&
-        strstr(answer.rows.data, "\"group\":\"true\""));
+  CHECKF(op_kit_answer.n_rows == 36 && told("\"records\":40") && told("\"points\":36"), "%zu rows, %s",
+         op_kit_answer.n_rows, op_kit_answer.summary.data);
+  CHECK(strstr(op_kit_answer.rows.data, "\"label\":\"record 1 says \xc3\xa9\",\"group\":\"odd\"") &&
+        strstr(op_kit_answer.rows.data, "\"group\":\"true\""));
   /* The groups part on the axis of largest variance */
   double sides[2] = {0, 0};
-  for (const char *p = answer.rows.data; (p = strstr(p, "\"x\":")) != NULL; p++) {
+  for (const char *p = op_kit_answer.rows.data; (p = strstr(p, "\"x\":")) != NULL; p++) {
     double x = strtod(p + 4, NULL);
     bool odd = strncmp(strstr(p, "\"group\":") + 8, "\"odd\"", 5) == 0;
     CHECKF(sides[odd] * x >= 0 && fabs(x) > 0.2, "%g", x);
     sides[odd] = x;
   }
   CHECK(sides[0] * sides[1] < 0);
-  strbuf first = answer.rows;
-  answer.rows = (strbuf){0};
+  strbuf first = op_kit_answer.rows;
+  op_kit_answer.rows = (strbuf){0};
   OK(run("map", "{\"collection\":\"c\",\"key\":\"side\"}"));
-  CHECK(strcmp(first.data, answer.rows.data) == 0);
+  CHECK(strcmp(first.data, op_kit_answer.rows.data) == 0);
   strbuf_release(&first);
   OK(run("map", "{\"collection\":\"c\"}"));
-  CHECK(strstr(answer.rows.data, "\"group\":null") && !strstr(answer.rows.data, "odd"));
+  CHECK(strstr(op_kit_answer.rows.data, "\"group\":null") && !strstr(op_kit_answer.rows.data, "odd"));
   OK(run("map", "{\"collection\":\"c\",\"where\":{\"side\":\"odd\"},\"sample\":5}"));
-  CHECK(answer.n == 5);
+  CHECK(op_kit_answer.n_rows == 5);
   CHECK(run("map", "{\"collection\":\"nope\"}") == LODE_NOT_FOUND &&
         run("map", "{\"collection\":\"c\",\"sample\":0}") == LODE_INVALID);
 }
@@ -291,10 +236,10 @@ TEST(a_sample_is_spread_and_has_nobody_twice) {
   fill(400, 0);
   OK(run("delete", "{\"collection\":\"c\",\"where\":{\"$and\":[{\"n\":{\"$gt\":100}},{\"n\":{\"$lt\":300}}]}}"));
   OK(run("map", "{\"collection\":\"c\",\"sample\":50}"));
-  CHECKF(answer.n > 20 && answer.n <= 50, "%zu", answer.n);
+  CHECKF(op_kit_answer.n_rows > 20 && op_kit_answer.n_rows <= 50, "%zu", op_kit_answer.n_rows);
   static bool seen[400];
   size_t early = 0, late = 0;
-  for (const char *p = answer.rows.data; (p = strstr(p, "\"id\":\"r")) != NULL; p++) {
+  for (const char *p = op_kit_answer.rows.data; (p = strstr(p, "\"id\":\"r")) != NULL; p++) {
     size_t i = strtoul(p + 7, NULL, 10);
     CHECKF(i < 400 && !seen[i] && (i <= 100 || i >= 300), "r%zu", i);
     seen[i] = true;
@@ -307,19 +252,21 @@ TEST(a_sample_is_spread_and_has_nobody_twice) {
 TEST(no_vectors_no_points) {
   fill(3, 1);
   OK(run("map", "{\"collection\":\"c\"}"));
-  CHECKF(answer.n == 0 && nothing && told("\"points\":0"), "%s", answer.summary.data);
+  CHECKF(op_kit_answer.n_rows == 0 && op_kit_answer.nothing && told("\"points\":0"), "%s", op_kit_answer.summary.data);
   OK(run("add", "{\"collection\":\"c\",\"records\":[{\"id\":\"only\",\"embedding\":[1,2]}]}"));
   OK(run("map", "{\"collection\":\"c\"}"));
-  CHECKF(answer.n == 1 && strstr(answer.rows.data, "\"x\":0.0,\"y\":0.0,\"label\":\"\""), "%s", answer.rows.data);
+  CHECKF(op_kit_answer.n_rows == 1 && strstr(op_kit_answer.rows.data, "\"x\":0.0,\"y\":0.0,\"label\":\"\""), "%s",
+         op_kit_answer.rows.data);
 }
 
-/* Whatever allocation or call of the system fails: an error that says so, or the same map; and nothing leaks. */
+/* Whatever allocation or call of the system fails: an error that says so, or the same map; and op_kit_answer.nothing
+ * leaks. */
 TEST(memory_and_disk_that_fail) {
   fault_alloc_install();
   fill(30, 10);
   OK(run("map", "{\"collection\":\"c\",\"key\":\"side\",\"sample\":20}"));
-  strbuf sound = answer.rows;
-  answer.rows = (strbuf){0};
+  strbuf sound = op_kit_answer.rows;
+  op_kit_answer.rows = (strbuf){0};
   uint64_t failed = 0, step = test_full() ? 1 : 7;
   for (uint64_t at = 1 + test_below(step);; at += 1 + test_below(2 * step - 1)) {
     fault_alloc_set(at, false);
@@ -327,7 +274,8 @@ TEST(memory_and_disk_that_fail) {
     uint64_t hits = fault_alloc_hits();
     fault_alloc_set(0, false);
     if (!hits) break;
-    CHECKF(st == LODE_NOMEM || (st == LODE_OK && (answer.rows.failed || strcmp(answer.rows.data, sound.data) == 0)),
+    CHECKF(st == LODE_NOMEM ||
+               (st == LODE_OK && (op_kit_answer.rows.failed || strcmp(op_kit_answer.rows.data, sound.data) == 0)),
            "allocation %llu: %s %s", (unsigned long long)at, lode_status_name(st), err.text);
     failed += st != LODE_OK;
   }
@@ -337,7 +285,7 @@ TEST(memory_and_disk_that_fail) {
     fault_set(FAULT_PREAD, at, false, FAULT_EIO);
     lode_status st = run("map", "{\"collection\":\"c\",\"key\":\"side\",\"sample\":20}");
     if (!fault_hits()) break;
-    CHECKF(st == LODE_IO || st == LODE_CORRUPT || (st == LODE_OK && strcmp(answer.rows.data, sound.data) == 0),
+    CHECKF(st == LODE_IO || st == LODE_CORRUPT || (st == LODE_OK && strcmp(op_kit_answer.rows.data, sound.data) == 0),
            "read %llu: %s %s", (unsigned long long)at, lode_status_name(st), err.text);
   }
   fault_uninstall();
@@ -366,6 +314,6 @@ TEST(the_policy_names_the_digests) {
   CHECKF(strstr(head.policy, "style-src 'sha256-X1RutGBrXCt9KkSaXMK7tHftWiRscFHOhxsS8tv8hBk='"), "%s", head.policy);
   server_page_headers_of(str_of("<style>a{}</style><script>let b;</script>"), &other);
   CHECK(strcmp(head.etag, other.etag) != 0 && strcmp(head.policy, other.policy) != 0 && head.etag[0] == '"');
-  server_page_headers_of(str_of("<script>"), &head); /* nothing to allow */
+  server_page_headers_of(str_of("<script>"), &head); /* op_kit_answer.nothing to allow */
   CHECK(strcmp(server_page_headers_get()->policy, head.policy) != 0);
 }

@@ -18,7 +18,8 @@ enum { COPY_RANGE_ROWS = 500 };
 
 typedef struct copy_state {
   op_context *ctx;
-  lode_store *target;
+  lode_store *source, *target;
+  lode_str name, target_name;
   lode_collection *from, *to;
   const char *phase;
   uint64_t total, records, written, equal;
@@ -169,37 +170,36 @@ static lode_status copy_counters_of(lode_collection *c, mem_arena *arena, lode_s
 }
 
 /* Opens or creates a collection of the same kind in the other store. */
-static lode_status copy_open_target(lode_store *from_store, lode_collection *from, lode_str name, lode_store *to_store,
-                                    lode_str to_name, lode_collection **to, lode_error *err) {
+static lode_status copy_open_target(copy_state *c, lode_error *err) {
   lode_collection_list *list;
   lode_collection_options o = {.create = true};
   mem_arena arena;
   lode_str *keys = NULL;
-  TRY(lode_collections(from_store, &list, err));
+  TRY(lode_collections(c->source, &list, err));
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
-    if (!str_eq(info->name, name)) continue;
+    if (!str_eq(info->name, c->name)) continue;
     o.metric = info->metric;
     o.metadata = info->metadata;
     o.embedder = info->embedder;
     o.embedder_dim = info->embedder_dim;
   }
   mem_arena_init(&arena, 0);
-  lode_status st = copy_counters_of(from, &arena, &keys, &o.n_counters, err);
+  lode_status st = copy_counters_of(c->from, &arena, &keys, &o.n_counters, err);
   o.counters = keys;
-  if (st == LODE_OK) st = lode_collection_open(to_store, to_name, &o, to, err);
+  if (st == LODE_OK) st = lode_collection_open(c->target, c->target_name, &o, &c->to, err);
   mem_arena_release(&arena);
   lode_collection_list_free(list);
   return st;
 }
 
-static lode_status copy_send_summary(copy_state *c, lode_str name, const char *other, lode_error *err) {
+static lode_status copy_send_summary(copy_state *c, const char *other, lode_error *err) {
   uint64_t target_count;
   char checksum[16];
   TRY(lode_count(c->to, &target_count, err));
   snprintf(checksum, sizeof checksum, "%08x", c->checksum);
   op_summary_begin(c->ctx);
-  op_row_text(c->ctx, "collection", name);
+  op_row_text(c->ctx, "collection", c->target_name);
   op_row_text(c->ctx, "other", str_of(other));
   op_row_count(c->ctx, "records", c->records);
   op_row_count(c->ctx, "written", c->written);
@@ -223,8 +223,9 @@ static lode_status copy_check_target(op_context *ctx, lode_store *target, const 
 
 static lode_status copy_run(op_context *ctx, const op_copy_args *args, bool push, lode_error *err) {
   const char *other = push ? args->to.path : args->from.path;
-  lode_str name = args->collection.text, target_name = args->as.set ? args->as.text : name;
-  copy_state c = {.ctx = ctx, .phase = push ? "push" : "pull"};
+  lode_str name = args->collection.text;
+  copy_state c = {
+      .ctx = ctx, .phase = push ? "push" : "pull", .name = name, .target_name = args->as.set ? args->as.text : name};
   lode_open_options options = {.create = push, .read_only = !push};
   lode_store *mine = NULL, *others = NULL;
   lode_status st;
@@ -236,13 +237,13 @@ static lode_status copy_run(op_context *ctx, const op_copy_args *args, bool push
   }
   TRY_GOTO(ctx->open(ctx->opener, &(op_open_options){.write = !push, .create = !push}, &mine, err));
   TRY_GOTO(lode_open(other, &options, &others, err));
-  lode_store *source = push ? mine : others;
+  c.source = push ? mine : others;
   c.target = push ? others : mine;
-  TRY_GOTO(lode_collection_open(source, name, NULL, &c.from, err));
-  TRY_GOTO(copy_check_target(ctx, c.target, push ? other : NULL, target_name, err));
-  TRY_GOTO(copy_open_target(source, c.from, name, c.target, target_name, &c.to, err));
+  TRY_GOTO(lode_collection_open(c.source, name, NULL, &c.from, err));
+  TRY_GOTO(copy_check_target(ctx, c.target, push ? other : NULL, c.target_name, err));
+  TRY_GOTO(copy_open_target(&c, err));
   TRY_GOTO(copy_all(&c, err));
-  st = copy_send_summary(&c, target_name, other, err);
+  st = copy_send_summary(&c, other, err);
 done:
   lode_collection_close(c.from);
   lode_collection_close(c.to);

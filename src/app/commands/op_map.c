@@ -214,7 +214,9 @@ lode_status op_do_map(op_context *ctx, const op_map_args *args, lode_error *err)
     if (!s.points || !s.vectors || !xy) TRY_GOTO(err_nomem(err));
     TRY_GOTO(filtered || s.records <= s.want ? map_read_all(&s, ctx->progress, err)
                                              : map_read_spread(&s, ctx->progress, err));
-    TRY_GOTO(op_projection_compute(s.vectors, s.n, s.dimension, s.unit, ctx->progress, xy, &projection, err));
+    projection =
+        (op_projection){.vectors = s.vectors, .n = s.n, .dimension = s.dimension, .unit = s.unit, .xy = xy, .kept = 1};
+    TRY_GOTO(op_projection_compute(&projection, ctx->progress, err));
     TRY_GOTO(map_send_points(ctx, &s, xy, err));
   }
   TRY_GOTO(map_send_summary(ctx, args->collection.text, &s, &projection, err));

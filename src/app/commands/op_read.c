@@ -233,6 +233,8 @@ typedef struct query_input {
   lode_mode mode;
   bool embed;    /* embed the text */
   bool optional; /* ... but if that is not possible, search by words only */
+  float *vector; /* of the text, or NULL */
+  uint32_t dimension;
 } query_input;
 
 static lode_status query_pick_mode(const op_query_args *args, query_input *ask, lode_error *err) {
@@ -255,16 +257,16 @@ static lode_status query_pick_mode(const op_query_args *args, query_input *ask, 
   return LODE_OK;
 }
 
-/* Embeds the text with the collection's model. *vector stays NULL if only words can be searched. */
+/* Embeds the text with the collection's model. The vector stays NULL if only words can be searched. */
 static lode_status query_embed_text(op_context *ctx, const op_query_args *args, const op_target *target,
-                                    const query_input *ask, float **vector, uint32_t *dimension, lode_error *err) {
+                                    query_input *ask, lode_error *err) {
   model_request request = {0};
   strbuf stamped = {0};
   lode_embedder *embedder = NULL;
   lode_str text = args->text.text;
   lode_status st;
-  TRY_GOTO(model_read_stamp(target->store, args->collection.text, &stamped, dimension, err));
-  if (*dimension == 0 && ask->optional) goto done; /* no vectors to compare with */
+  TRY_GOTO(model_read_stamp(target->store, args->collection.text, &stamped, &ask->dimension, err));
+  if (ask->dimension == 0 && ask->optional) goto done; /* no vectors to compare with */
   if (!stamped.data[0]) {
     if (!ask->optional)
       st = err_set(err, LODE_INVALID,
@@ -283,10 +285,10 @@ static lode_status query_embed_text(op_context *ctx, const op_query_args *args, 
     goto done;
   }
   TRY_GOTO(st);
-  *dimension = lode_embedder_info_of(embedder)->dimension;
-  *vector = mem_calloc(*dimension, sizeof **vector);
-  if (!*vector) TRY_GOTO(err_nomem(err));
-  st = lode_embed(embedder, &text, 1, *vector, err);
+  ask->dimension = lode_embedder_info_of(embedder)->dimension;
+  ask->vector = mem_calloc(ask->dimension, sizeof *ask->vector);
+  if (!ask->vector) TRY_GOTO(err_nomem(err));
+  st = lode_embed(embedder, &text, 1, ask->vector, err);
 done:
   lode_embedder_close(embedder);
   strbuf_release(&stamped);
@@ -368,7 +370,6 @@ lode_status op_do_query(op_context *ctx, const op_query_args *args, lode_error *
   const op_arg_vectors *vectors = args->vectors.set ? &args->vectors : &args->vector;
   op_target target = {0};
   lode_str *texts = NULL;
-  float *made = NULL;
   query_input ask = {0};
   size_t rows;
   lode_query_request request = {
@@ -395,10 +396,10 @@ lode_status op_do_query(op_context *ctx, const op_query_args *args, lode_error *
   TRY_GOTO(op_target_open(ctx, args->collection.text, &how, NULL, &target, err));
   request.mode = ask.mode;
   if (ask.embed) {
-    TRY_GOTO(query_embed_text(ctx, args, &target, &ask, &made, &request.dimension, err));
-    request.vectors = made;
-    if (!made) request.mode = LODE_BY_TEXT;
-    if (!made) request.dimension = 0;
+    TRY_GOTO(query_embed_text(ctx, args, &target, &ask, err));
+    request.vectors = ask.vector;
+    request.dimension = ask.vector ? ask.dimension : 0;
+    if (!ask.vector) request.mode = LODE_BY_TEXT;
   }
   if (request.mode != LODE_BY_VECTOR) {
     texts = mem_calloc(request.n, sizeof *texts);
@@ -409,7 +410,7 @@ lode_status op_do_query(op_context *ctx, const op_query_args *args, lode_error *
   TRY_GOTO(query_run(ctx, target.collection, &request, err));
 done:
   op_target_close(ctx, &target);
-  mem_free(made);
+  mem_free(ask.vector);
   mem_free(texts);
   return st;
 }

@@ -176,29 +176,29 @@ static void pca_place(const pca_fit *f, double *xy) {
     }
 }
 
-lode_status op_projection_compute(float *vectors, size_t n, uint32_t dimension, bool unit, lode_progress progress,
-                                  double *xy, op_projection *projection, lode_error *err) {
-  pca_fit f = {.vectors = vectors, .n = n, .dimension = dimension};
-  *projection = (op_projection){.kept = 1};
-  for (size_t i = 0; i < 2 * n; i++) xy[i] = 0;
-  if (n < 2 || dimension == 0) return LODE_OK;
-  double *space = mem_calloc((size_t)dimension * 4, sizeof *space);
+lode_status op_projection_compute(op_projection *p, lode_progress progress, lode_error *err) {
+  pca_fit f = {.vectors = p->vectors, .n = p->n, .dimension = p->dimension};
+  p->kept = 1;
+  p->passes = 0;
+  for (size_t i = 0; i < 2 * p->n; i++) p->xy[i] = 0;
+  if (p->n < 2 || p->dimension == 0) return LODE_OK;
+  double *space = mem_calloc((size_t)p->dimension * 4, sizeof *space);
   if (!space) return err_nomem(err);
-  for (int k = 0; k < 2; k++) {
-    f.axis[k] = space + (size_t)k * dimension;
-    f.next[k] = space + (size_t)(2 + k) * dimension;
+  for (size_t k = 0; k < 2; k++) {
+    f.axis[k] = space + k * p->dimension;
+    f.next[k] = space + (2 + k) * p->dimension;
   }
   lode_status st = LODE_OK;
-  if (!unit) pca_rescale(&f);
-  for (size_t r = 0; unit && r < n; r++) pca_make_unit(vectors + r * dimension, dimension);
+  if (!p->unit) pca_rescale(&f);
+  for (size_t r = 0; p->unit && r < p->n; r++) pca_make_unit(p->vectors + r * p->dimension, p->dimension);
   pca_centre(&f);
   if (f.total > 1e-20) { /* less is rounding error of equal vectors */
     pca_start(&f);
-    TRY_GOTO(pca_iterate(&f, progress, projection, err));
-    projection->kept = (f.aa + f.bb) / f.total;
-    if (projection->kept > 1) projection->kept = 1;
+    TRY_GOTO(pca_iterate(&f, progress, p, err));
+    p->kept = (f.aa + f.bb) / f.total;
+    if (p->kept > 1) p->kept = 1;
     pca_rotate(&f);
-    pca_place(&f, xy);
+    pca_place(&f, p->xy);
   }
 done:
   mem_free(space);

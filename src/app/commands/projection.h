@@ -10,16 +10,17 @@
 #include "base/base.h"
 
 typedef struct op_projection {
-  double kept;     /* share of the variance that the projection shows, 0 to 1; 1 if there is no variance */
-  uint32_t passes; /* over the vectors */
+  float *vectors; /* n rows of `dimension`; they are modified: centred, and scaled */
+  size_t n;
+  uint32_t dimension;
+  bool unit;       /* scale each to unit length */
+  double *xy;      /* gets n pairs from -1 to 1, both axes with the same scale, the larger variance on x */
+  double kept;     /* result: share of the variance that is shown, 0 to 1; 1 if there is no variance */
+  uint32_t passes; /* result: over the vectors */
 } op_projection;
 
-/* `vectors` are n rows of `dimension`; they are modified (centred, and scaled: each to unit length if `unit`). xy
- * gets n pairs from -1 to 1, both axes with the same scale, the larger variance on x; the sign of an axis makes its
- * largest coordinate positive. A direction without variance (one vector, all equal, dimension 1) gives zeros.
- * LODE_CANCELLED if `progress` says so. */
-LODE_MUST lode_status op_projection_compute(float *vectors, size_t n, uint32_t dimension, bool unit,
-                                            lode_progress progress, double *xy, op_projection *projection,
-                                            lode_error *err);
+/* The sign of an axis makes its largest coordinate positive. A direction without variance (one vector, all equal,
+ * dimension 1) gives zeros. LODE_CANCELLED if `progress` says so. */
+LODE_MUST lode_status op_projection_compute(op_projection *projection, lode_progress progress, lode_error *err);
 
 #endif
