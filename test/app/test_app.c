@@ -328,7 +328,7 @@ TEST(wrong_command_lines_are_refused_with_advice) {
       {"lode db coll", "lode db collections"},
       {"lode db zzzzzzzz", "--help"},
       {"lode db count", "NAME"},
-      {"lode db count a b", "no place for \"b\""},
+      {"lode db count a b", "takes no argument \"b\""},
       {"lode db count a --wher {}", "has no flag"},
       {"lode db get a --were {}", "--where?"},
       {"lode db get a --where", "needs a value"},

@@ -280,7 +280,7 @@ static const op_param *filled_by(const op_def *to, const op_param *p) {
   return NULL;
 }
 
-/* Each tool fits the operation behind it, and its schemas are JSON. */
+/* Each tool fits its operation, and its schemas are JSON. */
 TEST(tools_fit_the_table) {
   strbuf list = {0};
   json_doc json = {0};

@@ -55,7 +55,7 @@ TEST(a_linked_folder_of_crash_reports_gives_no_rights_to_its_target) {
   CHECK(can_write(store, "inside"));
   CHECKF(!can_write(outside, "after") && !can_write(crashes, "after"),
          "the target of a link in the store can be written to");
-  CHECKF(unlink(path_of(outside, "before")) != 0, "a file behind a link in the store can be removed");
+  CHECKF(unlink(path_of(outside, "before")) != 0, "a file in the target of a link in the store can be removed");
 }
 
 TEST(a_folder_of_crash_reports_elsewhere_can_be_written_to) {

@@ -755,7 +755,7 @@ static bool stop_later(void *ctx, const char *phase, uint64_t done, uint64_t tot
 
 /* As if it had been made by a lode that masked nothing: whatever stops the run that looks at all files again, the next
  * one goes on. */
-TEST(an_index_with_secrets_in_it_is_mended_once) {
+TEST(an_index_with_secrets_in_it_is_repaired_once) {
   scene s = {0};
   indexer_report r;
   long most = 0;

@@ -34,7 +34,7 @@ run 5 db drop notes; says '--yes'
 run 0 db count notes
 if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
   script -qec "echo n | cat; '$lode' db drop notes" /dev/null <<< n >"$tmp/asked" 2>&1
-  grep -q 'remove the collection "notes" with 1 records?' "$tmp/asked" && ok || bad "a terminal was not asked: $(cat "$tmp/asked")"
+  grep -q 'remove the collection "notes" with 1 record?' "$tmp/asked" && ok || bad "a terminal was not asked: $(cat "$tmp/asked")"
   run 0 db count notes
   script -qec "'$lode' db drop notes" /dev/null <<< y >"$tmp/asked" 2>&1
   run 1 db count notes

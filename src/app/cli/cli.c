@@ -214,7 +214,7 @@ static lode_status argv_take_positional(cli_command *c, const char *word, lode_e
     if (!set || p->type == OP_ARG_LIST) return op_args_set_text(&c->args, p, str_of(word), err);
   }
   command_put_name(command, sizeof command, c);
-  return err_set(err, LODE_INVALID, "%s has no place for %s; see: %s --help", command,
+  return err_set(err, LODE_INVALID, "%s takes no argument %s; see: %s --help", command,
                  str_quote(str_of(word), quoted, sizeof quoted), command);
 }
 

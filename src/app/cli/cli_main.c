@@ -217,9 +217,9 @@ static int cli_no_topic(cli_session *s, bool json, const op_arg_list *topic) {
   OP_EACH_GROUP(g) OP_EACH(g, op) op_suggest_try(&best, str_of(op->name));
   str_quote(word, quoted, sizeof quoted);
   if (best.found)
-    (void)err_set(&err, LODE_INVALID, "there is no help about %s; did you mean `lode help %s`?", quoted, best.text);
+    (void)err_set(&err, LODE_INVALID, "there is no help on %s; did you mean `lode help %s`?", quoted, best.text);
   else
-    (void)err_set(&err, LODE_INVALID, "there is no help about %s; `lode help` lists the topics", quoted);
+    (void)err_set(&err, LODE_INVALID, "there is no help on %s; `lode help` lists the topics", quoted);
   return print_failure(s, json, &err);
 }
 

@@ -151,8 +151,8 @@ lode_status op_do_drop(op_context *ctx, const op_drop_args *args, lode_error *er
   TRY(op_target_open(ctx, args->collection.text, &how, NULL, &target, err));
   lode_status st;
   TRY_GOTO(lode_count(target.collection, &count, err));
-  strbuf_addf(&what, "the collection %s with %llu records", str_quote(name, quoted, sizeof quoted),
-              (unsigned long long)count);
+  strbuf_addf(&what, "the collection %s with %llu record%s", str_quote(name, quoted, sizeof quoted),
+              (unsigned long long)count, count == 1 ? "" : "s");
   strbuf_addch(&what, '\0');
   if (what.failed) TRY_GOTO(err_nomem(err));
   TRY_GOTO(op_confirm(ctx, args->yes.on, what.data, err));

@@ -142,7 +142,7 @@ static lode_status copy_all(copy_state *c, lode_error *err) {
     TRY(st);
     if (c->records > c->total) c->total = c->records;
     if (c->ctx->progress.step && !c->ctx->progress.step(c->ctx->progress.ctx, c->phase, c->records, c->total))
-      return err_set(err, LODE_CANCELLED, "cancelled after %llu records: start again to go on",
+      return err_set(err, LODE_CANCELLED, "cancelled after %llu records: start again to continue",
                      (unsigned long long)c->records);
   } while (get.after);
   return LODE_OK;

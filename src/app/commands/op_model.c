@@ -194,7 +194,7 @@ static lode_status op_model_find(const op_model_args *args, lode_model_list **li
     if (str_eq(str_of((*info)->name), name)) return LODE_OK;
   lode_model_list_free(*list);
   *list = NULL;
-  return err_set(err, LODE_NOT_FOUND, "there is no model %s; `lode model list` shows those there are",
+  return err_set(err, LODE_NOT_FOUND, "there is no model %s; `lode model list` lists them",
                  str_quote(name, quoted, sizeof quoted));
 }
 

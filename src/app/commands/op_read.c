@@ -207,7 +207,7 @@ lode_status op_do_get(op_context *ctx, const op_get_args *args, lode_error *err)
   read_pages pages = {.send = get_send_page, .state = &get, .ctx = ctx};
   get.by_ids = get.request.select.ids != NULL;
   if (get.by_ids && get.request.after)
-    return err_set(err, LODE_INVALID, "ids and after do not go together: ids are not paged");
+    return err_set(err, LODE_INVALID, "ids and after cannot be combined: ids are not paged");
   if (get.by_ids) {
     get.skip = get.request.offset;
     get.request.offset = 0;
@@ -242,7 +242,7 @@ static lode_status query_pick_mode(const op_query_args *args, query_input *ask, 
   const op_arg_choice *asked = &args->mode;
   bool one = args->vector.set, many = args->vectors.set;
   bool text = args->text.set, vector = one || many;
-  if (one && many) return err_set(err, LODE_INVALID, "vector and vectors do not go together: give one of them");
+  if (one && many) return err_set(err, LODE_INVALID, "vector and vectors cannot be combined: give one of them");
   if (!vector && !text) return err_set(err, LODE_INVALID, "say what to look for: a vector, vectors, or text");
   ask->mode = asked->set ? modes[asked->index] : text ? LODE_HYBRID : LODE_BY_VECTOR;
   ask->embed = text && !vector && ask->mode != LODE_BY_TEXT;

@@ -273,7 +273,7 @@ static lode_status args_json_number(op_args *args, const op_param *param, uint32
     ((op_arg_real *)arg)->x = x->type == JSON_NODE_INT ? (double)x->u.i : x->u.d;
     return LODE_OK;
   }
-  if (x->type != JSON_NODE_INT || x->u.i < 0) return args_wrong_type(args, param, "a whole number, not negative", err);
+  if (x->type != JSON_NODE_INT || x->u.i < 0) return args_wrong_type(args, param, "a non-negative whole number", err);
   if (param->type == OP_ARG_INT)
     ((op_arg_int *)arg)->n = (uint64_t)x->u.i;
   else

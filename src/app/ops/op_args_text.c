@@ -233,7 +233,7 @@ static lode_status args_text_vector_file(op_args *args, const op_param *param, l
 
 static lode_status args_text_int(op_args *args, const op_param *param, lode_str text, lode_error *err) {
   if (op_parse_uint(text, &((op_arg_int *)op_args_at(args, param))->n)) return LODE_OK;
-  return args_refuse_text(args, param, text, args_is_digits(text) ? "a smaller number" : "a whole number, not negative",
+  return args_refuse_text(args, param, text, args_is_digits(text) ? "a smaller number" : "a non-negative whole number",
                           err);
 }
 

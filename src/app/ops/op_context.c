@@ -40,7 +40,7 @@ lode_status op_confirm(const op_context *ctx, bool yes, const char *what, lode_e
   char answer[16] = "";
   if (ctx->remote || yes) return LODE_OK;
   if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-    return err_set(err, LODE_REFUSED, "this removes %.300s: say --yes to do it", what);
+    return err_set(err, LODE_REFUSED, "this removes %.300s: give --yes to do it", what);
   strbuf_addstr(&line, "remove ");
   op_put_printable(&line, str_of(what), 0);
   strbuf_addstr(&line, "? [y/N] ");
