@@ -63,6 +63,13 @@ static void indexer_batch_ids_release(indexer_batch_ids *ids) {
   mem_arena_release(&ids->arena);
 }
 
+/* Commits what succeeded; rolls back what failed. */
+static lode_status indexer_batch_end(lode_txn *txn, lode_status st, lode_error *err) {
+  if (st == LODE_OK) return lode_commit(txn, err);
+  lode_rollback(txn);
+  return st;
+}
+
 static lode_status indexer_batch_delete_ids(lode_collection *c, lode_txn *txn, const indexer_batch_ids *ids,
                                             lode_error *err) {
   lode_selection select = {.ids = ids->v, .n_ids = ids->n};
@@ -270,12 +277,8 @@ static lode_status indexer_batch_write_all(const indexer_batch *b, indexer_batch
   if (s->quality && w->quality.n)
     TRY_GOTO(lode_add(s->quality, txn, w->quality.v, w->quality.n, LODE_FAIL_EXISTING, NULL, err));
   if (w->files.n) TRY_GOTO(lode_upsert(s->files, txn, w->files.v, w->files.n, NULL, err));
-  lode_txn *ending = txn;
-  txn = NULL;
-  st = lode_commit(ending, err);
 done:
-  if (txn) lode_rollback(txn);
-  return st;
+  return indexer_batch_end(txn, st, err);
 }
 
 static lode_status indexer_batch_note_files(indexer_batch *b, lode_error *err) {
@@ -322,12 +325,8 @@ static lode_status indexer_batch_remove_ids(const indexer_colls *s, const indexe
   TRY_GOTO(indexer_batch_delete_ids(s->code, txn, chunks, err));
   TRY_GOTO(indexer_batch_delete_ids(s->quality, txn, chunks, err));
   TRY_GOTO(indexer_batch_delete_ids(s->files, txn, files, err));
-  lode_txn *ending = txn;
-  txn = NULL;
-  st = lode_commit(ending, err);
 done:
-  if (txn) lode_rollback(txn);
-  return st;
+  return indexer_batch_end(txn, st, err);
 }
 
 lode_status indexer_remove_files(const indexer_colls *colls, indexer_file_table *file_table, indexer_file_entry **files,

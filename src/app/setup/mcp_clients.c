@@ -136,27 +136,47 @@ static lode_status client_file_in_home(const char *path, client_file *s, lode_er
   return st;
 }
 
+/* The entry of a client's settings file, as it is and as it is to be. */
+typedef struct client_edit {
+  const client_def *client;
+  const char *root, *program;
+  strbuf path;        /* of the settings file */
+  client_file target; /* where that leads, if it is a link */
+  strbuf text, out;   /* before and after */
+  bool same;          /* the entry is there as it is to be */
+} client_edit;
+
+static void client_edit_release(client_edit *e) {
+  client_file_release(&e->target);
+  strbuf_release(&e->path);
+  strbuf_release(&e->text);
+  strbuf_release(&e->out);
+}
+
+static lode_str client_edit_old(const client_edit *e) {
+  return (lode_str){e->text.data ? e->text.data : "", e->text.len};
+}
+
 /* Links in the user's home are trusted; a link in the project may have come with it, and must not leave it. */
-static lode_status client_file_of(const client_def *c, const char *root, const char *file, const char *path,
-                                  client_file *s, lode_error *err) {
+static lode_status client_file_of(const client_edit *e, const char *path, client_file *s, lode_error *err) {
+  const client_def *c = e->client;
   if (c->file[0] == '~') {
     TRY(client_file_in_home(path, s, err));
-  } else if (!client_file_in_project(root, path, s)) {
+  } else if (!client_file_in_project(e->root, path, s)) {
     return err_set(err, LODE_REFUSED,
                    "%s: %.200s is a link that leads out of the project, or through a folder that does not exist; it "
                    "was left as it is: "
                    "edit what it leads to yourself (lode mcp install --client %s --print shows the entry)",
-                   c->title, file, c->name);
+                   c->title, e->path.data, c->name);
   }
   return s->name.failed ? err_nomem(err) : LODE_OK;
 }
 
 /* If the settings file is a link, its target is written. */
-static lode_status client_link_target(const client_def *c, const char *root, const char *path, client_file *target,
-                                      lode_error *err) {
+static lode_status client_link_target(client_edit *e, lode_error *err) {
   strbuf end = {0};
-  lode_status st = files_resolve_links(path, &end, err);
-  if (st == LODE_OK) st = client_file_of(c, root, path, end.data, target, err);
+  lode_status st = files_resolve_links(e->path.data, &end, err);
+  if (st == LODE_OK) st = client_file_of(e, end.data, &e->target, err);
   strbuf_release(&end);
   return st;
 }
@@ -327,14 +347,9 @@ static lode_status client_check_text(lode_status st, strbuf *text, lode_error *e
   return st;
 }
 
-static lode_status client_read_settings(const client_file *target, strbuf *text, lode_error *err) {
-  return client_check_text(files_read_beneath(target->folder, target->name.data, CLIENT_MAX_BYTES, text, err), text,
-                           err);
-}
-
-/* For display only: follows any link. */
-static lode_status client_read_preview(const char *path, strbuf *text, lode_error *err) {
-  return client_check_text(files_read(path, CLIENT_MAX_BYTES, text, err), text, err);
+static lode_status client_read_settings(client_edit *e, lode_error *err) {
+  lode_status st = files_read_beneath(e->target.folder, e->target.name.data, CLIENT_MAX_BYTES, &e->text, err);
+  return client_check_text(st, &e->text, err);
 }
 
 static lode_status client_find_entry(const client_def *c, lode_str text, lode_str *entry, lode_error *err) {
@@ -347,17 +362,17 @@ static lode_status client_find_entry(const client_def *c, lode_str text, lode_st
   return LODE_OK;
 }
 
-static lode_status client_new_text(const client_def *c, const char *root, const char *program, lode_str text,
-                                   bool *same, strbuf *out, lode_error *err) {
+static lode_status client_new_text(client_edit *e, lode_error *err) {
+  const client_def *c = e->client;
   const char *path[] = {c->key, "lode"};
-  strbuf entry = {0}, scratch = {0};
-  lode_str old;
+  strbuf entry = {0}, scratch = {0}, *out = &e->out;
+  lode_str old, text = client_edit_old(e);
   size_t from, to;
   lode_status st;
-  client_put_entry(&entry, c, root, client_command(program, &scratch));
+  client_put_entry(&entry, c, e->root, client_command(e->program, &scratch));
   if (entry.failed) TRY_GOTO(err_nomem(err));
   TRY_GOTO(client_find_entry(c, text, &old, err));
-  *same = old.data && str_eq(old, (lode_str){entry.data, entry.len});
+  e->same = old.data && str_eq(old, (lode_str){entry.data, entry.len});
   if (c->form != CLIENT_FORM_TOML) {
     TRY_GOTO(setup_json_set(text, path, 2, (lode_str){entry.data, entry.len}, out, err));
   } else {
@@ -376,159 +391,129 @@ done:
   return st;
 }
 
-static lode_status client_explain(const client_def *c, const char *path, const lode_error *why, lode_error *err) {
-  return err_set(err, LODE_REFUSED,
-                 "%s: %.200s cannot be parsed (%.120s); it was left as it is: correct it, or add the server by hand",
-                 c->title, path, why->text);
+/* The error of a file that cannot be read or parsed. */
+static lode_status client_explain(const client_edit *e, lode_status st, const lode_error *why, lode_error *err) {
+  if (st == LODE_INVALID)
+    return err_set(err, LODE_REFUSED,
+                   "%s: %.200s cannot be parsed (%.120s); it was left as it is: correct it, or add the server by hand",
+                   e->client->title, e->path.data, why->text);
+  if (st != LODE_OK && err) *err = *why;
+  return st;
 }
 
 /* ---- Writing ---- */
 
 /* Keeps the file as it was before Lode first changed it, beside the link if it is one. */
-static lode_status client_back_up(const client_def *c, const char *root, const char *path, lode_str text,
-                                  lode_error *err) {
+static lode_status client_back_up(const client_edit *e, lode_error *err) {
   strbuf name = {0};
   client_file s = {0};
   struct stat info;
   lode_status st = LODE_OK;
-  if (!files_exists(path)) return LODE_OK;
-  strbuf_addf(&name, "%s.lode-backup", path);
+  if (!files_exists(e->path.data)) return LODE_OK;
+  strbuf_addf(&name, "%s.lode-backup", e->path.data);
   strbuf_addch(&name, '\0');
   if (name.failed) TRY_GOTO(err_nomem(err));
-  TRY_GOTO(client_file_of(c, root, path, name.data, &s, err));
-  if (beneath_lstat(s.folder, s.name.data, &info) < 0) TRY_GOTO(files_write_beneath(s.folder, s.name.data, text, err));
+  TRY_GOTO(client_file_of(e, name.data, &s, err));
+  if (beneath_lstat(s.folder, s.name.data, &info) < 0)
+    TRY_GOTO(files_write_beneath(s.folder, s.name.data, client_edit_old(e), err));
 done:
   strbuf_release(&name);
   client_file_release(&s);
   return st;
 }
 
-static lode_status client_preview_text(const client_def *c, const char *root, const char *program, const char *path,
-                                       strbuf *out, lode_error *err) {
-  strbuf text = {0}, made = {0};
-  lode_error why = {.record = LODE_NO_RECORD};
-  bool same;
-  lode_status st = client_read_preview(path, &text, &why);
-  if (st == LODE_OK)
-    st = client_new_text(c, root, program, (lode_str){text.data ? text.data : "", text.len}, &same, &made, &why);
-  if (st == LODE_INVALID)
-    st = client_explain(c, path, &why, err);
-  else if (st != LODE_OK && err)
-    *err = why;
-  if (st == LODE_OK) {
-    strbuf_addf(out, "# %s\n", path);
-    strbuf_add(out, made.data, made.len);
-  }
-  strbuf_release(&text);
-  strbuf_release(&made);
-  return st;
+static lode_status client_replace(const client_edit *e, lode_error *err) {
+  lode_str made = {e->out.data ? e->out.data : "", e->out.len};
+  TRY(client_back_up(e, err));
+  return files_write_beneath(e->target.folder, e->target.name.data, made, err);
 }
 
 lode_status setup_client_install(size_t i, const char *root, const char *program, bool *changed, lode_error *err) {
-  const client_def *c = &client_table[i];
-  strbuf path = {0}, text = {0}, out = {0};
+  client_edit e = {.client = &client_table[i], .root = root, .program = program};
   lode_error why = {.record = LODE_NO_RECORD};
-  client_file target = {0};
   lode_status st;
-  bool same = false;
-  TRY_GOTO(client_path(c->file, root, &path, err));
-  TRY_GOTO(client_link_target(c, root, path.data, &target, err));
-  TRY_GOTO(client_make_folders(c, &target, err));
-  st = client_read_settings(&target, &text, &why);
-  lode_str old = {text.data ? text.data : "", text.len};
-  if (st == LODE_OK) st = client_new_text(c, root, program, old, &same, &out, &why);
-  if (st == LODE_INVALID)
-    st = client_explain(c, path.data, &why, err);
-  else if (st != LODE_OK && err)
-    *err = why;
-  if (st != LODE_OK) goto done;
-  *changed = !same;
-  if (same) goto done;
-  TRY_GOTO(client_back_up(c, root, path.data, old, err));
-  TRY_GOTO(files_write_beneath(target.folder, target.name.data, (lode_str){out.data, out.len}, err));
+  TRY_GOTO(client_path(e.client->file, root, &e.path, err));
+  TRY_GOTO(client_link_target(&e, err));
+  TRY_GOTO(client_make_folders(e.client, &e.target, err));
+  st = client_read_settings(&e, &why);
+  if (st == LODE_OK) st = client_new_text(&e, &why);
+  TRY_GOTO(client_explain(&e, st, &why, err));
+  *changed = !e.same;
+  if (!e.same) st = client_replace(&e, err);
 done:
-  client_file_release(&target);
-  strbuf_release(&path);
-  strbuf_release(&text);
-  strbuf_release(&out);
+  client_edit_release(&e);
   return st;
 }
 
+/* For display only: any link is followed. */
 lode_status setup_client_preview(size_t i, const char *root, const char *program, strbuf *out, lode_error *err) {
-  strbuf path = {0};
-  lode_status st = client_path(client_table[i].file, root, &path, err);
-  if (st == LODE_OK) st = client_preview_text(&client_table[i], root, program, path.data, out, err);
-  strbuf_release(&path);
+  client_edit e = {.client = &client_table[i], .root = root, .program = program};
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode_status st;
+  TRY_GOTO(client_path(e.client->file, root, &e.path, err));
+  st = client_check_text(files_read(e.path.data, CLIENT_MAX_BYTES, &e.text, &why), &e.text, &why);
+  if (st == LODE_OK) st = client_new_text(&e, &why);
+  TRY_GOTO(client_explain(&e, st, &why, err));
+  strbuf_addf(out, "# %s\n", e.path.data);
+  strbuf_add(out, e.out.data, e.out.len);
+done:
+  client_edit_release(&e);
   return st;
 }
 
 lode_status setup_client_remove(size_t i, const char *root, bool *changed, lode_error *err) {
-  const client_def *c = &client_table[i];
-  const char *keys[] = {c->key, "lode"};
-  strbuf path = {0}, text = {0}, out = {0};
+  client_edit e = {.client = &client_table[i], .root = root};
+  const char *keys[] = {e.client->key, "lode"};
   lode_error why = {.record = LODE_NO_RECORD};
-  client_file target = {0};
   lode_status st;
   *changed = false;
-  TRY_GOTO(client_path(c->file, root, &path, err));
-  TRY_GOTO(client_link_target(c, root, path.data, &target, err));
-  st = client_read_settings(&target, &text, &why);
-  lode_str old = {text.data ? text.data : "", text.len};
-  if (st == LODE_OK && c->form == CLIENT_FORM_TOML)
-    st = toml_remove(old, &out, &why);
-  else if (st == LODE_OK)
-    st = setup_json_remove(old, keys, 2, &out, &why);
-  if (st == LODE_INVALID)
-    st = client_explain(c, path.data, &why, err);
-  else if (st != LODE_OK && err)
-    *err = why;
-  if (st != LODE_OK || out.len == old.len) goto done;
-  TRY_GOTO(client_back_up(c, root, path.data, old, err));
-  TRY_GOTO(files_write_beneath(target.folder, target.name.data, (lode_str){out.data ? out.data : "", out.len}, err));
+  TRY_GOTO(client_path(e.client->file, root, &e.path, err));
+  TRY_GOTO(client_link_target(&e, err));
+  st = client_read_settings(&e, &why);
+  lode_str old = client_edit_old(&e);
+  if (st == LODE_OK)
+    st = e.client->form == CLIENT_FORM_TOML ? toml_remove(old, &e.out, &why)
+                                            : setup_json_remove(old, keys, 2, &e.out, &why);
+  TRY_GOTO(client_explain(&e, st, &why, err));
+  if (e.out.len == old.len) goto done;
+  TRY_GOTO(client_replace(&e, err));
   *changed = true;
 done:
-  strbuf_release(&path);
-  client_file_release(&target);
-  strbuf_release(&text);
-  strbuf_release(&out);
+  client_edit_release(&e);
   return st;
 }
 
 /* ---- Inspection ---- */
 
 lode_status setup_client_inspect(size_t i, const char *root, setup_client_state *state, strbuf *path, lode_error *err) {
-  const client_def *c = &client_table[i];
-  strbuf text = {0}, program = {0}, out = {0};
-  client_file target = {0};
+  client_edit e = {.client = &client_table[i], .root = root};
   lode_error why = {.record = LODE_NO_RECORD};
+  strbuf program = {0};
   lode_str entry = {0};
-  bool same = false;
-  lode_status st;
   *state = SETUP_CLIENT_ABSENT;
-  if (client_path(c->file, root, path, err) != LODE_OK) {
-    err_clear(err);
-    path->len = 0;
-    strbuf_addch(path, '\0');
-    return path->failed ? err_nomem(err) : LODE_OK;
-  }
-  st = client_link_target(c, root, path->data, &target, &why);
-  if (st == LODE_OK) st = client_read_settings(&target, &text, &why);
-  lode_str old = {text.data ? text.data : "", text.len};
-  if (st == LODE_OK) st = client_find_entry(c, old, &entry, &why);
+  path->len = 0;
+  bool has_path = client_path(e.client->file, root, &e.path, NULL) == LODE_OK;
+  strbuf_addstr(path, has_path ? e.path.data : "");
+  strbuf_addch(path, '\0');
+  lode_status st = path->failed ? err_nomem(&why) : LODE_OK;
+  if (st != LODE_OK || !has_path) goto done;
+  st = client_link_target(&e, &why);
+  if (st == LODE_OK) st = client_read_settings(&e, &why);
+  if (st == LODE_OK) st = client_find_entry(e.client, client_edit_old(&e), &entry, &why);
   if (st == LODE_OK && entry.data) {
     st = setup_program_path(&program, &why);
-    if (st == LODE_OK) st = client_new_text(c, root, program.data, old, &same, &out, &why);
+    e.program = program.data;
+    if (st == LODE_OK) st = client_new_text(&e, &why);
   }
   if (st == LODE_OK)
-    *state = entry.data                ? (same ? SETUP_CLIENT_CURRENT : SETUP_CLIENT_DIFFERENT)
-             : client_is_used(c, root) ? SETUP_CLIENT_UNSET
-                                       : SETUP_CLIENT_ABSENT;
+    *state = entry.data                       ? (e.same ? SETUP_CLIENT_CURRENT : SETUP_CLIENT_DIFFERENT)
+             : client_is_used(e.client, root) ? SETUP_CLIENT_UNSET
+                                              : SETUP_CLIENT_ABSENT;
   else if (st != LODE_NOMEM)
     *state = SETUP_CLIENT_BROKEN;
-  strbuf_release(&text);
-  client_file_release(&target);
+done:
+  client_edit_release(&e);
   strbuf_release(&program);
-  strbuf_release(&out);
   return st == LODE_NOMEM ? err_nomem(err) : LODE_OK;
 }
 
