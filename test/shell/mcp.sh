@@ -106,8 +106,8 @@ session "$tmp/memory" <<< "$(call 1 add '{"collection":"notes","records":[{"id":
 has 1 '"written":1'
 check "git does not see the store" [ -e "$tmp/memory/.lode/.gitignore" ]
 # The first write has a sandbox too, also where a tool that only reads started a worker before there was a folder
-mkdir -p "$tmp/boxed/.git" && echo 'int x;' > "$tmp/boxed/x.c"
-session "$tmp/boxed" <<< "$(call 1 search_code '{"query":"x"}')
+mkdir -p "$tmp/boxed/.git" "$tmp/scratch" && echo 'int x;' > "$tmp/boxed/x.c"
+TMPDIR="$tmp/scratch" session "$tmp/boxed" <<< "$(call 1 search_code '{"query":"x"}')
 $(call 2 index_project '{}')"
 has 2 '"added":1'
 if grep -q 'Landlock off (the kernel has none)' "$tmp/err"; then skip "the kernel has no Landlock"; else

@@ -201,12 +201,11 @@ static void op_mcp_prepare_store(op_mcp_server *s, bool writes) {
     trust_release(&trust);
     s->looked = true;
   }
-  if (!writes || refused || s->expected || trust_has_store(s->project.folder) || op_is_address(s->project.folder))
-    return;
+  if (!writes || refused || trust_has_store(s->project.folder) || op_is_address(s->project.folder)) return;
+  lode_status st = project_prepare(&s->project, &err);
+  if (st == LODE_OK && s->found && !s->expected) st = trust_add_created(s->project.folder, NULL, &err);
+  if (st != LODE_OK) op_mcp_log_line(NULL, err.text);
   s->expected = true;
-  if (project_prepare(&s->project, &err) != LODE_OK ||
-      (s->found && trust_add_created(s->project.folder, NULL, &err) != LODE_OK))
-    op_mcp_log_line(NULL, err.text);
 }
 
 static void op_mcp_call_done(void *ctx, supervisor_reply *answer) {
