@@ -146,13 +146,6 @@ static const op_field summary_code_index[] = {
     {"finish_ms", OP_FIELD_NUMBER, 0, "time spent on the text index"},
     {"seconds", OP_FIELD_REAL, 0, "in all"},
     {0}};
-#define FIELDS_CHUNK                                                                                                   \
-  {"path", OP_FIELD_TEXT, 0, "from the root"}, {"start_line", OP_FIELD_NUMBER, 0, "first line of the chunk"},          \
-      {"end_line", OP_FIELD_NUMBER, 0, "its last line"}, {"kind", OP_FIELD_TEXT, 0, "function, class, section, ..."},  \
-      {"name", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "what it defines"},                                                   \
-      {"parents", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "names around it"}, {                                              \
-    "language", OP_FIELD_TEXT, 0, "of the file"                                                                        \
-  }
 static const op_field row_code_search[] = {
     {"rank", OP_FIELD_NUMBER, 0, "1 is the best"},
     {"path", OP_FIELD_TEXT, 0, "from the root"},
@@ -176,7 +169,13 @@ static const op_field row_code_search[] = {
 static const op_field row_code_context[] = {
     {"rank", OP_FIELD_NUMBER, 0, "place in the answer"},
     {"relation", OP_FIELD_TEXT, 0, "definition; before, behind: the pieces above and below it in the file; use"},
-    FIELDS_CHUNK,
+    {"path", OP_FIELD_TEXT, 0, "from the root"},
+    {"start_line", OP_FIELD_NUMBER, 0, "first line of the chunk"},
+    {"end_line", OP_FIELD_NUMBER, 0, "its last line"},
+    {"kind", OP_FIELD_TEXT, 0, "function, class, section, ..."},
+    {"name", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "what it defines"},
+    {"parents", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "names around it"},
+    {"language", OP_FIELD_TEXT, 0, "of the file"},
     {"snippet", OP_FIELD_TEXT, 0, "its text; of a use, the lines that hold the name"},
     {"snippet_line", OP_FIELD_NUMBER, OP_FIELD_OPTIONAL, "where the snippet begins, if not at start_line"},
     {"stale", OP_FIELD_TEXT, OP_FIELD_OPTIONAL, "changed or gone: its file is not as it was indexed"},
