@@ -95,10 +95,11 @@ TEST(a_store_that_was_made_meanwhile_is_no_damage) {
 /* ---- The lock of the background work ---- */
 
 static int work_errno;
+static off_t work_byte;
 static uint64_t now, asked;
 
 static int work_lock(int fd, short type, off_t start, off_t len) {
-  if (start != STORE_LOCK_WORK || type == F_UNLCK) return os_real.lock(fd, type, start, len);
+  if (start != work_byte || type == F_UNLCK) return os_real.lock(fd, type, start, len);
   asked++;
   errno = work_errno;
   return -1;
@@ -107,7 +108,7 @@ static int work_lock(int fd, short type, off_t start, off_t len) {
 static uint64_t look_at_clock(void) { return now; }
 static void no_sleep(uint64_t us) { now += us * 1000; }
 
-static void optimize_with(int errnum, lode_status wanted, uint64_t most) {
+static void optimize_with(off_t byte, int errnum, lode_status wanted, uint64_t most) {
   lode_store *store;
   lode_collection *c;
   char folder[400];
@@ -121,6 +122,7 @@ static void optimize_with(int errnum, lode_status wanted, uint64_t most) {
   OK(lode_collection_open(store, S("c"), &(lode_collection_options){.create = true}, &c, &err));
   OK(lode_add(c, NULL, &(lode_record){.id = S("a"), .document = S("text")}, 1, LODE_FAIL_EXISTING, NULL, &err));
   table.lock = work_lock;
+  work_byte = byte;
   work_errno = errnum;
   FAILS(wanted, lode_optimize(store, (lode_progress){0}, &err));
   CHECKF(err.text[0] && asked > 0 && asked <= most, "asked %llu times: %s", (unsigned long long)asked, err.text);
@@ -130,8 +132,32 @@ static void optimize_with(int errnum, lode_status wanted, uint64_t most) {
   lode_close(store);
 }
 
-TEST(optimize_gives_up_at_once_when_its_lock_fails) { optimize_with(EIO, LODE_IO, 1); }
-TEST(optimize_gives_up_when_nobody_makes_progress) { optimize_with(EAGAIN, LODE_BUSY, 5000); }
+TEST(optimize_gives_up_at_once_when_its_lock_fails) { optimize_with(STORE_LOCK_WORK, EIO, LODE_IO, 1); }
+TEST(optimize_gives_up_when_nobody_makes_progress) { optimize_with(STORE_LOCK_WORK, EAGAIN, LODE_BUSY, 5000); }
+TEST(optimize_says_so_when_the_lock_of_builders_fails) { optimize_with(STORE_LOCK_BUILD, EIO, LODE_IO, 1); }
+
+/* A copy of a store may lack the lock file. Whoever may write makes it again; locks work then. */
+TEST(a_lock_file_that_is_missing_is_made) {
+  store_db *db, *other;
+  char folder[400], lock[420];
+  snprintf(folder, sizeof folder, "%s/s", test_folder());
+  snprintf(lock, sizeof lock, "%s/lode.lock", folder);
+  OK(store_db_open(folder, &(lode_open_options){.create = true}, &db, &err));
+  store_db_close(db);
+  CHECK(unlink(lock) == 0);
+  OK(store_db_open(folder, &(lode_open_options){.read_only = true}, &db, &err));
+  CHECK(access(lock, F_OK) != 0); /* a reader writes nothing */
+  store_db_close(db);
+  OK(store_db_open(folder, &(lode_open_options){0}, &db, &err));
+  OK(store_db_open(folder, &(lode_open_options){0}, &other, &err));
+  OK(store_build_lock(db, &err));
+  FAILS(LODE_BUSY, store_build_lock(other, &err));
+  store_build_unlock(db);
+  OK(store_build_lock(other, &err));
+  store_build_unlock(other);
+  store_db_close(other);
+  store_db_close(db);
+}
 
 /* ---- The writers' turn ---- */
 

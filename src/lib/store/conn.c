@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conn.c - one connection to the truth file: opening it, waiting for locks, mapping errors.
+/* conn.c - one connection to the truth file: opening it, waiting for locks, leases, mapping errors.
  *
  * Waiting. SQLite's own busy handler sleeps longer and longer, so that readers starve while a writer never pauses.
  * Ours polls every 100 us at first and at most every millisecond, and meanwhile locks the WAIT byte of lode.lock; a
@@ -37,6 +37,43 @@ void store_conn_stop_waiting(store_conn *conn) {
     (void)os_api->lock(db->lock_fd, F_UNLCK, STORE_LOCK_WAIT, 1);
   pthread_mutex_unlock(&db->mutex);
 }
+
+/* ---- Leases ---- */
+
+static off_t lease_byte(store_lease lease) { return lease == STORE_LEASE_WORK ? STORE_LOCK_WORK : STORE_LOCK_BUILD; }
+
+static lode_status lease_lock(const store_db *db, int fd, store_lease lease, lode_error *err) {
+  if (fd >= 0 && OS_RETRY(os_api->lock(fd, F_WRLCK, lease_byte(lease), 1)) == 0) return LODE_OK;
+  if (fd < 0 || errno == EBADF) /* there is none, or it is open for reading */
+    return err_set(err, LODE_READONLY, "%s cannot be written to, and nothing is maintained without that lock",
+                   db->lock_path);
+  if (errno != EAGAIN && errno != EACCES) return err_errno(err, errno, db->lock_path);
+  return err_set(err, LODE_BUSY, "another process is at work on %s", db->path);
+}
+
+lode_status store_lease_take(store_db *db, store_lease lease, lode_error *err) {
+  pthread_mutex_lock(&db->mutex);
+  bool mine = !db->leased[lease];
+  db->leased[lease] = true;
+  int fd = db->lock_fd;
+  pthread_mutex_unlock(&db->mutex);
+  if (!mine) return err_set(err, LODE_BUSY, "another thread is at work on %s", db->path);
+  lode_status st = lease_lock(db, fd, lease, err);
+  if (st == LODE_OK) return LODE_OK;
+  pthread_mutex_lock(&db->mutex);
+  db->leased[lease] = false;
+  pthread_mutex_unlock(&db->mutex);
+  return st;
+}
+
+void store_lease_end(store_db *db, store_lease lease) {
+  if (db->lock_fd >= 0) (void)OS_RETRY(os_api->lock(db->lock_fd, F_UNLCK, lease_byte(lease), 1));
+  pthread_mutex_lock(&db->mutex);
+  db->leased[lease] = false;
+  pthread_mutex_unlock(&db->mutex);
+}
+
+/* ---- Errors ---- */
 
 static lode_status conn_err_corrupt(store_conn *conn, lode_error *err) {
   vfs_file_state vs = {0};

@@ -23,6 +23,9 @@
 #define STORE_LOCK_WORK ((1 << 20) + 2)
 #define STORE_LOCK_BUILD ((1 << 20) + 3)
 
+/* Work that one thread at a time does, among all processes. Released when its holder dies. */
+typedef enum store_lease { STORE_LEASE_WORK, STORE_LEASE_BUILD, STORE_LEASES } store_lease;
+
 struct store_conn {
   store_db *db;
   store_conn *next;
@@ -59,12 +62,11 @@ struct store_db {
   size_t n_idle;
   int lock_fd; /* -1: none (read-only medium) */
   unsigned lock_generation;
-  bool working;       /* a thread of this handle does maintenance */
-  unsigned step_rows; /* limit of records per maintenance step after the disk was full; 0: no limit */
-  bool building;      /* a thread of this handle holds the builder's lock */
-  unsigned queued;    /* threads of this handle that wait for their turn to write */
-  unsigned waiting;   /* connections of this handle that wait for a lock */
-  dev_t truth_dev;    /* identity of the truth file that was last used */
+  bool leased[STORE_LEASES]; /* a thread of this handle has that lease */
+  unsigned step_rows;        /* limit of records per maintenance step after the disk was full; 0: no limit */
+  unsigned queued;           /* threads of this handle that wait for their turn to write */
+  unsigned waiting;          /* connections of this handle that wait for a lock */
+  dev_t truth_dev;           /* identity of the truth file that was last used */
   ino_t truth_ino;
   unsigned epoch; /* how often that identity has changed */
   uint64_t damaged_pages;
@@ -90,6 +92,10 @@ void store_conn_stop_waiting(store_conn *conn);
 void store_conn_harden(sqlite3 *sql);
 /* Does anybody wait for a lock or for a turn to write? Long work yields then. (tx.c) */
 bool store_db_has_waiters(store_db *db);
+
+/* LODE_BUSY only if another thread or process has it: after any other error, trying again would not help. */
+LODE_MUST lode_status store_lease_take(store_db *db, store_lease lease, lode_error *err);
+void store_lease_end(store_db *db, store_lease lease);
 
 /* ---- Errors (conn.c) ---- */
 

@@ -153,20 +153,7 @@ lode_status store_dead_drop_all(store_tx *tx, int64_t cid, lode_error *err) {
 int64_t store_vec_last(store_tx *tx, int64_t cid) { return store_key_make(cid, tx->cursor); }
 int64_t store_vec_before_first(int64_t cid) { return store_key_before_first(cid); }
 
-/* ---- The builder's lock: one builder at a time among threads and processes; released when its holder dies ---- */
+/* ---- The builder's lock ---- */
 
-lode_status store_build_lock(store_db *db, lode_error *err) {
-  pthread_mutex_lock(&db->mutex);
-  bool mine =
-      !db->building && db->lock_fd >= 0 && OS_RETRY(os_api->lock(db->lock_fd, F_WRLCK, STORE_LOCK_BUILD, 1)) == 0;
-  if (mine) db->building = true;
-  pthread_mutex_unlock(&db->mutex);
-  return mine ? LODE_OK : err_set(err, LODE_BUSY, "another thread or process builds the index of %s", db->path);
-}
-
-void store_build_unlock(store_db *db) {
-  pthread_mutex_lock(&db->mutex);
-  db->building = false;
-  if (db->lock_fd >= 0) (void)OS_RETRY(os_api->lock(db->lock_fd, F_UNLCK, STORE_LOCK_BUILD, 1));
-  pthread_mutex_unlock(&db->mutex);
-}
+lode_status store_build_lock(store_db *db, lode_error *err) { return store_lease_take(db, STORE_LEASE_BUILD, err); }
+void store_build_unlock(store_db *db) { store_lease_end(db, STORE_LEASE_BUILD); }

@@ -70,9 +70,16 @@ static bool open_may_lack_lock(int errnum) {
   return errnum == ENOENT || errnum == EACCES || errnum == EPERM || errnum == EROFS;
 }
 
+/* A copy of a store may lack it; where there is no store, only `create` makes one. */
+static bool open_makes_lock(const store_db *db) {
+  struct stat sb;
+  return db->opt.create || beneath_lstat(db->folder, STOREFILE_DB, &sb) == 0;
+}
+
 int store_db_open_lock_file(store_db *db) {
   int fd = -1;
-  if (!db->opt.read_only) fd = beneath_open(db->folder, STOREFILE_LOCK, O_RDWR | (db->opt.create ? O_CREAT : 0), 0600);
+  if (!db->opt.read_only)
+    fd = beneath_open(db->folder, STOREFILE_LOCK, O_RDWR | (open_makes_lock(db) ? O_CREAT : 0), 0600);
   if (fd < 0 && (db->opt.read_only || open_may_lack_lock(errno)))
     fd = beneath_open(db->folder, STOREFILE_LOCK, O_RDONLY, 0);
   return fd;

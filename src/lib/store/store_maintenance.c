@@ -379,30 +379,6 @@ done:
   return st;
 }
 
-/* One thread at a time does maintenance, among all processes. LODE_BUSY only if another one has the lock: for any
- * other error, trying again would not help. */
-static lode_status maint_lock(store_db *db, lode_error *err) {
-  int e = 0;
-  pthread_mutex_lock(&db->mutex);
-  bool mine = !db->working;
-  if (mine && db->lock_fd >= 0 && OS_RETRY(os_api->lock(db->lock_fd, F_WRLCK, STORE_LOCK_WORK, 1)) != 0) {
-    mine = false;
-    e = errno;
-  }
-  if (mine) db->working = true;
-  pthread_mutex_unlock(&db->mutex);
-  if (mine) return LODE_OK;
-  if (e && e != EAGAIN && e != EACCES) return err_errno(err, e, db->lock_path);
-  return err_set(err, LODE_BUSY, "another thread or process is at work on %s", db->path);
-}
-
-static void maint_unlock(store_db *db) {
-  pthread_mutex_lock(&db->mutex);
-  db->working = false;
-  if (db->lock_fd >= 0) (void)OS_RETRY(os_api->lock(db->lock_fd, F_UNLCK, STORE_LOCK_WORK, 1));
-  pthread_mutex_unlock(&db->mutex);
-}
-
 static lode_status maint_find_work(store_db *db, int which, bool *found, lode_error *err) {
   store_tx *tx;
   int64_t cid;
@@ -494,9 +470,9 @@ static lode_status maint_lock_and_work(store_db *db, int which, bool *more, lode
   *more = false;
   TRY(maint_find_work(db, which, more, err));
   if (!*more) return LODE_OK;
-  TRY(maint_lock(db, err));
+  TRY(store_lease_take(db, STORE_LEASE_WORK, err));
   lode_status st = maint_do_work(db, which, err);
-  maint_unlock(db);
+  store_lease_end(db, STORE_LEASE_WORK);
   return st;
 }
 

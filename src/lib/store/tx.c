@@ -3,7 +3,7 @@
  *
  * Threads: store_db.mutex guards the pool and the counters. A connection is used by one transaction at a time.
  * Writers of one handle queue on writer_free, writers of several processes on SQLite's lock. Nobody waits for a file
- * lock with the mutex held.
+ * lock, or does any I/O, with the mutex held; only a forked child, which has one thread, drops what is its parent's.
  *
  * A transaction begins by checking whether the truth file is still the one that the connection has open: if it was
  * removed, the status is LODE_GONE; if it was replaced, the new one is opened. A forked child does not touch its
@@ -46,22 +46,22 @@ static void tx_run_gap_hook(void) {}
 
 /* ---- The pool ---- */
 
-static void tx_close_idle(store_db *db) {
-  while (db->idle) {
-    store_conn *c = db->idle;
-    db->idle = c->next;
+static void tx_close_all(store_conn *conns) {
+  for (store_conn *c = conns, *next; c; c = next) {
+    next = c->next;
     store_conn_close(c);
   }
-  db->n_idle = 0;
 }
 
 /* Called with the mutex held. In a forked child, drops everything that belongs to the parent. */
 static void tx_after_fork(store_db *db) {
   if (db->lock_generation == vfs_generation()) return;
-  tx_close_idle(db);
+  tx_close_all(db->idle); /* no other thread waits: the child has one */
+  db->idle = NULL;
+  db->n_idle = 0;
   db->writer_active = db->writer_waits = false;
   db->waiting = db->queued = 0;
-  db->working = db->building = false;
+  memset(db->leased, 0, sizeof db->leased);
   if (db->lock_fd >= 0) (void)os_api->close(db->lock_fd);
   db->lock_fd = store_db_open_lock_file(db);
   db->lock_generation = vfs_generation();
@@ -71,28 +71,27 @@ static void tx_after_fork(store_db *db) {
  * several hard links: a new connection checks that again. */
 static lode_status tx_find_idle(store_db *db, store_tx_kind kind, store_conn **out, lode_error *err) {
   struct stat sb;
-  lode_status st = LODE_OK;
+  store_conn *useless = NULL;
+  int e = OS_RETRY(os_api->lstat_at(AT_FDCWD, db->path, &sb)) == 0 ? 0 : errno;
   pthread_mutex_lock(&db->mutex);
   tx_after_fork(db);
-  if (OS_RETRY(os_api->lstat_at(AT_FDCWD, db->path, &sb)) != 0) {
-    int e = errno;
-    tx_close_idle(db);
-    db->truth_ino = 0;
-    st = e == ENOENT || e == ENOTDIR
-             ? err_set(err, LODE_GONE, "%s was removed while open; open the store again", db->path)
-             : err_errno(err, e, db->path);
-  }
-  while (st == LODE_OK && db->idle && !*out) {
+  if (e) db->truth_ino = 0;
+  while (db->idle && !*out) {
     store_conn *c = db->idle;
     db->idle = c->next;
     db->n_idle--;
-    if (c->dev == sb.st_dev && c->ino == sb.st_ino && !(kind == STORE_TX_WRITE && c->linked))
+    if (!e && c->dev == sb.st_dev && c->ino == sb.st_ino && !(kind == STORE_TX_WRITE && c->linked)) {
       *out = c;
-    else
-      store_conn_close(c);
+    } else {
+      c->next = useless;
+      useless = c;
+    }
   }
   pthread_mutex_unlock(&db->mutex);
-  return st;
+  tx_close_all(useless);
+  if (e == ENOENT || e == ENOTDIR)
+    return err_set(err, LODE_GONE, "%s was removed while open; open the store again", db->path);
+  return e ? err_errno(err, e, db->path) : LODE_OK;
 }
 
 /* Returns the epoch of the connection's truth file; a file other than the last one starts a new epoch. */
