@@ -46,8 +46,20 @@ static void let_fail(uint64_t from, uint64_t to, int with) {
   fails_with = with;
 }
 
+static int fails_to_open; /* errno of every attempt to open a segment; 0: none */
+
+static int failing_open_below(int dir, const char *name, int flags, unsigned mode) {
+  size_t n = strlen(name);
+  if (fails_to_open && n > 4 && strcmp(name + n - 4, ".seg") == 0) {
+    errno = fails_to_open;
+    return -1;
+  }
+  return os_real.open_below(dir, name, flags, mode);
+}
+
 static void make(fixture *k) {
   table = os_real;
+  table.open_below = failing_open_below;
   table.pread = failing_pread;
   table.now_ns = later;
   os_api = &table;
@@ -125,6 +137,33 @@ TEST(reads_that_go_on_failing_and_then_do_not) {
   CHECK(reads > 0);
   OK(lode_verify(k.store, NULL, NULL, (lode_progress){0}, &err));
   nothing_set_aside(&k, "at the end");
+  char *now = only_file(&k);
+  CHECK(strcmp(now, file) == 0);
+  free(now);
+  free(file);
+  fixture_close(&k);
+}
+
+/* Too many open files: this one is as good as before. */
+TEST(a_file_that_cannot_be_opened_now_is_no_damage) {
+  static const int errnums[] = {EMFILE, ENFILE, EIO};
+  fixture k = {.no_background = true};
+  make(&k);
+  char *file = only_file(&k);
+  for (size_t i = 0; i < sizeof errnums / sizeof *errnums; i++) {
+    const char *what = strerror(errnums[i]);
+    fixture_reopen(&k);
+    fails_to_open = errnums[i];
+    answers_are_right(&k, what);
+    nothing_set_aside(&k, what);
+    fails_to_open = 0;
+    later_ns += UINT64_C(6000000000);
+    fixture_delete_one(&k, (int)i); /* the snapshot in memory is made again */
+    let_fail(UINT64_MAX, 0, EIO);
+    answers_are_right(&k, what);
+    CHECKF(reads > 0, "%s: the file is not used again", what);
+    nothing_set_aside(&k, what);
+  }
   char *now = only_file(&k);
   CHECK(strcmp(now, file) == 0);
   free(now);

@@ -92,7 +92,8 @@ static void suspect_add(segments_store *segments, uint64_t id, suspect_reason wh
 }
 
 void segments_suspect(segments_store *segments, uint64_t id, lode_status st, const char *why) {
-  suspect_add(segments, id, st == LODE_IO ? SUSPECT_UNREADABLE : SUSPECT_DAMAGED, why);
+  bool damaged = st == LODE_CORRUPT || st == LODE_REFUSED || st == LODE_TOO_NEW;
+  suspect_add(segments, id, damaged ? SUSPECT_DAMAGED : SUSPECT_UNREADABLE, why);
 }
 void segments_mark_missing(segments_store *segments, uint64_t id) { suspect_add(segments, id, SUSPECT_MISSING, ""); }
 

@@ -61,9 +61,9 @@ void segments_file_release(segments_file *seg);
 void segments_file_name(char name[SEGMENTS_NAME_MAX], uint64_t id, const char *ending);
 char *segments_file_path(const segments_store *segments, uint64_t id,
                          const char *ending); /* for messages; freed by the caller */
-/* Marks a segment as unusable until the builder has checked it. `st`: after LODE_IO, a failure of the medium or the
- * system, the file is tried again some seconds later; anything else is damage, and this handle does not use it
- * again. */
+/* Marks a segment as unusable until the builder has checked it. `st`: if the bytes are wrong, or it is not a
+ * regular file, this handle does not use it again. Anything else is a failure of the medium or the system (LODE_IO,
+ * LODE_LIMIT): the file is tried again some seconds later. */
 void segments_suspect(segments_store *segments, uint64_t id, lode_status st, const char *why);
 /* The same for a missing file, which is no damage. */
 void segments_mark_missing(segments_store *segments, uint64_t id);
