@@ -4,6 +4,7 @@
  */
 #include "support/scene.h"
 #include "repair/repair_internal.h"
+#include "support/fault.h"
 #include "support/test.h"
 
 #include <fcntl.h>
@@ -157,6 +158,25 @@ static size_t count_aside(const char *path) {
 }
 
 /* What an earlier store left in the folder must not be rolled back into the restored one, nor be deleted. */
+/* A read that fails says nothing about the backup: it may succeed tomorrow. */
+TEST_SLOW(reads_that_fail_are_no_damage, 300) {
+  ground g;
+  lode_error err = {0};
+  prepare(&g, 4096);
+  back_up(&g, false);
+  for (int for_good = 0; for_good < 2; for_good++)
+    for (uint64_t n = 1, hits = 1; hits; n += test_full() ? 1 : 1 + test_below(20)) {
+      fault_install(&os_real);
+      fault_set(FAULT_PREAD, n, for_good, FAULT_EIO);
+      lode_status st = lode_restore(g.file, g.to, (lode_progress){0}, &err);
+      hits = fault_hits();
+      fault_uninstall();
+      CHECKF(st == LODE_OK || (hits && st == LODE_IO), "read %llu: %s %s", (unsigned long long)n, lode_status_name(st),
+             err.text);
+      if (access(g.to, F_OK) == 0) test_remove_tree(g.to); /* the store is there if only its marking failed */
+    }
+}
+
 TEST(stale_journal) {
   ground g;
   lode_error err = {0};

@@ -230,6 +230,7 @@ static lode_status backup_check_structure(const char *path, const char *file, lo
   backup_faults f = {.progress = progress};
   TRY(vfs_register(err));
   int rc = sqlite3_open_v2(path, &sql, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, VFS_NAME);
+  if (rc == SQLITE_OK) (void)sqlite3_extended_result_codes(sql, 1);
   if (rc == SQLITE_OK) store_conn_harden(sql);
   if (rc == SQLITE_OK) sqlite3_progress_handler(sql, 100000, backup_on_tick, &f);
   if (rc == SQLITE_OK) rc = store_text_register(sql);
@@ -238,8 +239,10 @@ static lode_status backup_check_structure(const char *path, const char *file, lo
   if (rc == SQLITE_NOTFOUND) return store_err_no_fts5(err);
   if (f.cancelled) return err_set(err, LODE_CANCELLED, "cancelled by the caller");
   if (f.first[0]) return backup_not_whole(err, file, f.first);
-  if (rc == SQLITE_NOMEM) return err_nomem(err);
-  if (rc == SQLITE_IOERR_READ) return err_set(err, LODE_IO, "%s: %s", path, sqlite3_errstr(rc));
+  if (rc == SQLITE_NOMEM || rc == SQLITE_IOERR_NOMEM) return err_nomem(err);
+  bool damaged = rc == SQLITE_IOERR_DATA || rc == SQLITE_IOERR_CORRUPTFS;
+  if (!damaged && ((rc & 0xFF) == SQLITE_IOERR || (rc & 0xFF) == SQLITE_CANTOPEN))
+    return err_set(err, LODE_IO, "%s: %s", path, sqlite3_errstr(rc));
   return rc == SQLITE_OK ? LODE_OK : backup_not_whole(err, file, sqlite3_errstr(rc));
 }
 
@@ -322,6 +325,7 @@ static lode_status restore_pages(const char *file, const char *folder, lode_prog
   TRY_GOTO(store_schema_check_pages(&pages, file, err)); /* before SQLite parses it */
   TRY_GOTO(restore_into(&pages, file, folder, progress, err));
 done:
+  if (st == LODE_CORRUPT && pages.read_errno) st = err_errno(err, pages.read_errno, file); /* which proves no damage */
   vfs_pages_close(&pages);
   return st;
 }

@@ -21,11 +21,18 @@ enum { PAGES_SAMPLE = 512 };
 
 /* ---- Reading ---- */
 
-/* Bytes that cannot be read are zeros. */
-static void pages_read_or_zero(int fd, void *buf, size_t n, uint64_t off) {
+/* Bytes that cannot be read are zeros. Returns 0, or the errno of a read that failed. */
+static int pages_read_or_zero(int fd, void *buf, size_t n, uint64_t off) {
   size_t got = 0;
-  if (os_read_full(fd, buf, n, off, &got, NULL) != LODE_OK) got = 0;
+  int e = os_read_full(fd, buf, n, off, &got, NULL) == LODE_OK ? 0 : errno;
+  if (e) got = 0;
   memset((char *)buf + got, 0, n - got);
+  return e;
+}
+
+static void pages_read_bytes(vfs_pages *p, int fd, void *buf, size_t n, uint64_t off) {
+  int e = pages_read_or_zero(fd, buf, n, off);
+  if (!p->read_errno) p->read_errno = e;
 }
 
 int vfs_pages_read_rc(vfs_pages *p, uint32_t number, unsigned char *page) {
@@ -44,15 +51,15 @@ static bool pages_read_file(vfs_pages *p, uint32_t number, unsigned char *page) 
   const sqf_image *image = sqf_images_find(&p->images, number);
   size_t n = p->src.page_bytes;
   if (image && p->journal_whole) {
-    pages_read_or_zero(p->journal_fd, page, n, image->offset);
+    pages_read_bytes(p, p->journal_fd, page, n, image->offset);
     if (vfs_seal_is_valid(number, page, n)) return true;
   }
-  pages_read_or_zero(p->fd, page, n, (uint64_t)(number - 1) * n);
+  pages_read_bytes(p, p->fd, page, n, (uint64_t)(number - 1) * n);
   if (vfs_seal_is_valid(number, page, n)) return true;
   if (!image || p->journal_whole) return false;
-  pages_read_or_zero(p->journal_fd, page, n, image->offset);
+  pages_read_bytes(p, p->journal_fd, page, n, image->offset);
   if (vfs_seal_is_valid(number, page, n)) return true;
-  pages_read_or_zero(p->fd, page, n, (uint64_t)(number - 1) * n);
+  pages_read_bytes(p, p->fd, page, n, (uint64_t)(number - 1) * n);
   return false;
 }
 
@@ -121,7 +128,7 @@ static uint32_t pages_score_size(int fd, uint64_t file_bytes, uint32_t size, uns
   uint64_t pages = file_bytes / size, step = pages / PAGES_SAMPLE + 1;
   uint32_t sound = 0, tried = 0;
   for (uint64_t i = 0; i < pages && i < UINT32_MAX - 1; i += step, tried++) {
-    pages_read_or_zero(fd, page, size, i * size);
+    (void)pages_read_or_zero(fd, page, size, i * size);
     sound += vfs_seal_is_valid((uint32_t)i + 1, page, size);
   }
   if (!sound) return 0;
@@ -130,8 +137,9 @@ static uint32_t pages_score_size(int fd, uint64_t file_bytes, uint32_t size, uns
 }
 
 /* 0: nothing looks like a page. `page` is scratch. */
-static uint32_t pages_find_size(int fd, uint64_t file_bytes, unsigned char *page) {
-  pages_read_or_zero(fd, page, SQF_PAGE_MIN, 0);
+static uint32_t pages_find_size(vfs_pages *p, uint64_t file_bytes, unsigned char *page) {
+  int fd = p->fd;
+  pages_read_bytes(p, fd, page, SQF_PAGE_MIN, 0);
   uint32_t declared = sqf_has_magic(page) ? sqf_page_size(page) : 0, best = 0, best_score = 0;
   if (declared && pages_score_size(fd, file_bytes, declared, page) > 0) return declared;
   for (uint32_t size = SQF_PAGE_MIN; size <= SQF_PAGE_MAX; size *= 2) {
@@ -153,8 +161,8 @@ static lode_status pages_collect_images(vfs_pages *p, const journal_header *h, u
   uint64_t records = h->records == UINT32_MAX ? available : h->records;
   for (uint64_t i = 0; i < records && i < available; i++, *off += each) {
     unsigned char number[4];
-    pages_read_or_zero(p->journal_fd, number, 4, *off);
-    pages_read_or_zero(p->journal_fd, p->chain, n, *off + 4);
+    (void)pages_read_or_zero(p->journal_fd, number, 4, *off);
+    (void)pages_read_or_zero(p->journal_fd, p->chain, n, *off + 4);
     uint32_t page = num_be32(number);
     if (page == 0 || page > h->first_pages || !vfs_seal_is_valid(page, p->chain, n)) continue;
     if (!sqf_images_add(&p->images, page, *off + 4)) return err_nomem(err);
@@ -164,7 +172,7 @@ static lode_status pages_collect_images(vfs_pages *p, const journal_header *h, u
 
 static bool pages_header_at(const vfs_pages *p, uint64_t off, journal_header *h) {
   unsigned char sector[JOURNAL_SECTOR];
-  pages_read_or_zero(p->journal_fd, sector, sizeof sector, off);
+  (void)pages_read_or_zero(p->journal_fd, sector, sizeof sector, off);
   return journal_header_is_valid(sector, h) && h->page_bytes == p->src.page_bytes;
 }
 
@@ -300,7 +308,11 @@ lode_status vfs_pages_open(const char *file, vfs_pages *p, lode_error *err) {
     goto done;
   }
   uint64_t bytes = (uint64_t)sb.st_size;
-  uint32_t page_bytes = pages_find_size(p->fd, bytes, p->map);
+  uint32_t page_bytes = pages_find_size(p, bytes, p->map);
+  if (!page_bytes && p->read_errno) {
+    st = err_errno(err, p->read_errno, file);
+    goto done;
+  }
   if (!page_bytes) {
     st = err_set(err, LODE_CORRUPT,
                  "%s holds no page of a Lode store: it is another file, or nothing is left of it; restore a backup",

@@ -42,6 +42,7 @@ typedef struct vfs_pages {
   bool map_sound;
   unsigned char *map, *chain; /* page buffers */
   uint64_t damaged_reads;
+  int read_errno; /* of the first read of the file that failed; 0: none did */
   /* of a connection */
   sqlite3_file *file;
   uint32_t change; /* SQLite's change counter: differs after every commit */
