@@ -126,8 +126,8 @@ typedef struct lode_progress {
 /* A store is a folder, or has the address of a Qdrant cluster: qdrant://HOST:PORT, several with commas between them
  * (any node answers for all), then perhaps /NAME for one of several stores in a cluster, and
  * ?shards=N&replicas=N&write_consistency=N for new collections; qdrants:// speaks TLS. The key is LODE_QDRANT_API_KEY
- * of the environment. What a cluster cannot promise is LODE_UNSUPPORTED there: docs/SCALING.md has the table. Clusters
- * are experimental. */
+ * of the environment; without TLS it is sent to another machine only with ?plain_key=1. What a cluster cannot promise
+ * is LODE_UNSUPPORTED there: docs/SCALING.md has the table. Clusters are experimental. */
 typedef struct lode_store lode_store;
 
 typedef struct lode_open_options {
@@ -234,6 +234,11 @@ typedef struct lode_record {
 /* Several operations as one: all of them or none. Holds the store's write lock from begin to commit or
  * rollback, so keep it short. Every write below takes a txn, or NULL to be a transaction of its own.
  *
+ * A txn ends with lode_commit() or lode_rollback(), before its store is closed. It is used by one thread at a time,
+ * with collections of the store that it was begun on. Until it ends, other writes of the process wait for it, up to
+ * busy_ms: a write with NULL on the thread that has the txn waits in vain (LODE_BUSY). Reads do not see what it has
+ * written. In a forked child it cannot be used any more; lode_rollback() frees it there.
+ *
  * Where this is LODE_UNSUPPORTED (on a cluster), each record of a write is whole or absent, a write that failed may
  * have been done in part and may be repeated, and others may see a part of it before the call returns. */
 typedef struct lode_txn lode_txn;
@@ -304,7 +309,8 @@ typedef struct lode_row {
 typedef struct lode_result lode_result;
 LODE_API size_t lode_result_count(const lode_result *result);
 LODE_API const lode_row *lode_result_at(const lode_result *result, size_t i);
-/* After lode_get(): what to pass as `after` for the next page; 0 when there is none. */
+/* After lode_get(): what to pass as `after` for the next page; 0 when there is none. A page that is exactly full may be
+ * the last one although this is not 0: the next one is empty then. */
 LODE_API uint64_t lode_result_next(const lode_result *result);
 /* The position of the newest commit that the answer knows of: two answers with the same one speak of one moment, so
  * who needs several can tell whether to ask again. 0 where a store has no such order. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "os/os.h"
+#include "remote/remote.h"
 #include "support/http_kit.h"
 #include "lode.h"
 #include "support/test.h"
@@ -135,4 +136,39 @@ TEST(a_cluster_that_asks_for_time_is_given_it) {
     OK(add(BUSY, at, &result));
     CHECK(result.written == ROWS && cluster.puts == 4 && os_api->now_ns() - from > 1000000000);
   }
+}
+
+/* ---- The key ---- */
+
+static int keys_sent;
+
+static lode_status count_keys(http_client *http, const http_request *request, http_response *response, lode_error *e) {
+  (void)http, (void)response;
+  for (const char *const *h = request->headers; h && *h; h++) keys_sent += strcmp(*h, "api-key: secret") == 0;
+  return err_set(e, LODE_IO, "nobody is asked");
+}
+
+/* It is sent in plain text to this machine, or where that was asked for. */
+TEST(a_key_does_not_leave_the_machine_unencrypted) {
+  static const char *const refused[] = {"qdrant://192.0.2.1:6333", "qdrant://localhost,192.0.2.1",
+                                        "qdrant://127.0.0.1.example", "qdrant://localhost.example", "qdrant://[::2]"};
+  static const char *const sent[] = {"qdrants://192.0.2.1:6333", "qdrant://192.0.2.1:6333?plain_key=1",
+                                     "qdrant://localhost,127.0.0.2:9,[::1]"};
+  lode_store *store;
+  setenv("LODE_QDRANT_API_KEY", "secret", 1);
+  remote_transport = count_keys;
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+    lode_status st = lode_open(refused[i], &(lode_open_options){.busy_ms = 1}, &store, &err);
+    if (st == LODE_UNSUPPORTED) test_skip("libcurl is not installed");
+    CHECKF(st == LODE_REFUSED && strstr(err.text, "plain_key=1") && keys_sent == 0, "%s: %s", refused[i], err.text);
+  }
+  for (size_t i = 0; i < sizeof sent / sizeof *sent; i++) {
+    keys_sent = 0;
+    lode_status st = lode_open(sent[i], &(lode_open_options){.busy_ms = 1}, &store, &err);
+    CHECKF(st == LODE_IO && keys_sent > 0, "%s: %s", sent[i], err.text);
+  }
+  unsetenv("LODE_QDRANT_API_KEY");
+  keys_sent = 0;
+  FAILS(LODE_IO, lode_open(refused[0], &(lode_open_options){.busy_ms = 1}, &store, &err));
+  CHECK(keys_sent == 0);
 }

@@ -57,6 +57,7 @@ typedef struct remote_store {
   const char *headers[2];                       /* "api-key: ...", or NULL; NULL */
   const char *prefix;                           /* of the names of the Qdrant collections */
   uint32_t shards, replicas, write_consistency; /* for new collections; 0: Qdrant's default */
+  uint32_t plain_key;                           /* not 0: the key may be sent without TLS to another machine */
   _Atomic size_t base;                          /* index of the address that answered last */
   _Atomic uint64_t clock;                       /* not less than any number that remote_next_seq() has handed out */
   pthread_mutex_t lock;                         /* guards idle */

@@ -34,16 +34,20 @@ static lode_status address_parse_option(remote_store *s, lode_str option, lode_e
   const struct {
     const char *name;
     uint32_t *into;
-  } options[] = {{"shards=", &s->shards}, {"replicas=", &s->replicas}, {"write_consistency=", &s->write_consistency}};
+  } options[] = {{"shards=", &s->shards},
+                 {"replicas=", &s->replicas},
+                 {"write_consistency=", &s->write_consistency},
+                 {"plain_key=", &s->plain_key}};
   for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
     size_t len = strlen(options[i].name);
     if (option.len < len || memcmp(option.data, options[i].name, len) != 0) continue;
     if (address_parse_number((lode_str){option.data + len, option.len - len}, options[i].into)) return LODE_OK;
     break;
   }
-  return err_set(err, LODE_INVALID,
-                 "the store's address has an option %s: shards=N, replicas=N and write_consistency=N are known",
-                 str_quote(option, quoted, sizeof quoted));
+  return err_set(
+      err, LODE_INVALID,
+      "the store's address has an option %s: shards=N, replicas=N, write_consistency=N and plain_key=1 are known",
+      str_quote(option, quoted, sizeof quoted));
 }
 
 static bool address_is_name(const char *text, size_t len) {
@@ -105,6 +109,30 @@ static lode_status address_parse_hosts(remote_store *s, const char *scheme, cons
   return LODE_OK;
 }
 
+/* "http://HOST:PORT": is HOST this machine, by a name that no resolver is asked for? */
+static bool address_is_loopback(const char *base) {
+  const char *host = strstr(base, "://") + 3;
+  size_t len = *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
+  return str_eq((lode_str){host, len}, STR_LIT("localhost")) || str_eq((lode_str){host, len}, STR_LIT("[::1]")) ||
+         (strncmp(host, "127.", 4) == 0 && strspn(host, "0123456789.") == len);
+}
+
+/* Whoever listens on the way would have the key: that must be asked for. */
+static lode_status address_add_key(remote_store *s, lode_error *err) {
+  const char *key = getenv("LODE_QDRANT_API_KEY");
+  if (!key || !*key) key = getenv("QDRANT_API_KEY");
+  if (!key || !*key) return LODE_OK;
+  for (size_t i = 0; i < s->n_bases && !s->plain_key; i++)
+    if (strncmp(s->bases[i], "http:", 5) == 0 && !address_is_loopback(s->bases[i]))
+      return err_set(
+          err, LODE_REFUSED,
+          "the key of the environment (LODE_QDRANT_API_KEY) would be sent unencrypted to %s: use qdrants://, "
+          "or add ?plain_key=1 to the address if nobody can listen on the way",
+          s->bases[i]);
+  s->headers[0] = address_copy(s, "api-key: ", key, strlen(key));
+  return s->headers[0] ? LODE_OK : err_nomem(err);
+}
+
 static lode_status address_parse(remote_store *s, const char *address, lode_error *err) {
   bool tls = strncmp(address, "qdrants://", 10) == 0;
   const char *p = address + (tls ? 10 : 9), *end = p + strlen(p);
@@ -123,10 +151,7 @@ static lode_status address_parse(remote_store *s, const char *address, lode_erro
     TRY(address_parse_option(s, (lode_str){at + 1, len}, err));
     at += len + 1;
   }
-  const char *key = getenv("LODE_QDRANT_API_KEY");
-  if (!key || !*key) key = getenv("QDRANT_API_KEY");
-  if (key && *key && !(s->headers[0] = address_copy(s, "api-key: ", key, strlen(key)))) return err_nomem(err);
-  return LODE_OK;
+  return address_add_key(s, err);
 }
 
 /* ---- Connections ---- */

@@ -199,6 +199,7 @@ lode_status remote_registry_each(remote_store *s, remote_entry_fn *fn, void *ctx
       TRY_GOTO(fn(ctx, &k, err));
     }
     if (offset && call.answer.nodes[offset].type != JSON_NODE_NULL) json_put_node(&next, &call.answer, offset);
+    if (next.failed) TRY_GOTO(err_nomem(err)); /* an empty one would mean that this was the last page */
   } while (next.len);
 done:
   mem_arena_release(&arena);
