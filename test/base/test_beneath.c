@@ -127,6 +127,21 @@ TEST(a_folder_that_is_a_link_is_not_entered) {
   mem_free(resolved);
 }
 
+/* Without a current directory, a relative path has no absolute one. */
+TEST(a_relative_path_in_a_removed_folder) {
+  lode_error err = {0};
+  const char *gone = join(test_folder(), "gone");
+  char *resolved = NULL;
+  int back = open(".", O_RDONLY | O_DIRECTORY);
+  CHECK(back >= 0 && mkdir(gone, 0700) == 0 && chdir(gone) == 0 && rmdir(gone) == 0);
+  FAILS(LODE_IO, beneath_resolve("store", &resolved, &err));
+  CHECK(!resolved && strstr(err.text, "the current directory"));
+  OK(beneath_resolve("/store", &resolved, &err));
+  mem_free(resolved);
+  CHECK(fchdir(back) == 0);
+  close(back);
+}
+
 /* ---- What may lie in the place of a file ---- */
 
 enum { LINK_FILE, LINK_FOLDER, LINK_NOWHERE, FIFO, SOCKET, FOLDER, DEVICE, KINDS };

@@ -177,6 +177,32 @@ TEST_SLOW(reads_that_fail_are_no_damage, 300) {
     }
 }
 
+static const char *wanted_name;
+static bool name_was_free;
+
+static int rename_after_somebody_else(const char *from, const char *to) {
+  if (wanted_name && strcmp(to, wanted_name) == 0) {
+    int fd = open(to, O_CREAT | O_EXCL | O_WRONLY, 0600);
+    name_was_free = fd >= 0;
+    if (fd >= 0) close(fd);
+  }
+  return os_real.rename(from, to);
+}
+
+/* Somebody makes a file of that name just before the backup is renamed. */
+TEST(a_backup_replaces_nothing) {
+  ground g;
+  os_calls table = os_real;
+  prepare(&g, 4096);
+  wanted_name = g.file;
+  table.rename = rename_after_somebody_else;
+  os_api = &table;
+  back_up(&g, false);
+  os_api = &os_real;
+  CHECK(!name_was_free);
+  CHECK(count_names(g.root) == 2);
+}
+
 TEST(stale_journal) {
   ground g;
   lode_error err = {0};

@@ -59,6 +59,24 @@ TEST(a_handle_has_its_lock_file_or_is_none) {
   }
 }
 
+/* A call that fails while a store is made is LODE_IO, whatever was there already. */
+TEST_SLOW(a_store_that_could_not_be_made_is_not_gone, 120) {
+  uint64_t hits = 1;
+  for (uint64_t n = 1; hits; n++) {
+    char folder[400];
+    lode_store *store;
+    snprintf(folder, sizeof folder, "%s/s%llu", test_folder(), (unsigned long long)n);
+    fault_install(&os_real);
+    fault_set(FAULT_ANY, n, false, FAULT_EIO);
+    lode_status st = lode_open(folder, &(lode_open_options){.create = true, .no_background = true}, &store, &err);
+    hits = fault_hits();
+    fault_uninstall();
+    CHECKF(st == LODE_OK || (hits && st == LODE_IO), "call %llu: %s %s", (unsigned long long)n, lode_status_name(st),
+           err.text);
+    if (st == LODE_OK) lode_close(store);
+  }
+}
+
 static const char *made_here;
 
 /* Another process makes the store just after this one has looked for it. */

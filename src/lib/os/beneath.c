@@ -12,9 +12,11 @@ lode_status beneath_resolve(const char *path, char **resolved, lode_error *err) 
   char cwd[4096];
   struct stat st;
   strbuf b = {0};
+  *resolved = NULL;
   size_t len = strlen(path);
   while (len > 1 && path[len - 1] == '/') len--;
-  if (path[0] != '/' && getcwd(cwd, sizeof cwd)) {
+  if (path[0] != '/') {
+    if (!getcwd(cwd, sizeof cwd)) return err_errno(err, errno, "the current directory");
     strbuf_addstr(&b, strcmp(cwd, "/") == 0 ? "" : cwd);
     strbuf_addch(&b, '/');
   }

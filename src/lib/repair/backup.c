@@ -139,6 +139,14 @@ static lode_status backup_refuse_existing(const char *path, const char *advice, 
   return errno == ENOENT || errno == ENOTDIR ? LODE_OK : err_errno(err, errno, path);
 }
 
+/* Takes the name with an empty file, so that the rename replaces nothing of anybody else's. */
+static lode_status backup_take_name(const char *file, const char *advice, lode_error *err) {
+  int fd = OS_RETRY(os_api->open(file, O_WRONLY | O_CREAT | O_EXCL, 0600));
+  if (fd >= 0) return os_api->close(fd), LODE_OK;
+  if (errno == EEXIST) return err_set(err, LODE_EXISTS, "%s exists already: %s", file, advice);
+  return err_errno(err, errno, file);
+}
+
 lode_status backup_store(store_db *db, const char *file, lode_progress progress, lode_error *err) {
   static const char advice[] = "name another file, or remove it first";
   lode_status st;
@@ -150,8 +158,11 @@ lode_status backup_store(store_db *db, const char *file, lode_progress progress,
   if (part.failed) return err_nomem(err);
   TRY_GOTO(backup_copy(db, part.data, progress, err));
   st = backup_check_counts(part.data, progress, err);
-  if (st == LODE_OK) st = backup_refuse_existing(file, advice, err);
-  if (st == LODE_OK && OS_RETRY(os_api->rename(part.data, file)) != 0) st = err_errno(err, errno, file);
+  if (st == LODE_OK) st = backup_take_name(file, advice, err);
+  if (st == LODE_OK && OS_RETRY(os_api->rename(part.data, file)) != 0) {
+    st = err_errno(err, errno, file);
+    (void)os_api->unlink(file);
+  }
   if (st == LODE_OK)
     st = os_sync_parent_dir(file, err);
   else

@@ -331,9 +331,11 @@ static lode_status salvage_source_file(const char *from, char **file, lode_error
 static lode_status salvage_check_target(const char *to, lode_error *err) {
   struct stat sb;
   if (OS_RETRY(os_api->stat(to, &sb)) != 0) return errno == ENOENT ? LODE_OK : err_errno(err, errno, to);
+  int kind, errnum = 0;
   os_dir *folder = S_ISDIR(sb.st_mode) ? os_dir_open(to) : NULL;
-  bool empty = folder && !os_dir_next(folder);
+  bool empty = folder && !os_dir_next_kind(folder, &kind, &errnum) && !errnum;
   os_dir_close(folder);
+  if (errnum) return err_errno(err, errnum, to);
   return empty ? LODE_OK : err_set(err, LODE_EXISTS, "%s exists already: name a new folder for what is salvaged", to);
 }
 

@@ -129,7 +129,9 @@ static lode_status conn_err_io(store_conn *conn, int rc, lode_error *err) {
 static lode_status conn_err_cannot_open(store_conn *conn, int rc, lode_error *err) {
   struct stat sb;
   const char *path = conn->db->path;
+  int why = conn->sql ? sqlite3_system_errno(conn->sql) : 0;
   if (OS_RETRY(os_api->lstat_at(AT_FDCWD, path, &sb)) != 0) {
+    if (errno == ENOENT && why && why != ENOENT) return err_errno(err, why, path); /* it could not be made */
     if (errno == ENOENT) return err_set(err, LODE_GONE, "%s was removed while open; open the store again", path);
     return err_errno(err, errno, path);
   }
