@@ -188,3 +188,49 @@ TEST(older_stores_are_answered) {
     lode_close(s);
   }
 }
+
+/* ---- Codes that tell nothing ---- */
+
+/* Many equal vectors far away make the steps of the codes so large that all others have the same code: only the
+ * vectors themselves tell which is nearest. */
+TEST(near_vectors_beside_far_ones_are_found) {
+  enum { FAR = 1536, NEAR = 600, K = 10 };
+  static float v[FAR + NEAR][DIM];
+  static char ids[FAR + NEAR][16];
+  static lode_record records[FAR + NEAR];
+  test_srand(test_seed());
+  segments_limits = (segments_build_limits){.tail_rows = 50, .graph_rows = 60, .dead_percent = 50};
+  for (size_t m = 0; m < 3; m++) {
+    lode_collection *c;
+    lode_store *s = make(metrics[m], &c);
+    lode_error err = {0};
+    size_t found = 0;
+    for (int i = 0; i < FAR + NEAR; i++) {
+      if (i < FAR)
+        for (int d = 0; d < DIM; d++) v[i][d] = 1e6f;
+      else
+        fill(v[i], 1);
+      int n = snprintf(ids[i], sizeof ids[i], "r%04d", i);
+      records[i] = (lode_record){.id = {ids[i], (size_t)n}, .vector = v[i], .dimension = DIM};
+    }
+    OK(lode_add(c, NULL, records, FAR + NEAR, LODE_FAIL_EXISTING, NULL, &err));
+    OK(lode_optimize(s, (lode_progress){0}, &err));
+    for (int q = 0; q < 10; q++) {
+      lode_result *rows, *exact;
+      float query[DIM];
+      fill(query, 1);
+      lode_query_request request = {.vectors = query, .dimension = DIM, .n = 1, .k = K};
+      OK(lode_query(c, &request, &rows, &err));
+      request.exact = true;
+      OK(lode_query(c, &request, &exact, &err));
+      CHECK(lode_result_count(rows) == K && lode_result_count(exact) == K);
+      for (size_t i = 0; i < K; i++)
+        found += lode_result_at(rows, i)->distance <= lode_result_at(exact, K - 1)->distance;
+      lode_result_free(rows);
+      lode_result_free(exact);
+    }
+    CHECKF(found >= 95, "metric %zu: %zu of 100", m, found);
+    lode_collection_close(c);
+    lode_close(s);
+  }
+}

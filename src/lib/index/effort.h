@@ -13,6 +13,15 @@ typedef struct index_effort_curve {
   uint16_t found[INDEX_EFFORTS];
 } index_effort_curve;
 
+/* The codes do not tell the vectors apart: whatever the effort, a walk finds next to nothing. Such a segment is
+ * searched exactly. */
+static inline void index_effort_set_blind(index_effort_curve *curve) {
+  for (size_t i = 0; i < INDEX_EFFORTS; i++) curve->found[i] = 1;
+}
+static inline bool index_effort_is_blind(const index_effort_curve *curve) {
+  return curve->found[INDEX_EFFORTS - 1] == 1;
+}
+
 /* 8, 12, 16, 24 ... 4096, 6144 */
 static inline uint32_t index_effort_at(size_t i) { return (i % 2 ? 12u : 8u) << (i / 2); }
 

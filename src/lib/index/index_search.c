@@ -447,9 +447,10 @@ static size_t index_query_effort(const index_query *s) {
   return s->request->recall > INDEX_DEFAULT_RECALL ? INDEX_HIGH_RECALL_FACTOR * fallback : fallback;
 }
 
-/* Is the target recall higher than any effort that was tried has reached? */
+/* Is the target recall higher than any effort that was tried has reached, or is any? */
 static bool recall_beyond_walks(const index_query *s) {
   const index_search_request *r = s->request;
+  if (index_effort_is_blind(&s->segment->info.curve)) return true;
   return !r->beam && r->recall > 0 && index_effort_for(&s->segment->info.curve, r->recall) == INDEX_EFFORT_NONE;
 }
 

@@ -39,6 +39,9 @@ enum {
   /* Children of a copy in the tree of equal rows: a tree of a million copies has seven levels, and links are left for
    * others. Not measured. */
   INDEX_COPIES_FANOUT = 8,
+  /* Different vectors that may have the same code, but for its errors: with more, the segment is searched exactly
+   * (effort.h). More than the ten nearest, fewer than a beam. Not measured. */
+  INDEX_MAX_SAME_CODE = 32,
 };
 
 /* How much nearer (squared) a neighbour must be to occlude another. Measured: with places that pruning leaves empty

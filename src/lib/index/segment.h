@@ -97,9 +97,10 @@ typedef struct index_writer_options {
 typedef struct index_writer {
   index_writer_options options;
   index_segment_info info;
-  size_t stride, rows_cap, records_cap, lengths_cap;
+  size_t stride, rows_cap, records_cap, lengths_cap, sums_cap;
   unsigned char *rows, *records;
   float *lengths;
+  uint32_t *sums;        /* of the vectors, to tell equal ones from those that only have equal codes */
   unsigned char *buffer; /* vectors to be written */
   size_t buffered;
   uint64_t vectors_end; /* file offset */

@@ -63,7 +63,8 @@ static bool writer_reserve(index_writer *writer, uint32_t rows) {
   writer->rows = mem_alloc_large(bytes);
   writer->rows_cap = writer->rows ? rows : 0;
   return writer->rows && mem_grow(&writer->records, &writer->records_cap, rows, INDEX_SEG_RECORD_BYTES) &&
-         mem_grow(&writer->lengths, &writer->lengths_cap, rows, sizeof *writer->lengths);
+         mem_grow(&writer->lengths, &writer->lengths_cap, rows, sizeof *writer->lengths) &&
+         mem_grow(&writer->sums, &writer->sums_cap, rows, sizeof *writer->sums);
 }
 
 lode_status index_writer_begin(index_writer *writer, const index_writer_options *options, lode_error *err) {
@@ -113,11 +114,13 @@ lode_status index_writer_add(index_writer *writer, const float *vector, int64_t 
   if (need > INDEX_MAX_ROWS) return err_set(err, LODE_LIMIT, "a segment has at most %u rows", INDEX_MAX_ROWS);
   if (!mem_grow(&writer->rows, &writer->rows_cap, need, writer->stride) ||
       !mem_grow(&writer->records, &writer->records_cap, need, INDEX_SEG_RECORD_BYTES) ||
-      !mem_grow(&writer->lengths, &writer->lengths_cap, need, sizeof *writer->lengths)) {
+      !mem_grow(&writer->lengths, &writer->lengths_cap, need, sizeof *writer->lengths) ||
+      !mem_grow(&writer->sums, &writer->sums_cap, need, sizeof *writer->sums)) {
     return err_nomem(err);
   }
   TRY(put_vectors(writer, vector, dim * sizeof *vector, err));
   writer->lengths[slot] = quant_encode_row(&writer->options.model, vector, slot, writer->rows + slot * writer->stride);
+  writer->sums[slot] = index_segment_vector_crc(writer->info.id, 0, vector, dim * sizeof *vector);
   unsigned char *record = writer->records + (size_t)slot * INDEX_SEG_RECORD_BYTES;
   uint32_t crc = index_segment_vector_crc(writer->info.id, slot, vector, dim * sizeof *vector);
   memset(record, 0, INDEX_SEG_RECORD_BYTES);
@@ -175,6 +178,44 @@ static lode_status put_ends(index_writer *writer, page_writer *p, lode_error *er
   return writer->options.write(writer->options.ctx, 0, header, sizeof header, err);
 }
 
+/* Do many different vectors have the same code, as far as codes are precise? Then a graph of codes finds any of them,
+ * not the nearest. */
+static lode_status writer_is_blind(const index_writer *writer, bool *blind, lode_error *err) {
+  uint32_t n = writer->info.n, same = 0;
+  uint64_t *codes = mem_calloc(n, sizeof *codes);
+  *blind = false;
+  if (!codes) return err_nomem(err);
+  for (uint32_t i = 0; i < n; i++)
+    codes[i] = (uint64_t)quant_cell_hash(writer->rows + i * writer->stride, writer->info.dim) << 32 | writer->sums[i];
+  qsort(codes, n, sizeof *codes, sort_cmp_u64);
+  for (uint32_t i = 1; i < n && !*blind; i++) {
+    same = codes[i] >> 32 != codes[i - 1] >> 32 ? 0 : same + (codes[i] != codes[i - 1]);
+    *blind = same >= INDEX_MAX_SAME_CODE;
+  }
+  mem_free(codes);
+  return LODE_OK;
+}
+
+static lode_status writer_build_graph(index_writer *writer, index_graph *graph, lode_error *err) {
+  index_graph_input input = {.rows = writer->rows,
+                             .lengths = writer->lengths,
+                             .stride = writer->stride,
+                             .n = writer->info.n,
+                             .dim = writer->info.dim,
+                             .metric = writer->info.metric,
+                             .unit = writer->info.unit};
+  bool blind;
+  TRY(writer_is_blind(writer, &blind, err));
+  TRY(index_graph_build(&input, &writer->options.graph, graph, err));
+  writer->info.degree = graph->degree;
+  writer->info.n_entries = graph->n_entries;
+  writer->info.effort = graph->effort;
+  writer->info.curve = graph->curve;
+  writer->info.entry_climbs = graph->entry_climbs;
+  if (blind) index_effort_set_blind(&writer->info.curve);
+  return LODE_OK;
+}
+
 lode_status index_writer_finish(index_writer *writer, lode_error *err) {
   lode_status st = LODE_OK;
   index_graph graph = {0};
@@ -182,21 +223,7 @@ lode_status index_writer_finish(index_writer *writer, lode_error *err) {
   page_writer p = {.writer = writer, .layout = &layout};
   if (writer->info.n == 0) return err_set(err, LODE_INVALID, "a segment needs at least one row");
   TRY_GOTO(pad_vectors(writer, err));
-  if (writer->info.kind == INDEX_GRAPH) {
-    index_graph_input input = {.rows = writer->rows,
-                               .lengths = writer->lengths,
-                               .stride = writer->stride,
-                               .n = writer->info.n,
-                               .dim = writer->info.dim,
-                               .metric = writer->info.metric,
-                               .unit = writer->info.unit};
-    TRY_GOTO(index_graph_build(&input, &writer->options.graph, &graph, err));
-    writer->info.degree = graph.degree;
-    writer->info.n_entries = graph.n_entries;
-    writer->info.effort = graph.effort;
-    writer->info.curve = graph.curve;
-    writer->info.entry_climbs = graph.entry_climbs;
-  }
+  if (writer->info.kind == INDEX_GRAPH) TRY_GOTO(writer_build_graph(writer, &graph, err));
   if (!index_segment_layout_of(&writer->info, &layout)) {
     TRY_GOTO(err_set(err, LODE_LIMIT, "a segment of %u rows is too large", writer->info.n));
   }
@@ -220,6 +247,7 @@ void index_writer_release(index_writer *writer) {
   mem_free(writer->rows);
   mem_free(writer->records);
   mem_free(writer->lengths);
+  mem_free(writer->sums);
   mem_free(writer->buffer);
   *writer = (index_writer){0};
 }

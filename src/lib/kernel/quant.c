@@ -242,6 +242,17 @@ uint32_t quant_row_hash(const unsigned char *row, size_t stride) {
   return crc32c_update(crc32c_update(crc32c_update(0, row, SLOT_AT), x, sizeof x), row + SLOT_END, stride - SLOT_END);
 }
 
+uint32_t quant_cell_hash(const unsigned char *row, uint32_t dim) {
+  uint32_t scale = quant_top_bits32(row) >> 17, hash = crc32c_update(0, &scale, sizeof scale);
+  for (uint32_t at = 0; at < dim; at += 64) {
+    unsigned char codes[64];
+    uint32_t n = dim - at < sizeof codes ? dim - at : (uint32_t)sizeof codes;
+    for (uint32_t i = 0; i < n; i++) codes[i] = row[at + i] & 127;
+    hash = crc32c_update(hash, codes, n);
+  }
+  return hash;
+}
+
 /* The scale with which the greatest magnitude is `max` steps, and its reciprocal; both are 0 if the scale is too small
  * for a reciprocal. */
 static float quant_scale_for(float greatest, int max, float *per) {

@@ -86,6 +86,9 @@ void quant_set_row_bias(unsigned char *row, float bias);
 /* Are the rows equal except for their slots? And a hash that is equal then. */
 bool quant_row_equal(const unsigned char *a, const unsigned char *b, size_t stride);
 uint32_t quant_row_hash(const unsigned char *row, size_t stride);
+/* A hash of the codes and of the scale to about 1 in 64, which is their precision: rows with the same one lie within
+ * the error of codes of each other. */
+uint32_t quant_cell_hash(const unsigned char *row, uint32_t dim);
 
 /* Squared length of a decoded row: scale * scale * the sum of squares of its codes. */
 float quant_row_norm2(const unsigned char *row, uint32_t dim);
