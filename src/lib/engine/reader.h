@@ -57,8 +57,6 @@ engine_moment engine_reader_allow_later(engine_reader *reader);
 LODE_MUST lode_status engine_reader_require_same(engine_reader *reader, const engine_moment *before, lode_error *err);
 /* Ends that when no part of the result was made before: the result is of the current transaction's moment. */
 LODE_MUST lode_status engine_reader_adopt_current(engine_reader *reader, lode_error *err);
-/* Have all transactions since engine_reader_run() (or the first) seen the same records? */
-static inline bool engine_reader_is_consistent(const engine_reader *reader) { return reader->moments <= 1; }
 bool engine_moment_is_same(const engine_moment *a, const engine_moment *now);
 
 /* A record's document, absent if it has none. Valid until the next call. */

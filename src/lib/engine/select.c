@@ -124,7 +124,7 @@ static lode_status select_add_proposal(void *ctx, const meta_value *value, bool 
 /* Asks the index for a probe. *cut: it proposes more than `max`. */
 static lode_status select_gather(engine_select *s, const filter_probe *probe, size_t max, select_proposals *p,
                                  bool *cut, lode_error *err) {
-  store_term_range range = {.key = probe->key, .low_open = probe->low_open, .high_open = probe->high_open};
+  store_term_range range = {.key = probe->key};
   size_t rounds = probe->n_values ? probe->n_values : 1;
   *cut = rounds > max;
   p->rids.n = 0;

@@ -152,11 +152,11 @@ typedef struct remote_verify_job {
   lode_damage_fn *found;
   void *ctx;
   lode_progress progress;
-  uint64_t done, damages;
+  uint64_t done, damaged;
 } remote_verify_job;
 
 static void remote_verify_report(remote_verify_job *v, lode_str collection, lode_str id, const char *detail) {
-  v->damages++;
+  v->damaged++;
   if (v->found)
     v->found(v->ctx, &(lode_damage){.what = "record", .collection = collection, .id = id, .detail = detail});
 }
@@ -213,7 +213,7 @@ lode_status remote_verify(lode_store *head, lode_damage_fn *found, void *ctx, lo
   for (size_t i = 0; i < lode_collection_list_count(list) && st == LODE_OK; i++)
     st = remote_verify_collection(s, lode_collection_list_at(list, i), &v, err);
   lode_collection_list_free(list);
-  if (st == LODE_OK && v.damages)
-    st = err_set(err, LODE_CORRUPT, "%llu damages were found", (unsigned long long)v.damages);
+  if (st == LODE_OK && v.damaged)
+    st = err_set(err, LODE_CORRUPT, "%llu records are damaged", (unsigned long long)v.damaged);
   return st;
 }

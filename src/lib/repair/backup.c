@@ -185,7 +185,7 @@ static lode_status backup_check_header(vfs_pages *p, const char *file, const uns
                    "%s-journal holds an interrupted transaction: this is a store, open it where it is", file);
   if (!sqf_has_magic(page1) || num_be32(page1 + 68) != STORE_APPLICATION_ID)
     return err_set(err, LODE_INVALID, "%s is not a backup of a Lode store", file);
-  TRY(store_schema_first_step(num_be32(page1 + 60), file, err));
+  TRY(store_schema_check_format(num_be32(page1 + 60), file, err));
   if (p->declared != p->src.pages || p->src.bytes % p->src.page_bytes)
     return backup_not_whole(err, file, "it is cut short, or too long");
   return LODE_OK;

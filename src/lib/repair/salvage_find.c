@@ -348,7 +348,7 @@ static void salvage_report_undeleted(salvage_job *s) {
       n += store_key_cid(s->records.items[i].key) == coll->cid;
     if (!s->colls[c].dropped && n > coll->records)
       salvage_report_loss(s, "deletion", coll->cid, (lode_str){NULL, 0},
-                          "the notes of deletions were on a damaged page: %llu records that had been deleted are back",
+                          "tombstones were on a damaged page: %llu records that had been deleted are back",
                           (unsigned long long)(n - coll->records));
   }
 }

@@ -291,6 +291,6 @@ lode_status verify_store(store_db *db, lode_damage_fn *found, void *ctx, lode_pr
   if (usable) TRY(verify_rows(&v, err));
   if (usable) TRY(verify_run_checks(&v, err));
   if (!v.n_found) return LODE_OK;
-  return err_set(err, LODE_CORRUPT, "%llu damages were found in %s; `lode db salvage` brings over what is whole",
-                 (unsigned long long)v.n_found, db->path);
+  return err_set(err, LODE_CORRUPT, "%s is damaged in %llu places; `lode db salvage` brings over what is whole",
+                 db->path, (unsigned long long)v.n_found);
 }

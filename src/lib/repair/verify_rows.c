@@ -275,8 +275,7 @@ static lode_status rows_check_tombstone(rows_job *r, int64_t gid, lode_str rids,
   TRY(rows_enter_coll(r, store_key_cid(gid), &go, err));
   if (!go) return LODE_OK;
   if (crc != store_crc_tombstone(gid, rids, vid) || !store_tombstone_decode(gid, rids, vid, &tombstone)) {
-    verify_report(r->v, "structure", r->coll.name, rows_no_str, "the note of a deletion (%lld) fails its checksum",
-                  (long long)gid);
+    verify_report(r->v, "structure", r->coll.name, rows_no_str, "tombstone %lld fails its checksum", (long long)gid);
     return LODE_OK;
   }
   for (size_t i = 0; i < (vid ? 1 : tombstone.n); i++) {

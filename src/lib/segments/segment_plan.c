@@ -64,10 +64,7 @@ static bool plan_set_range(plan_ctx *s, int64_t after, int64_t last) {
 static bool plan_find_gap(plan_ctx *s, int64_t first) {
   int64_t at = first;
   for (size_t i = 0; i < s->n; i++) {
-    if (s->segs[i].row.after > at) {
-      s->plan->gap = true;
-      return plan_set_range(s, at, s->segs[i].row.after);
-    }
+    if (s->segs[i].row.after > at) return plan_set_range(s, at, s->segs[i].row.after);
     if (s->segs[i].row.last > at) at = s->segs[i].row.last;
   }
   return false;

@@ -63,7 +63,7 @@ static void compact_bind_values(store_tx *tx, sqlite3_stmt *s, sqlite3_value **v
 }
 
 /* Reads the next run of rows. */
-static lode_status compact_delete_rows(store_tx *tx, const compact_table *t, compact_run *r, lode_error *err) {
+static lode_status compact_read_rows(store_tx *tx, const compact_table *t, compact_run *r, lode_error *err) {
   sqlite3_stmt *s = NULL;
   lode_status st;
   bool row;
@@ -147,7 +147,7 @@ static lode_status compact_pack_run(store_db *db, const compact_table *t, compac
   int64_t before = 0, after = 0;
   *more = false;
   TRY(store_tx_begin(db, STORE_TX_WRITE, &tx, err));
-  TRY_GOTO(compact_delete_rows(tx, t, r, err));
+  TRY_GOTO(compact_read_rows(tx, t, r, err));
   *more = r->rows > 0;
   if (!*more) goto done;
   TRY_GOTO(compact_used_pages(tx, &before, err));

@@ -18,13 +18,12 @@ static const char lock_file_mark[] = "lode store\n";
 
 /* ---- Opening ---- */
 
+/* What is given was checked before (iface_check_open_options). */
 static void open_fill_defaults(lode_open_options *o) {
   if (!o->busy_ms) o->busy_ms = 10000;
   if (!o->page_bytes) o->page_bytes = 16384;
   if (!o->memory_bytes) o->memory_bytes = UINT64_C(256) << 20;
-  if (o->memory_bytes < UINT64_C(16) << 20) o->memory_bytes = UINT64_C(16) << 20;
   if (!o->max_document_bytes) o->max_document_bytes = UINT64_C(64) << 20;
-  if (o->max_document_bytes > LODE_MAX_DOCUMENT_BYTES) o->max_document_bytes = LODE_MAX_DOCUMENT_BYTES;
 }
 
 char *store_path_join(const char *folder, const char *name) {
@@ -228,11 +227,6 @@ lode_status store_db_open(const char *folder, const lode_open_options *options, 
   db->lock_fd = -1;
   if (options) db->opt = *options;
   open_fill_defaults(&db->opt);
-  uint32_t pb = db->opt.page_bytes;
-  if (pb < 512 || pb > 65536 || (pb & (pb - 1)) != 0) {
-    st = err_set(err, LODE_INVALID, "page_bytes must be a power of two from 512 to 65,536");
-    goto done;
-  }
   /* The store keeps this path even if the process changes its directory or a link that led here changes. */
   TRY_GOTO(beneath_resolve(folder, &db->folder, err));
   db->path = store_path_join(db->folder, STOREFILE_DB);

@@ -19,7 +19,7 @@ const store_schema_object store_schema_objects[] = {
     STORE_SCHEMA(SCHEMA_TABLE, SCHEMA_OBJECT, SCHEMA_AUTOINDEX, SCHEMA_SHADOW)};
 _Static_assert(sizeof store_schema_objects / sizeof *store_schema_objects == STORE_SCHEMA_OBJECTS, "sql.h counts them");
 
-lode_status store_schema_first_step(uint32_t format, const char *path, lode_error *err) {
+lode_status store_schema_check_format(uint32_t format, const char *path, lode_error *err) {
   if (format >= 1 && format <= STORE_FORMAT) return LODE_OK;
   if (format > STORE_FORMAT)
     return err_set(err, LODE_TOO_NEW,

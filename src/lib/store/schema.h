@@ -24,7 +24,7 @@ LODE_MUST lode_status store_db_upgrade(store_db *db, lode_error *err);
 /* Upgrades format 1 to STORE_FORMAT, within a write transaction. */
 LODE_MUST lode_status store_tx_raise_format(store_tx *tx, lode_error *err);
 /* Is this format one we can read? LODE_TOO_NEW: it was written by a newer Lode. */
-LODE_MUST lode_status store_schema_first_step(uint32_t format, const char *path, lode_error *err);
+LODE_MUST lode_status store_schema_check_format(uint32_t format, const char *path, lode_error *err);
 
 /* ---- schema_check.c ---- */
 

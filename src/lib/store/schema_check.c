@@ -129,7 +129,7 @@ static lode_status schema_push_children(schema_comparison *c, const sqf_view *vi
 static lode_status schema_check_header(schema_comparison *c, lode_error *err) {
   const unsigned char *head = c->page;
   if (!sqf_has_magic(head) || num_be32(head + 68) != STORE_APPLICATION_ID) return schema_not_a_store(c->path, err);
-  TRY(store_schema_first_step(num_be32(head + 60), c->path, err));
+  TRY(store_schema_check_format(num_be32(head + 60), c->path, err));
   if (head[20] != VFS_SEAL_BYTES || num_be32(head + 44) != 4 || num_be32(head + 56) != 1)
     return schema_no_tree(c, "is encoded in another way than Lode's", err);
   return LODE_OK;

@@ -229,7 +229,6 @@ LODE_MUST lode_status store_coll_save(store_tx *tx, const store_coll *coll, lode
 typedef struct store_term_range {
   lode_str key;
   const meta_value *low, *high; /* NULL: open; low == high for an exact value */
-  bool low_open, high_open;
 } store_term_range;
 /* `exact` is false if the value is a truncated prefix of a long string: check the record itself. */
 typedef lode_status store_term_fn(void *ctx, const meta_value *value, bool exact, int64_t rid, lode_error *err);

@@ -106,7 +106,7 @@ lode_status store_tombstone_read(store_tx *tx, sqlite3_stmt *s, store_tombstone 
   bool proven = (uint32_t)store_column_int(s, 3) == store_crc_tombstone(gid, rids, vid);
   if (proven && store_tombstone_decode(gid, rids, vid, tombstone)) return LODE_OK;
   return err_set(err, LODE_CORRUPT,
-                 "the note of a deletion (%lld) in %s fails its checksum; run `lode db verify`, then `lode db "
+                 "tombstone %lld in %s fails its checksum; run `lode db verify`, then `lode db "
                  "salvage`",
                  (long long)gid, tx->db->path);
 }
