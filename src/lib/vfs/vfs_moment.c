@@ -207,7 +207,8 @@ static int vfs_moment_write_first(vfs_file *f) {
 int vfs_moment_complete(vfs_file *f) {
   vfs_moment *m = &f->moment;
   if (!m->dirty) return SQLITE_OK;
-  if (!m->first_due) { /* a rollback: what was not journaled has unknown versions */
+  /* a rollback: what was not journaled has unknown versions; that of a new file has left no page */
+  if (!m->first_due || !f->page_bytes) {
     vfs_moment_drop(m);
     return SQLITE_OK;
   }
