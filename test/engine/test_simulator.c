@@ -25,12 +25,20 @@ TEST_SLOW(everything_at_once, 3600) {
     add_counts(&sum, &one);
   }
   CHECK(sum.kills && sum.cuts && sum.errors && sum.writes && sum.reads && sum.answers > sum.unplaced);
-  CHECK(sum.indexed && sum.verified && sum.copies);
+  CHECK(sum.indexed && sum.verified && sum.backups && sum.copies);
+  CHECK(sum.lies && sum.damaged && sum.salvages && sum.salvaged > sum.expected / 2 && sum.elsewhere);
   if (!test_full()) return;
 #define SHOW(what) printf("%llu %s, ", (unsigned long long)sum.what, #what)
   SHOW(steps), SHOW(switches), SHOW(kills), SHOW(cuts), SHOW(errors), SHOW(writes), SHOW(reads), SHOW(answers);
-  SHOW(unplaced), SHOW(busy), SHOW(failed), SHOW(indexed), SHOW(verified), SHOW(copies);
+  SHOW(unplaced), SHOW(busy), SHOW(failed), SHOW(indexed), SHOW(verified), SHOW(backups), SHOW(copies), SHOW(torn);
+  SHOW(lies), SHOW(damaged), SHOW(salvages), SHOW(expected), SHOW(salvaged), SHOW(tried), SHOW(elsewhere);
   printf("done\n");
+}
+
+/* What a failure of the others is replayed with. */
+TEST_SLOW(one_episode, 600) {
+  sim_counts n;
+  sim_run(&(sim_options){.seed = test_seed(), .steps = STEPS}, &n);
 }
 
 TEST(a_seed_replays) {

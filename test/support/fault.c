@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fault.c - see fault.h. Each wrapper asks hit() whether it is its turn, and otherwise passes the call on. */
+/* fault.c - see fault.h. The layer asks hit() whether it is the call's turn, and otherwise passes it on. */
 #include "support/fault.h"
 
 #include "support/test.h"
@@ -13,7 +13,6 @@
 
 enum { EXIT_MUTE = 3, EXIT_FAILED = 4 }; /* of children */
 
-static const os_calls *under;
 static struct {
   fault_call call;
   uint64_t at; /* 0: none */
@@ -23,11 +22,9 @@ static struct {
 } plan;
 static uint64_t counts[FAULT_ANY + 1], sync_count, hits;
 
-static const char *const names[] = {"open",      "close", "pread",     "pwrite",   "ftruncate", "fsync",
-                                    "fdatasync", "fstat", "stat",      "unlink",   "rename",    "mkdir",
-                                    "rmdir",     "lock",  "lock_held", "any call", "sync"};
-
-const char *fault_call_name(fault_call call) { return names[call]; }
+const char *fault_call_name(fault_call call) {
+  return call == FAULT_ANY ? "any call" : call == FAULT_SYNC ? "sync" : oscall_kind_name((oscall_kind)call);
+}
 
 static bool moves_bytes(fault_call call) { return call == FAULT_PREAD || call == FAULT_PWRITE; }
 
@@ -48,102 +45,34 @@ static bool hit(fault_call call) {
   return true;
 }
 
-static int fault_open(const char *path, int flags, unsigned mode) {
-  return hit(FAULT_OPEN) ? -1 : under->open(path, flags, mode);
+static int64_t half(oscall *c) {
+  if (c->n > 1) c->n /= 2;
+  return oscall_pass(c);
 }
 
-static int fault_close(int fd) {
-  bool fails = hit(FAULT_CLOSE);
-  int saved = errno, rc = under->close(fd);
-  if (!fails) return rc;
+/* close does what it should also when it says that it failed. */
+static int64_t failing(oscall *c) {
+  int saved = errno;
+  if (plan.effect == FAULT_SHORT) return half(c);
+  if (c->kind == OSCALL_CLOSE) (void)oscall_pass(c);
+  if (c->kind == OSCALL_PWRITE && plan.effect == FAULT_ENOSPC && c->n > 1) {
+    plan.disk_full_next = true;
+    return half(c);
+  }
   errno = saved;
   return -1;
 }
 
-static ssize_t fault_pread(int fd, void *buf, size_t n, off_t off) {
-  if (!hit(FAULT_PREAD)) return under->pread(fd, buf, n, off);
-  return plan.effect == FAULT_SHORT ? under->pread(fd, buf, n > 1 ? n / 2 : n, off) : -1;
-}
-
-static ssize_t fault_pwrite(int fd, const void *buf, size_t n, off_t off) {
-  bool fails = hit(FAULT_PWRITE);
-  if (plan.disk_full_next) {
+static int64_t fault_layer(oscall *c) {
+  if (c->kind == OSCALL_NOW || c->kind == OSCALL_SLEEP) return oscall_pass(c);
+  bool fails = hit((fault_call)c->kind);
+  if (c->kind == OSCALL_PWRITE && plan.disk_full_next) {
     plan.disk_full_next = false;
     errno = ENOSPC;
     return -1;
   }
-  if (!fails) return under->pwrite(fd, buf, n, off);
-  if (plan.effect == FAULT_ENOSPC && n > 1)
-    plan.disk_full_next = true;
-  else if (plan.effect != FAULT_SHORT)
-    return -1;
-  return under->pwrite(fd, buf, n > 1 ? n / 2 : n, off);
+  return fails ? failing(c) : oscall_pass(c);
 }
-
-static int fault_ftruncate(int fd, off_t size) { return hit(FAULT_FTRUNCATE) ? -1 : under->ftruncate(fd, size); }
-static int fault_fsync(int fd) { return hit(FAULT_FSYNC) ? -1 : under->fsync(fd); }
-static int fault_fdatasync(int fd) { return hit(FAULT_FDATASYNC) ? -1 : under->fdatasync(fd); }
-static int fault_fstat(int fd, struct stat *st) { return hit(FAULT_FSTAT) ? -1 : under->fstat(fd, st); }
-static int fault_stat(const char *path, struct stat *st) { return hit(FAULT_STAT) ? -1 : under->stat(path, st); }
-static int fault_open_below(int folder, const char *path, int flags, unsigned mode) {
-  return hit(FAULT_OPEN) ? -1 : under->open_below(folder, path, flags, mode);
-}
-static int fault_lstat_at(int folder, const char *name, struct stat *st) {
-  return hit(FAULT_STAT) ? -1 : under->lstat_at(folder, name, st);
-}
-static int fault_unlink_at(int folder, const char *name) {
-  return hit(FAULT_UNLINK) ? -1 : under->unlink_at(folder, name);
-}
-static int fault_rename_at(int from_folder, const char *from, int to_folder, const char *to) {
-  return hit(FAULT_RENAME) ? -1 : under->rename_at(from_folder, from, to_folder, to);
-}
-static int fault_mkdir_at(int folder, const char *name, unsigned mode) {
-  return hit(FAULT_MKDIR) ? -1 : under->mkdir_at(folder, name, mode);
-}
-static int fault_rmdir_at(int folder, const char *name) {
-  return hit(FAULT_RMDIR) ? -1 : under->rmdir_at(folder, name);
-}
-static int fault_unlink(const char *path) { return hit(FAULT_UNLINK) ? -1 : under->unlink(path); }
-static int fault_rename(const char *from, const char *to) { return hit(FAULT_RENAME) ? -1 : under->rename(from, to); }
-static int fault_mkdir(const char *path, unsigned mode) { return hit(FAULT_MKDIR) ? -1 : under->mkdir(path, mode); }
-static int fault_rmdir(const char *path) { return hit(FAULT_RMDIR) ? -1 : under->rmdir(path); }
-
-static int fault_lock(int fd, short type, off_t start, off_t len) {
-  return hit(FAULT_LOCK) ? -1 : under->lock(fd, type, start, len);
-}
-
-static int fault_lock_held(int fd, short type, off_t start, off_t len) {
-  return hit(FAULT_LOCK_HELD) ? -1 : under->lock_held(fd, type, start, len);
-}
-
-static uint64_t fault_now_ns(void) { return under->now_ns(); }
-static void fault_sleep_us(uint64_t us) { under->sleep_us(us); }
-
-static const os_calls table = {
-    .open = fault_open,
-    .close = fault_close,
-    .pread = fault_pread,
-    .pwrite = fault_pwrite,
-    .ftruncate = fault_ftruncate,
-    .fsync = fault_fsync,
-    .fdatasync = fault_fdatasync,
-    .fstat = fault_fstat,
-    .stat = fault_stat,
-    .open_below = fault_open_below,
-    .lstat_at = fault_lstat_at,
-    .unlink_at = fault_unlink_at,
-    .rename_at = fault_rename_at,
-    .mkdir_at = fault_mkdir_at,
-    .rmdir_at = fault_rmdir_at,
-    .unlink = fault_unlink,
-    .rename = fault_rename,
-    .mkdir = fault_mkdir,
-    .rmdir = fault_rmdir,
-    .lock = fault_lock,
-    .lock_held = fault_lock_held,
-    .now_ns = fault_now_ns,
-    .sleep_us = fault_sleep_us,
-};
 
 static int no_sync(int fd) {
   (void)fd;
@@ -157,15 +86,12 @@ void fault_no_sync(void) {
   os_api = &unsynced;
 }
 
-void fault_install(const os_calls *below) {
-  under = below;
-  os_api = &table;
+void fault_install(const os_calls *under) {
+  oscall_push(fault_layer, under);
   fault_set(FAULT_ANY, 0, false, FAULT_EIO);
 }
 
-void fault_uninstall(void) {
-  if (os_api == &table) os_api = under;
-}
+void fault_uninstall(void) { oscall_pop(fault_layer); }
 
 void fault_set(fault_call call, uint64_t at, bool for_good, fault_effect effect) {
   plan.call = call;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fault.h - lets the operating system and the allocator fail on purpose.
  *
- * System calls: fault_install() puts a os_calls between lode and another table (the real one, or a simdisk). It
+ * System calls: fault_install() puts a layer (oscall.h) between lode and another table (the real one, or a simdisk). It
  * counts calls, per kind and in total, and lets call number `at` after fault_set() fail: once, or from there on.
  *   FAULT_EIO, FAULT_ENOSPC  -1 and that errno; nothing is done. A write that finds the disk full first writes half,
  *                            as a kernel does, and its next call fails.
@@ -19,24 +19,24 @@
 #ifndef LODE_FAULT_H
 #define LODE_FAULT_H
 
-#include "os/os.h"
+#include "support/oscall.h"
 
 typedef enum fault_call {
-  FAULT_OPEN,
-  FAULT_CLOSE,
-  FAULT_PREAD,
-  FAULT_PWRITE,
-  FAULT_FTRUNCATE,
-  FAULT_FSYNC,
-  FAULT_FDATASYNC,
-  FAULT_FSTAT,
-  FAULT_STAT,
-  FAULT_UNLINK,
-  FAULT_RENAME,
-  FAULT_MKDIR,
-  FAULT_RMDIR,
-  FAULT_LOCK,
-  FAULT_LOCK_HELD,
+  FAULT_OPEN = OSCALL_OPEN,
+  FAULT_CLOSE = OSCALL_CLOSE,
+  FAULT_PREAD = OSCALL_PREAD,
+  FAULT_PWRITE = OSCALL_PWRITE,
+  FAULT_FTRUNCATE = OSCALL_FTRUNCATE,
+  FAULT_FSYNC = OSCALL_FSYNC,
+  FAULT_FDATASYNC = OSCALL_FDATASYNC,
+  FAULT_FSTAT = OSCALL_FSTAT,
+  FAULT_STAT = OSCALL_STAT,
+  FAULT_UNLINK = OSCALL_UNLINK,
+  FAULT_RENAME = OSCALL_RENAME,
+  FAULT_MKDIR = OSCALL_MKDIR,
+  FAULT_RMDIR = OSCALL_RMDIR,
+  FAULT_LOCK = OSCALL_LOCK,
+  FAULT_LOCK_HELD = OSCALL_LOCK_HELD,
   FAULT_ANY,  /* the total; also how many kinds there are */
   FAULT_SYNC, /* fsync or fdatasync */
 } fault_call;

@@ -32,13 +32,42 @@
 #ifndef LODE_SIM_H
 #define LODE_SIM_H
 
-#include "os/os.h"
 #include "support/oracle.h"
+#include "support/oscall.h"
 
 enum { SIM_PROCS = 5, SIM_SLOTS = 10, SIM_MAX_OPS = 999, SIM_DIM = 6 };
 
-/* Bugs planted for tests of the simulator itself: as if the library left something out. */
-typedef enum sim_bug { SIM_NO_BUG, SIM_NO_JOURNAL_SYNC, SIM_NO_DATABASE_SYNC, SIM_NO_SHARED_LOCK, SIM_BUGS } sim_bug;
+/* Bugs planted for tests of the simulator itself; sim_bug_name() says what each is. */
+typedef enum sim_bug {
+  SIM_NO_BUG,
+  SIM_NO_JOURNAL_SYNC,
+  SIM_NO_DATABASE_SYNC,
+  SIM_NO_COMMIT_SYNC,
+  SIM_NO_NAME_SYNC,
+  SIM_NO_SEGMENT_SYNC,
+  SIM_NO_SHARED_LOCK,
+  SIM_NO_RESERVED_LOCK,
+  SIM_NO_EXCLUSIVE_LOCK,
+  SIM_STALE_MAP,
+  SIM_OLD_PAGES,
+  SIM_UNBOUND_JOURNAL,
+  SIM_BUGS
+} sim_bug;
+const char *sim_bug_name(sim_bug bug);
+
+/* What the disk lies about, and how. A part is a bit of a set. */
+typedef enum sim_part { SIM_TRUTH = 1, SIM_JOURNAL = 2, SIM_MAP = 4, SIM_SEGMENT = 8 } sim_part;
+typedef enum sim_lie {
+  SIM_LOST_WRITE,
+  SIM_SHORN_WRITE, /* its first half is written */
+  SIM_MISDIRECTED_WRITE,
+  SIM_FLIPPED_WRITE, /* one bit */
+  SIM_FLIPPED_READ,
+  SIM_STALE_READ,
+  SIM_LOST_TRUNCATION,
+  SIM_LOST_SYNC,
+  SIM_LIES
+} sim_lie;
 
 typedef struct sim_options {
   uint64_t seed;
@@ -50,7 +79,10 @@ typedef struct sim_counts {
   uint64_t steps, trace; /* of the episode; a hash of all its calls and their results */
   uint64_t switches, kills, cuts, errors;
   uint64_t writes, reads, answers, unplaced; /* acknowledged; of everything; others; of these, of an unknown moment */
-  uint64_t busy, failed, indexed, verified, copies;
+  uint64_t busy, failed, indexed, verified, backups, copies, torn; /* torn: copies that are damaged */
+  uint64_t lies, damaged;                                          /* answers that say so */
+  uint64_t salvages, expected, salvaged;                           /* of records */
+  uint64_t tried, elsewhere; /* reads of one record of a damaged store; those that were answered */
 } sim_counts;
 
 /* Runs one episode in a new folder; a failure ends the test after the last steps were printed. */
@@ -65,6 +97,11 @@ typedef struct sim_machine {
   uint32_t tick_ns, mtime_ns, switch_in, kill_in, cut_in, error_in, short_in; /* one in this many; 0: never */
   uint32_t page_bytes, tail_rows, graph_rows;                                 /* see fixture_limits() */
   uint64_t full_until;                                                        /* the disk is full until this step */
+  unsigned lie_parts;                                                         /* the disk lies about these */
+  uint32_t truth_lies; /* how often it may still lie about the truth or its journal */
+  unsigned lied;       /* about these it did */
+  uint32_t truth_lied; /* so often about the truth or its journal */
+  bool may_be_older;   /* after these lies the store may be an older one, whole */
   lode_metric metric;
   char store[400], folder[380];
   sim_counts n;
@@ -78,6 +115,13 @@ bool sim_one_in(uint64_t n); /* false for 0 */
 /* How many calls of this process failed on purpose. */
 uint64_t sim_errors(void);
 bool sim_is_quiet(void);
+
+/* ---- Layers ---- */
+
+oscall_layer sim_lies_layer, sim_bugs_layer;
+void sim_lies_start(void);
+void sim_lies_cut(void); /* the power was cut */
+void sim_lies_print(void);
 
 /* ---- Work ---- */
 
@@ -106,6 +150,8 @@ void sim_model_absent(int p);
 void sim_model_doubt(int p);    /* it may be there */
 bool sim_model_in_doubt(int p); /* then it may not write: it must read first */
 void sim_model_cut(void);       /* the power was cut: all processes are dead */
+/* Has operation `version` of the process written this slot, or may it have? */
+bool sim_model_wrote(int p, int slot, unsigned version);
 void sim_model_ask(sim_asked *asked);
 /* Is this what a read may show, at this moment? Fails the test otherwise. */
 void sim_model_check(const sim_asked *asked, const sim_view *view, uint64_t moment);

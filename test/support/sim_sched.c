@@ -24,30 +24,12 @@
 
 enum { EVENTS = 40, PARENT = SIM_PROCS, QUIET_STEPS = 400000, EXIT_KILLED = 97 };
 
-typedef enum call {
-  CALL_OPEN,
-  CALL_CLOSE,
-  CALL_READ,
-  CALL_WRITE,
-  CALL_TRUNCATE,
-  CALL_SYNC,
-  CALL_STAT,
-  CALL_UNLINK,
-  CALL_RENAME,
-  CALL_MKDIR,
-  CALL_RMDIR,
-  CALL_LOCK,
-  CALL_SLEEP,
-} call;
-static const char *const call_names[] = {"open",   "close",  "read",  "write", "truncate", "sync", "stat",
-                                         "unlink", "rename", "mkdir", "rmdir", "lock",     "sleep"};
-
 typedef enum request { WANT_NOTHING, WANT_REAP, WANT_CUT, WANT_QUIET } request;
 
 typedef struct event {
   uint64_t step;
   int process;
-  call call;
+  oscall_kind call;
   char name[40];
   uint64_t off, len;
   const char *what; /* a fault; NULL: none */
@@ -69,8 +51,6 @@ typedef struct scheduler {
 } scheduler;
 
 static scheduler *all;
-static const os_calls *under;
-static char fd_names[4096][24];
 sim_machine *sim;
 int sim_me = -1;
 
@@ -131,7 +111,7 @@ static void hand_on(void) {
 
 static void mix(uint64_t value) { sim->n.trace = (sim->n.trace ^ value) * 0x9E3779B97F4A7C15u ^ (sim->n.trace >> 29); }
 
-static event *record_event(call what, const char *name, uint64_t off, uint64_t len) {
+static event *record_event(oscall_kind what, const char *name, uint64_t off, uint64_t len) {
   event *e = &all->events[sim->n.steps % EVENTS];
   *e = (event){.step = sim->n.steps, .process = sim_me, .call = what, .off = off, .len = len};
   snprintf(e->name, sizeof e->name, "%s", name);
@@ -144,7 +124,8 @@ static event *record_event(call what, const char *name, uint64_t off, uint64_t l
 
 static void print_event(const event *e) {
   fprintf(stderr, "  %8llu  process %d  %-8s %-24s %8llu %6llu  %s\n", (unsigned long long)e->step, e->process,
-          call_names[e->call], e->name, (unsigned long long)e->off, (unsigned long long)e->len, e->what ? e->what : "");
+          oscall_kind_name(e->call), e->name, (unsigned long long)e->off, (unsigned long long)e->len,
+          e->what ? e->what : "");
 }
 
 /* With LODE_TEST_TRACE=1 every step is printed: for who looks into a failure. */
@@ -172,9 +153,9 @@ static void cut_power(event *e) {
 }
 
 /* Closing and unlocking always succeed, as they do on local file systems. */
-static int error_of(call what, event *e) {
-  bool grows = what == CALL_WRITE || what == CALL_MKDIR;
-  if (what == CALL_CLOSE || what == CALL_SLEEP || (what == CALL_LOCK && e->len == F_UNLCK)) return 0;
+static int error_of(oscall_kind what, event *e) {
+  bool grows = what == OSCALL_PWRITE || what == OSCALL_MKDIR;
+  if (what == OSCALL_CLOSE || what == OSCALL_SLEEP || (what == OSCALL_LOCK && e->len == F_UNLCK)) return 0;
   if (sim_one_in(sim->short_in)) {
     e->what = "EINTR";
     return EINTR;
@@ -193,7 +174,7 @@ static int error_of(call what, event *e) {
 }
 
 /* One step: returns the errno with which the call fails, or 0. */
-static int sim_step(call what, const char *name, uint64_t off, uint64_t len) {
+static int sim_step(oscall_kind what, const char *name, uint64_t off, uint64_t len) {
   sim->n.steps++;
   sim->clock_ns += sim->tick_ns;
   event *e = record_event(what, name, off, len);
@@ -211,154 +192,41 @@ static int sim_step(call what, const char *name, uint64_t off, uint64_t len) {
     error = error_of(what, e);
   }
   trace_event(e);
-  if (what == CALL_SLEEP || sim_one_in(sim->switch_in)) hand_on();
+  if (what == OSCALL_SLEEP || sim_one_in(sim->switch_in)) hand_on();
   if (error) errno = error;
   return error;
 }
 
-/* ---- The table ---- */
+/* ---- The layer of calls ---- */
 
-static const char *base_name(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return strncmp(path, sim->folder, strlen(sim->folder)) ? "" : slash + 1; /* names elsewhere differ in a replay */
+/* The part of a path below the folder of the disk; names elsewhere differ in a replay. */
+static const char *name_in_disk(const char *path) {
+  size_t n = strlen(sim->folder);
+  return strncmp(path, sim->folder, n) == 0 && path[n] == '/' ? path + n + 1 : "";
 }
 
-static const char *fd_name(int fd) { return fd >= 0 && fd < 4096 ? fd_names[fd] : ""; }
-
-static int name_fd(int fd, const char *name) {
-  if (fd >= 0 && fd < 4096) snprintf(fd_names[fd], sizeof fd_names[fd], "%.23s", name);
-  mix(fd >= 0);
-  return fd;
+static int64_t sleep_for(oscall *c) {
+  all->p[sim_me].wake_ns = sim->clock_ns + c->us * 1000;
+  (void)sim_step(OSCALL_SLEEP, "", c->us, 0);
+  return 0;
 }
 
-static int64_t result(int64_t rc) {
-  mix((uint64_t)rc);
+static int64_t sched_layer(oscall *c) {
+  char path[OSCALL_PATH];
+  if (c->kind == OSCALL_NOW) return (int64_t)(sim->clock_ns += 100);
+  if (c->kind == OSCALL_SLEEP) return sleep_for(c);
+  oscall_path(c, path);
+  bool moves = c->kind == OSCALL_PREAD || c->kind == OSCALL_PWRITE;
+  uint64_t len = c->kind == OSCALL_LOCK || c->kind == OSCALL_LOCK_HELD ? (uint64_t)c->lock : c->n;
+  if (sim_step(c->kind, name_in_disk(path), (uint64_t)c->off, len)) return -1;
+  if (moves && c->n > 1 && !sim->quiet_from && sim_one_in(sim->short_in)) c->n /= 2;
+  int64_t rc = oscall_pass(c);
+  mix(c->kind == OSCALL_OPEN ? rc >= 0 : (uint64_t)rc); /* numbers of descriptors mean nothing */
   return rc;
-}
-
-static int sim_open(const char *path, int flags, unsigned mode) {
-  if (sim_step(CALL_OPEN, base_name(path), 0, 0)) return -1;
-  return name_fd(under->open(path, flags, mode), base_name(path));
-}
-
-static int sim_open_below(int dir, const char *path, int flags, unsigned mode) {
-  if (sim_step(CALL_OPEN, path, 0, 0)) return -1;
-  return name_fd(under->open_below(dir, path, flags, mode), path);
-}
-
-static int sim_close(int fd) {
-  (void)sim_step(CALL_CLOSE, fd_name(fd), 0, 0);
-  return under->close(fd);
-}
-
-static size_t maybe_short(size_t n) { return n > 1 && !sim->quiet_from && sim_one_in(sim->short_in) ? n / 2 : n; }
-
-static ssize_t sim_pread(int fd, void *buf, size_t n, off_t off) {
-  if (sim_step(CALL_READ, fd_name(fd), (uint64_t)off, n)) return -1;
-  return result(under->pread(fd, buf, maybe_short(n), off));
-}
-
-static ssize_t sim_pwrite(int fd, const void *buf, size_t n, off_t off) {
-  if (sim_step(CALL_WRITE, fd_name(fd), (uint64_t)off, n)) return -1;
-  return result(under->pwrite(fd, buf, maybe_short(n), off));
-}
-
-static int sim_ftruncate(int fd, off_t size) {
-  if (sim_step(CALL_TRUNCATE, fd_name(fd), (uint64_t)size, 0)) return -1;
-  return under->ftruncate(fd, size);
-}
-
-static bool ends_with(const char *name, const char *end) {
-  size_t n = strlen(name), m = strlen(end);
-  return n >= m && strcmp(name + n - m, end) == 0;
-}
-
-static int sim_sync(int fd) {
-  const char *name = fd_name(fd);
-  if (sim_step(CALL_SYNC, name, 0, 0)) return -1;
-  if (sim->bug == SIM_NO_JOURNAL_SYNC && ends_with(name, "-journal")) return 0;
-  if (sim->bug == SIM_NO_DATABASE_SYNC && ends_with(name, ".db")) return 0;
-  return under->fdatasync(fd);
-}
-
-static int sim_fstat(int fd, struct stat *st) {
-  return sim_step(CALL_STAT, fd_name(fd), 0, 0) ? -1 : under->fstat(fd, st);
-}
-static int sim_stat(const char *path, struct stat *st) {
-  return sim_step(CALL_STAT, base_name(path), 0, 0) ? -1 : under->stat(path, st);
-}
-static int sim_lstat_at(int dir, const char *name, struct stat *st) {
-  return sim_step(CALL_STAT, dir == AT_FDCWD ? base_name(name) : name, 0, 0) ? -1 : under->lstat_at(dir, name, st);
-}
-static int sim_unlink_at(int dir, const char *name) {
-  return sim_step(CALL_UNLINK, name, 0, 0) ? -1 : under->unlink_at(dir, name);
-}
-static int sim_rename_at(int from_dir, const char *from, int to_dir, const char *to) {
-  return sim_step(CALL_RENAME, from, 0, 0) ? -1 : under->rename_at(from_dir, from, to_dir, to);
-}
-static int sim_mkdir_at(int dir, const char *name, unsigned mode) {
-  return sim_step(CALL_MKDIR, name, 0, 0) ? -1 : under->mkdir_at(dir, name, mode);
-}
-static int sim_rmdir_at(int dir, const char *name) {
-  return sim_step(CALL_RMDIR, name, 0, 0) ? -1 : under->rmdir_at(dir, name);
-}
-static int sim_unlink(const char *path) {
-  return sim_step(CALL_UNLINK, base_name(path), 0, 0) ? -1 : under->unlink(path);
-}
-static int sim_rename(const char *from, const char *to) {
-  return sim_step(CALL_RENAME, base_name(from), 0, 0) ? -1 : under->rename(from, to);
-}
-static int sim_mkdir(const char *path, unsigned mode) {
-  return sim_step(CALL_MKDIR, base_name(path), 0, 0) ? -1 : under->mkdir(path, mode);
-}
-static int sim_rmdir(const char *path) { return sim_step(CALL_RMDIR, base_name(path), 0, 0) ? -1 : under->rmdir(path); }
-
-static int sim_lock(int fd, short type, off_t start, off_t len) {
-  if (sim_step(CALL_LOCK, fd_name(fd), (uint64_t)start, (uint64_t)type)) return -1;
-  if (sim->bug == SIM_NO_SHARED_LOCK && type == F_RDLCK && len > 1) return 0;
-  return (int)result(under->lock(fd, type, start, len));
-}
-
-static int sim_lock_held(int fd, short type, off_t start, off_t len) {
-  if (sim_step(CALL_LOCK, fd_name(fd), (uint64_t)start, (uint64_t)type)) return -1;
-  return (int)result(under->lock_held(fd, type, start, len));
-}
-
-static uint64_t sim_now_ns(void) { return sim->clock_ns += 100; }
-
-static void sim_sleep_us(uint64_t us) {
-  all->p[sim_me].wake_ns = sim->clock_ns + us * 1000;
-  (void)sim_step(CALL_SLEEP, "", us, 0);
 }
 
 /* Some file systems have coarse times. */
 static uint64_t file_time_ns(void) { return sim->clock_ns / sim->mtime_ns * sim->mtime_ns; }
-
-static const os_calls table = {
-    .open = sim_open,
-    .close = sim_close,
-    .pread = sim_pread,
-    .pwrite = sim_pwrite,
-    .ftruncate = sim_ftruncate,
-    .fsync = sim_sync,
-    .fdatasync = sim_sync,
-    .fstat = sim_fstat,
-    .stat = sim_stat,
-    .open_below = sim_open_below,
-    .lstat_at = sim_lstat_at,
-    .unlink_at = sim_unlink_at,
-    .rename_at = sim_rename_at,
-    .mkdir_at = sim_mkdir_at,
-    .rmdir_at = sim_rmdir_at,
-    .unlink = sim_unlink,
-    .rename = sim_rename,
-    .mkdir = sim_mkdir,
-    .rmdir = sim_rmdir,
-    .lock = sim_lock,
-    .lock_held = sim_lock_held,
-    .now_ns = sim_now_ns,
-    .sleep_us = sim_sleep_us,
-};
 
 /* ---- The parent ---- */
 
@@ -367,6 +235,9 @@ static void print_events(void) {
           (unsigned long long)sim->n.steps);
   uint64_t from = sim->n.steps > EVENTS ? sim->n.steps - EVENTS + 1 : 1;
   for (uint64_t s = from; s <= sim->n.steps; s++) print_event(&all->events[s % EVENTS]);
+  sim_lies_print();
+  fprintf(stderr, "replay this commit with: LODE_TEST_SEED=%llu build/asan/test/test_simulator one_episode\n",
+          (unsigned long long)sim->seed);
 }
 
 /* With LODE_TEST_KEEP=folder the disk is copied there. */
@@ -424,8 +295,9 @@ static request wait_for_request(void) {
 static void start_disk(void) {
   simdisk_start(sim->folder);
   simdisk_set_clock(file_time_ns);
-  under = os_api;
-  os_api = &table;
+  oscall_push(sim_lies_layer, os_api);
+  oscall_push(sim_bugs_layer, os_api);
+  oscall_push(sched_layer, os_api);
 }
 
 /* All are dead, and the disk holds one of the states that the cut may leave. */
@@ -438,6 +310,7 @@ static void power_cut(void (*body)(int p)) {
     reap(p, &status);
   }
   sim_model_cut();
+  sim_lies_cut();
   for (int p = 0; p < SIM_PROCS; p++) CHECK(sem_init(&all->turn[p], 1, 0) == 0);
   snprintf(after, sizeof after, "%s-after", sim->folder);
   simdisk_cut(sim_random(), after);
@@ -467,6 +340,14 @@ static bool run_on(void (*body)(int p)) {
 static uint32_t pick(const uint32_t *of, size_t n) { return of[sim_below(n)]; }
 #define PICK(...) pick((const uint32_t[]){__VA_ARGS__}, sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
 
+/* Half of all disks do not lie, some about what is derived, some once about the truth, and some as they like. */
+static void draw_lies(void) {
+  uint64_t r = sim_below(8);
+  if (r < 4) return;
+  sim->lie_parts = r == 4 ? SIM_MAP | SIM_SEGMENT : r < 7 ? SIM_TRUTH | SIM_JOURNAL : 15;
+  sim->truth_lies = r == 4 ? 0 : r < 7 ? 1 : 1000;
+}
+
 /* What kind of episode this is. */
 static void draw_machine(const sim_options *options) {
   *sim = (sim_machine){.seed = options->seed, .rng = options->seed, .limit = options->steps, .bug = options->bug};
@@ -482,6 +363,7 @@ static void draw_machine(const sim_options *options) {
   sim->tail_rows = PICK(4, 12, 30);
   sim->graph_rows = PICK(10, 1000);
   sim->metric = (lode_metric)sim_below(3);
+  draw_lies();
 }
 
 void sim_run(const sim_options *options, sim_counts *counts) {
@@ -496,6 +378,7 @@ void sim_run(const sim_options *options, sim_counts *counts) {
   CHECK(mkdir(sim->folder, 0700) == 0);
   for (int p = 0; p <= PARENT; p++) CHECK(sem_init(&all->turn[p], 1, 0) == 0);
   sim_model_start();
+  sim_lies_start();
   start_disk();
   for (int p = 0; p < SIM_PROCS; p++) start_process(p, sim_load_main);
   while (run_on(sim_load_main)) continue;

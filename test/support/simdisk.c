@@ -7,6 +7,7 @@
  */
 #include "support/simdisk.h"
 
+#include "support/oscall.h"
 #include "support/sim_heap.h"
 #include "support/test.h"
 
@@ -71,10 +72,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static char *root;
 static disk_state *disk;
 static uint64_t (*clock_ns)(void);
-static struct {
-  node *node;
-  char *folder;
-} fds[MAX_FDS];
+static node *fd_nodes[MAX_FDS];
 
 /* ---- Small tools; out of memory ends the test ---- */
 
@@ -219,39 +217,23 @@ static void sync_names(const char *folder) {
   disk->n_name_ops = kept;
 }
 
-/* ---- The table ---- */
+/* ---- Calls ---- */
 
-/* Takes the mutex; false, and errno, when the power is gone. */
-static bool enter(void) {
-  pthread_mutex_lock(&mutex);
-  if (!disk->is_cut) return true;
-  pthread_mutex_unlock(&mutex);
-  errno = EIO;
-  return false;
+static node *node_of_inode(ino_t ino) {
+  node *nd = disk->nodes;
+  while (nd && nd->ino != ino) nd = nd->next;
+  return nd;
 }
 
-static void leave(void) {
-  int saved = errno;
-  pthread_mutex_unlock(&mutex);
-  errno = saved;
-}
-
-static node *fd_node(int fd) { return fd >= 0 && fd < MAX_FDS ? fds[fd].node : NULL; }
+static node *fd_node(int fd) { return fd >= 0 && fd < MAX_FDS ? fd_nodes[fd] : NULL; }
 
 static void opened(int fd, const char *path, int flags, bool existed) {
   struct stat st;
   if (fd >= MAX_FDS) test_failed(__FILE__, __LINE__, "simdisk: too many files");
   if (fstat(fd, &st) < 0) test_failed(__FILE__, __LINE__, "%s: %s", path, strerror(errno));
-  free(fds[fd].folder); /* of one that was closed by closedir */
-  fds[fd].folder = NULL;
-  fds[fd].node = NULL;
-  if (S_ISDIR(st.st_mode)) {
-    fds[fd].folder = strdup(path);
-    return;
-  }
+  fd_nodes[fd] = NULL;
   if (!S_ISREG(st.st_mode) || (flags & O_TMPFILE) == O_TMPFILE) return;
-  node *nd = disk->nodes;
-  while (nd && nd->ino != st.st_ino) nd = nd->next;
+  node *nd = node_of_inode(st.st_ino);
   if (!nd && existed) {
     nd = node_of_file(path, st.st_ino);
     add_name(&disk->durable_names, path, nd);
@@ -260,242 +242,124 @@ static void opened(int fd, const char *path, int flags, bool existed) {
     add_name_op(NAME_LINK, path, NULL, nd);
   }
   if ((flags & O_TRUNC) && existed) add_op(nd, true, 0, NULL, 0);
-  fds[fd].node = nd;
+  fd_nodes[fd] = nd;
 }
 
-static int sim_open(const char *path, int flags, unsigned mode) {
+static int64_t do_open(oscall *c, const char *path) {
   struct stat st;
-  if (!enter()) return -1;
-  bool existed = stat(path, &st) == 0;
-  int fd = os_real.open(path, flags, mode);
-  if (fd >= 0 && ours(path)) opened(fd, path, flags, existed);
-  leave();
+  bool existed = (c->in_dir ? lstat(path, &st) : stat(path, &st)) == 0;
+  int64_t fd = oscall_pass(c);
+  if (fd >= 0) opened((int)fd, path, c->flags, existed);
   return fd;
 }
 
-static int sim_close(int fd) {
-  pthread_mutex_lock(&mutex);
-  if (fd >= 0 && fd < MAX_FDS) {
-    free(fds[fd].folder);
-    fds[fd].folder = NULL;
-    fds[fd].node = NULL;
-  }
-  int rc = os_real.close(fd);
-  if (disk->is_cut) {
-    rc = -1;
-    errno = EIO;
-  }
-  leave();
-  return rc;
-}
-
-static ssize_t sim_pread(int fd, void *buf, size_t n, off_t off) {
-  if (!enter()) return -1;
-  ssize_t rc = os_real.pread(fd, buf, n, off);
-  leave();
-  return rc;
-}
-
-static ssize_t sim_pwrite(int fd, const void *buf, size_t n, off_t off) {
-  if (!enter()) return -1;
-  ssize_t rc = os_real.pwrite(fd, buf, n, off);
-  if (rc > 0 && fd_node(fd)) add_op(fd_node(fd), false, (uint64_t)off, buf, (size_t)rc);
-  leave();
-  return rc;
-}
-
-static int sim_ftruncate(int fd, off_t size) {
-  if (!enter()) return -1;
-  int rc = os_real.ftruncate(fd, size);
-  if (rc == 0 && fd_node(fd)) add_op(fd_node(fd), true, (uint64_t)size, NULL, 0);
-  leave();
-  return rc;
-}
-
-static int sync_any(int fd) {
-  if (!enter()) return -1;
+static int64_t do_sync(const oscall *c, const char *path) {
   disk->syncs++;
-  int rc = 0;
   if (disk->syncs == disk->cut_at) {
     disk->is_cut = true;
     errno = EIO;
-    rc = -1;
-  } else if (fd_node(fd)) {
-    make_durable(fd_node(fd));
-  } else if (fd >= 0 && fd < MAX_FDS && fds[fd].folder) {
-    sync_names(fds[fd].folder);
+    return -1;
   }
-  leave();
-  return rc;
+  if (fd_node(c->fd))
+    make_durable(fd_node(c->fd));
+  else
+    sync_names(path);
+  return 0;
 }
 
 /* The real times are not the same in a replay. */
-static int with_times(int rc, struct stat *st) {
-  if (rc < 0 || !clock_ns) return rc;
-  node *nd = disk->nodes;
-  while (nd && nd->ino != st->st_ino) nd = nd->next;
+static int64_t do_stat(oscall *c) {
+  int64_t rc = oscall_pass(c);
+  node *nd = rc == 0 && clock_ns ? node_of_inode(c->st->st_ino) : NULL;
   if (!nd) return rc;
   uint64_t ns = nd->changed_ns;
-  st->st_mtim = st->st_ctim = (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-  return rc;
-}
-
-static int sim_fstat(int fd, struct stat *st) {
-  if (!enter()) return -1;
-  int rc = with_times(os_real.fstat(fd, st), st);
-  leave();
-  return rc;
-}
-
-static int sim_stat(const char *path, struct stat *st) {
-  if (!enter()) return -1;
-  int rc = with_times(os_real.stat(path, st), st);
-  leave();
+  c->st->st_mtim = c->st->st_ctim = (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
   return rc;
 }
 
 /* The inode number of what has no name may come back as another file's. */
 static void forget_inode(const struct stat *st) {
-  for (node *nd = disk->nodes; nd; nd = nd->next)
-    if (nd->ino == st->st_ino) nd->ino = 0;
+  node *nd = node_of_inode(st->st_ino);
+  if (nd) nd->ino = 0;
 }
 
-static int sim_unlink(const char *path) {
+static int64_t do_unlink(oscall *c, const char *path) {
   struct stat st;
-  if (!enter()) return -1;
-  bool known = ours(path) && stat(path, &st) == 0;
-  int rc = os_real.unlink(path);
+  bool known = lstat(path, &st) == 0;
+  int64_t rc = oscall_pass(c);
   if (rc == 0 && known) {
     forget_inode(&st);
     add_name_op(NAME_UNLINK, path, NULL, NULL);
   }
-  leave();
   return rc;
 }
 
-static int sim_rename(const char *from, const char *to) {
+static int64_t do_rename(oscall *c, const char *from) {
+  char to[OSCALL_PATH];
   struct stat st;
-  if (!enter()) return -1;
+  oscall_to_path(c, to);
   bool replaces = ours(to) && stat(to, &st) == 0 && S_ISREG(st.st_mode);
-  int rc = os_real.rename(from, to);
+  int64_t rc = oscall_pass(c);
   if (rc == 0 && replaces) forget_inode(&st);
-  if (rc == 0 && ours(from) && ours(to)) add_name_op(NAME_RENAME, from, to, NULL);
-  leave();
+  if (rc == 0 && ours(to)) add_name_op(NAME_RENAME, from, to, NULL);
   return rc;
 }
 
-static int sim_mkdir(const char *path, unsigned mode) {
-  if (!enter()) return -1;
-  int rc = os_real.mkdir(path, mode);
-  if (rc == 0 && ours(path)) add_name_op(NAME_LINK, path, NULL, NULL);
-  leave();
+static int64_t note_name(int64_t rc, name_kind kind, const char *path) {
+  if (rc == 0) add_name_op(kind, path, NULL, NULL);
   return rc;
 }
 
-static int sim_rmdir(const char *path) {
-  if (!enter()) return -1;
-  int rc = os_real.rmdir(path);
-  if (rc == 0 && ours(path)) add_name_op(NAME_UNLINK, path, NULL, NULL);
-  leave();
-  return rc;
+static int64_t do_close(oscall *c) {
+  if (c->fd >= 0 && c->fd < MAX_FDS) fd_nodes[c->fd] = NULL;
+  int64_t rc = oscall_pass(c);
+  if (!disk->is_cut) return rc;
+  errno = EIO;
+  return -1;
 }
 
-static int sim_lock(int fd, short type, off_t start, off_t len) {
-  if (!enter()) return -1;
-  int rc = os_real.lock(fd, type, start, len);
-  leave();
-  return rc;
+/* A call on a file of the disk. */
+static int64_t do_call(oscall *c, const char *path) {
+  int64_t rc;
+  switch (c->kind) {
+    case OSCALL_OPEN: return do_open(c, path);
+    case OSCALL_PWRITE:
+      rc = oscall_pass(c);
+      if (rc > 0 && fd_node(c->fd)) add_op(fd_node(c->fd), false, (uint64_t)c->off, c->from, (size_t)rc);
+      return rc;
+    case OSCALL_FTRUNCATE:
+      rc = oscall_pass(c);
+      if (rc == 0 && fd_node(c->fd)) add_op(fd_node(c->fd), true, (uint64_t)c->off, NULL, 0);
+      return rc;
+    case OSCALL_FSYNC:
+    case OSCALL_FDATASYNC: return do_sync(c, path);
+    case OSCALL_FSTAT:
+    case OSCALL_STAT: return do_stat(c);
+    case OSCALL_UNLINK: return do_unlink(c, path);
+    case OSCALL_RENAME: return do_rename(c, path);
+    case OSCALL_MKDIR: return note_name(oscall_pass(c), NAME_LINK, path);
+    case OSCALL_RMDIR: return note_name(oscall_pass(c), NAME_UNLINK, path);
+    default: return oscall_pass(c);
+  }
 }
 
-static int sim_lock_held(int fd, short type, off_t start, off_t len) {
-  if (!enter()) return -1;
-  int rc = os_real.lock_held(fd, type, start, len);
-  leave();
-  return rc;
-}
-
-/* ---- Names in an open folder ---- */
-
-/* The path of a name in a folder that lies on the simulated disk; false for other folders. */
-static bool path_in(int folder, const char *file, char path[4096]) {
+static int64_t simdisk_layer(oscall *c) {
+  char path[OSCALL_PATH];
+  int64_t rc = -1;
+  if (c->kind == OSCALL_NOW || c->kind == OSCALL_SLEEP) return oscall_pass(c);
+  oscall_path(c, path);
   pthread_mutex_lock(&mutex);
-  const char *of = folder >= 0 && folder < MAX_FDS ? fds[folder].folder : NULL;
-  if (of && strcmp(file, ".") == 0)
-    snprintf(path, 4096, "%s", of);
-  else if (of)
-    snprintf(path, 4096, "%s/%s", of, file);
-  leave();
-  return of != NULL;
-}
-
-static int sim_open_below(int folder, const char *file, int flags, unsigned mode) {
-  char path[4096];
-  struct stat st;
-  bool known = path_in(folder, file, path);
-  if (!enter()) return -1;
-  bool existed = known && lstat(path, &st) == 0;
-  int fd = os_real.open_below(folder, file, flags, mode);
-  if (fd >= 0 && known) opened(fd, path, flags, existed);
-  leave();
-  return fd;
-}
-
-static int sim_lstat_at(int folder, const char *file, struct stat *st) {
-  if (!enter()) return -1;
-  int rc = with_times(os_real.lstat_at(folder, file, st), st);
-  leave();
+  if (c->kind == OSCALL_CLOSE)
+    rc = do_close(c);
+  else if (disk->is_cut)
+    errno = EIO;
+  else
+    rc = ours(path) ? do_call(c, path) : oscall_pass(c);
+  int saved = errno;
+  pthread_mutex_unlock(&mutex);
+  errno = saved;
   return rc;
 }
-
-static int sim_unlink_at(int folder, const char *file) {
-  char path[4096];
-  return path_in(folder, file, path) ? sim_unlink(path) : os_real.unlink_at(folder, file);
-}
-
-static int sim_rename_at(int from_folder, const char *from, int to_folder, const char *to) {
-  char old[4096], new[4096];
-  if (path_in(from_folder, from, old) && path_in(to_folder, to, new)) return sim_rename(old, new);
-  return os_real.rename_at(from_folder, from, to_folder, to);
-}
-
-static int sim_mkdir_at(int folder, const char *file, unsigned mode) {
-  char path[4096];
-  return path_in(folder, file, path) ? sim_mkdir(path, mode) : os_real.mkdir_at(folder, file, mode);
-}
-
-static int sim_rmdir_at(int folder, const char *file) {
-  char path[4096];
-  return path_in(folder, file, path) ? sim_rmdir(path) : os_real.rmdir_at(folder, file);
-}
-
-static uint64_t sim_now_ns(void) { return os_real.now_ns(); }
-static void sim_sleep_us(uint64_t us) { os_real.sleep_us(us); }
-
-static const os_calls table = {
-    .open = sim_open,
-    .close = sim_close,
-    .pread = sim_pread,
-    .pwrite = sim_pwrite,
-    .ftruncate = sim_ftruncate,
-    .fsync = sync_any,
-    .fdatasync = sync_any,
-    .fstat = sim_fstat,
-    .stat = sim_stat,
-    .open_below = sim_open_below,
-    .lstat_at = sim_lstat_at,
-    .unlink_at = sim_unlink_at,
-    .rename_at = sim_rename_at,
-    .mkdir_at = sim_mkdir_at,
-    .rmdir_at = sim_rmdir_at,
-    .unlink = sim_unlink,
-    .rename = sim_rename,
-    .mkdir = sim_mkdir,
-    .rmdir = sim_rmdir,
-    .lock = sim_lock,
-    .lock_held = sim_lock_held,
-    .now_ns = sim_now_ns,
-    .sleep_us = sim_sleep_us,
-};
 
 /* ---- The cut ---- */
 
@@ -588,16 +452,13 @@ void simdisk_start(const char *folder) {
   *disk = (disk_state){0};
   root = strdup(folder);
   load_tree();
-  os_api = &table;
+  oscall_push(simdisk_layer, &os_real);
 }
 
 void simdisk_stop(void) {
+  oscall_pop(simdisk_layer);
   os_api = &os_real;
-  for (int fd = 0; fd < MAX_FDS; fd++) {
-    free(fds[fd].folder);
-    fds[fd].folder = NULL;
-    fds[fd].node = NULL;
-  }
+  memset(fd_nodes, 0, sizeof fd_nodes);
   free(root);
   root = NULL;
   disk = NULL;
