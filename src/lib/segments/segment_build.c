@@ -352,10 +352,9 @@ static void build_forget_dead(build_job *b) {
 /* ---- One segment ---- */
 
 static lode_status build_segment(build_job *b, lode_error *err) {
-  bool empty = b->plan.empty;
-  if (!empty) TRY(build_read_keys(b, err));
+  TRY(build_read_keys(b, err)); /* also where all seems to be dead: counts of the dead may be too high */
   b->n = segments_keys_dedup(b->keys, b->n);
-  empty = b->n == 0;
+  bool empty = b->n == 0;
   if (!empty) TRY(build_make_file(b, err));
   empty = empty || b->writer.info.n == 0;
   STORE_ENSURE(b->segments->db, b->writer.info.n <= b->n && b->row.after <= b->row.last, err);

@@ -63,7 +63,6 @@ typedef struct segments_build_plan {
   lode_metric metric;
   uint32_t dim;
   int64_t after, last; /* last INT64_MAX: up to the newest */
-  bool empty;          /* no live vectors: the manifest rows are removed */
   bool flat;           /* no graph, however many rows it has */
   size_t max_rows;
 } segments_build_plan;

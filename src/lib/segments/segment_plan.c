@@ -76,7 +76,6 @@ static bool plan_find_dead(plan_ctx *s) {
     const plan_segment *c = &s->segs[i];
     bool many = c->dead * 100 >= (uint64_t)segments_limits.dead_percent * c->row.rows;
     if (c->dead == 0 || (!many && !s->request->only_dead)) continue;
-    s->plan->empty = c->live == 0;
     s->plan->flat = s->request->only_dead && c->row.kind == INDEX_FLAT;
     s->plan->max_rows = INDEX_MAX_ROWS; /* what was one segment may stay one */
     return plan_set_range(s, c->row.after, c->row.last);
