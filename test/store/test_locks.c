@@ -150,6 +150,59 @@ static void optimize_with(off_t byte, int errnum, lode_status wanted, uint64_t m
   lode_close(store);
 }
 
+static uint64_t unlocks, fails_at;
+
+static int64_t unlock_fails(oscall *c) {
+  char path[OSCALL_PATH];
+  oscall_path(c, path);
+  size_t n = strlen(path);
+  bool truth = c->kind == OSCALL_LOCK && c->lock == F_UNLCK && n > 7 && strcmp(path + n - 7, "lode.db") == 0;
+  if (!truth || ++unlocks != fails_at) return oscall_pass(c);
+  errno = ENOLCK;
+  return -1;
+}
+
+/* What one handle does with an unlock that fails, and another one right after it. */
+static void write_beside(lode_store *store, lode_collection *c, lode_collection *other) {
+  lode_result *rows;
+  lode_status st = lode_get(c, &(lode_get_request){.include = LODE_ALL}, &rows, &err);
+  CHECKF(st == LODE_OK || st == LODE_IO, "%s", err.text);
+  lode_result_free(rows);
+  st = lode_upsert(c, NULL, &(lode_record){.id = S("a"), .document = S("text")}, 1, NULL, &err);
+  CHECKF(st == LODE_OK || st == LODE_IO, "%s", err.text);
+  st = lode_optimize(store, (lode_progress){0}, &err);
+  CHECKF(st == LODE_OK || st == LODE_IO, "%s", err.text);
+  fails_at = 0;
+  OK(lode_upsert(other, NULL, &(lode_record){.id = S("b"), .document = S("text")}, 1, NULL, &err));
+}
+
+/* A lock that could not be given back does not stay with an idle connection. */
+TEST(a_failed_unlock_keeps_nobody_out) {
+  lode_open_options o = {.create = true, .no_background = true, .busy_ms = 1000};
+  lode_store *store, *beside;
+  lode_collection *c, *other;
+  char folder[400];
+  snprintf(folder, sizeof folder, "%s/s", test_folder());
+  oscall_push(unlock_fails, &os_real);
+  OK(lode_open(folder, &o, &beside, &err));
+  OK(lode_collection_open(beside, S("c"), &(lode_collection_options){.create = true}, &other, &err));
+  uint64_t made = 1;
+  for (uint64_t n = 1; made >= n; n++) {
+    OK(lode_open(folder, &o, &store, &err));
+    OK(lode_collection_open(store, S("c"), &(lode_collection_options){.create = true}, &c, &err));
+    unlocks = 0;
+    fails_at = n;
+    write_beside(store, c, other);
+    made = unlocks;
+    lode_collection_close(c);
+    lode_close(store);
+  }
+  oscall_pop(unlock_fails);
+  CHECKF(made > 10, "only %llu unlocks", (unsigned long long)made);
+  lode_collection_close(other);
+  lode_close(beside);
+}
+
 TEST(optimize_gives_up_at_once_when_its_lock_fails) { optimize_with(STORE_LOCK_WORK, EIO, LODE_IO, 1); }
 TEST(optimize_gives_up_when_nobody_makes_progress) { optimize_with(STORE_LOCK_WORK, EAGAIN, LODE_BUSY, 5000); }
 TEST(optimize_says_so_when_the_lock_of_builders_fails) { optimize_with(STORE_LOCK_BUILD, EIO, LODE_IO, 1); }

@@ -288,6 +288,11 @@ done:
   return st;
 }
 
+bool store_conn_is_idle(store_conn *conn) {
+  vfs_file_state vs = {0};
+  return sqlite3_file_control(conn->sql, "main", VFS_FCNTL_STATE, &vs) == SQLITE_OK && !vs.lock_stuck;
+}
+
 void store_conn_close(store_conn *conn) {
   if (!conn) return;
   store_conn_stop_waiting(conn);

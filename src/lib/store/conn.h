@@ -34,6 +34,7 @@ struct store_conn {
   dev_t dev;
   ino_t ino;
   unsigned generation;
+  unsigned epoch;         /* of the dead keys below */
   bool linked;            /* the file had several hard links when it was opened */
   uint64_t damage_seen;   /* damaged reads of the VFS that are already in store_db.damaged_pages */
   uint64_t wait_until_ns; /* busy handler: when to give up; 0: not waiting */
@@ -68,7 +69,9 @@ struct store_db {
   unsigned waiting;          /* connections of this handle that wait for a lock */
   dev_t truth_dev;           /* identity of the truth file that was last used */
   ino_t truth_ino;
-  unsigned epoch; /* how often that identity has changed */
+  unsigned epoch;            /* how often that identity has changed, or its commits went back */
+  uint32_t newest_number;    /* of the newest commit that was seen; 0: none */
+  uint64_t newest_commit_id; /* of that commit */
   uint64_t damaged_pages;
 };
 
@@ -85,6 +88,8 @@ LODE_MUST lode_status store_sync_folders(const char *folder, lode_error *err);
 /* ---- Connections (conn.c) ---- */
 
 LODE_MUST lode_status store_conn_open(store_db *db, const char *path, bool create, store_conn **conn, lode_error *err);
+/* Does it hold no lock, as far as it knows? Otherwise it may not be kept for later. */
+LODE_MUST bool store_conn_is_idle(store_conn *conn);
 void store_conn_close(store_conn *conn); /* NULL is allowed */
 void store_conn_stop_waiting(store_conn *conn);
 /* Disables whatever a hostile schema could use: triggers, views, extensions, and SQLite features that Lode does not

@@ -97,7 +97,10 @@ static lode_status tx_find_idle(store_db *db, store_tx_kind kind, store_conn **o
 /* Returns the epoch of the connection's truth file; a file other than the last one starts a new epoch. */
 static unsigned tx_note_epoch(store_db *db, const store_conn *conn) {
   pthread_mutex_lock(&db->mutex);
-  if (conn->dev != db->truth_dev || conn->ino != db->truth_ino) db->epoch++;
+  if (conn->dev != db->truth_dev || conn->ino != db->truth_ino) {
+    db->epoch++;
+    db->newest_number = 0;
+  }
   db->truth_dev = conn->dev;
   db->truth_ino = conn->ino;
   unsigned epoch = db->epoch;
@@ -105,18 +108,46 @@ static unsigned tx_note_epoch(store_db *db, const store_conn *conn) {
   return epoch;
 }
 
+/* A commit that was seen can only be followed by later ones, unless the disk has lost it or somebody put an older copy
+ * into the file: then what was cached is of another history, although its numbers may be the same. */
+static void tx_note_commit(store_tx *tx) {
+  store_db *db = tx->db;
+  vfs_file_state vs = {0};
+  (void)sqlite3_file_control(tx->conn->sql, "main", VFS_FCNTL_STATE, &vs);
+  if (vs.commit_number == 0) return; /* format 1 */
+  pthread_mutex_lock(&db->mutex);
+  uint32_t newest = db->newest_number;
+  bool back = vs.commit_number < newest || (vs.commit_number == newest && vs.commit_id != db->newest_commit_id);
+  if (back) db->epoch++;
+  tx->epoch = db->epoch;
+  db->newest_number = vs.commit_number;
+  db->newest_commit_id = vs.commit_id;
+  pthread_mutex_unlock(&db->mutex);
+  if (tx->conn->epoch != tx->epoch) {
+    tx->conn->epoch = tx->epoch;
+    tx->conn->dead_cid = 0;
+  }
+  if (back)
+    store_db_log(db,
+                 "%s went back from commit %u to an earlier one, or another: the disk lost a write, or an older copy "
+                 "was put there",
+                 db->path, newest);
+}
+
 static lode_status tx_take_conn(store_db *db, store_tx_kind kind, store_conn **out, unsigned *epoch, lode_error *err) {
   *out = NULL;
   TRY(tx_find_idle(db, kind, out, err));
   /* Opening may have to wait for a lock, so it is done without the mutex. */
-  if (!*out) TRY(store_conn_open(db, db->path, false, out, err));
+  bool opened = !*out;
+  if (opened) TRY(store_conn_open(db, db->path, false, out, err));
   *epoch = tx_note_epoch(db, *out);
+  if (opened) (*out)->epoch = *epoch;
   return LODE_OK;
 }
 
 static void tx_give_conn(store_conn *conn, bool healthy) {
   store_db *db = conn->db;
-  healthy = healthy && INVARIANT(conn->batch.n == 0);
+  healthy = healthy && store_conn_is_idle(conn) && INVARIANT(conn->batch.n == 0);
   pthread_mutex_lock(&db->mutex);
   if (healthy && db->n_idle < TX_MAX_IDLE_CONNS && conn->generation == vfs_generation()) {
     conn->next = db->idle;
@@ -238,6 +269,7 @@ static lode_status tx_begin_on_conn(store_tx *tx, lode_error *err) {
   tx->open = true;
   TRY(store_schema_check(tx->conn, err));
   TRY(tx_read_cursor(tx, &cursor, err));
+  tx_note_commit(tx); /* it holds a lock by now */
   if (cursor < 0 || cursor > STORE_KEY_SEQ_MAX)
     return err_set(err, LODE_CORRUPT, "the cursor in %s is out of range", tx->db->path);
   tx->cursor = tx->cursor_saved = (uint64_t)cursor;

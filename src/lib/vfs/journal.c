@@ -11,7 +11,7 @@
  *   3. A journal without commit ids is of format 1, and belongs to a database whose id is 0.
  * A journal whose header cannot be proven is judged by its traces. A file without any trace of a journal did not
  * protect this database. A file with some was a journal: then the database is unmodified only if it equals each page
- * image.
+ * image. Whatever is wrong with a journal, a database whose pages are all valid and add up to its root needs none.
  */
 #include "vfs/journal.h"
 
@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/crc32c.h"
+#include "vfs/vfs_map.h"
 
 enum {
   JOURNAL_COMMIT_ID_OFF = 72, /* in page 1: reserved by SQLite, which preserves these bytes and never reads them */
@@ -231,6 +232,7 @@ static lode_status journal_prove_segments(journal_checker *g) {
     if (g->j->verdict != JOURNAL_HOT) break;
     off = (off + JOURNAL_SECTOR - 1) / JOURNAL_SECTOR * JOURNAL_SECTOR;
     TRY(journal_next_segment(g, off, seen < g->segments, &h, &end));
+    g->j->proven = off;
     if (end) break;
     off += JOURNAL_SECTOR;
   }
@@ -321,6 +323,63 @@ static lode_status journal_check_lost_header(journal_checker *g) {
   return LODE_OK;
 }
 
+/* ---- A database that needs no journal ---- */
+
+/* Sets the bits of the leaves of the free list, which have no content. *valid: all trunks can be read. */
+static lode_status journal_mark_free(journal_checker *g, uint32_t trunk, uint32_t pages, unsigned char *free_pages,
+                                     bool *valid) {
+  size_t got, n = g->db_page_bytes;
+  *valid = true;
+  for (uint32_t left = pages; trunk && *valid; left--) {
+    *valid = left > 0 && trunk <= pages;
+    if (!*valid) return LODE_OK;
+    TRY(journal_read_at(g->db_fd, g->page, n, (uint64_t)(trunk - 1) * n, &got));
+    *valid = vfs_seal_is_valid(trunk, g->page, n);
+    uint32_t leaves = sqf_trunk_leaves(g->page, (uint32_t)n - VFS_SEAL_BYTES);
+    for (uint32_t i = 0; i < leaves; i++) {
+      uint32_t leaf = num_be32(g->page + 8 + 4 * (size_t)i);
+      if (leaf <= pages) free_pages[leaf / 8] |= (unsigned char)(1u << leaf % 8);
+    }
+    trunk = num_be32(g->page);
+  }
+  return LODE_OK;
+}
+
+static lode_status journal_sum_pages(journal_checker *g, uint32_t pages, const unsigned char *free_pages,
+                                     uint64_t *root, bool *valid) {
+  size_t got, n = g->db_page_bytes;
+  *root = 0;
+  for (uint32_t page = 2; page <= pages && *valid; page++) {
+    if (page == sqf_lock_page((uint32_t)n) || (free_pages[page / 8] >> page % 8 & 1)) continue;
+    TRY(journal_read_at(g->db_fd, g->page, n, (uint64_t)(page - 1) * n, &got));
+    *valid = got == n && vfs_seal_is_valid(page, g->page, n);
+    *root += vfs_map_hash(page, vfs_seal_version(g->page + n - VFS_SEAL_BYTES));
+  }
+  return LODE_OK;
+}
+
+/* Is the database of one moment without the journal: are all of its pages valid, and do they add up to the root in
+ * page 1? It is so before the first page of a transaction is written, and again after the last; and a journal that was
+ * emptied may come back in a power cut, overwritten in part by the next transaction. */
+static lode_status journal_db_is_whole(journal_checker *g, bool *whole) {
+  uint64_t root, sum = 0;
+  uint32_t number;
+  size_t got, n = g->db_page_bytes;
+  *whole = false;
+  if (!n) return LODE_OK;
+  TRY(journal_read_at(g->db_fd, g->page, n, 0, &got));
+  journal_get_root(g->page, &root, &number);
+  uint32_t pages = num_be32(g->page + 28), trunk = num_be32(g->page + 32);
+  if (number == 0 || (uint64_t)pages * n > g->db_bytes) return LODE_OK;
+  unsigned char *free_pages = mem_calloc(1, (size_t)pages / 8 + 1);
+  if (!free_pages) return LODE_NOMEM;
+  lode_status st = journal_mark_free(g, trunk, pages, free_pages, whole);
+  if (st == LODE_OK && *whole) st = journal_sum_pages(g, pages, free_pages, &sum, whole);
+  mem_free(free_pages);
+  *whole = *whole && sum == root;
+  return st;
+}
+
 /* ---- The verdict ---- */
 
 static const char journal_not_of_this_commit[] = "it belongs to another moment of the store";
@@ -374,11 +433,16 @@ static lode_status journal_check_bad_header(journal_checker *g) {
 }
 
 static lode_status journal_check_any(journal_checker *g) {
+  bool whole;
   TRY(journal_read_db_head(g));
   TRY(journal_read_header(g));
-  if (journal_never_filled_in(g))
-    return journal_all_zero(g->sector, JOURNAL_SECTOR) ? journal_check_lost_header(g) : LODE_OK;
-  return g->header_valid ? journal_check_valid_header(g) : journal_check_bad_header(g);
+  if (!journal_never_filled_in(g))
+    TRY(g->header_valid ? journal_check_valid_header(g) : journal_check_bad_header(g));
+  else if (journal_all_zero(g->sector, JOURNAL_SECTOR))
+    TRY(journal_check_lost_header(g));
+  if (g->j->verdict != JOURNAL_DAMAGED) return LODE_OK;
+  TRY(journal_db_is_whole(g, &whole));
+  return whole ? journal_conclude(g, JOURNAL_STRAY, "it is damaged, and the database is whole without it", 0) : LODE_OK;
 }
 
 lode_status journal_check(int journal_fd, int db_fd, journal_depth depth, journal_findings *j) {

@@ -24,8 +24,8 @@
 typedef enum journal_verdict {
   JOURNAL_NONE,    /* empty or never filled in: nothing to roll back */
   JOURNAL_HOT,     /* proven, and this database's: roll it back, or read through it */
-  JOURNAL_STRAY,   /* of another commit, or not a journal: quarantine it */
-  JOURNAL_DAMAGED, /* its transaction may have modified the database and cannot be rolled back */
+  JOURNAL_STRAY,   /* of another commit, not a journal, or damaged and not needed: quarantine it */
+  JOURNAL_DAMAGED, /* its transaction has modified the database, or may have, and cannot be rolled back */
 } journal_verdict;
 
 typedef struct journal_findings {
@@ -36,6 +36,7 @@ typedef struct journal_findings {
   unsigned char head[JOURNAL_HEADER_FULL];        /* identifies the journal; if hot, with the right magic */
   unsigned char db_head[JOURNAL_DB_HEADER_BYTES]; /* of the database it was checked against */
   bool head_torn;                                 /* hot, but the magic in the file is wrong */
+  uint64_t proven;                                /* hot: the end of the records that were checked */
   uint32_t page_bytes, first_pages; /* hot: the database's page size, and its pages before the transaction */
   sqf_images images;                /* hot, with JOURNAL_CHECK_IMAGES: sorted by number, each page once */
 } journal_findings;

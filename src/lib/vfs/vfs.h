@@ -56,10 +56,12 @@ typedef struct vfs_file_state {
   uint32_t damaged_page;  /* the latest damaged page */
   vfs_damage damage;      /* what is wrong with it */
   uint32_t commit_number; /* of the newest commit; 0: unknown, or format 1 */
+  uint64_t commit_id;     /* of that commit */
   bool damaged_journal;   /* a journal failed its checks */
   int last_errno;         /* of the latest failed system call, 0 if none */
   uint64_t failed_calls;  /* system calls that failed so far */
   int fd;                 /* of the database file; for fstat only */
+  bool lock_stuck;        /* a lock could not be given back: close the connection */
   bool linked;            /* the file has several names, so it is not written to */
   uint32_t journal_pages; /* read-only connections: pages read from the journal in this transaction */
 } vfs_file_state;

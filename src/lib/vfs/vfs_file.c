@@ -150,13 +150,20 @@ static int vfs_set_lock(vfs_file *f, short type, off_t start, off_t len, int fai
   return vfs_file_note_errno(f, failure);
 }
 
+/* If this fails, closing the descriptor is the only way to give the lock back. */
+static int vfs_drop_locks(vfs_file *f) {
+  int rc = vfs_set_lock(f, F_UNLCK, 0, 0, SQLITE_IOERR_UNLOCK);
+  f->state.lock_stuck = rc != SQLITE_OK;
+  return rc;
+}
+
 static int vfs_lock_shared(vfs_file *f) {
   int rc = vfs_set_lock(f, F_RDLCK, SQF_PENDING_BYTE, 1, SQLITE_IOERR_LOCK);
   if (rc != SQLITE_OK) return rc;
   rc = vfs_set_lock(f, F_RDLCK, SQF_SHARED_FIRST, SQF_SHARED_SIZE, SQLITE_IOERR_LOCK);
   int rc2 = vfs_set_lock(f, F_UNLCK, SQF_PENDING_BYTE, 1, SQLITE_IOERR_UNLOCK);
   if (rc == SQLITE_OK && rc2 == SQLITE_OK) return SQLITE_OK;
-  (void)os_api->lock(f->fd, F_UNLCK, 0, 0);
+  (void)vfs_drop_locks(f);
   return rc != SQLITE_OK ? rc : rc2;
 }
 
@@ -213,7 +220,7 @@ static int vfs_unlock(sqlite3_file *file, int level) {
   vfs_view_pause(f);
   f->size = 0; /* from now on others may change it */
   f->lock = SQLITE_LOCK_NONE;
-  return vfs_set_lock(f, F_UNLCK, 0, 0, SQLITE_IOERR_UNLOCK);
+  return vfs_drop_locks(f);
 }
 
 static int vfs_check_reserved(sqlite3_file *file, int *held) {
@@ -345,6 +352,7 @@ static int vfs_control_db(vfs_file *f, int op, void *arg) {
     case VFS_FCNTL_STATE:
       f->state.fd = f->fd;
       f->state.commit_number = f->commit.number;
+      f->state.commit_id = f->commit.id;
       *(vfs_file_state *)arg = f->state;
       return SQLITE_OK;
     case SQLITE_FCNTL_PRAGMA: {

@@ -27,6 +27,11 @@ typedef struct vfs_journal_state {
   bool in_record;         /* the last read or write was a page number or a page image */
   uint64_t record_off;    /* in_record: where the record starts */
   uint32_t record_page;   /* in_record: its page number */
+  uint64_t proven;        /* up to here it was checked, or written and completed: what is wrong there is damage */
+  uint64_t seen_off;      /* of the latest header read */
+  unsigned char seen[28]; /* that header; zeros: none */
+  bool has_image;         /* the last read was a page image */
+  uint32_t image_sum;     /* has_image: the sum that must follow */
 } vfs_journal_state;
 
 /* Which version each page must have; see vfs_moment.c. */
@@ -70,6 +75,7 @@ struct vfs_file {
   dev_t journal_dev;
   ino_t journal_ino;
   unsigned char *page; /* SQF_PAGE_MAX bytes, allocated on demand */
+  uint64_t cached_id;  /* the commit that SQLite's cache is of; see vfs_page.c */
   vfs_moment moment;
   vfs_file_state state;
 

@@ -19,6 +19,8 @@
  *      ends before a header with the magic.
  *   4. The database is never shorter than the original size in the journal: a transaction only extends it, until
  *      the journal has been truncated.
+ * SQLite takes whatever it cannot read in a journal for its end. That is right for what is not counted. Headers and
+ * sums of what is counted are therefore checked when they are read, also by a transaction that rolls itself back.
  * Super-journals (commits over several files) are not supported: their marker is never shown to SQLite.
  */
 #include "vfs/vfs_internal.h"
@@ -151,6 +153,7 @@ int vfs_journal_open_rollback(vfs_file *f) {
   f->db->moment.undoing = true;
   if (findings.head_torn) rc = vfs_file_pwrite(f, sqf_journal_magic, sizeof sqf_journal_magic, 0);
   f->journal.page_bytes = findings.page_bytes;
+  f->journal.proven = findings.proven;
   f->size = findings.size;
   return rc;
 }
@@ -187,28 +190,71 @@ int vfs_journal_open_write(vfs_file *f) {
 
 /* ---- Reading and writing ---- */
 
-int vfs_journal_read(vfs_file *f, void *buf, size_t n, uint64_t off) {
+static bool vfs_journal_has_magic(const void *buf) {
+  return memcmp(buf, sqf_journal_magic, sizeof sqf_journal_magic) == 0;
+}
+
+/* SQLite takes a header without the magic for the end of the journal, and believes the rest of it. */
+static int vfs_journal_see_header(vfs_file *f, unsigned char *magic, uint64_t off) {
   vfs_journal_state *j = &f->journal;
+  unsigned char sector[JOURNAL_SECTOR] = {0};
+  journal_header header;
   size_t got = 0;
+  int rc = vfs_file_pread(f, sector, JOURNAL_HEADER_BYTES + 4, off, &got);
+  if (rc != SQLITE_OK) return rc;
+  bool valid = journal_header_is_valid(sector, &header);
+  if (!valid && off < j->proven) return vfs_journal_damaged(f, "a header is wrong", off);
+  memcpy(magic, sector, sizeof sqf_journal_magic);
+  memset(j->seen, 0, sizeof j->seen);
+  if (valid) memcpy(j->seen, sector, sizeof j->seen);
+  j->seen_off = off;
+  return SQLITE_OK;
+}
+
+/* A field of a header that is known. */
+static bool vfs_journal_read_field(const vfs_journal_state *j, void *buf, uint64_t off) {
+  const unsigned char *header = vfs_journal_has_magic(j->seen) ? j->seen : NULL;
+  uint64_t at = j->seen_off;
+  if (!header && j->page_bytes && j->proven == 0) { /* of a transaction that has not synced its journal */
+    header = j->header;
+    at = j->header_off;
+  }
+  if (!header || off < at + 8 || off > at + JOURNAL_HEADER_BYTES - 4) return false;
+  memcpy(buf, header + (off - at), 4);
+  return true;
+}
+
+/* A page image, or the sum after it: SQLite takes a wrong sum for the end of the journal. */
+static int vfs_journal_check_part(vfs_file *f, const void *buf, size_t n, uint64_t off) {
+  vfs_journal_state *j = &f->journal;
+  bool image = j->in_record && n == j->page_bytes && off == j->record_off + 4;
+  bool sum = j->has_image && n == 4 && off == j->record_off + 4 + j->page_bytes;
+  j->has_image = image;
+  if (image && !vfs_seal_is_valid(j->record_page, buf, n)) return vfs_journal_damaged(f, "a page image is wrong", off);
+  if (image) j->image_sum = sqf_journal_sum(num_be32(j->seen + 12), buf, (uint32_t)n);
+  if (sum && off < j->proven && vfs_journal_has_magic(j->seen) && num_be32(buf) != j->image_sum)
+    return vfs_journal_damaged(f, "a record's sum is wrong", off);
+  if (image || sum) return SQLITE_OK;
+  j->in_record = n == 4;
+  if (!j->in_record) return SQLITE_OK;
+  j->record_off = off;
+  j->record_page = num_be32(buf);
+  return SQLITE_OK;
+}
+
+int vfs_journal_read(vfs_file *f, void *buf, size_t n, uint64_t off) {
+  size_t got = 0;
+  if (n == 4 && vfs_journal_read_field(&f->journal, buf, off)) return SQLITE_OK;
   int rc = vfs_file_pread(f, buf, n, off, &got);
   if (rc != SQLITE_OK) return rc;
   memset((char *)buf + got, 0, n - got);
   if (got < n && off + got < f->size) return vfs_journal_damaged(f, "it was cut short", off + got);
   if (got < n) return SQLITE_IOERR_SHORT_READ;
+  if (n != sizeof sqf_journal_magic) return vfs_journal_check_part(f, buf, n, off);
+  if (off % JOURNAL_SECTOR == 0 && off < f->size) return vfs_journal_see_header(f, buf, off);
   /* Eight bytes at the very end: SQLite looks for the marker of a super-journal, which only page content could fake. */
-  if (n == sizeof sqf_journal_magic && off + n == f->size) memset(buf, 0, n);
-  if (j->in_record && n == j->page_bytes && off == j->record_off + 4 && !vfs_seal_is_valid(j->record_page, buf, n))
-    return vfs_journal_damaged(f, "a page image is wrong", off);
-  j->in_record = n == 4;
-  if (n == 4) {
-    j->record_off = off;
-    j->record_page = num_be32(buf);
-  }
+  if (off + n == f->size) memset(buf, 0, n);
   return SQLITE_OK;
-}
-
-static bool vfs_journal_has_magic(const void *buf) {
-  return memcmp(buf, sqf_journal_magic, sizeof sqf_journal_magic) == 0;
 }
 
 /* Writes the first byte last. */
@@ -222,6 +268,7 @@ static int vfs_journal_write_header(vfs_file *f, uint64_t off) {
   vfs_journal_state *j = &f->journal;
   unsigned char out[JOURNAL_HEADER_FULL] = {0};
   uint32_t crc = crc32c_update(0, j->header, JOURNAL_HEADER_BYTES);
+  j->proven = f->size; /* its records are written, and synced by now */
   memcpy(out, j->header, JOURNAL_HEADER_BYTES);
   num_put_le32(out + JOURNAL_HEADER_BYTES, crc);
   if (off > 0) {
@@ -287,6 +334,7 @@ static int vfs_journal_write_part(vfs_file *f, void *buf, size_t n, uint64_t off
 int vfs_journal_write(vfs_file *f, void *buf, size_t n, uint64_t off) {
   int rc = vfs_journal_write_part(f, buf, n, off);
   if (rc == SQLITE_OK && off + n > f->size) f->size = off + n;
+  memset(f->journal.seen, 0, sizeof f->journal.seen);
   return rc;
 }
 

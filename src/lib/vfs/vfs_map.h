@@ -91,8 +91,10 @@ void vfs_map_begin(vfs_map *map);
 /* Reads everything and sets `proven`. LODE_CORRUPT: it does not lead to commit.root. */
 LODE_MUST lode_status vfs_map_prove(vfs_map *map);
 
-/* For vfs_map_file.c. */
+/* What a page adds to the root. */
 uint64_t vfs_map_hash(uint64_t page, uint64_t version);
+
+/* For vfs_map_file.c. */
 /* Takes a change that a record lists. */
 LODE_MUST lode_status vfs_map_take(vfs_map *map, uint32_t page, uint64_t version);
 /* The versions of all pages of a block, and the sum of their hashes. */

@@ -216,6 +216,7 @@ int vfs_moment_complete(vfs_file *f) {
   if (rc != SQLITE_OK) return rc;
   f->commit = m->map.commit;
   f->commit_known = true;
+  f->cached_id = f->commit.id;
   m->dirty = m->first_due = false;
   if (m->map.fd >= 0 && !vfs_map_append(&m->map)) m->map.writable = false; /* the next transaction writes a new file */
   return SQLITE_OK;

@@ -23,6 +23,9 @@
  *   6. Page 1 gets the transaction's commit id when SQLite writes it, and is written to the file with the root, as the
  *      last page of the transaction (vfs_moment.c). A page 1 with a valid checksum comes from the journal, in a
  *      rollback, and is written as it is.
+ *   7. SQLite's cache is of the commit that page 1 names. SQLite compares the change counter, which is the same again
+ *      after a commit that was lost (by a disk that said otherwise) and another in its place. So it is shown another
+ *      counter, once, when the commit id is another one.
  */
 #include "vfs/vfs_internal.h"
 
@@ -83,8 +86,11 @@ static int vfs_page_read_first(vfs_file *f, unsigned char *buf, size_t n, uint64
   memset(buf, 0, n);
   int rc = vfs_page_load_first(f);
   if (rc != SQLITE_OK) return rc;
+  bool other = f->cached_id != f->commit.id;
+  f->cached_id = f->commit.id;
   if (off + n <= f->page_bytes) {
     memcpy(buf, f->page + off, n);
+    if (off == 24 && n == 16 && other) buf[0] ^= 0x80; /* 7. */
     return SQLITE_OK;
   }
   /* The pager does not know the page size yet: it will use only the header, and read again. */
