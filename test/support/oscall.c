@@ -13,9 +13,9 @@ static const os_calls *bottom;
 static const os_calls table;
 static char fd_paths[MAX_FDS][OSCALL_PATH];
 
-static const char *const kind_names[] = {"open",  "close",  "read",   "write", "truncate", "fsync",
-                                         "sync",  "fstat",  "stat",   "unlink", "rename",  "mkdir",
-                                         "rmdir", "lock",   "locked", "now",    "sleep"};
+static const char *const kind_names[] = {"open",  "close", "read",   "write",  "truncate", "fsync",
+                                         "sync",  "fstat", "stat",   "unlink", "rename",   "mkdir",
+                                         "rmdir", "lock",  "locked", "now",    "sleep"};
 
 const char *oscall_kind_name(oscall_kind kind) { return kind_names[kind]; }
 
@@ -25,10 +25,10 @@ static const char *path_of_fd(int fd) { return fd >= 0 && fd < MAX_FDS ? fd_path
 
 static void join(const oscall *c, int dir, const char *name, char path[OSCALL_PATH]) {
   const char *folder = c->in_dir && dir != AT_FDCWD ? path_of_fd(dir) : NULL;
-  int n = !folder                 ? snprintf(path, OSCALL_PATH, "%s", name)
-          : !*folder              ? snprintf(path, OSCALL_PATH, "%s", "")
+  int n = !folder                  ? snprintf(path, OSCALL_PATH, "%s", name)
+          : !*folder               ? snprintf(path, OSCALL_PATH, "%s", "")
           : strcmp(name, ".") == 0 ? snprintf(path, OSCALL_PATH, "%s", folder)
-                                  : snprintf(path, OSCALL_PATH, "%s/%s", folder, name);
+                                   : snprintf(path, OSCALL_PATH, "%s/%s", folder, name);
   if (n >= OSCALL_PATH) path[0] = '\0';
 }
 

@@ -36,20 +36,20 @@ typedef enum oscall_kind {
 
 typedef struct oscall {
   oscall_kind kind;
-  int fd;           /* of calls on a descriptor */
-  bool in_dir;      /* names are relative to dir and to_dir: open_below, *_at */
-  int dir, to_dir;  /* may be AT_FDCWD */
+  int fd;          /* of calls on a descriptor */
+  bool in_dir;     /* names are relative to dir and to_dir: open_below, *_at */
+  int dir, to_dir; /* may be AT_FDCWD */
   const char *path, *to;
-  int flags;        /* of open */
+  int flags; /* of open */
   unsigned mode;
   void *into;       /* of pread */
   const void *from; /* of pwrite */
   size_t n;
-  off_t off, len;   /* position, new size, or range of a lock */
+  off_t off, len; /* position, new size, or range of a lock */
   short lock;
   struct stat *st;
-  uint64_t us;      /* of sleep_us */
-  int level;        /* for oscall_pass() */
+  uint64_t us; /* of sleep_us */
+  int level;   /* for oscall_pass() */
 } oscall;
 
 typedef int64_t oscall_layer(oscall *c);

@@ -69,9 +69,14 @@ typedef enum sim_lie {
   SIM_LIES
 } sim_lie;
 
+/* What an episode is full of; SIM_MIXED: of what its seed says. */
+typedef enum sim_stress { SIM_MIXED, SIM_CUTS, SIM_RACES, SIM_DAMAGE } sim_stress;
+sim_stress sim_bug_stress(sim_bug bug); /* where it shows soonest */
+
 typedef struct sim_options {
   uint64_t seed;
   uint64_t steps; /* with faults; the quiet end comes after them */
+  sim_stress stress;
   sim_bug bug;
 } sim_options;
 

@@ -4,6 +4,7 @@
 
 #include "support/test.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,13 @@ static void make_question(question *w) {
     oracle_leaf_filter(&w->where, ORACLE_OWNER, ORACLE_EQ, oracle_int((unsigned)test_below(SIM_PROCS)));
 }
 
+/* Equal scores are ranked by the order of insertion, which the model does not have; a fused score depends on ranks. */
+static bool has_ties(const oracle_hit *hits, size_t n) {
+  for (size_t i = 1; i < n; i++)
+    if (fabs(hits[i].score - hits[i - 1].score) < 1e-9) return true;
+  return false;
+}
+
 static void check_answer(const question *w, const lode_result *rows, const oracle_collection *right) {
   oracle_hit *hits = calloc(2 * right->n + 1, sizeof *hits);
   oracle_selection s = {.where = w->filtered ? &w->where : NULL};
@@ -103,7 +111,7 @@ static void check_answer(const question *w, const lode_result *rows, const oracl
   } else if (w->q.mode == LODE_BY_TEXT) {
     n = oracle_text(right, w->words, &s, false, hits);
     oracle_check_text(rows, hits, n, w->q.k, true, LODE_ALL);
-  } else {
+  } else if (!has_ties(hits, oracle_text(right, w->words, &s, true, hits))) {
     n = oracle_hybrid(right, &w->q, &s, hits);
     oracle_check_hybrid(right, rows, &w->q, hits, n);
   }

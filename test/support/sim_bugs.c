@@ -12,22 +12,26 @@
 
 #include <string.h>
 
-static const char *const names[SIM_BUGS] = {
-    [SIM_NO_BUG] = "none",
-    [SIM_NO_JOURNAL_SYNC] = "the journal is not synced",
-    [SIM_NO_DATABASE_SYNC] = "the database is not synced before the commit",
-    [SIM_NO_COMMIT_SYNC] = "the end of the journal is not synced",
-    [SIM_NO_NAME_SYNC] = "names of new files are not synced",
-    [SIM_NO_SEGMENT_SYNC] = "a segment is published before it is synced",
-    [SIM_NO_SHARED_LOCK] = "readers take no lock",
-    [SIM_NO_RESERVED_LOCK] = "two may write at once",
-    [SIM_NO_EXCLUSIVE_LOCK] = "a writer does not wait for readers",
-    [SIM_STALE_MAP] = "a page map of an older commit is accepted",
-    [SIM_OLD_PAGES] = "pages are not compared with the map",
-    [SIM_UNBOUND_JOURNAL] = "a journal does not name its commit",
+static const struct {
+  const char *name;
+  sim_stress stress;
+} bugs[SIM_BUGS] = {
+    [SIM_NO_BUG] = {"none", SIM_MIXED},
+    [SIM_NO_JOURNAL_SYNC] = {"the journal is not synced", SIM_CUTS},
+    [SIM_NO_DATABASE_SYNC] = {"the database is not synced before the commit", SIM_CUTS},
+    [SIM_NO_COMMIT_SYNC] = {"the end of the journal is not synced", SIM_CUTS},
+    [SIM_NO_NAME_SYNC] = {"names of new files are not synced", SIM_CUTS},
+    [SIM_NO_SEGMENT_SYNC] = {"a segment is published before it is synced", SIM_CUTS},
+    [SIM_NO_SHARED_LOCK] = {"readers take no lock", SIM_RACES},
+    [SIM_NO_RESERVED_LOCK] = {"two may write at once", SIM_RACES},
+    [SIM_NO_EXCLUSIVE_LOCK] = {"a writer does not wait for readers", SIM_RACES},
+    [SIM_STALE_MAP] = {"a page map of an older commit is accepted", SIM_CUTS},
+    [SIM_OLD_PAGES] = {"pages are not compared with the map", SIM_DAMAGE},
+    [SIM_UNBOUND_JOURNAL] = {"a journal does not name its commit", SIM_CUTS},
 };
 
-const char *sim_bug_name(sim_bug bug) { return names[bug]; }
+const char *sim_bug_name(sim_bug bug) { return bugs[bug].name; }
+sim_stress sim_bug_stress(sim_bug bug) { return bugs[bug].stress; }
 
 /* ---- Calls left out ---- */
 

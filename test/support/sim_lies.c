@@ -61,7 +61,8 @@ static const struct {
 static const struct {
   const char *name;
   unsigned part;
-} parts[] = {{"lode.db", SIM_TRUTH}, {"lode.db-journal", SIM_JOURNAL}, {"lode.pages", SIM_MAP}, {"segment", SIM_SEGMENT}};
+} parts[] = {
+    {"lode.db", SIM_TRUTH}, {"lode.db-journal", SIM_JOURNAL}, {"lode.pages", SIM_MAP}, {"segment", SIM_SEGMENT}};
 
 void sim_lies_start(void) {
   static lies *shared;
@@ -83,8 +84,8 @@ void sim_lies_print(void) {
   unsigned from = l->n_told > TOLD ? l->n_told - TOLD : 0;
   for (unsigned i = from; i < l->n_told; i++) {
     const lie *t = &l->told[i % TOLD];
-    fprintf(stderr, "  the disk lied at step %llu: %s of %s at %lld\n", (unsigned long long)t->step, kinds[t->kind].name,
-            part_name(t->part), (long long)t->off);
+    fprintf(stderr, "  the disk lied at step %llu: %s of %s at %lld\n", (unsigned long long)t->step,
+            kinds[t->kind].name, part_name(t->part), (long long)t->off);
   }
 }
 
