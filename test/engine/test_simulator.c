@@ -19,7 +19,8 @@ static void add_counts(sim_counts *sum, const sim_counts *one) {
 }
 
 TEST_SLOW(everything_at_once, 3600) {
-  uint64_t total = test_full() ? 10000000 : 400000;
+  const char *steps = getenv("LODE_TEST_STEPS");
+  uint64_t total = steps ? strtoull(steps, NULL, 10) : test_full() ? 10000000 : 400000;
   sim_counts sum = {0}, one;
   for (uint64_t seed = test_seed(); sum.steps < total; seed++) {
     sim_run(&(sim_options){.seed = seed, .steps = STEPS}, &one);

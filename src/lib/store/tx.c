@@ -365,6 +365,7 @@ lode_status store_tx_commit(store_tx *tx, lode_error *err) {
   }
   TRY_GOTO(store_ids_save(tx, err));
   TRY_GOTO(store_run(tx, STORE_STMT_COMMIT, err));
+  tx_note_commit(tx);
   store_conn_stop_waiting(tx->conn);
 done:
   if (st != LODE_OK) {

@@ -150,7 +150,7 @@ static int vfs_set_lock(vfs_file *f, short type, off_t start, off_t len, int fai
   return vfs_file_note_errno(f, failure);
 }
 
-/* If this fails, closing the descriptor is the only way to give the lock back. */
+/* If this fails, it is tried again before the next lock; a connection that is not used any more must be closed. */
 static int vfs_drop_locks(vfs_file *f) {
   int rc = vfs_set_lock(f, F_UNLCK, 0, 0, SQLITE_IOERR_UNLOCK);
   f->state.lock_stuck = rc != SQLITE_OK;
@@ -182,7 +182,8 @@ static int vfs_lock(sqlite3_file *file, int level) {
   if (f->lock >= level) return SQLITE_OK;
   if (!INVARIANT(f->lock != SQLITE_LOCK_NONE || level == SQLITE_LOCK_SHARED)) return SQLITE_MISUSE;
   if (level == SQLITE_LOCK_SHARED) {
-    rc = vfs_lock_shared(f);
+    if (f->state.lock_stuck) rc = vfs_drop_locks(f);
+    if (rc == SQLITE_OK) rc = vfs_lock_shared(f);
     f->commit_known = f->moment.ready = false;
   } else if (level == SQLITE_LOCK_RESERVED) {
     rc = vfs_refuse_linked(f);

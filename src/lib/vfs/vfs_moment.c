@@ -207,7 +207,7 @@ static int vfs_moment_write_first(vfs_file *f) {
 int vfs_moment_complete(vfs_file *f) {
   vfs_moment *m = &f->moment;
   if (!m->dirty) return SQLITE_OK;
-  /* a rollback: what was not journaled has unknown versions; that of a new file has left no page */
+  /* A rollback: what was not journaled has unknown versions. That of a new database has left no page. */
   if (!m->first_due || !f->page_bytes) {
     vfs_moment_drop(m);
     return SQLITE_OK;
