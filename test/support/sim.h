@@ -26,8 +26,19 @@
  * Other answers are compared with the oracle of the counters of their moment. Without faults that damage, no status
  * says damage, and nothing fails to which no call failed.
  *
- *   sim_heap.c   shared memory        sim_sched.c  scheduler, faults, kills, power cuts, trace
- *   sim_model.c  the judge            sim_load.c   what processes do
+ * A disk that lies (sim_lies.c) tells the judge what it did. Lies about the page map and segments must not show; after
+ * lies about the truth or its journal an answer is right, or a status names the damage. After some of them a whole
+ * commit may be missing (may_be_older): a lost end of a journal or a lost sync is a store that is older, not a damaged
+ * one. From then on every operation writes all records of its process, and a view is right if it is one that these
+ * operations lead to.
+ *
+ * Threads: a simulated process has one (no_background). Not simulated: lies about lode.lock and about names.
+ *
+ *   sim_heap.c   shared memory              sim_sched.c  scheduler, errors, kills, power cuts, trace
+ *   sim_lies.c   the disk's lies            sim_bugs.c   bugs that are planted
+ *   sim_model.c  the judge                  sim_load.c   what processes do
+ *   sim_ask.c    answers, compared          sim_copy.c   copies, salvage, the end
+ * The layers of calls, from the top (oscall.h): sim_sched.c, sim_bugs.c, sim_lies.c, simdisk.c.
  */
 #ifndef LODE_SIM_H
 #define LODE_SIM_H
