@@ -21,7 +21,6 @@ static const struct {
     [SIM_NO_DATABASE_SYNC] = {"the database is not synced before the commit", SIM_CUTS},
     [SIM_NO_COMMIT_SYNC] = {"the end of the journal is not synced", SIM_CUTS},
     [SIM_NO_NAME_SYNC] = {"names of new files are not synced", SIM_CUTS},
-    [SIM_NO_SEGMENT_SYNC] = {"a segment is published before it is synced", SIM_CUTS},
     [SIM_NO_SHARED_LOCK] = {"readers take no lock", SIM_RACES},
     [SIM_NO_RESERVED_LOCK] = {"two may write at once", SIM_RACES},
     [SIM_NO_EXCLUSIVE_LOCK] = {"a writer does not wait for readers", SIM_RACES},
@@ -47,7 +46,6 @@ static bool is_skipped_sync(const oscall *c, const char *path) {
     case SIM_NO_JOURNAL_SYNC: return journal && fstat(c->fd, &st) == 0 && st.st_size > 0;
     case SIM_NO_COMMIT_SYNC: return journal && fstat(c->fd, &st) == 0 && st.st_size == 0;
     case SIM_NO_DATABASE_SYNC: return ends_with(path, STOREFILE_DB);
-    case SIM_NO_SEGMENT_SYNC: return ends_with(path, ".tmp");
     case SIM_NO_NAME_SYNC: return fstat(c->fd, &st) == 0 && S_ISDIR(st.st_mode);
     default: return false;
   }
