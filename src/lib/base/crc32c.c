@@ -77,7 +77,11 @@ uint32_t crc32c_portable(uint32_t crc, const void *data, size_t len) {
 #if defined(__x86_64__)
 #define HARDWARE_NAME "sse4.2"
 #include <nmmintrin.h>
+#if defined(__clang__) && __clang_major__ >= 16
+#define HARDWARE __attribute__((target("sse4.2,crc32")))
+#else
 #define HARDWARE __attribute__((target("sse4.2")))
+#endif
 #define STEP8(reg, v) ((uint32_t)_mm_crc32_u64((reg), (v)))
 #define STEP1(reg, v) _mm_crc32_u8((reg), (v))
 static bool crc_has_hardware(void) {
