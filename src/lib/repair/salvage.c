@@ -331,7 +331,8 @@ static lode_status salvage_source_file(const char *from, char **file, lode_error
 static lode_status salvage_check_target(const char *to, lode_error *err) {
   struct stat sb;
   if (OS_RETRY(os_api->stat(to, &sb)) != 0) return errno == ENOENT ? LODE_OK : err_errno(err, errno, to);
-  int kind, errnum = 0;
+  os_kind kind;
+  int errnum = 0;
   os_dir *folder = S_ISDIR(sb.st_mode) ? os_dir_open(to) : NULL;
   bool empty = folder && !os_dir_next_kind(folder, &kind, &errnum) && !errnum;
   os_dir_close(folder);
