@@ -29,7 +29,7 @@ typedef struct server_options {
   uint16_t port;
   bool any_port;  /* port 0 means that the system picks one */
   lode_str token; /* no data: none is required */
-  bool own_user;  /* connections of the server's own user need no token, all others do: see peer.h */
+  bool own_user;  /* connections of the server's own user need no token, all others do: see os_peer_uid() */
   const lode_str *allow_hosts, *allow_origins;
   size_t n_allow_hosts, n_allow_origins;
   const char *certificate, *key; /* PEM texts; NULL: no TLS */
