@@ -27,6 +27,7 @@ include mk/build.mk
 include mk/test.mk
 include mk/bench.mk
 include mk/install.mk
+include mk/dist.mk
 
 .PHONY: quickstart
 quickstart: deps grammars
@@ -68,4 +69,4 @@ help:
 clean:
 	rm -rf $(BUILD)
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) -name '*.d' -type f 2>/dev/null)

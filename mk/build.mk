@@ -23,6 +23,10 @@ CFLAGS_ALL += -DLODE_PLATFORM_POSIX
 endif
 LDFLAGS_ALL = $(OPT.$(SAN)) $(LDHARDEN) $(LDFLAGS)
 LIBS       = $(PKG_LIBS) -lpthread -lm -ldl
+# Objects that self-contained builds link in (mk/dist.mk)
+LIB_EXTRA ?=
+LODE_EXTRA ?=
+PARSER_EXTRA ?=
 
 LIB_SRC    := $(sort $(wildcard src/lib/*/*.c))
 PARSER_SRC := $(sort $(wildcard src/app/parser/*.c))
@@ -58,7 +62,7 @@ $(PAGE_OBJ): $(PAGE)
 
 # The encoder's arithmetic: fused multiply-adds are welcome there, and unoptimised it would take minutes in tests
 $(call obj,$(sort $(wildcard src/lib/gemm/*.c))): CFLAGS += -O2 -ffp-contract=fast
-# Where an installed lode finds models
+# Where models are looked for last; an installed program looks below its own prefix, wherever that is
 $(call obj,src/lib/embed/embed_models.c): CFLAGS += -DLODE_PREFIX='"$(PREFIX)"'
 
 $(LIB_ALL): $(call obj,$(LIB_SRC))
@@ -66,7 +70,7 @@ $(APP_ALL): $(call obj,$(APP_SRC)) $(PAGE_OBJ)
 $(INSIDE):
 	@mkdir -p $(@D)
 	@rm -f $@
-	$(call say,AR)ar rcs $@ $^
+	$(call say,AR)$(AR) rcs $@ $^
 
 # The static library for others has one object, whose only global names are those of lode.h
 $(OUT)/liblode.a: $(call obj,$(LIB_SRC))
@@ -74,13 +78,13 @@ $(OUT)/liblode.a: $(call obj,$(LIB_SRC))
 	$(call say,AR)ld -r -o $(OUT)/inside/lode.o $^ && objcopy --localize-hidden $(OUT)/inside/lode.o && ar rcs $@ $(OUT)/inside/lode.o
 $(OUT)/liblode.a: | $(LIB_ALL)
 
-$(OUT)/liblode.so.$(VERSION): $(call obj,$(LIB_SRC))
+$(OUT)/liblode.so.$(VERSION): $(call obj,$(LIB_SRC)) $(LIB_EXTRA)
 	$(call say,LD)$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,liblode.so.$(ABI) -o $@ $^ $(LIBS)
 	@ln -sf liblode.so.$(VERSION) $(OUT)/liblode.so.$(ABI)
 	@ln -sf liblode.so.$(ABI) $(OUT)/liblode.so
 
 # libmicrohttpd is loaded when a server starts (src/app/server/mhd.h)
-$(OUT)/lode: $(call obj,$(MAIN_SRC)) $(INSIDE)
+$(OUT)/lode: $(call obj,$(MAIN_SRC)) $(LODE_EXTRA) $(INSIDE)
 	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
 
 $(PARSER_OBJ): CFLAGS_ALL += -isystem $(TS)/include
@@ -88,7 +92,7 @@ $(OUT)/tree-sitter.o: $(TS)/src/lib.c
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) -std=c11 -D_GNU_SOURCE -w -g $(OPT.$(SAN)) $(if $(SAN),,-O3 -fno-semantic-interposition) -fPIC \
 	  -fvisibility=hidden -I$(TS)/include -I$(TS)/src -c -o $@ $<
-$(OUT)/lode-parser: $(PARSER_OBJ) $(OUT)/tree-sitter.o $(INSIDE)
+$(OUT)/lode-parser: $(PARSER_OBJ) $(OUT)/tree-sitter.o $(PARSER_EXTRA) $(INSIDE)
 	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
 
 .PHONY: grammars

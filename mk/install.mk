@@ -2,8 +2,14 @@
 # to the program and stay in PREFIX/lib/lode, where it looks for them.
 LIBDIR ?= $(PREFIX)/lib
 
-.PHONY: install uninstall
-install: all
+.PHONY: install install-files uninstall
+# The grammars first: which programs there are to build is known when make reads its files
+install:
+	@tools/grammars.sh $(GRAMMARS)
+	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory install-files
+
+install-files:
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/include \
 	  $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
 	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d \

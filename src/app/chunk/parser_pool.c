@@ -72,9 +72,17 @@ static char *parser_pool_find_parser(const char *given) {
   return given ? parser_pool_join_path(given, strlen(given), "") : parser_pool_find_near(places, X_OK);
 }
 
+/* A self-contained lode-parser has the grammars linked in (tools/dist/static), and takes them from no folder. */
+#ifdef LODE_GRAMMARS_LINKED
+enum { PARSER_POOL_LINKED = 1 };
+#else
+enum { PARSER_POOL_LINKED = 0 };
+#endif
+
 static char *parser_pool_find_grammars(void) {
   static const char *const places[] = {"../lib/lode/grammars", "../grammars", "../../grammars", NULL};
   const char *env = getenv("LODE_GRAMMARS");
+  if (PARSER_POOL_LINKED) return str_dup("", 0);
   return env && *env ? parser_pool_join_path(env, strlen(env), "") : parser_pool_find_near(places, R_OK);
 }
 
@@ -84,7 +92,7 @@ static void parser_pool_probe_grammars(parser_pool *pool) {
     if (!lang_table[i].grammar) continue;
     snprintf(name, sizeof name, "/%.80s.so", lang_table[i].grammar);
     char *path = parser_pool_join_path(pool->grammars, strlen(pool->grammars), name);
-    pool->has[i] = path && access(path, R_OK) == 0;
+    pool->has[i] = PARSER_POOL_LINKED || (path && access(path, R_OK) == 0);
     mem_free(path);
   }
 }

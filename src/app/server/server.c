@@ -78,7 +78,8 @@ static lode_status mhd_start(server_state *h, int fd, lode_error *err) {
   if (threads > 1) more[n++] = (struct MHD_OptionItem){MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)threads, NULL};
   more[n] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
   if (o->certificate && server_mhd.is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
-    return err_set(err, LODE_UNSUPPORTED, "this build of libmicrohttpd has no TLS");
+    return err_set(err, LODE_UNSUPPORTED,
+                   "this build has no TLS for servers: put a reverse proxy that has it in front");
   h->daemon = server_mhd.start_daemon(
       flags, 0, NULL, NULL, server_on_request, h, MHD_OPTION_EXTERNAL_LOGGER, mhd_on_notice, h,
       MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED, server_on_completed,

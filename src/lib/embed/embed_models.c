@@ -61,6 +61,19 @@ static char *embed_join_path(const char *a, const char *b) {
   return NULL;
 }
 
+/* The models of an installation: PREFIX/share/lode/models for a program in PREFIX/bin. The prefix that was compiled in
+ * counts where the program is not installed, or is somebody else's that has the library inside. */
+static char *embed_installed_folder(void) {
+  char own[3072];
+  struct stat found;
+  if (os_program_dir(own, sizeof own)) {
+    char *folder = embed_join_path(own, "../share/lode/models");
+    if (!folder || OS_RETRY(os_api->stat(folder, &found)) == 0) return folder;
+    mem_free(folder);
+  }
+  return embed_join_path(LODE_PREFIX, "share/lode/models");
+}
+
 lode_status embed_folders_init(embed_folders *folders, const char *asked, lode_error *err) {
   *folders = (embed_folders){0};
   const char *base;
@@ -73,9 +86,9 @@ lode_status embed_folders_init(embed_folders *folders, const char *asked, lode_e
   } else if ((base = embed_env("HOME"))) {
     first = embed_join_path(base, ".local/share/lode/models");
   } else {
-    first = embed_join_path(LODE_PREFIX, "share/lode/models");
+    first = embed_installed_folder();
   }
-  char *second = embed_join_path(LODE_PREFIX, "share/lode/models");
+  char *second = embed_installed_folder();
   if (!first || !second) {
     mem_free(first);
     mem_free(second);
@@ -140,10 +153,12 @@ done:
   return st;
 }
 
-/* Models that are part of lode are next to the program: installed in BIN/../share, in the build tree in
- * BUILD/KIND/../../models, and for its tests one folder deeper. */
+/* Models that are part of lode are next to the program: installed in BIN/../share, for the library in LIB/../share or
+ * LIB/MACHINE/../../share, for Python's package lib/python3/site-packages/lode in the share of its prefix; in the build
+ * tree in BUILD/KIND/../../models, and for its tests one folder deeper. */
 static lode_status embed_locate_builtin(const embed_folders *folders, const char *file, char **path, lode_error *err) {
-  static const char *const beside[] = {"../share/lode/models", "../../models/code", "../../../models/code"};
+  static const char *const beside[] = {"../share/lode/models", "../../share/lode/models",
+                                       "../../../../share/lode/models", "../../models/code", "../../../models/code"};
   lode_status st = embed_locate(folders, file, path, err);
   char own[3072], folder[4096];
   if (st != LODE_NOT_FOUND || !os_program_dir(own, sizeof own)) return st;
