@@ -56,3 +56,48 @@ dist_shared = $(call dist_make,$*,LDFLAGS="$(DIST_STRIPPED)" LIB_EXTRA="$(call d
 $(OUT)/libraries_shared.o: tools/dist/static/libraries.c
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CFLAGS_ALL) -DDIST_LIBRARY -MMD -MP -c -o $@ $<
+
+# ---- Packages, in build/dist/out: tarballs, wheels and npm packages of the self-contained programs
+
+DIST_OUT      := $(DIST)/out
+DIST_MACHINES ?= x86_64 aarch64
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+
+.PHONY: dist dist-packages $(addprefix dist-machine-,x86_64 aarch64)
+$(addprefix dist-machine-,x86_64 aarch64): dist-machine-%:
+	@$(MAKE) --no-print-directory dist-lode-$*-linux-musl
+	@$(MAKE) --no-print-directory dist-shared-$*-linux-musl
+	@$(MAKE) --no-print-directory dist-shared-$*-linux-gnu.2.17
+# One machine after the other: they share the folder of sources
+dist:
+	@for m in $(DIST_MACHINES); do $(MAKE) --no-print-directory dist-machine-$$m || exit 1; done
+	@$(MAKE) --no-print-directory dist-packages
+dist-packages:
+	@rm -rf $(DIST_OUT)
+	@for m in $(DIST_MACHINES); do tools/dist/stage.sh $$m-linux-musl $(DIST)/stage/$$m-linux-musl && tools/dist/tarball.sh $$m $(DIST_OUT) && \
+	  python3 tools/dist/wheel.py $$m $(DIST_OUT) || exit 1; done
+	@python3 tools/dist/npm.py $(DIST_OUT) $(DIST_MACHINES)
+	@cd $(DIST_OUT) && sha256sum *.whl *.tgz *.tar.gz >SHA256SUMS
+
+# Packages for this Debian, linked with its libraries
+.PHONY: deb
+deb: deps grammars
+	@tools/deps.sh debhelper dpkg-dev lintian
+	@tools/dist/deb.sh $(BUILD)/deb
+
+# ---- Tests of what make dist has built: the scripts of the normal build, bare roots, the other machine under qemu
+
+DIST_LODE  := $(DIST)/stage/$(shell uname -m)-linux-musl/bin/lode
+DIST_RUNS   = $(foreach t,cli code mcp trust hostile agents index_guard examples,dist/$(t)="test/shell/$(t).sh $(DIST_LODE)")
+DIST_RUNS  += dist/serve="env LODE_TEST_NO_TLS=1 test/shell/serve.sh $(DIST_LODE)" dist/python="test/shell/python.sh $(DIST_LODE)"
+DIST_RUNS  += dist/packages="test/shell/dist.sh $(DIST_OUT) $(foreach s,bookworm trixie,$(DIST)/chroot/$(s))" dist/qemu="test/shell/dist_qemu.sh $(DIST)/stage"
+.PHONY: test-dist
+test-dist: deps-test
+	@tools/deps.sh debootstrap busybox-static qemu-user-static binutils
+	@for s in bookworm trixie; do tools/dist/chroot.sh $$s $(DIST)/chroot/$$s || exit 1; done
+	@test/support/run.sh $(DIST_RUNS)
+
+# Two builds in different folders give the same bytes
+.PHONY: test-reproducible
+test-reproducible:
+	@tools/dist/twice.sh $(DIST)
