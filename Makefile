@@ -3,7 +3,8 @@
 # mk/build.mk    the library, the program, the parser
 # mk/test.mk     test programs, sanitizers, fuzzing, everything that `make test` runs
 # mk/bench.mk    figures beside the peers, training of the model for code
-# mk/install.mk  installing, packages
+# mk/install.mk  installing
+# mk/dist.mk     self-contained programs, packages for other machines
 
 VERSION  := $(shell sed -n 's/^\#define LODE_VERSION_TEXT "\(.*\)"/\1/p' include/lode.h)
 ABI      := $(shell sed -n 's/^\#define LODE_ABI \([0-9]*\).*/\1/p' include/lode.h)
@@ -48,6 +49,9 @@ help:
 	@echo "make              the library and the program, in build/release"
 	@echo "make grammars     fetch and compile the grammars of programming languages (part of quickstart and test)"
 	@echo "make install      PREFIX=/usr/local LIBDIR=PREFIX/lib DESTDIR="
+	@echo "make dist         self-contained programs and packages for Linux, in build/dist/out (docs/PLATFORMS.md)"
+	@echo "make deb          Debian packages, in build/deb"
+	@echo "make test-dist    what make dist has built, in bare roots and for the other machine"
 	@echo "make amalgamation the library as lode.c, lode_gemm.c and lode.h, in build/amalgamation"
 	@echo "make format       all C files formatted as .clang-format says"
 	@echo "make asan | tsan  the tests of one sanitizer"
@@ -69,4 +73,4 @@ help:
 clean:
 	rm -rf $(BUILD)
 
--include $(shell find $(BUILD) -name '*.d' -type f 2>/dev/null)
+-include $(shell find $(BUILD) \( -path $(BUILD)/dist/src -o -path $(BUILD)/dist/chroot \) -prune -o -name '*.d' -type f -print 2>/dev/null)

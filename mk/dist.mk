@@ -31,12 +31,13 @@ $(addprefix dist-libs-,$(DIST_LINUX)): dist-libs-%: dist-fetch
 # lode, lode-parser
 # lode keeps its symbol table, for the names in crash reports. musl gives threads the stack size that the program's header asks for.
 DIST_STATIC   := -static -Wl,-z,stack-size=8388608
-DIST_SYMBOLS  := -Wl,--strip-debug
 DIST_STRIPPED := -Wl,--strip-all
 $(addprefix dist-lode-,$(DIST_LINUX)): dist-lode-%: dist-libs-%
 	@$(MAKE) --no-print-directory -j2 -f tools/dist/grammars.mk SRC=$(DIST_SRC) OUT=$(DIST)/$*/grammars CC="$(call dist_cc,$*)" all
-	@$(call dist_make,$*,LDFLAGS="$(DIST_STATIC) $(DIST_SYMBOLS)" LODE_EXTRA="$(call dist_obj,$*,dlfcn libraries execinfo cpu_model)" \
+	@rm -f $(DIST)/$*/release/lode $(DIST)/$*/release/lode-parser # always linked: make does not see the libraries
+	@$(call dist_make,$*,LDFLAGS="$(DIST_STATIC)" LODE_EXTRA="$(call dist_obj,$*,dlfcn libraries execinfo cpu_model)" \
 	  PKG_LIBS="$(call dist_libs,$*,$(DIST_HTTP) microhttpd mimalloc) -lunwind" $(DIST)/$*/release/lode)
+	@python3 tools/dist/drop_debug.py $(DIST)/$*/release/lode
 	@$(call dist_make,$*,LDFLAGS="$(DIST_STATIC) $(DIST_STRIPPED)" PARSER_EXTRA="$(call dist_obj,$*,dlfcn execinfo cpu_model) $(DIST)/$*/release/grammar_table.o \
 	  $$(ls $(DIST)/$*/grammars/*.o | tr '\n' ' ')" PKG_LIBS="$(call dist_libs,$*,$(DIST_HTTP) mimalloc) -lunwind" $(DIST)/$*/release/lode-parser)
 

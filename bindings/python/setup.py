@@ -11,6 +11,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
 HEADER = os.path.join(ROOT, "include", "lode.h")
 LIBRARY = os.environ.get("LODE_LIBRARY", os.path.join(ROOT, "build", "release", "liblode.so"))
+for path in (HEADER, LIBRARY):
+    if not os.path.exists(path):
+        raise SystemExit("lode: %s is missing: run `make` in the checkout first, or install the wheel that `make dist` builds" % path)
 with open(HEADER, encoding="utf-8") as file:
     text = file.read()
 VERSION = re.search(r'LODE_VERSION_TEXT "([^"]+)"', text).group(1)

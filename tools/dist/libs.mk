@@ -36,10 +36,10 @@ microhttpd.src   := $(addprefix $(MHD)/microhttpd/,connection.c reason_phrase.c 
   mhd_str.c mhd_send.c mhd_sockets.c mhd_itc.c mhd_compat.c mhd_panic.c response.c mhd_threads.c)
 microhttpd.flags := -I$(CONFIG) -I$(MHD)/include -I$(MHD)/microhttpd
 
-# mimalloc is one file that includes the others
+# mimalloc is one file that includes the others; it would tell when it was compiled
 mimalloc.src   := $(SRC)/mimalloc/c_src/mimalloc/v2/src/static.c
 mimalloc.flags := -I$(SRC)/mimalloc/c_src/mimalloc/v2/include -DMI_MALLOC_OVERRIDE=1 -DMI_STATIC_LIB -DMI_BUILD_RELEASE -DNDEBUG \
-  -ftls-model=local-exec -fno-builtin-malloc
+  -ftls-model=local-exec -fno-builtin-malloc -Wno-builtin-macro-redefined -D__DATE__='""' -D__TIME__='""'
 
 define library
 $(1).obj := $$(patsubst $(SRC)/%.c,$(OUT)/obj/%.o,$$($(1).src))
