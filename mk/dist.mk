@@ -19,7 +19,7 @@ dist_libs = $(foreach l,$(2),$(DIST)/$(1)/libs/lib$(l).a)
 DIST_HTTP := sqlite pcre2 utf8proc curl mbedtls
 dist_make = $(MAKE) --no-print-directory -j2 BUILD=$(DIST)/$(1) SAN= CC="$(call dist_cc,$(1))" AR="$(DIST_ZIG) ar" WERROR= PREFIX=/usr/local \
   HARDEN="-fstack-protector-strong -fPIC" \
-  CFLAGS="-g0 -fno-sanitize=undefined -ffile-prefix-map=$(CURDIR)=. -DCURL_STATICLIB -DLODE_GRAMMARS_LINKED -funwind-tables $(if $(findstring gnu,$(1)),-include tools/dist/static/old_glibc.h,-Itools/dist/static)" \
+  CFLAGS="-g0 -fno-sanitize=undefined -ffile-prefix-map=$(CURDIR)=. -DCURL_STATICLIB -DLODE_GRAMMARS_LINKED -funwind-tables $(if $(findstring gnu,$(1)),-include tools/dist/static/old_glibc.h,-Itools/dist/static -DLODE_EXECINFO)" \
   PKG_CFLAGS="-isystem $(DIST)/$(1)/libs/include" TS=$(DIST_SRC)/grammars/node_modules/tree-sitter/vendor/tree-sitter/lib \
   $(2)
 dist_obj  = $(foreach o,$(2),$(DIST)/$(1)/release/tools/dist/static/$(o).o)

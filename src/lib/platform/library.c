@@ -36,7 +36,7 @@ bool os_program_dir(char *dir, size_t size) {
 
 /* ---- Stack traces ---- */
 
-#if defined(__GLIBC__) || defined(__APPLE__)
+#if defined(__GLIBC__) || defined(__APPLE__) || defined(LODE_EXECINFO) /* mk/dist.mk brings one */
 
 #include <execinfo.h>
 
