@@ -19,6 +19,14 @@ static inline ssize_t dist_getrandom(void *buf, size_t n, unsigned flags) {
 }
 #define getrandom dist_getrandom
 
+#ifndef MFD_CLOEXEC
+#define MFD_CLOEXEC 1u
+#endif
+static inline int dist_memfd_create(const char *name, unsigned flags) {
+  return (int)syscall(SYS_memfd_create, name, flags);
+}
+#define memfd_create dist_memfd_create
+
 static inline int dist_statx(int dir, const char *path, int flags, unsigned mask, struct statx *out) {
   return (int)syscall(SYS_statx, dir, path, flags, mask, out);
 }
