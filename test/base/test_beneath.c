@@ -25,7 +25,8 @@ static const char *join(const char *folder, const char *name) {
   static char paths[8][4200];
   static unsigned next;
   char *path = paths[next++ % 8];
-  snprintf(path, sizeof *paths, "%s/%s", folder, name);
+  int n = snprintf(path, sizeof *paths, "%s/%s", folder, name);
+  CHECK(n > 0 && (size_t)n < sizeof *paths);
   return path;
 }
 

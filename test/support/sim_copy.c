@@ -191,8 +191,8 @@ static bool copy_store(const char *to) {
   snprintf(to_path, sizeof to_path, "%s/segments", to);
   if (os_api->mkdir(to, 0700) < 0 || os_api->mkdir(to_path, 0700) < 0) return false;
   for (size_t i = 0, n = list_files(names); i < n; i++) {
-    snprintf(from_path, sizeof from_path, "%s/%s", sim->store, names[i]);
-    snprintf(to_path, sizeof to_path, "%s/%s", to, names[i]);
+    snprintf(from_path, sizeof from_path, "%s/%.63s", sim->store, names[i]);
+    snprintf(to_path, sizeof to_path, "%s/%.63s", to, names[i]);
     bool done = copy_file(from_path, to_path);
     if (strcmp(names[i], "lode.db") == 0) has_db = done;
   }
