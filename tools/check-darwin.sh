@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 zig=${ZIG:-}
 if [ -z "$zig" ] && command -v zig >/dev/null; then zig=zig; fi
 if [ -z "$zig" ] && python3 -c 'import ziglang' 2>/dev/null; then zig="python3 -m ziglang"; fi
-if [ -z "$zig" ]; then echo "skipped: no zig, so nothing was compiled for macOS"; echo "0 passed, 0 failed"; exit 0; fi
+if [ -z "$zig" ]; then echo "skipped: no zig, so nothing was compiled for macOS"; echo "0 passed, 0 failed, 1 skipped"; exit 0; fi
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/lode-darwin-XXXXXX")
 trap 'rm -rf "$work"' EXIT

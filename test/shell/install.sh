@@ -41,7 +41,7 @@ echo 'int count_the_sheep(int n) { return n; }' >"$tmp/project/sheep.c"
 installed() { env -u LODE_MODELS -u LODE_PARSER HOME="$tmp/home" XDG_DATA_HOME="$tmp/home/data" "$root/bin/lode" "$@"; }
 check "it finds its model" installed model verify code
 cp models/code/code.model "$root/share/lode/models/minilm.pack" # any file: it is looked for, and is none
-check "models are looked for below the prefix" sh -c "HOME=$tmp/home $root/bin/lode embed --model minilm x 2>&1 | grep -q /opt/lode/bin/../share/lode/models"
+check "models are looked for below the prefix" sh -c "env -u LODE_MODELS HOME=$tmp/home $root/bin/lode embed --model minilm x 2>&1 | grep -q /opt/lode/bin/../share/lode/models"
 rm "$root/share/lode/models/minilm.pack"
 check "it indexes" installed index "$tmp/project"
 check "it searches by meaning" sh -c "HOME=$tmp/home $root/bin/lode search 'how many sheep' --mode vector --project $tmp/project | grep -q sheep.c"
