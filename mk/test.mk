@@ -13,7 +13,7 @@ $(TESTS): $(HELP_OBJ) $(INSIDE)
 $(OUT)/test/test_json: TEST_LIBS = $(shell pkg-config --libs jansson 2>/dev/null)
 
 # bugs that are planted in the library, to see them found (test/support/sim_bugs.c)
-$(OUT)/test/test_simulator: TEST_LIBS = -Wl,--wrap=vfs_map_open,--wrap=vfs_moment_ready,--wrap=journal_put_ids
+$(OUT)/test/test_simulator: TEST_LIBS = -Wl,--wrap=vfs_map_open,--wrap=vfs_map_prove,--wrap=vfs_moment_ready,--wrap=journal_put_ids
 
 # ---- Fuzzing: libFuzzer programs, and the same targets as plain tests over their seeds and seeded mutations
 

@@ -136,7 +136,7 @@ TEST(a_journal_that_is_damaged_while_it_is_read) {
   journal_crash c = journal_make_crash("");
   uint64_t sum = 0;
   sqlite3 *reader = NULL;
-  journal_store(journal_db, &c.db[2]);
+  journal_store(journal_db, &c.db[1]);
   journal_store(journal_file, &c.journal);
   CHECK(sqlite3_open_v2(journal_db, &reader, SQLITE_OPEN_READONLY | SQLITE_OPEN_EXRESCODE, VFS_NAME) == SQLITE_OK);
   KIT_OK(reader, "PRAGMA cache_size=1; BEGIN; SELECT count(*) FROM sqlite_schema");
@@ -249,7 +249,7 @@ TEST(a_cached_verdict_expires_with_what_it_was_based_on) {
   int fd = open(journal_file, O_RDWR | O_CLOEXEC);
   CHECK(pwrite(fd, "damage", 6, JOURNAL_SECTOR + 100) == 6 && futimens(fd, long_ago) == 0);
   close(fd);
-  CHECK(kit_sum(reader, &sum) == SQLITE_IOERR_DATA);
+  CHECK(kit_sum(reader, &sum) == SQLITE_OK && sum == c.before); /* damaged, but the database is whole without it */
   /* another file under its name */
   journal_store(journal_file, &(journal_bytes){journal.data, 100});
   CHECK(unlink(journal_file) == 0);

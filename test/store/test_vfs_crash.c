@@ -141,7 +141,9 @@ static bool try_hot(const hot *h, const bytes *with, const char *what, size_t at
   return false;
 }
 
+/* Without its journal, a database that was written wholly is of one moment: the one after the transaction. */
 static void damage_hot(const hot *h) {
+  bool whole = h->after != 0;
   bytes copy = {malloc(h->journal.len), h->journal.len};
   size_t step = test_full() ? 1 : 19, refused = 0, tried = 0;
   CHECK(copy.data != NULL);
@@ -150,7 +152,7 @@ static void damage_hot(const hot *h) {
     copy.data[i / 8] = (char)(copy.data[i / 8] ^ 1 << i % 8);
     /* a crash too may leave the count of segments one too high; how many there are depends on SQLite's version */
     bool raised = i == 32 * 8 && (copy.data[32] & 1);
-    CHECKF(try_hot(h, &copy, "flip", i / 8) == (raised || i < 8 * 8), "bit %zu of byte %zu", i % 8, i / 8);
+    CHECKF(try_hot(h, &copy, "flip", i / 8) == (whole || raised || i < 8 * 8), "bit %zu of byte %zu", i % 8, i / 8);
     copy.data[i / 8] = h->journal.data[i / 8];
   }
   for (size_t i = 60; i < h->journal.len; i += 1 + test_below(step)) {
@@ -159,14 +161,16 @@ static void damage_hot(const hot *h) {
     tried++;
     copy.data[i] = h->journal.data[i];
   }
-  CHECKF(refused * 2 > tried, "%zu of %zu", refused, tried);
+  CHECKF(whole ? refused == 0 : refused * 2 > tried, "%zu of %zu", refused, tried);
   /* less than most of the magic could be anything, and counts as emptied */
-  for (copy.len = h->after ? 0 : 5; copy.len < h->journal.len; copy.len += 1 + test_below(step)) {
+  for (copy.len = whole ? 0 : 5; copy.len < h->journal.len; copy.len += 1 + test_below(step)) {
     bool fine = try_hot(h, &copy, "cut", copy.len);
-    CHECKF(!fine || copy.len < 5 || copy.len + 512 > h->journal.len, "cut at %zu of %zu", copy.len, h->journal.len);
+    CHECKF(whole ? fine : !fine || copy.len < 5 || copy.len + 512 > h->journal.len, "cut at %zu of %zu", copy.len,
+           h->journal.len);
   }
   /* segments end at sectors: the likeliest places to be taken for an end */
-  for (copy.len = 512; copy.len + 512 < h->journal.len; copy.len += 512) CHECK(!try_hot(h, &copy, "cut", copy.len));
+  for (copy.len = 512; copy.len + 512 < h->journal.len; copy.len += 512)
+    CHECK(try_hot(h, &copy, "cut", copy.len) == whole);
   free(copy.data);
 }
 
@@ -181,20 +185,24 @@ TEST_SLOW(damaged_journal_of_a_written_transaction, 600) {
   free_hot(&h);
 }
 
-TEST_SLOW(damaged_journal_of_a_half_written_transaction, 600) {
-  uint64_t writes = 0;
+/* Dies before the last `left` writes: all of the journal is synced by then. */
+static void damage_half_written(const char *setup, uint64_t left) {
   name_files(test_folder());
   make_base();
   sqlite3 *db = kit_open(file, 512);
+  KIT_OK(db, setup);
   fault_install(&os_real);
   KIT_OK(db, CHANGE);
-  writes = fault_count(FAULT_PWRITE);
+  uint64_t writes = fault_count(FAULT_PWRITE);
   fault_uninstall();
   sqlite3_close(db);
-  hot h = make_hot("", FAULT_PWRITE, writes - 10, false);
+  hot h = make_hot(setup, FAULT_PWRITE, writes - left, false);
   damage_hot(&h);
   free_hot(&h);
 }
+
+TEST_SLOW(damaged_journal_of_a_half_written_transaction, 600) { damage_half_written("", 10); }
+TEST_SLOW(damaged_journal_of_a_half_written_spilled_transaction, 600) { damage_half_written(SPILL, 1); }
 
 TEST_SLOW(damaged_journal_of_a_spilled_transaction, 600) {
   hot h = make_hot(SPILL, FAULT_FTRUNCATE, 1, true);

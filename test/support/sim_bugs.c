@@ -71,9 +71,11 @@ int64_t sim_bugs_layer(oscall *c) {
 
 /* Absent from programs that are linked without --wrap. */
 extern bool __real_vfs_map_open(vfs_map *map, const char *folder, const vfs_commit *commit) __attribute__((weak));
+extern lode_status __real_vfs_map_prove(vfs_map *map) __attribute__((weak));
 extern int __real_vfs_moment_ready(vfs_file *f) __attribute__((weak));
 extern void __real_journal_put_ids(unsigned char *head, uint64_t before, uint64_t after) __attribute__((weak));
 bool __wrap_vfs_map_open(vfs_map *map, const char *folder, const vfs_commit *commit);
+lode_status __wrap_vfs_map_prove(vfs_map *map);
 int __wrap_vfs_moment_ready(vfs_file *f);
 void __wrap_journal_put_ids(unsigned char *head, uint64_t before, uint64_t after);
 
@@ -98,6 +100,9 @@ bool __wrap_vfs_map_open(vfs_map *map, const char *folder, const vfs_commit *com
   map->commit = *commit;
   return true;
 }
+
+/* A map that leads to another root than that of page 1 would be made again. */
+lode_status __wrap_vfs_map_prove(vfs_map *map) { return has_bug(SIM_STALE_MAP) ? LODE_OK : __real_vfs_map_prove(map); }
 
 int __wrap_vfs_moment_ready(vfs_file *f) {
   int rc = __real_vfs_moment_ready(f);
