@@ -280,6 +280,8 @@ run 1 search --exact 'src/errors.rb'; silent "weak" # a path is not text of the 
 run 0 search --regex 'class \w+Shop\b' --json; is_first '"path":"src/errors.rb"'
 run 0 search --regex '^  LARGEST_\w+ = \d+$' --json; is_first '"path":"src/errors.rb"'
 run 1 search --regex 'errors\.rb'
+run 0 search --regex 'nothing\\|class \w+Shop' --json; is_first '"path":"src/errors.rb"' # an escaped backslash, then a choice
+run 1 search '"=>?@#"'; says "nothing was found"
 run 2 search --regex '('; says 'expression "(" is wrong'
 run 2 search --regex --exact x; says "one of them"
 run 2 search --exact x --mode vector; says "take a query"

@@ -139,8 +139,10 @@ void cli_help_op(strbuf *out, const op_def *op, const cli_style *style) {
   if (!op->run) return;
   help_heading(out, "Exit codes", style);
   strbuf_addstr(out, "  ");
-  cli_put_wrapped(out, "0 done, 1 nothing found, 2 wrong usage, 3 damaged, 4 busy, 5 refused (lode help exit-codes)", 2,
-                  2, style->width);
+  cli_put_wrapped(out,
+                  "0 done, 1 nothing found, or nothing that matches well, 2 wrong usage, 3 damaged, 4 busy, 5 refused "
+                  "(lode help exit-codes)",
+                  2, 2, style->width);
 }
 
 /* ---- Lists ---- */

@@ -236,14 +236,25 @@ static lode_status search_find_candidates(search_ctx *s, lode_error *err) {
   return LODE_OK;
 }
 
-static void search_drop_known(search_ctx *s) {
+static int search_compare_ids(const void *a, const void *b) {
+  return str_cmp(*(const lode_str *)a, *(const lode_str *)b);
+}
+
+/* Drops the candidates that earlier batches have. */
+static lode_status search_drop_known(search_ctx *s, lode_error *err) {
+  size_t n = 0, kept = 0;
+  for (size_t b = 0; b < s->n_batches; b++) n += s->batch_n[b];
+  lode_str *ids = mem_calloc(n ? n : 1, sizeof *ids);
+  if (!ids) return err_nomem(err);
+  n = 0;
   for (size_t b = 0; b < s->n_batches; b++)
-    for (size_t k = 0; k < s->batch_n[b]; k++)
-      for (size_t i = 0; i < s->n; i++)
-        if (str_eq(s->v[i].id, s->batches[b][k].id)) {
-          s->v[i] = s->v[--s->n];
-          break;
-        }
+    for (size_t k = 0; k < s->batch_n[b]; k++) ids[n++] = s->batches[b][k].id;
+  qsort(ids, n, sizeof *ids, search_compare_ids);
+  for (size_t i = 0; i < s->n; i++)
+    if (!bsearch(&s->v[i].id, ids, n, sizeof *ids, search_compare_ids)) s->v[kept++] = s->v[i];
+  s->n = kept;
+  mem_free(ids);
+  return LODE_OK;
 }
 
 lode_status search_find_more(search_ctx *s, lode_error *err) {
@@ -261,8 +272,7 @@ lode_status search_find_more(search_ctx *s, lode_error *err) {
   TRY(search_add_cosines(s, err));
   search_drop_outside(s);
   if (s->verbatim) search_drop_unverified(s);
-  search_drop_known(s);
-  return LODE_OK;
+  return search_drop_known(s, err);
 }
 
 static void search_begin(search_ctx *s, const project_info *project, lode_store *store, const search_request *request,
@@ -301,7 +311,8 @@ lode_status search_run(const project_info *project, lode_store *store, const sea
     lode_status st = search_find_candidates(&s, err);
     if (st == LODE_OK) st = search_make_hits(&s, err);
     search_close_all(&s);
-    bool unquoted = st == LODE_OK && quotes && s.verbatim && !request->exact && !request->regex && result->n == 0;
+    bool unquoted = st == LODE_OK && quotes && s.verbatim && !request->exact && !request->regex && result->n == 0 &&
+                    result->question.words.n > 0;
     bool again = st == LODE_OK && ((s.mixed && attempt < SEARCH_ATTEMPTS) || unquoted);
     quotes = quotes && !unquoted;
     if (st != LODE_OK || again) search_result_release(result);

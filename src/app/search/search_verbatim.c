@@ -101,8 +101,8 @@ static lode_str verbatim_word_of_pattern(lode_str p) {
   verbatim_run best = {0}, run = {0};
   verbatim_item before = VERBATIM_ANY;
   size_t next;
-  for (size_t i = 0; i < p.len; i++)
-    if (strchr("|([", p.data[i]) && (i == 0 || p.data[i - 1] != '\\')) return (lode_str){"", 0};
+  for (size_t i = 0; i < p.len; i += p.data[i] == '\\' ? 2 : 1)
+    if (strchr("|([", p.data[i])) return (lode_str){"", 0};
   for (size_t i = 0; i < p.len; i = next) {
     verbatim_item item = verbatim_item_at(p, i, &next);
     if (item == VERBATIM_NAME && !run.len) run = (verbatim_run){.start = i, .open = before != VERBATIM_END};
