@@ -478,3 +478,62 @@ TEST_SLOW(processes_that_make_the_map_at_once_do_not_mislead_each_other, 300) {
   }
   check_writes(&g, 0, "afterwards");
 }
+
+/* ---- Free pages ---- */
+
+/* Replaces the document of `id` by one that needs pages, and the metadata of another record by too much: the call is
+ * undone as a whole, after it has written. */
+static void update_in_vain(lode_collection *c, lode_txn *txn) {
+  static char document[40000], metadata[(1u << 20) - 100];
+  lode_error err;
+  memset(document, 'd', sizeof document);
+  int n = snprintf(metadata, sizeof metadata, "{\"b\":\"%0*d\"}", 600000, 7);
+  lode_record r[] = {{.id = S("0"), .document = {document, sizeof document}},
+                     {.id = S("large"), .metadata = {metadata, (size_t)n}}};
+  FAILS(LODE_REFUSED, lode_update(c, txn, r, 2, NULL, NULL, &err));
+}
+
+/* SQLite neither journals nor undoes a free page that a call used: it is free again, with the content that it got. */
+TEST(a_page_that_an_undone_call_used_is_free_again) {
+  static char document[40000], metadata[1u << 20];
+  char folder[400], pages[420], copy[400];
+  lode_error err;
+  lode_store *store;
+  lode_collection *c;
+  lode_txn *txn;
+  lode_stats stats;
+  snprintf(folder, sizeof folder, "%s/s", test_folder());
+  snprintf(pages, sizeof pages, "%s/lode.pages", folder);
+  snprintf(copy, sizeof copy, "%s/copy", test_folder());
+  memset(document, 'a', sizeof document);
+  int n = snprintf(metadata, sizeof metadata, "{\"a\":\"%0*d\"}", 600000, 7);
+  OK(lode_open(folder, &(lode_open_options){.create = true, .no_background = true, .page_bytes = 4096}, &store, &err));
+  OK(lode_collection_open(store, S("c"), &(lode_collection_options){.create = true}, &c, &err));
+  lode_record large = {.id = S("large"), .metadata = {metadata, (size_t)n}};
+  OK(lode_add(c, NULL, &large, 1, LODE_FAIL_EXISTING, NULL, &err));
+  for (int i = 0; i < 8; i++) {
+    char id[8];
+    lode_record r = {.id = {id, (size_t)snprintf(id, sizeof id, "%d", i)}, .document = {document, sizeof document}};
+    OK(lode_add(c, NULL, &r, 1, LODE_FAIL_EXISTING, NULL, &err));
+  }
+  for (int i = 0; i < 6; i++) { /* shorter documents free pages at once */
+    char id[8];
+    lode_record r = {.id = {id, (size_t)snprintf(id, sizeof id, "%d", i)}, .document = S("short")};
+    OK(lode_update(c, NULL, &r, 1, NULL, NULL, &err));
+  }
+  OK(lode_store_stats(store, &stats, &err));
+  CHECKF(stats.free_bytes > 10 * 4096, "%llu free bytes", (unsigned long long)stats.free_bytes);
+  OK(lode_begin(store, &txn, &err));
+  update_in_vain(c, txn);
+  lode_record small = {.id = S("7"), .document = S("small")};
+  OK(lode_update(c, txn, &small, 1, NULL, NULL, &err));
+  OK(lode_commit(txn, &err));
+  OK(lode_backup(store, copy, (lode_progress){0}, &err));
+  OK(lode_verify(store, NULL, NULL, (lode_progress){0}, &err));
+  lode_collection_close(c);
+  lode_close(store);
+  CHECK(unlink(pages) == 0);
+  OK(lode_open(folder, &(lode_open_options){.no_background = true}, &store, &err));
+  OK(lode_verify(store, NULL, NULL, (lode_progress){0}, &err));
+  lode_close(store);
+}

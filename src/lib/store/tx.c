@@ -134,6 +134,20 @@ static void tx_note_commit(store_tx *tx) {
                  db->path, newest);
 }
 
+/* After a commit, when the lock is gone: others may have seen later commits by now, or another file. */
+static void tx_note_own_commit(store_tx *tx) {
+  store_db *db = tx->db;
+  vfs_file_state vs = {0};
+  (void)sqlite3_file_control(tx->conn->sql, "main", VFS_FCNTL_STATE, &vs);
+  pthread_mutex_lock(&db->mutex);
+  bool same_file = tx->conn->dev == db->truth_dev && tx->conn->ino == db->truth_ino;
+  if (same_file && vs.commit_number > db->newest_number) {
+    db->newest_number = vs.commit_number;
+    db->newest_commit_id = vs.commit_id;
+  }
+  pthread_mutex_unlock(&db->mutex);
+}
+
 static lode_status tx_take_conn(store_db *db, store_tx_kind kind, store_conn **out, unsigned *epoch, lode_error *err) {
   *out = NULL;
   TRY(tx_find_idle(db, kind, out, err));
@@ -365,7 +379,7 @@ lode_status store_tx_commit(store_tx *tx, lode_error *err) {
   }
   TRY_GOTO(store_ids_save(tx, err));
   TRY_GOTO(store_run(tx, STORE_STMT_COMMIT, err));
-  tx_note_commit(tx);
+  tx_note_own_commit(tx);
   store_conn_stop_waiting(tx->conn);
 done:
   if (st != LODE_OK) {
@@ -440,6 +454,7 @@ void store_tx_savepoint_end(store_tx *tx, bool keep) {
     tx->fresh_known = tx->fresh_before >= 0;
     tx->fresh = tx->fresh_before;
     st = store_run(tx, STORE_STMT_SAVEPOINT_UNDO, NULL);
+    (void)sqlite3_file_control(tx->conn->sql, "main", VFS_FCNTL_UNDONE, NULL);
   }
   if (!lost && st == LODE_OK) st = store_run(tx, STORE_STMT_SAVEPOINT_END, NULL);
   tx->failed = lost || st != LODE_OK;

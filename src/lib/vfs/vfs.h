@@ -46,6 +46,8 @@ LODE_MUST lode_status vfs_register(lode_error *err);
 
 /* sqlite3_file_control(db, "main", VFS_FCNTL_STATE, &state) copies the file's state to a vfs_file_state. */
 #define VFS_FCNTL_STATE 0x10de0001
+/* After ROLLBACK TO: pages that were free, and are again, may keep what was written to them. Argument: NULL. */
+#define VFS_FCNTL_UNDONE 0x10de0002
 typedef enum vfs_damage {
   VFS_DAMAGE_PAGE,  /* the page is not intact */
   VFS_DAMAGE_OLD,   /* it is intact, but another version than the newest commit left */

@@ -243,7 +243,8 @@ static int vfs_close(sqlite3_file *file) {
   vfs_view_drop(f);
   if (f->kind == VFS_FILE_DB) vfs_moment_release(f);
   mem_free(f->page);
-  f->page = NULL;
+  mem_free(f->part);
+  f->page = f->part = NULL;
   f->base.pMethods = NULL;
   return SQLITE_OK;
 }
@@ -350,6 +351,7 @@ static int vfs_control_db(vfs_file *f, int op, void *arg) {
       return rc;
     }
     case SQLITE_FCNTL_SYNC: return vfs_moment_complete(f); /* also sent if SQLite does not sync */
+    case VFS_FCNTL_UNDONE: f->moment.undone = true; return SQLITE_OK;
     case VFS_FCNTL_STATE:
       f->state.fd = f->fd;
       f->state.commit_number = f->commit.number;

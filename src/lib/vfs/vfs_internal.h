@@ -44,6 +44,7 @@ typedef struct vfs_moment {
   bool dirty;           /* the map has versions of a transaction that is not complete */
   bool broken;          /* dirty, but a version could not be noted: the transaction can only be rolled back */
   bool undoing;         /* a hot journal is being rolled back */
+  bool undone;          /* a part of the transaction was rolled back: leaves of the free list may have versions */
   unsigned char *first; /* page 1 as the transaction wrote it, SQF_PAGE_MAX bytes */
   bool first_due;       /* it must be written, with the root */
 } vfs_moment;
@@ -75,6 +76,7 @@ struct vfs_file {
   dev_t journal_dev;
   ino_t journal_ino;
   unsigned char *page; /* SQF_PAGE_MAX bytes, allocated on demand */
+  unsigned char *part; /* the same, for a page of which a part is read */
   uint64_t cached_id;  /* the commit that SQLite's cache is of; see vfs_page.c */
   vfs_moment moment;
   vfs_file_state state;
@@ -127,6 +129,8 @@ LODE_MUST int vfs_page_damaged(vfs_file *f, uint32_t page_number, vfs_damage dam
 /* Calls leaf() for each leaf of the free list, as of the last commit; stops when it returns anything but SQLITE_OK. */
 typedef int vfs_leaf_fn(void *ctx, uint32_t page_number);
 LODE_MUST int vfs_page_each_free_leaf(vfs_file *f, vfs_leaf_fn *leaf, void *ctx);
+/* The same for a list that begins with that trunk. */
+LODE_MUST int vfs_page_each_leaf_from(vfs_file *f, uint32_t trunk, vfs_leaf_fn *leaf, void *ctx);
 
 /* ---- vfs_moment.c ---- */
 

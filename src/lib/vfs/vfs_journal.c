@@ -251,9 +251,9 @@ int vfs_journal_read(vfs_file *f, void *buf, size_t n, uint64_t off) {
   if (got < n && off + got < f->size) return vfs_journal_damaged(f, "it was cut short", off + got);
   if (got < n) return SQLITE_IOERR_SHORT_READ;
   if (n != sizeof sqf_journal_magic) return vfs_journal_check_part(f, buf, n, off);
-  if (off % JOURNAL_SECTOR == 0 && off < f->size) return vfs_journal_see_header(f, buf, off);
   /* Eight bytes at the very end: SQLite looks for the marker of a super-journal, which only page content could fake. */
   if (off + n == f->size) memset(buf, 0, n);
+  if (off + n < f->size && off % JOURNAL_SECTOR == 0) return vfs_journal_see_header(f, buf, off);
   return SQLITE_OK;
 }
 

@@ -39,8 +39,9 @@ void vfs_map_release(vfs_map *map) {
   vfs_map_rebase(map);
   mem_free(map->sums);
   mem_free(map->touched);
-  if (map->fd >= 0) (void)os_api->close(map->fd);
-  *map = (vfs_map)VFS_MAP_NONE;
+  int fd = map->fd;
+  *map = (vfs_map)VFS_MAP_NONE; /* before it is closed: a fork closes the descriptors of all maps */
+  if (fd >= 0) (void)os_api->close(fd);
 }
 
 /* ---- Changes ---- */

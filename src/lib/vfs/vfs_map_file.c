@@ -266,7 +266,9 @@ bool vfs_map_save(vfs_map *map, const char *folder, unsigned mode) {
     return false;
   }
   vfs_map_rebase(map);
-  if (map->fd >= 0) (void)os_api->close(map->fd);
+  int old = map->fd;
+  map->fd = -1; /* before it is closed, as in vfs_map_release() */
+  if (old >= 0) (void)os_api->close(old);
   mem_free(map->sums);
   map_decode(sums, blocks);
   map->sums = sums;

@@ -7,7 +7,8 @@
  *   1. The root in page 1 is the sum over pages 2 to N, N being the number of pages that page 1 declares.
  *   2. A page of zeros adds nothing, and a page without a version reads as zeros, whatever the file holds. A leaf of
  *      the free list is such a page (secure_delete=ON zeroes what is freed): SQLite does not journal it when it is
- *      reused, so a crash may leave anything there.
+ *      reused, so a crash may leave anything there. For the same reason ROLLBACK TO leaves what was written to a leaf
+ *      that the undone part had used: leaves lose their versions then, before the root is written.
  *   3. While a transaction writes, its connection's map has the versions that are in the file. Versions of a
  *      transaction that was rolled back are dropped with the map.
  *   4. SQLite writes page 1 before most other pages. It is kept, and written with the root when SQLite announces the
@@ -23,7 +24,9 @@
 
 #include "os/store_files.h"
 
+/* LODE_IO: a system call has failed, and errno says how. LODE_CORRUPT: the map's file is not what it was. */
 static int vfs_moment_status(vfs_file *f, lode_status st) {
+  if (st == LODE_CORRUPT) errno = EIO;
   return st == LODE_OK ? SQLITE_OK : st == LODE_NOMEM ? SQLITE_IOERR_NOMEM : vfs_file_note_errno(f, SQLITE_IOERR_READ);
 }
 
@@ -112,7 +115,7 @@ int vfs_moment_ready(vfs_file *f) {
 /* The base of the map is not what it was. */
 static int vfs_moment_again(vfs_file *f) {
   f->moment.rescan = true;
-  return f->moment.dirty ? vfs_moment_status(f, LODE_IO) : vfs_moment_scan_and_save(f);
+  return f->moment.dirty ? vfs_moment_status(f, LODE_CORRUPT) : vfs_moment_scan_and_save(f);
 }
 
 int vfs_moment_version(vfs_file *f, uint32_t page_number, uint64_t *version) {
@@ -188,14 +191,22 @@ int vfs_moment_note(vfs_file *f, uint32_t page_number, const unsigned char *page
 
 static void vfs_moment_drop(vfs_moment *m) {
   vfs_map_release(&m->map);
-  m->dirty = m->ready = m->first_due = false;
+  m->dirty = m->ready = m->first_due = m->undone = false;
+}
+
+static int vfs_moment_forget_leaf(void *ctx, uint32_t page_number) {
+  vfs_file *f = ctx;
+  vfs_map *map = &f->moment.map;
+  if (page_number < 2 || page_number > map->commit.pages) return SQLITE_OK;
+  return vfs_moment_status(f, vfs_map_clear(map, page_number)); /* its seal stays in the file */
 }
 
 /* Page 1 with the root. */
 static int vfs_moment_write_first(vfs_file *f) {
   vfs_moment *m = &f->moment;
   size_t n = f->page_bytes;
-  int rc = vfs_moment_status(f, m->broken ? LODE_IO : vfs_map_resize(&m->map, num_be32(m->first + 28)));
+  int rc = vfs_moment_status(f, m->broken ? LODE_CORRUPT : vfs_map_resize(&m->map, num_be32(m->first + 28)));
+  if (rc == SQLITE_OK && m->undone) rc = vfs_page_each_leaf_from(f, num_be32(m->first + 32), vfs_moment_forget_leaf, f);
   if (rc != SQLITE_OK) return rc;
   m->map.commit.id = f->next_commit_id;
   m->map.commit.number = vfs_moment_number(f);
@@ -217,14 +228,14 @@ int vfs_moment_complete(vfs_file *f) {
   f->commit = m->map.commit;
   f->commit_known = true;
   f->cached_id = f->commit.id;
-  m->dirty = m->first_due = false;
+  m->dirty = m->first_due = m->undone = false;
   if (m->map.fd >= 0 && !vfs_map_append(&m->map)) m->map.writable = false; /* the next transaction writes a new file */
   return SQLITE_OK;
 }
 
 void vfs_moment_end(vfs_file *f) {
   if (f->moment.dirty) vfs_moment_drop(&f->moment);
-  f->moment.ready = f->moment.undoing = f->moment.first_due = false;
+  f->moment.ready = f->moment.undoing = f->moment.undone = f->moment.first_due = false;
 }
 
 void vfs_moment_release(vfs_file *f) {

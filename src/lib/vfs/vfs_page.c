@@ -106,14 +106,11 @@ static int vfs_page_each_leaf_of(const unsigned char *trunk, size_t n, vfs_leaf_
   return rc;
 }
 
-int vfs_page_each_free_leaf(vfs_file *f, vfs_leaf_fn *leaf, void *ctx) {
+int vfs_page_each_leaf_from(vfs_file *f, uint32_t at, vfs_leaf_fn *leaf, void *ctx) {
   uint64_t size = 0;
-  size_t got = 0, n;
-  int rc = vfs_page_load_first(f);
-  if (rc == SQLITE_OK && !vfs_view_size(f, &size)) rc = vfs_file_bytes(f, &size);
+  size_t got = 0, n = f->page_bytes;
+  int rc = vfs_view_size(f, &size) ? SQLITE_OK : vfs_file_bytes(f, &size);
   if (rc != SQLITE_OK) return rc;
-  n = f->page_bytes;
-  uint32_t at = num_be32(f->page + 32);
   unsigned char *trunk = mem_alloc(n);
   if (!trunk) return SQLITE_IOERR_NOMEM;
   /* the number of pages bounds the loop, in case the list is circular */
@@ -125,6 +122,11 @@ int vfs_page_each_free_leaf(vfs_file *f, vfs_leaf_fn *leaf, void *ctx) {
   }
   mem_free(trunk);
   return rc;
+}
+
+int vfs_page_each_free_leaf(vfs_file *f, vfs_leaf_fn *leaf, void *ctx) {
+  int rc = vfs_page_load_first(f);
+  return rc == SQLITE_OK ? vfs_page_each_leaf_from(f, num_be32(f->page + 32), leaf, ctx) : rc;
 }
 
 static int vfs_page_is_wanted_leaf(void *ctx, uint32_t page_number) {
@@ -174,14 +176,13 @@ static int vfs_page_read_other(vfs_file *f, unsigned char *buf, size_t n, uint64
   return rc;
 }
 
-/* Reads a part of a page other than the first. If the page is not valid, vfs_page_read_other() searches the free list,
- * which loads page 1 into f->page; it zeroes the buffer afterwards. */
+/* Reads a part of a page other than the first. The buffer is not f->page, which page 1 may be loaded into meanwhile. */
 static int vfs_page_read_part(vfs_file *f, unsigned char *buf, size_t n, uint64_t off) {
   uint64_t start = off - off % f->page_bytes;
-  int rc = vfs_page_need_buffer(f);
-  if (rc != SQLITE_OK) return rc;
-  rc = vfs_page_read_other(f, f->page, f->page_bytes, start);
-  if (rc == SQLITE_OK || rc == SQLITE_IOERR_SHORT_READ) memcpy(buf, f->page + (off - start), n);
+  if (!f->part) f->part = mem_alloc(SQF_PAGE_MAX);
+  if (!f->part) return SQLITE_IOERR_NOMEM;
+  int rc = vfs_page_read_other(f, f->part, f->page_bytes, start);
+  if (rc == SQLITE_OK || rc == SQLITE_IOERR_SHORT_READ) memcpy(buf, f->part + (off - start), n);
   return rc;
 }
 
