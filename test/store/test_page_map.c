@@ -117,6 +117,31 @@ TEST(a_map_without_a_file_follows_the_seals) {
   model_release(&m);
 }
 
+/* Records of a few bytes that say that the database grew by half a million pages, and shrank again. */
+TEST(records_cannot_ask_for_work_without_end) {
+  model m;
+  vfs_map writer = VFS_MAP_NONE, reader = VFS_MAP_NONE;
+  char folder[500];
+  snprintf(folder, sizeof folder, "%s", test_folder());
+  test_srand(test_seed());
+  model_make(&m, 1000, 1000);
+  CHECK(vfs_map_scan(&writer, m.pages, 0, model_seal, &m) == LODE_OK);
+  writer.commit.number = 1;
+  CHECK(vfs_map_save(&writer, folder, 0600));
+  for (int i = 1; i <= 6; i++) {
+    vfs_map_begin(&writer);
+    writer.commit.pages = i % 2 ? 1000 + (1u << 19) : 1000;
+    writer.commit.number++;
+    writer.commit.id = test_rand();
+    CHECK(vfs_map_append(&writer));
+    bool opened = vfs_map_open(&reader, folder, &writer.commit);
+    CHECKF(opened == (i < 6), "record %d", i);
+    vfs_map_release(&reader);
+  }
+  vfs_map_release(&writer);
+  model_release(&m);
+}
+
 TEST_SLOW(maps_follow_each_other_through_their_file, 300) {
   model m;
   vfs_map writer = VFS_MAP_NONE, reader = VFS_MAP_NONE;

@@ -23,7 +23,7 @@ enum {
   MAP_FILE_BLOCK = VFS_MAP_BLOCK * 8,
   MAP_LOG_MIN = 64 << 10, /* the file is rewritten when its records are longer than this and a 16th of it */
   MAP_RECORD_MAX = 1 << 28,
-  MAP_CUT_MAX = 1 << 20, /* pages that one commit may take off the end; more: the map is made again */
+  MAP_CUT_MAX = 1 << 20, /* pages that records may take off the end, in all; more: the map is made again */
 };
 static const unsigned char map_magic[12] = {'l', 'o', 'd', 'e', '.', 'p', 'a', 'g', 'e', 's', 0, 1};
 
@@ -71,6 +71,7 @@ static vfs_commit map_get_commit(const unsigned char *from) {
 typedef struct map_window {
   uint64_t off;
   size_t len;
+  uint64_t cut; /* pages past the new end, in all records read through it */
   unsigned char bytes[16384];
 } map_window;
 
@@ -98,9 +99,11 @@ static bool map_each_chunk(const vfs_map *from, map_window *w, uint32_t n, uint3
   return true;
 }
 
-/* Pages past the new end have no version. */
-static bool map_cut(vfs_map *map, uint32_t pages) {
-  if (map->commit.pages > pages && map->commit.pages - pages > MAP_CUT_MAX) return false;
+/* Pages past the new end have no version. Limited for all records together: short ones could raise and lower the number
+ * of pages again and again. */
+static bool map_cut(vfs_map *map, map_window *w, uint32_t pages) {
+  if (map->commit.pages > pages) w->cut += map->commit.pages - pages;
+  if (w->cut > MAP_CUT_MAX) return false;
   for (uint32_t page = map->commit.pages; page > pages; page--)
     if (vfs_map_take(map, page, 0) != LODE_OK) return false;
   return true;
@@ -115,7 +118,7 @@ static bool map_next_record(vfs_map *map, map_window *w) {
   uint64_t bytes = MAP_RECORD + (uint64_t)n * MAP_CHANGE;
   vfs_commit after = map_get_commit(head + 8);
   if (bytes > MAP_RECORD_MAX || !map_each_chunk(map, w, n, &crc, NULL) || crc != wanted) return false;
-  if (!map_each_chunk(map, w, n, &again, map) || again != crc || !map_cut(map, after.pages)) return false;
+  if (!map_each_chunk(map, w, n, &again, map) || again != crc || !map_cut(map, w, after.pages)) return false;
   map->commit = after;
   map->log_at += bytes;
   map->log_crc = crc;
@@ -130,7 +133,7 @@ static bool map_is_at(const vfs_map *map, const vfs_commit *c) {
 bool vfs_map_follow(vfs_map *map, const vfs_commit *commit) {
   if (map_is_at(map, commit)) return true;
   map_window w;
-  w.off = w.len = 0;
+  w.off = w.len = w.cut = 0;
   while (!map_is_at(map, commit))
     if (map->fd < 0 || !map_next_record(map, &w)) return false;
   return true;
@@ -213,7 +216,7 @@ bool vfs_map_open(vfs_map *map, const char *folder, const vfs_commit *commit) {
 
 bool vfs_map_open_newest(vfs_map *map, const char *folder) {
   map_window w;
-  w.off = w.len = 0;
+  w.off = w.len = w.cut = 0;
   bool opened = map_open_file(map, folder);
   while (opened && map_next_record(map, &w)) {}
   if (opened && vfs_map_prove(map) == LODE_OK) return true;
