@@ -5,68 +5,20 @@
  * index that Qdrant needs), or if a long string is stored as its hash, the records are read and counted here.
  */
 #include "remote/remote_select.h"
+#include "iface/iface_facets.h"
 
 enum { REMOTE_MAX_FACETS = 100000 };
 
-typedef struct remote_facet {
-  meta_value value; /* strings in the arena */
-  uint64_t n;
-} remote_facet;
-
 typedef struct remote_facet_counts {
-  remote_facet *v;
-  size_t n, cap;
-  mem_arena arena;
+  iface_facets totals;
   lode_str key;
 } remote_facet_counts;
-
-/* Equal numbers are one value, written as an integer if possible. */
-static meta_value remote_facet_normalize(meta_value v) {
-  if (v.type == META_DOUBLE && v.d >= -0x1p63 && v.d < 0x1p63 && v.d == (double)(int64_t)v.d)
-    return (meta_value){.type = META_INT, .i = (int64_t)v.d};
-  return v;
-}
-
-static lode_status remote_facet_add(remote_facet_counts *t, const meta_value *value, uint64_t n, lode_error *err) {
-  if (!mem_grow(&t->v, &t->cap, t->n + 1, sizeof *t->v)) return err_nomem(err);
-  remote_facet *c = &t->v[t->n];
-  *c = (remote_facet){remote_facet_normalize(*value), n};
-  if (value->type == META_STRING) {
-    c->value.s.data = mem_arena_copy(&t->arena, value->s.data, value->s.len);
-    if (!c->value.s.data) return err_nomem(err);
-  }
-  t->n++;
-  return LODE_OK;
-}
-
-static int remote_facet_compare_values(const void *a, const void *b) {
-  return meta_value_cmp(&((const remote_facet *)a)->value, &((const remote_facet *)b)->value);
-}
-
-static int remote_facet_compare_counts(const void *a, const void *b) {
-  const remote_facet *x = a, *y = b;
-  if (x->n != y->n) return x->n > y->n ? -1 : 1;
-  return meta_value_cmp(&x->value, &y->value);
-}
-
-/* Adds up the counts of equal values. */
-static void remote_facet_merge_equal(remote_facet_counts *t) {
-  size_t n = 0;
-  if (t->n) qsort(t->v, t->n, sizeof *t->v, remote_facet_compare_values);
-  for (size_t i = 0; i < t->n; i++) {
-    if (n && meta_value_cmp(&t->v[n - 1].value, &t->v[i].value) == 0)
-      t->v[n - 1].n += t->v[i].n;
-    else
-      t->v[n++] = t->v[i];
-  }
-  t->n = n;
-}
 
 /* ---- By the records ---- */
 
 static lode_status remote_facet_count_value(void *ctx, lode_str key, const meta_value *v, lode_error *err) {
   remote_facet_counts *t = ctx;
-  return str_eq(key, t->key) ? remote_facet_add(t, v, 1, err) : LODE_OK;
+  return str_eq(key, t->key) ? iface_facets_add(&t->totals, v, 1, err) : LODE_OK;
 }
 
 static lode_status remote_facet_count_recs(remote_facet_counts *t, remote_select *select, const remote_entry *entry,
@@ -74,7 +26,6 @@ static lode_status remote_facet_count_recs(remote_facet_counts *t, remote_select
   remote_scroll scroll;
   json_doc json = {0};
   lode_status st;
-  size_t since = 0;
   TRY(remote_select_plan(select, entry, err));
   remote_scroll_init(&scroll, select, entry, LODE_METADATA);
   for (;;) {
@@ -85,12 +36,7 @@ static lode_status remote_facet_count_recs(remote_facet_counts *t, remote_select
     if (!p.metadata.data) continue;
     TRY_GOTO(meta_parse_stored(&json, p.metadata, err));
     TRY_GOTO(meta_each_value(&json, remote_facet_count_value, t, err));
-    if (t->n - since > 65536) {
-      remote_facet_merge_equal(t);
-      since = t->n;
-    }
   }
-  remote_facet_merge_equal(t);
 done:
   remote_scroll_release(&scroll);
   json_release(&json);
@@ -129,7 +75,7 @@ static lode_status remote_facet_count_words(remote_facet_counts *t, remote_colle
     if (!remote_value_from_word(call.answer.nodes[word].u.s, &text)) goto done;
     TRY_GOTO(json_parse(&value, (lode_str){text.data, text.len}, NULL, err));
     if (!meta_value_of(&value, 0, &v)) goto done;
-    TRY_GOTO(remote_facet_add(t, &v, (uint64_t)call.answer.nodes[n].u.i, err));
+    TRY_GOTO(iface_facets_add(&t->totals, &v, (uint64_t)call.answer.nodes[n].u.i, err));
   }
   *complete = true;
 done:
@@ -141,42 +87,16 @@ done:
 
 /* ---- The public functions ---- */
 
-static lode_status remote_facet_make_list(remote_facet_counts *t, size_t limit, lode_facet_list **out,
-                                          lode_error *err) {
-  lode_facet_list *list = mem_calloc(1, sizeof *list);
-  size_t n = limit && limit < t->n ? limit : t->n;
-  strbuf buf = {0};
-  lode_status st = LODE_OK;
-  if (!list) return err_nomem(err);
-  mem_arena_init(&list->arena, 0);
-  if (t->n) qsort(t->v, t->n, sizeof *t->v, remote_facet_compare_counts);
-  list->facets = mem_calloc(n, sizeof *list->facets);
-  if (!list->facets) st = err_nomem(err);
-  for (size_t i = 0; i < n && st == LODE_OK; i++) {
-    buf.len = 0;
-    meta_value_put(&buf, &t->v[i].value);
-    char *text = buf.failed ? NULL : mem_arena_copy(&list->arena, buf.data, buf.len);
-    if (!text) st = err_nomem(err);
-    list->facets[list->n++] = (lode_facet){{text, buf.len}, t->v[i].n};
-  }
-  strbuf_release(&buf);
-  if (st == LODE_OK)
-    *out = list;
-  else
-    lode_facet_list_free(list);
-  return st;
-}
-
 static lode_status remote_facet_collect(remote_collection *c, bool fresh, remote_select *select, remote_facet_counts *t,
                                         mem_arena *arena, lode_error *err) {
   remote_entry entry;
   bool complete = false;
   TRY(remote_entry_of(c, fresh, arena, &entry, err));
-  t->n = 0;
+  iface_facets_clear(&t->totals);
   if (!select->has_filter && !c->store->head.options->read_only)
     TRY(remote_facet_count_words(t, c, &entry, &complete, err));
   if (complete) return LODE_OK;
-  t->n = 0;
+  iface_facets_clear(&t->totals);
   return remote_facet_count_recs(t, select, &entry, err);
 }
 
@@ -190,7 +110,7 @@ lode_status remote_facets(lode_collection *head, lode_str key, lode_str where, s
   lode_status st;
   err_clear(err);
   *list = NULL;
-  mem_arena_init(&t.arena, 0);
+  iface_facets_init(&t.totals, c->store->head.options->memory_bytes);
   mem_arena_init(&arena, 0);
   if (!key.data) {
     st = err_set(err, LODE_INVALID, "name the metadata key whose values are to be counted");
@@ -201,12 +121,11 @@ lode_status remote_facets(lode_collection *head, lode_str key, lode_str where, s
   if (st == LODE_NOT_FOUND) st = remote_facet_collect(c, true, &select, &t, &arena, err);
   if (st == LODE_OK) {
     err_clear(err);
-    st = remote_facet_make_list(&t, limit, list, err);
+    st = iface_facets_list(&t.totals, limit, list, err);
   }
 done:
   remote_select_release(&select);
-  mem_free(t.v);
-  mem_arena_release(&t.arena);
+  iface_facets_release(&t.totals);
   mem_arena_release(&arena);
   return st;
 }
@@ -217,13 +136,13 @@ lode_status remote_counters(lode_collection *head, lode_str key, lode_facet_list
   remote_entry entry;
   mem_arena arena;
   json_doc json = {0};
-  remote_facet_counts t = {0};
+  iface_facets counters;
   lode_status st;
   bool declared = false;
   err_clear(err);
   *list = NULL;
   mem_arena_init(&arena, 0);
-  mem_arena_init(&t.arena, 0);
+  iface_facets_init(&counters, c->store->head.options->memory_bytes);
   TRY_GOTO(remote_entry_of(c, false, &arena, &entry, err));
   if (entry.counters.data) TRY_GOTO(json_parse(&json, entry.counters, NULL, err));
   for (uint32_t at = 1; json.count && at < json.nodes[0].next; at = json.nodes[at].next) {
@@ -235,10 +154,10 @@ lode_status remote_counters(lode_collection *head, lode_str key, lode_facet_list
     TRY_GOTO(remote_facets(head, v.s, (lode_str){0}, 0, &values, err));
     size_t n = lode_facet_list_count(values);
     lode_facet_list_free(values);
-    TRY_GOTO(remote_facet_add(&t, &v, n, err));
+    TRY_GOTO(iface_facets_add(&counters, &v, n, err));
   }
   if (!key.data) {
-    st = remote_facet_make_list(&t, 0, list, err);
+    st = iface_facets_list(&counters, 0, list, err);
   } else if (!declared) {
     char quoted[256];
     st = err_set(err, LODE_NOT_FOUND, "%s was not declared as a counter when the collection was made: use facets",
@@ -248,8 +167,7 @@ lode_status remote_counters(lode_collection *head, lode_str key, lode_facet_list
   }
 done:
   json_release(&json);
-  mem_free(t.v);
-  mem_arena_release(&t.arena);
+  iface_facets_release(&counters);
   mem_arena_release(&arena);
   return st;
 }
