@@ -61,8 +61,7 @@ static lode_status setup_count_languages(setup_state *s, setup_tally *all, uint6
     all[lang_id(entry.language)].language = entry.language;
     all[lang_id(entry.language)].files++;
     (*files)++;
-    if (s->ctx->progress.step && !s->ctx->progress.step(s->ctx->progress.ctx, "looking at files", *files, 0))
-      TRY_GOTO(err_set(err, LODE_CANCELLED, "interrupted"));
+    TRY_GOTO(err_progress(s->ctx->progress, "looking at files", *files, 0, err));
   }
 done:
   scan_walker_close(walker);

@@ -56,8 +56,7 @@ static lode_status skipped_list_tree(skipped_list *l, const project_info *projec
   while (more) {
     TRY_GOTO(scan_walker_next(walker, &entry, &more, err));
     if (more) TRY_GOTO(skipped_send_entry(l, &entry, err));
-    if (progress.step && !progress.step(progress.ctx, "looking at files", ++seen, 0))
-      TRY_GOTO(err_set(err, LODE_CANCELLED, "interrupted"));
+    TRY_GOTO(err_progress(progress, "looking at files", ++seen, 0, err));
   }
 done:
   scan_walker_close(walker);

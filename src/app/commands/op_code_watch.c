@@ -41,10 +41,7 @@ static lode_status op_watch_report(op_watch_state *w, const char *what, const in
   return w->ctx->sink->flush ? w->ctx->sink->flush(w->ctx->sink, err) : LODE_OK;
 }
 
-static bool op_watch_stopped(const op_watch_state *w) {
-  lode_progress progress = w->ctx->progress;
-  return progress.step && !progress.step(progress.ctx, "watching", 0, 0);
-}
+static bool op_watch_stopped(const op_watch_state *w) { return !err_go_on(w->ctx->progress, "watching", 0, 0); }
 
 /* Waits for other indexers as long as they need; LODE_CANCELLED if the watcher is stopped meanwhile. */
 static lode_status op_watch_take_turn(op_watch_state *w, lode_error *err) {

@@ -141,7 +141,7 @@ static lode_status copy_all(copy_state *c, lode_error *err) {
     lode_result_free(here);
     TRY(st);
     if (c->records > c->total) c->total = c->records;
-    if (c->ctx->progress.step && !c->ctx->progress.step(c->ctx->progress.ctx, c->phase, c->records, c->total))
+    if (!err_go_on(c->ctx->progress, c->phase, c->records, c->total))
       return err_set(err, LODE_CANCELLED, "cancelled after %llu records: start again to continue",
                      (unsigned long long)c->records);
   } while (get.after);

@@ -28,7 +28,7 @@ static lode_status export_each_record(op_context *ctx, const op_export_file_args
     get.after = lode_result_next(rows);
     lode_result_free(rows);
     TRY(st);
-    if (ctx->progress.step && !ctx->progress.step(ctx->progress.ctx, "exporting", done, total))
+    if (!err_go_on(ctx->progress, "exporting", done, total))
       return err_set(err, LODE_CANCELLED, "cancelled; no file was written");
   } while (get.after);
   return LODE_OK;

@@ -82,18 +82,17 @@ static lode_status map_add_row(map_sample *s, const lode_row *row, lode_error *e
 
 /* ---- Reading ---- */
 
-static bool map_keep_going(lode_progress progress, uint64_t done, uint64_t total) {
-  return !progress.step || progress.step(progress.ctx, "reading", done, total);
+static lode_status map_progress(const map_sample *s, lode_progress progress, size_t done, lode_error *err) {
+  if (err_go_on(progress, "reading", done, s->want)) return LODE_OK;
+  return err_set(err, LODE_CANCELLED, "the map was not finished");
 }
-
-static lode_status map_cancelled(lode_error *err) { return err_set(err, LODE_CANCELLED, "the map was not finished"); }
 
 static lode_status map_read_all(map_sample *s, lode_progress progress, lode_error *err) {
   lode_get_request request = {
       .select = s->select, .limit = OP_MAP_PAGE_ROWS, .include = LODE_DOCUMENT | LODE_METADATA | LODE_VECTOR};
   do {
     lode_result *result = NULL;
-    if (!map_keep_going(progress, s->n, s->want)) return map_cancelled(err);
+    TRY(map_progress(s, progress, s->n, err));
     lode_status st = lode_get(s->collection, &request, &result, err);
     for (size_t i = 0; st == LODE_OK && i < lode_result_count(result); i++)
       st = map_add_row(s, lode_result_at(result, i), err);
@@ -142,7 +141,7 @@ static lode_status map_read_spread(map_sample *s, lode_progress progress, lode_e
   for (size_t i = 0; i < s->want; i++) {
     lode_result *result = NULL;
     uint64_t place = (uint64_t)((double)i * (double)end / (double)s->want);
-    if (i % OP_MAP_PAGE_ROWS == 0 && !map_keep_going(progress, i, s->want)) return map_cancelled(err);
+    if (i % OP_MAP_PAGE_ROWS == 0) TRY(map_progress(s, progress, i, err));
     request.after = place > next ? place : next; /* do not return a record twice after a gap of deleted ones */
     lode_status st = lode_get(s->collection, &request, &result, err);
     if (st == LODE_OK && lode_result_count(result)) st = map_add_row(s, lode_result_at(result, 0), err);

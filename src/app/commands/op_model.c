@@ -44,8 +44,7 @@ static lode_status op_embed_texts(op_embed_state *e, const lode_str *texts, size
       op_row_vector(e->ctx, "embedding", e->vectors + i * dimension, dimension);
       TRY(op_row_send(e->ctx, err));
     }
-    if (e->ctx->progress.step && !e->ctx->progress.step(e->ctx->progress.ctx, "embed", e->n, 0))
-      return err_set(err, LODE_CANCELLED, "interrupted");
+    TRY(err_progress(e->ctx->progress, "embed", e->n, 0, err));
   }
   return LODE_OK;
 }

@@ -139,7 +139,7 @@ static void pca_step(pca_fit *f) {
 static lode_status pca_iterate(pca_fit *f, lode_progress progress, op_projection *projection, lode_error *err) {
   double shown = -1;
   for (projection->passes = 0; projection->passes < PCA_MAX_PASSES; projection->passes++) {
-    if (progress.step && !progress.step(progress.ctx, "projecting", projection->passes, PCA_MAX_PASSES))
+    if (!err_go_on(progress, "projecting", projection->passes, PCA_MAX_PASSES))
       return err_set(err, LODE_CANCELLED, "the map was not finished");
     pca_pass(f);
     if (f->aa + f->bb - shown <= PCA_TOLERANCE * f->total) break;

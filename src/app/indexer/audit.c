@@ -64,8 +64,7 @@ static lode_status audit_chunks(audit_state *a, lode_error *err) {
     request.after = lode_result_next(rows);
     lode_result_free(rows);
     if (st != LODE_OK) return st;
-    if (a->progress.step && !a->progress.step(a->progress.ctx, "checking chunks", a->audit->chunks, 0))
-      return err_set(err, LODE_CANCELLED, "interrupted");
+    TRY(err_progress(a->progress, "checking chunks", a->audit->chunks, 0, err));
   } while (request.after);
   return LODE_OK;
 }

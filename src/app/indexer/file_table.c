@@ -88,10 +88,7 @@ lode_status indexer_file_table_load(indexer_file_table *s, lode_collection *file
     request.after = lode_result_next(page);
     lode_result_free(page);
     if (st != LODE_OK || !request.after) break;
-    if (progress.step && !progress.step(progress.ctx, "reading the index", s->n, stats.records)) {
-      st = err_set(err, LODE_CANCELLED, "interrupted");
-      break;
-    }
+    TRY_GOTO(err_progress(progress, "reading the index", s->n, stats.records, err));
   }
 done:
   json_release(&json);

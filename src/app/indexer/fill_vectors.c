@@ -40,10 +40,6 @@ static void backfill_page_release(backfill_page *p) {
   mem_free(p);
 }
 
-static bool backfill_progress(const indexer_backfill *f, uint64_t done, uint64_t total) {
-  return !f->progress.step || f->progress.step(f->progress.ctx, f->phase, done, total);
-}
-
 /* ---- Chunks without a vector, and their texts ---- */
 
 static lode_status backfill_read_needs(indexer_backfill *f, backfill_page *p, uint64_t after, lode_error *err) {
@@ -174,7 +170,7 @@ lode_status indexer_backfill_run(indexer_backfill *f, lode_error *err) {
   uint64_t after = 0;
   TRY(lode_collection_stats(f->target, &stats, err));
   for (uint64_t total = stats.pending; stats.pending;) {
-    if (!backfill_progress(f, f->made + f->reused, total)) return err_set(err, LODE_CANCELLED, "interrupted");
+    TRY(err_progress(f->progress, f->phase, f->made + f->reused, total, err));
     TRY(backfill_run_page(f, after, &after, err));
     if (!after) break;
   }
@@ -200,7 +196,7 @@ lode_status indexer_backfill_prepare(indexer_backfill *f, lode_error *err) {
     lode_result_free(rows);
     if (st != LODE_OK) return st;
     done += n;
-    if (!backfill_progress(f, done, want)) return err_set(err, LODE_CANCELLED, "interrupted");
+    TRY(err_progress(f->progress, f->phase, done, want, err));
   } while (request.after);
   return LODE_OK;
 }

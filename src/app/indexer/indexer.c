@@ -16,10 +16,10 @@ void indexer_note(indexer_ctx *x, const char *format, ...) {
   x->options.note(x->options.note_ctx, text);
 }
 
-bool indexer_on_progress(void *ctx, const char *phase, uint64_t done, uint64_t total) {
+static bool indexer_on_progress(void *ctx, const char *phase, uint64_t done, uint64_t total) {
   indexer_ctx *x = ctx;
   if (x->options.job) project_job_note(x->options.job, phase, done, total);
-  return !x->options.progress.step || x->options.progress.step(x->options.progress.ctx, phase, done, total);
+  return err_go_on(x->options.progress, phase, done, total);
 }
 
 lode_progress indexer_progress(indexer_ctx *x) { return (lode_progress){indexer_on_progress, x}; }

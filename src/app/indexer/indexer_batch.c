@@ -346,8 +346,7 @@ lode_status indexer_remove_files(const indexer_colls *colls, indexer_file_table 
     indexer_batch_ids_release(&paths);
     if (st != LODE_OK) return st;
     for (; at < end; at++) indexer_file_table_remove(file_table, files[at]);
-    if (progress.step && !progress.step(progress.ctx, "removing", at, n))
-      return err_set(err, LODE_CANCELLED, "interrupted");
+    TRY(err_progress(progress, "removing", at, n, err));
   }
   return LODE_OK;
 }

@@ -45,8 +45,7 @@ lode_status indexer_compare(const project_info *project, lode_store *store, lode
   while (more) {
     TRY_GOTO(scan_walker_next(walker, &entry, &more, err));
     if (more) TRY_GOTO(indexer_compare_entry(&c, &entry, err));
-    if (progress.step && !progress.step(progress.ctx, "looking at files", changes->files, 0))
-      TRY_GOTO(err_set(err, LODE_CANCELLED, "interrupted"));
+    TRY_GOTO(err_progress(progress, "looking at files", changes->files, 0, err));
   }
   for (size_t i = 0; i < c.file_table.n; i++) changes->removed += c.file_table.items[i].mark == 0;
 done:

@@ -48,8 +48,7 @@ struct indexer_ctx {
 
 /* A message for the user; only the first few of a run are passed on. */
 void indexer_note(indexer_ctx *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Reports progress; false: stop. */
-bool indexer_on_progress(void *ctx, const char *phase, uint64_t done, uint64_t total);
+/* Progress of the run: shown, and noted in the job file. */
 lode_progress indexer_progress(indexer_ctx *x);
 
 LODE_MUST lode_status indexer_open_models(indexer_ctx *x, lode_error *err);

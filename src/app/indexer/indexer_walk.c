@@ -104,8 +104,7 @@ static lode_status indexer_walk_one(indexer_ctx *x, lode_str below, lode_error *
   while (more && st == LODE_OK) {
     st = scan_walker_next(walker, &entry, &more, err);
     if (st == LODE_OK && more) st = indexer_visit_entry(x, &entry, &shown, err);
-    if (st == LODE_OK && more && !indexer_on_progress(x, "looking at files", x->report->files, 0))
-      st = err_set(err, LODE_CANCELLED, "interrupted");
+    if (st == LODE_OK && more) st = err_progress(indexer_progress(x), "looking at files", x->report->files, 0, err);
   }
   if (walker) {
     const uint64_t *counts = scan_walker_counts(walker);

@@ -184,9 +184,7 @@ lode_status rescue_intern(rescue_dir *c, lode_str text, uint32_t *name, lode_err
 /* ---- One function per table ---- */
 
 static lode_status rescue_table_progress(rescue_dir *c, lode_error *err) {
-  if (++c->rows_read % 8192 || !c->progress.step) return LODE_OK;
-  if (c->progress.step(c->progress.ctx, "reading", c->rows_read, 0)) return LODE_OK;
-  return err_set(err, LODE_CANCELLED, "cancelled by the caller");
+  return ++c->rows_read % 8192 ? LODE_OK : err_progress(c->progress, "reading", c->rows_read, 0, err);
 }
 
 #define ADD_RAW_ROW(list, type)                                                                                        \

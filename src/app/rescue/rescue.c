@@ -51,8 +51,7 @@ __attribute__((format(printf, 2, 3))) static void rescue_note(rescue_session *s,
 }
 
 static lode_status rescue_progress(rescue_session *s, lode_error *err) {
-  const lode_progress *p = &s->q->progress;
-  if (!p->step || p->step(p->ctx, s->q->to ? "rescuing" : "looking", s->done, s->total)) return LODE_OK;
+  if (err_go_on(s->q->progress, s->q->to ? "rescuing" : "looking", s->done, s->total)) return LODE_OK;
   return err_set(err, LODE_CANCELLED, "cancelled; what was written stays, and the same command goes on from there");
 }
 

@@ -78,6 +78,10 @@ lode_status err_nomem(lode_error *err) {
 
 bool err_is_disk_full(int errnum) { return errnum == ENOSPC || errnum == EDQUOT || errnum == EFBIG; }
 
+lode_status err_progress(lode_progress progress, const char *phase, uint64_t done, uint64_t total, lode_error *err) {
+  return err_go_on(progress, phase, done, total) ? LODE_OK : err_set(err, LODE_CANCELLED, "cancelled by the caller");
+}
+
 lode_status err_errno(lode_error *err, int errnum, const char *what) {
   lode_status status = LODE_IO;
   if (err_is_disk_full(errnum)) status = LODE_FULL;

@@ -28,6 +28,13 @@ bool err_is_disk_full(int errnum);
 lode_status err_errno(lode_error *err, int errnum, const char *what);
 /* Sets err to LODE_OK, no record, empty text. NULL is allowed. */
 void err_clear(lode_error *err);
+/* Reports progress; false if the caller wants the operation to stop. */
+static inline bool err_go_on(lode_progress progress, const char *phase, uint64_t done, uint64_t total) {
+  return !progress.step || progress.step(progress.ctx, phase, done, total);
+}
+/* The same as a status: LODE_CANCELLED, "cancelled by the caller". */
+LODE_MUST lode_status err_progress(lode_progress progress, const char *phase, uint64_t done, uint64_t total,
+                                   lode_error *err);
 /* User bytes for "%s" in messages: in double quotes (null if absent), at most 60 bytes, then "..."; control bytes,
  * quotes and bytes that are not UTF-8 are escaped. Writes to buf (at least 256 bytes) and returns it. */
 const char *str_quote(lode_str s, char *buf, size_t size);

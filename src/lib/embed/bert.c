@@ -280,10 +280,8 @@ lode_status embed_bert_load(embed_bert *bert, const embed_safetensors *file, lod
   if (!w) return err_nomem(err);
   lode_status st = LODE_OK;
   for (uint32_t l = 0; l < c->layers && st == LODE_OK; l++) {
-    if (progress.step && !progress.step(progress.ctx, "packing weights", l, c->layers))
-      st = err_set(err, LODE_CANCELLED, "cancelled");
-    else
-      st = bert_load_layer(bert, file, l, w, w + largest, err);
+    st = err_progress(progress, "packing weights", l, c->layers, err);
+    if (st == LODE_OK) st = bert_load_layer(bert, file, l, w, w + largest, err);
   }
   mem_free(w);
   return st;

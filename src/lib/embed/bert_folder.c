@@ -23,18 +23,9 @@ typedef struct bert_folder {
   float *words;
 } bert_folder;
 
-static char *bert_folder_join(const char *path, const char *file) {
-  strbuf b = {0};
-  strbuf_addf(&b, "%s/%s", path, file);
-  strbuf_addch(&b, 0);
-  if (!b.failed) return b.data;
-  strbuf_release(&b);
-  return NULL;
-}
-
 static lode_status bert_folder_read_text(const char *path, const char *file, size_t max, char **text, size_t *len,
                                          lode_error *err) {
-  char *name = bert_folder_join(path, file);
+  char *name = embed_join_path(path, file);
   if (!name) return err_nomem(err);
   lode_status st = embed_read_file(name, max, text, len, err);
   mem_free(name);
@@ -121,7 +112,7 @@ static lode_status bert_folder_read_weights(bert_folder *f, const char *path, co
   lode_status st = LODE_NOT_FOUND;
   struct stat info;
   for (size_t i = 0; i < 2 && st == LODE_NOT_FOUND; i++) {
-    char *name = bert_folder_join(path, names[i]);
+    char *name = embed_join_path(path, names[i]);
     if (!name) return err_nomem(err);
     st = os_api->stat(name, &info) == 0 ? embed_safetensors_open(&file, name, err) : LODE_NOT_FOUND;
     mem_free(name);

@@ -73,6 +73,8 @@ typedef struct embed_model_kind {
 LODE_MUST lode_status embed_locate_model(const embed_folders *folders, const embed_model_kind *kind, char **path,
                                          lode_error *err);
 const embed_model_kind *embed_model_find(lode_str name); /* NULL: not in the table */
+/* "a/b", to be freed; NULL if out of memory. */
+char *embed_join_path(const char *a, const char *b);
 /* NAME of an identity NAME@REVISION/DIMENSION/FAMILY; any other text is returned unchanged. */
 lode_str embed_model_bare_name(lode_str text);
 /* Is the name of a kind that lode_embedder_open() accepts, whether or not the model exists? LODE_NOT_FOUND names the

@@ -52,7 +52,7 @@ static const char *embed_env(const char *name) {
   return value && *value ? value : NULL;
 }
 
-static char *embed_join_path(const char *a, const char *b) {
+char *embed_join_path(const char *a, const char *b) {
   strbuf buf = {0};
   strbuf_addf(&buf, "%s/%s", a, b);
   strbuf_addch(&buf, 0);

@@ -172,10 +172,7 @@ lode_status embed_minilm_install(const char *from, const char *to, lode_progress
   embed_safetensors file = {.fd = -1};
   TRY_GOTO(minilm_find_sources(from, paths, err));
   for (size_t i = 0; i < 3; i++) {
-    if (progress.step && !progress.step(progress.ctx, "checking", i, 3)) {
-      st = err_set(err, LODE_CANCELLED, "cancelled");
-      goto done;
-    }
+    TRY_GOTO(err_progress(progress, "checking", i, 3, err));
     TRY_GOTO(minilm_check_sha256(paths[i], minilm_sources[i].sha256, err));
   }
   for (size_t i = 0; i < 2; i++)

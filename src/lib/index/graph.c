@@ -413,10 +413,8 @@ static lode_status graph_grow(index_build_state *g, lode_error *err) {
     collect_targets(g, batch);
     graph_for_each(g, g->n_targets, merge_target);
     g->done += batch;
-    lode_progress p = g->options.progress;
-    if (p.step && !p.step(p.ctx, "graph", g->done, g->n_unique)) {
+    if (!err_go_on(g->options.progress, "graph", g->done, g->n_unique))
       return err_set(err, LODE_CANCELLED, "the construction of the index was cancelled");
-    }
   }
   graph_for_each(g, g->input.n, shrink_row);
   for (uint32_t i = 0; i < g->input.n; i++) {

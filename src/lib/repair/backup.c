@@ -42,7 +42,7 @@ static lode_status backup_copy_pages(backup_copier *c, store_tx *tx, bool to_end
   for (; c->next <= last; c->next++) {
     if (c->next % 64 == 0) {
       if (!to_end && store_tx_is_old(tx)) return LODE_OK;
-      TRY(repair_progress(c->progress, "copying", c->next, last, err));
+      TRY(err_progress(c->progress, "copying", c->next, last, err));
     }
     if (c->next == sqf_lock_page(n)) continue; /* SQLite never uses this page, and the file may not contain it */
     TRY(store_tx_read_page(tx, &c->pages, c->next, c->page, err));
@@ -89,7 +89,7 @@ lode_status backup_copy(store_db *db, const char *file, lode_progress progress, 
     return st;
   }
   while (more) {
-    TRY_GOTO(repair_progress(progress, "copying", c.next - 1, 0, err));
+    TRY_GOTO(err_progress(progress, "copying", c.next - 1, 0, err));
     TRY_GOTO(backup_copy_slice(&c, &more, err));
   }
   if (OS_RETRY(os_api->fsync(c.fd)) != 0) st = err_errno(err, errno, file);
@@ -111,7 +111,7 @@ typedef struct backup_count_ctx {
 static lode_status backup_check_collection(void *ctx, const store_coll *coll, lode_error *err) {
   backup_count_ctx *c = ctx;
   uint64_t n;
-  TRY(repair_progress(c->progress, "counting", 0, 0, err));
+  TRY(err_progress(c->progress, "counting", 0, 0, err));
   TRY(store_rec_count(c->tx, coll->cid, &n, err));
   if (n == coll->records) return LODE_OK;
   return err_set(err, LODE_CORRUPT,
@@ -198,7 +198,7 @@ static lode_status backup_read_pages(vfs_pages *p, const char *file, int fd, lod
   unsigned char *page = mem_alloc(p->src.page_bytes);
   if (!page) return err_nomem(err);
   for (uint32_t n = 1; n <= p->src.pages; n++) {
-    if (n % 64 == 1) TRY_GOTO(repair_progress(progress, fd < 0 ? "checking" : "copying", n, p->src.pages, err));
+    if (n % 64 == 1) TRY_GOTO(err_progress(progress, fd < 0 ? "checking" : "copying", n, p->src.pages, err));
     sqf_page_use use = vfs_pages_use_of(p, n);
     if (use == SQF_PAGE_LOCK) continue;
     bool sound = vfs_pages_read(p, n, page);
@@ -231,7 +231,7 @@ static void backup_on_fault(void *ctx, const char *line) {
 
 static int backup_on_tick(void *ctx) {
   backup_faults *f = ctx;
-  f->cancelled = f->progress.step && !f->progress.step(f->progress.ctx, "checking", 0, 0);
+  f->cancelled = !err_go_on(f->progress, "checking", 0, 0);
   return f->cancelled;
 }
 

@@ -46,10 +46,4 @@ bool repair_row_to_rec(const sqf_cell *row, const strbuf *payload, store_rec *re
 /* Loads the whole payload, including overflow pages. LODE_CORRUPT: the chain is broken. */
 LODE_MUST lode_status repair_row_load(vfs_pages *pages, const sqf_cell *row, strbuf *payload, lode_error *err);
 
-LODE_MUST static inline lode_status repair_progress(lode_progress p, const char *phase, uint64_t done, uint64_t total,
-                                                    lode_error *err) {
-  if (!p.step || p.step(p.ctx, phase, done, total)) return LODE_OK;
-  return err_set(err, LODE_CANCELLED, "cancelled by the caller");
-}
-
 #endif

@@ -272,7 +272,7 @@ static bool salvage_is_dropped(const salvage_job *s, int64_t cid) {
 static lode_status salvage_write_records(salvage_output *o, lode_error *err) {
   salvage_job *s = o->s;
   for (size_t i = 0; i < s->records.n; i++) {
-    if (i % 64 == 0) TRY(repair_progress(s->progress, "writing records", i, s->records.n, err));
+    if (i % 64 == 0) TRY(err_progress(s->progress, "writing records", i, s->records.n, err));
     if (salvage_is_dropped(s, store_key_cid(s->records.items[i].key))) continue;
     if (!o->tx) TRY(salvage_begin_batch(o, err));
     TRY(salvage_write_record(o, &s->records.items[i], err));

@@ -246,7 +246,7 @@ static lode_status salvage_scan_between_cells(salvage_job *s, uint32_t number, s
 static lode_status salvage_first_pass(salvage_job *s, lode_error *err) {
   size_t lowest;
   for (uint32_t n = 1; n <= s->pages.src.pages; n++) {
-    if (n % 64 == 1) TRY(repair_progress(s->progress, "reading pages", n, s->pages.src.pages, err));
+    if (n % 64 == 1) TRY(err_progress(s->progress, "reading pages", n, s->pages.src.pages, err));
     sqf_page_use use = vfs_pages_use_of(&s->pages, n);
     if (use == SQF_PAGE_LOCK) continue;
     bool sound = vfs_pages_read(&s->pages, n, s->page), old = sound && vfs_pages_is_old(&s->pages, n, s->page);
@@ -308,7 +308,7 @@ static lode_status salvage_find_mentions(salvage_job *s, const sqf_view *view, s
 static lode_status salvage_second_pass(salvage_job *s, lode_error *err) {
   sqf_view view;
   for (uint32_t n = 1; n <= s->pages.src.pages; n++) {
-    if (n % 64 == 1) TRY(repair_progress(s->progress, "reading names", n, s->pages.src.pages, err));
+    if (n % 64 == 1) TRY(err_progress(s->progress, "reading names", n, s->pages.src.pages, err));
     sqf_page_use use = vfs_pages_use_of(&s->pages, n);
     if (!vfs_pages_may_hold_rows(use) || !vfs_pages_read(&s->pages, n, s->page)) continue;
     if (vfs_pages_is_old(&s->pages, n, s->page)) continue;

@@ -77,7 +77,7 @@ static lode_status verify_pages_without_sqlite(verify_job *v, lode_error *err) {
   if (!page) st = err_nomem(err);
   for (uint32_t n = 1; n <= p.src.pages && st == LODE_OK; n++) {
     sqf_page_use use = vfs_pages_use_of(&p, n);
-    if (n % 64 == 1) st = repair_progress(v->progress, "pages", n, p.src.pages, err);
+    if (n % 64 == 1) st = err_progress(v->progress, "pages", n, p.src.pages, err);
     if (use == SQF_PAGE_LOCK || use == SQF_PAGE_FREE) continue;
     bool sound = vfs_pages_read(&p, n, page);
     if (sound && !vfs_pages_is_old(&p, n, page)) continue;
@@ -97,7 +97,7 @@ static lode_status verify_pages(verify_job *v, bool *usable, lode_error *err) {
   lode_status st = s.page ? LODE_OK : err_nomem(err);
   *usable = true;
   while (st == LODE_OK && s.next <= s.last) {
-    st = repair_progress(v->progress, "pages", s.next - 1, s.last == UINT32_MAX - 1 ? 0 : s.last, err);
+    st = err_progress(v->progress, "pages", s.next - 1, s.last == UINT32_MAX - 1 ? 0 : s.last, err);
     if (st == LODE_OK) st = store_tx_begin(v->db, STORE_TX_READ, &tx, err);
     if (st == LODE_CORRUPT) {
       *usable = false;
@@ -122,7 +122,7 @@ static int verify_on_tick(void *ctx) {
   if (!w->is_private && store_db_has_waiters(w->db)) w->interrupted = true;
   if (now - w->reported_ns > UINT64_C(100000000)) {
     w->reported_ns = now;
-    w->cancelled = w->v->progress.step && !w->v->progress.step(w->v->progress.ctx, w->phase, 0, 0);
+    w->cancelled = !err_go_on(w->v->progress, w->phase, 0, 0);
   }
   return w->interrupted || w->cancelled;
 }
@@ -244,7 +244,7 @@ static lode_status verify_run_check(verify_job *v, verify_check_fn *fn, const ch
   *done = false;
   for (int i = 0; i < (copy->db ? 1 : VERIFY_ATTEMPTS) && !*done; i++) {
     verify_watch w = {.v = v, .db = copy->db ? copy->db : v->db, .phase = phase, .is_private = copy->db != NULL};
-    TRY(repair_progress(v->progress, phase, 0, 0, err));
+    TRY(err_progress(v->progress, phase, 0, 0, err));
     if (i) os_api->sleep_us(20000);
     st = fn(v, &w, err);
     if (w.cancelled) return err_set(err, LODE_CANCELLED, "cancelled by the caller");

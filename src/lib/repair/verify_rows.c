@@ -369,7 +369,7 @@ static lode_status rows_walk(rows_job *r, int which, const char *phase, rows_row
   *walkable = true;
   r->done = 0;
   while (more && *walkable) {
-    TRY(repair_progress(r->v->progress, phase, (uint64_t)after & (uint64_t)STORE_KEY_SEQ_MAX, 0, err));
+    TRY(err_progress(r->v->progress, phase, (uint64_t)after & (uint64_t)STORE_KEY_SEQ_MAX, 0, err));
     TRY(rows_begin(r, err));
     lode_status st = rows_walk_slice(r, which, fn, &after, &more, walkable, err);
     rows_end(r);
@@ -420,7 +420,7 @@ static lode_status rows_walk_ids(rows_job *r, int which, bool *walkable, lode_er
   lode_status st = LODE_OK;
   *walkable = true;
   while (more && *walkable) {
-    TRY_GOTO(repair_progress(r->v->progress, "names", 0, 0, err));
+    TRY_GOTO(err_progress(r->v->progress, "names", 0, 0, err));
     TRY_GOTO(rows_begin(r, err));
     st = rows_walk_ids_slice(r, which, &at, &more, walkable, err);
     rows_end(r);
@@ -520,7 +520,7 @@ static lode_status rows_check_all_pages(rows_job *r, lode_error *err) {
   if (!w.page) return err_nomem(err);
   r->done = 0;
   while (w.number <= w.pages.src.pages) {
-    TRY_GOTO(repair_progress(r->v->progress, "rows", w.number, w.pages.src.pages, err));
+    TRY_GOTO(err_progress(r->v->progress, "rows", w.number, w.pages.src.pages, err));
     TRY_GOTO(rows_begin(r, err));
     st = rows_check_page_slice(r, &w, err);
     rows_end(r);

@@ -49,8 +49,7 @@ static lode_status build_progress(build_job *b, const char *phase, uint64_t done
   const lode_progress *p = &b->request->progress;
   atomic_store(&b->segments->progress.total, total);
   atomic_store(&b->segments->progress.done, done);
-  if (segments_build_is_stopped(b->request) || (p->step && !p->step(p->ctx, phase, done, total)))
-    return build_cancelled(err);
+  if (segments_build_is_stopped(b->request) || !err_go_on(*p, phase, done, total)) return build_cancelled(err);
   return LODE_OK;
 }
 
