@@ -329,6 +329,116 @@ static void *search_on(void *arg) {
   return NULL;
 }
 
+/* A read of the file that takes as long as the test wants: of the first thread that reads there. */
+static struct {
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  uint64_t from, to; /* offsets */
+  bool armed, stuck, released;
+  unsigned reads;
+} slow = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static void read_slowly(uint64_t offset) {
+  pthread_mutex_lock(&slow.lock);
+  if (offset >= slow.from && offset < slow.to) {
+    slow.reads++;
+    if (slow.armed) {
+      slow.armed = false;
+      slow.stuck = true;
+      (void)pthread_cond_broadcast(&slow.changed);
+      while (!slow.released) (void)pthread_cond_wait(&slow.changed, &slow.lock);
+      slow.stuck = false;
+    }
+  }
+  pthread_mutex_unlock(&slow.lock);
+}
+
+static void slow_arm(scene *s, int section) {
+  slow.from = s->segment->layout.at[section];
+  slow.to = s->segment->layout.at[section + 1];
+  slow.armed = true;
+  slow.stuck = slow.released = false;
+  slow.reads = 0;
+  s->on_read = read_slowly;
+}
+
+static void slow_await(void) {
+  pthread_mutex_lock(&slow.lock);
+  while (!slow.stuck) (void)pthread_cond_wait(&slow.changed, &slow.lock);
+  pthread_mutex_unlock(&slow.lock);
+}
+
+static void slow_release(void) {
+  pthread_mutex_lock(&slow.lock);
+  slow.released = true;
+  (void)pthread_cond_broadcast(&slow.changed);
+  pthread_mutex_unlock(&slow.lock);
+}
+
+/* No lock is held over a read: eviction and other searches go on beside one that waits for the disk, and what was
+ * evicted is given back when that one ends. */
+TEST(a_search_that_waits_for_the_disk_delays_nobody) {
+  test_srand(test_seed());
+  scene s;
+  lode_error err;
+  pthread_t thread;
+  crowd c = {.s = &s, .rounds = 1};
+  index_hit hits[10];
+  size_t n;
+  scene_init(&s, CLUSTERS, LODE_L2, 20000, 24);
+  scene_build(&s, INDEX_GRAPH, 1);
+  OK(search_once(&s, s.vectors, 10, NULL, c.want[0], &n, &err));
+  OK(index_segment_preload(s.segment, &err));
+  slow_arm(&s, INDEX_SEG_VECTORS);
+  CHECK(pthread_create(&thread, NULL, search_on, &c) == 0);
+  slow_await();
+  uint64_t all = atomic_load(&s.segment->resident);
+  index_segment_evict(s.segment, 0);
+  index_segment_evict(s.segment, 0);
+  CHECK(atomic_load(&s.segment->resident) == all); /* somebody reads there */
+  s.bytes_read = 0;
+  OK(search_once(&s, s.vectors, 10, NULL, hits, &n, &err));
+  CHECK(n == 10 && memcmp(hits, c.want[0], sizeof hits) == 0);
+  CHECK(s.bytes_read <= 24 * s.dim * sizeof(float)); /* pages that were still in memory are not read again */
+  slow_release();
+  pthread_join(thread, NULL);
+  uint64_t left = atomic_load(&s.segment->resident);
+  CHECKF(left < all, "%llu of %llu bytes", (unsigned long long)left, (unsigned long long)all);
+  index_segment_evict(s.segment, 0);
+  CHECK(atomic_load(&s.segment->resident) == 0);
+  scene_release(&s);
+}
+
+static void *get_first_record(void *arg) {
+  scene *s = arg;
+  lode_error err;
+  index_segment_record record;
+  OK(index_segment_get_record(s->segment, 0, &record, &err));
+  CHECK(record.key == 1000);
+  return NULL;
+}
+
+/* Who needs the page that another thread is reading waits for it; who needs the next one does not. */
+TEST(a_page_is_read_by_one_thread_and_the_others_wait_for_it_alone) {
+  scene s;
+  lode_error err;
+  pthread_t threads[3];
+  index_segment_record record;
+  scene_init(&s, UNIFORM, LODE_L2, 4000, 4);
+  scene_build(&s, INDEX_FLAT, 1);
+  OK(scene_open(&s, &err));
+  slow_arm(&s, INDEX_SEG_RECORDS);
+  CHECK(pthread_create(&threads[0], NULL, get_first_record, &s) == 0);
+  slow_await();
+  for (int i = 1; i < 3; i++) CHECK(pthread_create(&threads[i], NULL, get_first_record, &s) == 0);
+  OK(index_segment_get_record(s.segment, 3999, &record, &err));
+  CHECK(record.key == 4999);
+  slow_release();
+  for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+  CHECKF(slow.reads == 2, "%u reads", slow.reads);
+  scene_release(&s);
+}
+
 TEST(threads_search_while_pages_come_and_go) {
   test_srand(test_seed());
   scene s;

@@ -100,6 +100,7 @@ static lode_status read_bytes(void *ctx, uint64_t offset, void *buf, size_t n, l
   scene *s = ctx;
   size_t have = s->file_bytes - (s->short_by < s->file_bytes ? s->short_by : s->file_bytes);
   __atomic_fetch_add(&s->bytes_read, n, __ATOMIC_RELAXED);
+  if (s->on_read) s->on_read(offset);
   if (offset > have || n > have - offset) return err_set(err, LODE_CORRUPT, "the file is too short");
   memcpy(buf, s->file + offset, n);
   return LODE_OK;

@@ -16,6 +16,7 @@ typedef struct scene {
   index_segment *segment;
   size_t short_by; /* the reader acts as if the file had lost this many bytes at its end */
   uint64_t bytes_read;
+  void (*on_read)(uint64_t offset); /* called before each read; NULL: nothing */
 } scene;
 
 typedef enum shape { CLUSTERS, UNIFORM, EQUAL, ZEROS, LINE, DUPLICATES, SKEWED } shape;

@@ -51,15 +51,17 @@ static uint64_t cache_resident_bytes(const engine_snapshot *v) {
   return bytes;
 }
 
-static void cache_evict(engine_snapshot *v, uint64_t keep) {
+/* False: nothing was given back, because of searches that are running; the last of them will do it. */
+static bool cache_evict(engine_snapshot *v, uint64_t keep) {
   uint64_t total = cache_resident_bytes(v);
-  if (total <= keep) return;
+  if (total <= keep) return true;
   for (size_t i = 0; i < v->n_segs; i++) {
     index_segment *s = v->segs[i].seg->segment;
     double share = (double)atomic_load(&s->resident) / (double)total;
     /* some headroom, so that it is not due again at once */
     index_segment_evict(s, (uint64_t)((double)keep * share * 7 / 8));
   }
+  return cache_resident_bytes(v) < total;
 }
 
 /* A reference to the least recently used snapshot with resident segment pages, and the total of all. */
@@ -85,11 +87,11 @@ void engine_snapshot_trim(engine_store *store, engine_snapshot *self) {
   for (;;) {
     engine_snapshot *other = cache_least_used(store, self, &total);
     bool due = other && total > budget;
-    if (due) cache_evict(other, 0);
+    if (due) due = cache_evict(other, 0);
     engine_snapshot_release(other);
     if (!due) break;
   }
-  if (total > budget) cache_evict(self, total - mine < budget ? budget - (total - mine) : 0);
+  if (total > budget) (void)!cache_evict(self, total - mine < budget ? budget - (total - mine) : 0);
 }
 
 /* ---- Entries ---- */

@@ -2,8 +2,8 @@
 /* filtered.c - see filtered.h.
  *
  * Invariants: `rows` and `ordinal_of` are complete when index_filtered_new() returns; a row of `links` is complete when
- * its bit in `loaded` is set, which is done under one of the locks. The codes are copies of pages that were checked;
- * links of the segment are checked when they are followed.
+ * its bit in `loaded` is set, which is done under the lock. It is built before, without it. The codes are copies of
+ * pages that were checked; links of the segment are checked when they are followed.
  */
 #include "index/filtered.h"
 
@@ -85,25 +85,25 @@ static lode_status filtered_find_near(index_filtered *m, uint32_t ordinal, filte
   return LODE_OK;
 }
 
-static lode_status filtered_load_row(index_filtered *m, uint64_t rank, filtered_reach *r, lode_error *err) {
+static void filtered_put_row(index_filtered *m, uint64_t rank, const filtered_reach *r) {
   uint32_t *out = (uint32_t *)(void *)((unsigned char *)(uintptr_t)m->links.data + rank * ROW_BYTES);
-  TRY(filtered_find_near(m, m->ordinal_of[rank], r, err));
   for (uint32_t i = 0; i < INDEX_FILTERED_WIDTH; i++) out[i] = i < r->n_found ? r->found[i] : INDEX_NO_LINK;
   index_paged_publish(&m->links, rank / 64, (uint64_t)1 << (rank % 64));
-  return LODE_OK;
 }
 
-/* Called during a search, with the segment's use lock held. */
+/* Called during a search, inside the segment. Of threads that build the same row, the first stores it. */
 static lode_status filtered_load(index_paged *paged, uint64_t first, uint64_t last, lode_error *err) {
   index_filtered *m = paged->owner;
   lode_status st = LODE_OK;
   filtered_reach *r = mem_alloc(sizeof *r);
   if (!r) return err_nomem(err);
   for (uint64_t rank = first; rank <= last && st == LODE_OK; rank++) {
-    pthread_mutex_t *lock = &m->locks[rank % INDEX_FILTERED_LOCKS];
-    pthread_mutex_lock(lock);
-    if (!index_paged_has(paged, rank)) st = filtered_load_row(m, rank, r, err);
-    pthread_mutex_unlock(lock);
+    if (index_paged_has(paged, rank)) continue;
+    st = filtered_find_near(m, m->ordinal_of[rank], r, err);
+    if (st != LODE_OK) break;
+    pthread_mutex_lock(&m->lock);
+    if (!index_paged_has(paged, rank)) filtered_put_row(m, rank, r);
+    pthread_mutex_unlock(&m->lock);
   }
   mem_free(r);
   return st;
@@ -194,14 +194,14 @@ lode_status index_filtered_new(index_segment *segment, const uint64_t *slots, ui
   if (!m) return err_nomem(err);
   m->segment = segment;
   m->n = n;
-  for (int i = 0; i < INDEX_FILTERED_LOCKS; i++) (void)pthread_mutex_init(&m->locks[i], NULL);
+  (void)pthread_mutex_init(&m->lock, NULL);
   lode_status st =
       n > 0 && n <= segment->info.n ? filtered_alloc(m, err) : err_set(err, LODE_INVALID, "a filter without matches");
-  pthread_rwlock_rdlock(&segment->use);
+  unsigned side = index_segment_enter(segment);
   if (st == LODE_OK) st = filtered_mark_ordinals(m, slots, err);
   if (st == LODE_OK) st = filtered_copy_rows(m, err);
   if (st == LODE_OK) st = filtered_probe_entries(m, err);
-  pthread_rwlock_unlock(&segment->use);
+  index_segment_leave(segment, side);
   if (st == LODE_OK)
     *out = m;
   else
@@ -219,7 +219,7 @@ void index_filtered_free(index_filtered *m) {
   mem_free((void *)(uintptr_t)m->rows.data);
   mem_free((void *)(uintptr_t)m->links.data);
   mem_free(m->links.loaded);
-  for (int i = 0; i < INDEX_FILTERED_LOCKS; i++) (void)pthread_mutex_destroy(&m->locks[i]);
+  (void)pthread_mutex_destroy(&m->lock);
   mem_free(m);
 }
 

@@ -13,7 +13,7 @@
 #include "index/index_tuning.h"
 #include "index/segment.h"
 
-enum { INDEX_FILTERED_WIDTH = 32, INDEX_FILTERED_LOCKS = 8 };
+enum { INDEX_FILTERED_WIDTH = 32 };
 
 typedef struct index_filtered {
   index_segment *segment; /* must outlive it */
@@ -24,7 +24,7 @@ typedef struct index_filtered {
   index_paged rows, links; /* by rank */
   uint32_t *stand_in;      /* for each entry of the segment: the match nearest to it by links; INDEX_NO_LINK: none */
   bool *sparse;            /* for each entry of the segment: matches are rarer around it than on average */
-  pthread_mutex_t locks[INDEX_FILTERED_LOCKS];
+  pthread_mutex_t lock;    /* held to store a row of links */
 } index_filtered;
 
 /* slots: bitmap of the matching slots, n of them set. */
@@ -40,8 +40,8 @@ typedef struct index_filtered_starts {
   uint32_t n;
   bool distant; /* the matches may not be near the query */
 } index_filtered_starts;
-/* Chooses starts by the segment's entries, which is cheap. This and the next are called with the segment's use lock
- * held. */
+/* Chooses starts by the segment's entries, which is cheap. This and the next are called inside the segment
+ * (index_segment_enter()). */
 LODE_MUST lode_status index_filtered_begin(index_filtered *match, const quant_query *query,
                                            index_filtered_starts *starts, lode_error *err);
 /* Chooses starts by the rows nearest to the query, whether they match or not: matches among them and their neighbours.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* index_search.c - see index_search.h. Everything runs under the segment's use lock, held for reading.
+/* index_search.c - see index_search.h. Everything runs inside the segment (index_segment_enter()).
  *
  * The costs that decide how a filtered search is done are in distances between codes: a walk needs about
  * INDEX_COST_PER_EFFORT for each row of its beam, and a beam that is wider by the share of rows that do not match; one
@@ -494,9 +494,9 @@ lode_status index_search(index_segment *segment, const index_search_request *req
   s.n_allowed = request->match ? request->match->n : count_allowed(request->allowed, segment->info.n);
   s.k = request->k < s.n_allowed ? request->k : (size_t)s.n_allowed;
   if (s.k == 0) return LODE_OK;
-  pthread_rwlock_rdlock(&segment->use);
+  unsigned side = index_segment_enter(segment);
   lode_status st = index_query_run(&s, hits, n_hits, err);
-  pthread_rwlock_unlock(&segment->use);
+  index_segment_leave(segment, side);
   if (st != LODE_OK) *n_hits = 0;
   return st;
 }

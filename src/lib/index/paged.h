@@ -31,7 +31,7 @@ static inline bool index_paged_has(const index_paged *paged, uint64_t page) {
   return (atomic_load_explicit(&paged->loaded[page / 64], memory_order_acquire) >> (page % 64)) & 1;
 }
 
-/* Is everything loaded? Eviction waits for running searches. */
+/* Is everything loaded? It then stays in memory until the search ends. */
 static inline bool index_paged_complete(const index_paged *paged) {
   return atomic_load_explicit(&paged->missing, memory_order_acquire) == 0;
 }

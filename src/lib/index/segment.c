@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* segment.c - layout, header and reading of a segment; see segment.h. Nothing that comes from the file is trusted.
+ * segment_pages.c has its pages in memory.
  *
  * Header:  0 "LODESEG1"   8 u32 format (2)   12 u32 kind   16 u32 metric   20 u32 dim   24 u32 n   28 u32 degree
  *         32 u32 entries  36 float unit      40 u64 id     48 u64 bytes of the file     56 u32 effort
  *         60 u32 CRC-32C of 0 .. 59            64 u16 x 20: what efforts find (effort.h)
  *        104 u32 entry climbs                 108 zeros up to the end of the page
- *
- * Invariants: a page's bit in `loaded` is set, and then `missing` decremented, only after its checksum was verified and
- * its bytes are in place; bytes of a loaded page do not change until eviction, which runs alone (the use lock).
  */
 #include "index/segment.h"
 
@@ -16,8 +14,6 @@
 #include "base/byteorder.h"
 #include "base/crc32c.h"
 #include "index/index_tuning.h"
-#include "platform/memory.h"
-#include "platform/thread.h"
 
 static const char segment_magic[8] = {'L', 'O', 'D', 'E', 'S', 'E', 'G', '1'};
 
@@ -27,9 +23,6 @@ enum {
   SEGMENT_CURVE_AT = 64,   /* offset of the effort curve in the header */
   SEGMENT_CLIMBS_AT = 104, /* offset of the entry climbs in the header */
   SEGMENT_MAX_EFFORT = 65536,
-  SEGMENT_RUN_PAGES = 64, /* pages of one word of `loaded`: read and evicted together */
-  SEGMENT_RUN_BYTES = SEGMENT_RUN_PAGES * INDEX_PAGE_BYTES,
-  LARGE_ALIGN = 2 << 20, /* alignment of large pages */
 };
 
 /* ---- Layout ---- */
@@ -105,7 +98,7 @@ void index_segment_put_header(const index_segment_info *info, unsigned char *pag
   num_put_le32(page + SEGMENT_CLIMBS_AT, info->entry_climbs);
 }
 
-static lode_status segment_damaged(lode_error *err, const char *what) {
+lode_status index_segment_damaged(lode_error *err, const char *what) {
   return err_set(err, LODE_CORRUPT, "damaged index segment (%s): it will be rebuilt from the records", what);
 }
 
@@ -113,9 +106,9 @@ lode_status index_segment_get_header(const unsigned char *page, uint64_t file_by
                                      lode_error *err) {
   index_segment_layout layout;
   *info = (index_segment_info){0};
-  if (memcmp(page, segment_magic, sizeof segment_magic) != 0) return segment_damaged(err, "not a segment");
+  if (memcmp(page, segment_magic, sizeof segment_magic) != 0) return index_segment_damaged(err, "not a segment");
   if (num_le32(page + SEGMENT_HEADER_CRC_AT) != crc32c_update(0, page, SEGMENT_HEADER_CRC_AT))
-    return segment_damaged(err, "header checksum");
+    return index_segment_damaged(err, "header checksum");
   if (num_le32(page + 8) > SEGMENT_FORMAT) {
     return err_set(err, LODE_TOO_NEW, "an index segment has format %u: this lode knows formats up to %d, update it",
                    num_le32(page + 8), SEGMENT_FORMAT);
@@ -131,92 +124,21 @@ lode_status index_segment_get_header(const unsigned char *page, uint64_t file_by
                             .entry_climbs = num_le32(page + SEGMENT_CLIMBS_AT)};
   memcpy(&got.unit, page + 36, sizeof got.unit);
   memcpy(got.curve.found, page + SEGMENT_CURVE_AT, sizeof got.curve.found);
-  if (kind != INDEX_FLAT && kind != INDEX_GRAPH) return segment_damaged(err, "kind");
-  if (metric != LODE_L2 && metric != LODE_COSINE && metric != LODE_IP) return segment_damaged(err, "metric");
-  if (num_le32(page + 8) != SEGMENT_FORMAT) return segment_damaged(err, "of an older format");
-  if (got.effort > SEGMENT_MAX_EFFORT) return segment_damaged(err, "effort");
-  if (!(got.unit >= 0x1p-126f && got.unit <= 0x1p100f)) return segment_damaged(err, "unit");
+  if (kind != INDEX_FLAT && kind != INDEX_GRAPH) return index_segment_damaged(err, "kind");
+  if (metric != LODE_L2 && metric != LODE_COSINE && metric != LODE_IP) return index_segment_damaged(err, "metric");
+  if (num_le32(page + 8) != SEGMENT_FORMAT) return index_segment_damaged(err, "of an older format");
+  if (got.effort > SEGMENT_MAX_EFFORT) return index_segment_damaged(err, "effort");
+  if (!(got.unit >= 0x1p-126f && got.unit <= 0x1p100f)) return index_segment_damaged(err, "unit");
   got.kind = (index_segment_kind)kind;
   got.metric = (lode_metric)metric;
   if (!index_segment_layout_of(&got, &layout) || layout.total != file_bytes || got.bytes != file_bytes) {
-    return segment_damaged(err, "sizes");
+    return index_segment_damaged(err, "sizes");
   }
   *info = got;
   return LODE_OK;
 }
 
-/* ---- Loading ---- */
-
-static uint64_t section_page(const index_segment *s, const index_paged *paged) {
-  int section = paged == &s->rows       ? INDEX_SEG_ROWS
-                : paged == &s->links    ? INDEX_SEG_LINKS
-                : paged == &s->ordinals ? INDEX_SEG_ORDINALS
-                                        : INDEX_SEG_RECORDS;
-  return s->layout.at[section] / INDEX_PAGE_BYTES;
-}
-
-static bool page_is_right(const index_segment *s, uint64_t page, const void *bytes) {
-  uint64_t index = index_segment_crc_slot(&s->layout, page);
-  return num_le32(s->table + index * sizeof(uint32_t)) == index_segment_page_crc(s->info.id, page, bytes);
-}
-
-/* Loads pages [first, last] of one word of `loaded`, none of them loaded, under the lock of that word. */
-static lode_status segment_load_run(index_segment *s, index_paged *paged, uint64_t first, uint64_t last,
-                                    lode_error *err) {
-  uint64_t base = section_page(s, paged), bits = 0;
-  unsigned char *to = (unsigned char *)(uintptr_t)paged->data + first * INDEX_PAGE_BYTES;
-  size_t bytes = (size_t)(last - first + 1) * INDEX_PAGE_BYTES;
-  TRY(s->read(s->ctx, (base + first) * INDEX_PAGE_BYTES, to, bytes, err));
-  for (uint64_t p = first; p <= last; p++) {
-    if (!page_is_right(s, base + p, to + (p - first) * INDEX_PAGE_BYTES)) return segment_damaged(err, "page checksum");
-    bits |= (uint64_t)1 << (p % 64);
-  }
-  index_paged_publish(paged, first / 64, bits);
-  atomic_fetch_add_explicit(&s->resident, bytes, memory_order_relaxed);
-  return LODE_OK;
-}
-
-static lode_status segment_load_pages(index_paged *paged, uint64_t first, uint64_t last, lode_error *err) {
-  index_segment *s = paged->owner;
-  lode_status st = LODE_OK;
-  for (uint64_t p = first; p <= last && st == LODE_OK;) {
-    uint64_t word = p / 64, end = word * 64 + 63 < last ? word * 64 + 63 : last;
-    pthread_mutex_t *lock = &s->locks[word % INDEX_SEG_LOCKS];
-    pthread_mutex_lock(lock);
-    while (p <= end && st == LODE_OK) {
-      if (index_paged_has(paged, p)) {
-        p++;
-        continue;
-      }
-      uint64_t run = p;
-      while (run < end && !index_paged_has(paged, run + 1)) run++;
-      st = segment_load_run(s, paged, p, run, err);
-      p = run + 1;
-    }
-    pthread_mutex_unlock(lock);
-  }
-  return st;
-}
-
 /* ---- Open and close ---- */
-
-static lode_status make_paged(index_segment *s, index_paged *paged, int section, lode_error *err) {
-  uint64_t bytes = s->layout.bytes[section];
-  if (bytes == 0) return LODE_OK;
-  uint64_t pages = (bytes + INDEX_PAGE_BYTES - 1) / INDEX_PAGE_BYTES;
-  /* Not written to: untouched anonymous memory costs nothing. */
-  size_t align = bytes >= INDEX_LARGE_BYTES ? LARGE_ALIGN : SEGMENT_RUN_BYTES;
-  unsigned char *data = mem_alloc_aligned(align, (size_t)(pages * INDEX_PAGE_BYTES));
-  *paged = (index_paged){.data = data,
-                         .bytes = bytes,
-                         .page_bits = INDEX_PAGE_BITS,
-                         .load = segment_load_pages,
-                         .owner = s,
-                         .missing = pages};
-  if (!data) return err_nomem(err);
-  paged->loaded = mem_calloc((size_t)(pages / 64 + 1), sizeof *paged->loaded);
-  return paged->loaded ? LODE_OK : err_nomem(err);
-}
 
 static lode_status segment_read_checksums(index_segment *s, uint32_t table_crc, lode_error *err) {
   size_t bytes = (size_t)s->layout.bytes[INDEX_SEG_CHECKSUMS];
@@ -224,7 +146,7 @@ static lode_status segment_read_checksums(index_segment *s, uint32_t table_crc, 
   if (!s->table) return err_nomem(err);
   TRY(s->read(s->ctx, s->layout.at[INDEX_SEG_CHECKSUMS], s->table, bytes, err));
   if (index_segment_table_crc(s->info.id, s->table, bytes) != table_crc)
-    return segment_damaged(err, "checksum of checksums");
+    return index_segment_damaged(err, "checksum of checksums");
   return LODE_OK;
 }
 
@@ -237,29 +159,30 @@ static lode_status segment_read_mean(index_segment *s, lode_error *err) {
       (quant_model){.metric = s->info.metric, .dim = s->info.dim, .unit = s->info.unit, .mean = (float *)(void *)bytes};
   TRY(s->read(s->ctx, s->layout.at[INDEX_SEG_MEAN], bytes, pages * INDEX_PAGE_BYTES, err));
   for (size_t p = 0; p < pages; p++) {
-    if (!page_is_right(s, first + p, bytes + p * INDEX_PAGE_BYTES)) return segment_damaged(err, "page checksum");
+    if (!index_segment_page_is_right(s, first + p, bytes + p * INDEX_PAGE_BYTES))
+      return index_segment_damaged(err, "page checksum");
   }
   for (uint32_t j = 0; j < s->info.dim; j++) {
-    if (!(fabsf(s->model.mean[j]) <= 0x1p40f)) return segment_damaged(err, "mean");
+    if (!(fabsf(s->model.mean[j]) <= 0x1p40f)) return index_segment_damaged(err, "mean");
   }
   return LODE_OK;
 }
 
 static lode_status segment_open_checked(index_segment *s, const index_segment_source *source, lode_error *err) {
   unsigned char page[INDEX_PAGE_BYTES];
-  if (source->bytes < sizeof page) return segment_damaged(err, "too short");
+  if (source->bytes < sizeof page) return index_segment_damaged(err, "too short");
   TRY(s->read(s->ctx, 0, page, sizeof page, err));
   TRY(index_segment_get_header(page, source->bytes, &s->info, err));
-  if (s->info.id != source->id) return segment_damaged(err, "the segment of another place");
+  if (s->info.id != source->id) return index_segment_damaged(err, "the segment of another place");
   ENSURE(index_segment_layout_of(&s->info, &s->layout), err);
   s->stride = quant_stride(s->info.dim);
   TRY(segment_read_checksums(s, source->table_crc, err));
-  if (!page_is_right(s, 0, page)) return segment_damaged(err, "page checksum");
+  if (!index_segment_page_is_right(s, 0, page)) return index_segment_damaged(err, "page checksum");
   TRY(segment_read_mean(s, err));
-  TRY(make_paged(s, &s->rows, INDEX_SEG_ROWS, err));
-  TRY(make_paged(s, &s->links, INDEX_SEG_LINKS, err));
-  TRY(make_paged(s, &s->ordinals, INDEX_SEG_ORDINALS, err));
-  return make_paged(s, &s->records, INDEX_SEG_RECORDS, err);
+  TRY(index_section_init(s, &s->rows, INDEX_SEG_ROWS, err));
+  TRY(index_section_init(s, &s->links, INDEX_SEG_LINKS, err));
+  TRY(index_section_init(s, &s->ordinals, INDEX_SEG_ORDINALS, err));
+  return index_section_init(s, &s->records, INDEX_SEG_RECORDS, err);
 }
 
 lode_status index_segment_open(const index_segment_source *source, index_segment **segment, lode_error *err) {
@@ -268,8 +191,8 @@ lode_status index_segment_open(const index_segment_source *source, index_segment
   if (!s) return err_nomem(err);
   s->read = source->read;
   s->ctx = source->ctx;
-  for (int i = 0; i < INDEX_SEG_LOCKS; i++) pthread_mutex_init(&s->locks[i], NULL);
-  os_rwlock_init(&s->use);
+  (void)pthread_mutex_init(&s->lock, NULL);
+  (void)pthread_cond_init(&s->read_done, NULL);
   lode_status st = segment_open_checked(s, source, err);
   if (st != LODE_OK) {
     index_segment_close(s);
@@ -286,74 +209,18 @@ void index_segment_close(index_segment *segment) {
     mem_free((void *)(uintptr_t)all[i]->data);
     mem_free(all[i]->loaded);
   }
+  for (size_t i = 0; i < INDEX_SECTIONS; i++) mem_free(segment->sections[i].busy);
   mem_free(segment->table);
   mem_free(segment->model.mean);
-  for (int i = 0; i < INDEX_SEG_LOCKS; i++) pthread_mutex_destroy(&segment->locks[i]);
-  pthread_rwlock_destroy(&segment->use);
+  (void)pthread_cond_destroy(&segment->read_done);
+  (void)pthread_mutex_destroy(&segment->lock);
   mem_free(segment);
-}
-
-/* ---- Whole sections ---- */
-
-/* Random reads over large arrays miss the TLB as often as the cache: whole arrays use large pages. Not those loaded
- * page by page, which would grow by a large page at each access. */
-static void ask_for_large_pages(const index_paged *paged) {
-  if (paged->bytes >= INDEX_LARGE_BYTES)
-    os_memory_advise((void *)(uintptr_t)paged->data, (size_t)paged->bytes, OS_MEMORY_LARGE_PAGES);
-}
-
-lode_status index_segment_preload(index_segment *segment, lode_error *err) {
-  index_paged *wanted[] = {&segment->rows, &segment->links, &segment->ordinals, &segment->records};
-  lode_status st = LODE_OK;
-  pthread_rwlock_rdlock(&segment->use);
-  for (size_t i = 0; i < sizeof wanted / sizeof *wanted && st == LODE_OK; i++) {
-    ask_for_large_pages(wanted[i]);
-    if (wanted[i]->bytes) st = index_paged_need(wanted[i], 0, wanted[i]->bytes, err);
-  }
-  pthread_rwlock_unlock(&segment->use);
-  return st;
-}
-
-/* Evicts a run of pages; returns the bytes. A kernel with larger pages than a run may refuse: they then stay allocated,
- * but are read again. */
-static uint64_t segment_drop_run(index_paged *paged, uint64_t word) {
-  uint64_t bits = atomic_load_explicit(&paged->loaded[word], memory_order_relaxed);
-  uint64_t at = word * SEGMENT_RUN_BYTES, pages = (paged->bytes + INDEX_PAGE_BYTES - 1) / INDEX_PAGE_BYTES;
-  uint64_t len = pages * INDEX_PAGE_BYTES - at < SEGMENT_RUN_BYTES ? pages * INDEX_PAGE_BYTES - at : SEGMENT_RUN_BYTES;
-  if (!bits) return 0;
-  atomic_store_explicit(&paged->loaded[word], 0, memory_order_relaxed);
-  atomic_fetch_add_explicit(&paged->missing, (uint64_t)__builtin_popcountll(bits), memory_order_relaxed);
-  os_memory_advise((void *)(uintptr_t)(paged->data + at), (size_t)len, OS_MEMORY_DROP);
-  return (uint64_t)__builtin_popcountll(bits) * INDEX_PAGE_BYTES;
-}
-
-static uint64_t runs_of(const index_paged *paged) { return (paged->bytes + SEGMENT_RUN_BYTES - 1) / SEGMENT_RUN_BYTES; }
-
-void index_segment_evict(index_segment *segment, uint64_t keep) {
-  index_paged *all[] = {&segment->rows, &segment->links, &segment->ordinals, &segment->records};
-  uint64_t entries = (uint64_t)segment->info.n_entries * segment->stride / SEGMENT_RUN_BYTES + 1, total = 0;
-  if (atomic_load(&segment->resident) <= keep) return;
-  pthread_rwlock_wrlock(&segment->use);
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-    total += runs_of(all[i]);
-    /* from now on it is loaded page by page, and should not use large pages */
-    if (all[i]->bytes >= INDEX_LARGE_BYTES)
-      os_memory_advise((void *)(uintptr_t)all[i]->data, (size_t)all[i]->bytes, OS_MEMORY_SMALL_PAGES);
-  }
-  for (uint64_t tried = 0; tried < total && atomic_load(&segment->resident) > keep; tried++) {
-    uint64_t run = segment->hand++ % total;
-    size_t i = 0;
-    for (; run >= runs_of(all[i]); i++) run -= runs_of(all[i]);
-    if (i == 0 && run < entries && keep > 0) continue;
-    atomic_fetch_sub(&segment->resident, segment_drop_run(all[i], run));
-  }
-  pthread_rwlock_unlock(&segment->use);
 }
 
 /* ---- Records and vectors ---- */
 
 static lode_status segment_need_record(index_segment *s, uint32_t slot, const unsigned char **record, lode_error *err) {
-  if (slot >= s->info.n) return segment_damaged(err, "slot");
+  if (slot >= s->info.n) return index_segment_damaged(err, "slot");
   uint64_t at = (uint64_t)slot * INDEX_SEG_RECORD_BYTES;
   TRY(index_paged_need(&s->records, at, INDEX_SEG_RECORD_BYTES, err));
   *record = s->records.data + at;
@@ -371,9 +238,9 @@ lode_status index_segment_record_nolock(index_segment *s, uint32_t slot, index_s
 
 lode_status index_segment_get_record(index_segment *segment, uint32_t slot, index_segment_record *record,
                                      lode_error *err) {
-  pthread_rwlock_rdlock(&segment->use);
+  unsigned side = index_segment_enter(segment);
   lode_status st = index_segment_record_nolock(segment, slot, record, err);
-  pthread_rwlock_unlock(&segment->use);
+  index_segment_leave(segment, side);
   return st;
 }
 
@@ -381,14 +248,14 @@ lode_status index_segment_vectors_nolock(index_segment *s, uint32_t first, uint3
                                          lode_error *err) {
   const unsigned char *record = NULL;
   size_t bytes = s->info.dim * sizeof(float);
-  if (n == 0 || n > s->info.n || first > s->info.n - n) return segment_damaged(err, "slot");
+  if (n == 0 || n > s->info.n || first > s->info.n - n) return index_segment_damaged(err, "slot");
   uint64_t at = s->layout.at[INDEX_SEG_VECTORS] + (uint64_t)first * bytes;
   TRY(s->read(s->ctx, at, vectors, bytes * n, err));
   for (uint32_t i = 0; i < n; i++) {
     TRY(segment_need_record(s, first + i, &record, err));
     const float *vector = vectors + (size_t)i * s->info.dim;
     if (index_segment_vector_crc(s->info.id, first + i, vector, bytes) != num_le32(record + 16)) {
-      return segment_damaged(err, "checksum of a vector");
+      return index_segment_damaged(err, "checksum of a vector");
     }
   }
   return LODE_OK;
@@ -396,11 +263,11 @@ lode_status index_segment_vectors_nolock(index_segment *s, uint32_t first, uint3
 
 lode_status index_segment_get_block(index_segment *segment, uint32_t first, uint32_t n, float *vectors,
                                     index_segment_record *records, lode_error *err) {
-  pthread_rwlock_rdlock(&segment->use);
+  unsigned side = index_segment_enter(segment);
   lode_status st = index_segment_vectors_nolock(segment, first, n, vectors, err);
   for (uint32_t i = 0; i < n && st == LODE_OK; i++)
     st = index_segment_record_nolock(segment, first + i, &records[i], err);
-  pthread_rwlock_unlock(&segment->use);
+  index_segment_leave(segment, side);
   return st;
 }
 
@@ -478,16 +345,16 @@ static lode_status segment_mark_nolock(index_segment *s, const index_segment_rec
 
 lode_status index_segment_mark(index_segment *segment, const index_segment_record *keys, size_t n, uint64_t *bits,
                                size_t *marked, lode_error *err) {
-  pthread_rwlock_rdlock(&segment->use);
+  unsigned side = index_segment_enter(segment);
   lode_status st = segment_mark_nolock(segment, keys, n, bits, marked, err);
-  pthread_rwlock_unlock(&segment->use);
+  index_segment_leave(segment, side);
   return st;
 }
 
 lode_status index_segment_get_vector(index_segment *segment, uint32_t slot, float *vector, lode_error *err) {
-  pthread_rwlock_rdlock(&segment->use);
+  unsigned side = index_segment_enter(segment);
   lode_status st = index_segment_vectors_nolock(segment, slot, 1, vector, err);
-  pthread_rwlock_unlock(&segment->use);
+  index_segment_leave(segment, side);
   return st;
 }
 
@@ -498,16 +365,16 @@ static lode_status segment_verify_row(index_segment *s, uint32_t ordinal, float 
   const unsigned char *stored = s->rows.data + (size_t)ordinal * s->stride;
   uint32_t slot = quant_row_slot(stored);
   if (slot >= s->info.n || (s->info.kind == INDEX_FLAT && slot != ordinal))
-    return segment_damaged(err, "slot of a row");
+    return index_segment_damaged(err, "slot of a row");
   if (s->info.kind == INDEX_GRAPH && num_le32(s->ordinals.data + (size_t)slot * 4) != ordinal) {
-    return segment_damaged(err, "ordinal of a slot");
+    return index_segment_damaged(err, "ordinal of a slot");
   }
   TRY(index_segment_vectors_nolock(s, slot, 1, vector, err));
   for (uint32_t j = 0; j < s->info.dim; j++) {
-    if (!isfinite(vector[j])) return segment_damaged(err, "element of a vector");
+    if (!isfinite(vector[j])) return index_segment_damaged(err, "element of a vector");
   }
   quant_encode_row(&s->model, vector, slot, row);
-  return memcmp(stored, row, s->stride) == 0 ? LODE_OK : segment_damaged(err, "code of a row");
+  return memcmp(stored, row, s->stride) == 0 ? LODE_OK : index_segment_damaged(err, "code of a row");
 }
 
 lode_status index_segment_verify(index_segment *segment, index_graph_report *report, lode_error *err) {
@@ -516,7 +383,7 @@ lode_status index_segment_verify(index_segment *segment, index_graph_report *rep
   *report = (index_graph_report){.bad_link = INDEX_NO_LINK};
   float *vector = mem_calloc(s->info.dim, sizeof *vector);
   unsigned char *row = mem_alloc(s->stride);
-  pthread_rwlock_rdlock(&s->use);
+  unsigned side = index_segment_enter(s);
   if (!vector || !row) TRY_GOTO(err_nomem(err));
   index_paged *all[] = {&s->rows, &s->links, &s->ordinals, &s->records};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -528,7 +395,7 @@ lode_status index_segment_verify(index_segment *segment, index_graph_report *rep
     TRY_GOTO(index_graph_check(links, s->info.n, s->info.degree, report, err));
   }
 done:
-  pthread_rwlock_unlock(&s->use);
+  index_segment_leave(s, side);
   mem_free(vector);
   mem_free(row);
   return st;

@@ -19,8 +19,8 @@
  *
  * This module does no file I/O: bytes are read and written through callbacks. Pages are read when they are first
  * needed, checked, and kept in memory until evicted. Vectors are never kept: each is read and checked when it is
- * needed. A segment may be searched by many threads at once; loading a page takes one of a few mutexes; eviction waits
- * for running searches, and new searches wait for it.
+ * needed. A segment may be searched by many threads at once. No lock is held over a read or a search: eviction waits
+ * for nobody, and the memory is given back when the searches that were running have ended (segment_pages.c).
  */
 #ifndef LODE_INDEX_SEGMENT_H
 #define LODE_INDEX_SEGMENT_H
@@ -116,9 +116,21 @@ void index_writer_release(index_writer *writer);
 
 /* ---- Reading ---- */
 
-enum { INDEX_SEG_LOCKS = 16 };
+typedef struct index_segment index_segment;
 
-typedef struct index_segment {
+/* A section that is loaded page by page; see segment_pages.c. */
+typedef struct index_section {
+  index_segment *segment;
+  index_paged *paged;
+  uint64_t first_page; /* of the file */
+  uint64_t *busy;      /* bitmap of pages that a thread is reading */
+  uint64_t *leaving;   /* bitmap of evicted pages that are still in memory */
+} index_section;
+
+enum { INDEX_SECTIONS = 4 };
+typedef enum index_eviction { INDEX_EVICT_NONE, INDEX_EVICT_WAITING, INDEX_EVICT_DROPPING } index_eviction;
+
+struct index_segment {
   index_segment_info info;
   index_segment_layout layout;
   quant_model model;
@@ -127,11 +139,16 @@ typedef struct index_segment {
   unsigned char *table; /* the section of checksums */
   index_read_fn *read;
   void *ctx;
-  _Atomic uint64_t resident; /* bytes of loaded pages */
-  pthread_mutex_t locks[INDEX_SEG_LOCKS];
-  pthread_rwlock_t use; /* read: searches; write: eviction */
-  uint64_t hand;        /* where eviction resumes */
-} index_segment;
+  _Atomic uint64_t resident; /* bytes of pages in memory */
+  index_section sections[INDEX_SECTIONS];
+  size_t n_sections;
+  pthread_mutex_t lock;            /* guards what pages are busy or leaving, and `hand`; held for a moment */
+  pthread_cond_t read_done;        /* pages are no longer busy */
+  atomic_uint epoch;               /* counts evictions; its last bit is the side on which searches enter */
+  atomic_uint users[2];            /* threads inside, by side */
+  _Atomic index_eviction evicting; /* pages that are leaving wait for the users of the other side */
+  uint64_t hand;                   /* where eviction resumes */
+};
 
 /* What the manifest says about the file: its id, length and table_crc must match. */
 typedef struct index_segment_source {
@@ -147,7 +164,8 @@ void index_segment_close(index_segment *segment);
 
 /* Loads everything except the vectors. */
 LODE_MUST lode_status index_segment_preload(index_segment *segment, lode_error *err);
-/* Evicts pages until at most `keep` bytes are resident; the entries stay. Waits for running searches. */
+/* Evicts pages so that at most `keep` bytes stay resident once the searches that are running have ended; the entries
+ * stay. Does nothing while an earlier eviction still waits for that. */
 void index_segment_evict(index_segment *segment, uint64_t keep);
 
 typedef struct index_segment_record {
@@ -167,7 +185,18 @@ LODE_MUST lode_status index_segment_get_block(index_segment *segment, uint32_t f
 /* Reads and checks the vector of a slot (dim floats). */
 LODE_MUST lode_status index_segment_get_vector(index_segment *segment, uint32_t slot, float *vector, lode_error *err);
 
-/* For index_search.c, which holds the use lock: n vectors from slot `first` on; the record of a slot. */
+/* Pages that were found loaded stay in memory between these two; what index_segment_enter() returns goes to
+ * index_segment_leave(). Functions with _nolock in their name, and those that read `data` of a section, are called in
+ * between. */
+LODE_MUST unsigned index_segment_enter(index_segment *segment);
+void index_segment_leave(index_segment *segment, unsigned side);
+
+/* For segment*.c. */
+LODE_MUST lode_status index_segment_damaged(lode_error *err, const char *what);
+LODE_MUST bool index_segment_page_is_right(const index_segment *s, uint64_t page, const void *bytes);
+LODE_MUST lode_status index_section_init(index_segment *s, index_paged *paged, int section, lode_error *err);
+
+/* For index_search.c: n vectors from slot `first` on; the record of a slot. */
 LODE_MUST lode_status index_segment_record_nolock(index_segment *s, uint32_t slot, index_segment_record *record,
                                                   lode_error *err);
 LODE_MUST lode_status index_segment_vectors_nolock(index_segment *s, uint32_t first, uint32_t n, float *vectors,

@@ -59,16 +59,6 @@ int os_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, const struc
 
 #endif
 
-void os_rwlock_init(pthread_rwlock_t *lock) {
-  pthread_rwlockattr_t attr;
-  (void)pthread_rwlockattr_init(&attr);
-#if OS_LINUX && defined(__GLIBC__)
-  (void)pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-#endif
-  (void)pthread_rwlock_init(lock, &attr);
-  (void)pthread_rwlockattr_destroy(&attr);
-}
-
 unsigned os_cpu_count(void) {
   long n = sysconf(_SC_NPROCESSORS_ONLN);
   return n < 1 ? 1 : (unsigned)n;

@@ -21,9 +21,6 @@ bool os_mutex_is_locked(pthread_mutex_t *mutex);
 struct timespec os_deadline(uint64_t ms);
 /* pthread_cond_timedwait() for a condition variable of os_cond_init(). */
 int os_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *deadline);
-/* A lock whose writers get their turn although there are always readers, where the system has such locks. No thread
- * may take it twice. */
-void os_rwlock_init(pthread_rwlock_t *lock);
 /* Processors that are online; at least 1. */
 unsigned os_cpu_count(void);
 /* CPU time of the process. */
