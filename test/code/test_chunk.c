@@ -13,7 +13,7 @@
 
 static lode_error err;
 
-/* ---- Golden results: test/chunk/NAME and NAME.chunks; LODE_TEST_BLESS=1 rewrites them ---- */
+/* ---- Golden results: test/chunk/NAME, NAME.chunks and NAME.symbols; LODE_TEST_BLESS=1 rewrites them ---- */
 
 static void show_lines(strbuf *out, const char *label, lode_str s) {
   if (s.len == 0) return;
@@ -46,13 +46,27 @@ static bool ends_with(const char *s, const char *end) {
   return n >= m && strcmp(s + n - m, end) == 0;
 }
 
+static bool is_sample(const char *name) {
+  return name[0] != '.' && !ends_with(name, ".chunks") && !ends_with(name, ".symbols");
+}
+
+static void compare_golden(const char *name, const char *ending, const strbuf *is) {
+  char golden[400];
+  size_t m;
+  snprintf(golden, sizeof golden, "test/chunk/%s.%s", name, ending);
+  if (getenv("LODE_TEST_BLESS")) test_write_file(golden, is->data ? is->data : "", is->len);
+  char *wanted = test_read_file(golden, &m);
+  CHECKF(m == is->len && memcmp(wanted, is->data ? is->data : "", m) == 0, "%s differs:\n%.*s", golden, (int)is->len,
+         is->data ? is->data : "");
+  free(wanted);
+}
+
 static void check_golden(parser_pool *pool, const char *name, unsigned *compared, unsigned *skipped) {
-  char path[400], golden[400];
-  size_t n, m;
+  char path[400];
+  size_t n;
   strbuf out = {0};
   parser_pool_result r = {0};
   snprintf(path, sizeof path, "test/chunk/%s", name);
-  snprintf(golden, sizeof golden, "test/chunk/%s.chunks", name);
   char *text = test_read_file(path, &n);
   const lang_info *language = lang_detect(str_of(name), (lode_str){text, n});
   OK(parser_pool_chunk(pool, language, (lode_str){text, n}, &r, &err));
@@ -63,10 +77,8 @@ static void check_golden(parser_pool *pool, const char *name, unsigned *compared
     CHECKF(r.outcome == PARSER_POOL_SYNTAX || r.outcome == PARSER_POOL_PLAIN, "%s: %s", name,
            parser_pool_outcome_text(r.outcome));
     show(&out, &r);
-    if (getenv("LODE_TEST_BLESS")) test_write_file(golden, out.data, out.len);
-    char *wanted = test_read_file(golden, &m);
-    CHECKF(m == out.len && memcmp(wanted, out.data, m) == 0, "%s differs:\n%.*s", golden, (int)out.len, out.data);
-    free(wanted);
+    compare_golden(name, "chunks", &out);
+    if (r.outcome == PARSER_POOL_SYNTAX) compare_golden(name, "symbols", &r.symbols);
     ++*compared;
   }
   free(text);
@@ -81,7 +93,7 @@ TEST_SLOW(golden_results_for_each_language, 300) {
   DIR *dir = opendir("test/chunk");
   CHECK(dir != NULL);
   for (struct dirent *e; (e = readdir(dir)) != NULL;)
-    if (e->d_name[0] != '.' && !ends_with(e->d_name, ".chunks")) check_golden(pool, e->d_name, &compared, &skipped);
+    if (is_sample(e->d_name)) check_golden(pool, e->d_name, &compared, &skipped);
   closedir(dir);
   parser_pool_close(pool);
   CHECK(compared >= 3);
@@ -93,8 +105,7 @@ TEST(every_grammar_of_the_table_has_a_sample) {
   DIR *dir = opendir("test/chunk");
   CHECK(dir != NULL && lang_count < 256);
   for (struct dirent *e; (e = readdir(dir)) != NULL;)
-    if (e->d_name[0] != '.' && !ends_with(e->d_name, ".chunks"))
-      seen[lang_id(lang_detect(str_of(e->d_name), (lode_str){0}))] = true;
+    if (is_sample(e->d_name)) seen[lang_id(lang_detect(str_of(e->d_name), (lode_str){0}))] = true;
   closedir(dir);
   for (size_t i = 0; i < lang_count; i++)
     CHECKF(seen[i] || lang_table[i].split == LANG_SPLIT_LINES, "%s has no sample in test/chunk", lang_table[i].name);
@@ -233,7 +244,7 @@ TEST_SLOW(broken_syntax_still_gives_chunks, 300) {
   for (struct dirent *e; (e = readdir(dir)) != NULL;) {
     char path[400];
     size_t n;
-    if (e->d_name[0] == '.' || ends_with(e->d_name, ".chunks")) continue;
+    if (!is_sample(e->d_name)) continue;
     snprintf(path, sizeof path, "test/chunk/%s", e->d_name);
     char *text = test_read_file(path, &n);
     const lang_info *language = lang_detect(str_of(e->d_name), (lode_str){0});

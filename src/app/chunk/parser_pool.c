@@ -156,6 +156,7 @@ bool parser_pool_has(const parser_pool *pool, const lang_info *language) { retur
 
 void parser_pool_result_release(parser_pool_result *result) {
   chunk_list_release(&result->chunks);
+  strbuf_release(&result->symbols);
   *result = (parser_pool_result){0};
 }
 
@@ -238,6 +239,19 @@ static void parser_pool_reap_worker(parser_pool_worker *w, lode_status st, parse
   parser_pool_explain_exit(r, st, end, killed);
 }
 
+/* Takes the table of symbols off the answer. It is checked here, so that what is stored is a table. */
+static lode_status parser_pool_take_symbols(lode_str *rest, parser_pool_result *r, lode_error *err) {
+  chunk_symbols symbols = {0};
+  uint32_t n = rest->len < 4 ? UINT32_MAX : num_le32((const unsigned char *)rest->data);
+  if (rest->len < 4 || n > rest->len - 4) return err_set(err, LODE_CORRUPT, "a short answer");
+  lode_status st = chunk_symbols_decode((lode_str){rest->data + 4, n}, &symbols, err);
+  chunk_symbols_release(&symbols);
+  if (st != LODE_OK) return st;
+  strbuf_add(&r->symbols, rest->data + 4, n);
+  *rest = (lode_str){rest->data + 4 + n, rest->len - 4 - n};
+  return r->symbols.failed ? err_nomem(err) : LODE_OK;
+}
+
 static lode_status parser_pool_read_answer(parser_pool_worker *w, uint32_t type, size_t text_bytes,
                                            parser_pool_result *r, lode_error *err) {
   const unsigned char *p = (const unsigned char *)w->answer.data;
@@ -246,6 +260,7 @@ static lode_status parser_pool_read_answer(parser_pool_worker *w, uint32_t type,
   uint32_t number = num_le32(p);
   lode_str rest = {w->answer.data + 4, w->answer.len - 4};
   if (type == PARSER_WIRE_CHUNKS) {
+    TRY(parser_pool_take_symbols(&rest, r, err));
     TRY(chunk_list_decode(rest, text_bytes, &r->chunks, err));
     r->broken = number != 0;
     parser_pool_set_outcome(r, PARSER_POOL_SYNTAX, "");
@@ -307,6 +322,7 @@ lode_status parser_pool_chunk(parser_pool *pool, const lang_info *language, lode
                               lode_error *err) {
   parser_pool_set_outcome(result, PARSER_POOL_PLAIN, "");
   result->broken = false;
+  result->symbols.len = 0;
   chunk_list_clear(&result->chunks);
   if (text.len > LANG_MAX_TEXT)
     return err_set(err, LODE_LIMIT, "a text of %zu bytes; the limit is %u", text.len, LANG_MAX_TEXT);
@@ -320,6 +336,7 @@ lode_status parser_pool_chunk(parser_pool *pool, const lang_info *language, lode
       parser_pool_set_outcome(result, PARSER_POOL_NO_GRAMMAR, "");
     }
     if (result->outcome == PARSER_POOL_SYNTAX) return LODE_OK;
+    result->symbols.len = 0;
   }
   return chunk_plain(language, text, &pool->options.chunk, &result->chunks, err);
 }

@@ -13,6 +13,7 @@
 #define LODE_CHUNK_PARSER_POOL_H
 
 #include "chunk/chunk.h"
+#include "chunk/symbol_table.h"
 
 typedef struct parser_pool parser_pool;
 
@@ -45,6 +46,7 @@ const char *parser_pool_outcome_text(parser_pool_outcome outcome);
 
 typedef struct parser_pool_result {
   chunk_list chunks;           /* a partition of the text, whatever the outcome */
+  strbuf symbols;              /* the table of symbols; empty unless the outcome is SYNTAX */
   parser_pool_outcome outcome; /* CRASHED and later ones should be reported to the user */
   bool broken;                 /* the text has syntax errors, according to the grammar */
   char detail[80];             /* "SIGSEGV", "5.0 s of CPU time"; empty without a problem */

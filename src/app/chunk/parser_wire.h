@@ -7,12 +7,13 @@
 #ifndef LODE_CHUNK_PARSER_WIRE_H
 #define LODE_CHUNK_PARSER_WIRE_H
 
-#define PARSER_WIRE_VERSION 1u
+#define PARSER_WIRE_VERSION 2u
 #define PARSER_WIRE_MAX_ANSWER (128u << 20) /* longest answer */
 
 enum {
   PARSER_WIRE_PARSE = 1,  /* version, max_bytes, min_bytes, cpu_ms, 0, length of the name, length of the text */
-  PARSER_WIRE_CHUNKS = 2, /* 1 if the text has syntax errors, else 0; then a list of chunks */
+  PARSER_WIRE_CHUNKS = 2, /* 1 if the text has syntax errors, else 0; length of the table of symbols,
+                             the table, a list of chunks */
   PARSER_WIRE_FAILED = 3, /* a parser_wire_reason, then text for people */
 };
 enum { PARSER_WIRE_NUMBERS = 7 };

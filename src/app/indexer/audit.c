@@ -20,6 +20,8 @@ static lode_status audit_open_colls(audit_state *a, lode_store *store, lode_erro
   TRY(lode_collection_open(store, STR_LIT(INDEXER_COLL_FILES), &plain, &a->colls.files, err));
   lode_status st = lode_collection_open(store, STR_LIT(INDEXER_COLL_QUALITY), &plain, &a->colls.quality, err);
   if (st != LODE_OK && st != LODE_NOT_FOUND) return st;
+  st = lode_collection_open(store, STR_LIT(INDEXER_COLL_SYMBOLS), &plain, &a->colls.symbols, err);
+  if (st != LODE_OK && st != LODE_NOT_FOUND) return st;
   err_clear(err);
   return LODE_OK;
 }
@@ -106,6 +108,7 @@ done:
   if (a.colls.code) lode_collection_close(a.colls.code);
   if (a.colls.files) lode_collection_close(a.colls.files);
   if (a.colls.quality) lode_collection_close(a.colls.quality);
+  if (a.colls.symbols) lode_collection_close(a.colls.symbols);
   indexer_file_table_release(&a.file_table);
   mem_free(a.counts);
   return st;

@@ -225,12 +225,29 @@ lode_status indexer_outline_make(const indexer_chunk_source *source, strbuf *out
   return out->failed ? err_nomem(err) : LODE_OK;
 }
 
-/* ---- Reading chunks ---- */
+/* ---- Symbols ---- */
+
+void indexer_symbols_put(strbuf *out, const lang_info *language, lode_str table) {
+  strbuf_addstr(out, "{\"language\":");
+  json_put_string(out, str_of(language->name));
+  indexer_record_put_field(out, "table", table);
+  strbuf_addch(out, '}');
+}
 
 static lode_str indexer_record_json_text(const json_doc *json, const char *key) {
   uint32_t node = json_get(json, 0, str_of(key));
   return node && json->nodes[node].type == JSON_NODE_STRING ? json->nodes[node].u.s : (lode_str){"", 0};
 }
+
+bool indexer_symbols_parse(lode_str metadata, json_doc *json, lode_str *table, const lang_info **language) {
+  if (!metadata.data || json_parse(json, metadata, NULL, NULL) != LODE_OK || json->nodes[0].type != JSON_NODE_OBJECT)
+    return false;
+  *table = indexer_record_json_text(json, "table");
+  *language = lang_find(indexer_record_json_text(json, "language"));
+  return *language != NULL;
+}
+
+/* ---- Reading chunks ---- */
 
 /* FIRST-LAST/LINE@OFFSET */
 static bool indexer_record_parse_span(lode_str span, indexer_chunk_view *view) {

@@ -22,6 +22,9 @@
  *   skip      why it has no chunks, if the reason is in its text
  *   masked    how many secrets were masked, if any (mask.h); documents and vectors are made from the masked text
  * Collection "quality" has the ids of "code", with a second vector for each.
+ * Collection "code.symbols" has a record for each file that was parsed by a grammar. Its id is the path. Its metadata:
+ *   language
+ *   table     its symbols (chunk/symbol_table.h)
  */
 #ifndef LODE_INDEXER_CODE_RECORD_H
 #define LODE_INDEXER_CODE_RECORD_H
@@ -35,12 +38,14 @@
 #define INDEXER_COLL_CODE "code"
 #define INDEXER_COLL_FILES "files"
 #define INDEXER_COLL_QUALITY "quality"
+#define INDEXER_COLL_SYMBOLS "code.symbols"
 #define INDEXER_NEW_SUFFIX ".new" /* collections that --force builds and then switches over to */
 
 /* Incremented whenever the same file would give other chunks, documents or embedded texts: then everything is read
  * again. */
-#define INDEXER_REVISION 2
-#define INDEXER_REVISION_HEADS 2 /* since this one, chunks say which definitions begin in them */
+#define INDEXER_REVISION 3
+#define INDEXER_REVISION_HEADS 2   /* since this one, chunks say which definitions begin in them */
+#define INDEXER_REVISION_SYMBOLS 3 /* since this one, there are tables of symbols */
 
 #define INDEXER_MAX_PATH 4000 /* files with longer paths are skipped */
 
@@ -65,6 +70,10 @@ LODE_MUST lode_status indexer_record_make(const indexer_chunk_source *source, si
                                           indexer_record *out, lode_error *err);
 /* The outline of a file: its path and the names that it defines. */
 LODE_MUST lode_status indexer_outline_make(const indexer_chunk_source *source, strbuf *out, lode_error *err);
+/* Appends the metadata of a file's table of symbols. */
+void indexer_symbols_put(strbuf *out, const lang_info *language, lode_str table);
+/* The table and the language of such a record; strings are in json. False when it has another form. */
+LODE_MUST bool indexer_symbols_parse(lode_str metadata, json_doc *json, lode_str *table, const lang_info **language);
 /* Sets buf to PATH#N, NUL-terminated. */
 LODE_MUST lode_status indexer_chunk_id(strbuf *buf, lode_str path, size_t i, lode_error *err);
 

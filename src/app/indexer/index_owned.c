@@ -11,7 +11,7 @@ bool indexer_is_index_name(lode_str name) {
   if (name.len > suffix.len && memcmp(name.data + name.len - suffix.len, suffix.data, suffix.len) == 0)
     name.len -= suffix.len;
   return str_eq(name, STR_LIT(INDEXER_COLL_CODE)) || str_eq(name, STR_LIT(INDEXER_COLL_FILES)) ||
-         str_eq(name, STR_LIT(INDEXER_COLL_QUALITY));
+         str_eq(name, STR_LIT(INDEXER_COLL_QUALITY)) || str_eq(name, STR_LIT(INDEXER_COLL_SYMBOLS));
 }
 
 lode_status indexer_owns_coll(lode_store *store, lode_str name, bool *owned, lode_error *err) {

@@ -228,13 +228,14 @@ static lode_status indexer_switch_over(indexer_ctx *x, lode_error *err) {
   lode_replacement pairs[] = {
       {STR_LIT(INDEXER_COLL_CODE INDEXER_NEW_SUFFIX), STR_LIT(INDEXER_COLL_CODE)},
       {STR_LIT(INDEXER_COLL_FILES INDEXER_NEW_SUFFIX), STR_LIT(INDEXER_COLL_FILES)},
+      {STR_LIT(INDEXER_COLL_SYMBOLS INDEXER_NEW_SUFFIX), STR_LIT(INDEXER_COLL_SYMBOLS)},
       {STR_LIT(INDEXER_COLL_QUALITY INDEXER_NEW_SUFFIX), STR_LIT(INDEXER_COLL_QUALITY)},
   };
   if (!x->rebuild) return LODE_OK;
   if (x->old_code) lode_collection_close(x->old_code);
   if (x->old_quality) lode_collection_close(x->old_quality);
   x->old_code = x->old_quality = NULL;
-  TRY(lode_collections_replace(x->store, pairs, x->colls.quality ? 3 : 2, err));
+  TRY(lode_collections_replace(x->store, pairs, x->colls.quality ? 4 : 3, err));
   x->rebuild = false;
   x->options.force = false;
   return LODE_OK;

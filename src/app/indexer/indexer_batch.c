@@ -212,12 +212,22 @@ done:
   return st;
 }
 
+static lode_status indexer_batch_symbol_records(const indexer_batch *b, indexer_batch_records *symbols,
+                                                lode_error *err) {
+  symbols->v = mem_calloc(b->n, sizeof *symbols->v);
+  if (!symbols->v) return err_nomem(err);
+  for (size_t i = 0; i < b->n; i++)
+    if (b->files[i]->symbols.len)
+      symbols->v[symbols->n++] = (lode_record){.id = b->files[i]->task->path, .metadata = b->files[i]->symbols};
+  return LODE_OK;
+}
+
 /* ---- The transaction ---- */
 
 typedef struct indexer_batch_txn {
   indexer_batch_ids old_chunks, old_files;
   indexer_batch_saved_vectors saved;
-  indexer_batch_records code, quality, files;
+  indexer_batch_records code, quality, files, symbols;
   mem_arena arena;
 } indexer_batch_txn;
 
@@ -256,6 +266,7 @@ static lode_status indexer_batch_delete_unknown(const indexer_batch *b, lode_txn
     ids.n = 0;
     if (st == LODE_OK) st = indexer_batch_add_id(&ids, b->files[i]->task->path, err);
     if (st == LODE_OK) st = indexer_batch_delete_ids(b->colls->files, txn, &ids, err);
+    if (st == LODE_OK) st = indexer_batch_delete_ids(b->colls->symbols, txn, &ids, err);
     lode_result_free(found);
     indexer_batch_ids_release(&ids);
   }
@@ -272,11 +283,13 @@ static lode_status indexer_batch_write_all(const indexer_batch *b, indexer_batch
   TRY_GOTO(indexer_batch_delete_ids(s->code, txn, &w->old_chunks, err));
   TRY_GOTO(indexer_batch_delete_ids(s->quality, txn, &w->old_chunks, err));
   TRY_GOTO(indexer_batch_delete_ids(s->files, txn, &w->old_files, err));
+  TRY_GOTO(indexer_batch_delete_ids(s->symbols, txn, &w->old_files, err));
   if (delete_unknown) TRY_GOTO(indexer_batch_delete_unknown(b, txn, err));
   if (w->code.n) TRY_GOTO(lode_add(s->code, txn, w->code.v, w->code.n, LODE_FAIL_EXISTING, NULL, err));
   if (s->quality && w->quality.n)
     TRY_GOTO(lode_add(s->quality, txn, w->quality.v, w->quality.n, LODE_FAIL_EXISTING, NULL, err));
   if (w->files.n) TRY_GOTO(lode_upsert(s->files, txn, w->files.v, w->files.n, NULL, err));
+  if (s->symbols && w->symbols.n) TRY_GOTO(lode_upsert(s->symbols, txn, w->symbols.v, w->symbols.n, NULL, err));
 done:
   return indexer_batch_end(txn, st, err);
 }
@@ -299,6 +312,7 @@ lode_status indexer_batch_flush(indexer_batch *b, lode_error *err) {
   TRY_GOTO(indexer_batch_save_vectors(b, &w.old_chunks, &w.saved, err));
   TRY_GOTO(indexer_batch_chunk_records(b, &w.saved, &w.code, &w.quality, err));
   TRY_GOTO(indexer_batch_file_records(b, &w.arena, &w.files, err));
+  TRY_GOTO(indexer_batch_symbol_records(b, &w.symbols, err));
   for (int tries = 0; (st = indexer_batch_write_all(b, &w, false, err)) == LODE_BUSY && tries < INDEXER_BATCH_MAX_TRIES;
        tries++) {}
   if (st == LODE_EXISTS || st == LODE_REFUSED) st = indexer_batch_write_all(b, &w, true, err);
@@ -308,6 +322,7 @@ done:
   mem_free(w.code.v);
   mem_free(w.quality.v);
   mem_free(w.files.v);
+  mem_free(w.symbols.v);
   indexer_batch_saved_release(&w.saved);
   indexer_batch_ids_release(&w.old_chunks);
   indexer_batch_ids_release(&w.old_files);
@@ -325,6 +340,7 @@ static lode_status indexer_batch_remove_ids(const indexer_colls *s, const indexe
   TRY_GOTO(indexer_batch_delete_ids(s->code, txn, chunks, err));
   TRY_GOTO(indexer_batch_delete_ids(s->quality, txn, chunks, err));
   TRY_GOTO(indexer_batch_delete_ids(s->files, txn, files, err));
+  TRY_GOTO(indexer_batch_delete_ids(s->symbols, txn, files, err));
 done:
   return indexer_batch_end(txn, st, err);
 }

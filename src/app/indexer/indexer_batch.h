@@ -2,16 +2,16 @@
 /* indexer_batch.h - writes what a pipeline has produced, several files per transaction.
  *
  * One transaction deletes the old chunks of each file and adds the new ones, in "code" and in "quality" (if there is
- * one), and updates the file's state. A vector that exists for the same text is kept. */
+ * one), and updates the file's state and its table of symbols. A vector that exists for the same text is kept. */
 #ifndef LODE_INDEXER_INDEXER_BATCH_H
 #define LODE_INDEXER_INDEXER_BATCH_H
 
 #include "indexer/pipeline.h"
 
-/* The collections of an index; quality may be NULL. */
+/* The collections of an index; quality and symbols may be NULL. */
 typedef struct indexer_colls {
   lode_store *store;
-  lode_collection *code, *files, *quality;
+  lode_collection *code, *files, *quality, *symbols;
 } indexer_colls;
 
 typedef struct indexer_batch {

@@ -98,7 +98,8 @@ static lode_status indexer_inspect(indexer_ctx *x, indexer_found *f, lode_error 
       f->quality = true;
     } else if (indexer_is_named(info, INDEXER_COLL_CODE INDEXER_NEW_SUFFIX) ||
                indexer_is_named(info, INDEXER_COLL_FILES INDEXER_NEW_SUFFIX) ||
-               indexer_is_named(info, INDEXER_COLL_QUALITY INDEXER_NEW_SUFFIX)) {
+               indexer_is_named(info, INDEXER_COLL_QUALITY INDEXER_NEW_SUFFIX) ||
+               indexer_is_named(info, INDEXER_COLL_SYMBOLS INDEXER_NEW_SUFFIX)) {
       f->has_new = true;
     }
   }
@@ -108,7 +109,7 @@ static lode_status indexer_inspect(indexer_ctx *x, indexer_found *f, lode_error 
 
 static lode_status indexer_drop_new_colls(indexer_ctx *x, lode_error *err) {
   static const char *const names[] = {INDEXER_COLL_CODE INDEXER_NEW_SUFFIX, INDEXER_COLL_FILES INDEXER_NEW_SUFFIX,
-                                      INDEXER_COLL_QUALITY INDEXER_NEW_SUFFIX};
+                                      INDEXER_COLL_QUALITY INDEXER_NEW_SUFFIX, INDEXER_COLL_SYMBOLS INDEXER_NEW_SUFFIX};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     lode_status st = lode_collection_drop(x->store, str_of(names[i]), err);
     if (st != LODE_OK && st != LODE_NOT_FOUND) return st;
@@ -144,6 +145,8 @@ static lode_status indexer_open_colls(indexer_ctx *x, const indexer_found *f, lo
   TRY(indexer_open_coll(x, INDEXER_COLL_CODE, is_new, &o, &x->colls.code, err));
   o = (lode_collection_options){.create = true, .counters = file_counters, .n_counters = 2};
   TRY(indexer_open_coll(x, INDEXER_COLL_FILES, is_new, &o, &x->colls.files, err));
+  o = (lode_collection_options){.create = true};
+  TRY(indexer_open_coll(x, INDEXER_COLL_SYMBOLS, is_new, &o, &x->colls.symbols, err));
   if (!f->quality && !x->options.quality && !config_bool(&x->project->config, CONFIG_QUALITY)) return LODE_OK;
   if (!x->second) TRY(indexer_open_first_model(x, LODE_MODEL_MINILM, "no second vectors are made", &x->second, err));
   if (!x->second && !f->quality) return LODE_OK;
@@ -155,6 +158,7 @@ void indexer_close_colls(indexer_ctx *x) {
   if (x->colls.code) lode_collection_close(x->colls.code);
   if (x->colls.files) lode_collection_close(x->colls.files);
   if (x->colls.quality) lode_collection_close(x->colls.quality);
+  if (x->colls.symbols) lode_collection_close(x->colls.symbols);
   if (x->old_code) lode_collection_close(x->old_code);
   if (x->old_quality) lode_collection_close(x->old_quality);
   x->colls = (indexer_colls){0};

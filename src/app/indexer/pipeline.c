@@ -54,6 +54,17 @@ static lode_status pipeline_embed(const indexer_pipeline *p, indexer_file *f, lo
   return LODE_OK;
 }
 
+static lode_status pipeline_keep_symbols(pipeline_worker *w, indexer_file *f, lode_error *err) {
+  if (w->parsed.outcome != PARSER_POOL_SYNTAX || !w->parsed.symbols.len) return LODE_OK;
+  w->outline.len = 0;
+  indexer_symbols_put(&w->outline, f->language, (lode_str){w->parsed.symbols.data, w->parsed.symbols.len});
+  if (w->outline.len > LODE_MAX_METADATA_BYTES) return LODE_OK;
+  char *copy = w->outline.failed ? NULL : mem_arena_copy(&f->arena, w->outline.data, w->outline.len);
+  if (!copy) return err_nomem(err);
+  f->symbols = (lode_str){copy, w->outline.len};
+  return LODE_OK;
+}
+
 static lode_status pipeline_make_records(pipeline_worker *w, indexer_file *f, lode_error *err) {
   const indexer_pipeline *p = w->pipeline;
   indexer_chunk_source source = {
@@ -67,6 +78,7 @@ static lode_status pipeline_make_records(pipeline_worker *w, indexer_file *f, lo
   char *outline = mem_arena_copy(&f->arena, w->outline.data, w->outline.len);
   if (!outline) return err_nomem(err);
   f->outline = (lode_str){outline, w->outline.len};
+  TRY(pipeline_keep_symbols(w, f, err));
   f->state.chunks = (uint32_t)f->n;
   return p->options.embedder && f->n ? pipeline_embed(p, f, err) : LODE_OK;
 }

@@ -31,6 +31,7 @@ typedef struct indexer_file {
   size_t n;
   float *vectors; /* n x dimension, or NULL */
   lode_str outline;
+  lode_str symbols; /* metadata of its table of symbols; empty: it has none */
   parser_pool_outcome outcome;
   char detail[80];
   lode_error error; /* status LODE_OK, or why the run must end */

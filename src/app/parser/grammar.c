@@ -97,6 +97,7 @@ static lode_status grammar_load_library(const char *folder, parser_grammar *g, l
     return err_set(err, LODE_TOO_NEW, "%s.so is of version %u", name, abi);
   g->ts = ts;
   lode_status st = grammar_bind_rules(g, err);
+  if (st == LODE_OK) st = parser_grammar_bind_uses(g, err);
   if (st != LODE_OK) g->ts = NULL;
   return st;
 }
@@ -171,16 +172,11 @@ static TSNode grammar_repeat_step(TSNode node, lode_str step) {
   return node;
 }
 
-TSNode parser_name_node(const lang_rule *rule, TSNode node, bool scope) {
-  const char *path = rule->name ? rule->name : "name", *angle = strchr(path, '<');
-  size_t end = strlen(path);
+TSNode parser_node_at(TSNode node, lode_str path) {
+  const char *at = path.data, *stop = at + path.len;
   TSNode none = {0};
   lode_str step;
-  if (!scope && angle) end = (size_t)(angle - path);
-  if (scope) path = angle ? angle + 1 : "", end = strlen(path);
-  const char *stop = path + end;
-  if (path == stop) return none;
-  while (path < stop && grammar_next_word(&path, ".<", &step)) {
+  while (at < stop && grammar_next_word(&at, ".< ", &step)) {
     if (step.data[step.len - 1] == '*') {
       node = grammar_repeat_step(node, (lode_str){step.data, step.len - 1});
     } else if (step.data[0] == '^') {
@@ -192,6 +188,14 @@ TSNode parser_name_node(const lang_rule *rule, TSNode node, bool scope) {
     if (ts_node_is_null(node)) return none;
   }
   return node;
+}
+
+TSNode parser_name_node(const lang_rule *rule, TSNode node, bool scope) {
+  const char *path = rule->name ? rule->name : "name", *angle = strchr(path, '<');
+  TSNode none = {0};
+  lode_str name = {path, angle ? (size_t)(angle - path) : strlen(path)};
+  if (scope) name = str_of(angle ? angle + 1 : "");
+  return name.len ? parser_node_at(node, name) : none;
 }
 
 static TSNode grammar_body_node(const parser_grammar *g, TSNode node) {
@@ -264,5 +268,5 @@ size_t parser_grammar_check(const parser_grammar *g, strbuf *out) {
   if (g->language->comment) wrong += grammar_check_types(g, g->language->comment, "comment", out);
   const char *bodies = g->language->body ? g->language->body : "";
   while (grammar_next_word(&bodies, " ", &step)) wrong += grammar_check_step(g, step, "body", out);
-  return wrong;
+  return wrong + parser_grammar_check_uses(g, out);
 }

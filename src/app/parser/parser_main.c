@@ -102,15 +102,25 @@ static lode_status parser_parse_text(TSParser *parser, const parser_grammar *g, 
   return err_set(err, LODE_BUSY, "more than %u.%u s of CPU time", r->cpu_ms / 1000, r->cpu_ms % 1000 / 100);
 }
 
-static lode_status parser_chunk_text(TSParser *parser, const char *folder, const parser_request *r,
-                                     parser_outline *outline, chunk_list *list, bool *broken, lode_error *err) {
+typedef struct parser_result { /* reused for each request */
+  parser_outline outline;
+  chunk_list list;
+  parser_refs refs;
+  strbuf symbols;
+  bool broken;
+} parser_result;
+
+static lode_status parser_chunk_text(TSParser *parser, const char *folder, const parser_request *r, parser_result *to,
+                                     lode_error *err) {
   const parser_grammar *g = NULL;
   TSTree *tree = NULL;
+  to->symbols.len = 0;
   TRY(parser_grammar_load(folder, r->language, &g, err));
   TRY(parser_parse_text(parser, g, r, &tree, err));
-  *broken = ts_node_has_error(ts_tree_root_node(tree));
-  lode_status st = parser_collect(g, tree, r->text, &r->options, outline, err);
-  if (st == LODE_OK) st = parser_make_chunks(g, outline, r->text, &r->options, list, err);
+  to->broken = ts_node_has_error(ts_tree_root_node(tree));
+  lode_status st = parser_collect(g, tree, r->text, &r->options, &to->outline, err);
+  if (st == LODE_OK) st = parser_make_chunks(g, &to->outline, r->text, &r->options, &to->list, err);
+  if (st == LODE_OK) st = parser_make_symbols(g, tree, r->text, &to->refs, &to->symbols, err);
   ts_tree_delete(tree);
   return st;
 }
@@ -141,14 +151,16 @@ static lode_status parser_answer_failure(lode_status why, const lode_error *said
   return proc_frame_send(PROC_CHILD_FD, (proc_frame){.type = PARSER_WIRE_FAILED}, parts, 2, 0, err);
 }
 
-static lode_status parser_answer_chunks(const chunk_list *list, bool broken, strbuf *out, lode_error *err) {
-  unsigned char flag[4];
+static lode_status parser_answer_chunks(const parser_result *r, strbuf *out, lode_error *err) {
+  unsigned char head[8];
   out->len = 0;
-  num_put_le32(flag, broken);
-  chunk_list_encode(list, out);
+  num_put_le32(head, r->broken);
+  num_put_le32(head + 4, (uint32_t)r->symbols.len);
+  chunk_list_encode(&r->list, out);
   if (out->failed) parser_exit_nomem();
-  lode_str parts[] = {{(const char *)flag, 4}, {out->data, out->len}};
-  return proc_frame_send(PROC_CHILD_FD, (proc_frame){.type = PARSER_WIRE_CHUNKS}, parts, 2, 0, err);
+  lode_str parts[] = {
+      {(const char *)head, 8}, {r->symbols.data ? r->symbols.data : "", r->symbols.len}, {out->data, out->len}};
+  return proc_frame_send(PROC_CHILD_FD, (proc_frame){.type = PARSER_WIRE_CHUNKS}, parts, 3, 0, err);
 }
 
 #ifdef LODE_CHECKED
@@ -171,15 +183,13 @@ static void parser_misbehave(lode_str text) {
 
 static int parser_serve(const char *folder) {
   TSParser *parser = ts_parser_new();
-  chunk_list list = {0};
-  parser_outline outline = {0};
+  parser_result result = {0};
   strbuf body = {0}, out = {0};
   lode_error err, said;
   proc_frame frame;
   lode_status st = LODE_OK;
   while (st == LODE_OK) {
     parser_request r = {0};
-    bool broken = false;
     st = proc_frame_receive(PROC_CHILD_FD, LANG_MAX_TEXT + 4096, 0, &frame, &body, &err);
     if (st != LODE_OK) break;
     if (frame.type != PARSER_WIRE_PARSE || !parser_read_request((lode_str){body.data, body.len}, &r)) return 2;
@@ -187,13 +197,15 @@ static int parser_serve(const char *folder) {
 #ifdef LODE_CHECKED
     parser_misbehave(r.text);
 #endif
-    lode_status made = parser_chunk_text(parser, folder, &r, &outline, &list, &broken, &said);
+    lode_status made = parser_chunk_text(parser, folder, &r, &result, &said);
     os_cpu_alarm(0);
-    st = made == LODE_OK ? parser_answer_chunks(&list, broken, &out, &err) : parser_answer_failure(made, &said, &err);
+    st = made == LODE_OK ? parser_answer_chunks(&result, &out, &err) : parser_answer_failure(made, &said, &err);
   }
   ts_parser_delete(parser);
-  parser_outline_release(&outline);
-  chunk_list_release(&list);
+  parser_outline_release(&result.outline);
+  chunk_list_release(&result.list);
+  parser_refs_release(&result.refs);
+  strbuf_release(&result.symbols);
   strbuf_release(&body);
   strbuf_release(&out);
   return st == LODE_GONE ? 0 : 2;

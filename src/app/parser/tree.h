@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree.h - chunks of a syntax tree, in two passes.
+/* tree.h - chunks of a syntax tree, in two passes, and its symbols, in a third.
  *
  * The first pass (tree_collect.c) walks the tree with a cursor, without recursion and no deeper than necessary. It
  * records the definitions in the order of the text, and the breaks: lines that begin a node, with the depth of the
  * node. The second pass (tree_chunks.c) decides which definitions become chunks, emits them and the text between them
- * in order, and splits what is too long at the shallowest break.
+ * in order, and splits what is too long at the shallowest break. The third pass (tree_symbols.c) lists all definitions
+ * and all uses of names.
  */
 #ifndef LODE_PARSER_TREE_H
 #define LODE_PARSER_TREE_H
 
 #include "chunk/chunk.h"
 #include "parser/grammar.h"
+#include "parser/tree_refs.h"
 
 #define PARSER_MAX_DEPTH 400 /* deeper nodes are not visited */
 #define PARSER_NO_DEF UINT32_MAX
@@ -43,5 +45,21 @@ LODE_MUST lode_status parser_collect(const parser_grammar *grammar, TSTree *tree
 LODE_MUST lode_status parser_make_chunks(const parser_grammar *grammar, const parser_outline *outline, lode_str text,
                                          const chunk_options *options, chunk_list *list, lode_error *err);
 void parser_outline_release(parser_outline *outline);
+/* Appends the table of symbols (chunk/symbol_table.h). */
+LODE_MUST lode_status parser_make_symbols(const parser_grammar *grammar, TSTree *tree, lode_str text, parser_refs *refs,
+                                          strbuf *out, lode_error *err);
+
+/* ---- Names of definitions (tree_names.c): slices of the text ---- */
+
+/* A class, struct, interface, ...: what is defined in it is a member. */
+bool parser_is_class(lang_kind kind);
+/* "Store::open" and "M.open": `open`, in scope Store or M. */
+void parser_split_name(lode_str name, lode_str *scope, lode_str *last);
+/* Without quotes, pointer signs and type arguments: "Point<T>" is Point. */
+lode_str parser_bare_name(lode_str name);
+/* The last part of a definition's name, and the scope it names. */
+void parser_names_of(const parser_def *def, lode_str *scope, lode_str *last);
+/* The definition without its body; it may be several lines long. */
+lode_str parser_signature(const parser_grammar *grammar, lode_str text, const parser_def *def);
 
 #endif

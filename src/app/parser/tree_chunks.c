@@ -43,11 +43,6 @@ typedef struct tree_builder {
 
 /* ---- Which definitions become chunks ---- */
 
-static bool tree_is_class(lang_kind k) {
-  return k == LANG_KIND_CLASS || k == LANG_KIND_STRUCT || k == LANG_KIND_UNION || k == LANG_KIND_ENUM ||
-         k == LANG_KIND_INTERFACE || k == LANG_KIND_TRAIT || k == LANG_KIND_IMPL;
-}
-
 /* A namespace is never a chunk; it only gives names to what it contains. */
 static bool tree_is_transparent(const parser_def *d) { return d->rule->kind == LANG_KIND_NAMESPACE; }
 
@@ -86,46 +81,9 @@ static lode_str tree_slice(const tree_builder *b, uint32_t from, uint32_t to) {
   return (lode_str){b->text.data + from, to > from ? to - from : 0};
 }
 
-/* "Store::open" and "M.open": `open`, in scope Store or M. */
-static void tree_split_name(lode_str name, lode_str *scope, lode_str *last) {
-  *scope = STR_LIT("");
-  *last = name;
-  if (name.len > CHUNK_MAX_NAME) return;
-  for (size_t i = 0; i < name.len; i++)
-    if (!isalnum((unsigned char)name.data[i]) && !strchr("_.:~$", name.data[i]) &&
-        !((unsigned char)name.data[i] & 0x80))
-      return;
-  for (size_t i = name.len; i-- > 1;) {
-    if (name.data[i] != '.' && name.data[i] != ':') continue;
-    if (i + 1 == name.len) return;
-    *last = (lode_str){name.data + i + 1, name.len - i - 1};
-    *scope = (lode_str){name.data, name.data[i] == ':' && name.data[i - 1] == ':' ? i - 1 : i};
-    return;
-  }
-}
-
-/* Without quotes, pointer signs and type arguments: "Point<T>" is Point. */
-static lode_str tree_bare_name(lode_str s) {
-  if (s.len >= 2 && (s.data[0] == '"' || s.data[0] == '\'' || s.data[0] == '`') && s.data[s.len - 1] == s.data[0])
-    return (lode_str){s.data + 1, s.len - 2};
-  while (s.len > 1 && (s.data[0] == '*' || s.data[0] == '&')) s.data++, s.len--;
-  bool is_operator = s.len >= 8 && memcmp(s.data, "operator", 8) == 0;
-  char last = s.len ? s.data[s.len - 1] : 0;
-  const char *args =
-      s.len && (last == '>' || last == ']') && !is_operator ? memchr(s.data, last == '>' ? '<' : '[', s.len) : NULL;
-  if (args && args > s.data && isalnum((unsigned char)args[-1])) s.len = (size_t)(args - s.data);
-  return s;
-}
-
-/* The last part of a definition's name, and the scope it names. */
-static void tree_names_of(const parser_def *d, lode_str *scope, lode_str *last) {
-  tree_split_name(tree_bare_name(d->name), scope, last);
-  if (scope->len == 0) *scope = tree_bare_name(d->scope);
-}
-
 static lode_str tree_name_of(tree_builder *b, const parser_def *d) {
   lode_str scope, last;
-  tree_names_of(d, &scope, &last);
+  parser_names_of(d, &scope, &last);
   return chunk_clean_string(b->list, last, CHUNK_MAX_NAME, CHUNK_STRING_ONE_LINE);
 }
 
@@ -135,7 +93,7 @@ static lode_str tree_parents_of(tree_builder *b, uint32_t outer, lode_str scope)
   for (bool is_scope = true; is_scope || outer != PARSER_NO_DEF; is_scope = false) {
     lode_str name = scope;
     if (!is_scope) {
-      name = tree_bare_name(b->o->defs[outer].name);
+      name = parser_bare_name(b->o->defs[outer].name);
       outer = b->o->defs[outer].outer;
     }
     if (name.len == 0) continue;
@@ -148,18 +106,7 @@ static lode_str tree_parents_of(tree_builder *b, uint32_t outer, lode_str scope)
 }
 
 static lode_str tree_signature_of(tree_builder *b, const parser_def *d) {
-  uint32_t from = ts_node_start_byte(d->node), end = d->body ? d->body : parser_body_start(b->g, d->node);
-  if (end <= from || end > d->end) { /* no body: the first line, or up to a brace */
-    end = from;
-    uint32_t max = d->end < from + CHUNK_MAX_SIGNATURE ? d->end : from + CHUNK_MAX_SIGNATURE;
-    while (end < max && b->text.data[end] != '\n' && b->text.data[end] != '{') end++;
-  }
-  while (end > from && (isspace((unsigned char)b->text.data[end - 1]) || strchr("{:=>", b->text.data[end - 1]))) {
-    /* a > of type arguments stays */
-    if (b->text.data[end - 1] == '>' && !(end - 1 > from && b->text.data[end - 2] == '=')) break;
-    end--;
-  }
-  return chunk_clean_string(b->list, tree_slice(b, from, end), CHUNK_MAX_SIGNATURE, CHUNK_STRING_ONE_LINE);
+  return chunk_clean_string(b->list, parser_signature(b->g, b->text, d), CHUNK_MAX_SIGNATURE, CHUNK_STRING_ONE_LINE);
 }
 
 static lode_str tree_doc_of(tree_builder *b, const parser_def *d) {
@@ -173,12 +120,12 @@ static lode_str tree_doc_of(tree_builder *b, const parser_def *d) {
 static lang_kind tree_kind_of(const tree_builder *b, const parser_def *d) {
   lode_str scope, last, class_scope, class_name = STR_LIT("");
   if (d->rule->kind != LANG_KIND_FUNCTION) return d->rule->kind;
-  bool is_member = d->outer != PARSER_NO_DEF && tree_is_class(b->o->defs[d->outer].rule->kind);
-  tree_names_of(d, &scope, &last);
+  bool is_member = d->outer != PARSER_NO_DEF && parser_is_class(b->o->defs[d->outer].rule->kind);
+  parser_names_of(d, &scope, &last);
   if (scope.len)
-    tree_split_name(scope, &class_scope, &class_name);
+    parser_split_name(scope, &class_scope, &class_name);
   else if (is_member)
-    tree_names_of(&b->o->defs[d->outer], &class_scope, &class_name);
+    parser_names_of(&b->o->defs[d->outer], &class_scope, &class_name);
   if (last.len && str_eq(last, class_name)) return LANG_KIND_CONSTRUCTOR;
   return is_member ? LANG_KIND_METHOD : LANG_KIND_FUNCTION;
 }
@@ -193,7 +140,7 @@ static uint32_t tree_parent_chunk(const tree_builder *b, uint32_t outer) {
 static void tree_describe_def(tree_builder *b, uint32_t def, chunk_item *c) {
   const parser_def *d = &b->o->defs[def];
   lode_str scope, last;
-  tree_names_of(d, &scope, &last);
+  parser_names_of(d, &scope, &last);
   c->kind = tree_kind_of(b, d);
   c->name = tree_name_of(b, d);
   c->parents = tree_parents_of(b, d->outer, scope);
@@ -380,7 +327,7 @@ static void tree_list_members(tree_builder *b, strbuf *scratch) {
   for (size_t i = 0; i < b->list->n && !b->failed; i++) {
     chunk_item *c = &b->list->items[i];
     uint32_t def = b->pieces[i].def;
-    if (def == PARSER_NO_DEF || c->part != 0 || !tree_is_class(c->kind)) continue;
+    if (def == PARSER_NO_DEF || c->part != 0 || !parser_is_class(c->kind)) continue;
     scratch->len = 0;
     for (size_t k = i + 1; k < b->list->n && b->list->items[k].start < b->o->defs[def].end; k++) {
       const chunk_item *m = &b->list->items[k];
@@ -424,7 +371,7 @@ static bool tree_is_declaration(const parser_def *d) {
 
 static bool tree_put_symbol(tree_builder *b, const parser_def *d, uint32_t line, strbuf *out) {
   lode_str scope, name;
-  tree_names_of(d, &scope, &name);
+  parser_names_of(d, &scope, &name);
   if (name.len == 0 || name.len > CHUNK_MAX_NAME || memchr(name.data, '\n', name.len)) return false;
   if (out->len + name.len + 32 > CHUNK_MAX_SYMBOLS) return false;
   strbuf_addf(out, "%s%u %s%s ", out->len ? "\n" : "", line, tree_is_declaration(d) ? "-" : "",
