@@ -406,6 +406,10 @@ LODE_MUST LODE_INLINE lode_status lode_query(lode_collection *collection, const 
  * LODE_LIMIT. The key "#document" in a metadata filter takes a document filter.
  */
 
+/* Which of these texts a filter on documents matches, without a store: matches[i] is about texts[i]. */
+LODE_EXPERIMENTAL LODE_MUST LODE_API lode_status lode_match_texts(lode_str where_document, const lode_str *texts,
+                                                                  size_t n, bool *matches, lode_error *err);
+
 /* ---- Statistics ----------------------------------------------------------------------------- */
 
 /* O(1) in the number of records. Bytes are of files, as they are on disk. */

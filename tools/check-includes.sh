@@ -21,7 +21,7 @@ may_include() {
     lib/remote) echo "base os iface kernel query" ;;
     lib/gemm) echo "base" ;;
     lib/embed) echo "base os gemm" ;;
-    lib/api) echo "base iface embed" ;;
+    lib/api) echo "base iface query embed" ;;
     app/scan) echo "base os" ;;
     app/chunk) echo "base os scan" ;;
     app/parser) echo "base os scan chunk" ;;

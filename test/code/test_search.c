@@ -562,7 +562,7 @@ TEST(a_tree_is_indexed_searched_and_followed) {
 }
 
 /* Who stays finds a change before any index holds it, and leaves those to the store. */
-/* How many results a search for a text as it stands has; the first of them is of that file. */
+/* How many results a search for a text as it stands has; the first of them is of that file; NULL: of any. */
 static size_t verbatim(scene *s, search_request request, const char *path) {
   search_result result;
   request.mode = LODE_HYBRID;
@@ -570,7 +570,7 @@ static size_t verbatim(scene *s, search_request request, const char *path) {
   request.embedder = s->model;
   OK(search_run(&s->project, s->store, &request, &result, &err));
   size_t n = result.n;
-  CHECK(!result.weak && (n == 0 || str_eq(result.hits[0].path, S(path))));
+  CHECK(!result.weak && (n == 0 || !path || str_eq(result.hits[0].path, S(path))));
   search_result_release(&result);
   return n;
 }
@@ -605,6 +605,133 @@ TEST(text_as_it_stands_is_found_and_verified) {
       &result, &err));
   CHECK(result.n == 0 || result.weak);
   search_result_release(&result);
+  scene_close(&s);
+}
+
+static bool stop_at_once(void *ctx, const char *phase, uint64_t done, uint64_t total) {
+  (void)phase, (void)done, (void)total;
+  ++*(size_t *)ctx;
+  return false;
+}
+
+TEST(text_as_it_stands_is_looked_for_in_all_chunks) {
+  scene s = {0};
+  indexer_report r;
+  search_result result;
+  char name[32], text[200];
+  size_t asked = 0;
+  scene_open(&s, "letters@1/8/static");
+  for (int i = 0; i < 600; i++) {
+    snprintf(name, sizeof name, "use%03d.c", i);
+    snprintf(text, sizeof text, "int use%d(void) { return the_target(%d) + xthe_targety; }\n", i, i);
+    write_in(s.project.root, name, text);
+  }
+  OK(run_index(&s, false, &r));
+  write_in(s.project.root, "zzz.c", "int the_target(int n) { return n; }\n");
+  OK(run_index(&s, false, &r));
+  search_request exact = {.query = S("the_target"), .exact = true},
+                 pattern = {.query = S("the_(other|target)\\("), .regex = true};
+  CHECK(verbatim(&s, exact, NULL) == 10);
+  CHECK(verbatim(&s, pattern, NULL) == 10);
+  CHECK(verbatim(&s, (search_request){.query = S("he_targe"), .exact = true}, NULL) == 10);
+  CHECK(verbatim(&s, (search_request){.query = S("the_target"), .exact = true, .path = S("*9.c")}, "use009.c") == 10);
+  exact.mode = pattern.mode = LODE_BY_TEXT;
+  exact.limit = pattern.limit = 1000; /* more than the words' first batch: all of them, once each */
+  OK(search_run(&s.project, s.store, &exact, &result, &err));
+  CHECKF(result.n == 601, "%zu", result.n);
+  search_result_release(&result);
+  OK(search_run(&s.project, s.store, &pattern, &result, &err));
+  CHECKF(result.n == 601, "%zu", result.n);
+  search_result_release(&result);
+  pattern.progress = (lode_progress){stop_at_once, &asked};
+  CHECK(search_run(&s.project, s.store, &pattern, &result, &err) == LODE_CANCELLED && asked == 1);
+  scene_close(&s);
+}
+
+/* A pattern means what it means alone, and is shown as it was written. */
+TEST(a_pattern_is_taken_as_it_is_written) {
+  static const struct {
+    const char *pattern, *says;
+    lode_status st;
+  } wrong[] = {{"a)|(b", "\"a)|(b\" is wrong at byte 1:", LODE_INVALID},
+               {"(x", "\"(x\" is wrong at byte 2:", LODE_INVALID},
+               {"x(*SKIP)", "\"x(*SKIP)\" has a verb", LODE_INVALID},
+               {"(e+)+[QR]", "\"(e+)+[QR]\" takes too much work", LODE_LIMIT}};
+  scene s = {0};
+  indexer_report r;
+  search_result result;
+  char long_text[4000] = "/* ";
+  memset(long_text + 3, 'e', sizeof long_text - 10);
+  memcpy(long_text + sizeof long_text - 8, " */\n", 5);
+  scene_open(&s, "letters@1/8/static");
+  write_in(s.project.root, "long.c", long_text);
+  write_in(s.project.root, "gamma.c", "int gamma_ray; /* a # b */\nint second;\n");
+  OK(run_index(&s, false, &r));
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    search_request request = {.query = S(wrong[i].pattern), .regex = true, .mode = LODE_BY_TEXT, .limit = 3};
+    lode_status st = search_run(&s.project, s.store, &request, &result, &err);
+    CHECKF(st == wrong[i].st && strstr(err.text, wrong[i].says) && !strstr(err.text, "(?m)"), "%s: %s",
+           wrong[i].pattern, err.text);
+    if (st == LODE_OK) search_result_release(&result);
+  }
+  CHECK(verbatim(&s, (search_request){.query = S("(?x) gamma _ray # a comment"), .regex = true}, "gamma.c") == 1);
+  CHECK(verbatim(&s, (search_request){.query = S("\\Qa # b"), .regex = true}, "gamma.c") == 1);
+  CHECK(verbatim(&s, (search_request){.query = S("^int second"), .regex = true}, "gamma.c") == 1);
+  CHECK(verbatim(&s, (search_request){.query = S("gamma\\.c|nothing"), .regex = true}, "") == 0);
+  scene_close(&s);
+}
+
+TEST(copies_are_folded_and_files_listed_once) {
+  scene s = {0};
+  indexer_report r;
+  search_result result;
+  char name[32], text[4000] = "";
+  scene_open(&s, "letters@1/8/static");
+  for (int i = 0; i < 400; i++) { /* more than one batch of candidates */
+    snprintf(name, sizeof name, "copy%03d.c", i);
+    write_in(s.project.root, name, "int quorum_of(int nodes) { return nodes / 2 + 1; }\n");
+  }
+  for (int i = 0; i < 20; i++)
+    snprintf(text + strlen(text), sizeof text - strlen(text),
+             "int quorum_%d(int nodes) {\n  int quorum = nodes / %d;\n  return quorum + nodes + %d;\n}\n\n", i, i + 1,
+             i);
+  write_in(s.project.root, "many.c", text);
+  OK(run_index(&s, false, &r));
+  search_request request = {.query = S("quorum nodes"), .mode = LODE_BY_TEXT, .limit = 30};
+  OK(search_run(&s.project, s.store, &request, &result, &err));
+  size_t copies = 0;
+  for (size_t i = 0; i < result.n; i++) copies += memcmp(result.hits[i].path.data, "copy", 4) == 0;
+  CHECKF(copies == 1, "%zu copies", copies);
+  search_result_release(&result);
+  request.files_only = true;
+  OK(search_run(&s.project, s.store, &request, &result, &err));
+  for (size_t i = 0; i < result.n; i++)
+    for (size_t k = 0; k < i; k++) CHECK(!str_eq(result.hits[i].path, result.hits[k].path));
+  CHECK(result.n >= 2);
+  search_result_release(&result);
+  scene_close(&s);
+}
+
+/* Its parts are everywhere, the name is not. */
+TEST(a_name_that_is_nowhere_is_weak) {
+  static const struct {
+    const char *query;
+    bool weak;
+  } cases[] = {{"close_door", true}, {"closeDoor", true}, {"open_door", false},
+               {"OPEN_DOOR", false}, {"door", false},     {"window_handle_of", false}};
+  scene s = {0};
+  indexer_report r;
+  scene_open(&s, "letters@1/8/static");
+  write_in(s.project.root, "gamma.c",
+           "/* calls window_handle_of() of the system to close and open doors */\nint gamma_ray;\n");
+  OK(run_index(&s, false, &r));
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    search_request request = {.query = S(cases[i].query), .mode = LODE_HYBRID, .limit = 3, .embedder = s.model};
+    search_result result;
+    OK(search_run(&s.project, s.store, &request, &result, &err));
+    CHECKF((result.n == 0 || result.weak) == cases[i].weak, "%s", cases[i].query);
+    search_result_release(&result);
+  }
   scene_close(&s);
 }
 

@@ -153,6 +153,7 @@ static void null_writes(lode_collection *c) {
 static void null_reads(lode_collection *c) {
   lode_result *rows = JUNK;
   lode_facet_list *facets = JUNK;
+  bool matches = false;
   lode_query_request query = {.n = 1, .k = 1};
   lode_import_request import = {0};
   lode_import_report report = {1, 2, 3};
@@ -177,6 +178,8 @@ static void null_reads(lode_collection *c) {
   REFUSED(lode_facets(c, NONE, NONE, 0, &facets, e));
   REFUSED(lode_counters(NULL, NONE, &facets, e));
   REFUSED(lode_counters(c, NONE, NULL, e));
+  REFUSED(lode_match_texts(NONE, NULL, 1, &matches, e));
+  REFUSED(lode_match_texts(NONE, &S("x"), 1, NULL, e));
   REFUSED(lode_collection_stats(NULL, &stats, e));
   CHECK(is_zero(&stats, sizeof stats));
   REFUSED(lode_collection_stats(c, NULL, e));

@@ -7,6 +7,23 @@
 
 /* ---- Reading ---- */
 
+TEST(texts_are_matched_without_a_store) {
+  lode_error err;
+  lode_str texts[] = {S("one two"), S("three"), S(""), {NULL, 0}, S("\xff")};
+  bool m[5] = {true, true, true, true, true};
+  OK(lode_match_texts(S("{\"$contains\":\"two\"}"), texts, 5, m, &err));
+  CHECK(m[0] && !m[1] && !m[2] && !m[3] && !m[4]);
+  OK(lode_match_texts(S("{\"$not\":{\"$regex\":\"^t.*e$\"}}"), texts, 3, m, &err));
+  CHECK(m[0] && !m[1] && m[2]);
+  OK(lode_match_texts((lode_str){0}, texts, 4, m, &err));
+  CHECK(m[0] && m[1] && m[2] && m[3]);
+  m[0] = true;
+  FAILS(LODE_INVALID, lode_match_texts(S("{\"$regex\":\"(\"}"), texts, 4, m, &err));
+  FAILS(LODE_INVALID, lode_match_texts(S("{\"$regex\":\".\"}"), texts, 5, m, &err));
+  CHECK(!m[0] && strstr(err.text, "text 4 is not valid UTF-8"));
+  OK(lode_match_texts(S("{\"$contains\":\"x\"}"), NULL, 0, NULL, &err));
+}
+
 TEST(get_selects_orders_and_pages) {
   lode_error err;
   lode_store *s = open_new();

@@ -285,6 +285,22 @@ run 1 search '"=>?@#"'; says "nothing was found"
 run 2 search --regex '('; says 'expression "(" is wrong'
 run 2 search --regex --exact x; says "one of them"
 run 2 search --exact x --mode vector; says "take a query"
+run 2 search --regex 'a)|(b'; says 'expression "a)|(b" is wrong at byte 1'
+# a definition is found behind any number of uses
+mkdir many
+for i in $(seq 300); do echo "int use$i(void) { return the_target($i) + athe_targets; }" >"many/use$i.c"; done
+run 0 index -q
+echo 'int the_target(int n) { return n; }' >many/zzz.c
+run 0 index -q
+for how in '--exact the_target' '--exact he_targe' '--regex the_(other|target)\(' '--regex the_target' '--regex ^int\sthe_target'; do
+  # shellcheck disable=SC2086
+  run 0 search $how --json; is_first '"path":"many/zzz.c"'
+done
+run 0 search --exact the_target --path 'many/*199.c' --json; is_first '"path":"many/use199.c"'
+run 0 search "the_target" --files-only --json -n 50
+check "--files-only repeats a file" [ -z "$(printf '%s\n' "$out" | grep -o '"path":"[^"]*"' | sort | uniq -d)" ]
+rm -r many
+run 0 index -q
 run 0 search '"somebody wants" cart' --json; is_first '"path":"src/cart.ex"'
 check "more than the quoted text" [ "$(printf '%s\n' "$out" | wc -l)" -eq 1 ]
 run 0 search '"wants somebody" open gate' --mode text --json; says "without the quotes"
@@ -301,6 +317,9 @@ done
 
 run 1 search "zuvokal brimtex of the florbim" --json; has '"weak":true'; says "nothing matches well"
 run 1 search qwoxzy_plimt --json; says "nothing matches well"
+run 1 search closed_gate_cart --json; says "nothing matches well" # its words are there, the name is not
+check "a weak answer fills the screen" [ "$(printf '%s\n' "$out" | wc -l)" -le 3 ]
+run 1 search closed_gate_cart --json -n 5; check "-n is not what was asked for" [ "$(printf '%s\n' "$out" | wc -l)" -gt 3 ]
 run 0 search "open the gate for guests" --json; hasnt '"weak"'; silent "matches well"
 cd "$tmp/p" || exit 1
 

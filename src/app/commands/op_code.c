@@ -17,7 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CODE_INDEX_WAIT_MS = 10000, CODE_STEPS = 256 };
+enum {
+  CODE_INDEX_WAIT_MS = 10000,
+  CODE_WEAK_HITS = 3, /* shown of an answer that is weak, unless more are asked for */
+};
 
 /* ---- Project and store ---- */
 
@@ -446,6 +449,7 @@ lode_status op_do_search(op_context *ctx, const op_search_args *args, lode_error
   TRY_GOTO(op_code_refresh(ctx, &project, refresh, err));
   TRY_GOTO(op_code_open(ctx, &project, false, &store, err));
   TRY_GOTO(search_run(&project, store, &request, &result, err));
+  if (result.weak && !args->limit.set && result.n > CODE_WEAK_HITS) result.n = CODE_WEAK_HITS;
   for (size_t i = 0; i < result.n && st == LODE_OK; i++) st = code_send_hit(ctx, args, &result, i, err);
   if (st == LODE_OK && result.note[0]) op_note(ctx, "%s", result.note);
   if (st == LODE_OK)

@@ -232,7 +232,6 @@ static lode_status search_find_candidates(search_ctx *s, lode_error *err) {
   if (!used) return err && err->status != LODE_OK ? err->status : LODE_CORRUPT;
   TRY(search_add_cosines(s, err));
   search_drop_outside(s);
-  if (s->verbatim) search_drop_unverified(s);
   return LODE_OK;
 }
 
@@ -271,7 +270,6 @@ lode_status search_find_more(search_ctx *s, lode_error *err) {
   TRY(search_gather(s, &used, err));
   TRY(search_add_cosines(s, err));
   search_drop_outside(s);
-  if (s->verbatim) search_drop_unverified(s);
   return search_drop_known(s, err);
 }
 

@@ -134,6 +134,7 @@ void search_question_parse(lode_str text, search_question *q) {
     if (!search_word_is_stop(&all.v[i])) q->words.v[q->words.n++] = all.v[i];
   if (q->words.n == 0) q->words = all;
   question_find_names(q);
+  q->is_coded = q->is_name && q->n_names && question_looks_coded(q->names[q->n_names - 1]);
   q->is_joined = q->is_name && question_has_any(q->text, "-/");
   q->wants_tests = question_says(&all, "test") || question_says(&all, "tests") || question_says(&all, "spec");
   q->wants_docs = question_says(&all, "documentation") || question_says(&all, "readme") || question_says(&all, "docs");

@@ -55,6 +55,7 @@ typedef struct search_question {
   lode_str text;
   search_phrase phrase;
   bool is_name;       /* one identifier: "Mux", "parseHeader", "std::vector", "foo_bar()" */
+  bool is_coded;      /* its last name looks like code: snake_case, camelCase */
   bool is_joined;     /* the name has a hyphen or a slash, as "content-type": perhaps not one in code */
   search_words words; /* without stop words, unless there are no others */
   lode_str names[8];  /* identifiers in the text, as written */

@@ -95,65 +95,106 @@ static const indexer_def *hits_def_of(const search_request *r, const rank_candid
   return NULL;
 }
 
-/* Ranks the candidates. While they give too few hits and there are more, those are ranked and come after: each batch is
- * the same whatever the limit, so an answer begins with every shorter one. */
-static lode_status hits_rank(search_ctx *s, rank_hit *ranked, size_t limit, size_t *n, lode_error *err) {
-  const search_question *q = &s->result->question;
-  TRY(rank_run(q, s->v, s->n, s->request->weights, limit, ranked, n, err));
-  s->result->weak = *n > 0 && search_is_weak(s);
-  while (*n < limit && s->cut && s->n_batches < SEARCH_BATCHES && s->want_factor < SEARCH_MAX_WANT) {
-    size_t more = 0, before = *n;
-    TRY(search_find_more(s, err));
-    TRY(rank_run(q, s->v, s->n, s->request->weights, limit - before, ranked + before, &more, err));
-    *n += more;
-    for (size_t i = before ? before : 1; i < *n; i++) /* scores are relative to the other candidates */
-      if (ranked[i].score > ranked[i - 1].score) ranked[i].score = ranked[i - 1].score;
+/* ---- Ranked candidates ---- */
+
+typedef struct hits_list {
+  rank_hit *v;
+  size_t n, limit;
+} hits_list;
+
+/* An earlier hit that stands for this one, too: its text is the same, or only files are asked for and it is of the same
+ * one. */
+static rank_hit *hits_find_same(const search_request *r, const hits_list *list, const rank_candidate *c) {
+  for (size_t i = 0; i < list->n; i++) {
+    const rank_candidate *other = list->v[i].chunk;
+    if (c->hash && other->hash && strcmp(c->hash, other->hash) == 0) return &list->v[i];
+    if (r->files_only && str_eq(c->path, other->path)) return &list->v[i];
   }
+  return NULL;
+}
+
+/* Appends the hits of a batch. Of at most `limit` of them, as many may be folded into earlier ones as there are, so
+ * that the rest fills the list. */
+static void hits_append(const search_request *r, hits_list *list, const rank_hit *batch, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    rank_hit *same = hits_find_same(r, list, batch[i].chunk);
+    if (same && !str_eq(same->chunk->path, batch[i].chunk->path)) same->copies += 1 + batch[i].copies;
+    if (same || list->n == list->limit) continue;
+    list->v[list->n] = batch[i];
+    rank_hit *last = &list->v[list->n++];
+    /* scores are relative to the other candidates of the batch */
+    if (list->n > 1 && last->score > last[-1].score) last->score = last[-1].score;
+  }
+}
+
+static lode_status hits_rank_batch(search_ctx *s, rank_hit *scratch, hits_list *list, lode_error *err) {
+  const search_request *r = s->request;
+  rank_weights weights = r->weights ? *r->weights : rank_default_weights;
+  size_t n = 0;
+  if (r->files_only) weights.again = 0; /* further chunks of a file come after all files */
+  TRY(rank_run(&s->result->question, s->v, s->n, &weights, list->limit, scratch, &n, err));
+  hits_append(r, list, scratch, n);
   return LODE_OK;
 }
 
+/* Ranks the candidates. While they give too few hits and there are more, those are ranked and come after: each batch is
+ * the same whatever the limit, so an answer begins with every shorter one. */
+static lode_status hits_rank(search_ctx *s, hits_list *list, lode_error *err) {
+  rank_hit *scratch = mem_calloc(list->limit, sizeof *scratch);
+  lode_status st = scratch ? hits_rank_batch(s, scratch, list, err) : err_nomem(err);
+  s->result->weak = st == LODE_OK && list->n > 0 && search_is_weak(s);
+  while (st == LODE_OK && list->n < list->limit && s->cut && s->n_batches < SEARCH_BATCHES &&
+         s->want_factor < SEARCH_MAX_WANT) {
+    st = search_find_more(s, err);
+    if (st == LODE_OK) st = hits_rank_batch(s, scratch, list, err);
+  }
+  mem_free(scratch);
+  return st;
+}
+
+static void hits_fill(const search_request *r, const rank_hit *ranked, search_hit *hit) {
+  const rank_candidate *c = ranked->chunk;
+  *hit = (search_hit){.path = c->path,
+                      .language = c->language,
+                      .kind = c->kind,
+                      .name = c->name,
+                      .parents = c->parents,
+                      .snippet = {"", 0},
+                      .first = c->first,
+                      .last = c->last,
+                      .line = c->line,
+                      .snippet_line = c->first,
+                      .score = ranked->score,
+                      .bm25 = c->bm25,
+                      .cosine = c->cosine,
+                      .cosine2 = c->cosine2,
+                      .more = ranked->more,
+                      .copies = ranked->copies};
+  const indexer_def *def = hits_def_of(r, c);
+  if (def) {
+    hit->name = def->name;
+    hit->kind = def->kind;
+    hit->line = def->line;
+  }
+  memcpy(hit->features, c->features, sizeof hit->features);
+}
+
 lode_status search_make_hits(search_ctx *s, lode_error *err) {
-  size_t limit = s->request->limit ? s->request->limit : 10, n = 0;
-  rank_hit *ranked = mem_calloc(limit, sizeof *ranked);
+  hits_list list = {.limit = s->request->limit ? s->request->limit : 10};
   search_file_reader reader;
   lode_status st = LODE_OK;
-  if (!ranked) return err_nomem(err);
+  list.v = mem_calloc(list.limit, sizeof *list.v);
+  if (!list.v) return err_nomem(err);
   search_file_reader_open(&reader, s->project->root);
-  TRY_GOTO(hits_rank(s, ranked, limit, &n, err));
-  s->result->hits = mem_arena_alloc(s->arena, (n ? n : 1) * sizeof *s->result->hits);
+  TRY_GOTO(hits_rank(s, &list, err));
+  s->result->hits = mem_arena_alloc(s->arena, (list.n ? list.n : 1) * sizeof *s->result->hits);
   if (!s->result->hits) TRY_GOTO(err_nomem(err));
-  s->result->n = n;
-  for (size_t i = 0; i < n; i++) {
-    const rank_candidate *c = ranked[i].chunk;
-    search_hit *hit = &s->result->hits[i];
-    *hit = (search_hit){.path = c->path,
-                        .language = c->language,
-                        .kind = c->kind,
-                        .name = c->name,
-                        .parents = c->parents,
-                        .snippet = {"", 0},
-                        .first = c->first,
-                        .last = c->last,
-                        .line = c->line,
-                        .snippet_line = c->first,
-                        .score = ranked[i].score,
-                        .bm25 = c->bm25,
-                        .cosine = c->cosine,
-                        .cosine2 = c->cosine2,
-                        .more = ranked[i].more,
-                        .copies = ranked[i].copies};
-    const indexer_def *def = hits_def_of(s->request, c);
-    if (def) {
-      hit->name = def->name;
-      hit->kind = def->kind;
-      hit->line = def->line;
-    }
-    memcpy(hit->features, c->features, sizeof hit->features);
-  }
-  if (n && !s->request->files_only) TRY_GOTO(hits_add_snippets(s, &reader, ranked, err));
-  if (n) TRY_GOTO(hits_check_files(s, &reader, err));
+  s->result->n = list.n;
+  for (size_t i = 0; i < list.n; i++) hits_fill(s->request, &list.v[i], &s->result->hits[i]);
+  if (list.n && !s->request->files_only) TRY_GOTO(hits_add_snippets(s, &reader, list.v, err));
+  if (list.n) TRY_GOTO(hits_check_files(s, &reader, err));
 done:
   search_file_reader_close(&reader);
-  mem_free(ranked);
+  mem_free(list.v);
   return st;
 }

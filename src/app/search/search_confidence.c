@@ -3,11 +3,13 @@
  *
  * There is always a nearest chunk, for nonsense too. An answer is weak if few of the question's words are in any
  * candidate, or few of them in one, and no vector is near. A rare word that the project has brings its chunks among the
- * candidates, so a word that none of them has is a word that the project does not have.
+ * candidates, so a word that none of them has is a word that the project does not have. A name that no candidate has is
+ * not there, however near its parts are.
  */
 #include "search/search_internal.h"
 
 #include <math.h>
+#include <strings.h>
 
 /* Which words of the question a text has: bit i for word i. Words are compared by their stems. */
 static uint64_t confidence_words_in(const search_words *asked, lode_str text) {
@@ -37,12 +39,35 @@ static double confidence_cosine(const search_ctx *s) {
   return best;
 }
 
+static bool confidence_holds_folded(lode_str text, lode_str name) {
+  for (size_t i = 0; i + name.len <= text.len; i++)
+    if (((text.data[i] ^ name.data[0]) & ~0x20) == 0 && strncasecmp(text.data + i, name.data, name.len) == 0)
+      return true;
+  return false;
+}
+
+/* Is the question a name as only code has them (snake_case, camelCase), and no candidate defines or mentions it? If
+ * there were one, the text index would have it. */
+static bool confidence_is_no_name(const search_ctx *s) {
+  const search_question *q = &s->result->question;
+  if (!q->is_name || !q->is_coded || !q->n_names) return false;
+  lode_str last = q->names[q->n_names - 1];
+  for (size_t i = 0; i < s->n; i++) {
+    const rank_candidate *c = &s->v[i];
+    if (c->features[RANK_FEATURE_DEFINES] > 0 || confidence_holds_folded(c->text, last) ||
+        confidence_holds_folded(c->path, last))
+      return false;
+  }
+  return true;
+}
+
 bool search_is_weak(const search_ctx *s) {
   const search_words *asked = &s->result->question.words;
   double cosine = confidence_cosine(s);
   uint64_t any = 0;
   size_t known = 0;
   if (s->verbatim || s->request->similar.data || asked->n == 0) return false;
+  if (confidence_is_no_name(s)) return true;
   if (cosine >= SEARCH_COSINE_NEAR) return false;
   for (size_t i = 0; i < s->n; i++) {
     const rank_candidate *c = &s->v[i];

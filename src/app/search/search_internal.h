@@ -40,7 +40,8 @@ typedef struct search_ctx {
   uint32_t dim, dim2;
   strbuf where; /* filter as JSON; empty: none */
   strbuf where_document;
-  bool verbatim; /* only chunks that hold a text as it stands: `text` is a word of it, or empty */
+  bool verbatim; /* only chunks that hold a text as it stands: `text` has words of it, or is empty */
+  bool partial;  /* not every match has them as words */
   lode_str text; /* the text query */
   rank_candidate *v;
   size_t n, cap;
@@ -70,9 +71,10 @@ LODE_MUST lode_status search_make_filter(search_ctx *s, lode_error *err);
 bool search_is_verbatim(const search_request *request);
 /* Sets where_document and text. */
 LODE_MUST lode_status search_make_verbatim(search_ctx *s, lode_error *err);
-void search_drop_unverified(search_ctx *s);
-/* Makes the error of a pattern that is wrong one of the user's pattern. */
-void search_explain_regex(lode_str pattern, lode_error *err);
+/* Which rows hold the text as it stands in their chunk's own text: holds[i] is about row i. */
+LODE_MUST lode_status search_verify(search_ctx *s, const lode_result *rows, bool *holds, lode_error *err);
+/* Makes an error about a pattern one about the pattern that the user wrote. */
+void search_explain_regex(lode_error *err);
 /* Is a kind what a request for `asked` means? "function" includes methods, "class" all types. */
 bool search_kind_fits(lode_str asked, lode_str kind);
 /* A filter for chunks that define a name, or are a part of its definition. */

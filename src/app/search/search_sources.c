@@ -109,22 +109,52 @@ static void source_query(lode_collection *c, const lode_query_request *request, 
   to->st = lode_query(c, request, &to->rows, &to->err);
 }
 
-/* A text as it stands that has no word of its own: every chunk is read. */
-static void source_scan_text(search_ctx *s) {
-  lode_get_request get = {.select = search_selection(s),
-                          .limit = source_want(s, SEARCH_WANT_TEXT),
-                          .include = LODE_METADATA | LODE_DOCUMENT};
-  lode_result_free(s->words.rows);
-  s->words = (search_reply){.err = {.record = LODE_NO_RECORD}};
-  s->words.st = lode_get(s->code, &get, &s->words.rows, &s->words.err);
+/* Makes candidates of rows; in a search for a text as it stands, of those that hold it. */
+static lode_status source_take_rows(search_ctx *s, const lode_result *rows, lode_error *err) {
+  size_t n = lode_result_count(rows);
+  bool *holds = s->verbatim ? mem_calloc(n ? n : 1, sizeof *holds) : NULL;
+  lode_status st = s->verbatim && !holds ? err_nomem(err) : LODE_OK;
+  search_note_snapshot(s, rows);
+  if (st == LODE_OK && holds) st = search_verify(s, rows, holds, err);
+  for (size_t i = 0; i < n && st == LODE_OK; i++) {
+    rank_candidate *c = NULL;
+    if (!holds || holds[i]) st = source_candidate(s, lode_result_at(rows, i), &c, err);
+    if (c && lode_result_at(rows, i)->score > 0) c->bm25 = lode_result_at(rows, i)->score;
+  }
+  mem_free(holds);
+  return st;
 }
 
-/* Runs without the caller's progress callback, which belongs to the caller's thread: its time is bounded. */
-static void source_query_text(search_ctx *s) {
-  if (s->verbatim && !s->text.len) {
-    source_scan_text(s);
-    return;
+/* No index knows which chunks hold the text, or which of them the glob leaves: every chunk is read, page by page. */
+static bool source_must_scan(const search_ctx *s) {
+  return s->verbatim && (!s->text.len || (s->n_batches && (s->partial || s->request->path.data)));
+}
+
+static lode_status source_scan_text(search_ctx *s, lode_error *err) {
+  lode_get_request get = {.select = search_selection(s),
+                          .limit = SEARCH_SCAN_PAGE,
+                          .include = LODE_METADATA | LODE_DOCUMENT,
+                          .progress = s->request->progress};
+  lode_status st;
+  do {
+    lode_result *rows = NULL;
+    TRY(lode_get(s->code, &get, &rows, err));
+    st = source_take_rows(s, rows, err);
+    get.after = lode_result_count(rows) == SEARCH_SCAN_PAGE ? lode_result_next(rows) : 0;
+    lode_result_free(rows);
+  } while (st == LODE_OK && get.after && s->n < SEARCH_SCAN_MATCHES);
+  if (st == LODE_OK && get.after) {
+    lode_error why = {.record = LODE_NO_RECORD};
+    (void)err_set(&why, LODE_LIMIT, "more than %d chunks match; a longer text, --path or --lang narrows it",
+                  SEARCH_SCAN_MATCHES);
+    search_note(s, "among the first matches", &why);
   }
+  return st;
+}
+
+/* On a thread of its own it runs without the caller's progress callback, which belongs to the caller's thread: its time
+ * is bounded. That of a filter on documents is not. */
+static void source_query_text(search_ctx *s) {
   lode_query_request q = {.mode = LODE_BY_TEXT,
                           .texts = &s->text,
                           .n = 1,
@@ -132,6 +162,7 @@ static void source_query_text(search_ctx *s) {
                           .select = search_selection(s),
                           .include = source_include_flags(s, source_want(s, SEARCH_WANT_TEXT)),
                           .most_unindexed = SEARCH_MAX_UNINDEXED};
+  if (s->verbatim) q.progress = s->request->progress;
   source_query(s->code, &q, &s->words);
 }
 
@@ -141,7 +172,8 @@ static void *source_text_thread(void *ctx) {
 }
 
 void search_text_start(search_ctx *s) {
-  s->asking = s->request->mode != LODE_BY_VECTOR && os_thread_create(&s->thread, source_text_thread, s) == 0;
+  s->asking =
+      s->request->mode != LODE_BY_VECTOR && !s->verbatim && os_thread_create(&s->thread, source_text_thread, s) == 0;
 }
 
 void search_text_join(search_ctx *s) {
@@ -150,21 +182,20 @@ void search_text_join(search_ctx *s) {
 }
 
 static lode_status source_take_text(search_ctx *s, lode_error *err) {
-  if (s->asking)
-    search_text_join(s);
-  else
-    source_query_text(s);
-  const lode_result *rows = s->words.rows;
-  lode_status st = s->words.st;
-  search_note_snapshot(s, rows);
-  if (st != LODE_OK && err) *err = s->words.err;
-  if (st == LODE_INVALID && s->request->regex) search_explain_regex(s->request->query, err);
-  s->cut = s->cut || lode_result_count(rows) >= source_want(s, SEARCH_WANT_TEXT);
-  for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
-    rank_candidate *c;
-    st = source_candidate(s, lode_result_at(rows, i), &c, err);
-    if (c) c->bm25 = lode_result_at(rows, i)->score;
+  lode_status st;
+  if (source_must_scan(s)) {
+    st = source_scan_text(s, err);
+  } else {
+    if (s->asking)
+      search_text_join(s);
+    else
+      source_query_text(s);
+    st = s->words.st;
+    if (st != LODE_OK && err) *err = s->words.err;
+    if (st == LODE_OK) st = source_take_rows(s, s->words.rows, err);
+    s->cut = s->cut || s->partial || lode_result_count(s->words.rows) >= source_want(s, SEARCH_WANT_TEXT);
   }
+  if (st != LODE_OK && s->request->regex) search_explain_regex(err);
   return st;
 }
 
@@ -187,14 +218,11 @@ static lode_status source_take_names(search_ctx *s, lode_error *err) {
   }
   strbuf_addstr(&where, "]}");
   if (where.failed) TRY_GOTO(err_nomem(err));
-  lode_get_request get = {
-      .select = {.where = {where.data, where.len}}, .limit = SEARCH_WANT_NAMES, .include = LODE_METADATA};
+  lode_get_request get = {.select = search_selection(s), .limit = SEARCH_WANT_NAMES, .include = LODE_METADATA};
+  get.select.where = (lode_str){where.data, where.len};
+  if (s->verbatim) get.include |= LODE_DOCUMENT;
   TRY_GOTO(lode_get(s->code, &get, &rows, err));
-  search_note_snapshot(s, rows);
-  for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
-    rank_candidate *c;
-    st = source_candidate(s, lode_result_at(rows, i), &c, err);
-  }
+  st = source_take_rows(s, rows, err);
 done:
   lode_result_free(rows);
   strbuf_release(&where);
@@ -231,11 +259,7 @@ static lode_status source_add_files(search_ctx *s, const lode_result *rows, lode
   get.select.ids = ids;
   get.select.n_ids = n;
   TRY_GOTO(lode_get(s->code, &get, &chunks, err));
-  search_note_snapshot(s, chunks);
-  for (size_t i = 0; i < lode_result_count(chunks) && st == LODE_OK; i++) {
-    rank_candidate *c;
-    st = source_candidate(s, lode_result_at(chunks, i), &c, err);
-  }
+  st = source_take_rows(s, chunks, err);
 done:
   lode_result_free(chunks);
   strbuf_release(&id);
@@ -342,11 +366,7 @@ static lode_status source_take_second(search_ctx *s, lode_error *err) {
   get.select.ids = ids;
   get.select.n_ids = n;
   if (n) TRY_GOTO(lode_get(s->code, &get, &rows, err));
-  search_note_snapshot(s, rows);
-  for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
-    rank_candidate *c;
-    st = source_candidate(s, lode_result_at(rows, i), &c, err);
-  }
+  if (rows) st = source_take_rows(s, rows, err);
 done:
   mem_free(ids);
   lode_result_free(near);
@@ -390,8 +410,10 @@ static lode_status source_take_all(search_ctx *s, const search_reply *vector, co
   if (words) TRY(source_tolerate(s, "without words", source_take_text(s, &why), &why, used, err));
   if (s->vector) TRY(source_tolerate(s, "without vectors", source_take_vector(s, vector, &why), &why, used, err));
   if (s->vector2) TRY(source_tolerate(s, "without the second vectors", source_take_second(s, &why), &why, used, err));
-  if (!words || s->request->similar.data || s->verbatim) return LODE_OK;
-  if (!s->names_backlog) TRY(source_tolerate(s, "without names", source_take_names(s, &why), &why, &unused, err));
+  if (!words || s->request->similar.data) return LODE_OK;
+  if (!s->names_backlog && !source_must_scan(s))
+    TRY(source_tolerate(s, "without names", source_take_names(s, &why), &why, &unused, err));
+  if (s->verbatim) return LODE_OK;
   return source_tolerate(s, "without outlines", source_take_outlines(s, outlines, &why), &why, &unused, err);
 }
 
@@ -414,7 +436,8 @@ lode_status search_gather(search_ctx *s, bool *used, lode_error *err) {
     TRY(source_gather_once(s, used, err));
     /* if too few are left, they may have been excluded by the glob: ask for more. How many are asked for does not
      * depend on the limit, so that an answer begins with every shorter one. */
-    if (s->n >= SEARCH_ENOUGH || !s->cut || !s->request->path.data || s->want_factor >= SEARCH_MAX_WANT) return LODE_OK;
+    if (s->verbatim || s->n >= SEARCH_ENOUGH || !s->cut || !s->request->path.data || s->want_factor >= SEARCH_MAX_WANT)
+      return LODE_OK;
   }
 }
 

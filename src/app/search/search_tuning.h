@@ -128,6 +128,10 @@ enum {
   SEARCH_MAX_UNINDEXED = 10000,
   /* With more candidates than this, their texts are not read, and CENTRAL is 0: bounds the memory of a search. */
   SEARCH_MAX_TEXTS = 1000,
+  /* A text as it stands that no index knows: chunks read at once, and matches that are enough. Bounds the memory of a
+   * search, and how long matches are ranked; the answer says when there may be more. */
+  SEARCH_SCAN_PAGE = 256,
+  SEARCH_SCAN_MATCHES = 10000,
   /* How often a search is made again when the store changes in between; the last answer may be of several moments. */
   SEARCH_ATTEMPTS = 4,
 };
