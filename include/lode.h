@@ -57,13 +57,20 @@ extern "C" {
 
 /* ---- Statuses ------------------------------------------------------------------------------- */
 
-/* X(name, what it means) */
+/* X(name, what it means). Each has one meaning; two that are easily mistaken for another:
+ *
+ * REFUSED: what was given is understood, and a rule forbids it; the same call fails again until that changes. With
+ * lode_error.record set it is a record that is not valid, and nothing of the batch was written. Without, it is a file
+ * that may not be used (a link, a pipe, somebody else's), a store that is not trusted, or a server that refuses the
+ * request. A call that cannot be understood is INVALID, a full disk FULL, a lock BUSY.
+ * INTERNAL: the library has found a contradiction in itself. Never caused by arguments, files or the system: those have
+ * the other statuses. The handle is of no use any more; what is on disk stays as it is. */
 #define LODE_STATUSES(X)                                                                                               \
   X(OK, "done")                                                                                                        \
   X(NOT_FOUND, "no such store, collection or record")                                                                  \
   X(EXISTS, "exists already")                                                                                          \
   X(INVALID, "wrong argument or filter")                                                                               \
-  X(REFUSED, "a record was refused; nothing of the batch was written")                                                 \
+  X(REFUSED, "a record that is not valid, or something that may not be used; nothing was written")                     \
   X(MISMATCH, "dimension or embedding model differs from the collection's")                                            \
   X(LIMIT, "a documented limit was exceeded")                                                                          \
   X(CORRUPT, "damaged data on disk")                                                                                   \

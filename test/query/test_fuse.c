@@ -3,15 +3,11 @@
 #include "query/fuse.h"
 #include "support/test.h"
 
-#include <math.h>
-
-static lode_error err;
-
 TEST(fuse_adds_the_scores_of_both_lists) {
   const uint64_t a[] = {7, 3, 9}, b[] = {3, 5};
   fuse_ranked out[5];
   size_t n;
-  OK(fuse_rankings(a, 3, 1, b, 2, 1, out, &n, &err));
+  n = fuse_rankings((fuse_ranking){a, 3, 1}, (fuse_ranking){b, 2, 1}, out);
   CHECK(n == 4);
   CHECK(out[0].key == 3 && out[0].score == 1 / 62.0 + 1 / 61.0);
   CHECK(out[1].key == 7 && out[1].score == 1 / 61.0);
@@ -23,7 +19,7 @@ TEST(fuse_breaks_ties_by_key) {
   const uint64_t a[] = {20}, b[] = {10};
   fuse_ranked out[2];
   size_t n;
-  OK(fuse_rankings(a, 1, 0.5, b, 1, 0.5, out, &n, &err));
+  n = fuse_rankings((fuse_ranking){a, 1, 0.5}, (fuse_ranking){b, 1, 0.5}, out);
   CHECK(n == 2 && out[0].key == 10 && out[1].key == 20);
 }
 
@@ -31,20 +27,10 @@ TEST(fuse_takes_empty_lists) {
   const uint64_t a[] = {2, 1};
   fuse_ranked out[2];
   size_t n;
-  OK(fuse_rankings(NULL, 0, 1, NULL, 0, 1, out, &n, &err));
+  n = fuse_rankings((fuse_ranking){NULL, 0, 1}, (fuse_ranking){NULL, 0, 1}, out);
   CHECK(n == 0);
-  OK(fuse_rankings(NULL, 0, 1, a, 2, 3, out, &n, &err));
+  n = fuse_rankings((fuse_ranking){NULL, 0, 1}, (fuse_ranking){a, 2, 3}, out);
   CHECK(n == 2 && out[0].key == 2 && out[0].score == 3 / 61.0 && out[1].key == 1);
-}
-
-TEST(fuse_refuses_weights_that_are_no_weights) {
-  const uint64_t a[] = {1};
-  fuse_ranked out[2];
-  size_t n = 99;
-  FAILS(LODE_INVALID, fuse_rankings(a, 1, -1, a, 1, 1, out, &n, &err));
-  CHECK(n == 0);
-  FAILS(LODE_INVALID, fuse_rankings(a, 1, 1, a, 1, NAN, out, &n, &err));
-  FAILS(LODE_INVALID, fuse_rankings(a, 1, INFINITY, a, 1, 1, out, &n, &err));
 }
 
 enum { MANY = 300, KEYS = 500 };
@@ -79,7 +65,7 @@ TEST(fuse_agrees_with_its_definition) {
     for (size_t i = 0; i < na; i++) {
       for (size_t j = 0; j < nb; j++) both += a[i] == b[j];
     }
-    OK(fuse_rankings(a, na, wa, b, nb, wb, out, &n, &err));
+    n = fuse_rankings((fuse_ranking){a, na, wa}, (fuse_ranking){b, nb, wb}, out);
     CHECK(n == na + nb - both);
     for (size_t i = 0; i < n; i++) {
       CHECK(out[i].score == score_of(out[i].key, a, na, wa) + score_of(out[i].key, b, nb, wb));

@@ -8,7 +8,7 @@
 
 enum { WRITER_FLUSH_BYTES = 64 * 1024, WRITER_PLAIN_WIDTH = 100 };
 
-lode_status cli_writer_flush(cli_writer *w, lode_error *err) {
+static lode_status writer_write_pending(cli_writer *w, lode_error *err) {
   if (w->out.failed) return err_nomem(err);
   if (w->out.len == 0) return LODE_OK;
   if (w->bar) cli_progress_clear(w->bar);
@@ -25,7 +25,7 @@ lode_status cli_writer_flush(cli_writer *w, lode_error *err) {
 static lode_status writer_flush_if_full(cli_writer *w, lode_error *err) {
   if (op_interrupted) return err_set(err, LODE_CANCELLED, "interrupted");
   if (w->out.failed) return err_nomem(err);
-  return w->out.len >= WRITER_FLUSH_BYTES ? cli_writer_flush(w, err) : LODE_OK;
+  return w->out.len >= WRITER_FLUSH_BYTES ? writer_write_pending(w, err) : LODE_OK;
 }
 
 static lode_status writer_put_line(cli_writer *w, const op_row *row, lode_error *err) {
@@ -58,7 +58,7 @@ static lode_status writer_bytes(op_sink *sink, const void *data, size_t size, lo
 static lode_status writer_flush(op_sink *sink, lode_error *err) {
   cli_writer *w = (cli_writer *)sink;
   cli_text_layout(w);
-  return cli_writer_flush(w, err);
+  return writer_write_pending(w, err);
 }
 
 void cli_writer_init(cli_writer *w, const op_def *op, int fd) {
@@ -83,7 +83,7 @@ void cli_writer_set_args(cli_writer *w, const op_args *args) {
 
 lode_status cli_writer_finish(cli_writer *w, lode_error *err) {
   cli_text_layout(w);
-  return cli_writer_flush(w, err);
+  return writer_write_pending(w, err);
 }
 
 void cli_writer_release(cli_writer *w) {

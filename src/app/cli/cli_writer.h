@@ -37,7 +37,6 @@ void cli_writer_init(cli_writer *writer, const op_def *op, int fd);
 void cli_writer_set_args(cli_writer *writer, const op_args *args);
 /* Writes all pending output. */
 LODE_MUST lode_status cli_writer_finish(cli_writer *writer, lode_error *err);
-LODE_MUST lode_status cli_writer_flush(cli_writer *writer, lode_error *err);
 void cli_writer_release(cli_writer *writer);
 /* Formats as text (cli_text.c). */
 LODE_MUST lode_status cli_text_row(cli_writer *writer, const op_row *row, lode_error *err);

@@ -113,8 +113,10 @@ static void code_clean_path(char *path) {
   *out = '\0';
 }
 
-lode_status op_code_relative_path(const op_context *ctx, const project_info *project, const char *path, strbuf *out,
-                                  lode_error *err) {
+/* Makes a path as the user wrote it, relative to the working directory, relative to the root (not escaped). It need
+ * not exist. */
+static lode_status code_relative_path(const op_context *ctx, const project_info *project, const char *path, strbuf *out,
+                                      lode_error *err) {
   char *real = ctx->remote ? NULL : realpath(path, NULL);
   strbuf full = {0};
   size_t root = strcmp(project->root, "/") == 0 ? 0 : strlen(project->root);
@@ -168,7 +170,7 @@ lode_status op_code_place(const op_context *ctx, const project_info *project, lo
   strbuf_add(&file, given.data, code_split_place(given, &n));
   strbuf_addch(&file, '\0');
   if (file.failed) TRY_GOTO(err_nomem(err));
-  TRY_GOTO(op_code_relative_path(ctx, project, file.data, &raw, err));
+  TRY_GOTO(code_relative_path(ctx, project, file.data, &raw, err));
   scratch->len = 0;
   files_path_escape(scratch, str_of(raw.data));
   if (scratch->failed) TRY_GOTO(err_nomem(err));
@@ -313,7 +315,7 @@ lode_status op_do_index(op_context *ctx, const op_index_args *args, lode_error *
   if (pending) run.only = PROJECT_DIR_NAME; /* matches no files */
   if (run.only) TRY_GOTO(code_need_index(ctx, &project, err));
   if (args->remove.set) {
-    TRY_GOTO(op_code_relative_path(ctx, &project, args->remove.path, &gone, err));
+    TRY_GOTO(code_relative_path(ctx, &project, args->remove.path, &gone, err));
     run.remove = gone.data;
     if (!project_has_store(&project)) TRY_GOTO(err_set(err, LODE_NOT_FOUND, "%.300s is not indexed", project.root));
   }

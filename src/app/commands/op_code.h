@@ -39,10 +39,6 @@ typedef enum op_code_refresh_mode {
 } op_code_refresh_mode;
 LODE_MUST lode_status op_code_refresh(op_context *ctx, const project_info *project, op_code_refresh_mode mode,
                                       lode_error *err);
-/* Makes a path as the user wrote it, relative to the working directory, relative to the root (not escaped). It need
- * not exist. */
-LODE_MUST lode_status op_code_relative_path(const op_context *ctx, const project_info *project, const char *path,
-                                            strbuf *out, lode_error *err);
 /* A place as the user wrote it, FILE[:LINE]: the escaped path relative to the root, which points into scratch, and the
  * line, 0 if there is none. */
 LODE_MUST lode_status op_code_place(const op_context *ctx, const project_info *project, lode_str given, strbuf *scratch,

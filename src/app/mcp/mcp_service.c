@@ -241,7 +241,7 @@ void mcp_service(worker_task *task) {
   mcp_tool_reply g = {.sink = {.row = mcp_take_row, .summary = mcp_take_summary}, .task = task};
   lode_status st;
   if (!tool || task->n_words != 1) {
-    st = err_set(&err, LODE_INTERNAL, "there is no tool %.80s", task->name);
+    st = err_internal(&err, "the worker has no tool %.80s", task->name);
   } else {
     g.op = mcp_tool_base_op(tool);
     st = mcp_run_tool(&g, tool, task->words[0].data, &err);

@@ -312,7 +312,7 @@ static lode_status args_json_value(op_args *args, const op_param *param, uint32_
     case OP_ARG_RECORDS: return args_json_records(args, param, node, err);
     case OP_ARG_LINES: break;
   }
-  return err_set(err, LODE_INTERNAL, "parameter %s has no form in JSON", param->name);
+  return err_internal(err, "parameter %s has no form in JSON", param->name);
 }
 
 static lode_status args_unknown_key(const op_args *args, lode_str key, lode_error *err) {

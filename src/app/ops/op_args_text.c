@@ -279,7 +279,7 @@ static lode_status args_text_value(op_args *args, const op_param *param, lode_st
     case OP_ARG_VECTORS: return args_text_vector_file(args, param, text, err);
     case OP_ARG_RECORDS: return args_text_stream(args, param, text, &((op_arg_records *)arg)->stream, err);
   }
-  return err_set(err, LODE_INTERNAL, "parameter %s has an unknown type", param->name);
+  return err_internal(err, "parameter %s has an unknown type", param->name);
 }
 
 lode_status op_args_set_text(op_args *args, const op_param *param, lode_str text, lode_error *err) {

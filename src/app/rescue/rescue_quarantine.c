@@ -159,8 +159,7 @@ static lode_status quarantine_compare_copy(quarantine_state *w, const char *fold
         m.rows[i].key == w->c.rows[i].key && m.rows[i].seq == w->c.rows[i].seq && str_eq(m.rows[i].id, w->c.rows[i].id);
   rescue_dir_close(&m);
   return same ? LODE_OK
-              : err_set(err, LODE_INTERNAL,
-                        "the repaired copy of chroma.sqlite3 does not say the same: nothing was changed");
+              : err_internal(err, "the repaired copy of chroma.sqlite3 has other content, and nothing was changed");
 }
 
 static lode_status quarantine_fix_seq_ids(quarantine_state *w, int db, lode_error *err) {

@@ -107,7 +107,8 @@ lode_status files_read_beneath(const char *folder, const char *name, size_t max,
 
 /* ---- Writing ---- */
 
-lode_status files_out_open(files_out *f, const char *folder, const char *name, unsigned mode, lode_error *err) {
+static lode_status files_out_open_in(files_out *f, const char *folder, const char *name, unsigned mode,
+                                     lode_error *err) {
   struct stat old;
   *f = (files_out){.fd = -1};
   bool is_old = beneath_lstat(folder, name, &old) == 0 && S_ISREG(old.st_mode);
@@ -136,7 +137,7 @@ lode_status files_out_open_path(files_out *f, const char *path, unsigned mode, l
   strbuf_addch(&named, '\0');
   if (named.failed) TRY_GOTO(err_nomem(err));
   TRY_GOTO(beneath_resolve(named.data, &folder, err));
-  TRY_GOTO(files_out_open(f, folder, name, mode, err));
+  TRY_GOTO(files_out_open_in(f, folder, name, mode, err));
 done:
   strbuf_release(&named);
   mem_free(folder);
@@ -168,7 +169,7 @@ static lode_status files_out_finish(files_out *f, lode_status st, lode_str data,
 
 lode_status files_write_beneath(const char *folder, const char *name, lode_str data, lode_error *err) {
   files_out out;
-  lode_status st = files_out_open(&out, folder, name, 0644, err);
+  lode_status st = files_out_open_in(&out, folder, name, 0644, err);
   return files_out_finish(&out, st, data, err);
 }
 

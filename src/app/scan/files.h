@@ -27,8 +27,6 @@ typedef struct files_out {
   bool committed;
   strbuf folder, name, tmp; /* NUL-terminated; tmp is the temporary name */
 } files_out;
-LODE_MUST lode_status files_out_open(files_out *out, const char *folder, const char *name, unsigned mode,
-                                     lode_error *err);
 LODE_MUST lode_status files_out_open_path(files_out *out, const char *path, unsigned mode, lode_error *err);
 LODE_MUST lode_status files_out_commit(files_out *out, lode_error *err);
 /* Removes the file unless it was committed. Does nothing after an open that failed. */

@@ -97,7 +97,12 @@ lode_status err_errno(lode_error *err, int errnum, const char *what) {
   return err_set(err, status, "%s: %s", what, os_error_text(errnum, text, sizeof text));
 }
 
-lode_status err_internal(lode_error *err, const char *what) {
+lode_status err_internal(lode_error *err, const char *format, ...) {
+  char what[400];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(what, sizeof what, format, list);
+  va_end(list);
   return err_set(err, LODE_INTERNAL,
                  "%s: a bug in lode, please report it (`lode help bugs` says how); open the store again to go on",
                  what);

@@ -66,11 +66,11 @@ LODE_MUST static inline bool err_invariant(bool holds, const char *cond, const c
   return __builtin_expect(holds, 1) || err_invariant_broken(cond, file, line);
 }
 #define INVARIANT(cond) err_invariant((cond), #cond, __FILE__, __LINE__)
-/* LODE_INTERNAL: "what: a bug in lode (...)", and where to report it. */
-lode_status err_internal(lode_error *err, const char *what);
+/* LODE_INTERNAL, which has no other source than this: "...: a bug in lode", and where to report it. */
+__attribute__((format(printf, 2, 3))) lode_status err_internal(lode_error *err, const char *format, ...);
 #define ENSURE(cond, err)                                                                                              \
   do {                                                                                                                 \
-    if (!INVARIANT(cond)) return err_internal((err), #cond);                                                           \
+    if (!INVARIANT(cond)) return err_internal((err), "%s", #cond);                                                     \
   } while (0)
 
 /* For conditions that take time, and for functions that cannot fail: aborts a LODE_CHECKED build like INVARIANT, and is

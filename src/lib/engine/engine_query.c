@@ -232,7 +232,8 @@ static lode_status query_fuse(query_run *q, engine_hits *joined, lode_error *err
   for (size_t i = 0; i < na; i++) keys[i] = (uint64_t)q->near.v[i].rid;
   while (n_scored < nb && q->text.v[n_scored].score > 0) n_scored++;
   for (size_t i = 0; i < nb; i++) keys[na + i] = (uint64_t)q->text.v[i].rid;
-  TRY_GOTO(fuse_rankings(keys, na, q->vector_weight, keys + na, n_scored, q->text_weight, ranked, &n, err));
+  n = fuse_rankings((fuse_ranking){keys, na, q->vector_weight}, (fuse_ranking){keys + na, n_scored, q->text_weight},
+                    ranked);
   if (q->near.n) qsort(q->near.v, q->near.n, sizeof *q->near.v, query_compare_rid);
   for (size_t i = n_scored; i < nb; i++) {
     engine_hit key = {.rid = (int64_t)keys[na + i]};
@@ -499,9 +500,7 @@ lode_status engine_query(lode_collection *head, const lode_query_request *reques
   q.reader.progress = request->progress;
   mem_arena_init(&q.arena, 0);
   TRY_GOTO(iface_check_query(request, err));
-  bool weighted = request->vector_weight > 0 || request->text_weight > 0;
-  q.vector_weight = weighted ? request->vector_weight : 1;
-  q.text_weight = weighted ? request->text_weight : 1;
+  iface_query_weights(request, &q.vector_weight, &q.text_weight);
   q.explain.on = request->explain != 0;
   TRY_GOTO(engine_select_init(&q.select, &q.reader, &request->select, err));
   q.facts = (engine_facts){

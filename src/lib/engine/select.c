@@ -28,7 +28,8 @@ bool engine_rids_add(engine_rids *rids, int64_t rid) {
   return true;
 }
 
-void engine_rids_sort(engine_rids *rids) {
+/* And removes duplicates. */
+static void select_sort_rids(engine_rids *rids) {
   size_t kept = 0;
   bool sorted = true;
   for (size_t i = 1; i < rids->n && sorted; i++) sorted = rids->v[i - 1] < rids->v[i];
@@ -165,7 +166,7 @@ static lode_status select_ask_index(engine_select *s, lode_error *err) {
     s->probe = best.probe;
   }
   if (!s->probe) goto done;
-  engine_rids_sort(&best.rids);
+  select_sort_rids(&best.rids);
   s->list = best.rids.v;
   s->n = best.rids.n;
   s->cap = best.rids.cap;
@@ -180,7 +181,7 @@ done:
 
 static void select_sort_list(engine_select *s) {
   engine_rids rids = {s->list, s->n, s->cap};
-  engine_rids_sort(&rids);
+  select_sort_rids(&rids);
   s->n = rids.n;
   while (s->at < s->n && s->list[s->at] == 0) s->at++;
 }

@@ -12,7 +12,6 @@ typedef struct engine_rids {
   size_t n, cap;
 } engine_rids;
 LODE_MUST bool engine_rids_add(engine_rids *rids, int64_t rid);
-void engine_rids_sort(engine_rids *rids); /* and removes duplicates */
 /* Is it among them? *hint makes lookups in ascending order fast. */
 bool engine_rids_contain(const engine_rids *rids, int64_t rid, size_t *hint);
 

@@ -72,7 +72,8 @@ static bool check_block_is_finite(const float *v) {
   return bad == 0;
 }
 
-size_t iface_first_not_finite(const float *v, size_t n) {
+/* Index of the first element that is not finite, or n. */
+static size_t check_first_not_finite(const float *v, size_t n) {
   size_t i = 0;
   while (n - i >= CHECK_FINITE_BLOCK && check_block_is_finite(v + i)) i += CHECK_FINITE_BLOCK;
   for (; i < n; i++)
@@ -138,7 +139,7 @@ static lode_status check_query_vectors(const lode_query_request *r, lode_error *
     return err_set(err, LODE_INVALID, "the query has %u dimensions: 1 to %d are possible", r->dimension,
                    LODE_MAX_DIMENSION);
   if (mem_mul_overflow(r->n, r->dimension, &total)) return err_set(err, LODE_INVALID, "n is too large: %zu", r->n);
-  size_t bad = iface_first_not_finite(r->vectors, total);
+  size_t bad = check_first_not_finite(r->vectors, total);
   if (bad < total)
     return err_set_at(err, LODE_INVALID, bad / r->dimension, "element %zu of query %zu is not a finite number",
                       bad % r->dimension, bad / r->dimension);
@@ -162,6 +163,12 @@ lode_status iface_check_query(const lode_query_request *r, lode_error *err) {
   if (r->explain > 1)
     return err_set(err, LODE_INVALID, "explain is %llu: 0 and 1 are possible", (unsigned long long)r->explain);
   return LODE_OK;
+}
+
+void iface_query_weights(const lode_query_request *r, double *vector, double *text) {
+  bool given = r->vector_weight > 0 || r->text_weight > 0;
+  *vector = given ? r->vector_weight : 1;
+  *text = given ? r->text_weight : 1;
 }
 
 /* ---- Embedding models ---- */
@@ -214,7 +221,7 @@ static lode_status check_record_vector(const lode_record *r, size_t i, lode_erro
   if (r->dimension < 1 || r->dimension > LODE_MAX_DIMENSION)
     return err_set_at(err, LODE_REFUSED, i, "the vector of %s has %u dimensions: 1 to %d are possible",
                       str_quote(r->id, quoted, sizeof quoted), r->dimension, LODE_MAX_DIMENSION);
-  size_t bad = iface_first_not_finite(r->vector, r->dimension);
+  size_t bad = check_first_not_finite(r->vector, r->dimension);
   if (bad < r->dimension)
     return err_set_at(err, LODE_REFUSED, i, "element %zu of the vector of %s is %s: vectors must be finite", bad,
                       str_quote(r->id, quoted, sizeof quoted), isnan(r->vector[bad]) ? "not a number" : "infinite");

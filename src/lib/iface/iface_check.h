@@ -15,8 +15,8 @@ LODE_MUST lode_status iface_check_include(unsigned include, lode_error *err);
 LODE_MUST lode_status iface_check_open_options(const lode_open_options *options, lode_error *err);
 LODE_MUST lode_status iface_check_coll_options(const lode_collection_options *options, lode_error *err);
 LODE_MUST lode_status iface_check_query(const lode_query_request *request, lode_error *err);
-/* Index of the first element that is not finite, or n. */
-size_t iface_first_not_finite(const float *v, size_t n);
+/* The weights of a hybrid query: 1 and 1 if neither is given. */
+void iface_query_weights(const lode_query_request *request, double *vector, double *text);
 
 /* The vectors that a handle makes or a collection has. */
 typedef struct iface_vector_spec {

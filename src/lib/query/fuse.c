@@ -46,24 +46,19 @@ static void fuse_heapsort(fuse_ranked *items, size_t n, before_fn *before) {
   }
 }
 
-static void fuse_put_list(fuse_ranked *out, const uint64_t *keys, size_t n, double weight) {
-  for (size_t i = 0; i < n; i++) out[i] = (fuse_ranked){keys[i], weight / (FUSE_RANK_BIAS + (double)i + 1)};
+static void fuse_put_list(fuse_ranked *out, fuse_ranking list) {
+  INVARIANT_CHECKED(isfinite(list.weight) && list.weight >= 0);
+  for (size_t i = 0; i < list.n; i++)
+    out[i] = (fuse_ranked){list.keys[i], list.weight / (FUSE_RANK_BIAS + (double)i + 1)};
 }
 
-static bool is_weight(double w) { return isfinite(w) && w >= 0; }
-
-lode_status fuse_rankings(const uint64_t *a, size_t na, double weight_a, const uint64_t *b, size_t nb, double weight_b,
-                          fuse_ranked *out, size_t *n, lode_error *err) {
-  *n = 0;
-  if (!is_weight(weight_a) || !is_weight(weight_b)) {
-    return err_set(err, LODE_INVALID, "the weights of a hybrid query are %g and %g; give numbers of at least 0",
-                   weight_a, weight_b);
-  }
-  fuse_put_list(out, a, na, weight_a);
-  fuse_put_list(out + na, b, nb, weight_b);
-  fuse_heapsort(out, na + nb, fuse_by_key);
+size_t fuse_rankings(fuse_ranking a, fuse_ranking b, fuse_ranked *out) {
+  size_t n = a.n + b.n;
+  fuse_put_list(out, a);
+  fuse_put_list(out + a.n, b);
+  fuse_heapsort(out, n, fuse_by_key);
   size_t kept = 0;
-  for (size_t i = 0; i < na + nb; i++) {
+  for (size_t i = 0; i < n; i++) {
     if (kept && out[kept - 1].key == out[i].key) {
       out[kept - 1].score += out[i].score;
     } else {
@@ -72,8 +67,7 @@ lode_status fuse_rankings(const uint64_t *a, size_t na, double weight_a, const u
   }
   fuse_heapsort(out, kept, fuse_by_score);
   for (size_t i = 1; i < kept; i++) INVARIANT_CHECKED(fuse_by_score(&out[i - 1], &out[i]));
-  *n = kept;
-  return LODE_OK;
+  return kept;
 }
 
 size_t fuse_depth(size_t k) {

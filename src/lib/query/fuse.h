@@ -10,11 +10,16 @@ typedef struct fuse_ranked {
   double score; /* out: fused score, larger is better */
 } fuse_ranked;
 
-/* score(r) = sum over lists of weight / (60 + rank), rank from 1. Writes the union of both lists, best first, ties by
- * smaller key, to out (na + nb entries) and its size to *n. a and b must have distinct keys each, best first.
- * LODE_INVALID for a weight that is negative or not finite. */
-LODE_MUST lode_status fuse_rankings(const uint64_t *a, size_t na, double weight_a, const uint64_t *b, size_t nb,
-                                    double weight_b, fuse_ranked *out, size_t *n, lode_error *err);
+/* Distinct keys, best first; the weight is finite and not negative. */
+typedef struct fuse_ranking {
+  const uint64_t *keys;
+  size_t n;
+  double weight;
+} fuse_ranking;
+
+/* score(r) = sum over rankings of weight / (60 + rank), rank from 1. Writes the union of both, best first, ties by
+ * smaller key, to out, which has space for a.n + b.n entries, and returns its size. */
+size_t fuse_rankings(fuse_ranking a, fuse_ranking b, fuse_ranked *out);
 
 /* How many hits of each ranking go into a fusion of which k are returned. */
 size_t fuse_depth(size_t k);

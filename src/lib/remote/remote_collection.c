@@ -90,7 +90,8 @@ static bool entry_copy(mem_arena *arena, const remote_entry *from, remote_entry 
   return true;
 }
 
-lode_status remote_handle_update(remote_collection *c, const remote_entry *k, lode_error *err) {
+/* Stores a copy of the entry in the handle. */
+static lode_status remote_update_handle(remote_collection *c, const remote_entry *k, lode_error *err) {
   mem_arena arena;
   remote_entry copy;
   mem_arena_init(&arena, 0);
@@ -123,7 +124,7 @@ static lode_status entry_find_uid(void *ctx, const remote_entry *k, lode_error *
   entry_finding *f = ctx;
   if (k->uid != f->uid) return LODE_OK;
   f->found = true;
-  return remote_handle_update(f->c, k, err);
+  return remote_update_handle(f->c, k, err);
 }
 
 lode_status remote_entry_of(remote_collection *c, bool fresh, mem_arena *arena, remote_entry *entry, lode_error *err) {
@@ -237,7 +238,7 @@ static lode_status handle_new(const handle_opening *o, remote_collection **out, 
   }
   (void)pthread_mutex_init(&c->lock, NULL);
   mem_arena_init(&c->arena, 0);
-  lode_status st = remote_handle_update(c, &o->entry, err);
+  lode_status st = remote_update_handle(c, &o->entry, err);
   if (st == LODE_OK)
     *out = c;
   else

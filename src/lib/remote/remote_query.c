@@ -348,7 +348,7 @@ static lode_status remote_query_fuse(remote_query_run *q, remote_hits *near, rem
     while (same < na && !str_eq(near->v[same].p.id, text->v[i].p.id)) same++;
     keys[na + i] = same < na ? same : na + i;
   }
-  TRY_GOTO(fuse_rankings(keys, na, q->vector_weight, keys + na, nb, q->text_weight, ranked, &n, err));
+  n = fuse_rankings((fuse_ranking){keys, na, q->vector_weight}, (fuse_ranking){keys + na, nb, q->text_weight}, ranked);
   joined->n = 0;
   for (size_t i = 0; i < n; i++) {
     joined->v[joined->n] = ranked[i].key < na ? near->v[ranked[i].key] : text->v[ranked[i].key - na];
@@ -435,9 +435,7 @@ lode_status remote_query(lode_collection *head, const lode_query_request *reques
   mem_arena_init(&q.arena, 0);
   q.call.progress = request->progress;
   TRY_GOTO(iface_check_query(request, err));
-  bool weighted = request->vector_weight > 0 || request->text_weight > 0;
-  q.vector_weight = weighted ? request->vector_weight : 1;
-  q.text_weight = weighted ? request->text_weight : 1;
+  iface_query_weights(request, &q.vector_weight, &q.text_weight);
   TRY_GOTO(remote_select_init(&q.select, c, &request->select, err));
   q.explain.on = request->explain != 0;
   iface_explain_query(&q.explain, request);

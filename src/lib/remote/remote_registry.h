@@ -79,8 +79,6 @@ LODE_MUST lode_status remote_write_stands(remote_collection *c, const remote_ent
 LODE_MUST lode_status remote_handle_open(remote_store *s, lode_str name, const lode_collection_options *options,
                                          remote_collection **c, lode_error *err);
 void remote_handle_close(remote_collection *c); /* NULL is allowed */
-/* Stores a copy of the entry in the handle. */
-LODE_MUST lode_status remote_handle_update(remote_collection *c, const remote_entry *k, lode_error *err);
 
 /* The entry as the handle last read it; `fresh`: reads the registry first. Strings are copied to `arena`.
  * LODE_NOT_FOUND: the collection was dropped. */

@@ -192,8 +192,8 @@ lode_status store_err_sql(store_conn *conn, int rc, lode_error *err) {
       return conn_err_readonly(conn, err);
     case SQLITE_CANTOPEN: return conn_err_cannot_open(conn, rc, err);
     default:
-      return err_set(err, LODE_INTERNAL, "SQLite says %d (%s) for %s", rc,
-                     conn->sql ? sqlite3_errmsg(conn->sql) : sqlite3_errstr(rc), path);
+      return err_internal(err, "SQLite returned %d (%.100s) for %.200s", rc,
+                          conn->sql ? sqlite3_errmsg(conn->sql) : sqlite3_errstr(rc), path);
   }
 }
 

@@ -304,7 +304,7 @@ const char *store_db_folder(const store_db *db) { return db->folder; }
 
 lode_status store_db_broken(store_db *db, const char *what, lode_error *err) {
   atomic_store(&db->broken, true);
-  return err_internal(err, what);
+  return err_internal(err, "%s", what);
 }
 
 void store_db_log(store_db *db, const char *format, ...) {

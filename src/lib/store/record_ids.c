@@ -197,7 +197,8 @@ lode_status store_ids_erase_some(store_tx *tx, int64_t cid, bool *more, lode_err
 
 /* ---- Adding ---- */
 
-lode_status store_ids_merge_fresh(store_tx *tx, lode_error *err) {
+/* Moves all rows of `fresh` to `name`. */
+static lode_status ids_merge_fresh(store_tx *tx, lode_error *err) {
   TRY(ids_load_fresh_count(tx, err));
   TRY(store_run(tx, STORE_STMT_FRESH_MOVE, err));
   TRY(store_run(tx, STORE_STMT_FRESH_CLEAR, err));
@@ -210,6 +211,6 @@ lode_status store_ids_add(store_tx *tx, const store_coll *coll, const store_new_
   TRY(ids_load_fresh_count(tx, err));
   TRY(store_batch_run(tx, STORE_STMT_FRESH_PUT, coll->cid, (store_batch){.rows = rows, .order = order, .n = n}, err));
   tx->fresh += (int64_t)n;
-  return tx->fresh > store_fresh_min_rows + (int64_t)(coll->records / FRESH_FRACTION) ? store_ids_merge_fresh(tx, err)
+  return tx->fresh > store_fresh_min_rows + (int64_t)(coll->records / FRESH_FRACTION) ? ids_merge_fresh(tx, err)
                                                                                       : LODE_OK;
 }

@@ -10,7 +10,6 @@ extern int64_t store_fresh_min_rows; /* tests make it small, so that ids are mer
  */
 LODE_MUST lode_status store_ids_add(store_tx *tx, const store_coll *coll, const store_new_rec *rows,
                                     const size_t *order, size_t n, lode_error *err);
-LODE_MUST lode_status store_ids_merge_fresh(store_tx *tx, lode_error *err); /* moves all rows of `fresh` to `name` */
 /* Calls fn for each of the ids (sorted; repeated ones count once) that has a live record. */
 typedef lode_status store_id_fn(void *ctx, const store_id_entry *entry, lode_error *err);
 LODE_MUST lode_status store_ids_each(store_tx *tx, const store_coll *coll, const lode_str *ids, size_t n,

@@ -20,9 +20,10 @@ lode_status store_stmt(store_tx *tx, int which, sqlite3_stmt **stmt, lode_error 
   ENSURE(which >= 0 && which < STORE_STMT_COUNT, err);
   store_conn *conn = tx->conn;
   /* After some errors SQLite rolls back by itself; a statement run now would be committed on its own. */
-  if (tx->open && sqlite3_get_autocommit(conn->sql))
-    return err_set(err, tx->why ? tx->why : LODE_INTERNAL, "the transaction was rolled back because of an error: %s",
-                   lode_status_text(tx->why));
+  if (tx->open && sqlite3_get_autocommit(conn->sql)) {
+    if (tx->why == LODE_OK) return err_internal(err, "SQLite rolled the transaction back, and no statement had failed");
+    return err_set(err, tx->why, "the transaction was rolled back because of an error: %s", lode_status_text(tx->why));
+  }
   int rc = stmt_prepare_once(conn, which);
   if (rc != SQLITE_OK) return store_err_sql(conn, rc, err);
   store_stmt_reset(conn->stmt[which]);

@@ -217,17 +217,23 @@ lode_status store_vec_scan(store_tx *tx, int64_t cid, int64_t after_vid, lode_er
   return rec_begin_scan(tx, STORE_STMT_VECTOR_SCAN, cid, after_vid, &tx->vec_scan, err);
 }
 
-lode_status store_vec_next(store_tx *tx, int64_t *vid, int64_t *rid, const void **data, uint32_t *dim, bool *more,
-                           lode_error *err) {
+lode_status store_vec_next_key(store_tx *tx, int64_t *vid, int64_t *rid, bool *more, lode_error *err) {
   do {
     TRY(store_stmt_step(tx, tx->vec_scan, more, err));
     if (!*more) {
       store_stmt_reset(tx->vec_scan);
       return LODE_OK;
     }
-    *rid = store_column_int(tx->vec_scan, 1);
     *vid = store_column_int(tx->vec_scan, 0);
+    *rid = store_column_int(tx->vec_scan, 1);
   } while (rec_is_dead(tx, *rid) || rec_is_dead(tx, *vid));
+  return LODE_OK;
+}
+
+lode_status store_vec_next(store_tx *tx, int64_t *vid, int64_t *rid, const void **data, uint32_t *dim, bool *more,
+                           lode_error *err) {
+  TRY(store_vec_next_key(tx, vid, rid, more, err));
+  if (!*more) return LODE_OK;
   lode_str bytes = store_column_str(tx->vec_scan, 2);
   *data = bytes.data;
   *dim = (uint32_t)(bytes.len / sizeof(float));
@@ -241,17 +247,4 @@ lode_status store_vec_next(store_tx *tx, int64_t *vid, int64_t *rid, const void 
 
 lode_status store_vec_scan_keys(store_tx *tx, int64_t cid, int64_t after_vid, lode_error *err) {
   return rec_begin_scan(tx, STORE_STMT_VECTOR_KEYS, cid, after_vid, &tx->vec_scan, err);
-}
-
-lode_status store_vec_next_key(store_tx *tx, int64_t *vid, int64_t *rid, bool *more, lode_error *err) {
-  do {
-    TRY(store_stmt_step(tx, tx->vec_scan, more, err));
-    if (!*more) {
-      store_stmt_reset(tx->vec_scan);
-      return LODE_OK;
-    }
-    *vid = store_column_int(tx->vec_scan, 0);
-    *rid = store_column_int(tx->vec_scan, 1);
-  } while (rec_is_dead(tx, *rid) || rec_is_dead(tx, *vid));
-  return LODE_OK;
 }

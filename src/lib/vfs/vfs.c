@@ -304,5 +304,5 @@ lode_status vfs_register(lode_error *err) {
   pthread_mutex_unlock(&vfs_register_mutex);
   if (rc == SQLITE_OK) return LODE_OK;
   if (rc == SQLITE_NOMEM) return err_nomem(err);
-  return err_set(err, LODE_INTERNAL, "SQLite refused our file layer: %s", sqlite3_errstr(rc));
+  return err_set(err, LODE_UNSUPPORTED, "this build of SQLite does not take a VFS: %s", sqlite3_errstr(rc));
 }
