@@ -598,6 +598,27 @@ LODE_MUST LODE_INLINE lode_status lode_embed_records(lode_embedder *embedder, lo
                                                      float **vectors, lode_error *err);
 LODE_API void lode_vectors_free(float *vectors);
 
+typedef struct lode_reembed_request {
+  lode_embedder *embedder; /* makes the new vectors */
+  bool drop_vectors;       /* records that have a vector and no document lose it; without this they are refused */
+  lode_progress progress;  /* "embed", records done, all records */
+} lode_reembed_request;
+typedef struct lode_reembed_report {
+  uint64_t records;        /* of the collection */
+  uint64_t embedded;       /* vectors made by this call */
+  uint64_t reused;         /* made by an earlier call that did not end */
+  uint64_t without_vector; /* records without a document */
+} lode_reembed_report;
+/* Gives the collection's documents vectors of another model, in place of all vectors that it has. The new vectors are
+ * made aside, in a collection called NAME~reembed; reads and writes of the old one go on meanwhile, and what they
+ * change is made good. Then one transaction puts the new one in its place: no answer mixes two models, and handles of
+ * the collection stay valid, unless they were opened with the old model's name, which is LODE_MISMATCH from then on. A
+ * call that failed, was cancelled or killed leaves the collection as it was; the next one with the same model resumes
+ * the work, one with another model begins again. LODE_UNSUPPORTED on a cluster. */
+LODE_EXPERIMENTAL LODE_MUST LODE_INLINE lode_status lode_reembed(lode_store *store, lode_str name,
+                                                                 const lode_reembed_request *request,
+                                                                 lode_reembed_report *report, lode_error *err);
+
 /* Models with a name. */
 typedef struct lode_model_info {
   const char *name;  /* "minilm" */
@@ -720,6 +741,13 @@ LODE_MUST LODE_API lode_status lode_embed_records_sized(lode_embedder *embedder,
 LODE_INLINE lode_status lode_embed_records(lode_embedder *embedder, lode_record *records, size_t n, float **vectors,
                                            lode_error *err) {
   return lode_embed_records_sized(embedder, records, sizeof *records, n, vectors, err);
+}
+LODE_MUST LODE_API lode_status lode_reembed_sized(lode_store *store, lode_str name, const lode_reembed_request *request,
+                                                  size_t request_size, lode_reembed_report *report, size_t report_size,
+                                                  lode_error *err);
+LODE_INLINE lode_status lode_reembed(lode_store *store, lode_str name, const lode_reembed_request *request,
+                                     lode_reembed_report *report, lode_error *err) {
+  return lode_reembed_sized(store, name, request, sizeof *request, report, sizeof *report, err);
 }
 LODE_MUST LODE_API lode_status lode_models_sized(const lode_embedder_options *options, size_t options_size,
                                                  lode_model_list **list, lode_error *err);

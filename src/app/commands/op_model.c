@@ -151,6 +151,35 @@ lode_status op_do_fill(op_context *ctx, const op_fill_args *args, lode_error *er
   return st;
 }
 
+lode_status op_do_reembed(op_context *ctx, const op_reembed_args *args, lode_error *err) {
+  op_open_options how = {.write = true};
+  op_target target;
+  lode_embedder *embedder = NULL;
+  lode_reembed_report report;
+  model_request request = {.model = args->model.text,
+                           .options = {.max_tokens = (uint32_t)args->max_tokens.n,
+                                       .threads = (uint32_t)args->threads.n,
+                                       .precision = op_precision_of(&args->precision)}};
+  TRY(op_target_open(ctx, args->collection.text, &how, NULL, &target, err));
+  lode_status st = model_open_embedder(ctx, &request, request.model, (lode_str){0}, &embedder, err);
+  lode_reembed_request reembed = {
+      .embedder = embedder, .drop_vectors = args->drop_vectors.on, .progress = ctx->progress};
+  if (st == LODE_OK) st = lode_reembed(target.store, args->collection.text, &reembed, &report, err);
+  if (st == LODE_OK) {
+    op_summary_begin(ctx);
+    op_row_text(ctx, "collection", args->collection.text);
+    op_row_text(ctx, "model", lode_embedder_info_of(embedder)->identity);
+    op_row_count(ctx, "records", report.records);
+    op_row_count(ctx, "embedded", report.embedded);
+    op_row_count(ctx, "reused", report.reused);
+    op_row_count(ctx, "without_vector", report.without_vector);
+    st = op_row_send(ctx, err);
+  }
+  lode_embedder_close(embedder);
+  op_target_close(ctx, &target);
+  return st;
+}
+
 /* ---- models ---- */
 
 static lode_embedder_options op_model_options(const op_model_args *args) {

@@ -116,8 +116,8 @@ lode_status model_target_embedder(const op_context *ctx, const model_request *re
   const lode_embedder_info *info = lode_embedder_info_of(*embedder);
   if (stamped.data[0] && !str_eq(info->identity, str_of(stamped.data))) {
     st = err_set(err, LODE_MISMATCH,
-                 "the collection's vectors are made by %s, and %.*s is asked for: leave --model out, or make a new "
-                 "collection for the other model",
+                 "the collection's vectors are made by %s, and %.*s is asked for: leave --model out, or "
+                 "give the collection the other model with `lode db reembed`",
                  stamped.data, (int)info->identity.len, info->identity.data);
     goto done;
   }

@@ -71,6 +71,14 @@ typedef struct op_fill_args {
 } op_fill_args;
 OP_HANDLER(fill, op_fill_args)
 
+typedef struct op_reembed_args {
+  op_arg_text collection, model;
+  op_arg_choice precision;
+  op_arg_int max_tokens, threads;
+  op_arg_flag drop_vectors;
+} op_reembed_args;
+OP_HANDLER(reembed, op_reembed_args)
+
 typedef struct op_get_args {
   op_arg_text collection;
   op_arg_list ids;

@@ -119,14 +119,22 @@ static const op_param params_db_upsert[] = {P_DB_COLLECTION(op_write_args),
                                             {0}};
 static const op_param params_db_update[] = {
     P_DB_COLLECTION(op_write_args), P_DB_RECORDS(op_write_args), P_DB_BATCH(op_write_args), {0}};
+#define P_DB_MODEL_OPTIONS(args)                                                                                       \
+  {OP_CHOICE(args, precision), .value = "WHAT", .choices = "full|int8",                                                \
+   .about = "of the arithmetic; when not given, the faster one that the model supports"},                              \
+      {OP_INT(args, max_tokens), .value = "N", .min = 2, .max = 65536,                                                 \
+       .about = "longer documents are cut; when not given, the model's own setting"},                                  \
+  {                                                                                                                    \
+    OP_INT(args, threads), .value = "N", .min = 1, .max = 64, .about = "when not given, one for each CPU"              \
+  }
 static const op_param params_db_fill[] = {
-    P_DB_COLLECTION(op_fill_args),
-    P_DB_MODEL(op_fill_args),
-    {OP_CHOICE(op_fill_args, precision), .value = "WHAT", .choices = "full|int8",
-     .about = "of the arithmetic; when not given, the faster one that the model supports"},
-    {OP_INT(op_fill_args, max_tokens), .value = "N", .min = 2, .max = 65536,
-     .about = "longer documents are cut; when not given, the model's own setting"},
-    {OP_INT(op_fill_args, threads), .value = "N", .min = 1, .max = 64, .about = "when not given, one for each CPU"},
+    P_DB_COLLECTION(op_fill_args), P_DB_MODEL(op_fill_args), P_DB_MODEL_OPTIONS(op_fill_args), {0}};
+static const op_param params_db_reembed[] = {
+    P_DB_COLLECTION(op_reembed_args),
+    {OP_TEXT(op_reembed_args, model), .value = "MODEL", .flags = OP_PARAM_REQUIRED,
+     .about = "the model that makes the new vectors: minilm, code, another that `lode embed` takes"},
+    P_DB_MODEL_OPTIONS(op_reembed_args),
+    {OP_FLAG(op_reembed_args, drop_vectors), .about = "records that have a vector and no document lose their vector"},
     {0}};
 static const op_param params_db_get[] = {
     P_DB_COLLECTION(op_get_args),
@@ -303,6 +311,14 @@ static const op_field summary_db_fill[] = {
     {"embedded", OP_FIELD_COUNT, 0, "records that got a vector"},
     {"without_document", OP_FIELD_COUNT, 0, "records that have no text to make one of"},
     {"changed", OP_FIELD_COUNT, 0, "records that somebody changed meanwhile: run it again"},
+    {0}};
+static const op_field summary_db_reembed[] = {
+    {"collection", OP_FIELD_TEXT, 0, "its name"},
+    {"model", OP_FIELD_TEXT, 0, "the identity of the model that its vectors are made by now"},
+    {"records", OP_FIELD_COUNT, 0, "of the collection"},
+    {"embedded", OP_FIELD_COUNT, 0, "vectors that were made"},
+    {"reused", OP_FIELD_COUNT, 0, "vectors that an earlier, interrupted run had made"},
+    {"without_vector", OP_FIELD_COUNT, 0, "records without a document"},
     {0}};
 static const op_field summary_db_delete[] = {
     {"collection", OP_FIELD_TEXT, 0, "its name"}, {"deleted", OP_FIELD_COUNT, 0, "how many records are gone"}, {0}};
@@ -483,6 +499,16 @@ const op_def op_table_db[] = {
                "one commit: stopped at any "
                "moment, the next run goes on. The model's identity is stamped into the collection.",
      .examples = "lode db embed notes\nlode db embed notes --model ollama:nomic-embed-text"},
+    {OP_OF_DB(reembed), .about = "give a collection the vectors of another model, while it is in use", .flags = OP_LONG,
+     .params = params_db_reembed, .summary = summary_db_reembed,
+     .say = "{collection}: vectors by {model}: {embedded} made[, {reused} from the interrupted run][, {without_vector} "
+            "record{s} without a document]",
+     .detail =
+         "The documents become vectors of the other model, aside, in the collection NAME~reembed; reads and "
+         "writes go on meanwhile, and answers come from the old vectors. Then one transaction puts the new ones "
+         "in place: no answer mixes two models. Stopped or killed at any moment, the collection is as it was, and "
+         "the same command goes on where it stopped. `lode db drop NAME~reembed` gives up instead.",
+     .examples = "lode db reembed notes --model minilm\nlode db reembed notes --model ollama:nomic-embed-text"},
     {OP_OF_DB(delete), .about = "delete records by id or filter", .flags = OP_DESTRUCTIVE, .params = params_db_delete,
      .summary = summary_db_delete, .say = "{collection}: {deleted} deleted",
      .detail = "One transaction, however many there are. Without any selection it is refused: --where '{}' means all.",

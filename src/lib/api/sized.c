@@ -19,6 +19,8 @@ SIZED_ENDS_WITH(lode_salvage_report, lost);
 SIZED_ENDS_WITH(lode_import_request, missing_ctx);
 SIZED_ENDS_WITH(lode_import_report, skipped);
 SIZED_ENDS_WITH(lode_embedder_options, key);
+SIZED_ENDS_WITH(lode_reembed_request, progress);
+SIZED_ENDS_WITH(lode_reembed_report, without_vector);
 #if SIZE_MAX > UINT32_MAX
 /* Passed by value, part of other structs, or allocated by callers everywhere: these never change. */
 _Static_assert(sizeof(lode_str) == 16 && sizeof(lode_progress) == 16 && sizeof(lode_selection) == 80 &&

@@ -43,6 +43,7 @@ LODE_MUST lode_status engine_open(const char *folder, const lode_open_options *o
 void engine_close(lode_store *store);
 void engine_collection_close(lode_collection *collection);
 void engine_rollback(lode_txn *txn);
+LODE_MUST lode_status engine_collection_succeed(lode_txn *txn, lode_str name, lode_str successor, lode_error *err);
 void engine_loaded(lode_store *store, uint64_t records, lode_progress progress);
 
 /* ---- Store ---- */
@@ -85,7 +86,7 @@ static inline engine_store *engine_store_of(lode_store *head) {
 typedef struct engine_collection {
   lode_collection head;
   engine_store *store;
-  int64_t cid;
+  _Atomic int64_t cid; /* changes when another collection succeeds this one (lode_reembed) */
   uint64_t uid;
   iface_vector_spec spec; /* what this handle was opened with */
 } engine_collection;

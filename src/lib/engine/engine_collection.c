@@ -2,7 +2,8 @@
 /* engine_collection.c - collections: open, list, rename, describe, drop.
  *
  * A handle holds the collection's number and its random uid, not its name: after a drop it returns LODE_NOT_FOUND, even
- * when a new collection has taken the name. It also holds the embedding model that its user named; each vector write
+ * when a new collection has taken the name. A collection that succeeds another one takes its uid (lode_reembed), so
+ * that handles go on with it. A handle also holds the embedding model that its user named; each vector write
  * and vector query is checked against it (iface_check.c).
  */
 #include "engine/vector_snapshot.h"

@@ -65,7 +65,7 @@ static lode_status get_make_page(void *ctx, lode_error *err) {
   TRY(iface_result_new(collection->store->head.options->memory_bytes, &p->result, err));
   engine_select_rewind(&p->select);
   if (p->request->after) {
-    int64_t first = (int64_t)((uint64_t)collection->cid << STORE_KEY_SEQ_BITS);
+    int64_t first = (int64_t)((uint64_t)p->reader.coll.cid << STORE_KEY_SEQ_BITS);
     int64_t after = (int64_t)p->request->after;
     engine_select_start_after(&p->select, p->request->select.ids ? after : first + after);
   }

@@ -190,6 +190,7 @@ const iface_ops engine_table = {.open = engine_open,
                                 .close = engine_close,
                                 .collection_close = engine_collection_close,
                                 .rollback = engine_rollback,
+                                .collection_succeed = engine_collection_succeed,
                                 .loaded = engine_loaded,
 #define ENGINE_MEMBER(name, handle, params, args) .name = engine_##name,
                                 IFACE_OPS(ENGINE_MEMBER)

@@ -10,6 +10,7 @@
  * the others are then inserted, in groups, in the order of the batch, which is the order that lode_get() promises.
  */
 #include "engine/select.h"
+#include "engine/vector_snapshot.h"
 
 /* ---- Transactions ---- */
 
@@ -24,19 +25,30 @@ typedef struct engine_txn {
   engine_store *store;
   store_tx *tx;
   txn_collection *changed_colls;
+  int64_t succeeded; /* a collection that is gone after the commit; 0: none */
 } engine_txn;
 _Static_assert(offsetof(engine_txn, head) == 0, "engine_txn_of() relies on it");
 static inline engine_txn *engine_txn_of(lode_txn *head) {
   return INVARIANT(!head || head->engine == &engine_table) ? (engine_txn *)head : NULL;
 }
 
-static void txn_free(engine_txn *txn) {
+static void txn_forget_counts(engine_txn *txn) {
   for (txn_collection *t = txn->changed_colls, *next; t; t = next) {
     next = t->next;
     mem_arena_release(&t->arena);
     mem_free(t);
   }
+  txn->changed_colls = NULL;
+}
+
+static void txn_free(engine_txn *txn) {
+  txn_forget_counts(txn);
   mem_free(txn);
+}
+
+static lode_status txn_save_counts(engine_txn *txn, lode_error *err) {
+  for (txn_collection *t = txn->changed_colls; t; t = t->next) TRY(store_coll_save(txn->tx, &t->coll, err));
+  return LODE_OK;
 }
 
 lode_status engine_begin(lode_store *head, lode_txn **out, lode_error *err) {
@@ -57,15 +69,14 @@ lode_status engine_begin(lode_store *head, lode_txn **out, lode_error *err) {
 
 lode_status engine_commit(lode_txn *head, lode_error *err) {
   engine_txn *txn = engine_txn_of(head);
-  lode_status st = LODE_OK;
   err_clear(err);
   engine_enter(txn->store);
-  for (txn_collection *t = txn->changed_colls; t && st == LODE_OK; t = t->next)
-    st = store_coll_save(txn->tx, &t->coll, err);
+  lode_status st = txn_save_counts(txn, err);
   if (st == LODE_OK)
     st = engine_commit_write(txn->store, txn->tx, err);
   else
     store_tx_rollback(txn->tx);
+  if (st == LODE_OK && txn->succeeded) engine_cache_forget(txn->store, txn->succeeded);
   txn_free(txn);
   return st;
 }
@@ -76,6 +87,25 @@ void engine_rollback(lode_txn *head) {
   engine_enter(txn->store);
   store_tx_rollback(txn->tx);
   txn_free(txn);
+}
+
+lode_status engine_collection_succeed(lode_txn *head, lode_str name, lode_str successor, lode_error *err) {
+  engine_txn *txn = engine_txn_of(head);
+  mem_arena arena;
+  store_coll old, heir;
+  lode_status st;
+  err_clear(err);
+  engine_enter(txn->store);
+  mem_arena_init(&arena, 0);
+  TRY_GOTO(txn_save_counts(txn, err));
+  txn_forget_counts(txn); /* they were kept under the old identities */
+  TRY_GOTO(store_coll_find(txn->tx, name, &arena, &old, err));
+  TRY_GOTO(store_coll_find(txn->tx, successor, &arena, &heir, err));
+  TRY_GOTO(store_coll_succeed(txn->tx, &old, &heir, err));
+  txn->succeeded = old.cid;
+done:
+  mem_arena_release(&arena);
+  return st;
 }
 
 /* ---- One call ---- */
@@ -91,7 +121,7 @@ typedef struct write_call {
 
 static lode_status txn_touch(engine_txn *txn, engine_collection *handle, store_coll **coll, lode_error *err) {
   for (txn_collection *t = txn->changed_colls; t; t = t->next)
-    if (t->coll.cid == handle->cid) {
+    if (t->coll.uid == handle->uid) {
       *coll = &t->coll;
       return LODE_OK;
     }

@@ -35,8 +35,13 @@ void engine_reader_borrow(engine_reader *reader, engine_collection *handle, stor
 
 lode_status engine_load_coll(engine_collection *handle, store_tx *tx, mem_arena *arena, store_coll *coll,
                              lode_error *err) {
-  TRY(store_coll_load(tx, handle->cid, arena, coll, err));
-  if (coll->uid == handle->uid) return LODE_OK;
+  lode_status st = store_coll_load(tx, atomic_load(&handle->cid), arena, coll, err);
+  if (st == LODE_OK && coll->uid == handle->uid) return LODE_OK;
+  if (st != LODE_OK && st != LODE_NOT_FOUND) return st;
+  bool taken = st == LODE_OK; /* the number, by another collection */
+  st = store_coll_load_uid(tx, handle->uid, arena, coll, err);
+  if (st == LODE_OK) atomic_store(&handle->cid, coll->cid);
+  if (st != LODE_NOT_FOUND || !taken) return st;
   return err_set(err, LODE_NOT_FOUND, "the collection is gone: the store was replaced by another; open it again");
 }
 
@@ -44,8 +49,8 @@ lode_status engine_load_coll(engine_collection *handle, store_tx *tx, mem_arena 
 
 /* Cursors of indexes may have advanced: what an index held at `a` it still holds. */
 bool engine_moment_is_same(const engine_moment *a, const engine_moment *now) {
-  return a->epoch == now->epoch && a->cursor == now->cursor && a->text_cursor <= now->text_cursor &&
-         a->term_cursor <= now->term_cursor;
+  return a->epoch == now->epoch && a->cid == now->cid && a->cursor == now->cursor &&
+         a->text_cursor <= now->text_cursor && a->term_cursor <= now->term_cursor;
 }
 
 static lode_status reader_overtaken(engine_reader *reader, lode_error *err) {
@@ -56,10 +61,12 @@ static lode_status reader_overtaken(engine_reader *reader, lode_error *err) {
 /* Compares a transaction that has just begun with those before it. */
 static lode_status reader_meet_moment(engine_reader *reader, lode_error *err) {
   unsigned epoch = store_tx_epoch(reader->tx);
-  engine_moment now = {epoch, store_tx_cursor(reader->tx), reader->coll.text_cursor, reader->coll.term_cursor};
+  engine_moment now = {epoch, reader->coll.cid, store_tx_cursor(reader->tx), reader->coll.text_cursor,
+                       reader->coll.term_cursor};
   bool first = reader->moments == 0, same = !first && engine_moment_is_same(&reader->moment, &now);
+  bool succeeded = !first && reader->moment.cid != now.cid; /* nothing read of the other collection holds here */
   if (first || !same) reader->moments++;
-  if (!first && !same && !reader->allow_later) return reader_overtaken(reader, err);
+  if (!first && !same && (!reader->allow_later || succeeded)) return reader_overtaken(reader, err);
   if (!first && reader->epoch != epoch) {
     reader->overtaken = true;
     return err_set(err, LODE_GONE, "the store was replaced by another while it was being read: try again");

@@ -8,6 +8,7 @@
 /* The state after one commit. Two transactions of the same moment see the same records. */
 typedef struct engine_moment {
   unsigned epoch;                   /* which truth file */
+  int64_t cid;                      /* of the collection: another one may have succeeded it */
   uint64_t cursor;                  /* of the newest commit */
   int64_t text_cursor, term_cursor; /* may advance within a moment; a rebuilt index is another moment */
 } engine_moment;
@@ -30,7 +31,7 @@ typedef struct engine_reader {
   lode_progress progress; /* called before each transaction; false: LODE_CANCELLED */
 } engine_reader;
 
-/* The collection of a handle in a transaction: LODE_NOT_FOUND when it was dropped. */
+/* The collection of a handle in a transaction, or the one that has succeeded it: LODE_NOT_FOUND when it was dropped. */
 LODE_MUST lode_status engine_load_coll(engine_collection *handle, store_tx *tx, mem_arena *arena, store_coll *coll,
                                        lode_error *err);
 void engine_reader_init(engine_reader *reader, engine_collection *handle);

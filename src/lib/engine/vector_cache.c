@@ -165,10 +165,10 @@ static void cache_end_turn(engine_store *store, engine_cache_entry *e) {
 
 lode_status engine_snapshot_get(engine_reader *reader, engine_snapshot **out, lode_error *err) {
   engine_store *store = reader->handle->store;
-  engine_cache_entry *entry = cache_get_entry(store, reader->handle->cid);
   *out = NULL;
-  if (!entry) return err_nomem(err);
   TRY(engine_reader_begin(reader, err));
+  engine_cache_entry *entry = cache_get_entry(store, reader->coll.cid);
+  if (!entry) return err_nomem(err);
   engine_snapshot *now = engine_cache_current(store, entry);
   if (engine_snapshot_is_current(now, reader) && !engine_snapshot_is_suspect(now)) {
     *out = now;

@@ -86,6 +86,9 @@ typedef struct iface_ops {
   void (*close)(lode_store *store);
   void (*collection_close)(lode_collection *collection);
   void (*rollback)(lode_txn *txn);
+  /* Part of a txn: `successor` takes the place of collection `name`, which is dropped; handles of `name` go on with it.
+   * NULL where there are no transactions. */
+  LODE_MUST lode_status (*collection_succeed)(lode_txn *txn, lode_str name, lode_str successor, lode_error *err);
   /* Called after an import of this many records, for work that is best done at the end. May be NULL. */
   void (*loaded)(lode_store *store, uint64_t records, lode_progress progress);
 #define IFACE_OPS_MEMBER(name, handle, params, args) LODE_MUST lode_status(*name) params;

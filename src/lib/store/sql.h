@@ -29,12 +29,13 @@
   /* collection */                                                                                                     \
   X(COLL_BY_NAME, "SELECT * FROM collection WHERE name=?1")                                                            \
   X(COLL_BY_CID, "SELECT * FROM collection WHERE cid=?1 AND name IS NOT NULL")                                         \
+  X(COLL_BY_UID, "SELECT * FROM collection WHERE uid=?1 AND name IS NOT NULL")                                         \
   X(COLL_EACH, "SELECT * FROM collection WHERE name IS NOT NULL ORDER BY name")                                        \
   X(COLL_INSERT, "INSERT INTO collection(cid,uid,name,metric,dim,metadata,embedder,embedder_dim,counted,created,"      \
                  "records,pending,documents,document_bytes,graves,text_cursor,term_cursor,untexted,unindexed,"         \
                  "horizon,crc) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,0,0,0,0,0,?11,?11,0,0,0,?12)")                    \
-  X(COLL_IDENTITY, "UPDATE collection SET name=?2,metric=?3,dim=?4,metadata=?5,embedder=?6,embedder_dim=?7,crc=?8"     \
-                   " WHERE cid=?1")                                                                                    \
+  X(COLL_IDENTITY, "UPDATE collection SET name=?2,metric=?3,dim=?4,metadata=?5,embedder=?6,embedder_dim=?7,crc=?8,"    \
+                   "uid=?9 WHERE cid=?1")                                                                              \
   X(COLL_COUNTS, "UPDATE collection SET records=?2,pending=?3,documents=?4,document_bytes=?5,graves=?6,"               \
                  "text_cursor=?7,term_cursor=?8,untexted=?9,unindexed=?10,horizon=?11 WHERE cid=?1")                   \
   X(COLL_ERASE, "DELETE FROM collection WHERE cid=?1")                                                                 \

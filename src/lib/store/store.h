@@ -102,6 +102,8 @@ typedef struct store_coll {
 /* Strings are copied to the arena. */
 LODE_MUST lode_status store_coll_find(store_tx *tx, lode_str name, mem_arena *arena, store_coll *coll, lode_error *err);
 LODE_MUST lode_status store_coll_load(store_tx *tx, int64_t cid, mem_arena *arena, store_coll *coll, lode_error *err);
+LODE_MUST lode_status store_coll_load_uid(store_tx *tx, uint64_t uid, mem_arena *arena, store_coll *coll,
+                                          lode_error *err);
 LODE_MUST lode_status store_coll_create(store_tx *tx, const store_coll *wanted, const lode_str *counters,
                                         size_t n_counters, mem_arena *arena, store_coll *coll, lode_error *err);
 typedef lode_status store_coll_fn(void *ctx, const store_coll *coll, lode_error *err);
@@ -111,6 +113,9 @@ LODE_MUST lode_status store_coll_set_metadata(store_tx *tx, int64_t cid, lode_st
 LODE_MUST lode_status store_coll_set_embedder(store_tx *tx, int64_t cid, lode_str embedder, uint32_t dim,
                                               lode_error *err);
 LODE_MUST lode_status store_coll_drop(store_tx *tx, int64_t cid, lode_error *err);
+/* Drops `old`; `successor` takes its name and its uid, so that handles of `old` find it. */
+LODE_MUST lode_status store_coll_succeed(store_tx *tx, const store_coll *old, const store_coll *successor,
+                                         lode_error *err);
 
 /* ---- Records: reading ---- */
 

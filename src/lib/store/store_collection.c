@@ -88,16 +88,25 @@ lode_status store_coll_find(store_tx *tx, lode_str name, mem_arena *arena, store
   return st;
 }
 
-lode_status store_coll_load(store_tx *tx, int64_t cid, mem_arena *arena, store_coll *coll, lode_error *err) {
+static lode_status coll_load_by(store_tx *tx, int by, int64_t key, mem_arena *arena, store_coll *coll,
+                                lode_error *err) {
   sqlite3_stmt *s;
   bool row;
   *coll = (store_coll){0};
-  TRY(store_stmt_key(tx, STORE_STMT_COLL_BY_CID, cid, &s, err));
+  TRY(store_stmt_key(tx, by, key, &s, err));
   TRY(store_stmt_step(tx, s, &row, err));
   lode_status st =
       row ? coll_from_row(tx, s, arena, coll, err) : err_set(err, LODE_NOT_FOUND, "the collection was dropped");
   store_stmt_reset(s);
   return st;
+}
+
+lode_status store_coll_load(store_tx *tx, int64_t cid, mem_arena *arena, store_coll *coll, lode_error *err) {
+  return coll_load_by(tx, STORE_STMT_COLL_BY_CID, cid, arena, coll, err);
+}
+
+lode_status store_coll_load_uid(store_tx *tx, uint64_t uid, mem_arena *arena, store_coll *coll, lode_error *err) {
+  return coll_load_by(tx, STORE_STMT_COLL_BY_UID, (int64_t)uid, arena, coll, err);
 }
 
 lode_status store_coll_each(store_tx *tx, store_coll_fn *fn, void *ctx, lode_error *err) {
@@ -158,6 +167,7 @@ static lode_status coll_save_identity(store_tx *tx, const store_coll *c, lode_er
   store_bind_text(tx, s, 6, c->embedder);
   store_bind_int(tx, s, 7, c->embedder_dim);
   store_bind_int(tx, s, 8, store_crc_collection(c));
+  store_bind_int(tx, s, 9, (int64_t)c->uid);
   return store_stmt_run(tx, s, err);
 }
 
@@ -205,6 +215,17 @@ lode_status store_coll_set_embedder(store_tx *tx, int64_t cid, lode_str embedder
 lode_status store_coll_drop(store_tx *tx, int64_t cid, lode_error *err) {
   TRY(store_manifest_drop_all(tx, cid, err)); /* builders remove the files later */
   return coll_change(tx, cid, coll_apply_name, (lode_str){NULL, 0}, 0, err);
+}
+
+lode_status store_coll_succeed(store_tx *tx, const store_coll *old, const store_coll *successor, lode_error *err) {
+  store_coll dropped = *old, heir = *successor;
+  TRY(store_manifest_drop_all(tx, old->cid, err));
+  dropped.name = (lode_str){NULL, 0};
+  dropped.uid = successor->uid;
+  heir.name = old->name;
+  heir.uid = old->uid;
+  TRY(coll_save_identity(tx, &dropped, err));
+  return coll_save_identity(tx, &heir, err);
 }
 
 lode_status store_coll_save(store_tx *tx, const store_coll *c, lode_error *err) {
