@@ -144,6 +144,20 @@ static void use_import(lode_collection *c) {
   free(report);
 }
 
+static void use_reembed(lode_store *store) {
+  lode_reembed_request *request = NEW(lode_reembed_request);
+  lode_reembed_report *report = RESULT(lode_reembed_report);
+  OK(lode_embedder_open_custom(S("ones@1/2/float"), 2, embed, NULL, &request->embedder, &err));
+  request->drop_vectors = true;
+  REFUSES(request, lode_reembed(store, S("c"), request, report, &err));
+  OK(lode_reembed(store, S("c"), request, report, &err));
+  CHECK(report->records == 4);
+  ADDED_IS_ZERO(report);
+  lode_embedder_close(request->embedder);
+  free(request);
+  free(report);
+}
+
 static void use_stats(lode_store *store, lode_collection *c) {
   lode_stats *stats = RESULT(lode_stats);
   OK(lode_store_stats(store, stats, &err));
@@ -183,6 +197,7 @@ int main(int argc, char **argv) {
   use_import(c);
   use_stats(store, c);
   use_embedders(argv[1]);
+  use_reembed(store);
   lode_collection_close(c);
   lode_close(store);
   OK(lode_salvage(argv[1], copy, NULL, NULL, (lode_progress){0}, report, &err));

@@ -13,7 +13,8 @@ check() { # text command...
 }
 # Structs that pass the boundary with their size, and how many of their last fields an older header lacks
 structs='lode_open_options=1 lode_collection_options=2 lode_replacement=0 lode_record=2 lode_write_result=1 lode_get_request=1
-  lode_query_request=1 lode_stats=2 lode_salvage_report=1 lode_import_request=1 lode_import_report=1 lode_embedder_options=1'
+  lode_query_request=1 lode_stats=2 lode_salvage_report=1 lode_import_request=1 lode_import_report=1 lode_embedder_options=1
+  lode_reembed_request=0 lode_reembed_report=1'
 
 # A header whose structs are changed: by how many fields less, or which one is added
 header() { # folder drop|add

@@ -185,6 +185,7 @@ for call in add upsert update; do run 5 db $call code "$tmp/planted.jsonl"; says
 run 5 db import code "$tmp/planted.jsonl"; says 'belongs to the code index'
 run 5 db delete code --where '{}'; says 'lode index --force'
 run 5 db embed code; says 'belongs to the code index'
+run 5 db reembed code --model code; says 'belongs to the code index'
 graft "$tmp/planted.jsonl"
 run 0 search planted_function --mode text --json; hasnt passwd; hasnt '"path":"a/'; hasnt '"path":"."'; hasnt './x.c'; hasnt 'x2e'; has '"path":"link/f.c"'; says '7 records were left out'
 run 0 search planted_function --mode text --json -C 5; hasnt the_outer_secret; hasnt the_inner_secret; has '"path":".env"'; has '"stale":"changed"'

@@ -194,6 +194,22 @@ run 0 db stats; has "records"
 feed '{"id":"q1"}
 {"id":"q1"}' 5 db add twice --create; says q1
 
+# ---- another model
+
+run 0 db create notes --embedder code
+feed '{"id":"a","document":"how the parser reads tokens"}
+{"id":"b"}' 0 db upsert notes --embed
+run 0 db reembed notes --model code --json; has '"records":2,"embedded":0'
+run 0 db create plain --metric cosine
+feed '{"id":"a","document":"how the parser reads tokens","embedding":[1,0,0]}
+{"id":"b","embedding":[0,1,0]}' 0 db add plain
+run 5 db reembed plain --model code; says 'record "b" has a vector and no document'; says '--drop-vectors'
+run 0 db reembed plain --model code --drop-vectors; is "plain: vectors by $("$lode" model info code --json | sed 's/.*"identity":"\([^"]*\)".*/\1/'): 1 made, 1 record without a document"
+run 0 db query plain --text 'parsing tokens' --json; has '"id":"a","distance":0.'
+run 2 db reembed plain; says 'needs --model'
+run 1 db reembed nobody --model code; says 'there is no collection "nobody"'
+run 0 db drop notes --yes; run 0 db drop plain --yes
+
 # ---- export, import
 
 run 0 db export c; lines 5; has '"embedding":['; cp "$tmp/err" /dev/null

@@ -129,6 +129,9 @@ check "a backup is refused with exit code 5" [ $? = 5 ]
 check "and says what to do" grep -q "snapshots" "$tmp/err"
 "$lode" --store "$S" db optimize --rebuild-unreadable 2>"$tmp/err"
 check "rebuilding what cannot be read is refused with exit code 5" [ $? = 5 ]
+"$lode" --store "$S" db reembed notes --model code 2>"$tmp/err"
+check "another model is refused with exit code 5" [ $? = 5 ]
+check "and says what to do instead" grep -q "copy it into a new collection" "$tmp/err"
 check "verify" "$lode" --store "$S" db verify --quiet >/dev/null
 
 # A cluster holds only copies of a code index: they are updated and dropped like other collections

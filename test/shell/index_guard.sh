@@ -52,6 +52,7 @@ db upsert code $tmp/planted.jsonl
 db update code $tmp/planted.jsonl
 db import files $tmp/planted.jsonl
 db embed code
+db reembed code --model code
 db delete code --where {}
 db delete files --ids a.c
 db pull code --from $tmp/other

@@ -169,7 +169,7 @@ cd "$tmp/clone/src" || exit 1
 echo '{"id":"a","document":"b"}' >"$tmp/records"
 for refused in "search sheep" "context --name count_sheep" "index" "index --pending" "watch --once" "skipped" "setup --no-mcp" "serve --port 0" "ui --no-open" \
   "db collections" "db create x" "db drop code --yes" "db rename code x" "db add x $tmp/records" "db import x $tmp/records" "db upsert code $tmp/records" \
-  "db update code $tmp/records" "db get code" "db query code --text sheep" "db embed code" "db delete code --ids a" "db count code" "db facets code kind" \
+  "db update code $tmp/records" "db get code" "db query code --text sheep" "db embed code" "db reembed code --model code" "db delete code --ids a" "db count code" "db facets code kind" \
   "db map code" "db stats" "db verify" "db salvage $tmp/salvaged" "db backup $tmp/copied" "db restore $tmp/records" "db compact" "db optimize" "db export code" \
   "db push code --to $tmp/pushed" "db pull code --from $tmp/shared/.lode" "rescue chroma $tmp/home"; do
   run 5 $refused; says "lode trust $tmp/clone"; says "LODE_TRUST=1"

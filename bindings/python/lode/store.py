@@ -557,6 +557,21 @@ class Store:
     def transaction(self) -> Transaction:
         return Transaction(self)
 
+    def reembed(self, name: str, embedder: "Embedder", *, drop_vectors=False, progress: Optional[Progress] = None) -> Dict[str, int]:
+        """Gives the documents of a collection the vectors of another model, while it is in use; resumes an interrupted call."""
+        if not embedder._handle:
+            raise Closed("the embedder %r is closed" % embedder.identity)
+        steps = _progress(progress)
+        request = _abi.lode_reembed_request(embedder=embedder._handle, drop_vectors=drop_vectors, progress=steps)
+        report = _abi.lode_reembed_report()
+        error = _abi.lode_error()
+        status = library.lode_reembed_sized(self._use, text(name), ctypes.byref(request), ctypes.sizeof(request), ctypes.byref(report),
+                                            ctypes.sizeof(report), ctypes.byref(error))
+        if status and getattr(steps, "failed", None):
+            raise steps.failed[0]
+        check(status, error)
+        return {field: getattr(report, field) for field, _ in report._fields_}
+
     # ---- Care
 
     def stats(self) -> Dict[str, int]:

@@ -341,6 +341,27 @@ class WrongArguments(Base):
         with self.assertRaises(lode.Closed):
             model(["text"])
 
+    def test_another_model(self):
+        try:
+            model = lode.Embedder("code")
+        except lode.NotFound as why:
+            self.skipTest(str(why))
+        notes = self.store.collection("words", create=True, metric="cosine")
+        notes.add(["a", "b"], ["how the parser reads tokens", "where the boats are"], vectors=[[1.0, 0.0], [0.0, 1.0]])
+        seen = []
+        report = self.store.reembed("words", model, progress=lambda *step: seen.append(step))
+        self.assertEqual((report["records"], report["embedded"], report["without_vector"]), (2, 2, 0))
+        self.assertTrue(seen and seen[0][0] == "embed")
+        self.assertEqual(notes.query(model(["token parser"])[0], k=1)[0].id, "a")
+        with self.assertRaises(lode.NotFound):
+            self.store.reembed("nobody", model)
+        with self.assertRaises(ZeroDivisionError):
+            self.store.collection("more", create=True).add(["a"], ["text"])
+            self.store.reembed("more", model, progress=lambda *step: 1 // 0)
+        model.close()
+        with self.assertRaises(lode.Closed):
+            self.store.reembed("words", model)
+
 
 if __name__ == "__main__":
     unittest.main()
