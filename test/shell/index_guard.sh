@@ -253,6 +253,7 @@ db/add {"collection":"code","records":[{"id":"x"}]}
 db/upsert {"collection":"code","records":[{"id":"a.c#0","document":"x"}]}
 db/update {"collection":"code","records":[{"id":"a.c#0","document":"x"}]}
 db/embed {"collection":"code"}
+db/reembed {"collection":"code","model":"code"}
 db/delete {"collection":"files","where":{}}
 EOF
 )

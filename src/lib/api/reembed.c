@@ -79,8 +79,7 @@ static void reembed_list_differing(reembed_job *j, const lode_result *page, cons
     const lode_row *row = lode_result_at(page, i), *twin = lode_result_at(rows, at);
     if (twin && !str_eq(twin->id, row->id)) twin = NULL;
     at += twin != NULL;
-    bool embedded =
-        twin && reembed_same_text(twin->document, row->document) && (twin->vector || !row->document.data);
+    bool embedded = twin && reembed_same_text(twin->document, row->document) && (twin->vector || !row->document.data);
     if (embedded && !j->since) j->report.reused += twin->vector != NULL;
     if (embedded && reembed_same_text(twin->metadata, row->metadata)) continue;
     j->records[j->n++] = (lode_record){.id = row->id,
