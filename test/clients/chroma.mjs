@@ -156,7 +156,7 @@ await test("whole numbers of 64 bits survive", async () => {
 await test("tenants and databases are kept apart", async () => {
   const admin = new AdminClient({ host, port: Number(port), headers });
   const suffix = Date.now();
-  const tenant = `tenant-${suffix}`, name = `base/${suffix}`; // with a slash
+  const tenant = `tenant/${suffix}`, name = `base-${suffix}`;
   await fails(admin.getTenant({ name: tenant }), /NotFound/i);
   await admin.createTenant({ name: tenant });
   await admin.getTenant({ name: tenant });

@@ -79,7 +79,7 @@ done
 want 'databases beside damaged ones' 200 '^\[\{"id":"[0-9a-f-]{36}","name":"d_three","tenant":"tenant-d"\}\]$' "$T/tenant-d/databases"
 want 'default database' 200 '"id":"00000000-0000-0000-0000-000000000000"' "$D"
 want 'no database' 404 'Are you sure it exists' "$T/tenant-a/databases/nope"
-want 'collection in none' 404 'Are you sure' "$T/tenant-a/databases/nope/collections" -d '{"name":"abc"}'
+want 'collection in none' 400 'does not exist' "$T/tenant-a/databases/nope/collections" -d '{"name":"abc"}'
 want 'short name' 400 '3-512 characters' "$D/collections" -d '{"name":"a","configuration":{},"get_or_create":false}'
 want 'two dots' 400 '3-512 characters' "$D/collections" -d '{"name":"a..b"}'
 want 'an address as a name' 400 '3-512 characters' "$D/collections" -d '{"name":"10.0.0.1"}'
@@ -91,11 +91,16 @@ want 'create or get' 200 '"metadata":\{"a":1\}' "$D/collections" -d '{"name":"fi
 id=$(field id)
 want 'by id' 200 '"name":"first"' "$D/collections/by-id/$id"
 want 'a uuid is no name' 404 'does not exist' "$D/collections/$id"
-want 'other database' 404 'does not exist' "$T/tenant-a/databases/db_one/collections/$id/count"
+want 'the id alone counts, as with Chroma' 200 '^0$' "$T/tenant-a/databases/db_one/collections/$id/count"
+want 'no uuid' 400 'not a valid UUID' "$D/collections/first/count"
+want 'a uuid of nobody' 404 'does not exist' "$D/collections/00000000-0000-0000-0000-000000000000/count"
+want 'a short database' 400 'at least 3' "$T/tenant-a/databases/ab/collections"
+want 'empty metadata' 400 'cannot be empty' "$D/collections" -d '{"name":"bad","metadata":{}}'
+want 'read level' 400 'read_level' "$D/collections/$id/count?read_level=all"
 C=$D/collections/$id
 want add 201 '^\{\}$' "$C/add" -d '{"ids":["a","b","c"],"embeddings":["AACAPwAAAAA=",[0,1],[1,1]],"documents":["hello world",null,"moon"],"metadatas":[{"k":1,"big":9007199254740993},{"k":2,"tags":["x","y"]},null]}'
 want 'add is idempotent' 201 '' "$C/add" -d '{"ids":["a"],"embeddings":[[9,9]]}'
-want 'bad base64' 422 base64 "$C/add" -d '{"ids":["z"],"embeddings":["AACA*wAAAAA="]}'
+want 'bad base64' 400 base64 "$C/add" -d '{"ids":["z"],"embeddings":["AACA*wAAAAA="]}'
 want 'wrong dimension' 400 'InvalidArgumentError.*dimension' "$C/add" -d '{"ids":["z"],"embeddings":[[1,2,3]]}'
 want 'too large a number' 400 InvalidArgumentError "$C/add" -d '{"ids":["z"],"embeddings":[[1e39,2]]}'
 want 'null in metadata' 422 ChromaError "$C/add" -d '{"ids":["z"],"embeddings":[[1,2]],"metadatas":[{"k":null}]}'
@@ -103,7 +108,7 @@ want 'lists of two lengths' 400 'as many' "$C/add" -d '{"ids":["z"],"embeddings"
 want 'no ids' 422 ids "$C/add" -d '{"embeddings":[[1,2]]}'
 want 'not JSON' 400 InvalidArgumentError "$C/add" -d '{"ids":'
 want count 200 '^3$' "$C/count?read_level=index_and_wal"
-want get 200 '^\{"ids":\["a","b","c"\],"embeddings":null,"documents":\["hello world",null,"moon"\],"uris":null,"metadatas":\[\{"k":1,"big":9007199254740993\},\{"k":2,"tags":\["x","y"\]\},null\],"include":\["metadatas","documents"\]\}$' "$C/get" -d '{}'
+want get 200 '^\{"ids":\["a","b","c"\],"embeddings":null,"documents":\["hello world",null,"moon"\],"uris":null,"metadatas":\[\{"k":1,"big":9007199254740993\},\{"k":2,"tags":\["x","y"\]\},null\],"include":\["documents","metadatas"\]\}$' "$C/get" -d '{}'
 want 'get by ids' 200 '^\{"ids":\["a","c"\],"embeddings":\[\[1.0,0.0\],\[1.0,1.0\]\],"documents":null,"uris":null,"metadatas":null,"include":\["embeddings"\]\}$' "$C/get" -d '{"ids":["c","zz","a","c"],"include":["embeddings"]}'
 want query 200 '^\{"ids":\[\["a","c"\]\],"embeddings":null,"documents":null,"uris":null,"metadatas":null,"distances":\[\[0.0,0.29289323\]\],"include":\["distances"\]\}$' "$C/query" -d '{"query_embeddings":[[2,0]],"n_results":2,"include":["distances"]}'
 want 'n_results 0' 200 '^\{"ids":\[\[\]\]' "$C/query" -d '{"query_embeddings":[[2,0]],"n_results":0}'
@@ -128,7 +133,7 @@ want fork 501 'unsupported' "$C/fork" -d '{"new_name":"forked"}'
 want 'fork count' 501 'unsupported' "$C/fork_count"
 want search 501 '' "$C/search" -d '{"searches":[]}'
 want 'attach a function' 501 'functions are unsupported' "$C/functions/attach" -d '{"name":"f","function_id":"record_counter","output_collection":"o","params":null}'
-want 'an attached function' 501 'functions are unsupported' "$C/functions/f"
+want 'an attached function' 404 'function not found' "$C/functions/f"
 want 'detach a function' 501 'functions are unsupported' "$C/attached_functions/f/detach" -d '{"delete_output":false}'
 want rename 200 '^\{\}$' -X PUT "$C" -d '{"new_name":"renamed","new_metadata":{"z":1},"new_configuration":{"hnsw":{"ef_search":200}}}'
 want renamed 200 '"ef_search":200.*"metadata":\{"z":1\}' "$D/collections/renamed"
@@ -136,10 +141,74 @@ want 'list' 200 '"name":"renamed"' "$D/collections?limit=1&offset=0"
 want 'count collections' 200 '^1$' "$D/collections_count"
 want drop 200 '^\{\}$' -X DELETE "$D/collections/renamed"
 want 'dropped' 404 'does not exist' "$C/count"
-want 'a name with a slash' 200 '^\{\}$' "$T/tenant-a/databases" -d '{"name":"x/y z"}'
-want 'its path' 200 '"name":"x/y z"' "$T/tenant-a/databases/x%2Fy%20z"
+want 'a name with a slash' 200 '^\{\}$' "$T" -d '{"name":"x/y z"}'
+want 'its path' 200 '"name":"x/y z"' "$T/x%2Fy%20z"
+want 'a database with a slash' 400 '3-512 characters' "$T/tenant-a/databases" -d '{"name":"x/y z"}'
+want 'resource name' 200 '^\{\}$' -X PATCH "$T/tenant-a" -d '{"resource_name":"r"}'
 want 'bad escape' 400 'percent' "$T/tenant-a/databases/x%2"
 want 'NUL in a name' 400 'percent' "$T/a%00b"
+
+# ---- Schemas ----
+
+vector() { # the schema's vector index, in both places where clients write it
+  echo "{\"defaults\":{\"float_list\":{\"vector_index\":{\"enabled\":false,\"config\":$1}}},\"keys\":{\"#embedding\":{\"float_list\":{\"vector_index\":{\"enabled\":true,\"config\":$1}}}}}"
+}
+made() { echo "{\"name\":\"$1\",\"schema\":$2}"; }
+want 'cosine by schema' 200 '"hnsw":\{"space":"cosine","ef_construction":77.*"embedding_function":\{"type":"known","name":"mine".*"bool_inverted_index"' "$D/collections" \
+  -d "$(made by-schema "$(vector '{"space":"cosine","hnsw":{"ef_construction":77},"embedding_function":{"type":"known","name":"mine","config":{}}}')")"
+S=$D/collections/$(field id)
+want 'records' 201 '' "$S/add" -d '{"ids":["near","far"],"embeddings":[[9,9],[1,0]]}'
+want 'are compared by it' 200 '^\{"ids":\[\["near","far"\]\]' "$S/query" -d '{"query_embeddings":[[1,1.2]]}'
+want 'its figures change' 200 '' -X PUT "$S" -d '{"new_configuration":{"hnsw":{"ef_search":31}}}'
+want 'in both' 200 '"ef_search":31,.*"ef_search":31,.*"ef_search":31,' "$D/collections/by-schema"
+want 'spann' 200 '"hnsw":\{"space":"ip","ef_construction":100.*"spann":null' "$D/collections" -d "$(made by-spann "$(vector '{"space":"ip","spann":{"search_nprobe":9}}')")"
+want 'a schema of nothing' 200 '"#document":\{"string":\{"fts_index":\{"enabled":true' "$D/collections" -d "$(made plain-schema '{"defaults":{},"keys":{}}')"
+want 'schema and configuration' 400 'Cannot set both' "$D/collections" -d "{\"name\":\"bad\",\"schema\":$(vector '{"space":"ip"}'),\"configuration\":{\"hnsw\":{\"space\":\"cosine\"}}}"
+want 'two indexes' 400 'Multiple vector index' "$D/collections" -d '{"name":"bad","configuration":{"hnsw":{},"spann":{}}}'
+want 'a sparse index' 400 'Sparse vector indexing' "$D/collections" -d "$(made bad '{"defaults":{},"keys":{"k":{"sparse_vector":{"sparse_vector_index":{"enabled":true,"config":{}}}}}}')"
+want 'a key of encryption' 400 'encryption' "$D/collections" -d "$(made bad '{"defaults":{},"keys":{},"cmek":{"gcp":"x"}}')"
+want 'a vector index elsewhere' 400 'only be enabled on #embedding' "$D/collections" -d "$(made bad '{"defaults":{},"keys":{"k":{"float_list":{"vector_index":{"enabled":true,"config":{}}}}}}')"
+want 'another source' 400 'source from #document' "$D/collections" -d "$(made bad "$(vector '{"source_key":"k"}')")"
+want 'half a schema' 422 'defaults' "$D/collections" -d "$(made bad '{"keys":{}}')"
+want 'an index without enabled' 422 'enabled' "$D/collections" -d "$(made bad '{"defaults":{"int":{"int_inverted_index":{"config":{}}}},"keys":{}}')"
+want 'unknown field in a schema' 422 'unknown field' "$D/collections" -d "$(made bad "$(vector '{"shape":1}')")"
+want 'too small a figure' 400 'sync_threshold' "$D/collections" -d "$(made bad "$(vector '{"hnsw":{"sync_threshold":1}}')")"
+off='{"enabled":false,"config":{}}' on='{"enabled":true,"config":{}}'
+want 'disabled indexes' 200 '"k":\{"string":\{"string_inverted_index":\{"enabled":false' "$D/collections" \
+  -d "$(made unindexed "{\"defaults\":{\"int\":{\"int_inverted_index\":$off}},\"keys\":{\"k\":{\"string\":{\"string_inverted_index\":$off}},\"n\":{\"int\":{\"int_inverted_index\":$on}},\"#document\":{\"string\":{\"fts_index\":$off}}}}")"
+S=$D/collections/$(field id)
+want 'records there' 201 '' "$S/add" -d '{"ids":["a"],"embeddings":[[1]],"documents":["text"],"metadatas":[{"k":"v","n":1,"m":2,"f":0.5}]}'
+want 'a key that is not indexed' 400 'key .*k.* with type .Str' "$S/get" -d '{"where":{"k":"v"}}'
+want 'deep in a filter' 400 'indexing is disabled' "$S/query" -d '{"query_embeddings":[[1]],"where":{"$and":[{"n":1},{"$or":[{"f":{"$gt":0.1}},{"m":{"$in":[2]}}]}]}}'
+want 'nothing is deleted by it' 400 'indexing is disabled' "$S/delete" -d '{"where":{"m":2}}'
+want 'text that is not indexed' 400 'full-text search' "$S/get" -d '{"where_document":{"$contains":"t"}}'
+want 'a key of its own' 200 '"ids":\["a"\]' "$S/get" -d '{"where":{"$and":[{"n":1},{"f":0.5}]}}'
+want 'the same key, another type' 200 '"ids":\[\]' "$S/get" -d '{"where":{"k":1.5}}'
+want 'delete by ids with a limit' 400 'where clause is provided' "$S/delete" -d '{"ids":["a"],"limit":1}'
+want 'lists of numbers' 200 '' "$S/update" -d '{"ids":["a"],"metadatas":[{"l":[1.5,2],"e":[],"t":[true,false]}]}'
+want 'are of one kind' 200 '"l":\[1.5,2.0\],"t":\[true,false\]' "$S/get" -d '{}'
+want 'lists of two kinds' 422 'one kind' "$S/update" -d '{"ids":["a"],"metadatas":[{"l":[1,"a"]}]}'
+want 'reserved keys' 400 'may not' "$S/update" -d '{"ids":["a"],"metadatas":[{"$k":1}]}'
+want 'nothing to add' 201 '' "$S/add" -d '{"ids":[],"embeddings":[]}'
+want 'nothing to ask' 200 '^\{"ids":\[\],"embeddings":null,"documents":\[\]' "$S/query" -d '{"query_embeddings":[]}'
+echo "{\"ids\":[\"z\"],\"embeddings\":[[$(seq -s, 1 70000)]]}" > "$work/large.json"
+want 'too many numbers' 400 '70000 numbers: 1 to 65535' "$S/add" -d @"$work/large.json"
+want 'batches that fit a body' 200 '"max_batch_size":5461,' "$base/api/v2/pre-flight-checks"
+curl -sD "$work/head" -o /dev/null "$base/api/v2/tenants/none"
+grep -qi '^chroma-trace-id: [^ ]' "$work/head" && ok || bad "an error without chroma-trace-id: $(cat "$work/head")"
+want 'deleted at once' 200 '"deleted":1' "$S/delete" -d '{"ids":["a"]}'
+want 'index status of nothing' 200 '"num_unindexed_ops":0,"num_indexed_ops":0,"total_ops":0' "$S/indexing_status"
+want 'a query of deleted ids' 200 '^\{"ids":\[\[\]\]' "$S/query" -d '{"query_embeddings":[[1]],"ids":["a"]}'
+for name in by-schema by-spann plain-schema unindexed; do want "drop $name" 200 '' -X DELETE "$D/collections/$name"; done
+# Others delete what is asked for all the time: get_or_create never answers 404
+for _ in 1 2 3 4; do (for _ in $(seq 40); do curl -s -o /dev/null -X DELETE "$D/collections/contended"; done) & done
+for i in 1 2 3 4; do
+  (for _ in $(seq 40); do curl -s -o /dev/null -w '%{http_code}\n' "$D/collections" -d '{"name":"contended","get_or_create":true}'; done) > "$work/codes.$i" &
+  codes="${codes:-} $!"
+done
+wait $codes
+sort "$work"/codes.? | uniq -c | tr -s ' ' > "$work/codes"
+[ "$(cat "$work/codes")" = ' 160 200' ] && ok || bad "get_or_create while others delete: $(cat "$work/codes")"
 
 # ---- lode's own API ----
 
@@ -200,7 +269,7 @@ for name in labelled coded functional; do want "drop $name" 200 '' "$L/db/drop" 
 # ---- Caps and hostile clients ----
 
 want 'ready' 200 ready "$base/readyz"
-want 'metrics' 200 'lode_http_requests_total\{route="chroma.add",status="201"\} 2' "$base/metrics"
+want 'metrics' 200 'lode_http_requests_total\{route="chroma.add",status="201"\} 5' "$base/metrics"
 want 'metrics of workers' 200 '^lode_worker_restarts_total 0$' "$base/metrics"
 head -c 200000 /dev/zero | tr '\0' '[' > "$work/deep"
 want 'JSON 200,000 deep' 400 InvalidArgumentError "$T" --data-binary "@$work/deep"

@@ -146,12 +146,23 @@ static bool chroma_parse_body(chroma_request *c) {
   return true;
 }
 
+/* Calls whose second word is no database. */
+static bool chroma_has_database(const char *name) {
+  static const char *const others[] = {"get_tenant",      "create_tenant", "update_tenant",   "list_databases",
+                                       "create_database", "reset",         "delete_database", NULL};
+  size_t i = 0;
+  while (others[i] && strcmp(others[i], name) != 0) i++;
+  return !others[i];
+}
+
 static bool chroma_run(chroma_request *c) {
   static const op_open_options how = {.write = true};
   const char *name = c->task->name + strlen("chroma.");
   const chroma_handler *h = chroma_handlers;
   while (h->name && strcmp(h->name, name) != 0) h++;
   if (!h->name) return chroma_respond_error(c, 404, "NotFoundError", "there is no call %.60s", name);
+  if (chroma_has_database(h->name) && c->task->words[1].len < 3)
+    return chroma_invalid(c, "database name must be at least 3 characters");
   if (!chroma_parse_body(c)) return false;
   lode_status st = worker_stores_main(c->task->shared, &how, &c->store, &c->err);
   return st == LODE_OK ? h->run(c) : chroma_respond_status(c, st);
@@ -168,7 +179,16 @@ void chroma_service(worker_task *task) {
 
 /* ---- Not supported by a local server ---- */
 
+/* The checks that Chroma makes before it says so. */
+static bool chroma_needs(chroma_request *c, const char *key, json_node_type type) {
+  uint32_t node = chroma_body_key(c, 0, key);
+  return (node && chroma_body_node(c, node)->type == type) ||
+         chroma_bad_shape(c, "missing field `%s`, or it is of another type", key);
+}
+
 bool chroma_do_fork(chroma_request *c) {
+  uint64_t uid;
+  if (!chroma_needs(c, "new_name", JSON_NODE_STRING) || !chroma_coll_uid(c, &uid)) return false;
   return chroma_respond_error(c, 501, "ChromaError", "Collection forking is unsupported for local chroma");
 }
 
@@ -177,5 +197,27 @@ bool chroma_do_fork_count(chroma_request *c) {
 }
 
 bool chroma_do_search(chroma_request *c) {
+  uint64_t uid;
+  if (!chroma_needs(c, "searches", JSON_NODE_ARRAY) || !chroma_coll_uid(c, &uid)) return false;
   return chroma_respond_error(c, 501, "ChromaError", "Search is unsupported for local chroma: use query");
+}
+
+static bool chroma_no_functions(chroma_request *c) {
+  return chroma_respond_error(c, 501, "ChromaError", "Attached functions are unsupported for local chroma");
+}
+
+bool chroma_do_attach_function(chroma_request *c) {
+  return chroma_needs(c, "name", JSON_NODE_STRING) && chroma_needs(c, "function_id", JSON_NODE_STRING) &&
+         chroma_needs(c, "output_collection", JSON_NODE_STRING) && chroma_no_functions(c);
+}
+
+bool chroma_do_get_function(chroma_request *c) {
+  return chroma_respond_error(c, 404, "NotFoundError", "Attached function not found");
+}
+
+bool chroma_do_detach_function(chroma_request *c) {
+  uint32_t node = chroma_body_key(c, 0, "delete_output");
+  json_node_type type = node ? chroma_body_node(c, node)->type : JSON_NODE_FALSE;
+  if (type != JSON_NODE_TRUE && type != JSON_NODE_FALSE) return chroma_bad_shape(c, "delete_output must be a boolean");
+  return chroma_no_functions(c);
 }

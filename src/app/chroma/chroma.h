@@ -15,6 +15,9 @@
 #include "worker/worker.h"
 
 #define CHROMA_MAX_BATCH 100000 /* records in one write */
+/* Clients are told to send as many records at a time as fit into a body if each takes this much: a vector of 1,536
+ * numbers in base64 and 16 KiB of text. With the default body that is Chroma's own figure, 5,461. */
+#define CHROMA_RECORD_BYTES (24 << 10)
 #define CHROMA_MAX_HITS 1000000 /* rows of one reply: queries times n_results */
 
 typedef struct chroma_request {
@@ -53,6 +56,8 @@ bool chroma_body_ids(chroma_request *c, const lode_str **ids, size_t *n);
 bool chroma_body_selection(chroma_request *c, lode_selection *selection);
 /* The numbers of an array; `out` must have space for them. */
 bool chroma_body_floats(chroma_request *c, uint32_t node, float *out);
+/* A value of metadata: a scalar or a list of one kind; null only in an update. */
+bool chroma_check_value(chroma_request *c, uint32_t node, bool update);
 /* Checks a filter (chroma_where.c). */
 bool chroma_body_where(chroma_request *c, uint32_t node, bool on_document, lode_str *text);
 
@@ -64,19 +69,23 @@ void chroma_coll_release(chroma_request *c, worker_handle *handle, lode_status l
 /* LODE_REFUSED, in c->err, for collections of a code index. */
 LODE_MUST lode_status chroma_check_may_change(chroma_request *c, lode_str full);
 bool chroma_no_collection(chroma_request *c);
+/* The uid in word 2. A text that is no UUID is 400, a UUID that is none of ours 404. */
+bool chroma_coll_uid(chroma_request *c, uint64_t *uid);
+/* Does the name keep to Chroma's rules? Those of collections and databases are the same; `field` begins the error. */
+bool chroma_check_name(chroma_request *c, const char *field, lode_str name);
 
 /* "TENANT/DATABASE/NAME" or the plain name; words 0 and 1 of the task are tenant and database. */
 lode_str chroma_full_name(chroma_request *c, lode_str name);
 /* The reverse: false if the collection is not in the task's tenant and database. */
 bool chroma_local_name(const chroma_request *c, lode_str full, lode_str *name);
-/* False, with the error set, if the task's database does not exist. */
-bool chroma_check_database(chroma_request *c);
+/* Sets *exists; false, with the error set, if that cannot be known. */
+bool chroma_database_exists(chroma_request *c, bool *exists);
 
 /* ---- Configuration (chroma_config.c) ---- */
 
 typedef struct chroma_config {
   lode_metric metric;
-  uint64_t ef_construction, ef_search, max_neighbors, sync_threshold;
+  uint64_t ef_construction, ef_search, max_neighbors, num_threads, batch_size, sync_threshold;
   double resize_factor;
   lode_str embedding_function, schema; /* JSON, or no data */
 } chroma_config;
@@ -88,11 +97,27 @@ void chroma_config_load(chroma_request *c, const json_doc *json, uint32_t node, 
                         chroma_config *config);
 /* Applies the request's new_configuration. */
 bool chroma_config_update(chroma_request *c, chroma_config *config);
-/* {"hnsw":{..},"spann":null,"embedding_function":..} */
+bool chroma_config_is_default(const chroma_config *config);
+/* {"hnsw":{..},"spann":null,"embedding_function":..}, as clients see it, and the value of "$chroma". */
 void chroma_config_put(strbuf *out, const chroma_config *config);
-/* The schema that came with the collection, or the one that Chroma derives from the configuration: its clients
- * modify it. */
+void chroma_config_store(strbuf *out, const chroma_config *config);
+
+/* Parts of a configuration; they return what is wrong, or NULL. */
+const char *chroma_config_set(chroma_config *config, lode_str key, const json_node *x);
+const char *chroma_config_set_hnsw(chroma_config *config, const json_doc *json, uint32_t node);
+const char *chroma_config_check_spann(const json_doc *json, uint32_t node);
+const char *chroma_config_check_function(const json_doc *json, uint32_t node);
+/* Are all keys of an object among `names`, a list that ends with NULL? */
+bool chroma_config_knows(const json_doc *json, uint32_t node, const char *const *names);
+
+/* ---- Schema (chroma_schema.c) ---- */
+
+/* Checks the schema of a request and applies it to `config`. *differs: it says more than a collection has anyway. */
+bool chroma_schema_read(chroma_request *c, uint32_t node, chroma_config *config, bool *differs);
+/* The collection's schema with all that it leaves out, as Chroma's clients expect it. */
 void chroma_schema_put(strbuf *out, const chroma_config *config);
+/* Are the indexes enabled that the request's where and where_document need? `metadata` is the collection's. */
+bool chroma_schema_allows(chroma_request *c, lode_str metadata);
 
 enum { CHROMA_UUID_BYTES = 37 };
 void chroma_uuid_format(uint64_t uid, char text[CHROMA_UUID_BYTES]);
@@ -103,6 +128,7 @@ bool chroma_uuid_parse(lode_str text, uint64_t *uid);
 /* clang-format off */
 #define CHROMA_HANDLERS(X)                                                                                          \
   X(query) X(get) X(add) X(upsert) X(update) X(delete) X(count) X(indexing_status) X(search) X(fork) X(fork_count)  \
+  X(attach_function) X(get_function) X(detach_function) X(update_tenant)                                            \
   X(get_collection_by_id) X(get_collection) X(update_collection) X(delete_collection) X(list_collections)           \
   X(create_collection) X(count_collections) X(get_database) X(delete_database) X(list_databases) X(create_database) \
   X(get_tenant) X(create_tenant) X(reset)

@@ -82,7 +82,7 @@ static bool looks_like_ipv4(lode_str name) {
   return inet_pton(AF_INET, text, &unused) == 1;
 }
 
-static bool coll_check_name(chroma_request *c, lode_str name) {
+bool chroma_check_name(chroma_request *c, const char *field, lode_str name) {
   bool good =
       name.len >= 3 && name.len <= 512 && is_ascii_alnum(name.data[0]) && is_ascii_alnum(name.data[name.len - 1]);
   for (size_t i = 0; good && i < name.len; i++)
@@ -92,9 +92,9 @@ static bool coll_check_name(chroma_request *c, lode_str name) {
   char quoted[256];
   return good ||
          chroma_invalid(c,
-                        "Validation error: name: Expected a name containing 3-512 characters from [a-zA-Z0-9._-], "
-                        "starting and ending with a character in [a-zA-Z0-9]. Got: %s",
-                        str_quote(name, quoted, sizeof quoted));
+                        "%sExpected a name containing 3-512 characters from [a-zA-Z0-9._-], starting and ending with a "
+                        "character in [a-zA-Z0-9], without two periods in a row, and no IP address. Got: %s",
+                        field, str_quote(name, quoted, sizeof quoted));
 }
 
 /* ---- Lookup ---- */
@@ -127,18 +127,37 @@ bool chroma_no_collection(chroma_request *c) {
                               quoted + 1);
 }
 
+static bool coll_looks_like_uuid(lode_str text) {
+  size_t digits = 0;
+  for (size_t i = 0; i < text.len; i++) {
+    char x = text.data[i];
+    bool dash = text.len == 36 && (i == 8 || i == 13 || i == 18 || i == 23);
+    if (dash ? x != '-' : !((x >= '0' && x <= '9') || (x >= 'a' && x <= 'f') || (x >= 'A' && x <= 'F'))) return false;
+    digits += !dash;
+  }
+  return digits == 32;
+}
+
+bool chroma_coll_uid(chroma_request *c, uint64_t *uid) {
+  if (chroma_uuid_parse(c->task->words[2], uid)) return true;
+  return coll_looks_like_uuid(c->task->words[2]) ? chroma_no_collection(c)
+                                                 : chroma_invalid(c, "Collection ID is not a valid UUIDv4");
+}
+
+/* As with Chroma, the id alone says which collection it is: tenant and database of the path are not looked at. */
 bool chroma_coll_acquire(chroma_request *c, worker_handle **handle) {
   uint64_t uid;
-  lode_str name;
   *handle = NULL;
-  if (!chroma_uuid_parse(c->task->words[2], &uid)) return chroma_no_collection(c);
+  if (!chroma_coll_uid(c, &uid)) return false;
   lode_status st = worker_handles_acquire(worker_stores_handles(c->task->shared), c->store, uid, handle, &c->err);
   if (st == LODE_NOT_FOUND) return chroma_no_collection(c);
   if (st != LODE_OK) return chroma_respond_status(c, st);
-  if (chroma_local_name(c, (*handle)->name, &name)) return true;
+  bool ok = !str_eq((*handle)->name, STR_LIT(RESCUE_LAYOUT_REGISTRY)) ? chroma_schema_allows(c, (*handle)->metadata)
+                                                                      : chroma_no_collection(c);
+  if (ok) return true;
   chroma_coll_release(c, *handle, LODE_OK);
   *handle = NULL;
-  return chroma_no_collection(c);
+  return false;
 }
 
 lode_status chroma_check_may_change(chroma_request *c, lode_str full) {
@@ -225,7 +244,7 @@ bool chroma_do_get_collection(chroma_request *c) {
 
 bool chroma_do_get_collection_by_id(chroma_request *c) {
   uint64_t uid;
-  return chroma_uuid_parse(c->task->words[2], &uid) ? coll_respond(c, (lode_str){0}, uid) : chroma_no_collection(c);
+  return chroma_coll_uid(c, &uid) && coll_respond(c, (lode_str){0}, uid);
 }
 
 /* ---- Listing ---- */
@@ -244,7 +263,7 @@ bool chroma_do_list_collections(chroma_request *c) {
   uint64_t limit, offset, shown = 0;
   lode_collection_list *list = NULL;
   bool ok = true;
-  if (!coll_page_params(c, 2, &limit, &offset) || !chroma_check_database(c)) return false;
+  if (!coll_page_params(c, 2, &limit, &offset)) return false;
   lode_status st = lode_collections(c->store, &list, &c->err);
   if (st != LODE_OK) return chroma_respond_status(c, st);
   strbuf_addch(&c->task->out, '[');
@@ -268,7 +287,6 @@ bool chroma_do_count_collections(chroma_request *c) {
   lode_collection_list *list = NULL;
   size_t n = 0;
   lode_str name;
-  if (!chroma_check_database(c)) return false;
   lode_status st = lode_collections(c->store, &list, &c->err);
   if (st != LODE_OK) return chroma_respond_status(c, st);
   for (size_t i = 0; i < lode_collection_list_count(list); i++)
@@ -287,13 +305,9 @@ static lode_str coll_stored_metadata(chroma_request *c, const json_doc *json, ui
   lode_str copy = {0};
   strbuf_addch(&out, '{');
   if (has_users && coll_put_members(&out, json, users, RESCUE_LAYOUT_KEY)) strbuf_addch(&out, ',');
-  strbuf_addstr(&out, "\"" RESCUE_LAYOUT_KEY "\":{\"configuration\":");
-  chroma_config_put(&out, config);
-  if (config->schema.data) {
-    strbuf_addstr(&out, ",\"schema\":");
-    strbuf_add(&out, config->schema.data, config->schema.len);
-  }
-  strbuf_addstr(&out, "}}");
+  strbuf_addstr(&out, "\"" RESCUE_LAYOUT_KEY "\":");
+  chroma_config_store(&out, config);
+  strbuf_addch(&out, '}');
   if (!out.failed) copy = (lode_str){mem_arena_copy(&c->arena, out.data, out.len), out.len};
   strbuf_release(&out);
   return copy;
@@ -302,44 +316,62 @@ static lode_str coll_stored_metadata(chroma_request *c, const json_doc *json, ui
 /* Allows scalars and lists under keys that are not reserved. */
 static bool coll_check_metadata(chroma_request *c, uint32_t node) {
   if (chroma_body_node(c, node)->type != JSON_NODE_OBJECT) return chroma_bad_shape(c, "the metadata must be an object");
+  if (chroma_body_node(c, node)->u.count == 0)
+    return chroma_invalid(c, "Validation error: metadata: Metadata cannot be empty");
   for (uint32_t i = node + 1; i < chroma_body_node(c, node)->next; i = chroma_body_node(c, i + 1)->next) {
     lode_str key = chroma_body_node(c, i)->u.s;
-    json_node_type type = chroma_body_node(c, i + 1)->type;
+    if (!chroma_check_value(c, i + 1, false)) return false;
     if (key.len == 0 || key.data[0] == '$' || key.data[0] == '#')
       return chroma_invalid(c, "a metadata key may not be empty or begin with $ or #");
-    if (type == JSON_NODE_OBJECT || type == JSON_NODE_NULL)
-      return chroma_bad_shape(c, "a value of the metadata is neither a scalar nor a list");
   }
   return true;
+}
+
+/* Creates or opens it and responds with what there is. Somebody may drop it in between: then it is done again. */
+static bool coll_create(chroma_request *c, lode_str full, const lode_collection_options *options) {
+  enum { ATTEMPTS = 100 };
+  lode_str name = c->task->words[2];
+  lode_status st = chroma_check_may_change(c, full);
+  for (int i = 0; st == LODE_OK && i < ATTEMPTS; i++) {
+    lode_collection *made = NULL;
+    coll_lookup f;
+    st = lode_collection_open(c->store, full, options, &made, &c->err);
+    lode_collection_close(made);
+    if (st == LODE_NOT_FOUND) st = LODE_OK; /* dropped while it was opened */
+    if (st != LODE_OK) break;
+    if (!coll_find(c, full, 0, &f)) return false;
+    bool found = f.info != NULL, ok = found && coll_put_json(c, f.info, name);
+    coll_lookup_release(&f);
+    if (found) return ok;
+  }
+  if (st == LODE_EXISTS)
+    return chroma_respond_error(c, 409, "ChromaError", "Collection [%.*s] already exists", (int)name.len, name.data);
+  return st == LODE_OK ? chroma_no_collection(c) : chroma_respond_status(c, st);
 }
 
 bool chroma_do_create_collection(chroma_request *c) {
   uint32_t name_node = chroma_body_key(c, 0, "name"), metadata = chroma_body_key(c, 0, "metadata"),
            again = chroma_body_key(c, 0, "get_or_create");
-  lode_collection *made = NULL;
   chroma_config config;
+  bool exists;
   if (!name_node || chroma_body_node(c, name_node)->type != JSON_NODE_STRING)
     return chroma_bad_shape(c, "name must be a string");
   lode_str name = chroma_body_node(c, name_node)->u.s, full = chroma_full_name(c, name);
   bool reuse = again && chroma_body_node(c, again)->type == JSON_NODE_TRUE;
   if (again && !reuse && chroma_body_node(c, again)->type != JSON_NODE_FALSE)
     return chroma_bad_shape(c, "get_or_create must be true or false");
-  if (!coll_check_name(c, name) || (metadata && !coll_check_metadata(c, metadata)) || !chroma_config_new(c, &config))
+  if (!chroma_check_name(c, "Validation error: name: ", name) || (metadata && !coll_check_metadata(c, metadata)) ||
+      !chroma_config_new(c, &config) || !chroma_database_exists(c, &exists))
     return false;
-  if (!chroma_check_database(c)) return false;
+  if (!exists)
+    return chroma_invalid(c, "Database [%.*s] does not exist", (int)c->task->words[1].len, c->task->words[1].data);
   lode_collection_options options = {.create = true,
                                      .must_create = !reuse,
                                      .metric = config.metric,
                                      .metadata = coll_stored_metadata(c, &c->json, metadata, metadata != 0, &config)};
   if (!full.data || !options.metadata.data) return chroma_respond_status(c, err_nomem(&c->err));
-  lode_status st = chroma_check_may_change(c, full);
-  if (st == LODE_OK) st = lode_collection_open(c->store, full, &options, &made, &c->err);
-  lode_collection_close(made);
-  if (st == LODE_EXISTS)
-    return chroma_respond_error(c, 409, "ChromaError", "Collection [%.*s] already exists", (int)name.len, name.data);
-  if (st != LODE_OK) return chroma_respond_status(c, st);
   c->task->words[2] = name;
-  return coll_respond(c, full, 0);
+  return coll_create(c, full, &options);
 }
 
 static bool coll_apply_changes(chroma_request *c, const lode_collection_info *info, lode_str own) {
@@ -352,8 +384,8 @@ static bool coll_apply_changes(chroma_request *c, const lode_collection_info *in
   if (name_node) name = chroma_body_node(c, name_node)->u.s;
   if (name_node && chroma_body_node(c, name_node)->type != JSON_NODE_STRING)
     return chroma_bad_shape(c, "new_name must be a string");
-  if ((name_node && !coll_check_name(c, name)) || (given && !coll_check_metadata(c, given)) ||
-      !coll_parse_metadata(c, info, &old))
+  if ((name_node && !chroma_check_name(c, "Validation error: new_name: ", name)) ||
+      (given && !coll_check_metadata(c, given)) || !coll_parse_metadata(c, info, &old))
     return false;
   uint32_t kept = old.count ? json_get(&old, 0, STR_LIT(RESCUE_LAYOUT_KEY)) : 0;
   chroma_config_load(c, &old, kept, info->metric, &config);
@@ -384,8 +416,7 @@ bool chroma_do_update_collection(chroma_request *c) {
   uint64_t uid;
   coll_lookup f;
   lode_str name;
-  if (!chroma_uuid_parse(c->task->words[2], &uid)) return chroma_no_collection(c);
-  if (!coll_find(c, (lode_str){0}, uid, &f)) return false;
+  if (!chroma_coll_uid(c, &uid) || !coll_find(c, (lode_str){0}, uid, &f)) return false;
   bool ok = f.info && chroma_local_name(c, f.info->name, &name) ? coll_apply_changes(c, f.info, name)
                                                                 : chroma_no_collection(c);
   coll_lookup_release(&f);

@@ -312,9 +312,9 @@ bool chroma_do_get(chroma_request *c) {
   lode_get_request request = {.progress = worker_task_cancel_hook(c->task)};
   uint64_t limit, offset;
   worker_handle *handle;
-  if (!chroma_body_selection(c, &request.select) || !chroma_body_count(c, "limit", UINT64_MAX, &limit) ||
-      !chroma_body_count(c, "offset", 0, &offset) ||
-      !reply_read_include(c, INCLUDE_DOCUMENTS | INCLUDE_METADATAS, &a.include) || !chroma_coll_acquire(c, &handle))
+  if (!chroma_body_count(c, "limit", UINT64_MAX, &limit) || !chroma_body_count(c, "offset", 0, &offset) ||
+      !reply_read_include(c, INCLUDE_DOCUMENTS | INCLUDE_METADATAS, &a.include) ||
+      !chroma_body_selection(c, &request.select) || !chroma_coll_acquire(c, &handle))
     return false;
   if (chroma_get_deferred(c, handle, &request.select, limit)) {
     chroma_coll_release(c, handle, LODE_OK);
@@ -325,7 +325,7 @@ bool chroma_do_get(chroma_request *c) {
   request.offset = (size_t)offset;
   lode_status st = chroma_get_all(&a, handle->collection, &request, limit);
   chroma_coll_release(c, handle, st);
-  bool ok = st == LODE_OK          ? reply_finish(&a, false, "[\"metadatas\",\"documents\"]")
+  bool ok = st == LODE_OK          ? reply_finish(&a, false, "[\"documents\",\"metadatas\"]")
             : st == LODE_NOT_FOUND ? chroma_no_collection(c)
                                    : chroma_respond_status(c, st);
   reply_release(&a);
@@ -340,7 +340,7 @@ static bool chroma_read_queries(chroma_request *c, lode_query_request *request) 
   size_t size, at = 0;
   if (!node || list->type != JSON_NODE_ARRAY)
     return chroma_bad_shape(c, "query_embeddings must be a list of lists of numbers");
-  if (list->u.count == 0) return chroma_invalid(c, "query_embeddings is empty");
+  if (list->u.count == 0) return true; /* no queries, no answers */
   const json_node *first = chroma_body_node(c, node + 1);
   request->n = list->u.count;
   if (first->type != JSON_NODE_ARRAY) return chroma_bad_shape(c, "query_embeddings must be a list of lists of numbers");
@@ -383,23 +383,23 @@ bool chroma_do_query(chroma_request *c) {
   worker_handle *handle;
   lode_result *result = NULL;
   lode_status st = LODE_OK;
-  if (!chroma_read_queries(c, &request) || !chroma_body_selection(c, &request.select) ||
-      !chroma_body_count(c, "n_results", 10, &k) ||
-      !reply_read_include(c, INCLUDE_DOCUMENTS | INCLUDE_METADATAS | INCLUDE_DISTANCES, &a.include))
+  if (!chroma_body_count(c, "n_results", 10, &k) ||
+      !reply_read_include(c, INCLUDE_DOCUMENTS | INCLUDE_METADATAS | INCLUDE_DISTANCES, &a.include) ||
+      !chroma_read_queries(c, &request) || !chroma_body_selection(c, &request.select))
     return false;
-  if (k > CHROMA_MAX_HITS / request.n)
+  if (request.n && k > CHROMA_MAX_HITS / request.n)
     return chroma_invalid(c, "%zu queries with %llu results each: %d results in all are the most", request.n,
                           (unsigned long long)k, CHROMA_MAX_HITS);
   if (worker_task_defer(c->task, k * request.n) || !chroma_coll_acquire(c, &handle)) return false;
   request.k = (size_t)k;
   request.include = reply_parts(a.include);
-  if (k) st = lode_query(handle->collection, &request, &result, &c->err);
+  if (k && request.n) st = lode_query(handle->collection, &request, &result, &c->err);
   reply_put_all(&a, "[");
   if (st == LODE_OK) st = reply_put_hits(&a, result, request.n, &c->err);
   reply_put_all(&a, "]");
   lode_result_free(result);
   chroma_coll_release(c, handle, st);
-  bool ok = st == LODE_OK          ? reply_finish(&a, true, "[\"metadatas\",\"documents\",\"distances\"]")
+  bool ok = st == LODE_OK          ? reply_finish(&a, true, "[\"documents\",\"metadatas\",\"distances\"]")
             : st == LODE_NOT_FOUND ? chroma_no_collection(c)
                                    : chroma_respond_status(c, st);
   reply_release(&a);
@@ -408,9 +408,18 @@ bool chroma_do_query(chroma_request *c) {
 
 /* ---- count ---- */
 
+/* All of them mean the same here: every record is counted. */
+static bool chroma_check_read_level(chroma_request *c) {
+  lode_str level = c->task->words[3];
+  return level.len == 0 || str_eq(level, STR_LIT("index_and_wal")) || str_eq(level, STR_LIT("index_only")) ||
+         str_eq(level, STR_LIT("index_and_bounded_wal")) ||
+         chroma_invalid(c, "read_level must be index_and_wal, index_only or index_and_bounded_wal");
+}
+
 bool chroma_do_count(chroma_request *c) {
   worker_handle *handle;
   uint64_t n;
+  if (!chroma_check_read_level(c)) return false;
   if (!chroma_coll_acquire(c, &handle)) return false;
   lode_status st = lode_count(handle->collection, &n, &c->err);
   chroma_coll_release(c, handle, st);
@@ -430,6 +439,7 @@ bool chroma_do_indexing_status(chroma_request *c) {
   if (st == LODE_NOT_FOUND) return chroma_no_collection(c);
   if (st != LODE_OK) return chroma_respond_status(c, st);
   uint64_t left = stats.unindexed > stats.untexted ? stats.unindexed : stats.untexted;
+  if (left > stats.records) left = stats.records; /* deleted records wait to be taken out of the index, too */
   strbuf_addf(&c->task->out,
               "{\"op_indexing_progress\":%.4f,\"num_unindexed_ops\":%llu,\"num_indexed_ops\":%llu,\"total_ops\":%llu}",
               stats.records ? (double)(stats.records - left) / (double)stats.records : 1.0, (unsigned long long)left,

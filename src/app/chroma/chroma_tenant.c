@@ -102,6 +102,14 @@ bool chroma_do_get_tenant(chroma_request *c) {
   return true;
 }
 
+/* A resource name means something to Chroma's cloud only: its local server takes and forgets it. */
+bool chroma_do_update_tenant(chroma_request *c) {
+  uint32_t node = chroma_body_key(c, 0, "resource_name");
+  if (!node || chroma_body_node(c, node)->type != JSON_NODE_STRING)
+    return chroma_bad_shape(c, "missing field `resource_name`");
+  return chroma_respond(c, 200, "{}");
+}
+
 /* ---- Databases ---- */
 
 static void tenant_put_database(chroma_request *c, lode_str id, lode_str name) {
@@ -134,19 +142,17 @@ static bool tenant_no_database(chroma_request *c) {
                               (int)name.len, name.data);
 }
 
-bool chroma_check_database(chroma_request *c) {
-  bool exists = rescue_layout_is_default(c->task->words[0], c->task->words[1]);
+bool chroma_database_exists(chroma_request *c, bool *exists) {
   lode_str metadata;
-  if (!exists && !registry_find_id(c, database_id(c, c->task->words[0], c->task->words[1]), &exists, &metadata))
-    return false;
-  return exists || tenant_no_database(c);
+  *exists = rescue_layout_is_default(c->task->words[0], c->task->words[1]);
+  return *exists || registry_find_id(c, database_id(c, c->task->words[0], c->task->words[1]), exists, &metadata);
 }
 
 bool chroma_do_create_database(chroma_request *c) {
   lode_str tenant = c->task->words[0], name;
   strbuf metadata = {0};
   char id[CHROMA_UUID_BYTES];
-  if (!tenant_body_name(c, &name)) return false;
+  if (!tenant_body_name(c, &name) || !chroma_check_name(c, "", name)) return false;
   chroma_uuid_format(rand_u64(), id);
   rescue_layout_database(&metadata, tenant, name, str_of(id));
   lode_status st = rescue_layout_is_default(tenant, name)
@@ -230,7 +236,9 @@ bool chroma_do_delete_database(chroma_request *c) {
   lode_str id = database_id(c, c->task->words[0], c->task->words[1]);
   lode_selection select = {.ids = &id, .n_ids = 1};
   lode_collection *registry = NULL;
-  if (!chroma_check_database(c)) return false;
+  bool exists;
+  if (!chroma_database_exists(c, &exists)) return false;
+  if (!exists) return tenant_no_database(c);
   lode_status st = tenant_drop_collections(c, false);
   if (st == LODE_OK && !rescue_layout_is_default(c->task->words[0], c->task->words[1])) {
     st = lode_collection_open(c->store, STR_LIT(RESCUE_LAYOUT_REGISTRY), NULL, &registry, &c->err);

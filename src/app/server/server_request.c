@@ -72,6 +72,7 @@ static enum MHD_Result request_send_response(server_request *r) {
   r->answer = NULL; /* owned by the response */
   if (r->answer_size || r->type) response_add_header(response, "Content-Type", r->type ? r->type : "application/json");
   response_add_header(response, "X-Request-Id", r->id);
+  if (r->status >= 400) response_add_header(response, "chroma-trace-id", r->id); /* Chroma's clients show it */
   response_add_header(response, "X-Content-Type-Options", "nosniff");
   response_add_header(response, "Cache-Control", r->etag ? "no-cache" : "no-store");
   if (r->etag) response_add_header(response, "ETag", r->etag);
@@ -87,7 +88,7 @@ static enum MHD_Result request_send_response(server_request *r) {
     response_add_header(response, "Vary", "Origin");
     response_add_header(response, "Access-Control-Allow-Headers",
                         "authorization, content-type, x-chroma-token, x-request-id");
-    response_add_header(response, "Access-Control-Allow-Methods", "GET, POST, PUT, DELETE");
+    response_add_header(response, "Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE");
   }
   if (h->draining || r->last) response_add_header(response, "Connection", "close");
   server_metrics_record(h->metrics, r, ns);

@@ -45,7 +45,9 @@ static void route_identity(server_request *r) {
 
 static void route_preflight(server_request *r) {
   strbuf body = {0};
-  strbuf_addf(&body, "{\"max_batch_size\":%d,\"supports_base64_encoding\":true}", CHROMA_MAX_BATCH);
+  size_t fits = server_get_options(r->http)->max_body / CHROMA_RECORD_BYTES;
+  strbuf_addf(&body, "{\"max_batch_size\":%zu,\"supports_base64_encoding\":true}",
+              fits < CHROMA_MAX_BATCH ? fits : (size_t)CHROMA_MAX_BATCH);
   server_respond(r, 200, &body);
 }
 
@@ -93,10 +95,6 @@ static void route_page(server_request *r) {
 
 static void route_old_api(server_request *r) {
   server_respond_error(r, 410, "Unimplemented", "The v1 API is deprecated. Please use /v2 apis");
-}
-
-static void route_no_functions(server_request *r) {
-  server_respond_error(r, 501, "ChromaError", "Attached functions are unsupported for local chroma");
 }
 
 static void route_may_reset(server_request *r) {
@@ -217,14 +215,14 @@ static const route_entry route_table[] = {
     {"POST", ROUTE_COLLECTION "/upsert", "chroma.upsert", NULL, {0}},
     {"POST", ROUTE_COLLECTION "/update", "chroma.update", NULL, {0}},
     {"POST", ROUTE_COLLECTION "/delete", "chroma.delete", NULL, {0}},
-    {"GET", ROUTE_COLLECTION "/count", "chroma.count", NULL, {0}},
+    {"GET", ROUTE_COLLECTION "/count", "chroma.count", NULL, {"read_level"}},
     {"GET", ROUTE_COLLECTION "/indexing_status", "chroma.indexing_status", NULL, {0}},
     {"POST", ROUTE_COLLECTION "/search", "chroma.search", NULL, {0}},
     {"POST", ROUTE_COLLECTION "/fork", "chroma.fork", NULL, {0}},
     {"GET", ROUTE_COLLECTION "/fork_count", "chroma.fork_count", NULL, {0}},
-    {"POST", ROUTE_COLLECTION "/functions/attach", NULL, route_no_functions, {0}},
-    {"GET", ROUTE_COLLECTION "/functions/{}", NULL, route_no_functions, {0}},
-    {"POST", ROUTE_COLLECTION "/attached_functions/{}/detach", NULL, route_no_functions, {0}},
+    {"POST", ROUTE_COLLECTION "/functions/attach", "chroma.attach_function", NULL, {0}},
+    {"GET", ROUTE_COLLECTION "/functions/{}", "chroma.get_function", NULL, {0}},
+    {"POST", ROUTE_COLLECTION "/attached_functions/{}/detach", "chroma.detach_function", NULL, {0}},
     {"GET", ROUTE_DATABASE "/collections/by-id/{}", "chroma.get_collection_by_id", NULL, {0}},
     {"GET", ROUTE_COLLECTION, "chroma.get_collection", NULL, {0}},
     {"PUT", ROUTE_COLLECTION, "chroma.update_collection", NULL, {0}},
@@ -237,6 +235,7 @@ static const route_entry route_table[] = {
     {"GET", ROUTE_V2 "/tenants/{}/databases", "chroma.list_databases", NULL, {"limit", "offset"}},
     {"POST", ROUTE_V2 "/tenants/{}/databases", "chroma.create_database", NULL, {0}},
     {"GET", ROUTE_V2 "/tenants/{}", "chroma.get_tenant", NULL, {0}},
+    {"PATCH", ROUTE_V2 "/tenants/{}", "chroma.update_tenant", NULL, {0}},
     {"POST", ROUTE_V2 "/tenants", "chroma.create_tenant", NULL, {0}},
     {"POST", ROUTE_V2 "/reset", "chroma.reset", route_may_reset, {0}},
     {"GET", ROUTE_V2 "/heartbeat", NULL, route_heartbeat, {0}},
@@ -314,7 +313,7 @@ void server_route(server_request *r) {
   }
   if (strcmp(r->method, "OPTIONS") == 0) {
     route_put_text(r, 204, "");
-    route_allow_method(r, "DELETE, GET, POST, PUT");
+    route_allow_method(r, "DELETE, GET, PATCH, POST, PUT");
     return;
   }
   const char *method = strcmp(r->method, "HEAD") == 0 ? "GET" : r->method;

@@ -69,13 +69,15 @@ static lode_status handles_read_name(lode_store *store, uint64_t uid, worker_han
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
     if (info->uid != uid) continue;
-    worker_handle *made = mem_calloc(1, sizeof *made + info->name.len + 1);
+    worker_handle *made = mem_calloc(1, sizeof *made + info->name.len + info->metadata.len + 1);
     if (!made) {
       st = err_nomem(err);
       break;
     }
     memcpy(made + 1, info->name.data, info->name.len);
     made->name = (lode_str){(const char *)(made + 1), info->name.len};
+    if (info->metadata.len) memcpy((char *)(made + 1) + info->name.len, info->metadata.data, info->metadata.len);
+    made->metadata = (lode_str){(const char *)(made + 1) + info->name.len, info->metadata.len};
     made->uid = uid;
     *handle = made;
     st = LODE_OK;

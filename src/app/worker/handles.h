@@ -16,7 +16,7 @@ typedef struct worker_handles worker_handles;
 typedef struct worker_handle {
   lode_collection *collection;
   uint64_t uid;
-  lode_str name; /* when it was opened */
+  lode_str name, metadata; /* when it was opened */
   /* private to handles.c */
   unsigned users;
   bool stale;
