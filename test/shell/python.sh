@@ -46,6 +46,7 @@ done
 
 run store "$python" test_store
 run chroma "$python" test_chroma
+run "chroma as chromadb" "$python" test_install
 run mempalace "$python" test_mempalace
 
 # ---- A wheel

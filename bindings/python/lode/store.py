@@ -232,8 +232,12 @@ class Collection:
             library.lode_collection_close(handle)
 
     @property
+    def closed(self) -> bool:
+        return not self._handle or not self.store._open
+
+    @property
     def _use(self):
-        if not self._handle or not self.store._open:
+        if self.closed:
             raise Closed("the collection %r is closed" % self.name)
         return self._handle
 

@@ -12,6 +12,7 @@ chromadb = importlib.import_module(os.environ.get("LODE_CHROMA_MODULE", "lode.ch
 OURS = chromadb.__name__ == "lode.chroma"
 if OURS:
     from lode.chroma._http import HttpBackend
+    from lode.chroma.config import Settings
 
 
 def rounded(result):
@@ -231,7 +232,8 @@ class Connections(unittest.TestCase):
         self.seen, self.end = [], "drop"
         self.listener = socket.create_server(("127.0.0.1", 0))
         threading.Thread(target=self.serve, daemon=True).start()
-        self.backend = HttpBackend("127.0.0.1", self.listener.getsockname()[1], False, None, "t", "d", timeout=1)
+        settings = Settings(chroma_server_host="127.0.0.1", chroma_server_http_port=self.listener.getsockname()[1])
+        self.backend = HttpBackend(settings, "t", "d", timeout=1)
         self.addCleanup(self.backend.close)
         self.addCleanup(self.listener.close)
 

@@ -3,9 +3,9 @@
  *
  *   {"defaults": {TYPE: {INDEX: {"enabled": bool, "config": {}}}}, "keys": {KEY: {TYPE: ...}}}
  *
- * A schema is checked when a collection is created. Its vector index becomes the collection's configuration, which stays
- * the only place that says it; the rest is stored as it came. Clients are shown the schema with what it leaves out
- * filled in, as Chroma does. A filter by a key whose index is disabled is refused, also as Chroma does.
+ * A schema is checked when a collection is created. Its vector index becomes the collection's configuration, which
+ * stays the only place that says it; the rest is stored as it came. Clients are shown the schema with what it leaves
+ * out filled in, as Chroma does. A filter by a key whose index is disabled is refused, also as Chroma does.
  */
 #include "chroma/chroma.h"
 
@@ -226,7 +226,7 @@ void chroma_schema_put(strbuf *out, const chroma_config *config) {
 
 /* ---- Filters ---- */
 
-/* Is the index of this name and type enabled for a key? The schema's word for the key, else for all, else the default. */
+/* Is an index enabled for a key? The schema may say so for the key, else for all keys. */
 static bool schema_enables(const json_doc *json, uint32_t schema, lode_str key, const schema_index *index) {
   uint32_t keys = schema_get(json, schema, "keys"), own = keys ? json_get(json, keys, key) : 0;
   unsigned section = schema_section_of(key);

@@ -1,6 +1,8 @@
 """A collection's configuration, as Chroma's clients give it and see it. Only the space and the embedding function mean something here; the
 figures of Chroma's index are kept and shown."""
 
+from ._embedding import described
+
 SPACES = ("l2", "cosine", "ip")
 FIGURES = {"ef_construction": 100, "ef_search": 100, "max_neighbors": 16, "resize_factor": 1.2, "sync_threshold": 1000}
 _OLD = {"hnsw:construction_ef": "ef_construction", "hnsw:search_ef": "ef_search", "hnsw:M": "max_neighbors", "hnsw:resize_factor": "resize_factor",
@@ -18,21 +20,28 @@ def _hnsw(given):
                 raise ValueError("Expected space to be one of l2, cosine, ip, got %s" % (value,))
         elif isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
             raise ValueError("Expected %s to be a number that is not negative, got %r" % (key, value))
-        if key == "space" or key in FIGURES:
-            hnsw[key] = value
+        hnsw[key] = value
     return hnsw
 
 
-def described(function):
-    """An embedding function, as it is kept."""
-    if function is None:
-        return None
-    try:
-        config = function.get_config()
-    except (AttributeError, NotImplementedError):
-        config = {}
-    named = getattr(function, "name", None)
-    return {"type": "known", "name": named(), "config": config or {}} if callable(named) else {"type": "legacy"}
+def is_default(configuration):
+    """Does it say what every collection has anyway?"""
+    hnsw, function = configuration.get("hnsw") or {}, configuration.get("embedding_function")
+    known = function is None or function.get("type") == "unknown" or function.get("name") == "default"
+    return known and all(hnsw.get(k, v) == v for k, v in dict(FIGURES, space="l2", batch_size=100).items())
+
+
+def _given(configuration):
+    """The hnsw of a configuration; of spann only the space means something here."""
+    hnsw, spann = configuration.get("hnsw"), configuration.get("spann")
+    if hnsw is not None and spann is not None:
+        raise ValueError("Multiple vector index configurations provided")
+    for name, value in (("hnsw", hnsw), ("spann", spann)):
+        if value is not None and not isinstance(value, dict):
+            raise ValueError("Expected %s to be a dict, got %r" % (name, value))
+    if spann is not None:
+        return {"space": spann["space"]} if spann.get("space") is not None else {}
+    return {k: v for k, v in (hnsw or {}).items() if v is not None}
 
 
 def new(configuration, metadata, function):
@@ -41,7 +50,7 @@ def new(configuration, metadata, function):
     old = {_OLD.get(k, "space"): v for k, v in (metadata or {}).items() if k in _OLD or k == "hnsw:space"}
     hnsw = dict(FIGURES, space="l2")
     hnsw.update(_hnsw(old))
-    hnsw.update(_hnsw(configuration.get("hnsw") or configuration.get("spann") and {"space": configuration["spann"].get("space", "l2")} or {}))
+    hnsw.update(_hnsw(_given(configuration)))
     given = configuration.get("embedding_function")
     return {"hnsw": hnsw, "embedding_function": described(given if given is not None else function)}
 
@@ -50,7 +59,7 @@ def changed(old, configuration):
     """The figures of `configuration` over the old ones; the space stays."""
     if not isinstance(configuration, dict):
         raise ValueError("Expected configuration to be a dict, got %s" % type(configuration).__name__)
-    hnsw = _hnsw(dict(configuration.get("hnsw") or {}))
+    hnsw = _hnsw(_given(configuration))
     if hnsw.get("space", old["hnsw"]["space"]) != old["hnsw"]["space"]:
         raise ValueError("Changing the distance function of a collection once it is created is not supported currently.")
     function = configuration.get("embedding_function")

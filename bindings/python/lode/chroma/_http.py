@@ -9,7 +9,7 @@ import uuid
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 
 from ..store import Row
-from . import _config, errors
+from . import _config, _schema, errors
 
 _ERRORS = {"NotFoundError": errors.NotFoundError, "InvalidArgumentError": errors.InvalidArgumentError,
            "InvalidDimension": errors.InvalidDimensionException, "UniqueConstraintError": errors.UniqueConstraintError}
@@ -45,13 +45,45 @@ def _is_closed(sock):
         return bool(selector.select(0))
 
 
+def address(host, port, ssl, headers):
+    """As settings. The host may be a whole address, http://HOST:PORT."""
+    host = str(host)
+    if "://" in host:
+        parts = urllib.parse.urlsplit(host)
+        host, port, ssl = parts.hostname, parts.port or (443 if parts.scheme == "https" else port), parts.scheme == "https"
+    return {"chroma_server_host": host, "chroma_server_http_port": int(port), "chroma_server_ssl_enabled": bool(ssl), "chroma_server_headers": headers}
+
+
+def _token(settings):
+    """The header of Chroma's own settings for a token."""
+    credentials = settings.chroma_client_auth_credentials
+    if not credentials:
+        return {}
+    if str(settings.chroma_client_auth_provider or "").endswith("BasicAuthClientProvider"):
+        return {"Authorization": "Basic " + base64.b64encode(credentials.encode()).decode()}
+    if str(settings.chroma_auth_token_transport_header or "").lower().endswith("x-chroma-token"):
+        return {"X-Chroma-Token": credentials}
+    return {"Authorization": "Bearer " + credentials}
+
+
 class HttpBackend:
-    def __init__(self, host, port, ssl, headers, tenant, database, timeout=60):
-        self.host, self.port, self.ssl, self.timeout = host, port, ssl, timeout
-        self.headers = dict(headers or {}, **{"Content-Type": "application/json"})
+    closed = False
+
+    def __init__(self, settings, tenant, database, timeout=60):
+        found = address(settings.chroma_server_host or "localhost", settings.chroma_server_http_port or 8000, settings.chroma_server_ssl_enabled, None)
+        self.host, self.port, self.ssl, self.timeout = found["chroma_server_host"], found["chroma_server_http_port"], found["chroma_server_ssl_enabled"], timeout
+        self.headers = dict(_token(settings), **dict(settings.chroma_server_headers or {}, **{"Content-Type": "application/json"}))
         self.tenant, self.database = tenant, database
         self.threads = threading.local()
         self.request("GET", "/api/v2/heartbeat")
+
+    def copy(self):
+        made = object.__new__(HttpBackend)
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def max_batch_size(self):
+        return self.request("GET", "/api/v2/pre-flight-checks").get("max_batch_size")
 
     def close(self):
         connection = getattr(self.threads, "connection", None)
@@ -99,7 +131,8 @@ class HttpBackend:
     def _describe(found):
         configuration = found.get("configuration_json") or {}
         return {"id": uuid.UUID(found["id"]), "name": found["name"], "metadata": found.get("metadata"), "full": found["name"],
-                "dimension": found.get("dimension"),
+                "dimension": found.get("dimension"), "schema": found.get("schema") or _schema.shown(_config.shown("l2", configuration), None),
+                "kept_schema": None,  # the server checks filters
                 "configuration": _config.shown((configuration.get("hnsw") or {}).get("space", "l2"), configuration)}
 
     def use(self, tenant, database):
@@ -114,8 +147,33 @@ class HttpBackend:
     def find(self, name):
         return self._describe(self.request("GET", self.path("collections", name)))
 
-    def create(self, name, metadata, configuration, get_or_create):
-        body = {"name": name, "metadata": metadata, "get_or_create": get_or_create, "configuration": configuration}
+    def find_id(self, id):
+        return self._describe(self.request("GET", self.path("collections", "by-id", id)))
+
+    def create_tenant(self, name):
+        self.request("POST", "/api/v2/tenants", {"name": name})
+
+    def get_tenant(self, name):
+        return {"name": self.request("GET", "/api/v2/tenants/" + urllib.parse.quote(name, safe=""))["name"]}
+
+    def _databases(self, tenant, *name):
+        return "/".join(["/api/v2/tenants", urllib.parse.quote(tenant, safe=""), "databases"] + [urllib.parse.quote(n, safe="") for n in name])
+
+    def create_database(self, name, tenant):
+        self.request("POST", self._databases(tenant), {"name": name})
+
+    def get_database(self, name, tenant):
+        found = self.request("GET", self._databases(tenant, name))
+        return {"id": uuid.UUID(found["id"]), "name": found["name"], "tenant": found["tenant"]}
+
+    def delete_database(self, name, tenant):
+        self.request("DELETE", self._databases(tenant, name))
+
+    def list_databases(self, tenant):
+        return [{"id": uuid.UUID(d["id"]), "name": d["name"], "tenant": d["tenant"]} for d in self.request("GET", self._databases(tenant))]
+
+    def create(self, name, metadata, configuration, get_or_create, schema=None):
+        body = {"name": name, "metadata": metadata, "get_or_create": get_or_create, "configuration": None if schema else configuration, "schema": schema}
         return self._describe(self.request("POST", self.path("collections"), body))
 
     def delete(self, name):
@@ -124,7 +182,8 @@ class HttpBackend:
     def modify(self, item, name, metadata, configuration):
         body = {"new_name": name, "new_metadata": metadata}
         if configuration is not None:
-            body["new_configuration"] = configuration
+            hnsw = {k: v for k, v in configuration["hnsw"].items() if k != "space"}
+            body["new_configuration"] = {"hnsw": hnsw, "embedding_function": configuration["embedding_function"]}
         self.request("PUT", self.path("collections", item["id"]), body)
         return self.find(name if name is not None else item["name"])
 
@@ -144,6 +203,12 @@ class HttpRecords:
 
     def count(self):
         return self.backend.request("GET", self.backend.path("collections", self.id, "count"))
+
+    closed = False
+
+    def indexing_status(self):
+        from .api.types import IndexingStatus
+        return IndexingStatus(**self.backend.request("GET", self.backend.path("collections", self.id, "indexing_status")))
 
     def write(self, verb, ids, embeddings, documents, metadatas, uris):
         vectors = None if embeddings is None else [None if v is None else _base64(v) for v in embeddings]

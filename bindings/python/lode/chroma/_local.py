@@ -1,13 +1,10 @@
 """Chroma's things on a store of this machine. They are kept as `lode serve` keeps them, so that both can use one store: a collection
 by its own name, its configuration under "$chroma" of its metadata, a record's uri under "chroma:uri", a collection's id made of its
 number."""
-import shutil
-import tempfile
 import uuid
 
 from .. import errors as lode_errors
-from ..store import Store
-from . import _config, errors
+from . import _config, _schema, errors
 
 KEY, URI, REGISTRY = "$chroma", "chroma:uri", ".chroma"
 
@@ -52,17 +49,21 @@ class Translate:
 
 
 class LocalBackend:
-    def __init__(self, path=None, tenant="default_tenant", database="default_database"):
-        self.temporary = path is None
-        self.path = str(path) if path is not None else tempfile.mkdtemp(prefix="lode-chroma-")
-        self.tenant, self.database = tenant, database
-        with Translate():
-            self.store = Store(self.path)
+    """A tenant and a database of a store that several clients share (config.System)."""
+
+    def __init__(self, system, tenant, database):
+        self.system, self.tenant, self.database = system, tenant, database
+
+    store = property(lambda self: self.system.store())
+
+    def copy(self):
+        return LocalBackend(self.system, self.tenant, self.database)
 
     def close(self):
-        self.store.close()
-        if self.temporary:
-            shutil.rmtree(self.path, ignore_errors=True)
+        pass
+
+    def max_batch_size(self):
+        return None
 
     def full_name(self, name):
         if (self.tenant, self.database) == ("default_tenant", "default_database"):
@@ -77,25 +78,74 @@ class LocalBackend:
 
     def use(self, tenant, database):
         """Another tenant and database from now on; they must exist, as `lode serve` and rescues make them."""
-        if tenant != "default_tenant" and not self._registered("t:" + _part(tenant)):
-            raise errors.NotFoundError("Tenant [%s] not found" % tenant)
-        if (tenant, database) != ("default_tenant", "default_database") and not self._registered("d:%s/%s" % (_part(tenant), _part(database))):
-            raise errors.NotFoundError("Database [%s] not found. Are you sure it exists?" % database)
+        self.get_tenant(tenant)
+        self.get_database(database, tenant)
         self.tenant, self.database = tenant, database
 
-    def _registered(self, id):
+    # ---- Tenants and databases: records of the registry
+
+    def _registered(self, id=None, where=None):
         try:
-            with self.store.collection(REGISTRY) as registry:
-                return bool(registry.get([id], include=()))
-        except lode_errors.NotFound:
-            return False
+            with Translate(), self.store.collection(REGISTRY) as registry:
+                return registry.get(None if id is None else [id], where, include=("metadata",))
+        except errors.NotFoundError:
+            return []
+
+    def _register(self, id, metadata, what):
+        with Translate(), self.store.collection(REGISTRY, create=True) as registry:
+            try:
+                registry.add([id], None, [metadata], None)
+            except lode_errors.Exists:
+                raise errors.UniqueConstraintError("%s already exists" % what) from None
+
+    def create_tenant(self, name):
+        if name == "default_tenant":
+            raise errors.UniqueConstraintError("Tenant [%s] already exists" % name)
+        self._register("t:" + _part(name), {"kind": "tenant", "name": name}, "Tenant [%s]" % name)
+
+    def get_tenant(self, name):
+        if name != "default_tenant" and not self._registered("t:" + _part(name)):
+            raise errors.NotFoundError("Tenant [%s] not found" % name)
+        return {"name": name}
+
+    def create_database(self, name, tenant):
+        what = "Database [%s]" % name
+        if (tenant, name) == ("default_tenant", "default_database"):
+            raise errors.UniqueConstraintError("%s already exists" % what)
+        self._register("d:%s/%s" % (_part(tenant), _part(name)), {"kind": "database", "tenant": tenant, "name": name, "id": str(uuid.uuid4())}, what)
+
+    def get_database(self, name, tenant):
+        if (tenant, name) == ("default_tenant", "default_database"):
+            return {"id": uuid.UUID(int=0), "name": name, "tenant": tenant}
+        found = self._registered("d:%s/%s" % (_part(tenant), _part(name)))
+        if not found:
+            raise errors.NotFoundError("Database [%s] not found. Are you sure it exists?" % name)
+        return {"id": uuid.UUID(found[0].metadata["id"]), "name": name, "tenant": tenant}
+
+    def delete_database(self, name, tenant):
+        self.get_database(name, tenant)
+        inner = LocalBackend(self.system, tenant, name)
+        for item in inner.list():
+            inner.delete(item["name"])
+        if (tenant, name) != ("default_tenant", "default_database"):
+            with Translate(), self.store.collection(REGISTRY) as registry:
+                registry.delete(["d:%s/%s" % (_part(tenant), _part(name))])
+
+    def list_databases(self, tenant):
+        first = [self.get_database("default_database", tenant)] if tenant == "default_tenant" else []
+        found = self._registered(where={"$and": [{"kind": "database"}, {"tenant": tenant}]})
+        return first + [{"id": uuid.UUID(row.metadata["id"]), "name": row.metadata["name"], "tenant": tenant} for row in found]
+
+    # ---- Collections
 
     def _describe(self, info):
         metadata = dict(info.metadata or {})
         kept = metadata.pop(KEY, None) or {}
         configuration = kept.get("configuration") if isinstance(kept, dict) else None
+        schema = kept.get("schema") if isinstance(kept, dict) else None
+        shown = _config.shown(info.metric, configuration)
         return {"id": uuid_of(info.uid), "name": self._short_name(info.name), "metadata": metadata or None, "full": info.name,
-                "dimension": info.dimension or None, "configuration": _config.shown(info.metric, configuration)}
+                "dimension": info.dimension or None, "configuration": shown, "schema": _schema.shown(shown, schema), "kept_schema": schema}
 
     def list(self):
         with Translate():
@@ -106,24 +156,33 @@ class LocalBackend:
         for item in self.list():
             if item["name"] == name:
                 return item
-        raise errors.NotFoundError("Collection [%s] does not exists" % name)
+        raise errors.NotFoundError("Collection [%s] does not exist" % name)
 
-    def create(self, name, metadata, configuration, get_or_create):
+    def find_id(self, id):
+        for item in self.list():
+            if str(item["id"]) == id:
+                return item
+        raise errors.NotFoundError("Collection [%s] does not exist" % id)
+
+    def create(self, name, metadata, configuration, get_or_create, schema=None):
         kept = dict(metadata or {})
         kept[KEY] = {"configuration": configuration}
-        if get_or_create:
+        if schema is not None:
+            kept[KEY]["schema"] = schema
+        for _ in range(100):  # others may delete it before it is found
             try:
-                return self.find(name)
+                if get_or_create:
+                    return self.find(name)
             except errors.NotFoundError:
                 pass
-        try:
-            self.store.collection(self.full_name(name), create=True, must_create=not get_or_create, metric=configuration["hnsw"]["space"],
-                                  metadata=kept).close()
-        except lode_errors.Exists:
-            raise errors.UniqueConstraintError("Collection [%s] already exists" % name) from None
-        except lode_errors.LodeError as why:
-            with Translate():
-                raise why
+            try:
+                with Translate():
+                    self.store.collection(self.full_name(name), create=True, must_create=not get_or_create, metric=configuration["hnsw"]["space"],
+                                          metadata=kept).close()
+            except errors.UniqueConstraintError:
+                raise errors.UniqueConstraintError("Collection [%s] already exists" % name) from None
+            if not get_or_create:
+                break
         return self.find(name)
 
     def delete(self, name):
@@ -131,7 +190,7 @@ class LocalBackend:
             try:
                 self.store.drop(self.full_name(name))
             except lode_errors.NotFound:
-                raise errors.NotFoundError("Collection [%s] does not exists" % name) from None
+                raise errors.NotFoundError("Collection [%s] does not exist" % name) from None
 
     def modify(self, item, name, metadata, configuration):
         with Translate():
@@ -146,15 +205,16 @@ class LocalBackend:
                 own = dict(old.get(KEY) or {})
                 if configuration is not None:
                     own["configuration"] = configuration
-                    own.pop("schema", None)  # it says the same, of before
                 if own:
                     kept[KEY] = own
                 self.store.set_metadata(full, kept)
         return self.find(name if name is not None else item["name"])
 
     def reset(self):
-        for info in self.store.collections():
-            self.store.drop(info.name)
+        with Translate():
+            for info in self.store.collections():
+                self.store.drop(info.name)
+        self.tenant, self.database = "default_tenant", "default_database"
         return True
 
     def open(self, item):
@@ -167,6 +227,15 @@ class LocalRecords:
 
     def __init__(self, collection):
         self.collection = collection
+
+    closed = property(lambda self: self.collection.closed)
+
+    def indexing_status(self):
+        from .api.types import IndexingStatus
+        with Translate():
+            stats = self.collection.stats()
+        left = min(stats["records"], max(stats["unindexed"], stats["untexted"]))
+        return IndexingStatus(stats["records"] - left, left, stats["records"], 1.0 - left / stats["records"] if stats["records"] else 1.0)
 
     def count(self):
         with Translate():

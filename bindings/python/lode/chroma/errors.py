@@ -2,6 +2,14 @@
 
 
 class ChromaError(Exception):
+    trace_id = None
+
+    def code(self):
+        return 400
+
+    def message(self):
+        return ", ".join(str(a) for a in self.args)
+
     @classmethod
     def name(cls):
         return cls.__name__
@@ -44,4 +52,24 @@ class InternalError(ChromaError):
 
 
 class BatchSizeExceededError(ChromaError, ValueError):
+    pass
+
+
+class InvalidUUIDError(ChromaError, ValueError):
+    pass
+
+
+class InvalidHTTPVersion(ChromaError):
+    pass
+
+
+class VersionMismatchError(ChromaError):
+    pass
+
+
+class QuotaError(ChromaError):
+    pass
+
+
+class RateLimitError(ChromaError):
     pass

@@ -1,0 +1,4 @@
+"""chromadb.api.fastapi."""
+from .._client import Client as FastAPI
+
+__all__ = ["FastAPI"]

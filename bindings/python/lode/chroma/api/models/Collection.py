@@ -1,0 +1,4 @@
+"""chromadb.api.models.Collection."""
+from ..._collection import Collection
+
+__all__ = ["Collection"]

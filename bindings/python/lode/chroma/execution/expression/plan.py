@@ -1,0 +1,4 @@
+"""chromadb.execution.expression.plan."""
+from . import Search
+
+__all__ = ["Search"]

@@ -1,0 +1,1 @@
+"""chromadb.utils."""

@@ -1,0 +1,2 @@
+"""chromadb.utils.embedding_functions.amazon_bedrock_embedding_function."""
+from . import AmazonBedrockEmbeddingFunction  # noqa: F401

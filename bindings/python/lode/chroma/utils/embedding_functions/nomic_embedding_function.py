@@ -1,0 +1,2 @@
+"""chromadb.utils.embedding_functions.nomic_embedding_function."""
+from . import NomicEmbeddingFunction  # noqa: F401

@@ -1,0 +1,2 @@
+"""chromadb.utils.embedding_functions.ollama_embedding_function."""
+from . import OllamaEmbeddingFunction  # noqa: F401

@@ -1,0 +1,2 @@
+"""chromadb.utils.embedding_functions.openai_embedding_function."""
+from . import OpenAIEmbeddingFunction  # noqa: F401
