@@ -52,6 +52,11 @@ extern "C" {
 #define LODE_API
 #define LODE_MUST
 #endif
+#if defined(__STDC_VERSION__) && __STDC_VERSION__ > 201710L
+#define LODE_MUST_TYPE [[nodiscard]] /* from C23 on: of every function that returns it */
+#else
+#define LODE_MUST_TYPE
+#endif
 #define LODE_INLINE static inline /* of this header; the library exports NAME_sized */
 #define LODE_EXPERIMENTAL         /* may change in any release */
 
@@ -85,7 +90,7 @@ extern "C" {
   X(UNSUPPORTED, "not supported by this store")                                                                        \
   X(INTERNAL, "a bug in lode: CONTRIBUTING.md and `lode help bugs` say where to report it")
 
-typedef enum lode_status {
+typedef enum LODE_MUST_TYPE lode_status {
 #define LODE_STATUS_ENUM(name, text) LODE_##name,
   LODE_STATUSES(LODE_STATUS_ENUM)
 #undef LODE_STATUS_ENUM

@@ -44,16 +44,15 @@ static void cut_at_character(char *text, size_t len) {
   if (need > back + 1) text[len - 1 - back] = '\0';
 }
 
-__attribute__((format(printf, 4, 0))) static lode_status err_vset(lode_error *err, lode_status status, size_t record,
-                                                                  const char *format, va_list args) {
+__attribute__((format(printf, 4, 0))) static void err_vset(lode_error *err, lode_status status, size_t record,
+                                                           const char *format, va_list args) {
   char text[sizeof err->text] = ""; /* a separate buffer: the old text may be one of the arguments */
-  if (!err) return status;
+  if (!err) return;
   int n = vsnprintf(text, sizeof text, format, args);
   if (n >= (int)sizeof text) cut_at_character(text, sizeof text - 1);
   err->status = status;
   err->record = record;
   memcpy(err->text, text, sizeof text);
-  return status;
 }
 
 lode_status err_set(lode_error *err, lode_status status, const char *format, ...) {

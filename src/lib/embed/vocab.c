@@ -133,7 +133,7 @@ lode_status embed_vocab_from_json(embed_vocab *vocab, lode_str text, lode_error 
   json_limits limits = {.max_nodes = 4 * (size_t)EMBED_VOCAB_MAX, .max_depth = 64};
   lode_status st = json_parse(json, text, &limits, &why);
   if (st == LODE_NOMEM)
-    err_nomem(err);
+    st = err_nomem(err);
   else if (st != LODE_OK)
     st = err_set(err, LODE_CORRUPT, "tokenizer.json: %s", why.text);
   else

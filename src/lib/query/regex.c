@@ -140,7 +140,7 @@ lode_status regex_new(lode_str pattern, regex_pattern **regex, lode_error *err) 
   r = NULL;
   st = LODE_OK;
 done:
-  if (st == LODE_NOMEM) err_nomem(err);
+  if (st == LODE_NOMEM) st = err_nomem(err);
   pcre2_compile_context_free(context);
   pcre2_general_context_free(general);
   regex_free(r);

@@ -386,7 +386,7 @@ static const char journal_not_of_this_commit[] = "it belongs to another moment o
 
 /* No ids, but the database has one. A journal of format 1 has a page 1 of format 1; otherwise its ids were lost. */
 static lode_status journal_check_without_ids(journal_checker *g) {
-  journal_conclude(g, JOURNAL_HOT, "", 0);
+  (void)journal_conclude(g, JOURNAL_HOT, "", 0);
   TRY(journal_prove_segments(g));
   if (g->image_known && g->image_id == 0) return journal_conclude(g, JOURNAL_STRAY, journal_not_of_this_commit, 0);
   return journal_conclude_damaged(g, "its commit ids are lost", JOURNAL_HEADER_IDS_OFF);
@@ -408,7 +408,7 @@ static lode_status journal_check_valid_header(journal_checker *g) {
   }
   if (g->db_bytes / g->header.page_bytes < g->header.first_pages)
     return journal_conclude_damaged(g, "the database is shorter than it was", 0);
-  journal_conclude(g, JOURNAL_HOT, "", 0);
+  (void)journal_conclude(g, JOURNAL_HOT, "", 0);
   j->head_torn = memcmp(j->head, sqf_journal_magic, sizeof sqf_journal_magic) != 0;
   memcpy(j->head, sqf_journal_magic, sizeof sqf_journal_magic);
   j->page_bytes = g->header.page_bytes;
