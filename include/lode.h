@@ -383,7 +383,8 @@ typedef struct lode_query_request {
   unsigned include;        /* parts of the rows, as for lode_get_request */
   bool exact;              /* look at every vector instead of asking the index */
   uint32_t effort;         /* of the index: how many of the nearest rows a search goes on from; 0 = as the data need */
-  double target_recall;    /* the share of the true nearest to aim at: 0 = about 0.98, 1 = exact; effort comes first */
+  double target_recall;    /* the share of the true nearest to aim at: 0 = about 0.98 (all of them if the index holds at
+                              most 20,000 vectors), 1 = exact; effort comes first */
   uint64_t most_unindexed; /* experimental. By words: of the records that the text index does not hold yet, this many
                               are looked at, the oldest first; 0 = all */
   double vector_weight;    /* hybrid: weights of the two rankings (reciprocal ranks; words of most documents count for

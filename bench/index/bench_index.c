@@ -10,6 +10,7 @@
  *     --memory      read vectors for re-ranking from memory instead of the segment's file
  *     --threads N   for both constructions (1); their time is then that of the clock
  *     --filters     also queries under filters of 1 % and 10 %
+ *     --exact       also exact queries
  *
  * Both search the same vectors for the 10 nearest. The segment is a file that is read as in the product: codes and
  * links are preloaded, vectors are read with pread for re-ranking. Recall counts ties fairly. For each beam: recall,
@@ -26,6 +27,7 @@
 #include <unistd.h>
 
 #include "hnsw_peer.h"
+#include "index/index_search.h"
 #include "segments/segment_build.h"
 
 enum { K = 10, BEAMS = 19 };
@@ -37,7 +39,7 @@ typedef struct bench {
   uint32_t n, n_queries, dim;
   lode_metric metric;
   float *rows, *queries, *bounds; /* bounds: the distance of the K-th nearest */
-  bool peer, memory, filters;
+  bool peer, memory, filters, exact;
   unsigned rounds, threads;
   hnsw_peer *hnsw;
   double hnsw_build, build, hnsw_bytes, bytes;
@@ -378,6 +380,28 @@ static void compare(bench *b) {
   }
 }
 
+/* Exact searches, by codes. */
+static void try_exact(bench *b) {
+  lode_error err;
+  index_hit hits[K];
+  uint32_t *found = memory((size_t)b->n_queries * K * sizeof *found);
+  double best = 0;
+  for (unsigned round = 0; round < b->rounds; round++) {
+    double begin = now();
+    b->room.stats = (index_search_stats){0};
+    for (uint32_t q = 0; q < b->n_queries; q++) {
+      size_t n;
+      index_search_request request = {.query = b->queries + (size_t)q * b->dim, .k = K, .exact = true};
+      check(index_search(b->segment, &request, &b->room, hits, &n, &err), &err);
+      for (size_t i = 0; i < K; i++) found[q * K + i] = i < n ? hits[i].slot : UINT32_MAX;
+    }
+    best = fmax(best, b->n_queries / (now() - begin));
+  }
+  printf("exact: recall %.4f %.3f ms, %.0f distances, %.1f vectors\n", recall(b, found, b->bounds), 1e3 / best,
+         (double)b->room.stats.distances / b->n_queries, (double)b->room.stats.vectors / b->n_queries);
+  free(found);
+}
+
 static void compare_filters(bench *b) {
   static const unsigned percents[] = {1, 2, 5, 10, 20, 50};
   uint64_t *allowed = memory((b->n / 64 + 1) * sizeof *allowed);
@@ -438,12 +462,14 @@ int main(int argc, char **argv) {
       b.memory = true;
     else if (strcmp(argv[i], "--filters") == 0)
       b.filters = true;
+    else if (strcmp(argv[i], "--exact") == 0)
+      b.exact = true;
     else
       b.file = argv[i];
   }
   if (!b.file) {
     fprintf(stderr, "usage: bench_index FILE [--rows N] [--queries N] [--rounds N] [--cache DIR] [--no-peer] "
-                    "[--memory] [--filters]\n");
+                    "[--memory] [--filters] [--exact]\n");
     return 2;
   }
   load(&b, rows, queries);
@@ -457,6 +483,7 @@ int main(int argc, char **argv) {
   if (b.peer) printf(", hnswlib %.0f, %.0f %%", b.hnsw_bytes, 100 * b.bytes / b.hnsw_bytes);
   printf("\n");
   compare(&b);
+  if (b.exact) try_exact(&b);
   if (b.filters) compare_filters(&b);
   index_search_scratch_release(&b.room);
   index_segment_close(b.segment);

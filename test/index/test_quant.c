@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_quant.c - codes: every integer kernel gives the exact sum, codes have the same bytes everywhere, keys order rows
  * as their distances do, and odd vectors (zero, huge, tiny, one dimension) are well-behaved. */
-#include "kernel/quant.h"
+#include "kernel/quant_bounds.h"
 
 #include <float.h>
 #include <math.h>
@@ -368,5 +368,55 @@ TEST(order_of_floats_as_integers) {
   static const float sorted[] = {-INFINITY, -FLT_MAX, -1, -FLT_TRUE_MIN, 0, FLT_TRUE_MIN, 1, FLT_MAX, INFINITY};
   for (size_t i = 1; i < sizeof sorted / sizeof *sorted; i++) {
     CHECK(quant_key_order(sorted[i - 1]) < quant_key_order(sorted[i]));
+  }
+}
+
+/* ---- Bounds ---- */
+
+/* No row is nearer than its key says, and none that is as near as another has a key beyond that other's reach. Values
+ * far from zero, of very different size, and queries of another kind than the rows among them. */
+TEST(keys_bound_distances) {
+  enum { ROWS = 200, DIM = 67, ROUNDS = 60 };
+  static float vectors[ROWS * DIM], mean[DIM], query[DIM];
+  static unsigned char rows[ROWS][256];
+  static int8_t _Alignas(64) buffer[128];
+  test_srand(test_seed());
+  CHECK(quant_stride(DIM) <= sizeof rows[0] && quant_query_bytes(DIM) <= sizeof buffer);
+  for (int round = 0; round < ROUNDS; round++) {
+    lode_error err;
+    quant_fit fit;
+    quant_model model;
+    quant_query code;
+    quant_bounds bounds;
+    quant_spread spread = {0};
+    lode_metric metric = (lode_metric)(round % 3);
+    float size = ldexpf(1, (int)test_below(40) - 20), centre = round % 4 == 3 ? 1000 * size : 0;
+    OK(quant_fit_begin(&fit, metric, DIM, &err));
+    for (int i = 0; i < ROWS * DIM; i++)
+      vectors[i] = centre + size * (float)((double)test_below(1000001) / 1e6 - 0.5) * (i % DIM == 3 ? 50 : 1);
+    if (round % 5 == 0) memset(vectors, 0, DIM * sizeof *vectors);
+    for (int i = 0; i < ROWS / 2; i++) quant_fit_add(&fit, vectors + i * DIM);
+    quant_fit_end(&fit, mean, &model);
+    quant_fit_release(&fit);
+    for (uint32_t i = 0; i < ROWS; i++) {
+      quant_encode_row(&model, vectors + i * DIM, i, rows[i]);
+      quant_spread_add(&spread, &model, vectors + i * DIM, rows[i]);
+    }
+    for (int j = 0; j < DIM; j++)
+      query[j] = centre + size * (float)((double)test_below(1000001) / 1e6 - 0.5) * (round % 7 == 0 ? 1000 : 1);
+    quant_query_of_vector(&model, query, buffer, &code);
+    CHECK(!quant_bounds_of(&model, &(quant_spread){0}, query, &code, &bounds));
+    CHECK(quant_bounds_of(&model, &spread, query, &code, &bounds));
+    float keys[ROWS], distances[ROWS], norm2 = kernel_dot(query, query, DIM);
+    for (int i = 0; i < ROWS; i++) {
+      const unsigned char *row = rows[i];
+      quant_keys(&code, &row, 1, &keys[i]);
+      distances[i] = kernel_distance(metric, query, norm2, vectors + i * DIM, DIM);
+      CHECKF(quant_bounds_least(&bounds, keys[i]) <= distances[i], "round %d, row %d: %g at key %g, at least %g", round,
+             i, (double)distances[i], (double)keys[i], quant_bounds_least(&bounds, keys[i]));
+    }
+    for (int i = 0; i < ROWS; i++)
+      for (int j = 0; j < ROWS; j++)
+        CHECK(distances[j] > distances[i] || keys[j] <= quant_bounds_last_key(&bounds, keys[i]));
   }
 }

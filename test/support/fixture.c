@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "engine/query_plan.h"
 #include "support/test.h"
 
 void fixture_limits(uint32_t tail_rows, uint32_t graph_rows) {
   segments_limits.tail_rows = tail_rows;
   segments_limits.graph_rows = graph_rows;
+  engine_plan_exact_rows = 0; /* what has a graph is searched through it */
 }
 
 static void open_store(fixture *f) {

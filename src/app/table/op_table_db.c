@@ -169,7 +169,7 @@ static const op_param params_db_query[] = {
     {OP_INT(op_query_args, effort), .value = "N", .fallback = "0", .max = LODE_MAX_EFFORT,
      .about = "how far the index is searched: more finds more and takes longer; 0 = as the data need"},
     {OP_REAL(op_query_args, recall), .value = "X", .fallback = "0",
-     .about = "the share of the true nearest to aim at, up to 1; 0 = about 0.98"},
+     .about = "the share of the true nearest to aim at, up to 1; 0 = about 0.98, all of at most 20,000 vectors"},
     {OP_REAL(op_query_args, vector_weight), .value = "X", .fallback = "1",
      .about = "hybrid: weight of the ranking by distance"},
     {OP_REAL(op_query_args, text_weight), .value = "X", .fallback = "1",

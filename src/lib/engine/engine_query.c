@@ -507,6 +507,7 @@ lode_status engine_query(lode_collection *head, const lode_query_request *reques
       .mode = request->mode,
       .want = request->mode == LODE_HYBRID ? fuse_depth(request->k) : request->k,
       .exact = request->exact || request->target_recall == 1,
+      .tuned = request->effort || request->target_recall > 0,
       .selects = request->select.ids || request->select.where.data || request->select.where_document.data,
       .by_ids = request->select.ids != NULL,
       .is_probe = filter_is_probe(q.select.filter),

@@ -4,7 +4,7 @@
  * Where the vectors come from; the plan (query_plan.c) says which:
  *   record by record   a selection of few records: each vector is read by its key
  *   segments           vectors in the index: found by quantised codes, through the graph or by a scan, and reranked
- *                      exactly (segment_search.c); all read if exact results are wanted
+ *                      exactly (segment_search.c); all read if exact search was asked for
  *   memory             the others, in chunks of a snapshot (vector_snapshot.c): scanned
  *   stream             vectors that do not fit in memory: read from the store in short transactions
  * A long scan runs without a transaction, and one that turns out to be long (the clock is checked at each block of rows
@@ -253,9 +253,8 @@ static lode_status nearest_read_block(engine_nearest *near, const engine_segment
   return nearest_scan_block(near, &b, hint, err);
 }
 
-/* Scans every live vector of the segments: of all, or of those without a graph, which are small. */
-static lode_status nearest_scan_segments(engine_nearest *near, engine_snapshot *v, bool all, bool *damaged,
-                                         lode_error *err) {
+/* Scans every live vector of the segments. */
+static lode_status nearest_scan_segments(engine_nearest *near, engine_snapshot *v, bool *damaged, lode_error *err) {
   lode_status st = LODE_OK;
   lode_error why;
   nearest_segment_scan *w = mem_calloc(1, sizeof *w);
@@ -267,7 +266,6 @@ static lode_status nearest_scan_segments(engine_nearest *near, engine_snapshot *
     const engine_segment_view *c = &v->segs[i];
     uint32_t rows = c->seg->row.rows;
     size_t hint = 0;
-    if (!all && c->seg->segment->info.kind == INDEX_GRAPH) continue;
     for (uint32_t at = 0; at < rows && st == LODE_OK; at += NEAREST_BLOCK_ROWS) {
       TRY_GOTO(engine_reader_yield_if_old(near->reader, err));
       st = nearest_read_block(near, c, at, rows - at < NEAREST_BLOCK_ROWS ? rows - at : NEAREST_BLOCK_ROWS, w, &hint,
@@ -343,8 +341,8 @@ static lode_status nearest_run_snapshot(engine_nearest *near, engine_snapshot *v
   uint64_t rows = near->facts->rest + (exact ? near->facts->indexed : 0);
   bool in_tx = rows * v->stride * sizeof(float) * near->n <= engine_scan_in_tx_bytes;
   if (!in_tx && !v->streams) engine_reader_pause(reader);
-  if (v->n_segs && !exact) TRY(engine_segments_search(near, v, damaged, err));
-  if (v->n_segs && !*damaged) TRY(nearest_scan_segments(near, v, exact, damaged, err));
+  if (v->n_segs)
+    TRY(exact ? nearest_scan_segments(near, v, damaged, err) : engine_segments_search(near, v, damaged, err));
   if (*damaged) return LODE_OK;
   if (!v->streams) return scan_to_present(near, v, again, err);
   TRY(engine_reader_begin(reader, err));

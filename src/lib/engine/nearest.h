@@ -47,7 +47,7 @@ extern uint64_t engine_scan_in_tx_bytes;
 
 /* Adds a candidate; false when out of memory. */
 LODE_MUST bool engine_best_push(engine_best *best, float distance, int64_t rid, int64_t vid);
-/* Searches the snapshot's segments that have a graph. *damaged: one of them cannot be trusted; search again. */
+/* Searches the snapshot's segments by their codes. *damaged: one of them cannot be trusted; search again. */
 LODE_MUST lode_status engine_segments_search(engine_nearest *near, engine_snapshot *vectors, bool *damaged,
                                              lode_error *err);
 

@@ -42,10 +42,11 @@ static void explain_ways(iface_explain *e, unsigned ways) {
 static void explain_vectors(iface_explain *e, const engine_facts *f, const engine_plan *p, const engine_trace *t) {
   iface_explain_step(e, "vectors", engine_vectors_name(p->vectors), p->vectors_why);
   iface_explain_count(e, "candidates", p->candidates);
-  if (p->vectors == ENGINE_VECTORS_INDEX) iface_explain_count(e, "per_segment", p->per_segment);
+  if (p->vectors == ENGINE_VECTORS_INDEX || p->vectors == ENGINE_VECTORS_CODES)
+    iface_explain_count(e, "per_segment", p->per_segment);
   if (f->known & ENGINE_FACT_SNAPSHOT) iface_explain_count(e, "indexed", f->indexed);
-  if (t->graphs) {
-    iface_explain_count(e, "graphs", t->graphs);
+  if (t->segments) {
+    iface_explain_count(e, "segments", t->segments);
     explain_ways(e, t->index.ways);
     iface_explain_count(e, "hops", t->index.hops);
     iface_explain_count(e, "distances", t->index.distances);

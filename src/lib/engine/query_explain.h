@@ -16,7 +16,7 @@ typedef struct engine_trace {
   /* vectors */
   uint64_t by_key;          /* read one by one */
   uint64_t scanned;         /* rows compared exactly in scans, those included */
-  uint64_t graphs;          /* segments searched through their graph */
+  uint64_t segments;        /* searched by their codes */
   uint64_t damaged;         /* searches that were repeated without a damaged segment */
   index_search_stats index; /* of the searches of those segments */
   /* text */

@@ -35,6 +35,9 @@ enum {
   QPLAN_MAX_INDEXED_K = 8,        /* a graph is of no help for more than an eighth of all rows */
 };
 
+/* 20,000 codes of 384 dimensions are 8 MB: less than half a millisecond. */
+uint64_t engine_plan_exact_rows = 20000;
+
 static size_t qplan_add(size_t a, size_t b) { return a > SIZE_MAX - b ? SIZE_MAX : a + b; }
 static size_t qplan_mul(size_t a, size_t b) {
   size_t product;
@@ -187,6 +190,8 @@ static bool qplan_vectors(const engine_facts *f, engine_plan *p) {
   if (!f->indexed) return qplan_search(p, ENGINE_VECTORS_SCAN, "there is no segment yet");
   if (p->per_segment > f->indexed / QPLAN_MAX_INDEXED_K)
     return qplan_search(p, ENGINE_VECTORS_SCAN, "a large part of all vectors is asked for");
+  if (!f->tuned && f->indexed <= engine_plan_exact_rows)
+    return qplan_search(p, ENGINE_VECTORS_CODES, "there are so few vectors that all codes are scanned");
   return qplan_search(p, ENGINE_VECTORS_INDEX, "segments have graphs");
 }
 
@@ -230,7 +235,7 @@ const char *engine_matches_name(engine_matches matches) {
 }
 
 const char *engine_vectors_name(engine_vectors vectors) {
-  static const char *const names[] = {"none", "record by record", "vector index", "scan of all vectors",
-                                      "scan of the truth file"};
+  static const char *const names[] = {"none",          "record by record",    "vector index",
+                                      "scan of codes", "scan of all vectors", "scan of the truth file"};
   return names[vectors];
 }

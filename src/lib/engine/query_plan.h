@@ -39,6 +39,7 @@ typedef enum engine_vectors {
   ENGINE_VECTORS_NONE,
   ENGINE_VECTORS_BY_RECORD, /* the vector of each listed record is read from the truth file */
   ENGINE_VECTORS_INDEX,     /* segments through their graphs, the rest by a scan */
+  ENGINE_VECTORS_CODES,     /* segments by a scan of their codes with proven bounds, the rest by a scan: exact */
   ENGINE_VECTORS_SCAN,      /* every vector of the snapshot */
   ENGINE_VECTORS_STREAM,    /* every vector of the truth file */
 } engine_vectors;
@@ -56,6 +57,7 @@ typedef struct engine_facts {
   size_t want;    /* hits of each query, before fusion */
   size_t queries; /* answered together */
   bool exact;
+  bool tuned;    /* an effort or a recall is asked for */
   bool selects;  /* there is a selection */
   bool by_ids;   /* it names ids */
   bool is_probe; /* its filter is one condition, which the metadata index can answer */
@@ -103,6 +105,8 @@ typedef struct engine_plan {
 } engine_plan;
 
 engine_plan engine_plan_make(const engine_facts *facts);
+/* Collections with at most this many indexed rows are searched exactly unless the request is tuned. Tests lower it. */
+extern uint64_t engine_plan_exact_rows;
 /* Is the list to be made again, evaluating what was only proposed? Earlier attempts have found too few matches in it.
  */
 bool engine_plan_rejects_list(const engine_facts *facts);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* segment_search.c - the nearest vectors in the segments of a snapshot that have a graph.
+/* segment_search.c - the nearest vectors in the segments of a snapshot, by their codes.
+ *
+ * Segments without a graph, and all of a small collection, are searched exactly. Then all rows at the distance of the
+ * last are found too, because which of them belong to the result is decided by their ids.
  *
  * Threads: scratch memory of searches is kept by the store, under its lock.
  */
@@ -8,6 +11,8 @@
 #include "index/index_search.h"
 
 #include <math.h>
+
+enum { SEGSEARCH_TIES_GROWTH = 4 }; /* this many times as many hits are asked for while the last are equally far */
 
 /* The slots of a segment that may be returned; none: all. The caller releases them. */
 static lode_status segsearch_find_allowed(const engine_nearest *near, engine_snapshot *v, size_t i,
@@ -62,26 +67,38 @@ static lode_status segsearch_push_hits(engine_best *best, const index_hit *hits,
 typedef struct segsearch_ctx {
   engine_snapshot *v;
   index_search_scratch *scratch;
-  index_hit *hits; /* as many as the plan asks each segment for */
+  index_hit *hits;
+  size_t cap;
 } segsearch_ctx;
 
+/* The hits of one query in one segment. */
+static lode_status segsearch_query(segsearch_ctx *ctx, index_segment *segment, index_search_request *request, size_t k,
+                                   size_t *n, lode_error *err) {
+  for (request->k = k + request->exact;; request->k *= SEGSEARCH_TIES_GROWTH) {
+    if (!mem_grow(&ctx->hits, &ctx->cap, request->k, sizeof *ctx->hits)) return err_nomem(err);
+    TRY(index_search(segment, request, ctx->scratch, ctx->hits, n, err));
+    if (!request->exact || *n < request->k || ctx->hits[*n - 1].distance > ctx->hits[k - 1].distance) return LODE_OK;
+  }
+}
+
 /* Excess pages are evicted after each query: a group of queries may touch all pages. */
-static lode_status segsearch_one(engine_nearest *near, const segsearch_ctx *ctx, size_t seg,
+static lode_status segsearch_one(engine_nearest *near, segsearch_ctx *ctx, size_t seg,
                                  const engine_filter_slots *allowed, lode_error *err) {
   index_segment *segment = ctx->v->segs[seg].seg->segment;
   size_t n = 0, k = near->plan->per_segment;
-  index_search_request request = {.k = k,
-                                  .beam = near->effort,
+  bool exact = near->plan->vectors == ENGINE_VECTORS_CODES || segment->info.kind == INDEX_FLAT;
+  index_search_request request = {.beam = near->effort,
                                   .recall = near->target_recall,
+                                  .exact = exact,
                                   .allowed = allowed->slots ? allowed->slots->bits : NULL,
                                   .match = allowed->match};
-  near->trace->graphs++;
+  near->trace->segments++;
   for (size_t q = 0; q < near->n; q++) {
     TRY(engine_reader_yield_if_old(near->reader, err));
     request.query = near->queries + q * near->dim;
-    TRY(index_search(segment, &request, ctx->scratch, ctx->hits, &n, err));
+    TRY(segsearch_query(ctx, segment, &request, k, &n, err));
     TRY(segsearch_push_hits(&near->best[q], ctx->hits, n, err));
-    if (n == k) near->best[q].full = true; /* there may be more */
+    if (n >= k) near->best[q].full = true; /* there may be more */
     engine_snapshot_trim(near->reader->handle->store, ctx->v);
   }
   return LODE_OK;
@@ -101,11 +118,9 @@ lode_status engine_segments_search(engine_nearest *near, engine_snapshot *v, boo
   lode_status st = LODE_OK;
   lode_error why;
   segsearch_ctx ctx = {.v = v, .scratch = scratch_take(store)};
-  ctx.hits = mem_calloc(near->plan->per_segment, sizeof *ctx.hits);
-  if (!ctx.scratch || !ctx.hits) st = err_nomem(err);
+  if (!ctx.scratch) st = err_nomem(err);
   for (size_t i = 0; i < v->n_segs && st == LODE_OK; i++) {
     engine_filter_slots allowed;
-    if (v->segs[i].seg->segment->info.kind == INDEX_FLAT) continue; /* nearest.c scans them */
     st = segsearch_find_allowed(near, v, i, &allowed, &why);
     if (st == LODE_OK && (!allowed.slots || allowed.slots->n)) st = segsearch_one(near, &ctx, i, &allowed, &why);
     segments_slots_release(allowed.slots);

@@ -2,7 +2,10 @@
 /* index_search.h - the nearest rows of a segment: by graph, by a scan of codes, or exactly; always with exact
  * distances.
  *
- * Codes only choose candidates; these are reranked by their float vectors, whose distances (kernel.h) are returned.
+ * Codes only choose candidates; these are reranked by their float vectors, whose distances (kernel.h) are returned. An
+ * exact search scans the codes of all rows and measures those whose codes do not prove that they are farther
+ * (quant_bounds.h); where too many are left, or a segment does not say how large the errors of its codes are, it reads
+ * all vectors.
  * With a filter the cheapest of three methods is used: a scan of the codes of the matches (if few match), a walk that
  * steps over rows that do not match (some), or a plain walk with a wider beam (most). If a walk finds fewer than it
  * should, the matches are scanned: there are never fewer results than exist. A prepared filter (filtered.h) is scanned
@@ -19,7 +22,7 @@ typedef struct index_search_request {
   size_t k;
   uint32_t beam;           /* effort: how many of the nearest rows a walk expands; 0: by `recall`. May be below k */
   double recall;           /* the share of the nearest to find, as calibrated; 0: the segment's default */
-  bool exact;              /* read every allowed vector */
+  bool exact;              /* the nearest of all allowed rows, by a scan of codes with bounds, or of all vectors */
   const uint64_t *allowed; /* bitmap of the slots that are live and match the filter, in whole words; NULL: all */
   index_filtered *match;   /* the same filter, prepared; NULL: not */
 } index_search_request;
@@ -49,6 +52,8 @@ typedef struct index_search_scratch {
   size_t allowed_cap;
   uint64_t *candidates; /* key (order-preserving integer), then slot */
   size_t candidates_cap;
+  uint64_t *least; /* the k least keys of a scan, as candidates */
+  size_t least_cap;
   kernel_neighbour *near;
   size_t near_cap;
   index_search_stats stats;

@@ -122,6 +122,15 @@ enum {
   INDEX_FILTERED_SLACK = 4,
 };
 
+/* ---- Exact searches by codes ---- */
+
+enum {
+  /* If at least this share of rows is allowed, all are scanned in the order in which they lie in memory. */
+  INDEX_SCAN_ALL_SHARE = 4,
+  /* If more than this share of rows can be among the nearest, all vectors are read one after the other. */
+  INDEX_POSSIBLE_SHARE = 4,
+};
+
 /* ---- Reranking ---- */
 
 enum {

@@ -5,7 +5,8 @@
  * Header:  0 "LODESEG1"   8 u32 format (2)   12 u32 kind   16 u32 metric   20 u32 dim   24 u32 n   28 u32 degree
  *         32 u32 entries  36 float unit      40 u64 id     48 u64 bytes of the file     56 u32 effort
  *         60 u32 CRC-32C of 0 .. 59            64 u16 x 20: what efforts find (effort.h)
- *        104 u32 entry climbs                 108 zeros up to the end of the page
+ *        104 u32 entry climbs                 108 float greatest error of a row, 112 float its greatest length
+ *        116 zeros up to the end of the page
  */
 #include "index/segment.h"
 
@@ -22,6 +23,7 @@ enum {
   SEGMENT_HEADER_CRC_AT = INDEX_SEG_HEADER_CRC_AT,
   SEGMENT_CURVE_AT = 64,   /* offset of the effort curve in the header */
   SEGMENT_CLIMBS_AT = 104, /* offset of the entry climbs in the header */
+  SEGMENT_SPREAD_AT = 108, /* offset of the spread (quant_bounds.h) in the header */
   SEGMENT_MAX_EFFORT = 65536,
 };
 
@@ -96,6 +98,8 @@ void index_segment_put_header(const index_segment_info *info, unsigned char *pag
   num_put_le32(page + SEGMENT_HEADER_CRC_AT, crc32c_update(0, page, SEGMENT_HEADER_CRC_AT));
   memcpy(page + SEGMENT_CURVE_AT, info->curve.found, sizeof info->curve.found);
   num_put_le32(page + SEGMENT_CLIMBS_AT, info->entry_climbs);
+  memcpy(page + SEGMENT_SPREAD_AT, &info->spread.error, sizeof info->spread.error);
+  memcpy(page + SEGMENT_SPREAD_AT + 4, &info->spread.length, sizeof info->spread.length);
 }
 
 lode_status index_segment_damaged(lode_error *err, const char *what) {
@@ -124,6 +128,8 @@ lode_status index_segment_get_header(const unsigned char *page, uint64_t file_by
                             .entry_climbs = num_le32(page + SEGMENT_CLIMBS_AT)};
   memcpy(&got.unit, page + 36, sizeof got.unit);
   memcpy(got.curve.found, page + SEGMENT_CURVE_AT, sizeof got.curve.found);
+  memcpy(&got.spread.error, page + SEGMENT_SPREAD_AT, sizeof got.spread.error);
+  memcpy(&got.spread.length, page + SEGMENT_SPREAD_AT + 4, sizeof got.spread.length);
   if (kind != INDEX_FLAT && kind != INDEX_GRAPH) return index_segment_damaged(err, "kind");
   if (metric != LODE_L2 && metric != LODE_COSINE && metric != LODE_IP) return index_segment_damaged(err, "metric");
   if (num_le32(page + 8) != SEGMENT_FORMAT) return index_segment_damaged(err, "of an older format");
@@ -374,7 +380,12 @@ static lode_status segment_verify_row(index_segment *s, uint32_t ordinal, float 
     if (!isfinite(vector[j])) return index_segment_damaged(err, "element of a vector");
   }
   quant_encode_row(&s->model, vector, slot, row);
-  return memcmp(stored, row, s->stride) == 0 ? LODE_OK : index_segment_damaged(err, "code of a row");
+  if (memcmp(stored, row, s->stride) != 0) return index_segment_damaged(err, "code of a row");
+  quant_spread spread = s->info.spread;
+  quant_spread_add(&spread, &s->model, vector, row);
+  bool known = s->info.spread.error > 0;
+  return known && memcmp(&spread, &s->info.spread, sizeof spread) != 0 ? index_segment_damaged(err, "error of a row")
+                                                                       : LODE_OK;
 }
 
 lode_status index_segment_verify(index_segment *segment, index_graph_report *report, lode_error *err) {

@@ -28,6 +28,7 @@
 #include <pthread.h>
 
 #include "index/graph.h"
+#include "kernel/quant_bounds.h"
 
 /* Reads exactly n bytes at the offset. LODE_IO if they cannot be read, LODE_CORRUPT if the file is too short. */
 typedef lode_status index_read_fn(void *ctx, uint64_t offset, void *buf, size_t n, lode_error *err);
@@ -45,6 +46,7 @@ typedef struct index_segment_info {
   uint32_t effort;          /* default of searches: see index_graph; 0: not known */
   index_effort_curve curve; /* for searches with a target recall */
   uint32_t entry_climbs;    /* see index_graph */
+  quant_spread spread;      /* for exact searches by codes; zeros in files of versions that did not have it */
 } index_segment_info;
 
 /* ---- Layout; only for segment*.c and tests ---- */

@@ -120,6 +120,7 @@ lode_status index_writer_add(index_writer *writer, const float *vector, int64_t 
   }
   TRY(put_vectors(writer, vector, dim * sizeof *vector, err));
   writer->lengths[slot] = quant_encode_row(&writer->options.model, vector, slot, writer->rows + slot * writer->stride);
+  quant_spread_add(&writer->info.spread, &writer->options.model, vector, writer->rows + slot * writer->stride);
   writer->sums[slot] = index_segment_vector_crc(writer->info.id, 0, vector, dim * sizeof *vector);
   unsigned char *record = writer->records + (size_t)slot * INDEX_SEG_RECORD_BYTES;
   uint32_t crc = index_segment_vector_crc(writer->info.id, slot, vector, dim * sizeof *vector);
