@@ -13,9 +13,9 @@ static const os_calls *bottom;
 static const os_calls table;
 static char fd_paths[MAX_FDS][OSCALL_PATH];
 
-static const char *const kind_names[] = {"open",  "close", "read",   "write",  "truncate", "fsync",
-                                         "sync",  "fstat", "stat",   "unlink", "rename",   "mkdir",
-                                         "rmdir", "lock",  "locked", "now",    "sleep"};
+static const char *const kind_names[] = {"open",  "close", "read",  "write",  "truncate", "fsync",
+                                         "sync",  "fstat", "chmod", "stat",   "unlink",   "rename",
+                                         "mkdir", "rmdir", "lock",  "locked", "now",      "sleep"};
 
 const char *oscall_kind_name(oscall_kind kind) { return kind_names[kind]; }
 
@@ -82,6 +82,7 @@ static int64_t oscall_do(const os_calls *os, const oscall *c) {
     case OSCALL_FSYNC: return os->fsync(c->fd);
     case OSCALL_FDATASYNC: return os->fdatasync(c->fd);
     case OSCALL_FSTAT: return os->fstat(c->fd, c->st);
+    case OSCALL_FCHMOD: return os->fchmod(c->fd, c->mode);
     case OSCALL_LOCK: return os->lock(c->fd, c->lock, c->off, c->len);
     case OSCALL_LOCK_HELD: return os->lock_held(c->fd, c->lock, c->off, c->len);
     case OSCALL_NOW: return (int64_t)os->now_ns();
@@ -133,6 +134,7 @@ static int call_ftruncate(int fd, off_t size) { return (int)CALL(OSCALL_FTRUNCAT
 static int call_fsync(int fd) { return (int)CALL(OSCALL_FSYNC, .fd = fd); }
 static int call_fdatasync(int fd) { return (int)CALL(OSCALL_FDATASYNC, .fd = fd); }
 static int call_fstat(int fd, struct stat *st) { return (int)CALL(OSCALL_FSTAT, .fd = fd, .st = st); }
+static int call_fchmod(int fd, unsigned mode) { return (int)CALL(OSCALL_FCHMOD, .fd = fd, .mode = mode); }
 static int call_stat(const char *path, struct stat *st) { return (int)CALL(OSCALL_STAT, .path = path, .st = st); }
 static int call_lstat_at(int dir, const char *name, struct stat *st) {
   return (int)CALL(OSCALL_STAT, .in_dir = true, .dir = dir, .path = name, .st = st);
@@ -171,6 +173,7 @@ static const os_calls table = {
     .fsync = call_fsync,
     .fdatasync = call_fdatasync,
     .fstat = call_fstat,
+    .fchmod = call_fchmod,
     .stat = call_stat,
     .open_below = call_open_below,
     .lstat_at = call_lstat_at,

@@ -22,6 +22,7 @@ typedef enum oscall_kind {
   OSCALL_FSYNC,
   OSCALL_FDATASYNC,
   OSCALL_FSTAT,
+  OSCALL_FCHMOD,
   OSCALL_STAT, /* stat, lstat_at */
   OSCALL_UNLINK,
   OSCALL_RENAME,

@@ -87,6 +87,10 @@ lode_status os_sync_dir(int fd, const char *what, lode_error *err) {
   return st;
 }
 
+void os_set_mode(int fd, const struct stat *made, unsigned mode) {
+  if ((made->st_mode & 0777) != mode) (void)OS_RETRY(os_api->fchmod(fd, mode));
+}
+
 lode_status os_sync_parent_dir(const char *path, lode_error *err) {
   char *dir = NULL;
   TRY(os_parent_dir(path, &dir, err));

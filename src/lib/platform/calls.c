@@ -34,6 +34,7 @@ static ssize_t real_pread(int fd, void *buf, size_t n, off_t off) { return pread
 static ssize_t real_pwrite(int fd, const void *buf, size_t n, off_t off) { return pwrite(fd, buf, n, off); }
 static int real_ftruncate(int fd, off_t size) { return OS_RETRY(ftruncate(fd, size)); }
 static int real_fstat(int fd, struct stat *st) { return fstat(fd, st); }
+static int real_fchmod(int fd, unsigned mode) { return fchmod(fd, (mode_t)mode); }
 static int real_stat(const char *path, struct stat *st) { return stat(path, st); }
 
 int os_loop_errno(int fd, int dir, const char *path) {
@@ -91,9 +92,9 @@ uint64_t os_wall_ms(void) { return os_clock_ns(CLOCK_REALTIME) / 1000000u; }
 
 #define SHARED_CALLS                                                                                                   \
   .open = real_open, .pread = real_pread, .pwrite = real_pwrite, .ftruncate = real_ftruncate, .fstat = real_fstat,     \
-  .stat = real_stat, .lstat_at = real_lstat_at, .unlink_at = real_unlink_at, .rename_at = real_rename_at,              \
-  .mkdir_at = real_mkdir_at, .rmdir_at = real_rmdir_at, .unlink = real_unlink, .rename = real_rename,                  \
-  .mkdir = real_mkdir, .rmdir = real_rmdir, .now_ns = real_now_ns, .sleep_us = real_sleep_us
+  .fchmod = real_fchmod, .stat = real_stat, .lstat_at = real_lstat_at, .unlink_at = real_unlink_at,                    \
+  .rename_at = real_rename_at, .mkdir_at = real_mkdir_at, .rmdir_at = real_rmdir_at, .unlink = real_unlink,            \
+  .rename = real_rename, .mkdir = real_mkdir, .rmdir = real_rmdir, .now_ns = real_now_ns, .sleep_us = real_sleep_us
 
 const os_calls os_real = {SHARED_CALLS,
                           .close = os_sys_close,

@@ -49,6 +49,7 @@ typedef struct os_calls {
   int (*fsync)(int fd); /* file or directory; what was written survives a power cut, also in the drive's cache */
   int (*fdatasync)(int fd);
   int (*fstat)(int fd, struct stat *st);
+  int (*fchmod)(int fd, unsigned mode);
   int (*stat)(const char *path, struct stat *st);
   /* For directories that others may have filled. Opens a relative path below an open directory, or its own "."; no
    * component may be a link or ".." (ELOOP, EXDEV): what is opened or created is below the directory. */

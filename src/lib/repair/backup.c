@@ -3,8 +3,8 @@
  *
  * A backup is a copy of the truth file's pages, read through SQLite's file handle, which verifies each checksum. It
  * is read in transactions of at most 50 ms. If something was committed between two of them (SQLite's change counter
- * differs), the copy starts over; after BACKUP_MAX_RESTARTS restarts it is made in one transaction, which holds up
- * commits meanwhile. The file gets its name when it is complete and synced.
+ * or the commit id differs), the copy starts over; after BACKUP_MAX_RESTARTS restarts it is made in one transaction,
+ * which holds up commits meanwhile. The file gets its name when it is complete and synced.
  *
  * A restore verifies the backup first: every page, the format, the number of pages, SQLite's structures. It holds the
  * CREATE lock. A journal that an earlier store left in the folder is quarantined, because it would be rolled back
@@ -27,14 +27,16 @@ typedef struct backup_copier {
   uint32_t next; /* page to copy */
   unsigned restarts;
   vfs_pages pages; /* as the current transaction sees them */
-  uint32_t change; /* change counter of the truth file that the copied pages come from */
-  dev_t dev;       /* its identity */
+  uint32_t change; /* of the commit that the copied pages are of; see vfs_pages */
+  uint64_t commit_id;
+  dev_t dev; /* of the truth file */
   ino_t ino;
 } backup_copier;
 
 /* Are the pages copied so far still those of the file? */
 static bool backup_is_same_file(const backup_copier *c, const store_tx *tx) {
-  return c->change == c->pages.change && c->dev == tx->conn->dev && c->ino == tx->conn->ino;
+  return c->change == c->pages.change && c->commit_id == c->pages.commit_id && c->dev == tx->conn->dev &&
+         c->ino == tx->conn->ino;
 }
 
 static lode_status backup_copy_pages(backup_copier *c, store_tx *tx, bool to_end, lode_error *err) {
@@ -64,6 +66,7 @@ static lode_status backup_copy_slice(backup_copier *c, bool *more, lode_error *e
     c->restarts++;
   }
   c->change = c->pages.change;
+  c->commit_id = c->pages.commit_id;
   c->dev = tx->conn->dev;
   c->ino = tx->conn->ino;
   TRY_GOTO(backup_copy_pages(c, tx, c->restarts > BACKUP_MAX_RESTARTS, err));

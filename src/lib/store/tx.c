@@ -114,10 +114,10 @@ static void tx_note_commit(store_tx *tx) {
   store_db *db = tx->db;
   vfs_file_state vs = {0};
   (void)sqlite3_file_control(tx->conn->sql, "main", VFS_FCNTL_STATE, &vs);
-  if (vs.commit_number == 0) return; /* format 1 */
   pthread_mutex_lock(&db->mutex);
   uint32_t newest = db->newest_number;
-  bool back = vs.commit_number < newest || (vs.commit_number == newest && vs.commit_id != db->newest_commit_id);
+  bool back = vs.commit_number < newest /* 0: format 1 */
+              || (newest && vs.commit_number == newest && vs.commit_id != db->newest_commit_id);
   if (back) db->epoch++;
   tx->epoch = db->epoch;
   db->newest_number = vs.commit_number;

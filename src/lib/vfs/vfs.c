@@ -48,6 +48,8 @@ int vfs_file_open(vfs_file *f, int flags, unsigned mode) {
     f->dev = st.st_dev;
     f->ino = st.st_ino;
     f->state.linked = st.st_nlink > 1;
+    /* a new journal: whoever may write to the database must be able to roll back */
+    if (f->kind == VFS_FILE_JOURNAL && (flags & O_EXCL)) os_set_mode(f->fd, &st, mode);
     return SQLITE_OK;
   }
   int rc = vfs_file_note_errno(f, SQLITE_IOERR_FSTAT);

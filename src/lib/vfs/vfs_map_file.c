@@ -260,8 +260,9 @@ bool vfs_map_save(vfs_map *map, const char *folder, unsigned mode) {
   if (!sums) return false;
   (void)beneath_unlink(folder, STOREFILE_PAGES_NEW); /* left by a killed process */
   int fd = beneath_open(folder, STOREFILE_PAGES_NEW, O_RDWR | O_CREAT | O_EXCL, mode);
-  bool saved = fd >= 0 && map_write_file(map, fd, sums, blocks, &crc) && OS_RETRY(os_api->fstat(fd, &sb)) == 0 &&
-               map_publish(folder);
+  bool made = fd >= 0 && OS_RETRY(os_api->fstat(fd, &sb)) == 0;
+  if (made) os_set_mode(fd, &sb, mode);
+  bool saved = made && map_write_file(map, fd, sums, blocks, &crc) && map_publish(folder);
   if (!saved) {
     if (fd >= 0) (void)os_api->close(fd);
     if (fd >= 0) (void)beneath_unlink(folder, STOREFILE_PAGES_NEW);

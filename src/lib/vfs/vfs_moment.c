@@ -36,11 +36,11 @@ static bool vfs_moment_folder(const vfs_file *f, char *folder, size_t size) {
   return beneath_split(f->path, folder, size, &name) && strcmp(name, STOREFILE_DB) == 0;
 }
 
-static void vfs_moment_save(vfs_file *f) {
+static bool vfs_moment_save(vfs_file *f) {
   char folder[4096];
   struct stat sb;
-  if (f->read_only || !vfs_moment_folder(f, folder, sizeof folder)) return;
-  if (OS_RETRY(os_api->fstat(f->fd, &sb)) == 0) (void)vfs_map_save(&f->moment.map, folder, sb.st_mode & 0777);
+  if (f->read_only || !vfs_moment_folder(f, folder, sizeof folder)) return false;
+  return OS_RETRY(os_api->fstat(f->fd, &sb)) == 0 && vfs_map_save(&f->moment.map, folder, sb.st_mode & 0777);
 }
 
 /* ---- Making the map from the seals ---- */
@@ -85,7 +85,7 @@ static int vfs_moment_scan(vfs_file *f) {
 
 static int vfs_moment_scan_and_save(vfs_file *f) {
   int rc = vfs_moment_scan(f);
-  if (rc == SQLITE_OK) vfs_moment_save(f);
+  if (rc == SQLITE_OK) (void)vfs_moment_save(f);
   return rc;
 }
 
@@ -153,8 +153,9 @@ int vfs_moment_begin(vfs_file *f) {
   if (m->dirty || m->undoing) return SQLITE_OK;
   int rc = vfs_moment_prepare(f);
   if (rc != SQLITE_OK) return rc;
-  if (f->commit.number && vfs_moment_folder(f, folder, sizeof folder) && !vfs_map_can_append(&m->map, folder))
-    vfs_moment_save(f);
+  if (f->commit.number && vfs_moment_folder(f, folder, sizeof folder) && !vfs_map_can_append(&m->map, folder) &&
+      !vfs_moment_save(f))
+    m->map.writable = false; /* the next transaction tries again */
   m->dirty = m->checked = true;
   m->broken = false;
   vfs_map_begin(&m->map);

@@ -237,6 +237,7 @@ static void pages_read_first(vfs_pages *p, const unsigned char *page1) {
   uint64_t root;
   journal_get_root(page1, &root, &p->commit_number);
   p->change = num_be32(page1 + 24);
+  p->commit_id = journal_commit_id(page1);
   p->declared = num_be32(page1 + 28);
   p->has_map = num_be32(page1 + 52) != 0;
   p->format = num_be32(page1 + 60);
@@ -282,7 +283,8 @@ static void pages_open_versions(vfs_pages *p, const unsigned char *page1, const 
   uint32_t trunk = num_be32(page1 + 32);
   journal_get_root(page1, &commit.root, &commit.number);
   if (!commit.number) return;
-  if ((has_file && vfs_map_open(&p->versions, folder, &commit)) || pages_scan_versions(p, trunk, &commit))
+  bool by_file = has_file && vfs_map_open(&p->versions, folder, &commit) && vfs_map_prove(&p->versions) == LODE_OK;
+  if (by_file || pages_scan_versions(p, trunk, &commit))
     p->proof = VFS_PAGES_PROVEN;
   else if (has_file && vfs_map_open_newest(&p->versions, folder))
     p->proof = VFS_PAGES_OTHER_MAP;

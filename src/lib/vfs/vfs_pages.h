@@ -45,8 +45,9 @@ typedef struct vfs_pages {
   int read_errno; /* of the first read of the file that failed; 0: none did */
   /* of a connection */
   sqlite3_file *file;
-  uint32_t change; /* SQLite's change counter: differs after every commit */
-  int rc;          /* first error of a read; SQLITE_IOERR_DATA: only damaged pages */
+  uint32_t change;    /* SQLite's change counter: differs after every commit */
+  uint64_t commit_id; /* differs after every commit, also one in place of another that was lost; 0: format 1 */
+  int rc;             /* first error of a read; SQLITE_IOERR_DATA: only damaged pages */
 } vfs_pages;
 
 /* Opens a file as pages. The path is absolute, and neither the file nor its folder may be a link. LODE_CORRUPT:
