@@ -39,6 +39,7 @@ last = db.execute("select name from collections order by rowid desc limit 1").fe
 db.execute("update collections set name = 'code' where name = ?", (last,))
 db.commit()
 EOF
+printf '#!/bin/sh\necho '"'"'{"table":"code","rows":1,"records":1,"metric":"l2"}'"'"'\n' > "$tmp/python" && chmod +x "$tmp/python"
 cli=$(cat << EOF
 db create code
 db create quality
@@ -62,6 +63,7 @@ db push code --to $tmp/p/.lode --store $tmp/other
 db push notes --to $tmp/p/.lode --as files
 rescue chroma $tmp/ch/chroma --to $tmp/p/.lode
 import chroma $tmp/ch/chroma
+import lance $tmp --python $tmp/python
 chroma quarantine $tmp/ch/chroma
 EOF
 )

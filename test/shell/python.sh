@@ -45,6 +45,7 @@ done
 [ -z "${port:-}" ] || export LODE_SERVE=$port
 
 run store "$python" test_store
+run lance "$python" test_lance
 run chroma "$python" test_chroma
 run "chroma as chromadb" "$python" test_install
 run mempalace "$python" test_mempalace
@@ -73,6 +74,11 @@ if [ -z "$real" ] && [ -n "${LODE_TEST_FULL:-}" ]; then
   venv="$here/build/python-peers"
   [ -f "$venv/installed" ] || { "$python" -m venv "$venv" && timeout 900 "$venv/bin/pip" install --quiet chromadb==1.5.9 mempalace==3.11.0 && touch "$venv/installed"; } >"$tmp/pip.log" 2>&1
   [ -f "$venv/installed" ] && real="$venv/bin/python"
+fi
+if [ -n "${LODE_TEST_FULL:-}" ]; then
+  lance="$here/build/python-lance"
+  [ -f "$lance/installed" ] || { "$python" -m venv "$lance" && timeout 900 "$lance/bin/pip" install --quiet lancedb==0.40.0 && touch "$lance/installed"; } >"$tmp/pip.log" 2>&1
+  if [ -f "$lance/installed" ]; then run "lancedb itself" "$lance/bin/python" test_lance; else skip "lancedb cannot be installed"; fi
 fi
 if [ -n "$real" ]; then
   LODE_CHROMA_MODULE=chromadb run "chromadb itself" "$real" test_chroma

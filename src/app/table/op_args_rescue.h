@@ -12,6 +12,13 @@ typedef struct op_rescue_args {
 } op_rescue_args;
 OP_HANDLER(rescue_chroma, op_rescue_args)
 
+typedef struct op_import_lance_args {
+  op_arg_path dir, to, python;
+  op_arg_text table, collection, id, text, vector;
+  op_arg_choice metric;
+} op_import_lance_args;
+OP_HANDLER(import_lance, op_import_lance_args)
+
 typedef struct op_chroma_check_args {
   op_arg_path dir;
 } op_chroma_check_args;

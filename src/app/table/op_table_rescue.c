@@ -78,9 +78,65 @@ const op_def op_table_rescue[] = {
                  "# vectors that are lost are made again from the documents\n"
                  "lode rescue chroma ./chroma --to ./data --embed --model minilm"},
     {0}};
-const op_def op_table_import[] = {{OP_OF_RESCUE("import"), .about = "copy a Chroma directory into a store",
-                                   .examples = "lode import chroma ./chroma --to ./data"},
-                                  {0}};
+
+/* ---- import lance ---- */
+
+static const op_param params_import_lance[] = {
+    {OP_PATH(op_import_lance_args, dir), .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "DIR",
+     .about = "the database: what lancedb.connect(...) was given"},
+    {OP_PATH(op_import_lance_args, to), .value = "STORE",
+     .about = "the store to write to, made if there is none; --store when not given"},
+    {OP_TEXT(op_import_lance_args, table), .value = "NAME", .about = "one table; when not given, all"},
+    {OP_TEXT(op_import_lance_args, collection), .value = "NAME",
+     .about = "the collection for it; when not given, named like the table"},
+    {OP_CHOICE(op_import_lance_args, metric), .value = "METRIC", .choices = "l2|cosine|ip",
+     .about = "when not given, that of the table's vector index, else l2, LanceDB's default"},
+    {OP_TEXT(op_import_lance_args, id), .value = "COLUMN",
+     .about = "of the ids; when not given id, chunk_id, doc_id or uuid, else rows are numbered"},
+    {OP_TEXT(op_import_lance_args, text), .value = "COLUMN",
+     .about = "of the documents; when not given document, text, content, page_content or body"},
+    {OP_TEXT(op_import_lance_args, vector), .value = "COLUMN",
+     .about = "of the vectors; when not given vector, or the only one there is"},
+    {OP_PATH(op_import_lance_args, python), .value = "PROGRAM",
+     .about = "the Python that has the packages lancedb and lode; when not given, python3"},
+    {0}};
+static const op_field row_import_lance[] = {
+    {"table", OP_FIELD_TEXT, 0, "its name"},
+    {"metric", OP_FIELD_TEXT, 0, "l2, cosine or ip"},
+    {"rows", OP_FIELD_COUNT, 0, "of the table"},
+    {"records", OP_FIELD_COUNT, 0, "of those, not replaced by a later row with the same id"},
+    {"written", OP_FIELD_COUNT, 0, "of those, not in the store before"},
+    {0}};
+static const op_field summary_import_lance[] = {
+    {"from", OP_FIELD_TEXT, 0, "the database"},
+    {"tables", OP_FIELD_COUNT, 0, "how many"},
+    {"records", OP_FIELD_COUNT, 0, "of the tables"},
+    {"written", OP_FIELD_COUNT, 0, "of those, not in the store before"},
+    {"replaced", OP_FIELD_COUNT, 0, "rows with the id of a later one, left out"},
+    {0}};
+
+const op_def op_table_import[] = {
+    {OP_OF_RESCUE("import"), .about = "copy a Chroma directory into a store",
+     .examples = "lode import chroma ./chroma --to ./data"},
+    {.group = "import",
+     .name = "lance",
+     OP_RUNS(import_lance),
+     .about = "copy the tables of a LanceDB database into a store",
+     .flags = OP_LONG | OP_LOCAL,
+     .params = params_import_lance,
+     .row = row_import_lance,
+     .summary = summary_import_lance,
+     .say = "{from}: {records} record{s} in {tables} table{s}, {written} written[, {replaced} row{s} with the id of a "
+            "later one left out]",
+     .detail =
+         "LanceDB's own Python package reads the tables, in a process of its own: `pip install lancedb` beside the "
+         "package lode (docs/PYTHON.md). Ids, documents and vectors come from columns with the usual names, all "
+         "other columns become metadata: dates as text, structs as JSON. Ids that are in the collection already "
+         "are kept, so an interrupted import is completed by starting it again; at the end the records are "
+         "counted. The database is only read.",
+     .examples = "lode import lance ./lance --to ./data\n"
+                 "lode import lance ./lance --table notes --id key --text body --to ./data --python ./venv/bin/python"},
+    {0}};
 
 /* ---- chroma check, chroma quarantine ---- */
 
