@@ -1,6 +1,6 @@
 // hits.js - results as elements: snippets with the words of the query marked, tags, links.
 //
-// A hit is {id, collection, code, path, first, last, language, kind, name, score, text, textLine, metadata, more, copies, stale}.
+// A hit is {id, collection, code, path, first, last, language, kind, name, score, text, textLine, metadata, more, copies, stale, weak, index}.
 
 const SHORT_LINES = 14;
 
@@ -102,6 +102,7 @@ function hitElement(hit, pattern, actions) {
     const name = [hit.parents, hit.name].filter(Boolean).join(' › ');
     if (name) tags.push(h('span', {class: 'tag'}, shown(name)));
     if (hit.stale) tags.push(h('span', {class: 'tag stale'}, hit.stale === 'gone' ? 'the file is gone' : 'changed since it was indexed'));
+    if (hit.weak) tags.push(h('span', {class: 'tag weak'}, 'weak match'));
     tags.push(h('button', {type: 'button', class: 'tag', title: 'Only this language', onclick: () => actions.filter('language', hit.language)}, hit.language));
     if (hit.kind && hit.kind !== 'text') tags.push(h('button', {type: 'button', class: 'tag', title: 'Only this kind', onclick: () => actions.filter('kind', hit.kind)}, hit.kind));
     if (hit.copies) tags.push(h('span', {class: 'tag'}, plural(hit.copies, 'copy', 'copies')));

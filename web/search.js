@@ -66,6 +66,9 @@ async function ask(query, where, signal) {
   return rows.map(row => hitOfRecord(collection, row));
 }
 
+// What an answer says about an index that is not as the files are
+const indexNote = hits => hits[0].index === 'behind' ? '; files changed since they were indexed' : '';
+
 async function run() {
   const query = $('query').value.trim();
   const {where, bad} = searchesCode() ? {where: null, bad: ''} : whereGiven();
@@ -81,7 +84,8 @@ async function run() {
     show(hits, state.similar ? '' : query);
     const time = `${Math.max(1, Math.round(performance.now() - began))} ms`;
     if (!hits.length) say(state.similar || query ? 'Nothing found. Fewer words or filters may help.' : 'Nothing here.');
-    else say(query || state.similar ? `${plural(hits.length, 'result')} in ${time}` : `The first ${plural(hits.length, 'record')}; type to search`);
+    else if (hits[0].weak) say('Nothing matches well: these are the nearest.' + indexNote(hits));
+    else say(query || state.similar ? `${plural(hits.length, 'result')} in ${time}` + indexNote(hits) : `The first ${plural(hits.length, 'record')}; type to search`);
   } catch (error) {
     if (error.name === 'AbortError' || mine !== state.asked) return;
     show([], '');

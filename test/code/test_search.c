@@ -735,6 +735,35 @@ TEST(a_name_that_is_nowhere_is_weak) {
   scene_close(&s);
 }
 
+static int64_t refuse_secret(oscall *c) {
+  if (c->kind != OSCALL_OPEN || !c->path || !strstr(c->path, "secret")) return oscall_pass(c);
+  errno = EACCES;
+  return -1;
+}
+
+/* A search would index it in vain, again and again. */
+TEST(a_file_that_cannot_be_read_is_not_changed) {
+  scene s = {0};
+  indexer_report r;
+  indexer_changes changes;
+  scene_open(&s, "letters@1/8/static");
+  write_in(s.project.root, "secret.c", "int old_text;\n");
+  OK(run_index(&s, false, &r));
+  CHECK(r.added == 3);
+  write_in(s.project.root, "secret.c", "int new_text_now;\n");
+  write_in(s.project.root, "secret2.c", "int never_read;\n");
+  OK(indexer_compare(&s.project, s.store, (lode_progress){0}, &changes, &err));
+  CHECK(changes.changed == 1 && changes.added == 1 && !changes.removed && !changes.touched);
+  oscall_push(refuse_secret, os_api);
+  OK(run_index(&s, false, &r));
+  OK(indexer_compare(&s.project, s.store, (lode_progress){0}, &changes, &err));
+  oscall_pop(refuse_secret);
+  CHECKF(changes.files == 4 && !changes.changed && !changes.added && !changes.removed, "%llu %llu %llu %llu",
+         (unsigned long long)changes.files, (unsigned long long)changes.changed, (unsigned long long)changes.added,
+         (unsigned long long)changes.removed);
+  scene_close(&s);
+}
+
 TEST(a_watcher_does_not_wait_for_indexes) {
   scene s = {0};
   indexer_report r;

@@ -178,12 +178,14 @@ run 0 index --json; is_field removed 2
 
 printf 'int came_later(void) { return 1; }\n' >src/later.c
 run 1 search came_later --mode text --no-refresh; silent "brought"
+run 0 search parse_header_line --no-refresh --json; has '"index":"unchecked"'
 run 2 search came_later --refresh --no-refresh; says "one of them"
 run 0 config set search.refresh off
 run 1 search came_later --mode text
 run 0 config set search.refresh
 before=$(content)
-run 1 search came_later --mode text --read-only
+run 1 search came_later --mode text --read-only; says "1 files changed since they were indexed, and the store is opened to be read"
+run 0 search parse_header_line --json --read-only; has '"index":"behind"'
 check "a search that only reads has written" [ "$(content)" = "$before" ]
 run 0 search came_later --mode text -n 1 --json; has '"path":"src/later.c"'; hasnt '"stale"'
 sed -i 's/came_later/went_later/' src/later.c
@@ -192,6 +194,7 @@ rm src/later.c
 run 1 search went_later --mode text; silent "changed since"
 mkdir many && for i in $(seq 1 120); do echo "int of_many_$i;" >many/$i.c; done
 run 1 search of_many_7 --mode text; says "many files changed"
+run 0 search parse_header_line --json; has '"index":"behind"'
 rm -r many
 
 # ---- Settings
@@ -513,6 +516,11 @@ rm -r new
 for _ in $(seq 1 $((100 * patience))); do "$lode" search in_new_folder --mode text --json 2>/dev/null | grep -q new/deep || break; sleep 0.1; done
 run 0 search watched_function --json; hasnt "new/deep"; hasnt "build/y.c"
 run 0 status --json; has '"watcher":"process'
+# a search does not wait for the watcher
+kill -STOP $watcher
+echo 'int before_the_watcher(void);' >src/before.c
+run 0 search before_the_watcher --json --mode text; has '"path":"src/before.c"'; hasnt '"index"'
+kill -CONT $watcher
 run 4 watch; says "watches this project;"
 kill -INT $watcher
 wait $watcher

@@ -48,6 +48,21 @@ const parts = {
     await search('turning_text_function');
     check('a file that changed is marked', /changed/.test(await text('.hit .stale')), await text('.hit .stale'));
     check('text cannot turn the page', /\\u\{202e\}/.test(await text('.hit pre')) && !/\u202e/.test(await text('.hit')), await text('.hit pre'));
+    check('an index that is behind is said', /changed since they were indexed/.test(await text('#said')), await text('#said'));
+    await search('zuvokal brimtex florbim');
+    check('a weak answer is said', /Nothing matches well/.test(await text('#said')) || await hits() === 0, await text('#said'));
+    check('weak hits are marked', await page.locator('.hit').count() === await page.locator('.hit .weak').count());
+    await page.selectOption('#mode', 'exact');
+    await search('utf8_valid(');
+    check('text as it stands', await hits() > 0 && /utf8_valid\(/.test(await text('.hit pre')), await text('#said'));
+    await search('Utf8_Valid(');
+    check('its case counts', await hits() === 0 && /Nothing found/.test(await text('#said')), await text('#said'));
+    await page.selectOption('#mode', 'regex');
+    await search('utf8_(valid|nothing)\\(');
+    check('a pattern', await hits() > 0 && /utf8_valid\(/.test(await text('.hit pre')), await text('#said'));
+    await search('(valid');
+    check('a wrong pattern is explained', await hits() === 0 && /is wrong at byte/.test(await text('#said')), await text('#said'));
+    await page.selectOption('#mode', '');
     await search('parse a json number');
 
     // as you type: every state of the field ends with the answer to the last

@@ -331,9 +331,15 @@ done:
 
 /* ---- search ---- */
 
-static lode_status code_send_hit(op_context *ctx, const op_search_args *args, const search_result *result, size_t i,
-                                 lode_error *err) {
-  const search_hit *h = &result->hits[i];
+typedef struct code_answer {
+  const op_search_args *args;
+  search_result result;
+  op_code_freshness freshness;
+} code_answer;
+
+static lode_status code_send_hit(op_context *ctx, const code_answer *answer, size_t i, lode_error *err) {
+  const op_search_args *args = answer->args;
+  const search_hit *h = &answer->result.hits[i];
   op_row_begin(ctx);
   op_row_count(ctx, "rank", i + 1);
   op_row_text(ctx, "path", h->path);
@@ -348,10 +354,11 @@ static lode_status code_send_hit(op_context *ctx, const op_search_args *args, co
   op_row_real(ctx, "cosine", round(h->cosine * 10000) / 10000);
   if (!args->files_only.on) op_row_text(ctx, "snippet", h->snippet);
   if (h->snippet_line != h->first) op_row_count(ctx, "snippet_line", h->snippet_line);
-  if (result->weak) op_row_bool(ctx, "weak", true);
+  if (answer->result.weak) op_row_bool(ctx, "weak", true);
   if (h->more) op_row_count(ctx, "more", h->more);
   if (h->copies) op_row_count(ctx, "copies", h->copies);
   if (h->freshness != SEARCH_FILE_FRESH) op_row_text(ctx, "stale", str_of(search_freshness_name(h->freshness)));
+  if (answer->freshness != OP_CODE_FRESH) op_row_text(ctx, "index", str_of(op_code_freshness_name(answer->freshness)));
   if (args->explain.on) {
     strbuf text = {0};
     strbuf_addf(&text, "{\"bm25\":%.4f", h->bm25);
@@ -391,11 +398,11 @@ static lode_status code_refresh_mode(const op_context *ctx, const project_info *
                    "brings files up to date");
   if (args->refresh.on && args->no_refresh.on)
     return err_set(err, LODE_INVALID, "--refresh and --no-refresh: give one of them");
-  *mode = args->refresh.on                     ? OP_CODE_REFRESH_FULL
-          : args->no_refresh.on || ctx->remote ? OP_CODE_REFRESH_OFF
-          : strcmp(setting, "auto") == 0       ? OP_CODE_REFRESH_FULL
-          : strcmp(setting, "off") == 0        ? OP_CODE_REFRESH_OFF
-                                               : OP_CODE_REFRESH_QUICK;
+  *mode = args->refresh.on                               ? OP_CODE_REFRESH_FULL
+          : args->no_refresh.on                          ? OP_CODE_REFRESH_OFF
+          : strcmp(setting, "auto") == 0 && !ctx->remote ? OP_CODE_REFRESH_FULL
+          : strcmp(setting, "off") == 0                  ? OP_CODE_REFRESH_OFF
+                                                         : OP_CODE_REFRESH_QUICK;
   return LODE_OK;
 }
 
@@ -414,7 +421,8 @@ static lode_status code_check_verbatim(const op_search_args *args, lode_error *e
 lode_status op_do_search(op_context *ctx, const op_search_args *args, lode_error *err) {
   static const lode_mode modes[] = {LODE_HYBRID, LODE_BY_VECTOR, LODE_BY_TEXT};
   project_info project = {0};
-  search_result result = {0};
+  code_answer answer = {.args = args, .freshness = OP_CODE_UNCHECKED};
+  search_result *result = &answer.result;
   lode_store *store = NULL;
   strbuf path = {0};
   lode_status st;
@@ -448,19 +456,19 @@ lode_status op_do_search(op_context *ctx, const op_search_args *args, lode_error
   TRY_GOTO(code_check_verbatim(args, err));
   op_code_refresh_mode refresh = OP_CODE_REFRESH_OFF;
   TRY_GOTO(code_refresh_mode(ctx, &project, args, &refresh, err));
-  TRY_GOTO(op_code_refresh(ctx, &project, refresh, err));
+  TRY_GOTO(op_code_refresh(ctx, &project, refresh, &answer.freshness, err));
   TRY_GOTO(op_code_open(ctx, &project, false, &store, err));
-  TRY_GOTO(search_run(&project, store, &request, &result, err));
-  if (result.weak && !args->limit.set && result.n > CODE_WEAK_HITS) result.n = CODE_WEAK_HITS;
-  for (size_t i = 0; i < result.n && st == LODE_OK; i++) st = code_send_hit(ctx, args, &result, i, err);
-  if (st == LODE_OK && result.note[0]) op_note(ctx, "%s", result.note);
+  TRY_GOTO(search_run(&project, store, &request, result, err));
+  if (result->weak && !args->limit.set && result->n > CODE_WEAK_HITS) result->n = CODE_WEAK_HITS;
+  for (size_t i = 0; i < result->n && st == LODE_OK; i++) st = code_send_hit(ctx, &answer, i, err);
+  if (st == LODE_OK && result->note[0]) op_note(ctx, "%s", result->note);
   if (st == LODE_OK)
-    op_code_note_stale(ctx, result.stale, result.outside, result.doubted && result.n && !request.files_only);
-  if (st == LODE_OK && result.weak)
+    op_code_note_stale(ctx, result->stale, result->outside, result->doubted && result->n && !request.files_only);
+  if (st == LODE_OK && result->weak)
     op_note(ctx, "nothing matches well: the project may not have what was asked for; these are the nearest results");
-  ctx->nothing = result.n == 0 || result.weak;
+  ctx->nothing = result->n == 0 || result->weak;
 done:
-  search_result_release(&result);
+  search_result_release(result);
   if (store) ctx->release(ctx->opener, store);
   strbuf_release(&path);
   project_release(&project);

@@ -30,15 +30,18 @@ typedef struct op_code_index_options {
 } op_code_index_options;
 LODE_MUST lode_status op_code_index(op_context *ctx, const project_info *project, const op_code_index_options *run,
                                     indexer_report *report, lode_error *err);
-/* Brings changed files up to date before a search. QUICK: if that takes a moment and the search may write here; it
- * fails only when out of memory. FULL: looks at all files. */
+/* Brings changed files up to date before a search. QUICK: looks at the files if that takes a moment, and brings them up
+ * to date if they are few and the search may write here; it fails only when out of memory. FULL: looks at all files. */
 typedef enum op_code_refresh_mode {
   OP_CODE_REFRESH_OFF,
   OP_CODE_REFRESH_QUICK,
   OP_CODE_REFRESH_FULL
 } op_code_refresh_mode;
+/* Is the index as the files are? What is not known to be, an answer says. */
+typedef enum op_code_freshness { OP_CODE_FRESH, OP_CODE_UNCHECKED, OP_CODE_BEHIND } op_code_freshness;
+const char *op_code_freshness_name(op_code_freshness freshness); /* NULL: fresh */
 LODE_MUST lode_status op_code_refresh(op_context *ctx, const project_info *project, op_code_refresh_mode mode,
-                                      lode_error *err);
+                                      op_code_freshness *freshness, lode_error *err);
 /* A place as the user wrote it, FILE[:LINE]: the escaped path relative to the root, which points into scratch, and the
  * line, 0 if there is none. */
 LODE_MUST lode_status op_code_place(const op_context *ctx, const project_info *project, lode_str given, strbuf *scratch,

@@ -1,90 +1,137 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_code_refresh.c - brings the few files that changed up to date before a search. See op_code.h.
  *
- * A search may do so where it only takes a moment: the project has few files, few of them changed, and no one else
- * keeps the index up to date. It never does over HTTP, in a store that is opened to be read, or in a folder that is not
- * surely the user's. What it did not look at, it says; what goes wrong is said, too, and the search goes on.
+ * A search looks at the project's files where that takes a moment (REFRESH_BUDGET_NS), and brings what changed up to
+ * date if it is little. It never writes over HTTP, in a store that is opened to be read, or in a folder that is not
+ * surely the user's: there it only says what changed. A watcher is believed where there are too many files to look at.
+ * What is not known is said, and what goes wrong, too; the search goes on.
  */
 #include "commands/op_code.h"
 
+#include "os/os.h"
 #include "indexer/code_record.h"
 #include "indexer/index_stamp.h"
 
+#define REFRESH_BUDGET_NS 50000000u /* for looking at files */
 enum {
-  REFRESH_MAX_FILES = 2000,  /* in the index: looking at them takes about 50 ms */
-  REFRESH_MAX_CHANGED = 100, /* more of them take longer than a search may */
+  REFRESH_SURE_FILES = 1000, /* looked at in any case: a busy machine changes nothing in a small project */
+  REFRESH_MAX_FILES = 20000, /* in the index: reading what it knows of more takes longer than the budget */
+  REFRESH_MAX_CHANGED = 100, /* indexing more of them takes longer than a search may */
 };
 
-typedef enum refresh_verdict { REFRESH_NO, REFRESH_LOOK, REFRESH_RUN } refresh_verdict;
+const char *op_code_freshness_name(op_code_freshness freshness) {
+  static const char *const names[] = {NULL, "unchecked", "behind"};
+  return names[freshness];
+}
 
-/* Is this a place where a search may write? */
-static bool refresh_is_allowed(const op_context *ctx, const project_info *project) {
+/* Why a search may not write here; NULL: it may. */
+static const char *refresh_obstacle(const op_context *ctx, const project_info *project) {
   trust_state trust = project->trust.state;
-  bool writes = !ctx->settings || !ctx->settings->read_only;
-  return !ctx->remote && writes && project->root[0] && (trust == TRUST_OURS || trust == TRUST_NAMED);
+  if (ctx->remote) return "a search over HTTP only reads";
+  if (ctx->settings && ctx->settings->read_only) return "the store is opened to be read";
+  return trust == TRUST_OURS || trust == TRUST_NAMED ? NULL : "the folder is not surely yours";
+}
+
+typedef struct refresh_state {
+  op_context *ctx;
+  const project_info *project;
+  project_job_status watch;
+  uint64_t start_ns;
+  op_code_freshness freshness;
+  bool run; /* files changed, and may be brought up to date */
+} refresh_state;
+
+/* Nobody has looked at all files: a watcher that has caught up knows them. */
+static void refresh_take_watcher(refresh_state *r) {
+  if (!r->watch.running) {
+    op_note(r->ctx,
+            "the project has too many files to look for changes before each search: `lode watch` keeps up, --refresh "
+            "looks now");
+  } else if (strcmp(r->watch.phase, PROJECT_WATCH_CURRENT) == 0) {
+    r->freshness = OP_CODE_FRESH;
+  } else {
+    op_note(r->ctx, "the watcher has not caught up with changed files yet (%s)", r->watch.phase);
+  }
 }
 
 /* Is the whole tree worth looking at? Reads the store's list of collections. */
-static lode_status refresh_judge_index(op_context *ctx, lode_store *store, refresh_verdict *verdict, lode_error *err) {
+static lode_status refresh_judge_index(refresh_state *r, lode_store *store, bool *look, lode_error *err) {
   lode_collection_list *list = NULL;
   indexer_stamp stamp = {0};
   uint64_t files = 0;
-  *verdict = REFRESH_NO;
+  bool indexed = false;
+  *look = false;
   TRY(lode_collections(store, &list, err));
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
     if (!str_eq(info->name, STR_LIT(INDEXER_COLL_FILES))) continue;
+    indexed = true;
     files = info->records;
     indexer_stamp_parse(info->metadata, &stamp);
   }
   lode_collection_list_free(list);
-  if (!stamp.scanned_ms) return LODE_OK; /* the first run is still to come, or to end */
-  if (stamp.revision != INDEXER_REVISION)
-    op_note(ctx, "the index is of another version of lode, so changed files were not looked for: run `lode index`");
-  else if (files > REFRESH_MAX_FILES)
-    op_note(ctx,
-            "the project has %llu files, too many to look for changes before each search: `lode watch` keeps up, "
-            "--refresh looks now",
-            (unsigned long long)files);
-  else
-    *verdict = REFRESH_LOOK;
+  if (!indexed) return LODE_OK; /* the search says so */
+  if (!stamp.scanned_ms) {
+    r->freshness = OP_CODE_BEHIND;
+    op_note(r->ctx, "the project was never indexed to the end: run `lode index`");
+  } else if (stamp.revision != INDEXER_REVISION) {
+    op_note(r->ctx, "the index is of another version of lode, so changed files were not looked for: run `lode index`");
+  } else if (files > REFRESH_MAX_FILES) {
+    refresh_take_watcher(r);
+  } else {
+    *look = r->project->root[0] != '\0';
+  }
   return LODE_OK;
 }
 
 static bool refresh_step(void *ctx, const char *phase, uint64_t done, uint64_t total) {
-  (void)ctx, (void)phase, (void)total;
-  return done <= 2 * REFRESH_MAX_FILES; /* the tree may have grown */
+  const refresh_state *r = ctx;
+  (void)phase, (void)total;
+  return done <= REFRESH_SURE_FILES || os_api->now_ns() - r->start_ns <= REFRESH_BUDGET_NS;
 }
 
-static lode_status refresh_judge_tree(op_context *ctx, const project_info *project, lode_store *store,
-                                      refresh_verdict *verdict, lode_error *err) {
-  lode_progress bounded = {.step = refresh_step};
+static lode_status refresh_judge_tree(refresh_state *r, lode_store *store, lode_error *err) {
+  lode_progress bounded = {.step = refresh_step, .ctx = r};
+  const char *obstacle = refresh_obstacle(r->ctx, r->project);
   indexer_changes changes;
-  *verdict = REFRESH_NO;
-  lode_status st = indexer_compare(project, store, bounded, &changes, err);
-  uint64_t changed = changes.added + changes.changed + changes.removed;
-  if (st == LODE_CANCELLED || changed > REFRESH_MAX_CHANGED) {
-    op_note(ctx, "many files changed since they were indexed: `lode index` or --refresh brings them up to date");
+  lode_status st = indexer_compare(r->project, store, bounded, &changes, err);
+  if (st == LODE_CANCELLED) {
+    refresh_take_watcher(r);
     return LODE_OK;
   }
-  if (st == LODE_OK && changed) *verdict = REFRESH_RUN;
-  return st;
+  if (st != LODE_OK) return st;
+  uint64_t changed = changes.added + changes.changed + changes.removed;
+  r->freshness = changed ? OP_CODE_BEHIND : OP_CODE_FRESH;
+  r->run =
+      (changed || changes.touched) && changed <= REFRESH_MAX_CHANGED && !obstacle; /* touched ones are only noted */
+  if (changed && obstacle)
+    op_note(r->ctx, "%llu files changed since they were indexed, and %s: `lode index` brings them up to date",
+            (unsigned long long)changed, obstacle);
+  else if (changed > REFRESH_MAX_CHANGED)
+    op_note(r->ctx,
+            "many files changed since they were indexed (%llu): `lode index` or --refresh brings them up to date",
+            (unsigned long long)changed);
+  return LODE_OK;
 }
 
-/* Looks at the index, then at the tree. */
-static lode_status refresh_judge(op_context *ctx, const project_info *project, refresh_verdict *verdict,
-                                 lode_error *err) {
-  project_job_status watch, index;
+/* Looks at who indexes, at the index, then at the tree. */
+static lode_status refresh_judge(refresh_state *r, lode_error *err) {
+  project_job_status index;
   lode_store *store = NULL;
-  *verdict = REFRESH_NO;
-  if (!project_has_store(project)) return LODE_OK; /* the search says so */
-  project_job_read(project->folder, PROJECT_JOB_WATCH, &watch);
-  project_job_read(project->folder, PROJECT_JOB_INDEX, &index);
-  if (watch.running || index.running) return LODE_OK; /* they bring it up to date */
-  TRY(op_code_open(ctx, project, false, &store, err));
-  lode_status st = refresh_judge_index(ctx, store, verdict, err);
-  if (st == LODE_OK && *verdict == REFRESH_LOOK) st = refresh_judge_tree(ctx, project, store, verdict, err);
-  ctx->release(ctx->opener, store);
+  bool look;
+  if (!project_has_store(r->project)) return LODE_OK; /* the search says so */
+  project_job_read(r->project->folder, PROJECT_JOB_WATCH, &r->watch);
+  project_job_read(r->project->folder, PROJECT_JOB_INDEX, &index);
+  if (index.running) {
+    r->freshness = OP_CODE_BEHIND;
+    op_note(r->ctx, "process %llu is indexing the project (%s): what it has not reached yet is not found",
+            (unsigned long long)index.pid, index.phase);
+    return LODE_OK;
+  }
+  TRY(op_code_open(r->ctx, r->project, false, &store, err));
+  lode_status st = refresh_judge_index(r, store, &look, err);
+  if (st == LODE_OK && look) st = refresh_judge_tree(r, store, err);
+  r->ctx->release(r->ctx->opener, store);
   return st;
 }
 
@@ -94,14 +141,21 @@ static lode_status refresh_run(op_context *ctx, const project_info *project, boo
   return op_code_index(ctx, project, &run, &report, err);
 }
 
-lode_status op_code_refresh(op_context *ctx, const project_info *project, op_code_refresh_mode mode, lode_error *err) {
+lode_status op_code_refresh(op_context *ctx, const project_info *project, op_code_refresh_mode mode,
+                            op_code_freshness *freshness, lode_error *err) {
   lode_error why = {.record = LODE_NO_RECORD};
-  refresh_verdict verdict = REFRESH_RUN;
+  refresh_state r = {.ctx = ctx,
+                     .project = project,
+                     .start_ns = os_api->now_ns(),
+                     .freshness = OP_CODE_UNCHECKED,
+                     .run = mode == OP_CODE_REFRESH_FULL};
   lode_status st = LODE_OK;
-  if (mode == OP_CODE_REFRESH_OFF || (mode == OP_CODE_REFRESH_QUICK && !refresh_is_allowed(ctx, project)))
-    return LODE_OK;
-  if (mode == OP_CODE_REFRESH_QUICK) st = refresh_judge(ctx, project, &verdict, &why);
-  if (st == LODE_OK && verdict == REFRESH_RUN) st = refresh_run(ctx, project, mode == OP_CODE_REFRESH_FULL, &why);
+  if (mode == OP_CODE_REFRESH_QUICK) st = refresh_judge(&r, &why);
+  if (st == LODE_OK && r.run) {
+    st = refresh_run(ctx, project, mode == OP_CODE_REFRESH_FULL, &why);
+    if (st == LODE_OK) r.freshness = OP_CODE_FRESH;
+  }
+  *freshness = r.freshness;
   if (st == LODE_OK) return LODE_OK;
   bool goes_on = mode == OP_CODE_REFRESH_QUICK ? st != LODE_NOMEM : st == LODE_BUSY || st == LODE_READONLY;
   if (goes_on)

@@ -61,14 +61,28 @@ static lode_status op_watch_take_turn(op_watch_state *w, lode_error *err) {
   }
 }
 
+/* Searches believe what the watcher says of itself, so it is written at once. */
+static void op_watch_tell(op_watch_state *w, bool current) {
+  bool incomplete = false;
+  if (w->events) (void)watch_dir_count(w->events, &incomplete);
+  w->watch.noted_ms = 0;
+  project_job_note(&w->watch,
+                   !current     ? "catching up"
+                   : incomplete ? "watching some folders"
+                                : PROJECT_WATCH_CURRENT,
+                   0, 0);
+}
+
 /* paths NULL: the whole tree. */
 static lode_status op_watch_update(op_watch_state *w, const char *what, const lode_str *paths, size_t n,
                                    lode_error *err) {
   indexer_report report;
   uint64_t start = op_watch_now_ms();
+  op_watch_tell(w, false);
   TRY(op_watch_take_turn(w, err));
   lode_status st = indexer_run(w->indexer, paths, n, &report, err);
   project_job_end(&w->index);
+  op_watch_tell(w, st == LODE_OK && !watch_has_changes(w->events));
   if (st != LODE_OK) return st;
   if (!paths) w->scanned_ms = op_watch_now_ms();
   bool any = report.added || report.changed || report.removed;
@@ -89,7 +103,6 @@ static lode_status op_watch_begin(op_watch_state *w, const op_watch_args *args, 
   TRY(trust_check(&w->project.trust, err));
   TRY(project_prepare(&w->project, err));
   TRY(project_job_begin(&w->watch, &w->project, PROJECT_JOB_WATCH, 0, err));
-  project_job_note(&w->watch, "watching", 0, 0);
   TRY(op_code_open(w->ctx, &w->project, true, &w->store, err));
   TRY(indexer_open(&w->project, w->store, &options, &w->indexer, err));
   /* start watching first, so that changes during the scan are noticed */

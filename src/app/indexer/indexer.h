@@ -66,9 +66,11 @@ LODE_MUST lode_status indexer_remove(indexer_ctx *indexer, lode_str path, indexe
 /* The root of the tree, for classifying single paths. */
 const scan_root *indexer_root(const indexer_ctx *indexer);
 
-/* Counts the files that differ from the index, by names and stat data only. Reads the store, writes nothing. */
+/* Counts the files that differ from the index; files whose times or inode changed are read. Reads the store, writes
+ * nothing. */
 typedef struct indexer_changes {
   uint64_t files, added, changed, removed;
+  uint64_t touched; /* other times or inode, the same bytes */
 } indexer_changes;
 LODE_MUST lode_status indexer_compare(const project_info *project, lode_store *store, lode_progress progress,
                                       indexer_changes *changes, lode_error *err);

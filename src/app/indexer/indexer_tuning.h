@@ -19,6 +19,10 @@ enum {
    * times to two seconds at worst. */
   INDEXER_RACY_MS = 2000,
 
+  /* Files of which the times changed that are read to see whether their bytes did, when changes are only counted; more
+   * count as changed. Bounds its time. */
+  INDEXER_COMPARE_READ = 1000,
+
   /* One transaction: it is committed at the first of these limits, or after INDEXER_FLUSH_MS. Larger ones index faster,
    * smaller ones let readers see files sooner and hold less memory. */
   INDEXER_BATCH_MAX_CHUNKS = 4000,

@@ -71,6 +71,8 @@ LODE_MUST lode_status project_job_begin(project_job *job, const project_info *pr
 void project_job_note(project_job *job, const char *phase, uint64_t done, uint64_t total);
 void project_job_end(project_job *job);
 
+/* The phase of a watcher that has seen to every change it knows of. */
+#define PROJECT_WATCH_CURRENT "watching"
 typedef struct project_job_status {
   bool running;
   uint64_t pid, done, total, started_ms;

@@ -164,6 +164,8 @@ static const op_field row_code_search[] = {
     {"more", OP_FIELD_NUMBER, OP_FIELD_OPTIONAL, "other chunks of the file that match"},
     {"copies", OP_FIELD_NUMBER, OP_FIELD_OPTIONAL, "chunks elsewhere that say the same"},
     {"stale", OP_FIELD_TEXT, OP_FIELD_OPTIONAL, "changed or gone: its file is not as it was indexed"},
+    {"index", OP_FIELD_TEXT, OP_FIELD_OPTIONAL,
+     "behind: files changed and were not brought up to date; unchecked: not looked at"},
     {"explain", OP_FIELD_OBJECT, OP_FIELD_OPTIONAL, "figures from 0 to 1 that the score is made of"},
     {0}};
 static const op_field row_code_context[] = {
@@ -299,7 +301,7 @@ const op_def op_table_code[] = {
          "order; tests, examples and copies of other projects come later. Each file shows its best chunk. A name finds "
          "its definition; text copied from code or a message, the place that holds it. Exit code 1 when nothing is "
          "found, or nothing that matches well. Files that changed are brought up to date first where that takes a "
-         "moment: in a project of at most 2,000 files, never in a store that is only read.",
+         "moment, never in a store that is only read; what was not looked at is said.",
      .examples = "lode search \"where are sessions closed\"\nlode search parseHeader\nlode search --lang go --type "
                  "function \"retry with backoff\"\n"
                  "lode search --exact 'cannot open %s'\nlode search --regex 'fn \\w+_all\\('\n"
