@@ -4,7 +4,7 @@
  *
  * Input: one byte of flags (1: all pages get a valid checksum, so that what comes after that check is reached; 2: and
  * page 1 the root that fits them, where it has one; without, page 1 gets none), four bytes with the length of the
- * journal (little-endian), then the truth file, then the journal.
+ * journal (little-endian), then the database file, then the journal.
  */
 #include "base/byteorder.h"
 #include "vfs/vfs_pages.h"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # make-store-seeds.sh PROGRAM - rebuilds fuzz/seeds/store: small stores of 512-byte pages in the form that fuzz_store.c reads.
 #   plain        as it is on disk         sealed   the same, to be given valid page checksums after each mutation
-#   interrupted  killed while a commit was written: a truth file and its hot journal (strace does the killing)
+#   interrupted  killed while a commit was written: a database file and its hot journal (strace does the killing)
 set -eu
 program=$(realpath "$1")
 cd "$(dirname "$0")/.."
@@ -35,7 +35,7 @@ records 9 10 | lode add things
 seed 0 plain
 seed 1 sealed
 records 11 14 >"$work/more"
-# the third write to the truth file of this commit never happens
+# the third write to the database file of this commit never happens
 strace -f -o /dev/null -P "$work/store/lode.db" -e trace=pwrite64 -e inject=pwrite64:signal=KILL:when=3 \
   "$program" db add things --store "$work/store" --quiet <"$work/more" || true
 [ -s "$work/store/lode.db-journal" ] || { echo "no journal was left" >&2; exit 1; }

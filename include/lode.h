@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lode.h - the public API of liblode, and its manual.
  *
- * A store is a folder. The truth in it is one SQLite file that holds every record (id, document,
+ * A store is a folder. The database in it is one SQLite file that holds every record (id, document,
  * metadata, vector); everything else is derived from it, checksummed, and made again when it is lost.
  *
  * Conventions
@@ -348,7 +348,7 @@ typedef struct lode_get_request {
 LODE_MUST LODE_INLINE lode_status lode_get(lode_collection *collection, const lode_get_request *request,
                                            lode_result **result, lode_error *err);
 
-/* O(1), from the truth. */
+/* O(1), from the database. */
 LODE_MUST LODE_API lode_status lode_count(lode_collection *collection, uint64_t *count, lode_error *err);
 
 /* How many records have each value of a metadata key, largest count first, then by value. Array values count
@@ -500,7 +500,7 @@ typedef struct lode_salvage_report {
 LODE_MUST LODE_INLINE lode_status lode_salvage(const char *from, const char *to, lode_damage_fn *lost, void *ctx,
                                                lode_progress progress, lode_salvage_report *report, lode_error *err);
 
-/* One file that holds the whole truth at one moment; other processes may go on writing. `file` must not exist. */
+/* One file that holds the whole database at one moment; other processes may go on writing. `file` must not exist. */
 LODE_MUST LODE_API lode_status lode_backup(lode_store *store, const char *file, lode_progress progress,
                                            lode_error *err);
 /* Checks the backup, then makes a store of it at `folder`, which must not hold one. */

@@ -24,7 +24,7 @@ run() {
   run search 'verify the checksum of a page' -n 2
   run search json_parse --type function -n 1
   run db facets code kind
-  # one byte in the middle of the truth
+  # one byte in the middle of the database
   printf '\377' | dd of=.lode/lode.db bs=1 seek=$((40 * 16384 + 9000)) conv=notrunc 2>/dev/null
   echo '$ # a byte rots on the disk'
   most=4

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_damage.c - files damaged at rest and while open: each byte flipped, cut at each length, emptied, replaced by the
  * word "corrupted", deleted, swapped. No signal, no hang, no silent wrong answer: an answer is the right one, or there
- * is a status with a text. verify finds every flipped byte of the truth, but for those of free pages, which mean
+ * is a status with a text. verify finds every flipped byte of the database, but for those of free pages, which mean
  * nothing. A sample is tried unless test_full(). */
 #include "support/fault.h"
 #include "support/scene.h"
@@ -149,7 +149,7 @@ TEST(files_replaced_emptied_deleted_swapped) {
       if (f == 0) CHECKF(n == 0 && verify(&g, &found) == LODE_CORRUPT, "%s: way %d is not noticed", files[f], how);
       if (f == 1) CHECKF(n == SCENE_QUESTIONS, "there is nothing to undo, but only %d questions were answered", n);
       if (f == 2) CHECKF(n == SCENE_QUESTIONS, "the lock file holds no data, but only %d questions were answered", n);
-      /* creating must not paper over a lost truth */
+      /* creating must not paper over a lost database */
       if (f == 0) {
         lode_store *store;
         lode_error err = {0};
@@ -158,11 +158,11 @@ TEST(files_replaced_emptied_deleted_swapped) {
       }
       restore(&g);
     }
-  /* truth and lock file gone, the journal left: there was a store */
+  /* database and lock file gone, the journal left: there was a store */
   CHECK(unlink(g.file) == 0 && unlink(g.lock) == 0 && access(g.journal, F_OK) == 0);
-  CHECK(ask_all(&g, "truth and lock gone", 0) == 0 && verify(&g, &found) == LODE_CORRUPT);
+  CHECK(ask_all(&g, "database and lock gone", 0) == 0 && verify(&g, &found) == LODE_CORRUPT);
   restore(&g);
-  /* truth and lock file swapped */
+  /* database and lock file swapped */
   char tmp[700];
   snprintf(tmp, sizeof tmp, "%s/x", g.work);
   CHECK(rename(g.file, tmp) == 0 && rename(g.lock, g.file) == 0 && rename(tmp, g.lock) == 0);
@@ -183,7 +183,8 @@ TEST_SLOW(the_lock_file_flipped, 300) {
   }
 }
 
-/* A store whose process died between writing the truth and ending the journal: FAULT_EXIT at the journal's truncation.
+/* A store whose process died between writing the database and ending the journal: FAULT_EXIT at the journal's
+ * truncation.
  */
 static void make_hot(ground *g) {
   for (uint64_t n = 1; n < 200; n++) {
@@ -233,7 +234,7 @@ TEST_SLOW(a_hot_journal_is_undone_or_refused, 1800) {
   /* a writer undoes it */
   outcome o = scene_open_and_ask(g.work, 1, false);
   CHECK(o.status == LODE_OK && o.answer == g.right[1]);
-  /* Without the journal the interrupted write is there as a whole: the truth adds up to its root. */
+  /* Without the journal the interrupted write is there as a whole: the database adds up to its root. */
   uint64_t after[SCENE_QUESTIONS];
   test_write_file(g.journal, "", 0);
   test_write_file(g.file, db, db_len);
@@ -321,7 +322,7 @@ TEST_SLOW(files_truncated_and_replaced_while_open, 600) {
     }
     lode_close(store);
     if (how % 8 == 5) CHECKF(access(g.work, F_OK) != 0, "a removed store came back");
-    if (how % 8 == 3) CHECKF(access(g.file, F_OK) != 0, "a removed truth came back");
+    if (how % 8 == 3) CHECKF(access(g.file, F_OK) != 0, "a removed database came back");
   }
 }
 

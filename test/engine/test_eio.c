@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_eio.c - a read of a segment that fails (EIO, EINTR) is no damage: the truth answers meanwhile, the file is
+/* test_eio.c - a read of a segment that fails (EIO, EINTR) is no damage: the database answers meanwhile, the file is
  * neither set aside nor counted as damaged, and is used again when it can be read. */
 #include "support/test.h"
 #include "support/fixture.h"

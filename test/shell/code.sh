@@ -700,9 +700,9 @@ for round in $(seq 1 $damage_rounds); do
   done
   commands "bytes flipped, round $round"
 done
-restore; : >.lode/lode.db; commands "an empty truth"
-restore; truncate -s $((size / 2)) .lode/lode.db; commands "a truth cut in half"
-restore; head -c "$size" /dev/urandom >.lode/lode.db; commands "a truth of noise"
+restore; : >.lode/lode.db; commands "an empty database"
+restore; truncate -s $((size / 2)) .lode/lode.db; commands "a database cut in half"
+restore; head -c "$size" /dev/urandom >.lode/lode.db; commands "a database of noise"
 for file in .lode/*; do
   case $file in *lode.db | *.lock) continue ;; esac
   [ -f "$file" ] || continue

@@ -61,7 +61,7 @@ TEST(round_trip) {
     CHECK(scene_content(g.base) == was);
     scene_verify(g.to, "restored");
     CHECK(count_names(g.to) <= 3); /* lode.db, lode.lock, an empty journal */
-    /* a folder that lost its truth file can get it back, and is known to have been a store until then */
+    /* a folder that lost its database file can get it back, and is known to have been a store until then */
     char truth[500];
     lode_store *store;
     snprintf(truth, sizeof truth, "%s/lode.db", g.to);

@@ -111,11 +111,12 @@ TEST_SLOW(copies_taken_under_a_writer_are_whole_or_damaged, 900) {
     CHECKF(st == LODE_OK || st == LODE_CORRUPT || st == LODE_NOT_FOUND, "%s %s", lode_status_name(st), err.text);
     whole += st == LODE_OK;
     damaged += st == LODE_CORRUPT;
-    absent += st == LODE_NOT_FOUND; /* cp gave up on the truth */
+    absent += st == LODE_NOT_FOUND; /* cp gave up on the database */
   }
   for (int i = 0; i < 2; i++) stop_writer(writers[i]);
   CHECKF(whole + damaged > 20, "%d whole, %d damaged", whole, damaged);
-  if (test_full()) fprintf(stderr, "copies: %d whole, %d found damaged, %d without a truth\n", whole, damaged, absent);
+  if (test_full())
+    fprintf(stderr, "copies: %d whole, %d found damaged, %d without a database\n", whole, damaged, absent);
   OK(check_batches(work, false, &err));
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_counts.c - a scan, an export or a backup that meets another number of records than the truth says there are is
- * an error, not a short answer: rows that are gone, counts that lie, old pages put back, all with right checksums. */
+/* test_counts.c - a scan, an export or a backup that meets another number of records than the database says there are
+ * is an error, not a short answer: rows that are gone, counts that lie, old pages put back, all with right checksums.
+ */
 #include "support/scene.h"
 #include "repair/repair_internal.h"
 #include "support/test.h"

@@ -26,7 +26,7 @@ typedef struct copy {
 
 typedef struct ground {
   char work[400], db[420], map[420], journal[420];
-  copy kept[VERSIONS], map_now, journal_now; /* the truth after each step, oldest first */
+  copy kept[VERSIONS], map_now, journal_now; /* the database after each step, oldest first */
   int n;
   uint64_t right[SCENE_QUESTIONS];
 } ground;

@@ -466,7 +466,7 @@ TEST(cancelled) {
 /* ---- Under the lock ---- */
 
 static ino_t truth_ino, journal_ino;
-static int asking = -1; /* a descriptor of the truth file that holds no lock */
+static int asking = -1; /* a descriptor of the database file that holds no lock */
 static uint64_t truth_reads, journal_reads, unlocked_reads;
 
 static ssize_t asking_pread(int fd, void *buf, size_t n, off_t off) {

@@ -37,14 +37,14 @@ const char *scene_question(int question);
 /* The same after opening the store read-only or not; a failed open is the outcome. */
 outcome scene_open_and_ask(const char *folder, int question, bool read_only);
 
-/* Runs SQL on a store's truth file as somebody who knows its page checksums could: nothing is switched off. */
+/* Runs SQL on a store's database file as somebody who knows its page checksums could: nothing is switched off. */
 void scene_sql(const char *folder, const char *sql);
 #define SCENE_FORMAT_1                                                                                                 \
   "PRAGMA user_version=1; UPDATE state SET k=3 WHERE k=7;" /* makes a store one of format 1 again */
 
-/* Rewrites the format number of a truth file, with a right page checksum. */
+/* Rewrites the format number of a database file, with a right page checksum. */
 void scene_set_format(const char *file, unsigned format);
-/* Seals all pages of a truth file and sets the root that fits them: for damage that only the content shows. */
+/* Seals all pages of a database file and sets the root that fits them: for damage that only the content shows. */
 void scene_reseal(void *bytes, size_t len, size_t page_bytes);
 /* Makes it a database without a root, as those of format 1. */
 void scene_drop_root(void *bytes, size_t len, size_t page_bytes);

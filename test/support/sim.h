@@ -27,7 +27,7 @@
  * says damage, and nothing fails to which no call failed.
  *
  * A disk that lies (sim_lies.c) tells the judge what it did. Lies about the page map and segments must not show; after
- * lies about the truth or its journal an answer is right, or a status names the damage. After some of them a whole
+ * lies about the database or its journal an answer is right, or a status names the damage. After some of them a whole
  * commit may be missing (may_be_older): a lost end of a journal or a lost sync is a store that is older, not a damaged
  * one. From then on every operation writes all records of its process, and a view is right if it is one that these
  * operations lead to.
@@ -113,9 +113,9 @@ typedef struct sim_machine {
   uint32_t page_bytes, tail_rows, graph_rows;                                 /* see fixture_limits() */
   uint64_t full_until;                                                        /* the disk is full until this step */
   unsigned lie_parts;                                                         /* the disk lies about these */
-  uint32_t truth_lies; /* how often it may still lie about the truth or its journal */
+  uint32_t truth_lies; /* how often it may still lie about the database or its journal */
   unsigned lied;       /* about these it did */
-  uint32_t truth_lied; /* so often about the truth or its journal */
+  uint32_t truth_lied; /* so often about the database or its journal */
   bool may_be_older;   /* after these lies the store may be an older one, whole */
   lode_metric metric;
   char store[400], folder[380];

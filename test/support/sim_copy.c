@@ -276,7 +276,7 @@ static void read_one_by_one(void) {
   sim_close(&h);
 }
 
-/* With damage to the truth the damage is reported, and the rest salvaged. */
+/* With damage to the database the damage is reported, and the rest salvaged. */
 void sim_load_final(int p) {
   sim_handle h = {0};
   (void)p;

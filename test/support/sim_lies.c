@@ -2,8 +2,8 @@
 /* sim_lies.c - a disk that lies; see sim.h.
  *
  * A layer above simdisk. One lie is prepared at a time: its kind, the part of the store that it concerns, and one in
- * how many calls of that kind it hits. An episode says which parts, and how many lies the truth may suffer. The rest of
- * the simulator asks sim_lied() which faults were injected, so that it can tell damage from a bug.
+ * how many calls of that kind it hits. An episode says which parts, and how many lies the database may suffer. The rest
+ * of the simulator asks sim_lied() which faults were injected, so that it can tell damage from a bug.
  *
  * What a read could return if the disk were late is kept in a ring: the bytes that each write replaced, or how few
  * there were. It is in shared memory, written by whoever has the turn.

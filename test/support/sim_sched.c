@@ -341,7 +341,7 @@ static bool run_on(void (*body)(int p)) {
 static uint32_t pick(const uint32_t *of, size_t n) { return of[sim_below(n)]; }
 #define PICK(...) pick((const uint32_t[]){__VA_ARGS__}, sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
 
-/* Half of all disks do not lie, some about what is derived, some once about the truth, and some as they like. */
+/* Half of all disks do not lie, some about what is derived, some once about the database, and some as they like. */
 static void draw_lies(void) {
   uint64_t r = sim_below(8);
   if (r < 4) return;

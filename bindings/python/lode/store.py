@@ -604,7 +604,7 @@ class Store:
         return found
 
     def backup(self, file, progress: Optional[Progress] = None):
-        """The whole truth at one moment, as one file that must not exist; the store may be in use."""
+        """The whole database at one moment, as one file that must not exist; the store may be in use."""
         call("lode_backup", self._use, path_bytes(file), _progress(progress))
 
 

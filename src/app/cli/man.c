@@ -133,7 +133,8 @@ static const char man_top_head[] =
     "COMMAND ]\n"
     ".SH DESCRIPTION\n"
     ".B lode\nkeeps text, metadata and vectors in a folder and finds them by meaning, by words, or by both.\n"
-    "The truth is one SQLite file; everything else is derived from it, checksummed, and made again when it is lost.\n"
+    "The database is one SQLite file; everything else is derived from it, checksummed, and made again when it is "
+    "lost.\n"
     "What a command has acknowledged survives a kill and a power cut. Many processes may use one store at a time.\n"
     ".PP\n\\fBlode db\\fR has a page of its own:\n.BR lode\\-db (1).\n";
 

@@ -365,7 +365,7 @@ static const op_field summary_db_stats[] = {
     {"bytes", OP_FIELD_BYTES, OP_FIELD_OPTIONAL, "of all files"},
     {"free_bytes", OP_FIELD_BYTES, OP_FIELD_OPTIONAL, "inside them: compact gives them back"},
     {"files", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "in the folder"},
-    {"page_bytes", OP_FIELD_NUMBER, OP_FIELD_OPTIONAL, "of the truth file"},
+    {"page_bytes", OP_FIELD_NUMBER, OP_FIELD_OPTIONAL, "of the database file"},
     {"format", OP_FIELD_NUMBER, OP_FIELD_OPTIONAL, "version of the store's format"},
     {"commit_number", OP_FIELD_NUMBER, OP_FIELD_OPTIONAL,
      "counts commits: an older copy of the store has a smaller one"},

@@ -167,7 +167,7 @@ lode_status engine_verify(lode_store *head, lode_damage_fn *found, void *ctx, lo
   lode_status st = verify_store(store->db, found, ctx, progress, err);
   if (st != LODE_OK && st != LODE_CORRUPT) return st;
   lode_status index = segments_verify(&store->segments, found, ctx, progress, &n, &why);
-  if (st == LODE_CORRUPT) return st; /* damage of the truth file matters more */
+  if (st == LODE_CORRUPT) return st; /* damage of the database file matters more */
   if (index != LODE_OK) return err_set(err, index, "%s", why.text);
   return n ? err_set(err, LODE_CORRUPT, "the vector index is damaged in %llu places; `lode db optimize` rebuilds it",
                      (unsigned long long)n)

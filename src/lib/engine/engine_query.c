@@ -9,7 +9,7 @@
  *      rest is sorted, ties by id, and becomes rows
  * The list of a filter is cached with the snapshot of vectors (filter_cache.c) until something is written. When too few
  * hits are left although there were more candidates, the group is planned and answered again, asking for more; the last
- * attempt reads every vector from the truth file.
+ * attempt reads every vector from the database file.
  */
 #include "engine/engine_text.h"
 #include "engine/filter_cache.h"

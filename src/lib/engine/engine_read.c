@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine_read.c - get, count and export, which read only the truth file.
+/* engine_read.c - get, count and export, which read only the database file.
  *
  * A page is of one moment (reader.c); the next page may be of a later one. A page of lode_get() ends at a key; `after`
  * continues after it. Keys are returned without the collection's part, so that they stay small numbers. For a selection

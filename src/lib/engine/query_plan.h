@@ -37,11 +37,11 @@ typedef enum engine_matches {
 /* How the nearest vectors are found. */
 typedef enum engine_vectors {
   ENGINE_VECTORS_NONE,
-  ENGINE_VECTORS_BY_RECORD, /* the vector of each listed record is read from the truth file */
+  ENGINE_VECTORS_BY_RECORD, /* the vector of each listed record is read from the database file */
   ENGINE_VECTORS_INDEX,     /* segments through their graphs, the rest by a scan */
   ENGINE_VECTORS_CODES,     /* segments by a scan of their codes with proven bounds, the rest by a scan: exact */
   ENGINE_VECTORS_SCAN,      /* every vector of the snapshot */
-  ENGINE_VECTORS_STREAM,    /* every vector of the truth file */
+  ENGINE_VECTORS_STREAM,    /* every vector of the database file */
 } engine_vectors;
 
 /* What is known about a filter whose matches are not listed. */

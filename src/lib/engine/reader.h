@@ -7,7 +7,7 @@
 
 /* The state after one commit. Two transactions of the same moment see the same records. */
 typedef struct engine_moment {
-  unsigned epoch;                   /* which truth file */
+  unsigned epoch;                   /* which database file */
   int64_t cid;                      /* of the collection: another one may have succeeded it */
   uint64_t cursor;                  /* of the newest commit */
   int64_t text_cursor, term_cursor; /* may advance within a moment; a rebuilt index is another moment */

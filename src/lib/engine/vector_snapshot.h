@@ -52,7 +52,7 @@ typedef struct engine_snapshot {
   bool missed;               /* while it is being made: tombstones were erased before they were seen */
   size_t unknown;            /* this many dead rows are not in the lists, because of that; few */
   uint64_t cursor;           /* of the moment; 0 while it is being made */
-  unsigned epoch;            /* of the truth file */
+  unsigned epoch;            /* of the database file */
   engine_segment_view *segs; /* in vid order, not overlapping; the parts hold the rest */
   size_t n_segs;
   _Atomic uint64_t spent; /* records evaluated against filters that had no list */

@@ -468,7 +468,7 @@ static lode_status refresh_make_current(refresh_job *u, engine_snapshot **out, l
   lode_status st = LODE_OK;
   engine_snapshot *base = engine_cache_current(store, u->entry);
   TRY_GOTO(engine_reader_begin(r, err));
-  if (base && base->epoch != r->epoch) { /* another truth file: the same keys may be other vectors */
+  if (base && base->epoch != r->epoch) { /* another database file: the same keys may be other vectors */
     engine_snapshot_release(base);
     base = NULL;
   }

@@ -61,7 +61,7 @@ typedef struct index_search_scratch {
 void index_search_scratch_release(index_search_scratch *scratch);
 
 /* Writes min(k, allowed rows) hits, nearest first, ties by slot; hits has room for k. LODE_CORRUPT when the segment is
- * damaged: read the truth file instead. */
+ * damaged: read the database file instead. */
 LODE_MUST lode_status index_search(index_segment *segment, const index_search_request *request,
                                    index_search_scratch *scratch, index_hit *hits, size_t *n_hits, lode_error *err);
 

@@ -23,7 +23,7 @@ void quant_spread_add(quant_spread *spread, const quant_model *model, const floa
 typedef struct quant_bounds {
   lode_metric metric;
   double offset;             /* l2, cosine: squared length of the decoded query; ip: inner product of query and mean */
-  double reach;              /* how far the truth may be: as a distance (l2, cosine), as an inner product (ip) */
+  double reach;              /* how far the database may be: as a distance (l2, cosine), as an inner product (ip) */
   double rounding;           /* of keys */
   double slope;              /* of squared distances, or of inner products, to those of the metric */
   double relative, absolute; /* rounding of kernel_distance() */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* backup.c - backup and restore of the truth file.
+/* backup.c - backup and restore of the database file.
  *
- * A backup is a copy of the truth file's pages, read through SQLite's file handle, which verifies each checksum. It
+ * A backup is a copy of the database file's pages, read through SQLite's file handle, which verifies each checksum. It
  * is read in transactions of at most 50 ms. If something was committed between two of them (SQLite's change counter
  * or the commit id differs), the copy starts over; after BACKUP_MAX_RESTARTS restarts it is made in one transaction,
  * which holds up commits meanwhile. The file gets its name when it is complete and synced.
@@ -29,7 +29,7 @@ typedef struct backup_copier {
   vfs_pages pages; /* as the current transaction sees them */
   uint32_t change; /* of the commit that the copied pages are of; see vfs_pages */
   uint64_t commit_id;
-  dev_t dev; /* of the truth file */
+  dev_t dev; /* of the database file */
   ino_t ino;
 } backup_copier;
 

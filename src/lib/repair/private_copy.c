@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* private_copy.c - temporary folders for copies of the truth file, and removal of those left by killed processes.
+/* private_copy.c - temporary folders for copies of the database file, and removal of those left by killed processes.
  *
  * A folder is $TMPDIR/lode-private-XXXXXX, mode 0700. It holds a file `in-use`, which is locked for as long as the
  * folder is needed; the lock is released when the process dies. Before a folder is created, the others are swept:

@@ -22,7 +22,7 @@ void repair_tmpdir_remove(repair_tmpdir *p);                 /* with the files i
 /* Sets the error text for LODE_FULL in such a folder; other statuses are returned unchanged. */
 LODE_MUST lode_status repair_tmpdir_explain(lode_status st, lode_error *err);
 
-/* backup.c: a consistent copy of the truth file as a new file, synced. */
+/* backup.c: a consistent copy of the database file as a new file, synced. */
 LODE_MUST lode_status backup_copy(store_db *db, const char *file, lode_progress progress, lode_error *err);
 
 /* verify.c: SQLite's integrity check; calls line() for each fault and returns SQLite's result. */

@@ -314,7 +314,7 @@ done:
 
 /* ---- Paths ---- */
 
-/* `from` is a store's folder or the truth file itself. It is given by the user, and may be a link. */
+/* `from` is a store's folder or the database file itself. It is given by the user, and may be a link. */
 static lode_status salvage_source_file(const char *from, char **file, lode_error *err) {
   struct stat sb;
   char *resolved = NULL;

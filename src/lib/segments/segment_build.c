@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* segment_build.c - builds one segment of the vector index from the truth file.
+/* segment_build.c - builds one segment of the vector index from the database file.
  *
  *   1. its row is put into the manifest, without bytes: from now on, erased vectors of its range are noted
  *   2. the keys of the live vectors in the range are read and sorted by record
@@ -8,7 +8,7 @@
  *   5. one transaction completes the row and removes those of the segments that it replaces; then their files are
  *      unlinked
  * Transactions for reading last at most 50 ms. A failure or a stop at any point leaves what was published as it was. A
- * merge is no different: the vectors are read from the truth file again.
+ * merge is no different: the vectors are read from the database file again.
  */
 #include "segments/segment_build.h"
 

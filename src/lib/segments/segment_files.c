@@ -3,9 +3,9 @@
  *
  * A file is opened in the transaction that read its row; from then on its descriptor is used, whatever happens to the
  * name. Nothing in it is trusted: lengths and checksums are checked when bytes are first needed (index/segment.h). A
- * file that turns out to be damaged becomes a suspect: this handle reads its vectors from the truth file, and the
+ * file that turns out to be damaged becomes a suspect: this handle reads its vectors from the database file, and the
  * builder (segment_build.c), if this handle may write, checks it again and quarantines it. A failed read proves no
- * damage: the truth file is used meanwhile, and the file is tried again.
+ * damage: the database file is used meanwhile, and the file is tried again.
  */
 #include "segments/segment_files.h"
 

@@ -27,7 +27,7 @@ typedef struct segments_store {
   segments_build_progress progress;
   _Atomic uint64_t damaged; /* files that this handle has found to be damaged */
   pthread_mutex_t lock;     /* guards the suspects */
-  /* Ids of segments that cannot be used: until the builder has checked them, the truth file is read instead. */
+  /* Ids of segments that cannot be used: until the builder has checked them, the database file is read instead. */
   uint64_t suspects[SEGMENTS_MAX_SUSPECTS];
   /* When to use a suspect again: set after a failed read, which proves no damage. 0: never. */
   uint64_t suspect_expires_ns[SEGMENTS_MAX_SUSPECTS];
@@ -47,7 +47,7 @@ typedef struct segments_file {
   int fd;
 } segments_file;
 /* Opens the file of a manifest row, in the transaction that read the row: a published file exists as long as its row
- * does. *seg is NULL, with LODE_OK, if it is missing, damaged or suspect: its vectors are then read from the truth
+ * does. *seg is NULL, with LODE_OK, if it is missing, damaged or suspect: its vectors are then read from the database
  * file, and the builder is woken. */
 LODE_MUST lode_status segments_open(segments_store *segments, const store_manifest_row *row, segments_file **seg,
                                     lode_error *err);

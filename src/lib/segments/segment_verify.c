@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* segment_verify.c - checks the vector index against itself and the truth file.
+/* segment_verify.c - checks the vector index against itself and the database file.
  *
  * For each segment of the manifest: every checksum, quantised row, link and ordinal; that every row can be reached;
  * that it holds every live vector of its range; and how many of the ten nearest its search finds for a sample of its

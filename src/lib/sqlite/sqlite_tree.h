@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sqlite_tree.h - pages, cells and rows of SQLite's b-trees, read from bytes that may lie. The one decoder of the
- * format: for foreign files (sqlite_pages.h) and for the truth file (vfs/vfs_pages.h).
+ * format: for foreign files (sqlite_pages.h) and for the database file (vfs/vfs_pages.h).
  *
  * Invariants
  *   1. Nothing is read outside of a page's first `usable` bytes, whatever offsets and lengths the page holds.

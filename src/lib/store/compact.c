@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compact.c - makes the truth file as small as possible while others use it.
+/* compact.c - makes the database file as small as possible while others use it.
  *
  * Pages that random deletions left half empty are repacked: a run of rows is deleted and inserted again in order,
  * which fills pages to about 95 %. A run is a short transaction, and a crash between two runs costs nothing. Rows

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conn.c - one connection to the truth file: opening it, waiting for locks, leases, mapping errors.
+/* conn.c - one connection to the database file: opening it, waiting for locks, leases, mapping errors.
  *
  * Waiting. SQLite's own busy handler sleeps longer and longer, so that readers starve while a writer never pauses.
  * Ours polls every 100 us at first and at most every millisecond, and meanwhile locks the WAIT byte of lode.lock; a

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conn.h - a store's handle and its connections to the truth file. Not for other rooms, except repair.
+/* conn.h - a store's handle and its connections to the database file. Not for other rooms, except repair.
  *
  * Locks in lode.lock (all open-file-description locks, one descriptor per store_db):
  *   byte CREATE   exclusive: held while the store is being created
- *   byte WAIT     shared: held while waiting for a lock of the truth file; a writer that has just committed yields
+ *   byte WAIT     shared: held while waiting for a lock of the database file; a writer that has just committed yields
  *   byte WORK     exclusive: held during a maintenance step; two at once would only obstruct each other
  *   byte BUILD    exclusive: held while building, replacing or quarantining segments of the vector index
  * The file begins with the mark of a complete store; at offset 64 it names the last writer (for messages only).
@@ -67,7 +67,7 @@ struct store_db {
   unsigned step_rows;        /* limit of records per maintenance step after the disk was full; 0: no limit */
   unsigned queued;           /* threads of this handle that wait for their turn to write */
   unsigned waiting;          /* connections of this handle that wait for a lock */
-  dev_t truth_dev;           /* identity of the truth file that was last used */
+  dev_t truth_dev;           /* identity of the database file that was last used */
   ino_t truth_ino;
   unsigned epoch;            /* how often that identity has changed, or its commits went back */
   uint32_t newest_number;    /* of the newest commit that was seen; 0: none */
@@ -79,7 +79,7 @@ struct store_db {
 
 LODE_MUST char *store_path_join(const char *folder, const char *name); /* freed by the caller; NULL: out of memory */
 LODE_MUST int store_db_open_lock_file(store_db *db);
-/* Opens a truth file that nobody else uses, read-only and without lode.lock. */
+/* Opens a database file that nobody else uses, read-only and without lode.lock. */
 LODE_MUST lode_status store_db_open_file(const char *file, store_db **db, lode_error *err);
 LODE_MUST lode_status store_make_folders(const char *folder, lode_error *err); /* mode 0700; missing parents get 0777 */
 /* Makes the names of a folder and of those above it durable: whoever made them may have died before doing it. */

@@ -9,7 +9,7 @@
  * Invariant: each vector in a published segment is alive, or has a tombstone, or is in table `dead`, where it is put
  * when it is erased. Rows of `dead` for vectors that are in no file do no harm; builders remove them.
  *
- * Readers ignore rows that fail their checksum: the vectors are then read from the truth file.
+ * Readers ignore rows that fail their checksum: the vectors are then read from the database file.
  */
 #include "store/row_checksums.h"
 #include "store/tombstones.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* open.c - opening and closing a store: its folder, its lock file, its options.
  *
- * A folder that is marked as a complete store but has no truth file has lost it: that is damage, and no empty truth
+ * A folder that is marked as a complete store but has no database file has lost it: that is damage, and no empty truth
  * file is created in its place.
  */
 #include "store/schema.h"
@@ -155,7 +155,7 @@ static lode_status open_create_if_missing(store_db *db, lode_error *err) {
   return st;
 }
 
-/* Prepares the folder, the lock file and, with opt.create, a new truth file. */
+/* Prepares the folder, the lock file and, with opt.create, a new database file. */
 static lode_status open_prepare_folder(store_db *db, lode_error *err) {
   struct stat sb;
   char fs[32];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* schema.c - the tables of the truth file; creating and upgrading a store.
+/* schema.c - the tables of the database file; creating and upgrading a store.
  *
- * A new truth file is created under another name, completed, synced, and then renamed: a file called lode.db is never
- * half-made, so an empty one or one without a header is damaged. The mark in lode.lock is written after that: a
- * marked folder without a truth file has lost it, and no new one is created silently.
+ * A new database file is created under another name, completed, synced, and then renamed: a file called lode.db is
+ * never half-made, so an empty one or one without a header is damaged. The mark in lode.lock is written after that: a
+ * marked folder without a database file has lost it, and no new one is created silently.
  */
 #include "store/schema.h"
 
@@ -91,7 +91,7 @@ static lode_status schema_remove_leftover(const store_db *db, const char *name, 
   return err_errno(err, errno, name);
 }
 
-/* The caller holds the CREATE lock and has checked that there is no truth file. */
+/* The caller holds the CREATE lock and has checked that there is no database file. */
 lode_status store_db_create(store_db *db, lode_error *err) {
   lode_status st = LODE_OK;
   store_conn *conn = NULL;

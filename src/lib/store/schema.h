@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* schema.h - creating and upgrading a truth file (schema.c), and refusing one that Lode did not create
+/* schema.h - creating and upgrading a database file (schema.c), and refusing one that Lode did not create
  * (schema_check.c). */
 #ifndef LODE_STORE_SCHEMA_H
 #define LODE_STORE_SCHEMA_H
@@ -28,7 +28,7 @@ LODE_MUST lode_status store_schema_check_format(uint32_t format, const char *pat
 
 /* ---- schema_check.c ---- */
 
-/* Is the schema one of ours? Called with a lock of the truth file held, before anything else runs in a transaction.
+/* Is the schema one of ours? Called with a lock of the database file held, before anything else runs in a transaction.
  * Checks again whenever SQLite would parse the schema again. */
 LODE_MUST lode_status store_schema_check(store_conn *conn, lode_error *err);
 /* The same for a file that is read as pages: a backup. */

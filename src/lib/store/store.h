@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store.h - the truth file: records, documents, vectors and indexes in one SQLite database. Used by src/lib/engine and
- * src/lib/segments.
+/* store.h - the database file: records, documents, vectors and indexes in one SQLite database. Used by src/lib/engine
+ * and src/lib/segments.
  *
  * Main ideas (docs/FORMAT.md describes every table and byte)
  *   - Keys are 64-bit: collection (high 23 bits) and a store-wide, commit-ordered counter (low 40 bits). A record keeps
@@ -73,7 +73,7 @@ extern const store_tx_hooks *_Atomic store_tx_test_hooks;
 #endif
 /* Position of the newest commit that this transaction sees. */
 uint64_t store_tx_cursor(store_tx *tx);
-/* Changes when the truth file was replaced by another (a backup, for example): caches of the old one are useless. */
+/* Changes when the database file was replaced by another (a backup, for example): caches of the old one are useless. */
 unsigned store_tx_epoch(const store_tx *tx);
 /* Within a write transaction: a part that can be rolled back alone. */
 LODE_MUST lode_status store_tx_savepoint(store_tx *tx, lode_error *err);

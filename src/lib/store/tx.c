@@ -5,7 +5,7 @@
  * Writers of one handle queue on writer_free, writers of several processes on SQLite's lock. Nobody waits for a file
  * lock, or does any I/O, with the mutex held; only a forked child, which has one thread, drops what is its parent's.
  *
- * A transaction begins by checking whether the truth file is still the one that the connection has open: if it was
+ * A transaction begins by checking whether the database file is still the one that the connection has open: if it was
  * removed, the status is LODE_GONE; if it was replaced, the new one is opened. A forked child does not touch its
  * parent's connections and opens its own.
  *
@@ -67,8 +67,8 @@ static void tx_after_fork(store_db *db) {
   db->lock_generation = vfs_generation();
 }
 
-/* An idle connection to the present truth file, or NULL. A writer does not use one that was opened while the file had
- * several hard links: a new connection checks that again. */
+/* An idle connection to the present database file, or NULL. A writer does not use one that was opened while the file
+ * had several hard links: a new connection checks that again. */
 static lode_status tx_find_idle(store_db *db, store_tx_kind kind, store_conn **out, lode_error *err) {
   struct stat sb;
   store_conn *useless = NULL;
@@ -94,7 +94,7 @@ static lode_status tx_find_idle(store_db *db, store_tx_kind kind, store_conn **o
   return e ? err_errno(err, e, db->path) : LODE_OK;
 }
 
-/* Returns the epoch of the connection's truth file; a file other than the last one starts a new epoch. */
+/* Returns the epoch of the connection's database file; a file other than the last one starts a new epoch. */
 static unsigned tx_note_epoch(store_db *db, const store_conn *conn) {
   pthread_mutex_lock(&db->mutex);
   if (conn->dev != db->truth_dev || conn->ino != db->truth_ino) {

@@ -47,7 +47,7 @@ struct store_tx {
 /* The next commit-ordered number, for a write. */
 LODE_MUST lode_status store_tx_next_seq(store_tx *tx, uint64_t *seq, lode_error *err);
 
-/* ---- The pages of the truth file, as the transaction sees them ---- */
+/* ---- The pages of the database file, as the transaction sees them ---- */
 
 /* `pages` is VFS_PAGES_NONE, or was used with an earlier transaction; the caller closes it. */
 LODE_MUST lode_status store_tx_pages(store_tx *tx, vfs_pages *pages, lode_error *err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vfs_map.h - the page map: which version each page of a truth file has after the newest commit (vfs_seal_version()).
+/* vfs_map.h - the page map: which version each page of a database file has after the newest commit
+ * (vfs_seal_version()).
  *
  * Page 1 holds the root of the map, a sum of hashes of all versions, so a map proves itself: nothing that was read from
  * its file is used unless it belongs to the commit that page 1 names. The map is derived: its file, lode.pages, is

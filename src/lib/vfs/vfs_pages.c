@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vfs_pages.c - the pages of a truth file. See vfs_pages.h.
+/* vfs_pages.c - the pages of a database file. See vfs_pages.h.
  *
  * Without SQLite the page size is that of the header if any page of a sample is valid with it, otherwise the size with
  * which most pages of a sample are valid.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vfs_pages.h - the pages of a truth file, each checked by its seal: of a file that nobody writes to, without SQLite
+/* vfs_pages.h - the pages of a database file, each checked by its seal: of a file that nobody writes to, without SQLite
  * (salvage, restore), or as an open connection sees them, through its own file handle (verify, backup, schema check).
  *
  * Nothing that is read is trusted; rows are decoded by sqlite/sqlite_tree.h with `src`, and proven by their own

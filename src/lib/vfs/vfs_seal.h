@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vfs_seal.h - the seal at the end of each page of a truth file: VFS_SEAL_BYTES bytes that SQLite leaves to us (its
+/* vfs_seal.h - the seal at the end of each page of a database file: VFS_SEAL_BYTES bytes that SQLite leaves to us (its
  * "reserved space"). All pages are sealed and checked here. Little-endian:
  *   0  CRC-32C of the page number (u32), of the page up to the seal, and of the commit number unless that is 0
  *   4  commit number: which commit wrote this version of the page. 0: page 1, or a page of format 1;
