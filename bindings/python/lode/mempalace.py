@@ -7,23 +7,33 @@ import os
 import threading
 from typing import Any, Dict, List, Optional
 
+from . import _palace_contract as _contract
 from . import errors as lode_errors
 from .store import Store
 
 try:
-    from mempalace.backends.base import (BackendClosedError, BaseBackend, BaseCollection, CollectionNotInitializedError,
-                                         DimensionMismatchError, EmbedderIdentity, GetResult, HealthStatus, LexicalHit, LexicalResult,
-                                         MaintenanceResult, PalaceNotFoundError, PalaceRef, QueryResult, UnsupportedCapabilityError,
-                                         UnsupportedFilterError, UnsupportedMaintenanceKindError)
+    from mempalace.backends import base as _base
 except ImportError:
-    from ._palace_contract import (BackendClosedError, BaseBackend, BaseCollection, CollectionNotInitializedError,
-                                   DimensionMismatchError, EmbedderIdentity, GetResult, HealthStatus, LexicalHit, LexicalResult,
-                                   MaintenanceResult, PalaceNotFoundError, PalaceRef, QueryResult, UnsupportedCapabilityError,
-                                   UnsupportedFilterError, UnsupportedMaintenanceKindError)
+    _base = _contract
+
+
+def _of(name):
+    """MemPalace's own class; one of ours where its version has none yet (3.4.0 lacks three)."""
+    return getattr(_base, name, None) or getattr(_contract, name)
+
+
+BackendClosedError, BaseBackend, BaseCollection = _of("BackendClosedError"), _of("BaseBackend"), _of("BaseCollection")
+CollectionNotInitializedError, DimensionMismatchError = _of("CollectionNotInitializedError"), _of("DimensionMismatchError")
+EmbedderIdentity, GetResult, QueryResult = _of("EmbedderIdentity"), _of("GetResult"), _of("QueryResult")
+HealthStatus, LexicalHit, LexicalResult, MaintenanceResult = _of("HealthStatus"), _of("LexicalHit"), _of("LexicalResult"), _of("MaintenanceResult")
+PalaceNotFoundError, PalaceRef, UnsupportedCapabilityError = _of("PalaceNotFoundError"), _of("PalaceRef"), _of("UnsupportedCapabilityError")
+UnsupportedFilterError, UnsupportedMaintenanceKindError = _of("UnsupportedFilterError"), _of("UnsupportedMaintenanceKindError")
 
 FOLDER = "lode"
 IDENTITY = "palace:embedder"
 MAGIC = b"lode store\n"
+UNKNOWN = "unknown"  # MemPalace's name for a wing or room that is not given
+MAX_PLACES = 100000
 _PARTS = {"documents": "document", "metadatas": "metadata", "embeddings": "vector"}
 
 
@@ -181,10 +191,23 @@ class LodeCollection(BaseCollection):
             rows = self._use.query(text=query, k=n_results, where=where or None)
         return LexicalResult(hits=[LexicalHit(r.id, r.document or "", r.metadata or {}, r.score) for r in rows])
 
+    def _without(self, field):
+        """A filter for the records that have no such field, or UNKNOWN in it; None: all of them."""
+        known = [value for value in self._use.facets(field, None, MAX_PLACES) if value != UNKNOWN]
+        return {field: {"$nin": known}} if known else None
+
     def facet_counts(self, field, where=None, limit=1000) -> Dict[str, int]:
+        """Drawers without a wing or room are counted as UNKNOWN, and found by it, as MemPalace shows them on Chroma."""
         with _Errors(where):
-            found = self._use.facets(field, where or None, limit)
-        return {value if isinstance(value, str) else _spell(value): n for value, n in found.items()}
+            if where in ({"wing": UNKNOWN}, {"room": UNKNOWN}):
+                where = self._without(next(iter(where)))
+            found = {value if isinstance(value, str) else _spell(value): n for value, n in self._use.facets(field, where or None, limit).items()}
+            if field in ("wing", "room") and len(found) < limit:
+                total = self._use.count() if not where else sum(1 for _ in self._use.iterate(where, include=()))
+                missing = total - sum(found.values())
+                if missing > 0:
+                    found[UNKNOWN] = found.get(UNKNOWN, 0) + missing
+        return found
 
     # ---- Identity, health, care
 
@@ -267,6 +290,16 @@ class _Palace:
         self.store.close()
 
 
+def _keep_private(*folders):
+    """Memories are for their owner. A folder of somebody else's stays as it is."""
+    for folder in folders:
+        try:
+            if os.stat(folder).st_mode & 0o077:
+                os.chmod(folder, 0o700)
+        except OSError:
+            pass
+
+
 class LodeBackend(BaseBackend):
     """The factory: one for many palaces."""
 
@@ -310,6 +343,8 @@ class LodeBackend(BaseBackend):
                 raise CollectionNotInitializedError("the palace at %s has no data yet" % parent)
             with _Errors():
                 found = self._palaces[key] = _Palace(Store(folder, create=create))
+            if create:
+                _keep_private(parent, folder)
             return found
 
     def get_collection(self, palace=None, collection_name=None, create=False, options=None, **legacy):

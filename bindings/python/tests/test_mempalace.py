@@ -50,6 +50,39 @@ class Contract(unittest.TestCase):
         with self.assertRaises(palace.UnsupportedCapabilityError):
             self.backend.get_collection(palace=PalaceRef("p", self.ref.local_path, "tenant"), collection_name="x", create=True)
 
+    def test_folders_are_the_owners(self):
+        os.makedirs(self.ref.local_path, 0o755)
+        self.drawers()
+        for folder in (self.ref.local_path, os.path.join(self.ref.local_path, "lode")):
+            self.assertEqual(os.stat(folder).st_mode & 0o777, 0o700, folder)
+
+    def test_drawers_without_wing_or_room(self):
+        drawers = self.drawers()
+        self.assertEqual(drawers.facet_counts("wing"), {})
+        drawers.add(ids=["a", "b", "c", "d"], documents=["1", "2", "3", "4"], embeddings=[[1, 0]] * 4,
+                    metadatas=[{"wing": "x", "room": "r"}, {"wing": "x"}, {"room": "s"}, {"n": 1}])
+        self.assertEqual(drawers.facet_counts("wing"), {"x": 2, "unknown": 2})
+        self.assertEqual(drawers.facet_counts("room", where={"wing": "x"}), {"r": 1, "unknown": 1})
+        self.assertEqual(drawers.facet_counts("room", where={"wing": "unknown"}), {"s": 1, "unknown": 1})
+        self.assertEqual(drawers.facet_counts("n"), {"1": 1})
+
+    def test_an_older_mempalace_lacks_some_names(self):
+        program = """
+import sys, types
+base = types.ModuleType("mempalace.backends.base")
+from lode import _palace_contract
+for name in dir(_palace_contract):
+    if name not in ("EmbedderIdentity", "MaintenanceResult", "UnsupportedMaintenanceKindError"):
+        setattr(base, name, getattr(_palace_contract, name))
+backends = types.ModuleType("mempalace.backends")
+backends.base = base
+sys.modules.update({"mempalace": types.ModuleType("mempalace"), "mempalace.backends": backends, "mempalace.backends.base": base})
+import lode.mempalace as palace
+print(issubclass(palace.LodeBackend, base.BaseBackend), palace.EmbedderIdentity is _palace_contract.EmbedderIdentity)
+"""
+        done = subprocess.run([sys.executable, "-c", program], env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.stdout.strip(), "True True", done.stderr)
+
     def test_records(self):
         drawers = self.filled()
         self.assertEqual(drawers.count(), 3)
