@@ -103,7 +103,7 @@ cat >"$tmp/r.jsonl" <<'END'
 {"id":"d,e","document":"parseHeader in camelCase","metadata":{"lang":"go","n":3.5},"embedding":[0,0,1]}
 {"id":"p","document":"no vector yet","metadata":{"lang":"go"}}
 END
-IN="$tmp/r.jsonl" run 0 db add c; is "c: 4 added"; silent
+IN="$tmp/r.jsonl" run 0 db add c; is "c: 4 added"; says "does not say which model"
 run 0 db count c; is 4
 run 0 db count c --json; is '{"collection":"c","count":4}'
 IN="$tmp/r.jsonl" run 5 db add c; says "a"
@@ -436,6 +436,16 @@ run 0 db create meaning --embedder minilm; run 0 db stats meaning --json; has '"
 printf '{"id":"a","document":"alpha beta"}\n' >"$tmp/m.jsonl"
 run 0 db add meaning "$tmp/m.jsonl"; run 0 db query meaning --text alpha --json; has '"id":"a"'
 run 2 db add meaning "$tmp/m.jsonl" --model minilm; says "embed"
+# Vectors of nobody known, as Chroma's default function makes them: that is minilm
+feed '{"id":"a","document":"tea","embedding":[1,0]}' 0 db add strange --create; silent
+run 0 db query strange --text tea; says "does not say which model"
+vector=$(printf '0.05,%.0s' $(seq 384))
+feed "{\"id\":\"a\",\"document\":\"tea\",\"embedding\":[${vector%,}]}" 0 db add chromas --create; silent
+run 0 db query chromas --text tea; says "does not say which model"
+run 0 db drop chromas --yes
+run 0 db create chromas --metadata '{"$chroma":{"configuration":{"embedding_function":{"type":"known","name":"default","config":{}}}}}'
+feed "{\"id\":\"a\",\"document\":\"tea\",\"embedding\":[${vector%,}]}" 0 db add chromas; silent
+run 0 db query chromas --text tea; says "model minilm is not at hand"
 
 # ---- Speed: a count is a few milliseconds from start to exit
 

@@ -230,6 +230,19 @@ ask "$(call 12 add '{"collection":"coded","embed":true,"model":"code","records":
 answer 12 && has 12 '"written":1'
 ask "$(call 12 query '{"collection":"coded","text":"open the file"}')"
 answer 12 && { has 12 '"id":"m"'; hasnt 12 'words alone'; }
+# Notes are embedded by themselves if the model is at hand; else it is said, for both the note and the query
+ask "$(call 12 add '{"collection":"coded","records":[{"id":"n","document":"close the socket"}]}')"
+answer 12 && { has 12 '"written":1'; hasnt 12 'words alone'; }
+ask "$(call 12 get '{"collection":"coded","ids":["n"],"include":["embedding"]}')"
+answer 12 && has 12 '"embedding":['
+ask "$(call 12 add '{"collection":"coded","embed":false,"records":[{"id":"o","document":"as it is"}]}')"
+answer 12 && has 12 '"written":1'
+ask "$(call 12 get '{"collection":"coded","ids":["o"],"include":["embedding"]}')"
+answer 12 && has 12 '"embedding":null'
+ask "$(call 12 add '{"collection":"plain","records":[{"id":"n","document":"close the socket"}]}')"
+answer 12 && has 12 'found by words alone'
+ask "$(call 12 query '{"collection":"plain","text":"socket"}')"
+answer 12 && { has 12 '"id":"n"'; has 12 'searching by words alone'; }
 
 # Answers are bounded, and say so
 long=$(head -c 6000 /dev/zero | tr '\0' x)

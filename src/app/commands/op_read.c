@@ -9,6 +9,7 @@
 #include "ops/op_row.h"
 #include "table/op_args_db.h"
 #include "ops/op_target.h"
+#include "rescue/chroma_layout.h"
 
 #include <errno.h>
 
@@ -228,6 +229,8 @@ lode_status op_do_get(op_context *ctx, const op_get_args *args, lode_error *err)
 
 /* ---- query ---- */
 
+enum { CHROMA_DEFAULT_DIMENSION = 384 }; /* of the vectors of Chroma's default embedding function */
+
 /* The query, from the arguments. */
 typedef struct query_input {
   lode_mode mode;
@@ -257,6 +260,42 @@ static lode_status query_pick_mode(const op_query_args *args, query_input *ask, 
   return LODE_OK;
 }
 
+/* Did Chroma's default function make the vectors? That is MiniLM, whose vectors Lode's are alike to; a rescued or
+ * served collection says so in its metadata and has no stamp. */
+static bool query_is_chromas_default(const lode_collection_info *info) {
+  json_doc json = {0};
+  bool is = false;
+  if (info->dimension != CHROMA_DEFAULT_DIMENSION || !info->metadata.data) return false;
+  if (json_parse(&json, info->metadata, NULL, NULL) == LODE_OK) {
+    static const char *const path[] = {RESCUE_LAYOUT_KEY, "configuration", "embedding_function", "name"};
+    uint32_t node = json_get(&json, 0, str_of(path[0]));
+    for (size_t i = 1; node && i < sizeof path / sizeof *path; i++)
+      node = json.nodes[node].type == JSON_NODE_OBJECT ? json_get(&json, node, str_of(path[i])) : 0;
+    is = node && json.nodes[node].type == JSON_NODE_STRING &&
+         (str_eq(json.nodes[node].u.s, STR_LIT("default")) ||
+          str_eq(json.nodes[node].u.s, STR_LIT("onnx_mini_lm_l6_v2")));
+  }
+  json_release(&json);
+  return is;
+}
+
+/* The model that makes vectors like the collection's: its stamp, or what Chroma's configuration says. */
+static lode_status query_read_model(const op_target *target, lode_str name, strbuf *model, uint32_t *dimension,
+                                    lode_error *err) {
+  lode_collection_list *list = NULL;
+  TRY(model_read_stamp(target->store, name, model, dimension, err));
+  if (model->data[0]) return LODE_OK;
+  TRY(lode_collections(target->store, &list, err));
+  for (size_t i = 0; i < lode_collection_list_count(list); i++) {
+    const lode_collection_info *info = lode_collection_list_at(list, i);
+    if (!str_eq(info->name, name) || !query_is_chromas_default(info)) continue;
+    model->len = 0;
+    strbuf_add(model, LODE_MODEL_MINILM, sizeof LODE_MODEL_MINILM);
+  }
+  lode_collection_list_free(list);
+  return model->failed ? err_nomem(err) : LODE_OK;
+}
+
 /* Embeds the text with the collection's model. The vector stays NULL if only words can be searched. */
 static lode_status query_embed_text(op_context *ctx, const op_query_args *args, const op_target *target,
                                     query_input *ask, lode_error *err) {
@@ -265,10 +304,16 @@ static lode_status query_embed_text(op_context *ctx, const op_query_args *args, 
   lode_embedder *embedder = NULL;
   lode_str text = args->text.text;
   lode_status st;
-  TRY_GOTO(model_read_stamp(target->store, args->collection.text, &stamped, &ask->dimension, err));
-  if (ask->dimension == 0 && ask->optional) goto done; /* no vectors to compare with */
+  TRY_GOTO(query_read_model(target, args->collection.text, &stamped, &ask->dimension, err));
+  if (ask->dimension == 0 && ask->optional) {
+    op_note(ctx, "searching by words alone: the records have no vectors; `lode db embed` makes them");
+    goto done;
+  }
   if (!stamped.data[0]) {
-    if (!ask->optional)
+    if (ask->optional)
+      op_note(ctx, "searching by words alone: the collection does not say which model makes its vectors; give a vector "
+                   "to search by meaning");
+    else
       st = err_set(err, LODE_INVALID,
                    "the collection does not say which model makes its vectors, so none can be made of the text: give a "
                    "vector, use mode text, or make vectors with `lode db embed`");

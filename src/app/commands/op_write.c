@@ -53,14 +53,44 @@ static lode_status write_open_target(op_context *ctx, const op_write_args *args,
   return op_target_open(ctx, args->collection.text, &how, &options, target, err);
 }
 
-/* With --embed: the collection's embedder, for which the collection is reopened; else NULL. */
-static lode_status write_embedder(op_context *ctx, const op_write_args *args, op_target *target,
+/* Without --embed: the collection's model, or minilm for one that has no vectors yet, if it is at hand. Else the
+ * records stay without vectors, which is said. A collection whose vectors somebody else makes is left alone. */
+static lode_status write_embedder_at_hand(op_context *ctx, const op_write_args *args, op_target *target,
+                                          lode_embedder **embedder, lode_error *err) {
+  model_request request = {0};
+  strbuf stamp = {0};
+  uint32_t dimension;
+  lode_status st = model_read_stamp(target->store, args->collection.text, &stamp, &dimension, err);
+  bool strange = st == LODE_OK && !stamp.data[0] && dimension;
+  if (st == LODE_OK && !strange)
+    st = model_target_embedder(ctx, &request, args->collection.text, target, embedder, err);
+  if (strange || (st != LODE_OK && st != LODE_NOMEM && !*embedder)) {
+    op_note(ctx, "records without an embedding are found by words alone: %s",
+            strange ? "the collection does not say which model makes its vectors"
+            : st == LODE_NOT_FOUND
+                ? "no model is at hand; after `lode model install minilm`, `lode db embed` makes the "
+                  "vectors"
+                : err->text);
+    err_clear(err);
+    st = LODE_OK;
+  }
+  strbuf_release(&stamp);
+  return st;
+}
+
+/* With --embed: the collection's embedder, for which the collection is reopened; NULL if nothing is to be embedded. */
+static lode_status write_embedder(op_context *ctx, const op_write_args *args, bool wanted, op_target *target,
                                   lode_embedder **embedder, lode_error *err) {
   *embedder = NULL;
   if (!args->embed.on) {
-    if (!args->model.set) return LODE_OK;
-    op_target_close(ctx, target);
-    return err_set(err, LODE_INVALID, "model goes with embed: say both");
+    if (args->model.set) {
+      op_target_close(ctx, target);
+      return err_set(err, LODE_INVALID, "model goes with embed: say both");
+    }
+    if (!wanted || args->embed.set) return LODE_OK;
+    lode_status held = write_embedder_at_hand(ctx, args, target, embedder, err);
+    if (held != LODE_OK) op_target_close(ctx, target);
+    return held;
   }
   model_request request = {.model = args->model.text};
   lode_status st = model_target_embedder(ctx, &request, args->collection.text, target, embedder, err);
@@ -86,6 +116,13 @@ static lode_status write_request_txn(void *ctx, lode_txn *txn, lode_error *err) 
   return lode_add(w->collection, txn, records, n, w->request->on_existing, w->result, err);
 }
 
+/* Is there a record with a document and no vector? */
+static bool write_has_bare_text(const op_arg_records *given) {
+  for (size_t i = 0; i < given->n; i++)
+    if (given->records[i].document.data && !given->records[i].vector) return true;
+  return false;
+}
+
 static lode_status write_request(op_context *ctx, const op_write_args *args, const lode_import_request *request,
                                  lode_error *err) {
   const op_arg_records *given = &args->records;
@@ -98,7 +135,7 @@ static lode_status write_request(op_context *ctx, const op_write_args *args, con
   lode_embedder *embedder = NULL;
   float *vectors = NULL;
   st = write_open_target(ctx, args, &target, err);
-  if (st == LODE_OK) st = write_embedder(ctx, args, &target, &embedder, err);
+  if (st == LODE_OK) st = write_embedder(ctx, args, write_has_bare_text(given), &target, &embedder, err);
   if (st != LODE_OK) {
     mem_free(missing);
     return st;
@@ -123,6 +160,24 @@ done:
   return write_send_report(ctx, args, &done, &u, err);
 }
 
+/* After a stream: some records without vectors get them; of many it is said how to make them. */
+static lode_status write_embed_pending(op_context *ctx, const op_write_args *args, op_target *target, lode_error *err) {
+  lode_stats stats = {0};
+  lode_embedder *embedder = NULL;
+  model_backfill_stats filled;
+  TRY(lode_collection_stats(target->collection, &stats, err));
+  if (stats.pending == 0) return LODE_OK;
+  if (stats.pending > WRITE_SMALL_RECORDS) {
+    op_note(ctx, "%llu records without an embedding are found by words alone: `lode db embed` makes their vectors",
+            (unsigned long long)stats.pending);
+    return LODE_OK;
+  }
+  lode_status st = write_embedder_at_hand(ctx, args, target, &embedder, err);
+  if (st == LODE_OK && embedder) st = model_backfill(ctx, target, embedder, &filled, err);
+  lode_embedder_close(embedder);
+  return st;
+}
+
 static lode_status write_stream(op_context *ctx, const op_write_args *args, lode_import_request *request,
                                 lode_error *err) {
   op_stream *stream = request->ctx;
@@ -130,7 +185,7 @@ static lode_status write_stream(op_context *ctx, const op_write_args *args, lode
   op_target target;
   write_missing u = {0};
   TRY(write_open_target(ctx, args, &target, err));
-  TRY(write_embedder(ctx, args, &target, &request->embedder, err));
+  TRY(write_embedder(ctx, args, false, &target, &request->embedder, err));
   request->missing = write_note_missing;
   request->missing_ctx = &u;
   request->read = op_stream_read;
@@ -139,6 +194,7 @@ static lode_status write_stream(op_context *ctx, const op_write_args *args, lode
   lode_status st = lode_import(target.collection, request, ctx->progress, &done, err);
   ctx->input = NULL;
   lode_embedder_close(request->embedder);
+  if (st == LODE_OK && done.written && !args->embed.set) st = write_embed_pending(ctx, args, &target, err);
   /* A bulk load leaves index work to do; a short-lived process does it before it exits. The records are safe either
    * way, so a lock or an interruption here does not fail the load. */
   if (st == LODE_OK && done.written >= WRITE_BULK_RECORDS) (void)!lode_optimize(target.store, ctx->progress, NULL);

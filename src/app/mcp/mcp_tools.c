@@ -161,7 +161,7 @@ const mcp_tool mcp_tools[] = {
      .hide = "create",
      .always = "create",
      .about = "Add records to a collection, which is made if there is none. An id that exists is refused, or kept as "
-              "it is."},
+              "it is. Documents without an embedding are embedded if a model is at hand, and found by meaning."},
     {.name = "upsert",
      .title = "Remember or change records",
      .group = "db",
@@ -182,7 +182,7 @@ const mcp_tool mcp_tools[] = {
      .group = "db",
      .base = "query",
      .params = mcp_query_params,
-     .about = "Find the records of a collection that fit best: by words, by an embedding, or by both."},
+     .about = "Find the records of a collection that fit best: text by words and by meaning, an embedding, or both."},
     {.name = "delete",
      .title = "Forget records",
      .group = "db",

@@ -67,7 +67,7 @@
         .about = "the model that makes the vectors; when not given, the collection's own, else minilm"                 \
   }
 #define P_DB_EMBED(args)                                                                                               \
-  {OP_FLAG(args, embed), .about = "make vectors for records that have a document and no embedding"}, P_DB_MODEL(args)
+  {OP_FLAG(args, embed), .about = "make vectors for records that have a document and no embedding, of many too; fail without a model"}, P_DB_MODEL(args)
 
 static const op_param params_none[] = {{0}};
 static const op_param optimize_params[] = {
@@ -440,7 +440,9 @@ const op_def op_table_db[] = {
      .examples = "lode db drop notes\nlode db drop notes --yes"},
     {OP_OF_DB(add), .about = "add records, one JSON object per line", .flags = OP_LONG, .params = params_db_add,
      .summary = summary_db_write, .say = "{collection}: {written} added[, {skipped} kept as they were]",
-     .detail = "A record without an embedding is pending until an update brings one. Standard input is read as it "
+     .detail = "Records with a document and no embedding get a vector of the collection's model, or of minilm in a "
+               "collection without vectors, if it is at hand and they are not many; else they are pending, which is "
+               "said, and `lode db embed` makes their vectors. Standard input is read as it "
                "comes and committed batch by batch; when a line is refused, the error names it, its batch is not "
                "written, and earlier batches stay.",
      .examples = "lode db add notes < notes.jsonl\n"
@@ -475,8 +477,8 @@ const op_def op_table_db[] = {
          "Distances are exact: l2 is squared, cosine is 1 - cos, ip is 1 - dot; ties are ordered by id. Text is "
          "ranked by BM25 with a tokenizer that knows code. Hybrid fuses both rankings. One JSON line per hit with "
          "--json; rank begins at 1. Text alone is ranked by words and by meaning when the collection's vectors "
-         "are made "
-         "by a model that is at hand (lode db create --embedder), else by words.\n\n"
+         "are made by a model that is at hand (or by Chroma's default function, which is minilm), else by words, "
+         "which is said.\n\n"
          "With --explain the query is answered, and instead of records its steps are shown: how the filter is "
          "applied, how vectors and words are searched, why so, how much was looked at, and the time of each.",
      .examples = "lode db query notes --vector '[1,0,0]' -k 5\n"
