@@ -67,7 +67,9 @@
         .about = "the model that makes the vectors; when not given, the collection's own, else minilm"                 \
   }
 #define P_DB_EMBED(args)                                                                                               \
-  {OP_FLAG(args, embed), .about = "make vectors for records that have a document and no embedding, of many too; fail without a model"}, P_DB_MODEL(args)
+  {OP_FLAG(args, embed),                                                                                               \
+   .about = "make vectors for records that have a document and no embedding; fail if no model can"},                   \
+      P_DB_MODEL(args)
 
 static const op_param params_none[] = {{0}};
 static const op_param optimize_params[] = {
