@@ -67,6 +67,7 @@ SHELL_RUNS += install="test/shell/install.sh" includes=tools/check-includes.sh f
 SHELL_RUNS += serve="test/shell/serve.sh $(BUILD)/release/lode" serve_asan="test/shell/serve.sh $(BUILD)/asan/lode" clients="test/shell/clients.sh $(BUILD)/release/lode"
 SHELL_RUNS += hostile="test/shell/hostile.sh $(BUILD)/release/lode"
 SHELL_RUNS += agents="test/shell/agents.sh $(BUILD)/release/lode" index_guard="test/shell/index_guard.sh $(BUILD)/release/lode"
+SHELL_RUNS += graph="test/shell/symbols.sh $(BUILD)/release/lode"
 SHELL_RUNS += amalgamation="test/shell/amalgamation.sh $(BUILD)/release"
 SHELL_RUNS += abi="test/shell/abi.sh $(BUILD)/asan" lto=tools/check-lto.sh meson=test/shell/meson.sh
 SHELL_RUNS += examples="test/shell/examples.sh $(BUILD)/release/lode" patches="test/shell/patches.sh $(BUILD)/release"

@@ -27,6 +27,7 @@ may_include() {
     app/parser) echo "base os scan chunk" ;;
     app/project) echo "base os embed scan" ;;
     app/indexer) echo "base os embed scan chunk project" ;;
+    app/symbols) echo "base os scan chunk project indexer" ;;
     app/search) echo "base os embed scan project indexer" ;;
     app/rescue) echo "base os sqlite" ;;
     app/ops) echo "base os scan indexer" ;;
@@ -37,7 +38,7 @@ may_include() {
     app/chroma) echo "base os indexer rescue worker" ;;
     app/mcp) echo "base os scan project indexer search ops table models setup worker" ;;
     app/server) echo "base os scan project ops table models worker chroma" ;;
-    app/commands) echo "base os embed scan chunk project indexer search rescue ops table models setup" ;;
+    app/commands) echo "base os embed scan chunk project indexer search symbols rescue ops table models setup" ;;
     app/cli) echo "base os scan project indexer search ops table commands worker chroma mcp server" ;;
     *) echo "unknown" ;;
   esac

@@ -33,6 +33,7 @@ prefixes() {
     app/project) echo "project config trust" ;;
     app/indexer) echo "indexer" ;;
     app/search) echo "search rank" ;;
+    app/symbols) echo "symbols" ;;
     app/rescue) echo "rescue" ;;
     app/ops) echo "op" ;;
     app/table) echo "op" ;;

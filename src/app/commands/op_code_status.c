@@ -20,7 +20,7 @@ typedef struct status_view {
   lode_store *store;
   lode_collection_list *list;
   lode_collection *code, *files;
-  const lode_collection_info *code_info, *files_info, *quality_info;
+  const lode_collection_info *code_info, *files_info, *quality_info, *symbols_info;
   indexer_stamp stamp;
   lode_stats stats;
   bool has_stats;
@@ -57,6 +57,7 @@ static void status_read_store(op_context *ctx, status_view *v, bool skip_stats) 
     if (str_eq(info->name, STR_LIT(INDEXER_COLL_CODE))) v->code_info = info;
     if (str_eq(info->name, STR_LIT(INDEXER_COLL_FILES))) v->files_info = info;
     if (str_eq(info->name, STR_LIT(INDEXER_COLL_QUALITY))) v->quality_info = info;
+    if (str_eq(info->name, STR_LIT(INDEXER_COLL_SYMBOLS))) v->symbols_info = info;
   }
   if (v->files_info) indexer_stamp_parse(v->files_info->metadata, &v->stamp);
   if (skip_stats) return;
@@ -192,6 +193,7 @@ static void status_put_numbers(op_context *ctx, status_view *v, bool skip, bool 
   status_put_count(ctx, "files", v->files_info, v->files_info ? v->files_info->records : 0);
   status_put_count(ctx, "chunks", code, code ? code->records : 0);
   status_put_count(ctx, "pending", code, code ? code->pending : 0);
+  if (v->symbols_info) op_row_count(ctx, "symbols", v->symbols_info->records);
   if (v->quality_info) op_row_count(ctx, "quality_pending", v->quality_info->pending);
   if (!skip) {
     status_put_counts(ctx, v, "languages", v->files, "language", recount);

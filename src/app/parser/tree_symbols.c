@@ -233,6 +233,15 @@ static bool symbols_is_local(const symbols_frame *f, const lang_rule *rule) {
   return f->function != CHUNK_NO_DEF && rule->role == LANG_ROLE_MINOR;
 }
 
+/* A macro before the type, which the grammar takes for the type, leaves the type in the name. */
+static lode_str symbols_last_word(const symbols_walk *w, lode_str name) {
+  bool c = strcmp(w->g->language->grammar, "c") == 0 || strcmp(w->g->language->grammar, "cpp") == 0;
+  if (!c || (name.len > 8 && memcmp(name.data, "operator", 8) == 0)) return name;
+  for (size_t i = name.len; i-- > 0;)
+    if (name.data[i] == ' ') return (lode_str){name.data + i + 1, name.len - i - 1};
+  return name;
+}
+
 /* Adds the definition; the number of it, or that of the one around it. */
 static uint32_t symbols_define(symbols_walk *w, TSNode node, const lang_rule *rule, const symbols_frame *f) {
   parser_def p = {.node = node, .rule = rule, .end = ts_node_end_byte(node)};
@@ -243,7 +252,11 @@ static uint32_t symbols_define(symbols_walk *w, TSNode node, const lang_rule *ru
   d.end_line = ts_node_end_point(node).row + (ts_node_end_point(node).column > 0);
   if (d.end_line < d.line) d.end_line = d.line;
   parser_names_of(&p, &d.scope, &d.name);
+  d.name = symbols_last_word(w, d.name);
   if (!d.name.len || memchr(d.name.data, '\n', d.name.len)) return f->def;
+  /* typedef struct a {..} a: one definition */
+  const chunk_def *around = f->def == CHUNK_NO_DEF ? NULL : &w->defs[f->def];
+  if (around && around->line == d.line && str_eq(around->name, d.name) && parser_is_class(d.kind)) return f->def;
   bool abstract =
       f->def != CHUNK_NO_DEF && w->defs[f->def].kind == LANG_KIND_INTERFACE && !parser_body_start(w->g, node);
   d.declared = symbols_is_function(rule->kind) && (rule->role == LANG_ROLE_MINOR || abstract);

@@ -9,6 +9,7 @@
 #include "table/op_table.h"
 
 const op_group op_groups[] = {{NULL, "code search", op_table_code},
+                              {NULL, "definitions and their uses", op_table_symbols},
                               {"config", "settings of a project", op_table_config},
                               {"db", "the vector database", op_table_db},
                               {"rescue", "rescue of other vector databases", op_table_rescue},

@@ -27,7 +27,7 @@ extern const op_def op_table_db[];
 extern const op_def op_table_embed[], op_table_model[];
 extern const op_def op_table_rescue[], op_table_import[], op_table_chroma[], op_table_export[];
 extern const op_def op_table_serve[], op_table_mcp[], op_table_mcp_clients[];
-extern const op_def op_table_code[], op_table_config[];
+extern const op_def op_table_code[], op_table_symbols[], op_table_config[];
 
 /* Declares a handler, which takes its own struct of arguments, and what the table calls for it. */
 #define OP_HANDLER(verb, args_type)                                                                                    \

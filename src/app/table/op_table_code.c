@@ -191,6 +191,7 @@ static const op_field summary_code_status[] = {
     {"chunks", OP_FIELD_COUNT, OP_FIELD_NULLABLE, "of them"},
     {"pending", OP_FIELD_COUNT, OP_FIELD_NULLABLE, "chunks that have no vector yet"},
     {"quality_pending", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "chunks that have no second vector yet"},
+    {"symbols", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "files whose definitions and uses are known"},
     {"languages", OP_FIELD_OBJECT, OP_FIELD_OPTIONAL, "files by language"},
     {"kinds", OP_FIELD_OBJECT, OP_FIELD_OPTIONAL, "chunks by kind"},
     {"skipped", OP_FIELD_OBJECT, OP_FIELD_OPTIONAL, "left out by the last full run, by reason"},

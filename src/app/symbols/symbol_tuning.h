@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* symbol_tuning.h - every number of the symbols that was chosen rather than derived. */
+#ifndef LODE_SYMBOLS_SYMBOL_TUNING_H
+#define LODE_SYMBOLS_SYMBOL_TUNING_H
+
+enum {
+  /* Chunks looked at for the definitions of one name, and for its uses: bounds the work on names like `get`. */
+  SYMBOLS_DEF_CHUNKS = 2000,
+  SYMBOLS_USE_CHUNKS = 5000,
+  /* Tables of symbols read in one call of the store. */
+  SYMBOLS_LOAD_BATCH = 500,
+  /* Bytes of all tables that one question may read. */
+  SYMBOLS_MAX_BYTES = 1 << 30,
+  /* Definitions of one name that are compared. */
+  SYMBOLS_MAX_CANDIDATES = 2000,
+  /* Bases of bases that are followed. */
+  SYMBOLS_MAX_BASES = 24,
+  /* Definitions that a walk over callers or callees visits. */
+  SYMBOLS_MAX_VISITS = 2000,
+};
+
+/* Evidence for a candidate, from 0 to 100. */
+enum {
+  SYMBOLS_SCORE_RESOLVED = 50, /* at least this much is called resolved */
+  SYMBOLS_SCORE_WEAK = 20,     /* a member of that name, of a value of which nothing is known */
+};
+
+#endif

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* symbol_world.c - reading tables of symbols from the store; see symbols.h. */
+#include "symbols/symbols.h"
+
+#include "indexer/code_record.h"
+#include "indexer/index_stamp.h"
+#include "symbols/symbol_map.h"
+#include "symbols/symbol_tuning.h"
+
+/* ---- Opening ---- */
+
+static lode_status world_check_stamp(lode_store *store, const project_info *project, lode_error *err) {
+  lode_collection_list *list = NULL;
+  indexer_stamp stamp = {0};
+  bool indexed = false, tables = false;
+  TRY(lode_collections(store, &list, err));
+  for (size_t i = 0; i < lode_collection_list_count(list); i++) {
+    const lode_collection_info *info = lode_collection_list_at(list, i);
+    if (str_eq(info->name, STR_LIT(INDEXER_COLL_FILES))) indexer_stamp_parse(info->metadata, &stamp);
+    indexed = indexed || str_eq(info->name, STR_LIT(INDEXER_COLL_CODE));
+    tables = tables || str_eq(info->name, STR_LIT(INDEXER_COLL_SYMBOLS));
+  }
+  lode_collection_list_free(list);
+  if (!indexed)
+    return err_set(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", project_display_name(project));
+  if (!tables || stamp.revision < INDEXER_REVISION_SYMBOLS)
+    return err_set(err, LODE_NOT_FOUND,
+                   "the index was made by an older lode and has no symbols: `lode index` brings it up to date");
+  return LODE_OK;
+}
+
+lode_status symbols_open(const project_info *project, lode_store *store, symbols_world *w, lode_error *err) {
+  lode_collection_options plain = {0};
+  lode_status st;
+  memset(w, 0, sizeof *w);
+  mem_arena_init(&w->arena, 0);
+  TRY_GOTO(world_check_stamp(store, project, err));
+  TRY_GOTO(lode_collection_open(store, STR_LIT(INDEXER_COLL_SYMBOLS), &plain, &w->tables, err));
+  TRY_GOTO(lode_collection_open(store, STR_LIT(INDEXER_COLL_CODE), &plain, &w->code, err));
+  w->by_path = symbols_map_new();
+  w->by_name = symbols_map_new();
+  w->asked = symbols_map_new();
+  if (!w->by_path || !w->by_name || !w->asked) st = err_nomem(err);
+done:
+  if (st != LODE_OK) symbols_close(w);
+  return st;
+}
+
+void symbols_close(symbols_world *w) {
+  if (w->tables) lode_collection_close(w->tables);
+  if (w->code) lode_collection_close(w->code);
+  for (size_t i = 0; i < w->n_files; i++) chunk_symbols_release(&w->files[i].table);
+  symbols_map_free(w->by_path);
+  symbols_map_free(w->by_name);
+  symbols_map_free(w->asked);
+  mem_free(w->files);
+  mem_free(w->entries);
+  mem_free(w->next_entry);
+  mem_arena_release(&w->arena);
+  memset(w, 0, sizeof *w);
+}
+
+/* ---- One table ---- */
+
+static lode_status world_add_names(symbols_world *w, uint32_t file, lode_error *err) {
+  const chunk_symbols *t = &w->files[file].table;
+  for (size_t i = 0; i < t->n_defs; i++) {
+    uint32_t *head = symbols_map_find(w->by_name, t->defs[i].name);
+    if (!mem_grow(&w->entries, &w->entries_cap, w->n_entries + 1, sizeof *w->entries) ||
+        !mem_grow(&w->next_entry, &w->next_cap, w->n_entries + 1, sizeof *w->next_entry))
+      return err_nomem(err);
+    w->entries[w->n_entries] = (symbols_id){file, (uint32_t)i};
+    w->next_entry[w->n_entries++] = head ? *head : 0;
+    if (head)
+      *head = (uint32_t)w->n_entries;
+    else if (!symbols_map_put(w->by_name, t->defs[i].name, (uint32_t)w->n_entries))
+      return err_nomem(err);
+  }
+  return LODE_OK;
+}
+
+static lode_status world_add_row(symbols_world *w, const lode_row *row, json_doc *json, lode_error *err) {
+  lode_str table;
+  symbols_file f = {0};
+  if (symbols_map_find(w->by_path, row->id)) return LODE_OK;
+  if (!indexer_symbols_parse(row->metadata, json, &table, &f.language)) {
+    w->damaged++;
+    return LODE_OK;
+  }
+  w->bytes += table.len;
+  if (w->bytes > SYMBOLS_MAX_BYTES)
+    return err_set(err, LODE_LIMIT, "the project has more symbols than this looks at: name a folder");
+  char *path = mem_arena_copy(&w->arena, row->id.data, row->id.len),
+       *text = mem_arena_copy(&w->arena, table.data, table.len);
+  if (!path || !text || !mem_grow(&w->files, &w->files_cap, w->n_files + 1, sizeof *w->files)) return err_nomem(err);
+  lode_status st = chunk_symbols_decode((lode_str){text, table.len}, &f.table, err);
+  if (st == LODE_CORRUPT) {
+    chunk_symbols_release(&f.table);
+    err_clear(err);
+    w->damaged++;
+    return LODE_OK;
+  }
+  f.path = (lode_str){path, row->id.len};
+  f.uses = lang_uses_of(f.language);
+  f.family = lang_family(f.language);
+  w->files[w->n_files++] = f;
+  TRY(st);
+  if (!symbols_map_put(w->by_path, f.path, (uint32_t)w->n_files - 1)) return err_nomem(err);
+  return world_add_names(w, (uint32_t)w->n_files - 1, err);
+}
+
+static lode_status world_add_rows(symbols_world *w, const lode_get_request *get, uint64_t *next, lode_error *err) {
+  lode_result *rows = NULL;
+  json_doc json = {0};
+  lode_status st = lode_get(w->tables, get, &rows, err);
+  for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++)
+    st = world_add_row(w, lode_result_at(rows, i), &json, err);
+  *next = st == LODE_OK ? lode_result_next(rows) : 0;
+  lode_result_free(rows);
+  json_release(&json);
+  return st;
+}
+
+/* ---- Several ---- */
+
+lode_status symbols_load_all(symbols_world *w, lode_progress progress, lode_error *err) {
+  lode_get_request get = {.limit = SYMBOLS_LOAD_BATCH, .include = LODE_METADATA};
+  if (w->whole) return LODE_OK;
+  do {
+    TRY(world_add_rows(w, &get, &get.after, err));
+    if (progress.step && !progress.step(progress.ctx, "reading symbols", w->n_files, 0))
+      return err_set(err, LODE_CANCELLED, "interrupted");
+  } while (get.after);
+  w->whole = true;
+  return LODE_OK;
+}
+
+static lode_status world_load_ids(symbols_world *w, const lode_str *ids, size_t n, lode_error *err) {
+  for (size_t at = 0; at < n; at += SYMBOLS_LOAD_BATCH) {
+    size_t some = n - at < SYMBOLS_LOAD_BATCH ? n - at : SYMBOLS_LOAD_BATCH;
+    lode_get_request get = {.select = {.ids = ids + at, .n_ids = some}, .include = LODE_METADATA};
+    uint64_t next;
+    TRY(world_add_rows(w, &get, &next, err));
+  }
+  return LODE_OK;
+}
+
+lode_status symbols_load_file(symbols_world *w, lode_str path, uint32_t *file, lode_error *err) {
+  uint32_t *known = symbols_map_find(w->by_path, path);
+  if (!known) {
+    TRY(world_load_ids(w, &path, 1, err));
+    known = symbols_map_find(w->by_path, path);
+  }
+  *file = known ? *known : UINT32_MAX;
+  return LODE_OK;
+}
+
+/* PATH of PATH#N. */
+static lode_str world_path_of_chunk(lode_str id) {
+  size_t n = id.len;
+  while (n && id.data[n - 1] != '#') n--;
+  return (lode_str){id.data, n ? n - 1 : 0};
+}
+
+/* The files of chunks, whose ids are ordered or not. */
+static lode_status world_load_chunks(symbols_world *w, const lode_result *chunks, lode_error *err) {
+  lode_str *paths = mem_calloc(lode_result_count(chunks) + 1, sizeof *paths);
+  symbols_map *seen = symbols_map_new();
+  size_t n = 0;
+  lode_status st = paths && seen ? LODE_OK : err_nomem(err);
+  for (size_t i = 0; i < lode_result_count(chunks) && st == LODE_OK; i++) {
+    lode_str path = world_path_of_chunk(lode_result_at(chunks, i)->id);
+    if (!path.len || symbols_map_find(w->by_path, path) || symbols_map_find(seen, path)) continue;
+    paths[n++] = path;
+    if (!symbols_map_put(seen, path, 1)) st = err_nomem(err);
+  }
+  if (st == LODE_OK) st = world_load_ids(w, paths, n, err);
+  symbols_map_free(seen);
+  mem_free(paths);
+  return st;
+}
+
+lode_status symbols_load_below(symbols_world *w, lode_str path, lode_error *err) {
+  uint32_t file;
+  if (path.len) {
+    TRY(symbols_load_file(w, path, &file, err));
+    if (file != UINT32_MAX) return LODE_OK;
+  }
+  return symbols_load_all(w, (lode_progress){0}, err);
+}
+
+/* Remembers that a name was asked about; true: it was before. Names are asked about in two ways. */
+static lode_status world_was_asked(symbols_world *w, lode_str name, char how, bool *was, lode_error *err) {
+  char *key = mem_arena_alloc(&w->arena, name.len + 2);
+  if (!key) return err_nomem(err);
+  key[0] = how;
+  memcpy(key + 1, name.data, name.len);
+  *was = symbols_map_find(w->asked, (lode_str){key, name.len + 1}) != NULL;
+  return *was || symbols_map_put(w->asked, (lode_str){key, name.len + 1}, 1) ? LODE_OK : err_nomem(err);
+}
+
+lode_status symbols_load_defs(symbols_world *w, lode_str name, lode_error *err) {
+  strbuf where = {0};
+  lode_result *rows = NULL;
+  bool was;
+  if (w->whole || !name.len) return LODE_OK;
+  TRY(world_was_asked(w, name, 'd', &was, err));
+  if (was) return LODE_OK;
+  strbuf_addstr(&where, "{\"$or\":[{\"name\":");
+  json_put_string(&where, name);
+  strbuf_addstr(&where, "},{\"defs\":{\"$contains\":");
+  json_put_string(&where, name);
+  strbuf_addstr(&where, "}}]}");
+  lode_get_request get = {.select = {.where = {where.data, where.len}}, .limit = SYMBOLS_DEF_CHUNKS};
+  lode_status st = where.failed ? err_nomem(err) : lode_get(w->code, &get, &rows, err);
+  if (st == LODE_OK) st = world_load_chunks(w, rows, err);
+  if (lode_result_count(rows) == SYMBOLS_DEF_CHUNKS) w->more = true;
+  lode_result_free(rows);
+  strbuf_release(&where);
+  return st;
+}
+
+lode_status symbols_load_users(symbols_world *w, lode_str name, lode_error *err) {
+  strbuf contains = {0};
+  lode_result *rows = NULL;
+  bool was;
+  if (w->whole || !name.len) return LODE_OK;
+  TRY(world_was_asked(w, name, 'u', &was, err));
+  if (was) return LODE_OK;
+  strbuf_addstr(&contains, "{\"$contains\":");
+  json_put_string(&contains, name);
+  strbuf_addch(&contains, '}');
+  lode_query_request q = {.mode = LODE_BY_TEXT,
+                          .texts = &name,
+                          .n = 1,
+                          .k = SYMBOLS_USE_CHUNKS,
+                          .select = {.where_document = {contains.data, contains.len}}};
+  lode_status st = contains.failed ? err_nomem(err) : lode_query(w->code, &q, &rows, err);
+  if (st == LODE_OK) st = world_load_chunks(w, rows, err);
+  if (lode_result_count(rows) == SYMBOLS_USE_CHUNKS) w->more = true;
+  lode_result_free(rows);
+  strbuf_release(&contains);
+  return st;
+}
+
+/* ---- Definitions ---- */
+
+bool symbols_is_function(lang_kind k) {
+  return k == LANG_KIND_FUNCTION || k == LANG_KIND_METHOD || k == LANG_KIND_CONSTRUCTOR || k == LANG_KIND_MACRO;
+}
+
+bool symbols_is_type(lang_kind k) {
+  return k == LANG_KIND_CLASS || k == LANG_KIND_STRUCT || k == LANG_KIND_UNION || k == LANG_KIND_ENUM ||
+         k == LANG_KIND_INTERFACE || k == LANG_KIND_TRAIT || k == LANG_KIND_TYPE;
+}
+
+const chunk_def *symbols_def(const symbols_world *w, symbols_id id) {
+  return id.def == CHUNK_NO_DEF ? NULL : &w->files[id.file].table.defs[id.def];
+}
+
+bool symbols_next_def(const symbols_world *w, lode_str name, uint32_t *at, symbols_id *id) {
+  if (*at == UINT32_MAX) return false;
+  const uint32_t *head = *at ? NULL : symbols_map_find(w->by_name, name);
+  uint32_t entry = *at ? w->next_entry[*at - 1] : head ? *head : 0;
+  *at = entry ? entry : UINT32_MAX;
+  if (!entry) return false;
+  *id = w->entries[entry - 1];
+  return true;
+}
+
+static lode_str world_last_part(lode_str s) {
+  size_t n = s.len;
+  while (n && s.data[n - 1] != '.' && s.data[n - 1] != ':' && s.data[n - 1] != '\\') n--;
+  return (lode_str){s.data + n, s.len - n};
+}
+
+lode_str symbols_parent(const symbols_world *w, symbols_id id) {
+  const chunk_def *d = symbols_def(w, id);
+  if (!d) return STR_LIT("");
+  if (d->scope.len && d->kind != LANG_KIND_NAMESPACE) return world_last_part(d->scope);
+  const chunk_def *outer = symbols_def(w, (symbols_id){id.file, d->outer});
+  return outer && (symbols_is_type(outer->kind) || outer->kind == LANG_KIND_IMPL) ? outer->name : STR_LIT("");
+}
+
+void symbols_put_name(const symbols_world *w, symbols_id id, strbuf *out) {
+  const chunk_def *chain[16], *d = symbols_def(w, id);
+  size_t n = 0;
+  while (d && n < sizeof chain / sizeof *chain) {
+    chain[n++] = d;
+    d = symbols_def(w, (symbols_id){id.file, d->outer});
+  }
+  for (size_t i = n; i-- > 0;) {
+    if (chain[i]->scope.len) {
+      strbuf_add(out, chain[i]->scope.data, chain[i]->scope.len);
+      strbuf_addch(out, '.');
+    }
+    strbuf_add(out, chain[i]->name.data, chain[i]->name.len);
+    if (i) strbuf_addch(out, '.');
+  }
+}
+
+symbols_id symbols_at_line(const symbols_world *w, uint32_t file, uint32_t line) {
+  const chunk_symbols *t = &w->files[file].table;
+  symbols_id best = {file, CHUNK_NO_DEF};
+  for (size_t i = 0; i < t->n_defs && t->defs[i].line <= line; i++)
+    if (t->defs[i].end_line >= line) best.def = (uint32_t)i;
+  return best;
+}
+
+bool symbols_add_id(symbols_ids *ids, symbols_id id) {
+  if (symbols_has_id(ids, id)) return true;
+  if (!mem_grow(&ids->v, &ids->cap, ids->n + 1, sizeof *ids->v)) return false;
+  ids->v[ids->n++] = id;
+  return true;
+}
+
+bool symbols_has_id(const symbols_ids *ids, symbols_id id) {
+  for (size_t i = 0; i < ids->n; i++)
+    if (symbols_same(ids->v[i], id)) return true;
+  return false;
+}
+
+static bool world_path_ends(lode_str path, lode_str end) {
+  return path.len >= end.len && memcmp(path.data + path.len - end.len, end.data, end.len) == 0 &&
+         (path.len == end.len || path.data[path.len - end.len - 1] == '/');
+}
+
+lode_status symbols_find(symbols_world *w, lode_str given, symbols_ids *ids, lode_error *err) {
+  const char *colon = given.len ? memchr(given.data, ':', given.len) : NULL;
+  bool by_path = colon && colon + 1 < given.data + given.len && colon[1] != ':' && colon > given.data;
+  lode_str path = by_path ? (lode_str){given.data, (size_t)(colon - given.data)} : STR_LIT("");
+  lode_str rest = by_path ? (lode_str){colon + 1, given.len - path.len - 1} : given;
+  lode_str name = world_last_part(rest), outer = {rest.data, rest.len - name.len};
+  while (outer.len && strchr(".:\\", outer.data[outer.len - 1])) outer.len--;
+  outer = world_last_part(outer);
+  symbols_id id;
+  TRY(symbols_load_defs(w, name, err));
+  for (int tries = 0; tries < 2 && !ids->n; tries++) {
+    /* fields, enumerators and what is defined inside functions are no definitions of chunks */
+    if (tries) TRY(symbols_load_users(w, name, err));
+    for (uint32_t at = 0; symbols_next_def(w, name, &at, &id) && ids->n < SYMBOLS_MAX_CANDIDATES;) {
+      if (path.len && !world_path_ends(w->files[id.file].path, path)) continue;
+      const chunk_def *around = symbols_def(w, (symbols_id){id.file, symbols_def(w, id)->outer});
+      bool inside = str_eq(symbols_parent(w, id), outer) || (around && str_eq(around->name, outer));
+      if (outer.len && !inside) continue;
+      if (!symbols_add_id(ids, id)) return err_nomem(err);
+    }
+  }
+  return LODE_OK;
+}
