@@ -13,6 +13,8 @@ PREFIX   ?= /usr/local
 PLATFORM ?=
 BUILD    ?= build$(if $(PLATFORM),/$(PLATFORM))
 CC       ?= cc
+# SYSTEM: elf or darwin, by the linker that CC uses
+SYSTEM   ?= $(if $(filter Darwin,$(shell uname -s)),darwin,elf)
 # SAN: empty, asan, tsan, cov or fuzz (with CC=clang); each kind of build has a folder of its own
 SAN      ?=
 OUT      := $(BUILD)/$(if $(SAN),$(SAN),release)

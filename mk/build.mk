@@ -4,7 +4,8 @@ PKGS     := sqlite3 libpcre2-8 libutf8proc
 PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS))
 PKG_LIBS   = $(shell pkg-config --libs $(PKGS))
 
-OPT.      := -O2 -D_FORTIFY_SOURCE=2
+# Packagers bring their own level of checks
+OPT.      := -O2 $(if $(findstring _FORTIFY_SOURCE,$(CFLAGS)),,-D_FORTIFY_SOURCE=2)
 OPT.asan  := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -DLODE_CHECKED
 OPT.tsan  := -O1 -fsanitize=thread -fno-omit-frame-pointer -DLODE_CHECKED
 # Coverage: unoptimised, so that branches are those of the source
@@ -13,15 +14,28 @@ OPT.fuzz  := -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recov
 # -Werror with the compilers that CI knows
 WERROR    ?= $(shell tools/werror.sh $(CC))
 WARN      := $(WERROR) -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef
-HARDEN    := -fstack-protector-strong -fstack-clash-protection -fPIC
-LDHARDEN  := -Wl,-z,relro,-z,now -Wl,-z,noexecstack
+HARDEN    := -fstack-protector-strong $(if $(filter elf,$(SYSTEM)),-fstack-clash-protection) -fPIC
+# What linkers are told, and how libraries are named
+LDHARDEN.elf    := -Wl,-z,relro,-z,now -Wl,-z,noexecstack
+LDHARDEN.darwin :=
+LIB_FILE.elf    := liblode.so.$(VERSION)
+LIB_FILE.darwin := liblode.$(VERSION).dylib
+LIB_ABI.elf     := liblode.so.$(ABI)
+LIB_ABI.darwin  := liblode.$(ABI).dylib
+LIB_LINK.elf    := liblode.so
+LIB_LINK.darwin := liblode.dylib
+LIB_LD.elf      := -shared -Wl,-soname,$(LIB_ABI.elf)
+LIB_LD.darwin   := -dynamiclib -Wl,-install_name,@rpath/$(LIB_ABI.darwin)
+LIB_FILE        := $(LIB_FILE.$(SYSTEM))
+LIB_ABI         := $(LIB_ABI.$(SYSTEM))
+LIB_LINK        := $(LIB_LINK.$(SYSTEM))
 # Distances must be the same on every CPU: the compiler must not fuse multiplications and additions
 CFLAGS_ALL = -std=c11 -D_GNU_SOURCE -Iinclude -Isrc/lib -Isrc/app -g -fvisibility=hidden -ffp-contract=off $(OPT.$(SAN)) $(WARN) $(HARDEN) \
              $(PKG_CFLAGS) $(CFLAGS)
 ifeq ($(PLATFORM),posix)
 CFLAGS_ALL += -DLODE_PLATFORM_POSIX
 endif
-LDFLAGS_ALL = $(OPT.$(SAN)) $(LDHARDEN) $(LDFLAGS)
+LDFLAGS_ALL = $(OPT.$(SAN)) $(LDHARDEN.$(SYSTEM)) $(LDFLAGS)
 LIBS       = $(PKG_LIBS) -lpthread -lm -ldl
 # Objects that self-contained builds link in (mk/dist.mk)
 LIB_EXTRA ?=
@@ -48,7 +62,7 @@ TS         := $(GRAMMARS)/npm/node_modules/tree-sitter/vendor/tree-sitter/lib
 PARSER_OBJ := $(call obj,$(PARSER_SRC))
 PARSER     := $(if $(wildcard $(TS)/src/lib.c),$(OUT)/lode-parser)
 
-all: $(OUT)/liblode.a $(OUT)/liblode.so.$(VERSION) $(OUT)/lode $(PARSER)
+all: $(OUT)/liblode.a $(OUT)/$(LIB_FILE) $(OUT)/lode $(PARSER)
 
 $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
@@ -72,16 +86,18 @@ $(INSIDE):
 	@rm -f $@
 	$(call say,AR)$(AR) rcs $@ $^
 
-# The static library for others has one object, whose only global names are those of lode.h
+# The static library for others has one object, whose only global names are those of lode.h, where ELF's tools can make it
+AR_LIB.elf    = ld -r -o $(OUT)/inside/lode.o $^ && objcopy --localize-hidden $(OUT)/inside/lode.o && ar rcs $@ $(OUT)/inside/lode.o
+AR_LIB.darwin = $(AR) rcs $@ $^
 $(OUT)/liblode.a: $(call obj,$(LIB_SRC))
 	@rm -f $@
-	$(call say,AR)ld -r -o $(OUT)/inside/lode.o $^ && objcopy --localize-hidden $(OUT)/inside/lode.o && ar rcs $@ $(OUT)/inside/lode.o
+	$(call say,AR)$(AR_LIB.$(SYSTEM))
 $(OUT)/liblode.a: | $(LIB_ALL)
 
-$(OUT)/liblode.so.$(VERSION): $(call obj,$(LIB_SRC)) $(LIB_EXTRA)
-	$(call say,LD)$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,liblode.so.$(ABI) -o $@ $^ $(LIBS)
-	@ln -sf liblode.so.$(VERSION) $(OUT)/liblode.so.$(ABI)
-	@ln -sf liblode.so.$(ABI) $(OUT)/liblode.so
+$(OUT)/$(LIB_FILE): $(call obj,$(LIB_SRC)) $(LIB_EXTRA)
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) $(LIB_LD.$(SYSTEM)) -o $@ $^ $(LIBS)
+	@ln -sf $(LIB_FILE) $(OUT)/$(LIB_ABI)
+	@ln -sf $(LIB_ABI) $(OUT)/$(LIB_LINK)
 
 # libmicrohttpd is loaded when a server starts (src/app/server/mhd.h)
 $(OUT)/lode: $(call obj,$(MAIN_SRC)) $(LODE_EXTRA) $(INSIDE)

@@ -1,104 +1,129 @@
 # Self-contained programs for other machines, and packages of them: `make dist`. docs/PLATFORMS.md has the targets and what is tried.
 #
-# One compiler (zig) builds for all targets; it and the libraries that are linked in come from deps/dist/sources.txt. The programs are
-# linked statically with musl; the shared library is made for old and new glibc, and for musl.
+# One compiler (zig) builds for all targets; it and the libraries that are linked in come from deps/dist/sources.txt. Programs for Linux
+# are linked statically with musl, those for macOS with libSystem alone. The shared library is made for old and new glibc, musl and macOS.
 
-DIST       := $(BUILD)/dist
-DIST_SRC   := $(DIST)/src
-DIST_ZIG   := $(CURDIR)/$(DIST_SRC)/zig/ziglang/zig
-DIST_LINUX := x86_64-linux-musl aarch64-linux-musl
-DIST_GLIBC := x86_64-linux-gnu.2.17 aarch64-linux-gnu.2.17
+DIST         := $(BUILD)/dist
+DIST_SRC     := $(DIST)/src
+DIST_ZIG     := $(CURDIR)/$(DIST_SRC)/zig/ziglang/zig
+# DIST_TARGETS= names those to be built
+DIST_TARGETS ?= x86_64-linux-musl aarch64-linux-musl aarch64-macos x86_64-macos
+DIST_PROGRAM := x86_64-linux-musl aarch64-linux-musl aarch64-macos x86_64-macos
+DIST_GLIBC   := x86_64-linux-gnu.2.17 aarch64-linux-gnu.2.17
+DIST_MACOS   := 11.0
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 
 .PHONY: dist-fetch
 dist-fetch:
 	@tools/dist/fetch.sh $(DIST_SRC)
 
-# $(call dist_make,TARGET,WHAT): builds files of Lode for a target. No debug information and no paths: the same bytes in every folder.
-dist_cc   = $(DIST_ZIG) cc -target $(1)
-dist_libs = $(foreach l,$(2),$(DIST)/$(1)/libs/lib$(l).a)
-DIST_HTTP := sqlite pcre2 utf8proc curl mbedtls
-dist_make = $(MAKE) --no-print-directory -j2 BUILD=$(DIST)/$(1) SAN= CC="$(call dist_cc,$(1))" AR="$(DIST_ZIG) ar" WERROR= PREFIX=/usr/local \
-  HARDEN="-fstack-protector-strong -fPIC" \
-  CFLAGS="-g0 -fno-sanitize=undefined -ffile-prefix-map=$(CURDIR)=. -DCURL_STATICLIB -DLODE_GRAMMARS_LINKED -funwind-tables $(if $(findstring gnu,$(1)),-include tools/dist/static/old_glibc.h,-Itools/dist/static -DLODE_EXECINFO)" \
-  PKG_CFLAGS="-isystem $(DIST)/$(1)/libs/include" TS=$(DIST_SRC)/grammars/node_modules/tree-sitter/vendor/tree-sitter/lib \
-  $(2)
-dist_obj  = $(foreach o,$(2),$(DIST)/$(1)/release/tools/dist/static/$(o).o)
+# What targets have of their own, by the system in their names: dist_X.linux-musl, dist_X.linux-gnu.2.17, dist_X.macos
+dist_system = $(patsubst x86_64-%,%,$(patsubst aarch64-%,%,$(1)))
+dist_of     = $(dist_$(2).$(call dist_system,$(1)))
 
-.PHONY: $(addprefix dist-libs-,$(DIST_LINUX)) $(addprefix dist-lode-,$(DIST_LINUX))
-$(addprefix dist-libs-,$(DIST_LINUX)): dist-libs-%: dist-fetch
-	@$(MAKE) --no-print-directory -j2 -f tools/dist/libs.mk SRC=$(DIST_SRC) OUT=$(DIST)/$*/libs CC="$(call dist_cc,$*)" AR="$(DIST_ZIG) ar" all
-
-# lode, lode-parser
+DIST_HTTP   := sqlite pcre2 utf8proc curl mbedtls
+dist_libs.linux-musl     := $(DIST_HTTP) microhttpd mimalloc
+dist_libs.linux-gnu.2.17 := $(DIST_HTTP)
+dist_libs.macos          := $(DIST_HTTP) microhttpd
 # lode keeps its symbol table, for the names in crash reports. musl gives threads the stack size that the program's header asks for.
-DIST_STATIC   := -static -Wl,-z,stack-size=8388608
-DIST_STRIPPED := -Wl,--strip-all
-$(addprefix dist-lode-,$(DIST_LINUX)): dist-lode-%: dist-libs-%
+dist_link.linux-musl := -static -Wl,-z,stack-size=8388608
+dist_link.macos      :=
+# In place of what the C library does not bring (tools/dist/static)
+dist_static.linux-musl := dlfcn cpu_model execinfo
+dist_static.macos      := dlfcn cpu_model
+dist_more.linux-musl := -lunwind
+dist_flags.linux-musl     := -Itools/dist/static -DLODE_EXECINFO
+dist_flags.linux-gnu.2.17 := -include tools/dist/static/old_glibc.h
+dist_strip := -Wl,--strip-all
+dist_strip_debug.linux-musl := llvm-strip --strip-debug
+dist_strip_debug.macos      := :
+dist_version.macos := .$(DIST_MACOS)
+
+dist_cc = $(DIST_ZIG) cc -target $(1)$(call dist_of,$(1),version)
+dist_ar = $(DIST_ZIG) ar
+dist_lib_files = $(foreach l,$(filter-out $(3),$(call dist_of,$(1),libs)),$(DIST)/$(1)/libs/lib$(l).a) $(call dist_of,$(1),more)
+dist_obj = $(foreach o,$(2),$(DIST)/$(1)/release/tools/dist/static/$(o).o)
+# $(call dist_make,TARGET,WHAT): builds files of Lode for a target. No debug information and no paths: the same bytes in every folder.
+dist_make = $(MAKE) --no-print-directory -j2 BUILD=$(DIST)/$(1) SAN= PLATFORM= SYSTEM=$(if $(findstring macos,$(1)),darwin,elf) \
+  CC="$(call dist_cc,$(1))" AR="$(dist_ar)" WERROR= PREFIX=/usr/local HARDEN="-fstack-protector-strong -fPIC" \
+  CFLAGS="-g0 -fno-sanitize=undefined -ffile-prefix-map=$(CURDIR)=. -DCURL_STATICLIB -DLODE_GRAMMARS_LINKED -funwind-tables $(call dist_of,$(1),flags)" \
+  PKG_CFLAGS="-isystem $(DIST)/$(1)/libs/include" TS=$(DIST_SRC)/grammars/node_modules/tree-sitter/vendor/tree-sitter/lib $(2)
+
+.PHONY: $(addprefix dist-libs-,$(DIST_PROGRAM) $(DIST_GLIBC)) $(addprefix dist-lode-,$(DIST_PROGRAM)) $(addprefix dist-shared-,$(DIST_PROGRAM) $(DIST_GLIBC))
+$(addprefix dist-libs-,$(DIST_PROGRAM) $(DIST_GLIBC)): dist-libs-%: dist-fetch
+	@$(MAKE) --no-print-directory -j2 -f tools/dist/libs.mk SRC=$(DIST_SRC) OUT=$(DIST)/$*/libs LIBS="$(call dist_of,$*,libs)" \
+	  CC="$(call dist_cc,$*)" AR="$(dist_ar)" all
+
+# lode, and lode-parser with all grammars; always linked, because make does not see the libraries
+$(addprefix dist-lode-,$(DIST_PROGRAM)): dist-lode-%: dist-libs-%
 	@$(MAKE) --no-print-directory -j2 -f tools/dist/grammars.mk SRC=$(DIST_SRC) OUT=$(DIST)/$*/grammars CC="$(call dist_cc,$*)" all
-	@rm -f $(DIST)/$*/release/lode $(DIST)/$*/release/lode-parser # always linked: make does not see the libraries
-	@$(call dist_make,$*,LDFLAGS="$(DIST_STATIC)" LODE_EXTRA="$(call dist_obj,$*,dlfcn libraries execinfo cpu_model)" \
-	  PKG_LIBS="$(call dist_libs,$*,$(DIST_HTTP) microhttpd mimalloc) -lunwind" $(DIST)/$*/release/lode)
-	@python3 tools/dist/drop_debug.py $(DIST)/$*/release/lode
-	@$(call dist_make,$*,LDFLAGS="$(DIST_STATIC) $(DIST_STRIPPED)" PARSER_EXTRA="$(call dist_obj,$*,dlfcn execinfo cpu_model) $(DIST)/$*/release/grammar_table.o \
-	  $$(ls $(DIST)/$*/grammars/*.o | tr '\n' ' ')" PKG_LIBS="$(call dist_libs,$*,$(DIST_HTTP) mimalloc) -lunwind" $(DIST)/$*/release/lode-parser)
+	@rm -f $(DIST)/$*/release/lode $(DIST)/$*/release/lode-parser
+	@$(call dist_make,$*,LDFLAGS="$(call dist_of,$*,link)" LODE_EXTRA="$(call dist_obj,$*,libraries $(call dist_of,$*,static))" \
+	  PKG_LIBS="$(call dist_lib_files,$*)" $(DIST)/$*/release/lode)
+	@$(call dist_of,$*,strip_debug) $(DIST)/$*/release/lode
+	@$(call dist_make,$*,LDFLAGS="$(call dist_of,$*,link) $(dist_strip)" PARSER_EXTRA="$(call dist_obj,$*,$(call dist_of,$*,static)) \
+	  $(DIST)/$*/release/grammar_table.o $$(ls $(DIST)/$*/grammars/*.o | tr '\n' ' ')" PKG_LIBS="$(call dist_lib_files,$*,,microhttpd)" \
+	  $(DIST)/$*/release/lode-parser)
 
 $(OUT)/grammar_table.o: $(BUILD)/grammars/table.c
 	$(call say,CC)$(CC) $(CFLAGS_ALL) -I. -c -o $@ $<
 
-# liblode.so for Python and other programs: for glibc from 2.17 on, and for musl; it needs nothing but the C library
-DIST_SHARED := $(DIST_LINUX) $(DIST_GLIBC)
-.PHONY: $(addprefix dist-shared-,$(DIST_SHARED))
-$(addprefix dist-shared-,$(DIST_GLIBC)): dist-shared-%: dist-fetch
-	@$(MAKE) --no-print-directory -j2 -f tools/dist/libs.mk SRC=$(DIST_SRC) OUT=$(DIST)/$*/libs LIBS="$(DIST_HTTP)" CC="$(call dist_cc,$*)" AR="$(DIST_ZIG) ar" all
-	@$(dist_shared)
-$(addprefix dist-shared-,$(DIST_LINUX)): dist-shared-%: dist-libs-%
-	@$(dist_shared)
-dist_shared = $(call dist_make,$*,LDFLAGS="$(DIST_STRIPPED)" LIB_EXTRA="$(call dist_obj,$*,dlfcn cpu_model) $(DIST)/$*/release/libraries_shared.o" \
-  PKG_LIBS="$(call dist_libs,$*,$(DIST_HTTP))" $(DIST)/$*/release/liblode.so.$(VERSION))
+# The library for Python and other programs; it needs nothing but the C library, whose allocator it keeps
+$(addprefix dist-shared-,$(DIST_PROGRAM) $(DIST_GLIBC)): dist-shared-%: dist-libs-%
+	@$(call dist_make,$*,LDFLAGS="$(dist_strip)" LIB_EXTRA="$(call dist_obj,$*,dlfcn cpu_model) $(DIST)/$*/release/libraries_shared.o" \
+	  PKG_LIBS="$(filter-out -l%,$(call dist_lib_files,$*,,microhttpd mimalloc))" dist-shared-file)
+.PHONY: dist-shared-file
+dist-shared-file: $(OUT)/$(LIB_FILE)
 $(OUT)/libraries_shared.o: tools/dist/static/libraries.c
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CFLAGS_ALL) -DDIST_LIBRARY -MMD -MP -c -o $@ $<
 
-# ---- Packages, in build/dist/out: tarballs, wheels and npm packages of the self-contained programs
+# ---- Packages, in build/dist/out: tarballs, wheels, npm and Debian packages of the self-contained programs
 
-DIST_OUT      := $(DIST)/out
-DIST_MACHINES ?= x86_64 aarch64
-export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+DIST_OUT := $(DIST)/out
+dist_glibc = $(patsubst %-linux-musl,%-linux-gnu.2.17,$(filter %-linux-musl,$(1)))
 
-.PHONY: dist dist-packages $(addprefix dist-machine-,x86_64 aarch64)
-$(addprefix dist-machine-,x86_64 aarch64): dist-machine-%:
-	@$(MAKE) --no-print-directory dist-lode-$*-linux-musl
-	@$(MAKE) --no-print-directory dist-shared-$*-linux-musl
-	@$(MAKE) --no-print-directory dist-shared-$*-linux-gnu.2.17
-# One machine after the other: they share the folder of sources
+.PHONY: dist dist-packages $(addprefix dist-target-,$(DIST_PROGRAM))
+$(addprefix dist-target-,$(DIST_PROGRAM)): dist-target-%:
+	@for t in lode-$* $(addprefix shared-,$* $(call dist_glibc,$*)); do $(MAKE) --no-print-directory dist-$$t || exit 1; done
+# One target after the other: they share the folder of sources. That of this machine is always built, for it prints the man pages.
 dist:
-	@for m in $(DIST_MACHINES); do $(MAKE) --no-print-directory dist-machine-$$m || exit 1; done
+	@for t in $(sort $(DIST_HOST) $(DIST_TARGETS)); do $(MAKE) --no-print-directory dist-target-$$t || exit 1; done
 	@$(MAKE) --no-print-directory dist-packages
 dist-packages:
 	@rm -rf $(DIST_OUT)
-	@for m in $(DIST_MACHINES); do tools/dist/stage.sh $$m-linux-musl $(DIST)/stage/$$m-linux-musl && tools/dist/tarball.sh $$m $(DIST_OUT) && \
-	  python3 tools/dist/wheel.py $$m $(DIST_OUT) || exit 1; done
-	@python3 tools/dist/npm.py $(DIST_OUT) $(DIST_MACHINES)
-	@cd $(DIST_OUT) && sha256sum *.whl *.tgz *.tar.gz >SHA256SUMS
+	@mkdir -p $(DIST_OUT)
+	@for t in $(DIST_TARGETS); do tools/dist/stage.sh $$t $(DIST)/stage/$$t && tools/dist/tarball.sh $$t $(DIST_OUT) || exit 1; done
+	@for t in $(DIST_TARGETS) $(call dist_glibc,$(DIST_TARGETS)); do python3 bindings/python/wheel.py $$t $(DIST_OUT) || exit 1; done
+	@for t in $(filter %-linux-musl,$(DIST_TARGETS)); do tools/dist/static_deb.sh $$t $(DIST_OUT) || exit 1; done
+	@tools/dist/npm.sh $(DIST_OUT) $(DIST_TARGETS)
+	@tools/dist/lgpl.sh $(DIST_OUT)
+	@cd $(DIST_OUT) && sha256sum * >SHA256SUMS
 
 # Packages for this Debian, linked with its libraries
 .PHONY: deb
-deb: deps grammars
+deb: deps
 	@tools/deps.sh debhelper dpkg-dev lintian
 	@tools/dist/deb.sh $(BUILD)/deb
 
 # ---- Tests of what make dist has built: the scripts of the normal build, bare roots, the other machine under qemu
 
-DIST_LODE  := $(DIST)/stage/$(shell uname -m)-linux-musl/bin/lode
+# Debian 13, 12 and 11, which has the oldest glibc (2.31) that the mirrors have
+DIST_SUITES := trixie bookworm bullseye
+DIST_HOST  := $(shell uname -m)-linux-musl
+DIST_LODE  := $(DIST)/stage/$(DIST_HOST)/bin/lode
 DIST_RUNS   = $(foreach t,cli code mcp trust hostile agents index_guard examples,dist/$(t)="test/shell/$(t).sh $(DIST_LODE)")
 DIST_RUNS  += dist/serve="env LODE_TEST_NO_TLS=1 test/shell/serve.sh $(DIST_LODE)" dist/python="test/shell/python.sh $(DIST_LODE)"
-DIST_RUNS  += dist/packages="test/shell/dist.sh $(DIST_OUT) $(foreach s,bookworm trixie,$(DIST)/chroot/$(s))" dist/qemu="test/shell/dist_qemu.sh $(DIST)/stage"
+DIST_RUNS  += dist/packages="test/shell/dist.sh $(DIST_OUT) $(foreach s,$(DIST_SUITES),$(DIST)/chroot/$(s))" dist/qemu="test/shell/dist_qemu.sh $(DIST)/stage"
 .PHONY: test-dist
 test-dist: deps-test
-	@tools/deps.sh debootstrap busybox-static qemu-user-static binutils
-	@for s in bookworm trixie; do tools/dist/chroot.sh $$s $(DIST)/chroot/$$s || exit 1; done
+	@tools/deps.sh debootstrap busybox-static musl qemu-user-static binutils llvm
+	@[ -x $(DIST_LODE) ] || $(MAKE) --no-print-directory dist
+	@for s in $(DIST_SUITES); do tools/dist/chroot.sh $$s $(DIST)/chroot/$$s || exit 1; done
 	@test/support/run.sh $(DIST_RUNS)
 
 # Two builds in different folders give the same bytes
 .PHONY: test-reproducible
 test-reproducible:
+	@[ -x $(DIST)/$(DIST_HOST)/release/lode ] || $(MAKE) --no-print-directory dist-lode-$(DIST_HOST)
 	@tools/dist/twice.sh $(DIST)

@@ -22,9 +22,9 @@ install-files:
 	  else echo "install: without grammars, code is cut by lines; make grammars && make install adds them"; fi
 	install -m 644 include/lode.h $(DESTDIR)$(PREFIX)/include/lode.h
 	install -m 644 $(OUT)/liblode.a $(DESTDIR)$(LIBDIR)/liblode.a
-	install -m 755 $(OUT)/liblode.so.$(VERSION) $(DESTDIR)$(LIBDIR)/liblode.so.$(VERSION)
-	ln -sf liblode.so.$(VERSION) $(DESTDIR)$(LIBDIR)/liblode.so.$(ABI)
-	ln -sf liblode.so.$(ABI) $(DESTDIR)$(LIBDIR)/liblode.so
+	install -m 755 $(OUT)/$(LIB_FILE) $(DESTDIR)$(LIBDIR)/$(LIB_FILE)
+	ln -sf $(LIB_FILE) $(DESTDIR)$(LIBDIR)/$(LIB_ABI)
+	ln -sf $(LIB_ABI) $(DESTDIR)$(LIBDIR)/$(LIB_LINK)
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/systemd/user
 	sed 's|/usr/local|$(PREFIX)|' etc/systemd/lode-serve.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/lode-serve.service
 	sed 's|/usr/local|$(PREFIX)|' etc/systemd/lode-watch@.service >$(DESTDIR)$(PREFIX)/lib/systemd/user/lode-watch@.service

@@ -2,6 +2,7 @@
 import os
 import re
 import shutil
+import sys
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
@@ -10,26 +11,31 @@ from setuptools.dist import Distribution
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
 HEADER = os.path.join(ROOT, "include", "lode.h")
-LIBRARY = os.environ.get("LODE_LIBRARY", os.path.join(ROOT, "build", "release", "liblode.so"))
-for path in (HEADER, LIBRARY):
+NAME = "liblode.%s.dylib" if sys.platform == "darwin" else "liblode.so.%s"
+
+
+def need(path):
     if not os.path.exists(path):
         raise SystemExit("lode: %s is missing: run `make` in the checkout first, or install the wheel that `make dist` builds" % path)
-with open(HEADER, encoding="utf-8") as file:
+    return path
+
+
+with open(need(HEADER), encoding="utf-8") as file:
     text = file.read()
 VERSION = re.search(r'LODE_VERSION_TEXT "([^"]+)"', text).group(1)
 ABI = re.search(r"LODE_ABI (\d+)", text).group(1)
+LIBRARY = need(os.environ.get("LODE_LIBRARY", os.path.join(ROOT, "build", "release", NAME % ABI)))
 
 
 class Build(build_py):
     def run(self):
         super().run()
-        import sys
         sys.path.insert(0, HERE)
         from abi import Header
         target = os.path.join(self.build_lib, "lode")
         with open(HEADER, encoding="utf-8") as header, open(os.path.join(target, "_abi.py"), "w", encoding="utf-8") as out:
             Header(header.read()).write(out)
-        shutil.copyfile(LIBRARY, os.path.join(target, "liblode.so." + ABI))
+        shutil.copyfile(LIBRARY, os.path.join(target, NAME % ABI))
 
 
 class Binary(Distribution):

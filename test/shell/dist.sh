@@ -1,6 +1,7 @@
 #!/bin/bash
-# dist.sh OUT [CHROOT...] - what `make dist` has put into OUT, as a new user has it: sizes and sums; the tarball in a root folder that has
-# nothing but a static busybox; wheel and tarball in each CHROOT (Debian, python3, no compiler, no libraries), and npm's tarballs here.
+# dist.sh OUT [CHROOT...] - what `make dist` has put into OUT, as a new user has it: sizes, sums, licences, what the files for all systems
+# need; the tarball in a root folder that has nothing but a static busybox, and musl for the library; tarball, wheel and Debian package in
+# each CHROOT (Debian, python3, no compiler, no libraries); npm's tarballs here. Files for macOS are looked at, not run.
 # Needs root for chroot; mounts live in a namespace of their own and end with it.
 set -u
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -17,12 +18,13 @@ trap 'rm -rf "$tmp"' EXIT
 machine=$(uname -m)
 version=$(sed -n 's/^#define LODE_VERSION_TEXT "\(.*\)"/\1/p' "$here/include/lode.h")
 tarball=$out/lode-$version-linux-$machine.tar.gz
-wheel=$(ls "$out/lodekit-$version"-*"$machine".whl 2>/dev/null)
+wheel=$(ls "$out/lodekit-$version"-*manylinux*"$machine".whl 2>/dev/null)
+musl_wheel=$(ls "$out/lodekit-$version"-*musllinux*"$machine".whl 2>/dev/null)
 
 # ---- The files themselves ----
 
 [ ! -f "$out/SHA256SUMS" ] || check "SHA256SUMS" sh -c "cd '$out' && sha256sum -c SHA256SUMS"
-for file in "$out"/*.whl "$out"/*.tgz "$out"/*.tar.gz; do
+for file in "$out"/*.whl "$out"/*.tgz "$out"/*.tar.gz "$out"/*.deb; do
   check "$(basename "$file") has at most 25 MB" test "$(stat -c %s "$file")" -le 25000000
 done
 tar -xzf "$tarball" -C "$tmp"
@@ -31,17 +33,55 @@ check "lode needs no library" sh -c "! readelf -d '$tree/bin/lode' | grep -q NEE
 check "lode-parser needs no library" sh -c "! readelf -d '$tree/lib/lode/lode-parser' | grep -q NEEDED"
 check "no path of the build in the programs" sh -c "! grep -qa '$here' '$tree/bin/lode' '$tree/lib/lode/lode-parser'"
 check "the SBOM is JSON" python3 -m json.tool "$tree/share/doc/lode/sbom.spdx.json"
-for part in $(awk '/^(crate|debian)/ { print $5 }' "$here/deps/dist/sources.txt"); do
+for part in $("$here/tools/dist/parts.sh" "$machine-linux-musl" | cut -d' ' -f1) $("$here/tools/dist/grammar_packages.sh" | tr -d @ | tr / -); do
   check "the licence of $part" test -s "$tree/share/doc/lode/licences/$part.txt"
 done
+check "the SBOM has as many parts" sh -c "[ \$(grep -c '\"SPDXID\": \"SPDXRef-[a-z]' '$tree/share/doc/lode/sbom.spdx.json') -ge 46 ]"
+check "the source that the LGPL wants beside the program" sh -c "tar -tzf '$out/lode-$version-libmicrohttpd.tar.gz' | grep -q libmicrohttpd/src/microhttpd/daemon.c"
+
+# Wheels: the metadata of today, and the library of the C library that the name tells
+unpack() { mkdir -p "$2" && (cd "$2" && python3 -m zipfile -e "$1" .); }
+for file in "$out"/*.whl; do
+  unpack "$file" "$tmp/any"
+  check "$(basename "$file"): metadata" sh -c "grep -qx 'Metadata-Version: 2.4' '$tmp'/any/*.dist-info/METADATA && grep -q '^License-Expression: .*Apache-2.0.*LGPL-2.1-or-later' '$tmp'/any/*.dist-info/METADATA"
+  check "$(basename "$file"): every License-File is there" sh -c "cd '$tmp'/any/*.dist-info && sed -n 's/^License-File: //p' METADATA | while read -r f; do [ -s licenses/\$f ] || exit 1; done"
+  check "$(basename "$file"): one library" test "$(ls "$tmp"/any/lode/liblode* | wc -l)" = 1
+  rm -rf "$tmp/any"
+done
+needed() { readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | sort | tr '\n' ' '; }
 if [ -n "$wheel" ]; then
-  mkdir "$tmp/wheel"
-  (cd "$tmp/wheel" && python3 -m zipfile -e "$wheel" .)
+  unpack "$wheel" "$tmp/wheel"
   library=$(ls "$tmp"/wheel/lode/liblode.so.*)
   newest=$(readelf -V "$library" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
   check "the library wants glibc 2.17, not $newest" sh -c "printf '%s\n' GLIBC_2.17 '$newest' | sort -V | tail -n 1 | grep -qx GLIBC_2.17"
+  check "it needs glibc alone, not $(needed "$library")" sh -c "echo '$(needed "$library")' | tr ' ' '\n' | grep . | grep -vE '^(libc|libm|libpthread|libdl|ld-linux-[a-z0-9-]*)\.so\.[0-9]+$' && exit 1 || exit 0"
   check "it exports lode_ alone" sh -c "! nm -D --defined-only '$library' | grep -v ' lode_'"
 fi
+if [ -n "$musl_wheel" ]; then
+  unpack "$musl_wheel" "$tmp/musl"
+  musl_library=$(ls "$tmp"/musl/lode/liblode.so.*)
+  check "the musl wheel's library needs musl alone" test "$(needed "$musl_library")" = "libc.so "
+  check "it exports lode_ alone" sh -c "! nm -D --defined-only '$musl_library' | grep -v ' lode_'"
+fi
+
+# ---- macOS: what can be said of the files without a Mac ----
+
+dump=$(command -v llvm-objdump || ls /usr/bin/llvm-objdump-* 2>/dev/null | head -n 1)
+for file in "$out"/lode-"$version"-macos-*.tar.gz; do
+  [ -f "$file" ] || { skip "macOS: not built"; continue; }
+  [ -n "$dump" ] || { skip "macOS: no llvm-objdump"; continue; }
+  name=$(basename "$file" .tar.gz)
+  cpu=${name##*-}
+  tar -xzf "$file" -C "$tmp"
+  unpack "$(ls "$out"/*macosx_11_0_"$([ "$cpu" = aarch64 ] && echo arm64 || echo x86_64)".whl)" "$tmp/mac-$cpu"
+  for program in "$tmp/$name/bin/lode" "$tmp/$name/lib/lode/lode-parser" "$tmp/mac-$cpu"/lode/liblode.*.dylib; do
+    check "$cpu: $(basename "$program") needs libSystem alone" sh -c \
+      "'$dump' --macho --dylibs-used '$program' | grep compatibility | grep -v 'liblode.*dylib' | awk '{ print \$1 }' | sort -u >'$tmp/dylibs'; cat '$tmp/dylibs'; echo /usr/lib/libSystem.B.dylib | cmp - '$tmp/dylibs'"
+    check "$cpu: $(basename "$program") is for macOS 11" sh -c "'$dump' --macho --private-headers '$program' | grep -qE '(minos|version) 11\.0'"
+    check "$cpu: $(basename "$program") has no path of the build" sh -c "! grep -qa '$here' '$program'"
+  done
+  [ "$cpu" != aarch64 ] || check "arm64: the programs are signed, ad hoc" sh -c "'$dump' --macho --private-headers '$tmp/$name/bin/lode' | grep -q LC_CODE_SIGNATURE"
+done
 
 # ---- In other roots ----
 
@@ -57,6 +97,13 @@ prepare() { # ROOT: a project and the artefacts
   : >>"$1/dev/null"
   (cd "$here" && git ls-files src/lib/base src/lib/os src/app/scan web bindings/python/lode | xargs cp --parents -t "$1/home/user/project")
   cp -r "$tree" "$1/home/user/unpacked"
+}
+try_deb() { # NAME ROOT
+  cp "$out/lode_${version}_$(dpkg --print-architecture).deb" "$2/home/user/lode.deb"
+  check "$1: dpkg -i" inside "$2" "dpkg -i /home/user/lode.deb"
+  check "$1: the package's lode" inside "$2" "cd /home/user/project && /usr/bin/lode index && /usr/bin/lode search checksum | grep -q src/lib"
+  check "$1: its files are as they were packed" inside "$2" "dpkg -V lode"
+  check "$1: dpkg -r" inside "$2" "dpkg -r lode && [ ! -e /usr/bin/lode ]"
 }
 try_tarball() { # NAME ROOT
   check "$1: install.sh without root's help" inside "$2" "/home/user/unpacked/install.sh"
@@ -75,6 +122,17 @@ try_tarball() { # NAME ROOT
   check "$1: install.sh --uninstall" inside "$2" "/home/user/unpacked/install.sh --uninstall && [ ! -e .local/bin/lode ] && [ ! -e /home/user/.local/lib/lode ]"
 }
 
+# The library of the musl wheel, as a program that is linked with musl has it: Debian's package has the loader
+try_musl() { # NAME ROOT
+  local loader=/lib/ld-musl-$machine.so.1 zig=$here/build/dist/src/zig/ziglang/zig
+  if [ ! -e "$loader" ] || [ ! -x "$zig" ] || [ -z "$musl_wheel" ]; then skip "$1: Debian's package musl, zig or the wheel are missing"; return; fi
+  mkdir -p "$2/lib"
+  cp -L "$loader" "$2/lib/"
+  cp "$musl_library" "$2/lib/"
+  check "$1: a program for it" "$zig" cc -target "$machine-linux-musl" -dynamic -I"$here/include" -o "$2/home/user/notes" "$here/examples/notes.c" "$musl_library"
+  check "$1: it adds and finds" inside "$2" "cd /home/user && ./notes notes.store"
+}
+
 if [ "$(id -u)" != 0 ]; then
   skip "the other roots: they need root"
 else
@@ -87,6 +145,7 @@ else
     ln -sf /bin/busybox "$root/usr/bin/env"
     prepare "$root"
     try_tarball "nothing but busybox" "$root"
+    try_musl "busybox and musl" "$root"
   else
     skip "the root with busybox alone: busybox-static is not installed"
   fi
@@ -96,6 +155,7 @@ else
     cp -a "$base" "$root"
     prepare "$root"
     try_tarball "$name" "$root"
+    try_deb "$name" "$root"
     [ -n "$wheel" ] || { skip "$name: no wheel"; continue; }
     cp "$wheel" "$root/home/user/"
     check "$name: the wheel installs" inside "$root" \
@@ -119,6 +179,14 @@ sys.exit(server.wait())
 PY
     check "$name: the module, alone and against lode serve" inside "$root" "cd /home/user && PYTHONPATH=/home/user/wheel python3 use.py"
   done
+fi
+
+# ---- Debian packages ----
+
+if command -v lintian >/dev/null; then
+  for file in "$out"/*.deb; do check "lintian $(basename "$file")" lintian --allow-root --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs "$file"; done
+else
+  skip "lintian is not installed"
 fi
 
 # ---- npm ----

@@ -1,6 +1,6 @@
 #!/bin/sh
-# fetch.sh FOLDER - fetches what deps/dist/sources.txt names and unpacks it as FOLDER/NAME, once, by the ordinary clients of the
-# registries (pip, cargo, apt). A package whose bytes are not the expected ones is refused.
+# fetch.sh FOLDER [grammars] - fetches what deps/dist/sources.txt names and unpacks it as FOLDER/NAME, once, by the ordinary clients of the
+# registries (pip, cargo, apt), and the grammars, or these alone. A package whose bytes are not the expected ones is refused.
 set -eu
 cd "$(dirname "$0")/../.."
 mkdir -p "$1"
@@ -12,12 +12,14 @@ trap 'exit 1' INT TERM HUP
 mkdir -p "$work"
 
 die() { echo "fetch: $1" >&2; exit 1; }
-need() { command -v "$1" >/dev/null 2>&1 || die "$1 is not installed: $2"; }
+# COMMAND PACKAGE - a command, from Debian's package if it is missing
+need() { command -v "$1" >/dev/null 2>&1 || tools/deps.sh "$2" || die "$1 is not installed"; }
 check() { echo "$1  $2" | sha256sum -c --quiet >/dev/null 2>&1 || die "$(basename "$2") is not the expected one (SHA-256)"; }
 
 # PACKAGE VERSION SUM
 fetch_pip() {
-  need python3 "apt-get install python3-pip"
+  need python3 python3-pip
+  python3 -m pip --version >/dev/null 2>&1 || tools/deps.sh python3-pip || die "python3 has no pip"
   python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: -d "$work/pip" "$1==$2" || die "pip cannot fetch $1 $2"
   check "$3" "$(ls "$work"/pip/*.whl)"
   python3 -m zipfile -e "$work"/pip/*.whl "$work/tree"
@@ -27,7 +29,7 @@ fetch_pip() {
 # All crates at once: cargo's resolver wants a manifest, and brings along what they depend on, which is not used
 fetch_crates() {
   [ ! -d "$work/crates" ] || return 0
-  need cargo "install Rust's cargo (Debian: apt-get install cargo)"
+  need cargo cargo
   mkdir -p "$work/crates/src"
   : >"$work/crates/src/lib.rs"
   {
@@ -54,8 +56,8 @@ apt_private() {
 }
 fetch_debian() {
   suite=${1%%/*} package=${1#*/}
-  need apt-get "the sources of $package come from Debian's mirrors"
-  need dpkg-source "apt-get install dpkg-dev"
+  command -v apt-get >/dev/null 2>&1 || die "the sources of $package come from Debian's mirrors, by apt-get, which is not here"
+  need dpkg-source dpkg-dev
   if [ ! -f "$work/parts/$suite.list" ]; then
     # shellcheck disable=SC2016
     mirror=$(apt-get indextargets --format '$(ORIGIN) $(RELEASE) $(SITE)' 2>/dev/null | awk '$1 == "Debian" && $2 !~ /-/ { print $3; exit }')
@@ -71,6 +73,8 @@ fetch_debian() {
 }
 
 machine=$(uname -m)
+list_of() { [ "$1" = grammars ] || cat "$list"; }
+list_of "${2:-}" >"$work/list"
 while read -r kind package version sum name rest; do
   case "$kind" in ''|'#'*) continue ;; pip/"$machine"|crate|debian) ;; *) continue ;; esac
   [ "$(cat "$out/$name.sum" 2>/dev/null)" != "$sum" ] || continue
@@ -79,13 +83,14 @@ while read -r kind package version sum name rest; do
   "fetch_${kind%%/*}" "$package" "$version" "$sum" </dev/null
   mv "$work/tree" "$out/$name"
   echo "$sum" >"$out/$name.sum"
-done <"$list"
-[ -x "$out/zig/ziglang/zig" ] || die "no compiler for a build on $machine in $list"
+done <"$work/list"
+[ ! -s "$work/list" ] || need llvm-strip llvm
+[ ! -s "$work/list" ] || [ -x "$out/zig/ziglang/zig" ] || die "no compiler for a build on $machine in $list"
 
 # The grammars, pinned by their lock file
 pins=$(cat deps/grammars/package-lock.json | sha256sum | cut -d' ' -f1)
 if [ "$(cat "$out/grammars.sum" 2>/dev/null)" != "$pins" ]; then
-  need npm "apt-get install npm"
+  need npm npm
   echo "fetch: grammars (deps/grammars)"
   rm -rf "$out/grammars"
   mkdir -p "$work/grammars"

@@ -16,7 +16,9 @@ if [ -n "$remove" ]; then
   echo "lode is removed from $prefix"
   exit 0
 fi
-[ ! -f SHA256SUMS ] || ! command -v sha256sum >/dev/null 2>&1 || sha256sum -c SHA256SUMS >/dev/null 2>&1 || {
+sums=true # where neither program is, nothing is compared
+if command -v sha256sum >/dev/null 2>&1; then sums=sha256sum; elif command -v shasum >/dev/null 2>&1; then sums="shasum -a 256"; fi
+$sums -c SHA256SUMS >/dev/null 2>&1 || {
   echo "install.sh: a file is not as it was packed (SHA256SUMS)" >&2
   exit 1
 }

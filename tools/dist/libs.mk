@@ -43,7 +43,7 @@ mimalloc.flags := -I$(SRC)/mimalloc/c_src/mimalloc/v2/include -DMI_MALLOC_OVERRI
 
 define library
 $(1).obj := $$(patsubst $(SRC)/%.c,$(OUT)/obj/%.o,$$($(1).src))
-$$($(1).obj): $(OUT)/obj/%.o: $(SRC)/%.c tools/dist/libs.mk $(wildcard $(CONFIG)/*)
+$$($(1).obj): $(OUT)/obj/%.o: $(SRC)/%.c tools/dist/libs.mk $(wildcard $(CONFIG)/*.h)
 	@mkdir -p $$(@D)
 	@$(CC) $(FLAGS) $$($(1).flags) -c -o $$@ $$<
 $(OUT)/lib$(1).a: $$($(1).obj)

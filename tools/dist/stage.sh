@@ -11,8 +11,8 @@ install -m 755 "$built/lode" "$out/bin/lode"
 install -m 755 "$built/lode-parser" "$out/lib/lode/lode-parser"
 install -m 644 models/code/code.model "$out/share/lode/models/code.model"
 install -m 644 README.md CHANGELOG.md "$out/share/doc/lode/"
-tools/dist/licences.sh "$out/share/doc/lode/licences"
-python3 tools/dist/sbom.py "$target" >"$out/share/doc/lode/sbom.spdx.json"
+tools/dist/licences.sh "$target" "$out/share/doc/lode/licences"
+tools/dist/sbom.sh "$target" >"$out/share/doc/lode/sbom.spdx.json"
 # man pages and completions are the same for all targets; the program of this machine prints them
 host=build/dist/$(uname -m)-linux-musl/release/lode
 mkdir -p "$out/share/man/man1" "$out/share/bash-completion/completions" "$out/share/zsh/site-functions" "$out/share/fish/vendor_completions.d"

@@ -5,7 +5,6 @@ import operator
 import os
 import struct
 import sys
-import sysconfig
 from array import array
 
 from . import _abi
@@ -17,8 +16,7 @@ except ImportError:  # plain lists do
     numpy = None
 
 
-NAME = "liblode.so.%d" % _abi.LODE_ABI
-MUSL = "liblode-musl.so.%d" % _abi.LODE_ABI
+NAME = ("liblode.%d.dylib" if sys.platform == "darwin" else "liblode.so.%d") % _abi.LODE_ABI
 
 
 def _candidates():
@@ -26,12 +24,7 @@ def _candidates():
     if given:
         yield given
     here = os.path.dirname(os.path.abspath(__file__))
-    # wheels of lodekit have one for each C library; the other one cannot be loaded
-    inside = [NAME, MUSL]
-    if "musl" in (sysconfig.get_config_var("HOST_GNU_TYPE") or ""):
-        inside.reverse()
-    for name in inside:
-        yield os.path.join(here, name)
+    yield os.path.join(here, NAME)  # a wheel
     yield os.path.join(here, "..", "..", "..", "build", "release", NAME)  # a checkout
     yield NAME
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libraries.c - libcurl and libmicrohttpd inside lode, and libcurl inside liblode (DIST_LIBRARY). */
 #include "dist_static.h"
+#include "platform/library.h"
 
 #include <curl/curl.h>
 #include <stdlib.h>
@@ -41,15 +42,15 @@ static void reset_with_certificates(CURL *curl) {
 }
 
 #define CURL_SYMBOL(name)                                                                                              \
-  { "libcurl.so.4", "curl_" #name, (void (*)(void))curl_##name }
+  { OS_LIBRARY_NAME("curl", "4"), "curl_" #name, (void (*)(void))curl_##name }
 
 #ifndef DIST_LIBRARY
 #include "server/mhd.h"
-#define MHD_SYMBOL(name) {"libmicrohttpd.so.12", "MHD_" #name, (void (*)(void))MHD_##name},
+#define MHD_SYMBOL(name) {OS_LIBRARY_NAME("microhttpd", "12"), "MHD_" #name, (void (*)(void))MHD_##name},
 #endif
 
 const dist_symbol dist_symbols[] = {
-    {"libcurl.so.4", "curl_easy_reset", (void (*)(void))reset_with_certificates},
+    {OS_LIBRARY_NAME("curl", "4"), "curl_easy_reset", (void (*)(void))reset_with_certificates},
     CURL_SYMBOL(global_init),
     CURL_SYMBOL(easy_init),
     CURL_SYMBOL(easy_setopt),

@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""wheel.py MACHINE OUT - the wheel `lodekit` for Linux on MACHINE (x86_64, aarch64), from what `make dist` has built: the commands lode
-and lode-parser as they are, without an interpreter before them; the module `lode` with its library for glibc and for musl; the model.
+"""wheel.py TARGET OUT - the wheel `lodekit` for TARGET (MACHINE-linux-gnu.2.17, MACHINE-linux-musl, MACHINE-macos), from what `make dist` has
+built: the commands lode and lode-parser as they are, without an interpreter before them; the module `lode` with its library; the model.
 
 The archive is made here, not by a build backend, so that its bytes depend on its contents alone."""
 import base64
 import hashlib
 import io
+import json
 import os
 import sys
 import zipfile
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+from abi import Header
+
+PYTHON = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.join(PYTHON, "..", "..")
 DIST = os.path.join(ROOT, "build", "dist")
-PYTHON = os.path.join(ROOT, "bindings", "python")
-sys.path.insert(0, PYTHON)
-from abi import Header  # noqa: E402
 
 SUMMARY = "Semantic code search and an embedded vector database that do not crash: the programs lode, the module lode"
 
@@ -55,7 +56,17 @@ class Wheel:
         self.archive.close()
 
 
-def add_module(wheel, header, machine, abi, version):
+def tags_of(target):
+    """The platforms of a wheel, as its name has them."""
+    machine, system = target.split("-", 1)
+    if system == "macos":
+        return "macosx_11_0_" + {"aarch64": "arm64"}.get(machine, machine)
+    if system == "linux-musl":
+        return "musllinux_1_1_" + machine
+    return "manylinux_2_17_%s.manylinux2014_%s" % (machine, machine)
+
+
+def add_module(wheel, header, target):
     for folder, _, files in sorted(os.walk(os.path.join(PYTHON, "lode"))):
         for file in sorted(files):
             if not file.endswith((".py", ".typed")) or file == "_abi.py":
@@ -65,43 +76,52 @@ def add_module(wheel, header, machine, abi, version):
     out = io.StringIO()
     Header(header).write(out)
     wheel.add("lode/_abi.py", out.getvalue())
-    for libc, target in (("", "-linux-gnu.2.17"), ("-musl", "-linux-musl")):
-        wheel.add("lode/liblode%s.so.%s" % (libc, abi),
-                  read(DIST, machine + target, "release", "liblode.so." + version), 0o755)
+    form = "liblode.%s.dylib" if target.endswith("macos") else "liblode.so.%s"
+    wheel.add("lode/" + form % header_value(header, "LODE_ABI"),
+              read(DIST, target, "release", form % header_value(header, "LODE_VERSION_TEXT")), 0o755)
 
 
-def add_programs(wheel, machine):
-    stage = os.path.join(DIST, "stage", machine + "-linux-musl")
+def add_programs(wheel, target):
+    """Returns the licences of all that is inside, as an expression and as files."""
+    # the programs for Linux need no C library, whichever it is
+    stage = os.path.join(DIST, "stage", target.replace("-gnu.2.17", "-musl"))
     wheel.add(wheel.data + "scripts/lode", read(stage, "bin", "lode"), 0o755)
     wheel.add(wheel.data + "scripts/lode-parser", read(stage, "lib", "lode", "lode-parser"), 0o755)
+    licences, sbom = [], {}
     for folder, _, files in sorted(os.walk(os.path.join(stage, "share"))):
         for file in sorted(files):
             path = os.path.join(folder, file)
             name = os.path.relpath(path, stage)
             if name.startswith("share/doc/lode/licences/"):
                 wheel.add(wheel.info + "licenses/" + file, read(path))
+                licences.append(file)
             elif name.endswith("sbom.spdx.json"):
                 wheel.add(wheel.info + "sboms/" + file, read(path))
+                sbom = json.loads(read(path))
             elif not name.startswith("share/doc/"):
                 wheel.add(wheel.data + "data/" + name, read(path))
+    return " AND ".join(sorted({part["licenseDeclared"] for part in sbom["packages"]})), licences
+
+
+def metadata(version, expression, licences):
+    fields = ["Metadata-Version: 2.4", "Name: lodekit", "Version: " + version, "Summary: " + SUMMARY, "License-Expression: " + expression]
+    fields += ["License-File: " + name for name in licences]
+    fields += ["Requires-Python: >=3.9", "Description-Content-Type: text/markdown"]
+    return "\n".join(fields) + "\n\n" + read(ROOT, "README.md").decode()
 
 
 def main():
-    machine, out = sys.argv[1:]
+    target, out = sys.argv[1:]
     header = read(ROOT, "include", "lode.h").decode()
-    version, abi = header_value(header, "LODE_VERSION_TEXT"), header_value(header, "LODE_ABI")
-    platform = "manylinux_2_17_%s.manylinux2014_%s.musllinux_1_1_%s" % (machine, machine, machine)
+    version, tags = header_value(header, "LODE_VERSION_TEXT"), tags_of(target)
     name = "lodekit-" + version
-    os.makedirs(out, exist_ok=True)
-    path = os.path.join(out, "%s-py3-none-%s.whl" % (name, platform))
+    path = os.path.join(out, "%s-py3-none-%s.whl" % (name, tags))
     wheel = Wheel(path, name)
-    add_module(wheel, header, machine, abi, version)
-    add_programs(wheel, machine)
-    wheel.add(wheel.info + "METADATA", "Metadata-Version: 2.1\nName: lodekit\nVersion: %s\nSummary: %s\nLicense: Apache-2.0\n"
-              "Requires-Python: >=3.9\nDescription-Content-Type: text/markdown\n\n%s" % (version, SUMMARY, read(ROOT, "README.md").decode()))
+    add_module(wheel, header, target)
+    wheel.add(wheel.info + "METADATA", metadata(version, *add_programs(wheel, target)))
     wheel.add(wheel.info + "entry_points.txt", "[mempalace.backends]\nlode = lode.mempalace:LodeBackend\n")
-    tags = "".join("Tag: py3-none-%s\n" % tag for tag in platform.split("."))
-    wheel.add(wheel.info + "WHEEL", "Wheel-Version: 1.0\nGenerator: lode\nRoot-Is-Purelib: false\n" + tags)
+    wheel.add(wheel.info + "WHEEL", "Wheel-Version: 1.0\nGenerator: lode\nRoot-Is-Purelib: false\n" +
+              "".join("Tag: py3-none-%s\n" % tag for tag in tags.split(".")))
     wheel.close()
     print(path)
 
