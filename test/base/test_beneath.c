@@ -405,6 +405,45 @@ TEST(foreign_files_stay_and_are_named) {
   CHECK(!exists(folder, "segments") && !exists(folder, "config.json") && exists(folder, "thesis.txt"));
 }
 
+TEST(a_list_that_breaks_off_removes_nothing) {
+  static const fault_call calls[] = {FAULT_DIR_NEXT, FAULT_STAT};
+  lode_error err;
+  const char *folder = test_folder();
+  CHECK(mkdir(join(folder, "segments"), 0700) == 0);
+  put_text(folder, "lode.db", "1");
+  put_text(folder, "thesis.txt", "mine");
+  put_text(folder, "segments/0123456789abcdef.seg", "2");
+  fault_install(&os_real);
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+    for (uint64_t n = 1;; n++) {
+      fault_set(calls[i], n, false, FAULT_EIO);
+      lode_status st = storefile_clear(folder, STOREFILE_DATA, NULL, NULL, &err);
+      if (!fault_hits()) break;
+      fault_clear();
+      CHECKF(st == LODE_IO, "%s %llu: %s", fault_call_name(calls[i]), (unsigned long long)n, lode_status_name(st));
+      CHECK(exists(folder, "lode.db") && exists(folder, "segments/0123456789abcdef.seg"));
+    }
+    CHECK(!exists(folder, "lode.db") && exists(folder, "thesis.txt"));
+    put_text(folder, "lode.db", "1");
+    CHECK(mkdir(join(folder, "segments"), 0700) == 0);
+    put_text(folder, "segments/0123456789abcdef.seg", "2");
+  }
+  fault_uninstall();
+}
+
+TEST(remains_that_cannot_be_listed_are_remains) {
+  lode_error err;
+  lode_store *store;
+  const char *folder = test_folder();
+  CHECK(mkdir(join(folder, "segments"), 0700) == 0);
+  FAILS(LODE_NOT_FOUND, lode_open(folder, NULL, &store, &err));
+  fault_install(&os_real);
+  fault_set(FAULT_DIR_NEXT, 1, true, FAULT_EIO);
+  FAILS(LODE_CORRUPT, lode_open(folder, NULL, &store, &err));
+  CHECK(fault_hits());
+  fault_uninstall();
+}
+
 /* ---- Killed and failing on the way ---- */
 
 typedef struct clear_work {

@@ -10,6 +10,7 @@
 #include "platform/platform_internal.h"
 #include "platform/process.h"
 #include "platform/socket.h"
+#include "support/fault.h"
 #include "support/test.h"
 
 #include <signal.h>
@@ -367,6 +368,92 @@ TEST(a_program_that_cannot_be_started_is_an_error) {
   FAILS(LODE_NOT_FOUND, proc_spawn(&(proc_options){.path = "/nonexistent/x", .argv = argv}, &child, &err));
   CHECK(strstr(err.text, "/nonexistent/x") && child.pid == 0 && child.fd == -1);
   FAILS(LODE_NOT_FOUND, proc_spawn(&(proc_options){.path = "/etc/passwd", .argv = argv}, &child, &err));
+}
+
+TEST(a_list_that_breaks_off_is_told_from_its_end) {
+  const char *folder = test_folder();
+  char path[500];
+  os_kind kind;
+  int errnum, names = 0;
+  for (int i = 0; i < 3; i++) {
+    snprintf(path, sizeof path, "%s/%d", folder, i);
+    test_write_file(path, "", 0);
+  }
+  fault_install(&os_real);
+  for (uint64_t at = 0; at <= 4; at++) {
+    names = 0;
+    fault_set(FAULT_DIR_NEXT, at, false, FAULT_EIO);
+    os_dir *dir = os_dir_open(folder);
+    while (os_dir_next_kind(dir, &kind, &errnum)) names++;
+    os_dir_close(dir);
+    CHECK(names == (at ? (int)at - 1 : 3) && errnum == (at ? EIO : 0));
+  }
+  fault_set(FAULT_DIR_NEXT, 2, false, FAULT_EINTR);
+  os_dir *dir = os_dir_open(folder);
+  for (names = 0; os_dir_next_kind(dir, &kind, &errnum);) names++;
+  os_dir_close(dir);
+  CHECK(names == 3 && !errnum && fault_hits() == 1);
+  fault_uninstall();
+}
+
+TEST(without_a_time_of_birth_a_file_has_its_inode) {
+  char with[64], without[64];
+  bool exact;
+  const char *path = lock_path();
+  fault_install(&os_real);
+  os_file_identity(path, with, sizeof with, &exact);
+  fault_set(FAULT_BIRTH, 1, true, FAULT_EIO);
+  os_file_identity(path, without, sizeof without, &exact);
+  CHECK(fault_hits() == 1 && !exact && *without && !strchr(without, '.'));
+  fault_set(FAULT_BIRTH, 1, false, FAULT_EINTR);
+  os_file_identity(path, without, sizeof without, &exact);
+  CHECK(fault_hits() == 1 && strcmp(with, without) == 0);
+  fault_uninstall();
+}
+
+TEST(a_process_that_cannot_be_had_is_an_error) {
+  const char *const argv[] = {"sh", NULL};
+  char *const start[] = {(char[]){"true"}, NULL};
+  proc_child child;
+  os_exit end;
+  fault_install(&os_real);
+  fault_set(FAULT_SPAWN, 1, false, FAULT_EIO);
+  FAILS(LODE_IO, proc_spawn(&(proc_options){.path = "/bin/sh", .argv = argv}, &child, &err));
+  CHECK(fault_hits() == 1 && child.pid == 0 && child.fd == -1);
+  fault_set(FAULT_SPAWN, 1, false, FAULT_EIO);
+  CHECK(os_start(start, OS_NULL, OS_NULL) == -1 && errno == EIO);
+  pid_t pid = os_start(start, OS_NULL, OS_NULL);
+  CHECK(pid > 0 && os_wait(pid, true, &end) == 1 && end.code == 0);
+  fault_uninstall();
+}
+
+/* Somebody sets the clock back by a year, and then ten years ahead. */
+TEST(a_wall_clock_that_is_set_loses_nothing) {
+  static const int64_t wrong_ms[] = {-365ll * 86400000, 3650ll * 86400000, 0};
+  lode_open_options options = {.create = true, .no_background = true};
+  const char *folder = test_folder();
+  lode_store *store;
+  lode_stats stats;
+  uint64_t now = os_wall_ms();
+  fault_install(&os_real);
+  for (size_t i = 0; i < sizeof wrong_ms / sizeof *wrong_ms; i++) {
+    lode_collection *some;
+    float v[2] = {1, (float)i};
+    char id[8];
+    fault_clock_set(wrong_ms[i]);
+    CHECK(wrong_ms[i] == 0 || (os_wall_ms() > now) == (wrong_ms[i] > 0));
+    snprintf(id, sizeof id, "r%zu", i);
+    OK(lode_open(folder, &options, &store, &err));
+    OK(lode_collection_open(store, (lode_str){"some", 4}, &(lode_collection_options){.create = true}, &some, &err));
+    lode_record record = {.id = {id, strlen(id)}, .vector = v, .dimension = 2};
+    OK(lode_add(some, NULL, &record, 1, LODE_FAIL_EXISTING, NULL, &err));
+    OK(lode_verify(store, NULL, NULL, (lode_progress){0}, &err));
+    OK(lode_store_stats(store, &stats, &err));
+    CHECK(stats.records == i + 1);
+    lode_collection_close(some);
+    lode_close(store);
+  }
+  fault_uninstall();
 }
 
 TEST(the_program_is_found) {

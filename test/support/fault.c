@@ -21,6 +21,7 @@ static struct {
   bool disk_full_next; /* half a write was done: the next one fails */
 } plan;
 static uint64_t counts[FAULT_ANY + 1], sync_count, hits;
+static int64_t clock_ms;
 
 const char *fault_call_name(fault_call call) {
   return call == FAULT_ANY ? "any call" : call == FAULT_SYNC ? "sync" : oscall_kind_name((oscall_kind)call);
@@ -64,6 +65,7 @@ static int64_t failing(oscall *c) {
 }
 
 static int64_t fault_layer(oscall *c) {
+  if (c->kind == OSCALL_WALL) return oscall_pass(c) + clock_ms;
   if (c->kind == OSCALL_NOW || c->kind == OSCALL_SLEEP) return oscall_pass(c);
   bool fails = hit((fault_call)c->kind);
   if (c->kind == OSCALL_PWRITE && plan.disk_full_next) {
@@ -86,7 +88,10 @@ void fault_no_sync(void) {
   os_api = &unsynced;
 }
 
+void fault_clock_set(int64_t ms) { clock_ms = ms; }
+
 void fault_install(const os_calls *under) {
+  clock_ms = 0;
   oscall_push(fault_layer, under);
   fault_set(FAULT_ANY, 0, false, FAULT_EIO);
 }

@@ -8,7 +8,8 @@
  *   FAULT_SHORT              reads and writes move half of what was asked for; for FAULT_PREAD and FAULT_PWRITE
  *   FAULT_EINTR              -1 and EINTR, nothing is done; once only. Must be survived without a trace.
  *   FAULT_EXIT               the process ends at once, before the call: a kill -9 at that place
- * now_ns and sleep_us never fail and are not counted; close does what it should also when it says that it failed.
+ * Clocks and sleep_us never fail and are not counted; fault_clock_set() sets the wall clock. close does what it should
+ * also when it says that it failed.
  *
  * Memory: fault_alloc_install() wraps SQLite's allocator and sets mem_alloc_hook; both share one counter. It must come
  * before anything of SQLite is used in the process.
@@ -38,6 +39,9 @@ typedef enum fault_call {
   FAULT_RMDIR = OSCALL_RMDIR,
   FAULT_LOCK = OSCALL_LOCK,
   FAULT_LOCK_HELD = OSCALL_LOCK_HELD,
+  FAULT_DIR_NEXT = OSCALL_DIR_NEXT,
+  FAULT_BIRTH = OSCALL_BIRTH,
+  FAULT_SPAWN = OSCALL_SPAWN,
   FAULT_ANY,  /* the total; also how many kinds there are */
   FAULT_SYNC, /* fsync or fdatasync */
 } fault_call;
@@ -55,6 +59,8 @@ void fault_clear(void);                                                         
 uint64_t fault_count(fault_call call); /* calls since fault_install or fault_set */
 uint64_t fault_hits(void);             /* faults delivered since then */
 const char *fault_call_name(fault_call call);
+/* The wall clock goes this much wrong from now on, while the layer is in use. */
+void fault_clock_set(int64_t ms);
 
 /* Works in a child of which call n and all after it fail (0: none). Returns how many such calls were made; 0 when the
  * work did not get through: it died of FAULT_EXIT, or said LODE_FULL where FAULT_ENOSPC was the effect. Any other

@@ -13,9 +13,9 @@ static const os_calls *bottom;
 static const os_calls table;
 static char fd_paths[MAX_FDS][OSCALL_PATH];
 
-static const char *const kind_names[] = {"open",  "close", "read",  "write",  "truncate", "fsync",
-                                         "sync",  "fstat", "chmod", "stat",   "unlink",   "rename",
-                                         "mkdir", "rmdir", "lock",  "locked", "now",      "sleep"};
+static const char *const kind_names[] = {"open",  "close", "read",   "write",  "truncate", "fsync", "sync", "fstat",
+                                         "chmod", "stat",  "unlink", "rename", "mkdir",    "rmdir", "lock", "locked",
+                                         "list",  "birth", "spawn",  "wall",   "now",      "sleep"};
 
 const char *oscall_kind_name(oscall_kind kind) { return kind_names[kind]; }
 
@@ -85,6 +85,11 @@ static int64_t oscall_do(const os_calls *os, const oscall *c) {
     case OSCALL_FCHMOD: return os->fchmod(c->fd, c->mode);
     case OSCALL_LOCK: return os->lock(c->fd, c->lock, c->off, c->len);
     case OSCALL_LOCK_HELD: return os->lock_held(c->fd, c->lock, c->off, c->len);
+    case OSCALL_DIR_NEXT: return os->dir_next(c->list, c->name, c->what);
+    case OSCALL_BIRTH: return os->birth(c->path, c->birth);
+    case OSCALL_SPAWN:
+      return c->options ? os->spawn(c->options, c->fd_out, c->refused) : os->start(c->argv, c->in, c->out);
+    case OSCALL_WALL: return (int64_t)os->wall_ms();
     case OSCALL_NOW: return (int64_t)os->now_ns();
     case OSCALL_SLEEP: os->sleep_us(c->us); return 0;
     default: return do_named(os, c);
@@ -161,6 +166,19 @@ static int call_lock(int fd, short type, off_t start, off_t len) {
 static int call_lock_held(int fd, short type, off_t start, off_t len) {
   return (int)CALL(OSCALL_LOCK_HELD, .fd = fd, .lock = type, .off = start, .len = len);
 }
+static int call_dir_next(os_dir *dir, const char **name, os_kind *kind) {
+  return (int)CALL(OSCALL_DIR_NEXT, .list = dir, .name = name, .what = kind);
+}
+static int call_birth(const char *path, os_birth *out) { return (int)CALL(OSCALL_BIRTH, .path = path, .birth = out); }
+static pid_t call_spawn(const os_spawn_options *options, int *fd, bool *refused) {
+  *fd = -1;
+  *refused = false;
+  return (pid_t)CALL(OSCALL_SPAWN, .options = options, .fd_out = fd, .refused = refused);
+}
+static pid_t call_start(char *const *argv, int in, int out) {
+  return (pid_t)CALL(OSCALL_SPAWN, .argv = argv, .in = in, .out = out);
+}
+static uint64_t call_wall_ms(void) { return (uint64_t)CALL(.kind = OSCALL_WALL); }
 static uint64_t call_now_ns(void) { return (uint64_t)CALL(.kind = OSCALL_NOW); }
 static void call_sleep_us(uint64_t us) { (void)CALL(OSCALL_SLEEP, .us = us); }
 
@@ -187,6 +205,11 @@ static const os_calls table = {
     .rmdir = call_rmdir,
     .lock = call_lock,
     .lock_held = call_lock_held,
+    .dir_next = call_dir_next,
+    .birth = call_birth,
+    .spawn = call_spawn,
+    .start = call_start,
+    .wall_ms = call_wall_ms,
     .now_ns = call_now_ns,
     .sleep_us = call_sleep_us,
 };

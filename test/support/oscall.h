@@ -12,6 +12,7 @@
 #define LODE_OSCALL_H
 
 #include "os/os.h"
+#include "platform/process.h"
 
 typedef enum oscall_kind {
   OSCALL_OPEN, /* open, open_below */
@@ -30,6 +31,10 @@ typedef enum oscall_kind {
   OSCALL_RMDIR,
   OSCALL_LOCK,
   OSCALL_LOCK_HELD,
+  OSCALL_DIR_NEXT,
+  OSCALL_BIRTH,
+  OSCALL_SPAWN, /* spawn, start */
+  OSCALL_WALL,
   OSCALL_NOW,
   OSCALL_SLEEP,
   OSCALL_KINDS
@@ -49,8 +54,17 @@ typedef struct oscall {
   off_t off, len; /* position, new size, or range of a lock */
   short lock;
   struct stat *st;
-  uint64_t us; /* of sleep_us */
-  int level;   /* for oscall_pass() */
+  uint64_t us;  /* of sleep_us */
+  os_dir *list; /* of dir_next, with name and what */
+  const char **name;
+  os_kind *what;
+  os_birth *birth;
+  const os_spawn_options *options; /* of spawn, with refused; fd_out is the socket */
+  int *fd_out;
+  bool *refused;
+  char *const *argv; /* of start, with in and out */
+  int in, out;
+  int level; /* for oscall_pass() */
 } oscall;
 
 typedef int64_t oscall_layer(oscall *c);

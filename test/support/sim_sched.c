@@ -216,6 +216,7 @@ static int64_t sched_layer(oscall *c) {
   char path[OSCALL_PATH];
   if (c->kind == OSCALL_NOW) return (int64_t)(sim->clock_ns += 100);
   if (c->kind == OSCALL_SLEEP) return sleep_for(c);
+  if (c->kind >= OSCALL_DIR_NEXT && c->kind <= OSCALL_WALL) return oscall_pass(c); /* no steps of the simulation */
   oscall_path(c, path);
   bool moves = c->kind == OSCALL_PREAD || c->kind == OSCALL_PWRITE;
   uint64_t len = c->kind == OSCALL_LOCK || c->kind == OSCALL_LOCK_HELD ? (uint64_t)c->lock : c->n;

@@ -346,7 +346,7 @@ static int64_t do_call(oscall *c, const char *path) {
 static int64_t simdisk_layer(oscall *c) {
   char path[OSCALL_PATH];
   int64_t rc = -1;
-  if (c->kind == OSCALL_NOW || c->kind == OSCALL_SLEEP) return oscall_pass(c);
+  if (c->kind == OSCALL_WALL || c->kind == OSCALL_NOW || c->kind == OSCALL_SLEEP) return oscall_pass(c);
   oscall_path(c, path);
   pthread_mutex_lock(&mutex);
   if (c->kind == OSCALL_CLOSE)

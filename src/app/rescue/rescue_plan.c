@@ -167,11 +167,13 @@ static lode_status rescue_plan_find_index_dirs(rescue_plan *p, lode_error *err) 
   lode_status st = LODE_OK;
   if (memchr(name.data, '/', name.len) || name.data[0] == '.') return LODE_OK; /* not an id that Chroma creates */
   TRY(rescue_plan_add_index_dir(p, name.data, false, err));
+  os_kind kind;
+  int errnum = 0;
   os_dir *all = os_dir_open(p->chroma->folder);
-  for (const char *it; all && st == LODE_OK && (it = os_dir_next(all));)
+  for (const char *it; all && st == LODE_OK && (it = os_dir_next_kind(all, &kind, &errnum));)
     if (strncmp(it, name.data, name.len) == 0 && it[name.len] == '.') st = rescue_plan_add_index_dir(p, it, true, err);
   if (all) os_dir_close(all);
-  return st;
+  return errnum ? err_errno(err, errnum, p->chroma->folder) : st; /* an index may be behind it */
 }
 
 static lode_status rescue_plan_open_index_dirs(rescue_plan *p, lode_error *err) {

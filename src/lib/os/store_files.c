@@ -119,10 +119,12 @@ static lode_status storefile_list_dir(storefile_clearing *c, const char *within,
   strbuf path = {0};
   struct stat st;
   const char *name;
+  os_kind kind;
+  int errnum = 0;
   lode_status status = LODE_OK;
   os_dir *names = beneath_list(c->dir, *within ? STOREFILE_SEGMENTS_DIR : ".");
   if (!names) return err_errno(err, errno, c->dir);
-  while (status == LODE_OK && (name = os_dir_next(names)) != NULL) {
+  while (status == LODE_OK && (name = os_dir_next_kind(names, &kind, &errnum)) != NULL) {
     path.len = 0;
     strbuf_addf(&path, "%s%s", within, name);
     strbuf_addch(&path, '\0');
@@ -130,7 +132,10 @@ static lode_status storefile_list_dir(storefile_clearing *c, const char *within,
       status = err_nomem(err);
       break;
     }
-    if (OS_RETRY(os_api->lstat_at(os_dir_fd(names), name, &st)) != 0) continue; /* removed in the meantime */
+    if (OS_RETRY(os_api->lstat_at(os_dir_fd(names), name, &st)) != 0) {
+      if (errno != ENOENT) status = err_errno(err, errno, path.data);
+      continue; /* removed in the meantime */
+    }
     size_t row = storefile_row_of(path.data);
     if (!*within && strcmp(name, STOREFILE_SEGMENTS_DIR) == 0 && S_ISDIR(st.st_mode))
       status = storefile_list_dir(c, SEGMENTS_PREFIX, err);
@@ -139,6 +144,7 @@ static lode_status storefile_list_dir(storefile_clearing *c, const char *within,
     else if (storefile_table[row].kind & c->kinds)
       status = storefile_add_entry(c, row, within, name, err);
   }
+  if (errnum) status = err_errno(err, errnum, c->dir); /* what was not seen may be somebody else's */
   os_dir_close(names);
   strbuf_release(&path);
   return status;

@@ -2,6 +2,7 @@
 /* calls.c - the tables os_real and os_portable, and the calls that are the same on every platform. Calls interrupted by
  * a signal are retried here and, because a test's table may interrupt too, by their callers. */
 #include "platform/platform_internal.h"
+#include "platform/process.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -86,7 +87,7 @@ static void real_sleep_us(uint64_t us) {
   while (nanosleep(&left, &left) < 0 && errno == EINTR) continue;
 }
 
-uint64_t os_wall_ms(void) { return os_clock_ns(CLOCK_REALTIME) / 1000000u; }
+static uint64_t real_wall_ms(void) { return os_clock_ns(CLOCK_REALTIME) / 1000000u; }
 
 /* ---- The tables ---- */
 
@@ -94,7 +95,9 @@ uint64_t os_wall_ms(void) { return os_clock_ns(CLOCK_REALTIME) / 1000000u; }
   .open = real_open, .pread = real_pread, .pwrite = real_pwrite, .ftruncate = real_ftruncate, .fstat = real_fstat,     \
   .fchmod = real_fchmod, .stat = real_stat, .lstat_at = real_lstat_at, .unlink_at = real_unlink_at,                    \
   .rename_at = real_rename_at, .mkdir_at = real_mkdir_at, .rmdir_at = real_rmdir_at, .unlink = real_unlink,            \
-  .rename = real_rename, .mkdir = real_mkdir, .rmdir = real_rmdir, .now_ns = real_now_ns, .sleep_us = real_sleep_us
+  .rename = real_rename, .mkdir = real_mkdir, .rmdir = real_rmdir, .dir_next = os_shared_dir_next,                     \
+  .spawn = os_shared_spawn, .start = os_shared_start, .wall_ms = real_wall_ms, .now_ns = real_now_ns,                  \
+  .sleep_us = real_sleep_us
 
 const os_calls os_real = {SHARED_CALLS,
                           .close = os_sys_close,
@@ -102,29 +105,33 @@ const os_calls os_real = {SHARED_CALLS,
                           .fdatasync = os_sys_fdatasync,
                           .open_below = os_sys_open_below,
                           .lock = os_sys_lock,
-                          .lock_held = os_sys_lock_held};
+                          .lock_held = os_sys_lock_held,
+                          .birth = os_sys_birth};
 const os_calls os_portable = {SHARED_CALLS,
                               .close = os_portable_close,
                               .fsync = os_portable_fsync,
                               .fdatasync = os_portable_fdatasync,
                               .open_below = os_portable_open_below,
                               .lock = os_portable_lock,
-                              .lock_held = os_portable_lock_held};
+                              .lock_held = os_portable_lock_held,
+                              .birth = os_sys_birth};
 
 const os_calls *os_api = &os_real;
 
 /* ---- What is made of them ---- */
 
+uint64_t os_wall_ms(void) { return os_api->wall_ms(); }
+pid_t os_spawn(const os_spawn_options *options, int *fd, bool *refused) { return os_api->spawn(options, fd, refused); }
+pid_t os_start(char *const *argv, int in, int out) { return os_api->start(argv, in, out); }
+
 void os_file_identity(const char *path, char *text, size_t size, bool *exact) {
   struct stat st;
-  uint64_t ino;
-  int64_t seconds;
-  uint32_t ns;
+  os_birth birth;
   text[0] = '\0';
-  *exact = os_sys_birth(path, &ino, &seconds, &ns);
+  *exact = OS_RETRY(os_api->birth(path, &birth)) == 0;
   if (*exact)
-    snprintf(text, size, "%llx-%llx.%x", (unsigned long long)ino, (unsigned long long)seconds, ns);
-  else if (os_api->lstat_at(AT_FDCWD, path, &st) == 0)
+    snprintf(text, size, "%llx-%llx.%x", (unsigned long long)birth.ino, (unsigned long long)birth.seconds, birth.ns);
+  else if (OS_RETRY(os_api->lstat_at(AT_FDCWD, path, &st)) == 0)
     snprintf(text, size, "%llx-%llx", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
 }
 

@@ -60,13 +60,13 @@ int os_random(void *buf, size_t n, bool now) {
   return 0;
 }
 
-bool os_sys_birth(const char *path, uint64_t *ino, int64_t *seconds, uint32_t *ns) {
+int os_sys_birth(const char *path, os_birth *out) {
   struct stat st;
-  if (lstat(path, &st) != 0 || st.st_birthtimespec.tv_sec <= 0) return false;
-  *ino = st.st_ino;
-  *seconds = st.st_birthtimespec.tv_sec;
-  *ns = (uint32_t)st.st_birthtimespec.tv_nsec;
-  return true;
+  if (lstat(path, &st) != 0) return -1;
+  *out = (os_birth){st.st_ino, st.st_birthtimespec.tv_sec, (uint32_t)st.st_birthtimespec.tv_nsec};
+  if (out->seconds > 0) return 0;
+  errno = ENOTSUP;
+  return -1;
 }
 
 os_fs_kind os_fs_kind_of(const char *path, char *name, size_t name_size) {

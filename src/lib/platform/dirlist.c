@@ -40,15 +40,24 @@ static os_kind dir_kind(const struct dirent *e) {
 #endif
 }
 
-const char *os_dir_next_kind(os_dir *dir, os_kind *kind, int *errnum) {
+int os_shared_dir_next(os_dir *dir, const char **name, os_kind *kind) {
   struct dirent *e;
   do {
     errno = 0;
     e = readdir(dir_stream(dir));
   } while (e && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0));
-  *errnum = e ? 0 : errno;
-  *kind = e ? dir_kind(e) : OS_KIND_UNKNOWN;
-  return e ? e->d_name : NULL;
+  if (!e) return errno ? -1 : 0;
+  *name = e->d_name;
+  *kind = dir_kind(e);
+  return 1;
+}
+
+const char *os_dir_next_kind(os_dir *dir, os_kind *kind, int *errnum) {
+  const char *name = NULL;
+  *kind = OS_KIND_UNKNOWN;
+  int got = OS_RETRY(os_api->dir_next(dir, &name, kind));
+  *errnum = got < 0 ? errno : 0;
+  return got > 0 ? name : NULL;
 }
 
 const char *os_dir_next(os_dir *dir) {

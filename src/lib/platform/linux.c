@@ -61,18 +61,17 @@ int os_sys_lock_held(int fd, short type, off_t start, off_t len) {
   return rc < 0 ? -1 : range.l_type != F_UNLCK;
 }
 
-bool os_sys_birth(const char *path, uint64_t *ino, int64_t *seconds, uint32_t *ns) {
+int os_sys_birth(const char *path, os_birth *out) {
 #ifdef STATX_BTIME
   struct statx s;
-  if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &s) != 0) return false;
-  *ino = s.stx_ino;
-  *seconds = s.stx_btime.tv_sec;
-  *ns = s.stx_btime.tv_nsec;
-  return s.stx_mask & STATX_INO && s.stx_mask & STATX_BTIME;
+  if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &s) != 0) return -1;
+  *out = (os_birth){s.stx_ino, s.stx_btime.tv_sec, s.stx_btime.tv_nsec};
+  if (s.stx_mask & STATX_INO && s.stx_mask & STATX_BTIME) return 0;
 #else
-  (void)path, (void)ino, (void)seconds, (void)ns;
-  return false;
+  (void)path, (void)out;
 #endif
+  errno = ENOTSUP;
+  return -1;
 }
 
 int os_sys_nameless_file(void) {

@@ -6,15 +6,17 @@
  * portable.c what more than one of them uses. Code outside this room knows no system by name: it calls functions of
  * this room, and tools/check-platform.sh refuses other headers and calls.
  *
- * Everything that uses a file or a clock goes through the table os_api, so that tests can make call N fail, return
- * short or be interrupted, can lose what was not synced, and can count calls. The functions have the contracts of their
- * POSIX namesakes (-1 and errno). Files are never memory-mapped: the table has no such entry.
+ * Everything that uses a file, a clock or another program goes through the table os_api, so that tests can make call N
+ * fail, return short or be interrupted, can lose what was not synced, and can count calls. The functions have the
+ * contracts of their POSIX namesakes (-1 and errno). Files are never memory-mapped: the table has no such entry.
  *
  * Locks belong to an open file description: two descriptors from two opens conflict even within one process, and
  * closing one never releases the other's. Descriptors are CLOEXEC and above 2.
  */
 #ifndef LODE_PLATFORM_PLATFORM_H
 #define LODE_PLATFORM_PLATFORM_H
+
+#include "platform/dirlist.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,6 +41,14 @@
 #else
 #define OS_NAME "posix"
 #endif
+
+struct os_spawn_options; /* process.h */
+
+typedef struct os_birth {
+  uint64_t ino;
+  int64_t seconds;
+  uint32_t ns;
+} os_birth;
 
 typedef struct os_calls {
   int (*open)(const char *path, int flags, unsigned mode);
@@ -68,7 +78,14 @@ typedef struct os_calls {
   int (*lock)(int fd, short type, off_t start, off_t len);
   /* 1 if another open file description holds a conflicting lock on the range, 0 if none does, -1 on failure */
   int (*lock_held)(int fd, short type, off_t start, off_t len);
-  uint64_t (*now_ns)(void); /* monotonic */
+  /* The next entry of an open directory, without . and ..: 1; 0: there are no more; -1: it cannot be read further. */
+  int (*dir_next)(os_dir *dir, const char **name, os_kind *kind);
+  int (*birth)(const char *path, os_birth *out); /* does not follow links; ENOTSUP: the file system does not tell */
+  /* os_spawn() and os_start() of process.h */
+  pid_t (*spawn)(const struct os_spawn_options *options, int *fd, bool *refused);
+  pid_t (*start)(char *const *argv, int in, int out);
+  uint64_t (*wall_ms)(void); /* since 1970 (UTC); somebody may set it, also back */
+  uint64_t (*now_ns)(void);  /* monotonic */
   void (*sleep_us)(uint64_t us);
 } os_calls;
 

@@ -14,8 +14,7 @@ int os_sys_fsync(int fd);
 int os_sys_fdatasync(int fd);
 int os_sys_lock(int fd, short type, off_t start, off_t len);
 int os_sys_lock_held(int fd, short type, off_t start, off_t len);
-/* The birth time; false if the file system does not tell. *ino is set with it. */
-bool os_sys_birth(const char *path, uint64_t *ino, int64_t *seconds, uint32_t *ns);
+int os_sys_birth(const char *path, os_birth *out);
 /* A file that has no name: memory, if the platform has such files. */
 int os_sys_nameless_file(void);
 /* Both ends CLOEXEC. */
@@ -46,6 +45,10 @@ int os_portable_socket(int family, int type);
 void os_portable_close_from(int first);
 
 /* ---- Shared ---- */
+
+int os_shared_dir_next(os_dir *dir, const char **name, os_kind *kind);
+pid_t os_shared_spawn(const struct os_spawn_options *options, int *fd, bool *refused);
+pid_t os_shared_start(char *const *argv, int in, int out);
 
 /* Moves a descriptor above standard error; the original is closed. A program without standard input, output or error
  * still prints to 1 and 2: no file may have those descriptors. */

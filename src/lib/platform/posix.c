@@ -25,9 +25,10 @@ bool os_sys_no_new_privs(void) { return false; }
 int os_random(void *buf, size_t n, bool now) { return os_portable_random(buf, n, now); }
 
 /* POSIX has no birth times. */
-bool os_sys_birth(const char *path, uint64_t *ino, int64_t *seconds, uint32_t *ns) {
-  (void)path, (void)ino, (void)seconds, (void)ns;
-  return false;
+int os_sys_birth(const char *path, os_birth *out) {
+  (void)path, (void)out;
+  errno = ENOTSUP;
+  return -1;
 }
 
 /* POSIX does not tell file systems apart. */

@@ -129,7 +129,7 @@ static pid_t spawn_fork(const os_spawn_options *o, const spawn_fds *f) {
   return pid;
 }
 
-pid_t os_spawn(const os_spawn_options *options, int *fd, bool *refused) {
+pid_t os_shared_spawn(const os_spawn_options *options, int *fd, bool *refused) {
   spawn_fds f;
   os_exit end;
   pid_t pid = -1;
@@ -154,7 +154,7 @@ pid_t os_spawn(const os_spawn_options *options, int *fd, bool *refused) {
   return pid;
 }
 
-pid_t os_start(char *const *argv, int in, int out) {
+pid_t os_shared_start(char *const *argv, int in, int out) {
   posix_spawn_file_actions_t actions;
   pid_t pid;
   int errnum = posix_spawn_file_actions_init(&actions);

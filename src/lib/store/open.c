@@ -115,16 +115,20 @@ static bool open_is_marked(store_db *db) {
          memcmp(mark, lock_file_mark, sizeof lock_file_mark - 1) == 0;
 }
 
-/* Was there a store, though its database and its lock file are gone? A journal or a segment is left. */
+/* Was there a store, though its database and its lock file are gone? A journal or a segment is left, or the segments
+ * cannot be listed. */
 static bool open_has_remains(store_db *db) {
   struct stat sb;
   uint64_t id;
   const char *name, *ending;
+  os_kind kind;
+  int errnum = 0;
   bool found = beneath_lstat(db->folder, STOREFILE_JOURNAL, &sb) == 0 && S_ISREG(sb.st_mode);
   os_dir *dir = found ? NULL : beneath_list(db->folder, STOREFILE_SEGMENTS_DIR);
-  while (dir && !found && (name = os_dir_next(dir)) != NULL) found = storefile_parse_segment(name, &id, &ending);
+  while (dir && !found && (name = os_dir_next_kind(dir, &kind, &errnum)) != NULL)
+    found = storefile_parse_segment(name, &id, &ending);
   if (dir) os_dir_close(dir);
-  return found;
+  return found || errnum != 0;
 }
 
 static lode_status open_wait_for_create_lock(store_db *db, lode_error *err) {
