@@ -242,6 +242,22 @@ for call in 'search_code {"query":"gone_function"}' 'search_similar {"file":"for
 done
 tool search_context '{"name":"no\nsuch `name`"}'; has '"isError":true'; has 'uses \"no\\nsuch'
 
+# ---- Entries start lode in the way it was started ----
+
+project "$tmp/launched"
+# launched FOLDER EXPECTED: the entry that a copy of the program in FOLDER writes
+launched() {
+  mkdir -p "$tmp/$1"
+  cp "$lode" "$tmp/$1/lode"
+  out=$("$tmp/$1/lode" mcp install --client cursor --print | tr -d '\n' | sed 's/  */ /g'); has "$2"
+  out=$("$tmp/$1/lode" mcp install --client opencode --print | tr -d '\n' | sed 's/  */ /g'); has "$(echo "$2" | sed 's/"command": \("[^"]*"\), "args": \[/"command": [\1, /')"
+}
+launched home/.npm/_npx/0a1b/node_modules/lodekit-linux-x64/bin '"command": "npx", "args": ["-y", "lodekit", "mcp"'
+launched home/.cache/uv/archive-v0/Xy_z/bin '"command": "uvx", "args": ["--from", "lodekit", "lode", "mcp"'
+launched home/.local/pipx/.cache/123/bin '"command": "pipx", "args": ["run", "--spec", "lodekit", "lode", "mcp"'
+launched home/.local/share/uv/tools/lodekit/bin "\"command\": \"$tmp/home/.local/share/uv/tools/lodekit/bin/lode\", \"args\": [\"mcp\""
+PATH="$tmp/home/.local/share/uv/tools/lodekit/bin:$PATH" launched home/.local/share/uv/tools/lodekit/bin '"command": "lode", "args": ["mcp"'
+
 # ---- Settings of clients that are links ----
 
 project "$tmp/links"

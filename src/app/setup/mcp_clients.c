@@ -236,14 +236,39 @@ static const char *client_command(const char *program, strbuf *scratch) {
 
 static void client_put_quoted(strbuf *out, const char *text) { json_put_string(out, str_of(text)); }
 
-static void client_put_args(strbuf *out, const client_def *c, const char *root) {
+/* Programs that fetch lode when it is started keep it in a cache, which may be emptied: the entry starts lode in the
+ * same way, not by its path there. */
+typedef struct client_launcher {
+  const char *sign;     /* in the path of this program */
+  const char *words[5]; /* what starts lode; NULL: no more */
+} client_launcher;
+
+static const client_launcher client_launchers[] = {
+    {"/_npx/", {"npx", "-y", "lodekit"}},
+    {"/uv/archive-v", {"uvx", "--from", "lodekit", "lode"}},
+    {"/uv/environments-v", {"uvx", "--from", "lodekit", "lode"}},
+    {"/pipx/.cache/", {"pipx", "run", "--spec", "lodekit", "lode"}},
+    {"/.cache/pipx/", {"pipx", "run", "--spec", "lodekit", "lode"}},
+};
+
+static client_launcher client_launcher_of(const char *program, strbuf *scratch) {
+  for (size_t i = 0; i < sizeof client_launchers / sizeof *client_launchers; i++)
+    if (strstr(program, client_launchers[i].sign)) return client_launchers[i];
+  return (client_launcher){.words = {client_command(program, scratch)}};
+}
+
+static void client_put_args(strbuf *out, const client_def *c, const char *root, const client_launcher *start) {
+  for (size_t i = 1; i < sizeof start->words / sizeof *start->words && start->words[i]; i++) {
+    client_put_quoted(out, start->words[i]);
+    strbuf_addstr(out, ", ");
+  }
   strbuf_addstr(out, "\"mcp\"");
   if (!c->global) return;
   strbuf_addstr(out, ", ");
   client_put_quoted(out, root);
 }
 
-static void client_put_entry(strbuf *out, const client_def *c, const char *root, const char *command) {
+static void client_put_entry(strbuf *out, const client_def *c, const char *root, const client_launcher *start) {
   static const struct {
     const char *before_command, *before_args, *after;
   } forms[] = {
@@ -253,9 +278,9 @@ static void client_put_entry(strbuf *out, const client_def *c, const char *root,
       [CLIENT_FORM_TOML] = {"[mcp_servers.lode]\ncommand = ", "\nargs = [", "]\n"},
   };
   strbuf_addstr(out, forms[c->form].before_command);
-  client_put_quoted(out, command);
+  client_put_quoted(out, start->words[0]);
   strbuf_addstr(out, forms[c->form].before_args);
-  client_put_args(out, c, root);
+  client_put_args(out, c, root, start);
   strbuf_addstr(out, forms[c->form].after);
 }
 
@@ -369,7 +394,8 @@ static lode_status client_new_text(client_edit *e, lode_error *err) {
   lode_str old, text = client_edit_old(e);
   size_t from, to;
   lode_status st;
-  client_put_entry(&entry, c, e->root, client_command(e->program, &scratch));
+  client_launcher start = client_launcher_of(e->program, &scratch);
+  client_put_entry(&entry, c, e->root, &start);
   if (entry.failed) TRY_GOTO(err_nomem(err));
   TRY_GOTO(client_find_entry(c, text, &old, err));
   e->same = old.data && str_eq(old, (lode_str){entry.data, entry.len});
