@@ -39,7 +39,7 @@ dist_strip_debug.linux-musl := llvm-strip --strip-debug
 dist_strip_debug.macos      := :
 dist_version.macos := .$(DIST_MACOS)
 
-dist_cc = $(DIST_ZIG) cc -target $(1)$(call dist_of,$(1),version)
+dist_cc = $(DIST_ZIG) cc -target $(1)$(call dist_of,$(1),version) -g0
 dist_ar = $(DIST_ZIG) ar
 dist_lib_files = $(foreach l,$(filter-out $(3),$(call dist_of,$(1),libs)),$(DIST)/$(1)/libs/lib$(l).a) $(call dist_of,$(1),more)
 dist_obj = $(foreach o,$(2),$(DIST)/$(1)/release/tools/dist/static/$(o).o)
