@@ -314,6 +314,40 @@ if tar -C "$tmp/ch" -xf "$here/test/fixtures/chroma/chroma-1.5.9.tar.xz" 2>/dev/
   run 1 rescue chroma "$tmp/ch/nowhere" --to "$tmp/ch-store"
   check "a store was made for nothing" [ ! -e "$tmp/ch-store" ]
   run 0 rescue chroma "$tmp/ch/chroma" --to "$tmp/ch-store"; has "102 records"
+
+  # A palace: everything else that is in it comes along, and it stays as it was
+  cp -r "$tmp/ch/chroma" "$tmp/old-palace"
+  mkdir -p "$tmp/old-palace/rooms/attic" "$tmp/outside"
+  echo graph >"$tmp/old-palace/knowledge_graph.sqlite3"; echo log >"$tmp/old-palace/knowledge_graph.sqlite3-wal"; echo shared >"$tmp/old-palace/knowledge_graph.sqlite3-shm"
+  echo note >"$tmp/old-palace/rooms/attic/note.txt"; echo secret >"$tmp/outside/file"
+  ln -s "$tmp/outside" "$tmp/old-palace/linked"; ln -s ../outside/file "$tmp/old-palace/link.txt"; mkfifo "$tmp/old-palace/fifo"
+  echo '{"by-l2": {"model_name": "some-model", "dimension": 3}, "nobody": {"model_name": "x"}}' >"$tmp/old-palace/mempalace_embedder.json"
+  palace_sum() { (cd "$tmp/old-palace" && find . ! -type p -exec ls -ldn --time-style=full-iso {} + && find . -type f -exec cksum {} +) | cksum; }
+  before=$(palace_sum)
+  run 2 rescue palace "$tmp/old-palace"; says "--to"
+  run 2 rescue palace "$tmp/old-palace" --to "$tmp/old-palace/new"; says "only read"
+  run 0 rescue palace "$tmp/old-palace" --to "$tmp/new-palace" --dry-run; has "102 records"
+  check "a dry run made something" [ ! -e "$tmp/new-palace" ]
+  run 0 rescue palace "$tmp/old-palace" --to "$tmp/new-palace" --json; has '"records":102'; has '"files":4,'; has '"left_out":4,'; has '"models":1'; says 'fifo was left out'
+  check "the graph differs" cmp -s "$tmp/old-palace/knowledge_graph.sqlite3" "$tmp/new-palace/knowledge_graph.sqlite3"
+  check "its log differs" cmp -s "$tmp/old-palace/knowledge_graph.sqlite3-wal" "$tmp/new-palace/knowledge_graph.sqlite3-wal"
+  check "a file in a folder differs" cmp -s "$tmp/old-palace/rooms/attic/note.txt" "$tmp/new-palace/rooms/attic/note.txt"
+  check "what a link leads to was copied, or something of Chroma" [ -z "$(find "$tmp/new-palace" -name '*link*' -o -name 'chroma*' -o -name fifo -o -name '*-shm' -o -name '*part')" ]
+  check "the new palace is open to others" [ "$(stat -c %a "$tmp/new-palace")" = 700 ]
+  check "the model is not recorded" grep -q '"palace:embedder":{"model_name":"some-model","dimension":3}' <<<"$("$lode" db collections --store "$tmp/new-palace/lode" --json)"
+  check "the old palace has changed" [ "$(palace_sum)" = "$before" ]
+  # What the new palace has made of its files stays
+  echo newer >"$tmp/new-palace/knowledge_graph.sqlite3"; rm "$tmp/new-palace/rooms/attic/note.txt"
+  run 0 rescue palace "$tmp/old-palace" --to "$tmp/new-palace" --json; has '"written":0'; has '"files":1,'; has '"kept":3,'
+  check "a file of the new palace was replaced" [ "$(cat "$tmp/new-palace/knowledge_graph.sqlite3")" = newer ]
+  # An interrupted copy: the log is there, its database is not
+  rm "$tmp/new-palace/knowledge_graph.sqlite3"; echo other >"$tmp/new-palace/knowledge_graph.sqlite3-wal"; echo half >"$tmp/new-palace/knowledge_graph.sqlite3.lode-part"
+  run 0 rescue palace "$tmp/old-palace" --to "$tmp/new-palace" --quiet
+  check "database and log are of two copies" [ "$(cat "$tmp/new-palace/knowledge_graph.sqlite3-wal")" = log ]
+  # The default palace may have its graph beside it
+  mkdir "$tmp/dot"; cp -r "$tmp/ch/chroma" "$tmp/dot/palace"; echo beside >"$tmp/dot/knowledge_graph.sqlite3"; echo not >"$tmp/dot/other"
+  run 0 rescue palace "$tmp/dot/palace" --to "$tmp/dot-new" --json; has '"files":1,'
+  check "the graph beside the palace" [ "$(cat "$tmp/dot-new/knowledge_graph.sqlite3")" = beside ]
   check "the directory was changed" [ "$(cd "$tmp/ch" && find . -type f -exec cksum {} + | sort)" = "$sums" ]
 fi
 

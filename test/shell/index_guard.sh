@@ -82,7 +82,7 @@ out=$("$lode" db pull code --from "$tmp/other" --as mine 2>&1) && ok || bad "und
 harmless=' db collections|db get|db query|db count|db facets|db map|db stats|db verify|db salvage|db backup|db restore|db compact|db optimize|db export'
 # Those whose index it is, and those that write no collection: settings, models, AI tools; servers and mcp have parts of their own below
 harmless+='|outline|def|refs|callers|callees|impact|trace|unused|cycles|hotspots|setup|index|search|context|status|skipped|watch|doctor|reset|trust|completion|config get|config set|config list'
-harmless+='|chroma check|export jsonl|export chroma-jsonl|export npy|serve|ui|embed|model list|model install|model info|model verify|mcp|mcp install|mcp remove|'
+harmless+='|rescue palace|chroma check|export jsonl|export chroma-jsonl|export npy|serve|ui|embed|model list|model install|model info|model verify|mcp|mcp install|mcp remove|'
 # listed_by_help: the commands of `lode help`, of all its groups
 listed_by_help() { "$lode" help | sed -n '/^Topics of/q; s/^  \([a-z][a-z-]*\( [a-z][a-z-]*\)\{0,1\}\)  .*/\1/p'; }
 # listed_by_completion: those too that `lode help` leaves out, such as trust
@@ -232,7 +232,7 @@ done <<< "$routes"
 call POST "$D/collections/$code/fork" '{"new_name":"other"}'
 [ "$status" = 501 ] && ok || bad "fork: $status $body"
 # Those that read, or know no collection; reset and delete_database leave the index (agents.sh)
-harmless=' query get search fork delete_database create_database create_tenant reset '
+harmless=' query get search fork delete_database create_database create_tenant update_tenant attach_function detach_function reset '
 listed=$(sed -n 's/^ *{"\(POST\|PUT\|DELETE\|PATCH\)", .*"chroma\.\([a-z_]*\)".*/\2/p' "$here/src/app/server/server_route.c")
 grep -qx delete_collection <<< "$listed" && ok || bad "no list of Chroma's routes: $listed"
 for name in $listed; do

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
+#include "os/beneath.h"
 #include "os/os.h"
 #include "embed/embed.h"
 #include "rescue/rescue.h"
@@ -77,9 +78,13 @@ static lode_status may_write(void *v, lode_str name, lode_error *err) {
 typedef struct op_rescue_state {
   rescue_target target;
   op_context *ctx;
+  const char *from;
+  bool is_palace;
   rescue_counts total;
   uint64_t collections;
   op_rescue_doubts list;
+  rescue_palace_report files; /* of a palace */
+  uint64_t identities;
 } op_rescue_state;
 
 static void op_rescue_put_counts(op_context *ctx, const rescue_counts *n) {
@@ -177,14 +182,52 @@ static lode_status op_rescue_send_summary(op_rescue_state *r, const char *from, 
   op_row_count(ctx, "written", r->total.written);
   op_rescue_put_counts(ctx, &r->total);
   op_row_text(ctx, "doubtful_file", str_of(r->list.fd >= 0 ? r->list.path : NULL));
+  if (r->is_palace) {
+    op_row_count(ctx, "files", r->files.files);
+    op_row_count(ctx, "file_bytes", r->files.bytes);
+    op_row_count(ctx, "kept", r->files.kept);
+    op_row_count(ctx, "left_out", r->files.left_out);
+    op_row_count(ctx, "models", r->identities);
+  }
   return op_row_send(ctx, err);
 }
 
-lode_status op_do_rescue_chroma(op_context *ctx, const op_rescue_args *args, lode_error *err) {
+static lode_status op_rescue_on_file(void *v, const char *path, const char *what, lode_error *err) {
+  op_rescue_state *r = v;
+  (void)err;
+  if (strcmp(what, "copied") != 0) op_note(r->ctx, "%.400s was left out: %s", path, what);
+  return LODE_OK;
+}
+
+/* The files of a palace beside its new store, which is the folder `lode` in it. */
+static lode_status op_rescue_copy_files(op_rescue_state *r, const char *palace, bool dry, lode_error *err) {
+  static const char graph[] = "knowledge_graph.sqlite3";
+  rescue_palace_request q = {.from = r->from, .to = palace, .dry_run = dry, .file = op_rescue_on_file, .ctx = r};
+  struct stat st;
+  TRY(rescue_palace_files(&q, &r->files, err));
+  /* The graph of the default palace, ~/.mempalace/palace, may lie beside it */
+  char *real = realpath(r->from, NULL), *slash = real ? strrchr(real, '/') : NULL;
+  lode_status status = LODE_OK;
+  if (slash && strcmp(slash, "/palace") == 0 && beneath_lstat(real, graph, &st) != 0) {
+    *slash = 0;
+    q.from = slash == real ? "/" : real;
+    q.only = graph;
+    if (beneath_lstat(q.from, graph, &st) == 0) status = rescue_palace_files(&q, &r->files, err);
+  }
+  free(real);
+  return status;
+}
+
+/* palace: NULL, or the folder of a palace whose store is `to`. */
+static lode_status op_rescue_run(op_context *ctx, const op_rescue_args *args, const char *palace, lode_error *err) {
   const op_arg_path *to = &args->to;
   const char *from = args->dir.path, *target = to->set ? to->path : ctx->folder;
   bool dry = args->dry_run.on;
-  op_rescue_state r = {.target = {.ctx = ctx, .folder = target}, .ctx = ctx, .list = {.fd = -1}};
+  op_rescue_state r = {.target = {.ctx = ctx, .folder = target},
+                       .ctx = ctx,
+                       .from = from,
+                       .is_palace = palace != NULL,
+                       .list = {.fd = -1}};
   lode_error ignored;
   strbuf path = {0};
   lode_status st = LODE_OK;
@@ -213,6 +256,8 @@ lode_status op_do_rescue_chroma(op_context *ctx, const op_rescue_args *args, lod
   if (!dry) TRY_GOTO(op_rescue_open_target(ctx, from, to, &q.to, err));
   r.target.store = q.to;
   TRY_GOTO(rescue_from_chroma(&q, err));
+  if (palace) TRY_GOTO(op_rescue_copy_files(&r, palace, dry, err));
+  if (palace && q.to) TRY_GOTO(rescue_palace_identity(from, q.to, &r.identities, err));
   TRY_GOTO(op_rescue_doubts_flush(&r.list, err));
   if (q.to && r.total.written) (void)!lode_optimize(q.to, ctx->progress, NULL); /* the records are safe either way */
   TRY_GOTO(op_rescue_send_summary(&r, from, dry ? NULL : target, err));
@@ -228,6 +273,28 @@ done:
   }
   if (q.to) ctx->release(ctx->opener, q.to);
   strbuf_release(&path);
+  return st;
+}
+
+lode_status op_do_rescue_chroma(op_context *ctx, const op_rescue_args *args, lode_error *err) {
+  return op_rescue_run(ctx, args, NULL, err);
+}
+
+lode_status op_do_rescue_palace(op_context *ctx, const op_rescue_args *args, lode_error *err) {
+  op_rescue_args chroma = *args;
+  strbuf store = {0};
+  if (!args->to.set) return err_set(err, LODE_INVALID, "name the folder of the new palace: --to PALACE");
+  if (strstr(args->to.path, "://"))
+    return err_set(err, LODE_UNSUPPORTED, "a palace is a folder: `lode rescue chroma` copies its records to a cluster");
+  strbuf_addf(&store, "%s/lode", args->to.path);
+  strbuf_addch(&store, 0);
+  if (store.failed) return err_nomem(err);
+  chroma.to.path = store.data;
+  lode_status st = op_rescue_check_apart(args->dir.path, args->to.path, err);
+  if (st == LODE_OK && !args->dry_run.on && OS_RETRY(os_api->mkdir(args->to.path, 0700)) != 0 && errno != EEXIST)
+    st = err_errno(err, errno, args->to.path);
+  if (st == LODE_OK) st = op_rescue_run(ctx, &chroma, args->to.path, err);
+  strbuf_release(&store);
   return st;
 }
 

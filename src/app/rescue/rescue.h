@@ -67,6 +67,32 @@ typedef struct rescue_check_report {
 
 LODE_MUST lode_status rescue_check(const rescue_check_request *request, rescue_check_report *report, lode_error *err);
 
+/* ---- The other files of a palace ---- */
+
+typedef struct rescue_palace_request {
+  const char *from; /* the palace */
+  const char *to;   /* the folder of the new one; it exists, unless dry_run */
+  const char *only; /* NULL, or: only files of the folder itself whose names begin so */
+  bool dry_run;     /* counts only */
+  /* Called for each file that is copied or left out, with the reason. */
+  lode_status (*file)(void *ctx, const char *path, const char *what, lode_error *err);
+  void *ctx;
+} rescue_palace_request;
+
+typedef struct rescue_palace_report {
+  uint64_t files, bytes; /* copied; of a dry run: to be copied or there already */
+  uint64_t kept;         /* there already, and not replaced */
+  uint64_t left_out;     /* links, devices, ... */
+} rescue_palace_report;
+
+/* Copies all files of a palace but Chroma's and the store's folder, `lode`, and adds to the report. LODE_BUSY: they are
+ * being written. */
+LODE_MUST lode_status rescue_palace_files(const rescue_palace_request *request, rescue_palace_report *report,
+                                          lode_error *err);
+/* Records in the store which model made the vectors of each collection, as the palace says (mempalace_embedder.json)
+ * and as the Python package's backend reads it. *named is how many. */
+LODE_MUST lode_status rescue_palace_identity(const char *from, lode_store *store, uint64_t *named, lode_error *err);
+
 /* ---- Quarantining indexes, fixing sequence ids ---- */
 
 typedef struct rescue_quarantine_request {

@@ -11,6 +11,7 @@ typedef struct op_rescue_args {
   op_arg_text model;
 } op_rescue_args;
 OP_HANDLER(rescue_chroma, op_rescue_args)
+OP_HANDLER(rescue_palace, op_rescue_args)
 
 typedef struct op_import_lance_args {
   op_arg_path dir, to, python;

@@ -9,20 +9,33 @@
                         .about = "the Chroma directory: what chromadb.PersistentClient(path=...) was given"            \
   }
 
+#define P_RESCUE_HOW                                                                                                   \
+  {OP_FLAG(op_rescue_args, dry_run), .about = "write nothing; report what would be copied"},                           \
+      {OP_FLAG(op_rescue_args, embed), .about = "compute vectors that are not found anywhere again from the "          \
+                                                "documents, if the model is known and installed"},                     \
+      {OP_TEXT(op_rescue_args, model), .value = "MODEL",                                                               \
+       .about = "with --embed: the model that made the vectors, for directories that do not say it (all before 1.0)"}, \
+  {                                                                                                                    \
+    OP_PATH(op_rescue_args, doubtful),                                                                                 \
+        .value = "FILE",                                                                                               \
+        .about =                                                                                                       \
+            "list the records with something doubtful or missing here, one JSON object per line; when not given, "     \
+            "STORE-doubtful.jsonl"                                                                                     \
+  }
 static const op_param params_rescue[] = {
     P_RESCUE_FROM(op_rescue_args),
     {OP_PATH(op_rescue_args, to), .value = "STORE",
      .about = "the store to write to, made if there is none; --store when not given"},
-    {OP_FLAG(op_rescue_args, dry_run), .about = "write nothing; report what would be copied"},
-    {OP_FLAG(op_rescue_args, embed),
-     .about =
-         "compute vectors that are not found anywhere again from the documents, if the model is known and installed"},
-    {OP_TEXT(op_rescue_args, model), .value = "MODEL",
-     .about = "with --embed: the model that made the vectors, for directories that do not say it (all before 1.0)"},
-    {OP_PATH(op_rescue_args, doubtful), .value = "FILE",
-     .about = "list the records with something doubtful or missing here, one JSON object per line; when not given, "
-              "STORE-doubtful.jsonl"},
+    P_RESCUE_HOW,
     {0}};
+
+static const op_param params_palace[] = {{OP_PATH(op_rescue_args, dir),
+                                          .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "PALACE",
+                                          .about = "the palace; `mempalace status` names it"},
+                                         {OP_PATH(op_rescue_args, to), .value = "PALACE", .flags = OP_PARAM_REQUIRED,
+                                          .about = "the folder of the new palace, made if there is none"},
+                                         P_RESCUE_HOW,
+                                         {0}};
 
 static const op_field row_rescue[] = {
     {"collection", OP_FIELD_TEXT, 0, "its name in the store"},
@@ -37,20 +50,28 @@ static const op_field row_rescue[] = {
     {"metric", OP_FIELD_TEXT, 0, "l2, cosine or ip"},
     {"dimension", OP_FIELD_NUMBER, OP_FIELD_NULLABLE, "of the vectors"},
     {0}};
-static const op_field summary_rescue[] = {
-    {"from", OP_FIELD_TEXT, 0, "the Chroma directory"},
-    {"to", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "the store; null for a dry run"},
-    {"collections", OP_FIELD_COUNT, 0, "how many"},
-    {"records", OP_FIELD_COUNT, 0, "brought over"},
-    {"written", OP_FIELD_COUNT, 0, "of those, were not in the store yet, or differed"},
-    {"exact", OP_FIELD_COUNT, 0, "vectors from the index"},
-    {"from_queue", OP_FIELD_COUNT, 0, "vectors from the write-ahead queue"},
-    {"re_embedded", OP_FIELD_COUNT, 0, "vectors made again"},
-    {"missing", OP_FIELD_COUNT, 0, "records without a vector"},
-    {"doubtful", OP_FIELD_COUNT, 0, "records listed in the file"},
-    {"refused", OP_FIELD_COUNT, 0, "records that a store does not take"},
-    {"lost", OP_FIELD_COUNT, 0, "records that the index knows and the damaged database does not"},
-    {"doubtful_file", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "the list; null when there is none"},
+#define F_RESCUE                                                                                                       \
+  {"from", OP_FIELD_TEXT, 0, "the Chroma directory"},                                                                  \
+      {"to", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "the store; null for a dry run"},                                       \
+      {"collections", OP_FIELD_COUNT, 0, "how many"}, {"records", OP_FIELD_COUNT, 0, "brought over"},                  \
+      {"written", OP_FIELD_COUNT, 0, "of those, were not in the store yet, or differed"},                              \
+      {"exact", OP_FIELD_COUNT, 0, "vectors from the index"},                                                          \
+      {"from_queue", OP_FIELD_COUNT, 0, "vectors from the write-ahead queue"},                                         \
+      {"re_embedded", OP_FIELD_COUNT, 0, "vectors made again"},                                                        \
+      {"missing", OP_FIELD_COUNT, 0, "records without a vector"},                                                      \
+      {"doubtful", OP_FIELD_COUNT, 0, "records listed in the file"},                                                   \
+      {"refused", OP_FIELD_COUNT, 0, "records that a store does not take"},                                            \
+      {"lost", OP_FIELD_COUNT, 0, "records that the index knows and the damaged database does not"}, {                 \
+    "doubtful_file", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "the list; null when there is none"                             \
+  }
+static const op_field summary_rescue[] = {F_RESCUE, {0}};
+static const op_field summary_palace[] = {
+    F_RESCUE,
+    {"files", OP_FIELD_COUNT, 0, "other files of the palace that were copied"},
+    {"file_bytes", OP_FIELD_COUNT, 0, "in them"},
+    {"kept", OP_FIELD_COUNT, 0, "files that were in the new palace already, and stay as they are"},
+    {"left_out", OP_FIELD_COUNT, 0, "links, devices and the like"},
+    {"models", OP_FIELD_COUNT, 0, "collections whose model the palace names"},
     {0}};
 
 #define SAY_RESCUE                                                                                                     \
@@ -77,6 +98,22 @@ const op_def op_table_rescue[] = {
      .examples = "lode rescue chroma ./chroma --dry-run\nlode rescue chroma ~/.mempalace/palace --to ./palace.lode\n"
                  "# vectors that are lost are made again from the documents\n"
                  "lode rescue chroma ./chroma --to ./data --embed --model minilm"},
+    {.group = "rescue",
+     .name = "palace",
+     OP_RUNS(rescue_palace),
+     .flags = OP_LONG | OP_LOCAL,
+     .params = params_palace,
+     .about = "move a MemPalace palace to Lode: drawers, knowledge graph, and everything else in it",
+     .row = row_rescue,
+     .summary = summary_palace,
+     .say = SAY_RESCUE "[; {files} other file{s} copied][, {kept} kept][, {left_out} left out]",
+     .detail = "What `lode rescue chroma` does, into the folder lode of the new palace, which MemPalace's backend for "
+               "Lode uses; then all other files of the palace are copied: the knowledge graph with its log, settings, "
+               "and whatever else is there. The model that made the vectors is recorded as the palace names it. The "
+               "old palace is only read. Files that are in the new palace already stay as they are, so an interrupted "
+               "move is completed by starting it again.",
+     .examples = "lode rescue palace ~/.mempalace/palace --to ~/.mempalace/palace-on-lode\n"
+                 "MEMPALACE_BACKEND=lode mempalace --palace ~/.mempalace/palace-on-lode status"},
     {0}};
 
 /* ---- import lance ---- */
