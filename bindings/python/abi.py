@@ -36,7 +36,7 @@ class Header:
         self.enums, self.callbacks, self.opaque, self.structs, self.functions = set(), {}, [], {}, []
         for body in re.findall(r"\benum\s*\{(.*?)\}\s*;", text, flags=re.S):
             self.enumerate(body)
-        for body, name in re.findall(r"typedef\s+enum\s+\w+\s*\{(.*?)\}\s*(\w+)\s*;", text, flags=re.S):
+        for body, name in re.findall(r"typedef\s+enum\s+(?:LODE_MUST_TYPE\s+)?\w+\s*\{(.*?)\}\s*(\w+)\s*;", text, flags=re.S):
             self.enums.add(name)
             if name != "lode_status":
                 self.enumerate(body)
