@@ -162,8 +162,8 @@ static size_t code_split_place(lode_str given, uint64_t *line) {
   return given.len;
 }
 
-lode_status op_code_place(const op_context *ctx, const project_info *project, lode_str given, strbuf *scratch,
-                          lode_str *path, uint32_t *line, lode_error *err) {
+lode_status op_code_place_parse(const op_context *ctx, const project_info *project, lode_str given,
+                                op_code_place *place, lode_error *err) {
   strbuf file = {0}, raw = {0};
   uint64_t n;
   lode_status st;
@@ -171,11 +171,10 @@ lode_status op_code_place(const op_context *ctx, const project_info *project, lo
   strbuf_addch(&file, '\0');
   if (file.failed) TRY_GOTO(err_nomem(err));
   TRY_GOTO(code_relative_path(ctx, project, file.data, &raw, err));
-  scratch->len = 0;
-  files_path_escape(scratch, str_of(raw.data));
-  if (scratch->failed) TRY_GOTO(err_nomem(err));
-  *path = (lode_str){scratch->data ? scratch->data : "", scratch->len};
-  *line = (uint32_t)n;
+  files_path_escape(&place->path, str_of(raw.data));
+  strbuf_addch(&place->path, '\0');
+  if (place->path.failed) TRY_GOTO(err_nomem(err));
+  place->line = (uint32_t)n;
 done:
   strbuf_release(&file);
   strbuf_release(&raw);
@@ -424,7 +423,7 @@ lode_status op_do_search(op_context *ctx, const op_search_args *args, lode_error
   code_answer answer = {.args = args, .freshness = OP_CODE_UNCHECKED};
   search_result *result = &answer.result;
   lode_store *store = NULL;
-  strbuf path = {0};
+  op_code_place place = {0};
   lode_status st;
   TRY(op_code_project(ctx, args->project.path, &project, err));
   search_request request = {
@@ -446,10 +445,13 @@ lode_status op_do_search(op_context *ctx, const op_search_args *args, lode_error
                        : strcmp(setting, "text") == 0   ? 2
                                                         : 0];
   if (request.limit < 1) request.limit = 1;
-  if (args->similar.set)
-    TRY_GOTO(op_code_place(ctx, &project, args->similar.text, &path, &request.similar, &request.similar_line, err));
-  else if (!request.query.len && request.name.data)
+  if (args->similar.set) {
+    TRY_GOTO(op_code_place_parse(ctx, &project, args->similar.text, &place, err));
+    request.similar = op_code_place_path(&place);
+    request.similar_line = place.line;
+  } else if (!request.query.len && request.name.data) {
     request.query = request.name;
+  }
   if (!args->similar.set && !request.query.len)
     TRY_GOTO(err_set(err, LODE_INVALID,
                      "say what to look for: lode search \"where are sessions closed\", or --similar FILE:LINE"));
@@ -470,7 +472,7 @@ lode_status op_do_search(op_context *ctx, const op_search_args *args, lode_error
 done:
   search_result_release(result);
   if (store) ctx->release(ctx->opener, store);
-  strbuf_release(&path);
+  strbuf_release(&place.path);
   project_release(&project);
   return st;
 }

@@ -42,10 +42,17 @@ typedef enum op_code_freshness { OP_CODE_FRESH, OP_CODE_UNCHECKED, OP_CODE_BEHIN
 const char *op_code_freshness_name(op_code_freshness freshness); /* NULL: fresh */
 LODE_MUST lode_status op_code_refresh(op_context *ctx, const project_info *project, op_code_refresh_mode mode,
                                       op_code_freshness *freshness, lode_error *err);
-/* A place as the user wrote it, FILE[:LINE]: the escaped path relative to the root, which points into scratch, and the
- * line, 0 if there is none. */
-LODE_MUST lode_status op_code_place(const op_context *ctx, const project_info *project, lode_str given, strbuf *scratch,
-                                    lode_str *path, uint32_t *line, lode_error *err);
+/* A place in a file of the project. */
+typedef struct op_code_place {
+  strbuf path;   /* escaped, relative to the root, NUL-terminated */
+  uint32_t line; /* 0: none */
+} op_code_place;
+/* Takes a place as the user wrote it: FILE[:LINE]. */
+LODE_MUST lode_status op_code_place_parse(const op_context *ctx, const project_info *project, lode_str given,
+                                          op_code_place *place, lode_error *err);
+static inline lode_str op_code_place_path(const op_code_place *place) {
+  return (lode_str){place->path.data, place->path.len - 1};
+}
 /* Puts the field "skipped": files and folders left out, by reason (SCAN_SKIP_COUNT of them). */
 void op_code_put_skipped(op_context *ctx, const uint64_t *skipped);
 /* Reports what a result that shows files may hide: files that changed since they were indexed, and what was left

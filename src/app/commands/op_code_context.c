@@ -30,13 +30,17 @@ lode_status op_do_context(op_context *ctx, const op_context_args *args, lode_err
   project_info project = {0};
   search_context_result context = {0};
   lode_store *store = NULL;
-  strbuf path = {0};
+  op_code_place place = {0};
   lode_status st;
   if (at->set == name->set)
     return err_set(err, LODE_INVALID, "name one piece of code: a file and a line, or a \"name\"");
   if (name->set && !name->text.len) return err_set(err, LODE_INVALID, "\"name\" must not be empty");
   TRY(op_code_project(ctx, args->project.path, &project, err));
-  if (at->set) TRY_GOTO(op_code_place(ctx, &project, at->text, &path, &request.path, &request.line, err));
+  if (at->set) {
+    TRY_GOTO(op_code_place_parse(ctx, &project, at->text, &place, err));
+    request.path = op_code_place_path(&place);
+    request.line = place.line;
+  }
   TRY_GOTO(op_code_open(ctx, &project, false, &store, err));
   TRY_GOTO(search_context_find(&project, store, &request, &context, err));
   for (size_t i = 0; i < context.n && st == LODE_OK; i++) st = context_send_item(ctx, i + 1, &context.items[i], err);
@@ -45,7 +49,7 @@ lode_status op_do_context(op_context *ctx, const op_context_args *args, lode_err
 done:
   search_context_result_release(&context);
   if (store) ctx->release(ctx->opener, store);
-  strbuf_release(&path);
+  strbuf_release(&place.path);
   project_release(&project);
   return st;
 }

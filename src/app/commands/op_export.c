@@ -13,22 +13,28 @@ enum { EXPORT_PAGE_ROWS = 1000, EXPORT_NPY_HEADER_BYTES = 128 };
 /* Called by export_each_record for each record of the selection, in insertion order. */
 typedef lode_status export_record_fn(void *ctx, const lode_row *row, lode_error *err);
 
-static lode_status export_each_record(op_context *ctx, const op_export_file_args *args, lode_collection *c,
-                                      unsigned include, export_record_fn *fn, void *v, lode_error *err) {
+typedef struct export_source {
+  op_context *ctx;
+  const op_export_file_args *args;
+  lode_collection *collection;
+  unsigned include;
+} export_source;
+
+static lode_status export_each_record(const export_source *from, export_record_fn *fn, void *v, lode_error *err) {
   lode_get_request get = {
-      .select = op_selection_of(NULL, &args->where, NULL), .limit = EXPORT_PAGE_ROWS, .include = include};
+      .select = op_selection_of(NULL, &from->args->where, NULL), .limit = EXPORT_PAGE_ROWS, .include = from->include};
   uint64_t done = 0, total = 0;
-  (void)!lode_count(c, &total, NULL);
+  (void)!lode_count(from->collection, &total, NULL);
   do {
     lode_result *rows = NULL;
-    TRY(lode_get(c, &get, &rows, err));
+    TRY(lode_get(from->collection, &get, &rows, err));
     lode_status st = LODE_OK;
     for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++, done++)
       st = fn(v, lode_result_at(rows, i), err);
     get.after = lode_result_next(rows);
     lode_result_free(rows);
     TRY(st);
-    if (!err_go_on(ctx->progress, "exporting", done, total))
+    if (!err_go_on(from->ctx->progress, "exporting", done, total))
       return err_set(err, LODE_CANCELLED, "cancelled; no file was written");
   } while (get.after);
   return LODE_OK;
@@ -117,7 +123,8 @@ lode_status op_do_export_chroma(op_context *ctx, const op_export_file_args *args
   TRY(op_target_open(ctx, args->collection.text, &how, NULL, &target, err));
   lode_status st = op_out_file_open(&l.file, args->file.path, err);
   if (st == LODE_OK) {
-    st = export_each_record(ctx, args, target.collection, LODE_ALL, export_chroma_line, &l, err);
+    export_source from = {ctx, args, target.collection, LODE_ALL};
+    st = export_each_record(&from, export_chroma_line, &l, err);
     if (st == LODE_OK) st = op_out_file_commit(&l.file, err);
     op_out_file_close(&l.file);
   }
@@ -167,11 +174,10 @@ static lode_status export_put_npy_vector(void *v, const lode_row *row, lode_erro
   return export_write(&a->ids, a->line.data, a->line.len, err);
 }
 
-static lode_status export_write_arrays(op_context *ctx, const op_export_file_args *args, lode_collection *c,
-                                       export_arrays *a, lode_error *err) {
-  TRY(export_each_record(ctx, args, c, LODE_VECTOR, export_count_vector, a, err));
+static lode_status export_write_arrays(const export_source *from, export_arrays *a, lode_error *err) {
+  TRY(export_each_record(from, export_count_vector, a, err));
   TRY(export_put_npy_header(a, err));
-  TRY(export_each_record(ctx, args, c, LODE_VECTOR, export_put_npy_vector, a, err));
+  TRY(export_each_record(from, export_put_npy_vector, a, err));
   if (a->written != a->counted)
     return err_set(err, LODE_BUSY, "records were deleted while they were written; run again");
   TRY(op_out_file_commit(&a->ids, err));
@@ -193,7 +199,7 @@ lode_status op_do_export_npy(op_context *ctx, const op_export_file_args *args, l
   if (st == LODE_OK) {
     st = op_out_file_open(&a.ids, ids.data, err);
     if (st == LODE_OK) {
-      st = export_write_arrays(ctx, args, target.collection, &a, err);
+      st = export_write_arrays(&(export_source){ctx, args, target.collection, LODE_VECTOR}, &a, err);
       op_out_file_close(&a.ids);
     }
     op_out_file_close(&a.vectors);

@@ -84,14 +84,13 @@ lode_status op_symbols_send_edge(op_symbols *s, const symbols_edge *e, lode_erro
 }
 
 lode_status op_symbols_path(op_symbols *s, const op_arg_text *given, strbuf *path, lode_error *err) {
-  strbuf scratch = {0};
-  lode_str shown;
-  uint32_t line;
+  op_code_place place = {0};
   path->len = 0;
   if (!given->set || !given->text.len) return LODE_OK;
-  lode_status st = op_code_place(s->ctx, &s->project, given->text, &scratch, &shown, &line, err);
-  if (st == LODE_OK && !str_eq(shown, STR_LIT("."))) strbuf_add(path, shown.data, shown.len);
-  strbuf_release(&scratch);
+  lode_status st = op_code_place_parse(s->ctx, &s->project, given->text, &place, err);
+  lode_str shown = st == LODE_OK ? op_code_place_path(&place) : STR_LIT(".");
+  if (!str_eq(shown, STR_LIT("."))) strbuf_add(path, shown.data, shown.len);
+  strbuf_release(&place.path);
   return st == LODE_OK && path->failed ? err_nomem(err) : st;
 }
 

@@ -102,12 +102,13 @@ done:
 
 /* The definition at FILE:LINE, or all that are outermost in FILE. */
 static lode_status survey_defs_at(op_symbols *s, lode_str at, symbols_ids *ids, lode_error *err) {
-  strbuf scratch = {0};
-  lode_str path;
-  uint32_t line, file;
+  op_code_place place = {0};
+  uint32_t file;
   char quoted[256];
   lode_status st;
-  TRY_GOTO(op_code_place(s->ctx, &s->project, at, &scratch, &path, &line, err));
+  TRY_GOTO(op_code_place_parse(s->ctx, &s->project, at, &place, err));
+  lode_str path = op_code_place_path(&place);
+  uint32_t line = place.line;
   str_quote(path, quoted, sizeof quoted);
   TRY_GOTO(symbols_load_file(&s->world, path, &file, err));
   if (file == UINT32_MAX)
@@ -121,7 +122,7 @@ static lode_status survey_defs_at(op_symbols *s, lode_str at, symbols_ids *ids, 
     TRY_GOTO(err_set(err, LODE_NOT_FOUND, "line %u of %s is in no definition", line, quoted));
   if (id.def != CHUNK_NO_DEF && !symbols_add_id(ids, id)) st = err_nomem(err);
 done:
-  strbuf_release(&scratch);
+  strbuf_release(&place.path);
   return st;
 }
 

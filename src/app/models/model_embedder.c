@@ -143,31 +143,39 @@ done:
 
 /* ---- Pending records ---- */
 
+typedef struct model_backfill_batch {
+  const lode_result *read; /* the records as they were */
+  lode_record records[MODEL_BACKFILL_BATCH];
+  lode_str ids[MODEL_BACKFILL_BATCH];
+  size_t n;
+} model_backfill_batch;
+
 /* Writes the vectors of records that have not changed since they were read; the transaction makes sure of that. */
-static lode_status model_backfill_write(op_target *target, const lode_result *read, lode_record *records, lode_str *ids,
-                                        size_t n, model_backfill_stats *filled, lode_error *err) {
+static lode_status model_backfill_write(op_target *target, model_backfill_batch *b, model_backfill_stats *filled,
+                                        lode_error *err) {
+  lode_record *records = b->records;
   lode_txn *txn = NULL;
   lode_result *now = NULL;
   lode_write_result written = {0};
   lode_status st;
   size_t kept = 0, at = 0;
   TRY_GOTO(lode_begin(target->store, &txn, err));
-  lode_get_request again = {.select = {.ids = ids, .n_ids = n}, .pending_only = true};
+  lode_get_request again = {.select = {.ids = b->ids, .n_ids = b->n}, .pending_only = true};
   TRY_GOTO(lode_get(target->collection, &again, &now, err));
   for (size_t i = 0; i < lode_result_count(now); i++) { /* in the order of ids, without deleted ones */
     const lode_row *row = lode_result_at(now, i);
-    while (at < n && !str_eq(records[at].id, row->id)) at++;
-    if (at == n) break;
+    while (at < b->n && !str_eq(records[at].id, row->id)) at++;
+    if (at == b->n) break;
     const lode_row *was = NULL;
-    for (size_t j = at; j < lode_result_count(read) && !was; j++)
-      if (str_eq(lode_result_at(read, j)->id, row->id)) was = lode_result_at(read, j);
+    for (size_t j = at; j < lode_result_count(b->read) && !was; j++)
+      if (str_eq(lode_result_at(b->read, j)->id, row->id)) was = lode_result_at(b->read, j);
     if (was && was->cursor == row->cursor) {
       records[kept] = records[at];
       records[kept++].document = (lode_str){0}; /* keeps the document */
     }
     at++;
   }
-  filled->changed += n - kept;
+  filled->changed += b->n - kept;
   if (kept) TRY_GOTO(lode_update(target->collection, txn, records, kept, NULL, &written, err));
   filled->embedded += written.written;
   st = lode_commit(txn, err);
@@ -180,22 +188,20 @@ done:
 
 static lode_status model_backfill_page(op_target *target, lode_embedder *embedder, const lode_result *page,
                                        model_backfill_stats *filled, lode_error *err) {
-  lode_record records[MODEL_BACKFILL_BATCH] = {0};
-  lode_str ids[MODEL_BACKFILL_BATCH];
+  model_backfill_batch b = {.read = page};
   float *vectors = NULL;
-  size_t n = 0;
   for (size_t i = 0; i < lode_result_count(page); i++) {
     const lode_row *row = lode_result_at(page, i);
     if (!row->document.data) {
       filled->without_document++;
       continue;
     }
-    ids[n] = row->id;
-    records[n++] = (lode_record){.id = row->id, .document = row->document};
+    b.ids[b.n] = row->id;
+    b.records[b.n++] = (lode_record){.id = row->id, .document = row->document};
   }
-  if (n == 0) return LODE_OK;
-  lode_status st = lode_embed_records(embedder, records, n, &vectors, err);
-  if (st == LODE_OK) st = model_backfill_write(target, page, records, ids, n, filled, err);
+  if (b.n == 0) return LODE_OK;
+  lode_status st = lode_embed_records(embedder, b.records, b.n, &vectors, err);
+  if (st == LODE_OK) st = model_backfill_write(target, &b, filled, err);
   lode_vectors_free(vectors);
   return st;
 }

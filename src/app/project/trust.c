@@ -154,27 +154,33 @@ static const char trust_writable_format[] =
     "%.300s %s, so it is not used: look at it, then run %s, or name another place with --store";
 
 /* Part of a path would be a wrong line to copy: where `whole` does not fit, `brief` is shown, which has no path. */
-static void trust_explain(char *why, size_t size, const char *form, const char *folder, const char *what,
-                          const strbuf *whole, const char *brief) {
-  int n = whole->failed ? -1 : snprintf(why, size, form, folder, what, whole->data);
-  if (n < 0 || (size_t)n >= size) snprintf(why, size, form, folder, what, brief);
+typedef struct trust_advice {
+  const char *form, *folder, *what;
+  strbuf whole;
+  const char *brief;
+} trust_advice;
+
+static void trust_explain(const trust_advice *a, char *why, size_t size) {
+  int n = a->whole.failed ? -1 : snprintf(why, size, a->form, a->folder, a->what, a->whole.data);
+  if (n < 0 || (size_t)n >= size) snprintf(why, size, a->form, a->folder, a->what, a->brief);
 }
 
 static void trust_refuse(trust_info *trust, const char *form, const char *folder, git_tracked tracked,
                          const strbuf *root) {
-  strbuf whole = {0};
   bool empty = form == trust_empty_format;
-  const char *what = "has files that git tracks";
+  trust_advice a = {.form = form,
+                    .folder = folder,
+                    .what = "has files that git tracks",
+                    .brief = empty ? TRUST_PARENT : "`lode trust` in " TRUST_PARENT};
   if (tracked == GIT_TRACKED_UNKNOWN)
-    what = "may have come with a repository: git's index cannot be read, or is sparse there";
+    a.what = "may have come with a repository: git's index cannot be read, or is sparse there";
   else if (form == trust_unknown_format)
-    what = "came with the repository: git tracks its files";
-  strbuf_addf(&whole, empty ? "%s%c" : "`lode trust %s`%c", root->failed ? "" : root->data, 0);
-  if (root->failed) whole.failed = true;
-  trust_explain(trust->why, sizeof trust->why, form, folder, what, &whole,
-                empty ? TRUST_PARENT : "`lode trust` in " TRUST_PARENT);
+    a.what = "came with the repository: git tracks its files";
+  strbuf_addf(&a.whole, empty ? "%s%c" : "`lode trust %s`%c", root->failed ? "" : root->data, 0);
+  if (root->failed) a.whole.failed = true;
+  trust_explain(&a, trust->why, sizeof trust->why);
   trust->state = TRUST_TRACKED;
-  strbuf_release(&whole);
+  strbuf_release(&a.whole);
 }
 
 static bool trust_is_tracked(const char *folder, trust_info *trust) {
@@ -223,16 +229,22 @@ static void trust_examine_empty(const char *folder, trust_info *trust) {
   strbuf_release(&root);
 }
 
-/* The list does not have the file: it was moved, copied, restored or replaced, or is new. `e` is the path's entry, if
- * there is one. */
-static void trust_examine_unknown(const char *folder, const trust_list *list, bool known_path, trust_entry *e,
-                                  const char *file, bool keep, trust_info *trust) {
+typedef struct trust_search {
+  trust_list list;
+  trust_entry entry; /* of the path, if it is listed */
+  bool listed;
+  char file[TRUST_FILE_CHARS]; /* which file it is now */
+} trust_search;
+
+/* The list does not have the file: it was moved, copied, restored or replaced, or is new. */
+static void trust_examine_unknown(const char *folder, trust_search *s, bool keep, trust_info *trust) {
+  trust_entry *e = &s->entry;
   char id[TRUST_ID_CHARS];
   if (trust_is_tracked(folder, trust)) return;
   trust_store_id(folder, id);
-  bool expected = known_path && e->level == TRUST_LEVEL_MADE && !e->id[0] && !e->file[0];
-  bool same = known_path && id[0] && strcmp(id, e->id) == 0;
-  bool moved = !expected && !same && id[0] && trust_list_find_file(list, file, e) && strcmp(id, e->id) == 0;
+  bool expected = s->listed && e->level == TRUST_LEVEL_MADE && !e->id[0] && !e->file[0];
+  bool same = s->listed && id[0] && strcmp(id, e->id) == 0;
+  bool moved = !expected && !same && id[0] && trust_list_find_file(&s->list, s->file, e) && strcmp(id, e->id) == 0;
   if (!expected && !same && !moved) {
     strbuf_release(&e->settings);
     e->level = TRUST_LEVEL_ADOPTED;
@@ -242,7 +254,7 @@ static void trust_examine_unknown(const char *folder, const trust_list *list, bo
              folder);
   }
   snprintf(e->id, sizeof e->id, "%s", id);
-  snprintf(e->file, sizeof e->file, "%s", file);
+  snprintf(e->file, sizeof e->file, "%s", s->file);
   e->tracked = false;
   trust_use_entry(trust, e);
   /* A store whose id cannot be read is not listed: it is asked again next time */
@@ -259,34 +271,36 @@ static bool trust_is_same_store(const char *folder, const trust_entry *e, char f
 }
 
 static void trust_examine_store(const char *folder, bool keep, trust_info *trust) {
-  trust_list list;
-  trust_entry e = {0};
-  char file[TRUST_FILE_CHARS];
-  trust_list_read(&list);
-  snprintf(trust->list_note, sizeof trust->list_note, "%s", list.note);
-  bool known = trust_list_find(&list, folder, &e);
+  trust_search s = {0};
+  trust_list_read(&s.list);
+  snprintf(trust->list_note, sizeof trust->list_note, "%s", s.list.note);
+  s.listed = trust_list_find(&s.list, folder, &s.entry);
   if (!trust_has_store(folder))
     trust_examine_empty(folder, trust);
-  else if (trust_is_same_store(folder, &e, file) && known)
-    trust_examine_known(folder, &e, keep, trust);
+  else if (trust_is_same_store(folder, &s.entry, s.file) && s.listed)
+    trust_examine_known(folder, &s.entry, keep, trust);
   else
-    trust_examine_unknown(folder, &list, known, &e, file, keep, trust);
-  if (trust->state != TRUST_TRACKED && e.settings.len) strbuf_add(&trust->settings, e.settings.data, e.settings.len);
-  trust_entry_release(&e);
-  trust_list_release(&list);
+    trust_examine_unknown(folder, &s, keep, trust);
+  const strbuf *settings = &s.entry.settings;
+  if (trust->state != TRUST_TRACKED && settings->len) strbuf_add(&trust->settings, settings->data, settings->len);
+  trust_entry_release(&s.entry);
+  trust_list_release(&s.list);
 }
 
 static void trust_explain_foreign(const char *folder, const char *foreign, char *why, size_t size) {
-  strbuf whole = {0};
-  strbuf_addf(&whole, "`chmod -R go-w %s`%c", folder, 0);
+  trust_advice a = {.form = trust_writable_format,
+                    .folder = folder,
+                    .what = foreign,
+                    .brief = "`chmod -R go-w .lode` in " TRUST_PARENT};
+  strbuf_addf(&a.whole, "`chmod -R go-w %s`%c", folder, 0);
   if (strcmp(foreign, TRUST_WRITABLE_TEXT) == 0)
-    trust_explain(why, size, trust_writable_format, folder, foreign, &whole, "`chmod -R go-w .lode` in " TRUST_PARENT);
+    trust_explain(&a, why, size);
   else
     snprintf(why, size,
              "%.300s %s, so it is not used: if you trust them, name it with --store or set LODE_TRUST=1 (as in a "
              "container); else name another place",
              folder, foreign);
-  strbuf_release(&whole);
+  strbuf_release(&a.whole);
 }
 
 void trust_examine(const char *folder, bool keep, trust_info *trust) {

@@ -286,11 +286,11 @@ static lode_status rescue_table_embedding_row(void *ctx, const sqf_row *row, lod
   return LODE_OK;
 }
 
-lode_status rescue_add_meta(rescue_dir *c, int64_t key, int64_t order, sqf_place place, rescue_meta_kind kind,
-                            bool array, lode_error *err) {
+lode_status rescue_add_meta(rescue_dir *c, rescue_meta meta, lode_error *err) {
   TRY(rescue_table_progress(c, err));
   if (!mem_grow(&c->metas, &c->cap_metas, c->n_metas + 1, sizeof *c->metas)) return err_nomem(err);
-  c->metas[c->n_metas++] = (rescue_meta){key, order, place, (uint8_t)kind, array, c->stray};
+  meta.stray = c->stray;
+  c->metas[c->n_metas++] = meta;
   return LODE_OK;
 }
 
@@ -308,17 +308,17 @@ static lode_status rescue_table_metadata_row(void *ctx, const sqf_row *row, lode
   bool array = false;
   if (id->type != SQF_INT || (c->stray && !rescue_is_lost_row(c, row->key, id->i, &array))) return LODE_OK;
   if (!c->stray) TRY(rescue_table_note_key(c, false, row->key, err));
-  return rescue_add_meta(c, id->i, row->key, row->place, RESCUE_META_ROW, array, err);
+  return rescue_add_meta(c, (rescue_meta){.key = id->i, .order = row->key, .place = row->place, .array = array}, err);
 }
 static lode_status rescue_table_array_row(void *ctx, const sqf_row *row, lode_error *err) {
   rescue_dir *c = ctx;
   const sqf_value *id = rescue_table_value_at(c, RESCUE_TABLE_ARRAYS, 0, row);
   if (id->type != SQF_INT) return LODE_OK;
   TRY(rescue_table_note_key(c, true, row->key, err));
-  return rescue_add_meta(c, id->i, row->key, row->place, RESCUE_META_ROW, true, err);
+  return rescue_add_meta(c, (rescue_meta){.key = id->i, .order = row->key, .place = row->place, .array = true}, err);
 }
 static lode_status rescue_table_fulltext_row(void *ctx, const sqf_row *row, lode_error *err) {
-  return rescue_add_meta(ctx, row->key, 0, row->place, RESCUE_META_FULLTEXT, false, err);
+  return rescue_add_meta(ctx, (rescue_meta){.key = row->key, .place = row->place, .kind = RESCUE_META_FULLTEXT}, err);
 }
 
 static lode_status rescue_table_queue_row(void *ctx, const sqf_row *row, lode_error *err) {

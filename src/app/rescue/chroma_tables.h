@@ -60,8 +60,8 @@ typedef struct rescue_raw_tables {
 LODE_MUST lode_status rescue_read_tables(rescue_dir *chroma, lode_error *err);
 LODE_MUST lode_status rescue_intern(rescue_dir *chroma, lode_str text, uint32_t *name, lode_error *err);
 
-LODE_MUST lode_status rescue_add_meta(rescue_dir *chroma, int64_t key, int64_t order, sqf_place place,
-                                      rescue_meta_kind kind, bool array, lode_error *err);
+/* Adds a copy; `stray` is filled in. */
+LODE_MUST lode_status rescue_add_meta(rescue_dir *chroma, rescue_meta meta, lode_error *err);
 
 /* rescue_indexes.c: recovers from indexes what the tables have lost. */
 void rescue_set_index_root(rescue_dir *chroma, lode_str name, int64_t root);

@@ -132,7 +132,8 @@ static lode_status lost_value(void *ctx, const sqf_row *row, lode_error *err) {
   if (!o || o->found) return LODE_OK;
   o->found = true;
   r->c->index_rows++;
-  return rescue_add_meta(r->c, o->id, v[2].i, row->place, r->kind, r->array, err);
+  rescue_meta meta = {.key = o->id, .order = v[2].i, .place = row->place, .kind = (uint8_t)r->kind, .array = r->array};
+  return rescue_add_meta(r->c, meta, err);
 }
 
 lode_status rescue_read_index_values(rescue_dir *c, lode_error *err) {
@@ -145,9 +146,12 @@ lode_status rescue_read_index_values(rescue_dir *c, lode_error *err) {
       r.kind = kinds[i];
       if (root) TRY(sqf_walk_index(c->file, root, lost_value, &r, err));
     }
-    for (size_t i = 0; i < o->n; i++) /* booleans have no index */
-      if (!o->items[i].found)
-        TRY(rescue_add_meta(c, o->items[i].id, o->items[i].key, o->items[i].place, RESCUE_META_LOST, array, err));
+    for (size_t i = 0; i < o->n; i++) { /* booleans have no index */
+      const rescue_lost_row *lost = &o->items[i];
+      rescue_meta meta = {
+          .key = lost->id, .order = lost->key, .place = lost->place, .kind = RESCUE_META_LOST, .array = array};
+      if (!lost->found) TRY(rescue_add_meta(c, meta, err));
+    }
   }
   return LODE_OK;
 }
