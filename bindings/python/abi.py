@@ -33,6 +33,7 @@ class Header:
         for name, value in re.findall(r"^\s*#define\s+(LODE_\w+)[ \t]+(\S.*?)\s*$", text, flags=re.M):
             self.constant(name, value)
         text = re.sub(r"^\s*#.*$", "", text, flags=re.M)
+        text = text.replace(" LODE_MUST_TYPE ", " ")  # for compilers
         self.enums, self.callbacks, self.opaque, self.structs, self.functions = set(), {}, [], {}, []
         for body in re.findall(r"\benum\s*\{(.*?)\}\s*;", text, flags=re.S):
             self.enumerate(body)

@@ -253,7 +253,6 @@ static bool schema_check_term(chroma_request *c, const json_doc *json, uint32_t 
   static const char *const names[SCHEMA_INDEXES] = {"", "Str", "", "", "Int", "Float", "Bool"};
   lode_str key = chroma_body_node(c, key_node)->u.s;
   uint32_t value = key_node + 1;
-  char quoted[256];
   if (schema_section_of(key) == SECTION_DOCUMENT || (key.len && key.data[0] == '$'))
     return schema_enables(json, schema, STR_LIT("#document"), &schema_indexes[0]) ||
            chroma_invalid(c, "Cannot filter using full-text search because FTS indexing is disabled");
@@ -261,8 +260,8 @@ static bool schema_check_term(chroma_request *c, const json_doc *json, uint32_t 
   if (chroma_body_node(c, value)->type == JSON_NODE_ARRAY) value += 1;
   const schema_index *index = schema_index_of(chroma_body_node(c, value)->type);
   return schema_enables(json, schema, key, index) ||
-         chroma_invalid(c, "Cannot filter using metadata key %s with type '%s' because indexing is disabled",
-                        str_quote(key, quoted, sizeof quoted), names[index - schema_indexes]);
+         chroma_invalid(c, "Cannot filter using metadata key '%.*s' with type '%s' because indexing is disabled",
+                        (int)(key.len < 256 ? key.len : 256), key.data, names[index - schema_indexes]);
 }
 
 /* Walks the nodes of a filter in order: an operand is skipped as a whole, so every object met holds one pair. */

@@ -84,5 +84,6 @@ def CloudClient(*args, **kwargs):
     raise ValueError("lode.chroma has no cloud: use HttpClient with the address of a `lode serve`")
 
 
+ClientCreator, AdminClientCreator, AsyncClientCreator = _Client, _AdminClient, _AsyncClient
 AdminAPI.register(_AdminClient)
 __all__ = [name for name in dir() if not name.startswith("_")]

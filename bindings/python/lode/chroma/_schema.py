@@ -368,7 +368,8 @@ def check_filters(kept, where, where_document):
         value = value[0] if isinstance(value, list) and value else value
         name = "bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "float" if isinstance(value, float) else "string"
         if not _enabled(kept, key, name + "_inverted_index"):
-            raise InvalidArgumentError("Cannot filter using metadata key '%s' with type '%s' because indexing is disabled" % (key, name))
+            raise InvalidArgumentError("Cannot filter using metadata key '%s' with type '%s' because indexing is disabled"
+                                       % (key, {"string": "Str"}.get(name, name.capitalize())))
     if document and not _enabled(kept, DOCUMENT_KEY, "fts_index"):
         raise InvalidArgumentError("Cannot filter using full-text search because FTS indexing is disabled")
 
