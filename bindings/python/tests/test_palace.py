@@ -55,6 +55,13 @@ class Palace(unittest.TestCase):
         rows = [r for row in rows for r in (row.get("collections") or row.get("results") or row.get("rows") or [row])]
         return {r["name"]: r["records"] for r in rows if "name" in r}
 
+    def graph(self, palace, what):
+        program = ("import sys; from mempalace.knowledge_graph import KnowledgeGraph; g = KnowledgeGraph(db_path=sys.argv[1] + "
+                   "'/knowledge_graph.sqlite3'); " + what)
+        done = subprocess.run([sys.executable, "-c", program, palace], capture_output=True, text=True, env=self.env, cwd=self.home)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
     def test_init_mine_search_status(self):
         project = self.project("first", range(3))
         self.program("init", project, "--yes")
@@ -119,9 +126,18 @@ class Palace(unittest.TestCase):
         self.program("mine", project, backend="chroma")
         before = self.palace
         self.assertTrue(os.path.exists(os.path.join(before, "chroma.sqlite3")))
+        tell = "g.add_triple('Alice', 'owns', 'billing'); g.close()"
+        ask = "print([(t['subject'], t['predicate'], t['object']) for t in g.query_entity('Alice')])"
+        self.graph(before, tell)
+        answer = self.graph(before, ask)
+        self.assertIn("owns", answer)
+        found = self.program("search", "who owns the billing service", backend="chroma")
         self.palace = os.path.join(self.home, "palace-on-lode")
-        done = subprocess.run([LODE, "rescue", "chroma", before, "--to", os.path.join(self.palace, "lode")], capture_output=True, text=True)
+        done = subprocess.run([LODE, "rescue", "palace", before, "--to", self.palace], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(self.graph(self.palace, ask), answer)
+        drawers = [line for line in found.splitlines() if "note" in line and ".md" in line]
+        self.assertEqual([line for line in self.program("search", "who owns the billing service").splitlines() if line in drawers], drawers)
         self.assertIn("3 drawers", self.program("status"))
         self.assertIn("billing", self.program("search", "who owns the billing service"))
         self.program("mine", project)  # what was filed is known
