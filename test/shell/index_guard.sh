@@ -81,7 +81,7 @@ out=$("$lode" db pull code --from "$tmp/other" --as mine 2>&1) && ok || bad "und
 # Those that read, and those that treat the whole store; restore makes a new store, and refuses one that is there
 harmless=' db collections|db get|db query|db count|db facets|db map|db stats|db verify|db salvage|db backup|db restore|db compact|db optimize|db export'
 # Those whose index it is, and those that write no collection: settings, models, AI tools; servers and mcp have parts of their own below
-harmless+='|outline|def|refs|callers|callees|impact|trace|unused|cycles|hotspots|setup|index|search|context|status|skipped|watch|doctor|reset|trust|completion|config get|config set|config list'
+harmless+='|outline|def|read|refs|callers|callees|impact|trace|unused|cycles|hotspots|setup|index|search|context|status|skipped|watch|doctor|reset|trust|completion|config get|config set|config list'
 harmless+='|rescue palace|chroma check|export jsonl|export chroma-jsonl|export npy|serve|ui|embed|model list|model install|model info|model verify|mcp|mcp install|mcp remove|'
 # listed_by_help: the commands of `lode help`, of all its groups
 listed_by_help() { "$lode" help | sed -n '/^Topics of/q; s/^  \([a-z][a-z-]*\( [a-z][a-z-]*\)\{0,1\}\)  .*/\1/p'; }
@@ -167,7 +167,9 @@ cd "$tmp/p" || exit 1
 # ---- MCP ----
 
 tools='add upsert delete'
-harmless=' embed_pending search_code search_similar search_context get_project_status index_project collections get query count '
+# memory passes its arguments on to these
+tools+=' memory'
+harmless=' search outline symbol impact read grep status index '
 id=1
 request() { echo "{\"jsonrpc\":\"2.0\",\"id\":$((id++)),\"method\":\"$1\",\"params\":$2}"; }
 : > "$tmp/answers"
@@ -175,16 +177,17 @@ request() { echo "{\"jsonrpc\":\"2.0\",\"id\":$((id++)),\"method\":\"$1\",\"para
   request tools/list '{}'
   for tool in $tools; do
     for name in code files quality code.new; do
+      [ $tool != memory ] || { request tools/call "{\"name\":\"memory\",\"arguments\":{\"action\":\"upsert\",\"collection\":\"$name\",\"records\":[{\"id\":\"a.c#0\",\"document\":\"x\"}]}}"; continue; }
       request tools/call "{\"name\":\"$tool\",\"arguments\":{\"collection\":\"$name\",$([ $tool = delete ] && echo '"where":{}' || echo '"records":[{"id":"a.c#0","document":"x"}]')}}"
     done
   done
-  for _ in $(seq $((1200 * patience))); do [ "$(grep -c '"id"' "$tmp/answers")" -ge 13 ] && break; sleep 0.05; done
+  for _ in $(seq $((1200 * patience))); do [ "$(grep -c '"id"' "$tmp/answers")" -ge 17 ] && break; sleep 0.05; done
 } | timeout $((120 * patience)) "$lode" mcp > "$tmp/answers" 2> "$tmp/err"
 n=$(grep -c 'belongs to the code index.*"isError":true\|"isError":true.*belongs to the code index' "$tmp/answers")
-[ "$n" = 12 ] && ok || bad "$n of 12 calls of tools were refused: $(head -c 600 "$tmp/answers")"
+[ "$n" = 16 ] && ok || bad "$n of 16 calls of tools were refused: $(head -c 600 "$tmp/answers")"
 unchanged 'a tool'
 listed=$(grep -o '"name":"[a-z_]*","title"' "$tmp/answers" | cut -d'"' -f4)
-grep -qx upsert <<< "$listed" && ok || bad "no list of tools: $(head -c 300 "$tmp/answers")"
+grep -qx memory <<< "$listed" && ok || bad "no list of tools: $(head -c 300 "$tmp/answers")"
 for tool in $listed; do
   case "$harmless $tools " in *" $tool "*) ok ;; *) bad "the tool $tool is not in this test" ;; esac
 done

@@ -59,8 +59,8 @@ count 5
 has 1 '"protocolVersion":"2025-11-25"'
 has 1 '"capabilities":{"tools":{}}'
 has 2 '"result":{}'
-has '"three"' '"name":"search_code"'
-has '"three"' '"outputSchema":{"type":"object"'
+has '"three"' '"name":"symbol"'
+hasnt '"three"' outputSchema
 hasnt '"three"' resultType
 has 4 '"code":-32601'
 has 5 '"code":-32602'
@@ -96,7 +96,7 @@ $(call 1 search_code '{"query":"x"}')
 $(call 2 search_context '{"name":"main"}')
 EOF
 has 1 '"isError":true'
-has 1 index_project
+has 1 "call the tool index"
 has 2 '"isError":true'
 check "searching makes nothing" [ ! -e .lode ]
 
@@ -118,7 +118,7 @@ check "no index: $?" [ $? = 1 ]
 session "$tmp/memory" <<< "$(call 1 get_project_status '{}')
 $(call 2 search_code '{"query":"tea"}')"
 has 1 '"state":"not indexed"'
-has 2 index_project
+has 2 "call the tool index"
 before=$(cksum < "$tmp/memory/.lode/lode.db")
 session "$tmp/memory" --read-only <<< "$(call 1 count '{"collection":"notes"}')
 $(call 2 add '{"collection":"notes","records":[{"id":"b"}]}')
@@ -194,6 +194,34 @@ ask "$(call 10 delete '{"collection":"files","where":{}}')"
 answer 10 && has 10 'belongs to the code index'
 ask "$(call 11 count '{"collection":"notes"}')"
 answer 11 && has 11 '"count":2'
+
+# The tools made for models: text within a budget, what was left out, what a missing thing is
+ask "$(call 40 search '{"query":"growing pauses"}')"
+answer 40 && has 40 retry.py && has 40 score && hasnt 40 structuredContent
+ask "$(call 41 search '{"query":"growing pauses","max_tokens":100}')"
+answer 41 && has 41 retry.py && check "a reply of 100 tokens" [ "$(answer 41 | wc -c)" -lt 1400 ]
+ask "$(call 42 search '{"query":"x","max_tokens":3}')"
+answer 42 && has 42 'max_tokens' && has 42 '"isError":true'
+ask "$(call 43 read '{"file":"no/such.c"}')"
+answer 43 && has 43 'no such file'
+ask "$(call 44 grep '{"pattern":"def \\w+","limit":2}')"
+answer 44 && has 44 retry.py
+ask "$(call 45 memory '{"action":"count","collection":"notes"}')"
+answer 45 && has 45 2
+ask "$(call 46 memory '{"action":"sing"}')"
+answer 46 && has 46 '"code":-32602'
+ask "$(call 47 symbol '{"name":"no_such_name_here"}')"
+answer 47 && has 47 'nothing in the index defines'
+ask "$(call 48 status '{}')"
+answer 48 && has 48 'state: ready'
+if [ -e "$(dirname "$lode")/../grammars/python.so" ]; then
+  ask "$(call 49 outline '{"file":"net/retry.py"}')"
+  answer 49 && has 49 'def retry(work'
+  ask "$(call 50 symbol '{"name":"retry","what":"callers"}')"
+  answer 50 && hasnt 50 '"isError":true'
+  ask "$(call 51 read '{"name":"retry"}')"
+  answer 51 && has 51 'def retry'
+fi
 
 # Bad arguments name their field
 while read -r tool arguments field; do

@@ -21,11 +21,13 @@ enum { MCP_MAX_BATCH = 1000, MCP_MAX_ID = 256, MCP_MAX_TOKEN = 256, MCP_TTL_MS =
 static const char *const mcp_handshake_versions[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
 
 #define MCP_INSTRUCTIONS                                                                                               \
-  "Searches the code of one project by meaning, words and names, and keeps records for you. Begin with search_code; "  \
-  "search_context "                                                                                                    \
-  "shows what is around a result and who uses it. When get_project_status says that there is no index, or files "      \
-  "changed, call "                                                                                                     \
-  "index_project. add, upsert, query, get and delete work on collections of your own."
+  "Knows the code of one project. search finds code by meaning, words or names; symbol shows where a name is "         \
+  "defined, "                                                                                                          \
+  "used and called; impact what a change may break; outline what a file or folder defines; read the lines "            \
+  "themselves; "                                                                                                       \
+  "grep matches text. Answers keep to max_tokens and say what they left out. Without an index, or after files "        \
+  "changed "                                                                                                           \
+  "a lot, call index; status says which. memory keeps records of your own."
 
 typedef struct mcp_batch {
   strbuf out;     /* replies, separated by commas */
@@ -233,6 +235,40 @@ static void mcp_request_link(mcp_session *m, mcp_request *r) {
   pthread_mutex_unlock(&m->lock);
 }
 
+/* The tool of a family, and its arguments without the word that picks it; NULL: no such word, which is answered. */
+static const mcp_tool *mcp_take_pick(mcp_message *x, const mcp_tool *family, uint32_t given, strbuf *arguments) {
+  mcp_session *m = x->mcp;
+  bool object = given && m->json.nodes[given].type == JSON_NODE_OBJECT;
+  uint32_t word = object ? json_get(&m->json, given, str_of(family->pick)) : 0;
+  const char *first = family->picks;
+  lode_str meant = word ? mcp_text_at(m, m->json.nodes[word].type == JSON_NODE_STRING ? word : 0)
+                        : (lode_str){first, strcspn(first, "=")};
+  const mcp_tool *tool = mcp_tool_pick(family, meant);
+  char text[400];
+  if (!tool) {
+    snprintf(text, sizeof text, "\"%s\" of the tool %s must be one of its words: %s", family->pick, family->name,
+             strcmp(family->pick, "what") == 0 ? "definition, references, callers, callees"
+                                               : "query, get, add, upsert, delete, count, collections");
+    mcp_refuse(x, MCP_BAD_PARAMS, text, NULL);
+    return NULL;
+  }
+  strbuf_addstr(arguments, "{");
+  for (uint32_t key = object ? given + 1 : 0; key && key < m->json.nodes[given].next;) {
+    uint32_t value = key + 1;
+    if (value != word) {
+      if (arguments->len > 1) strbuf_addch(arguments, ',');
+      json_put_string(arguments, m->json.nodes[key].u.s);
+      strbuf_addch(arguments, ':');
+      json_put_node(arguments, &m->json, value);
+    }
+    key = m->json.nodes[value].next;
+  }
+  if (!object || !json_get(&m->json, given, STR_LIT("max_tokens")))
+    strbuf_addf(arguments, "%s\"max_tokens\":%d", arguments->len > 1 ? "," : "", MCP_DEFAULT_TOKENS);
+  strbuf_addch(arguments, '}');
+  return tool;
+}
+
 static void mcp_call_tool(mcp_message *x) {
   mcp_session *m = x->mcp;
   uint32_t name = x->params ? mcp_member(m, x->params, "name", JSON_NODE_STRING) : 0;
@@ -248,15 +284,20 @@ static void mcp_call_tool(mcp_message *x) {
     mcp_refuse(x, MCP_BAD_PARAMS, text, NULL);
     return;
   }
+  strbuf picked = {0};
+  if (tool->pick && !(tool = mcp_take_pick(x, tool, given, &picked))) return;
   r = mem_calloc(1, sizeof *r);
   if (!r) {
+    strbuf_release(&picked);
     mcp_refuse(x, MCP_INTERNAL, "out of memory", NULL);
     return;
   }
   *r = (mcp_request){.mcp = m, .tool = tool, .stateless = x->stateless, .batch = x->batch, .id = x->id};
   x->id = (strbuf){0};
   if (token) (void)mcp_take_id(m, token, MCP_MAX_TOKEN, &r->token);
-  if (given && m->json.nodes[given].type != JSON_NODE_NULL)
+  if (picked.len)
+    r->arguments = picked;
+  else if (given && m->json.nodes[given].type != JSON_NODE_NULL)
     json_put_node(&r->arguments, &m->json, given);
   else
     strbuf_addstr(&r->arguments, "{}");

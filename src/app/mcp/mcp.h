@@ -34,11 +34,21 @@ typedef struct mcp_tool {
   const char *project;      /* the operation's parameter for the project's root; NULL: a memory tool */
   const char *always;       /* a flag of the operation that is always set */
   bool is_long;             /* may take minutes, reports progress */
+  bool listed;              /* tools/list has it; the others are older names, and members of families */
+  bool brief;               /* the reply is text within a budget of tokens, MCP_DEFAULT_TOKENS unless the caller says */
+  /* A family: the argument `pick` says which of its tools is meant, "word=tool|word=tool". */
+  const char *pick, *picks;
+  const char *schema; /* of a family's arguments */
 } mcp_tool;
+
+#define MCP_DEFAULT_TOKENS 2000
+#define MCP_TOKEN_BYTES 4 /* an estimate: of code, a token is three to four bytes */
 
 extern const mcp_tool mcp_tools[]; /* ends with a NULL name */
 const mcp_tool *mcp_tool_find(lode_str name);
 const op_def *mcp_tool_base_op(const mcp_tool *tool);
+/* The tool of a family that the word means; NULL when there is none. */
+const mcp_tool *mcp_tool_pick(const mcp_tool *family, lode_str word);
 /* The tool as an operation: its own parameters, which are put into `params`, and the result of the one behind it. */
 void mcp_tool_as_op(const mcp_tool *tool, op_def *op, op_param params[OP_MAX_PARAMS + 1]);
 /* [{"name",..},..] */
@@ -100,6 +110,8 @@ void mcp_service(worker_task *task);
 void mcp_put_failure(strbuf *out, lode_str text);
 /* Untrusted text as part of one line: without control characters and backticks. */
 void mcp_put_line(strbuf *out, lode_str text);
+/* A text for people as one for agents: commands become tools. */
+void mcp_put_agent_text(strbuf *out, lode_str text);
 /* A row of a result as text. */
 void mcp_put_row(strbuf *out, const op_def *op, const op_row *row, size_t number);
 void mcp_put_summary(strbuf *out, const op_def *op, const op_row *summary);

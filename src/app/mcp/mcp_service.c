@@ -3,7 +3,9 @@
  * root, the body the tool's arguments; the reply holds the members of MCP's result object.
  *
  * Replies are for agents, whose context is small: texts are truncated to MCP_SNIPPET_BYTES or MCP_DOCUMENT_BYTES (such
- * a row says so), and rows are omitted once MCP_REPLY_BYTES are reached, which the reply reports too.
+ * a row says so), and rows are omitted once MCP_REPLY_BYTES are reached, which the reply reports too. A call with a
+ * budget ("max_tokens", and tools made for models without one) is answered in text alone, within that: rows come best
+ * first, those that do not fit as a line each, the rest as a number.
  */
 #include "ops/op_context.h"
 #include "ops/op_text.h"
@@ -19,6 +21,7 @@ typedef struct mcp_tool_reply {
   const op_def *op;
   strbuf rows, text, summary, summary_text, notes, note_lines;
   size_t n, omitted, n_notes;
+  size_t budget, shortened; /* bytes of text, 0: none; rows without their code */
 } mcp_tool_reply;
 
 /* ---- Rows ---- */
@@ -43,10 +46,43 @@ static bool mcp_shorten_field(op_row *row, const char *name, size_t max) {
   return false;
 }
 
+/* The first line of the code that says something: its signature. */
+static void mcp_keep_head(op_row *row) {
+  for (size_t i = 0; i < row->n; i++) {
+    op_value *v = &row->values[i];
+    bool text = v->type == OP_VALUE_TEXT && v->u.text.len;
+    if (!text || (strcmp(v->field->name, "snippet") != 0 && strcmp(v->field->name, "document") != 0)) continue;
+    const char *end = memchr(v->u.text.data, '\n', v->u.text.len);
+    if (end) v->u.text.len = (size_t)(end - v->u.text.data);
+    if (v->u.text.len > 200) v->u.text.len = mcp_cut_at(v->u.text, 200);
+  }
+}
+
+/* A row within the budget: whole, else its head, else it is counted. */
+static lode_status mcp_take_within(mcp_tool_reply *g, op_row *row, lode_error *err) {
+  size_t before = g->text.len, share = g->budget / 3 < 300 ? 300 : g->budget / 3;
+  bool cut = mcp_shorten_field(row, "snippet", share) || mcp_shorten_field(row, "document", share);
+  for (int tries = 0; tries < 2; tries++) {
+    mcp_put_row(&g->text, g->op, row, g->n + 1);
+    if (cut && !tries) strbuf_addstr(&g->text, "(cut; read has the rest)\n");
+    if (g->text.failed) return err_nomem(err);
+    if (g->text.len <= g->budget) {
+      g->n++;
+      g->shortened += tries != 0;
+      return LODE_OK;
+    }
+    g->text.len = before;
+    mcp_keep_head(row);
+  }
+  g->omitted++;
+  return LODE_OK;
+}
+
 static lode_status mcp_take_row(op_sink *sink, op_row *row, lode_error *err) {
   mcp_tool_reply *g = (mcp_tool_reply *)sink;
   strbuf json = {0};
   if (worker_task_cancelled(g->task)) return err_set(err, LODE_CANCELLED, "cancelled by the caller");
+  if (g->budget) return mcp_take_within(g, row, err);
   bool snippet = mcp_shorten_field(row, "snippet", MCP_SNIPPET_BYTES),
        document = mcp_shorten_field(row, "document", MCP_DOCUMENT_BYTES), cut = snippet || document;
   op_row_put_json(&json, row);
@@ -82,7 +118,7 @@ static void mcp_take_note(void *ctx, const char *text) {
   if (g->n_notes++) strbuf_addch(&g->notes, ',');
   json_put_string(&g->notes, str_of(text));
   strbuf_addstr(&g->note_lines, "\n- ");
-  op_put_printable(&g->note_lines, str_of(text), 0);
+  mcp_put_agent_text(&g->note_lines, str_of(text));
 }
 
 static bool mcp_on_progress(void *ctx, const char *phase, uint64_t done, uint64_t total) {
@@ -127,7 +163,41 @@ static lode_status mcp_check_found(op_context *ctx, const mcp_tool *tool, lode_e
   return st;
 }
 
+/* Takes "max_tokens" out of the arguments, which any tool may have. */
+static lode_status mcp_take_budget(mcp_tool_reply *g, const mcp_tool *tool, strbuf *arguments, lode_error *err) {
+  lode_str given = g->task->body;
+  json_doc json = {0};
+  lode_status st = LODE_OK;
+  uint64_t tokens = tool->brief ? MCP_DEFAULT_TOKENS : 0;
+  bool object = json_parse(&json, given, NULL, NULL) == LODE_OK && json.nodes[0].type == JSON_NODE_OBJECT;
+  uint32_t node = object ? json_get(&json, 0, STR_LIT("max_tokens")) : 0;
+  if (node && (json.nodes[node].type != JSON_NODE_INT || json.nodes[node].u.i < 100 || json.nodes[node].u.i > 50000))
+    TRY_GOTO(err_set(err, LODE_INVALID, "\"max_tokens\" must be a number from 100 to 50000"));
+  if (node) tokens = (uint64_t)json.nodes[node].u.i;
+  g->budget = (size_t)tokens * MCP_TOKEN_BYTES;
+  if (!node) {
+    strbuf_add(arguments, given.data, given.len);
+    goto done;
+  }
+  strbuf_addch(arguments, '{');
+  for (uint32_t key = 1; key < json.nodes[0].next;) {
+    uint32_t value = key + 1;
+    if (value != node) {
+      if (arguments->len > 1) strbuf_addch(arguments, ',');
+      json_put_string(arguments, json.nodes[key].u.s);
+      strbuf_addch(arguments, ':');
+      json_put_node(arguments, &json, value);
+    }
+    key = json.nodes[value].next;
+  }
+  strbuf_addch(arguments, '}');
+done:
+  json_release(&json);
+  return st == LODE_OK && arguments->failed ? err_nomem(err) : st;
+}
+
 static lode_status mcp_run_tool(mcp_tool_reply *g, const mcp_tool *tool, const char *root, lode_error *err) {
+  strbuf arguments = {0};
   worker_task *task = g->task;
   const op_def *base = mcp_tool_base_op(tool);
   op_param params[OP_MAX_PARAMS + 1];
@@ -147,7 +217,8 @@ static lode_status mcp_run_tool(mcp_tool_reply *g, const mcp_tool *tool, const c
   lode_status st;
   mcp_tool_as_op(tool, &op, params);
   TRY_GOTO(op_args_init(&args, &op, err));
-  TRY_GOTO(op_args_from_json(&args, task->body, err));
+  TRY_GOTO(mcp_take_budget(g, tool, &arguments, err));
+  TRY_GOTO(op_args_from_json(&args, (lode_str){arguments.data, arguments.len}, err));
   TRY_GOTO(mcp_tool_complete(tool, root, &args, err));
   TRY_GOTO(mcp_guard_collections(tool, base, &args, err));
   TRY_GOTO(mcp_check_found(&ctx, tool, err));
@@ -155,6 +226,7 @@ static lode_status mcp_run_tool(mcp_tool_reply *g, const mcp_tool *tool, const c
   TRY_GOTO(op_run(&ctx, &args, err));
 done:
   op_args_release(&args);
+  strbuf_release(&arguments);
   return st;
 }
 
@@ -170,8 +242,7 @@ static void mcp_put_error(strbuf *out, const lode_error *err, lode_status st) {
   strbuf text = {0};
   strbuf_addf(&text, "%s: ", lode_status_name(st));
   /* on one line: untrusted names cannot begin another */
-  op_put_printable(&text, str_of(err->text[0] ? err->text : lode_status_text(st)), 0);
-  if (strstr(err->text, "`lode index`")) strbuf_addstr(&text, " (the tool index_project does that)");
+  mcp_put_agent_text(&text, str_of(err->text[0] ? err->text : lode_status_text(st)));
   mcp_put_failure(out, text.failed ? str_of(lode_status_text(st)) : (lode_str){text.data, text.len});
   strbuf_release(&text);
 }
@@ -210,10 +281,14 @@ static lode_status mcp_put_text(mcp_tool_reply *g, lode_error *err) {
 /* Lode's notes about the result are a content item of their own, so that no text of a file can pass for one. */
 static void mcp_put_notes(mcp_tool_reply *g, strbuf *out) {
   strbuf text = {0};
-  if (!g->n_notes && !g->omitted) return;
+  if (!g->n_notes && !g->omitted && !g->shortened) return;
   strbuf_addstr(&text, "Notes by lode about this answer:");
   strbuf_add(&text, g->note_lines.data ? g->note_lines.data : "", g->note_lines.len);
-  if (g->omitted)
+  if (g->shortened)
+    strbuf_addf(&text, "\n- of %zu rows only the first line of code is shown: read shows the rest.", g->shortened);
+  if (g->omitted && g->budget)
+    strbuf_addf(&text, "\n- %zu more did not fit: raise max_tokens, or narrow the question.", g->omitted);
+  else if (g->omitted)
     strbuf_addf(&text, "\n- %zu more did not fit: ask for fewer, or for fewer parts of each.", g->omitted);
   strbuf_addstr(out, ",{\"type\":\"text\",\"text\":");
   json_put_string(out, (lode_str){text.data ? text.data : "", text.len});
@@ -229,8 +304,11 @@ static lode_status mcp_put_reply(mcp_tool_reply *g, lode_error *err) {
   json_put_string(out, (lode_str){g->text.data ? g->text.data : "", g->text.len});
   strbuf_addch(out, '}');
   mcp_put_notes(g, out);
-  strbuf_addstr(out, "],\"structuredContent\":");
-  mcp_put_structured(out, g);
+  strbuf_addch(out, ']');
+  if (!g->budget) {
+    strbuf_addstr(out, ",\"structuredContent\":");
+    mcp_put_structured(out, g);
+  }
   strbuf_addstr(out, ",\"isError\":false");
   return out->failed ? err_nomem(err) : LODE_OK;
 }

@@ -19,6 +19,29 @@ void mcp_put_line(strbuf *out, lode_str text) {
   }
 }
 
+void mcp_put_agent_text(strbuf *out, lode_str text) {
+  static const char *const words[][2] = {{"`lode index --force`", "the tool index with \"force\""},
+                                         {"run `lode index`", "call the tool index"},
+                                         {"`lode index` or --refresh", "the tool index"},
+                                         {"`lode index`", "the tool index"},
+                                         {"`lode search --mode text`", "\"mode\": \"text\""}};
+  strbuf plain = {0};
+  op_put_printable(&plain, text, 0);
+  for (size_t at = 0; at < plain.len;) {
+    bool found = false;
+    for (size_t i = 0; i < sizeof words / sizeof *words && !found; i++) {
+      size_t n = strlen(words[i][0]);
+      found = plain.len - at >= n && memcmp(plain.data + at, words[i][0], n) == 0;
+      if (!found) continue;
+      strbuf_addstr(out, words[i][1]);
+      at += n;
+    }
+    if (!found) strbuf_addch(out, plain.data[at++]);
+  }
+  out->failed = out->failed || plain.failed;
+  strbuf_release(&plain);
+}
+
 /* Untrusted text between two literals; nothing if it is empty. */
 static void mcp_put_part(strbuf *out, const char *before, lode_str text, const char *after) {
   if (!text.len) return;
@@ -72,6 +95,8 @@ static void mcp_put_hit(strbuf *out, const op_row *row, size_t number) {
   mcp_put_part(out, " ", op_row_get_text(row, "kind"), "");
   mcp_put_part(out, " ", op_row_get_text(row, "parents"), op_row_get(row, "name") ? " /" : "");
   mcp_put_part(out, " ", op_row_get_text(row, "name"), "");
+  const op_value *score = op_row_get(row, "score");
+  if (score) strbuf_addf(out, " (score %.2f)", score->u.real);
   if (stale.len)
     strbuf_addstr(out,
                   str_eq(stale, STR_LIT("gone")) ? " (the file is gone)" : " (the file changed since it was indexed)");
@@ -126,9 +151,64 @@ static void mcp_put_fields(strbuf *out, const op_def *op, const op_row *row, siz
   strbuf_addch(out, '\n');
 }
 
+/* "src/net.c:41-67 function Backoff.next: int next(void)  Waits." */
+static void mcp_put_definition(strbuf *out, const op_row *row) {
+  mcp_put_part(out, "", op_row_get_text(row, "path"), "");
+  strbuf_addf(out, ":%llu-%llu", (unsigned long long)op_row_get_count(row, "line"),
+              (unsigned long long)op_row_get_count(row, "end_line"));
+  mcp_put_part(out, " ", op_row_get_text(row, "kind"), "");
+  mcp_put_part(out, " ", op_row_get_text(row, "name"), op_row_get(row, "declared") ? " (declared only)" : "");
+  mcp_put_part(out, ": ", op_row_get_text(row, "signature"), "");
+  mcp_put_part(out, "  // ", op_row_get_text(row, "doc"), "");
+  strbuf_addch(out, '\n');
+}
+
+static void mcp_put_candidates(strbuf *out, const op_row *row) {
+  if (op_row_get(row, "candidates"))
+    strbuf_addf(out, " (one of %llu candidates)", (unsigned long long)op_row_get_count(row, "candidates"));
+}
+
+/* "src/net.c:50 open calls Backoff.next (src/retry.c:12)" */
+static void mcp_put_edge(strbuf *out, const op_row *row) {
+  lode_str use = op_row_get_text(row, "use");
+  unsigned long long depth = op_row_get_count(row, "depth"), times = op_row_get_count(row, "times");
+  for (unsigned long long i = 1; i < depth && i < 16; i++) strbuf_addstr(out, "  ");
+  mcp_put_part(out, "", op_row_get_text(row, "path"), "");
+  strbuf_addf(out, ":%llu ", (unsigned long long)op_row_get_count(row, "line"));
+  if (op_row_get_text(row, "from").len)
+    mcp_put_line(out, op_row_get_text(row, "from"));
+  else
+    strbuf_addstr(out, "(outside of definitions)");
+  strbuf_addstr(out, str_eq(use, STR_LIT("call")) ? " calls " : " uses ");
+  mcp_put_line(out, op_row_get_text(row, "to"));
+  mcp_put_part(out, " (", op_row_get_text(row, "at"), ")");
+  if (times > 1) strbuf_addf(out, " %llu times", times);
+  if (!op_row_get(row, "at")) strbuf_addstr(out, " (not in this project)");
+  mcp_put_candidates(out, row);
+  strbuf_addch(out, '\n');
+}
+
+/* "src/net.c:50 call in open -> src/retry.c:12" */
+static void mcp_put_use(strbuf *out, const op_row *row) {
+  mcp_put_part(out, "", op_row_get_text(row, "path"), "");
+  strbuf_addf(out, ":%llu", (unsigned long long)op_row_get_count(row, "line"));
+  mcp_put_part(out, " ", op_row_get_text(row, "use"), "");
+  mcp_put_part(out, " in ", op_row_get_text(row, "in"), "");
+  mcp_put_part(out, " -> ", op_row_get_text(row, "to"), "");
+  if (!op_row_get(row, "to") && !op_row_get(row, "candidates")) strbuf_addstr(out, " (which definition is not known)");
+  mcp_put_candidates(out, row);
+  strbuf_addch(out, '\n');
+}
+
 void mcp_put_row(strbuf *out, const op_def *op, const op_row *row, size_t number) {
   if (op->layout == OP_LAYOUT_HITS)
     mcp_put_hit(out, row, number);
+  else if (op_row_find(row, "end_line"))
+    mcp_put_definition(out, row);
+  else if (op_row_find(row, "depth"))
+    mcp_put_edge(out, row);
+  else if (op_row_find(row, "in"))
+    mcp_put_use(out, row);
   else if (op_row_get(row, "id"))
     mcp_put_record(out, row, number);
   else

@@ -3,6 +3,7 @@
 #include "mcp/mcp.h"
 #include "table/op_args_code.h"
 #include "table/op_args_db.h"
+#include "table/op_args_symbols.h"
 #include "ops/op_schema.h"
 
 #define MCP_P_LANGUAGE(args)                                                                                           \
@@ -57,6 +58,78 @@ static const op_param mcp_search_params[] = {
     {OP_FLAG(op_search_args, exact), .about = "the query is text as it stands, case included"},
     {OP_FLAG(op_search_args, regex), .about = "the query is a regular expression (PCRE2)"},
     {0}};
+/* Tools made for models: few, with short descriptions. */
+#define MCP_P_LINES(args, about_it)                                                                                    \
+  { OP_INT(args, line), .min = 1, .max = UINT32_MAX - 1, .about = about_it }
+static const op_param mcp_find_params[] = {
+    {OP_TEXT(op_search_args, query), .about = "a question, a name, a piece of code or of a message"},
+    {OP_TEXT_AS(op_search_args, similar, "file"), .about = "instead: find code like that in this file"},
+    MCP_P_LINES(mcp_similar_args, "at this line of the file"),
+    MCP_P_LIMIT(op_search_args, 50, "8"),
+    {OP_TEXT_AS(op_search_args, lang, "language"), .about = "c, python, go, ..."},
+    {OP_TEXT(op_search_args, path), .about = "glob: src/net, *.c, tests/**/*.py"},
+    {OP_TEXT_AS(op_search_args, type, "kind"), .about = "function, class, section, ..."},
+    {OP_FLAG(op_search_args, exact), .about = "the query is text as it stands"},
+    {0}};
+static const op_param mcp_grep_params[] = {
+    {OP_TEXT_AS(op_search_args, query, "pattern"), .flags = OP_PARAM_REQUIRED,
+     .about = "PCRE2; ^ and $ are ends of lines"},
+    MCP_P_LIMIT(op_search_args, 50, "20"),
+    {OP_TEXT_AS(op_search_args, lang, "language"), .about = "c, python, go, ..."},
+    {OP_TEXT(op_search_args, path), .about = "glob"},
+    {0}};
+static const op_param mcp_outline_params[] = {
+    {OP_TEXT_AS(op_outline_args, path, "file"), .about = "a file or folder; all when not given"}, {0}};
+static const op_param mcp_symbol_params[] = {
+    {OP_TEXT(op_symbol_args, name), .flags = OP_PARAM_REQUIRED, .about = "name, Outer.name or file.c:name"},
+    MCP_P_LIMIT(op_symbol_args, 500, "50"),
+    {0}};
+static const op_param mcp_calls_params[] = {
+    {OP_TEXT(op_symbol_args, name), .flags = OP_PARAM_REQUIRED, .about = "name, Outer.name or file.c:name"},
+    {OP_INT(op_symbol_args, depth), .min = 1, .max = 10, .fallback = "1", .about = "steps"},
+    MCP_P_LIMIT(op_symbol_args, 500, "50"),
+    {0}};
+typedef struct mcp_impact_args {
+  op_impact_args op;
+  op_arg_int line;
+} mcp_impact_args;
+static const op_param mcp_impact_params[] = {
+    {OP_TEXT_AS(op_impact_args, at, "file"), .about = "a file"},
+    MCP_P_LINES(mcp_impact_args, "the definition at this line"),
+    {OP_TEXT(op_impact_args, name), .about = "or a name, instead of file and line"},
+    {OP_INT(op_impact_args, depth), .min = 1, .max = 10, .fallback = "3", .about = "steps"},
+    MCP_P_LIMIT(op_impact_args, 500, "60"),
+    {0}};
+typedef struct mcp_read_args {
+  op_read_args op;
+  op_arg_int line;
+} mcp_read_args;
+static const op_param mcp_read_params[] = {
+    {OP_TEXT_AS(op_read_args, at, "file"), .about = "a file"},
+    MCP_P_LINES(mcp_read_args, "from this line"),
+    {OP_INT(op_read_args, lines), .min = 1, .max = 2000, .fallback = "80", .about = "how many lines"},
+    {OP_TEXT(op_read_args, name), .about = "or a definition, instead of file and line"},
+    {0}};
+
+#define MCP_SCHEMA_TOKENS "\"max_tokens\":{\"type\":\"integer\",\"minimum\":100,\"maximum\":50000,\"default\":2000}"
+#define MCP_SYMBOL_SCHEMA                                                                                              \
+  "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"description\":\"name, Outer.name or "          \
+  "file.c:name\"},\"what\":{\"type\":\"string\",\"enum\":[\"definition\",\"references\",\"callers\",\"callees\"],"     \
+  "\"default\":\"definition\"},\"depth\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":10,\"description\":\"of "     \
+  "callers and "                                                                                                       \
+  "callees\"},\"limit\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":500,\"default\":50}," MCP_SCHEMA_TOKENS        \
+  "},\"required\":[\"name\"],\"additionalProperties\":false}"
+#define MCP_MEMORY_SCHEMA                                                                                              \
+  "{\"type\":\"object\",\"properties\":{\"action\":{\"type\":\"string\",\"enum\":[\"query\",\"get\",\"add\","          \
+  "\"upsert\","                                                                                                        \
+  "\"delete\",\"count\",\"collections\"]},\"collection\":{\"type\":\"string\"},\"text\":{\"type\":\"string\","         \
+  "\"description\":\"query: words to look for\"},\"k\":{\"type\":\"integer\",\"description\":\"query: how many\"},"    \
+  "\"ids\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},\"where\":{\"type\":\"object\",\"description\":"       \
+  "\"filter on metadata: {\\\"topic\\\":\\\"build\\\"}\"},\"limit\":{\"type\":\"integer\"},\"records\":{\"type\":"     \
+  "\"array\",\"description\":\"add, upsert\",\"items\":{\"type\":\"object\",\"properties\":{\"id\":{\"type\":"         \
+  "\"string\"},\"document\":{\"type\":\"string\"},\"metadata\":{\"type\":\"object\"}},\"required\":[\"id\"]}}"         \
+  "," MCP_SCHEMA_TOKENS "},\"required\":[\"action\"]}"
+
 static const op_param mcp_similar_params[] = {MCP_P_FILE(op_search_args, similar, OP_PARAM_REQUIRED),
                                               MCP_P_LINE(mcp_similar_args),
                                               MCP_P_LIMIT(op_search_args, 50, "10"),
@@ -99,6 +172,121 @@ static const op_param mcp_query_params[] = {
     {0}};
 
 const mcp_tool mcp_tools[] = {
+    {.name = "search",
+     .title = "Search code",
+     .base = "search",
+     .params = mcp_find_params,
+     .args_size = sizeof(mcp_similar_args),
+     .place = "similar",
+     .project = "project",
+     .listed = true,
+     .brief = true,
+     .about = "Find code by a question in plain words, a name, or an example. Answers places and code, best first."},
+    {.name = "outline",
+     .title = "Outline",
+     .base = "outline",
+     .params = mcp_outline_params,
+     .place = "path",
+     .project = "project",
+     .listed = true,
+     .brief = true,
+     .about = "What a file or folder defines: kinds, names, lines, signatures."},
+    {.name = "symbol",
+     .title = "Symbol",
+     .base = "def",
+     .pick = "what",
+     .picks = "definition=symbol_definition|references=symbol_references|callers=symbol_callers|callees=symbol_callees",
+     .schema = MCP_SYMBOL_SCHEMA,
+     .project = "project",
+     .listed = true,
+     .brief = true,
+     .about = "Where a name is defined, every place that uses it, who calls it, or what it calls. Says where the text "
+              "leaves several candidates."},
+    {.name = "symbol_definition",
+     .title = "Definition",
+     .base = "def",
+     .params = mcp_symbol_params,
+     .project = "project",
+     .brief = true,
+     .about = "Where a name is defined."},
+    {.name = "symbol_references",
+     .title = "References",
+     .base = "refs",
+     .params = mcp_symbol_params,
+     .project = "project",
+     .brief = true,
+     .about = "Every place that uses a name."},
+    {.name = "symbol_callers",
+     .title = "Callers",
+     .base = "callers",
+     .params = mcp_calls_params,
+     .project = "project",
+     .brief = true,
+     .about = "Who calls a function."},
+    {.name = "symbol_callees",
+     .title = "Callees",
+     .base = "callees",
+     .params = mcp_calls_params,
+     .project = "project",
+     .brief = true,
+     .about = "What a function calls."},
+    {.name = "impact",
+     .title = "Impact of a change",
+     .base = "impact",
+     .params = mcp_impact_params,
+     .args_size = sizeof(mcp_impact_args),
+     .place = "at",
+     .project = "project",
+     .listed = true,
+     .brief = true,
+     .about = "What may break when a definition changes: all that uses it, and what uses that."},
+    {.name = "read",
+     .title = "Read",
+     .base = "read",
+     .params = mcp_read_params,
+     .args_size = sizeof(mcp_read_args),
+     .place = "at",
+     .project = "project",
+     .listed = true,
+     .brief = true,
+     .about = "Lines of a file, or a whole definition, as the file is now."},
+    {.name = "grep",
+     .title = "Search by regular expression",
+     .base = "search",
+     .params = mcp_grep_params,
+     .project = "project",
+     .always = "regex",
+     .listed = true,
+     .brief = true,
+     .about = "Code that matches a regular expression, with the code around it."},
+    {.name = "status",
+     .title = "Status",
+     .base = "status",
+     .params = mcp_status_params,
+     .project = "project",
+     .listed = true,
+     .brief = true,
+     .about = "Is there an index, is it fresh, how large, which languages, who is indexing."},
+    {.name = "index",
+     .title = "Index",
+     .base = "index",
+     .params = mcp_index_params,
+     .project = "path",
+     .is_long = true,
+     .listed = true,
+     .brief = true,
+     .about = "Bring the index up to date with the files; reads only what changed. What was done stays if the call is "
+              "given up."},
+    {.name = "memory",
+     .title = "Memory",
+     .group = "db",
+     .base = "upsert",
+     .pick = "action",
+     .picks = "query=query|get=get|add=add|upsert=upsert|delete=delete|count=count|collections=collections",
+     .schema = MCP_MEMORY_SCHEMA,
+     .listed = true,
+     .brief = true,
+     .about = "Keep records for later in collections of your own, and find them again by words, id or filter."},
     {.name = "search_code",
      .title = "Search code",
      .base = "search",
@@ -161,7 +349,7 @@ const mcp_tool mcp_tools[] = {
      .hide = "create",
      .always = "create",
      .about = "Add records to a collection, which is made if there is none. An id that exists is refused, or kept as "
-              "it is. Documents without an embedding are embedded if a model is at hand, and found by meaning."},
+              "it is."},
     {.name = "upsert",
      .title = "Remember or change records",
      .group = "db",
@@ -182,7 +370,7 @@ const mcp_tool mcp_tools[] = {
      .group = "db",
      .base = "query",
      .params = mcp_query_params,
-     .about = "Find the records of a collection that fit best: text by words and by meaning, an embedding, or both."},
+     .about = "Find the records of a collection that fit best: by words, by an embedding, or by both."},
     {.name = "delete",
      .title = "Forget records",
      .group = "db",
@@ -198,6 +386,15 @@ const mcp_tool mcp_tools[] = {
 const mcp_tool *mcp_tool_find(lode_str name) {
   for (const mcp_tool *tool = mcp_tools; tool->name; tool++)
     if (str_eq(str_of(tool->name), name)) return tool;
+  return NULL;
+}
+
+const mcp_tool *mcp_tool_pick(const mcp_tool *family, lode_str word) {
+  for (const char *p = family->picks; p && *p;) {
+    size_t n = strcspn(p, "="), m = strcspn(p, "|");
+    if (str_eq((lode_str){p, n}, word)) return mcp_tool_find((lode_str){p + n + 1, m - n - 1});
+    p += m + (p[m] == '|');
+  }
   return NULL;
 }
 
@@ -221,41 +418,42 @@ void mcp_tool_as_op(const mcp_tool *tool, op_def *op, op_param params[OP_MAX_PAR
 
 /* ---- The list ---- */
 
-/* Fields that any reply may have besides those of the operation. */
-#define MCP_EXTRA_FIELDS                                                                                               \
-  "\"notes\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"what should be known about the "    \
-  "answer\"},"                                                                                                         \
-  "\"omitted\":{\"type\":\"integer\",\"description\":\"rows that did not fit into the answer\"},"
-
-static void mcp_put_tool(strbuf *out, const mcp_tool *tool) {
+/* The operation's schema, and the budget that every tool takes. */
+static void mcp_put_schema(strbuf *out, const mcp_tool *tool, const op_def *op) {
   static const char head[] = "{\"type\":\"object\",\"properties\":{";
+  strbuf schema = {0};
+  if (tool->schema) {
+    strbuf_addstr(out, tool->schema);
+    return;
+  }
+  op_input_schema(&schema, op);
+  out->failed = out->failed || schema.failed;
+  strbuf_addstr(out, head);
+  strbuf_addstr(out, MCP_SCHEMA_TOKENS ",");
+  if (!schema.failed) strbuf_add(out, schema.data + sizeof head - 1, schema.len - (sizeof head - 1));
+  strbuf_release(&schema);
+}
+
+/* Results have no schema: replies are text, made to be read. */
+static void mcp_put_tool(strbuf *out, const mcp_tool *tool) {
   op_param params[OP_MAX_PARAMS + 1];
   op_def op;
-  strbuf schema = {0};
   mcp_tool_as_op(tool, &op, params);
   strbuf_addf(out, "{\"name\":\"%s\",\"title\":\"%s\",\"description\":", tool->name, tool->title);
   json_put_string(out, str_of(tool->about));
   strbuf_addstr(out, ",\"inputSchema\":");
-  op_input_schema(out, &op);
-  strbuf_addf(out, ",\"outputSchema\":%s" MCP_EXTRA_FIELDS, head);
-  op_output_schema(&schema, &op);
-  if (!schema.failed)
-    strbuf_add(out, schema.data + sizeof head - 1, schema.len - (sizeof head - 1));
-  else
-    out->failed = true;
-  strbuf_release(&schema);
-  strbuf_addf(out,
-              ",\"annotations\":{\"title\":\"%s\",\"readOnlyHint\":%s,\"destructiveHint\":%s,\"idempotentHint\":%s,"
-              "\"openWorldHint\":false}}",
-              tool->title, op.flags & OP_READ_ONLY ? "true" : "false",
-              op.flags & OP_DESTRUCTIVE && !tool->is_long ? "true" : "false",
-              strcmp(tool->name, "add") ? "true" : "false");
+  mcp_put_schema(out, tool, &op);
+  strbuf_addf(out, ",\"annotations\":{\"readOnlyHint\":%s,\"destructiveHint\":%s,\"openWorldHint\":false}}",
+              op.flags & OP_READ_ONLY ? "true" : "false", tool->pick && !(op.flags & OP_READ_ONLY) ? "true" : "false");
 }
 
 void mcp_tools_put(strbuf *out) {
+  bool first = true;
   strbuf_addch(out, '[');
   for (const mcp_tool *tool = mcp_tools; tool->name; tool++) {
-    if (tool != mcp_tools) strbuf_addch(out, ',');
+    if (!tool->listed) continue;
+    if (!first) strbuf_addch(out, ',');
+    first = false;
     mcp_put_tool(out, tool);
   }
   strbuf_addch(out, ']');
@@ -273,7 +471,7 @@ static lode_status mcp_set_arg(op_args *args, const char *name, lode_str text, l
 static lode_status mcp_set_place(op_args *args, const char *place, const char *root, const op_arg_int *line,
                                  lode_error *err) {
   const op_arg_text *file = op_args_find(args, place, OP_ARG_TEXT);
-  ENSURE(file && line, err);
+  ENSURE(file, err);
   lode_str name = file->text;
   strbuf text = {0};
   if (!file->set) return LODE_OK;
@@ -281,7 +479,7 @@ static lode_status mcp_set_place(op_args *args, const char *place, const char *r
   if (name.len == 0) return err_set(err, LODE_INVALID, "\"file\" must not be empty");
   if (name.data[0] != '/') strbuf_addf(&text, "%s/", root);
   strbuf_add(&text, name.data, name.len);
-  if (line->set) strbuf_addf(&text, ":%llu", (unsigned long long)line->n);
+  if (line && line->set) strbuf_addf(&text, ":%llu", (unsigned long long)line->n);
   lode_status st = text.failed ? err_nomem(err) : mcp_set_arg(args, place, (lode_str){text.data, text.len}, err);
   strbuf_release(&text);
   return st;

@@ -29,6 +29,13 @@ typedef struct op_impact_args {
 } op_impact_args;
 OP_HANDLER(impact, op_impact_args)
 
+typedef struct op_read_args {
+  op_arg_text at, name;
+  op_arg_int lines;
+  op_arg_path project;
+} op_read_args;
+OP_HANDLER(read, op_read_args)
+
 typedef struct op_trace_args {
   op_arg_text from, to;
   op_arg_path project;

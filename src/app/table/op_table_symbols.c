@@ -53,6 +53,14 @@ static const op_param params_impact[] = {
     P_SYMBOLS_LIMIT(op_impact_args, "200"),
     P_SYMBOLS_PROJECT(op_impact_args),
     {0}};
+static const op_param params_read[] = {
+    {OP_TEXT(op_read_args, at), .flags = OP_PARAM_POSITIONAL, .value = "FILE[:LINE]",
+     .about = "a file, from this line"},
+    {OP_TEXT(op_read_args, name), .value = "NAME", .about = "or a definition: all of it"},
+    {OP_INT(op_read_args, lines), .letter = 'n', .value = "N", .fallback = "100", .min = 1, .max = 100000,
+     .about = "how many lines"},
+    P_SYMBOLS_PROJECT(op_read_args),
+    {0}};
 static const op_param params_trace[] = {{OP_TEXT(op_trace_args, from), .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL,
                                          .value = "FROM", .about = "the function that calls"},
                                         {OP_TEXT(op_trace_args, to), .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL,
@@ -91,6 +99,14 @@ static const op_field row_symbols_edge[] = {
     {"times", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "places in the caller, if more than one"},
     {"candidates", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "definitions that may be meant, if it is not clear"},
     {0}};
+static const op_field row_symbols_read[] = {{"path", OP_FIELD_TEXT, 0, "from the root"},
+                                            {"start_line", OP_FIELD_NUMBER, 0, "first line shown"},
+                                            {"end_line", OP_FIELD_NUMBER, 0, "last line shown"},
+                                            {"kind", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "of the definition"},
+                                            {"name", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "of the definition"},
+                                            {"language", OP_FIELD_TEXT, 0, "of the file"},
+                                            {"snippet", OP_FIELD_TEXT, 0, "the lines; secrets are masked"},
+                                            {0}};
 static const op_field row_symbols_cycle[] = {
     {"size", OP_FIELD_COUNT, 0, "how many files"}, {"files", OP_FIELD_TEXTS, 0, "that import each other"}, {0}};
 static const op_field row_symbols_hotspot[] = {
@@ -133,6 +149,15 @@ const op_def op_table_symbols[] = {
      .summary = summary_symbols_impact, .say = "{changed} definition{s} changed, {reached} place{s} in {files} file{s}",
      .detail = "Everything that uses the definition, and what uses that, up to --depth steps.",
      .examples = "lode impact src/net.c:120\nlode impact --name Server.Start --depth 5\nlode impact --diff HEAD~1"},
+    {.name = "read",
+     OP_RUNS(read),
+     .flags = OP_READ_ONLY | OP_PROJECT | OP_PAGED | OP_NO_HTTP,
+     .about = "print lines of a file, or a definition, as the file is now",
+     .params = params_read,
+     .row = row_symbols_read,
+     .layout = OP_LAYOUT_HITS,
+     .detail = "Files that the index leaves out are not shown, and secrets are masked as they are there.",
+     .examples = "lode read src/net.c:120 -n 40\nlode read --name Server.Start"},
     {SYMBOLS_OP(trace), .about = "show how one function reaches another", .params = params_trace,
      .row = row_symbols_edge, .detail = "The shortest chain of calls. Exit code 1 when there is none.",
      .examples = "lode trace main store_open"},

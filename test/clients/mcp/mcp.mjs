@@ -40,18 +40,16 @@ const good = async (name, args, options) => {
 
 await test('the server says who it is', () => {
   assert.equal(client.getServerVersion()?.name, 'lode')
-  assert.match(client.getInstructions(), /search_code/)
+  assert.match(client.getInstructions(), /symbol/)
 })
 
 await test('tools are listed, in the same order each time', async () => {
   const { tools } = await client.listTools()
   const names = tools.map(tool => tool.name)
-  assert.deepEqual(names, ['search_code', 'search_similar', 'search_context', 'get_project_status', 'index_project', 'embed_pending', 'collections',
-    'add', 'upsert', 'get', 'query', 'delete', 'count'])
+  assert.deepEqual(names, ['search', 'outline', 'symbol', 'impact', 'read', 'grep', 'status', 'index', 'memory'])
   assert.deepEqual((await client.listTools()).tools.map(tool => tool.name), names)
   for (const tool of tools) {
     assert.equal(tool.inputSchema.type, 'object')
-    assert.equal(tool.outputSchema.type, 'object')
   }
 })
 
