@@ -486,6 +486,11 @@ typedef void lode_damage_fn(void *ctx, const lode_damage *damage);
 /* Checks everything, calls `found` for each damage, and returns LODE_CORRUPT if there was any. */
 LODE_MUST LODE_API lode_status lode_verify(lode_store *store, lode_damage_fn *found, void *ctx, lode_progress progress,
                                            lode_error *err);
+/* For a store in a folder that lode_open() refuses as damaged: checks each page, without opening it, and calls `found`
+ * for each that fails its checksum or is known to be of another moment. LODE_CORRUPT if there was any.
+ * LODE_UNSUPPORTED for an address. */
+LODE_EXPERIMENTAL LODE_MUST LODE_API lode_status lode_verify_folder(const char *folder, lode_damage_fn *found,
+                                                                    void *ctx, lode_progress progress, lode_error *err);
 
 typedef struct lode_salvage_report {
   uint64_t pages; /* of the damaged file */

@@ -112,6 +112,7 @@ static void null_stores(lode_store *s) {
   REFUSED(lode_store_id(s, NULL, e));
   REFUSED(lode_optimize(NULL, none, e));
   REFUSED(lode_rebuild_unreadable(NULL, none, e));
+  REFUSED(lode_verify_folder(NULL, NULL, NULL, none, e));
   REFUSED(lode_compact(NULL, none, e));
   REFUSED(lode_verify(NULL, NULL, NULL, none, e));
   REFUSED(lode_backup(NULL, "x", none, e));

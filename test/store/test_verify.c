@@ -655,3 +655,42 @@ TEST_SLOW(reads_fail_page_by_page, 120) {
          (unsigned long long)seals);
   free(g.bytes);
 }
+
+typedef struct named_pages {
+  bool named[4000];
+  unsigned n;
+} named_pages;
+
+static void note_page(void *ctx, const lode_damage *d) {
+  named_pages *p = ctx;
+  unsigned page;
+  if (strcmp(d->what, "page") == 0 && sscanf(d->detail, "page %u of", &page) == 1 && page < 4000) p->named[page] = true;
+  p->n++;
+}
+
+/* Without the page map, and with a page that SQLite needs first among those that are damaged: nothing can be opened. */
+TEST(every_damaged_page_of_a_store_that_cannot_be_opened_is_named) {
+  char folder[400], path[420], map[420];
+  lode_error err = {0};
+  lode_store *store;
+  size_t len;
+  named_pages found = {0};
+  snprintf(folder, sizeof folder, "%s/s", test_folder());
+  snprintf(path, sizeof path, "%s/lode.db", folder);
+  snprintf(map, sizeof map, "%s/lode.pages", folder);
+  scene_make(folder, 512);
+  OK(lode_verify_folder(folder, note_page, &found, (lode_progress){0}, &err));
+  CHECK(found.n == 0);
+  char *bytes = test_read_file(path, &len);
+  static const unsigned hit[] = {3, 5, 6, 9};
+  for (size_t i = 0; i < sizeof hit / sizeof *hit; i++) bytes[(hit[i] - 1) * 512 + 40] ^= 1;
+  test_write_file(path, bytes, len);
+  unlink(map);
+  FAILS(LODE_CORRUPT, lode_open(folder, &(lode_open_options){.no_background = true}, &store, &err));
+  FAILS(LODE_CORRUPT, lode_verify_folder(folder, note_page, &found, (lode_progress){0}, &err));
+  for (size_t i = 0; i < sizeof hit / sizeof *hit; i++) CHECKF(found.named[hit[i]], "page %u", hit[i]);
+  CHECKF(found.n == sizeof hit / sizeof *hit, "%u pages", found.n);
+  FAILS(LODE_UNSUPPORTED, lode_verify_folder("qdrant://localhost", NULL, NULL, (lode_progress){0}, &err));
+  FAILS(LODE_NOT_FOUND, lode_verify_folder("/nowhere", NULL, NULL, (lode_progress){0}, &err));
+  free(bytes);
+}

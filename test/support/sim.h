@@ -26,13 +26,16 @@
  * Other answers are compared with the oracle of the counters of their moment. Without faults that damage, no status
  * says damage, and nothing fails to which no call failed.
  *
- * A disk that lies (sim_lies.c) tells the judge what it did. Lies about the page map and segments must not show; after
- * lies about the database or its journal an answer is right, or a status names the damage. After some of them a whole
- * commit may be missing (may_be_older): a lost end of a journal or a lost sync is a store that is older, not a damaged
- * one. From then on every operation writes all records of its process, and a view is right if it is one that these
- * operations lead to.
+ * A disk that lies (sim_lies.c) tells the judge what it did. Lies about page map, segments and lode.lock must not show;
+ * after lies about the database or its journal an answer is right, or a status names the damage. After some of them a
+ * whole commit may be missing (may_be_older): a lost end of a journal or a lost sync is a store that is older, not a
+ * damaged one. From then on every operation writes all records of its process, and a view is right if it is one that
+ * these operations lead to.
  *
- * Threads: a simulated process has one (no_background). Not simulated: lies about lode.lock and about names.
+ * A call that fails is undone; its transaction is rolled back or goes on, as the seed says. Calls that succeed leave a
+ * wrong errno, which no error may show.
+ *
+ * Threads: a simulated process has one (no_background).
  *
  *   sim_heap.c   shared memory              sim_sched.c  scheduler, errors, kills, power cuts, trace
  *   sim_lies.c   the disk's lies            sim_bugs.c   bugs that are planted
@@ -45,6 +48,9 @@
 
 #include "support/oracle.h"
 #include "support/oscall.h"
+
+/* What calls that succeed leave in errno. */
+#define SIM_STALE_ERRNO EDOM
 
 enum { SIM_PROCS = 5, SIM_SLOTS = 10, SIM_MAX_OPS = 999, SIM_DIM = 6 };
 
@@ -66,7 +72,7 @@ typedef enum sim_bug {
 const char *sim_bug_name(sim_bug bug);
 
 /* What the disk lies about, and how. A part is a bit of a set. */
-typedef enum sim_part { SIM_TRUTH = 1, SIM_JOURNAL = 2, SIM_MAP = 4, SIM_SEGMENT = 8 } sim_part;
+typedef enum sim_part { SIM_TRUTH = 1, SIM_JOURNAL = 2, SIM_MAP = 4, SIM_SEGMENT = 8, SIM_LOCKS = 16 } sim_part;
 typedef enum sim_lie {
   SIM_LOST_WRITE,
   SIM_SHORN_WRITE, /* its first half is written */
@@ -76,6 +82,7 @@ typedef enum sim_lie {
   SIM_STALE_READ,
   SIM_LOST_TRUNCATION,
   SIM_LOST_SYNC,
+  SIM_LOST_RENAME,
   SIM_LIES
 } sim_lie;
 
@@ -95,6 +102,7 @@ typedef struct sim_counts {
   uint64_t switches, kills, cuts, errors;
   uint64_t writes, reads, answers, unplaced; /* acknowledged; of everything; others; of these, of an unknown moment */
   uint64_t busy, failed, indexed, verified, backups, copies, torn; /* torn: copies that are damaged */
+  uint64_t retried;                                                /* calls, in a transaction that goes on */
   uint64_t lies, damaged;                                          /* answers that say so */
   uint64_t salvages, expected, salvaged;                           /* of records */
   uint64_t tried, elsewhere; /* reads of one record of a damaged store; those that were answered */

@@ -57,12 +57,16 @@ static const struct {
     [SIM_STALE_READ] = {"stale read", OSCALL_PREAD, {10, 100, 800}},
     [SIM_LOST_TRUNCATION] = {"lost truncation", OSCALL_FTRUNCATE, {1, 5, 30}},
     [SIM_LOST_SYNC] = {"lost sync", OSCALL_FDATASYNC, {1, 5, 30}},
+    [SIM_LOST_RENAME] = {"lost rename", OSCALL_RENAME, {1, 3, 10}},
 };
 static const struct {
   const char *name;
   unsigned part;
-} parts[] = {
-    {"lode.db", SIM_TRUTH}, {"lode.db-journal", SIM_JOURNAL}, {"lode.pages", SIM_MAP}, {"segment", SIM_SEGMENT}};
+} parts[] = {{"lode.db", SIM_TRUTH},
+             {"lode.db-journal", SIM_JOURNAL},
+             {"lode.pages", SIM_MAP},
+             {"segment", SIM_SEGMENT},
+             {"lode.lock", SIM_LOCKS}};
 
 void sim_lies_start(void) {
   static lies *shared;
@@ -95,12 +99,14 @@ static bool begins_with(const char *text, const char *start) { return strncmp(te
 
 static unsigned part_of(const char *path) {
   size_t n = strlen(sim->store);
+  if (strcmp(path, sim->store) == 0) return SIM_JOURNAL; /* a sync of the folder is for the journal's name */
   if (strncmp(path, sim->store, n) != 0 || path[n] != '/') return 0;
   const char *name = path + n + 1;
   if (strcmp(name, "lode.db") == 0) return SIM_TRUTH;
   if (strcmp(name, "lode.db-journal") == 0) return SIM_JOURNAL;
   if (begins_with(name, "lode.pages")) return SIM_MAP;
-  return begins_with(name, "segments/") ? SIM_SEGMENT : 0;
+  if (strcmp(name, "lode.lock") == 0) return SIM_LOCKS;
+  return begins_with(name, "segments") ? SIM_SEGMENT : 0;
 }
 
 /* ---- What was there before ---- */

@@ -12,9 +12,10 @@ typedef struct sim_handle {
   lode_store *store;
   lode_collection *c;
   sim_use use;
-  bool torn;       /* a copy made without locks: may be damaged */
-  bool names;      /* the present call has named damage otherwise than by its error */
-  uint64_t errors; /* when the present call began */
+  bool torn;         /* a copy made without locks: may be damaged */
+  bool names;        /* the present call has named damage otherwise than by its error */
+  uint64_t errors;   /* when the present call began */
+  uint64_t map_lies; /* how often the disk had lied when a write failed because of a damaged page map */
 } sim_handle;
 
 typedef struct sim_answer {

@@ -223,7 +223,8 @@ static int64_t sched_layer(oscall *c) {
   if (sim_step(c->kind, name_in_disk(path), (uint64_t)c->off, len)) return -1;
   if (moves && c->n > 1 && !sim->quiet_from && sim_one_in(sim->short_in)) c->n /= 2;
   int64_t rc = oscall_pass(c);
-  mix(c->kind == OSCALL_OPEN ? rc >= 0 : (uint64_t)rc); /* numbers of descriptors mean nothing */
+  if (rc >= 0 && c->kind != OSCALL_CLOSE) errno = SIM_STALE_ERRNO; /* closing keeps it, as systems do */
+  mix(c->kind == OSCALL_OPEN ? rc >= 0 : (uint64_t)rc);            /* numbers of descriptors mean nothing */
   return rc;
 }
 
@@ -346,7 +347,7 @@ static uint32_t pick(const uint32_t *of, size_t n) { return of[sim_below(n)]; }
 static void draw_lies(void) {
   uint64_t r = sim_below(8);
   if (r < 4) return;
-  sim->lie_parts = r == 4 ? SIM_MAP | SIM_SEGMENT : r < 7 ? SIM_TRUTH | SIM_JOURNAL : 15;
+  sim->lie_parts = r == 4 ? SIM_MAP | SIM_SEGMENT | SIM_LOCKS : r < 7 ? SIM_TRUTH | SIM_JOURNAL : 31;
   sim->truth_lies = r == 4 ? 0 : r < 7 ? 1 : 1000;
 }
 

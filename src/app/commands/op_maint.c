@@ -44,11 +44,15 @@ static lode_status maint_verify_summary(op_context *ctx, bool ok, uint64_t count
   return op_row_send(ctx, err);
 }
 
-/* A store that cannot be opened is reported as a damage. */
+/* A store that cannot be opened is reported as a damage, and then each page that is damaged. */
 static lode_status maint_verify_unopened(op_context *ctx, lode_error *err) {
-  lode_error why = *err;
+  lode_error why = *err, ignored;
   maint_damages found = {.ctx = ctx};
   maint_send_damage(&found, &(lode_damage){.what = "store", .detail = why.text});
+  if (lode_verify_folder(ctx->folder, maint_send_damage, &found, ctx->progress, &ignored) == LODE_CANCELLED) {
+    *err = ignored;
+    return LODE_CANCELLED;
+  }
   TRY(maint_damages_status(&found, err));
   TRY(maint_verify_summary(ctx, false, found.count, NULL, err));
   *err = why;

@@ -49,6 +49,13 @@ lode_status lode_salvage_sized(const char *from, const char *to, lode_damage_fn 
   return st;
 }
 
+lode_status lode_verify_folder(const char *folder, lode_damage_fn *found, void *ctx, lode_progress progress,
+                               lode_error *err) {
+  if (folder && address_scheme_len(folder))
+    return err_set(err, LODE_UNSUPPORTED, "%.200s is not a folder: only a store in a folder has pages", folder);
+  return engine_verify_folder(folder, found, ctx, progress, err);
+}
+
 lode_status lode_restore(const char *file, const char *folder, lode_progress progress, lode_error *err) {
   return engine_restore(file, folder, progress, err);
 }

@@ -174,6 +174,13 @@ lode_status engine_verify(lode_store *head, lode_damage_fn *found, void *ctx, lo
            : LODE_OK;
 }
 
+lode_status engine_verify_folder(const char *folder, lode_damage_fn *found, void *ctx, lode_progress progress,
+                                 lode_error *err) {
+  err_clear(err);
+  if (!folder || !*folder) return err_set(err, LODE_INVALID, "name the folder of the damaged store");
+  return verify_folder(folder, found, ctx, progress, err);
+}
+
 lode_status engine_salvage(const char *from, const char *to, lode_damage_fn *lost, void *ctx, lode_progress progress,
                            lode_salvage_report *report, lode_error *err) {
   err_clear(err);

@@ -101,6 +101,8 @@ extern const iface_ops engine_table, remote_table;
 /* Without a handle, of the embedded engine alone. */
 LODE_MUST lode_status engine_salvage(const char *from, const char *to, lode_damage_fn *lost, void *ctx,
                                      lode_progress progress, lode_salvage_report *report, lode_error *err);
+LODE_MUST lode_status engine_verify_folder(const char *folder, lode_damage_fn *found, void *ctx, lode_progress progress,
+                                           lode_error *err);
 LODE_MUST lode_status engine_restore(const char *file, const char *folder, lode_progress progress, lode_error *err);
 
 /* Declares the functions of the embedded engine: IFACE_OPS(ENGINE_DECLARE) */

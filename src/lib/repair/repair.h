@@ -8,6 +8,9 @@
 /* Checks everything while others use the store. LODE_CORRUPT: damage was found, and reported to `found`. */
 LODE_MUST lode_status verify_store(store_db *db, lode_damage_fn *found, void *ctx, lode_progress progress,
                                    lode_error *err);
+/* The pages of a store that cannot be opened. */
+LODE_MUST lode_status verify_folder(const char *folder, lode_damage_fn *found, void *ctx, lode_progress progress,
+                                    lode_error *err);
 /* Copies what is intact in the store (or database file) `from` to a new store. */
 LODE_MUST lode_status salvage_store(const char *from, const char *to, lode_damage_fn *lost, void *ctx,
                                     lode_progress progress, lode_salvage_report *report, lode_error *err);

@@ -68,11 +68,11 @@ static lode_status verify_pages_slice(verify_job *v, store_tx *tx, verify_page_w
   return LODE_OK;
 }
 
-/* Used if not even a transaction can begin; nobody else can write then, either. */
-static lode_status verify_pages_without_sqlite(verify_job *v, lode_error *err) {
+/* Used if not even a transaction can begin; nobody else can write then, unless a handle was open before. */
+static lode_status verify_pages_without_sqlite(verify_job *v, const char *path, lode_error *err) {
   vfs_pages p;
   lode_status st = LODE_OK;
-  TRY(vfs_pages_open(v->db->path, &p, err));
+  TRY(vfs_pages_open(path, &p, err));
   unsigned char *page = mem_alloc(p.src.page_bytes);
   if (!page) st = err_nomem(err);
   for (uint32_t n = 1; n <= p.src.pages && st == LODE_OK; n++) {
@@ -102,7 +102,7 @@ static lode_status verify_pages(verify_job *v, bool *usable, lode_error *err) {
     if (st == LODE_CORRUPT) {
       *usable = false;
       verify_report(v, "file", verify_no_str, verify_no_str, "%s", err ? err->text : "the store cannot be read");
-      st = verify_pages_without_sqlite(v, err);
+      st = verify_pages_without_sqlite(v, v->db->path, err);
       break;
     }
     if (st != LODE_OK) break;
@@ -282,6 +282,26 @@ done:
   return st;
 }
 
+/* LODE_CORRUPT if there is damage. */
+static lode_status verify_end(const verify_job *v, const char *path, lode_error *err) {
+  if (!v->n_found) return LODE_OK;
+  return err_set(err, LODE_CORRUPT, "%s is damaged in %llu places; `lode db salvage` brings over what is whole", path,
+                 (unsigned long long)v->n_found);
+}
+
+lode_status verify_folder(const char *folder, lode_damage_fn *found, void *ctx, lode_progress progress,
+                          lode_error *err) {
+  verify_job v = {.found = found, .ctx = ctx, .progress = progress};
+  char *resolved = NULL;
+  TRY(beneath_resolve(folder, &resolved, err));
+  char *path = store_path_join(resolved, STOREFILE_DB);
+  lode_status st = path ? verify_pages_without_sqlite(&v, path, err) : err_nomem(err);
+  if (st == LODE_OK) st = verify_end(&v, path, err);
+  mem_free(path);
+  mem_free(resolved);
+  return st;
+}
+
 lode_status verify_store(store_db *db, lode_damage_fn *found, void *ctx, lode_progress progress, lode_error *err) {
   verify_job v = {.db = db, .found = found, .ctx = ctx, .progress = progress};
   lode_error own;
@@ -290,7 +310,5 @@ lode_status verify_store(store_db *db, lode_damage_fn *found, void *ctx, lode_pr
   TRY(verify_pages(&v, &usable, err));
   if (usable) TRY(verify_rows(&v, err));
   if (usable) TRY(verify_run_checks(&v, err));
-  if (!v.n_found) return LODE_OK;
-  return err_set(err, LODE_CORRUPT, "%s is damaged in %llu places; `lode db salvage` brings over what is whole",
-                 db->path, (unsigned long long)v.n_found);
+  return verify_end(&v, db->path, err);
 }

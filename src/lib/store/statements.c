@@ -15,6 +15,14 @@ static int stmt_prepare_once(store_conn *conn, int which) {
   return *s ? SQLITE_OK : sqlite3_prepare_v3(conn->sql, stmt_sql[which], -1, SQLITE_PREPARE_PERSISTENT, s, NULL);
 }
 
+/* The transaction cannot be committed; SQLite may have rolled it back. */
+static lode_status stmt_failed(store_tx *tx, int rc, lode_error *err) {
+  lode_status st = store_err_sql(tx->conn, rc, err);
+  tx->failed = true;
+  tx->why = st;
+  return st;
+}
+
 lode_status store_stmt(store_tx *tx, int which, sqlite3_stmt **stmt, lode_error *err) {
   *stmt = NULL;
   ENSURE(which >= 0 && which < STORE_STMT_COUNT, err);
@@ -25,7 +33,7 @@ lode_status store_stmt(store_tx *tx, int which, sqlite3_stmt **stmt, lode_error 
     return err_set(err, tx->why, "the transaction was rolled back because of an error: %s", lode_status_text(tx->why));
   }
   int rc = stmt_prepare_once(conn, which);
-  if (rc != SQLITE_OK) return store_err_sql(conn, rc, err);
+  if (rc != SQLITE_OK) return stmt_failed(tx, rc, err);
   store_stmt_reset(conn->stmt[which]);
   *stmt = conn->stmt[which];
   return LODE_OK;
@@ -46,7 +54,7 @@ lode_status store_stmt_range(store_tx *tx, int which, int64_t after, int64_t las
 
 lode_status store_stmt_prepare(store_tx *tx, const char *sql, sqlite3_stmt **stmt, lode_error *err) {
   int rc = sqlite3_prepare_v2(tx->conn->sql, sql, -1, stmt, NULL);
-  return rc == SQLITE_OK ? LODE_OK : store_err_sql(tx->conn, rc, err);
+  return rc == SQLITE_OK ? LODE_OK : stmt_failed(tx, rc, err);
 }
 
 /* ---- Parameters ---- */
@@ -88,9 +96,7 @@ lode_status store_stmt_step(store_tx *tx, sqlite3_stmt *stmt, bool *row, lode_er
   *row = rc == SQLITE_ROW;
   store_conn_stop_waiting(tx->conn); /* each wait has its own timeout */
   if (rc == SQLITE_ROW || rc == SQLITE_DONE) return LODE_OK;
-  lode_status st = store_err_sql(tx->conn, rc, err);
-  tx->failed = true;
-  tx->why = st;
+  lode_status st = stmt_failed(tx, rc, err);
   store_stmt_reset(stmt);
   return st;
 }

@@ -231,7 +231,7 @@ static int vfs_last_error(sqlite3_vfs *vfs, int size, char *text) {
   (void)vfs;
   (void)size;
   (void)text;
-  return errno;
+  return vfs_file_last_errno();
 }
 
 static sqlite3_vfs vfs_methods = {

@@ -30,15 +30,18 @@ enum { VFS_PENDING_LOCK = 3 }; /* SQLITE_LOCK_PENDING; SQLite never requests it 
 static pthread_mutex_t vfs_list_mutex = PTHREAD_MUTEX_INITIALIZER;
 static vfs_file *vfs_list_head;
 static atomic_uint vfs_fork_generation;
+static _Thread_local int vfs_noted_errno;
 
 /* ---- Plain transfers ---- */
 
 int vfs_file_note_errno(vfs_file *f, int rc) {
   vfs_file *owner = f->db ? f->db : f;
-  owner->state.last_errno = errno;
+  owner->state.last_errno = vfs_noted_errno = errno;
   owner->state.failed_calls++;
   return rc;
 }
+
+int vfs_file_last_errno(void) { return vfs_noted_errno; }
 
 int vfs_file_pread(vfs_file *f, void *buf, size_t n, uint64_t off, size_t *got) {
   *got = 0;

@@ -109,6 +109,8 @@ LODE_MUST int vfs_file_was_moved(vfs_file *f, bool *moved);
 LODE_MUST int vfs_stat_path(const char *path, struct stat *st, bool *exists);
 /* Stores errno for VFS_FCNTL_STATE and returns `rc`. */
 LODE_MUST int vfs_file_note_errno(vfs_file *f, int rc);
+/* The one that this thread stored last, for SQLite: calls that succeeded since may have changed errno. */
+int vfs_file_last_errno(void);
 
 /* The list of open files. Holding its lock blocks fork. Closing a file removes it from the list. */
 void vfs_list_lock(void);
