@@ -12,6 +12,7 @@
 #include "search/rank.h"
 #include "indexer/code_record.h"
 #include "search/code_search.h"
+#include "search/search_internal.h"
 #include "search/search_words.h"
 #include "support/fault.h"
 #include "store/store.h"
@@ -111,6 +112,37 @@ TEST(text_as_it_stands_is_known) {
   CHECK(held("cannot open", code) > 0 && held("cannot open", code) < 0.1); /* who asks may mean anything */
   CHECK(held("open_the_gate", code) == 0);                                 /* a name: definitions decide */
   CHECK(held("", code) == 0 && held("fail", "") == 0);
+}
+
+/* What no grammar parses: heads between #ifdefs, attributes that are macros. */
+TEST(a_definition_is_seen_in_the_text) {
+  static const struct {
+    const char *language, *text;
+    uint32_t line; /* 0: none */
+  } cases[] = {
+      {"c", "int other;\n static void\nfoo\n (struct dtoa *C, U *rv)\n{\n}\n", 12},
+      {"c", "#ifdef WIN32\nint foo(int argc, char *argv[]) {\n#else\nint main(void) {\n#endif\n", 11},
+      {"c++", "  void foo() ASSERT_EXCLUSIVE_LOCK() {}\n", 10},
+      {"c++", "  Status foo(const std::string& fname)\n      EXCLUSIVE_LOCKS_REQUIRED(mutex_) {\n", 10},
+      {"c", "struct foo { const char* name; };\n", 10},
+      {"typescript", "    foo(): AsyncStack {\n", 10},
+      {"c", "int foo(int);\n", 0},
+      {"c", "  if (foo(x)) {\n", 0},
+      {"c", "  return foo(x) {\n", 0},
+      {"c", "  x = foo(x); {\n", 0},
+      {"c", "struct foo *next;\n{", 0},
+      {"c", "int foobar(void) {\n", 0},
+      {"c", "foo(", 0},
+      {"c", "foo((((", 0},
+      {"ruby", "foo(x) { |y| y }\n", 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rank_candidate c = {.language = S(cases[i].language), .text = S(cases[i].text), .first = 10};
+    indexer_def def = {0};
+    bool found = search_find_definition(&c, S("foo"), &def);
+    CHECKF(found == (cases[i].line != 0) && (!found || def.line == cases[i].line), "%s: line %u", cases[i].text,
+           def.line);
+  }
 }
 
 /* ---- Ranking ---- */

@@ -326,6 +326,14 @@ run 1 search closed_gate_cart --json -n 5; check "-n is not what was asked for" 
 run 0 search "open the gate for guests" --json; hasnt '"weak"'; silent "matches well"
 cd "$tmp/p" || exit 1
 
+# ---- A cluster has no project
+
+for words in 'search --exact x' 'search --regex x' 'search parse' 'context --name parse' 'index' 'watch --once' 'skipped'; do
+  # shellcheck disable=SC2086
+  run 5 $words --store qdrant://127.0.0.1:1; says "lies in a folder, not in a cluster"; silent "was removed"
+done
+run 1 status --store qdrant://127.0.0.1:1 --json; has '"state":"not indexed"'
+
 # ---- Reset
 
 run 5 reset index; says "--yes"

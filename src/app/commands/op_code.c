@@ -72,6 +72,7 @@ lode_status op_code_open(op_context *ctx, const project_info *project, bool writ
                          lode_error *err) {
   op_open_options how = {.write = write, .create = write, .bulk = write, .folder = project->folder};
   TRY(trust_check(&project->trust, err));
+  TRY(project_check_place(project, err));
   if (write)
     TRY(project_prepare(project, err));
   else if (!project_has_store(project))

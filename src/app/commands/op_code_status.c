@@ -48,10 +48,9 @@ static void status_read_store(op_context *ctx, status_view *v, bool skip_stats) 
   lode_error err = {.record = LODE_NO_RECORD};
   lode_status st = op_code_open(ctx, &v->project, false, &v->store, &err);
   if (st == LODE_OK) st = lode_collections(v->store, &v->list, &err);
-  if (st != LODE_OK) {
-    status_set_damage(v, st, &err);
-    return;
-  }
+  if (st == LODE_UNSUPPORTED) op_note(ctx, "%s", err.text);
+  if (st != LODE_OK && st != LODE_UNSUPPORTED) status_set_damage(v, st, &err);
+  if (st != LODE_OK) return;
   for (size_t i = 0; i < lode_collection_list_count(v->list); i++) {
     const lode_collection_info *info = lode_collection_list_at(v->list, i);
     if (str_eq(info->name, STR_LIT(INDEXER_COLL_CODE))) v->code_info = info;

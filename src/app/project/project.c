@@ -213,7 +213,18 @@ lode_status project_write_gitignore(const char *folder, lode_error *err) {
   return files_write_beneath(folder, ".gitignore", (lode_str){ignore, sizeof ignore - 1}, err);
 }
 
+lode_status project_check_place(const project_info *p, lode_error *err) {
+  bool cluster = strncmp(p->folder, "qdrant://", 9) == 0 || strncmp(p->folder, "qdrants://", 10) == 0;
+  if (!cluster) return LODE_OK;
+  return err_set(
+      err, LODE_UNSUPPORTED,
+      "the index of a project lies in a folder, not in a cluster (%.200s): leave out --store, or name a folder; "
+      "`lode db push` copies an index to a cluster, where `lode db query` asks it",
+      p->folder);
+}
+
 lode_status project_prepare(const project_info *p, lode_error *err) {
+  TRY(project_check_place(p, err));
   if (os_api->mkdir(p->folder, 0700) < 0 && errno != EEXIST) {
     if (errno == ENOENT) return err_set(err, LODE_GONE, "the folder of %.400s was removed", p->folder);
     return err_set(err, errno == EROFS || errno == EACCES ? LODE_READONLY : LODE_IO,

@@ -50,6 +50,8 @@ LODE_MUST lode_status project_open_model(const project_info *project, lode_str n
 const char *project_display_name(const project_info *project);
 /* Is there a store? */
 bool project_has_store(const project_info *project);
+/* LODE_UNSUPPORTED if the store is not a folder but a cluster. */
+LODE_MUST lode_status project_check_place(const project_info *project, lode_error *err);
 /* Creates the store's folder, with a .gitignore in it. */
 LODE_MUST lode_status project_prepare(const project_info *project, lode_error *err);
 /* Writes a .gitignore into a folder that git should ignore, unless there is one. */

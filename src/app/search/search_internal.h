@@ -4,6 +4,7 @@
  *   search_filter.c   options of the request to a filter
  *   search_sources.c  candidates: text, vectors, names, outlines
  *   search_verbatim.c text as it stands
+ *   search_define.c   definitions that the parser did not see
  *   search_confidence.c  whether there is an answer
  *   search_answer.c   ranked candidates to hits with text
  * Strings of candidates and hits are in the arena of the result.
@@ -71,6 +72,8 @@ LODE_MUST lode_status search_make_filter(search_ctx *s, lode_error *err);
 bool search_is_verbatim(const search_request *request);
 /* Sets where_document and text. */
 LODE_MUST lode_status search_make_verbatim(search_ctx *s, lode_error *err);
+/* Does the text of the candidate define the name, although the index does not say so? */
+bool search_find_definition(const rank_candidate *candidate, lode_str name, indexer_def *def);
 /* Which rows hold the text as it stands in their chunk's own text: holds[i] is about row i. */
 LODE_MUST lode_status search_verify(search_ctx *s, const lode_result *rows, bool *holds, lode_error *err);
 /* Makes an error about a pattern one about the pattern that the user wrote. */

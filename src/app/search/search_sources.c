@@ -50,6 +50,27 @@ static lode_status source_copy_defs(search_ctx *s, const indexer_chunk_view *vie
   return LODE_OK;
 }
 
+static bool source_defines(const rank_candidate *c, lode_str name) {
+  if (c->head && !c->declared && str_eq(c->name, name)) return true;
+  for (size_t i = 0; i < c->n_defs; i++)
+    if (str_eq(c->defs[i].name, name)) return true;
+  return false;
+}
+
+/* Adds the definition of the name that is asked for, if the text has it and the index does not know. */
+static lode_status source_find_def(search_ctx *s, rank_candidate *c, lode_error *err) {
+  const search_question *q = &s->result->question;
+  lode_str name = q->is_name && q->n_names ? q->names[q->n_names - 1] : (lode_str){0};
+  indexer_def def;
+  if (!name.len || source_defines(c, name) || !search_find_definition(c, name, &def)) return LODE_OK;
+  indexer_def *defs = mem_arena_alloc(s->arena, (c->n_defs + 1) * sizeof *defs);
+  if (!defs) return err_nomem(err);
+  if (c->n_defs) memcpy(defs, c->defs, c->n_defs * sizeof *defs);
+  defs[c->n_defs++] = def;
+  c->defs = defs;
+  return LODE_OK;
+}
+
 /* The candidate of a row, created if needed; NULL without an error when the glob excludes it or it is not a chunk. */
 static lode_status source_candidate(search_ctx *s, const lode_row *row, rank_candidate **out, lode_error *err) {
   indexer_chunk_view view;
@@ -86,6 +107,7 @@ static lode_status source_candidate(search_ctx *s, const lode_row *row, rank_can
     if (!search_copy(s, texts[i])) return err_nomem(err);
   c.hash = hash.data;
   TRY(source_copy_defs(s, &view, &c, err));
+  TRY(source_find_def(s, &c, err));
   s->v[s->n] = c;
   *out = &s->v[s->n++];
   s->table[slot] = (uint32_t)s->n;

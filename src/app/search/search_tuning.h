@@ -128,6 +128,8 @@ enum {
   SEARCH_MAX_UNINDEXED = 10000,
   /* With more candidates than this, their texts are not read, and CENTRAL is 0: bounds the memory of a search. */
   SEARCH_MAX_TEXTS = 1000,
+  /* Bytes of the head of a definition, up to its body, when it is looked for in the text. A limit. */
+  SEARCH_DEFINE_HEAD = 1000,
   /* A text as it stands that no index knows: chunks read at once, and matches that are enough. Bounds the memory of a
    * search, and how long matches are ranked; the answer says when there may be more. */
   SEARCH_SCAN_PAGE = 256,
