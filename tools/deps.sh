@@ -9,6 +9,17 @@ for package in "$@"; do
 done
 [ -n "$missing" ] || exit 0
 
+if ! command -v apt-get >/dev/null 2>&1; then
+  # what a build of Lode needs, by the names of other systems
+  for try in "dnf install gcc make pkgconf sqlite-devel pcre2-devel utf8proc-devel libcurl-devel libmicrohttpd-devel npm" \
+    "zypper install gcc make pkgconf sqlite3-devel pcre2-devel utf8proc-devel libcurl-devel libmicrohttpd-devel npm" \
+    "pacman -S base-devel sqlite pcre2 libutf8proc curl libmicrohttpd npm" \
+    "brew install sqlite pcre2 utf8proc curl libmicrohttpd pkgconf node"; do
+    ! command -v "${try%% *}" >/dev/null 2>&1 || { echo "deps: this is not Debian; to build Lode here: $try" >&2; exit 1; }
+  done
+  echo "deps: this is not a Debian-like system; install these by its own means, or use the self-contained package (docs/PLATFORMS.md):$missing" >&2
+  exit 1
+fi
 if [ "$(id -u)" = 0 ]; then
   as_root=
 elif command -v sudo >/dev/null 2>&1; then
@@ -16,10 +27,6 @@ elif command -v sudo >/dev/null 2>&1; then
 else
   echo "deps: these Debian packages are missing, and installing them needs root or sudo:$missing" >&2
   echo "deps: as root: apt-get install$missing" >&2
-  exit 1
-fi
-if ! command -v apt-get >/dev/null 2>&1; then
-  echo "deps: this is not a Debian-like system; please install by its own means:$missing" >&2
   exit 1
 fi
 
