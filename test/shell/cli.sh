@@ -261,7 +261,9 @@ run 0 db delete many --ids-file "$tmp/all"; is "many: 20,000 deleted"
 run 0 db verify; has "0 problems found"
 run 0 db stats; check "no date in $out" grep -q '^committed *20[0-9][0-9]-[0-9][0-9]-[0-9][0-9] ' <<<"$out"
 run 0 db stats --json; check "no number in $out" grep -q '"committed_ms":[0-9]\{13\},' <<<"$out"
-run 0 db verify --json; has '"ok":true'
+run 0 db verify --json; has '"ok":true'; hasnt recall
+run 0 db verify --recall; has "recall 1 +-"
+run 0 db verify --recall --json; has '"recall":1'; has '"recall_queries":'
 # rubbish in place of a journal stops nobody, is set aside by the first who writes, and is mentioned
 cp -a "$S" "$tmp/odd"
 printf x > "$tmp/odd/lode.db-journal"

@@ -2,6 +2,7 @@
 /* op_maint.c - maintenance of the store: verify, salvage, backup, restore, compact, optimize. */
 #include "ops/op_row.h"
 #include "table/op_args_db.h"
+#include "commands/op_sample.h"
 
 #include "os/os.h"
 
@@ -31,7 +32,7 @@ static lode_status maint_damages_status(const maint_damages *d, lode_error *err)
 }
 
 static lode_status maint_verify_summary(op_context *ctx, bool ok, uint64_t count, const lode_stats *stats,
-                                        lode_error *err) {
+                                        const op_recall *recall, lode_error *err) {
   op_summary_begin(ctx);
   op_row_text(ctx, "store", str_of(ctx->folder));
   op_row_bool(ctx, "ok", ok);
@@ -41,6 +42,12 @@ static lode_status maint_verify_summary(op_context *ctx, bool ok, uint64_t count
   else
     op_row_null(ctx, "records");
   if (stats && stats->quarantined) op_row_count(ctx, "quarantined", stats->quarantined);
+  if (recall && recall->queries) {
+    op_row_real(ctx, "recall", recall->mean);
+    op_row_real(ctx, "recall_margin", recall->margin);
+    op_row_count(ctx, "recall_queries", recall->queries);
+    op_row_text(ctx, "recall_collection", str_of(recall->collection));
+  }
   return op_row_send(ctx, err);
 }
 
@@ -54,26 +61,27 @@ static lode_status maint_verify_unopened(op_context *ctx, lode_error *err) {
     return LODE_CANCELLED;
   }
   TRY(maint_damages_status(&found, err));
-  TRY(maint_verify_summary(ctx, false, found.count, NULL, err));
+  TRY(maint_verify_summary(ctx, false, found.count, NULL, NULL, err));
   *err = why;
   return LODE_CORRUPT;
 }
 
-lode_status op_do_verify(op_context *ctx, const op_no_args *args, lode_error *err) {
+lode_status op_do_verify(op_context *ctx, const op_verify_args *args, lode_error *err) {
   op_open_options how = {0};
   maint_damages found = {.ctx = ctx};
   lode_stats stats = {0};
   lode_store *store = NULL;
+  op_recall recall = {0};
   lode_error why = {.record = LODE_NO_RECORD};
-  (void)args;
   lode_status st = ctx->open(ctx->opener, &how, &store, &why);
   if (st == LODE_OK) {
     st = lode_verify(store, maint_send_damage, &found, ctx->progress, &why);
+    if (st == LODE_OK && args->recall.on) st = op_sample_recall(store, ctx->progress, &recall, &why);
     bool counted = lode_store_stats(store, &stats, NULL) == LODE_OK;
     ctx->release(ctx->opener, store);
     TRY(maint_damages_status(&found, err));
     if (st == LODE_OK || st == LODE_CORRUPT)
-      TRY(maint_verify_summary(ctx, st == LODE_OK, found.count, counted ? &stats : NULL, err));
+      TRY(maint_verify_summary(ctx, st == LODE_OK, found.count, counted ? &stats : NULL, &recall, err));
   } else if (st == LODE_CORRUPT) {
     st = maint_verify_unopened(ctx, &why);
   }

@@ -3,12 +3,12 @@
  *
  * The sample is the same for the same records: all of them if there are few, else those at positions spread evenly
  * over the insertion order. A position is reached by seeking, so the cost depends on the sample, not on the
- * collection. The last position is found by bisection: "is there a record after this position" only changes from yes
- * to no.
+ * collection.
  */
 #include "ops/op_row.h"
 #include "table/op_args_db.h"
 #include "ops/op_target.h"
+#include "commands/op_sample.h"
 #include "commands/projection.h"
 
 #include <math.h>
@@ -103,41 +103,10 @@ static lode_status map_read_all(map_sample *s, lode_progress progress, lode_erro
   return LODE_OK;
 }
 
-static lode_status map_any_after(const map_sample *s, uint64_t place, bool *any, lode_error *err) {
-  lode_get_request request = {.after = place, .limit = 1};
-  lode_result *result = NULL;
-  lode_status st = lode_get(s->collection, &request, &result, err);
-  *any = st == LODE_OK && lode_result_count(result) > 0;
-  lode_result_free(result);
-  return st;
-}
-
-/* Finds a position with no records after it. */
-static lode_status map_find_end(const map_sample *s, uint64_t *end, lode_error *err) {
-  uint64_t low = 0, high = s->records;
-  bool any = true;
-  for (;;) {
-    TRY(map_any_after(s, high, &any, err));
-    if (!any) break;
-    low = high;
-    high *= 2;
-  }
-  while (low + 1 < high) {
-    uint64_t middle = low + (high - low) / 2;
-    TRY(map_any_after(s, middle, &any, err));
-    if (any)
-      low = middle;
-    else
-      high = middle;
-  }
-  *end = high;
-  return LODE_OK;
-}
-
 static lode_status map_read_spread(map_sample *s, lode_progress progress, lode_error *err) {
   lode_get_request request = {.limit = 1, .include = LODE_DOCUMENT | LODE_METADATA | LODE_VECTOR};
   uint64_t end = 0, next = 0;
-  TRY(map_find_end(s, &end, err));
+  TRY(op_sample_end(s->collection, s->records, &end, err));
   for (size_t i = 0; i < s->want; i++) {
     lode_result *result = NULL;
     uint64_t place = (uint64_t)((double)i * (double)end / (double)s->want);

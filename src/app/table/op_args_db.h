@@ -9,7 +9,6 @@ typedef struct op_no_args {
   bool unused;
 } op_no_args;
 OP_HANDLER(collections, op_no_args)
-OP_HANDLER(verify, op_no_args)
 OP_HANDLER(compact, op_no_args)
 
 typedef struct op_create_args {
@@ -151,6 +150,11 @@ typedef struct op_restore_args {
   op_arg_path file, to;
 } op_restore_args;
 OP_HANDLER(restore, op_restore_args)
+
+typedef struct op_verify_args {
+  op_arg_flag recall;
+} op_verify_args;
+OP_HANDLER(verify, op_verify_args)
 
 typedef struct op_optimize_args {
   op_arg_flag rebuild_unreadable;

@@ -72,6 +72,10 @@
       P_DB_MODEL(args)
 
 static const op_param params_none[] = {{0}};
+static const op_param params_db_verify[] = {
+    {OP_FLAG(op_verify_args, recall),
+     .about = "also measure how many of the ten nearest searches find, by 100 queries of each collection"},
+    {0}};
 static const op_param optimize_params[] = {
     {OP_FLAG(op_optimize_args, rebuild_unreadable),
      .about = "build files of the vector index that cannot be read (a disk with bad sectors) again from the records"},
@@ -387,6 +391,11 @@ static const op_field summary_db_verify[] = {
     {"damages", OP_FIELD_COUNT, 0, "how many were found"},
     {"records", OP_FIELD_COUNT, OP_FIELD_NULLABLE, "that the store counts; null where that cannot be read"},
     {"quarantined", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "files that were set aside earlier, if there are any"},
+    {"recall", OP_FIELD_REAL, OP_FIELD_OPTIONAL, "with --recall: the share of the ten nearest that is found"},
+    {"recall_margin", OP_FIELD_REAL, OP_FIELD_OPTIONAL, "the true share is within this of it, with 95 % confidence"},
+    {"recall_queries", OP_FIELD_COUNT, OP_FIELD_OPTIONAL,
+     "measured with so many: half are vectors of records, half lie between two of them"},
+    {"recall_collection", OP_FIELD_TEXT, OP_FIELD_OPTIONAL, "the collection in which it is worst"},
     {0}};
 static const op_field summary_db_copy[] = {
     {"collection", OP_FIELD_TEXT, 0, "name of the copy"},
@@ -534,12 +543,13 @@ const op_def op_table_db[] = {
     {OP_OF_DB(stats), .about = "show statistics of the store or of one collection", .flags = OP_READ_ONLY,
      .params = params_db_stats, .summary = summary_db_stats, .examples = "lode db stats\nlode db stats notes --json"},
     {OP_OF_DB(verify), .about = "check everything and report all damage", .flags = OP_READ_ONLY | OP_LONG,
-     .params = params_none, .row = row_db_damage, .summary = summary_db_verify,
-     .say = "{store}: {damages} problem{s} found[ in {records} record{s}][; {quarantined} file{s} set aside earlier]",
+     .params = params_db_verify, .row = row_db_damage, .summary = summary_db_verify,
+     .say = "{store}: {damages} problem{s} found[ in {records} record{s}][; {quarantined} file{s} set aside earlier]"
+            "[; recall {recall} +- {recall_margin} in {recall_collection}]",
      .detail =
          "Every record's checksum, the database's own checks, the text index, the counters against a recount, and "
          "derived files. Exit code 3 when there is damage.",
-     .examples = "lode db verify\nlode db verify --json --store ./data"},
+     .examples = "lode db verify\nlode db verify --json --store ./data\nlode db verify --recall"},
     {OP_OF_DB(salvage), .about = "copy what can be read of a damaged store into a new one", .flags = OP_LONG | OP_LOCAL,
      .params = params_db_salvage, .row = row_db_damage, .summary = summary_db_salvage,
      .say = "{to}: {records} record{s} brought over[, {lost} lost][, {without_document} without their document]"

@@ -91,6 +91,7 @@ static lode_status segsearch_one(engine_nearest *near, segsearch_ctx *ctx, size_
                                   .recall = near->target_recall,
                                   .exact = exact,
                                   .allowed = allowed->slots ? allowed->slots->bits : NULL,
+                                  .n_allowed = allowed->slots ? (uint32_t)allowed->slots->n : 0,
                                   .match = allowed->match};
   near->trace->segments++;
   for (size_t q = 0; q < near->n; q++) {

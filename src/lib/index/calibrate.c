@@ -2,13 +2,17 @@
 /* calibrate.c - how much effort a walk over this graph needs, measured by searching for rows that are not in it yet.
  *
  * Just before the last batch is inserted, some of its rows are searched for with growing effort, and the results
- * compared with a scan of all codes. What each effort finds becomes the segment's curve (effort.h), which gives the
- * effort for a target recall; so hard data (text) and easy data (images) reach the same recall without tuning.
+ * compared with a scan of all codes; so hard data (text) and easy data (images) reach the same recall without tuning.
+ * Real queries are often unlike the data (questions, where the data are answers): so as many queries halfway between
+ * two rows are tried, which are harder. The segment's curve (effort.h), from which the effort for a target recall is
+ * read, is the lower of both; the default effort is that of rows.
  */
 #include "index/graph_impl.h"
 #include "index/index_tuning.h"
 
 #include <math.h>
+
+enum { CALIBRATE_STEP = 7919 }; /* a prime: which rows queries are mixed with */
 
 /* The INDEX_CALIBRATE_K best of the rows in the graph, by a scan of their codes, as sorted pool entries. */
 static void calibrate_scan(const index_build_state *g, const index_walk_query *query, uint64_t *best) {
@@ -44,8 +48,8 @@ static uint32_t calibrate_found(const index_build_state *g, index_build_worker *
   return hits;
 }
 
-/* For one row of the sample: stores what each effort finds in sources[i * INDEX_EFFORTS ..], which is unused between
- * batches. */
+/* For one query of the sample: stores what each effort finds in sources[i * INDEX_EFFORTS ..], which is unused between
+ * batches. Every other query is no row: it lies between one and another. */
 static void calibrate_row(void *arg, size_t i, unsigned worker) {
   index_build_state *g = arg;
   index_build_worker *w = &g->workers[worker];
@@ -54,7 +58,11 @@ static void calibrate_row(void *arg, size_t i, unsigned worker) {
   index_walk_query query = {0}; /* like a query, without the extra dimension */
   uint64_t best[INDEX_CALIBRATE_K];
   if (w->st != LODE_OK) return;
-  quant_query_of_row(row, g->input.dim, w->query, &query.code);
+  if (i % 2)
+    quant_query_between(row, index_build_row(g, g->sequence[i * CALIBRATE_STEP % g->done]), g->input.dim, w->query,
+                        &query.code);
+  else
+    quant_query_of_row(row, g->input.dim, w->query, &query.code);
   calibrate_scan(g, &query, best);
   for (size_t e = 0; e < INDEX_EFFORTS && w->st == LODE_OK; e++) { /* more effort almost never finds less */
     found[e] = e > 0 && found[e - 1] == INDEX_CALIBRATE_K ? INDEX_CALIBRATE_K
@@ -68,16 +76,25 @@ size_t index_calibrate_sample(const index_build_state *g, size_t batch, index_pa
   return batch < INDEX_CALIBRATE_SAMPLE ? batch : INDEX_CALIBRATE_SAMPLE;
 }
 
-uint32_t index_calibrate_effort(const index_build_state *g, size_t n, index_effort_curve *curve) {
+/* The curve of every other query of the sample, from `first` on. */
+static void calibrate_curve(const index_build_state *g, size_t n, size_t first, index_effort_curve *curve) {
   uint16_t max = 0;
   for (size_t e = 0; e < INDEX_EFFORTS; e++) {
-    uint64_t hits = 0;
-    for (size_t i = 0; i < n; i++) hits += g->sources[i * INDEX_EFFORTS + e];
-    uint16_t found = (uint16_t)(hits * INDEX_FOUND_ALL / (n * INDEX_CALIBRATE_K));
+    uint64_t hits = 0, total = 0;
+    for (size_t i = first; i < n; i += 2, total += INDEX_CALIBRATE_K) hits += g->sources[i * INDEX_EFFORTS + e];
+    uint16_t found = total ? (uint16_t)(hits * INDEX_FOUND_ALL / total) : 0;
     if (found > max) max = found;
     curve->found[e] = max;
   }
+}
+
+uint32_t index_calibrate_effort(const index_build_state *g, size_t n, index_effort_curve *curve) {
+  index_effort_curve between;
+  calibrate_curve(g, n, 0, curve);
+  calibrate_curve(g, n, 1, &between);
   uint32_t effort = index_effort_for(curve, INDEX_DEFAULT_RECALL);
+  for (size_t e = 0; e < INDEX_EFFORTS && n > 1; e++)
+    if (between.found[e] < curve->found[e]) curve->found[e] = between.found[e];
   return effort < INDEX_EFFORT_MIN ? INDEX_EFFORT_MIN : effort > INDEX_EFFORT_MAX ? INDEX_EFFORT_MAX : effort;
 }
 

@@ -141,7 +141,8 @@ static lode_status code_scan_run(code_scan *c, lode_error *err) {
     code_scan_filtered(c);
     return LODE_OK;
   }
-  return s->n_allowed < s->segment->info.n / INDEX_SCAN_ALL_SHARE ? code_scan_slots(c, err) : code_scan_all(c, err);
+  return s->n_allowed < s->segment->info.n - s->segment->info.n / INDEX_SCAN_ALL_SHARE ? code_scan_slots(c, err)
+                                                                                       : code_scan_all(c, err);
 }
 
 static lode_status scan_best(index_query *s, lode_error *err) {

@@ -159,9 +159,17 @@ static lode_status find_filtered_candidates(index_query *s, lode_error *err) {
   return s->scratch->walk.n < s->scratch->walk.beam || s->n_candidates < s->k ? index_scan(s, err) : LODE_OK;
 }
 
+/* The effort of a walk over all rows, allowed or not, whose k nearest allowed ones are wanted: these are about the
+ * k / share nearest of all, and for more results than calibrated for, the effort grows by that number. */
+static uint64_t plain_walk_effort(const index_query *s) {
+  uint64_t n = s->segment->info.n, rows = (uint64_t)s->k * n / s->n_allowed;
+  uint64_t effort = s->beam + INDEX_EFFORT_PER_RESULT * (rows - s->k);
+  return rows > s->k && effort < rows ? rows : effort;
+}
+
 static lode_status index_query_candidates(index_query *s, lode_error *err) {
   uint64_t n = s->segment->info.n, m = s->n_allowed;
-  uint64_t walk = (uint64_t)s->beam * INDEX_COST_PER_EFFORT, wide = (uint64_t)s->beam * n / m;
+  uint64_t walk = (uint64_t)s->beam * INDEX_COST_PER_EFFORT, wide = plain_walk_effort(s);
   uint64_t plain_cost = wide * INDEX_COST_PER_EFFORT,
            allowed_cost = INDEX_NEAR_SCAN_WALKS * walk + m / INDEX_MARKS_PER_COST;
   bool distant = false, nearly_all = m * 100 >= n * INDEX_PLAIN_WALK_PERCENT;
@@ -169,10 +177,9 @@ static lode_status index_query_candidates(index_query *s, lode_error *err) {
   if (s->segment->info.kind == INDEX_FLAT) return index_scan(s, err);
   if (plain_cost <= allowed_cost || nearly_all) {
     if (m <= plain_cost) return index_scan(s, err);
-    if (s->request->allowed && wide < s->keep) wide = s->keep; /* not all of the pool will be allowed */
     TRY(plain_walk(s, wide > n ? n : (size_t)wide, err));
-    /* About `beam` candidates should be allowed; if not, the filter excludes what is near this query. */
-    if (s->n_candidates >= s->k && (!s->request->allowed || 2 * s->n_candidates >= s->keep)) return LODE_OK;
+    /* If far fewer are allowed than elsewhere, the filter excludes what is near this query. */
+    if (s->n_candidates >= s->k && 2 * s->n_candidates * n >= s->scratch->walk.n * m) return LODE_OK;
     if (!s->request->allowed) return index_scan(s, err);
     if (few_if_distant(s)) return index_scan(s, err);
     distant = true;
@@ -235,7 +242,9 @@ lode_status index_search(index_segment *segment, const index_search_request *req
                          index_hit *hits, size_t *n_hits, lode_error *err) {
   index_query s = {.segment = segment, .request = request, .scratch = scratch};
   *n_hits = 0;
-  s.n_allowed = request->match ? request->match->n : count_allowed(request->allowed, segment->info.n);
+  s.n_allowed = request->match                           ? request->match->n
+                : request->allowed && request->n_allowed ? request->n_allowed
+                                                         : count_allowed(request->allowed, segment->info.n);
   s.k = request->k < s.n_allowed ? request->k : (size_t)s.n_allowed;
   if (s.k == 0) return LODE_OK;
   unsigned side = index_segment_enter(segment);

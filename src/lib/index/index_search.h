@@ -24,6 +24,7 @@ typedef struct index_search_request {
   double recall;           /* the share of the nearest to find, as calibrated; 0: the segment's default */
   bool exact;              /* the nearest of all allowed rows, by a scan of codes with bounds, or of all vectors */
   const uint64_t *allowed; /* bitmap of the slots that are live and match the filter, in whole words; NULL: all */
+  uint32_t n_allowed;      /* how many bits are set; 0: not known, they are counted */
   index_filtered *match;   /* the same filter, prepared; NULL: not */
 } index_search_request;
 

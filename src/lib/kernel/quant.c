@@ -328,6 +328,17 @@ void quant_query_of_row(const unsigned char *row, uint32_t dim, int8_t *buffer, 
   quant_finish_query(buffer, dim, sum, 2 * quant_row_scale(row), query);
 }
 
+/* Scales of rows differ little: codes are added as if they had the same. */
+void quant_query_between(const unsigned char *a, const unsigned char *b, uint32_t dim, int8_t *buffer,
+                         quant_query *query) {
+  int32_t sum = 0;
+  for (size_t j = 0; j < dim; j++) {
+    buffer[j] = (int8_t)((a[j] & 127) + (b[j] & 127) - 2 * QUANT_ZERO); /* at most 126 */
+    sum += buffer[j];
+  }
+  quant_finish_query(buffer, dim, sum, (quant_row_scale(a) + quant_row_scale(b)) / 2, query);
+}
+
 /* ---- Keys ---- */
 
 void quant_keys(const quant_query *query, const unsigned char *const *rows, size_t n, float *out) {
