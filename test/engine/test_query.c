@@ -2,6 +2,7 @@
 /* test_query.c - queries by vector answer what the oracle does, to the bit: selections, changing data, little memory,
  * long scans, cancelling. */
 #include "base/base.h"
+#include "engine/engine.h"
 #include "os/os.h"
 #include "support/fixture.h"
 #include "support/test.h"
@@ -254,6 +255,44 @@ TEST_SLOW(what_does_not_fit_in_memory_is_answered_all_the_same, 120) {
   lode_collection_close(d);
   lode_close(small);
   lode_close(large);
+}
+
+/* Vectors of 16 KiB, and a cache that holds some 500 of them: the vectors of one of two collections of 350. */
+TEST(a_collection_gives_way_to_one_that_is_used) {
+  enum { DIM = 4096, N = 350, BATCH = 50 };
+  static const lode_str names[] = {S("one"), S("two")};
+  lode_error err;
+  lode_store *store;
+  lode_collection *c[2];
+  lode_open_options options = {.create = true, .no_background = true, .memory_bytes = 16 << 20};
+  OK(lode_open(test_folder(), &options, &store, &err));
+  float *v = calloc((size_t)BATCH * DIM, sizeof *v);
+  for (int i = 0; i < 2; i++) {
+    OK(lode_collection_open(store, names[i], &(lode_collection_options){.create = true}, &c[i], &err));
+    for (int n = 0; n < N; n += BATCH) {
+      lode_record batch[BATCH] = {0};
+      char ids[BATCH][24];
+      for (int k = 0; k < BATCH; k++) {
+        snprintf(ids[k], sizeof ids[k], "%d", n + k);
+        v[k * DIM] = (float)(n + k);
+        batch[k] = (lode_record){.id = str_of(ids[k]), .vector = v + k * DIM, .dimension = DIM};
+      }
+      OK(lode_add(c[i], NULL, batch, BATCH, LODE_FAIL_EXISTING, NULL, &err));
+    }
+  }
+  const _Atomic size_t *used = &engine_store_of(store)->cache_bytes;
+  for (int round = 0; round < 5; round++) {
+    lode_result *r;
+    v[0] = 77;
+    OK(lode_query(c[round % 2], &(lode_query_request){.vectors = v, .dimension = DIM, .n = 1, .k = N}, &r, &err));
+    CHECK(lode_result_count(r) == N && str_eq(lode_result_at(r, 0)->id, S("77")));
+    CHECKF(*used >= N * DIM * sizeof *v && *used <= 8 << 20, "round %d: %zu bytes are cached", round, *used);
+    lode_result_free(r);
+  }
+  free(v);
+  lode_collection_close(c[0]);
+  lode_collection_close(c[1]);
+  lode_close(store);
 }
 
 /* ---- Long scans while others write ---- */
