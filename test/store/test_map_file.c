@@ -178,7 +178,7 @@ TEST(a_forged_map_proves_nothing) {
 /* The bytes of a block of the map; docs/FORMAT.md. */
 static void damage_block(const char *map, uint32_t pages, uint32_t block) {
   uint32_t blocks = pages / VFS_MAP_BLOCK + 1;
-  unsigned char byte;
+  unsigned char byte = 0;
   off_t at = 64 + (off_t)blocks * 8 + (off_t)block * VFS_MAP_BLOCK * 8 + 100;
   int fd = open(map, O_RDWR | O_CLOEXEC);
   CHECK(fd >= 0 && pread(fd, &byte, 1, at) == 1);
