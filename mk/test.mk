@@ -137,6 +137,12 @@ test-outside: deps-test
 	@$(MAKE) --no-print-directory -j2 all $(OUT)/test/outside/outside
 	@$(OUT)/test/outside/outside $(OUT)/lode $(ROUNDS) $(SEED)
 
+# Chroma's own tests and those of libraries on Lode, beside Chroma itself; fetches both
+.PHONY: test-chroma
+test-chroma: deps-test
+	@$(MAKE) --no-print-directory -j2 all
+	@test/shell/chroma_suites.sh $(OUT)/lode
+
 # The store with other versions of SQLite than the installed one
 SQLITE_VERSIONS = $(shell sed -n 's/^\([0-9][^ ]*\) .*/\1/p' deps/sqlite/versions.txt)
 .PHONY: test-sqlite

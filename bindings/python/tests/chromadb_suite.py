@@ -57,6 +57,6 @@ for _module, _member in sorted(set(_imported(os.path.join(_SITE, "chromadb", "te
         if ".".join(parts[:_n]) not in sys.modules:
             _stub(".".join(parts[:_n]))
     if _member and not hasattr(sys.modules[_module], _member) and "%s.%s" % (_module, _member) not in sys.modules:
-        setattr(sys.modules[_module], _member, type(_member, (_Absent,), {}))
+        setattr(sys.modules[_module], _member, (lambda kind: kind) if _member.startswith("register_") else type(_member, (_Absent,), {}))
 _stub("chromadb.utils.async_to_sync", async_class_to_sync=lambda kind: kind)
 _package("chromadb.test", os.path.join(_SITE, "chromadb", "test"))

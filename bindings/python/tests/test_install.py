@@ -128,6 +128,16 @@ class Local(unittest.TestCase):
         self.assertEqual(again.schema.keys["#embedding"].float_list.vector_index.config.hnsw.ef_search, 44)
         self.assertEqual(again.configuration_json["hnsw"]["space"], "cosine")
 
+    def test_the_space_of_the_function_counts_where_none_is_given(self):
+        class Cosine(Letters):
+            def default_space(self):
+                return "cosine"
+        for options in ({"embedding_function": Cosine()}, {"configuration": {"embedding_function": Cosine()}},
+                        {"schema": Schema().create_index(config=VectorIndexConfig(embedding_function=Cosine()))}):
+            self.assertEqual(self.fresh("by-function", **options).configuration_json["hnsw"]["space"], "cosine", options)
+        said = self.fresh("by-function", embedding_function=Cosine(), configuration={"hnsw": {"space": "ip"}})
+        self.assertEqual(said.configuration_json["hnsw"]["space"], "ip")
+
     def test_what_a_schema_does_not_index_is_no_filter(self):
         schema = Schema().delete_index(config=StringInvertedIndexConfig(), key="k").delete_index(config=IntInvertedIndexConfig())
         schema.delete_index(config=FtsIndexConfig(), key="#document")
@@ -204,6 +214,35 @@ class Shared(unittest.TestCase):
             chromadb.PersistentClient(folder).close()
         self.assertRaises(Exception, notes.count)
         self.assertFalse(os.path.exists(folder), "a closed client made its store again")
+
+    def test_get_or_create_while_others_delete(self):
+        import threading
+        with tempfile.TemporaryDirectory() as folder, chromadb.PersistentClient(folder) as client:
+            failures = []
+
+            def create():
+                for _ in range(40):
+                    try:
+                        client.get_or_create_collection("contended", embedding_function=None)
+                    except Exception as why:
+                        failures.append(why)
+
+            def delete():
+                for _ in range(60):
+                    try:
+                        client.delete_collection("contended")
+                    except chromadb.errors.NotFoundError:
+                        pass
+            threads = [threading.Thread(target=work) for work in (create, create, delete, delete)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(failures, [])
+            gone = client.get_or_create_collection("contended", embedding_function=None)
+            client.delete_collection("contended")
+            with self.assertRaisesRegex(chromadb.errors.NotFoundError, r"Collection \[contended\] does not exist"):
+                gone.count()
 
     def test_settings_must_agree(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -43,7 +43,7 @@ def vectors(value, what="embeddings"):
     for vector in value:
         if vector is None:
             continue
-        if not is_sequence(vector) or len(vector) == 0 or isinstance(vector[0], (str, bytes)):
+        if not is_sequence(vector) or len(vector) == 0 or isinstance(vector[0], (str, bytes)) or is_sequence(vector[0]):
             raise ValueError("Expected each of the %s to be a list of numbers that is not empty" % what)
     return value
 

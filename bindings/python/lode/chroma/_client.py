@@ -7,7 +7,7 @@ from ._collection import Collection
 from ._http import HttpBackend
 from ._local import LocalBackend
 from .config import DEFAULT_DATABASE, DEFAULT_TENANT, Settings, System, Typed
-from .errors import AuthorizationError
+from .errors import AuthorizationError, NotFoundError
 
 MAX_BATCH = 100000
 _DEFAULT = _embedding.DEFAULT
@@ -58,7 +58,7 @@ class Client(_Handle):
 
     @classmethod
     def from_system(cls, system, tenant=DEFAULT_TENANT, database=DEFAULT_DATABASE):
-        return cls(tenant, database, system=system)
+        return cls(tenant, database, system=system.share())
 
     @property
     def _server(self):
@@ -120,10 +120,15 @@ class Client(_Handle):
                 wire = None  # it says nothing that the configuration does not say
             if given is None and hasattr(schema, "keys") and differs:
                 given = schema.keys["#embedding"].float_list.vector_index.config.embedding_function
-        item = self._backend.create(name, metadata, kept, get_or_create, wire)
-        if get_or_create:
-            _config.check_function(embedding_function, item["configuration"]["embedding_function"])
-        return Collection(self, item, embedding_function if given is None else given, data_loader)
+        for attempt in range(100):
+            item = self._backend.create(name, metadata, kept, get_or_create, wire)
+            if get_or_create:
+                _config.check_function(embedding_function, item["configuration"]["embedding_function"])
+            try:
+                return Collection(self, item, embedding_function if given is None else given, data_loader)
+            except NotFoundError:  # somebody has deleted it already
+                if not get_or_create or attempt == 99:
+                    raise
 
     def get_or_create_collection(self, name, schema=None, configuration=None, metadata=None, embedding_function=_DEFAULT,
                                  data_loader=None) -> Collection:
@@ -156,7 +161,7 @@ class AdminClient(_Handle):
 
     @classmethod
     def from_system(cls, system):
-        return cls(system=system)
+        return cls(system=system.share())
 
     def create_tenant(self, name) -> None:
         if len(name) < 3:

@@ -49,6 +49,8 @@ class Collection:
     def get_model(self):
         return self
 
+    _model = property(get_model)
+
     def __repr__(self):
         return "Collection(name=%s)" % self.name
 

@@ -44,14 +44,21 @@ def _given(configuration):
     return {k: v for k, v in (hnsw or {}).items() if v is not None}
 
 
+def space_of(function):
+    """The space that an embedding function is made for; it counts where nobody says another."""
+    default = getattr(function, "default_space", None)
+    space = default() if callable(default) else None
+    return space if space in SPACES else "l2"
+
+
 def new(configuration, metadata, function):
     """What a new collection gets: {"hnsw":..., "embedding_function":...}."""
     configuration = dict(configuration or {})
     old = {_OLD.get(k, "space"): v for k, v in (metadata or {}).items() if k in _OLD or k == "hnsw:space"}
-    hnsw = dict(FIGURES, space="l2")
+    given = configuration.get("embedding_function")
+    hnsw = dict(FIGURES, space=space_of(given if given is not None else function))
     hnsw.update(_hnsw(old))
     hnsw.update(_hnsw(_given(configuration)))
-    given = configuration.get("embedding_function")
     return {"hnsw": hnsw, "embedding_function": described(given if given is not None else function)}
 
 

@@ -28,7 +28,10 @@ def _part(text):
 
 
 class Translate:
-    """Lode's errors become Chroma's."""
+    """Lode's errors become Chroma's. `name`: of the collection, which is what is not there then."""
+
+    def __init__(self, name=None):
+        self.name = name
 
     def __enter__(self):
         return self
@@ -38,7 +41,7 @@ class Translate:
             return False
         text = str(why)
         if isinstance(why, lode_errors.NotFound):
-            raise errors.NotFoundError(text) from why
+            raise errors.NotFoundError("Collection [%s] does not exist" % self.name if self.name else text) from why
         if isinstance(why, lode_errors.Mismatch):
             raise errors.InvalidDimensionException(text) from why
         if isinstance(why, lode_errors.Exists):
@@ -232,13 +235,13 @@ class LocalRecords:
 
     def indexing_status(self):
         from .api.types import IndexingStatus
-        with Translate():
+        with Translate(self.collection.name):
             stats = self.collection.stats()
         left = min(stats["records"], max(stats["unindexed"], stats["untexted"]))
         return IndexingStatus(stats["records"] - left, left, stats["records"], 1.0 - left / stats["records"] if stats["records"] else 1.0)
 
     def count(self):
-        with Translate():
+        with Translate(self.collection.name):
             return self.collection.count()
 
     def write(self, verb, ids, embeddings, documents, metadatas, uris):
@@ -246,7 +249,7 @@ class LocalRecords:
             metadatas = [dict(m or {}, **({URI: u} if u is not None else {})) for m, u in zip(metadatas or [None] * len(ids), uris)]
         if metadatas is not None:
             metadatas = [m if m else None for m in metadatas]
-        with Translate():
+        with Translate(self.collection.name):
             if verb == "add":
                 self.collection.add(ids, documents, metadatas, embeddings, keep_existing=True)
             elif verb == "upsert":
@@ -255,11 +258,11 @@ class LocalRecords:
                 self.collection.update(ids, documents, metadatas, embeddings)
 
     def delete(self, ids, where, where_document):
-        with Translate():
+        with Translate(self.collection.name):
             return self.collection.delete(ids, where, where_document)
 
     def get(self, ids, where, where_document, limit, offset, parts):
-        with Translate():
+        with Translate(self.collection.name):
             if ids is None:
                 return self.collection.get(None, where, where_document, include=parts, limit=limit or 0, offset=offset or 0)
             rows = {row.id: row for row in self.collection.get(ids, where, where_document, include=parts)}
@@ -267,5 +270,5 @@ class LocalRecords:
             return sorted(rows.values(), key=lambda row: row.position)[offset or 0:][: limit or None]
 
     def query(self, embeddings, k, ids, where, where_document, parts):
-        with Translate():
+        with Translate(self.collection.name):
             return self.collection.query_many(embeddings, k=k, ids=ids, where=where, where_document=where_document, include=parts)

@@ -234,7 +234,7 @@ def _config_to_json(config):
         if value is not None:
             answer[name] = value
     if isinstance(config, VectorIndexConfig) and "space" not in answer:
-        answer["space"] = "l2"
+        answer["space"] = _config.space_of(config.embedding_function)
     return answer
 
 

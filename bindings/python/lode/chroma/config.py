@@ -84,6 +84,13 @@ class System(Typed):
                 found = cls._shared[made.identifier] = made
             return found
 
+    def share(self):
+        """Later clients of the same settings use this one."""
+        if not self.is_http:
+            with self._lock:
+                self._shared[self.identifier] = self
+        return self
+
     @classmethod
     def forget(cls):
         """Later clients open their stores anew; those that are open stay so."""

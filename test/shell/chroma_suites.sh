@@ -1,0 +1,148 @@
+#!/bin/bash
+# chroma_suites.sh PROGRAM - Chroma's own tests and those of a library on Lode, beside the same on Chroma itself in the same run; `make
+# test-chroma`. What passes there must pass here, but for the tests that test/clients/chroma-differs.txt lists with a reason. Then the answers of
+# both servers to generated requests, and libraries on lode.chroma. Everything is fetched once, into build/chroma-suites; without the network it is
+# skipped, and says so. LODE_CHROMA_SOURCE names a checkout of Chroma's repository for the tests of its JavaScript client. Ends with
+# "N passed, N failed[, N skipped]".
+set -u
+. "$(dirname "$0")/../support/kit.sh"
+begin chroma-suites "$@"
+export HOME="$user_home"
+unset XDG_DATA_HOME
+cd "$(dirname "$0")/../.." || exit 1
+here=$PWD
+to=$here/build/chroma-suites
+differs=$here/test/clients/chroma-differs.txt
+packages="chromadb==1.5.9 pytest==8.3.5 pytest-asyncio==1.3.0 pytest-timeout==2.4.0 hypothesis fastapi opentelemetry-instrumentation-fastapi psutil bcrypt
+  langchain-chroma==1.1.0 langchain-tests==1.1.9 llama-index-vector-stores-chroma==0.6.0 mem0ai==2.2.1 autogen-ext[chromadb]==0.7.5 autogen-agentchat==0.7.5 crewai==1.15.30"
+mkdir -p "$to"
+
+have_packages() {
+  [ -f "$to/venv/installed" ] && return 0
+  rm -rf "$to/venv"
+  python3 -m venv "$to/venv" > "$tmp/pip.log" 2>&1 || return 1
+  # shellcheck disable=SC2086
+  timeout 1800 "$to/venv/bin/pip" install --quiet $packages >> "$tmp/pip.log" 2>&1 && touch "$to/venv/installed"
+}
+if ! command -v python3 > /dev/null || ! have_packages; then
+  skip "all of it: pip cannot get chromadb and the libraries ($(tail -1 "$tmp/pip.log" 2> /dev/null))"
+  finish
+  exit
+fi
+python=$to/venv/bin/python
+site=$("$python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
+
+# The package of this tree, for lode.chroma
+mkdir -p "$tmp/package"
+cp -r bindings/python/lode "$tmp/package/"
+"$python" bindings/python/abi.py include/lode.h > "$tmp/package/lode/_abi.py" || exit 1
+export LODE_LIBRARY="$here/build/release/liblode.so" ANONYMIZED_TELEMETRY=False PYTHONDONTWRITEBYTECODE=1
+[ ! -f build/models/minilm.pack ] || export LODE_MODELS="$here/build/models"
+
+# ---- Both servers
+
+"$lode" serve --store "$tmp/store" --port 0 --allow-reset 2> "$tmp/log" > /dev/null &
+server=$!
+wait_ready "$tmp/log"
+chroma_port=$("$python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+printf 'port: %s\nlisten_address: "127.0.0.1"\npersist_path: "%s"\nallow_reset: true\n' "$chroma_port" "$tmp/chroma" > "$tmp/chroma.yaml"
+"$to/venv/bin/chroma" run "$tmp/chroma.yaml" > "$tmp/chroma.log" 2>&1 &
+chroma=$!
+trap 'kill -9 $server $chroma 2> /dev/null; rm -rf "$tmp"' EXIT
+for _ in $(seq 100); do curl -s -o /dev/null "http://127.0.0.1:$chroma_port/api/v2/heartbeat" && break || sleep 0.2; done
+
+# ---- Suites
+
+# results FILE: "TEST STATUS" of pytest's -v, without the percentage
+results() { sed -n 's/ *\[ *[0-9]*%\]$//; s/^\([^ ]*::.*\) \(PASSED\|FAILED\|ERROR\|SKIPPED\)$/\1\t\2/p' "$1" | sort -u; }
+# is_listed TEST: is it in chroma-differs.txt?
+is_listed() {
+  local pattern
+  # shellcheck disable=SC2254
+  while read -r pattern; do case $1 in $pattern) return 0 ;; esac; done < <(grep -v '^#' "$differs" | cut -d' ' -f1 | grep .)
+  return 1
+}
+# compare NAME: each test that passes on Chroma counts
+compare() {
+  local passing test
+  results "$tmp/$1.chroma" > "$tmp/theirs"
+  results "$tmp/$1.lode" > "$tmp/ours"
+  passing=$(grep -c 'PASSED$' "$tmp/theirs")
+  echo "$1: Chroma passes $passing of $(wc -l < "$tmp/theirs") tests, Lode $(grep -c 'PASSED$' "$tmp/ours")"
+  [ "$passing" -gt 0 ] || { bad "$1 did not run: $(tail -3 "$tmp/$1.chroma")"; return; }
+  grep 'PASSED$' "$tmp/ours" | cut -f1 > "$tmp/ours.passed"
+  while read -r test; do
+    if grep -qxF -- "$test" "$tmp/ours.passed"; then ok
+    elif is_listed "${test%%\[*}"; then :
+    else bad "$1: $test passes on Chroma only"; fi
+  done < <(grep 'PASSED$' "$tmp/theirs" | cut -f1)
+}
+
+suite="chromadb/test/test_api.py chromadb/test/test_client.py chromadb/test/api chromadb/test/configurations chromadb/test/client/test_database_tenant.py
+  chromadb/test/client/test_multiple_clients_concurrency.py chromadb/test/test_multithreaded.py chromadb/test/property/test_collections.py
+  chromadb/test/property/test_embeddings.py chromadb/test/property/test_filtering.py chromadb/test/property/test_add.py"
+over_http() { # NAME PORT
+  # shellcheck disable=SC2086
+  (cd "$site" && CHROMA_INTEGRATION_TEST_ONLY=1 CHROMA_SERVER_HOST=127.0.0.1 CHROMA_SERVER_HTTP_PORT=$2 PROPERTY_TESTING_PRESET=fast timeout 5400 \
+    "$python" -m pytest -p no:cacheprovider -v --tb=line --timeout=600 $suite) > "$tmp/$1" 2>&1
+}
+over_http http.chroma "$chroma_port"
+over_http http.lode "$port"
+compare http
+
+in_process() { # NAME PYTHONPATH OPTION...
+  local name=$1 path=$2
+  shift 2
+  (cd "$site" && PYTHONPATH=$path CHROMA_RUST_BINDINGS_TEST_ONLY=1 timeout 1800 "$python" -m pytest -p no:cacheprovider -v --tb=line --timeout=120 \
+    --continue-on-collection-errors "$@" chromadb/test/test_api.py chromadb/test/test_client.py chromadb/test/api chromadb/test/configurations \
+    chromadb/test/client/test_database_tenant.py) > "$tmp/$name" 2>&1
+}
+in_process process.chroma ""
+in_process process.lode "$tmp/package:$here/bindings/python/tests" -p chromadb_suite
+compare process
+
+# langchain-chroma's own tests are in its source package
+if [ -d "$to/langchain" ] || { mkdir -p "$tmp/sdist" && "$to/venv/bin/pip" download --quiet --no-deps --no-binary langchain-chroma -d "$tmp/sdist" langchain-chroma==1.1.0 > "$tmp/pip.log" 2>&1 &&
+  mkdir "$to/langchain" && tar xzf "$tmp"/sdist/*.tar.gz -C "$to/langchain" --strip-components=1; }; then
+  langchain() { # NAME PYTHONPATH OPTION...
+    local name=$1 path=$2
+    shift 2
+    (cd "$to/langchain" && PYTHONPATH=$path timeout 900 "$python" -m pytest -p no:cacheprovider -o addopts= -o asyncio_mode=auto -v --tb=line "$@" tests) > "$tmp/$name" 2>&1
+  }
+  langchain langchain.chroma ""
+  langchain langchain.lode "$tmp/package:$here/bindings/python/tests" -p chromadb_installed
+  compare langchain
+else
+  skip "langchain-chroma's tests: its source package cannot be had"
+fi
+
+# ---- Libraries, and generated requests
+
+tally libraries env PYTHONPATH="$tmp/package" "$python" bindings/python/tests/libraries.py
+tally libraries-http env PYTHONPATH="$tmp/package" "$python" bindings/python/tests/libraries.py "127.0.0.1:$port"
+for seed in 1 2 3; do
+  "$python" bindings/python/tests/openapi_requests.py "http://127.0.0.1:$chroma_port" "http://127.0.0.1:$port" --seed $seed > "$tmp/requests" 2>&1 && ok || bad "$(tail -1 "$tmp/requests")"
+  tail -1 "$tmp/requests"
+done
+
+# ---- The JavaScript client's tests
+
+js=${LODE_CHROMA_SOURCE:-}/clients/new-js/packages/chromadb
+if [ -d "$js/test" ] && command -v npm > /dev/null; then
+  mkdir -p "$to/js" && cp -r "$js/src" "$js/test" "$to/js/" && cp test/clients/jest/package.json test/clients/jest/jest.config.cjs "$to/js/"
+  [ -d "$to/js/node_modules/jest" ] || (cd "$to/js" && timeout 900 npm install --ignore-scripts --no-audit --no-fund --legacy-peer-deps) > "$tmp/npm.log" 2>&1
+  javascript() { # PORT: "NAME of a test that passes"
+    (cd "$to/js" && DEFAULT_CHROMA_INSTANCE_URL=http://127.0.0.1:$1 DEFAULT_CHROMA_INSTANCE_HOST=127.0.0.1 DEFAULT_CHROMA_INSTANCE_PORT=$1 timeout 900 \
+      npx jest --runInBand --verbose --config jest.config.cjs 2>&1) | sed -n 's/^ *✓ \(.*[^)]\)\( ([0-9]* m\{0,1\}s)\)\{0,1\}$/\1/p' | sort
+  }
+  javascript "$chroma_port" > "$tmp/js.chroma"
+  javascript "$port" > "$tmp/js.lode"
+  echo "javascript: Chroma passes $(wc -l < "$tmp/js.chroma") tests, Lode $(wc -l < "$tmp/js.lode")"
+  [ -s "$tmp/js.chroma" ] || bad "the JavaScript tests did not run: $(tail -3 "$tmp/npm.log" 2> /dev/null)"
+  while read -r test; do
+    grep -v '^#' "$differs" | grep -qF -- "javascript: $test" || bad "javascript: \"$test\" passes on Chroma only"
+  done < <(comm -23 "$tmp/js.chroma" "$tmp/js.lode")
+else
+  skip "the JavaScript client's tests: LODE_CHROMA_SOURCE names no checkout of Chroma's repository"
+fi
+finish
