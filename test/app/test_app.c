@@ -13,7 +13,6 @@
 #include "support/test.h"
 
 #include <math.h>
-#include <unistd.h>
 
 static lode_error err;
 

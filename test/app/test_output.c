@@ -6,7 +6,6 @@
 #include "support/test.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

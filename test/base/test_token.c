@@ -4,8 +4,6 @@
 #include "base/token.h"
 #include "support/test.h"
 
-#include <stdlib.h>
-
 typedef struct seen {
   strbuf text;
   const char *source;

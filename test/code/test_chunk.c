@@ -9,7 +9,6 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 static lode_error err;
 

@@ -3,7 +3,6 @@
  * attempts take no time here. */
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/json.h"

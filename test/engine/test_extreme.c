@@ -10,7 +10,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 
 #define S(text) ((lode_str){text, sizeof(text) - 1})
 enum { DIM = 16 };

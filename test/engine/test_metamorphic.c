@@ -16,7 +16,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define DIM 6
 #define NUMBERS 220 /* ids to choose from */

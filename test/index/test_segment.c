@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_segment.c - the bytes of a segment: what is written is read; any damage is a status or harmless, never a wrong
  * answer; a forged file is survived; pages are read on demand, given back, and shared by threads. */
-#include <math.h>
 #include <pthread.h>
 
 #include "base/crc32c.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_remote.c - how a batch goes to a cluster that refuses, is busy or cuts the connection. The cluster is a server
  * of the test that knows one collection; test/shell/cluster.sh has real ones. */
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

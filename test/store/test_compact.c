@@ -5,8 +5,6 @@
 #include "support/scene.h"
 #include "support/test.h"
 
-#include <stdlib.h>
-
 #define S(text) ((lode_str){text, sizeof(text) - 1})
 enum { DIM = 6, MOST = 400 };
 

@@ -7,9 +7,7 @@
 #include "vfs/journal.h"
 #include "support/test.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -9,7 +9,6 @@
 #include "repair/repair_internal.h"
 #include "support/test.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 

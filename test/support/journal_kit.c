@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 char journal_folder[1000], journal_db[1024], journal_file[1100];
 

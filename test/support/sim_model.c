@@ -9,7 +9,6 @@
 #include "support/sim_heap.h"
 #include "support/test.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { SEEN = 64, NUMBERS = 100 };

@@ -5,7 +5,6 @@
 #include "os/os.h"
 #include "project/project.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -10,7 +10,6 @@
 #include "indexer/index_owned.h"
 #include "indexer/code_record.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 /* ---- config ---- */

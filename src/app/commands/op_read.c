@@ -11,8 +11,6 @@
 #include "ops/op_target.h"
 #include "rescue/chroma_layout.h"
 
-#include <errno.h>
-
 enum {
   GET_DEFAULT_LIMIT = 100,
   GET_PAGE_ROWS = 256,        /* in the first attempt; four times as many in each that follows */

@@ -3,9 +3,6 @@
 #include "indexer/code_record.h"
 #include "indexer/indexer_tuning.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 /* ---- Writing chunks ---- */
 
 /* Appends any bytes as valid UTF-8 without NUL. */

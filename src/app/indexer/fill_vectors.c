@@ -3,7 +3,6 @@
 #include "indexer/fill_vectors.h"
 
 #include "indexer/indexer_tuning.h"
-#include <stdlib.h>
 
 typedef struct backfill_need { /* a chunk without a vector */
   lode_str id;

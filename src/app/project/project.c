@@ -7,7 +7,6 @@
 #include "project/trust_list.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

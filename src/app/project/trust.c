@@ -11,7 +11,6 @@
 #include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 enum { TRUST_OPEN_MS = 2000 };

@@ -5,9 +5,6 @@
 
 #include "base/byteorder.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 /* ---- Columns ---- */
 
 static const struct {

@@ -11,8 +11,6 @@
  */
 #include "rescue/chroma_tables.h"
 
-#include <stdio.h>
-
 #define VECTOR_CONFIG "keys", "#embedding", "float_list", "vector_index", "config"
 #define VECTOR_DEFAULT "defaults", "float_list", "vector_index", "config"
 enum { RESCUE_FIELD_MAX_DEPTH = 10 };

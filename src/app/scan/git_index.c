@@ -6,8 +6,6 @@
 #include "os/os.h"
 #include "scan/git.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <strings.h>
 
 enum {

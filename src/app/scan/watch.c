@@ -6,9 +6,6 @@
 #include "platform/dirwatch.h"
 #include "scan/files.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 enum { WATCH_MAX_PENDING = 20000, WATCH_MAX_DEBOUNCES = 10 };
 
 typedef struct watch_dir {

@@ -6,7 +6,6 @@
 #include "indexer/index_stamp.h"
 #include "search/search_internal.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 typedef struct context_state {

@@ -19,7 +19,6 @@
 #include "platform/sandbox.h"
 #include "platform/socket.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>

@@ -5,7 +5,6 @@
  * "bert:NAME" is the folder NAME of the models folder; anything with a / in it is a path. The revision in the identity
  * is the CRC-32C of the weights.
  */
-#include <fcntl.h>
 
 #include "base/crc32c.h"
 #include "os/os.h"

@@ -16,7 +16,6 @@
 enum {
   EMBED_IDENTITY_BYTES = 320, /* buffer for an identity */
   EMBED_MAX_THREADS = 64,     /* threads of an embedder */
-  EMBED_MAX_TOKENS = 512,     /* positions of BERT-like models; a larger setting is reduced to the model's own */
 };
 
 /* The folders where packs are searched, in this order; the first is where they are installed. */

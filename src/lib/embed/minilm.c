@@ -7,9 +7,7 @@
  * Of the words, only the chunks of those that occur are read, so that embedding one query in a new process is cheap.
  * Chunks stay in memory once they are read. A thread that loads one publishes it with a compare-and-swap.
  */
-#include <fcntl.h>
 #include <stdatomic.h>
-#include <stdio.h>
 
 #include "base/json.h"
 #include "os/os.h"

@@ -2,8 +2,6 @@
 /* pack.c - reading packs; see pack.h. */
 #include "embed/pack.h"
 
-#include <fcntl.h>
-
 #include "base/byteorder.h"
 #include "base/crc32c.h"
 #include "os/os.h"

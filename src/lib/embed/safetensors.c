@@ -5,8 +5,6 @@
 #include "base/byteorder.h"
 #include "base/vector.h"
 
-#include <fcntl.h>
-
 #include "os/os.h"
 
 /* ---- Header ---- */

@@ -12,7 +12,6 @@
 #include "repair/salvage.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <unistd.h>
 

@@ -13,8 +13,6 @@
  */
 #include "repair/verify.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #define VERIFY_ATTEMPTS 3

@@ -14,8 +14,6 @@
 #include "store/row_checksums.h"
 #include "store/tombstones.h"
 
-#include <fcntl.h>
-
 /* ---- Rows ---- */
 
 static void manifest_row_from_stmt(sqlite3_stmt *s, store_manifest_row *row) {

@@ -8,8 +8,6 @@
 #include "store/schema.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 #define SCHEMA_TABLE(name, columns) {"table", name, name, "CREATE TABLE " name columns, true},
 #define SCHEMA_OBJECT(type, name, table, sql) {type, name, table, sql, true},

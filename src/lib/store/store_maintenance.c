@@ -17,9 +17,6 @@
 #include "store/text_index.h"
 #include "store/tombstones.h"
 
-#include <errno.h>
-#include <fcntl.h>
-
 #define MAINT_STEP_NS UINT64_C(1000000000)
 #define MAINT_STEP_TEXT_BYTES (8u << 20)
 #define MAINT_STEP_TERMS (1u << 20)
