@@ -70,6 +70,15 @@ static void symbol_put_string(strbuf *out, lode_str s, size_t max) {
   }
 }
 
+static void symbol_put_number(strbuf *out, char before, uint32_t n) {
+  char digits[12];
+  size_t at = sizeof digits;
+  do digits[--at] = (char)('0' + n % 10);
+  while ((n /= 10) != 0);
+  digits[--at] = before;
+  strbuf_add(out, digits + at, sizeof digits - at);
+}
+
 /* Is there room for another line? If not, the last one says so. */
 static bool symbol_has_room(strbuf *out, size_t more) {
   bool cut = out->len >= 2 && out->data[out->len - 2] == 'x' && (out->len == 2 || out->data[out->len - 3] == '\n');
@@ -98,7 +107,7 @@ void chunk_symbols_put_refs(strbuf *out, const chunk_ref_group *g) {
   symbol_put_string(out, g->qualifier, CHUNK_MAX_QUALIFIER);
   symbol_put_string(out, g->local, CHUNK_MAX_NAME);
   for (size_t i = 0; i < g->n_lines; i++)
-    strbuf_addf(out, "%c%u", i ? ' ' : '\t', i ? g->lines[i] - g->lines[i - 1] : g->lines[0]);
+    symbol_put_number(out, i ? ' ' : '\t', i ? g->lines[i] - g->lines[i - 1] : g->lines[0]);
   strbuf_addch(out, '\n');
 }
 

@@ -25,6 +25,7 @@ enum {
   PARSER_TOKENS = 2048,   /* tokens without structure: the arguments of a macro */
   PARSER_VARIABLE = 4096, /* $x: never the name of something elsewhere */
   PARSER_ASSIGN = 8192,
+  PARSER_LIST = 16384, /* of names, or a pattern of them */
 };
 #define PARSER_MAX_PLACES 64
 #define PARSER_MAX_PATHS 12
@@ -55,6 +56,8 @@ typedef struct parser_grammar {
   size_t n_binds, n_bases;
   parser_path calls[PARSER_MAX_PATHS], members[PARSER_MAX_PATHS]; /* members: values of enums too */
   size_t n_calls, n_members;
+  TSFieldId types[2], results[5], values[3]; /* fields that say what type something has; end with 0 */
+  bool types_by_node;                        /* the grammar has nodes in place of such fields */
 } parser_grammar;
 
 /* Loads FOLDER/NAME.so once, and keeps it. LODE_NOT_FOUND when it cannot be loaded. */

@@ -84,6 +84,7 @@ static uint16_t uses_traits_of(const parser_grammar *g, const char *name) {
   if (strcmp(name, "token_tree") == 0) traits |= PARSER_TOKENS;
   if (strcmp(name, "variable_name") == 0 && strcmp(g->language->grammar, "php") == 0) traits |= PARSER_VARIABLE;
   if (strcmp(name, "assignment") == 0 || strcmp(name, "assignment_expression") == 0) traits |= PARSER_ASSIGN;
+  if (strstr(name, "list") || strstr(name, "pattern")) traits |= PARSER_LIST;
   if (uses_is_scope(g, name)) traits |= PARSER_SCOPE;
   return traits;
 }
@@ -120,6 +121,15 @@ static void uses_bind_paths(parser_grammar *g, const char *list, uint16_t trait,
   }
 }
 
+static void uses_bind_fields(const parser_grammar *g, const char *list, TSFieldId *fields) {
+  lode_str word;
+  while (uses_next_word(&list, &word)) {
+    *fields = ts_language_field_id_for_name(g->ts, word.data, (uint32_t)word.len);
+    fields += *fields != 0;
+  }
+  *fields = 0;
+}
+
 lode_status parser_grammar_bind_uses(parser_grammar *g, lode_error *err) {
   const lang_uses *u = lang_uses_of(g->language);
   lode_str word;
@@ -130,6 +140,10 @@ lode_status parser_grammar_bind_uses(parser_grammar *g, lode_error *err) {
   for (uint32_t s = 0; s < g->symbols; s++)
     if (ts_language_symbol_type(g->ts, (TSSymbol)s) == TSSymbolTypeRegular)
       g->traits[s] = uses_traits_of(g, ts_language_symbol_name(g->ts, (TSSymbol)s));
+  uses_bind_fields(g, "type", g->types);
+  uses_bind_fields(g, "return_type result returns type", g->results);
+  uses_bind_fields(g, "value right", g->values);
+  g->types_by_node = strcmp(g->language->grammar, "kotlin") == 0 || strcmp(g->language->grammar, "c_sharp") == 0;
   if (!u) return LODE_OK;
   for (const char *list = u->imports; uses_next_word(&list, &word);)
     if (uses_symbol(g, word)) g->traits[uses_symbol(g, word)] |= PARSER_IMPORT;

@@ -13,7 +13,7 @@
 
 #include <ctype.h>
 
-enum { SYMBOLS_CLAIMS = 32, SYMBOLS_MAX_DEFS = 1 << 17, SYMBOLS_TYPE_LEVELS = 6 };
+enum { SYMBOLS_CLAIMS = 12, SYMBOLS_MAX_DEFS = 1 << 17, SYMBOLS_TYPE_LEVELS = 6 };
 
 typedef struct symbols_frame {
   TSNode node;
@@ -184,30 +184,37 @@ static lode_str symbols_value_type(symbols_walk *w, lode_str text) {
   return f.len && f.len < 100 ? symbols_join(w, STR_LIT("="), f, STR_LIT("")) : STR_LIT("");
 }
 
+/* The name of a type as it is written. Of several results the first counts, which may have a name. */
+static lode_str symbols_written_type(lode_str text) {
+  if (text.len && text.data[0] == '(') {
+    const char *comma = memchr(text.data, ',', text.len);
+    text = (lode_str){text.data + 1, comma ? (size_t)(comma - text.data - 1) : text.len - 1};
+    const char *space = text.len ? memchr(text.data, ' ', text.len) : NULL;
+    if (space) text = (lode_str){space + 1, text.len - (size_t)(space + 1 - text.data)};
+  }
+  lode_str name = parser_type_name(text);
+  return name.len < 100 ? name : STR_LIT("");
+}
+
 /* What a node says about the type of the name in it; `result`: of a function's result. */
 static lode_str symbols_declared_type(symbols_walk *w, TSNode node, bool result) {
-  static const char *const of_values[] = {"type", "user_type", NULL}, *const of_results[] = {"return_type", "result",
-                                                                                             "returns",     "type",
-                                                                                             "user_type",   NULL},
-                           *const values[] = {"value", "right", "call_expression", "object_creation_expression"};
-  for (const char *const *field = result ? of_results : of_values; *field; field++) {
-    TSNode type = parser_node_at(node, str_of(*field));
-    if (ts_node_is_null(type)) continue;
-    lode_str text = symbols_text(w, type), name;
-    if (result && text.len && text.data[0] == '(') { /* several: the first counts, which may have a name */
-      const char *comma = memchr(text.data, ',', text.len);
-      text = (lode_str){text.data + 1, comma ? (size_t)(comma - text.data - 1) : text.len - 1};
-      const char *space = text.len ? memchr(text.data, ' ', text.len) : NULL;
-      if (space) text = (lode_str){space + 1, text.len - (size_t)(space + 1 - text.data)};
-    }
-    name = parser_type_name(text);
-    if (name.len && name.len < 100) return name;
+  const parser_grammar *g = w->g;
+  lode_str name = STR_LIT("");
+  TSNode value = {0};
+  for (const TSFieldId *field = result ? g->results : g->types; *field && !name.len; field++) {
+    TSNode type = ts_node_child_by_field_id(node, *field);
+    if (!ts_node_is_null(type)) name = symbols_written_type(symbols_text(w, type));
   }
-  for (size_t i = 0; !result && i < sizeof values / sizeof *values; i++) {
-    TSNode value = parser_node_at(node, str_of(values[i]));
-    if (!ts_node_is_null(value)) return symbols_value_type(w, symbols_text(w, value));
+  if (!name.len && g->types_by_node) {
+    TSNode type = parser_node_at(node, STR_LIT("user_type"));
+    if (!ts_node_is_null(type)) name = symbols_written_type(symbols_text(w, type));
   }
-  return STR_LIT("");
+  if (name.len || result) return name;
+  for (const TSFieldId *field = g->values; *field && ts_node_is_null(value); field++)
+    value = ts_node_child_by_field_id(node, *field);
+  if (ts_node_is_null(value) && g->types_by_node) value = parser_node_at(node, STR_LIT("call_expression"));
+  if (ts_node_is_null(value) && g->types_by_node) value = parser_node_at(node, STR_LIT("object_creation_expression"));
+  return ts_node_is_null(value) ? STR_LIT("") : symbols_value_type(w, symbols_text(w, value));
 }
 
 static lang_kind symbols_kind_of(const symbols_walk *w, const chunk_def *d) {
@@ -261,8 +268,14 @@ static uint32_t symbols_define(symbols_walk *w, TSNode node, const lang_rule *ru
       f->def != CHUNK_NO_DEF && w->defs[f->def].kind == LANG_KIND_INTERFACE && !parser_body_start(w->g, node);
   d.declared = symbols_is_function(rule->kind) && (rule->role == LANG_ROLE_MINOR || abstract);
   d.signature = parser_signature(w->g, w->text, &p);
+  /* in a broken tree, a name from further on */
+  if (symbols_is_function(rule->kind) && d.name.data > d.signature.data + d.signature.len) return f->def;
   d.brief = symbols_brief(w, node);
   d.type = parser_is_class(d.kind) ? STR_LIT("") : symbols_declared_type(w, node, symbols_is_function(d.kind));
+  if (d.declared && d.name.data > d.signature.data + 1 && d.name.data[-1] == '*' && d.name.data[-2] == '(') {
+    d.kind = LANG_KIND_VARIABLE; /* int (*f)(void): a pointer to a function */
+    d.declared = false;
+  }
   d.kind = symbols_kind_of(w, &d);
   if (d.name.data >= w->text.data && d.name.data < w->text.data + w->text.len) symbols_claim(w, d.name.data);
   uint32_t index = symbols_add_def(w, &d);
@@ -335,8 +348,7 @@ static bool symbols_binds(const symbols_walk *w, TSFieldId field) {
   const parser_grammar *g = w->g;
   if (!p || !p->in_scope) return false;
   if (g->traits[p->symbol] & PARSER_BINDS && parser_in_places(g->binds, g->n_binds, p->symbol, field)) return true;
-  const char *type = ts_node_type(p->node);
-  bool list = strstr(type, "list") || strstr(type, "pattern") || g->traits[p->symbol] & PARSER_VARIABLE;
+  bool list = g->traits[p->symbol] & (PARSER_LIST | PARSER_VARIABLE);
   return list && q && g->traits[q->symbol] & PARSER_BINDS &&
          parser_in_places(g->binds, g->n_binds, q->symbol, p->field);
 }
@@ -486,13 +498,44 @@ static void symbols_name(symbols_walk *w, TSNode node, const symbols_frame *f) {
 
 /* ---- The walk ---- */
 
+/* Braces that only one branch of an #if has leave the grammar inside a function until the end of the file. C has no
+ * functions in functions: what begins in the first column there is outermost, and the one before it has ended. */
+static void symbols_leave_function(symbols_walk *w, TSNode node, symbols_frame *f, const lang_rule *rule) {
+  bool c = strcmp(w->g->language->grammar, "c") == 0 || strcmp(w->g->language->grammar, "cpp") == 0;
+  TSPoint at = ts_node_start_point(node);
+  if (!c || f->function == CHUNK_NO_DEF || at.column > 0 || rule->role == LANG_ROLE_WRAPPER) return;
+  if (rule->kind != LANG_KIND_FUNCTION && !parser_is_class(rule->kind)) return;
+  if (w->defs[f->function].end_line > at.row && w->defs[f->function].line <= at.row)
+    w->defs[f->function].end_line = at.row;
+  f->def = f->function = CHUNK_NO_DEF;
+}
+
+/* There, the head of a function may pass for a declaration: its body follows. */
+static void symbols_take_body(symbols_walk *w, TSNode node, chunk_def *d) {
+  uint32_t p = ts_node_end_byte(node), line = ts_node_end_point(node).row + 1, limit = p + (1u << 18);
+  if (limit > w->text.len) limit = (uint32_t)w->text.len;
+  while (p < limit && isspace((unsigned char)w->text.data[p])) line += w->text.data[p++] == '\n';
+  if (p >= limit || w->text.data[p] != '{') return;
+  d->declared = false;
+  for (; p + 1 < limit; p++) {
+    if (w->text.data[p] != '\n') continue;
+    line++;
+    if (w->text.data[p + 1] != '}') continue;
+    d->end_line = line;
+    return;
+  }
+}
+
 static void symbols_visit_inner(symbols_walk *w, TSNode node, symbols_frame *f, const lang_rule *rule) {
   uint16_t traits = w->g->traits[f->symbol];
+  bool was_inside = f->function != CHUNK_NO_DEF;
+  if (rule) symbols_leave_function(w, node, f, rule);
   if (rule && rule->role == LANG_ROLE_WRAPPER) {
     symbols_wrapper(w, node);
   } else if (rule && !symbols_is_local(f, rule)) {
     f->def = symbols_define(w, node, rule, f);
     if (f->def != CHUNK_NO_DEF && symbols_is_function(w->defs[f->def].kind)) f->function = f->def;
+    if (f->def != CHUNK_NO_DEF && w->defs[f->def].declared && was_inside) symbols_take_body(w, node, &w->defs[f->def]);
   } else if (traits & (PARSER_MEMBER | PARSER_VALUE)) {
     symbols_define_member(w, node, f, traits & PARSER_VALUE);
   }
