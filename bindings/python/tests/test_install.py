@@ -243,6 +243,9 @@ class Shared(unittest.TestCase):
             client.delete_collection("contended")
             with self.assertRaisesRegex(chromadb.errors.NotFoundError, r"Collection \[contended\] does not exist"):
                 gone.count()
+            for change in ({"name": "other-name"}, {"metadata": {"a": 1}}):
+                with self.assertRaisesRegex(chromadb.errors.NotFoundError, "does not exist"):
+                    gone.modify(**change)
 
     def test_settings_must_agree(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -40,6 +40,8 @@ class _Handle(Typed):
             self._backend.close()
             self._system.release()
 
+    stop = close  # what chromadb calls it in its inner classes
+
     @staticmethod
     def clear_system_cache():
         System.forget()

@@ -196,13 +196,15 @@ class LocalBackend:
                 raise errors.NotFoundError("Collection [%s] does not exist" % name) from None
 
     def modify(self, item, name, metadata, configuration):
-        with Translate():
+        with Translate(item["name"]):
             full = item["full"]
             if name is not None and name != item["name"]:
                 self.store.rename(full, self.full_name(name))
                 full = self.full_name(name)
             if metadata is not None or configuration is not None:
-                info = next(i for i in self.store.collections() if i.name == full)
+                info = next((i for i in self.store.collections() if i.name == full), None)
+                if info is None:
+                    raise errors.NotFoundError("Collection [%s] does not exist" % item["name"])
                 old = dict(info.metadata or {})
                 kept = dict(metadata) if metadata is not None else {k: v for k, v in old.items() if k != KEY}
                 own = dict(old.get(KEY) or {})
