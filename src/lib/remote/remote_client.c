@@ -15,7 +15,11 @@
 
 #include <stdlib.h>
 
-enum { CLIENT_BUSY_MS = 10000, CLIENT_MIN_WAIT_MS = 20, CLIENT_MAX_WAIT_MS = 1000 };
+enum {
+  CLIENT_BUSY_MS = 10000,    /* how long a request is tried, where the store's options have no busy_ms */
+  CLIENT_MIN_WAIT_MS = 20,   /* the first pause before a request is repeated; each is longer than the one before */
+  CLIENT_MAX_WAIT_MS = 1000, /* the longest pause */
+};
 
 /* ---- Addresses ---- */
 
