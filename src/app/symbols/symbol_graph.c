@@ -48,22 +48,26 @@ typedef struct graph_step { /* the uses of one definition */
   symbols_edges *edges;
 } graph_step;
 
+/* The edge of a use that resolves to `t`; the caller sets its ends. */
+static symbols_edge graph_edge_of(const graph_step *g, const chunk_ref *r, const symbols_target *t) {
+  return (symbols_edge){.line = r->line,
+                        .depth = g->depth,
+                        .use = r->use,
+                        .resolved = t->resolved,
+                        .candidates = t->total,
+                        .name = r->name,
+                        .times = 1,
+                        .before = g->before};
+}
+
 static lode_status graph_check_use(graph_step *g, uint32_t file, const chunk_ref *r, lode_error *err) {
   symbols_target t;
-  symbols_id from = {file, r->def};
   TRY(symbols_resolve(g->w, file, r, &t, err));
   for (size_t i = 0; i < t.n; i++) {
     if (!symbols_same(t.ids[i], g->of)) continue;
-    symbols_edge e = {.from = from,
-                      .to = g->of,
-                      .line = r->line,
-                      .depth = g->depth,
-                      .use = r->use,
-                      .resolved = t.resolved,
-                      .candidates = t.total,
-                      .name = r->name,
-                      .times = 1,
-                      .before = g->before};
+    symbols_edge e = graph_edge_of(g, r, &t);
+    e.from = (symbols_id){file, r->def};
+    e.to = g->of;
     return graph_add_edge(g->edges, &e) ? LODE_OK : err_nomem(err);
   }
   return LODE_OK;
@@ -134,16 +138,9 @@ static lode_status graph_add_callees(graph_step *g, lode_error *err) {
     symbols_target t;
     TRY(symbols_resolve(g->w, g->of.file, r, &t, err));
     if (!t.n && !g->options->open) continue;
-    symbols_edge e = {.from = g->of,
-                      .to = t.n ? t.ids[0] : (symbols_id){UINT32_MAX, CHUNK_NO_DEF},
-                      .line = r->line,
-                      .depth = g->depth,
-                      .use = r->use,
-                      .resolved = t.resolved,
-                      .candidates = t.total,
-                      .name = r->name,
-                      .times = 1,
-                      .before = g->before};
+    symbols_edge e = graph_edge_of(g, r, &t);
+    e.from = g->of;
+    e.to = t.n ? t.ids[0] : (symbols_id){UINT32_MAX, CHUNK_NO_DEF};
     if (!graph_add_edge(g->edges, &e)) return err_nomem(err);
   }
   return LODE_OK;
