@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rank.c - the order of search results; see rank.h. */
-#include "search/rank.h"
+#include "search/rank_internal.h"
 
 #include "scan/scan.h"
 
@@ -42,31 +42,6 @@ const char *rank_feature_name(rank_feature feature) {
 }
 
 /* ---- Files ---- */
-
-typedef struct rank_file { /* what all chunks of a file share */
-  lode_str path, base;     /* base: the file's name without extension, or the name of the folder it stands for */
-  unsigned flags;          /* SCAN_PATH_* */
-  search_words stem;       /* of `base` */
-  size_t named, named_by;  /* how many other files name it; 1 + the last of them */
-  size_t next;             /* 1 + the next file in the same slot of the table of names */
-  double name, central;    /* features */
-  double best, sum;
-  size_t chunks;
-  size_t top; /* position of its best chunk in `order` */
-} rank_file;
-
-typedef struct rank_state {
-  const search_question *question;
-  const rank_weights *weights;
-  rank_candidate *v;
-  size_t n;
-  rank_file *files;
-  size_t n_files;
-  size_t *order; /* candidates by file; once scored, then by score */
-  double word_weight[SEARCH_MAX_WORDS];
-  bool is_half;    /* there are only text candidates, or only vector candidates */
-  bool has_native; /* some files are for this operating system: files for others rank lower */
-} rank_state;
 
 static int rank_compare_path(const void *a, const void *b, void *ctx) {
   const rank_candidate *v = ctx;
@@ -574,20 +549,27 @@ static lode_status rank_put_hits(rank_state *r, size_t limit, rank_hit *hits, si
   return LODE_OK;
 }
 
+lode_status rank_apply_formula(rank_state *r, lode_error *err) {
+  TRY(rank_group_files(r, err));
+  if (!r->v[0].measured) TRY(rank_measure(r, err));
+  rank_score_chunks(r);
+  rank_score_files(r);
+  return LODE_OK;
+}
+
+void rank_state_release(rank_state *r) {
+  mem_free(r->files);
+  mem_free(r->order);
+}
+
 lode_status rank_run(const search_question *question, rank_candidate *candidates, size_t count,
                      const rank_weights *weights, size_t limit, rank_hit *hits, size_t *n, lode_error *err) {
   rank_state r = {
       .question = question, .weights = weights ? weights : &rank_default_weights, .v = candidates, .n = count};
-  lode_status st = LODE_OK;
   *n = 0;
   if (count == 0 || limit == 0) return LODE_OK;
-  TRY_GOTO(rank_group_files(&r, err));
-  if (!r.v[0].measured) TRY_GOTO(rank_measure(&r, err));
-  rank_score_chunks(&r);
-  rank_score_files(&r);
-  TRY_GOTO(rank_put_hits(&r, limit, hits, n, err));
-done:
-  mem_free(r.files);
-  mem_free(r.order);
+  lode_status st = rank_apply_formula(&r, err);
+  if (st == LODE_OK) st = rank_put_hits(&r, limit, hits, n, err);
+  rank_state_release(&r);
   return st;
 }
