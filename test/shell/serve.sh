@@ -124,6 +124,8 @@ want 'update' 200 '^\{\}$' "$C/update" -d '{"ids":["a","nobody"],"metadatas":[{"
 want 'updated' 200 '"uris":\["u"\],"metadatas":\[\{"big":9007199254740993,"n":2.5\}\]' "$C/get" -d '{"ids":["a"],"include":["metadatas","uris"]}'
 want upsert 200 '^\{\}$' "$C/upsert" -d '{"ids":["a","d"],"embeddings":[[1,0],[0,2]],"documents":["new","d"]}'
 want 'deletes nothing' 200 '^\{"deleted":0\}$' "$C/delete" -d '{}'
+want 'deletes no ids' 400 'ids or where must be' "$C/delete" -d '{"ids":[]}'
+want 'include of numbers' 400 'include' "$C/get" -d '{"include":[1]}'
 want 'counts ids' 200 '^\{"deleted":1\}$' "$C/delete" -d '{"ids":["nobody"]}'
 want 'by filter' 200 '^\{"deleted":1\}$' "$C/delete" -d '{"where":{"k":2}}'
 want 'with a limit' 200 '^\{"deleted":1\}$' "$C/delete" -d '{"where_document":{"$regex":"."},"limit":1}'

@@ -198,7 +198,11 @@ bool chroma_do_fork_count(chroma_request *c) {
 
 bool chroma_do_search(chroma_request *c) {
   uint64_t uid;
-  if (!chroma_needs(c, "searches", JSON_NODE_ARRAY) || !chroma_coll_uid(c, &uid)) return false;
+  if (!chroma_needs(c, "searches", JSON_NODE_ARRAY)) return false;
+  uint32_t list = chroma_body_key(c, 0, "searches");
+  for (uint32_t i = list + 1; i < chroma_body_node(c, list)->next; i = chroma_body_node(c, i)->next)
+    if (chroma_body_node(c, i)->type != JSON_NODE_OBJECT) return chroma_bad_shape(c, "searches must hold objects");
+  if (!chroma_coll_uid(c, &uid)) return false;
   return chroma_respond_error(c, 501, "ChromaError", "Search is unsupported for local chroma: use query");
 }
 

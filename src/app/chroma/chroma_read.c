@@ -38,6 +38,7 @@ static bool reply_read_include(chroma_request *c, unsigned fallback, unsigned *i
   for (uint32_t i = node + 1; i < chroma_body_node(c, node)->next; i = chroma_body_node(c, i)->next) {
     const json_node *x = chroma_body_node(c, i);
     size_t at = 0;
+    if (x->type != JSON_NODE_STRING) return chroma_invalid(c, "include must be a list of strings");
     while (at < 5 && !(x->type == JSON_NODE_STRING && str_eq(x->u.s, str_of(include_names[at])))) at++;
     if (at == 5) return chroma_bad_shape(c, "include knows distances, documents, embeddings, metadatas and uris");
     *include |= 1u << at;

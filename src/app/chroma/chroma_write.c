@@ -296,6 +296,10 @@ bool chroma_do_delete(chroma_request *c) {
       !chroma_coll_acquire(c, &handle))
     return false;
   bool filtered = d.select.where.data || d.select.where_document.data, by_ids = d.select.ids && !filtered;
+  if (!filtered && d.select.ids && !d.select.n_ids) {
+    chroma_coll_release(c, handle, LODE_OK);
+    return chroma_invalid(c, "Validation error: ids, where: Either ids or where must be specified");
+  }
   if (limit != UINT64_MAX && !filtered) {
     chroma_coll_release(c, handle, LODE_OK);
     return chroma_invalid(
