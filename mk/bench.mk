@@ -23,7 +23,7 @@ bench-against: deps
 
 # How well code is found: bench/quality/README.md says what it needs
 QUALITY_OBJ := $(call obj,bench/quality/tasks.c bench/quality/texts.c bench/quality/rank.c bench/quality/rank_facts.c)
-QUALITY_PROGRAMS := $(addprefix $(OUT)/bench/quality/,score quality lines ask facts)
+QUALITY_PROGRAMS := $(addprefix $(OUT)/bench/quality/,score quality lines ask facts budget)
 $(QUALITY_PROGRAMS): $(OUT)/bench/quality/%: $(OUT)/bench/quality/%.o $(QUALITY_OBJ) $(INSIDE)
 	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
 .PHONY: bench-quality

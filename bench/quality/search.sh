@@ -49,6 +49,8 @@ measure() { # TASKS TITLE
     echo "== lode search --mode $mode, $2"
     ask $mode "$1" | "$out/bench/quality/score" "$1"
   done
+  echo "== of the labelled places, within so many tokens of output (four bytes each), $2"
+  LODE_MODELS="${LODE_MODELS:-$here/../../models/code}" "$out/bench/quality/budget" "$1" "$tmp" <"$tmp/repos"
   if "$lode" model list --json | grep -q '"name":"minilm","installed":true'; then
     index --quality
     echo "== lode search, static and MiniLM vectors, $2"

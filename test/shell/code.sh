@@ -316,6 +316,16 @@ for n in 1 2 5; do
   check "-n $n differs" [ "$out" = "$(printf '%s\n' "$all" | head -n $n)" ]
 done
 
+# ---- A question is not answered by the head of a class alone
+
+mkdir brief && printf 'class WaterPump:\n    """Moves water."""\n\n    def start_of_pumping(self, liters):\n        self.valve.open()\n        self.motor.turn(liters)\n' >brief/pump.py
+for i in $(seq 60); do printf '\n    def other_%d(self, liters):\n        self.log("%d")\n        return self.motor.turn(liters) + %d * self.speed\n' $i $i $i; done >>brief/pump.py
+run 0 index -q
+run 0 search "the class that moves water" --json -n 1; has '"path":"brief/pump.py"'; has 'def start_of_pumping'
+run 0 search WaterPump --json -n 1; is_first '"start_line":1,'
+rm -r brief
+run 0 index -q
+
 # ---- What is not there
 
 run 1 search "zuvokal brimtex of the florbim" --json; has '"weak":true'; says "nothing matches well"
@@ -524,16 +534,19 @@ rm -r new
 for _ in $(seq 1 $((100 * patience))); do "$lode" search in_new_folder --mode text --json 2>/dev/null | grep -q new/deep || break; sleep 0.1; done
 run 0 search watched_function --json; hasnt "new/deep"; hasnt "build/y.c"
 run 0 status --json; has '"watcher":"process'
-# a search does not wait for the watcher
-kill -STOP $watcher
-echo 'int before_the_watcher(void);' >src/before.c
-run 0 search before_the_watcher --json --mode text; has '"path":"src/before.c"'; hasnt '"index"'
-kill -CONT $watcher
 run 4 watch; says "watches this project;"
 kill -INT $watcher
 wait $watcher
 code=$?
 check "the watcher ended with $code" [ $code -eq 0 ]
+# a search does not wait for a watcher that has not looked yet
+"$lode" watch --debounce 60000 >"$tmp/watch.out" 2>"$tmp/watch.err" & watcher=$!
+children+=($watcher)
+for _ in $(seq 1 $((200 * patience))); do grep -q "watching" "$tmp/watch.err" && break; sleep 0.05; done
+echo 'int before_the_watcher(void);' >src/before.c
+run 0 search before_the_watcher --json --mode text; has '"path":"src/before.c"'; hasnt '"index"'
+kill -INT $watcher
+wait $watcher
 # It waits for another indexer, and says so
 hold_lock .lode/index.lock 0
 children+=($holder)

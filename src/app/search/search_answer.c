@@ -2,6 +2,8 @@
 /* search_answer.c - hits from the best candidates; see search_internal.h. */
 #include "search/search_internal.h"
 
+#include <stdlib.h>
+
 /* Lines `from` to `to` (from 1) of a text. */
 static lode_str hits_lines_of(lode_str text, uint32_t from, uint32_t to) {
   size_t at = 0, start = text.len;
@@ -59,6 +61,92 @@ static lode_status hits_add_snippets(search_ctx *s, search_file_reader *reader, 
   }
 done:
   lode_result_free(rows);
+  mem_free(ids);
+  return st;
+}
+
+/* ---- Brief chunks ---- */
+
+/* For a question, the head of a class or a getter alone says little. */
+static bool hits_is_brief(const search_ctx *s, const search_hit *hit) {
+  return !s->result->question.is_name && !s->verbatim && !s->request->similar.data && !s->request->context &&
+         hit->snippet.len && hit->last - hit->first < SEARCH_BRIEF_LINES;
+}
+
+/* Does one of the first n hits show the line? Later ones do not matter: how many are asked for changes nothing. */
+static bool hits_are_shown(const search_result *r, size_t n, lode_str path, uint32_t line) {
+  for (size_t i = 0; i < n; i++)
+    if (str_eq(r->hits[i].path, path) && r->hits[i].first <= line && line <= r->hits[i].last) return true;
+  return false;
+}
+
+/* Appends the first lines of the chunk that follows, unless they are shown already. */
+static lode_status hits_append_chunk(search_ctx *s, size_t which, const lode_row *row, lode_error *err) {
+  search_hit *hit = &s->result->hits[which];
+  indexer_chunk_view view;
+  strbuf text = {0};
+  if (indexer_chunk_view_parse(row->metadata, &s->json, &view, NULL) != LODE_OK || view.offset > row->document.len)
+    return LODE_OK;
+  if (view.first <= hit->last || view.first - hit->last > SEARCH_BRIEF_GAP ||
+      hits_are_shown(s->result, which, hit->path, view.first))
+    return LODE_OK;
+  lode_str next = {row->document.data + view.offset, row->document.len - view.offset};
+  uint32_t line = hit->first, room = hit->first + SEARCH_SHOWN_LINES - view.first;
+  next = hits_lines_of(next, 1, room);
+  while (next.len && (unsigned char)next.data[next.len - 1] <= ' ') next.len--;
+  strbuf_add(&text, hit->snippet.data, hit->snippet.len);
+  for (size_t i = 0; i < hit->snippet.len; i++) line += hit->snippet.data[i] == '\n';
+  for (; line < view.first; line++) strbuf_addch(&text, '\n');
+  strbuf_add(&text, next.data, next.len);
+  for (size_t i = 0; i < next.len; i++) line += next.data[i] == '\n';
+  lode_str whole = {text.data ? text.data : "", text.len};
+  bool kept = !text.failed && search_copy(s, &whole);
+  strbuf_release(&text);
+  if (!kept) return err_nomem(err);
+  indexer_mask_for_display(s->showing, (char *)whole.data, whole.len); /* owned by the arena */
+  hit->snippet = whole;
+  hit->last = line;
+  return LODE_OK;
+}
+
+/* The id of the chunk that follows, in the arena; empty if there is none. */
+static lode_status hits_next_id(search_ctx *s, const rank_candidate *c, lode_str *id, lode_error *err) {
+  size_t sign = c->id.len;
+  strbuf text = {0};
+  *id = (lode_str){"", 0};
+  while (sign && c->id.data[sign - 1] != '#') sign--;
+  if (!sign) return LODE_OK;
+  lode_status st = indexer_chunk_id(&text, c->path, (size_t)strtoull(c->id.data + sign, NULL, 10) + 1, err);
+  if (st == LODE_OK) *id = (lode_str){text.data, text.len - 1};
+  if (st == LODE_OK && !search_copy(s, id)) st = err_nomem(err);
+  strbuf_release(&text);
+  return st;
+}
+
+/* Shows what follows brief chunks. */
+static lode_status hits_lengthen(search_ctx *s, const rank_hit *ranked, lode_error *err) {
+  search_result *r = s->result;
+  lode_str *ids = mem_calloc(r->n, sizeof *ids);
+  size_t *owner = mem_calloc(r->n, sizeof *owner), n = 0;
+  lode_result *rows = NULL;
+  lode_status st = ids && owner ? LODE_OK : err_nomem(err);
+  for (size_t i = 0; i < r->n && st == LODE_OK; i++) {
+    if (!hits_is_brief(s, &r->hits[i])) continue;
+    st = hits_next_id(s, ranked[i].chunk, &ids[n], err);
+    owner[n] = i;
+    n += ids[n].len != 0;
+  }
+  lode_get_request get = {.select = {.ids = ids, .n_ids = n}, .include = LODE_DOCUMENT | LODE_METADATA};
+  if (st == LODE_OK && n) st = lode_get(s->code, &get, &rows, err);
+  search_note_snapshot(s, rows);
+  for (size_t i = 0, at = 0; i < n && st == LODE_OK; i++) {
+    const lode_row *row = lode_result_at(rows, at);
+    if (!row || !str_eq(row->id, ids[i])) continue; /* the last one of its file */
+    at++;
+    st = hits_append_chunk(s, owner[i], row, err);
+  }
+  lode_result_free(rows);
+  mem_free(owner);
   mem_free(ids);
   return st;
 }
@@ -191,7 +279,10 @@ lode_status search_make_hits(search_ctx *s, lode_error *err) {
   if (!s->result->hits) TRY_GOTO(err_nomem(err));
   s->result->n = list.n;
   for (size_t i = 0; i < list.n; i++) hits_fill(s->request, &list.v[i], &s->result->hits[i]);
-  if (list.n && !s->request->files_only) TRY_GOTO(hits_add_snippets(s, &reader, list.v, err));
+  if (list.n && !s->request->files_only) {
+    TRY_GOTO(hits_add_snippets(s, &reader, list.v, err));
+    TRY_GOTO(hits_lengthen(s, list.v, err));
+  }
   if (list.n) TRY_GOTO(hits_check_files(s, &reader, err));
 done:
   search_file_reader_close(&reader);

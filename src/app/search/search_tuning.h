@@ -128,6 +128,11 @@ enum {
   SEARCH_MAX_UNINDEXED = 10000,
   /* With more candidates than this, their texts are not read, and CENTRAL is 0: bounds the memory of a search. */
   SEARCH_MAX_TEXTS = 1000,
+  /* For a question, a chunk of fewer lines than the first of these is shown with what follows at most so many lines
+   * after it, up to so many lines in all. A fifth of the first results had at most five lines. */
+  SEARCH_BRIEF_LINES = 5,
+  SEARCH_BRIEF_GAP = 3,
+  SEARCH_SHOWN_LINES = 9,
   /* Bytes of the head of a definition, up to its body, when it is looked for in the text. A limit. */
   SEARCH_DEFINE_HEAD = 1000,
   /* A text as it stands that no index knows: chunks read at once, and matches that are enough. Bounds the memory of a
