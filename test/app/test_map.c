@@ -184,7 +184,7 @@ static bool told(const char *part) { return strstr(op_kit_answer.summary.data, p
 static void fill(size_t n, size_t gap) {
   strbuf text = {0};
   OK(run("create", "{\"collection\":\"c\",\"metric\":\"cosine\",\"if_missing\":true}"));
-  strbuf_addstr(&text, "{\"collection\":\"c\",\"records\":[");
+  strbuf_addstr(&text, "{\"collection\":\"c\",\"embed\":false,\"records\":[");
   for (size_t i = 0; i < n; i++) {
     strbuf_addf(&text,
                 "%s{\"id\":\"r%zu\",\"document\":\"record %zu says \xc3\xa9\",\"metadata\":{\"side\":%s,\"n\":%zu}",

@@ -107,6 +107,12 @@ static void null_stores(lode_store *s) {
   REFUSED(lode_store_stats(NULL, &stats, e));
   CHECK(is_zero(&stats, sizeof stats));
   REFUSED(lode_store_stats(s, NULL, e));
+  lode_reembed_report report;
+  memset(&report, 1, sizeof report);
+  REFUSED(lode_reembed(NULL, S("x"), &(lode_reembed_request){0}, &report, e));
+  CHECK(is_zero(&report, sizeof report));
+  REFUSED(lode_reembed(s, S("x"), NULL, NULL, e));
+  REFUSED(lode_reembed(s, S("x"), &(lode_reembed_request){0}, NULL, e));
   REFUSED(lode_store_id(NULL, &id, e));
   CHECK(id == 0);
   REFUSED(lode_store_id(s, NULL, e));

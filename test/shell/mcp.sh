@@ -4,6 +4,7 @@
 set -u
 . "$(dirname "$0")/../support/kit.sh"
 begin mcp "$@"
+unset LODE_MODELS # what is said where minilm is not at hand
 mkdir -p "$tmp/p/net"
 cd "$tmp/p" || exit 1
 git init -q . 2>/dev/null || mkdir .git

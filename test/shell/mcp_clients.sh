@@ -67,7 +67,7 @@ EOF
 tally v1 node "$to/mcp.mjs" "$lode" "$tmp/p" v1
 for mode in auto legacy pin; do tally "v2-$mode" node "$to/mcp.mjs" "$lode" "$tmp/p" v2 $mode; done
 inspect '"symbol"' --method tools/list
-inspect 'net/retry.py' --method tools/call --tool-name search_code --tool-arg 'query=growing pauses' --tool-arg limit=2
-inspect '"isError": true' --method tools/call --tool-name search_code --tool-arg 'query=x' --tool-arg limit=0
+inspect 'net/retry.py' --method tools/call --tool-name search --tool-arg 'query=growing pauses' --tool-arg limit=2
+inspect '"isError": true' --method tools/call --tool-name search --tool-arg 'query=x' --tool-arg limit=0
 [ -d "$tmp/p/.lode/crashes" ] && [ -n "$(ls "$tmp/p/.lode/crashes")" ] && bad "the worker died: $(cat "$tmp"/p/.lode/crashes/*)"
 finish

@@ -53,6 +53,13 @@ static lode_status write_open_target(op_context *ctx, const op_write_args *args,
   return op_target_open(ctx, args->collection.text, &how, &options, target, err);
 }
 
+/* Vectors of a model that only the caller knows. */
+static bool write_brings_vectors(const op_arg_records *given) {
+  for (size_t i = 0; i < given->n; i++)
+    if (given->records[i].vector) return true;
+  return false;
+}
+
 /* Without --embed: the collection's model, or minilm for one that has no vectors yet, if it is at hand. Else the
  * records stay without vectors, which is said. A collection whose vectors somebody else makes is left alone. */
 static lode_status write_embedder_at_hand(op_context *ctx, const op_write_args *args, op_target *target,
@@ -61,7 +68,7 @@ static lode_status write_embedder_at_hand(op_context *ctx, const op_write_args *
   strbuf stamp = {0};
   uint32_t dimension;
   lode_status st = model_read_stamp(target->store, args->collection.text, &stamp, &dimension, err);
-  bool strange = st == LODE_OK && !stamp.data[0] && dimension;
+  bool strange = st == LODE_OK && !stamp.data[0] && (dimension || write_brings_vectors(&args->records));
   if (st == LODE_OK && !strange)
     st = model_target_embedder(ctx, &request, args->collection.text, target, embedder, err);
   if (strange || (st != LODE_OK && st != LODE_NOMEM && !*embedder)) {
