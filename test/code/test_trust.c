@@ -851,6 +851,24 @@ TEST(no_refusal_shows_a_part_of_a_path_to_copy) {
   }
 }
 
+/* One process makes the store and lists it; another has seen it before that, and adopts it late. */
+TEST(who_adopts_late_does_not_replace_who_made_it) {
+  trust_list list;
+  trust_entry e = {0};
+  begin();
+  put("/p/.lode", TRUST_LEVEL_MADE, "00000000000000aa", "1-2", "");
+  put("/p/.lode", TRUST_LEVEL_ADOPTED, "00000000000000aa", "1-2", "");
+  trust_list_read(&list);
+  CHECK(trust_list_find(&list, "/p/.lode", &e) && e.level == TRUST_LEVEL_MADE);
+  trust_list_release(&list);
+  /* another store in its place is another matter */
+  put("/p/.lode", TRUST_LEVEL_ADOPTED, "00000000000000bb", "1-3", "");
+  trust_list_read(&list);
+  CHECK(trust_list_find(&list, "/p/.lode", &e) && e.level == TRUST_LEVEL_ADOPTED);
+  trust_list_release(&list);
+  trust_entry_release(&e);
+}
+
 TEST(many_processes_adopt_one_store_at_once) {
   enum { PROCESSES = 8 };
   begin();

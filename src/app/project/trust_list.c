@@ -337,6 +337,15 @@ static lode_status trust_list_set_aside(const char *path, lode_error *err) {
   return st;
 }
 
+/* Was the store listed as the user's own after the one who adopts it had read the list? */
+static bool trust_list_knows_better(const trust_list *list, const char *path, const trust_entry *entry) {
+  trust_entry now = {0};
+  bool better = entry && entry->level == TRUST_LEVEL_ADOPTED && entry->id[0] && trust_list_find(list, path, &now) &&
+                now.level != TRUST_LEVEL_ADOPTED && strcmp(now.id, entry->id) == 0;
+  trust_entry_release(&now);
+  return better;
+}
+
 /* entry NULL: removes the path's entry. */
 static lode_status trust_list_update(const char *path, const trust_entry *entry, bool *was_there, lode_error *err) {
   trust_list list = {0};
@@ -347,6 +356,8 @@ static lode_status trust_list_update(const char *path, const trust_entry *entry,
   TRY_GOTO(trust_list_lock(&lock, err));
   TRY_GOTO(trust_list_path(&file, "trusted", err));
   trust_list_read(&list);
+  st = LODE_OK;
+  if (trust_list_knows_better(&list, path, entry)) goto done;
   TRY_GOTO(trust_list_find_target(file.data, list.damaged, &target, err));
   if (list.damaged)
     TRY_GOTO(trust_list_set_aside(target.data, err));

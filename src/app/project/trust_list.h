@@ -49,7 +49,8 @@ bool trust_list_find(const trust_list *list, const char *path, trust_entry *entr
 bool trust_list_find_file(const trust_list *list, const char *file, trust_entry *entry);
 bool trust_list_next(const trust_list *list, size_t *at, trust_entry *entry);
 
-/* Replaces the entry of its path, or adds one. */
+/* Replaces the entry of its path, or adds one. A store that another process has listed as made or trusted meanwhile is
+ * not listed as adopted. */
 LODE_MUST lode_status trust_list_put(const trust_entry *entry, lode_error *err);
 LODE_MUST lode_status trust_list_remove(const char *path, bool *was_there, lode_error *err);
 
