@@ -184,7 +184,7 @@ run 0 config set search.refresh off
 run 1 search came_later --mode text
 run 0 config set search.refresh
 before=$(content)
-run 1 search came_later --mode text --read-only; says "1 files changed since they were indexed, and the store is opened to be read"
+run 1 search came_later --mode text --read-only; says "1 file changed since the last index run, and the store is opened to be read"
 run 0 search parse_header_line --json --read-only; has '"index":"behind"'
 check "a search that only reads has written" [ "$(content)" = "$before" ]
 run 0 search came_later --mode text -n 1 --json; has '"path":"src/later.c"'; hasnt '"stale"'

@@ -105,8 +105,8 @@ static lode_status refresh_judge_tree(refresh_state *r, lode_store *store, lode_
   r->run =
       (changed || changes.touched) && changed <= REFRESH_MAX_CHANGED && !obstacle; /* touched ones are only noted */
   if (changed && obstacle)
-    op_note(r->ctx, "%llu files changed since they were indexed, and %s: `lode index` brings them up to date",
-            (unsigned long long)changed, obstacle);
+    op_note(r->ctx, "%llu file%s changed since the last index run, and %s: `lode index` brings the index up to date",
+            (unsigned long long)changed, changed == 1 ? "" : "s", obstacle);
   else if (changed > REFRESH_MAX_CHANGED)
     op_note(r->ctx,
             "many files changed since they were indexed (%llu): `lode index` or --refresh brings them up to date",
