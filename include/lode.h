@@ -625,7 +625,8 @@ typedef struct lode_reembed_report {
  * change is made good. Then one transaction puts the new one in its place: no answer mixes two models, and handles of
  * the collection stay valid, unless they were opened with the old model's name, which is LODE_MISMATCH from then on. A
  * call that failed, was cancelled or killed leaves the collection as it was; the next one with the same model resumes
- * the work, one with another model begins again. LODE_UNSUPPORTED on a cluster. */
+ * the work, one with another model begins again. Calls with the same model at
+ * once share the work. LODE_UNSUPPORTED on a cluster. */
 LODE_EXPERIMENTAL LODE_MUST LODE_INLINE lode_status lode_reembed(lode_store *store, lode_str name,
                                                                  const lode_reembed_request *request,
                                                                  lode_reembed_report *report, lode_error *err);

@@ -312,6 +312,33 @@ TEST_SLOW(answers_never_mix_two_models, 300) {
   lode_close(s);
 }
 
+static char shared_folder[500];
+
+static void *reembed_too(void *ctx) {
+  lode_store *s = open_at(shared_folder, (lode_open_options){.no_background = true});
+  lode_error err;
+  OK(reembed(s, ctx, quiet, NULL, &err));
+  lode_close(s);
+  return NULL;
+}
+
+TEST_SLOW(several_at_once_share_the_work, 300) {
+  pthread_t threads[3];
+  if (!in_a_folder()) test_skip("of a folder");
+  snprintf(shared_folder, sizeof shared_folder, "%s", test_folder());
+  lode_store *s = open_at(shared_folder, (lode_open_options){.no_background = true});
+  lode_collection *c = toy_collection(s, &first_model);
+  fill(c, &first_model, 600);
+  for (int round = 0; round < 6; round++) {
+    const toy *t = round % 2 ? &first_model : &second_model;
+    for (int i = 0; i < 3; i++) CHECK(pthread_create(&threads[i], NULL, reembed_too, (void *)(uintptr_t)t) == 0);
+    for (int i = 0; i < 3; i++) CHECK(pthread_join(threads[i], NULL) == 0);
+    CHECK(expect_model(c, t) == 600 && collections_in(s, NULL) <= 2);
+  }
+  lode_collection_close(c);
+  lode_close(s);
+}
+
 /* ---- Kills and failing calls ---- */
 
 static char work_folder[500];
