@@ -43,7 +43,7 @@ static bool budget_is_target(const place *target, const char *root, const search
 
 static void budget_ask(const task *t, const char *root, const search_result *result, double *recall, budget_sum *sum) {
   bool found[TARGETS_MAX] = {0}, right = false;
-  size_t bytes = 0, n = 0;
+  size_t bytes = 0;
   for (size_t i = 0; i < result->n; i++) {
     const search_hit *hit = &result->hits[i];
     bytes += hit->path.len + hit->snippet.len;
@@ -52,7 +52,6 @@ static void budget_ask(const task *t, const char *root, const search_result *res
       right = right || (is && i == 0);
       if (!is || found[k]) continue;
       found[k] = true;
-      n++;
       for (size_t b = 0; b < BUDGETS; b++)
         if (bytes <= budgets[b] * BUDGET_BYTES_A_TOKEN) recall[b] += 1.0 / (double)t->n_targets;
     }
