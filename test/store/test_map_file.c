@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_map_file.c - lode.pages when something goes wrong beside it: it cannot be written anew, somebody forges it, it
+/* test_map_file.c - lode.pages when something goes wrong beside it: it cannot be rewritten, somebody forges it, it
  * is damaged in the middle of a read or a transaction, and the process forks. And two ways in which another history
  * gets into an open database: a commit in place of one that was lost, and an old copy. */
 #include "support/fault.h"

@@ -125,15 +125,21 @@ done:
 
 /* ---- db embed ---- */
 
+/* What the arguments of both operations say about the model. */
+#define OP_MODEL_REQUEST(args)                                                                                         \
+  {                                                                                                                    \
+    .model = (args)->model.text,                                                                                       \
+    .options = {.max_tokens = (uint32_t)(args)->max_tokens.n,                                                          \
+                .threads = (uint32_t)(args)->threads.n,                                                                \
+                .precision = op_precision_of(&(args)->precision)},                                                     \
+  }
+
 lode_status op_do_fill(op_context *ctx, const op_fill_args *args, lode_error *err) {
   op_open_options how = {.write = true};
   op_target target;
   lode_embedder *embedder = NULL;
   model_backfill_stats filled = {0};
-  model_request request = {.model = args->model.text,
-                           .options = {.max_tokens = (uint32_t)args->max_tokens.n,
-                                       .threads = (uint32_t)args->threads.n,
-                                       .precision = op_precision_of(&args->precision)}};
+  model_request request = OP_MODEL_REQUEST(args);
   TRY(op_target_open(ctx, args->collection.text, &how, NULL, &target, err));
   lode_status st = model_target_embedder(ctx, &request, args->collection.text, &target, &embedder, err);
   if (st == LODE_OK) st = model_backfill(ctx, &target, embedder, &filled, err);
@@ -156,10 +162,7 @@ lode_status op_do_reembed(op_context *ctx, const op_reembed_args *args, lode_err
   op_target target;
   lode_embedder *embedder = NULL;
   lode_reembed_report report;
-  model_request request = {.model = args->model.text,
-                           .options = {.max_tokens = (uint32_t)args->max_tokens.n,
-                                       .threads = (uint32_t)args->threads.n,
-                                       .precision = op_precision_of(&args->precision)}};
+  model_request request = OP_MODEL_REQUEST(args);
   TRY(op_target_open(ctx, args->collection.text, &how, NULL, &target, err));
   lode_status st = model_open_embedder(ctx, &request, request.model, (lode_str){0}, &embedder, err);
   lode_reembed_request reembed = {
