@@ -74,9 +74,7 @@ bool chroma_coll_uid(chroma_request *c, uint64_t *uid);
 /* Does the name keep to Chroma's rules? Those of collections and databases are the same; `field` begins the error. */
 bool chroma_check_name(chroma_request *c, const char *field, lode_str name);
 
-/* "TENANT/DATABASE/NAME" or the plain name; words 0 and 1 of the task are tenant and database. */
-lode_str chroma_full_name(chroma_request *c, lode_str name);
-/* The reverse: false if the collection is not in the task's tenant and database. */
+/* The name within the tenant and database of the task (words 0 and 1); false if the collection is not in them. */
 bool chroma_local_name(const chroma_request *c, lode_str full, lode_str *name);
 /* Sets *exists; false, with the error set, if that cannot be known. */
 bool chroma_database_exists(chroma_request *c, bool *exists);
@@ -121,7 +119,6 @@ bool chroma_schema_allows(chroma_request *c, lode_str metadata);
 
 enum { CHROMA_UUID_BYTES = 37 };
 void chroma_uuid_format(uint64_t uid, char text[CHROMA_UUID_BYTES]);
-bool chroma_uuid_parse(lode_str text, uint64_t *uid);
 
 /* ---- Handlers ---- */
 

@@ -21,7 +21,7 @@ void chroma_uuid_format(uint64_t uid, char text[CHROMA_UUID_BYTES]) {
            (unsigned long long)uuid_check_bits(uid));
 }
 
-bool chroma_uuid_parse(lode_str text, uint64_t *uid) {
+static bool uuid_parse(lode_str text, uint64_t *uid) {
   static const char digits[] = "0123456789abcdef";
   char want[CHROMA_UUID_BYTES], low[CHROMA_UUID_BYTES];
   uint64_t value = 0;
@@ -45,7 +45,8 @@ static bool is_default_database(const chroma_request *c) {
   return rescue_layout_is_default(c->task->words[0], c->task->words[1]);
 }
 
-lode_str chroma_full_name(chroma_request *c, lode_str name) {
+/* "TENANT/DATABASE/NAME" or the plain name. */
+static lode_str coll_full_name(chroma_request *c, lode_str name) {
   strbuf full = {0};
   lode_str copy = {0};
   if (is_default_database(c)) return name;
@@ -139,7 +140,7 @@ static bool coll_looks_like_uuid(lode_str text) {
 }
 
 bool chroma_coll_uid(chroma_request *c, uint64_t *uid) {
-  if (chroma_uuid_parse(c->task->words[2], uid)) return true;
+  if (uuid_parse(c->task->words[2], uid)) return true;
   return coll_looks_like_uuid(c->task->words[2]) ? chroma_no_collection(c)
                                                  : chroma_invalid(c, "Collection ID is not a valid UUIDv4");
 }
@@ -238,7 +239,7 @@ static bool coll_respond(chroma_request *c, lode_str full, uint64_t uid) {
 }
 
 bool chroma_do_get_collection(chroma_request *c) {
-  lode_str full = chroma_full_name(c, c->task->words[2]);
+  lode_str full = coll_full_name(c, c->task->words[2]);
   return full.data ? coll_respond(c, full, 0) : chroma_respond_status(c, err_nomem(&c->err));
 }
 
@@ -356,7 +357,7 @@ bool chroma_do_create_collection(chroma_request *c) {
   bool exists;
   if (!name_node || chroma_body_node(c, name_node)->type != JSON_NODE_STRING)
     return chroma_bad_shape(c, "name must be a string");
-  lode_str name = chroma_body_node(c, name_node)->u.s, full = chroma_full_name(c, name);
+  lode_str name = chroma_body_node(c, name_node)->u.s, full = coll_full_name(c, name);
   bool reuse = again && chroma_body_node(c, again)->type == JSON_NODE_TRUE;
   if (again && !reuse && chroma_body_node(c, again)->type != JSON_NODE_FALSE)
     return chroma_bad_shape(c, "get_or_create must be true or false");
@@ -392,7 +393,7 @@ static bool coll_apply_changes(chroma_request *c, const lode_collection_info *in
   if (!chroma_config_update(c, &config)) goto done;
   text = given ? coll_stored_metadata(c, &c->json, given, true, &config)
                : coll_stored_metadata(c, &old, 0, old.count != 0, &config);
-  if (name_node) full = chroma_full_name(c, name);
+  if (name_node) full = coll_full_name(c, name);
   if (!text.data || !full.data) {
     chroma_respond_status(c, err_nomem(&c->err));
     goto done;
@@ -424,7 +425,7 @@ bool chroma_do_update_collection(chroma_request *c) {
 }
 
 bool chroma_do_delete_collection(chroma_request *c) {
-  lode_str full = chroma_full_name(c, c->task->words[2]);
+  lode_str full = coll_full_name(c, c->task->words[2]);
   if (!full.data) return chroma_respond_status(c, err_nomem(&c->err));
   if (str_eq(full, STR_LIT(RESCUE_LAYOUT_REGISTRY))) return chroma_no_collection(c);
   lode_status st = chroma_check_may_change(c, full);

@@ -28,8 +28,4 @@ LODE_MUST lode_status op_symbols_path(op_symbols *s, const op_arg_text *given, s
 /* LODE_NOT_FOUND when nothing has that name. */
 LODE_MUST lode_status op_symbols_find(op_symbols *s, lode_str name, symbols_ids *ids, lode_error *err);
 
-/* Runs git in the project's root and reads what it prints, at most `max` bytes. LODE_NOT_FOUND without git. */
-LODE_MUST lode_status op_symbols_git(const char *root, const char *const *args, size_t max, strbuf *out,
-                                     lode_error *err);
-
 #endif

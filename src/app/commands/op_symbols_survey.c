@@ -15,7 +15,8 @@ enum { SURVEY_MAX_GIT_BYTES = 64 << 20, SURVEY_MAX_ARGS = 16 };
 /* ---- git ---- */
 
 /* A child's standard output is closed to it: a shell connects git's to the descriptor that we read. */
-lode_status op_symbols_git(const char *root, const char *const *args, size_t max, strbuf *out, lode_error *err) {
+/* Runs git in the project's root and reads what it prints, at most `max` bytes. LODE_NOT_FOUND without git. */
+static lode_status survey_git(const char *root, const char *const *args, size_t max, strbuf *out, lode_error *err) {
   const char *argv[SURVEY_MAX_ARGS + 6] = {"sh", "-c", "exec git -C \"$0\" \"$@\" >&3", root};
   size_t n = 4;
   proc_child child = PROC_NONE;
@@ -88,7 +89,7 @@ static lode_status survey_changed_since(op_symbols *s, lode_str rev, symbols_ids
   const char *args[] = {"diff",       "--unified=0", "--no-color",      "--no-ext-diff",   "--no-textconv",
                         "--relative", "--no-prefix", "--src-prefix=a/", "--dst-prefix=b/", revision,
                         "--",         NULL};
-  TRY_GOTO(op_symbols_git(s->project.root, args, SURVEY_MAX_GIT_BYTES, &text, err));
+  TRY_GOTO(survey_git(s->project.root, args, SURVEY_MAX_GIT_BYTES, &text, err));
   for (size_t at = 0; at < text.len && st == LODE_OK;) {
     const char *end = memchr(text.data + at, '\n', text.len - at);
     size_t n = end ? (size_t)(end - text.data) - at : text.len - at;
@@ -270,8 +271,7 @@ static uint64_t *survey_count_changes(op_symbols *s) {
   strbuf log = {0}, shown = {0};
   uint64_t *changes = mem_calloc(s->world.n_files + 1, sizeof *changes);
   lode_error why = {.record = LODE_NO_RECORD};
-  if (s->ctx->remote || !changes ||
-      op_symbols_git(s->project.root, args, SURVEY_MAX_GIT_BYTES, &log, &why) != LODE_OK) {
+  if (s->ctx->remote || !changes || survey_git(s->project.root, args, SURVEY_MAX_GIT_BYTES, &log, &why) != LODE_OK) {
     mem_free(changes);
     strbuf_release(&log);
     return NULL;

@@ -108,8 +108,6 @@ void mcp_service(worker_task *task);
 
 /* "content":[..],"isError":true */
 void mcp_put_failure(strbuf *out, lode_str text);
-/* Untrusted text as part of one line: without control characters and backticks. */
-void mcp_put_line(strbuf *out, lode_str text);
 /* A text for people as one for agents: commands become tools. */
 void mcp_put_agent_text(strbuf *out, lode_str text);
 /* A row of a result as text. */

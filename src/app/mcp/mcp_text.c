@@ -8,7 +8,8 @@
 #include "ops/op_text.h"
 #include "mcp/mcp.h"
 
-void mcp_put_line(strbuf *out, lode_str text) {
+/* Untrusted text as part of one line: without control characters and backticks. */
+static void text_put_line(strbuf *out, lode_str text) {
   while (text.len) {
     const char *tick = memchr(text.data, '`', text.len);
     size_t n = tick ? (size_t)(tick - text.data) : text.len;
@@ -46,7 +47,7 @@ void mcp_put_agent_text(strbuf *out, lode_str text) {
 static void mcp_put_part(strbuf *out, const char *before, lode_str text, const char *after) {
   if (!text.len) return;
   strbuf_addstr(out, before);
-  mcp_put_line(out, text);
+  text_put_line(out, text);
   strbuf_addstr(out, after);
 }
 
@@ -112,11 +113,11 @@ static void mcp_put_hit(strbuf *out, const op_row *row, size_t number) {
 static void mcp_put_value(strbuf *out, const op_value *value) {
   strbuf text = {0};
   if (value->type == OP_VALUE_TEXT) {
-    mcp_put_line(out, value->u.text);
+    text_put_line(out, value->u.text);
     return;
   }
   op_value_put_json(&text, value);
-  mcp_put_line(out, (lode_str){text.data ? text.data : "", text.len});
+  text_put_line(out, (lode_str){text.data ? text.data : "", text.len});
   out->failed = out->failed || text.failed;
   strbuf_release(&text);
 }
@@ -125,7 +126,7 @@ static void mcp_put_value(strbuf *out, const op_value *value) {
 static void mcp_put_record(strbuf *out, const op_row *row, size_t number) {
   lode_str document = op_row_get_text(row, "document");
   strbuf_addf(out, "%zu. ", number);
-  mcp_put_line(out, op_row_get_text(row, "id"));
+  text_put_line(out, op_row_get_text(row, "id"));
   mcp_put_real(out, row, "distance");
   mcp_put_real(out, row, "score");
   strbuf_addch(out, '\n');
@@ -176,11 +177,11 @@ static void mcp_put_edge(strbuf *out, const op_row *row) {
   mcp_put_part(out, "", op_row_get_text(row, "path"), "");
   strbuf_addf(out, ":%llu ", (unsigned long long)op_row_get_count(row, "line"));
   if (op_row_get_text(row, "from").len)
-    mcp_put_line(out, op_row_get_text(row, "from"));
+    text_put_line(out, op_row_get_text(row, "from"));
   else
     strbuf_addstr(out, "(outside of definitions)");
   strbuf_addstr(out, str_eq(use, STR_LIT("call")) ? " calls " : " uses ");
-  mcp_put_line(out, op_row_get_text(row, "to"));
+  text_put_line(out, op_row_get_text(row, "to"));
   mcp_put_part(out, " (", op_row_get_text(row, "at"), ")");
   if (times > 1) strbuf_addf(out, " %llu times", times);
   if (!op_row_get(row, "at")) strbuf_addstr(out, " (not in this project)");

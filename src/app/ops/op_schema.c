@@ -176,7 +176,7 @@ static void schema_put_required(strbuf *out, const op_field *fields, bool first)
   }
 }
 
-void op_output_schema(strbuf *out, const op_def *op) {
+static void schema_put_output(strbuf *out, const op_def *op) {
   strbuf_addstr(out, "{\"type\":\"object\",\"properties\":{");
   if (op->row) {
     strbuf_addstr(out, "\"rows\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{");
@@ -201,7 +201,7 @@ void op_schema(strbuf *out, const op_def *op) {
   strbuf_addstr(out, ",\"inputSchema\":");
   op_input_schema(out, op);
   strbuf_addstr(out, ",\"outputSchema\":");
-  op_output_schema(out, op);
+  schema_put_output(out, op);
   strbuf_addf(out, ",\"annotations\":{\"readOnlyHint\":%s,\"destructiveHint\":%s,\"openWorldHint\":false}}",
               reads ? "true" : "false", destroys ? "true" : "false");
 }

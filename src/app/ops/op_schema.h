@@ -8,7 +8,6 @@
 /* {"name","description","inputSchema","outputSchema","annotations"}: an entry of MCP's tools/list. */
 void op_schema(strbuf *out, const op_def *op);
 void op_input_schema(strbuf *out, const op_def *op);
-void op_output_schema(strbuf *out, const op_def *op);
 
 /* May an HTTP request run it? Not servers, not what changes files of this machine or needs a path, and not what
  * returns raw bytes. */

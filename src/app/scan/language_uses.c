@@ -10,7 +10,7 @@
   "formal_parameters: assignment_pattern:left variable_declarator:name array_pattern: object_pattern: "                \
   "pair_pattern:value rest_pattern: catch_clause:parameter arrow_function:parameter for_in_statement:left"
 
-const lang_uses lang_uses_table[] = {
+static const lang_uses lang_uses_table[] = {
     {.grammar = "c",
      .calls = "call_expression.function",
      .imports = "preproc_include",
@@ -152,7 +152,7 @@ const lang_uses lang_uses_table[] = {
      .bases = "inheritance_specifier",
      .implicit_this = true},
 };
-const size_t lang_uses_count = sizeof lang_uses_table / sizeof *lang_uses_table;
+static const size_t lang_uses_count = sizeof lang_uses_table / sizeof *lang_uses_table;
 
 const lang_uses *lang_uses_of(const lang_info *language) {
   for (size_t i = 0; language->grammar && i < lang_uses_count; i++)

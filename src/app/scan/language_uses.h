@@ -32,9 +32,6 @@ typedef struct lang_uses {
   bool package_by_path; /* files of one folder see each other's names without an import */
 } lang_uses;
 
-extern const lang_uses lang_uses_table[];
-extern const size_t lang_uses_count;
-
 /* NULL when the language has no grammar, or the grammar no row. */
 const lang_uses *lang_uses_of(const lang_info *language);
 /* Languages that call each other share a family: c and c++; javascript and typescript; java, kotlin, ... */
