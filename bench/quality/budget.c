@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* budget.c - how many of the places that answer a question are within so many tokens of output?
+/* budget.c - where in the answers are the places that answer a question?
  *
  *   budget TASKS.jsonl STORES <repos
  *
  * A line of `repos` is NAME TREE ROOT, as bench/quality/search.sh writes it; the index is STORES/NAME. A result costs
  * its path and its text, four bytes a token; one that goes beyond the budget does not count, nor what comes after it.
- * Prints the mean over repositories of the share of targets within each budget, and how many questions whose first
- * result is a target are marked as weak.
+ * Prints the mean over repositories of the share of targets within each budget, NDCG@10 (tasks.h), and how many
+ * questions whose first result is a target are marked as weak.
  */
 #include "tasks.h"
 
@@ -22,6 +22,7 @@ static const size_t budgets[BUDGETS] = {500, 1000, 2000};
 
 typedef struct budget_sum {
   double recall[BUDGETS];
+  tally ndcg;
   size_t repos, asked, right, weak, wrongly;
 } budget_sum;
 
@@ -41,6 +42,19 @@ static bool budget_is_target(const place *target, const char *root, const search
   return str_eq(path, hit->path) && lines;
 }
 
+/* NDCG@10 of the hits. Their paths are below root, those of targets are not. */
+static double budget_ndcg(const task *t, const char *root, const search_result *result) {
+  static char paths[RESULTS_MAX][8192];
+  place results[RESULTS_MAX];
+  size_t n = result->n < RESULTS_MAX ? result->n : RESULTS_MAX;
+  for (size_t i = 0; i < n; i++) {
+    const search_hit *hit = &result->hits[i];
+    snprintf(paths[i], sizeof paths[i], "%s%s%.*s", root, root[0] ? "/" : "", (int)hit->path.len, hit->path.data);
+    results[i] = (place){str_of(paths[i]), hit->first, hit->last};
+  }
+  return task_ndcg(t, results, n);
+}
+
 static void budget_ask(const task *t, const char *root, const search_result *result, double *recall, budget_sum *sum) {
   bool found[TARGETS_MAX] = {0}, right = false;
   size_t bytes = 0;
@@ -56,6 +70,7 @@ static void budget_ask(const task *t, const char *root, const search_result *res
         if (bytes <= budgets[b] * BUDGET_BYTES_A_TOKEN) recall[b] += 1.0 / (double)t->n_targets;
     }
   }
+  tally_add(&sum->ndcg, t, budget_ndcg(t, root, result));
   sum->asked++;
   sum->right += right;
   sum->weak += result->weak;
@@ -97,7 +112,7 @@ static void budget_repo(const tasks *all, const char *const *repo, const char *s
 
 int main(int argc, char **argv) {
   char line[8192], name[256], tree[4096], root[1024];
-  budget_sum sum = {0};
+  static budget_sum sum;
   tasks all;
   if (argc < 3) {
     fprintf(stderr, "usage: budget TASKS.jsonl STORES <repos\n");
@@ -109,11 +124,15 @@ int main(int argc, char **argv) {
     if (sscanf(line, "%255s %4095s %1023s", name, tree, root) < 2) continue;
     budget_repo(&all, (const char *const[]){name, tree, root}, argv[2], &sum);
   }
-  tasks_release(&all);
   if (!sum.repos) return 1;
   for (size_t b = 0; b < BUDGETS; b++)
     printf("within %zu tokens: %.3f\n", budgets[b], sum.recall[b] / (double)sum.repos);
+  printf("NDCG@10: %.4f\n", tally_mean(&sum.ndcg));
+  for (size_t i = 0; i < sum.ndcg.n_categories; i++)
+    printf("NDCG@10 of %.*s: %.4f\n", (int)sum.ndcg.categories[i].name.len, sum.ndcg.categories[i].name.data,
+           sum.ndcg.categories[i].sum / (double)sum.ndcg.categories[i].n);
   printf("asked %zu, first result right %zu, marked weak %zu, right and marked weak %zu\n", sum.asked, sum.right,
          sum.weak, sum.wrongly);
+  tasks_release(&all);
   return 0;
 }
