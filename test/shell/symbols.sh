@@ -147,12 +147,11 @@ fun ship() {
   c.load(1)
 }
 X
-"$lode" index >/dev/null 2>&1
-if [ -z "$("$lode" outline c/pool.c 2>/dev/null)" ]; then
-  skip "the grammars are not built (make grammars)"
+if ! with_syntax "symbols"; then
   finish
   exit
 fi
+run 0 index
 
 # outline, def: kinds, signatures, documentation, members
 run 0 outline c/pool.c --json

@@ -29,6 +29,12 @@ skip() {
   skipped=$((skipped + 1))
   echo "skipped: $*"
 }
+# with_syntax WHAT: is lode-parser built, with grammars? Where npm's registry cannot be reached it is not, and WHAT is skipped
+with_syntax() {
+  (cd "$tmp" && "$lode" doctor --json 2>/dev/null) | grep -q '"check":"parser".* languages with a grammar' && return 0
+  skip "$1: the grammars are not built (make grammars)"
+  return 1
+}
 # run CODE ARGS...: runs lode in the present folder, checks the exit code, keeps $out and $err
 run() {
   local want=$1
