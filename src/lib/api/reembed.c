@@ -24,7 +24,7 @@ enum {
 typedef struct reembed_job {
   lode_store *store;
   lode_str name, aside; /* of the old and the new collection */
-  lode_collection *old, *new;
+  lode_collection *old, *next;
   lode_reembed_request request;
   mem_arena arena; /* of everything that lasts for the whole call */
   size_t page_rows;
@@ -93,8 +93,8 @@ static void reembed_list_differing(reembed_job *j, const lode_result *page, cons
 
 static lode_status reembed_write(reembed_job *j, lode_txn *txn, lode_error *err) {
   lode_selection old = {.ids = j->stale, .n_ids = j->n_stale};
-  if (j->n_stale) TRY(lode_delete(j->new, txn, &old, NULL, err));
-  return lode_add(j->new, txn, j->records, j->n, LODE_KEEP_EXISTING, NULL, err);
+  if (j->n_stale) TRY(lode_delete(j->next, txn, &old, NULL, err));
+  return lode_add(j->next, txn, j->records, j->n, LODE_KEEP_EXISTING, NULL, err);
 }
 
 /* Makes the missing vectors of the listed records, and writes them. */
@@ -126,7 +126,7 @@ static lode_status reembed_page(reembed_job *j, const lode_result *page, lode_er
   size_t n = lode_result_count(page);
   TRY(reembed_check_vectorless(j, page, err));
   for (size_t i = 0; i < n; i++) j->ids[i] = lode_result_at(page, i)->id;
-  TRY(reembed_by_ids(j->new, j->ids, n, LODE_ALL, &rows, err));
+  TRY(reembed_by_ids(j->next, j->ids, n, LODE_ALL, &rows, err));
   reembed_list_differing(j, page, rows);
   lode_status st = reembed_write_listed(j, err);
   lode_result_free(rows);
@@ -155,7 +155,7 @@ static lode_status reembed_delete_extra(reembed_job *j, lode_error *err) {
     lode_result *page, *rows = NULL;
     lode_status st;
     size_t n = 0;
-    TRY(lode_get(j->new, &get, &page, err));
+    TRY(lode_get(j->next, &get, &page, err));
     for (size_t i = 0; i < lode_result_count(page); i++) j->ids[i] = lode_result_at(page, i)->id;
     TRY_GOTO(reembed_by_ids(j->old, j->ids, lode_result_count(page), 0, &rows, err));
     for (size_t i = 0, at = 0; i < lode_result_count(page); i++) {
@@ -165,7 +165,7 @@ static lode_status reembed_delete_extra(reembed_job *j, lode_error *err) {
       else
         j->stale[n++] = j->ids[i];
     }
-    if (n) TRY_GOTO(lode_delete(j->new, j->txn, &(lode_selection){.ids = j->stale, .n_ids = n}, NULL, err));
+    if (n) TRY_GOTO(lode_delete(j->next, j->txn, &(lode_selection){.ids = j->stale, .n_ids = n}, NULL, err));
     get.after = lode_result_next(page);
   done:
     lode_result_free(page);
@@ -179,7 +179,7 @@ static lode_status reembed_delete_extra(reembed_job *j, lode_error *err) {
 static lode_status reembed_match_counts(reembed_job *j, lode_error *err) {
   uint64_t old_records, new_records;
   TRY(lode_count(j->old, &old_records, err));
-  TRY(lode_count(j->new, &new_records, err));
+  TRY(lode_count(j->next, &new_records, err));
   if (j->txn) new_records += j->additions;
   return old_records == new_records ? LODE_OK : reembed_delete_extra(j, err);
 }
@@ -273,7 +273,7 @@ static lode_status reembed_open_aside(reembed_job *j, const lode_collection_info
   lode_str *keys;
   TRY(reembed_read_counters(j, &keys, &options.n_counters, err));
   options.counters = keys;
-  return lode_collection_open(j->store, j->aside, &options, &j->new, err);
+  return lode_collection_open(j->store, j->aside, &options, &j->next, err);
 }
 
 /* Opens both collections. *done: the vectors are of that model already. */
@@ -391,13 +391,13 @@ lode_status lode_reembed_sized(lode_store *store, lode_str name, const lode_reem
                    "a cluster cannot change the model of a collection in one step: copy it into a new collection");
   lode_status st = reembed_begin(&j, err);
   if (st == LODE_OK) st = reembed_run(&j, err);
-  if ((st == LODE_NOT_FOUND || st == LODE_GONE) && j.new &&reembed_was_done(&j)) {
+  if ((st == LODE_NOT_FOUND || st == LODE_GONE) && j.next && reembed_was_done(&j)) {
     err_clear(err);
     st = LODE_OK;
   }
   if (st == LODE_OK) api_give(report, report_size, &j.report, sizeof j.report);
   lode_collection_close(j.old);
-  lode_collection_close(j.new);
+  lode_collection_close(j.next);
   mem_arena_release(&j.arena);
   return st;
 }
