@@ -54,8 +54,14 @@ $(addprefix dist-libs-,$(DIST_PROGRAM) $(DIST_GLIBC)): dist-libs-%: dist-fetch
 	@$(MAKE) --no-print-directory -j2 -f tools/dist/libs.mk SRC=$(DIST_SRC) OUT=$(DIST)/$*/libs LIBS="$(call dist_of,$*,libs)" \
 	  CC="$(call dist_cc,$*)" AR="$(dist_ar)" all
 
+# A sum of the sources is put beside what is built of them, once it is built: packages are made of one state (tools/dist/sources.sh)
+dist_sources = $(DIST)/$(1)/release/$(2).sources
+dist_before  = mkdir -p $(DIST)/$(1)/release && rm -f $(dist_sources) && tools/dist/sources.sh >$(dist_sources).now
+dist_after   = mv $(dist_sources).now $(dist_sources)
+
 # lode, and lode-parser with all grammars; always linked, because make does not see the libraries
 $(addprefix dist-lode-,$(DIST_PROGRAM)): dist-lode-%: dist-libs-%
+	@$(call dist_before,$*,lode)
 	@$(MAKE) --no-print-directory -j2 -f tools/dist/grammars.mk SRC=$(DIST_SRC) OUT=$(DIST)/$*/grammars CC="$(call dist_cc,$*)" all
 	@rm -f $(DIST)/$*/release/lode $(DIST)/$*/release/lode-parser
 	@$(call dist_make,$*,LDFLAGS="$(call dist_of,$*,link)" LODE_EXTRA="$(call dist_obj,$*,libraries $(call dist_of,$*,static))" \
@@ -64,14 +70,17 @@ $(addprefix dist-lode-,$(DIST_PROGRAM)): dist-lode-%: dist-libs-%
 	@$(call dist_make,$*,LDFLAGS="$(call dist_of,$*,link) $(dist_strip)" PARSER_EXTRA="$(call dist_obj,$*,$(call dist_of,$*,static)) \
 	  $(DIST)/$*/release/grammar_table.o $$(ls $(DIST)/$*/grammars/*.o | tr '\n' ' ')" PKG_LIBS="$(call dist_lib_files,$*,,microhttpd)" \
 	  $(DIST)/$*/release/lode-parser)
+	@$(call dist_after,$*,lode)
 
 $(OUT)/grammar_table.o: $(BUILD)/grammars/table.c
 	$(call say,CC)$(CC) $(CFLAGS_ALL) -I. -c -o $@ $<
 
 # The library for Python and other programs; it needs nothing but the C library, whose allocator it keeps
 $(addprefix dist-shared-,$(DIST_PROGRAM) $(DIST_GLIBC)): dist-shared-%: dist-libs-%
+	@$(call dist_before,$*,liblode)
 	@$(call dist_make,$*,LDFLAGS="$(dist_strip)" LIB_EXTRA="$(call dist_obj,$*,dlfcn cpu_model) $(DIST)/$*/release/libraries_shared.o" \
 	  PKG_LIBS="$(filter-out -l%,$(call dist_lib_files,$*,,microhttpd mimalloc))" dist-shared-file)
+	@$(call dist_after,$*,liblode)
 .PHONY: dist-shared-file
 dist-shared-file: $(OUT)/$(LIB_FILE)
 $(OUT)/libraries_shared.o: tools/dist/static/libraries.c
@@ -91,6 +100,8 @@ dist:
 	@for t in $(sort $(DIST_HOST) $(DIST_TARGETS)); do $(MAKE) --no-print-directory dist-target-$$t || exit 1; done
 	@$(MAKE) --no-print-directory dist-packages
 dist-packages:
+	@tools/dist/sources.sh check $(foreach t,$(DIST_TARGETS),$(call dist_sources,$(t),lode)) \
+	  $(foreach t,$(DIST_TARGETS) $(call dist_glibc,$(DIST_TARGETS)),$(call dist_sources,$(t),liblode))
 	@rm -rf $(DIST_OUT)
 	@mkdir -p $(DIST_OUT)
 	@for t in $(DIST_TARGETS); do tools/dist/stage.sh $$t $(DIST)/stage/$$t && tools/dist/tarball.sh $$t $(DIST_OUT) || exit 1; done

@@ -4,7 +4,7 @@ set -eu
 cd "$(dirname "$0")/.."
 work=$(mktemp -d "${TMPDIR:-/tmp}/lode-symbols-XXXXXX")
 trap 'rm -rf "$work"' EXIT
-tr '\n' ' ' <include/lode.h | sed 's/;/;\n/g' | sed -n 's/.*LODE_API[^(]*[ *]\(lode_[a-z0-9_]*\)(.*/\1/p' | sort -u >"$work/want"
-nm -D --defined-only "$1/liblode.so.$2" | awk '$2 ~ /[TDBR]/ { print $3 }' | sort -u >"$work/shared"
-nm -g --defined-only "$1/liblode.a" | awk 'NF == 3 { print $3 }' | sort -u >"$work/static"
+tools/public-names.sh >"$work/want"
+nm -D --defined-only "$1/liblode.so.$2" | awk '$2 ~ /[TDBR]/ { print $3 }' | LC_ALL=C sort -u >"$work/shared"
+nm -g --defined-only "$1/liblode.a" | awk 'NF == 3 { print $3 }' | LC_ALL=C sort -u >"$work/static"
 if diff "$work/want" "$work/shared" && diff "$work/want" "$work/static"; then echo "1 passed, 0 failed"; else echo "0 passed, 1 failed"; exit 1; fi

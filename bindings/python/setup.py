@@ -33,8 +33,13 @@ class Build(build_py):
         sys.path.insert(0, HERE)
         from abi import Header
         target = os.path.join(self.build_lib, "lode")
-        with open(HEADER, encoding="utf-8") as header, open(os.path.join(target, "_abi.py"), "w", encoding="utf-8") as out:
-            Header(header.read()).write(out)
+        header = Header(text)
+        with open(LIBRARY, "rb") as library:
+            names = library.read()
+        if any(name.encode() + b"\0" not in names for name, _, _ in header.functions):
+            raise SystemExit("lode: %s is older than %s: run `make` in the checkout first" % (LIBRARY, HEADER))
+        with open(os.path.join(target, "_abi.py"), "w", encoding="utf-8") as out:
+            header.write(out)
         shutil.copyfile(LIBRARY, os.path.join(target, NAME % ABI))
 
 

@@ -62,6 +62,16 @@ if "$python" -m pip --version >/dev/null 2>&1 && "$python" -c 'import setuptools
     echo "FAIL: the wheel"
     tail -20 "$tmp/wheel.log"
   fi
+  # a library that lacks a function of today's header
+  sed 's/lode_reembed_sized/lode_reembed_other/g' "$(realpath "$LODE_LIBRARY")" >"$tmp/old.so"
+  if LODE_LIBRARY="$tmp/old.so" "$python" -m pip wheel --quiet --no-deps --no-build-isolation -w "$tmp/old" "$here/bindings/python" >"$tmp/wheel.log" 2>&1 ||
+    ! grep -q 'is older than .*lode.h' "$tmp/wheel.log"; then
+    failed=$((failed + 1))
+    echo "FAIL: a wheel of a library that is older than its header"
+    tail -20 "$tmp/wheel.log"
+  else
+    passed=$((passed + 1))
+  fi
   rm -rf "$here/bindings/python/build" "$here/bindings/python"/*.egg-info
 else
   skip "a wheel, because pip, setuptools or wheel is not installed"
