@@ -12,8 +12,9 @@ $(TESTS): $(HELP_OBJ) $(INSIDE)
 # jansson is the oracle of one test, which skips itself where that is not installed
 $(OUT)/test/test_json: TEST_LIBS = $(shell pkg-config --libs jansson 2>/dev/null)
 
-# bugs that are planted in the library, to see them found (test/support/sim_bugs.c)
-$(OUT)/test/test_simulator: TEST_LIBS = -Wl,--wrap=vfs_map_open,--wrap=vfs_map_prove,--wrap=vfs_moment_ready,--wrap=journal_put_ids
+# bugs that are planted in the library, to see them found (test/support/sim_bugs.c); what the seed decides (sim_world.c)
+$(OUT)/test/test_simulator: TEST_LIBS = -Wl,--wrap=vfs_map_open,--wrap=vfs_map_prove,--wrap=vfs_moment_ready,--wrap=journal_put_ids \
+  -Wl,--wrap=os_random,--wrap=getpid,--wrap=mkdtemp
 
 # ---- Fuzzing: libFuzzer programs, and the same targets as plain tests over their seeds and seeded mutations
 

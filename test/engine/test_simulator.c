@@ -46,15 +46,36 @@ TEST_SLOW(one_episode, 600) {
   sim_options o = {.seed = test_seed(), .steps = stress ? STRESS_STEPS : STEPS};
   if (stress) o.stress = (sim_stress)strtoul(stress, NULL, 10);
   sim_run(&o, &n);
+  printf("seed %llu: %llu steps, trace 0x%016llx\n", (unsigned long long)o.seed, (unsigned long long)n.steps,
+         (unsigned long long)n.trace);
 }
 
+/* A folder further down, for temporary files too, with what a killed process has left in it. */
+static const char *another_folder(void) {
+  static const char *const below[] = {"/a", "/b", "/lode-private-x"};
+  static char folder[300];
+  char path[340];
+  snprintf(folder, sizeof folder, "%s", test_folder());
+  for (size_t i = 0; i < 3; i++) {
+    snprintf(path, sizeof path, "%s%s", folder, below[i]);
+    CHECK(mkdir(path, 0700) == 0);
+    if (i < 2) snprintf(folder, sizeof folder, "%.299s", path);
+  }
+  CHECK(setenv("TMPDIR", folder, 1) == 0);
+  return folder;
+}
+
+/* Wherever it is run, whatever the processes are called, and whatever else is there. */
 TEST(a_seed_replays) {
   for (uint64_t seed = test_seed(), end = seed + 3; seed < end; seed++) {
+    sim_options o = {.seed = seed, .steps = 5000};
     sim_counts a, b;
-    sim_run(&(sim_options){.seed = seed, .steps = 5000}, &a);
-    sim_run(&(sim_options){.seed = seed, .steps = 5000}, &b);
-    CHECKF(a.steps == b.steps && a.trace == b.trace, "seed %llu: %llu steps, then %llu", (unsigned long long)seed,
-           (unsigned long long)a.steps, (unsigned long long)b.steps);
+    sim_run(&o, &a);
+    o.folder = another_folder();
+    sim_run(&o, &b);
+    CHECKF(a.steps == b.steps && a.trace == b.trace, "seed %llu: %llu steps and trace 0x%llx, then %llu and 0x%llx",
+           (unsigned long long)seed, (unsigned long long)a.steps, (unsigned long long)a.trace,
+           (unsigned long long)b.steps, (unsigned long long)b.trace);
   }
 }
 

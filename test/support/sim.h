@@ -4,8 +4,9 @@
  * A simulated process is a real, forked process that runs Lode with a handle of its own, but only one of them runs at a
  * time. Every call of os_api is a step. At each step the seed decides whether another process goes on, whether the
  * call fails, whether the process is killed before it, and whether the power goes. So a seed decides everything, and
- * replays: the clock is a count of steps, sleeping lets others run, and random numbers of the library come from the
- * seed too.
+ * replays: the clock is a count of steps, sleeping lets others run, and random numbers, process ids, inode numbers, the
+ * order in which folders are listed and the names of temporary files come from the seed too. What lies outside of the
+ * simulated disk makes no steps. A replay needs the same program and the same SQLite.
  *
  * The disk is simdisk.h below the table of this file: it knows what is durable. A kill closes descriptors, and with
  * them go the locks; what was written stays. A power cut kills all and leaves, of what was not synced, any sectors.
@@ -41,6 +42,7 @@
  *   sim_lies.c   the disk's lies            sim_bugs.c   bugs that are planted
  *   sim_model.c  the judge                  sim_load.c   what processes do
  *   sim_ask.c    answers, compared          sim_copy.c   copies, salvage, the end
+ *   sim_world.c  pids, random numbers, lists
  * The layers of calls, from the top (oscall.h): sim_sched.c, sim_bugs.c, sim_lies.c, simdisk.c.
  */
 #ifndef LODE_SIM_H
@@ -95,6 +97,7 @@ typedef struct sim_options {
   uint64_t steps; /* with faults; the quiet end comes after them */
   sim_stress stress;
   sim_bug bug;
+  const char *folder; /* for the disk; NULL: a new one */
 } sim_options;
 
 typedef struct sim_counts {
@@ -138,6 +141,11 @@ bool sim_one_in(uint64_t n); /* false for 0 */
 /* How many calls of this process failed on purpose. */
 uint64_t sim_errors(void);
 bool sim_is_quiet(void);
+
+/* ---- World ---- */
+
+void sim_world_enter(uint64_t starts); /* a process begins, the one with this number */
+int64_t sim_world_list(oscall *c);     /* OSCALL_DIR_NEXT, in order */
 
 /* ---- Layers ---- */
 

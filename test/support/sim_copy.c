@@ -12,10 +12,12 @@
 
 enum { MAX_NAMES = 100, PATH = 460 };
 
+static int by_entry(const FTSENT **a, const FTSENT **b) { return strcmp((*a)->fts_name, (*b)->fts_name); }
+
 /* Through the simulated disk, which must know what is gone. */
 static void remove_folder(char *path) {
   char *roots[] = {path, NULL};
-  FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_NOSTAT, NULL);
+  FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_NOSTAT, by_entry);
   for (FTSENT *e; tree && (e = fts_read(tree));) {
     if (e->fts_info == FTS_DP)
       (void)os_api->rmdir(e->fts_path);
@@ -160,8 +162,6 @@ static bool copy_file(const char *from, const char *to) {
   return done;
 }
 
-static int by_name(const void *a, const void *b) { return strcmp(a, b); }
-
 /* The files of a store, in any order. */
 static size_t list_files(char names[MAX_NAMES][64]) {
   static const char *const fixed[] = {"lode.lock", "lode.db", "lode.db-journal", "lode.pages"};
@@ -172,7 +172,6 @@ static size_t list_files(char names[MAX_NAMES][64]) {
   for (const char *e; dir && n < MAX_NAMES - 4 && (e = os_dir_next(dir));)
     snprintf(names[n++], sizeof names[0], "segments/%.50s", e);
   if (dir) os_dir_close(dir);
-  if (n) qsort(names, n, sizeof names[0], by_name);
   for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) snprintf(names[n++], sizeof names[0], "%s", fixed[i]);
   for (size_t i = n; i > 1; i--) {
     char last[64];

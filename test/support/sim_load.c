@@ -132,6 +132,16 @@ static bool tries_again(lode_status st) {
   return true;
 }
 
+/* All of it, or a status: what could not be deleted must not be committed with the rest. */
+static lode_status write_in_txn(sim_handle *h, lode_txn *txn, const batch *b) {
+  lode_status st = delete_gone(h, txn, b);
+  if (tries_again(st)) st = delete_gone(h, txn, b);
+  if (st != LODE_OK) return st;
+  st = lode_upsert(h->c, txn, b->records, b->n, NULL, &sim_err);
+  if (tries_again(st)) st = lode_upsert(h->c, txn, b->records, b->n, NULL, &sim_err);
+  return st;
+}
+
 /* *in_doubt: it failed where it may have been done. */
 static lode_status write_batch(sim_handle *h, const batch *b, bool *in_doubt) {
   lode_txn *txn = NULL;
@@ -139,10 +149,7 @@ static lode_status write_batch(sim_handle *h, const batch *b, bool *in_doubt) {
   if (*in_doubt) return lode_upsert(h->c, NULL, b->records, b->n, NULL, &sim_err);
   lode_status st = lode_begin(h->store, &txn, &sim_err);
   if (st != LODE_OK) return st;
-  st = delete_gone(h, txn, b);
-  if (tries_again(st)) st = delete_gone(h, txn, b);
-  if (st == LODE_OK) st = lode_upsert(h->c, txn, b->records, b->n, NULL, &sim_err);
-  if (tries_again(st)) st = lode_upsert(h->c, txn, b->records, b->n, NULL, &sim_err);
+  st = write_in_txn(h, txn, b);
   if (st != LODE_OK) {
     lode_rollback(txn);
     return st;

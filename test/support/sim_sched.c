@@ -5,6 +5,7 @@
  * gets it when something must be done that a process cannot do itself: reap one that was killed, cut the power, start
  * processes, end. All shared state is written by the holder of the turn only.
  */
+#include "base/crc32c.h"
 #include "support/sim.h"
 #include "support/sim_heap.h"
 #include "support/simdisk.h"
@@ -12,16 +13,16 @@
 
 #include <semaphore.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#define START_NS UINT64_C(1700000000000000000) /* since 1970 */
 enum { EVENTS = 40, PARENT = SIM_PROCS, QUIET_STEPS = 400000, EXIT_KILLED = 97 };
 
 typedef enum request { WANT_NOTHING, WANT_REAP, WANT_CUT, WANT_QUIET } request;
@@ -46,7 +47,8 @@ typedef struct scheduler {
   sem_t turn[SIM_PROCS + 1];
   process p[SIM_PROCS];
   request request;
-  int by; /* who requested */
+  int by;          /* who requested */
+  uint64_t starts; /* of processes */
   event events[EVENTS];
 } scheduler;
 
@@ -65,13 +67,6 @@ uint64_t sim_random(void) {
 
 uint64_t sim_below(uint64_t n) { return (uint64_t)(((unsigned __int128)sim_random() * n) >> 64); }
 bool sim_one_in(uint64_t n) { return n && sim_below(n) == 0; }
-
-/* In place of libc's, for the library's random numbers. */
-ssize_t getrandom(void *buf, size_t n, unsigned flags) {
-  if (sim_me < 0) return syscall(SYS_getrandom, buf, n, flags);
-  for (size_t i = 0; i < n; i++) ((unsigned char *)buf)[i] = (unsigned char)sim_random();
-  return (ssize_t)n;
-}
 
 /* ---- Turns ---- */
 
@@ -109,7 +104,22 @@ static void hand_on(void) {
   wait_for_turn(sim_me);
 }
 
+/* ---- The trace ---- */
+
 static void mix(uint64_t value) { sim->n.trace = (sim->n.trace ^ value) * 0x9E3779B97F4A7C15u ^ (sim->n.trace >> 29); }
+
+static void mix_bytes(const void *data, size_t n) { mix((uint64_t)n << 32 | crc32c_update(0, data, n)); }
+
+/* Numbers of descriptors mean nothing, and folders are not the simulated disk's. */
+static void mix_result(const oscall *c, int64_t rc) {
+  mix(c->kind == OSCALL_OPEN ? rc >= 0 : (uint64_t)rc);
+  if (c->kind == OSCALL_PREAD && rc > 0) mix_bytes(c->into, (size_t)rc);
+  if (c->kind == OSCALL_PWRITE && rc > 0) mix_bytes(c->from, (size_t)rc);
+  if (rc < 0 || !c->st || !S_ISREG(c->st->st_mode)) return;
+  mix((uint64_t)c->st->st_size);
+  mix((uint64_t)c->st->st_ino);
+  mix((uint64_t)c->st->st_mtim.tv_sec * 1000000000 + (uint64_t)c->st->st_mtim.tv_nsec);
+}
 
 static event *record_event(oscall_kind what, const char *name, uint64_t off, uint64_t len) {
   event *e = &all->events[sim->n.steps % EVENTS];
@@ -118,7 +128,7 @@ static event *record_event(oscall_kind what, const char *name, uint64_t off, uin
   mix((uint64_t)sim_me << 8 | what);
   mix(off);
   mix(len);
-  for (const char *c = name; *c; c++) mix((unsigned char)*c);
+  mix_bytes(name, strlen(name));
   return e;
 }
 
@@ -200,10 +210,11 @@ static int sim_step(oscall_kind what, const char *name, uint64_t off, uint64_t l
 
 /* ---- The layer of calls ---- */
 
-/* The part of a path below the folder of the disk; names elsewhere differ in a replay. */
+/* The part of a path below the folder of the disk, which is "." itself. NULL: it is elsewhere. */
 static const char *name_in_disk(const char *path) {
   size_t n = strlen(sim->folder);
-  return strncmp(path, sim->folder, n) == 0 && path[n] == '/' ? path + n + 1 : "";
+  if (strncmp(path, sim->folder, n) != 0) return NULL;
+  return path[n] == '/' ? path + n + 1 : path[n] == '\0' ? "." : NULL;
 }
 
 static int64_t sleep_for(oscall *c) {
@@ -212,19 +223,23 @@ static int64_t sleep_for(oscall *c) {
   return 0;
 }
 
+/* Calls that are not about the disk are no steps: what they find, and how many they are, differs in a replay. */
 static int64_t sched_layer(oscall *c) {
   char path[OSCALL_PATH];
   if (c->kind == OSCALL_NOW) return (int64_t)(sim->clock_ns += 100);
+  if (c->kind == OSCALL_WALL) return (int64_t)(sim->clock_ns / 1000000);
   if (c->kind == OSCALL_SLEEP) return sleep_for(c);
-  if (c->kind >= OSCALL_DIR_NEXT && c->kind <= OSCALL_WALL) return oscall_pass(c); /* no steps of the simulation */
+  if (c->kind == OSCALL_DIR_NEXT) return sim_world_list(c);
   oscall_path(c, path);
+  const char *name = name_in_disk(path);
+  if (!name) return oscall_pass(c);
   bool moves = c->kind == OSCALL_PREAD || c->kind == OSCALL_PWRITE;
   uint64_t len = c->kind == OSCALL_LOCK || c->kind == OSCALL_LOCK_HELD ? (uint64_t)c->lock : c->n;
-  if (sim_step(c->kind, name_in_disk(path), (uint64_t)c->off, len)) return -1;
+  if (sim_step(c->kind, name, (uint64_t)c->off, len)) return -1;
   if (moves && c->n > 1 && !sim->quiet_from && sim_one_in(sim->short_in)) c->n /= 2;
   int64_t rc = oscall_pass(c);
   if (rc >= 0 && c->kind != OSCALL_CLOSE) errno = SIM_STALE_ERRNO; /* closing keeps it, as systems do */
-  mix(c->kind == OSCALL_OPEN ? rc >= 0 : (uint64_t)rc);            /* numbers of descriptors mean nothing */
+  mix_result(c, rc);
   return rc;
 }
 
@@ -234,12 +249,13 @@ static uint64_t file_time_ns(void) { return sim->clock_ns / sim->mtime_ns * sim-
 /* ---- The parent ---- */
 
 static void print_events(void) {
-  fprintf(stderr, "seed %llu, step %llu; the last steps:\n", (unsigned long long)sim->seed,
-          (unsigned long long)sim->n.steps);
+  fprintf(stderr, "seed %llu, step %llu, trace 0x%016llx, SQLite %s; the last steps:\n", (unsigned long long)sim->seed,
+          (unsigned long long)sim->n.steps, (unsigned long long)sim->n.trace, sqlite3_libversion());
   uint64_t from = sim->n.steps > EVENTS ? sim->n.steps - EVENTS + 1 : 1;
   for (uint64_t s = from; s <= sim->n.steps; s++) print_event(&all->events[s % EVENTS]);
   sim_lies_print();
-  fprintf(stderr, "replay this commit with: LODE_TEST_SEED=%llu build/asan/test/test_simulator one_episode\n",
+  fprintf(stderr,
+          "replay with this commit and this SQLite: LODE_TEST_SEED=%llu build/asan/test/test_simulator one_episode\n",
           (unsigned long long)sim->seed);
 }
 
@@ -259,6 +275,7 @@ static void child_failed(int p) {
 static void start_process(int p, void (*body)(int p)) {
   pid_t parent = getpid();
   all->p[p] = (process){.alive = true};
+  uint64_t number = all->starts++;
   fflush(NULL);
   pid_t pid = fork();
   CHECK(pid >= 0);
@@ -267,6 +284,7 @@ static void start_process(int p, void (*body)(int p)) {
     if (getppid() != parent) _exit(1);
     sim_me = p;
     wait_for_turn(p);
+    sim_world_enter(number);
     body(p);
     all->p[p].alive = false;
     to_parent(WANT_REAP);
@@ -354,7 +372,7 @@ static void draw_lies(void) {
 /* What kind of episode this is. */
 static void draw_machine(const sim_options *options) {
   *sim = (sim_machine){.seed = options->seed, .rng = options->seed, .limit = options->steps, .bug = options->bug};
-  sim->clock_ns = 1000000000;
+  sim->clock_ns = START_NS;
   sim->tick_ns = PICK(2000, 20000, 200000, 1000000);
   sim->switch_in = PICK(2, 8, 8, 30, 200);
   sim->kill_in = PICK(0, 600, 2000, 5000);
@@ -381,15 +399,17 @@ static void apply_stress(sim_stress stress) {
 
 void sim_run(const sim_options *options, sim_counts *counts) {
   static scheduler *shared;
+  char tmp[sizeof sim->folder + 8];
   if (!shared) shared = sim_heap_map(sizeof *shared);
   all = shared;
   memset(all, 0, sizeof *all);
   sim = &all->machine;
   draw_machine(options);
   apply_stress(options->stress);
-  snprintf(sim->folder, sizeof sim->folder, "%s/disk", test_folder());
+  snprintf(sim->folder, sizeof sim->folder, "%s/disk", options->folder ? options->folder : test_folder());
   snprintf(sim->store, sizeof sim->store, "%s/store", sim->folder);
-  CHECK(mkdir(sim->folder, 0700) == 0);
+  snprintf(tmp, sizeof tmp, "%s/tmp", sim->folder);
+  CHECK(mkdir(sim->folder, 0700) == 0 && mkdir(tmp, 0700) == 0);
   for (int p = 0; p <= PARENT; p++) CHECK(sem_init(&all->turn[p], 1, 0) == 0);
   sim_model_start();
   sim_lies_start();

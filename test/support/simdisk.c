@@ -33,7 +33,8 @@ typedef struct op {
 } op;
 
 typedef struct node {
-  ino_t ino; /* 0: has no name any more */
+  ino_t ino;       /* of the real file; 0: has no name any more */
+  uint64_t number; /* in its place where there is a clock: the same in a replay */
   uint64_t changed_ns;
   content durable;
   op *ops;
@@ -65,7 +66,7 @@ typedef struct disk_state {
   name_op *name_ops;
   size_t n_name_ops, name_ops_cap;
   bool is_cut;
-  uint64_t syncs, cut_at;
+  uint64_t syncs, cut_at, n_nodes;
 } disk_state;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -148,7 +149,7 @@ static void make_durable(node *nd) {
 
 static node *add_node(ino_t ino) {
   node *nd = sim_heap_resize(NULL, sizeof *nd);
-  *nd = (node){.ino = ino, .next = disk->nodes};
+  *nd = (node){.ino = ino, .number = ++disk->n_nodes, .next = disk->nodes};
   disk->nodes = nd;
   return nd;
 }
@@ -267,13 +268,14 @@ static int64_t do_sync(const oscall *c, const char *path) {
   return 0;
 }
 
-/* The real times are not the same in a replay. */
+/* Real times and inode numbers are not the same in a replay. Folders, and files without a name, are always new. */
 static int64_t do_stat(oscall *c) {
   int64_t rc = oscall_pass(c);
-  node *nd = rc == 0 && clock_ns ? node_of_inode(c->st->st_ino) : NULL;
-  if (!nd) return rc;
-  uint64_t ns = nd->changed_ns;
+  if (rc != 0 || !clock_ns) return rc;
+  node *nd = c->kind == OSCALL_FSTAT ? fd_node(c->fd) : node_of_inode(c->st->st_ino);
+  uint64_t ns = nd ? nd->changed_ns : clock_ns();
   c->st->st_mtim = c->st->st_ctim = (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+  if (nd) c->st->st_ino = nd->number;
   return rc;
 }
 
@@ -433,9 +435,11 @@ void simdisk_cut(uint64_t seed, const char *to_folder) {
 
 /* ---- Life ---- */
 
+static int by_entry(const FTSENT **a, const FTSENT **b) { return strcmp((*a)->fts_name, (*b)->fts_name); }
+
 static void load_tree(void) {
   char *roots[] = {root, NULL};
-  FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+  FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, by_entry);
   if (!tree) test_failed(__FILE__, __LINE__, "%s: %s", root, strerror(errno));
   for (FTSENT *e; (e = fts_read(tree));) {
     if (e->fts_info == FTS_D && e->fts_level > 0) add_name(&disk->durable_names, e->fts_path, NULL);
