@@ -34,8 +34,10 @@ static void take_cancel(void *ctx, uint64_t call) {
   cancelled[n_cancelled++] = call;
 }
 
+static bool compat; /* as with --compat */
+
 static void begin(void) {
-  static const mcp_callbacks port = {.send = take_line, .call = take_call, .cancel = take_cancel};
+  mcp_callbacks port = {.send = take_line, .call = take_call, .cancel = take_cancel, .compat = compat};
   OK(mcp_session_new(&port, &mcp, &err));
 }
 
@@ -302,7 +304,7 @@ TEST(tools_fit_the_table) {
              p->name);
     }
   }
-  mcp_tools_put(&list);
+  mcp_tools_put(&list, false);
   CHECKF(list.len < 12000, "the list of tools has %zu bytes: it is read by every session", list.len);
   OK(json_parse(&json, (lode_str){list.data, list.len}, NULL, &err));
   CHECK(json.nodes[0].u.count == listed && listed == 9);
@@ -313,14 +315,15 @@ TEST(tools_fit_the_table) {
   strbuf_release(&list);
 }
 
+static lode_status completed;
 static void complete(op_args *args, const char *name, const char *json) {
   static op_param params[OP_MAX_PARAMS + 1];
   static op_def op;
-  const mcp_tool *tool = mcp_tool_find(str_of(name));
+  const mcp_tool *tool = mcp_tool_find(str_of(name), compat);
   mcp_tool_as_op(tool, &op, params);
   OK(op_args_init(args, &op, &err));
   OK(op_args_from_json(args, str_of(json), &err));
-  OK(mcp_tool_complete(tool, "/project", args, &err));
+  completed = mcp_tool_complete(tool, "/project", args, &err);
   CHECK(args->op == mcp_tool_base_op(tool));
 }
 
@@ -344,6 +347,86 @@ TEST(arguments_of_tools_become_those_of_operations) {
   const op_write_args *add = args.values;
   CHECK(add->create.on && add->records.n == 1 && !add->metric.set && str_eq(add->metric.text, STR_LIT("l2")));
   op_args_release(&args);
+}
+
+/* The tools of mcp-vector-search: each has its operation, and the list is JSON. */
+TEST(tools_of_mcp_vector_search_fit_the_table) {
+  strbuf list = {0};
+  json_doc json = {0};
+  size_t listed = 0;
+  for (const mcp_tool *tool = mcp_compat_tools; tool->name; tool++) {
+    const op_def *to = mcp_tool_base_op(tool);
+    listed += tool->listed;
+    CHECKF(to && tool->compat && tool->brief && !mcp_compat_instead(str_of(tool->name)), "%s", tool->name);
+    CHECKF(op_param_find(to->params, str_of(tool->project)), "%s", tool->name);
+    for (const char *p = tool->picks; p && *p; p += strcspn(p, "|") + (p[strcspn(p, "|")] == '|'))
+      CHECKF(mcp_tool_pick(tool, (lode_str){p, strcspn(p, "=")}) != NULL, "%s: %s", tool->name, p);
+    for (const op_param *p = tool->params; p && p->name; p++)
+      CHECKF(filled_by(to, p) || (tool->adapt && p->args_size == tool->args_size), "%s: %s goes nowhere", tool->name,
+             p->name);
+  }
+  mcp_tools_put(&list, true);
+  OK(json_parse(&json, (lode_str){list.data, list.len}, NULL, &err));
+  CHECK(json.nodes[0].u.count == listed + 9);
+  json_release(&json);
+  strbuf_release(&list);
+}
+
+TEST(arguments_of_mcp_vector_search_become_those_of_operations) {
+  op_args args;
+  const op_search_args *search;
+  compat = true;
+  complete(&args, "search_code",
+           "{\"query\":\"q\",\"file_extensions\":[\".ts\",\"js\"],\"function_name\":\"f\",\"search_mode\":\"bm25\"}");
+  search = args.values;
+  CHECK(completed == LODE_OK && str_eq(search->path.text, STR_LIT("*.ts,*.js")) && search->mode.index == 2);
+  CHECK(str_eq(search->name.text, STR_LIT("f")) && str_eq(search->type.text, STR_LIT("function")));
+  op_args_release(&args);
+  complete(&args, "search_similar", "{\"file_path\":\"a/b.c\",\"function_name\":\"f\"}");
+  search = args.values;
+  CHECK(completed == LODE_OK && str_eq(search->similar.text, STR_LIT("/project/a/b.c:f")) && !search->name.set);
+  op_args_release(&args);
+  complete(&args, "search_context", "{\"description\":\"d\",\"focus_areas\":[\"x\",\"y z\"]}");
+  search = args.values;
+  CHECK(completed == LODE_OK && str_eq(search->query.text, STR_LIT("d x y z")));
+  op_args_release(&args);
+  complete(&args, "embed_chunks", "{\"fresh\":true}");
+  CHECK(((const op_index_args *)args.values)->force.on && !((const op_index_args *)args.values)->pending.on);
+  op_args_release(&args);
+  static const char *const wrong[][2] = {
+      {"search_code", "{\"query\":\"q\",\"files\":\"*.c\",\"tests_only\":true}"},
+      {"search_code", "{\"query\":\"q\",\"function_name\":\"f\",\"class_name\":\"c\"}"},
+      {"search_hybrid", "{\"query\":\"q\",\"project_path\":\"/other\"}"},
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    complete(&args, wrong[i][0], wrong[i][1]);
+    CHECKF(completed == LODE_INVALID, "%s", wrong[i][1]);
+    op_args_release(&args);
+  }
+  compat = false;
+}
+
+TEST(tools_of_mcp_vector_search_are_there_when_asked_for) {
+  static const char wiki[] =
+      "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"wiki_generate\"}}";
+  static const char kg[] = "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"kg_query\","
+                           "\"arguments\":{\"entity\":\"f\",\"relationship\":\"called_by\"}}}";
+  begin();
+  say(wiki);
+  CHECK(has("there is no tool"));
+  say(kg);
+  CHECK(has("there is no tool") && n_waiting == 0);
+  end();
+  compat = true;
+  begin();
+  say(wiki);
+  CHECK(has("needs a language model") && n_waiting == 0);
+  say(kg);
+  CHECK(n_waiting == 1 && strcmp(waiting[0]->tool->base, "callers") == 0);
+  CHECK(strncmp(waiting[0]->arguments.data, "{\"entity\":\"f\"", 13) == 0);
+  answer(0);
+  end();
+  compat = false;
 }
 
 static void whole_session(void) {

@@ -152,6 +152,23 @@ TEST(lodeignore_and_configured_excludes_have_the_last_word) {
   release(&f);
 }
 
+TEST(settings_choose_files_by_pattern_and_by_ending) {
+  const char *root = test_folder();
+  static const char *const files[] = {"a.py", "b.PY", "c.js", "data/d.py", "gen/e.py", "py", ".py", "f.d.ts"};
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) put(root, files[i], "x\n");
+  put(root, ".gitignore", "gen/\n");
+  scan_options o = {.exclude = STR_LIT("data/, !gen/,,"), .extensions = STR_LIT(" .py,*.js, d.ts ,")};
+  found f = walk(root, &o, "");
+  CHECK(has(&f.files, "a.py") && has(&f.files, "c.js") && has(&f.files, "gen/e.py") && has(&f.files, "f.d.ts"));
+  CHECK(f.n == 4 && has(&f.skipped, "b.PY=ignored") && has(&f.skipped, "py=ignored") &&
+        has(&f.skipped, "data=ignored"));
+  release(&f);
+  o.extensions = STR_LIT(" , ."); /* names none: all */
+  f = walk(root, &o, "");
+  CHECK(has(&f.files, "b.PY") && has(&f.files, "py") && f.n == 6);
+  release(&f);
+}
+
 TEST(names_of_any_bytes) {
   const char *root = test_folder();
   char long_name[256];

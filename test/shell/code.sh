@@ -390,6 +390,31 @@ check "twice is not harmless" [ "$(cat .mcp.json .vscode/mcp.json "$HOME/.codex/
 run 0 status --json; has '"mcp":["claude-code"'
 run 0 setup --no-mcp --no-index --model none; has "none"
 run 0 config get model; has none
+# A project of mcp-vector-search: its choice of files is taken over once, its entries go when asked
+project "$tmp/s4"
+mkdir -p .mcp-vector-search docs
+printf 'x = 1\n' > only.py && printf '# notes\n' > docs/notes.md
+printf '{"file_extensions":[".py",".md"],"embedding_model":"microsoft/graphcodebert-base","skip_dotfiles":true,"respect_gitignore":false,"force_include_paths":["gen dir","kept/"]}' > .mcp-vector-search/config.json
+printf '{"mcpServers":{"mcp-vector-search":{"command":"mcp-vector-search","args":["mcp"]},"other":{"command":"x"}}}' > .mcp.json
+printf '[mcp_servers.mcp-vector-search]\ncommand = "m"\n[mcp_servers.mcp-vector-search.env]\nA = "1"\n[mcp_servers.other]\ncommand = "y"\n' > "$HOME/.codex/config.toml"
+run 0 setup --json; has 'index.extensions = .py, .md; index.exclude = !kept/'; has 'Lode has no model microsoft/graphcodebert-base'; has 'setup --replace'
+run 0 config get index.extensions; has '.py, .md'
+run 0 status --json; has '"python":2'; has '"markdown"'; hasnt '"c":'
+check "its entry went unasked" grep -q mcp-vector-search .mcp.json
+run 2 setup --replace --no-mcp; says "one of them"
+run 0 setup --replace --dry-run --json; has 'take the entry of mcp-vector-search out'
+check "a dry run took it" grep -q mcp-vector-search .mcp.json
+run 0 setup --replace --json; has '"step":"settings","state":"same"'; has 'took the entry of mcp-vector-search out'
+check "its entry is there: $(cat .mcp.json "$HOME/.codex/config.toml")" [ "$(grep -c mcp-vector-search .mcp.json "$HOME/.codex/config.toml" | grep -c ':0$')" = 2 ]
+check "others are gone" grep -q '"other":{"command":"x"}' .mcp.json
+check "others are gone for Codex" grep -q '^command = "y"' "$HOME/.codex/config.toml"
+check "ours is not there" grep -q '"lode"' .mcp.json
+echo '{"file_extensions":' > .mcp-vector-search/config.json
+run 0 setup --json --no-mcp; has '"step":"settings","state":"failed"'
+rm .mcp-vector-search/config.json && ln -s /etc/passwd .mcp-vector-search/config.json
+run 0 setup --json --no-mcp; has '"step":"settings","state":"failed"'
+run 0 search --similar only.py:x; run 1 search --similar only.py:none; says "with that name"
+run 0 search notes --path '*.py,*.md'; has docs/notes.md
 rm -rf "$HOME/.claude" "$HOME/.codex"
 project "$tmp/s2"
 if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then

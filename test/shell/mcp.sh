@@ -418,6 +418,43 @@ has 2 '"result":{}'
 { for i in $(seq 2000); do echo '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'; done; } | timeout $((60 * patience)) "$lode" mcp 2>/dev/null | head -c 10 > /dev/null
 check "a reader that goes away ends it: ${PIPESTATUS[1]}" [ "${PIPESTATUS[1]}" != 124 ]
 
+# ---- The tools of mcp-vector-search ----
+
+session --compat << EOF
+{"jsonrpc":"2.0","id":1,"method":"tools/list"}
+$(call 2 index_project '{"force":false,"file_extensions":[".py"]}')
+EOF
+has 1 '"name":"search_hybrid"'
+has 1 '"name":"memory"'
+hasnt 1 hybrid_alpha
+has 2 'has no effect'
+session --compat << EOF
+$(call 3 search_code '{"query":"retry with pauses","limit":3,"similarity_threshold":0.3,"file_extensions":[".py",".js"]}')
+$(call 4 search_similar '{"file_path":"net/socket.c","function_name":"open_socket"}')
+$(call 5 search_similar '{"file_path":"net/socket.c","function_name":"no_such"}')
+$(call 6 kg_query '{"entity":"open_socket","relationship":"called_by"}')
+$(call 7 trace_execution_flow '{"entry_point":"main"}')
+$(call 8 analyze_file '{"file_path":"net/retry.py"}')
+$(call 9 save_report '{"content":"x"}')
+$(call 10 search_code '{"query":"retry","no_such":1}')
+$(call 11 get_complexity_hotspots '{"limit":2}')
+$(call 12 search '{"query":"retry"}')
+EOF
+has 3 'net/retry.py:1-3'
+hasnt 3 'socket.c'
+has 3 '\"similarity_threshold\" has no effect'
+has 4 'main.c:1-3'
+hasnt 4 'net/socket.c:1'
+has 5 NOT_FOUND
+has 6 'main calls open_socket'
+has 7 'main calls open_socket'
+has 8 'function retry'
+has 9 'write files'
+has 10 no_such
+has 10 '"isError":true'
+has 11 branches
+has 12 'net/retry.py:1-3'
+
 # ---- Settings of clients ----
 
 run() { out=$("$lode" "$@" 2>"$tmp/err"); code=$?; }

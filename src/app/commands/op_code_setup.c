@@ -8,6 +8,7 @@
 #include "os/os.h"
 #include "chunk/parser_pool.h"
 #include "setup/mcp_clients.h"
+#include "setup/vector_search.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 typedef struct setup_state {
   op_context *ctx;
   project_info project;
-  bool dry;
+  bool dry, replace;
 } setup_state;
 
 static lode_status setup_report(setup_state *s, const char *step, const char *state, lode_error *err,
@@ -32,6 +33,75 @@ static lode_status setup_report(setup_state *s, const char *step, const char *st
   op_row_text(s->ctx, "state", str_of(state));
   op_row_text(s->ctx, "detail", str_of(text));
   return op_row_send(s->ctx, err);
+}
+
+/* ---- Settings of mcp-vector-search ---- */
+
+/* A setting that Lode has already is kept. */
+static lode_status setup_take_setting(setup_state *s, config_key key, lode_str value, strbuf *taken, lode_error *err) {
+  config_values *config = &s->project.config;
+  if (!value.len || config->values[key] || config->held[key]) return LODE_OK;
+  TRY(config_set(config, key, value, err));
+  strbuf_addf(taken, "%s%s = %.*s", taken->len ? "; " : "", config_table[key].key, (int)value.len, value.data);
+  return LODE_OK;
+}
+
+/* Its default, MiniLM, where that is installed; Lode has no other model of its list. */
+static lode_status setup_take_model(setup_state *s, const setup_vector_search *from, strbuf *taken, strbuf *left,
+                                    lode_error *err) {
+  const char *name = from->embedding_model.data;
+  lode_embedder *model = NULL;
+  /* an index keeps the model that it was made with */
+  if (!*name || s->project.config.values[CONFIG_MODEL] || project_was_indexed(s->project.folder)) return LODE_OK;
+  if (!strstr(name, "all-MiniLM-L6-v2")) {
+    strbuf_addf(left, "; Lode has no model %.100s: `lode model list`", name);
+  } else if (lode_embedder_open(STR_LIT("minilm"), NULL, &model, NULL) == LODE_OK) {
+    lode_embedder_close(model);
+    return setup_take_setting(s, CONFIG_MODEL, STR_LIT("minilm"), taken, err);
+  } else {
+    strbuf_addstr(left, "; its model is `lode model install minilm`, then lode setup --model minilm");
+  }
+  return LODE_OK;
+}
+
+static lode_status setup_save_settings(setup_state *s, lode_error *err) {
+  if (s->dry) return LODE_OK;
+  TRY(trust_check(&s->project.trust, err));
+  TRY(project_prepare(&s->project, err));
+  return config_save(&s->project.config, s->project.folder, err);
+}
+
+static lode_status setup_take_over(setup_state *s, bool with_model, lode_error *err) {
+  setup_vector_search from;
+  strbuf taken = {0}, left = {0};
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode_status st = setup_vector_search_read(s->project.root, &from, &why);
+  if (st == LODE_NOMEM) TRY_GOTO(err_nomem(err));
+  if (st != LODE_OK)
+    TRY_GOTO(setup_report(s, "settings", "failed", err, ".mcp-vector-search/config.json: %.300s", why.text));
+  if (!from.found) goto done;
+  TRY_GOTO(setup_take_setting(s, CONFIG_INDEX_EXTENSIONS, (lode_str){from.extensions.data, from.extensions.len}, &taken,
+                              err));
+  TRY_GOTO(setup_take_setting(s, CONFIG_INDEX_EXCLUDE, (lode_str){from.include.data, from.include.len}, &taken, err));
+  TRY_GOTO(setup_take_setting(s, CONFIG_INDEX_HIDDEN, from.hidden ? STR_LIT("true") : STR_LIT(""), &taken, err));
+  if (with_model) TRY_GOTO(setup_take_model(s, &from, &taken, &left, err));
+  if (from.without_git) strbuf_addstr(&left, "; what .gitignore names is left out all the same");
+  bool any = taken.len > 0;
+  strbuf_addch(&taken, '\0');
+  strbuf_addch(&left, '\0');
+  if (taken.failed || left.failed) TRY_GOTO(err_nomem(err));
+  if (any) TRY_GOTO(setup_save_settings(s, err));
+  TRY_GOTO(setup_report(s, "settings",
+                        !any     ? "same"
+                        : s->dry ? "would"
+                                 : "done",
+                        err, "of mcp-vector-search: %.300s%.200s", any ? taken.data : "nothing to take over",
+                        left.data));
+done:
+  setup_vector_search_release(&from);
+  strbuf_release(&taken);
+  strbuf_release(&left);
+  return st;
 }
 
 /* ---- Languages ---- */
@@ -128,12 +198,8 @@ static lode_status setup_choose_model(setup_state *s, const op_arg_text *wanted,
   if (wanted->set) {
     TRY(op_code_check_model(wanted->text, err));
     TRY(config_set(&s->project.config, CONFIG_MODEL, wanted->text, err));
-    if (!s->dry) {
-      TRY(trust_check(&s->project.trust, err));
-      TRY(project_prepare(&s->project, err));
-      TRY(config_save(&s->project.config, s->project.folder, err));
-      op_code_allow(s->ctx, &s->project, CONFIG_MODEL);
-    }
+    TRY(setup_save_settings(s, err));
+    if (!s->dry) op_code_allow(s->ctx, &s->project, CONFIG_MODEL);
   }
   const char *name = config_text(&s->project.config, CONFIG_MODEL);
   if (strcmp(name, "none") == 0) return setup_report(s, "model", "done", err, "none: search goes by words");
@@ -183,12 +249,32 @@ done:
   return st;
 }
 
+/* The entry of mcp-vector-search in the settings of a client that has ours. */
+static lode_status setup_replace_entry(setup_state *s, size_t i, lode_error *err) {
+  static const char entry[] = SETUP_VECTOR_SEARCH_ENTRY;
+  const char *name = setup_client_name(i);
+  lode_error why = {.record = LODE_NO_RECORD};
+  bool changed = false;
+  if (!setup_client_has(i, s->project.root, entry)) return LODE_OK;
+  if (!s->replace)
+    return setup_report(s, name, "skipped", err, "%s starts %s, too: `lode setup --replace` takes that entry out",
+                        setup_client_title(i), entry);
+  if (s->dry) return setup_report(s, name, "would", err, "take the entry of %s out", entry);
+  if (!setup_client_has(i, s->project.root, SETUP_CLIENT_ENTRY))
+    return setup_report(s, name, "failed", err, "the entry of %s stays: there is none of Lode's", entry);
+  if (setup_client_remove(i, s->project.root, entry, &changed, &why) != LODE_OK)
+    return setup_report(s, name, "failed", err, "%.300s", why.text);
+  return setup_report(s, name, "done", err, "took the entry of %s out", entry);
+}
+
 static lode_status setup_add_clients(setup_state *s, lode_error *err) {
   strbuf program = {0};
   size_t found = 0;
   lode_status st = setup_program_path(&program, err);
-  for (size_t i = 0; i < setup_client_count() && st == LODE_OK; i++)
+  for (size_t i = 0; i < setup_client_count() && st == LODE_OK; i++) {
     st = setup_add_client(s, i, program.data, &found, err);
+    if (st == LODE_OK) st = setup_replace_entry(s, i, err);
+  }
   if (st == LODE_OK && !found)
     st = setup_report(s, "mcp", "skipped", err,
                       "no AI tool was found here; `lode mcp install --client NAME` registers with one all the same");
@@ -197,12 +283,15 @@ static lode_status setup_add_clients(setup_state *s, lode_error *err) {
 }
 
 lode_status op_do_setup(op_context *ctx, const op_setup_args *args, lode_error *err) {
-  setup_state s = {.ctx = ctx, .dry = args->dry_run.on};
+  setup_state s = {.ctx = ctx, .dry = args->dry_run.on, .replace = args->replace.on};
   lode_status st;
+  if (args->replace.on && args->no_mcp.on)
+    return err_set(err, LODE_INVALID, "--replace and --no-mcp: give one of them");
   TRY(op_code_project(ctx, args->path.path, &s.project, err));
   /* check before anything is done */
   if (!args->no_index.on) TRY_GOTO(trust_check(&s.project.trust, err));
   TRY_GOTO(setup_report(&s, "root", "done", err, "%s", s.project.root));
+  TRY_GOTO(setup_take_over(&s, !args->model.set, err));
   TRY_GOTO(setup_find_languages(&s, err));
   TRY_GOTO(setup_choose_model(&s, &args->model, err));
   if (args->no_index.on)

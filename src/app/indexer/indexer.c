@@ -33,6 +33,8 @@ scan_options indexer_scan_options(const config_values *config) {
       .generated = config_bool(config, CONFIG_INDEX_GENERATED),
       .secrets = mask_policy_parse(config_text(config, CONFIG_INDEX_SECRETS)),
       .max_bytes = config_int(config, CONFIG_INDEX_MAX_FILE),
+      .exclude = str_of(config_text(config, CONFIG_INDEX_EXCLUDE)),
+      .extensions = str_of(config_text(config, CONFIG_INDEX_EXTENSIONS)),
   };
 }
 

@@ -211,7 +211,7 @@ static void mcp_list_tools(mcp_message *x) {
     return;
   }
   strbuf_addstr(&out, "\"tools\":");
-  mcp_tools_put(&out);
+  mcp_tools_put(&out, x->mcp->callbacks.compat);
   if (x->stateless) mcp_put_cache(&out);
   mcp_send_result(x, &out);
 }
@@ -246,9 +246,11 @@ static const mcp_tool *mcp_take_pick(mcp_message *x, const mcp_tool *family, uin
   const mcp_tool *tool = mcp_tool_pick(family, meant);
   char text[400];
   if (!tool) {
-    snprintf(text, sizeof text, "\"%s\" of the tool %s must be one of its words: %s", family->pick, family->name,
-             strcmp(family->pick, "what") == 0 ? "definition, references, callers, callees"
-                                               : "query, get, add, upsert, delete, count, collections");
+    size_t len = (size_t)snprintf(text, sizeof text, "\"%s\" of the tool %s must be one of its words:", family->pick,
+                                  family->name);
+    for (const char *p = family->picks; *p && len < sizeof text; p += strcspn(p, "|") + (p[strcspn(p, "|")] == '|'))
+      len += (size_t)snprintf(text + len, sizeof text - len, "%s %.*s", p == family->picks ? "" : ",",
+                              (int)strcspn(p, "="), p);
     mcp_refuse(x, MCP_BAD_PARAMS, text, NULL);
     return NULL;
   }
@@ -269,19 +271,29 @@ static const mcp_tool *mcp_take_pick(mcp_message *x, const mcp_tool *family, uin
   return tool;
 }
 
+static void mcp_refuse_tool(mcp_message *x, uint32_t name) {
+  lode_str given = mcp_text_at(x->mcp, name);
+  const char *instead = x->mcp->callbacks.compat ? mcp_compat_instead(given) : NULL;
+  char text[500], quoted[256];
+  str_quote(given, quoted, sizeof quoted);
+  if (!name)
+    snprintf(text, sizeof text, "\"name\" must be the name of a tool");
+  else if (instead)
+    snprintf(text, sizeof text, "Lode does not have mcp-vector-search's tool %s: %s", quoted, instead);
+  else
+    snprintf(text, sizeof text, "there is no tool %s; tools/list has them", quoted);
+  mcp_refuse(x, MCP_BAD_PARAMS, text, NULL);
+}
+
 static void mcp_call_tool(mcp_message *x) {
   mcp_session *m = x->mcp;
   uint32_t name = x->params ? mcp_member(m, x->params, "name", JSON_NODE_STRING) : 0;
   uint32_t given = x->params ? json_get(&m->json, x->params, STR_LIT("arguments")) : 0;
   uint32_t token = x->meta ? json_get(&m->json, x->meta, STR_LIT("progressToken")) : 0;
-  const mcp_tool *tool = mcp_tool_find(mcp_text_at(m, name));
-  char text[400], quoted[256];
+  const mcp_tool *tool = mcp_tool_find(mcp_text_at(m, name), m->callbacks.compat);
   mcp_request *r = NULL;
   if (!name || !tool) {
-    snprintf(text, sizeof text,
-             name ? "there is no tool %s; tools/list has them" : "\"name\" must be the name of a tool",
-             str_quote(mcp_text_at(m, name), quoted, sizeof quoted));
-    mcp_refuse(x, MCP_BAD_PARAMS, text, NULL);
+    mcp_refuse_tool(x, name);
     return;
   }
   strbuf picked = {0};

@@ -4,6 +4,7 @@
  *   op_mcp.c       lines in and out, the supervisor, the watcher
  *   mcp.c          messages: both eras of the protocol, requests in flight, cancellation, progress; no I/O
  *   mcp_tools.c    the tools, and the operation of the table behind each
+ *   mcp_compat.c   the same for the tools of mcp-vector-search, with --compat
  *   mcp_service.c  the worker part: runs a tool, and makes a reply that fits an agent's context
  *   mcp_text.c     the reply as text
  *
@@ -36,6 +37,10 @@ typedef struct mcp_tool {
   bool is_long;             /* may take minutes, reports progress */
   bool listed;              /* tools/list has it; the others are older names, and members of families */
   bool brief;               /* the reply is text within a budget of tokens, MCP_DEFAULT_TOKENS unless the caller says */
+  bool compat;              /* of mcp_compat.c */
+  const char *unused;       /* "a|b": arguments that are accepted, and that have no effect, which a note says */
+  /* Makes arguments that the operation does not have those that it has; after the arguments were checked. */
+  lode_status (*adapt)(op_args *args, const char *root, lode_error *err);
   /* A family: the argument `pick` says which of its tools is meant, "word=tool|word=tool". */
   const char *pick, *picks;
   const char *schema; /* of a family's arguments */
@@ -45,14 +50,18 @@ typedef struct mcp_tool {
 #define MCP_TOKEN_BYTES 4 /* an estimate: of code, a token is three to four bytes */
 
 extern const mcp_tool mcp_tools[]; /* ends with a NULL name */
-const mcp_tool *mcp_tool_find(lode_str name);
+extern const mcp_tool mcp_compat_tools[];
+/* compat: those of mcp-vector-search come first. */
+const mcp_tool *mcp_tool_find(lode_str name, bool compat);
+/* What to use instead of a tool of mcp-vector-search that is not answered; NULL if there is no such tool. */
+const char *mcp_compat_instead(lode_str name);
 const op_def *mcp_tool_base_op(const mcp_tool *tool);
 /* The tool of a family that the word means; NULL when there is none. */
 const mcp_tool *mcp_tool_pick(const mcp_tool *family, lode_str word);
 /* The tool as an operation: its own parameters, which are put into `params`, and the result of the one behind it. */
 void mcp_tool_as_op(const mcp_tool *tool, op_def *op, op_param params[OP_MAX_PARAMS + 1]);
 /* [{"name",..},..] */
-void mcp_tools_put(strbuf *out);
+void mcp_tools_put(strbuf *out, bool compat);
 /* Makes checked arguments of the tool those of the operation behind it. */
 LODE_MUST lode_status mcp_tool_complete(const mcp_tool *tool, const char *root, op_args *args, lode_error *err);
 
@@ -69,6 +78,7 @@ typedef struct mcp_callbacks {
   /* The call's reply is no longer wanted; mcp_respond must still be called. */
   void (*cancel)(void *ctx, uint64_t call);
   void *ctx;
+  bool compat; /* the tools of mcp-vector-search are there, too */
 } mcp_callbacks;
 
 struct mcp_request {

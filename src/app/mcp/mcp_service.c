@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mcp_service.c - calls of tools, "mcp.search_code": the worker part of `lode mcp`. The first word is the project's
- * root, the body the tool's arguments; the reply holds the members of MCP's result object.
+ * root, the second "compat" for a tool of mcp-vector-search, the body the tool's arguments; the reply holds the members
+ * of MCP's result object.
  *
  * Replies are for agents, whose context is small: texts are truncated to MCP_SNIPPET_BYTES or MCP_DOCUMENT_BYTES (such
  * a row says so), and rows are omitted once MCP_REPLY_BYTES are reached, which the reply reports too. A call with a
@@ -163,7 +164,16 @@ static lode_status mcp_check_found(op_context *ctx, const mcp_tool *tool, lode_e
   return st;
 }
 
-/* Takes "max_tokens" out of the arguments, which any tool may have. */
+/* An argument that the tool accepts although it does nothing is taken out, with a note. */
+static bool mcp_is_unused(mcp_tool_reply *g, const mcp_tool *tool, lode_str key) {
+  char text[160];
+  if (!tool->unused || op_choice_index(tool->unused, key) < 0) return false;
+  snprintf(text, sizeof text, "\"%.*s\" has no effect: Lode has no such setting", (int)key.len, key.data);
+  mcp_take_note(g, text);
+  return true;
+}
+
+/* Takes "max_tokens", which any tool may have, and what has no effect out of the arguments. */
 static lode_status mcp_take_budget(mcp_tool_reply *g, const mcp_tool *tool, strbuf *arguments, lode_error *err) {
   lode_str given = g->task->body;
   json_doc json = {0};
@@ -175,14 +185,14 @@ static lode_status mcp_take_budget(mcp_tool_reply *g, const mcp_tool *tool, strb
     TRY_GOTO(err_set(err, LODE_INVALID, "\"max_tokens\" must be a number from 100 to 50000"));
   if (node) tokens = (uint64_t)json.nodes[node].u.i;
   g->budget = (size_t)tokens * MCP_TOKEN_BYTES;
-  if (!node) {
+  if (!object || (!node && !tool->unused)) {
     strbuf_add(arguments, given.data, given.len);
     goto done;
   }
   strbuf_addch(arguments, '{');
   for (uint32_t key = 1; key < json.nodes[0].next;) {
     uint32_t value = key + 1;
-    if (value != node) {
+    if (value != node && !mcp_is_unused(g, tool, json.nodes[key].u.s)) {
       if (arguments->len > 1) strbuf_addch(arguments, ',');
       json_put_string(arguments, json.nodes[key].u.s);
       strbuf_addch(arguments, ':');
@@ -314,11 +324,12 @@ static lode_status mcp_put_reply(mcp_tool_reply *g, lode_error *err) {
 }
 
 void mcp_service(worker_task *task) {
-  const mcp_tool *tool = mcp_tool_find(str_of(strchr(task->name, '.') + 1));
+  /* the words: the project's root, and "compat" for a tool of mcp_compat.c */
+  const mcp_tool *tool = mcp_tool_find(str_of(strchr(task->name, '.') + 1), task->n_words == 2);
   lode_error err = {.record = LODE_NO_RECORD};
   mcp_tool_reply g = {.sink = {.row = mcp_take_row, .summary = mcp_take_summary}, .task = task};
   lode_status st;
-  if (!tool || task->n_words != 1) {
+  if (!tool || task->n_words < 1) {
     st = err_internal(&err, "the worker has no tool %.80s", task->name);
   } else {
     g.op = mcp_tool_base_op(tool);

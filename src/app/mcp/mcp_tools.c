@@ -383,16 +383,20 @@ const mcp_tool mcp_tools[] = {
      .about = "How many records a collection has."},
     {0}};
 
-const mcp_tool *mcp_tool_find(lode_str name) {
-  for (const mcp_tool *tool = mcp_tools; tool->name; tool++)
-    if (str_eq(str_of(tool->name), name)) return tool;
-  return NULL;
+static const mcp_tool *mcp_tool_of(const mcp_tool *tool, lode_str name) {
+  while (tool->name && !str_eq(str_of(tool->name), name)) tool++;
+  return tool->name ? tool : NULL;
+}
+
+const mcp_tool *mcp_tool_find(lode_str name, bool compat) {
+  const mcp_tool *tool = compat ? mcp_tool_of(mcp_compat_tools, name) : NULL;
+  return tool ? tool : mcp_tool_of(mcp_tools, name);
 }
 
 const mcp_tool *mcp_tool_pick(const mcp_tool *family, lode_str word) {
   for (const char *p = family->picks; p && *p;) {
     size_t n = strcspn(p, "="), m = strcspn(p, "|");
-    if (str_eq((lode_str){p, n}, word)) return mcp_tool_find((lode_str){p + n + 1, m - n - 1});
+    if (str_eq((lode_str){p, n}, word)) return mcp_tool_find((lode_str){p + n + 1, m - n - 1}, family->compat);
     p += m + (p[m] == '|');
   }
   return NULL;
@@ -429,7 +433,8 @@ static void mcp_put_schema(strbuf *out, const mcp_tool *tool, const op_def *op) 
   op_input_schema(&schema, op);
   out->failed = out->failed || schema.failed;
   strbuf_addstr(out, head);
-  strbuf_addstr(out, MCP_SCHEMA_TOKENS ",");
+  strbuf_addstr(out, MCP_SCHEMA_TOKENS);
+  if (!schema.failed && schema.data[sizeof head - 1] != '}') strbuf_addch(out, ',');
   if (!schema.failed) strbuf_add(out, schema.data + sizeof head - 1, schema.len - (sizeof head - 1));
   strbuf_release(&schema);
 }
@@ -447,15 +452,18 @@ static void mcp_put_tool(strbuf *out, const mcp_tool *tool) {
               op.flags & OP_READ_ONLY ? "true" : "false", tool->pick && !(op.flags & OP_READ_ONLY) ? "true" : "false");
 }
 
-void mcp_tools_put(strbuf *out) {
-  bool first = true;
-  strbuf_addch(out, '[');
-  for (const mcp_tool *tool = mcp_tools; tool->name; tool++) {
+static void mcp_put_listed(strbuf *out, const mcp_tool *tool) {
+  for (; tool->name; tool++) {
     if (!tool->listed) continue;
-    if (!first) strbuf_addch(out, ',');
-    first = false;
+    if (out->len && out->data[out->len - 1] == '}') strbuf_addch(out, ',');
     mcp_put_tool(out, tool);
   }
+}
+
+void mcp_tools_put(strbuf *out, bool compat) {
+  strbuf_addch(out, '[');
+  if (compat) mcp_put_listed(out, mcp_compat_tools);
+  mcp_put_listed(out, mcp_tools);
   strbuf_addch(out, ']');
 }
 
@@ -491,6 +499,7 @@ lode_status mcp_tool_complete(const mcp_tool *tool, const char *root, op_args *a
   for (const op_param *p = tool->params; p && p->name; p++)
     if (p->fallback) op_args_mark_set(args, p, true);
   args->op = mcp_tool_base_op(tool);
+  if (tool->adapt) TRY(tool->adapt(args, root, err));
   if (tool->place) TRY(mcp_set_place(args, tool->place, root, line, err));
   if (tool->project) TRY(mcp_set_arg(args, tool->project, str_of(root), err));
   if (tool->always) TRY(mcp_set_arg(args, tool->always, STR_LIT(""), err));

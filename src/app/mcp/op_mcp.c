@@ -50,7 +50,7 @@ typedef struct op_mcp_server {
   mcp_session *mcp;
   project_info project;
   const lode_open_options *settings;
-  bool no_sandbox;
+  bool no_sandbox, compat;
   op_model_policy models;       /* models that tools may name */
   bool found;                   /* the store's folder was found, not named */
   bool looked, expected;        /* a tool was called; a worker is about to create the store */
@@ -224,11 +224,11 @@ static void op_mcp_run_tool(void *ctx, mcp_request *r) {
   op_mcp_server *s = ctx;
   char name[80];
   lode_error err = {.record = LODE_NO_RECORD};
-  lode_str root = str_of(s->project.root);
+  lode_str words[] = {str_of(s->project.root), STR_LIT("compat")};
   snprintf(name, sizeof name, "mcp.%s", r->tool->name);
   supervisor_call call = {.name = name,
-                          .words = &root,
-                          .n_words = 1,
+                          .words = words,
+                          .n_words = r->tool->compat ? 2 : 1,
                           .body = {r->arguments.data, r->arguments.len},
                           .done = op_mcp_call_done,
                           .ctx = r};
@@ -383,7 +383,8 @@ static void op_mcp_finish(op_mcp_server *s, pthread_t writer) {
 
 static lode_status op_mcp_serve(op_mcp_server *s, lode_error *err) {
   pthread_t writer;
-  mcp_callbacks callbacks = {.send = op_mcp_send_line, .call = op_mcp_run_tool, .cancel = op_mcp_cancel_call, .ctx = s};
+  mcp_callbacks callbacks = {
+      .send = op_mcp_send_line, .call = op_mcp_run_tool, .cancel = op_mcp_cancel_call, .ctx = s, .compat = s->compat};
   s->last = &s->first;
   pthread_mutex_init(&s->lock, NULL);
   int errnum = os_cond_init(&s->changed);
@@ -402,8 +403,11 @@ static lode_status op_mcp_serve(op_mcp_server *s, lode_error *err) {
 }
 
 lode_status op_do_mcp(op_context *ctx, const op_mcp_args *args, lode_error *err) {
-  op_mcp_server s = {
-      .settings = ctx->settings, .watch = args->watch.on, .no_sandbox = args->no_sandbox.on, .wake = OS_EVENT_NONE};
+  op_mcp_server s = {.settings = ctx->settings,
+                     .watch = args->watch.on,
+                     .no_sandbox = args->no_sandbox.on,
+                     .compat = args->compat.on,
+                     .wake = OS_EVENT_NONE};
   TRY(model_policy_of_args(&args->allow_model, &s.models, err));
   TRY(project_locate(&s.project, args->path.path, ctx->folder, err));
   s.found = ctx->folder == NULL;
@@ -455,7 +459,7 @@ static lode_status op_mcp_remove_one(op_context *ctx, size_t i, const char *root
   bool changed = false;
   lode_status st;
   TRY_GOTO(setup_client_inspect(i, root, &state, &path, err));
-  TRY_GOTO(setup_client_remove(i, root, &changed, err));
+  TRY_GOTO(setup_client_remove(i, root, SETUP_CLIENT_ENTRY, &changed, err));
   TRY_GOTO(op_mcp_send_client(ctx, i, path.data, changed ? "removed" : "absent", err));
 done:
   strbuf_release(&path);

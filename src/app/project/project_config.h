@@ -22,6 +22,9 @@
   X(INDEX_MAX_FILE, "index.max_file", INT, NULL, "1048576", "larger files are skipped, in bytes")                      \
   X(INDEX_HIDDEN, "index.hidden", BOOL, NULL, "false", "index files and folders whose names begin with a dot")         \
   X(INDEX_GENERATED, "index.generated", BOOL, NULL, "false", "index minified and generated files")                     \
+  X(INDEX_EXCLUDE, "index.exclude", TEXT, NULL, "",                                                                    \
+    "left out besides what .gitignore says: patterns as in .lodeignore, with commas between them")                     \
+  X(INDEX_EXTENSIONS, "index.extensions", TEXT, NULL, "", "index only files that end so: py, js; empty: all")          \
   X(INDEX_SECRETS, "index.secrets", CHOICE, "mask|skip|index", "mask",                                                 \
     "mask: key files are skipped, secrets inside others masked; skip: files with secrets are skipped; index: all as "  \
     "it is")                                                                                                           \

@@ -55,6 +55,21 @@ static os_kind scan_walker_dirent_type(mode_t mode) {
   return S_ISDIR(mode) ? OS_KIND_DIR : S_ISREG(mode) ? OS_KIND_FILE : S_ISLNK(mode) ? OS_KIND_LINK : OS_KIND_OTHER;
 }
 
+/* Is the file one of those that the settings want, by its ending? */
+static bool scan_has_extension(lode_str list, lode_str name) {
+  bool any = false;
+  for (size_t at = 0; at < list.len;) {
+    size_t from = at + strspn(list.data + at, " ,*.\n");
+    size_t len = strcspn(list.data + from, " ,\n");
+    at = from + len;
+    any = any || len > 0;
+    if (len && name.len > len && name.data[name.len - len - 1] == '.' &&
+        memcmp(name.data + name.len - len, list.data + from, len) == 0)
+      return true;
+  }
+  return !any;
+}
+
 static scan_skip scan_walker_apply_rules(const scan_walker *w, lode_str name, bool is_folder) {
   const scan_options *o = &w->root->options;
   ignore_source by = IGNORE_GLOBAL;
@@ -65,6 +80,7 @@ static scan_skip scan_walker_apply_rules(const scan_walker *w, lode_str name, bo
   if (is_folder && !o->generated && scan_is_dependency_dir(name)) return SCAN_SKIP_DEPENDENCIES;
   if (!o->hidden && name.data[0] == '.') return SCAN_SKIP_HIDDEN;
   if (is_folder) return SCAN_SKIP_NONE;
+  if (!scan_has_extension(o->extensions, name)) return SCAN_SKIP_IGNORED;
   scan_skip skip = scan_classify_name(scan_walker_path(w));
   if (skip == SCAN_SKIP_SECRET && o->secrets == MASK_POLICY_INDEX) return SCAN_SKIP_NONE;
   return o->generated && (skip == SCAN_SKIP_GENERATED || skip == SCAN_SKIP_MINIFIED) ? SCAN_SKIP_NONE : skip;

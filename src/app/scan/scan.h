@@ -20,7 +20,7 @@
 /* X(enum, name in the index and in output, text for people) */
 #define SCAN_SKIPS(X)                                                                                                  \
   X(NONE, "none", "is indexed")                                                                                        \
-  X(IGNORED, "ignored", "left out by .gitignore or .lodeignore")                                                       \
+  X(IGNORED, "ignored", "left out by .gitignore, .lodeignore or the settings")                                         \
   X(HIDDEN, "hidden", "its name begins with a dot")                                                                    \
   X(LINK, "link", "a symbolic link")                                                                                   \
   X(SPECIAL, "special", "no regular file: a device, socket or pipe")                                                   \
@@ -68,7 +68,9 @@ typedef struct scan_options {
   mask_policy secrets; /* INDEX: names and texts that look like secrets are not skipped */
   bool one_device;     /* stay on the root's file system */
   uint64_t max_bytes;  /* larger files are skipped; 0: 1 MiB; at most LANG_MAX_TEXT */
-  lode_str exclude;    /* from the configuration: further .lodeignore lines, relative to the root */
+  /* From the configuration, separated by commas: */
+  lode_str exclude;    /* further patterns as in .lodeignore, relative to the root */
+  lode_str extensions; /* only files that end so: "py, js"; empty: all */
 } scan_options;
 
 typedef struct scan_entry {

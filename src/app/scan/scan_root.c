@@ -27,6 +27,18 @@ done:
   return st;
 }
 
+/* Patterns with commas between them as lines. */
+static lode_str scan_split_patterns(char *text) {
+  char *to = text;
+  for (const char *from = text; *from; from++) {
+    bool comma = *from == ',';
+    *to++ = comma ? '\n' : *from;
+    if (comma) from += strspn(from + 1, " ");
+  }
+  *to = '\0';
+  return str_of(text);
+}
+
 lode_status scan_root_open(const char *path, const scan_options *options, scan_root **out, lode_error *err) {
   lode_status st = LODE_OK;
   scan_root *root = mem_calloc(1, sizeof *root);
@@ -45,8 +57,10 @@ lode_status scan_root_open(const char *path, const scan_options *options, scan_r
   }
   root->path = str_dup(real, strlen(real));
   root->exclude = str_dup(root->options.exclude.data, root->options.exclude.len);
-  if (!root->path || !root->exclude) TRY_GOTO(err_nomem(err));
-  root->options.exclude.data = root->exclude;
+  root->extensions = str_dup(root->options.extensions.data, root->options.extensions.len);
+  if (!root->path || !root->exclude || !root->extensions) TRY_GOTO(err_nomem(err));
+  root->options.exclude = scan_split_patterns(root->exclude);
+  root->options.extensions = str_of(root->extensions);
   root->fd = OS_RETRY(os_api->open(root->path, O_RDONLY | O_DIRECTORY, 0));
   if (root->fd < 0 && errno == ENOTDIR) TRY_GOTO(err_set(err, LODE_INVALID, "%.400s is not a folder", root->path));
   if (root->fd < 0 || OS_RETRY(os_api->fstat(root->fd, &s)) < 0) TRY_GOTO(err_errno(err, errno, root->path));
@@ -69,6 +83,7 @@ void scan_root_close(scan_root *root) {
   mem_free(root->path);
   mem_free(root->git);
   mem_free(root->exclude);
+  mem_free(root->extensions);
   mem_free(root);
 }
 

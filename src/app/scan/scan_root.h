@@ -16,7 +16,7 @@ struct scan_root {
   size_t top; /* length of the path of the git repository's top; 0: no repository */
   char *git;  /* the repository's common folder, "" without one */
   scan_options options;
-  char *exclude; /* the text of options.exclude */
+  char *exclude, *extensions; /* the texts of the options */
   uint64_t device;
 };
 

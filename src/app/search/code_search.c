@@ -77,33 +77,57 @@ static void search_close_all(search_ctx *s) {
 
 /* ---- Similar chunks ---- */
 
-/* Makes the chunk around a line of a file the question: its vector, or its words. */
+static lode_status search_chunks_of(search_ctx *s, lode_str path, lode_result **rows, lode_error *err) {
+  strbuf where = {0};
+  strbuf_addstr(&where, "{\"path\":");
+  json_put_string(&where, path);
+  strbuf_addch(&where, '}');
+  lode_get_request get = {.select = {.where = {where.data, where.len}}, .include = LODE_ALL};
+  lode_status st = where.failed ? err_nomem(err) : lode_get(s->code, &get, rows, err);
+  strbuf_release(&where);
+  return st;
+}
+
+/* The chunks of the file that the question names. Unless a file is called so, PATH:NAME names a definition in it. */
+static lode_status search_similar_chunks(search_ctx *s, lode_str *name, lode_result **rows, lode_error *err) {
+  lode_str *path = &s->own.similar;
+  TRY(search_chunks_of(s, *path, rows, err));
+  size_t colon = path->len;
+  while (colon && path->data[colon - 1] != ':') colon--;
+  if (lode_result_count(*rows) || s->own.similar_line || colon < 2 || colon == path->len) return LODE_OK;
+  *name = (lode_str){path->data + colon, path->len - colon};
+  path->len = colon - 1;
+  lode_result_free(*rows);
+  *rows = NULL;
+  return search_chunks_of(s, *path, rows, err);
+}
+
+/* Makes the chunk around a line of a file, or with a name, the question: its vector, or its words. */
 static lode_status search_take_similar(search_ctx *s, lode_error *err) {
   const search_request *r = s->request;
-  strbuf where = {0};
   lode_result *rows = NULL;
   lode_status st;
   const lode_row *best = NULL;
+  lode_str name = {0};
   char quoted[256];
-  strbuf_addstr(&where, "{\"path\":");
-  json_put_string(&where, r->similar);
-  strbuf_addch(&where, '}');
-  if (where.failed) TRY_GOTO(err_nomem(err));
-  lode_get_request get = {.select = {.where = {where.data, where.len}}, .include = LODE_ALL};
-  TRY_GOTO(lode_get(s->code, &get, &rows, err));
+  TRY_GOTO(search_similar_chunks(s, &name, &rows, err));
   search_note_snapshot(s, rows);
   for (size_t i = 0; i < lode_result_count(rows); i++) {
     const lode_row *row = lode_result_at(rows, i);
     indexer_chunk_view view;
     if (indexer_chunk_view_parse(row->metadata, &s->json, &view, NULL) != LODE_OK) continue;
-    bool here = r->similar_line ? view.first <= r->similar_line && r->similar_line <= view.last : true;
+    bool here = !name.len || str_eq(view.name, name);
+    if (name.len && here && !r->similar_line) s->own.similar_line = view.first;
+    here = here && (!r->similar_line || (view.first <= r->similar_line && r->similar_line <= view.last));
     /* a whole file is represented by its largest chunk */
     if (here && (!best || (!r->similar_line && row->document.len > best->document.len))) best = row;
   }
   str_quote(r->similar, quoted, sizeof quoted);
   if (!best)
     TRY_GOTO(err_set(err, LODE_NOT_FOUND, "%s%s is not in the index; `lode index` brings it up to date", quoted,
-                     r->similar_line ? " at that line" : ""));
+                     r->similar_line ? " at that line"
+                     : name.len      ? " with that name"
+                                     : ""));
   s->text = (lode_str){mem_arena_copy(s->arena, best->document.data ? best->document.data : "", best->document.len),
                        best->document.len};
   if (!s->text.data) TRY_GOTO(err_nomem(err));
@@ -118,7 +142,6 @@ static lode_status search_take_similar(search_ctx *s, lode_error *err) {
   s->result->question.n_names = 0;
 done:
   lode_result_free(rows);
-  strbuf_release(&where);
   return st;
 }
 

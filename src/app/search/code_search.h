@@ -18,11 +18,11 @@ typedef struct search_request {
   lode_mode mode; /* LODE_BY_VECTOR, LODE_BY_TEXT, LODE_HYBRID */
   size_t limit;
   lode_str language;           /* as in the table of languages; absent: any */
-  lode_str path;               /* a glob, as in a line of .gitignore */
+  lode_str path;               /* globs, as in lines of .gitignore, separated by commas */
   lode_str kind;               /* "function" includes methods and constructors, "class" all types */
   lode_str name;               /* exactly this name */
   bool exact, regex;           /* chunks that hold the query as it stands; that a pattern of PCRE2 matches */
-  lode_str similar;            /* find chunks like this one: an escaped path from the root */
+  lode_str similar;            /* find chunks like this one: an escaped path from the root, or PATH:NAME */
   uint32_t similar_line;       /* 0: the whole file */
   uint32_t context;            /* lines of the file before and after each chunk */
   bool files_only;             /* one hit per file, without text */

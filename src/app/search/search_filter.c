@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* search_filter.c - the options of a search as a filter of the store. */
+#include "scan/ignore.h"
 #include "search/search_internal.h"
 
 static void search_clause_begin(search_ctx *s) { strbuf_addstr(&s->where, s->where.len ? "," : "{\"$and\":["); }
@@ -70,6 +71,7 @@ void search_put_name_clause(strbuf *out, lode_str name) {
 /* A glob with a slash starts at the root: its prefix without wildcards is a range of paths, which the index can
  * answer. The glob itself is applied to the results. */
 static void search_clause_path(search_ctx *s, lode_str glob) {
+  if (memchr(glob.data, ',', glob.len)) return;
   size_t fixed = 0, start = glob.len && glob.data[0] == '/' ? 1 : 0;
   while (fixed < glob.len && !strchr("*?[\\", glob.data[fixed])) fixed++;
   const char *slash = glob.len > 1 ? memchr(glob.data, '/', glob.len - 1) : NULL;
@@ -88,6 +90,16 @@ static void search_clause_path(search_ctx *s, lode_str glob) {
   s->where.failed = s->where.failed || next.failed;
   strbuf_release(&next);
   strbuf_addstr(&s->where, "}}");
+}
+
+bool search_path_matches(lode_str globs, lode_str path) {
+  for (;;) {
+    const char *comma = memchr(globs.data, ',', globs.len);
+    size_t len = comma ? (size_t)(comma - globs.data) : globs.len;
+    if (len && ignore_glob_path((lode_str){globs.data, len}, path)) return true;
+    if (!comma) return false;
+    globs = (lode_str){comma + 1, globs.len - len - 1};
+  }
 }
 
 lode_status search_make_filter(search_ctx *s, lode_error *err) {

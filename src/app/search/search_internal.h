@@ -69,6 +69,8 @@ void search_note_snapshot(search_ctx *s, const lode_result *rows);
 /* Copies text into the arena; false: out of memory. */
 LODE_MUST bool search_copy(search_ctx *s, lode_str *text);
 LODE_MUST lode_status search_make_filter(search_ctx *s, lode_error *err);
+/* Does one of several globs, separated by commas, match? */
+bool search_path_matches(lode_str globs, lode_str path);
 bool search_is_verbatim(const search_request *request);
 /* Sets where_document and text. */
 LODE_MUST lode_status search_make_verbatim(search_ctx *s, lode_error *err);

@@ -4,7 +4,6 @@
 
 #include "os/os.h"
 #include "base/vector.h"
-#include "scan/ignore.h"
 
 #include <math.h>
 
@@ -85,7 +84,7 @@ static lode_status source_candidate(search_ctx *s, const lode_row *row, rank_can
   lode_status st = indexer_chunk_view_parse(row->metadata, &s->json, &view, err);
   if (st == LODE_NOMEM) return st;
   if (st != LODE_OK) return LODE_OK;
-  if (s->request->path.data && !ignore_glob_path(s->request->path, view.path)) return LODE_OK;
+  if (s->request->path.data && !search_path_matches(s->request->path, view.path)) return LODE_OK;
   rank_candidate c = {.id = row->id,
                       .path = view.path,
                       .language = view.language,

@@ -140,6 +140,7 @@ static lode_status client_file_in_home(const char *path, client_file *s, lode_er
 typedef struct client_edit {
   const client_def *client;
   const char *root, *program;
+  const char *entry;  /* its name */
   strbuf path;        /* of the settings file */
   client_file target; /* where that leads, if it is a link */
   strbuf text, out;   /* before and after */
@@ -284,7 +285,7 @@ static void client_put_entry(strbuf *out, const client_def *c, const char *root,
   strbuf_addstr(out, forms[c->form].after);
 }
 
-/* ---- TOML: the table [mcp_servers.lode] and those below it, by lines; lines inside long strings are no headers ----
+/* ---- TOML: the table [mcp_servers.ENTRY] and those below it, by lines; lines inside long strings are no headers ----
  */
 
 static void toml_toggle_strings(lode_str line, char *inside) {
@@ -308,19 +309,30 @@ static bool toml_take(lode_str *line, const char *word) {
   return is;
 }
 
+/* The entry's name, bare or quoted. */
+static bool toml_take_name(lode_str *line, const char *entry) {
+  const char *quote = line->len && (line->data[0] == '"' || line->data[0] == '\'') ? line->data : NULL;
+  char mark[2] = {quote ? *quote : '\0', '\0'};
+  return (!quote || toml_take(line, mark)) && toml_take(line, entry) && (!quote || toml_take(line, mark));
+}
+
 /* below: the tables below ours are ours, too. */
-static bool toml_is_header(lode_str line, bool below, bool *ours) {
+static bool toml_is_header(lode_str line, const char *entry, bool below, bool *ours) {
   (void)toml_take(&line, "");
   if (!toml_take(&line, "[")) return false;
-  *ours = toml_take(&line, "mcp_servers") && toml_take(&line, ".") &&
-          (toml_take(&line, "lode") || toml_take(&line, "\"lode\"") || toml_take(&line, "'lode'")) &&
+  *ours = toml_take(&line, "mcp_servers") && toml_take(&line, ".") && toml_take_name(&line, entry) &&
           (toml_take(&line, "]") || (below && toml_take(&line, ".")));
   return true;
 }
 
-/* The lines of our table, or of the last such table if `below`; from == to if there is none. LODE_INVALID if a long
- * string does not end. */
-static lode_status toml_find(lode_str text, bool below, size_t *from, size_t *to, lode_error *err) {
+typedef struct toml_lines {
+  size_t from, to;
+} toml_lines;
+
+/* The lines of the entry's table, or of the last such table if `below`; from == to if there is none. LODE_INVALID if a
+ * long string does not end. */
+static lode_status toml_find(lode_str text, const char *entry, bool below, toml_lines *lines, lode_error *err) {
+  size_t *from = &lines->from, *to = &lines->to;
   char inside = 0;
   bool in = false;
   *from = *to = text.len;
@@ -328,7 +340,7 @@ static lode_status toml_find(lode_str text, bool below, size_t *from, size_t *to
     const char *end = memchr(text.data + at, '\n', text.len - at);
     lode_str line = {text.data + at, end ? (size_t)(end - text.data) - at : text.len - at};
     bool ours = false;
-    if (!inside && toml_is_header(line, below, &ours)) {
+    if (!inside && toml_is_header(line, entry, below, &ours)) {
       if (in && !ours) {
         *to = at;
         in = false;
@@ -348,15 +360,15 @@ static lode_status toml_find(lode_str text, bool below, size_t *from, size_t *to
   return LODE_OK;
 }
 
-static lode_status toml_remove(lode_str text, strbuf *out, lode_error *err) {
-  size_t from, to;
+static lode_status toml_remove(lode_str text, const char *entry, strbuf *out, lode_error *err) {
+  toml_lines at;
   strbuf_add(out, text.data, text.len);
   for (;;) {
     if (out->failed) return err_nomem(err);
-    TRY(toml_find((lode_str){out->data, out->len}, true, &from, &to, err));
-    if (from == to) return LODE_OK;
-    memmove(out->data + from, out->data + to, out->len - to);
-    out->len -= to - from;
+    TRY(toml_find((lode_str){out->data, out->len}, entry, true, &at, err));
+    if (at.from == at.to) return LODE_OK;
+    memmove(out->data + at.from, out->data + at.to, out->len - at.to);
+    out->len -= at.to - at.from;
   }
 }
 
@@ -377,38 +389,39 @@ static lode_status client_read_settings(client_edit *e, lode_error *err) {
   return client_check_text(st, &e->text, err);
 }
 
-static lode_status client_find_entry(const client_def *c, lode_str text, lode_str *entry, lode_error *err) {
-  const char *path[] = {c->key, "lode"};
-  size_t from, to;
+static lode_status client_find_entry(const client_edit *e, lode_str *entry, lode_error *err) {
+  const char *path[] = {e->client->key, e->entry};
+  lode_str text = client_edit_old(e);
+  toml_lines at;
   *entry = (lode_str){0};
-  if (c->form != CLIENT_FORM_TOML) return setup_json_find(text, path, 2, entry, err);
-  TRY(toml_find(text, false, &from, &to, err));
-  if (from < to) *entry = (lode_str){text.data + from, to - from};
+  if (e->client->form != CLIENT_FORM_TOML) return setup_json_find(text, path, 2, entry, err);
+  TRY(toml_find(text, e->entry, false, &at, err));
+  if (at.from < at.to) *entry = (lode_str){text.data + at.from, at.to - at.from};
   return LODE_OK;
 }
 
 static lode_status client_new_text(client_edit *e, lode_error *err) {
   const client_def *c = e->client;
-  const char *path[] = {c->key, "lode"};
+  const char *path[] = {c->key, e->entry};
   strbuf entry = {0}, scratch = {0}, *out = &e->out;
   lode_str old, text = client_edit_old(e);
-  size_t from, to;
+  toml_lines at;
   lode_status st;
   client_launcher start = client_launcher_of(e->program, &scratch);
   client_put_entry(&entry, c, e->root, &start);
   if (entry.failed) TRY_GOTO(err_nomem(err));
-  TRY_GOTO(client_find_entry(c, text, &old, err));
+  TRY_GOTO(client_find_entry(e, &old, err));
   e->same = old.data && str_eq(old, (lode_str){entry.data, entry.len});
   if (c->form != CLIENT_FORM_TOML) {
     TRY_GOTO(setup_json_set(text, path, 2, (lode_str){entry.data, entry.len}, out, err));
   } else {
-    TRY_GOTO(toml_find(text, false, &from, &to, err));
+    TRY_GOTO(toml_find(text, e->entry, false, &at, err));
     out->len = 0;
-    strbuf_add(out, text.data, from);
-    if (from == text.len && from && text.data[from - 1] != '\n') strbuf_addch(out, '\n');
-    if (from == text.len && from) strbuf_addch(out, '\n');
+    strbuf_add(out, text.data, at.from);
+    if (at.from == text.len && at.from && text.data[at.from - 1] != '\n') strbuf_addch(out, '\n');
+    if (at.from == text.len && at.from) strbuf_addch(out, '\n');
     strbuf_add(out, entry.data, entry.len);
-    strbuf_add(out, text.data + to, text.len - to);
+    strbuf_add(out, text.data + at.to, text.len - at.to);
     if (out->failed) TRY_GOTO(err_nomem(err));
   }
 done:
@@ -455,7 +468,7 @@ static lode_status client_replace(const client_edit *e, lode_error *err) {
 }
 
 lode_status setup_client_install(size_t i, const char *root, const char *program, bool *changed, lode_error *err) {
-  client_edit e = {.client = &client_table[i], .root = root, .program = program};
+  client_edit e = {.client = &client_table[i], .root = root, .program = program, .entry = SETUP_CLIENT_ENTRY};
   lode_error why = {.record = LODE_NO_RECORD};
   lode_status st;
   TRY_GOTO(client_path(e.client->file, root, &e.path, err));
@@ -473,7 +486,7 @@ done:
 
 /* For display only: any link is followed. */
 lode_status setup_client_preview(size_t i, const char *root, const char *program, strbuf *out, lode_error *err) {
-  client_edit e = {.client = &client_table[i], .root = root, .program = program};
+  client_edit e = {.client = &client_table[i], .root = root, .program = program, .entry = SETUP_CLIENT_ENTRY};
   lode_error why = {.record = LODE_NO_RECORD};
   lode_status st;
   TRY_GOTO(client_path(e.client->file, root, &e.path, err));
@@ -487,9 +500,9 @@ done:
   return st;
 }
 
-lode_status setup_client_remove(size_t i, const char *root, bool *changed, lode_error *err) {
-  client_edit e = {.client = &client_table[i], .root = root};
-  const char *keys[] = {e.client->key, "lode"};
+lode_status setup_client_remove(size_t i, const char *root, const char *entry, bool *changed, lode_error *err) {
+  client_edit e = {.client = &client_table[i], .root = root, .entry = entry};
+  const char *keys[] = {e.client->key, entry};
   lode_error why = {.record = LODE_NO_RECORD};
   lode_status st;
   *changed = false;
@@ -498,7 +511,7 @@ lode_status setup_client_remove(size_t i, const char *root, bool *changed, lode_
   st = client_read_settings(&e, &why);
   lode_str old = client_edit_old(&e);
   if (st == LODE_OK)
-    st = e.client->form == CLIENT_FORM_TOML ? toml_remove(old, &e.out, &why)
+    st = e.client->form == CLIENT_FORM_TOML ? toml_remove(old, entry, &e.out, &why)
                                             : setup_json_remove(old, keys, 2, &e.out, &why);
   TRY_GOTO(client_explain(&e, st, &why, err));
   if (e.out.len == old.len) goto done;
@@ -511,8 +524,18 @@ done:
 
 /* ---- Inspection ---- */
 
+bool setup_client_has(size_t i, const char *root, const char *entry) {
+  client_edit e = {.client = &client_table[i], .root = root, .entry = entry};
+  lode_str found = {0};
+  bool known = client_path(e.client->file, root, &e.path, NULL) == LODE_OK && client_link_target(&e, NULL) == LODE_OK &&
+               client_read_settings(&e, NULL) == LODE_OK && client_find_entry(&e, &found, NULL) == LODE_OK;
+  bool has = known && found.data;
+  client_edit_release(&e);
+  return has;
+}
+
 lode_status setup_client_inspect(size_t i, const char *root, setup_client_state *state, strbuf *path, lode_error *err) {
-  client_edit e = {.client = &client_table[i], .root = root};
+  client_edit e = {.client = &client_table[i], .root = root, .entry = SETUP_CLIENT_ENTRY};
   lode_error why = {.record = LODE_NO_RECORD};
   strbuf program = {0};
   lode_str entry = {0};
@@ -525,7 +548,7 @@ lode_status setup_client_inspect(size_t i, const char *root, setup_client_state 
   if (st != LODE_OK || !has_path) goto done;
   st = client_link_target(&e, &why);
   if (st == LODE_OK) st = client_read_settings(&e, &why);
-  if (st == LODE_OK) st = client_find_entry(e.client, client_edit_old(&e), &entry, &why);
+  if (st == LODE_OK) st = client_find_entry(&e, &entry, &why);
   if (st == LODE_OK && entry.data) {
     st = setup_program_path(&program, &why);
     e.program = program.data;

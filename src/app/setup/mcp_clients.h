@@ -11,6 +11,8 @@
 
 #include "base/base.h"
 
+#define SETUP_CLIENT_ENTRY "lode" /* the name of our entry */
+
 typedef enum setup_client_state {
   SETUP_CLIENT_ABSENT,    /* the client does not seem to be used here */
   SETUP_CLIENT_UNSET,     /* the client is used, and has no entry for Lode */
@@ -29,7 +31,11 @@ LODE_MUST lode_status setup_client_inspect(size_t i, const char *root, setup_cli
  * created. */
 LODE_MUST lode_status setup_client_install(size_t i, const char *root, const char *program, bool *changed,
                                            lode_error *err);
-LODE_MUST lode_status setup_client_remove(size_t i, const char *root, bool *changed, lode_error *err);
+/* Removes an entry, Lode's or that of another server. */
+LODE_MUST lode_status setup_client_remove(size_t i, const char *root, const char *entry, bool *changed,
+                                          lode_error *err);
+/* Is there an entry of this name? False, too, if the settings cannot be read. */
+bool setup_client_has(size_t i, const char *root, const char *entry);
 /* The complete file as install would write it. */
 LODE_MUST lode_status setup_client_preview(size_t i, const char *root, const char *program, strbuf *out,
                                            lode_error *err);

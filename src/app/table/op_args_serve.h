@@ -20,7 +20,7 @@ OP_HANDLER(ui, op_serve_args)
 
 typedef struct op_mcp_args {
   op_arg_path path;
-  op_arg_flag watch, no_sandbox;
+  op_arg_flag watch, compat, no_sandbox;
   op_arg_list allow_model;
 } op_mcp_args;
 OP_HANDLER(mcp, op_mcp_args)

@@ -20,6 +20,8 @@ static const op_param params_code_setup[] = {
     {OP_FLAG(op_setup_args, dry_run), .about = "report what would be done, and change nothing"},
     {OP_FLAG(op_setup_args, no_mcp), .about = "do not register the MCP server with the clients found"},
     {OP_FLAG(op_setup_args, no_index), .about = "do not index"},
+    {OP_FLAG(op_setup_args, replace),
+     .about = "take the entry of mcp-vector-search out of the settings of clients where Lode is registered"},
     {OP_TEXT(op_setup_args, model), .value = "MODEL", .about = "what makes the vectors: code, minilm, none, ..."},
     {0}};
 static const op_param params_code_index[] = {
@@ -44,11 +46,12 @@ static const op_param params_code_search[] = {
      .about = "by words and vectors, by vectors, or by words (hybrid, or search.mode)"},
     {OP_TEXT(op_search_args, lang), .letter = 'l', .value = "LANGUAGE", .about = "only this language"},
     {OP_TEXT(op_search_args, path), .value = "GLOB",
-     .about = "only paths that match, as a line of .gitignore would: src/net, *.c, tests/**/*.py"},
+     .about = "only paths that match, as a line of .gitignore would: src/net, *.c, tests/**/*.py; several with commas"},
     {OP_TEXT(op_search_args, type), .letter = 't', .value = "TYPE",
      .about = "only this kind: function (methods too), class (all types), struct, enum, section, ..."},
     {OP_TEXT(op_search_args, name), .value = "NAME", .about = "only what defines exactly this name"},
-    {OP_TEXT(op_search_args, similar), .value = "FILE[:LINE]", .about = "find code like this, instead of a query"},
+    {OP_TEXT(op_search_args, similar), .value = "FILE[:LINE]",
+     .about = "find code like this, instead of a query; FILE:NAME is a definition in it"},
     {OP_INT(op_search_args, context), .letter = 'C', .value = "N", .max = 1000,
      .about = "this many lines of the file before and after"},
     {OP_FLAG(op_search_args, files_only), .about = "show paths only"},
@@ -272,8 +275,9 @@ const op_def op_table_code[] = {
      .detail = "Finds the project's root and its languages, indexes it, and registers `lode mcp` with the clients it "
                "finds: Claude Code, "
                "Cursor, VS Code, Codex, Gemini CLI, Windsurf, opencode. Running it again is harmless: what is there "
-               "already stays.",
-     .examples = "lode setup\nlode setup --dry-run\nlode setup ~/src/project --no-mcp"},
+               "already stays. A project of mcp-vector-search keeps its choice of files and model, where Lode has no "
+               "setting of its own yet.",
+     .examples = "lode setup\nlode setup --dry-run\nlode setup ~/src/project --no-mcp\nlode setup --replace"},
     {OP_OF_CODE(index), .about = "bring the index of a project up to date",
      .flags = OP_LONG | OP_LOCAL | OP_PROJECT | OP_DESTRUCTIVE, .params = params_code_index,
      .summary = summary_code_index,

@@ -18,6 +18,7 @@
 static const op_param params_mcp[] = {
     P_MCP_PATH(op_mcp_args),
     {OP_FLAG(op_mcp_args, watch), .about = "keep the index up to date while files change, as lode watch does"},
+    {OP_FLAG(op_mcp_args, compat), .about = "also take the tools of mcp-vector-search, by its names and arguments"},
     {OP_LIST(op_mcp_args, allow_model), .value = "MODEL,MODEL",
      .about = "models that tools may name besides those installed and the collection's own: openai:MODEL, "
               "ollama:MODEL, a folder"},
