@@ -55,7 +55,7 @@ deps-test:
 	  echo "deps: no packages of Python: some tests of the binding are skipped"
 
 # What runs under which build: everything under ASan + UBSan, the threads under TSan, the program as it is shipped
-TSAN_TESTS := api api_upkeep threads supervisor static filtered embed_model
+TSAN_TESTS := api api_upkeep threads supervisor static filtered segment_vectors embed_model
 ASAN_RUNS   = $(foreach t,$(patsubst test_%.c,%,$(notdir $(TEST_SRC))),asan/$(t)=$(BUILD)/asan/test/test_$(t))
 ASAN_RUNS  += $(foreach f,$(patsubst fuzz/fuzz_%.c,%,$(FUZZ_SRC)),asan/fuzz_$(f)="$(BUILD)/asan/fuzz/replay_$(f) fuzz/seeds/$(f)")
 TSAN_RUNS   = $(foreach t,$(TSAN_TESTS),tsan/$(t)=$(BUILD)/tsan/test/test_$(t))

@@ -8,6 +8,7 @@
  *     --cache DIR   keep the exact answers, the segment and hnswlib's index there, to be used again
  *     --no-peer     without hnswlib
  *     --memory      read vectors for re-ranking from memory instead of the segment's file
+ *     --keep MB     memory for float vectors that were read (0); it counts as memory of the index
  *     --threads N   for both constructions (1); their time is then that of the clock
  *     --filters     also queries under filters of 1 % and 10 %
  *     --exact       also exact queries
@@ -28,6 +29,7 @@
 
 #include "hnsw_peer.h"
 #include "index/index_search.h"
+#include "index/segment_vectors.h"
 #include "segments/segment_build.h"
 
 enum { K = 10, BEAMS = 19 };
@@ -41,6 +43,7 @@ typedef struct bench {
   float *rows, *queries, *bounds; /* bounds: the distance of the K-th nearest */
   bool peer, memory, filters, exact;
   unsigned rounds, threads;
+  uint64_t keep_bytes;
   hnsw_peer *hnsw;
   double hnsw_build, build, hnsw_bytes, bytes;
   int fd;
@@ -264,6 +267,7 @@ static void build(bench *b) {
   double before = heap_bytes();
   check(index_segment_open(&source, &b->segment, &err), &err);
   check(index_segment_preload(b->segment, &err), &err);
+  index_vectors_keep(b->segment, b->keep_bytes);
   b->bytes = (heap_bytes() - before) / b->n;
 }
 
@@ -367,8 +371,9 @@ static void compare(bench *b) {
     if (i >= theirs.first && i < theirs.n) printf("   hnswlib %.4f %8.0f/s", theirs.recall[i], theirs.speed[i]);
     if (i < ours.n) {
       const index_search_stats *st = &ours.stats[i];
-      printf("   lode %.4f %8.0f/s %6.0f distances %4.0f hops %4.1f vectors", ours.recall[i], ours.speed[i],
-             (double)st->distances / b->n_queries, (double)st->hops / b->n_queries, (double)st->vectors / b->n_queries);
+      printf("   lode %.4f %8.0f/s %6.0f distances %4.0f hops %4.1f vectors %4.1f read", ours.recall[i], ours.speed[i],
+             (double)st->distances / b->n_queries, (double)st->hops / b->n_queries, (double)st->vectors / b->n_queries,
+             (double)st->vectors_read / b->n_queries);
     }
     printf("\n");
   }
@@ -454,6 +459,8 @@ int main(int argc, char **argv) {
       b.rounds = (unsigned)strtoul(argv[++i], NULL, 10);
     else if (strcmp(argv[i], "--threads") == 0 && value)
       b.threads = (unsigned)strtoul(argv[++i], NULL, 10);
+    else if (strcmp(argv[i], "--keep") == 0 && value)
+      b.keep_bytes = (uint64_t)strtoul(argv[++i], NULL, 10) << 20;
     else if (strcmp(argv[i], "--cache") == 0 && value)
       b.cache = argv[++i];
     else if (strcmp(argv[i], "--no-peer") == 0)
@@ -469,7 +476,7 @@ int main(int argc, char **argv) {
   }
   if (!b.file) {
     fprintf(stderr, "usage: bench_index FILE [--rows N] [--queries N] [--rounds N] [--cache DIR] [--no-peer] "
-                    "[--memory] [--filters] [--exact]\n");
+                    "[--keep MB] [--memory] [--filters] [--exact]\n");
     return 2;
   }
   load(&b, rows, queries);

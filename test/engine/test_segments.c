@@ -632,6 +632,22 @@ TEST_SLOW(a_query_computes_and_reads_little, 120) {
   fixture_close(&k);
 }
 
+/* What is left of the budget is lent to vectors that were read: a query that is asked again reads none. */
+TEST_SLOW(vectors_stay_in_memory_where_there_is_room, 120) {
+  fixture k = {.no_background = true};
+  float q[32];
+  test_srand(test_seed());
+  fixture_limits(4096, 2000);
+  fixture_open(&k, test_folder(), LODE_L2, 32);
+  fixture_add(&k, 9000);
+  fixture_optimize(&k);
+  fixture_random(&k, q);
+  CHECK(explained(&k, q, "vectors_read") >= 10);
+  for (int i = 0; i < 70; i++) (void)explained(&k, q, "hops"); /* now and then it is seen how much room there is */
+  CHECK(explained(&k, q, "vectors_read") == 0 && explained(&k, q, "reranked") >= 10);
+  fixture_close(&k);
+}
+
 /* Exact when small: all codes are scanned, few vectors are read, and answers are those of the oracle to the bit, also
  * where many are equally far. */
 TEST(a_small_collection_is_searched_exactly) {

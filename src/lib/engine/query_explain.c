@@ -51,6 +51,7 @@ static void explain_vectors(iface_explain *e, const engine_facts *f, const engin
     iface_explain_count(e, "hops", t->index.hops);
     iface_explain_count(e, "distances", t->index.distances);
     iface_explain_count(e, "reranked", t->index.vectors);
+    iface_explain_count(e, "vectors_read", t->index.vectors_read);
   }
   iface_explain_count(e, "scanned", t->scanned);
   iface_explain_count(e, "read", t->by_key);

@@ -110,6 +110,7 @@ static void segsearch_count(index_search_stats *to, index_search_stats *from) {
   to->distances += from->distances;
   to->hops += from->hops;
   to->vectors += from->vectors;
+  to->vectors_read += from->vectors_read;
   to->ways |= from->ways;
   *from = (index_search_stats){0};
 }

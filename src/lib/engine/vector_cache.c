@@ -5,7 +5,8 @@
  * collections; a reader that still holds one keeps it a little longer. A collection that cannot fit is not cached at
  * all (nearest.c then reads from the store), except for its segments.
  *
- * Pages of segments take the other half: the excess is evicted, from the least recently used collections first.
+ * Pages of segments take the other half: the excess is evicted, from the least recently used collections first. Half of
+ * what they leave is lent to the vectors that searches have read (index/segment_vectors.h); these are the first to go.
  *
  * Threads: the list of entries and what they hold is guarded by the store's lock, which is held for lookups and changes
  * of pointers only. The next snapshot of a collection is made without it, by one thread at a time: the one that has the
@@ -15,7 +16,13 @@
  */
 #include "engine/vector_snapshot.h"
 
-enum { CACHE_TRIM_EVERY = 64 };
+#include "index/segment_vectors.h"
+
+enum {
+  CACHE_TRIM_EVERY = 64,   /* queries between two looks at the memory of all collections */
+  CACHE_VECTORS_SHARE = 2, /* one part in this many of the memory that is left is lent to vectors */
+  CACHE_VECTORS_LEAST = 64 /* not if that holds less than one vector in this many: hardly any would be found there */
+};
 
 /* ---- Memory ---- */
 
@@ -45,8 +52,14 @@ bool engine_cache_make_room(engine_store *store, const engine_cache_entry *self,
   }
 }
 
-static uint64_t cache_resident_bytes(const engine_snapshot *v) {
+static uint64_t cache_vector_bytes(const engine_snapshot *v) {
   uint64_t bytes = 0;
+  for (size_t i = 0; i < v->n_segs; i++) bytes += atomic_load(&v->segs[i].seg->segment->vector_bytes);
+  return bytes;
+}
+
+static uint64_t cache_resident_bytes(const engine_snapshot *v) {
+  uint64_t bytes = cache_vector_bytes(v);
   for (size_t i = 0; i < v->n_segs; i++) bytes += atomic_load(&v->segs[i].seg->segment->resident);
   return bytes;
 }
@@ -57,23 +70,54 @@ static bool cache_evict(engine_snapshot *v, uint64_t keep) {
   if (total <= keep) return true;
   for (size_t i = 0; i < v->n_segs; i++) {
     index_segment *s = v->segs[i].seg->segment;
-    double share = (double)atomic_load(&s->resident) / (double)total;
+    double share = (double)(atomic_load(&s->resident) + atomic_load(&s->vector_bytes)) / (double)total;
     /* some headroom, so that it is not due again at once */
     index_segment_evict(s, (uint64_t)((double)keep * share * 7 / 8));
   }
   return cache_resident_bytes(v) < total;
 }
 
-/* A reference to the least recently used snapshot with resident segment pages, and the total of all. */
-static engine_snapshot *cache_least_used(engine_store *store, const engine_snapshot *self, uint64_t *total) {
+/* The same for the vectors alone. */
+static bool cache_drop_vectors(engine_snapshot *v) {
+  uint64_t before = cache_vector_bytes(v);
+  for (size_t i = 0; i < v->n_segs; i++) {
+    index_segment *s = v->segs[i].seg->segment;
+    if (atomic_load(&s->vector_bytes)) index_segment_evict(s, atomic_load(&s->resident));
+  }
+  return cache_vector_bytes(v) < before;
+}
+
+/* Lends a part of the memory that is left, beside pages that are not loaded yet, to vectors. */
+static void cache_lend_to_vectors(engine_snapshot *v, uint64_t left) {
+  uint64_t wanted = 0, to_come = 0;
+  for (size_t i = 0; i < v->n_segs; i++) {
+    const index_segment *s = v->segs[i].seg->segment;
+    uint64_t pages = s->rows.bytes + s->links.bytes + s->ordinals.bytes + s->records.bytes;
+    uint64_t loaded = atomic_load(&s->resident);
+    if (loaded < pages) to_come += pages - loaded;
+    if (!atomic_load(&s->vector_bytes)) wanted += index_vectors_wanted(s);
+  }
+  uint64_t lent = left > to_come ? (left - to_come) / CACHE_VECTORS_SHARE : 0;
+  if (wanted == 0 || lent < wanted / CACHE_VECTORS_LEAST) return;
+  double share = lent < wanted ? (double)lent / (double)wanted : 1;
+  for (size_t i = 0; i < v->n_segs; i++) {
+    index_segment *s = v->segs[i].seg->segment;
+    index_vectors_keep(s, (uint64_t)((double)index_vectors_wanted(s) * share));
+  }
+}
+
+/* A reference to the least recently used of the other snapshots that `bytes_of` finds something of in memory, and the
+ * bytes of all. */
+static engine_snapshot *cache_least_used(engine_store *store, const engine_snapshot *self,
+                                         uint64_t (*bytes_of)(const engine_snapshot *), uint64_t *total) {
   engine_cache_entry *oldest = NULL;
   *total = 0;
   pthread_mutex_lock(&store->lock);
   for (size_t i = 0; i < ENGINE_CACHE_BUCKETS; i++) {
     for (engine_cache_entry *e = store->cached[i]; e; e = e->next) {
-      uint64_t bytes = e->current ? cache_resident_bytes(e->current) : 0;
-      *total += bytes;
-      if (bytes && e->current != self && (!oldest || e->used < oldest->used)) oldest = e;
+      if (!e->current) continue;
+      *total += cache_resident_bytes(e->current);
+      if (e->current != self && bytes_of(e->current) && (!oldest || e->used < oldest->used)) oldest = e;
     }
   }
   engine_snapshot *v = oldest ? engine_snapshot_ref(oldest->current) : NULL;
@@ -81,16 +125,29 @@ static engine_snapshot *cache_least_used(engine_store *store, const engine_snaps
   return v;
 }
 
-void engine_snapshot_trim(engine_store *store, engine_snapshot *self) {
-  uint64_t budget = engine_cache_budget(store), mine = cache_resident_bytes(self), total;
-  if (mine <= budget && atomic_fetch_add(&store->trim_tick, 1) % CACHE_TRIM_EVERY != 0) return;
-  for (;;) {
-    engine_snapshot *other = cache_least_used(store, self, &total);
-    bool due = other && total > budget;
-    if (due) due = cache_evict(other, 0);
+/* Takes memory from the other snapshots, the least recently used first, until all fit in the budget or nothing is given
+ * back any more. Returns the bytes of all. */
+static uint64_t cache_trim_others(engine_store *store, const engine_snapshot *self, bool pages) {
+  uint64_t total, budget = engine_cache_budget(store);
+  for (bool due = true; due;) {
+    engine_snapshot *other = cache_least_used(store, self, pages ? cache_resident_bytes : cache_vector_bytes, &total);
+    due = other && total > budget && (pages ? cache_evict(other, 0) : cache_drop_vectors(other));
     engine_snapshot_release(other);
-    if (!due) break;
   }
+  return total;
+}
+
+void engine_snapshot_trim(engine_store *store, engine_snapshot *self) {
+  uint64_t budget = engine_cache_budget(store), mine = cache_resident_bytes(self);
+  if (mine <= budget && atomic_fetch_add(&store->trim_tick, 1) % CACHE_TRIM_EVERY != 0) return;
+  uint64_t total = cache_trim_others(store, self, false);
+  if (total <= budget) {
+    cache_lend_to_vectors(self, budget - total);
+    return;
+  }
+  (void)!cache_drop_vectors(self);
+  total = cache_trim_others(store, self, true);
+  mine = cache_resident_bytes(self);
   if (total > budget) (void)!cache_evict(self, total - mine < budget ? budget - (total - mine) : 0);
 }
 

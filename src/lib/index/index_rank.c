@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* index_rank.c - ranks the candidates of a search by the distances of their float vectors; see index_query.h. */
 #include "index/index_query.h"
+#include "index/segment_vectors.h"
 
 #include <math.h>
 
@@ -62,11 +63,25 @@ static bool could_be_nearer(const code_errors *e, float key, float bound) {
   return e->slope * key + e->low - (e->high - e->low) < bound;
 }
 
-/* The checksums of vectors are in their records: each is a cache miss unless prefetched. */
-static void prefetch_records(const index_query *s) {
-  size_t n = s->n_candidates < s->k ? s->n_candidates : s->k;
-  for (size_t i = 0; i < n; i++)
-    __builtin_prefetch(s->segment->records.data + (size_t)(uint32_t)s->scratch->candidates[i] * INDEX_SEG_RECORD_BYTES);
+/* Records (what the results are, and checksums of vectors) and vectors are cache misses unless prefetched. */
+static void rank_prefetch(const index_query *s, size_t from, size_t n) {
+  for (size_t i = from; i < from + n && i < s->n_candidates; i++) {
+    uint32_t slot = (uint32_t)s->scratch->candidates[i];
+    __builtin_prefetch(s->segment->records.data + (size_t)slot * INDEX_SEG_RECORD_BYTES);
+    index_vector_prefetch(s->segment, slot);
+  }
+}
+
+/* The distance of a slot's vector, which is read if it is not in memory. */
+static lode_status rank_distance(index_query *s, uint32_t slot, float norm2, float *distance, lode_error *err) {
+  index_search_scratch *scratch = s->scratch;
+  index_vector vector;
+  TRY(index_vector_take(s->segment, slot, scratch->vectors, &vector, err));
+  *distance = kernel_distance(s->segment->info.metric, s->request->query, norm2, vector.data, s->segment->info.dim);
+  index_vector_give(&vector);
+  scratch->stats.vectors++;
+  scratch->stats.vectors_read += vector.read;
+  return LODE_OK;
 }
 
 /* Can no row with this key, or a larger one, be nearer than those in `top`? Proven, or expected by the errors seen. */
@@ -88,16 +103,14 @@ lode_status index_rank_candidates(index_query *s, index_hit *hits, size_t *n_hit
   size_t misses = 0, patience = s->proven ? SIZE_MAX : s->coarse ? 2 * s->k : s->k / INDEX_RERANK_PATIENCE + 1;
   TRY(rerank_begin(s, &top, err));
   TRY(index_query_reserve_vectors(s, s->segment->info.dim, err));
-  prefetch_records(s);
+  rank_prefetch(s, 0, INDEX_RERANK_AHEAD);
   for (size_t i = 0; i < s->n_candidates && misses < patience; i++) {
     uint32_t slot = (uint32_t)s->scratch->candidates[i];
-    float key = quant_key_of_order((uint32_t)(s->scratch->candidates[i] >> 32));
+    float d, key = quant_key_of_order((uint32_t)(s->scratch->candidates[i] >> 32));
     if (rank_is_complete(s, &top, &e, key)) break;
-    TRY(index_segment_vectors_nolock(s->segment, slot, 1, s->scratch->vectors, err));
-    float d =
-        kernel_distance(s->segment->info.metric, s->request->query, norm2, s->scratch->vectors, s->segment->info.dim);
+    rank_prefetch(s, i + INDEX_RERANK_AHEAD, 1);
+    TRY(rank_distance(s, slot, norm2, &d, err));
     code_errors_note(&e, key, d);
-    s->scratch->stats.vectors++;
     misses = top.n < top.k || d < kernel_topk_bound(&top) ? 0 : misses + 1;
     if (kernel_topk_wants(&top, d)) kernel_topk_push(&top, d, slot, 0);
   }
@@ -125,6 +138,7 @@ lode_status index_rank_all(index_query *s, index_hit *hits, size_t *n_hits, lode
       if (kernel_topk_wants(&top, d)) kernel_topk_push(&top, d, first + i, 0);
     }
     s->scratch->stats.vectors += n;
+    s->scratch->stats.vectors_read += n;
   }
   return rerank_end(s, &top, hits, n_hits, err);
 }

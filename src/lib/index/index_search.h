@@ -38,8 +38,9 @@ enum { INDEX_BY_WALK = 1, INDEX_BY_WALK_ALLOWED = 2, INDEX_BY_SCAN = 4, INDEX_BY
 typedef struct index_search_stats { /* accumulates */
   uint64_t distances;               /* between codes */
   uint64_t hops;
-  uint64_t vectors; /* read for exact distances */
-  unsigned ways;    /* methods used: INDEX_BY_* */
+  uint64_t vectors;      /* measured for exact distances */
+  uint64_t vectors_read; /* of these: read from the file */
+  unsigned ways;         /* methods used: INDEX_BY_* */
 } index_search_stats;
 
 /* Scratch memory of one thread, for any segments one after the other; valid when zeroed. */

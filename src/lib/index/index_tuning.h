@@ -140,6 +140,7 @@ enum {
   INDEX_RERANK_PATIENCE = 4,
   /* Candidates measured before the error of codes is estimated from them. Not measured. */
   INDEX_MIN_ERRORS_SEEN = 8,
+  INDEX_RERANK_AHEAD = 4,      /* vectors whose cache lines are asked for ahead; not measured */
   INDEX_EXACT_BYTES = 1 << 16, /* read at a time by an exact scan; not measured */
 };
 

@@ -15,6 +15,7 @@
 #include "base/byteorder.h"
 #include "base/crc32c.h"
 #include "index/index_tuning.h"
+#include "index/segment_vectors.h"
 
 static const char segment_magic[8] = {'L', 'O', 'D', 'E', 'S', 'E', 'G', '1'};
 
@@ -216,6 +217,8 @@ void index_segment_close(index_segment *segment) {
     mem_free(all[i]->loaded);
   }
   for (size_t i = 0; i < INDEX_SECTIONS; i++) mem_free(segment->sections[i].busy);
+  index_vectors_discard(segment, atomic_load(&segment->vectors));
+  index_vectors_discard(segment, segment->leaving_vectors);
   mem_free(segment->table);
   mem_free(segment->model.mean);
   (void)pthread_cond_destroy(&segment->read_done);
@@ -248,23 +251,6 @@ lode_status index_segment_get_record(index_segment *segment, uint32_t slot, inde
   lode_status st = index_segment_record_nolock(segment, slot, record, err);
   index_segment_leave(segment, side);
   return st;
-}
-
-lode_status index_segment_vectors_nolock(index_segment *s, uint32_t first, uint32_t n, float *vectors,
-                                         lode_error *err) {
-  const unsigned char *record = NULL;
-  size_t bytes = s->info.dim * sizeof(float);
-  if (n == 0 || n > s->info.n || first > s->info.n - n) return index_segment_damaged(err, "slot");
-  uint64_t at = s->layout.at[INDEX_SEG_VECTORS] + (uint64_t)first * bytes;
-  TRY(s->read(s->ctx, at, vectors, bytes * n, err));
-  for (uint32_t i = 0; i < n; i++) {
-    TRY(segment_need_record(s, first + i, &record, err));
-    const float *vector = vectors + (size_t)i * s->info.dim;
-    if (index_segment_vector_crc(s->info.id, first + i, vector, bytes) != num_le32(record + 16)) {
-      return index_segment_damaged(err, "checksum of a vector");
-    }
-  }
-  return LODE_OK;
 }
 
 lode_status index_segment_get_block(index_segment *segment, uint32_t first, uint32_t n, float *vectors,

@@ -18,9 +18,10 @@
  * detected as damage too.
  *
  * This module does no file I/O: bytes are read and written through callbacks. Pages are read when they are first
- * needed, checked, and kept in memory until evicted. Vectors are never kept: each is read and checked when it is
- * needed. A segment may be searched by many threads at once. No lock is held over a read or a search: eviction waits
- * for nobody, and the memory is given back when the searches that were running have ended (segment_pages.c).
+ * needed, checked, and kept in memory until evicted. A vector is read and checked when it is needed, and kept if the
+ * segment was given a cache for them (segment_vectors.h). A segment may be searched by many threads at once. No lock is
+ * held over a read or a search: eviction waits for nobody, and the memory is given back when the searches that were
+ * running have ended (segment_pages.c).
  */
 #ifndef LODE_INDEX_SEGMENT_H
 #define LODE_INDEX_SEGMENT_H
@@ -119,6 +120,7 @@ void index_writer_release(index_writer *writer);
 /* ---- Reading ---- */
 
 typedef struct index_segment index_segment;
+typedef struct index_vectors index_vectors; /* a cache of vectors: segment_vectors.c */
 
 /* A section that is loaded page by page; see segment_pages.c. */
 typedef struct index_section {
@@ -141,7 +143,10 @@ struct index_segment {
   unsigned char *table; /* the section of checksums */
   index_read_fn *read;
   void *ctx;
-  _Atomic uint64_t resident; /* bytes of pages in memory */
+  _Atomic uint64_t resident;        /* bytes of pages in memory */
+  _Atomic uint64_t vector_bytes;    /* of the cache of vectors */
+  _Atomic(index_vectors *) vectors; /* NULL: vectors are not kept */
+  index_vectors *leaving_vectors;   /* guarded by the lock; a cache that was taken away and is still in use */
   index_section sections[INDEX_SECTIONS];
   size_t n_sections;
   pthread_mutex_t lock;            /* guards what pages are busy or leaving, and `hand`; held for a moment */
@@ -166,8 +171,8 @@ void index_segment_close(index_segment *segment);
 
 /* Loads everything except the vectors. */
 LODE_MUST lode_status index_segment_preload(index_segment *segment, lode_error *err);
-/* Evicts pages so that at most `keep` bytes stay resident once the searches that are running have ended; the entries
- * stay. Does nothing while an earlier eviction still waits for that. */
+/* Evicts the cache of vectors, then pages, so that at most `keep` bytes stay resident once the searches that are
+ * running have ended; the entries stay. Does nothing while an earlier eviction still waits for that. */
 void index_segment_evict(index_segment *segment, uint64_t keep);
 
 typedef struct index_segment_record {
@@ -198,11 +203,9 @@ LODE_MUST lode_status index_segment_damaged(lode_error *err, const char *what);
 LODE_MUST bool index_segment_page_is_right(const index_segment *s, uint64_t page, const void *bytes);
 LODE_MUST lode_status index_section_init(index_segment *s, index_paged *paged, int section, lode_error *err);
 
-/* For index_search.c: n vectors from slot `first` on; the record of a slot. */
+/* For index_search.c: the record of a slot. */
 LODE_MUST lode_status index_segment_record_nolock(index_segment *s, uint32_t slot, index_segment_record *record,
                                                   lode_error *err);
-LODE_MUST lode_status index_segment_vectors_nolock(index_segment *s, uint32_t first, uint32_t n, float *vectors,
-                                                   lode_error *err);
 
 /* Reads everything: checks every checksum, every invariant of rows, links and ordinals, and each code against its
  * vector. */

@@ -15,7 +15,7 @@
  *      may have pages that are larger than ours.
  */
 #include "index/index_tuning.h"
-#include "index/segment.h"
+#include "index/segment_vectors.h"
 #include "platform/memory.h"
 
 #include "base/byteorder.h"
@@ -197,18 +197,22 @@ static void segment_give_back(index_segment *s) {
   unsigned other = (atomic_load(&s->epoch) + 1) % 2;
   bool mine = atomic_load(&s->evicting) == INDEX_EVICT_WAITING && atomic_load(&s->users[other]) == 0;
   if (mine) atomic_store(&s->evicting, INDEX_EVICT_DROPPING);
+  index_vectors *vectors = mine ? s->leaving_vectors : NULL;
+  if (mine) s->leaving_vectors = NULL;
   pthread_mutex_unlock(&s->lock);
   if (!mine) return;
+  index_vectors_discard(s, vectors);
   for (size_t i = 0; i < s->n_sections; i++)
     for (uint64_t word = 0; word < section_runs(s->sections[i].paged); word++) section_drop_run(&s->sections[i], word);
   atomic_store(&s->evicting, INDEX_EVICT_NONE);
 }
 
 void index_segment_evict(index_segment *segment, uint64_t keep) {
-  if (atomic_load(&segment->resident) <= keep) return;
+  if (atomic_load(&segment->resident) + atomic_load(&segment->vector_bytes) <= keep) return;
   pthread_mutex_lock(&segment->lock);
   if (atomic_load(&segment->evicting) == INDEX_EVICT_NONE) {
-    segment_retire(segment, keep);
+    segment->leaving_vectors = atomic_exchange(&segment->vectors, NULL);
+    if (atomic_load(&segment->resident) > keep) segment_retire(segment, keep);
     atomic_fetch_add(&segment->epoch, 1);
     atomic_store(&segment->evicting, INDEX_EVICT_WAITING);
   }
