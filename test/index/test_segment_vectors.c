@@ -80,7 +80,7 @@ TEST(a_cache_of_any_size_gives_the_same_answers) {
   index_vectors_keep(s.segment, 100); /* not one vector */
   CHECK(atomic_load(&s.segment->vector_bytes) == 0 && ask_all(&s, &a) == none);
   uint64_t before = none;
-  for (uint64_t part = 512; part >= 2; part /= 4) {
+  for (uint64_t part = 128; part >= 2; part /= 4) {
     index_vectors_keep(s.segment, all / part);
     uint64_t held = atomic_load(&s.segment->vector_bytes);
     CHECK(held > 0 && held <= all / part);
