@@ -24,10 +24,12 @@ programs() (
   [ -e build/grammars ] || ln -s "$out/../grammars" build/grammars
   ${MAKE:-make} -j2 all >"$2/log" 2>&1 || { tail -n 5 "$2/log" >&2; exit 1; }
   libs=$(pkg-config --libs sqlite3 libpcre2-8 libutf8proc)
+  lib=build/release/inside/lib.a
+  [ -e $lib ] || lib=build/release/liblode.a # 0.1.0
   for name in adds ingest query process; do
     # shellcheck disable=SC2086
-    ${CC:-cc} -std=c11 -D_GNU_SOURCE -Iinclude -Isrc/lib -Isrc/app -Ibench -g -O2 -ffp-contract=off \
-      -o "$2/bench_$name" "bench/bench_$name.c" bench/common.c build/release/inside/lib.a $libs -lpthread -lm || exit 1
+    ${CC:-cc} -std=c11 -D_GNU_SOURCE -Iinclude -Isrc -Isrc/lib -Isrc/app -Ibench -g -O2 -ffp-contract=off \
+      -o "$2/bench_$name" "bench/bench_$name.c" bench/common.c $lib $libs -lpthread -lm || exit 1
   done
   cp build/release/lode "$2/lode"
 )
