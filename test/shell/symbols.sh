@@ -168,6 +168,42 @@ run 1 def no_such_thing; says 'nothing in the index defines "no_such_thing"'
 run 1 outline c/none.c; says 'the index has no symbols of "c/none.c"'
 run 2 def ''; says 'must not be empty'
 
+# as text: below its file, what is inside of something below it, lines and kind first
+run 0 outline py/pkg/store.py
+has 'py/pkg/store.py
+  1-6        class     class Store
+  3-4        method      def save_record(self, x)
+  5-6        method      def _check(self, x)
+  7-8        function  def make_store()'
+run 0 outline c -n 4; has 'c/main.c'; has 'c/pool.c'; has 'c/pool.h'; has 'and 3 more: lode outline c/pool.c'
+run 0 outline c -n 2; says '1 more files are not shown'
+run 0 def pool_open; has 'c/pool.c:5  pool_open  function
+    int pool_open(pool *p)
+    Opens a pool.
+c/pool.h:2  pool_open  function, declared'
+run 0 refs pool_open; has 'c/main.c
+  3      call    main  int main(void) { pool p; return pool_open(&p)'; has '→ c/pool.c:5'
+run 0 callers c/pool.c:helper --depth 2; has 'helper  c/pool.c:3
+  pool_open  c/pool.c:5
+    main  c/main.c:3'
+run 0 trace main c/pool.c:helper; has '  pool_open  c/pool.c:5  line 3
+    helper  c/pool.c:3  line 5'
+# what is only declared, and comments behind code
+printf 'extern int shared_n;\ntypedef struct fwd fwd;\nint behind; /* of behind */\nint after_it;\n' >c/decl.h
+printf 'int shared_n = 1;\nstruct fwd { int x; };\n' >c/decl.c
+run 0 def shared_n --json; has '"path":"c/decl.c","line":1'; has 'extern int shared_n;","declared":true'
+run 0 def fwd --json; has '"path":"c/decl.h","line":2,"end_line":2,"kind":"struct","name":"fwd","signature":"typedef struct fwd fwd;","declared":true'
+run 0 def after_it --json; hasnt 'of behind'
+printf 'OPT?=-O2\nall:\n\tcc\n' >c/rules.mk
+run 0 outline c/rules.mk --json; has '"name":"OPT"'
+# a method is found by the class that inherits it; an import means no method
+printf 'class Child(Middle):\n    pass\nclass Middle(Root):\n    pass\nclass Root:\n    def given_down(self):\n        pass\n' >py/inherit.py
+run 0 def Child.given_down --json; has '"name":"Root.given_down"'
+run 1 def Child.not_there
+printf 'def picked():\n    pass\nclass Holder:\n    def picked(self):\n        pass\n' >py/pkg/picks.py
+printf 'from pkg.picks import picked\n' >py/picker.py
+run 0 refs picked --json; has '"use":"import","in":null,"to":"py/pkg/picks.py:1"'
+
 # calls that the text resolves: CALLEE CALLER PLACE, one for each language
 while read -r callee caller place; do
   run 0 callers "$callee" --json
@@ -228,7 +264,8 @@ run 1 trace c/pool.c:helper main
 run 0 callers Counter.bump --depth 5 --json; has '"from":"run"'
 
 # the project as a whole
-run 0 unused --json; has never_called; hasnt '"pool_open"'; hasnt '"name":"main"'
+printf 'def helper_of_tests():\n    pass\n' >py/test_only.py
+run 0 unused --json; hasnt helper_of_tests; has never_called; hasnt '"pool_open"'; hasnt '"name":"main"'
 run 0 hotspots -n 1 --json; has '"path":"c/main.c","line":2'; hasnt changes
 mkdir cyc; echo 'from cyc import b' >cyc/a.py; echo 'from cyc import a' >cyc/b.py
 run 0 cycles --json; has '"size":2'; has cyc/a.py; has cyc/b.py
@@ -280,6 +317,6 @@ check "symbols of $n files of $files" [ "$n" = "$files" ]
 # a name that 3,000 files define: bounded, answered
 mkdir many; for i in $(seq 3000); do echo 'def everywhere(): pass' >"many/m$i.py"; done
 "$lode" index >/dev/null 2>&1
-run 0 def everywhere -n 5 --json; says 'more than the rows shown'
+run 0 def everywhere -n 5 --json; says 'more are not shown'
 run 1 callers everywhere -n 5 --json
 finish

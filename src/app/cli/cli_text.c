@@ -242,6 +242,7 @@ lode_status cli_text_row(cli_writer *w, const op_row *row, lode_error *err) {
   bool record = false;
   if (w->op->layout == OP_LAYOUT_HITS) cli_text_hit(w, row);
   if (w->op->layout == OP_LAYOUT_CHECKS) cli_text_check(w, row);
+  if (w->op->layout >= OP_LAYOUT_OUTLINE) cli_text_symbol(w, row);
   if (w->op->layout != OP_LAYOUT_AUTO) return w->out.failed ? err_nomem(err) : LODE_OK;
   for (const op_field *f = w->op->row; f->name; f++) record = record || f->type == OP_FIELD_VECTOR;
   if (record)

@@ -89,4 +89,5 @@ lode_status cli_writer_finish(cli_writer *w, lode_error *err) {
 void cli_writer_release(cli_writer *w) {
   strbuf_release(&w->out);
   strbuf_release(&w->cells);
+  strbuf_release(&w->heading);
 }

@@ -29,6 +29,7 @@ typedef struct cli_writer {
   size_t last_width; /* width of the last column on a terminal; 0: not limited */
   bool stacked;      /* the terminal is too narrow for the table: one field per line */
   uint64_t query;    /* of the last row */
+  strbuf heading;    /* under which the last row stands */
   uint64_t rows;
 } cli_writer;
 
@@ -45,6 +46,8 @@ void cli_text_layout(cli_writer *writer);
 /* Rows of OP_LAYOUT_HITS and OP_LAYOUT_CHECKS (cli_text_hit.c). */
 void cli_text_hit(cli_writer *writer, const op_row *row);
 void cli_text_check(cli_writer *writer, const op_row *row);
+/* Rows of OP_LAYOUT_OUTLINE and those after it (cli_text_symbols.c). */
+void cli_text_symbol(cli_writer *writer, const op_row *row);
 /* Changes the colour of what follows, if the output has colours. */
 void cli_text_paint(cli_writer *writer, const char *code);
 #define CLI_BOLD "\033[1m"

@@ -14,9 +14,10 @@
 
 #define REFRESH_BUDGET_NS 50000000u /* for looking at files */
 enum {
-  REFRESH_SURE_FILES = 1000, /* looked at in any case: a busy machine changes nothing in a small project */
+  REFRESH_SURE_FILES = 3000, /* looked at in any case: a busy machine changes nothing in a small project */
   REFRESH_MAX_FILES = 20000, /* in the index: reading what it knows of more takes longer than the budget */
   REFRESH_MAX_CHANGED = 100, /* indexing more of them takes longer than a search may */
+  REFRESH_OLD_MS = 7200000,  /* age of an index that is doubted aloud */
 };
 
 const char *op_code_freshness_name(op_code_freshness freshness) {
@@ -37,21 +38,24 @@ typedef struct refresh_state {
   const project_info *project;
   project_job_status watch;
   uint64_t start_ns;
+  uint64_t scanned_ms; /* when the last index run ended */
   op_code_freshness freshness;
   bool run; /* files changed, and may be brought up to date */
 } refresh_state;
 
-/* Nobody has looked at all files: a watcher that has caught up knows them. */
+/* Nobody has looked at all files: a watcher that has caught up knows them. A note that every command repeats is read by
+ * nobody, so a young index is not doubted aloud. */
 static void refresh_take_watcher(refresh_state *r) {
-  if (!r->watch.running) {
-    op_note(r->ctx,
-            "the project has too many files to look for changes before each search: `lode watch` keeps up, --refresh "
-            "looks now");
-  } else if (strcmp(r->watch.phase, PROJECT_WATCH_CURRENT) == 0) {
+  uint64_t now = os_wall_ms(), age_ms = now > r->scanned_ms ? now - r->scanned_ms : 0;
+  if (r->watch.running && strcmp(r->watch.phase, PROJECT_WATCH_CURRENT) == 0)
     r->freshness = OP_CODE_FRESH;
-  } else {
+  else if (r->watch.running)
     op_note(r->ctx, "the watcher has not caught up with changed files yet (%s)", r->watch.phase);
-  }
+  else if (age_ms > REFRESH_OLD_MS)
+    op_note(r->ctx,
+            "the index is %llu hours old, and there are too many files to look for changes: `lode index` brings it up "
+            "to date, `lode watch` keeps it so",
+            (unsigned long long)(age_ms / 3600000u));
 }
 
 /* Is the whole tree worth looking at? Reads the store's list of collections. */
@@ -70,6 +74,7 @@ static lode_status refresh_judge_index(refresh_state *r, lode_store *store, bool
     indexer_stamp_parse(info->metadata, &stamp);
   }
   lode_collection_list_free(list);
+  r->scanned_ms = stamp.scanned_ms;
   if (!indexed) return LODE_OK; /* the search says so */
   if (!stamp.scanned_ms) {
     r->freshness = OP_CODE_BEHIND;

@@ -29,13 +29,36 @@ void op_symbols_close(op_symbols *s) {
   project_release(&s->project);
 }
 
-void op_symbols_note(op_symbols *s, bool more) {
+void op_symbols_note(op_symbols *s, size_t left, bool more) {
   if (s->world.damaged)
     op_note(s->ctx, "the symbols of %llu files are damaged and were left out: `lode index --force` rebuilds them",
             (unsigned long long)s->world.damaged);
-  if (s->freshness == OP_CODE_BEHIND)
-    op_note(s->ctx, "files changed since they were indexed: `lode index` brings them up to date");
-  if (more || s->world.more) op_note(s->ctx, "there are more than the rows shown");
+  if (left)
+    op_note(s->ctx, "%zu more %s not shown: a higher limit shows them", left, left == 1 ? "is" : "are");
+  else if (more || s->world.more)
+    op_note(s->ctx, "there are more than the rows shown: not everything was looked at");
+}
+
+bool op_symbols_is_below(lode_str path, lode_str folder) {
+  if (!folder.len) return true;
+  return path.len >= folder.len && memcmp(path.data, folder.data, folder.len) == 0 &&
+         (path.len == folder.len || path.data[folder.len] == '/' || folder.data[folder.len - 1] == '/');
+}
+
+static int symbols_compare_paths(const void *a, const void *b) {
+  return str_cmp(((const op_symbols_file *)a)->path, ((const op_symbols_file *)b)->path);
+}
+
+lode_status op_symbols_files(const op_symbols *s, lode_str below, op_symbols_file **files, size_t *n, lode_error *err) {
+  op_symbols_file *v = mem_calloc(s->world.n_files + 1, sizeof *v);
+  *files = v;
+  *n = 0;
+  if (!v) return err_nomem(err);
+  for (size_t i = 0; i < s->world.n_files; i++)
+    if (op_symbols_is_below(s->world.files[i].path, below))
+      v[(*n)++] = (op_symbols_file){s->world.files[i].path, (uint32_t)i};
+  if (*n) qsort(v, *n, sizeof *v, symbols_compare_paths);
+  return LODE_OK;
 }
 
 static lode_str symbols_row_name(op_symbols *s, symbols_id id) {
@@ -53,7 +76,7 @@ static lode_str symbols_row_place(op_symbols *s, symbols_id id) {
   return op_row_copy(s->ctx, (lode_str){s->scratch.data, s->scratch.len});
 }
 
-lode_status op_symbols_send_def(op_symbols *s, symbols_id id, lode_error *err) {
+static void symbols_begin_def(op_symbols *s, symbols_id id) {
   op_context *ctx = s->ctx;
   const chunk_def *d = symbols_def(&s->world, id);
   op_row_begin(ctx);
@@ -65,22 +88,11 @@ lode_status op_symbols_send_def(op_symbols *s, symbols_id id, lode_error *err) {
   if (d->signature.len) op_row_text(ctx, "signature", d->signature);
   if (d->brief.len) op_row_text(ctx, "doc", d->brief);
   if (d->declared) op_row_bool(ctx, "declared", true);
-  return op_row_send(ctx, err);
 }
 
-lode_status op_symbols_send_edge(op_symbols *s, const symbols_edge *e, lode_error *err) {
-  op_context *ctx = s->ctx;
-  op_row_begin(ctx);
-  op_row_count(ctx, "depth", e->depth);
-  op_row_text(ctx, "path", s->world.files[e->from.file].path);
-  op_row_count(ctx, "line", e->line);
-  op_row_text(ctx, "from", e->from.def == CHUNK_NO_DEF ? (lode_str){0} : symbols_row_name(s, e->from));
-  op_row_text(ctx, "use", str_of(chunk_use_name(e->use)));
-  op_row_text(ctx, "to", e->candidates ? symbols_row_name(s, e->to) : e->name);
-  op_row_text(ctx, "at", e->candidates ? symbols_row_place(s, e->to) : (lode_str){0});
-  if (e->times > 1) op_row_count(ctx, "times", e->times);
-  if (!e->resolved && e->candidates) op_row_count(ctx, "candidates", e->candidates);
-  return op_row_send(ctx, err);
+lode_status op_symbols_send_def(op_symbols *s, symbols_id id, lode_error *err) {
+  symbols_begin_def(s, id);
+  return op_row_send(s->ctx, err);
 }
 
 lode_status op_symbols_path(op_symbols *s, const op_arg_text *given, strbuf *path, lode_error *err) {
@@ -104,39 +116,79 @@ lode_status op_symbols_find(op_symbols *s, lode_str name, symbols_ids *ids, lode
 
 /* ---- outline ---- */
 
-static bool symbols_is_below(lode_str path, lode_str folder) {
-  if (!folder.len) return true;
-  return path.len >= folder.len && memcmp(path.data, folder.data, folder.len) == 0 &&
-         (path.len == folder.len || path.data[folder.len] == '/' || folder.data[folder.len - 1] == '/');
+/* Of a folder, what is outermost, and no variables: a map, not an index. */
+static bool symbols_is_shown(const chunk_def *d, bool one) {
+  return one || (d->outer == CHUNK_NO_DEF && d->kind != LANG_KIND_VARIABLE && d->kind != LANG_KIND_CONSTANT);
 }
 
-static int symbols_compare_paths(const void *a, const void *b) {
-  const symbols_file *const *x = a, *const *y = b;
-  return str_cmp((*x)->path, (*y)->path);
+static size_t symbols_count_shown(const op_symbols *s, uint32_t file, bool one) {
+  const symbols_file *f = &s->world.files[file];
+  size_t n = 0;
+  for (size_t d = 0; d < f->table.n_defs; d++) n += symbols_is_shown(&f->table.defs[d], one);
+  return n;
+}
+
+/* How many definitions each file may show so that all files have their share of the limit. */
+static size_t symbols_share(const size_t *shown, size_t n, size_t limit) {
+  size_t low = 1, high = limit;
+  while (low < high) {
+    size_t share = low + (high - low + 1) / 2, sum = 0;
+    for (size_t i = 0; i < n && sum <= limit; i++) sum += shown[i] < share ? shown[i] : share;
+    if (sum <= limit)
+      low = share;
+    else
+      high = share - 1;
+  }
+  return low;
+}
+
+typedef struct symbols_quota {
+  size_t shown, most; /* definitions that are to be shown, and how many at most */
+  bool one;           /* the only file */
+} symbols_quota;
+
+/* The last row of a file says how many are left. */
+static lode_status symbols_send_file(op_symbols *s, uint32_t file, const symbols_quota *q, lode_error *err) {
+  const symbols_file *f = &s->world.files[file];
+  size_t sent = 0;
+  for (uint32_t d = 0; d < f->table.n_defs && sent < q->most; d++) {
+    uint64_t level = 0;
+    if (!symbols_is_shown(&f->table.defs[d], q->one)) continue;
+    for (uint32_t o = f->table.defs[d].outer; o != CHUNK_NO_DEF; o = f->table.defs[o].outer) level++;
+    sent++;
+    symbols_begin_def(s, (symbols_id){file, d});
+    op_row_count(s->ctx, "level", level);
+    if (sent == q->most && q->shown > sent && !q->one) op_row_count(s->ctx, "more", q->shown - sent);
+    TRY(op_row_send(s->ctx, err));
+  }
+  return LODE_OK;
 }
 
 static lode_status symbols_send_files(op_symbols *s, lode_str below, size_t limit, lode_error *err) {
-  const symbols_file **files = mem_calloc(s->world.n_files + 1, sizeof *files);
-  size_t n = 0, sent = 0;
-  bool more = false;
-  lode_status st = files ? LODE_OK : err_nomem(err);
-  for (size_t i = 0; i < s->world.n_files && files; i++)
-    if (symbols_is_below(s->world.files[i].path, below)) files[n++] = &s->world.files[i];
-  if (n) qsort(files, n, sizeof *files, symbols_compare_paths);
-  bool one = n == 1 && str_eq(files[0]->path, below);
-  for (size_t i = 0; i < n && st == LODE_OK; i++) {
-    uint32_t file = (uint32_t)(files[i] - s->world.files);
-    for (uint32_t d = 0; d < files[i]->table.n_defs && st == LODE_OK; d++) {
-      if (!one && files[i]->table.defs[d].outer != CHUNK_NO_DEF) continue;
-      more = sent == limit;
-      if (more) break;
-      st = op_symbols_send_def(s, (symbols_id){file, d}, err);
-      sent++;
-    }
-    if (one && files[i]->table.cut) op_note(s->ctx, "the file has more definitions than the index keeps");
+  op_symbols_file *files = NULL;
+  size_t n = 0, left = 0, unseen = 0, room = limit, *shown = NULL;
+  lode_status st;
+  TRY_GOTO(op_symbols_files(s, below, &files, &n, err));
+  bool one = n == 1 && str_eq(files[0].path, below);
+  shown = mem_calloc(n + 1, sizeof *shown);
+  if (!shown) TRY_GOTO(err_nomem(err));
+  for (size_t i = 0; i < n; i++) shown[i] = symbols_count_shown(s, files[i].file, one);
+  size_t share = symbols_share(shown, n, limit);
+  for (size_t i = 0; i < n; i++) {
+    symbols_quota q = {.shown = shown[i], .most = shown[i] < share ? shown[i] : share, .one = one};
+    if (q.most > room) q.most = room;
+    TRY_GOTO(symbols_send_file(s, files[i].file, &q, err));
+    room -= q.most;
+    left += q.shown - q.most;
+    unseen += q.shown && !q.most;
+    if (one && s->world.files[files[i].file].table.cut)
+      op_note(s->ctx, "the file has more definitions than the index keeps");
   }
-  s->ctx->nothing = sent == 0;
-  if (st == LODE_OK) op_symbols_note(s, more);
+  s->ctx->nothing = room == limit;
+  op_symbols_note(s, one ? left : 0, false);
+  if (unseen) op_note(s->ctx, "%zu more files are not shown: name a folder, or a higher limit", unseen);
+done:
+  mem_free(shown);
   mem_free(files);
   return st;
 }
@@ -151,7 +203,7 @@ lode_status op_do_outline(op_context *ctx, const op_outline_args *args, lode_err
   lode_str below = {path.data ? path.data : "", path.len};
   TRY_GOTO(symbols_load_below(&s.world, below, err));
   bool any = false;
-  for (size_t i = 0; i < s.world.n_files && !any; i++) any = symbols_is_below(s.world.files[i].path, below);
+  for (size_t i = 0; i < s.world.n_files && !any; i++) any = op_symbols_is_below(s.world.files[i].path, below);
   if (!any && below.len)
     TRY_GOTO(err_set(err, LODE_NOT_FOUND,
                      "the index has no symbols of %s: no such file, or its language has no grammar",
@@ -171,24 +223,26 @@ lode_status op_do_def(op_context *ctx, const op_symbol_args *args, lode_error *e
   lode_status st;
   TRY_GOTO(op_symbols_open(ctx, args->project.path, &s, err));
   TRY_GOTO(op_symbols_find(&s, args->name.text, &ids, err));
-  size_t sent = 0;
-  /* definitions first, then what is only declared */
-  for (int declared = 0; declared < 2; declared++)
-    for (size_t i = 0; i < ids.n && sent < args->limit.n; i++) {
-      if (symbols_def(&s.world, ids.v[i])->declared != declared) continue;
-      TRY_GOTO(op_symbols_send_def(&s, ids.v[i], err));
-      sent++;
-    }
-  op_symbols_note(&s, ids.n > args->limit.n);
+  size_t sent = ids.n < args->limit.n ? ids.n : (size_t)args->limit.n;
+  for (size_t i = 0; i < sent; i++) TRY_GOTO(op_symbols_send_def(&s, ids.v[i], err));
+  op_symbols_note(&s, ids.n - sent, false);
 done:
   mem_free(ids.v);
   op_symbols_close(&s);
   return st;
 }
 
-static lode_status symbols_send_ref(op_symbols *s, uint32_t file, const chunk_ref *r, const symbols_target *t,
-                                    lode_error *err) {
+typedef struct symbols_ref { /* a use, and what it means */
+  uint32_t file;
+  const chunk_ref *r;
+  symbols_target target;
+} symbols_ref;
+
+static lode_status symbols_send_ref(op_symbols *s, const symbols_ref *use, op_source *source, lode_error *err) {
   op_context *ctx = s->ctx;
+  const chunk_ref *r = use->r;
+  const symbols_target *t = &use->target;
+  uint32_t file = use->file;
   op_row_begin(ctx);
   op_row_text(ctx, "path", s->world.files[file].path);
   op_row_count(ctx, "line", r->line);
@@ -196,23 +250,52 @@ static lode_status symbols_send_ref(op_symbols *s, uint32_t file, const chunk_re
   op_row_text(ctx, "in", r->def == CHUNK_NO_DEF ? (lode_str){0} : symbols_row_name(s, (symbols_id){file, r->def}));
   op_row_text(ctx, "to", t->resolved ? symbols_row_place(s, t->ids[0]) : (lode_str){0});
   if (!t->resolved && t->total) op_row_count(ctx, "candidates", t->total);
+  lode_str text = op_source_line(source, s->world.files[file].path, r->line, r->name);
+  if (text.len) op_row_text(ctx, "text", text);
   return op_row_send(ctx, err);
 }
 
-/* May the use mean one of these definitions? Of a bare name, all uses are shown. */
-static bool symbols_may_mean(const symbols_ids *ids, const symbols_target *t, bool narrow) {
-  if (!narrow) return true;
+/* May the use mean one of these definitions? NULL: all uses of the name are shown. */
+static bool symbols_may_mean(const symbols_ids *ids, const symbols_target *t) {
+  if (!ids) return true;
   for (size_t i = 0; i < t->n; i++)
     if (symbols_has_id(ids, t->ids[i])) return true;
   return false;
 }
 
+/* The uses of a name in the files that were read, by path; counts those beyond the limit. */
+static lode_status symbols_send_refs(op_symbols *s, lode_str name, const symbols_ids *narrow, size_t limit,
+                                     lode_error *err) {
+  op_symbols_file *files = NULL;
+  op_source source = {.project = s->ctx->remote ? NULL : &s->project};
+  size_t n = 0, sent = 0, left = 0;
+  lode_status st;
+  TRY_GOTO(op_symbols_files(s, STR_LIT(""), &files, &n, err));
+  for (size_t k = 0; k < n; k++) {
+    symbols_ref use = {.file = files[k].file};
+    for (size_t i = 0; i < s->world.files[use.file].table.n_refs; i++) {
+      use.r = &s->world.files[use.file].table.refs[i];
+      if (!str_eq(use.r->name, name)) continue;
+      TRY_GOTO(symbols_resolve(&s->world, use.file, use.r, &use.target, err));
+      if (!symbols_may_mean(narrow, &use.target)) continue;
+      left += sent == limit;
+      if (sent == limit) continue;
+      TRY_GOTO(symbols_send_ref(s, &use, &source, err));
+      sent++;
+    }
+  }
+  s->ctx->nothing = sent == 0;
+  op_symbols_note(s, left, false);
+done:
+  op_source_close(&source);
+  mem_free(files);
+  return st;
+}
+
 lode_status op_do_refs(op_context *ctx, const op_symbol_args *args, lode_error *err) {
   op_symbols s = {0};
   symbols_ids ids = {0};
-  size_t sent = 0;
   char quoted[256];
-  bool more = false;
   lode_status st;
   TRY_GOTO(op_symbols_open(ctx, args->project.path, &s, err));
   lode_str name = args->name.text;
@@ -220,23 +303,10 @@ lode_status op_do_refs(op_context *ctx, const op_symbol_args *args, lode_error *
   if (ids.n) name = symbols_def(&s.world, ids.v[0])->name;
   bool narrow = !str_eq(name, args->name.text);
   TRY_GOTO(symbols_load_users(&s.world, name, err));
-  for (uint32_t f = 0; f < s.world.n_files && !more; f++)
-    for (size_t i = 0; i < s.world.files[f].table.n_refs && !more; i++) {
-      const chunk_ref *r = &s.world.files[f].table.refs[i];
-      symbols_target t;
-      if (!str_eq(r->name, name)) continue;
-      TRY_GOTO(symbols_resolve(&s.world, f, r, &t, err));
-      if (!symbols_may_mean(&ids, &t, narrow)) continue;
-      more = sent == args->limit.n;
-      if (more) break;
-      TRY_GOTO(symbols_send_ref(&s, f, r, &t, err));
-      sent++;
-    }
-  if (!ids.n && !sent)
+  TRY_GOTO(symbols_send_refs(&s, name, narrow ? &ids : NULL, (size_t)args->limit.n, err));
+  if (!ids.n && ctx->nothing)
     TRY_GOTO(err_set(err, LODE_NOT_FOUND, "nothing in the index defines or uses %s",
                      str_quote(args->name.text, quoted, sizeof quoted)));
-  ctx->nothing = sent == 0;
-  op_symbols_note(&s, more);
 done:
   mem_free(ids.v);
   op_symbols_close(&s);
@@ -245,11 +315,48 @@ done:
 
 /* ---- callers, callees, trace ---- */
 
-static lode_status symbols_send_edges(op_symbols *s, const symbols_edges *edges, size_t limit, lode_error *err) {
-  for (size_t i = 0; i < edges->n && i < limit; i++) TRY(op_symbols_send_edge(s, &edges->v[i], err));
+static lode_status symbols_send_edge(op_symbols *s, const symbols_edge *e, lode_error *err) {
+  op_context *ctx = s->ctx;
+  op_row_begin(ctx);
+  op_row_count(ctx, "depth", e->depth);
+  op_row_text(ctx, "path", s->world.files[e->from.file].path);
+  op_row_count(ctx, "line", e->line);
+  op_row_text(ctx, "from", e->from.def == CHUNK_NO_DEF ? (lode_str){0} : symbols_row_name(s, e->from));
+  op_row_text(ctx, "use", str_of(chunk_use_name(e->use)));
+  op_row_text(ctx, "to", e->candidates ? symbols_row_name(s, e->to) : e->name);
+  op_row_text(ctx, "at", e->candidates ? symbols_row_place(s, e->to) : (lode_str){0});
+  if (e->times > 1) op_row_count(ctx, "times", e->times);
+  if (!e->resolved && e->candidates) op_row_count(ctx, "candidates", e->candidates);
+  return op_row_send(ctx, err);
+}
+
+/* The first `limit` edges, which are the nearest, each before those that it led to. */
+lode_status op_symbols_send_edges(op_symbols *s, const symbols_edges *edges, size_t limit, lode_error *err) {
+  size_t n = edges->n < limit ? edges->n : limit;
+  uint32_t *child = mem_calloc(3 * (n + 1), sizeof *child); /* first child, next sibling, last child; 1 + number */
+  lode_status st = child ? LODE_OK : err_nomem(err);
+  uint32_t *next = child + n + 1, *last = next + n + 1;
+  for (size_t i = 0; i < n && st == LODE_OK; i++) {
+    size_t parent = edges->v[i].before;
+    if (last[parent])
+      next[last[parent]] = (uint32_t)i + 1;
+    else
+      child[parent] = (uint32_t)i + 1;
+    last[parent] = (uint32_t)i + 1;
+  }
+  for (size_t at = n && st == LODE_OK ? child[0] : 0; at && st == LODE_OK;) {
+    st = symbols_send_edge(s, &edges->v[at - 1], err);
+    size_t down = child[at];
+    while (!down && at) {
+      down = next[at];
+      at = edges->v[at - 1].before;
+    }
+    at = down;
+  }
+  mem_free(child);
   s->ctx->nothing = edges->n == 0;
-  op_symbols_note(s, edges->more || edges->n > limit);
-  return LODE_OK;
+  op_symbols_note(s, edges->n - n, edges->more);
+  return st;
 }
 
 static lode_status symbols_run_walk(op_context *ctx, const op_symbol_args *args, bool callers, lode_error *err) {
@@ -262,7 +369,7 @@ static lode_status symbols_run_walk(op_context *ctx, const op_symbol_args *args,
   TRY_GOTO(op_symbols_find(&s, args->name.text, &ids, err));
   TRY_GOTO(callers ? symbols_callers(&s.world, &ids, &options, &edges, err)
                    : symbols_callees(&s.world, &ids, &options, &edges, err));
-  TRY_GOTO(symbols_send_edges(&s, &edges, (size_t)args->limit.n, err));
+  TRY_GOTO(op_symbols_send_edges(&s, &edges, (size_t)args->limit.n, err));
 done:
   mem_free(ids.v);
   mem_free(edges.v);
@@ -286,7 +393,7 @@ lode_status op_do_trace(op_context *ctx, const op_trace_args *args, lode_error *
   TRY_GOTO(op_symbols_find(&s, args->from.text, &from, err));
   TRY_GOTO(op_symbols_find(&s, args->to.text, &to, err));
   TRY_GOTO(symbols_trace(&s.world, &from, &to, &path, err));
-  TRY_GOTO(symbols_send_edges(&s, &path, SIZE_MAX, err));
+  TRY_GOTO(op_symbols_send_edges(&s, &path, SIZE_MAX, err));
 done:
   mem_free(from.v);
   mem_free(to.v);

@@ -5,6 +5,8 @@
 #include "ops/op_row.h"
 #include "table/op_args_symbols.h"
 
+enum { READ_MAX_LINE = 200 }; /* of a use's text, in bytes */
+
 typedef struct read_place {
   strbuf path; /* escaped */
   uint32_t first, last;
@@ -15,38 +17,69 @@ static const char *read_reason(scan_skip skip) {
   return skip == SCAN_SKIP_UNREADABLE ? "there is no such file, or it cannot be read" : scan_skip_name(skip);
 }
 
-/* The text of the file, with secrets masked as in the index. */
-static lode_status read_text(const project_info *project, lode_str shown, strbuf *text, const lang_info **language,
-                             lode_error *err) {
-  scan_options options = indexer_scan_options(&project->config);
-  scan_root *root = NULL;
-  strbuf raw = {0};
-  scan_entry entry;
+/* Reads and judges the file at `path`, which is not escaped. */
+static lode_status read_file(op_source *source, lode_str path, scan_entry *entry, lode_error *err) {
+  scan_options options = indexer_scan_options(&source->project->config);
+  strbuf *text = &source->text;
   uint32_t masked;
+  if (!source->root) TRY(scan_root_open(source->project->root, &options, &source->root, err));
+  TRY(scan_root_classify(source->root, path, entry, err));
+  if (entry->skip == SCAN_SKIP_NONE && entry->is_folder) return LODE_OK;
+  if (entry->skip == SCAN_SKIP_NONE) TRY(scan_root_read(source->root, path, text, entry, err));
+  if (entry->skip != SCAN_SKIP_NONE) return LODE_OK;
+  source->language = lang_detect(path, (lode_str){text->data, text->len});
+  entry->skip = scan_classify_text(source->root, path, source->language, (lode_str){text->data, text->len});
+  if (entry->skip == SCAN_SKIP_GENERATED || entry->skip == SCAN_SKIP_MINIFIED) entry->skip = SCAN_SKIP_NONE;
+  if (entry->skip == SCAN_SKIP_NONE) entry->skip = scan_root_mask(source->root, text->data, text->len, &masked);
+  return LODE_OK;
+}
+
+lode_status op_source_read(op_source *source, lode_str shown, lode_error *err) {
+  strbuf raw = {0};
+  scan_entry entry = {0};
   char quoted[256];
   lode_status st;
+  source->path.len = source->text.len = source->at = 0;
+  source->line = 1;
+  strbuf_add(&source->path, shown.data, shown.len);
   files_path_unescape(&raw, shown);
   strbuf_addch(&raw, '\0');
-  if (raw.failed) TRY_GOTO(err_nomem(err));
-  lode_str path = {raw.data, raw.len - 1};
-  TRY_GOTO(scan_root_open(project->root, &options, &root, err));
-  TRY_GOTO(scan_root_classify(root, path, &entry, err));
+  if (raw.failed || source->path.failed) TRY_GOTO(err_nomem(err));
+  TRY_GOTO(read_file(source, (lode_str){raw.data, raw.len - 1}, &entry, err));
   if (entry.skip == SCAN_SKIP_NONE && entry.is_folder)
     TRY_GOTO(err_set(err, LODE_INVALID, "%s is a folder", str_quote(shown, quoted, sizeof quoted)));
-  if (entry.skip == SCAN_SKIP_NONE) TRY_GOTO(scan_root_read(root, path, text, &entry, err));
-  if (entry.skip == SCAN_SKIP_NONE) {
-    *language = lang_detect(path, (lode_str){text->data, text->len});
-    entry.skip = scan_classify_text(root, path, *language, (lode_str){text->data, text->len});
-    if (entry.skip == SCAN_SKIP_GENERATED || entry.skip == SCAN_SKIP_MINIFIED) entry.skip = SCAN_SKIP_NONE;
-  }
-  if (entry.skip == SCAN_SKIP_NONE) entry.skip = scan_root_mask(root, text->data, text->len, &masked);
   if (entry.skip != SCAN_SKIP_NONE)
     st = err_set(err, LODE_NOT_FOUND, "%s is not shown: %s", str_quote(shown, quoted, sizeof quoted),
                  read_reason(entry.skip));
 done:
-  scan_root_close(root);
+  if (st != LODE_OK) source->text.len = 0;
   strbuf_release(&raw);
   return st;
+}
+
+lode_str op_source_line(op_source *source, lode_str path, uint32_t line, lode_str name) {
+  lode_error why = {.record = LODE_NO_RECORD};
+  bool other = source->path.len != path.len || memcmp(source->path.data, path.data, path.len) != 0;
+  if (!source->project || (other && op_source_read(source, path, &why) != LODE_OK)) return STR_LIT("");
+  const char *data = source->text.data, *end;
+  if (line < source->line) source->at = 0, source->line = 1;
+  for (; source->line < line && source->at < source->text.len; source->line++) {
+    end = memchr(data + source->at, '\n', source->text.len - source->at);
+    source->at = end ? (size_t)(end - data) + 1 : source->text.len;
+  }
+  if (source->at >= source->text.len) return STR_LIT("");
+  end = memchr(data + source->at, '\n', source->text.len - source->at);
+  lode_str text = {data + source->at, (end ? (size_t)(end - data) : source->text.len) - source->at};
+  while (text.len && (unsigned char)text.data[0] <= ' ') text = (lode_str){text.data + 1, text.len - 1};
+  if (text.len > READ_MAX_LINE) text.len = READ_MAX_LINE;
+  while (text.len && ((unsigned char)text.data[text.len - 1] <= ' ' || text.len == READ_MAX_LINE)) text.len--;
+  return memmem(text.data, text.len, name.data, name.len) ? text : STR_LIT("");
+}
+
+void op_source_close(op_source *source) {
+  scan_root_close(source->root);
+  strbuf_release(&source->path);
+  strbuf_release(&source->text);
 }
 
 /* Lines first to last of the text; *last is cut to what there is. */
@@ -62,13 +95,13 @@ static lode_str read_lines(lode_str text, uint32_t first, uint32_t *last) {
 }
 
 static lode_status read_send(op_context *ctx, const project_info *project, read_place *p, lode_error *err) {
-  strbuf text = {0};
-  const lang_info *language = NULL;
+  op_source source = {.project = project};
   lode_str shown = {p->path.data ? p->path.data : "", p->path.len};
   char quoted[256];
   lode_status st;
-  TRY_GOTO(read_text(project, shown, &text, &language, err));
-  lode_str lines = read_lines((lode_str){text.data ? text.data : "", text.len}, p->first, &p->last);
+  TRY_GOTO(op_source_read(&source, shown, err));
+  lode_str text = {source.text.data ? source.text.data : "", source.text.len};
+  lode_str lines = read_lines(text, p->first, &p->last);
   if (!lines.len && p->first > 1)
     TRY_GOTO(err_set(err, LODE_NOT_FOUND, "%s has no line %u", str_quote(shown, quoted, sizeof quoted), p->first));
   op_row_begin(ctx);
@@ -77,11 +110,11 @@ static lode_status read_send(op_context *ctx, const project_info *project, read_
   op_row_count(ctx, "end_line", p->last);
   op_row_text(ctx, "kind", p->kind.len ? p->kind : (lode_str){0});
   op_row_text(ctx, "name", p->name.len ? p->name : (lode_str){0});
-  op_row_text(ctx, "language", str_of(language->name));
+  op_row_text(ctx, "language", str_of(source.language->name));
   op_row_text(ctx, "snippet", lines);
   st = op_row_send(ctx, err);
 done:
-  strbuf_release(&text);
+  op_source_close(&source);
   return st;
 }
 
@@ -104,7 +137,7 @@ static lode_status read_definitions(op_context *ctx, const op_read_args *args, l
     if (st != LODE_OK) goto done;
     sent++;
   }
-  op_symbols_note(&s, false);
+  op_symbols_note(&s, 0, false);
   if (ids.n > READ_MAX_DEFINITIONS) op_note(ctx, "%zu definitions have that name", ids.n);
 done:
   mem_free(ids.v);

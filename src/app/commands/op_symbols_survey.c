@@ -134,9 +134,8 @@ static lode_status survey_send_impact(op_symbols *s, const symbols_ids *ids, con
     bool seen = false;
     for (size_t k = 0; k < i && !seen; k++) seen = edges->v[k].from.file == edges->v[i].from.file;
     files += !seen;
-    if (i < limit) TRY(op_symbols_send_edge(s, &edges->v[i], err));
   }
-  op_symbols_note(s, edges->more || edges->n > limit);
+  TRY(op_symbols_send_edges(s, edges, limit, err));
   op_summary_begin(s->ctx);
   op_row_count(s->ctx, "changed", ids->n);
   op_row_count(s->ctx, "reached", edges->n);
@@ -170,9 +169,15 @@ done:
 
 /* ---- All files ---- */
 
+typedef struct survey_spot {
+  symbols_id id;
+  lode_str path;
+  uint64_t changes, uses;
+  double score;
+} survey_spot;
+
 static bool survey_is_below(lode_str path, const strbuf *below) {
-  return !below->len || (path.len >= below->len && memcmp(path.data, below->data, below->len) == 0 &&
-                         (path.len == below->len || path.data[below->len] == '/'));
+  return op_symbols_is_below(path, (lode_str){below->data ? below->data : "", below->len});
 }
 
 static lode_status survey_open(op_context *ctx, const op_survey_args *args, op_symbols *s, strbuf *below,
@@ -182,27 +187,35 @@ static lode_status survey_open(op_context *ctx, const op_survey_args *args, op_s
   return symbols_load_all(&s->world, ctx->progress, err);
 }
 
+/* By path, and in the order of the file. */
+static int survey_compare_ids(const void *a, const void *b) {
+  const survey_spot *x = a, *y = b;
+  int order = str_cmp(x->path, y->path);
+  return order ? order : x->id.def < y->id.def ? -1 : 1;
+}
+
 lode_status op_do_unused(op_context *ctx, const op_survey_args *args, lode_error *err) {
   op_symbols s = {0};
   strbuf below = {0};
   symbols_ids ids = {0};
-  size_t sent = 0, left = 0;
+  survey_spot *found = NULL;
+  size_t n = 0;
   lode_status st;
   TRY_GOTO(survey_open(ctx, args, &s, &below, err));
   TRY_GOTO(symbols_unused(&s.world, &ids, err));
+  found = mem_calloc(ids.n + 1, sizeof *found);
+  if (!found) TRY_GOTO(err_nomem(err));
   for (size_t i = 0; i < ids.n; i++) {
-    if (!survey_is_below(s.world.files[ids.v[i].file].path, &below)) continue;
-    if (sent == args->limit.n) {
-      left++;
-      continue;
-    }
-    TRY_GOTO(op_symbols_send_def(&s, ids.v[i], err));
-    sent++;
+    lode_str path = s.world.files[ids.v[i].file].path;
+    if (survey_is_below(path, &below)) found[n++] = (survey_spot){.id = ids.v[i], .path = path};
   }
-  ctx->nothing = sent == 0;
-  op_symbols_note(&s, false);
-  if (left) op_note(ctx, "%zu more are not shown", left);
+  if (n) qsort(found, n, sizeof *found, survey_compare_ids);
+  size_t sent = n < args->limit.n ? n : (size_t)args->limit.n;
+  for (size_t i = 0; i < sent; i++) TRY_GOTO(op_symbols_send_def(&s, found[i].id, err));
+  ctx->nothing = n == 0;
+  op_symbols_note(&s, n - sent, false);
 done:
+  mem_free(found);
   mem_free(ids.v);
   strbuf_release(&below);
   op_symbols_close(&s);
@@ -242,7 +255,7 @@ lode_status op_do_cycles(op_context *ctx, const op_survey_args *args, lode_error
     sent++;
   }
   ctx->nothing = sent == 0;
-  op_symbols_note(&s, n > args->limit.n && sent == args->limit.n);
+  op_symbols_note(&s, 0, n > args->limit.n && sent == args->limit.n);
 done:
   symbols_cycles_free(cycles, n);
   strbuf_release(&below);
@@ -251,12 +264,6 @@ done:
 }
 
 /* ---- hotspots ---- */
-
-typedef struct survey_spot {
-  symbols_id id;
-  uint64_t changes, uses;
-  double score;
-} survey_spot;
 
 static int survey_compare_spots(const void *a, const void *b) {
   const survey_spot *x = a, *y = b;
@@ -345,7 +352,7 @@ lode_status op_do_hotspots(op_context *ctx, const op_survey_args *args, lode_err
     TRY_GOTO(survey_send_spot(&s, &spots[i], changes != NULL, err));
   }
   ctx->nothing = n == 0;
-  op_symbols_note(&s, false);
+  op_symbols_note(&s, 0, false);
 done:
   mem_free(spots);
   mem_free(changes);

@@ -43,7 +43,7 @@
 
 /* Incremented whenever the same file would give other chunks, documents or embedded texts: then everything is read
  * again. */
-#define INDEXER_REVISION 3
+#define INDEXER_REVISION 4
 #define INDEXER_REVISION_HEADS 2   /* since this one, chunks say which definitions begin in them */
 #define INDEXER_REVISION_SYMBOLS 3 /* since this one, there are tables of symbols */
 

@@ -101,7 +101,16 @@ typedef struct op_context op_context;
 typedef struct op_args op_args;
 
 /* How rows are shown as text. */
-typedef enum op_layout { OP_LAYOUT_AUTO, OP_LAYOUT_HITS, OP_LAYOUT_CHECKS } op_layout;
+typedef enum op_layout {
+  OP_LAYOUT_AUTO,
+  OP_LAYOUT_HITS,
+  OP_LAYOUT_CHECKS,
+  OP_LAYOUT_OUTLINE, /* definitions below their files */
+  OP_LAYOUT_DEFINITIONS,
+  OP_LAYOUT_USES,
+  OP_LAYOUT_CALLERS, /* trees */
+  OP_LAYOUT_CALLEES,
+} op_layout;
 
 typedef struct op_def {
   const char *group; /* "db", or NULL */

@@ -7,6 +7,7 @@
  * where the text says them, are what a call through them is qualified by.
  */
 #include "parser/tree.h"
+#include "parser/tree_docs.h"
 #include "parser/tree_refs.h"
 
 #include "chunk/chunk_make.h"
@@ -37,9 +38,7 @@ typedef struct symbols_walk {
   uint32_t depth;
   uint32_t claims[SYMBOLS_CLAIMS]; /* offsets of names that are accounted for */
   uint32_t next_claim;
-  uint32_t comment_start, comment_end;                      /* the last run of comments */
-  uint32_t wrapper_end, wrapper_doc_start, wrapper_doc_end; /* the last wrapper, and the comments before it */
-  chunk_list docs;                                          /* owns cleaned documentation */
+  parser_docs docs;
   bool failed;
 } symbols_walk;
 
@@ -70,60 +69,6 @@ static bool symbols_is_self(lode_str s) {
          str_eq(s, STR_LIT("Self")) || str_eq(s, STR_LIT("$this")) || str_eq(s, STR_LIT("static"));
 }
 
-/* ---- Documentation ---- */
-
-/* Is there only white space between two offsets, with at most one line end? */
-static bool symbols_adjoins(lode_str text, uint32_t from, uint32_t to) {
-  unsigned newlines = 0;
-  if (to < from || to - from > 256) return false;
-  for (uint32_t p = from; p < to; p++) {
-    newlines += text.data[p] == '\n';
-    if (!isspace((unsigned char)text.data[p])) return false;
-  }
-  return newlines < 2;
-}
-
-static void symbols_comment(symbols_walk *w, TSNode node) {
-  uint32_t start = ts_node_start_byte(node), end = ts_node_end_byte(node);
-  while (end > start && isspace((unsigned char)w->text.data[end - 1])) end--;
-  if (!(w->comment_end > w->comment_start && symbols_adjoins(w->text, w->comment_end, start))) w->comment_start = start;
-  w->comment_end = end;
-}
-
-static void symbols_wrapper(symbols_walk *w, TSNode node) {
-  uint32_t start = ts_node_start_byte(node);
-  if (start < w->wrapper_end) return; /* in another one */
-  bool documented = w->comment_end > w->comment_start && symbols_adjoins(w->text, w->comment_end, start);
-  w->wrapper_end = ts_node_end_byte(node);
-  w->wrapper_doc_start = documented ? w->comment_start : 0;
-  w->wrapper_doc_end = documented ? w->comment_end : 0;
-}
-
-/* The first sentence, or line. */
-static lode_str symbols_brief(symbols_walk *w, TSNode node) {
-  TSNode string = parser_docstring_node(w->g, node);
-  uint32_t start = ts_node_start_byte(node), from = 0, to = 0;
-  if (!ts_node_is_null(string)) {
-    from = ts_node_start_byte(string);
-    to = ts_node_end_byte(string);
-  } else if (w->comment_end > w->comment_start && symbols_adjoins(w->text, w->comment_end, start)) {
-    from = w->comment_start;
-    to = w->comment_end;
-  } else if (start < w->wrapper_end) {
-    from = w->wrapper_doc_start;
-    to = w->wrapper_doc_end;
-    w->wrapper_doc_end = w->wrapper_doc_start;
-  }
-  if (to <= from || to > w->text.len) return STR_LIT("");
-  if (to - from > 1024) to = from + 1024;
-  lode_str doc = chunk_clean_comment(&w->docs, (lode_str){w->text.data + from, to - from});
-  for (size_t i = 0; i < doc.len; i++)
-    if ((doc.data[i] == '.' && i + 1 < doc.len && isspace((unsigned char)doc.data[i + 1])) ||
-        (doc.data[i] == '\n' && i + 1 < doc.len && doc.data[i + 1] == '\n'))
-      doc.len = i + (doc.data[i] == '.');
-  return doc;
-}
-
 /* ---- Definitions ---- */
 
 /* The name of the class that the function at `def` belongs to, or that is at `def`; "" when there is none. */
@@ -149,6 +94,19 @@ static bool symbols_says(const chunk_def *d, const char *word) {
         !parser_is_word_char(d->signature.data[i + n]))
       return true;
   return false;
+}
+
+static bool symbols_is_c(const symbols_walk *w) {
+  return strcmp(w->g->language->grammar, "c") == 0 || strcmp(w->g->language->grammar, "cpp") == 0;
+}
+
+/* extern int n; typedef struct a a; */
+static bool symbols_is_only_declared(const symbols_walk *w, TSNode node, const chunk_def *d) {
+  if (d->kind == LANG_KIND_VARIABLE) return symbols_says(d, "extern");
+  if (!parser_is_class(d->kind) || parser_body_start(w->g, node)) return false;
+  lode_str text = symbols_text(w, node);
+  if (memchr(text.data, '{', text.len) || d->name.data < text.data) return false;
+  return memmem(text.data, (size_t)(d->name.data - text.data), d->name.data, d->name.len) != NULL;
 }
 
 static bool symbols_is_hidden(const symbols_walk *w, const chunk_def *d) {
@@ -240,10 +198,12 @@ static bool symbols_is_local(const symbols_frame *f, const lang_rule *rule) {
   return f->function != CHUNK_NO_DEF && rule->role == LANG_ROLE_MINOR;
 }
 
-/* A macro before the type, which the grammar takes for the type, leaves the type in the name. */
-static lode_str symbols_last_word(const symbols_walk *w, lode_str name) {
-  bool c = strcmp(w->g->language->grammar, "c") == 0 || strcmp(w->g->language->grammar, "cpp") == 0;
-  if (!c || (name.len > 8 && memcmp(name.data, "operator", 8) == 0)) return name;
+/* The name without what the grammar leaves at it. A macro before a type of C, which is taken for the type, leaves the
+ * type in the name. */
+static lode_str symbols_trim_name(const symbols_walk *w, lode_str name) {
+  while (name.len > 1 && strcmp(w->g->language->grammar, "make") == 0 && strchr("?+!:", name.data[name.len - 1]))
+    name.len--; /* of an assignment */
+  if (!symbols_is_c(w) || (name.len > 8 && memcmp(name.data, "operator", 8) == 0)) return name;
   for (size_t i = name.len; i-- > 0;)
     if (name.data[i] == ' ') return (lode_str){name.data + i + 1, name.len - i - 1};
   return name;
@@ -259,7 +219,7 @@ static uint32_t symbols_define(symbols_walk *w, TSNode node, const lang_rule *ru
   d.end_line = ts_node_end_point(node).row + (ts_node_end_point(node).column > 0);
   if (d.end_line < d.line) d.end_line = d.line;
   parser_names_of(&p, &d.scope, &d.name);
-  d.name = symbols_last_word(w, d.name);
+  d.name = symbols_trim_name(w, d.name);
   if (!d.name.len || memchr(d.name.data, '\n', d.name.len)) return f->def;
   /* typedef struct a {..} a: one definition */
   const chunk_def *around = f->def == CHUNK_NO_DEF ? NULL : &w->defs[f->def];
@@ -268,9 +228,10 @@ static uint32_t symbols_define(symbols_walk *w, TSNode node, const lang_rule *ru
       f->def != CHUNK_NO_DEF && w->defs[f->def].kind == LANG_KIND_INTERFACE && !parser_body_start(w->g, node);
   d.declared = symbols_is_function(rule->kind) && (rule->role == LANG_ROLE_MINOR || abstract);
   d.signature = parser_signature(w->g, w->text, &p);
+  if (symbols_is_c(w)) d.declared = d.declared || symbols_is_only_declared(w, node, &d);
   /* in a broken tree, a name from further on */
   if (symbols_is_function(rule->kind) && d.name.data > d.signature.data + d.signature.len) return f->def;
-  d.brief = symbols_brief(w, node);
+  d.brief = parser_docs_brief(&w->docs, w->g, node);
   d.type = parser_is_class(d.kind) ? STR_LIT("") : symbols_declared_type(w, node, symbols_is_function(d.kind));
   if (d.declared && d.name.data > d.signature.data + 1 && d.name.data[-1] == '*' && d.name.data[-2] == '(') {
     d.kind = LANG_KIND_VARIABLE; /* int (*f)(void): a pointer to a function */
@@ -531,7 +492,7 @@ static void symbols_visit_inner(symbols_walk *w, TSNode node, symbols_frame *f, 
   bool was_inside = f->function != CHUNK_NO_DEF;
   if (rule) symbols_leave_function(w, node, f, rule);
   if (rule && rule->role == LANG_ROLE_WRAPPER) {
-    symbols_wrapper(w, node);
+    parser_docs_wrapper(&w->docs, node);
   } else if (rule && !symbols_is_local(f, rule)) {
     f->def = symbols_define(w, node, rule, f);
     if (f->def != CHUNK_NO_DEF && symbols_is_function(w->defs[f->def].kind)) f->function = f->def;
@@ -561,7 +522,7 @@ static bool symbols_visit(symbols_walk *w, TSNode node, TSFieldId field) {
   if (f->symbol >= w->g->symbols || ts_node_end_byte(node) > w->text.len || !ts_node_is_named(node)) return false;
   uint16_t traits = w->g->traits[f->symbol];
   if (w->g->comment[f->symbol]) {
-    symbols_comment(w, node);
+    parser_docs_comment(&w->docs, node);
     return false;
   }
   if (traits & PARSER_IMPORT) {
@@ -618,16 +579,16 @@ lode_status parser_make_symbols(const parser_grammar *grammar, TSTree *tree, lod
   symbols_walk *w = mem_calloc(1, sizeof *w);
   if (!w) return err_nomem(err);
   w->g = grammar;
-  w->text = text;
+  w->text = w->docs.text = text;
   w->refs = refs;
   parser_refs_clear(refs);
-  chunk_list_clear(&w->docs);
+  chunk_list_clear(&w->docs.clean);
   symbols_walk_tree(w, tree);
   for (size_t i = 0; i < w->n_defs; i++) chunk_symbols_put_def(out, &w->defs[i]);
   parser_refs_encode(refs, out);
-  bool failed = w->failed || refs->failed || w->docs.failed || out->failed;
+  bool failed = w->failed || refs->failed || w->docs.clean.failed || out->failed;
   mem_free(w->defs);
-  chunk_list_release(&w->docs);
+  chunk_list_release(&w->docs.clean);
   mem_free(w);
   return failed ? err_nomem(err) : LODE_OK;
 }

@@ -30,15 +30,6 @@ static bool graph_is_asked_for(const symbols_walk_options *o, chunk_use use) {
   return use == CHUNK_USE_CALL || (o->all_uses && use != CHUNK_USE_IMPORT);
 }
 
-/* A name that a file imports under another one. */
-static bool graph_is_alias(const symbols_file *f, const chunk_ref *r, lode_str name) {
-  for (size_t i = 0; i < f->table.n_refs; i++)
-    if (f->table.refs[i].use == CHUNK_USE_IMPORT && str_eq(f->table.refs[i].local, r->name) &&
-        str_eq(f->table.refs[i].name, name))
-      return true;
-  return false;
-}
-
 typedef struct graph_step { /* the uses of one definition */
   symbols_world *w;
   symbols_id of;
@@ -73,19 +64,32 @@ static lode_status graph_check_use(graph_step *g, uint32_t file, const chunk_ref
   return LODE_OK;
 }
 
+static lode_status graph_check_one(graph_step *g, uint32_t file, const chunk_ref *r, lode_error *err) {
+  if (!graph_is_asked_for(g->options, r->use)) return LODE_OK;
+  /* a use inside of itself says nothing about others */
+  if (graph_is_within(g->w, (symbols_id){file, r->def}, g->of) && g->options->all_uses) return LODE_OK;
+  return graph_check_use(g, file, r, err);
+}
+
+/* The uses of a name that a file imports under another one. */
+static lode_status graph_add_aliased(graph_step *g, uint32_t file, lode_str local, lode_error *err) {
+  for (size_t i = 0; i < g->w->files[file].table.n_refs; i++) {
+    const chunk_ref *r = &g->w->files[file].table.refs[i];
+    if (str_eq(r->name, local) && !r->qualifier.len) TRY(graph_check_one(g, file, r, err));
+  }
+  return LODE_OK;
+}
+
 static lode_status graph_add_callers(graph_step *g, lode_error *err) {
   lode_str name = symbols_def(g->w, g->of)->name;
+  symbols_id use;
   TRY(symbols_load_users(g->w, name, err));
-  for (uint32_t file = 0; file < g->w->n_files; file++) {
-    for (size_t i = 0; i < g->w->files[file].table.n_refs; i++) {
-      const symbols_file *f = &g->w->files[file];
-      const chunk_ref *r = &f->table.refs[i];
-      if (!graph_is_asked_for(g->options, r->use)) continue;
-      if (!str_eq(r->name, name) && !(r->qualifier.len == 0 && graph_is_alias(f, r, name))) continue;
-      /* a use inside of itself says nothing about others */
-      if (graph_is_within(g->w, (symbols_id){file, r->def}, g->of) && g->options->all_uses) continue;
-      TRY(graph_check_use(g, file, r, err));
-    }
+  TRY(symbols_index_uses(g->w, err));
+  for (uint32_t at = 0; symbols_next_use(g->w, name, &at, &use);) {
+    const chunk_ref *r = &g->w->files[use.file].table.refs[use.def];
+    if (r->use == CHUNK_USE_IMPORT && r->local.len && !str_eq(r->local, name))
+      TRY(graph_add_aliased(g, use.file, r->local, err));
+    TRY(graph_check_one(g, use.file, r, err));
   }
   return LODE_OK;
 }
@@ -193,7 +197,10 @@ lode_status symbols_trace(symbols_world *w, const symbols_ids *from, const symbo
   for (size_t at = hit; at; at = all.v[at - 1].before) n++;
   if (st == LODE_OK && n && !mem_grow(&path->v, &path->cap, n, sizeof *path->v)) st = err_nomem(err);
   if (st == LODE_OK) path->n = n;
-  for (size_t at = hit; at && st == LODE_OK; at = all.v[at - 1].before) path->v[--n] = all.v[at - 1];
+  for (size_t at = hit; at && st == LODE_OK; at = all.v[at - 1].before) {
+    path->v[--n] = all.v[at - 1];
+    path->v[n].before = n; /* in the path, the one before it */
+  }
   mem_free(all.v);
   return st;
 }

@@ -60,8 +60,7 @@ static bool resolve_same_folder(lode_str a, lode_str b) {
 
 /* ---- Types ---- */
 
-/* Appends the names of the bases of the types that have this name, and theirs. */
-static lode_status resolve_add_bases(symbols_world *w, const char *family, lode_str *list, size_t *n, lode_error *err) {
+lode_status symbols_add_bases(symbols_world *w, const char *family, lode_str *list, size_t *n, lode_error *err) {
   for (size_t at = 0; at < *n && *n < SYMBOLS_MAX_BASES; at++) {
     lode_str name = list[at];
     symbols_id id;
@@ -70,7 +69,8 @@ static lode_status resolve_add_bases(symbols_world *w, const char *family, lode_
     for (uint32_t e = 0; symbols_next_def(w, name, &e, &id);) {
       const symbols_file *f = &w->files[id.file];
       const chunk_def *d = symbols_def(w, id);
-      if (strcmp(f->family, family) != 0 || !(symbols_is_type(d->kind) || d->kind == LANG_KIND_IMPL)) continue;
+      if ((family && strcmp(f->family, family) != 0) || !(symbols_is_type(d->kind) || d->kind == LANG_KIND_IMPL))
+        continue;
       for (size_t i = 0; i < f->table.n_refs && *n < SYMBOLS_MAX_BASES; i++) {
         const chunk_ref *b = &f->table.refs[i];
         if (b->line > d->end_line) break;
@@ -130,7 +130,7 @@ static lode_status resolve_set_type(resolve_state *s, lode_str type, bool base, 
   }
   s->types[0] = type;
   s->n_types = 1;
-  TRY(resolve_add_bases(s->w, resolve_file(s)->family, s->types, &s->n_types, err));
+  TRY(symbols_add_bases(s->w, resolve_file(s)->family, s->types, &s->n_types, err));
   if (base && s->n_types > 1) { /* a base's, not its own */
     memmove(s->types, s->types + 1, (s->n_types - 1) * sizeof *s->types);
     s->n_types--;
@@ -149,7 +149,7 @@ static lode_status resolve_receiver(resolve_state *s, lode_str spec, lode_error 
     lode_str chain[SYMBOLS_MAX_BASES] = {type};
     size_t n = 1;
     lode_str found = STR_LIT("");
-    TRY(resolve_add_bases(s->w, resolve_file(s)->family, chain, &n, err));
+    TRY(symbols_add_bases(s->w, resolve_file(s)->family, chain, &n, err));
     for (size_t i = 0; i < n && !found.len; i++) found = resolve_type_of(s, field, chain[i], false);
     TRY(resolve_type_name(s, found, &type, &base, err));
   }
@@ -212,7 +212,7 @@ static lode_status resolve_prepare(resolve_state *s, lode_error *err) {
   } else if (s->bare) {
     resolve_alias(s);
     if (resolve_file(s)->uses && resolve_file(s)->uses->implicit_this && s->n_around)
-      TRY(resolve_add_bases(s->w, resolve_file(s)->family, s->around, &s->n_around, err));
+      TRY(symbols_add_bases(s->w, resolve_file(s)->family, s->around, &s->n_around, err));
   }
   return LODE_OK;
 }
@@ -350,8 +350,12 @@ static int resolve_score(const resolve_state *s, symbols_id id) {
   size_t at;
   int score = 0, near = id.file == s->file ? 4 : resolve_same_folder(f->path, resolve_file(s)->path) ? 2 : 0;
   if (strcmp(f->family, resolve_file(s)->family) != 0 || !resolve_kind_fits(s->r->use, d->kind) ||
-      resolve_is_out_of_sight(s, id))
+      resolve_is_out_of_sight(s, id) || (s->r->use == CHUNK_USE_IMPORT && parent.len))
     return 0;
+  if (s->r->use == CHUNK_USE_IMPORT) {
+    int fit = symbols_module_fits(resolve_file(s), s->r->qualifier, s->r->name, f->path);
+    return fit >= 60 ? 70 + fit / 10 : 0;
+  }
   if (s->n_types) {
     if (parent.len && resolve_in(s->types, s->n_types, parent, &at)) score = 94 - 2 * (int)at + near;
   } else if (s->bare) {

@@ -2,6 +2,7 @@
 /* symbol_survey.c - questions about all files at once; see symbols.h. */
 #include "symbols/symbols.h"
 
+#include "scan/scan.h"
 #include "symbols/symbol_map.h"
 
 /* ---- Unused ---- */
@@ -39,6 +40,14 @@ static bool survey_is_entry(const symbols_file *f, const chunk_def *d) {
   return operator_name || marked || (f->uses && f->uses->import == LANG_IMPORT_NONE && !f->uses->calls);
 }
 
+/* Test runners find tests by themselves: what only they call is not unused. */
+static bool survey_is_test(const symbols_file *f, const chunk_def *d) {
+  if (scan_path_flags(f->path) & SCAN_PATH_TEST) return true;
+  for (uint32_t o = d->outer; o != CHUNK_NO_DEF; o = f->table.defs[o].outer)
+    if (str_eq(f->table.defs[o].name, STR_LIT("tests")) || str_eq(f->table.defs[o].name, STR_LIT("test"))) return true;
+  return false;
+}
+
 lode_status symbols_unused(symbols_world *w, symbols_ids *unused, lode_error *err) {
   symbols_map *counts = symbols_map_new();
   lode_status st = counts ? survey_count_uses(w, counts, err) : err_nomem(err);
@@ -47,7 +56,9 @@ lode_status symbols_unused(symbols_world *w, symbols_ids *unused, lode_error *er
     for (uint32_t i = 0; i < file->table.n_defs && st == LODE_OK && file->uses; i++) {
       const chunk_def *d = &file->table.defs[i];
       bool asked = (symbols_is_function(d->kind) || symbols_is_type(d->kind)) && d->kind != LANG_KIND_CONSTRUCTOR;
-      if (!asked || d->declared || symbols_map_find(counts, d->name) || survey_is_entry(file, d)) continue;
+      if (!asked || d->declared || symbols_map_find(counts, d->name) || survey_is_entry(file, d) ||
+          survey_is_test(file, d))
+        continue;
       if (!mem_grow(&unused->v, &unused->cap, unused->n + 1, sizeof *unused->v)) st = err_nomem(err);
       if (st == LODE_OK) unused->v[unused->n++] = (symbols_id){f, i};
     }

@@ -7,6 +7,10 @@ enum {
   /* Chunks looked at for the definitions of one name, and for its uses: bounds the work on names like `get`. */
   SYMBOLS_DEF_CHUNKS = 2000,
   SYMBOLS_USE_CHUNKS = 5000,
+  /* After this many questions for the uses of a name, all tables are read at once, if the project has at most as many
+   * files. Of redis (1,569 files), all tables are read in the time of three questions to the text index. */
+  SYMBOLS_FEW_NAMES = 3,
+  SYMBOLS_FEW_FILES = 5000,
   /* Tables of symbols read in one call of the store. */
   SYMBOLS_LOAD_BATCH = 500,
   /* Bytes of all tables that one question may read. */

@@ -4,6 +4,7 @@
 
 #include "indexer/code_record.h"
 #include "indexer/index_stamp.h"
+#include "scan/scan.h"
 #include "symbols/symbol_map.h"
 #include "symbols/symbol_tuning.h"
 
@@ -38,12 +39,19 @@ lode_status symbols_open(const project_info *project, lode_store *store, symbols
   TRY_GOTO(lode_collection_open(store, STR_LIT(INDEXER_COLL_SYMBOLS), &plain, &w->tables, err));
   TRY_GOTO(lode_collection_open(store, STR_LIT(INDEXER_COLL_CODE), &plain, &w->code, err));
   w->by_path = symbols_map_new();
-  w->by_name = symbols_map_new();
+  w->defs.last = symbols_map_new();
+  w->uses.last = symbols_map_new();
   w->asked = symbols_map_new();
-  if (!w->by_path || !w->by_name || !w->asked) st = err_nomem(err);
+  if (!w->by_path || !w->defs.last || !w->uses.last || !w->asked) st = err_nomem(err);
 done:
   if (st != LODE_OK) symbols_close(w);
   return st;
+}
+
+static void places_release(symbols_places *p) {
+  symbols_map_free(p->last);
+  mem_free(p->v);
+  mem_free(p->next);
 }
 
 void symbols_close(symbols_world *w) {
@@ -51,30 +59,51 @@ void symbols_close(symbols_world *w) {
   if (w->code) lode_collection_close(w->code);
   for (size_t i = 0; i < w->n_files; i++) chunk_symbols_release(&w->files[i].table);
   symbols_map_free(w->by_path);
-  symbols_map_free(w->by_name);
   symbols_map_free(w->asked);
   mem_free(w->files);
-  mem_free(w->entries);
-  mem_free(w->next_entry);
+  places_release(&w->defs);
+  places_release(&w->uses);
   mem_arena_release(&w->arena);
   memset(w, 0, sizeof *w);
 }
 
 /* ---- One table ---- */
 
+static lode_status places_add(symbols_places *p, lode_str name, symbols_id id, lode_error *err) {
+  uint32_t *last = symbols_map_find(p->last, name);
+  if (!mem_grow(&p->v, &p->cap, p->n + 1, sizeof *p->v) || !mem_grow(&p->next, &p->next_cap, p->n + 1, sizeof *p->next))
+    return err_nomem(err);
+  uint32_t added = (uint32_t)p->n + 1;
+  p->v[p->n] = id;
+  p->next[p->n++] = last ? p->next[*last - 1] : added;
+  if (last) {
+    p->next[*last - 1] = added;
+    *last = added;
+    return LODE_OK;
+  }
+  return symbols_map_put(p->last, name, added) ? LODE_OK : err_nomem(err);
+}
+
+static bool places_next(const symbols_places *p, lode_str name, uint32_t *at, symbols_id *id) {
+  const uint32_t *last = symbols_map_find(p->last, name);
+  if (!last || *at == *last) return false;
+  *at = p->next[(*at ? *at : *last) - 1];
+  *id = p->v[*at - 1];
+  return true;
+}
+
 static lode_status world_add_names(symbols_world *w, uint32_t file, lode_error *err) {
   const chunk_symbols *t = &w->files[file].table;
-  for (size_t i = 0; i < t->n_defs; i++) {
-    uint32_t *head = symbols_map_find(w->by_name, t->defs[i].name);
-    if (!mem_grow(&w->entries, &w->entries_cap, w->n_entries + 1, sizeof *w->entries) ||
-        !mem_grow(&w->next_entry, &w->next_cap, w->n_entries + 1, sizeof *w->next_entry))
-      return err_nomem(err);
-    w->entries[w->n_entries] = (symbols_id){file, (uint32_t)i};
-    w->next_entry[w->n_entries++] = head ? *head : 0;
-    if (head)
-      *head = (uint32_t)w->n_entries;
-    else if (!symbols_map_put(w->by_name, t->defs[i].name, (uint32_t)w->n_entries))
-      return err_nomem(err);
+  for (size_t i = 0; i < t->n_defs; i++)
+    TRY(places_add(&w->defs, t->defs[i].name, (symbols_id){file, (uint32_t)i}, err));
+  return LODE_OK;
+}
+
+lode_status symbols_index_uses(symbols_world *w, lode_error *err) {
+  for (; w->n_used < w->n_files; w->n_used++) {
+    const chunk_symbols *t = &w->files[w->n_used].table;
+    for (size_t i = 0; i < t->n_refs; i++)
+      TRY(places_add(&w->uses, t->refs[i].name, (symbols_id){(uint32_t)w->n_used, (uint32_t)i}, err));
   }
   return LODE_OK;
 }
@@ -199,18 +228,14 @@ static lode_status world_was_asked(symbols_world *w, lode_str name, char how, bo
   return *was || symbols_map_put(w->asked, (lode_str){key, name.len + 1}, 1) ? LODE_OK : err_nomem(err);
 }
 
-lode_status symbols_load_defs(symbols_world *w, lode_str name, lode_error *err) {
+/* The files of the chunks with this name under a key: {"KEY":NAME}, or {"KEY":{"OPERATOR":NAME}}. */
+static lode_status world_load_named(symbols_world *w, const char *before, lode_str name, const char *after,
+                                    lode_error *err) {
   strbuf where = {0};
   lode_result *rows = NULL;
-  bool was;
-  if (w->whole || !name.len) return LODE_OK;
-  TRY(world_was_asked(w, name, 'd', &was, err));
-  if (was) return LODE_OK;
-  strbuf_addstr(&where, "{\"$or\":[{\"name\":");
+  strbuf_addstr(&where, before);
   json_put_string(&where, name);
-  strbuf_addstr(&where, "},{\"defs\":{\"$contains\":");
-  json_put_string(&where, name);
-  strbuf_addstr(&where, "}}]}");
+  strbuf_addstr(&where, after);
   lode_get_request get = {.select = {.where = {where.data, where.len}}, .limit = SYMBOLS_DEF_CHUNKS};
   lode_status st = where.failed ? err_nomem(err) : lode_get(w->code, &get, &rows, err);
   if (st == LODE_OK) st = world_load_chunks(w, rows, err);
@@ -220,6 +245,23 @@ lode_status symbols_load_defs(symbols_world *w, lode_str name, lode_error *err) 
   return st;
 }
 
+lode_status symbols_load_defs(symbols_world *w, lode_str name, lode_error *err) {
+  bool was;
+  if (w->whole || !name.len) return LODE_OK;
+  TRY(world_was_asked(w, name, 'd', &was, err));
+  if (was) return LODE_OK;
+  /* two questions, not one with $or: the metadata index answers each */
+  TRY(world_load_named(w, "{\"name\":", name, "}", err));
+  return world_load_named(w, "{\"defs\":{\"$contains\":", name, "}}", err);
+}
+
+/* Reads all tables when that is cheaper than asking for further names. */
+static lode_status world_load_rest(symbols_world *w, lode_error *err) {
+  uint64_t n = 0;
+  TRY(lode_count(w->tables, &n, err));
+  return n <= SYMBOLS_FEW_FILES ? symbols_load_all(w, (lode_progress){0}, err) : LODE_OK;
+}
+
 lode_status symbols_load_users(symbols_world *w, lode_str name, lode_error *err) {
   strbuf contains = {0};
   lode_result *rows = NULL;
@@ -227,6 +269,8 @@ lode_status symbols_load_users(symbols_world *w, lode_str name, lode_error *err)
   if (w->whole || !name.len) return LODE_OK;
   TRY(world_was_asked(w, name, 'u', &was, err));
   if (was) return LODE_OK;
+  if (w->n_asked++ == SYMBOLS_FEW_NAMES) TRY(world_load_rest(w, err));
+  if (w->whole) return LODE_OK;
   strbuf_addstr(&contains, "{\"$contains\":");
   json_put_string(&contains, name);
   strbuf_addch(&contains, '}');
@@ -259,13 +303,11 @@ const chunk_def *symbols_def(const symbols_world *w, symbols_id id) {
 }
 
 bool symbols_next_def(const symbols_world *w, lode_str name, uint32_t *at, symbols_id *id) {
-  if (*at == UINT32_MAX) return false;
-  const uint32_t *head = *at ? NULL : symbols_map_find(w->by_name, name);
-  uint32_t entry = *at ? w->next_entry[*at - 1] : head ? *head : 0;
-  *at = entry ? entry : UINT32_MAX;
-  if (!entry) return false;
-  *id = w->entries[entry - 1];
-  return true;
+  return places_next(&w->defs, name, at, id);
+}
+
+bool symbols_next_use(const symbols_world *w, lode_str name, uint32_t *at, symbols_id *id) {
+  return places_next(&w->uses, name, at, id);
 }
 
 static lode_str world_last_part(lode_str s) {
@@ -325,26 +367,84 @@ static bool world_path_ends(lode_str path, lode_str end) {
          (path.len == end.len || path.data[path.len - end.len - 1] == '/');
 }
 
-lode_status symbols_find(symbols_world *w, lode_str given, symbols_ids *ids, lode_error *err) {
+typedef struct world_asked { /* a definition by its name, as it was given in parts */
+  lode_str path, outer, name;
+} world_asked;
+
+static world_asked world_split_name(lode_str given) {
   const char *colon = given.len ? memchr(given.data, ':', given.len) : NULL;
   bool by_path = colon && colon + 1 < given.data + given.len && colon[1] != ':' && colon > given.data;
   lode_str path = by_path ? (lode_str){given.data, (size_t)(colon - given.data)} : STR_LIT("");
   lode_str rest = by_path ? (lode_str){colon + 1, given.len - path.len - 1} : given;
   lode_str name = world_last_part(rest), outer = {rest.data, rest.len - name.len};
   while (outer.len && strchr(".:\\", outer.data[outer.len - 1])) outer.len--;
-  outer = world_last_part(outer);
+  return (world_asked){.path = path, .outer = world_last_part(outer), .name = name};
+}
+
+static lode_status world_match(symbols_world *w, const world_asked *a, symbols_ids *ids, lode_error *err) {
   symbols_id id;
-  TRY(symbols_load_defs(w, name, err));
-  for (int tries = 0; tries < 2 && !ids->n; tries++) {
-    /* fields, enumerators and what is defined inside functions are no definitions of chunks */
-    if (tries) TRY(symbols_load_users(w, name, err));
-    for (uint32_t at = 0; symbols_next_def(w, name, &at, &id) && ids->n < SYMBOLS_MAX_CANDIDATES;) {
-      if (path.len && !world_path_ends(w->files[id.file].path, path)) continue;
-      const chunk_def *around = symbols_def(w, (symbols_id){id.file, symbols_def(w, id)->outer});
-      bool inside = str_eq(symbols_parent(w, id), outer) || (around && str_eq(around->name, outer));
-      if (outer.len && !inside) continue;
-      if (!symbols_add_id(ids, id)) return err_nomem(err);
-    }
+  for (uint32_t at = 0; symbols_next_def(w, a->name, &at, &id) && ids->n < SYMBOLS_MAX_CANDIDATES;) {
+    if (a->path.len && !world_path_ends(w->files[id.file].path, a->path)) continue;
+    const chunk_def *around = symbols_def(w, (symbols_id){id.file, symbols_def(w, id)->outer});
+    bool inside = str_eq(symbols_parent(w, id), a->outer) || (around && str_eq(around->name, a->outer));
+    if (a->outer.len && !inside) continue;
+    if (!symbols_add_id(ids, id)) return err_nomem(err);
   }
   return LODE_OK;
+}
+
+/* The nearest base that has it. */
+static lode_status world_match_bases(symbols_world *w, const world_asked *a, symbols_ids *ids, lode_error *err) {
+  lode_str chain[SYMBOLS_MAX_BASES] = {a->outer};
+  size_t n = 1;
+  if (!a->outer.len) return LODE_OK;
+  TRY(symbols_add_bases(w, NULL, chain, &n, err));
+  for (size_t i = 1; i < n && !ids->n; i++) {
+    world_asked of_base = {.outer = chain[i], .name = a->name};
+    TRY(world_match(w, &of_base, ids, err));
+  }
+  return LODE_OK;
+}
+
+typedef struct world_place {
+  symbols_id id;
+  lode_str path;
+  uint32_t line;
+  int rank;
+} world_place;
+
+static int world_compare_places(const void *a, const void *b) {
+  const world_place *x = a, *y = b;
+  if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
+  int order = str_cmp(x->path, y->path);
+  return order ? order : x->line < y->line ? -1 : x->line > y->line;
+}
+
+static lode_status world_sort(const symbols_world *w, symbols_ids *ids, lode_error *err) {
+  const unsigned aside = SCAN_PATH_TEST | SCAN_PATH_VENDORED | SCAN_PATH_EXAMPLE | SCAN_PATH_LEGACY;
+  world_place *places = mem_calloc(ids->n + 1, sizeof *places);
+  if (!places) return err_nomem(err);
+  for (size_t i = 0; i < ids->n; i++) {
+    const chunk_def *d = symbols_def(w, ids->v[i]);
+    lode_str path = w->files[ids->v[i].file].path;
+    places[i] = (world_place){.id = ids->v[i], .path = path, .line = d->line};
+    places[i].rank = 2 * d->declared + ((scan_path_flags(path) & aside) != 0);
+  }
+  if (ids->n) qsort(places, ids->n, sizeof *places, world_compare_places);
+  for (size_t i = 0; i < ids->n; i++) ids->v[i] = places[i].id;
+  mem_free(places);
+  return LODE_OK;
+}
+
+lode_status symbols_find(symbols_world *w, lode_str given, symbols_ids *ids, lode_error *err) {
+  world_asked asked = world_split_name(given);
+  TRY(symbols_load_defs(w, asked.name, err));
+  TRY(world_match(w, &asked, ids, err));
+  if (!ids->n) {
+    /* fields, enumerators and what is defined inside functions are no definitions of chunks */
+    TRY(symbols_load_users(w, asked.name, err));
+    TRY(world_match(w, &asked, ids, err));
+  }
+  if (!ids->n) TRY(world_match_bases(w, &asked, ids, err));
+  return world_sort(w, ids, err);
 }

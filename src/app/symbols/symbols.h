@@ -29,14 +29,23 @@ typedef struct symbols_ids {
   size_t n, cap;
 } symbols_ids;
 
+/* Where names stand: the places of each name in the order in which they were added. A place's second number is that of
+ * a definition, or of a use. */
+typedef struct symbols_places {
+  struct symbols_map *last; /* 1 + number of the last entry of a name */
+  symbols_id *v;
+  uint32_t *next; /* of an entry; after the last comes the first */
+  size_t n, cap, next_cap;
+} symbols_places;
+
 typedef struct symbols_world {
   lode_collection *tables, *code;
   symbols_file *files;
   size_t n_files, files_cap;
-  struct symbols_map *by_path, *by_name, *asked; /* asked: names whose definitions were looked up */
-  symbols_id *entries;                           /* of by_name: chains */
-  uint32_t *next_entry;
-  size_t n_entries, entries_cap, next_cap;
+  struct symbols_map *by_path, *asked; /* asked: names whose definitions were looked up */
+  symbols_places defs, uses;           /* uses: of the first n_used files */
+  size_t n_used;
+  size_t n_asked; /* names whose uses were asked for */
   uint64_t bytes;
   uint64_t damaged; /* tables that could not be read */
   bool more;        /* a name has more definitions or uses than were looked at */
@@ -64,13 +73,17 @@ LODE_MUST lode_status symbols_load_users(symbols_world *world, lode_str name, lo
 const chunk_def *symbols_def(const symbols_world *world, symbols_id id);
 /* The definitions of a name in the files that were read; call with *at 0 first. */
 bool symbols_next_def(const symbols_world *world, lode_str name, uint32_t *at, symbols_id *id);
+/* The same for uses, after symbols_index_uses: id.def is the number of the use. */
+LODE_MUST lode_status symbols_index_uses(symbols_world *world, lode_error *err);
+bool symbols_next_use(const symbols_world *world, lode_str name, uint32_t *at, symbols_id *id);
 /* The name of the class, struct, ... that a definition belongs to; "" when there is none. */
 lode_str symbols_parent(const symbols_world *world, symbols_id id);
 /* Appends Outer.Inner.name. */
 void symbols_put_name(const symbols_world *world, symbols_id id, strbuf *out);
 /* The innermost function, class, ... around a line; def CHUNK_NO_DEF when there is none. */
 symbols_id symbols_at_line(const symbols_world *world, uint32_t file, uint32_t line);
-/* Definitions of "name", "Outer.name" or "path/part:name". */
+/* Definitions of "name", "Outer.name" or "path/part:name", the most likely first: what is only declared, tests and
+ * copies of others' code come last. What Outer does not have is looked for in its bases. */
 LODE_MUST lode_status symbols_find(symbols_world *world, lode_str name, symbols_ids *ids, lode_error *err);
 LODE_MUST bool symbols_add_id(symbols_ids *ids, symbols_id id);
 bool symbols_has_id(const symbols_ids *ids, symbols_id id);
@@ -90,6 +103,10 @@ typedef struct symbols_target {
 
 LODE_MUST lode_status symbols_resolve(symbols_world *world, uint32_t file, const chunk_ref *ref, symbols_target *target,
                                       lode_error *err);
+/* Appends the names of the bases of the types in the list, and theirs; the list has space for SYMBOLS_MAX_BASES.
+ * family NULL: of all languages. */
+LODE_MUST lode_status symbols_add_bases(symbols_world *world, const char *family, lode_str *list, size_t *n,
+                                        lode_error *err);
 /* How well a module that a file imports fits a path: 0 not at all, 100 exactly. */
 int symbols_module_fits(const symbols_file *from, lode_str module, lode_str name, lode_str path);
 

@@ -80,6 +80,8 @@ static const op_field row_symbols_def[] = {
     {"signature", OP_FIELD_TEXT, OP_FIELD_OPTIONAL, "on one line"},
     {"doc", OP_FIELD_TEXT, OP_FIELD_OPTIONAL, "first sentence of its documentation"},
     {"declared", OP_FIELD_BOOL, OP_FIELD_OPTIONAL, "true: it is only declared there"},
+    {"level", OP_FIELD_NUMBER, OP_FIELD_OPTIONAL, "outline: how many definitions are around it"},
+    {"more", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "outline of a folder: what else the file defines"},
     {0}};
 static const op_field row_symbols_ref[] = {
     SYMBOLS_FIELD_PLACE,
@@ -87,6 +89,7 @@ static const op_field row_symbols_ref[] = {
     {"in", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "the definition around it"},
     {"to", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "the definition that it means: path:line; null: not known"},
     {"candidates", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "definitions that it may mean, if it is not clear"},
+    {"text", OP_FIELD_TEXT, OP_FIELD_OPTIONAL, "the line, as the file is now"},
     {0}};
 static const op_field row_symbols_edge[] = {
     {"depth", OP_FIELD_NUMBER, 0, "how many calls away"},
@@ -127,26 +130,32 @@ static const op_field summary_symbols_impact[] = {{"changed", OP_FIELD_COUNT, 0,
 #define SYMBOLS_OP(verb) .name = #verb, OP_RUNS(verb), .flags = OP_READ_ONLY | OP_PROJECT | OP_PAGED
 
 const op_def op_table_symbols[] = {
-    {SYMBOLS_OP(outline), .about = "list what a file or a folder defines", .params = params_outline,
-     .row = row_symbols_def,
-     .detail = "Of a file, every definition in its order; of a folder, what each file defines outermost.",
+    {SYMBOLS_OP(outline), .about = "list what a file or a folder defines", .layout = OP_LAYOUT_OUTLINE,
+     .params = params_outline, .row = row_symbols_def,
+     .detail = "Of a file, every definition, what is inside of another below it; of a folder, the outermost functions "
+               "and types "
+               "of each file. A folder with more than --limit of them shows some of each file, and how many are left.",
      .examples = "lode outline src/net.c\nlode outline src/api --json"},
-    {SYMBOLS_OP(def), .about = "show where a name is defined", .params = params_def, .row = row_symbols_def,
+    {SYMBOLS_OP(def), .about = "show where a name is defined", .layout = OP_LAYOUT_DEFINITIONS, .params = params_def,
+     .row = row_symbols_def,
      .detail = "Fields, values of enums and nested functions too. Exit code 1 when nothing has that name.",
      .examples = "lode def parseHeader\nlode def Server.Start\nlode def src/net.c:retry"},
-    {SYMBOLS_OP(refs), .about = "list every place that uses a name", .params = params_refs, .row = row_symbols_ref,
+    {SYMBOLS_OP(refs), .about = "list every place that uses a name", .layout = OP_LAYOUT_USES, .params = params_refs,
+     .row = row_symbols_ref,
      .detail = "Places in comments and strings, and local names, are not uses. Each place says which definition it "
                "means, as far as the text shows that.",
      .examples = "lode refs parseHeader\nlode refs MAX_RETRIES --json"},
-    {SYMBOLS_OP(callers), .about = "show who calls a function", .params = params_calls, .row = row_symbols_edge,
+    {SYMBOLS_OP(callers), .about = "show who calls a function", .layout = OP_LAYOUT_CALLERS, .params = params_calls,
+     .row = row_symbols_edge,
      .detail = "A call belongs to a function if scopes, imports and the types that are written down say so. Where "
                "several functions may be meant, `candidates` says how many.",
      .examples = "lode callers retry\nlode callers Server.Start --depth 3"},
-    {SYMBOLS_OP(callees), .about = "show what a function calls", .params = params_calls, .row = row_symbols_edge,
-     .detail = "Calls that lead out of the project are listed without a place.",
+    {SYMBOLS_OP(callees), .about = "show what a function calls", .layout = OP_LAYOUT_CALLEES, .params = params_calls,
+     .row = row_symbols_edge, .detail = "Calls that lead out of the project are listed without a place.",
      .examples = "lode callees retry\nlode callees main --depth 2"},
-    {SYMBOLS_OP(impact), .about = "show what a change may break", .params = params_impact, .row = row_symbols_edge,
-     .summary = summary_symbols_impact, .say = "{changed} definition{s} changed, {reached} place{s} in {files} file{s}",
+    {SYMBOLS_OP(impact), .about = "show what a change may break", .layout = OP_LAYOUT_CALLERS, .params = params_impact,
+     .row = row_symbols_edge, .summary = summary_symbols_impact,
+     .say = "{changed} definition{s} changed, {reached} place{s} in {files} file{s}",
      .detail = "Everything that uses the definition, and what uses that, up to --depth steps.",
      .examples = "lode impact src/net.c:120\nlode impact --name Server.Start --depth 5\nlode impact --diff HEAD~1"},
     {.name = "read",
@@ -158,11 +167,12 @@ const op_def op_table_symbols[] = {
      .layout = OP_LAYOUT_HITS,
      .detail = "Files that the index leaves out are not shown, and secrets are masked as they are there.",
      .examples = "lode read src/net.c:120 -n 40\nlode read --name Server.Start"},
-    {SYMBOLS_OP(trace), .about = "show how one function reaches another", .params = params_trace,
-     .row = row_symbols_edge, .detail = "The shortest chain of calls. Exit code 1 when there is none.",
+    {SYMBOLS_OP(trace), .about = "show how one function reaches another", .layout = OP_LAYOUT_CALLEES,
+     .params = params_trace, .row = row_symbols_edge,
+     .detail = "The shortest chain of calls. Exit code 1 when there is none.",
      .examples = "lode trace main store_open"},
-    {SYMBOLS_OP(unused), .about = "list functions and types that nothing uses", .params = params_survey,
-     .row = row_symbols_def,
+    {SYMBOLS_OP(unused), .about = "list functions and types that nothing uses", .layout = OP_LAYOUT_OUTLINE,
+     .params = params_survey, .row = row_symbols_def,
      .detail = "By name: a definition is listed only if no file uses its name. What a library exports, and what a "
                "framework calls by its name, may be among them.",
      .examples = "lode unused\nlode unused src --json"},
