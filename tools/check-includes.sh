@@ -35,7 +35,7 @@ may_include() {
     app/models) echo "base os embed ops" ;;
     app/setup) echo "base os scan ops" ;;
     app/worker) echo "base os scan ops table" ;;
-    app/chroma) echo "base os indexer rescue worker" ;;
+    app/chroma) echo "base os indexer rescue ops worker" ;;
     app/mcp) echo "base os scan project indexer search ops table models setup worker" ;;
     app/server) echo "base os scan project ops table models worker chroma" ;;
     app/commands) echo "base os embed scan chunk project indexer search symbols rescue ops table models setup" ;;

@@ -2,8 +2,8 @@
 # chroma_suites.sh PROGRAM - Chroma's own tests and those of a library on Lode, beside the same on Chroma itself in the same run; `make
 # test-chroma`. What passes there must pass here, but for the tests that test/clients/chroma-differs.txt lists with a reason. Then the answers of
 # both servers to generated requests, and libraries on lode.chroma. Everything is fetched once, into build/chroma-suites; without the network it is
-# skipped, and says so. LODE_CHROMA_SOURCE names a checkout of Chroma's repository for the tests of its JavaScript client. Ends with
-# "N passed, N failed[, N skipped]".
+# skipped, and says so. LODE_CHROMA_SOURCE names a checkout of Chroma's repository for the tests of its JavaScript client, LODE_LLAMA_SOURCE and
+# LODE_MEM0_SOURCE those of llama_index and mem0 for theirs. Ends with "N passed, N failed[, N skipped]".
 set -u
 . "$(dirname "$0")/../support/kit.sh"
 begin chroma-suites "$@"
@@ -13,7 +13,7 @@ cd "$(dirname "$0")/../.." || exit 1
 here=$PWD
 to=$here/build/chroma-suites
 differs=$here/test/clients/chroma-differs.txt
-packages="chromadb==1.5.9 pytest==8.3.5 pytest-asyncio==1.3.0 pytest-timeout==2.4.0 hypothesis fastapi opentelemetry-instrumentation-fastapi psutil bcrypt
+packages="chromadb==1.5.9 pytest==9.2.0 pytest-asyncio==1.5.0 pytest-timeout==2.4.0 hypothesis fastapi opentelemetry-instrumentation-fastapi psutil bcrypt
   langchain-chroma==1.1.0 langchain-tests==1.1.9 llama-index-vector-stores-chroma==0.6.0 mem0ai==2.2.1 autogen-ext[chromadb]==0.7.5 autogen-agentchat==0.7.5 crewai==1.15.30"
 mkdir -p "$to"
 
@@ -79,16 +79,28 @@ compare() {
 }
 
 suite="chromadb/test/test_api.py chromadb/test/test_client.py chromadb/test/api chromadb/test/configurations chromadb/test/client/test_database_tenant.py
-  chromadb/test/client/test_multiple_clients_concurrency.py chromadb/test/test_multithreaded.py chromadb/test/property/test_collections.py
-  chromadb/test/property/test_embeddings.py chromadb/test/property/test_filtering.py chromadb/test/property/test_add.py"
-over_http() { # NAME PORT
-  # shellcheck disable=SC2086
-  (cd "$site" && CHROMA_INTEGRATION_TEST_ONLY=1 CHROMA_SERVER_HOST=127.0.0.1 CHROMA_SERVER_HTTP_PORT=$2 PROPERTY_TESTING_PRESET=fast timeout 5400 \
-    "$python" -m pytest -p no:cacheprovider -v --tb=line --timeout=600 $suite) > "$tmp/$1" 2>&1
+  chromadb/test/client/test_multiple_clients_concurrency.py chromadb/test/test_multithreaded.py"
+# those of property/ that are about a server: not the persistence of Chroma's own files
+property="chromadb/test/property/test_add.py chromadb/test/property/test_base64_conversion.py chromadb/test/property/test_client_url.py
+  chromadb/test/property/test_collections.py chromadb/test/property/test_collections_with_database_tenant.py
+  chromadb/test/property/test_collections_with_database_tenant_overwrite.py chromadb/test/property/test_embeddings.py
+  chromadb/test/property/test_filtering.py chromadb/test/property/test_schema.py"
+over_http() { # NAME PORT TEST...
+  local name=$1 at=$2
+  shift 2
+  (cd "$site" && CHROMA_INTEGRATION_TEST_ONLY=1 CHROMA_SERVER_HOST=127.0.0.1 CHROMA_SERVER_HTTP_PORT=$at PROPERTY_TESTING_PRESET=fast timeout 5400 \
+    "$python" -m pytest -p no:cacheprovider -v --tb=line --timeout=600 "$@") > "$tmp/$name" 2>&1
 }
-over_http http.chroma "$chroma_port"
-over_http http.lode "$port"
-compare http
+# both NAME TEST...: the same tests on both servers
+both() {
+  local name=$1
+  shift
+  over_http "$name.chroma" "$chroma_port" "$@"
+  over_http "$name.lode" "$port" "$@"
+  compare "$name"
+}
+# shellcheck disable=SC2086
+both http $suite
 
 in_process() { # NAME PYTHONPATH OPTION...
   local name=$1 path=$2
@@ -101,20 +113,29 @@ in_process process.chroma ""
 in_process process.lode "$tmp/package:$here/bindings/python/tests" -p chromadb_suite
 compare process
 
+# library NAME FOLDER TESTS: a library's own tests on chromadb, then on lode.chroma
+library() {
+  in_library "$1.chroma" "" "$2" "$3"
+  in_library "$1.lode" "$tmp/package:$here/bindings/python/tests" "$2" "$3" -p chromadb_installed
+  compare "$1"
+}
+in_library() { # NAME PYTHONPATH FOLDER TESTS OPTION...
+  local name=$1 path=$2 folder=$3 tests=$4
+  shift 4
+  (cd "$folder" && PYTHONPATH=$path timeout 900 "$python" -m pytest -p no:cacheprovider -o addopts= -o asyncio_mode=auto -v --tb=line "$@" "$tests") > "$tmp/$name" 2>&1
+}
 # langchain-chroma's own tests are in its source package
 if [ -d "$to/langchain" ] || { mkdir -p "$tmp/sdist" && "$to/venv/bin/pip" download --quiet --no-deps --no-binary langchain-chroma -d "$tmp/sdist" langchain-chroma==1.1.0 > "$tmp/pip.log" 2>&1 &&
   mkdir "$to/langchain" && tar xzf "$tmp"/sdist/*.tar.gz -C "$to/langchain" --strip-components=1; }; then
-  langchain() { # NAME PYTHONPATH OPTION...
-    local name=$1 path=$2
-    shift 2
-    (cd "$to/langchain" && PYTHONPATH=$path timeout 900 "$python" -m pytest -p no:cacheprovider -o addopts= -o asyncio_mode=auto -v --tb=line "$@" tests) > "$tmp/$name" 2>&1
-  }
-  langchain langchain.chroma ""
-  langchain langchain.lode "$tmp/package:$here/bindings/python/tests" -p chromadb_installed
-  compare langchain
+  library langchain "$to/langchain" tests
 else
   skip "langchain-chroma's tests: its source package cannot be had"
 fi
+llama=${LODE_LLAMA_SOURCE:-}/llama-index-integrations/vector_stores/llama-index-vector-stores-chroma
+if [ -d "$llama/tests" ]; then library llama-index "$llama" tests
+else skip "llama-index's tests: LODE_LLAMA_SOURCE names no checkout of llama_index"; fi
+if [ -f "${LODE_MEM0_SOURCE:-}/tests/vector_stores/test_chroma.py" ]; then library mem0 "$LODE_MEM0_SOURCE" tests/vector_stores/test_chroma.py
+else skip "mem0's tests: LODE_MEM0_SOURCE names no checkout of mem0"; fi
 
 # ---- Libraries, and generated requests
 
@@ -145,4 +166,9 @@ if [ -d "$js/test" ] && command -v npm > /dev/null; then
 else
   skip "the JavaScript client's tests: LODE_CHROMA_SOURCE names no checkout of Chroma's repository"
 fi
+
+# ---- Generated sequences of calls, which take longest
+
+# shellcheck disable=SC2086
+both property $property
 finish

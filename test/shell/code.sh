@@ -171,6 +171,36 @@ before=$(content)
 run 0 index --force
 check "--force gives another index" [ "$(content)" = "$before" ]
 run 0 db collections --json; hasnt ".new"
+# Another model: the old vectors serve until the new ones take their place
+run 2 index --model bogus; says "there is no model"
+run 2 index --model none --pending; says "whole index"
+run 0 index --model none --json; is_field vectors 0
+run 0 config get model; has none
+run 0 index --model none --json; is_field added 0
+run 0 index --model code
+run 0 status --json; has '"model":"code@'; has '"pending":0'
+check "--model gives another index" [ "$(content)" = "$before" ]
+run 0 config set model
+if "$lode" model info minilm > /dev/null 2>&1; then
+  # A rebuild that was killed: what it embedded is used by the next one
+  mkdir many && for i in $(seq 400); do printf 'int many_%s(int x) {\n  return x * %s; /* number %s */\n}\n' $i $i $i > many/f$i.c; done
+  run 0 index
+  "$lode" index -q --model minilm 2> /dev/null & pid=$!
+  for _ in $(seq $((400 * patience))); do
+    made=$("$lode" db collections --json 2> /dev/null | sed -n 's/.*"name":"code.new","records":\([0-9]*\),"pending":\([0-9]*\).*/\1 \2/p')
+    [ -n "$made" ] && [ "${made% *}" -gt "${made#* }" ] && break
+    kill -0 $pid 2> /dev/null || break
+    sleep 0.02
+  done
+  kill -9 $pid 2> /dev/null; wait $pid 2> /dev/null
+  run 0 search many_5 --json -n 1; has '"cosine":0.' # by the old vectors
+  run 0 index --model minilm --json
+  check "nothing of the killed run was used: $out" [ "$(printf '%s' "$out" | sed -n 's/.*"reused":\([0-9]*\).*/\1/p')" -gt 0 ]
+  run 0 status --json; has '"model":"minilm'; has '"pending":0'
+  run 0 db collections --json; hasnt kept
+  rm -rf many
+  run 0 index --model code && run 0 config set model
+fi
 rm -rf tests docs
 run 0 index --json; is_field removed 2
 

@@ -211,6 +211,12 @@ ask "$(call 45 memory '{"action":"count","collection":"notes"}')"
 answer 45 && has 45 2
 ask "$(call 46 memory '{"action":"sing"}')"
 answer 46 && has 46 '"code":-32602'
+ask "$(call 47 memory '{"action":"reembed","collection":"notes","model":"code"}')"
+answer 47 && has 47 'vectors by code@'
+ask "$(call 48 memory '{"action":"reembed","collection":"code","model":"code"}')"
+answer 48 && has 48 'belongs to the code index'
+ask "$(call 49 memory '{"action":"reembed","collection":"notes","model":"/etc/model"}')"
+answer 49 && has 49 '"isError":true'
 ask "$(call 47 symbol '{"name":"no_such_name_here"}')"
 answer 47 && has 47 'nothing in the index defines'
 ask "$(call 48 status '{}')"

@@ -90,6 +90,12 @@ want 'create again' 409 'Collection \[first\] already exists' "$D/collections" -
 want 'create or get' 200 '"metadata":\{"a":1\}' "$D/collections" -d '{"name":"first","get_or_create":true,"metadata":null,"configuration":null,"schema":null}'
 id=$(field id)
 want 'by id' 200 '"name":"first"' "$D/collections/by-id/$id"
+# what lode_reembed() makes aside is not Chroma's
+"$lode" db create 'first~reembed' --store "$store" > /dev/null
+want 'list without it' 200 '^\[\{[^{]*"name":"first"' "$D/collections"
+check "NAME~reembed is listed: $(curl -s "$D/collections")" [ "$(curl -s "$D/collections" | grep -c '~reembed')" = 0 ]
+want 'count without it' 200 '^1$' "$D/collections_count"
+"$lode" db drop 'first~reembed' --yes --store "$store" > /dev/null
 want 'a uuid is no name' 404 'does not exist' "$D/collections/$id"
 want 'the id alone counts, as with Chroma' 200 '^0$' "$T/tenant-a/databases/db_one/collections/$id/count"
 want 'no uuid' 400 'not a valid UUID' "$D/collections/first/count"

@@ -90,6 +90,11 @@ class Collections(Client):
         self.assertEqual(self.client.get_collection("first", embedding_function=Function()).id, first.id)
         self.client.create_collection("second", embedding_function=Function())
         self.assertEqual(sorted(c.name for c in self.client.list_collections()), ["first", "second"])
+        if chromadb.__name__ == "lode.chroma":
+            with importlib.import_module("lode").Store(self.path) as store:
+                store.collection("first~reembed", create=True).close()  # what Store.reembed() makes aside
+                self.assertEqual(self.client.count_collections(), 2)
+                store.drop("first~reembed")
         self.assertEqual(self.client.count_collections(), 2)
         self.client.delete_collection("first")
         for do in (lambda: self.client.get_collection("first", embedding_function=Function()), lambda: self.client.delete_collection("first")):

@@ -2,6 +2,7 @@
 /* chroma_collection.c - collections of Chroma's API: create, list, get, update, delete. See chroma.h. */
 #include "chroma/chroma.h"
 #include "indexer/index_owned.h"
+#include "ops/op_target.h"
 
 #include <arpa/inet.h>
 
@@ -67,6 +68,12 @@ bool chroma_local_name(const chroma_request *c, lode_str full, lode_str *name) {
   if (own) *name = (lode_str){full.data + prefix.len, full.len - prefix.len};
   strbuf_release(&prefix);
   return own;
+}
+
+/* What lode_reembed() makes aside is nothing that clients know. */
+static bool coll_is_shown(const chroma_request *c, lode_str full, lode_str *name) {
+  lode_str of;
+  return chroma_local_name(c, full, name) && !op_is_reembed(full, &of);
 }
 
 static bool is_ascii_alnum(char c) {
@@ -232,8 +239,7 @@ static bool coll_respond(chroma_request *c, lode_str full, uint64_t uid) {
   coll_lookup f;
   lode_str name;
   if (!coll_find(c, full, uid, &f)) return false;
-  bool ok =
-      f.info && chroma_local_name(c, f.info->name, &name) ? coll_put_json(c, f.info, name) : chroma_no_collection(c);
+  bool ok = f.info && coll_is_shown(c, f.info->name, &name) ? coll_put_json(c, f.info, name) : chroma_no_collection(c);
   coll_lookup_release(&f);
   return ok;
 }
@@ -271,7 +277,7 @@ bool chroma_do_list_collections(chroma_request *c) {
   for (size_t i = 0; ok && shown < limit && i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
     lode_str name;
-    if (!chroma_local_name(c, info->name, &name)) continue;
+    if (!coll_is_shown(c, info->name, &name)) continue;
     if (offset) {
       offset--;
       continue;
@@ -291,7 +297,7 @@ bool chroma_do_count_collections(chroma_request *c) {
   lode_status st = lode_collections(c->store, &list, &c->err);
   if (st != LODE_OK) return chroma_respond_status(c, st);
   for (size_t i = 0; i < lode_collection_list_count(list); i++)
-    n += chroma_local_name(c, lode_collection_list_at(list, i)->name, &name);
+    n += coll_is_shown(c, lode_collection_list_at(list, i)->name, &name);
   lode_collection_list_free(list);
   strbuf_addf(&c->task->out, "%zu", n);
   return true;
@@ -418,8 +424,8 @@ bool chroma_do_update_collection(chroma_request *c) {
   coll_lookup f;
   lode_str name;
   if (!chroma_coll_uid(c, &uid) || !coll_find(c, (lode_str){0}, uid, &f)) return false;
-  bool ok = f.info && chroma_local_name(c, f.info->name, &name) ? coll_apply_changes(c, f.info, name)
-                                                                : chroma_no_collection(c);
+  bool ok =
+      f.info && coll_is_shown(c, f.info->name, &name) ? coll_apply_changes(c, f.info, name) : chroma_no_collection(c);
   coll_lookup_release(&f);
   return ok;
 }
@@ -430,6 +436,7 @@ bool chroma_do_delete_collection(chroma_request *c) {
   if (str_eq(full, STR_LIT(RESCUE_LAYOUT_REGISTRY))) return chroma_no_collection(c);
   lode_status st = chroma_check_may_change(c, full);
   if (st == LODE_OK) st = lode_collection_drop(c->store, full, &c->err);
+  if (st == LODE_OK) st = op_drop_reembed(c->store, full, &c->err);
   if (st == LODE_NOT_FOUND) return chroma_no_collection(c);
   return st == LODE_OK ? chroma_respond(c, 200, "{}") : chroma_respond_status(c, st);
 }

@@ -299,6 +299,39 @@ static lode_status code_need_index(op_context *ctx, const project_info *project,
   return st;
 }
 
+/* Another model for the index: searches use the old vectors, with their model, until the new ones take their place. */
+static lode_status code_change_model(op_context *ctx, project_info *project, const op_index_args *args,
+                                     op_code_index_options *run, lode_error *err) {
+  lode_embedder *model = NULL;
+  lode_store *store = NULL;
+  lode_collection_list *list = NULL;
+  bool none = str_eq(args->model.text, STR_LIT("none"));
+  lode_status st;
+  if (args->pending.on || args->remove.set)
+    return err_set(err, LODE_INVALID, "--model is for the whole index: not with --pending or --remove");
+  TRY(op_code_check_model(args->model.text, err));
+  if (!none) TRY(lode_embedder_open(args->model.text, NULL, &model, err));
+  TRY_GOTO(trust_check(&project->trust, err));
+  TRY_GOTO(config_set(&project->config, CONFIG_MODEL, args->model.text, err));
+  TRY_GOTO(project_prepare(project, err));
+  TRY_GOTO(config_save(&project->config, project->folder, err));
+  op_code_allow(ctx, project, CONFIG_MODEL);
+  if (!project_has_store(project)) goto done;
+  TRY_GOTO(op_code_open(ctx, project, false, &store, err));
+  TRY_GOTO(lode_collections(store, &list, err));
+  for (size_t i = 0; i < lode_collection_list_count(list); i++) {
+    const lode_collection_info *info = lode_collection_list_at(list, i);
+    if (!str_eq(info->name, STR_LIT(INDEXER_COLL_CODE))) continue;
+    run->force = run->force || !info->embedder.data == !none ||
+                 (model && !str_eq(info->embedder, lode_embedder_info_of(model)->identity));
+  }
+done:
+  lode_collection_list_free(list);
+  if (store) ctx->release(ctx->opener, store);
+  lode_embedder_close(model);
+  return st;
+}
+
 lode_status op_do_index(op_context *ctx, const op_index_args *args, lode_error *err) {
   project_info project = {0};
   indexer_report report;
@@ -312,6 +345,7 @@ lode_status op_do_index(op_context *ctx, const op_index_args *args, lode_error *
   if ((pending != 0) + (args->remove.set != 0) + run.force > 1)
     TRY_GOTO(
         err_set(err, LODE_INVALID, "--force, --pending and --remove are different runs: give one of them at a time"));
+  if (args->model.set) TRY_GOTO(code_change_model(ctx, &project, args, &run, err));
   if (pending) run.only = PROJECT_DIR_NAME; /* matches no files */
   if (run.only) TRY_GOTO(code_need_index(ctx, &project, err));
   if (args->remove.set) {

@@ -97,15 +97,32 @@ static void collection_put_dimension(op_context *ctx, uint32_t dimension) {
     op_row_null(ctx, "dimension");
 }
 
-lode_status op_do_collections(op_context *ctx, const op_no_args *args, lode_error *err) {
+/* The collection in which other vectors are being made for this one, or NULL. */
+static const lode_collection_info *collection_reembed_of(const lode_collection_list *list, lode_str name) {
+  lode_str of;
+  for (size_t i = 0; i < lode_collection_list_count(list); i++) {
+    const lode_collection_info *info = lode_collection_list_at(list, i);
+    if (op_is_reembed(info->name, &of) && str_eq(of, name)) return info;
+  }
+  return NULL;
+}
+
+/* Beside the collection whose place it is to take, it is a part of that one. */
+static bool collection_is_hidden(const lode_collection_list *list, lode_str name) {
+  lode_str of;
+  return op_is_reembed(name, &of) && collection_info_of(list, of);
+}
+
+lode_status op_do_collections(op_context *ctx, const op_collections_args *args, lode_error *err) {
   lode_collection_list *list = NULL;
   lode_store *store;
-  (void)args;
   lode_status st = collection_open_store(ctx, false, &store, err);
   if (st != LODE_OK) return st;
   TRY_GOTO(lode_collections(store, &list, err));
   for (size_t i = 0; i < lode_collection_list_count(list); i++) {
     const lode_collection_info *info = lode_collection_list_at(list, i);
+    if (!args->all.on && collection_is_hidden(list, info->name)) continue;
+    const lode_collection_info *next = collection_reembed_of(list, info->name);
     op_row_begin(ctx);
     op_row_text(ctx, "name", info->name);
     op_row_count(ctx, "records", info->records);
@@ -114,6 +131,8 @@ lode_status op_do_collections(op_context *ctx, const op_no_args *args, lode_erro
     collection_put_dimension(ctx, info->dimension);
     op_row_text(ctx, "embedder", info->embedder);
     op_row_json(ctx, "metadata", info->metadata);
+    if (next) op_row_text(ctx, "reembed", next->embedder);
+    if (next) op_row_count(ctx, "reembedded", next->records - next->pending);
     TRY_GOTO(op_row_send(ctx, err));
   }
 done:
@@ -157,6 +176,7 @@ lode_status op_do_drop(op_context *ctx, const op_drop_args *args, lode_error *er
   if (what.failed) TRY_GOTO(err_nomem(err));
   TRY_GOTO(op_confirm(ctx, args->yes.on, what.data, err));
   TRY_GOTO(lode_collection_drop(target.store, name, err));
+  TRY_GOTO(op_drop_reembed(target.store, name, err));
   op_summary_begin(ctx);
   op_row_text(ctx, "collection", name);
   op_row_count(ctx, "dropped", count);

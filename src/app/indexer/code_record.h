@@ -40,6 +40,8 @@
 #define INDEXER_COLL_QUALITY "quality"
 #define INDEXER_COLL_SYMBOLS "code.symbols"
 #define INDEXER_NEW_SUFFIX ".new" /* collections that --force builds and then switches over to */
+/* the chunks of a rebuild that was interrupted, whose vectors the next one uses */
+#define INDEXER_COLL_KEPT INDEXER_COLL_CODE ".kept"
 
 /* Incremented whenever the same file would give other chunks, documents or embedded texts: then everything is read
  * again. */

@@ -10,8 +10,9 @@ bool indexer_is_index_name(lode_str name) {
   static const lode_str suffix = STR_LIT(INDEXER_NEW_SUFFIX);
   if (name.len > suffix.len && memcmp(name.data + name.len - suffix.len, suffix.data, suffix.len) == 0)
     name.len -= suffix.len;
-  return str_eq(name, STR_LIT(INDEXER_COLL_CODE)) || str_eq(name, STR_LIT(INDEXER_COLL_FILES)) ||
-         str_eq(name, STR_LIT(INDEXER_COLL_QUALITY)) || str_eq(name, STR_LIT(INDEXER_COLL_SYMBOLS));
+  return str_eq(name, STR_LIT(INDEXER_COLL_CODE)) || str_eq(name, STR_LIT(INDEXER_COLL_KEPT)) ||
+         str_eq(name, STR_LIT(INDEXER_COLL_FILES)) || str_eq(name, STR_LIT(INDEXER_COLL_QUALITY)) ||
+         str_eq(name, STR_LIT(INDEXER_COLL_SYMBOLS));
 }
 
 lode_status indexer_owns_coll(lode_store *store, lode_str name, bool *owned, lode_error *err) {
@@ -42,7 +43,7 @@ static lode_status owned_refuse(lode_str name, lode_error *err) {
   char quoted[256];
   return err_set(err, LODE_REFUSED,
                  "%s belongs to the code index of this project: use another name; `lode index` keeps it up to date, "
-                 "`lode index --force` rebuilds it, `lode reset index` removes it",
+                 "`lode index --force` rebuilds it, --model MODEL with another model, `lode reset index` removes it",
                  str_quote(name, quoted, sizeof quoted));
 }
 

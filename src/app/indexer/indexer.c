@@ -238,6 +238,7 @@ static lode_status indexer_switch_over(indexer_ctx *x, lode_error *err) {
   if (x->old_quality) lode_collection_close(x->old_quality);
   x->old_code = x->old_quality = NULL;
   TRY(lode_collections_replace(x->store, pairs, x->colls.quality ? 4 : 3, err));
+  TRY(indexer_drop_kept(x, err));
   x->rebuild = false;
   x->options.force = false;
   return LODE_OK;
@@ -267,13 +268,16 @@ static bool indexer_changed_anything(const indexer_report *r) {
 
 static lode_status indexer_finish(indexer_ctx *x, bool whole, uint64_t started, lode_error *err) {
   lode_stats stats;
+  uint64_t before = indexer_now_ms();
+  if (x->rebuild && x->other_model) TRY(indexer_embed_pending(x, err));
+  x->report->embed_ms = indexer_now_ms() - before;
   TRY(indexer_write_stamp(x, whole, started, err));
   TRY(indexer_switch_over(x, err));
   if (indexer_changed_anything(x->report) && (whole || !x->options.stays))
     TRY(lode_optimize(x->store, indexer_progress(x), err));
-  uint64_t before = indexer_now_ms();
+  before = indexer_now_ms();
   TRY(indexer_embed_pending(x, err));
-  x->report->embed_ms = indexer_now_ms() - before;
+  x->report->embed_ms += indexer_now_ms() - before;
   if (x->report->embed_ms > INDEXER_FLUSH_MS) TRY(lode_optimize(x->store, indexer_progress(x), err));
   TRY(lode_collection_stats(x->colls.code, &stats, err));
   x->report->pending = stats.pending;

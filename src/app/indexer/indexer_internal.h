@@ -37,6 +37,7 @@ struct indexer_ctx {
   lode_collection *old_code, *old_quality; /* during a rebuild: donors of vectors */
   bool recheck;         /* the index was made with another mask policy or version: read all files again, once */
   bool rebuild, donate; /* rebuild: into new collections; donate: vectors of old_code are from the same model */
+  bool other_model; /* a rebuild of an index with vectors of another model, which serve until all new ones are there */
   indexer_file_table file_table;
   indexer_stamp stamp;
   /* of one run */
@@ -52,6 +53,8 @@ void indexer_note(indexer_ctx *x, const char *format, ...) __attribute__((format
 lode_progress indexer_progress(indexer_ctx *x);
 
 LODE_MUST lode_status indexer_open_models(indexer_ctx *x, lode_error *err);
+/* After a rebuild: what interrupted ones left is not needed any more. */
+LODE_MUST lode_status indexer_drop_kept(indexer_ctx *x, lode_error *err);
 LODE_MUST lode_status indexer_prepare_colls(indexer_ctx *x, lode_error *err);
 void indexer_close_colls(indexer_ctx *x);
 LODE_MUST lode_status indexer_save_stamp(indexer_ctx *x, lode_error *err);

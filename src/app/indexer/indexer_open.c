@@ -72,12 +72,20 @@ lode_status indexer_open_models(indexer_ctx *x, lode_error *err) {
 typedef struct indexer_found { /* the collections that the store has */
   bool code, files, quality, has_new;
   char embedder[400];
+  uint64_t kept[2]; /* vectors of the wanted model that interrupted rebuilds left: in INDEXER_COLL_KEPT, in the new */
   indexer_stamp stamp;
   uint64_t records;
 } indexer_found;
 
 static bool indexer_is_named(const lode_collection_info *info, const char *name) {
   return str_eq(info->name, str_of(name));
+}
+
+/* Vectors that a rebuild may use: made by a model that takes time, and the same one. */
+static uint64_t indexer_usable_vectors(const indexer_ctx *x, const lode_collection_info *info) {
+  bool same = x->embedder && !x->instant && info->embedder.data &&
+              str_eq(info->embedder, lode_embedder_info_of(x->embedder)->identity);
+  return same ? info->records - info->pending : 0;
 }
 
 static lode_status indexer_inspect(indexer_ctx *x, indexer_found *f, lode_error *err) {
@@ -96,27 +104,42 @@ static lode_status indexer_inspect(indexer_ctx *x, indexer_found *f, lode_error 
       indexer_stamp_parse(info->metadata, &f->stamp);
     } else if (indexer_is_named(info, INDEXER_COLL_QUALITY)) {
       f->quality = true;
+    } else if (indexer_is_named(info, INDEXER_COLL_KEPT)) {
+      f->has_new = true;
+      f->kept[0] = indexer_usable_vectors(x, info);
     } else if (indexer_is_named(info, INDEXER_COLL_CODE INDEXER_NEW_SUFFIX) ||
                indexer_is_named(info, INDEXER_COLL_FILES INDEXER_NEW_SUFFIX) ||
                indexer_is_named(info, INDEXER_COLL_QUALITY INDEXER_NEW_SUFFIX) ||
                indexer_is_named(info, INDEXER_COLL_SYMBOLS INDEXER_NEW_SUFFIX)) {
       f->has_new = true;
+      if (indexer_is_named(info, INDEXER_COLL_CODE INDEXER_NEW_SUFFIX)) f->kept[1] = indexer_usable_vectors(x, info);
     }
   }
   lode_collection_list_free(list);
   return LODE_OK;
 }
 
-static lode_status indexer_drop_new_colls(indexer_ctx *x, lode_error *err) {
-  static const char *const names[] = {INDEXER_COLL_CODE INDEXER_NEW_SUFFIX, INDEXER_COLL_FILES INDEXER_NEW_SUFFIX,
-                                      INDEXER_COLL_QUALITY INDEXER_NEW_SUFFIX, INDEXER_COLL_SYMBOLS INDEXER_NEW_SUFFIX};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    lode_status st = lode_collection_drop(x->store, str_of(names[i]), err);
-    if (st != LODE_OK && st != LODE_NOT_FOUND) return st;
-  }
+static lode_status indexer_drop_coll(indexer_ctx *x, const char *name, lode_error *err) {
+  lode_status st = lode_collection_drop(x->store, str_of(name), err);
+  if (st != LODE_NOT_FOUND) return st;
   err_clear(err);
   return LODE_OK;
 }
+
+/* Drops what an interrupted rebuild left, but for the vectors that the next one can use. */
+static lode_status indexer_drop_new_colls(indexer_ctx *x, const indexer_found *f, bool rebuild, lode_error *err) {
+  static const char *const names[] = {INDEXER_COLL_CODE INDEXER_NEW_SUFFIX, INDEXER_COLL_FILES INDEXER_NEW_SUFFIX,
+                                      INDEXER_COLL_QUALITY INDEXER_NEW_SUFFIX, INDEXER_COLL_SYMBOLS INDEXER_NEW_SUFFIX};
+  bool keep = rebuild && f->kept[1] > f->kept[0];
+  if (keep || !rebuild || !f->kept[0]) TRY(indexer_drop_coll(x, INDEXER_COLL_KEPT, err));
+  if (keep)
+    TRY(lode_collection_rename(x->store, STR_LIT(INDEXER_COLL_CODE INDEXER_NEW_SUFFIX), STR_LIT(INDEXER_COLL_KEPT),
+                               err));
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) TRY(indexer_drop_coll(x, names[i], err));
+  return LODE_OK;
+}
+
+lode_status indexer_drop_kept(indexer_ctx *x, lode_error *err) { return indexer_drop_coll(x, INDEXER_COLL_KEPT, err); }
 
 static lode_status indexer_open_coll(indexer_ctx *x, const char *name, bool is_new,
                                      const lode_collection_options *options, lode_collection **out, lode_error *err) {
@@ -176,11 +199,18 @@ static lode_status indexer_check_model(const indexer_ctx *x, const indexer_found
       f->embedder, (int)mine.len, mine.data);
 }
 
-/* The old collections stay open during a rebuild: vectors of equal texts are copied from there. */
+/* The old collections stay open during a rebuild: vectors of equal texts are copied from there, or from an interrupted
+ * rebuild. */
 static lode_status indexer_open_donors(indexer_ctx *x, const indexer_found *f, lode_error *err) {
   lode_collection_options plain = {0};
+  bool kept = f->kept[0] || f->kept[1];
   x->donate = x->embedder && !x->instant && str_eq(lode_embedder_info_of(x->embedder)->identity, str_of(f->embedder));
-  if (f->code) TRY(indexer_open_coll(x, INDEXER_COLL_CODE, false, &plain, &x->old_code, err));
+  x->other_model = x->embedder && f->embedder[0] && !x->donate;
+  if (kept && !x->donate) {
+    x->donate = true;
+    TRY(indexer_open_coll(x, INDEXER_COLL_KEPT, false, &plain, &x->old_code, err));
+  } else if (f->code)
+    TRY(indexer_open_coll(x, INDEXER_COLL_CODE, false, &plain, &x->old_code, err));
   if (f->quality) TRY(indexer_open_coll(x, INDEXER_COLL_QUALITY, false, &plain, &x->old_quality, err));
   return LODE_OK;
 }
@@ -210,9 +240,9 @@ lode_status indexer_prepare_colls(indexer_ctx *x, lode_error *err) {
   char secrets[32];
   indexer_found f;
   TRY(indexer_inspect(x, &f, err));
-  if (f.has_new) TRY(indexer_drop_new_colls(x, err));
   bool resplit = f.files && f.records && f.stamp.revision != INDEXER_REVISION, newer = indexer_is_newer_model(x, &f);
   x->rebuild = f.code && (x->options.force || resplit || newer);
+  if (f.has_new) TRY(indexer_drop_new_colls(x, &f, x->rebuild, err));
   if (resplit && !x->options.force)
     indexer_note(x, "this lode cuts files in another way than the one that made the index: it is rebuilt");
   else if (newer && !x->options.force)

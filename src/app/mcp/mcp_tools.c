@@ -122,12 +122,14 @@ static const op_param mcp_read_params[] = {
 #define MCP_MEMORY_SCHEMA                                                                                              \
   "{\"type\":\"object\",\"properties\":{\"action\":{\"type\":\"string\",\"enum\":[\"query\",\"get\",\"add\","          \
   "\"upsert\","                                                                                                        \
-  "\"delete\",\"count\",\"collections\"]},\"collection\":{\"type\":\"string\"},\"text\":{\"type\":\"string\","         \
+  "\"delete\",\"count\",\"collections\",\"reembed\"]},\"collection\":{\"type\":\"string\"},\"text\":{\"type\":"        \
+  "\"string\","                                                                                                        \
   "\"description\":\"query: words to look for\"},\"k\":{\"type\":\"integer\",\"description\":\"query: how many\"},"    \
   "\"ids\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},\"where\":{\"type\":\"object\",\"description\":"       \
   "\"filter on metadata: {\\\"topic\\\":\\\"build\\\"}\"},\"limit\":{\"type\":\"integer\"},\"records\":{\"type\":"     \
   "\"array\",\"description\":\"add, upsert\",\"items\":{\"type\":\"object\",\"properties\":{\"id\":{\"type\":"         \
   "\"string\"},\"document\":{\"type\":\"string\"},\"metadata\":{\"type\":\"object\"}},\"required\":[\"id\"]}}"         \
+  ",\"model\":{\"type\":\"string\",\"description\":\"reembed: give the collection this model\"}"                       \
   "," MCP_SCHEMA_TOKENS "},\"required\":[\"action\"]}"
 
 static const op_param mcp_similar_params[] = {MCP_P_FILE(op_search_args, similar, OP_PARAM_REQUIRED),
@@ -282,7 +284,8 @@ const mcp_tool mcp_tools[] = {
      .group = "db",
      .base = "upsert",
      .pick = "action",
-     .picks = "query=query|get=get|add=add|upsert=upsert|delete=delete|count=count|collections=collections",
+     .picks = "query=query|get=get|add=add|upsert=upsert|delete=delete|count=count|collections=collections|"
+              "reembed=reembed",
      .schema = MCP_MEMORY_SCHEMA,
      .listed = true,
      .brief = true,
@@ -376,6 +379,13 @@ const mcp_tool mcp_tools[] = {
      .group = "db",
      .base = "delete",
      .about = "Delete records of a collection by id or by filter. A filter {} means all."},
+    {.name = "reembed",
+     .title = "Another model",
+     .group = "db",
+     .base = "reembed",
+     .is_long = true,
+     .about = "Give a collection the vectors of another model, while it is in use. If the call is given up, the same "
+              "call goes on where it stopped."},
     {.name = "count",
      .title = "Count records",
      .group = "db",

@@ -53,3 +53,25 @@ lode_selection op_selection_of(const op_arg_list *ids, const op_arg_json *where,
       .where_document = where_document ? where_document->text : (lode_str){0},
   };
 }
+
+/* ---- NAME~reembed ---- */
+
+static const lode_str target_reembed_suffix = STR_LIT("~reembed");
+
+bool op_is_reembed(lode_str full, lode_str *name) {
+  lode_str suffix = target_reembed_suffix;
+  *name = full;
+  if (full.len <= suffix.len || memcmp(full.data + full.len - suffix.len, suffix.data, suffix.len) != 0) return false;
+  name->len -= suffix.len;
+  return true;
+}
+
+lode_status op_drop_reembed(lode_store *store, lode_str name, lode_error *err) {
+  strbuf aside = {0};
+  strbuf_add(&aside, name.data, name.len);
+  strbuf_add(&aside, target_reembed_suffix.data, target_reembed_suffix.len);
+  lode_status st = aside.failed ? err_nomem(err) : lode_collection_drop(store, (lode_str){aside.data, aside.len}, err);
+  strbuf_release(&aside);
+  if (st == LODE_NOT_FOUND) err_clear(err);
+  return st == LODE_NOT_FOUND ? LODE_OK : st;
+}

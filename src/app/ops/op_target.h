@@ -15,6 +15,10 @@ typedef struct op_target {
 LODE_MUST lode_status op_target_open(op_context *ctx, lode_str name, const op_open_options *how,
                                      const lode_collection_options *options, op_target *target, lode_error *err);
 void op_target_close(op_context *ctx, op_target *target);
+/* Is it NAME~reembed, which lode_reembed() makes beside NAME and puts in its place? *name gets NAME. */
+bool op_is_reembed(lode_str full, lode_str *name);
+/* Drops NAME~reembed, if there is one, after NAME was dropped. */
+LODE_MUST lode_status op_drop_reembed(lode_store *store, lode_str name, lode_error *err);
 /* From the arguments of these names; NULL: the operation has none. */
 lode_selection op_selection_of(const op_arg_list *ids, const op_arg_json *where, const op_arg_json *where_document);
 

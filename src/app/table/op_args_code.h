@@ -15,6 +15,7 @@ OP_HANDLER(setup, op_setup_args)
 typedef struct op_index_args {
   op_arg_path path, remove;
   op_arg_flag force, quality, pending;
+  op_arg_text model;
   op_arg_int workers;
 } op_index_args;
 OP_HANDLER(index, op_index_args)

@@ -8,7 +8,10 @@
 typedef struct op_no_args {
   bool unused;
 } op_no_args;
-OP_HANDLER(collections, op_no_args)
+typedef struct op_collections_args {
+  op_arg_flag all;
+} op_collections_args;
+OP_HANDLER(collections, op_collections_args)
 OP_HANDLER(compact, op_no_args)
 
 typedef struct op_create_args {

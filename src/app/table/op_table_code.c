@@ -28,6 +28,8 @@ static const op_param params_code_index[] = {
     P_CODE_PATH(op_index_args),
     {OP_FLAG(op_index_args, force), .letter = 'f',
      .about = "rebuild everything beside the present index, which serves until the new one takes its place"},
+    {OP_TEXT(op_index_args, model), .value = "MODEL",
+     .about = "from now on make the vectors with this model (code, minilm, ...): rebuilds the index if it has others"},
     {OP_FLAG(op_index_args, quality), .about = "also make second vectors with MiniLM: slower to index, better results"},
     {OP_FLAG(op_index_args, pending), .about = "read no files, only make the vectors that are still missing"},
     {OP_PATH(op_index_args, remove), .value = "PATH", .about = "remove this file or folder from the index instead"},

@@ -135,6 +135,8 @@ static const op_param params_db_update[] = {
   }
 static const op_param params_db_fill[] = {
     P_DB_COLLECTION(op_fill_args), P_DB_MODEL(op_fill_args), P_DB_MODEL_OPTIONS(op_fill_args), {0}};
+static const op_param params_db_collections[] = {
+    {OP_FLAG(op_collections_args, all), .about = "also those that `lode db reembed` is making: NAME~reembed"}, {0}};
 static const op_param params_db_reembed[] = {
     P_DB_COLLECTION(op_reembed_args),
     {OP_TEXT(op_reembed_args, model), .value = "MODEL", .flags = OP_PARAM_REQUIRED,
@@ -275,6 +277,8 @@ static const op_field row_db_collections[] = {
     {"dimension", OP_FIELD_NUMBER, OP_FIELD_NULLABLE, "of the vectors; null until there is one"},
     {"embedder", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "the model that makes the vectors"},
     {"metadata", OP_FIELD_OBJECT, OP_FIELD_NULLABLE, "as given when it was made"},
+    {"reembed", OP_FIELD_TEXT, OP_FIELD_OPTIONAL, "the model whose vectors are being made for it (db reembed)"},
+    {"reembedded", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "records that have them"},
     {0}};
 static const op_field summary_db_rename[] = {
     {"collection", OP_FIELD_TEXT, 0, "the old name"}, {"new_name", OP_FIELD_TEXT, 0, "the new one"}, {0}};
@@ -437,7 +441,7 @@ const op_def op_table_db[] = {
      .detail = "The dimension is fixed by the first vector that is added.",
      .examples = "lode db create notes --metric cosine\n"
                  "lode db create code --counters lang,repo --metadata '{\"owner\":\"me\"}'"},
-    {OP_OF_DB(collections), .about = "list the collections", .flags = OP_READ_ONLY, .params = params_none,
+    {OP_OF_DB(collections), .about = "list the collections", .flags = OP_READ_ONLY, .params = params_db_collections,
      .row = row_db_collections, .examples = "lode db collections\nlode db collections --json --store ./data"},
     {OP_OF_DB(rename), .about = "give a collection another name", .params = params_db_rename,
      .summary = summary_db_rename, .say = "{collection}: now called {new_name}",

@@ -153,7 +153,8 @@ class LocalBackend:
     def list(self):
         with Translate():
             infos = self.store.collections()
-        return [self._describe(i) for i in infos if self._short_name(i.name) is not None]
+        # NAME~reembed is what Store.reembed() makes aside
+        return [self._describe(i) for i in infos if self._short_name(i.name) is not None and not i.name.endswith("~reembed")]
 
     def find(self, name):
         for item in self.list():
@@ -192,6 +193,10 @@ class LocalBackend:
         with Translate():
             try:
                 self.store.drop(self.full_name(name))
+                try:
+                    self.store.drop(self.full_name(name) + "~reembed")
+                except lode_errors.NotFound:
+                    pass
             except lode_errors.NotFound:
                 raise errors.NotFoundError("Collection [%s] does not exist" % name) from None
 
