@@ -54,6 +54,9 @@ deps-test:
 	@python3 -c 'import ensurepip, setuptools, wheel' 2>/dev/null || tools/deps.sh python3-venv python3-pip python3-setuptools python3-wheel || \
 	  echo "deps: no packages of Python: some tests of the binding are skipped"
 
+# Tests skip by name what this platform does not have (test/support/kit.sh)
+export LODE_TEST_PLATFORM := $(or $(PLATFORM),$(if $(filter darwin,$(SYSTEM)),darwin,linux))
+
 # What runs under which build: everything under ASan + UBSan, the threads under TSan, the program as it is shipped
 TSAN_TESTS := api api_upkeep threads supervisor static filtered segment_vectors embed_model
 ASAN_RUNS   = $(foreach t,$(patsubst test_%.c,%,$(notdir $(TEST_SRC))),asan/$(t)=$(BUILD)/asan/test/test_$(t))

@@ -1,7 +1,8 @@
 #!/bin/bash
 # python.sh - the Python package, from the tree: its own tests, with and without numpy as the interpreter has it; a wheel that is
 # installed elsewhere; and, where they can be had, the chromadb module answering the same tests and MemPalace itself on Lode.
-# LODE_TEST_FULL=1 installs chromadb and mempalace from PyPI for that; LODE_CHROMADB_PYTHON names an interpreter that has chromadb.
+# The library is the one beside the program; LODE_LIBRARY names another. LODE_TEST_FULL=1 installs chromadb and mempalace from PyPI for that;
+# LODE_CHROMADB_PYTHON names an interpreter that has chromadb.
 set -u
 patience=${LODE_TEST_PATIENCE:-1} # times as long as on a quiet machine
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -21,7 +22,7 @@ trap '[ -z "$server" ] || kill "$server" 2>/dev/null; rm -rf "$tmp"' EXIT
 mkdir -p "$tmp/package"
 cp -r "$here"/bindings/python/lode "$here"/bindings/python/tests "$tmp/package/"
 "$python" "$here/bindings/python/abi.py" "$here/include/lode.h" >"$tmp/package/lode/_abi.py" || { echo "FAIL: abi.py"; failed=1; done_; }
-export PYTHONPATH="$tmp/package" LODE_LIBRARY="$here/build/release/liblode.so" PYTHONDONTWRITEBYTECODE=1 LODE_PROGRAM=$lode
+export PYTHONPATH="$tmp/package" LODE_LIBRARY=${LODE_LIBRARY:-$(dirname "$lode")/liblode.so} PYTHONDONTWRITEBYTECODE=1 LODE_PROGRAM=$lode
 
 run() { # name interpreter module: adds up what unittest says
   local out ran bad

@@ -377,9 +377,11 @@ exec 4<> "/dev/tcp/127.0.0.1/$port"
 printf 'POST /%s/get HTTP/1.1\r\nHost: localhost\r\nContent-Length: 25\r\n\r\n{"include":["documents"]}' "${L#*://*/}" >&4
 slow=$(curl -s -m $((120 * patience)) --limit-rate 8M -o /dev/null -w '%{http_code} %{size_download}' "$L/get" -d '{"include":["documents"]}')
 case $slow in '200 3'???????) ok ;; *) bad "a slow reader got $slow" ;; esac
-for _ in $(seq $((600 * patience))); do [ "$(metric lode_http_connections_reaped_total)" = "$reaped" ] || break; sleep 0.05; done
-[ "$(metric lode_http_connections_reaped_total)" = $((reaped + 1)) ] && ok || bad "a client that does not read: $reaped reaped before, $(metric lode_http_connections_reaped_total) after"
-[ "$(timeout $((20 * patience)) cat <&4 | wc -c)" -lt 30000000 ] && ok || bad "a client that did not read got everything"
+if on_platform "linux darwin" "clients that do not read are closed"; then
+  for _ in $(seq $((600 * patience))); do [ "$(metric lode_http_connections_reaped_total)" = "$reaped" ] || break; sleep 0.05; done
+  [ "$(metric lode_http_connections_reaped_total)" = $((reaped + 1)) ] && ok || bad "a client that does not read: $reaped reaped before, $(metric lode_http_connections_reaped_total) after"
+  [ "$(timeout $((20 * patience)) cat <&4 | wc -c)" -lt 30000000 ] && ok || bad "a client that did not read got everything"
+fi
 exec 4>&-
 
 # One client asks for everything, many times, before another asks for one number: that is answered before most of the rest. The worker is
@@ -485,8 +487,21 @@ other() {
   if [ "${got##*$'\n'}" = "$status" ] && { [ -z "$pattern" ] || grep -qE -- "$pattern" <<< "$got"; }; then ok
   else bad "$name: $(head -c 300 <<< "$got"), wanted $status $pattern"; fi
 }
-stranger=54321 users=0
-if [ "$(id -u)" = 0 ] && command -v setpriv > /dev/null; then
+stranger=54321
+# Where the system does not tell whose a connection is
+users_unknown() {
+  start mine
+  grep -q 'warning: .*every user of this machine.*--token' "$serverlog" && ok || bad "no warning where users cannot be known: $(cat "$serverlog")"
+  other 'then it is open' 200 '' "$base/api/v2/version"
+  stop
+  chmod 600 "$work/token"
+  start mine --token-file "$work/token" --token-for others
+  want 'all must send the token' 401 'a token is needed' "$base/api/v2/version"
+  want 'the owner with it' 200 '' -H 'Authorization: Bearer 0123456789abcdef0123' "$base/api/v2/version"
+  other 'a stranger without it' 401 'a token is needed' "$base/api/v2/version"
+  stop
+}
+users_known() {
   start mine
   grep -q 'for its own user' "$serverlog" && ok || bad "the log does not say whom it serves: $(cat "$serverlog")"
   want 'the owner needs no token' 200 '' "$base/api/v2/version"
@@ -563,13 +578,16 @@ if [ "$(id -u)" = 0 ] && command -v setpriv > /dev/null; then
     want 'ui always has one' 401 'a token is needed' "$base/api/lode/v1/db/collections" -d '{}'
     stop
   else
-    echo "skipped: a server whose user cannot be known, because other users cannot run $lode"
-    users=1
+    skip "a server whose user cannot be known, because other users cannot run $lode"
   fi
   rm -rf "$nobody"
+}
+if [ "$(id -u)" != 0 ] || ! command -v setpriv > /dev/null; then
+  skip "other users, because this is not run by root or setpriv is not installed"
+elif on_platform linux "other users are told apart"; then
+  users_known
 else
-  echo "skipped: other users, because this is not run by root or setpriv is not installed"
-  users=1
+  users_unknown
 fi
 "$lode" serve --store "$work/two" --port 0 --token-for others 2> "$work/refused"
 [ $? = 2 ] && grep -q 'needs a token' "$work/refused" && ok || bad "--token-for without a token: $(cat "$work/refused")"
@@ -601,10 +619,8 @@ if command -v openssl > /dev/null && openssl req -x509 -newkey rsa:2048 -nodes -
     want 'over TLS' 200 '^"1.0.0"$' --cacert "$work/cert.pem" "https://127.0.0.1:$port/api/v2/version"
     stop
   fi
-  tls=0
 else
-  echo "skipped: TLS, because openssl is not installed"
-  tls=1
+  skip "TLS, because openssl is not installed"
 fi
 
 # ---- A project's store: it is the project that is meant, wherever the server was started ----
@@ -741,5 +757,4 @@ kill $idle 2> /dev/null
 grep -q 'stopping (SIGHUP)' "$serverlog" && ok || bad "the log does not say that it stopped"
 [ "$("$lode" db collections --store "$store" --json | grep -c kept)" = 1 ] && ok || bad "what was written is not there"
 
-skipped=$((users + tls))
 finish

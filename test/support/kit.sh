@@ -35,6 +35,12 @@ with_syntax() {
   skip "$1: the grammars are not built (make grammars)"
   return 1
 }
+# on_platform PLATFORMS WHAT: is this build for one of them? `make test PLATFORM=posix` says that it is not linux, and WHAT is skipped
+on_platform() {
+  case " $1 " in *" ${LODE_TEST_PLATFORM:-linux} "*) return 0 ;; esac
+  skip "$2: not on $LODE_TEST_PLATFORM"
+  return 1
+}
 # run CODE ARGS...: runs lode in the present folder, checks the exit code, keeps $out and $err
 run() {
   local want=$1
