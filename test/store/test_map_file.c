@@ -3,6 +3,7 @@
  * is damaged in the middle of a read or a transaction, and the process forks. And two ways in which another history
  * gets into an open database: a commit in place of one that was lost, and an old copy. */
 #include "support/fault.h"
+#include "support/fixture.h"
 #include "support/scene.h"
 #include "support/sqlkit.h"
 #include "support/test.h"
@@ -123,19 +124,63 @@ static unsigned mode_of(const char *path) {
   return sb.st_mode & 0777;
 }
 
-/* Whoever may write to the database must be able to roll it back, and to use the map. */
-TEST(journal_and_map_have_the_mode_of_the_database) {
-  static const unsigned modes[] = {0660, 0600, 0644, 0666};
+static void optimize(const ground *g) {
+  handle h;
+  lode_error err = {0};
+  handle_open(&h, g, NULL, NULL);
+  OK(lode_optimize(h.store, (lode_progress){0}, &err));
+  handle_close(&h);
+}
+
+/* All that is in the folder but the database, and all segments. */
+static unsigned check_modes(const char *folder, unsigned file_mode, unsigned folder_mode) {
+  unsigned files = 0;
+  char path[900];
+  os_dir *dir = os_dir_open(folder);
+  CHECK(dir);
+  for (const char *name; (name = os_dir_next(dir));) {
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    bool segments = strcmp(name, "segments") == 0;
+    unsigned right = segments ? folder_mode : file_mode;
+    CHECKF(mode_of(path) == right, "%s has mode %o, not %o", path, mode_of(path), right);
+    files += segments ? check_modes(path, file_mode, folder_mode) : 1;
+  }
+  os_dir_close(dir);
+  return files;
+}
+
+/* Whoever may write to the database must be able to roll it back, to lock it, and to use what is derived from it. */
+TEST(files_have_the_mode_of_the_database) {
+  static const unsigned modes[] = {0660, 0600, 0644, 0666}, folder_modes[] = {0770, 0700, 0755, 0777};
   ground g;
+  char path[440];
   ground_make(&g);
+  fixture_limits(10, 1000);
   for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
-    CHECK(chmod(g.db, modes[i]) == 0 && unlink(g.map) == 0 && (unlink(g.journal) == 0 || errno == ENOENT));
+    CHECK(chmod(g.db, modes[i]) == 0 && chmod(g.folder, folder_modes[i]) == 0);
+    CHECK(unlink(g.map) == 0 && (unlink(g.journal) == 0 || errno == ENOENT));
+    snprintf(path, sizeof path, "%s/lode.lock", g.folder);
+    CHECK(unlink(path) == 0);
+    snprintf(path, sizeof path, "%s/segments", g.folder);
+    test_remove_tree(path);
     mode_t was = umask(i % 2 ? 022 : 077);
     open_and_add(&g, "a", 10);
+    optimize(&g);
     umask(was);
-    CHECKF(mode_of(g.map) == modes[i], "the map has mode %o beside %o", mode_of(g.map), modes[i]);
-    CHECKF(mode_of(g.journal) == modes[i], "the journal has mode %o beside %o", mode_of(g.journal), modes[i]);
+    unsigned files = check_modes(g.folder, modes[i], folder_modes[i]);
+    CHECKF(files > 4, "only %u files: no segments", files);
   }
+}
+
+/* A new store is its maker's alone, whatever the umask. */
+TEST(a_new_store_is_private) {
+  ground g;
+  mode_t was = umask(0);
+  ground_make(&g);
+  open_and_add(&g, "a", 10);
+  umask(was);
+  (void)check_modes(g.folder, 0600, 0700);
+  CHECK(mode_of(g.folder) == 0700);
 }
 
 /* ---- Reading the file ---- */
@@ -161,7 +206,7 @@ TEST(a_forged_map_proves_nothing) {
   journal_get_root(page1, &newest.root, &newest.number);
   CHECK(vfs_map_scan(&map, newest.pages, 0, other_seal, NULL) == LODE_OK);
   map.commit.number = newest.number - 1;
-  CHECK(vfs_map_save(&map, g.folder, 0600));
+  CHECK(vfs_map_save(&map, g.folder));
   vfs_map_begin(&map);
   map.commit = newest;
   CHECK(vfs_map_append(&map));

@@ -127,7 +127,7 @@ TEST(records_cannot_ask_for_work_without_end) {
   model_make(&m, 1000, 1000);
   CHECK(vfs_map_scan(&writer, m.pages, 0, model_seal, &m) == LODE_OK);
   writer.commit.number = 1;
-  CHECK(vfs_map_save(&writer, folder, 0600));
+  CHECK(vfs_map_save(&writer, folder));
   for (int i = 1; i <= 6; i++) {
     vfs_map_begin(&writer);
     writer.commit.pages = i % 2 ? 1000 + (1u << 19) : 1000;
@@ -152,11 +152,11 @@ TEST_SLOW(maps_follow_each_other_through_their_file, 300) {
   model_make(&m, 70000, 80000);
   CHECK(vfs_map_scan(&writer, m.pages, 0, model_seal, &m) == LODE_OK);
   writer.commit.number = 1;
-  CHECK(vfs_map_save(&writer, folder, 0600));
+  CHECK(vfs_map_save(&writer, folder));
   vfs_commit before = writer.commit;
   for (int i = 0; i < 300; i++) {
     if (!vfs_map_can_append(&writer, folder)) {
-      CHECK(vfs_map_save(&writer, folder, 0600));
+      CHECK(vfs_map_save(&writer, folder));
       rewritten++;
     }
     change(&writer, &m, 1 + (uint32_t)test_below(100));
@@ -197,9 +197,9 @@ TEST_SLOW(the_memory_of_a_map_is_bounded, 300) {
   model_make(&m, PAGES, PAGES);
   CHECK(vfs_map_scan(&map, m.pages, 0, model_seal, &m) == LODE_OK);
   map.commit.number = 1;
-  CHECK(vfs_map_save(&map, folder, 0600));
+  CHECK(vfs_map_save(&map, folder));
   for (int i = 0; i < 1500; i++) {
-    if (!vfs_map_can_append(&map, folder)) CHECK(vfs_map_save(&map, folder, 0600));
+    if (!vfs_map_can_append(&map, folder)) CHECK(vfs_map_save(&map, folder));
     vfs_map_begin(&map);
     for (int k = 0; k < 40; k++) {
       uint32_t page = 2 + (uint32_t)test_below(PAGES - 1);

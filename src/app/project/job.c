@@ -72,7 +72,7 @@ lode_status project_job_begin(project_job *job, const project_info *project, pro
   lode_status st;
   *job = (project_job){.fd = -1};
   TRY_GOTO(files_join(&path, project->folder, project_job_lock_files[kind], err));
-  job->fd = beneath_open(project->folder, project_job_lock_files[kind], O_RDWR | O_CREAT, 0600);
+  job->fd = storefile_open_or_create(project->folder, project_job_lock_files[kind]);
   if (job->fd < 0) {
     st = errno == EACCES || errno == EROFS
              ? err_set(err, LODE_READONLY,

@@ -88,7 +88,8 @@ lode_status os_sync_dir(int fd, const char *what, lode_error *err) {
 }
 
 void os_set_mode(int fd, const struct stat *made, unsigned mode) {
-  if ((made->st_mode & 0777) != mode) (void)OS_RETRY(os_api->fchmod(fd, mode));
+  unsigned inherited = made->st_mode & 07000; /* a directory's group may be that of its parent's */
+  if ((made->st_mode & 0777) != mode) (void)OS_RETRY(os_api->fchmod(fd, inherited | mode));
 }
 
 lode_status os_sync_parent_dir(const char *path, lode_error *err) {

@@ -22,8 +22,8 @@ int os_keep_regular(int fd);
 /* Complete reads and writes, despite EINTR and short counts. *got < n only at the end of the file. */
 LODE_MUST lode_status os_read_full(int fd, void *buf, size_t n, uint64_t off, size_t *got, lode_error *err);
 LODE_MUST lode_status os_write_full(int fd, const void *buf, size_t n, uint64_t off, lode_error *err);
-/* Gives a file that was just made the mode that it was asked for, whatever the umask; `made` is its stat. As far as the
- * file system has modes. */
+/* Gives a file or directory that was just made the mode that it was asked for, whatever the umask; `made` is its stat.
+ * As far as the file system has modes. */
 void os_set_mode(int fd, const struct stat *made, unsigned mode);
 /* Syncs the directory of a path: makes creations, renames and removals in it durable. */
 LODE_MUST lode_status os_sync_parent_dir(const char *path, lode_error *err);

@@ -2,6 +2,8 @@
 /* store_files.c - see store_files.h. */
 #include "os/store_files.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 
 #define SEGMENTS_PREFIX STOREFILE_SEGMENTS_DIR "/"
@@ -149,6 +151,37 @@ static lode_status storefile_list_dir(storefile_clearing *c, const char *within,
   strbuf_release(&path);
   return status;
 }
+
+/* ---- Making ---- */
+
+int storefile_create(const char *dir, const char *name) {
+  struct stat db, made;
+  unsigned mode = beneath_lstat(dir, STOREFILE_DB, &db) == 0 ? db.st_mode & 0777 : 0600;
+  int fd = beneath_open(dir, name, O_RDWR | O_CREAT | O_EXCL, mode);
+  if (fd >= 0 && OS_RETRY(os_api->fstat(fd, &made)) == 0) os_set_mode(fd, &made, mode);
+  return fd;
+}
+
+int storefile_open_or_create(const char *dir, const char *name) {
+  int fd = beneath_open(dir, name, O_RDWR, 0);
+  if (fd < 0 && errno == ENOENT) fd = storefile_create(dir, name);
+  if (fd < 0 && errno == EEXIST) fd = beneath_open(dir, name, O_RDWR, 0); /* somebody else has made it */
+  return fd;
+}
+
+lode_status storefile_make_segments_dir(const char *dir, lode_error *err) {
+  struct stat own, made;
+  if (OS_RETRY(os_api->stat(dir, &own)) != 0) return err_errno(err, errno, dir);
+  if (beneath_mkdir(dir, STOREFILE_SEGMENTS_DIR, own.st_mode & 0777) != 0)
+    return errno == EEXIST ? LODE_OK : err_errno(err, errno, STOREFILE_SEGMENTS_DIR);
+  os_dir *segments = beneath_list(dir, STOREFILE_SEGMENTS_DIR);
+  if (segments && OS_RETRY(os_api->fstat(os_dir_fd(segments), &made)) == 0)
+    os_set_mode(os_dir_fd(segments), &made, own.st_mode & 0777);
+  if (segments) os_dir_close(segments);
+  return beneath_sync_dir(dir, STOREFILE_SEGMENTS_DIR, err);
+}
+
+/* ---- Removing ---- */
 
 static int storefile_by_row(const void *a, const void *b) {
   size_t x = (*(storefile_entry *const *)a)->row, y = (*(storefile_entry *const *)b)->row;

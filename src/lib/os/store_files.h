@@ -37,6 +37,14 @@ bool storefile_is_set_aside(const char *name);
 /* "ID.seg" or "ID.tmp" in the segments directory: its id, and where the ending starts. */
 LODE_MUST bool storefile_parse_segment(const char *name, uint64_t *id, const char **ending);
 
+/* Makes a file of a store, for reading and writing; EEXIST if there is one. Whatever the umask, it has the mode of the
+ * database beside it, or 0600 where there is none: whoever may write to the database may use all that belongs to it. */
+int storefile_create(const char *dir, const char *name);
+/* Opens a file for reading and writing, or makes it like this. */
+int storefile_open_or_create(const char *dir, const char *name);
+/* Makes the segments directory, with the mode of the store's own. */
+LODE_MUST lode_status storefile_make_segments_dir(const char *dir, lode_error *err);
+
 /* Removes the files of these kinds, or moves them into the existing directory `to`, if given. They are processed in the
  * order of the table, so that an interrupted call leaves a store or no store, but never one without its journal.
  * Appends the names of foreign files to `foreign` (may be NULL), separated by ", ". The directory itself stays. */

@@ -265,7 +265,7 @@ static lode_status restore_write_copy(vfs_pages *p, const char *file, const char
                                       lode_progress progress, lode_error *err) {
   /* A file left by a killed restore may have another hard link: replace it, do not write to it. */
   int fd = beneath_unlink(folder, STOREFILE_RESTORE);
-  if (fd == 0 || errno == ENOENT) fd = beneath_open(folder, STOREFILE_RESTORE, O_RDWR | O_CREAT | O_EXCL, 0600);
+  if (fd == 0 || errno == ENOENT) fd = storefile_create(folder, STOREFILE_RESTORE);
   if (fd < 0) return err_errno(err, errno, path);
   lode_status st = backup_read_pages(p, file, fd, progress, err);
   if (st == LODE_OK && OS_RETRY(os_api->ftruncate(fd, (off_t)p->src.pages * p->src.page_bytes)) != 0)
@@ -314,7 +314,7 @@ static lode_status restore_into(vfs_pages *p, const char *file, const char *fold
   if (!lock_path) return err_nomem(err);
   TRY_GOTO(store_make_folders(folder, err));
   TRY_GOTO(store_sync_folders(folder, err));
-  lock = beneath_open(folder, STOREFILE_LOCK, O_RDWR | O_CREAT, 0600);
+  lock = storefile_open_or_create(folder, STOREFILE_LOCK);
   if (lock < 0) {
     st = err_errno(err, errno, lock_path);
     goto done;

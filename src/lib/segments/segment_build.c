@@ -185,12 +185,9 @@ static lode_status build_open_file(build_job *b, lode_error *err) {
   b->tmp = segments_file_path(b->segments, b->row.id, ".tmp");
   b->path = segments_file_path(b->segments, b->row.id, ".seg");
   if (!b->tmp || !b->path) return err_nomem(err);
-  if (beneath_mkdir(folder, STOREFILE_SEGMENTS_DIR, 0700) == 0)
-    TRY(beneath_sync_dir(folder, STOREFILE_SEGMENTS_DIR, err));
-  else if (errno != EEXIST)
-    return err_errno(err, errno, STOREFILE_SEGMENTS_DIR);
+  TRY(storefile_make_segments_dir(folder, err));
   segments_file_name(name, b->row.id, ".tmp");
-  b->fd = beneath_open(folder, name, O_RDWR | O_CREAT | O_EXCL, 0600);
+  b->fd = storefile_create(folder, name);
   return b->fd < 0 ? err_errno(err, errno, b->tmp) : LODE_OK;
 }
 

@@ -77,7 +77,8 @@ static bool open_makes_lock(const store_db *db) {
 int store_db_open_lock_file(store_db *db) {
   int fd = -1;
   if (!db->opt.read_only)
-    fd = beneath_open(db->folder, STOREFILE_LOCK, O_RDWR | (open_makes_lock(db) ? O_CREAT : 0), 0600);
+    fd = open_makes_lock(db) ? storefile_open_or_create(db->folder, STOREFILE_LOCK)
+                             : beneath_open(db->folder, STOREFILE_LOCK, O_RDWR, 0);
   if (fd < 0 && (db->opt.read_only || open_may_lack_lock(errno)))
     fd = beneath_open(db->folder, STOREFILE_LOCK, O_RDONLY, 0);
   return fd;

@@ -111,8 +111,8 @@ bool vfs_map_open(vfs_map *map, const char *folder, const vfs_commit *commit);
 bool vfs_map_follow(vfs_map *map, const vfs_commit *commit);
 /* Opens the file and brings the map to the newest state that it has, whatever the database says. */
 bool vfs_map_open_newest(vfs_map *map, const char *folder);
-/* Writes a new file with this mode, whatever the umask. */
-bool vfs_map_save(vfs_map *map, const char *folder, unsigned mode);
+/* Writes a new file. */
+bool vfs_map_save(vfs_map *map, const char *folder);
 /* Is there a file that still has its name, and no other, may be written to, and is short enough to append to? */
 bool vfs_map_can_append(const vfs_map *map, const char *folder);
 /* Appends a record of the transaction. */

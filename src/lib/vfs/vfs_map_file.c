@@ -252,17 +252,16 @@ static bool map_publish(const char *folder) {
   return beneath_rename(folder, STOREFILE_PAGES_NEW, STOREFILE_PAGES) == 0;
 }
 
-bool vfs_map_save(vfs_map *map, const char *folder, unsigned mode) {
+bool vfs_map_save(vfs_map *map, const char *folder) {
   size_t blocks = (size_t)map->commit.pages / VFS_MAP_BLOCK + 1;
   uint64_t *sums = mem_alloc(blocks * 8);
   uint32_t crc = 0;
   struct stat sb = {0};
   if (!sums) return false;
   (void)beneath_unlink(folder, STOREFILE_PAGES_NEW); /* left by a killed process */
-  int fd = beneath_open(folder, STOREFILE_PAGES_NEW, O_RDWR | O_CREAT | O_EXCL, mode);
-  bool made = fd >= 0 && OS_RETRY(os_api->fstat(fd, &sb)) == 0;
-  if (made) os_set_mode(fd, &sb, mode);
-  bool saved = made && map_write_file(map, fd, sums, blocks, &crc) && map_publish(folder);
+  int fd = storefile_create(folder, STOREFILE_PAGES_NEW);
+  bool saved = fd >= 0 && OS_RETRY(os_api->fstat(fd, &sb)) == 0 && map_write_file(map, fd, sums, blocks, &crc) &&
+               map_publish(folder);
   if (!saved) {
     if (fd >= 0) (void)os_api->close(fd);
     if (fd >= 0) (void)beneath_unlink(folder, STOREFILE_PAGES_NEW);

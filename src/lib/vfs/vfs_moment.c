@@ -38,9 +38,7 @@ static bool vfs_moment_folder(const vfs_file *f, char *folder, size_t size) {
 
 static bool vfs_moment_save(vfs_file *f) {
   char folder[4096];
-  struct stat sb;
-  if (f->read_only || !vfs_moment_folder(f, folder, sizeof folder)) return false;
-  return OS_RETRY(os_api->fstat(f->fd, &sb)) == 0 && vfs_map_save(&f->moment.map, folder, sb.st_mode & 0777);
+  return !f->read_only && vfs_moment_folder(f, folder, sizeof folder) && vfs_map_save(&f->moment.map, folder);
 }
 
 /* ---- Making the map from the seals ---- */
