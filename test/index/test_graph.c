@@ -367,8 +367,7 @@ TEST_SLOW(a_wanted_recall_is_reached, 120) {
         OK(index_search(s.segment, &request, &scratch, hits, &n, &err));
         sum += scene_recall(&s, request.query, NULL, 10, hits, n);
       }
-      /* two samples: those of the curve and these; what one misses comes in heaps, more so between clusters */
-      double slack = 0.01 + 0.3 * (1 - wanted[i]) + (t < sizeof wanted / sizeof *wanted ? 0 : 0.09);
+      double slack = 0.01 + 0.3 * (1 - wanted[i]); /* these are a sample too, and what one misses comes in heaps */
       CHECKF(sum / QUERIES >= wanted[i] - slack, "%s: recall %.3f, not %.2f", shape_names[how], sum / QUERIES,
              wanted[i]);
       CHECKF(scratch.stats.distances >= before, "%s: %.2f costs less than a smaller one", shape_names[how], wanted[i]);

@@ -164,6 +164,35 @@ TEST(a_row_as_query_is_the_row) {
   }
 }
 
+/* Also if one row is much longer than the other, or has no length. */
+TEST(a_query_between_two_rows_is_halfway) {
+  enum { DIM = 100 };
+  static const float sizes[][2] = {{1, 1}, {1, 0.8f}, {0.05f, 1}, {1, 0}, {0, 0}};
+  float mean[DIM] = {0}, v[2][DIM];
+  int8_t *buffer = room(quant_query_bytes(DIM));
+  unsigned char *rows[2] = {room(quant_stride(DIM)), room(quant_stride(DIM))};
+  quant_model model = {.metric = LODE_L2, .dim = DIM, .unit = 1, .mean = mean};
+  test_srand(test_seed());
+  for (size_t t = 0; t < sizeof sizes / sizeof *sizes; t++) {
+    for (size_t i = 0; i < 2; i++) {
+      for (size_t j = 0; j < DIM; j++) v[i][j] = sizes[t][i] * ((float)test_below(2001) / 1000 - 1);
+      quant_encode_row(&model, v[i], 0, rows[i]);
+    }
+    quant_query query;
+    quant_query_between(rows[0], rows[1], DIM, buffer, &query);
+    float step = query.scale / 2, coarse = (quant_row_scale(rows[0]) + quant_row_scale(rows[1])) / 4;
+    int32_t sum = 0;
+    for (size_t j = 0; j < DIM; j++) {
+      float want = (v[0][j] + v[1][j]) / 2, got = step * query.code[j];
+      CHECKF(fabsf(got - want) <= (step / 2 + coarse) * 1.001f, "%g instead of %g", (double)got, (double)want);
+      sum += query.code[j];
+    }
+    CHECK(query.offset == QUANT_ZERO * sum);
+  }
+  mem_free(buffer);
+  for (size_t i = 0; i < 2; i++) mem_free(rows[i]);
+}
+
 TEST(rows_are_equal_whatever_their_slots) {
   for (uint32_t dim = 3; dim <= 203; dim += 50) {
     size_t stride = quant_stride(dim);

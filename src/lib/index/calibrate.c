@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* calibrate.c - how much effort a walk over this graph needs, measured by searching for rows that are not in it yet.
  *
- * Just before the last batch is inserted, some of its rows are searched for with growing effort, and the results
- * compared with a scan of all codes; so hard data (text) and easy data (images) reach the same recall without tuning.
- * Real queries are often unlike the data (questions, where the data are answers): so as many queries halfway between
- * two rows are tried, which are harder. The segment's curve (effort.h), from which the effort for a target recall is
- * read, is the lower of both; the default effort is that of rows.
+ * A few rows are held back until all others are in the graph and linked as they will stay. They are searched for with
+ * growing effort, and the results compared with a scan of all codes; so hard data (text) and easy data (images) reach
+ * the same recall without tuning. Real queries are often unlike the data (questions, where the data are answers): so
+ * queries halfway between two rows are tried too, which are harder. The segment's curve (effort.h), from which the
+ * effort for a target recall is read, is the lower of both, less the standard error of the sample: between clusters a
+ * query finds nearly all or next to nothing, and the mean of some hundred is a rough one. The default effort is that of
+ * rows.
  */
 #include "index/graph_impl.h"
 #include "index/index_tuning.h"
@@ -13,6 +15,9 @@
 #include <math.h>
 
 enum { CALIBRATE_STEP = 7919 }; /* a prime: which rows queries are mixed with */
+
+/* One query in three is a row; the others lie between one and another, where the mean varies more. */
+static bool calibrate_is_between(size_t i) { return i % 3 != 0; }
 
 /* The INDEX_CALIBRATE_K best of the rows in the graph, by a scan of their codes, as sorted pool entries. */
 static void calibrate_scan(const index_build_state *g, const index_walk_query *query, uint64_t *best) {
@@ -49,8 +54,8 @@ static uint32_t calibrate_found(const index_build_state *g, index_build_worker *
 }
 
 /* For one query of the sample: stores what each effort finds in sources[i * INDEX_EFFORTS ..], which is unused between
- * batches. Every other query is no row: it lies between one and another. */
-static void calibrate_row(void *arg, size_t i, unsigned worker) {
+ * batches. */
+void index_calibrate_row(void *arg, size_t i, unsigned worker) {
   index_build_state *g = arg;
   index_build_worker *w = &g->workers[worker];
   uint32_t *found = g->sources + i * INDEX_EFFORTS, self = g->sequence[g->done + i];
@@ -58,7 +63,7 @@ static void calibrate_row(void *arg, size_t i, unsigned worker) {
   index_walk_query query = {0}; /* like a query, without the extra dimension */
   uint64_t best[INDEX_CALIBRATE_K];
   if (w->st != LODE_OK) return;
-  if (i % 2)
+  if (calibrate_is_between(i))
     quant_query_between(row, index_build_row(g, g->sequence[i * CALIBRATE_STEP % g->done]), g->input.dim, w->query,
                         &query.code);
   else
@@ -70,30 +75,37 @@ static void calibrate_row(void *arg, size_t i, unsigned worker) {
   }
 }
 
-size_t index_calibrate_sample(const index_build_state *g, size_t batch, index_parallel_body **body) {
-  *body = calibrate_row;
-  if (g->done < INDEX_CALIBRATE_MIN_ROWS) return 0;
-  return batch < INDEX_CALIBRATE_SAMPLE ? batch : INDEX_CALIBRATE_SAMPLE;
+size_t index_calibrate_sample(const index_build_state *g) {
+  return g->n_unique < INDEX_CALIBRATE_MIN_ROWS + INDEX_CALIBRATE_SAMPLE ? 0 : INDEX_CALIBRATE_SAMPLE;
 }
 
-/* The curve of every other query of the sample, from `first` on. */
-static void calibrate_curve(const index_build_state *g, size_t n, size_t first, index_effort_curve *curve) {
-  uint16_t max = 0;
+/* What each effort finds of the queries of a kind, less `errors` standard errors of that mean. */
+static void calibrate_curve(const index_build_state *g, size_t n, bool between, double errors,
+                            index_effort_curve *curve) {
+  uint16_t most = 0;
   for (size_t e = 0; e < INDEX_EFFORTS; e++) {
-    uint64_t hits = 0, total = 0;
-    for (size_t i = first; i < n; i += 2, total += INDEX_CALIBRATE_K) hits += g->sources[i * INDEX_EFFORTS + e];
-    uint16_t found = total ? (uint16_t)(hits * INDEX_FOUND_ALL / total) : 0;
-    if (found > max) max = found;
-    curve->found[e] = max;
+    double sum = 0, squares = 0, count = 0;
+    for (size_t i = 0; i < n; i++) {
+      double found = (double)g->sources[i * INDEX_EFFORTS + e] / INDEX_CALIBRATE_K;
+      if (calibrate_is_between(i) != between) continue;
+      sum += found;
+      squares += found * found;
+      count++;
+    }
+    double mean = count > 0 ? sum / count : 0, variance = count > 0 ? squares / count - mean * mean : 0;
+    double found = INDEX_FOUND_ALL * (mean - errors * sqrt(fmax(0, variance) / fmax(1, count)));
+    if (found > most) most = (uint16_t)found;
+    curve->found[e] = most;
   }
 }
 
 uint32_t index_calibrate_effort(const index_build_state *g, size_t n, index_effort_curve *curve) {
   index_effort_curve between;
-  calibrate_curve(g, n, 0, curve);
-  calibrate_curve(g, n, 1, &between);
+  calibrate_curve(g, n, false, 0, curve);
   uint32_t effort = index_effort_for(curve, INDEX_DEFAULT_RECALL);
-  for (size_t e = 0; e < INDEX_EFFORTS && n > 1; e++)
+  calibrate_curve(g, n, false, 1, curve);
+  calibrate_curve(g, n, true, 1, &between);
+  for (size_t e = 0; e < INDEX_EFFORTS; e++)
     if (between.found[e] < curve->found[e]) curve->found[e] = between.found[e];
   return effort < INDEX_EFFORT_MIN ? INDEX_EFFORT_MIN : effort > INDEX_EFFORT_MAX ? INDEX_EFFORT_MAX : effort;
 }

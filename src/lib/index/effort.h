@@ -7,8 +7,8 @@
 
 enum { INDEX_EFFORTS = 20 /* points of the curve */, INDEX_FOUND_ALL = 10000 };
 
-/* found[i]: how many of 10,000 of the ten nearest a walk with index_effort_at(i) finds. Ascending; all zero: not
- * known. */
+/* found[i]: how many of 10,000 of the ten nearest a walk with index_effort_at(i) finds, at least (less the standard
+ * error of the sample). Ascending; all zero: not known. */
 typedef struct index_effort_curve {
   uint16_t found[INDEX_EFFORTS];
 } index_effort_curve;

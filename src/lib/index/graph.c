@@ -369,13 +369,13 @@ static void shrink_row(void *arg, size_t i, unsigned worker) {
   if (links[g->options.degree] != INDEX_NO_LINK) prune_links(g, &g->workers[worker], (uint32_t)i, NULL, 0);
 }
 
-static size_t next_batch(const index_build_state *g) {
+static size_t next_batch(const index_build_state *g, size_t end) {
   size_t batch = g->done <= INDEX_FIRST_BATCH ? g->done : g->done / INDEX_BATCH_SHARE;
   if (batch < INDEX_FIRST_BATCH && g->done >= INDEX_FIRST_BATCH) batch = INDEX_FIRST_BATCH;
   if (batch > INDEX_MAX_BATCH) batch = INDEX_MAX_BATCH;
   /* batches get sorted, so none may contain both entries and other rows */
   if (g->done < g->n_entries && batch > g->n_entries - g->done) batch = g->n_entries - g->done;
-  if (batch > g->n_unique - g->done) batch = g->n_unique - g->done;
+  if (batch > end - g->done) batch = end - g->done;
   return batch;
 }
 
@@ -388,21 +388,19 @@ static lode_status first_failure(const index_build_state *g, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status graph_calibrate(index_build_state *g, size_t batch, lode_error *err) {
-  index_parallel_body *body;
-  size_t n = index_calibrate_sample(g, batch, &body);
-  if (n == 0) return LODE_OK;
-  graph_for_each(g, n, body);
+/* Searches for the next rows, which are not in the graph yet. */
+static lode_status graph_calibrate(index_build_state *g, size_t n, lode_error *err) {
+  graph_for_each(g, n, index_calibrate_row);
   TRY(first_failure(g, err));
   g->effort = index_calibrate_effort(g, n, &g->curve);
   return LODE_OK;
 }
 
-static lode_status graph_grow(index_build_state *g, lode_error *err) {
-  for (g->done = 1; g->done < g->n_unique;) {
-    size_t batch = next_batch(g);
+/* Inserts rows, batch by batch, until `end` are in the graph. */
+static lode_status graph_insert(index_build_state *g, size_t end, lode_error *err) {
+  while (g->done < end) {
+    size_t batch = next_batch(g, end);
     g->view.n_entries = g->done < g->n_entries ? (uint32_t)g->done : g->n_entries;
-    if (g->done + batch == g->n_unique) TRY(graph_calibrate(g, batch, err));
     qsort(g->sequence + g->done, batch, sizeof *g->sequence, sort_cmp_u32);
     graph_for_each(g, batch, find_links);
     TRY(first_failure(g, err));
@@ -416,13 +414,28 @@ static lode_status graph_grow(index_build_state *g, lode_error *err) {
     if (!err_go_on(g->options.progress, "graph", g->done, g->n_unique))
       return err_set(err, LODE_CANCELLED, "the construction of the index was cancelled");
   }
+  return LODE_OK;
+}
+
+/* From now on rows have places for `degree` links. */
+static void graph_shrink(index_build_state *g) {
   graph_for_each(g, g->input.n, shrink_row);
   for (uint32_t i = 0; i < g->input.n; i++) {
     memmove(g->links + (size_t)i * g->options.degree, g->links + (size_t)i * g->width,
             g->options.degree * sizeof *g->links);
   }
   g->width = g->view.width = g->options.degree;
-  return LODE_OK;
+}
+
+/* A few rows are held back until the others are linked as they will stay: what is measured with them, in a graph that
+ * still has more links, would promise more than searches find. */
+static lode_status graph_grow(index_build_state *g, lode_error *err) {
+  size_t sample = index_calibrate_sample(g);
+  g->done = 1;
+  TRY(graph_insert(g, g->n_unique - sample, err));
+  graph_shrink(g);
+  if (sample) TRY(graph_calibrate(g, sample, err));
+  return graph_insert(g, g->n_unique, err);
 }
 
 /* ---- All of it ---- */

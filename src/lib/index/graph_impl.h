@@ -50,8 +50,9 @@ static inline const unsigned char *index_build_row(const index_build_state *g, u
 LODE_MUST lode_status index_graph_find_copies(index_build_state *g, lode_error *err);
 /* Links the copies into the graph. */
 LODE_MUST lode_status index_graph_add_copies(index_build_state *g, lode_error *err);
-/* Calibration: how many rows of the next batch to try, by running *body for each; then the effort that they need. */
-size_t index_calibrate_sample(const index_build_state *g, size_t batch, index_parallel_body **body);
+/* Calibration: how many rows are held back for it, a search for each of them, and the effort that these need. */
+size_t index_calibrate_sample(const index_build_state *g);
+void index_calibrate_row(void *state, size_t i, unsigned worker);
 uint32_t index_calibrate_effort(const index_build_state *g, size_t n, index_effort_curve *curve);
 /* Adds links until every row is reachable from the first entry. */
 LODE_MUST lode_status index_graph_connect(index_build_state *g, lode_error *err);

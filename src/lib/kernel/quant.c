@@ -328,15 +328,19 @@ void quant_query_of_row(const unsigned char *row, uint32_t dim, int8_t *buffer, 
   quant_finish_query(buffer, dim, sum, 2 * quant_row_scale(row), query);
 }
 
-/* Scales of rows differ little: codes are added as if they had the same. */
+/* In steps of the mean of both scales, in which no element of the sum of both rows is more than 126. */
 void quant_query_between(const unsigned char *a, const unsigned char *b, uint32_t dim, int8_t *buffer,
                          quant_query *query) {
+  float scale = (quant_row_scale(a) + quant_row_scale(b)) / 2, per = scale > FLT_MIN ? 1 / scale : 0;
+  float part_a = quant_row_scale(a) * per, part_b = quant_row_scale(b) * per;
   int32_t sum = 0;
   for (size_t j = 0; j < dim; j++) {
-    buffer[j] = (int8_t)((a[j] & 127) + (b[j] & 127) - 2 * QUANT_ZERO); /* at most 126 */
+    float x = part_a * (float)((a[j] & 127) - QUANT_ZERO) + part_b * (float)((b[j] & 127) - QUANT_ZERO);
+    int32_t c = (int32_t)(x + 128.5f) - 128; /* truncation needs numbers that are not negative */
+    buffer[j] = (int8_t)(c > QUANT_QUERY_MAX ? QUANT_QUERY_MAX : c < -QUANT_QUERY_MAX ? -QUANT_QUERY_MAX : c);
     sum += buffer[j];
   }
-  quant_finish_query(buffer, dim, sum, (quant_row_scale(a) + quant_row_scale(b)) / 2, query);
+  quant_finish_query(buffer, dim, sum, scale, query);
 }
 
 /* ---- Keys ---- */

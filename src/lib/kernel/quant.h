@@ -106,7 +106,7 @@ size_t quant_query_bytes(uint32_t dim); /* size of the buffer below */
 void quant_query_of_vector(const quant_model *model, const float *vector, int8_t *buffer, quant_query *query);
 /* Uses a row as a query for other rows. */
 void quant_query_of_row(const unsigned char *row, uint32_t dim, int8_t *buffer, quant_query *query);
-/* A query about halfway between two rows. */
+/* A query halfway between two rows. */
 void quant_query_between(const unsigned char *a, const unsigned char *b, uint32_t dim, int8_t *buffer,
                          quant_query *query);
 
