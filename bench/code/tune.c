@@ -94,7 +94,7 @@ static double *knob(rank_weights *w, size_t i) {
   i -= 2 * RANK_FEATURE_COUNT;
   if (i < RANK_FACTOR_COUNT) return &w->factor[i];
   i -= RANK_FACTOR_COUNT;
-  return i < 2 ? &w->more[i] : i == 2 ? &w->decay : i == 3 ? &w->again : NULL;
+  return i < 2 ? &w->more[i] : i == 2 ? &w->decay : i < 5 ? &w->again[i - 3] : i < 7 ? &w->again_file[i - 5] : NULL;
 }
 
 static rank_weights tune(rank_weights w, size_t left_out, bool loud) {

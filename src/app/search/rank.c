@@ -8,24 +8,29 @@
 #include <stdlib.h>
 
 const rank_weights rank_default_weights = {
-#define FEATURE_WORDS_WEIGHT(id, of, name, words, names, about) words,
-#define FEATURE_NAMES_WEIGHT(id, of, name, words, names, about) names,
-    .feature = {{RANK_FEATURES(FEATURE_WORDS_WEIGHT)}, {RANK_FEATURES(FEATURE_NAMES_WEIGHT)}},
+#define FEATURE_WORDS_WEIGHT(id, of, name, words, names, shown, about) words,
+#define FEATURE_NAMES_WEIGHT(id, of, name, words, names, shown, about) names,
+#define FEATURE_SHOWN_WEIGHT(id, of, name, words, names, shown, about) shown,
+    .feature = {{RANK_FEATURES(FEATURE_WORDS_WEIGHT)},
+                {RANK_FEATURES(FEATURE_NAMES_WEIGHT)},
+                {RANK_FEATURES(FEATURE_SHOWN_WEIGHT)}},
 #undef FEATURE_WORDS_WEIGHT
 #undef FEATURE_NAMES_WEIGHT
+#undef FEATURE_SHOWN_WEIGHT
 #define FACTOR_WEIGHT(id, name, factor, about) factor,
     .factor = {RANK_FACTORS(FACTOR_WEIGHT)},
 #undef FACTOR_WEIGHT
     .more = {RANK_MORE_WORDS, RANK_MORE_NAMES},
     .decay = RANK_DECAY,
-    .again = RANK_AGAIN,
+    .again = {RANK_AGAIN_WORDS, RANK_AGAIN_NAMES},
+    .again_file = {RANK_AGAIN_FILE_WORDS, RANK_AGAIN_FILE_NAMES},
 };
 
 /* A file feature is counted once, however many candidates the file has. */
 static const bool rank_is_file_feature[] = {
 #define CHUNK_LEVEL false
 #define FILE_LEVEL true
-#define FEATURE_LEVEL(id, of, name, words, names, about) of##_LEVEL,
+#define FEATURE_LEVEL(id, of, name, words, names, shown, about) of##_LEVEL,
     RANK_FEATURES(FEATURE_LEVEL)
 #undef FEATURE_LEVEL
 #undef CHUNK_LEVEL
@@ -34,7 +39,7 @@ static const bool rank_is_file_feature[] = {
 
 const char *rank_feature_name(rank_feature feature) {
   static const char *const names[] = {
-#define FEATURE_TITLE(id, of, name, words, names, about) name,
+#define FEATURE_TITLE(id, of, name, words, names, shown, about) name,
       RANK_FEATURES(FEATURE_TITLE)
 #undef FEATURE_TITLE
   };
@@ -442,12 +447,13 @@ static lode_status rank_measure(rank_state *r, lode_error *err) {
   return LODE_OK;
 }
 
-/* The contribution of a feature to the score. For a question in words, text and vector features count double when the
- * other kind is missing. No factor reduces the definition of a name, or a text as it stands: it is meant even in a
- * test. */
-static double rank_feature_value(const rank_state *r, const rank_candidate *c, size_t feature, double factor) {
+/* The contribution of a feature to a sum with the weights of a row. For a question in words, text and vector features
+ * count double when the other kind is missing. No factor reduces the definition of a name, or a text as it stands: it
+ * is meant even in a test. */
+static double rank_feature_value(const rank_state *r, size_t row, const rank_candidate *c, size_t feature,
+                                 double factor) {
   bool is_name = r->question->is_name;
-  double value = r->weights->feature[is_name][feature] * c->features[feature];
+  double value = r->weights->feature[row][feature] * c->features[feature];
   if ((feature == RANK_FEATURE_TEXT || feature == RANK_FEATURE_VECTOR) && !is_name && r->is_half) value *= RANK_ALONE;
   bool whole = feature == RANK_FEATURE_PHRASE || (feature == RANK_FEATURE_DEFINES && is_name);
   return whole ? value : factor * value;
@@ -455,6 +461,7 @@ static double rank_feature_value(const rank_state *r, const rank_candidate *c, s
 
 static void rank_score_chunks(rank_state *r) {
   bool words = false, vectors = false;
+  size_t row = r->question->is_name ? RANK_NAMES : RANK_WORDS;
   for (size_t i = 0; i < r->n; i++) {
     words = words || r->v[i].bm25 > 0;
     vectors = vectors || !isnan(r->v[i].cosine) || !isnan(r->v[i].cosine2);
@@ -463,13 +470,16 @@ static void rank_score_chunks(rank_state *r) {
   for (size_t i = 0; i < r->n; i++) {
     rank_candidate *c = &r->v[i];
     double factor = 1;
-    c->score = c->shared = 0;
+    c->score = c->shared = c->fit = 0;
     for (size_t f = 0; f < RANK_FACTOR_COUNT; f++)
       if (c->factors >> f & 1) factor *= r->weights->factor[f];
-    for (size_t f = 0; f < RANK_FEATURE_COUNT; f++)
-      *(rank_is_file_feature[f] ? &c->shared : &c->score) += rank_feature_value(r, c, f, factor);
-    c->single = rank_feature_value(r, c, RANK_FEATURE_PHRASE, factor);
-    if (r->question->is_name) c->single += rank_feature_value(r, c, RANK_FEATURE_DEFINES, factor);
+    for (size_t f = 0; f < RANK_FEATURE_COUNT; f++) {
+      *(rank_is_file_feature[f] ? &c->shared : &c->score) += rank_feature_value(r, row, c, f, factor);
+      c->fit += rank_feature_value(r, RANK_SHOWN, c, f, factor);
+    }
+    c->single = rank_feature_value(r, row, c, RANK_FEATURE_PHRASE, factor);
+    if (row == RANK_NAMES) c->single += rank_feature_value(r, row, c, RANK_FEATURE_DEFINES, factor);
+    if (row == RANK_NAMES) c->fit = c->score;
   }
 }
 
@@ -482,6 +492,14 @@ static int rank_compare_in_file(const void *a, const void *b, void *ctx) {
   return str_cmp(x->id, y->id);
 }
 
+static int rank_compare_fit(const void *a, const void *b, void *ctx) {
+  const rank_candidate *v = ctx, *x = &v[*(const size_t *)a], *y = &v[*(const size_t *)b];
+  if (x->file != y->file) return x->file < y->file ? -1 : 1;
+  if (x->fit != y->fit) return x->fit > y->fit ? -1 : 1;
+  return str_cmp(x->id, y->id);
+}
+
+/* Leaves the chunks of each file together, those that are shown first in front. */
 static void rank_score_files(rank_state *r) {
   double more = r->weights->more[r->question->is_name];
   os_sort(r->order, r->n, sizeof *r->order, rank_compare_in_file, r->v);
@@ -497,6 +515,7 @@ static void rank_score_files(rank_state *r) {
     }
     f->best += more * f->sum + shared;
   }
+  os_sort(r->order, r->n, sizeof *r->order, rank_compare_fit, r->v);
 }
 
 /* The hit with the same text as this chunk, if there is one. */
@@ -532,15 +551,24 @@ static int rank_compare_turn(const void *a, const void *b, void *ctx) {
   return x->place < y->place ? -1 : x->place > y->place;
 }
 
+/* The score that ranks a further chunk of a file among files: not before the one that is shown before it. */
+static double rank_turn_score(const rank_state *r, const rank_turn *before) {
+  const rank_file *f = &r->files[before->file];
+  size_t place = before->place + 1;
+  bool is_name = r->question->is_name;
+  double own = r->weights->again[is_name] * r->v[r->order[f->top + place]].score;
+  double score = (own + r->weights->again_file[is_name] * f->best) / sqrt((double)place);
+  return score < before->score ? score : before->score;
+}
+
 static lode_status rank_put_hits(rank_state *r, size_t limit, rank_hit *hits, size_t *n, lode_error *err) {
   rank_turn *turns = mem_calloc(r->n, sizeof *turns);
   size_t count = 0;
   if (!turns) return err_nomem(err);
   for (size_t i = 0; i < r->n_files; i++) {
     turns[count++] = (rank_turn){i, 0, r->files[i].best};
-    for (size_t place = 1; place < r->files[i].chunks; place++)
-      turns[count++] =
-          (rank_turn){i, place, r->weights->again / (double)place * r->v[r->order[r->files[i].top + place]].score};
+    for (size_t place = 1; place < r->files[i].chunks; place++, count++)
+      turns[count] = (rank_turn){i, place, rank_turn_score(r, &turns[count - 1])};
   }
   os_sort(turns, count, sizeof *turns, rank_compare_turn, r->files);
   for (size_t i = 0; i < count; i++) /* past the limit, too: copies are counted */

@@ -13,11 +13,12 @@
  * no factor reduces the definition of a name or a text as it stands, and those of a file are not added up. DEFINES has
  * levels (rank_level()); for a name its weight is such that no other feature makes up for one level.
  *
- * Files are ordered by score, and each shows its best chunk; chunks with the same text as a better one are folded
- * into it. The k-th further chunk of a file is ranked among the files with `again` / k of its own score: one file
- * does not fill the page, and its second chunk still comes before files that are hardly relevant. There are two
- * columns of weights: for a question in words, and for a query that is a name. Nothing here reads a store or a file:
- * the same candidates give the same order. `lode search --explain` shows the features.
+ * Files are ordered by score; chunks with the same text as a better one are folded into it. For a question in words,
+ * weights of their own decide which chunks of a file are shown first (`fit`); for a name it is the score. The k-th
+ * further chunk of a file is ranked among the files with (`again` * its own score + `again_file` * the file's) /
+ * sqrt(k): one file does not fill the page, and its second chunk still comes before files that are hardly relevant.
+ * There are two columns of weights for the score: for a question in words, and for a query that is a name. Nothing here
+ * reads a store or a file: the same candidates give the same order. `lode search --explain` shows the features.
  */
 #ifndef LODE_SEARCH_RANK_H
 #define LODE_SEARCH_RANK_H
@@ -28,7 +29,7 @@
 #include "search/search_words.h"
 
 typedef enum rank_feature {
-#define RANK_FEATURE_ENUM(id, of, name, words, names, about) RANK_FEATURE_##id,
+#define RANK_FEATURE_ENUM(id, of, name, words, names, shown, about) RANK_FEATURE_##id,
   RANK_FEATURES(RANK_FEATURE_ENUM)
 #undef RANK_FEATURE_ENUM
       RANK_FEATURE_COUNT
@@ -41,10 +42,13 @@ typedef enum rank_factor {
       RANK_FACTOR_COUNT
 } rank_factor;
 
+/* Rows of weights: score for a question in words, score for a name, what is shown for a question in words. */
+enum { RANK_WORDS, RANK_NAMES, RANK_SHOWN, RANK_ROWS };
+
 typedef struct rank_weights {
-  double feature[2][RANK_FEATURE_COUNT]; /* [0] words, [1] names */
+  double feature[RANK_ROWS][RANK_FEATURE_COUNT];
   double factor[RANK_FACTOR_COUNT];
-  double more[2], decay, again; /* see above */
+  double more[2], decay, again[2], again_file[2]; /* see above; [RANK_WORDS], [RANK_NAMES] */
 } rank_weights;
 extern const rank_weights rank_default_weights;
 const char *rank_feature_name(rank_feature feature);
@@ -85,6 +89,7 @@ typedef struct rank_candidate {
   size_t shown;         /* 1 + which of `defs` is what was asked for; 0: its own */
   double score, shared; /* from features of the chunk, and from those of its file */
   double single;        /* the part of `score` that is not added up for its file */
+  double fit;           /* orders the chunks of a file */
   size_t file;          /* which file, in the order of paths */
 } rank_candidate;
 

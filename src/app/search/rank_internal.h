@@ -15,7 +15,7 @@ typedef struct rank_file { /* what all chunks of a file share */
   double name, central;    /* features */
   double best, sum;
   size_t chunks;
-  size_t top; /* position of its best chunk in `order` */
+  size_t top; /* where its chunks begin in `order` */
 } rank_file;
 
 typedef struct rank_state {
@@ -25,7 +25,7 @@ typedef struct rank_state {
   size_t n;
   rank_file *files;
   size_t n_files;
-  size_t *order; /* candidates by file; once scored, then by score */
+  size_t *order; /* candidates by file; once scored, then by how they are shown */
   double word_weight[SEARCH_MAX_WORDS];
   bool is_half;    /* there are only text candidates, or only vector candidates */
   bool has_native; /* some files are for this operating system: files for others rank lower */

@@ -219,7 +219,8 @@ static lode_status hits_rank_batch(search_ctx *s, rank_hit *scratch, hits_list *
   const search_request *r = s->request;
   rank_weights weights = r->weights ? *r->weights : rank_default_weights;
   size_t n = 0;
-  if (r->files_only) weights.again = 0; /* further chunks of a file come after all files */
+  if (r->files_only) /* further chunks of a file come after all files */
+    for (size_t row = RANK_WORDS; row <= RANK_NAMES; row++) weights.again[row] = weights.again_file[row] = 0;
   TRY(rank_run(&s->result->question, s->v, s->n, &weights, list->limit, scratch, &n, err));
   hits_append(r, list, scratch, n);
   return LODE_OK;
