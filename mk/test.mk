@@ -63,7 +63,7 @@ ASAN_RUNS   = $(foreach t,$(patsubst test_%.c,%,$(notdir $(TEST_SRC))),asan/$(t)
 ASAN_RUNS  += $(foreach f,$(patsubst fuzz/fuzz_%.c,%,$(FUZZ_SRC)),asan/fuzz_$(f)="$(BUILD)/asan/fuzz/replay_$(f) fuzz/seeds/$(f)")
 TSAN_RUNS   = $(foreach t,$(TSAN_TESTS),tsan/$(t)=$(BUILD)/tsan/test/test_$(t))
 SHELL_RUNS  = cluster="test/shell/cluster.sh $(BUILD)/release/lode $(BUILD)/asan/test"
-SHELL_RUNS += cli="test/shell/cli.sh $(BUILD)/release/lode"
+SHELL_RUNS += cli="test/shell/cli.sh $(BUILD)/release/lode" terminal="test/shell/terminal.sh $(BUILD)/release/lode"
 SHELL_RUNS += code="test/shell/code.sh $(BUILD)/release/lode" trust="test/shell/trust.sh $(BUILD)/release/lode"
 SHELL_RUNS += install="test/shell/install.sh" includes=tools/check-includes.sh format="tools/format.sh --check" docs=tools/check-docs.sh names="tools/check-names.sh $(BUILD)/release" \
               platform="tools/check-platform.sh $(BUILD)/release $(PLATFORM)" \
@@ -115,7 +115,7 @@ coverage: deps-test
 check:
 	@$(MAKE) --no-print-directory -j2 all $(BUILD)/release/test/outside/outside
 	@$(MAKE) --no-print-directory -j2 SAN=asan tests
-	@test/support/run.sh $(foreach r,cli code trust install hostile agents index_guard examples mcp,$(r)="test/shell/$(r).sh $(BUILD)/release/lode") abi="test/shell/abi.sh $(BUILD)/asan" \
+	@test/support/run.sh $(foreach r,cli terminal code trust install hostile agents index_guard examples mcp,$(r)="test/shell/$(r).sh $(BUILD)/release/lode") abi="test/shell/abi.sh $(BUILD)/asan" \
 	  includes=tools/check-includes.sh format="tools/format.sh --check" docs=tools/check-docs.sh names="tools/check-names.sh $(BUILD)/release" platform="tools/check-platform.sh $(BUILD)/release $(PLATFORM)" symbols="tools/check-symbols.sh $(BUILD)/release $(VERSION)" $(ASAN_RUNS)
 
 # MiniLM for the tests that want it, where npm can be had

@@ -903,6 +903,25 @@ TEST(lost_chunks_are_found_and_read_again) {
   scene_close(&s);
 }
 
+/* A program may drop any collection: whatever is gone, the next run indexes everything again. */
+TEST(a_dropped_collection_is_noticed) {
+  static const char *const names[] = {INDEXER_COLL_CODE, INDEXER_COLL_FILES, INDEXER_COLL_SYMBOLS};
+  scene s = {0};
+  indexer_report r;
+  indexer_audit audit;
+  scene_open(&s, "letters@1/8/static");
+  OK(run_index(&s, false, &r));
+  for (size_t i = 0; i < 3; i++) {
+    OK(lode_collection_drop(s.store, str_of(names[i]), &err));
+    OK(run_index(&s, false, &r));
+    CHECKF(r.added == 2 && r.files == 2, "%s: %llu added", names[i], (unsigned long long)r.added);
+    OK(indexer_audit_run(s.store, false, (lode_progress){0}, &audit, &err));
+    CHECK(audit.files == 2 && !audit.short_files && !audit.orphans && !audit.unpaired);
+    expect_first(&s, "open_door", LODE_HYBRID, "alpha.c");
+  }
+  scene_close(&s);
+}
+
 /* Chunks that nobody knows of are in the way of a file; the files beside it in the batch, whose bytes are the same,
  * keep theirs. */
 TEST(a_file_that_is_swept_takes_no_other_with_it) {

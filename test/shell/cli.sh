@@ -52,7 +52,7 @@ run 2 db get c --limti 3; says "did you mean --limit"
 run 2 db get; says "NAME"
 run 2 db get c --limit x --json; says '{"error":{"status":"INVALID"'; case $err in lode:*) bad "text beside JSON: $err" ;; *) ok ;; esac
 run 2 reset; says "needs WHAT, one of index|all"
-run 2 db get c a; says 'lode db get takes no argument "a"'
+run 2 db count c a; says 'lode db count takes no argument "a"'
 run 0 help --schema query; has '"inputSchema"'
 run 0 help --schema; has '"name":"db_query"'
 for shell in bash zsh fish; do

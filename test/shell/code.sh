@@ -97,8 +97,8 @@ run 2 completion tcsh
 # ---- Index, search, status
 
 project "$tmp/p"
-run 1 status; has "not indexed"; says "lode index"
-run 1 search anything; says "lode index"
+run 6 status; has "not indexed"; says "lode index"
+run 6 search anything --no-refresh; says "lode index"
 run 0 index; has "5 new"
 check ".lode does not ignore itself" grep -q '^\*$' .lode/.gitignore
 run 0 index --json; is_field unchanged 5; is_field added 0; is_field changed 0; is_field chunks 0
@@ -158,7 +158,7 @@ run 0 search fresh_thing --refresh --json -n 1; has "src/fresh.py"
 run 0 config set search.refresh auto
 rm src/fresh.py
 run 0 search parse --json; hasnt "src/fresh.py"
-run 0 config set search.refresh
+run 0 config unset search.refresh
 run 0 index --remove src/net --json; is_field removed 1
 run 1 search Backoff --mode text --no-refresh
 run 1 index --remove src/net
@@ -212,7 +212,7 @@ run 0 search parse_header_line --no-refresh --json; has '"index":"unchecked"'
 run 2 search came_later --refresh --no-refresh; says "one of them"
 run 0 config set search.refresh off
 run 1 search came_later --mode text
-run 0 config set search.refresh
+run 0 config unset search.refresh
 before=$(content)
 run 1 search came_later --mode text --read-only; says "1 file changed since the last index run, and the store is opened to be read"
 run 0 search parse_header_line --json --read-only; has '"index":"behind"'
@@ -392,7 +392,7 @@ run 0 reset index --yes; has "backup"
 run 0 index -q
 run 0 reset index --yes; has "backup" # and once more within the second
 run 0 reset index --yes; hasnt "backup" # nothing was there
-run 1 status
+run 6 status
 run 0 index
 run 0 reset all --yes --no-backup
 check ".lode is there" [ ! -e .lode ]
@@ -521,10 +521,10 @@ searches=0
 while kill -0 $a 2>/dev/null || kill -0 $b 2>/dev/null; do
   "$lode" search "sorting machine" --json -n 3 >/dev/null 2>"$tmp/e3"
   code=$?
-  if [ $code -gt 1 ]; then bad "search while indexing: exit $code: $(cat "$tmp/e3")"; break; fi
+  if [ $code -gt 1 ] && [ $code -ne 6 ]; then bad "search while indexing: exit $code: $(cat "$tmp/e3")"; break; fi
   "$lode" status --json >/dev/null 2>&1
   code=$?
-  if [ $code -gt 1 ]; then bad "status while indexing: exit $code"; break; fi
+  if [ $code -gt 1 ] && [ $code -ne 6 ]; then bad "status while indexing: exit $code"; break; fi
   searches=$((searches + 1))
 done
 wait $a; ca=$?

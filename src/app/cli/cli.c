@@ -12,6 +12,7 @@ static const op_param params_common[] = {
     {OP_FLAG(cli_common_args, json), .about = "one JSON object per line; errors too, on standard error"},
     {OP_FLAG(cli_common_args, full), .about = "show whole documents, not only their first lines"},
     {OP_FLAG(cli_common_args, quiet), .letter = 'q', .about = "no progress, no notices, no reports of what was done"},
+    {OP_FLAG(cli_common_args, verbose), .letter = 'v', .about = "show every figure, not only those that matter most"},
     {OP_CHOICE(cli_common_args, color), .value = "WHEN", .choices = "auto|always|never", .fallback = "auto",
      .about = "colours; auto: on a terminal, unless NO_COLOR is set"},
     {OP_FLAG(cli_common_args, read_only), .about = "never write to the store; commands that only read never do"},
@@ -22,7 +23,7 @@ static const op_param params_common[] = {
     {OP_SIZE(cli_common_args, max_document), .value = "SIZE",
      .about = "largest document that is accepted (64M, at most 256M)"},
     {OP_FLAG(cli_common_args, help), .letter = 'h', .about = "show help"},
-    {OP_FLAG(cli_common_args, version), .about = "show the version"},
+    {OP_FLAG(cli_common_args, version), .letter = 'V', .about = "show the version"},
     {0}};
 const op_def cli_common_def = {.name = "", .params = params_common, .args_size = sizeof(cli_common_args)};
 
@@ -161,6 +162,44 @@ static lode_status argv_take_short(cli_command *c, argv_cursor *cur, const char 
 
 /* ---- Words ---- */
 
+/* What people type who know other programs. */
+static const char *command_by_habit(const char *word) {
+  static const char *const habits[][2] = {
+      {"find", "search"},
+      {"grep", "search"},
+      {"ask", "search"},
+      {"rg", "search"},
+      {"init", "setup"},
+      {"install", "setup"},
+      {"web", "ui"},
+      {"open", "ui"},
+      {"browse", "ui"},
+      {"update", "index"},
+      {"build", "index"},
+      {"reindex", "index --force"},
+      {"sync", "index"},
+      {"info", "status"},
+      {"check", "doctor"},
+      {"fix", "doctor --repair"},
+      {"repair", "doctor --repair"},
+      {"clean", "reset"},
+      {"remove", "reset"},
+      {"ls", "db collections"},
+      {"list", "db collections"},
+      {"start", "serve"},
+      {"server", "serve"},
+      {"models", "model list"},
+      {"settings", "config list"},
+      {"usages", "refs"},
+      {"uses", "refs"},
+      {"definition", "def"},
+      {"symbols", "outline"},
+  };
+  for (size_t i = 0; i < sizeof habits / sizeof *habits; i++)
+    if (strcmp(habits[i][0], word) == 0) return habits[i][1];
+  return NULL;
+}
+
 static lode_status command_unknown(const cli_command *c, const char *word, lode_error *err) {
   char quoted[256];
   const char *group = c->group;
@@ -174,6 +213,8 @@ static lode_status command_unknown(const cli_command *c, const char *word, lode_
   str_quote(str_of(word), quoted, sizeof quoted);
   const char *space = group ? " " : "";
   group = group ? group : "";
+  const char *habit = *group ? NULL : command_by_habit(word);
+  if (habit) return err_set(err, LODE_INVALID, "lode has no command %s; did you mean `lode %s`?", quoted, habit);
   if (!*group && op_find("db", str_of(word)))
     return err_set(err, LODE_INVALID, "lode has no command %s; did you mean `lode db %s`?", quoted, word);
   if (best.found)
@@ -208,10 +249,11 @@ static lode_status argv_take_command(cli_command *c, const argv_cursor *cur, con
 static lode_status argv_take_positional(cli_command *c, const char *word, lode_error *err) {
   char quoted[256], command[80];
   for (const op_param *p = c->op->params; p->name; p++) {
-    if (!(p->flags & OP_PARAM_POSITIONAL)) continue;
+    if (!(p->flags & (OP_PARAM_POSITIONAL | OP_PARAM_EITHER))) continue;
     bool set = op_args_is_set(&c->args, p);
-    if (set && (p->flags & OP_PARAM_REST)) return op_args_add_word(&c->args, p, str_of(word), err);
-    if (!set || p->type == OP_ARG_LIST) return op_args_set_text(&c->args, p, str_of(word), err);
+    if (p->type == OP_ARG_LIST || (set && (p->flags & OP_PARAM_REST)))
+      return op_args_add_word(&c->args, p, str_of(word), err);
+    if (!set) return op_args_set_text(&c->args, p, str_of(word), err);
   }
   command_put_name(command, sizeof command, c);
   return err_set(err, LODE_INVALID, "%s takes no argument %s; see: %s --help", command,

@@ -17,6 +17,7 @@ enum {
   CLI_EXIT_DAMAGED = 3,
   CLI_EXIT_BUSY = 4,
   CLI_EXIT_REFUSED = 5,
+  CLI_EXIT_UNINDEXED = 6,
   CLI_EXIT_INTERRUPTED = 130,
 };
 int cli_exit_code(lode_status status);
@@ -24,7 +25,7 @@ int cli_exit_code(lode_status status);
 /* Arguments of these two. */
 typedef struct cli_common_args {
   op_arg_path store;
-  op_arg_flag json, full, quiet, read_only, help, version;
+  op_arg_flag json, full, quiet, verbose, read_only, help, version;
   op_arg_choice color;
   op_arg_int busy_ms;
   op_arg_size memory, max_document;

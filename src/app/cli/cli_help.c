@@ -49,10 +49,8 @@ void cli_help_usage(strbuf *out, const op_def *op) {
   strbuf_addstr(out, op->name);
   for (const op_param *p = op->params; p->name; p++) {
     bool needed = (p->flags & OP_PARAM_REQUIRED) && p->type != OP_ARG_RECORDS;
-    if (!(p->flags & OP_PARAM_POSITIONAL))
-      flags = true;
-    else
-      strbuf_addf(out, needed ? " %s" : " [%s]", p->value);
+    if (!(p->flags & OP_PARAM_POSITIONAL)) flags = true;
+    if (p->flags & (OP_PARAM_POSITIONAL | OP_PARAM_EITHER)) strbuf_addf(out, needed ? " %s" : " [%s]", p->value);
   }
   if (flags) strbuf_addstr(out, " [FLAGS]");
 }
@@ -140,7 +138,8 @@ void cli_help_op(strbuf *out, const op_def *op, const cli_style *style) {
   help_heading(out, "Exit codes", style);
   strbuf_addstr(out, "  ");
   cli_put_wrapped(out,
-                  "0 done, 1 nothing found, or nothing that matches well, 2 wrong usage, 3 damaged, 4 busy, 5 refused "
+                  "0 done, 1 nothing found, or nothing that matches well, 2 wrong usage, 3 damaged, 4 busy, 5 refused, "
+                  "6 not indexed "
                   "(lode help exit-codes)",
                   2, 2, style->width);
 }
@@ -173,6 +172,26 @@ void cli_help_group(strbuf *out, const char *group, const cli_style *style) {
   strbuf_addf(out, "  %-*s  one of: ", (int)strlen(group) + 20, "lode help TOPIC");
   for (size_t i = 0; cli_topic_name(i); i++) strbuf_addf(out, i ? ", %s" : "%s", cli_topic_name(i));
   strbuf_addch(out, '\n');
+}
+
+/* One screen of a terminal: 80 columns, 24 lines. */
+void cli_help_brief(strbuf *out, const cli_style *style) {
+  strbuf_addf(out, "lode %s - code search and a vector database that do not crash\n", lode_version());
+  help_heading(out, "Search code", style);
+  strbuf_addstr(out, "  lode search 'where are sessions closed'   in a project; or a name\n"
+                     "  lode setup                                index it, tell the AI tools here\n"
+                     "  lode ui                                   the same in the browser\n"
+                     "  lode outline FILE, def NAME, refs NAME    definitions and their uses\n"
+                     "  lode status, lode doctor                  how the index is, what is wrong\n");
+  help_heading(out, "Keep text and vectors", style);
+  strbuf_addstr(out, "  lode db create notes --metric cosine --embedder minilm\n"
+                     "  echo '{\"id\":\"a\",\"document\":\"text\"}' | lode db add notes\n"
+                     "  lode db query notes 'what was it about'\n"
+                     "  lode serve                                Chroma's clients work unchanged\n");
+  help_heading(out, "More", style);
+  strbuf_addstr(out, "  lode COMMAND --help    arguments, flags and examples of one command\n"
+                     "  lode --help            all commands\n"
+                     "  lode help              all commands and topics\n");
 }
 
 void cli_help_top(strbuf *out, const cli_style *style) {

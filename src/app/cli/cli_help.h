@@ -11,6 +11,8 @@ typedef struct cli_style {
 } cli_style;
 
 void cli_help_top(strbuf *out, const cli_style *style);
+/* What fits a screen. */
+void cli_help_brief(strbuf *out, const cli_style *style);
 void cli_help_group(strbuf *out, const char *group, const cli_style *style);
 void cli_help_op(strbuf *out, const op_def *op, const cli_style *style);
 /* False if there is no such topic. */

@@ -272,8 +272,10 @@ static int cli_run_overview(const cli_command *c) {
     cli_help_op(&out, c->op, &style);
   else if (c->group)
     cli_help_group(&out, c->group, &style);
-  else
+  else if (c->help)
     cli_help_top(&out, &style);
+  else
+    cli_help_brief(&out, &style);
   return print_text(&out, c->help ? STDOUT_FILENO : STDERR_FILENO, c->help ? CLI_EXIT_DONE : CLI_EXIT_USAGE);
 }
 
@@ -300,12 +302,16 @@ static int cli_finish(cli_session *s, cli_writer *w, lode_status st, const op_co
     *err = late;
     st = written;
   }
-  if (st == LODE_OK && ctx->nothing && w->op->row && w->rows == 0 && !w->json) print_note(s, "nothing was found");
-  if (st == LODE_OK) return ctx->damaged ? CLI_EXIT_DAMAGED : ctx->nothing ? CLI_EXIT_NOTHING : CLI_EXIT_DONE;
+  if (st == LODE_OK && ctx->nothing && !ctx->unindexed && w->op->row && w->rows == 0 && !w->json)
+    print_note(s, "nothing was found");
+  if (st == LODE_OK && ctx->damaged) return CLI_EXIT_DAMAGED;
+  if (st == LODE_OK && ctx->nothing) return ctx->unindexed ? CLI_EXIT_UNINDEXED : CLI_EXIT_NOTHING;
+  if (st == LODE_OK) return CLI_EXIT_DONE;
   err->status = st;
   bool interrupted = op_interrupted && st == LODE_CANCELLED;
   if (interrupted) cli_name_interruption(err);
   int code = print_failure(s, w->json, err);
+  if (st == LODE_NOT_FOUND && ctx->unindexed) code = CLI_EXIT_UNINDEXED;
   return interrupted ? 128 + (int)op_interrupted : code;
 }
 
@@ -345,6 +351,7 @@ static int cli_run_op(cli_session *s, const cli_command *c) {
   writer.json = json;
   writer.quiet = s->quiet;
   writer.full = cli_common(c)->full.on;
+  writer.verbose = cli_common(c)->verbose.on;
   writer.style = cli_style_of(c);
   writer.narrow = isatty(STDOUT_FILENO) && !writer.full;
   writer.bar = &bar;

@@ -54,7 +54,7 @@ void cli_progress_line(strbuf *out, cli_progress *bar, uint64_t now_ns, uint64_t
     progress_put_bar(out, part, width >= 100 ? 30 : width >= 70 ? 16 : 8);
     strbuf_addf(out, " %3d%%  ", (int)(part * 100));
   }
-  op_put_grouped(out, done);
+  if (done || total) op_put_grouped(out, done);
   if (total) {
     strbuf_addch(out, '/');
     op_put_grouped(out, total);

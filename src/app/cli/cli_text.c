@@ -20,7 +20,7 @@ enum {
 #define TEXT_CYAN "\033[36m"
 
 void cli_text_paint(cli_writer *w, const char *code) {
-  if (w->style.color) strbuf_addstr(&w->out, code);
+  if (w->style.color) strbuf_addstr(&w->out, w->muted ? "\033[0;2m" : code);
 }
 
 static size_t text_columns(const char *text, size_t len) {
@@ -308,6 +308,13 @@ static void text_put_explanation(cli_writer *w, lode_str explanation) {
 
 /* ---- Summaries ---- */
 
+/* Details, and what there is nothing to say about, are shown on request. */
+static bool text_is_hidden(const cli_writer *w, const op_field *f, const op_value *v) {
+  bool nothing = v->type == OP_VALUE_NULL || (v->type == OP_VALUE_COUNT && v->u.count == 0);
+  if (w->verbose || w->full) return false;
+  return f->flags & OP_FIELD_DETAIL || (f->flags & OP_FIELD_QUIET && nothing);
+}
+
 /* One value per line, names aligned. */
 static void text_put_figures(cli_writer *w, const op_row *summary) {
   size_t column = 14;
@@ -317,14 +324,15 @@ static void text_put_figures(cli_writer *w, const op_row *summary) {
     return;
   }
   for (size_t i = 0; i < summary->n; i++) {
-    size_t len = strlen(summary->values[i].field->name);
+    const op_value *v = &summary->values[i];
+    size_t len = text_is_hidden(w, v->field, v) ? 0 : strlen(v->field->name);
     if (len > column) column = len;
   }
   size_t space = w->style.width > column + 1 + TEXT_FIELD_CHARS ? w->style.width - column - 1 : TEXT_FIELD_CHARS;
   for (const op_field *f = w->op->summary; f->name; f++) {
     const op_value *v = op_row_find(summary, f->name);
     char name[40];
-    if (!v) continue;
+    if (!v || text_is_hidden(w, f, v)) continue;
     size_t unit = f->type == OP_FIELD_TIME ? strlen("_ms") : 0; /* not of a date */
     snprintf(name, sizeof name, "%.*s", (int)(strlen(f->name) - unit), f->name);
     for (char *p = name; *p; p++)

@@ -16,7 +16,7 @@
 
 #include <unistd.h>
 
-enum { HIT_WINDOW_LINES = 7, HIT_MIN_WIDTH = 20, HIT_TAB_WIDTH = 4 };
+enum { HIT_WINDOW_LINES = 7, HIT_MIN_WIDTH = 20, HIT_TAB_WIDTH = 4, HIT_EXPLAIN_WIDTH = 28 };
 
 #define HIT_PATH_COLOR "\033[35m"
 #define HIT_LINE_COLOR "\033[32m"
@@ -146,9 +146,9 @@ static void hit_put_code(cli_writer *w, lode_str line, const search_words *words
     while (i < text.len && hit_is_word_char(text.data[i]) == word) i++;
     lode_str part = {text.data + start, i - start};
     bool hit = word && hit_matches(part, words);
-    if (hit) strbuf_addstr(&w->out, HIT_MATCH);
+    if (hit) cli_text_paint(w, HIT_MATCH);
     op_put_printable(&w->out, part, 0);
-    if (hit) strbuf_addstr(&w->out, CLI_PLAIN);
+    if (hit) cli_text_paint(w, CLI_PLAIN);
   }
   if (cut) strbuf_addstr(&w->out, "…");
   strbuf_release(&flat);
@@ -202,27 +202,25 @@ static void hit_put_snippet(cli_writer *w, const op_row *row) {
 
 static void hit_put_explanation(cli_writer *w, lode_str object) {
   json_doc json = {0};
-  size_t at = 8;
+  size_t n = 0;
   if (json_parse(&json, object, NULL, NULL) != LODE_OK) {
     w->out.failed = true; /* only for lack of memory: it is JSON */
     return;
   }
-  cli_text_paint(w, CLI_DIM);
-  strbuf_addstr(&w->out, "        ");
+  size_t per_line = w->style.width > 2 * HIT_EXPLAIN_WIDTH ? (w->style.width - 8) / HIT_EXPLAIN_WIDTH : 1;
   for (uint32_t i = 1; i < json.nodes[0].next; i = json.nodes[i + 1].next) {
     const json_node *x = &json.nodes[i + 1];
+    double value = x->type == JSON_NODE_DOUBLE ? x->u.d : (double)x->u.i;
     lode_str name = json.nodes[i].u.s;
-    size_t len = name.len + sizeof "   0.00" - 1;
-    if (w->narrow && at + len > w->style.width) {
-      strbuf_addstr(&w->out, "\n        ");
-      at = 8;
-    }
-    strbuf_addf(&w->out, "  %.*s %.2f", (int)name.len, name.data,
-                x->type == JSON_NODE_DOUBLE ? x->u.d : (double)x->u.i);
-    at += len;
+    if (value == 0) continue; /* it did not count */
+    if (n % per_line == 0) strbuf_addstr(&w->out, n ? "\n        " : "        ");
+    cli_text_paint(w, CLI_DIM);
+    strbuf_addf(&w->out, "%-*.*s", HIT_EXPLAIN_WIDTH - 10, (int)name.len, name.data);
+    cli_text_paint(w, CLI_PLAIN);
+    strbuf_addf(&w->out, "%6.2f    ", value);
+    n++;
   }
-  cli_text_paint(w, CLI_PLAIN);
-  strbuf_addch(&w->out, '\n');
+  if (n) strbuf_addch(&w->out, '\n');
   json_release(&json);
 }
 
@@ -230,7 +228,7 @@ static void hit_put_extent(cli_writer *w, const op_row *row) {
   unsigned long long first = op_row_get_count(row, "start_line"), last = op_row_get_count(row, "end_line");
   cli_text_paint(w, HIT_LINE_COLOR);
   strbuf_addf(&w->out, ":%llu", first);
-  if (last > first && w->style.color) strbuf_addf(&w->out, "-%llu", last);
+  if (last > first) strbuf_addf(&w->out, "-%llu", last);
   cli_text_paint(w, CLI_PLAIN);
 }
 
@@ -254,23 +252,62 @@ static void hit_put_names(cli_writer *w, const op_row *row) {
   op_put_printable(&w->out, kind, 0);
 }
 
-void cli_text_hit(cli_writer *w, const op_row *row) {
-  lode_str path = op_row_get_text(row, "path");
-  const op_value *score = op_row_get(row, "score"), *explain = op_row_get(row, "explain");
-  if (w->files_only) {
-    bool linked = hit_begin_link(w, path);
-    cli_text_paint(w, HIT_PATH_COLOR);
-    op_put_printable(&w->out, path, 0);
-    cli_text_paint(w, CLI_PLAIN);
-    strbuf_addstr(&w->out, linked ? "\033]8;;\033\\\n" : "\n");
-    return;
-  }
-  if (w->rows) strbuf_addch(&w->out, '\n');
+static void hit_put_path(cli_writer *w, lode_str path, const op_row *extent) {
   bool linked = hit_begin_link(w, path);
   cli_text_paint(w, HIT_PATH_COLOR);
   op_put_printable(&w->out, path, 0);
-  hit_put_extent(w, row);
+  if (extent) hit_put_extent(w, extent);
+  cli_text_paint(w, CLI_PLAIN);
   if (linked) strbuf_addstr(&w->out, "\033]8;;\033\\");
+}
+
+/* The line of a chunk that says most: that of the definition if its name was asked for, else that with most of the
+ * words. */
+static lode_str hit_best_line(const cli_writer *w, const op_row *row, uint64_t *number) {
+  lode_str text = op_row_get_text(row, "snippet"), best = {0};
+  uint64_t first = op_row_get_count(row, op_row_get(row, "snippet_line") ? "snippet_line" : "start_line");
+  uint64_t wanted = op_row_get(row, "line") ? op_row_get_count(row, "line") : first;
+  bool named = hit_is_named(w, row);
+  search_words words;
+  double most = -1;
+  hit_query_words(w, &words);
+  *number = first;
+  for (uint64_t i = first; text.len; i++) {
+    lode_str line = hit_next_line(&text);
+    double score = named ? i == wanted : hit_line_score(line, &words);
+    if (score <= most) continue;
+    most = score;
+    best = line;
+    *number = i;
+  }
+  return best;
+}
+
+/* src/net/retry.go:41: func (b *Backoff) Next() time.Duration { */
+static void hit_put_oneline(cli_writer *w, const op_row *row) {
+  uint64_t number;
+  search_words words;
+  lode_str line = hit_best_line(w, row, &number), path = op_row_get_text(row, "path");
+  while (line.len && (*line.data == ' ' || *line.data == '\t')) line = (lode_str){line.data + 1, line.len - 1};
+  hit_query_words(w, &words);
+  hit_put_path(w, path, NULL);
+  cli_text_paint(w, HIT_LINE_COLOR);
+  size_t start = w->out.len;
+  strbuf_addf(&w->out, ":%llu", (unsigned long long)number);
+  size_t used = path.len + (w->out.len - start) + 2;
+  cli_text_paint(w, CLI_PLAIN);
+  strbuf_addstr(&w->out, ": ");
+  hit_put_code(w, line, &words,
+               !w->narrow                              ? 0
+               : w->style.width > used + HIT_MIN_WIDTH ? w->style.width - used
+                                                       : HIT_MIN_WIDTH);
+  strbuf_addch(&w->out, '\n');
+}
+
+static void hit_put_whole(cli_writer *w, const op_row *row) {
+  const op_value *score = op_row_get(row, "score"), *explain = op_row_get(row, "explain");
+  if (w->rows) strbuf_addch(&w->out, '\n');
+  hit_put_path(w, op_row_get_text(row, "path"), row);
   hit_put_names(w, row);
   if (score) strbuf_addf(&w->out, "  %.2f", score->u.real);
   lode_str relation = op_row_get_text(row, "relation");
@@ -288,6 +325,22 @@ void cli_text_hit(cli_writer *w, const op_row *row) {
   strbuf_addch(&w->out, '\n');
   if (explain) hit_put_explanation(w, explain->u.text);
   hit_put_snippet(w, row);
+}
+
+/* Weak matches are dimmed as a whole. */
+void cli_text_hit(cli_writer *w, const op_row *row) {
+  const op_value *weak = op_row_get(row, "weak");
+  w->muted = weak && weak->u.flag;
+  if (w->files_only) {
+    hit_put_path(w, op_row_get_text(row, "path"), NULL);
+    strbuf_addch(&w->out, '\n');
+  } else if (w->oneline) {
+    hit_put_oneline(w, row);
+  } else {
+    hit_put_whole(w, row);
+  }
+  if (w->muted && w->style.color) strbuf_addstr(&w->out, CLI_PLAIN);
+  w->muted = false;
 }
 
 /* ---- Checks ---- */

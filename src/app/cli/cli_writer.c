@@ -75,10 +75,12 @@ void cli_writer_set_args(cli_writer *w, const op_args *args) {
   const op_arg_text *query = op_args_find(args, "query", OP_ARG_TEXT);
   const op_arg_int *context = op_args_find(args, "context", OP_ARG_INT);
   const op_arg_flag *files_only = op_args_find(args, "files_only", OP_ARG_FLAG);
+  const op_arg_flag *oneline = op_args_find(args, "oneline", OP_ARG_FLAG);
   if (project) w->project = project->path;
   if (query) w->searched = query->text;
   w->whole_snippets = context && context->set;
   w->files_only = files_only && files_only->on;
+  w->oneline = oneline && oneline->on;
 }
 
 lode_status cli_writer_finish(cli_writer *w, lode_error *err) {

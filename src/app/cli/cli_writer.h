@@ -14,9 +14,10 @@ typedef struct cli_writer {
   /* Arguments that change how hits are shown. */
   const char *project; /* NULL: the working directory's */
   lode_str searched;   /* its words are highlighted */
-  bool files_only, whole_snippets;
+  bool files_only, oneline, whole_snippets;
   int fd;
-  bool json, quiet, full;
+  bool json, quiet, full, verbose;
+  bool muted;  /* colours are dimmed: a weak match */
   bool narrow; /* lines must fit style.width: output to a terminal */
   cli_style style;
   cli_progress *bar;

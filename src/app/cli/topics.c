@@ -25,6 +25,7 @@ static const struct {
      "  5    refused: a record that may not be written (malformed, not finite, wrong dimension, other\n"
      "       embedding model), a name that exists, a limit, a newer format, a read-only store, a store\n"
      "       that was removed while open, or the system failed (input/output, space, memory)\n"
+     "  6    the project is not indexed: run `lode index`\n"
      "  130  interrupted (Ctrl-C; 143 by SIGTERM, 129 by SIGHUP); what was acknowledged is kept, the\n"
      "       running batch is not\n"
      "\n"

@@ -68,6 +68,11 @@ void op_code_allow(op_context *ctx, const project_info *project, config_key key)
   op_note(ctx, "it cannot be remembered that you have set it: %.300s (LODE_TRUST=1 trusts every folder)", why.text);
 }
 
+lode_status op_code_not_indexed(op_context *ctx, const project_info *project, lode_error *err) {
+  ctx->unindexed = true;
+  return err_set(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", project_display_name(project));
+}
+
 lode_status op_code_open(op_context *ctx, const project_info *project, bool write, lode_store **store,
                          lode_error *err) {
   op_open_options how = {.write = write, .create = write, .bulk = write, .folder = project->folder};
@@ -76,7 +81,7 @@ lode_status op_code_open(op_context *ctx, const project_info *project, bool writ
   if (write)
     TRY(project_prepare(project, err));
   else if (!project_has_store(project))
-    return err_set(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index`", project_display_name(project));
+    return op_code_not_indexed(ctx, project, err);
   return ctx->open(ctx->opener, &how, store, err);
 }
 
@@ -279,6 +284,11 @@ static void code_note_missing(op_context *ctx, const indexer_report *report) {
   parser_pool *pool = NULL;
   if (report->files == 0)
     op_note(ctx, "no files to index here; hidden, ignored, binary and very large ones are left out (lode config list)");
+  if (report->skipped[SCAN_SKIP_UNREADABLE])
+    op_note(ctx,
+            "%llu file%s or folders cannot be read and are left out: `lode skipped --reason unreadable` lists them",
+            (unsigned long long)report->skipped[SCAN_SKIP_UNREADABLE],
+            report->skipped[SCAN_SKIP_UNREADABLE] == 1 ? "" : "s");
   if (report->chunks == 0 || parser_pool_open(&options, &pool, NULL) != LODE_OK) return;
   if (!parser_pool_program(pool))
     op_note(ctx, "lode-parser was not found: files were cut by lines, not by syntax; `lode doctor` says what to do");
@@ -292,8 +302,7 @@ static lode_status code_need_index(op_context *ctx, const project_info *project,
   lode_store *store = NULL;
   TRY(op_code_open(ctx, project, false, &store, err));
   lode_status st = lode_collection_open(store, STR_LIT(INDEXER_COLL_CODE), &plain, &code, err);
-  if (st == LODE_NOT_FOUND)
-    st = err_set(err, st, "%.300s is not indexed yet: run `lode index`", project_display_name(project));
+  if (st == LODE_NOT_FOUND) st = op_code_not_indexed(ctx, project, err);
   if (code) lode_collection_close(code);
   ctx->release(ctx->opener, store);
   return st;
@@ -411,15 +420,15 @@ void op_code_note_stale(op_context *ctx, uint64_t stale, uint64_t outside, bool 
                  "like one is masked in this "
                  "answer; `lode index` reads the files again");
   if (stale)
-    op_note(ctx,
-            "%llu of the files shown changed since they were indexed, or are gone: `lode index` or --refresh brings "
-            "them up to date",
-            (unsigned long long)stale);
+    op_note(ctx, "%llu of the files shown changed since %s: `lode index` or --refresh brings %s up to date",
+            (unsigned long long)stale, stale == 1 ? "it was indexed, or is gone" : "they were indexed, or are gone",
+            stale == 1 ? "it" : "them");
   if (outside)
     op_note(ctx,
-            "%llu records were left out: their paths lead out of the project, so lode index did not write them; `lode "
-            "index --force` rebuilds the index",
-            (unsigned long long)outside);
+            "%llu record%s left out: %s out of the project, so lode index did not write %s; `lode index --force` "
+            "rebuilds the index",
+            (unsigned long long)outside, outside == 1 ? " was" : "s were",
+            outside == 1 ? "its path leads" : "their paths lead", outside == 1 ? "it" : "them");
 }
 
 /* What the arguments and the settings say about bringing files up to date. */
@@ -450,6 +459,13 @@ static lode_status code_check_verbatim(const op_search_args *args, lode_error *e
     return err_set(err, LODE_INVALID,
                    "--exact and --regex look for a text: they take a query, not --similar or --mode vector");
   return LODE_OK;
+}
+
+/* Does a hit before this one have its path? */
+static bool code_has_path(const search_result *result, size_t at) {
+  for (size_t i = 0; i < at; i++)
+    if (str_eq(result->hits[i].path, result->hits[at].path)) return true;
+  return false;
 }
 
 lode_status op_do_search(op_context *ctx, const op_search_args *args, lode_error *err) {
@@ -493,11 +509,20 @@ lode_status op_do_search(op_context *ctx, const op_search_args *args, lode_error
   TRY_GOTO(code_check_verbatim(args, err));
   op_code_refresh_mode refresh = OP_CODE_REFRESH_OFF;
   TRY_GOTO(code_refresh_mode(ctx, &project, args, &refresh, err));
-  TRY_GOTO(op_code_refresh(ctx, &project, refresh, &answer.freshness, err));
+  bool made = false;
+  if (!project_has_store(&project) && refresh != OP_CODE_REFRESH_OFF)
+    TRY_GOTO(op_code_first_index(ctx, &project, &made, err));
+  if (made)
+    answer.freshness = OP_CODE_FRESH;
+  else
+    TRY_GOTO(op_code_refresh(ctx, &project, refresh, &answer.freshness, err));
   TRY_GOTO(op_code_open(ctx, &project, false, &store, err));
-  TRY_GOTO(search_run(&project, store, &request, result, err));
+  st = search_run(&project, store, &request, result, err);
+  if (st == LODE_NOT_FOUND) (void)!code_need_index(ctx, &project, NULL); /* sets ctx->unindexed */
+  TRY_GOTO(st);
   if (result->weak && !args->limit.set && result->n > CODE_WEAK_HITS) result->n = CODE_WEAK_HITS;
-  for (size_t i = 0; i < result->n && st == LODE_OK; i++) st = code_send_hit(ctx, &answer, i, err);
+  for (size_t i = 0; i < result->n && st == LODE_OK; i++)
+    if (!request.files_only || !code_has_path(result, i)) st = code_send_hit(ctx, &answer, i, err);
   if (st == LODE_OK && result->note[0]) op_note(ctx, "%s", result->note);
   if (st == LODE_OK)
     op_code_note_stale(ctx, result->stale, result->outside, result->doubted && result->n && !request.files_only);

@@ -18,6 +18,8 @@ void op_code_allow(op_context *ctx, const project_info *project, config_key key)
 /* Opens the project's store. For reading: LODE_NOT_FOUND if the project is not indexed. */
 LODE_MUST lode_status op_code_open(op_context *ctx, const project_info *project, bool write, lode_store **store,
                                    lode_error *err);
+/* LODE_NOT_FOUND: the project is not indexed. */
+LODE_MUST lode_status op_code_not_indexed(op_context *ctx, const project_info *project, lode_error *err);
 /* LODE_INVALID unless `name` can be a value of the setting `model`: a model's name, installed or not, or none. */
 LODE_MUST lode_status op_code_check_model(lode_str name, lode_error *err);
 /* A complete run of the indexer: takes the job lock and opens the store. */
@@ -42,6 +44,8 @@ typedef enum op_code_freshness { OP_CODE_FRESH, OP_CODE_UNCHECKED, OP_CODE_BEHIN
 const char *op_code_freshness_name(op_code_freshness freshness); /* NULL: fresh */
 LODE_MUST lode_status op_code_refresh(op_context *ctx, const project_info *project, op_code_refresh_mode mode,
                                       op_code_freshness *freshness, lode_error *err);
+/* Indexes a project that was never indexed, if it is small or the user agrees; *made is false if it was not. */
+LODE_MUST lode_status op_code_first_index(op_context *ctx, const project_info *project, bool *made, lode_error *err);
 /* A place in a file of the project. */
 typedef struct op_code_place {
   strbuf path;   /* escaped, relative to the root, NUL-terminated */

@@ -43,15 +43,16 @@ lode_status op_do_config_get(op_context *ctx, const op_config_args *args, lode_e
   return st;
 }
 
-lode_status op_do_config_set(op_context *ctx, const op_config_args *args, lode_error *err) {
+/* A value without data: the default. */
+static lode_status setting_change(op_context *ctx, const op_config_args *args, lode_str value, lode_error *err) {
   project_info project;
   config_key key;
   lode_status st;
   TRY(op_check_may_write(ctx, err));
   TRY(setting_find(args->key.text, &key, err));
   TRY(op_code_project(ctx, args->project.path, &project, err));
-  if (key == CONFIG_MODEL && args->value.set) TRY_GOTO(op_code_check_model(args->value.text, err));
-  TRY_GOTO(config_set(&project.config, key, args->value.text, err));
+  if (key == CONFIG_MODEL && value.data) TRY_GOTO(op_code_check_model(value, err));
+  TRY_GOTO(config_set(&project.config, key, value, err));
   if (project.trust.state == TRUST_FOREIGN) TRY_GOTO(trust_check(&project.trust, err));
   TRY_GOTO(project_prepare(&project, err));
   TRY_GOTO(config_save(&project.config, project.folder, err));
@@ -60,6 +61,14 @@ lode_status op_do_config_set(op_context *ctx, const op_config_args *args, lode_e
 done:
   project_release(&project);
   return st;
+}
+
+lode_status op_do_config_set(op_context *ctx, const op_config_args *args, lode_error *err) {
+  return setting_change(ctx, args, args->value.text, err);
+}
+
+lode_status op_do_config_unset(op_context *ctx, const op_config_args *args, lode_error *err) {
+  return setting_change(ctx, args, (lode_str){0}, err);
 }
 
 lode_status op_do_config_list(op_context *ctx, const op_config_args *args, lode_error *err) {
@@ -204,7 +213,9 @@ static lode_status reset_send(reset_state *r, lode_error *err) {
   if (r->foreign.len)
     op_note(ctx, "not made by lode, so left in %.200s: %.*s", r->project.folder,
             (int)(r->foreign.len > 300 ? 300 : r->foreign.len), r->foreign.data);
-  if (r->others) op_note(ctx, "%zu other collections of this store stay", r->others);
+  if (r->others)
+    op_note(ctx, "%zu other collection%s of this store stay%s", r->others, r->others == 1 ? "" : "s",
+            r->others == 1 ? "s" : "");
   op_summary_begin(ctx);
   op_row_text(ctx, "root", str_of(r->project.root));
   op_row_text(ctx, "removed", str_of(r->all ? "the index and its settings are removed" : "the index is removed"));

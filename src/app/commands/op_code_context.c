@@ -24,6 +24,14 @@ static lode_status context_send_item(op_context *ctx, size_t rank, const search_
   return op_row_send(ctx, err);
 }
 
+/* Is it the name of a definition rather than a place? Names of files have a dot, a slash or a line. */
+static bool context_names(lode_str text) {
+  for (size_t i = 0; i < text.len; i++)
+    if (text.data[i] == '.' || text.data[i] == '/') return false;
+  const char *colon = text.len ? memchr(text.data, ':', text.len) : NULL;
+  return !colon || (colon + 1 < text.data + text.len && colon[1] == ':'); /* Name::of */
+}
+
 lode_status op_do_context(op_context *ctx, const op_context_args *args, lode_error *err) {
   const op_arg_text *at = &args->at, *name = &args->name;
   search_context_request request = {.name = name->text, .limit = (size_t)args->limit.n};
@@ -32,11 +40,12 @@ lode_status op_do_context(op_context *ctx, const op_context_args *args, lode_err
   lode_store *store = NULL;
   op_code_place place = {0};
   lode_status st;
-  if (at->set == name->set)
-    return err_set(err, LODE_INVALID, "name one piece of code: a file and a line, or a \"name\"");
+  if (at->set == name->set) return err_set(err, LODE_INVALID, "name one piece of code: a file and a line, or a name");
   if (name->set && !name->text.len) return err_set(err, LODE_INVALID, "\"name\" must not be empty");
   TRY(op_code_project(ctx, args->project.path, &project, err));
-  if (at->set) {
+  if (at->set && context_names(at->text)) {
+    request.name = at->text;
+  } else if (at->set) {
     TRY_GOTO(op_code_place_parse(ctx, &project, at->text, &place, err));
     request.path = op_code_place_path(&place);
     request.line = place.line;

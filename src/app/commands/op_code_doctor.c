@@ -140,7 +140,7 @@ static lode_status doctor_check_clients(doctor_state *d) {
     if (st != LODE_OK) return st;
   }
   return doctor_report(d, "mcp", registered ? DOCTOR_OK : DOCTOR_WARNING, registered ? NULL : "lode setup",
-                       "%zu clients know this project's server", registered);
+                       "%zu client%s this project's server", registered, registered == 1 ? " knows" : "s know");
 }
 
 static lode_status doctor_check_parser(doctor_state *d) {
@@ -309,6 +309,11 @@ static lode_status doctor_check_index(doctor_state *d, lode_store *store) {
   if (indexer_stamp_display(&stamp, &d->project.config) == INDEXER_DISPLAY_UNSURE)
     TRY(doctor_report(d, "index", DOCTOR_WARNING, "lode index",
                       "it was made under other rules for secrets than those of now, and may hold some"));
+  if (stamp.skipped[SCAN_SKIP_UNREADABLE])
+    TRY(doctor_report(d, "files", DOCTOR_WARNING, "lode skipped --reason unreadable",
+                      "%llu file%s or folders could not be read by the last run",
+                      (unsigned long long)stamp.skipped[SCAN_SKIP_UNREADABLE],
+                      stamp.skipped[SCAN_SKIP_UNREADABLE] == 1 ? "" : "s"));
   if (stamp.root[0] && strcmp(stamp.root, d->project.root) != 0)
     TRY(doctor_report(d, "index", DOCTOR_WARNING, NULL, "it was made when the project lay at %.300s", stamp.root));
   return doctor_report(d, "index", DOCTOR_OK, NULL, "made by lode %s%s%s", stamp.lode, embedder[0] ? " with " : "",

@@ -59,9 +59,9 @@ static void status_read_store(op_context *ctx, status_view *v, bool skip_stats) 
     if (str_eq(info->name, STR_LIT(INDEXER_COLL_SYMBOLS))) v->symbols_info = info;
   }
   if (v->files_info) indexer_stamp_parse(v->files_info->metadata, &v->stamp);
+  v->files = status_open_collection(v, v->files_info);
   if (skip_stats) return;
   v->code = status_open_collection(v, v->code_info);
-  v->files = status_open_collection(v, v->files_info);
   st = lode_store_stats(v->store, &v->stats, &err);
   v->has_stats = st == LODE_OK;
   if (st != LODE_OK) status_set_damage(v, st, &err);
@@ -187,9 +187,20 @@ static lode_status status_put_changes(op_context *ctx, status_view *v, lode_erro
   return LODE_OK;
 }
 
+/* Files in the index: its file table also knows those that were left out because of their text. */
+static uint64_t status_count_files(status_view *v) {
+  lode_facet_list *skipped = NULL;
+  lode_error err = {.record = LODE_NO_RECORD};
+  uint64_t n = v->files_info ? v->files_info->records : 0, left_out = 0;
+  if (!v->files || lode_counters(v->files, STR_LIT("skip"), &skipped, &err) != LODE_OK) return n;
+  for (size_t i = 0; i < lode_facet_list_count(skipped); i++) left_out += lode_facet_list_at(skipped, i)->count;
+  lode_facet_list_free(skipped);
+  return left_out < n ? n - left_out : 0;
+}
+
 static void status_put_numbers(op_context *ctx, status_view *v, bool skip, bool recount) {
   const lode_collection_info *code = v->code_info;
-  status_put_count(ctx, "files", v->files_info, v->files_info ? v->files_info->records : 0);
+  status_put_count(ctx, "files", v->files_info, status_count_files(v));
   status_put_count(ctx, "chunks", code, code ? code->records : 0);
   status_put_count(ctx, "pending", code, code ? code->pending : 0);
   if (v->symbols_info) op_row_count(ctx, "symbols", v->symbols_info->records);
@@ -219,7 +230,9 @@ lode_status op_do_status(op_context *ctx, const op_status_args *args, lode_error
   bool skip = args->skip_stats.on, recount = args->force_refresh.on;
   status_view v = {.damage = {.status = LODE_OK}};
   lode_error config = {.record = LODE_NO_RECORD};
+  op_skipped_args skipped = {.path = args->project};
   lode_status st;
+  if (args->skipped.on) return op_do_skipped(ctx, &skipped, err);
   TRY(op_code_locate(ctx, args->project.path, &v.project, err));
   st = op_code_settings(ctx, &v.project, &config);
   if (st != LODE_OK) status_set_damage(&v, st, &config);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_collection.c - operations on whole collections: create, collections, rename, drop, count, facets, stats. */
 #include "embed/embed.h"
+#include "commands/op_removal.h"
 #include "models/model_embedder.h"
 #include "ops/op_row.h"
 #include "table/op_args_db.h"
@@ -163,26 +164,22 @@ lode_status op_do_rename(op_context *ctx, const op_rename_args *args, lode_error
 lode_status op_do_drop(op_context *ctx, const op_drop_args *args, lode_error *err) {
   op_open_options how = {.write = true};
   lode_str name = args->collection.text;
+  op_removal removal = {.name = name.data, .yes = args->yes.on, .no_backup = args->no_backup.on};
   op_target target;
   uint64_t count = 0;
-  strbuf what = {0};
-  char quoted[256];
   TRY(op_target_open(ctx, args->collection.text, &how, NULL, &target, err));
   lode_status st;
+  TRY_GOTO(op_removal_ask(ctx, target.collection, &removal, err));
   TRY_GOTO(lode_count(target.collection, &count, err));
-  strbuf_addf(&what, "the collection %s with %llu record%s", str_quote(name, quoted, sizeof quoted),
-              (unsigned long long)count, count == 1 ? "" : "s");
-  strbuf_addch(&what, '\0');
-  if (what.failed) TRY_GOTO(err_nomem(err));
-  TRY_GOTO(op_confirm(ctx, args->yes.on, what.data, err));
   TRY_GOTO(lode_collection_drop(target.store, name, err));
   TRY_GOTO(op_drop_reembed(target.store, name, err));
   op_summary_begin(ctx);
   op_row_text(ctx, "collection", name);
   op_row_count(ctx, "dropped", count);
+  op_removal_put(ctx, &removal);
   TRY_GOTO(op_row_send(ctx, err));
 done:
-  strbuf_release(&what);
+  strbuf_release(&removal.copy);
   op_target_close(ctx, &target);
   return st;
 }

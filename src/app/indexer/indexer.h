@@ -34,7 +34,7 @@ typedef struct indexer_options {
 } indexer_options;
 
 typedef struct indexer_report {
-  uint64_t files; /* in scope and worth indexing */
+  uint64_t files; /* in scope and in the index: the unchanged, added and changed ones */
   uint64_t unchanged, added, changed, removed;
   uint64_t chunks;                   /* written */
   uint64_t vectors;                  /* made */

@@ -44,6 +44,7 @@ struct indexer_ctx {
   indexer_report *report;
   indexer_tasks todo;
   indexer_prefixes scope, unreadable;
+  uint64_t seen; /* files that the walk came to */
   size_t notes;
 };
 
@@ -65,6 +66,8 @@ LODE_MUST lode_status indexer_scan(indexer_ctx *x, const lode_str *paths, size_t
 LODE_MUST lode_status indexer_load_files(indexer_ctx *x, lode_error *err);
 LODE_MUST lode_status indexer_check_root(const indexer_ctx *x, lode_error *err);
 LODE_MUST lode_status indexer_add_prefix(indexer_ctx *x, indexer_prefixes *p, lode_str path, lode_error *err);
+/* Counts a file that is as it was indexed. */
+void indexer_count_unchanged(indexer_report *report, const indexer_file_state *file);
 bool indexer_is_under(const indexer_prefixes *p, lode_str path);
 
 #endif

@@ -70,7 +70,7 @@ lode_status indexer_open_models(indexer_ctx *x, lode_error *err) {
 /* ---- Collections ---- */
 
 typedef struct indexer_found { /* the collections that the store has */
-  bool code, files, quality, has_new;
+  bool code, files, symbols, quality, has_new;
   char embedder[400];
   uint64_t kept[2]; /* vectors of the wanted model that interrupted rebuilds left: in INDEXER_COLL_KEPT, in the new */
   indexer_stamp stamp;
@@ -102,6 +102,8 @@ static lode_status indexer_inspect(indexer_ctx *x, indexer_found *f, lode_error 
     } else if (indexer_is_named(info, INDEXER_COLL_FILES)) {
       f->files = true;
       indexer_stamp_parse(info->metadata, &f->stamp);
+    } else if (indexer_is_named(info, INDEXER_COLL_SYMBOLS)) {
+      f->symbols = true;
     } else if (indexer_is_named(info, INDEXER_COLL_QUALITY)) {
       f->quality = true;
     } else if (indexer_is_named(info, INDEXER_COLL_KEPT)) {
@@ -195,7 +197,7 @@ static lode_status indexer_check_model(const indexer_ctx *x, const indexer_found
   return err_set(
       err, LODE_MISMATCH,
       "the index has vectors of %.150s, and the configuration says %.*s: `lode index --force` rebuilds the index, "
-      "`lode config set model` goes back; search by words goes on",
+      "`lode config unset model` goes back; search by words goes on",
       f->embedder, (int)mine.len, mine.data);
 }
 
@@ -236,12 +238,26 @@ lode_status indexer_save_stamp(indexer_ctx *x, lode_error *err) {
   return st;
 }
 
+/* Somebody dropped the chunks: what is known of the files would keep them from being read again. */
+static lode_status indexer_drop_remains(indexer_ctx *x, indexer_found *f, lode_error *err) {
+  static const char *const names[] = {INDEXER_COLL_QUALITY, INDEXER_COLL_SYMBOLS, INDEXER_COLL_FILES};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    lode_status st = lode_collection_drop(x->store, str_of(names[i]), err);
+    if (st != LODE_OK && st != LODE_NOT_FOUND) return st;
+  }
+  err_clear(err);
+  return indexer_inspect(x, f, err);
+}
+
 lode_status indexer_prepare_colls(indexer_ctx *x, lode_error *err) {
   char secrets[32];
   indexer_found f;
   TRY(indexer_inspect(x, &f, err));
+  bool no_chunks = f.files && f.stamp.indexed_ms && !f.code, torn = f.records && !(f.files && f.symbols);
+  if (no_chunks || torn) indexer_note(x, "a collection of the index was dropped: everything is indexed again");
+  if (no_chunks) TRY(indexer_drop_remains(x, &f, err));
   bool resplit = f.files && f.records && f.stamp.revision != INDEXER_REVISION, newer = indexer_is_newer_model(x, &f);
-  x->rebuild = f.code && (x->options.force || resplit || newer);
+  x->rebuild = f.code && (x->options.force || resplit || newer || torn);
   if (f.has_new) TRY(indexer_drop_new_colls(x, &f, x->rebuild, err));
   if (resplit && !x->options.force)
     indexer_note(x, "this lode cuts files in another way than the one that made the index: it is rebuilt");

@@ -67,6 +67,16 @@ static lode_status indexer_add_task(indexer_ctx *x, lode_str shown, const indexe
   return LODE_OK;
 }
 
+void indexer_count_unchanged(indexer_report *r, const indexer_file_state *file) {
+  r->masked += file->masked;
+  if (file->skip != SCAN_SKIP_NONE) {
+    r->skipped[file->skip]++;
+    return;
+  }
+  r->files++;
+  r->unchanged++;
+}
+
 static lode_status indexer_visit_entry(indexer_ctx *x, const scan_entry *e, strbuf *shown, lode_error *err) {
   shown->len = 0;
   files_path_escape(shown, e->path);
@@ -80,12 +90,10 @@ static lode_status indexer_visit_entry(indexer_ctx *x, const scan_entry *e, strb
     x->report->skipped[SCAN_SKIP_TOO_DEEP]++;
     return LODE_OK;
   }
-  x->report->files++;
+  x->seen++;
   if (known) known->mark = x->file_table.mark;
   if (known && !x->recheck && indexer_looks_same(&known->file, e)) {
-    x->report->unchanged++;
-    x->report->masked += known->file.masked;
-    if (known->file.skip != SCAN_SKIP_NONE) x->report->skipped[known->file.skip]++;
+    indexer_count_unchanged(x->report, &known->file);
     return LODE_OK;
   }
   return indexer_add_task(x, path, known, e, err);
@@ -104,7 +112,7 @@ static lode_status indexer_walk_one(indexer_ctx *x, lode_str below, lode_error *
   while (more && st == LODE_OK) {
     st = scan_walker_next(walker, &entry, &more, err);
     if (st == LODE_OK && more) st = indexer_visit_entry(x, &entry, &shown, err);
-    if (st == LODE_OK && more) st = err_progress(indexer_progress(x), "looking at files", x->report->files, 0, err);
+    if (st == LODE_OK && more) st = err_progress(indexer_progress(x), "looking at files", x->seen, 0, err);
   }
   if (walker) {
     const uint64_t *counts = scan_walker_counts(walker);

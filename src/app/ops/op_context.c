@@ -11,7 +11,7 @@
 bool op_is_address(const char *store) { return strstr(store, "://") != NULL; }
 
 lode_status op_run(op_context *ctx, const op_args *args, lode_error *err) {
-  ctx->nothing = ctx->damaged = false;
+  ctx->nothing = ctx->damaged = ctx->unindexed = false;
   ctx->command_line = args->flags;
   ctx->op = args->op;
   mem_arena_init(&ctx->row.arena, 0);
@@ -35,20 +35,27 @@ lode_status op_check_may_change(const op_context *ctx, lode_store *store, const 
   return ctx->remote ? indexer_guard_request(store, folder, name, err) : indexer_guard_index(store, folder, name, err);
 }
 
-lode_status op_confirm(const op_context *ctx, bool yes, const char *what, lode_error *err) {
+bool op_can_ask(const op_context *ctx) {
+  return ctx->command_line && !ctx->remote && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+}
+
+bool op_ask(const char *question, bool yes) {
   strbuf line = {0};
   char answer[16] = "";
-  if (ctx->remote || yes) return LODE_OK;
-  if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-    return err_set(err, LODE_REFUSED, "this removes %.300s: give --yes to do it", what);
-  strbuf_addstr(&line, "remove ");
-  op_put_printable(&line, str_of(what), 0);
-  strbuf_addstr(&line, "? [y/N] ");
+  op_put_printable(&line, str_of(question), 0);
+  strbuf_addstr(&line, yes ? " [Y/n] " : " [y/N] ");
   bool asked = !line.failed && op_write_fd(STDERR_FILENO, line.data, line.len) == 0;
   strbuf_release(&line);
   ssize_t n = asked ? read(STDIN_FILENO, answer, sizeof answer - 1) : 0;
-  if (n > 0 && (answer[0] == 'y' || answer[0] == 'Y')) return LODE_OK;
-  return err_set(err, LODE_REFUSED, "nothing was removed");
+  return n > 0 && (answer[0] == 'y' || answer[0] == 'Y' || (yes && answer[0] == '\n'));
+}
+
+lode_status op_confirm(const op_context *ctx, bool yes, const char *what, lode_error *err) {
+  char question[700];
+  if (ctx->remote || yes) return LODE_OK;
+  if (!op_can_ask(ctx)) return err_set(err, LODE_REFUSED, "this removes %.300s: give --yes to do it", what);
+  snprintf(question, sizeof question, "remove %.600s?", what);
+  return op_ask(question, false) ? LODE_OK : err_set(err, LODE_REFUSED, "nothing was removed");
 }
 
 lode_status op_admit_read(const op_context *ctx, uint64_t rows, lode_error *err) {

@@ -66,6 +66,7 @@ struct op_context {
   const op_def *op;                  /* what runs; set by op_run, as is the row */
   op_row row;                        /* see op_row.h */
   bool nothing;                      /* set by handlers: success, but nothing was found */
+  bool unindexed;                    /* set by handlers: the project that was asked for is not indexed yet */
   bool damaged;                      /* set by handlers: success, but the result reports damage */
 };
 
@@ -82,6 +83,10 @@ LODE_MUST lode_status op_check_trust(const op_context *ctx, lode_error *err);
  * `folder` is the store's; NULL: the context's. */
 LODE_MUST lode_status op_check_may_change(const op_context *ctx, lode_store *store, const char *folder, lode_str name,
                                           lode_error *err);
+/* Is there a person at a terminal who can be asked? */
+bool op_can_ask(const op_context *ctx);
+/* Asks a question that ends with " [y/N] ", or " [Y/n] " if `yes` is the answer of an empty line. */
+bool op_ask(const char *question, bool yes);
 /* Confirmation before `what` is removed: asks on a terminal unless the caller said yes; without a terminal
  * LODE_REFUSED. Remote callers are not asked. */
 LODE_MUST lode_status op_confirm(const op_context *ctx, bool yes, const char *what, lode_error *err);

@@ -38,6 +38,7 @@ enum {
   OP_PARAM_POSITIONAL = 2, /* command line: given by position; a LIST takes all remaining words */
   OP_PARAM_CLI_ONLY = 4,   /* on the command line only */
   OP_PARAM_REST = 8,       /* a positional text: further words of the command line are appended, separated by spaces */
+  OP_PARAM_EITHER = 16,    /* command line: a flag that may also be given by position */
 };
 
 typedef struct op_param {
@@ -74,6 +75,8 @@ typedef enum op_field_type {
 enum {
   OP_FIELD_NULLABLE = 1,
   OP_FIELD_OPTIONAL = 2, /* may be left out */
+  OP_FIELD_DETAIL = 4,   /* people see it with --verbose only */
+  OP_FIELD_QUIET = 8,    /* ... also where it is null or 0 */
 };
 
 typedef struct op_field {

@@ -24,7 +24,7 @@ typedef struct op_search_args {
   op_arg_text query, lang, path, type, name, similar;
   op_arg_int limit, context;
   op_arg_choice mode;
-  op_arg_flag exact, regex, files_only, explain, refresh, no_refresh;
+  op_arg_flag exact, regex, files_only, oneline, explain, refresh, no_refresh;
   op_arg_path project;
 } op_search_args;
 OP_HANDLER(search, op_search_args)
@@ -37,7 +37,7 @@ typedef struct op_context_args {
 OP_HANDLER(context, op_context_args)
 
 typedef struct op_status_args {
-  op_arg_flag check, skip_stats, force_refresh;
+  op_arg_flag check, skipped, skip_stats, force_refresh;
   op_arg_path project;
 } op_status_args;
 OP_HANDLER(status, op_status_args)
@@ -85,6 +85,7 @@ typedef struct op_config_args {
 } op_config_args;
 OP_HANDLER(config_get, op_config_args)
 OP_HANDLER(config_set, op_config_args)
+OP_HANDLER(config_unset, op_config_args)
 OP_HANDLER(config_list, op_config_args)
 
 #endif

@@ -31,7 +31,7 @@ OP_HANDLER(rename, op_rename_args)
 
 typedef struct op_drop_args {
   op_arg_text collection;
-  op_arg_flag yes;
+  op_arg_flag yes, no_backup;
 } op_drop_args;
 OP_HANDLER(drop, op_drop_args)
 
@@ -121,6 +121,7 @@ typedef struct op_delete_args {
   op_arg_list ids;
   op_arg_lines ids_file;
   op_arg_json where, where_document;
+  op_arg_flag yes, no_backup;
 } op_delete_args;
 OP_HANDLER(delete, op_delete_args)
 

@@ -7,6 +7,11 @@
     OP_PATH(args, project), .letter = 'p', .value = "DIR",                                                             \
                             .about = "a file or folder of the project; the working directory when not given"           \
   }
+#define P_CODE_PROJECT_PLACED(args)                                                                                    \
+  {                                                                                                                    \
+    OP_PATH(args, project), .letter = 'p', .flags = OP_PARAM_EITHER, .value = "DIR",                                   \
+                            .about = "a file or folder of the project; the working directory when not given"           \
+  }
 #define P_CODE_PATH(args)                                                                                              \
   {                                                                                                                    \
     OP_PATH(args, path), .flags = OP_PARAM_POSITIONAL, .value = "PATH",                                                \
@@ -56,24 +61,29 @@ static const op_param params_code_search[] = {
      .about = "find code like this, instead of a query; FILE:NAME is a definition in it"},
     {OP_INT(op_search_args, context), .letter = 'C', .value = "N", .max = 1000,
      .about = "this many lines of the file before and after"},
-    {OP_FLAG(op_search_args, files_only), .about = "show paths only"},
+    {OP_FLAG(op_search_args, files_only), .about = "show paths only, each once"},
+    {OP_FLAG(op_search_args, oneline), .flags = OP_PARAM_CLI_ONLY,
+     .about = "show one line of each result: PATH:LINE: its text, as grep does and editors read"},
     {OP_FLAG(op_search_args, explain), .about = "show what each score is made of"},
     {OP_FLAG(op_search_args, refresh), .about = "bring changed files up to date first, however long it takes"},
     {OP_FLAG(op_search_args, no_refresh), .about = "search the index as it is (search.refresh=off: always)"},
     P_CODE_PROJECT(op_search_args),
     {0}};
 static const op_param params_code_context[] = {
-    {OP_TEXT(op_context_args, at), .flags = OP_PARAM_POSITIONAL, .value = "FILE[:LINE]", .about = "the piece of code"},
-    {OP_TEXT(op_context_args, name), .value = "NAME", .about = "or its name"},
+    {OP_TEXT(op_context_args, at), .flags = OP_PARAM_POSITIONAL, .value = "FILE[:LINE]|NAME",
+     .about = "the piece of code: a place in a file, or the name of what it defines (./Makefile is a file)"},
+    {OP_TEXT(op_context_args, name), .value = "NAME", .about = "its name, where a file is called the same"},
     {OP_INT(op_context_args, limit), .letter = 'n', .value = "N", .fallback = "20", .min = 1, .max = 1000,
      .about = "at most this many uses"},
     P_CODE_PROJECT(op_context_args),
     {0}};
 static const op_param params_code_status[] = {
     {OP_FLAG(op_status_args, check), .about = "walk the tree and count the files that changed since the index"},
+    {OP_FLAG(op_status_args, skipped), .flags = OP_PARAM_CLI_ONLY,
+     .about = "list the files that are not in the index and why, as lode skipped does"},
     {OP_FLAG(op_status_args, skip_stats), .about = "leave out languages, sizes and registrations"},
     {OP_FLAG(op_status_args, force_refresh), .about = "count everything again instead of reading counters"},
-    P_CODE_PROJECT(op_status_args),
+    P_CODE_PROJECT_PLACED(op_status_args),
     {0}};
 static const op_param params_code_skipped[] = {
     P_CODE_PATH(op_skipped_args),
@@ -88,7 +98,7 @@ static const op_param params_code_watch[] = {
     {0}};
 static const op_param params_code_doctor[] = {
     {OP_FLAG(op_doctor_args, repair), .about = "repair what can be repaired; nothing is deleted"},
-    P_CODE_PROJECT(op_doctor_args),
+    P_CODE_PROJECT_PLACED(op_doctor_args),
     {0}};
 static const op_param params_code_reset[] = {
     {OP_CHOICE(op_reset_args, what), .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "WHAT",
@@ -115,8 +125,9 @@ static const op_param params_code_trust[] = {
   }
 static const op_param params_config_get[] = {P_CONFIG_KEY, P_CODE_PROJECT(op_config_args), {0}};
 static const op_param params_config_set[] = {P_CONFIG_KEY,
-                                             {OP_TEXT(op_config_args, value), .flags = OP_PARAM_POSITIONAL,
-                                              .value = "VALUE", .about = "its value; its default when not given"},
+                                             {OP_TEXT(op_config_args, value),
+                                              .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "VALUE",
+                                              .about = "its value"},
                                              P_CODE_PROJECT(op_config_args),
                                              {0}};
 static const op_param params_config_list[] = {P_CODE_PROJECT(op_config_args), {0}};
@@ -130,10 +141,10 @@ static const op_field row_code_setup[] = {
     {0}};
 static const op_field summary_code_index[] = {
     {"root", OP_FIELD_TEXT, 0, "of the project"},
-    {"files", OP_FIELD_COUNT, 0, "worth indexing"},
+    {"files", OP_FIELD_COUNT, 0, "in the index: the new, changed and unchanged ones"},
     {"added", OP_FIELD_COUNT, 0, "files that are new"},
     {"changed", OP_FIELD_COUNT, 0, "files that were read again"},
-    {"removed", OP_FIELD_COUNT, 0, "files that are gone"},
+    {"removed", OP_FIELD_COUNT, 0, "files that are gone, or left out now"},
     {"unchanged", OP_FIELD_COUNT, 0, "files that are as they were"},
     {"chunks", OP_FIELD_COUNT, 0, "written"},
     {"vectors", OP_FIELD_COUNT, 0, "made"},
@@ -192,35 +203,35 @@ static const op_field summary_code_status[] = {
      "of the project; null in a request to a store that does not lie in one as .lode"},
     {"state", OP_FIELD_TEXT, 0, "not indexed, indexing, unfinished, ready, busy, damaged or untrusted"},
     {"damage", OP_FIELD_TEXT, OP_FIELD_NULLABLE | OP_FIELD_OPTIONAL, "what is wrong, and what to run"},
-    {"files", OP_FIELD_COUNT, OP_FIELD_NULLABLE, "indexed"},
-    {"chunks", OP_FIELD_COUNT, OP_FIELD_NULLABLE, "of them"},
-    {"pending", OP_FIELD_COUNT, OP_FIELD_NULLABLE, "chunks that have no vector yet"},
-    {"quality_pending", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "chunks that have no second vector yet"},
-    {"symbols", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "files whose definitions and uses are known"},
+    {"files", OP_FIELD_COUNT, OP_FIELD_NULLABLE | OP_FIELD_QUIET, "indexed"},
+    {"chunks", OP_FIELD_COUNT, OP_FIELD_NULLABLE | OP_FIELD_QUIET, "of them"},
+    {"pending", OP_FIELD_COUNT, OP_FIELD_NULLABLE | OP_FIELD_QUIET, "chunks that have no vector yet"},
+    {"quality_pending", OP_FIELD_COUNT, OP_FIELD_OPTIONAL | OP_FIELD_QUIET, "chunks that have no second vector yet"},
+    {"symbols", OP_FIELD_COUNT, OP_FIELD_OPTIONAL | OP_FIELD_DETAIL, "files whose definitions and uses are known"},
     {"languages", OP_FIELD_OBJECT, OP_FIELD_OPTIONAL, "files by language"},
-    {"kinds", OP_FIELD_OBJECT, OP_FIELD_OPTIONAL, "chunks by kind"},
-    {"skipped", OP_FIELD_OBJECT, OP_FIELD_OPTIONAL, "left out by the last full run, by reason"},
-    {"masked", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "secrets inside files that were masked"},
-    {"model", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "that made the vectors"},
-    {"model_wanted", OP_FIELD_TEXT, 0, "of the configuration"},
+    {"kinds", OP_FIELD_OBJECT, OP_FIELD_OPTIONAL | OP_FIELD_DETAIL, "chunks by kind"},
+    {"skipped", OP_FIELD_OBJECT, OP_FIELD_OPTIONAL | OP_FIELD_QUIET, "left out by the last full run, by reason"},
+    {"masked", OP_FIELD_COUNT, OP_FIELD_OPTIONAL | OP_FIELD_QUIET, "secrets inside files that were masked"},
+    {"model", OP_FIELD_TEXT, OP_FIELD_NULLABLE | OP_FIELD_QUIET, "that made the vectors"},
+    {"model_wanted", OP_FIELD_TEXT, OP_FIELD_DETAIL, "of the configuration"},
     {"bytes", OP_FIELD_BYTES, OP_FIELD_OPTIONAL, "of the index"},
-    {"last_index", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "when, as a date"},
-    {"last_scan", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "when the whole tree was last looked at"},
-    {"seconds_since_scan", OP_FIELD_COUNT, OP_FIELD_NULLABLE, "how long that was ago"},
-    {"activity", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "who indexes now, and how far it is"},
-    {"watcher", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "who watches"},
-    {"mcp", OP_FIELD_TEXTS, OP_FIELD_OPTIONAL, "clients that know this project's MCP server"},
-    {"segments", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "files of the vector index"},
-    {"untexted", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "chunks that text search still scans"},
-    {"damaged_pages", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "met by this command"},
-    {"quarantined", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "damaged files that were set aside"},
-    {"trust", OP_FIELD_TEXT, OP_FIELD_OPTIONAL,
+    {"last_index", OP_FIELD_TEXT, OP_FIELD_NULLABLE | OP_FIELD_QUIET, "when, as a date"},
+    {"last_scan", OP_FIELD_TEXT, OP_FIELD_NULLABLE | OP_FIELD_DETAIL, "when the whole tree was last looked at"},
+    {"seconds_since_scan", OP_FIELD_COUNT, OP_FIELD_NULLABLE | OP_FIELD_DETAIL, "how long that was ago"},
+    {"activity", OP_FIELD_TEXT, OP_FIELD_NULLABLE | OP_FIELD_QUIET, "who indexes now, and how far it is"},
+    {"watcher", OP_FIELD_TEXT, OP_FIELD_NULLABLE | OP_FIELD_QUIET, "who watches"},
+    {"mcp", OP_FIELD_TEXTS, OP_FIELD_OPTIONAL | OP_FIELD_QUIET, "clients that know this project's MCP server"},
+    {"segments", OP_FIELD_COUNT, OP_FIELD_OPTIONAL | OP_FIELD_DETAIL, "files of the vector index"},
+    {"untexted", OP_FIELD_COUNT, OP_FIELD_OPTIONAL | OP_FIELD_DETAIL, "chunks that text search still scans"},
+    {"damaged_pages", OP_FIELD_COUNT, OP_FIELD_OPTIONAL | OP_FIELD_QUIET, "met by this command"},
+    {"quarantined", OP_FIELD_COUNT, OP_FIELD_OPTIONAL | OP_FIELD_QUIET, "damaged files that were set aside"},
+    {"trust", OP_FIELD_TEXT, OP_FIELD_OPTIONAL | OP_FIELD_DETAIL,
      "none (no store yet), ours, adopted, untrusted or foreign; absent when the store was named"},
     {"held", OP_FIELD_OBJECT, OP_FIELD_OPTIONAL, "settings without effect until `lode trust`"},
     {"changed_files", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "--check: not as they were indexed"},
     {"new_files", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "--check: not indexed yet"},
     {"removed_files", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "--check: indexed, and gone"},
-    {"revision", OP_FIELD_NUMBER, OP_FIELD_OPTIONAL, "of the way files are cut"},
+    {"revision", OP_FIELD_NUMBER, OP_FIELD_OPTIONAL | OP_FIELD_DETAIL, "of the way files are cut"},
     {0}};
 static const op_field row_code_skipped[] = {
     {"path", OP_FIELD_TEXT, 0, "from the root; of a folder, with a slash at its end"},
@@ -323,13 +334,14 @@ const op_def op_table_code[] = {
      .detail = "The definition, the pieces before and after it in the file, and the places elsewhere where its name "
                "stands. By words, not by "
                "types: a name that several things share shows the users of all.",
-     .examples = "lode context src/net.c:120\nlode context --name parseHeader"},
+     .examples = "lode context src/net.c:120\nlode context parseHeader"},
     {OP_OF_CODE(status), .about = "show the state of a project's index", .flags = OP_READ_ONLY | OP_PROJECT | OP_LOCAL,
-     .params = params_code_status, .summary = summary_code_status,
-     .detail = "Answers at once, whatever the size, and also while another process indexes, when the index is damaged, "
+     .params = params_code_status, .row = row_code_skipped, .summary = summary_code_status,
+     .detail = "Shows what matters most; -v shows every figure, and --skipped one row for each file that was left out. "
+               "Answers at once, whatever the size, and also while another process indexes, when the index is damaged, "
                "or when there is "
                "no model.",
-     .examples = "lode status\nlode status --json\nlode status --check"},
+     .examples = "lode status\nlode status --json\nlode status --check\nlode status --skipped"},
     {OP_OF_CODE(skipped), .about = "list the files that are not in the index, and why",
      .flags = OP_NO_HTTP | OP_READ_ONLY | OP_PROJECT | OP_LOCAL | OP_PAGED, .params = params_code_skipped,
      .row = row_code_skipped,
@@ -386,8 +398,10 @@ const op_def op_table_config[] = {
     {OP_OF_CONFIG(get), .about = "print one setting", .flags = OP_READ_ONLY | OP_PROJECT | OP_LOCAL,
      .params = params_config_get, .summary = summary_config, .say = "{value}", .examples = "lode config get model"},
     {OP_OF_CONFIG(set), .about = "change one setting", .flags = OP_PROJECT | OP_LOCAL, .params = params_config_set,
-     .summary = summary_config, .say = "{key} = {value}",
-     .examples = "lode config set search.refresh auto\n# back to its default\nlode config set model"},
+     .summary = summary_config, .say = "{key} = {value}", .examples = "lode config set search.refresh auto"},
+    {OP_OF_CONFIG(unset), .about = "give one setting its default again", .flags = OP_PROJECT | OP_LOCAL,
+     .params = params_config_get, .summary = summary_config, .say = "{key} = {value}",
+     .examples = "lode config unset model"},
     {OP_OF_CONFIG(list), .about = "show all settings", .flags = OP_READ_ONLY | OP_PROJECT | OP_LOCAL,
      .params = params_config_list, .row = row_config, .examples = "lode config list"},
     {0}};

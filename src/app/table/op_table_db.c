@@ -16,6 +16,14 @@
         .about = "these records only; on the command line separated by commas, or a JSON array for ids "               \
                  "that hold commas or begin with ["                                                                    \
   }
+/* The same, and also by position: `lode db get notes a b`. */
+#define P_DB_IDS_PLACED(args)                                                                                          \
+  {                                                                                                                    \
+    OP_LIST(args, ids),                                                                                                \
+        .flags = OP_PARAM_EITHER, .value = "ID,ID",                                                                    \
+        .about = "these records only, also without --ids; on the command line separated by commas, or a JSON array "   \
+                 "for ids that hold commas or begin with ["                                                            \
+  }
 #define P_DB_IDS_FILE(args)                                                                                            \
   {                                                                                                                    \
     OP_LINES(args, ids_file), .flags = OP_PARAM_CLI_ONLY, .value = "FILE", .into = "ids",                              \
@@ -108,10 +116,6 @@ static const op_param params_db_rename[] = {P_DB_COLLECTION(op_rename_args),
                                              .about = "its new name"},
                                             {0}};
 static const op_param params_db_name[] = {P_DB_COLLECTION(op_count_args), {0}};
-static const op_param params_db_drop[] = {
-    P_DB_COLLECTION(op_drop_args),
-    {OP_FLAG(op_drop_args, yes), .letter = 'y', .flags = OP_PARAM_CLI_ONLY, .about = "do not ask for confirmation"},
-    {0}};
 static const op_param params_db_add[] = {P_DB_COLLECTION(op_write_args),  P_DB_RECORDS(op_write_args),
                                          P_DB_ON_EXISTING(op_write_args), P_DB_CREATE(op_write_args),
                                          P_DB_METRIC(op_write_args),      P_DB_EMBED(op_write_args),
@@ -146,7 +150,7 @@ static const op_param params_db_reembed[] = {
     {0}};
 static const op_param params_db_get[] = {
     P_DB_COLLECTION(op_get_args),
-    P_DB_IDS(op_get_args),
+    P_DB_IDS_PLACED(op_get_args),
     P_DB_IDS_FILE(op_get_args),
     P_DB_WHERE(op_get_args),
     P_DB_WHERE_DOCUMENT(op_get_args),
@@ -164,7 +168,8 @@ static const op_param params_db_query[] = {
     {OP_VECTORS(op_query_args, vectors), .value = "FILE",
      .about = "several vectors at once; on the command line a file: .npy, .fvecs, or JSON: one array per line, or an "
               "array of arrays"},
-    {OP_TEXT(op_query_args, text), .value = "TEXT", .about = "words to look for"},
+    {OP_TEXT(op_query_args, text), .flags = OP_PARAM_EITHER | OP_PARAM_REST, .value = "TEXT",
+     .about = "words to look for, also without --text"},
     {OP_CHOICE(op_query_args, mode), .value = "MODE", .choices = "text|vector|hybrid",
      .about = "rank by words (BM25), by distance, or by both fused; when not given, by what is given"},
     {OP_INT(op_query_args, k), .letter = 'k', .value = "N", .fallback = "10", .min = 1,
@@ -187,9 +192,18 @@ static const op_param params_db_query[] = {
      .about =
          "answer the query, and show how instead of the records: the plan, why, what was done, and how long it took"},
     {0}};
-static const op_param params_db_delete[] = {P_DB_COLLECTION(op_delete_args),     P_DB_IDS(op_delete_args),
-                                            P_DB_IDS_STREAM(op_delete_args),     P_DB_WHERE(op_delete_args),
-                                            P_DB_WHERE_DOCUMENT(op_delete_args), {0}};
+#define P_DB_YES(args)                                                                                                 \
+  {OP_FLAG(args, yes), .letter = 'y', .flags = OP_PARAM_CLI_ONLY, .about = "do not ask for confirmation"}, {           \
+    OP_FLAG(args, no_backup), .flags = OP_PARAM_CLI_ONLY, .about = "keep no copy of what is removed"                   \
+  }
+static const op_param params_db_delete[] = {P_DB_COLLECTION(op_delete_args),
+                                            P_DB_IDS_PLACED(op_delete_args),
+                                            P_DB_IDS_STREAM(op_delete_args),
+                                            P_DB_WHERE(op_delete_args),
+                                            P_DB_WHERE_DOCUMENT(op_delete_args),
+                                            P_DB_YES(op_delete_args),
+                                            {0}};
+static const op_param params_db_drop[] = {P_DB_COLLECTION(op_drop_args), P_DB_YES(op_drop_args), {0}};
 static const op_param params_db_facets[] = {
     P_DB_COLLECTION(op_facets_args),
     {OP_TEXT(op_facets_args, key), .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "KEY",
@@ -282,8 +296,12 @@ static const op_field row_db_collections[] = {
     {0}};
 static const op_field summary_db_rename[] = {
     {"collection", OP_FIELD_TEXT, 0, "the old name"}, {"new_name", OP_FIELD_TEXT, 0, "the new one"}, {0}};
-static const op_field summary_db_drop[] = {
-    {"collection", OP_FIELD_TEXT, 0, "its name"}, {"dropped", OP_FIELD_COUNT, 0, "how many records it had"}, {0}};
+#define P_DB_BACKUP_FIELD                                                                                              \
+  { "backup", OP_FIELD_TEXT, OP_FIELD_OPTIONAL, "a file with a copy of the records, where one was kept" }
+static const op_field summary_db_drop[] = {{"collection", OP_FIELD_TEXT, 0, "its name"},
+                                           {"dropped", OP_FIELD_COUNT, 0, "how many records it had"},
+                                           P_DB_BACKUP_FIELD,
+                                           {0}};
 static const op_field summary_db_write[] = {
     {"collection", OP_FIELD_TEXT, 0, "its name"},
     {"read", OP_FIELD_COUNT, 0, "records read"},
@@ -330,8 +348,10 @@ static const op_field summary_db_reembed[] = {
     {"reused", OP_FIELD_COUNT, 0, "vectors that an earlier, interrupted run had made"},
     {"without_vector", OP_FIELD_COUNT, 0, "records without a document"},
     {0}};
-static const op_field summary_db_delete[] = {
-    {"collection", OP_FIELD_TEXT, 0, "its name"}, {"deleted", OP_FIELD_COUNT, 0, "how many records are gone"}, {0}};
+static const op_field summary_db_delete[] = {{"collection", OP_FIELD_TEXT, 0, "its name"},
+                                             {"deleted", OP_FIELD_COUNT, 0, "how many records are gone"},
+                                             P_DB_BACKUP_FIELD,
+                                             {0}};
 static const op_field summary_db_count[] = {
     {"collection", OP_FIELD_TEXT, 0, "its name"}, {"count", OP_FIELD_NUMBER, 0, "how many records"}, {0}};
 static const op_field row_db_facets[] = {
@@ -447,9 +467,12 @@ const op_def op_table_db[] = {
      .summary = summary_db_rename, .say = "{collection}: now called {new_name}",
      .detail = "The collections of a project's code index are refused.", .examples = "lode db rename notes journal"},
     {OP_OF_DB(drop), .about = "remove a collection and all its records", .flags = OP_DESTRUCTIVE,
-     .params = params_db_drop, .summary = summary_db_drop, .say = "{collection}: dropped, {dropped} record{s}",
+     .params = params_db_drop, .summary = summary_db_drop,
+     .say = "{collection}: dropped, {dropped} record{s}[; a copy is at {backup}]",
      .detail =
-         "Asks on a terminal; elsewhere --yes is needed. It is gone at once for every reader. Its bytes are erased by "
+         "Asks on a terminal, and keeps a copy of the records beside the store as JSON lines, which `lode db add` "
+         "reads; --yes does not ask and keeps none, and is needed where there is no terminal. It is gone at once for "
+         "every reader. Its bytes are erased by "
          "maintenance, and "
          "surely by compact. The collections of a project's code index are refused: lode reset index removes those.",
      .examples = "lode db drop notes\nlode db drop notes --yes"},
@@ -482,7 +505,7 @@ const op_def op_table_db[] = {
      .detail =
          "By ids in the order asked, otherwise in the order of insertion. Memory is bounded: an answer of more than "
          "32 MiB is written while it is read, and a note says so if others changed the collection meanwhile.",
-     .examples = "lode db get notes --ids a,b\n"
+     .examples = "lode db get notes a b\n"
                  "lode db get notes --where '{\"lang\":\"c\",\"size\":{\"$gt\":100}}' --limit 20 --json\n"
                  "# all ids that still wait for a vector\n"
                  "lode db get notes --pending --limit 0 --include none --json"},
@@ -496,7 +519,8 @@ const op_def op_table_db[] = {
          "which is said.\n\n"
          "With --explain the query is answered, and instead of records its steps are shown: how the filter is "
          "applied, how vectors and words are searched, why so, how much was looked at, and the time of each.",
-     .examples = "lode db query notes --vector '[1,0,0]' -k 5\n"
+     .examples = "lode db query notes 'how tokens are read'\n"
+                 "lode db query notes --vector '[1,0,0]' -k 5\n"
                  "lode db query notes --vector @q.json --where '{\"lang\":{\"$in\":[\"c\",\"h\"]}}' --json\n"
                  "lode db query code --text 'parse header' --where-document '{\"$regex\":\"int \\\\w+\\\\(\"}'\n"
                  "lode db query code --text 'parse header' --vector @q.json --mode hybrid\n"
@@ -527,9 +551,11 @@ const op_def op_table_db[] = {
          "the same command goes on where it stopped. `lode db drop NAME~reembed` gives up instead.",
      .examples = "lode db reembed notes --model minilm\nlode db reembed notes --model ollama:nomic-embed-text"},
     {OP_OF_DB(delete), .about = "delete records by id or filter", .flags = OP_DESTRUCTIVE, .params = params_db_delete,
-     .summary = summary_db_delete, .say = "{collection}: {deleted} deleted",
-     .detail = "One transaction, however many there are. Without any selection it is refused: --where '{}' means all.",
-     .examples = "lode db delete notes --ids a,b\nlode db delete notes --ids-file gone.txt\n"
+     .summary = summary_db_delete, .say = "{collection}: {deleted} deleted[; a copy is at {backup}]",
+     .detail = "One transaction, however many there are. Without any selection it is refused: --where '{}' means all. "
+               "On a terminal it asks, and keeps a copy of the records beside the store as JSON lines; not with --yes, "
+               "--ids-file, or where there is no terminal.",
+     .examples = "lode db delete notes a b\nlode db delete notes --ids-file gone.txt\n"
                  "lode db delete code --where '{\"path\":\"src/old.c\"}'"},
     {OP_OF_DB(count), .about = "print the number of records", .flags = OP_READ_ONLY, .params = params_db_name,
      .summary = summary_db_count, .say = "{count}", .examples = "lode db count notes"},

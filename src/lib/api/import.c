@@ -66,7 +66,7 @@ static lode_status import_write_batch(import_job *m, lode_progress progress, lod
   m->n = 0;
   memset(m->seen, 0, m->n_seen * sizeof *m->seen);
   mem_arena_reset(&m->arena);
-  if (!err_go_on(progress, "import", m->report.lines, 0))
+  if (!err_go_on(progress, "importing", m->report.lines, 0))
     return err_set(err, LODE_CANCELLED, "cancelled after %llu records: they stay", (unsigned long long)m->report.lines);
   return LODE_OK;
 }

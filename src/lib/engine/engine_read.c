@@ -144,7 +144,7 @@ static lode_status export_put_line(export_job *e, const store_rec *rec, lode_err
 static lode_status export_flush(export_job *e, lode_error *err) {
   TRY(iface_export_flush(&e->lines, e->write, e->ctx, err));
   if (e->total && e->total < e->written) e->total = e->written; /* records were added meanwhile */
-  if (!err_go_on(e->progress, "export", e->written, e->total))
+  if (!err_go_on(e->progress, "exporting", e->written, e->total))
     return err_set(err, LODE_CANCELLED, "cancelled after %llu records", (unsigned long long)e->written);
   return LODE_OK;
 }

@@ -80,7 +80,7 @@ static lode_status reader_meet_moment(engine_reader *reader, lode_error *err) {
 
 lode_status engine_reader_begin(engine_reader *reader, lode_error *err) {
   if (reader->tx) return LODE_OK;
-  TRY(err_progress(reader->progress, "read", 0, 0, err));
+  TRY(err_progress(reader->progress, "reading", 0, 0, err));
   TRY(store_tx_begin(reader->handle->store->db, STORE_TX_READ, &reader->tx, err));
   mem_arena_reset(&reader->arena);
   lode_status st = engine_load_coll(reader->handle, reader->tx, &reader->arena, &reader->coll, err);

@@ -411,7 +411,7 @@ static lode_status graph_insert(index_build_state *g, size_t end, lode_error *er
     collect_targets(g, batch);
     graph_for_each(g, g->n_targets, merge_target);
     g->done += batch;
-    if (!err_go_on(g->options.progress, "graph", g->done, g->n_unique))
+    if (!err_go_on(g->options.progress, "building the vector index", g->done, g->n_unique))
       return err_set(err, LODE_CANCELLED, "the construction of the index was cancelled");
   }
   return LODE_OK;

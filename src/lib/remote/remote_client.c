@@ -261,7 +261,7 @@ static lode_status client_read_answer(remote_call *call, lode_error *err) {
 
 static bool client_goes_on(void *ctx) {
   const lode_progress *progress = ctx;
-  return err_go_on(*progress, "read", 0, 0);
+  return err_go_on(*progress, "reading", 0, 0);
 }
 
 /* The request points into the call. `last`: there is no other address to try. */

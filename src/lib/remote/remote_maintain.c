@@ -135,7 +135,7 @@ lode_status remote_optimize(lode_store *head, lode_progress progress, lode_error
       st = qdrant_is_green(s, lode_collection_list_at(list, i), &green, err);
       if (st == LODE_NOT_FOUND) st = LODE_OK, green = true; /* dropped meanwhile */
       if (st != LODE_OK || green) break;
-      if (!err_go_on(progress, "optimize", i, n)) {
+      if (!err_go_on(progress, "optimizing", i, n)) {
         st = err_set(err, LODE_CANCELLED, "cancelled: the cluster goes on by itself");
         break;
       }
@@ -187,7 +187,7 @@ static lode_status remote_verify_collection(remote_store *s, const lode_collecti
       remote_verify_report(v, info->name, p.id, "its checksum is not that of what it holds");
     else if (p.pending != !p.vector)
       remote_verify_report(v, info->name, p.id, "it is marked as having a vector and has none, or the other way round");
-    if (++v->done % 1000 == 0) TRY_GOTO(err_progress(v->progress, "verify", v->done, 0, err));
+    if (++v->done % 1000 == 0) TRY_GOTO(err_progress(v->progress, "checking records", v->done, 0, err));
   }
   TRY_GOTO(remote_count_points(s, &k, &after, NULL, err));
   if (before == after && records != before)

@@ -337,7 +337,7 @@ lode_status remote_export(lode_collection *head, const lode_selection *selection
     request.after = lode_result_next(page);
     lode_result_free(page);
     page = NULL;
-    if (!err_go_on(progress, "export", n, n > total && total ? n : total)) {
+    if (!err_go_on(progress, "exporting", n, n > total && total ? n : total)) {
       st = err_set(err, LODE_CANCELLED, "cancelled after %llu records", (unsigned long long)n);
       goto done;
     }

@@ -75,7 +75,7 @@ static lode_status verify_pages_without_sqlite(verify_job *v, const char *path, 
   if (!page) st = err_nomem(err);
   for (uint32_t n = 1; n <= p.src.pages && st == LODE_OK; n++) {
     sqf_page_use use = vfs_pages_use_of(&p, n);
-    if (n % 64 == 1) st = err_progress(v->progress, "pages", n, p.src.pages, err);
+    if (n % 64 == 1) st = err_progress(v->progress, "checking pages", n, p.src.pages, err);
     if (use == SQF_PAGE_LOCK || use == SQF_PAGE_FREE) continue;
     bool sound = vfs_pages_read(&p, n, page);
     if (sound && !vfs_pages_is_old(&p, n, page)) continue;
@@ -95,7 +95,7 @@ static lode_status verify_pages(verify_job *v, bool *usable, lode_error *err) {
   lode_status st = s.page ? LODE_OK : err_nomem(err);
   *usable = true;
   while (st == LODE_OK && s.next <= s.last) {
-    st = err_progress(v->progress, "pages", s.next - 1, s.last == UINT32_MAX - 1 ? 0 : s.last, err);
+    st = err_progress(v->progress, "checking pages", s.next - 1, s.last == UINT32_MAX - 1 ? 0 : s.last, err);
     if (st == LODE_OK) st = store_tx_begin(v->db, STORE_TX_READ, &tx, err);
     if (st == LODE_CORRUPT) {
       *usable = false;

@@ -420,7 +420,7 @@ static lode_status rows_walk_ids(rows_job *r, int which, bool *walkable, lode_er
   lode_status st = LODE_OK;
   *walkable = true;
   while (more && *walkable) {
-    TRY_GOTO(err_progress(r->v->progress, "names", 0, 0, err));
+    TRY_GOTO(err_progress(r->v->progress, "checking names", 0, 0, err));
     TRY_GOTO(rows_begin(r, err));
     st = rows_walk_ids_slice(r, which, &at, &more, walkable, err);
     rows_end(r);
@@ -520,7 +520,7 @@ static lode_status rows_check_all_pages(rows_job *r, lode_error *err) {
   if (!w.page) return err_nomem(err);
   r->done = 0;
   while (w.number <= w.pages.src.pages) {
-    TRY_GOTO(err_progress(r->v->progress, "rows", w.number, w.pages.src.pages, err));
+    TRY_GOTO(err_progress(r->v->progress, "checking records", w.number, w.pages.src.pages, err));
     TRY_GOTO(rows_begin(r, err));
     st = rows_check_page_slice(r, &w, err);
     rows_end(r);

@@ -157,7 +157,7 @@ lode_status segments_verify(segments_store *segments, lode_damage_fn *found, voi
   lode_status st = segments_manifest_load(segments, 0, &rows, err);
   for (size_t i = 0; i < rows.n && st == LODE_OK; i++) {
     const store_manifest_row *row = &rows.v[i];
-    st = err_progress(progress, "vector index", i, rows.n, err);
+    st = err_progress(progress, "checking the vector index", i, rows.n, err);
     if (st == LODE_OK) st = recheck_still_listed(&c, row->id, &there, err);
     if (st != LODE_OK || !there) continue;
     if (!row->proven)

@@ -1,0 +1,152 @@
+#!/bin/bash
+# terminal.sh PROGRAM - what a person sees in a terminal: the first search of a project, questions before something is removed, colours, and how
+# much fits a screen. A terminal is made by script(1); without it those checks are skipped. Ends with "N passed, N failed[, N skipped]".
+set -u
+. "$(dirname "$0")/../support/kit.sh"
+begin terminal "$@"
+cd "$tmp" || exit 1
+terminal=
+script -qec true /dev/null >/dev/null 2>&1 </dev/null && terminal=1
+# typed TEXT COMMAND: the command in a terminal of 80 x 24, with these keys; $out without colours, $raw with them
+typed() {
+  local keys=$1
+  shift
+  raw=$(printf '%s' "$keys" | env -u NO_COLOR TERM=xterm-256color script -qec "stty cols 80 rows 24; $*" /dev/null 2>&1 | tr -d '\r')
+  out=$(printf '%s' "$raw" | sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g; s/\x1b\]8;;[^\x1b]*\x1b\\//g')
+}
+lines() { printf '%s\n' "$out" | grep -c ''; }
+# files FOLDER N: a project of N small files
+files() {
+  mkdir -p "$1/.git"
+  awk -v dir="$1" -v n="$2" 'BEGIN { for (i = 0; i < n; i++) { f = dir "/part" i ".c";
+    printf "/* part %d closes sessions */\nint close_session_%d(int s) {\n  return s - %d;\n}\n", i, i, i > f; close(f) } }'
+}
+
+# ---- A screen of help, the version, suggestions, plurals
+
+run 2; out=$err
+check "lode alone takes $(lines) lines" [ "$(lines)" -le 24 ]
+check "a line of it is wider than 80" [ "$(printf '%s\n' "$out" | wc -L)" -le 80 ]
+run 0 --help; has "db query"; has "export chroma-jsonl"
+run 0 -V; has "lode "
+for word in grep:search find:search init:setup web:ui ls:'db collections' reindex:'index --force' idnex:index delte:'--help'; do
+  run 2 "${word%%:*}"; says "lode ${word#*:}"
+done
+
+# ---- The first search of a project
+
+files small 5
+cd small || exit 1
+run 6 search "where are sessions closed" --no-refresh; says "lode index"
+check "a search that may not write made a store" [ ! -e .lode ]
+run 6 search "where are sessions closed" --read-only; says "lode index"
+check "a search that only reads made a store" [ ! -e .lode ]
+run 6 def close_session_1; says "lode index"
+run 0 search "where are sessions closed"; has "close_session"; says "5 files were indexed first"
+run 0 search "where are sessions closed"; silent "indexed first"
+cd "$tmp" && files large 300 && cd large || exit 1
+run 6 search "where are sessions closed"; says "lode index"; check "a large project was indexed without being asked" [ ! -e .lode ]
+if [ -n "$terminal" ]; then
+  typed 'n
+' "'$lode' search close_session_7"
+  has "Index its 300 files now? [Y/n]"; has "is not indexed yet: run"
+  check "it was indexed against an answer" [ ! -e .lode ]
+  typed '
+' "'$lode' search close_session_7"
+  has "part7.c:1-4"; has "300 files were indexed first"
+else
+  skip "script(1) makes no terminal here"
+  run 0 index -q
+fi
+# never the home folder, however small it is
+mkdir -p "$HOME" && echo 'int at_home(void);' >"$HOME/a.c"
+(cd "$HOME" && "$lode" search at_home >/dev/null 2>&1 </dev/null); check "the home folder was indexed" [ ! -e "$HOME/.lode" ]
+
+# ---- Results
+
+run 0 search close_session_7 --oneline; has "part7.c:2: int close_session_7(int s) {"
+check "--oneline: more lines than results" [ "$(printf '%s\n' "$out" | grep -vc '^part[0-9]*\.c:[0-9]*: ')" = 0 ]
+run 0 search close_session_7 -n 1; has "part7.c:1-4"
+run 0 search -F 'close' --files-only -n 100; check "a path comes twice" [ -z "$(printf '%s\n' "$out" | sort | uniq -d)" ]
+run 0 search close_session_7 -n 1 --explain; has "name"; hasnt " 0.00 "
+out=$(env -u NO_COLOR "$lode" search "quantum teleportation recipes" --color always 2>"$tmp/err"); code=$?
+check "a weak answer: exit $code" [ $code = 1 ]
+check "a weak match has colours" [ "$(printf '%s' "$out" | grep -c $'\x1b\\[3[0-9]m')" = 0 ]
+check "a weak match is not dimmed" [ "$(printf '%s' "$out" | grep -c $'\x1b\\[0;2m')" -gt 0 ]
+run 0 context close_session_7; has "int close_session_7"
+run 0 context part7.c:2; has "int close_session_7"
+
+# ---- Status
+
+run 0 status; check "status takes $(lines) lines" [ "$(lines)" -le 10 ]; hasnt "segments"; has "300"
+run 0 status -v; has "segments"; has "revision"
+run 0 status --json; has '"revision":'; is_field files 300
+: >empty.c
+chmod 000 part9.c
+mkdir locked && echo 'int x;' >locked/x.c && chmod 000 locked
+run 0 index --json; sum=$(($(field added) + $(field changed) + $(field unchanged))); check "$(field files) files, and $sum new, changed and unchanged" [ "$(field files)" = "$sum" ]
+if [ "$(id -u)" = 0 ]; then skip "unreadable folders: root may read them"; else
+  run 0 index; says "cannot be read"
+  run 0 doctor; has "could not be read"
+fi
+chmod 644 part9.c; chmod 755 locked
+run 0 index -q
+run 0 status --skipped; has "empty.c"; has "has no text"
+cd "$tmp" && run 0 status large; has "$tmp/large"
+cd large || exit 1
+
+# ---- Settings
+
+run 2 config set search.limit; says "needs VALUE"
+run 0 config set search.limit 3; run 0 config get search.limit; has 3
+run 0 config unset search.limit; run 0 config get search.limit; has 10
+
+cd "$tmp" || exit 1
+
+# ---- Records by position
+
+S="$tmp/notes"
+printf '{"id":"a","document":"the harbour at dawn"}\n{"id":"b","document":"roses in a garden"}\n{"id":"c,d","document":"knives"}\n' |
+  "$lode" db add notes --create --store "$S" >/dev/null 2>&1
+run 0 db get notes a b --store "$S"; has harbour; has roses; hasnt knives
+run 0 db get notes c,d --store "$S"; has knives
+run 0 db get notes --ids a,b --store "$S"; has harbour; has roses
+run 0 db query notes roses garden --store "$S"; has roses
+run 0 db query notes --text roses --store "$S"; has roses
+
+# ---- Removing asks and keeps a copy
+
+if [ -n "$terminal" ]; then
+  typed 'n
+' "'$lode' db delete notes a --store '$S'"
+  has 'remove 1 record of "notes"? [y/N]'; has "nothing was removed"
+  check "a refused deletion left a copy" [ -z "$(ls "$S".removed-* 2>/dev/null)" ]
+  typed 'y
+' "'$lode' db delete notes a --store '$S'"
+  has "1 deleted; a copy is at $S.removed-"
+  check "the copy does not have the record" grep -q harbour "$S".removed-*.jsonl
+  run 0 db add notes "$S".removed-*.jsonl --store "$S"; run 0 db get notes a --store "$S"; has harbour
+  rm -f "$S".removed-*
+  typed 'y
+' "'$lode' db drop notes --store '$S'"
+  has 'the collection "notes" with 3 records'; has "a copy is at"
+  check "the copy does not have 3 records" [ "$(grep -c . "$S".removed-*.jsonl)" = 3 ]
+  run 0 db add notes "$S".removed-*.jsonl --create --store "$S"
+  rm -f "$S".removed-*
+  typed '' "'$lode' db delete notes a --yes --store '$S'"; has "1 deleted"
+  typed 'y
+' "'$lode' db drop notes --no-backup --store '$S'"; has "dropped"
+  check "--yes or --no-backup left a copy" [ -z "$(ls "$S".removed-* 2>/dev/null)" ]
+else
+  skip "script(1) makes no terminal here"
+fi
+run 0 db create other --store "$S"; printf '{"id":"a"}\n' | "$lode" db add other --store "$S" >/dev/null 2>&1
+run 0 db delete other a --store "$S"; has "1 deleted"
+
+# ---- A server of a store that is not there says so
+
+"$lode" serve --store "$tmp/new" --port 0 2>"$tmp/log" >/dev/null & server=$!
+wait_ready "$tmp/log"; kill -TERM $server; wait $server; server=
+check "serve does not say that it makes a store" grep -q "there is no store at $tmp/new yet" "$tmp/log"
+
+finish
