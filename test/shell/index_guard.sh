@@ -81,7 +81,7 @@ out=$("$lode" db pull code --from "$tmp/other" --as mine 2>&1) && ok || bad "und
 # Those that read, and those that treat the whole store; restore makes a new store, and refuses one that is there
 harmless=' db collections|db get|db query|db count|db facets|db map|db stats|db verify|db salvage|db backup|db restore|db compact|db optimize|db export'
 # Those whose index it is, and those that write no collection: settings, models, AI tools; servers and mcp have parts of their own below
-harmless+='|outline|def|read|refs|callers|callees|impact|trace|unused|cycles|hotspots|setup|index|search|context|status|skipped|watch|doctor|reset|trust|completion|config get|config set|config list'
+harmless+='|outline|def|read|refs|callers|callees|impact|trace|unused|cycles|hotspots|setup|index|search|context|status|skipped|watch|doctor|reset|trust|completion|config get|config set|config unset|config list'
 harmless+='|rescue palace|chroma check|export jsonl|export chroma-jsonl|export npy|serve|ui|embed|model list|model install|model info|model verify|mcp|mcp install|mcp remove|'
 # listed_by_help: the commands of `lode help`, of all its groups
 listed_by_help() { "$lode" help | sed -n '/^Topics of/q; s/^  \([a-z][a-z-]*\( [a-z][a-z-]*\)\{0,1\}\)  .*/\1/p'; }

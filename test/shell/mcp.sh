@@ -115,7 +115,7 @@ if grep -q 'Landlock off (the kernel has none)' "$tmp/err"; then skip "the kerne
   check "workers: $(cat "$tmp/err")" [ "$(grep -c 'Landlock on' "$tmp/err")" = "$(grep -c 'is ready' "$tmp/err")" ]
 fi
 out=$("$lode" index --pending "$tmp/memory" 2>&1)
-check "no index: $?" [ $? = 1 ]
+check "no index: $?" [ $? = 6 ]
 session "$tmp/memory" <<< "$(call 1 get_project_status '{}')
 $(call 2 search_code '{"query":"tea"}')"
 has 1 '"state":"not indexed"'

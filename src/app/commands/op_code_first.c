@@ -68,7 +68,8 @@ lode_status op_code_first_index(op_context *ctx, const project_info *project, bo
   project_job_status job;
   op_code_index_options run = {.no_wait = true};
   *made = false;
-  if (ctx->remote || (ctx->settings && ctx->settings->read_only) || !project->root[0]) return LODE_OK;
+  if (!ctx->command_line || ctx->remote || (ctx->settings && ctx->settings->read_only)) return LODE_OK;
+  if (!project->root[0]) return LODE_OK;
   if (trust_check(&project->trust, NULL) != LODE_OK || project_check_place(project, NULL) != LODE_OK) return LODE_OK;
   project_job_read(project->folder, PROJECT_JOB_INDEX, &job);
   if (job.running) return LODE_OK;
