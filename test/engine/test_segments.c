@@ -632,6 +632,27 @@ TEST_SLOW(a_query_computes_and_reads_little, 120) {
   fixture_close(&k);
 }
 
+/* Vectors of a second segment are read only if they may be nearer than what the first one had. */
+TEST_SLOW(several_segments_read_hardly_more_than_one, 120) {
+  fixture k = {.no_background = true};
+  float q[32];
+  uint64_t vectors = 0;
+  test_srand(7); /* the same data always */
+  fixture_limits(1000, 800);
+  fixture_open(&k, test_folder(), LODE_L2, 32);
+  fixture_add(&k, 9000);
+  fixture_optimize(&k);
+  fixture_add(&k, 2000);
+  fixture_optimize(&k);
+  CHECK(fixture_stats(&k).segments == 2);
+  for (int i = 0; i < 50; i++) {
+    fixture_random(&k, q);
+    vectors += explained(&k, q, "reranked");
+  }
+  CHECKF(vectors >= 500 && vectors <= 50 * 19, "%llu vectors measured by 50 queries", (unsigned long long)vectors);
+  fixture_close(&k);
+}
+
 /* What is left of the budget is lent to vectors that were read: a query that is asked again reads none. */
 TEST_SLOW(vectors_stay_in_memory_where_there_is_room, 120) {
   fixture k = {.no_background = true};

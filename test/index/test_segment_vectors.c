@@ -152,6 +152,38 @@ TEST(damage_is_noticed_and_not_kept) {
   scene_release(&s);
 }
 
+/* Rows that codes prove to be farther than a bound are not read; all others are found as without it. */
+TEST(a_bound_saves_reads) {
+  test_srand(test_seed());
+  for (lode_metric metric = LODE_L2; metric <= LODE_IP; metric++) {
+    scene s;
+    asked a;
+    lode_error err;
+    index_search_scratch scratch = {0};
+    index_hit hits[K];
+    size_t n;
+    prepare(&s, &a, metric);
+    for (int exact = 0; exact < 2; exact++) {
+      for (size_t q = 0; q < QUERIES; q++) {
+        index_search_request request = {.query = a.queries[q], .k = K, .beam = 32, .exact = exact, .bounded = true};
+        for (size_t i = 0; i < K; i += 3) {
+          scratch.stats = (index_search_stats){0};
+          request.bound = a.want[q][i].distance;
+          OK(index_search(s.segment, &request, &scratch, hits, &n, &err));
+          CHECK(n > i && n <= K && (exact || memcmp(hits, a.want[q], (i + 1) * sizeof *hits) == 0));
+        }
+        CHECK(scratch.stats.vectors >= n);
+        scratch.stats = (index_search_stats){0};
+        request.bound = a.want[q][0].distance - 1000;
+        OK(index_search(s.segment, &request, &scratch, hits, &n, &err));
+        CHECKF(n == 0 && scratch.stats.vectors == 0, "%llu vectors", (unsigned long long)scratch.stats.vectors);
+      }
+    }
+    index_search_scratch_release(&scratch);
+    scene_release(&s);
+  }
+}
+
 static unsigned allocations_left;
 static bool allow_some(void) { return allocations_left > 0 && allocations_left--; }
 

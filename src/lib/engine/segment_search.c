@@ -69,7 +69,23 @@ typedef struct segsearch_ctx {
   index_search_scratch *scratch;
   index_hit *hits;
   size_t cap;
+  kernel_neighbour *least;
+  size_t cap_least;
 } segsearch_ctx;
+
+/* If k candidates were found elsewhere, in other segments, what is farther than all of these is not wanted. */
+static lode_status segsearch_set_bound(segsearch_ctx *ctx, const engine_best *best, size_t k,
+                                       index_search_request *request, lode_error *err) {
+  request->bounded = k > 0 && best->top.n >= k;
+  if (!request->bounded) return LODE_OK;
+  if (!mem_grow(&ctx->least, &ctx->cap_least, k, sizeof *ctx->least)) return err_nomem(err);
+  kernel_topk least = {.heap = ctx->least, .k = k};
+  for (size_t i = 0; i < best->top.n; i++)
+    if (kernel_topk_wants(&least, best->top.heap[i].distance))
+      kernel_topk_push(&least, best->top.heap[i].distance, (int64_t)i, 0);
+  request->bound = kernel_topk_bound(&least);
+  return LODE_OK;
+}
 
 /* The hits of one query in one segment. */
 static lode_status segsearch_query(segsearch_ctx *ctx, index_segment *segment, index_search_request *request, size_t k,
@@ -96,10 +112,12 @@ static lode_status segsearch_one(engine_nearest *near, segsearch_ctx *ctx, size_
   near->trace->segments++;
   for (size_t q = 0; q < near->n; q++) {
     TRY(engine_reader_yield_if_old(near->reader, err));
+    engine_best *best = &near->best[q];
     request.query = near->queries + q * near->dim;
+    TRY(segsearch_set_bound(ctx, best, k, &request, err));
     TRY(segsearch_query(ctx, segment, &request, k, &n, err));
-    TRY(segsearch_push_hits(&near->best[q], ctx->hits, n, err));
-    if (n >= k) near->best[q].full = true; /* there may be more */
+    TRY(segsearch_push_hits(best, ctx->hits, n, err));
+    if (n >= k || request.bounded) best->full = true; /* there may be more */
     engine_snapshot_trim(near->reader->handle->store, ctx->v);
   }
   return LODE_OK;
@@ -141,6 +159,7 @@ lode_status engine_segments_search(engine_nearest *near, engine_snapshot *v, boo
     scratch_give(store, ctx.scratch);
   }
   mem_free(ctx.hits);
+  mem_free(ctx.least);
   return st;
 }
 

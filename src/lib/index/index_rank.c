@@ -84,6 +84,13 @@ static lode_status rank_distance(index_query *s, uint32_t slot, float norm2, flo
   return LODE_OK;
 }
 
+/* Is there a bound, and can codes prove that a row is farther? */
+static bool rank_uses_bound(index_query *s) {
+  const index_segment *segment = s->segment;
+  return s->request->bounded && (s->proven || quant_bounds_of(&segment->model, &segment->info.spread, s->request->query,
+                                                              &s->query.code, &s->bounds));
+}
+
 /* Can no row with this key, or a larger one, be nearer than those in `top`? Proven, or expected by the errors seen. */
 static bool rank_is_complete(const index_query *s, const kernel_topk *top, const code_errors *e, float key) {
   if (top->n < top->k) return false;
@@ -98,6 +105,7 @@ lode_status index_rank_candidates(index_query *s, index_hit *hits, size_t *n_hit
   kernel_topk top;
   code_errors e = code_errors_init(s);
   float norm2 = query_norm2(s);
+  bool bounded = rank_uses_bound(s);
   for (size_t i = 1; i < s->n_candidates; i++)
     INVARIANT_CHECKED(s->scratch->candidates[i - 1] >> 32 <= s->scratch->candidates[i] >> 32);
   size_t misses = 0, patience = s->proven ? SIZE_MAX : s->coarse ? 2 * s->k : s->k / INDEX_RERANK_PATIENCE + 1;
@@ -108,6 +116,7 @@ lode_status index_rank_candidates(index_query *s, index_hit *hits, size_t *n_hit
     uint32_t slot = (uint32_t)s->scratch->candidates[i];
     float d, key = quant_key_of_order((uint32_t)(s->scratch->candidates[i] >> 32));
     if (rank_is_complete(s, &top, &e, key)) break;
+    if (bounded && quant_bounds_least(&s->bounds, key) > s->request->bound) break;
     rank_prefetch(s, i + INDEX_RERANK_AHEAD, 1);
     TRY(rank_distance(s, slot, norm2, &d, err));
     code_errors_note(&e, key, d);

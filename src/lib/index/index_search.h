@@ -26,6 +26,8 @@ typedef struct index_search_request {
   const uint64_t *allowed; /* bitmap of the slots that are live and match the filter, in whole words; NULL: all */
   uint32_t n_allowed;      /* how many bits are set; 0: not known, they are counted */
   index_filtered *match;   /* the same filter, prepared; NULL: not */
+  bool bounded;            /* rows farther than `bound` are not wanted */
+  float bound;
 } index_search_request;
 
 typedef struct index_hit {
@@ -62,7 +64,8 @@ typedef struct index_search_scratch {
 } index_search_scratch;
 void index_search_scratch_release(index_search_scratch *scratch);
 
-/* Writes min(k, allowed rows) hits, nearest first, ties by slot; hits has room for k. LODE_CORRUPT when the segment is
+/* Writes min(k, allowed rows) hits, nearest first, ties by slot; hits has room for k. With a bound, rows that are
+ * proven to be farther may be left out, so that their vectors need not be read. LODE_CORRUPT when the segment is
  * damaged: read the database file instead. */
 LODE_MUST lode_status index_search(index_segment *segment, const index_search_request *request,
                                    index_search_scratch *scratch, index_hit *hits, size_t *n_hits, lode_error *err);
