@@ -15,6 +15,8 @@ to=$here/build/chroma-suites
 differs=$here/test/clients/chroma-differs.txt
 packages="chromadb==1.5.9 pytest==9.2.0 pytest-asyncio==1.5.0 pytest-timeout==2.4.0 hypothesis fastapi opentelemetry-instrumentation-fastapi psutil bcrypt
   langchain-chroma==1.1.0 langchain-tests==1.1.9 llama-index-vector-stores-chroma==0.6.0 mem0ai==2.2.1 autogen-ext[chromadb]==0.7.5 autogen-agentchat==0.7.5 crewai==1.15.30"
+# Chroma's own tests need an older pytest than langchain's
+older="pytest==8.3.5 pytest-asyncio==1.3.0 pytest-timeout==2.4.0 pluggy==1.5.0"
 mkdir -p "$to"
 
 have_packages() {
@@ -22,7 +24,9 @@ have_packages() {
   rm -rf "$to/venv"
   python3 -m venv "$to/venv" > "$tmp/pip.log" 2>&1 || return 1
   # shellcheck disable=SC2086
-  timeout 1800 "$to/venv/bin/pip" install --quiet $packages >> "$tmp/pip.log" 2>&1 && touch "$to/venv/installed"
+  timeout 1800 "$to/venv/bin/pip" install --quiet $packages >> "$tmp/pip.log" 2>&1 || return 1
+  # shellcheck disable=SC2086
+  timeout 600 "$to/venv/bin/pip" install --quiet --no-deps --target "$to/pytest8" $older >> "$tmp/pip.log" 2>&1 && touch "$to/venv/installed"
 }
 if ! command -v python3 > /dev/null || ! have_packages; then
   skip "all of it: pip cannot get chromadb and the libraries ($(tail -1 "$tmp/pip.log" 2> /dev/null))"
@@ -31,6 +35,14 @@ if ! command -v python3 > /dev/null || ! have_packages; then
 fi
 python=$to/venv/bin/python
 site=$("$python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
+mkdir -p "$to/tests" && ln -sfn "$site/chromadb" "$to/tests/chromadb"
+# chroma_tests PYTHONPATH OPTION...: pytest in a folder that has nothing but chromadb
+chroma_tests() {
+  local path=$1
+  shift
+  (cd "$to/tests" && PYTHONPATH=$to/pytest8${path:+:$path} PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 timeout 3600 "$python" -m pytest -p pytest_asyncio -p pytest_timeout \
+    -p _hypothesis_pytestplugin -p no:cacheprovider -v --tb=line "$@")
+}
 
 # The package of this tree, for lode.chroma
 mkdir -p "$tmp/package"
@@ -88,8 +100,7 @@ property="chromadb/test/property/test_add.py chromadb/test/property/test_base64_
 over_http() { # NAME PORT TEST...
   local name=$1 at=$2
   shift 2
-  (cd "$site" && CHROMA_INTEGRATION_TEST_ONLY=1 CHROMA_SERVER_HOST=127.0.0.1 CHROMA_SERVER_HTTP_PORT=$at PROPERTY_TESTING_PRESET=fast timeout 5400 \
-    "$python" -m pytest -p no:cacheprovider -v --tb=line --timeout=600 "$@") > "$tmp/$name" 2>&1
+  CHROMA_INTEGRATION_TEST_ONLY=1 CHROMA_SERVER_HOST=127.0.0.1 CHROMA_SERVER_HTTP_PORT=$at PROPERTY_TESTING_PRESET=fast chroma_tests "" --timeout=600 "$@" > "$tmp/$name" 2>&1
 }
 # both NAME TEST...: the same tests on both servers
 both() {
@@ -105,9 +116,8 @@ both http $suite
 in_process() { # NAME PYTHONPATH OPTION...
   local name=$1 path=$2
   shift 2
-  (cd "$site" && PYTHONPATH=$path CHROMA_RUST_BINDINGS_TEST_ONLY=1 timeout 1800 "$python" -m pytest -p no:cacheprovider -v --tb=line --timeout=120 \
-    --continue-on-collection-errors "$@" chromadb/test/test_api.py chromadb/test/test_client.py chromadb/test/api chromadb/test/configurations \
-    chromadb/test/client/test_database_tenant.py) > "$tmp/$name" 2>&1
+  CHROMA_RUST_BINDINGS_TEST_ONLY=1 chroma_tests "$path" --timeout=120 --continue-on-collection-errors "$@" chromadb/test/test_api.py chromadb/test/test_client.py \
+    chromadb/test/api chromadb/test/configurations chromadb/test/client/test_database_tenant.py > "$tmp/$name" 2>&1
 }
 in_process process.chroma ""
 in_process process.lode "$tmp/package:$here/bindings/python/tests" -p chromadb_suite
@@ -122,7 +132,8 @@ library() {
 in_library() { # NAME PYTHONPATH FOLDER TESTS OPTION...
   local name=$1 path=$2 folder=$3 tests=$4
   shift 4
-  (cd "$folder" && PYTHONPATH=$path timeout 900 "$python" -m pytest -p no:cacheprovider -o addopts= -o asyncio_mode=auto -v --tb=line "$@" "$tests") > "$tmp/$name" 2>&1
+  mkdir -p "$tmp/$name.folder" && cp -r "$folder/." "$tmp/$name.folder/" # tests write beside themselves
+  (cd "$tmp/$name.folder" && PYTHONPATH=$path timeout 900 "$python" -m pytest -p no:cacheprovider -o addopts= -o asyncio_mode=auto -v --tb=line "$@" "$tests") > "$tmp/$name" 2>&1
 }
 # langchain-chroma's own tests are in its source package
 if [ -d "$to/langchain" ] || { mkdir -p "$tmp/sdist" && "$to/venv/bin/pip" download --quiet --no-deps --no-binary langchain-chroma -d "$tmp/sdist" langchain-chroma==1.1.0 > "$tmp/pip.log" 2>&1 &&
@@ -141,8 +152,8 @@ else skip "mem0's tests: LODE_MEM0_SOURCE names no checkout of mem0"; fi
 
 tally libraries env PYTHONPATH="$tmp/package" "$python" bindings/python/tests/libraries.py
 tally libraries-http env PYTHONPATH="$tmp/package" "$python" bindings/python/tests/libraries.py "127.0.0.1:$port"
-for seed in 1 2 3; do
-  "$python" bindings/python/tests/openapi_requests.py "http://127.0.0.1:$chroma_port" "http://127.0.0.1:$port" --seed $seed > "$tmp/requests" 2>&1 && ok || bad "$(tail -1 "$tmp/requests")"
+for seed in 1 2 3 "$RANDOM"; do
+  "$python" bindings/python/tests/openapi_requests.py "http://127.0.0.1:$chroma_port" "http://127.0.0.1:$port" --seed $seed --show > "$tmp/requests" 2>&1 && ok || { cat "$tmp/requests"; bad "$(tail -1 "$tmp/requests")"; }
   tail -1 "$tmp/requests"
 done
 

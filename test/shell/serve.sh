@@ -80,6 +80,9 @@ want 'databases beside damaged ones' 200 '^\[\{"id":"[0-9a-f-]{36}","name":"d_th
 want 'default database' 200 '"id":"00000000-0000-0000-0000-000000000000"' "$D"
 want 'no database' 404 'Are you sure it exists' "$T/tenant-a/databases/nope"
 want 'collection in none' 400 'does not exist' "$T/tenant-a/databases/nope/collections" -d '{"name":"abc"}'
+want 'a body is looked at before the name of the database' 422 'ChromaError' "$T/tenant-a/databases/x/collections" -d '{"name":7}'
+want 'a short name of a database' 400 'at least 3' "$T/tenant-a/databases/x/collections" -d '{"name":"abc"}'
+want 'an empty limit' 400 'empty' "$D/collections?limit="
 want 'short name' 400 '3-512 characters' "$D/collections" -d '{"name":"a","configuration":{},"get_or_create":false}'
 want 'two dots' 400 '3-512 characters' "$D/collections" -d '{"name":"a..b"}'
 want 'an address as a name' 400 '3-512 characters' "$D/collections" -d '{"name":"10.0.0.1"}'

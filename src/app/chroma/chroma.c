@@ -155,14 +155,18 @@ static bool chroma_has_database(const char *name) {
   return !others[i];
 }
 
+bool chroma_check_database(chroma_request *c) {
+  return c->task->words[1].len >= 3 || chroma_invalid(c, "database name must be at least 3 characters");
+}
+
 static bool chroma_run(chroma_request *c) {
   static const op_open_options how = {.write = true};
   const char *name = c->task->name + strlen("chroma.");
   const chroma_handler *h = chroma_handlers;
   while (h->name && strcmp(h->name, name) != 0) h++;
   if (!h->name) return chroma_respond_error(c, 404, "NotFoundError", "there is no call %.60s", name);
-  if (chroma_has_database(h->name) && c->task->words[1].len < 3)
-    return chroma_invalid(c, "database name must be at least 3 characters");
+  /* of a request with a body, Chroma looks at that first */
+  if (chroma_has_database(h->name) && !c->task->body.len && !chroma_check_database(c)) return false;
   if (!chroma_parse_body(c)) return false;
   lode_status st = worker_stores_main(c->task->shared, &how, &c->store, &c->err);
   return st == LODE_OK ? h->run(c) : chroma_respond_status(c, st);
@@ -198,6 +202,9 @@ bool chroma_do_fork_count(chroma_request *c) {
 
 bool chroma_do_search(chroma_request *c) {
   uint64_t uid;
+  uint32_t level = json_get(&c->json, 0, STR_LIT("read_level"));
+  if (level && chroma_body_node(c, level)->type != JSON_NODE_STRING)
+    return chroma_invalid(c, "read_level must be a string");
   if (!chroma_needs(c, "searches", JSON_NODE_ARRAY)) return false;
   uint32_t list = chroma_body_key(c, 0, "searches");
   for (uint32_t i = list + 1; i < chroma_body_node(c, list)->next; i = chroma_body_node(c, i)->next)
@@ -207,6 +214,7 @@ bool chroma_do_search(chroma_request *c) {
 }
 
 static bool chroma_no_functions(chroma_request *c) {
+  if (!chroma_check_database(c)) return false;
   return chroma_respond_error(c, 501, "ChromaError", "Attached functions are unsupported for local chroma");
 }
 

@@ -74,6 +74,8 @@ bool chroma_coll_uid(chroma_request *c, uint64_t *uid);
 /* Does the name keep to Chroma's rules? Those of collections and databases are the same; `field` begins the error. */
 bool chroma_check_name(chroma_request *c, const char *field, lode_str name);
 
+/* Is the name of the database in the path long enough? */
+bool chroma_check_database(chroma_request *c);
 /* The name within the tenant and database of the task (words 0 and 1); false if the collection is not in them. */
 bool chroma_local_name(const chroma_request *c, lode_str full, lode_str *name);
 /* Sets *exists; false, with the error set, if that cannot be known. */

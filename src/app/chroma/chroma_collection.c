@@ -147,6 +147,7 @@ static bool coll_looks_like_uuid(lode_str text) {
 }
 
 bool chroma_coll_uid(chroma_request *c, uint64_t *uid) {
+  if (!chroma_check_database(c)) return false;
   if (uuid_parse(c->task->words[2], uid)) return true;
   return coll_looks_like_uuid(c->task->words[2]) ? chroma_no_collection(c)
                                                  : chroma_invalid(c, "Collection ID is not a valid UUIDv4");
@@ -368,7 +369,7 @@ bool chroma_do_create_collection(chroma_request *c) {
   if (again && !reuse && chroma_body_node(c, again)->type != JSON_NODE_FALSE)
     return chroma_bad_shape(c, "get_or_create must be true or false");
   if (!chroma_check_name(c, "Validation error: name: ", name) || (metadata && !coll_check_metadata(c, metadata)) ||
-      !chroma_config_new(c, &config) || !chroma_database_exists(c, &exists))
+      !chroma_config_new(c, &config) || !chroma_check_database(c) || !chroma_database_exists(c, &exists))
     return false;
   if (!exists)
     return chroma_invalid(c, "Database [%.*s] does not exist", (int)c->task->words[1].len, c->task->words[1].data);

@@ -294,6 +294,10 @@ static void route_take(server_request *r, const route_entry *at) {
   }
   for (size_t i = 0; i < 2 && at->query[i]; i++) {
     lode_str value = server_query_param(r, at->query[i]);
+    if (value.data && !value.len) {
+      server_respond_error(r, 400, "InvalidArgumentError", "a value of the query string is empty");
+      return;
+    }
     r->words[r->n_words++] = value.data ? value : STR_LIT("");
   }
   r->call = at->call;
