@@ -31,6 +31,8 @@ install-files:
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR))|' -e 's|@VERSION@|$(VERSION)|' tools/lode.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/lode.pc
 	$(OUT)/lode help --man >$(DESTDIR)$(PREFIX)/share/man/man1/lode.1
 	$(OUT)/lode help db --man >$(DESTDIR)$(PREFIX)/share/man/man1/lode-db.1
+	$(OUT)/lode help --list | while read -r command; do \
+	  $(OUT)/lode help $$command --man >"$(DESTDIR)$(PREFIX)/share/man/man1/lode-$$(echo "$$command" | tr ' ' -).1" || exit 1; done
 	$(OUT)/lode help --completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/lode
 	$(OUT)/lode help --completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_lode
 	$(OUT)/lode help --completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lode.fish
@@ -41,7 +43,7 @@ uninstall:
 	rmdir $(DESTDIR)$(PREFIX)/lib/lode/grammars $(DESTDIR)$(PREFIX)/lib/lode 2>/dev/null || true
 	rm -f $(DESTDIR)$(PREFIX)/bin/lode $(DESTDIR)$(PREFIX)/include/lode.h $(DESTDIR)$(LIBDIR)/liblode.* \
 	  $(DESTDIR)$(LIBDIR)/pkgconfig/lode.pc $(DESTDIR)$(PREFIX)/share/man/man1/lode.1 \
-	  $(DESTDIR)$(PREFIX)/share/man/man1/lode-db.1 \
+	  $(DESTDIR)$(PREFIX)/share/man/man1/lode-*.1 \
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/lode $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_lode \
 	  $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lode.fish $(DESTDIR)$(PREFIX)/share/lode/models/code.model
 

@@ -63,7 +63,24 @@ done
 check "the bash completion does not parse" bash -n "$tmp/complete.bash"
 run 0 help --man; has ".TH LODE 1"
 run 0 help db --man; has ".TH LODE-DB 1"
-for topic in search "db query" nonsense; do run 2 help $topic --man; is ""; says "no page about"; done
+run 2 help nonsense --man; is ""; says "no page about"
+run 0 help --list; has "db query"
+printf '%s\n' "$out" >"$tmp/commands"
+while read -r command; do
+  # shellcheck disable=SC2086
+  run 0 help $command --man; has ".TH LODE-$(echo "$command" | tr 'a-z ' 'A-Z-') 1"; has ".SH NAME"
+done <"$tmp/commands"
+# complete WORDS...: what bash offers for the last of them
+complete_words() {
+  # shellcheck disable=SC1091
+  out=$(. "$tmp/complete.bash"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _lode; printf '%s\n' "${COMPREPLY[@]}")
+}
+complete_words lode search --lang py; is python
+complete_words lode search --type func; is function
+complete_words lode config set search.li; is search.limit
+complete_words lode model install mini; is minilm
+complete_words lode reset al; is all
+complete_words lode mcp install --client cur; is cursor
 
 # ---- A store that is not there is not made by reading
 

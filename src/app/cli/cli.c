@@ -33,7 +33,8 @@ static const op_param params_help[] = {
      .about = "print a completion script for a shell"},
     {OP_FLAG(cli_help_args, schema), .about = "print the JSON Schemas of the operations, one per line"},
     {OP_FLAG(cli_help_args, man),
-     .about = "print a manual page as roff: lode(1), or that of `lode help db --man`, lode-db(1)"},
+     .about = "print a manual page as roff: lode(1), that of `lode help db --man`, lode-db(1), or that of a command"},
+    {OP_FLAG(cli_help_args, list), .about = "print the names of all commands, one per line"},
     {0}};
 const op_def cli_help_def = {.name = "help",
                              .about = "show help about a command or a topic",

@@ -33,7 +33,7 @@ typedef struct cli_common_args {
 typedef struct cli_help_args {
   op_arg_list topic;
   op_arg_choice completions;
-  op_arg_flag schema, man;
+  op_arg_flag schema, man, list;
 } cli_help_args;
 extern const op_def cli_common_def; /* flags that every command takes: a table entry without handler */
 extern const op_def cli_help_def;   /* `lode help` */

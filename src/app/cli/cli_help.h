@@ -31,5 +31,7 @@ void cli_complete_zsh(strbuf *out);
 void cli_complete_fish(strbuf *out);
 /* group "db": lode-db(1); NULL: lode(1), which has all other operations. */
 void cli_man_page(strbuf *out, const char *group);
+/* The page of one command: lode-search(1). */
+void cli_man_op(strbuf *out, const op_def *op);
 
 #endif

@@ -227,7 +227,7 @@ static int cli_no_man_page(cli_session *s, bool json, const op_arg_list *topic) 
   lode_error err = {.record = LODE_NO_RECORD};
   char quoted[256];
   (void)err_set(&err, LODE_INVALID,
-                "the manual has no page about %s; it has `lode help --man` and `lode help db --man`",
+                "the manual has no page about %s; `lode help --list` names the commands, each of which has one",
                 str_quote(topic->items[0], quoted, sizeof quoted));
   return print_failure(s, json, &err);
 }
@@ -242,9 +242,15 @@ static int cli_run_help(cli_session *s, const cli_command *c) {
     static void (*const scripts[])(strbuf *) = {cli_complete_bash, cli_complete_zsh, cli_complete_fish};
     scripts[args->completions.index](&out);
   } else if (args->man.on) {
-    if (topic->n > 1 || (topic->n && !str_eq(topic->items[0], STR_LIT("db"))))
-      return cli_no_man_page(s, cli_common(c)->json.on, topic);
-    cli_man_page(&out, topic->n ? "db" : NULL);
+    bool db = topic->n == 1 && str_eq(topic->items[0], STR_LIT("db"));
+    const op_def *op = topic->n && !db ? cli_op_of_words(topic->items, topic->n) : NULL;
+    if (topic->n && !db && !op) return cli_no_man_page(s, cli_common(c)->json.on, topic);
+    if (op)
+      cli_man_op(&out, op);
+    else
+      cli_man_page(&out, db ? "db" : NULL);
+  } else if (args->list.on) {
+    OP_EACH_GROUP(g) OP_EACH(g, op) strbuf_addf(&out, "%s%s%s\n", g->name ? g->name : "", g->name ? " " : "", op->name);
   } else if (args->schema.on) {
     const op_def *only = topic->n ? cli_op_of_words(topic->items, topic->n) : NULL;
     OP_EACH_GROUP(g) {

@@ -8,6 +8,9 @@
 #include "cli/cli_help.h"
 #include "table/op_args_code.h"
 
+#include "project/project_config.h"
+#include "scan/language.h"
+
 static bool complete_is_flag(const op_param *p) { return !(p->flags & OP_PARAM_POSITIONAL); }
 static bool takes_file(const op_param *p) {
   return p->type == OP_ARG_LINES || p->type == OP_ARG_VECTORS || p->type == OP_ARG_RECORDS || p->type == OP_ARG_PATH;
@@ -32,6 +35,44 @@ static void complete_put_quoted(strbuf *out, const char *text, const char *extra
       strbuf_addch(out, *text);
     }
   }
+}
+
+/* ---- Values that the program knows ---- */
+
+static void values_put_languages(strbuf *out) {
+  for (size_t i = 0; i < lang_count; i++) strbuf_addf(out, "%s ", lang_table[i].name);
+}
+static void values_put_kinds(strbuf *out) {
+  for (size_t i = 0; i < LANG_KIND_COUNT; i++) strbuf_addf(out, "%s ", lang_kind_name((lang_kind)i));
+}
+static void values_put_settings(strbuf *out) {
+  for (size_t i = 0; i < CONFIG_COUNT; i++) strbuf_addf(out, "%s ", config_table[i].key);
+}
+static void values_put_models(strbuf *out) {
+  lode_embedder_options options = {0};
+  lode_model_list *list = NULL;
+  if (lode_models(&options, &list, NULL) != LODE_OK) return;
+  for (size_t i = 0; i < lode_model_list_count(list); i++) strbuf_addf(out, "%s ", lode_model_list_at(list, i)->name);
+  lode_model_list_free(list);
+}
+static void values_put_topics(strbuf *out) {
+  for (size_t i = 0; cli_topic_name(i); i++) strbuf_addf(out, "%s ", cli_topic_name(i));
+}
+
+/* The values of a parameter, each followed by a space; false if they are not known. */
+static bool complete_put_values(strbuf *out, const op_param *p) {
+  static const struct {
+    const char *placeholder;
+    void (*put)(strbuf *out);
+  } known[] = {{"LANGUAGE", values_put_languages}, {"TYPE", values_put_kinds},   {"KEY", values_put_settings},
+               {"MODEL", values_put_models},       {"TOPIC", values_put_topics}, {0}};
+  for (size_t i = 0; known[i].placeholder; i++) {
+    bool setting = strcmp(known[i].placeholder, "KEY") != 0 || strcmp(p->about, "the setting") == 0;
+    if (!setting || !p->value || strcmp(p->value, known[i].placeholder) != 0) continue;
+    if (out) known[i].put(out);
+    return true;
+  }
+  return false;
 }
 
 static void complete_put_flags(strbuf *out, const op_param *params) {
@@ -78,13 +119,22 @@ static void complete_put_path(strbuf *out, const op_def *op) {
 
 static void bash_values(strbuf *out, const op_def *op) {
   for (const op_param *p = op->params; p->name; p++) {
-    if (!complete_is_flag(p) || (!p->choices && !takes_file(p))) continue;
+    bool values = complete_put_values(NULL, p), placed = !complete_is_flag(p);
+    if (placed ? !values && !(p->choices && p->type == OP_ARG_CHOICE) : !p->choices && !takes_file(p) && !values)
+      continue;
     strbuf_addstr(out, op == &cli_common_def ? "    *\"" : "    \"");
     complete_put_path(out, op);
     strbuf_addch(out, ' ');
-    cli_put_flag(out, p);
+    if (placed)
+      strbuf_addstr(out, op->name); /* the word before the first argument */
+    else
+      cli_put_flag(out, p);
     strbuf_addstr(out, "\") ");
-    if (p->choices) {
+    if (values) {
+      strbuf_addstr(out, "COMPREPLY=($(compgen -W \"");
+      complete_put_values(out, p);
+      strbuf_addstr(out, "\" -- \"$cur\"))");
+    } else if (p->choices) {
       strbuf_addstr(out, "COMPREPLY=($(compgen -W \"");
       complete_put_choices(out, p->choices, ' ');
       strbuf_addstr(out, "\" -- \"$cur\"))");
@@ -176,7 +226,11 @@ static void zsh_param(strbuf *out, const op_param *p) {
   strbuf_addch(out, ':');
   if (names_collection(p))
     strbuf_addstr(out, "_lode_collections");
-  else if (p->type == OP_ARG_CHOICE) {
+  else if (complete_put_values(NULL, p)) {
+    strbuf_addch(out, '(');
+    complete_put_values(out, p);
+    strbuf_addch(out, ')');
+  } else if (p->type == OP_ARG_CHOICE) {
     strbuf_addch(out, '(');
     complete_put_choices(out, p->choices, ' ');
     strbuf_addch(out, ')');
@@ -280,6 +334,10 @@ static void fish_flag(strbuf *out, const op_param *p, const op_def *op) {
     strbuf_addstr(out, " -x -a '");
     complete_put_choices(out, p->choices, ' ');
     strbuf_addch(out, '\'');
+  } else if (complete_put_values(NULL, p)) {
+    strbuf_addstr(out, " -x -a '");
+    complete_put_values(out, p);
+    strbuf_addch(out, '\'');
   } else if (takes_folder(p)) {
     strbuf_addstr(out, " -x -a '(__fish_complete_directories)'");
   } else if (p->type != OP_ARG_FLAG) {
@@ -294,6 +352,13 @@ static void fish_op(strbuf *out, const op_def *op) {
   fish_about(out, op->about);
   for (const op_param *p = op->params; p->name; p++) {
     fish_flag(out, p, op);
+    if (!complete_is_flag(p) && complete_put_values(NULL, p)) {
+      strbuf_addstr(out, "complete -c lode -n '__lode_at ");
+      complete_put_path(out, op);
+      strbuf_addstr(out, "' -a '");
+      complete_put_values(out, p);
+      strbuf_addstr(out, "'\n");
+    }
     if (complete_is_flag(p) || (!names_collection(p) && !takes_file(p))) continue;
     strbuf_addstr(out, "complete -c lode -n '__lode_at ");
     complete_put_path(out, op);

@@ -138,6 +138,26 @@ static const char man_top_head[] =
     "What a command has acknowledged survives a kill and a power cut. Many processes may use one store at a time.\n"
     ".PP\n\\fBlode db\\fR has a page of its own:\n.BR lode\\-db (1).\n";
 
+/* lode-db-query(1): a command alone, with what all commands have. */
+void cli_man_op(strbuf *out, const op_def *op) {
+  char name[80];
+  const char *group = op->group ? op->group : "", *space = op->group ? "-" : "";
+  snprintf(name, sizeof name, "lode-%s%s%s", group, space, op->name);
+  strbuf_addf(out, ".\\\" made by: lode help %s%s%s --man\n.TH ", group, op->group ? " " : "", op->name);
+  for (const char *c = name; *c; c++) strbuf_addch(out, *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A') : *c);
+  strbuf_addstr(out, " 1 \"\" \"lode\" \"User Commands\"\n.SH NAME\n");
+  man_put(out, name);
+  strbuf_addstr(out, " \\- ");
+  man_put(out, op->about);
+  strbuf_addstr(out, "\n.SH SYNOPSIS AND DESCRIPTION\n");
+  man_put_op(out, op);
+  strbuf_addstr(out, ".SH FLAGS OF EVERY COMMAND\n");
+  for (const op_param *p = cli_common_def.params; p->name; p++) man_put_param(out, p);
+  for (size_t i = 0; cli_topic_name(i); i++)
+    if (strcmp(cli_topic_name(i), "exit-codes") == 0) man_put_topic(out, i);
+  strbuf_addstr(out, ".SH SEE ALSO\n.BR lode (1),\n.BR lode\\-db (1)\n");
+}
+
 void cli_man_page(strbuf *out, const char *group) {
   strbuf_addstr(out, group ? man_db_head : man_top_head);
   OP_EACH_GROUP(g) {
