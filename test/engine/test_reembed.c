@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 /* Two models that can be told apart: the vector of a text is its length, a salt and its first bytes. */
 typedef struct toy {
@@ -343,12 +344,13 @@ TEST_SLOW(several_at_once_share_the_work, 300) {
 
 static char work_folder[500];
 
+/* ctx: what is done at each progress, or NULL. */
 static lode_status do_reembed(void *ctx, lode_error *err) {
   lode_store *s;
-  (void)ctx;
+  const lode_progress *progress = ctx;
   lode_status st = lode_open(work_folder, &(lode_open_options){.no_background = true}, &s, err);
   if (st != LODE_OK) return st;
-  st = reembed(s, &second_model, quiet, NULL, err);
+  st = reembed(s, &second_model, progress ? *progress : quiet, NULL, err);
   lode_close(s);
   return st;
 }
@@ -445,5 +447,184 @@ TEST_SLOW(the_disk_fails_at_any_call, 600) {
     CHECKF(st != LODE_CORRUPT && st != LODE_INTERNAL, "call %llu: %s %s", (unsigned long long)n, lode_status_name(st),
            err.text);
     if (st == LODE_OK) CHECK(now == &second_model);
+  }
+}
+
+/* ---- Beside upkeep ---- */
+
+static void remove_backup(char path[540]) {
+  snprintf(path, 540, "%s.backup", work_folder);
+  (void)unlink(path);
+}
+
+/* Another handle compacts and backs up. A call may have been made to fail. */
+static bool upkeep(void *ctx, const char *phase, uint64_t done, uint64_t total) {
+  char backup[540];
+  lode_error err;
+  lode_store *s;
+  (void)phase, (void)done, (void)total;
+  remove_backup(backup);
+  lode_status st = lode_open(work_folder, &(lode_open_options){.no_background = true}, &s, &err);
+  if (st != LODE_OK) return true;
+  lode_status compacted = lode_compact(s, quiet, &err);
+  lode_status backed_up = lode_backup(s, backup, quiet, &err);
+  CHECKF(compacted == LODE_OK || compacted == LODE_IO, "compact: %s", lode_status_name(compacted));
+  CHECKF(backed_up == LODE_OK || backed_up == LODE_IO, "backup: %s %s", lode_status_name(backed_up), err.text);
+  *(unsigned *)ctx += compacted == LODE_OK && backed_up == LODE_OK;
+  lode_close(s);
+  return true;
+}
+
+/* A backup that was made meanwhile has the old model, wholly. */
+static void expect_old_backup(void) {
+  char backup[540], kept[500];
+  lode_error err;
+  snprintf(backup, sizeof backup, "%s.backup", work_folder);
+  snprintf(kept, sizeof kept, "%s", work_folder);
+  snprintf(work_folder, sizeof work_folder, "%s/restored", test_folder());
+  OK(lode_restore(backup, work_folder, quiet, &err));
+  CHECK(model_now() == &first_model);
+  CHECK(do_reembed(NULL, &err) == LODE_OK && model_now() == &second_model); /* and goes on from there */
+  snprintf(work_folder, sizeof work_folder, "%s", kept);
+}
+
+TEST_SLOW(beside_compact_and_backup, 600) {
+  char base[500];
+  lode_error err;
+  unsigned done = 0;
+  lode_progress beside = {upkeep, &done};
+  if (!in_a_folder()) test_skip("of a folder");
+  test_srand(test_seed());
+  make_base(base, sizeof base);
+  test_copy_tree(base, work_folder);
+  fault_install(os_api);
+  OK(do_reembed(&beside, &err));
+  uint64_t total = fault_count(FAULT_ANY);
+  CHECK(done >= 2 && model_now() == &second_model);
+  expect_old_backup();
+  for (uint64_t n = 1; n <= total; n += 1 + test_below(test_full() ? 4 : 2 * total / 30)) {
+    test_remove_tree(work_folder);
+    test_copy_tree(base, work_folder);
+    fault_set(FAULT_ANY, n, false, FAULT_EIO);
+    lode_status st = do_reembed(&beside, &err);
+    fault_clear();
+    CHECKF(st != LODE_CORRUPT && st != LODE_INTERNAL, "call %llu: %s %s", (unsigned long long)n, lode_status_name(st),
+           err.text);
+    const toy *now = model_now();
+    if (st == LODE_OK) CHECK(now == &second_model);
+  }
+}
+
+TEST_SLOW(killed_beside_compact_and_backup, 600) {
+  char base[500];
+  unsigned done = 0;
+  lode_progress beside = {upkeep, &done};
+  if (!in_a_folder()) test_skip("kills are of a folder");
+  fault_no_sync();
+  test_srand(test_seed());
+  make_base(base, sizeof base);
+  test_copy_tree(base, work_folder);
+  uint64_t total = fault_in_child(do_reembed, &beside, FAULT_ANY, 0, FAULT_EXIT);
+  CHECK(total > 100);
+  for (uint64_t tries = test_full() ? 300 : 30; tries; tries--) {
+    test_remove_tree(work_folder);
+    test_copy_tree(base, work_folder);
+    (void)fault_in_child(do_reembed, &beside, FAULT_ANY, 1 + test_below(total), FAULT_EXIT);
+    (void)model_now();
+    (void)fault_in_child(do_reembed, NULL, FAULT_ANY, 0, FAULT_EXIT);
+    CHECK(model_now() == &second_model);
+  }
+}
+
+/* Once: the store is moved away, and a backup of it is restored in its place. */
+static bool restore_in_place(void *ctx, const char *phase, uint64_t done, uint64_t total) {
+  char backup[540], moved[540];
+  lode_error err;
+  (void)phase, (void)done, (void)total;
+  if ((*(unsigned *)ctx)++ != 1) return true;
+  remove_backup(backup);
+  lode_store *s = open_at(work_folder, (lode_open_options){.no_background = true});
+  OK(lode_backup(s, backup, quiet, &err));
+  lode_close(s);
+  snprintf(moved, sizeof moved, "%s.moved", work_folder);
+  CHECK(rename(work_folder, moved) == 0);
+  OK(lode_restore(backup, work_folder, quiet, &err));
+  return true;
+}
+
+TEST(a_restore_in_its_place) {
+  char base[500];
+  lode_error err;
+  unsigned calls = 0;
+  lode_progress beside = {restore_in_place, &calls};
+  if (!in_a_folder()) test_skip("of a folder");
+  make_base(base, sizeof base);
+  test_copy_tree(base, work_folder);
+  lode_status st = do_reembed(&beside, &err);
+  CHECK(calls >= 2);
+  const toy *now = model_now();
+  CHECKF(now == (st == LODE_OK ? &second_model : &first_model), "%s: %s", lode_status_name(st), err.text);
+  CHECKF(st == LODE_OK || st == LODE_GONE, "%s: %s", lode_status_name(st), err.text);
+  OK(do_reembed(NULL, &err));
+  CHECK(model_now() == &second_model);
+}
+
+/* ---- Stores of 0.1.0 ---- */
+
+static lode_status reembed_old(void *ctx, lode_error *err) {
+  lode_embedder *e = toy_open(&second_model);
+  lode_reembed_request request = {.embedder = e};
+  lode_store *s = NULL;
+  (void)ctx;
+  lode_status st = lode_open(work_folder, &(lode_open_options){.no_background = true}, &s, err);
+  if (st == LODE_OK) st = lode_reembed(s, S("c"), &request, NULL, err);
+  lode_close(s);
+  lode_embedder_close(e);
+  return st;
+}
+
+/* Twelve records with vectors of 3 dimensions, or of the new model. */
+static bool is_old_store_whole(void) {
+  lode_error err;
+  lode_collection *c;
+  lode_result *r;
+  lode_store *s = open_at(work_folder, (lode_open_options){.no_background = true});
+  OK(lode_collection_open(s, S("c"), NULL, &c, &err));
+  OK(lode_get(c, &(lode_get_request){.include = LODE_ALL}, &r, &err));
+  bool renewed = lode_result_at(r, 0)->dimension == second_model.dimension;
+  CHECK(lode_result_count(r) == 12 && (renewed || lode_result_at(r, 0)->dimension == 3));
+  lode_result_free(r);
+  CHECK(!renewed || expect_model(c, &second_model) == 12);
+  OK(lode_verify(s, NULL, NULL, quiet, &err));
+  lode_collection_close(c);
+  lode_close(s);
+  return renewed;
+}
+
+TEST_SLOW(stores_of_0_1_0, 300) {
+  static const char *const stores[] = {"whole", "hot"};
+  char command[1200], from[500];
+  const char *to = test_folder();
+  if (!in_a_folder()) test_skip("of a folder");
+  if (access("test/fixtures/store-0.1.0.tar.gz", R_OK) != 0)
+    test_skip("the fixtures are not here: run it from the top of the source");
+  fault_no_sync();
+  test_srand(test_seed());
+  snprintf(command, sizeof command, "tar -xzf test/fixtures/store-0.1.0.tar.gz -C '%s'", to);
+  CHECK(system(command) == 0);
+  snprintf(work_folder, sizeof work_folder, "%s/work", to);
+  for (int i = 0; i < 2; i++) {
+    snprintf(from, sizeof from, "%s/%s", to, stores[i]);
+    test_copy_tree(from, work_folder);
+    uint64_t total = fault_in_child(reembed_old, NULL, FAULT_ANY, 0, FAULT_EXIT);
+    CHECK(total > 100 && is_old_store_whole());
+    for (int tries = test_full() ? 200 : 20; tries; tries--) {
+      test_remove_tree(work_folder);
+      test_copy_tree(from, work_folder);
+      (void)fault_in_child(reembed_old, NULL, FAULT_ANY, 1 + test_below(total), FAULT_EXIT);
+      if (!is_old_store_whole()) (void)fault_in_child(reembed_old, NULL, FAULT_ANY, 0, FAULT_EXIT);
+      CHECK(is_old_store_whole());
+    }
+    test_remove_tree(work_folder);
   }
 }
