@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -346,6 +347,56 @@ TEST(a_fork_closes_no_descriptor_that_the_map_no_longer_has) {
   handle_close(&h);
   oscall_pop(fork_at_close);
   CHECKF(forks > 0 && lost_descriptors == 0, "%d of %d", lost_descriptors, forks);
+}
+
+enum { MAX_CHILDREN = 40 };
+static pid_t children[MAX_CHILDREN];
+static int n_children;
+static const ground *forked_ground;
+
+/* Children that keep what they have inherited, and children that use the store by handles of their own. */
+static int64_t fork_while_saving(oscall *c) {
+  int64_t rc = oscall_pass(c);
+  if (n_children == MAX_CHILDREN || c->kind == OSCALL_STAT || !ends_with(c, "lode.pages.new")) return rc;
+  int saved = errno;
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    oscall_pop(fork_while_saving);
+    while (n_children % 2) pause();
+    open_and_add(forked_ground, "child", 10);
+    _exit(0);
+  }
+  children[n_children++] = child;
+  errno = saved;
+  return rc;
+}
+
+/* No child holds a lock of the parent's, and none changes what the parent is writing. */
+TEST_SLOW(a_fork_while_the_map_is_saved, 120) {
+  ground g;
+  handle h;
+  ground_make(&g);
+  forked_ground = &g;
+  oscall_push(fork_while_saving, &os_real);
+  handle_open(&h, &g, NULL, NULL);
+  for (unsigned i = 0; i < 4; i++) {
+    char id[20];
+    CHECK(unlink(g.map) == 0);
+    snprintf(id, sizeof id, "r%u", i);
+    add(&h, id, 5000);
+  }
+  oscall_pop(fork_while_saving);
+  CHECKF(n_children > 8, "%d children", n_children);
+  open_and_add(&g, "last", 10);
+  for (int i = 0, status; i < n_children; i++) {
+    if (i % 2) CHECK(kill(children[i], SIGKILL) == 0);
+    CHECK(waitpid(children[i], &status, 0) == children[i]);
+    if (i % 2 == 0) CHECKF(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child %d: %x", i, (unsigned)status);
+  }
+  CHECK(count(&h) == 6);
+  handle_close(&h);
+  scene_verify(g.folder, "after forks");
 }
 
 /* ---- Other histories ---- */
