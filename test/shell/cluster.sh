@@ -31,7 +31,7 @@ echo "8019db3c315d27fe663d639a6cdc6f60dff2ae903312daea492b159b553ad66f  $binary"
 chmod +x "$binary"
 
 tmp=$(mktemp -d)
-pids=(0 0 0)
+pids=(0 0 0) known=()
 cleanup() {
   for pid in "${pids[@]}" ${load:-} ${asker:-}; do [ "$pid" -gt 0 ] 2>/dev/null && kill -CONT "$pid" 2>/dev/null && kill -9 "$pid" 2>/dev/null; done
   wait 2>/dev/null
@@ -40,14 +40,14 @@ cleanup() {
 }
 trap cleanup EXIT
 
-free_ports() { # nine of them that nobody listens on
-  local port=$((20000 + RANDOM % 20000)) n=0
-  while [ $n -lt 9 ]; do
+free_ports() { # N of them that nobody listens on, below those that the system gives to connections
+  local port=$((12000 + RANDOM % 18000)) n=0
+  while [ $n -lt "$1" ]; do
     port=$((port + 1))
     if ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then echo $port; n=$((n + 1)); fi
   done
 }
-mapfile -t ports < <(free_ports)
+mapfile -t ports < <(free_ports 9)
 http() { echo "${ports[$(($1 * 3))]}"; }
 p2p() { echo "${ports[$(($1 * 3 + 2))]}"; }
 
@@ -65,8 +65,15 @@ start() { # node
 }
 ready() { # node: within a minute. One that found no other at its start ends: it is started again, as a service manager would
   for _ in $(seq 1 $((300 * patience))); do
-    curl -fs -m 2 "http://127.0.0.1:$(http "$1")/readyz" >/dev/null 2>&1 && return 0
-    kill -0 "${pids[$1]}" 2>/dev/null || start "$1"
+    curl -fs -m 2 "http://127.0.0.1:$(http "$1")/readyz" >/dev/null 2>&1 && { known[$1]=1; return 0; }
+    if ! kill -0 "${pids[$1]}" 2>/dev/null; then
+      # somebody else took one of its ports meanwhile; a node that the others know keeps its own
+      if [ -z "${known[$1]:-}" ] && grep -q 'Address already in use' "$tmp/node$1.log"; then
+        mapfile -t -O $(($1 * 3)) ports < <(free_ports 3)
+        : >"$tmp/node$1.log"
+      fi
+      start "$1"
+    fi
     sleep 0.2
   done
   return 1
