@@ -221,6 +221,13 @@ if command -v npm >/dev/null && [ -f "$package" ]; then
   check "standard input passes through" sh -c "printf 'some text\n' | '$run' embed --model code | grep -q '[0-9]'"
   check "signals pass through" bash -c "'$run' serve --store '$tmp/served' --port 0 2>'$tmp/npm.log' & pid=\$!
     for i in \$(seq 60); do grep -q 'is ready' '$tmp/npm.log' && break; sleep 1; done; kill -TERM \$pid; wait \$pid && grep -q SIGTERM '$tmp/npm.log'"
+  # npx, as the configuration of an agent has it
+  check "npx" sh -c "cd '$tmp/npm' && npx --no-install lode --version | grep -q '$version'"
+  check "exit codes through npx" sh -c "cd '$tmp/npm' && npx --no-install lode nosuch; [ \$? = 2 ]"
+  check "an agent talks through npx" sh -c "cd '$tmp/npm' && echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}' | npx --no-install lode mcp | grep -q '\"result\"'"
+  check "SIGTERM ends what npx started" bash -c "cd '$tmp/npm' && npx --no-install lode serve --store '$tmp/served' --port 0 2>'$tmp/npx.log' & pid=\$!
+    for i in \$(seq 60); do grep -q 'is ready' '$tmp/npx.log' && break; sleep 1; done; kill -TERM \$pid
+    for i in \$(seq 60); do grep -q 'stopping (SIGTERM)' '$tmp/npx.log' && exit 0; sleep 1; done; cat '$tmp/npx.log'; exit 1"
 else
   skip "npm, or its packages, are not there"
 fi

@@ -19,6 +19,15 @@ try {
 const child = spawn(program, process.argv.slice(2), { stdio: 'inherit' });
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH', 'SIGCONT'])
   process.on(signal, () => child.kill(signal));
+// npx starts this in a shell of its own, which a signal ends without being passed on: the end of that shell is taken for SIGTERM
+if (process.env.npm_command === 'exec') {
+  const parent = process.ppid;
+  const watch = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(watch);
+    child.kill('SIGTERM');
+  }, 200);
+}
 child.on('error', (error) => {
   console.error(`lode: ${program}: ${error.message}`);
   process.exit(1);
