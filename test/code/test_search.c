@@ -338,6 +338,25 @@ TEST(a_file_is_not_counted_once_for_each_of_its_chunks) {
   CHECK(str_eq(hits[0].chunk->id, S("b#0")));
 }
 
+static bool shows(const char *query, const char *text, size_t most, const char *want, uint32_t skipped) {
+  search_question q;
+  uint32_t before;
+  search_question_parse(S(query), &q);
+  lode_str shown = search_window(&q, S(text), most, &before);
+  return str_eq(shown, S(want)) && before == skipped;
+}
+
+TEST(of_a_long_chunk_the_lines_that_have_the_words_are_shown) {
+  const char *text = "void run() {\n  start();\n  wait();\n  close_session();\n  stop();\n}\n";
+  CHECK(shows("session", text, 1000, text, 0));
+  CHECK(shows("session", text, 32, "  wait();\n  close_session();\n", 2));
+  CHECK(shows("session", text, 3, "  close_session();\n", 3)); /* a line that is too long stays whole */
+  CHECK(shows("nothing of it", text, 26, "void run() {\n  start();\n", 0));
+  CHECK(shows("run", text, 26, "void run() {\n  start();\n", 0));
+  CHECK(shows("session", "no_line_ends_here_session", 4, "no_line_ends_here_session", 0));
+  CHECK(shows("session", "", 0, "", 0));
+}
+
 TEST(a_second_chunk_comes_before_files_that_hardly_match) {
   rank_candidate v[] = {chunk("a#0", "a.c", "x", "text", 9), chunk("a#1", "a.c", "y", "text", 8.5),
                         chunk("a#2", "a.c", "u", "text", 2), chunk("b#0", "b.c", "z", "text", 0.1),

@@ -285,6 +285,15 @@ C
   echo '  return 0;'
   echo '}'
 } >src/web/server.cc
+{
+  echo '/* Lets the guests out.'
+  for i in $(seq 1 40); do echo " * Rule $i of the house says who of the guests leaves first, and why that is so, at length."; done
+  echo ' */'
+  echo 'int close_gate(int guests) {'
+  for i in $(seq 1 80); do echo "  if (guests == $i) return close_gate(guests - $i) + $i;"; done
+  echo '  return 0;'
+  echo '}'
+} >src/web/gate.c
 run 0 index -q
 first() { printf '%s\n' "$out" | head -n 1; }
 is_first() { case $(first) in *"$1"*) ok ;; *) bad "wanted $1 first: $(first | cut -c1-200)" ;; esac }
@@ -299,6 +308,8 @@ if with_syntax "definitions by their names"; then
   run 1 search --name Emptycart
   run 0 search guests -t macro --json; is_first '"kind":"macro"'; hasnt '"kind":"function"'
   run 0 search open_gate --json; is_first '"path":"src/web/server.cc"'; is_first '"start_line":3,'
+  run 0 search close_gate --json; is_first '"path":"src/web/gate.c"'; is_first '"start_line":43,' # not the comment before it
+  run 0 search close_gate -n 1; has "int close_gate(int guests) {"
   run 0 search Server --json; is_first '"path":"src/web/server.h"'; is_first '"kind":"class"'
   run 0 search open_gate -n 1; has "int open_gate(int guests) {"
   run 0 context --name MOST_GUESTS --json; is_first '"relation":"definition"'; is_first '"kind":"macro"'

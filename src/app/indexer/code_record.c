@@ -113,8 +113,9 @@ static void indexer_record_put_defs(strbuf *out, const chunk_item *c) {
       head = true;
       declared = def.declared;
     }
-  /* headings and data have no list */
-  head = head || (c->name.len && !c->symbols.len && c->part == 0);
+  /* headings and data have no list; of a definition that was split, the part without one is the comment before it */
+  bool listed = c->kind != LANG_KIND_SECTION && c->kind != LANG_KIND_DATA && c->parts > 1;
+  head = head || (c->name.len && !c->symbols.len && c->part == 0 && !listed);
   if (head) strbuf_addf(out, ",\"head\":\"%s\"", declared ? "declared" : "defined");
   indexer_record_put_list(out, c, INDEXER_LIST_DEFS);
   indexer_record_put_list(out, c, INDEXER_LIST_AT);

@@ -151,6 +151,23 @@ static lode_status hits_lengthen(search_ctx *s, const rank_hit *ranked, lode_err
   return st;
 }
 
+/* Later results of a question show the part of a long chunk that has its words: more of them are read at a glance, and
+ * by an agent for its tokens. */
+static void hits_shorten(search_ctx *s) {
+  if (s->result->question.is_name || s->verbatim || s->request->similar.data || s->request->context) return;
+  for (size_t i = SEARCH_WHOLE_HITS; i < s->result->n; i++) {
+    search_hit *hit = &s->result->hits[i];
+    uint32_t skipped, lines = 0;
+    if (hit->snippet.len <= SEARCH_WINDOW_BYTES) continue;
+    hit->snippet = search_window(&s->result->question, hit->snippet, SEARCH_WINDOW_BYTES, &skipped);
+    while (hit->snippet.len && hit->snippet.data[hit->snippet.len - 1] == '\n') hit->snippet.len--;
+    for (size_t k = 0; k < hit->snippet.len; k++) lines += hit->snippet.data[k] == '\n';
+    hit->first += skipped;
+    hit->snippet_line = hit->first;
+    hit->last = hit->first + lines;
+  }
+}
+
 /* Checks which files of the answer have changed: a few files cost nothing. */
 static lode_status hits_check_files(search_ctx *s, search_file_reader *reader, lode_error *err) {
   size_t n = s->result->n;
@@ -283,6 +300,7 @@ lode_status search_make_hits(search_ctx *s, lode_error *err) {
   if (list.n && !s->request->files_only) {
     TRY_GOTO(hits_add_snippets(s, &reader, list.v, err));
     TRY_GOTO(hits_lengthen(s, list.v, err));
+    hits_shorten(s);
   }
   if (list.n) TRY_GOTO(hits_check_files(s, &reader, err));
 done:

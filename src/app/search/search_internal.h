@@ -6,6 +6,7 @@
  *   search_verbatim.c text as it stands
  *   search_define.c   definitions that the parser did not see
  *   search_confidence.c  whether there is an answer
+ *   search_window.c   the lines of a long chunk that are shown
  *   search_answer.c   ranked candidates to hits with text
  * Strings of candidates and hits are in the arena of the result.
  */
@@ -95,6 +96,9 @@ LODE_MUST lode_status search_gather(search_ctx *s, bool *used, lode_error *err);
 LODE_MUST lode_status search_add_cosines(search_ctx *s, lode_error *err);
 /* Do the ranked candidates hardly match? */
 bool search_is_weak(const search_ctx *s);
+/* Whole lines of at most `most` bytes, as many as there is room for, where the question's words are; of equal ones the
+ * first. *skipped gets how many lines stand before them. */
+lode_str search_window(const search_question *q, lode_str text, size_t most, uint32_t *skipped);
 /* Keeps the candidates as a batch, and asks for further ones: v has those that no batch has. */
 LODE_MUST lode_status search_find_more(search_ctx *s, lode_error *err);
 LODE_MUST lode_status search_make_hits(search_ctx *s, lode_error *err);
