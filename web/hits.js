@@ -115,6 +115,7 @@ function hitElement(hit, pattern, actions) {
   return h('li', {class: 'hit', tabindex: '-1'},
     h('header', null, titleOf(hit, actions.root), tags,
       h('span', {class: 'push'}, h('span', {class: 'muted'}, score(hit)),
+        hit.code ? h('a', {class: 'view', href: fileAddress(hit.path, hit.first, hit.last)}, 'View') : null,
         h('button', {type: 'button', class: 'similar', onclick: () => actions.similar(hit)}, 'Similar'))),
     hit.text ? snippet(hit, pattern) : h('div', {class: 'prose muted'}, 'no document'),
     keys.length ? h('div', {class: 'tags'}, keys) : null);

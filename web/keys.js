@@ -16,6 +16,7 @@ const actions = {
   j: () => move(1), ArrowDown: () => move(1),
   k: () => move(-1), ArrowUp: () => move(-1),
   s: () => current() && current().querySelector('.similar').click(),
+  v: () => current() && current().querySelector('.view') && current().querySelector('.view').click(),
   x: () => current() && current().querySelector('.rest') && current().querySelector('.rest').click(),
   m: () => showView($('view-map').hidden ? 'map' : 'search'),
   t: nextTheme,
@@ -24,7 +25,9 @@ const actions = {
 
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
-  if (event.key === 'Escape') {
+  if (event.key === 'Escape' && document.body.dataset.view === 'file') {
+    $('file-back').click();
+  } else if (event.key === 'Escape') {
     clearOne();
     $('query').focus();
   } else if (isTyping(event.target)) {

@@ -168,6 +168,7 @@ function offerSources(collections) {
 const fields = {q: 'query', lang: 'language', kind: 'kind', path: 'path', by: 'mode', where: 'where'};
 
 function remember() {
+  if (document.body.dataset.view === 'file') return; // the file's address
   const parts = new URLSearchParams();
   if (state.source) parts.set('in', state.source);
   for (const [name, id] of Object.entries(fields)) if ($(id).value) parts.set(name, $(id).value);

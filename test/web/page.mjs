@@ -83,6 +83,40 @@ const parts = {
     check('a reload finds the question again', await page.inputValue('#path') === 'query' && await page.inputValue('#query') === 'utf8 valid');
     await page.fill('#path', '');
 
+    // a file: address, lines, definitions, names, and back to the results as they were
+    await search('hash of a string');
+    const before = await text('#results');
+    await page.locator('.hit .view').first().click();
+    await page.waitForSelector('#file-text .here');
+    check('a file has an address', /^#file=[^&]+&lines=\d+/.test(new URL(page.url()).hash), page.url());
+    check('the hit is marked', await page.locator('#file-text .here').count() > 0 && await page.locator('#file-text .here').first().isVisible());
+    const numbers = await page.locator('#file-text .at').allTextContents();
+    check('every line has its number', numbers.length > 5 && numbers.every((n, i) => Number(n) === i + 1), numbers.slice(0, 5));
+    const real = readFileSync(`${process.argv[7]}/project/${await page.evaluate(() => file.path)}`, 'utf8').replace(/\n$/, '').split('\n');
+    check('it is the file', JSON.stringify(await page.evaluate(() => file.lines)) === JSON.stringify(real));
+    check('it has colours', await page.locator('#file-text .c-comment').count() > 0 && await page.locator('#file-text .c-word').count() > 0);
+    check('its definitions are listed', await page.locator('#file-outline a').count() > 0);
+    await picture('file');
+    await page.locator('#file-outline button').first().click();
+    await page.waitForSelector('#file-names h3');
+    check('a name is looked up', /Defined \([1-9]/.test(await text('#file-names')), await text('#file-names'));
+    const address = page.url();
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('#view-search:not([hidden])');
+    check('back to the same results', await text('#results') === before);
+    await page.goto('about:blank');
+    await page.goto(address);
+    await page.waitForSelector('#file-text .here');
+    check('the address opens the file again', true);
+    await page.setViewportSize({width: 390, height: 800});
+    check('a file fits a phone', await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), await page.evaluate(() => document.documentElement.scrollWidth));
+    await page.emulateMedia({colorScheme: 'dark'});
+    await picture('file-phone-dark');
+    await page.emulateMedia({colorScheme: 'light'});
+    await page.setViewportSize({width: 1280, height: 820});
+    await page.goto(url);
+    await page.waitForSelector('#facts dt');
+
     // keys
     await search('hash of a string');
     await page.focus('#query');
