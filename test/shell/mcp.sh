@@ -54,11 +54,21 @@ session << 'EOF'
 {"jsonrpc":"2.0","id":"three","method":"tools/list"}
 {"jsonrpc":"2.0","id":4,"method":"resources/list"}
 {"jsonrpc":"2.0","id":5,"method":"tools/list","params":{"cursor":"x"}}
+{"jsonrpc":"2.0","id":6,"method":"prompts/list"}
+{"jsonrpc":"2.0","id":7,"method":"prompts/get","params":{"name":"explain_module","arguments":{"path":"a\"b"}}}
+{"jsonrpc":"2.0","id":8,"method":"prompts/get","params":{"name":"explain_module","arguments":{"path":1}}}
+{"jsonrpc":"2.0","id":9,"method":"prompts/get","params":{"name":"no_such"}}
+{"jsonrpc":"2.0","id":10,"method":"prompts/get","params":{"arguments":{}}}
 EOF
 check "exit code $code" [ $code = 0 ]
-count 5
+count 10
+has 6 '"name":"onboard"'
+has 7 'Explain \"a\\\"b\" to'
+has 8 'needs \"path\"'
+has 9 'there is no prompt \"no_such\"'
+has 10 '"code":-32602'
 has 1 '"protocolVersion":"2025-11-25"'
-has 1 '"capabilities":{"tools":{}}'
+has 1 '"capabilities":{"tools":{},"prompts":{}}'
 has 2 '"result":{}'
 has '"three"' '"name":"symbol"'
 hasnt '"three"' outputSchema
@@ -464,13 +474,13 @@ has 12 'net/retry.py:1-3'
 # ---- Settings of clients ----
 
 run() { out=$("$lode" "$@" 2>"$tmp/err"); code=$?; }
-for client in claude-code cursor vscode codex gemini windsurf opencode; do
+for client in claude-code cursor vscode codex gemini windsurf opencode zed kiro roo kilo qwen; do
   run mcp install --client $client --json
   check "install $client: $(cat "$tmp/err")" [ $code = 0 ]
   file=$(printf '%s' "$out" | sed 's/.*"file":"\([^"]*\)".*/\1/')
   check "$file names lode" grep -q '"mcp"' "$file"
   # an entry in the user's own settings names the project, in words that lode takes
-  [ $client != windsurf ] || check "what $client starts" "$lode" mcp "$(sed -n 's/.*"mcp", "\([^"]*\)"\].*/\1/p' "$file")" < /dev/null
+  [ $client != windsurf ] && [ $client != zed ] || check "what $client starts" "$lode" mcp "$(sed -n 's/.*"mcp", "\([^"]*\)"\].*/\1/p' "$file")" < /dev/null
   cp "$file" "$tmp/once"
   run mcp install --client $client --json
   case $out in *'"state":"same"'*) ok ;; *) bad "twice: $out" ;; esac

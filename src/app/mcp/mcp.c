@@ -175,7 +175,7 @@ static void mcp_discover(mcp_message *x) {
   strbuf out = {0};
   x->stateless = true;
   strbuf_addstr(&out, "\"supportedVersions\":[\"" MCP_STATELESS_VERSION
-                      "\"],\"capabilities\":{\"tools\":{}},\"instructions\":");
+                      "\"],\"capabilities\":{\"tools\":{},\"prompts\":{}},\"instructions\":");
   json_put_string(&out, STR_LIT(MCP_INSTRUCTIONS));
   mcp_put_cache(&out);
   mcp_send_result(x, &out);
@@ -189,7 +189,8 @@ static void mcp_initialize(mcp_message *x) {
   for (size_t i = 0; i < sizeof mcp_handshake_versions / sizeof *mcp_handshake_versions; i++)
     if (str_eq(str_of(mcp_handshake_versions[i]), wanted)) version = mcp_handshake_versions[i];
   x->stateless = false;
-  strbuf_addf(&out, "\"protocolVersion\":\"%s\",\"capabilities\":{\"tools\":{}},\"serverInfo\":", version);
+  strbuf_addf(&out,
+              "\"protocolVersion\":\"%s\",\"capabilities\":{\"tools\":{},\"prompts\":{}},\"serverInfo\":", version);
   mcp_put_version(&out);
   strbuf_addstr(&out, ",\"instructions\":");
   json_put_string(&out, STR_LIT(MCP_INSTRUCTIONS));
@@ -214,6 +215,27 @@ static void mcp_list_tools(mcp_message *x) {
   mcp_tools_put(&out, x->mcp->callbacks.compat);
   if (x->stateless) mcp_put_cache(&out);
   mcp_send_result(x, &out);
+}
+
+static void mcp_list_prompts(mcp_message *x) {
+  strbuf out = {0};
+  if (x->params && mcp_member(x->mcp, x->params, "cursor", JSON_NODE_STRING)) {
+    mcp_refuse(x, MCP_BAD_PARAMS, "\"cursor\": there is one page of prompts only", NULL);
+    return;
+  }
+  strbuf_addstr(&out, "\"prompts\":");
+  mcp_prompts_put(&out);
+  if (x->stateless) mcp_put_cache(&out);
+  mcp_send_result(x, &out);
+}
+
+static void mcp_get_prompt(mcp_message *x) {
+  strbuf out = {0};
+  char why[400];
+  if (mcp_prompt_put(&out, &x->mcp->json, x->params, why, sizeof why))
+    mcp_send_result(x, &out);
+  else
+    mcp_refuse(x, MCP_BAD_PARAMS, why, NULL);
 }
 
 /* ---- Tools ---- */
@@ -455,10 +477,9 @@ static void mcp_dispatch(mcp_message *x, lode_str method) {
   static const struct {
     const char *name;
     void (*run)(mcp_message *x);
-  } methods[] = {{"initialize", mcp_initialize},
-                 {"ping", mcp_ping},
-                 {"server/discover", mcp_discover},
-                 {"tools/list", mcp_list_tools},
+  } methods[] = {{"initialize", mcp_initialize},    {"ping", mcp_ping},
+                 {"server/discover", mcp_discover}, {"prompts/list", mcp_list_prompts},
+                 {"prompts/get", mcp_get_prompt},   {"tools/list", mcp_list_tools},
                  {"tools/call", mcp_call_tool}};
   char text[400], quoted[256];
   bool handshake = str_eq(method, STR_LIT("initialize"));

@@ -5,6 +5,7 @@
  *   mcp.c          messages: both eras of the protocol, requests in flight, cancellation, progress; no I/O
  *   mcp_tools.c    the tools, and the operation of the table behind each
  *   mcp_compat.c   the same for the tools of mcp-vector-search, with --compat
+ *   mcp_prompts.c  the prompts
  *   mcp_service.c  the worker part: runs a tool, and makes a reply that fits an agent's context
  *   mcp_text.c     the reply as text
  *
@@ -64,6 +65,13 @@ void mcp_tool_as_op(const mcp_tool *tool, op_def *op, op_param params[OP_MAX_PAR
 void mcp_tools_put(strbuf *out, bool compat);
 /* Makes checked arguments of the tool those of the operation behind it. */
 LODE_MUST lode_status mcp_tool_complete(const mcp_tool *tool, const char *root, op_args *args, lode_error *err);
+
+/* ---- Prompts (mcp_prompts.c) ---- */
+
+/* [{"name",..},..] */
+void mcp_prompts_put(strbuf *out);
+/* The members of the result of prompts/get with these params; false: `why` says what is wrong with them. */
+bool mcp_prompt_put(strbuf *out, const json_doc *json, uint32_t params, char *why, size_t size);
 
 /* ---- Messages (mcp.c) ---- */
 

@@ -61,6 +61,17 @@ static const client_def client_table[] = {
      "mcp",
      CLIENT_FORM_LOCAL,
      false},
+    {"zed",
+     "Zed",
+     "~/.config/zed/settings.json",
+     {"~/.config/zed", ".zed", NULL},
+     "context_servers",
+     CLIENT_FORM_SERVERS,
+     true},
+    {"kiro", "Kiro", ".kiro/settings/mcp.json", {".kiro", "~/.kiro", NULL}, "mcpServers", CLIENT_FORM_SERVERS, false},
+    {"roo", "Roo Code", ".roo/mcp.json", {".roo", NULL, NULL}, "mcpServers", CLIENT_FORM_SERVERS, false},
+    {"kilo", "Kilo Code", ".kilocode/mcp.json", {".kilocode", NULL, NULL}, "mcpServers", CLIENT_FORM_SERVERS, false},
+    {"qwen", "Qwen Code", ".qwen/settings.json", {".qwen", "~/.qwen", NULL}, "mcpServers", CLIENT_FORM_SERVERS, false},
 };
 
 size_t setup_client_count(void) { return sizeof client_table / sizeof *client_table; }

@@ -287,7 +287,8 @@ const op_def op_table_code[] = {
      .flags = OP_LONG | OP_LOCAL | OP_PROJECT, .params = params_code_setup, .row = row_code_setup,
      .detail = "Finds the project's root and its languages, indexes it, and registers `lode mcp` with the clients it "
                "finds: Claude Code, "
-               "Cursor, VS Code, Codex, Gemini CLI, Windsurf, opencode. Running it again is harmless: what is there "
+               "Cursor, VS Code, Codex, Gemini CLI, Windsurf, opencode, Zed, Kiro, Roo Code, Kilo Code, Qwen Code. "
+               "Running it again is harmless: what is there "
                "already stays. A project of mcp-vector-search keeps its choice of files and model, where Lode has no "
                "setting of its own yet.",
      .examples = "lode setup\nlode setup --dry-run\nlode setup ~/src/project --no-mcp\nlode setup --replace"},

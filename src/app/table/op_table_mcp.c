@@ -10,9 +10,10 @@
 /* choices: the names in mcp_clients.c */
 #define P_MCP_CLIENT(args)                                                                                             \
   {                                                                                                                    \
-    OP_CHOICE(args, client), .letter = 'c', .flags = OP_PARAM_REQUIRED, .value = "CLIENT",                             \
-                             .choices = "claude-code|cursor|vscode|codex|gemini|windsurf|opencode",                    \
-                             .about = "which program"                                                                  \
+    OP_CHOICE(args, client),                                                                                           \
+        .letter = 'c', .flags = OP_PARAM_REQUIRED, .value = "CLIENT",                                                  \
+        .choices = "claude-code|cursor|vscode|codex|gemini|windsurf|opencode|zed|kiro|roo|kilo|qwen",                  \
+        .about = "which program"                                                                                       \
   }
 
 static const op_param params_mcp[] = {

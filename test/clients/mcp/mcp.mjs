@@ -53,6 +53,19 @@ await test('tools are listed, in the same order each time', async () => {
   }
 })
 
+await test('prompts are listed, filled in, and refused without what they need', async () => {
+  const { prompts } = await client.listPrompts()
+  assert.deepEqual(prompts.map(p => p.name), ['review_change', 'explain_module', 'onboard', 'impact_of_change'])
+  for (const p of prompts) {
+    const given = Object.fromEntries((p.arguments ?? []).map(a => [a.name, 'net/retry.py']))
+    const { messages } = await client.getPrompt({ name: p.name, arguments: given })
+    assert.equal(messages[0].role, 'user')
+    if (p.arguments) assert.match(messages[0].content.text, /"net\/retry\.py"/)
+    if (p.arguments) await assert.rejects(client.getPrompt({ name: p.name }), /needs/)
+  }
+  await assert.rejects(client.getPrompt({ name: 'nothing' }), /no prompt/)
+})
+
 await test('index_project indexes, and tells its progress only upward', async () => {
   const seen = []
   const result = await good('index_project', {}, { onprogress: p => seen.push(p.progress), timeout: 60000 })
