@@ -22,14 +22,23 @@ async function checkHealth() {
   health.failure = failures.find(f => f.operation !== 'status') || null;
   showHealth();
   if (collections) offerSources(health.collections);
+  else if (isAbsent()) sayAbsent();
   if (document.visibilityState === 'visible') health.timer = setTimeout(checkHealth, EVERY_MS);
 }
 
 // ---- Showing ----
 
+// There is no store yet: nothing is wrong
+const isAbsent = () => Boolean(health.failure && health.failure.error.status === 'NOT_FOUND');
+
+function sayAbsent() {
+  $('said').className = 'muted';
+  $('said').replaceChildren('Nothing is indexed here yet. Run ', h('code', null, 'lode index'), ' in the project; this page shows its progress and goes on by itself.');
+}
+
 function damagesFound() {
   const {status, stats, failure} = health, found = [];
-  if (failure) found.push(failure.error.message);
+  if (failure && !isAbsent()) found.push(failure.error.message);
   if (status && status.damage) found.push(status.damage);
   if (stats && stats.damaged_pages) found.push('Damaged pages were met since the store was opened. Records on other pages are not affected.');
   if (stats && stats.damaged_segments) found.push(`${plural(stats.damaged_segments, 'file')} of the vector index found damaged. Searches go on without; the next maintenance rebuilds it from the records.`);
@@ -98,7 +107,7 @@ function showFilters() {
 function showHealth() {
   const found = damagesFound(), busy = health.stats && health.stats.building || health.status && health.status.activity;
   const gone = health.failure && health.failure.error.status === 'GONE';
-  $('pulse').textContent = gone ? 'no answer' : found.length ? 'damaged' : busy ? 'working' : 'well';
+  $('pulse').textContent = gone ? 'no answer' : isAbsent() ? busy ? 'indexing' : 'not indexed' : found.length ? 'damaged' : busy ? 'working' : 'well';
   $('pulse').className = 'pulse ' + (found.length ? 'bad' : 'good');
   $('where-am-i').textContent = health.stats ? health.stats.store : '';
   showBanner(found);

@@ -77,6 +77,12 @@ start token "$project" serve --port 0 --token-file "$work/token"
 part token
 stop
 
+mkdir -p "$work/fresh/.git"
+cp -r src/lib/query "$work/fresh/"
+start fresh "$work/fresh" ui --no-open --store "$work/fresh/.lode"
+LODE=$lode PROJECT=$work/fresh part unindexed
+stop
+
 start broken "$work" serve --port 0 --store "$work/broken"
 part damage
 stop

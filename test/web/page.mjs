@@ -1,5 +1,6 @@
 // page.mjs PART URL CHROMIUM PROFILE PICTURES WORK - one part of test/shell/web.sh, in a Chromium of its own. Ends with "N passed, N failed".
 import {chromium} from 'playwright-core';
+import {execFileSync} from 'node:child_process';
 import {readFileSync} from 'node:fs';
 
 const [part, url, executablePath, profile, pictures, work] = process.argv.slice(2);
@@ -307,6 +308,17 @@ const parts = {
     check('the policy allows no other script', /default-src 'none'/.test(policy) && !/unsafe|\*/.test(policy), policy);
   },
 
+  async unindexed() {
+    await page.goto(url);
+    await settled(() => document.getElementById('pulse').textContent === 'not indexed');
+    check('a project without an index is not damaged', !await page.locator('#banner').isVisible());
+    check('it says what to run', /lode index/.test(await text('#said')), await text('#said'));
+    await picture('unindexed');
+    execFileSync(process.env.LODE, ['index', '-q', process.env.PROJECT]);
+    await settled(() => document.getElementById('pulse').textContent === 'well');
+    await search('parse');
+    check('the page goes on when it is indexed', await hits() > 0);
+  },
   async damage() {
     await page.goto(url);
     await page.waitForSelector('#facts dt, #banner:not([hidden])');
