@@ -227,7 +227,7 @@ run 2 db reembed plain; says 'needs --model'
 run 1 db reembed nobody --model code; says 'there is no collection "nobody"'
 # What is being made is a part of its collection
 run 0 db create 'plain~reembed' --embedder minilm
-run 0 db collections --json; hasnt '"name":"plain~reembed"'; has '"reembed":"minilm'; has '"reembedded":0'
+run 0 db collections --json; hasnt '"name":"plain~reembed"'; says 'plain gets the model minilm'; says '0 of 2 records'
 run 0 db collections --all --json; has '"name":"plain~reembed"'
 run 0 db drop notes --yes; run 0 db drop plain --yes
 run 0 db collections --all --json; hasnt plain

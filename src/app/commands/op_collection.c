@@ -132,9 +132,11 @@ lode_status op_do_collections(op_context *ctx, const op_collections_args *args, 
     collection_put_dimension(ctx, info->dimension);
     op_row_text(ctx, "embedder", info->embedder);
     op_row_json(ctx, "metadata", info->metadata);
-    if (next) op_row_text(ctx, "reembed", next->embedder);
-    if (next) op_row_count(ctx, "reembedded", next->records - next->pending);
     TRY_GOTO(op_row_send(ctx, err));
+    if (next)
+      op_note(ctx, "%.*s gets the model %.*s (db reembed): %llu of %llu records have its vectors", (int)info->name.len,
+              info->name.data, (int)next->embedder.len, next->embedder.data,
+              (unsigned long long)(next->records - next->pending), (unsigned long long)info->records);
   }
 done:
   lode_collection_list_free(list);

@@ -291,8 +291,6 @@ static const op_field row_db_collections[] = {
     {"dimension", OP_FIELD_NUMBER, OP_FIELD_NULLABLE, "of the vectors; null until there is one"},
     {"embedder", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "the model that makes the vectors"},
     {"metadata", OP_FIELD_OBJECT, OP_FIELD_NULLABLE, "as given when it was made"},
-    {"reembed", OP_FIELD_TEXT, OP_FIELD_OPTIONAL, "the model whose vectors are being made for it (db reembed)"},
-    {"reembedded", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "records that have them"},
     {0}};
 static const op_field summary_db_rename[] = {
     {"collection", OP_FIELD_TEXT, 0, "the old name"}, {"new_name", OP_FIELD_TEXT, 0, "the new one"}, {0}};
