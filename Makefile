@@ -51,7 +51,7 @@ help:
 	@echo "make              the library and the program, in build/release"
 	@echo "make grammars     fetch and compile the grammars of programming languages (part of quickstart and test)"
 	@echo "make install      PREFIX=/usr/local LIBDIR=PREFIX/lib DESTDIR="
-	@echo "make dist         self-contained programs and packages for Linux, in build/dist/out (docs/PLATFORMS.md)"
+	@echo "make dist         self-contained programs and packages for Linux and macOS, in build/dist/out (docs/PLATFORMS.md)"
 	@echo "make deb          Debian packages, in build/deb"
 	@echo "make test-dist    what make dist has built, in bare roots and for the other machine"
 	@echo "make amalgamation the library as lode.c, lode_gemm.c and lode.h, in build/amalgamation"
@@ -70,6 +70,7 @@ help:
 	@echo "make bench-embed  text to vector beside onnxruntime, written to bench/EMBED.md"
 	@echo "make bench-cluster  clusters beside the plain client and the embedded store, written to bench/CLUSTER.md"
 	@echo "make bench-vectors  vector search beside other libraries and databases, written to bench/VECTORS.md"
+	@echo "make bench-dist   the program of make dist beside the dynamic one, written to docs/PLATFORMS.md"
 	@echo "make bench        figures beside the peers, written to bench/RESULTS.md"
 	@echo "make bench-against REV=r  adds, batches, queries and opening beside those of revision r, and their instructions"
 

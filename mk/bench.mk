@@ -16,6 +16,13 @@ bench: deps
 	@$(MAKE) --no-print-directory -j2 all
 	@bench/run.sh
 
+# The static program of make dist beside the dynamic one, written to docs/PLATFORMS.md
+.PHONY: bench-dist
+bench-dist: deps grammars
+	@$(MAKE) --no-print-directory -j2 all
+	@[ -d $(DIST_OUT) ] || $(MAKE) --no-print-directory dist
+	@bench/dist/run.sh $(DIST) $(OUT)
+
 # What a change costs: REV=revision to compare with
 .PHONY: bench-against
 bench-against: deps

@@ -225,7 +225,7 @@ if command -v npm >/dev/null && [ -f "$package" ]; then
   check "npx" sh -c "cd '$tmp/npm' && npx --no-install lode --version | grep -q '$version'"
   check "exit codes through npx" sh -c "cd '$tmp/npm' && npx --no-install lode nosuch; [ \$? = 2 ]"
   check "an agent talks through npx" sh -c "cd '$tmp/npm' && echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}' | npx --no-install lode mcp | grep -q '\"result\"'"
-  check "SIGTERM ends what npx started" bash -c "cd '$tmp/npm' && npx --no-install lode serve --store '$tmp/served' --port 0 2>'$tmp/npx.log' & pid=\$!
+  check "SIGTERM ends what npx started" bash -c "cd '$tmp/npm' || exit 1; npx --no-install lode serve --store '$tmp/served' --port 0 2>'$tmp/npx.log' & pid=\$!
     for i in \$(seq 60); do grep -q 'is ready' '$tmp/npx.log' && break; sleep 1; done; kill -TERM \$pid
     for i in \$(seq 60); do grep -q 'stopping (SIGTERM)' '$tmp/npx.log' && exit 0; sleep 1; done; cat '$tmp/npx.log'; exit 1"
 else
