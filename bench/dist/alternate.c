@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* alternate.c - alternate ROUNDS COMMAND... [-- COMMAND...]: starts the commands in turn, ROUNDS times, and prints a line for each: the median
- * of the time from its start to its end and of its CPU time (user and system), in microseconds. In turn, so that what else
- * the machine does meets all of them alike. Their output is thrown away; one that fails ends the run. */
+/* alternate.c - alternate ROUNDS COMMAND... [-- COMMAND...]: starts the commands in turn, ROUNDS times, and prints a
+ * line for each: the median of the time from its start to its end and of its CPU time (user and system), in
+ * microseconds. In turn, so that what else the machine does meets all of them alike. Their output is thrown away; one
+ * that fails ends the run. */
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdint.h>
@@ -24,9 +25,7 @@ static uint64_t now_us(void) {
   return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-static uint64_t tv_us(struct timeval t) {
-  return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
-}
+static uint64_t tv_us(struct timeval t) { return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec; }
 
 static int compare(const void *a, const void *b) {
   uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
