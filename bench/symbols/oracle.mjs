@@ -1,10 +1,12 @@
 // oracle.mjs - definitions and calls as Lode sees them, beside a language server's answers, on a sample of one repository.
 //   node bench/symbols/oracle.mjs LODE FOLDER LANGUAGE-ID 'SERVER ARGS' [FUNCTIONS]
 // Prints one line of a table: definitions (precision, recall), calls called resolved (precision), calls (recall). A call is counted where the
-// server names a definition inside the repository. Lode's index of the folder is made here if there is none.
+// server names a definition inside the repository. Where it names a declaration of C, it is asked again there, until it names the definition;
+// if it knows none, the declaration itself counts, and Lode must name that. Lode's index of the folder is made here if there is none, and for
+// clangd a compile_commands.json with every folder of headers. ORACLE_SHOW=1 prints each difference.
 import { spawn, execFileSync } from 'node:child_process'
-import { readFileSync, existsSync } from 'node:fs'
-import { resolve, relative } from 'node:path'
+import { readFileSync, existsSync, readdirSync, writeFileSync } from 'node:fs'
+import { resolve, relative, join } from 'node:path'
 import { pathToFileURL, fileURLToPath } from 'node:url'
 
 const [lode, folder, language, command, count = '40'] = process.argv.slice(2)
@@ -16,6 +18,21 @@ const run = (...args) => {
   } catch { return [] }
 }
 if (!existsSync(`${root}/.lode`)) execFileSync(lode, ['index', '--quiet'], { cwd: root, stdio: 'ignore' })
+
+// ---- What clangd needs to know ----
+if (language === 'c' && !existsSync(`${root}/compile_commands.json`)) {
+  const sources = [], headers = new Set()
+  const walk = at => { for (const e of readdirSync(at, { withFileTypes: true })) {
+    if (e.name.startsWith('.')) continue
+    if (e.isDirectory()) walk(join(at, e.name))
+    else if (e.name.endsWith('.c')) sources.push(join(at, e.name))
+    else if (e.name.endsWith('.h')) headers.add(at)
+  } }
+  walk(root)
+  const flags = [...headers].map(h => `-I${h}`)
+  writeFileSync(`${root}/compile_commands.json`, JSON.stringify(sources.map(file => ({ directory: root, file,
+    arguments: ['cc', '-D_GNU_SOURCE', ...flags, '-c', file] }))))
+}
 
 // ---- A client of the language server ----
 const [program, ...args] = command.split(' ')
@@ -59,14 +76,15 @@ const open = path => {
   send({ method: 'textDocument/didOpen', params: { textDocument: { uri: uri(path), languageId: language, version: 1, text } } })
   return texts.get(path)
 }
-await ask('initialize', { processId: process.pid, rootUri: pathToFileURL(root).href,
+const tsserver = process.env.ORACLE_TSSERVER ? { tsserver: { path: process.env.ORACLE_TSSERVER } } : undefined
+await ask('initialize', { processId: process.pid, initializationOptions: tsserver, rootUri: pathToFileURL(root).href,
   workspaceFolders: [{ uri: pathToFileURL(root).href, name: 'r' }],
   capabilities: { textDocument: { documentSymbol: { hierarchicalDocumentSymbolSupport: true }, definition: { linkSupport: false } },
     workspace: { configuration: true, workspaceFolders: true } } })
 send({ method: 'initialized', params: {} })
 
 // ---- What Lode knows ----
-const endings = { c: /\.c$/, go: /\.go$/, python: /\.py$/, typescript: /\.tsx?$/, javascript: /\.js$/ }[language]
+const endings = { c: /\.c$/, go: /\.go$/, python: /\.py$/, typescript: /(?<!\.d)\.tsx?$/, javascript: /\.js$/, rust: /\.rs$/, java: /\.java$/ }[language]
 const functions = run('outline', '-n', '100000').filter(d => endings.test(d.path) && !/test|vendor|lexer\.c|parser\.c/i.test(d.path)) // no copies of others, and none with #line
 let seed = 7
 const random = n => (seed = (seed * 1103515245 + 12345) % 2147483648) % n
@@ -77,8 +95,9 @@ for (const path of sample.slice(0, 5)) open(path)
 await new Promise(done => setTimeout(done, Number(process.env.ORACLE_WAIT_MS ?? 20000))) // until its index is ready
 
 // ---- Definitions: functions, methods and types ----
-const kinds = new Set(['type', 'function', 'method', 'constructor', 'class', 'struct', 'interface', 'enum'])
+const kinds = new Set(['function', 'method', 'constructor', 'class', 'struct', 'union', 'interface', 'trait', 'enum'])
 const lsp_kinds = new Set([5, 6, 9, 10, 11, 12, 23])
+if (language === 'go' || language === 'c') kinds.add('type') // the servers list a named type as a class
 let def = { both: 0, lode: 0, server: 0 }
 const defs = new Map()
 for (const path of sample) {
@@ -99,6 +118,8 @@ for (const path of sample) {
     depths.push(depth)
     if (language === 'c' && /^\s*#\s*if/.test(line)) depth++
   }
+  // names that a macro makes do not stand in the text
+  for (let i = theirs.length - 1; i >= 0; i--) if (!open(path)[theirs[i].line - 1]?.includes(theirs[i].name)) theirs.splice(i, 1)
   const everywhere = line => depths[line - 1] === 0 // under an #if, the server sees one branch only
   const own = mine.filter(d => kinds.has(d.kind)).map(d => ({ name: d.name.split('.').at(-1), first: d.line, last: d.end_line })).filter(d => everywhere(d.first))
   for (let i = theirs.length - 1; i >= 0; i--) if (!theirs[i].name || !everywhere(theirs[i].line)) theirs.splice(i, 1)
@@ -114,6 +135,20 @@ for (const path of sample) {
 }
 
 // ---- Calls ----
+const places_of = answer => [answer].flat().filter(Boolean).map(p => {
+  const at = (p.range ?? p.targetSelectionRange).start
+  return { path: relative(root, fileURLToPath(p.uri ?? p.targetUri)), line: at.line + 1, column: at.character }
+})
+const definition = async (path, line, column) => {
+  let places = places_of(await ask('textDocument/definition', { textDocument: { uri: uri(path) }, position: { line: line - 1, character: column } }))
+  // from a definition clangd leads back to its declaration: only a header's place is asked about
+  if (language !== 'c' || places.length !== 1 || !/\.h$/.test(places[0].path) || places[0].path.startsWith('..')) return places
+  const [first] = places
+  open(first.path)
+  const further = places_of(await ask('textDocument/definition', { textDocument: { uri: uri(first.path) }, position: { line: first.line - 1, character: first.column } }))
+  const other = further.filter(p => p.path !== first.path || p.line !== first.line)
+  return other.length ? other : places
+}
 let calls = { resolved: 0, right: 0, inside: 0, found: 0 }
 const pool = sample.flatMap(path => defs.get(path).filter(d => ['function', 'method'].includes(d.kind) && !d.declared))
 for (let i = pool.length - 1; i > 0; i--) { const k = random(i + 1); [pool[i], pool[k]] = [pool[k], pool[i]] }
@@ -124,14 +159,12 @@ for (const f of pool.slice(0, Number(count))) {
     const lines = open(e.path), callee = e.to.split('.').at(-1)
     const column = lines[e.line - 1]?.search(new RegExp(`(?<![\\w$])${callee.replace(/[$]/g, '\\$')}(?![\\w$])`)) ?? -1
     if (column < 0 || name === undefined) continue
-    const answer = await ask('textDocument/definition', { textDocument: { uri: uri(e.path) }, position: { line: e.line - 1, character: column } })
-    const places = [answer].flat().filter(Boolean).map(p => ({ path: relative(root, fileURLToPath(p.uri ?? p.targetUri)), line: (p.range ?? p.targetSelectionRange).start.line + 1 }))
+    const places = await definition(e.path, e.line, column)
     if (!places.length) continue
     const inside = places.filter(p => !p.path.startsWith('..') && !p.path.includes('node_modules'))
     const sure = e.at && !e.candidates
     const [path, line] = e.at ? [e.at.replace(/:\d+$/, ''), Number(/:(\d+)$/.exec(e.at)[1])] : []
-    // of an external function of C, the server may name the prototype in a header
-    const same = inside.some(p => (p.path === path && p.line >= line && p.line <= line + 12) || (sure && /\.h$/.test(p.path) && /\.[ch]$/.test(path)))
+    const same = inside.some(p => p.path === path && p.line >= line && p.line <= line + 12)
     if (sure) { calls.resolved++; calls.right += same }
     if (inside.length) { calls.inside++; calls.found += sure && same }
     if (process.env.ORACLE_SHOW && ((sure && !same) || (inside.length && !same)))
