@@ -240,14 +240,14 @@ TEST(hits_of_a_search) {
   s.writer.searched = STR_LIT("retry later");
   put_hit(&s, "a\n\tb retry\nc");
   put_hit(&s, "1\n2\n3\n4\n5\n6\n7\n8\nretry later\n10");
-  end(&s, "src/net.c:41  Backoff next  function  2.31  (the file changed since it was indexed)  (2 more like it)\n"
-          "          bm25 12.50  path 1.00\n"
+  end(&s, "src/net.c:41-67  Backoff next  function  2.31  (the file changed since it was indexed)  (2 more like it)\n"
+          "        bm25               12.50    path                1.00\n"
           "      41 │ a\n"
           "      42 │     b retry\n"
           "      43 │ c\n"
           "\n"
-          "src/net.c:41  Backoff next  function  2.31  (the file changed since it was indexed)  (2 more like it)\n"
-          "          bm25 12.50  path 1.00\n"
+          "src/net.c:41-67  Backoff next  function  2.31  (the file changed since it was indexed)  (2 more like it)\n"
+          "        bm25               12.50    path                1.00\n"
           "      43 │ 3\n"
           "      44 │ 4\n"
           "      45 │ 5\n"
@@ -261,7 +261,7 @@ TEST(hits_of_a_search) {
   put_hit(&s, "\tretry");
   end(&s, "\033[35msrc/net.c\033[32m:41-67\033[0m  \033[2mBackoff \033[0m\033[1mnext\033[0m  \033[2mfunction  2.31"
           "\033[33m  (the file changed since it was indexed)\033[0m  (2 more like it)\033[0m\n"
-          "\033[2m          bm25 12.50  path 1.00\033[0m\n"
+          "        \033[2mbm25              \033[0m 12.50    \033[2mpath              \033[0m  1.00\n"
           "\033[2m      41 │ \033[0m    \033[1;33mretry\033[0m\n");
   begin(&s, NULL, "search");
   s.writer.files_only = true;

@@ -161,11 +161,12 @@ static const char *text_heading(const op_field *field, char *name, size_t size) 
   return name;
 }
 
-static void text_put_heading(cli_writer *w, size_t n) {
+static void text_put_heading(cli_writer *w) {
   char name[40];
   if (w->stacked) return;
   cli_text_paint(w, CLI_BOLD);
-  for (size_t i = 0; i < n; i++) text_put_cell(w, text_heading(&w->op->row[i], name, sizeof name), i, i + 1 == n);
+  for (size_t i = 0; i < w->shown; i++)
+    text_put_cell(w, text_heading(&w->op->row[i], name, sizeof name), i, i + 1 == w->shown);
   cli_text_paint(w, CLI_PLAIN);
 }
 
@@ -173,7 +174,10 @@ static void text_put_heading(cli_writer *w, size_t n) {
 static void text_put_stacked(cli_writer *w, const char *text, size_t column, bool first) {
   size_t names = 0;
   char name[40];
-  for (const op_field *f = w->op->row; f->name; f++) names = strlen(f->name) > names ? strlen(f->name) : names;
+  for (size_t i = 0; i < w->shown; i++) {
+    size_t len = strlen(w->op->row[i].name);
+    if (len > names) names = len;
+  }
   if (column == 0 && !first) strbuf_addch(&w->out, '\n');
   cli_text_paint(w, CLI_BOLD);
   strbuf_addf(&w->out, "%-*s  ", (int)names, text_heading(&w->op->row[column], name, sizeof name));
@@ -184,10 +188,10 @@ static void text_put_stacked(cli_writer *w, const char *text, size_t column, boo
 static void text_put_cells(cli_writer *w, size_t n, bool first) {
   const char *cell = w->cells.data;
   for (size_t i = 0; i < w->n_cells; i++) {
-    if (w->stacked)
+    if (i % n < w->shown && w->stacked)
       text_put_stacked(w, cell, i % n, first && i == 0);
-    else
-      text_put_cell(w, cell, i % n, i % n + 1 == n);
+    else if (i % n < w->shown)
+      text_put_cell(w, cell, i % n, i % n + 1 == w->shown);
     cell += strlen(cell) + 1;
   }
   w->n_cells = 0;
@@ -195,12 +199,17 @@ static void text_put_cells(cli_writer *w, size_t n, bool first) {
 }
 
 /* Fits the columns to the terminal; files and pipes get full lines. */
-static void text_fit_columns(cli_writer *w, size_t n) {
-  size_t before = 2 * (n - 1), last = w->widths[n - 1];
+static void text_fit_columns(cli_writer *w) {
+  size_t n = w->shown, before = 2 * (n - 1), last = w->widths[n - 1];
   for (size_t i = 0; i + 1 < n; i++) before += w->widths[i];
   if (!w->narrow || before + last <= w->style.width) return;
   w->stacked = before + (text_is_number(w->op->row[n - 1].type) ? last : TEXT_MIN_WIDTH) > w->style.width;
   if (!w->stacked) w->last_width = w->style.width - before;
+}
+
+/* A column at the end that no row of the layout has a value for is not shown. */
+static bool text_is_empty_column(const cli_writer *w, size_t column) {
+  return w->widths[column] == 0 && w->op->row[column].flags & OP_FIELD_OPTIONAL;
 }
 
 void cli_text_layout(cli_writer *w) {
@@ -212,14 +221,19 @@ void cli_text_layout(cli_writer *w) {
   const char *cell = w->cells.data;
   bool first = !w->laid_out;
   if (first) {
-    for (size_t i = 0; i < n; i++) w->widths[i] = strlen(w->op->row[i].name);
+    memset(w->widths, 0, sizeof w->widths);
     for (size_t i = 0; i < w->n_cells; i++) {
       size_t len = strlen(cell), have = text_columns(cell, len);
       if (have > w->widths[i % n]) w->widths[i % n] = have;
       cell += len + 1;
     }
-    text_fit_columns(w, n);
-    text_put_heading(w, n);
+    for (w->shown = n; w->shown > 1 && text_is_empty_column(w, w->shown - 1);) w->shown--;
+    for (size_t i = 0; i < n; i++) {
+      size_t heading = strlen(w->op->row[i].name);
+      if (heading > w->widths[i]) w->widths[i] = heading;
+    }
+    text_fit_columns(w);
+    text_put_heading(w);
     w->laid_out = true;
   }
   text_put_cells(w, n, first);

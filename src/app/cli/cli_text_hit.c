@@ -213,11 +213,11 @@ static void hit_put_explanation(cli_writer *w, lode_str object) {
     double value = x->type == JSON_NODE_DOUBLE ? x->u.d : (double)x->u.i;
     lode_str name = json.nodes[i].u.s;
     if (value == 0) continue; /* it did not count */
-    if (n % per_line == 0) strbuf_addstr(&w->out, n ? "\n        " : "        ");
+    strbuf_addstr(&w->out, n == 0 ? "        " : n % per_line == 0 ? "\n        " : "    ");
     cli_text_paint(w, CLI_DIM);
     strbuf_addf(&w->out, "%-*.*s", HIT_EXPLAIN_WIDTH - 10, (int)name.len, name.data);
     cli_text_paint(w, CLI_PLAIN);
-    strbuf_addf(&w->out, "%6.2f    ", value);
+    strbuf_addf(&w->out, "%6.2f", value);
     n++;
   }
   if (n) strbuf_addch(&w->out, '\n');
@@ -229,7 +229,6 @@ static void hit_put_extent(cli_writer *w, const op_row *row) {
   cli_text_paint(w, HIT_LINE_COLOR);
   strbuf_addf(&w->out, ":%llu", first);
   if (last > first) strbuf_addf(&w->out, "-%llu", last);
-  cli_text_paint(w, CLI_PLAIN);
 }
 
 static void hit_put_names(cli_writer *w, const op_row *row) {

@@ -26,6 +26,7 @@ typedef struct cli_writer {
   strbuf cells; /* rows of a table before its layout: cells, each NUL-terminated */
   size_t n_cells;
   size_t widths[16]; /* column widths, after layout */
+  size_t shown;      /* columns of the table, after layout */
   bool laid_out;
   size_t last_width; /* width of the last column on a terminal; 0: not limited */
   bool stacked;      /* the terminal is too narrow for the table: one field per line */
