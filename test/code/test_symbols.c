@@ -11,7 +11,8 @@ static lode_error err;
 
 static parser_pool *open_pool(void) {
   parser_pool *pool;
-  OK(parser_pool_open(NULL, &pool, &err));
+  /* time decides no test */
+  OK(parser_pool_open(&(parser_pool_options){.cpu_ms = 120000}, &pool, &err));
   return pool;
 }
 
