@@ -78,8 +78,8 @@ $(OUT)/grammar_table.o: $(BUILD)/grammars/table.c
 # The library for Python and other programs; it needs nothing but the C library, whose allocator it keeps
 $(addprefix dist-shared-,$(DIST_PROGRAM) $(DIST_GLIBC)): dist-shared-%: dist-libs-%
 	@$(call dist_before,$*,liblode)
-	@$(call dist_make,$*,LDFLAGS="$(dist_strip)" LIB_EXTRA="$(call dist_obj,$*,dlfcn cpu_model) $(DIST)/$*/release/libraries_shared.o" \
-	  PKG_LIBS="$(filter-out -l%,$(call dist_lib_files,$*,,microhttpd mimalloc))" dist-shared-file)
+	@$(call dist_make,$*,LDFLAGS="$(dist_strip)" LIB_EXTRA="$(call dist_obj,$*,$(sort dlfcn cpu_model $(call dist_of,$*,static))) $(DIST)/$*/release/libraries_shared.o" \
+	  PKG_LIBS="$(call dist_lib_files,$*,,microhttpd mimalloc)" dist-shared-file)
 	@$(call dist_after,$*,liblode)
 .PHONY: dist-shared-file
 dist-shared-file: $(OUT)/$(LIB_FILE)
