@@ -639,7 +639,7 @@ TEST_SLOW(reads_fail_page_by_page, 120) {
     hit = fault_hits();
     fault_clear();
     lode_close(store);
-    bool early = hit && (strcmp(phase, "pages") == 0 || strcmp(phase, "rows") == 0);
+    bool early = hit && (strcmp(phase, "checking pages") == 0 || strcmp(phase, "checking records") == 0);
     bool by_seals =
         st == LODE_CORRUPT && f.total == whole.total; /* the page map could not be read, and was made again */
     CHECKF(st == LODE_IO || by_seals || (st == LODE_CORRUPT && !early), "call %llu (%s): %s %s", (unsigned long long)at,
