@@ -550,6 +550,10 @@ TEST_SLOW(two_hundred_deaths_under_load_lose_nothing_that_was_acknowledged, 300)
       snprintf(body, sizeof body, "{\"collection\":\"c\",\"ids\":[\"%d-%d\"],\"include\":[\"embedding\"]}", i, n);
       snprintf(want, sizeof want, "\"embedding\":[%d.0,%d.0]", i, n);
       ask(s, &a, "db.get", body);
+      if (a.end == SUPERVISOR_WORKER_DIED) { /* the last signal came late */
+        mem_free(a.body);
+        ask(s, &a, "db.get", body);
+      }
       CHECKF(a.end == SUPERVISOR_ANSWERED && a.code == LODE_OK && strstr(a.body, want), "%s: %s", want,
              a.body ? a.body : a.text);
       mem_free(a.body);
