@@ -48,7 +48,8 @@ static void run(char **command, const posix_spawn_file_actions_t *quiet, uint64_
 
 int main(int argc, char **argv) {
   char **commands[MAX_COMMANDS];
-  int n = 0, rounds = argc > 2 ? atoi(argv[1]) : 0;
+  int n = 0;
+  long rounds = argc > 2 ? strtol(argv[1], NULL, 10) : 0;
   if (rounds < 1 || rounds > MAX_ROUNDS) {
     fprintf(stderr, "usage: alternate ROUNDS COMMAND... [-- COMMAND...]\n");
     return 2;
