@@ -64,11 +64,10 @@ static bool complete_put_values(strbuf *out, const op_param *p) {
   static const struct {
     const char *placeholder;
     void (*put)(strbuf *out);
-  } known[] = {{"LANGUAGE", values_put_languages}, {"TYPE", values_put_kinds},   {"KEY", values_put_settings},
+  } known[] = {{"LANGUAGE", values_put_languages}, {"TYPE", values_put_kinds},   {"SETTING", values_put_settings},
                {"MODEL", values_put_models},       {"TOPIC", values_put_topics}, {0}};
   for (size_t i = 0; known[i].placeholder; i++) {
-    bool setting = strcmp(known[i].placeholder, "KEY") != 0 || strcmp(p->about, "the setting") == 0;
-    if (!setting || !p->value || strcmp(p->value, known[i].placeholder) != 0) continue;
+    if (!p->value || strcmp(p->value, known[i].placeholder) != 0) continue;
     if (out) known[i].put(out);
     return true;
   }

@@ -120,7 +120,7 @@ static const op_param params_code_trust[] = {
     {0}};
 #define P_CONFIG_KEY                                                                                                   \
   {                                                                                                                    \
-    OP_TEXT(op_config_args, key), .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "KEY",                    \
+    OP_TEXT(op_config_args, key), .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL, .value = "SETTING",                \
                                   .about = "the setting"                                                               \
   }
 static const op_param params_config_get[] = {P_CONFIG_KEY, P_CODE_PROJECT(op_config_args), {0}};
