@@ -30,15 +30,27 @@ function askToken() {
   return tokenAsked;
 }
 
-// call('db/query', {..}) -> {rows, summary}; throws Failure, or AbortError when `signal` says so
-async function call(operation, args, signal) {
+const authorization = token => token ? {Authorization: 'Bearer ' + token} : {};
+
+// GET of a path of the API: its JSON, or null
+async function askPath(path) {
+  const response = await fetch('/api/lode/v1/' + path, {cache: 'no-store', headers: authorization(sessionStorage.getItem('lode-token'))});
+  return response.ok ? response.json() : null;
+}
+
+// How far a call is that is under way: {phase, done, total}, or null
+const progressOf = id => askPath('progress/' + id).catch(() => null);
+
+// call('db/query', {..}) -> {rows, summary}; throws Failure, or AbortError when `signal` says so. A long call may have an id of its own: see
+// progressOf.
+async function call(operation, args, signal, id) {
   for (;;) {
     const token = sessionStorage.getItem('lode-token');
     let response;
     try {
       response = await fetch('/api/lode/v1/' + operation, {
         method: 'POST', signal, cache: 'no-store', body: JSON.stringify(args || {}),
-        headers: {'Content-Type': 'application/json', ...(token && {Authorization: 'Bearer ' + token})},
+        headers: {'Content-Type': 'application/json', ...(id && {'X-Request-Id': id}), ...authorization(token)},
       });
     } catch (error) {
       if (error.name === 'AbortError') throw error;

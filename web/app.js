@@ -19,5 +19,6 @@ startMap();
 startKeys();
 startSearch();
 startFile();
+startWork();
 startHealth();
 if (!recallFile()) $('query').focus();

@@ -31,10 +31,7 @@ async function checkHealth() {
 // There is no store yet: nothing is wrong
 const isAbsent = () => Boolean(health.failure && health.failure.error.status === 'NOT_FOUND');
 
-function sayAbsent() {
-  $('said').className = 'muted';
-  $('said').replaceChildren('Nothing is indexed here yet. Run ', h('code', null, 'lode index'), ' in the project; this page shows its progress and goes on by itself.');
-}
+const sayAbsent = () => say(isUnindexed() ? '' : 'There is no store here yet: `lode db add` makes one, `lode index` indexes a project.');
 
 function damagesFound() {
   const {status, stats, failure} = health, found = [];
@@ -107,7 +104,7 @@ function showFilters() {
 function showHealth() {
   const found = damagesFound(), busy = health.stats && health.stats.building || health.status && health.status.activity;
   const gone = health.failure && health.failure.error.status === 'GONE';
-  $('pulse').textContent = gone ? 'no answer' : isAbsent() ? busy ? 'indexing' : 'not indexed' : found.length ? 'damaged' : busy ? 'working' : 'well';
+  $('pulse').textContent = gone ? 'no answer' : isAbsent() || isUnindexed() ? busy ? 'indexing' : 'not indexed' : found.length ? 'damaged' : busy ? 'working' : 'well';
   $('pulse').className = 'pulse ' + (found.length ? 'bad' : 'good');
   $('where-am-i').textContent = health.stats ? health.stats.store : '';
   showBanner(found);
@@ -115,30 +112,12 @@ function showHealth() {
   showFacts();
   showCollections();
   showFilters();
-}
-
-// ---- Checking everything ----
-
-const damageList = rows => h('ul', null, rows.slice(0, 50).map(row => h('li', null, h('b', null, [row.what, row.collection, row.id].filter(Boolean).join(' ')), `: ${row.detail}`)),
-  rows.length > 50 ? h('li', null, `and ${count(rows.length - 50)} more`) : null);
-
-async function verify() {
-  $('verify').disabled = true;
-  $('verified').textContent = 'Reading everything…';
-  try {
-    const {summary} = await call('db/verify', {});
-    health.verified = null;
-    $('verified').replaceChildren(h('p', {class: 'good'}, `No damage${summary.records === null ? '' : ` in ${plural(summary.records, 'record')}`}.`));
-  } catch (error) {
-    health.verified = error.status === 'CORRUPT' ? error.message : null;
-    $('verified').replaceChildren(h('p', {class: 'bad'}, error.message), damageList(error.rows));
-  }
-  $('verify').disabled = false;
-  checkHealth();
+  for (const id of ['collections-title', 'verify']) $(id).hidden = isAbsent();
+  $('update').hidden = !(indexing.may && health.status && health.status.state === 'ready');
+  showOffer();
 }
 
 function startHealth() {
-  $('verify').onclick = verify;
   document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' ? checkHealth() : clearTimeout(health.timer));
   return checkHealth();
 }

@@ -159,7 +159,7 @@ function offerSources(collections) {
   if (!options.some(([value]) => value === state.source)) {
     setSource(options.length ? options[0][0] : '');
     if (options.length) run();
-    else say('The store is empty. `lode index` indexes a project, `lode db add` adds records.');
+    else say(isUnindexed() ? '' : 'The store is empty. `lode index` indexes a project, `lode db add` adds records.');
   }
 }
 

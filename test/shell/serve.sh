@@ -240,6 +240,9 @@ for path in chroma/check db/backup db/export export/jsonl export/npy completion 
 done
 grep -q '"project"' "$work/list" && bad "an argument that names a file is listed" || ok
 want 'files stay closed' 501 'command line' "$L/db/backup" -d '{"file":"/tmp/x"}'
+want 'no index but in lode ui' 501 'command line' "$L/index" -d '{}'
+want 'nor its schema' 404 'NOT_FOUND' "$L/index"
+want 'no progress of a call that is not there' 404 'NOT_FOUND' "$L/progress/nobody"
 want 'other projects stay closed' 501 'command line' "$L/search" -d '{"query":"x","project":"/tmp"}'
 want 'the page' 200 '<title>Lode</title>' "$base/"
 want 'add by lode' 200 '"written":1' "$L/db/add" -d '{"collection":"notes","create":true,"records":[{"id":"n","document":"a parser of tokens","embedding":[1,2]}]}'
@@ -558,6 +561,9 @@ users_known() {
   want 'the page, for its owner' 200 '"rows"' "$base/api/lode/v1/db/collections" -d '{}'
   other 'not for strangers' 401 'a token is needed' "$base/api/lode/v1/db/collections" -d '{}'
   other 'but with its token' 200 '"rows"' -H "Authorization: Bearer $token" "$base/api/lode/v1/db/collections" -d '{}'
+  want 'nothing to index outside of a project' 501 'does not lie in a project' "$base/api/lode/v1/index" -d '{}'
+  want 'no index made anew' 501 'command line' "$base/api/lode/v1/index" -d '{"force":true}'
+  other 'no index for strangers' 401 'a token is needed' "$base/api/lode/v1/index" -d '{}'
   serverlog=$work/ui.log
   stop
   # A user that is nobody in particular cannot be distinguished from others: a warning that says what to do; with a token it is asked of all

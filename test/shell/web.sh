@@ -56,8 +56,11 @@ start() {
 }
 stop() { kill -TERM "$server"; wait "$server"; server=; }
 
-# part NAME: one run of page.mjs
-part() { tally "$1" node "$to/page.mjs" "$1" "$url" "$chromium" "$work/profile-$1" "$to" "$work"; }
+# part NAME: one run of page.mjs; PARTS="NAME NAME" runs only these
+part() {
+  case " ${PARTS:-$1} " in *" $1 "*) ;; *) return ;; esac
+  tally "$1" node "$to/page.mjs" "$1" "$url" "$chromium" "$work/profile-$1" "$to" "$work"
+}
 
 # `lode ui` shows its page with xdg-open, where there is a desktop
 mkdir "$work/bin"
@@ -77,10 +80,17 @@ start token "$project" serve --port 0 --token-file "$work/token"
 part token
 stop
 
-mkdir -p "$work/fresh/.git"
-cp -r src/lib/query "$work/fresh/"
-start fresh "$work/fresh" ui --no-open --store "$work/fresh/.lode"
+# Two projects that are not indexed; the page of one is not that of `lode ui`
+for name in fresh elsewhere; do
+  mkdir -p "$work/$name/.git"
+  cp -r src/lib/query "$work/$name/"
+  printf 'AWS_SECRET_ACCESS_KEY=%s\n' not-a-real-one > "$work/$name/.env"
+done
+start fresh "$work/fresh/query" ui --no-open
 LODE=$lode PROJECT=$work/fresh part unindexed
+stop
+start elsewhere "$work" serve --port 0 --store "$work/elsewhere/.lode"
+LODE=$lode PROJECT=$work/elsewhere part elsewhere
 stop
 
 start broken "$work" serve --port 0 --store "$work/broken"

@@ -14,7 +14,7 @@ const context = await chromium.launchPersistentContext(profile, {
   executablePath, headless: true, viewport: {width: 1280, height: 820}, colorScheme: 'light',
   args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
 });
-context.setDefaultTimeout(60000);
+context.setDefaultTimeout(30000 * Number(process.env.LODE_TEST_PATIENCE || 1));
 const page = context.pages()[0] || await context.newPage();
 const complaints = [], asked = new Set();
 page.on('pageerror', error => complaints.push(error.message));
@@ -26,6 +26,15 @@ const picture = name => page.screenshot({path: `${pictures}/${name}.png`});
 const hits = () => page.locator('.hit').count();
 const settled = condition => page.waitForFunction(condition);
 const focused = () => page.evaluate(() => document.activeElement.id || document.activeElement.className || document.activeElement.tagName);
+// What axe finds in the page as it is; nothing where npm has no axe
+const axe = await import('axe-core').then(module => module.default.source, () => null);
+async function audit(name) {
+  if (!axe) return;
+  await page.evaluate(`${axe}; undefined`); // not a script of the page: its policy forbids others
+  const found = await page.evaluate(() => axe.run(document, {resultTypes: ['violations']}).then(result =>
+    result.violations.map(v => `${v.id}: ${v.nodes.map(n => n.target.join(' ')).slice(0, 4).join(', ')}`)));
+  check(`axe finds nothing: ${name}`, found.length === 0, found);
+}
 async function search(words) {
   await page.fill('#query', words);
   await page.waitForFunction(w => location.hash.includes(new URLSearchParams({q: w}).toString()) && document.getElementById('results').ariaBusy === 'false', words);
@@ -309,16 +318,49 @@ const parts = {
   },
 
   async unindexed() {
+    const server = path => fetch(url + 'api/lode/v1/' + path, {method: 'POST', body: '{"force":true}'}).then(answer => answer.status);
     await page.goto(url);
-    await settled(() => document.getElementById('pulse').textContent === 'not indexed');
-    check('a project without an index is not damaged', !await page.locator('#banner').isVisible());
-    check('it says what to run', /lode index/.test(await text('#said')), await text('#said'));
+    await page.waitForSelector('#offer:not([hidden])');
+    check('a project without an index is not damaged', !await page.locator('#banner').isVisible() && await text('#pulse') === 'not indexed', await text('#pulse'));
+    check('it says which project', (await text('#offer-text')).includes(process.env.PROJECT), await text('#offer-text'));
+    check('only the whole project can be indexed', await server('index') === 501, await server('index'));
     await picture('unindexed');
-    execFileSync(process.env.LODE, ['index', '-q', process.env.PROJECT]);
+    await audit('unindexed');
+    await page.route('**/api/lode/v1/index', async route => { await new Promise(go => setTimeout(go, 900)); await route.continue().catch(() => {}); });
+    await page.click('#offer-go');
+    await page.waitForSelector('#offer-work progress');
+    check('progress is shown, and can be stopped', await page.locator('#offer-work button').isVisible());
+    await page.click('#offer-work button');
+    await settled(() => /Stopped/.test(document.getElementById('offer-said').textContent));
+    check('a click ends it', !await page.locator('#offer-work progress').count());
+    await page.unroute('**/api/lode/v1/index');
+    await page.click('#offer-go');
+    await settled(() => /Indexed: \d+ files/.test(document.getElementById('offer-said').textContent));
+    check('the end is told, and what was left out', /Left out: .*1 look like secrets/.test(await text('#offer-said')), await text('#offer-said'));
     await settled(() => document.getElementById('pulse').textContent === 'well');
+    await picture('indexed');
+    await page.click('#offer-close');
     await search('parse');
     check('the page goes on when it is indexed', await hits() > 0);
+    await page.click('#update');
+    await settled(() => /Indexed: \d+ files/.test(document.getElementById('offer-said').textContent));
+    check('what changed is read by a click', true);
+    await page.click('#verify');
+    await settled(() => /No damage in \d+ records: everything was read/.test(document.getElementById('verified').textContent));
+    check('a check comes to its end', true);
   },
+
+  async elsewhere() {
+    await page.goto(url);
+    await page.waitForSelector('#offer:not([hidden])');
+    check('only lode ui offers the button', !await page.locator('#offer-go').isVisible() && /lode index/.test(await text('#offer-text')), await text('#offer-text'));
+    execFileSync(process.env.LODE, ['index', '-q', process.env.PROJECT]);
+    await settled(() => document.getElementById('pulse').textContent === 'well');
+    check('the page goes on when another process has indexed', !await page.locator('#offer').isVisible());
+    await search('parse');
+    check('and finds', await hits() > 0);
+  },
+
   async damage() {
     await page.goto(url);
     await page.waitForSelector('#facts dt, #banner:not([hidden])');

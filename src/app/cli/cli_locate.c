@@ -8,13 +8,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The nearest .lode from the working directory upward, as for projects. */
-static lode_status locate_upward(strbuf *path, bool *found, char *passed, size_t size, lode_error *err) {
-  size_t store = 0, git;
+/* The nearest .lode from the working directory upward, as for projects. `absent`: else where that of the nearest folder
+ * with a .git would be. */
+static lode_status locate_upward(strbuf *path, bool absent, bool *found, char *passed, size_t size, lode_error *err) {
+  size_t store = 0, git = 0;
   char *cwd = getcwd(NULL, 0);
   *found = false;
   if (!cwd) return LODE_OK;
   lode_status st = project_find(str_of(cwd), &store, &git, passed, size, err);
+  if (!store && absent) store = git;
   if (st == LODE_OK && store) {
     strbuf_addf(path, "%.*s%s" PROJECT_DIR_NAME, (int)store, cwd, store == 1 ? "" : "/");
     *found = true;
@@ -23,14 +25,15 @@ static lode_status locate_upward(strbuf *path, bool *found, char *passed, size_t
   return st;
 }
 
-lode_status cli_locate_store(const char *given, strbuf *path, cli_store_location *located, lode_error *err) {
+lode_status cli_locate_store(const char *given, bool absent, strbuf *path, cli_store_location *located,
+                             lode_error *err) {
   const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
   memset(located, 0, sizeof *located);
   path->len = 0;
   if (given)
     strbuf_addstr(path, given);
   else
-    TRY(locate_upward(path, &located->found, located->passed, sizeof located->passed, err));
+    TRY(locate_upward(path, absent, &located->found, located->passed, sizeof located->passed, err));
   if (!given && !located->found) {
     if (data && data[0] == '/')
       strbuf_addf(path, "%s/lode", data);
@@ -43,12 +46,13 @@ lode_status cli_locate_store(const char *given, strbuf *path, cli_store_location
   return path->failed ? err_nomem(err) : LODE_OK;
 }
 
-lode_status cli_store_of_project(const char *place, strbuf *path, cli_store_location *located, lode_error *err) {
+lode_status cli_store_of_project(const char *place, bool absent, strbuf *path, cli_store_location *located,
+                                 lode_error *err) {
   project_info project;
   memset(located, 0, sizeof *located);
   path->len = 0;
   TRY(project_locate(&project, place, NULL, err));
-  lode_status st = project_has_store(&project)
+  lode_status st = absent || project_has_store(&project)
                        ? LODE_OK
                        : err_set(err, LODE_NOT_FOUND, "%.300s is not indexed yet: run `lode index` there",
                                  project_display_name(&project));

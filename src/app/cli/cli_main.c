@@ -325,9 +325,10 @@ static int cli_finish(cli_session *s, cli_writer *w, lode_status st, const op_co
 static lode_status locate(const cli_command *c, const char *given, strbuf *folder, cli_store_location *located,
                           lode_error *err) {
   const op_arg_path *project = c->op->flags & OP_SERVER ? op_args_find(&c->args, "project", OP_ARG_PATH) : NULL;
-  if (!project || !project->set) return cli_locate_store(given, folder, located, err);
+  bool absent = strcmp(c->op->name, "ui") == 0; /* its page offers to index the project */
+  if (!project || !project->set) return cli_locate_store(given, absent, folder, located, err);
   if (given) return err_set(err, LODE_INVALID, "--project and --store both say what is served: give one of them");
-  return cli_store_of_project(project->path, folder, located, err);
+  return cli_store_of_project(project->path, absent, folder, located, err);
 }
 
 static int cli_run_op(cli_session *s, const cli_command *c) {

@@ -354,6 +354,10 @@ lode_status op_do_index(op_context *ctx, const op_index_args *args, lode_error *
   if ((pending != 0) + (args->remove.set != 0) + run.force > 1)
     TRY_GOTO(
         err_set(err, LODE_INVALID, "--force, --pending and --remove are different runs: give one of them at a time"));
+  if (!project.root[0])
+    TRY_GOTO(err_set(err, LODE_UNSUPPORTED,
+                     "the store %.400s does not lie in a project as " PROJECT_DIR_NAME ", so there is nothing to index",
+                     project.folder));
   if (args->model.set) TRY_GOTO(code_change_model(ctx, &project, args, &run, err));
   if (pending) run.only = PROJECT_DIR_NAME; /* matches no files */
   if (run.only) TRY_GOTO(code_need_index(ctx, &project, err));

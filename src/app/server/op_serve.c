@@ -235,6 +235,7 @@ static lode_status serve_run(op_context *ctx, const op_serve_args *args, bool ui
   TRY_GOTO(serve_read_options(args, ui, &f, &options, err));
   TRY_GOTO(model_policy_of_args(&args->allow_model, &models, err));
   if (ui) options.log = SERVER_LOG_ERRORS;
+  options.own_page = ui && !settings->read_only;
   bool absent = !op_is_address(ctx->folder) && !trust_has_store(ctx->folder);
   if (absent && !ui && !settings->read_only) {
     char line[600];
@@ -242,8 +243,7 @@ static lode_status serve_run(op_context *ctx, const op_serve_args *args, bool ui
     serve_log_line(NULL, line);
   }
   if (!settings->read_only && !op_is_address(ctx->folder)) TRY_GOTO(serve_make_folder(ctx->folder, err));
-  if (ctx->found && !ui && !settings->read_only && !trust_has_store(ctx->folder))
-    TRY_GOTO(serve_expect_store(ctx, err));
+  if (ctx->found && !settings->read_only && !trust_has_store(ctx->folder)) TRY_GOTO(serve_expect_store(ctx, err));
   os_raise_fd_limit(); /* each connection takes a descriptor */
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);

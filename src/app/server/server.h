@@ -34,6 +34,7 @@ typedef struct server_options {
   size_t n_allow_hosts, n_allow_origins;
   const char *certificate, *key; /* PEM texts; NULL: no TLS */
   bool allow_reset;
+  bool own_page;            /* `lode ui`: its page may index the project, and wait for long calls that it watches */
   size_t max_body;          /* bytes; 128 MiB */
   uint32_t max_connections; /* 512 */
   uint32_t wait_s;          /* for the rest of a request, for the next one, and for a client to read on; 30 */
@@ -85,6 +86,11 @@ struct server_request {
   /* sets the status from the reply's code; NULL: the code is the status */
   void (*translate)(server_request *request, unsigned code);
   server_conn_slot *conn_slot; /* of the connection; NULL: memory ran out */
+  /* a long call whose client named it by X-Request-Id, so that it can ask how far it is; under the server's lock */
+  bool watched;
+  char phase[48];
+  uint64_t phase_done, phase_total;
+  server_request *next_watched;
 };
 
 /* Routes a complete request: responds to it, or sets the call that will. */
@@ -99,6 +105,8 @@ const char *server_request_header(const server_request *request, const char *nam
 /* A value of the query string, not decoded; no data if it is missing. */
 lode_str server_query_param(const server_request *request, const char *name);
 const server_options *server_get_options(const server_state *http);
+/* How far the watched call of this id is, as JSON, if the same client made it; false if there is none. */
+LODE_MUST bool server_put_progress(const server_request *request, lode_str id, strbuf *out);
 supervisor_state *server_get_supervisor(const server_state *http);
 
 /* ---- Checks (server_guard.c) ---- */

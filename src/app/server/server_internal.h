@@ -39,6 +39,7 @@ struct server_state {
   bool cancelling; /* the reaper is cancelling calls without the lock: the supervisor must stay */
   atomic_bool draining;
   server_conn_slot *conn_slots;
+  server_request *watched; /* calls whose progress is kept */
   server_stats stats;
   atomic_ullong serial;
   uint32_t salt;

@@ -103,8 +103,58 @@ static enum MHD_Result request_send_response(server_request *r) {
 
 /* ---- Calls ---- */
 
+/* A long call whose client chose its id is watched: the client can ask how far it is. */
+static void request_watch(server_request *r) {
+  server_state *h = r->http;
+  if (!(r->call_flags & (WIRE_CALL_LONG | WIRE_CALL_LARGE)) || !server_request_header(r, "X-Request-Id")) return;
+  r->call_flags |= WIRE_CALL_PROGRESS;
+  r->watched = true;
+  pthread_mutex_lock(&h->lock);
+  r->next_watched = h->watched;
+  h->watched = r;
+  pthread_mutex_unlock(&h->lock);
+}
+
+static void request_unwatch(server_request *r) {
+  server_state *h = r->http;
+  if (!r->watched) return;
+  pthread_mutex_lock(&h->lock);
+  server_request **at = &h->watched;
+  while (*at != r) at = &(*at)->next_watched;
+  *at = r->next_watched;
+  pthread_mutex_unlock(&h->lock);
+  r->watched = false;
+}
+
+static void request_on_progress(void *ctx, lode_str phase, uint64_t done, uint64_t total) {
+  server_request *r = ctx;
+  pthread_mutex_lock(&r->http->lock);
+  snprintf(r->phase, sizeof r->phase, "%.*s", (int)phase.len, phase.data);
+  r->phase_done = done;
+  r->phase_total = total;
+  pthread_mutex_unlock(&r->http->lock);
+}
+
+bool server_put_progress(const server_request *request, lode_str id, strbuf *out) {
+  server_state *h = request->http;
+  pthread_mutex_lock(&h->lock);
+  const server_request *r = h->watched;
+  while (r && !(str_eq(str_of(r->id), id) && r->conn_slot && request->conn_slot &&
+                r->conn_slot->client == request->conn_slot->client))
+    r = r->next_watched;
+  if (r) {
+    strbuf_addstr(out, "{\"phase\":");
+    json_put_string(out, str_of(r->phase));
+    strbuf_addf(out, ",\"done\":%llu,\"total\":%llu}", (unsigned long long)r->phase_done,
+                (unsigned long long)r->phase_total);
+  }
+  pthread_mutex_unlock(&h->lock);
+  return r != NULL;
+}
+
 static void request_on_done(void *ctx, supervisor_reply *answer) {
   server_request *r = ctx;
+  request_unwatch(r);
   if (answer->end == SUPERVISOR_ANSWERED) {
     r->status = answer->code;
     mem_free(r->answer);
@@ -127,12 +177,16 @@ static void request_on_done(void *ctx, supervisor_reply *answer) {
 
 static void request_call(server_request *r) {
   lode_error err = {.record = LODE_NO_RECORD};
+  request_watch(r);
+  bool patient = r->watched && r->http->options.own_page; /* a person looks on, and can end it */
   supervisor_call call = {.name = r->call,
                           .words = r->words,
                           .n_words = r->n_words,
                           .body = {r->body.data, r->body.len},
                           .flags = r->call_flags,
                           .client = r->conn_slot ? r->conn_slot->client : 0,
+                          .timeout_ms = patient ? UINT32_MAX : 0,
+                          .progress = r->watched ? request_on_progress : NULL,
                           .done = request_on_done,
                           .ctx = r};
   r->waiting = REQUEST_CALLED;
@@ -143,6 +197,7 @@ static void request_call(server_request *r) {
   lode_status st = supervisor_submit(r->http->supervisor, &call, r->conn_slot ? &r->conn_slot->call : NULL, &err);
   pthread_mutex_unlock(lock);
   if (st == LODE_OK) return;
+  request_unwatch(r);
   r->retry_later = st != LODE_INVALID;
   server_respond_error(r,
                        st == LODE_INVALID ? 400

@@ -151,13 +151,23 @@ static const op_def *route_op_of_words(server_request *r) {
   return worker_op_of_call(r->call_name);
 }
 
+/* The page of `lode ui` may index the project that it shows, by a call without arguments: the worker checks that. */
+static bool route_is_own_index(const server_request *r, const op_def *op) {
+  return server_get_options(r->http)->own_page && !op->group && strcmp(op->name, "index") == 0;
+}
+
+static bool route_allows(const server_request *r, const op_def *op) {
+  return op_allowed_over_http(op) || route_is_own_index(r, op);
+}
+
 static void route_run_op(server_request *r) {
   const op_def *op = route_op_of_words(r);
   r->words[0] = STR_LIT(WORKER_REMOTE_CALLER);
   r->n_words = 1;
+  if (op && route_is_own_index(r, op)) r->words[r->n_words++] = STR_LIT(WORKER_OWN_PROJECT);
   if (!op) {
     route_fail_status(r, LODE_NOT_FOUND, "there is no such operation; GET /api/lode/v1 lists them");
-  } else if (!op_allowed_over_http(op)) { /* the worker checks the arguments too */
+  } else if (!route_allows(r, op)) { /* the worker checks the arguments too */
     route_fail_status(r, LODE_UNSUPPORTED,
                       "this operation works on files of the server's machine: use the command line there");
   } else {
@@ -171,7 +181,7 @@ static void route_run_op(server_request *r) {
 static void route_op_schema(server_request *r) {
   const op_def *op = route_op_of_words(r);
   strbuf body = {0};
-  if (!op || !op_allowed_over_http(op)) {
+  if (!op || !route_allows(r, op)) {
     route_fail_status(r, LODE_NOT_FOUND, "there is no such operation; GET /api/lode/v1 lists them");
     return;
   }
@@ -195,6 +205,14 @@ static void route_op_list(server_request *r) {
   }
   strbuf_addstr(&body, "]}");
   server_respond(r, 200, &body);
+}
+
+static void route_progress(server_request *r) {
+  strbuf body = {0};
+  if (server_put_progress(r, r->words[0], &body))
+    server_respond(r, 200, &body);
+  else
+    route_fail_status(r, LODE_NOT_FOUND, "no long call of yours with this X-Request-Id is being answered");
 }
 
 /* ---- Routes ---- */
@@ -247,6 +265,7 @@ static const route_entry route_table[] = {
     {"GET", "/api/lode/v1", NULL, route_op_list, {0}},
     {"POST", "/api/lode/v1/{}/{}", NULL, route_run_op, {0}},
     {"POST", "/api/lode/v1/{}", NULL, route_run_op, {0}},
+    {"GET", "/api/lode/v1/progress/{}", NULL, route_progress, {0}},
     {"GET", "/api/lode/v1/{}/{}", NULL, route_op_schema, {0}},
     {"GET", "/api/lode/v1/{}", NULL, route_op_schema, {0}},
     {0}};

@@ -3,7 +3,7 @@
  * object; the reply is {"rows":[..],"summary":{..}} or {"error":{"status","message","record"}}, and its code a
  * lode_status. For LODE_CORRUPT the rows that describe the damage are in the reply too, before the error. With
  * WIRE_CALL_ROWS rows are sent one by one, and the reply has no rows. The word WORKER_REMOTE_CALLER means that the
- * caller may be on another machine. */
+ * caller may be on another machine, WORKER_OWN_PROJECT after it that it may index, which takes no arguments then. */
 #include "worker/worker.h"
 #include "ops/op_schema.h"
 #include "table/op_table.h"
@@ -68,14 +68,22 @@ static bool service_is_remote(const worker_task *task) {
   return task->n_words > 0 && str_eq(task->words[0], STR_LIT(WORKER_REMOTE_CALLER));
 }
 
+static bool service_may_index(const worker_task *task, const op_def *op) {
+  return task->n_words > 1 && str_eq(task->words[1], STR_LIT(WORKER_OWN_PROJECT)) && !op->group &&
+         strcmp(op->name, "index") == 0;
+}
+
 /* Remote calls may read files that belong to the store, but not name any file of this machine. */
 static lode_status service_check_remote(const worker_task *task, const op_def *op, const op_args *args,
                                         lode_error *err) {
   if (!service_is_remote(task)) return LODE_OK;
-  bool names = false;
-  for (const op_param *p = op->params; p->name; p++)
+  bool names = false, any = false;
+  for (const op_param *p = op->params; p->name; p++) {
+    any = any || op_args_is_set(args, p);
     names = names || (p->type == OP_ARG_PATH && op_args_is_set(args, p));
+  }
   if (!names && op_allowed_over_http(op)) return LODE_OK;
+  if (!any && service_may_index(task, op)) return LODE_OK;
   return err_set(err, LODE_UNSUPPORTED, "this works on files of the server's machine: use the command line there");
 }
 

@@ -71,6 +71,8 @@ extern const worker_service worker_services[]; /* ends with a NULL prefix */
 #define WORKER_MAX_REPLY_BYTES (256 << 20)
 void worker_op_service(worker_task *task);
 #define WORKER_REMOTE_CALLER "afar"
+/* The second word of a remote caller: it may bring the index of the store's own project up to date. */
+#define WORKER_OWN_PROJECT "own project"
 /* The operation named by a call, or NULL. */
 const op_def *worker_op_of_call(const char *name);
 
