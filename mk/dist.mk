@@ -127,6 +127,7 @@ DIST_SO    := $(CURDIR)/$(DIST)/$(call dist_glibc,$(DIST_HOST))/release/liblode.
 DIST_RUNS   = $(foreach t,cli code mcp trust hostile agents index_guard examples,dist/$(t)="test/shell/$(t).sh $(DIST_LODE)")
 DIST_RUNS  += dist/serve="env LODE_TEST_NO_TLS=1 test/shell/serve.sh $(DIST_LODE)" dist/python="env LODE_LIBRARY=$(DIST_SO) test/shell/python.sh $(DIST_LODE)"
 DIST_RUNS  += dist/packages="test/shell/dist.sh $(DIST_OUT) $(foreach s,$(DIST_SUITES),$(DIST)/chroot/$(s))" dist/qemu="test/shell/dist_qemu.sh $(DIST)/stage"
+DIST_RUNS  += dist/trace="test/shell/dist_trace.sh $(DIST_ZIG)"
 .PHONY: test-dist
 test-dist: deps-test
 	@tools/deps.sh debootstrap busybox-static musl qemu-user-static binutils llvm

@@ -138,7 +138,7 @@ try_tarball() { # NAME ROOT
   check "$1: a crash report has names" inside "$2" "cd /home/user && { lode serve --store crashed --port 18124 >/dev/null 2>/tmp/crash.log & pid=\$!; } ;
     for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do grep -q 'is ready' /tmp/crash.log && break; sleep 1; done
     worker=\$(sed -n 's/.*worker \\([0-9]*\\) is ready.*/\\1/p' /tmp/crash.log | head -n 1)
-    kill -SEGV \$worker; sleep 3; kill \$pid; cat crashed/crashes/*; grep -q 'lode(crash_handler+0x' crashed/crashes/*"
+    kill -SEGV \$worker; sleep 3; kill \$pid; cat crashed/crashes/*; grep -q 'lode(main+0x' crashed/crashes/*"
   check "$1: install.sh --uninstall" inside "$2" "/home/user/unpacked/install.sh --uninstall && [ ! -e .local/bin/lode ] && [ ! -e /home/user/.local/lib/lode ]"
 }
 

@@ -52,11 +52,12 @@ static bool cli_crash_write_report(int number, void *const *frames, int n) {
   return true;
 }
 
-static void cli_crash_handler(int number) {
+static void cli_crash_handler(int number, siginfo_t *info, void *context) {
   static atomic_flag once = ATOMIC_FLAG_INIT;
   void *frames[CLI_CRASH_MAX_FRAMES];
+  (void)info;
   if (!atomic_flag_test_and_set(&once)) {
-    int n = os_trace_take(frames, CLI_CRASH_MAX_FRAMES);
+    int n = os_trace_take(context, frames, CLI_CRASH_MAX_FRAMES);
     cli_crash_put(STDERR_FILENO, "\nlode: crashed (");
     cli_crash_put(STDERR_FILENO, cli_crash_signal_name(number));
     cli_crash_put(STDERR_FILENO, ") while doing `lode ");
@@ -94,8 +95,8 @@ static void cli_crash_choose_folder(void) {
 }
 
 void cli_crash_install(const char *command) {
-  struct sigaction action = {.sa_handler = cli_crash_handler,
-                             .sa_flags = (int)(SA_ONSTACK | SA_RESETHAND | SA_NODEFER)};
+  struct sigaction action = {.sa_sigaction = cli_crash_handler,
+                             .sa_flags = (int)(SA_SIGINFO | SA_ONSTACK | SA_RESETHAND | SA_NODEFER)};
   stack_t stack = {.ss_sp = cli_crash_stack, .ss_size = sizeof cli_crash_stack};
   cli_crash_activity = command;
   cli_crash_choose_folder();

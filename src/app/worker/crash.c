@@ -44,7 +44,6 @@ static void crash_put_number(const char *label, unsigned long long n, unsigned b
 static void crash_handler(int number, siginfo_t *info, void *context) {
   static atomic_flag once = ATOMIC_FLAG_INIT;
   void *frames[CRASH_MAX_FRAMES];
-  (void)context;
   if (!atomic_flag_test_and_set(&once)) {
     crash_put_number("signal      ", (unsigned long long)number, 10);
     if (number != SIGABRT) crash_put_number("address     ", (unsigned long long)(uintptr_t)info->si_addr, 16);
@@ -56,7 +55,7 @@ static void crash_handler(int number, siginfo_t *info, void *context) {
     crash_put_number("commits     ", atomic_load(&crash_live_stats.commits), 10);
     crash_put_number("in a write  ", atomic_load(&crash_live_stats.committing), 10);
     crash_put("backtrace\n");
-    os_trace_put(frames, os_trace_take(frames, CRASH_MAX_FRAMES), crash_fd);
+    os_trace_put(frames, os_trace_take(context, frames, CRASH_MAX_FRAMES), crash_fd);
   }
   /* SA_RESETHAND: returning from a fault, or raising the signal again, now ends the process by the same signal */
   raise(number);

@@ -40,7 +40,14 @@ bool os_program_dir(char *dir, size_t size) {
 
 #include <execinfo.h>
 
-int os_trace_take(void **frames, int max) { return backtrace(frames, max); }
+#ifdef LODE_EXECINFO
+int os_trace_take(void *context, void **frames, int max) { return backtrace_from(context, frames, max); }
+#else
+int os_trace_take(void *context, void **frames, int max) {
+  (void)context;
+  return backtrace(frames, max);
+}
+#endif
 void os_trace_put(void *const *frames, int n, int fd) { backtrace_symbols_fd(frames, n, fd); }
 
 #else
@@ -59,7 +66,8 @@ static _Unwind_Reason_Code trace_step(struct _Unwind_Context *context, void *ctx
   return _URC_NO_REASON;
 }
 
-int os_trace_take(void **frames, int max) {
+int os_trace_take(void *context, void **frames, int max) {
+  (void)context;
   trace_walk walk = {frames, 0, max};
   (void)_Unwind_Backtrace(trace_step, &walk);
   return walk.n;
@@ -85,5 +93,5 @@ void os_trace_put(void *const *frames, int n, int fd) {
 
 void os_trace_prepare(void) {
   void *frames[4];
-  (void)os_trace_take(frames, 4); /* the first trace may load a library, which a signal handler must not do */
+  (void)os_trace_take(NULL, frames, 4); /* the first trace may load a library, which a signal handler must not do */
 }

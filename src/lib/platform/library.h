@@ -21,9 +21,11 @@ __attribute__((warn_unused_result)) bool os_program_dir(char *dir, size_t size);
 
 /* ---- Stack traces ---- */
 
-/* The return addresses of the callers; usable in a signal handler once os_trace_prepare() was called. */
+/* The return addresses of the callers; usable in a signal handler once os_trace_prepare() was called. `context` is the
+ * third argument of that handler, or NULL: where the unwinder cannot pass the frame of a signal, the trace begins at
+ * the instruction that was interrupted. */
 void os_trace_prepare(void);
-int os_trace_take(void **frames, int max);
+int os_trace_take(void *context, void **frames, int max);
 /* One line for each, with the name of the function where it is known; async-signal-safe. */
 void os_trace_put(void *const *frames, int n, int fd);
 
