@@ -64,6 +64,7 @@ help:
 	@echo "make fuzz         libFuzzer, FUZZ_SECONDS=60 for each target"
 	@echo "make bench-code   code search on the Linux tree and others, written to bench/CODE.md"
 	@echo "make bench-quality how well code is found (LODE_DATA, LODE_REPOS, LODE_PAIRS name the data)"
+	@echo "make bench-agents questions of agents, played with Lode's tools, grep and semble (LODE_REPOS), written to bench/AGENTS.md"
 	@echo "make bench-rescue how long a rescue takes, written to bench/RESCUE.md"
 	@echo "make bench-python what the Python binding costs, written to bench/PYTHON.md"
 	@echo "make bench-serve  lode serve beside the Chroma server, written to bench/SERVE.md"

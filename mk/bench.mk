@@ -46,6 +46,12 @@ bench-code: deps
 	@$(MAKE) --no-print-directory -j2 all
 	@LODE=$(OUT)/lode bench/code/run.sh
 
+# Questions of agents: bench/agents/README.md says what it needs
+.PHONY: bench-agents
+bench-agents: deps
+	@$(MAKE) --no-print-directory -j2 all
+	@bench/agents/run.sh $(OUT)/lode
+
 # The static model for code, rebuilt: packages, pairs, words, training (tools/train/README.md)
 TRAIN_TOOLS := $(addprefix $(OUT)/tools/train/,mine vocab pack train start export)
 TRAIN_OBJ   := $(call obj,tools/train/tar.c tools/train/clean.c tools/train/pairs.c tools/train/lexicon.c tools/train/table.c)

@@ -213,6 +213,15 @@ ask "$(call 41 search '{"query":"growing pauses","max_tokens":100}')"
 answer 41 && has 41 retry.py && check "a reply of 100 tokens" [ "$(answer 41 | wc -c)" -lt 1400 ]
 ask "$(call 42 search '{"query":"x","max_tokens":3}')"
 answer 42 && has 42 'max_tokens' && has 42 '"isError":true'
+mkdir -p long; for i in $(seq 60); do printf 'def function_%s(first_argument, second_argument):\n    """Does what the %s does."""\n' "$i" "$i"; done >long/many.py
+ask "$(call 48 index '{}')"; answer 48
+ask "$(call 49 outline '{"file":"long/many.py","max_tokens":1200}')" # documentation goes first, then signatures
+answer 49 && has 49 '  119-120 def function_60(first_argument, second_argument)' && has 49 'without documentation' && hasnt 49 'did not fit'
+ask "$(call 50 outline '{"file":"long/many.py","max_tokens":500}')"
+answer 50 && has 50 '  119-120 function function_60' && has 50 'without signatures' && hasnt 50 'first_argument' && hasnt 50 'did not fit'
+ask "$(call 51 outline '{"file":"long/many.py","max_tokens":200}')"
+answer 51 && has 51 'function function_5' && has 51 'more did not fit'
+rm -r long
 ask "$(call 43 read '{"file":"no/such.c"}')"
 answer 43 && has 43 'no such file'
 ask "$(call 44 grep '{"pattern":"def \\w+","limit":2}')"

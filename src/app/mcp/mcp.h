@@ -130,6 +130,8 @@ void mcp_put_failure(strbuf *out, lode_str text);
 void mcp_put_agent_text(strbuf *out, lode_str text);
 /* A row of a result as text. */
 void mcp_put_row(strbuf *out, const op_def *op, const op_row *row, size_t number);
+/* A definition by its lines and its signature, or kind and name, below the path of its file unless that is "". */
+void mcp_put_short_row(strbuf *out, const op_row *row, lode_str path, bool signature);
 void mcp_put_summary(strbuf *out, const op_def *op, const op_row *summary);
 
 #endif

@@ -6,7 +6,8 @@
  * Replies are for agents, whose context is small: texts are truncated to MCP_SNIPPET_BYTES or MCP_DOCUMENT_BYTES (such
  * a row says so), and rows are omitted once MCP_REPLY_BYTES are reached, which the reply reports too. A call with a
  * budget ("max_tokens", and tools made for models without one) is answered in text alone, within that: rows come best
- * first, those that do not fit as a line each, the rest as a number.
+ * first, those that do not fit as a line each, the rest as a number. Definitions that do not fit with their signatures
+ * are listed by lines and names instead, file by file.
  */
 #include "ops/op_context.h"
 #include "ops/op_text.h"
@@ -16,6 +17,12 @@
 
 enum { MCP_SNIPPET_BYTES = 1600, MCP_DOCUMENT_BYTES = 4000, MCP_REPLY_BYTES = 40000, MCP_MAX_NOTES = 8 };
 
+/* Definitions in short: by lines and signatures, or by lines and names. */
+typedef struct mcp_list {
+  strbuf text, path; /* path: of the last one's file */
+  size_t n, omitted;
+} mcp_list;
+
 typedef struct mcp_tool_reply {
   op_sink sink;
   worker_task *task;
@@ -23,6 +30,7 @@ typedef struct mcp_tool_reply {
   strbuf rows, text, summary, summary_text, notes, note_lines;
   size_t n, omitted, n_notes;
   size_t budget, shortened; /* bytes of text, 0: none; rows without their code */
+  mcp_list signatures, names;
 } mcp_tool_reply;
 
 /* ---- Rows ---- */
@@ -59,9 +67,29 @@ static void mcp_keep_head(op_row *row) {
   }
 }
 
+/* A definition for a list, under its file. What is only declared is not listed. */
+static lode_status mcp_take_listed(mcp_tool_reply *g, mcp_list *list, const op_row *row, lode_error *err) {
+  size_t before = list->text.len;
+  lode_str path = op_row_get_text(row, "path");
+  if (!op_row_find(row, "end_line") || g->op->layout == OP_LAYOUT_HITS || op_row_get(row, "declared")) return LODE_OK;
+  bool same = str_eq(path, (lode_str){list->path.data ? list->path.data : "", list->path.len});
+  mcp_put_short_row(&list->text, row, same ? (lode_str){0} : path, list == &g->signatures);
+  if (list->text.len > g->budget) {
+    list->text.len = before;
+    list->omitted++;
+  } else {
+    list->n++;
+    list->path.len = 0;
+    strbuf_add(&list->path, path.data, path.len);
+  }
+  return list->text.failed || list->path.failed ? err_nomem(err) : LODE_OK;
+}
+
 /* A row within the budget: whole, else its head, else it is counted. */
 static lode_status mcp_take_within(mcp_tool_reply *g, op_row *row, lode_error *err) {
   size_t before = g->text.len, share = g->budget / 3 < 300 ? 300 : g->budget / 3;
+  TRY(mcp_take_listed(g, &g->signatures, row, err));
+  TRY(mcp_take_listed(g, &g->names, row, err));
   bool cut = mcp_shorten_field(row, "snippet", share) || mcp_shorten_field(row, "document", share);
   for (int tries = 0; tries < 2; tries++) {
     mcp_put_row(&g->text, g->op, row, g->n + 1);
@@ -281,7 +309,22 @@ static void mcp_put_structured(strbuf *out, const mcp_tool_reply *g) {
   strbuf_addch(out, '}');
 }
 
+/* Definitions that were left out for space fit in short, or more of them do. */
+static void mcp_prefer_list(mcp_tool_reply *g) {
+  const mcp_list *list = g->signatures.omitted ? &g->names : &g->signatures;
+  if (!g->omitted || list->n <= g->n) return;
+  g->text.len = 0;
+  strbuf_add(&g->text, list->text.data, list->text.len);
+  g->n = list->n;
+  g->omitted = list->omitted;
+  g->shortened = 0;
+  g->n_notes++;
+  strbuf_addf(&g->note_lines, "\n- in short: without %s, and without what is only declared.",
+              list == &g->names ? "signatures and documentation" : "documentation");
+}
+
 static lode_status mcp_put_text(mcp_tool_reply *g, lode_error *err) {
+  mcp_prefer_list(g);
   if (g->op->row && !g->n && !g->omitted) strbuf_addstr(&g->text, "Nothing was found.\n");
   strbuf_add(&g->text, g->summary_text.data ? g->summary_text.data : "", g->summary_text.len);
   while (g->text.len && g->text.data[g->text.len - 1] == '\n') g->text.len--;
@@ -347,4 +390,8 @@ void mcp_service(worker_task *task) {
   strbuf_release(&g.summary_text);
   strbuf_release(&g.notes);
   strbuf_release(&g.note_lines);
+  for (size_t i = 0; i < 2; i++) {
+    strbuf_release(&(i ? &g.names : &g.signatures)->text);
+    strbuf_release(&(i ? &g.names : &g.signatures)->path);
+  }
 }

@@ -164,6 +164,20 @@ static void mcp_put_definition(strbuf *out, const op_row *row) {
   strbuf_addch(out, '\n');
 }
 
+void mcp_put_short_row(strbuf *out, const op_row *row, lode_str path, bool signature) {
+  mcp_put_part(out, "", path, "\n");
+  unsigned long long level = op_row_find(row, "level") ? op_row_get_count(row, "level") : 0;
+  for (unsigned long long i = 0; i <= level && i < 8; i++) strbuf_addstr(out, "  ");
+  strbuf_addf(out, "%llu-%llu", (unsigned long long)op_row_get_count(row, "line"),
+              (unsigned long long)op_row_get_count(row, "end_line"));
+  if (signature && op_row_get(row, "signature")) {
+    mcp_put_part(out, " ", op_row_get_text(row, "signature"), "\n");
+    return;
+  }
+  mcp_put_part(out, " ", op_row_get_text(row, "kind"), "");
+  mcp_put_part(out, " ", op_row_get_text(row, "name"), "\n");
+}
+
 static void mcp_put_candidates(strbuf *out, const op_row *row) {
   if (op_row_get(row, "candidates"))
     strbuf_addf(out, " (one of %llu candidates)", (unsigned long long)op_row_get_count(row, "candidates"));
