@@ -46,9 +46,11 @@ LIB_SRC    := $(sort $(wildcard src/lib/*/*.c))
 PARSER_SRC := $(sort $(wildcard src/app/parser/*.c))
 MAIN_SRC   := src/app/cli/cli_main.c
 APP_SRC    := $(filter-out $(PARSER_SRC) $(MAIN_SRC),$(sort $(wildcard src/app/*/*.c)))
-# The web page, as an array of bytes
+# The web page and the documents, as arrays of bytes
 PAGE       := $(BUILD)/web/page.c
 PAGE_OBJ   := $(OUT)/web/page.o
+DOCS       := $(BUILD)/web/docs_pages.c
+DOCS_OBJ   := $(OUT)/web/docs_pages.o
 
 # Archives for what is built here: programs and tests may reach inside
 LIB_ALL    := $(OUT)/inside/lib.a
@@ -70,7 +72,9 @@ $(OUT)/%.o: %.c
 
 $(PAGE): tools/page.sh $(sort $(wildcard web/*))
 	$(call say,WEB)tools/page.sh $(@D)
-$(PAGE_OBJ): $(PAGE)
+$(DOCS): tools/docs.sh README.md $(sort $(wildcard docs/*.md))
+	$(call say,DOC)tools/docs.sh $(@D)
+$(PAGE_OBJ) $(DOCS_OBJ): $(OUT)/web/%.o: $(BUILD)/web/%.c
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
@@ -80,7 +84,7 @@ $(call obj,$(sort $(wildcard src/lib/gemm/*.c))): CFLAGS += -O2 -ffp-contract=fa
 $(call obj,src/lib/embed/embed_models.c): CFLAGS += -DLODE_PREFIX='"$(PREFIX)"'
 
 $(LIB_ALL): $(call obj,$(LIB_SRC))
-$(APP_ALL): $(call obj,$(APP_SRC)) $(PAGE_OBJ)
+$(APP_ALL): $(call obj,$(APP_SRC)) $(PAGE_OBJ) $(DOCS_OBJ)
 $(INSIDE):
 	@mkdir -p $(@D)
 	@rm -f $@

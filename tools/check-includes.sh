@@ -23,6 +23,7 @@ may_include() {
     lib/embed) echo "base os gemm" ;;
     lib/api) echo "base iface query embed" ;;
     app/scan) echo "base os" ;;
+    app/docs) echo "base" ;;
     app/chunk) echo "base os scan" ;;
     app/parser) echo "base os scan chunk" ;;
     app/project) echo "base os embed scan" ;;
@@ -37,9 +38,9 @@ may_include() {
     app/worker) echo "base os scan ops table" ;;
     app/chroma) echo "base os indexer rescue ops worker" ;;
     app/mcp) echo "base os scan project indexer search ops table models setup worker" ;;
-    app/server) echo "base os scan project ops table models worker chroma" ;;
+    app/server) echo "base os scan project ops table models worker chroma docs" ;;
     app/commands) echo "base os embed scan chunk project indexer search symbols rescue ops table models setup" ;;
-    app/cli) echo "base os scan project indexer search ops table commands worker chroma mcp server" ;;
+    app/cli) echo "base os scan project indexer search ops table commands worker chroma mcp server docs" ;;
     *) echo "unknown" ;;
   esac
 }

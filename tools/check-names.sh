@@ -28,6 +28,7 @@ prefixes() {
     lib/embed) echo "embed" ;;
     lib/api) echo "api" ;;
     app/scan) echo "scan ignore mask lang watch git files" ;;
+    app/docs) echo "docs" ;;
     app/chunk) echo "chunk parser_pool parser_wire" ;;
     app/parser) echo "parser" ;;
     app/project) echo "project config trust" ;;

@@ -41,7 +41,7 @@ for object in "$out"/src/lib/*/*.o "$out"/src/app/*/*.o; do
   [ ! -f "${source%.o}.c" ] || echo "$object"
 done >"$work/objects"
 [ -s "$work/objects" ] || complain "$out has no objects: run make first"
-{ cat "$work/objects"; ls "$out/web/page.o"; } | xargs nm -g --defined-only | awk 'NF == 3 { print $3 }' | sort -u >"$work/ours"
+{ cat "$work/objects"; ls "$out/web/page.o" "$out/web/docs_pages.o"; } | xargs nm -g --defined-only | awk 'NF == 3 { print $3 }' | sort -u >"$work/ours"
 grep -v "^$out/src/lib/platform/" "$work/objects" | xargs nm -A -u | awk '{ sub(/:.*/, "", $1); sub(/@.*/, "", $NF); print $NF, $1 }' |
   awk 'NR == FNR { ours[$1] = 1; next } !($1 in ours)' "$work/ours" - >"$work/outside"
 awk '{ print $1 }' "$work/outside" | sort -u | grep -vE "$allowed" >"$work/refused" || true

@@ -4,6 +4,7 @@
 set -u
 . "$(dirname "$0")/../support/kit.sh"
 begin terminal "$@"
+docs=$(cd "$(dirname "$0")/../../docs" && pwd)
 cd "$tmp" || exit 1
 terminal=
 script -qec true /dev/null >/dev/null 2>&1 </dev/null && terminal=1
@@ -31,6 +32,20 @@ run 0 --help; has "db query"; has "export chroma-jsonl"
 run 0 -V; has "lode "
 for word in grep:search find:search init:setup web:ui ls:'db collections' reindex:'index --force' idnex:index delte:'--help'; do
   run 2 "${word%%:*}"; says "lode ${word#*:}"
+done
+
+# ---- The documents
+
+run 0 help docs; has "  cookbook "; has "  search "
+run 0 help cookbook; has "RAG in C"; hasnt "<!--"
+run 0 help docs search; has "Code search: index, search, settings"
+run 0 help docs/SEARCH.md; has "Code search: index, search, settings"
+run 0 help search; has "Usage"; has "lode help docs search"
+run 2 help cookbok; says "lode help cookbook"
+run 0 help --completions bash; has " cookbook "
+for document in "$docs"/*.md; do
+  name=$(basename "$document" .md)
+  run 0 help docs "$name"; check "$name: the text is not that of docs/" [ "$(printf '%s' "$out" | grep -c '')" -gt 10 ]
 done
 
 # ---- The first search of a project

@@ -36,12 +36,13 @@ static const op_param params_help[] = {
      .about = "print a manual page as roff: lode(1), that of `lode help db --man`, lode-db(1), or that of a command"},
     {OP_FLAG(cli_help_args, list), .about = "print the names of all commands, one per line"},
     {0}};
-const op_def cli_help_def = {.name = "help",
-                             .about = "show help about a command or a topic",
-                             .params = params_help,
-                             .args_size = sizeof(cli_help_args),
-                             .examples = "lode help\nlode help filters\nlode help db query\n"
-                                         "lode help --completions bash > /etc/bash_completion.d/lode"};
+const op_def cli_help_def = {
+    .name = "help",
+    .about = "show help about a command or a topic",
+    .params = params_help,
+    .args_size = sizeof(cli_help_args),
+    .examples = "lode help\nlode help filters\nlode help db query\nlode help cookbook\nlode help docs search\n"
+                "lode help --completions bash > /etc/bash_completion.d/lode"};
 
 int cli_exit_code(lode_status status) {
   switch (status) {

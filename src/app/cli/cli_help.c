@@ -2,6 +2,7 @@
 /* cli_help.c - help texts, derived from the operation table. */
 #include "cli/cli.h"
 #include "cli/cli_help.h"
+#include "docs/docs.h"
 #include "table/op_table.h"
 
 enum { HELP_FLAG_COLUMN = 26, HELP_OP_COLUMN = 21 };
@@ -142,6 +143,10 @@ void cli_help_op(strbuf *out, const op_def *op, const cli_style *style) {
                   "6 not indexed "
                   "(lode help exit-codes)",
                   2, 2, style->width);
+  const docs_page *page = docs_find(str_of(op->group ? op->group : op->name));
+  if (!page) return;
+  help_heading(out, "More", style);
+  strbuf_addf(out, "  lode help docs %s\n", page->name);
 }
 
 /* ---- Lists ---- */
@@ -158,6 +163,8 @@ static void help_put_ops(strbuf *out, const op_group *g, const cli_style *style)
 static void help_put_topics(strbuf *out) {
   for (size_t i = 0; cli_topic_name(i); i++)
     strbuf_addf(out, "  %-*s%s\n", HELP_OP_COLUMN, cli_topic_name(i), cli_topic_about(i));
+  strbuf_addf(out, "  %-*s%s\n", HELP_OP_COLUMN, "docs",
+              "the documents: tutorials, a cookbook, every format; lode help docs lists them");
 }
 
 void cli_help_group(strbuf *out, const char *group, const cli_style *style) {
@@ -218,6 +225,15 @@ void cli_help_top(strbuf *out, const cli_style *style) {
                     "lode db query notes --vector '[1,0.1]' -k 5\n"
                     "lode db query notes --text hello",
                     style);
+}
+
+bool cli_help_op_named(lode_str name) { return op_find(NULL, name) || op_find("db", name) || op_is_group(name); }
+
+void cli_help_documents(strbuf *out) {
+  strbuf_addstr(out, "Documents\n");
+  for (const docs_page *page = docs_pages; page->name; page++)
+    strbuf_addf(out, "  %-*s%s\n", HELP_OP_COLUMN, page->name, page->title);
+  strbuf_addstr(out, "\n  lode help docs NAME    shows one; `docs` may be left out where no command has that name\n");
 }
 
 bool cli_help_topic(strbuf *out, lode_str topic, const cli_style *style) {

@@ -17,6 +17,10 @@ void cli_help_group(strbuf *out, const char *group, const cli_style *style);
 void cli_help_op(strbuf *out, const op_def *op, const cli_style *style);
 /* False if there is no such topic. */
 LODE_MUST bool cli_help_topic(strbuf *out, lode_str topic, const cli_style *style);
+/* Documents of docs/: their names, and one of them. */
+void cli_help_documents(strbuf *out);
+/* Has a command or a group this name? Then `lode help` means that, and `lode help docs NAME` a document. */
+LODE_MUST bool cli_help_op_named(lode_str name);
 const char *cli_topic_name(size_t i); /* NULL at the end */
 const char *cli_topic_about(size_t i);
 const char *cli_topic_text(size_t i);

@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/cli_locate.h"
 #include "cli/cli_writer.h"
+#include "docs/docs.h"
 #include "ops/op_schema.h"
 #include "table/op_table.h"
 #include "ops/op_text.h"
@@ -188,6 +189,22 @@ static const op_def *cli_op_of_words(const lode_str *words, size_t n) {
   return op_find(group, words[1]);
 }
 
+/* `lode help docs`, `lode help docs search`, `lode help cookbook`; a document is long, so a terminal's pager gets it.
+ */
+static bool cli_help_document(strbuf *out, const op_arg_list *topic, const cli_style *style) {
+  bool docs = str_eq(topic->items[0], STR_LIT("docs"));
+  if (docs && topic->n == 1) {
+    cli_help_documents(out);
+    return true;
+  }
+  if (topic->n != (docs ? 2u : 1u)) return false;
+  const docs_page *page = docs_find(topic->items[topic->n - 1]);
+  if (!page) return false;
+  docs_put_text(out, (lode_str){(const char *)page->bytes, page->size}, style->color, style->width);
+  cli_page_text(out, STDOUT_FILENO);
+  return true;
+}
+
 static bool cli_help_about(strbuf *out, const op_arg_list *topic, const cli_style *style) {
   if (topic->n == 0) {
     cli_help_top(out, style);
@@ -204,7 +221,7 @@ static bool cli_help_about(strbuf *out, const op_arg_list *topic, const cli_styl
     cli_help_group(out, g->name, style);
     return true;
   }
-  return false;
+  return cli_help_document(out, topic, style);
 }
 
 static int cli_no_topic(cli_session *s, bool json, const op_arg_list *topic) {
@@ -215,6 +232,7 @@ static int cli_no_topic(cli_session *s, bool json, const op_arg_list *topic) {
   op_suggest_init(&best, word);
   for (size_t i = 0; cli_topic_name(i); i++) op_suggest_try(&best, str_of(cli_topic_name(i)));
   OP_EACH_GROUP(g) OP_EACH(g, op) op_suggest_try(&best, str_of(op->name));
+  for (const docs_page *page = docs_pages; page->name; page++) op_suggest_try(&best, str_of(page->name));
   str_quote(word, quoted, sizeof quoted);
   if (best.found)
     (void)err_set(&err, LODE_INVALID, "there is no help on %s; did you mean `lode help %s`?", quoted, best.text);

@@ -57,5 +57,7 @@ void cli_text_paint(cli_writer *writer, const char *code);
 #define CLI_PLAIN "\033[0m"
 /* Shows the pending output in a pager if it is longer than the terminal; else does nothing. */
 void cli_page_output(cli_writer *writer);
+/* The same of a text for a descriptor; *text is empty afterwards if it was shown. */
+void cli_page_text(strbuf *text, int fd);
 
 #endif

@@ -6,6 +6,7 @@
  */
 #include "cli/cli.h"
 #include "cli/cli_help.h"
+#include "docs/docs.h"
 #include "table/op_args_code.h"
 
 #include "project/project_config.h"
@@ -57,6 +58,9 @@ static void values_put_models(strbuf *out) {
 }
 static void values_put_topics(strbuf *out) {
   for (size_t i = 0; cli_topic_name(i); i++) strbuf_addf(out, "%s ", cli_topic_name(i));
+  strbuf_addstr(out, "docs ");
+  for (const docs_page *page = docs_pages; page->name; page++)
+    if (!cli_help_op_named(str_of(page->name))) strbuf_addf(out, "%s ", page->name);
 }
 
 /* The values of a parameter, each followed by a space; false if they are not known. */
@@ -187,7 +191,7 @@ void cli_complete_bash(strbuf *out) {
   }
   strbuf_addstr(out, "    help) flags='");
   complete_put_flags(out, cli_help_def.params);
-  for (size_t i = 0; cli_topic_name(i); i++) strbuf_addf(out, "%s ", cli_topic_name(i));
+  values_put_topics(out);
   complete_put_ops(out, NULL);
   complete_put_groups(out, ' ');
   strbuf_addstr(out,
@@ -285,7 +289,7 @@ void cli_complete_zsh(strbuf *out) {
     strbuf_addstr(out, ") ;;\n");
   }
   strbuf_addstr(out, "    help) compadd ");
-  for (size_t i = 0; cli_topic_name(i); i++) strbuf_addf(out, "%s ", cli_topic_name(i));
+  values_put_topics(out);
   complete_put_ops(out, NULL);
   complete_put_groups(out, ' ');
   strbuf_addstr(out, "; return ;;\n  esac\n"
@@ -389,6 +393,11 @@ void cli_complete_fish(strbuf *out) {
   }
   for (size_t i = 0; cli_topic_name(i); i++)
     strbuf_addf(out, "complete -c lode -n '__lode_at help' -a %s -d '%s'\n", cli_topic_name(i), cli_topic_about(i));
+  for (const docs_page *page = docs_pages; page->name; page++) {
+    if (cli_help_op_named(str_of(page->name))) continue;
+    strbuf_addf(out, "complete -c lode -n '__lode_at help' -a %s", page->name);
+    fish_about(out, page->title);
+  }
   OP_EACH_GROUP(g) OP_EACH(g, op) fish_op(out, op);
   for (const op_param *p = cli_common_def.params; p->name; p++) fish_flag(out, p, NULL);
 }

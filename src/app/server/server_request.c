@@ -235,12 +235,12 @@ static bool request_token_given(const server_request *r) {
   return chroma && server_token_matches(token, str_of(chroma));
 }
 
-/* Paths that reveal nothing about the store: the probes, and the page, which asks for the token. */
+/* Paths that reveal nothing about the store: the probes, the documents, and the page, which asks for the token. */
 static bool request_is_public(const server_request *r) {
-  static const char *const paths[] = {"/healthz", "/readyz", "/", "/ui", "/ui/"};
+  static const char *const paths[] = {"/healthz", "/readyz", "/", "/ui", "/ui/", "/docs"};
   for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
     if (str_eq(r->path, str_of(paths[i]))) return true;
-  return false;
+  return r->path.len > 6 && memcmp(r->path.data, "/docs/", 6) == 0;
 }
 
 static bool request_token_missing(const server_request *r) {

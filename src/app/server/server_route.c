@@ -10,6 +10,7 @@
 #include "table/op_table.h"
 #include "server/page.h"
 #include "server/server.h"
+#include "docs/docs.h"
 
 #include "os/os.h"
 
@@ -91,6 +92,29 @@ static void route_page(server_request *r) {
   r->type = "text/html; charset=utf-8";
   r->etag = head->etag;
   r->policy = head->policy;
+}
+
+enum { ROUTE_DOC_WIDTH = 110 };
+
+/* The documents as plain text, as `lode help docs` shows them. */
+static void route_docs(server_request *r) {
+  strbuf body = {0};
+  for (const docs_page *page = docs_pages; page->name; page++)
+    strbuf_addf(&body, "/docs/%-16s %s\n", page->name, page->title);
+  server_respond(r, 200, &body);
+  r->type = "text/plain; charset=utf-8";
+}
+
+static void route_document(server_request *r) {
+  const docs_page *page = docs_find(r->words[0]);
+  strbuf body = {0};
+  if (!page) {
+    server_respond_error(r, 404, "NotFoundError", "there is no such document; /docs lists them");
+    return;
+  }
+  docs_put_text(&body, (lode_str){(const char *)page->bytes, page->size}, false, ROUTE_DOC_WIDTH);
+  server_respond(r, 200, &body);
+  r->type = "text/plain; charset=utf-8";
 }
 
 static void route_old_api(server_request *r) {
@@ -224,6 +248,8 @@ static void route_progress(server_request *r) {
 static const route_entry route_table[] = {
     {"GET", "/", NULL, route_page, {0}},
     {"GET", "/ui", NULL, route_page, {0}},
+    {"GET", "/docs", NULL, route_docs, {0}},
+    {"GET", "/docs/{}", NULL, route_document, {0}},
     {"GET", "/healthz", NULL, route_healthz, {0}},
     {"GET", "/readyz", NULL, route_readyz, {0}},
     {"GET", "/metrics", NULL, route_metrics, {0}},
