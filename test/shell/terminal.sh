@@ -84,6 +84,13 @@ check "--oneline: more lines than results" [ "$(printf '%s\n' "$out" | grep -vc 
 run 0 search close_session_7 -n 1; has "part7.c:1-4"
 run 0 search -F 'close' --files-only -n 100; check "a path comes twice" [ -z "$(printf '%s\n' "$out" | sort | uniq -d)" ]
 run 0 search close_session_7 -n 1 --explain; has "name"; hasnt " 0.00 "
+out=$(env -u NO_COLOR "$lode" search close_session_7 -n 1 --color always 2>/dev/null)
+check "words of the language have no colour" [ "$(printf '%s' "$out" | grep -c $'\x1b\\[35mreturn')" = 1 ]
+check "comments have no colour" [ "$(printf '%s' "$out" | grep -c $'\x1b\\[2m/[*] part 7')" = 1 ]
+check "the name that was asked for does not stand out" [ "$(printf '%s' "$out" | grep -c $'\x1b\\[1;31mclose')" -ge 1 ]
+plain=$("$lode" search close_session_7 -n 1 2>/dev/null)
+check "colours change the text" [ "$(printf '%s\n' "$out" | sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g')" = "$plain" ]
+check "NO_COLOR has colours" [ "$(printf '%s' "$plain" | grep -c $'\x1b')" = 0 ]
 out=$(env -u NO_COLOR "$lode" search "quantum teleportation recipes" --color always 2>"$tmp/err"); code=$?
 check "a weak answer: exit $code" [ $code = 1 ]
 check "a weak match has colours" [ "$(printf '%s' "$out" | grep -c $'\x1b\\[3[0-9]m')" = 0 ]

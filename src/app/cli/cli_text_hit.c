@@ -5,13 +5,14 @@
  *      41 | func (b *Backoff) Next() time.Duration {
  *
  * A result shows the window of its chunk that holds most of the query's words. On a terminal with colours, paths are
- * links to the files (OSC 8) and the words are highlighted.
+ * links to the files (OSC 8), code has the colours of its syntax, and the words stand out.
  */
 #include "cli/cli_writer.h"
 #include "ops/op_text.h"
 
 #include "project/project.h"
 #include "indexer/code_record.h"
+#include "scan/language_lex.h"
 #include "search/search_words.h"
 
 #include <unistd.h>
@@ -20,7 +21,8 @@ enum { HIT_WINDOW_LINES = 7, HIT_MIN_WIDTH = 20, HIT_TAB_WIDTH = 4, HIT_EXPLAIN_
 
 #define HIT_PATH_COLOR "\033[35m"
 #define HIT_LINE_COLOR "\033[32m"
-#define HIT_MATCH "\033[1;33m"
+/* Colours of the terminal's own palette that can be read on dark and on light ground, red and bold as grep has it */
+#define HIT_MATCH "\033[1;31m"
 #define HIT_GOOD "\033[32m"
 #define HIT_WARN "\033[33m"
 #define HIT_BAD "\033[31m"
@@ -120,8 +122,36 @@ static bool hit_matches(lode_str word, const search_words *words) {
   return false;
 }
 
-/* A line of code, with tabs as spaces and the query's words in colour, truncated to `width`; 0: not truncated. */
-static void hit_put_code(cli_writer *w, lode_str line, const search_words *words, size_t width) {
+static const char *hit_color_of(lang_token token) {
+  switch (token) {
+    case LANG_TOKEN_COMMENT: return CLI_DIM;
+    case LANG_TOKEN_STRING: return "\033[32m";
+    case LANG_TOKEN_NUMBER: return "\033[36m";
+    case LANG_TOKEN_WORD: return "\033[35m";
+    default: return NULL;
+  }
+}
+
+/* A token in its colour, with those of its words that were asked for highlighted. */
+static void hit_put_token(cli_writer *w, lode_str token, const char *color, const search_words *words) {
+  if (color) cli_text_paint(w, color);
+  for (size_t i = 0; i < token.len;) {
+    size_t start = i;
+    bool word = hit_is_word_char(token.data[i]);
+    while (i < token.len && hit_is_word_char(token.data[i]) == word) i++;
+    lode_str part = {token.data + start, i - start};
+    bool hit = word && hit_matches(part, words);
+    if (hit) cli_text_paint(w, CLI_PLAIN HIT_MATCH);
+    op_put_printable(&w->out, part, 0);
+    if (hit) cli_text_paint(w, CLI_PLAIN);
+    if (hit && color && i < token.len) cli_text_paint(w, color);
+  }
+  if (color) cli_text_paint(w, CLI_PLAIN);
+}
+
+/* A line of code, with tabs as spaces and, where there are colours, those of its syntax and of the query's words;
+ * truncated to `width`; 0: not truncated. */
+static void hit_put_code(cli_writer *w, lang_lexer *lexer, lode_str line, const search_words *words, size_t width) {
   strbuf flat = {0};
   for (size_t i = 0; i < line.len; i++) {
     if (line.data[i] == '\t')
@@ -135,23 +165,27 @@ static void hit_put_code(cli_writer *w, lode_str line, const search_words *words
     strbuf_release(&flat);
     return;
   }
-  bool cut = width && text.len > width;
-  if (cut) {
-    text.len = width - 1;
-    while (text.len && ((unsigned char)text.data[text.len] & 0xc0) == 0x80) text.len--;
+  size_t shown = width && text.len > width ? width - 1 : text.len;
+  while (shown < text.len && shown && ((unsigned char)text.data[shown] & 0xc0) == 0x80) shown--;
+  for (size_t at = 0; at < text.len;) {
+    size_t start = at;
+    const char *color = hit_color_of(lang_lexer_next(lexer, text, &at));
+    size_t end = at < shown ? at : shown;
+    if (start < end) hit_put_token(w, (lode_str){text.data + start, end - start}, color, words);
   }
-  for (size_t i = 0; i < text.len;) {
-    size_t start = i;
-    bool word = hit_is_word_char(text.data[i]);
-    while (i < text.len && hit_is_word_char(text.data[i]) == word) i++;
-    lode_str part = {text.data + start, i - start};
-    bool hit = word && hit_matches(part, words);
-    if (hit) cli_text_paint(w, HIT_MATCH);
-    op_put_printable(&w->out, part, 0);
-    if (hit) cli_text_paint(w, CLI_PLAIN);
-  }
-  if (cut) strbuf_addstr(&w->out, "…");
+  lang_lexer_end_line(lexer);
+  if (shown < text.len) strbuf_addstr(&w->out, "…");
   strbuf_release(&flat);
+}
+
+/* A line that is not shown: what begins in it may go on in the next one. */
+static void hit_pass_code(lang_lexer *lexer, lode_str line) {
+  for (size_t at = 0; at < line.len;) (void)lang_lexer_next(lexer, line, &at);
+  lang_lexer_end_line(lexer);
+}
+
+static void hit_begin_code(lang_lexer *lexer, const op_row *row, lode_str text) {
+  lang_lexer_begin(lexer, op_row_get_text(row, "language"), hit_next_line(&text));
 }
 
 /* Was the hit's definition asked for by its name, or by the last of joined names? */
@@ -174,8 +208,10 @@ static void hit_put_snippet(cli_writer *w, const op_row *row) {
   lode_str text = op_row_get_text(row, "snippet"), rest = text;
   uint64_t first = op_row_get_count(row, op_row_get(row, "snippet_line") ? "snippet_line" : "start_line");
   search_words words;
+  lang_lexer lexer;
   size_t total = 0;
   hit_query_words(w, &words);
+  hit_begin_code(&lexer, row, text);
   while (rest.len) {
     (void)hit_next_line(&rest);
     total++;
@@ -189,11 +225,15 @@ static void hit_put_snippet(cli_writer *w, const op_row *row) {
   size_t to = all ? total : from + HIT_WINDOW_LINES;
   for (size_t i = 0; text.len; i++) {
     lode_str line = hit_next_line(&text);
-    if (i < from || i >= to) continue;
+    if (i >= to) break;
+    if (i < from) {
+      hit_pass_code(&lexer, line);
+      continue;
+    }
     cli_text_paint(w, CLI_DIM);
     strbuf_addf(&w->out, "%8llu │ ", (unsigned long long)(first + i));
     cli_text_paint(w, CLI_PLAIN);
-    hit_put_code(w, line, &words, width);
+    hit_put_code(w, &lexer, line, &words, width);
     strbuf_addch(&w->out, '\n');
   }
 }
@@ -286,6 +326,7 @@ static lode_str hit_best_line(const cli_writer *w, const op_row *row, uint64_t *
 static void hit_put_oneline(cli_writer *w, const op_row *row) {
   uint64_t number;
   search_words words;
+  lang_lexer lexer;
   lode_str line = hit_best_line(w, row, &number), path = op_row_get_text(row, "path");
   while (line.len && (*line.data == ' ' || *line.data == '\t')) line = (lode_str){line.data + 1, line.len - 1};
   hit_query_words(w, &words);
@@ -296,7 +337,8 @@ static void hit_put_oneline(cli_writer *w, const op_row *row) {
   size_t used = path.len + (w->out.len - start) + 2;
   cli_text_paint(w, CLI_PLAIN);
   strbuf_addstr(&w->out, ": ");
-  hit_put_code(w, line, &words,
+  hit_begin_code(&lexer, row, line);
+  hit_put_code(w, &lexer, line, &words,
                !w->narrow                              ? 0
                : w->style.width > used + HIT_MIN_WIDTH ? w->style.width - used
                                                        : HIT_MIN_WIDTH);
