@@ -104,6 +104,7 @@ run 0 status; check "status takes $(lines) lines" [ "$(lines)" -le 10 ]; hasnt "
 run 0 status -v; has "segments"; has "revision"
 run 0 status --json; has '"revision":'; is_field files 300
 : >empty.c
+run 0 index -q; run 0 status --json; is_field files 300; has '"languages":{"c":300}'
 chmod 000 part9.c
 mkdir locked && echo 'int x;' >locked/x.c && chmod 000 locked
 run 0 index --json; sum=$(($(field added) + $(field changed) + $(field unchanged))); check "$(field files) files, and $sum new, changed and unchanged" [ "$(field files)" = "$sum" ]

@@ -574,7 +574,7 @@ static bool enter_structure(void *ctx, const char *phase, uint64_t done, uint64_
   (void)ctx;
   (void)done;
   (void)total;
-  if (bad_sector.begun || strcmp(phase, "structure") != 0) return true;
+  if (bad_sector.begun || strcmp(phase, "checking structure") != 0) return true;
   /* another commit, so that no page is in a cache */
   OK(lode_upsert(bad_sector.writer, NULL, &(lode_record){.id = S("new"), .document = S("text")}, 1, NULL, &err));
   bad_sector.begun = true;

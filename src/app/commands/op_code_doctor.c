@@ -334,8 +334,8 @@ static lode_status doctor_check_agreement(doctor_state *d) {
   }
   if (st != LODE_OK) return doctor_report(d, "agreement", DOCTOR_FAULT, "lode doctor --repair", "%s", why.text);
   if (!audit.short_files && !audit.orphans && !audit.unpaired)
-    return doctor_report(d, "agreement", DOCTOR_OK, NULL, "%llu files, %llu chunks", (unsigned long long)audit.files,
-                         (unsigned long long)audit.chunks);
+    return doctor_report(d, "agreement", DOCTOR_OK, NULL, "%llu file%s, %llu chunk%s", (unsigned long long)audit.files,
+                         audit.files == 1 ? "" : "s", (unsigned long long)audit.chunks, audit.chunks == 1 ? "" : "s");
   d->reindex = d->reindex || d->repair;
   return doctor_report(
       d, "agreement", d->repair ? DOCTOR_REPAIRED : DOCTOR_FAULT, d->repair ? NULL : "lode doctor --repair",

@@ -177,7 +177,7 @@ static lode_status setup_find_languages(setup_state *s, lode_error *err) {
   if (!all) return err_nomem(err);
   TRY_GOTO(setup_count_languages(s, all, &files, err));
   qsort(all, lang_count, sizeof *all, setup_tally_cmp);
-  strbuf_addf(&text, "%llu files", (unsigned long long)files);
+  strbuf_addf(&text, "%llu file%s", (unsigned long long)files, files == 1 ? "" : "s");
   for (size_t i = 0; i < lang_count && i < 8 && all[i].files; i++)
     strbuf_addf(&text, "%s %s %llu", i ? "," : ":", all[i].language->name, (unsigned long long)all[i].files);
   strbuf_addch(&text, '\0');
@@ -220,10 +220,10 @@ static lode_status setup_make_index(setup_state *s, lode_error *err) {
   uint64_t start = os_api->now_ns();
   TRY(op_code_index(s->ctx, &s->project, &run, &r, err));
   return setup_report(s, "index", r.added || r.changed || r.removed ? "done" : "same", err,
-                      "%llu files: %llu new, %llu changed, %llu removed; %llu chunks in %.1f s",
-                      (unsigned long long)r.files, (unsigned long long)r.added, (unsigned long long)r.changed,
-                      (unsigned long long)r.removed, (unsigned long long)r.chunks,
-                      (double)(os_api->now_ns() - start) / 1e9);
+                      "%llu file%s: %llu new, %llu changed, %llu removed; %llu chunk%s in %.1f s",
+                      (unsigned long long)r.files, r.files == 1 ? "" : "s", (unsigned long long)r.added,
+                      (unsigned long long)r.changed, (unsigned long long)r.removed, (unsigned long long)r.chunks,
+                      r.chunks == 1 ? "" : "s", (double)(os_api->now_ns() - start) / 1e9);
 }
 
 static lode_status setup_add_client(setup_state *s, size_t i, const char *program, size_t *found, lode_error *err) {

@@ -77,6 +77,43 @@ static void status_view_release(op_context *ctx, status_view *v) {
 
 /* ---- Parts of the result ---- */
 
+/* Files in the index: its file table also knows those that were left out because of their text. */
+static uint64_t status_count_files(status_view *v) {
+  lode_facet_list *skipped = NULL;
+  lode_error err = {.record = LODE_NO_RECORD};
+  uint64_t n = v->files_info ? v->files_info->records : 0, left_out = 0;
+  if (!v->files || lode_counters(v->files, STR_LIT("skip"), &skipped, &err) != LODE_OK) return n;
+  for (size_t i = 0; i < lode_facet_list_count(skipped); i++) left_out += lode_facet_list_at(skipped, i)->count;
+  lode_facet_list_free(skipped);
+  return left_out < n ? n - left_out : 0;
+}
+
+/* Files that are known and not indexed have a language, too: takes them away, so that the languages add up to the
+ * files. There are as many of them as were left out because of their text; where they are too many to be read, nothing
+ * is. */
+enum { STATUS_MAX_LEFT_OUT = 20000 };
+static lode_facet_list *status_left_out_languages(status_view *v) {
+  strbuf where = {0};
+  lode_facet_list *list = NULL;
+  uint64_t left_out = v->files_info ? v->files_info->records - status_count_files(v) : 0;
+  if (left_out == 0 || left_out > STATUS_MAX_LEFT_OUT) return NULL;
+  strbuf_addstr(&where, "{\"skip\":{\"$in\":[");
+  for (size_t i = 1; i < SCAN_SKIP_COUNT; i++)
+    strbuf_addf(&where, "%s\"%s\"", i > 1 ? "," : "", scan_skip_name((scan_skip)i));
+  strbuf_addstr(&where, "]}}");
+  if (where.failed || lode_facets(v->files, STR_LIT("language"), (lode_str){where.data, where.len}, STATUS_MAX_VALUES,
+                                  &list, NULL) != LODE_OK)
+    list = NULL;
+  strbuf_release(&where);
+  return list;
+}
+
+static uint64_t status_left_out_of(const lode_facet_list *list, lode_str value) {
+  for (size_t i = 0; list && i < lode_facet_list_count(list); i++)
+    if (str_eq(lode_facet_list_at(list, i)->value, value)) return lode_facet_list_at(list, i)->count;
+  return 0;
+}
+
 /* {"c":120,"go":3}; from counters, or from the records. */
 static void status_put_counts(op_context *ctx, status_view *v, const char *name, lode_collection *c, const char *key,
                               bool recount) {
@@ -92,11 +129,16 @@ static void status_put_counts(op_context *ctx, status_view *v, const char *name,
     status_set_damage(v, st, &err);
     return;
   }
+  lode_facet_list *left_out = c == v->files ? status_left_out_languages(v) : NULL;
   strbuf_addch(&text, '{');
   for (size_t i = 0; i < lode_facet_list_count(list) && i < STATUS_MAX_VALUES; i++) {
     const lode_facet *f = lode_facet_list_at(list, i);
-    strbuf_addf(&text, "%s%.*s:%llu", i ? "," : "", (int)f->value.len, f->value.data, (unsigned long long)f->count);
+    uint64_t without = status_left_out_of(left_out, f->value), n = f->count > without ? f->count - without : 0;
+    if (n)
+      strbuf_addf(&text, "%s%.*s:%llu", text.len > 1 ? "," : "", (int)f->value.len, f->value.data,
+                  (unsigned long long)n);
   }
+  lode_facet_list_free(left_out);
   strbuf_addch(&text, '}');
   if (!text.failed) op_row_json(ctx, name, op_row_copy(ctx, (lode_str){text.data, text.len}));
   strbuf_release(&text);
@@ -185,17 +227,6 @@ static lode_status status_put_changes(op_context *ctx, status_view *v, lode_erro
   op_row_count(ctx, "new_files", changes.added);
   op_row_count(ctx, "removed_files", changes.removed);
   return LODE_OK;
-}
-
-/* Files in the index: its file table also knows those that were left out because of their text. */
-static uint64_t status_count_files(status_view *v) {
-  lode_facet_list *skipped = NULL;
-  lode_error err = {.record = LODE_NO_RECORD};
-  uint64_t n = v->files_info ? v->files_info->records : 0, left_out = 0;
-  if (!v->files || lode_counters(v->files, STR_LIT("skip"), &skipped, &err) != LODE_OK) return n;
-  for (size_t i = 0; i < lode_facet_list_count(skipped); i++) left_out += lode_facet_list_at(skipped, i)->count;
-  lode_facet_list_free(skipped);
-  return left_out < n ? n - left_out : 0;
 }
 
 static void status_put_numbers(op_context *ctx, status_view *v, bool skip, bool recount) {

@@ -257,7 +257,7 @@ static lode_status verify_run_checks(verify_job *v, lode_error *err) {
   static const struct {
     verify_check_fn *fn;
     const char *phase;
-  } checks[] = {{verify_sums, "counts and indexes"}, {verify_structure, "structure"}};
+  } checks[] = {{verify_sums, "checking counts and indexes"}, {verify_structure, "checking structure"}};
   lode_status st = LODE_OK;
   verify_copy copy = {0};
   for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
