@@ -130,11 +130,13 @@ done:
 static lode_status survey_send_impact(op_symbols *s, const symbols_ids *ids, const symbols_edges *edges, size_t limit,
                                       lode_error *err) {
   size_t files = 0;
+  bool *seen = mem_calloc(s->world.n_files + 1, sizeof *seen);
+  if (!seen) return err_nomem(err);
   for (size_t i = 0; i < edges->n; i++) {
-    bool seen = false;
-    for (size_t k = 0; k < i && !seen; k++) seen = edges->v[k].from.file == edges->v[i].from.file;
-    files += !seen;
+    files += !seen[edges->v[i].from.file];
+    seen[edges->v[i].from.file] = true;
   }
+  mem_free(seen);
   TRY(op_symbols_send_edges(s, edges, limit, err));
   op_summary_begin(s->ctx);
   op_row_count(s->ctx, "changed", ids->n);
@@ -319,8 +321,8 @@ static lode_status survey_send_spot(op_symbols *s, const survey_spot *p, bool ch
 
 static uint64_t survey_uses_of(const symbols_world *w, lode_str name) {
   uint64_t n = 0;
-  for (size_t f = 0; f < w->n_files; f++)
-    for (size_t i = 0; i < w->files[f].table.n_refs; i++) n += str_eq(w->files[f].table.refs[i].name, name);
+  symbols_id use;
+  for (uint32_t at = 0; symbols_next_use(w, name, &at, &use);) n++;
   return n;
 }
 
@@ -332,6 +334,7 @@ lode_status op_do_hotspots(op_context *ctx, const op_survey_args *args, lode_err
   size_t n = 0, cap = 0;
   lode_status st;
   TRY_GOTO(survey_open(ctx, args, &s, &below, err));
+  TRY_GOTO(symbols_index_uses(&s.world, err));
   changes = survey_count_changes(&s);
   for (uint32_t f = 0; f < s.world.n_files; f++) {
     const chunk_symbols *t = &s.world.files[f].table;

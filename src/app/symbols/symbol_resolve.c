@@ -38,6 +38,10 @@ static lode_str resolve_first_part(lode_str s) {
   return (lode_str){s.data, n};
 }
 
+static const chunk_ref *resolve_import(const resolve_state *s, size_t i) {
+  return &resolve_file(s)->table.refs[resolve_file(s)->imports[i]];
+}
+
 static bool resolve_in(const lode_str *list, size_t n, lode_str name, size_t *at) {
   for (size_t i = 0; i < n; i++)
     if (str_eq(list[i], name)) {
@@ -71,9 +75,9 @@ lode_status symbols_add_bases(symbols_world *w, const char *family, lode_str *li
       const chunk_def *d = symbols_def(w, id);
       if ((family && strcmp(f->family, family) != 0) || !(symbols_is_type(d->kind) || d->kind == LANG_KIND_IMPL))
         continue;
-      for (size_t i = 0; i < f->table.n_refs && *n < SYMBOLS_MAX_BASES; i++) {
+      for (size_t i = symbols_first_ref(&f->table, d->line); i < f->table.n_refs && *n < SYMBOLS_MAX_BASES; i++) {
         const chunk_ref *b = &f->table.refs[i];
-        if (b->line > d->end_line) break;
+        if (b->line > d->end_line || !symbols_spend(w, 1)) break;
         if (b->use != CHUNK_USE_BASE || b->def != id.def || resolve_in(list, *n, b->name, &where)) continue;
         list[(*n)++] = b->name;
       }
@@ -90,6 +94,7 @@ static lode_str resolve_type_of(resolve_state *s, lode_str name, lode_str of, bo
   for (uint32_t e = 0; symbols_next_def(s->w, name, &e, &id);) {
     const chunk_def *d = symbols_def(s->w, id);
     const symbols_file *f = &s->w->files[id.file];
+    if (!symbols_spend(s->w, 1)) break;
     if (strcmp(f->family, resolve_file(s)->family) != 0 || !d->type.len || symbols_is_function(d->kind) != function)
       continue;
     lode_str parent = symbols_parent(s->w, id);
@@ -167,14 +172,12 @@ static lode_str resolve_class_around(const resolve_state *s) {
   return STR_LIT("");
 }
 
-static bool resolve_is_import(const chunk_ref *i) { return i->use == CHUNK_USE_IMPORT; }
-
 /* A name that is imported under another one is looked for by its own. */
 static void resolve_alias(resolve_state *s) {
   lode_str local = s->bare ? s->r->name : s->first;
-  for (size_t i = 0; i < resolve_file(s)->table.n_refs; i++) {
-    const chunk_ref *m = &resolve_file(s)->table.refs[i];
-    if (!resolve_is_import(m) || !str_eq(m->local, local) || !m->name.len) continue;
+  for (size_t i = 0; i < resolve_file(s)->n_imports; i++) {
+    const chunk_ref *m = resolve_import(s, i);
+    if (!str_eq(m->local, local) || !m->name.len) continue;
     if (str_eq(m->name, STR_LIT("*")) || str_eq(m->name, STR_LIT("default"))) continue;
     if (s->bare)
       s->name = m->name;
@@ -198,9 +201,8 @@ static lode_status resolve_prepare(resolve_state *s, lode_error *err) {
     resolve_alias(s);
     /* a field of the class around it, or a global variable, whose type is known */
     bool imported = false;
-    for (size_t i = 0; i < resolve_file(s)->table.n_refs && !imported; i++)
-      imported =
-          resolve_is_import(&resolve_file(s)->table.refs[i]) && str_eq(resolve_file(s)->table.refs[i].local, s->first);
+    for (size_t i = 0; i < resolve_file(s)->n_imports && !imported; i++)
+      imported = str_eq(resolve_import(s, i)->local, s->first);
     if (!imported && str_eq(s->first, s->owner)) {
       bool base;
       lode_str type = STR_LIT("");
@@ -251,9 +253,8 @@ static bool resolve_is_out_of_sight(const resolve_state *s, symbols_id id) {
 static int resolve_import_fit(const resolve_state *s, symbols_id id) {
   lode_str path = s->w->files[id.file].path, local = s->bare ? s->r->name : s->first;
   int best = 0;
-  for (size_t i = 0; i < resolve_file(s)->table.n_refs; i++) {
-    const chunk_ref *m = &resolve_file(s)->table.refs[i];
-    if (!resolve_is_import(m)) continue;
+  for (size_t i = 0; i < resolve_file(s)->n_imports; i++) {
+    const chunk_ref *m = resolve_import(s, i);
     bool all = str_eq(m->name, STR_LIT("*")) && !m->local.len, dot = str_eq(m->local, STR_LIT("."));
     if (!all && !dot && !str_eq(m->local, local)) continue;
     if ((all || dot) && !s->bare) continue;
@@ -286,10 +287,8 @@ static lode_str resolve_stem(lode_str path) {
 /* C: the file includes the header of the candidate's source. */
 static bool resolve_includes(const resolve_state *s, symbols_id id) {
   lode_str stem = resolve_stem(s->w->files[id.file].path);
-  for (size_t i = 0; i < resolve_file(s)->table.n_refs; i++)
-    if (resolve_is_import(&resolve_file(s)->table.refs[i]) &&
-        str_eq(resolve_stem(resolve_file(s)->table.refs[i].qualifier), stem))
-      return true;
+  for (size_t i = 0; i < resolve_file(s)->n_imports; i++)
+    if (str_eq(resolve_stem(resolve_import(s, i)->qualifier), stem)) return true;
   return false;
 }
 
@@ -414,14 +413,20 @@ lode_status symbols_resolve(symbols_world *w, uint32_t file, const chunk_ref *re
   TRY(resolve_prepare(&s, err));
   if (!str_eq(s.name, ref->name)) TRY(symbols_load_defs(w, s.name, err));
   bool defined = false;
+  symbols_target definitions = {0}; /* what is more than a declaration */
   for (uint32_t e = 0; symbols_next_def(w, s.name, &e, &id) && looked < SYMBOLS_MAX_CANDIDATES; looked++) {
+    if (!symbols_spend(w, 1 + w->files[file].n_imports / 16)) break;
     int score = resolve_score(&s, id);
-    if (score < t->score || !score) continue;
+    if (!score) continue;
     /* a prototype counts only where there is nothing better */
     if (symbols_def(w, id)->declared && strcmp(w->files[id.file].family, "c") == 0) score -= score > 2 ? 2 : 0;
+    if (!symbols_def(w, id)->declared) resolve_take(&s, &definitions, id, score);
+    if (score < t->score) continue;
     defined = true;
     resolve_take(&s, t, id, score);
   }
+  /* the header that declares it is included, the file that defines it is not: the definition is meant */
+  if (t->total == 1 && symbols_def(w, t->ids[0])->declared && definitions.total == 1) *t = definitions;
   t->resolved = defined && t->total == 1;
   return LODE_OK;
 }

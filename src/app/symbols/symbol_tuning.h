@@ -17,6 +17,8 @@ enum {
   SYMBOLS_MAX_BYTES = 1 << 30,
   /* Definitions of one name that are compared. */
   SYMBOLS_MAX_CANDIDATES = 2000,
+  /* Comparisons of a use with a definition or an import, in one question: a second or two. */
+  SYMBOLS_MAX_STEPS = 20 * 1000 * 1000,
   /* Bases of bases that are followed. */
   SYMBOLS_MAX_BASES = 24,
   /* Definitions that a walk over callers or callees visits. */

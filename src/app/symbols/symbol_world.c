@@ -108,6 +108,16 @@ lode_status symbols_index_uses(symbols_world *w, lode_error *err) {
   return LODE_OK;
 }
 
+static lode_status world_list_imports(symbols_world *w, symbols_file *f, lode_error *err) {
+  size_t n = 0;
+  for (size_t i = 0; i < f->table.n_refs; i++) n += f->table.refs[i].use == CHUNK_USE_IMPORT;
+  f->imports = mem_arena_alloc(&w->arena, (n + 1) * sizeof *f->imports);
+  if (!f->imports) return err_nomem(err);
+  for (size_t i = 0; i < f->table.n_refs; i++)
+    if (f->table.refs[i].use == CHUNK_USE_IMPORT) f->imports[f->n_imports++] = (uint32_t)i;
+  return LODE_OK;
+}
+
 static lode_status world_add_row(symbols_world *w, const lode_row *row, json_doc *json, lode_error *err) {
   lode_str table;
   symbols_file f = {0};
@@ -132,7 +142,8 @@ static lode_status world_add_row(symbols_world *w, const lode_row *row, json_doc
   f.path = (lode_str){path, row->id.len};
   f.uses = lang_uses_of(f.language);
   f.family = lang_family(f.language);
-  w->files[w->n_files++] = f;
+  if (st == LODE_OK) st = world_list_imports(w, &f, err);
+  w->files[w->n_files++] = f; /* closing the world releases its table */
   TRY(st);
   if (!symbols_map_put(w->by_path, f.path, (uint32_t)w->n_files - 1)) return err_nomem(err);
   return world_add_names(w, (uint32_t)w->n_files - 1, err);
@@ -148,6 +159,24 @@ static lode_status world_add_rows(symbols_world *w, const lode_get_request *get,
   lode_result_free(rows);
   json_release(&json);
   return st;
+}
+
+bool symbols_spend(symbols_world *w, uint64_t steps) {
+  w->steps += steps;
+  if (w->steps > SYMBOLS_MAX_STEPS) w->more = true;
+  return w->steps <= SYMBOLS_MAX_STEPS;
+}
+
+size_t symbols_first_ref(const chunk_symbols *table, uint32_t line) {
+  size_t low = 0, high = table->n_refs;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (table->refs[middle].line < line)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
 }
 
 /* ---- Several ---- */

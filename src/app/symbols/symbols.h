@@ -17,6 +17,8 @@ typedef struct symbols_file {
   const lang_uses *uses; /* or NULL */
   const char *family;
   chunk_symbols table;
+  uint32_t *imports; /* numbers of the uses that are imports */
+  size_t n_imports;
 } symbols_file;
 
 /* A definition; def CHUNK_NO_DEF: the file itself. */
@@ -47,6 +49,7 @@ typedef struct symbols_world {
   size_t n_used;
   size_t n_asked; /* names whose uses were asked for */
   uint64_t bytes;
+  uint64_t steps;   /* comparisons that were made to resolve names */
   uint64_t damaged; /* tables that could not be read */
   bool more;        /* a name has more definitions or uses than were looked at */
   bool whole;       /* all tables were read */
@@ -101,6 +104,10 @@ typedef struct symbols_target {
   bool resolved;
 } symbols_target; /* n == 0: nothing in the project: a library's, or a local thing */
 
+/* May so many more comparisons be made? If not, the answer is incomplete, and the world says so. */
+bool symbols_spend(symbols_world *world, uint64_t steps);
+/* The first use at a line or after it. */
+size_t symbols_first_ref(const chunk_symbols *table, uint32_t line);
 LODE_MUST lode_status symbols_resolve(symbols_world *world, uint32_t file, const chunk_ref *ref, symbols_target *target,
                                       lode_error *err);
 /* Appends the names of the bases of the types in the list, and theirs; the list has space for SYMBOLS_MAX_BASES.
