@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   bytes b = {.data = malloc(size), .n = size - 1};
   if (!b.data) return 0;
   memcpy(b.data, data + 1, b.n);
-  index_segment_source source = {.bytes = b.n, .read = read_bytes, .ctx = &b};
+  index_segment_source source = {.bytes = b.n, .read = read_bytes, .read_place = read_bytes, .ctx = &b};
   if (b.n >= 48) memcpy(&source.id, b.data + 40, sizeof source.id);
   if (data[0] & 1) (void)segment_forge(b.data, b.n, &source.id, &source.table_crc);
   if (index_segment_open(&source, &segment, NULL) == LODE_OK) {

@@ -10,7 +10,7 @@
 static lode_status search_once(scene *s, const float *query, size_t k, const uint64_t *allowed, index_hit *hits,
                                size_t *n, lode_error *err) {
   index_search_scratch scratch = {0};
-  index_search_request request = {.query = query, .k = k, .allowed = allowed};
+  index_search_request request = {.query = query, .k = k, .allowed = allowed, .fetch = {scene_fetch, s}};
   lode_status st = index_search(s->segment, &request, &scratch, hits, n, err);
   index_search_scratch_release(&scratch);
   return st;
@@ -43,15 +43,153 @@ TEST(what_is_written_is_read) {
       index_segment_record record;
       OK(index_segment_get_record(s.segment, i, &record, &err));
       CHECK(record.key == 1000 + (int64_t)i && record.cursor == (uint64_t)i * 7);
-      OK(index_segment_get_vector(s.segment, i, vector, &err));
+      OK(index_segment_get_vector(s.segment, i, vector, NULL, &err));
       CHECK(memcmp(vector, s.vectors + (size_t)i * s.dim, sizeof vector) == 0);
     }
     index_segment_record record;
     FAILS(LODE_CORRUPT, index_segment_get_record(s.segment, 700, &record, &err));
-    FAILS(LODE_CORRUPT, index_segment_get_vector(s.segment, UINT32_MAX, vector, &err));
+    FAILS(LODE_CORRUPT, index_segment_get_vector(s.segment, UINT32_MAX, vector, NULL, &err));
     OK(index_segment_verify(s.segment, &report, &err));
     scene_release(&s);
   }
+}
+
+/* ---- Placed segments ---- */
+
+/* The same rows with and without places. */
+static void pair_of_scenes(scene *full, scene *placed, lode_metric metric) {
+  uint64_t seed = test_seed();
+  test_srand(seed);
+  scene_init(full, CLUSTERS, metric, 3000, 33);
+  test_srand(seed);
+  scene_init(placed, CLUSTERS, metric, 3000, 33);
+  placed->placed = true;
+  scene_build(full, INDEX_GRAPH, 1);
+  scene_build(placed, INDEX_GRAPH, 1);
+}
+
+static void check_same_answers(scene *full, scene *placed) {
+  lode_error err;
+  index_hit want[20], got[20];
+  size_t n, m;
+  float query[33];
+  for (int i = 0; i < 20; i++) {
+    scene_query(full, query);
+    index_search_request request = {.query = query, .k = 20, .exact = i % 2, .fetch = {scene_fetch, placed}};
+    index_search_scratch scratch = {0};
+    OK(index_search(full->segment, &request, &scratch, want, &n, &err));
+    OK(index_search(placed->segment, &request, &scratch, got, &m, &err));
+    index_search_scratch_release(&scratch);
+    CHECK(n == m && memcmp(want, got, n * sizeof *want) == 0);
+  }
+}
+
+TEST(places_give_the_same_answers_in_fewer_bytes) {
+  for (int metric = 0; metric < 3; metric++) {
+    static const lode_metric metrics[] = {LODE_L2, LODE_COSINE, LODE_IP};
+    scene full, placed;
+    lode_error err;
+    index_graph_report report;
+    pair_of_scenes(&full, &placed, metrics[metric]);
+    size_t vectors = full.n * full.dim * sizeof(float);
+    CHECK(placed.file_bytes <= full.file_bytes - vectors + 8 * (size_t)full.n + 2 * INDEX_PAGE_BYTES);
+    check_same_answers(&full, &placed);
+    OK(index_segment_verify(placed.segment, &report, &err));
+    CHECK(placed.fetched == 0 && atomic_load(&placed.segment->moved) == 0);
+    scene_release(&full);
+    scene_release(&placed);
+  }
+}
+
+/* Some vectors are elsewhere, or others are where they were. */
+TEST(vectors_that_moved_are_fetched) {
+  scene full, placed;
+  pair_of_scenes(&full, &placed, LODE_L2);
+  size_t bytes = placed.dim * sizeof(float);
+  for (uint32_t i = 0; i + 1 < placed.n; i += 3)
+    memcpy(placed.other + scene_place(&placed, i), placed.other + scene_place(&placed, i + 1), bytes);
+  check_same_answers(&full, &placed);
+  CHECK(placed.fetched > 0 && placed.fetched == atomic_load(&placed.segment->moved));
+  for (uint64_t before = placed.fetched; placed.other_bytes > 0; placed.other_bytes /= 2) { /* it became shorter */
+    check_same_answers(&full, &placed);
+    CHECK(placed.fetched > before);
+    before = placed.fetched;
+  }
+  scene_release(&full);
+  scene_release(&placed);
+}
+
+TEST(vectors_that_are_gone_are_left_out) {
+  for (int exact = 0; exact < 2; exact++) {
+    scene s;
+    lode_error err;
+    index_hit hits[50];
+    size_t n;
+    index_graph_report report;
+    test_srand(test_seed());
+    scene_init(&s, UNIFORM, LODE_L2, 2000, 16);
+    s.placed = s.lost = true;
+    scene_build(&s, INDEX_GRAPH, 1);
+    for (uint32_t i = 0; i < s.n; i += 2) memset(s.other + scene_place(&s, i), 0, s.dim * sizeof(float));
+    index_search_request request = {.query = s.vectors, .k = 50, .exact = exact, .fetch = {scene_fetch, &s}};
+    index_search_scratch scratch = {0};
+    for (int round = 0; round < 2; round++) {
+      OK(index_search(s.segment, &request, &scratch, hits, &n, &err));
+      CHECK(n > 0);
+      for (size_t i = 0; i < n; i++) CHECKF(hits[i].slot % 2 == 1, "slot %u is gone", hits[i].slot);
+      request.fetch = (index_fetch){0}; /* nobody to ask */
+    }
+    index_search_scratch_release(&scratch);
+    OK(index_segment_verify(s.segment, &report, &err));
+    scene_release(&s);
+  }
+}
+
+/* What is fetched must be the vector of that row, and a failure to fetch is passed on. */
+static lode_status fetch_another(void *ctx, int64_t key, uint64_t cursor, float *vector, bool *found, lode_error *err) {
+  scene *s = ctx;
+  (void)key;
+  (void)cursor;
+  if (s->lost) return err_set(err, LODE_IO, "cannot be read");
+  *found = true;
+  memset(vector, 0, s->dim * sizeof *vector);
+  return LODE_OK;
+}
+
+TEST(a_wrong_fetch_is_noticed) {
+  scene s;
+  lode_error err;
+  float vector[16];
+  test_srand(test_seed());
+  scene_init(&s, UNIFORM, LODE_L2, 100, 16);
+  s.placed = true;
+  scene_build(&s, INDEX_FLAT, 1);
+  s.other_bytes = 0;
+  index_fetch fetch = {fetch_another, &s};
+  FAILS(LODE_CORRUPT, index_segment_get_vector(s.segment, 3, vector, &fetch, &err));
+  s.lost = true;
+  FAILS(LODE_IO, index_segment_get_vector(s.segment, 3, vector, &fetch, &err));
+  OK(index_segment_get_vector(s.segment, 3, vector, NULL, &err));
+  CHECK(index_vector_is_gone(vector));
+  scene_release(&s);
+}
+
+/* Rows that follow each other are read together, forwards or backwards. */
+TEST(neighbours_are_read_together) {
+  enum { ROWS = 512, DIM = 16 };
+  scene s;
+  lode_error err;
+  static float block[ROWS * DIM];
+  static index_segment_record records[ROWS];
+  test_srand(test_seed());
+  scene_init(&s, UNIFORM, LODE_L2, ROWS, DIM);
+  s.placed = true;
+  scene_build(&s, INDEX_FLAT, 1);
+  s.other_reads = 0;
+  OK(index_segment_get_block(s.segment, 0, ROWS, block, records, NULL, &err));
+  CHECK(memcmp(block, s.vectors, sizeof block) == 0);
+  CHECKF(s.other_reads <= 4, "%llu reads", (unsigned long long)s.other_reads);
+  scene_release(&s);
 }
 
 TEST(a_segment_needs_rows_and_a_right_model) {
@@ -73,8 +211,9 @@ TEST(a_segment_needs_rows_and_a_right_model) {
 
 /* ---- Damage ---- */
 
-static void small_scene(scene *s, index_segment_kind kind) {
+static void small_scene(scene *s, index_segment_kind kind, bool placed) {
   scene_init(s, UNIFORM, LODE_L2, 40, 8);
+  s->placed = placed;
   scene_build_with(s, kind, 1, (index_graph_options){.degree = 6});
 }
 
@@ -97,12 +236,12 @@ static bool noticed(scene *s, const index_hit *want, size_t n_want) {
 
 TEST_SLOW(no_flipped_bit_gives_a_wrong_answer, 240) {
   test_srand(test_seed());
-  for (index_segment_kind kind = INDEX_FLAT; kind <= INDEX_GRAPH; kind++) {
+  for (int how = 0; how < 4; how++) {
     scene s;
     lode_error err;
     index_hit want[10];
     size_t n_want;
-    small_scene(&s, kind);
+    small_scene(&s, how % 2 ? INDEX_GRAPH : INDEX_FLAT, how >= 2);
     OK(search_once(&s, s.vectors, 10, NULL, want, &n_want, &err));
     index_segment_layout layout;
     CHECK(index_segment_layout_of(&s.segment->info, &layout));
@@ -125,9 +264,9 @@ TEST_SLOW(no_flipped_bit_gives_a_wrong_answer, 240) {
 /* A forger who makes all checksums right: no signal, no endless loop; the answers cannot be vouched for. */
 TEST_SLOW(a_forged_file_is_survived, 240) {
   test_srand(test_seed());
-  for (index_segment_kind kind = INDEX_FLAT; kind <= INDEX_GRAPH; kind++) {
+  for (int how = 0; how < 4; how++) {
     scene s, copy;
-    small_scene(&s, kind);
+    small_scene(&s, how % 2 ? INDEX_GRAPH : INDEX_FLAT, how >= 2);
     copy = s;
     copy.segment = NULL;
     copy.file = malloc(s.file_bytes);
@@ -161,7 +300,7 @@ TEST(a_file_of_any_other_length_is_damage) {
   test_srand(test_seed());
   scene s;
   lode_error err;
-  small_scene(&s, INDEX_GRAPH);
+  small_scene(&s, INDEX_GRAPH, test_below(2));
   size_t whole = s.file_bytes;
   for (size_t len = 0; len < whole; len += len < 5000 ? 7 : 509) {
     s.file_bytes = len;
@@ -227,8 +366,8 @@ TEST(a_newer_format_is_told_apart_from_damage) {
   scene s;
   lode_error err;
   test_srand(test_seed());
-  small_scene(&s, INDEX_FLAT);
-  s.file[8]++;
+  small_scene(&s, INDEX_FLAT, false);
+  s.file[8] = 4;
   uint32_t crc = crc32c_update(0, s.file, INDEX_SEG_HEADER_CRC_AT);
   memcpy(s.file + INDEX_SEG_HEADER_CRC_AT, &crc, sizeof crc);
   FAILS(LODE_TOO_NEW, scene_open(&s, &err));

@@ -106,6 +106,42 @@ static lode_status read_bytes(void *ctx, uint64_t offset, void *buf, size_t n, l
   return LODE_OK;
 }
 
+enum { OTHER_GROUP = 8, OTHER_GAP = 12, OTHER_FIRST = 100 };
+
+size_t scene_place(const scene *s, uint32_t slot) {
+  size_t row = s->dim * sizeof(float) + OTHER_GAP, group = slot / OTHER_GROUP;
+  return OTHER_FIRST + (group * OTHER_GROUP + OTHER_GROUP - 1 - slot % OTHER_GROUP) * row;
+}
+
+static void make_other(scene *s) {
+  free(s->other);
+  s->other_bytes = OTHER_FIRST + (s->n / OTHER_GROUP + 1) * OTHER_GROUP * (s->dim * sizeof(float) + OTHER_GAP);
+  s->other = malloc(s->other_bytes);
+  CHECK(s->other != NULL);
+  memset(s->other, 0xDD, s->other_bytes);
+  for (uint32_t i = 0; i < s->n; i++)
+    memcpy(s->other + scene_place(s, i), s->vectors + (size_t)i * s->dim, s->dim * sizeof(float));
+}
+
+static lode_status read_other(void *ctx, uint64_t offset, void *buf, size_t n, lode_error *err) {
+  scene *s = ctx;
+  __atomic_fetch_add(&s->bytes_read, n, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&s->other_reads, 1, __ATOMIC_RELAXED);
+  if (offset > s->other_bytes || n > s->other_bytes - offset) return err_set(err, LODE_CORRUPT, "too short");
+  memcpy(buf, s->other + offset, n);
+  return LODE_OK;
+}
+
+lode_status scene_fetch(void *ctx, int64_t key, uint64_t cursor, float *vector, bool *found, lode_error *err) {
+  scene *s = ctx;
+  (void)err;
+  uint32_t slot = (uint32_t)(key - 1000);
+  *found = !s->lost && slot < s->n && cursor == (uint64_t)slot * 7; /* a forged segment may ask for anything */
+  s->fetched++;
+  if (*found) memcpy(vector, s->vectors + (size_t)slot * s->dim, s->dim * sizeof *vector);
+  return LODE_OK;
+}
+
 void scene_build_with(scene *s, index_segment_kind kind, unsigned workers, index_graph_options graph) {
   lode_error err;
   quant_fit fit;
@@ -114,14 +150,17 @@ void scene_build_with(scene *s, index_segment_kind kind, unsigned workers, index
   CHECK(mean != NULL);
   OK(quant_fit_begin(&fit, s->metric, s->dim, &err));
   for (uint32_t i = 0; i < s->n; i++) quant_fit_add(&fit, s->vectors + (size_t)i * s->dim);
-  index_writer_options options = {.id = s->id, .kind = kind, .graph = graph, .write = write_bytes, .ctx = s};
+  index_writer_options options = {
+      .id = s->id, .kind = kind, .graph = graph, .placed = s->placed, .write = write_bytes, .ctx = s};
+  if (s->placed) make_other(s);
   quant_fit_end(&fit, mean, &options.model);
   quant_fit_release(&fit);
   if (workers > 1) options.graph.parallel = (index_parallel){.run = run_team, .ctx = &workers, .workers = workers};
   s->file_bytes = 0;
   OK(index_writer_begin(&maker, &options, &err));
   for (uint32_t i = 0; i < s->n; i++)
-    OK(index_writer_add(&maker, s->vectors + (size_t)i * s->dim, 1000 + (int64_t)i, i * 7, &err));
+    OK(index_writer_add_placed(&maker, s->vectors + (size_t)i * s->dim, 1000 + (int64_t)i, i * 7,
+                               s->placed ? scene_place(s, i) : 0, &err));
   OK(index_writer_finish(&maker, &err));
   CHECK(maker.info.bytes == s->file_bytes);
   s->table_crc = maker.table_crc;
@@ -136,8 +175,12 @@ void scene_build(scene *s, index_segment_kind kind, unsigned workers) {
 
 lode_status scene_open(scene *s, lode_error *err) {
   scene_close(s);
-  index_segment_source source = {
-      .id = s->id, .bytes = s->file_bytes, .table_crc = s->table_crc, .read = read_bytes, .ctx = s};
+  index_segment_source source = {.id = s->id,
+                                 .bytes = s->file_bytes,
+                                 .table_crc = s->table_crc,
+                                 .read = read_bytes,
+                                 .read_place = read_other,
+                                 .ctx = s};
   return index_segment_open(&source, &s->segment, err);
 }
 
@@ -150,6 +193,7 @@ void scene_release(scene *s) {
   scene_close(s);
   free(s->vectors);
   free(s->file);
+  free(s->other);
   *s = (scene){0};
 }
 

@@ -14,7 +14,13 @@ typedef struct scene {
   uint64_t id;
   uint32_t table_crc;
   index_segment *segment;
-  size_t short_by; /* the reader acts as if the file had lost this many bytes at its end */
+  bool placed;          /* the segment has places only: of vectors in `other` */
+  unsigned char *other; /* each vector once, in groups that grow downwards, as rows do on a page */
+  size_t other_bytes;
+  bool lost; /* scene_fetch(): all that is asked for is gone */
+  uint64_t other_reads;
+  uint64_t fetched; /* how often it was asked */
+  size_t short_by;  /* the reader acts as if the file had lost this many bytes at its end */
   uint64_t bytes_read;
   void (*on_read)(uint64_t offset); /* called before each read; NULL: nothing */
 } scene;
@@ -29,6 +35,10 @@ void scene_init(scene *s, shape how, lode_metric metric, uint32_t n, uint32_t di
 void scene_build(scene *s, index_segment_kind kind, unsigned workers);
 void scene_build_with(scene *s, index_segment_kind kind, unsigned workers, index_graph_options graph);
 lode_status scene_open(scene *s, lode_error *err);
+/* Where the vector of a slot is in `other`. */
+size_t scene_place(const scene *s, uint32_t slot);
+/* An index_fetch_fn. */
+lode_status scene_fetch(void *scene, int64_t key, uint64_t cursor, float *vector, bool *found, lode_error *err);
 void scene_close(scene *s);
 void scene_release(scene *s);
 /* Every checksum, also the one that a manifest keeps, made right for the bytes as they are. */

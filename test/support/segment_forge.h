@@ -23,7 +23,7 @@ static inline bool segment_forge(unsigned char *bytes, size_t len, uint64_t *id,
   if (!index_segment_layout_of(&info, &layout)) abort();
   *id = info.id;
   size_t row = info.dim * sizeof(float);
-  for (uint32_t i = 0; i < info.n; i++)
+  for (uint32_t i = 0; i < info.n && !info.placed; i++)
     segment_forge_put32(bytes + layout.at[INDEX_SEG_RECORDS] + (size_t)i * INDEX_SEG_RECORD_BYTES + 16,
                         index_segment_vector_crc(info.id, i, bytes + layout.at[INDEX_SEG_VECTORS] + i * row, row));
   unsigned char *table = bytes + layout.at[INDEX_SEG_CHECKSUMS];

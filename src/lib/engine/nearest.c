@@ -239,9 +239,10 @@ static bool nearest_slot_is_live(const engine_segment_view *c, uint32_t slot) {
 static lode_status nearest_read_block(engine_nearest *near, const engine_segment_view *c, uint32_t first, uint32_t n,
                                       nearest_segment_scan *w, size_t *hint, lode_error *err) {
   size_t dim = near->dim, kept = 0;
-  TRY(index_segment_get_block(c->seg->segment, first, n, w->rows, w->records, err));
+  index_fetch fetch = {engine_nearest_fetch, near};
+  TRY(index_segment_get_block(c->seg->segment, first, n, w->rows, w->records, &fetch, err));
   for (uint32_t i = 0; i < n; i++) {
-    if (!nearest_slot_is_live(c, first + i)) continue;
+    if (!nearest_slot_is_live(c, first + i) || index_vector_is_gone(w->rows + i * dim)) continue;
     if (kept != i) memcpy(w->rows + kept * dim, w->rows + i * dim, dim * sizeof(float));
     w->rid[kept] = w->records[i].key;
     w->vid[kept] = (int64_t)w->records[i].cursor;
@@ -272,6 +273,7 @@ static lode_status nearest_scan_segments(engine_nearest *near, engine_snapshot *
                               &why);
     }
     if (st == LODE_OK) continue;
+    if (near->fetched != LODE_OK) TRY_GOTO(err_set(err, st, "%s", why.text));
     if (st != LODE_NOMEM) segments_suspect(c->seg->segments, c->seg->row.id, st, why.text);
     *damaged = st != LODE_NOMEM;
     st = *damaged ? LODE_OK : err_nomem(err);

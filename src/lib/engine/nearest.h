@@ -32,6 +32,7 @@ typedef struct engine_nearest {
   engine_facts *facts;     /* those about vectors are fetched as they are needed */
   engine_plan *plan;       /* complete on return */
   engine_trace *trace;
+  lode_status fetched; /* the first failure of engine_nearest_fetch() */
 } engine_nearest;
 /* For near->plan->candidates of each query; the caller sets what is not in the arguments afterwards. */
 LODE_MUST lode_status engine_nearest_init(engine_nearest *near, engine_reader *reader, const float *queries, size_t n,
@@ -50,5 +51,9 @@ LODE_MUST bool engine_best_push(engine_best *best, float distance, int64_t rid, 
 /* Searches the snapshot's segments by their codes. *damaged: one of them cannot be trusted; search again. */
 LODE_MUST lode_status engine_segments_search(engine_nearest *near, engine_snapshot *vectors, bool *damaged,
                                              lode_error *err);
+/* An index_fetch_fn of an engine_nearest: a vector that has moved in the database file, by its key. A failure is not
+ * the segment's fault: near->fetched tells. */
+LODE_MUST lode_status engine_nearest_fetch(void *near, int64_t rid, uint64_t vid, float *vector, bool *found,
+                                           lode_error *err);
 
 #endif

@@ -53,6 +53,20 @@ static void scratch_give(engine_store *store, index_search_scratch *scratch) {
   mem_free(scratch);
 }
 
+/* ---- Vectors that have moved ---- */
+
+/* A reader that was between two transactions is so afterwards: what was added meanwhile is still to be looked at. */
+lode_status engine_nearest_fetch(void *ctx, int64_t rid, uint64_t vid, float *vector, bool *found, lode_error *err) {
+  engine_nearest *near = ctx;
+  bool paused = !near->reader->tx;
+  (void)rid;
+  lode_status st = engine_reader_begin(near->reader, err);
+  if (st == LODE_OK) st = store_vec_get(near->reader->tx, (int64_t)vid, vector, near->dim, found, err);
+  if (paused) engine_reader_pause(near->reader);
+  if (st != LODE_OK && near->fetched == LODE_OK) near->fetched = st;
+  return st;
+}
+
 /* ---- The search ---- */
 
 static lode_status segsearch_push_hits(engine_best *best, const index_hit *hits, size_t n, lode_error *err) {
@@ -108,7 +122,8 @@ static lode_status segsearch_one(engine_nearest *near, segsearch_ctx *ctx, size_
                                   .exact = exact,
                                   .allowed = allowed->slots ? allowed->slots->bits : NULL,
                                   .n_allowed = allowed->slots ? (uint32_t)allowed->slots->n : 0,
-                                  .match = allowed->match};
+                                  .match = allowed->match,
+                                  .fetch = {engine_nearest_fetch, near}};
   near->trace->segments++;
   for (size_t q = 0; q < near->n; q++) {
     TRY(engine_reader_yield_if_old(near->reader, err));
@@ -120,6 +135,7 @@ static lode_status segsearch_one(engine_nearest *near, segsearch_ctx *ctx, size_
     if (n >= k || request.bounded) best->full = true; /* there may be more */
     engine_snapshot_trim(near->reader->handle->store, ctx->v);
   }
+  segments_note_moved(ctx->v->segs[seg].seg, (uint64_t)segment->info.n);
   return LODE_OK;
 }
 
@@ -145,7 +161,7 @@ lode_status engine_segments_search(engine_nearest *near, engine_snapshot *v, boo
     if (st == LODE_OK && (!allowed.slots || allowed.slots->n)) st = segsearch_one(near, &ctx, i, &allowed, &why);
     segments_slots_release(allowed.slots);
     if (st == LODE_OK) continue;
-    if (st == LODE_NOMEM || near->reader->gave_way) { /* not the file's fault */
+    if (st == LODE_NOMEM || near->reader->gave_way || near->fetched != LODE_OK) { /* not the file's fault */
       st = err_set(err, st, "%s", why.text);
       break;
     }

@@ -67,17 +67,20 @@ static bool could_be_nearer(const code_errors *e, float key, float bound) {
 static void rank_prefetch(const index_query *s, size_t from, size_t n) {
   for (size_t i = from; i < from + n && i < s->n_candidates; i++) {
     uint32_t slot = (uint32_t)s->scratch->candidates[i];
-    __builtin_prefetch(s->segment->records.data + (size_t)slot * INDEX_SEG_RECORD_BYTES);
+    __builtin_prefetch(s->segment->records.data + (size_t)slot * s->segment->record_bytes);
     index_vector_prefetch(s->segment, slot);
   }
 }
 
 /* The distance of a slot's vector, which is read if it is not in memory. */
-static lode_status rank_distance(index_query *s, uint32_t slot, float norm2, float *distance, lode_error *err) {
+static lode_status rank_distance(index_query *s, uint32_t slot, float norm2, float *distance, bool *gone,
+                                 lode_error *err) {
   index_search_scratch *scratch = s->scratch;
   index_vector vector;
-  TRY(index_vector_take(s->segment, slot, scratch->vectors, &vector, err));
-  *distance = kernel_distance(s->segment->info.metric, s->request->query, norm2, vector.data, s->segment->info.dim);
+  TRY(index_vector_take(s->segment, slot, scratch->vectors, &s->request->fetch, &vector, err));
+  *gone = index_vector_is_gone(vector.data);
+  if (!*gone)
+    *distance = kernel_distance(s->segment->info.metric, s->request->query, norm2, vector.data, s->segment->info.dim);
   index_vector_give(&vector);
   scratch->stats.vectors++;
   scratch->stats.vectors_read += vector.read;
@@ -114,11 +117,13 @@ lode_status index_rank_candidates(index_query *s, index_hit *hits, size_t *n_hit
   rank_prefetch(s, 0, INDEX_RERANK_AHEAD);
   for (size_t i = 0; i < s->n_candidates && misses < patience; i++) {
     uint32_t slot = (uint32_t)s->scratch->candidates[i];
-    float d, key = quant_key_of_order((uint32_t)(s->scratch->candidates[i] >> 32));
+    bool gone;
+    float d = 0, key = quant_key_of_order((uint32_t)(s->scratch->candidates[i] >> 32));
     if (rank_is_complete(s, &top, &e, key)) break;
     if (bounded && quant_bounds_least(&s->bounds, key) > s->request->bound) break;
     rank_prefetch(s, i + INDEX_RERANK_AHEAD, 1);
-    TRY(rank_distance(s, slot, norm2, &d, err));
+    TRY(rank_distance(s, slot, norm2, &d, &gone, err));
+    if (gone) continue;
     code_errors_note(&e, key, d);
     misses = top.n < top.k || d < kernel_topk_bound(&top) ? 0 : misses + 1;
     if (kernel_topk_wants(&top, d)) kernel_topk_push(&top, d, slot, 0);
@@ -139,11 +144,11 @@ lode_status index_rank_all(index_query *s, index_hit *hits, size_t *n_hits, lode
     n = info->n - first < block ? info->n - first : block;
     for (uint32_t i = 0; i < n && !any; i++) any = index_query_allows(s, first + i);
     if (!any) continue;
-    TRY(index_segment_vectors_nolock(s->segment, first, n, s->scratch->vectors, err));
+    TRY(index_segment_vectors_nolock(s->segment, first, n, s->scratch->vectors, &s->request->fetch, err));
     for (uint32_t i = 0; i < n; i++) {
-      if (!index_query_allows(s, first + i)) continue;
-      float d = kernel_distance(info->metric, s->request->query, norm2, s->scratch->vectors + (size_t)i * info->dim,
-                                info->dim);
+      const float *vector = s->scratch->vectors + (size_t)i * info->dim;
+      if (!index_query_allows(s, first + i) || index_vector_is_gone(vector)) continue;
+      float d = kernel_distance(info->metric, s->request->query, norm2, vector, info->dim);
       if (kernel_topk_wants(&top, d)) kernel_topk_push(&top, d, first + i, 0);
     }
     s->scratch->stats.vectors += n;

@@ -26,6 +26,7 @@ typedef struct index_search_request {
   const uint64_t *allowed; /* bitmap of the slots that are live and match the filter, in whole words; NULL: all */
   uint32_t n_allowed;      /* how many bits are set; 0: not known, they are counted */
   index_filtered *match;   /* the same filter, prepared; NULL: not */
+  index_fetch fetch;       /* for vectors of placed segments that have moved */
   bool bounded;            /* rows farther than `bound` are not wanted */
   float bound;
 } index_search_request;

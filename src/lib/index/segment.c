@@ -2,11 +2,10 @@
 /* segment.c - layout, header and reading of a segment; see segment.h. Nothing that comes from the file is trusted.
  * segment_pages.c has its pages in memory.
  *
- * Header:  0 "LODESEG1"   8 u32 format (2)   12 u32 kind   16 u32 metric   20 u32 dim   24 u32 n   28 u32 degree
- *         32 u32 entries  36 float unit      40 u64 id     48 u64 bytes of the file     56 u32 effort
- *         60 u32 CRC-32C of 0 .. 59            64 u16 x 20: what efforts find (effort.h)
- *        104 u32 entry climbs                 108 float greatest error of a row, 112 float its greatest length
- *        116 zeros up to the end of the page
+ * Header:  0 "LODESEG1"   8 u32 format (2; 3: placed)   12 u32 kind   16 u32 metric   20 u32 dim   24 u32 n   28 u32
+ * degree 32 u32 entries  36 float unit      40 u64 id     48 u64 bytes of the file     56 u32 effort 60 u32 CRC-32C of
+ * 0 .. 59            64 u16 x 20: what efforts find (effort.h) 104 u32 entry climbs                 108 float greatest
+ * error of a row, 112 float its greatest length 116 zeros up to the end of the page
  */
 #include "index/segment.h"
 
@@ -21,6 +20,7 @@ static const char segment_magic[8] = {'L', 'O', 'D', 'E', 'S', 'E', 'G', '1'};
 
 enum {
   SEGMENT_FORMAT = 2,
+  SEGMENT_FORMAT_PLACED = 3,
   SEGMENT_HEADER_CRC_AT = INDEX_SEG_HEADER_CRC_AT,
   SEGMENT_CURVE_AT = 64,   /* offset of the effort curve in the header */
   SEGMENT_CLIMBS_AT = 104, /* offset of the entry climbs in the header */
@@ -50,12 +50,13 @@ bool index_segment_layout_of(const index_segment_info *info, index_segment_layou
             : info->degree != 0 || info->n_entries != 0) {
     return false;
   }
-  if (!segment_add_section(layout, INDEX_SEG_VECTORS, (uint64_t)info->n * info->dim, sizeof(float)) ||
+  if (!segment_add_section(layout, INDEX_SEG_VECTORS, info->placed ? 0 : (uint64_t)info->n * info->dim,
+                           sizeof(float)) ||
       !segment_add_section(layout, INDEX_SEG_MEAN, info->dim, sizeof(float)) ||
       !segment_add_section(layout, INDEX_SEG_ROWS, info->n, quant_stride(info->dim)) ||
       !segment_add_section(layout, INDEX_SEG_LINKS, (uint64_t)info->n * info->degree, sizeof(uint32_t)) ||
       !segment_add_section(layout, INDEX_SEG_ORDINALS, graph ? info->n : 0, sizeof(uint32_t)) ||
-      !segment_add_section(layout, INDEX_SEG_RECORDS, info->n, INDEX_SEG_RECORD_BYTES)) {
+      !segment_add_section(layout, INDEX_SEG_RECORDS, info->n, index_segment_record_bytes(info))) {
     return false;
   }
   layout->checked_pages = 1 + (layout->total - layout->at[INDEX_SEG_MEAN]) / INDEX_PAGE_BYTES;
@@ -85,7 +86,7 @@ uint32_t index_segment_table_crc(uint64_t id, const void *bytes, size_t n) { ret
 void index_segment_put_header(const index_segment_info *info, unsigned char *page) {
   memset(page, 0, INDEX_PAGE_BYTES);
   memcpy(page, segment_magic, sizeof segment_magic);
-  num_put_le32(page + 8, SEGMENT_FORMAT);
+  num_put_le32(page + 8, info->placed ? SEGMENT_FORMAT_PLACED : SEGMENT_FORMAT);
   num_put_le32(page + 12, (uint32_t)info->kind);
   num_put_le32(page + 16, (uint32_t)info->metric);
   num_put_le32(page + 20, info->dim);
@@ -114,9 +115,9 @@ lode_status index_segment_get_header(const unsigned char *page, uint64_t file_by
   if (memcmp(page, segment_magic, sizeof segment_magic) != 0) return index_segment_damaged(err, "not a segment");
   if (num_le32(page + SEGMENT_HEADER_CRC_AT) != crc32c_update(0, page, SEGMENT_HEADER_CRC_AT))
     return index_segment_damaged(err, "header checksum");
-  if (num_le32(page + 8) > SEGMENT_FORMAT) {
+  if (num_le32(page + 8) > SEGMENT_FORMAT_PLACED) {
     return err_set(err, LODE_TOO_NEW, "an index segment has format %u: this lode knows formats up to %d, update it",
-                   num_le32(page + 8), SEGMENT_FORMAT);
+                   num_le32(page + 8), SEGMENT_FORMAT_PLACED);
   }
   uint32_t kind = num_le32(page + 12), metric = num_le32(page + 16);
   index_segment_info got = {.dim = num_le32(page + 20),
@@ -133,11 +134,12 @@ lode_status index_segment_get_header(const unsigned char *page, uint64_t file_by
   memcpy(&got.spread.length, page + SEGMENT_SPREAD_AT + 4, sizeof got.spread.length);
   if (kind != INDEX_FLAT && kind != INDEX_GRAPH) return index_segment_damaged(err, "kind");
   if (metric != LODE_L2 && metric != LODE_COSINE && metric != LODE_IP) return index_segment_damaged(err, "metric");
-  if (num_le32(page + 8) != SEGMENT_FORMAT) return index_segment_damaged(err, "of an older format");
+  if (num_le32(page + 8) < SEGMENT_FORMAT) return index_segment_damaged(err, "of an older format");
   if (got.effort > SEGMENT_MAX_EFFORT) return index_segment_damaged(err, "effort");
   if (!(got.unit >= 0x1p-126f && got.unit <= 0x1p100f)) return index_segment_damaged(err, "unit");
   got.kind = (index_segment_kind)kind;
   got.metric = (lode_metric)metric;
+  got.placed = num_le32(page + 8) == SEGMENT_FORMAT_PLACED;
   if (!index_segment_layout_of(&got, &layout) || layout.total != file_bytes || got.bytes != file_bytes) {
     return index_segment_damaged(err, "sizes");
   }
@@ -183,6 +185,8 @@ static lode_status segment_open_checked(index_segment *s, const index_segment_so
   if (s->info.id != source->id) return index_segment_damaged(err, "the segment of another place");
   ENSURE(index_segment_layout_of(&s->info, &s->layout), err);
   s->stride = quant_stride(s->info.dim);
+  s->record_bytes = index_segment_record_bytes(&s->info);
+  if (s->info.placed && !s->read_place) return err_internal(err, "a placed segment needs a reader of places");
   TRY(segment_read_checksums(s, source->table_crc, err));
   if (!index_segment_page_is_right(s, 0, page)) return index_segment_damaged(err, "page checksum");
   TRY(segment_read_mean(s, err));
@@ -197,6 +201,7 @@ lode_status index_segment_open(const index_segment_source *source, index_segment
   index_segment *s = mem_calloc(1, sizeof *s);
   if (!s) return err_nomem(err);
   s->read = source->read;
+  s->read_place = source->read_place;
   s->ctx = source->ctx;
   (void)pthread_mutex_init(&s->lock, NULL);
   (void)pthread_cond_init(&s->read_done, NULL);
@@ -230,8 +235,8 @@ void index_segment_close(index_segment *segment) {
 
 static lode_status segment_need_record(index_segment *s, uint32_t slot, const unsigned char **record, lode_error *err) {
   if (slot >= s->info.n) return index_segment_damaged(err, "slot");
-  uint64_t at = (uint64_t)slot * INDEX_SEG_RECORD_BYTES;
-  TRY(index_paged_need(&s->records, at, INDEX_SEG_RECORD_BYTES, err));
+  uint64_t at = (uint64_t)slot * s->record_bytes;
+  TRY(index_paged_need(&s->records, at, s->record_bytes, err));
   *record = s->records.data + at;
   return LODE_OK;
 }
@@ -254,9 +259,9 @@ lode_status index_segment_get_record(index_segment *segment, uint32_t slot, inde
 }
 
 lode_status index_segment_get_block(index_segment *segment, uint32_t first, uint32_t n, float *vectors,
-                                    index_segment_record *records, lode_error *err) {
+                                    index_segment_record *records, const index_fetch *fetch, lode_error *err) {
   unsigned side = index_segment_enter(segment);
-  lode_status st = index_segment_vectors_nolock(segment, first, n, vectors, err);
+  lode_status st = index_segment_vectors_nolock(segment, first, n, vectors, fetch, err);
   for (uint32_t i = 0; i < n && st == LODE_OK; i++)
     st = index_segment_record_nolock(segment, first + i, &records[i], err);
   index_segment_leave(segment, side);
@@ -314,7 +319,7 @@ static lode_status segment_need_range(index_segment *s, const index_segment_reco
   TRY(segment_seek_key(s, keys[before].key, 0, &first, err));
   TRY(segment_seek_key(s, keys[end - 1].key, first, &last, err));
   if (last >= s->info.n) return LODE_OK;
-  uint64_t at = (uint64_t)first * INDEX_SEG_RECORD_BYTES, bytes = (uint64_t)(last - first + 1) * INDEX_SEG_RECORD_BYTES;
+  uint64_t at = (uint64_t)first * s->record_bytes, bytes = (uint64_t)(last - first + 1) * s->record_bytes;
   return end - before > bytes / INDEX_PAGE_BYTES / 2 ? index_paged_need(&s->records, at, bytes, err) : LODE_OK;
 }
 
@@ -343,9 +348,10 @@ lode_status index_segment_mark(index_segment *segment, const index_segment_recor
   return st;
 }
 
-lode_status index_segment_get_vector(index_segment *segment, uint32_t slot, float *vector, lode_error *err) {
+lode_status index_segment_get_vector(index_segment *segment, uint32_t slot, float *vector, const index_fetch *fetch,
+                                     lode_error *err) {
   unsigned side = index_segment_enter(segment);
-  lode_status st = index_segment_vectors_nolock(segment, slot, 1, vector, err);
+  lode_status st = index_segment_vectors_nolock(segment, slot, 1, vector, fetch, err);
   index_segment_leave(segment, side);
   return st;
 }
@@ -361,7 +367,8 @@ static lode_status segment_verify_row(index_segment *s, uint32_t ordinal, float 
   if (s->info.kind == INDEX_GRAPH && num_le32(s->ordinals.data + (size_t)slot * 4) != ordinal) {
     return index_segment_damaged(err, "ordinal of a slot");
   }
-  TRY(index_segment_vectors_nolock(s, slot, 1, vector, err));
+  TRY(index_segment_vectors_nolock(s, slot, 1, vector, NULL, err));
+  if (s->info.placed && index_vector_is_gone(vector)) return LODE_OK;
   for (uint32_t j = 0; j < s->info.dim; j++) {
     if (!isfinite(vector[j])) return index_segment_damaged(err, "element of a vector");
   }

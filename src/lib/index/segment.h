@@ -4,18 +4,23 @@
  * All numbers are little-endian; P is INDEX_PAGE_BYTES; every section starts at a page and is padded with zeros to one.
  *
  *   header     one page: see segment.c
- *   vectors    n rows of dim floats, by slot (the order in which rows were added); each has a checksum in its record
+ *   vectors    n rows of dim floats, by slot (the order in which rows were added); each has a checksum in its record.
+ *              None in a placed segment: see below
  *   mean       dim floats: the quantisation model
  *   rows       n codes, that is, quantised vectors (quant.h), by ordinal
  *   links      n rows of `degree` ordinals (graph_walk.h); graph only
  *   ordinals   the ordinal of each slot, u32; graph only
- *   records    by slot: i64 key | u64 cursor | u32 checksum of the vector | u32 zero
+ *   records    by slot: i64 key | u64 cursor | u32 checksum of the vector | u32 zero; placed: and u64 place
  *   checksums  u32 for each page of the file except `vectors` and this section: header first, then the others
  *
  * The layout follows from kind, n, dim and degree alone, and must end where the file does. A page's checksum is CRC-32C
  * over segment id, page number and bytes; a vector's over segment id, slot and bytes; the section of checksums has one
  * over segment id and bytes, which is kept outside (in the manifest). So a page from another file or position is
  * detected as damage too.
+ *
+ * A placed segment does not hold the vectors once more, but where each of them is in another file that holds it anyway.
+ * A place is only a hint: what is read there is the vector if its checksum says so. A vector that has moved is fetched
+ * by its record (index_fetch), and one that is nowhere any more is left out of results.
  *
  * This module does no file I/O: bytes are read and written through callbacks. Pages are read when they are first
  * needed, checked, and kept in memory until evicted. A vector is read and checked when it is needed, and kept if the
@@ -35,6 +40,14 @@
 typedef lode_status index_read_fn(void *ctx, uint64_t offset, void *buf, size_t n, lode_error *err);
 typedef lode_status index_write_fn(void *ctx, uint64_t offset, const void *data, size_t n, lode_error *err);
 
+/* Reads the vector of a record that is not at its place any more, dim floats; *found is false if it is gone. */
+typedef lode_status index_fetch_fn(void *ctx, int64_t key, uint64_t cursor, float *vector, bool *found,
+                                   lode_error *err);
+typedef struct index_fetch {
+  index_fetch_fn *fn; /* NULL: what has moved counts as gone */
+  void *ctx;
+} index_fetch;
+
 typedef enum index_segment_kind { INDEX_FLAT = 1, INDEX_GRAPH = 2 } index_segment_kind;
 
 typedef struct index_segment_info {
@@ -47,6 +60,7 @@ typedef struct index_segment_info {
   uint32_t effort;          /* default of searches: see index_graph; 0: not known */
   index_effort_curve curve; /* for searches with a target recall */
   uint32_t entry_climbs;    /* see index_graph */
+  bool placed;              /* it holds the places of its vectors instead of them */
   quant_spread spread;      /* for exact searches by codes; zeros in files of versions that did not have it */
 } index_segment_info;
 
@@ -62,7 +76,15 @@ enum {
   INDEX_SEG_CHECKSUMS,
   INDEX_SEG_SECTIONS
 };
-enum { INDEX_SEG_RECORD_BYTES = 24, INDEX_SEG_HEADER_CRC_AT = 60 };
+enum {
+  INDEX_SEG_RECORD_BYTES = 24,
+  INDEX_SEG_PLACED_BYTES = 32, /* of a record with a place */
+  INDEX_SEG_PLACE_AT = 24,
+  INDEX_SEG_HEADER_CRC_AT = 60
+};
+static inline size_t index_segment_record_bytes(const index_segment_info *info) {
+  return info->placed ? INDEX_SEG_PLACED_BYTES : INDEX_SEG_RECORD_BYTES;
+}
 
 typedef struct index_segment_layout {
   uint64_t at[INDEX_SEG_SECTIONS], bytes[INDEX_SEG_SECTIONS]; /* bytes without padding */
@@ -92,6 +114,7 @@ typedef struct index_writer_options {
   index_segment_kind kind;
   quant_model model;  /* its mean must stay valid until index_writer_finish() */
   uint32_t rows_hint; /* expected number of rows, if known */
+  bool placed;        /* vectors are not written: index_writer_add_placed() says where they are */
   index_graph_options graph;
   index_write_fn *write;
   void *ctx;
@@ -113,6 +136,9 @@ typedef struct index_writer {
 LODE_MUST lode_status index_writer_begin(index_writer *writer, const index_writer_options *options, lode_error *err);
 LODE_MUST lode_status index_writer_add(index_writer *writer, const float *vector, int64_t key, uint64_t cursor,
                                        lode_error *err);
+/* place: offset of the vector's bytes in the file that index_segment_source.read_place reads; 0: not known. */
+LODE_MUST lode_status index_writer_add_placed(index_writer *writer, const float *vector, int64_t key, uint64_t cursor,
+                                              uint64_t place, lode_error *err);
 /* Afterwards writer->info (bytes, n, ...) and writer->table_crc hold what goes into the manifest. */
 LODE_MUST lode_status index_writer_finish(index_writer *writer, lode_error *err);
 void index_writer_release(index_writer *writer);
@@ -138,11 +164,12 @@ struct index_segment {
   index_segment_info info;
   index_segment_layout layout;
   quant_model model;
-  size_t stride;
+  size_t stride, record_bytes;
   index_paged rows, links, ordinals, records;
   unsigned char *table; /* the section of checksums */
-  index_read_fn *read;
+  index_read_fn *read, *read_place;
   void *ctx;
+  _Atomic uint64_t moved;           /* reads that did not find the vector at its place */
   _Atomic uint64_t resident;        /* bytes of pages in memory */
   _Atomic uint64_t vector_bytes;    /* of the cache of vectors */
   _Atomic(index_vectors *) vectors; /* NULL: vectors are not kept */
@@ -162,6 +189,7 @@ typedef struct index_segment_source {
   uint64_t id, bytes;
   uint32_t table_crc;
   index_read_fn *read;
+  index_read_fn *read_place; /* for placed segments; whatever it fails with, the vector counts as moved */
   void *ctx;
 } index_segment_source;
 /* Reads the header, the checksums and the mean; everything else on demand. LODE_TOO_NEW for a newer format,
@@ -186,11 +214,14 @@ LODE_MUST lode_status index_segment_get_record(index_segment *segment, uint32_t 
  * others (forged ones) some are not found. */
 LODE_MUST lode_status index_segment_mark(index_segment *segment, const index_segment_record *keys, size_t n,
                                          uint64_t *bits, size_t *marked, lode_error *err);
-/* Reads and checks n vectors from slot `first` on, and their records. */
+/* Reads and checks n vectors from slot `first` on, and their records. `fetch` may be NULL, here and below. */
 LODE_MUST lode_status index_segment_get_block(index_segment *segment, uint32_t first, uint32_t n, float *vectors,
-                                              index_segment_record *records, lode_error *err);
+                                              index_segment_record *records, const index_fetch *fetch, lode_error *err);
 /* Reads and checks the vector of a slot (dim floats). */
-LODE_MUST lode_status index_segment_get_vector(index_segment *segment, uint32_t slot, float *vector, lode_error *err);
+LODE_MUST lode_status index_segment_get_vector(index_segment *segment, uint32_t slot, float *vector,
+                                               const index_fetch *fetch, lode_error *err);
+/* Is this in place of a vector that is gone? Vectors are finite. */
+static inline bool index_vector_is_gone(const float *vector) { return vector[0] != vector[0]; }
 
 /* Pages that were found loaded stay in memory between these two; what index_segment_enter() returns goes to
  * index_segment_leave(). Functions with _nolock in their name, and those that read `data` of a section, are called in
@@ -208,7 +239,7 @@ LODE_MUST lode_status index_segment_record_nolock(index_segment *s, uint32_t slo
                                                   lode_error *err);
 
 /* Reads everything: checks every checksum, every invariant of rows, links and ordinals, and each code against its
- * vector. */
+ * vector, if that is at its place. */
 LODE_MUST lode_status index_segment_verify(index_segment *segment, index_graph_report *report, lode_error *err);
 
 #endif

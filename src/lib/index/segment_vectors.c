@@ -14,10 +14,17 @@
  */
 #include "index/segment_vectors.h"
 
+#include <math.h>
+
 #include "base/byteorder.h"
 #include "index/index_tuning.h"
 
-enum { VECTORS_WAYS = 8, VECTORS_PREFETCH_LINES = 16 };
+enum {
+  VECTORS_WAYS = 8,
+  VECTORS_PREFETCH_LINES = 16,
+  VECTORS_RUN_BYTES = 64 << 10, /* read at once, at most; a vector may be longer */
+  VECTORS_RUN_SLACK = 16 << 10, /* of these not wanted, besides as many as are wanted: the rest of a page */
+};
 #define VECTORS_HELD ((uint64_t)1 << 31)
 #define VECTORS_USED ((uint64_t)1 << 30)
 #define VECTORS_PINS ((uint64_t)0xFFFF)
@@ -33,25 +40,99 @@ struct index_vectors {
 /* ---- Reading ---- */
 
 static lode_status vectors_need_record(index_segment *s, uint32_t slot, const unsigned char **record, lode_error *err) {
-  uint64_t at = (uint64_t)slot * INDEX_SEG_RECORD_BYTES;
-  TRY(index_paged_need(&s->records, at, INDEX_SEG_RECORD_BYTES, err));
+  uint64_t at = (uint64_t)slot * s->record_bytes;
+  TRY(index_paged_need(&s->records, at, s->record_bytes, err));
   *record = s->records.data + at;
   return LODE_OK;
 }
 
+/* ---- Vectors at their places ---- */
+
+static bool vectors_is_right(const index_segment *s, uint32_t slot, const void *vector, const unsigned char *record) {
+  return index_segment_vector_crc(s->info.id, slot, vector, s->info.dim * sizeof(float)) == num_le32(record + 16);
+}
+
+/* The vector of a slot was not at its place. What is fetched must be the vector that the segment was made with. */
+static lode_status vectors_fetch(index_segment *s, uint32_t slot, float *vector, const index_fetch *fetch,
+                                 lode_error *err) {
+  const unsigned char *record = NULL;
+  bool found = false;
+  TRY(vectors_need_record(s, slot, &record, err));
+  if (num_le64(record + INDEX_SEG_PLACE_AT)) atomic_fetch_add_explicit(&s->moved, 1, memory_order_relaxed);
+  if (fetch && fetch->fn)
+    TRY(fetch->fn(fetch->ctx, (int64_t)num_le64(record), num_le64(record + 8), vector, &found, err));
+  if (found && !vectors_is_right(s, slot, vector, record)) return index_segment_damaged(err, "checksum of a vector");
+  if (!found) vector[0] = NAN;
+  return LODE_OK;
+}
+
+/* Neighbours are often next to each other in the other file too: the end of those from `first` on that are read at
+ * once, and the bytes [*low, *high) where they are. */
+static lode_status vectors_find_run(index_segment *s, uint32_t first, uint32_t end, uint64_t *low, uint64_t *high,
+                                    uint32_t *run_end, lode_error *err) {
+  const unsigned char *record = NULL;
+  uint64_t bytes = s->info.dim * sizeof(float);
+  *low = UINT64_MAX;
+  *high = 0;
+  for (*run_end = first; *run_end < end; ++*run_end) {
+    TRY(vectors_need_record(s, *run_end, &record, err));
+    uint64_t place = num_le64(record + INDEX_SEG_PLACE_AT);
+    if (place > INT64_MAX - bytes) place = 0; /* forged */
+    uint64_t from = place < *low ? place : *low, to = place + bytes > *high ? place + bytes : *high;
+    bool near = to - from <= VECTORS_RUN_BYTES && to - from <= 2 * bytes * (*run_end + 1 - first) + VECTORS_RUN_SLACK;
+    if (*run_end > first && !near) break;
+    *low = from;
+    *high = to;
+  }
+  return LODE_OK;
+}
+
+/* A run of several vectors is read into `span`. */
+static lode_status vectors_read_run(index_segment *s, uint32_t first, uint32_t n, uint64_t low, uint64_t high,
+                                    unsigned char *span, float *vectors, const index_fetch *fetch, lode_error *err) {
+  const unsigned char *record = NULL;
+  size_t bytes = s->info.dim * sizeof(float);
+  void *to = n > 1 ? (void *)span : (void *)vectors;
+  lode_error why;
+  bool read = low > 0 && s->read_place(s->ctx, low, to, (size_t)(high - low), &why) == LODE_OK;
+  for (uint32_t i = 0; i < n; i++) {
+    float *vector = vectors + (size_t)i * s->info.dim;
+    TRY(vectors_need_record(s, first + i, &record, err));
+    if (read && n > 1) memcpy(vector, span + (num_le64(record + INDEX_SEG_PLACE_AT) - low), bytes);
+    if (!read || !vectors_is_right(s, first + i, vector, record)) TRY(vectors_fetch(s, first + i, vector, fetch, err));
+  }
+  return LODE_OK;
+}
+
+static lode_status vectors_read_placed(index_segment *s, uint32_t first, uint32_t n, float *vectors,
+                                       const index_fetch *fetch, lode_error *err) {
+  lode_status st = LODE_OK;
+  unsigned char *span = n > 1 ? mem_alloc(VECTORS_RUN_BYTES) : NULL;
+  if (n > 1 && !span) return err_nomem(err);
+  for (uint32_t i = first, end = i; i < first + n && st == LODE_OK; i = end) {
+    uint64_t low, high;
+    TRY_GOTO(vectors_find_run(s, i, first + n, &low, &high, &end, err));
+    st = vectors_read_run(s, i, end - i, low, high, span, vectors + (size_t)(i - first) * s->info.dim, fetch, err);
+  }
+done:
+  mem_free(span);
+  return st;
+}
+
+/* ---- Any vectors ---- */
+
 lode_status index_segment_vectors_nolock(index_segment *s, uint32_t first, uint32_t n, float *vectors,
-                                         lode_error *err) {
+                                         const index_fetch *fetch, lode_error *err) {
   const unsigned char *record = NULL;
   size_t bytes = s->info.dim * sizeof(float);
   if (n == 0 || n > s->info.n || first > s->info.n - n) return index_segment_damaged(err, "slot");
+  if (s->info.placed) return vectors_read_placed(s, first, n, vectors, fetch, err);
   uint64_t at = s->layout.at[INDEX_SEG_VECTORS] + (uint64_t)first * bytes;
   TRY(s->read(s->ctx, at, vectors, bytes * n, err));
   for (uint32_t i = 0; i < n; i++) {
     TRY(vectors_need_record(s, first + i, &record, err));
     const float *vector = vectors + (size_t)i * s->info.dim;
-    if (index_segment_vector_crc(s->info.id, first + i, vector, bytes) != num_le32(record + 16)) {
-      return index_segment_damaged(err, "checksum of a vector");
-    }
+    if (!vectors_is_right(s, first + i, vector, record)) return index_segment_damaged(err, "checksum of a vector");
   }
   return LODE_OK;
 }
@@ -141,7 +222,8 @@ static bool vectors_claim(index_vectors *v, uint32_t slot, size_t *entry) {
   return false;
 }
 
-lode_status index_vector_take(index_segment *s, uint32_t slot, float *buffer, index_vector *vector, lode_error *err) {
+lode_status index_vector_take(index_segment *s, uint32_t slot, float *buffer, const index_fetch *fetch,
+                              index_vector *vector, lode_error *err) {
   index_vectors *v = atomic_load_explicit(&s->vectors, memory_order_acquire);
   size_t entry;
   *vector = (index_vector){.data = buffer};
@@ -150,12 +232,13 @@ lode_status index_vector_take(index_segment *s, uint32_t slot, float *buffer, in
     return LODE_OK;
   }
   vector->read = true;
-  if (!v || !vectors_claim(v, slot, &entry)) return index_segment_vectors_nolock(s, slot, 1, buffer, err);
+  if (!v || !vectors_claim(v, slot, &entry)) return index_segment_vectors_nolock(s, slot, 1, buffer, fetch, err);
   float *row = v->rows + entry * v->stride;
-  lode_status st = index_segment_vectors_nolock(s, slot, 1, row, err);
-  atomic_store_explicit(&v->words[entry], st == LODE_OK ? (uint64_t)slot << 32 | VECTORS_HELD | 1 : 0,
-                        memory_order_release);
-  if (st == LODE_OK) {
+  lode_status st = index_segment_vectors_nolock(s, slot, 1, row, fetch, err);
+  bool keep = st == LODE_OK && !index_vector_is_gone(row);
+  if (st == LODE_OK && !keep) buffer[0] = NAN;
+  atomic_store_explicit(&v->words[entry], keep ? (uint64_t)slot << 32 | VECTORS_HELD | 1 : 0, memory_order_release);
+  if (keep) {
     vector->data = row;
     vector->word = &v->words[entry];
   }

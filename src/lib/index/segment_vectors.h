@@ -23,14 +23,14 @@ typedef struct index_vector {
   _Atomic uint64_t *word; /* of the cache's entry; NULL: in the caller's buffer */
   bool read;              /* from the file */
 } index_vector;
-/* buffer: dim floats, used if the vector cannot be kept. */
-LODE_MUST lode_status index_vector_take(index_segment *segment, uint32_t slot, float *buffer, index_vector *vector,
-                                        lode_error *err);
+/* buffer: dim floats, used if the vector cannot be kept. The vector may be gone (index_vector_is_gone()). */
+LODE_MUST lode_status index_vector_take(index_segment *segment, uint32_t slot, float *buffer, const index_fetch *fetch,
+                                        index_vector *vector, lode_error *err);
 void index_vector_give(const index_vector *vector);
 /* Asks for the vector's cache lines, if it is held. */
 void index_vector_prefetch(const index_segment *segment, uint32_t slot);
 /* n vectors from slot `first` on, past the cache. */
 LODE_MUST lode_status index_segment_vectors_nolock(index_segment *s, uint32_t first, uint32_t n, float *vectors,
-                                                   lode_error *err);
+                                                   const index_fetch *fetch, lode_error *err);
 
 #endif

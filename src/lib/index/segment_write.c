@@ -62,7 +62,8 @@ static bool writer_reserve(index_writer *writer, uint32_t rows) {
   if (mem_mul_overflow(rows, writer->stride, &bytes)) return false;
   writer->rows = mem_alloc_large(bytes);
   writer->rows_cap = writer->rows ? rows : 0;
-  return writer->rows && mem_grow(&writer->records, &writer->records_cap, rows, INDEX_SEG_RECORD_BYTES) &&
+  return writer->rows &&
+         mem_grow(&writer->records, &writer->records_cap, rows, index_segment_record_bytes(&writer->info)) &&
          mem_grow(&writer->lengths, &writer->lengths_cap, rows, sizeof *writer->lengths) &&
          mem_grow(&writer->sums, &writer->sums_cap, rows, sizeof *writer->sums);
 }
@@ -76,6 +77,7 @@ lode_status index_writer_begin(index_writer *writer, const index_writer_options 
   }
   writer->info = (index_segment_info){
       .kind = options->kind, .metric = model->metric, .dim = model->dim, .id = options->id, .unit = model->unit};
+  writer->info.placed = options->placed;
   writer->stride = quant_stride(model->dim);
   writer->vectors_end = INDEX_PAGE_BYTES;
   writer->buffer = mem_alloc(INDEX_WRITE_BYTES);
@@ -109,25 +111,31 @@ static lode_status put_vectors(index_writer *writer, const void *data, size_t n,
 }
 
 lode_status index_writer_add(index_writer *writer, const float *vector, int64_t key, uint64_t cursor, lode_error *err) {
+  return index_writer_add_placed(writer, vector, key, cursor, 0, err);
+}
+
+lode_status index_writer_add_placed(index_writer *writer, const float *vector, int64_t key, uint64_t cursor,
+                                    uint64_t place, lode_error *err) {
   uint32_t slot = writer->info.n, dim = writer->info.dim;
-  size_t need = (size_t)slot + 1;
+  size_t need = (size_t)slot + 1, record_bytes = index_segment_record_bytes(&writer->info);
   if (need > INDEX_MAX_ROWS) return err_set(err, LODE_LIMIT, "a segment has at most %u rows", INDEX_MAX_ROWS);
   if (!mem_grow(&writer->rows, &writer->rows_cap, need, writer->stride) ||
-      !mem_grow(&writer->records, &writer->records_cap, need, INDEX_SEG_RECORD_BYTES) ||
+      !mem_grow(&writer->records, &writer->records_cap, need, record_bytes) ||
       !mem_grow(&writer->lengths, &writer->lengths_cap, need, sizeof *writer->lengths) ||
       !mem_grow(&writer->sums, &writer->sums_cap, need, sizeof *writer->sums)) {
     return err_nomem(err);
   }
-  TRY(put_vectors(writer, vector, dim * sizeof *vector, err));
+  if (!writer->info.placed) TRY(put_vectors(writer, vector, dim * sizeof *vector, err));
   writer->lengths[slot] = quant_encode_row(&writer->options.model, vector, slot, writer->rows + slot * writer->stride);
   quant_spread_add(&writer->info.spread, &writer->options.model, vector, writer->rows + slot * writer->stride);
   writer->sums[slot] = index_segment_vector_crc(writer->info.id, 0, vector, dim * sizeof *vector);
-  unsigned char *record = writer->records + (size_t)slot * INDEX_SEG_RECORD_BYTES;
+  unsigned char *record = writer->records + (size_t)slot * record_bytes;
   uint32_t crc = index_segment_vector_crc(writer->info.id, slot, vector, dim * sizeof *vector);
-  memset(record, 0, INDEX_SEG_RECORD_BYTES);
+  memset(record, 0, record_bytes);
   memcpy(record, &key, sizeof key);
   memcpy(record + 8, &cursor, sizeof cursor);
   memcpy(record + 16, &crc, sizeof crc);
+  if (writer->info.placed) memcpy(record + INDEX_SEG_PLACE_AT, &place, sizeof place);
   writer->info.n++;
   return LODE_OK;
 }
@@ -164,7 +172,7 @@ static lode_status put_sections(const index_writer *writer, const index_graph *g
   else
     TRY(page_writer_put(p, writer->rows, (size_t)writer->info.n * writer->stride, err));
   TRY(page_writer_end_section(p, err));
-  TRY(page_writer_put(p, writer->records, (size_t)writer->info.n * INDEX_SEG_RECORD_BYTES, err));
+  TRY(page_writer_put(p, writer->records, (size_t)writer->info.n * index_segment_record_bytes(&writer->info), err));
   TRY(page_writer_end_section(p, err));
   return page_writer_flush(p, err);
 }

@@ -15,11 +15,12 @@
 #include <fcntl.h>
 
 enum {
-  BUILD_SAMPLE_ROWS = 4096, /* vectors that the quantisation model is made from */
-  BUILD_CHECK_EVERY = 16,   /* rows between two checks of the transaction's age */
-  BUILD_FORGET_ROWS = 1000, /* notes of dead vectors removed in a transaction */
-  BUILD_BULK_BEAM = 64,     /* beam of graph construction in a bulk load */
-  BUILD_BULK_DEGREE = 24,   /* degree of graphs made in a bulk load */
+  BUILD_SAMPLE_ROWS = 4096,       /* vectors that the quantisation model is made from */
+  BUILD_CHECK_EVERY = 16,         /* rows between two checks of the transaction's age */
+  BUILD_FORGET_ROWS = 1000,       /* notes of dead vectors removed in a transaction */
+  BUILD_MAX_PLACED_BYTES = 16000, /* of a vector: those on a page of 16 KiB */
+  BUILD_BULK_BEAM = 64,           /* beam of graph construction in a bulk load */
+  BUILD_BULK_DEGREE = 24,         /* degree of graphs made in a bulk load */
 };
 
 typedef struct build_job {
@@ -31,6 +32,7 @@ typedef struct build_job {
   index_segment_record *keys; /* rid, vid; by rid */
   size_t n, cap;
   float *vector, *mean;
+  store_places *places; /* NULL: the vectors are written to the segment */
   index_writer writer;
   int fd;
   char *tmp, *path;
@@ -197,10 +199,22 @@ static lode_status build_add_rows(build_job *b, lode_error *err) {
     if (i % 1024 == 0) TRY(build_progress(b, "index", i, 2 * (uint64_t)b->n, err));
     TRY(build_read_vector(b, i, &found, err));
     STORE_ENSURE(b->segments->db, i == 0 || b->keys[i - 1].key < b->keys[i].key, err);
-    if (found) TRY(index_writer_add(&b->writer, b->vector, b->keys[i].key, b->keys[i].cursor, err));
+    if (!found) continue;
+    int64_t vid = (int64_t)b->keys[i].cursor;
+    uint64_t place = b->places ? store_places_find(b->places, vid, b->vector, b->plan.dim) : 0;
+    TRY(index_writer_add_placed(&b->writer, b->vector, b->keys[i].key, b->keys[i].cursor, place, err));
   }
   build_end_reading(b);
   return LODE_OK;
+}
+
+/* Large segments do not hold their vectors once more (docs/INDEX.md). Of many dimensions a row does not fit on a page
+ * of the database file, and has no place. */
+static lode_status build_open_places(build_job *b, lode_error *err) {
+  uint64_t row = b->plan.dim * sizeof(float);
+  if (row * b->n < segments_limits.place_bytes || row > BUILD_MAX_PLACED_BYTES) return LODE_OK;
+  TRY(build_renew_tx(b, err));
+  return store_places_open(b->tx, &b->places, err);
 }
 
 static lode_status build_make_file(build_job *b, lode_error *err) {
@@ -223,6 +237,8 @@ static lode_status build_make_file(build_job *b, lode_error *err) {
     options.graph.degree = BUILD_BULK_DEGREE;
   }
   TRY(build_train_model(b, &options.model, err));
+  TRY(build_open_places(b, err));
+  options.placed = b->places != NULL;
   TRY(build_open_file(b, err));
   TRY(index_writer_begin(&b->writer, &options, err));
   TRY(build_add_rows(b, err));
@@ -390,6 +406,7 @@ static lode_status build_run(segments_store *segments, const segments_build_requ
 done:
   if (b.fd >= 0) (void)os_api->close(b.fd);
   index_writer_release(&b.writer);
+  store_places_close(b.places);
   mem_free(b.keys);
   mem_free(b.replaced);
   mem_free(b.vector);

@@ -17,6 +17,7 @@ typedef struct segments_build_limits {
   uint32_t graph_rows;   /* segments of at least this many rows have a graph */
   uint32_t dead_percent; /* segments with at least this share of dead rows are rebuilt */
   uint32_t max_rows;     /* of a segment; 0: as the memory budget allows */
+  uint64_t place_bytes;  /* segments with this many bytes of vectors have their places instead of them */
   uint32_t threads;      /* 0: one for each processor, at most 8 */
 } segments_build_limits;
 extern segments_build_limits segments_limits;

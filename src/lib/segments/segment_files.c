@@ -104,6 +104,13 @@ void segments_clear_suspect(segments_store *segments, uint64_t id) {
   pthread_mutex_unlock(&segments->lock);
 }
 
+void segments_note_moved(const segments_file *seg, uint64_t times) {
+  uint64_t none = 0;
+  if (atomic_load_explicit(&seg->segment->moved, memory_order_relaxed) < times) return;
+  if (atomic_compare_exchange_strong(&seg->segments->moved, &none, seg->row.id))
+    seg->segments->wake(seg->segments->wake_ctx);
+}
+
 /* ---- Files ---- */
 
 /* Retries once: a failure may be transient. */
@@ -116,9 +123,19 @@ static lode_status segfile_read_bytes(void *ctx, uint64_t offset, void *buf, siz
   return got == n ? LODE_OK : err_set(err, LODE_CORRUPT, "a segment of the vector index is cut short");
 }
 
+/* The bytes are whatever the file has there by now: the index checks them. */
+static lode_status segfile_read_place(void *ctx, uint64_t offset, void *buf, size_t n, lode_error *err) {
+  const segments_file *seg = ctx;
+  size_t got = 0;
+  if (seg->db_fd < 0) return err_set(err, LODE_IO, "the database file is not open");
+  TRY(os_read_full(seg->db_fd, buf, n, offset, &got, err));
+  return got == n ? LODE_OK : err_set(err, LODE_CORRUPT, "the database file ends before");
+}
+
 static void segfile_free(segments_file *seg) {
   index_segment_close(seg->segment);
   if (seg->fd >= 0) (void)os_api->close(seg->fd);
+  if (seg->db_fd >= 0) (void)os_api->close(seg->db_fd);
   mem_free(seg);
 }
 
@@ -147,11 +164,15 @@ static lode_status segfile_open(segments_file *seg, lode_error *err) {
                                  .bytes = seg->row.bytes,
                                  .table_crc = seg->row.table_crc,
                                  .read = segfile_read_bytes,
+                                 .read_place = segfile_read_place,
                                  .ctx = seg};
   TRY(index_segment_open(&source, &seg->segment, err));
   const index_segment_info *info = &seg->segment->info;
   if (info->n != seg->row.rows || (uint32_t)info->kind != seg->row.kind)
     return err_set(err, LODE_CORRUPT, "the file is not what the manifest says");
+  if (info->placed) seg->db_fd = beneath_open(store_db_folder(seg->segments->db), STOREFILE_DB, O_RDONLY, 0);
+  if (info->placed && seg->db_fd < 0 && (errno == EMFILE || errno == ENFILE))
+    return err_set(err, LODE_LIMIT, "too many files are open");
   const lode_open_options *o = seg->segments->options;
   const index_segment *s = seg->segment;
   uint64_t wanted = s->rows.bytes + s->links.bytes + s->ordinals.bytes + s->records.bytes;
@@ -173,7 +194,7 @@ lode_status segments_open_checked(segments_store *segments, const store_manifest
   atomic_init(&seg->refs, 1);
   seg->segments = segments;
   seg->row = *row;
-  seg->fd = -1;
+  seg->fd = seg->db_fd = -1;
   lode_status st = segfile_open(seg, err);
   if (st == LODE_OK)
     *out = seg;

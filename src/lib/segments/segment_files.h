@@ -25,6 +25,7 @@ typedef struct segments_store {
   void (*wake)(void *ctx); /* there is work for the builder */
   void *wake_ctx;
   segments_build_progress progress;
+  _Atomic uint64_t moved;   /* a segment most of whose vectors are not at their places any more; 0: none is known */
   _Atomic uint64_t damaged; /* files that this handle has found to be damaged */
   pthread_mutex_t lock;     /* guards the suspects */
   /* Ids of segments that cannot be used: until the builder has checked them, the database file is read instead. */
@@ -45,6 +46,7 @@ typedef struct segments_file {
   store_manifest_row row;
   index_segment *segment;
   int fd;
+  int db_fd; /* the database file, where a placed segment's vectors are; -1: not needed, or not open */
 } segments_file;
 /* Opens the file of a manifest row, in the transaction that read the row: a published file exists as long as its row
  * does. *seg is NULL, with LODE_OK, if it is missing, damaged or suspect: its vectors are then read from the database
@@ -69,6 +71,8 @@ void segments_suspect(segments_store *segments, uint64_t id, lode_status st, con
 void segments_mark_missing(segments_store *segments, uint64_t id);
 bool segments_is_missing(const segments_store *segments, uint64_t id);
 bool segments_is_suspect(segments_store *segments, uint64_t id);
+/* If vectors of a placed segment were missed at their places at least this often, the builder is to make it anew. */
+void segments_note_moved(const segments_file *seg, uint64_t times);
 void segments_clear_suspect(segments_store *segments, uint64_t id);
 
 /* A bitmap of a segment's slots; shared by snapshots and immutable once it is. */

@@ -8,6 +8,7 @@
  *   4. the tail, when it has tail_rows: made a segment together with those before it that are not much larger, so that
  *      each is at least about twice as large as all that follow, and their number grows with the logarithm of the rows
  *   5. the same without a tail, after deletions
+ *   6. placed segments most of whose vectors have moved in the database file
  * During a bulk load (request->flat) graphs are left as they are, with their dead rows; what the load adds is written
  * at most twice before it becomes a graph: as a segment of tail_rows, and as one of PLAN_LOAD_FACTOR times as many. A
  * segment has at most as many rows as can be built within half of the memory budget: the rest is for pages and
@@ -15,7 +16,8 @@
  */
 #include "segments/segment_build.h"
 
-segments_build_limits segments_limits = {.tail_rows = 4096, .graph_rows = 2000, .dead_percent = 20};
+segments_build_limits segments_limits = {
+    .tail_rows = 4096, .graph_rows = 2000, .dead_percent = 20, .place_bytes = 8 << 20};
 
 enum {
   PLAN_MIN_ROW_LIMIT = 20000, /* rows that a segment may have however small the memory budget is */
@@ -79,6 +81,21 @@ static bool plan_find_dead(plan_ctx *s) {
     s->plan->flat = s->request->only_dead && c->row.kind == INDEX_FLAT;
     s->plan->max_rows = INDEX_MAX_ROWS; /* what was one segment may stay one */
     return plan_set_range(s, c->row.after, c->row.last);
+  }
+  return false;
+}
+
+/* Most of its vectors are not at their places in the database file any more: reading them costs a search by key each.
+ * Once is enough: what is built is another segment. */
+static bool plan_find_moved(plan_ctx *s) {
+  uint64_t id = atomic_load(&s->segments->moved);
+  for (size_t i = 0; id && !s->request->flat && i < s->n; i++) {
+    const store_manifest_row *row = &s->segs[i].row;
+    if (row->id != id) continue;
+    atomic_store(&s->segments->moved, 0);
+    s->plan->flat = row->kind == INDEX_FLAT;
+    s->plan->max_rows = INDEX_MAX_ROWS;
+    return plan_set_range(s, row->after, row->last);
   }
   return false;
 }
@@ -176,7 +193,7 @@ static lode_status plan_collection(void *ctx, const store_coll *coll, lode_error
     TRY(plan_count_tail(s->tx, coll->cid, s->segs[s->n - 1].row.last, n_tail, &n_tail, err));
   if (s->request->only_dead ? plan_find_dead(s)
                             : plan_find_gap(s, first) || plan_find_flat(s, n_tail) || plan_find_dead(s) ||
-                                  plan_find_merge(s, first, n_tail))
+                                  plan_find_merge(s, first, n_tail) || plan_find_moved(s))
     s->plan->cid = coll->cid;
   return LODE_OK;
 }
@@ -189,6 +206,7 @@ lode_status segments_build_plan_next(segments_store *segments, const segments_bu
   lode_status st = store_coll_each(s.tx, plan_collection, &s, err);
   store_tx_rollback(s.tx);
   mem_free(s.segs);
+  if (st == LODE_OK && !plan->cid && !request->flat) atomic_store(&segments->moved, 0); /* it is no more */
   return st;
 }
 

@@ -160,7 +160,7 @@ lode_status segments_sweep_suspects(segments_store *segments, bool unreadable, l
 
 /* ---- All files ---- */
 
-enum { SWEEP_BLOCK_ROWS = 64 };
+enum { SWEEP_BLOCK_ROWS = 64, SWEEP_MOVED_PART = 4 };
 
 /* Verifies checksums only, which is fast. */
 static lode_status sweep_read_all(segments_file *seg, const segments_build_request *request, lode_error *err) {
@@ -174,9 +174,10 @@ static lode_status sweep_read_all(segments_file *seg, const segments_build_reque
       st = err_set(err, LODE_CANCELLED, "cancelled");
     else
       st = index_segment_get_block(seg->segment, i, n - i < SWEEP_BLOCK_ROWS ? n - i : SWEEP_BLOCK_ROWS, rows, records,
-                                   err);
+                                   NULL, err);
   }
   mem_free(rows);
+  if (st == LODE_OK) segments_note_moved(seg, n / SWEEP_MOVED_PART + 1);
   return st;
 }
 

@@ -86,7 +86,8 @@ static lode_status recheck_search_both(index_segment *segment, recheck_sampling 
                                        size_t *total, lode_error *err) {
   size_t n_near, n_exact;
   index_search_request request = {.query = s->vector, .k = RECHECK_NEAREST};
-  TRY(index_segment_get_vector(segment, slot, s->vector, err));
+  TRY(index_segment_get_vector(segment, slot, s->vector, NULL, err));
+  if (index_vector_is_gone(s->vector)) return LODE_OK; /* not at its place any more */
   TRY(index_search(segment, &request, &s->scratch, s->near, &n_near, err));
   request.exact = true;
   TRY(index_search(segment, &request, &s->scratch, s->exact, &n_exact, err));

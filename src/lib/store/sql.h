@@ -89,6 +89,7 @@
   X(VECTORS_PUT, "INSERT OR FAIL INTO vector(vid,rid,data,crc) SELECT vid,rid,data,data_crc FROM lode_feed")           \
   X(VECTOR_DELETE, "DELETE FROM vector WHERE vid=?1")                                                                  \
   X(VECTOR_SCAN, "SELECT vid,rid,data,crc FROM vector WHERE vid>?1 AND vid<=?2 ORDER BY vid")                          \
+  X(VECTOR_ROOT, "SELECT rootpage FROM sqlite_schema WHERE name='vector'")                                             \
   X(VECTOR_OWNER, "SELECT rid FROM vector WHERE vid=?1")                                                               \
   X(VECTOR_KEYS, "SELECT vid,rid FROM vector WHERE vid>?1 AND vid<=?2 ORDER BY vid")                                   \
   X(VECTOR_EXISTS, "SELECT 1 FROM vector WHERE vid=?1")                                                                \

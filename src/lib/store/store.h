@@ -200,6 +200,15 @@ LODE_MUST lode_status store_vec_owner(store_tx *tx, int64_t vid, int64_t *rid, l
  * store_vec_scan(). */
 LODE_MUST lode_status store_vec_scan_keys(store_tx *tx, int64_t cid, int64_t after_vid, lode_error *err);
 LODE_MUST lode_status store_vec_next_key(store_tx *tx, int64_t *vid, int64_t *rid, bool *more, lode_error *err);
+/* Copies the vector with this key, if it is not erased yet. */
+LODE_MUST lode_status store_vec_get(store_tx *tx, int64_t vid, float *out, uint32_t dim, bool *found, lode_error *err);
+/* Where vectors are in the database file: vector_place.c. Opened and used within a read transaction, used again in
+ * later ones. */
+typedef struct store_places store_places;
+LODE_MUST lode_status store_places_open(store_tx *tx, store_places **places, lode_error *err);
+void store_places_close(store_places *places); /* NULL is allowed */
+/* The offset at which the file has these dim floats, as the vector's data; 0: not known. */
+uint64_t store_places_find(store_places *places, int64_t vid, const float *vector, uint32_t dim);
 int64_t store_vec_before_first(int64_t cid);       /* less than every vid of the collection */
 int64_t store_vec_last(store_tx *tx, int64_t cid); /* not less than any vid that the transaction sees */
 /* The lock of the index builder. LODE_BUSY: another thread or process holds it. */

@@ -167,6 +167,13 @@ lode_status store_rec_vector(store_tx *tx, int64_t vid, float *out, uint32_t dim
   return LODE_OK;
 }
 
+lode_status store_vec_get(store_tx *tx, int64_t vid, float *out, uint32_t dim, bool *found, lode_error *err) {
+  int64_t rid = 0;
+  TRY(store_vec_owner(tx, vid, &rid, err));
+  *found = rid != 0;
+  return *found ? store_rec_vector(tx, vid, out, dim, err) : LODE_OK;
+}
+
 /* ---- Scans ---- */
 
 static lode_status rec_begin_scan(store_tx *tx, int which, int64_t cid, int64_t after, sqlite3_stmt **scan,
