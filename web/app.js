@@ -1,24 +1,26 @@
 // app.js - views, and the beginning of everything.
 
+const VIEWS = ['search', 'file', 'record', 'map'];
+
 function showView(name) {
-  const isMap = name === 'map', isFile = name === 'file';
-  document.body.dataset.view = name; // the map has filters of its own
-  $('view-search').hidden = isMap || isFile;
-  $('view-file').hidden = !isFile;
-  $('view-map').hidden = !isMap;
-  $('tab-search').setAttribute('aria-pressed', String(!isMap && !isFile));
-  $('tab-map').setAttribute('aria-pressed', String(isMap));
-  if (isMap && state.source && map.collection !== collectionOf()) loadMap(collectionOf());
-  if (isMap) draw();
+  const was = document.body.dataset.view;
+  document.body.dataset.view = name; // styles and filters depend on it
+  for (const view of VIEWS) $('view-' + view).hidden = view !== name;
+  $('tab-search').setAttribute('aria-pressed', String(name === 'search'));
+  $('tab-map').setAttribute('aria-pressed', String(name === 'map'));
+  if (name === 'map' && state.source && map.collection !== collectionOf()) loadMap(collectionOf());
+  if (name === 'map') draw();
+  if (was !== name && (name === 'map' || was === 'map')) remember();
 }
 
-$('tab-search').onclick = () => document.body.dataset.view === 'file' ? leaveFile() : showView('search');
+$('tab-search').onclick = () => ['file', 'record'].includes(document.body.dataset.view) ? leaveFile() : showView('search');
 $('tab-map').onclick = () => showView('map');
 startSettings();
 startMap();
 startKeys();
 startSearch();
 startFile();
+startRecord();
 startWork();
 startHealth();
-if (!recallFile()) $('query').focus();
+if (!recallFile() && !recallRecord() && !recallMap()) { showView('search'); $('query').focus(); }

@@ -103,8 +103,7 @@ function recallFile() {
 
 function startFile() {
   addEventListener('hashchange', () => {
-    if (recallFile()) return;
-    if (document.body.dataset.view === 'file') { showView('search'); scrollTo(0, file.scroll); }
+    if (!recallFile() && !recallRecord() && !recallMap()) recallSearch();
   });
   $('file-back').onclick = () => history.length > 1 ? history.back() : leaveFile();
   $('file-copy').onclick = async () => {

@@ -89,8 +89,9 @@ function showFacts() {
 
 function showCollections() {
   $('collections').replaceChildren(...health.collections.filter(c => !c.name.startsWith('.')).map(c => h('li', null,
-    h('button', {type: 'button', title: 'Show its map', onclick: () => showMapOf(c.name)}, c.name),
-    h('span', {class: 'muted'}, `${count(c.records)}${c.dimension ? ` × ${c.dimension}` : ''}`))));
+    h('button', {type: 'button', class: 'browse', title: 'Look through it', onclick: () => showCollection(c.name)}, shown(c.name)),
+    h('span', {class: 'muted'}, plural(c.records, 'record')),
+    c.dimension ? h('button', {type: 'button', class: 'to-map', 'aria-label': `Map of ${c.name}`, onclick: () => showMapOf(c.name)}, 'map') : null)));
 }
 
 function showFilters() {
@@ -115,6 +116,7 @@ function showHealth() {
   for (const id of ['collections-title', 'verify']) $(id).hidden = isAbsent();
   $('update').hidden = !(indexing.may && health.status && health.status.state === 'ready');
   showOffer();
+  if (indexing.may === null && health.status && health.status.root) mayIndex();
 }
 
 function startHealth() {

@@ -79,7 +79,7 @@ function snippet(hit, pattern) {
   const row = (line, i) => hit.code ? h('span', {class: 'row'}, h('span', {class: 'at', 'aria-hidden': 'true'}, String(hit.textLine + i)), marked(line, pattern), '\n')
                                     : h('span', null, marked(line, pattern), '\n');
   const show = (a, b) => lines.slice(a, b).map((line, i) => row(line, a + i));
-  const box = hit.code ? h('pre', {tabindex: '-1'}, show(from, to)) : h('div', {class: 'prose'}, show(from, to));
+  const box = hit.code ? h('pre', {tabindex: '0', role: 'group', 'aria-label': `Lines of ${shown(hit.path)}`}, show(from, to)) : h('div', {class: 'prose'}, show(from, to));
   if (to - from === lines.length) return [box];
   const rest = h('button', {type: 'button', class: 'rest'}, `${plural(lines.length - (to - from), 'more line')}`);
   rest.onclick = () => { box.replaceChildren(...show(0, lines.length)); rest.remove(); };
@@ -87,7 +87,7 @@ function snippet(hit, pattern) {
 }
 
 function titleOf(hit, root) {
-  if (!hit.code) return h('h3', null, shown(hit.id));
+  if (!hit.code) return h('h3', null, h('a', {href: recordAddress(hit.collection, hit.id), class: 'record', title: 'The whole record and its neighbours'}, shown(hit.id)));
   const text = shown(`${hit.path}:${hit.first}`), inside = !hit.path.split('/').some(name => ['', '.', '..'].includes(name));
   return h('h3', null, root && inside ? h('a', {href: editorLink(root, hit.path, hit.first), class: 'open', title: 'Open in the editor'}, text) : text);
 }
@@ -115,7 +115,7 @@ function hitElement(hit, pattern, actions) {
   return h('li', {class: 'hit', tabindex: '-1'},
     h('header', null, titleOf(hit, actions.root), tags,
       h('span', {class: 'push'}, h('span', {class: 'muted'}, score(hit)),
-        hit.code ? h('a', {class: 'view', href: fileAddress(hit.path, hit.first, hit.last)}, 'View') : null,
+        h('a', {class: 'view', href: hit.code ? fileAddress(hit.path, hit.first, hit.last) : recordAddress(hit.collection, hit.id)}, 'View'),
         h('button', {type: 'button', class: 'similar', onclick: () => actions.similar(hit)}, 'Similar'))),
     hit.text ? snippet(hit, pattern) : h('div', {class: 'prose muted'}, 'no document'),
     keys.length ? h('div', {class: 'tags'}, keys) : null);

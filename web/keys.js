@@ -25,8 +25,8 @@ const actions = {
 
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
-  if (event.key === 'Escape' && document.body.dataset.view === 'file') {
-    $('file-back').click();
+  if (event.key === 'Escape' && ['file', 'record'].includes(document.body.dataset.view)) {
+    $(`${document.body.dataset.view}-back`).click();
   } else if (event.key === 'Escape') {
     clearOne();
     $('query').focus();
@@ -34,7 +34,7 @@ function onKey(event) {
     if (event.key !== 'ArrowDown' || event.target !== $('query')) return;
     move(1);
   } else if (event.key === 'Enter') {
-    const open = document.activeElement === current() && current() && current().querySelector('.open');
+    const open = document.activeElement === current() && current() && current().querySelector('.open, .record');
     if (!open) return;
     open.click();
   } else if (actions[event.key]) {

@@ -2,7 +2,7 @@
 
 const LIGHT = ['#1f6fb4', '#c4521b', '#2b8a3e', '#8e44ad', '#b8860b', '#0b8793', '#b5275c', '#5c5c00', '#4653c9', '#7a4b2a'];
 const DARK = ['#6db3f2', '#ff9b66', '#7bd88f', '#cf9bea', '#f2cc60', '#5fd7e0', '#ff85ab', '#cccf5a', '#9aa5ff', '#d3a27f'];
-const FOLDER = '/'; // a key that no record has: colour by the folder of the path in the id
+const FOLDER = '/', PLACE = ''; // keys that no record has: colour by the folder of the path, by the cluster on the map
 const REACH = 12; // pixels from a point that still mean it
 
 const map = {
@@ -14,6 +14,8 @@ const map = {
   asked: 0,         // how many times: only the newest answer counts
   at: -1,           // the point that is meant
   order: [],        // points from left to right, for the keyboard
+  names: [],        // {name, x, y, count} of the clusters, largest first
+  lit: new Map(),   // of points that the search found: their rank
 };
 
 const isDark = () => getComputedStyle(document.documentElement).colorScheme === 'dark' ||
@@ -49,15 +51,7 @@ function nearest(x, y) {
 
 // ---- Drawing ----
 
-function draw() {
-  const c = $('map'), scale = devicePixelRatio || 1, palette = isDark() ? DARK : LIGHT;
-  if (!c.clientWidth) return;
-  c.width = c.clientWidth * scale;
-  c.height = c.clientHeight * scale;
-  const g = c.getContext('2d');
-  g.scale(scale, scale);
-  const size = (map.points.length > 1500 ? 2.6 : 3.6) * Math.min(2, Math.sqrt(map.zoom));
-  g.globalAlpha = 0.72;
+function drawPoints(g, size, palette) {
   map.groups.forEach((group, i) => {
     if (group.hidden) return;
     g.fillStyle = colour(group.name === null ? -1 : i, palette);
@@ -70,11 +64,62 @@ function draw() {
     }
     g.fill();
   });
+}
+
+// Text that can be read on any colour; what would cover an earlier one is left out
+function drawText(g, text, x, y, taken) {
+  const width = g.measureText(text).width, box = [x - width / 2 - 3, y - 9, x + width / 2 + 3, y + 9];
+  if (taken.some(t => box[0] < t[2] && box[2] > t[0] && box[1] < t[3] && box[3] > t[1])) return;
+  taken.push(box);
+  g.strokeText(text, x, y);
+  g.fillText(text, x, y);
+}
+
+function drawNames(g, dark) {
+  const taken = [];
+  Object.assign(g, {font: '600 12.5px system-ui, "DejaVu Sans", sans-serif', textAlign: 'center', textBaseline: 'middle', lineJoin: 'round', lineWidth: 4,
+                    strokeStyle: dark ? '#1e2126' : '#ffffff', fillStyle: dark ? '#f2f2ef' : '#1d1f23'});
+  const lit = [...map.lit].sort((a, b) => a[1] - b[1]).slice(0, 9);
+  for (const [i, rank] of lit) {
+    const [x, y] = screenOf(map.points[i]);
+    drawText(g, String(rank), x, y - 13, taken);
+  }
+  if (lit.length) g.globalAlpha = 0.6;
+  for (const name of map.names) {
+    const [x, y] = screenOf(name);
+    drawText(g, name.name, x, y, taken);
+  }
+}
+
+function drawLit(g, size, dark) {
+  for (const [i] of map.lit) {
+    const [x, y] = screenOf(map.points[i]);
+    g.beginPath();
+    g.arc(x, y, size + 2.5, 0, 7);
+    g.fillStyle = dark ? '#ffd166' : '#d4880a';
+    g.strokeStyle = dark ? '#000' : '#fff';
+    g.lineWidth = 1.5;
+    g.fill();
+    g.stroke();
+  }
+}
+
+function draw() {
+  const c = $('map'), scale = devicePixelRatio || 1, dark = isDark();
+  if (!c.clientWidth) return;
+  c.width = c.clientWidth * scale;
+  c.height = c.clientHeight * scale;
+  const g = c.getContext('2d');
+  g.scale(scale, scale);
+  const size = (map.points.length > 5000 ? 1.9 : map.points.length > 1500 ? 2.6 : 3.6) * Math.min(2, Math.sqrt(map.zoom));
+  g.globalAlpha = map.lit.size ? 0.25 : 0.72;
+  drawPoints(g, size, dark ? DARK : LIGHT);
+  g.globalAlpha = 1;
+  drawLit(g, size, dark);
+  drawNames(g, dark);
   if (map.at < 0) return;
   const [x, y] = screenOf(map.points[map.at]);
-  g.globalAlpha = 1;
-  g.lineWidth = 2;
-  g.strokeStyle = isDark() ? '#fff' : '#000';
+  Object.assign(g, {globalAlpha: 1, lineWidth: 2, strokeStyle: dark ? '#fff' : '#000'});
   g.beginPath();
   g.arc(x, y, size + 4, 0, 7);
   g.stroke();
@@ -96,13 +141,13 @@ function point(i) {
 }
 
 function showLegend() {
-  const palette = isDark() ? DARK : LIGHT, key = $('map-key').value;
-  $('legend').replaceChildren(...(!key ? [] : map.groups.map((group, i) => {
+  const palette = isDark() ? DARK : LIGHT;
+  $('legend').replaceChildren(...map.groups.map((group, i) => {
     const spot = h('i', {'aria-hidden': 'true'});
     spot.style.background = colour(group.name === null ? -1 : i, palette);
     return h('li', null, h('button', {type: 'button', 'aria-pressed': group.hidden ? 'false' : 'true',
-      onclick: () => { group.hidden = !group.hidden; point(-1); showLegend(); draw(); }}, spot, `${group.name === null ? 'other' : group.name} ${count(group.count)}`));
-  })));
+      onclick: () => { group.hidden = !group.hidden; point(-1); showLegend(); draw(); }}, spot, `${group.name === null ? 'other' : shown(group.name)} ${count(group.count)}`));
+  }));
 }
 
 // ---- Loading ----
@@ -125,41 +170,71 @@ async function offerKeys(collection) {
   const {rows} = await call('db/get', {collection, limit: 30, include: ['metadata']});
   const keys = new Set();
   for (const row of rows) for (const [key, value] of Object.entries(row.metadata || {})) if (typeof value !== 'object') keys.add(key);
-  const first = ['language', 'lang', 'kind', 'type', 'category'].find(key => keys.has(key));
   const places = rows.length && rows.every(row => row.metadata && row.metadata.path) ? [[FOLDER, 'folder']] : [];
-  fillSelect($('map-key'), [['', 'nothing'], ...places, ...[...keys].filter(key => !['span', 'hash'].includes(key)).map(key => [key, key])]);
-  if (map.collection !== collection) $('map-key').value = first || '';
+  fillSelect($('map-key'), [[PLACE, 'place'], ...places, ...[...keys].filter(key => !['span', 'hash'].includes(key)).map(key => [key, key])]);
+  if (map.collection !== collection) $('map-key').value = PLACE;
 }
+
+// Where the names of the clusters stand: in the middle of their points
+function namesOf(rows) {
+  const members = new Map();
+  for (const row of rows) if (row.cluster !== null) members.set(row.cluster, [...members.get(row.cluster) || [], row]);
+  const median = (list, key) => list.map(p => p[key]).sort((a, b) => a - b)[list.length >> 1];
+  return [...members].map(([name, list]) => ({name: shown(name), x: median(list, 'x'), y: median(list, 'y'), count: list.length})).sort((a, b) => b.count - a.count);
+}
+
+// Which points the search found: code by its place, records by their ids
+function light() {
+  map.lit = new Map();
+  const keyOf = p => p.path ? `${p.path}:${p.line ?? p.first}` : p.id, ranks = new Map();
+  state.hits.forEach((hit, i) => ranks.set(hit.code ? `${hit.path}:${hit.first}` : hit.id, i + 1));
+  if (state.hits.length && !state.browsing && (searchesCode() || collectionOf() === map.collection))
+    map.points.forEach((p, i) => { if (ranks.has(keyOf(p))) map.lit.set(i, ranks.get(keyOf(p))); });
+  $('map').dataset.lit = map.lit.size;
+  $('map-lit').textContent = !state.hits.length || state.browsing || !map.points.length ? '' : `${count(map.lit.size)} of ${plural(state.hits.length, 'result')} on this map`;
+  draw();
+}
+
+const share = x => (10 * x).toFixed(1);
 
 // Two levels are enough to tell parts of a project
 const folderOf = path => path === null ? null : path.split('/').slice(0, -1).slice(0, 2).join('/') || '.';
 
 async function loadMap(collection) {
   const mine = ++map.asked;
-  $('map-said').textContent = 'Computing…';
+  $('map-said').textContent = 'Placing the points…';
   try {
     await offerKeys(collection);
     if (mine !== map.asked) return;
     const key = $('map-key').value;
-    const {rows, summary} = await call('db/map', {collection, sample: Number($('map-sample').value), ...(key && {key: key === FOLDER ? 'path' : key})});
+    const {rows, summary} = await call('db/map', {collection, sample: Number($('map-sample').value), ...(key !== FOLDER && key !== PLACE && {key})});
     if (mine !== map.asked) return; // another map was asked for meanwhile
-    if (key === FOLDER) for (const row of rows) row.group = folderOf(row.group);
+    if (key === FOLDER) for (const row of rows) row.group = folderOf(row.path ?? null);
+    if (key === PLACE) for (const row of rows) row.group = row.cluster;
     if (map.collection !== collection) Object.assign(map, {zoom: 1, dx: 0, dy: 0});
     Object.assign(map, {collection, points: rows, groups: group(rows), at: -1});
     fit();
     map.order = rows.map((_, i) => i).sort((a, b) => rows[a].x - rows[b].x);
-    $('map-said').textContent = rows.length ? `${collection}: ${count(summary.points)} of ${plural(summary.records, 'record')}; two dimensions show ${Math.round(summary.variance * 100)} % of the variance`
+    map.names = namesOf(rows);
+    $('map-said').textContent = rows.length ? `${count(summary.points)} of ${plural(summary.records, 'record')} of ${collection}. Of the 10 points next to one here, ${share(summary.kept)} are among its 10 nearest, ${share(summary.kept_wide)} among its 50 nearest.`
       : `${collection} has no vectors`;
     $('map').setAttribute('aria-label', `Map of ${plural(rows.length, 'vector')} of ${collection}`);
     $('map').dataset.points = rows.length;
   } catch (error) {
     if (mine !== map.asked) return;
-    Object.assign(map, {points: [], groups: [], order: [], at: -1, collection: null});
+    Object.assign(map, {points: [], groups: [], order: [], names: [], at: -1, collection: null});
     $('map-said').textContent = error.message;
   }
   $('map-tip').hidden = true;
   showLegend();
-  draw();
+  light();
+}
+
+// The address says which view it is; true if it is the map
+function recallMap() {
+  if (new URLSearchParams(location.hash.slice(1)).get('view') !== 'map') return false;
+  showView('map');
+  return true;
 }
 
 function showMapOf(collection) {
@@ -232,6 +307,7 @@ function startMap() {
   $('map-reset').onclick = () => { Object.assign(map, {zoom: 1, dx: 0, dy: 0}); for (const g of map.groups) g.hidden = false; point(-1); showLegend(); draw(); };
   for (const id of ['map-key', 'map-sample']) $(id).onchange = () => map.collection && loadMap(map.collection);
   document.addEventListener('themed', () => { showLegend(); draw(); });
+  document.addEventListener('hits', light);
   document.addEventListener('source', () => { if (!$('view-map').hidden && map.collection !== collectionOf()) loadMap(collectionOf()); });
   new ResizeObserver(draw).observe(c);
 }

@@ -8,6 +8,9 @@ const state = {
   limit: STEP,
   root: null,       // of the project, for links
   asked: null,      // AbortController
+  hits: [],         // what is shown
+  next: null,       // where the next page of a collection begins that is looked through
+  browsing: false,  // nothing was asked: all records, page by page
 };
 
 const searchesCode = () => state.source === 'code:';
@@ -54,13 +57,21 @@ async function likeRecord(collection, id, where, signal) {
   return found.rows.filter(row => row.id !== id).slice(0, state.limit).map(row => hitOfRecord(collection, row));
 }
 
+// A page of a collection; state.next says where the one after it begins, if there is one
+async function readPage(collection, where, after, signal) {
+  const part = {collection, ...(where && {where})}, {rows, summary} = await call('db/get', {...part, limit: STEP, ...(after && {after})}, signal);
+  const more = summary.next && await call('db/get', {...part, limit: 1, after: summary.next, include: []}, signal);
+  state.next = more && more.rows.length ? summary.next : null;
+  offerKeysOf(rows);
+  return rows;
+}
+
 async function ask(query, where, signal) {
   if (state.similar && state.similar.id) return likeRecord(state.similar.collection, state.similar.id, where, signal);
   if (searchesCode()) return (await call('search', codeArgs(query), signal)).rows.map(hitOfSearch);
   const collection = collectionOf();
   if (!query) { // nothing asked: what there is
-    const {rows} = await call('db/get', {collection, limit: state.limit, ...(where && {where})}, signal);
-    return rows.map(row => hitOfRecord(collection, row));
+    return (await readPage(collection, where, null, signal)).map(row => hitOfRecord(collection, row));
   }
   const {rows} = await call('db/query', {collection, text: query, k: state.limit, ...(where && {where})}, signal);
   return rows.map(row => hitOfRecord(collection, row));
@@ -75,7 +86,9 @@ async function run() {
   if (state.asked) state.asked.abort();
   remember();
   if (!state.source || bad) return;
-  if (!query && !state.similar && searchesCode()) { show([], ''); say('Type to search. ? shows the keys.'); return; }
+  if (!query && !state.similar && searchesCode()) { state.next = null; show([], ''); say('Type to search. ? shows the keys.'); return; }
+  state.next = null;
+  state.browsing = !query && !state.similar && !searchesCode();
   const mine = state.asked = new AbortController(), began = performance.now();
   $('results').setAttribute('aria-busy', 'true');
   try {
@@ -96,13 +109,30 @@ async function run() {
 }
 const runSoon = later(140, run);
 
+// The next page of a collection that is looked through goes below the last
+async function browseOn() {
+  const collection = collectionOf(), {where} = whereGiven();
+  $('more').disabled = true;
+  try {
+    const rows = await readPage(collection, where, state.next);
+    $('results').append(...rows.map(row => hitElement(hitOfRecord(collection, row), null, {root: state.root, similar: searchSimilar, filter: addFilter})));
+    say(`The first ${plural($('results').children.length, 'record')}; type to search`);
+    $('more').hidden = !state.next;
+  } catch (error) {
+    say(error.message, true);
+  }
+  $('more').disabled = false;
+}
+
 // ---- Showing ----
 
 function show(hits, query) {
   const pattern = patternOf(wordsOf(query));
   const actions = {root: state.root, similar: searchSimilar, filter: addFilter};
   $('results').replaceChildren(...hits.map(hit => hitElement(hit, pattern, actions)));
-  $('more').hidden = hits.length < state.limit || state.limit >= MOST;
+  $('more').hidden = !state.next && (state.browsing || hits.length < state.limit || state.limit >= MOST);
+  state.hits = hits;
+  document.dispatchEvent(new Event('hits'));
   const like = state.similar;
   $('like').hidden = !like;
   if (like) $('like').replaceChildren(h('span', null, 'Similar to ', h('b', {class: 'code'}, like.id || `${like.path}:${like.line}`)),
@@ -163,30 +193,55 @@ function offerSources(collections) {
   }
 }
 
+// The project's own collections are searched as code
+function showCollection(name) {
+  const own = 'in:' + name;
+  setSource([...$('source').options].some(o => o.value === own) ? own : 'code:');
+  state.similar = null;
+  state.limit = STEP;
+  showView('search');
+  run();
+}
+
 // ---- The address ----
 
 const fields = {q: 'query', lang: 'language', kind: 'kind', path: 'path', by: 'mode', where: 'where'};
 
 function remember() {
-  if (document.body.dataset.view === 'file') return; // the file's address
+  const {view} = document.body.dataset;
+  if (!view || view === 'file' || view === 'record') return; // not known yet, or with an address of its own
   const parts = new URLSearchParams();
+  if (view === 'map') parts.set('view', 'map');
   if (state.source) parts.set('in', state.source);
   for (const [name, id] of Object.entries(fields)) if ($(id).value) parts.set(name, $(id).value);
-  history.replaceState(null, '', '#' + parts);
+  state.address = '#' + parts;
+  history.replaceState(null, '', state.address);
 }
 
 // Selects get their options from health, later: a value that is not there yet becomes one
 function recall() {
   const parts = new URLSearchParams(location.hash.slice(1));
   for (const [name, id] of Object.entries(fields)) {
-    const value = parts.get(name);
+    const value = parts.get(name) || '';
     if (value && $(id).tagName === 'SELECT' && ![...$(id).options].some(o => o.value === value)) $(id).append(h('option', {value}, value));
-    if (value) $(id).value = value;
+    $(id).value = value;
   }
   if (parts.get('in')) {
     $('source').append(h('option', {value: parts.get('in')}, parts.get('in')));
     setSource(parts.get('in'));
   }
+}
+
+// Another question in the address; coming back to the results leaves them as they are
+function recallSearch() {
+  const same = location.hash === state.address;
+  showView('search');
+  scrollTo(0, file.scroll);
+  if (same) return;
+  state.similar = null;
+  state.limit = STEP;
+  recall();
+  run();
 }
 
 function startSearch() {
@@ -196,7 +251,7 @@ function startSearch() {
   for (const id of ['language', 'kind', 'mode']) $(id).onchange = () => { state.limit = STEP; run(); };
   $('form').onsubmit = event => { event.preventDefault(); run(); };
   $('source').onchange = () => { state.similar = null; state.limit = STEP; setSource($('source').value); run(); };
-  $('more').onclick = () => { state.limit = Math.min(state.limit + STEP, MOST); run(); };
+  $('more').onclick = () => { if (state.next) { browseOn(); return; } state.limit = Math.min(state.limit + STEP, MOST); run(); };
   document.addEventListener('editor', run);
   if (state.source) run();
 }

@@ -205,7 +205,7 @@ static void fill(size_t n, size_t gap) {
 
 TEST(rows_of_a_small_collection) {
   fill(40, 10);
-  OK(run("map", "{\"collection\":\"c\",\"key\":\"side\"}"));
+  OK(run("map", "{\"collection\":\"c\",\"key\":\"side\",\"by\":\"pca\"}"));
   CHECKF(op_kit_answer.n_rows == 36 && told("\"records\":40") && told("\"points\":36"), "%zu rows, %s",
          op_kit_answer.n_rows, op_kit_answer.summary.data);
   CHECK(strstr(op_kit_answer.rows.data, "\"label\":\"record 1 says \xc3\xa9\",\"group\":\"odd\"") &&
@@ -221,7 +221,7 @@ TEST(rows_of_a_small_collection) {
   CHECK(sides[0] * sides[1] < 0);
   strbuf first = op_kit_answer.rows;
   op_kit_answer.rows = (strbuf){0};
-  OK(run("map", "{\"collection\":\"c\",\"key\":\"side\"}"));
+  OK(run("map", "{\"collection\":\"c\",\"key\":\"side\",\"by\":\"pca\"}"));
   CHECK(strcmp(first.data, op_kit_answer.rows.data) == 0);
   strbuf_release(&first);
   OK(run("map", "{\"collection\":\"c\"}"));

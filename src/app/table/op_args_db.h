@@ -127,6 +127,7 @@ OP_HANDLER(delete, op_delete_args)
 
 typedef struct op_map_args {
   op_arg_text collection, key;
+  op_arg_choice by;
   op_arg_int sample;
   op_arg_json where;
 } op_map_args;

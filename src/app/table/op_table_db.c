@@ -213,9 +213,11 @@ static const op_param params_db_facets[] = {
     {0}};
 static const op_param params_db_map[] = {
     P_DB_COLLECTION(op_map_args),
-    {OP_INT(op_map_args, sample), .value = "N", .fallback = "2000", .min = 1, .max = 5000,
+    {OP_INT(op_map_args, sample), .value = "N", .fallback = "2000", .min = 1, .max = 10000,
      .about = "at most this many points; fewer where the vectors are very long"},
     {OP_TEXT(op_map_args, key), .value = "KEY", .about = "the metadata key whose value is each point's group"},
+    {OP_CHOICE(op_map_args, by), .value = "HOW", .choices = "neighbours|pca", .fallback = "neighbours",
+     .about = "keep neighbours together, or show the two directions of largest variance"},
     P_DB_WHERE(op_map_args),
     {0}};
 static const op_param params_db_stats[] = {{OP_TEXT(op_stats_args, collection), .flags = OP_PARAM_POSITIONAL,
@@ -359,12 +361,18 @@ static const op_field row_db_map[] = {{"id", OP_FIELD_TEXT, 0, "of the record"},
                                       {"y", OP_FIELD_REAL, 0, "from -1 to 1, by the same scale"},
                                       {"label", OP_FIELD_TEXT, 0, "the beginning of its document"},
                                       {"group", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "its value of the key"},
+                                      {"cluster", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "the name of the place it lies in"},
+                                      {"path", OP_FIELD_TEXT, OP_FIELD_OPTIONAL, "metadata key path, if it has it"},
+                                      {"line", OP_FIELD_NUMBER, OP_FIELD_OPTIONAL, "of code: its first line there"},
                                       {0}};
 static const op_field summary_db_map[] = {
     {"collection", OP_FIELD_TEXT, 0, "its name"},
     {"records", OP_FIELD_COUNT, 0, "how many it has"},
     {"points", OP_FIELD_COUNT, 0, "how many of them are shown"},
-    {"variance", OP_FIELD_REAL, 0, "the share of the vectors' variance that two dimensions show"},
+    {"variance", OP_FIELD_REAL, OP_FIELD_NULLABLE, "by pca: the share of the vectors' variance that is shown"},
+    {"clusters", OP_FIELD_COUNT, 0, "how many places have a name"},
+    {"kept", OP_FIELD_REAL, 0, "of the 10 nearest of each point on the map, the share that is among its 10 nearest"},
+    {"kept_wide", OP_FIELD_REAL, 0, "... that is among its 50 nearest"},
     {0}};
 static const op_field summary_db_stats[] = {
     {"store", OP_FIELD_TEXT, 0, "its folder"},
@@ -561,13 +569,17 @@ const op_def op_table_db[] = {
      .params = params_db_facets, .row = row_db_facets,
      .detail = "Largest count first. A key that create --counters named is answered without touching the records.",
      .examples = "lode db facets code lang\nlode db facets code author --where '{\"lang\":\"c\"}' --limit 5"},
-    {OP_OF_DB(map), .about = "project a sample of the vectors onto two dimensions",
+    {OP_OF_DB(map), .about = "place a sample of the vectors on the plane",
      .flags = OP_READ_ONLY | OP_LONG | OP_HIDE_SUMMARY, .params = params_db_map, .row = row_db_map,
      .summary = summary_db_map,
-     .detail = "The two directions of largest variance (PCA). The same records give the same picture. A sample is "
-               "spread evenly over the "
-               "order of insertion; with --where it is the first that match. The page of `lode ui` draws it.",
-     .examples = "lode db map notes\nlode db map code --key language --sample 5000 --json"},
+     .detail =
+         "Neighbours on the map are near each other in the collection as far as the plane allows (t-SNE over the 15 "
+         "nearest of each point); the summary says how far that is. The same records give the same picture. "
+         "Clusters are named by the folder or the words that are frequent there and rare elsewhere. A sample is "
+         "spread evenly over the order of insertion; with --where it is the first that match. Places are kept in "
+         "the store's folder (map-N.cache, at most eight), and made again when the vectors change. The page of "
+         "`lode ui` draws it.",
+     .examples = "lode db map notes\nlode db map code --key language --sample 5000 --json\nlode db map code --by pca"},
     {OP_OF_DB(stats), .about = "show statistics of the store or of one collection", .flags = OP_READ_ONLY,
      .params = params_db_stats, .summary = summary_db_stats, .examples = "lode db stats\nlode db stats notes --json"},
     {OP_OF_DB(verify), .about = "check everything and report all damage", .flags = OP_READ_ONLY | OP_LONG,

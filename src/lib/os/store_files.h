@@ -17,6 +17,7 @@
 #define STOREFILE_RESTORE STOREFILE_DB ".restore" /* a database being restored */
 #define STOREFILE_PAGES "lode.pages"              /* the page map (vfs/vfs_map.h) */
 #define STOREFILE_PAGES_NEW STOREFILE_PAGES ".new"
+#define STOREFILE_MAP "map-%.cache" /* a pattern: places of points for `lode db map`, derived */
 #define STOREFILE_LOCK "lode.lock"
 #define STOREFILE_SEGMENTS_DIR "segments"
 #define STOREFILE_CONFIG "config.json"
