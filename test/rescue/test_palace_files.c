@@ -6,6 +6,7 @@
 #include "rescue/rescue.h"
 #include "support/test.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -129,6 +130,38 @@ TEST(a_graph_that_is_written_all_the_time_is_busy_and_one_that_rests_is_copied) 
   os_api = &os_real;
   CHECKF(st == LODE_OK, "%s", err.text);
   CHECK(holds(to, "knowledge_graph.sqlite3", "graph") && is_there(to, "knowledge_graph.sqlite3-wal"));
+}
+
+/* ---- Written twice in one tick of the clock ---- */
+
+/* The log is replaced, with the same size and time, after it was copied and before the copies are compared. */
+static int tick_close(int fd) {
+  char path[1300];
+  struct stat st;
+  int rc = os_real.close(fd);
+  snprintf(path, sizeof path, "%s/knowledge_graph.sqlite3-wal", from);
+  char part[1300];
+  snprintf(part, sizeof part, "%s/knowledge_graph.sqlite3-wal.lode-part", to);
+  if (closes == 0 && lstat(part, &st) == 0 && st.st_size == 3 && lstat(path, &st) == 0) {
+    struct timespec times[2] = {st.st_atim, st.st_mtim};
+    closes++;
+    put(from, "knowledge_graph.sqlite3-wal", "LOG");
+    CHECK(utimensat(AT_FDCWD, path, times, 0) == 0);
+  }
+  return rc;
+}
+
+TEST(a_file_that_is_written_twice_in_one_tick_with_the_same_size_has_changed) {
+  rescue_palace_report report;
+  os_calls table = os_real;
+  table.close = tick_close;
+  make_palace("tick");
+  closes = 0;
+  os_api = &table;
+  lode_status st = copy(&report);
+  os_api = &os_real;
+  CHECKF(st == LODE_OK && closes == 1, "%d %s", st, err.text);
+  CHECK(holds(to, "knowledge_graph.sqlite3-wal", "LOG") && holds(to, "knowledge_graph.sqlite3", "graph"));
 }
 
 /* ---- Pipes and links where the copies go ---- */

@@ -4,11 +4,13 @@
  *
  * The palace is only read, and no link is followed. The files of one folder are copied together under names of their
  * own and get their right names when none of them has changed meanwhile: a database and its log must be of one moment.
+ * Each is read again for that, after all were copied: two writes within a tick of the clock leave size and times alone.
  * A file that is there already is never replaced, because the new palace may be in use; only the log of a database
  * that is not there yet is, which an interrupted run has left.
  */
 #include "rescue/rescue.h"
 
+#include "base/sha256.h"
 #include "os/beneath.h"
 #include "os/os.h"
 
@@ -23,6 +25,7 @@ enum {
 typedef struct palace_file {
   const char *path; /* relative to the palace */
   struct stat before;
+  uint8_t digest[SHA256_BYTES]; /* of what was copied */
   bool copied;
 } palace_file;
 
@@ -140,16 +143,25 @@ static bool palace_is_there(const palace_copy *c, const char *path) {
   return true;
 }
 
-static lode_status palace_copy_bytes(int in, int out, uint64_t *bytes, lode_error *err) {
+/* Reads a file to its end; `out` is -1 for a mere look at it. */
+static lode_status palace_read(int in, int out, uint8_t digest[SHA256_BYTES], uint64_t *bytes, lode_error *err) {
   char buffer[PALACE_COPY_BYTES];
+  sha256_ctx sha;
   size_t got;
+  sha256_init(&sha);
   *bytes = 0;
   do {
     TRY(os_read_full(in, buffer, sizeof buffer, *bytes, &got, err));
-    TRY(os_write_full(out, buffer, got, *bytes, err));
+    if (out >= 0) TRY(os_write_full(out, buffer, got, *bytes, err));
+    sha256_update(&sha, buffer, got);
     *bytes += got;
   } while (got == sizeof buffer);
-  return OS_RETRY(os_api->fsync(out)) == 0 ? LODE_OK : err_errno(err, errno, "a copied file");
+  sha256_final(&sha, digest);
+  return LODE_OK;
+}
+
+static int palace_open(const palace_copy *c, const char *path) {
+  return os_keep_regular(beneath_open(c->request->from, path, O_RDONLY | O_NONBLOCK, 0));
 }
 
 static lode_status palace_copy_part(palace_copy *c, palace_file *f, uint64_t *bytes, lode_error *err) {
@@ -157,24 +169,33 @@ static lode_status palace_copy_part(palace_copy *c, palace_file *f, uint64_t *by
   char part[PALACE_MAX_PATH + sizeof PALACE_PART];
   lode_status st;
   snprintf(part, sizeof part, "%s" PALACE_PART, f->path);
-  int in = os_keep_regular(beneath_open(q->from, f->path, O_RDONLY | O_NONBLOCK, 0)), out = -1;
+  int in = palace_open(c, f->path), out = -1;
   if (in < 0) return palace_err(err, q->from, f->path);
   (void)beneath_unlink(q->to, part);
   if (os_api->fstat(in, &f->before) != 0 ||
       (out = beneath_open(q->to, part, O_WRONLY | O_CREAT | O_EXCL, f->before.st_mode & 0700)) < 0)
     st = palace_err(err, q->to, part);
   else
-    st = palace_copy_bytes(in, out, bytes, err);
+    st = palace_read(in, out, f->digest, bytes, err);
+  if (st == LODE_OK && OS_RETRY(os_api->fsync(out)) != 0) st = err_errno(err, errno, "a copied file");
   f->copied = out >= 0;
   (void)os_api->close(in);
   if (out >= 0) (void)os_api->close(out);
   return st;
 }
 
+/* Is a file no longer what was copied? One that is gone by now, or cannot be read, is not. */
 static bool palace_has_changed(const palace_copy *c, const palace_file *f) {
   struct stat now;
-  return beneath_lstat(c->request->from, f->path, &now) != 0 || now.st_size != f->before.st_size ||
-         now.st_ino != f->before.st_ino || os_mtime_ns(&now) != os_mtime_ns(&f->before);
+  uint8_t digest[SHA256_BYTES];
+  uint64_t bytes;
+  int in = palace_open(c, f->path);
+  if (in < 0) return true;
+  bool same = os_api->fstat(in, &now) == 0 && now.st_size == f->before.st_size && now.st_ino == f->before.st_ino &&
+              os_mtime_ns(&now) == os_mtime_ns(&f->before) && palace_read(in, -1, digest, &bytes, NULL) == LODE_OK &&
+              memcmp(digest, f->digest, sizeof digest) == 0;
+  (void)os_api->close(in);
+  return !same;
 }
 
 /* Logs come before their databases, so that none is left over beside a database of another moment. */
