@@ -169,11 +169,21 @@ class Local(unittest.TestCase):
 
     # ---- Clients
 
+    def test_a_source_key_is_a_metadata_key_or_the_documents(self):
+        for kind in (chromadb.VectorIndexConfig, chromadb.SparseVectorIndexConfig):
+            self.assertEqual(kind(source_key=chromadb.K.DOCUMENT).source_key, "#document")
+            for key in ("#embedding", chromadb.K.EMBEDDING):
+                with self.assertRaisesRegex(ValueError, "source_key cannot begin with '#'"):
+                    kind(source_key=key)
+        with self.assertRaisesRegex(ValueError, "Cannot delete index on special key '#document'"):
+            chromadb.Schema().delete_index(config=chromadb.StringInvertedIndexConfig(), key=chromadb.K.DOCUMENT)
+
     def test_ids_and_identity(self):
         notes = self.fresh("notes", embedding_function=None)
         self.assertEqual(self.client.get_collection_by_id(notes.id, embedding_function=None).name, "notes")
         self.assertRaises(chromadb.errors.NotFoundError, self.client.get_collection_by_id, "00000000-0000-0000-0000-000000000000")
         self.assertEqual(self.client.get_user_identity().tenant, "default_tenant")
+        self.assertEqual((notes.get_model()["name"], notes.get_model()["version"]), ("notes", 0))
         notes.add(ids=["a"], embeddings=[[1.0]])
         notes.delete(ids=["a"])
         self.assertEqual(notes.get_indexing_status().total_ops, 0)

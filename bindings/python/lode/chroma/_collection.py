@@ -51,6 +51,14 @@ class Collection:
 
     _model = property(get_model)
 
+    def __getitem__(self, field):
+        """As chromadb's model of a collection is asked."""
+        if field in ("version", "log_position"):
+            return 0
+        if field in ("id", "name", "metadata", "tenant", "database", "configuration_json", "dimension"):
+            return getattr(self, field)
+        raise KeyError(field)
+
     def __repr__(self):
         return "Collection(name=%s)" % self.name
 

@@ -40,13 +40,22 @@ class SpannIndexConfig(_Fields):
                "merge_threshold")
 
 
+def _with_source_key(given):
+    """A Key as its name; of the names of Chroma's own only the documents' may be a source."""
+    key = given.get("source_key")
+    key = key.name if isinstance(key, Key) else key
+    if key is not None and not isinstance(key, str):
+        raise ValueError("source_key must be str or Key, got %s" % type(key).__name__)
+    if key is not None and key.startswith("#") and key != DOCUMENT_KEY:
+        raise ValueError("source_key cannot begin with '#'. The only valid key starting with '#' is Key.DOCUMENT or '#document'.")
+    return dict(given, source_key=key)
+
+
 class VectorIndexConfig(_Fields):
     _fields = ("space", "embedding_function", "source_key", "hnsw", "spann")
 
     def __init__(self, **given):
-        if isinstance(given.get("source_key"), Key):
-            given["source_key"] = given["source_key"].name
-        super().__init__(**given)
+        super().__init__(**_with_source_key(given))
         if "embedding_function" not in given:
             self.embedding_function = DEFAULT
         if self.space is not None and self.space not in _config.SPACES:
@@ -57,6 +66,9 @@ class VectorIndexConfig(_Fields):
 
 class SparseVectorIndexConfig(_Fields):
     _fields = ("embedding_function", "source_key", "bm25", "algorithm")
+
+    def __init__(self, **given):
+        super().__init__(**_with_source_key(given))
 
 
 class FtsIndexConfig(_Fields):
@@ -176,13 +188,13 @@ class Schema:
     def _set(self, config, key, enabled):
         key = key.name if isinstance(key, Key) else key
         index = next((name for name, (_, kind) in _CLASSES.items() if isinstance(config, kind)), None)
-        verb = "enable" if enabled else "disable"
+        verb = "create" if enabled else "delete"
         if index is None:
-            raise ValueError("Cannot %s all index types: a config must be given, not %r" % (verb, config))
+            raise ValueError("Cannot %s all index types: a config must be given, not %r" % ("enable" if enabled else "disable", config))
         if key == EMBEDDING_KEY:
-            raise ValueError("Cannot create index on special key '%s' or modify it: the vector index is configured without a key" % key)
+            raise ValueError("Cannot %s index on special key '%s' or modify it: the vector index is configured without a key" % (verb, key))
         if key is not None and key.startswith("#") and not (key == DOCUMENT_KEY and index == "fts_index"):
-            raise ValueError("Cannot create index on special key '%s': key cannot begin with '#', but for FtsIndexConfig on #document" % key)
+            raise ValueError("Cannot %s index on special key '%s': key cannot begin with '#', but for FtsIndexConfig on #document" % (verb, key))
         if index == "fts_index" and key != DOCUMENT_KEY:
             raise ValueError("FTS index can only be enabled or deleted on #document key")
         if index in ("vector_index", "sparse_vector_index") and not enabled:
