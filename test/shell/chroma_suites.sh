@@ -3,7 +3,8 @@
 # test-chroma`. What passes there must pass here, but for the tests that test/clients/chroma-differs.txt lists with a reason. Then the answers of
 # both servers to generated requests, and libraries on lode.chroma. Everything is fetched once, into build/chroma-suites; without the network it is
 # skipped, and says so. LODE_CHROMA_SOURCE names a checkout of Chroma's repository for the tests of its JavaScript client, LODE_LLAMA_SOURCE and
-# LODE_MEM0_SOURCE those of llama_index and mem0 for theirs. Ends with "N passed, N failed[, N skipped]".
+# LODE_MEM0_SOURCE those of llama_index and mem0 for theirs. LODE_CHROMA_PARTS names some of the parts below instead of all, LODE_CHROMA_EXAMPLES how
+# many examples of each generated test (10). What the tests printed stays in build/chroma-suites/results. Ends with "N passed, N failed[, N skipped]".
 set -u
 . "$(dirname "$0")/../support/kit.sh"
 begin chroma-suites "$@"
@@ -17,7 +18,8 @@ packages="chromadb==1.5.9 pytest==9.2.0 pytest-asyncio==1.5.0 pytest-timeout==2.
   langchain-chroma==1.1.0 langchain-tests==1.1.9 llama-index-vector-stores-chroma==0.6.0 mem0ai==2.2.1 autogen-ext[chromadb]==0.7.5 autogen-agentchat==0.7.5 crewai==1.15.30"
 # Chroma's own tests need an older pytest than langchain's
 older="pytest==8.3.5 pytest-asyncio==1.3.0 pytest-timeout==2.4.0 pluggy==1.5.0"
-mkdir -p "$to"
+results=$to/results
+mkdir -p "$to" "$results"
 
 have_packages() {
   [ -f "$to/venv/installed" ] && return 0
@@ -40,7 +42,7 @@ mkdir -p "$to/tests" && ln -sfn "$site/chromadb" "$to/tests/chromadb"
 chroma_tests() {
   local path=$1
   shift
-  (cd "$to/tests" && PYTHONPATH=$to/pytest8${path:+:$path} PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 timeout 3600 "$python" -m pytest -p pytest_asyncio -p pytest_timeout \
+  (cd "$to/tests" && PYTHONPATH=$to/pytest8:$here/bindings/python/tests${path:+:$path} PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 timeout 3600 "$python" -m pytest -p pytest_asyncio -p pytest_timeout \
     -p _hypothesis_pytestplugin -p no:cacheprovider -v --tb=line "$@")
 }
 
@@ -65,8 +67,8 @@ for _ in $(seq 100); do curl -s -o /dev/null "http://127.0.0.1:$chroma_port/api/
 
 # ---- Suites
 
-# results FILE: "TEST STATUS" of pytest's -v, without the percentage
-results() { sed -n 's/ *\[ *[0-9]*%\]$//; s/^\([^ ]*::.*\) \(PASSED\|FAILED\|ERROR\|SKIPPED\)$/\1\t\2/p' "$1" | sort -u; }
+# statuses FILE: "TEST STATUS" of pytest's -v, without the percentage
+statuses() { sed -n 's/ *\[ *[0-9]*%\]$//; s/^\([^ ]*::.*\) \(PASSED\|FAILED\|ERROR\|SKIPPED\)$/\1\t\2/p' "$1" | sort -u; }
 # is_listed TEST: is it in chroma-differs.txt?
 is_listed() {
   local pattern
@@ -77,11 +79,11 @@ is_listed() {
 # compare NAME: each test that passes on Chroma counts
 compare() {
   local passing test
-  results "$tmp/$1.chroma" > "$tmp/theirs"
-  results "$tmp/$1.lode" > "$tmp/ours"
+  statuses "$results/$1.chroma" > "$tmp/theirs"
+  statuses "$results/$1.lode" > "$tmp/ours"
   passing=$(grep -c 'PASSED$' "$tmp/theirs")
   echo "$1: Chroma passes $passing of $(wc -l < "$tmp/theirs") tests, Lode $(grep -c 'PASSED$' "$tmp/ours")"
-  [ "$passing" -gt 0 ] || { bad "$1 did not run: $(tail -3 "$tmp/$1.chroma")"; return; }
+  [ "$passing" -gt 0 ] || { bad "$1 did not run: $(tail -3 "$results/$1.chroma")"; return; }
   grep 'PASSED$' "$tmp/ours" | cut -f1 > "$tmp/ours.passed"
   while read -r test; do
     if grep -qxF -- "$test" "$tmp/ours.passed"; then ok
@@ -92,7 +94,7 @@ compare() {
 
 suite="chromadb/test/test_api.py chromadb/test/test_client.py chromadb/test/api chromadb/test/configurations chromadb/test/client/test_database_tenant.py
   chromadb/test/client/test_multiple_clients_concurrency.py chromadb/test/test_multithreaded.py"
-# those of property/ that are about a server: not the persistence of Chroma's own files
+# those of property/ that are about what a server answers: not the persistence of Chroma's own files
 property="chromadb/test/property/test_add.py chromadb/test/property/test_base64_conversion.py chromadb/test/property/test_client_url.py
   chromadb/test/property/test_collections.py chromadb/test/property/test_collections_with_database_tenant.py
   chromadb/test/property/test_collections_with_database_tenant_overwrite.py chromadb/test/property/test_embeddings.py
@@ -100,7 +102,7 @@ property="chromadb/test/property/test_add.py chromadb/test/property/test_base64_
 over_http() { # NAME PORT TEST...
   local name=$1 at=$2
   shift 2
-  CHROMA_INTEGRATION_TEST_ONLY=1 CHROMA_SERVER_HOST=127.0.0.1 CHROMA_SERVER_HTTP_PORT=$at PROPERTY_TESTING_PRESET=fast chroma_tests "" --timeout=600 "$@" > "$tmp/$name" 2>&1
+  CHROMA_INTEGRATION_TEST_ONLY=1 CHROMA_SERVER_HOST=127.0.0.1 CHROMA_SERVER_HTTP_PORT=$at PROPERTY_TESTING_PRESET=fast chroma_tests "" --timeout=600 "$@" > "$results/$name" 2>&1
 }
 # both NAME TEST...: the same tests on both servers
 both() {
@@ -110,18 +112,19 @@ both() {
   over_http "$name.lode" "$port" "$@"
   compare "$name"
 }
-# shellcheck disable=SC2086
-both http $suite
-
 in_process() { # NAME PYTHONPATH OPTION...
   local name=$1 path=$2
   shift 2
-  CHROMA_RUST_BINDINGS_TEST_ONLY=1 chroma_tests "$path" --timeout=120 --continue-on-collection-errors "$@" chromadb/test/test_api.py chromadb/test/test_client.py \
-    chromadb/test/api chromadb/test/configurations chromadb/test/client/test_database_tenant.py > "$tmp/$name" 2>&1
+  CHROMA_RUST_BINDINGS_TEST_ONLY=1 PROPERTY_TESTING_PRESET=fast chroma_tests "$path" --timeout=600 --continue-on-collection-errors "$@" > "$results/$name" 2>&1
 }
-in_process process.chroma ""
-in_process process.lode "$tmp/package:$here/bindings/python/tests" -p chromadb_suite
-compare process
+# in_both NAME TEST...: the same tests on chromadb and on lode.chroma, in this process
+in_both() {
+  local name=$1
+  shift
+  in_process "$name.chroma" "" "$@"
+  in_process "$name.lode" "$tmp/package" -p chromadb_suite "$@"
+  compare "$name"
+}
 
 # library NAME FOLDER TESTS: a library's own tests on chromadb, then on lode.chroma
 library() {
@@ -133,53 +136,70 @@ in_library() { # NAME PYTHONPATH FOLDER TESTS OPTION...
   local name=$1 path=$2 folder=$3 tests=$4
   shift 4
   mkdir -p "$tmp/$name.folder" && cp -r "$folder/." "$tmp/$name.folder/" # tests write beside themselves
-  (cd "$tmp/$name.folder" && PYTHONPATH=$path timeout 900 "$python" -m pytest -p no:cacheprovider -o addopts= -o asyncio_mode=auto -v --tb=line "$@" "$tests") > "$tmp/$name" 2>&1
+  (cd "$tmp/$name.folder" && PYTHONPATH=$path timeout 900 "$python" -m pytest -p no:cacheprovider -o addopts= -o asyncio_mode=auto -v --tb=line "$@" "$tests") > "$results/$name" 2>&1
 }
-# langchain-chroma's own tests are in its source package
-if [ -d "$to/langchain" ] || { mkdir -p "$tmp/sdist" && "$to/venv/bin/pip" download --quiet --no-deps --no-binary langchain-chroma -d "$tmp/sdist" langchain-chroma==1.1.0 > "$tmp/pip.log" 2>&1 &&
-  mkdir "$to/langchain" && tar xzf "$tmp"/sdist/*.tar.gz -C "$to/langchain" --strip-components=1; }; then
-  library langchain "$to/langchain" tests
-else
-  skip "langchain-chroma's tests: its source package cannot be had"
-fi
-llama=${LODE_LLAMA_SOURCE:-}/llama-index-integrations/vector_stores/llama-index-vector-stores-chroma
-if [ -d "$llama/tests" ]; then library llama-index "$llama" tests
-else skip "llama-index's tests: LODE_LLAMA_SOURCE names no checkout of llama_index"; fi
-if [ -f "${LODE_MEM0_SOURCE:-}/tests/vector_stores/test_chroma.py" ]; then library mem0 "$LODE_MEM0_SOURCE" tests/vector_stores/test_chroma.py
-else skip "mem0's tests: LODE_MEM0_SOURCE names no checkout of mem0"; fi
 
-# ---- Libraries, and generated requests
-
-tally libraries env PYTHONPATH="$tmp/package" "$python" bindings/python/tests/libraries.py
-tally libraries-http env PYTHONPATH="$tmp/package" "$python" bindings/python/tests/libraries.py "127.0.0.1:$port"
-for seed in 1 2 3 "$RANDOM"; do
-  "$python" bindings/python/tests/openapi_requests.py "http://127.0.0.1:$chroma_port" "http://127.0.0.1:$port" --seed $seed --show > "$tmp/requests" 2>&1 && ok || { cat "$tmp/requests"; bad "$(tail -1 "$tmp/requests")"; }
-  tail -1 "$tmp/requests"
-done
-
-# ---- The JavaScript client's tests
-
-js=${LODE_CHROMA_SOURCE:-}/clients/new-js/packages/chromadb
-if [ -d "$js/test" ] && command -v npm > /dev/null; then
-  mkdir -p "$to/js" && cp -r "$js/src" "$js/test" "$to/js/" && cp test/clients/jest/package.json test/clients/jest/jest.config.cjs "$to/js/"
-  [ -d "$to/js/node_modules/jest" ] || (cd "$to/js" && timeout 900 npm install --ignore-scripts --no-audit --no-fund --legacy-peer-deps) > "$tmp/npm.log" 2>&1
-  javascript() { # PORT: "NAME of a test that passes"
-    (cd "$to/js" && DEFAULT_CHROMA_INSTANCE_URL=http://127.0.0.1:$1 DEFAULT_CHROMA_INSTANCE_HOST=127.0.0.1 DEFAULT_CHROMA_INSTANCE_PORT=$1 timeout 900 \
-      npx jest --runInBand --verbose --config jest.config.cjs 2>&1) | sed -n 's/^ *✓ \(.*[^)]\)\( ([0-9]* m\{0,1\}s)\)\{0,1\}$/\1/p' | sort
-  }
-  javascript "$chroma_port" > "$tmp/js.chroma"
-  javascript "$port" > "$tmp/js.lode"
-  echo "javascript: Chroma passes $(wc -l < "$tmp/js.chroma") tests, Lode $(wc -l < "$tmp/js.lode")"
-  [ -s "$tmp/js.chroma" ] || bad "the JavaScript tests did not run: $(tail -3 "$tmp/npm.log" 2> /dev/null)"
-  while read -r test; do
-    grep -v '^#' "$differs" | grep -qF -- "javascript: $test" || bad "javascript: \"$test\" passes on Chroma only"
-  done < <(comm -23 "$tmp/js.chroma" "$tmp/js.lode")
-else
-  skip "the JavaScript client's tests: LODE_CHROMA_SOURCE names no checkout of Chroma's repository"
-fi
-
-# ---- Generated sequences of calls, which take longest
+# ---- Parts
 
 # shellcheck disable=SC2086
-both property $property
+part_http() { both http $suite; }
+# shellcheck disable=SC2086
+part_process() { in_both process $suite; }
+# Generated sequences of calls, which take longest
+# shellcheck disable=SC2086
+part_property() { both property -p fewer_examples $property; }
+# shellcheck disable=SC2086
+part_property_process() { in_both property_process -p fewer_examples $property; }
+
+part_langchain() { # its own tests are in its source package
+  if [ -d "$to/langchain" ] || { mkdir -p "$tmp/sdist" && "$to/venv/bin/pip" download --quiet --no-deps --no-binary langchain-chroma -d "$tmp/sdist" langchain-chroma==1.1.0 > "$tmp/pip.log" 2>&1 &&
+    mkdir "$to/langchain" && tar xzf "$tmp"/sdist/*.tar.gz -C "$to/langchain" --strip-components=1; }; then
+    library langchain "$to/langchain" tests
+  else
+    skip "langchain-chroma's tests: its source package cannot be had"
+  fi
+}
+part_llama() {
+  local folder=${LODE_LLAMA_SOURCE:-}/llama-index-integrations/vector_stores/llama-index-vector-stores-chroma
+  if [ -d "$folder/tests" ]; then library llama-index "$folder" tests
+  else skip "llama-index's tests: LODE_LLAMA_SOURCE names no checkout of llama_index"; fi
+}
+part_mem0() {
+  if [ -f "${LODE_MEM0_SOURCE:-}/tests/vector_stores/test_chroma.py" ]; then library mem0 "$LODE_MEM0_SOURCE" tests/vector_stores/test_chroma.py
+  else skip "mem0's tests: LODE_MEM0_SOURCE names no checkout of mem0"; fi
+}
+part_libraries() {
+  tally libraries env PYTHONPATH="$tmp/package" "$python" bindings/python/tests/libraries.py
+  tally libraries-http env PYTHONPATH="$tmp/package" "$python" bindings/python/tests/libraries.py "127.0.0.1:$port"
+}
+part_requests() {
+  for seed in 1 2 3 "$RANDOM"; do
+    "$python" bindings/python/tests/openapi_requests.py "http://127.0.0.1:$chroma_port" "http://127.0.0.1:$port" --seed $seed --show > "$results/requests.$seed" 2>&1 && ok ||
+      { cat "$results/requests.$seed"; bad "$(tail -1 "$results/requests.$seed")"; }
+    tail -1 "$results/requests.$seed"
+  done
+}
+
+part_javascript() {
+  local js=${LODE_CHROMA_SOURCE:-}/clients/new-js/packages/chromadb
+  if ! [ -d "$js/test" ] || ! command -v npm > /dev/null; then
+    skip "the JavaScript client's tests: LODE_CHROMA_SOURCE names no checkout of Chroma's repository"
+    return
+  fi
+  mkdir -p "$to/js" && cp -r "$js/src" "$js/test" "$to/js/" && cp test/clients/jest/package.json test/clients/jest/jest.config.cjs "$to/js/"
+  [ -d "$to/js/node_modules/jest" ] || (cd "$to/js" && timeout 900 npm install --ignore-scripts --no-audit --no-fund --legacy-peer-deps) > "$tmp/npm.log" 2>&1
+  javascript "$chroma_port" > "$results/js.chroma"
+  javascript "$port" > "$results/js.lode"
+  echo "javascript: Chroma passes $(wc -l < "$results/js.chroma") tests, Lode $(wc -l < "$results/js.lode")"
+  [ -s "$results/js.chroma" ] || bad "the JavaScript tests did not run: $(tail -3 "$tmp/npm.log" 2> /dev/null)"
+  while read -r test; do
+    grep -v '^#' "$differs" | grep -qF -- "javascript: $test" || bad "javascript: \"$test\" passes on Chroma only"
+  done < <(comm -23 "$results/js.chroma" "$results/js.lode")
+}
+javascript() { # PORT: "NAME of a test that passes"
+  (cd "$to/js" && DEFAULT_CHROMA_INSTANCE_URL=http://127.0.0.1:$1 DEFAULT_CHROMA_INSTANCE_HOST=127.0.0.1 DEFAULT_CHROMA_INSTANCE_PORT=$1 timeout 900 \
+    npx jest --runInBand --verbose --config jest.config.cjs 2>&1) | sed -n 's/^ *✓ \(.*[^)]\)\( ([0-9]* m\{0,1\}s)\)\{0,1\}$/\1/p' | sort
+}
+
+for part in ${LODE_CHROMA_PARTS:-http process langchain llama mem0 libraries requests javascript property property_process}; do "part_$part"; done
 finish

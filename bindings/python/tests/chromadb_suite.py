@@ -29,10 +29,14 @@ class _Absent:
     pass
 
 
-def _package(name, path):
-    """A package of the real one, loaded from its folder: its tests."""
-    spec = importlib.util.spec_from_file_location(name, os.path.join(path, "__init__.py"), submodule_search_locations=[path])
+def _real(name, *path):
+    """A module of the real one that needs nothing else of it: its tests, and what they compute with."""
+    file = os.path.join(_SITE, "chromadb", *path)
+    inside = [os.path.dirname(file)] if path[-1] == "__init__.py" else None
+    spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=inside)
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    parent, _, last = name.rpartition(".")
+    setattr(sys.modules[parent], last, module)
     spec.loader.exec_module(module)
 
 
@@ -51,6 +55,7 @@ def _imported(folder):
                                    if alias.name.startswith("chromadb.") and not alias.name.startswith("chromadb.test"))
 
 
+_real("chromadb.utils.distance_functions", "utils", "distance_functions.py")
 for _module, _member in sorted(set(_imported(os.path.join(_SITE, "chromadb", "test"))), key=str):
     parts = _module.split(".")
     for _n in range(2, len(parts) + 1):
@@ -59,4 +64,4 @@ for _module, _member in sorted(set(_imported(os.path.join(_SITE, "chromadb", "te
     if _member and not hasattr(sys.modules[_module], _member) and "%s.%s" % (_module, _member) not in sys.modules:
         setattr(sys.modules[_module], _member, (lambda kind: kind) if _member.startswith("register_") else type(_member, (_Absent,), {}))
 _stub("chromadb.utils.async_to_sync", async_class_to_sync=lambda kind: kind)
-_package("chromadb.test", os.path.join(_SITE, "chromadb", "test"))
+_real("chromadb.test", "test", "__init__.py")
