@@ -453,7 +453,16 @@ check "ours is not there" grep -q '"lode"' .mcp.json
 echo '{"file_extensions":' > .mcp-vector-search/config.json
 run 0 setup --json --no-mcp; has '"step":"settings","state":"failed"'
 rm .mcp-vector-search/config.json && ln -s /etc/passwd .mcp-vector-search/config.json
-run 0 setup --json --no-mcp; has '"step":"settings","state":"failed"'
+run 0 setup --json --no-mcp; has '"step":"settings","state":"failed"'; has 'symbolic link, which is not followed'
+printf '{"file_extensions":[".c"]}' > "$tmp/outside.json" && ln -sf "$tmp/outside.json" .mcp-vector-search/config.json
+run 0 setup --json --no-mcp; has 'symbolic link, which is not followed'
+rm .mcp-vector-search/config.json && mkfifo .mcp-vector-search/config.json
+run 0 setup --json --no-mcp; has '"step":"settings","state":"failed"'; has 'a pipe, a socket or a device'
+rm .mcp-vector-search/config.json && mkdir .mcp-vector-search/config.json
+run 0 setup --json --no-mcp; has '"step":"settings","state":"failed"'; has 'Is a directory'
+rmdir .mcp-vector-search/config.json && truncate -s 3G .mcp-vector-search/config.json
+run 0 setup --json --no-mcp; has '"step":"settings","state":"failed"'; has 'is longer than'
+run 0 config get index.extensions; has '.py, .md'
 run 0 search --similar only.py:x; run 1 search --similar only.py:none; says "with that name"
 run 0 search notes --path '*.py,*.md'; has docs/notes.md
 rm -rf "$HOME/.claude" "$HOME/.codex"

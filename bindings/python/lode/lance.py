@@ -1,7 +1,7 @@
 """Reads the tables of a LanceDB database, through LanceDB itself, as JSON lines: what `lode import lance` runs.
 
-    python -m lode.lance DIR --list           one object a table: name, rows, metric, and which columns become what; with --table of one
-    python -m lode.lance DIR --table NAME     one object a record, as `lode db import` reads them
+    python -m lode.lance DIR --list           one object a table: name, version, rows, metric, and which columns become what; with --table of one
+    python -m lode.lance DIR --table NAME     one object a record, as `lode db import` reads them; --version: as the table was then
 
 A failure is a line that begins with "!". LanceDB has no unique ids: of rows with the same id the last one counts, because that is the
 one that was added last. This module needs lancedb and nothing else of Lode.
@@ -168,7 +168,7 @@ def describe(db, options):
         id_column, text_column, vector_column = columns_of(table, options)
         rows = table.count_rows()
         unique = len(last_rows(table, id_column)) if id_column else rows
-        yield {"table": name, "rows": rows, "records": unique, "metric": metric_of(table, vector_column) if vector_column else "l2",
+        yield {"table": name, "version": table.version, "rows": rows, "records": unique, "metric": metric_of(table, vector_column) if vector_column else "l2",
                "id": id_column, "text": text_column, "vector": vector_column}
 
 
@@ -178,6 +178,8 @@ def run(options, out):
         lines = describe(db, options)
     elif options.table:
         table = db.open_table(options.table)
+        if options.version is not None:
+            table.checkout(options.version)  # it may have grown since it was listed
         lines = records(table, columns_of(table, options))
     else:
         raise Refused("say --list or --table NAME")
@@ -189,6 +191,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m lode.lance", description=__doc__.split("\n", 1)[0])
     parser.add_argument("folder")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--version", type=int)
     for name in ("table", "id", "text", "vector"):
         parser.add_argument("--" + name)
     options = parser.parse_args(arguments)

@@ -52,6 +52,11 @@ STAND_IN = textwrap.dedent('''
             self.name, self.rows, self.metric = name, data["rows"], data.get("metric")
             self.vectors = data["vectors"]
             self.schema = Schema(Field(n, "fixed_size_list<item: float>[2]" if n in self.vectors else "string") for n in self.rows[0])
+        @property
+        def version(self):
+            return len(self.rows)
+        def checkout(self, version):
+            self.rows = self.rows[:version]
         def list_indices(self):
             return [Index(self.vectors[0])] if self.metric else []
         def index_stats(self, name):
@@ -71,6 +76,7 @@ STAND_IN = textwrap.dedent('''
 
     class Database:
         def __init__(self, folder):
+            self.folder = folder
             with open(os.path.join(folder, "tables.json")) as f:
                 self.data = json.load(f)
         def table_names(self, limit=10):
@@ -78,6 +84,11 @@ STAND_IN = textwrap.dedent('''
         def open_table(self, name):
             if name not in self.data:
                 raise ValueError("Table %r was not found" % name)
+            if os.environ.get("LANCE_GROWS"):
+                rows = self.data[name]["rows"]
+                self.data[name]["rows"] = rows + [dict(rows[0], chunk_id="grown%d" % len(rows))]
+                with open(os.path.join(self.folder, "tables.json"), "w") as f:
+                    json.dump(self.data, f)
             return Table(name, self.data[name])
 
     def connect(folder):
@@ -132,6 +143,28 @@ class Lance(unittest.TestCase):
     def records(self, name):
         out = self.lode("db", "export", name, "--store", self.store).stdout
         return {r["id"]: r for r in map(json.loads, out.splitlines())}
+
+    def test_a_table_that_grows_is_taken_as_it_was_when_it_was_listed(self):
+        self.fill({"notes": {"rows": rows_of(40), "vectors": ["vector"]}})
+        self.environment["LANCE_GROWS"] = "1"
+        growing = None
+        if lancedb is not None:
+            program = ("import lancedb, sys\nt = lancedb.connect(sys.argv[1]).open_table('notes')\nrow = t.search().limit(1).to_list()[0]\nrow.pop('_distance', None)\n"
+                       "for i in range(100000):\n  t.add([dict(row, chunk_id='grown%d' % i)])\n  print(i, flush=True)")
+            growing = subprocess.Popen([sys.executable, "-c", program, self.folder], stdout=subprocess.PIPE, text=True)
+            growing.stdout.readline()
+        try:
+            done = json.loads(self.bring("--json").stdout.splitlines()[-1])
+        finally:
+            if growing:
+                growing.kill()
+                growing.wait()
+                growing.stdout.close()
+        self.assertGreaterEqual(done["records"], 41)
+        self.assertEqual((done["written"], len(self.records("notes"))), (done["records"], done["records"]))
+        again = json.loads(self.bring("--json").stdout.splitlines()[-1])  # and what came since
+        self.assertEqual(len(self.records("notes")), again["records"])
+        self.assertGreater(again["records"], done["records"])
 
     def test_a_table(self):
         rows = rows_of(300)

@@ -3,9 +3,10 @@
  *
  * Nothing but LanceDB reads its format, so its own Python package does: a child process, `python -m lode.lance`
  * (bindings/python/lode/lance.py), writes JSON lines into a pipe. First it lists the tables, then it is run for each of
- * them, and what it writes is imported like a file. Ids that are there already are kept, so an interrupted import is
- * completed by starting it again. A line that begins with "!" is why the child failed; anything else that is no object
- * comes from the interpreter, before the child could redirect its standard error.
+ * them, and what it writes is imported like a file, as the table was when it was listed. Ids that are there already are
+ * kept, so an interrupted import is completed by starting it again. A line that begins with "!" is why the child
+ * failed; anything else that is no object comes from the interpreter, before the child could redirect its standard
+ * error.
  */
 #include "base/json.h"
 #include "ops/op_row.h"
@@ -44,11 +45,14 @@ typedef struct lance_reader {
 
 /* ---- The child ---- */
 
-/* For the records of a table; NULL: for the list of tables. */
-static lode_status lance_start(const lance_job *j, const char *table, lance_reader *r, lode_error *err) {
+/* For the records of a table, as it was at the version; NULL: for the list of tables. */
+static lode_status lance_start(const lance_job *j, const char *table, uint64_t version, lance_reader *r,
+                               lode_error *err) {
   const char *only = table ? table : j->table;
+  char at[32];
+  snprintf(at, sizeof at, "--version=%llu", (unsigned long long)version);
   const char *words[] = {
-      j->python, "-m", "lode.lance", j->args->dir.path, table ? NULL : "--list", only ? "--table" : NULL, only};
+      j->python, "-m", "lode.lance", j->args->dir.path, table ? at : "--list", only ? "--table" : NULL, only};
   char *argv[16];
   size_t n = 0;
   int ends[2];
@@ -133,7 +137,7 @@ static lode_status lance_end(const lance_job *j, lance_reader *r, lode_status st
 static lode_status lance_list(const lance_job *j, strbuf *list, lode_error *err) {
   lance_reader r;
   char buffer[LANCE_READ_BYTES];
-  TRY(lance_start(j, NULL, &r, err));
+  TRY(lance_start(j, NULL, 0, &r, err));
   lode_status st = LODE_OK;
   for (int64_t n; st == LODE_OK && (n = lance_read(&r, buffer, sizeof buffer)) > 0;) {
     strbuf_add(list, buffer, (size_t)n);
@@ -147,17 +151,20 @@ static lode_status lance_list(const lance_job *j, strbuf *list, lode_error *err)
 typedef struct lance_table {
   lode_str name;
   lode_metric metric;
-  uint64_t rows, records; /* records: without rows that others replace */
+  uint64_t version, rows, records; /* records: without rows that others replace */
 } lance_table;
 
 static lode_status lance_parse_table(const lance_job *j, const json_doc *json, lance_table *t, lode_error *err) {
   uint32_t name = json_get(json, 0, STR_LIT("table")), metric = json_get(json, 0, STR_LIT("metric")),
-           rows = json_get(json, 0, STR_LIT("rows")), records = json_get(json, 0, STR_LIT("records"));
-  bool sane = name && metric && rows && records && json->nodes[name].type == JSON_NODE_STRING &&
+           rows = json_get(json, 0, STR_LIT("rows")), records = json_get(json, 0, STR_LIT("records")),
+           version = json_get(json, 0, STR_LIT("version"));
+  bool sane = name && metric && rows && records && version && json->nodes[name].type == JSON_NODE_STRING &&
               json->nodes[metric].type == JSON_NODE_STRING && json->nodes[rows].type == JSON_NODE_INT &&
-              json->nodes[records].type == JSON_NODE_INT && lode_metric_parse(json->nodes[metric].u.s, &t->metric);
+              json->nodes[records].type == JSON_NODE_INT && json->nodes[version].type == JSON_NODE_INT &&
+              lode_metric_parse(json->nodes[metric].u.s, &t->metric);
   if (!sane) return err_set(err, LODE_REFUSED, "the package lode of %.200s is of another version", j->python);
   t->name = json->nodes[name].u.s;
+  t->version = (uint64_t)json->nodes[version].u.i;
   t->rows = (uint64_t)json->nodes[rows].u.i;
   t->records = (uint64_t)json->nodes[records].u.i;
   if (j->args->metric.set && !lode_metric_parse(j->args->metric.text, &t->metric))
@@ -174,7 +181,7 @@ static lode_status lance_import_lines(lance_job *j, const lance_table *t, const 
   lode_str collection = j->args->collection.set ? j->args->collection.text : t->name;
   uint64_t count = 0;
   TRY(op_target_open(j->ctx, collection, &how, &options, &target, err));
-  lode_status st = lance_start(j, name, &r, err);
+  lode_status st = lance_start(j, name, t->version, &r, err);
   if (st == LODE_OK) {
     lode_import_request request = {
         .mode = LODE_IMPORT_ADD, .on_existing = LODE_KEEP_EXISTING, .read = lance_read, .ctx = &r};

@@ -16,14 +16,14 @@ const test = async (name, run) => {
   }
 }
 
-async function connect() {
+async function connect(...flags) {
   const v1 = which === 'v1'
   const { Client } = await import(v1 ? '@modelcontextprotocol/sdk/client/index.js' : '@modelcontextprotocol/client')
   const { StdioClientTransport } = await import(v1 ? '@modelcontextprotocol/sdk/client/stdio.js' : '@modelcontextprotocol/client/stdio')
   const options = {}
   if (!v1) options.versionNegotiation = { mode: mode === 'pin' ? { pin: '2026-07-28' } : mode }
   const client = new Client({ name: 'lode-test', version: '1.0.0' }, options)
-  const transport = new StdioClientTransport({ command: lode, args: ['mcp', project], stderr: 'ignore' })
+  const transport = new StdioClientTransport({ command: lode, args: ['mcp', ...flags, project], stderr: 'ignore' })
   await client.connect(transport)
   return { client, transport }
 }
@@ -133,6 +133,31 @@ await test('a cancelled request ends, and the next one is answered', async () =>
 await test('many requests at once', async () => {
   const answers = await Promise.all(Array.from({ length: 200 }, (_, i) => good('search_code', { query: `socket ${i}`, limit: 1, mode: 'text' }, { timeout: 60000 })))
   assert.equal(answers.length, 200)
+})
+
+await test('with --compat the tools of mcp-vector-search are there, by their names and arguments', async () => {
+  const compat = await connect('--compat')
+  const { tools } = await compat.client.listTools()
+  const calls = [['index_project', { force: false }, /files/], ['embed_chunks', { fresh: false, batch_size: 32 }, /./], ['kg_build', {}, /files/],
+    ['get_project_status', {}, /files/], ['kg_stats', {}, /files/],
+    ['search_code', { query: 'retry with growing pauses', limit: 3, similarity_threshold: 0.3, file_extensions: ['.py'] }, /net\/retry\.py/],
+    ['search_hybrid', { query: 'retry with growing pauses', hybrid_alpha: 0.7, use_rerank: true }, /net\/retry\.py/],
+    ['search_context', { description: 'opens a socket', focus_areas: ['network'] }, /net\/socket\.c/],
+    ['search_similar', { file_path: 'net/socket.c', function_name: 'open_socket', limit: 2 }, /main\.c/],
+    ['kg_query', { entity: 'open_socket', relationship: 'called_by' }, /main calls open_socket/],
+    ['trace_execution_flow', { entry_point: 'main', depth: 2, direction: 'outgoing' }, /open_socket/],
+    ['analyze_file', { file_path: 'net/retry.py' }, /retry/], ['get_complexity_hotspots', { limit: 2 }, /retry/], ['check_circular_dependencies', {}, /./]]
+  try {
+    for (const [name, args, wanted] of calls) {
+      assert.ok(tools.some(tool => tool.name === name), `${name} is not listed`)
+      const result = await compat.client.callTool({ name, arguments: args })
+      assert.ok(!result.isError, `${name}: ${JSON.stringify(result)}`)
+      assert.match(result.content[0].text, wanted, name)
+    }
+    await assert.rejects(compat.client.callTool({ name: 'wiki_generate', arguments: {} }), /needs a language model/)
+  } finally {
+    await compat.client.close()
+  }
 })
 
 const pid = transport.pid
