@@ -14,7 +14,7 @@ install-files:
 	  $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
 	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d \
 	  $(DESTDIR)$(PREFIX)/share/lode/models
-	install -m 644 models/code/code.model $(DESTDIR)$(PREFIX)/share/lode/models/code.model
+	install -m 644 models/code/code.model models/code/words.glossary $(DESTDIR)$(PREFIX)/share/lode/models
 	install -m 755 $(OUT)/lode $(DESTDIR)$(PREFIX)/bin/lode
 	if [ -n "$(PARSER)" ]; then install -d $(DESTDIR)$(PREFIX)/lib/lode/grammars && \
 	  install -m 755 $(OUT)/lode-parser $(DESTDIR)$(PREFIX)/lib/lode/lode-parser && \
@@ -45,5 +45,6 @@ uninstall:
 	  $(DESTDIR)$(LIBDIR)/pkgconfig/lode.pc $(DESTDIR)$(PREFIX)/share/man/man1/lode.1 \
 	  $(DESTDIR)$(PREFIX)/share/man/man1/lode-*.1 \
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/lode $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_lode \
-	  $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lode.fish $(DESTDIR)$(PREFIX)/share/lode/models/code.model
+	  $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lode.fish $(DESTDIR)$(PREFIX)/share/lode/models/code.model \
+	  $(DESTDIR)$(PREFIX)/share/lode/models/words.glossary
 

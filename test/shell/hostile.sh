@@ -191,7 +191,7 @@ for name in lode.db lode.db-journal lode.lock lode.db.new segments config.json .
     rm -rf ".lode/$name"
     put $kind ".lode/$name"
     case $name in index.lock | watch.lock | lode.db | lode.lock) ends watch --once ;; esac
-    for c in status 'search retry' 'index --force' 'db collections' 'doctor' 'db verify'; do ends $c; done
+    for c in status 'search retry' 'search wo wird und wie' 'index --force' 'db collections' 'doctor' 'db verify'; do ends $c; done
     ends reset all --yes --no-backup
     case $name in
       .gitignore) ;;
@@ -216,8 +216,8 @@ where='a model'
 fresh
 for kind in $kinds; do
   rm -rf "$tmp/models" && mkdir -p "$tmp/models"
-  for name in minilm.pack code.model code.pack any.model; do put $kind "$tmp/models/$name"; done
-  for c in 'model list' 'model verify minilm' 'search retry' 'index --force' status 'doctor'; do LODE_MODELS="$tmp/models" ends $c; done
+  for name in minilm.pack code.model words.glossary code.pack any.model; do put $kind "$tmp/models/$name"; done
+  for c in 'model list' 'model verify minilm' 'search retry' 'search wo wird und wie' 'index --force' status 'doctor'; do LODE_MODELS="$tmp/models" ends $c; done
   mkdir -p "$tmp/st-$kind"
   for name in config.json tokenizer.json vocab.txt model.safetensors modules.json tokenizer_config.json; do put $kind "$tmp/st-$kind/$name"; done
   put $kind "$tmp/st-$kind.model"

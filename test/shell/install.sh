@@ -12,7 +12,7 @@ trap 'rm -rf "$tmp"' EXIT
 check "make install" make --no-print-directory install DESTDIR="$tmp/tree" PREFIX=/opt/lode
 root=$tmp/tree/opt/lode
 for f in bin/lode include/lode.h lib/liblode.a lib/liblode.so lib/pkgconfig/lode.pc share/man/man1/lode.1 \
-  share/bash-completion/completions/lode share/zsh/site-functions/_lode share/fish/vendor_completions.d/lode.fish share/lode/models/code.model; do
+  share/bash-completion/completions/lode share/zsh/site-functions/_lode share/fish/vendor_completions.d/lode.fish share/lode/models/code.model share/lode/models/words.glossary; do
   check "$f is installed" test -s "$root/$f"
 done
 sed -i "s|^prefix=.*|prefix=$root|" "$root/lib/pkgconfig/lode.pc"

@@ -23,7 +23,7 @@ check "meson compile" ninja -j2 -C "$tmp/build"
 check "meson test" meson test --no-rebuild -C "$tmp/build"
 check "meson install" meson install --no-rebuild -C "$tmp/build"
 root=$tmp/installed
-for f in include/lode.h lib/liblode.a lib/liblode.so lib/liblode.so."$abi" lib/pkgconfig/lode.pc share/lode/models/code.model; do
+for f in include/lode.h lib/liblode.a lib/liblode.so lib/liblode.so."$abi" lib/pkgconfig/lode.pc share/lode/models/code.model share/lode/models/words.glossary; do
   check "$f is installed" test -s "$root/$f"
 done
 check "it exports the names of lode.h" diff <(declared) <(names "$root/lib/liblode.so")

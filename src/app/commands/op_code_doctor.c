@@ -13,6 +13,7 @@
 #include "scan/files.h"
 #include "chunk/parser_pool.h"
 #include "indexer/index_stamp.h"
+#include "search/search_glossary.h"
 #include "setup/mcp_clients.h"
 #include "platform/process.h"
 
@@ -178,6 +179,21 @@ static lode_status doctor_check_model(doctor_state *d) {
   lode_str identity = lode_embedder_info_of(model)->identity;
   st = doctor_report(d, "model", DOCTOR_OK, NULL, "%.*s", (int)identity.len, identity.data);
   lode_embedder_close(model);
+  return st;
+}
+
+/* Questions in other languages than English need a table that is part of lode. */
+static lode_status doctor_check_glossary(doctor_state *d) {
+  lode_error why = {.record = LODE_NO_RECORD};
+  search_glossary *glossary = NULL;
+  lode_status st = search_glossary_open(NULL, &glossary, &why);
+  if (st == LODE_NOMEM) return st;
+  if (st != LODE_OK)
+    return doctor_report(d, "languages", DOCTOR_WARNING, "install lode with its models folder, or set LODE_MODELS",
+                         "only English is understood in questions: %s", why.text);
+  st = doctor_report(d, "languages", DOCTOR_OK, NULL, "questions in five languages, %zu words",
+                     search_glossary_count(glossary));
+  search_glossary_close(glossary);
   return st;
 }
 
@@ -394,6 +410,7 @@ lode_status op_do_doctor(op_context *ctx, const op_doctor_args *args, lode_error
   if (!d.bad) TRY_GOTO(doctor_check_agreement(&d));
   TRY_GOTO(doctor_reindex(&d));
   TRY_GOTO(doctor_check_model(&d));
+  TRY_GOTO(doctor_check_glossary(&d));
   TRY_GOTO(doctor_check_parser(&d));
   TRY_GOTO(doctor_check_clients(&d));
   op_summary_begin(ctx);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* code_search.c - see code_search.h. */
 #include "search/search_internal.h"
+#include "search/search_glossary.h"
 
 #include <stdio.h>
 
@@ -147,11 +148,52 @@ done:
 
 /* ---- The question ---- */
 
-/* Sets the text query, without stop words: they would match every chunk. */
+static bool search_has_words(lode_str text) {
+  for (size_t i = 0; i < text.len; i++)
+    if (search_is_name_byte((unsigned char)text.data[i])) return true;
+  return false;
+}
+
+/* A question in another language is asked in the English words that the table has for it. Without the table it is asked
+ * as it is. */
+static lode_status search_to_english(search_ctx *s, lode_error *err) {
+  lode_error why = {.record = LODE_NO_RECORD};
+  search_glossary *glossary = NULL;
+  strbuf out = {0};
+  lode_str english;
+  search_language language = search_language_of(s->own.query);
+  if (language == SEARCH_ENGLISH || s->verbatim || s->own.similar.data) return LODE_OK;
+  lode_status st = search_glossary_open(NULL, &glossary, &why);
+  if (st == LODE_NOMEM) return err_nomem(err);
+  if (st != LODE_OK) {
+    search_note(s, "without a table of words of other languages", &why);
+    return LODE_OK;
+  }
+  search_glossary_translate(glossary, language, s->own.query, &out);
+  search_glossary_close(glossary);
+  english = (lode_str){out.data, out.len};
+  if (out.failed || (out.len && !search_copy(s, &english))) {
+    st = err_nomem(err);
+  } else if (search_has_words(english)) {
+    s->asked = s->own.query;
+    s->own.query = english;
+    snprintf(s->result->note, sizeof s->result->note, "%s: asked in the English words %.*s",
+             search_language_name(language), english.len > 200 ? 200 : (int)english.len, english.data);
+  }
+  strbuf_release(&out);
+  return st;
+}
+
+/* Sets the text query, without stop words: they would match every chunk. What was asked in another language is asked
+ * as it is, too: comments and texts may be in it. */
 static lode_status search_take_text(search_ctx *s, lode_error *err) {
   lode_str all = s->result->question.text;
   strbuf out = {0};
   lode_status st = LODE_OK;
+  if (s->asked.len) {
+    strbuf_add(&out, s->asked.data, s->asked.len);
+    strbuf_addch(&out, ' ');
+  }
   for (size_t i = 0; i < all.len;) {
     size_t start = i;
     while (i < all.len && (unsigned char)all.data[i] > ' ') i++;
@@ -244,7 +286,9 @@ static lode_status search_find_candidates(search_ctx *s, lode_error *err) {
   if (request->similar.data) {
     TRY(search_take_similar(s, err));
   } else {
+    TRY(search_to_english(s, err));
     search_question_parse(request->query, question);
+    if (s->asked.len) search_phrase_parse(s->asked, &question->phrase);
     if (question->words.n == 0 && request->mode != LODE_BY_VECTOR && !s->verbatim)
       return err_set(err, LODE_INVALID, "the query has no words: ask with a question, a name or a piece of code");
     TRY(s->verbatim ? search_make_verbatim(s, err) : search_take_text(s, err));

@@ -3,6 +3,7 @@
  *   code_search.c     opens what is needed, parses the question, runs the rest
  *   search_filter.c   options of the request to a filter
  *   search_sources.c  candidates: text, vectors, names, outlines
+ *   search_language.c, search_glossary.c  questions in other languages than English
  *   search_verbatim.c text as it stands
  *   search_define.c   definitions that the parser did not see
  *   search_confidence.c  whether there is an answer
@@ -31,6 +32,7 @@ typedef struct search_ctx {
   const search_request *request;
   search_request own; /* what it points to: the caller's, with the mode that is used */
   lode_mode asked_mode;
+  lode_str asked; /* the query, if it was in another language: own.query has English words for it */
   search_result *result;
   mem_arena *arena; /* the result's */
   lode_collection *code, *files, *quality;

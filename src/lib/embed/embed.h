@@ -27,6 +27,8 @@ LODE_MUST lode_status embed_folders_init(embed_folders *folders, const char *ask
 void embed_folders_release(embed_folders *folders);
 /* The path of `file` in the first folder that has it, otherwise LODE_NOT_FOUND. Free it with mem_free(). */
 LODE_MUST lode_status embed_locate(const embed_folders *folders, const char *file, char **path, lode_error *err);
+/* The same for a file that is part of lode: also next to the program. */
+LODE_MUST lode_status embed_locate_part(const char *file, char **path, lode_error *err);
 
 /* Reads a whole file of at most `max` bytes and appends a NUL; LODE_LIMIT if it is longer. Free it with mem_free(). */
 LODE_MUST lode_status embed_read_file(const char *path, size_t max, char **text, size_t *len, lode_error *err);

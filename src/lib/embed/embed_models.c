@@ -180,6 +180,14 @@ static lode_status embed_locate_builtin(const embed_folders *folders, const char
                  file, folders->at[0]);
 }
 
+lode_status embed_locate_part(const char *file, char **path, lode_error *err) {
+  embed_folders folders;
+  TRY(embed_folders_init(&folders, NULL, err));
+  lode_status st = embed_locate_builtin(&folders, file, path, err);
+  embed_folders_release(&folders);
+  return st;
+}
+
 lode_status embed_locate_model(const embed_folders *folders, const embed_model_kind *kind, char **path,
                                lode_error *err) {
   if (!kind->package[0]) return embed_locate_builtin(folders, kind->pack, path, err);
