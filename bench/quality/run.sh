@@ -13,3 +13,4 @@ out=$1
 "$(dirname "$0")/search.sh" "$out"
 "$(dirname "$0")/commits.sh" "$out"
 "$(dirname "$0")/answers.sh" "$out"
+"$(dirname "$0")/languages.sh" "$out"
