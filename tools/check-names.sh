@@ -45,7 +45,7 @@ prefixes() {
     app/chroma) echo "chroma" ;;
     app/mcp) echo "mcp op" ;;
     app/server) echo "server op" ;;
-    app/cli) echo "cli op worker_services" ;;
+    app/cli) echo "cli browse op worker_services" ;;
   esac
 }
 

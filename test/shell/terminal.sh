@@ -118,6 +118,53 @@ run 0 status --skipped; has "empty.c"; has "has no text"
 cd "$tmp" && run 0 status large; has "$tmp/large"
 cd large || exit 1
 
+# ---- Results as one types
+
+run 2 search --interactive close_session_7; says "--interactive needs a terminal"
+run 2 search -i --json close_session_7; says "--interactive needs a terminal"
+if [ -n "$terminal" ]; then
+  printf '/* turned \xe2\x80\xae around \xe4\xb8\xad\xe6\x96\x87 */\nint turned_around;\n' >turned.c
+  printf '#!/bin/sh\necho "$@" >"%s"\n' "$tmp/edited" >"$tmp/editor" && chmod +x "$tmp/editor"
+  mkfifo "$tmp/keyboard"
+  # browse: lode search -i in a terminal, with what is typed from descriptor 7; its process is in $tmp/pid, what it shows in $tmp/shown
+  browse() {
+    rm -f "$tmp/pid" "$tmp/shown"
+    env -u NO_COLOR TERM=xterm-256color EDITOR="$tmp/editor" script -qec "stty cols 80 rows 24; sh -c 'echo \$\$ >$tmp/pid; exec \"$lode\" search --interactive $1'; echo code \$?; stty -a; echo the end" \
+      /dev/null <"$tmp/keyboard" >"$tmp/shown" 2>&1 &
+    browser=$!
+    exec 7>"$tmp/keyboard"
+  }
+  shown() { sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g' "$tmp/shown" | tr -d '\r'; }
+  await() { # text
+    for _ in $(seq $((200 * patience))); do shown | grep -qF -- "$1" && return; sleep 0.05; done
+    bad "nothing shows '$1': $(shown | tail -12)"
+  }
+  leaves() { # code: the terminal is as it was
+    await "the end"
+    check "exit code $1" grep -q "code $1" <(shown)
+    check "the terminal was not given back" grep -qE '[^-]icanon.* echo ' <(shown | tr '\n' ' ')
+    check "the screen was not given back" grep -q $'\x1b\\[?1049l' "$tmp/shown"
+    exec 7>&-
+    wait $browser
+  }
+  browse close_session_7
+  await "> part7.c:2"; await "return s - 7;"
+  printf '\025close_session_12' >&7; await "return s - 12;"
+  printf '\r' >&7
+  for _ in $(seq $((200 * patience))); do [ -s "$tmp/edited" ] && break; sleep 0.05; done
+  check "the editor was given $(cat "$tmp/edited")" [ "$(cat "$tmp/edited")" = "+2 $PWD/part12.c" ]
+  printf '\025turned around' >&7; await "int turned_around;"
+  check "a bidirectional override reached the terminal" [ "$(grep -c $'\xe2\x80\xae' "$tmp/shown")" = 0 ]
+  printf '\377\033[1;5C\025close_session_13' >&7; await "return s - 13;"
+  printf '\003' >&7; leaves 130
+  browse close_session_7; await "return s - 7;"; printf '\033' >&7; leaves 0
+  browse close_session_7; await "return s - 7;"; kill -TERM "$(cat "$tmp/pid")"; leaves 143
+  browse close_session_7; await "return s - 7;"; kill -SEGV "$(cat "$tmp/pid")"; leaves 139
+  rm turned.c
+else
+  skip "script(1) makes no terminal here"
+fi
+
 # ---- Settings
 
 run 2 config set search.limit; says "needs VALUE"

@@ -5,6 +5,7 @@
  * long operations SIGINT, SIGTERM and SIGHUP ask to stop at the next step; a second one ends the process at once.
  * Other operations end at the first. A SIGHUP that the caller ignores (nohup) stays ignored.
  */
+#include "cli/browse.h"
 #include "cli/cli.h"
 #include "cli/cli_locate.h"
 #include "cli/cli_writer.h"
@@ -349,7 +350,7 @@ static lode_status locate(const cli_command *c, const char *given, strbuf *folde
   return cli_store_of_project(project->path, absent, folder, located, err);
 }
 
-static int cli_run_op(cli_session *s, const cli_command *c) {
+static int cli_run_op(cli_session *s, cli_command *c) {
   bool json = cli_common(c)->json.on, is_long = c->op->flags & OP_LONG;
   const op_arg_records *records = op_args_find(&c->args, "records", OP_ARG_RECORDS);
   const op_stream *input = records ? records->stream : NULL;
@@ -400,7 +401,8 @@ static int cli_run_op(cli_session *s, const cli_command *c) {
   if (typed) print_note(s, "reading JSON lines from the terminal; Ctrl-D ends");
   /* servers pass the folder to another process */
   lode_status st = c->op->flags & OP_SERVER ? cli_check_found(s, &err) : LODE_OK;
-  if (st == LODE_OK) st = op_run(&ctx, &c->args, &err);
+  bool browse = !json && cli_browse_wanted(&c->args);
+  if (st == LODE_OK) st = browse ? cli_browse(&ctx, &c->args, &writer.style, &err) : op_run(&ctx, &c->args, &err);
   int code = cli_finish(s, &writer, st, &ctx, &err);
   cli_writer_release(&writer);
   strbuf_release(&folder);

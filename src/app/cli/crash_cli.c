@@ -4,6 +4,7 @@
  * report holds the signal, the command's name, the version and a backtrace: no argument, no query, no text of a
  * file. */
 #include "cli/crash_cli.h"
+#include "cli/browse.h"
 
 #include "base/base.h"
 #include "os/os.h"
@@ -57,6 +58,7 @@ static void cli_crash_handler(int number, siginfo_t *info, void *context) {
   void *frames[CLI_CRASH_MAX_FRAMES];
   (void)info;
   if (!atomic_flag_test_and_set(&once)) {
+    cli_browse_restore();
     int n = os_trace_take(context, frames, CLI_CRASH_MAX_FRAMES);
     cli_crash_put(STDERR_FILENO, "\nlode: crashed (");
     cli_crash_put(STDERR_FILENO, cli_crash_signal_name(number));

@@ -480,6 +480,10 @@ lode_status op_do_search(op_context *ctx, const op_search_args *args, lode_error
   lode_store *store = NULL;
   op_code_place place = {0};
   lode_status st;
+  if (args->interactive.on) /* the command line runs it itself, where there is a terminal (cli/browse.h) */
+    return err_set(err, LODE_INVALID,
+                   "--interactive needs a terminal to type in and to show results on: leave it out in scripts, pipes "
+                   "and with --json");
   TRY(op_code_project(ctx, args->project.path, &project, err));
   search_request request = {
       .query = args->query.text,

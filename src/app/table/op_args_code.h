@@ -24,7 +24,7 @@ typedef struct op_search_args {
   op_arg_text query, lang, path, type, name, similar;
   op_arg_int limit, context;
   op_arg_choice mode;
-  op_arg_flag exact, regex, files_only, oneline, explain, refresh, no_refresh;
+  op_arg_flag exact, regex, files_only, oneline, explain, refresh, no_refresh, interactive;
   op_arg_path project;
 } op_search_args;
 OP_HANDLER(search, op_search_args)

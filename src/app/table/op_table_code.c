@@ -62,6 +62,8 @@ static const op_param params_code_search[] = {
     {OP_INT(op_search_args, context), .letter = 'C', .value = "N", .max = 1000,
      .about = "this many lines of the file before and after"},
     {OP_FLAG(op_search_args, files_only), .about = "show paths only, each once"},
+    {OP_FLAG(op_search_args, interactive), .letter = 'i', .flags = OP_PARAM_CLI_ONLY,
+     .about = "results as you type, with a preview; Enter opens one in $VISUAL or $EDITOR"},
     {OP_FLAG(op_search_args, oneline), .flags = OP_PARAM_CLI_ONLY,
      .about = "show one line of each result: PATH:LINE: its text, as grep does and editors read"},
     {OP_FLAG(op_search_args, explain), .about = "show what each score is made of"},
@@ -324,7 +326,8 @@ const op_def op_table_code[] = {
      .examples = "lode search \"where are sessions closed\"\nlode search parseHeader\nlode search --lang go --type "
                  "function \"retry with backoff\"\n"
                  "lode search --exact 'cannot open %s'\nlode search --regex 'fn \\w+_all\\('\n"
-                 "lode search --similar src/net.c:120\nlode search \"read config\" --path 'src/**' --json -n 5"},
+                 "lode search --interactive\nlode search --similar src/net.c:120\nlode search \"read config\" --path "
+                 "'src/**' --json -n 5"},
     {.name = "context",
      OP_RUNS(context),
      .about = "show the code around a definition, and where it is used",

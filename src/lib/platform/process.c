@@ -9,6 +9,8 @@
 
 #include "platform/platform_internal.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -19,6 +21,7 @@
 #include <sys/statvfs.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -200,6 +203,32 @@ bool os_terminal_size(int fd, unsigned *rows, unsigned *columns) {
   *rows = size.ws_row;
   *columns = size.ws_col;
   return true;
+}
+
+static struct termios process_keys_before;
+static volatile sig_atomic_t process_keys_known;
+
+bool os_keys_begin(int fd) {
+  struct termios now;
+  if (tcgetattr(fd, &now) != 0) return false;
+  if (!process_keys_known) process_keys_before = now;
+  process_keys_known = 1;
+  now.c_iflag &= ~(tcflag_t)(BRKINT | ICRNL | INLCR | IGNCR | IXON);
+  now.c_lflag &= ~(tcflag_t)(ECHO | ECHONL | ICANON | ISIG | IEXTEN);
+  now.c_cc[VMIN] = 1;
+  now.c_cc[VTIME] = 0;
+  return tcsetattr(fd, TCSADRAIN, &now) == 0;
+}
+
+void os_keys_end(int fd) {
+  if (process_keys_known) (void)tcsetattr(fd, TCSADRAIN, &process_keys_before);
+  process_keys_known = 0;
+}
+
+int os_wait_input(int fd, int timeout_ms) {
+  struct pollfd one = {.fd = fd, .events = POLLIN};
+  int n = poll(&one, 1, timeout_ms);
+  return n < 0 ? (errno == EINTR ? 0 : -1) : n;
 }
 
 bool os_disk_free(const char *path, uint64_t *bytes) {

@@ -51,6 +51,13 @@ void os_cpu_alarm(uint32_t ms);
 
 /* The size of the terminal; false: it is none. */
 bool os_terminal_size(int fd, unsigned *rows, unsigned *columns);
+/* Keys as they are typed: not shown, not gathered to lines, no signals made of them. The state before is remembered, at
+ * the first call alone; os_keys_end() gives it back, from a signal handler too. */
+bool os_keys_begin(int fd);
+void os_keys_end(int fd);
+/* 1: there is input, or its end; 0: none within `timeout_ms` (-1: wait) or before a signal; -1: it cannot be waited
+ * for. */
+int os_wait_input(int fd, int timeout_ms);
 /* Bytes that the user may still write on the file system at path; false: unknown. */
 bool os_disk_free(const char *path, uint64_t *bytes);
 
