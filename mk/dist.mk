@@ -29,10 +29,10 @@ dist_libs.macos          := $(DIST_HTTP) microhttpd
 dist_link.linux-musl := -static -Wl,-z,stack-size=8388608
 dist_link.macos      :=
 # In place of what the C library does not bring (tools/dist/static)
-dist_static.linux-musl := dlfcn cpu_model execinfo
+dist_static.linux-musl := dlfcn cpu_model execinfo sort
 dist_static.macos      := dlfcn cpu_model
 dist_more.linux-musl := -lunwind
-dist_flags.linux-musl     := -Itools/dist/static -isystem $(DIST_SRC)/zig/ziglang/lib/libunwind/include -DLODE_EXECINFO
+dist_flags.linux-musl     := -Itools/dist/static -isystem $(DIST_SRC)/zig/ziglang/lib/libunwind/include -include tools/dist/static/old_musl.h -DLODE_EXECINFO
 dist_flags.linux-gnu.2.17 := -include tools/dist/static/old_glibc.h
 dist_strip := -Wl,--strip-all
 dist_strip_debug.linux-musl := llvm-strip --strip-debug

@@ -82,6 +82,9 @@ if [ -n "$musl_wheel" ]; then
   unpack "$musl_wheel" "$tmp/musl"
   musl_library=$(ls "$tmp"/musl/lode/liblode.so.*)
   check "the musl wheel's library needs musl alone" test "$(needed "$musl_library")" = "libc.so "
+  # What musl got after 1.1.24; its symbols have no versions
+  check "it wants nothing that musl 1.1 has not" sh -c \
+    "! readelf -W --dyn-syms '$musl_library' | awk '\$7 == \"UND\" { print \$8 }' | grep -xE 'statx|qsort_r|p(read|write)v2|reallocarray|gettid|_Fork|pthread_getname_np'"
 fi
 
 # ---- macOS: what can be said of the files without a Mac ----
