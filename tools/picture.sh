@@ -21,9 +21,10 @@ run() {
 {
   most=30
   run index
-  run search 'verify the checksum of a page' -n 2
+  run search 'verify the checksum of a page' -n 1
   run search json_parse --type function -n 1
-  run db facets code kind
+  most=7
+  run callers json_parse --depth 2
   # one byte in the middle of the database
   printf '\377' | dd of=.lode/lode.db bs=1 seek=$((40 * 16384 + 9000)) conv=notrunc 2>/dev/null
   echo '$ # a byte rots on the disk'

@@ -42,6 +42,8 @@ TEST(families) {
   is("lua", "--[[ a\nb ]] c", "cccccc\ncccc .");
   is("html", "a <!-- b --> c", ". cccccccccc .");
   is("javascript", "`a\nb` + c", "ss\nss   .");
+  is("c", "use.end = x->type; new", "... ...   .  ....  ...");
+  is("rust", "use x.end", "www . ...");
   is("markdown", "don't // if", "           ");
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_symbol_graph.c - questions about definitions and uses on tables that were made to do harm: damaged records, 100,000 definitions and uses
- * of one name, deep nesting, circles of calls, bases and imports; and with every allocation and every call to the system failing once. */
+/* test_symbol_graph.c - questions about definitions and uses on tables that were made to do harm: damaged records,
+ * 100,000 definitions and uses of one name, deep nesting, circles of calls, bases and imports; and with every
+ * allocation and every call to the system failing once. */
 #include "indexer/code_record.h"
 #include "indexer/index_stamp.h"
 #include "support/fault.h"
@@ -129,8 +130,7 @@ static lode_status ask_each(questions *q, const char *first, const char *last) {
 }
 
 static size_t found_by(const questions *q) {
-  return q->ids.n + 10 * q->to.n + 100 * q->edges.n + 1000 * q->callees.n + 10000 * q->path.n +
-         100000 * q->n_cycles;
+  return q->ids.n + 10 * q->to.n + 100 * q->edges.n + 1000 * q->callees.n + 10000 * q->path.n + 100000 * q->n_cycles;
 }
 
 static lode_status ask(const scene *s, const char *first, const char *last, size_t *found, bool *more) {

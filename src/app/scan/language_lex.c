@@ -29,7 +29,21 @@ static bool lex_is_in(const char *list, lode_str name) {
   return false;
 }
 
-static bool lex_is_word(lode_str text) {
+/* Words of others that are names in C */
+static const char lex_names_in_c[] =
+    "False None True abstract and as async await boolean byte catch class constexpr def defer del delete elif end "
+    "except export extends final finally fn foreach from func function go impl implements import in instanceof "
+    "interface is lambda let local loop match mod module mut namespace new nil none not null of operator or override "
+    "package pass private protected pub public raise self string super template then this throw throws trait try type "
+    "typename unless unsafe use using val var virtual when where with yield";
+
+/* A member is a name, whatever it is called. */
+static bool lex_is_member(lode_str line, size_t at) {
+  return at > 0 && (line.data[at - 1] == '.' || (at > 1 && line.data[at - 1] == '>' && line.data[at - 2] == '-'));
+}
+
+static bool lex_is_word(const lang_lexer *x, lode_str text) {
+  if (x->c && lex_is_in(lex_names_in_c, text)) return false;
   for (size_t i = 0; i < sizeof lex_words / sizeof *lex_words; i++)
     if (str_eq(text, str_of(lex_words[i]))) return true;
   return false;
@@ -47,6 +61,7 @@ static bool lex_is_name_byte(char c) {
 
 void lang_lexer_begin(lang_lexer *x, lode_str language, lode_str first) {
   *x = (lang_lexer){.line_comment = "//", .open = "/*", .close = "*/"};
+  x->c = str_eq(language, STR_LIT("c"));
   x->prose = lex_is_in("text markdown rst", language);
   x->triple = lex_is_in("python elixir swift scala toml julia", language);
   x->characters = lex_is_in("rust haskell ocaml lisp clojure", language);
@@ -130,8 +145,9 @@ lang_token lang_lexer_next(lang_lexer *x, lode_str line, size_t *at) {
   bool digit = line.data[i] >= '0' && line.data[i] <= '9';
   while (i < line.len && (lex_is_name_byte(line.data[i]) || (digit && line.data[i] == '.'))) i++;
   lode_str text = {line.data + *at, i - *at};
+  bool member = lex_is_member(line, *at);
   *at = i;
-  return digit ? LANG_TOKEN_NUMBER : lex_is_word(text) ? LANG_TOKEN_WORD : LANG_TOKEN_NAME;
+  return digit ? LANG_TOKEN_NUMBER : !member && lex_is_word(x, text) ? LANG_TOKEN_WORD : LANG_TOKEN_NAME;
 }
 
 void lang_lexer_end_line(lang_lexer *x) {

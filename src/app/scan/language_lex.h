@@ -22,6 +22,7 @@ typedef struct lang_lexer {
   const char *line_comment;       /* "//"; NULL: the language has none */
   const char *open, *close;       /* of comments that span lines; NULL: none */
   bool prose, triple, characters; /* no code; strings of three quotes; ' is for a single character */
+  bool c;                         /* few words, so that more of them are names */
   const char *until;              /* inside of a comment or string that ends with this */
   lang_token inside;
 } lang_lexer;
