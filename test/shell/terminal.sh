@@ -184,6 +184,16 @@ run 0 db get notes --ids a,b --store "$S"; has harbour; has roses
 run 0 db query notes roses garden --store "$S"; has roses
 run 0 db query notes --text roses --store "$S"; has roses
 
+# ---- Where records go that no folder was named for is said
+
+mkdir nowhere && cd nowhere || exit 1
+run 0 db create other; says "made a store: $XDG_DATA_HOME/lode"
+run 0 db create another; silent "store"
+run 0 db create more --store "$S"; silent "store"
+[ -z "$terminal" ] || { typed '' "'$lode' db create third"; has "the store is $XDG_DATA_HOME/lode"; }
+run 0 db create fourth -q; silent "store"
+cd "$tmp" || exit 1
+
 # ---- Removing asks and keeps a copy
 
 if [ -n "$terminal" ]; then

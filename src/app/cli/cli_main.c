@@ -95,6 +95,15 @@ static void cli_remember_created(cli_session *s, const char *folder, lode_store 
   free(real);
 }
 
+/* Where records go that nobody said a folder for: told to a person, and to everybody when a store is made. */
+static void cli_tell_store(cli_session *s, const char *folder, bool made) {
+  char text[600];
+  bool named = cli_common(s->command)->store.set || s->command->op->flags & OP_PROJECT;
+  if (named || !(made || isatty(STDERR_FILENO))) return;
+  snprintf(text, sizeof text, made ? "made a store: %.500s" : "the store is %.500s", folder);
+  print_note(s, text);
+}
+
 static lode_status cli_open_store(void *opener, const op_open_options *how, lode_store **store, lode_error *err) {
   cli_session *s = opener;
   lode_open_options options = session_settings(s);
@@ -110,6 +119,7 @@ static lode_status cli_open_store(void *opener, const op_open_options *how, lode
   bool made = options.create && !op_is_address(folder) && !trust_has_store(folder);
   lode_status st = lode_open(folder, &options, store, err);
   if (st == LODE_OK && made) cli_remember_created(s, folder, *store);
+  if (st == LODE_OK && how->write && !how->folder) cli_tell_store(s, folder, made);
   if (st != LODE_NOT_FOUND || how->folder) return st;
   return err_set(err, st, "there is no store at %.400s; `lode db create NAME` makes one, --store DIR names another",
                  s->folder);
