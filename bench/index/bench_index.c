@@ -296,15 +296,27 @@ static void build_peer(bench *b) {
 
 /* ---- Queries ---- */
 
+static uint32_t count_bits(const uint64_t *bits, uint32_t n) {
+  uint32_t count = 0;
+  for (uint32_t w = 0; w < n / 64 + 1; w++) count += (uint32_t)__builtin_popcountll(bits[w]);
+  return count;
+}
+
+/* allowed: a filter, or NULL. As for the engine, it is known how many it allows. */
 static double run(bench *b, uint32_t beam, const uint64_t *allowed, index_filtered *match, uint32_t *found) {
   lode_error err;
   index_hit hits[K];
+  uint32_t n_allowed = allowed ? count_bits(allowed, b->n) : 0;
   double begin = now();
   b->room.stats = (index_search_stats){0};
   for (uint32_t q = 0; q < b->n_queries; q++) {
     size_t n;
-    index_search_request request = {
-        .query = b->queries + (size_t)q * b->dim, .k = K, .beam = beam, .allowed = allowed, .match = match};
+    index_search_request request = {.query = b->queries + (size_t)q * b->dim,
+                                    .k = K,
+                                    .beam = beam,
+                                    .allowed = allowed,
+                                    .n_allowed = n_allowed,
+                                    .match = match};
     check(index_search(b->segment, &request, &b->room, hits, &n, &err), &err);
     for (size_t i = 0; i < K; i++) found[q * K + i] = i < n ? hits[i].slot : UINT32_MAX;
   }
@@ -425,10 +437,8 @@ static void compare_filters(bench *b) {
            recall(b, found, bounds), speed, (double)b->room.stats.distances / b->n_queries, b->room.stats.ways);
     lode_error err;
     index_filtered *match;
-    uint32_t n = 0;
-    for (uint32_t w = 0; w < b->n / 64 + 1; w++) n += (uint32_t)__builtin_popcountll(allowed[w]);
     double begin = now();
-    check(index_filtered_new(b->segment, allowed, n, &match, &err), &err);
+    check(index_filtered_new(b->segment, allowed, count_bits(allowed, b->n), &match, &err), &err);
     double made = now() - begin;
     run(b, 0, allowed, match, found);
     double first = now() - begin - made;

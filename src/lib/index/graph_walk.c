@@ -61,20 +61,42 @@ static void walk_clear_visited(index_walk_scratch *scratch) {
 
 static inline float pool_entry_key(uint64_t entry) { return quant_key_of_order((uint32_t)(entry >> 32)); }
 
-/* Searches from the end: most entries are hardly better than the worst. */
-static inline void pool_offer(index_walk_scratch *scratch, uint64_t entry) {
-  uint64_t *pool = scratch->pool;
-  size_t at = scratch->n;
-  if (at < scratch->beam)
-    scratch->n++;
-  else if (entry >= pool[--at])
-    return;
-  for (; at >= INDEX_POOL_SHIFT && pool[at - INDEX_POOL_SHIFT] > entry; at -= INDEX_POOL_SHIFT) {
-    memmove(pool + at - INDEX_POOL_SHIFT + 1, pool + at - INDEX_POOL_SHIFT, INDEX_POOL_SHIFT * sizeof *pool);
+/* How many of the n entries, which are sorted, are less than this one. Without branches: nothing predicts them. */
+static inline size_t pool_place(const uint64_t *pool, size_t n, uint64_t entry) {
+  size_t at = 0;
+  for (; n > 1; n -= n / 2) at += pool[at + n / 2 - 1] < entry ? n / 2 : 0;
+  return n ? at + (pool[at] < entry) : 0;
+}
+
+static void pool_sort(uint64_t *entries, size_t n) {
+  for (size_t i = 1; i < n; i++) {
+    uint64_t entry = entries[i];
+    size_t at = i;
+    for (; at > 0 && entries[at - 1] > entry; at--) entries[at] = entries[at - 1];
+    entries[at] = entry;
   }
-  for (; at > 0 && pool[at - 1] > entry; at--) pool[at] = pool[at - 1];
-  pool[at] = entry;
-  if (at < scratch->next) scratch->next = at;
+}
+
+/* Offers all that a hop found to the pool. From its end on, each stretch between two of them is moved once: with a wide
+ * beam, moving the rest of the pool for each of them takes a quarter of a walk. Changes the order of `fresh`. */
+static void pool_merge(index_walk_scratch *scratch, uint64_t *fresh, size_t n_fresh) {
+  uint64_t *pool = scratch->pool;
+  size_t end = scratch->n, room = scratch->beam - end;
+  pool_sort(fresh, n_fresh);
+  for (size_t excess = n_fresh > room ? n_fresh - room : 0; excess > 0; excess--) { /* the worst of both leave */
+    if (end > 0 && pool[end - 1] > fresh[n_fresh - 1])
+      end--;
+    else
+      n_fresh--;
+  }
+  scratch->n = end + n_fresh;
+  for (; n_fresh > 0; n_fresh--) {
+    size_t at = pool_place(pool, end, fresh[n_fresh - 1]);
+    if (at < end) memmove(pool + at + n_fresh, pool + at, (end - at) * sizeof *pool);
+    pool[at + n_fresh - 1] = fresh[n_fresh - 1];
+    end = at;
+  }
+  if (end < scratch->next) scratch->next = end;
 }
 
 static inline const unsigned char *walk_row_at(const index_graph_view *view, uint32_t ordinal) {
@@ -94,14 +116,6 @@ static inline lode_status walk_links_of(const index_graph_view *view, uint32_t o
   return LODE_OK;
 }
 
-static inline void walk_prefetch_row(const unsigned char *row, size_t stride) {
-  const unsigned char *p = (const unsigned char *)((uintptr_t)row & ~(uintptr_t)63), *end = row + stride;
-  for (unsigned i = 0; i < INDEX_WALK_LINES_AHEAD && p < end; i++, p += 64) {
-    __builtin_prefetch(p);
-    atomic_signal_fence(memory_order_seq_cst); /* gcc 12 is known to drop loops of nothing but prefetches */
-  }
-}
-
 static inline uint64_t pool_entry(float key, uint32_t ordinal) {
   return (uint64_t)quant_key_order(key) << 32 | (uint64_t)ordinal << 1;
 }
@@ -119,16 +133,17 @@ static inline void walk_keys_of(const index_graph_view *view, const index_walk_q
 /* Offers the rows in list to the pool. */
 static void walk_score(const index_graph_view *view, const index_walk_query *query, const uint32_t *list, size_t n,
                        index_walk_scratch *scratch) {
-  float keys[INDEX_STEP_ROWS],
-      worst = scratch->n < scratch->beam ? INFINITY : pool_entry_key(scratch->pool[scratch->n - 1]);
+  float keys[INDEX_STEP_ROWS];
+  uint64_t fresh[INDEX_STEP_ROWS];
   for (size_t i = 0; i < n; i += INDEX_STEP_ROWS) {
-    size_t m = n - i < INDEX_STEP_ROWS ? n - i : INDEX_STEP_ROWS;
+    size_t m = n - i < INDEX_STEP_ROWS ? n - i : INDEX_STEP_ROWS, n_fresh = 0;
+    float worst = scratch->n < scratch->beam ? INFINITY : pool_entry_key(scratch->pool[scratch->n - 1]);
     walk_keys_of(view, query, list + i, m, keys);
     for (size_t j = 0; j < m; j++) {
-      if (keys[j] > worst) continue; /* most are */
-      pool_offer(scratch, pool_entry(keys[j], list[i + j]));
-      if (scratch->n == scratch->beam) worst = pool_entry_key(scratch->pool[scratch->n - 1]);
+      fresh[n_fresh] = pool_entry(keys[j], list[i + j]);
+      n_fresh += !(keys[j] > worst);
     }
+    if (n_fresh) pool_merge(scratch, fresh, n_fresh);
   }
   scratch->count.distances += n;
 }
@@ -145,7 +160,7 @@ static lode_status walk_reserve(index_walk_scratch *scratch, size_t more, lode_e
 /* Prefetches the rows. */
 static lode_status walk_prefetch_rows(const index_graph_view *view, const uint32_t *list, size_t n, lode_error *err) {
   for (size_t i = 0; i < n && !index_paged_complete(view->rows); i++) TRY(walk_need_row(view, list[i], err));
-  for (size_t i = 0; i < n; i++) walk_prefetch_row(walk_row_at(view, list[i]), view->stride);
+  for (size_t i = 0; i < n; i++) index_prefetch_row(walk_row_at(view, list[i]), view->stride);
   return LODE_OK;
 }
 
@@ -174,6 +189,7 @@ static lode_status walk_expand(const index_graph_view *view, const index_walk_qu
 static lode_status walk_climb(const index_graph_view *view, const index_walk_query *query, uint64_t from,
                               index_walk_scratch *scratch, lode_error *err) {
   float keys[INDEX_STEP_ROWS];
+  uint64_t offers[INDEX_STEP_ROWS];
   for (uint64_t best = from;; from = best) {
     const uint32_t *fresh;
     size_t n;
@@ -182,10 +198,10 @@ static lode_status walk_climb(const index_graph_view *view, const index_walk_que
       size_t m = n - i < INDEX_STEP_ROWS ? n - i : INDEX_STEP_ROWS;
       walk_keys_of(view, query, fresh + i, m, keys);
       for (size_t j = 0; j < m; j++) {
-        uint64_t entry = pool_entry(keys[j], fresh[i + j]);
-        pool_offer(scratch, entry);
-        if (entry < best) best = entry;
+        offers[j] = pool_entry(keys[j], fresh[i + j]);
+        if (offers[j] < best) best = offers[j];
       }
+      pool_merge(scratch, offers, m);
     }
     scratch->count.distances += n;
     if (best == from) return LODE_OK;
@@ -218,10 +234,8 @@ static lode_status walk_seed(const index_graph_view *view, const index_walk_quer
     }
   }
   scratch->count.distances += n;
-  for (size_t i = 0; i < n_best; i++) {
-    walk_visit(scratch, index_pool_ordinal(best[i]));
-    pool_offer(scratch, best[i]);
-  }
+  for (size_t i = 0; i < n_best; i++) walk_visit(scratch, index_pool_ordinal(best[i]));
+  pool_merge(scratch, best, n_best);
   for (size_t i = 0; i < n_best && i < entry_climbs; i++) TRY(walk_climb(view, query, best[i], scratch, err));
   return LODE_OK;
 }
@@ -236,7 +250,7 @@ static inline bool walk_take_best(const index_graph_view *view, index_walk_scrat
   scratch->pool[scratch->next++] |= 1;
   size_t bytes = view->width * sizeof(uint32_t);
   if (scratch->next < scratch->n) {
-    walk_prefetch_row(view->links->data + (size_t)index_pool_ordinal(scratch->pool[scratch->next]) * bytes, bytes);
+    index_prefetch_row(view->links->data + (size_t)index_pool_ordinal(scratch->pool[scratch->next]) * bytes, bytes);
   }
   return true;
 }
@@ -298,10 +312,10 @@ static lode_status walk_expand_allowed(const index_graph_view *view, const index
   }
   size_t bytes = view->width * sizeof(uint32_t);
   for (size_t p = 0; p < n_passed && p < INDEX_WALK_LINKS_AHEAD; p++)
-    walk_prefetch_row(view->links->data + (size_t)passed[p] * bytes, bytes);
+    index_prefetch_row(view->links->data + (size_t)passed[p] * bytes, bytes);
   for (size_t p = 0; p < n_passed && n_fresh < INDEX_WALK_MAX_FRESH; p++) {
     if (p + INDEX_WALK_LINKS_AHEAD < n_passed)
-      walk_prefetch_row(view->links->data + (size_t)passed[p + INDEX_WALK_LINKS_AHEAD] * bytes, bytes);
+      index_prefetch_row(view->links->data + (size_t)passed[p + INDEX_WALK_LINKS_AHEAD] * bytes, bytes);
     TRY(walk_links_of(view, passed[p], &links, err));
     for (uint32_t i = 0; i < view->width && links[i] < view->n && n_fresh < INDEX_WALK_MAX_FRESH; i++) {
       if (walk_is_allowed(allowed, links[i]) && walk_visit(scratch, links[i])) fresh[n_fresh++] = links[i];

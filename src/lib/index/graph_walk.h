@@ -11,6 +11,7 @@
 #define LODE_INDEX_GRAPH_WALK_H
 
 #include "kernel/quant.h"
+#include "index/index_tuning.h"
 #include "index/paged.h"
 
 #define INDEX_NO_LINK 0xFFFFFFFFu
@@ -47,6 +48,15 @@ typedef struct index_walk_query {
 } index_walk_query;
 
 static inline uint32_t index_pool_ordinal(uint64_t entry) { return (uint32_t)entry >> 1; }
+
+/* Asks for the cache lines of a row, or a row of links. */
+static inline void index_prefetch_row(const unsigned char *row, size_t stride) {
+  const unsigned char *p = (const unsigned char *)((uintptr_t)row & ~(uintptr_t)63), *end = row + stride;
+  for (unsigned i = 0; i < INDEX_WALK_LINES_AHEAD && p < end; i++, p += 64) {
+    __builtin_prefetch(p);
+    atomic_signal_fence(memory_order_seq_cst); /* gcc 12 is known to drop loops of nothing but prefetches */
+  }
+}
 
 LODE_MUST lode_status index_walk_scratch_init(index_walk_scratch *scratch, uint32_t n, size_t beam, lode_error *err);
 void index_walk_scratch_release(index_walk_scratch *scratch);

@@ -44,12 +44,17 @@ struct code_scan {
   bool no_memory;
 };
 
-static void code_scan_flush(code_scan *c) {
+/* Of n of the rows, at most INDEX_STEP_ROWS. */
+static void code_scan_keys(code_scan *c, const unsigned char *const *rows, size_t n) {
   float keys[INDEX_STEP_ROWS];
-  quant_keys(&c->s->query.code, c->rows, c->n, keys);
-  for (size_t i = 0; i < c->n; i++)
-    if (!(keys[i] > c->last_key)) c->take(c, (uint64_t)quant_key_order(keys[i]) << 32 | quant_row_slot(c->rows[i]));
-  c->s->scratch->stats.distances += c->n;
+  quant_keys(&c->s->query.code, rows, n, keys);
+  for (size_t i = 0; i < n; i++)
+    if (!(keys[i] > c->last_key)) c->take(c, (uint64_t)quant_key_order(keys[i]) << 32 | quant_row_slot(rows[i]));
+  c->s->scratch->stats.distances += n;
+}
+
+static void code_scan_flush(code_scan *c) {
+  if (c->n) code_scan_keys(c, c->rows, c->n);
   c->n = 0;
 }
 
@@ -58,27 +63,49 @@ static void code_scan_row(code_scan *c, const unsigned char *row) {
   if (c->n == INDEX_STEP_ROWS) code_scan_flush(c);
 }
 
-static lode_status code_scan_slot(code_scan *c, uint32_t slot, lode_error *err) {
+/* Rows that are anywhere: the next few are on their way from memory while the keys of some are computed. */
+static void code_scan_scattered(code_scan *c) {
+  size_t stride = c->s->segment->stride, step = INDEX_SCAN_AHEAD_BYTES / stride, ahead = 0;
+  if (step < INDEX_SCAN_AHEAD_MIN) step = INDEX_SCAN_AHEAD_MIN;
+  for (size_t i = 0, m; i < c->n; i += m) {
+    m = c->n - i < step ? c->n - i : step;
+    for (; ahead < c->n && ahead < i + 2 * step; ahead++) index_prefetch_row(c->rows[ahead], stride);
+    code_scan_keys(c, c->rows + i, m);
+  }
+  c->n = 0;
+}
+
+/* At most INDEX_STEP_ROWS slots, whose ordinals are on their way. */
+static lode_status code_scan_some(code_scan *c, const uint32_t *slots, size_t n, lode_error *err) {
   index_segment *segment = c->s->segment;
   uint32_t ordinal;
-  TRY(index_query_ordinal(segment, slot, &ordinal, err));
-  uint64_t at = (uint64_t)ordinal * segment->stride;
-  TRY(index_paged_need(&segment->rows, at, segment->stride, err));
-  __builtin_prefetch(segment->rows.data + at);
-  __builtin_prefetch(segment->rows.data + at + 64);
-  code_scan_row(c, segment->rows.data + at);
+  for (c->n = 0; c->n < n; c->n++) {
+    TRY(index_query_ordinal(segment, slots[c->n], &ordinal, err));
+    uint64_t at = (uint64_t)ordinal * segment->stride;
+    TRY(index_paged_need(&segment->rows, at, segment->stride, err));
+    c->rows[c->n] = segment->rows.data + at;
+  }
+  code_scan_scattered(c);
   return LODE_OK;
 }
 
 static lode_status code_scan_slots(code_scan *c, lode_error *err) {
-  uint32_t n = c->s->segment->info.n;
+  const index_segment *segment = c->s->segment;
+  uint32_t n = segment->info.n, slots[INDEX_STEP_ROWS];
+  size_t n_slots = 0;
   for (uint32_t base = 0; base < n; base += 64) {
     uint64_t bits = c->s->request->allowed ? c->s->request->allowed[base / 64] : ~(uint64_t)0;
     if (n - base < 64) bits &= ((uint64_t)1 << (n - base)) - 1;
-    for (; bits; bits &= bits - 1) TRY(code_scan_slot(c, base + (uint32_t)__builtin_ctzll(bits), err));
+    for (; bits; bits &= bits - 1) {
+      uint32_t slot = base + (uint32_t)__builtin_ctzll(bits);
+      if (segment->info.kind == INDEX_GRAPH) __builtin_prefetch(segment->ordinals.data + (size_t)slot * 4);
+      slots[n_slots++] = slot;
+      if (n_slots < INDEX_STEP_ROWS) continue;
+      TRY(code_scan_some(c, slots, n_slots, err));
+      n_slots = 0;
+    }
   }
-  if (c->n) code_scan_flush(c);
-  return LODE_OK;
+  return code_scan_some(c, slots, n_slots, err);
 }
 
 /* In the order in which they lie in memory; `take` must look whether a row is allowed. */
@@ -86,14 +113,14 @@ static lode_status code_scan_all(code_scan *c, lode_error *err) {
   index_segment *segment = c->s->segment;
   TRY(index_paged_need(&segment->rows, 0, segment->rows.bytes, err));
   for (uint32_t i = 0; i < segment->info.n; i++) code_scan_row(c, segment->rows.data + (size_t)i * segment->stride);
-  if (c->n) code_scan_flush(c);
+  code_scan_flush(c);
   return LODE_OK;
 }
 
 static void code_scan_filtered(code_scan *c) {
   const index_filtered *m = c->s->request->match;
   for (uint32_t i = 0; i < m->n; i++) code_scan_row(c, m->rows.data + (size_t)i * c->s->segment->stride);
-  if (c->n) code_scan_flush(c);
+  code_scan_flush(c);
 }
 
 /* Sorts the candidates by key. If there are too few, rows have forged slots. */

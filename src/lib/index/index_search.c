@@ -55,10 +55,10 @@ static lode_status candidates_from_pool(index_query *s, lode_error *err) {
   return LODE_OK;
 }
 
-static lode_status plain_walk(index_query *s, size_t effort, lode_error *err) {
+static lode_status plain_walk(index_query *s, size_t pool, size_t effort, lode_error *err) {
   index_graph_view view = segment_graph_view(s->segment);
   s->scratch->stats.ways |= INDEX_BY_WALK;
-  size_t beam = effort > s->keep ? effort : s->keep;
+  size_t beam = pool > s->keep ? pool : s->keep;
   TRY(index_walk_scratch_init(&s->scratch->walk, view.n, beam, err));
   TRY(index_walk(&view, &s->query, beam, effort, &s->scratch->walk, err));
   return candidates_from_pool(s, err);
@@ -159,32 +159,38 @@ static lode_status find_filtered_candidates(index_query *s, lode_error *err) {
   return s->scratch->walk.n < s->scratch->walk.beam || s->n_candidates < s->k ? index_scan(s, err) : LODE_OK;
 }
 
-/* The effort of a walk over all rows, allowed or not, whose k nearest allowed ones are wanted: these are about the
- * k / share nearest of all, and for more results than calibrated for, the effort grows by that number. */
-static uint64_t plain_walk_effort(const index_query *s) {
-  uint64_t n = s->segment->info.n, rows = (uint64_t)s->k * n / s->n_allowed;
-  uint64_t effort = s->beam + INDEX_EFFORT_PER_RESULT * (rows - s->k);
-  return rows > s->k && effort < rows ? rows : effort;
+/* A walk over all rows, allowed or not, whose k nearest allowed ones are wanted: these are about the k / share nearest
+ * of all. It keeps twice as many. To have seen them it need not expand all: their neighbours are among them. */
+typedef struct plain_walk_size {
+  uint64_t pool, effort;
+} plain_walk_size;
+
+static plain_walk_size plain_walk_size_of(const index_query *s) {
+  uint64_t n = s->segment->info.n, rows = (uint64_t)s->k * n / s->n_allowed, more = rows - s->k;
+  uint64_t pool = s->beam + INDEX_EFFORT_PER_RESULT * more, effort = s->beam + more / INDEX_PASSED_PER_EFFORT;
+  if (more > 0 && pool < rows) pool = rows;
+  return (plain_walk_size){.pool = pool < n ? pool : n, .effort = effort < n ? effort : n};
 }
 
 static lode_status index_query_candidates(index_query *s, lode_error *err) {
   uint64_t n = s->segment->info.n, m = s->n_allowed;
-  uint64_t walk = (uint64_t)s->beam * INDEX_COST_PER_EFFORT, wide = plain_walk_effort(s);
-  uint64_t plain_cost = wide * INDEX_COST_PER_EFFORT,
+  plain_walk_size plain = plain_walk_size_of(s);
+  uint64_t walk = (uint64_t)s->beam * INDEX_COST_PER_EFFORT, scan_cost = m / INDEX_SCANNED_PER_COST;
+  uint64_t plain_cost = plain.effort * INDEX_COST_PER_EFFORT,
            allowed_cost = INDEX_NEAR_SCAN_WALKS * walk + m / INDEX_MARKS_PER_COST;
   bool distant = false, nearly_all = m * 100 >= n * INDEX_PLAIN_WALK_PERCENT;
   if (s->request->match && !nearly_all) return find_filtered_candidates(s, err);
   if (s->segment->info.kind == INDEX_FLAT) return index_scan(s, err);
   if (plain_cost <= allowed_cost || nearly_all) {
-    if (m <= plain_cost) return index_scan(s, err);
-    TRY(plain_walk(s, wide > n ? n : (size_t)wide, err));
+    if (scan_cost <= plain_cost) return index_scan(s, err);
+    TRY(plain_walk(s, (size_t)plain.pool, (size_t)plain.effort, err));
     /* If far fewer are allowed than elsewhere, the filter excludes what is near this query. */
     if (s->n_candidates >= s->k && 2 * s->n_candidates * n >= s->scratch->walk.n * m) return LODE_OK;
     if (!s->request->allowed) return index_scan(s, err);
     if (few_if_distant(s)) return index_scan(s, err);
     distant = true;
   }
-  if (m <= allowed_cost || m * 1000 < n * INDEX_MIN_WALK_PERMILLE) return index_scan(s, err);
+  if (scan_cost <= allowed_cost || m * 1000 < n * INDEX_MIN_WALK_PERMILLE) return index_scan(s, err);
   TRY(allowed_walk(s, distant, err));
   /* If the pool did not fill up, the walk was cut off from the other matches. */
   return s->scratch->walk.n < s->scratch->walk.beam || s->n_candidates < s->k ? index_scan(s, err) : LODE_OK;

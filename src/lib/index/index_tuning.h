@@ -78,7 +78,6 @@ enum {
   INDEX_EFFORT_PER_RESULT = 2, /* added to the effort for each result beyond INDEX_CALIBRATE_K; not measured */
   INDEX_WALK_SEEDS = 8,        /* nearest entries that a walk starts with; not measured */
   INDEX_WALK_MAX_SEEDS = 64,   /* the most with entry climbs; a limit */
-  INDEX_POOL_SHIFT = 8,        /* entries of the pool that are moved together: 64 bytes */
   /* Rows whose keys are computed together: all are prefetched before the first is needed. Not measured. */
   INDEX_STEP_ROWS = 64,
   INDEX_WALK_LINKS_AHEAD = 8,  /* rows of links that are prefetched; not measured */
@@ -96,6 +95,13 @@ enum {
   INDEX_WALK_NEAR_SEEDS = 32,
   INDEX_WALK_MAX_FRESH = 32, /* allowed rows that one expansion finds at most: as many as a row has links */
   INDEX_ALLOWED_SEEDS = 512, /* evenly spread allowed rows that a walk for distant matches starts with, at most */
+  /* For this many rows that a plain walk passes on its way to the k-th match, its effort grows by one. Measured with
+   * filters of 10 to 50 %: 1,016 to 729 distances on images instead of 1,654 to 829 with an effort of two for each row,
+   * recall at least 0.996; 1,366 to 910 on 250,000 patches instead of 2,114 to 1,025, recall at least 0.985. */
+  INDEX_PASSED_PER_EFFORT = 2,
+  /* Scanning this many matches costs as much as one distance of a walk: they are asked for long ahead. Measured on
+   * images and words: 20 ns instead of 40. */
+  INDEX_SCANNED_PER_COST = 2,
   /* Marking this many matches by ordinal costs as much as one distance. Not measured. */
   INDEX_MARKS_PER_COST = 8,
   /* If at least this share of rows matches, a plain walk with a wider beam is always best. Not measured. */
@@ -129,6 +135,11 @@ enum {
 enum {
   /* If at most this share of rows is not allowed, all are scanned in the order in which they lie in memory. */
   INDEX_SCAN_ALL_SHARE = 4,
+  /* Of rows that are anywhere in memory, this much is asked for ahead, but not fewer rows than that: a scan of 2 % of
+   * the images takes 0.44 of the time that it takes without, of 1 % of the words 0.39. The numbers were not measured
+   * apart. */
+  INDEX_SCAN_AHEAD_BYTES = 1 << 13,
+  INDEX_SCAN_AHEAD_MIN = 8,
   /* If more than this share of rows can be among the nearest, all vectors are read one after the other. */
   INDEX_POSSIBLE_SHARE = 4,
 };
