@@ -380,12 +380,12 @@ fi
 
 mkdir -p "$tmp/project/.lode" "$tmp/project/deep/er"
 cd "$tmp/project/deep/er" || exit 1
-out=$("$lode" db create here 2>&1); is "here: created, metric l2"
+out=$("$lode" db create here 2>&1); has "here: created, metric l2"; has "made a store: $tmp/project/.lode"
 out=$("$lode" db stats --json 2>&1); has "\"store\":\"$tmp/project/.lode\""
 cd "$tmp" || exit 1
-out=$("$lode" db create there 2>&1); is "there: created, metric l2"
+out=$("$lode" db create there 2>&1); has "there: created, metric l2"; has "made a store: $tmp/data/lode"
 check "the default store is not in XDG_DATA_HOME" [ -d "$tmp/data/lode" ]
-out=$(env -u XDG_DATA_HOME "$lode" db create home 2>&1); is "home: created, metric l2"
+out=$(env -u XDG_DATA_HOME "$lode" db create home 2>&1); has "home: created, metric l2"; has "made a store: $tmp/home/.local/share/lode"
 check "the default store is not in HOME" [ -d "$tmp/home/.local/share/lode" ]
 
 # ---- Pipes, signals, colours
