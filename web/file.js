@@ -1,15 +1,38 @@
 // file.js - one file: its text as it was indexed, the lines asked for marked, its definitions at the side, and where a name is defined and
 // used. The address is #file=PATH&lines=FIRST-LAST; the results stay as they are behind it.
 
-const file = {path: null, first: 0, last: 0, lines: [], asked: null, scroll: 0};
+// Of a very long file a part is shown: what lies around the lines asked for
+const MOST_LINES = 12000, MOST_TEXT = 4 << 20, MOST_WIDE = 2000, MOST_NAMES = 1500, PAGE_CHUNKS = 400;
+
+const file = {path: null, first: 0, last: 0, base: 1 /* number of the first line that is here */, lines: [], chunks: [], names: [], cut: false, asked: null, scroll: 0};
 
 const fileAddress = (path, first, last) => '#' + new URLSearchParams({file: path, ...(first && {lines: last > first ? `${first}-${last}` : `${first}`})});
 
 // The chunks of a file lie one after the other; where they overlap, they say the same
-function linesOfChunks(chunks) {
+function linesOfChunks(chunks, base) {
   const lines = [];
-  for (const chunk of chunks) chunk.text.replace(/\n$/, '').split('\n').forEach((line, i) => { lines[chunk.first - 1 + i] ??= line; });
-  return Array.from(lines, line => line ?? '');
+  for (const chunk of chunks) chunk.text.replace(/\n$/, '').split('\n').forEach((line, i) => { if (chunk.first + i >= base) lines[chunk.first + i - base] ??= line; });
+  return Array.from(lines.slice(0, MOST_LINES), line => line ?? '');
+}
+
+// Reads the chunks of a file page by page, and keeps those around the line `first`, and the names of all
+async function readFile(path, first, signal) {
+  const found = {chunks: [], names: [], language: null, base: first > MOST_LINES ? first - MOST_LINES / 2 : 1, cut: false};
+  let after = null, text = 0;
+  do {
+    const {rows, summary} = await call('db/get', {collection: 'code', where: {path}, limit: PAGE_CHUNKS, ...(after && {after})}, signal);
+    for (const chunk of rows.map(row => hitOfRecord('code', row)).filter(hit => hit.code)) {
+      const near = chunk.last >= found.base && chunk.first < found.base + MOST_LINES && text < MOST_TEXT;
+      found.language ??= chunk.language;
+      if (chunk.name && found.names.length < MOST_NAMES) found.names.push({...chunk, text: ''});
+      if (near) { text += chunk.text.length; found.chunks.push(chunk); } else found.cut = true;
+    }
+    after = rows.length < PAGE_CHUNKS ? null : summary.next;
+  } while (after);
+  const order = (a, b) => a.first - b.first || a.last - b.last;
+  found.chunks.sort(order);
+  found.names.sort(order);
+  return found;
 }
 
 // ---- Parts of the view ----
@@ -27,8 +50,7 @@ function lineElement(tokens, number) {
     tokens.map(([kind, text]) => kind ? h('span', {class: 'c-' + kind}, shown(text)) : shown(text)), '\n');
 }
 
-function outlineElement(chunks) {
-  const named = chunks.filter(c => c.name);
+function outlineElement(named) {
   return named.length ? named.map(c => h('li', null,
     h('a', {href: fileAddress(file.path, c.first, c.last), title: c.kind}, shown([c.parents, c.name].filter(Boolean).join(' › '))),
     h('button', {type: 'button', class: 'plain', 'aria-label': `Uses of ${c.name}`, onclick: () => lookUp(c.name)}, 'uses')))
@@ -53,7 +75,7 @@ async function lookUp(name) {
 // ---- Showing ----
 
 async function showFile(path, first, last) {
-  const other = path !== file.path;
+  const other = path !== file.path || (file.cut && (first < file.base || first >= file.base + file.lines.length));
   if (file.asked) file.asked.abort();
   if (document.body.dataset.view !== 'file') file.scroll = scrollY;
   Object.assign(file, {path, first, last});
@@ -66,8 +88,7 @@ async function showFile(path, first, last) {
     $('file-outline').replaceChildren();
     $('file-names').hidden = true;
     try {
-      const {rows} = await call('db/get', {collection: 'code', where: {path}, limit: 0}, mine.signal);
-      file.chunks = rows.map(row => hitOfRecord('code', row)).filter(hit => hit.code).sort((a, b) => a.first - b.first || a.last - b.last);
+      Object.assign(file, await readFile(path, first, mine.signal));
     } catch (error) {
       if (error.name !== 'AbortError') $('file-said').textContent = error.message;
       file.path = null;
@@ -75,11 +96,12 @@ async function showFile(path, first, last) {
     }
   }
   if (!file.chunks.length) { $('file-said').textContent = 'This file is not in the index.'; return; }
-  file.lines = linesOfChunks(file.chunks);
-  const language = file.chunks[0].language;
-  $('file-said').textContent = `${plural(file.lines.length, 'line')}, ${language}, as it was indexed`;
-  $('file-text').replaceChildren(...lexed(file.lines.join('\n'), language).map((tokens, i) => lineElement(tokens, i + 1)));
-  $('file-outline').replaceChildren(...outlineElement(file.chunks));
+  file.lines = linesOfChunks(file.chunks, file.base);
+  const language = file.language, wide = line => line.length > MOST_WIDE ? `${line.slice(0, MOST_WIDE)} … and ${count(line.length - MOST_WIDE)} more characters` : line;
+  $('file-said').textContent = file.cut ? `Lines ${count(file.base)} to ${count(file.base + file.lines.length - 1)} of a very long file, ${language}, as it was indexed`
+    : `${plural(file.lines.length, 'line')}, ${language}, as it was indexed`;
+  $('file-text').replaceChildren(...lexed(file.lines.map(wide).join('\n'), language).map((tokens, i) => lineElement(tokens, file.base + i)));
+  $('file-outline').replaceChildren(...outlineElement(file.names));
   $('file-edit').hidden = !state.root;
   if (state.root) $('file-edit').href = editorLink(state.root, path, first || 1);
   const here = $(`L${first}`);
@@ -107,7 +129,7 @@ function startFile() {
   });
   $('file-back').onclick = () => history.length > 1 ? history.back() : leaveFile();
   $('file-copy').onclick = async () => {
-    const some = file.first ? file.lines.slice(file.first - 1, file.last) : file.lines;
+    const some = file.first ? file.lines.slice(file.first - file.base, file.last - file.base + 1) : file.lines;
     await navigator.clipboard.writeText(some.join('\n'));
     $('file-said').textContent = `${plural(some.length, 'line')} copied`;
   };

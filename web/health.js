@@ -70,19 +70,23 @@ function showWork() {
   $('work').replaceChildren(...lines);
 }
 
+// Words of the state of a project
+const STATES = {ready: 'indexed', 'not indexed': 'not indexed', unfinished: 'indexed in part', indexing: 'being indexed', busy: 'busy', damaged: 'damaged', untrusted: 'not trusted'};
+
 function showFacts() {
   const {status, stats} = health, code = status && status.chunks !== null && status.state !== 'not indexed', facts = [];
   if (code) {
-    facts.push(['Project', status.state], ['Files', count(status.files)], ['Chunks', count(status.chunks)]);
-    if (status.pending) facts.push(['Without vector', count(status.pending)]);
-    if (status.seconds_since_scan !== null) facts.push(['Looked at', ago(status.seconds_since_scan)]);
-    facts.push(['Watcher', status.watcher ? 'running' : 'none'], ['Model', status.model || 'none']);
+    facts.push(['Project', STATES[status.state] || status.state], ['Files', count(status.files)], ['Pieces of code', count(status.chunks)]);
+    if (status.pending) facts.push(['Found by words only', count(status.pending)]);
+    if (status.seconds_since_scan !== null) facts.push(['Files looked at', ago(status.seconds_since_scan)]);
+    facts.push(['Kept up to date', status.watcher ? 'yes, by a watcher' : 'no watcher runs'], ['Model', status.model ? status.model.split('@')[0] : 'none']);
   }
   if (stats) {
-    facts.push(['Records', count(stats.records)], ['In the vector index', count(stats.indexed)]);
-    if (stats.tail) facts.push(['Scanned by queries', count(stats.tail)]);
-    if (stats.untexted) facts.push(['Not in the text index', count(stats.untexted)]);
-    if (stats.bytes !== undefined) facts.push(['Size', bytes(stats.bytes)]);
+    facts.push(['Records', count(stats.records)]);
+    if (stats.indexed) facts.push(['Vectors in the index', count(stats.indexed)]);
+    if (stats.tail) facts.push([stats.indexed ? 'Vectors not in it yet' : 'Vectors', count(stats.tail)]);
+    if (stats.untexted) facts.push(['Words not indexed yet', count(stats.untexted)]);
+    if (stats.bytes !== undefined) facts.push(['On disk', bytes(stats.bytes)]);
   }
   $('facts').replaceChildren(...facts.flatMap(([name, value]) => [h('dt', null, name), h('dd', null, value)]));
 }

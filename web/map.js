@@ -3,6 +3,7 @@
 const LIGHT = ['#1f6fb4', '#c4521b', '#2b8a3e', '#8e44ad', '#b8860b', '#0b8793', '#b5275c', '#5c5c00', '#4653c9', '#7a4b2a'];
 const DARK = ['#6db3f2', '#ff9b66', '#7bd88f', '#cf9bea', '#f2cc60', '#5fd7e0', '#ff85ab', '#cccf5a', '#9aa5ff', '#d3a27f'];
 const FOLDER = '/', PLACE = ''; // keys that no record has: colour by the folder of the path, by the cluster on the map
+const MOST_PLACES = 24; // as many as get a name; their colours come again, at other places
 const REACH = 12; // pixels from a point that still mean it
 
 const map = {
@@ -20,7 +21,7 @@ const map = {
 
 const isDark = () => getComputedStyle(document.documentElement).colorScheme === 'dark' ||
   !document.documentElement.dataset.theme && matchMedia('(prefers-color-scheme: dark)').matches;
-const colour = (i, palette) => i >= 0 && i < palette.length ? palette[i] : '#8a8a8a';
+const colour = (i, palette) => i >= 0 ? palette[i % palette.length] : '#8a8a8a';
 
 // ---- Where points are ----
 
@@ -155,7 +156,7 @@ function showLegend() {
 function group(points) {
   const counts = new Map();
   for (const p of points) if (p.group !== null) counts.set(p.group, (counts.get(p.group) || 0) + 1);
-  const named = [...counts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, LIGHT.length).map(([name, n]) => ({name, count: n}));
+  const named = [...counts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, $('map-key').value === PLACE ? MOST_PLACES : LIGHT.length).map(([name, n]) => ({name, count: n}));
   const at = new Map(named.map((g, i) => [g.name, i]));
   let rest = 0;
   for (const p of points) {

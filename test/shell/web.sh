@@ -24,6 +24,8 @@ project=$work/project
 mkdir -p "$project/.git"
 cp -r src/lib/base src/lib/query docs "$project/"
 printf 'int turning_text_function(void) { /* \342\200\256 */ return 1; }\n' > "$project/turning.c"
+awk 'BEGIN { for (i = 1; i <= 26000; i++) printf "int long_%d;\n", i }' > "$project/long.c"
+awk 'BEGIN { printf "# A wide page\n\n"; for (i = 0; i < 20000; i++) printf "wide %d ", i; print "" }' > "$project/wide.md"
 "$lode" index "$project" > "$work/index.log" 2>&1 || fail "the project is not indexed: $(tail -3 "$work/index.log")"
 printf 'int other_function(void);\n' > "$project/turning.c"
 awk 'BEGIN {
@@ -73,7 +75,15 @@ if [ "$opened" = "$url" ]; then ok; else bad "ui opened '$opened', wanted $url";
 part code
 part notes
 part map
+part widths
 stop
+
+# A server that is killed, and comes back at the same port
+start gone "$project" serve --port 0
+LODE=$lode PROJECT=$project SERVER=$server part gone
+kill -KILL "$server" 2> /dev/null
+wait "$server" 2> /dev/null || true
+server=
 
 head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n' > "$work/token"
 start token "$project" serve --port 0 --token-file "$work/token"

@@ -1,6 +1,6 @@
 // page.mjs PART URL CHROMIUM PROFILE PICTURES WORK - one part of test/shell/web.sh, in a Chromium of its own. Ends with "N passed, N failed".
 import {chromium} from 'playwright-core';
-import {execFileSync} from 'node:child_process';
+import {execFileSync, spawn} from 'node:child_process';
 import {readFileSync} from 'node:fs';
 
 const [part, url, executablePath, profile, pictures, work] = process.argv.slice(2);
@@ -120,6 +120,22 @@ const parts = {
     await page.goto(address);
     await page.waitForSelector('#file-text .here');
     check('the address opens the file again', true);
+    // very long files and text that turns
+    await page.goto(url + '#file=turning.c');
+    await settled(() => /turning_text/.test(document.getElementById('file-text').textContent));
+    check('text cannot turn a file', /\\u\{202e\}/.test(await text('#file-text')) && !/\u202e/.test(await text('#file-text')));
+    await page.goto(url + '#file=long.c&lines=15000');
+    await settled(() => document.getElementById('L15000'));
+    check('of a long file what is around is shown', /^Lines 9,000 to 20,999 of a very long file/.test(await text('#file-said')) && await page.locator('#file-text .row').count() === 12000, await text('#file-said'));
+    check('and it is the right line', /int long_15000;/.test(await text('#L15000')) && await page.locator('#L15000').isVisible(), await text('#L15000'));
+    await page.goto(url + '#file=long.c&lines=1');
+    await settled(() => document.getElementById('L1'));
+    check('another part is read when it is asked for', /^Lines 1 to 12,000 of/.test(await text('#file-said')), await text('#file-said'));
+    await page.goto(url + '#file=wide.md');
+    await settled(() => /more characters/.test(document.getElementById('file-text').textContent));
+    check('a line of a hundred thousand characters is cut', (await text('#file-text')).length < 10000, (await text('#file-text')).length);
+    await page.goto(address);
+    await page.waitForSelector('#file-text .here');
     await page.setViewportSize({width: 390, height: 800});
     check('a file fits a phone', await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), await page.evaluate(() => document.documentElement.scrollWidth));
     await page.emulateMedia({colorScheme: 'dark'});
@@ -450,6 +466,45 @@ const parts = {
     check('the page goes on when another process has indexed', !await page.locator('#offer').isVisible());
     await search('parse');
     check('and finds', await hits() > 0);
+  },
+
+  async gone() {
+    await page.goto(url);
+    await page.waitForSelector('#facts dt');
+    process.kill(Number(process.env.SERVER), 'SIGKILL');
+    await page.waitForSelector('#banner:not([hidden])');
+    check('a server that is gone is told, and is no damage', /No connection/.test(await text('#banner')) && await text('#pulse') === 'no answer', await text('#banner'));
+    await search('parse');
+    check('a search says so', /does not answer/.test(await text('#said')), await text('#said'));
+    await picture('gone');
+    await audit('gone');
+    const server = spawn(process.env.LODE, ['serve', '--port', new URL(url).port], {cwd: process.env.PROJECT, stdio: 'ignore'});
+    await page.waitForSelector('#banner', {state: 'hidden'});
+    check('the page goes on when the server is back', await text('#pulse') === 'well', await text('#pulse'));
+    await search('utf8 valid');
+    check('and finds', await hits() > 0);
+    server.kill();
+  },
+
+  // every view at the widths of a phone, a tablet and a screen, light and dark
+  async widths() {
+    for (const [device, width, height] of [['phone', 390, 844], ['tablet', 820, 1180], ['screen', 1440, 900]]) {
+      await page.setViewportSize({width, height});
+      for (const [name, address, ready] of [['search', '#in=code%3A&q=parse+a+json+number', '.hit'], ['file', '#file=base%2Fjson.c&lines=30-40', '#file-text .here'],
+        ['record', '#record=note-1&in=in%3Anotes', '#record-near a'], ['map', '#view=map&in=code%3A&q=parse+a+json+number', '#map[data-points]'], ['collection', '#in=in%3Anotes', '.hit']]) {
+        await page.goto('about:blank');
+        await page.goto(url + address);
+        await page.waitForSelector(ready);
+        await page.waitForSelector('#facts dt', {state: 'attached'});
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+        check(`${name} fits a ${device}`, wide <= width, wide);
+        for (const colorScheme of ['light', 'dark']) {
+          await page.emulateMedia({colorScheme});
+          await picture(`${device}-${name}-${colorScheme}`);
+          await audit(`${device} ${name} ${colorScheme}`);
+        }
+      }
+    }
   },
 
   async damage() {
