@@ -73,6 +73,8 @@ help:
 	@echo "make bench-vectors  vector search beside other libraries and databases, written to bench/VECTORS.md"
 	@echo "make bench-dist   the program of make dist beside the dynamic one, written to docs/PLATFORMS.md"
 	@echo "make bench        figures beside the peers, written to bench/RESULTS.md"
+	@echo "make bench-space FOLDER=store  where the bytes of a store are"
+	@echo "make bench-large  a vector index larger than its memory (ROWS, DIM, BUDGET)"
 	@echo "make bench-against REV=r  adds, batches, queries and opening beside those of revision r, and their instructions"
 
 clean:

@@ -246,10 +246,9 @@ void make_store(const char *folder, uint32_t n) {
   if (waitpid(pid, &status, 0) != pid || status != 0) fail("the store could not be filled");
 }
 
-void folder_size(const char *folder, double *files, double *bytes) {
+static void add_files(const char *folder, double *files, double *bytes) {
   DIR *dir = opendir(folder);
-  if (!dir) fail("%s cannot be listed", folder);
-  *files = *bytes = 0;
+  if (!dir) return;
   for (struct dirent *e; (e = readdir(dir)) != NULL;) {
     struct stat info;
     if (fstatat(dirfd(dir), e->d_name, &info, 0) < 0 || !S_ISREG(info.st_mode)) continue;
@@ -257,4 +256,14 @@ void folder_size(const char *folder, double *files, double *bytes) {
     *bytes += (double)info.st_size;
   }
   (void)closedir(dir);
+}
+
+void folder_size(const char *folder, double *files, double *bytes) {
+  char segments[4096];
+  struct stat info;
+  if (stat(folder, &info) < 0) fail("%s cannot be listed", folder);
+  if (snprintf(segments, sizeof segments, "%s/segments", folder) >= (int)sizeof segments) fail("FOLDER is too long");
+  *files = *bytes = 0;
+  add_files(folder, files, bytes);
+  add_files(segments, files, bytes);
 }

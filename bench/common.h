@@ -62,7 +62,7 @@ void optimize(opened *o);
 void fill_store(const char *folder, uint32_t n, bool indexed);
 /* The same, indexed, made by a process of its own that has ended when this returns. */
 void make_store(const char *folder, uint32_t n);
-/* Files in the folder and their bytes. */
+/* Files of a store and their bytes, segments of the vector index among them. */
 void folder_size(const char *folder, double *files, double *bytes);
 
 #endif

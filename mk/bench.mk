@@ -61,6 +61,21 @@ $(TRAIN_TOOLS): $(OUT)/tools/train/%: $(OUT)/tools/train/%.o $(TRAIN_OBJ) $(INSI
 .PHONY: train-tools
 train-tools: $(TRAIN_TOOLS)
 
+# Where the bytes of the store FOLDER are, by table and by section of the segments
+$(OUT)/bench_space: $(OUT)/bench/bench_space.o $(INSIDE)
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
+# A vector index that is larger than its memory: ROWS vectors of DIM dimensions with a budget of BUDGET MiB
+$(OUT)/bench_large: $(OUT)/bench/bench_large.o $(OUT)/bench/common.o $(INSIDE)
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -pie -o $@ $^ $(LIBS)
+.PHONY: bench-space bench-large
+bench-space: deps
+	@$(MAKE) --no-print-directory -j2 $(OUT)/bench_space
+	@$(OUT)/bench_space $(FOLDER)
+bench-large: deps
+	@$(MAKE) --no-print-directory -j2 $(OUT)/bench_large
+	@work=$$(mktemp -d "$${TMPDIR:-/tmp}/lode-large-XXXXXX") && trap 'rm -rf "$$work"' EXIT && \
+	  $(OUT)/bench_large large "$$work/store" $(or $(ROWS),10000000) $(or $(DIM),128) $(or $(BUDGET),512) 2000
+
 # How long a rescue of 135,464 x 384 takes, and what the Python binding costs
 .PHONY: bench-rescue bench-python
 bench-rescue: deps

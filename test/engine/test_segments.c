@@ -333,6 +333,62 @@ TEST(bulk_load_keeps_to_the_budget) {
   segments_limits.max_rows = 0;
 }
 
+/* The most memory that this process has had, in bytes; 0: not known. */
+static uint64_t most_memory(void) {
+  char line[200];
+  unsigned long kib = 0;
+  FILE *f = fopen("/proc/self/status", "r");
+  while (f && fgets(line, sizeof line, f))
+    if (sscanf(line, "VmHWM: %lu", &kib) == 1) break;
+  if (f) (void)fclose(f);
+  return (uint64_t)kib << 10;
+}
+
+/* Records with all that is indexed: words, metadata, vectors. */
+static void add_full_records(lode_collection *c, size_t first) {
+  enum { ROWS = 500, FLOATS = 256 };
+  static lode_record records[ROWS];
+  static float vectors[ROWS][FLOATS];
+  static char texts[ROWS][4][300];
+  lode_error err;
+  for (size_t i = 0; i < ROWS; i++) {
+    int len[3] = {snprintf(texts[i][0], 300, "id-%zu", first + i), 0,
+                  snprintf(texts[i][2], 300, "{\"a\":%zu,\"b\":\"value %u\",\"c\":%u}", first + i,
+                           (unsigned)test_below(1000), (unsigned)test_below(10))};
+    for (int w = 0; w < 40; w++)
+      len[1] += snprintf(texts[i][1] + len[1], (size_t)(300 - len[1]), "w%u ", (unsigned)test_below(20000));
+    for (size_t j = 0; j < FLOATS; j++) vectors[i][j] = (float)test_below(1000) + (j < 4 ? 1000 : 0);
+    records[i] = (lode_record){.id = {texts[i][0], (size_t)len[0]},
+                               .document = {texts[i][1], (size_t)len[1]},
+                               .metadata = {texts[i][2], (size_t)len[2]},
+                               .vector = vectors[i],
+                               .dimension = FLOATS};
+  }
+  OK(lode_add(c, NULL, records, ROWS, LODE_FAIL_EXISTING, NULL, &err));
+}
+
+/* Freed memory that the allocator keeps counts as well: whoever runs this sees no other. */
+TEST_SLOW(loading_and_building_keep_to_the_budget, 240) {
+  enum { BUDGET = 24 << 20, OWN = 8 << 20, ROWS = 20000 }; /* OWN: the program's code, buffers of threads */
+  lode_error err;
+  lode_store *store;
+  lode_collection *c;
+  lode_open_options o = {.create = true, .memory_bytes = BUDGET};
+  lode_collection_options how = {.create = true};
+  if (BUILD_ASAN || BUILD_TSAN) test_skip("sanitizers need several times as much");
+  test_srand(test_seed());
+  uint64_t before = most_memory();
+  if (!before) test_skip("this system does not say how much memory a process has had");
+  OK(lode_open(test_folder(), &o, &store, &err));
+  OK(lode_collection_open(store, (lode_str){"c", 1}, &how, &c, &err));
+  for (size_t i = 0; i < ROWS; i += 500) add_full_records(c, i);
+  OK(lode_optimize(store, (lode_progress){0}, &err));
+  uint64_t most = most_memory();
+  CHECKF(most - before <= BUDGET + OWN, "%.1f MiB more than before", (double)(most - before) / (1 << 20));
+  lode_collection_close(c);
+  lode_close(store);
+}
+
 TEST_SLOW(another_process_picks_segments_up, 120) {
   fixture k = {.no_background = true};
   int down[2], up[2];

@@ -287,6 +287,39 @@ TEST(dropped_memory_can_be_used_again) {
   mem_free(p);
 }
 
+/* Resident memory of this process, in bytes; 0: not known. */
+static uint64_t resident(void) {
+  unsigned long pages = 0, shown = 0;
+  FILE *f = fopen("/proc/self/statm", "r");
+  if (f && fscanf(f, "%lu %lu", &pages, &shown) != 2) shown = 0;
+  if (f) (void)fclose(f);
+  return (uint64_t)shown * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Every hundredth piece stays, so that the allocator cannot give back the end of what it has. */
+TEST(freed_memory_goes_back_to_the_system) {
+#ifdef __GLIBC__
+  enum { PIECES = 20000, BYTES = 2000 };
+  static void *pieces[PIECES];
+  if (BUILD_ASAN || BUILD_TSAN || !resident()) test_skip("another allocator, or the system does not tell");
+  for (size_t i = 0; i < PIECES; i++) {
+    pieces[i] = malloc(BYTES);
+    CHECK(pieces[i] != NULL);
+    memset(pieces[i], 1, BYTES);
+  }
+  for (size_t i = 0; i < PIECES; i++)
+    if (i % 100) free(pieces[i]);
+  uint64_t before = resident();
+  os_memory_trim();
+  uint64_t after = resident();
+  for (size_t i = 0; i < PIECES; i += 100) free(pieces[i]);
+  CHECKF(after + (20u << 20) < before, "%llu bytes before, %llu after", (unsigned long long)before,
+         (unsigned long long)after);
+#else
+  test_skip("only for the C library of GNU");
+#endif
+}
+
 /* ---- Watching ---- */
 
 static bool saw(os_dirwatch *w, int dir, const char *name, unsigned with, unsigned without) {

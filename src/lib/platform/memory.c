@@ -5,8 +5,20 @@
 #include "platform/platform_internal.h"
 
 #include <stdint.h>
+#include <stdlib.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <sys/mman.h>
 #include <unistd.h>
+
+void os_memory_trim(void) {
+#ifdef __GLIBC__
+  int saved = errno;
+  (void)malloc_trim(0);
+  errno = saved;
+#endif
+}
 
 #if OS_LINUX
 

@@ -15,6 +15,10 @@ typedef enum os_memory_use {
 /* Whole pages. Does what it can: failure does not matter. Keeps errno. */
 void os_memory_advise(void *p, size_t n, os_memory_use use);
 
+/* What was freed goes back to the system, as far as the allocator can do that. After work that needed much memory in
+ * small pieces: allocators keep it for the next time, and most of it counts as ours until then. */
+void os_memory_trim(void);
+
 /* Asks for AMX tiles, which a process must be granted. */
 bool os_cpu_grant_tiles(void);
 typedef enum os_cpu_feature { OS_CPU_ARM_CRC32, OS_CPU_ARM_DOTPROD } os_cpu_feature;

@@ -14,6 +14,8 @@
 
 #include <fcntl.h>
 
+#include "platform/memory.h"
+
 enum {
   BUILD_SAMPLE_ROWS = 4096,       /* vectors that the quantisation model is made from */
   BUILD_CHECK_EVERY = 16,         /* rows between two checks of the transaction's age */
@@ -394,6 +396,7 @@ static lode_status build_run(segments_store *segments, const segments_build_requ
   b.vector = mem_calloc(plan->dim, sizeof *b.vector);
   b.mean = mem_calloc(plan->dim, sizeof *b.mean);
   if (!b.vector || !b.mean) TRY_GOTO(err_nomem(err));
+  os_memory_trim(); /* a build may take half of the budget */
   TRY_GOTO(build_register_row(&b, err));
   st = build_segment(&b, err);
   build_end_reading(&b);
@@ -414,6 +417,7 @@ done:
   mem_free(b.tmp);
   mem_free(b.path);
   atomic_store(&segments->progress.total, 0);
+  os_memory_trim();
   return st;
 }
 

@@ -17,6 +17,8 @@
 #include "store/text_index.h"
 #include "store/tombstones.h"
 
+#include "platform/memory.h"
+
 #define MAINT_STEP_NS UINT64_C(1000000000)
 #define MAINT_STEP_TEXT_BYTES (8u << 20)
 #define MAINT_STEP_TERMS (1u << 20)
@@ -470,6 +472,7 @@ static lode_status maint_lock_and_work(store_db *db, int which, bool *more, lode
   TRY(store_lease_take(db, STORE_LEASE_WORK, err));
   lode_status st = maint_do_work(db, which, err);
   store_lease_end(db, STORE_LEASE_WORK);
+  os_memory_trim(); /* SQLite has freed the pages of a large transaction one by one */
   return st;
 }
 
