@@ -170,6 +170,10 @@ want 'cosine by schema' 200 '"hnsw":\{"space":"cosine","ef_construction":77.*"em
 S=$D/collections/$(field id)
 want 'records' 201 '' "$S/add" -d '{"ids":["near","far"],"embeddings":[[9,9],[1,0]]}'
 want 'are compared by it' 200 '^\{"ids":\[\["near","far"\]\]' "$S/query" -d '{"query_embeddings":[[1,1.2]]}'
+want 'not its space' 422 'space of a collection cannot be changed' -X PUT "$S" -d '{"new_configuration":{"spann":{"space":"ip"}}}'
+want 'shape before existence' 422 'new_metadata must be an object' -X PUT "$D/collections/00000000-0000-0000-0000-000000000000" -d '{"new_metadata":[]}'
+want 'a number beyond 32 bits' 422 'n_results must be a number' "$S/query" -d '{"query_embeddings":[[1,1]],"n_results":9007199254740993}'
+want 'a limit of 0 and a wrong filter' 400 '' "$S/delete" -d '{"where_document":{"$regex":"("},"limit":0}'
 want 'its figures change' 200 '' -X PUT "$S" -d '{"new_configuration":{"hnsw":{"ef_search":31}}}'
 want 'in both' 200 '"ef_search":31,.*"ef_search":31,.*"ef_search":31,' "$D/collections/by-schema"
 want 'spann' 200 '"hnsw":\{"space":"ip","ef_construction":100.*"spann":null' "$D/collections" -d "$(made by-spann "$(vector '{"space":"ip","spann":{"search_nprobe":9}}')")"

@@ -102,9 +102,10 @@ bool chroma_body_count(chroma_request *c, const char *key, uint64_t fallback, ui
   uint32_t node = chroma_body_key(c, 0, key);
   *value = fallback;
   if (!node) return true;
-  if (chroma_body_node(c, node)->type != JSON_NODE_INT || chroma_body_node(c, node)->u.i < 0)
-    return chroma_bad_shape(c, "%s must be a number that is not negative", key);
-  *value = (uint64_t)chroma_body_node(c, node)->u.i;
+  const json_node *x = chroma_body_node(c, node);
+  if (x->type != JSON_NODE_INT || x->u.i < 0 || x->u.i > UINT32_MAX)
+    return chroma_bad_shape(c, "%s must be a number from 0 to %u", key, UINT32_MAX);
+  *value = (uint64_t)x->u.i;
   return true;
 }
 

@@ -95,7 +95,9 @@ bool chroma_config_new(chroma_request *c, chroma_config *config);
 /* From a collection's parsed metadata; `node` is the value of "$chroma", or 0. */
 void chroma_config_load(chroma_request *c, const json_doc *json, uint32_t node, lode_metric metric,
                         chroma_config *config);
-/* Applies the request's new_configuration. */
+/* Is the request's new_configuration well formed? */
+bool chroma_config_check_update(chroma_request *c);
+/* Applies it. */
 bool chroma_config_update(chroma_request *c, chroma_config *config);
 bool chroma_config_is_default(const chroma_config *config);
 /* {"hnsw":{..},"spann":null,"embedding_function":..}, as clients see it, and the value of "$chroma". */

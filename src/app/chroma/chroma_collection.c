@@ -390,8 +390,6 @@ static bool coll_apply_changes(chroma_request *c, const lode_collection_info *in
   bool ok = false;
   lode_status st = LODE_OK;
   if (name_node) name = chroma_body_node(c, name_node)->u.s;
-  if (name_node && chroma_body_node(c, name_node)->type != JSON_NODE_STRING)
-    return chroma_bad_shape(c, "new_name must be a string");
   if ((name_node && !chroma_check_name(c, "Validation error: new_name: ", name)) ||
       (given && !coll_check_metadata(c, given)) || !coll_parse_metadata(c, info, &old))
     return false;
@@ -420,11 +418,21 @@ done:
   return ok;
 }
 
+/* What Chroma refuses before it looks for the collection. */
+static bool coll_check_changes(chroma_request *c) {
+  uint32_t name = chroma_body_key(c, 0, "new_name"), metadata = chroma_body_key(c, 0, "new_metadata");
+  if (name && chroma_body_node(c, name)->type != JSON_NODE_STRING)
+    return chroma_bad_shape(c, "new_name must be a string");
+  if (metadata && chroma_body_node(c, metadata)->type != JSON_NODE_OBJECT)
+    return chroma_bad_shape(c, "new_metadata must be an object");
+  return chroma_config_check_update(c);
+}
+
 bool chroma_do_update_collection(chroma_request *c) {
   uint64_t uid;
   coll_lookup f;
   lode_str name;
-  if (!chroma_coll_uid(c, &uid) || !coll_find(c, (lode_str){0}, uid, &f)) return false;
+  if (!coll_check_changes(c) || !chroma_coll_uid(c, &uid) || !coll_find(c, (lode_str){0}, uid, &f)) return false;
   bool ok =
       f.info && coll_is_shown(c, f.info->name, &name) ? coll_apply_changes(c, f.info, name) : chroma_no_collection(c);
   coll_lookup_release(&f);

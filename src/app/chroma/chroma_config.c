@@ -173,12 +173,19 @@ bool chroma_config_new(chroma_request *c, chroma_config *config) {
   return true;
 }
 
+bool chroma_config_check_update(chroma_request *c) {
+  chroma_config scratch = conf_defaults(LODE_L2);
+  uint32_t given = chroma_body_key(c, 0, "new_configuration");
+  if (!given) return true;
+  if (!conf_apply(c, given, &scratch)) return false;
+  uint32_t hnsw = chroma_body_key(c, given, "hnsw"), spann = chroma_body_key(c, given, "spann");
+  return !((hnsw && chroma_body_key(c, hnsw, "space")) || (spann && chroma_body_key(c, spann, "space"))) ||
+         chroma_bad_shape(c, "Invalid configuration: the space of a collection cannot be changed");
+}
+
 bool chroma_config_update(chroma_request *c, chroma_config *config) {
   uint32_t given = chroma_body_key(c, 0, "new_configuration");
-  lode_metric metric = config->metric;
-  if (!given) return true;
-  if (!conf_apply(c, given, config)) return false;
-  return config->metric == metric || chroma_invalid(c, "the space of a collection cannot be changed");
+  return !given || conf_apply(c, given, config);
 }
 
 static lode_str conf_copy_node(chroma_request *c, const json_doc *json, uint32_t node) {

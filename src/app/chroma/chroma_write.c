@@ -309,7 +309,7 @@ bool chroma_do_delete(chroma_request *c) {
   d.collection = handle->collection;
   st = chroma_check_may_change(c, handle->name);
   if (st == LODE_OK && limit != UINT64_MAX && filtered)
-    st = limit ? chroma_limit_selection(c, &d, limit, &rows) : LODE_OK;
+    st = chroma_limit_selection(c, &d, limit ? limit : 1, &rows); /* with 0 for the sake of a wrong filter */
   if (st == LODE_OK && limit && (filtered || asked))
     st = worker_stores_write(c->task->shared, chroma_run_deletion, &d, &c->err);
   lode_result_free(rows);
