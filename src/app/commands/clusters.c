@@ -23,7 +23,7 @@ enum {
   CLUSTER_CANDIDATES = 6, /* for the name of a cluster */
   CLUSTER_MAX_PLAIN = 48, /* bytes of a name to which a number can be added */
 };
-#define CLUSTER_MIN_SHARE 0.2        /* of its points that have the word */
+#define CLUSTER_MIN_SHARE 0.08       /* of its points that have the word */
 #define CLUSTER_MIN_FOLDER_SHARE 0.5 /* ... or lie in the folder */
 #define CLUSTER_MIN_LIFT 1.6         /* times as frequent as in all points */
 #define CLUSTER_DEEPER 0.5           /* a folder counts for more the deeper it is: it says more */
