@@ -41,12 +41,18 @@ static index_graph_view segment_graph_view(index_segment *segment) {
                             .entry_climbs = segment->info.entry_climbs};
 }
 
-/* Turns the pool of a walk into candidates: the allowed ones. */
+static const unsigned char *pool_row(const index_query *s, uint64_t entry) {
+  return s->segment->rows.data + (size_t)index_pool_ordinal(entry) * s->segment->stride;
+}
+
+/* Turns the pool of a walk into candidates: the allowed ones. Of a wide pool, the rows have left the cache. */
 static lode_status candidates_from_pool(index_query *s, lode_error *err) {
   const index_walk_scratch *walk = &s->scratch->walk;
   s->n_candidates = 0;
   for (size_t i = 0; i < walk->n && s->n_candidates < s->keep; i++) {
-    const unsigned char *row = s->segment->rows.data + (size_t)index_pool_ordinal(walk->pool[i]) * s->segment->stride;
+    if (i + INDEX_POOL_ROWS_AHEAD < walk->n)
+      __builtin_prefetch(pool_row(s, walk->pool[i + INDEX_POOL_ROWS_AHEAD]) + QUANT_SLOT_AT);
+    const unsigned char *row = pool_row(s, walk->pool[i]);
     uint32_t slot = quant_row_slot(row);
     if (slot >= s->segment->info.n) return index_query_damaged(err, "slot of a row");
     if (!index_query_allows(s, slot)) continue;

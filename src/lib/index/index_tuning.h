@@ -80,6 +80,7 @@ enum {
   INDEX_WALK_MAX_SEEDS = 64,   /* the most with entry climbs; a limit */
   /* Rows whose keys are computed together: all are prefetched before the first is needed. Not measured. */
   INDEX_STEP_ROWS = 64,
+  INDEX_POOL_ROWS_AHEAD = 16,  /* rows of the pool whose slots are asked for ahead; not measured */
   INDEX_WALK_LINKS_AHEAD = 8,  /* rows of links that are prefetched; not measured */
   INDEX_WALK_LINES_AHEAD = 14, /* cache lines of a row that are prefetched: then the hardware recognises the stream */
 };

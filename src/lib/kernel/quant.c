@@ -222,7 +222,7 @@ static uint32_t quant_bits_of_float(float f) {
 void quant_set_row_bias(unsigned char *row, float bias) { quant_set_top_bits32(row + 32, quant_bits_of_float(bias)); }
 
 /* Where the slot is in a row. */
-enum { SLOT_AT = 64, SLOT_END = QUANT_MIN_ROW_BYTES };
+enum { SLOT_AT = QUANT_SLOT_AT, SLOT_END = QUANT_MIN_ROW_BYTES };
 /* The codes of the bytes whose top bits are the slot. */
 static void quant_codes_beside_slot(const unsigned char *row, unsigned char *codes) {
   for (int i = 0; i < SLOT_END - SLOT_AT; i++) codes[i] = row[SLOT_AT + i] & 127;
@@ -280,7 +280,7 @@ float quant_encode_row(const quant_model *model, const float *vector, uint32_t s
   float bias = model->metric == LODE_IP ? 0 : quant_row_norm2(row, model->dim);
   if (model->metric == LODE_COSINE && by == 0) bias += model->unit * model->unit;
   quant_set_row_bias(row, bias);
-  quant_set_top_bits32(row + 64, slot);
+  quant_set_top_bits32(row + QUANT_SLOT_AT, slot);
   return (length2[0] + length2[1]) + (length2[2] + length2[3]);
 }
 

@@ -28,6 +28,7 @@
 
 enum {
   QUANT_MIN_ROW_BYTES = 96, /* smallest row: one byte for each bit of scale, bias and slot */
+  QUANT_SLOT_AT = 64,       /* the bytes from here to the last of these hold the slot */
   QUANT_ZERO = 64,          /* the code of zero in a row */
   QUANT_ROW_MAX = 63,       /* greatest magnitude in a row */
   QUANT_QUERY_MAX = 127,    /* greatest magnitude in a query */
@@ -80,7 +81,7 @@ static inline float quant_float_of_bits(uint32_t bits) {
 }
 static inline float quant_row_scale(const unsigned char *row) { return quant_float_of_bits(quant_top_bits32(row)); }
 static inline float quant_row_bias(const unsigned char *row) { return quant_float_of_bits(quant_top_bits32(row + 32)); }
-static inline uint32_t quant_row_slot(const unsigned char *row) { return quant_top_bits32(row + 64); }
+static inline uint32_t quant_row_slot(const unsigned char *row) { return quant_top_bits32(row + QUANT_SLOT_AT); }
 void quant_set_row_bias(unsigned char *row, float bias);
 
 /* Are the rows equal except for their slots? And a hash that is equal then. */
