@@ -331,7 +331,7 @@ run 0 doctor --repair; has repaired
 run 0 search sheep; silent "from now on"
 run 0 status --json; has '"trust":"ours"'
 mkdir -p "$tmp/notes/.lode" && cd "$tmp/notes" || exit 1
-run 0 db create memory; silent note
+run 0 db create memory; says "made a store"; silent "from now on"
 run 0 db collections; silent note
 mkdir "$tmp/agent" && sources "$tmp/agent" && cd "$tmp/agent" || exit 1
 ask_to_index

@@ -163,8 +163,7 @@ static void help_put_ops(strbuf *out, const op_group *g, const cli_style *style)
 static void help_put_topics(strbuf *out) {
   for (size_t i = 0; cli_topic_name(i); i++)
     strbuf_addf(out, "  %-*s%s\n", HELP_OP_COLUMN, cli_topic_name(i), cli_topic_about(i));
-  strbuf_addf(out, "  %-*s%s\n", HELP_OP_COLUMN, "docs",
-              "the documents: tutorials, a cookbook, every format; lode help docs lists them");
+  strbuf_addf(out, "  %-*s%s\n", HELP_OP_COLUMN, "docs", "the documents: first steps, a cookbook, formats");
 }
 
 void cli_help_group(strbuf *out, const char *group, const cli_style *style) {
