@@ -238,6 +238,11 @@ static bool glossary_is_code(lode_str text, size_t from, size_t to) {
   return after || (from > 1 && strchr(".:", text.data[from - 1]) && text.data[from - 2] != ' ');
 }
 
+/* One space between two words, also where some that say nothing were left out. */
+static void glossary_put_space(strbuf *out) {
+  if (out->len && out->data[out->len - 1] != ' ') strbuf_addch(out, ' ');
+}
+
 /* Three words that are one: "base de datos". *end gets where they end. */
 static bool glossary_put_phrase(const glossary_text *t, size_t from, size_t *end) {
   char key[GLOSSARY_MAX_KEY];
@@ -300,9 +305,9 @@ static size_t glossary_put_east(const glossary_text *t, size_t i) {
     word = found;
   }
   if (word.len) {
-    strbuf_addch(t->out, ' ');
+    glossary_put_space(t->out);
     strbuf_add(t->out, word.data, word.len);
-    strbuf_addch(t->out, ' ');
+    glossary_put_space(t->out);
   }
   (void)glossary_is_east(t->text, i, &size);
   return best ? best : i + size;
@@ -317,8 +322,11 @@ void search_glossary_translate(const search_glossary *glossary, search_language 
     size_t size = 1;
     if (c >= 0x80 && (east || glossary_is_mark(c))) {
       bool is_east = glossary_is_east(question, i, &size);
-      if (!is_east) strbuf_addch(out, ' '); /* marks of punctuation */
+      if (!is_east) glossary_put_space(out); /* marks of punctuation */
       i = is_east ? glossary_put_east(&t, i) : i + (size ? size : 1);
+    } else if (c <= ' ') {
+      glossary_put_space(out);
+      i++;
     } else if (east || !search_is_name_byte(c)) {
       strbuf_addch(out, (char)c);
       i++;
