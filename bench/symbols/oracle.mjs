@@ -3,13 +3,15 @@
 // Prints one line of a table: definitions (precision, recall), calls called resolved (precision), calls (recall). A call is counted where the
 // server names a definition inside the repository. Where it names a declaration of C, it is asked again there, until it names the definition;
 // if it knows none, the declaration itself counts, and Lode must name that. Lode's index of the folder is made here if there is none, and for
-// clangd a compile_commands.json with every folder of headers. ORACLE_SHOW=1 prints each difference.
+// clangd a compile_commands.json with every folder of headers. ORACLE_SHOW=1 prints each difference. "dump COMMAND" is a program that
+// prints all definitions and calls of the folder instead of a server: Javac.java.
 import { spawn, execFileSync } from 'node:child_process'
 import { readFileSync, existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { resolve, relative, join } from 'node:path'
 import { pathToFileURL, fileURLToPath } from 'node:url'
 
-const [lode, folder, language, command, count = '40'] = process.argv.slice(2)
+const [program_of_lode, folder, language, command, count = '40'] = process.argv.slice(2)
+const lode = resolve(program_of_lode)
 const root = resolve(folder)
 const run = (...args) => {
   try {
@@ -34,9 +36,18 @@ if (language === 'c' && !existsSync(`${root}/compile_commands.json`)) {
     arguments: ['cc', '-D_GNU_SOURCE', ...flags, '-c', file] }))))
 }
 
+// ---- What a compiler dumped ----
+const [program, ...args] = command.replace(/^dump /, '').split(' ')
+const dumped = command.startsWith('dump ') && { defs: new Map(), calls: new Map() }
+if (dumped)
+  for (const line of execFileSync(program, [...args, root], { maxBuffer: 1 << 30, stdio: ['ignore', 'pipe', 'inherit'] }).toString().split('\n').filter(Boolean)) {
+    const f = JSON.parse(line)
+    if (f.def) dumped.defs.set(f.path, [...(dumped.defs.get(f.path) ?? []), { name: f.def, line: f.line }])
+    else dumped.calls.set(`${f.path}:${f.line}:${f.column}`, f.to ?? { path: '../library', line: 1 })
+  }
+
 // ---- A client of the language server ----
-const [program, ...args] = command.split(' ')
-const server = spawn(program, args, { cwd: root, stdio: ['pipe', 'pipe', 'ignore'] })
+const server = dumped ? { stdout: { on() {} }, stdin: { write() {} }, kill() {} } : spawn(program, args, { cwd: root, stdio: ['pipe', 'pipe', 'ignore'] })
 let buffer = Buffer.alloc(0), next = 1
 const waiting = new Map()
 server.stdout.on('data', data => {
@@ -61,7 +72,7 @@ const send = message => {
   const body = JSON.stringify({ jsonrpc: '2.0', ...message })
   server.stdin.write(`Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
 }
-const ask = (method, params) => new Promise(done => {
+const ask = (method, params) => dumped ? null : new Promise(done => {
   const id = next++
   const timer = setTimeout(() => { waiting.delete(id); done(null) }, 60000)
   waiting.set(id, result => { clearTimeout(timer); done(result) })
@@ -92,7 +103,7 @@ const files = [...new Set(functions.map(d => d.path))]
 for (let i = files.length - 1; i > 0; i--) { const k = random(i + 1); [files[i], files[k]] = [files[k], files[i]] }
 const sample = files.slice(0, 20)
 for (const path of sample.slice(0, 5)) open(path)
-await new Promise(done => setTimeout(done, Number(process.env.ORACLE_WAIT_MS ?? 20000))) // until its index is ready
+if (!dumped) await new Promise(done => setTimeout(done, Number(process.env.ORACLE_WAIT_MS ?? 20000))) // until its index is ready
 
 // ---- Definitions: functions, methods and types ----
 const kinds = new Set(['function', 'method', 'constructor', 'class', 'struct', 'union', 'interface', 'trait', 'enum'])
@@ -109,7 +120,8 @@ for (const path of sample) {
     const at = s.selectionRange ?? s.location.range
     if (lsp_kinds.has(s.kind) && s.name && !(language === 'c' && depth && s.kind === 10)) theirs.push({ name: s.name.replace(/^.*[.)]/, '').replace(/[<(].*/, ''), line: at.start.line + 1 })
     walk(s.children, depth + 1) } }
-  walk(await ask('textDocument/documentSymbol', { textDocument: { uri: uri(path) } }), 0)
+  if (dumped) theirs.push(...(dumped.defs.get(path) ?? []).map(d => ({ ...d })))
+  else walk(await ask('textDocument/documentSymbol', { textDocument: { uri: uri(path) } }), 0)
   if (!theirs.length) continue
   const depths = []
   let depth = 0
@@ -140,6 +152,7 @@ const places_of = answer => [answer].flat().filter(Boolean).map(p => {
   return { path: relative(root, fileURLToPath(p.uri ?? p.targetUri)), line: at.line + 1, column: at.character }
 })
 const definition = async (path, line, column) => {
+  if (dumped) return [dumped.calls.get(`${path}:${line}:${column}`)].filter(Boolean)
   let places = places_of(await ask('textDocument/definition', { textDocument: { uri: uri(path) }, position: { line: line - 1, character: column } }))
   // from a definition clangd leads back to its declaration: only a header's place is asked about
   if (language !== 'c' || places.length !== 1 || !/\.h$/.test(places[0].path) || places[0].path.startsWith('..')) return places
@@ -164,7 +177,15 @@ for (const f of pool.slice(0, Number(count))) {
     const inside = places.filter(p => !p.path.startsWith('..') && !p.path.includes('node_modules'))
     const sure = e.at && !e.candidates
     const [path, line] = e.at ? [e.at.replace(/:\d+$/, ''), Number(/:(\d+)$/.exec(e.at)[1])] : []
-    const same = inside.some(p => p.path === path && p.line >= line && p.line <= line + 12)
+    let same = inside.some(p => p.path === path && p.line >= line && p.line <= line + 12)
+    // the server knows a declaration in a header only, Lode a definition: asked again when it has read the file that Lode names
+    if (!same && sure && language === 'c' && inside.length === 1 && /\.h$/.test(inside[0].path) && /\.c$/.test(path)) {
+      open(path)
+      for (let tries = 0; tries < 4 && !same; tries++) {
+        await new Promise(done => setTimeout(done, 500))
+        same = (await definition(e.path, e.line, column)).some(p => p.path === path && p.line >= line && p.line <= line + 12)
+      }
+    }
     if (sure) { calls.resolved++; calls.right += same }
     if (inside.length) { calls.inside++; calls.found += sure && same }
     if (process.env.ORACLE_SHOW && ((sure && !same) || (inside.length && !same)))

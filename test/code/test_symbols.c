@@ -68,6 +68,36 @@ TEST(a_table_says_what_is_defined_and_what_is_used) {
   parser_pool_close(pool);
 }
 
+TEST(a_macro_before_a_function_is_not_its_name) {
+  static const char text[] =
+      "static void printflike(3, 4)\nadd_value(char **buf, const char *fmt, ...)\n{\n  go(buf);\n}\n"
+      "int plain(int a) { return a; }\n";
+  parser_pool *pool = open_pool();
+  parser_pool_result r = {0};
+  chunk_symbols s = {0};
+  if (symbols_of(pool, "c", str_of(text), &r, &s)) {
+    CHECK(find_def(&s, "add_value") && !find_def(&s, "printflike"));
+    CHECK(r.chunks.n && str_eq(r.chunks.items[0].name, STR_LIT("add_value")));
+  }
+  chunk_symbols_release(&s);
+  parser_pool_result_release(&r);
+  parser_pool_close(pool);
+}
+
+TEST(values_of_an_enum_have_no_lone_brace) {
+  static const char text[] = "enum E {\n  A,\n  B {\n    x: u8,\n  },\n}\n";
+  parser_pool *pool = open_pool();
+  parser_pool_result r = {0};
+  chunk_symbols s = {0};
+  if (symbols_of(pool, "rust", str_of(text), &r, &s)) {
+    const chunk_def *b = find_def(&s, "B");
+    CHECK(b && str_eq(b->signature, STR_LIT("B")));
+  }
+  chunk_symbols_release(&s);
+  parser_pool_result_release(&r);
+  parser_pool_close(pool);
+}
+
 static const char *qualifier_of(const chunk_symbols *s, const char *name, char out[200]) {
   const chunk_ref *c = find_ref(s, CHUNK_USE_CALL, name);
   snprintf(out, 200, "%.*s", c ? (int)c->qualifier.len : 4, c ? c->qualifier.data : "none");

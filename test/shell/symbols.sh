@@ -246,6 +246,19 @@ run 0 refs pool_open --json; check "one call of pool_open: $out" [ "$(grep -o '"
 run 0 callees main --json; has '"to":"printf","at":null'
 run 0 callees 'c/main.c:main' --json; has '"at":"c/main.c:2"'; hasnt 'c/pool.c:3'
 
+# what overrides something outside of the project may not be what is called; a test's method is not; a declaration leads to the definition
+mkdir -p java/over py/tests; printf 'class Wrapped implements Outside {\n  @Override\n  public int only_here() { return 1; }\n}\n' >java/over/Wrapped.java
+printf 'class User {\n  int use() { return whatever().only_here(); }\n}\n' >java/over/User.java
+printf 'class Mock:\n    def of_a_mock(self):\n        pass\n' >py/tests/test_mock.py
+printf 'def uses_mock(x):\n    x.of_a_mock()\n' >py/uses_mock.py
+printf 'int in_other_c(void);\n' >c/all.h; printf 'int in_other_c(void) { return 1; }\n' >c/other.c
+printf '#include "all.h"\nint asks_other(void) { return in_other_c(); }\n' >c/asks.c
+"$lode" index >/dev/null 2>&1
+run 0 callees User.use --json; has '"to":"Wrapped.only_here"'; has '"candidates":1'
+run 0 callees uses_mock --json; hasnt Mock
+run 0 callees asks_other --json; has '"at":"c/other.c:1"'; hasnt candidates
+rm -r java/over py/tests py/uses_mock.py c/all.h c/other.c c/asks.c
+
 # several functions may be meant: said so, with how many
 mkdir -p amb; printf 'class A1:\n    def twin_call(self):\n        pass\nclass A2:\n    def twin_call(self):\n        pass\n' >amb/a.py
 printf 'def use_it(x):\n    x.twin_call()\n' >amb/b.py

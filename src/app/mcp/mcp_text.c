@@ -179,7 +179,9 @@ void mcp_put_short_row(strbuf *out, const op_row *row, lode_str path, bool signa
 }
 
 static void mcp_put_candidates(strbuf *out, const op_row *row) {
-  if (op_row_get(row, "candidates"))
+  if (op_row_get(row, "candidates") && op_row_get_count(row, "candidates") == 1)
+    strbuf_addstr(out, " (perhaps)");
+  else if (op_row_get(row, "candidates"))
     strbuf_addf(out, " (one of %llu candidates)", (unsigned long long)op_row_get_count(row, "candidates"));
 }
 

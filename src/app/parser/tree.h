@@ -57,6 +57,8 @@ bool parser_is_class(lang_kind kind);
 void parser_split_name(lode_str name, lode_str *scope, lode_str *last);
 /* Without quotes, pointer signs and type arguments: "Point<T>" is Point. */
 lode_str parser_bare_name(lode_str name);
+/* The name of a C function before which a macro with arguments stands, if that was taken for its name. */
+lode_str parser_behind_macro(lode_str text, lode_str name);
 /* The last part of a definition's name, and the scope it names. */
 void parser_names_of(const parser_def *def, lode_str *scope, lode_str *last);
 /* The definition without its body; it may be several lines long. */

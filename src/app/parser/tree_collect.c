@@ -73,7 +73,8 @@ static lode_str collect_name_of(const collect_state *w, const lang_rule *rule, T
   if (ts_node_is_null(name)) return STR_LIT("");
   uint32_t start = ts_node_start_byte(name), end = ts_node_end_byte(name);
   if (start > end || end > w->text.len) return STR_LIT("");
-  return (lode_str){w->text.data + start, end - start};
+  lode_str text = {w->text.data + start, end - start};
+  return scope ? text : parser_behind_macro(w->text, text);
 }
 
 /* Is it the next clause of the previous definition: f 0 = ..., f n = ...? */

@@ -38,6 +38,19 @@ lode_str parser_bare_name(lode_str s) {
   return s;
 }
 
+/* static void printflike(3, 4) name(...): what looks like the name is a macro, whose arguments are numbers. */
+lode_str parser_behind_macro(lode_str text, lode_str name) {
+  const char *end = text.data + text.len, *at = name.data + name.len, *args;
+  if (!name.len || at < text.data || at >= end || *at != '(') return name;
+  for (args = ++at; at < end && (isdigit((unsigned char)*at) || *at == ',' || *at == ' ');) at++;
+  if (at == args || at == end || *at++ != ')') return name;
+  while (at < end && (isspace((unsigned char)*at) || *at == '*')) at++;
+  const char *from = at;
+  while (at < end && (isalnum((unsigned char)*at) || *at == '_')) at++;
+  return at > from && at < end && *at == '(' && !isdigit((unsigned char)*from) ? (lode_str){from, (size_t)(at - from)}
+                                                                               : name;
+}
+
 void parser_names_of(const parser_def *d, lode_str *scope, lode_str *last) {
   parser_split_name(parser_bare_name(d->name), scope, last);
   if (scope->len == 0) *scope = parser_bare_name(d->scope);

@@ -213,7 +213,7 @@ static lode_str symbols_trim_name(const symbols_walk *w, lode_str name) {
 static uint32_t symbols_define(symbols_walk *w, TSNode node, const lang_rule *rule, const symbols_frame *f) {
   parser_def p = {.node = node, .rule = rule, .end = ts_node_end_byte(node)};
   TSNode name = parser_name_node(rule, node, false), scope = parser_name_node(rule, node, true);
-  p.name = ts_node_is_null(name) ? STR_LIT("") : symbols_text(w, name);
+  p.name = ts_node_is_null(name) ? STR_LIT("") : parser_behind_macro(w->text, symbols_text(w, name));
   p.scope = ts_node_is_null(scope) ? STR_LIT("") : symbols_text(w, scope);
   chunk_def d = {.kind = rule->kind, .outer = f->def, .line = ts_node_start_point(node).row + 1};
   d.end_line = ts_node_end_point(node).row + (ts_node_end_point(node).column > 0);
@@ -261,6 +261,7 @@ static void symbols_define_member(symbols_walk *w, TSNode node, const symbols_fr
   d.type = symbols_declared_type(w, node, d.kind == LANG_KIND_METHOD);
   const char *line_end = all.len ? memchr(all.data, '\n', all.len) : NULL;
   d.signature = line_end ? (lode_str){all.data, (size_t)(line_end - all.data)} : all;
+  while (d.signature.len > d.name.len && strchr("{ \t\r", d.signature.data[d.signature.len - 1])) d.signature.len--;
   symbols_claim(w, d.name.data);
   (void)symbols_add_def(w, &d);
 }

@@ -6,6 +6,7 @@
  */
 #include "symbols/symbols.h"
 
+#include "scan/scan.h"
 #include "symbols/symbol_tuning.h"
 
 typedef struct resolve_state {
@@ -342,6 +343,12 @@ static int resolve_score_owned(const resolve_state *s, symbols_id id) {
   return 0;
 }
 
+/* Code does not use what its tests and examples define. */
+static bool resolve_is_of_a_test(const resolve_state *s, symbols_id id) {
+  const unsigned aside = SCAN_PATH_TEST | SCAN_PATH_EXAMPLE;
+  return (scan_path_flags(s->w->files[id.file].path) & aside) && !(scan_path_flags(resolve_file(s)->path) & aside);
+}
+
 static int resolve_score(const resolve_state *s, symbols_id id) {
   const symbols_file *f = &s->w->files[id.file];
   const chunk_def *d = symbols_def(s->w, id);
@@ -363,7 +370,8 @@ static int resolve_score(const resolve_state *s, symbols_id id) {
     score = resolve_score_owned(s, id);
   }
   bool known = s->n_types || s->bare;
-  if (!score && !known && parent.len && d->kind != LANG_KIND_CONSTRUCTOR) score = SYMBOLS_SCORE_WEAK;
+  if (!score && !known && parent.len && d->kind != LANG_KIND_CONSTRUCTOR && !resolve_is_of_a_test(s, id))
+    score = SYMBOLS_SCORE_WEAK;
   /* a variable that holds a function is called, too, but a function comes first */
   if (s->r->use == CHUNK_USE_CALL && score >= 30 && !symbols_is_function(d->kind) && !symbols_is_type(d->kind))
     score -= 10;
@@ -387,6 +395,19 @@ static bool resolve_is_better(const symbols_world *w, symbols_id a, symbols_id b
   if (x->declared != y->declared) return y->declared;
   if (symbols_is_type(x->kind) != symbols_is_type(y->kind)) return symbols_is_type(x->kind);
   return a.file == b.file ? a.def < b.def : a.file < b.file;
+}
+
+/* Does it override something outside of the project? That may be what a value of which nothing is known has. What it
+ * overrides in the project would be a candidate, too. */
+static bool resolve_is_override(const symbols_world *w, symbols_id id) {
+  static const char *const words[] = {"@Override ", "override "};
+  lode_str s = symbols_def(w, id)->signature;
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    size_t n = strlen(words[i]);
+    for (size_t at = 0; at + n <= s.len; at++)
+      if ((at == 0 || s.data[at - 1] == ' ') && memcmp(s.data + at, words[i], n) == 0) return true;
+  }
+  return false;
 }
 
 static void resolve_take(const resolve_state *s, symbols_target *t, symbols_id id, int score) {
@@ -427,6 +448,6 @@ lode_status symbols_resolve(symbols_world *w, uint32_t file, const chunk_ref *re
   }
   /* the header that declares it is included, the file that defines it is not: the definition is meant */
   if (t->total == 1 && symbols_def(w, t->ids[0])->declared && definitions.total == 1) *t = definitions;
-  t->resolved = defined && t->total == 1;
+  t->resolved = defined && t->total == 1 && !(t->score <= SYMBOLS_SCORE_WEAK && resolve_is_override(w, t->ids[0]));
   return LODE_OK;
 }
