@@ -78,6 +78,16 @@ part map
 part widths
 stop
 
+# A large collection: with LODE_TEST_FULL
+if [ -n "${LODE_TEST_FULL:-}" ]; then
+  awk 'BEGIN { srand(7); for (i = 0; i < 60000; i++) { printf "{\"id\":\"r%d\",\"document\":\"record word%d of t%d\",\"metadata\":{\"topic\":\"t%d\"},\"embedding\":[", i, i, i % 10, i % 10
+    for (k = 0; k < 16; k++) printf "%s%.3f", k ? "," : "", rand() - 0.5 + 2 * (k == i % 10); print "]}" } }' |
+    "$lode" db add large --create --metric cosine --store "$work/large" > "$work/add.log" 2>&1 || fail "no large collection: $(cat "$work/add.log")"
+  start large "$work" serve --port 0 --store "$work/large"
+  part large
+  stop
+fi
+
 # A server that is killed, and comes back at the same port
 start gone "$project" serve --port 0
 LODE=$lode PROJECT=$project SERVER=$server part gone

@@ -486,6 +486,29 @@ const parts = {
     server.kill();
   },
 
+  // 60,000 records: looking, asking, the largest map
+  async large() {
+    await page.goto(url + '#in=in%3Alarge');
+    await settled(() => document.querySelectorAll('.hit').length === 20);
+    check('a large collection is counted', /60,000 records/.test(await text('#collections')), await text('#collections'));
+    await page.selectOption('#narrow', 'topic');
+    await page.waitForSelector('#values button');
+    check('its values too', /t0 6,000/.test(await text('#values')), await text('#values'));
+    await search('word777');
+    check('a search finds', /word777\b/.test(await text('.hit .prose')), await text('.hit'));
+    await page.click('#tab-map');
+    await page.waitForSelector('#map[data-points="5000"]');
+    await page.selectOption('#map-sample', '10000');
+    await page.waitForSelector('#map[data-points="10000"]');
+    check('ten thousand of them are on the map', /10,000 of 60,000 records/.test(await text('#map-said')), await text('#map-said'));
+    const began = Date.now();
+    await page.focus('#map');
+    for (let i = 0; i < 20; i++) await page.keyboard.press('ArrowRight');
+    check('and it can be walked', await page.locator('#map-tip').isVisible());
+    console.log(`large: a step on the map took ${Math.round((Date.now() - began) / 20)} ms`);
+    await picture('large');
+  },
+
   // every view at the widths of a phone, a tablet and a screen, light and dark
   async widths() {
     for (const [device, width, height] of [['phone', 390, 844], ['tablet', 820, 1180], ['screen', 1440, 900]]) {
