@@ -112,6 +112,12 @@ TEST(text_as_it_stands_is_known) {
   CHECK(held("cannot open", code) > 0 && held("cannot open", code) < 0.1); /* who asks may mean anything */
   CHECK(held("open_the_gate", code) == 0);                                 /* a name: definitions decide */
   CHECK(held("", code) == 0 && held("fail", "") == 0);
+  /* plain words: all of them in order, in any case, at any place, and only then */
+  static const char words[] = "retained Messages\nARE (stored";
+  CHECK(held("retained messages are stored", words) > 0 && held("RETAINED MESSAGES ARE STORED", words) > 0);
+  CHECK(held("messages are stored", words) > 0 && held("retained messages are", words) > 0);
+  CHECK(held("retained messages are store", words) == 0 && held("retained message are stored", words) == 0);
+  CHECK(held("retained messages are stored", "stored") == 0 && held("the retained messages are stored", words) == 0);
 }
 
 /* What no grammar parses: heads between #ifdefs, attributes that are macros. */

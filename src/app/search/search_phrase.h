@@ -13,10 +13,11 @@ typedef struct search_phrase {
   lode_str text;                      /* as it was given, without white space at its ends */
   uint64_t hash[SEARCH_PHRASE_WORDS]; /* of each word, ignoring case */
   uint32_t length[SEARCH_PHRASE_WORDS];
-  size_t n;     /* words; more are ignored */
-  size_t bytes; /* of all words */
-  bool plain;   /* nothing but words: perhaps a question */
-  bool cased;   /* a capital letter that does not begin the text: a name, or copied */
+  size_t n;         /* words; more are ignored */
+  size_t bytes;     /* of all words */
+  lode_str longest; /* of the words */
+  bool plain;       /* nothing but words: perhaps a question */
+  bool cased;       /* a capital letter that does not begin the text: a name, or copied */
 } search_phrase;
 
 void search_phrase_parse(lode_str text, search_phrase *phrase);
