@@ -55,8 +55,8 @@ rm "$tmp/state/liblode.sources"
 check "one whose build did not end is refused" sh -c "! '$tmp/state/tools/dist/sources.sh' check '$tmp/state/liblode.sources' 2>/dev/null"
 
 # Wheels: the metadata of today, and the library of the C library that the name tells; it has every function of today's header and no more
-names() { # LIBRARY
-  case "$1" in *.dylib) "$llvm_nm" -g --defined-only "$1" | awk '{ sub(/^_/, "", $3); print $3 }' ;; *) "$llvm_nm" -D --defined-only "$1" | awk '{ print $3 }' ;; esac | LC_ALL=C sort -u
+names() { # LIBRARY; zig's linker exports two names of its own from what is built for macOS
+  case "$1" in *.dylib) "$llvm_nm" -g --defined-only "$1" | awk '{ sub(/^_/, "", $3); print $3 }' | grep -vxE '__dso_handle|_mh_dylib_header' ;; *) "$llvm_nm" -D --defined-only "$1" | awk '{ print $3 }' ;; esac | LC_ALL=C sort -u
 }
 llvm_nm=$(command -v llvm-nm || ls /usr/bin/llvm-nm-* 2>/dev/null | head -n 1)
 "$here/tools/public-names.sh" >"$tmp/declared"
@@ -111,7 +111,7 @@ done
 # inside ROOT COMMAND: with /proc and /dev/null, no network
 cat >"$tmp/inside.sh" <<'SH'
 mount -t proc proc "$1/proc" && mount --bind /dev/null "$1/dev/null" && ip link set lo up 2>/dev/null
-exec chroot "$1" /usr/bin/env -i PATH=/home/user/.local/bin:/bin:/usr/bin HOME=/home/user sh -c "$2"
+exec chroot "$1" /usr/bin/env -i PATH=/home/user/.local/bin:/bin:/usr/bin:/sbin:/usr/sbin HOME=/home/user sh -c "$2"
 SH
 inside() { unshare --mount --net --pid --fork sh "$tmp/inside.sh" "$1" "$2"; }
 
@@ -152,7 +152,7 @@ try_musl() { # NAME ROOT
   mkdir -p "$2/lib"
   cp -L "$loader" "$2/lib/"
   cp "$musl_library" "$2/lib/"
-  check "$1: a program for it" "$zig" cc -target "$machine-linux-musl" -dynamic -I"$here/include" -o "$2/home/user/notes" "$here/examples/notes.c" "$musl_library"
+  check "$1: a program for it" "$zig" cc -target "$machine-linux-musl" -dynamic -O2 -fno-sanitize=undefined -I"$here/include" -o "$2/home/user/notes" "$here/examples/notes.c" "$musl_library"
   check "$1: it adds and finds" inside "$2" "cd /home/user && ./notes notes.store"
 }
 
