@@ -39,7 +39,7 @@ last = db.execute("select name from collections order by rowid desc limit 1").fe
 db.execute("update collections set name = 'code' where name = ?", (last,))
 db.commit()
 EOF
-printf '#!/bin/sh\necho '"'"'{"table":"code","rows":1,"records":1,"metric":"l2"}'"'"'\n' > "$tmp/python" && chmod +x "$tmp/python"
+printf '#!/bin/sh\necho '"'"'{"table":"code","version":1,"rows":1,"records":1,"metric":"l2"}'"'"'\n' > "$tmp/python" && chmod +x "$tmp/python"
 cli=$(cat << EOF
 db create code
 db create quality
