@@ -490,6 +490,7 @@ for client in claude-code cursor vscode codex gemini windsurf opencode zed kiro 
   check "$file names lode" grep -q '"mcp"' "$file"
   # an entry in the user's own settings names the project, in words that lode takes
   [ $client != windsurf ] && [ $client != zed ] || check "what $client starts" "$lode" mcp "$(sed -n 's/.*"mcp", "\([^"]*\)"\].*/\1/p' "$file")" < /dev/null
+  [ $client != kilo ] || check "kilo's own form: $file" grep -q '"type": "local"' .kilo/kilo.jsonc
   cp "$file" "$tmp/once"
   run mcp install --client $client --json
   case $out in *'"state":"same"'*) ok ;; *) bad "twice: $out" ;; esac

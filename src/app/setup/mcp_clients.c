@@ -70,7 +70,13 @@ static const client_def client_table[] = {
      true},
     {"kiro", "Kiro", ".kiro/settings/mcp.json", {".kiro", "~/.kiro", NULL}, "mcpServers", CLIENT_FORM_SERVERS, false},
     {"roo", "Roo Code", ".roo/mcp.json", {".roo", NULL, NULL}, "mcpServers", CLIENT_FORM_SERVERS, false},
-    {"kilo", "Kilo Code", ".kilocode/mcp.json", {".kilocode", NULL, NULL}, "mcpServers", CLIENT_FORM_SERVERS, false},
+    {"kilo",
+     "Kilo Code",
+     ".kilo/kilo.jsonc",
+     {".kilo", ".kilocode", "~/.config/kilo"},
+     "mcp",
+     CLIENT_FORM_LOCAL,
+     false},
     {"qwen", "Qwen Code", ".qwen/settings.json", {".qwen", "~/.qwen", NULL}, "mcpServers", CLIENT_FORM_SERVERS, false},
 };
 
