@@ -57,11 +57,12 @@ async function likeRecord(collection, id, where, signal) {
   return found.rows.filter(row => row.id !== id).slice(0, state.limit).map(row => hitOfRecord(collection, row));
 }
 
-// A page of a collection; state.next says where the one after it begins, if there is one
-async function readPage(collection, where, after, signal) {
-  const part = {collection, ...(where && {where})}, {rows, summary} = await call('db/get', {...part, limit: STEP, ...(after && {after})}, signal);
-  const more = summary.next && await call('db/get', {...part, limit: 1, after: summary.next, include: []}, signal);
-  state.next = more && more.rows.length ? summary.next : null;
+// A page of a collection; state.next says where the one after it begins, if there is one. Not by cursor: those of a cluster are larger than
+// the whole numbers that JavaScript can tell apart.
+async function readPage(collection, where, offset, signal) {
+  const part = {collection, ...(where && {where})}, {rows} = await call('db/get', {...part, limit: STEP, offset}, signal);
+  const more = rows.length === STEP && await call('db/get', {...part, limit: 1, offset: offset + STEP, include: []}, signal);
+  state.next = more && more.rows.length ? offset + STEP : null;
   offerKeysOf(rows);
   return rows;
 }
@@ -71,7 +72,7 @@ async function ask(query, where, signal) {
   if (searchesCode()) return (await call('search', codeArgs(query), signal)).rows.map(hitOfSearch);
   const collection = collectionOf();
   if (!query) { // nothing asked: what there is
-    return (await readPage(collection, where, null, signal)).map(row => hitOfRecord(collection, row));
+    return (await readPage(collection, where, 0, signal)).map(row => hitOfRecord(collection, row));
   }
   const {rows} = await call('db/query', {collection, text: query, k: state.limit, ...(where && {where})}, signal);
   return rows.map(row => hitOfRecord(collection, row));
