@@ -32,6 +32,7 @@ cat >"$work/usr/share/lintian/overrides/lode" <<'TEXT'
 lode: statically-linked-binary *
 lode: embedded-library *
 lode: unstripped-binary-or-object *
+lode: shared-library-lacks-prerequisites *
 TEXT
 cat >"$work/DEBIAN/control" <<TEXT
 Package: lode
