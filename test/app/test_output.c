@@ -262,7 +262,7 @@ TEST(hits_of_a_search) {
   end(&s, "\033[35msrc/net.c\033[32m:41-67\033[0m  \033[2mBackoff \033[0m\033[1mnext\033[0m  \033[2mfunction  2.31"
           "\033[33m  (the file changed since it was indexed)\033[0m  (2 more like it)\033[0m\n"
           "        \033[2mbm25              \033[0m 12.50    \033[2mpath              \033[0m  1.00\n"
-          "\033[2m      41 │ \033[0m    \033[1;33mretry\033[0m\n");
+          "\033[2m      41 │ \033[0m    \033[0m\033[1;31mretry\033[0m\n");
   begin(&s, NULL, "search");
   s.writer.files_only = true;
   put_hit(&s, "x");
