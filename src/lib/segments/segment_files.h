@@ -71,7 +71,7 @@ void segments_suspect(segments_store *segments, uint64_t id, lode_status st, con
 void segments_mark_missing(segments_store *segments, uint64_t id);
 bool segments_is_missing(const segments_store *segments, uint64_t id);
 bool segments_is_suspect(segments_store *segments, uint64_t id);
-/* If vectors of a placed segment were missed at their places at least this often, the builder is to make it anew. */
+/* If vectors of a placed segment were missed at their places at least this often, the builder rebuilds it. */
 void segments_note_moved(const segments_file *seg, uint64_t times);
 void segments_clear_suspect(segments_store *segments, uint64_t id);
 
