@@ -159,8 +159,10 @@ test-sqlite: deps-test
 test-full:
 	@LODE_TEST_FULL=1 $(MAKE) --no-print-directory test
 
-# The same beside more busy processes than cores, with a fresh seed each time: everything beside two for each core, then
-# what races (threads, processes, locks, answers of one moment) beside twelve. BUSY_RUNS= names other runs for the second.
+# The same beside more busy processes than cores, with a fresh seed each time: everything, three tests at once and a busy process
+# for each core (the tests are each other's load), then what races (threads, processes, locks, answers of one moment) beside twelve.
+# BUSY_RUNS= names other runs for the second.
+BUSY_JOBS = $(shell expr 3 '*' $$(getconf _NPROCESSORS_ONLN))
 RACES := threads moments processes locks killed crash supervisor api_upkeep
 BUSY_RUNS ?= $(filter $(addprefix asan/,$(addsuffix =%,$(RACES))),$(ASAN_RUNS)) $(TSAN_RUNS)
 .PHONY: test-busy
@@ -169,7 +171,8 @@ test-busy: deps-test grammars
 	@$(MAKE) --no-print-directory -j2 SAN=asan tests
 	@$(MAKE) --no-print-directory -j2 SAN=tsan tests-tsan
 	@$(MAKE) --no-print-directory test-model
-	@LODE_MODELS=$(CURDIR)/$(BUILD)/models LODE_TEST_BUSY=2 test/support/busy.sh test/support/run.sh $(SHELL_RUNS) $(ASAN_RUNS) $(TSAN_RUNS)
+	@LODE_MODELS=$(CURDIR)/$(BUILD)/models LODE_TEST_BUSY=1 LODE_TEST_PATIENCE=6 LODE_TEST_JOBS=$(BUSY_JOBS) \
+	  test/support/busy.sh test/support/run.sh $(SHELL_RUNS) $(ASAN_RUNS) $(TSAN_RUNS)
 	@LODE_MODELS=$(CURDIR)/$(BUILD)/models LODE_TEST_BUSY=12 test/support/busy.sh test/support/run.sh $(BUSY_RUNS)
 
 .PHONY: tests-tsan
