@@ -173,7 +173,8 @@ test-busy: deps-test grammars
 	@$(MAKE) --no-print-directory test-model
 	@LODE_MODELS=$(CURDIR)/$(BUILD)/models LODE_TEST_BUSY=1 LODE_TEST_PATIENCE=6 LODE_TEST_JOBS=$(BUSY_JOBS) \
 	  test/support/busy.sh test/support/run.sh $(SHELL_RUNS) $(ASAN_RUNS) $(TSAN_RUNS)
-	@LODE_MODELS=$(CURDIR)/$(BUILD)/models LODE_TEST_BUSY=12 test/support/busy.sh test/support/run.sh $(BUSY_RUNS)
+	@LODE_MODELS=$(CURDIR)/$(BUILD)/models LODE_TEST_BUSY=9 LODE_TEST_PATIENCE=13 LODE_TEST_JOBS=$(BUSY_JOBS) \
+	  test/support/busy.sh test/support/run.sh $(BUSY_RUNS)
 
 .PHONY: tests-tsan
 tests-tsan: $(foreach t,$(TSAN_TESTS),$(OUT)/test/test_$(t))
