@@ -575,6 +575,41 @@ TEST(the_filter_decides_what_an_index_proposes) {
   fixture_close(&k);
 }
 
+/* A segment shows its k nearest. Where the filter rejects some of them, what comes next may be in that segment, too, and
+ * farther matches from elsewhere do not take its place. */
+TEST(matches_that_a_segment_did_not_show_are_asked_for) {
+  const lode_query_request seven = {.select.where = STR_LIT("{\"n\":7}")};
+  fixture_answer *a = malloc(sizeof *a);
+  CHECK(a != NULL);
+  for (lode_metric metric = LODE_L2; metric <= LODE_IP; metric++) {
+    fixture k = {.no_background = true};
+    float end[2] = {metric == LODE_L2 ? 0 : 1, 0};
+    test_srand(test_seed());
+    fixture_limits(100, 2000);
+    fixture_open(&k, test_folder(), metric, 2);
+    for (size_t i = 0; i < 400; i++) { /* 5 arrays, 20 that match, 275 others; outside of the segment 100 that match */
+      float x = metric == LODE_L2 ? (float)i : 1000 - (float)i, v[2] = {x, metric == LODE_COSINE ? (float)i * 9 : 0};
+      char id[16];
+      lode_error err;
+      lode_str meta = str_of(i < 5 ? "{\"n\":[7,8]}" : i < 25 || i >= 300 ? "{\"n\":7}" : "{\"n\":3}");
+      lode_record r = {.vector = v, .dimension = 2, .metadata = meta};
+      r.id = (lode_str){id, (size_t)snprintf(id, sizeof id, "%zu", i)};
+      OK(lode_add(k.c, NULL, &r, 1, LODE_FAIL_EXISTING, NULL, &err));
+      if (i == 299) fixture_optimize(&k);
+    }
+    CHECK(fixture_stats(&k).segments == 1 && fixture_stats(&k).tail == 100);
+    fixture_query(&k, end, 10, NULL, NULL, a); /* the snapshot is there from now on */
+    for (int use = 0; use < 4; use++) {
+      fixture_query(&k, end, 10, &seven, NULL, a);
+      CHECKF(a->n == 10, "metric %d, use %d: %zu", metric, use, a->n);
+      for (size_t i = 0; i < a->n; i++)
+        CHECKF((size_t)a->id[i] == 5 + i, "metric %d, use %d, place %zu: %zu", metric, use, i, (size_t)a->id[i]);
+    }
+    fixture_close(&k);
+  }
+  free(a);
+}
+
 TEST(k_beyond_everything_gives_all) {
   fixture k = {.no_background = true};
   fixture_answer *a = malloc(sizeof *a);

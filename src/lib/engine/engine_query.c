@@ -127,7 +127,7 @@ static lode_status query_confirm_hits(query_run *q, engine_best *best, size_t wa
     const kernel_neighbour *c = i < best->top.n ? &best->top.heap[i] : &best->ties[i - best->top.n];
     engine_hit hit;
     bool found, changed;
-    if (hits->n >= want && c->distance > hits->v[hits->n - 1].distance) break;
+    if (c->distance > best->reach || (hits->n >= want && c->distance > hits->v[hits->n - 1].distance)) break;
     TRY(query_read_hit(q, c->key, c->aux, &found, &changed, &hit, err));
     q->trace.confirmed++;
     q->trace.matched += found;

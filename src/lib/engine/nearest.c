@@ -392,6 +392,7 @@ lode_status engine_nearest_init(engine_nearest *near, engine_reader *reader, con
   for (size_t q = 0; q < n; q++) {
     near->norms[q] = kernel_dot(queries + q * near->dim, queries + q * near->dim, near->dim);
     near->best[q].top.k = plan->candidates;
+    near->best[q].reach = INFINITY;
   }
   return LODE_OK;
 }
@@ -417,6 +418,7 @@ static void nearest_start_over(engine_nearest *near) {
     near->best[q].top.n = near->best[q].n_ties = 0;
     near->best[q].top.k = near->plan->candidates;
     near->best[q].full = false;
+    near->best[q].reach = INFINITY;
   }
 }
 

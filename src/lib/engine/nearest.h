@@ -14,7 +14,8 @@ typedef struct engine_best {
   size_t cap;
   kernel_neighbour *ties;
   size_t n_ties, cap_ties;
-  bool full; /* candidates were left out; all are farther than those held */
+  bool full;   /* candidates were left out; all are farther than those held, or than `reach` */
+  float reach; /* nothing that is at most this far was left out; INFINITY: nothing at all, or only for want of room */
 } engine_best;
 
 typedef struct engine_nearest {

@@ -101,6 +101,15 @@ static lode_status segsearch_set_bound(segsearch_ctx *ctx, const engine_best *be
   return LODE_OK;
 }
 
+/* A segment shows its k nearest, and what is not farther than the bound: beyond that it may have more, which are nearer
+ * than candidates from elsewhere. */
+static void segsearch_limit_reach(engine_best *best, const index_hit *hits, size_t n, size_t k,
+                                  const index_search_request *request) {
+  if (n >= k && hits[k - 1].distance < best->reach) best->reach = hits[k - 1].distance;
+  if (request->bounded && request->bound < best->reach) best->reach = request->bound;
+  if (n >= k || request->bounded) best->full = true;
+}
+
 /* The hits of one query in one segment. */
 static lode_status segsearch_query(segsearch_ctx *ctx, index_segment *segment, index_search_request *request, size_t k,
                                    size_t *n, lode_error *err) {
@@ -132,7 +141,7 @@ static lode_status segsearch_one(engine_nearest *near, segsearch_ctx *ctx, size_
     TRY(segsearch_set_bound(ctx, best, k, &request, err));
     TRY(segsearch_query(ctx, segment, &request, k, &n, err));
     TRY(segsearch_push_hits(best, ctx->hits, n, err));
-    if (n >= k || request.bounded) best->full = true; /* there may be more */
+    segsearch_limit_reach(best, ctx->hits, n, k, &request);
     engine_snapshot_trim(near->reader->handle->store, ctx->v);
   }
   segments_note_moved(ctx->v->segs[seg].seg, (uint64_t)segment->info.n);
