@@ -575,8 +575,8 @@ TEST(the_filter_decides_what_an_index_proposes) {
   fixture_close(&k);
 }
 
-/* A segment shows its k nearest. Where the filter rejects some of them, what comes next may be in that segment, too, and
- * farther matches from elsewhere do not take its place. */
+/* A segment shows its k nearest. Where the filter rejects some of them, what comes next may be in that segment, too,
+ * and farther matches from elsewhere do not take its place. */
 TEST(matches_that_a_segment_did_not_show_are_asked_for) {
   const lode_query_request seven = {.select.where = STR_LIT("{\"n\":7}")};
   fixture_answer *a = malloc(sizeof *a);
