@@ -11,6 +11,8 @@ DIST_TARGETS ?= x86_64-linux-musl aarch64-linux-musl aarch64-macos x86_64-macos
 DIST_PROGRAM := x86_64-linux-musl aarch64-linux-musl aarch64-macos x86_64-macos
 DIST_GLIBC   := x86_64-linux-gnu.2.17 aarch64-linux-gnu.2.17
 DIST_MACOS   := 11.0
+# How many compilers run at a time
+DIST_JOBS    ?= $(shell getconf _NPROCESSORS_ONLN)
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 
 .PHONY: dist-fetch
@@ -44,14 +46,14 @@ dist_ar = $(DIST_ZIG) ar
 dist_lib_files = $(foreach l,$(filter-out $(3),$(call dist_of,$(1),libs)),$(DIST)/$(1)/libs/lib$(l).a) $(call dist_of,$(1),more)
 dist_obj = $(foreach o,$(2),$(DIST)/$(1)/release/tools/dist/static/$(o).o)
 # $(call dist_make,TARGET,WHAT): builds files of Lode for a target. No debug information and no paths: the same bytes in every folder.
-dist_make = $(MAKE) --no-print-directory -j2 BUILD=$(DIST)/$(1) SAN= PLATFORM= SYSTEM=$(if $(findstring macos,$(1)),darwin,elf) \
+dist_make = $(MAKE) --no-print-directory -j$(DIST_JOBS) BUILD=$(DIST)/$(1) SAN= PLATFORM= SYSTEM=$(if $(findstring macos,$(1)),darwin,elf) \
   CC="$(call dist_cc,$(1))" AR="$(dist_ar)" WERROR= PREFIX=/usr/local HARDEN="-fstack-protector-strong -fPIC" \
   CFLAGS="-g0 -fno-sanitize=undefined -ffile-prefix-map=$(CURDIR)=. -DCURL_STATICLIB -DLODE_GRAMMARS_LINKED -funwind-tables $(call dist_of,$(1),flags)" \
   PKG_CFLAGS="-isystem $(DIST)/$(1)/libs/include" TS=$(DIST_SRC)/grammars/node_modules/tree-sitter/vendor/tree-sitter/lib $(2)
 
 .PHONY: $(addprefix dist-libs-,$(DIST_PROGRAM) $(DIST_GLIBC)) $(addprefix dist-lode-,$(DIST_PROGRAM)) $(addprefix dist-shared-,$(DIST_PROGRAM) $(DIST_GLIBC))
 $(addprefix dist-libs-,$(DIST_PROGRAM) $(DIST_GLIBC)): dist-libs-%: dist-fetch
-	@$(MAKE) --no-print-directory -j2 -f tools/dist/libs.mk SRC=$(DIST_SRC) OUT=$(DIST)/$*/libs LIBS="$(call dist_of,$*,libs)" \
+	@$(MAKE) --no-print-directory -j$(DIST_JOBS) -f tools/dist/libs.mk SRC=$(DIST_SRC) OUT=$(DIST)/$*/libs LIBS="$(call dist_of,$*,libs)" \
 	  CC="$(call dist_cc,$*)" AR="$(dist_ar)" all
 
 # A sum of the sources is put beside what is built of them, once it is built: packages are made of one state (tools/dist/sources.sh)
@@ -62,7 +64,7 @@ dist_after   = mv $(dist_sources).now $(dist_sources)
 # lode, and lode-parser with all grammars; always linked, because make does not see the libraries
 $(addprefix dist-lode-,$(DIST_PROGRAM)): dist-lode-%: dist-libs-%
 	@$(call dist_before,$*,lode)
-	@$(MAKE) --no-print-directory -j2 -f tools/dist/grammars.mk SRC=$(DIST_SRC) OUT=$(DIST)/$*/grammars CC="$(call dist_cc,$*)" all
+	@$(MAKE) --no-print-directory -j$(DIST_JOBS) -f tools/dist/grammars.mk SRC=$(DIST_SRC) OUT=$(DIST)/$*/grammars CC="$(call dist_cc,$*)" all
 	@rm -f $(DIST)/$*/release/lode $(DIST)/$*/release/lode-parser
 	@$(call dist_make,$*,LDFLAGS="$(call dist_of,$*,link)" LODE_EXTRA="$(call dist_obj,$*,libraries $(call dist_of,$*,static))" \
 	  PKG_LIBS="$(call dist_lib_files,$*)" $(DIST)/$*/release/lode)
@@ -109,6 +111,8 @@ dist-packages:
 	@for t in $(filter %-linux-musl,$(DIST_TARGETS)); do tools/dist/static_deb.sh $$t $(DIST_OUT) || exit 1; done
 	@tools/dist/npm.sh $(DIST_OUT) $(DIST_TARGETS)
 	@tools/dist/lgpl.sh $(DIST_OUT)
+	@for t in $(DIST_TARGETS); do tools/dist/budget.sh parts $(DIST)/stage/$$t $$(ls $(DIST)/$$t/release/liblode.so.$(VERSION) $(DIST)/$$t/release/liblode.$(VERSION).dylib 2>/dev/null) || exit 1; done
+	@tools/dist/budget.sh packages $$(ls $(DIST_OUT)/*)
 	@cd $(DIST_OUT) && sha256sum * >SHA256SUMS
 
 # Packages for this Debian, linked with its libraries

@@ -24,9 +24,17 @@ musl_wheel=$(ls "$out/lodekit-$version"-*musllinux*"$machine".whl 2>/dev/null)
 # ---- The files themselves ----
 
 [ ! -f "$out/SHA256SUMS" ] || check "SHA256SUMS" sh -c "cd '$out' && sha256sum -c SHA256SUMS"
-for file in "$out"/*.whl "$out"/*.tgz "$out"/*.tar.gz "$out"/*.deb; do
-  check "$(basename "$file") has at most 25 MB" test "$(stat -c %s "$file")" -le 25000000
-done
+budget=$here/tools/dist/budget.sh
+for file in "$out"/*.whl "$out"/*.tgz "$out"/*.tar.gz "$out"/*.deb; do check "$(basename "$file") is within its budget" "$budget" packages "$file"; done
+mkdir -p "$tmp/large/bin" "$tmp/large/lib/lode" "$tmp/large/share/lode/models" "$tmp/large/share/doc"
+for file in bin/lode lib/lode/lode-parser share/lode/models/code.model share/doc/README.md; do echo small >"$tmp/large/$file"; done
+echo small >"$tmp/large.so"
+check "small parts are within their budgets" "$budget" parts "$tmp/large" "$tmp/large.so"
+head -c 13100000 /dev/urandom >"$tmp/large/share/lode/models/code.model"
+check "a model above its budget is refused" sh -c "! '$budget' parts '$tmp/large' '$tmp/large.so' 2>'$tmp/refusal' && grep -q 'models takes' '$tmp/refusal'"
+head -c 25000001 /dev/zero >"$tmp/large.whl"
+check "a package above its budget is refused" sh -c "! '$budget' packages '$tmp/large.whl' 2>'$tmp/refusal' && grep -q 'at most 25000000' '$tmp/refusal'"
+rm -rf "$tmp"/large*
 tar -xzf "$tarball" -C "$tmp"
 tree=$tmp/lode-$version-linux-$machine
 check "lode needs no library" sh -c "! readelf -d '$tree/bin/lode' | grep -q NEEDED"

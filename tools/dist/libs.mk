@@ -15,8 +15,12 @@ all: $(LIBS:%=$(OUT)/lib%.a) $(OUT)/include/complete
 sqlite.src   := $(SRC)/sqlite/sqlite3/sqlite3.c
 sqlite.flags := -DSQLITE_THREADSAFE=1 -DSQLITE_ENABLE_FTS5 -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_MAX_VARIABLE_NUMBER=250000
 
-pcre2.src   := $(filter-out %/pcre2_jit_match.c %/pcre2_jit_misc.c %/pcre2_ucptables.c,$(wildcard $(SRC)/pcre2/upstream/src/*.c))
-pcre2.flags := -I$(SRC)/pcre2/upstream/src -I$(SRC)/pcre2/upstream/deps -I$(SRC)/pcre2/upstream/include -DPCRE2_CODE_UNIT_WIDTH=8 \
+# Not those that others include, that are tests, or that make tables; three files are copied from those that the source brings for all systems
+PCRE2       := $(SRC)/pcre2/src
+PCRE2_NOT   := $(foreach f,jit_match jit_misc jit_test ucptables dftables fuzzsupport printint,$(PCRE2)/pcre2_$(f).c)
+PCRE2_MADE  := $(addprefix $(PCRE2)/,config.h pcre2.h pcre2_chartables.c)
+pcre2.src   := $(sort $(filter-out $(PCRE2_NOT),$(wildcard $(PCRE2)/pcre2_*.c)) $(PCRE2)/pcre2_chartables.c)
+pcre2.flags := -I$(PCRE2) -I$(SRC)/pcre2/deps -DPCRE2_CODE_UNIT_WIDTH=8 \
   -DHAVE_CONFIG_H -DHAVE_STDLIB_H -DHAVE_MEMMOVE -DPCRE2_STATIC -DSTDC_HEADERS -DSUPPORT_PCRE2_8 -DSUPPORT_UNICODE -DSUPPORT_JIT
 
 utf8proc.src   := $(SRC)/utf8proc/utf8proc/utf8proc.c
@@ -41,9 +45,13 @@ mimalloc.src   := $(SRC)/mimalloc/c_src/mimalloc/v2/src/static.c
 mimalloc.flags := -I$(SRC)/mimalloc/c_src/mimalloc/v2/include -DMI_MALLOC_OVERRIDE=1 -DMI_STATIC_LIB -DMI_BUILD_RELEASE -DNDEBUG \
   -ftls-model=local-exec -fno-builtin-malloc -Wno-builtin-macro-redefined -D__DATE__='""' -D__TIME__='""'
 
+# A source that fetch.sh has replaced may have old times; the sum that lies beside it has the time of fetching
+sums            = $(patsubst %,$(SRC)/%.sum,$(or $($(1).sums),$(1)))
+curl.sums       := curl mbedtls
+microhttpd.sums := libmicrohttpd
 define library
 $(1).obj := $$(patsubst $(SRC)/%.c,$(OUT)/obj/%.o,$$($(1).src))
-$$($(1).obj): $(OUT)/obj/%.o: $(SRC)/%.c tools/dist/libs.mk $(wildcard $(CONFIG)/*.h)
+$$($(1).obj): $(OUT)/obj/%.o: $(SRC)/%.c tools/dist/libs.mk $(wildcard $(CONFIG)/*.h) $(call sums,$(1))
 	@mkdir -p $$(@D)
 	@$(CC) $(FLAGS) $$($(1).flags) -c -o $$@ $$<
 $(OUT)/lib$(1).a: $$($(1).obj)
@@ -52,10 +60,15 @@ $(OUT)/lib$(1).a: $$($(1).obj)
 	@$(AR) rcsD $$@ $$^
 endef
 $(foreach l,$(LIBS),$(eval $(call library,$(l))))
+$(pcre2.obj): $(PCRE2_MADE)
+$(PCRE2)/%.h: $(PCRE2)/%.h.generic
+	@cp $< $@
+$(PCRE2)/%.c: $(PCRE2)/%.c.dist
+	@cp $< $@
 
 # The headers that Lode includes
-$(OUT)/include/complete: tools/dist/libs.mk
+$(OUT)/include/complete: tools/dist/libs.mk $(PCRE2_MADE) $(foreach l,$(LIBS),$(call sums,$(l)))
 	@rm -rf $(@D) && mkdir -p $(@D)
-	@cp $(SRC)/sqlite/sqlite3/sqlite3.h $(SRC)/pcre2/upstream/include/pcre2.h $(SRC)/utf8proc/utf8proc/utf8proc.h $(MHD)/include/microhttpd.h $(@D)/
+	@cp $(SRC)/sqlite/sqlite3/sqlite3.h $(PCRE2)/pcre2.h $(SRC)/utf8proc/utf8proc/utf8proc.h $(MHD)/include/microhttpd.h $(@D)/
 	@cp -r $(CURL)/include/curl $(@D)/curl
 	@: >$@

@@ -16,6 +16,7 @@ text_of() {
     utf8proc) echo $src/utf8proc/utf8proc/LICENSE.md ;;
     curl) echo $src/curl/curl/COPYING ;;
     mbedtls) echo $src/mbedtls/LICENSE ;;
+    pcre2) echo $src/pcre2/LICENCE.md ;;
     mimalloc) echo $src/mimalloc/c_src/mimalloc/v2/LICENSE ;;
     *) echo "$src/$1/COPYING" ;;
   esac
@@ -26,9 +27,7 @@ install -m 644 LICENSE "$out/lode.txt"
 tools/dist/parts.sh "$target" | while read -r name rest; do
   case "$name" in
     sqlite) echo "SQLite is in the public domain (https://sqlite.org/copyright.html)." >"$out/sqlite.txt" ;;
-    # the text in the crate is that of the crate
-    pcre2) head_of $src/pcre2/upstream/src/pcre2_compile.c >"$out/pcre2.txt" ;;
-    sljit) head_of $src/pcre2/upstream/deps/sljit/sljit_src/sljitLir.c >"$out/sljit.txt" ;;
+    sljit) head_of $src/pcre2/deps/sljit/sljit_src/sljitLir.c >"$out/sljit.txt" ;;
     *) install -m 644 "$(text_of "$name")" "$out/$name.txt" ;;
   esac
 done

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MHD_config.h - libmicrohttpd for `make dist`, in place of what its configure finds out: no TLS, no authentication, no
  * cookies, no forms, none of which lode serve uses. */
-#define VERSION "1.0.1"
+#define VERSION "1.0.10"
 #define PACKAGE_VERSION VERSION
 
 #define HAVE_MESSAGES 1
