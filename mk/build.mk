@@ -58,8 +58,9 @@ APP_ALL    := $(OUT)/inside/app.a
 INSIDE     := $(APP_ALL) $(LIB_ALL)
 
 # Grammars are compiled once for all kinds of builds and platforms. lode-parser is built where tree-sitter's source has been fetched.
+# Programs of a platform lie one folder deeper, and look for the models of this tree as the others do.
 GRAMMARS   := $(BUILD)/grammars
-$(if $(PLATFORM),$(shell mkdir -p $(BUILD) && ln -sfn ../grammars $(BUILD)/grammars))
+$(if $(PLATFORM),$(shell mkdir -p $(BUILD) $(BUILD)/../models && ln -sfn ../grammars $(BUILD)/grammars && ln -sfn ../../models/code $(BUILD)/../models/code))
 TS         := $(GRAMMARS)/npm/node_modules/tree-sitter/vendor/tree-sitter/lib
 PARSER_OBJ := $(call obj,$(PARSER_SRC))
 PARSER     := $(if $(wildcard $(TS)/src/lib.c),$(OUT)/lode-parser)

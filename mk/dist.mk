@@ -130,7 +130,9 @@ DIST_LODE  := $(DIST)/stage/$(DIST_HOST)/bin/lode
 DIST_SO    := $(CURDIR)/$(DIST)/$(call dist_glibc,$(DIST_HOST))/release/liblode.so
 DIST_RUNS   = $(foreach t,cli code mcp trust hostile agents index_guard,dist/$(t)="test/shell/$(t).sh $(DIST_LODE)")
 DIST_RUNS  += dist/serve="env LODE_TEST_NO_TLS=1 test/shell/serve.sh $(DIST_LODE)" dist/python="env LODE_LIBRARY=$(DIST_SO) test/shell/python.sh $(DIST_LODE)"
-DIST_RUNS  += dist/packages="test/shell/dist.sh $(DIST_OUT) $(foreach s,$(DIST_SUITES),$(DIST)/chroot/$(s))" dist/qemu="test/shell/dist_qemu.sh $(DIST)/stage"
+DIST_RUNS  += dist/clients="test/shell/clients.sh $(DIST_LODE)"
+DIST_RUNS  += dist/packages="test/shell/dist.sh $(DIST_OUT) $(foreach s,$(DIST_SUITES),$(DIST)/chroot/$(s))"
+DIST_RUNS  += dist/qemu="test/shell/dist_qemu.sh $(DIST)/stage" $(foreach t,mcp trust hostile,dist/qemu_$(t)="test/shell/dist_qemu.sh $(DIST)/stage $(t)")
 DIST_RUNS  += dist/examples="env LODE_LIBRARY=$(DIST_SO) test/shell/examples.sh $(DIST_LODE)"
 DIST_RUNS  += dist/trace="test/shell/dist_trace.sh $(DIST_ZIG)"
 .PHONY: test-dist

@@ -116,12 +116,13 @@ done
 
 # ---- In other roots ----
 
-# inside ROOT COMMAND: with /proc and /dev/null, no network
+# inside ROOT COMMAND: with /proc and /dev/null, no network; serving ROOT COMMAND: the same, but on this system's loopback
 cat >"$tmp/inside.sh" <<'SH'
 mount -t proc proc "$1/proc" && mount --bind /dev/null "$1/dev/null" && ip link set lo up 2>/dev/null
 exec chroot "$1" /usr/bin/env -i PATH=/home/user/.local/bin:/bin:/usr/bin:/sbin:/usr/sbin HOME=/home/user sh -c "$2"
 SH
 inside() { unshare --mount --net --pid --fork sh "$tmp/inside.sh" "$1" "$2"; }
+serving() { exec unshare --mount --pid --fork --kill-child=TERM sh "$tmp/inside.sh" "$1" "exec $2"; }
 
 prepare() { # ROOT: a project and the artefacts
   mkdir -p "$1/proc" "$1/dev" "$1/tmp" "$1/home/user/project"
@@ -136,6 +137,19 @@ try_deb() { # NAME ROOT
   check "$1: its files are as they were packed" inside "$2" "dpkg -V lode"
   check "$1: dpkg -r" inside "$2" "dpkg -r lode && [ ! -e /usr/bin/lode ]"
 }
+# Chroma's own client for Python, which test/shell/clients.sh has fetched, from this system against the server in ROOT
+try_client() { # NAME ROOT
+  local python=$here/build/clients/venv/bin/python server port=
+  if [ ! -x "$python" ]; then skip "$1: Chroma's client is not in build/clients (test/shell/clients.sh)"; return; fi
+  : >"$tmp/chroma.log"
+  serving "$2" "lode serve --store /tmp/chroma --port 0" 2>"$tmp/chroma.log" >/dev/null &
+  server=$!
+  for _ in $(seq 60); do grep -q 'is ready' "$tmp/chroma.log" && break; sleep 1; done
+  port=$(sed -n 's/.* at http:[^ ]*:\([0-9]*\)[,;].*/\1/p' "$tmp/chroma.log" | head -n 1)
+  check "$1: Chroma's client ($(tail -n 1 "$tmp/chroma.log"))" "$python" "$here/test/clients/chroma.py" 127.0.0.1 "$port"
+  kill "$server"
+  wait "$server"
+}
 try_tarball() { # NAME ROOT
   check "$1: install.sh without root's help" inside "$2" "/home/user/unpacked/install.sh"
   check "$1: --version" inside "$2" "lode --version"
@@ -146,6 +160,7 @@ try_tarball() { # NAME ROOT
   check "$1: serve answers" inside "$2" "cd /home/user && { lode serve --store served --port 18123 >/dev/null 2>/tmp/serve.log & } ;
     for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do grep -q 'is ready' /tmp/serve.log && break; sleep 1; done
     grep -q 'is ready' /tmp/serve.log"
+  try_client "$1" "$2"
   check "$1: a crash report has names" inside "$2" "cd /home/user && { lode serve --store crashed --port 18124 >/dev/null 2>/tmp/crash.log & pid=\$!; } ;
     for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do grep -q 'is ready' /tmp/crash.log && break; sleep 1; done
     worker=\$(sed -n 's/.*worker \\([0-9]*\\) is ready.*/\\1/p' /tmp/crash.log | head -n 1)

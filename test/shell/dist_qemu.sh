@@ -1,6 +1,6 @@
 #!/bin/bash
-# dist_qemu.sh STAGE - the core of what the program does, for the machine that this one is not, under qemu-user: version, index, search,
-# a collection written, queried and verified
+# dist_qemu.sh STAGE [SCRIPT] - the core of what the program does, for the machine that this one is not, under qemu-user: version, index, search,
+# a collection written, queried and verified; or test/shell/SCRIPT.sh with that program
 set -u
 here=$(cd "$(dirname "$0")/../.." && pwd)
 passed=0 failed=0
@@ -25,6 +25,12 @@ printf '#!/bin/sh\nexec %s %s "$@"\n' "$qemu" "$stage/lib/lode/lode-parser" >"$t
 chmod +x "$tmp/bin/lode-parser"
 export LODE_PARSER=$tmp/bin/lode-parser LODE_MODELS=$stage/share/lode/models
 lode() { "$qemu" "$stage/bin/lode" "$@"; }
+if [ -n "${2:-}" ]; then
+  printf '#!/bin/sh\nexec %s %s "$@"\n' "$qemu" "$stage/bin/lode" >"$tmp/bin/lode"
+  chmod +x "$tmp/bin/lode"
+  LODE_TEST_PATIENCE=$((${LODE_TEST_PATIENCE:-1} * 10)) LODE_TEST_PLATFORM=qemu "$here/test/shell/$2.sh" "$tmp/bin/lode"
+  exit
+fi
 cp "$here"/src/lib/base/*.[ch] "$tmp/project/"
 cp "$here"/bindings/python/lode/*.py "$tmp/project/"
 check "--version" lode --version
