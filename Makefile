@@ -4,7 +4,8 @@
 # mk/test.mk     test programs, sanitizers, fuzzing, everything that `make test` runs
 # mk/bench.mk    figures beside the peers, training of the model for code
 # mk/install.mk  installing
-# mk/dist.mk     self-contained programs, packages for other machines
+# mk/dist.mk     self-contained programs for other machines
+# mk/packages.mk packages of them, and the tests of these
 
 VERSION  := $(shell sed -n 's/^\#define LODE_VERSION_TEXT "\(.*\)"/\1/p' include/lode.h)
 ABI      := $(shell sed -n 's/^\#define LODE_ABI \([0-9]*\).*/\1/p' include/lode.h)
@@ -31,6 +32,7 @@ include mk/test.mk
 include mk/bench.mk
 include mk/install.mk
 include mk/dist.mk
+include mk/packages.mk
 
 .PHONY: quickstart
 quickstart: deps grammars

@@ -1,4 +1,4 @@
-# Self-contained programs for other machines, and packages of them: `make dist`. docs/PLATFORMS.md has the targets and what is tried.
+# Self-contained programs for other machines: `make dist`, which packs them (mk/packages.mk). docs/PLATFORMS.md has the targets and what is tried.
 #
 # One compiler (zig) builds for all targets; it and the libraries that are linked in come from deps/dist/sources.txt. Programs for Linux
 # are linked statically with musl, those for macOS with libSystem alone. The shared library is made for old and new glibc, musl and macOS.
@@ -88,62 +88,3 @@ dist-shared-file: $(OUT)/$(LIB_FILE)
 $(OUT)/libraries_shared.o: tools/dist/static/libraries.c
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CFLAGS_ALL) -DDIST_LIBRARY -MMD -MP -c -o $@ $<
-
-# ---- Packages, in build/dist/out: tarballs, wheels, npm and Debian packages of the self-contained programs
-
-DIST_OUT := $(DIST)/out
-dist_glibc = $(patsubst %-linux-musl,%-linux-gnu.2.17,$(filter %-linux-musl,$(1)))
-
-.PHONY: dist dist-packages $(addprefix dist-target-,$(DIST_PROGRAM))
-$(addprefix dist-target-,$(DIST_PROGRAM)): dist-target-%:
-	@for t in lode-$* $(addprefix shared-,$* $(call dist_glibc,$*)); do $(MAKE) --no-print-directory dist-$$t || exit 1; done
-# One target after the other: they share the folder of sources. That of this machine is always built, for it prints the man pages.
-dist:
-	@for t in $(sort $(DIST_HOST) $(DIST_TARGETS)); do $(MAKE) --no-print-directory dist-target-$$t || exit 1; done
-	@$(MAKE) --no-print-directory dist-packages
-dist-packages:
-	@tools/dist/sources.sh check $(foreach t,$(DIST_TARGETS),$(call dist_sources,$(t),lode)) \
-	  $(foreach t,$(DIST_TARGETS) $(call dist_glibc,$(DIST_TARGETS)),$(call dist_sources,$(t),liblode))
-	@rm -rf $(DIST_OUT)
-	@mkdir -p $(DIST_OUT)
-	@for t in $(DIST_TARGETS); do tools/dist/stage.sh $$t $(DIST)/stage/$$t && tools/dist/tarball.sh $$t $(DIST_OUT) || exit 1; done
-	@for t in $(DIST_TARGETS) $(call dist_glibc,$(DIST_TARGETS)); do python3 bindings/python/wheel.py $$t $(DIST_OUT) || exit 1; done
-	@for t in $(filter %-linux-musl,$(DIST_TARGETS)); do tools/dist/static_deb.sh $$t $(DIST_OUT) || exit 1; done
-	@tools/dist/npm.sh $(DIST_OUT) $(DIST_TARGETS)
-	@tools/dist/lgpl.sh $(DIST_OUT)
-	@for t in $(DIST_TARGETS); do tools/dist/budget.sh parts $(DIST)/stage/$$t $$(ls $(DIST)/$$t/release/liblode.so.$(VERSION) $(DIST)/$$t/release/liblode.$(VERSION).dylib 2>/dev/null) || exit 1; done
-	@tools/dist/budget.sh packages $$(ls $(DIST_OUT)/*)
-	@cd $(DIST_OUT) && sha256sum * >SHA256SUMS
-
-# Packages for this Debian, linked with its libraries
-.PHONY: deb
-deb: deps
-	@tools/deps.sh debhelper dpkg-dev lintian
-	@tools/dist/deb.sh $(BUILD)/deb
-
-# ---- Tests of what make dist has built: the scripts of the normal build, bare roots, the other machine under qemu
-
-# Debian 13, 12 and 11, which has the oldest glibc (2.31) that the mirrors have
-DIST_SUITES := trixie bookworm bullseye
-DIST_HOST  := $(shell uname -m)-linux-musl
-DIST_LODE  := $(DIST)/stage/$(DIST_HOST)/bin/lode
-DIST_SO    := $(CURDIR)/$(DIST)/$(call dist_glibc,$(DIST_HOST))/release/liblode.so
-DIST_RUNS   = $(foreach t,cli code mcp trust hostile agents index_guard,dist/$(t)="test/shell/$(t).sh $(DIST_LODE)")
-DIST_RUNS  += dist/serve="env LODE_TEST_NO_TLS=1 test/shell/serve.sh $(DIST_LODE)" dist/python="env LODE_LIBRARY=$(DIST_SO) test/shell/python.sh $(DIST_LODE)"
-DIST_RUNS  += dist/clients="test/shell/clients.sh $(DIST_LODE)"
-DIST_RUNS  += dist/packages="test/shell/dist.sh $(DIST_OUT) $(foreach s,$(DIST_SUITES),$(DIST)/chroot/$(s))"
-DIST_RUNS  += dist/qemu="test/shell/dist_qemu.sh $(DIST)/stage" $(foreach t,mcp trust hostile,dist/qemu_$(t)="test/shell/dist_qemu.sh $(DIST)/stage $(t)")
-DIST_RUNS  += dist/examples="env LODE_LIBRARY=$(DIST_SO) test/shell/examples.sh $(DIST_LODE)"
-DIST_RUNS  += dist/trace="test/shell/dist_trace.sh $(DIST_ZIG)"
-.PHONY: test-dist
-test-dist: deps-test
-	@tools/deps.sh debootstrap busybox-static musl qemu-user-static binutils llvm
-	@[ -x $(DIST_LODE) ] || $(MAKE) --no-print-directory dist
-	@for s in $(DIST_SUITES); do tools/dist/chroot.sh $$s $(DIST)/chroot/$$s || exit 1; done
-	@test/support/run.sh $(DIST_RUNS)
-
-# Two builds in different folders give the same bytes
-.PHONY: test-reproducible
-test-reproducible:
-	@[ -x $(DIST)/$(DIST_HOST)/release/lode ] || $(MAKE) --no-print-directory dist-lode-$(DIST_HOST)
-	@tools/dist/twice.sh $(DIST)

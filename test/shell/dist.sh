@@ -168,6 +168,16 @@ try_tarball() { # NAME ROOT
   check "$1: install.sh --uninstall" inside "$2" "/home/user/unpacked/install.sh --uninstall && [ ! -e .local/bin/lode ] && [ ! -e /home/user/.local/lib/lode ]"
 }
 
+# The library of the manylinux wheel with the root's own glibc
+try_glibc() { # NAME ROOT
+  local zig=$here/build/dist/src/zig/ziglang/zig
+  if [ ! -x "$zig" ]; then skip "$1: a program for glibc: zig is not there"; return; fi
+  cp "$library" "$2/home/user/$(basename "$library")"
+  check "$1: a program for glibc 2.17" "$zig" cc -target "$machine-linux-gnu.2.17" -O2 -fno-sanitize=undefined -I"$here/include" -o "$2/home/user/glibc-notes" \
+    "$here/examples/notes.c" "$library"
+  check "$1: with $(inside "$2" "ldd --version" 2>/dev/null | sed -n '1s/.* //p') it adds and finds" inside "$2" "cd /home/user && LD_LIBRARY_PATH=. ./glibc-notes glibc.store"
+}
+
 # The library of the musl wheel, as a program that is linked with musl has it: Debian's package has the loader
 try_musl() { # NAME ROOT
   local loader=/lib/ld-musl-$machine.so.1 zig=$here/build/dist/src/zig/ziglang/zig
@@ -203,7 +213,15 @@ else
     try_tarball "$name" "$root"
     try_deb "$name" "$root"
     [ -n "$wheel" ] || { skip "$name: no wheel"; continue; }
+    try_glibc "$name" "$root"
     cp "$wheel" "$root/home/user/"
+    if ! inside "$root" "python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))'"; then
+      check "$name: the wheel as an installer would lay it out" inside "$root" "cd /home/user && python3 -m zipfile -e *.whl unpacked-wheel &&
+        cp -r unpacked-wheel/*.data/data wheel && cp -r unpacked-wheel/*.data/scripts wheel/bin && chmod +x wheel/bin/*"
+      check "$name: its commands" inside "$root" "cd /home/user/project && /home/user/wheel/bin/lode search checksum | grep -q src/lib"
+      skip "$name: the module: its Python is older than 3.9"
+      continue
+    fi
     check "$name: the wheel installs" inside "$root" \
       "python3 -m pip install --no-index --no-deps --target /home/user/wheel /home/user/*.whl 2>&1 || python3 -m zipfile -e /home/user/*.whl /home/user/wheel"
     check "$name: its commands" inside "$root" "cd /home/user/project && /home/user/wheel/bin/lode search checksum | grep -q src/lib"

@@ -1,12 +1,11 @@
 #!/bin/sh
-# npm.sh OUT TARGET... - the npm packages: `lodekit`, whose command starts the program of the platform, and one package for each TARGET, which
-# npm chooses by its os and cpu. The bytes of a package depend on its contents alone.
+# npm.sh OUT [TARGET] - the npm package for TARGET, which npm chooses by its os and cpu; without one `lodekit`, whose command starts the program of
+# the platform. The bytes of a package depend on its contents alone.
 set -eu
 cd "$(dirname "$0")/../.."
-out=$1
-shift
+out=$1 target=${2:-}
 version=$(sed -n 's/^#define LODE_VERSION_TEXT "\(.*\)"/\1/p' include/lode.h)
-work=build/dist/npm
+work=build/dist/npm.${target:-main}
 trap 'rm -rf "$work"' EXIT
 
 # TARGET, as node has it: linux-x64, darwin-arm64
@@ -24,20 +23,21 @@ pack() {
   rm -rf "$work"
 }
 
-optional=
-for target in x86_64-linux-musl aarch64-linux-musl x86_64-macos aarch64-macos; do
-  optional="$optional${optional:+,}
-    \"lodekit-$(platform $target)\": \"$version\""
-done
-for target in "$@"; do
+rm -rf "$work"
+mkdir -p "$work"
+if [ -n "$target" ]; then
   name=$(platform "$target")
-  rm -rf "$work"
-  mkdir -p "$work"
   cp -r "build/dist/stage/$target" "$work/package"
   manifest "lodekit-$name" "  \"os\": [\"${name%-*}\"],
   \"cpu\": [\"${name#*-}\"],
   \"preferUnplugged\": true" >"$work/package/package.json"
   pack "lodekit-$name"
+  exit
+fi
+optional=
+for each in x86_64-linux-musl aarch64-linux-musl x86_64-macos aarch64-macos; do
+  optional="$optional${optional:+,}
+    \"lodekit-$(platform $each)\": \"$version\""
 done
 mkdir -p "$work/package"
 manifest lodekit "  \"bin\": {\"lode\": \"lode.js\"},

@@ -7,7 +7,7 @@ target=$1 out=$2
 command -v dpkg-deb >/dev/null 2>&1 || { echo "static_deb: skipped, dpkg-deb is not installed"; exit 0; }
 version=$(sed -n 's/^#define LODE_VERSION_TEXT "\(.*\)"/\1/p' include/lode.h)
 case "$target" in x86_64-*) machine=amd64 ;; aarch64-*) machine=arm64 ;; *) echo "static_deb: what does Debian call $target?" >&2; exit 1 ;; esac
-work=build/dist/deb
+work=build/dist/deb.$target
 rm -rf "$work"
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/DEBIAN" "$work/usr"

@@ -6,7 +6,7 @@ target=$1 out=$2
 version=$(sed -n 's/^#define LODE_VERSION_TEXT "\(.*\)"/\1/p' include/lode.h)
 machine=${target%%-*} system=${target#*-}
 name=lode-$version-${system%-musl}-$machine
-work=build/dist/tarball
+work=build/dist/tarball.$target
 rm -rf "$work"
 mkdir -p "$work"
 cp -r "build/dist/stage/$target" "$work/$name"
