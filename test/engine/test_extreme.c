@@ -82,7 +82,6 @@ TEST(the_edges_are_right) {
   static const float sizes[] = {1e-11f, 1e-6f, 1, 1e9f, 1e18f};
   test_srand(test_seed());
   segments_limits = (segments_build_limits){.tail_rows = 50, .graph_rows = 40, .dead_percent = 50};
-  engine_plan_exact_rows = 0;
   for (size_t m = 0; m < 3; m++)
     for (size_t z = 0; z < sizeof sizes / sizeof *sizes; z++) {
       lode_collection *c;
@@ -169,7 +168,6 @@ TEST(older_stores_are_answered) {
   static float v[N][DIM];
   test_srand(test_seed());
   segments_limits = (segments_build_limits){.tail_rows = 50, .graph_rows = 60, .dead_percent = 50};
-  engine_plan_exact_rows = 0;
   for (size_t m = 0; m < 3; m++) {
     lode_collection *c;
     lode_store *s = make(metrics[m], &c);
@@ -202,7 +200,6 @@ TEST(near_vectors_beside_far_ones_are_found) {
   static lode_record records[FAR + NEAR];
   test_srand(test_seed());
   segments_limits = (segments_build_limits){.tail_rows = 50, .graph_rows = 60, .dead_percent = 50};
-  engine_plan_exact_rows = 0;
   for (size_t m = 0; m < 3; m++) {
     lode_collection *c;
     lode_store *s = make(metrics[m], &c);

@@ -521,7 +521,6 @@ TEST_SLOW(answers_are_of_one_moment, 120) {
 
 TEST_SLOW(answers_are_of_one_moment_beside_moving_indexes, 120) {
   segments_limits = (segments_build_limits){.tail_rows = 16, .graph_rows = 64, .dead_percent = 20, .threads = 1};
-  engine_plan_exact_rows = 0;
   stage_open(8, 70, true);
   run_kinds(5);
   stage_close();
@@ -648,7 +647,6 @@ TEST_SLOW(a_long_scan_of_vectors_gives_way_to_writers, 60) {
 
 TEST_SLOW(a_long_search_of_segments_gives_way_to_writers, 60) {
   segments_limits = (segments_build_limits){.tail_rows = 16, .graph_rows = 64, .dead_percent = 20, .threads = 1};
-  engine_plan_exact_rows = 0;
   stage_open(4, 200, true);
   g.indexes = false; /* so that they stay as they are */
   unsigned one = check_patient_search(false, 1), eight = check_patient_search(false, 8);

@@ -3,6 +3,7 @@
  * that what is done is what the plan says. */
 #include "base/json.h"
 #include "engine/query_plan.h"
+#include "segments/segment_build.h"
 #include "support/fixture.h"
 #include "support/test.h"
 
@@ -218,7 +219,7 @@ TEST(how_vectors_are_found) {
       WITH(ENGINE_VECTORS_SCAN, SNAPSHOT(90000), .zero_query = true),
       WITH(ENGINE_VECTORS_INDEX, SNAPSHOT(90000)),
   };
-  engine_plan_exact_rows = 20000;
+  segments_limits.exact_rows = 20000;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     engine_plan p = plan_of(cases[i].facts);
     CHECKF(p.need == cases[i].need, "line %d: needs %u", cases[i].line, (unsigned)p.need);

@@ -294,6 +294,34 @@ TEST_SLOW(bulk_load_stays_flat, 120) {
   }
 }
 
+/* A graph pays for itself when there is more than can be scanned. */
+TEST(a_small_collection_has_no_graph) {
+  fixture k = {.no_background = true};
+  unsigned flat, graph;
+  test_srand(test_seed());
+  fixture_limits(100, 60);
+  segments_limits.exact_rows = 1000;
+  fixture_open(&k, test_folder(), LODE_L2, 8);
+  for (size_t n = 250; n <= 1000; n += 250) {
+    fixture_add(&k, 250);
+    fixture_optimize(&k);
+    count_kinds(&k, &flat, &graph);
+    CHECKF(graph == 0 && flat > 0 && fixture_stats(&k).tail == 0, "%zu: %u graphs, %u flat", n, graph, flat);
+  }
+  CHECK(fixture_mean_recall(&k, 5, 10, NULL, NULL, NULL) == 1);
+  fixture_add(&k, 1); /* now it is no small one any more */
+  fixture_optimize(&k);
+  count_kinds(&k, &flat, &graph);
+  CHECKF(graph == 1 && flat == 0 && fixture_stats(&k).indexed == 1001, "%u graphs, %u flat", graph, flat);
+  check_recall(&k, NULL, 0.95);
+  fixture_delete(&k, 0, 600); /* rebuilt for its dead rows: as a small one */
+  fixture_optimize(&k);
+  count_kinds(&k, &flat, &graph);
+  CHECKF(graph == 0 && flat == 1 && fixture_stats(&k).indexed == 401, "%u graphs, %u flat", graph, flat);
+  CHECK(fixture_mean_recall(&k, 5, 10, NULL, NULL, NULL) == 1);
+  fixture_close(&k);
+}
+
 /* A load of 1,000 rows, 50 at a time: flat segments are merged once, `together` of them, and not again and again. */
 static void load(fixture *k, unsigned together) {
   segments_build_request request = {.flat = true};
@@ -820,7 +848,7 @@ TEST(a_small_collection_is_searched_exactly) {
     fixture k = {.no_background = true};
     float q[24];
     fixture_limits(300, 200);
-    engine_plan_exact_rows = 20000;
+    segments_limits.exact_rows = 20000;
     fixture_open(&k, test_folder(), metric, 24);
     fixture_add(&k, 1400);
     for (int i = 0; i < 40; i++) fixture_add_vectors(&k, k.v[1399], 1);

@@ -14,7 +14,7 @@ void fixture_limits(uint32_t tail_rows, uint32_t graph_rows) {
   segments_limits.tail_rows = tail_rows;
   segments_limits.graph_rows = graph_rows;
   segments_limits.place_bytes = test_below(2) ? 0 : UINT64_MAX;
-  engine_plan_exact_rows = 0; /* what has a graph is searched through it */
+  segments_limits.exact_rows = 0; /* what has a graph is searched through it */
 }
 
 static void open_store(fixture *f) {

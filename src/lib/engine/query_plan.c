@@ -8,6 +8,7 @@
  * about what the list does.
  */
 #include "engine/query_plan.h"
+#include "segments/segment_build.h"
 
 /* docs/INDEX.md says which of these were measured, and what was. */
 enum {
@@ -34,9 +35,6 @@ enum {
   QPLAN_FEW_ON_DISK = 4,          /* the same where vectors are not in memory, and a scan reads them: a quarter */
   QPLAN_MAX_INDEXED_K = 8,        /* a graph is of no help for more than an eighth of all rows */
 };
-
-/* 20,000 codes of 384 dimensions are 8 MB: less than half a millisecond. */
-uint64_t engine_plan_exact_rows = 20000;
 
 static size_t qplan_add(size_t a, size_t b) { return a > SIZE_MAX - b ? SIZE_MAX : a + b; }
 static size_t qplan_mul(size_t a, size_t b) {
@@ -190,9 +188,10 @@ static bool qplan_vectors(const engine_facts *f, engine_plan *p) {
   if (!f->indexed) return qplan_search(p, ENGINE_VECTORS_SCAN, "there is no segment yet");
   if (p->per_segment > f->indexed / QPLAN_MAX_INDEXED_K)
     return qplan_search(p, ENGINE_VECTORS_SCAN, "a large part of all vectors is asked for");
-  if (!f->tuned && f->indexed <= engine_plan_exact_rows)
+  if (!f->tuned && f->indexed <= segments_limits.exact_rows)
     return qplan_search(p, ENGINE_VECTORS_CODES, "there are so few vectors that all codes are scanned");
-  return qplan_search(p, ENGINE_VECTORS_INDEX, "segments have graphs");
+  return qplan_search(p, ENGINE_VECTORS_INDEX,
+                      f->tuned ? "an effort or a recall is asked for" : "segments have graphs");
 }
 
 engine_plan engine_plan_make(const engine_facts *f) {

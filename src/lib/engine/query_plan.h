@@ -105,8 +105,6 @@ typedef struct engine_plan {
 } engine_plan;
 
 engine_plan engine_plan_make(const engine_facts *facts);
-/* Collections with at most this many indexed rows are searched exactly unless the request is tuned. Tests lower it. */
-extern uint64_t engine_plan_exact_rows;
 /* Is the list to be made again, evaluating what was only proposed? Earlier attempts have found too few matches in it.
  */
 bool engine_plan_rejects_list(const engine_facts *facts);

@@ -14,7 +14,8 @@
 /* Thresholds; tests lower them. */
 typedef struct segments_build_limits {
   uint32_t tail_rows;    /* this many vectors outside of segments become a segment */
-  uint32_t graph_rows;   /* segments of at least this many rows have a graph */
+  uint32_t exact_rows;   /* collections of at most this many vectors are searched exactly: no segment has a graph */
+  uint32_t graph_rows;   /* in larger ones, segments of at least this many rows have a graph */
   uint32_t dead_percent; /* segments with at least this share of dead rows are rebuilt */
   uint32_t max_rows;     /* of a segment; 0: as the memory budget allows */
   uint64_t place_bytes;  /* segments with this many bytes of vectors have their places instead of them */

@@ -3,7 +3,8 @@
  *
  * In order of importance, for each collection:
  *   1. gaps between segments, where a damaged file was quarantined: rebuilt
- *   2. flat segments that a bulk load left: rebuilt with a graph, as many of them at once as fit in one segment
+ *   2. flat segments that a bulk load left, or the time when the collection was small (exact_rows): rebuilt with a
+ *      graph, as many of them at once as fit in one segment
  *   3. segments with many dead rows: rebuilt without them
  *   4. the tail, when it has tail_rows: made a segment together with those before it that are not much larger, so that
  *      each is at least about twice as large as all that follow, and their number grows with the logarithm of the rows
@@ -16,8 +17,9 @@
  */
 #include "segments/segment_build.h"
 
+/* exact_rows: 20,000 codes of 384 dimensions are 8 MB, which are scanned in less than half a millisecond. */
 segments_build_limits segments_limits = {
-    .tail_rows = 4096, .graph_rows = 2000, .dead_percent = 20, .place_bytes = 8 << 20};
+    .tail_rows = 4096, .exact_rows = 20000, .graph_rows = 2000, .dead_percent = 20, .place_bytes = 8 << 20};
 
 enum {
   PLAN_MIN_ROW_LIMIT = 20000, /* rows that a segment may have however small the memory budget is */
@@ -78,7 +80,7 @@ static bool plan_find_dead(plan_ctx *s) {
     const plan_segment *c = &s->segs[i];
     bool many = c->dead * 100 >= (uint64_t)segments_limits.dead_percent * c->row.rows;
     if (c->dead == 0 || (!many && !s->request->only_dead)) continue;
-    s->plan->flat = s->request->only_dead && c->row.kind == INDEX_FLAT;
+    if (s->request->only_dead) s->plan->flat = c->row.kind == INDEX_FLAT;
     s->plan->max_rows = INDEX_MAX_ROWS; /* what was one segment may stay one */
     return plan_set_range(s, c->row.after, c->row.last);
   }
@@ -93,7 +95,7 @@ static bool plan_find_moved(plan_ctx *s) {
     const store_manifest_row *row = &s->segs[i].row;
     if (row->id != id) continue;
     atomic_store(&s->segments->moved, 0);
-    s->plan->flat = row->kind == INDEX_FLAT;
+    s->plan->flat = s->plan->flat || row->kind == INDEX_FLAT;
     s->plan->max_rows = INDEX_MAX_ROWS;
     return plan_set_range(s, row->after, row->last);
   }
@@ -126,7 +128,7 @@ static bool plan_is_left_flat(const plan_segment *c) {
 static bool plan_find_flat(plan_ctx *s, uint64_t n_tail) {
   size_t i = 0, end;
   uint64_t sum = 0;
-  if (s->request->flat) return false;
+  if (s->request->flat || s->plan->flat) return false;
   while (i < s->n && !plan_is_left_flat(&s->segs[i])) i++;
   if (i == s->n) return false;
   for (end = i; end < s->n && (end == i || sum + s->segs[end].live <= s->plan->max_rows); end++)
@@ -186,7 +188,12 @@ static lode_status plan_collection(void *ctx, const store_coll *coll, lode_error
     held += c->live;
   }
   *s->plan = (segments_build_plan){
-      .uid = coll->uid, .metric = coll->metric, .dim = coll->dim, .max_rows = plan_max_rows(s->segments, coll->dim)};
+      .uid = coll->uid,
+      .metric = coll->metric,
+      .dim = coll->dim,
+      .flat = living <= segments_limits.exact_rows,
+      .max_rows = plan_max_rows(s->segments, coll->dim),
+  };
   int64_t first = store_vec_before_first(coll->cid);
   n_tail = living > held ? living - held : 0;
   if (s->n && n_tail >= segments_limits.tail_rows)
