@@ -49,13 +49,13 @@ static void check_negation(lode_str where, lode_str metadata, lode_str document,
 }
 
 typedef struct search {
-  const filter_probe *probe;
+  const filter_condition *condition;
   bool fulfilled;
 } search;
 
 static lode_status look(void *ctx, lode_str key, const meta_value *value, lode_error *err) {
   search *s = ctx;
-  const filter_probe *p = s->probe;
+  const filter_condition *p = s->condition;
   (void)err;
   if (!str_eq(key, p->key)) return LODE_OK;
   bool inside = p->n_values == 0;
@@ -78,8 +78,13 @@ static void check_probes(const filter_expr *filter, lode_str metadata) {
   size_t n = filter_get_probes(filter, &probes);
   if (meta_check(&json, metadata, false, NULL) == LODE_OK) {
     for (size_t i = 0; i < n; i++) {
-      search s = {.probe = &probes[i]};
-      require(meta_each_value(&json, look, &s, NULL) == LODE_OK && s.fulfilled);
+      bool fulfilled = false;
+      for (size_t c = 0; c < probes[i].n; c++) {
+        search s = {.condition = &probes[i].any[c]};
+        require(meta_each_value(&json, look, &s, NULL) == LODE_OK);
+        fulfilled = fulfilled || s.fulfilled;
+      }
+      require(fulfilled);
     }
   }
   json_release(&json);

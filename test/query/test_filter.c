@@ -197,8 +197,8 @@ TEST(filter_probes_are_equalities) {
   };
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
     filter_expr *f = probes_of(texts[i], 1, &p);
-    CHECK(str_eq(p->key, STR_LIT("k")) && p->n_values == 2);
-    CHECK(p->values[0].i == 1 && p->values[1].i == 2);
+    CHECK(p->n == 1 && str_eq(p->any->key, STR_LIT("k")) && p->any->n_values == 2);
+    CHECK(p->any->values[0].i == 1 && p->any->values[1].i == 2);
     filter_free(f);
   }
 }
@@ -208,16 +208,66 @@ TEST(filter_probes_narrow_ranges) {
   filter_expr *f = probes_of("{\"k\": {\"$gt\": 1, \"$lte\": 9.5, \"$gte\": 0, \"$lt\": 20}, "
                              "\"$and\": [{\"k\": {\"$gte\": 1}}]}",
                              1, &p);
-  CHECK(p->n_values == 0 && p->has_low && p->has_high);
-  CHECK(p->low.i == 1 && p->low_open && p->high.d == 9.5 && !p->high_open);
+  const filter_condition *c = p->any;
+  CHECK(p->n == 1 && c->n_values == 0 && c->has_low && c->has_high);
+  CHECK(c->low.i == 1 && c->low_open && c->high.d == 9.5 && !c->high_open);
   filter_free(f);
   f = probes_of("{\"k\": {\"$gt\": \"a\"}, \"j\": {\"$lt\": 3}}", 2, &p);
   for (int i = 0; i < 2; i++) {
-    bool k = p[i].key.data[0] == 'k';
-    CHECK(p[i].has_low == k && p[i].has_high == !k);
+    bool k = p[i].any->key.data[0] == 'k';
+    CHECK(p[i].any->has_low == k && p[i].any->has_high == !k);
   }
   filter_free(f);
   filter_free(probes_of("{\"k\": {\"$gt\": \"a\", \"$lt\": 3}}", 1, &p)); /* nothing matches: either will do */
+}
+
+/* conditions of the only probe of each "or", sets by key and then ranges: key, number of values, bounds */
+TEST(filter_probes_are_unions) {
+  static const struct {
+    const char *where, *conditions;
+    bool is_probe;
+  } cases[] = {
+      {"{\"$or\": [{\"k\": 1}, {\"j\": {\"$contains\": 1}}]}", "k1 j1 ", true},
+      {"{\"$or\": [{\"k\": 1}, {\"j\": 1}, {\"k\": {\"$in\": [1, 2]}}, {\"j\": {\"$contains\": 3}}]}", "k2 j2 ", true},
+      {"{\"$or\": [{\"k\": 1}, {\"k\": {\"$gt\": 2}}, {\"k\": {\"$lt\": 0}}]}", "k1 k>  k < ", true},
+      {"{\"$or\": [{\"k\": {\"$in\": [1, 2]}, \"j\": 1}, {\"k\": {\"$gt\": 2, \"$lte\": 3}}]}", "j1 k>< ", false},
+      {"{\"$or\": [{\"k\": 1, \"j\": {\"$ne\": 1}}, {\"$not\": {\"$or\": [{\"j\": {\"$ne\": 2}}, {\"k\": 1}]}}]}",
+       "k1 j1 ", false},
+      {"{\"$not\": {\"k\": {\"$ne\": 1}, \"j\": {\"$nin\": [2, 3]}}}", "k1 j2 ", true},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const filter_probe *p;
+    strbuf got = {0};
+    filter_expr *f = probes_of(cases[i].where, 1, &p);
+    for (size_t k = 0; k < p->n; k++) {
+      const filter_condition *c = &p->any[k];
+      strbuf_add(&got, c->key.data, c->key.len);
+      if (c->n_values)
+        strbuf_addf(&got, "%zu ", c->n_values);
+      else
+        strbuf_addf(&got, "%s%s ", c->has_low ? ">" : " ", c->has_high ? "<" : " ");
+    }
+    CHECKF(strcmp(got.data, cases[i].conditions) == 0, "%s: %s", cases[i].where, got.data);
+    CHECK(filter_is_probe(f) == cases[i].is_probe);
+    strbuf_release(&got);
+    filter_free(f);
+  }
+}
+
+/* More conditions than an index is asked for: as many equalities as there are, on one key, are one. */
+TEST(filter_probes_of_too_many_conditions_are_none) {
+  for (int n = FILTER_MAX_CONDITIONS; n <= FILTER_MAX_CONDITIONS + 1; n++) {
+    const filter_probe *p;
+    strbuf where = {0};
+    strbuf_addstr(&where, "{\"$or\": [{\"k\": -1}, {\"k\": -2, \"x\": {\"$ne\": 1}}");
+    for (int i = 1; i < n; i++) strbuf_addf(&where, ", {\"k\": {\"$gt\": %d, \"$lt\": %d}}", 10 * i, 10 * i + 5);
+    strbuf_addstr(&where, "]}");
+    strbuf_addch(&where, 0);
+    filter_expr *f = probes_of(where.data, n == FILTER_MAX_CONDITIONS, &p);
+    CHECK(n > FILTER_MAX_CONDITIONS || (p->n == FILTER_MAX_CONDITIONS && p->any[0].n_values == 2));
+    filter_free(f);
+    strbuf_release(&where);
+  }
 }
 
 TEST(filter_probes_are_none_where_a_match_may_lack_the_value) {
@@ -229,9 +279,8 @@ TEST(filter_probes_are_none_where_a_match_may_lack_the_value) {
       "{\"k\": {\"$not_contains\": 1}}",
       "{\"$not\": {\"k\": 1}}",
       "{\"$not\": {\"k\": {\"$gt\": 1}}}",
-      "{\"$or\": [{\"k\": 1}, {\"j\": 1}]}",
       "{\"$or\": [{\"k\": 1}, {\"k\": {\"$ne\": 2}}]}",
-      "{\"$or\": [{\"k\": 1}, {\"k\": {\"$gt\": 2}}]}",
+      "{\"$or\": [{\"k\": 1}, {\"j\": {\"$ne\": 1}, \"$or\": [{\"k\": 2}, {\"j\": 3}]}]}",
       "{\"$or\": [{\"k\": 1}, {}]}",
       "{\"#document\": {\"$contains\": \"k\"}}",
   };

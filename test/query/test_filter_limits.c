@@ -73,8 +73,8 @@ TEST(filter_or_of_many_equalities_is_one_set) {
   const int n = 31985;
   lode_str text = list_of(&b, "{\"$or\":[", "{\"file_path\":{\"$eq\":\"src/file", ".c\"}}", n);
   OK(filter_parse(text, none, &f, &err));
-  CHECK(filter_get_probes(f, &p) == 1 && p->n_values == (size_t)n);
-  for (size_t i = 1; i < p->n_values; i++) CHECK(meta_value_cmp(&p->values[i - 1], &p->values[i]) < 0);
+  CHECK(filter_get_probes(f, &p) == 1 && p->n == 1 && p->any->n_values == (size_t)n);
+  for (size_t i = 1; i < p->any->n_values; i++) CHECK(meta_value_cmp(&p->any->values[i - 1], &p->any->values[i]) < 0);
   OK(filter_eval_new(f, &j, &err));
   for (int i = 0; i < n + 1000; i++) { /* a test of each clause on each record would end in the timeout */
     char metadata[100];

@@ -20,7 +20,8 @@ static struct {
   fault_effect effect;
   bool disk_full_next; /* half a write was done: the next one fails */
 } plan;
-static uint64_t counts[FAULT_ANY + 1], sync_count, hits;
+static atomic_ullong counts[FAULT_ANY + 1]; /* also of calls from several threads, if none is to fail */
+static uint64_t sync_count, hits;
 static int64_t clock_ms;
 
 const char *fault_call_name(fault_call call) {
@@ -34,7 +35,7 @@ static bool hit(fault_call call) {
   bool is_sync = call == FAULT_FSYNC || call == FAULT_FDATASYNC;
   counts[call]++;
   counts[FAULT_ANY]++;
-  sync_count += is_sync;
+  if (is_sync) sync_count++;
   if (plan.at == 0) return false;
   bool concerned = plan.call == FAULT_ANY || plan.call == call || (plan.call == FAULT_SYNC && is_sync);
   uint64_t now = fault_count(plan.call);
@@ -104,7 +105,7 @@ void fault_set(fault_call call, uint64_t at, bool for_good, fault_effect effect)
   plan.for_good = for_good && effect != FAULT_EINTR;
   plan.effect = effect;
   plan.disk_full_next = false;
-  memset(counts, 0, sizeof counts);
+  for (size_t i = 0; i <= FAULT_ANY; i++) atomic_store(&counts[i], 0);
   sync_count = hits = 0;
 }
 

@@ -220,15 +220,13 @@ static lode_status source_take_text(search_ctx *s, lode_error *err) {
   return st;
 }
 
-/* Chunks for which a condition holds of the name: `before` and `after` are its text around the name. */
-static lode_status source_take_named(search_ctx *s, const char *before, lode_str name, const char *after,
-                                     lode_error *err) {
+static lode_status source_take_named(search_ctx *s, lode_str name, lode_error *err) {
   strbuf where = {0};
   lode_result *rows = NULL;
   lode_status st;
-  strbuf_addf(&where, "{\"$and\":[%s", before);
-  json_put_string(&where, name);
-  strbuf_addstr(&where, after);
+  strbuf_addstr(&where, "{\"$and\":[{\"$or\":[");
+  search_put_name_clause(&where, name);
+  strbuf_addstr(&where, "]}");
   if (s->where.len) {
     strbuf_addch(&where, ',');
     strbuf_add(&where, s->where.data, s->where.len);
@@ -246,14 +244,10 @@ done:
   return st;
 }
 
-/* Definitions of names in the query, wherever their words rank. Two questions for each name: the metadata index answers
- * conditions that all hold; for a union every record would be read. */
+/* Definitions of names in the query, wherever their words rank. */
 static lode_status source_take_names(search_ctx *s, lode_error *err) {
   const search_question *q = &s->result->question;
-  for (size_t i = 0; i < q->n_names; i++) {
-    TRY(source_take_named(s, "{\"name\":", q->names[i], "}", err));
-    TRY(source_take_named(s, "{\"defs\":{\"$contains\":", q->names[i], "}}", err));
-  }
+  for (size_t i = 0; i < q->n_names; i++) TRY(source_take_named(s, q->names[i], err));
   return LODE_OK;
 }
 

@@ -11,7 +11,8 @@ static void explain_filter(iface_explain *e, const engine_facts *f, const engine
     iface_explain_count(e, "spent", f->spent);
     iface_explain_count(e, "charge", p->charge);
   }
-  if (s->probe) iface_explain_str(e, "probe", s->probe->key);
+  if (s->probe) iface_explain_str(e, "probe", s->probe->any[0].key);
+  if (s->probe && s->probe->n > 1) iface_explain_count(e, "conditions", s->probe->n);
   if (s->probes) iface_explain_count(e, "probes", s->probes);
   if (f->proposes) iface_explain_count(e, "proposals", f->proposals);
   if (f->proposes) iface_explain_count(e, "unindexed", f->unindexed);

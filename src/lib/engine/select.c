@@ -3,8 +3,8 @@
  *
  * Ways to find the records, cheapest first:
  *   ids        each id is looked up, in sorted order
- *   proposals  the metadata index is asked for one condition that every match fulfils (a probe of the filter); it holds
- *              the records up to its cursor; those after it are scanned
+ *   proposals  the metadata index is asked for conditions of which every match fulfils one (a probe of the filter); it
+ *              holds the records up to its cursor; those after it are scanned
  *   scan       all records, or all pending ones
  * Every record found is then read and the filter evaluated on it (filter.h): an index makes a selection fast, never
  * wrong. Records come in key order.
@@ -110,38 +110,48 @@ done:
 typedef struct select_proposals {
   engine_rids rids;
   const filter_probe *probe;
-  int64_t last; /* cursor of the index; later records are scanned */
+  const filter_condition *condition; /* of the probe: the one that is asked */
+  int64_t last;                      /* cursor of the index; later records are scanned */
 } select_proposals;
 
 static lode_status select_add_proposal(void *ctx, const meta_value *value, bool exact, int64_t rid, lode_error *err) {
   select_proposals *p = ctx;
-  const filter_probe *probe = p->probe;
+  const filter_condition *c = p->condition;
   if (rid > p->last) return LODE_OK;
-  if (exact && probe->low_open && probe->has_low && meta_value_cmp(value, &probe->low) == 0) return LODE_OK;
-  if (exact && probe->high_open && probe->has_high && meta_value_cmp(value, &probe->high) == 0) return LODE_OK;
+  if (exact && c->low_open && c->has_low && meta_value_cmp(value, &c->low) == 0) return LODE_OK;
+  if (exact && c->high_open && c->has_high && meta_value_cmp(value, &c->high) == 0) return LODE_OK;
   return engine_rids_add(&p->rids, rid) ? LODE_OK : err_nomem(err);
 }
 
-/* Asks the index for a probe. *cut: it proposes more than `max`. */
-static lode_status select_gather(engine_select *s, const filter_probe *probe, size_t max, select_proposals *p,
-                                 bool *cut, lode_error *err) {
-  store_term_range range = {.key = probe->key};
-  size_t rounds = probe->n_values ? probe->n_values : 1;
+/* Asks the index for a condition. *cut: there are more than `max` proposals, with those that were there before. */
+static lode_status select_gather_condition(engine_select *s, const filter_condition *c, size_t max, select_proposals *p,
+                                           bool *cut, lode_error *err) {
+  store_term_range range = {.key = c->key};
+  size_t rounds = c->n_values ? c->n_values : 1;
   *cut = rounds > max;
-  p->rids.n = 0;
-  p->probe = probe;
+  p->condition = c;
   for (size_t i = 0; i < rounds && !*cut; i++) {
-    if (probe->n_values) {
-      range.low = range.high = &probe->values[i];
+    if (c->n_values) {
+      range.low = range.high = &c->values[i];
     } else {
-      range.low = probe->has_low ? &probe->low : NULL;
-      range.high = probe->has_high ? &probe->high : NULL;
+      range.low = c->has_low ? &c->low : NULL;
+      range.high = c->has_high ? &c->high : NULL;
     }
     TRY(engine_reader_renew_if_old(s->reader, err));
     TRY(store_term_each(s->reader->tx, s->reader->coll.cid, &range, max - p->rids.n + 1, cut, select_add_proposal, p,
                         err));
     if (p->rids.n > max) *cut = true;
   }
+  return LODE_OK;
+}
+
+/* Asks the index for a probe. *cut: it proposes more than `max`. */
+static lode_status select_gather(engine_select *s, const filter_probe *probe, size_t max, select_proposals *p,
+                                 bool *cut, lode_error *err) {
+  *cut = false;
+  p->rids.n = 0;
+  p->probe = probe;
+  for (size_t i = 0; i < probe->n && !*cut; i++) TRY(select_gather_condition(s, &probe->any[i], max, p, cut, err));
   return LODE_OK;
 }
 

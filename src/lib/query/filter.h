@@ -32,21 +32,27 @@ LODE_MUST lode_status filter_eval_match(filter_eval *eval, lode_str metadata, lo
 
 /* ---- Probes: conditions that an index on (key, value) can answer ---- */
 
-/* A condition that every matching record satisfies: its metadata has `key` with a value (or an array element) that
- * equals one of `values` (n_values > 0, sorted, distinct), or lies in a range (n_values == 0). A range has at least one
- * bound; two bounds are both numbers, of either type, or both strings; without a bound, the range extends to the end of
- * the values of that kind; a range may be empty. Equality and order are those of meta_value_cmp(). */
-typedef struct filter_probe {
+/* The metadata has `key` with a value (or an array element) that equals one of `values` (n_values > 0, sorted,
+ * distinct), or lies in a range (n_values == 0). A range has at least one bound; two bounds are both numbers, of either
+ * type, or both strings; without a bound, the range extends to the end of the values of that kind; a range may be
+ * empty. Equality and order are those of meta_value_cmp(). */
+typedef struct filter_condition {
   lode_str key;
   const meta_value *values;
   size_t n_values;
   bool has_low, has_high, low_open, high_open; /* open: the bound itself is excluded */
   meta_value low, high;
+} filter_condition;
+
+/* Every matching record satisfies at least one of the conditions: more than one come from $or. */
+typedef struct filter_probe {
+  filter_condition *any;
+  size_t n; /* 1 or more */
 } filter_probe;
 
 #define FILTER_MAX_PROBES 64
-/* The probes of a filter, possibly none; a match satisfies all of them ($or of equalities on one key is one probe).
- * They belong to the filter. */
+#define FILTER_MAX_CONDITIONS 64 /* of a probe; equalities on one key are one */
+/* The probes of a filter, possibly none; a match satisfies all of them. They belong to the filter. */
 size_t filter_get_probes(const filter_expr *filter, const filter_probe **probes);
 /* Is its only probe equivalent to the whole filter? Then nearly everything that an index proposes matches; not all of
  * it, because of arrays. */

@@ -63,6 +63,7 @@ struct filter_expr {
   filter_test *program;
   size_t n_tests; /* 0: matches everything */
   filter_probe *probes;
+  filter_condition *singles; /* those of probes of one condition */
   size_t n_probes;
   bool is_probe; /* its only probe is equivalent to the filter, except for arrays */
   bool needs_metadata, needs_document;

@@ -28,12 +28,12 @@ void remote_select_release(remote_select *s) {
 
 bool remote_select_needs_doc(const remote_select *s) { return s->has_filter && filter_needs_document(s->filter); }
 
-static void prefilter_put_values(strbuf *out, const filter_probe *probe, const char *field) {
+static void prefilter_put_values(strbuf *out, const filter_condition *c, const char *field) {
   strbuf word = {0};
   strbuf_addf(out, "{\"key\":\"%s\",\"match\":{\"any\":[", field);
-  for (size_t i = 0; i < probe->n_values; i++) {
+  for (size_t i = 0; i < c->n_values; i++) {
     word.len = 0;
-    (void)remote_value_to_word(&word, &probe->values[i]);
+    (void)remote_value_to_word(&word, &c->values[i]);
     if (i) strbuf_addch(out, ',');
     json_put_string(out, (lode_str){word.data, word.len});
   }
@@ -45,43 +45,61 @@ static void prefilter_put_values(strbuf *out, const filter_probe *probe, const c
 static bool prefilter_is_number(const meta_value *v) { return v->type == META_INT || v->type == META_DOUBLE; }
 
 /* Each bound is widened by one step, because an integer may not fit a double; the filter decides anyway. */
-static void prefilter_put_range(strbuf *out, const filter_probe *probe, const char *field) {
+static void prefilter_put_range(strbuf *out, const filter_condition *c, const char *field) {
   strbuf_addf(out, "{\"key\":\"%s\",\"range\":{", field);
-  if (probe->has_low) {
-    double low = probe->low.type == META_INT ? (double)probe->low.i : probe->low.d;
+  if (c->has_low) {
+    double low = c->low.type == META_INT ? (double)c->low.i : c->low.d;
     strbuf_addstr(out, "\"gte\":");
     json_put_double(out, nextafter(low, -INFINITY));
   }
-  if (probe->has_high) {
-    double high = probe->high.type == META_INT ? (double)probe->high.i : probe->high.d;
-    strbuf_addstr(out, probe->has_low ? ",\"lte\":" : "\"lte\":");
+  if (c->has_high) {
+    double high = c->high.type == META_INT ? (double)c->high.i : c->high.d;
+    strbuf_addstr(out, c->has_low ? ",\"lte\":" : "\"lte\":");
     json_put_double(out, nextafter(high, INFINITY));
   }
   strbuf_addstr(out, "}}");
 }
 
+static bool prefilter_can_say(const filter_condition *c) {
+  if (c->n_values) return c->n_values <= REMOTE_MAX_VALUES;
+  return (!c->has_low || prefilter_is_number(&c->low)) && (!c->has_high || prefilter_is_number(&c->high));
+}
+
+static lode_status prefilter_put_condition(remote_select *s, const remote_entry *entry, const filter_condition *c,
+                                           lode_error *err) {
+  char field[REMOTE_FIELD_BYTES];
+  bool range = c->n_values == 0;
+  remote_point_field(range ? 'x' : 'f', c->key, field);
+  TRY(remote_index_field(s->c, entry, field, range ? "float" : "keyword", err));
+  if (range)
+    prefilter_put_range(&s->prefilter, c, field);
+  else
+    prefilter_put_values(&s->prefilter, c, field);
+  return LODE_OK;
+}
+
+static lode_status prefilter_put_probe(remote_select *s, const remote_entry *entry, const filter_probe *p,
+                                       lode_error *err) {
+  strbuf *out = &s->prefilter;
+  for (size_t i = 0; i < p->n; i++)
+    if (!prefilter_can_say(&p->any[i])) return LODE_OK;
+  if (out->len) strbuf_addch(out, ',');
+  if (p->n > 1) strbuf_addstr(out, "{\"should\":[");
+  for (size_t i = 0; i < p->n; i++) {
+    if (i) strbuf_addch(out, ',');
+    TRY(prefilter_put_condition(s, entry, &p->any[i], err));
+  }
+  if (p->n > 1) strbuf_addstr(out, "]}");
+  return LODE_OK;
+}
+
 lode_status remote_select_plan(remote_select *s, const remote_entry *entry, lode_error *err) {
   const filter_probe *probes;
   size_t n = s->has_filter ? filter_get_probes(s->filter, &probes) : 0;
-  strbuf *out = &s->prefilter;
-  out->len = 0;
-  if (s->pending_only) strbuf_addstr(out, "{\"key\":\"p\",\"match\":{\"value\":true}}");
-  for (size_t i = 0; i < n; i++) {
-    const filter_probe *p = &probes[i];
-    char field[REMOTE_FIELD_BYTES];
-    bool range = p->n_values == 0;
-    if (!range && p->n_values > REMOTE_MAX_VALUES) continue;
-    if (range && ((p->has_low && !prefilter_is_number(&p->low)) || (p->has_high && !prefilter_is_number(&p->high))))
-      continue;
-    remote_point_field(range ? 'x' : 'f', p->key, field);
-    TRY(remote_index_field(s->c, entry, field, range ? "float" : "keyword", err));
-    if (out->len) strbuf_addch(out, ',');
-    if (range)
-      prefilter_put_range(out, p, field);
-    else
-      prefilter_put_values(out, p, field);
-  }
-  return out->failed ? err_nomem(err) : LODE_OK;
+  s->prefilter.len = 0;
+  if (s->pending_only) strbuf_addstr(&s->prefilter, "{\"key\":\"p\",\"match\":{\"value\":true}}");
+  for (size_t i = 0; i < n; i++) TRY(prefilter_put_probe(s, entry, &probes[i], err));
+  return s->prefilter.failed ? err_nomem(err) : LODE_OK;
 }
 
 lode_status remote_select_match(remote_select *s, const remote_point *p, bool *match, lode_error *err) {
