@@ -314,13 +314,13 @@ for twice in 'Host: localhost\r\nHost: evil.example' 'Host: a\r\nContent-Length:
   case $got in 'HTTP/1.1 400'*'Connection: close'*) ok ;; *) bad "$twice: $got" ;; esac
 done
 
-# raw NAME STATUS TEXT: bytes as they are (printf's escapes), and the first line of the answer
+# raw NAME STATUS TEXT: bytes as they are (printf's escapes), and the first line of the answer; "400 501": one of these (libmicrohttpd 1.0.10)
 raw() {
   exec 5<> "/dev/tcp/127.0.0.1/$port"
   (printf "$3" >&5) 2> /dev/null # it may be refused before its end
   IFS= read -r -t 10 got <&5
   exec 5>&-
-  case $got in "HTTP/1.1 $2"*) ok ;; *) bad "$1: $got, wanted $2" ;; esac
+  case "${got:0:9} $2 " in "HTTP/1.1 "*" ${got:9:3} "*) ok ;; *) bad "$1: $got, wanted $2" ;; esac
 }
 version='GET /api/v2/version HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n'
 upload='POST /api/v2/tenants HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n'
@@ -334,8 +334,8 @@ done
 raw '300 headers' 200 "$version$(for i in $(seq 300); do printf 'X-%s: %s\\r\\n' "$i" "$i"; done)\r\n"
 raw 'a length with a space' 400 "${upload}Content-Length : 2\r\n\r\n{}"
 raw 'a length that is continued' 400 "${upload}Content-Length:\r\n 2\r\n\r\n{}"
-raw 'another encoding' 400 "${upload}Transfer-Encoding: gzip\r\n\r\n{}"
-raw 'two encodings' 400 "${upload}Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+raw 'another encoding' '400 501' "${upload}Transfer-Encoding: gzip\r\n\r\n{}"
+raw 'two encodings' '400 501' "${upload}Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
 raw 'no host' 400 'GET /api/v2/version HTTP/1.1\r\nConnection: close\r\n\r\n'
 raw 'an old client' 200 'GET /api/v2/version HTTP/1.0\r\n\r\n'
 raw 'a body in chunks' 422 "${upload}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\nX-After: v\r\n\r\n"
