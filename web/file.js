@@ -2,37 +2,30 @@
 // used. The address is #file=PATH&lines=FIRST-LAST; the results stay as they are behind it.
 
 // Of a very long file a part is shown: what lies around the lines asked for
-const MOST_LINES = 12000, MOST_TEXT = 4 << 20, MOST_WIDE = 2000, MOST_NAMES = 1500, PAGE_CHUNKS = 400;
+const MOST_LINES = 12000, MOST_WIDE = 2000, MOST_NAMES = 1500, PAGE_CHUNKS = 400, MOST_PAGES = 20;
 
-const file = {path: null, first: 0, last: 0, base: 1 /* number of the first line that is here */, lines: [], chunks: [], names: [], cut: false, asked: null, scroll: 0};
+const file = {path: null, first: 0, last: 0, base: 1 /* number of the first line that is here */, lines: [], spans: [], language: null, names: [],
+  cut: false, asked: null, scroll: 0};
 
 const fileAddress = (path, first, last) => '#' + new URLSearchParams({file: path, ...(first && {lines: last > first ? `${first}-${last}` : `${first}`})});
 
-// The chunks of a file lie one after the other; where they overlap, they say the same
-function linesOfChunks(chunks, base) {
-  const lines = [];
-  for (const chunk of chunks) chunk.text.replace(/\n$/, '').split('\n').forEach((line, i) => { if (chunk.first + i >= base) lines[chunk.first + i - base] ??= line; });
-  return Array.from(lines.slice(0, MOST_LINES), line => line ?? '');
+// The lines around `first`, and the tokens of each as the server tells them
+async function readLines(path, first, signal) {
+  const base = first > MOST_LINES ? first - MOST_LINES / 2 : 1;
+  const {rows: [row]} = await call('read', {at: `${path}:${base}`, lines: MOST_LINES, indexed: true, spans: true}, signal);
+  return {base: row.start_line, lines: row.snippet.split('\n'), spans: row.spans, language: row.language, cut: row.start_line > 1 || row.end_line < row.lines};
 }
 
-// Reads the chunks of a file page by page, and keeps those around the line `first`, and the names of all
-async function readFile(path, first, signal) {
-  const found = {chunks: [], names: [], language: null, base: first > MOST_LINES ? first - MOST_LINES / 2 : 1, cut: false};
-  let after = null, text = 0;
+// The names of its chunks: definitions, and headings of documents
+async function readNames(path, signal) {
+  const names = [];
+  let after = null, pages = 0;
   do {
-    const {rows, summary} = await call('db/get', {collection: 'code', where: {path}, limit: PAGE_CHUNKS, ...(after && {after})}, signal);
-    for (const chunk of rows.map(row => hitOfRecord('code', row)).filter(hit => hit.code)) {
-      const near = chunk.last >= found.base && chunk.first < found.base + MOST_LINES && text < MOST_TEXT;
-      found.language ??= chunk.language;
-      if (chunk.name && found.names.length < MOST_NAMES) found.names.push({...chunk, text: ''});
-      if (near) { text += chunk.text.length; found.chunks.push(chunk); } else found.cut = true;
-    }
+    const {rows, summary} = await call('db/get', {collection: 'code', where: {path}, include: ['metadata'], limit: PAGE_CHUNKS, ...(after && {after})}, signal);
+    names.push(...rows.map(row => hitOfRecord('code', row)).filter(hit => hit.code && hit.name));
     after = rows.length < PAGE_CHUNKS ? null : summary.next;
-  } while (after);
-  const order = (a, b) => a.first - b.first || a.last - b.last;
-  found.chunks.sort(order);
-  found.names.sort(order);
-  return found;
+  } while (after && names.length < MOST_NAMES && ++pages < MOST_PAGES);
+  return names.sort((a, b) => a.first - b.first || a.last - b.last).slice(0, MOST_NAMES);
 }
 
 // ---- Parts of the view ----
@@ -43,11 +36,25 @@ function crumbs(path) {
     : h('button', {type: 'button', class: 'plain', title: 'Search in this folder', onclick: () => { $('path').value = parts.slice(0, i + 1).join('/'); leaveFile(); run(); }}, shown(name))]);
 }
 
-function lineElement(tokens, number) {
+const TOKENS = ['', 'comment', 'string', 'number', 'word', 'name'];
+
+// A line as its tokens: [KIND, LENGTH, KIND, LENGTH, ...]; what they do not reach is plain
+function painted(line, spans) {
+  const parts = [];
+  let at = 0;
+  for (let i = 0; i + 1 < spans.length && at < Math.min(line.length, MOST_WIDE); at += spans[i + 1], i += 2) {
+    const text = shown(line.slice(at, Math.min(at + spans[i + 1], MOST_WIDE)));
+    parts.push(TOKENS[spans[i]] ? h('span', {class: 'c-' + TOKENS[spans[i]]}, text) : text);
+  }
+  if (at < Math.min(line.length, MOST_WIDE)) parts.push(shown(line.slice(at, MOST_WIDE)));
+  if (line.length > MOST_WIDE) parts.push(` … and ${count(line.length - MOST_WIDE)} more characters`);
+  return parts;
+}
+
+function lineElement(line, spans, number) {
   const here = number >= file.first && number <= file.last;
   return h('span', {class: here ? 'row here' : 'row', id: `L${number}`},
-    h('a', {class: 'at', href: fileAddress(file.path, number), 'aria-label': `Line ${number}`, tabindex: '-1'}, String(number)),
-    tokens.map(([kind, text]) => kind ? h('span', {class: 'c-' + kind}, shown(text)) : shown(text)), '\n');
+    h('a', {class: 'at', href: fileAddress(file.path, number), 'aria-label': `Line ${number}`, tabindex: '-1'}, String(number)), painted(line, spans), '\n');
 }
 
 function outlineElement(named) {
@@ -88,19 +95,17 @@ async function showFile(path, first, last) {
     $('file-outline').replaceChildren();
     $('file-names').hidden = true;
     try {
-      Object.assign(file, await readFile(path, first, mine.signal));
+      const [text, names] = await Promise.all([readLines(path, first, mine.signal), readNames(path, mine.signal)]);
+      Object.assign(file, text, {names});
     } catch (error) {
       if (error.name !== 'AbortError') $('file-said').textContent = error.message;
       file.path = null;
       return;
     }
   }
-  if (!file.chunks.length) { $('file-said').textContent = 'This file is not in the index.'; return; }
-  file.lines = linesOfChunks(file.chunks, file.base);
-  const language = file.language, wide = line => line.length > MOST_WIDE ? `${line.slice(0, MOST_WIDE)} … and ${count(line.length - MOST_WIDE)} more characters` : line;
-  $('file-said').textContent = file.cut ? `Lines ${count(file.base)} to ${count(file.base + file.lines.length - 1)} of a very long file, ${language}, as it was indexed`
-    : `${plural(file.lines.length, 'line')}, ${language}, as it was indexed`;
-  $('file-text').replaceChildren(...lexed(file.lines.map(wide).join('\n'), language).map((tokens, i) => lineElement(tokens, file.base + i)));
+  $('file-said').textContent = file.cut ? `Lines ${count(file.base)} to ${count(file.base + file.lines.length - 1)} of a very long file, ${file.language}, as it was indexed`
+    : `${plural(file.lines.length, 'line')}, ${file.language}, as it was indexed`;
+  $('file-text').replaceChildren(...file.lines.map((line, i) => lineElement(line, file.spans[i] || [], file.base + i)));
   $('file-outline').replaceChildren(...outlineElement(file.names));
   $('file-edit').hidden = !state.root;
   if (state.root) $('file-edit').href = editorLink(state.root, path, first || 1);

@@ -42,6 +42,8 @@ run 0 help docs search; has "Code search: index, search, settings"
 run 0 help docs/SEARCH.md; has "Code search: index, search, settings"
 run 0 help search; has "Usage"; has "lode help docs search"
 run 2 help cookbok; says "lode help cookbook"
+run 2 help docs nosuch; says '`lode help docs` lists them'
+run 2 help docs cookbok; says '`lode help docs cookbook`'
 run 0 help --completions bash; has " cookbook "
 for document in "$docs"/*.md; do
   name=$(basename "$document" .md)
@@ -97,6 +99,24 @@ check "a weak match has colours" [ "$(printf '%s' "$out" | grep -c $'\x1b\\[3[0-
 check "a weak match is not dimmed" [ "$(printf '%s' "$out" | grep -c $'\x1b\\[0;2m')" -gt 0 ]
 run 0 context close_session_7; has "int close_session_7"
 run 0 context part7.c:2; has "int close_session_7"
+
+# ---- A file as it was indexed, with its tokens: kinds and lengths
+
+run 0 read part7.c --indexed --spans --json; has '"spans":[[1,28],[4,3,0,1,5,15,0,1,4,3,0,1,5,1,0,3],[0,2,4,6,0,1,5,1,0,3,3,1,0,1],[0,1]]'; has '"lines":4'
+run 0 read part7.c:3 -n 1 --indexed --spans --json; has '"snippet":"  return s - 7;"'; has '"spans":[[0,2,4,6,0,1,5,1,0,3,3,1,0,1]]'
+run 0 read part7.c --indexed; has "int close_session_7(int s) {"
+run 2 read part7.c --spans; says "spans"
+run 2 read --name close_session_7 --indexed; says "indexed"
+run 1 read part7.c:5 --indexed; says "has no line 5"
+run 1 read nosuch.c --indexed; says "is not in the index"
+{ awk 'BEGIN { print "/*"; for (i = 2; i < 20000; i++) print "line " i " of a comment"; print "*/ int last;" }'; } >comment.c
+awk 'BEGIN { printf "int a = \""; for (i = 0; i < 90000; i++) printf "wide "; print "\";\nint b;" }' >wide.c
+run 0 index -q
+run 0 read comment.c:19999 -n 2 --indexed --json --spans; has '"snippet":"line 19999 of a comment\n*/ int last;"'; has '"start_line":19999,"end_line":20000'
+run 0 read wide.c --indexed --json --spans; check "tokens of a wide line" [ "$(printf '%s' "$out" | grep -oE '"spans":.*' | wc -c)" -lt 100 ]; has ',[4,3,0,1,5,1,0,1]]'
+check "a wide line is not whole" [ "$(printf '%s' "$out" | wc -c)" -gt 450000 ]
+rm comment.c wide.c
+run 0 index -q
 
 # ---- Status
 

@@ -134,6 +134,7 @@ const parts = {
     await page.goto(url + '#file=wide.md');
     await settled(() => /more characters/.test(document.getElementById('file-text').textContent));
     check('a line of a hundred thousand characters is cut', (await text('#file-text')).length < 10000, (await text('#file-text')).length);
+    check('files of the machine are not read', await page.evaluate(() => call('read', {at: 'turning.c'}).then(() => 'read', error => error.status)) === 'UNSUPPORTED');
     await page.goto(address);
     await page.waitForSelector('#file-text .here');
     await page.setViewportSize({width: 390, height: 800});

@@ -235,11 +235,26 @@ static bool cli_help_about(strbuf *out, const op_arg_list *topic, const cli_styl
   return cli_help_document(out, topic, style);
 }
 
+static lode_status cli_no_document(lode_str name, lode_error *err) {
+  char quoted[256];
+  op_suggest best;
+  op_suggest_init(&best, name);
+  for (const docs_page *page = docs_pages; page->name; page++) op_suggest_try(&best, str_of(page->name));
+  str_quote(name, quoted, sizeof quoted);
+  if (best.found)
+    return err_set(err, LODE_INVALID, "there is no document %s; did you mean `lode help docs %s`?", quoted, best.text);
+  return err_set(err, LODE_INVALID, "there is no document %s; `lode help docs` lists them", quoted);
+}
+
 static int cli_no_topic(cli_session *s, bool json, const op_arg_list *topic) {
   lode_error err = {.record = LODE_NO_RECORD};
   op_suggest best;
   char quoted[256];
   lode_str word = topic->items[topic->n - 1];
+  if (topic->n == 2 && str_eq(topic->items[0], STR_LIT("docs"))) {
+    (void)cli_no_document(word, &err);
+    return print_failure(s, json, &err);
+  }
   op_suggest_init(&best, word);
   for (size_t i = 0; cli_topic_name(i); i++) op_suggest_try(&best, str_of(cli_topic_name(i)));
   OP_EACH_GROUP(g) OP_EACH(g, op) op_suggest_try(&best, str_of(op->name));

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_symbols_read.c - `lode read`: lines of a file, or a definition, as the file is now. */
+/* op_symbols_read.c - `lode read`: lines of a file, or a definition, as the file is now, or as it was indexed. */
 #include "commands/op_symbols.h"
 
 #include "ops/op_row.h"
+#include "scan/language_lex.h"
+#include "search/indexed_file.h"
 #include "table/op_args_symbols.h"
 
-enum { READ_MAX_LINE = 200 }; /* of a use's text, in bytes */
+enum {
+  READ_MAX_LINE = 200,    /* of a use's text, in bytes */
+  READ_SPANS_LINE = 4000, /* bytes of a line that are told as tokens */
+};
 
 typedef struct read_place {
   strbuf path; /* escaped */
@@ -94,6 +99,108 @@ static lode_str read_lines(lode_str text, uint32_t first, uint32_t *last) {
   return (lode_str){text.data + start, at - start};
 }
 
+/* ---- Tokens ---- */
+
+static lode_str read_next_line(lode_str *text) {
+  const char *end = memchr(text->data, '\n', text->len);
+  lode_str line = {text->data, end ? (size_t)(end - text->data) : text->len};
+  size_t used = line.len + (end != NULL);
+  *text = (lode_str){text->data + used, text->len - used};
+  return line;
+}
+
+/* Characters as JavaScript, Java and C# count them. */
+static size_t read_utf16_len(lode_str text) {
+  size_t n = 0;
+  for (size_t i = 0; i < text.len; i++) {
+    unsigned char c = (unsigned char)text.data[i];
+    n += (c & 0xc0) != 0x80;
+    n += c >= 0xf0;
+  }
+  return n;
+}
+
+static void read_put_line(strbuf *out, lang_lexer *lexer, lode_str line) {
+  lang_token kind = LANG_TOKEN_PLAIN, last = LANG_TOKEN_PLAIN;
+  size_t from = 0;
+  bool any = false;
+  strbuf_addch(out, '[');
+  for (size_t at = 0; at < line.len;) {
+    size_t start = at;
+    kind = lang_lexer_next(lexer, line, &at);
+    if (start >= READ_SPANS_LINE) continue; /* what goes on in the next line counts */
+    if (start && (kind != last || kind == LANG_TOKEN_NAME)) {
+      strbuf_addf(out, "%s%d,%zu", any ? "," : "", (int)last,
+                  read_utf16_len((lode_str){line.data + from, start - from}));
+      any = true;
+      from = start;
+    }
+    last = kind;
+  }
+  if (from < line.len)
+    strbuf_addf(out, "%s%d,%zu", any ? "," : "", (int)last,
+                read_utf16_len((lode_str){line.data + from, line.len - from}));
+  strbuf_addch(out, ']');
+  lang_lexer_end_line(lexer);
+}
+
+/* [[kind, length, ...], ...] for each line; `before` is text that the lexer only passes. */
+static void read_put_spans(strbuf *out, lode_str language, lode_str before, lode_str lines) {
+  lode_str head = before.len ? before : lines;
+  strbuf passed = {0};
+  lang_lexer lexer;
+  lang_lexer_begin(&lexer, language, read_next_line(&head));
+  while (before.len) {
+    passed.len = 0;
+    read_put_line(&passed, &lexer, read_next_line(&before));
+  }
+  strbuf_release(&passed);
+  strbuf_addch(out, '[');
+  for (size_t n = 0; lines.len; n++) {
+    if (n) strbuf_addch(out, ',');
+    read_put_line(out, &lexer, read_next_line(&lines));
+  }
+  strbuf_addch(out, ']');
+}
+
+static void read_row_begin(op_context *ctx, const read_place *p, lode_str language, lode_str lines) {
+  op_row_begin(ctx);
+  op_row_text(ctx, "path", (lode_str){p->path.data ? p->path.data : "", p->path.len});
+  op_row_count(ctx, "start_line", p->first);
+  op_row_count(ctx, "end_line", p->last);
+  op_row_text(ctx, "kind", p->kind.len ? p->kind : (lode_str){0});
+  op_row_text(ctx, "name", p->name.len ? p->name : (lode_str){0});
+  op_row_text(ctx, "language", language);
+  op_row_text(ctx, "snippet", lines);
+}
+
+/* ---- Sending ---- */
+
+static lode_status read_send_indexed(op_context *ctx, const project_info *project, read_place *p, bool spans,
+                                     lode_error *err) {
+  search_indexed_file file = {0};
+  lode_store *store = NULL;
+  strbuf tokens = {0};
+  lode_status st;
+  TRY(op_code_open(ctx, project, false, &store, err));
+  TRY_GOTO(
+      search_indexed_file_read(project, store, (lode_str){p->path.data, p->path.len}, p->first, p->last, &file, err));
+  p->first = file.first;
+  p->last = file.last;
+  if (spans) read_put_spans(&tokens, file.language, file.before, file.text);
+  if (tokens.failed) TRY_GOTO(err_nomem(err));
+  if (file.text.len && file.text.data[file.text.len - 1] == '\n') file.text.len--;
+  read_row_begin(ctx, p, file.language, file.text);
+  op_row_count(ctx, "lines", file.lines);
+  if (spans) op_row_json(ctx, "spans", (lode_str){tokens.data, tokens.len});
+  st = op_row_send(ctx, err);
+done:
+  ctx->release(ctx->opener, store);
+  search_indexed_file_release(&file);
+  strbuf_release(&tokens);
+  return st;
+}
+
 static lode_status read_send(op_context *ctx, const project_info *project, read_place *p, lode_error *err) {
   op_source source = {.project = project};
   lode_str shown = {p->path.data ? p->path.data : "", p->path.len};
@@ -104,14 +211,7 @@ static lode_status read_send(op_context *ctx, const project_info *project, read_
   lode_str lines = read_lines(text, p->first, &p->last);
   if (!lines.len && p->first > 1)
     TRY_GOTO(err_set(err, LODE_NOT_FOUND, "%s has no line %u", str_quote(shown, quoted, sizeof quoted), p->first));
-  op_row_begin(ctx);
-  op_row_text(ctx, "path", shown);
-  op_row_count(ctx, "start_line", p->first);
-  op_row_count(ctx, "end_line", p->last);
-  op_row_text(ctx, "kind", p->kind.len ? p->kind : (lode_str){0});
-  op_row_text(ctx, "name", p->name.len ? p->name : (lode_str){0});
-  op_row_text(ctx, "language", str_of(source.language->name));
-  op_row_text(ctx, "snippet", lines);
+  read_row_begin(ctx, p, str_of(source.language->name), lines);
   st = op_row_send(ctx, err);
 done:
   op_source_close(&source);
@@ -152,13 +252,20 @@ lode_status op_do_read(op_context *ctx, const op_read_args *args, lode_error *er
   lode_status st;
   if (args->at.set == args->name.set)
     return err_set(err, LODE_INVALID, "name one thing: a file and a line, or a \"name\"");
+  if (ctx->remote && !args->indexed.on)
+    return err_set(err, LODE_UNSUPPORTED, "files of this machine are not read for others: only what is \"indexed\"");
+  if ((args->indexed.on && args->name.set) || (args->spans.on && !args->indexed.on))
+    return err_set(err, LODE_INVALID, "\"%s\" is for a file that is read from the index",
+                   args->name.set ? "indexed" : "spans");
   if (args->name.set) return read_definitions(ctx, args, err);
   TRY(op_code_project(ctx, args->project.path, &project, err));
   TRY_GOTO(op_code_place_parse(ctx, &project, args->at.text, &place, err));
   strbuf_add(&p.path, place.path.data, place.path.len - 1);
   p.first = place.line ? place.line : 1;
   p.last = p.first + (uint32_t)args->lines.n - 1;
-  st = p.path.failed ? err_nomem(err) : read_send(ctx, &project, &p, err);
+  st = p.path.failed      ? err_nomem(err)
+       : args->indexed.on ? read_send_indexed(ctx, &project, &p, args->spans.on, err)
+                          : read_send(ctx, &project, &p, err);
 done:
   strbuf_release(&p.path);
   strbuf_release(&place.path);

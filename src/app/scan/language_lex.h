@@ -2,7 +2,8 @@
 /* language_lex.h - code as tokens, for colours: comments, strings, numbers, words of the language, names.
  *
  * A small lexer for families of languages, not a grammar: it works on any piece of a file, line by line, and what it
- * does not know stays plain. web/lexer.js does the same in the page.
+ * does not know stays plain. The terminal paints its tokens, and so does the page, which `lode read --spans` tells
+ * them.
  */
 #ifndef LODE_SCAN_LANGUAGE_LEX_H
 #define LODE_SCAN_LANGUAGE_LEX_H

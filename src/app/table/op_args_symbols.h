@@ -32,6 +32,7 @@ OP_HANDLER(impact, op_impact_args)
 typedef struct op_read_args {
   op_arg_text at, name;
   op_arg_int lines;
+  op_arg_flag indexed, spans;
   op_arg_path project;
 } op_read_args;
 OP_HANDLER(read, op_read_args)

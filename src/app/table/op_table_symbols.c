@@ -59,6 +59,8 @@ static const op_param params_read[] = {
     {OP_TEXT(op_read_args, name), .value = "NAME", .about = "or a definition: all of it"},
     {OP_INT(op_read_args, lines), .letter = 'n', .value = "N", .fallback = "100", .min = 1, .max = 100000,
      .about = "how many lines"},
+    {OP_FLAG(op_read_args, indexed), .about = "the file as it was indexed, from the store; over HTTP only so"},
+    {OP_FLAG(op_read_args, spans), .about = "with --indexed: also the tokens of each line, for colours"},
     P_SYMBOLS_PROJECT(op_read_args),
     {0}};
 static const op_param params_trace[] = {{OP_TEXT(op_trace_args, from), .flags = OP_PARAM_REQUIRED | OP_PARAM_POSITIONAL,
@@ -102,14 +104,19 @@ static const op_field row_symbols_edge[] = {
     {"times", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "places in the caller, if more than one"},
     {"candidates", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "definitions that may be meant, if it is not clear"},
     {0}};
-static const op_field row_symbols_read[] = {{"path", OP_FIELD_TEXT, 0, "from the root"},
-                                            {"start_line", OP_FIELD_NUMBER, 0, "first line shown"},
-                                            {"end_line", OP_FIELD_NUMBER, 0, "last line shown"},
-                                            {"kind", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "of the definition"},
-                                            {"name", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "of the definition"},
-                                            {"language", OP_FIELD_TEXT, 0, "of the file"},
-                                            {"snippet", OP_FIELD_TEXT, 0, "the lines; secrets are masked"},
-                                            {0}};
+static const op_field row_symbols_read[] = {
+    {"path", OP_FIELD_TEXT, 0, "from the root"},
+    {"start_line", OP_FIELD_NUMBER, 0, "first line shown"},
+    {"end_line", OP_FIELD_NUMBER, 0, "last line shown"},
+    {"kind", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "of the definition"},
+    {"name", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "of the definition"},
+    {"language", OP_FIELD_TEXT, 0, "of the file"},
+    {"snippet", OP_FIELD_TEXT, 0, "the lines; secrets are masked"},
+    {"lines", OP_FIELD_COUNT, OP_FIELD_OPTIONAL, "of the whole file, as indexed"},
+    {"spans", OP_FIELD_OBJECT, OP_FIELD_OPTIONAL,
+     "for each line [KIND, LENGTH, ...]: kinds 0 plain, 1 comment, 2 string, 3 "
+     "number, 4 word of the language, 5 name; lengths in UTF-16 units"},
+    {0}};
 static const op_field row_symbols_cycle[] = {
     {"size", OP_FIELD_COUNT, 0, "how many files"}, {"files", OP_FIELD_TEXTS, 0, "that import each other"}, {0}};
 static const op_field row_symbols_hotspot[] = {
@@ -160,13 +167,13 @@ const op_def op_table_symbols[] = {
      .examples = "lode impact src/net.c:120\nlode impact --name Server.Start --depth 5\nlode impact --diff HEAD~1"},
     {.name = "read",
      OP_RUNS(read),
-     .flags = OP_READ_ONLY | OP_PROJECT | OP_PAGED | OP_NO_HTTP,
+     .flags = OP_READ_ONLY | OP_PROJECT | OP_PAGED,
      .about = "print lines of a file, or a definition, as the file is now",
      .params = params_read,
      .row = row_symbols_read,
      .layout = OP_LAYOUT_HITS,
      .detail = "Files that the index leaves out are not shown, and secrets are masked as they are there.",
-     .examples = "lode read src/net.c:120 -n 40\nlode read --name Server.Start"},
+     .examples = "lode read src/net.c:120 -n 40\nlode read --name Server.Start\nlode read src/net.c --indexed"},
     {SYMBOLS_OP(trace), .about = "show how one function reaches another", .layout = OP_LAYOUT_CALLEES,
      .params = params_trace, .row = row_symbols_edge,
      .detail = "The shortest chain of calls. Exit code 1 when there is none.",
