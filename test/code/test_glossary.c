@@ -153,7 +153,10 @@ TEST(words_are_led_to_english_ones) {
   expect_words(g, SEARCH_GERMAN, "Unbekanntes", "Unbekanntes");
   expect_words(g, SEARCH_SPANISH, "estado de la base de datos", "state la database");
   expect_words(g, SEARCH_SPANISH, "¿estado?", "state?");
-  expect_words(g, SEARCH_FRENCH, "l'exécution l’exécution", "'run run");
+  expect_words(g, SEARCH_FRENCH, "l'exécution", "'run");
+  expect_words(g, SEARCH_FRENCH, "l’exécution", "run");
+  expect_words(g, SEARCH_FRENCH, "exécution d'exécution, exécution", "run ', "); /* a word once */
+  expect_words(g, SEARCH_FRENCH, "t-exécution -x", "run -");                     /* hyphens that join words */
   expect_words(g, SEARCH_JAPANESE, "データベースのデータ", "database data ");
   expect_words(g, SEARCH_CHINESE, "数据库、数据，数", "database data number ");
   search_glossary_close(g);

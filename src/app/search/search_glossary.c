@@ -243,6 +243,16 @@ static void glossary_put_space(strbuf *out) {
   if (out->len && out->data[out->len - 1] != ' ') strbuf_addch(out, ' ');
 }
 
+/* Appends an English word, unless it is there already: two words of another language may mean the same. */
+static void glossary_put_english(const glossary_text *t, lode_str word) {
+  const char *data = t->out->data ? t->out->data : "";
+  for (size_t i = 0, end; i < t->out->len; i = end + 1) {
+    for (end = i; end < t->out->len && search_is_name_byte((unsigned char)data[end]);) end++;
+    if (end - i == word.len && word.len && memcmp(data + i, word.data, word.len) == 0) return;
+  }
+  strbuf_add(t->out, word.data, word.len);
+}
+
 /* Three words that are one: "base de datos". *end gets where they end. */
 static bool glossary_put_phrase(const glossary_text *t, size_t from, size_t *end) {
   char key[GLOSSARY_MAX_KEY];
@@ -260,7 +270,7 @@ static bool glossary_put_phrase(const glossary_text *t, size_t from, size_t *end
     at = stop;
   }
   if (!glossary_find(t->g, t->language, (lode_str){key, len}, &word)) return false;
-  strbuf_add(t->out, word.data, word.len);
+  glossary_put_english(t, word);
   *end = stop;
   return true;
 }
@@ -281,8 +291,11 @@ static size_t glossary_put_word(const glossary_text *t, size_t from) {
   if (!known && key.len && glossary_put_compound(t->g, t->language, key, t->out)) return end;
   /* a capital letter within a sentence is a name, but in German */
   bool name = t->language != SEARCH_GERMAN && from && written.data[0] >= 'A' && written.data[0] <= 'Z';
-  if (!known && key.len && !name) (void)glossary_find_near(t->g, t->language, key, &word);
-  strbuf_add(t->out, word.data, word.len);
+  if (!known && key.len && !name) known = glossary_find_near(t->g, t->language, key, &word);
+  if (known)
+    glossary_put_english(t, word);
+  else
+    strbuf_add(t->out, word.data, word.len);
   return end;
 }
 
@@ -313,6 +326,12 @@ static size_t glossary_put_east(const glossary_text *t, size_t i) {
   return best ? best : i + size;
 }
 
+/* A hyphen between two letters: vérifie-t-on. */
+static bool glossary_joins(lode_str text, size_t i) {
+  return i > 0 && i + 1 < text.len && glossary_is_letter((unsigned char)text.data[i - 1]) &&
+         glossary_is_letter((unsigned char)text.data[i + 1]);
+}
+
 void search_glossary_translate(const search_glossary *glossary, search_language language, lode_str question,
                                strbuf *out) {
   glossary_text t = {glossary, language, question, out};
@@ -324,7 +343,7 @@ void search_glossary_translate(const search_glossary *glossary, search_language 
       bool is_east = glossary_is_east(question, i, &size);
       if (!is_east) glossary_put_space(out); /* marks of punctuation */
       i = is_east ? glossary_put_east(&t, i) : i + (size ? size : 1);
-    } else if (c <= ' ') {
+    } else if (c <= ' ' || (c == '-' && !east && glossary_joins(question, i))) {
       glossary_put_space(out);
       i++;
     } else if (east || !search_is_name_byte(c)) {
