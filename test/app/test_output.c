@@ -2,6 +2,7 @@
 /* test_output.c - rows of results as JSON and as text: every layout, on terminals of several widths. Rows are those of
  * real operations, filled by hand. */
 #include "cli/cli_writer.h"
+#include "ops/op_text.h"
 #include "table/op_table.h"
 #include "support/test.h"
 
@@ -326,4 +327,73 @@ TEST(checked_builds_hold_rows_to_the_table) {
     CHECKF(WIFEXITED(status) && WEXITSTATUS(status) == (i < 3), "%zu: %d", i, status);
 #endif
   }
+}
+
+/* ---- Sentences ---- */
+
+/* The summary of an operation with this count in every field that is one. */
+static void put_summary_of(op_context *ctx, uint64_t count) {
+  op_summary_begin(ctx);
+  for (const op_field *f = ctx->op->summary; f->name; f++) {
+    switch (f->type) {
+      case OP_FIELD_COUNT:
+      case OP_FIELD_NUMBER:
+      case OP_FIELD_BYTES:
+      case OP_FIELD_TIME: op_row_count(ctx, f->name, count); break;
+      case OP_FIELD_REAL: op_row_real(ctx, f->name, 1.5); break;
+      case OP_FIELD_BOOL: op_row_bool(ctx, f->name, true); break;
+      case OP_FIELD_TEXT: op_row_text(ctx, f->name, STR_LIT("text")); break;
+      default: op_row_json(ctx, f->name, STR_LIT("[]")); break;
+    }
+  }
+}
+
+static bool is_one_of(const char *list, lode_str word) {
+  for (const char *at = list; *at; at += strcspn(at, " "), at += *at == ' ')
+    if (strcspn(at, " ") == word.len && memcmp(at, word.data, word.len) == 0) return true;
+  return false;
+}
+
+/* "1 files", "1 record ... their", "2 file": wrong. */
+static const char *wrong_number(const char *text, uint64_t count) {
+  static char number[8];
+  snprintf(number, sizeof number, "%llu ", (unsigned long long)count);
+  if (count == 1 && (strstr(text, " they ") || strstr(text, " their ") || strstr(text, " were "))) return text;
+  if (count != 1 && (strstr(text, " it ") || strstr(text, " its ") || strstr(text, " was as"))) return text;
+  for (const char *at = text; (at = strstr(at, number)) != NULL;) {
+    if (at > text && at[-1] != ' ' && at[-1] != '[') {
+      at++;
+      continue;
+    }
+    at += strlen(number);
+    lode_str word = {at, strcspn(at, " ,;:\n")};
+    bool plural = word.len > 1 && word.data[word.len - 1] == 's' && !is_one_of("does s", word);
+    if (count == 1 && (plural || is_one_of("do", word))) return at;
+    if (count != 1 && is_one_of("file record chunk vector check problem table index row call worker place definition "
+                                "dimension secret collection does",
+                                word))
+      return at;
+  }
+  return NULL;
+}
+
+TEST(sentences_say_one_and_many_rightly) {
+  size_t said = 0;
+  OP_EACH_GROUP(g) OP_EACH(g, op) {
+    for (uint64_t count = 1; op->say && op->summary && count <= 2; count++) {
+      op_context ctx = {.op = op};
+      strbuf out = {0};
+      mem_arena_init(&ctx.row.arena, 0);
+      put_summary_of(&ctx, count);
+      op_put_sentence(&out, op->say, &ctx.row);
+      strbuf_addch(&out, '\0');
+      CHECK(!out.failed);
+      const char *wrong = wrong_number(out.data, count);
+      CHECKF(!wrong, "lode %s %s: \"%s\" in %s", op->group ? op->group : "", op->name, wrong, out.data);
+      strbuf_release(&out);
+      mem_arena_release(&ctx.row.arena);
+      said++;
+    }
+  }
+  CHECKF(said > 40, "%zu", said);
 }

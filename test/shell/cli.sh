@@ -128,7 +128,7 @@ run 0 db add c "$tmp/r.jsonl" --on-existing keep --json; is '{"collection":"c","
 run 0 db count c; is 4
 feed '{"id":"a","metadata":{"n":7,"tags":null,"new":true}}' 0 db update c; is "c: 1 changed"
 run 0 db get c --ids a --json; has '"lang":"c","n":7'; has '"new":true'; hasnt tags
-feed '{"id":"nobody"}' 1 db update c; is "c: 0 changed, 1 do not exist: nobody"
+feed '{"id":"nobody"}' 1 db update c; is "c: 0 changed, 1 does not exist: nobody"
 feed '{"id":"b","document":"write the body"}
 {"id":"z","embedding":[1,1,1]}' 0 db upsert c; is "c: 2 written"
 run 0 db count c; is 5

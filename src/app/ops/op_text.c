@@ -21,7 +21,7 @@ void op_put_bytes(strbuf *out, uint64_t n) {
   double d = (double)n / 1024;
   size_t unit = 0;
   if (n < 1024) {
-    strbuf_addf(out, "%u bytes", (unsigned)n);
+    strbuf_addf(out, "%u byte%s", (unsigned)n, n == 1 ? "" : "s");
     return;
   }
   for (; d >= 1023.95 && unit < 5; unit++) d /= 1024;
@@ -167,8 +167,10 @@ void op_put_sentence(strbuf *out, const char *say, const op_row *summary) {
       char name[40];
       snprintf(name, sizeof name, "%.*s", (int)(end - p - 1 - asks), p + 1 + asks);
       p = end;
-      if (strcmp(name, "s") == 0 || strcmp(name, "es") == 0) {
-        if (!one) strbuf_addstr(out, name);
+      char *many = strchr(name, '|');
+      if (many || strcmp(name, "s") == 0 || strcmp(name, "es") == 0) {
+        if (many) *many++ = '\0';
+        strbuf_addstr(out, one ? (many ? name : "") : many ? many : name);
         continue;
       }
       const op_value *value = op_row_find(summary, name);

@@ -19,7 +19,7 @@ void op_put_value(strbuf *out, const op_value *value, size_t max);
 void op_put_node(strbuf *out, const json_doc *json, uint32_t node, size_t max);
 /* The sentence of an operation (`say` of its entry), filled in from its summary: "{written} added[, {skipped} kept]".
  * A part in brackets is left out if a field in it is blank. {?made} is only tested, and prints nothing. {s} and {es}
- * are the end of a plural: nothing if the count before them is 1. */
+ * are the end of a plural: nothing if the count before them is 1; {was|were} are words for one and for others. */
 void op_put_sentence(strbuf *out, const char *say, const op_row *summary);
 
 #endif

@@ -483,7 +483,7 @@ const op_def op_table_db[] = {
          "surely by compact. The collections of a project's code index are refused: lode reset index removes those.",
      .examples = "lode db drop notes\nlode db drop notes --yes"},
     {OP_OF_DB(add), .about = "add records, one JSON object per line", .flags = OP_LONG, .params = params_db_add,
-     .summary = summary_db_write, .say = "{collection}: {written} added[, {skipped} kept as they were]",
+     .summary = summary_db_write, .say = "{collection}: {written} added[, {skipped} kept as {it was|they were}]",
      .detail = "Records with a document and no embedding get a vector of the collection's model, or of minilm in a "
                "collection without vectors, if it is at hand and they are not many; else they are pending, which is "
                "said, and `lode db embed` makes their vectors. Standard input is read as it "
@@ -502,7 +502,7 @@ const op_def op_table_db[] = {
      .examples = "lode db upsert notes < changed.jsonl"},
     {OP_OF_DB(update), .about = "change records that exist", .flags = OP_LONG | OP_DESTRUCTIVE,
      .params = params_db_update, .summary = summary_db_write,
-     .say = "{collection}: {written} changed[, {skipped} do not exist][: {missing}]",
+     .say = "{collection}: {written} changed[, {skipped} {does|do} not exist][: {missing}]",
      .detail = "What a line does not name stays. Metadata merge key by key; null removes a key. Ids that do not exist "
                "are skipped and named; exit code 1 when none exists.",
      .examples = "echo '{\"id\":\"a\",\"metadata\":{\"n\":2,\"old\":null}}' | lode db update notes"},
@@ -592,8 +592,8 @@ const op_def op_table_db[] = {
      .examples = "lode db verify\nlode db verify --json --store ./data\nlode db verify --recall"},
     {OP_OF_DB(salvage), .about = "copy what can be read of a damaged store into a new one", .flags = OP_LONG | OP_LOCAL,
      .params = params_db_salvage, .row = row_db_damage, .summary = summary_db_salvage,
-     .say = "{to}: {records} record{s} brought over[, {lost} lost][, {without_document} without their document]"
-            "[, {without_vector} without their vector]",
+     .say = "{to}: {records} record{s} brought over[, {lost} lost][, {without_document} without {its|their} document]"
+            "[, {without_vector} without {its|their} vector]",
      .detail = "Never writes to the damaged store. Lists what is lost.",
      .examples = "lode db salvage ./rescued --store ./damaged"},
     {OP_OF_DB(backup), .about = "write the whole store to one file while it is in use",
