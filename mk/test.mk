@@ -69,6 +69,7 @@ SHELL_RUNS += install="test/shell/install.sh" includes=tools/check-includes.sh f
               platform="tools/check-platform.sh $(BUILD)/release $(PLATFORM)" \
               symbols="tools/check-symbols.sh $(BUILD)/release $(VERSION)" clang=tools/check-clang.sh darwin=tools/check-darwin.sh
 SHELL_RUNS += serve="test/shell/serve.sh $(BUILD)/release/lode" serve_asan="test/shell/serve.sh $(BUILD)/asan/lode" clients="test/shell/clients.sh $(BUILD)/release/lode"
+SHELL_RUNS += commands="test/shell/commands.sh $(BUILD)/release/lode"
 SHELL_RUNS += docs_run="test/shell/docs.sh $(BUILD)/release/lode"
 SHELL_RUNS += hostile="test/shell/hostile.sh $(BUILD)/release/lode"
 SHELL_RUNS += agents="test/shell/agents.sh $(BUILD)/release/lode" index_guard="test/shell/index_guard.sh $(BUILD)/release/lode"

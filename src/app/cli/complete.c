@@ -132,7 +132,7 @@ static void bash_values(strbuf *out, const op_def *op) {
       strbuf_addstr(out, op->name); /* the word before the first argument */
     else
       cli_put_flag(out, p);
-    strbuf_addstr(out, "\") ");
+    strbuf_addstr(out, placed ? "\") if [[ $cur != -* ]]; then " : "\") ");
     if (values) {
       strbuf_addstr(out, "COMPREPLY=($(compgen -W \"");
       complete_put_values(out, p);
@@ -144,21 +144,23 @@ static void bash_values(strbuf *out, const op_def *op) {
     } else {
       strbuf_addf(out, "COMPREPLY=($(compgen -%c -- \"$cur\"))", takes_folder(p) ? 'd' : 'f');
     }
-    strbuf_addstr(out, "; return ;;\n");
+    strbuf_addstr(out, placed ? "; return; fi ;;\n" : "; return ;;\n");
   }
 }
 
 /* What may follow an incomplete path. */
 static void bash_verbs(strbuf *out, const char *group) {
   const op_def *alone = group ? op_find(NULL, str_of(group)) : NULL;
-  strbuf_addf(out, "    '%s') COMPREPLY=($(compgen -W '", group ? group : "");
+  strbuf_addf(out, "    '%s') ", group ? group : "");
+  /* flags, and their values, are those of the operation */
+  if (alone) strbuf_addf(out, "if [[ $cur != -* && $prev == %s ]]; then ", group);
+  strbuf_addstr(out, "COMPREPLY=($(compgen -W '");
   complete_put_ops(out, group);
-  if (alone) complete_put_flags(out, alone->params);
   if (!group) {
     complete_put_groups(out, ' ');
     strbuf_addstr(out, " help version --version ");
   }
-  strbuf_addstr(out, "--help' -- \"$cur\")); return ;;\n");
+  strbuf_addf(out, "--help' -- \"$cur\")); return%s ;;\n", alone ? "; fi" : "");
 }
 
 void cli_complete_bash(strbuf *out) {
