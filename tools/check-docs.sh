@@ -4,6 +4,7 @@
 #   links           [text](path), from the file's folder
 #   paths           src/..., test/..., tools/... and so on, from the top; * is a glob
 #   `file.c`        a file of that name, in any folder
+#   figures         each number of README's table of figures, rounded as it is there, on the page of bench/ that its row links to
 #   `name_of_it`    a word of the sources; and every lode_... is one, in backquotes or not
 #
 # Names in capitals are placeholders (test_NAME).
@@ -62,4 +63,31 @@ while read -r where kind text; do
   text=${text%"()"}
   grep -qxF "$text" "$work/foreign" || exists "$kind" "$where" "$text" || { echo "$where: there is no $text"; bad=$((bad + 1)); }
 done <"$work/named"
+awk '
+  function number(text) { gsub(/,/, "", text); return text }
+  function places(n) { return index(n, ".") ? length(n) - index(n, ".") : 0 }
+  function rounded(value, n) { return sprintf("%." places(n) "f", value + 1e-9) }
+  function next_number() {
+    if (!match(text, /[0-9][0-9,]*(\.[0-9]+)?/)) return ""
+    found = number(substr(text, RSTART, RLENGTH))
+    text = substr(text, RSTART + RLENGTH)
+    return found
+  }
+  function holds(page, n,   line, all, is) {
+    all = text
+    while ((getline line < page) > 0) for (text = line; next_number() != "";) if (rounded(found, n) == n) is = 1
+    close(page)
+    text = all
+    return is
+  }
+  BEGIN { FS = "|" }
+  /^\|.*`make bench/ {
+    page = match($5, /bench\/[A-Z]+\.md/) ? substr($5, RSTART, RLENGTH) : ""
+    text = $4
+    if (page == "") print FILENAME ":" FNR ": the row links to no page of bench/"
+    else while ((n = next_number()) != "") if (!holds(page, n)) print FILENAME ":" FNR ": " n " is not in " page
+  }' README.md >"$work/figures"
+cat "$work/figures"
+bad=$((bad + $(wc -l <"$work/figures")))
+grep -q '^|.*`make bench' README.md || { echo "README.md: there is no table of figures"; bad=$((bad + 1)); }
 if [ "$bad" = 0 ]; then echo "1 passed, 0 failed"; else echo "0 passed, 1 failed"; exit 1; fi

@@ -5,6 +5,7 @@
 #   SCENE       a function scene_SCENE below, which puts something into the folder, or says why it cannot ($why); once for each file
 #   exit=N      the exit code of the last command (0)
 #   file=NAME   the block is a file of that name, which a later block uses
+#   elsewhere   the block is run by that file: each of its commands stands there
 #   WORD=TEXT   replaces WORD in the block, where the document has a placeholder
 #
 # sh is run, console is run and its output compared (... stands for anything), python is run, json is parsed, c is compiled, text and diff are
@@ -22,6 +23,7 @@ models=${LODE_MODELS:-$user_home/.local/share/lode/models}
 mkdir -p "$HOME"
 make --no-print-directory install-files PREFIX="$HOME/lode" >"$tmp/install.log" 2>&1 || { bad "make install-files"; cat "$tmp/install.log"; }
 export PATH=$HOME/lode/bin:$PATH
+lode_given=$(realpath "$lode")
 lode=$HOME/lode/bin/lode
 
 # Python finds the package, the installed library, and chromadb: the real one if it is there, else lode.chroma under its name
@@ -57,6 +59,11 @@ scene_manual() {
   printf '%s\n' 'The siren sounds when a door is opened at night.' '' 'Hold the red button for five seconds to silence the siren and clear its memory.' '' \
     'Batteries last two years; replace both at once.' >manual.txt
 }
+scene_clone() { # in the clone itself
+  cd "$here" && [ "$lode_given" = "$here/build/release/lode" ] || { why="the program is not that of build/release"; return 1; }
+  unset DESTDIR
+}
+scene_wheels() { (cd "$here" && make --no-print-directory wheel) || { why="pip cannot make a wheel here: $(tail -1 "$tmp/out")"; return 1; }; }
 scene_prefix() { export PKG_CONFIG_PATH=$HOME/lode/lib/pkgconfig; }
 scene_python() { command -v python3 >/dev/null || { why="there is no python3"; return 1; }; }
 scene_langchain() { python3 -c 'import langchain_chroma' 2>/dev/null || { why="langchain-chroma is not installed"; return 1; }; }
@@ -150,6 +157,12 @@ run_json() { if python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$1"
 run_c() { # alone; with file=, a later block compiles it
   if ${CC:-cc} -std=c11 -Wall -Wextra -Werror -I"$here/include" -fsyntax-only -x c "$1" >"$tmp/out" 2>&1; then ok; else bad "$where: $(head -20 "$tmp/out")"; fi
 }
+run_elsewhere() { # block file: the commands, without comments and what follows their second word
+  local command
+  while read -r command; do
+    [ -z "$command" ] || check "$where: $2 does not run \`$command\`" grep -qF -- "$command" "$here/$2"
+  done < <(sed -E 's/[[:space:]]*#.*//; s/^([^ ]+ +[^ ]+).*/\1/' "$1")
+}
 
 block() { # number where language options...
   local number=$1 language=$3 exit=0 file= body=$tmp/block word made=
@@ -158,6 +171,7 @@ block() { # number where language options...
   shift 3
   case $language in
     skip) skip "$where: $*"; return ;;
+    elsewhere) run_elsewhere "$blocks/$number" "$1"; return ;;
     text | diff) return ;;
     none) bad "$where: the block does not name its language; text if it is none"; return ;;
   esac
@@ -172,7 +186,7 @@ block() { # number where language options...
       inside) cd project || return ;;
       *)
         made=$folder/.made-$word why=
-        case $word in minilm | serving | prefix) rm -f "$made" ;; esac
+        case $word in minilm | serving | prefix | clone | wheels) rm -f "$made" ;; esac
         if ! [ -e "$made" ]; then
           "scene_$word" >"$tmp/out" 2>&1 || { [ -n "$why" ] || why="scene $word: $(tail -3 "$tmp/out")"; skip "$where: $why"; cd "$here" || exit 1; return; }
           : >"$made"

@@ -7,11 +7,12 @@
 # The options stand in a comment before the block, which readers do not see:
 #
 #   <!-- test: SCENE... exit=N file=NAME WORD=TEXT -->   how it is run (test/shell/docs.sh)
+#   <!-- elsewhere: FILE -->                             the test that runs it, because it takes long
 #   <!-- skip: REASON -->                                why it cannot be
 #   <!-- text -->                                        an indented block that is no command
 function begin(language) {
   n++
-  if (kind == "skip") language = "skip"
+  if (kind == "skip" || kind == "elsewhere") language = kind
   if (kind == "text") language = "text"
   print n, FILENAME ":" FNR, language, options
   printf "" >(to "/" n)
@@ -23,7 +24,7 @@ FNR == 1 { fenced = indented = list = 0; empty = 1; kind = options = "" }
 fenced && /^ *```/ { fenced = 0; empty = 0; end(); next }
 fenced { print >(to "/" n); next }
 /^```/ { fenced = 1; indented = 0; begin(substr($0, 4) == "" ? "none" : substr($0, 4)); next }
-/^<!-- (test|skip|text)[ :]/ {
+/^<!-- (test|elsewhere|skip|text)[ :]/ {
   kind = $2
   sub(/:$/, "", kind)
   options = $0

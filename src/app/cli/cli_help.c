@@ -182,7 +182,7 @@ void cli_help_group(strbuf *out, const char *group, const cli_style *style) {
 
 /* One screen of a terminal: 80 columns, 24 lines. */
 void cli_help_brief(strbuf *out, const cli_style *style) {
-  strbuf_addf(out, "lode %s - code search and a vector database that do not crash\n", lode_version());
+  strbuf_addf(out, "lode %s - code search and a vector database, built not to crash\n", lode_version());
   help_heading(out, "Search code", style);
   strbuf_addstr(out, "  lode search 'where are sessions closed'   in a project; or a name\n"
                      "  lode setup                                index it, tell the AI tools here\n"
@@ -201,7 +201,7 @@ void cli_help_brief(strbuf *out, const cli_style *style) {
 }
 
 void cli_help_top(strbuf *out, const cli_style *style) {
-  strbuf_addf(out, "lode %s - code search and a vector database that do not crash\n", lode_version());
+  strbuf_addf(out, "lode %s - code search and a vector database, built not to crash\n", lode_version());
   help_heading(out, "Usage", style);
   strbuf_addstr(out, "  lode COMMAND [ARGUMENTS] [FLAGS]\n"
                      "  lode COMMAND --help          arguments, flags and examples of one command\n"

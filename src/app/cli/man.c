@@ -128,7 +128,7 @@ static const char man_db_head[] =
 
 static const char man_top_head[] =
     ".\\\" made by: lode help --man\n.TH LODE 1 \"\" \"lode\" \"User Commands\"\n"
-    ".SH NAME\nlode \\- code search and a vector database that do not crash\n"
+    ".SH NAME\nlode \\- code search and a vector database, built not to crash\n"
     ".SH SYNOPSIS\n.B lode\n.I COMMAND\n.RI [ ARGUMENTS ]\n.RI [ FLAGS ]\n.br\n.B lode help\n.RI [ TOPIC \" | \" "
     "COMMAND ]\n"
     ".SH DESCRIPTION\n"
