@@ -2,7 +2,8 @@
 /* indexed_file.c - see indexed_file.h.
  *
  * The id of a chunk is PATH#N, so the chunk of a line is found by bisection, and those after it are read in order. An
- * indexer may replace the file between two reads: its state is compared at the end, and if it differs all is read again.
+ * indexer may replace the file between two reads: its state is compared at the end, and if it differs all is read
+ * again.
  */
 #include "search/indexed_file.h"
 
@@ -195,8 +196,10 @@ lode_status search_indexed_file_read(const project_info *project, lode_store *st
   memset(file, 0, sizeof *file);
   TRY_GOTO(indexed_open(&r, project, store, err));
   for (int i = 0; i < INDEXED_TRIES && !same; i++) TRY_GOTO(indexed_read_once(&r, &same, err));
-  if (!same) TRY_GOTO(err_set(err, LODE_BUSY, "the chunks of the file are not all there: it is being indexed, or `lode doctor` "
-                                   "finds what is wrong"));
+  if (!same)
+    TRY_GOTO(err_set(err, LODE_BUSY,
+                     "the chunks of the file are not all there: it is being indexed, or `lode doctor` "
+                     "finds what is wrong"));
   if (file->name.failed) TRY_GOTO(err_nomem(err));
   file->language = (lode_str){file->name.data ? file->name.data : "", file->name.len};
 done:
