@@ -95,8 +95,8 @@ static void sum_segments(const char *folder, sections *sum) {
 }
 
 int main(int argc, char **argv) {
-  static const char *const names[INDEX_SEG_SECTIONS] = {"vectors",  "mean",    "codes",    "links",
-                                                        "ordinals", "records", "checksums"};
+  static const char *const names[INDEX_SEG_SECTIONS] = {"vectors", "mean",     "codes",   "low bits",
+                                                        "links",   "ordinals", "records", "checksums"};
   char path[4096];
   sqlite3 *db = NULL;
   sections sum = {0};

@@ -4,6 +4,7 @@
  *   bench_index FILE [options]        FILE: of make-data.mjs
  *     --rows N      only the first N rows
  *     --queries N   only the first N queries (500)
+ *     --k N         nearest to find (10; at most 100)
  *     --rounds N    interleaved rounds, the best of each counts (3)
  *     --cache DIR   keep the exact answers, the segment and hnswlib's index there, to be used again
  *     --no-peer     without hnswlib
@@ -13,7 +14,7 @@
  *     --filters     also queries under filters of 1 % and 10 %
  *     --exact       also exact queries
  *
- * Both search the same vectors for the 10 nearest. The segment is a file that is read as in the product: codes and
+ * Both search the same vectors for the k nearest. The segment is a file that is read as in the product: codes and
  * links are preloaded, vectors are read with pread for re-ranking. Recall counts ties fairly. For each beam: recall,
  * queries a second (by CPU time of the thread, which other load disturbs less), distances a query. At the end: queries
  * a second at recall 0.95 and 0.99, interpolated, and the ratios; time of construction; bytes of memory for each
@@ -32,15 +33,15 @@
 #include "index/segment_vectors.h"
 #include "segments/segment_build.h"
 
-enum { K = 10, BEAMS = 19 };
+enum { MAX_K = 100, BEAMS = 19 };
 static const uint32_t beams[BEAMS] = {6,  8,   10,  12,  14,  16,  20,  24,  32,  48,
                                       64, 100, 150, 200, 300, 400, 600, 800, 1200};
 
 typedef struct bench {
   const char *file, *cache;
-  uint32_t n, n_queries, dim;
+  uint32_t n, n_queries, dim, k;
   lode_metric metric;
-  float *rows, *queries, *bounds; /* bounds: the distance of the K-th nearest */
+  float *rows, *queries, *bounds; /* bounds: the distance of the k-th nearest */
   bool peer, memory, filters, exact;
   unsigned rounds, threads;
   uint64_t keep_bytes;
@@ -119,11 +120,14 @@ static const char *cached(const bench *b, const char *kind, char *path, size_t s
   const char *name = strrchr(b->file, '/');
   name = name ? name + 1 : b->file;
   if (!b->cache) return NULL;
-  snprintf(path, size, "%s/%s.%u.%s", b->cache, name, b->n, kind);
+  if (strcmp(kind, "truth") == 0 && b->k != 10)
+    snprintf(path, size, "%s/%s.%u.%s%u", b->cache, name, b->n, kind, b->k);
+  else
+    snprintf(path, size, "%s/%s.%u.%s", b->cache, name, b->n, kind);
   return path;
 }
 
-/* The distance of the K-th nearest of each query; allowed: a filter, or NULL. */
+/* The distance of the k-th nearest of each query; allowed: a filter, or NULL. */
 static void exact(const bench *b, const uint64_t *allowed, float *bounds) {
   enum { BATCH = 16 };
   float *out = memory((size_t)BATCH * b->n * sizeof *out);
@@ -133,8 +137,8 @@ static void exact(const bench *b, const uint64_t *allowed, float *bounds) {
     kernel_rows rows = {.data = b->rows, .n = b->n, .dim = b->dim, .stride = b->dim};
     kernel_distances_many(b->metric, &queries, &rows, out, b->n);
     for (uint32_t i = 0; i < m; i++) {
-      kernel_neighbour near[K];
-      kernel_topk top = {.heap = near, .k = K};
+      kernel_neighbour near[MAX_K];
+      kernel_topk top = {.heap = near, .k = b->k};
       for (uint32_t r = 0; r < b->n; r++) {
         float d = out[(size_t)i * b->n + r];
         if (allowed && !(allowed[r / 64] >> (r % 64) & 1)) continue;
@@ -168,14 +172,14 @@ static double recall(const bench *b, const uint32_t *found, const float *bounds)
   for (uint32_t q = 0; q < b->n_queries; q++) {
     const float *query = b->queries + (size_t)q * b->dim;
     float norm2 = kernel_dot(query, query, b->dim);
-    for (size_t i = 0; i < K; i++) {
-      uint32_t r = found[q * K + i];
+    for (size_t i = 0; i < b->k; i++) {
+      uint32_t r = found[q * b->k + i];
       if (r >= b->n) continue;
       float d = kernel_distance(b->metric, query, norm2, b->rows + (size_t)r * b->dim, b->dim);
       hits += d <= bounds[q] + 1e-6f * (1 + fabsf(bounds[q]));
     }
   }
-  return (double)hits / ((double)b->n_queries * K);
+  return (double)hits / ((double)b->n_queries * b->k);
 }
 
 /* ---- The segment ---- */
@@ -305,20 +309,20 @@ static uint32_t count_bits(const uint64_t *bits, uint32_t n) {
 /* allowed: a filter, or NULL. As for the engine, it is known how many it allows. */
 static double run(bench *b, uint32_t beam, const uint64_t *allowed, index_filtered *match, uint32_t *found) {
   lode_error err;
-  index_hit hits[K];
+  index_hit hits[MAX_K];
   uint32_t n_allowed = allowed ? count_bits(allowed, b->n) : 0;
   double begin = now();
   b->room.stats = (index_search_stats){0};
   for (uint32_t q = 0; q < b->n_queries; q++) {
     size_t n;
     index_search_request request = {.query = b->queries + (size_t)q * b->dim,
-                                    .k = K,
+                                    .k = b->k,
                                     .beam = beam,
                                     .allowed = allowed,
                                     .n_allowed = n_allowed,
                                     .match = match};
     check(index_search(b->segment, &request, &b->room, hits, &n, &err), &err);
-    for (size_t i = 0; i < K; i++) found[q * K + i] = i < n ? hits[i].slot : UINT32_MAX;
+    for (size_t i = 0; i < b->k; i++) found[q * b->k + i] = i < n ? hits[i].slot : UINT32_MAX;
   }
   return b->n_queries / (now() - begin);
 }
@@ -326,7 +330,7 @@ static double run(bench *b, uint32_t beam, const uint64_t *allowed, index_filter
 static double run_peer(bench *b, uint32_t beam, uint32_t *found) {
   double begin = now();
   for (uint32_t q = 0; q < b->n_queries; q++) {
-    hnsw_peer_search(b->hnsw, b->queries + (size_t)q * b->dim, K, beam, found + q * K);
+    hnsw_peer_search(b->hnsw, b->queries + (size_t)q * b->dim, b->k, beam, found + q * b->k);
   }
   return b->n_queries / (now() - begin);
 }
@@ -358,8 +362,8 @@ static void try_beam(bench *b, curve *c, size_t i, bool peer, uint32_t *found) {
 /* Round after round over all beams, so that each is measured at many moments: what else the machine does changes within
  * seconds. */
 static void try_all(bench *b, curve *ours, curve *theirs) {
-  uint32_t *found = memory((size_t)b->n_queries * K * sizeof *found);
-  while (b->peer && beams[theirs->first] < K) theirs->first++;
+  uint32_t *found = memory((size_t)b->n_queries * b->k * sizeof *found);
+  while (b->peer && beams[theirs->first] < b->k) theirs->first++;
   theirs->n = theirs->first;
   for (; ours->n < BEAMS && (ours->n == 0 || ours->recall[ours->n - 1] < 0.99); ours->n++)
     try_beam(b, ours, ours->n, false, found);
@@ -400,17 +404,17 @@ static void compare(bench *b) {
 /* Exact searches, by codes. */
 static void try_exact(bench *b) {
   lode_error err;
-  index_hit hits[K];
-  uint32_t *found = memory((size_t)b->n_queries * K * sizeof *found);
+  index_hit hits[MAX_K];
+  uint32_t *found = memory((size_t)b->n_queries * b->k * sizeof *found);
   double best = 0;
   for (unsigned round = 0; round < b->rounds; round++) {
     double begin = now();
     b->room.stats = (index_search_stats){0};
     for (uint32_t q = 0; q < b->n_queries; q++) {
       size_t n;
-      index_search_request request = {.query = b->queries + (size_t)q * b->dim, .k = K, .exact = true};
+      index_search_request request = {.query = b->queries + (size_t)q * b->dim, .k = b->k, .exact = true};
       check(index_search(b->segment, &request, &b->room, hits, &n, &err), &err);
-      for (size_t i = 0; i < K; i++) found[q * K + i] = i < n ? hits[i].slot : UINT32_MAX;
+      for (size_t i = 0; i < b->k; i++) found[q * b->k + i] = i < n ? hits[i].slot : UINT32_MAX;
     }
     best = fmax(best, b->n_queries / (now() - begin));
   }
@@ -422,7 +426,7 @@ static void try_exact(bench *b) {
 static void compare_filters(bench *b) {
   static const unsigned percents[] = {1, 2, 5, 10, 20, 50};
   uint64_t *allowed = memory((b->n / 64 + 1) * sizeof *allowed);
-  uint32_t *found = memory((size_t)b->n_queries * K * sizeof *found);
+  uint32_t *found = memory((size_t)b->n_queries * b->k * sizeof *found);
   float *bounds = memory(b->n_queries * sizeof *bounds);
   for (size_t i = 0; i < sizeof percents / sizeof *percents; i++) {
     uint64_t x = 88172645463325252u;
@@ -458,7 +462,7 @@ static void compare_filters(bench *b) {
 }
 
 int main(int argc, char **argv) {
-  bench b = {.peer = true, .rounds = 3, .threads = 1};
+  bench b = {.peer = true, .rounds = 3, .threads = 1, .k = 10};
   uint32_t rows = 0, queries = 500;
   for (int i = 1; i < argc; i++) {
     bool value = i + 1 < argc;
@@ -466,6 +470,8 @@ int main(int argc, char **argv) {
       rows = (uint32_t)strtoul(argv[++i], NULL, 10);
     else if (strcmp(argv[i], "--queries") == 0 && value)
       queries = (uint32_t)strtoul(argv[++i], NULL, 10);
+    else if (strcmp(argv[i], "--k") == 0 && value)
+      b.k = (uint32_t)strtoul(argv[++i], NULL, 10);
     else if (strcmp(argv[i], "--rounds") == 0 && value)
       b.rounds = (unsigned)strtoul(argv[++i], NULL, 10);
     else if (strcmp(argv[i], "--threads") == 0 && value)
@@ -485,8 +491,8 @@ int main(int argc, char **argv) {
     else
       b.file = argv[i];
   }
-  if (!b.file) {
-    fprintf(stderr, "usage: bench_index FILE [--rows N] [--queries N] [--rounds N] [--cache DIR] [--no-peer] "
+  if (!b.file || b.k < 1 || b.k > MAX_K) {
+    fprintf(stderr, "usage: bench_index FILE [--rows N] [--queries N] [--k N] [--rounds N] [--cache DIR] [--no-peer] "
                     "[--keep MB] [--memory] [--filters] [--exact]\n");
     return 2;
   }

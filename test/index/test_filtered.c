@@ -37,14 +37,15 @@ static bool matches(const scene *s, const filter *f, uint32_t ordinal) {
  * limits. */
 static bool is_reached(const scene *s, const filter *f, uint32_t from, uint32_t to) {
   uint32_t degree = s->segment->info.degree, n = s->n, top = 0;
-  const uint32_t *links = (const uint32_t *)(const void *)s->segment->links.data;
+  index_graph_links links = {.data = s->segment->links.data, .width = degree, .bits = s->segment->info.link_bits};
   bool *seen = calloc(n, sizeof *seen), found = false;
   uint32_t *stack = malloc(n * sizeof *stack);
   CHECK(seen && stack);
   seen[from] = true;
   stack[top++] = from;
   while (top && !found) {
-    const uint32_t *row = links + (size_t)stack[--top] * degree;
+    uint32_t row[INDEX_MAX_DEGREE];
+    index_unpack_links(&links, stack[--top], row);
     for (uint32_t i = 0; i < degree && row[i] < n && !found; i++) {
       found = row[i] == to;
       if (seen[row[i]]) continue;

@@ -503,17 +503,46 @@ TEST(the_check_of_a_graph_sees_what_is_wrong) {
   index_graph_report report;
   const uint32_t none = INDEX_NO_LINK;
   uint32_t links[4][3] = {{1, none, none}, {2, 0, none}, {3, none, none}, {0, none, none}};
-  OK(index_graph_check(links[0], 4, 3, &report, &err));
+  index_graph_links all = {.data = (const unsigned char *)links, .width = 3, .bits = 32};
+  OK(index_graph_check(&all, 4, &report, &err));
   CHECK(report.links == 5 && report.unreachable == 0);
   links[1][0] = 0, links[1][1] = none; /* 2 and 3 are cut off */
-  FAILS(LODE_CORRUPT, index_graph_check(links[0], 4, 3, &report, &err));
+  FAILS(LODE_CORRUPT, index_graph_check(&all, 4, &report, &err));
   CHECK(report.unreachable == 2);
   static const uint32_t wrong[][3] = {{4, none, none}, {1, none, none}, {2, 2, none}, {2, none, 3}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     memcpy(links[1], wrong[i], sizeof wrong[i]);
-    FAILS(LODE_CORRUPT, index_graph_check(links[0], 4, 3, &report, &err));
+    FAILS(LODE_CORRUPT, index_graph_check(&all, 4, &report, &err));
     CHECK(report.bad_link == 1);
   }
+}
+
+/* Links of as many bits as n rows need; nothing is read after a row. */
+TEST(packed_links_are_the_links) {
+  test_srand(test_seed());
+  for (uint32_t bits = 8; bits <= 32; bits++) {
+    for (uint32_t width = 2; width <= 40; width++) {
+      uint32_t links[3][40], got[40], most = index_link_none(bits);
+      size_t bytes = index_link_row_bytes(width, bits);
+      unsigned char *packed = malloc(3 * bytes); /* what is read after it, the sanitiser sees */
+      CHECK(packed != NULL && bytes * 8 >= (size_t)width * bits);
+      for (uint32_t i = 0; i < 3; i++) {
+        for (uint32_t j = 0; j < width; j++)
+          links[i][j] = test_below(4) ? (uint32_t)(test_rand() % ((uint64_t)most + 1)) : INDEX_NO_LINK;
+        index_pack_links(links[i], width, bits, packed + i * bytes);
+      }
+      index_graph_links all = {.data = packed, .width = width, .bits = bits};
+      for (uint32_t i = 0; i < 3; i++) {
+        index_unpack_links(&all, i, got);
+        for (uint32_t j = 0; j < width; j++)
+          CHECKF(got[j] == (links[i][j] & most), "%u bits, link %u of %u: %u, not %u", bits, j, width, got[j],
+                 links[i][j]);
+      }
+      free(packed);
+    }
+  }
+  CHECK(index_link_bits(1) == 8 && index_link_bits(255) == 8 && index_link_bits(256) == 9);
+  CHECK(index_link_bits(65535) == 16 && index_link_bits(65536) == 17 && index_link_bits(INDEX_MAX_ROWS) == 31);
 }
 
 static bool cancel_soon(void *ctx, const char *phase, uint64_t done, uint64_t total) {

@@ -393,6 +393,70 @@ TEST(codes_have_the_same_bytes_everywhere) {
   free_scene(&s);
 }
 
+/* A row on the grid is its vector, whatever kernel makes it; nothing is read after the row or its low bits. */
+TEST(rows_on_a_grid_are_their_vectors) {
+  static const quant_grid grids[] = {{1, -64}, {1, 0}, {2, 0}, {2, -128}, {2, 5000}};
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  unsigned char *p = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(p != MAP_FAILED && mprotect(p + page, page, PROT_NONE) == 0 && mprotect(p + 3 * page, page, PROT_NONE) == 0);
+  test_srand(test_seed());
+  for (size_t g = 0; g < sizeof grids / sizeof *grids; g++) {
+    for (uint32_t dim = 1; dim <= 300; dim++) {
+      float vector[300], got[301], mean[300], unit = 1.0f / 8192;
+      quant_model model = {.metric = LODE_L2, .dim = dim, .unit = unit, .mean = mean, .grid = grids[g]};
+      unsigned char *row = p + page - quant_stride(dim), *low = p + 3 * page - quant_grid_low_bytes(&grids[g], dim);
+      for (uint32_t j = 0; j < dim; j++) {
+        mean[j] = quant_grid_middle(&grids[g]) * unit;
+        vector[j] = (float)(grids[g].base + (int32_t)test_below(128 * grids[g].step));
+      }
+      (void)quant_encode_row(&model, vector, (uint32_t)test_below(1000), row);
+      quant_grid_encode_low(&grids[g], vector, dim, low);
+      CHECK(quant_row_is_on_grid(&model, row));
+      EACH_KERNEL {
+        got[dim] = 77;
+        quant_grid_decode(&grids[g], row, low, dim, got);
+        CHECKF(memcmp(got, vector, dim * sizeof *got) == 0 && got[dim] == 77, "%s: %u dimensions, step %u",
+               quant_name(), dim, grids[g].step);
+      }
+      vector[test_below(dim)] += test_below(2) ? 0.5f : 300;
+      (void)quant_encode_row(&model, vector, 1, row);
+      CHECK(!quant_row_is_on_grid(&model, row));
+    }
+  }
+  munmap(p, 4 * page);
+}
+
+/* Off the grid, a row whose own scale would be that of the grid gets the next one. */
+TEST(the_scale_of_a_grid_is_of_its_rows_alone) {
+  float mean[2] = {0}, vector[2] = {63, 0.5f};
+  unsigned char row[QUANT_MIN_ROW_BYTES];
+  quant_model model = {.metric = LODE_L2, .dim = 2, .unit = 1, .mean = mean, .grid = {1, -64}};
+  (void)quant_encode_row(&model, vector, 0, row);
+  CHECK(!quant_row_is_on_grid(&model, row) && quant_row_scale(row) > 1 && quant_row_scale(row) < 1.001f);
+}
+
+TEST(a_grid_is_one_that_nearly_all_vectors_fit) {
+  static const struct {
+    float a, b;
+    uint32_t step;
+    int32_t base;
+  } cases[] = {{0, 255, 2, 0},  {3, 200, 2, 0},     {-128, 127, 2, -128}, {-64, 63, 1, -64},   {0, 1, 1, -64},
+               {10, 122, 1, 0}, {64, 0, 1, 0},      {-1, 128, 0, 0},      {0, 256, 0, 0},      {0.5f, 1, 0, 0},
+               {0, NAN, 0, 0},  {-0.0f, 0, 1, -64}, {0, INFINITY, 0, 0},  {-2e6f, -2e6f, 0, 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    quant_grid_fit fit = {0};
+    const float vector[] = {cases[i].a, cases[i].b}, odd[] = {0, 0.5f};
+    for (int k = 0; k < 32; k++) quant_grid_fit_add(&fit, vector, 2);
+    quant_grid got = quant_grid_of_fit(&fit);
+    CHECKF(got.step == cases[i].step && got.base == cases[i].base, "case %zu: step %u, base %d", i, got.step, got.base);
+    quant_grid_fit_add(&fit, odd, 2);
+    CHECK(quant_grid_of_fit(&fit).step == cases[i].step);
+    for (int k = 0; k < 3; k++) quant_grid_fit_add(&fit, odd, 2);
+    CHECK(quant_grid_of_fit(&fit).step == 0);
+  }
+  CHECK(quant_grid_of_fit(&(quant_grid_fit){0}).step == 0);
+}
+
 TEST(order_of_floats_as_integers) {
   static const float sorted[] = {-INFINITY, -FLT_MAX, -1, -FLT_TRUE_MIN, 0, FLT_TRUE_MIN, 1, FLT_MAX, INFINITY};
   for (size_t i = 1; i < sizeof sorted / sizeof *sorted; i++) {

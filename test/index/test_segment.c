@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_segment.c - the bytes of a segment: what is written is read; any damage is a status or harmless, never a wrong
  * answer; a forged file is survived; pages are read on demand, given back, and shared by threads. */
+#include <math.h>
 #include <pthread.h>
 
 #include "base/crc32c.h"
@@ -192,6 +193,140 @@ TEST(neighbours_are_read_together) {
   scene_release(&s);
 }
 
+/* ---- Rows that hold their vectors ---- */
+
+/* Hits and their distances are those of the vectors, to the last bit, and no vector is read from the file. */
+static void check_answers_of_rows(scene *s, uint64_t may_read) {
+  lode_error err;
+  index_search_scratch scratch = {0};
+  float *query = calloc(s->dim, sizeof *query);
+  CHECK(query != NULL);
+  for (int i = 0; i < 40; i++) {
+    index_hit hits[10];
+    size_t n;
+    scene_query(s, query);
+    index_search_request request = {.query = query, .k = 10, .exact = i % 2, .fetch = {scene_fetch, s}};
+    OK(index_search(s->segment, &request, &scratch, hits, &n, &err));
+    CHECK(n == 10);
+    for (size_t j = 0; j < n; j++) {
+      float norm2 = 0, want = kernel_distance(s->metric, query, norm2, s->vectors + hits[j].slot * s->dim, s->dim);
+      CHECKF(memcmp(&hits[j].distance, &want, sizeof want) == 0, "%.9g, not %.9g", (double)hits[j].distance,
+             (double)want);
+    }
+    if (i % 2) CHECK(scene_recall(s, query, NULL, 10, hits, n) == 1);
+  }
+  CHECK(scratch.stats.vectors >= 400);
+  CHECKF(scratch.stats.vectors_read <= may_read, "%llu vectors read", (unsigned long long)scratch.stats.vectors_read);
+  index_search_scratch_release(&scratch);
+  free(query);
+}
+
+TEST(rows_of_whole_numbers_need_no_vectors) {
+  static const struct {
+    float least, most;
+    uint32_t step;
+    size_t low;
+  } ranges[] = {{0, 255, 2, 16}, {-128, 127, 2, 16}, {0, 100, 1, 0}, {-3, 3, 1, 0}, {0, 1, 1, 0}};
+  test_srand(test_seed());
+  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+    for (index_segment_kind kind = INDEX_FLAT; kind <= INDEX_GRAPH; kind++) {
+      scene s;
+      lode_error err;
+      index_graph_report report;
+      scene_init(&s, BYTES, i % 2 ? LODE_IP : LODE_L2, 600, 100);
+      for (size_t j = 0; j < (size_t)s.n * s.dim; j++)
+        s.vectors[j] = roundf(ranges[i].least + s.vectors[j] / 255 * (ranges[i].most - ranges[i].least));
+      s.vectors[0] = ranges[i].least, s.vectors[1] = ranges[i].most;
+      s.placed = i == 1;
+      scene_build(&s, kind, 1);
+      CHECK(s.segment->info.grid.step == ranges[i].step && s.segment->low_bytes == ranges[i].low);
+      check_answers_of_rows(&s, 0);
+      CHECK(s.other_reads == 0);
+      OK(index_segment_verify(s.segment, &report, &err));
+      scene_release(&s);
+    }
+  }
+}
+
+/* A few rows are quantised like any others, and read. */
+TEST(rows_off_the_grid_are_read) {
+  test_srand(test_seed());
+  scene s;
+  lode_error err;
+  index_graph_report report;
+  scene_init(&s, BYTES, LODE_L2, 3000, 100);
+  for (uint32_t i = 0; i < s.n; i += 20) s.vectors[i * s.dim + i % s.dim] += i % 40 ? 0.25f : 1000;
+  scene_build(&s, INDEX_GRAPH, 1);
+  CHECK(s.segment->info.grid.step == 2);
+  check_answers_of_rows(&s, 400);
+  OK(index_segment_verify(s.segment, &report, &err));
+  scene_release(&s);
+  scene_init(&s, UNIFORM, LODE_L2, 300, 100); /* and where none is whole, there is no grid */
+  scene_build(&s, INDEX_FLAT, 1);
+  CHECK(s.segment->info.grid.step == 0 && s.segment->low.bytes == 0);
+  scene_release(&s);
+}
+
+TEST(verify_compares_low_bits_with_vectors) {
+  test_srand(test_seed());
+  scene s;
+  lode_error err;
+  index_graph_report report;
+  scene_init(&s, BYTES, LODE_L2, 100, 20);
+  scene_build(&s, INDEX_GRAPH, 1);
+  s.file[s.segment->layout.at[INDEX_SEG_LOW] + 8 * 17] ^= 1;
+  scene_repair(&s);
+  OK(scene_open(&s, &err));
+  FAILS(LODE_CORRUPT, index_segment_verify(s.segment, &report, &err));
+  CHECK(strstr(err.text, "low bits") != NULL);
+  scene_release(&s);
+}
+
+/* ---- Files of earlier versions ---- */
+
+/* 60 rows of 6 dimensions, written by version 0.1.0: vectors in the file (format 2), and places (format 3). */
+static void old_scene(scene *s, int format) {
+  char path[64];
+  uint64_t state = 1;
+  scene_init(s, UNIFORM, LODE_L2, 60, 6);
+  s->id = 42;
+  s->table_crc = format == 2 ? 0x9060830du : 0xb93084abu;
+  for (size_t i = 0; i < (size_t)s->n * s->dim; i++) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    s->vectors[i] = (float)((state >> 33) % 1000) / 500 - 1;
+  }
+  s->other_bytes = 64 + s->n * s->dim * sizeof(float);
+  s->other = calloc(1, s->other_bytes);
+  CHECK(s->other != NULL);
+  memcpy(s->other + 64, s->vectors, s->n * s->dim * sizeof(float));
+  snprintf(path, sizeof path, "test/fixtures/segment-format%d.seg", format);
+  FILE *f = fopen(path, "rb");
+  s->file = calloc(1, 1 << 16);
+  CHECKF(f && s->file, "%s is missing: run the test in the project's folder", path);
+  s->file_bytes = fread(s->file, 1, 1 << 16, f);
+  (void)fclose(f);
+}
+
+TEST(files_of_earlier_formats_are_read) {
+  for (int format = 2; format <= 3; format++) {
+    scene s;
+    lode_error err;
+    index_graph_report report;
+    test_srand(test_seed());
+    old_scene(&s, format);
+    OK(scene_open(&s, &err));
+    const index_segment_info *info = &s.segment->info;
+    CHECK(info->link_bits == 32 && info->grid.step == 0 && info->placed == (format == 3) && info->n == 60);
+    CHECK(s.segment->links.bytes == 60 * 4 * 4);
+    OK(index_segment_verify(s.segment, &report, &err));
+    check_answers_of_rows(&s, 2000);
+    s.file[s.segment->layout.at[INDEX_SEG_LINKS] + 5] ^= 1;
+    OK(scene_open(&s, &err));
+    FAILS(LODE_CORRUPT, index_segment_verify(s.segment, &report, &err));
+    scene_release(&s);
+  }
+}
+
 TEST(a_segment_needs_rows_and_a_right_model) {
   scene s;
   lode_error err;
@@ -211,8 +346,8 @@ TEST(a_segment_needs_rows_and_a_right_model) {
 
 /* ---- Damage ---- */
 
-static void small_scene(scene *s, index_segment_kind kind, bool placed) {
-  scene_init(s, UNIFORM, LODE_L2, 40, 8);
+static void small_scene(scene *s, shape how, index_segment_kind kind, bool placed) {
+  scene_init(s, how, LODE_L2, 40, 8);
   s->placed = placed;
   scene_build_with(s, kind, 1, (index_graph_options){.degree = 6});
 }
@@ -236,12 +371,12 @@ static bool noticed(scene *s, const index_hit *want, size_t n_want) {
 
 TEST_SLOW(no_flipped_bit_gives_a_wrong_answer, 240) {
   test_srand(test_seed());
-  for (int how = 0; how < 4; how++) {
+  for (int how = 0; how < 6; how++) {
     scene s;
     lode_error err;
     index_hit want[10];
     size_t n_want;
-    small_scene(&s, how % 2 ? INDEX_GRAPH : INDEX_FLAT, how >= 2);
+    small_scene(&s, how < 4 ? UNIFORM : BYTES, how % 2 ? INDEX_GRAPH : INDEX_FLAT, how == 2 || how == 3);
     OK(search_once(&s, s.vectors, 10, NULL, want, &n_want, &err));
     index_segment_layout layout;
     CHECK(index_segment_layout_of(&s.segment->info, &layout));
@@ -264,9 +399,9 @@ TEST_SLOW(no_flipped_bit_gives_a_wrong_answer, 240) {
 /* A forger who makes all checksums right: no signal, no endless loop; the answers cannot be vouched for. */
 TEST_SLOW(a_forged_file_is_survived, 240) {
   test_srand(test_seed());
-  for (int how = 0; how < 4; how++) {
+  for (int how = 0; how < 6; how++) {
     scene s, copy;
-    small_scene(&s, how % 2 ? INDEX_GRAPH : INDEX_FLAT, how >= 2);
+    small_scene(&s, how < 4 ? UNIFORM : BYTES, how % 2 ? INDEX_GRAPH : INDEX_FLAT, how == 2 || how == 3);
     copy = s;
     copy.segment = NULL;
     copy.file = malloc(s.file_bytes);
@@ -300,7 +435,7 @@ TEST(a_file_of_any_other_length_is_damage) {
   test_srand(test_seed());
   scene s;
   lode_error err;
-  small_scene(&s, INDEX_GRAPH, test_below(2));
+  small_scene(&s, test_below(2) ? UNIFORM : BYTES, INDEX_GRAPH, test_below(2));
   size_t whole = s.file_bytes;
   for (size_t len = 0; len < whole; len += len < 5000 ? 7 : 509) {
     s.file_bytes = len;
@@ -366,8 +501,8 @@ TEST(a_newer_format_is_told_apart_from_damage) {
   scene s;
   lode_error err;
   test_srand(test_seed());
-  small_scene(&s, INDEX_FLAT, false);
-  s.file[8] = 4;
+  small_scene(&s, UNIFORM, INDEX_FLAT, false);
+  s.file[8] = 5;
   uint32_t crc = crc32c_update(0, s.file, INDEX_SEG_HEADER_CRC_AT);
   memcpy(s.file + INDEX_SEG_HEADER_CRC_AT, &crc, sizeof crc);
   FAILS(LODE_TOO_NEW, scene_open(&s, &err));
@@ -376,7 +511,7 @@ TEST(a_newer_format_is_told_apart_from_damage) {
 
 TEST(sizes_of_a_layout_are_checked) {
   index_segment_layout layout;
-  index_segment_info good = {.kind = INDEX_GRAPH, .dim = 100, .n = 10, .degree = 32, .n_entries = 1};
+  index_segment_info good = {.kind = INDEX_GRAPH, .dim = 100, .n = 10, .degree = 32, .n_entries = 1, .link_bits = 8};
   CHECK(index_segment_layout_of(&good, &layout));
   for (int i = 0; i < 10; i++) {
     index_segment_info bad = good;
@@ -394,8 +529,12 @@ TEST(sizes_of_a_layout_are_checked) {
     }
     CHECKF(!index_segment_layout_of(&bad, &layout), "case %d", i);
   }
-  index_segment_info large = {
-      .kind = INDEX_GRAPH, .dim = LODE_MAX_DIMENSION, .n = INDEX_MAX_ROWS, .degree = 1024, .n_entries = 1};
+  index_segment_info large = {.kind = INDEX_GRAPH,
+                              .dim = LODE_MAX_DIMENSION,
+                              .n = INDEX_MAX_ROWS,
+                              .degree = 1024,
+                              .n_entries = 1,
+                              .link_bits = 31};
   CHECK(index_segment_layout_of(&large, &layout) && layout.total > (uint64_t)1 << 49);
 }
 

@@ -38,6 +38,7 @@ void scene_init(scene *s, shape how, lode_metric metric, uint32_t n, uint32_t di
         case ZEROS: v[j] = i % 3 ? 0 : scene_normal(); break;
         case LINE: v[j] = (float)i; break;
         case DUPLICATES: v[j] = centre[j]; break;
+        case BYTES: v[j] = fminf(255, fmaxf(0, truncf(128 + 60 * centre[j] + 40 * scene_normal()))); break;
       }
     }
   }

@@ -25,7 +25,8 @@ typedef struct scene {
   void (*on_read)(uint64_t offset); /* called before each read; NULL: nothing */
 } scene;
 
-typedef enum shape { CLUSTERS, UNIFORM, EQUAL, ZEROS, LINE, DUPLICATES, SKEWED } shape;
+/* BYTES: whole numbers of 0 to 255. */
+typedef enum shape { CLUSTERS, UNIFORM, EQUAL, ZEROS, LINE, DUPLICATES, SKEWED, BYTES } shape;
 
 /* Nearly normal, variance 1/2. */
 float scene_normal(void);

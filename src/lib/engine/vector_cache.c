@@ -92,7 +92,7 @@ static void cache_lend_to_vectors(engine_snapshot *v, uint64_t left) {
   uint64_t wanted = 0, to_come = 0;
   for (size_t i = 0; i < v->n_segs; i++) {
     const index_segment *s = v->segs[i].seg->segment;
-    uint64_t pages = s->rows.bytes + s->links.bytes + s->ordinals.bytes + s->records.bytes;
+    uint64_t pages = index_segment_section_bytes(s);
     uint64_t loaded = atomic_load(&s->resident);
     if (loaded < pages) to_come += pages - loaded;
     if (!atomic_load(&s->vector_bytes)) wanted += index_vectors_wanted(s);

@@ -36,10 +36,10 @@ static bool filtered_too_few(const index_filtered *m, uint64_t found, uint64_t s
   return found * m->segment->info.n <= seen * m->n;
 }
 
-static lode_status filtered_links_of(index_segment *s, uint32_t ordinal, const uint32_t **links, lode_error *err) {
-  size_t bytes = s->info.degree * sizeof(uint32_t);
-  TRY(index_paged_need(&s->links, (uint64_t)ordinal * bytes, bytes, err));
-  *links = (const uint32_t *)(const void *)(s->links.data + (size_t)ordinal * bytes);
+static lode_status filtered_links_of(index_segment *s, uint32_t ordinal, uint32_t *links, lode_error *err) {
+  index_graph_links packed = {.data = s->links.data, .width = s->info.degree, .bits = s->info.link_bits};
+  TRY(index_paged_need(&s->links, (uint64_t)ordinal * s->link_row_bytes, s->link_row_bytes, err));
+  index_unpack_links(&packed, ordinal, links);
   return LODE_OK;
 }
 
@@ -51,6 +51,7 @@ typedef struct filtered_reach {
   size_t n, seen;
   uint32_t found[INDEX_FILTERED_WIDTH]; /* ranks of matches, the nearest by links first */
   uint32_t n_found;
+  uint32_t links[INDEX_MAX_DEGREE]; /* of one row of the segment */
 } filtered_reach;
 
 /* table: REACH_TABLE places, of which at most INDEX_REACH_MAX are used. */
@@ -70,8 +71,8 @@ static lode_status filtered_find_near(index_filtered *m, uint32_t ordinal, filte
   r->queue[r->n++] = ordinal;
   (void)filtered_is_new(r->table, ordinal);
   for (size_t i = 0; i < r->n; i++) {
-    const uint32_t *links;
-    TRY(filtered_links_of(s, r->queue[i], &links, err));
+    const uint32_t *links = r->links;
+    TRY(filtered_links_of(s, r->queue[i], r->links, err));
     for (uint32_t j = 0; j < s->info.degree && links[j] < s->info.n; j++) {
       if (r->n_found == INDEX_FILTERED_WIDTH || r->seen == INDEX_REACH_MAX - 1) return LODE_OK;
       if (!filtered_is_new(r->table, links[j])) continue;
@@ -294,9 +295,8 @@ lode_status index_filtered_probe(index_filtered *m, const index_walk_scratch *pr
   filtered_around around = {0};
   *starts = (index_filtered_starts){0};
   for (size_t i = 0; i < probes->n; i++) {
-    const uint32_t *links;
-    uint32_t ordinal = index_pool_ordinal(probes->pool[i]);
-    TRY(filtered_links_of(m->segment, ordinal, &links, err));
+    uint32_t ordinal = index_pool_ordinal(probes->pool[i]), links[INDEX_MAX_DEGREE];
+    TRY(filtered_links_of(m->segment, ordinal, links, err));
     around.nearest += filtered_has(m, ordinal);
     filtered_probe_row(m, ordinal, &around, starts);
     for (uint32_t j = 0; j < info->degree && links[j] < info->n; j++) filtered_probe_row(m, links[j], &around, starts);
@@ -314,6 +314,7 @@ index_graph_view index_filtered_view(index_filtered *m, const index_filtered_sta
                             .n = m->n,
                             .dim = m->segment->info.dim,
                             .width = INDEX_FILTERED_WIDTH,
+                            .link_bits = 32,
                             .n_entries = starts->n,
                             .entries = starts->ranks};
 }

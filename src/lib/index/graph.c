@@ -145,6 +145,7 @@ static lode_status graph_set_up(index_build_state *g, lode_error *err) {
                                .n = in->n,
                                .dim = in->dim,
                                .width = g->width,
+                               .link_bits = 32,
                                .entries = g->sequence,
                                .extra = g->extra};
   return LODE_OK;

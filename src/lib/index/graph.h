@@ -69,8 +69,8 @@ typedef struct index_graph_report {
   uint32_t unreachable; /* rows that no walk from row 0 can reach */
   uint64_t links;
 } index_graph_report;
-/* links: n rows of width ordinals. LODE_CORRUPT when an invariant is broken; err names the row. */
-LODE_MUST lode_status index_graph_check(const uint32_t *links, uint32_t n, uint32_t width, index_graph_report *report,
+/* Of n rows. LODE_CORRUPT when an invariant is broken; err names the row. */
+LODE_MUST lode_status index_graph_check(const index_graph_links *links, uint32_t n, index_graph_report *report,
                                         lode_error *err);
 
 #endif

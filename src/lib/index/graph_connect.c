@@ -132,16 +132,23 @@ lode_status index_graph_reorder(const index_build_state *g, index_graph *graph, 
 
 /* ---- Check ---- */
 
-lode_status index_graph_check(const uint32_t *links, uint32_t n, uint32_t width, index_graph_report *report,
-                              lode_error *err) {
+static void connect_unpack(const index_graph_links *links, uint32_t from, uint32_t *row) {
+  index_unpack_links(links, from, row);
+  for (uint32_t j = 0; j < links->width; j++)
+    if (row[j] == index_link_none(links->bits)) row[j] = INDEX_NO_LINK;
+}
+
+lode_status index_graph_check(const index_graph_links *links, uint32_t n, index_graph_report *report, lode_error *err) {
   lode_status st = LODE_OK;
-  uint32_t reached = 0;
+  uint32_t reached = 0, row[INDEX_MAX_DEGREE], width = links->width;
+  ENSURE(width <= INDEX_MAX_DEGREE, err);
   *report = (index_graph_report){.bad_link = INDEX_NO_LINK};
   unsigned char *seen = mem_calloc(n ? n : 1, 1);
   uint32_t *queue = mem_calloc(n ? n : 1, sizeof *queue);
   if (!seen || !queue) TRY_GOTO(err_nomem(err));
   for (uint32_t i = 0; i < n; i++) {
-    if (connect_links_valid(links + (size_t)i * width, i, n, width)) continue;
+    connect_unpack(links, i, row);
+    if (connect_links_valid(row, i, n, width)) continue;
     report->bad_link = i;
     TRY_GOTO(err_set(err, LODE_CORRUPT, "the links of row %u of the graph are wrong: rebuild the index", i));
   }
@@ -150,7 +157,7 @@ lode_status index_graph_check(const uint32_t *links, uint32_t n, uint32_t width,
     queue[reached++] = 0;
   }
   for (uint32_t i = 0; i < reached; i++) {
-    const uint32_t *row = links + (size_t)queue[i] * width;
+    connect_unpack(links, queue[i], row);
     for (uint32_t j = 0; j < width && row[j] != INDEX_NO_LINK; j++) {
       report->links++;
       if (seen[row[j]]) continue;

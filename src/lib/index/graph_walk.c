@@ -30,6 +30,7 @@ void index_walk_scratch_release(index_walk_scratch *scratch) {
   mem_free(scratch->pool);
   mem_free(scratch->visited);
   mem_free(scratch->touched);
+  mem_free(scratch->links);
   *scratch = (index_walk_scratch){0};
 }
 
@@ -107,13 +108,50 @@ static inline lode_status walk_need_row(const index_graph_view *view, uint32_t o
   return index_paged_need(view->rows, (uint64_t)ordinal * view->stride, view->stride, err);
 }
 
-/* The row of links, loaded. */
-static inline lode_status walk_links_of(const index_graph_view *view, uint32_t ordinal, const uint32_t **links,
-                                        lode_error *err) {
-  size_t bytes = view->width * sizeof(uint32_t);
+/* ---- Links ---- */
+
+/* The last links are read with what is before them, so that nothing after the row is. */
+void index_unpack_links(const index_graph_links *links, uint32_t row, uint32_t *out) {
+  uint32_t bits = links->bits, none = index_link_none(bits);
+  size_t bytes = index_link_row_bytes(links->width, bits);
+  const unsigned char *from = links->data + row * bytes;
+  for (uint32_t i = 0; i < links->width; i++) {
+    size_t at = (size_t)i * bits, byte = at / 8 < bytes - 8 ? at / 8 : bytes - 8;
+    uint64_t x;
+    memcpy(&x, from + byte, sizeof x);
+    out[i] = (uint32_t)(x >> (at - 8 * byte)) & none;
+  }
+}
+
+void index_pack_links(const uint32_t *links, uint32_t width, uint32_t bits, unsigned char *out) {
+  memset(out, 0, index_link_row_bytes(width, bits));
+  for (size_t i = 0; i < (size_t)width * bits; i++)
+    out[i / 8] |= (unsigned char)((links[i / bits] >> (i % bits) & 1) << (i % 8));
+}
+
+static inline size_t walk_link_row_bytes(const index_graph_view *view) {
+  return view->link_bits == 32 ? view->width * sizeof(uint32_t) : index_link_row_bytes(view->width, view->link_bits);
+}
+
+static inline const unsigned char *walk_links_at(const index_graph_view *view, uint32_t ordinal) {
+  return view->links->data + (size_t)ordinal * walk_link_row_bytes(view);
+}
+
+/* The row of links, loaded; valid until the next. */
+static inline lode_status walk_links_of(const index_graph_view *view, uint32_t ordinal, index_walk_scratch *scratch,
+                                        const uint32_t **links, lode_error *err) {
+  size_t bytes = walk_link_row_bytes(view);
   TRY(index_paged_need(view->links, (uint64_t)ordinal * bytes, bytes, err));
-  *links = (const uint32_t *)(const void *)(view->links->data + (size_t)ordinal * bytes);
+  *links = (const uint32_t *)(const void *)walk_links_at(view, ordinal);
+  if (view->link_bits == 32) return LODE_OK;
+  index_graph_links packed = {.data = view->links->data, .width = view->width, .bits = view->link_bits};
+  index_unpack_links(&packed, ordinal, scratch->links);
+  *links = scratch->links;
   return LODE_OK;
+}
+
+static inline void walk_prefetch_links(const index_graph_view *view, uint32_t ordinal) {
+  index_prefetch_row(walk_links_at(view, ordinal), walk_link_row_bytes(view));
 }
 
 static inline uint64_t pool_entry(float key, uint32_t ordinal) {
@@ -168,7 +206,7 @@ static lode_status walk_prefetch_rows(const index_graph_view *view, const uint32
 static lode_status walk_gather(const index_graph_view *view, uint32_t ordinal, index_walk_scratch *scratch,
                                const uint32_t **fresh, size_t *n, lode_error *err) {
   const uint32_t *links;
-  TRY(walk_links_of(view, ordinal, &links, err));
+  TRY(walk_links_of(view, ordinal, scratch, &links, err));
   TRY(walk_reserve(scratch, view->width, err));
   scratch->count.hops++;
   *n = walk_visit_all(scratch, links, view->width, view->n);
@@ -248,10 +286,7 @@ static inline bool walk_take_best(const index_graph_view *view, index_walk_scrat
   if (scratch->next >= end) return false;
   *ordinal = index_pool_ordinal(scratch->pool[scratch->next]);
   scratch->pool[scratch->next++] |= 1;
-  size_t bytes = view->width * sizeof(uint32_t);
-  if (scratch->next < scratch->n) {
-    index_prefetch_row(view->links->data + (size_t)index_pool_ordinal(scratch->pool[scratch->next]) * bytes, bytes);
-  }
+  if (scratch->next < scratch->n) walk_prefetch_links(view, index_pool_ordinal(scratch->pool[scratch->next]));
   return true;
 }
 
@@ -269,6 +304,7 @@ static lode_status walk_begin(const index_graph_view *view, size_t beam, size_t 
   scratch->beam = beam < view->n ? beam : view->n;
   scratch->effort = effort;
   scratch->n = scratch->next = 0;
+  if (!mem_grow(&scratch->links, &scratch->links_cap, view->width, sizeof *scratch->links)) return err_nomem(err);
   return walk_reserve(scratch, INDEX_WALK_MAX_SEEDS, err);
 }
 
@@ -299,7 +335,7 @@ static lode_status walk_expand_allowed(const index_graph_view *view, const index
   uint32_t fresh[INDEX_WALK_MAX_FRESH], passed[INDEX_STEP_ROWS];
   size_t n_fresh = 0, n_passed = 0;
   const uint32_t *links;
-  TRY(walk_links_of(view, ordinal, &links, err));
+  TRY(walk_links_of(view, ordinal, scratch, &links, err));
   TRY(walk_reserve(scratch, (size_t)view->width + INDEX_WALK_MAX_FRESH, err));
   scratch->count.hops++;
   for (uint32_t i = 0;
@@ -310,13 +346,10 @@ static lode_status walk_expand_allowed(const index_graph_view *view, const index
     else
       passed[n_passed++] = links[i];
   }
-  size_t bytes = view->width * sizeof(uint32_t);
-  for (size_t p = 0; p < n_passed && p < INDEX_WALK_LINKS_AHEAD; p++)
-    index_prefetch_row(view->links->data + (size_t)passed[p] * bytes, bytes);
+  for (size_t p = 0; p < n_passed && p < INDEX_WALK_LINKS_AHEAD; p++) walk_prefetch_links(view, passed[p]);
   for (size_t p = 0; p < n_passed && n_fresh < INDEX_WALK_MAX_FRESH; p++) {
-    if (p + INDEX_WALK_LINKS_AHEAD < n_passed)
-      index_prefetch_row(view->links->data + (size_t)passed[p + INDEX_WALK_LINKS_AHEAD] * bytes, bytes);
-    TRY(walk_links_of(view, passed[p], &links, err));
+    if (p + INDEX_WALK_LINKS_AHEAD < n_passed) walk_prefetch_links(view, passed[p + INDEX_WALK_LINKS_AHEAD]);
+    TRY(walk_links_of(view, passed[p], scratch, &links, err));
     for (uint32_t i = 0; i < view->width && links[i] < view->n && n_fresh < INDEX_WALK_MAX_FRESH; i++) {
       if (walk_is_allowed(allowed, links[i]) && walk_visit(scratch, links[i])) fresh[n_fresh++] = links[i];
     }

@@ -36,8 +36,6 @@ LODE_MUST lode_status index_query_reserve(index_query *s, size_t keep, lode_erro
 /* The matches may be distant from the query, where differences between keys mean little: keep and rerank more
  * candidates. */
 LODE_MUST lode_status index_query_expect_distant(index_query *s, lode_error *err);
-/* The ordinal of a slot. */
-LODE_MUST lode_status index_query_ordinal(index_segment *segment, uint32_t slot, uint32_t *ordinal, lode_error *err);
 
 /* Candidates by a scan of the codes of all allowed rows: every one that can be among the nearest (s->proven), or if
  * nothing can be proven, the best `keep`; none if s->exact. */

@@ -63,12 +63,21 @@ static bool could_be_nearer(const code_errors *e, float key, float bound) {
   return e->slope * key + e->low - (e->high - e->low) < bound;
 }
 
+/* A row on the grid holds its vector. */
+static lode_status rank_take_vector(index_query *s, uint32_t slot, index_vector *vector, lode_error *err) {
+  bool exact;
+  TRY(index_segment_decode_nolock(s->segment, slot, s->scratch->vectors, &exact, err));
+  *vector = (index_vector){.data = s->scratch->vectors};
+  return exact ? LODE_OK : index_vector_take(s->segment, slot, s->scratch->vectors, &s->request->fetch, vector, err);
+}
+
 /* Records (what the results are, and checksums of vectors) and vectors are cache misses unless prefetched. */
 static void rank_prefetch(const index_query *s, size_t from, size_t n) {
   for (size_t i = from; i < from + n && i < s->n_candidates; i++) {
     uint32_t slot = (uint32_t)s->scratch->candidates[i];
     __builtin_prefetch(s->segment->records.data + (size_t)slot * s->segment->record_bytes);
     index_vector_prefetch(s->segment, slot);
+    index_segment_prefetch_row(s->segment, slot, true);
   }
 }
 
@@ -77,7 +86,7 @@ static lode_status rank_distance(index_query *s, uint32_t slot, float norm2, flo
                                  lode_error *err) {
   index_search_scratch *scratch = s->scratch;
   index_vector vector;
-  TRY(index_vector_take(s->segment, slot, scratch->vectors, &s->request->fetch, &vector, err));
+  TRY(rank_take_vector(s, slot, &vector, err));
   *gone = index_vector_is_gone(vector.data);
   if (!*gone)
     *distance = kernel_distance(s->segment->info.metric, s->request->query, norm2, vector.data, s->segment->info.dim);
@@ -114,6 +123,8 @@ lode_status index_rank_candidates(index_query *s, index_hit *hits, size_t *n_hit
   size_t misses = 0, patience = s->proven ? SIZE_MAX : s->coarse ? 2 * s->k : s->k / INDEX_RERANK_PATIENCE + 1;
   TRY(rerank_begin(s, &top, err));
   TRY(index_query_reserve_vectors(s, s->segment->info.dim, err));
+  for (size_t i = 0; i < s->n_candidates && i < s->k; i++)
+    index_segment_prefetch_row(s->segment, (uint32_t)s->scratch->candidates[i], false);
   rank_prefetch(s, 0, INDEX_RERANK_AHEAD);
   for (size_t i = 0; i < s->n_candidates && misses < patience; i++) {
     uint32_t slot = (uint32_t)s->scratch->candidates[i];

@@ -23,14 +23,6 @@ lode_status index_query_expect_distant(index_query *s, lode_error *err) {
   return index_query_reserve(s, keep > s->k ? keep : s->k, err);
 }
 
-lode_status index_query_ordinal(index_segment *segment, uint32_t slot, uint32_t *ordinal, lode_error *err) {
-  *ordinal = slot;
-  if (segment->info.kind == INDEX_FLAT) return LODE_OK;
-  TRY(index_paged_need(&segment->ordinals, (uint64_t)slot * 4, 4, err));
-  memcpy(ordinal, segment->ordinals.data + (size_t)slot * 4, sizeof *ordinal);
-  return *ordinal < segment->info.n ? LODE_OK : index_query_damaged(err, "ordinal of a slot");
-}
-
 /* ---- Keys of rows ---- */
 
 /* Collects rows until there are enough for one call of quant_keys(), whose results `take` gets. */
@@ -80,7 +72,7 @@ static lode_status code_scan_some(code_scan *c, const uint32_t *slots, size_t n,
   index_segment *segment = c->s->segment;
   uint32_t ordinal;
   for (c->n = 0; c->n < n; c->n++) {
-    TRY(index_query_ordinal(segment, slots[c->n], &ordinal, err));
+    TRY(index_segment_ordinal_nolock(segment, slots[c->n], &ordinal, err));
     uint64_t at = (uint64_t)ordinal * segment->stride;
     TRY(index_paged_need(&segment->rows, at, segment->stride, err));
     c->rows[c->n] = segment->rows.data + at;

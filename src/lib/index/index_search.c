@@ -37,6 +37,7 @@ static index_graph_view segment_graph_view(index_segment *segment) {
                             .n = segment->info.n,
                             .dim = segment->info.dim,
                             .width = segment->info.degree,
+                            .link_bits = segment->info.link_bits,
                             .n_entries = segment->info.n_entries,
                             .entry_climbs = segment->info.entry_climbs};
 }
@@ -84,7 +85,7 @@ static lode_status allowed_by_ordinal(index_query *s, uint32_t *seeds, size_t *n
     if (n - base < 64) bits &= ((uint64_t)1 << (n - base)) - 1;
     for (; bits; bits &= bits - 1) {
       uint32_t ordinal;
-      TRY(index_query_ordinal(s->segment, base + (uint32_t)__builtin_ctzll(bits), &ordinal, err));
+      TRY(index_segment_ordinal_nolock(s->segment, base + (uint32_t)__builtin_ctzll(bits), &ordinal, err));
       s->scratch->allowed[ordinal / 64] |= (uint64_t)1 << (ordinal % 64);
       if (seen++ % every == 0 && *n_seeds < INDEX_ALLOWED_SEEDS) seeds[(*n_seeds)++] = ordinal;
     }

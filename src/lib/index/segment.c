@@ -2,10 +2,11 @@
 /* segment.c - layout, header and reading of a segment; see segment.h. Nothing that comes from the file is trusted.
  * segment_pages.c has its pages in memory.
  *
- * Header:  0 "LODESEG1"   8 u32 format (2; 3: placed)   12 u32 kind   16 u32 metric   20 u32 dim   24 u32 n   28 u32
- * degree 32 u32 entries  36 float unit      40 u64 id     48 u64 bytes of the file     56 u32 effort 60 u32 CRC-32C of
- * 0 .. 59            64 u16 x 20: what efforts find (effort.h) 104 u32 entry climbs                 108 float greatest
- * error of a row, 112 float its greatest length 116 zeros up to the end of the page
+ * Header:  0 "LODESEG1"   8 u32 format (4)   12 u32 kind   16 u32 metric   20 u32 dim   24 u32 n   28 u32 degree
+ * 32 u32 entries   36 float unit   40 u64 id   48 u64 bytes of the file   56 u32 effort   60 u32 CRC-32C of 0 .. 59
+ * 64 u16 x 20: what efforts find (effort.h)   104 u32 entry climbs   108 float greatest error of a row, 112 float its
+ * greatest length   116 u32 flags (1: placed)   120 u32 bits of a link   124 u32 step, 128 i32 base of the grid
+ * (quant_grid.h)   132 zeros up to the end of the page. Formats 2 and 3 (placed) end at 116, and links have 32 bits.
  */
 #include "index/segment.h"
 
@@ -19,12 +20,18 @@
 static const char segment_magic[8] = {'L', 'O', 'D', 'E', 'S', 'E', 'G', '1'};
 
 enum {
-  SEGMENT_FORMAT = 2,
+  SEGMENT_FORMAT_FIRST = 2,
   SEGMENT_FORMAT_PLACED = 3,
+  SEGMENT_FORMAT = 4,
+  SEGMENT_FLAG_PLACED = 1,
+  SEGMENT_OLD_LINK_BITS = 32,
   SEGMENT_HEADER_CRC_AT = INDEX_SEG_HEADER_CRC_AT,
   SEGMENT_CURVE_AT = 64,   /* offset of the effort curve in the header */
   SEGMENT_CLIMBS_AT = 104, /* offset of the entry climbs in the header */
   SEGMENT_SPREAD_AT = 108, /* offset of the spread (quant_bounds.h) in the header */
+  SEGMENT_FLAGS_AT = 116,
+  SEGMENT_LINK_BITS_AT = 120,
+  SEGMENT_GRID_AT = 124,
   SEGMENT_MAX_EFFORT = 65536,
 };
 
@@ -54,7 +61,9 @@ bool index_segment_layout_of(const index_segment_info *info, index_segment_layou
                            sizeof(float)) ||
       !segment_add_section(layout, INDEX_SEG_MEAN, info->dim, sizeof(float)) ||
       !segment_add_section(layout, INDEX_SEG_ROWS, info->n, quant_stride(info->dim)) ||
-      !segment_add_section(layout, INDEX_SEG_LINKS, (uint64_t)info->n * info->degree, sizeof(uint32_t)) ||
+      !segment_add_section(layout, INDEX_SEG_LOW, info->n, quant_grid_low_bytes(&info->grid, info->dim)) ||
+      !segment_add_section(layout, INDEX_SEG_LINKS, graph ? info->n : 0,
+                           index_link_row_bytes(info->degree, info->link_bits)) ||
       !segment_add_section(layout, INDEX_SEG_ORDINALS, graph ? info->n : 0, sizeof(uint32_t)) ||
       !segment_add_section(layout, INDEX_SEG_RECORDS, info->n, index_segment_record_bytes(info))) {
     return false;
@@ -86,7 +95,7 @@ uint32_t index_segment_table_crc(uint64_t id, const void *bytes, size_t n) { ret
 void index_segment_put_header(const index_segment_info *info, unsigned char *page) {
   memset(page, 0, INDEX_PAGE_BYTES);
   memcpy(page, segment_magic, sizeof segment_magic);
-  num_put_le32(page + 8, info->placed ? SEGMENT_FORMAT_PLACED : SEGMENT_FORMAT);
+  num_put_le32(page + 8, SEGMENT_FORMAT);
   num_put_le32(page + 12, (uint32_t)info->kind);
   num_put_le32(page + 16, (uint32_t)info->metric);
   num_put_le32(page + 20, info->dim);
@@ -102,10 +111,34 @@ void index_segment_put_header(const index_segment_info *info, unsigned char *pag
   num_put_le32(page + SEGMENT_CLIMBS_AT, info->entry_climbs);
   memcpy(page + SEGMENT_SPREAD_AT, &info->spread.error, sizeof info->spread.error);
   memcpy(page + SEGMENT_SPREAD_AT + 4, &info->spread.length, sizeof info->spread.length);
+  num_put_le32(page + SEGMENT_FLAGS_AT, info->placed ? SEGMENT_FLAG_PLACED : 0);
+  num_put_le32(page + SEGMENT_LINK_BITS_AT, info->link_bits);
+  num_put_le32(page + SEGMENT_GRID_AT, info->grid.step);
+  num_put_le32(page + SEGMENT_GRID_AT + 4, (uint32_t)info->grid.base);
 }
 
 lode_status index_segment_damaged(lode_error *err, const char *what) {
   return err_set(err, LODE_CORRUPT, "damaged index segment (%s): it will be rebuilt from the records", what);
+}
+
+/* What came with format 4. */
+static lode_status segment_get_extension(const unsigned char *page, index_segment_info *info, lode_error *err) {
+  uint32_t format = num_le32(page + 8), flags = num_le32(page + SEGMENT_FLAGS_AT);
+  if (format < SEGMENT_FORMAT) {
+    info->placed = format == SEGMENT_FORMAT_PLACED;
+    info->link_bits = SEGMENT_OLD_LINK_BITS;
+    return LODE_OK;
+  }
+  info->placed = flags & SEGMENT_FLAG_PLACED;
+  info->link_bits = num_le32(page + SEGMENT_LINK_BITS_AT);
+  info->grid =
+      (quant_grid){.step = num_le32(page + SEGMENT_GRID_AT), .base = (int32_t)num_le32(page + SEGMENT_GRID_AT + 4)};
+  if (flags & ~(uint32_t)SEGMENT_FLAG_PLACED) return index_segment_damaged(err, "flags");
+  if (info->link_bits != index_link_bits(info->n)) return index_segment_damaged(err, "bits of a link");
+  bool in_range = info->grid.step ? abs(info->grid.base / 2) <= QUANT_GRID_BASE_MAX : info->grid.base == 0;
+  if (info->grid.step > QUANT_GRID_STEP_MAX || !in_range || (info->grid.step && info->metric == LODE_COSINE))
+    return index_segment_damaged(err, "grid");
+  return LODE_OK;
 }
 
 lode_status index_segment_get_header(const unsigned char *page, uint64_t file_bytes, index_segment_info *info,
@@ -115,9 +148,9 @@ lode_status index_segment_get_header(const unsigned char *page, uint64_t file_by
   if (memcmp(page, segment_magic, sizeof segment_magic) != 0) return index_segment_damaged(err, "not a segment");
   if (num_le32(page + SEGMENT_HEADER_CRC_AT) != crc32c_update(0, page, SEGMENT_HEADER_CRC_AT))
     return index_segment_damaged(err, "header checksum");
-  if (num_le32(page + 8) > SEGMENT_FORMAT_PLACED) {
+  if (num_le32(page + 8) > SEGMENT_FORMAT) {
     return err_set(err, LODE_TOO_NEW, "an index segment has format %u: this lode knows formats up to %d, update it",
-                   num_le32(page + 8), SEGMENT_FORMAT_PLACED);
+                   num_le32(page + 8), SEGMENT_FORMAT);
   }
   uint32_t kind = num_le32(page + 12), metric = num_le32(page + 16);
   index_segment_info got = {.dim = num_le32(page + 20),
@@ -134,12 +167,12 @@ lode_status index_segment_get_header(const unsigned char *page, uint64_t file_by
   memcpy(&got.spread.length, page + SEGMENT_SPREAD_AT + 4, sizeof got.spread.length);
   if (kind != INDEX_FLAT && kind != INDEX_GRAPH) return index_segment_damaged(err, "kind");
   if (metric != LODE_L2 && metric != LODE_COSINE && metric != LODE_IP) return index_segment_damaged(err, "metric");
-  if (num_le32(page + 8) < SEGMENT_FORMAT) return index_segment_damaged(err, "of an older format");
+  if (num_le32(page + 8) < SEGMENT_FORMAT_FIRST) return index_segment_damaged(err, "of an older format");
   if (got.effort > SEGMENT_MAX_EFFORT) return index_segment_damaged(err, "effort");
   if (!(got.unit >= 0x1p-126f && got.unit <= 0x1p100f)) return index_segment_damaged(err, "unit");
   got.kind = (index_segment_kind)kind;
   got.metric = (lode_metric)metric;
-  got.placed = num_le32(page + 8) == SEGMENT_FORMAT_PLACED;
+  TRY(segment_get_extension(page, &got, err));
   if (!index_segment_layout_of(&got, &layout) || layout.total != file_bytes || got.bytes != file_bytes) {
     return index_segment_damaged(err, "sizes");
   }
@@ -166,6 +199,7 @@ static lode_status segment_read_mean(index_segment *s, lode_error *err) {
   if (!bytes) return err_nomem(err);
   s->model =
       (quant_model){.metric = s->info.metric, .dim = s->info.dim, .unit = s->info.unit, .mean = (float *)(void *)bytes};
+  s->model.grid = s->info.grid;
   TRY(s->read(s->ctx, s->layout.at[INDEX_SEG_MEAN], bytes, pages * INDEX_PAGE_BYTES, err));
   for (size_t p = 0; p < pages; p++) {
     if (!index_segment_page_is_right(s, first + p, bytes + p * INDEX_PAGE_BYTES))
@@ -186,11 +220,14 @@ static lode_status segment_open_checked(index_segment *s, const index_segment_so
   ENSURE(index_segment_layout_of(&s->info, &s->layout), err);
   s->stride = quant_stride(s->info.dim);
   s->record_bytes = index_segment_record_bytes(&s->info);
+  s->low_bytes = quant_grid_low_bytes(&s->info.grid, s->info.dim);
+  s->link_row_bytes = index_link_row_bytes(s->info.degree, s->info.link_bits);
   if (s->info.placed && !s->read_place) return err_internal(err, "a placed segment needs a reader of places");
   TRY(segment_read_checksums(s, source->table_crc, err));
   if (!index_segment_page_is_right(s, 0, page)) return index_segment_damaged(err, "page checksum");
   TRY(segment_read_mean(s, err));
   TRY(index_section_init(s, &s->rows, INDEX_SEG_ROWS, err));
+  TRY(index_section_init(s, &s->low, INDEX_SEG_LOW, err));
   TRY(index_section_init(s, &s->links, INDEX_SEG_LINKS, err));
   TRY(index_section_init(s, &s->ordinals, INDEX_SEG_ORDINALS, err));
   return index_section_init(s, &s->records, INDEX_SEG_RECORDS, err);
@@ -216,7 +253,7 @@ lode_status index_segment_open(const index_segment_source *source, index_segment
 
 void index_segment_close(index_segment *segment) {
   if (!segment) return;
-  index_paged *all[] = {&segment->rows, &segment->links, &segment->ordinals, &segment->records};
+  index_paged *all[] = {&segment->rows, &segment->low, &segment->links, &segment->ordinals, &segment->records};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     mem_free((void *)(uintptr_t)all[i]->data);
     mem_free(all[i]->loaded);
@@ -266,6 +303,46 @@ lode_status index_segment_get_block(index_segment *segment, uint32_t first, uint
     st = index_segment_record_nolock(segment, first + i, &records[i], err);
   index_segment_leave(segment, side);
   return st;
+}
+
+uint64_t index_segment_section_bytes(const index_segment *s) {
+  return s->rows.bytes + s->low.bytes + s->links.bytes + s->ordinals.bytes + s->records.bytes;
+}
+
+lode_status index_segment_ordinal_nolock(index_segment *s, uint32_t slot, uint32_t *ordinal, lode_error *err) {
+  *ordinal = slot;
+  if (slot >= s->info.n) return index_segment_damaged(err, "slot");
+  if (s->info.kind == INDEX_FLAT) return LODE_OK;
+  TRY(index_paged_need(&s->ordinals, (uint64_t)slot * 4, 4, err));
+  memcpy(ordinal, s->ordinals.data + (size_t)slot * 4, sizeof *ordinal);
+  return *ordinal < s->info.n ? LODE_OK : index_segment_damaged(err, "ordinal of a slot");
+}
+
+lode_status index_segment_decode_nolock(index_segment *s, uint32_t slot, float *vector, bool *exact, lode_error *err) {
+  uint32_t ordinal;
+  *exact = false;
+  if (s->info.grid.step == 0) return LODE_OK;
+  TRY(index_segment_ordinal_nolock(s, slot, &ordinal, err));
+  uint64_t at = (uint64_t)ordinal * s->stride, low_at = (uint64_t)ordinal * s->low_bytes;
+  TRY(index_paged_need(&s->rows, at, s->stride, err));
+  if (s->low_bytes) TRY(index_paged_need(&s->low, low_at, s->low_bytes, err));
+  const unsigned char *row = s->rows.data + at;
+  *exact = quant_row_is_on_grid(&s->model, row);
+  if (*exact) quant_grid_decode(&s->info.grid, row, s->low_bytes ? s->low.data + low_at : NULL, s->info.dim, vector);
+  return LODE_OK;
+}
+
+void index_segment_prefetch_row(const index_segment *s, uint32_t slot, bool is_near) {
+  uint32_t ordinal = slot;
+  if (s->info.grid.step == 0 || !index_paged_complete(&s->ordinals)) return;
+  if (s->info.kind == INDEX_GRAPH && !is_near) {
+    __builtin_prefetch(s->ordinals.data + (size_t)slot * 4);
+    return;
+  }
+  if (s->info.kind == INDEX_GRAPH) memcpy(&ordinal, s->ordinals.data + (size_t)slot * 4, sizeof ordinal);
+  if (ordinal >= s->info.n) return;
+  index_prefetch_row(s->rows.data + (size_t)ordinal * s->stride, s->stride);
+  if (s->low_bytes) index_prefetch_row(s->low.data + (size_t)ordinal * s->low_bytes, s->low_bytes);
 }
 
 static lode_status segment_key_at(index_segment *s, uint32_t slot, int64_t *key, lode_error *err) {
@@ -358,6 +435,13 @@ lode_status index_segment_get_vector(index_segment *segment, uint32_t slot, floa
 
 /* ---- Verification ---- */
 
+/* Do the low bits of a row, if it is on the grid, make its vector? */
+static bool segment_low_is_right(const index_segment *s, uint32_t ordinal, const float *vector, unsigned char *low) {
+  if (s->low_bytes == 0 || !quant_row_is_on_grid(&s->model, s->rows.data + (size_t)ordinal * s->stride)) return true;
+  quant_grid_encode_low(&s->info.grid, vector, s->info.dim, low);
+  return memcmp(s->low.data + (size_t)ordinal * s->low_bytes, low, s->low_bytes) == 0;
+}
+
 static lode_status segment_verify_row(index_segment *s, uint32_t ordinal, float *vector, unsigned char *row,
                                       lode_error *err) {
   const unsigned char *stored = s->rows.data + (size_t)ordinal * s->stride;
@@ -374,8 +458,10 @@ static lode_status segment_verify_row(index_segment *s, uint32_t ordinal, float 
   }
   quant_encode_row(&s->model, vector, slot, row);
   if (memcmp(stored, row, s->stride) != 0) return index_segment_damaged(err, "code of a row");
+  bool low_is_right = segment_low_is_right(s, ordinal, vector, row + s->stride);
   quant_spread spread = s->info.spread;
   quant_spread_add(&spread, &s->model, vector, row);
+  if (!low_is_right) return index_segment_damaged(err, "low bits of a row");
   bool known = s->info.spread.error > 0;
   return known && memcmp(&spread, &s->info.spread, sizeof spread) != 0 ? index_segment_damaged(err, "error of a row")
                                                                        : LODE_OK;
@@ -386,17 +472,17 @@ lode_status index_segment_verify(index_segment *segment, index_graph_report *rep
   index_segment *s = segment;
   *report = (index_graph_report){.bad_link = INDEX_NO_LINK};
   float *vector = mem_calloc(s->info.dim, sizeof *vector);
-  unsigned char *row = mem_alloc(s->stride);
+  unsigned char *row = mem_alloc(s->stride + s->low_bytes);
   unsigned side = index_segment_enter(s);
   if (!vector || !row) TRY_GOTO(err_nomem(err));
-  index_paged *all[] = {&s->rows, &s->links, &s->ordinals, &s->records};
+  index_paged *all[] = {&s->rows, &s->low, &s->links, &s->ordinals, &s->records};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     if (all[i]->bytes) TRY_GOTO(index_paged_need(all[i], 0, all[i]->bytes, err));
   }
   for (uint32_t i = 0; i < s->info.n; i++) TRY_GOTO(segment_verify_row(s, i, vector, row, err));
   if (s->info.kind == INDEX_GRAPH) {
-    const uint32_t *links = (const uint32_t *)(const void *)s->links.data;
-    TRY_GOTO(index_graph_check(links, s->info.n, s->info.degree, report, err));
+    index_graph_links links = {.data = s->links.data, .width = s->info.degree, .bits = s->info.link_bits};
+    TRY_GOTO(index_graph_check(&links, s->info.n, report, err));
   }
 done:
   index_segment_leave(s, side);

@@ -8,12 +8,13 @@
  *              None in a placed segment: see below
  *   mean       dim floats: the quantisation model
  *   rows       n codes, that is, quantised vectors (quant.h), by ordinal
- *   links      n rows of `degree` ordinals (graph_walk.h); graph only
+ *   low bits   n rows of bits, by ordinal, that make a vector of a row; only of whole numbers (quant_grid.h)
+ *   links      n rows of `degree` ordinals, of `link_bits` bits each (graph_walk.h); graph only
  *   ordinals   the ordinal of each slot, u32; graph only
  *   records    by slot: i64 key | u64 cursor | u32 checksum of the vector | u32 zero; placed: and u64 place
  *   checksums  u32 for each page of the file except `vectors` and this section: header first, then the others
  *
- * The layout follows from kind, n, dim and degree alone, and must end where the file does. A page's checksum is CRC-32C
+ * The layout follows from the header alone, and must end where the file does. A page's checksum is CRC-32C
  * over segment id, page number and bytes; a vector's over segment id, slot and bytes; the section of checksums has one
  * over segment id and bytes, which is kept outside (in the manifest). So a page from another file or position is
  * detected as damage too.
@@ -61,6 +62,8 @@ typedef struct index_segment_info {
   index_effort_curve curve; /* for searches with a target recall */
   uint32_t entry_climbs;    /* see index_graph */
   bool placed;              /* it holds the places of its vectors instead of them */
+  uint32_t link_bits;       /* of a link; 32 in files of versions before format 4 */
+  quant_grid grid;          /* of the codes; step 0: rows do not hold their vectors */
   quant_spread spread;      /* for exact searches by codes; zeros in files of versions that did not have it */
 } index_segment_info;
 
@@ -70,6 +73,7 @@ enum {
   INDEX_SEG_VECTORS,
   INDEX_SEG_MEAN,
   INDEX_SEG_ROWS,
+  INDEX_SEG_LOW,
   INDEX_SEG_LINKS,
   INDEX_SEG_ORDINALS,
   INDEX_SEG_RECORDS,
@@ -123,8 +127,8 @@ typedef struct index_writer_options {
 typedef struct index_writer {
   index_writer_options options;
   index_segment_info info;
-  size_t stride, rows_cap, records_cap, lengths_cap, sums_cap;
-  unsigned char *rows, *records;
+  size_t stride, rows_cap, records_cap, lengths_cap, sums_cap, low_bytes, low_cap;
+  unsigned char *rows, *records, *low;
   float *lengths;
   uint32_t *sums;        /* of the vectors, to tell equal ones from those that only have equal codes */
   unsigned char *buffer; /* vectors to be written */
@@ -157,15 +161,15 @@ typedef struct index_section {
   uint64_t *leaving;   /* bitmap of evicted pages that are still in memory */
 } index_section;
 
-enum { INDEX_SECTIONS = 4 };
+enum { INDEX_SECTIONS = 5 };
 typedef enum index_eviction { INDEX_EVICT_NONE, INDEX_EVICT_WAITING, INDEX_EVICT_DROPPING } index_eviction;
 
 struct index_segment {
   index_segment_info info;
   index_segment_layout layout;
   quant_model model;
-  size_t stride, record_bytes;
-  index_paged rows, links, ordinals, records;
+  size_t stride, record_bytes, low_bytes, link_row_bytes;
+  index_paged rows, low, links, ordinals, records;
   unsigned char *table; /* the section of checksums */
   index_read_fn *read, *read_place;
   void *ctx;
@@ -234,6 +238,16 @@ LODE_MUST lode_status index_segment_damaged(lode_error *err, const char *what);
 LODE_MUST bool index_segment_page_is_right(const index_segment *s, uint64_t page, const void *bytes);
 LODE_MUST lode_status index_section_init(index_segment *s, index_paged *paged, int section, lode_error *err);
 
+/* For all sections in memory: their bytes, loaded or not. */
+uint64_t index_segment_section_bytes(const index_segment *s);
+
+/* The vector of a slot, of its row alone; *exact is false if the row does not hold it. Inside the segment. */
+LODE_MUST lode_status index_segment_decode_nolock(index_segment *s, uint32_t slot, float *vector, bool *exact,
+                                                  lode_error *err);
+/* Asks for the memory that the above will need: first what is_near is false for, and a little later the rest. */
+void index_segment_prefetch_row(const index_segment *s, uint32_t slot, bool is_near);
+/* The ordinal of a slot. Inside the segment. */
+LODE_MUST lode_status index_segment_ordinal_nolock(index_segment *s, uint32_t slot, uint32_t *ordinal, lode_error *err);
 /* For index_search.c: the record of a slot. */
 LODE_MUST lode_status index_segment_record_nolock(index_segment *s, uint32_t slot, index_segment_record *record,
                                                   lode_error *err);

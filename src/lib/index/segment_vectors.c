@@ -173,6 +173,7 @@ void index_vectors_keep(index_segment *s, uint64_t bytes) {
 
 uint64_t index_vectors_wanted(const index_segment *s) {
   uint64_t sets = ((uint64_t)s->info.n + VECTORS_WAYS - 1) / VECTORS_WAYS;
+  if (s->info.grid.step) return 0; /* rows are vectors there */
   return sets * VECTORS_WAYS * (vectors_stride(s->info.dim) * sizeof(float) + sizeof(uint64_t));
 }
 

@@ -55,6 +55,10 @@ static lode_status page_writer_end_section(page_writer *p, lode_error *err) {
 
 /* ---- Adding rows ---- */
 
+static bool writer_reserve_low(index_writer *writer, size_t rows) {
+  return writer->low_bytes == 0 || mem_grow(&writer->low, &writer->low_cap, rows, writer->low_bytes);
+}
+
 /* Large pages: the construction of the graph reads rows in random order. */
 static bool writer_reserve(index_writer *writer, uint32_t rows) {
   size_t bytes;
@@ -65,7 +69,7 @@ static bool writer_reserve(index_writer *writer, uint32_t rows) {
   return writer->rows &&
          mem_grow(&writer->records, &writer->records_cap, rows, index_segment_record_bytes(&writer->info)) &&
          mem_grow(&writer->lengths, &writer->lengths_cap, rows, sizeof *writer->lengths) &&
-         mem_grow(&writer->sums, &writer->sums_cap, rows, sizeof *writer->sums);
+         mem_grow(&writer->sums, &writer->sums_cap, rows, sizeof *writer->sums) && writer_reserve_low(writer, rows);
 }
 
 lode_status index_writer_begin(index_writer *writer, const index_writer_options *options, lode_error *err) {
@@ -78,6 +82,8 @@ lode_status index_writer_begin(index_writer *writer, const index_writer_options 
   writer->info = (index_segment_info){
       .kind = options->kind, .metric = model->metric, .dim = model->dim, .id = options->id, .unit = model->unit};
   writer->info.placed = options->placed;
+  writer->info.grid = model->grid;
+  writer->low_bytes = quant_grid_low_bytes(&model->grid, model->dim);
   writer->stride = quant_stride(model->dim);
   writer->vectors_end = INDEX_PAGE_BYTES;
   writer->buffer = mem_alloc(INDEX_WRITE_BYTES);
@@ -122,12 +128,13 @@ lode_status index_writer_add_placed(index_writer *writer, const float *vector, i
   if (!mem_grow(&writer->rows, &writer->rows_cap, need, writer->stride) ||
       !mem_grow(&writer->records, &writer->records_cap, need, record_bytes) ||
       !mem_grow(&writer->lengths, &writer->lengths_cap, need, sizeof *writer->lengths) ||
-      !mem_grow(&writer->sums, &writer->sums_cap, need, sizeof *writer->sums)) {
+      !mem_grow(&writer->sums, &writer->sums_cap, need, sizeof *writer->sums) || !writer_reserve_low(writer, need)) {
     return err_nomem(err);
   }
   if (!writer->info.placed) TRY(put_vectors(writer, vector, dim * sizeof *vector, err));
   writer->lengths[slot] = quant_encode_row(&writer->options.model, vector, slot, writer->rows + slot * writer->stride);
   quant_spread_add(&writer->info.spread, &writer->options.model, vector, writer->rows + slot * writer->stride);
+  if (writer->low_bytes) quant_grid_encode_low(&writer->info.grid, vector, dim, writer->low + slot * writer->low_bytes);
   writer->sums[slot] = index_segment_vector_crc(writer->info.id, 0, vector, dim * sizeof *vector);
   unsigned char *record = writer->records + (size_t)slot * record_bytes;
   uint32_t crc = index_segment_vector_crc(writer->info.id, slot, vector, dim * sizeof *vector);
@@ -150,27 +157,35 @@ static lode_status pad_vectors(index_writer *writer, lode_error *err) {
 }
 
 static lode_status put_graph(const index_writer *writer, const index_graph *graph, page_writer *p, lode_error *err) {
-  uint32_t links[INDEX_MAX_DEGREE];
+  uint32_t links[INDEX_MAX_DEGREE], bits = writer->info.link_bits;
+  unsigned char packed[sizeof links];
   ENSURE(graph->degree <= sizeof links / sizeof *links, err);
   for (uint32_t i = 0; i < writer->info.n; i++) {
     TRY(page_writer_put(p, writer->rows + (size_t)graph->order[i] * writer->stride, writer->stride, err));
   }
   TRY(page_writer_end_section(p, err));
+  for (uint32_t i = 0; i < writer->info.n && writer->low_bytes; i++)
+    TRY(page_writer_put(p, writer->low + (size_t)graph->order[i] * writer->low_bytes, writer->low_bytes, err));
+  TRY(page_writer_end_section(p, err));
   for (uint32_t i = 0; i < writer->info.n; i++) {
     index_graph_get_links(graph, i, links);
-    TRY(page_writer_put(p, links, graph->degree * sizeof *links, err));
+    index_pack_links(links, graph->degree, bits, packed);
+    TRY(page_writer_put(p, packed, index_link_row_bytes(graph->degree, bits), err));
   }
   TRY(page_writer_end_section(p, err));
   return page_writer_put(p, graph->place, (size_t)writer->info.n * sizeof *graph->place, err);
 }
 
+static lode_status put_flat(const index_writer *writer, page_writer *p, lode_error *err) {
+  TRY(page_writer_put(p, writer->rows, (size_t)writer->info.n * writer->stride, err));
+  TRY(page_writer_end_section(p, err));
+  return writer->low_bytes ? page_writer_put(p, writer->low, (size_t)writer->info.n * writer->low_bytes, err) : LODE_OK;
+}
+
 static lode_status put_sections(const index_writer *writer, const index_graph *graph, page_writer *p, lode_error *err) {
   TRY(page_writer_put(p, writer->options.model.mean, writer->info.dim * sizeof(float), err));
   TRY(page_writer_end_section(p, err));
-  if (graph->n)
-    TRY(put_graph(writer, graph, p, err));
-  else
-    TRY(page_writer_put(p, writer->rows, (size_t)writer->info.n * writer->stride, err));
+  TRY(graph->n ? put_graph(writer, graph, p, err) : put_flat(writer, p, err));
   TRY(page_writer_end_section(p, err));
   TRY(page_writer_put(p, writer->records, (size_t)writer->info.n * index_segment_record_bytes(&writer->info), err));
   TRY(page_writer_end_section(p, err));
@@ -233,6 +248,7 @@ lode_status index_writer_finish(index_writer *writer, lode_error *err) {
   if (writer->info.n == 0) return err_set(err, LODE_INVALID, "a segment needs at least one row");
   TRY_GOTO(pad_vectors(writer, err));
   if (writer->info.kind == INDEX_GRAPH) TRY_GOTO(writer_build_graph(writer, &graph, err));
+  writer->info.link_bits = index_link_bits(writer->info.n);
   if (!index_segment_layout_of(&writer->info, &layout)) {
     TRY_GOTO(err_set(err, LODE_LIMIT, "a segment of %u rows is too large", writer->info.n));
   }
@@ -255,6 +271,7 @@ done:
 void index_writer_release(index_writer *writer) {
   mem_free(writer->rows);
   mem_free(writer->records);
+  mem_free(writer->low);
   mem_free(writer->lengths);
   mem_free(writer->sums);
   mem_free(writer->buffer);

@@ -54,6 +54,11 @@ int32_t quant_portable_centre(const unsigned char *codes, size_t dim, int8_t *ou
   return sum - QUANT_ZERO * (int32_t)dim;
 }
 
+void quant_portable_decode(const quant_grid *grid, const unsigned char *row, const unsigned char *low, size_t dim,
+                           float *vector) {
+  quant_decode_from(grid, row, low, 0, dim, vector);
+}
+
 static bool quant_portable_supported(void) { return true; }
 
 const quant_ops quant_portable = {
@@ -61,6 +66,7 @@ const quant_ops quant_portable = {
     .supported = quant_portable_supported,
     .keys = quant_portable_keys,
     .centre = quant_portable_centre,
+    .decode = quant_portable_decode,
 };
 
 /* Best first. */
@@ -161,6 +167,7 @@ void quant_fit_add(quant_fit *fit, const float *vector) {
     if (size > fit->greatest) fit->greatest = size;
   }
   fit->n++;
+  if (fit->metric != LODE_COSINE) quant_grid_fit_add(&fit->grid, vector, fit->dim);
 }
 
 void quant_fit_end(const quant_fit *fit, float *mean, quant_model *model) {
@@ -169,8 +176,10 @@ void quant_fit_end(const quant_fit *fit, float *mean, quant_model *model) {
   if (exponent < -100) exponent = -100;
   if (exponent > 126) exponent = 126;
   *model = (quant_model){.metric = fit->metric, .dim = fit->dim, .unit = ldexpf(1, -exponent), .mean = mean};
+  model->grid = quant_grid_of_fit(&fit->grid);
   for (size_t j = 0; j < fit->dim; j++) {
     mean[j] = fit->n ? (float)(fit->sums[j] / (double)fit->n * (double)model->unit) : 0;
+    if (model->grid.step) mean[j] = quant_grid_middle(&model->grid) * model->unit;
   }
 }
 
@@ -261,6 +270,18 @@ static float quant_scale_for(float greatest, int max, float *per) {
   return *per == 0 ? 0 : scale;
 }
 
+/* The codes of a vector that is not on a grid; returns the scale. */
+static float quant_encode_codes(const quant_model *model, const float *vector, double by, lanes4 greatest,
+                                unsigned char *row) {
+  float per, scale = quant_scale_for(lanes4_greatest(greatest), QUANT_ROW_MAX, &per);
+  for (size_t j = 0; j < model->dim; j += QUANT_LANES) {
+    ints4 c =
+        quant_steps(quant_centred(model, quant_elements(model, vector, by, j), j), per, QUANT_ZERO, QUANT_ROW_MAX);
+    for (size_t k = 0; k < QUANT_LANES && j + k < model->dim; k++) row[j + k] = (unsigned char)c[k];
+  }
+  return model->grid.step && scale == quant_grid_scale(model) ? nextafterf(scale, INFINITY) : scale;
+}
+
 float quant_encode_row(const quant_model *model, const float *vector, uint32_t slot, unsigned char *row) {
   double by = quant_rescale(model->metric, vector, model->dim);
   lanes4 greatest = {0}, length2 = {0};
@@ -269,13 +290,9 @@ float quant_encode_row(const quant_model *model, const float *vector, uint32_t s
     length2 += v * v;
     greatest = lanes4_max(greatest, quant_magnitude(quant_centred(model, v, j)));
   }
-  float per, scale = quant_scale_for(lanes4_greatest(greatest), QUANT_ROW_MAX, &per);
   memset(row, 0, quant_stride(model->dim));
-  for (size_t j = 0; j < model->dim; j += QUANT_LANES) {
-    ints4 c =
-        quant_steps(quant_centred(model, quant_elements(model, vector, by, j), j), per, QUANT_ZERO, QUANT_ROW_MAX);
-    for (size_t k = 0; k < QUANT_LANES && j + k < model->dim; k++) row[j + k] = (unsigned char)c[k];
-  }
+  bool exact = model->grid.step && quant_grid_encode(&model->grid, vector, model->dim, row);
+  float scale = exact ? quant_grid_scale(model) : quant_encode_codes(model, vector, by, greatest, row);
   quant_set_top_bits32(row, quant_bits_of_float(scale));
   float bias = model->metric == LODE_IP ? 0 : quant_row_norm2(row, model->dim);
   if (model->metric == LODE_COSINE && by == 0) bias += model->unit * model->unit;
@@ -347,4 +364,9 @@ void quant_query_between(const unsigned char *a, const unsigned char *b, uint32_
 
 void quant_keys(const quant_query *query, const unsigned char *const *rows, size_t n, float *out) {
   quant_current()->keys(query, rows, n, out);
+}
+
+void quant_grid_decode(const quant_grid *grid, const unsigned char *row, const unsigned char *low, uint32_t dim,
+                       float *vector) {
+  quant_current()->decode(grid, row, low, dim, vector);
 }

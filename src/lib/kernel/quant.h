@@ -8,6 +8,8 @@
  * number: two of them are at most 2 * 127 * 127 = 32,258, which is why the 16-bit steps of AVX2 (vpmaddubsw) cannot
  * saturate, and 65,535 of them fit in 32 bits: all implementations give the exact sum.
  *
+ * Where vectors are whole numbers in a small range, rows are on a grid instead, and hold them exactly: quant_grid.h.
+ *
  *   row:  a byte for each dimension, at least 96, and zeros up to the stride. Seven bits of a byte are the code (0
  *         after the last dimension); the top bits of the first 96 bytes, lowest first, are float scale | float bias |
  *         u32 slot (little-endian)
@@ -24,7 +26,7 @@
 #ifndef LODE_KERNEL_QUANT_H
 #define LODE_KERNEL_QUANT_H
 
-#include "base/base.h"
+#include "kernel/quant_grid.h"
 
 enum {
   QUANT_MIN_ROW_BYTES = 96, /* smallest row: one byte for each bit of scale, bias and slot */
@@ -40,6 +42,7 @@ typedef struct quant_model {
   uint32_t dim;
   float unit;  /* a power of two that values are multiplied by */
   float *mean; /* dim values, in units */
+  quant_grid grid;
 } quant_model;
 
 /* ---- A model from a sample of the rows (all of them, or some thousands) ---- */
@@ -50,6 +53,7 @@ typedef struct quant_fit {
   uint64_t n;
   double *sums;
   float greatest;
+  quant_grid_fit grid;
 } quant_fit;
 LODE_MUST lode_status quant_fit_begin(quant_fit *fit, lode_metric metric, uint32_t dim, lode_error *err);
 void quant_fit_add(quant_fit *fit, const float *vector);
@@ -83,6 +87,12 @@ static inline float quant_row_scale(const unsigned char *row) { return quant_flo
 static inline float quant_row_bias(const unsigned char *row) { return quant_float_of_bits(quant_top_bits32(row + 32)); }
 static inline uint32_t quant_row_slot(const unsigned char *row) { return quant_top_bits32(row + QUANT_SLOT_AT); }
 void quant_set_row_bias(unsigned char *row, float bias);
+
+/* The scale of rows that are on the model's grid, and of no others. */
+static inline float quant_grid_scale(const quant_model *model) { return (float)model->grid.step * model->unit; }
+static inline bool quant_row_is_on_grid(const quant_model *model, const unsigned char *row) {
+  return model->grid.step != 0 && quant_row_scale(row) == quant_grid_scale(model);
+}
 
 /* Are the rows equal except for their slots? And a hash that is equal then. */
 bool quant_row_equal(const unsigned char *a, const unsigned char *b, size_t stride);

@@ -85,9 +85,17 @@ QUANT_TARGET static int32_t quant_avx2_centre(const unsigned char *codes, size_t
          quant_portable_centre(codes + i, dim - i, out + i); /* sums are below 2^31 */
 }
 
+QUANT_TARGET static void quant_avx2_decode(const quant_grid *grid, const unsigned char *row, const unsigned char *low,
+                                           size_t dim, float *vector) {
+  quant_decode_from(grid, row, low, 0, dim, vector);
+}
+
 static bool quant_avx2_supported(void) { return __builtin_cpu_supports("avx2"); }
 
-const quant_ops quant_avx2 = {
-    .name = "avx2", .supported = quant_avx2_supported, .keys = quant_x86_keys, .centre = quant_avx2_centre};
+const quant_ops quant_avx2 = {.name = "avx2",
+                              .supported = quant_avx2_supported,
+                              .keys = quant_x86_keys,
+                              .centre = quant_avx2_centre,
+                              .decode = quant_avx2_decode};
 
 #endif

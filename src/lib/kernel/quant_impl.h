@@ -4,6 +4,7 @@
 #define LODE_KERNEL_QUANT_IMPL_H
 
 #include "kernel/quant.h"
+#include "kernel/quant_decode.h"
 
 typedef struct quant_ops {
   const char *name;
@@ -13,9 +14,14 @@ typedef struct quant_ops {
   void (*keys)(const quant_query *query, const unsigned char *const *rows, size_t n, float *out);
   /* out[j] = codes[j] - 64, ignoring top bits; returns the sum of out. */
   int32_t (*centre)(const unsigned char *codes, size_t dim, int8_t *out);
+  /* See quant_grid_decode(). */
+  void (*decode)(const quant_grid *grid, const unsigned char *row, const unsigned char *low, size_t dim, float *vector);
 } quant_ops;
 
-int32_t quant_portable_centre(const unsigned char *codes, size_t dim, int8_t *out); /* portable implementation */
+/* Portable implementations. */
+int32_t quant_portable_centre(const unsigned char *codes, size_t dim, int8_t *out);
+void quant_portable_decode(const quant_grid *grid, const unsigned char *row, const unsigned char *low, size_t dim,
+                           float *vector);
 
 /* The key of a row, from the top bits of its first 64 bytes and the dot product of the query's codes and its own. */
 static inline float quant_key(const quant_query *query, uint64_t head, int32_t sum) {

@@ -60,8 +60,11 @@ static void quant_neon_keys(const quant_query *query, const unsigned char *const
 
 static bool quant_neon_supported(void) { return true; }
 
-const quant_ops quant_neon = {
-    .name = "neon", .supported = quant_neon_supported, .keys = quant_neon_keys, .centre = quant_portable_centre};
+const quant_ops quant_neon = {.name = "neon",
+                              .supported = quant_neon_supported,
+                              .keys = quant_neon_keys,
+                              .centre = quant_portable_centre,
+                              .decode = quant_portable_decode};
 
 /* Inline assembly: clang's header only offers the instruction if the whole file is compiled for it. */
 #if defined(__clang__)
@@ -99,6 +102,7 @@ static bool quant_neon_dot_supported(void) { return os_cpu_has(OS_CPU_ARM_DOTPRO
 const quant_ops quant_neon_dot = {.name = "neon-dot",
                                   .supported = quant_neon_dot_supported,
                                   .keys = quant_neon_dot_keys,
-                                  .centre = quant_portable_centre};
+                                  .centre = quant_portable_centre,
+                                  .decode = quant_portable_decode};
 
 #endif

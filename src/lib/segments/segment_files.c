@@ -175,7 +175,7 @@ static lode_status segfile_open(segments_file *seg, lode_error *err) {
     return err_set(err, LODE_LIMIT, "too many files are open");
   const lode_open_options *o = seg->segments->options;
   const index_segment *s = seg->segment;
-  uint64_t wanted = s->rows.bytes + s->links.bytes + s->ordinals.bytes + s->records.bytes;
+  uint64_t wanted = index_segment_section_bytes(s);
   return o->preload && wanted <= o->memory_bytes / 2 ? index_segment_preload(seg->segment, err) : LODE_OK;
 }
 

@@ -52,7 +52,8 @@ static lode_status plan_add_segment(void *ctx, const store_manifest_row *row, lo
 
 static size_t plan_max_rows(const segments_store *segments, uint32_t dim) {
   if (segments_limits.max_rows) return segments_limits.max_rows;
-  size_t row = quant_stride(dim) + 6 * PLAN_DEGREE + 44 + 2 * sizeof(int64_t);
+  size_t low = quant_grid_low_bytes(&(quant_grid){.step = QUANT_GRID_STEP_MAX}, dim);
+  size_t row = quant_stride(dim) + low + 6 * PLAN_DEGREE + 44 + 2 * sizeof(int64_t);
   uint64_t rows = segments->options->memory_bytes / 2 / row;
   if (rows < PLAN_MIN_ROW_LIMIT) rows = PLAN_MIN_ROW_LIMIT;
   return rows < INDEX_MAX_ROWS ? (size_t)rows : INDEX_MAX_ROWS;
