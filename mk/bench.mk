@@ -110,3 +110,9 @@ bench-vectors: deps
 	@tools/deps.sh libhnswlib-dev g++ || true
 	@bench/vectors/run.sh
 
+
+# The index alone beside the fastest libraries: SETS="fashion words patches", KS=10,100, OLD=bench_index of another version
+.PHONY: bench-frontier
+bench-frontier: deps
+	@tools/deps.sh libhnswlib-dev g++ || true
+	@bench/vectors/frontier.sh
