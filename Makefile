@@ -62,6 +62,7 @@ help:
 	@echo "make coverage     lines and branches that the tests of the library's core reach, written to docs/TESTING.md"
 	@echo "make test-outside stores damaged from outside, ROUNDS=1200 of them"
 	@echo "make test-chroma  Chroma's own tests and those of libraries, beside Chroma itself (fetches them)"
+	@echo "make test-mempalace MemPalace's own tests with Lode's backend, beside its Chroma backend (fetches it)"
 	@echo "make test-sqlite  the store's tests with several versions of SQLite"
 	@echo "make fuzz         libFuzzer, FUZZ_SECONDS=60 for each target"
 	@echo "make bench-code   code search on the Linux tree and others, written to bench/CODE.md"

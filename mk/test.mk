@@ -80,6 +80,7 @@ SHELL_RUNS += examples="test/shell/examples.sh $(BUILD)/release/lode" patches="t
 SHELL_RUNS += mcp="test/shell/mcp.sh $(BUILD)/release/lode" mcp_clients="test/shell/mcp_clients.sh $(BUILD)/release/lode"
 SHELL_RUNS += web="test/shell/web.sh $(BUILD)/release/lode"
 SHELL_RUNS += python="test/shell/python.sh $(BUILD)/release/lode"
+SHELL_RUNS += chroma_sample="test/shell/chroma_suites.sh $(BUILD)/release/lode sample" mempalace_sample="test/shell/mempalace_suites.sh $(BUILD)/release/lode sample"
 SHELL_RUNS += outside="$(BUILD)/release/test/outside/outside $(BUILD)/release/lode 40"
 SHELL_RUNS += parity="test/shell/parity.sh $(BUILD)/release/lode"
 SHELL_RUNS += sqlite="test/shell/sqlite.sh $(BUILD)/asan/test"
@@ -148,6 +149,12 @@ test-outside: deps-test
 test-chroma: deps-test
 	@$(MAKE) --no-print-directory -j2 all
 	@test/shell/chroma_suites.sh $(OUT)/lode
+
+# MemPalace's own tests with Lode's backend, beside those with its Chroma backend; fetches it
+.PHONY: test-mempalace
+test-mempalace: deps-test
+	@$(MAKE) --no-print-directory -j2 all
+	@test/shell/mempalace_suites.sh $(OUT)/lode
 
 # The store with other versions of SQLite than the installed one
 SQLITE_VERSIONS = $(shell sed -n 's/^\([0-9][^ ]*\) .*/\1/p' deps/sqlite/versions.txt)

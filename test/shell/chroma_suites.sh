@@ -1,12 +1,18 @@
 #!/bin/bash
-# chroma_suites.sh PROGRAM - Chroma's own tests and those of a library on Lode, beside the same on Chroma itself in the same run; `make
-# test-chroma`. What passes there must pass here, but for the tests that test/clients/chroma-differs.txt lists with a reason. Then the answers of
-# both servers to generated requests, and libraries on lode.chroma. Everything is fetched once, into build/chroma-suites; without the network it is
-# skipped, and says so. LODE_CHROMA_SOURCE names a checkout of Chroma's repository for the tests of its JavaScript client, LODE_LLAMA_SOURCE and
-# LODE_MEM0_SOURCE those of llama_index and mem0 for theirs. LODE_CHROMA_PARTS names some of the parts below instead of all, LODE_CHROMA_EXAMPLES how
-# many examples of each generated test (10). What the tests printed stays in build/chroma-suites/results. Ends with "N passed, N failed[, N skipped]".
+# chroma_suites.sh PROGRAM [sample] - Chroma's own tests and those of libraries on Lode, beside the same on Chroma itself in the same run; `make
+# test-chroma`. What passes there must pass here, but for the tests that test/clients/chroma-differs.txt lists with a reason, and those must
+# differ. Then the answers of both servers to generated requests, and libraries on lode.chroma. It ends with a table of the parts, and
+# "N passed, N failed[, N skipped]". Everything is fetched once, into build/chroma-suites; without the network it is skipped, and says so. With
+# `sample` it is a few tests, where all is fetched already. What the tests printed stays in build/chroma-suites/results.
+#   LODE_CHROMA_SOURCE, LODE_LLAMA_SOURCE, LODE_MEM0_SOURCE   checkouts of Chroma, llama_index and mem0, for the tests of Chroma's JavaScript client
+#                           and of the libraries
+#   LODE_CHROMA_PARTS       some of the parts below instead of all
+#   LODE_CHROMA_TESTS       other tests of chromadb; then nothing is said of listed ones that do not differ
+#   LODE_CHROMA_EXAMPLES    how many examples of each generated test (10)
+#   LODE_CHROMA_SEEDS       other seeds of requests than 1, 2 and a fresh one
 set -u
 . "$(dirname "$0")/../support/kit.sh"
+. "$(dirname "$0")/../support/suites.sh"
 begin chroma-suites "$@"
 export HOME="$user_home"
 unset XDG_DATA_HOME
@@ -19,10 +25,16 @@ packages="chromadb==1.5.9 pytest==9.2.0 pytest-asyncio==1.5.0 pytest-timeout==2.
 # Chroma's own tests need an older pytest than langchain's
 older="pytest==8.3.5 pytest-asyncio==1.3.0 pytest-timeout==2.4.0 pluggy==1.5.0"
 results=$to/results
+if [ "${2:-}" = sample ]; then
+  results=$tmp/results
+  LODE_CHROMA_PARTS="http process"
+  LODE_CHROMA_TESTS="chromadb/test/api/test_collection.py chromadb/test/api/test_types.py chromadb/test/api/test_limit_offset.py"
+fi
 mkdir -p "$to" "$results"
 
 have_packages() {
   [ -f "$to/venv/installed" ] && return 0
+  [ "${1:-}" != sample ] || { echo "make test-chroma fetches it" > "$tmp/pip.log"; return 1; }
   rm -rf "$to/venv"
   python3 -m venv "$to/venv" > "$tmp/pip.log" 2>&1 || return 1
   # shellcheck disable=SC2086
@@ -30,8 +42,8 @@ have_packages() {
   # shellcheck disable=SC2086
   timeout 600 "$to/venv/bin/pip" install --quiet --no-deps --target "$to/pytest8" $older >> "$tmp/pip.log" 2>&1 && touch "$to/venv/installed"
 }
-if ! command -v python3 > /dev/null || ! have_packages; then
-  skip "all of it: pip cannot get chromadb and the libraries ($(tail -1 "$tmp/pip.log" 2> /dev/null))"
+if ! command -v python3 > /dev/null || ! have_packages "${2:-}"; then
+  skip "all of it: there is no chromadb with the libraries ($(tail -n 1 "$tmp/pip.log" 2> /dev/null))"
   finish
   exit
 fi
@@ -67,31 +79,6 @@ for _ in $(seq 100); do curl -s -o /dev/null "http://127.0.0.1:$chroma_port/api/
 
 # ---- Suites
 
-# statuses FILE: "TEST STATUS" of pytest's -v, without the percentage
-statuses() { sed -n 's/ *\[ *[0-9]*%\]$//; s/^\([^ ]*::.*\) \(PASSED\|FAILED\|ERROR\|SKIPPED\)$/\1\t\2/p' "$1" | sort -u; }
-# is_listed TEST: is it in chroma-differs.txt?
-is_listed() {
-  local pattern
-  # shellcheck disable=SC2254
-  while read -r pattern; do case $1 in $pattern) return 0 ;; esac; done < <(grep -v '^#' "$differs" | cut -d' ' -f1 | grep .)
-  return 1
-}
-# compare NAME: each test that passes on Chroma counts
-compare() {
-  local passing test
-  statuses "$results/$1.chroma" > "$tmp/theirs"
-  statuses "$results/$1.lode" > "$tmp/ours"
-  passing=$(grep -c 'PASSED$' "$tmp/theirs")
-  echo "$1: Chroma passes $passing of $(wc -l < "$tmp/theirs") tests, Lode $(grep -c 'PASSED$' "$tmp/ours")"
-  [ "$passing" -gt 0 ] || { bad "$1 did not run: $(tail -3 "$results/$1.chroma")"; return; }
-  grep 'PASSED$' "$tmp/ours" | cut -f1 > "$tmp/ours.passed"
-  while read -r test; do
-    if grep -qxF -- "$test" "$tmp/ours.passed"; then ok
-    elif is_listed "${test%%\[*}"; then :
-    else bad "$1: $test passes on Chroma only"; fi
-  done < <(grep 'PASSED$' "$tmp/theirs" | cut -f1)
-}
-
 suite="chromadb/test/test_api.py chromadb/test/test_client.py chromadb/test/api chromadb/test/configurations chromadb/test/client/test_database_tenant.py
   chromadb/test/client/test_multiple_clients_concurrency.py chromadb/test/test_multithreaded.py"
 # those of property/ that are about what a server answers: not the persistence of Chroma's own files
@@ -99,6 +86,7 @@ property="chromadb/test/property/test_add.py chromadb/test/property/test_base64_
   chromadb/test/property/test_collections.py chromadb/test/property/test_collections_with_database_tenant.py
   chromadb/test/property/test_collections_with_database_tenant_overwrite.py chromadb/test/property/test_embeddings.py
   chromadb/test/property/test_filtering.py chromadb/test/property/test_schema.py"
+if [ -n "${LODE_CHROMA_TESTS:-}" ]; then suite=$LODE_CHROMA_TESTS property=$LODE_CHROMA_TESTS suites_sample=1; fi
 over_http() { # NAME PORT TEST...
   local name=$1 at=$2
   shift 2
@@ -108,7 +96,7 @@ over_http() { # NAME PORT TEST...
 both() {
   local name=$1
   shift
-  over_http "$name.chroma" "$chroma_port" "$@"
+  over_http "$name.theirs" "$chroma_port" "$@"
   over_http "$name.lode" "$port" "$@"
   compare "$name"
 }
@@ -121,14 +109,14 @@ in_process() { # NAME PYTHONPATH OPTION...
 in_both() {
   local name=$1
   shift
-  in_process "$name.chroma" "" "$@"
+  in_process "$name.theirs" "" "$@"
   in_process "$name.lode" "$tmp/package" -p chromadb_suite "$@"
   compare "$name"
 }
 
 # library NAME FOLDER TESTS: a library's own tests on chromadb, then on lode.chroma
 library() {
-  in_library "$1.chroma" "" "$2" "$3"
+  in_library "$1.theirs" "" "$2" "$3"
   in_library "$1.lode" "$tmp/package:$here/bindings/python/tests" "$2" "$3" -p chromadb_installed
   compare "$1"
 }
@@ -173,10 +161,10 @@ part_libraries() {
   tally libraries-http env PYTHONPATH="$tmp/package" "$python" bindings/python/tests/libraries.py "127.0.0.1:$port"
 }
 part_requests() {
-  for seed in 1 2 3 "$RANDOM"; do
+  for seed in ${LODE_CHROMA_SEEDS:-1 2 "$RANDOM"}; do
     "$python" bindings/python/tests/openapi_requests.py "http://127.0.0.1:$chroma_port" "http://127.0.0.1:$port" --seed $seed --show > "$results/requests.$seed" 2>&1 && ok ||
-      { cat "$results/requests.$seed"; bad "$(tail -1 "$results/requests.$seed")"; }
-    tail -1 "$results/requests.$seed"
+      { cat "$results/requests.$seed"; bad "$(tail -n 1 "$results/requests.$seed")"; }
+    tail -n 1 "$results/requests.$seed" >>  "$tmp/summary.requests"
   done
 }
 
@@ -188,13 +176,10 @@ part_javascript() {
   fi
   mkdir -p "$to/js" && cp -r "$js/src" "$js/test" "$to/js/" && cp test/clients/jest/package.json test/clients/jest/jest.config.cjs "$to/js/"
   [ -d "$to/js/node_modules/jest" ] || (cd "$to/js" && timeout 900 npm install --ignore-scripts --no-audit --no-fund --legacy-peer-deps) > "$tmp/npm.log" 2>&1
-  javascript "$chroma_port" > "$results/js.chroma"
-  javascript "$port" > "$results/js.lode"
-  echo "javascript: Chroma passes $(wc -l < "$results/js.chroma") tests, Lode $(wc -l < "$results/js.lode")"
-  [ -s "$results/js.chroma" ] || bad "the JavaScript tests did not run: $(tail -3 "$tmp/npm.log" 2> /dev/null)"
-  while read -r test; do
-    grep -v '^#' "$differs" | grep -qF -- "javascript: $test" || bad "javascript: \"$test\" passes on Chroma only"
-  done < <(comm -23 "$results/js.chroma" "$results/js.lode")
+  javascript "$chroma_port" > "$results/javascript.theirs"
+  javascript "$port" > "$results/javascript.lode"
+  [ -s "$results/javascript.theirs" ] || bad "the JavaScript tests did not run: $(tail -n 3 "$tmp/npm.log" 2> /dev/null)"
+  differences javascript "$results/javascript.theirs" "$results/javascript.lode" "$(wc -l < "$results/javascript.theirs")"
 }
 javascript() { # PORT: "NAME of a test that passes"
   (cd "$to/js" && DEFAULT_CHROMA_INSTANCE_URL=http://127.0.0.1:$1 DEFAULT_CHROMA_INSTANCE_HOST=127.0.0.1 DEFAULT_CHROMA_INSTANCE_PORT=$1 timeout 900 \
@@ -202,4 +187,7 @@ javascript() { # PORT: "NAME of a test that passes"
 }
 
 for part in ${LODE_CHROMA_PARTS:-http process langchain llama mem0 libraries requests javascript property property_process}; do "part_$part"; done
+while read -r test; do grep -qF -- "${test##*::}" docs/SERVE.md || bad "docs/SERVE.md does not name what differs: $test"; done < <(listed http; listed javascript)
+summary
+[ ! -f "$tmp/summary.requests" ] || cat "$tmp/summary.requests"
 finish

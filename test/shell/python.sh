@@ -49,6 +49,7 @@ run store "$python" test_store
 run lance "$python" test_lance
 run chroma "$python" test_chroma
 run "chroma as chromadb" "$python" test_install
+run expressions "$python" test_expressions
 run mempalace "$python" test_mempalace
 
 # ---- A wheel
@@ -93,6 +94,7 @@ if [ -n "${LODE_TEST_FULL:-}" ]; then
 fi
 if [ -n "$real" ]; then
   LODE_CHROMA_MODULE=chromadb run "chromadb itself" "$real" test_chroma
+  LODE_CHROMA_MODULE=chromadb run "chromadb itself, expressions" "$real" test_expressions
   run "unusual calls, beside chromadb" "$real" test_differential
   run "what chromadb made, rescued and served" "$real" test_rescued
   "$real" -c 'import mempalace' 2>/dev/null && run "mempalace's own contract" "$real" test_mempalace

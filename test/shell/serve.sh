@@ -143,6 +143,10 @@ want 'index status' 200 '"total_ops":2' "$C/indexing_status"
 want fork 501 'unsupported' "$C/fork" -d '{"new_name":"forked"}'
 want 'fork count' 501 'unsupported' "$C/fork_count"
 want search 501 '' "$C/search" -d '{"searches":[]}'
+want 'a search of an unknown level' 422 'read_level' "$C/search" -d '{"searches":[],"read_level":"x"}'
+want 'a search of no level' 422 'read_level' "$C/search" -d '{"searches":[],"read_level":["index_only"]}'
+want 'neither true nor false' 422 'get_or_create' "$D/collections" -d '{"name":"bad","get_or_create":null}'
+want 'a type before a value' 422 'keys' "$D/collections" -d '{"name":"a/b","schema":{"defaults":{}}}'
 want 'attach a function' 501 'functions are unsupported' "$C/functions/attach" -d '{"name":"f","function_id":"record_counter","output_collection":"o","params":null}'
 want 'an attached function' 404 'function not found' "$C/functions/f"
 want 'detach a function' 501 'functions are unsupported' "$C/attached_functions/f/detach" -d '{"delete_output":false}'

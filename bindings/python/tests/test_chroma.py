@@ -239,6 +239,7 @@ class Connections(unittest.TestCase):
         threading.Thread(target=self.serve, daemon=True).start()
         settings = Settings(chroma_server_host="127.0.0.1", chroma_server_http_port=self.listener.getsockname()[1])
         self.backend = HttpBackend(settings, "t", "d", timeout=1)
+        self.backend.request("GET", "/api/v2/heartbeat")
         self.addCleanup(self.backend.close)
         self.addCleanup(self.listener.close)
 

@@ -201,11 +201,17 @@ bool chroma_do_fork_count(chroma_request *c) {
   return chroma_respond_error(c, 501, "ChromaError", "Count forks is unsupported for local chroma");
 }
 
+bool chroma_is_read_level(lode_str level) {
+  return str_eq(level, STR_LIT("index_and_wal")) || str_eq(level, STR_LIT("index_only")) ||
+         str_eq(level, STR_LIT("index_and_bounded_wal"));
+}
+
 bool chroma_do_search(chroma_request *c) {
   uint64_t uid;
   uint32_t level = json_get(&c->json, 0, STR_LIT("read_level"));
-  if (level && chroma_body_node(c, level)->type != JSON_NODE_STRING)
-    return chroma_invalid(c, "read_level must be a string");
+  const json_node *of = level ? chroma_body_node(c, level) : NULL;
+  if (of && (of->type != JSON_NODE_STRING || !chroma_is_read_level(of->u.s)))
+    return chroma_bad_shape(c, "read_level must be " CHROMA_READ_LEVELS);
   if (!chroma_needs(c, "searches", JSON_NODE_ARRAY)) return false;
   uint32_t list = chroma_body_key(c, 0, "searches");
   for (uint32_t i = list + 1; i < chroma_body_node(c, list)->next; i = chroma_body_node(c, i)->next)

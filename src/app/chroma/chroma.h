@@ -37,6 +37,9 @@ __attribute__((format(printf, 4, 5))) bool chroma_respond_error(chroma_request *
 /* 400 InvalidArgumentError, and 422 ChromaError for JSON of the wrong shape. */
 __attribute__((format(printf, 2, 3))) bool chroma_invalid(chroma_request *c, const char *format, ...);
 __attribute__((format(printf, 2, 3))) bool chroma_bad_shape(chroma_request *c, const char *format, ...);
+/* How much of the log an answer counts; Chroma's cloud knows the difference. */
+#define CHROMA_READ_LEVELS "index_and_wal, index_only or index_and_bounded_wal"
+bool chroma_is_read_level(lode_str level);
 /* The error for a status of the library; the text is that of c->err. */
 bool chroma_respond_status(chroma_request *c, lode_status status);
 bool chroma_respond(chroma_request *c, unsigned status, const char *text);

@@ -359,7 +359,7 @@ static bool coll_create(chroma_request *c, lode_str full, const lode_collection_
 
 bool chroma_do_create_collection(chroma_request *c) {
   uint32_t name_node = chroma_body_key(c, 0, "name"), metadata = chroma_body_key(c, 0, "metadata"),
-           again = chroma_body_key(c, 0, "get_or_create");
+           again = json_get(&c->json, 0, STR_LIT("get_or_create")); /* null is none of the two */
   chroma_config config;
   bool exists;
   if (!name_node || chroma_body_node(c, name_node)->type != JSON_NODE_STRING)
@@ -368,8 +368,9 @@ bool chroma_do_create_collection(chroma_request *c) {
   bool reuse = again && chroma_body_node(c, again)->type == JSON_NODE_TRUE;
   if (again && !reuse && chroma_body_node(c, again)->type != JSON_NODE_FALSE)
     return chroma_bad_shape(c, "get_or_create must be true or false");
-  if (!chroma_check_name(c, "Validation error: name: ", name) || (metadata && !coll_check_metadata(c, metadata)) ||
-      !chroma_config_new(c, &config) || !chroma_check_database(c) || !chroma_database_exists(c, &exists))
+  if ((metadata && !coll_check_metadata(c, metadata)) || !chroma_config_new(c, &config) ||
+      !chroma_check_name(c, "Validation error: name: ", name) || !chroma_check_database(c) ||
+      !chroma_database_exists(c, &exists))
     return false;
   if (!exists)
     return chroma_invalid(c, "Database [%.*s] does not exist", (int)c->task->words[1].len, c->task->words[1].data);

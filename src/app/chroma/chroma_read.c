@@ -412,9 +412,7 @@ bool chroma_do_query(chroma_request *c) {
 /* All of them mean the same here: every record is counted. */
 static bool chroma_check_read_level(chroma_request *c) {
   lode_str level = c->task->words[3];
-  return level.len == 0 || str_eq(level, STR_LIT("index_and_wal")) || str_eq(level, STR_LIT("index_only")) ||
-         str_eq(level, STR_LIT("index_and_bounded_wal")) ||
-         chroma_invalid(c, "read_level must be index_and_wal, index_only or index_and_bounded_wal");
+  return level.len == 0 || chroma_is_read_level(level) || chroma_invalid(c, "read_level must be " CHROMA_READ_LEVELS);
 }
 
 bool chroma_do_count(chroma_request *c) {

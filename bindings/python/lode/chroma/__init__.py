@@ -68,12 +68,12 @@ RustClient = EphemeralClient
 
 def HttpClient(host="localhost", port=8000, ssl=False, headers=None, settings=None, tenant=DEFAULT_TENANT, database=DEFAULT_DATABASE):
     """A client of `lode serve` (or of Chroma's own server)."""
-    return _Client(tenant, database, _with(settings, chroma_api_impl="chromadb.api.fastapi.FastAPI", **_address(host, port, ssl, headers)))
+    return _Client(tenant, database, _with(settings, chroma_api_impl="chromadb.api.fastapi.FastAPI", **_address(host, port, ssl, headers, settings)))
 
 
 async def AsyncHttpClient(host="localhost", port=8000, ssl=False, headers=None, settings=None, tenant=DEFAULT_TENANT, database=DEFAULT_DATABASE):
     return await _AsyncClient.create(tenant, database, _with(settings, chroma_api_impl="chromadb.api.async_fastapi.AsyncFastAPI",
-                                                             **_address(host, port, ssl, headers)))
+                                                             **_address(host, port, ssl, headers, settings)))
 
 
 def AdminClient(settings=None):

@@ -3,6 +3,7 @@ import re
 
 from .._library import numpy
 from .errors import DuplicateIDError, InvalidArgumentError
+from .types import SparseVector
 
 _NAME = re.compile(r"^[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]$")
 _ADDRESS = re.compile(r"^\d+\.\d+\.\d+\.\d+$")
@@ -40,11 +41,14 @@ def vectors(value, what="embeddings"):
     value = list(value)
     if value and not is_sequence(value[0]) and value[0] is not None:
         value = [value]
-    for vector in value:
+    for at, vector in enumerate(value):
         if vector is None:
             continue
-        if not is_sequence(vector) or len(vector) == 0 or isinstance(vector[0], (str, bytes)) or is_sequence(vector[0]):
-            raise ValueError("Expected each of the %s to be a list of numbers that is not empty" % what)
+        if not is_sequence(vector) or (len(vector) and (isinstance(vector[0], (str, bytes, bool)) or is_sequence(vector[0]))):
+            raise ValueError("Expected %s to be a list of floats or ints, a list of lists, a numpy array, or a list of numpy arrays, got %s" % (what, vector))
+        if len(vector) == 0:
+            raise ValueError("Expected each embedding in the embeddings to be a 1-dimensional numpy array with at least 1 int/float value. Got a "
+                             "1-dimensional numpy array with no values at pos %d" % at)
     return value
 
 
@@ -69,8 +73,18 @@ def _kind(value):
     return bool if isinstance(value, bool) else type(value)
 
 
-def metadata(value, removing=False):
-    """None takes a key away where `removing`, and is left out elsewhere, as chromadb before 1.0 did."""
+def _list_of_metadata(key, items):
+    if not items:
+        raise ValueError("Expected metadata list value for key %r to be non-empty" % key)
+    if any(not isinstance(item, (str, int, float)) for item in items):
+        raise ValueError("Expected metadata list value for key %r to hold str, int, float, or bool, got %r" % (key, items))
+    if any(_kind(item) is not _kind(items[0]) for item in items):
+        raise ValueError("Expected metadata list value for key %r to hold values of the same type, got %r" % (key, items))
+
+
+def metadata(value, removing=False, sparse=False):
+    """None takes a key away where `removing`, and is left out elsewhere, as chromadb before 1.0 did. Only where nothing is stored are there
+    `sparse` vectors."""
     if value is None:
         return None
     if not isinstance(value, dict):
@@ -83,10 +97,11 @@ def metadata(value, removing=False):
         if not isinstance(key, str):
             raise TypeError("Expected metadata key to be a str, got %r" % (key,))
         if isinstance(item, list):
-            if not item or any(_kind(x) is not _kind(item[0]) for x in item) or not isinstance(item[0], (str, int, float)):
-                raise ValueError("Expected metadata list value for key %r to be non-empty, and all of str, int, float or bool" % key)
-        elif item is not None and not isinstance(item, (str, int, float)):
-            raise ValueError("Expected metadata value to be a str, int, float, bool, list, or None, got %r which is a %s"
+            _list_of_metadata(key, item)
+        elif isinstance(item, SparseVector) and not sparse:
+            raise InvalidArgumentError("Sparse vectors cannot be stored: the metadata key %r has one" % key)
+        elif item is not None and not isinstance(item, (str, int, float, SparseVector)):
+            raise ValueError("Expected metadata value to be a str, int, float, bool, SparseVector, list, or None, got %r which is a %s"
                              % (item, type(item).__name__))
     return {k: v for k, v in value.items() if removing or v is not None}
 

@@ -53,10 +53,14 @@ class Client(_Handle):
     def __init__(self, tenant=DEFAULT_TENANT, database=DEFAULT_DATABASE, settings=None, system=None):
         super().__init__(system or System.shared(settings or Settings()), tenant, database)
         try:
-            self._backend.use(tenant, database)
+            self._validate_tenant_database(tenant, database)
         except Exception:
             self.close()
             raise
+
+    def _validate_tenant_database(self, tenant, database):
+        """Both must exist. Programs replace this to make a client where no server is yet."""
+        self._backend.use(tenant, database)
 
     @classmethod
     def from_system(cls, system, tenant=DEFAULT_TENANT, database=DEFAULT_DATABASE):
@@ -107,7 +111,7 @@ class Client(_Handle):
         metadata = _check.metadata(metadata)
         configuration = dict(configuration or {})
         given = configuration.get("embedding_function")
-        if given is not None and embedding_function not in (None, _DEFAULT):
+        if given is not None and embedding_function not in (None, _DEFAULT) and not _config.same_function(given, embedding_function):
             raise ValueError("Multiple embedding functions provided. Please provide only one. Embedding function conflict: %s vs %s"
                              % (embedding_function, given))
         kept, wire = _config.new(configuration, metadata, embedding_function), None

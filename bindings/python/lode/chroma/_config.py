@@ -1,7 +1,9 @@
 """A collection's configuration, as Chroma's clients give it and see it. Only the space and the embedding function mean something here; the
 figures of Chroma's index are kept and shown."""
+import warnings
 
 from ._embedding import described
+from .errors import InvalidArgumentError
 
 SPACES = ("l2", "cosine", "ip")
 FIGURES = {"ef_construction": 100, "ef_search": 100, "max_neighbors": 16, "resize_factor": 1.2, "sync_threshold": 1000}
@@ -17,7 +19,7 @@ def _hnsw(given):
             raise ValueError("Unknown field in hnsw: %s" % key)
         if key == "space":
             if value not in SPACES:
-                raise ValueError("Expected space to be one of l2, cosine, ip, got %s" % (value,))
+                raise InvalidArgumentError("Expected space to be one of l2, cosine, ip, got %s" % (value,))
         elif isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
             raise ValueError("Expected %s to be a number that is not negative, got %r" % (key, value))
         hnsw[key] = value
@@ -31,11 +33,15 @@ def is_default(configuration):
     return known and all(hnsw.get(k, v) == v for k, v in dict(FIGURES, space="l2", batch_size=100).items())
 
 
+def one_index(configuration):
+    if configuration.get("hnsw") is not None and configuration.get("spann") is not None:
+        raise ValueError("Multiple vector index configurations provided: hnsw and spann cannot both be provided")
+
+
 def _given(configuration):
     """The hnsw of a configuration; of spann only the space means something here."""
+    one_index(configuration)
     hnsw, spann = configuration.get("hnsw"), configuration.get("spann")
-    if hnsw is not None and spann is not None:
-        raise ValueError("Multiple vector index configurations provided")
     for name, value in (("hnsw", hnsw), ("spann", spann)):
         if value is not None and not isinstance(value, dict):
             raise ValueError("Expected %s to be a dict, got %r" % (name, value))
@@ -59,7 +65,22 @@ def new(configuration, metadata, function):
     hnsw = dict(FIGURES, space=space_of(given if given is not None else function))
     hnsw.update(_hnsw(old))
     hnsw.update(_hnsw(_given(configuration)))
+    _warn_of_space(hnsw["space"], given if given is not None else function)
     return {"hnsw": hnsw, "embedding_function": described(given if given is not None else function)}
+
+
+def _warn_of_space(space, function):
+    """The space is the caller's to choose, also one that the function is not made for."""
+    supported = getattr(function, "supported_spaces", None)
+    if callable(supported) and space not in supported():
+        named = getattr(function, "name", None)
+        warnings.warn("space %s is not supported by %s. Supported spaces: %s" % (space, named() if callable(named) else function, supported()), stacklevel=4)
+
+
+def same_function(one, two):
+    """Do both embed alike, as far as their names say?"""
+    names = [getattr(function, "name", None) for function in (one, two)]
+    return one is two or all(callable(name) for name in names) and names[0]() == names[1]()
 
 
 def changed(old, configuration):
@@ -93,4 +114,4 @@ def check_function(function, kept):
                          % (named(), kept.get("name")))
 
 
-__all__ = ["FIGURES", "SPACES", "changed", "check_function", "described", "new", "shown"]
+__all__ = ["FIGURES", "SPACES", "changed", "check_function", "described", "new", "one_index", "same_function", "shown"]

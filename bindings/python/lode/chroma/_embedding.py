@@ -142,7 +142,10 @@ def built(kept):
                          "register its class (register_embedding_function)" % name)
     if name in ("default", "onnx_mini_lm_l6_v2"):
         return DEFAULT
-    return known_embedding_functions[name].build_from_config(kept.get("config") or {})
+    try:
+        return known_embedding_functions[name].build_from_config(kept.get("config") or {})
+    except (KeyError, TypeError) as why:
+        raise ValueError("the embedding function %r cannot be made of its configuration %s: %r" % (name, kept.get("config"), why)) from None
 
 
 DEFAULT = DefaultEmbeddingFunction()

@@ -45,9 +45,13 @@ def _is_closed(sock):
         return bool(selector.select(0))
 
 
-def address(host, port, ssl, headers):
-    """As settings. The host may be a whole address, http://HOST:PORT."""
+def address(host, port, ssl, headers, settings=None):
+    """As settings. The host may be a whole address, http://HOST:PORT. `settings` that say something else are refused, as Chroma does."""
     host = str(host)
+    for what, name, given in (("host", "chroma_server_host", host), ("http port", "chroma_server_http_port", port)):
+        found = getattr(settings, name, None)
+        if found and str(found) != str(given):
+            raise ValueError("Chroma server %s provided in settings[%s] is different to the one provided in HttpClient: [%s]" % (what, found, given))
     if "://" in host:
         parts = urllib.parse.urlsplit(host)
         host, port, ssl = parts.hostname, parts.port or (443 if parts.scheme == "https" else port), parts.scheme == "https"
@@ -75,7 +79,6 @@ class HttpBackend:
         self.headers = dict(_token(settings), **dict(settings.chroma_server_headers or {}, **{"Content-Type": "application/json"}))
         self.tenant, self.database = tenant, database
         self.threads = threading.local()
-        self.request("GET", "/api/v2/heartbeat")
 
     def copy(self):
         made = object.__new__(HttpBackend)

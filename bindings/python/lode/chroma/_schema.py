@@ -1,7 +1,11 @@
 """A collection's schema: which metadata may be filtered by, and the vector index. The classes have the names and the form that
 chromadb.api.types gives them; what they mean on a store is what `lode serve` makes of them (src/app/chroma/chroma_schema.c)."""
+import re
+from enum import Enum
+
 from . import _config
 from ._embedding import DEFAULT, described
+from ._where import Key
 from .errors import InvalidArgumentError
 
 DOCUMENT_KEY, EMBEDDING_KEY, TYPE_KEY = "#document", "#embedding", "#type"
@@ -13,12 +17,12 @@ INDEXES = {"fts_index": ("string", (DOCUMENT_KEY,)), "string_inverted_index": ("
 
 class _Fields:
     """An object of named fields that are None unless they are given."""
-    _fields = ()
+    _fields, _ignored = (), ()
 
     def __init__(self, **given):
-        unknown = [name for name in given if name not in self._fields]
+        unknown = [name for name in given if name not in self._fields + self._ignored]
         if unknown:
-            raise ValueError("Invalid fields for %s: %s" % (type(self).__name__, ", ".join(unknown)))
+            raise ValueError("Invalid fields for %s, extra fields are not permitted: %s" % (type(self).__name__, ", ".join(unknown)))
         for name in self._fields:
             setattr(self, name, given.get(name))
 
@@ -26,6 +30,10 @@ class _Fields:
         return type(other) is type(self) and self.__dict__ == other.__dict__
 
     __hash__ = None
+
+    def model_dump(self):
+        """The fields, as chromadb's classes give them."""
+        return {name: value.model_dump() if isinstance(value, _Fields) else value for name, value in self.__dict__.items()}
 
     def __repr__(self):
         return "%s(%s)" % (type(self).__name__, ", ".join("%s=%r" % (n, getattr(self, n)) for n in self._fields if getattr(self, n) is not None))
@@ -38,6 +46,8 @@ class HnswIndexConfig(_Fields):
 class SpannIndexConfig(_Fields):
     _fields = ("search_nprobe", "write_nprobe", "ef_construction", "ef_search", "max_neighbors", "reassign_neighbor_count", "split_threshold",
                "merge_threshold")
+    _ignored = ("search_rng_factor", "search_rng_epsilon", "nreplica_count", "write_rng_factor", "write_rng_epsilon", "num_samples_kmeans",
+                "initial_lambda", "num_centers_to_merge_to", "quantize", "center_drift_threshold")
 
 
 def _with_source_key(given):
@@ -89,26 +99,6 @@ class FloatInvertedIndexConfig(_Fields):
 
 class BoolInvertedIndexConfig(_Fields):
     pass
-
-
-class Key:
-    """A name of a field: K("topic"), K.DOCUMENT."""
-
-    def __init__(self, name):
-        self.name = name
-
-    def __eq__(self, other):
-        return isinstance(other, Key) and other.name == self.name
-
-    def __hash__(self):
-        return hash(self.name)
-
-    def __repr__(self):
-        return "K(%r)" % self.name
-
-
-for _name in ("ID", "DOCUMENT", "EMBEDDING", "METADATA", "SCORE"):
-    setattr(Key, _name, Key("#" + _name.lower()))
 
 
 class _Index:
@@ -174,6 +164,50 @@ def _put(section, index, enabled, config):
     setattr(getattr(section, attribute), index, _CLASSES[index][0](enabled, config))
 
 
+def _place_of(config, key, verb):
+    """The name of the key, and the index that the configuration is of."""
+    key = key.name if isinstance(key, Key) else key
+    index = next((name for name, (_, kind) in _CLASSES.items() if isinstance(config, kind)), None)
+    if config is not None and index is None:
+        raise ValueError("Cannot %s an index: %r is no configuration of one" % (verb, config))
+    return key, index
+
+
+def _check_key(key, index, verb):
+    """Of the names of Chroma's own only the documents' may be given, for their own index."""
+    if key == DOCUMENT_KEY and index != "fts_index":
+        raise ValueError("Cannot %s index on special key '%s' with this config. Only FtsIndexConfig is allowed for #document." % (verb, key))
+    if key is not None and key.startswith("#") and key != DOCUMENT_KEY:
+        raise ValueError("key cannot begin with '#'. Keys starting with '#' are reserved for system use.")
+
+
+class CmekProvider(str, Enum):
+    GCP = "gcp"
+
+
+class Cmek:
+    """A key of encryption in somebody's cloud. Lode has none: a collection with one is refused when it is created."""
+
+    def __init__(self, provider, resource):
+        self.provider, self.resource = provider, resource
+
+    @classmethod
+    def gcp(cls, resource):
+        return cls(CmekProvider.GCP, resource)
+
+    def validate_pattern(self):
+        return re.match(r"^projects/.+/locations/.+/keyRings/.+/cryptoKeys/.+$", self.resource) is not None
+
+    def to_dict(self):
+        return {CmekProvider(self.provider).value: self.resource}
+
+    @classmethod
+    def from_dict(cls, found):
+        if not isinstance(found, dict) or "gcp" not in found:
+            raise ValueError("Unsupported or missing CMEK provider in data: %s" % (found,))
+        return cls.gcp(found["gcp"])
+
+
 class Schema:
     """chromadb.Schema: create_index() and delete_index() say what differs from the defaults."""
 
@@ -185,24 +219,7 @@ class Schema:
         _put(self.keys[DOCUMENT_KEY], "string_inverted_index", False, StringInvertedIndexConfig())
         _put(self.keys[EMBEDDING_KEY], "vector_index", True, VectorIndexConfig(source_key=DOCUMENT_KEY))
 
-    def _set(self, config, key, enabled):
-        key = key.name if isinstance(key, Key) else key
-        index = next((name for name, (_, kind) in _CLASSES.items() if isinstance(config, kind)), None)
-        verb = "create" if enabled else "delete"
-        if index is None:
-            raise ValueError("Cannot %s all index types: a config must be given, not %r" % ("enable" if enabled else "disable", config))
-        if key == EMBEDDING_KEY:
-            raise ValueError("Cannot %s index on special key '%s' or modify it: the vector index is configured without a key" % (verb, key))
-        if key is not None and key.startswith("#") and not (key == DOCUMENT_KEY and index == "fts_index"):
-            raise ValueError("Cannot %s index on special key '%s': key cannot begin with '#', but for FtsIndexConfig on #document" % (verb, key))
-        if index == "fts_index" and key != DOCUMENT_KEY:
-            raise ValueError("FTS index can only be enabled or deleted on #document key")
-        if index in ("vector_index", "sparse_vector_index") and not enabled:
-            raise ValueError("Deleting %s is not currently supported." % index.replace("_index", "").replace("_", " ") + " index")
-        if index == "vector_index" and key is not None:
-            raise ValueError("Vector index cannot be enabled on specific keys. Use create_index(config=VectorIndexConfig(...)) without a key")
-        if index == "sparse_vector_index" and key is None:
-            raise ValueError("Sparse vector index must be created on a specific key")
+    def _set(self, config, index, key, enabled):
         if index == "vector_index":
             _put(self.defaults, index, False, config)
             _put(self.keys[EMBEDDING_KEY], index, True, VectorIndexConfig(space=config.space, embedding_function=config.embedding_function, hnsw=config.hnsw,
@@ -212,10 +229,38 @@ class Schema:
         return self
 
     def create_index(self, config=None, key=None):
-        return self._set(config, key, True)
+        key, index = _place_of(config, key, "create")
+        if config is None and key is None:
+            raise ValueError("Cannot enable all index types globally. Must specify either config or key.")
+        if key == EMBEDDING_KEY:
+            raise ValueError("Cannot create index on special key '%s': the vector index is configured without a key" % key)
+        _check_key(key, index, "create")
+        if index == "vector_index" and key is not None:
+            raise ValueError("Vector index cannot be enabled on specific keys. Use create_index(config=VectorIndexConfig(...)) without a key")
+        if index == "fts_index" and key != DOCUMENT_KEY:
+            raise ValueError("FTS index can only be enabled on #document key: create_index(config=FtsIndexConfig(), key='#document')")
+        if index == "sparse_vector_index" and key is None:
+            raise ValueError("Sparse vector index must be created on a specific key")
+        if config is None:
+            raise ValueError("Cannot enable all index types for key '%s'. Please specify a specific index configuration." % key)
+        if index == "sparse_vector_index" and config.source_key is not None and config.embedding_function is None:
+            raise ValueError("If source_key is provided then embedding_function must also be provided")
+        return self._set(config, index, key, True)
 
     def delete_index(self, config=None, key=None):
-        return self._set(config, key, False)
+        key, index = _place_of(config, key, "delete")
+        if config is None and key is None:
+            raise ValueError("Cannot disable all indexes. Must specify either config or key.")
+        if key == EMBEDDING_KEY:
+            raise ValueError("Cannot modify #embedding. Currently not supported")
+        _check_key(key, index, "delete")
+        if index in ("vector_index", "sparse_vector_index"):
+            raise ValueError("Deleting %s is not currently supported." % index.replace("_", " "))
+        if index == "fts_index" and key != DOCUMENT_KEY:
+            raise ValueError("Deleting FTS index is only supported on #document key.")
+        if config is None:
+            raise ValueError("Cannot disable all index types for key '%s'. Please specify a specific index configuration." % key)
+        return self._set(config, index, key, False)
 
     def set_cmek(self, cmek):
         self.cmek = cmek
@@ -224,7 +269,7 @@ class Schema:
     def serialize_to_json(self):
         answer = {"defaults": _section_to_json(self.defaults), "keys": {key: _section_to_json(types) for key, types in self.keys.items()}}
         if self.cmek is not None:
-            answer["cmek"] = getattr(self.cmek, "to_dict", lambda: self.cmek)()
+            answer["cmek"] = self.cmek.to_dict() if hasattr(self.cmek, "to_dict") else self.cmek
         return answer
 
     @classmethod
@@ -232,6 +277,8 @@ class Schema:
         schema = cls()
         schema.defaults = _section_from_json(found.get("defaults") or {})
         schema.keys = {key: _section_from_json(types) for key, types in (found.get("keys") or {}).items()}
+        if found.get("cmek") is not None:
+            schema.cmek = Cmek.from_dict(found["cmek"])
         return schema
 
 

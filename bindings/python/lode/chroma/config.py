@@ -1,6 +1,8 @@
 """chromadb.config: settings, and the systems that clients share."""
 import atexit
 import os
+import shutil
+import tempfile
 import threading
 
 from .errors import InvalidArgumentError
@@ -21,7 +23,7 @@ class Typed:
 class Settings(Typed):
     """All of Chroma's settings are taken and kept; those of addresses, paths, headers, allow_reset, tenant and database mean something."""
     _known = {"environment": "", "chroma_api_impl": "chromadb.api.rust.RustBindingsAPI", "is_persistent": False, "persist_directory": "./chroma",
-              "chroma_server_host": None, "chroma_server_http_port": 8000, "chroma_server_ssl_enabled": False, "chroma_server_ssl_verify": None,
+              "chroma_server_host": None, "chroma_server_http_port": None, "chroma_server_ssl_enabled": False, "chroma_server_ssl_verify": None,
               "chroma_server_headers": None, "chroma_server_api_default_path": "/api/v2", "allow_reset": False, "anonymized_telemetry": True,
               "tenant_id": "default", "topic_namespace": "default", "chroma_client_auth_provider": None, "chroma_client_auth_credentials": None,
               "chroma_auth_token_transport_header": None, "chroma_overwrite_singleton_tenant_database_access_from_auth": False}
@@ -32,7 +34,7 @@ class Settings(Typed):
             if name.upper() in os.environ:
                 found = os.environ[name.upper()]
                 self.__dict__[name] = found.lower() in ("1", "true", "yes") if isinstance(self._known[name], bool) else \
-                    int(found) if isinstance(self._known[name], int) else found
+                    int(found) if name.endswith("_port") else found
         self.__dict__.update(values)
 
     def require(self, name):
@@ -121,12 +123,17 @@ class System(Typed):
                 raise
         return self
 
+    _running = property(lambda self: self._users > 0)
+
     def release(self):
         with self._lock:
             self._users -= 1
-            if self._users <= 0 and self._store is not None and self.settings.is_persistent:
+            if self._users <= 0 and self._store is not None:
                 self._store.close()
                 self._store = None
+                if self._folder is not None:  # what is in memory ends with its last client
+                    shutil.rmtree(self._folder, ignore_errors=True)
+                    self._folder = None
 
     def store(self):
         """The open store. After the last client was closed it is opened again for a collection that is still in use, if it still exists."""
@@ -134,6 +141,8 @@ class System(Typed):
         from ._local import Translate
         with self._lock:
             if self._store is None:
+                if self._users <= 0 and not self.settings.is_persistent:
+                    raise InvalidArgumentError("the client is closed, and what it held in memory is gone")
                 path = self._path()
                 if self._users <= 0 and not os.path.exists(os.path.join(path, "lode.db")):
                     raise InvalidArgumentError("the client is closed, and %s is not a store any more" % path)
@@ -142,8 +151,6 @@ class System(Typed):
             return self._store
 
     def _path(self):
-        import shutil
-        import tempfile
         if self.settings.is_persistent:
             return _not_chromas(str(self.settings.persist_directory))
         if self._folder is None:

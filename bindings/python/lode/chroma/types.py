@@ -44,8 +44,43 @@ class UserIdentity:
     attributes: Optional[Dict[str, Any]] = field(default=None)
 
 
+TYPE_KEY, SPARSE_VECTOR_TYPE_VALUE = "#type", "sparse_vector"
+
+
 @dataclass
 class SparseVector:
+    """Values at ascending indices. Lode keeps none: metadata that holds one is refused."""
     indices: List[int]
     values: List[float]
     labels: Optional[List[str]] = None
+
+    def __post_init__(self):
+        for name, column in (("indices", self.indices), ("values", self.values), ("labels", self.labels)):
+            if not isinstance(column, list) and not (name == "labels" and column is None):
+                raise ValueError("Expected SparseVector %s to be a list, got %s" % (name, type(column).__name__))
+        if len(self.indices) != len(self.values):
+            raise ValueError("SparseVector indices and values must have the same length, got %d indices and %d values" % (len(self.indices), len(self.values)))
+        if self.labels is not None and len(self.labels) != len(self.indices):
+            raise ValueError("SparseVector labels must have the same length as indices and values, got %d labels, %d indices"
+                             % (len(self.labels), len(self.indices)))
+        for at, index in enumerate(self.indices):
+            if not isinstance(index, int):
+                raise ValueError("SparseVector indices must be integers, got %s at position %d" % (type(index).__name__, at))
+            if index < 0:
+                raise ValueError("SparseVector indices must be non-negative, got %d at position %d" % (index, at))
+        for at, value in enumerate(self.values):
+            if not isinstance(value, (int, float)):
+                raise ValueError("SparseVector values must be numbers, got %s at position %d" % (type(value).__name__, at))
+        for at in range(1, len(self.indices)):
+            if self.indices[at] <= self.indices[at - 1]:
+                raise ValueError("SparseVector indices must be sorted in strictly ascending order, found %d after %d" % (self.indices[at], self.indices[at - 1]))
+
+    def to_dict(self):
+        found = {TYPE_KEY: SPARSE_VECTOR_TYPE_VALUE, "indices": self.indices, "values": self.values}
+        return found if self.labels is None else dict(found, tokens=self.labels)
+
+    @classmethod
+    def from_dict(cls, found):
+        if found.get(TYPE_KEY) != SPARSE_VECTOR_TYPE_VALUE:
+            raise ValueError("Expected %s='%s', got %s" % (TYPE_KEY, SPARSE_VECTOR_TYPE_VALUE, found.get(TYPE_KEY)))
+        return cls(found["indices"], found["values"], found.get("tokens"))

@@ -48,12 +48,27 @@ def _wrapped(value):
     return value
 
 
+class _Unvalidated(Client):
+    """Its tenant and database are looked up by the client that it is for."""
+
+    def _validate_tenant_database(self, tenant, database):
+        pass
+
+
 class AsyncClient(_Async, AsyncClientAPI):
     _plain = ("get_settings", "clear_system_cache")
 
     @classmethod
     async def create(cls, tenant=DEFAULT_TENANT, database=DEFAULT_DATABASE, settings=None):
-        return cls(await _call(Client, tenant, database, settings))
+        client = cls(await _call(_Unvalidated, tenant, database, settings))
+        await client._validate_tenant_database(tenant, database)
+        return client
+
+    async def _validate_tenant_database(self, tenant, database):
+        await _call(self._sync._backend.use, tenant, database)
+
+    async def get_user_identity(self):
+        return await _call(self._sync.get_user_identity)
 
     @classmethod
     async def from_system_async(cls, system, tenant=DEFAULT_TENANT, database=DEFAULT_DATABASE):

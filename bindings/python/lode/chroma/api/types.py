@@ -10,7 +10,7 @@ from .._embedding import DefaultEmbeddingFunction, EmbeddingFunction  # noqa: F4
 from .._library_types import Embedding, Image, IncludeEnum
 from .._schema import *  # noqa: F401,F403
 from .._schema import Schema  # noqa: F401
-from ..types import (LiteralValue, LogicalOperator, Metadata, OperatorExpression, PyVector, SparseVector, UpdateMetadata, Vector,  # noqa: F401
+from ..types import (SPARSE_VECTOR_TYPE_VALUE, TYPE_KEY, LiteralValue, LogicalOperator, Metadata, OperatorExpression, PyVector, SparseVector, UpdateMetadata, Vector,  # noqa: F401
                      Where, WhereDocument, WhereDocumentOperator, WhereOperator)
 
 T = TypeVar("T")
@@ -60,7 +60,15 @@ class DeleteResult(TypedDict):
 
 
 class SearchResult(dict):
-    pass
+    """By columns, one list for each search."""
+
+    def rows(self):
+        """By rows: a dictionary of what is there for each record."""
+        def rows_of(at, ids):
+            columns = [(name, (self.get(column) or [None] * len(self["ids"]))[at] or [None] * len(ids)) for name, column in
+                       (("document", "documents"), ("embedding", "embeddings"), ("metadata", "metadatas"), ("score", "scores"))]
+            return [dict({"id": id}, **{name: values[n] for name, values in columns if values[n] is not None}) for n, id in enumerate(ids)]
+        return [rows_of(at, ids) for at, ids in enumerate(self.get("ids", []))]
 
 
 class IndexingStatus:
@@ -80,24 +88,14 @@ class SparseEmbeddingFunction(Generic[T]):
     """Here so that it can be named: sparse indexes are refused."""
 
 
-class Cmek:
-    def __init__(self, provider, resource):
-        self.provider, self.resource = provider, resource
-
-    @classmethod
-    def gcp(cls, resource):
-        return cls("gcp", resource)
-
-    def to_dict(self):
-        return {self.provider: self.resource}
-
-
 def maybe_cast_one_to_many(target):
     return None if target is None else list(target) if isinstance(target, (list, tuple)) else [target]
 
 
 def normalize_embeddings(target):
-    return _check.vectors(target)
+    if target is not None and len(target) == 0:
+        raise ValueError("Expected Embeddings to be non-empty list or numpy array, got %s" % (target,))
+    return convert_list_embeddings_to_np(_check.vectors(target))
 
 
 def validate_ids(ids):
@@ -105,11 +103,43 @@ def validate_ids(ids):
 
 
 def validate_metadata(metadata):
-    return _check.metadata(metadata)
+    return _check.metadata(metadata, sparse=True)
+
+
+def validate_update_metadata(metadata):
+    return _check.metadata(metadata, removing=True, sparse=True)
+
+
+def normalize_metadata(metadata):
+    """Sparse vectors of the wire as objects."""
+    def of(value):
+        return SparseVector.from_dict(value) if isinstance(value, dict) and value.get(TYPE_KEY) == SPARSE_VECTOR_TYPE_VALUE else value
+    return None if metadata is None else {key: of(value) for key, value in metadata.items()}
+
+
+def serialize_metadata(metadata):
+    return None if metadata is None else {key: value.to_dict() if isinstance(value, SparseVector) else value for key, value in metadata.items()}
+
+
+deserialize_metadata = normalize_metadata
 
 
 def validate_metadatas(metadatas):
-    return [_check.metadata(m) for m in metadatas]
+    return [validate_metadata(m) for m in metadatas]
+
+
+def normalize_insert_record_set(ids, embeddings, metadatas=None, documents=None, images=None, uris=None):
+    many = maybe_cast_one_to_many
+    return {"ids": many(ids), "embeddings": _check.vectors(embeddings), "metadatas": None if metadatas is None else [normalize_metadata(m) for m in many(metadatas)],
+            "documents": many(documents), "images": many(images), "uris": many(uris)}
+
+
+def validate_insert_record_set(record_set):
+    _check.ids(record_set["ids"])
+    for name, column in record_set.items():
+        if column is not None and len(column) != len(record_set["ids"]):
+            raise ValueError("Unequal lengths for fields: ids: %d, %s: %d" % (len(record_set["ids"]), name, len(column)))
+    validate_metadatas(record_set["metadatas"] or [])
 
 
 def validate_where(where):
@@ -143,7 +173,9 @@ def convert_np_embeddings_to_list(embeddings):
 
 def convert_list_embeddings_to_np(embeddings):
     from ..._library import numpy
-    return [numpy.array(v) for v in embeddings] if numpy is not None else embeddings
+    if numpy is None or embeddings is None:
+        return embeddings
+    return [v if isinstance(v, numpy.ndarray) else numpy.array(v, dtype=numpy.float32) for v in embeddings]
 
 
 def pack_embedding_safely(embedding):

@@ -1,4 +1,3 @@
 """chromadb.execution.expression.operator."""
-from . import K, Key, Knn, Rrf
-
-__all__ = ["K", "Key", "Knn", "Rrf"]
+from . import *  # noqa: F401,F403
+from . import __all__  # noqa: F401
