@@ -210,7 +210,9 @@ bool chroma_do_search(chroma_request *c) {
   uint64_t uid;
   uint32_t level = json_get(&c->json, 0, STR_LIT("read_level"));
   const json_node *of = level ? chroma_body_node(c, level) : NULL;
-  if (of && (of->type != JSON_NODE_STRING || !chroma_is_read_level(of->u.s)))
+  if (of && of->type != JSON_NODE_STRING && of->type != JSON_NODE_OBJECT)
+    return chroma_invalid(c, "read_level must be a string");
+  if (of && (of->type == JSON_NODE_OBJECT || !chroma_is_read_level(of->u.s)))
     return chroma_bad_shape(c, "read_level must be " CHROMA_READ_LEVELS);
   if (!chroma_needs(c, "searches", JSON_NODE_ARRAY)) return false;
   uint32_t list = chroma_body_key(c, 0, "searches");
