@@ -227,6 +227,45 @@ TEST_SLOW(a_folder_of_many_files, 300) {
   scan_root_close(r);
 }
 
+/* One question for each file, and few others: for files that a folder does not have there is none. */
+TEST(a_walk_asks_for_what_is_there) {
+  const char *root = test_folder();
+  enum { FOLDERS = 40, FILES = 2, MORE = FOLDERS };
+  found f;
+  for (int d = 0; d < FOLDERS; d++)
+    for (int i = 0; i < FILES; i++) {
+      char name[60];
+      snprintf(name, sizeof name, "d%d/f%d.c", d, i);
+      put(root, name, "x\n");
+    }
+  fault_install(&os_real);
+  OK(walk_status(root, NULL, STR_LIT(""), &f));
+  uint64_t asked = fault_count(FAULT_STAT);
+  fault_uninstall();
+  CHECKF(f.n == FOLDERS * FILES && asked <= FOLDERS * FILES + MORE, "%llu files, %llu asked for",
+         (unsigned long long)f.n, (unsigned long long)asked);
+  release(&f);
+}
+
+/* Names are read ahead up to a limit: what is among the later ones counts, too. */
+TEST(rules_of_a_folder_of_many_names_hold) {
+  const char *root = test_folder();
+  found f;
+  for (int i = 0; i < 600; i++) { /* 30 KB of names */
+    char name[100];
+    snprintf(name, sizeof name, "many/%050d.c", i);
+    put(root, name, "x\n");
+    snprintf(name, sizeof name, "tagged/%050d.c", i);
+    put(root, name, "x\n");
+  }
+  put(root, "many/.gitignore", "*7.c\n");
+  put(root, "many/.lodeignore", "*8.c\n");
+  put(root, "tagged/CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55\n");
+  OK(walk_status(root, NULL, STR_LIT(""), &f));
+  CHECKF(f.n == 480, "%llu", (unsigned long long)f.n);
+  release(&f);
+}
+
 TEST(a_part_of_a_tree_and_a_part_of_a_repository) {
   const char *root = test_folder();
   char path[600];

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scan.c - the walk; see scan.h.
  *
- * A stack of open folders, each read as a stream. `path` is the path of the current entry from the top of the git
+ * A stack of open folders (scan_listing.h). `path` is the path of the current entry from the top of the git
  * repository, as its rules need it; the first `base` bytes are above the root. Names from readdir are opened and
  * examined relative to the descriptor of their folder, so that files moved or replaced meanwhile cannot lead
  * elsewhere.
  */
 #include "os/os.h"
 #include "scan/scan_classify.h"
+#include "scan/scan_listing.h"
 #include "scan/scan_root.h"
 
 #include <fcntl.h>
 
 typedef struct scan_walker_frame {
-  os_dir *folder;
+  scan_listing folder;
   size_t path_len; /* length of walker->path for this folder */
   uint64_t device, inode;
 } scan_walker_frame;
@@ -141,11 +142,13 @@ static bool scan_walker_is_ancestor(const scan_walker *w, const struct stat *s) 
   return false;
 }
 
-static bool scan_walker_is_cache_dir(int fd) {
+static bool scan_walker_is_cache_dir(const scan_listing *folder) {
   static const char *const signs[] = {"CACHEDIR.TAG", "pyvenv.cfg"};
   struct stat s;
   for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
-    if (os_api->lstat_at(fd, signs[i], &s) == 0 && S_ISREG(s.st_mode)) return true;
+    if (scan_listing_may_have(folder, signs[i]) && os_api->lstat_at(scan_listing_fd(folder), signs[i], &s) == 0 &&
+        S_ISREG(s.st_mode))
+      return true;
   return false;
 }
 
@@ -154,7 +157,6 @@ static scan_skip scan_walker_classify_dir(const scan_walker *w, int fd, struct s
   if (OS_RETRY(os_api->fstat(fd, s)) < 0) return SCAN_SKIP_UNREADABLE;
   if (w->root->options.one_device && (uint64_t)s->st_dev != w->root->device) return SCAN_SKIP_OTHER_DEVICE;
   if (scan_walker_is_ancestor(w, s)) return SCAN_SKIP_LINK; /* mounted into itself */
-  if (w->depth > 0 && !w->root->options.generated && scan_walker_is_cache_dir(fd)) return SCAN_SKIP_DEPENDENCIES;
   return SCAN_SKIP_NONE;
 }
 
@@ -175,25 +177,31 @@ static lode_status scan_walker_enter(scan_walker *w, int folder_fd, const char *
     os_api->close(fd);
     return LODE_OK;
   }
+  scan_listing folder;
   lode_status st = LODE_OK;
-  lode_str path = {w->path, w->path_len};
-  if (!mem_grow(&w->frames, &w->frames_cap, w->depth + 1, sizeof *w->frames)) st = err_nomem(err);
-  if (st == LODE_OK && !w->root->options.no_ignore) st = scan_read_rules(w->rules, fd, path, err);
-  if (st != LODE_OK) {
-    os_api->close(fd);
-    return st;
-  }
-  os_dir *folder = os_dir_from_fd(fd);
-  if (!folder) {
+  TRY(scan_listing_open(&folder, fd, err));
+  if (!folder.folder) {
     *skip = SCAN_SKIP_UNREADABLE;
-    return errno == ENOMEM ? err_nomem(err) : LODE_OK;
+    return LODE_OK;
+  }
+  if (w->depth > 0 && !w->root->options.generated && scan_walker_is_cache_dir(&folder)) {
+    scan_listing_close(&folder);
+    *skip = SCAN_SKIP_DEPENDENCIES;
+    return LODE_OK;
+  }
+  if (!mem_grow(&w->frames, &w->frames_cap, w->depth + 1, sizeof *w->frames)) st = err_nomem(err);
+  if (st == LODE_OK && !w->root->options.no_ignore)
+    st = scan_read_rules(w->rules, scan_listing_fd(&folder), &folder, (lode_str){w->path, w->path_len}, err);
+  if (st != LODE_OK) {
+    scan_listing_close(&folder);
+    return st;
   }
   w->frames[w->depth++] = (scan_walker_frame){folder, w->path_len, (uint64_t)s.st_dev, (uint64_t)s.st_ino};
   return LODE_OK;
 }
 
 static void scan_walker_leave(scan_walker *w) {
-  os_dir_close(w->frames[--w->depth].folder);
+  scan_listing_close(&w->frames[--w->depth].folder);
   if (w->depth > 0) ignore_leave(w->rules, (lode_str){w->path, w->frames[w->depth - 1].path_len});
 }
 
@@ -238,7 +246,7 @@ static lode_status scan_walker_descend(scan_walker *w, lode_str below, scan_entr
     at += n + (slash != NULL);
     if (n == 1 && name[0] == '.') continue;
     scan_walker_frame *f = &w->frames[w->depth - 1];
-    int fd = os_dir_fd(f->folder);
+    int fd = scan_listing_fd(&f->folder);
     struct stat s;
     if (!scan_walker_set_path(w, f->path_len, name)) return err_set(err, LODE_LIMIT, "the path is too long");
     if (OS_RETRY(os_api->lstat_at(fd, name, &s)) < 0)
@@ -264,7 +272,7 @@ lode_status scan_walker_open(const scan_root *root, lode_str below, scan_walker 
   w->has_single = !w->single.is_folder || w->single.skip != SCAN_SKIP_NONE;
   /* only the last of the folders on the way is walked */
   while (!w->has_single && w->depth > 1) {
-    os_dir_close(w->frames[0].folder);
+    scan_listing_close(&w->frames[0].folder);
     memmove(w->frames, w->frames + 1, --w->depth * sizeof *w->frames);
   }
   *out = w;
@@ -297,8 +305,8 @@ lode_status scan_walker_next(scan_walker *w, scan_entry *entry, bool *more, lode
   while (w->depth > 0) {
     scan_walker_frame *f = &w->frames[w->depth - 1];
     os_kind kind;
-    int errnum, fd = os_dir_fd(f->folder);
-    const char *name = os_dir_next_kind(f->folder, &kind, &errnum);
+    int errnum, fd = scan_listing_fd(&f->folder);
+    const char *name = scan_listing_next(&f->folder, &kind, &errnum);
     if (!name && errnum == 0) {
       scan_walker_leave(w);
       continue;

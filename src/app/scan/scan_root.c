@@ -91,7 +91,8 @@ const char *scan_root_path(const scan_root *root) { return root->path; }
 
 /* ---- Rules of the folders above ---- */
 
-lode_status scan_read_rules(ignore_rules *rules, int folder_fd, lode_str folder, lode_error *err) {
+lode_status scan_read_rules(ignore_rules *rules, int folder_fd, const scan_listing *names, lode_str folder,
+                            lode_error *err) {
   static const struct {
     const char *name;
     ignore_source source;
@@ -101,6 +102,7 @@ lode_status scan_read_rules(ignore_rules *rules, int folder_fd, lode_str folder,
   for (size_t i = 0; i < 2; i++) {
     struct stat s;
     size_t got;
+    if (!scan_listing_may_have(names, files[i].name)) continue;
     /* opening a device may act on it */
     if (os_api->lstat_at(folder_fd, files[i].name, &s) < 0 || !S_ISREG(s.st_mode)) continue;
     int fd = OS_RETRY(os_api->open_below(folder_fd, files[i].name, O_RDONLY | O_NONBLOCK, 0));
@@ -134,7 +136,7 @@ static lode_status scan_root_rules_above(const scan_root *root, ignore_rules *ru
     folder[len] = '\0';
     int fd = OS_RETRY(os_api->open(folder, O_RDONLY | O_DIRECTORY, 0));
     if (fd < 0) continue;
-    lode_status st = scan_read_rules(rules, fd, (lode_str){prefix.data, end}, err);
+    lode_status st = scan_read_rules(rules, fd, NULL, (lode_str){prefix.data, end}, err);
     os_api->close(fd);
     TRY(st);
   }

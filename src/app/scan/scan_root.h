@@ -6,6 +6,7 @@
 #include "platform/platform.h"
 #include "scan/ignore.h"
 #include "scan/scan.h"
+#include "scan/scan_listing.h"
 
 #define SCAN_MAX_PATH 4096 /* longest path below a root, with its NUL */
 #define SCAN_MAX_DEPTH 200 /* folders open at once */
@@ -31,8 +32,9 @@ static inline lode_str scan_root_prefix(const scan_root *root) {
 /* The rules that apply at the root: global ones, those of folders above it, configured excludes; not the root's own
  * files. */
 LODE_MUST lode_status scan_root_rules(const scan_root *root, ignore_rules **rules, lode_error *err);
-/* Adds the rules of the ignore files in an open folder. */
-LODE_MUST lode_status scan_read_rules(ignore_rules *rules, int folder_fd, lode_str folder, lode_error *err);
+/* Adds the rules of the ignore files in an open folder. names: what is in it; NULL: not known. */
+LODE_MUST lode_status scan_read_rules(ignore_rules *rules, int folder_fd, const scan_listing *names, lode_str folder,
+                                      lode_error *err);
 void scan_entry_set_stat(scan_entry *entry, const struct stat *s);
 
 #endif
