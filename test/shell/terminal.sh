@@ -164,6 +164,7 @@ if [ -n "$terminal" ]; then
     check "exit code $1" grep -q "code $1" <(shown)
     check "the terminal was not given back" grep -qE '[^-]icanon.* echo ' <(shown | tr '\n' ' ')
     check "the screen was not given back" grep -q $'\x1b\\[?1049l' "$tmp/shown"
+    check "lines do not wrap any more" grep -q $'\x1b\\[?7h' "$tmp/shown"
     exec 7>&-
     wait $browser
   }
@@ -177,6 +178,7 @@ if [ -n "$terminal" ]; then
   check "a bidirectional override reached the terminal" [ "$(grep -c $'\xe2\x80\xae' "$tmp/shown")" = 0 ]
   printf '\377\033[1;5C\025close_session_13' >&7; await "return s - 13;"
   printf '\003' >&7; leaves 130
+  check "lines wrap in a narrow terminal" grep -q $'\x1b\\[?7l' "$tmp/shown"
   browse close_session_7; await "return s - 7;"; printf '\033' >&7; leaves 0
   browse close_session_7; await "return s - 7;"; kill -TERM "$(cat "$tmp/pid")"; leaves 143
   browse close_session_7; await "return s - 7;"; kill -SEGV "$(cat "$tmp/pid")"; leaves 139

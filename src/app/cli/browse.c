@@ -26,8 +26,9 @@ enum {
   BROWSE_MIN_ROWS = 8,
 };
 
-#define BROWSE_ENTER "\033[?1049h\033[?2004h"
-#define BROWSE_LEAVE "\033[?2004l\033[?25h\033[?1049l"
+/* Lines do not wrap: in a narrow terminal they would push the screen up. */
+#define BROWSE_ENTER "\033[?1049h\033[?7l\033[?2004h"
+#define BROWSE_LEAVE "\033[?2004l\033[?25h\033[?7h\033[?1049l"
 
 typedef struct browse_hit {
   strbuf label, preview, path;
