@@ -106,7 +106,7 @@ def faiss(data, name):
         index.k_factor = effort[1]
         return index.search(data.queries, k)[1]
 
-    return search, [(p, f) for p in (1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384) for f in (4, 16)], path
+    return search, [(p, f) for p in (1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256) for f in (4, 16, 64)], path
 
 
 def answer(peer, name):
@@ -125,7 +125,7 @@ def answer(peer, name):
                 speed = max(speed, len(data.queries) / (time.process_time() - begin))
             recall = data.recall(found, k, bounds)
             print(f"point {k} {recall:.4f} {speed:.0f}", flush=True)
-            if recall > 0.992 and peer == "symqg":
+            if recall > 0.992:
                 break
 
 
@@ -189,16 +189,15 @@ def compare(name):
             lode_points("lode before", args.old, args.cache + ".old", name, points, facts)
         for peer in filter(None, args.peers.split(",")):
             peer_points(peer, name, points, facts)
-    print(f"\n{name}: queries/s, and what Lode's are of it")
+    print(f"\n## {name}\n\n| nearest | recall | beside | Lode, queries/s | it, queries/s | ratio |\n|---|---|---|---|---|---|")
     for k in (int(x) for x in args.k.split(",")):
         for wanted in (0.95, 0.99):
             mine = speed_at(points.get(("lode", k), {}), wanted)
-            for who in sorted({w for w, kk in points if kk == k}):
+            for who in sorted({w for w, kk in points if kk == k and w != "lode"}):
                 speed = speed_at(points[who, k], wanted)
                 ratio = f"{mine / speed:.2f}" if mine and speed else "-"
-                print(f"k {k} recall {wanted} {who}: {speed:.0f} {ratio}")
-    for (who, what), value in sorted(facts.items()):
-        print(f"{what} {who}: {value}")
+                print(f"| {k} | {wanted} | {who} | {mine:,.0f} | {speed:,.0f} | {ratio} |")
+    print("\n" + ", ".join(f"{what} {who} {value}" for (who, what), value in sorted(facts.items())))
     sys.stdout.flush()
 
 
