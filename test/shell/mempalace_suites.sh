@@ -3,7 +3,8 @@
 # test-mempalace`. What passes there must pass here, but for the tests that bindings/python/tests/mempalace-differs.txt lists, with reasons. Everything
 # is fetched once, into build/mempalace-suites; without the network it is skipped, and says so. LODE_MEMPALACE_VERSIONS names other versions than
 # 3.4.0 and 3.11.0, the first and the newest with a registry of backends; LODE_MEMPALACE_TESTS some of the files of tests, and then nothing is said of
-# listed tests that do not differ. With `sample` it is a few tests, where all is fetched already. What the tests printed stays in
+# listed tests that do not differ. First it compares what the tools say of drawers without wing or room; with `sample` that alone, of 3.11.0, where it
+# is fetched already. What the tests printed stays in
 # build/mempalace-suites/results. Ends with a table of the versions, and "N passed, N failed[, N skipped]".
 set -u
 . "$(dirname "$0")/../support/kit.sh"
@@ -21,7 +22,6 @@ sample=${2:-}
 if [ "$sample" = sample ]; then
   results=$tmp/results
   versions=3.11.0
-  LODE_MEMPALACE_TESTS="test_collection_metric_invariant test_sync"
 fi
 suites_sample=${LODE_MEMPALACE_TESTS:-}
 mkdir -p "$results"
@@ -55,6 +55,13 @@ python3 bindings/python/abi.py include/lode.h > "$tmp/package/lode/_abi.py" || e
 printf 'Metadata-Version: 2.1\nName: lode\nVersion: 0\n' > "$tmp/package/lode-0.dist-info/METADATA"
 printf '[mempalace.backends]\nlode = lode.mempalace:LodeBackend\n' > "$tmp/package/lode-0.dist-info/entry_points.txt"
 
+# use VERSION: MemPalace takes what PYTHONPATH names out of the path, so the packages are named in the environment itself
+use() {
+  paths=$("$to/venv/bin/python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')/lode-suites.pth
+  printf '%s\n' "$tmp/package" "$to/$1/package" "$here/bindings/python/tests" > "$paths"
+}
+trap 'rm -rf "$tmp" "${paths:-$tmp/none}"' EXIT
+
 # side VERSION BACKEND NAME: in a copy, because tests write beside themselves
 side() {
   local folder=$tmp/$1.$3 tests=
@@ -64,9 +71,20 @@ side() {
     if [ -d "$folder/tests/$file" ]; then tests="$tests tests/$file"; elif [ -f "$folder/tests/$file.py" ]; then tests="$tests tests/$file.py"; fi
   done
   # shellcheck disable=SC2086
-  (cd "$folder" && MEMPALACE_BACKEND=$2 PYTHONPATH=$tmp/package:$to/$1/package:$here/bindings/python/tests LODE_LIBRARY=$here/build/release/liblode.so \
+  (cd "$folder" && MEMPALACE_BACKEND=$2 LODE_LIBRARY=$here/build/release/liblode.so \
     ANONYMIZED_TELEMETRY=False PYTHONDONTWRITEBYTECODE=1 timeout 3000 "$to/venv/bin/python" -m pytest -p mempalace_suite -p no:cacheprovider -v --tb=short --timeout=300 $tests) \
     > "$results/$1.$3" 2>&1
+}
+
+# views VERSION: what the tools say of drawers without wing or room is the same with both
+views() {
+  for backend in chroma lode; do
+    (cd "$tmp" && MEMPALACE_BACKEND=$backend LODE_LIBRARY=$here/build/release/liblode.so \
+      ANONYMIZED_TELEMETRY=False PYTHONDONTWRITEBYTECODE=1 timeout 300 "$to/venv/bin/python" "$here/bindings/python/tests/palace_views.py") \
+      > "$results/$1.views.$backend" 2> "$tmp/err" || bad "$1: the views of a palace with $backend: $(tail -n 1 "$tmp/err")"
+  done
+  if [ -s "$results/$1.views.lode" ] && cmp -s "$results/$1.views.chroma" "$results/$1.views.lode"; then ok
+  else bad "$1: the views differ: $(diff "$results/$1.views.chroma" "$results/$1.views.lode")"; fi
 }
 
 for version in $versions; do
@@ -74,6 +92,9 @@ for version in $versions; do
     skip "MemPalace $version: it is not there ($(tail -n 1 "$tmp/pip.log" 2> /dev/null))"
     continue
   fi
+  use "$version"
+  views "$version"
+  [ "$sample" != sample ] || continue
   side "$version" chroma theirs
   side "$version" lode lode
   compare "$version"

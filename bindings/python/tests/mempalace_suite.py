@@ -49,9 +49,13 @@ def _fill_palaces_of_lode():
     _embedding.DefaultEmbeddingFunction.__call__ = lambda self, input: chromadb.api.types.DefaultEmbeddingFunction()(input=list(input))
 
 
-def pytest_configure(config):
+def use_hashes_of_words():
     from chromadb.utils.embedding_functions import onnx_mini_lm_l6_v2
     onnx_mini_lm_l6_v2.ONNXMiniLM_L6_V2.__call__ = _call
     onnx_mini_lm_l6_v2.ONNXMiniLM_L6_V2._download_model_if_not_exists = lambda self: None
+
+
+def pytest_configure(config):
+    use_hashes_of_words()
     if os.environ.get("MEMPALACE_BACKEND") == "lode":
         _fill_palaces_of_lode()
