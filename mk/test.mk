@@ -80,7 +80,7 @@ SHELL_RUNS += examples="test/shell/examples.sh $(BUILD)/release/lode" patches="t
 SHELL_RUNS += mcp="test/shell/mcp.sh $(BUILD)/release/lode" mcp_clients="test/shell/mcp_clients.sh $(BUILD)/release/lode"
 SHELL_RUNS += web="test/shell/web.sh $(BUILD)/release/lode"
 SHELL_RUNS += python="test/shell/python.sh $(BUILD)/release/lode"
-SHELL_RUNS += chroma_sample="test/shell/chroma_suites.sh $(BUILD)/release/lode sample" mempalace_sample="test/shell/mempalace_suites.sh $(BUILD)/release/lode sample"
+SHELL_RUNS += mempalace_sample="test/shell/mempalace_suites.sh $(BUILD)/release/lode sample"
 SHELL_RUNS += outside="$(BUILD)/release/test/outside/outside $(BUILD)/release/lode 40"
 SHELL_RUNS += parity="test/shell/parity.sh $(BUILD)/release/lode"
 SHELL_RUNS += sqlite="test/shell/sqlite.sh $(BUILD)/asan/test"
