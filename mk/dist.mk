@@ -36,9 +36,14 @@ dist_static.macos      := dlfcn cpu_model
 dist_more.linux-musl := -lunwind
 dist_flags.linux-musl     := -Itools/dist/static -isystem $(DIST_SRC)/zig/ziglang/lib/libunwind/include -include tools/dist/static/old_musl.h -DLODE_EXECINFO
 dist_flags.linux-gnu.2.17 := -include tools/dist/static/old_glibc.h
+# Both programs are linked with the same options and stripped afterwards: zig compiles musl once for each kind of link. What is linked for macOS
+# is signed, and not touched later.
 dist_strip := -Wl,--strip-all
 dist_strip_debug.linux-musl := llvm-strip --strip-debug
 dist_strip_debug.macos      := :
+dist_strip_all.linux-musl   := llvm-strip --strip-all
+dist_strip_all.macos        := :
+dist_link_parser.macos      := $(dist_strip)
 dist_version.macos := .$(DIST_MACOS)
 
 dist_cc = $(DIST_ZIG) cc -target $(1)$(call dist_of,$(1),version) -g0
@@ -69,9 +74,10 @@ $(addprefix dist-lode-,$(DIST_PROGRAM)): dist-lode-%: dist-libs-%
 	@$(call dist_make,$*,LDFLAGS="$(call dist_of,$*,link)" LODE_EXTRA="$(call dist_obj,$*,libraries $(call dist_of,$*,static))" \
 	  PKG_LIBS="$(call dist_lib_files,$*)" $(DIST)/$*/release/lode)
 	@$(call dist_of,$*,strip_debug) $(DIST)/$*/release/lode
-	@$(call dist_make,$*,LDFLAGS="$(call dist_of,$*,link) $(dist_strip)" PARSER_EXTRA="$(call dist_obj,$*,$(call dist_of,$*,static)) \
+	@$(call dist_make,$*,LDFLAGS="$(call dist_of,$*,link) $(call dist_of,$*,link_parser)" PARSER_EXTRA="$(call dist_obj,$*,$(call dist_of,$*,static)) \
 	  $(DIST)/$*/release/grammar_table.o $$(ls $(DIST)/$*/grammars/*.o | tr '\n' ' ')" PKG_LIBS="$(call dist_lib_files,$*,,microhttpd)" \
 	  $(DIST)/$*/release/lode-parser)
+	@$(call dist_of,$*,strip_all) $(DIST)/$*/release/lode-parser
 	@$(call dist_after,$*,lode)
 
 $(OUT)/grammar_table.o: $(BUILD)/grammars/table.c
