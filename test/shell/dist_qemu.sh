@@ -26,9 +26,19 @@ chmod +x "$tmp/bin/lode-parser"
 export LODE_PARSER=$tmp/bin/lode-parser LODE_MODELS=$stage/share/lode/models
 lode() { "$qemu" "$stage/bin/lode" "$@"; }
 if [ -n "${2:-}" ]; then
-  printf '#!/bin/sh\nexec %s %s "$@"\n' "$qemu" "$stage/bin/lode" >"$tmp/bin/lode"
-  chmod +x "$tmp/bin/lode"
-  LODE_TEST_PATIENCE=$((${LODE_TEST_PATIENCE:-1} * 10)) LODE_TEST_PLATFORM=qemu "$here/test/shell/$2.sh" "$tmp/bin/lode"
+  # Servers start their workers by /proc/self/exe, which the kernel alone can do (binfmt_misc)
+  program=$stage/bin/lode
+  if ! "$program" --version >/dev/null 2>&1; then
+    if [ "$2" != hostile ]; then
+      echo "skipped: $2: this kernel starts no programs for $other (binfmt_misc)"
+      echo "0 passed, 0 failed, 1 skipped"
+      exit 0
+    fi
+    program=$tmp/bin/lode
+    printf '#!/bin/sh\nexec %s %s "$@"\n' "$qemu" "$stage/bin/lode" >"$program"
+    chmod 755 "$tmp" "$tmp/bin" "$tmp/bin"/* # other users run it as well
+  fi
+  LODE_TEST_PATIENCE=$((${LODE_TEST_PATIENCE:-1} * 10)) LODE_TEST_PLATFORM=qemu "$here/test/shell/$2.sh" "$program"
   exit
 fi
 cp "$here"/src/lib/base/*.[ch] "$tmp/project/"
