@@ -12,6 +12,16 @@ bench-chunk: deps grammars
 	@$(MAKE) --no-print-directory -j2 all $(OUT)/bench_chunk
 	@$(OUT)/bench_chunk $(or $(FOLDER),/usr/include)
 
+# What symbols cost an index: FOLDERS='a b', copied first
+SYMBOLS_WITHOUT := $(OUT)/bench/symbols/lode-parser-without
+$(OUT)/bench/symbols/without.o: CFLAGS_ALL += -isystem $(TS)/include
+$(SYMBOLS_WITHOUT): $(PARSER_OBJ) $(OUT)/bench/symbols/without.o $(OUT)/tree-sitter.o $(PARSER_EXTRA) $(INSIDE)
+	$(call say,LD)$(CC) $(LDFLAGS_ALL) -Wl,--wrap=parser_make_symbols -pie -o $@ $^ $(LIBS)
+.PHONY: bench-symbols-cost
+bench-symbols-cost: deps grammars
+	@$(MAKE) --no-print-directory -j2 all $(SYMBOLS_WITHOUT)
+	@bench/symbols/cost.sh $(OUT) $(or $(FOLDERS),src)
+
 bench: deps
 	@$(MAKE) --no-print-directory -j2 all
 	@bench/run.sh

@@ -45,12 +45,23 @@ void chunk_symbols_release(chunk_symbols *symbols) {
 
 enum { SYMBOL_LINE_ROOM = CHUNK_MAX_SIGNATURE + 2 * CHUNK_MAX_NAME + CHUNK_MAX_BRIEF + 2 * CHUNK_MAX_QUALIFIER + 128 };
 
+/* How many of the bytes from `i` on are ASCII without spaces and control characters; at most `max`. */
+static size_t symbol_plain_run(lode_str s, size_t i, size_t max) {
+  size_t n = 0;
+  while (n < max && i + n < s.len && (unsigned char)s.data[i + n] > ' ' && (unsigned char)s.data[i + n] < 127) n++;
+  return n;
+}
+
 /* Valid UTF-8 without control characters, in one line, of at most max bytes. */
 static void symbol_put_string(strbuf *out, lode_str s, size_t max) {
   size_t start = out->len;
   bool space = false;
   strbuf_addch(out, '\t');
   for (size_t i = 0; i < s.len;) {
+    size_t plain = space ? 0 : symbol_plain_run(s, i, max - (out->len - start - 1));
+    strbuf_add(out, s.data + i, plain);
+    i += plain;
+    if (i == s.len) break;
     size_t width = utf8_width(s.data + i, s.len - i);
     unsigned char c = (unsigned char)s.data[i];
     if (width == 1 && (c <= ' ' || c == 127)) {
@@ -90,8 +101,14 @@ static bool symbol_has_room(strbuf *out, size_t more) {
 
 void chunk_symbols_put_def(strbuf *out, const chunk_def *d) {
   if (!symbol_has_room(out, 0)) return;
-  strbuf_addf(out, "d\t%c%s%s\t%u\t%u\t%u\t%u", symbol_kinds[d->kind], d->declared ? "-" : "", d->hidden ? "!" : "",
-              d->line, d->end_line, d->outer == CHUNK_NO_DEF ? 0 : d->outer + 1, d->branches);
+  strbuf_add(out, "d\t", 2);
+  strbuf_addch(out, symbol_kinds[d->kind]);
+  if (d->declared) strbuf_addch(out, '-');
+  if (d->hidden) strbuf_addch(out, '!');
+  symbol_put_number(out, '\t', d->line);
+  symbol_put_number(out, '\t', d->end_line);
+  symbol_put_number(out, '\t', d->outer == CHUNK_NO_DEF ? 0 : d->outer + 1);
+  symbol_put_number(out, '\t', d->branches);
   symbol_put_string(out, d->name, CHUNK_MAX_NAME);
   symbol_put_string(out, d->scope, CHUNK_MAX_QUALIFIER);
   symbol_put_string(out, d->type, CHUNK_MAX_QUALIFIER);
@@ -102,7 +119,7 @@ void chunk_symbols_put_def(strbuf *out, const chunk_def *d) {
 
 void chunk_symbols_put_refs(strbuf *out, const chunk_ref_group *g) {
   if (!symbol_has_room(out, 11 * g->n_lines)) return;
-  strbuf_addf(out, "r\t%c", symbol_uses[g->use]);
+  strbuf_add(out, (char[]){'r', '\t', symbol_uses[g->use]}, 3);
   symbol_put_string(out, g->name, CHUNK_MAX_NAME);
   symbol_put_string(out, g->qualifier, CHUNK_MAX_QUALIFIER);
   symbol_put_string(out, g->local, CHUNK_MAX_NAME);

@@ -34,19 +34,42 @@ static TSSymbol grammar_symbol_of(const TSLanguage *ts, lode_str name) {
   return ts_language_symbol_for_name(ts, name.data, (uint32_t)name.len, true);
 }
 
+/* A word of the tables, as the grammar knows it. Looking one up compares it with all names of the grammar, and every
+ * definition asks for the same few: they are remembered by where the word stands, which is always in a table. */
+typedef struct grammar_word {
+  const TSLanguage *ts;
+  lode_str word;
+  TSFieldId field; /* 0: none of that name */
+  TSSymbol symbol; /* likewise */
+} grammar_word;
+
+static grammar_word grammar_word_of(TSNode node, lode_str word) {
+  static grammar_word cache[256];
+  const TSLanguage *ts = ts_node_language(node);
+  grammar_word *w = &cache[((uintptr_t)word.data ^ (uintptr_t)ts >> 6) % (sizeof cache / sizeof *cache)];
+  if (w->ts == ts && w->word.data == word.data && w->word.len == word.len) return *w;
+  *w = (grammar_word){.ts = ts,
+                      .word = word,
+                      .field = ts_language_field_id_for_name(ts, word.data, (uint32_t)word.len),
+                      .symbol = grammar_symbol_of(ts, word)};
+  return *w;
+}
+
 static TSNode grammar_child_by_field(TSNode node, lode_str name) {
-  return ts_node_child_by_field_name(node, name.data, (uint32_t)name.len);
+  TSFieldId field = grammar_word_of(node, name).field;
+  return field ? ts_node_child_by_field_id(node, field) : (TSNode){0};
 }
 
 /* The field of that name, else the first named child of that type. */
 static TSNode grammar_child_named(TSNode node, lode_str name) {
-  TSNode none = {0}, child = grammar_child_by_field(node, name);
+  grammar_word w = grammar_word_of(node, name);
+  TSNode none = {0}, child = w.field ? ts_node_child_by_field_id(node, w.field) : none;
   if (!ts_node_is_null(child)) return child;
-  uint32_t n = ts_node_named_child_count(node);
+  uint32_t n = w.symbol ? ts_node_named_child_count(node) : 0;
   if (n > 64) n = 64; /* a name is near the start */
   for (uint32_t i = 0; i < n; i++) {
     child = ts_node_named_child(node, i);
-    if (str_eq(str_of(ts_node_type(child)), name)) return child;
+    if (ts_node_symbol(child) == w.symbol) return child;
   }
   return none;
 }

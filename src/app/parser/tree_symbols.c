@@ -22,6 +22,7 @@ typedef struct symbols_frame {
   TSFieldId field;
   uint32_t def;      /* the innermost definition around it */
   uint32_t function; /* the innermost function around it */
+  uint32_t left;     /* named children that were not visited yet */
   size_t locals;     /* how many were bound before it */
   bool scope;        /* local names end with it */
   bool in_scope;     /* it is in such a node */
@@ -508,10 +509,18 @@ static void symbols_visit_inner(symbols_walk *w, TSNode node, symbols_frame *f, 
   f->in_scope = f->in_scope || f->scope;
 }
 
-/* Visits one node; true: visit its children too. */
-static bool symbols_visit(symbols_walk *w, TSNode node, TSFieldId field) {
+/* The field of the current node; asked for only where something depends on it. */
+static TSFieldId symbols_field(const symbols_walk *w, const TSTreeCursor *cursor) {
+  const symbols_frame *p = symbols_parent(w);
+  bool matters = p && w->g->traits[p->symbol] & (PARSER_BINDS | PARSER_BASES);
+  return matters ? ts_tree_cursor_current_field_id(cursor) : 0;
+}
+
+/* Visits one named node; true: visit its children too. */
+static bool symbols_visit(symbols_walk *w, TSNode node, const TSTreeCursor *cursor) {
   const symbols_frame *p = symbols_parent(w);
   symbols_frame *f = &w->frames[w->depth];
+  TSFieldId field = symbols_field(w, cursor);
   *f = (symbols_frame){.node = node,
                        .symbol = ts_node_symbol(node),
                        .field = field,
@@ -520,7 +529,7 @@ static bool symbols_visit(symbols_walk *w, TSNode node, TSFieldId field) {
                        .locals = w->refs->n_locals,
                        .in_scope = p && p->in_scope,
                        .bases = p && p->bases};
-  if (f->symbol >= w->g->symbols || ts_node_end_byte(node) > w->text.len || !ts_node_is_named(node)) return false;
+  if (f->symbol >= w->g->symbols || ts_node_end_byte(node) > w->text.len) return false;
   uint16_t traits = w->g->traits[f->symbol];
   if (w->g->comment[f->symbol]) {
     parser_docs_comment(&w->docs, node);
@@ -543,7 +552,8 @@ static bool symbols_visit(symbols_walk *w, TSNode node, TSFieldId field) {
     return false;
   }
   symbols_visit_inner(w, node, f, parser_grammar_rule(w->g, node, f->symbol, w->text.data));
-  return w->depth < PARSER_MAX_DEPTH;
+  f->left = ts_node_named_child_count(node);
+  return w->depth < PARSER_MAX_DEPTH && f->left;
 }
 
 /* export {a} from './m' is an import too. */
@@ -554,23 +564,36 @@ static void symbols_reexport(symbols_walk *w, TSNode node) {
   parser_add_imports(w->refs, LANG_IMPORT_JS, symbols_text(w, node), ts_node_start_point(node).row + 1);
 }
 
+/* Goes on to the next node that may have something to say; false at the end. Steps from child to child are what the
+ * pass costs most: a node is left when its last named child was visited, whatever stands behind it. */
+static bool symbols_go_on(symbols_walk *w, TSTreeCursor *cursor, uint32_t *left) {
+  for (;;) {
+    if (w->depth ? w->frames[w->depth - 1].left : *left)
+      if (ts_tree_cursor_goto_next_sibling(cursor)) return true;
+    if (w->depth == 0 || !ts_tree_cursor_goto_parent(cursor)) return false;
+    w->depth--;
+    if (w->frames[w->depth].scope) parser_forget_locals(w->refs, w->frames[w->depth].locals);
+  }
+}
+
 static void symbols_walk_tree(symbols_walk *w, TSTree *tree) {
-  TSTreeCursor cursor = ts_tree_cursor_new(ts_tree_root_node(tree));
+  TSNode root = ts_tree_root_node(tree);
+  TSTreeCursor cursor = ts_tree_cursor_new(root);
+  uint32_t left = ts_node_named_child_count(root); /* of the root */
   bool going = ts_tree_cursor_goto_first_child(&cursor);
   while (going && !w->failed && !w->refs->failed) {
     TSNode node = ts_tree_cursor_current_node(&cursor);
-    if (w->depth == 0) symbols_reexport(w, node);
-    if (symbols_visit(w, node, ts_tree_cursor_current_field_id(&cursor)) && ts_tree_cursor_goto_first_child(&cursor)) {
-      w->depth++;
-      continue;
-    }
-    for (;;) {
+    if (ts_node_is_named(node)) {
+      uint32_t *of_parent = w->depth ? &w->frames[w->depth - 1].left : &left;
+      *of_parent -= *of_parent > 0;
+      if (w->depth == 0) symbols_reexport(w, node);
+      if (symbols_visit(w, node, &cursor) && ts_tree_cursor_goto_first_child(&cursor)) {
+        w->depth++;
+        continue;
+      }
       if (w->frames[w->depth].scope) parser_forget_locals(w->refs, w->frames[w->depth].locals);
-      if (ts_tree_cursor_goto_next_sibling(&cursor)) break;
-      going = w->depth > 0 && ts_tree_cursor_goto_parent(&cursor);
-      if (!going) break;
-      w->depth--;
     }
+    going = symbols_go_on(w, &cursor, &left);
   }
   ts_tree_cursor_delete(&cursor);
 }
