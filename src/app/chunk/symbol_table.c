@@ -2,7 +2,7 @@
 /* symbol_table.c - tables of symbols as text; see symbol_table.h.
  *
  * One line for each definition, in the order of the file, then one for each name that is used. Fields are separated by
- * tabs and hold no control characters:
+ * DEL, the one control character that JSON holds without an escape, and hold no control characters:
  *   d KIND LINE END OUTER BRANCHES NAME SCOPE TYPE SIGNATURE BRIEF
  *                                                                KIND: a letter; - after it: declared, ! hidden
  *                                                                OUTER: 1 + number of the definition, or 0
@@ -43,6 +43,7 @@ void chunk_symbols_release(chunk_symbols *symbols) {
 
 /* ---- Writing ---- */
 
+#define SYMBOL_SEPARATOR '\x7f'
 enum { SYMBOL_LINE_ROOM = CHUNK_MAX_SIGNATURE + 2 * CHUNK_MAX_NAME + CHUNK_MAX_BRIEF + 2 * CHUNK_MAX_QUALIFIER + 128 };
 
 /* How many of the bytes from `i` on are ASCII without spaces and control characters; at most `max`. */
@@ -56,7 +57,7 @@ static size_t symbol_plain_run(lode_str s, size_t i, size_t max) {
 static void symbol_put_string(strbuf *out, lode_str s, size_t max) {
   size_t start = out->len;
   bool space = false;
-  strbuf_addch(out, '\t');
+  strbuf_addch(out, SYMBOL_SEPARATOR);
   for (size_t i = 0; i < s.len;) {
     size_t plain = space ? 0 : symbol_plain_run(s, i, max - (out->len - start - 1));
     strbuf_add(out, s.data + i, plain);
@@ -101,14 +102,13 @@ static bool symbol_has_room(strbuf *out, size_t more) {
 
 void chunk_symbols_put_def(strbuf *out, const chunk_def *d) {
   if (!symbol_has_room(out, 0)) return;
-  strbuf_add(out, "d\t", 2);
-  strbuf_addch(out, symbol_kinds[d->kind]);
+  strbuf_add(out, (char[]){'d', SYMBOL_SEPARATOR, symbol_kinds[d->kind]}, 3);
   if (d->declared) strbuf_addch(out, '-');
   if (d->hidden) strbuf_addch(out, '!');
-  symbol_put_number(out, '\t', d->line);
-  symbol_put_number(out, '\t', d->end_line);
-  symbol_put_number(out, '\t', d->outer == CHUNK_NO_DEF ? 0 : d->outer + 1);
-  symbol_put_number(out, '\t', d->branches);
+  symbol_put_number(out, SYMBOL_SEPARATOR, d->line);
+  symbol_put_number(out, SYMBOL_SEPARATOR, d->end_line);
+  symbol_put_number(out, SYMBOL_SEPARATOR, d->outer == CHUNK_NO_DEF ? 0 : d->outer + 1);
+  symbol_put_number(out, SYMBOL_SEPARATOR, d->branches);
   symbol_put_string(out, d->name, CHUNK_MAX_NAME);
   symbol_put_string(out, d->scope, CHUNK_MAX_QUALIFIER);
   symbol_put_string(out, d->type, CHUNK_MAX_QUALIFIER);
@@ -119,12 +119,12 @@ void chunk_symbols_put_def(strbuf *out, const chunk_def *d) {
 
 void chunk_symbols_put_refs(strbuf *out, const chunk_ref_group *g) {
   if (!symbol_has_room(out, 11 * g->n_lines)) return;
-  strbuf_add(out, (char[]){'r', '\t', symbol_uses[g->use]}, 3);
+  strbuf_add(out, (char[]){'r', SYMBOL_SEPARATOR, symbol_uses[g->use]}, 3);
   symbol_put_string(out, g->name, CHUNK_MAX_NAME);
   symbol_put_string(out, g->qualifier, CHUNK_MAX_QUALIFIER);
   symbol_put_string(out, g->local, CHUNK_MAX_NAME);
   for (size_t i = 0; i < g->n_lines; i++)
-    symbol_put_number(out, i ? ' ' : '\t', i ? g->lines[i] - g->lines[i - 1] : g->lines[0]);
+    symbol_put_number(out, i ? ' ' : SYMBOL_SEPARATOR, i ? g->lines[i] - g->lines[i - 1] : g->lines[0]);
   strbuf_addch(out, '\n');
 }
 
@@ -133,7 +133,7 @@ void chunk_symbols_put_refs(strbuf *out, const chunk_ref_group *g) {
 /* The next field of a line; false at its end. */
 static bool symbol_field(lode_str *line, lode_str *field) {
   if (!line->data) return false;
-  const char *tab = memchr(line->data, '\t', line->len);
+  const char *tab = memchr(line->data, SYMBOL_SEPARATOR, line->len);
   *field = (lode_str){line->data, tab ? (size_t)(tab - line->data) : line->len};
   if (tab)
     *line = (lode_str){tab + 1, line->len - field->len - 1};
@@ -157,7 +157,7 @@ static bool symbol_number(lode_str *text, char end, uint32_t *n) {
 
 static bool symbol_whole_number(lode_str *line, uint32_t *n) {
   lode_str field;
-  return symbol_field(line, &field) && symbol_number(&field, '\t', n) && !field.len;
+  return symbol_field(line, &field) && symbol_number(&field, SYMBOL_SEPARATOR, n) && !field.len;
 }
 
 static bool symbol_string(lode_str *line, size_t max, lode_str *out) {
@@ -223,6 +223,32 @@ static int symbol_compare_lines(const void *a, const void *b) {
   return x->name.data < y->name.data ? -1 : x->name.data > y->name.data;
 }
 
+/* In the order of lines, and at one line in that of the table, in which they are now. Lines are counted, unless a table
+ * says that there are many more of them than uses. */
+static bool symbol_sort_refs(chunk_symbols *s) {
+  uint32_t last = 0;
+  for (size_t i = 0; i < s->n_refs; i++) last = s->refs[i].line > last ? s->refs[i].line : last;
+  if (last / 16 > s->n_refs) {
+    qsort(s->refs, s->n_refs, sizeof *s->refs, symbol_compare_lines);
+    return true;
+  }
+  uint32_t *at = mem_calloc((size_t)last + 2, sizeof *at);
+  chunk_ref *sorted = mem_calloc(s->n_refs, sizeof *sorted);
+  if (!at || !sorted) {
+    mem_free(at);
+    mem_free(sorted);
+    return false;
+  }
+  for (size_t i = 0; i < s->n_refs; i++) at[s->refs[i].line + 1]++;
+  for (uint32_t line = 1; line <= last; line++) at[line] += at[line - 1];
+  for (size_t i = 0; i < s->n_refs; i++) sorted[at[s->refs[i].line]++] = s->refs[i];
+  mem_free(at);
+  mem_free(s->refs);
+  s->refs = sorted;
+  s->refs_cap = s->n_refs;
+  return true;
+}
+
 static bool symbol_holds_code(lang_kind k) {
   return k != LANG_KIND_PROPERTY && k != LANG_KIND_VARIABLE && k != LANG_KIND_CONSTANT;
 }
@@ -260,7 +286,7 @@ lode_status chunk_symbols_decode(lode_str text, chunk_symbols *s, lode_error *er
   }
   if (nomem) return err_nomem(err);
   if (!ok) return err_set(err, LODE_CORRUPT, "a table of symbols is damaged");
-  if (s->n_refs) qsort(s->refs, s->n_refs, sizeof *s->refs, symbol_compare_lines);
+  if (s->n_refs && !symbol_sort_refs(s)) return err_nomem(err);
   symbol_place_refs(s);
   return LODE_OK;
 }

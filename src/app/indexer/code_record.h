@@ -45,9 +45,9 @@
 
 /* Incremented whenever the same file would give other chunks, documents or embedded texts: then everything is read
  * again. */
-#define INDEXER_REVISION 4
+#define INDEXER_REVISION 5
 #define INDEXER_REVISION_HEADS 2   /* since this one, chunks say which definitions begin in them */
-#define INDEXER_REVISION_SYMBOLS 3 /* since this one, there are tables of symbols */
+#define INDEXER_REVISION_SYMBOLS 5 /* since this one, there are tables of symbols as they are now */
 
 #define INDEXER_MAX_PATH 4000 /* files with longer paths are skipped */
 
