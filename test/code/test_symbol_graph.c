@@ -285,6 +285,69 @@ TEST_SLOW(one_name_is_defined_and_used_100000_times, 240) {
   scene_close(&s);
 }
 
+/* 200 files, each with a class that has the same method, a function of the same name, and ten uses of each. */
+static void put_alike(scene *s, int files) {
+  strbuf table = {0};
+  for (int f = 0; f < files; f++) {
+    char path[20], own[20];
+    snprintf(path, sizeof path, "f%d.py", f);
+    snprintf(own, sizeof own, "own%c%c", 'a' + f / 26, 'a' + f % 26);
+    put_def(&table, LANG_KIND_CLASS, "Alike", 1, 9, CHUNK_NO_DEF);
+    put_def(&table, LANG_KIND_METHOD, "shutting", 2, 8, 0);
+    put_def(&table, LANG_KIND_FUNCTION, "starting", 10, 40, CHUNK_NO_DEF);
+    for (uint32_t i = 0; i < 10; i++) {
+      put_ref(&table, CHUNK_USE_CALL, "shutting", "?", 20 + i);
+      put_ref(&table, CHUNK_USE_CALL, "starting", "", 20 + i);
+    }
+    put_ref(&table, CHUNK_USE_CALL, own, "", 30);
+    char text[80];
+    snprintf(text, sizeof text, "def starting(): shutting() starting() %s()", own);
+    put_file(s, path, "starting", text, &table);
+  }
+}
+
+/* Whether a use can mean what is asked about is looked at first, and answers about values of which nothing is known are
+ * kept: 2,000 uses of a name that is defined 200 times are no 400,000 comparisons. */
+TEST(uses_are_not_compared_with_all_definitions) {
+  static const char *const asked[] = {"f0.py:shutting", "f0.py:starting"};
+  scene s = {0};
+  scene_open(&s);
+  put_alike(&s, 200);
+  for (size_t i = 0; i < 2; i++) {
+    symbols_world w;
+    symbols_ids ids = {0};
+    symbols_edges edges = {0};
+    symbols_walk_options options = {.depth = 1};
+    OK(symbols_open(&s.project, s.store, &w, &err));
+    OK(symbols_find(&w, str_of(asked[i]), &ids, &err));
+    CHECK(ids.n == 1);
+    OK(symbols_callers(&w, &ids, &options, &edges, &err));
+    CHECKF(w.steps < 5000, "%s: %llu", asked[i], (unsigned long long)w.steps);
+    CHECKF(edges.n >= 1 && !edges.more, "%s: %zu", asked[i], edges.n);
+    mem_free(ids.v);
+    mem_free(edges.v);
+    symbols_close(&w);
+  }
+  scene_close(&s);
+}
+
+/* Files that use names of one word are found by the text index, not by reading all tables. */
+TEST(a_few_names_do_not_make_all_tables_read) {
+  scene s = {0};
+  symbols_world w;
+  scene_open(&s);
+  put_alike(&s, 200);
+  OK(symbols_open(&s.project, s.store, &w, &err));
+  for (int i = 0; i < 6; i++) {
+    char own[20];
+    snprintf(own, sizeof own, "owna%c", 'a' + i);
+    OK(symbols_load_users(&w, str_of(own), &err));
+  }
+  CHECKF(w.n_files == 6, "%zu", w.n_files);
+  symbols_close(&w);
+  scene_close(&s);
+}
+
 /* One inside of the other; each calls the outermost. */
 TEST_SLOW(definitions_are_nested_10000_deep, 120) {
   enum { DEEP = 10000 };

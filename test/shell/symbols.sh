@@ -259,6 +259,39 @@ run 0 callees uses_mock --json; hasnt Mock
 run 0 callees asks_other --json; has '"at":"c/other.c:1"'; hasnt candidates
 rm -r java/over py/tests py/uses_mock.py c/all.h c/other.c c/asks.c
 
+# what a file takes out of a module is that, not its own variable; this outside of a class; a method that the language's own types have, too,
+# and what a builtin or a package has, are no evidence; a trait's method through a value of unknown type; what NewX returns
+mkdir -p js/req rust/src/dyn go/made
+printf 'exports.normal = function (x) { return x }\nfunction pickedOut() {}\nmodule.exports = { pickedOut }\n' >js/req/utils.js
+cat >js/req/main.js <<'Y'
+var normal = require('./utils').normal
+const { pickedOut: taken } = require('./utils')
+const outer = require('outside')
+module.exports = {
+  firstOne () { return this.secondOne(outer) },
+  secondOne (x) { normal(x); taken(); Object.onlyHere(x); x.keys(); outer.onlyHere() }
+}
+Y
+printf 'class Held {\n  onlyHere() {}\n  keys() {}\n}\n' >js/req/held.js
+cat >rust/src/dyn/shape.rs <<'Y'
+pub trait Shape { fn outline_of(&self) -> u8; }
+struct Round; struct Flat;
+impl Shape for Round { fn outline_of(&self) -> u8 { 1 } fn len(&self) -> u8 { 2 } }
+impl Shape for Flat { fn outline_of(&self) -> u8 { 2 } }
+fn draws(all: Vec<Box<dyn Shape>>) { for one in all.iter() { one.outline_of(); one.len(); Gone::outline_of(); } }
+Y
+printf 'package made\ntype Reader struct{}\nfunc (r *Reader) Step() {}\nfunc NewFromFile() *Reader { return &Reader{} }\nfunc reads() { r := NewFromFile(); r.Step() }\n' >go/made/made.go
+"$lode" index >/dev/null 2>&1
+run 0 callees js/req/main.js:secondOne --json
+has '"to":"pickedOut","at":"js/req/utils.js:2"'
+check "normal is the module's: $out" grep -q '"to":"[a-z.]*normal","at":"js/req/utils.js:1"' <<<"$out"
+check "nothing of another file's class: $out" [ "$(grep -c 'held.js' <<<"$(grep -v candidates <<<"$out")")" = 0 ]
+run 0 callees js/req/main.js:firstOne --json; has '"at":"js/req/main.js:6"'; hasnt candidates
+run 0 callees draws --json; has '"to":"Shape.outline_of","at":"rust/src/dyn/shape.rs:1"'
+check "len may be a vector's: $out" [ "$(grep '"line":5.*len' <<<"$out" | grep -cv candidates)" = 0 ]
+run 0 callees reads --json; has '"to":"Reader.Step"'; hasnt candidates
+rm -r js/req rust/src/dyn go/made
+
 # several functions may be meant: said so, with how many
 mkdir -p amb; printf 'class A1:\n    def twin_call(self):\n        pass\nclass A2:\n    def twin_call(self):\n        pass\n' >amb/a.py
 printf 'def use_it(x):\n    x.twin_call()\n' >amb/b.py

@@ -51,7 +51,7 @@ typedef struct chunk_def {
 
 /* A place where a name is used. The qualifier is what comes before the name: "" nothing; ":T" a value of type T, or
  * the class around it, T being "=f" for what f returns and "^T" for a base of T; ":T.f" the field f of such a value;
- * "?" a value of which nothing is known; else a name that is
+ * "?" a value of which nothing is known; "this" one outside of any class; else a name that is
  * not local, with dots: a module, a class, a global variable.
  * Of an import, name is what is imported ("" or "*": the whole), qualifier the module as it is written, and local the
  * name that it gets here ("": none). */

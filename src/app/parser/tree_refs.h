@@ -56,7 +56,7 @@ void parser_forget_locals(parser_refs *refs, size_t n);
 bool parser_is_word_char(char c);
 /* The name of the type: "const struct Foo *" is Foo, "Arc<a::Bar>" is Bar, "[]Foo" is nothing. */
 lode_str parser_type_name(lode_str text);
-/* The type of the value, where its text says so: "new Foo(1)", "Foo::new()", "pkg.NewFoo()", "&Foo{}". */
+/* The type of the value, where its text says so: "new Foo(1)", "Foo::new()", "&Foo{}". */
 lode_str parser_value_type(lode_str text);
 /* "f" of "a.f(1, 2)"; "" when the text is not a call. */
 lode_str parser_called_name(lode_str text);

@@ -343,6 +343,7 @@ static lode_str symbols_qualifier(symbols_walk *w, lode_str owner, uint32_t def)
   lode_str type = STR_LIT("");
   if (symbols_is_self(first)) {
     type = symbols_class_of(w, def);
+    if (!type.len && !rest.len) return STR_LIT("this"); /* in a method of an object without a name */
   } else if (str_eq(first, STR_LIT("super")) || str_eq(first, STR_LIT("base")) || str_eq(first, STR_LIT("parent"))) {
     type = symbols_join(w, STR_LIT("^"), symbols_class_of(w, def), STR_LIT(""));
   } else if ((local = parser_find_local(w->refs, first)) != NULL) {
@@ -362,24 +363,51 @@ static void symbols_use(symbols_walk *w, chunk_use use, lode_str name, lode_str 
   parser_refs_add(w->refs, &g, line);
 }
 
-/* require('./x'), import('./x'), require_relative 'x': the module, as it is written. */
+/* const {a, b: c} = require('./x'): what is taken out of the module, and its names here. */
+static void symbols_require_parts(symbols_walk *w, lode_str pattern, lode_str module, uint32_t line) {
+  size_t at = 1;
+  while (at < pattern.len && pattern.data[0] == '{') {
+    lode_str words[2] = {STR_LIT(""), STR_LIT("")};
+    for (size_t n = 0; at < pattern.len && !strchr(",}", pattern.data[at]); at++) {
+      if (pattern.data[at] == '=') n = 2; /* a default value */
+      if (n < 2 && pattern.data[at] == ':') n++;
+      if (n >= 2 || !parser_is_word_char(pattern.data[at])) continue;
+      if (!words[n].len) words[n].data = pattern.data + at;
+      words[n].len = (size_t)(pattern.data + at + 1 - words[n].data);
+    }
+    at++;
+    chunk_ref_group g = {.use = CHUNK_USE_IMPORT, .name = words[0], .qualifier = module};
+    g.local = words[1].len ? words[1] : words[0];
+    if (g.name.len) parser_refs_add(w->refs, &g, line);
+  }
+}
+
+/* The module between quotes in the arguments of require('./x'). */
+static lode_str symbols_required(const symbols_walk *w, TSNode node) {
+  lode_str text = symbols_text(w, node);
+  const char *open = text.len && text.len <= 300 ? memchr(text.data, '\'', text.len) : NULL;
+  if (!open && text.len && text.len <= 300) open = memchr(text.data, '"', text.len);
+  const char *end = open ? memchr(open + 1, *open, (size_t)(text.data + text.len - open - 1)) : NULL;
+  return end ? (lode_str){open + 1, (size_t)(end - open - 1)} : STR_LIT("");
+}
+
+/* require('./x'), require('./x').f, import('./x'), require_relative 'x': the module, as it is written, what of it, and
+ * the name here. */
 static bool symbols_is_require(symbols_walk *w, lode_str name, TSNode node, uint32_t line) {
   static const char *const words[] = {"require", "require_relative", "import"};
   bool is = false;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) is = is || str_eq(name, str_of(words[i]));
-  lode_str text = symbols_text(w, node);
-  if (!is || text.len > 300) return false;
-  const char *open = memchr(text.data, '\'', text.len);
-  if (!open) open = memchr(text.data, '"', text.len);
-  const char *end = open ? memchr(open + 1, *open, (size_t)(text.data + text.len - open - 1)) : NULL;
-  if (!end) return false;
+  chunk_ref_group g = {.use = CHUNK_USE_IMPORT, .name = STR_LIT(""), .local = STR_LIT("")};
+  if (is) g.qualifier = symbols_required(w, node);
+  if (!is || !g.qualifier.len) return false;
   const symbols_frame *p = symbols_parent(w);
-  TSNode bound = p ? parser_node_at(p->node, STR_LIT("name")) : (TSNode){0};
-  chunk_ref_group g = {.use = CHUNK_USE_IMPORT,
-                       .name = STR_LIT(""),
-                       .qualifier = {open + 1, (size_t)(end - open - 1)},
-                       .local = ts_node_is_null(bound) ? STR_LIT("") : symbols_text(w, bound)};
+  TSNode member = p ? parser_node_at(p->node, STR_LIT("property")) : (TSNode){0}, bound = {0};
+  if (!ts_node_is_null(member)) g.name = symbols_text(w, member);
+  if (!ts_node_is_null(member)) p = w->depth > 1 ? &w->frames[w->depth - 2] : NULL;
+  if (p) bound = parser_node_at(p->node, STR_LIT("name"));
+  if (!ts_node_is_null(bound)) g.local = symbols_text(w, bound);
   if (str_eq(name, STR_LIT("require_relative"))) g.qualifier = symbols_join(w, STR_LIT("./"), g.qualifier, STR_LIT(""));
+  if (g.local.len && g.local.data[0] == '{') symbols_require_parts(w, g.local, g.qualifier, line);
   for (size_t i = 0; i < g.local.len; i++)
     if (!parser_is_word_char(g.local.data[i])) g.local.len = 0;
   parser_refs_add(w->refs, &g, line);

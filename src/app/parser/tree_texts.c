@@ -103,10 +103,7 @@ lode_str parser_value_type(lode_str s) {
   bool upper = isupper((unsigned char)last.data[0]) != 0, called = s.len && s.data[0] == '(';
   if (is_new) return last;
   if (before.len && isupper((unsigned char)before.data[0]) && called && !upper) return before;
-  if (!upper && texts_starts(last, "new") && last.len > 3 && isupper((unsigned char)last.data[3]))
-    return called ? texts_skip(last, 3) : STR_LIT("");
-  if (upper && texts_starts(last, "New") && last.len > 3 && isupper((unsigned char)last.data[3]) && called)
-    return texts_skip(last, 3);
+  if (upper && texts_starts(last, "New") && last.len > 3 && isupper((unsigned char)last.data[3])) return STR_LIT("");
   return upper && s.len && strchr("({<", s.data[0]) ? last : STR_LIT("");
 }
 

@@ -10,6 +10,37 @@
   "formal_parameters: assignment_pattern:left variable_declarator:name array_pattern: object_pattern: "                \
   "pair_pattern:value rest_pattern: catch_clause:parameter arrow_function:parameter for_in_statement:left"
 
+#define JS_COMMON                                                                                                      \
+  "map filter forEach reduce some every find findIndex indexOf includes push pop shift unshift slice splice concat "   \
+  "join split replace replaceAll match matchAll test exec trim toString valueOf keys values entries get set has add "  \
+  "delete clear then catch finally call apply bind on once off emit write end pipe close open read next return throw " \
+  "sort reverse flat flatMap fill at charAt charCodeAt startsWith endsWith padStart padEnd repeat toLowerCase "        \
+  "toUpperCase toFixed toISOString getTime hasOwnProperty addEventListener removeEventListener append remove send "    \
+  "destroy resume pause abort log error warn info json text"
+#define PYTHON_COMMON                                                                                                  \
+  "get keys values items pop append extend insert remove clear copy update setdefault add discard union sort reverse " \
+  "index count join split rsplit strip lstrip rstrip replace startswith endswith format encode decode lower upper "    \
+  "title find read readline readlines write writelines close flush seek tell open match search group groups sub "      \
+  "findall start stop run wait set acquire release send put exists mkdir is_file is_dir resolve as_posix"
+#define JAVA_COMMON                                                                                                    \
+  "get set add put remove contains containsKey size isEmpty clear keySet values entrySet iterator hasNext next "       \
+  "toString equals hashCode compareTo length charAt substring indexOf split trim replace format append insert "        \
+  "stream map filter forEach collect reduce apply accept test run call close read write flush getName getKey "         \
+  "getValue of valueOf parse start stop await submit execute first last"
+#define RUST_COMMON                                                                                                    \
+  "len is_empty iter iter_mut into_iter next map map_err filter filter_map and_then or_else unwrap unwrap_or expect "  \
+  "ok err get get_mut insert remove push pop extend contains contains_key clone as_ref as_mut as_str as_bytes "        \
+  "to_string to_owned into from try_into try_from parse trim split lines bytes chars find rfind replace starts_with "  \
+  "ends_with join collect fold any all count min max sum zip rev skip take chain enumerate peekable sort sort_by "     \
+  "dedup retain drain clear first last position write write_all flush read read_to_end read_line seek lock send recv " \
+  "spawn wait kill output status arg args env eq cmp partial_cmp hash fmt default borrow deref drop display path "     \
+  "is_some is_none is_ok is_err copied cloned entry keys values capacity reserve truncate start end name kind"
+#define RUBY_COMMON                                                                                                    \
+  "each map select reject find inject reduce first last size length empty? any? all? include? key? keys values push "  \
+  "pop shift unshift join split gsub sub match strip to_s to_i to_a to_h to_sym merge fetch delete dup freeze call "   \
+  "new send respond_to? is_a? nil? sort sort_by uniq flatten compact zip each_with_index read write close open puts "  \
+  "name get set add update"
+
 static const lang_uses lang_uses_table[] = {
     {.grammar = "c",
      .calls = "call_expression.function",
@@ -29,6 +60,7 @@ static const lang_uses lang_uses_table[] = {
      .values = "enumerator.name",
      .implicit_this = true},
     {.grammar = "python",
+     .common = PYTHON_COMMON,
      .calls = "call.function decorator.^",
      .imports = "import_statement import_from_statement future_import_statement",
      .import = LANG_IMPORT_PYTHON,
@@ -37,12 +69,14 @@ static const lang_uses lang_uses_table[] = {
               "lambda_parameters: named_expression:name",
      .bases = "class_definition:superclasses"},
     {.grammar = "javascript",
+     .common = JS_COMMON,
      .calls = JS_CALLS,
      .imports = "import_statement",
      .import = LANG_IMPORT_JS,
      .binds = JS_BINDS,
      .bases = "class_heritage"},
     {.grammar = "typescript",
+     .common = JS_COMMON,
      .calls = JS_CALLS,
      .imports = "import_statement",
      .import = LANG_IMPORT_JS,
@@ -50,6 +84,7 @@ static const lang_uses lang_uses_table[] = {
      .bases = "class_heritage extends_type_clause",
      .members = "property_signature.name"},
     {.grammar = "tsx",
+     .common = JS_COMMON,
      .calls = JS_CALLS " jsx_opening_element.name jsx_self_closing_element.name",
      .imports = "import_statement",
      .import = LANG_IMPORT_JS,
@@ -57,6 +92,7 @@ static const lang_uses lang_uses_table[] = {
      .bases = "class_heritage extends_type_clause",
      .members = "property_signature.name"},
     {.grammar = "java",
+     .common = JAVA_COMMON,
      .calls = "method_invocation.name<object object_creation_expression.type",
      .imports = "import_declaration",
      .import = LANG_IMPORT_DOTS,
@@ -67,6 +103,7 @@ static const lang_uses lang_uses_table[] = {
      .implicit_this = true,
      .package_by_path = true},
     {.grammar = "groovy",
+     .common = JAVA_COMMON,
      .calls = "method_invocation.name<object object_creation_expression.type",
      .imports = "import_declaration",
      .import = LANG_IMPORT_DOTS,
@@ -75,6 +112,7 @@ static const lang_uses lang_uses_table[] = {
      .implicit_this = true,
      .package_by_path = true},
     {.grammar = "c_sharp",
+     .common = JAVA_COMMON,
      .calls = "invocation_expression.function object_creation_expression.type",
      .imports = "using_directive",
      .import = LANG_IMPORT_DOTS,
@@ -94,6 +132,7 @@ static const lang_uses lang_uses_table[] = {
      .members = "field_declaration.name method_elem.name",
      .package_by_path = true},
     {.grammar = "rust",
+     .common = RUST_COMMON,
      .calls = "call_expression.function macro_invocation.macro",
      .imports = "use_declaration",
      .import = LANG_IMPORT_RUST,
@@ -104,6 +143,7 @@ static const lang_uses lang_uses_table[] = {
      .members = "field_declaration.name",
      .values = "enum_variant.name"},
     {.grammar = "ruby",
+     .common = RUBY_COMMON,
      .calls = "call.method<receiver",
      .binds = "method_parameters: block_parameters: assignment:left optional_parameter:name keyword_parameter:name "
               "splat_parameter:name hash_splat_parameter:name block_parameter:name left_assignment_list: "
@@ -120,6 +160,7 @@ static const lang_uses lang_uses_table[] = {
               "variadic_parameter:name foreach_statement: catch_clause:name",
      .bases = "base_clause class_interface_clause"},
     {.grammar = "kotlin",
+     .common = JAVA_COMMON,
      .calls = "call_expression.^ constructor_invocation.^",
      .imports = "import",
      .import = LANG_IMPORT_DOTS,
@@ -137,6 +178,7 @@ static const lang_uses lang_uses_table[] = {
      .implicit_this = true,
      .package_by_path = true},
     {.grammar = "scala",
+     .common = JAVA_COMMON,
      .calls = "call_expression.function instance_expression.^",
      .imports = "import_declaration",
      .import = LANG_IMPORT_DOTS,

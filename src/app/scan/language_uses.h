@@ -20,14 +20,16 @@ typedef enum lang_import {
 /* Lists are separated by spaces. A place is NODE or NODE:FIELD, "NODE:" being a child without a field. */
 typedef struct lang_uses {
   const char *grammar;
-  const char *calls;    /* NODE.FIELD: the callee, with what it belongs to; NODE.NAME<OWNER: two fields; ^ is the first
-                           child */
-  const char *imports;  /* nodes */
-  lang_import import;   /* how they read */
-  const char *binds;    /* places of names that are local to the function around them */
-  const char *bases;    /* places of names that a type extends or implements */
-  const char *members;  /* NODE.PATH: members of types that are no definitions of the language's rules */
-  const char *values;   /* NODE.PATH: the same, for values of an enum */
+  const char *calls;   /* NODE.FIELD: the callee, with what it belongs to; NODE.NAME<OWNER: two fields; ^ is the first
+                          child */
+  const char *imports; /* nodes */
+  lang_import import;  /* how they read */
+  const char *binds;   /* places of names that are local to the function around them */
+  const char *bases;   /* places of names that a type extends or implements */
+  const char *members; /* NODE.PATH: members of types that are no definitions of the language's rules */
+  const char *values;  /* NODE.PATH: the same, for values of an enum */
+  const char
+      *common; /* methods of the language's own types: of a value of which nothing is known, they are no evidence */
   bool implicit_this;   /* a bare name may be a member of the class around it */
   bool package_by_path; /* files of one folder see each other's names without an import */
 } lang_uses;

@@ -61,7 +61,7 @@ static bool graph_is_asked_for(const symbols_walk_options *o, chunk_use use) {
 /* Definitions of one name, whose uses are looked at once for all of them. */
 typedef struct graph_step {
   graph_walk *g;
-  const symbols_id *of;
+  symbols_ids of;
   symbols_map *set; /* the same, by their bytes; NULL: there is one */
   uint32_t depth;
   size_t before;
@@ -80,7 +80,7 @@ static symbols_edge graph_edge_of(const graph_step *s, const chunk_ref *r, const
 }
 
 static bool graph_is_meant(const graph_step *s, const symbols_id *id) {
-  if (!s->set) return symbols_same(*id, *s->of);
+  if (!s->set) return symbols_same(*id, s->of.v[0]);
   return symbols_map_find(s->set, (lode_str){(const char *)id, sizeof *id}) != NULL;
 }
 
@@ -88,7 +88,7 @@ static lode_status graph_check_use(graph_step *s, uint32_t file, const chunk_ref
   symbols_id from = {file, r->def};
   symbols_target t;
   if (!graph_is_asked_for(s->g->options, r->use)) return LODE_OK;
-  TRY(symbols_resolve(s->g->w, file, r, &t, err));
+  TRY(symbols_resolve_among(s->g->w, file, r, s->of.n <= SYMBOLS_FEW_ASKED ? &s->of : NULL, &t, err));
   for (size_t i = 0; i < t.n; i++) {
     if (!graph_is_meant(s, &t.ids[i])) continue;
     /* a use inside of itself says nothing about others */
@@ -113,7 +113,7 @@ static lode_status graph_add_aliased(graph_step *s, uint32_t file, lode_str loca
 
 static lode_status graph_add_callers(graph_step *s, lode_error *err) {
   symbols_world *w = s->g->w;
-  lode_str name = symbols_def(w, *s->of)->name;
+  lode_str name = symbols_def(w, s->of.v[0])->name;
   symbols_id use;
   TRY(symbols_load_users(w, name, err));
   TRY(symbols_index_uses(w, err));
@@ -138,7 +138,7 @@ static lode_status graph_add_seen(graph_walk *g, symbols_id id, bool *is_new, lo
 
 /* The callers of all definitions that have the name of the first in the list, which become the first `n`. */
 static lode_status graph_add_first_callers(graph_walk *g, symbols_id *ids, size_t n, lode_error *err) {
-  graph_step s = {.g = g, .of = ids, .set = symbols_map_new(), .depth = 1};
+  graph_step s = {.g = g, .of = {.v = ids, .n = n}, .set = symbols_map_new(), .depth = 1};
   lode_status st = s.set ? LODE_OK : err_nomem(err);
   for (size_t i = 0; i < n && st == LODE_OK; i++)
     if (!symbols_map_put(s.set, (lode_str){(const char *)&ids[i], sizeof ids[i]}, 1)) st = err_nomem(err);
@@ -184,7 +184,7 @@ lode_status symbols_callers(symbols_world *w, const symbols_ids *of, const symbo
     if (e.depth >= options->depth || e.from.def == CHUNK_NO_DEF || !e.resolved) continue;
     TRY_GOTO(graph_add_seen(&g, e.from, &is_new, err));
     if (!is_new) continue;
-    graph_step s = {.g = &g, .of = &e.from, .depth = e.depth + 1, .before = next + 1};
+    graph_step s = {.g = &g, .of = {.v = &e.from, .n = 1}, .depth = e.depth + 1, .before = next + 1};
     TRY_GOTO(graph_add_callers(&s, err));
   }
   edges->more = edges->more || w->more;
@@ -197,7 +197,7 @@ done:
 
 static lode_status graph_add_callees(graph_step *s, lode_error *err) {
   symbols_world *w = s->g->w;
-  symbols_id of = *s->of;
+  symbols_id of = s->of.v[0];
   const chunk_def *d = symbols_def(w, of);
   uint32_t last = d->end_line;
   for (size_t i = symbols_first_ref(&w->files[of.file].table, d->line); i < w->files[of.file].table.n_refs; i++) {
@@ -224,7 +224,7 @@ static lode_status graph_walk_callees(symbols_world *w, const symbols_ids *of, c
   bool is_new;
   TRY_GOTO(graph_begin(&g, err));
   for (size_t i = 0; i < of->n; i++) {
-    graph_step s = {.g = &g, .of = &of->v[i], .depth = 1};
+    graph_step s = {.g = &g, .of = {.v = &of->v[i], .n = 1}, .depth = 1};
     TRY_GOTO(graph_add_seen(&g, of->v[i], &is_new, err));
     TRY_GOTO(graph_add_callees(&s, err));
   }
@@ -237,7 +237,7 @@ static lode_status graph_walk_callees(symbols_world *w, const symbols_ids *of, c
     if (e.depth >= options->depth || !e.resolved || e.to.def == CHUNK_NO_DEF) continue;
     TRY_GOTO(graph_add_seen(&g, e.to, &is_new, err));
     if (!is_new) continue;
-    graph_step s = {.g = &g, .of = &e.to, .depth = e.depth + 1, .before = next + 1};
+    graph_step s = {.g = &g, .of = {.v = &e.to, .n = 1}, .depth = e.depth + 1, .before = next + 1};
     TRY_GOTO(graph_add_callees(&s, err));
   }
   edges->more = edges->more || w->more;

@@ -28,6 +28,11 @@ void symbols_map_free(symbols_map *m) {
   mem_free(m);
 }
 
+void symbols_map_clear(symbols_map *m) {
+  if (m->n) memset(m->slots, 0, m->size * sizeof *m->slots);
+  m->n = 0;
+}
+
 static symbols_map_slot *map_slot(symbols_map_slot *slots, size_t size, lode_str key) {
   size_t at = hash_bytes(key.data, key.len) & (size - 1);
   while (slots[at].key.data && !str_eq(slots[at].key, key)) at = (at + 1) & (size - 1);

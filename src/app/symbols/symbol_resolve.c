@@ -7,6 +7,7 @@
 #include "symbols/symbols.h"
 
 #include "scan/scan.h"
+#include "symbols/symbol_map.h"
 #include "symbols/symbol_tuning.h"
 
 typedef struct resolve_state {
@@ -20,9 +21,16 @@ typedef struct resolve_state {
   size_t n_types;
   lode_str around[SYMBOLS_MAX_BASES]; /* the class around the use, then its bases */
   size_t n_around;
-  bool bare; /* nothing before the name */
-  bool weak; /* something before it of which nothing is known */
+  bool bare;  /* nothing before the name */
+  bool weak;  /* something before it of which nothing is known */
+  bool guess; /* any member of that name may be meant */
+  struct resolve_scope *scope;
 } resolve_state;
+
+/* What the answer depended on, besides the folder of the use. */
+typedef struct resolve_scope {
+  bool file, line;
+} resolve_scope;
 
 /* Reading tables moves the files: never kept. */
 static const symbols_file *resolve_file(const resolve_state *s) { return &s->w->files[s->file]; }
@@ -110,6 +118,13 @@ static lode_str resolve_type_of(resolve_state *s, lode_str name, lode_str of, bo
   return type;
 }
 
+/* "Foo" of NewFoo and newFoo, which return one, as a rule; else "". */
+static lode_str resolve_made_by(lode_str f) {
+  bool is = f.len > 3 && (f.data[0] == 'n' || f.data[0] == 'N') && f.data[1] == 'e' && f.data[2] == 'w' &&
+            f.data[3] >= 'A' && f.data[3] <= 'Z';
+  return is ? (lode_str){f.data + 3, f.len - 3} : STR_LIT("");
+}
+
 /* A name of a type, from "T", "=f" or "^T". Follows what f returns, a few times. */
 static lode_status resolve_type_name(resolve_state *s, lode_str spec, lode_str *type, bool *base, lode_error *err) {
   *base = false;
@@ -121,6 +136,7 @@ static lode_status resolve_type_name(resolve_state *s, lode_str spec, lode_str *
       lode_str f = {spec.data + 1, spec.len - 1};
       TRY(symbols_load_defs(s->w, f, err));
       spec = resolve_type_of(s, f, STR_LIT(""), true);
+      if (!spec.len) spec = resolve_made_by(f);
     } else {
       break;
     }
@@ -220,7 +236,39 @@ static lode_status resolve_prepare(resolve_state *s, lode_error *err) {
   return LODE_OK;
 }
 
+/* The import that brings a name into the file, or NULL. */
+static const chunk_ref *resolve_imported(const resolve_state *s, lode_str local) {
+  for (size_t i = 0; i < resolve_file(s)->n_imports; i++)
+    if (str_eq(resolve_import(s, i)->local, local)) return resolve_import(s, i);
+  return NULL;
+}
+
+/* May what stands before the name be a value, whose type is not known? A path of Rust is none, nor a package of Go, a
+ * module of Python, what comes from a package of JavaScript, or a name that nothing in the project defines. */
+static lode_status resolve_may_guess(resolve_state *s, bool *may, lode_error *err) {
+  lang_import how = resolve_file(s)->uses ? resolve_file(s)->uses->import : LANG_IMPORT_NONE;
+  const chunk_ref *m = resolve_imported(s, s->first);
+  bool js = how == LANG_IMPORT_JS, python = how == LANG_IMPORT_PYTHON;
+  *may = s->weak || s->bare || how != LANG_IMPORT_RUST;
+  if (!*may || s->weak || s->bare || !(js || python || how == LANG_IMPORT_GO)) return LODE_OK;
+  if (m) {
+    *may = js ? m->qualifier.len && memchr("./@~#", m->qualifier.data[0], 5) : python ? m->name.len > 0 : false;
+    return LODE_OK;
+  }
+  symbols_id id;
+  uint32_t at = 0;
+  TRY(symbols_load_defs(s->w, s->first, err));
+  *may = str_eq(s->first, STR_LIT("this")) || symbols_next_def(s->w, s->first, &at, &id);
+  return LODE_OK;
+}
+
 /* ---- Scores ---- */
+
+/* What a member belongs to; exports.f = of JavaScript is the module's own. */
+static lode_str resolve_parent(const resolve_state *s, symbols_id id) {
+  lode_str parent = symbols_parent(s->w, id);
+  return str_eq(parent, STR_LIT("exports")) ? STR_LIT("") : parent;
+}
 
 static bool resolve_kind_fits(chunk_use use, lang_kind k) {
   switch (use) {
@@ -241,13 +289,28 @@ static bool resolve_is_out_of_sight(const resolve_state *s, symbols_id id) {
   for (uint32_t o = d->outer; o != CHUNK_NO_DEF; o = f->table.defs[o].outer) {
     const chunk_def *outer = &f->table.defs[o];
     if (!symbols_is_function(outer->kind)) continue;
+    s->scope->line = s->scope->line || id.file == s->file;
+    s->scope->file = true;
     return id.file != s->file || s->r->line < outer->line || s->r->line > outer->end_line;
   }
-  if (!d->hidden || id.file == s->file) return false;
+  if (!d->hidden) return false;
+  s->scope->file = s->scope->file || !resolve_has(s, "go");
+  if (id.file == s->file) return false;
   header = f->path.len > 2 && memchr(".h", f->path.data[f->path.len - 1], 2) && f->path.data[f->path.len - 2] == '.';
   if (c) return !header && d->outer == CHUNK_NO_DEF;
   if (resolve_has(s, "go")) return !resolve_same_folder(f->path, resolve_file(s)->path);
   return strcmp(f->family, "java") == 0 || strcmp(f->family, "c_sharp") == 0;
+}
+
+/* Is it what holds an imported thing in this file: const f = require('./m').f? Then that is meant. */
+static bool resolve_holds_import(const resolve_state *s, symbols_id id) {
+  const chunk_def *d = symbols_def(s->w, id);
+  if (d->kind != LANG_KIND_VARIABLE && d->kind != LANG_KIND_CONSTANT) return false;
+  for (size_t i = 0; i < resolve_file(s)->n_imports; i++) {
+    const chunk_ref *m = resolve_import(s, i);
+    if (str_eq(m->local, d->name) && m->line >= d->line && m->line <= d->end_line) return true;
+  }
+  return false;
 }
 
 /* The best fit of an import of the file that brings the name, or what is before it, into sight. */
@@ -304,15 +367,16 @@ static int resolve_score_bare(const resolve_state *s, symbols_id id) {
   const symbols_file *f = &s->w->files[id.file];
   const chunk_def *d = symbols_def(s->w, id);
   const lang_uses *u = resolve_file(s)->uses;
-  lode_str parent = symbols_parent(s->w, id);
+  lode_str parent = resolve_parent(s, id);
   bool same = id.file == s->file, member = parent.len && !str_eq(parent, d->name);
   bool value = d->kind == LANG_KIND_CONSTANT; /* of an enum: visible without it in C */
   size_t at;
   if (member && !(value && strcmp(f->family, "c") == 0)) {
     if (u && u->implicit_this && resolve_in(s->around, s->n_around, parent, &at)) return 95 - (int)at;
-    int fit = resolve_import_fit(s, id);
-    return fit >= 60 && s->r->use == CHUNK_USE_CALL && u && u->import == LANG_IMPORT_DOTS ? 70 : 0;
+    bool may_import = s->r->use == CHUNK_USE_CALL && u && u->import == LANG_IMPORT_DOTS;
+    return may_import && resolve_import_fit(s, id) >= 60 ? 70 : 0;
   }
+  if (same && resolve_holds_import(s, id)) return 0;
   if (same) return d->outer != CHUNK_NO_DEF && !member ? 92 : 90;
   if (u && u->package_by_path && resolve_same_folder(f->path, resolve_file(s)->path)) return 85;
   int fit = resolve_import_fit(s, id);
@@ -331,10 +395,16 @@ static int resolve_score_bare(const resolve_state *s, symbols_id id) {
 static int resolve_score_owned(const resolve_state *s, symbols_id id) {
   const symbols_file *f = &s->w->files[id.file];
   const chunk_def *d = symbols_def(s->w, id), *outer = symbols_def(s->w, (symbols_id){id.file, d->outer});
-  lode_str parent = symbols_parent(s->w, id);
+  lode_str parent = resolve_parent(s, id);
   int near = id.file == s->file ? 5 : resolve_same_folder(f->path, resolve_file(s)->path) ? 3 : 0;
-  int fit = resolve_import_fit(s, id);
-  if (parent.len && str_eq(parent, s->owner)) return (fit >= 60 ? 90 : 80) + near;
+  /* this.f() in an object that a file consists of: another of its functions */
+  bool of_object = str_eq(s->owner, STR_LIT("this")) && id.file == s->file && symbols_is_function(d->kind);
+  if (of_object && !parent.len) return 75;
+  bool of_owner = parent.len && str_eq(parent, s->owner);
+  int fit = of_owner || !parent.len ? resolve_import_fit(s, id) : 0;
+  /* app.f = function: a variable of that name in another file is another one */
+  bool of_variable = d->scope.len && strcmp(f->family, "javascript") == 0 && id.file != s->file && fit < 60;
+  if (of_owner && !of_variable) return (fit >= 60 ? 90 : 80) + near;
   if (outer && outer->kind == LANG_KIND_NAMESPACE && str_eq(resolve_last_part(outer->name), s->owner)) return 80 + near;
   if (fit >= 60 && !parent.len) return 75 + fit / 10;
   bool rust = resolve_file(s)->uses && resolve_file(s)->uses->import == LANG_IMPORT_RUST;
@@ -343,16 +413,22 @@ static int resolve_score_owned(const resolve_state *s, symbols_id id) {
   return 0;
 }
 
+bool symbols_is_test(const symbols_world *w, uint32_t file) {
+  symbols_file *f = &w->files[file];
+  if (!f->is_judged) f->is_test = (scan_path_flags(f->path) & (SCAN_PATH_TEST | SCAN_PATH_EXAMPLE)) != 0;
+  f->is_judged = true;
+  return f->is_test;
+}
+
 /* Code does not use what its tests and examples define. */
 static bool resolve_is_of_a_test(const resolve_state *s, symbols_id id) {
-  const unsigned aside = SCAN_PATH_TEST | SCAN_PATH_EXAMPLE;
-  return (scan_path_flags(s->w->files[id.file].path) & aside) && !(scan_path_flags(resolve_file(s)->path) & aside);
+  return symbols_is_test(s->w, id.file) && !symbols_is_test(s->w, s->file);
 }
 
 static int resolve_score(const resolve_state *s, symbols_id id) {
   const symbols_file *f = &s->w->files[id.file];
   const chunk_def *d = symbols_def(s->w, id);
-  lode_str parent = symbols_parent(s->w, id);
+  lode_str parent = resolve_parent(s, id);
   size_t at;
   int score = 0, near = id.file == s->file ? 4 : resolve_same_folder(f->path, resolve_file(s)->path) ? 2 : 0;
   if (strcmp(f->family, resolve_file(s)->family) != 0 || !resolve_kind_fits(s->r->use, d->kind) ||
@@ -370,7 +446,7 @@ static int resolve_score(const resolve_state *s, symbols_id id) {
     score = resolve_score_owned(s, id);
   }
   bool known = s->n_types || s->bare;
-  if (!score && !known && parent.len && d->kind != LANG_KIND_CONSTRUCTOR && !resolve_is_of_a_test(s, id))
+  if (!score && !known && s->guess && parent.len && d->kind != LANG_KIND_CONSTRUCTOR && !resolve_is_of_a_test(s, id))
     score = SYMBOLS_SCORE_WEAK;
   /* a variable that holds a function is called, too, but a function comes first */
   if (s->r->use == CHUNK_USE_CALL && score >= 30 && !symbols_is_function(d->kind) && !symbols_is_type(d->kind))
@@ -410,6 +486,18 @@ static bool resolve_is_override(const symbols_world *w, symbols_id id) {
   return false;
 }
 
+/* Do the language's own types have a method of that name? Then it may be theirs. */
+static bool resolve_is_common(const resolve_state *s) {
+  const char *list = resolve_file(s)->uses ? resolve_file(s)->uses->common : NULL;
+  while (list && *list) {
+    size_t n = strcspn(list, " ");
+    if (n == s->name.len && memcmp(list, s->name.data, n) == 0) return true;
+    list += n;
+    while (*list == ' ') list++;
+  }
+  return false;
+}
+
 static void resolve_take(const resolve_state *s, symbols_target *t, symbols_id id, int score) {
   if (score > t->score) {
     t->score = score;
@@ -425,29 +513,128 @@ static void resolve_take(const resolve_state *s, symbols_target *t, symbols_id i
   if (t->n < SYMBOLS_SHOWN_CANDIDATES) t->ids[t->n++] = id;
 }
 
-lode_status symbols_resolve(symbols_world *w, uint32_t file, const chunk_ref *ref, symbols_target *t, lode_error *err) {
+/* Does the type that the definition belongs to name this as its base? */
+static bool resolve_implements(const symbols_world *w, symbols_id id, lode_str base) {
+  const chunk_symbols *t = &w->files[id.file].table;
+  const chunk_def *outer = symbols_def(w, (symbols_id){id.file, t->defs[id.def].outer});
+  if (!outer) return false;
+  for (size_t i = symbols_first_ref(t, outer->line); i < t->n_refs && t->refs[i].line <= outer->line + 2; i++)
+    if (t->refs[i].use == CHUNK_USE_BASE && str_eq(t->refs[i].name, base)) return true;
+  return false;
+}
+
+/* Of a value of which nothing is known: when all methods of that name belong to one trait or interface and what
+ * implements it, the trait's is meant. */
+static void resolve_take_trait(const resolve_state *s, symbols_target *t) {
+  symbols_world *w = s->w;
+  symbols_id id, trait = {0};
+  size_t n_traits = 0;
+  for (uint32_t e = 0; symbols_next_def(w, s->name, &e, &id) && symbols_spend(w, 1);) {
+    const chunk_def *outer = symbols_def(w, (symbols_id){id.file, symbols_def(w, id)->outer});
+    if (!outer || (outer->kind != LANG_KIND_TRAIT && outer->kind != LANG_KIND_INTERFACE) || !resolve_score(s, id))
+      continue;
+    trait = id;
+    n_traits++;
+  }
+  if (n_traits != 1) return;
+  lode_str base = symbols_parent(w, trait);
+  for (uint32_t e = 0; symbols_next_def(w, s->name, &e, &id);) {
+    if (!symbols_spend(w, 1)) return;
+    if (!symbols_same(id, trait) && resolve_score(s, id) && !resolve_implements(w, id, base)) return;
+  }
+  *t = (symbols_target){.ids = {trait}, .n = 1, .total = 1, .score = t->score, .resolved = true};
+}
+
+static void resolve_choose(const resolve_state *s, symbols_target *t) {
+  symbols_world *w = s->w;
   symbols_id id;
   size_t looked = 0;
-  memset(t, 0, sizeof *t);
-  TRY(symbols_load_defs(w, ref->name, err));
-  resolve_state s = {.w = w, .file = file, .r = ref};
-  TRY(resolve_prepare(&s, err));
-  if (!str_eq(s.name, ref->name)) TRY(symbols_load_defs(w, s.name, err));
-  bool defined = false;
   symbols_target definitions = {0}; /* what is more than a declaration */
-  for (uint32_t e = 0; symbols_next_def(w, s.name, &e, &id) && looked < SYMBOLS_MAX_CANDIDATES; looked++) {
-    if (!symbols_spend(w, 1 + w->files[file].n_imports / 16)) break;
-    int score = resolve_score(&s, id);
+  bool defined = false;
+  for (uint32_t e = 0; symbols_next_def(w, s->name, &e, &id) && looked < SYMBOLS_MAX_CANDIDATES; looked++) {
+    if (!symbols_spend(w, 1 + w->files[s->file].n_imports / 16)) break;
+    int score = resolve_score(s, id);
     if (!score) continue;
     /* a prototype counts only where there is nothing better */
     if (symbols_def(w, id)->declared && strcmp(w->files[id.file].family, "c") == 0) score -= score > 2 ? 2 : 0;
-    if (!symbols_def(w, id)->declared) resolve_take(&s, &definitions, id, score);
+    if (!symbols_def(w, id)->declared) resolve_take(s, &definitions, id, score);
     if (score < t->score) continue;
     defined = true;
-    resolve_take(&s, t, id, score);
+    resolve_take(s, t, id, score);
   }
   /* the header that declares it is included, the file that defines it is not: the definition is meant */
   if (t->total == 1 && symbols_def(w, t->ids[0])->declared && definitions.total == 1) *t = definitions;
-  t->resolved = defined && t->total == 1 && !(t->score <= SYMBOLS_SCORE_WEAK && resolve_is_override(w, t->ids[0]));
-  return LODE_OK;
+  bool guessed = t->score <= SYMBOLS_SCORE_WEAK;
+  t->resolved = defined && t->total == 1 && !(guessed && (resolve_is_override(w, t->ids[0]) || resolve_is_common(s)));
+  if (guessed && t->total > 1 && !resolve_is_common(s)) resolve_take_trait(s, t);
+}
+
+/* The key of a use of a member of which nothing but its name is known. Most answers are the same in a whole folder. */
+static lode_str resolve_weak_key(const resolve_state *s, bool by_file, char *key, size_t size) {
+  lode_str path = resolve_file(s)->path;
+  bool test = symbols_is_test(s->w, s->file);
+  size_t folder = path.len;
+  while (!by_file && folder && path.data[folder - 1] != '/') folder--;
+  int n = snprintf(key, size, "%c%d%d%s\n%.*s\n%.*s", by_file ? 'f' : 'd', (int)s->r->use, test,
+                   resolve_file(s)->language->grammar ? resolve_file(s)->language->grammar : "", (int)s->name.len,
+                   s->name.data, (int)folder, path.data);
+  return n > 0 && (size_t)n < size ? (lode_str){key, (size_t)n} : STR_LIT("");
+}
+
+static lode_status resolve_keep_weak(resolve_state *s, const symbols_target *t, lode_error *err) {
+  char key[1024];
+  symbols_world *w = s->w;
+  lode_str wanted = resolve_weak_key(s, s->scope->file, key, sizeof key);
+  if (s->scope->line || !wanted.len) return LODE_OK;
+  char *copy = mem_arena_copy(&w->arena, wanted.data, wanted.len);
+  if (!copy || !mem_grow(&w->weak_targets, &w->weak_cap, w->n_weak + 1, sizeof *w->weak_targets)) return err_nomem(err);
+  w->weak_targets[w->n_weak++] = *t;
+  return symbols_map_put(w->weak, (lode_str){copy, wanted.len}, (uint32_t)w->n_weak) ? LODE_OK : err_nomem(err);
+}
+
+/* Answers from what was kept; false: nothing was, or other tables were read since. */
+static bool resolve_find_weak(resolve_state *s, symbols_target *t) {
+  char key[1024];
+  symbols_world *w = s->w;
+  if (w->weak_files != w->n_files) {
+    symbols_map_clear(w->weak);
+    w->n_weak = 0;
+    w->weak_files = w->n_files;
+  }
+  for (int by_file = 0; by_file < 2; by_file++) {
+    lode_str wanted = resolve_weak_key(s, by_file, key, sizeof key);
+    const uint32_t *at = wanted.len ? symbols_map_find(w->weak, wanted) : NULL;
+    if (!at) continue;
+    *t = w->weak_targets[*at - 1];
+    return true;
+  }
+  return false;
+}
+
+/* Does anything speak for one of these? */
+static bool resolve_is_possible(const resolve_state *s, const symbols_ids *among) {
+  for (size_t i = 0; i < among->n; i++)
+    if (str_eq(symbols_def(s->w, among->v[i])->name, s->name) && resolve_score(s, among->v[i])) return true;
+  return false;
+}
+
+lode_status symbols_resolve_among(symbols_world *w, uint32_t file, const chunk_ref *ref, const symbols_ids *among,
+                                  symbols_target *t, lode_error *err) {
+  resolve_scope scope = {0};
+  memset(t, 0, sizeof *t);
+  TRY(symbols_load_defs(w, ref->name, err));
+  resolve_state s = {.w = w, .file = file, .r = ref, .scope = &scope};
+  TRY(resolve_prepare(&s, err));
+  if (!str_eq(s.name, ref->name)) TRY(symbols_load_defs(w, s.name, err));
+  TRY(resolve_may_guess(&s, &s.guess, err));
+  if (among && (!symbols_spend(w, among->n) || !resolve_is_possible(&s, among))) return LODE_OK;
+  bool weak = s.weak && !s.n_types && ref->use != CHUNK_USE_IMPORT;
+  if (weak && resolve_find_weak(&s, t)) return LODE_OK;
+  scope = (resolve_scope){0};
+  resolve_choose(&s, t);
+  return weak ? resolve_keep_weak(&s, t, err) : LODE_OK;
+}
+
+lode_status symbols_resolve(symbols_world *w, uint32_t file, const chunk_ref *ref, symbols_target *t, lode_error *err) {
+  return symbols_resolve_among(w, file, ref, NULL, t, err);
 }

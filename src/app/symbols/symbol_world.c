@@ -42,7 +42,8 @@ lode_status symbols_open(const project_info *project, lode_store *store, symbols
   w->defs.last = symbols_map_new();
   w->uses.last = symbols_map_new();
   w->asked = symbols_map_new();
-  if (!w->by_path || !w->defs.last || !w->uses.last || !w->asked) st = err_nomem(err);
+  w->weak = symbols_map_new();
+  if (!w->by_path || !w->defs.last || !w->uses.last || !w->asked || !w->weak) st = err_nomem(err);
 done:
   if (st != LODE_OK) symbols_close(w);
   return st;
@@ -60,6 +61,8 @@ void symbols_close(symbols_world *w) {
   for (size_t i = 0; i < w->n_files; i++) chunk_symbols_release(&w->files[i].table);
   symbols_map_free(w->by_path);
   symbols_map_free(w->asked);
+  symbols_map_free(w->weak);
+  mem_free(w->weak_targets);
   mem_free(w->files);
   places_release(&w->defs);
   places_release(&w->uses);
@@ -84,11 +87,14 @@ static lode_status places_add(symbols_places *p, lode_str name, symbols_id id, l
   return symbols_map_put(p->last, name, added) ? LODE_OK : err_nomem(err);
 }
 
+/* Entries of a name are added in the order of their numbers: a lower one is the first again. */
 static bool places_next(const symbols_places *p, lode_str name, uint32_t *at, symbols_id *id) {
-  const uint32_t *last = symbols_map_find(p->last, name);
-  if (!last || *at == *last) return false;
-  *at = p->next[(*at ? *at : *last) - 1];
-  *id = p->v[*at - 1];
+  const uint32_t *last = *at ? NULL : symbols_map_find(p->last, name);
+  if (!*at && !last) return false;
+  uint32_t next = p->next[(*at ? *at : *last) - 1];
+  if (next <= *at) return false;
+  *at = next;
+  *id = p->v[next - 1];
   return true;
 }
 
@@ -284,27 +290,43 @@ lode_status symbols_load_defs(symbols_world *w, lode_str name, lode_error *err) 
   return world_load_named(w, "{\"defs\":{\"$contains\":", name, "}}", err);
 }
 
-/* Reads all tables when that is cheaper than asking for further names. */
-static lode_status world_load_rest(symbols_world *w, lode_error *err) {
-  uint64_t n = 0;
-  TRY(lode_count(w->tables, &n, err));
-  return n <= SYMBOLS_FEW_FILES ? symbols_load_all(w, (lode_progress){0}, err) : LODE_OK;
+/* Reads all tables when questions have cost as much as that: both are counted in tables read. */
+static lode_status world_load_rest(symbols_world *w, bool one_word, lode_error *err) {
+  if (!w->n_tables) TRY(lode_count(w->tables, &w->n_tables, err));
+  w->asked_cost += one_word ? SYMBOLS_COST_WORD : SYMBOLS_COST_PARTS;
+  if (w->n_tables > SYMBOLS_FEW_FILES || w->asked_cost + w->n_files <= w->n_tables) return LODE_OK;
+  return symbols_load_all(w, (lode_progress){0}, err);
+}
+
+/* What the text index is asked for. A name without _ and digits is one word of the index, if its humps are not told
+ * apart: then no chunks are looked at that hold its parts alone. */
+static lode_str world_words_of(lode_str name, char *lower, size_t size, bool *one_word) {
+  *one_word = name.len < size;
+  for (size_t i = 0; i < name.len && *one_word; i++) {
+    char c = name.data[i];
+    *one_word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    lower[i] = (char)(c | 0x20);
+  }
+  return *one_word ? (lode_str){lower, name.len} : name;
 }
 
 lode_status symbols_load_users(symbols_world *w, lode_str name, lode_error *err) {
   strbuf contains = {0};
   lode_result *rows = NULL;
-  bool was;
+  char lower[100];
+  bool was, one_word;
   if (w->whole || !name.len) return LODE_OK;
   TRY(world_was_asked(w, name, 'u', &was, err));
   if (was) return LODE_OK;
-  if (w->n_asked++ == SYMBOLS_FEW_NAMES) TRY(world_load_rest(w, err));
+  lode_str words = world_words_of(name, lower, sizeof lower, &one_word);
+  TRY(world_load_rest(w, one_word, err));
+  w->n_asked++;
   if (w->whole) return LODE_OK;
   strbuf_addstr(&contains, "{\"$contains\":");
   json_put_string(&contains, name);
   strbuf_addch(&contains, '}');
   lode_query_request q = {.mode = LODE_BY_TEXT,
-                          .texts = &name,
+                          .texts = &words,
                           .n = 1,
                           .k = SYMBOLS_USE_CHUNKS,
                           .select = {.where_document = {contains.data, contains.len}}};

@@ -19,6 +19,8 @@ typedef struct symbols_file {
   chunk_symbols table;
   uint32_t *imports; /* numbers of the uses that are imports */
   size_t n_imports;
+  bool is_judged; /* what kind of path it is; symbols_is_test asks once */
+  bool is_test;
 } symbols_file;
 
 /* A definition; def CHUNK_NO_DEF: the file itself. */
@@ -46,8 +48,12 @@ typedef struct symbols_world {
   size_t n_files, files_cap;
   struct symbols_map *by_path, *asked; /* asked: names whose definitions were looked up */
   symbols_places defs, uses;           /* uses: of the first n_used files */
+  struct symbols_map *weak; /* what is meant where nothing is known of a value (symbol_resolve.c): 1 + number */
+  struct symbols_target *weak_targets;
+  size_t n_weak, weak_cap, weak_files; /* weak_files: how many files there were then */
   size_t n_used;
-  size_t n_asked; /* names whose uses were asked for */
+  size_t n_asked;                /* names whose uses were asked for */
+  uint64_t n_tables, asked_cost; /* tables in the store; what asking cost so far, in tables read */
   uint64_t bytes;
   uint64_t steps;   /* comparisons that were made to resolve names */
   uint64_t damaged; /* tables that could not be read */
@@ -110,10 +116,15 @@ bool symbols_spend(symbols_world *world, uint64_t steps);
 size_t symbols_first_ref(const chunk_symbols *table, uint32_t line);
 LODE_MUST lode_status symbols_resolve(symbols_world *world, uint32_t file, const chunk_ref *ref, symbols_target *target,
                                       lode_error *err);
+/* The same, for one who asks about these definitions only: t->n is 0 when the use can mean none of them. */
+LODE_MUST lode_status symbols_resolve_among(symbols_world *world, uint32_t file, const chunk_ref *ref,
+                                            const symbols_ids *among, symbols_target *target, lode_error *err);
 /* Appends the names of the bases of the types in the list, and theirs; the list has space for SYMBOLS_MAX_BASES.
  * family NULL: of all languages. */
 LODE_MUST lode_status symbols_add_bases(symbols_world *world, const char *family, lode_str *list, size_t *n,
                                         lode_error *err);
+/* A test or an example: code elsewhere does not use what it defines. */
+bool symbols_is_test(const symbols_world *world, uint32_t file);
 /* How well a module that a file imports fits a path: 0 not at all, 100 exactly. */
 int symbols_module_fits(const symbols_file *from, lode_str module, lode_str name, lode_str path);
 
