@@ -272,6 +272,7 @@ module.exports = {
   secondOne (x) { normal(x); taken(); Object.onlyHere(x); x.keys(); outer.onlyHere() }
 }
 Y
+printf 'module.exports = class Whole {\n  goes () { return this.stays() }\n  stays () { return 1 }\n}\n' >js/req/whole.js
 printf 'class Held {\n  onlyHere() {}\n  keys() {}\n}\n' >js/req/held.js
 cat >rust/src/dyn/shape.rs <<'Y'
 pub trait Shape { fn outline_of(&self) -> u8; }
@@ -287,6 +288,7 @@ has '"to":"pickedOut","at":"js/req/utils.js:2"'
 check "normal is the module's: $out" grep -q '"to":"[a-z.]*normal","at":"js/req/utils.js:1"' <<<"$out"
 check "nothing of another file's class: $out" [ "$(grep -c 'held.js' <<<"$(grep -v candidates <<<"$out")")" = 0 ]
 run 0 callees js/req/main.js:firstOne --json; has '"at":"js/req/main.js:6"'; hasnt candidates
+run 0 callees goes --json; has '"at":"js/req/whole.js:3"'; hasnt candidates
 run 0 callees draws --json; has '"to":"Shape.outline_of","at":"rust/src/dyn/shape.rs:1"'
 check "len may be a vector's: $out" [ "$(grep '"line":5.*len' <<<"$out" | grep -cv candidates)" = 0 ]
 run 0 callees reads --json; has '"to":"Reader.Step"'; hasnt candidates

@@ -439,7 +439,8 @@ static int resolve_score(const resolve_state *s, symbols_id id) {
     return fit >= 60 ? 70 + fit / 10 : 0;
   }
   if (s->n_types) {
-    if (parent.len && resolve_in(s->types, s->n_types, parent, &at)) score = 94 - 2 * (int)at + near;
+    lode_str type = symbols_parent(s->w, id); /* also of a class that is module.exports */
+    if (type.len && resolve_in(s->types, s->n_types, type, &at)) score = 94 - 2 * (int)at + near;
   } else if (s->bare) {
     score = resolve_score_bare(s, id);
   } else if (!s->weak) {
