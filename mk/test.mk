@@ -62,7 +62,7 @@ TSAN_TESTS := api api_upkeep threads supervisor static filtered segment_vectors 
 ASAN_RUNS   = $(foreach t,$(patsubst test_%.c,%,$(notdir $(TEST_SRC))),asan/$(t)=$(BUILD)/asan/test/test_$(t))
 ASAN_RUNS  += $(foreach f,$(patsubst fuzz/fuzz_%.c,%,$(FUZZ_SRC)),asan/fuzz_$(f)="$(BUILD)/asan/fuzz/replay_$(f) fuzz/seeds/$(f)")
 TSAN_RUNS   = $(foreach t,$(TSAN_TESTS),tsan/$(t)=$(BUILD)/tsan/test/test_$(t))
-SHELL_RUNS  = cluster="test/shell/cluster.sh $(BUILD)/release/lode $(BUILD)/asan/test"
+SHELL_RUNS  = cluster="test/shell/cluster.sh $(BUILD)/release/lode $(BUILD)/asan/test" cluster_code="test/shell/cluster_code.sh $(BUILD)/release/lode"
 SHELL_RUNS += cli="test/shell/cli.sh $(BUILD)/release/lode" terminal="test/shell/terminal.sh $(BUILD)/release/lode"
 SHELL_RUNS += code="test/shell/code.sh $(BUILD)/release/lode" trust="test/shell/trust.sh $(BUILD)/release/lode"
 SHELL_RUNS += install="test/shell/install.sh" includes=tools/check-includes.sh format="tools/format.sh --check" docs=tools/check-docs.sh names="tools/check-names.sh $(BUILD)/release" \
@@ -133,6 +133,7 @@ test-cluster: deps-test
 	@$(MAKE) --no-print-directory -j2 all
 	@$(MAKE) --no-print-directory -j2 SAN=asan $(foreach t,model api api_read api_streams api_upkeep,$(BUILD)/asan/test/test_$(t))
 	@test/shell/cluster.sh $(BUILD)/release/lode $(BUILD)/asan/test
+	@test/shell/cluster_code.sh $(BUILD)/release/lode
 
 # Stores damaged from outside, by a program that knows only the command line: ROUNDS=1200 SEED=
 ROUNDS ?= 1200

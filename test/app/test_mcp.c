@@ -214,6 +214,108 @@ TEST(a_cancelled_request_is_never_answered) {
   end();
 }
 
+/* A client that gives up waiting for long work: the work goes on, and who asks for the same again gets its reply. */
+TEST(long_work_survives_a_clients_timeout) {
+  begin();
+  n_waiting = n_cancelled = 0;
+  calls = 0;
+  say("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"index\",\"arguments\":{\"force\":"
+      "false},\"_meta\":{\"progressToken\":\"a\"}}}");
+  say("{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/"
+      "call\",\"params\":{\"name\":\"search\",\"arguments\":{\"query\":"
+      "\"x\"}}}");
+  const char *reason = "\"reason\":\"McpError: MCP error -32001: Request timed out\"}}";
+  char line[400];
+  for (int id = 1; id <= 2; id++) {
+    snprintf(line, sizeof line,
+             "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":%d,%s", id, reason);
+    say(line);
+  }
+  CHECK(n_cancelled == 1 && cancelled[0] == 2); /* a short one is stopped */
+  sent.len = 0;
+  mcp_send_progress(waiting[0], STR_LIT("indexing"), 5, 10);
+  CHECK(sent.len == 0);
+  /* another call is another */
+  say("{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/"
+      "call\",\"params\":{\"name\":\"index\",\"arguments\":{\"force\":true}}}");
+  CHECK(n_waiting == 3);
+  say("{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"tools/call\",\"params\":{\"name\":\"index\",\"arguments\":{\"force\":"
+      "false},\"_meta\":{\"progressToken\":\"b\"}}}");
+  CHECK(n_waiting == 3);
+  sent.len = 0;
+  mcp_send_progress(waiting[0], STR_LIT("indexing"), 6, 10);
+  strbuf_addch(&sent, '\0');
+  CHECKF(strstr(sent.data, "\"progressToken\":\"b\"") != NULL, "%s", sent.data);
+  answer(0);
+  CHECKF(strstr(sent.data, "\"id\":4") != NULL, "%s", sent.data);
+  /* given up, ended before anybody asks again: nobody is told */
+  snprintf(line, sizeof line,
+           "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":3,%s", reason);
+  say(line);
+  answer(2);
+  CHECK(sent.len == 1);
+  answer(1);
+  CHECK(sent.len == 1 && mcp_in_flight(mcp) == 0);
+  end();
+}
+
+TEST(resources_are_calls_of_tools) {
+  begin();
+  n_waiting = n_cancelled = 0;
+  static const struct {
+    const char *uri, *tool, *arguments; /* tool NULL: refused */
+  } cases[] = {
+      {"lode://overview", "overview", "{}"},
+      {"lode://status", "status", "{\"check\":true}"},
+      {"lode://outline/src/a%20b.c", "outline", "{\"file\":\"src/a b.c\"}"},
+      {"lode://outline/100%", "outline", "{\"file\":\"100%\"}"},
+      {"lode://symbol/A.b", "symbol_definition", "{\"name\":\"A.b\"}"},
+      {"lode://outline/", NULL, NULL},
+      {"lode://outline/a%00b", NULL, NULL},
+      {"lode://outline/a%ffb", NULL, NULL},
+      {"lode://overview/x", NULL, NULL},
+      {"file:///etc/passwd", NULL, NULL},
+      {"", NULL, NULL},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char line[300];
+    size_t before = n_waiting;
+    snprintf(line, sizeof line,
+             "{\"jsonrpc\":\"2.0\",\"id\":%zu,\"method\":\"resources/read\",\"params\":{\"uri\":\"%s\"}}", i,
+             cases[i].uri);
+    say(line);
+    CHECKF((n_waiting > before) == (cases[i].tool != NULL), "%s", cases[i].uri);
+    if (!cases[i].tool) {
+      CHECKF(strstr(sent.data, "-32002") != NULL, "%s: %s", cases[i].uri, sent.data);
+      continue;
+    }
+    mcp_request *r = waiting[before];
+    CHECKF(strcmp(r->tool->name, cases[i].tool) == 0 &&
+               str_eq((lode_str){r->arguments.data, r->arguments.len}, str_of(cases[i].arguments)),
+           "%s: %s %.*s", cases[i].uri, r->tool->name, (int)r->arguments.len, r->arguments.data);
+  }
+  sent.len = 0;
+  mcp_respond(waiting[0],
+              STR_LIT("\"content\":[{\"type\":\"text\",\"text\":\"one\"},{\"type\":\"text\",\"text\":\"two\"}],"
+                      "\"isError\":false"));
+  strbuf_addch(&sent, '\0');
+  CHECKF(strstr(sent.data,
+                "\"contents\":[{\"uri\":\"lode://overview\",\"mimeType\":\"text/plain\",\"text\":\"one\\n\\ntwo\"}]"),
+         "%s", sent.data);
+  sent.len = 0;
+  mcp_respond(waiting[1], STR_LIT("\"content\":[{\"type\":\"text\",\"text\":\"NOT_FOUND: no\"}],\"isError\":true"));
+  strbuf_addch(&sent, '\0');
+  CHECKF(strstr(sent.data, "{\"code\":-32002,\"message\":\"NOT_FOUND: no\"}"), "%s", sent.data);
+  for (size_t i = 2; i < n_waiting; i++) {
+    sent.len = 0;
+    mcp_respond(waiting[i], STR_LIT("garbage"));
+    strbuf_addch(&sent, '\0');
+    CHECKF(strstr(sent.data, "-32603") != NULL, "%s", sent.data);
+  }
+  CHECK(mcp_in_flight(mcp) == 0);
+  end();
+}
+
 TEST(progress_only_grows_and_only_for_a_token) {
   begin();
   say(CALL("1", ",\"_meta\":{\"progressToken\":\"t\"}"));

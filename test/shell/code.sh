@@ -381,13 +381,13 @@ run 1 search closed_gate_cart --json -n 5; check "-n is not what was asked for" 
 run 0 search "open the gate for guests" --json; hasnt '"weak"'; silent "matches well"
 cd "$tmp/p" || exit 1
 
-# ---- A cluster has no project
+# ---- A cluster that does not answer (test/shell/cluster_code.sh has one that does)
 
 for words in 'search --exact x' 'search --regex x' 'search parse' 'context --name parse' 'index' 'watch --once' 'skipped'; do
   # shellcheck disable=SC2086
-  run 5 $words --store qdrant://127.0.0.1:1; says "lies in a folder, not in a cluster"; silent "was removed"
+  run 5 $words --store qdrant://127.0.0.1:1; says "no answer from"; silent "was removed"; silent "not brought up to date"
 done
-run 1 status --store qdrant://127.0.0.1:1 --json; has '"state":"not indexed"'
+run 1 status --store qdrant://127.0.0.1:1 --json; has '"state":"unreachable"'
 
 # ---- Reset
 

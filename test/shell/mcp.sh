@@ -52,7 +52,7 @@ session << 'EOF'
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"ping"}
 {"jsonrpc":"2.0","id":"three","method":"tools/list"}
-{"jsonrpc":"2.0","id":4,"method":"resources/list"}
+{"jsonrpc":"2.0","id":4,"method":"subscriptions/listen"}
 {"jsonrpc":"2.0","id":5,"method":"tools/list","params":{"cursor":"x"}}
 {"jsonrpc":"2.0","id":6,"method":"prompts/list"}
 {"jsonrpc":"2.0","id":7,"method":"prompts/get","params":{"name":"explain_module","arguments":{"path":"a\"b"}}}
@@ -68,7 +68,7 @@ has 8 'needs \"path\"'
 has 9 'there is no prompt \"no_such\"'
 has 10 '"code":-32602'
 has 1 '"protocolVersion":"2025-11-25"'
-has 1 '"capabilities":{"tools":{},"prompts":{}}'
+has 1 '"capabilities":{"tools":{},"prompts":{},"resources":{}}'
 has 2 '"result":{}'
 has '"three"' '"name":"symbol"'
 hasnt '"three"' outputSchema
@@ -77,6 +77,25 @@ has 4 '"code":-32601'
 has 5 '"code":-32602'
 check "nothing is opened before a tool is called: $(cat "$tmp/err")" [ ! -s "$tmp/err" ]
 check "nothing is written" [ ! -e .lode ]
+
+# Resources, before there is an index
+session << EOF
+{"jsonrpc":"2.0","id":1,"method":"resources/list"}
+{"jsonrpc":"2.0","id":2,"method":"resources/templates/list"}
+{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"lode://status"}}
+{"jsonrpc":"2.0","id":4,"method":"resources/read","params":{"uri":"lode://outline/nothing.c"}}
+{"jsonrpc":"2.0","id":5,"method":"resources/read","params":{"uri":"lode://nothing"}}
+{"jsonrpc":"2.0","id":6,"method":"resources/read","params":{"uri":7}}
+{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"uri":"lode://nothing",$modern}}
+EOF
+count 7
+has 1 '"uri":"lode://overview"'
+has 2 '"uriTemplate":"lode://outline/{+path}"'
+has 3 'state: not indexed'
+has 4 '"code":-32002'
+has 5 '"code":-32002'
+has 6 '"code":-32602'
+has 7 '"code":-32602'
 
 # Stateless
 session << EOF

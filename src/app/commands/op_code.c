@@ -31,7 +31,8 @@ lode_status op_code_locate(op_context *ctx, const char *start, project_info *pro
     TRY(project_of_store(project, ctx->folder, err));
   else
     TRY(project_locate(project, start, ctx->folder, err));
-  if (ctx->folder && !ctx->found) return LODE_OK;
+  /* a folder that the user named is trusted; beside a cluster, the project's own was found */
+  if (ctx->folder && !ctx->found && (!project->address || ctx->remote)) return LODE_OK;
   if (project->passed[0]) op_note(ctx, "%s", project->passed);
   bool writes = !ctx->settings || !ctx->settings->read_only;
   /* a worker leaves the trust list to its parent */
@@ -75,14 +76,14 @@ lode_status op_code_not_indexed(op_context *ctx, const project_info *project, lo
 
 lode_status op_code_open(op_context *ctx, const project_info *project, bool write, lode_store **store,
                          lode_error *err) {
-  op_open_options how = {.write = write, .create = write, .bulk = write, .folder = project->folder};
+  op_open_options how = {.write = write, .create = write, .bulk = write, .folder = project_store(project)};
   TRY(trust_check(&project->trust, err));
-  TRY(project_check_place(project, err));
   if (write)
     TRY(project_prepare(project, err));
   else if (!project_has_store(project))
     return op_code_not_indexed(ctx, project, err);
-  return ctx->open(ctx->opener, &how, store, err);
+  lode_status st = ctx->open(ctx->opener, &how, store, err);
+  return st == LODE_NOT_FOUND && project->address ? op_code_not_indexed(ctx, project, err) : st;
 }
 
 lode_status op_code_check_model(lode_str name, lode_error *err) {
@@ -308,35 +309,49 @@ static lode_status code_need_index(op_context *ctx, const project_info *project,
   return st;
 }
 
+/* Are there vectors of another model in the index, or none where the model makes some? */
+static lode_status code_has_other_model(op_context *ctx, const project_info *project, const lode_embedder *model,
+                                        bool *other, lode_error *err) {
+  lode_store *store = NULL;
+  lode_collection_list *list = NULL;
+  *other = false;
+  if (!project_has_store(project)) return LODE_OK;
+  lode_status st = op_code_open(ctx, project, false, &store, err);
+  if (st == LODE_NOT_FOUND && project->address) {
+    err_clear(err);
+    return LODE_OK;
+  }
+  if (st == LODE_OK) st = lode_collections(store, &list, err);
+  for (size_t i = 0; i < lode_collection_list_count(list); i++) {
+    const lode_collection_info *info = lode_collection_list_at(list, i);
+    if (!str_eq(info->name, STR_LIT(INDEXER_COLL_CODE))) continue;
+    *other =
+        !info->embedder.data != !model || (model && !str_eq(info->embedder, lode_embedder_info_of(model)->identity));
+  }
+  lode_collection_list_free(list);
+  if (store) ctx->release(ctx->opener, store);
+  return st;
+}
+
 /* Another model for the index: searches use the old vectors, with their model, until the new ones take their place. */
 static lode_status code_change_model(op_context *ctx, project_info *project, const op_index_args *args,
                                      op_code_index_options *run, lode_error *err) {
   lode_embedder *model = NULL;
-  lode_store *store = NULL;
-  lode_collection_list *list = NULL;
-  bool none = str_eq(args->model.text, STR_LIT("none"));
+  bool other;
   lode_status st;
   if (args->pending.on || args->remove.set)
     return err_set(err, LODE_INVALID, "--model is for the whole index: not with --pending or --remove");
   TRY(op_code_check_model(args->model.text, err));
-  if (!none) TRY(lode_embedder_open(args->model.text, NULL, &model, err));
+  if (!str_eq(args->model.text, STR_LIT("none"))) TRY(lode_embedder_open(args->model.text, NULL, &model, err));
   TRY_GOTO(trust_check(&project->trust, err));
+  TRY_GOTO(code_has_other_model(ctx, project, model, &other, err));
+  if (other) TRY_GOTO(project_need_folder(project, "another model in place of an index's", err));
   TRY_GOTO(config_set(&project->config, CONFIG_MODEL, args->model.text, err));
   TRY_GOTO(project_prepare(project, err));
   TRY_GOTO(config_save(&project->config, project->folder, err));
   op_code_allow(ctx, project, CONFIG_MODEL);
-  if (!project_has_store(project)) goto done;
-  TRY_GOTO(op_code_open(ctx, project, false, &store, err));
-  TRY_GOTO(lode_collections(store, &list, err));
-  for (size_t i = 0; i < lode_collection_list_count(list); i++) {
-    const lode_collection_info *info = lode_collection_list_at(list, i);
-    if (!str_eq(info->name, STR_LIT(INDEXER_COLL_CODE))) continue;
-    run->force = run->force || !info->embedder.data == !none ||
-                 (model && !str_eq(info->embedder, lode_embedder_info_of(model)->identity));
-  }
+  run->force = run->force || other;
 done:
-  lode_collection_list_free(list);
-  if (store) ctx->release(ctx->opener, store);
   lode_embedder_close(model);
   return st;
 }

@@ -182,19 +182,23 @@ done:
 /* Opening the store also finishes what a killed writer left, so that no file is moved or removed while its journal
  * is needed. A store that is not trusted is not opened, but removed or moved as it is. */
 static lode_status reset_store(reset_state *r, lode_error *err) {
-  op_open_options how = {.write = true, .brief = true, .folder = r->project.folder};
+  op_open_options how = {.write = true, .brief = true, .folder = project_store(&r->project)};
   lode_error why = {.record = LODE_NO_RECORD};
   lode_store *store = NULL;
   if (!project_has_store(&r->project)) return reset_clear_files(r, err);
   lode_status st = trust_check(&r->project.trust, &why);
   if (st == LODE_OK) st = r->ctx->open(r->ctx->opener, &how, &store, &why);
   if (st == LODE_OK) st = reset_count_others(r, store, &why);
-  if (st == LODE_OK && !r->all && r->others) {
+  if (st == LODE_OK && ((!r->all && r->others) || r->project.address)) {
     st = reset_clear_collections(r, store, err);
     r->ctx->release(r->ctx->opener, store);
     return st;
   }
   if (store) r->ctx->release(r->ctx->opener, store);
+  if (st != LODE_OK && r->project.address) {
+    if (err) *err = why;
+    return st;
+  }
   if (st == LODE_BUSY || st == LODE_READONLY || st == LODE_NOMEM) {
     if (err) *err = why;
     return st;
@@ -234,9 +238,12 @@ lode_status op_do_reset(op_context *ctx, const op_reset_args *args, lode_error *
     TRY_GOTO(err_set(err, LODE_REFUSED, "%.300s %s: name it with --store if it is to be removed", r.project.folder,
                      trust_foreign_reason(r.project.folder)));
   if (!ctx->folder) trust_examine(r.project.folder, false, &r.project.trust);
-  if (!files_is_dir(r.project.folder))
+  if (r.all) TRY_GOTO(project_need_folder(&r.project, "`lode reset all`", err));
+  if (r.project.address) {
+    TRY_GOTO(project_prepare(&r.project, err)); /* for the lock */
+  } else if (!files_is_dir(r.project.folder))
     TRY_GOTO(err_set(err, LODE_NOT_FOUND, "there is no index at %.300s", r.project.folder));
-  strbuf_addf(&what, "%s %s", r.all ? "everything that lode made in" : "the index in", r.project.folder);
+  strbuf_addf(&what, "%s %s", r.all ? "everything that lode made in" : "the index in", project_store(&r.project));
   strbuf_addch(&what, '\0');
   if (what.failed) TRY_GOTO(err_nomem(err));
   TRY_GOTO(op_confirm(ctx, args->yes.on, what.data, err));

@@ -260,6 +260,7 @@ static lode_status doctor_repair_store(doctor_state *d, const char *why) {
   strbuf kept = {0};
   project_job job = {.fd = -1};
   lode_status st;
+  if (d->project.address) return doctor_report(d, "store", DOCTOR_FAULT, "look at the cluster", "%s", why);
   if (!d->repair) return doctor_report(d, "store", DOCTOR_FAULT, "lode doctor --repair", "%s", why);
   TRY_GOTO(project_job_begin(&job, &d->project, PROJECT_JOB_INDEX, d->ctx->busy_ms ? d->ctx->busy_ms : 10000, d->err));
   TRY_GOTO(doctor_salvage(d, &report, &kept));

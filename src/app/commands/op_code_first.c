@@ -70,7 +70,7 @@ lode_status op_code_first_index(op_context *ctx, const project_info *project, bo
   *made = false;
   if (!ctx->command_line || ctx->remote || (ctx->settings && ctx->settings->read_only)) return LODE_OK;
   if (!project->root[0]) return LODE_OK;
-  if (trust_check(&project->trust, NULL) != LODE_OK || project_check_place(project, NULL) != LODE_OK) return LODE_OK;
+  if (trust_check(&project->trust, NULL) != LODE_OK || project->address) return LODE_OK;
   project_job_read(project->folder, PROJECT_JOB_INDEX, &job);
   if (job.running) return LODE_OK;
   TRY(first_measure(project, &size, err));

@@ -84,7 +84,8 @@ static lode_status refresh_judge_index(refresh_state *r, lode_store *store, bool
   } else if (files > REFRESH_MAX_FILES) {
     refresh_take_watcher(r);
   } else {
-    *look = r->project->root[0] != '\0';
+    /* of a cluster's index all files would be fetched; those of the answer are looked at in any case */
+    *look = r->project->root[0] != '\0' && !r->project->address;
   }
   return LODE_OK;
 }
@@ -133,10 +134,11 @@ static lode_status refresh_judge(refresh_state *r, lode_error *err) {
             (unsigned long long)index.pid, index.phase);
     return LODE_OK;
   }
-  TRY(op_code_open(r->ctx, r->project, false, &store, err));
-  lode_status st = refresh_judge_index(r, store, &look, err);
+  lode_status st = op_code_open(r->ctx, r->project, false, &store, err);
+  if (st == LODE_NOT_FOUND || (st == LODE_IO && r->project->address)) return LODE_OK; /* the same */
+  if (st == LODE_OK) st = refresh_judge_index(r, store, &look, err);
   if (st == LODE_OK && look) st = refresh_judge_tree(r, store, err);
-  r->ctx->release(r->ctx->opener, store);
+  if (store) r->ctx->release(r->ctx->opener, store);
   return st;
 }
 

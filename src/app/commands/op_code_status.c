@@ -161,6 +161,7 @@ static void status_put_job(op_context *ctx, const char *name, const project_job_
 
 static const char *status_state_of(const status_view *v) {
   if (v->damage.status == LODE_REFUSED && trust_check(&v->project.trust, NULL) != LODE_OK) return "untrusted";
+  if (v->damage.status == LODE_IO && v->project.address) return "unreachable";
   if (v->damage.status == LODE_NOT_FOUND) return v->index.running ? "indexing" : "not indexed";
   if (v->damage.status != LODE_OK) return v->damage.status == LODE_BUSY ? "busy" : "damaged";
   if (v->index.running) return "indexing";
@@ -229,12 +230,28 @@ static lode_status status_put_changes(op_context *ctx, status_view *v, lode_erro
   return LODE_OK;
 }
 
+/* On a cluster the tables of symbols are written one by one, and may be lost one by one: files say whether they have
+ * one. */
+static void status_put_missing_symbols(op_context *ctx, const status_view *v) {
+  lode_facet_list *list = NULL;
+  uint64_t there = v->symbols_info ? v->symbols_info->records : 0, wanted = 0;
+  if (!v->stamp.versions || !v->files) return;
+  if (lode_facets(v->files, STR_LIT("symbols"), (lode_str){0}, 2, &list, NULL) != LODE_OK) return;
+  for (size_t i = 0; i < lode_facet_list_count(list); i++) wanted += lode_facet_list_at(list, i)->count;
+  lode_facet_list_free(list);
+  if (wanted <= there) return;
+  op_row_count(ctx, "symbols_missing", wanted - there);
+  op_note(ctx, "symbols are partial: those of %llu files are missing; `lode index --force` makes them again",
+          (unsigned long long)(wanted - there));
+}
+
 static void status_put_numbers(op_context *ctx, status_view *v, bool skip, bool recount) {
   const lode_collection_info *code = v->code_info;
   status_put_count(ctx, "files", v->files_info, status_count_files(v));
   status_put_count(ctx, "chunks", code, code ? code->records : 0);
   status_put_count(ctx, "pending", code, code ? code->pending : 0);
   if (v->symbols_info) op_row_count(ctx, "symbols", v->symbols_info->records);
+  if (!skip) status_put_missing_symbols(ctx, v);
   if (v->quality_info) op_row_count(ctx, "quality_pending", v->quality_info->pending);
   if (!skip) {
     status_put_counts(ctx, v, "languages", v->files, "language", recount);
@@ -294,6 +311,7 @@ lode_status op_do_status(op_context *ctx, const op_status_args *args, lode_error
   if (st == LODE_OK && strcmp(status_state_of(&v), "unfinished") == 0)
     op_note(ctx, "the first run did not come to its end: `lode index` goes on from there");
   bool damaged = v.damage.status == LODE_CORRUPT;
+  if (strcmp(status_state_of(&v), "unreachable") == 0) ctx->nothing = true;
   status_view_release(ctx, &v);
   if (st == LODE_OK && damaged) ctx->damaged = true;
   return st;

@@ -16,6 +16,7 @@ typedef struct audit_state {
 static lode_status audit_open_colls(audit_state *a, lode_store *store, lode_error *err) {
   lode_collection_options plain = {0};
   a->colls.store = store;
+  if (a->repair) TRY(indexer_is_versioned(store, &a->colls.versioned, err));
   TRY(lode_collection_open(store, STR_LIT(INDEXER_COLL_CODE), &plain, &a->colls.code, err));
   TRY(lode_collection_open(store, STR_LIT(INDEXER_COLL_FILES), &plain, &a->colls.files, err));
   lode_status st = lode_collection_open(store, STR_LIT(INDEXER_COLL_QUALITY), &plain, &a->colls.quality, err);
@@ -26,13 +27,15 @@ static lode_status audit_open_colls(audit_state *a, lode_store *store, lode_erro
   return LODE_OK;
 }
 
-/* PATH#N */
-static bool audit_split_id(lode_str id, lode_str *path) {
-  size_t at = id.len;
-  while (at && id.data[at - 1] >= '0' && id.data[at - 1] <= '9') at--;
-  if (at == id.len || at < 2 || id.data[at - 1] != '#') return false;
-  *path = (lode_str){id.data, at - 1};
-  return true;
+/* The file that a chunk belongs to, NULL: none. *young: of no file yet, perhaps: somebody is writing it. */
+static indexer_file_entry *audit_file_of(audit_state *a, lode_str id, bool *young) {
+  indexer_version version;
+  lode_str path;
+  *young = false;
+  if (!indexer_chunk_id_parse(id, &path, &version)) return NULL;
+  *young = indexer_version_age_ms(&version) < INDEXER_VERSION_ORPHAN_MS;
+  indexer_file_entry *known = indexer_file_table_find(&a->file_table, path);
+  return known && indexer_version_eq(&known->file.version, &version) ? known : NULL;
 }
 
 static lode_status audit_delete(lode_collection *c, const lode_str *ids, size_t n, lode_error *err) {
@@ -49,12 +52,13 @@ static lode_status audit_chunks(audit_state *a, lode_error *err) {
     size_t n = 0;
     TRY(lode_get(a->colls.code, &request, &rows, err));
     for (size_t i = 0; i < lode_result_count(rows); i++) {
-      lode_str id = lode_result_at(rows, i)->id, path;
-      indexer_file_entry *known = audit_split_id(id, &path) ? indexer_file_table_find(&a->file_table, path) : NULL;
+      lode_str id = lode_result_at(rows, i)->id;
+      bool young;
+      indexer_file_entry *known = audit_file_of(a, id, &young);
       a->audit->chunks++;
       if (known)
         a->counts[known - a->file_table.items]++;
-      else
+      else if (!young)
         orphans[n++] = id;
     }
     a->audit->orphans += n;
@@ -71,12 +75,34 @@ static lode_status audit_chunks(audit_state *a, lode_error *err) {
   return LODE_OK;
 }
 
+/* Has the file another version by now, or one that may be about to be replaced? Then what was counted says nothing. */
+static lode_status audit_is_moving(const audit_state *a, const indexer_file_entry *known, bool *moving,
+                                   lode_error *err) {
+  lode_get_request get = {.select = {.ids = &known->path, .n_ids = 1}, .include = LODE_METADATA};
+  lode_result *rows = NULL;
+  json_doc json = {0};
+  indexer_file_state now;
+  *moving = false;
+  if (!known->file.version.text[0]) return LODE_OK;
+  TRY(lode_get(a->colls.files, &get, &rows, err));
+  const lode_row *row = lode_result_at(rows, 0);
+  bool same = row && indexer_file_state_parse(row->metadata, &json, &now) &&
+              indexer_version_eq(&now.version, &known->file.version);
+  *moving = !same || indexer_version_age_ms(&now.version) < INDEXER_VERSION_ORPHAN_MS;
+  json_release(&json);
+  lode_result_free(rows);
+  return LODE_OK;
+}
+
 static lode_status audit_files(audit_state *a, lode_error *err) {
+  bool moving;
   for (size_t i = 0; i < a->file_table.n; i++) {
     indexer_file_entry *known = &a->file_table.items[i];
     uint32_t max = a->counts[i] > known->file.chunks ? a->counts[i] : known->file.chunks;
     a->audit->files++;
     if (a->counts[i] == known->file.chunks) continue;
+    TRY(audit_is_moving(a, known, &moving, err));
+    if (moving) continue;
     a->audit->short_files++;
     if (!a->repair) continue;
     /* Numbers beyond the count are possible when chunks in the middle are lost */

@@ -9,7 +9,7 @@
 typedef struct indexer_audit {
   uint64_t files, chunks;
   uint64_t short_files; /* files with a different number of chunks than recorded */
-  uint64_t orphans;     /* chunks without a record of their file */
+  uint64_t orphans;     /* chunks without a record of their file, or of a version that it does not have */
   uint64_t unpaired;    /* difference between the numbers of chunks and of second vectors */
   uint64_t mended;      /* files and chunks removed by `repair` */
 } indexer_audit;

@@ -150,14 +150,6 @@ static lode_status indexer_record_finish(strbuf *buf, mem_arena *arena, lode_str
   return LODE_OK;
 }
 
-lode_status indexer_chunk_id(strbuf *buf, lode_str path, size_t i, lode_error *err) {
-  buf->len = 0;
-  strbuf_add(buf, path.data, path.len);
-  strbuf_addf(buf, "#%zu", i);
-  strbuf_addch(buf, '\0');
-  return buf->failed ? err_nomem(err) : LODE_OK;
-}
-
 lode_status indexer_record_make(const indexer_chunk_source *source, size_t i, mem_arena *arena, indexer_record *out,
                                 lode_error *err) {
   const chunk_item *c = &source->chunks->items[i];
@@ -165,7 +157,7 @@ lode_status indexer_record_make(const indexer_chunk_source *source, size_t i, me
   strbuf buf = {0};
   lode_status st;
   memset(out, 0, sizeof *out);
-  TRY_GOTO(indexer_chunk_id(&buf, source->path, i, err));
+  TRY_GOTO(indexer_chunk_id(&buf, source->path, NULL, i, err));
   buf.len--;
   TRY_GOTO(indexer_record_finish(&buf, arena, &out->id, err));
   buf.len = 0;
@@ -325,6 +317,8 @@ void indexer_file_state_put(strbuf *out, const indexer_file_state *s, const char
               (long long)s->at_ms);
   if (s->skip != SCAN_SKIP_NONE) strbuf_addf(out, ",\"skip\":\"%s\"", scan_skip_name(s->skip));
   if (s->masked) strbuf_addf(out, ",\"masked\":%u", s->masked);
+  if (s->version.text[0])
+    strbuf_addf(out, ",\"version\":\"%s\"%s", s->version.text, s->symbols ? ",\"symbols\":true" : "");
   strbuf_addch(out, '}');
 }
 
@@ -359,5 +353,7 @@ bool indexer_file_state_parse(lode_str metadata, json_doc *json, indexer_file_st
   s->masked =
       indexer_record_json_number(json, "masked", &masked) && masked > 0 && masked <= UINT32_MAX ? (uint32_t)masked : 0;
   s->skip = scan_skip_parse(indexer_record_json_text(json, "skip"));
+  indexer_version_parse(&s->version, indexer_record_json_text(json, "version"));
+  s->symbols = json_get(json, 0, STR_LIT("symbols")) != 0;
   return true;
 }

@@ -2,7 +2,8 @@
 /* code_record.h - how chunks and files are stored: names of collections, ids, metadata, documents; writing and
  * parsing them.
  *
- * Collection "code" has a record for each chunk. Its id is PATH#N (the N-th chunk of the file, from 0). Its document
+ * Collection "code" has a record for each chunk. Its id is PATH#N (the N-th chunk of the file, from 0), on a cluster
+ * PATH@VERSION#N (file_version.h). Its document
  * is what the text index sees: a head (path; enclosing names and its own; the signature of a continued definition;
  * members) followed by the chunk's own text. Its metadata:
  *   path      bytes that are not UTF-8 are escaped as \xHH
@@ -20,6 +21,7 @@
  *   language, size, mtime and ctime (ns), inode, hash (digest of its bytes), chunks (how many), at (ms, when it was
  *             read)
  *   skip      why it has no chunks, if the reason is in its text
+ *   version   which chunks are its own, in a store without transactions (file_version.h); symbols, true: it has a table
  *   masked    how many secrets were masked, if any (mask.h); documents and vectors are made from the masked text
  * Collection "quality" has the ids of "code", with a second vector for each.
  * Collection "code.symbols" has a record for each file that was parsed by a grammar. Its id is the path. Its metadata:
@@ -31,6 +33,7 @@
 
 #include "scan/files.h"
 #include "indexer/digest.h"
+#include "indexer/file_version.h"
 #include "base/json.h"
 #include "chunk/chunk.h"
 #include "scan/scan.h"
@@ -76,8 +79,6 @@ LODE_MUST lode_status indexer_outline_make(const indexer_chunk_source *source, s
 void indexer_symbols_put(strbuf *out, const lang_info *language, lode_str table);
 /* The table and the language of such a record; strings are in json. False when it has another form. */
 LODE_MUST bool indexer_symbols_parse(lode_str metadata, json_doc *json, lode_str *table, const lang_info **language);
-/* Sets buf to PATH#N, NUL-terminated. */
-LODE_MUST lode_status indexer_chunk_id(strbuf *buf, lode_str path, size_t i, lode_error *err);
 
 /* A parsed chunk record. Strings point into `json`. */
 typedef struct indexer_chunk_view {
@@ -114,6 +115,8 @@ typedef struct indexer_file_state {
   uint8_t hash[INDEXER_DIGEST_BYTES];
   uint32_t chunks, masked; /* masked: number of secrets in it */
   scan_skip skip;          /* why it has no chunks */
+  indexer_version version; /* of its chunks; none in a store with transactions */
+  bool symbols;            /* with a version: it has a table of symbols */
 } indexer_file_state;
 
 /* Is the file unchanged since, judging by stat? mtime can be set back by anyone (touch -r), ctime cannot. */

@@ -26,6 +26,7 @@ void indexer_stamp_parse(lode_str metadata, indexer_stamp *stamp) {
     stamp->scanned_ms = stamp_get_number(&json, 0, "scanned_ms");
     stamp->took_ms = stamp_get_number(&json, 0, "took_ms");
     stamp->masked = stamp_get_number(&json, 0, "masked");
+    stamp->versions = stamp_get_number(&json, 0, "versions") != 0;
     stamp_get_text(&json, "secrets", stamp->secrets, sizeof stamp->secrets);
     stamp_get_text(&json, "lode", stamp->lode, sizeof stamp->lode);
     stamp_get_text(&json, "root", stamp->root, sizeof stamp->root);
@@ -46,7 +47,8 @@ void indexer_stamp_put(strbuf *out, const indexer_stamp *s) {
   json_put_string(out, str_of(s->root));
   strbuf_addstr(out, ",\"secrets\":");
   json_put_string(out, str_of(s->secrets));
-  strbuf_addf(out, ",\"masked\":%llu,\"skipped\":{", (unsigned long long)s->masked);
+  strbuf_addf(out, ",\"masked\":%llu%s,\"skipped\":{", (unsigned long long)s->masked,
+              s->versions ? ",\"versions\":1" : "");
   for (size_t i = 1; i < SCAN_SKIP_COUNT; i++) {
     if (!s->skipped[i]) continue;
     strbuf_addf(out, "%s\"%s\":%llu", first ? "" : ",", scan_skip_name((scan_skip)i),

@@ -14,6 +14,7 @@ typedef struct indexer_stamp {
   uint64_t took_ms;                  /* duration of that run */
   uint64_t skipped[SCAN_SKIP_COUNT]; /* by that run */
   uint64_t masked;                   /* secrets in all files that were masked, as of that run */
+  bool versions;                     /* files have versions: file_version.h */
   char secrets[32];                  /* mask policy and version of the last run over all files: "mask@2" */
   char lode[32];                     /* version of the program */
   char root[1024];                   /* where the tree was */

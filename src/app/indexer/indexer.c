@@ -2,6 +2,7 @@
 /* indexer.c - one run: walk, index, remove, switch, embed; see indexer.h. */
 #include "indexer/indexer_internal.h"
 
+#include "indexer/audit.h"
 #include "indexer/fill_vectors.h"
 
 #include <stdio.h>
@@ -258,12 +259,24 @@ static lode_status indexer_write_stamp(indexer_ctx *x, bool whole, uint64_t star
     memcpy(s->skipped, x->report->skipped, sizeof s->skipped);
     s->masked = x->report->masked;
     indexer_stamp_secrets(&x->project->config, s->secrets);
-    x->recheck = false;
+    x->recheck = x->rewrite = false;
   }
   snprintf(s->lode, sizeof s->lode, "%s", lode_version());
   snprintf(s->root, sizeof s->root, "%s",
            utf8_valid(x->project->root, strlen(x->project->root)) ? x->project->root : "");
   return indexer_save_stamp(x, err);
+}
+
+/* Removes what writers that died have left, and has the next run read again what was lost. Only looks where the number
+ * of chunks is not the files'. */
+static lode_status indexer_sweep(indexer_ctx *x, lode_error *err) {
+  uint64_t wanted = 0, there;
+  indexer_audit audit;
+  if (!x->colls.versioned) return LODE_OK;
+  for (size_t i = 0; i < x->file_table.n; i++)
+    if (!x->file_table.items[i].gone) wanted += x->file_table.items[i].file.chunks;
+  TRY(lode_count(x->colls.code, &there, err));
+  return there == wanted ? LODE_OK : indexer_audit_run(x->store, true, indexer_progress(x), &audit, err);
 }
 
 static bool indexer_changed_anything(const indexer_report *r) {
@@ -279,6 +292,7 @@ static lode_status indexer_finish(indexer_ctx *x, bool whole, uint64_t started, 
   TRY(indexer_switch_over(x, err));
   if (indexer_changed_anything(x->report) && (whole || !x->options.stays))
     TRY(lode_optimize(x->store, indexer_progress(x), err));
+  if (whole) TRY(indexer_sweep(x, err));
   before = indexer_now_ms();
   TRY(indexer_embed_pending(x, err));
   x->report->embed_ms += indexer_now_ms() - before;
@@ -298,7 +312,7 @@ lode_status indexer_run(indexer_ctx *x, const lode_str *paths, size_t n_paths, i
   x->report = report;
   x->notes = x->seen = 0;
   mem_arena_init(&x->todo.arena, 0);
-  if (x->rebuild) paths = NULL; /* a rebuild covers everything: it replaces all that was there */
+  if (x->rebuild || x->rewrite) paths = NULL; /* a rebuild covers everything: it replaces all that was there */
   report->vectorless = !x->embedder;
   TRY_GOTO(indexer_scan(x, paths, n_paths, err));
   walked = indexer_now_ms();
@@ -317,7 +331,7 @@ done:
 
 lode_status indexer_remove(indexer_ctx *x, lode_str path, indexer_report *report, lode_error *err) {
   lode_status st;
-  if (x->rebuild) TRY(indexer_run(x, NULL, 0, report, err));
+  if (x->rebuild || x->rewrite) TRY(indexer_run(x, NULL, 0, report, err));
   memset(report, 0, sizeof *report);
   x->report = report;
   mem_arena_init(&x->todo.arena, 0);

@@ -47,11 +47,12 @@ static lode_status indexer_batch_add_id(indexer_batch_ids *ids, lode_str id, lod
   return LODE_OK;
 }
 
-static lode_status indexer_batch_add_chunk_ids(indexer_batch_ids *ids, lode_str path, size_t n, lode_error *err) {
+static lode_status indexer_batch_add_chunk_ids(indexer_batch_ids *ids, lode_str path, const indexer_file_state *file,
+                                               lode_error *err) {
   strbuf id = {0};
   lode_status st = LODE_OK;
-  for (size_t i = 0; i < n && st == LODE_OK; i++) {
-    st = indexer_chunk_id(&id, path, i, err);
+  for (size_t i = 0; i < file->chunks && st == LODE_OK; i++) {
+    st = indexer_chunk_id(&id, path, &file->version, i, err);
     if (st == LODE_OK) st = indexer_batch_add_id(ids, (lode_str){id.data, id.len - 1}, err);
   }
   strbuf_release(&id);
@@ -157,7 +158,21 @@ typedef struct indexer_batch_records {
   size_t n;
 } indexer_batch_records;
 
-static lode_status indexer_batch_chunk_records(indexer_batch *b, const indexer_batch_saved_vectors *k,
+/* Gives a record the id of its file's version. */
+static lode_status indexer_batch_name_record(const indexer_file *file, size_t i, mem_arena *arena, lode_str *id,
+                                             lode_error *err) {
+  strbuf text = {0};
+  *id = file->records[i].id;
+  if (!file->state.version.text[0]) return LODE_OK;
+  lode_status st = indexer_chunk_id(&text, file->task->path, &file->state.version, i, err);
+  char *copy = st == LODE_OK ? mem_arena_copy(arena, text.data, text.len) : NULL;
+  if (copy) *id = (lode_str){copy, text.len - 1};
+  if (st == LODE_OK && !copy) st = err_nomem(err);
+  strbuf_release(&text);
+  return st;
+}
+
+static lode_status indexer_batch_chunk_records(indexer_batch *b, const indexer_batch_saved_vectors *k, mem_arena *arena,
                                                indexer_batch_records *code, indexer_batch_records *quality,
                                                lode_error *err) {
   code->v = mem_calloc(b->chunks, sizeof *code->v);
@@ -169,8 +184,10 @@ static lode_status indexer_batch_chunk_records(indexer_batch *b, const indexer_b
       const indexer_record *r = &file->records[i];
       const indexer_batch_saved_vector *old = indexer_batch_find_saved(k, r->hash);
       lode_record *to = &code->v[code->n++], *second = &quality->v[quality->n++];
-      *to = (lode_record){.id = r->id, .document = r->document, .metadata = r->metadata};
-      *second = (lode_record){.id = r->id};
+      lode_str id;
+      TRY(indexer_batch_name_record(file, i, arena, &id, err));
+      *to = (lode_record){.id = id, .document = r->document, .metadata = r->metadata};
+      *second = (lode_record){.id = id};
       if (file->vectors) {
         to->vector = file->vectors + i * b->dimension;
         to->dimension = b->dimension;
@@ -199,7 +216,8 @@ static lode_status indexer_batch_file_records(const indexer_batch *b, mem_arena 
   if (!files->v) return err_nomem(err);
   for (size_t i = 0; i < b->n; i++) {
     const indexer_file *f = b->files[i];
-    if (!indexer_batch_has_state(f)) continue;
+    /* a record that is written again could bring back a version that another writer has replaced meanwhile */
+    if (!indexer_batch_has_state(f) || (f->same && b->colls->versioned)) continue;
     text.len = 0;
     indexer_file_state_put(&text, &f->state, f->language->name);
     char *copy = text.failed ? NULL : mem_arena_copy(arena, text.data, text.len);
@@ -238,7 +256,7 @@ static lode_status indexer_batch_list_old(const indexer_batch *b, indexer_batch_
   for (size_t i = 0; i < b->n; i++) {
     const indexer_file *f = b->files[i];
     if (!f->task->known || !indexer_batch_is_rewritten(f)) continue;
-    TRY(indexer_batch_add_chunk_ids(&w->old_chunks, f->task->path, f->task->old.chunks, err));
+    TRY(indexer_batch_add_chunk_ids(&w->old_chunks, f->task->path, &f->task->old, err));
     TRY(indexer_batch_add_id(&w->old_files, f->task->path, err));
   }
   return LODE_OK;
@@ -301,32 +319,120 @@ static lode_status indexer_batch_note_files(indexer_batch *b, lode_error *err) {
   return LODE_OK;
 }
 
-lode_status indexer_batch_flush(indexer_batch *b, lode_error *err) {
+/* ---- Without transactions: versions ---- */
+
+lode_status indexer_is_versioned(lode_store *store, bool *versioned, lode_error *err) {
+  lode_txn *txn = NULL;
+  lode_status st = lode_begin(store, &txn, err);
+  *versioned = st == LODE_UNSUPPORTED;
+  if (st == LODE_OK) lode_rollback(txn);
+  if (st == LODE_UNSUPPORTED || st == LODE_BUSY) err_clear(err); /* who waits for a lock has them */
+  return st == LODE_UNSUPPORTED || st == LODE_BUSY ? LODE_OK : st;
+}
+
+static lode_status indexer_batch_make_versions(indexer_batch *b, lode_error *err) {
+  for (size_t i = 0; i < b->n; i++) {
+    indexer_file *f = b->files[i];
+    if (!indexer_batch_is_rewritten(f)) continue;
+    TRY(indexer_version_make(&f->state.version, err));
+    f->state.symbols = f->symbols.len != 0;
+  }
+  return LODE_OK;
+}
+
+/* The chunks to be deleted are those of the records as they are now: others write, too. */
+static lode_status indexer_batch_list_current(const indexer_batch *b, indexer_batch_txn *w, lode_error *err) {
+  lode_get_request get = {.include = LODE_METADATA};
+  lode_str *paths = mem_calloc(b->n, sizeof *paths);
+  lode_result *rows = NULL;
+  json_doc json = {0};
+  lode_status st = paths ? LODE_OK : err_nomem(err);
+  get.select.ids = paths;
+  for (size_t i = 0; i < b->n && st == LODE_OK; i++) {
+    const indexer_file *f = b->files[i];
+    if (!indexer_batch_is_rewritten(f)) continue;
+    paths[get.select.n_ids++] = f->task->path;
+    if (!f->symbols.len) st = indexer_batch_add_id(&w->old_files, f->task->path, err);
+  }
+  if (st == LODE_OK && get.select.n_ids) st = lode_get(b->colls->files, &get, &rows, err);
+  for (size_t i = 0; i < lode_result_count(rows) && st == LODE_OK; i++) {
+    indexer_file_state state;
+    if (indexer_file_state_parse(lode_result_at(rows, i)->metadata, &json, &state))
+      st = indexer_batch_add_chunk_ids(&w->old_chunks, lode_result_at(rows, i)->id, &state, err);
+  }
+  json_release(&json);
+  lode_result_free(rows);
+  mem_free(paths);
+  return st;
+}
+
+/* The records of the files are what readers go by: all that they name is there before, and what they named until then
+ * goes after. */
+static lode_status indexer_batch_write_versions(const indexer_batch *b, indexer_batch_txn *w, lode_error *err) {
+  const indexer_colls *s = b->colls;
+  uint64_t start = os_api->now_ns();
+  if (w->code.n) TRY(lode_upsert(s->code, NULL, w->code.v, w->code.n, NULL, err));
+  if (s->quality && w->quality.n) TRY(lode_upsert(s->quality, NULL, w->quality.v, w->quality.n, NULL, err));
+  if (s->symbols && w->symbols.n) TRY(lode_upsert(s->symbols, NULL, w->symbols.v, w->symbols.n, NULL, err));
+  if (os_api->now_ns() - start > INDEXER_VERSION_WRITE_MS * UINT64_C(1000000))
+    return err_set(err, LODE_BUSY, "the store took longer than %d s to write a batch: run `lode index` again",
+                   INDEXER_VERSION_WRITE_MS / 1000);
+  if (w->files.n) TRY(lode_upsert(s->files, NULL, w->files.v, w->files.n, NULL, err));
+  TRY(indexer_batch_delete_ids(s->code, NULL, &w->old_chunks, err));
+  TRY(indexer_batch_delete_ids(s->quality, NULL, &w->old_chunks, err));
+  return indexer_batch_delete_ids(s->symbols, NULL, &w->old_files, err);
+}
+
+/* ---- A batch ---- */
+
+static lode_status indexer_batch_make(indexer_batch *b, indexer_batch_txn *w, lode_error *err) {
+  mem_arena_init(&w->arena, 0);
+  mem_arena_init(&w->old_chunks.arena, 0);
+  mem_arena_init(&w->old_files.arena, 0);
+  if (b->colls->versioned) TRY(indexer_batch_make_versions(b, err));
+  TRY(b->colls->versioned ? indexer_batch_list_current(b, w, err) : indexer_batch_list_old(b, w, err));
+  TRY(indexer_batch_save_vectors(b, &w->old_chunks, &w->saved, err));
+  TRY(indexer_batch_chunk_records(b, &w->saved, &w->arena, &w->code, &w->quality, err));
+  TRY(indexer_batch_file_records(b, &w->arena, &w->files, err));
+  return indexer_batch_symbol_records(b, &w->symbols, err);
+}
+
+static void indexer_batch_txn_release(indexer_batch_txn *w) {
+  mem_free(w->code.v);
+  mem_free(w->quality.v);
+  mem_free(w->files.v);
+  mem_free(w->symbols.v);
+  indexer_batch_saved_release(&w->saved);
+  indexer_batch_ids_release(&w->old_chunks);
+  indexer_batch_ids_release(&w->old_files);
+  mem_arena_release(&w->arena);
+}
+
+static lode_status indexer_batch_write(indexer_batch *b, bool *again, lode_error *err) {
   indexer_batch_txn w = {0};
-  lode_status st;
+  uint64_t reused = b->reused;
+  lode_status st = indexer_batch_make(b, &w, err);
+  *again = false;
+  if (st == LODE_OK && b->colls->versioned) {
+    st = indexer_batch_write_versions(b, &w, err);
+    *again = st == LODE_BUSY;
+    if (*again) b->reused = reused;
+  } else if (st == LODE_OK) {
+    for (int tries = 0;
+         (st = indexer_batch_write_all(b, &w, false, err)) == LODE_BUSY && tries < INDEXER_BATCH_MAX_TRIES; tries++) {}
+    if (st == LODE_EXISTS || st == LODE_REFUSED) st = indexer_batch_write_all(b, &w, true, err);
+  }
+  indexer_batch_txn_release(&w);
+  return st;
+}
+
+lode_status indexer_batch_flush(indexer_batch *b, lode_error *err) {
+  bool again = true;
+  lode_status st = LODE_OK;
   if (b->n == 0) return LODE_OK;
-  mem_arena_init(&w.arena, 0);
-  mem_arena_init(&w.old_chunks.arena, 0);
-  mem_arena_init(&w.old_files.arena, 0);
-  TRY_GOTO(indexer_batch_list_old(b, &w, err));
-  TRY_GOTO(indexer_batch_save_vectors(b, &w.old_chunks, &w.saved, err));
-  TRY_GOTO(indexer_batch_chunk_records(b, &w.saved, &w.code, &w.quality, err));
-  TRY_GOTO(indexer_batch_file_records(b, &w.arena, &w.files, err));
-  TRY_GOTO(indexer_batch_symbol_records(b, &w.symbols, err));
-  for (int tries = 0; (st = indexer_batch_write_all(b, &w, false, err)) == LODE_BUSY && tries < INDEXER_BATCH_MAX_TRIES;
-       tries++) {}
-  if (st == LODE_EXISTS || st == LODE_REFUSED) st = indexer_batch_write_all(b, &w, true, err);
+  for (int tries = 0; again && tries < INDEXER_BATCH_MAX_TRIES; tries++) st = indexer_batch_write(b, &again, err);
   if (st == LODE_OK) st = indexer_batch_note_files(b, err);
-done:
   indexer_batch_empty(b);
-  mem_free(w.code.v);
-  mem_free(w.quality.v);
-  mem_free(w.files.v);
-  mem_free(w.symbols.v);
-  indexer_batch_saved_release(&w.saved);
-  indexer_batch_ids_release(&w.old_chunks);
-  indexer_batch_ids_release(&w.old_files);
-  mem_arena_release(&w.arena);
   return st;
 }
 
@@ -336,13 +442,14 @@ static lode_status indexer_batch_remove_ids(const indexer_colls *s, const indexe
                                             const indexer_batch_ids *files, lode_error *err) {
   lode_txn *txn = NULL;
   lode_status st;
-  TRY(lode_begin(s->store, &txn, err));
-  TRY_GOTO(indexer_batch_delete_ids(s->code, txn, chunks, err));
-  TRY_GOTO(indexer_batch_delete_ids(s->quality, txn, chunks, err));
+  if (!s->versioned) TRY(lode_begin(s->store, &txn, err));
+  /* the files first: without their records, nobody takes the chunks for theirs */
   TRY_GOTO(indexer_batch_delete_ids(s->files, txn, files, err));
   TRY_GOTO(indexer_batch_delete_ids(s->symbols, txn, files, err));
+  TRY_GOTO(indexer_batch_delete_ids(s->code, txn, chunks, err));
+  TRY_GOTO(indexer_batch_delete_ids(s->quality, txn, chunks, err));
 done:
-  return indexer_batch_end(txn, st, err);
+  return txn ? indexer_batch_end(txn, st, err) : st;
 }
 
 lode_status indexer_remove_files(const indexer_colls *colls, indexer_file_table *file_table, indexer_file_entry **files,
@@ -354,7 +461,7 @@ lode_status indexer_remove_files(const indexer_colls *colls, indexer_file_table 
     mem_arena_init(&chunks.arena, 0);
     mem_arena_init(&paths.arena, 0);
     for (; end < n && chunks.n + paths.n < INDEXER_BATCH_REMOVE_IDS && st == LODE_OK; end++) {
-      st = indexer_batch_add_chunk_ids(&chunks, files[end]->path, files[end]->file.chunks, err);
+      st = indexer_batch_add_chunk_ids(&chunks, files[end]->path, &files[end]->file, err);
       if (st == LODE_OK) st = indexer_batch_add_id(&paths, files[end]->path, err);
     }
     if (st == LODE_OK) st = indexer_batch_remove_ids(colls, &chunks, &paths, err);

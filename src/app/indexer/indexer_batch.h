@@ -2,7 +2,8 @@
 /* indexer_batch.h - writes what a pipeline has produced, several files per transaction.
  *
  * One transaction deletes the old chunks of each file and adds the new ones, in "code" and in "quality" (if there is
- * one), and updates the file's state and its table of symbols. A vector that exists for the same text is kept. */
+ * one), and updates the file's state and its table of symbols. A vector that exists for the same text is kept.
+ * In a store without transactions the same comes true for each file by versions (file_version.h). */
 #ifndef LODE_INDEXER_INDEXER_BATCH_H
 #define LODE_INDEXER_INDEXER_BATCH_H
 
@@ -12,7 +13,10 @@
 typedef struct indexer_colls {
   lode_store *store;
   lode_collection *code, *files, *quality, *symbols;
+  bool versioned; /* the store has no transactions: files have versions (file_version.h) */
 } indexer_colls;
+/* Does the store lack transactions? */
+LODE_MUST lode_status indexer_is_versioned(lode_store *store, bool *versioned, lode_error *err);
 
 typedef struct indexer_batch {
   const indexer_colls *colls;

@@ -35,6 +35,7 @@ struct indexer_ctx {
   bool own_embedder, instant; /* instant: the model is fast enough to embed in the first pass */
   indexer_colls colls;
   lode_collection *old_code, *old_quality; /* during a rebuild: donors of vectors */
+  bool rewrite;         /* everything is made again in place, file by file: the store cannot switch collections */
   bool recheck;         /* the index was made with another mask policy or version: read all files again, once */
   bool rebuild, donate; /* rebuild: into new collections; donate: vectors of old_code are from the same model */
   bool other_model; /* a rebuild of an index with vectors of another model, which serve until all new ones are there */

@@ -186,7 +186,7 @@ void indexer_close_colls(indexer_ctx *x) {
   if (x->colls.symbols) lode_collection_close(x->colls.symbols);
   if (x->old_code) lode_collection_close(x->old_code);
   if (x->old_quality) lode_collection_close(x->old_quality);
-  x->colls = (indexer_colls){0};
+  x->colls = (indexer_colls){.versioned = x->colls.versioned};
   x->old_code = x->old_quality = NULL;
 }
 
@@ -249,9 +249,25 @@ static lode_status indexer_drop_remains(indexer_ctx *x, indexer_found *f, lode_e
   return indexer_inspect(x, f, err);
 }
 
+/* A store that cannot switch collections in one moment is rebuilt in place, file by file, for those who search it
+ * meanwhile. Vectors of two models cannot stand side by side in a collection. */
+static lode_status indexer_rebuild_in_place(indexer_ctx *x, const indexer_found *f, lode_error *err) {
+  lode_str mine = x->embedder ? lode_embedder_info_of(x->embedder)->identity : (lode_str){0};
+  if (mine.len && f->embedder[0] && !str_eq(mine, str_of(f->embedder)))
+    return err_set(err, LODE_UNSUPPORTED,
+                   "the index on the cluster has vectors of %.150s, and this run makes those of %.*s: a cluster cannot "
+                   "change from one to the other while it is searched; index under another name "
+                   "(qdrant://HOST:PORT/NAME), then remove this index with `lode reset index`",
+                   f->embedder, (int)mine.len, mine.data);
+  x->rebuild = false;
+  x->rewrite = true;
+  return LODE_OK;
+}
+
 lode_status indexer_prepare_colls(indexer_ctx *x, lode_error *err) {
   char secrets[32];
   indexer_found f;
+  TRY(indexer_is_versioned(x->store, &x->colls.versioned, err));
   TRY(indexer_inspect(x, &f, err));
   bool no_chunks = f.files && f.stamp.indexed_ms && !f.code, torn = f.records && !(f.files && f.symbols);
   if (no_chunks || torn) indexer_note(x, "a collection of the index was dropped: everything is indexed again");
@@ -263,6 +279,7 @@ lode_status indexer_prepare_colls(indexer_ctx *x, lode_error *err) {
     indexer_note(x, "this lode cuts files in another way than the one that made the index: it is rebuilt");
   else if (newer && !x->options.force)
     indexer_note(x, "this lode has a newer model than the one that made the vectors: the index is rebuilt");
+  if (x->rebuild && x->colls.versioned) TRY(indexer_rebuild_in_place(x, &f, err));
   if (!x->rebuild) TRY(indexer_check_model(x, &f, err));
   x->stamp = f.stamp;
   indexer_stamp_secrets(&x->project->config, secrets);
@@ -271,8 +288,12 @@ lode_status indexer_prepare_colls(indexer_ctx *x, lode_error *err) {
     indexer_note(x, "secrets are treated in another way than when the index was made: all files are looked at again");
   if (x->rebuild) TRY(indexer_open_donors(x, &f, err));
   TRY(indexer_open_colls(x, &f, err));
-  if (x->rebuild || f.records || f.stamp.revision == INDEXER_REVISION) return LODE_OK;
-  /* Saved at the start, so that the next run continues a first run that was interrupted */
+  bool first = !x->rebuild && !f.records && f.stamp.revision != INDEXER_REVISION;
+  if (!first && (f.stamp.versions || !x->colls.versioned)) return LODE_OK;
+  /* Saved at the start, so that the next run continues a first run that was interrupted, and so that readers know of
+   * versions before there are any */
+  x->stamp.versions = f.stamp.versions || x->colls.versioned;
+  if (!first) return indexer_save_stamp(x, err);
   x->stamp.revision = INDEXER_REVISION;
   memcpy(x->stamp.secrets, secrets, sizeof secrets);
   return indexer_save_stamp(x, err);

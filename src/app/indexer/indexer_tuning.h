@@ -34,6 +34,11 @@ enum {
   /* How often a batch is tried again when the store is busy: a run of many minutes must not fail because of some
    * seconds. */
   INDEXER_BATCH_MAX_TRIES = 20,
+  /* Versions of files (file_version.h): how long the chunks of one may take to be written, from when its age makes them
+   * nobody's, and until when a reader looks twice. Each leaves a minute for clocks that differ. */
+  INDEXER_VERSION_WRITE_MS = 60000,
+  INDEXER_VERSION_ORPHAN_MS = 600000,
+  INDEXER_VERSION_YOUNG_MS = 180000,
   /* How long the writer waits for the next file before it looks whether to commit what it has. */
   INDEXER_WAIT_MS = 100,
   /* Notes that one run gives: after these, a broken tree would only repeat itself. */

@@ -59,8 +59,8 @@ static lode_status indexer_add_task(indexer_ctx *x, lode_str shown, const indexe
   indexer_tasks *t = &x->todo;
   char *copy = mem_arena_copy(&t->arena, shown.data, shown.len);
   if (!copy || !mem_grow(&t->v, &t->cap, t->n + 1, sizeof *t->v)) return err_nomem(err);
-  t->v[t->n] =
-      (indexer_task){.path = {copy, shown.len}, .size = e->size, .known = known != NULL, .recheck = x->recheck};
+  t->v[t->n] = (indexer_task){
+      .path = {copy, shown.len}, .size = e->size, .known = known != NULL, .rewrite = x->rewrite, .recheck = x->recheck};
   if (known) t->v[t->n].old = known->file;
   t->n++;
   t->cost += e->size + INDEXER_FILE_COST;
@@ -92,7 +92,7 @@ static lode_status indexer_visit_entry(indexer_ctx *x, const scan_entry *e, strb
   }
   x->seen++;
   if (known) known->mark = x->file_table.mark;
-  if (known && !x->recheck && indexer_looks_same(&known->file, e)) {
+  if (known && !x->recheck && !x->rewrite && indexer_looks_same(&known->file, e)) {
     indexer_count_unchanged(x->report, &known->file);
     return LODE_OK;
   }
@@ -136,7 +136,7 @@ lode_status indexer_check_root(const indexer_ctx *x, lode_error *err) {
 lode_status indexer_load_files(indexer_ctx *x, lode_error *err) {
   lode_stats stats;
   TRY(lode_collection_stats(x->colls.files, &stats, err));
-  if (x->file_table.table && stats.cursor == x->file_table.cursor) return LODE_OK;
+  if (x->file_table.table && stats.cursor && stats.cursor == x->file_table.cursor) return LODE_OK;
   return indexer_file_table_load(&x->file_table, x->colls.files, indexer_progress(x), err);
 }
 

@@ -97,6 +97,8 @@ static lode_status pipeline_keep_old(indexer_file *f) {
   f->state.chunks = f->task->old.chunks;
   f->state.masked = f->task->old.masked;
   f->state.skip = f->task->old.skip;
+  f->state.version = f->task->old.version;
+  f->state.symbols = f->task->old.symbols;
   return LODE_OK;
 }
 
@@ -120,7 +122,8 @@ static lode_status pipeline_read_file(pipeline_worker *w, indexer_file *f, lode_
   lode_str text = {w->text.data ? w->text.data : "", w->text.len};
   indexer_digest_of(text.data, text.len, f->state.hash);
   f->language = lang_detect(raw, text);
-  bool same = f->task->known && memcmp(f->state.hash, f->task->old.hash, sizeof f->state.hash) == 0;
+  bool same =
+      f->task->known && !f->task->rewrite && memcmp(f->state.hash, f->task->old.hash, sizeof f->state.hash) == 0;
   if (same && !f->task->recheck) return pipeline_keep_old(f);
   f->skip = scan_classify_text(o->root, raw, f->language, text);
   if (f->skip == SCAN_SKIP_NONE) f->skip = scan_root_mask(o->root, w->text.data, w->text.len, &f->state.masked);

@@ -16,6 +16,7 @@ typedef struct indexer_task {
   lode_str path; /* escaped */
   indexer_file_state old;
   bool known;    /* the file was indexed before, and `old` is set */
+  bool rewrite;  /* its chunks are to be made again, even if its bytes are the same */
   bool recheck;  /* indexed with another mask policy or version: process it even if its bytes are the same */
   uint64_t size; /* as seen by the walk */
 } indexer_task;

@@ -12,9 +12,10 @@ enum {
   MCP_NO_METHOD = -32601,
   MCP_BAD_PARAMS = -32602,
   MCP_INTERNAL = -32603,
+  MCP_NO_RESOURCE = -32002, /* of the handshake era */
   MCP_BAD_VERSION = -32022
 };
-enum { MCP_MAX_BATCH = 1000, MCP_MAX_ID = 256, MCP_MAX_TOKEN = 256, MCP_TTL_MS = 3600000 };
+enum { MCP_MAX_BATCH = 1000, MCP_MAX_URI = 8192, MCP_MAX_ID = 256, MCP_MAX_TOKEN = 256, MCP_TTL_MS = 3600000 };
 #define MCP_PROGRESS_NS 100000000u
 
 /* Newest first: if a client asks for an unknown version, the first is offered. */
@@ -175,7 +176,7 @@ static void mcp_discover(mcp_message *x) {
   strbuf out = {0};
   x->stateless = true;
   strbuf_addstr(&out, "\"supportedVersions\":[\"" MCP_STATELESS_VERSION
-                      "\"],\"capabilities\":{\"tools\":{},\"prompts\":{}},\"instructions\":");
+                      "\"],\"capabilities\":{\"tools\":{},\"prompts\":{},\"resources\":{}},\"instructions\":");
   json_put_string(&out, STR_LIT(MCP_INSTRUCTIONS));
   mcp_put_cache(&out);
   mcp_send_result(x, &out);
@@ -189,8 +190,10 @@ static void mcp_initialize(mcp_message *x) {
   for (size_t i = 0; i < sizeof mcp_handshake_versions / sizeof *mcp_handshake_versions; i++)
     if (str_eq(str_of(mcp_handshake_versions[i]), wanted)) version = mcp_handshake_versions[i];
   x->stateless = false;
-  strbuf_addf(&out,
-              "\"protocolVersion\":\"%s\",\"capabilities\":{\"tools\":{},\"prompts\":{}},\"serverInfo\":", version);
+  strbuf_addf(
+      &out,
+      "\"protocolVersion\":\"%s\",\"capabilities\":{\"tools\":{},\"prompts\":{},\"resources\":{}},\"serverInfo\":",
+      version);
   mcp_put_version(&out);
   strbuf_addstr(&out, ",\"instructions\":");
   json_put_string(&out, STR_LIT(MCP_INSTRUCTIONS));
@@ -238,10 +241,31 @@ static void mcp_get_prompt(mcp_message *x) {
     mcp_refuse(x, MCP_BAD_PARAMS, why, NULL);
 }
 
+static void mcp_list_resources(mcp_message *x) {
+  strbuf out = {0};
+  if (x->params && mcp_member(x->mcp, x->params, "cursor", JSON_NODE_STRING)) {
+    mcp_refuse(x, MCP_BAD_PARAMS, "\"cursor\": there is one page of resources only", NULL);
+    return;
+  }
+  strbuf_addstr(&out, "\"resources\":");
+  mcp_resources_put(&out);
+  if (x->stateless) mcp_put_cache(&out);
+  mcp_send_result(x, &out);
+}
+
+static void mcp_list_templates(mcp_message *x) {
+  strbuf out = {0};
+  strbuf_addstr(&out, "\"resourceTemplates\":");
+  mcp_resource_templates_put(&out);
+  if (x->stateless) mcp_put_cache(&out);
+  mcp_send_result(x, &out);
+}
+
 /* ---- Tools ---- */
 
 static void mcp_request_release(mcp_request *r) {
   strbuf_release(&r->arguments);
+  strbuf_release(&r->uri);
   strbuf_release(&r->id);
   strbuf_release(&r->token);
   mem_free(r);
@@ -307,6 +331,30 @@ static void mcp_refuse_tool(mcp_message *x, uint32_t name) {
   mcp_refuse(x, MCP_BAD_PARAMS, text, NULL);
 }
 
+/* The same call that a client gave up waiting for, still under way: the new request takes it over. True: it did, and
+ * `r` is gone. */
+static bool mcp_attach(mcp_session *m, mcp_request *r) {
+  lode_str arguments = {r->arguments.data, r->arguments.len};
+  pthread_mutex_lock(&m->lock);
+  mcp_request *old = r->tool->is_long ? m->requests : NULL;
+  while (old && !(old->detached && !old->cancelled && old->tool == r->tool &&
+                  str_eq((lode_str){old->arguments.data, old->arguments.len}, arguments)))
+    old = old->after;
+  if (old) {
+    old->detached = false;
+    old->id = r->id;
+    old->token = r->token;
+    old->stateless = r->stateless;
+    old->batch = r->batch;
+    old->shown_ns = 0;
+    if (old->batch) old->batch->waiting++;
+    r->id = r->token = (strbuf){0};
+  }
+  pthread_mutex_unlock(&m->lock);
+  if (old) mcp_request_release(r);
+  return old != NULL;
+}
+
 static void mcp_call_tool(mcp_message *x) {
   mcp_session *m = x->mcp;
   uint32_t name = x->params ? mcp_member(m, x->params, "name", JSON_NODE_STRING) : 0;
@@ -335,11 +383,65 @@ static void mcp_call_tool(mcp_message *x) {
     json_put_node(&r->arguments, &m->json, given);
   else
     strbuf_addstr(&r->arguments, "{}");
+  if (!r->arguments.failed && mcp_attach(m, r)) return;
   mcp_request_link(m, r);
   if (r->arguments.failed)
     mcp_respond_error(r, "out of memory");
   else
     m->callbacks.call(m->callbacks.ctx, r);
+}
+
+static void mcp_read_resource(mcp_message *x) {
+  mcp_session *m = x->mcp;
+  uint32_t node = x->params ? mcp_member(m, x->params, "uri", JSON_NODE_STRING) : 0;
+  lode_str uri = mcp_text_at(m, node);
+  strbuf arguments = {0};
+  char quoted[256], text[400];
+  const mcp_tool *tool = uri.len && uri.len <= MCP_MAX_URI ? mcp_resource_find(uri, &arguments) : NULL;
+  if (!tool) {
+    snprintf(text, sizeof text,
+             node ? "there is no resource %s; resources/list and resources/templates/list have them"
+                  : "\"uri\" must be the URI of a resource%s",
+             node ? str_quote(uri, quoted, sizeof quoted) : "");
+    mcp_refuse(x, !node || x->stateless ? MCP_BAD_PARAMS : MCP_NO_RESOURCE, text, NULL);
+    strbuf_release(&arguments);
+    return;
+  }
+  mcp_request *r = mem_calloc(1, sizeof *r);
+  if (!r) {
+    strbuf_release(&arguments);
+    mcp_refuse(x, MCP_INTERNAL, "out of memory", NULL);
+    return;
+  }
+  *r = (mcp_request){
+      .mcp = m, .tool = tool, .stateless = x->stateless, .batch = x->batch, .id = x->id, .arguments = arguments};
+  x->id = (strbuf){0};
+  strbuf_add(&r->uri, uri.data, uri.len);
+  mcp_request_link(m, r);
+  if (r->arguments.failed || r->uri.failed)
+    mcp_respond_error(r, "out of memory");
+  else
+    m->callbacks.call(m->callbacks.ctx, r);
+}
+
+/* A resource that is not there is an error of the protocol, not a result. */
+static void mcp_put_resource_reply(const mcp_request *r, lode_str members, strbuf *out) {
+  strbuf result = {0}, why = {0};
+  if (mcp_resource_put(&result, (lode_str){r->uri.data, r->uri.len}, members, &why)) {
+    if (r->stateless) strbuf_addstr(&result, ",\"ttlMs\":0,\"cacheScope\":\"private\"");
+    mcp_put_result(out, &r->id, r->stateless, (lode_str){result.data ? result.data : "", result.len});
+  } else {
+    const char *text = why.failed || !why.data ? "out of memory" : why.data;
+    bool absent = strncmp(text, "NOT_FOUND", 9) == 0, wrong = strncmp(text, "INVALID", 7) == 0;
+    mcp_put_rpc_error(out, &r->id,
+                      !absent && !wrong ? MCP_INTERNAL
+                      : r->stateless    ? MCP_BAD_PARAMS
+                                        : MCP_NO_RESOURCE,
+                      text, NULL);
+  }
+  out->failed = out->failed || result.failed;
+  strbuf_release(&result);
+  strbuf_release(&why);
 }
 
 static void mcp_request_unlink(mcp_session *m, mcp_request *r) {
@@ -355,10 +457,13 @@ void mcp_respond(mcp_request *r, lode_str members) {
   strbuf out = {0};
   pthread_mutex_lock(&m->lock);
   mcp_request_unlink(m, r);
-  bool cancelled = r->cancelled;
+  bool cancelled = r->cancelled || r->detached;
   pthread_mutex_unlock(&m->lock);
   if (!cancelled) {
-    mcp_put_result(&out, &r->id, r->stateless, members);
+    if (r->uri.len)
+      mcp_put_resource_reply(r, members, &out);
+    else
+      mcp_put_result(&out, &r->id, r->stateless, members);
     mcp_deliver(m, r->batch, &out);
   } else if (r->batch) {
     mcp_batch_leave(m, r->batch, NULL);
@@ -381,7 +486,6 @@ void mcp_send_progress(mcp_request *r, lode_str phase, uint64_t done, uint64_t t
   mcp_session *m = r->mcp;
   strbuf out = {0};
   uint64_t now = os_api->now_ns();
-  if (!r->token.len) return;
   size_t len = phase.len < sizeof r->phase - 1 ? phase.len : sizeof r->phase - 1;
   if (strlen(r->phase) != len || memcmp(r->phase, phase.data, len) != 0) {
     r->base = r->shown;
@@ -390,14 +494,17 @@ void mcp_send_progress(mcp_request *r, lode_str phase, uint64_t done, uint64_t t
   }
   uint64_t value = r->base + done;
   if (value <= r->shown || (r->shown_ns && now - r->shown_ns < MCP_PROGRESS_NS)) return;
-  pthread_mutex_lock(&m->lock);
-  bool cancelled = r->cancelled;
-  pthread_mutex_unlock(&m->lock);
-  if (cancelled) return;
-  r->shown = value;
-  r->shown_ns = now;
+  pthread_mutex_lock(&m->lock); /* another request may take the call over, with a token of its own */
+  bool wanted = !r->cancelled && !r->detached && r->token.len;
   strbuf_addstr(&out, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":");
-  strbuf_add(&out, r->token.data, r->token.len);
+  strbuf_add(&out, r->token.data ? r->token.data : "", r->token.len);
+  if (wanted) r->shown_ns = now;
+  pthread_mutex_unlock(&m->lock);
+  if (!wanted) {
+    strbuf_release(&out);
+    return;
+  }
+  r->shown = value;
   strbuf_addf(&out, ",\"progress\":%llu", (unsigned long long)value);
   if (total) strbuf_addf(&out, ",\"total\":%llu", (unsigned long long)(r->base + total));
   strbuf_addstr(&out, ",\"message\":");
@@ -408,21 +515,53 @@ void mcp_send_progress(mcp_request *r, lode_str phase, uint64_t done, uint64_t t
 
 /* ---- Cancellation ---- */
 
+/* A client that waited as long as it does says so as its reason: the SDKs "Request timed out". */
+static bool mcp_is_timeout(lode_str reason) {
+  static const char *const words[] = {"timed out", "timeout", "time out"};
+  char text[200];
+  size_t n = reason.len < sizeof text - 1 ? reason.len : sizeof text - 1;
+  for (size_t i = 0; i < n; i++)
+    text[i] = (char)(reason.data[i] >= 'A' && reason.data[i] <= 'Z' ? reason.data[i] + 32 : reason.data[i]);
+  text[n] = '\0';
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (strstr(text, words[i])) return true;
+  return false;
+}
+
+/* Nobody waits for the reply any more; the work goes on. Returns the batch that waits for it. */
+static mcp_batch *mcp_detach(mcp_request *r) {
+  mcp_batch *batch = r->batch;
+  r->detached = true;
+  r->batch = NULL;
+  strbuf_release(&r->id);
+  strbuf_release(&r->token);
+  return batch;
+}
+
 static void mcp_cancel(mcp_message *x) {
   mcp_session *m = x->mcp;
   uint32_t node = x->params ? json_get(&m->json, x->params, STR_LIT("requestId")) : 0;
+  uint32_t why = x->params ? mcp_member(m, x->params, "reason", JSON_NODE_STRING) : 0;
+  bool timeout = mcp_is_timeout(mcp_text_at(m, why));
+  mcp_batch *batch = NULL;
   strbuf id = {0};
   uint64_t call = 0;
   if (!node || !mcp_take_id(m, node, MCP_MAX_ID, &id)) return;
   pthread_mutex_lock(&m->lock);
   for (mcp_request *r = m->requests; r && !call; r = r->after) {
-    if (r->cancelled || !str_eq((lode_str){r->id.data, r->id.len}, (lode_str){id.data, id.len})) continue;
+    bool meant = str_eq((lode_str){r->id.data, r->id.len}, (lode_str){id.data, id.len});
+    if (r->cancelled || r->detached || !meant) continue;
+    if (timeout && r->tool->is_long) {
+      batch = mcp_detach(r);
+      break;
+    }
     r->cancelled = true;
     call = r->call;
     break;
   }
   pthread_mutex_unlock(&m->lock);
   strbuf_release(&id);
+  if (batch) mcp_batch_leave(m, batch, NULL);
   if (call) m->callbacks.cancel(m->callbacks.ctx, call);
 }
 
@@ -477,10 +616,11 @@ static void mcp_dispatch(mcp_message *x, lode_str method) {
   static const struct {
     const char *name;
     void (*run)(mcp_message *x);
-  } methods[] = {{"initialize", mcp_initialize},    {"ping", mcp_ping},
-                 {"server/discover", mcp_discover}, {"prompts/list", mcp_list_prompts},
-                 {"prompts/get", mcp_get_prompt},   {"tools/list", mcp_list_tools},
-                 {"tools/call", mcp_call_tool}};
+  } methods[] = {{"initialize", mcp_initialize},        {"ping", mcp_ping},
+                 {"server/discover", mcp_discover},     {"prompts/list", mcp_list_prompts},
+                 {"prompts/get", mcp_get_prompt},       {"tools/list", mcp_list_tools},
+                 {"tools/call", mcp_call_tool},         {"resources/list", mcp_list_resources},
+                 {"resources/read", mcp_read_resource}, {"resources/templates/list", mcp_list_templates}};
   char text[400], quoted[256];
   bool handshake = str_eq(method, STR_LIT("initialize"));
   if (!handshake && !mcp_check_version(x)) return;

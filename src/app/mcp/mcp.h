@@ -6,6 +6,7 @@
  *   mcp_tools.c    the tools, and the operation of the table behind each
  *   mcp_compat.c   the same for the tools of mcp-vector-search, with --compat
  *   mcp_prompts.c  the prompts
+ *   mcp_resources.c  the resources
  *   mcp_service.c  the worker part: runs a tool, and makes a reply that fits an agent's context
  *   mcp_text.c     the reply as text
  *
@@ -45,6 +46,7 @@ typedef struct mcp_tool {
   /* A family: the argument `pick` says which of its tools is meant, "word=tool|word=tool". */
   const char *pick, *picks;
   const char *schema; /* of a family's arguments */
+  const char *parts;  /* "tool|tool": the reply is theirs, one after the other */
 } mcp_tool;
 
 #define MCP_DEFAULT_TOKENS 2000
@@ -73,6 +75,15 @@ void mcp_prompts_put(strbuf *out);
 /* The members of the result of prompts/get with these params; false: `why` says what is wrong with them. */
 bool mcp_prompt_put(strbuf *out, const json_doc *json, uint32_t params, char *why, size_t size);
 
+/* ---- Resources (mcp_resources.c) ---- */
+
+void mcp_resources_put(strbuf *out);          /* [{"uri",..},..] */
+void mcp_resource_templates_put(strbuf *out); /* [{"uriTemplate",..},..] */
+/* The tool whose reply the resource is, and its arguments; NULL: there is no such resource. */
+const mcp_tool *mcp_resource_find(lode_str uri, strbuf *arguments);
+/* Makes the members of a tool's result those of resources/read. False: the tool failed, and `why` is its text. */
+bool mcp_resource_put(strbuf *out, lode_str uri, lode_str members, strbuf *why);
+
 /* ---- Messages (mcp.c) ---- */
 
 typedef struct mcp_session mcp_session;
@@ -93,10 +104,12 @@ struct mcp_request {
   mcp_session *mcp;
   const mcp_tool *tool;
   strbuf arguments; /* JSON */
+  strbuf uri;       /* of the resource that is read; empty: a tool is called */
   uint64_t call;    /* set by the callback `call`, before any reply */
   /* private to mcp.c */
   strbuf id, token; /* JSON; empty token: no progress wanted */
   bool stateless, cancelled;
+  bool detached; /* the client gave up waiting: the work goes on, and the next such request gets the reply */
   struct mcp_batch *batch;
   uint64_t base, shown, shown_ns; /* progress must only grow */
   char phase[40];

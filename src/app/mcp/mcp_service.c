@@ -26,6 +26,7 @@ typedef struct mcp_list {
 typedef struct mcp_tool_reply {
   op_sink sink;
   worker_task *task;
+  lode_str body; /* the tool's arguments */
   const op_def *op;
   strbuf rows, text, summary, summary_text, notes, note_lines;
   size_t n, omitted, n_notes;
@@ -203,7 +204,7 @@ static bool mcp_is_unused(mcp_tool_reply *g, const mcp_tool *tool, lode_str key)
 
 /* Takes "max_tokens", which any tool may have, and what has no effect out of the arguments. */
 static lode_status mcp_take_budget(mcp_tool_reply *g, const mcp_tool *tool, strbuf *arguments, lode_error *err) {
-  lode_str given = g->task->body;
+  lode_str given = g->body;
   json_doc json = {0};
   lode_status st = LODE_OK;
   uint64_t tokens = tool->brief ? MCP_DEFAULT_TOKENS : 0;
@@ -325,7 +326,8 @@ static void mcp_prefer_list(mcp_tool_reply *g) {
 
 static lode_status mcp_put_text(mcp_tool_reply *g, lode_error *err) {
   mcp_prefer_list(g);
-  if (g->op->row && !g->n && !g->omitted) strbuf_addstr(&g->text, "Nothing was found.\n");
+  if (g->op->row && !g->n && !g->omitted && !g->text.len && !g->summary_text.len)
+    strbuf_addstr(&g->text, "Nothing was found.\n");
   strbuf_add(&g->text, g->summary_text.data ? g->summary_text.data : "", g->summary_text.len);
   while (g->text.len && g->text.data[g->text.len - 1] == '\n') g->text.len--;
   return g->text.failed ? err_nomem(err) : LODE_OK;
@@ -366,17 +368,70 @@ static lode_status mcp_put_reply(mcp_tool_reply *g, lode_error *err) {
   return out->failed ? err_nomem(err) : LODE_OK;
 }
 
+static void mcp_reply_release(mcp_tool_reply *g) {
+  strbuf_release(&g->rows);
+  strbuf_release(&g->text);
+  strbuf_release(&g->summary);
+  strbuf_release(&g->summary_text);
+  strbuf_release(&g->notes);
+  strbuf_release(&g->note_lines);
+  for (size_t i = 0; i < 2; i++) {
+    strbuf_release(&(i ? &g->names : &g->signatures)->text);
+    strbuf_release(&(i ? &g->names : &g->signatures)->path);
+  }
+}
+
+/* One part of a reply, under its title. One that fails says why; the first one's failure is that of the whole. */
+static lode_status mcp_put_part(mcp_tool_reply *whole, const mcp_tool *tool, const char *root, lode_error *err) {
+  mcp_tool_reply g = {.sink = {.row = mcp_take_row, .summary = mcp_take_summary},
+                      .task = whole->task,
+                      .body = tool->base == whole->op->name ? STR_LIT("{\"check\":true}") : STR_LIT("{}"),
+                      .op = mcp_tool_base_op(tool)};
+  lode_error why = {.record = LODE_NO_RECORD};
+  lode_status st = mcp_run_tool(&g, tool, root, &why);
+  if (st == LODE_OK) st = mcp_put_text(&g, &why);
+  if (st != LODE_OK && (!whole->text.len || st == LODE_NOMEM || st == LODE_CANCELLED)) {
+    *err = why;
+    mcp_reply_release(&g);
+    return st;
+  }
+  strbuf_addf(&whole->text, "%s# %s\n\n", whole->text.len ? "\n\n" : "", tool->title);
+  if (st == LODE_OK)
+    strbuf_add(&whole->text, g.text.data ? g.text.data : "", g.text.len);
+  else
+    mcp_put_agent_text(&whole->text, str_of(why.text));
+  whole->n_notes += g.n_notes;
+  strbuf_add(&whole->note_lines, g.note_lines.data ? g.note_lines.data : "", g.note_lines.len);
+  whole->omitted += g.omitted;
+  bool failed = whole->text.failed || whole->note_lines.failed;
+  mcp_reply_release(&g);
+  return failed ? err_nomem(err) : LODE_OK;
+}
+
+static lode_status mcp_run_parts(mcp_tool_reply *g, const mcp_tool *tool, const char *root, lode_error *err) {
+  g->budget = MCP_DEFAULT_TOKENS * MCP_TOKEN_BYTES; /* of each: the reply is text */
+  for (const char *p = tool->parts; *p;) {
+    size_t n = strcspn(p, "|");
+    const mcp_tool *part = mcp_tool_find((lode_str){p, n}, false);
+    ENSURE(part && !part->parts, err);
+    TRY(mcp_put_part(g, part, root, err));
+    p += n + (p[n] == '|');
+  }
+  return LODE_OK;
+}
+
 void mcp_service(worker_task *task) {
   /* the words: the project's root, and "compat" for a tool of mcp_compat.c */
   const mcp_tool *tool = mcp_tool_find(str_of(strchr(task->name, '.') + 1), task->n_words == 2);
   lode_error err = {.record = LODE_NO_RECORD};
-  mcp_tool_reply g = {.sink = {.row = mcp_take_row, .summary = mcp_take_summary}, .task = task};
+  mcp_tool_reply g = {.sink = {.row = mcp_take_row, .summary = mcp_take_summary}, .task = task, .body = task->body};
   lode_status st;
   if (!tool || task->n_words < 1) {
     st = err_internal(&err, "the worker has no tool %.80s", task->name);
   } else {
     g.op = mcp_tool_base_op(tool);
-    st = mcp_run_tool(&g, tool, task->words[0].data, &err);
+    st = tool->parts ? mcp_run_parts(&g, tool, task->words[0].data, &err)
+                     : mcp_run_tool(&g, tool, task->words[0].data, &err);
   }
   if (st == LODE_OK) st = mcp_put_reply(&g, &err);
   if (st != LODE_OK) {
@@ -384,14 +439,5 @@ void mcp_service(worker_task *task) {
     mcp_put_error(&task->out, &err, st);
   }
   task->code = st;
-  strbuf_release(&g.rows);
-  strbuf_release(&g.text);
-  strbuf_release(&g.summary);
-  strbuf_release(&g.summary_text);
-  strbuf_release(&g.notes);
-  strbuf_release(&g.note_lines);
-  for (size_t i = 0; i < 2; i++) {
-    strbuf_release(&(i ? &g.names : &g.signatures)->text);
-    strbuf_release(&(i ? &g.names : &g.signatures)->path);
-  }
+  mcp_reply_release(&g);
 }

@@ -21,11 +21,16 @@ static void text_put_line(strbuf *out, lode_str text) {
 }
 
 void mcp_put_agent_text(strbuf *out, lode_str text) {
-  static const char *const words[][2] = {{"`lode index --force`", "the tool index with \"force\""},
-                                         {"run `lode index`", "call the tool index"},
-                                         {"`lode index` or --refresh", "the tool index"},
-                                         {"`lode index`", "the tool index"},
-                                         {"`lode search --mode text`", "\"mode\": \"text\""}};
+  static const char *const words[][2] = {
+      {"`lode index --force`", "the tool index with \"force\""},
+      {"run `lode index`", "call the tool index"},
+      {"`lode index` or --refresh", "the tool index"},
+      {"`lode index`", "the tool index"},
+      {"lode search \"where are sessions closed\", or --similar FILE:LINE", "\"query\", or \"file\" and \"line\""},
+      {"`lode db collections` lists them, `lode db create` makes one", "action collections lists them, add makes one"},
+      {"`lode db create` makes a new one", "action add makes a new one"},
+      {"`lode status`", "the tool status"},
+      {"`lode search --mode text`", "\"mode\": \"text\""}};
   strbuf plain = {0};
   op_put_printable(&plain, text, 0);
   for (size_t at = 0; at < plain.len;) {

@@ -173,7 +173,8 @@ static lode_status op_mcp_need_worker(op_mcp_server *s, lode_error *err) {
   }
   if (s->supervisor) return LODE_OK;
   op_mcp_stat_folder(s, &s->folder);
-  supervisor_options options = {.setup = {.store = s->project.folder,
+  supervisor_options options = {.setup = {.store = project_store(&s->project),
+                                          .beside = s->project.address ? s->project.folder : NULL,
                                           .memory_bytes = s->settings->memory_bytes,
                                           .max_document_bytes = s->settings->max_document_bytes,
                                           .busy_ms = s->settings->busy_ms,
@@ -201,7 +202,7 @@ static void op_mcp_prepare_store(op_mcp_server *s, bool writes) {
     trust_release(&trust);
     s->looked = true;
   }
-  if (!writes || refused || trust_has_store(s->project.folder) || op_is_address(s->project.folder)) return;
+  if (!writes || refused || trust_has_store(s->project.folder)) return;
   lode_status st = project_prepare(&s->project, &err);
   if (st == LODE_OK && s->found && !s->expected) st = trust_add_created(s->project.folder, NULL, &err);
   if (st != LODE_OK) op_mcp_log_line(NULL, err.text);

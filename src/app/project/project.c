@@ -107,6 +107,16 @@ static lode_status project_check_link(const project_info *p, const char *store, 
                  p->folder);
 }
 
+static bool project_is_address(const char *store) { return store && strstr(store, "://") != NULL; }
+
+/* Keeps the address of a cluster, and goes on as if no store had been named. */
+static lode_status project_take_address(project_info *p, const char **store, lode_error *err) {
+  if (!project_is_address(*store)) return LODE_OK;
+  p->address = str_dup(*store, strlen(*store));
+  *store = NULL;
+  return p->address ? LODE_OK : err_nomem(err);
+}
+
 lode_status project_locate(project_info *p, const char *start, const char *store, lode_error *err) {
   strbuf at = {0}, folder = {0};
   lode_status st;
@@ -115,6 +125,7 @@ lode_status project_locate(project_info *p, const char *start, const char *store
   bool is_file = false;
   char *target = NULL;
   memset(p, 0, sizeof *p);
+  TRY_GOTO(project_take_address(p, &store, err));
   TRY_GOTO(project_start_dir(start, &at, &is_file, err));
   if (store && !start) TRY_GOTO(project_root_of_store(store, &at, &len, err));
   if (!store) {
@@ -162,7 +173,8 @@ lode_status project_of_store(project_info *p, const char *store, lode_error *err
   TRY_GOTO(project_root_of_store(store, &root, &len, err));
   p->root = str_dup(len ? root.data : "", len);
   p->folder = str_dup(store, strlen(store));
-  if (!p->root || !p->folder) TRY_GOTO(err_nomem(err));
+  if (project_is_address(store)) p->address = str_dup(store, strlen(store));
+  if (!p->root || !p->folder || (project_is_address(store) && !p->address)) TRY_GOTO(err_nomem(err));
   TRY_GOTO(project_check_link(p, store, &target, err));
   if (target) {
     mem_free(p->folder);
@@ -186,6 +198,7 @@ void project_release(project_info *p) {
   trust_release(&p->trust);
   mem_free(p->root);
   mem_free(p->folder);
+  mem_free(p->address);
   memset(p, 0, sizeof *p);
 }
 
@@ -200,8 +213,11 @@ lode_status project_open_model(const project_info *p, lode_str name, const lode_
 
 const char *project_display_name(const project_info *p) { return p->root[0] ? p->root : p->folder; }
 
+const char *project_store(const project_info *p) { return p->address ? p->address : p->folder; }
+
 bool project_has_store(const project_info *p) {
   struct stat info;
+  if (p->address) return true;
   return beneath_lstat(p->folder, STOREFILE_DB, &info) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
@@ -212,18 +228,13 @@ lode_status project_write_gitignore(const char *folder, lode_error *err) {
   return files_write_beneath(folder, ".gitignore", (lode_str){ignore, sizeof ignore - 1}, err);
 }
 
-lode_status project_check_place(const project_info *p, lode_error *err) {
-  bool cluster = strncmp(p->folder, "qdrant://", 9) == 0 || strncmp(p->folder, "qdrants://", 10) == 0;
-  if (!cluster) return LODE_OK;
-  return err_set(
-      err, LODE_UNSUPPORTED,
-      "the index of a project lies in a folder, not in a cluster (%.200s): leave out --store, or name a folder; "
-      "`lode db push` copies an index to a cluster, where `lode db query` asks it",
-      p->folder);
+lode_status project_need_folder(const project_info *p, const char *what, lode_error *err) {
+  if (!p->address) return LODE_OK;
+  return err_set(err, LODE_UNSUPPORTED, "%s is about a store in a folder, and this one is on a cluster (%.200s)", what,
+                 p->address);
 }
 
 lode_status project_prepare(const project_info *p, lode_error *err) {
-  TRY(project_check_place(p, err));
   if (os_api->mkdir(p->folder, 0700) < 0 && errno != EEXIST) {
     if (errno == ENOENT) return err_set(err, LODE_GONE, "the folder of %.400s was removed", p->folder);
     return err_set(err, errno == EROFS || errno == EACCES ? LODE_READONLY : LODE_IO,

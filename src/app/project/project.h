@@ -6,7 +6,8 @@
  * itself. The search for .lode ends at the first folder that has a .git, folder or file (submodules and worktrees
  * have a file): what is above belongs to another tree. A .lode that belongs to another user, or that others may
  * write, is passed over. The store is ROOT/.lode, which has a .gitignore to hide itself from git, unless the user
- * names another folder.
+ * names another folder. Of a store on a cluster, which has an address, ROOT/.lode keeps what is this machine's:
+ * settings and locks.
  *
  * One process indexes at a time: it holds a lock on FOLDER/index.lock and writes its progress into that file, for
  * others to show. The lock ends with its holder. A watcher holds FOLDER/watch.lock in the same way while it runs.
@@ -20,8 +21,9 @@
 #define PROJECT_DIR_NAME ".lode"
 
 typedef struct project_info {
-  char *root;   /* absolute, without symbolic links; "": none */
-  char *folder; /* of the store */
+  char *root;    /* absolute, without symbolic links; "": none */
+  char *folder;  /* of the store, the settings and the locks; with a cluster, of the latter two */
+  char *address; /* of the cluster that has the store; NULL: it is in the folder */
   config_values config;
   trust_info trust; /* whose the store is; set by trust_examine() */
   char passed[400]; /* a .lode or .git that was passed over, and why; "": none */
@@ -48,11 +50,13 @@ LODE_MUST lode_status project_open_model(const project_info *project, lode_str n
                                          const lode_embedder_options *options, lode_embedder **model, lode_error *err);
 /* Its name in messages: the root, or the store's folder where there is none. */
 const char *project_display_name(const project_info *project);
-/* Is there a store? */
+/* What lode_open() takes: the folder, or the address. */
+const char *project_store(const project_info *project);
+/* Is there a store? Of a cluster this is not asked here: an index that it does not have is LODE_NOT_FOUND later. */
 bool project_has_store(const project_info *project);
-/* LODE_UNSUPPORTED if the store is not a folder but a cluster. */
-LODE_MUST lode_status project_check_place(const project_info *project, lode_error *err);
-/* Creates the store's folder, with a .gitignore in it. */
+/* LODE_UNSUPPORTED if the store is not in a folder but on a cluster: `what` cannot be done there. */
+LODE_MUST lode_status project_need_folder(const project_info *project, const char *what, lode_error *err);
+/* Creates the folder, with a .gitignore in it. */
 LODE_MUST lode_status project_prepare(const project_info *project, lode_error *err);
 /* Writes a .gitignore into a folder that git should ignore, unless there is one. */
 LODE_MUST lode_status project_write_gitignore(const char *folder, lode_error *err);

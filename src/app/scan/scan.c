@@ -229,6 +229,11 @@ static lode_status scan_walker_enter_root(scan_walker *w, lode_error *err) {
   return err_set(err, LODE_IO, "the folder %.400s cannot be read: %s", w->root->path, scan_skip_text(skip));
 }
 
+static lode_status scan_walker_absent(lode_str below, lode_error *err) {
+  char quoted[256];
+  return err_set(err, LODE_NOT_FOUND, "there is no file %s below the root", str_quote(below, quoted, sizeof quoted));
+}
+
 /* Descends from the root to `below`, classifying each name on the way. Ends in the folder (entered; *entry has
  * is_folder and NONE), or at the first name that is skipped or not a folder (*entry). */
 static lode_status scan_walker_descend(scan_walker *w, lode_str below, scan_entry *entry, lode_error *err) {
@@ -240,7 +245,7 @@ static lode_status scan_walker_descend(scan_walker *w, lode_str below, scan_entr
     size_t n = slash ? (size_t)(slash - below.data) - at : below.len - at;
     if (n == 0 || n >= sizeof name || memchr(below.data + at, '\0', n) ||
         (n == 2 && memcmp(below.data + at, "..", 2) == 0))
-      return err_set(err, LODE_NOT_FOUND, "there is no such file below the root");
+      return scan_walker_absent(below, err);
     memcpy(name, below.data + at, n);
     name[n] = '\0';
     at += n + (slash != NULL);
@@ -249,12 +254,11 @@ static lode_status scan_walker_descend(scan_walker *w, lode_str below, scan_entr
     int fd = scan_listing_fd(&f->folder);
     struct stat s;
     if (!scan_walker_set_path(w, f->path_len, name)) return err_set(err, LODE_LIMIT, "the path is too long");
-    if (OS_RETRY(os_api->lstat_at(fd, name, &s)) < 0)
-      return err_set(err, LODE_NOT_FOUND, "there is no such file below the root");
+    if (OS_RETRY(os_api->lstat_at(fd, name, &s)) < 0) return scan_walker_absent(below, err);
     scan_walker_classify(w, fd, name, scan_walker_dirent_type(s.st_mode), entry);
     if (entry->skip != SCAN_SKIP_NONE) return LODE_OK;
     if (!entry->is_folder) {
-      if (at < below.len) return err_set(err, LODE_NOT_FOUND, "there is no such file below the root");
+      if (at < below.len) return scan_walker_absent(below, err);
       return LODE_OK;
     }
     TRY(scan_walker_enter(w, fd, name, &entry->skip, err));

@@ -46,6 +46,7 @@ static lode_status search_open_colls(search_ctx *s, lode_error *err) {
   }
   lode_collection_list_free(list);
   s->unmarked = stamp.revision < INDEXER_REVISION_HEADS;
+  s->versioned = files && stamp.versions;
   s->showing = indexer_stamp_display(&stamp, &s->project->config);
   s->result->doubted = s->showing == INDEXER_DISPLAY_UNSURE;
   if (!code)
@@ -71,6 +72,7 @@ static void search_close_all(search_ctx *s) {
   mem_free(s->v);
   for (size_t i = 0; i < s->n_batches; i++) mem_free(s->batches[i]);
   mem_free(s->table);
+  search_versions_release(&s->seen);
   strbuf_release(&s->where);
   strbuf_release(&s->where_document);
   json_release(&s->json);
@@ -85,6 +87,7 @@ static lode_status search_chunks_of(search_ctx *s, lode_str path, lode_result **
   strbuf_addch(&where, '}');
   lode_get_request get = {.select = {.where = {where.data, where.len}}, .include = LODE_ALL};
   lode_status st = where.failed ? err_nomem(err) : lode_get(s->code, &get, rows, err);
+  if (st == LODE_OK && s->versioned) st = search_versions_load_rows(&s->seen, s->files, *rows, err);
   strbuf_release(&where);
   return st;
 }
@@ -116,6 +119,11 @@ static lode_status search_take_similar(search_ctx *s, lode_error *err) {
   for (size_t i = 0; i < lode_result_count(rows); i++) {
     const lode_row *row = lode_result_at(rows, i);
     indexer_chunk_view view;
+    bool settled = true;
+    if (s->versioned && search_versions_judge(&s->seen, s->before, row->id, &settled) == SEARCH_VERSION_OTHER) {
+      s->mixed = s->mixed || !settled;
+      continue;
+    }
     if (indexer_chunk_view_parse(row->metadata, &s->json, &view, NULL) != LODE_OK) continue;
     bool here = !name.len || str_eq(view.name, name);
     if (name.len && here && !r->similar_line) s->own.similar_line = view.first;
@@ -276,6 +284,31 @@ static void search_drop_outside(search_ctx *s) {
   }
 }
 
+/* Keeps the candidates that are their files' chunks, whole files of them. */
+static lode_status search_drop_other_versions(search_ctx *s, lode_error *err) {
+  size_t kept = 0, moving = 0;
+  bool settled = true;
+  if (!s->versioned) return LODE_OK;
+  lode_str *ids = mem_calloc(s->n ? s->n : 1, sizeof *ids);
+  if (!ids) return err_nomem(err);
+  for (size_t i = 0; i < s->n; i++) ids[i] = s->v[i].id;
+  lode_status st = search_versions_load(&s->seen, s->files, ids, s->n, err);
+  mem_free(ids);
+  for (size_t i = 0; i < s->n && st == LODE_OK; i++) {
+    search_version_fit fit = search_versions_judge(&s->seen, s->before, s->v[i].id, &settled);
+    moving += fit == SEARCH_VERSION_UNSURE;
+    if (fit == SEARCH_VERSION_FITS || (fit == SEARCH_VERSION_UNSURE && !s->last)) s->v[kept++] = s->v[i];
+  }
+  s->n = st == LODE_OK ? kept : 0;
+  s->mixed = s->mixed || !settled;
+  if (moving && s->last) {
+    lode_error why = {.record = LODE_NO_RECORD};
+    (void)err_set(&why, LODE_BUSY, "they are being indexed right now: ask again");
+    search_note(s, "without some files", &why);
+  }
+  return st;
+}
+
 /* Everything before the ranking. */
 static lode_status search_find_candidates(search_ctx *s, lode_error *err) {
   const search_request *request = s->request;
@@ -298,6 +331,7 @@ static lode_status search_find_candidates(search_ctx *s, lode_error *err) {
   TRY(search_gather(s, &used, err));
   if (!used) return err && err->status != LODE_OK ? err->status : LODE_CORRUPT;
   TRY(search_add_cosines(s, err));
+  TRY(search_drop_other_versions(s, err));
   search_drop_outside(s);
   return LODE_OK;
 }
@@ -336,6 +370,7 @@ lode_status search_find_more(search_ctx *s, lode_error *err) {
   s->result->outside = 0;
   TRY(search_gather(s, &used, err));
   TRY(search_add_cosines(s, err));
+  TRY(search_drop_other_versions(s, err));
   search_drop_outside(s);
   return search_drop_known(s, err);
 }
@@ -351,6 +386,7 @@ static void search_begin(search_ctx *s, const project_info *project, lode_store 
                     .arena = &result->arena,
                     .want_factor = 1,
                     .verbatim = search_is_verbatim(request)};
+  search_versions_init(&s->seen);
   s->request = &s->own;
   s->asked_mode = request->mode;
   if (s->verbatim) s->own.mode = LODE_BY_TEXT;
@@ -368,20 +404,30 @@ static void search_drop_quotes(search_ctx *s) {
  * index run that commits faster than that, the answer may in the end be of several snapshots. */
 lode_status search_run(const project_info *project, lode_store *store, const search_request *request,
                        search_result *result, lode_error *err) {
+  search_versions before;
+  search_versions_init(&before);
   bool quotes = true; /* false: no text has what is in quotes, so its words are asked for */
   for (int attempt = 1;; attempt++) {
     search_ctx s;
     search_begin(&s, project, store, request, result);
     if (!quotes) search_drop_quotes(&s);
+    s.before = attempt > 1 ? &before : NULL;
+    s.last = attempt >= SEARCH_ATTEMPTS;
     lode_status st = search_find_candidates(&s, err);
     if (st == LODE_OK) st = search_make_hits(&s, err);
+    search_versions_release(&before);
+    before = s.seen;
+    search_versions_init(&s.seen);
     search_close_all(&s);
     bool unquoted = st == LODE_OK && quotes && s.verbatim && !request->exact && !request->regex && result->n == 0 &&
                     result->question.words.n > 0;
-    bool again = st == LODE_OK && ((s.mixed && attempt < SEARCH_ATTEMPTS) || unquoted);
+    bool again = (st == LODE_OK || (st == LODE_NOT_FOUND && s.versioned)) &&
+                 ((s.mixed && attempt < SEARCH_ATTEMPTS) || unquoted);
     quotes = quotes && !unquoted;
     if (st != LODE_OK || again) search_result_release(result);
-    if (!again) return st;
+    if (again) continue;
+    search_versions_release(&before);
+    return st;
   }
 }
 

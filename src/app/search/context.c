@@ -12,7 +12,10 @@ typedef struct context_state {
   search_context_result *out;
   lode_collection *code, *files;
   indexer_display showing;
-  bool unmarked; /* as in search_ctx */
+  bool unmarked, versioned; /* as in search_ctx */
+  search_versions seen;
+  const search_versions *before;
+  bool moving, last; /* a file was replaced while it was read; this is the last attempt */
   json_doc json;
   strbuf where;
 } context_state;
@@ -50,9 +53,24 @@ static lode_status context_add_item(context_state *f, const indexer_chunk_view *
   return LODE_OK;
 }
 
-/* The chunk's own text, without the head that the text index sees. False: the record is not a chunk, or is outside. */
+/* Reads which versions the rows' files have. */
+static lode_status context_note_versions(context_state *f, const lode_result *rows, lode_error *err) {
+  return f->versioned ? search_versions_load_rows(&f->seen, f->files, rows, err) : LODE_OK;
+}
+
+static bool context_is_current(context_state *f, lode_str id) {
+  bool settled = true;
+  if (!f->versioned) return true;
+  search_version_fit fit = search_versions_judge(&f->seen, f->before, id, &settled);
+  f->moving = f->moving || !settled;
+  return fit == SEARCH_VERSION_FITS || (fit == SEARCH_VERSION_UNSURE && !f->last);
+}
+
+/* The chunk's own text, without the head that the text index sees. False: the record is not a chunk, or is outside, or
+ * not of its file any more. */
 static bool context_view_of(context_state *f, const lode_row *row, indexer_chunk_view *view, lode_str *text) {
-  if (indexer_chunk_view_parse(row->metadata, &f->json, view, NULL) != LODE_OK || view->offset > row->document.len)
+  if (!context_is_current(f, row->id) || indexer_chunk_view_parse(row->metadata, &f->json, view, NULL) != LODE_OK ||
+      view->offset > row->document.len)
     return false;
   if (!search_path_is_inside(view->path)) {
     f->out->outside++;
@@ -79,7 +97,8 @@ static lode_status context_rows(context_state *f, size_t limit, lode_result **ro
   if (f->where.failed) return err_nomem(err);
   lode_get_request get = {
       .select = {.where = {f->where.data, f->where.len}}, .limit = limit, .include = LODE_DOCUMENT | LODE_METADATA};
-  return lode_get(f->code, &get, rows, err);
+  TRY(lode_get(f->code, &get, rows, err));
+  return context_note_versions(f, *rows, err);
 }
 
 static lode_status context_rows_of_file(context_state *f, lode_str path, lode_result **rows, lode_error *err) {
@@ -168,24 +187,23 @@ done:
 
 /* The chunks before and after PATH#N. */
 static lode_status context_find_neighbours(context_state *f, lode_str id, lode_error *err) {
-  const char *mark = os_memrchr(id.data, '#', id.len);
   lode_result *rows = NULL;
   indexer_chunk_view view;
-  lode_str ids[2], text, path;
+  lode_str ids[2], text;
   strbuf names[2] = {{0}, {0}};
   size_t n = 0;
   lode_status st = LODE_OK;
-  if (!mark) return LODE_OK;
-  unsigned long at = strtoul(mark + 1, NULL, 10);
-  path = (lode_str){id.data, (size_t)(mark - id.data)};
-  if (at > 0) TRY_GOTO(indexer_chunk_id(&names[n++], path, at - 1, err));
-  TRY_GOTO(indexer_chunk_id(&names[n++], path, at + 1, err));
-  for (size_t i = 0; i < n; i++) ids[i] = str_of(names[i].data);
+  bool first = !indexer_chunk_id_beside(&names[0], id, -1), last = !indexer_chunk_id_beside(&names[1], id, 1);
+  if (names[0].failed || names[1].failed) TRY_GOTO(err_nomem(err));
+  if (!first) ids[n++] = (lode_str){names[0].data, names[0].len};
+  if (!last) ids[n++] = (lode_str){names[1].data, names[1].len};
+  if (!n) goto done;
   lode_get_request get = {.select = {.ids = ids, .n_ids = n}, .include = LODE_DOCUMENT | LODE_METADATA};
   TRY_GOTO(lode_get(f->code, &get, &rows, err));
+  TRY_GOTO(context_note_versions(f, rows, err));
   for (size_t i = 0; i < lode_result_count(rows); i++) {
     const lode_row *row = lode_result_at(rows, i);
-    bool before = at > 0 && str_eq(row->id, ids[0]);
+    bool before = !first && str_eq(row->id, ids[0]);
     if (!context_view_of(f, row, &view, &text)) continue;
     TRY_GOTO(context_add_item(f, &view, before ? SEARCH_RELATION_BEFORE : SEARCH_RELATION_AFTER, context_head_of(text),
                               view.first, err));
@@ -261,6 +279,7 @@ static lode_status context_find_uses(context_state *f, lode_str name, size_t lim
                           .include = LODE_DOCUMENT | LODE_METADATA,
                           .select = {.where_document = {contains.data, contains.len}}};
   TRY_GOTO(lode_query(f->code, &q, &rows, err));
+  TRY_GOTO(context_note_versions(f, rows, err));
   for (size_t i = 0; i < lode_result_count(rows); i++) {
     if (!context_view_of(f, lode_result_at(rows, i), &view, &text)) continue;
     if (str_eq(view.name, name) || context_is_listed(f->out, &view)) continue;
@@ -313,14 +332,16 @@ static lode_status find_showing(context_state *f, const project_info *project, l
   }
   lode_collection_list_free(list);
   f->unmarked = stamp.revision < INDEXER_REVISION_HEADS;
+  f->versioned = stamp.versions;
   f->showing = indexer_stamp_display(&stamp, &project->config);
   f->out->doubted = f->showing == INDEXER_DISPLAY_UNSURE;
   return LODE_OK;
 }
 
-lode_status search_context_find(const project_info *project, lode_store *store, const search_context_request *request,
-                                search_context_result *context, lode_error *err) {
-  context_state f = {.out = context};
+static lode_status context_find_once(context_state *state, const project_info *project, lode_store *store,
+                                     const search_context_request *request, lode_error *err) {
+  context_state f = *state;
+  search_context_result *context = f.out;
   lode_collection_options plain = {0};
   lode_str id = {0}, name = request->name;
   char quoted[256];
@@ -337,6 +358,7 @@ lode_status search_context_find(const project_info *project, lode_store *store, 
     err_clear(err);
   else if (st != LODE_OK)
     goto done;
+  f.versioned = f.versioned && f.files;
   if (request->path.data)
     TRY_GOTO(context_find_place(&f, request, &id, &name, err));
   else
@@ -353,7 +375,27 @@ done:
   if (f.code) lode_collection_close(f.code);
   json_release(&f.json);
   strbuf_release(&f.where);
+  *state = f;
   return st;
+}
+
+/* A file that is replaced while it is looked at is looked at again. */
+lode_status search_context_find(const project_info *project, lode_store *store, const search_context_request *request,
+                                search_context_result *context, lode_error *err) {
+  search_versions before;
+  search_versions_init(&before);
+  for (int attempt = 1;; attempt++) {
+    context_state f = {.out = context, .before = attempt > 1 ? &before : NULL, .last = attempt >= SEARCH_ATTEMPTS};
+    search_versions_init(&f.seen);
+    lode_status st = context_find_once(&f, project, store, request, err);
+    search_versions_release(&before);
+    before = f.seen;
+    bool again = f.moving && !f.last && (st == LODE_OK || st == LODE_NOT_FOUND);
+    if (again && st == LODE_OK) search_context_result_release(context);
+    if (again) continue;
+    search_versions_release(&before);
+    return st;
+  }
 }
 
 void search_context_result_release(search_context_result *context) {

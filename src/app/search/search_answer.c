@@ -49,7 +49,10 @@ static lode_status hits_add_snippets(search_ctx *s, search_file_reader *reader, 
     const lode_row *row = lode_result_at(rows, at);
     search_hit *hit = &s->result->hits[i];
     indexer_chunk_view view;
-    if (!row || !str_eq(row->id, ids[i])) continue; /* deleted meanwhile */
+    if (!row || !str_eq(row->id, ids[i])) { /* deleted meanwhile: its file has another version, if there are versions */
+      s->mixed = s->mixed || s->versioned;
+      continue;
+    }
     at++;
     if (indexer_chunk_view_parse(row->metadata, &s->json, &view, NULL) != LODE_OK || view.offset > row->document.len)
       continue;
@@ -111,14 +114,15 @@ static lode_status hits_append_chunk(search_ctx *s, size_t which, const lode_row
 
 /* The id of the chunk that follows, in the arena; empty if there is none. */
 static lode_status hits_next_id(search_ctx *s, const rank_candidate *c, lode_str *id, lode_error *err) {
-  size_t sign = c->id.len;
   strbuf text = {0};
   *id = (lode_str){"", 0};
-  while (sign && c->id.data[sign - 1] != '#') sign--;
-  if (!sign) return LODE_OK;
-  lode_status st = indexer_chunk_id(&text, c->path, (size_t)strtoull(c->id.data + sign, NULL, 10) + 1, err);
-  if (st == LODE_OK) *id = (lode_str){text.data, text.len - 1};
-  if (st == LODE_OK && !search_copy(s, id)) st = err_nomem(err);
+  lode_status st = LODE_OK;
+  if (indexer_chunk_id_beside(&text, c->id, 1)) {
+    *id = (lode_str){text.data, text.len};
+    if (!search_copy(s, id)) st = err_nomem(err);
+  } else if (text.failed) {
+    st = err_nomem(err);
+  }
   strbuf_release(&text);
   return st;
 }

@@ -16,6 +16,7 @@
 
 #include "search/code_search.h"
 #include "indexer/index_stamp.h"
+#include "search/search_versions.h"
 
 #include <pthread.h>
 
@@ -62,7 +63,11 @@ typedef struct search_ctx {
   bool cut;           /* a source returned as many as it was asked for: more may match */
   uint64_t moment;    /* snapshot of the store's answers so far; 0: none */
   bool mixed;         /* they are of different snapshots */
-  size_t want_factor; /* multiplies the number of candidates asked for, when the glob leaves too few */
+  bool versioned;     /* files have versions: see search_versions.h */
+  bool last;          /* of the attempts */
+  search_versions seen;
+  const search_versions *before; /* what the attempt before saw; NULL: this is the first */
+  size_t want_factor;            /* multiplies the number of candidates asked for, when the glob leaves too few */
 } search_ctx;
 
 /* Adds to the notes for the user: what could not be used, and why. */

@@ -268,9 +268,11 @@ static lode_status source_add_files(search_ctx *s, const lode_result *rows, lode
   lode_status st = LODE_OK;
   for (size_t i = 0; i < lode_result_count(rows) && i < SEARCH_OUTLINE_FILES; i++) {
     lode_str path = lode_result_at(rows, i)->id;
+    indexer_file_state file = {0};
     if (source_has_path(s, path)) continue;
+    if (s->versioned && !indexer_file_state_parse(lode_result_at(rows, i)->metadata, &s->json, &file)) continue;
     for (size_t k = 0; k < SEARCH_OUTLINE_CHUNKS; k++) {
-      TRY_GOTO(indexer_chunk_id(&id, path, k, err));
+      TRY_GOTO(indexer_chunk_id(&id, path, &file.version, k, err));
       char *p = mem_arena_copy(s->arena, id.data, id.len - 1);
       if (!p) TRY_GOTO(err_nomem(err));
       ids[n++] = (lode_str){p, id.len - 1};
@@ -293,6 +295,7 @@ static void source_query_outlines(const search_ctx *s, search_reply *to) {
                           .texts = &s->text,
                           .n = 1,
                           .k = source_want(s, SEARCH_WANT_OUTLINES),
+                          .include = s->versioned ? LODE_METADATA : 0,
                           .most_unindexed = SEARCH_MAX_UNINDEXED,
                           .progress = s->request->progress};
   if (s->files) source_query(s->files, &q, to);

@@ -219,13 +219,6 @@ lode_status symbols_load_file(symbols_world *w, lode_str path, uint32_t *file, l
   return LODE_OK;
 }
 
-/* PATH of PATH#N. */
-static lode_str world_path_of_chunk(lode_str id) {
-  size_t n = id.len;
-  while (n && id.data[n - 1] != '#') n--;
-  return (lode_str){id.data, n ? n - 1 : 0};
-}
-
 /* The files of chunks, whose ids are ordered or not. */
 static lode_status world_load_chunks(symbols_world *w, const lode_result *chunks, lode_error *err) {
   lode_str *paths = mem_calloc(lode_result_count(chunks) + 1, sizeof *paths);
@@ -233,8 +226,10 @@ static lode_status world_load_chunks(symbols_world *w, const lode_result *chunks
   size_t n = 0;
   lode_status st = paths && seen ? LODE_OK : err_nomem(err);
   for (size_t i = 0; i < lode_result_count(chunks) && st == LODE_OK; i++) {
-    lode_str path = world_path_of_chunk(lode_result_at(chunks, i)->id);
-    if (!path.len || symbols_map_find(w->by_path, path) || symbols_map_find(seen, path)) continue;
+    lode_str path;
+    if (!indexer_chunk_id_parse(lode_result_at(chunks, i)->id, &path, NULL) || !path.len ||
+        symbols_map_find(w->by_path, path) || symbols_map_find(seen, path))
+      continue;
     paths[n++] = path;
     if (!symbols_map_put(seen, path, 1)) st = err_nomem(err);
   }

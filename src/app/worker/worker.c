@@ -305,7 +305,8 @@ lode_status worker_build_argv(const worker_options *setup, const char *program, 
     return err_set(err, LODE_LIMIT, "%zu models are too many to allow; the most is %d", setup->models.n,
                    OP_MAX_ALLOWED_MODELS);
   buffer->len = 0;
-  strbuf_addf(buffer, "%s%c" WORKER_ARG "%c%s%c", program, 0, 0, setup->store, 0);
+  strbuf_addf(buffer, "%s%c" WORKER_ARG "%c%s%c%s%c", program, 0, 0, setup->store, 0,
+              setup->beside ? setup->beside : "", 0);
   strbuf_addf(buffer, "%llu%c%llu%c%u%c%u%c%u%c", (unsigned long long)setup->memory_bytes, 0,
               (unsigned long long)setup->max_document_bytes, 0, setup->busy_ms, 0, setup->threads, 0,
               setup->create | setup->preload << 1 | setup->no_sandbox << 2 | setup->read_only << 3 | setup->found << 4 |
@@ -328,8 +329,9 @@ static bool worker_parse_argv(worker_options *setup, int argc, char **argv, lode
   uint64_t n[5];
   if (argc < WORKER_FIXED_ARGS || argc > WORKER_MAX_ARGS) return false;
   for (int i = 0; i < 5; i++)
-    if (!op_parse_uint(str_of(argv[3 + i]), &n[i])) return false;
+    if (!op_parse_uint(str_of(argv[4 + i]), &n[i])) return false;
   *setup = (worker_options){.store = argv[2],
+                            .beside = argv[3][0] ? argv[3] : NULL,
                             .memory_bytes = n[0],
                             .max_document_bytes = n[1],
                             .busy_ms = (uint32_t)n[2],
@@ -364,7 +366,7 @@ static int worker_serve(worker_state *w, const worker_options *setup) {
   char sandbox[400] = "no sandbox: switched off";
   unsigned started = 0;
   /* before an open store starts threads */
-  if (!setup->no_sandbox) os_sandbox(setup->store, NULL, sandbox, sizeof sandbox);
+  if (!setup->no_sandbox) os_sandbox(setup->store, setup->beside, sandbox, sizeof sandbox);
   if (setup->preload) worker_preload(w);
   w->threads = worker_pick_threads(setup->threads);
   while (started < w->threads && pthread_create(&pool[started], NULL, worker_pool_thread, w) == 0) started++;

@@ -14,6 +14,7 @@
  * descriptor for the worker part of a crash report (SCM_RIGHTS, with one byte). */
 typedef struct worker_options {
   const char *store;
+  const char *beside; /* of a store on a cluster: the project's folder, which may be written; NULL: none */
   uint64_t memory_bytes, max_document_bytes; /* 0: the library's defaults */
   uint32_t busy_ms;
   uint32_t threads;       /* 0 = by the number of CPUs, 4 to 32 */
@@ -28,7 +29,7 @@ typedef struct worker_options {
 #define WORKER_ARG "--worker"
 
 /* argv for exec, NULL-terminated; its strings live in the buffer. */
-#define WORKER_FIXED_ARGS 8 /* followed by the names of models */
+#define WORKER_FIXED_ARGS 9 /* followed by the names of models */
 #define WORKER_MAX_ARGS (WORKER_FIXED_ARGS + OP_MAX_ALLOWED_MODELS)
 LODE_MUST lode_status worker_build_argv(const worker_options *setup, const char *program, strbuf *buffer,
                                         char *argv[WORKER_MAX_ARGS + 1], lode_error *err);

@@ -73,6 +73,89 @@ await test('index_project indexes, and tells its progress only upward', async ()
   assert.deepEqual(seen, [...seen].sort((a, b) => a - b))
 })
 
+await test('long work survives the client giving up: the next call takes it over', async () => {
+  const { mkdirSync, writeFileSync, rmSync } = await import('node:fs')
+  rmSync(`${project}/many`, { recursive: true, force: true })
+  mkdirSync(`${project}/many`)
+  for (let i = 0; i < 600; i++) {
+    writeFileSync(`${project}/many/part${i}.c`, Array.from({ length: 20 }, (_, k) => `int part_${i}_${k}(int x) {\n  return x * ${k} + ${i};\n}\n`).join('\n'))
+  }
+  try {
+    let tries = 0
+    let gave = 0
+    let result
+    while (!result && tries++ < 1000) {
+      const seen = []
+      result = await call('index', {}, { onprogress: p => seen.push(p.progress), timeout: 150 }).catch(error => {
+        assert.match(String(error), /timed out|timeout/i)
+        gave++
+      })
+      assert.deepEqual(seen, [...seen].sort((a, b) => a - b))
+    }
+    assert.ok(result && !result.isError, JSON.stringify(result))
+    assert.ok(gave >= 1, 'no call was given up: the test says nothing')
+    // one run did it all: had one been stopped and another begun, some files would have been unchanged
+    assert.match(result.content[0].text, /600 new.* [0-9] unchanged/)
+    assert.ok((await good('get_project_status', {})).files >= 600)
+  } finally {
+    rmSync(`${project}/many`, { recursive: true })
+    await call('index', {}, { timeout: 60000 })
+  }
+})
+
+await test('resources are listed and read', async () => {
+  const { resources } = await client.listResources()
+  assert.deepEqual(resources.map(r => r.uri), ['lode://overview', 'lode://status', 'lode://hotspots', 'lode://cycles', 'lode://unused'])
+  for (const r of resources) {
+    const { contents } = await client.readResource({ uri: r.uri })
+    assert.equal(contents[0].uri, r.uri)
+    assert.ok(contents[0].text.length > 0 && contents[0].text.length < 32000, r.uri)
+  }
+  assert.match((await client.readResource({ uri: 'lode://overview' })).contents[0].text, /# Status[^]*state: ready[^]*# Outline[^]*open_socket[^]*# Hotspots/)
+  const { resourceTemplates } = await client.listResourceTemplates()
+  assert.deepEqual(resourceTemplates.map(r => r.uriTemplate), ['lode://outline/{+path}', 'lode://symbol/{+name}', 'lode://impact/{+name}'])
+  for (const [uri, wanted] of [['lode://outline/net/socket.c', /close_socket/], ['lode://symbol/open_socket', /net\/socket\.c/], ['lode://impact/open_socket', /main/]]) {
+    assert.match((await client.readResource({ uri })).contents[0].text, wanted, uri)
+  }
+  for (const uri of ['lode://nothing', 'lode://outline/net/nothing.c', 'lode://symbol/no_such_name', 'lode://outline/..%2f..%2fetc%2fpasswd']) {
+    await assert.rejects(client.readResource({ uri }), /NOT_FOUND|INVALID|no resource/, uri)
+  }
+})
+
+await test('every tool, with good arguments and with bad ones; what is missing is named as what it is', async () => {
+  const collection = `every-${which}-${mode ?? 'x'}`
+  for (const [name, args, wanted] of [
+    ['search', { query: 'open_socket' }, /net\/socket\.c/], ['outline', { file: 'net/socket.c' }, /open_socket/], ['outline', {}, /retry/],
+    ['symbol', { name: 'open_socket' }, /net\/socket\.c/], ['symbol', { name: 'open_socket', what: 'callers' }, /main/],
+    ['symbol', { name: 'main', what: 'callees' }, /open_socket/], ['symbol', { name: 'open_socket', what: 'references' }, /main\.c/],
+    ['impact', { name: 'open_socket' }, /main/], ['impact', { file: 'net/socket.c', line: 5 }, /main/],
+    ['read', { file: 'net/socket.c', line: 4, lines: 2 }, /open_socket/], ['read', { name: 'retry' }, /pause/],
+    ['grep', { pattern: 'open_[a-z]+\\(' }, /main\.c/], ['status', {}, /ready/], ['index', {}, /files/],
+    ['memory', { action: 'add', collection, records: [{ id: 'a', document: 'tea' }] }, /./], ['memory', { action: 'query', collection, text: 'tea' }, /tea/]]) {
+    const result = await call(name, args, { timeout: 60000 })
+    assert.ok(!result.isError, `${name}: ${JSON.stringify(result)}`)
+    const text = result.content.map(c => c.text).join('\n')
+    assert.match(text, wanted, `${name} ${JSON.stringify(args)}`)
+    assert.doesNotMatch(text, /`lode |--[a-z]/, `${name}: words of the command line`)
+  }
+  for (const [name, args, wanted] of [
+    ['search', {}, /query/], ['search', { query: 'x', language: 'klingon' }, /klingon/], ['search', { file: 'net/nothing.c' }, /nothing\.c/],
+    ['outline', { file: 'net/nothing.c' }, /nothing\.c/], ['symbol', { name: 'no_such_name' }, /no_such_name/], ['symbol', { name: 'x', what: 'everything' }, /what/],
+    ['impact', { name: 'no_such_name' }, /no_such_name/], ['impact', { file: 'net/nothing.c', line: 3 }, /nothing\.c/],
+    ['impact', { file: 'net/socket.c', line: 4000 }, /4000|line/],
+    ['read', { file: 'net/nothing.c' }, /nothing\.c/], ['read', { file: 'net/socket.c', line: 4000 }, /4000|line/], ['read', { name: 'no_such_name' }, /no_such_name/],
+    ['read', { file: '../../etc/passwd' }, /passwd/], ['grep', { pattern: '(' }, /pattern|byte|\(/], ['status', { check: 'yes' }, /check/], ['index', { force: 3 }, /force/],
+    ['memory', { action: 'fly' }, /action/], ['memory', { action: 'get', collection: 'nothing-there', ids: ['a'] }, /nothing-there/], ['search', { query: 'x', max_tokens: 1 }, /max_tokens/]]) {
+    const text = await call(name, args).then(r => {
+      assert.ok(r.isError, `${name} ${JSON.stringify(args)}: ${JSON.stringify(r)}`)
+      return r.content.map(c => c.text).join('\n')
+    }, error => String(error))
+    assert.match(text, wanted, `${name} ${JSON.stringify(args)}`)
+    assert.doesNotMatch(text, /`lode |--[a-z]/, `${name}: words of the command line`)
+  }
+  assert.ok(JSON.stringify((await client.listTools()).tools).length < 12000)
+})
+
 await test('search_code finds a function', async () => {
   const { rows } = await good('search_code', { query: 'retry with growing pauses', limit: 3 })
   assert.ok(rows.length >= 1 && rows.length <= 3)
