@@ -30,6 +30,7 @@ void mcp_put_agent_text(strbuf *out, lode_str text) {
       {"`lode db collections` lists them, `lode db create` makes one", "action collections lists them, add makes one"},
       {"`lode db create` makes a new one", "action add makes a new one"},
       {"`lode status`", "the tool status"},
+      {"(LODE_KEEP_EXISTING, --on-existing keep)", "(\"on_existing\": \"keep\")"},
       {"`lode search --mode text`", "\"mode\": \"text\""}};
   strbuf plain = {0};
   op_put_printable(&plain, text, 0);

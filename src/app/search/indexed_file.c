@@ -18,9 +18,10 @@ typedef struct indexed_reader {
   lode_collection *code, *files;
   indexer_display showing;
   lode_str path;
-  uint32_t first, last; /* asked for */
-  uint32_t at;          /* line where the text begins */
-  bool torn;            /* a chunk was not there */
+  indexer_version version; /* which chunks are the file's: file_version.h */
+  uint32_t first, last;    /* asked for */
+  uint32_t at;             /* line where the text begins */
+  bool torn;               /* a chunk was not there */
   json_doc json;
 } indexed_reader;
 
@@ -60,6 +61,7 @@ static lode_status indexed_state(indexed_reader *r, indexer_file_state *state, l
   bool found = lode_result_count(rows) && search_path_is_inside(r->path) &&
                indexer_file_state_parse(lode_result_at(rows, 0)->metadata, &r->json, state);
   lode_result_free(rows);
+  if (found) r->version = state->version;
   if (found && state->chunks) return LODE_OK;
   return err_set(err, LODE_NOT_FOUND, "%s is not in the index; `lode index` brings it up to date",
                  str_quote(r->path, quoted, sizeof quoted));
@@ -72,7 +74,7 @@ static lode_status indexed_rows(indexed_reader *r, size_t from, size_t n, unsign
   lode_str ids[INDEXED_PAGE];
   lode_status st = LODE_OK;
   for (size_t i = 0; i < n; i++) {
-    TRY_GOTO(indexer_chunk_id(&names[i], r->path, from + i, err));
+    TRY_GOTO(indexer_chunk_id(&names[i], r->path, &r->version, from + i, err));
     ids[i] = str_of(names[i].data);
   }
   lode_get_request get = {.select = {.ids = ids, .n_ids = n}, .include = include};
