@@ -231,7 +231,8 @@ static lode_status scan_walker_enter_root(scan_walker *w, lode_error *err) {
 
 static lode_status scan_walker_absent(lode_str below, lode_error *err) {
   char quoted[256];
-  return err_set(err, LODE_NOT_FOUND, "there is no such file below the root: %s", str_quote(below, quoted, sizeof quoted));
+  return err_set(err, LODE_NOT_FOUND, "there is no such file below the root: %s",
+                 str_quote(below, quoted, sizeof quoted));
 }
 
 /* Descends from the root to `below`, classifying each name on the way. Ends in the folder (entered; *entry has
