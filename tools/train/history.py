@@ -4,6 +4,7 @@
 
     history.py trees SOURCES MIRRORS OUT     a tree and the questions of every repository in SOURCES
     history.py frozen COMMITS SOURCES MIRRORS OUT    the same for a frozen set (bench/quality/sets/commits.tsv)
+    history.py people QUESTIONS SOURCES MIRRORS OUT  trees and questions of a set that a person wrote (bench/quality/sets/people.tsv)
 
 SOURCES has lines "train|held LANGUAGE OWNER/NAME COMMIT"; MIRRORS/OWNER+NAME/repo (or MIRRORS/OWNER+NAME) is its git
 directory; `git clone --bare` makes one. OUT/trees/OWNER+NAME gets the files at COMMIT, OUT/tasks.jsonl lines as bench/quality/tasks.h reads them. Kinds
@@ -294,11 +295,17 @@ def make_trees(sources, mirrors, out):
             print(half, language, name, collections.Counter(t['category'] for t in tasks), file=sys.stderr)
 
 
-def make_frozen(commits, sources, mirrors, out):
-    revisions = {l.split()[2]: l.split()[3] for l in open(sources, encoding='utf-8') if l.startswith('held ')}
-    for name, revision in revisions.items():
+def make_frozen_trees(names, sources, mirrors, out):
+    """The trees of the repositories that `names` is true for."""
+    for line in open(sources, encoding='utf-8'):
+        if line.startswith('#'): continue
+        half, _, name, revision = line.split()
         folder = os.path.join(out, 'trees', name.replace('/', '+'))
-        if not os.path.isdir(folder): write_tree(folder, read_tree(git_directory(mirrors, name), revision))
+        if names(half, name) and not os.path.isdir(folder): write_tree(folder, read_tree(git_directory(mirrors, name), revision))
+
+
+def make_frozen(commits, sources, mirrors, out):
+    make_frozen_trees(lambda half, _: half == 'held', sources, mirrors, out)
     with open(os.path.join(out, 'tasks.jsonl'), 'w', encoding='utf-8') as tasks_file:
         for line in open(commits, encoding='utf-8'):
             if line.startswith('#'): continue
@@ -309,7 +316,18 @@ def make_frozen(commits, sources, mirrors, out):
             tasks_file.write(json.dumps(put, ensure_ascii=False) + '\n')
 
 
+def make_people(questions, sources, mirrors, out):
+    asked = [line.rstrip('\n').split('\t') for line in open(questions, encoding='utf-8')]
+    named = {name for name, *_ in asked}
+    make_frozen_trees(lambda _, name: name in named, sources, mirrors, out)
+    with open(os.path.join(out, 'tasks.jsonl'), 'w', encoding='utf-8') as tasks_file:
+        for name, question, *files in asked:
+            put = {'repo': name.replace('/', '+'), 'query': question, 'category': 'people', 'relevant': [{'path': p} for p in files], 'secondary': []}
+            tasks_file.write(json.dumps(put, ensure_ascii=False) + '\n')
+
+
 if __name__ == '__main__':
     if len(sys.argv) == 5 and sys.argv[1] == 'trees': make_trees(*sys.argv[2:])
     elif len(sys.argv) == 6 and sys.argv[1] == 'frozen': make_frozen(*sys.argv[2:])
+    elif len(sys.argv) == 6 and sys.argv[1] == 'people': make_people(*sys.argv[2:])
     else: sys.exit(__doc__)
