@@ -90,7 +90,7 @@ listed_by_completion() {
   local script group groups
   script=$("$lode" completion bash)
   groups=" $(sed -n 's/^    case $word in \([a-z|-]*\)) ;;.*/\1/p' <<< "$script" | tr '|' ' ') "
-  words() { sed -n "s/^    '$1') COMPREPLY=(\$(compgen -W '\([^']*\)'.*/\1/p" <<< "$script" | tr ' ' '\n' | grep -v '^-'; }
+  words() { sed -n "s/^    '$1') .*COMPREPLY=(\$(compgen -W '\([^']*\)'.*/\1/p" <<< "$script" | tr ' ' '\n' | grep -v '^-'; }
   for group in $groups; do words "$group" | sed "s/^/$group /"; done
   for group in $(words ''); do case "$groups help version " in *" $group "*) ;; *) echo "$group" ;; esac; done
 }
@@ -267,7 +267,7 @@ while read -r path sent; do
   refused "$status" 422 "$body" "$path $sent"
   unchanged "$path"
 done <<< "$ops"
-harmless=' outline def refs callers callees impact trace unused cycles hotspots search context status config/get config/list embed model/list model/info model/verify'
+harmless=' outline def refs callers callees impact trace unused cycles hotspots search context status config/get config/list read embed model/list model/info model/verify'
 harmless+=' db/collections db/get db/query db/count db/facets db/map db/stats db/verify db/compact db/optimize '
 call GET /lode/v1
 listed=$(grep -o '"path":"/api/lode/v1/[a-z/-]*"' <<< "$body" | sed 's|.*/v1/||; s|"||')

@@ -268,6 +268,63 @@ TEST(who_waits_in_vain_is_told_who_holds_the_lock) {
   lode_close(holder);
 }
 
+enum { QUEUED = 6, TURNS = 4 };
+
+typedef struct queued_writer {
+  pthread_t thread;
+  store_db *db;
+  int number;
+} queued_writer;
+
+static atomic_int served[QUEUED * TURNS];
+static atomic_int n_served;
+
+/* Asks again as soon as its turn is over. */
+static void *write_in_turns(void *ctx) {
+  const queued_writer *w = ctx;
+  lode_error mine;
+  for (int i = 0; i < TURNS; i++) {
+    store_tx *tx;
+    OK(store_tx_begin(w->db, STORE_TX_WRITE, &tx, &mine));
+    int at = atomic_fetch_add(&n_served, 1);
+    if (at < QUEUED * TURNS) atomic_store(&served[at], w->number);
+    store_tx_rollback(tx);
+  }
+  return NULL;
+}
+
+static int count_queued(store_db *db) {
+  int n = 0;
+  pthread_mutex_lock(&db->mutex);
+  for (const store_turn *t = db->turns; t; t = t->next) n++;
+  pthread_mutex_unlock(&db->mutex);
+  return n;
+}
+
+/* Whoever has just written does not overtake those who wait. */
+TEST(writers_of_a_handle_take_turns_in_order) {
+  queued_writer w[QUEUED];
+  store_db *db;
+  store_tx *tx;
+  char folder[400];
+  snprintf(folder, sizeof folder, "%s/s", test_folder());
+  OK(store_db_open(folder, &(lode_open_options){.create = true, .no_background = true, .busy_ms = 60000}, &db, &err));
+  OK(store_tx_begin(db, STORE_TX_WRITE, &tx, &err));
+  for (int i = 0; i < QUEUED; i++) {
+    w[i] = (queued_writer){.db = db, .number = i};
+    CHECK(pthread_create(&w[i].thread, NULL, write_in_turns, &w[i]) == 0);
+    while (count_queued(db) <= i) usleep(100);
+  }
+  store_tx_rollback(tx);
+  OK(store_tx_begin(db, STORE_TX_WRITE, &tx, &err));
+  CHECKF(atomic_load(&n_served) >= QUEUED, "our second turn came after %d of %d", atomic_load(&n_served), QUEUED);
+  store_tx_rollback(tx);
+  for (int i = 0; i < QUEUED; i++) pthread_join(w[i].thread, NULL);
+  for (int i = 0; i < QUEUED; i++)
+    CHECKF(atomic_load(&served[i]) == i, "turn %d: writer %d", i, atomic_load(&served[i]));
+  store_db_close(db);
+}
+
 /* ---- The builder's lock ---- */
 
 /* It was the parent's at the fork, and is free when the child asks. */

@@ -51,21 +51,28 @@ struct store_conn {
   uint64_t dead_cursor; /* the list is complete for a transaction at this cursor */
 };
 
+/* A thread that waits for its turn to write. */
+typedef struct store_turn store_turn;
+struct store_turn {
+  pthread_cond_t come;
+  store_turn *next;
+};
+
 struct store_db {
   char *folder, *path, *lock_path;
   lode_open_options opt;
   atomic_bool broken;    /* an invariant did not hold: no transaction begins any more */
   pthread_mutex_t mutex; /* guards everything below; nobody waits for a file lock with it held */
-  pthread_cond_t writer_free;
-  bool writer_active; /* a thread of this handle has its turn to write */
-  bool writer_waits;  /* that thread still waits for SQLite's lock */
+  bool writer_active;    /* a thread of this handle has its turn to write */
+  bool writer_waits;     /* that thread still waits for SQLite's lock */
+  uint64_t turn;         /* counts the turns */
+  store_turn *turns;     /* threads of this handle that wait for theirs, the first one first */
   store_conn *idle;
   size_t n_idle;
   int lock_fd; /* -1: none (read-only medium) */
   unsigned lock_generation;
   bool leased[STORE_LEASES]; /* a thread of this handle has that lease */
   unsigned step_rows;        /* limit of records per maintenance step after the disk was full; 0: no limit */
-  unsigned queued;           /* threads of this handle that wait for their turn to write */
   unsigned waiting;          /* connections of this handle that wait for a lock */
   dev_t truth_dev;           /* identity of the database file that was last used */
   ino_t truth_ino;

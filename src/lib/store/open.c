@@ -206,10 +206,7 @@ static lode_status open_prepare_folder(store_db *db, lode_error *err) {
 }
 
 static lode_status open_init_locks(store_db *db, lode_error *err) {
-  if (pthread_mutex_init(&db->mutex, NULL) != 0) return err_nomem(err);
-  if (os_cond_init(&db->writer_free) == 0) return LODE_OK;
-  pthread_mutex_destroy(&db->mutex);
-  return err_nomem(err);
+  return pthread_mutex_init(&db->mutex, NULL) == 0 ? LODE_OK : err_nomem(err);
 }
 
 /* The locks are initialized again without being destroyed: destroying a condition variable that a thread of the
@@ -295,7 +292,6 @@ void store_db_close(store_db *db) {
     store_conn_close(c);
   }
   if (db->lock_fd >= 0) (void)os_api->close(db->lock_fd);
-  pthread_cond_destroy(&db->writer_free);
   pthread_mutex_destroy(&db->mutex);
   mem_free(db->folder);
   mem_free(db->path);

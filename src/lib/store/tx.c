@@ -2,8 +2,9 @@
 /* tx.c - the connection pool and transactions.
  *
  * Threads: store_db.mutex guards the pool and the counters. A connection is used by one transaction at a time.
- * Writers of one handle queue on writer_free, writers of several processes on SQLite's lock. Nobody waits for a file
- * lock, or does any I/O, with the mutex held; only a forked child, which has one thread, drops what is its parent's.
+ * Writers of one handle queue, and their turns come in the order in which they asked; writers of several processes
+ * wait for SQLite's lock. Nobody waits for a file lock, or does any I/O, with the mutex held; only a forked child,
+ * which has one thread, drops what is its parent's.
  *
  * A transaction begins by checking whether the database file is still the one that the connection has open: if it was
  * removed, the status is LODE_GONE; if it was replaced, the new one is opened. A forked child does not touch its
@@ -60,7 +61,8 @@ static void tx_after_fork(store_db *db) {
   db->idle = NULL;
   db->n_idle = 0;
   db->writer_active = db->writer_waits = false;
-  db->waiting = db->queued = 0;
+  db->turns = NULL;
+  db->waiting = 0;
   memset(db->leased, 0, sizeof db->leased);
   if (db->lock_fd >= 0) (void)os_api->close(db->lock_fd);
   db->lock_fd = store_db_open_lock_file(db);
@@ -185,7 +187,7 @@ static bool lock_is_wanted(store_db *db) {
 
 bool store_db_has_waiters(store_db *db) {
   pthread_mutex_lock(&db->mutex);
-  bool yes = db->queued > 0;
+  bool yes = db->turns != NULL;
   pthread_mutex_unlock(&db->mutex);
   return yes || lock_is_wanted(db);
 }
@@ -219,31 +221,58 @@ lode_status store_state_put(store_tx *tx, int key, int64_t value, lode_error *er
 
 /* ---- Transactions ---- */
 
-static lode_status tx_err_own_writer(const store_db *db, lode_error *err) {
-  return err_set(err, LODE_BUSY,
-                 "this process has had a write transaction open for more than %u ms: commit it or roll it back",
-                 db->opt.busy_ms);
+/* Why a thread has waited in vain since turn number `seen`. */
+static lode_status tx_err_no_turn(store_db *db, uint64_t seen, lode_error *err) {
+  if (db->writer_waits) return store_err_locked(db, err);
+  if (db->turn == seen)
+    return err_set(err, LODE_BUSY,
+                   "this process has had a write transaction open for more than %u ms: commit it or roll it back",
+                   db->opt.busy_ms);
+  return err_set(
+      err, LODE_BUSY,
+      "other threads of this process, who asked before, have been writing for %u ms: write more records at a "
+      "time, or set busy_ms to wait longer",
+      db->opt.busy_ms);
+}
+
+static void tx_take_turn(store_db *db) {
+  db->writer_active = db->writer_waits = true;
+  db->turn++;
+}
+
+/* Called with the mutex held. */
+static lode_status tx_queue_for_turn(store_db *db, store_turn *me, lode_error *err) {
+  struct timespec until = os_deadline(db->opt.busy_ms);
+  uint64_t seen = db->turn;
+  lode_status st = LODE_OK;
+  store_turn **at = &db->turns;
+  while (*at) at = &(*at)->next;
+  *at = me;
+  while ((db->writer_active || db->turns != me) && st == LODE_OK)
+    if (os_cond_wait_until(&me->come, &db->mutex, &until) == ETIMEDOUT && (db->writer_active || db->turns != me))
+      st = tx_err_no_turn(db, seen, err);
+  for (at = &db->turns; *at != me;) at = &(*at)->next;
+  *at = me->next;
+  return st;
 }
 
 static lode_status tx_wait_for_turn(store_db *db, lode_error *err) {
-  struct timespec until = os_deadline(db->opt.busy_ms);
+  store_turn me = {.next = NULL};
   lode_status st = LODE_OK;
+  if (os_cond_init(&me.come) != 0) return err_nomem(err);
   pthread_mutex_lock(&db->mutex);
   tx_after_fork(db);
-  db->queued++;
-  while (db->writer_active && st == LODE_OK)
-    if (os_cond_wait_until(&db->writer_free, &db->mutex, &until) == ETIMEDOUT && db->writer_active)
-      st = db->writer_waits ? store_err_locked(db, err) : tx_err_own_writer(db, err);
-  db->queued--;
-  if (st == LODE_OK) db->writer_active = db->writer_waits = true;
+  if (db->writer_active || db->turns) st = tx_queue_for_turn(db, &me, err);
+  if (st == LODE_OK) tx_take_turn(db);
   pthread_mutex_unlock(&db->mutex);
+  pthread_cond_destroy(&me.come);
   return st;
 }
 
 static void tx_end_turn(store_db *db) {
   pthread_mutex_lock(&db->mutex);
   db->writer_active = db->writer_waits = false;
-  pthread_cond_signal(&db->writer_free);
+  if (db->turns) pthread_cond_signal(&db->turns->come);
   pthread_mutex_unlock(&db->mutex);
 }
 
