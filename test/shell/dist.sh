@@ -147,8 +147,8 @@ try_client() { # NAME ROOT
   for _ in $(seq 60); do grep -q 'is ready' "$tmp/chroma.log" && break; sleep 1; done
   port=$(sed -n 's/.* at http:[^ ]*:\([0-9]*\)[,;].*/\1/p' "$tmp/chroma.log" | head -n 1)
   check "$1: Chroma's client ($(tail -n 1 "$tmp/chroma.log"))" "$python" "$here/test/clients/chroma.py" 127.0.0.1 "$port"
-  kill "$server"
-  wait "$server"
+  kill -KILL "$server" # unshare ignores SIGTERM; the server gets one when it dies
+  wait "$server" 2>/dev/null
 }
 try_tarball() { # NAME ROOT
   check "$1: install.sh without root's help" inside "$2" "/home/user/unpacked/install.sh"
