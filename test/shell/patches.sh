@@ -19,7 +19,7 @@ bad() {
 for patch in examples/patches/*.patch; do
   copy=$tmp/$(basename "$patch" .patch)
   mkdir "$copy"
-  git ls-files -z -- CHANGELOG.md docs include src test ':!test/chunk' ':!test/fixtures' | xargs -0 cp --parents -t "$copy"
+  git ls-files -z -- docs include src test ':!test/chunk' ':!test/fixtures' | xargs -0 cp --parents -t "$copy"
   # a repository of its own, so that git does not look for one above
   if ! (cd "$copy" && git init -q . && git apply "$top/$patch") 2>"$tmp/log"; then bad "$patch" "it does not apply: $(head -3 "$tmp/log")"; continue; fi
   ok
