@@ -4,6 +4,7 @@
 set -u
 . "$(dirname "$0")/../support/kit.sh"
 begin mcp "$@"
+here=$(cd "$(dirname "$0")/../.." && pwd)
 unset LODE_MODELS # what is said where minilm is not at hand
 mkdir -p "$tmp/p/net"
 cd "$tmp/p" || exit 1
@@ -498,6 +499,35 @@ has 10 no_such
 has 10 '"isError":true'
 has 11 branches
 has 12 'net/retry.py:1-3'
+
+# ---- docs/MIGRATING.md: each row's call is answered, and each tool that it names is known with --compat ----
+
+grep '^| `[a-z_]*` |' "$here/docs/MIGRATING.md" > "$tmp/rows"
+check "the table has $(wc -l < "$tmp/rows") tools" [ "$(wc -l < "$tmp/rows")" = 28 ]
+# theirs: a call of one that is here, or the words with which one is refused
+{ n=100; cut -d'`' -f2 "$tmp/rows" | while read -r name; do n=$((n + 1)); call $n "$name" '{"x_no_such":1}'; done; } > "$tmp/theirs"
+session --compat < "$tmp/theirs"
+for i in $(seq $((100 + 1)) $((100 + $(wc -l < "$tmp/rows")))); do hasnt $i 'there is no tool'; done
+# ours
+prompt() { echo "{\"jsonrpc\":\"2.0\",\"id\":$1,\"method\":\"prompts/get\",\"params\":{\"name\":\"$2\",\"arguments\":$3}}"; }
+cut -d'|' -f3 "$tmp/rows" | grep -oE '`[^`]*`' | tr -d '`' | sort -u > "$tmp/ours"
+n=200
+: > "$tmp/calls"
+while read -r name arguments; do
+  n=$((n + 1))
+  case $name in
+    lode://*) echo "{\"jsonrpc\":\"2.0\",\"id\":$n,\"method\":\"resources/read\",\"params\":{\"uri\":\"$name\"}}" ;;
+    review_change) prompt $n "$name" '{"changed":"main.c"}' ;;
+    explain_module) prompt $n "$name" '{"path":"net"}' ;;
+    impact_of_change) prompt $n "$name" '{"name":"open_socket"}' ;;
+    onboard) prompt $n "$name" '{}' ;;
+    *) call $n "$name" "$arguments" ;;
+  esac >> "$tmp/calls"
+done < "$tmp/ours"
+check "calls of the table: $n" [ $n -ge 218 ]
+session < "$tmp/calls"
+count $((n - 200))
+for i in $(seq 201 $n); do has $i '"result":'; hasnt $i '"isError":true'; done
 
 # ---- Settings of clients ----
 
