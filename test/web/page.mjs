@@ -35,6 +35,20 @@ async function audit(name) {
     result.violations.map(v => `${v.id}: ${v.nodes.map(n => n.target.join(' ')).slice(0, 4).join(', ')}`)));
   check(`axe finds nothing: ${name}`, found.length === 0, found);
 }
+// The same of a state that the part `widths` does not come to: with LODE_TEST_FULL at the widths of phone, tablet and screen, light and dark
+async function auditState(name) {
+  if (!process.env.LODE_TEST_FULL) return audit(name);
+  const size = page.viewportSize(), dark = await page.evaluate(() => matchMedia('(prefers-color-scheme: dark)').matches);
+  for (const [width, height] of [[390, 844], [820, 1180], [1440, 900]]) {
+    await page.setViewportSize({width, height});
+    for (const colorScheme of ['light', 'dark']) {
+      await page.emulateMedia({colorScheme});
+      await audit(`${name}, ${width} wide, ${colorScheme}`);
+    }
+  }
+  await page.setViewportSize(size);
+  await page.emulateMedia({colorScheme: dark ? 'dark' : 'light'});
+}
 async function search(words) {
   await page.fill('#query', words);
   await page.waitForFunction(w => location.hash.includes(new URLSearchParams({q: w}).toString()) && document.getElementById('results').ariaBusy === 'false', words);
@@ -54,7 +68,7 @@ const parts = {
     const link = await page.locator('.hit .open').first().getAttribute('href');
     check('the link opens the editor', /^vscode:\/\/file\/.*\/project\/base\/.*:\d+$/.test(link), link);
     await picture('code');
-    await audit('search');
+    await auditState('search');
 
     await search('turning_text_function');
     check('a file that changed is marked', /changed/.test(await text('.hit .stale')), await text('.hit .stale'));
@@ -108,7 +122,7 @@ const parts = {
     check('it has colours', await page.locator('#file-text .c-comment').count() > 0 && await page.locator('#file-text .c-word').count() > 0);
     check('its definitions are listed', await page.locator('#file-outline a').count() > 0);
     await picture('file');
-    await audit('file');
+    await auditState('file');
     await page.locator('#file-outline button').first().click();
     await page.waitForSelector('#file-names h3');
     check('a name is looked up', /Defined \([1-9]/.test(await text('#file-names')), await text('#file-names'));
@@ -177,7 +191,7 @@ const parts = {
     await page.keyboard.press('?');
     check('? shows the keys', await page.locator('#keys').isVisible());
     await picture('keys');
-    await audit('keys');
+    await auditState('keys');
     await page.keyboard.press('Escape');
     check('Esc closes them', !await page.locator('#keys').isVisible());
 
@@ -188,7 +202,7 @@ const parts = {
     check('dark as the system is', await ground() < 60, await ground());
     await search('checksum of a page');
     await picture('dark');
-    await audit('dark');
+    await auditState('dark');
     await page.click('#theme');
     check('light by choice', await ground() > 200);
     await page.reload();
@@ -213,7 +227,7 @@ const parts = {
     await page.setViewportSize({width: 400, height: 800});
     check('nothing is wider than a phone', await page.evaluate(() => document.documentElement.scrollWidth <= 400), await page.evaluate(() => document.documentElement.scrollWidth));
     await picture('phone');
-    await audit('phone');
+    await auditState('phone');
   },
 
   async notes() {
@@ -249,7 +263,7 @@ const parts = {
     await settled(() => [...document.querySelectorAll('.hit .prose')].slice(0, 10).every(e => /harbour/.test(e.textContent)));
     check('similar records are near ones, without itself', !(await page.locator('.hit h3').allTextContents()).includes('note-0'));
     await picture('notes');
-    await audit('collection');
+    await auditState('collection');
     await page.keyboard.press('Escape');
     await page.locator('#collections li', {hasText: 'notes'}).locator('.browse').click();
     await settled(() => document.querySelectorAll('.hit').length === 20);
@@ -276,7 +290,7 @@ const parts = {
       !(await page.locator('#record-near a').allTextContents()).includes('note-1'));
     check('a record has no filters around it', !await page.locator('#filters-collection').isVisible());
     await picture('record');
-    await audit('record');
+    await auditState('record');
     await page.locator('#record-near a').first().click();
     await settled(() => /^note-/.test(document.getElementById('record-title').textContent) && document.getElementById('record-title').textContent !== 'note-1');
     const near = page.url();
@@ -308,7 +322,7 @@ const parts = {
     await settled(() => document.getElementById('note-said').textContent.length > 20);
     check('an id that exists is refused', /note-1/.test(await text('#note-said')), await text('#note-said'));
     await picture('note');
-    await audit('note');
+    await auditState('note');
     await page.fill('#note-id', '');
     await page.click('#note-add');
     await page.waitForSelector('#view-record:not([hidden])');
@@ -335,7 +349,7 @@ const parts = {
     await settled(() => Number(document.getElementById('map').dataset.lit) > 0);
     check('a search lights up its results', /\d+ of \d+ results on this map/.test(await text('#map-lit')), await text('#map-lit'));
     await picture('map-lit');
-    await audit('map');
+    await auditState('map');
     await page.reload();
     await settled(() => Number(document.getElementById('map').dataset.lit) > 0);
     check('the address opens the map again, with its search', await page.inputValue('#query') === 'parse a json number');
@@ -403,7 +417,7 @@ const parts = {
     await page.waitForSelector('#token-asked[open]');
     check('a wrong one is asked for again', await hits() === 0);
     await picture('token');
-    await audit('token');
+    await auditState('token');
     await page.fill('#token', readFileSync(`${work}/token`, 'utf8'));
     await page.keyboard.press('Enter');
     await page.waitForSelector('#facts dt');
@@ -433,7 +447,7 @@ const parts = {
     check('it says which project', (await text('#offer-text')).includes(process.env.PROJECT), await text('#offer-text'));
     check('only the whole project can be indexed', await server('index') === 501, await server('index'));
     await picture('unindexed');
-    await audit('unindexed');
+    await auditState('unindexed');
     await page.route('**/api/lode/v1/index', async route => { await new Promise(go => setTimeout(go, 900)); await route.continue().catch(() => {}); });
     await page.click('#offer-go');
     await page.waitForSelector('#offer-work progress');
@@ -478,7 +492,7 @@ const parts = {
     await search('parse');
     check('a search says so', /does not answer/.test(await text('#said')), await text('#said'));
     await picture('gone');
-    await audit('gone');
+    await auditState('gone');
     const server = spawn(process.env.LODE, ['serve', '--port', new URL(url).port], {cwd: process.env.PROJECT, stdio: 'ignore'});
     await page.waitForSelector('#banner', {state: 'hidden'});
     check('the page goes on when the server is back', await text('#pulse') === 'well', await text('#pulse'));
@@ -542,7 +556,7 @@ const parts = {
     check('each damage is named', await page.locator('#verified li').count() > 1 && /page|record/.test(await text('#verified li')), await text('#verified'));
     check('files set aside are told', /set aside/.test(await text('#banner')), await text('#banner'));
     await picture('damage');
-    await audit('damage');
+    await auditState('damage');
   },
 };
 
