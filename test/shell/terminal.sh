@@ -125,17 +125,46 @@ run 0 status -v; has "segments"; has "revision"
 run 0 status --json; has '"revision":'; is_field files 300
 : >empty.c
 run 0 index -q; run 0 status --json; is_field files 300; has '"languages":{"c":300}'
-chmod 000 part9.c
-mkdir locked && echo 'int x;' >locked/x.c && chmod 000 locked
 run 0 index --json; sum=$(($(field added) + $(field changed) + $(field unchanged))); check "$(field files) files, and $sum new, changed and unchanged" [ "$(field files)" = "$sum" ]
-if [ "$(id -u)" = 0 ]; then skip "unreadable folders: root may read them"; else
-  run 0 index; says "cannot be read"
-  run 0 doctor; has "could not be read"
-fi
-chmod 644 part9.c; chmod 755 locked
-run 0 index -q
 run 0 status --skipped; has "empty.c"; has "has no text"
 cd "$tmp" && run 0 status large; has "$tmp/large"
+
+# ---- A file and a folder that cannot be read: root may read all, so the project is another user's then
+
+files closed 5; mkdir closed/locked user
+echo 'int x;' >closed/locked/x.c; chmod 000 closed/part3.c closed/locked
+user=()
+if [ "$(id -u)" = 0 ]; then
+  user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+  chmod 711 "$tmp"; chown -R 65534:65534 closed user
+fi
+# theirs ARGS...: lode as that user, in the project
+theirs() { out=$(cd closed && HOME=$tmp/user XDG_DATA_HOME=$tmp/user "${user[@]}" "$lode" "$@" 2>&1 </dev/null); }
+if theirs --version; then
+  theirs index; has "4 files: 4 new"; has "2 files or folders cannot be read"
+  theirs index --json; is_field files 4; is_field added 0; is_field unchanged 4
+  theirs doctor; has "2 files or folders could not be read"
+  theirs status; has "unreadable 2"
+  theirs skipped --reason unreadable; has "part3.c"; has "locked/"; check "$(lines) lines of what cannot be read" [ "$(lines)" = 3 ]
+  theirs skipped --reason hidden; hasnt part3.c
+  chmod 644 closed/part3.c; chmod 755 closed/locked
+  theirs index; has "6 files: 2 new"; hasnt "cannot be read"
+  theirs doctor; hasnt "could not be read"
+else
+  skip "unreadable folders: another user cannot start $lode: $out"
+fi
+
+# ---- A collection of the index that is gone, as other programs may do it, is noticed
+
+files torn 3; (cd torn && "$lode" index -q 2>/dev/null)
+for name in code files code.symbols; do
+  mv torn/.lode bare; mv bare/index.lock kept
+  run 0 db drop $name --store "$tmp/bare" --yes
+  mv kept bare/index.lock; mv bare torn/.lode
+  run 0 index torn; says "a collection of the index was dropped"; has "3 new"
+  run 0 index torn; silent "dropped"; has "3 unchanged"
+  run 0 search close_session_1 --project torn --oneline; has "part1.c"
+done
 cd large || exit 1
 
 # ---- Results as one types
@@ -239,6 +268,19 @@ if [ -n "$terminal" ]; then
   typed 'y
 ' "'$lode' db drop notes --no-backup --store '$S'"; has "dropped"
   check "--yes or --no-backup left a copy" [ -z "$(ls "$S".removed-* 2>/dev/null)" ]
+  printf '{"id":"a","document":"the harbour","embedding":[1,0.5]}\n' | "$lode" db add own --create --store "$S" >/dev/null 2>&1
+  typed 'n
+' "'$lode' db reembed own --model code --store '$S'"
+  has 'remove the vectors of the collection "own" with 1 record? [y/N]'; has "nothing was removed"
+  run 0 db get own a --include embedding --store "$S"; has '[1.0,0.5]'
+  check "a refused reembed left a copy" [ -z "$(ls "$S".removed-* 2>/dev/null)" ]
+  typed 'y
+' "'$lode' db reembed own --model code --store '$S'"
+  has "vectors by code@"; has "a copy is at $S.removed-"
+  check "the copy does not have the vector" grep -q '\[1.0,0.5\]' "$S".removed-*.jsonl
+  rm -f "$S".removed-*
+  typed '' "'$lode' db reembed own --model code --store '$S'"; hasnt 'remove the vectors'; has "vectors by code@"
+  check "vectors of a model were copied" [ -z "$(ls "$S".removed-* 2>/dev/null)" ]
 else
   skip "script(1) makes no terminal here"
 fi

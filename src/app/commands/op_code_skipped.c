@@ -41,7 +41,13 @@ static lode_status skipped_send_entry(skipped_list *l, const scan_entry *e, lode
                       scan_skip_text(e->skip), err);
 }
 
-/* Files left out because of their name, kind or size. */
+/* Of a file to index the index knows nothing if it could not be read. */
+static void skipped_see_readable(const skipped_list *l, const scan_root *root, scan_entry *e) {
+  if (e->skip != SCAN_SKIP_NONE || !skipped_wanted(l, scan_skip_name(SCAN_SKIP_UNREADABLE))) return;
+  if (!scan_root_may_read(root, e->path)) e->skip = SCAN_SKIP_UNREADABLE;
+}
+
+/* Files left out because of their name, kind or size, or because they cannot be read. */
 static lode_status skipped_list_tree(skipped_list *l, const project_info *project, lode_error *err) {
   scan_options options = indexer_scan_options(&project->config);
   scan_root *root = NULL;
@@ -55,7 +61,9 @@ static lode_status skipped_list_tree(skipped_list *l, const project_info *projec
   TRY_GOTO(scan_walker_open(root, STR_LIT(""), &walker, err));
   while (more) {
     TRY_GOTO(scan_walker_next(walker, &entry, &more, err));
-    if (more) TRY_GOTO(skipped_send_entry(l, &entry, err));
+    if (!more) break;
+    skipped_see_readable(l, root, &entry);
+    TRY_GOTO(skipped_send_entry(l, &entry, err));
     TRY_GOTO(err_progress(progress, "looking at files", ++seen, 0, err));
   }
 done:

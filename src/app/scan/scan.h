@@ -98,6 +98,8 @@ const char *scan_root_path(const scan_root *root); /* absolute, without links */
  * gone). */
 LODE_MUST lode_status scan_root_read(const scan_root *root, lode_str path, strbuf *text, scan_entry *entry,
                                      lode_error *err);
+/* Can the file be opened? Also true of one that is gone. */
+bool scan_root_may_read(const scan_root *root, lode_str path); /* NUL-terminated */
 /* Classifies one path by the rules of the walk, reading ignore files again: for watchers. LODE_NOT_FOUND: no such
  * path. */
 LODE_MUST lode_status scan_root_classify(const scan_root *root, lode_str path, scan_entry *entry, lode_error *err);

@@ -205,6 +205,13 @@ static lode_status scan_root_read_once(const scan_root *root, int fd, strbuf *te
   return LODE_OK;
 }
 
+bool scan_root_may_read(const scan_root *root, lode_str path) {
+  int fd = OS_RETRY(os_api->open_below(root->fd, path.data, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0));
+  if (fd < 0) return errno != EACCES && errno != EPERM && errno != EIO;
+  os_api->close(fd);
+  return true;
+}
+
 lode_status scan_root_read(const scan_root *root, lode_str path, strbuf *text, scan_entry *entry, lode_error *err) {
   char name[SCAN_MAX_PATH];
   bool again = true;
