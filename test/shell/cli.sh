@@ -220,8 +220,12 @@ run 0 db reembed notes --model code --json; has '"records":2,"embedded":0'
 run 0 db create plain --metric cosine
 feed '{"id":"a","document":"how the parser reads tokens","embedding":[1,0,0]}
 {"id":"b","embedding":[0,1,0]}' 0 db add plain
-run 5 db reembed plain --model code; says 'record "b" has a vector and no document'; says '--drop-vectors'
-run 0 db reembed plain --model code --drop-vectors; is "plain: vectors by $("$lode" model info code --json | sed 's/.*"identity":"\([^"]*\)".*/\1/'): 1 made, 1 record without a document"
+# vectors that no model is named for are the user's own
+run 5 db reembed plain --model code --drop-vectors; says 'this removes the vectors of the collection "plain" with 2 records: give --yes'
+run 0 db get plain --ids a --include embedding; has '[1.0,0.0,0.0]'
+run 5 db reembed plain --model code --yes; says 'record "b" has a vector and no document'; says '--drop-vectors'
+run 0 db reembed plain --model code --drop-vectors --yes; is "plain: vectors by $("$lode" model info code --json | sed 's/.*"identity":"\([^"]*\)".*/\1/'): 1 made, 1 record without a document"
+run 0 db reembed plain --model code --json; has '"embedded":0' # a model's are not
 run 0 db query plain --text 'parsing tokens' --json; has '"id":"a","distance":0.'
 run 2 db reembed plain; says 'needs --model'
 run 1 db reembed nobody --model code; says 'there is no collection "nobody"'

@@ -252,6 +252,9 @@ ask "$(call 46 memory '{"action":"sing"}')"
 answer 46 && has 46 '"code":-32602'
 ask "$(call 47 memory '{"action":"reembed","collection":"notes","model":"code"}')"
 answer 47 && has 47 'vectors by code@'
+printf '{"id":"a","document":"tea","embedding":[1,0]}\n' | "$lode" db add own --create --quiet --store "$tmp/p/.lode"
+ask "$(call 47 memory '{"action":"reembed","collection":"own","model":"code"}')" # vectors that no model can make again
+answer 47 && has 47 '"isError":true' && has 47 'this removes the vectors of the collection'
 ask "$(call 48 memory '{"action":"reembed","collection":"code","model":"code"}')"
 answer 48 && has 48 'belongs to the code index'
 ask "$(call 49 memory '{"action":"reembed","collection":"notes","model":"/etc/model"}')"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_model.c - text to vector: embed, model list, install, info, verify, db embed. */
+#include "commands/op_removal.h"
 #include "models/model_embedder.h"
 #include "ops/op_row.h"
 #include "table/op_args_db.h"
@@ -157,16 +158,31 @@ lode_status op_do_fill(op_context *ctx, const op_fill_args *args, lode_error *er
   return st;
 }
 
+/* Vectors that no model stands for cannot be made again. A cluster is left to lode_reembed(), which refuses it. */
+static lode_status model_ask_for_own_vectors(op_context *ctx, const op_target *target, op_removal *removal,
+                                             lode_error *err) {
+  strbuf stamp = {0};
+  uint32_t dimension = 0;
+  lode_status st = model_read_stamp(target->store, str_of(removal->name), &stamp, &dimension, err);
+  if (st == LODE_OK && dimension && !stamp.data[0] && !op_is_address(ctx->folder))
+    st = op_removal_ask(ctx, target->collection, removal, err);
+  strbuf_release(&stamp);
+  return st;
+}
+
 lode_status op_do_reembed(op_context *ctx, const op_reembed_args *args, lode_error *err) {
   op_open_options how = {.write = true};
   op_target target;
   lode_embedder *embedder = NULL;
   lode_reembed_report report;
   model_request request = OP_MODEL_REQUEST(args);
+  op_removal removal = {
+      .name = args->collection.text.data, .vectors = true, .yes = args->yes.on, .no_backup = args->no_backup.on};
   TRY(op_target_open(ctx, args->collection.text, &how, NULL, &target, err));
   lode_status st = model_open_embedder(ctx, &request, request.model, (lode_str){0}, &embedder, err);
   lode_reembed_request reembed = {
       .embedder = embedder, .drop_vectors = args->drop_vectors.on, .progress = ctx->progress};
+  if (st == LODE_OK) st = model_ask_for_own_vectors(ctx, &target, &removal, err);
   if (st == LODE_OK) st = lode_reembed(target.store, args->collection.text, &reembed, &report, err);
   if (st == LODE_OK) {
     op_summary_begin(ctx);
@@ -176,8 +192,10 @@ lode_status op_do_reembed(op_context *ctx, const op_reembed_args *args, lode_err
     op_row_count(ctx, "embedded", report.embedded);
     op_row_count(ctx, "reused", report.reused);
     op_row_count(ctx, "without_vector", report.without_vector);
+    op_removal_put(ctx, &removal);
     st = op_row_send(ctx, err);
   }
+  strbuf_release(&removal.copy);
   lode_embedder_close(embedder);
   op_target_close(ctx, &target);
   return st;

@@ -23,6 +23,7 @@ static lode_status removal_confirm(const op_context *ctx, const op_removal *r, u
   strbuf what = {0};
   char quoted[256];
   str_quote(str_of(r->name), quoted, sizeof quoted);
+  if (r->vectors) strbuf_addstr(&what, "the vectors of ");
   if (!r->selection) strbuf_addf(&what, "the collection %s with ", quoted);
   strbuf_addf(&what, "%llu record%s", (unsigned long long)records, records == 1 ? "" : "s");
   if (r->selection) strbuf_addf(&what, " of %s", quoted);

@@ -8,6 +8,7 @@
 typedef struct op_removal {
   const char *name;                /* of the collection */
   const lode_selection *selection; /* NULL: all records */
+  bool vectors;                    /* only the vectors of the records are removed */
   bool yes, no_backup;
   bool unasked; /* where nobody can be asked it is done, not refused */
   strbuf copy;  /* result: the file with the records, NUL-terminated; empty: none was made */

@@ -77,7 +77,7 @@ typedef struct op_reembed_args {
   op_arg_text collection, model;
   op_arg_choice precision;
   op_arg_int max_tokens, threads;
-  op_arg_flag drop_vectors;
+  op_arg_flag drop_vectors, yes, no_backup;
 } op_reembed_args;
 OP_HANDLER(reembed, op_reembed_args)
 

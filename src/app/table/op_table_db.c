@@ -141,12 +141,17 @@ static const op_param params_db_fill[] = {
     P_DB_COLLECTION(op_fill_args), P_DB_MODEL(op_fill_args), P_DB_MODEL_OPTIONS(op_fill_args), {0}};
 static const op_param params_db_collections[] = {
     {OP_FLAG(op_collections_args, all), .about = "also those that `lode db reembed` is making: NAME~reembed"}, {0}};
+#define P_DB_YES(args)                                                                                                 \
+  {OP_FLAG(args, yes), .letter = 'y', .flags = OP_PARAM_CLI_ONLY, .about = "do not ask for confirmation"}, {           \
+    OP_FLAG(args, no_backup), .flags = OP_PARAM_CLI_ONLY, .about = "keep no copy of what is removed"                   \
+  }
 static const op_param params_db_reembed[] = {
     P_DB_COLLECTION(op_reembed_args),
     {OP_TEXT(op_reembed_args, model), .value = "MODEL", .flags = OP_PARAM_REQUIRED,
      .about = "the model that makes the new vectors: minilm, code, another that `lode embed` takes"},
     P_DB_MODEL_OPTIONS(op_reembed_args),
     {OP_FLAG(op_reembed_args, drop_vectors), .about = "records that have a vector and no document lose their vector"},
+    P_DB_YES(op_reembed_args),
     {0}};
 static const op_param params_db_get[] = {
     P_DB_COLLECTION(op_get_args),
@@ -192,10 +197,6 @@ static const op_param params_db_query[] = {
      .about =
          "answer the query, and show how instead of the records: the plan, why, what was done, and how long it took"},
     {0}};
-#define P_DB_YES(args)                                                                                                 \
-  {OP_FLAG(args, yes), .letter = 'y', .flags = OP_PARAM_CLI_ONLY, .about = "do not ask for confirmation"}, {           \
-    OP_FLAG(args, no_backup), .flags = OP_PARAM_CLI_ONLY, .about = "keep no copy of what is removed"                   \
-  }
 static const op_param params_db_delete[] = {P_DB_COLLECTION(op_delete_args),
                                             P_DB_IDS_PLACED(op_delete_args),
                                             P_DB_IDS_STREAM(op_delete_args),
@@ -294,10 +295,10 @@ static const op_field row_db_collections[] = {
     {"embedder", OP_FIELD_TEXT, OP_FIELD_NULLABLE, "the model that makes the vectors"},
     {"metadata", OP_FIELD_OBJECT, OP_FIELD_NULLABLE, "as given when it was made"},
     {0}};
-static const op_field summary_db_rename[] = {
-    {"collection", OP_FIELD_TEXT, 0, "the old name"}, {"new_name", OP_FIELD_TEXT, 0, "the new one"}, {0}};
 #define P_DB_BACKUP_FIELD                                                                                              \
   { "backup", OP_FIELD_TEXT, OP_FIELD_OPTIONAL, "a file with a copy of the records, where one was kept" }
+static const op_field summary_db_rename[] = {
+    {"collection", OP_FIELD_TEXT, 0, "the old name"}, {"new_name", OP_FIELD_TEXT, 0, "the new one"}, {0}};
 static const op_field summary_db_drop[] = {{"collection", OP_FIELD_TEXT, 0, "its name"},
                                            {"dropped", OP_FIELD_COUNT, 0, "how many records it had"},
                                            P_DB_BACKUP_FIELD,
@@ -347,6 +348,7 @@ static const op_field summary_db_reembed[] = {
     {"embedded", OP_FIELD_COUNT, 0, "vectors that were made"},
     {"reused", OP_FIELD_COUNT, 0, "vectors that an earlier, interrupted run had made"},
     {"without_vector", OP_FIELD_COUNT, 0, "records without a document"},
+    P_DB_BACKUP_FIELD,
     {0}};
 static const op_field summary_db_delete[] = {{"collection", OP_FIELD_TEXT, 0, "its name"},
                                              {"deleted", OP_FIELD_COUNT, 0, "how many records are gone"},
@@ -546,15 +548,19 @@ const op_def op_table_db[] = {
                "one commit: stopped at any "
                "moment, the next run goes on. The model's identity is stamped into the collection.",
      .examples = "lode db embed notes\nlode db embed notes --model ollama:nomic-embed-text"},
-    {OP_OF_DB(reembed), .about = "give a collection the vectors of another model, while it is in use", .flags = OP_LONG,
-     .params = params_db_reembed, .summary = summary_db_reembed,
+    {OP_OF_DB(reembed), .about = "give a collection the vectors of another model, while it is in use",
+     .flags = OP_LONG | OP_DESTRUCTIVE, .params = params_db_reembed, .summary = summary_db_reembed,
      .say = "{collection}: vectors by {model}: {embedded} made[, {reused} from the interrupted run][, {without_vector} "
-            "record{s} without a document]",
+            "record{s} without a document][; a copy is at {backup}]",
      .detail =
          "The documents become vectors of the other model, aside, in the collection NAME~reembed; reads and "
          "writes go on meanwhile, and answers come from the old vectors. Then one transaction puts the new ones "
          "in place: no answer mixes two models. Stopped or killed at any moment, the collection is as it was, and "
-         "the same command goes on where it stopped. `lode db drop NAME~reembed` gives up instead.",
+         "the same command goes on where it stopped. `lode db drop NAME~reembed` gives up instead. Vectors of a "
+         "collection "
+         "without a model's name are your own: it asks on a terminal, and keeps a copy of the records beside the store "
+         "as "
+         "JSON lines; --yes does not ask and keeps none, and is needed where there is no terminal.",
      .examples = "lode db reembed notes --model minilm\nlode db reembed notes --model ollama:nomic-embed-text"},
     {OP_OF_DB(delete), .about = "delete records by id or filter", .flags = OP_DESTRUCTIVE, .params = params_db_delete,
      .summary = summary_db_delete, .say = "{collection}: {deleted} deleted[; a copy is at {backup}]",
