@@ -285,11 +285,11 @@ lode_status symbols_load_defs(symbols_world *w, lode_str name, lode_error *err) 
   return world_load_named(w, "{\"defs\":{\"$contains\":", name, "}}", err);
 }
 
-/* Reads all tables when questions have cost as much as that: both are counted in tables read. */
+/* Reads all tables when questions have cost as much as that. */
 static lode_status world_load_rest(symbols_world *w, bool one_word, lode_error *err) {
   if (!w->n_tables) TRY(lode_count(w->tables, &w->n_tables, err));
   w->asked_cost += one_word ? SYMBOLS_COST_WORD : SYMBOLS_COST_PARTS;
-  if (w->n_tables > SYMBOLS_FEW_FILES || w->asked_cost + w->n_files <= w->n_tables) return LODE_OK;
+  if (w->n_tables > SYMBOLS_FEW_FILES || w->asked_cost <= 100) return LODE_OK;
   return symbols_load_all(w, (lode_progress){0}, err);
 }
 

@@ -53,7 +53,7 @@ typedef struct symbols_world {
   size_t n_weak, weak_cap, weak_files; /* weak_files: how many files there were then */
   size_t n_used;
   size_t n_asked;                /* names whose uses were asked for */
-  uint64_t n_tables, asked_cost; /* tables in the store; what asking cost so far, in tables read */
+  uint64_t n_tables, asked_cost; /* tables in the store; what asking cost so far, in percent of reading them all */
   uint64_t bytes;
   uint64_t steps;   /* comparisons that were made to resolve names */
   uint64_t damaged; /* tables that could not be read */
