@@ -4,6 +4,7 @@
 set -u
 . "$(dirname "$0")/../support/kit.sh"
 begin agents "$@"
+here=$(cd "$(dirname "$0")/../.." && pwd)
 
 project() { # an empty project in a new folder
   rm -rf "$1"
@@ -331,5 +332,110 @@ rm .mcp.json && mkfifo .mcp.json
 timeout $((20 * patience)) "$lode" status --json >/dev/null 2>&1; check "status answers" [ $? != 124 ]
 timeout $((20 * patience)) "$lode" mcp install --client claude-code >/dev/null 2>&1; check "install answers" [ $? != 124 ]
 rm .mcp.json
+
+# ---- Instructions for agents: files of Lode's own in the project ----
+
+project "$tmp/texts"
+own='claude-code=.claude/skills/lode/SKILL.md cursor=.cursor/rules/lode.mdc vscode=.github/instructions/lode.instructions.md
+  windsurf=.windsurf/rules/lode.md kiro=.kiro/steering/lode.md roo=.roo/rules/lode.md'
+for each in $own; do
+  client=${each%%=*} file=${each#*=}
+  run 0 mcp install --client $client --no-instructions --json; hasnt instructions
+  check "$file without being asked for" [ ! -e "$file" ]
+  run 0 mcp install --client $client --json; has '"state":"same"'; has '"instructions":"written"'; has "\"instructions_file\":\"$file\""
+  cp "$file" "$tmp/text"
+  run 0 mcp install --client $client --json; has '"instructions":"same"'
+  run 0 mcp install --client $client --print; has "$(cat "$file")"
+  # edited: it is the project's now
+  echo 'Our own rule.' >>"$file"; cp "$file" "$tmp/edited"
+  run 0 mcp install --client $client --json; has '"instructions":"left"'; says "$file was left as it is"
+  run 0 mcp remove --client $client --json; has '"instructions":"left"'
+  check "$file was edited, and is changed" cmp -s "$file" "$tmp/edited"
+  sed 's/weak/feeble/' "$tmp/text" >"$file"
+  run 0 mcp install --client $client --json; has '"instructions":"left"'
+  for old in '' '<!-- Written by `lode setup` -->' ; do # another's
+    printf '%s\n' "$old" >"$file"
+    run 0 mcp install --client $client --json; has '"instructions":"left"'
+    check "another's $file is changed" [ "$(cat "$file")" = "$old" ]
+  done
+  cp "$tmp/text" "$file"
+  run 0 mcp remove --client $client --json; has '"instructions":"removed"'
+  check "$file stays" [ ! -e "$file" ]
+  run 0 mcp remove --client $client --json; has '"instructions":"absent"'
+done
+# One that an older lode wrote is replaced, and removed: a text whose marker matches
+older() { python3 - "$1" <<'P'
+import sys
+table = []
+for i in range(256):
+    for _ in range(8): i = i >> 1 ^ (0x82F63B78 if i & 1 else 0)
+    table.append(i)
+crc = 0xFFFFFFFF
+text = b"An older text.\n"
+for b in text: crc = crc >> 8 ^ table[(crc ^ b) & 255]
+mark = b"\n<!-- Written by `lode setup`, which replaces it; edit it, and it is yours. %08x -->\n" % (crc ^ 0xFFFFFFFF)
+open(sys.argv[1], "wb").write(text + mark)
+P
+}
+if command -v python3 >/dev/null; then
+  run 0 mcp install --client roo
+  older .roo/rules/lode.md
+  run 0 mcp install --client roo --json; has '"instructions":"written"'
+  check "the old text stays" grep -q '^- What a file or folder defines' .roo/rules/lode.md
+  older .roo/rules/lode.md
+  run 0 mcp remove --client roo --json; has '"instructions":"removed"'
+fi
+# Where the client reads a file of the project's people, it is not touched
+printf 'Ours.\n' | tee AGENTS.md GEMINI.md >QWEN.md
+for each in codex=AGENTS.md opencode=AGENTS.md zed=AGENTS.md kilo=AGENTS.md gemini=GEMINI.md qwen=QWEN.md; do
+  client=${each%%=*} file=${each#*=}
+  run 0 mcp install --client $client --json; has '"instructions":"none"'; says "$file is yours"
+  run 0 mcp install --client $client --print; has "# $file"; has '- What a file or folder defines'; hasnt 'Written by'
+  run 0 mcp remove --client $client --json; has '"instructions":"none"'
+  check "$file was changed" [ "$(cat $file)" = Ours. ]
+done
+# One that would put the project's own rules out of use is not written
+echo 'Ours.' >.roorules
+run 0 mcp install --client roo --json; has '"instructions":"left"'; says '.roorules would no longer be read'
+check "it was written all the same" [ ! -e .roo/rules/lode.md ]
+rm .roorules
+# No link is followed: not of the file, not of a folder
+mkdir -p "$tmp/out/rules" && rm -rf .cursor/rules && echo precious >"$tmp/out/text" && mkdir .cursor/rules && ln -s "$tmp/out/text" .cursor/rules/lode.mdc
+"$lode" mcp install --client cursor >/dev/null 2>&1; check "a link is refused" [ $? != 0 ]
+check "the link is gone" [ -L .cursor/rules/lode.mdc ]
+ln -sf "$tmp/out/none" .cursor/rules/lode.mdc
+"$lode" mcp install --client cursor >/dev/null 2>&1; check "a dangling link is refused" [ $? != 0 ]
+rm -rf .cursor/rules && ln -s "$tmp/out/rules" .cursor/rules
+"$lode" mcp install --client cursor >/dev/null 2>&1; check "a link for a folder is refused" [ $? != 0 ]
+run 0 setup --no-index --json; has '"step":"instructions","state":"failed"'
+"$lode" mcp remove --client cursor >/dev/null 2>&1
+rm .cursor/rules && ln -s ../claims .cursor/rules && mkdir claims
+"$lode" mcp install --client cursor >/dev/null 2>&1; check "a link within the project, too" [ $? != 0 ]
+check "nothing was written through links: $(find "$tmp/out" claims -type f)" [ "$(cat "$tmp/out/text")" = precious -a -z "$(ls claims "$tmp/out/rules" | grep -v :)" -a ! -e "$tmp/out/none" ]
+rm .cursor/rules && mkdir .cursor/rules && mkfifo .cursor/rules/lode.mdc
+timeout $((20 * patience)) "$lode" mcp install --client cursor >/dev/null 2>&1; check "a pipe keeps it waiting" [ $? != 124 ]
+rm .cursor/rules/lode.mdc && mkdir .cursor/rules/lode.mdc
+"$lode" mcp install --client cursor >/dev/null 2>&1; check "a folder is refused" [ $? != 0 ]
+rm -r .cursor
+# lode setup: the same, and not with --no-instructions or --dry-run
+project "$tmp/texts2"
+mkdir .cursor .kiro && echo mine >AGENTS.md && mkdir -p "$HOME/.codex"
+run 0 setup --no-index --dry-run --json; has '"step":"instructions","state":"would"'
+run 0 setup --no-index --no-instructions --json; hasnt '"step":"instructions"'
+check "written unasked" [ ! -e .cursor/rules -a ! -e .kiro/steering ]
+run 0 setup --no-index --json; has 'in .cursor/rules/lode.mdc'; has '"step":"instructions","state":"done","detail":"Kiro: how to use Lode, in .kiro/steering/lode.md"'; has 'Codex reads AGENTS.md, which is yours'
+echo mine >.kiro/steering/lode.md
+run 0 setup --no-index --json; has '"step":"instructions","state":"same","detail":"Cursor: .cursor/rules/lode.mdc"'; has '.kiro/steering/lode.md is left as it is'
+check "AGENTS.md was changed" [ "$(cat AGENTS.md)" = mine ]
+# Every tool has its line, and every word in backquotes is a tool, an argument of one, or a mark of answers
+echo '{"jsonrpc":"2.0","id":1,"method":"tools/list"}' | "$lode" mcp 2>/dev/null >"$tmp/tools"
+for name in $(grep -oE '\{"name":"[a-z]+"' "$tmp/tools" | cut -d'"' -f4); do check "no word about $name" grep -q "\`$name\`" .cursor/rules/lode.mdc; done
+for word in $(sed '/^<!--/d' .cursor/rules/lode.mdc | grep -oE '`[a-z_]+`' | tr -d '`' | sort -u); do
+  case $word in
+    lode) ;;
+    weak | stale) check "no answer is $word" grep -q "\"$word\"\|$word match" "$here/src/app/mcp/mcp_text.c" ;;
+    *) check "there is no $word" grep -q "\"$word\"" "$tmp/tools" ;;
+  esac
+done
 
 finish

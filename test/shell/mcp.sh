@@ -547,7 +547,7 @@ for client in claude-code cursor vscode codex gemini windsurf opencode zed kiro 
   run mcp install --client $client --json
   case $out in *'"state":"same"'*) ok ;; *) bad "twice: $out" ;; esac
   check "twice changes nothing" cmp -s "$file" "$tmp/once"
-  run mcp install --client $client --print
+  run mcp install --client $client --print --no-instructions
   check "--print prints what is there" [ "$(printf '%s\n' "$out" | sed 1d)" = "$(cat "$file")" ]
   run mcp remove --client $client --json
   case $out in *'"state":"removed"'*) ok ;; *) bad "remove: $out" ;; esac

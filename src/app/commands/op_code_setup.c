@@ -7,6 +7,7 @@
 
 #include "os/os.h"
 #include "chunk/parser_pool.h"
+#include "setup/instructions.h"
 #include "setup/mcp_clients.h"
 #include "setup/vector_search.h"
 
@@ -16,7 +17,7 @@
 typedef struct setup_state {
   op_context *ctx;
   project_info project;
-  bool dry, replace;
+  bool dry, replace, with_text;
 } setup_state;
 
 static lode_status setup_report(setup_state *s, const char *step, const char *state, lode_error *err,
@@ -226,8 +227,36 @@ static lode_status setup_make_index(setup_state *s, lode_error *err) {
                       r.chunks == 1 ? "" : "s", (double)(os_api->now_ns() - start) / 1e9);
 }
 
+/* The file that tells the agents of a registered client which tool answers which question. */
+static lode_status setup_add_text(setup_state *s, size_t i, lode_error *err) {
+  static const char step[] = "instructions";
+  const char *title = setup_client_title(i), *file = setup_text_path(i), *root = s->project.root;
+  lode_error why = {.record = LODE_NO_RECORD};
+  setup_text_state state;
+  lode_status st = s->dry ? setup_text_inspect(i, root, &state, &why) : setup_text_write(i, root, &state, &why);
+  if (st == LODE_NOMEM) return err_nomem(err);
+  if (st != LODE_OK) return setup_report(s, step, "failed", err, "%s: %s: %.300s", title, file, why.text);
+  switch (state) {
+    case SETUP_TEXT_NONE:
+      return setup_report(s, step, "skipped", err,
+                          "%s reads %s, which is yours: `lode mcp install --client %s --print` shows lines for it",
+                          title, file, setup_client_name(i));
+    case SETUP_TEXT_CURRENT: return setup_report(s, step, "same", err, "%s: %s", title, file);
+    case SETUP_TEXT_FOREIGN:
+      return setup_report(s, step, "skipped", err,
+                          "%s: %s is left as it is: Lode did not write it, or it was edited since", title, file);
+    case SETUP_TEXT_HINDERS:
+      return setup_report(s, step, "skipped", err, "%s: with %s, %s would no longer be read", title, file,
+                          setup_text_hindered(i));
+    case SETUP_TEXT_ABSENT:
+    case SETUP_TEXT_OLD: break;
+  }
+  return setup_report(s, step, s->dry ? "would" : "done", err, "%s: how to use Lode, in %s", title, file);
+}
+
 static lode_status setup_add_client(setup_state *s, size_t i, const char *program, size_t *found, lode_error *err) {
   strbuf path = {0};
+  bool fails = false;
   lode_error why = {.record = LODE_NO_RECORD};
   setup_client_state state;
   bool changed = false;
@@ -236,14 +265,17 @@ static lode_status setup_add_client(setup_state *s, size_t i, const char *progra
   (*found)++;
   if (state == SETUP_CLIENT_CURRENT)
     st = setup_report(s, setup_client_name(i), "same", err, "%s knows it: %s", setup_client_title(i), path.data);
-  else if (s->dry && state == SETUP_CLIENT_BROKEN)
+  else if ((fails = s->dry && state == SETUP_CLIENT_BROKEN))
     st = setup_report(s, setup_client_name(i), "failed", err, "%s cannot be read, parsed or written", path.data);
   else if (s->dry)
     st = setup_report(s, setup_client_name(i), "would", err, "register with %s: %s", setup_client_title(i), path.data);
   else if (setup_client_install(i, s->project.root, program, &changed, &why) == LODE_OK)
     st = setup_report(s, setup_client_name(i), "done", err, "registered with %s: %s", setup_client_title(i), path.data);
-  else
+  else {
+    fails = true;
     st = setup_report(s, setup_client_name(i), "failed", err, "%.300s", why.text);
+  }
+  if (st == LODE_OK && !fails && s->with_text) st = setup_add_text(s, i, err);
 done:
   strbuf_release(&path);
   return st;
@@ -283,7 +315,8 @@ static lode_status setup_add_clients(setup_state *s, lode_error *err) {
 }
 
 lode_status op_do_setup(op_context *ctx, const op_setup_args *args, lode_error *err) {
-  setup_state s = {.ctx = ctx, .dry = args->dry_run.on, .replace = args->replace.on};
+  setup_state s = {
+      .ctx = ctx, .dry = args->dry_run.on, .replace = args->replace.on, .with_text = !args->no_instructions.on};
   lode_status st;
   if (args->replace.on && args->no_mcp.on)
     return err_set(err, LODE_INVALID, "--replace and --no-mcp: give one of them");

@@ -15,6 +15,7 @@
 #include "table/op_args_serve.h"
 #include "ops/op_text.h"
 #include "mcp/mcp.h"
+#include "setup/instructions.h"
 #include "setup/mcp_clients.h"
 #include "models/model_embedder.h"
 #include "worker/supervisor.h"
@@ -425,32 +426,80 @@ lode_status op_do_mcp(op_context *ctx, const op_mcp_args *args, lode_error *err)
 
 /* ---- install, remove ---- */
 
-static lode_status op_mcp_send_client(op_context *ctx, size_t i, const char *path, const char *state, lode_error *err) {
+/* text: what became of the instructions; NULL: they were not asked for. */
+static lode_status op_mcp_send_client(op_context *ctx, size_t i, const char *path, const char *state, const char *text,
+                                      lode_error *err) {
   op_row_begin(ctx);
   op_row_text(ctx, "client", str_of(setup_client_name(i)));
   op_row_text(ctx, "state", str_of(state));
   op_row_text(ctx, "file", str_of(path));
+  if (text) {
+    op_row_text(ctx, "instructions", str_of(text));
+    op_row_text(ctx, "instructions_file", str_of(setup_text_path(i)));
+  }
   return op_row_send(ctx, err);
 }
 
-static lode_status op_mcp_install_one(op_context *ctx, size_t i, const char *root, bool print, lode_error *err) {
-  strbuf program = {0}, path = {0}, text = {0};
+/* Writes or removes the instructions, and sends the row; if that fails, the entry is done all the same. */
+static lode_status op_mcp_send_with_text(op_context *ctx, size_t i, const char *root, const char *path,
+                                         const char *entry, bool install, lode_error *err) {
+  static const char *const written[] = {"none", "written", "same", "written", "left", "left"};
+  static const char *const removed[] = {"none", "absent", "removed", "removed", "left", "absent"};
+  const char *file = setup_text_path(i), *client = setup_client_name(i);
+  lode_error why = {.record = LODE_NO_RECORD};
+  setup_text_state state;
+  lode_status st = install ? setup_text_write(i, root, &state, &why) : setup_text_remove(i, root, &state, &why);
+  if (st == LODE_NOMEM) return err_nomem(err);
+  const char *text = st != LODE_OK ? "failed" : install ? written[state] : removed[state];
+  if (st == LODE_OK && state == SETUP_TEXT_FOREIGN)
+    op_note(ctx, "%s was left as it is: Lode did not write it, or it was edited since", file);
+  if (st == LODE_OK && install && state == SETUP_TEXT_NONE)
+    op_note(ctx, "%s is yours: `lode mcp install --client %s --print` shows lines for it", file, client);
+  if (st == LODE_OK && install && state == SETUP_TEXT_HINDERS)
+    op_note(ctx, "%s was not written: %s would no longer be read; --print shows lines for it", file,
+            setup_text_hindered(i));
+  TRY(op_mcp_send_client(ctx, i, path, entry, text, err));
+  if (st == LODE_OK) return LODE_OK;
+  return err_set(err, st,
+                 "the settings are done, the instructions in %s are not: %.300s (--no-instructions leaves "
+                 "them out)",
+                 file, why.text);
+}
+
+/* The settings, and what stands in the file of instructions or is to be added to it. */
+static lode_status op_mcp_print_client(op_context *ctx, size_t i, const char *root, const char *program, bool with_text,
+                                       lode_error *err) {
+  strbuf text = {0};
+  lode_status st = setup_client_preview(i, root, program, &text, err);
+  if (st == LODE_OK && with_text) {
+    strbuf_addf(&text, "\n# %s\n", setup_text_path(i));
+    st = setup_text_put(i, &text, err);
+  }
+  if (st == LODE_OK) st = ctx->sink->bytes(ctx->sink, text.data ? text.data : "", text.len, err);
+  strbuf_release(&text);
+  return st;
+}
+
+static lode_status op_mcp_install_one(op_context *ctx, size_t i, const char *root, const op_mcp_client_args *args,
+                                      lode_error *err) {
+  strbuf program = {0}, path = {0};
+  bool with_text = !args->no_instructions.on;
   setup_client_state state;
   bool changed = false;
   lode_status st;
   TRY_GOTO(setup_program_path(&program, err));
   TRY_GOTO(setup_client_inspect(i, root, &state, &path, err));
-  if (print) {
-    TRY_GOTO(setup_client_preview(i, root, program.data, &text, err));
-    TRY_GOTO(ctx->sink->bytes(ctx->sink, text.data ? text.data : "", text.len, err));
+  if (args->print.on) {
+    st = op_mcp_print_client(ctx, i, root, program.data, with_text, err);
     goto done;
   }
   TRY_GOTO(setup_client_install(i, root, program.data, &changed, err));
-  TRY_GOTO(op_mcp_send_client(ctx, i, path.data, changed ? "registered" : "same", err));
+  const char *entry = changed ? "registered" : "same";
+  st = with_text ? op_mcp_send_with_text(ctx, i, root, path.data, entry, true, err)
+                 : op_mcp_send_client(ctx, i, path.data, entry, NULL, err);
 done:
   strbuf_release(&program);
   strbuf_release(&path);
-  strbuf_release(&text);
   return st;
 }
 
@@ -461,7 +510,7 @@ static lode_status op_mcp_remove_one(op_context *ctx, size_t i, const char *root
   lode_status st;
   TRY_GOTO(setup_client_inspect(i, root, &state, &path, err));
   TRY_GOTO(setup_client_remove(i, root, SETUP_CLIENT_ENTRY, &changed, err));
-  TRY_GOTO(op_mcp_send_client(ctx, i, path.data, changed ? "removed" : "absent", err));
+  st = op_mcp_send_with_text(ctx, i, root, path.data, changed ? "removed" : "absent", false, err);
 done:
   strbuf_release(&path);
   return st;
@@ -469,14 +518,14 @@ done:
 
 /* Installs or removes the entry of the named client. */
 static lode_status op_mcp_each_client(op_context *ctx, const op_mcp_client_args *args, bool install, lode_error *err) {
-  bool print = args->print.on, any = false;
+  bool any = false;
   project_info project;
   lode_status st = LODE_OK;
   TRY(project_locate(&project, args->path.path, ctx->folder, err));
   for (size_t i = 0; i < setup_client_count() && st == LODE_OK; i++) {
     if (!str_eq(str_of(setup_client_name(i)), args->client.text)) continue;
     any = true;
-    st = install ? op_mcp_install_one(ctx, i, project.root, print, err) : op_mcp_remove_one(ctx, i, project.root, err);
+    st = install ? op_mcp_install_one(ctx, i, project.root, args, err) : op_mcp_remove_one(ctx, i, project.root, err);
   }
   if (st == LODE_OK && !any) st = err_internal(err, "a client of the table is not known");
   project_release(&project);

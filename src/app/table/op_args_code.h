@@ -7,7 +7,7 @@
 
 typedef struct op_setup_args {
   op_arg_path path;
-  op_arg_flag dry_run, no_mcp, no_index, replace;
+  op_arg_flag dry_run, no_mcp, no_instructions, no_index, replace;
   op_arg_text model;
 } op_setup_args;
 OP_HANDLER(setup, op_setup_args)

@@ -28,7 +28,7 @@ OP_HANDLER(mcp, op_mcp_args)
 typedef struct op_mcp_client_args {
   op_arg_path path;
   op_arg_choice client;
-  op_arg_flag print;
+  op_arg_flag print, no_instructions;
 } op_mcp_client_args;
 OP_HANDLER(mcp_install, op_mcp_client_args)
 OP_HANDLER(mcp_remove, op_mcp_client_args)

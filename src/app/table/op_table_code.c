@@ -24,6 +24,8 @@ static const op_param params_code_setup[] = {
     P_CODE_PATH(op_setup_args),
     {OP_FLAG(op_setup_args, dry_run), .about = "report what would be done, and change nothing"},
     {OP_FLAG(op_setup_args, no_mcp), .about = "do not register the MCP server with the clients found"},
+    {OP_FLAG(op_setup_args, no_instructions),
+     .about = "do not write the files that tell agents which tool answers which question"},
     {OP_FLAG(op_setup_args, no_index), .about = "do not index"},
     {OP_FLAG(op_setup_args, replace),
      .about = "take the entry of mcp-vector-search out of the settings of clients where Lode is registered"},
@@ -288,12 +290,15 @@ static const op_field summary_config[] = {
 const op_def op_table_code[] = {
     {OP_OF_CODE(setup), .about = "index a project and register it with the AI tools on this machine",
      .flags = OP_LONG | OP_LOCAL | OP_PROJECT, .params = params_code_setup, .row = row_code_setup,
-     .detail = "Finds the project's root and its languages, indexes it, and registers `lode mcp` with the clients it "
-               "finds: Claude Code, "
-               "Cursor, VS Code, Codex, Gemini CLI, Windsurf, opencode, Zed, Kiro, Roo Code, Kilo Code, Qwen Code. "
-               "Running it again is harmless: what is there "
-               "already stays. A project of mcp-vector-search keeps its choice of files and model, where Lode has no "
-               "setting of its own yet.",
+     .detail =
+         "Finds the project's root and its languages, indexes it, and registers `lode mcp` with the clients it "
+         "finds: Claude Code, "
+         "Cursor, VS Code, Codex, Gemini CLI, Windsurf, opencode, Zed, Kiro, Roo Code, Kilo Code, Qwen Code. "
+         "Running it again is harmless: what is there "
+         "already stays. Clients that read a folder of rules or skills get a file there that tells agents which tool "
+         "answers which question. A project of mcp-vector-search keeps its choice of files and model, where Lode has "
+         "no "
+         "setting of its own yet.",
      .examples = "lode setup\nlode setup --dry-run\nlode setup ~/src/project --no-mcp\nlode setup --replace"},
     {OP_OF_CODE(index), .about = "bring the index of a project up to date",
      .flags = OP_LONG | OP_LOCAL | OP_PROJECT | OP_DESTRUCTIVE, .params = params_code_index,

@@ -28,13 +28,20 @@ static const op_param params_mcp[] = {
 static const op_param params_mcp_install[] = {
     P_MCP_PATH(op_mcp_client_args),
     P_MCP_CLIENT(op_mcp_client_args),
-    {OP_FLAG(op_mcp_client_args, print), .about = "print the settings file as it would be, and change nothing"},
+    {OP_FLAG(op_mcp_client_args, print),
+     .about = "print the settings file as it would be and the instructions, and change nothing"},
+    {OP_FLAG(op_mcp_client_args, no_instructions),
+     .about = "do not write the file that tells agents which tool answers which question"},
     {0}};
 static const op_param params_mcp_remove[] = {P_MCP_PATH(op_mcp_client_args), P_MCP_CLIENT(op_mcp_client_args), {0}};
 
 static const op_field row_mcp_client[] = {{"client", OP_FIELD_TEXT, 0, "its name"},
                                           {"state", OP_FIELD_TEXT, 0, "registered, same, removed or absent"},
                                           {"file", OP_FIELD_TEXT, 0, "its settings"},
+                                          {"instructions", OP_FIELD_TEXT, OP_FIELD_OPTIONAL,
+                                           "written, same, left (it is not Lode's), failed, removed, absent, or none: "
+                                           "the client reads a file of yours"},
+                                          {"instructions_file", OP_FIELD_TEXT, OP_FIELD_OPTIONAL, "that file"},
                                           {0}};
 
 const op_def op_table_mcp[] = {
@@ -65,7 +72,11 @@ const op_def op_table_mcp_clients[] = {
                "FILE.lode-backup. A file that "
                "cannot be parsed is left alone. A file that is a link stays one, and what it leads to is written; a "
                "link of the project that leads "
-               "out of it is refused. Running it twice is harmless.",
+               "out of it is refused. Running it twice is harmless. Where the client reads a folder of rules or skills "
+               "in the "
+               "project, a file of Lode's own there tells agents which tool answers which question; one that is there "
+               "and was not written by Lode, or was edited, is left alone. A client that reads a file of yours "
+               "(AGENTS.md, GEMINI.md, QWEN.md) gets none: --print shows lines to add to it.",
      .examples = "lode mcp install --client claude-code\nlode mcp install --client codex --print"},
     {.group = "mcp",
      .name = "remove",
@@ -74,5 +85,6 @@ const op_def op_table_mcp_clients[] = {
      .flags = OP_LOCAL | OP_PROJECT,
      .params = params_mcp_remove,
      .row = row_mcp_client,
+     .detail = "Its instructions go, too, unless they were edited since Lode wrote them.",
      .examples = "lode mcp remove --client cursor"},
     {0}};
