@@ -192,7 +192,10 @@ lode_status op_do_export_npy(op_context *ctx, const op_export_file_args *args, l
   const char *path = args->file.path;
   strbuf_addf(&ids, "%s.ids", path);
   strbuf_addch(&ids, 0);
-  if (ids.failed) return err_nomem(err);
+  if (ids.failed) {
+    strbuf_release(&ids);
+    return err_nomem(err);
+  }
   lode_status st = op_target_open(ctx, args->collection.text, &how, NULL, &target, err);
   if (st != LODE_OK) goto done;
   st = op_out_file_open(&a.vectors, path, err);

@@ -244,7 +244,10 @@ static lode_status op_rescue_run(op_context *ctx, const op_rescue_args *args, co
   };
   strbuf_addf(&path, "%s-doubtful.jsonl", target);
   strbuf_addch(&path, 0);
-  if (path.failed) return err_nomem(err);
+  if (path.failed) {
+    strbuf_release(&path);
+    return err_nomem(err);
+  }
   if (q.embed && q.model.len && embed_model_check_name(q.model, err) != LODE_OK) {
     if (err) err->status = LODE_INVALID;
     TRY_GOTO(LODE_INVALID);
@@ -288,7 +291,10 @@ lode_status op_do_rescue_palace(op_context *ctx, const op_rescue_args *args, lod
     return err_set(err, LODE_UNSUPPORTED, "a palace is a folder: `lode rescue chroma` copies its records to a cluster");
   strbuf_addf(&store, "%s/lode", args->to.path);
   strbuf_addch(&store, 0);
-  if (store.failed) return err_nomem(err);
+  if (store.failed) {
+    strbuf_release(&store);
+    return err_nomem(err);
+  }
   chroma.to.path = store.data;
   lode_status st = op_rescue_check_apart(args->dir.path, args->to.path, err);
   if (st == LODE_OK && !args->dry_run.on && OS_RETRY(os_api->mkdir(args->to.path, 0700)) != 0 && errno != EEXIST)

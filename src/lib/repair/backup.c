@@ -158,7 +158,10 @@ lode_status backup_store(store_db *db, const char *file, lode_progress progress,
   TRY(backup_refuse_existing(file, advice, err));
   strbuf_addf(&part, "%s.part-%016llx", file, (unsigned long long)rand_u64());
   strbuf_addch(&part, 0);
-  if (part.failed) return err_nomem(err);
+  if (part.failed) {
+    strbuf_release(&part);
+    return err_nomem(err);
+  }
   TRY_GOTO(backup_copy(db, part.data, progress, err));
   st = backup_check_counts(part.data, progress, err);
   if (st == LODE_OK) st = backup_take_name(file, advice, err);

@@ -363,10 +363,9 @@ static lode_status salvage_to(salvage_job *s, const char *to, lode_error *err) {
   strbuf_add(&partial, to, len);
   strbuf_addf(&partial, ".salvage-%016llx", (unsigned long long)rand_u64());
   strbuf_addch(&partial, 0);
-  if (partial.failed) return err_nomem(err);
-  st = salvage_write_store(s, partial.data, err);
+  st = partial.failed ? err_nomem(err) : salvage_write_store(s, partial.data, err);
   if (st == LODE_OK) st = salvage_publish(partial.data, to, err);
-  if (st != LODE_OK) salvage_remove_partial(partial.data);
+  if (st != LODE_OK && !partial.failed) salvage_remove_partial(partial.data);
   strbuf_release(&partial);
   return st;
 }

@@ -208,7 +208,10 @@ static lode_status pages_open_journal(vfs_pages *p, const char *folder, const ch
   strbuf journal = {0};
   strbuf_addf(&journal, "%s-journal", name);
   strbuf_addch(&journal, 0);
-  if (journal.failed) return err_nomem(err);
+  if (journal.failed) {
+    strbuf_release(&journal);
+    return err_nomem(err);
+  }
   p->journal_fd = beneath_open(folder, journal.data, O_RDONLY, 0);
   strbuf_release(&journal);
   return p->journal_fd >= 0 ? pages_read_journal(p, err) : LODE_OK;
