@@ -229,12 +229,13 @@ static lode_str indexer_record_json_text(const json_doc *json, const char *key) 
   return node && json->nodes[node].type == JSON_NODE_STRING ? json->nodes[node].u.s : (lode_str){"", 0};
 }
 
-bool indexer_symbols_parse(lode_str metadata, json_doc *json, lode_str *table, const lang_info **language) {
-  if (!metadata.data || json_parse(json, metadata, NULL, NULL) != LODE_OK || json->nodes[0].type != JSON_NODE_OBJECT)
-    return false;
+lode_status indexer_symbols_parse(lode_str metadata, json_doc *json, lode_str *table, const lang_info **language) {
+  lode_status st = metadata.data ? json_parse(json, metadata, NULL, NULL) : LODE_CORRUPT;
+  if (st == LODE_NOMEM) return st;
+  if (st != LODE_OK || json->nodes[0].type != JSON_NODE_OBJECT) return LODE_CORRUPT;
   *table = indexer_record_json_text(json, "table");
   *language = lang_find(indexer_record_json_text(json, "language"));
-  return *language != NULL;
+  return *language ? LODE_OK : LODE_CORRUPT;
 }
 
 /* ---- Reading chunks ---- */

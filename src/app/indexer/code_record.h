@@ -77,8 +77,9 @@ LODE_MUST lode_status indexer_record_make(const indexer_chunk_source *source, si
 LODE_MUST lode_status indexer_outline_make(const indexer_chunk_source *source, strbuf *out, lode_error *err);
 /* Appends the metadata of a file's table of symbols. */
 void indexer_symbols_put(strbuf *out, const lang_info *language, lode_str table);
-/* The table and the language of such a record; strings are in json. False when it has another form. */
-LODE_MUST bool indexer_symbols_parse(lode_str metadata, json_doc *json, lode_str *table, const lang_info **language);
+/* The table and the language of such a record; strings are in json. LODE_CORRUPT: it has another form; LODE_NOMEM. */
+LODE_MUST lode_status indexer_symbols_parse(lode_str metadata, json_doc *json, lode_str *table,
+                                            const lang_info **language);
 
 /* A parsed chunk record. Strings point into `json`. */
 typedef struct indexer_chunk_view {

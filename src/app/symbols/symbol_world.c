@@ -128,7 +128,9 @@ static lode_status world_add_row(symbols_world *w, const lode_row *row, json_doc
   lode_str table;
   symbols_file f = {0};
   if (symbols_map_find(w->by_path, row->id)) return LODE_OK;
-  if (!indexer_symbols_parse(row->metadata, json, &table, &f.language)) {
+  lode_status st = indexer_symbols_parse(row->metadata, json, &table, &f.language);
+  if (st == LODE_NOMEM) return err_nomem(err);
+  if (st != LODE_OK) {
     w->damaged++;
     return LODE_OK;
   }
@@ -138,7 +140,7 @@ static lode_status world_add_row(symbols_world *w, const lode_row *row, json_doc
   char *path = mem_arena_copy(&w->arena, row->id.data, row->id.len),
        *text = mem_arena_copy(&w->arena, table.data, table.len);
   if (!path || !text || !mem_grow(&w->files, &w->files_cap, w->n_files + 1, sizeof *w->files)) return err_nomem(err);
-  lode_status st = chunk_symbols_decode((lode_str){text, table.len}, &f.table, err);
+  st = chunk_symbols_decode((lode_str){text, table.len}, &f.table, err);
   if (st == LODE_CORRUPT) {
     chunk_symbols_release(&f.table);
     err_clear(err);
