@@ -76,6 +76,10 @@ QUANT_TARGET static int32_t quant_avx512_centre(const unsigned char *codes, size
   return sum - 64 * (int32_t)i + quant_portable_centre(codes + i, dim - i, out + i);
 }
 
+QUANT_TARGET static inline void quant_put_16(float *vector, __m128i codes, __m512i base) {
+  _mm512_storeu_ps(vector, _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_cvtepu8_epi32(codes), base)));
+}
+
 /* 64 numbers at a time: their last bits are a mask. */
 QUANT_TARGET static void quant_avx512_decode(const quant_grid *grid, const unsigned char *row, const unsigned char *low,
                                              size_t dim, float *vector) {
@@ -83,18 +87,16 @@ QUANT_TARGET static void quant_avx512_decode(const quant_grid *grid, const unsig
   size_t j = 0;
   for (; j + QUANT_BLOCK <= dim; j += QUANT_BLOCK) {
     __m512i codes = _mm512_and_si512(_mm512_loadu_si512(row + j), low7);
-    unsigned char bytes[QUANT_BLOCK];
     if (grid->step == 2) {
       uint64_t bits;
       memcpy(&bits, low + j / 8, sizeof bits);
       codes = _mm512_add_epi8(codes, codes);
       codes = _mm512_mask_add_epi8(codes, _cvtu64_mask64(bits), codes, one);
     }
-    _mm512_storeu_si512(bytes, codes);
-    for (size_t i = 0; i < QUANT_BLOCK; i += 16) {
-      __m512i numbers = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)(bytes + i)));
-      _mm512_storeu_ps(vector + j + i, _mm512_cvtepi32_ps(_mm512_add_epi32(numbers, base)));
-    }
+    quant_put_16(vector + j, _mm512_castsi512_si128(codes), base);
+    quant_put_16(vector + j + 16, _mm512_extracti32x4_epi32(codes, 1), base);
+    quant_put_16(vector + j + 32, _mm512_extracti32x4_epi32(codes, 2), base);
+    quant_put_16(vector + j + 48, _mm512_extracti32x4_epi32(codes, 3), base);
   }
   quant_decode_from(grid, row, low, j, dim, vector);
 }
