@@ -15,7 +15,7 @@ typedef struct engine_best {
   kernel_neighbour *ties;
   size_t n_ties, cap_ties;
   bool full;   /* candidates were left out; all are farther than those held, or than `reach` */
-  float reach; /* nothing that is at most this far was left out; INFINITY: nothing at all, or only for want of room */
+  float reach; /* no candidate up to this distance was left out; INFINITY: segments showed all they have */
 } engine_best;
 
 typedef struct engine_nearest {

@@ -230,8 +230,8 @@ static lode_status tx_err_no_turn(store_db *db, uint64_t seen, lode_error *err) 
                    db->opt.busy_ms);
   return err_set(
       err, LODE_BUSY,
-      "other threads of this process, who asked before, have been writing for %u ms: write more records at a "
-      "time, or set busy_ms to wait longer",
+      "other threads of this process that asked first have been writing for %u ms: write more records at a time, "
+      "or raise busy_ms to wait longer",
       db->opt.busy_ms);
 }
 
